@@ -1,0 +1,149 @@
+package primitives
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// AccountID is a valid account name; its bytes order it. Only ParseAccountID and the decoders make one from outside data.
+type AccountID string
+
+// SystemAccount is the predecessor of refunds and the receiver of global contract distributions.
+const SystemAccount AccountID = "system"
+
+// Lengths of an account id in bytes.
+const (
+	MinAccountIDLen = 2
+	MaxAccountIDLen = 64
+)
+
+// Refusals of ParseAccountID; the texts are near-account-id 2.0.0's.
+var (
+	ErrAccountIDTooLong   = errors.New("the Account ID is too long")
+	ErrAccountIDTooShort  = errors.New("the Account ID is too short")
+	ErrAccountIDSeparator = errors.New("the Account ID has a redundant separator")
+	ErrAccountIDChar      = errors.New("the Account ID contains an invalid character")
+)
+
+// AccountIDError says which character of a text is refused, and why.
+type AccountIDError struct {
+	Kind  error // one of the ErrAccountID values
+	Char  rune
+	Index int // in bytes
+}
+
+func (e *AccountIDError) Error() string {
+	return fmt.Sprintf("%v %q at index %d", e.Kind, e.Char, e.Index)
+}
+
+// Unwrap returns the kind.
+func (e *AccountIDError) Unwrap() error { return e.Kind }
+
+// ParseAccountID checks the rules of near-account-id 2.0.0: 2 to 64 bytes of [a-z0-9], single separators - _ . between.
+func ParseAccountID(text string) (AccountID, error) {
+	if len(text) < MinAccountIDLen {
+		return "", ErrAccountIDTooShort
+	}
+	if len(text) > MaxAccountIDLen {
+		return "", ErrAccountIDTooLong
+	}
+	lastSeparator := true
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			lastSeparator = false
+		case c == '-' || c == '_' || c == '.':
+			if lastSeparator {
+				return "", &AccountIDError{Kind: ErrAccountIDSeparator, Char: rune(c), Index: i}
+			}
+			lastSeparator = true
+		default:
+			r := []rune(text[i:])[0]
+			return "", &AccountIDError{Kind: ErrAccountIDChar, Char: r, Index: i}
+		}
+	}
+	if lastSeparator {
+		return "", &AccountIDError{Kind: ErrAccountIDSeparator, Char: rune(text[len(text)-1]), Index: len(text) - 1}
+	}
+	return AccountID(text), nil
+}
+
+// AccountKind tells named accounts from the ids that keys, addresses and state inits imply.
+type AccountKind byte
+
+// The kinds (near-account-id AccountType, plus deterministic).
+const (
+	NamedAccount         AccountKind = iota
+	NearImplicitAccount              // 64 hex digits: an ed25519 public key
+	EthImplicitAccount               // 0x and 40 hex digits
+	DeterministicAccount             // 0s and 40 hex digits
+)
+
+// Kind classifies a.
+func (a AccountID) Kind() AccountKind {
+	isHex := func(s string) bool {
+		for i := range len(s) {
+			if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case len(a) == 64 && isHex(string(a)):
+		return NearImplicitAccount
+	case len(a) == 42 && strings.HasPrefix(string(a), "0x") && isHex(string(a[2:])):
+		return EthImplicitAccount
+	case len(a) == 42 && strings.HasPrefix(string(a), "0s") && isHex(string(a[2:])):
+		return DeterministicAccount
+	}
+	return NamedAccount
+}
+
+// IsImplicit tells whether a is of a kind that a transfer can create.
+func (a AccountID) IsImplicit() bool { return a.Kind() != NamedAccount }
+
+// IsTopLevel tells whether a has no dot and is not "system".
+func (a AccountID) IsTopLevel() bool { return a != SystemAccount && !strings.Contains(string(a), ".") }
+
+// IsSubAccountOf tells whether a is exactly one label below parent.
+func (a AccountID) IsSubAccountOf(parent AccountID) bool {
+	label, ok := strings.CutSuffix(string(a), "."+string(parent))
+	return ok && label != "" && !strings.Contains(label, ".")
+}
+
+// AppendBorsh appends the length and the bytes.
+func (a AccountID) AppendBorsh(b []byte) []byte { return borsh.AppendString(b, string(a)) }
+
+// DecodeBorsh reads and validates a name.
+func (a *AccountID) DecodeBorsh(r *borsh.Reader) {
+	s := r.String()
+	if r.Err() != nil {
+		return
+	}
+	id, err := ParseAccountID(s)
+	if err != nil {
+		r.Failf("invalid value: \"%s\", %w", s, err)
+		return
+	}
+	*a = id
+}
+
+// ReadAccountID reads and validates a name.
+func ReadAccountID(r *borsh.Reader) AccountID {
+	var a AccountID
+	a.DecodeBorsh(r)
+	return a
+}
+
+// UnmarshalText validates a name.
+func (a *AccountID) UnmarshalText(text []byte) error {
+	id, err := ParseAccountID(string(text))
+	if err == nil {
+		*a = id
+	}
+	return err
+}

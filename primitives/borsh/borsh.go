@@ -1,0 +1,282 @@
+// Package borsh writes and reads NEAR's binary encoding by hand-written calls.
+//
+//	in      values (append functions) or bytes that anybody may have sent (Reader)
+//	out     bytes, or values together with the first error of the Reader
+//	units   integers little-endian; lengths and counts are u32
+//	bound   a Reader never allocates more than the bytes it still holds justify
+//	errors  ErrInvalid wraps every refusal; ErrTrailing: bytes left over
+//	source  https://borsh.io, as used by nearcore (near/borsh-rs 1.x, strict)
+package borsh
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// ErrInvalid is wrapped by every decoding error.
+var ErrInvalid = errors.New("borsh: invalid encoding")
+
+// ErrEOF says that the input ended too early; it wraps ErrInvalid. Its text is borsh-rs's, seen by RPC clients.
+var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
+
+// ErrTrailing says that bytes were left after the value; it wraps ErrInvalid. Its text is borsh-rs's.
+var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
+
+// Appender is a value that knows its encoding.
+type Appender interface{ AppendBorsh(b []byte) []byte }
+
+// Decoder is a value that reads itself; errors stick in the Reader.
+type Decoder interface{ DecodeBorsh(r *Reader) }
+
+// Marshal returns the encoding of v in a fresh slice.
+func Marshal(v Appender) []byte { return v.AppendBorsh(nil) }
+
+// Unmarshal decodes exactly one value from in: short, malformed and trailing bytes are errors.
+// On an error v holds an unspecified part of the value.
+func Unmarshal(in []byte, v Decoder) error {
+	r := NewReader(in)
+	v.DecodeBorsh(r)
+	return r.Close()
+}
+
+// AppendBool appends 0 or 1.
+func AppendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// AppendUint16 appends v.
+func AppendUint16(b []byte, v uint16) []byte { return binary.LittleEndian.AppendUint16(b, v) }
+
+// AppendUint32 appends v.
+func AppendUint32(b []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(b, v) }
+
+// AppendUint64 appends v.
+func AppendUint64(b []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(b, v) }
+
+// AppendLen appends a u32 count of n items. It panics when n does not fit: nothing the node builds may be that long.
+func AppendLen(b []byte, n int) []byte {
+	if uint64(n) > 1<<32-1 {
+		panic(fmt.Sprintf("borsh: length %d does not fit u32", n))
+	}
+	return AppendUint32(b, uint32(n))
+}
+
+// AppendBytes appends a u32 length and the bytes.
+func AppendBytes(b, v []byte) []byte { return append(AppendLen(b, len(v)), v...) }
+
+// AppendString appends a u32 length and the UTF-8 bytes.
+func AppendString(b []byte, v string) []byte { return append(AppendLen(b, len(v)), v...) }
+
+// AppendSlice appends a count and then each item by f.
+func AppendSlice[T any](b []byte, items []T, f func([]byte, *T) []byte) []byte {
+	b = AppendLen(b, len(items))
+	for i := range items {
+		b = f(b, &items[i])
+	}
+	return b
+}
+
+// AppendUint64s appends a vector of u64.
+func AppendUint64s(b []byte, v []uint64) []byte {
+	b = AppendLen(b, len(v))
+	for _, x := range v {
+		b = AppendUint64(b, x)
+	}
+	return b
+}
+
+// Reader decodes a byte slice. The first error sticks: later reads return zero values.
+type Reader struct {
+	buf []byte
+	err error
+}
+
+// NewReader reads from in, which must not change while values alias it (see Take and Bytes).
+func NewReader(in []byte) *Reader { return &Reader{buf: in} }
+
+// Err returns the first error.
+func (r *Reader) Err() error { return r.err }
+
+// Remaining returns how many bytes are left.
+func (r *Reader) Remaining() int { return len(r.buf) }
+
+// Rest returns the unread bytes without consuming them; they alias the input.
+func (r *Reader) Rest() []byte { return r.buf }
+
+// Close returns the first error, or ErrTrailing when bytes are left.
+func (r *Reader) Close() error {
+	if r.err != nil {
+		return r.err
+	}
+	if len(r.buf) != 0 {
+		return ErrTrailing
+	}
+	return nil
+}
+
+// Fail sets the error unless one is set already, and drops the rest of the input.
+func (r *Reader) Fail(err error) {
+	if r.err == nil {
+		if !errors.Is(err, ErrInvalid) {
+			err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		r.err = err
+	}
+	r.buf = nil
+}
+
+// Failf is Fail with a formatted text.
+func (r *Reader) Failf(format string, args ...any) { r.Fail(fmt.Errorf(format, args...)) }
+
+// BadTag fails with the unknown tag of the named enum.
+func (r *Reader) BadTag(enum string, tag byte) { r.Failf("unexpected variant tag %d of %s", tag, enum) }
+
+// Take returns the next n bytes, aliasing the input, or nil after an error.
+func (r *Reader) Take(n int) []byte {
+	if r.err != nil {
+		return nil
+	}
+	if n < 0 || n > len(r.buf) {
+		r.Fail(ErrEOF)
+		return nil
+	}
+	out := r.buf[:n:n]
+	r.buf = r.buf[n:]
+	return out
+}
+
+// Byte reads a u8.
+func (r *Reader) Byte() byte {
+	if b := r.Take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+// Peek returns the next byte without consuming it; ok is false at the end or after an error.
+func (r *Reader) Peek(i int) (b byte, ok bool) {
+	if r.err != nil || i >= len(r.buf) {
+		return 0, false
+	}
+	return r.buf[i], true
+}
+
+// Bool reads a bool; only 0 and 1 are legal.
+func (r *Reader) Bool() bool {
+	switch b := r.Byte(); b {
+	case 0:
+		return false
+	case 1:
+		return true
+	default:
+		r.Failf("invalid bool representation: %d", b)
+		return false
+	}
+}
+
+// Option reads the tag of an Option: whether a value follows.
+func (r *Reader) Option() bool {
+	switch b := r.Byte(); b {
+	case 0:
+		return false
+	case 1:
+		return true
+	default:
+		r.Failf("invalid Option representation: %d. The first byte must be 0 or 1", b)
+		return false
+	}
+}
+
+// Uint16 reads a u16.
+func (r *Reader) Uint16() uint16 {
+	if b := r.Take(2); b != nil {
+		return binary.LittleEndian.Uint16(b)
+	}
+	return 0
+}
+
+// Uint32 reads a u32.
+func (r *Reader) Uint32() uint32 {
+	if b := r.Take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+// Uint64 reads a u64.
+func (r *Reader) Uint64() uint64 {
+	if b := r.Take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// Len reads a count of items of at least minSize bytes each, and fails when the input is too short for them.
+// A minSize of 0 is taken as 1: no protocol type is empty, so a count may not exceed the bytes left.
+func (r *Reader) Len(minSize int) int {
+	n := r.Uint32()
+	if r.err != nil {
+		return 0
+	}
+	if uint64(n)*uint64(max(minSize, 1)) > uint64(len(r.buf)) {
+		r.Fail(ErrEOF)
+		return 0
+	}
+	return int(n)
+}
+
+// Bytes reads a length-prefixed byte string; the result aliases the input and is never nil without an error.
+func (r *Reader) Bytes() []byte { return r.Take(r.Len(1)) }
+
+// BytesCopy is Bytes in fresh memory.
+func (r *Reader) BytesCopy() []byte {
+	b := r.Bytes()
+	if r.err != nil {
+		return nil
+	}
+	return append(make([]byte, 0, len(b)), b...)
+}
+
+// String reads a length-prefixed UTF-8 string.
+func (r *Reader) String() string {
+	b := r.Bytes()
+	if r.err == nil && !utf8.Valid(b) {
+		r.Failf("invalid utf-8 sequence")
+		return ""
+	}
+	return string(b)
+}
+
+// Uint64s reads a vector of u64.
+func (r *Reader) Uint64s() []uint64 {
+	n := r.Len(8)
+	if r.err != nil {
+		return nil
+	}
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = r.Uint64()
+	}
+	return out
+}
+
+// Slice reads a count and then each item by f; minSize is the least an item takes. A count of 0 gives nil.
+func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
+	n := r.Len(minSize)
+	if r.err != nil || n == 0 {
+		return nil
+	}
+	out := make([]T, 0, min(n, 1024))
+	for range n {
+		out = append(out, f(r))
+		if r.err != nil {
+			return nil
+		}
+	}
+	return out
+}
