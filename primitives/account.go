@@ -1,0 +1,221 @@
+package primitives
+
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
+// ContractKind says where an account's code comes from.
+type ContractKind byte
+
+// The kinds, by their borsh tags (nearcore core/primitives-core/src/account.rs AccountContract).
+const (
+	ContractNone          ContractKind = 0
+	ContractLocal         ContractKind = 1
+	ContractGlobalHash    ContractKind = 2
+	ContractGlobalAccount ContractKind = 3
+)
+
+// AccountContract is an account's code: none, its own by hash, global by hash, or global by the deploying account.
+// Values compare with ==.
+type AccountContract struct {
+	Kind    ContractKind
+	Hash    Hash      // of ContractLocal, ContractGlobalHash
+	Account AccountID // of ContractGlobalAccount
+}
+
+// IdentifierUsage is the storage the reference itself takes: 32 or the id's length for global contracts, else 0.
+func (c *AccountContract) IdentifierUsage() uint64 {
+	switch c.Kind {
+	case ContractGlobalHash:
+		return uint64(len(c.Hash))
+	case ContractGlobalAccount:
+		return uint64(len(c.Account))
+	}
+	return 0
+}
+
+// GlobalContract returns the reference to id.
+func GlobalContract(id GlobalContractID) AccountContract {
+	if id.Account != "" {
+		return AccountContract{Kind: ContractGlobalAccount, Account: id.Account}
+	}
+	return AccountContract{Kind: ContractGlobalHash, Hash: id.Hash}
+}
+
+// GlobalID returns the global identifier; ok is false for a local contract or none.
+func (c *AccountContract) GlobalID() (id GlobalContractID, ok bool) {
+	switch c.Kind {
+	case ContractGlobalHash:
+		return GlobalContractID{Hash: c.Hash}, true
+	case ContractGlobalAccount:
+		return GlobalContractID{Account: c.Account}, true
+	}
+	return id, false
+}
+
+// AppendBorsh appends tag and payload.
+func (c *AccountContract) AppendBorsh(b []byte) []byte {
+	b = append(b, byte(c.Kind))
+	switch c.Kind {
+	case ContractLocal, ContractGlobalHash:
+		b = append(b, c.Hash[:]...)
+	case ContractGlobalAccount:
+		b = c.Account.AppendBorsh(b)
+	}
+	return b
+}
+
+// DecodeBorsh reads it.
+func (c *AccountContract) DecodeBorsh(r *borsh.Reader) {
+	*c = AccountContract{Kind: ContractKind(r.Byte())}
+	switch c.Kind {
+	case ContractNone:
+	case ContractLocal, ContractGlobalHash:
+		c.Hash = ReadHash(r)
+	case ContractGlobalAccount:
+		c.Account = ReadAccountID(r)
+	default:
+		r.BadTag("AccountContract", byte(c.Kind))
+	}
+}
+
+// AccountVersion is 1 or 2.
+type AccountVersion byte
+
+// The versions. V1 can only hold a local contract or none; an account becomes V2 with its first global one, and stays.
+const (
+	AccountV1 AccountVersion = 1
+	AccountV2 AccountVersion = 2
+)
+
+// Account is column 0 of the trie.
+type Account struct {
+	Amount       Balance // free
+	Locked       Balance // staked
+	Contract     AccountContract
+	StorageUsage uint64 // bytes
+	Version      AccountVersion
+}
+
+// AppendBorsh appends V1 without a tag, or V2 behind 16 bytes of FF and its tag 0 (bytes.md 2.5).
+func (a *Account) AppendBorsh(b []byte) []byte {
+	if a.Version == AccountV2 {
+		b = append(MaxBalance.AppendBorsh(b), 0)
+		b = borsh.AppendUint64(a.Locked.AppendBorsh(a.Amount.AppendBorsh(b)), a.StorageUsage)
+		return a.Contract.AppendBorsh(b)
+	}
+	b = append(a.Locked.AppendBorsh(a.Amount.AppendBorsh(b)), a.Contract.Hash[:]...)
+	return borsh.AppendUint64(b, a.StorageUsage)
+}
+
+// DecodeBorsh reads either version.
+func (a *Account) DecodeBorsh(r *borsh.Reader) {
+	*a = Account{Version: AccountV1}
+	a.Amount.DecodeBorsh(r)
+	if a.Amount == MaxBalance && r.Err() == nil {
+		if tag := r.Byte(); tag != 0 {
+			r.BadTag("AccountVersion", tag)
+			return
+		}
+		a.Version = AccountV2
+		a.Amount, a.Locked, a.StorageUsage = ReadBalance(r), ReadBalance(r), r.Uint64()
+		a.Contract.DecodeBorsh(r)
+		return
+	}
+	a.Locked = ReadBalance(r)
+	if h := ReadHash(r); !h.IsZero() {
+		a.Contract = AccountContract{Kind: ContractLocal, Hash: h}
+	}
+	a.StorageUsage = r.Uint64()
+}
+
+// SetContract replaces the contract; a global one makes the account V2.
+func (a *Account) SetContract(c AccountContract) {
+	a.Contract = c
+	if c.Kind == ContractGlobalHash || c.Kind == ContractGlobalAccount {
+		a.Version = AccountV2
+	}
+}
+
+// LocalCodeHash returns the hash of the account's own code, zero if it has none: the code_hash of views.
+func (a *Account) LocalCodeHash() Hash {
+	if a.Contract.Kind == ContractLocal {
+		return a.Contract.Hash
+	}
+	return Hash{}
+}
+
+// FunctionCallPermission limits a key to calls of one contract.
+type FunctionCallPermission struct {
+	Allowance   *Balance // nil: unlimited
+	ReceiverID  string   // not validated when decoded
+	MethodNames []string // empty: all
+}
+
+// GasKeyInfo is what makes a key a gas key.
+type GasKeyInfo struct {
+	Balance   Balance
+	NumNonces uint16
+}
+
+// AccessKey is column 2 of the trie. FunctionCall nil means full access; GasKey nil means an ordinary key.
+type AccessKey struct {
+	Nonce        Nonce // 0 and unused for gas keys
+	FunctionCall *FunctionCallPermission
+	GasKey       *GasKeyInfo
+}
+
+// IsFullAccess tells whether the key may do everything, gas key or not.
+func (k *AccessKey) IsFullAccess() bool { return k.FunctionCall == nil }
+
+func (p *FunctionCallPermission) appendBorsh(b []byte) []byte {
+	if p.Allowance == nil {
+		b = append(b, 0)
+	} else {
+		b = p.Allowance.AppendBorsh(append(b, 1))
+	}
+	b = borsh.AppendString(b, p.ReceiverID)
+	return borsh.AppendSlice(b, p.MethodNames, func(b []byte, s *string) []byte { return borsh.AppendString(b, *s) })
+}
+
+func readFunctionCallPermission(r *borsh.Reader) *FunctionCallPermission {
+	p := new(FunctionCallPermission)
+	if r.Option() {
+		v := ReadBalance(r)
+		p.Allowance = &v
+	}
+	p.ReceiverID = r.String()
+	p.MethodNames = borsh.Slice(r, 4, func(r *borsh.Reader) string { return r.String() })
+	return p
+}
+
+// AppendBorsh appends nonce and permission (tags 0 FunctionCall, 1 FullAccess, 2 GasKeyFunctionCall, 3 GasKeyFullAccess).
+func (k *AccessKey) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendUint64(b, uint64(k.Nonce))
+	switch {
+	case k.GasKey == nil && k.FunctionCall == nil:
+		return append(b, 1)
+	case k.GasKey == nil:
+		return k.FunctionCall.appendBorsh(append(b, 0))
+	case k.FunctionCall == nil:
+		return borsh.AppendUint16(k.GasKey.Balance.AppendBorsh(append(b, 3)), k.GasKey.NumNonces)
+	default:
+		b = borsh.AppendUint16(k.GasKey.Balance.AppendBorsh(append(b, 2)), k.GasKey.NumNonces)
+		return k.FunctionCall.appendBorsh(b)
+	}
+}
+
+// DecodeBorsh reads it.
+func (k *AccessKey) DecodeBorsh(r *borsh.Reader) {
+	*k = AccessKey{Nonce: Nonce(r.Uint64())}
+	switch tag := r.Byte(); tag {
+	case 0:
+		k.FunctionCall = readFunctionCallPermission(r)
+	case 1:
+	case 2:
+		k.GasKey = &GasKeyInfo{Balance: ReadBalance(r), NumNonces: r.Uint16()}
+		k.FunctionCall = readFunctionCallPermission(r)
+	case 3:
+		k.GasKey = &GasKeyInfo{Balance: ReadBalance(r), NumNonces: r.Uint16()}
+	default:
+		r.BadTag("AccessKeyPermission", tag)
+	}
+}

@@ -1,0 +1,319 @@
+package primitives
+
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
+// ActionTag is the borsh discriminant of an action (nearcore core/primitives/src/action/mod.rs).
+type ActionTag byte
+
+// The 15 actions of protocol 86.
+const (
+	TagCreateAccount ActionTag = iota
+	TagDeployContract
+	TagFunctionCall
+	TagTransfer
+	TagStake
+	TagAddKey
+	TagDeleteKey
+	TagDeleteAccount
+	TagDelegate
+	TagDeployGlobalContract
+	TagUseGlobalContract
+	TagDeterministicStateInit
+	TagTransferToGasKey
+	TagWithdrawFromGasKey
+	TagDelegateV2
+	numActionTags
+)
+
+// Action is one step of a transaction or receipt; the types below are all there are.
+type Action interface {
+	Tag() ActionTag
+	// appendPayload appends what follows the tag.
+	appendPayload(b []byte) []byte
+}
+
+type (
+	// CreateAccount makes the receiver.
+	CreateAccount struct{}
+	// DeployContract replaces the receiver's own code.
+	DeployContract struct{ Code []byte }
+	// FunctionCall runs a method of the receiver's contract.
+	FunctionCall struct {
+		Method  string
+		Args    []byte
+		Gas     Gas
+		Deposit Balance
+	}
+	// Transfer moves tokens to the receiver.
+	Transfer struct{ Deposit Balance }
+	// Stake sets the receiver's validator stake; 0 unstakes.
+	Stake struct {
+		Stake     Balance
+		PublicKey PublicKey
+	}
+	// AddKey adds an access key or gas key to the receiver.
+	AddKey struct {
+		PublicKey PublicKey
+		AccessKey AccessKey
+	}
+	// DeleteKey removes a key of the receiver.
+	DeleteKey struct{ PublicKey PublicKey }
+	// DeleteAccount removes the receiver; what it held goes to the beneficiary.
+	DeleteAccount struct{ Beneficiary AccountID }
+	// Delegate carries actions that the inner sender signed (NEP-366).
+	Delegate struct {
+		Action    DelegateAction
+		Signature Signature
+	}
+	// DelegateV2 is Delegate whose nonce may select a gas key's.
+	DelegateV2 struct {
+		Action    DelegateActionV2
+		Signature Signature
+	}
+	// DeployGlobalContract distributes code to every shard.
+	DeployGlobalContract struct {
+		Code []byte
+		Mode GlobalDeployMode
+	}
+	// UseGlobalContract points the receiver at global code.
+	UseGlobalContract struct{ ID GlobalContractID }
+	// DeterministicStateInit creates or initialises a 0s... account.
+	DeterministicStateInit struct {
+		Init    StateInit
+		Deposit Balance
+	}
+	// TransferToGasKey adds to a gas key's balance.
+	TransferToGasKey struct {
+		PublicKey PublicKey
+		Deposit   Balance
+	}
+	// WithdrawFromGasKey moves from a gas key's balance to its account.
+	WithdrawFromGasKey struct {
+		PublicKey PublicKey
+		Amount    Balance
+	}
+)
+
+// GlobalDeployMode says how a global contract is found.
+type GlobalDeployMode byte
+
+// The modes.
+const (
+	GlobalByCodeHash  GlobalDeployMode = 0
+	GlobalByAccountID GlobalDeployMode = 1
+)
+
+// GlobalContractID names global code by hash, or by the account that deployed it when Account is not empty.
+type GlobalContractID struct {
+	Account AccountID
+	Hash    Hash
+}
+
+// Len is what fees and storage count: 32, or the account's length.
+func (g *GlobalContractID) Len() int {
+	if g.Account != "" {
+		return len(g.Account)
+	}
+	return len(g.Hash)
+}
+
+// AppendBorsh appends 0 ‖ hash or 1 ‖ account; the trie uses the same form.
+func (g *GlobalContractID) AppendBorsh(b []byte) []byte {
+	if g.Account != "" {
+		return g.Account.AppendBorsh(append(b, 1))
+	}
+	return append(append(b, 0), g.Hash[:]...)
+}
+
+// DecodeBorsh reads it.
+func (g *GlobalContractID) DecodeBorsh(r *borsh.Reader) {
+	switch tag := r.Byte(); tag {
+	case 0:
+		*g = GlobalContractID{Hash: ReadHash(r)}
+	case 1:
+		*g = GlobalContractID{Account: ReadAccountID(r)}
+	default:
+		r.BadTag("GlobalContractIdentifier", tag)
+	}
+}
+
+// StateEntry is one pair of a state init's data.
+type StateEntry struct{ Key, Value []byte }
+
+// StateInit is DeterministicAccountStateInit V1: code and data sorted by key.
+type StateInit struct {
+	Code GlobalContractID
+	Data []StateEntry
+}
+
+// AppendBorsh appends tag 0, code, data.
+func (s *StateInit) AppendBorsh(b []byte) []byte {
+	b = s.Code.AppendBorsh(append(b, 0))
+	return borsh.AppendSlice(b, s.Data, func(b []byte, e *StateEntry) []byte {
+		return borsh.AppendBytes(borsh.AppendBytes(b, e.Key), e.Value)
+	})
+}
+
+// DecodeBorsh reads it. Keys must ascend strictly, as borsh-rs demands of a BTreeMap.
+func (s *StateInit) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("DeterministicAccountStateInit", tag)
+		return
+	}
+	s.Code.DecodeBorsh(r)
+	s.Data = borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
+		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}
+	})
+	for i := 1; i < len(s.Data); i++ {
+		if string(s.Data[i-1].Key) >= string(s.Data[i].Key) {
+			r.Failf("keys must be in ascending order")
+			return
+		}
+	}
+}
+
+// Tag of each action.
+func (*CreateAccount) Tag() ActionTag          { return TagCreateAccount }
+func (*DeployContract) Tag() ActionTag         { return TagDeployContract }
+func (*FunctionCall) Tag() ActionTag           { return TagFunctionCall }
+func (*Transfer) Tag() ActionTag               { return TagTransfer }
+func (*Stake) Tag() ActionTag                  { return TagStake }
+func (*AddKey) Tag() ActionTag                 { return TagAddKey }
+func (*DeleteKey) Tag() ActionTag              { return TagDeleteKey }
+func (*DeleteAccount) Tag() ActionTag          { return TagDeleteAccount }
+func (*Delegate) Tag() ActionTag               { return TagDelegate }
+func (*DelegateV2) Tag() ActionTag             { return TagDelegateV2 }
+func (*DeployGlobalContract) Tag() ActionTag   { return TagDeployGlobalContract }
+func (*UseGlobalContract) Tag() ActionTag      { return TagUseGlobalContract }
+func (*DeterministicStateInit) Tag() ActionTag { return TagDeterministicStateInit }
+func (*TransferToGasKey) Tag() ActionTag       { return TagTransferToGasKey }
+func (*WithdrawFromGasKey) Tag() ActionTag     { return TagWithdrawFromGasKey }
+
+func (*CreateAccount) appendPayload(b []byte) []byte    { return b }
+func (a *DeployContract) appendPayload(b []byte) []byte { return borsh.AppendBytes(b, a.Code) }
+func (a *FunctionCall) appendPayload(b []byte) []byte {
+	b = borsh.AppendBytes(borsh.AppendString(b, a.Method), a.Args)
+	return a.Deposit.AppendBorsh(borsh.AppendUint64(b, uint64(a.Gas)))
+}
+func (a *Transfer) appendPayload(b []byte) []byte { return a.Deposit.AppendBorsh(b) }
+func (a *Stake) appendPayload(b []byte) []byte {
+	return a.PublicKey.AppendBorsh(a.Stake.AppendBorsh(b))
+}
+func (a *AddKey) appendPayload(b []byte) []byte {
+	return a.AccessKey.AppendBorsh(a.PublicKey.AppendBorsh(b))
+}
+func (a *DeleteKey) appendPayload(b []byte) []byte     { return a.PublicKey.AppendBorsh(b) }
+func (a *DeleteAccount) appendPayload(b []byte) []byte { return a.Beneficiary.AppendBorsh(b) }
+func (a *Delegate) appendPayload(b []byte) []byte {
+	return a.Signature.AppendBorsh(a.Action.AppendBorsh(b))
+}
+func (a *DelegateV2) appendPayload(b []byte) []byte {
+	return a.Signature.AppendBorsh(a.Action.AppendBorsh(append(b, 0)))
+}
+func (a *DeployGlobalContract) appendPayload(b []byte) []byte {
+	return append(borsh.AppendBytes(b, a.Code), byte(a.Mode))
+}
+func (a *UseGlobalContract) appendPayload(b []byte) []byte { return a.ID.AppendBorsh(b) }
+func (a *DeterministicStateInit) appendPayload(b []byte) []byte {
+	return a.Deposit.AppendBorsh(a.Init.AppendBorsh(b))
+}
+func (a *TransferToGasKey) appendPayload(b []byte) []byte {
+	return a.Deposit.AppendBorsh(a.PublicKey.AppendBorsh(b))
+}
+func (a *WithdrawFromGasKey) appendPayload(b []byte) []byte {
+	return a.Amount.AppendBorsh(a.PublicKey.AppendBorsh(b))
+}
+
+// AppendAction appends tag ‖ payload.
+func AppendAction(b []byte, a Action) []byte { return a.appendPayload(append(b, byte(a.Tag()))) }
+
+// AppendActions appends a vector of actions.
+func AppendActions(b []byte, as []Action) []byte {
+	b = borsh.AppendLen(b, len(as))
+	for _, a := range as {
+		b = AppendAction(b, a)
+	}
+	return b
+}
+
+// ReadActions reads a vector of actions.
+func ReadActions(r *borsh.Reader) []Action { return borsh.Slice(r, 1, ReadAction) }
+
+// ReadAction reads tag ‖ payload; after an error the result is nil.
+func ReadAction(r *borsh.Reader) Action {
+	a := readAction(r, true)
+	if r.Err() != nil {
+		return nil
+	}
+	return a
+}
+
+// readAction refuses the delegate actions unless they may stand here.
+func readAction(r *borsh.Reader, delegates bool) Action {
+	switch tag := ActionTag(r.Byte()); tag {
+	case TagCreateAccount:
+		return &CreateAccount{}
+	case TagDeployContract:
+		return &DeployContract{Code: r.BytesCopy()}
+	case TagFunctionCall:
+		return &FunctionCall{Method: r.String(), Args: r.BytesCopy(), Gas: Gas(r.Uint64()), Deposit: ReadBalance(r)}
+	case TagTransfer:
+		return &Transfer{Deposit: ReadBalance(r)}
+	case TagStake:
+		return &Stake{Stake: ReadBalance(r), PublicKey: ReadPublicKey(r)}
+	case TagAddKey:
+		a := &AddKey{PublicKey: ReadPublicKey(r)}
+		a.AccessKey.DecodeBorsh(r)
+		return a
+	case TagDeleteKey:
+		return &DeleteKey{PublicKey: ReadPublicKey(r)}
+	case TagDeleteAccount:
+		return &DeleteAccount{Beneficiary: ReadAccountID(r)}
+	case TagDelegate:
+		if !delegates {
+			break
+		}
+		a := &Delegate{}
+		a.Action.DecodeBorsh(r)
+		a.Signature.DecodeBorsh(r)
+		return a
+	case TagDeployGlobalContract:
+		a := &DeployGlobalContract{Code: r.BytesCopy()}
+		if m := r.Byte(); m > 1 {
+			r.BadTag("GlobalContractDeployMode", m)
+		} else {
+			a.Mode = GlobalDeployMode(m)
+		}
+		return a
+	case TagUseGlobalContract:
+		a := &UseGlobalContract{}
+		a.ID.DecodeBorsh(r)
+		return a
+	case TagDeterministicStateInit:
+		a := &DeterministicStateInit{}
+		a.Init.DecodeBorsh(r)
+		a.Deposit.DecodeBorsh(r)
+		return a
+	case TagTransferToGasKey:
+		return &TransferToGasKey{PublicKey: ReadPublicKey(r), Deposit: ReadBalance(r)}
+	case TagWithdrawFromGasKey:
+		return &WithdrawFromGasKey{PublicKey: ReadPublicKey(r), Amount: ReadBalance(r)}
+	case TagDelegateV2:
+		if !delegates {
+			break
+		}
+		a := &DelegateV2{}
+		if v := r.Byte(); v != 0 {
+			r.BadTag("VersionedDelegateActionPayload", v)
+			return nil
+		}
+		a.Action.DecodeBorsh(r)
+		a.Signature.DecodeBorsh(r)
+		return a
+	default:
+		r.BadTag("Action", byte(tag))
+		return nil
+	}
+	r.Failf("DelegateAction mustn't contain a nested one")
+	return nil
+}
