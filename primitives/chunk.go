@@ -1,0 +1,244 @@
+package primitives
+
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
+// CongestionInfo is a shard's load as its chunk header carries it (nearcore congestion_info.rs, V1).
+type CongestionInfo struct {
+	DelayedReceiptsGas  Balance // u128 of gas
+	BufferedReceiptsGas Balance // u128 of gas
+	ReceiptBytes        uint64
+	AllowedShard        uint16
+}
+
+// AppendBorsh appends tag 0 and the fields.
+func (c *CongestionInfo) AppendBorsh(b []byte) []byte {
+	b = c.BufferedReceiptsGas.AppendBorsh(c.DelayedReceiptsGas.AppendBorsh(append(b, 0)))
+	return borsh.AppendUint16(borsh.AppendUint64(b, c.ReceiptBytes), c.AllowedShard)
+}
+
+// DecodeBorsh reads it.
+func (c *CongestionInfo) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("CongestionInfo", tag)
+		return
+	}
+	c.DelayedReceiptsGas, c.BufferedReceiptsGas = ReadBalance(r), ReadBalance(r)
+	c.ReceiptBytes, c.AllowedShard = r.Uint64(), r.Uint16()
+}
+
+// BandwidthRequest asks to send receipts to a shard; each bit of Bitmap selects one of 40 sizes, low bit first.
+type BandwidthRequest struct {
+	ToShard uint16
+	Bitmap  [5]byte
+}
+
+// AppendBandwidthRequests appends tag 0 and the vector.
+func AppendBandwidthRequests(b []byte, rs []BandwidthRequest) []byte {
+	return borsh.AppendSlice(append(b, 0), rs, func(b []byte, q *BandwidthRequest) []byte {
+		return append(borsh.AppendUint16(b, q.ToShard), q.Bitmap[:]...)
+	})
+}
+
+// ReadBandwidthRequests reads tag 0 and the vector.
+func ReadBandwidthRequests(r *borsh.Reader) []BandwidthRequest {
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("BandwidthRequests", tag)
+		return nil
+	}
+	return borsh.Slice(r, 7, func(r *borsh.Reader) (q BandwidthRequest) {
+		q.ToShard = r.Uint16()
+		copy(q.Bitmap[:], r.Take(5))
+		return q
+	})
+}
+
+// TrieSplit proposes where a shard could be cut: the first account of the right half, and the memory of both.
+type TrieSplit struct {
+	Boundary    AccountID
+	LeftMemory  uint64
+	RightMemory uint64
+}
+
+// AppendBorsh appends the fields.
+func (s *TrieSplit) AppendBorsh(b []byte) []byte {
+	return borsh.AppendUint64(borsh.AppendUint64(s.Boundary.AppendBorsh(b), s.LeftMemory), s.RightMemory)
+}
+
+// DecodeBorsh reads the fields.
+func (s *TrieSplit) DecodeBorsh(r *borsh.Reader) {
+	s.Boundary, s.LeftMemory, s.RightMemory = ReadAccountID(r), r.Uint64(), r.Uint64()
+}
+
+// ChunkInnerVersion is the tag of a chunk header's inner part.
+type ChunkInnerVersion byte
+
+// Versions of the inner part. V5 is that of protocol 85 and 86; V4 (no ProposedSplit) is still decoded and belongs to 84;
+// V1 is that of mainnet's genesis and is written only.
+const (
+	ChunkInnerV1 ChunkInnerVersion = 0
+	ChunkInnerV4 ChunkInnerVersion = 3
+	ChunkInnerV5 ChunkInnerVersion = 4
+)
+
+// ChunkHeaderInner is what a chunk's hash covers. The "prev" fields describe the chunk before, applied in PrevBlockHash.
+type ChunkHeaderInner struct {
+	Version                  ChunkInnerVersion
+	PrevBlockHash            Hash
+	PrevStateRoot            Hash
+	PrevOutcomeRoot          Hash
+	EncodedMerkleRoot        Hash
+	EncodedLength            uint64
+	HeightCreated            Height
+	ShardID                  ShardID
+	PrevGasUsed              Gas
+	GasLimit                 Gas
+	PrevBalanceBurnt         Balance
+	PrevOutgoingReceiptsRoot Hash
+	TxRoot                   Hash
+	PrevValidatorProposals   []ValidatorStake
+	CongestionInfo           CongestionInfo
+	BandwidthRequests        []BandwidthRequest
+	ProposedSplit            *TrieSplit // only of V5
+}
+
+// ChunkHeader is nearcore's ShardChunkHeader V3. HeightIncluded is not in the hash.
+type ChunkHeader struct {
+	ChunkHeaderInner
+	HeightIncluded Height
+	Signature      Signature
+}
+
+// appendInner appends the inner part with its tag; V1 has none, and validator stakes without one.
+func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
+	if h.Version != ChunkInnerV1 {
+		b = append(b, byte(h.Version))
+	}
+	for _, x := range [...]*Hash{&h.PrevBlockHash, &h.PrevStateRoot, &h.PrevOutcomeRoot, &h.EncodedMerkleRoot} {
+		b = append(b, x[:]...)
+	}
+	b = borsh.AppendUint64(borsh.AppendUint64(b, h.EncodedLength), uint64(h.HeightCreated))
+	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(h.ShardID)), uint64(h.PrevGasUsed))
+	b = h.PrevBalanceBurnt.AppendBorsh(borsh.AppendUint64(b, uint64(h.GasLimit)))
+	b = append(append(b, h.PrevOutgoingReceiptsRoot[:]...), h.TxRoot[:]...)
+	if h.Version == ChunkInnerV1 {
+		return borsh.AppendSlice(b, h.PrevValidatorProposals, func(b []byte, v *ValidatorStake) []byte { return v.AppendUntagged(b) })
+	}
+	b = AppendValidatorStakes(b, h.PrevValidatorProposals)
+	b = AppendBandwidthRequests(h.CongestionInfo.AppendBorsh(b), h.BandwidthRequests)
+	if h.Version >= ChunkInnerV5 {
+		if h.ProposedSplit == nil {
+			return append(b, 0)
+		}
+		b = h.ProposedSplit.AppendBorsh(append(b, 1))
+	}
+	return b
+}
+
+// ChunkHash returns H(H(inner) ‖ encoded_merkle_root); that of mainnet's genesis is H(inner).
+func (h *ChunkHeaderInner) ChunkHash() Hash {
+	inner := HashBytes(h.appendInner(nil))
+	if h.Version == ChunkInnerV1 {
+		return inner
+	}
+	return CombineHash(inner, h.EncodedMerkleRoot)
+}
+
+// AppendBorsh appends tag 2 (V3), inner, height_included and signature; V1 headers have tag 0.
+func (h *ChunkHeader) AppendBorsh(b []byte) []byte {
+	tag := byte(2)
+	if h.Version == ChunkInnerV1 {
+		tag = 0
+	}
+	b = borsh.AppendUint64(h.appendInner(append(b, tag)), uint64(h.HeightIncluded))
+	return h.Signature.AppendBorsh(b)
+}
+
+// DecodeBorsh reads a V3 header with inner V4 or V5.
+func (h *ChunkHeader) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 2 {
+		r.BadTag("ShardChunkHeader", tag)
+		return
+	}
+	h.Version = ChunkInnerVersion(r.Byte())
+	if h.Version != ChunkInnerV4 && h.Version != ChunkInnerV5 {
+		r.BadTag("ShardChunkHeaderInner", byte(h.Version))
+		return
+	}
+	for _, x := range [...]*Hash{&h.PrevBlockHash, &h.PrevStateRoot, &h.PrevOutcomeRoot, &h.EncodedMerkleRoot} {
+		x.DecodeBorsh(r)
+	}
+	h.EncodedLength, h.HeightCreated = r.Uint64(), Height(r.Uint64())
+	h.ShardID, h.PrevGasUsed, h.GasLimit = ShardID(r.Uint64()), Gas(r.Uint64()), Gas(r.Uint64())
+	h.PrevBalanceBurnt = ReadBalance(r)
+	h.PrevOutgoingReceiptsRoot, h.TxRoot = ReadHash(r), ReadHash(r)
+	h.PrevValidatorProposals = ReadValidatorStakes(r)
+	h.CongestionInfo.DecodeBorsh(r)
+	h.BandwidthRequests = ReadBandwidthRequests(r)
+	h.ProposedSplit = nil
+	if h.Version >= ChunkInnerV5 && r.Option() {
+		h.ProposedSplit = new(TrieSplit)
+		h.ProposedSplit.DecodeBorsh(r)
+	}
+	h.HeightIncluded, h.Signature = Height(r.Uint64()), ReadSignature(r)
+}
+
+// minChunkHeader is the least a V3 header takes.
+const minChunkHeader = 2 + 4*32 + 5*8 + 16 + 64 + 4 + 43 + 5 + 8 + 65
+
+// AppendChunkHeaders appends a vector of headers.
+func AppendChunkHeaders(b []byte, hs []*ChunkHeader) []byte {
+	b = borsh.AppendLen(b, len(hs))
+	for _, h := range hs {
+		b = h.AppendBorsh(b)
+	}
+	return b
+}
+
+// ReadChunkHeaders reads a vector of headers.
+func ReadChunkHeaders(r *borsh.Reader) []*ChunkHeader {
+	return borsh.Slice(r, minChunkHeader, func(r *borsh.Reader) *ChunkHeader {
+		h := new(ChunkHeader)
+		h.DecodeBorsh(r)
+		return h
+	})
+}
+
+// ChunkBody is what the Reed–Solomon parts carry: transactions, and the receipts that the chunk before sent out.
+type ChunkBody struct {
+	Transactions         []*SignedTransaction
+	PrevOutgoingReceipts []*Receipt
+}
+
+// AppendBorsh appends both vectors.
+func (c *ChunkBody) AppendBorsh(b []byte) []byte {
+	return AppendReceipts(AppendTransactions(b, c.Transactions), c.PrevOutgoingReceipts)
+}
+
+// DecodeBorsh reads both vectors.
+func (c *ChunkBody) DecodeBorsh(r *borsh.Reader) {
+	c.Transactions, c.PrevOutgoingReceipts = ReadTransactions(r), ReadReceipts(r)
+}
+
+// Chunk is a header with its body (nearcore ShardChunk V2).
+type Chunk struct {
+	Hash   Hash
+	Header ChunkHeader
+	ChunkBody
+}
+
+// AppendBorsh appends tag 1 and the fields.
+func (c *Chunk) AppendBorsh(b []byte) []byte {
+	b = c.Header.AppendBorsh(append(append(b, 1), c.Hash[:]...))
+	return c.ChunkBody.AppendBorsh(b)
+}
+
+// DecodeBorsh reads it.
+func (c *Chunk) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 1 {
+		r.BadTag("ShardChunk", tag)
+		return
+	}
+	c.Hash = ReadHash(r)
+	c.Header.DecodeBorsh(r)
+	c.ChunkBody.DecodeBorsh(r)
+}

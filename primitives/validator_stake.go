@@ -1,0 +1,43 @@
+package primitives
+
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
+// ValidatorStake is a proposal or seat (nearcore ValidatorStake V1, the only version).
+type ValidatorStake struct {
+	AccountID AccountID
+	PublicKey PublicKey
+	Stake     Balance
+}
+
+// AppendBorsh appends tag 0 and the fields.
+func (v *ValidatorStake) AppendBorsh(b []byte) []byte { return v.AppendUntagged(append(b, 0)) }
+
+// AppendUntagged appends the fields without the version tag: the form of headers V1 (mainnet's genesis).
+func (v *ValidatorStake) AppendUntagged(b []byte) []byte {
+	return v.Stake.AppendBorsh(v.PublicKey.AppendBorsh(v.AccountID.AppendBorsh(b)))
+}
+
+// DecodeBorsh reads it.
+func (v *ValidatorStake) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("ValidatorStake", tag)
+		return
+	}
+	v.AccountID, v.PublicKey, v.Stake = ReadAccountID(r), ReadPublicKey(r), ReadBalance(r)
+}
+
+// AppendValidatorStakes appends a vector of stakes.
+func AppendValidatorStakes(b []byte, vs []ValidatorStake) []byte {
+	return borsh.AppendSlice(b, vs, func(b []byte, v *ValidatorStake) []byte { return v.AppendBorsh(b) })
+}
+
+// ReadValidatorStakes reads a vector of stakes.
+func ReadValidatorStakes(r *borsh.Reader) []ValidatorStake {
+	return borsh.Slice(r, 1+6+33+16, func(r *borsh.Reader) (v ValidatorStake) {
+		v.DecodeBorsh(r)
+		return v
+	})
+}
+
+// BlockProducersHash is next_bp_hash: H of the vector of stakes.
+func BlockProducersHash(vs []ValidatorStake) Hash { return HashBytes(AppendValidatorStakes(nil, vs)) }
