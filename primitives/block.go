@@ -1,0 +1,62 @@
+package primitives
+
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
+// BlockBody is nearcore's BlockBody V2. Its encoding, tag included, is what block_body_hash covers.
+type BlockBody struct {
+	Chunks            []*ChunkHeader
+	VRFValue          [32]byte
+	VRFProof          [64]byte
+	ChunkEndorsements [][]Signature // per shard, per assigned validator; empty string: none
+}
+
+// Block is nearcore's Block V4.
+type Block struct {
+	Header *BlockHeader
+	Body   BlockBody
+}
+
+// AppendBorsh appends tag 1 and the fields; the challenges are always an empty vector.
+func (y *BlockBody) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendUint32(AppendChunkHeaders(append(b, 1), y.Chunks), 0)
+	b = append(append(b, y.VRFValue[:]...), y.VRFProof[:]...)
+	return borsh.AppendSlice(b, y.ChunkEndorsements, func(b []byte, s *[]Signature) []byte { return AppendOptionSignatures(b, *s) })
+}
+
+// DecodeBorsh reads it.
+func (y *BlockBody) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 1 {
+		r.BadTag("BlockBody", tag)
+		return
+	}
+	y.Chunks = ReadChunkHeaders(r)
+	if n := r.Uint32(); n != 0 {
+		r.Failf("block body holds %d challenges", n)
+		return
+	}
+	copy(y.VRFValue[:], r.Take(len(y.VRFValue)))
+	copy(y.VRFProof[:], r.Take(len(y.VRFProof)))
+	y.ChunkEndorsements = borsh.Slice(r, 4, ReadOptionSignatures)
+}
+
+// Hash returns block_body_hash.
+func (y *BlockBody) Hash() Hash { return HashBorsh(y) }
+
+// Hash returns the block's hash.
+func (k *Block) Hash() Hash { return k.Header.Hash() }
+
+// AppendBorsh appends tag 3, header and body.
+func (k *Block) AppendBorsh(b []byte) []byte {
+	return k.Body.AppendBorsh(k.Header.AppendBorsh(append(b, 3)))
+}
+
+// DecodeBorsh reads it.
+func (k *Block) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 3 {
+		r.BadTag("Block", tag)
+		return
+	}
+	k.Header = new(BlockHeader)
+	k.Header.DecodeBorsh(r)
+	k.Body.DecodeBorsh(r)
+}

@@ -1,0 +1,222 @@
+package primitives
+
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
+// HeaderVersion is the borsh tag of a block header.
+type HeaderVersion byte
+
+// V6 is that of protocol 85 and 86; V1 that of mainnet's genesis, which is only written.
+const (
+	HeaderV1 HeaderVersion = 0
+	HeaderV6 HeaderVersion = 5
+)
+
+// BlockHeaderInnerLite is the part of a header that light clients keep (nearcore core/primitives/src/block_header.rs).
+type BlockHeaderInnerLite struct {
+	Height          Height
+	EpochID         EpochID
+	NextEpochID     EpochID
+	PrevStateRoot   Hash
+	PrevOutcomeRoot Hash
+	Timestamp       uint64 // ns since 1970
+	NextBPHash      Hash   // of the producers of NextEpochID
+	BlockMerkleRoot Hash   // over all block hashes up to the previous block
+}
+
+// ShardSplit names the shard that is to be cut and the first account of its right half.
+type ShardSplit struct {
+	ShardID  ShardID
+	Boundary AccountID
+}
+
+// BlockHeaderInnerRest is the part of a header that light clients see only as a hash. Its layout is that of V6;
+// ChunksIncluded and the absence of BlockBodyHash, BlockOrdinal, PrevHeight and all after LatestProtocolVersion make V1.
+type BlockHeaderInnerRest struct {
+	BlockBodyHash                 Hash
+	PrevChunkOutgoingReceiptsRoot Hash
+	ChunkHeadersRoot              Hash
+	ChunkTxRoot                   Hash
+	ChunksIncluded                uint64 // V1 only
+	RandomValue                   Hash
+	PrevValidatorProposals        []ValidatorStake
+	ChunkMask                     []bool
+	NextGasPrice                  Balance
+	TotalSupply                   Balance
+	LastFinalBlock                Hash
+	LastDSFinalBlock              Hash
+	BlockOrdinal                  uint64
+	PrevHeight                    Height
+	EpochSyncDataHash             *Hash       // set in the first block of an epoch
+	Approvals                     []Signature // empty string: none
+	LatestProtocolVersion         ProtocolVersion
+	ChunkEndorsements             [][]byte // per shard, one bit per assigned validator, low bit first
+	ShardSplit                    *ShardSplit
+}
+
+// BlockHeader is a header with its hash, which Init or decoding computes.
+type BlockHeader struct {
+	Version  HeaderVersion
+	PrevHash Hash
+	BlockHeaderInnerLite
+	BlockHeaderInnerRest
+	Signature Signature
+	hash      Hash
+}
+
+// AppendBorsh appends the eight fields.
+func (l *BlockHeaderInnerLite) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendUint64(b, uint64(l.Height))
+	for _, h := range [...]*Hash{&l.EpochID, &l.NextEpochID, &l.PrevStateRoot, &l.PrevOutcomeRoot} {
+		b = append(b, h[:]...)
+	}
+	b = borsh.AppendUint64(b, l.Timestamp)
+	return append(append(b, l.NextBPHash[:]...), l.BlockMerkleRoot[:]...)
+}
+
+// DecodeBorsh reads the eight fields.
+func (l *BlockHeaderInnerLite) DecodeBorsh(r *borsh.Reader) {
+	l.Height = Height(r.Uint64())
+	for _, h := range [...]*Hash{&l.EpochID, &l.NextEpochID, &l.PrevStateRoot, &l.PrevOutcomeRoot} {
+		h.DecodeBorsh(r)
+	}
+	l.Timestamp, l.NextBPHash, l.BlockMerkleRoot = r.Uint64(), ReadHash(r), ReadHash(r)
+}
+
+func appendBools(b []byte, v []bool) []byte {
+	return borsh.AppendSlice(b, v, func(b []byte, x *bool) []byte { return borsh.AppendBool(b, *x) })
+}
+
+func readBools(r *borsh.Reader) []bool { return borsh.Slice(r, 1, (*borsh.Reader).Bool) }
+
+// AppendOptionSignatures appends a vector of Option<Signature>; an empty signature is None.
+func AppendOptionSignatures(b []byte, sigs []Signature) []byte {
+	return borsh.AppendSlice(b, sigs, func(b []byte, s *Signature) []byte {
+		if *s == "" {
+			return append(b, 0)
+		}
+		return s.AppendBorsh(append(b, 1))
+	})
+}
+
+// ReadOptionSignatures reads a vector of Option<Signature>.
+func ReadOptionSignatures(r *borsh.Reader) []Signature {
+	return borsh.Slice(r, 1, func(r *borsh.Reader) Signature {
+		if !r.Option() {
+			return ""
+		}
+		return ReadSignature(r)
+	})
+}
+
+// AppendByteStrings appends a vector of byte strings.
+func AppendByteStrings(b []byte, v [][]byte) []byte {
+	return borsh.AppendSlice(b, v, func(b []byte, x *[]byte) []byte { return borsh.AppendBytes(b, *x) })
+}
+
+// ReadByteStrings reads a vector of byte strings.
+func ReadByteStrings(r *borsh.Reader) [][]byte { return borsh.Slice(r, 4, (*borsh.Reader).BytesCopy) }
+
+// AppendOptionShardSplit appends Option<(u64, AccountId)>.
+func AppendOptionShardSplit(b []byte, s *ShardSplit) []byte {
+	if s == nil {
+		return append(b, 0)
+	}
+	return s.Boundary.AppendBorsh(borsh.AppendUint64(append(b, 1), uint64(s.ShardID)))
+}
+
+// ReadOptionShardSplit reads Option<(u64, AccountId)>.
+func ReadOptionShardSplit(r *borsh.Reader) *ShardSplit {
+	if !r.Option() {
+		return nil
+	}
+	return &ShardSplit{ShardID: ShardID(r.Uint64()), Boundary: ReadAccountID(r)}
+}
+
+func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
+	if v != HeaderV1 {
+		b = append(b, x.BlockBodyHash[:]...)
+	}
+	b = append(append(append(b, x.PrevChunkOutgoingReceiptsRoot[:]...), x.ChunkHeadersRoot[:]...), x.ChunkTxRoot[:]...)
+	if v == HeaderV1 {
+		b = append(borsh.AppendUint64(b, x.ChunksIncluded), zero32...) // challenges_root
+	}
+	b = append(b, x.RandomValue[:]...)
+	if v == HeaderV1 {
+		b = borsh.AppendSlice(b, x.PrevValidatorProposals, func(b []byte, p *ValidatorStake) []byte { return p.AppendUntagged(b) })
+	} else {
+		b = AppendValidatorStakes(b, x.PrevValidatorProposals)
+	}
+	b = x.TotalSupply.AppendBorsh(x.NextGasPrice.AppendBorsh(appendBools(b, x.ChunkMask)))
+	if v == HeaderV1 {
+		b = borsh.AppendUint32(b, 0) // challenges_result
+	}
+	b = append(append(b, x.LastFinalBlock[:]...), x.LastDSFinalBlock[:]...)
+	if v != HeaderV1 {
+		b = borsh.AppendUint64(borsh.AppendUint64(b, x.BlockOrdinal), uint64(x.PrevHeight))
+		b = appendOptionHash(b, x.EpochSyncDataHash)
+	}
+	b = borsh.AppendUint32(AppendOptionSignatures(b, x.Approvals), uint32(x.LatestProtocolVersion))
+	if v != HeaderV1 {
+		b = AppendOptionShardSplit(AppendByteStrings(b, x.ChunkEndorsements), x.ShardSplit)
+	}
+	return b
+}
+
+// DecodeBorsh reads the V6 layout.
+func (x *BlockHeaderInnerRest) DecodeBorsh(r *borsh.Reader) {
+	x.BlockBodyHash, x.PrevChunkOutgoingReceiptsRoot = ReadHash(r), ReadHash(r)
+	x.ChunkHeadersRoot, x.ChunkTxRoot, x.RandomValue = ReadHash(r), ReadHash(r), ReadHash(r)
+	x.PrevValidatorProposals, x.ChunkMask = ReadValidatorStakes(r), readBools(r)
+	x.NextGasPrice, x.TotalSupply = ReadBalance(r), ReadBalance(r)
+	x.LastFinalBlock, x.LastDSFinalBlock = ReadHash(r), ReadHash(r)
+	x.BlockOrdinal, x.PrevHeight = r.Uint64(), Height(r.Uint64())
+	x.EpochSyncDataHash = readOptionHash(r)
+	x.Approvals = ReadOptionSignatures(r)
+	x.LatestProtocolVersion = ProtocolVersion(r.Uint32())
+	x.ChunkEndorsements = ReadByteStrings(r)
+	x.ShardSplit = ReadOptionShardSplit(r)
+}
+
+// Hash returns the block's hash: H(H(H(lite) ‖ H(rest)) ‖ prev_hash). Init must have run.
+func (h *BlockHeader) Hash() Hash { return h.hash }
+
+// InnerRestHash returns H(inner_rest).
+func (h *BlockHeader) InnerRestHash() Hash {
+	return HashBytes(h.BlockHeaderInnerRest.appendVersion(nil, h.Version))
+}
+
+// InnerHash returns H(H(lite) ‖ H(rest)), the next_block_inner_hash of a light client view.
+func (h *BlockHeader) InnerHash() Hash {
+	return CombineHash(HashBorsh(&h.BlockHeaderInnerLite), h.InnerRestHash())
+}
+
+// Init computes the hash once all but the signature is set.
+func (h *BlockHeader) Init() *BlockHeader {
+	h.hash = CombineHash(h.InnerHash(), h.PrevHash)
+	return h
+}
+
+// IsGenesis tells whether the header has no parent.
+func (h *BlockHeader) IsGenesis() bool { return h.PrevHash.IsZero() }
+
+// AppendBorsh appends tag, prev_hash, lite, rest, signature.
+func (h *BlockHeader) AppendBorsh(b []byte) []byte {
+	b = append(append(b, byte(h.Version)), h.PrevHash[:]...)
+	b = h.BlockHeaderInnerRest.appendVersion(h.BlockHeaderInnerLite.AppendBorsh(b), h.Version)
+	return h.Signature.AppendBorsh(b)
+}
+
+// DecodeBorsh reads a V6 header and computes its hash.
+func (h *BlockHeader) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); HeaderVersion(tag) != HeaderV6 {
+		r.BadTag("BlockHeader", tag)
+		return
+	}
+	h.Version, h.PrevHash = HeaderV6, ReadHash(r)
+	h.BlockHeaderInnerLite.DecodeBorsh(r)
+	h.BlockHeaderInnerRest.DecodeBorsh(r)
+	h.Signature = ReadSignature(r)
+	if r.Err() == nil {
+		h.Init()
+	}
+}

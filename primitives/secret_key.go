@@ -1,0 +1,192 @@
+package primitives
+
+import (
+	"crypto/ed25519"
+	"fmt"
+	"io"
+
+	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
+	"github.com/decred/dcrd/dcrec/secp256k1/v4"
+	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
+	"golang.org/x/crypto/sha3"
+)
+
+// secretKeyLen holds the raw lengths by scheme: seed ‖ public key, scalar, and FIPS 204's expanded key.
+var secretKeyLen = [numKeyTypes]int{64, 32, mldsa65.PrivateKeySize}
+
+// SecretKey signs. It is kept as tag ‖ raw bytes that were checked when it was made; the zero value is no key.
+// Its String is the whole secret, as nearcore's Display: do not log it.
+type SecretKey struct{ tagged string }
+
+// ParseSecretKey reads "scheme:base58(raw)", ed25519 without a scheme. Beyond nearcore's checks (which would panic on
+// first use) the halves of an ed25519 key must belong together.
+func ParseSecretKey(text string) (SecretKey, error) {
+	tagged, err := parseTagged(text, "key", &secretKeyLen)
+	if err != nil {
+		return SecretKey{}, err
+	}
+	return newSecretKey(tagged)
+}
+
+// NewSecretKey returns the key with these raw bytes.
+func NewSecretKey(t KeyType, raw []byte) (SecretKey, error) {
+	if int(t) >= len(secretKeyLen) {
+		return SecretKey{}, &KeyTextError{fmt.Sprintf("unknown key type '%d'", byte(t))}
+	}
+	if len(raw) != secretKeyLen[t] {
+		return SecretKey{}, keyLengthError("key", secretKeyLen[t], len(raw))
+	}
+	return newSecretKey(string(rune(t)) + string(raw))
+}
+
+func newSecretKey(tagged string) (SecretKey, error) {
+	k := SecretKey{tagged}
+	switch raw := []byte(tagged[1:]); k.Type() {
+	case ED25519:
+		if string(ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])) != tagged[1:] {
+			return SecretKey{}, &KeyTextError{"invalid key data: Mismatched Keypair detected"}
+		}
+	case SECP256K1:
+		var scalar secp256k1.ModNScalar
+		if scalar.SetByteSlice(raw) || scalar.IsZero() {
+			return SecretKey{}, &KeyTextError{"invalid key data: malformed or out-of-range secret key"}
+		}
+	case MLDSA65:
+		if !validMLDSA65(raw) {
+			return SecretKey{}, &KeyTextError{"invalid key data: InvalidEncoding"}
+		}
+	}
+	return k, nil
+}
+
+// validMLDSA65 tells whether raw is the one encoding of its key (coefficients in range) and its stored hash of the
+// public key, which signing uses, is right.
+func validMLDSA65(raw []byte) bool {
+	sk := mlDSA65Secret(string(raw))
+	if string(sk.Bytes()) != string(raw) {
+		return false
+	}
+	var tr [64]byte
+	sha3.ShakeSum256(tr[:], sk.Public().(*mldsa65.PublicKey).Bytes())
+	return string(tr[:]) == string(raw[64:128])
+}
+
+func mlDSA65Secret(raw string) *mldsa65.PrivateKey {
+	var buf [mldsa65.PrivateKeySize]byte
+	copy(buf[:], raw)
+	var sk mldsa65.PrivateKey
+	sk.Unpack(&buf)
+	return &sk
+}
+
+// SecretKeyFromSeed derives the test key that nearcore derives from a word (core/crypto/src/test_utils.rs): the word's
+// first 32 bytes, padded with spaces, are the ed25519 seed, the ML-DSA-65 key generation seed, or the seed of the
+// StdRng that draws the secp256k1 scalar. An unknown scheme panics.
+func SecretKeyFromSeed(t KeyType, word string) SecretKey {
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = ' '
+	}
+	copy(seed[:], word)
+	if t == SECP256K1 {
+		k, err := GenerateSecretKey(t, NewStdRng(seed))
+		if err != nil {
+			panic(fmt.Sprintf("primitives: %v", err)) // the generator never fails
+		}
+		return k
+	}
+	return secretKeyFromEntropy(t, &seed)
+}
+
+func secretKeyFromEntropy(t KeyType, seed *[32]byte) SecretKey {
+	switch t {
+	case ED25519:
+		return SecretKey{string(rune(t)) + string(ed25519.NewKeyFromSeed(seed[:]))}
+	case MLDSA65:
+		_, sk := mldsa65.NewKeyFromSeed(seed)
+		return SecretKey{string(rune(t)) + string(sk.Bytes())}
+	}
+	panic(fmt.Sprintf("primitives: no case for %v", t))
+}
+
+// GenerateSecretKey makes a key from 32 bytes of random (or more, in the unlikely case that they are no secp256k1
+// scalar); the error is the reader's.
+func GenerateSecretKey(t KeyType, random io.Reader) (SecretKey, error) {
+	for {
+		var seed [32]byte
+		if _, err := io.ReadFull(random, seed[:]); err != nil {
+			return SecretKey{}, fmt.Errorf("drawing a key: %w", err)
+		}
+		if t != SECP256K1 {
+			return secretKeyFromEntropy(t, &seed), nil
+		}
+		if k, err := NewSecretKey(t, seed[:]); err == nil {
+			return k, nil
+		}
+	}
+}
+
+// IsZero tells whether k is no key.
+func (k SecretKey) IsZero() bool { return k.tagged == "" }
+
+// Type returns the scheme.
+func (k SecretKey) Type() KeyType { return KeyType(k.tagged[0]) }
+
+// Raw returns the secret bytes without the tag.
+func (k SecretKey) Raw() string { return k.tagged[1:] }
+
+// PublicKey returns the key that verifies what k signs.
+func (k SecretKey) PublicKey() PublicKey {
+	switch raw := k.Raw(); k.Type() {
+	case ED25519:
+		return PublicKey(string(rune(ED25519)) + raw[ed25519.SeedSize:])
+	case SECP256K1:
+		full := secp256k1.PrivKeyFromBytes([]byte(raw)).PubKey().SerializeUncompressed()
+		full[0] = byte(SECP256K1) // in place of the 4 that means "uncompressed"
+		return PublicKey(full)
+	default:
+		pk := mlDSA65Secret(raw).Public().(*mldsa65.PublicKey)
+		return PublicKey(string(rune(MLDSA65)) + string(pk.Bytes()))
+	}
+}
+
+// Sign signs data, which must be 32 bytes (a hash) for secp256k1, else it panics. Every scheme is deterministic here:
+// RFC 8032, RFC 6979 with a low s, and FIPS 204's deterministic variant with an empty context (nearcore's ML-DSA-65
+// signatures are randomized; both verify).
+func (k SecretKey) Sign(data []byte) Signature {
+	switch raw := k.Raw(); k.Type() {
+	case ED25519:
+		return Signature(string(rune(ED25519)) + string(ed25519.Sign(ed25519.PrivateKey(raw), data)))
+	case SECP256K1:
+		if len(data) != 32 {
+			panic(fmt.Sprintf("primitives: secp256k1 signs 32 bytes, not %d", len(data)))
+		}
+		// 27 + recovery id, then r and s
+		compact := ecdsa.SignCompact(secp256k1.PrivKeyFromBytes([]byte(raw)), data, false)
+		out := append(make([]byte, 0, 66), byte(SECP256K1))
+		out = append(out, compact[1:]...)
+		return Signature(append(out, compact[0]-27))
+	default:
+		out := make([]byte, 1+mldsa65.SignatureSize)
+		out[0] = byte(MLDSA65)
+		if err := mldsa65.SignTo(mlDSA65Secret(raw), data, nil, false, out[1:]); err != nil {
+			panic(fmt.Sprintf("primitives: ML-DSA-65 signing: %v", err)) // only a long context fails
+		}
+		return Signature(out)
+	}
+}
+
+// String returns the whole secret as text, "" for no key.
+func (k SecretKey) String() string { return string(appendKeyText(nil, k.tagged)) }
+
+// MarshalText returns the whole secret as text.
+func (k SecretKey) MarshalText() ([]byte, error) { return appendKeyText(nil, k.tagged), nil }
+
+// UnmarshalText parses a secret key.
+func (k *SecretKey) UnmarshalText(text []byte) error {
+	v, err := ParseSecretKey(string(text))
+	if err == nil {
+		*k = v
+	}
+	return err
+}
