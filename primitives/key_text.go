@@ -277,7 +277,9 @@ func ParsePublicKeyHandle(text string) (PublicKeyHandle, error) {
 }
 
 // AppendText appends the text.
-func (h PublicKeyHandle) AppendText(b []byte) ([]byte, error) { return appendKeyText(b, string(h)), nil }
+func (h PublicKeyHandle) AppendText(b []byte) ([]byte, error) {
+	return appendKeyText(b, string(h)), nil
+}
 
 // String returns the text, "" for no handle.
 func (h PublicKeyHandle) String() string { return string(appendKeyText(nil, string(h))) }

@@ -1,0 +1,353 @@
+package primitives
+
+import (
+	"crypto/ed25519"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/oasisprotocol/curve25519-voi/curve"
+	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
+)
+
+// ed25519Order is the order of the base point, little-endian.
+var ed25519Order = mustHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010")
+
+func mustHex(s string) []byte {
+	b, err := hex.DecodeString(s)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// torsionPoints are the encodings of the eight points of small order, the canonical ones first.
+var torsionPoints = []string{
+	"0100000000000000000000000000000000000000000000000000000000000000", // the identity
+	"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // order 2
+	"0000000000000000000000000000000000000000000000000000000000000000", // order 4
+	"0000000000000000000000000000000000000000000000000000000000000080",
+	"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05", // order 8
+	"26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+	"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+	"c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+	"0100000000000000000000000000000000000000000000000000000000000080", // not canonical: the identity as -0
+	"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p+1
+	"eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+	"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff", // order 2 as -0
+	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // p, order 4
+	"edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff",
+}
+
+// TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point whose cofactorless
+// equation holds, in each of its encodings. dalek's verify accepts the canonical R only, whatever the form of A.
+func TestEd25519SmallOrder(t *testing.T) {
+	verifier := NewVerifier(4)
+	accepted := 0
+	for _, a := range torsionPoints {
+		for _, r := range torsionPoints {
+			for m := range 8 {
+				msg := []byte{byte(m)}
+				sig := slices.Concat([]byte{0}, mustHex(r), make([]byte, 32)) // S = 0
+				key := slices.Concat([]byte{0}, mustHex(a))
+				// 0·B = R + h·A, compared by bytes
+				h := sha512.New()
+				h.Write(sig[1:33])
+				h.Write(key[1:])
+				h.Write(msg)
+				k, err := scalar.NewFromBytesModOrderWide(h.Sum(nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var point, zero curve.EdwardsPoint
+				var enc curve.CompressedEdwardsY
+				copy(enc[:], key[1:])
+				if _, err := point.SetCompressedY(&enc); err != nil {
+					t.Fatal(err)
+				}
+				point.Mul(&point, k)
+				point.Sub(zero.Identity(), &point)
+				enc.SetEdwardsPoint(&point)
+				want := string(enc[:]) == string(sig[1:33])
+				if want {
+					accepted++
+				}
+				if got := Signature(sig).Verify(msg, PublicKey(key)); got != want {
+					t.Errorf("A %s R %s message %d: %v, want %v", a, r, m, got, want)
+				}
+				if got := verifier.Verify(Signature(sig), msg, PublicKey(key)); got != want {
+					t.Errorf("cached: A %s R %s message %d: %v, want %v", a, r, m, got, want)
+				}
+				if got := ed25519.Verify(key[1:], msg, sig[1:]); got != want {
+					t.Errorf("crypto/ed25519: A %s R %s message %d: %v, want %v", a, r, m, got, want)
+				}
+			}
+		}
+	}
+	if accepted == 0 {
+		t.Error("no case was a valid signature")
+	}
+}
+
+// TestEd25519Mixed adds a torsion part to R, to A and to both: the cofactorless equation refuses what a batch or
+// ZIP-215 check accepts.
+func TestEd25519Mixed(t *testing.T) {
+	secret, err := scalar.NewFromBytesModOrderWide(slices.Repeat([]byte{7}, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce, err := scalar.NewFromBytesModOrderWide(slices.Repeat([]byte{9}, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var enc curve.CompressedEdwardsY
+	copy(enc[:], mustHex(torsionPoints[4])) // order 8
+	var torsion, identity curve.EdwardsPoint
+	if _, err := torsion.SetCompressedY(&enc); err != nil {
+		t.Fatal(err)
+	}
+	identity.Identity()
+	sign := func(onR, onA *curve.EdwardsPoint, msg []byte) (sig, key []byte, k *scalar.Scalar) {
+		var A, R curve.EdwardsPoint
+		A.MulBasepoint(curve.ED25519_BASEPOINT_TABLE, secret).Add(&A, onA)
+		R.MulBasepoint(curve.ED25519_BASEPOINT_TABLE, nonce).Add(&R, onR)
+		var a, r curve.CompressedEdwardsY
+		a.SetEdwardsPoint(&A)
+		r.SetEdwardsPoint(&R)
+		h := sha512.New()
+		h.Write(r[:])
+		h.Write(a[:])
+		h.Write(msg)
+		k, err := scalar.NewFromBytesModOrderWide(h.Sum(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s scalar.Scalar
+		s.Mul(k, secret)
+		s.Add(&s, nonce)
+		out := make([]byte, 32)
+		if err := s.ToBytes(out); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Concat(r[:], out), a[:], k
+	}
+	valid := 0
+	for m := range 40 {
+		msg := fmt.Appendf(nil, "message %d", m)
+		for _, c := range []struct {
+			name   string
+			onR, A *curve.EdwardsPoint
+		}{{"plain", &identity, &identity}, {"R", &torsion, &identity}, {"A", &identity, &torsion}, {"both", &torsion, &torsion}} {
+			sig, key, k := sign(c.onR, c.A, msg)
+			// S·B - k·A = R (+ torsion) - k·torsion: equal to R iff k times A's torsion part cancels
+			var left, part curve.EdwardsPoint
+			left.Identity()
+			part.Mul(c.A, k)
+			left.Sub(&left, &part)
+			want := left.Equal(c.onR) == 1
+			if want {
+				valid++
+			}
+			s, pk := Signature("\x00"+string(sig)), PublicKey("\x00"+string(key))
+			if got := s.Verify(msg, pk); got != want {
+				t.Errorf("torsion on %s, message %d: %v, want %v", c.name, m, got, want)
+			}
+			if got := ed25519.Verify(key, msg, sig); got != want {
+				t.Errorf("crypto/ed25519: torsion on %s, message %d: %v, want %v", c.name, m, got, want)
+			}
+			if got, want := pk.IsValidStakingKey(), c.A == &identity; got != want {
+				t.Errorf("torsion on %s: staking key %v, want %v", c.name, got, want)
+			}
+		}
+	}
+	if valid <= 40 {
+		t.Errorf("only %d signatures were valid", valid)
+	}
+}
+
+func TestEd25519LargeS(t *testing.T) {
+	sk := SecretKeyFromSeed(ED25519, "large")
+	sig := []byte(sk.Sign([]byte("m")))
+	add := func(s []byte, order []byte) (carry int) { // s += order
+		for i := range s {
+			v := int(s[i]) + int(order[i]) + carry
+			s[i], carry = byte(v), v>>8
+		}
+		return carry
+	}
+	for i := 1; add(sig[33:], ed25519Order) == 0; i++ {
+		s := Signature(sig)
+		if s.Verify([]byte("m"), sk.PublicKey()) {
+			t.Fatalf("S + %d·order is accepted", i)
+		}
+	}
+}
+
+func TestStakingKeys(t *testing.T) {
+	for i, text := range torsionPoints {
+		// only the identity, in any encoding, is free of torsion
+		want := i == 0 || i >= 8 && i <= 10
+		if got := PublicKey("\x00" + string(mustHex(text))).IsValidStakingKey(); got != want {
+			t.Errorf("staking key %s: %v, want %v", text, got, want)
+		}
+	}
+	if !SecretKeyFromSeed(ED25519, "v").PublicKey().IsValidStakingKey() {
+		t.Error("an ordinary key is refused")
+	}
+	for _, scheme := range []KeyType{SECP256K1, MLDSA65} {
+		if SecretKeyFromSeed(scheme, "v").PublicKey().IsValidStakingKey() {
+			t.Errorf("a %v key may stake", scheme)
+		}
+	}
+	if PublicKey("\x00" + string(slices.Repeat([]byte{2}, 32))).IsValidStakingKey() {
+		t.Error("a key that is no point may stake")
+	}
+}
+
+func TestSecp256k1Rules(t *testing.T) {
+	sk := SecretKeyFromSeed(SECP256K1, "rules")
+	data := HashBytes([]byte("x"))
+	good := []byte(sk.Sign(data[:]))
+	n, _ := new(big.Int).SetString("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141", 16)
+	edit := func(f func(sig []byte)) Signature {
+		s := slices.Clone(good)
+		f(s)
+		return Signature(s)
+	}
+	tests := []struct {
+		name string
+		sig  Signature
+		data []byte
+		want bool
+	}{
+		{"as signed", Signature(good), data[:], true},
+		{"another recovery id", edit(func(s []byte) { s[65] ^= 1 }), data[:], true},
+		{"recovery id 3", edit(func(s []byte) { s[65] = 3 }), data[:], true},
+		{"recovery id 4", edit(func(s []byte) { s[65] = 4 }), data[:], false},
+		{"recovery id 255", edit(func(s []byte) { s[65] = 255 }), data[:], false},
+		{"31 bytes", Signature(good), data[:31], false},
+		{"33 bytes", Signature(good), append(data[:], 0), false},
+		{"high s", edit(func(s []byte) {
+			v := new(big.Int).SetBytes(s[33:65])
+			v.Sub(n, v).FillBytes(s[33:65])
+		}), data[:], false},
+		{"s = order", edit(func(s []byte) { n.FillBytes(s[33:65]) }), data[:], false},
+		{"r = order", edit(func(s []byte) { n.FillBytes(s[1:33]) }), data[:], false},
+		{"r = 0", edit(func(s []byte) { clear(s[1:33]) }), data[:], false},
+		{"s = 0", edit(func(s []byte) { clear(s[33:65]) }), data[:], false},
+		{"4s", Signature("\x01" + string(slices.Repeat([]byte{4}, 65))), nil, false}, // signature.rs:1382
+	}
+	for _, tt := range tests {
+		if got := tt.sig.Verify(tt.data, sk.PublicKey()); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	var zero [64]byte
+	if Signature(good).Verify(data[:], PublicKey("\x01"+string(zero[:]))) {
+		t.Error("a key off the curve verifies")
+	}
+}
+
+func TestMLDSA65Rules(t *testing.T) {
+	sk := SecretKeyFromSeed(MLDSA65, "rules")
+	sig, pk := sk.Sign([]byte("m")), sk.PublicKey()
+	if !sig.Verify([]byte("m"), pk) {
+		t.Error("own signature does not verify")
+	}
+	if sig.Verify([]byte("n"), pk) || sig.Verify([]byte("m"), SecretKeyFromSeed(MLDSA65, "other").PublicKey()) {
+		t.Error("another message or key verifies")
+	}
+	for i := 1; i < len(sig); i += 97 {
+		b := []byte(sig)
+		b[i] ^= 0x10
+		if Signature(b).Verify([]byte("m"), pk) {
+			t.Errorf("a signature with byte %d changed verifies", i)
+		}
+	}
+}
+
+// TestVerifyAgrees compares the plain and the remembering check over good and damaged signatures.
+func TestVerifyAgrees(t *testing.T) {
+	verifier := NewVerifier(8)
+	rng := NewStdRng([32]byte{1})
+	for i := range 200 {
+		sk := SecretKeyFromSeed(ED25519, fmt.Sprint("agrees", i%20))
+		sig, key := []byte(sk.Sign([]byte{byte(i)})), []byte(sk.PublicKey())
+		want := true
+		switch i % 4 {
+		case 1:
+			sig[1+rng.UniformUint32(64)] ^= 1 << rng.UniformUint32(8)
+			want = false
+		case 2:
+			key[1+rng.UniformUint32(32)] ^= 1 << rng.UniformUint32(8)
+			want = false
+		}
+		if got := Signature(sig).Verify([]byte{byte(i)}, PublicKey(key)); got != want {
+			t.Errorf("%d: %v, want %v", i, got, want)
+		}
+		if got := verifier.Verify(Signature(sig), []byte{byte(i)}, PublicKey(key)); got != want {
+			t.Errorf("%d: remembering: %v, want %v", i, got, want)
+		}
+	}
+	if verifier.Verify("", nil, "") || Signature("").Verify(nil, ZeroED25519Key) {
+		t.Error("no signature verifies")
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	data := HashBytes([]byte("bench"))
+	for _, scheme := range []KeyType{ED25519, SECP256K1, MLDSA65} {
+		sk := SecretKeyFromSeed(scheme, "bench")
+		sig, pk := sk.Sign(data[:]), sk.PublicKey()
+		b.Run(fmt.Sprintf("scheme=%v/op=verify", scheme), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				sig.Verify(data[:], pk)
+			}
+		})
+		b.Run(fmt.Sprintf("scheme=%v/op=sign", scheme), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				sk.Sign(data[:])
+			}
+		})
+	}
+	sk := SecretKeyFromSeed(ED25519, "bench")
+	sig, pk := sk.Sign(data[:]), sk.PublicKey()
+	b.Run("scheme=ed25519/op=verify-known-key", func(b *testing.B) {
+		v := NewVerifier(16)
+		b.ReportAllocs()
+		for b.Loop() {
+			v.Verify(sig, data[:], pk)
+		}
+	})
+	b.Run("scheme=ed25519/op=verify-new-key", func(b *testing.B) {
+		var keys [64]PublicKey
+		var sigs [64]Signature
+		for i := range keys {
+			sk := SecretKeyFromSeed(ED25519, fmt.Sprint(i))
+			keys[i], sigs[i] = sk.PublicKey(), sk.Sign(data[:])
+		}
+		v, i := NewVerifier(16), 0
+		b.ReportAllocs()
+		for b.Loop() {
+			v.Verify(sigs[i], data[:], keys[i])
+			i = (i + 1) % len(keys)
+		}
+	})
+}
+
+func BenchmarkHash(b *testing.B) {
+	for _, n := range []int{64, 300, 8192} {
+		buf := make([]byte, n)
+		b.Run(fmt.Sprintf("bytes=%d", n), func(b *testing.B) {
+			b.SetBytes(int64(n))
+			for b.Loop() {
+				HashBytes(buf)
+			}
+		})
+	}
+}
