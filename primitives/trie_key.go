@@ -1,0 +1,284 @@
+package primitives
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// TrieColumn is the first byte of a trie key: what kind of value stands there (nearcore core/primitives/src/trie_key.rs
+// col). 8 and 21 are no columns of the trie: delayed receipts share 7 with their indices, rows of gas key nonces share 2
+// with the keys.
+type TrieColumn byte
+
+// The columns.
+const (
+	ColAccount                TrieColumn = 0
+	ColContractCode           TrieColumn = 1
+	ColAccessKey              TrieColumn = 2 // also the nonces of gas keys
+	ColReceivedData           TrieColumn = 3
+	ColPostponedReceiptID     TrieColumn = 4
+	ColPendingDataCount       TrieColumn = 5
+	ColPostponedReceipt       TrieColumn = 6
+	ColDelayedReceipt         TrieColumn = 7 // and the queue's indices, without a number
+	ColContractData           TrieColumn = 9
+	ColPromiseYieldIndices    TrieColumn = 10
+	ColPromiseYieldTimeout    TrieColumn = 11
+	ColPromiseYieldReceipt    TrieColumn = 12
+	ColBufferedReceiptIndices TrieColumn = 13
+	ColBufferedReceipt        TrieColumn = 14
+	ColBandwidthScheduler     TrieColumn = 15
+	ColBufferedGroups         TrieColumn = 16
+	ColBufferedGroup          TrieColumn = 17
+	ColGlobalContractCode     TrieColumn = 18
+	ColGlobalContractNonce    TrieColumn = 19
+	ColPromiseYieldStatus     TrieColumn = 20
+	ColYieldIDToDataID        TrieColumn = 22
+	ColDataIDToYieldID        TrieColumn = 23
+)
+
+// Separators behind an account id. No account id holds either byte, so a prefix that ends with one belongs to one account.
+const (
+	accountDataSeparator = ','
+	accessKeySeparator   = byte(ColAccessKey)
+)
+
+// Singletons of a shard: keys that are their column alone. They must not be changed.
+var (
+	DelayedIndicesKey     = []byte{byte(ColDelayedReceipt)}
+	YieldIndicesKey       = []byte{byte(ColPromiseYieldIndices)}
+	BufferedIndicesKey    = []byte{byte(ColBufferedReceiptIndices)}
+	BandwidthSchedulerKey = []byte{byte(ColBandwidthScheduler)}
+)
+
+// AppendAccountKey appends the key of an account.
+func AppendAccountKey(b []byte, a AccountID) []byte { return append(append(b, byte(ColAccount)), a...) }
+
+// AppendCodeKey appends the key of an account's own code.
+func AppendCodeKey(b []byte, a AccountID) []byte {
+	return append(append(b, byte(ColContractCode)), a...)
+}
+
+// AppendAccessKeyPrefix appends what the access keys of an account, and the nonces of its gas keys, begin with.
+func AppendAccessKeyPrefix(b []byte, a AccountID) []byte {
+	return append(append(append(b, byte(ColAccessKey)), a...), accessKeySeparator)
+}
+
+// AppendAccessKeyKey appends the key of an access key.
+func AppendAccessKeyKey(b []byte, a AccountID, h PublicKeyHandle) []byte {
+	return append(AppendAccessKeyPrefix(b, a), h...)
+}
+
+// AppendGasKeyNonceKey appends the key of one nonce of a gas key: the access key's, and the index.
+func AppendGasKeyNonceKey(b []byte, a AccountID, h PublicKeyHandle, index uint16) []byte {
+	return borsh.AppendUint16(AppendAccessKeyKey(b, a, h), index)
+}
+
+// AccessKeyKeyLen is the length of an access key's trie key, which fees of gas keys count: column, account, separator, id.
+func AccessKeyKeyLen(accountLen, handleLen int) int { return 1 + accountLen + 1 + handleLen }
+
+// GasKeyNonceKeyLen is the length of the trie key of a gas key's nonce.
+func GasKeyNonceKeyLen(accountLen, handleLen int) int {
+	return AccessKeyKeyLen(accountLen, handleLen) + 2
+}
+
+// AppendAccountHashKey appends the key of a column that is keyed by account and 32 bytes: 3 to 6, 12, 20, 22 and 23.
+func AppendAccountHashKey(b []byte, col TrieColumn, a AccountID, id Hash) []byte {
+	return append(append(append(append(b, byte(col)), a...), accountDataSeparator), id[:]...)
+}
+
+// AppendContractDataKey appends the key of a contract's entry; with a shorter key, or none, it is the prefix of many.
+func AppendContractDataKey(b []byte, a AccountID, key []byte) []byte {
+	return append(append(append(append(b, byte(ColContractData)), a...), accountDataSeparator), key...)
+}
+
+// AppendDelayedReceiptKey appends the key of the delayed queue's item with that number.
+func AppendDelayedReceiptKey(b []byte, index uint64) []byte {
+	return borsh.AppendUint64(append(b, byte(ColDelayedReceipt)), index)
+}
+
+// AppendYieldTimeoutKey appends the key of the timeout queue's item with that number.
+func AppendYieldTimeoutKey(b []byte, index uint64) []byte {
+	return borsh.AppendUint64(append(b, byte(ColPromiseYieldTimeout)), index)
+}
+
+// AppendBufferedReceiptKey appends the key of an item of the buffer towards a shard. The shard takes two bytes here, unlike
+// in columns 16 and 17; larger ids panic, as upstream: no layout has them.
+func AppendBufferedReceiptKey(b []byte, to ShardID, index uint64) []byte {
+	if to > 1<<16-1 {
+		panic(fmt.Sprintf("primitives: shard id %d does not fit the trie key", to))
+	}
+	return borsh.AppendUint64(borsh.AppendUint16(append(b, byte(ColBufferedReceipt)), uint16(to)), index)
+}
+
+// AppendBufferedGroupsKey appends the key of what is known about the groups of the buffer towards a shard.
+func AppendBufferedGroupsKey(b []byte, to ShardID) []byte {
+	return borsh.AppendUint64(append(b, byte(ColBufferedGroups)), uint64(to))
+}
+
+// AppendBufferedGroupKey appends the key of one group of the buffer towards a shard.
+func AppendBufferedGroupKey(b []byte, to ShardID, index uint64) []byte {
+	return borsh.AppendUint64(borsh.AppendUint64(append(b, byte(ColBufferedGroup)), uint64(to)), index)
+}
+
+// AppendGlobalCodeKey appends the key of global code.
+func AppendGlobalCodeKey(b []byte, id *GlobalContractID) []byte {
+	return id.AppendBorsh(append(b, byte(ColGlobalContractCode)))
+}
+
+// AppendGlobalNonceKey appends the key of the deployment nonce of global code.
+func AppendGlobalNonceKey(b []byte, id *GlobalContractID) []byte {
+	return id.AppendBorsh(append(b, byte(ColGlobalContractNonce)))
+}
+
+// ErrTrieKey is wrapped by every refusal of ParseTrieKey.
+var ErrTrieKey = errors.New("not a trie key")
+
+// TrieKey is a parsed key. Which fields mean something depends on the column.
+type TrieKey struct {
+	Column   TrieColumn
+	Account  AccountID        // of the columns that belong to an account
+	Handle   PublicKeyHandle  // of column 2
+	HasIndex bool             // 2: the nonce of a gas key; 7: an item, not the indices
+	Index    uint64           // 2: of the nonce; 7, 11, 14, 17: of the queue
+	ID       Hash             // of the columns of AppendAccountHashKey
+	Data     []byte           // of column 9: the contract's key; aliases the input
+	Shard    ShardID          // of columns 14, 16, 17
+	Global   GlobalContractID // of columns 18, 19
+}
+
+// trieKeyAccount splits what follows the column at the separator; the rest is nil when there is none.
+func trieKeyAccount(tail []byte, separator byte) (AccountID, []byte, error) {
+	for i, c := range tail {
+		if c == separator {
+			a, err := ParseAccountID(string(tail[:i]))
+			return a, tail[i+1:], err
+		}
+	}
+	return "", nil, errors.New("no separator behind the account id")
+}
+
+// HasAccount tells whether the column's keys begin with an account id, which decides the side of a split they go to
+// (trie_key.rs COLUMNS_WITH_ACCOUNT_ID_IN_KEY).
+func (c TrieColumn) HasAccount() bool {
+	switch c {
+	case ColAccount, ColContractCode, ColAccessKey, ColReceivedData, ColPostponedReceiptID, ColPendingDataCount,
+		ColPostponedReceipt, ColContractData, ColPromiseYieldReceipt, ColPromiseYieldStatus, ColYieldIDToDataID, ColDataIDToYieldID:
+		return true
+	}
+	return false
+}
+
+// TrieKeyAccount returns the account that a key belongs to; ok is false for the columns of the shard. Global code deployed
+// under an account's name is not part of the account.
+func TrieKeyAccount(key []byte) (a AccountID, ok bool, err error) {
+	if len(key) == 0 || !TrieColumn(key[0]).HasAccount() {
+		return "", false, nil
+	}
+	switch TrieColumn(key[0]) {
+	case ColAccount, ColContractCode:
+		a, err = ParseAccountID(string(key[1:]))
+	case ColAccessKey:
+		a, _, err = trieKeyAccount(key[1:], accessKeySeparator)
+	default:
+		a, _, err = trieKeyAccount(key[1:], accountDataSeparator)
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("%w: %w", ErrTrieKey, err)
+	}
+	return a, true, nil
+}
+
+// ParseTrieKey reads a key back into its parts.
+func ParseTrieKey(key []byte) (TrieKey, error) {
+	if len(key) == 0 {
+		return TrieKey{}, fmt.Errorf("%w: it is empty", ErrTrieKey)
+	}
+	k := TrieKey{Column: TrieColumn(key[0])}
+	if err := k.parse(key[1:]); err != nil {
+		return TrieKey{}, fmt.Errorf("%w: column %d: %w", ErrTrieKey, k.Column, err)
+	}
+	return k, nil
+}
+
+// parse reads what follows the column.
+func (k *TrieKey) parse(tail []byte) (err error) {
+	switch k.Column {
+	case ColAccount, ColContractCode:
+		k.Account, err = ParseAccountID(string(tail))
+		return err
+	case ColAccessKey:
+		return k.parseAccessKey(tail)
+	case ColContractData:
+		k.Account, k.Data, err = trieKeyAccount(tail, accountDataSeparator)
+		return err
+	}
+	if k.Column.HasAccount() {
+		var id []byte
+		if k.Account, id, err = trieKeyAccount(tail, accountDataSeparator); err != nil {
+			return err
+		}
+		if len(id) != len(k.ID) {
+			return fmt.Errorf("%d bytes in place of a hash", len(id))
+		}
+		k.ID = Hash(id)
+		return nil
+	}
+	return k.parseShardKey(tail)
+}
+
+// parseAccessKey reads account, handle, and the index if there is one. The handle says its length by its first byte, so
+// an index behind it is never taken for a part of it.
+func (k *TrieKey) parseAccessKey(tail []byte) error {
+	a, rest, err := trieKeyAccount(tail, accessKeySeparator)
+	if err != nil {
+		return err
+	}
+	k.Account = a
+	r := borsh.NewReader(rest)
+	k.Handle = ReadPublicKeyHandle(r)
+	if r.Err() == nil && r.Remaining() > 0 {
+		k.HasIndex, k.Index = true, uint64(r.Uint16())
+	}
+	return r.Close()
+}
+
+// parseShardKey reads the columns that belong to the shard.
+func (k *TrieKey) parseShardKey(tail []byte) error {
+	r := borsh.NewReader(tail)
+	switch k.Column {
+	case ColDelayedReceipt:
+		if k.HasIndex = len(tail) > 0; k.HasIndex {
+			k.Index = r.Uint64()
+		}
+	case ColPromiseYieldIndices, ColBufferedReceiptIndices, ColBandwidthScheduler:
+	case ColPromiseYieldTimeout:
+		k.Index = r.Uint64()
+	case ColBufferedReceipt:
+		k.Shard, k.Index = ShardID(r.Uint16()), r.Uint64()
+	case ColBufferedGroups:
+		k.Shard = ShardID(r.Uint64())
+	case ColBufferedGroup:
+		k.Shard, k.Index = ShardID(r.Uint64()), r.Uint64()
+	case ColGlobalContractCode, ColGlobalContractNonce:
+		k.Global.DecodeBorsh(r)
+	default:
+		return errors.New("no such column")
+	}
+	return r.Close()
+}
+
+// AccessKeyRest returns what follows an account's access key prefix in a key: handle, and index if the key is the nonce of
+// a gas key. key must begin with the prefix, prefixLen bytes long.
+func AccessKeyRest(key []byte, prefixLen int) (h PublicKeyHandle, index uint16, hasIndex bool, err error) {
+	r := borsh.NewReader(key[prefixLen:])
+	h = ReadPublicKeyHandle(r)
+	if r.Err() == nil && r.Remaining() > 0 {
+		index, hasIndex = r.Uint16(), true
+	}
+	if err = r.Close(); err != nil {
+		err = fmt.Errorf("%w: column %d: %w", ErrTrieKey, ColAccessKey, err)
+	}
+	return h, index, hasIndex, err
+}
