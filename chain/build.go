@@ -1,0 +1,142 @@
+package chain
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// BlockFacts are what a block's header says beyond its parent and its chunks; chain/epoch and the block Merkle tree know them.
+type BlockFacts struct {
+	EpochID           primitives.EpochID
+	NextEpochID       primitives.EpochID
+	NextBPHash        primitives.Hash
+	BlockMerkleRoot   primitives.Hash // over all hashes up to the parent's
+	BlockOrdinal      uint64          // leaves of that tree + 1
+	EpochSyncDataHash *primitives.Hash
+	Minted            primitives.Balance // by the epoch that this block begins, else 0
+	ShardSplit        *primitives.ShardSplit
+	Pricing           GasPricing
+	Version           primitives.ProtocolVersion // of the block's epoch
+}
+
+// BlockInput is what a block is made of.
+type BlockInput struct {
+	BlockFacts
+	Parent            *primitives.BlockHeader
+	Height            primitives.Height
+	Timestamp         uint64                    // ns; must exceed the parent's
+	Chunks            []*primitives.ChunkHeader // in layout order, HeightIncluded set
+	ChunkEndorsements [][]primitives.Signature  // for each shard; empty for old chunks
+	Approvals         []primitives.Signature    // one slot for each approver; empty string: none
+	VRFValue          [32]byte
+	VRFProof          [64]byte
+	Vote              primitives.ProtocolVersion // latest_protocol_version
+}
+
+// BuildBlock makes the block without its signature. The only error is an overflow of gas or supply.
+func BuildBlock(in *BlockInput) (*primitives.Block, error) {
+	roots := ComputeRoots(in.Chunks, in.Height)
+	used, limit, ok := ChunkGas(in.Chunks, in.Height)
+	if !ok {
+		return nil, invalidf(ArithmeticOverflow, "gas of the chunks")
+	}
+	price, ok := in.Pricing.Next(in.Parent.NextGasPrice, used, limit)
+	if !ok {
+		return nil, invalidf(ArithmeticOverflow, "gas price")
+	}
+	supply, ok := TotalSupply(in.Parent.TotalSupply, in.Minted, in.Chunks, in.Height)
+	if !ok {
+		return nil, invalidf(ArithmeticOverflow, "total supply")
+	}
+	b := &primitives.Block{Body: primitives.BlockBody{
+		Chunks: in.Chunks, VRFValue: in.VRFValue, VRFProof: in.VRFProof, ChunkEndorsements: in.ChunkEndorsements,
+	}}
+	b.Header = &primitives.BlockHeader{
+		Version:  primitives.HeaderV6,
+		PrevHash: in.Parent.Hash(),
+		BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{
+			Height: in.Height, EpochID: in.EpochID, NextEpochID: in.NextEpochID,
+			PrevStateRoot: roots.PrevStateRoot, PrevOutcomeRoot: roots.PrevOutcomeRoot,
+			Timestamp: in.Timestamp, NextBPHash: in.NextBPHash, BlockMerkleRoot: in.BlockMerkleRoot,
+		},
+		BlockHeaderInnerRest: primitives.BlockHeaderInnerRest{
+			BlockBodyHash:                 b.Body.Hash(),
+			PrevChunkOutgoingReceiptsRoot: roots.PrevOutgoingReceipts,
+			ChunkHeadersRoot:              roots.ChunkHeaders,
+			ChunkTxRoot:                   roots.ChunkTx,
+			RandomValue:                   primitives.HashBytes(in.VRFValue[:]),
+			PrevValidatorProposals:        roots.PrevValidatorProposal,
+			ChunkMask:                     roots.Mask,
+			NextGasPrice:                  price,
+			TotalSupply:                   supply,
+			LastFinalBlock:                LastFinal(in.Parent, in.Height),
+			LastDSFinalBlock:              LastDSFinal(in.Parent, in.Height),
+			BlockOrdinal:                  in.BlockOrdinal,
+			PrevHeight:                    in.Parent.Height,
+			EpochSyncDataHash:             in.EpochSyncDataHash,
+			Approvals:                     in.Approvals,
+			LatestProtocolVersion:         in.Vote,
+			ChunkEndorsements:             EndorsementBitmaps(in.ChunkEndorsements),
+			ShardSplit:                    in.ShardSplit,
+		},
+		Signature: primitives.ZeroED25519Signature,
+	}
+	b.Header.Init()
+	return b, nil
+}
+
+// SignBlock sets the signature over the block's hash.
+func SignBlock(b *primitives.Block, key primitives.SecretKey) {
+	h := b.Hash()
+	b.Header.Signature = key.Sign(h[:])
+}
+
+// ChunkExtra is what applying a chunk leaves for the next header of its shard (nearcore ChunkExtra V5).
+type ChunkExtra struct {
+	StateRoot         primitives.Hash
+	OutcomeRoot       primitives.Hash
+	Proposals         []primitives.ValidatorStake
+	GasUsed           primitives.Gas
+	GasLimit          primitives.Gas
+	BalanceBurnt      primitives.Balance
+	CongestionInfo    primitives.CongestionInfo
+	BandwidthRequests []primitives.BandwidthRequest
+	ProposedSplit     *primitives.TrieSplit
+}
+
+// ChunkInput is what a chunk is made of.
+type ChunkInput struct {
+	PrevBlock    primitives.Hash
+	Height       primitives.Height // created at: the parent's + 1
+	ShardID      primitives.ShardID
+	Extra        *ChunkExtra           // of the shard after PrevBlock
+	Outgoing     []*primitives.Receipt // of the shard's last new chunk
+	Transactions []*primitives.SignedTransaction
+	Layout       *primitives.ShardLayout
+	Parts        primitives.ChunkCoding // Reed–Solomon shape of the chain
+}
+
+// BuildChunk makes the chunk and its encoded parts, signed by key.
+func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *primitives.EncodedChunk, error) {
+	body := primitives.ChunkBody{Transactions: in.Transactions, PrevOutgoingReceipts: in.Outgoing}
+	enc, err := in.Parts.Encode(&body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("chain: encode chunk of shard %d at height %d: %w", in.ShardID, in.Height, err)
+	}
+	outgoing, _ := OutgoingReceiptsRoot(in.Outgoing, in.Layout)
+	x := in.Extra
+	c := &primitives.Chunk{ChunkBody: body, Header: primitives.ChunkHeader{ChunkHeaderInner: primitives.ChunkHeaderInner{
+		Version: primitives.ChunkInnerV5, PrevBlockHash: in.PrevBlock,
+		PrevStateRoot: x.StateRoot, PrevOutcomeRoot: x.OutcomeRoot,
+		EncodedMerkleRoot: enc.Root, EncodedLength: enc.Length,
+		HeightCreated: in.Height, ShardID: in.ShardID,
+		PrevGasUsed: x.GasUsed, GasLimit: x.GasLimit, PrevBalanceBurnt: x.BalanceBurnt,
+		PrevOutgoingReceiptsRoot: outgoing, TxRoot: TxRoot(in.Transactions),
+		PrevValidatorProposals: x.Proposals, CongestionInfo: x.CongestionInfo,
+		BandwidthRequests: x.BandwidthRequests, ProposedSplit: x.ProposedSplit,
+	}}}
+	c.Hash = c.Header.ChunkHash()
+	c.Header.Signature = key.Sign(c.Hash[:])
+	return c, enc, nil
+}

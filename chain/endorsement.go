@@ -1,0 +1,48 @@
+package chain
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// EndorsementBitmaps packs, for each shard, which assigned validators signed: bit i, low bit first; no signatures at all
+// (an old chunk) give an empty string.
+func EndorsementBitmaps(endorsements [][]primitives.Signature) [][]byte {
+	out := make([][]byte, len(endorsements))
+	for s, sigs := range endorsements {
+		out[s] = make([]byte, (len(sigs)+7)/8)
+		for i, sig := range sigs {
+			if sig != "" {
+				out[s][i/8] |= 1 << (i % 8)
+			}
+		}
+	}
+	return out
+}
+
+// Assigned is a chunk validator with its weight for one shard and height.
+type Assigned struct {
+	AccountID primitives.AccountID
+	PublicKey primitives.PublicKey
+	Stake     primitives.Balance
+}
+
+// EndorsedEnough tells whether the validators that signed hold at least floor(2·total/3)+1 of the assigned stake
+// (chain.md 9.3). signed[i] belongs to assigned[i].
+func EndorsedEnough(assigned []Assigned, signed func(i int) bool) bool {
+	var have, total primitives.Balance
+	for i := range assigned {
+		total = total.SaturatingAdd(assigned[i].Stake)
+		if signed(i) {
+			have = have.SaturatingAdd(assigned[i].Stake)
+		}
+	}
+	return have.Cmp(twoThirds(total)) > 0
+}
+
+// twoThirds returns floor(2·total/3).
+func twoThirds(total primitives.Balance) primitives.Balance {
+	third, rest := total.DivMod64(3)
+	v, _ := third.Mul64(2)
+	return v.SaturatingAdd(primitives.Yocto(rest * 2 / 3))
+}
+
+// OverTwoThirds tells whether have exceeds floor(2·total/3).
+func OverTwoThirds(have, total primitives.Balance) bool { return have.Cmp(twoThirds(total)) > 0 }

@@ -1,0 +1,98 @@
+package epoch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Aggregator gathers what the blocks of one epoch say of its validators, up to some block (nearcore
+// epoch_info_aggregator.rs). Validators are known by their id, shards by their index: both are fixed for an epoch.
+type Aggregator struct {
+	EpochID   primitives.EpochID
+	LastBlock primitives.Hash // the last block counted
+	Blocks    []Stats         // by validator id
+	Chunks    [][]ChunkStats  // by shard index and validator id
+	// Votes holds the protocol version of each producer's latest block by validator id; Voted says who made one.
+	Votes     []primitives.ProtocolVersion
+	Voted     []bool
+	Proposals AccountMap[primitives.ValidatorStake] // the latest of each account
+}
+
+func newAggregator(id primitives.EpochID, info *EpochInfo) *Aggregator {
+	n := len(info.Validators)
+	a := &Aggregator{
+		EpochID: id, Blocks: make([]Stats, n), Votes: make([]primitives.ProtocolVersion, n), Voted: make([]bool, n),
+		Chunks: make([][]ChunkStats, len(info.ChunkProducers)),
+	}
+	for i := range a.Chunks {
+		a.Chunks[i] = make([]ChunkStats, n)
+	}
+	return a
+}
+
+func (a *Aggregator) clone() *Aggregator {
+	c := *a
+	c.Blocks, c.Votes, c.Voted = slices.Clone(a.Blocks), slices.Clone(a.Votes), slices.Clone(a.Voted)
+	c.Proposals = slices.Clone(a.Proposals)
+	c.Chunks = make([][]ChunkStats, len(a.Chunks))
+	for i := range a.Chunks {
+		c.Chunks[i] = slices.Clone(a.Chunks[i])
+	}
+	return &c
+}
+
+// add counts a block whose parent is the last one counted (or the last of the epoch before). A skipped height counts
+// against the producer that was drawn for it; chunks and endorsements are those drawn for the height after the parent.
+func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout *primitives.ShardLayout, prevHeight primitives.Height) error {
+	for h := prevHeight + 1; h <= b.Height; h++ {
+		a.Blocks[info.SampleBlockProducer(h)].count(h == b.Height)
+	}
+	chunkHeight := prevHeight + 1
+	assignment := info.SampleChunkValidators(chunkHeight)
+	if len(b.ChunkMask) > len(a.Chunks) {
+		return fmt.Errorf("%w: %v: %d chunks for %d shards", ErrBlockInfo, b.Hash, len(b.ChunkMask), len(a.Chunks))
+	}
+	for i, mask := range b.ChunkMask {
+		shard := a.Chunks[i]
+		producer, err := info.SampleChunkProducer(layout, primitives.ShardIndex(i), chunkHeight)
+		if err != nil {
+			return err
+		}
+		shard[producer].Production.count(mask)
+		if i >= len(assignment) {
+			continue
+		}
+		var bitmap []byte // an old chunk has no endorsements
+		if mask && i < len(b.ChunkEndorsements) {
+			bitmap = b.ChunkEndorsements[i]
+		}
+		for j, v := range assignment[i] {
+			made := j/8 < len(bitmap) && bitmap[j/8]>>(j%8)&1 == 1
+			if mask && j/8 >= len(bitmap) {
+				continue // a bitmap that is too short leaves the rest uncounted
+			}
+			shard[v.ID].Endorsement.count(made)
+		}
+	}
+	producer := info.SampleBlockProducer(b.Height)
+	a.Votes[producer], a.Voted[producer] = b.LatestProtocolVersion, true
+	for _, p := range slices.Backward(b.Proposals) { // the first of a block's proposals of one account wins
+		a.Proposals.Set(p.AccountID, p)
+	}
+	a.LastBlock = b.Hash
+	return nil
+}
+
+// stats sums the shards of each validator, by id.
+func (a *Aggregator) stats() []ValidatorStats {
+	out := make([]ValidatorStats, len(a.Blocks))
+	for id := range out {
+		out[id].Blocks = a.Blocks[id]
+		for i := range a.Chunks {
+			out[id].add(a.Chunks[i][id])
+		}
+	}
+	return out
+}

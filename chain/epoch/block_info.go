@@ -1,0 +1,71 @@
+package epoch
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// blockInfoV4 is the borsh tag of the only version written: that of protocol 85 and 86.
+const blockInfoV4 = 3
+
+// BlockInfo is what the epochs need to know of a block (nearcore BlockInfo V4, core/primitives/src/epoch_block_info.rs).
+// All but EpochFirstBlock and EpochID come from the header; those two the Manager fills in RecordBlockInfo.
+type BlockInfo struct {
+	Hash                  primitives.Hash
+	Height                primitives.Height
+	LastFinalizedHeight   primitives.Height // height of LastFinalBlockHash; the genesis has its own height here
+	LastFinalBlockHash    primitives.Hash
+	PrevHash              primitives.Hash
+	EpochFirstBlock       primitives.Hash
+	EpochID               primitives.EpochID
+	Proposals             []primitives.ValidatorStake
+	ChunkMask             []bool // by shard index: the block has a new chunk
+	LatestProtocolVersion primitives.ProtocolVersion
+	TotalSupply           primitives.Balance
+	Timestamp             uint64   // nanoseconds since 1970
+	ChunkEndorsements     [][]byte // by shard index: bit i, low bits first, is validator i of the chunk's assignment
+	ShardSplit            *primitives.ShardSplit
+}
+
+// IsGenesis tells whether the block has no parent; so it is of the dummy that stands before the genesis.
+func (b *BlockInfo) IsGenesis() bool { return b.PrevHash.IsZero() }
+
+// AppendBorsh appends the tag and the fields.
+func (b *BlockInfo) AppendBorsh(buf []byte) []byte {
+	buf = append(buf, blockInfoV4)
+	buf = b.Hash.AppendBorsh(buf)
+	buf = borsh.AppendUint64(buf, uint64(b.Height))
+	buf = borsh.AppendUint64(buf, uint64(b.LastFinalizedHeight))
+	buf = b.LastFinalBlockHash.AppendBorsh(buf)
+	buf = b.PrevHash.AppendBorsh(buf)
+	buf = b.EpochFirstBlock.AppendBorsh(buf)
+	buf = b.EpochID.AppendBorsh(buf)
+	buf = primitives.AppendValidatorStakes(buf, b.Proposals)
+	buf = borsh.AppendSlice(buf, b.ChunkMask, func(buf []byte, v *bool) []byte { return borsh.AppendBool(buf, *v) })
+	buf = borsh.AppendUint32(buf, uint32(b.LatestProtocolVersion))
+	buf = b.TotalSupply.AppendBorsh(buf)
+	buf = borsh.AppendUint64(buf, b.Timestamp)
+	return primitives.AppendOptionShardSplit(primitives.AppendByteStrings(buf, b.ChunkEndorsements), b.ShardSplit)
+}
+
+// DecodeBorsh reads the tag and the fields; only V4 is known.
+func (b *BlockInfo) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != blockInfoV4 {
+		r.BadTag("BlockInfo", tag)
+		return
+	}
+	b.Hash = primitives.ReadHash(r)
+	b.Height = primitives.Height(r.Uint64())
+	b.LastFinalizedHeight = primitives.Height(r.Uint64())
+	b.LastFinalBlockHash = primitives.ReadHash(r)
+	b.PrevHash = primitives.ReadHash(r)
+	b.EpochFirstBlock = primitives.ReadHash(r)
+	b.EpochID = primitives.ReadHash(r)
+	b.Proposals = primitives.ReadValidatorStakes(r)
+	b.ChunkMask = borsh.Slice(r, 1, (*borsh.Reader).Bool)
+	b.LatestProtocolVersion = primitives.ProtocolVersion(r.Uint32())
+	b.TotalSupply = primitives.ReadBalance(r)
+	b.Timestamp = r.Uint64()
+	b.ChunkEndorsements = primitives.ReadByteStrings(r)
+	b.ShardSplit = primitives.ReadOptionShardSplit(r)
+}

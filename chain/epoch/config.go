@@ -1,0 +1,100 @@
+package epoch
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Ratio is nearcore's Rational32 as written: not reduced, so that RPC shows what the file says. Den is not 0.
+type Ratio struct{ Num, Den int32 }
+
+// valid tells whether r is a proportion that the formulas can use: not negative, over a positive number.
+func (r Ratio) valid() bool { return r.Num >= 0 && r.Den > 0 }
+
+// DynamicResharding holds the rules by which shards are split without a release
+// (nearcore core/primitives/src/epoch_manager.rs:22). Memory is counted by trie node costs, not in real bytes.
+type DynamicResharding struct {
+	MemoryUsageThreshold       uint64
+	MinChildMemoryUsage        uint64
+	MaxNumberOfShards          uint64
+	MinEpochsBetweenResharding uint64 // not 0
+	ForceSplitShards           []primitives.ShardID
+	BlockSplitShards           []primitives.ShardID
+}
+
+// Config holds the rules of an epoch, chosen by its protocol version (nearcore EpochConfig). Thresholds are percentages.
+// Exactly one of ShardLayout and Resharding is set; a dynamic config of epoch N rules the layout of N+2.
+type Config struct {
+	EpochLength                        uint64 // blocks
+	NumBlockProducerSeats              uint64
+	NumChunkProducerSeats              uint64
+	NumChunkValidatorSeats             uint64
+	TargetValidatorMandatesPerShard    uint64
+	BlockProducerKickoutThreshold      uint8
+	ChunkProducerKickoutThreshold      uint8
+	ChunkValidatorOnlyKickoutThreshold uint8
+	ValidatorMaxKickoutStakePerc       uint8
+	OnlineMinThreshold                 Ratio
+	OnlineMaxThreshold                 Ratio
+	FishermenThreshold                 primitives.Balance
+	MinimumStakeDivisor                uint64
+	ProtocolUpgradeStakeThreshold      Ratio
+	ShardLayout                        *primitives.ShardLayout
+	Resharding                         *DynamicResharding
+	MinimumValidatorsPerShard          uint64
+	MinimumStakeRatio                  Ratio
+	ChunkProducerAssignmentChanges     uint64 // chunk_producer_assignment_changes_limit
+	ShuffleShardAssignment             bool   // shuffle_shard_assignment_for_chunk_producers
+	MaxInflationRate                   Ratio
+}
+
+// check refuses what would divide by zero or index nothing later.
+func (c *Config) check() error {
+	switch {
+	case c.EpochLength == 0:
+		return fmt.Errorf("%w: epoch_length is 0", ErrConfig)
+	case c.NumBlockProducerSeats == 0 || c.NumChunkProducerSeats == 0 || c.NumChunkValidatorSeats == 0:
+		return fmt.Errorf("%w: a number of seats is 0", ErrConfig)
+	case c.MinimumStakeDivisor == 0:
+		return fmt.Errorf("%w: minimum_stake_divisor is 0", ErrConfig)
+	case c.MinimumValidatorsPerShard == 0:
+		return fmt.Errorf("%w: minimum_validators_per_shard is 0", ErrConfig)
+	case !c.MinimumStakeRatio.valid() || c.MinimumStakeRatio.Num >= c.MinimumStakeRatio.Den:
+		return fmt.Errorf("%w: minimum_stake_ratio %v", ErrConfig, c.MinimumStakeRatio)
+	case !c.OnlineMinThreshold.valid() || !c.OnlineMaxThreshold.valid() ||
+		int64(c.OnlineMinThreshold.Num)*int64(c.OnlineMaxThreshold.Den) >= int64(c.OnlineMaxThreshold.Num)*int64(c.OnlineMinThreshold.Den):
+		return fmt.Errorf("%w: online thresholds %v to %v", ErrConfig, c.OnlineMinThreshold, c.OnlineMaxThreshold)
+	case !c.ProtocolUpgradeStakeThreshold.valid():
+		return fmt.Errorf("%w: protocol_upgrade_stake_threshold %v", ErrConfig, c.ProtocolUpgradeStakeThreshold)
+	case !c.MaxInflationRate.valid():
+		return fmt.Errorf("%w: max_inflation_rate %v", ErrConfig, c.MaxInflationRate)
+	case (c.ShardLayout == nil) == (c.Resharding == nil):
+		return fmt.Errorf("%w: want either shard_layout or dynamic_resharding_config", ErrConfig)
+	case c.Resharding != nil && c.Resharding.MinEpochsBetweenResharding == 0:
+		return fmt.Errorf("%w: min_epochs_between_resharding is 0", ErrConfig)
+	}
+	return nil
+}
+
+// GenesisParams is what the epochs need of a genesis.json.
+type GenesisParams struct {
+	ChainID                   string
+	ProtocolVersion           primitives.ProtocolVersion
+	Validators                []primitives.ValidatorStake // in the file's order
+	ProtocolTreasuryAccount   primitives.AccountID
+	ProtocolRewardRate        Ratio
+	TransactionValidityPeriod uint64 // blocks; at most two epochs
+	// Epoch is the genesis read as an epoch config (nearcore genesis_config.rs:243): ShardLayout is set, Resharding is not.
+	Epoch Config
+}
+
+// Chain ids with configs of their own.
+const (
+	mainnet         = "mainnet"
+	testnet         = "testnet"
+	testChainPrefix = "test-chain-"
+)
+
+// ProdGenesisProtocolVersion is the version of mainnet's and testnet's genesis (PROD_GENESIS_PROTOCOL_VERSION).
+const ProdGenesisProtocolVersion primitives.ProtocolVersion = 29

@@ -1,0 +1,175 @@
+package epoch
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+type versionedConfig struct {
+	since  primitives.ProtocolVersion
+	config Config
+}
+
+// Configs holds a chain's epoch configs by protocol version (nearcore AllEpochConfig). It is read-only.
+type Configs struct {
+	chainID   string
+	genesisPV primitives.ProtocolVersion
+	length    uint64            // the genesis's epoch length, whatever the configs say
+	versions  []versionedConfig // ascending
+	layouts   []versionedLayout // ascending: every static layout the chain ever had, for the history of splits
+}
+
+type versionedLayout struct {
+	since  primitives.ProtocolVersion
+	layout *primitives.ShardLayout
+}
+
+// NewConfigs chooses the source of a chain's epoch configs (nearcore chain/epoch-manager/src/lib.rs:165):
+//   - mainnet and testnet: built in;
+//   - else files, the contents of <home>/epoch_configs by file name, unless nil (no such directory); names are
+//     <version>.json, other names are ignored, and so are versions above newest, the binary's protocol version;
+//   - else for chain ids that begin with test-chain- the genesis itself;
+//   - else the genesis's seats, layout and length with fixed test values for the rest.
+//
+// The config of the genesis's protocol version must have a static layout.
+func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.ProtocolVersion) (*Configs, error) {
+	c := &Configs{chainID: g.ChainID, genesisPV: g.ProtocolVersion, length: g.Epoch.EpochLength}
+	switch {
+	case g.ChainID == mainnet || g.ChainID == testnet:
+		c.versions, c.layouts = builtinConfigs(g.ChainID)
+	case files != nil:
+		if err := c.readFiles(files, newest); err != nil {
+			return nil, err
+		}
+	case strings.HasPrefix(g.ChainID, testChainPrefix):
+		c.versions = []versionedConfig{{g.ProtocolVersion, g.Epoch}}
+	default:
+		c.versions = []versionedConfig{{g.ProtocolVersion, genesisTestConfig(&g.Epoch)}}
+	}
+	if len(c.versions) == 0 || c.versions[0].since > g.ProtocolVersion {
+		return nil, fmt.Errorf("%w: none for the genesis protocol version %d", ErrConfig, g.ProtocolVersion)
+	}
+	for i := range c.versions {
+		v := &c.versions[i]
+		v.config.EpochLength = c.length
+		if err := v.config.check(); err != nil {
+			return nil, fmt.Errorf("protocol version %d: %w", v.since, err)
+		}
+		if c.layouts == nil || v.config.ShardLayout == nil {
+			continue
+		}
+		c.layouts = append(c.layouts, versionedLayout{v.since, v.config.ShardLayout})
+	}
+	if g.TransactionValidityPeriod > 2*c.length {
+		return nil, fmt.Errorf("%w: transaction_validity_period %d is more than two epochs of %d",
+			ErrConfig, g.TransactionValidityPeriod, c.length)
+	}
+	if !g.ProtocolRewardRate.valid() || g.ProtocolRewardRate.Num > g.ProtocolRewardRate.Den {
+		return nil, fmt.Errorf("%w: protocol_reward_rate %v", ErrConfig, g.ProtocolRewardRate)
+	}
+	if c.ForVersion(g.ProtocolVersion).ShardLayout == nil {
+		return nil, fmt.Errorf("%w: static shard layout expected for genesis. genesis_protocol_version=%d", ErrConfig, g.ProtocolVersion)
+	}
+	return c, nil
+}
+
+func (c *Configs) readFiles(files map[string][]byte, newest primitives.ProtocolVersion) error {
+	for name, text := range files { // order does not matter: sorted below, versions are distinct
+		stem, ok := strings.CutSuffix(name, ".json")
+		if !ok || stem == "" {
+			continue
+		}
+		v, err := strconv.ParseUint(stem, 10, 32)
+		if err != nil {
+			return fmt.Errorf("%w: file %q: Invalid protocol version", ErrConfig, name)
+		}
+		if primitives.ProtocolVersion(v) > newest {
+			continue
+		}
+		config, err := ParseConfig(text)
+		if err != nil {
+			return fmt.Errorf("file %q: %w", name, err)
+		}
+		c.versions = append(c.versions, versionedConfig{primitives.ProtocolVersion(v), config})
+	}
+	slices.SortFunc(c.versions, func(a, b versionedConfig) int { return int(int64(a.since) - int64(b.since)) })
+	for i := 1; i < len(c.versions); i++ {
+		if c.versions[i-1].since == c.versions[i].since {
+			return fmt.Errorf("%w: two files for protocol version %d", ErrConfig, c.versions[i].since)
+		}
+	}
+	return nil
+}
+
+// ForVersion returns the config of the largest version up to pv, with the genesis's epoch length. It panics when
+// there is none: a chain's versions start at its genesis's. The result is shared and read-only.
+func (c *Configs) ForVersion(pv primitives.ProtocolVersion) *Config {
+	for i := len(c.versions) - 1; i >= 0; i-- {
+		if c.versions[i].since <= pv {
+			return &c.versions[i].config
+		}
+	}
+	panic(fmt.Sprintf("epoch: no config for protocol version %d", pv))
+}
+
+// ChainID returns the chain's id.
+func (c *Configs) ChainID() string { return c.chainID }
+
+// GenesisProtocolVersion returns the version of the genesis.
+func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c.genesisPV }
+
+// layoutHistory returns the static layouts of the versions from the genesis's to latest, newest first, without
+// repeats of neighbours (nearcore lib.rs:745). Versions with a dynamic config have none.
+func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []*primitives.ShardLayout {
+	all := c.layouts
+	if all == nil {
+		for i := range c.versions {
+			if l := c.versions[i].config.ShardLayout; l != nil {
+				all = append(all, versionedLayout{c.versions[i].since, l})
+			}
+		}
+	}
+	var out []*primitives.ShardLayout
+	for i, v := range slices.Backward(all) {
+		if v.since > latest {
+			continue
+		}
+		if len(out) == 0 || !out[len(out)-1].Equal(v.layout) {
+			out = append(out, v.layout)
+		}
+		if i > 0 && v.since <= c.genesisPV { // older configs are no version of this chain
+			break
+		}
+	}
+	return out
+}
+
+// genesisTestConfig is what a private chain without config files runs by (nearcore core/primitives/src/epoch_manager.rs:229
+// with the constants of core/chain-configs/src/genesis_config.rs:741): most of the genesis is not looked at.
+func genesisTestConfig(g *Config) Config {
+	return Config{
+		EpochLength:                        g.EpochLength,
+		NumBlockProducerSeats:              g.NumBlockProducerSeats,
+		NumChunkProducerSeats:              100,
+		NumChunkValidatorSeats:             300,
+		TargetValidatorMandatesPerShard:    68,
+		BlockProducerKickoutThreshold:      90,
+		ChunkProducerKickoutThreshold:      90,
+		ChunkValidatorOnlyKickoutThreshold: 80,
+		ValidatorMaxKickoutStakePerc:       100,
+		OnlineMinThreshold:                 Ratio{90, 100},
+		OnlineMaxThreshold:                 Ratio{99, 100},
+		FishermenThreshold:                 primitives.NEAR(10),
+		MinimumStakeDivisor:                10,
+		ProtocolUpgradeStakeThreshold:      Ratio{4, 5},
+		ShardLayout:                        g.ShardLayout,
+		MinimumValidatorsPerShard:          1,
+		MinimumStakeRatio:                  Ratio{160, 1_000_000},
+		ChunkProducerAssignmentChanges:     5,
+		MaxInflationRate:                   Ratio{1, 40},
+	}
+}

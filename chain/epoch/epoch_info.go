@@ -1,0 +1,134 @@
+package epoch
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Versions of EpochInfo; the numbers are the borsh tags.
+const (
+	EpochInfoV2 byte = 1 // of mainnet's genesis: producers take turns, no samplers
+	EpochInfoV4 byte = 3 // of protocol 84: no layout
+	EpochInfoV5 byte = 4 // of protocol 85 and 86
+)
+
+// dynamicReshardingVersion is the first protocol version with EpochInfo V5, shard layouts in it and sticky assignment.
+const dynamicReshardingVersion primitives.ProtocolVersion = 85
+
+// EpochInfo says who validates in an epoch and by which rules (nearcore core/primitives/src/epoch_info.rs). It is made
+// two epochs ahead and never changes: shared, read only.
+type EpochInfo struct {
+	Version          byte
+	EpochHeight      uint64 // ordinal; the first two epochs both have 1
+	Validators       []primitives.ValidatorStake
+	ValidatorIndex   AccountMap[ValidatorID]
+	BlockProducers   []ValidatorID   // block_producers_settlement
+	ChunkProducers   [][]ValidatorID // chunk_producers_settlement, by shard index
+	StakeChange      AccountMap[primitives.Balance]
+	ValidatorReward  AccountMap[primitives.Balance] // earned in the epoch whose end made this info
+	ValidatorKickout AccountMap[KickoutReason]
+	MintedAmount     primitives.Balance
+	SeatPrice        primitives.Balance
+	ProtocolVersion  primitives.ProtocolVersion
+	ShardLayout      *primitives.ShardLayout // V5 only
+	LastResharding   *uint64                 // V5 only: epoch height of the latest new layout
+	RngSeed          primitives.Hash         // not V2: random_value of the block that ended the epoch before the last
+	BlockSampler     StakeWeightedIndex      // not V2
+	ChunkSamplers    []StakeWeightedIndex    // not V2; by shard index
+	Mandates         ValidatorMandates       // not V2
+}
+
+// initSamplers makes the version, the index and the samplers from the other fields.
+func (e *EpochInfo) initSamplers() error {
+	e.Version = EpochInfoV4
+	if e.ProtocolVersion >= dynamicReshardingVersion {
+		e.Version = EpochInfoV5
+	} else {
+		e.ShardLayout, e.LastResharding = nil, nil
+	}
+	weights := func(ids []ValidatorID) (StakeWeightedIndex, error) {
+		stakes := make([]primitives.Balance, len(ids))
+		for i, id := range ids {
+			stakes[i] = e.Validators[id].Stake
+		}
+		return NewStakeWeightedIndex(stakes)
+	}
+	var err error
+	if e.BlockSampler, err = weights(e.BlockProducers); err != nil {
+		return err
+	}
+	e.ChunkSamplers = make([]StakeWeightedIndex, len(e.ChunkProducers))
+	for i, ids := range e.ChunkProducers {
+		if e.ChunkSamplers[i], err = weights(ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidatorID returns the id of an account.
+func (e *EpochInfo) ValidatorID(a primitives.AccountID) (ValidatorID, bool) {
+	return e.ValidatorIndex.Get(a)
+}
+
+// Validator returns the seat of an account.
+func (e *EpochInfo) Validator(a primitives.AccountID) (*primitives.ValidatorStake, bool) {
+	id, ok := e.ValidatorIndex.Get(a)
+	if !ok {
+		return nil, false
+	}
+	return &e.Validators[id], true
+}
+
+// TotalStake returns the sum of all stakes.
+func (e *EpochInfo) TotalStake() primitives.Balance {
+	sum, _ := sumStakes(e.Validators) // fits: the samplers were made from it
+	return sum
+}
+
+// SampleBlockProducer returns who is to make the block of a height.
+func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
+	if e.Version == EpochInfoV2 {
+		return e.BlockProducers[uint64(h)%uint64(len(e.BlockProducers))]
+	}
+	var buf [40]byte
+	copy(buf[:], e.RngSeed[:])
+	binary.LittleEndian.PutUint64(buf[32:], uint64(h))
+	return e.BlockProducers[e.BlockSampler.Sample(primitives.HashBytes(buf[:]))]
+}
+
+// SampleChunkProducer returns who is to make the chunk of a shard, given by its index in layout, for a height.
+func (e *EpochInfo) SampleChunkProducer(layout *primitives.ShardLayout, shard primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
+	ids := layout.ShardIDs()
+	if shard < 0 || int(shard) >= len(ids) || int(shard) >= len(e.ChunkProducers) || len(e.ChunkProducers[shard]) == 0 {
+		return 0, fmt.Errorf("%w: no chunk producers for shard index %d", ErrSharding, shard)
+	}
+	producers := e.ChunkProducers[shard]
+	if e.Version == EpochInfoV2 {
+		return producers[uint64(h)%uint64(len(producers))], nil
+	}
+	var buf [48]byte
+	copy(buf[:], e.RngSeed[:])
+	binary.LittleEndian.PutUint64(buf[32:], uint64(h))
+	binary.LittleEndian.PutUint64(buf[40:], uint64(ids[shard]))
+	return producers[e.ChunkSamplers[shard].Sample(primitives.HashBytes(buf[:]))], nil
+}
+
+// SampleChunkValidators returns for each shard index who endorses the chunk that is created for a height, in order, and
+// with which part of its stake.
+func (e *EpochInfo) SampleChunkValidators(h primitives.Height) [][]WeightedValidator {
+	if e.Version == EpochInfoV2 {
+		return nil
+	}
+	var buf [40]byte
+	copy(buf[:], e.RngSeed[:])
+	binary.LittleEndian.PutUint64(buf[32:], uint64(h))
+	return e.Mandates.sample(primitives.NewChaCha20Rng(primitives.HashBytes(buf[:])))
+}
+
+// shardAssignmentRng drives the moves of chunk producers between shards.
+func shardAssignmentRng(seed primitives.Hash) *primitives.ChaChaRng {
+	return primitives.NewChaCha20Rng(primitives.HashBytes(append(seed[:], "shard_assignment_shuffling_rng"...)))
+}

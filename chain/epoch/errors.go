@@ -1,0 +1,36 @@
+package epoch
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Refusals (nearcore core/primitives/src/errors.rs EpochError; the texts are its Display forms).
+var (
+	// ErrMissingBlock says that a BlockInfo is not known: the block was never recorded, or has been collected.
+	ErrMissingBlock = errors.New("Missing block") //nolint:staticcheck // nearcore's text, seen by RPC clients
+	// ErrEpochOutOfBounds says that an epoch's info has not been made yet, or has been collected.
+	ErrEpochOutOfBounds = errors.New("epoch is out of bounds")
+	// ErrNotAValidator says that the account has no seat in that epoch.
+	ErrNotAValidator = errors.New("not a validator")
+	// ErrSharding says that a shard id or index does not belong to the epoch's layout, or that no layout is known.
+	ErrSharding = errors.New("Sharding Error") //nolint:staticcheck // nearcore's text
+	// ErrNotEnoughValidators says that fewer chunk producers are left than one shard needs.
+	ErrNotEnoughValidators = errors.New("There are not enough validator proposals") //nolint:staticcheck // nearcore's text
+	// ErrConfig says that a genesis or an epoch config can't be used.
+	ErrConfig = errors.New("epoch config")
+	// ErrBlockInfo says that a recorded block contradicts its parent or its epoch.
+	ErrBlockInfo = errors.New("block info")
+)
+
+func missingBlock(h primitives.Hash) error { return fmt.Errorf("%w %v", ErrMissingBlock, h) }
+
+func epochOutOfBounds(id primitives.EpochID) error {
+	return fmt.Errorf("%w: Epoch %v", ErrEpochOutOfBounds, id)
+}
+
+func notAValidator(a primitives.AccountID, id primitives.EpochID) error {
+	return fmt.Errorf("%w: %s is not a validator in epoch %v", ErrNotAValidator, a, id)
+}

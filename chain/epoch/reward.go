@@ -1,0 +1,104 @@
+package epoch
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+const (
+	secondsPerYear = 365 * 24 * 60 * 60
+	nanosPerSecond = 1_000_000_000
+)
+
+// RewardCalculator turns an epoch's work into rewards (nearcore reward_calculator.rs). It comes from the genesis.
+type RewardCalculator struct {
+	ProtocolRewardRate      Ratio // the treasury's part
+	ProtocolTreasuryAccount primitives.AccountID
+	SecondsPerYear          uint64
+}
+
+func newRewardCalculator(g *GenesisParams) RewardCalculator {
+	rate := g.ProtocolRewardRate
+	if g.ProtocolVersion == ProdGenesisProtocolVersion { // whatever mainnet's genesis says
+		rate = Ratio{1, 10}
+	}
+	return RewardCalculator{rate, g.ProtocolTreasuryAccount, secondsPerYear}
+}
+
+// rewardInput is what an epoch earned its rewards by.
+type rewardInput struct {
+	info        *EpochInfo       // of the epoch
+	stats       []ValidatorStats // by validator id
+	excluded    []bool           // by validator id: kicked out for performance, earns nothing and is not listed
+	totalSupply primitives.Balance
+	duration    uint64 // nanoseconds
+	onlineMin   Ratio
+	onlineMax   Ratio
+	cutoff      int // percentage of endorsements from which they count as all, else as none; negative: as they are
+	inflation   Ratio
+}
+
+// calculate returns the rewards and their sum, the amount minted. A treasury that validates is listed with its own
+// reward only, but minted counts both. When all are excluded the treasury's part is listed but nothing is minted.
+func (rc *RewardCalculator) calculate(in *rewardInput) (rewards AccountMap[primitives.Balance], minted primitives.Balance, err error) {
+	overflow := func(what string) error { return fmt.Errorf("%s: %w", what, primitives.ErrOverflow) }
+	// Inflation per year times the duration; one division (lib: U256).
+	issue := bigMul(bigUint(uint64(in.inflation.Num)), in.totalSupply.Big(), bigUint(in.duration))
+	issue.Quo(issue, bigMul(bigUint(rc.SecondsPerYear), bigUint(uint64(in.inflation.Den)), bigUint(nanosPerSecond)))
+	treasury := bigMul(issue, bigUint(uint64(rc.ProtocolRewardRate.Num)))
+	treasury.Quo(treasury, bigUint(uint64(rc.ProtocolRewardRate.Den)))
+	forValidators := new(big.Int).Sub(issue, treasury)
+
+	treasuryReward, ok := primitives.BalanceFromBig(treasury)
+	if !ok || forValidators.Sign() < 0 || issue.BitLen() > 128 {
+		return nil, minted, overflow("epoch reward")
+	}
+	rewards.Set(rc.ProtocolTreasuryAccount, treasuryReward)
+	minted = treasuryReward
+	total, ok := sumStakes(in.info.Validators) // those kicked out dilute the rest
+	if !ok {
+		return nil, minted, overflow("stakes")
+	}
+	any := false
+	for id := range in.info.Validators {
+		if in.excluded[id] {
+			continue
+		}
+		any = true
+		v := &in.info.Validators[id]
+		reward, ok := primitives.BalanceFromBig(in.validatorReward(id, forValidators, total.Big()))
+		if !ok {
+			return nil, minted, overflow("reward of " + string(v.AccountID))
+		}
+		rewards.Set(v.AccountID, reward)
+		if minted, ok = minted.Add(reward); !ok {
+			return nil, minted, overflow("minted amount")
+		}
+	}
+	if !any {
+		minted = primitives.Balance{}
+	}
+	return rewards, minted, nil
+}
+
+// validatorReward is pool·stake/total, scaled from 0 at onlineMin to 1 at onlineMax; divided twice, in this order.
+func (in *rewardInput) validatorReward(id int, pool, total *big.Int) *big.Int {
+	s := &in.stats[id]
+	num, den := s.onlineRatio(in.cutoff)
+	minNum, minDen := bigUint(uint64(in.onlineMin.Num)), bigUint(uint64(in.onlineMin.Den))
+	maxNum, maxDen := bigUint(uint64(in.onlineMax.Num)), bigUint(uint64(in.onlineMax.Den))
+	above := new(big.Int).Sub(bigMul(num, minDen), bigMul(minNum, den))
+	if above.Sign() < 0 || s.Blocks.Expected == 0 && s.Production.Expected == 0 && s.Endorsement.Expected == 0 {
+		return new(big.Int)
+	}
+	uptime := bigMul(above, maxDen)
+	full := new(big.Int).Sub(bigMul(maxNum, minDen), bigMul(minNum, maxDen))
+	full.Mul(full, den)
+	if uptime.Cmp(full) > 0 {
+		uptime = full
+	}
+	reward := bigMul(pool, uptime, in.info.Validators[id].Stake.Big())
+	return reward.Quo(reward.Quo(reward, full), total)
+}

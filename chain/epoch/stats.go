@@ -1,0 +1,85 @@
+package epoch
+
+import (
+	"math/big"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Stats counts what a validator was to make in an epoch and what it made.
+type Stats struct{ Produced, Expected uint64 }
+
+// LessThan tells whether less than percent of what was expected was made; false when nothing was expected.
+func (s Stats) LessThan(percent uint8) bool { return s.Produced*100 < uint64(percent)*s.Expected }
+
+func (s *Stats) count(made bool) {
+	s.Expected++
+	if made {
+		s.Produced++
+	}
+}
+
+func (s *Stats) add(o Stats) {
+	s.Produced += o.Produced
+	s.Expected += o.Expected
+}
+
+// ChunkStats counts a validator's chunks and endorsements.
+type ChunkStats struct{ Production, Endorsement Stats }
+
+func (c *ChunkStats) add(o ChunkStats) {
+	c.Production.add(o.Production)
+	c.Endorsement.add(o.Endorsement)
+}
+
+// ValidatorStats is all that a validator did in an epoch (nearcore BlockChunkValidatorStats).
+type ValidatorStats struct {
+	Blocks Stats
+	ChunkStats
+}
+
+// AppendBorsh appends six u64: produced and expected blocks, chunks, endorsements.
+func (v *ValidatorStats) AppendBorsh(b []byte) []byte {
+	for _, s := range [...]Stats{v.Blocks, v.Production, v.Endorsement} {
+		b = borsh.AppendUint64(borsh.AppendUint64(b, s.Produced), s.Expected)
+	}
+	return b
+}
+
+// DecodeBorsh reads six u64.
+func (v *ValidatorStats) DecodeBorsh(r *borsh.Reader) {
+	for _, s := range [...]*Stats{&v.Blocks, &v.Production, &v.Endorsement} {
+		s.Produced, s.Expected = r.Uint64(), r.Uint64()
+	}
+}
+
+// onlineRatio returns the mean of produced/expected over blocks, chunks and endorsements, those with nothing expected
+// left out, as an unreduced fraction; 0/1 when nothing was expected (nearcore validator_stats.rs:17). With a cutoff (a
+// percentage) the endorsements count as 0 below it and as 1 from it on; without, cutoff is negative.
+func (v *ValidatorStats) onlineRatio(cutoff int) (num, den *big.Int) {
+	endorsement := v.Endorsement
+	if cutoff >= 0 && endorsement.Expected > 0 {
+		made := uint64(1)
+		if endorsement.LessThan(uint8(cutoff)) {
+			made = 0
+		}
+		endorsement = Stats{made, 1}
+	}
+	num, den = big.NewInt(0), big.NewInt(1)
+	terms := uint64(0)
+	for _, s := range [...]Stats{v.Blocks, v.Production, endorsement} {
+		if s.Expected == 0 {
+			continue
+		}
+		// num/den + produced/expected; the factor of the mean comes last.
+		e := bigUint(s.Expected)
+		num.Mul(num, e)
+		num.Add(num, new(big.Int).Mul(bigUint(s.Produced), den))
+		den.Mul(den, e)
+		terms++
+	}
+	if terms > 1 {
+		den.Mul(den, bigUint(terms))
+	}
+	return num, den
+}

@@ -1,0 +1,85 @@
+package epoch
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// EpochSummary is what an epoch came to, kept for the validators query of past epochs
+// (nearcore core/primitives/src/epoch_manager.rs EpochSummary). It is node-local: no hash covers it.
+type EpochSummary struct {
+	PrevEpochLastBlockHash primitives.Hash                       // names the next epoch's id
+	AllProposals           AccountMap[primitives.ValidatorStake] // the latest of each account
+	ValidatorKickout       AccountMap[KickoutReason]
+	Stats                  AccountMap[ValidatorStats] // of all validators, those kicked out too
+	NextNextEpochVersion   primitives.ProtocolVersion
+}
+
+// AppendBorsh appends the fields.
+func (s *EpochSummary) AppendBorsh(b []byte) []byte {
+	b = s.PrevEpochLastBlockHash.AppendBorsh(b)
+	b = borsh.AppendSlice(b, s.AllProposals, func(b []byte, p *AccountEntry[primitives.ValidatorStake]) []byte {
+		return p.Value.AppendBorsh(b)
+	})
+	b = appendKickouts(b, s.ValidatorKickout)
+	b = appendAccountMap(b, s.Stats, func(b []byte, v *ValidatorStats) []byte { return v.AppendBorsh(b) })
+	return borsh.AppendUint32(b, uint32(s.NextNextEpochVersion))
+}
+
+// DecodeBorsh reads the fields.
+func (s *EpochSummary) DecodeBorsh(r *borsh.Reader) {
+	s.PrevEpochLastBlockHash = primitives.ReadHash(r)
+	s.AllProposals = nil
+	for _, p := range primitives.ReadValidatorStakes(r) {
+		if n := len(s.AllProposals); n > 0 && s.AllProposals[n-1].Account >= p.AccountID {
+			r.Failf("proposals do not ascend")
+			return
+		}
+		s.AllProposals = append(s.AllProposals, AccountEntry[primitives.ValidatorStake]{p.AccountID, p})
+	}
+	s.ValidatorKickout = readKickouts(r)
+	s.Stats = readAccountMap(r, 48, func(r *borsh.Reader) (v ValidatorStats) {
+		v.DecodeBorsh(r)
+		return v
+	})
+	s.NextNextEpochVersion = primitives.ProtocolVersion(r.Uint32())
+}
+
+// voteOnVersion returns the protocol version of T+2: the one that the most stake of T's block producers voted for in
+// their latest blocks, if that is more than the threshold's part of all of T's block producers' stake; else T+1's
+// (nearcore lib.rs:544). config and version are those of T+1. Between equal stakes, neither of which can reach a
+// threshold of one half or more, the higher version is taken.
+func voteOnVersion(config *Config, version primitives.ProtocolVersion, info *EpochInfo, a *Aggregator) (primitives.ProtocolVersion, error) {
+	var total primitives.Balance
+	seen := make([]bool, len(info.Validators))
+	for _, id := range info.BlockProducers {
+		if !seen[id] {
+			seen[id] = true
+			total = total.SaturatingAdd(info.Validators[id].Stake) // the sum of all fits
+		}
+	}
+	stakes := map[primitives.ProtocolVersion]primitives.Balance{}
+	for id, voted := range a.Voted {
+		if voted {
+			v := a.Votes[id]
+			stakes[v] = stakes[v].SaturatingAdd(info.Validators[id].Stake)
+		}
+	}
+	var heaviest primitives.ProtocolVersion
+	for v, stake := range stakes { // a total order over the pairs: no dependence on the map's
+		if c := stake.Cmp(stakes[heaviest]); c > 0 || c == 0 && v > heaviest {
+			heaviest = v
+		}
+	}
+	t := config.ProtocolUpgradeStakeThreshold
+	threshold, ok := mulDiv(total, uint64(t.Num), uint64(t.Den))
+	if !ok {
+		return 0, fmt.Errorf("upgrade threshold: %w", primitives.ErrOverflow)
+	}
+	if threshold.Less(stakes[heaviest]) {
+		return heaviest, nil
+	}
+	return version, nil
+}

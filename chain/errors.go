@@ -1,0 +1,57 @@
+package chain
+
+import "fmt"
+
+// Invalid is a rule that a block or chunk breaks; the names are those of nearcore's chain errors.
+type Invalid string
+
+func (e Invalid) Error() string { return "chain: " + string(e) }
+
+// The rules.
+const (
+	InvalidBlockFutureTime      Invalid = "InvalidBlockFutureTime"
+	InvalidBlockPastTime        Invalid = "InvalidBlockPastTime"
+	InvalidSignature            Invalid = "InvalidSignature"
+	InvalidEpochHash            Invalid = "InvalidEpochHash"
+	InvalidProtocolVersion      Invalid = "InvalidProtocolVersion"
+	InvalidNextBPHash           Invalid = "InvalidNextBPHash"
+	InvalidChunkMask            Invalid = "InvalidChunkMask"
+	InvalidPrevHeight           Invalid = "InvalidPrevHeight"
+	InvalidBlockHeight          Invalid = "InvalidBlockHeight"
+	InvalidApprovals            Invalid = "InvalidApprovals"
+	NotEnoughApprovals          Invalid = "NotEnoughApprovals"
+	InvalidFinalityInfo         Invalid = "InvalidFinalityInfo"
+	InvalidBlockMerkleRoot      Invalid = "InvalidBlockMerkleRoot"
+	InvalidBlockOrdinal         Invalid = "InvalidBlockOrdinal"
+	InvalidEpochSyncDataHash    Invalid = "InvalidEpochSyncDataHash"
+	InvalidRandomness           Invalid = "InvalidRandomnessBeaconOutput"
+	InvalidBodyHash             Invalid = "InvalidBlockBodyHash"
+	InvalidStateRoot            Invalid = "InvalidStateRoot"
+	InvalidOutcomesProof        Invalid = "InvalidOutcomesProof"
+	InvalidReceiptsProof        Invalid = "InvalidReceiptsProof"
+	InvalidTxRoot               Invalid = "InvalidTxRoot"
+	InvalidChunkHeadersRoot     Invalid = "InvalidChunkHeadersRoot"
+	InvalidGasPrice             Invalid = "InvalidGasPrice"
+	InvalidTotalSupply          Invalid = "InvalidTotalSupply"
+	InvalidGasLimit             Invalid = "InvalidGasLimit"
+	InvalidGasUsed              Invalid = "InvalidGasUsed"
+	InvalidBalanceBurnt         Invalid = "InvalidBalanceBurnt"
+	InvalidValidatorProposals   Invalid = "InvalidValidatorProposals"
+	InvalidCongestionInfo       Invalid = "InvalidCongestionInfo"
+	InvalidBandwidthRequests    Invalid = "InvalidBandwidthRequests"
+	InvalidShardSplit           Invalid = "InvalidShardSplit"
+	InvalidChunk                Invalid = "InvalidChunk"
+	InvalidChunkHeight          Invalid = "InvalidChunkHeight"
+	InvalidShardID              Invalid = "InvalidShardId"
+	InvalidChunkEndorsement     Invalid = "InvalidChunkEndorsement"
+	InvalidEndorsementBitmap    Invalid = "InvalidChunkEndorsementBitmap"
+	InvalidEncodedMerkleRoot    Invalid = "InvalidEncodedMerkleRoot"
+	InvalidHeaderVersion        Invalid = "InvalidHeaderVersion"
+	InvalidPrevBlock            Invalid = "InvalidPrevBlockHash"
+	ArithmeticOverflow          Invalid = "ArithmeticOverflow"
+	InvalidNumberOfChunkHeaders Invalid = "IncorrectNumberOfChunkHeaders"
+)
+
+func invalidf(e Invalid, format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{e}, args...)...)
+}

@@ -1,0 +1,81 @@
+package chain
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// ProdGenesisVersion is the protocol version of mainnet's genesis, whose block and chunk have layouts of their own.
+const ProdGenesisVersion primitives.ProtocolVersion = 29
+
+// GenesisInput is what the first block is made of.
+type GenesisInput struct {
+	Version        primitives.ProtocolVersion
+	Height         primitives.Height
+	Time           uint64 // ns since 1970
+	GasLimit       primitives.Gas
+	MinGasPrice    primitives.Balance
+	TotalSupply    primitives.Balance
+	ShardIDs       []primitives.ShardID
+	StateRoots     []primitives.Hash // by shard index; mainnet has one shard
+	Congestion     []primitives.CongestionInfo
+	BlockProducers []primitives.ValidatorStake // of epoch 0, distinct, in settlement order
+}
+
+// genesisCoding is RS(1 data, 2 parity) whatever the seats (core/primitives/src/genesis/chunk.rs).
+var genesisCoding = primitives.ChunkCoding{DataParts: 1, TotalParts: 3}
+
+// Genesis makes the genesis chunks and block (chain.md 5.3). Signatures are empty.
+func Genesis(in *GenesisInput) (*primitives.Block, []*primitives.Chunk, error) {
+	enc, err := genesisCoding.Encode(&primitives.ChunkBody{})
+	if err != nil {
+		return nil, nil, err
+	}
+	version := primitives.ChunkInnerV5
+	switch {
+	case in.Version == ProdGenesisVersion:
+		version = primitives.ChunkInnerV1
+	case in.Version < 85:
+		return nil, nil, invalidf(InvalidProtocolVersion, "no genesis of version %d", in.Version)
+	}
+	chunks := make([]*primitives.Chunk, len(in.ShardIDs))
+	headers := make([]*primitives.ChunkHeader, len(in.ShardIDs))
+	for i, id := range in.ShardIDs {
+		c := &primitives.Chunk{Header: primitives.ChunkHeader{
+			ChunkHeaderInner: primitives.ChunkHeaderInner{
+				Version: version, PrevStateRoot: in.StateRoots[i], EncodedMerkleRoot: enc.Root, EncodedLength: enc.Length,
+				HeightCreated: in.Height, ShardID: id, GasLimit: in.GasLimit, CongestionInfo: in.Congestion[i],
+			},
+			HeightIncluded: in.Height,
+			Signature:      primitives.ZeroED25519Signature,
+		}}
+		c.Hash = c.Header.ChunkHash()
+		chunks[i], headers[i] = c, &c.Header
+	}
+	roots := ComputeRoots(headers, in.Height)
+	b := &primitives.Block{Body: primitives.BlockBody{Chunks: headers}}
+	h := &primitives.BlockHeader{
+		Version: primitives.HeaderV6,
+		BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{
+			Height: in.Height, PrevStateRoot: roots.PrevStateRoot, Timestamp: in.Time,
+			NextBPHash: primitives.BlockProducersHash(in.BlockProducers),
+		},
+		BlockHeaderInnerRest: primitives.BlockHeaderInnerRest{
+			BlockBodyHash:                 b.Body.Hash(),
+			PrevChunkOutgoingReceiptsRoot: roots.PrevOutgoingReceipts,
+			ChunkHeadersRoot:              roots.ChunkHeaders,
+			ChunkTxRoot:                   roots.ChunkTx,
+			NextGasPrice:                  in.MinGasPrice,
+			TotalSupply:                   in.TotalSupply,
+			BlockOrdinal:                  1,
+			LatestProtocolVersion:         in.Version,
+		},
+		Signature: primitives.ZeroED25519Signature,
+	}
+	if in.Height == 0 && version != primitives.ChunkInnerV1 {
+		h.ChunkMask = roots.Mask
+	}
+	if version == primitives.ChunkInnerV1 {
+		h.Version, h.BlockBodyHash, h.BlockOrdinal = primitives.HeaderV1, primitives.Hash{}, 0
+		h.NextBPHash = primitives.UntaggedBlockProducersHash(in.BlockProducers)
+	}
+	b.Header = h.Init()
+	return b, chunks, nil
+}

@@ -1,0 +1,112 @@
+package chain
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// HeaderSource finds headers. ByHeight answers for the canonical chain only.
+type HeaderSource interface {
+	ByHash(primitives.Hash) (*primitives.BlockHeader, error)
+	ByHeight(primitives.Height) (*primitives.BlockHeader, error)
+	NextHash(primitives.Hash) (primitives.Hash, error) // canonical successor
+}
+
+// LightClientBlock makes the view of the last final block as seen from head; near an epoch's end it steps back so that the
+// three blocks it stands on lie in one epoch (nearcore chain.rs:679). producers gives the block producers of an epoch.
+func LightClientBlock(head *primitives.BlockHeader, src HeaderSource, producers func(primitives.EpochID) ([]primitives.ValidatorStake, error)) (*primitives.LightClientBlock, error) {
+	final, err := src.ByHash(head.LastFinalBlock)
+	if err != nil {
+		return nil, err
+	}
+	two, err := src.ByHeight(final.Height + 2)
+	if err != nil {
+		return nil, err
+	}
+	if two.EpochID != final.EpochID {
+		one, err := src.ByHeight(final.Height + 1)
+		if err != nil {
+			return nil, err
+		}
+		back := one.LastFinalBlock
+		if one.EpochID != final.EpochID {
+			back = final.LastFinalBlock
+		}
+		if final, err = src.ByHash(back); err != nil {
+			return nil, err
+		}
+	}
+	bps, err := producers(final.NextEpochID)
+	if err != nil {
+		return nil, err
+	}
+	return lightClientView(final, src, bps)
+}
+
+func lightClientView(h *primitives.BlockHeader, src HeaderSource, bps []primitives.ValidatorStake) (*primitives.LightClientBlock, error) {
+	var next [2]*primitives.BlockHeader
+	at := h.Hash()
+	for i := range next {
+		hash, err := src.NextHash(at)
+		if err != nil {
+			return nil, fmt.Errorf("chain: light client view of block %d: %w", h.Height, err)
+		}
+		if next[i], err = src.ByHash(hash); err != nil {
+			return nil, err
+		}
+		at = hash
+	}
+	return &primitives.LightClientBlock{
+		PrevBlockHash: h.PrevHash, NextBlockInnerHash: next[0].InnerHash(), InnerLite: h.BlockHeaderInnerLite,
+		InnerRestHash: h.InnerRestHash(), NextBPs: bps, ApprovalsAfterNext: next[1].Approvals,
+	}, nil
+}
+
+// LightClientHead is what a light client remembers.
+type LightClientHead struct {
+	Lite    primitives.BlockHeaderInnerLite
+	NextBPs []primitives.ValidatorStake // of Lite.NextEpochID
+	BPs     []primitives.ValidatorStake // of Lite.EpochID
+}
+
+// Advance verifies block as a light client does and returns the new head (NEP light client spec): height grows, epoch is the
+// head's or its next, more than 2/3 of the epoch's stake approved the block after next, and next_bps match next_bp_hash.
+func (l *LightClientHead) Advance(b *primitives.LightClientBlock, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
+	if b.InnerLite.Height <= l.Lite.Height {
+		return nil, fmt.Errorf("chain: light client block of height %d is not above %d", b.InnerLite.Height, l.Lite.Height)
+	}
+	bps := l.BPs
+	switch b.InnerLite.EpochID {
+	case l.Lite.EpochID:
+	case l.Lite.NextEpochID:
+		bps = l.NextBPs
+	default:
+		return nil, fmt.Errorf("chain: light client block of epoch %s, want %s or %s", b.InnerLite.EpochID, l.Lite.EpochID, l.Lite.NextEpochID)
+	}
+	nextHash := primitives.CombineHash(b.NextBlockInnerHash, b.Hash())
+	inner := primitives.ApprovalInner{Endorsement: nextHash}
+	message := inner.SignedBytes(b.InnerLite.Height + 2)
+	var have, total primitives.Balance
+	for i, bp := range bps {
+		total = total.SaturatingAdd(bp.Stake)
+		if i >= len(b.ApprovalsAfterNext) || b.ApprovalsAfterNext[i] == "" {
+			continue
+		}
+		if !verify(b.ApprovalsAfterNext[i], message, bp.PublicKey) {
+			return nil, fmt.Errorf("chain: approval of %s does not verify", bp.AccountID)
+		}
+		have = have.SaturatingAdd(bp.Stake)
+	}
+	if have.Cmp(twoThirds(total)) <= 0 {
+		return nil, fmt.Errorf("chain: light client block has %s of %s stake", have, total)
+	}
+	next := &LightClientHead{Lite: b.InnerLite, BPs: bps, NextBPs: l.NextBPs}
+	if b.NextBPs != nil {
+		if primitives.BlockProducersHash(b.NextBPs) != b.InnerLite.NextBPHash {
+			return nil, fmt.Errorf("chain: next_bps do not hash to %s", b.InnerLite.NextBPHash)
+		}
+		next.NextBPs = b.NextBPs
+	}
+	return next, nil
+}

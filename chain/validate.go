@@ -1,0 +1,303 @@
+package chain
+
+import (
+	"bytes"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// AcceptableTimeDifference is how far, in ns, a block's time may lie ahead of the clock.
+const AcceptableTimeDifference = 120 * 1_000_000_000
+
+// Approver is a slot of a block's approvals: a producer of this epoch, and near an epoch's end also of the next.
+type Approver struct {
+	AccountID primitives.AccountID
+	PublicKey primitives.PublicKey
+	StakeThis primitives.Balance // in the block's epoch
+	StakeNext primitives.Balance // in the next
+}
+
+// Judgement is what validating a block needs to know; its facts are those the producer had to use.
+type Judgement struct {
+	BlockFacts
+	Parent       *primitives.BlockHeader
+	PrevRandom   primitives.Hash      // the parent's random value
+	Producer     primitives.PublicKey // sampled for the block's height
+	Approvers    []Approver
+	ShardIDs     []primitives.ShardID // of the block's layout
+	PrevChunks   []*primitives.ChunkHeader
+	ChunkSigners []primitives.PublicKey // by shard index, sampled for parent height + 1
+	Assigned     [][]Assigned           // chunk validators by shard index, for height_created = parent height + 1
+	Now          uint64                 // ns; 0: the clock is not asked
+	MaxHeight    primitives.Height      // 0: no bound
+	Verify       func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
+	Produced     bool // our own block: approvals, finality and endorsements are not checked again
+}
+
+// ValidateBlock checks everything about a block that does not need its chunks' contents
+// (nearcore chain.rs validate_header, validate_block, preprocess_block). The first broken rule is the error.
+func ValidateBlock(b *primitives.Block, j *Judgement) error {
+	checks := []func(*primitives.Block, *Judgement) error{validateIdentity, validateHeader}
+	if !j.Produced {
+		checks = append(checks, validateVotes)
+	}
+	checks = append(checks, validateRandomness, validateBody, validateChunkHeaders, validateEconomics)
+	if !j.Produced {
+		checks = append(checks, validateEndorsements)
+	}
+	for _, check := range checks {
+		if err := check(b, j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateIdentity(b *primitives.Block, j *Judgement) error {
+	h := b.Header
+	if h.Version != primitives.HeaderV6 {
+		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	}
+	if h.PrevHash != j.Parent.Hash() {
+		return InvalidPrevBlock
+	}
+	if b.Body.Hash() != h.BlockBodyHash {
+		return InvalidBodyHash
+	}
+	hash := h.Hash()
+	if !j.Verify(h.Signature, hash[:], j.Producer) {
+		return invalidf(InvalidSignature, "of the block's producer")
+	}
+	return nil
+}
+
+func validateHeader(b *primitives.Block, j *Judgement) error {
+	h, p := b.Header, j.Parent
+	if len(h.ChunkMask) != len(j.ShardIDs) || len(b.Body.Chunks) != len(j.ShardIDs) {
+		return InvalidNumberOfChunkHeaders
+	}
+	switch {
+	case h.Height <= p.Height || j.MaxHeight != 0 && h.Height > j.MaxHeight:
+		return invalidf(InvalidBlockHeight, "%d on %d", h.Height, p.Height)
+	case j.Now != 0 && h.Timestamp > j.Now+AcceptableTimeDifference:
+		return InvalidBlockFutureTime
+	case h.EpochID != j.EpochID || h.NextEpochID != j.NextEpochID:
+		return InvalidEpochHash
+	case h.LatestProtocolVersion < j.Version:
+		return invalidf(InvalidProtocolVersion, "%d in an epoch of %d", h.LatestProtocolVersion, j.Version)
+	case h.NextBPHash != j.NextBPHash:
+		return InvalidNextBPHash
+	case h.PrevHeight != p.Height:
+		return InvalidPrevHeight
+	case h.Timestamp <= p.Timestamp:
+		return InvalidBlockPastTime
+	}
+	return nil
+}
+
+func validateVotes(b *primitives.Block, j *Judgement) error {
+	h, p := b.Header, j.Parent
+	if len(h.Approvals) > len(j.Approvers) {
+		return InvalidApprovals
+	}
+	inner := primitives.NewApprovalInner(p.Hash(), p.Height, h.Height)
+	message := inner.SignedBytes(h.Height)
+	for i, sig := range h.Approvals {
+		if sig != "" && !j.Verify(sig, message, j.Approvers[i].PublicKey) {
+			return invalidf(InvalidApprovals, "signature of %s", j.Approvers[i].AccountID)
+		}
+	}
+	if !ApprovedEnough(j.Approvers, func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }) {
+		return NotEnoughApprovals
+	}
+	switch {
+	case h.LastDSFinalBlock != LastDSFinal(p, h.Height) || h.LastFinalBlock != LastFinal(p, h.Height):
+		return InvalidFinalityInfo
+	case h.BlockMerkleRoot != j.BlockMerkleRoot:
+		return InvalidBlockMerkleRoot
+	case h.BlockOrdinal != j.BlockOrdinal:
+		return InvalidBlockOrdinal
+	case (h.EpochSyncDataHash == nil) != (j.EpochSyncDataHash == nil),
+		h.EpochSyncDataHash != nil && *h.EpochSyncDataHash != *j.EpochSyncDataHash:
+		return InvalidEpochSyncDataHash
+	}
+	return nil
+}
+
+// ApprovedEnough tells whether the approvals exceed two thirds of the stake of this epoch and of the next, where a total
+// of 0 or a threshold of 0 needs nothing (nearcore doomslug.rs:584).
+func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
+	var have, total [2]primitives.Balance
+	for i := range approvers {
+		for e, stake := range [...]primitives.Balance{approvers[i].StakeThis, approvers[i].StakeNext} {
+			total[e] = total[e].SaturatingAdd(stake)
+			if approved(i) {
+				have[e] = have[e].SaturatingAdd(stake)
+			}
+		}
+	}
+	for e := range total {
+		if t := twoThirds(total[e]); !t.IsZero() && have[e].Cmp(t) <= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func validateRandomness(b *primitives.Block, j *Judgement) error {
+	if !primitives.VRFVerify(j.Producer, j.PrevRandom[:], &b.Body.VRFValue, &b.Body.VRFProof) {
+		return invalidf(InvalidRandomness, "VRF proof")
+	}
+	if b.Header.RandomValue != primitives.HashBytes(b.Body.VRFValue[:]) {
+		return invalidf(InvalidRandomness, "random value")
+	}
+	return nil
+}
+
+func validateBody(b *primitives.Block, _ *Judgement) error {
+	h := b.Header
+	r := ComputeRoots(b.Body.Chunks, h.Height)
+	switch {
+	case r.PrevStateRoot != h.PrevStateRoot:
+		return InvalidStateRoot
+	case r.PrevOutgoingReceipts != h.PrevChunkOutgoingReceiptsRoot:
+		return InvalidReceiptsProof
+	case r.ChunkHeaders != h.ChunkHeadersRoot:
+		return InvalidChunkHeadersRoot
+	case r.ChunkTx != h.ChunkTxRoot:
+		return InvalidTxRoot
+	case r.PrevOutcomeRoot != h.PrevOutcomeRoot:
+		return InvalidOutcomesProof
+	case !bytes.Equal(primitives.AppendValidatorStakes(nil, r.PrevValidatorProposal), primitives.AppendValidatorStakes(nil, h.PrevValidatorProposals)):
+		return InvalidValidatorProposals
+	}
+	for i := range r.Mask {
+		if r.Mask[i] != h.ChunkMask[i] {
+			return InvalidChunkMask
+		}
+	}
+	return nil
+}
+
+// validateChunkHeaders: a new chunk builds on the parent and is signed by its producer; an old one repeats the parent's.
+func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
+	for i, c := range b.Body.Chunks {
+		if c.HeightIncluded != b.Header.Height {
+			prev := j.PrevChunks[i]
+			if c.HeightIncluded != prev.HeightIncluded || c.ChunkHash() != prev.ChunkHash() || c.Signature != prev.Signature {
+				return invalidf(InvalidChunk, "shard index %d repeats another chunk than the parent's", i)
+			}
+			continue
+		}
+		switch {
+		case c.ShardID != j.ShardIDs[i]:
+			return invalidf(InvalidShardID, "%d at index %d", c.ShardID, i)
+		case c.PrevBlockHash != b.Header.PrevHash:
+			return invalidf(InvalidChunk, "shard %d builds on another block", c.ShardID)
+		case c.HeightCreated != j.Parent.Height+1:
+			return invalidf(InvalidChunkHeight, "shard %d: created at %d on %d", c.ShardID, c.HeightCreated, j.Parent.Height)
+		}
+		hash := c.ChunkHash()
+		if !j.Verify(c.Signature, hash[:], j.ChunkSigners[i]) {
+			return invalidf(InvalidSignature, "of the chunk of shard %d", c.ShardID)
+		}
+	}
+	return nil
+}
+
+func validateEconomics(b *primitives.Block, j *Judgement) error {
+	h := b.Header
+	used, limit, ok := ChunkGas(b.Body.Chunks, h.Height)
+	if !ok {
+		return invalidf(ArithmeticOverflow, "gas of the chunks")
+	}
+	price, ok := j.Pricing.Next(j.Parent.NextGasPrice, used, limit)
+	if !ok || price != h.NextGasPrice {
+		return InvalidGasPrice
+	}
+	supply, ok := TotalSupply(j.Parent.TotalSupply, j.Minted, b.Body.Chunks, h.Height)
+	if !ok || supply != h.TotalSupply {
+		return InvalidTotalSupply
+	}
+	if (h.ShardSplit == nil) != (j.ShardSplit == nil) || h.ShardSplit != nil && *h.ShardSplit != *j.ShardSplit {
+		return InvalidShardSplit
+	}
+	return nil
+}
+
+func validateEndorsements(b *primitives.Block, j *Judgement) error {
+	h := b.Header
+	if len(b.Body.ChunkEndorsements) != len(b.Body.Chunks) {
+		return InvalidChunkEndorsement
+	}
+	if len(h.ChunkEndorsements) != len(b.Body.Chunks) {
+		return InvalidEndorsementBitmap
+	}
+	for i, bits := range EndorsementBitmaps(b.Body.ChunkEndorsements) {
+		if !bytes.Equal(bits, h.ChunkEndorsements[i]) {
+			return invalidf(InvalidEndorsementBitmap, "shard index %d", i)
+		}
+	}
+	for i, c := range b.Body.Chunks {
+		sigs := b.Body.ChunkEndorsements[i]
+		if c.HeightIncluded != h.Height {
+			if len(sigs) != 0 {
+				return invalidf(InvalidChunkEndorsement, "signatures for the old chunk of shard %d", c.ShardID)
+			}
+			continue
+		}
+		if len(sigs) != len(j.Assigned[i]) {
+			return invalidf(InvalidChunkEndorsement, "%d signatures of %d validators in shard %d", len(sigs), len(j.Assigned[i]), c.ShardID)
+		}
+		message := primitives.ChunkEndorsementBytes(c.ChunkHash())
+		for k, sig := range sigs {
+			if sig != "" && !j.Verify(sig, message, j.Assigned[i][k].PublicKey) {
+				return invalidf(InvalidChunkEndorsement, "signature of %s in shard %d", j.Assigned[i][k].AccountID, c.ShardID)
+			}
+		}
+		if !EndorsedEnough(j.Assigned[i], func(k int) bool { return sigs[k] != "" }) {
+			return invalidf(InvalidChunkEndorsement, "too little stake in shard %d", c.ShardID)
+		}
+	}
+	return nil
+}
+
+// ValidateChunk compares a received chunk with what we computed ourselves: its header with the shard's extra after the
+// parent, its transactions with tx_root, its receipts with the extra's outgoing ones, and its parts by coding them again
+// (nearcore chain/chain/src/validate.rs:133).
+func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout *primitives.ShardLayout, parts primitives.ChunkCoding) error {
+	h := &c.Header
+	root, _ := OutgoingReceiptsRoot(outgoing, layout)
+	switch {
+	case c.Hash != h.ChunkHash():
+		return invalidf(InvalidChunk, "hash")
+	case h.PrevStateRoot != extra.StateRoot:
+		return InvalidStateRoot
+	case h.PrevOutcomeRoot != extra.OutcomeRoot:
+		return InvalidOutcomesProof
+	case !bytes.Equal(primitives.AppendValidatorStakes(nil, h.PrevValidatorProposals), primitives.AppendValidatorStakes(nil, extra.Proposals)):
+		return InvalidValidatorProposals
+	case h.GasLimit != extra.GasLimit:
+		return InvalidGasLimit
+	case h.PrevGasUsed != extra.GasUsed:
+		return InvalidGasUsed
+	case h.PrevBalanceBurnt != extra.BalanceBurnt:
+		return InvalidBalanceBurnt
+	case h.PrevOutgoingReceiptsRoot != root:
+		return InvalidReceiptsProof
+	case h.CongestionInfo != extra.CongestionInfo:
+		return InvalidCongestionInfo
+	case !bytes.Equal(primitives.AppendBandwidthRequests(nil, h.BandwidthRequests), primitives.AppendBandwidthRequests(nil, extra.BandwidthRequests)):
+		return InvalidBandwidthRequests
+	case (h.ProposedSplit == nil) != (extra.ProposedSplit == nil),
+		h.ProposedSplit != nil && *h.ProposedSplit != *extra.ProposedSplit:
+		return InvalidShardSplit
+	case h.TxRoot != TxRoot(c.Transactions):
+		return InvalidTxRoot
+	}
+	enc, err := parts.Encode(&primitives.ChunkBody{Transactions: c.Transactions, PrevOutgoingReceipts: outgoing})
+	if err != nil || enc.Root != h.EncodedMerkleRoot || enc.Length != h.EncodedLength {
+		return InvalidEncodedMerkleRoot
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// MaxRecording bounds the unpacked size of a recording.
+const MaxRecording = 2 << 30
+
+// Meta is the first line of a recording.
+type Meta struct {
+	Text            string            `json:"meta"`
+	Version         string            `json:"version"`
+	ProtocolVersion uint32            `json:"protocol_version"`
+	ChainID         string            `json:"chain_id"`
+	ValidatorSeeds  map[string]string `json:"validator_seeds"`
+	Numbering       string            `json:"numbering"`
+}
+
+// BlockLine is a recorded block: the view, and what of it a producer is given.
+type BlockLine struct {
+	Raw   json.RawMessage
+	Given GivenBlock
+}
+
+// GivenBlock is what a node cannot know of a block (and its hash, to find it by).
+type GivenBlock struct {
+	Author string `json:"author"`
+	Chunks []struct {
+		ChunkHash      primitives.Hash    `json:"chunk_hash"`
+		PrevBlockHash  primitives.Hash    `json:"prev_block_hash"`
+		HeightCreated  primitives.Height  `json:"height_created"`
+		HeightIncluded primitives.Height  `json:"height_included"`
+		ShardID        primitives.ShardID `json:"shard_id"`
+	} `json:"chunks"`
+	Header struct {
+		Hash                  primitives.Hash            `json:"hash"`
+		PrevHash              primitives.Hash            `json:"prev_hash"`
+		Height                primitives.Height          `json:"height"`
+		Timestamp             uint64                     `json:"timestamp"`
+		LatestProtocolVersion primitives.ProtocolVersion `json:"latest_protocol_version"`
+		Approvals             []*string                  `json:"approvals"`
+		ChunkMask             []bool                     `json:"chunk_mask"`
+		ChunkEndorsements     [][]byteNumber             `json:"chunk_endorsements"`
+		EpochID               primitives.Hash            `json:"epoch_id"`
+	} `json:"header"`
+}
+
+// byteNumber is a u8 written as a number, so that a slice of it is no base64 string.
+type byteNumber uint16
+
+// ChunkLine is a recorded chunk.
+type ChunkLine struct {
+	Raw     json.RawMessage
+	ShardID primitives.ShardID
+	TxOrder []primitives.Hash
+}
+
+// ChangesLine is what `changes` and `block_effects` answered for a block.
+type ChangesLine struct {
+	Effects json.RawMessage
+	Changes map[string]json.RawMessage
+}
+
+// EpochLine is a validators reply.
+type EpochLine struct {
+	EpochID    primitives.Hash
+	Validators json.RawMessage
+	At         primitives.Height // of the block before which the line stands
+}
+
+// LightLine is a next_light_client_block reply.
+type LightLine struct {
+	After primitives.Hash
+	Light json.RawMessage
+}
+
+// TxLine is a submission with its end.
+type TxLine struct {
+	Hash   primitives.Hash
+	Label  string
+	Tx     *primitives.SignedTransaction // nil: the bytes do not decode
+	Wait   string
+	Status json.RawMessage
+}
+
+// Recording is a whole chain.
+type Recording struct {
+	Meta           Meta
+	Genesis        json.RawMessage
+	ProtocolConfig json.RawMessage
+	Blocks         []BlockLine
+	Chunks         map[primitives.Height][]ChunkLine
+	Changes        map[primitives.Height]ChangesLine
+	Epochs         []EpochLine
+	Lights         []LightLine
+	Txs            []TxLine
+	txByHash       map[primitives.Hash]*primitives.SignedTransaction
+}
+
+// Open reads a recording from a file, gzip or plain.
+func Open(path string) (*Recording, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	rec, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("recording %s: %w", path, err)
+	}
+	return rec, nil
+}
+
+// Read reads a recording, gzip or plain.
+func Read(in io.Reader) (*Recording, error) {
+	br := bufio.NewReaderSize(in, 1<<20)
+	if magic, _ := br.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(br)
+		if err != nil {
+			return nil, err
+		}
+		br = bufio.NewReaderSize(z, 1<<20)
+	}
+	rec := &Recording{Chunks: map[primitives.Height][]ChunkLine{}, Changes: map[primitives.Height]ChangesLine{},
+		txByHash: map[primitives.Hash]*primitives.SignedTransaction{}}
+	total := 0
+	for n := 1; ; n++ {
+		line, err := br.ReadBytes('\n')
+		if total += len(line); total > MaxRecording {
+			return nil, fmt.Errorf("more than %d bytes", MaxRecording)
+		}
+		if len(bytes.TrimSpace(line)) > 0 {
+			if err := rec.add(line); err != nil {
+				return nil, fmt.Errorf("line %d: %w", n, err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if rec.Genesis == nil || len(rec.Blocks) == 0 {
+		return nil, errors.New("no genesis or no blocks: not a chain recording")
+	}
+	return rec, nil
+}
+
+func (rec *Recording) add(line []byte) error {
+	var l struct {
+		Meta
+		Genesis        json.RawMessage            `json:"genesis"`
+		ProtocolConfig json.RawMessage            `json:"protocol_config"`
+		Block          json.RawMessage            `json:"block"`
+		Height         primitives.Height          `json:"height"`
+		Chunk          json.RawMessage            `json:"chunk"`
+		Effects        json.RawMessage            `json:"effects"`
+		Changes        map[string]json.RawMessage `json:"changes"`
+		EpochID        primitives.Hash            `json:"epoch_id"`
+		Validators     json.RawMessage            `json:"validators"`
+		After          primitives.Hash            `json:"after"`
+		Light          json.RawMessage            `json:"light"`
+		Tx             primitives.Hash            `json:"tx"`
+		Label          string                     `json:"label"`
+		SignedTx       string                     `json:"signed_tx_base64"`
+		Wait           string                     `json:"wait"`
+		Status         json.RawMessage            `json:"status"`
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return err
+	}
+	switch {
+	case l.Text != "":
+		rec.Meta = l.Meta
+	case l.Genesis != nil:
+		rec.Genesis = l.Genesis
+	case l.ProtocolConfig != nil:
+		rec.ProtocolConfig = l.ProtocolConfig
+	case l.Block != nil:
+		b := BlockLine{Raw: l.Block}
+		if err := json.Unmarshal(l.Block, &b.Given); err != nil {
+			return err
+		}
+		rec.Blocks = append(rec.Blocks, b)
+	case l.Chunk != nil:
+		var c struct {
+			Header struct {
+				ShardID primitives.ShardID `json:"shard_id"`
+			} `json:"header"`
+			Transactions []struct {
+				Hash primitives.Hash `json:"hash"`
+			} `json:"transactions"`
+		}
+		if err := json.Unmarshal(l.Chunk, &c); err != nil {
+			return err
+		}
+		cl := ChunkLine{Raw: l.Chunk, ShardID: c.Header.ShardID}
+		for _, t := range c.Transactions {
+			cl.TxOrder = append(cl.TxOrder, t.Hash)
+		}
+		rec.Chunks[l.Height] = append(rec.Chunks[l.Height], cl)
+	case l.Changes != nil:
+		rec.Changes[l.Height] = ChangesLine{Effects: l.Effects, Changes: l.Changes}
+	case l.Validators != nil:
+		e := EpochLine{EpochID: l.EpochID, Validators: l.Validators}
+		if n := len(rec.Blocks); n > 0 {
+			e.At = rec.Blocks[n-1].Given.Header.Height + 1
+		}
+		rec.Epochs = append(rec.Epochs, e)
+	case l.Light != nil:
+		rec.Lights = append(rec.Lights, LightLine{After: l.After, Light: l.Light})
+	case l.Status != nil || l.SignedTx != "":
+		t := TxLine{Hash: l.Tx, Label: l.Label, Wait: l.Wait, Status: l.Status}
+		raw, err := base64.StdEncoding.DecodeString(l.SignedTx)
+		if err != nil {
+			return fmt.Errorf("tx %s: %w", l.Tx, err)
+		}
+		tx := new(primitives.SignedTransaction)
+		if borsh.Unmarshal(raw, tx) == nil {
+			t.Tx = tx
+			rec.txByHash[tx.Hash()] = tx
+		}
+		rec.Txs = append(rec.Txs, t)
+	default:
+		return fmt.Errorf("unknown line %.80s", line)
+	}
+	return nil
+}
+
+// Transactions returns the signed transactions of a chunk line in its order.
+func (rec *Recording) Transactions(c *ChunkLine) ([]*primitives.SignedTransaction, error) {
+	txs := make([]*primitives.SignedTransaction, len(c.TxOrder))
+	for i, h := range c.TxOrder {
+		tx, ok := rec.txByHash[h]
+		if !ok {
+			return nil, fmt.Errorf("the recording lacks transaction %s", h)
+		}
+		txs[i] = tx
+	}
+	return txs, nil
+}

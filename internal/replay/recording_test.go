@@ -1,0 +1,56 @@
+package replay
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// shared is where recordings lie beside a checkout that has them.
+const shared = "../../../shared/data/neard"
+
+func openShared(t *testing.T, name string) *Recording {
+	t.Helper()
+	path := filepath.Join(shared, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no %s beside this checkout: the cut-down recordings of testdata are judged instead", path)
+	}
+	rec, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
+func TestReadRecording(t *testing.T) {
+	rec := openShared(t, "four.jsonl.gz")
+	if got, want := len(rec.Blocks), 1041; got != want {
+		t.Errorf("blocks = %d, want %d", got, want)
+	}
+	if got, want := len(rec.Txs), 709; got != want {
+		t.Errorf("transactions = %d, want %d", got, want)
+	}
+	for h, chunks := range rec.Chunks {
+		for i := range chunks {
+			if _, err := rec.Transactions(&chunks[i]); err != nil {
+				t.Errorf("height %d: %v", h, err)
+			}
+		}
+	}
+}
+
+func TestDiffJSON(t *testing.T) {
+	for _, c := range []struct{ got, want, path string }{
+		{`{"a":1}`, `{"a":1}`, ""},
+		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, ""},
+		{`{"a":{"b":[1,2]}}`, `{"a":{"b":[1,3]}}`, ".a.b[1]"},
+		{`{"a":1.0}`, `{"a":1}`, ".a"},
+		{`{"a":1}`, `{"a":1,"c":null}`, ".c"},
+		{`[1]`, `[1,2]`, "[1]"},
+	} {
+		d := DiffJSON("x", []byte(c.got), []byte(c.want), 5)
+		if c.path == "" && len(d) != 0 || c.path != "" && (len(d) != 1 || d[0].Path != c.path) {
+			t.Errorf("DiffJSON(%s, %s) = %v, want path %q", c.got, c.want, d, c.path)
+		}
+	}
+}
