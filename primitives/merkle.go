@@ -1,0 +1,192 @@
+package primitives
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Direction says on which side of the running hash a proof's item stands.
+type Direction byte
+
+// The two sides, with their borsh tags.
+const (
+	Left  Direction = 0
+	Right Direction = 1
+)
+
+// String returns "Left" or "Right".
+func (d Direction) String() string {
+	if d == Left {
+		return "Left"
+	}
+	return "Right"
+}
+
+// MarshalText returns "Left" or "Right".
+func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText parses "Left" or "Right".
+func (d *Direction) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "Left":
+		*d = Left
+	case "Right":
+		*d = Right
+	default:
+		return fmt.Errorf("unknown variant `%s`, expected `Left` or `Right`", text)
+	}
+	return nil
+}
+
+// MerklePathItem is one sibling on the way from a leaf to the root.
+type MerklePathItem struct {
+	Hash      Hash      `json:"hash"`
+	Direction Direction `json:"direction"`
+}
+
+// MerklePath proves a leaf, its lowest sibling first.
+type MerklePath []MerklePathItem
+
+// AppendBorsh appends hash ‖ side.
+func (m *MerklePathItem) AppendBorsh(b []byte) []byte {
+	return append(m.Hash.AppendBorsh(b), byte(m.Direction))
+}
+
+// DecodeBorsh reads hash ‖ side.
+func (m *MerklePathItem) DecodeBorsh(r *borsh.Reader) {
+	m.Hash.DecodeBorsh(r)
+	m.Direction = Direction(r.Byte())
+	if m.Direction > Right {
+		r.BadTag("Direction", byte(m.Direction))
+	}
+}
+
+// AppendBorsh appends the items as a vector.
+func (p MerklePath) AppendBorsh(b []byte) []byte {
+	return borsh.AppendSlice(b, p, func(b []byte, m *MerklePathItem) []byte { return m.AppendBorsh(b) })
+}
+
+// DecodeBorsh reads a vector of items.
+func (p *MerklePath) DecodeBorsh(r *borsh.Reader) {
+	*p = borsh.Slice(r, 33, func(r *borsh.Reader) (m MerklePathItem) {
+		m.DecodeBorsh(r)
+		return m
+	})
+}
+
+// Root returns the root that p leads to from the leaf hash.
+func (p MerklePath) Root(leaf Hash) Hash {
+	for i := range p {
+		if p[i].Direction == Left {
+			leaf = CombineHash(p[i].Hash, leaf)
+		} else {
+			leaf = CombineHash(leaf, p[i].Hash)
+		}
+	}
+	return leaf
+}
+
+// Verify tells whether p leads from the leaf hash to root.
+func (p MerklePath) Verify(root, leaf Hash) bool { return p.Root(leaf) == root }
+
+// VerifyAt is Verify, and that p has the shape of the index-th of n leaves (nearcore merkle.rs: verify_path_with_index).
+func (p MerklePath) VerifyAt(root, leaf Hash, index, n uint64) bool {
+	return p.matches(index, n) && p.Verify(root, leaf)
+}
+
+func (p MerklePath) matches(index, n uint64) bool {
+	if index >= n {
+		return false
+	}
+	used := 0
+	for k := range bits.Len64(n - 1) {
+		sibling := index>>k ^ 1
+		if sibling > (n-1)>>k { // no such subtree: the node moved up alone
+			continue
+		}
+		want := Right
+		if index>>k&1 == 1 {
+			want = Left
+		}
+		if used == len(p) || p[used].Direction != want {
+			return false
+		}
+		used++
+	}
+	return used == len(p)
+}
+
+// MerkleRoot returns the root over leaf hashes: pairs from the left, an odd last node moving up unchanged; zeros for
+// no leaves. It spends leaves as scratch space.
+func MerkleRoot(leaves []Hash) Hash {
+	if len(leaves) == 0 {
+		return Hash{}
+	}
+	for len(leaves) > 1 {
+		leaves = merkleLevel(leaves, leaves)
+	}
+	return leaves[0]
+}
+
+// merkleLevel writes the parents of nodes to the front of dst, which may be nodes.
+func merkleLevel(dst, nodes []Hash) []Hash {
+	n := 0
+	for i := 0; i < len(nodes); i += 2 {
+		if i+1 < len(nodes) {
+			dst[n] = CombineHash(nodes[i], nodes[i+1])
+		} else {
+			dst[n] = nodes[i]
+		}
+		n++
+	}
+	return dst[:n]
+}
+
+// Merklize returns the root over leaf hashes and the proof of each leaf (nearcore core/primitives/src/merkle.rs).
+// A leaf is the sha256 of an item's borsh form, even of an item that is itself a hash: see HashBorsh and MerklizeItems.
+func Merklize(leaves []Hash) (Hash, []MerklePath) {
+	if len(leaves) == 0 {
+		return Hash{}, nil
+	}
+	paths := make([]MerklePath, len(leaves))
+	backing := make(MerklePath, 0, len(leaves)*bits.Len(uint(len(leaves)-1)))
+	levels := [][]Hash{leaves}
+	for nodes := leaves; len(nodes) > 1; {
+		nodes = merkleLevel(make([]Hash, (len(nodes)+1)/2), nodes)
+		levels = append(levels, nodes)
+	}
+	for i := range paths {
+		start := len(backing)
+		for at, k := i, 0; k < len(levels)-1; at, k = at/2, k+1 {
+			if sibling := at ^ 1; sibling < len(levels[k]) {
+				side := Right
+				if sibling < at {
+					side = Left
+				}
+				backing = append(backing, MerklePathItem{levels[k][sibling], side})
+			}
+		}
+		paths[i] = backing[start:len(backing):len(backing)]
+	}
+	return levels[len(levels)-1][0], paths
+}
+
+// MerklizeItems is Merklize over the hashes of the items' borsh forms.
+func MerklizeItems[T borsh.Appender](items []T) (Hash, []MerklePath) {
+	return Merklize(merkleLeaves(items))
+}
+
+// MerkleRootOf is the root of MerklizeItems without the proofs.
+func MerkleRootOf[T borsh.Appender](items []T) Hash { return MerkleRoot(merkleLeaves(items)) }
+
+func merkleLeaves[T borsh.Appender](items []T) []Hash {
+	leaves := make([]Hash, len(items))
+	var buf []byte
+	for i := range items {
+		buf = items[i].AppendBorsh(buf[:0])
+		leaves[i] = HashBytes(buf)
+	}
+	return leaves
+}
