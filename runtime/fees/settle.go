@@ -1,0 +1,139 @@
+package fees
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// Executed is how an action receipt ended.
+type Executed struct {
+	GasUsed        primitives.Gas // burnt, and given to new receipts
+	GasBurnt       primitives.Gas
+	Failed         bool
+	CreatedAccount bool // the receiver exists now, did not before, and the receipt did not fail
+}
+
+// Settlement is what an executed action receipt pays and gives back (runtime.md 6.4).
+type Settlement struct {
+	BurnPrice     primitives.Balance // the lower of the price paid and the current one
+	GasRefund     primitives.Balance // to the signer, if not 0
+	DepositRefund primitives.Balance // to refund_to or the predecessor, if not 0
+	// CreationCharge is what was kept back of GasRefund so that a new account costs at least its charge.
+	CreationCharge primitives.Balance
+	// TokensBurnt is the outcome's, without what actions burn: GasBurnt at BurnPrice, penalty, CreationCharge.
+	TokensBurnt primitives.Balance
+	// OtherBurnt are the deposits of a refund that failed: they go nowhere.
+	OtherBurnt primitives.Balance
+}
+
+// Settle computes what r, executed as x says while gas costs price, burns and refunds (nearcore
+// refund_unspent_gas_and_deposits, lib.rs:1151). Refunds, whose predecessor is the system, are free and never refunded.
+// The error is ErrOverflow, also when more gas was used than r came with.
+func Settle(c *config.RuntimeConfig, r *primitives.Receipt, price primitives.Balance, x Executed) (Settlement, error) {
+	a, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok {
+		return Settlement{}, fmt.Errorf("fees: settling a %T", r.Body)
+	}
+	s := Settlement{BurnPrice: a.GasPrice}
+	if price.Less(s.BurnPrice) {
+		s.BurnPrice = price
+	}
+	deposits := primitives.Balance{}
+	if x.Failed {
+		var err error
+		if deposits, err = TotalDeposit(a.Actions); err != nil {
+			return Settlement{}, err
+		}
+	}
+	if r.PredecessorID == primitives.SystemAccount {
+		s.OtherBurnt = deposits
+		return s, nil
+	}
+	s.DepositRefund = deposits
+
+	came, err := attached(c, a.Actions, r.ReceiverID)
+	if err != nil {
+		return Settlement{}, err
+	}
+	gone := x.GasUsed
+	if x.Failed {
+		gone = x.GasBurnt
+	}
+	if gone > came {
+		return Settlement{}, fmt.Errorf("%w: receipt with %d gas used %d", ErrOverflow, came, gone)
+	}
+	gross := came - gone
+	discount, _ := a.GasPrice.Sub(s.BurnPrice) // BurnPrice is the lower
+	surplus, ok1 := discount.MulGas(x.GasBurnt)
+	unused, ok2 := a.GasPrice.MulGas(gross)
+	penalty, ok3 := s.BurnPrice.MulGas(refundPenalty(&c.Fees, gross))
+	burnt, ok4 := s.BurnPrice.MulGas(x.GasBurnt)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return Settlement{}, ErrOverflow
+	}
+	if x.CreatedAccount && !x.Failed {
+		paid, ok := s.BurnPrice.MulGas(c.Fees.Fee(config.ActionCreateAccount).Exec.Gas)
+		if !ok {
+			return Settlement{}, ErrOverflow
+		}
+		s.CreationCharge = c.AccountCreationCharge.SaturatingSub(paid)
+		if surplus.Less(s.CreationCharge) {
+			s.CreationCharge = surplus // gas bought below the least price, before 85
+		}
+		surplus, _ = surplus.Sub(s.CreationCharge)
+	}
+	s.GasRefund, ok1 = unused.SaturatingSub(penalty).Add(surplus)
+	s.TokensBurnt, ok2 = burnt.Add(penalty)
+	s.TokensBurnt, ok3 = s.TokensBurnt.Add(s.CreationCharge)
+	if !ok1 || !ok2 || !ok3 {
+		return Settlement{}, ErrOverflow
+	}
+	return s, nil
+}
+
+// refundPenalty is the part of refunded gas that is burnt after all (NEP-536); its parameters are 0 at 85 and 86.
+func refundPenalty(f *config.Fees, gross primitives.Gas) primitives.Gas {
+	relative, _ := primitives.Yocto(uint64(gross)).Mul64(uint64(f.GasRefundPenalty.Num)) // below 2^96
+	relative, _ = relative.DivMod64(uint64(f.GasRefundPenalty.Den))
+	if relative.Hi != 0 {
+		return gross
+	}
+	return min(max(primitives.Gas(relative.Lo), f.MinGasRefundPenalty), gross)
+}
+
+// Reward is what the receiver gets of the gas that was burnt inside the VM: its share, rounded down, at the burn price.
+// It is taken from the chunk's burnt balance, not from the outcome's tokens.
+func Reward(c *config.RuntimeConfig, burntInVM primitives.Gas, burnPrice primitives.Balance) (primitives.Balance, error) {
+	ratio := c.Fees.BurntGasReward
+	share, err := config.GasCost(burntInVM).Mul(uint64(ratio.Num))
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	reward, ok := burnPrice.MulGas(share.Gas / primitives.Gas(ratio.Den))
+	if !ok {
+		return primitives.Balance{}, ErrOverflow
+	}
+	return reward, nil
+}
+
+// GlobalDeployBurn is what deploying global code burns for its storage on all shards, in yoctoNEAR; saturating, as
+// nearcore's (global_contracts.rs:33), which only matters to the text of the refusal.
+func GlobalDeployBurn(c *config.RuntimeConfig, codeLen int) primitives.Balance {
+	burn, ok := c.Fees.GlobalContractStorageAmountPerByte.Mul64(uint64(codeLen))
+	if !ok {
+		return primitives.MaxBalance
+	}
+	return burn
+}
+
+// DistributionCompute is what taking global code in counts on a shard; it costs no gas (global_contracts.rs:223).
+func DistributionCompute(c *config.RuntimeConfig, codeLen int) (config.Compute, error) {
+	perByte, err := config.Cost{Compute: c.Fees.DeployGlobalContractExecutionPerByte}.Mul(uint64(codeLen))
+	if err != nil {
+		return 0, err
+	}
+	sum, err := perByte.Add(config.Cost{Compute: c.Fees.DeployGlobalContractExecutionBase})
+	return sum.Compute, err
+}

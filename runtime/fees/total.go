@@ -1,0 +1,163 @@
+package fees
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// TotalSend sums Send over actions, without the receipt that carries them (nearcore total_send_fees).
+func TotalSend(c *config.RuntimeConfig, senderIsReceiver bool, actions []primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
+	var sum config.Cost
+	for _, a := range actions {
+		cost, err := Send(c, senderIsReceiver, a, receiver)
+		if err == nil {
+			sum, err = sum.Add(cost)
+		}
+		if err != nil {
+			return config.Cost{}, err
+		}
+	}
+	return sum, nil
+}
+
+// PrepaidSend is what the delegates among actions pay in advance for sending their inner actions, from the inner sender
+// to the inner receiver (nearcore total_prepaid_send_fees). All else is paid for when it is sent and counts 0.
+func PrepaidSend(c *config.RuntimeConfig, actions []primitives.Action) (config.Cost, error) {
+	var sum config.Cost
+	for _, a := range actions {
+		in, ok := delegated(a)
+		if !ok {
+			continue
+		}
+		cost, err := TotalSend(c, in.sender == in.receiver, in.actions, in.receiver)
+		if err == nil {
+			sum, err = sum.Add(cost)
+		}
+		if err != nil {
+			return config.Cost{}, err
+		}
+	}
+	return sum, nil
+}
+
+// PrepaidExec sums Exec over actions; a delegate adds its inner actions and the receipt they will travel in (nearcore
+// total_prepaid_exec_fees). The receipt around actions itself is not in it.
+func PrepaidExec(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (config.Cost, error) {
+	var sum config.Cost
+	for _, a := range actions {
+		cost, err := Exec(c, a, receiver)
+		if err == nil {
+			sum, err = sum.Add(cost)
+		}
+		if in, ok := delegated(a); ok && err == nil {
+			if cost, err = PrepaidExec(c, in.actions, in.receiver); err == nil {
+				sum, err = sum.Add(cost)
+			}
+			if err == nil {
+				sum, err = sum.Add(NewReceiptExec(c))
+			}
+		}
+		if err != nil {
+			return config.Cost{}, err
+		}
+	}
+	return sum, nil
+}
+
+// NewReceiptSend is what sending any action receipt costs, besides its actions.
+func NewReceiptSend(c *config.RuntimeConfig, senderIsReceiver bool) config.Cost {
+	return c.Fees.Fee(config.ActionNewActionReceipt).Send(senderIsReceiver)
+}
+
+// NewReceiptExec is what executing any action receipt costs, besides its actions.
+func NewReceiptExec(c *config.RuntimeConfig) config.Cost {
+	return c.Fees.Fee(config.ActionNewActionReceipt).Exec
+}
+
+// PrepaidGas is the gas attached to function calls, inner ones included (nearcore total_prepaid_gas): what
+// TotalPrepaidGasExceeded limits.
+func PrepaidGas(actions []primitives.Action) (primitives.Gas, error) {
+	var sum primitives.Gas
+	for _, a := range actions {
+		var gas primitives.Gas
+		if call, ok := a.(*primitives.FunctionCall); ok {
+			gas = call.Gas
+		} else if in, ok := delegated(a); ok {
+			var err error
+			if gas, err = PrepaidGas(in.actions); err != nil {
+				return 0, err
+			}
+		}
+		if sum += gas; sum < gas {
+			return 0, ErrOverflow
+		}
+	}
+	return sum, nil
+}
+
+// Deposit is what a itself takes from the sender: of function calls, transfers, state inits and transfers to gas keys.
+func Deposit(a primitives.Action) primitives.Balance {
+	switch a := a.(type) {
+	case *primitives.Transfer:
+		return a.Deposit
+	case *primitives.FunctionCall:
+		return a.Deposit
+	case *primitives.DeterministicStateInit:
+		return a.Deposit
+	case *primitives.TransferToGasKey:
+		return a.Deposit
+	}
+	return primitives.Balance{}
+}
+
+// TotalDeposit sums Deposit, inner actions of delegates included: the relayer pays them (nearcore total_deposit).
+func TotalDeposit(actions []primitives.Action) (primitives.Balance, error) {
+	var sum primitives.Balance
+	for _, a := range actions {
+		d := Deposit(a)
+		if in, ok := delegated(a); ok {
+			var err error
+			if d, err = TotalDeposit(in.actions); err != nil {
+				return primitives.Balance{}, err
+			}
+		}
+		var ok bool
+		if sum, ok = sum.Add(d); !ok {
+			return primitives.Balance{}, ErrOverflow
+		}
+	}
+	return sum, nil
+}
+
+// attached is the gas a receipt with these actions comes with: function gas, prepaid sending, the receipt's and the
+// actions' execution.
+func attached(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID) (primitives.Gas, error) {
+	gas, err := PrepaidGas(actions)
+	if err != nil {
+		return 0, err
+	}
+	send, err := PrepaidSend(c, actions)
+	if err != nil {
+		return 0, err
+	}
+	exec, err := PrepaidExec(c, actions, receiver)
+	if err != nil {
+		return 0, err
+	}
+	for _, more := range [...]primitives.Gas{send.Gas, NewReceiptExec(c).Gas, exec.Gas} {
+		if gas += more; gas < more {
+			return 0, ErrOverflow
+		}
+	}
+	return gas, nil
+}
+
+// ReceiptGas is what a receipt weighs in congestion control: the gas it comes with if it holds actions, 0 if it is a data
+// receipt, a yield, a resume or a distribution (runtime.md 7.2). Queued receipts keep it in their metadata.
+func ReceiptGas(c *config.RuntimeConfig, r *primitives.Receipt) (primitives.Gas, error) {
+	a, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok || a.Yield {
+		return 0, nil
+	}
+	return attached(c, a.Actions, r.ReceiverID)
+}

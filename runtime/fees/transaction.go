@@ -1,0 +1,79 @@
+package fees
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// TransactionCost is what converting a transaction into a receipt takes (nearcore TransactionCost).
+type TransactionCost struct {
+	GasBurnt     primitives.Gas // by the conversion: the outcome's gas
+	ComputeBurnt config.Compute
+	GasRemaining primitives.Gas // that the receipt comes with
+
+	ReceiptGasPrice primitives.Balance // at which GasRemaining is bought
+	BurntAmount     primitives.Balance // GasBurnt at the current price: the outcome's tokens
+	GasCost         primitives.Balance // BurntAmount and GasRemaining at ReceiptGasPrice
+	DepositCost     primitives.Balance
+	TotalCost       primitives.Balance // GasCost and DepositCost: what the signer pays
+}
+
+// TxCost prices t at the current gas price, which is next_gas_price of the block before (nearcore tx_cost, config.rs:417).
+func TxCost(c *config.RuntimeConfig, t *primitives.Transaction, price primitives.Balance) (TransactionCost, error) {
+	same := t.SignerID == t.ReceiverID
+	burnt, err := TotalSend(c, same, t.Actions, t.ReceiverID)
+	if err != nil {
+		return TransactionCost{}, err
+	}
+	if burnt, err = burnt.Add(NewReceiptSend(c, same)); err != nil {
+		return TransactionCost{}, err
+	}
+	verify, err := SignatureVerification(c, t.PublicKey, t.Actions)
+	if err != nil {
+		return TransactionCost{}, err
+	}
+	if burnt, err = burnt.Add(verify); err != nil {
+		return TransactionCost{}, err
+	}
+	remaining, err := attached(c, t.Actions, t.ReceiverID)
+	if err != nil {
+		return TransactionCost{}, err
+	}
+	cost := TransactionCost{
+		GasBurnt: burnt.Gas, ComputeBurnt: burnt.Compute, GasRemaining: remaining,
+		ReceiptGasPrice: price,
+	}
+	if price.Less(c.MinGasPurchasePrice) {
+		cost.ReceiptGasPrice = c.MinGasPurchasePrice
+	}
+	if cost.DepositCost, err = TotalDeposit(t.Actions); err != nil {
+		return TransactionCost{}, err
+	}
+	var ok1, ok2, ok3, ok4 bool
+	var bought primitives.Balance
+	cost.BurntAmount, ok1 = price.MulGas(burnt.Gas)
+	bought, ok2 = cost.ReceiptGasPrice.MulGas(remaining)
+	cost.GasCost, ok3 = cost.BurntAmount.Add(bought)
+	cost.TotalCost, ok4 = cost.GasCost.Add(cost.DepositCost)
+	if !ok1 || !ok2 || !ok3 || !ok4 {
+		return TransactionCost{}, ErrOverflow
+	}
+	return cost, nil
+}
+
+// SignatureVerification is what the signer burns for verifying its own signature and those of the delegates among
+// actions: nothing for the classical schemes, 100 Ggas each for ML-DSA-65 (PostQuantumSignatures).
+func SignatureVerification(c *config.RuntimeConfig, signer primitives.PublicKey, actions []primitives.Action) (config.Cost, error) {
+	sum := c.Fees.SignatureVerification[signer.Type()]
+	for _, a := range actions {
+		in, ok := delegated(a)
+		if !ok {
+			continue
+		}
+		var err error
+		if sum, err = sum.Add(c.Fees.SignatureVerification[in.key.Type()]); err != nil {
+			return config.Cost{}, err
+		}
+	}
+	return sum, nil
+}
