@@ -1,0 +1,199 @@
+package primitives
+
+import "strconv"
+
+// ActionErrorTag names a variant of ActionErrorKind. A tag is itself an error, for errors.Is.
+type ActionErrorTag byte
+
+// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:717).
+const (
+	ActionAccountAlreadyExists               ActionErrorTag = iota // AccountID
+	ActionAccountDoesNotExist                                      // AccountID
+	ActionCreateAccountOnlyByRegistrar                             // AccountID, RegistrarID, PredecessorID
+	ActionCreateAccountNotAllowed                                  // AccountID, PredecessorID
+	ActionActorNoPermission                                        // AccountID, ActorID
+	ActionDeleteKeyDoesNotExist                                    // AccountID, PublicKey
+	ActionAddKeyAlreadyExists                                      // AccountID, PublicKey
+	ActionDeleteAccountStaking                                     // AccountID
+	ActionLackBalanceForState                                      // AccountID, Amount
+	ActionTriesToUnstake                                           // AccountID
+	ActionTriesToStake                                             // AccountID, Stake, Locked, Balance
+	ActionInsufficientStake                                        // AccountID, Stake, MinimumStake
+	ActionFunctionCallError                                        // FunctionCall
+	ActionNewReceiptValidationError                                // Receipt
+	ActionOnlyImplicitAccountCreationAllowed                       // AccountID
+	ActionDeleteAccountWithLargeState                              // AccountID
+	ActionDelegateInvalidSignature                                 //
+	ActionDelegateSenderDoesNotMatchReceiver                       // SenderID, ReceiverID
+	ActionDelegateExpired                                          //
+	ActionDelegateAccessKeyError                                   // AccessKey
+	ActionDelegateInvalidNonce                                     // DelegateNonce, KeyNonce
+	ActionDelegateNonceTooLarge                                    // DelegateNonce, UpperBound
+	ActionGlobalContractDoesNotExist                               // Identifier
+	ActionGasKeyDoesNotExist                                       // AccountID, PublicKey
+	ActionInsufficientGasKeyBalance                                // AccountID, PublicKey, Balance, Required
+	ActionGasKeyBalanceTooHigh                                     // AccountID, PublicKey (may be none), Balance
+	ActionDelegateInvalidNonceIndex                                // NonceIndex, NumNonces
+)
+
+// ActionErrorKind says why an action failed. Which fields count is noted beside the tags.
+type ActionErrorKind struct {
+	Tag           ActionErrorTag
+	AccountID     AccountID
+	RegistrarID   AccountID
+	PredecessorID AccountID
+	ActorID       AccountID
+	SenderID      AccountID
+	ReceiverID    AccountID
+	PublicKey     PublicKey
+	Amount        Balance // missing
+	Stake         Balance
+	Locked        Balance
+	Balance       Balance
+	MinimumStake  Balance
+	Required      Balance
+	FunctionCall  *FunctionCallError
+	Receipt       *ReceiptValidationError
+	AccessKey     *InvalidAccessKeyError
+	DelegateNonce Nonce
+	KeyNonce      Nonce // ak_nonce
+	UpperBound    Nonce // exclusive
+	Identifier    GlobalContractID
+	NonceIndex    uint16
+	NumNonces     uint16
+}
+
+var actionErrorRows = []errRow[ActionErrorKind]{
+	ActionAccountAlreadyExists: {name: "AccountAlreadyExists", fields: (*ActionErrorKind).account},
+	ActionAccountDoesNotExist:  {name: "AccountDoesNotExist", fields: (*ActionErrorKind).account},
+	ActionCreateAccountOnlyByRegistrar: {name: "CreateAccountOnlyByRegistrar", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"predecessor_id", &e.PredecessorID}, {"registrar_account_id", &e.RegistrarID}}
+	}},
+	ActionCreateAccountNotAllowed: {name: "CreateAccountNotAllowed", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"predecessor_id", &e.PredecessorID}}
+	}},
+	ActionActorNoPermission: {name: "ActorNoPermission", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"actor_id", &e.ActorID}}
+	}},
+	ActionDeleteKeyDoesNotExist: {name: "DeleteKeyDoesNotExist", fields: (*ActionErrorKind).key},
+	ActionAddKeyAlreadyExists:   {name: "AddKeyAlreadyExists", fields: (*ActionErrorKind).key},
+	ActionDeleteAccountStaking:  {name: "DeleteAccountStaking", fields: (*ActionErrorKind).account},
+	ActionLackBalanceForState: {name: "LackBalanceForState", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"amount", &e.Amount}}
+	}},
+	ActionTriesToUnstake: {name: "TriesToUnstake", fields: (*ActionErrorKind).account},
+	ActionTriesToStake: {name: "TriesToStake", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"balance", &e.Balance}, {"locked", &e.Locked}, {"stake", &e.Stake}}
+	}},
+	ActionInsufficientStake: {name: "InsufficientStake", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"minimum_stake", &e.MinimumStake}, {"stake", &e.Stake}}
+	}},
+	ActionFunctionCallError:                  {name: "FunctionCallError", inner: func(e *ActionErrorKind) any { return pointee(&e.FunctionCall) }},
+	ActionNewReceiptValidationError:          {name: "NewReceiptValidationError", inner: func(e *ActionErrorKind) any { return pointee(&e.Receipt) }},
+	ActionOnlyImplicitAccountCreationAllowed: {name: "OnlyImplicitAccountCreationAllowed", fields: (*ActionErrorKind).account},
+	ActionDeleteAccountWithLargeState:        {name: "DeleteAccountWithLargeState", fields: (*ActionErrorKind).account},
+	ActionDelegateInvalidSignature:           {name: "DelegateActionInvalidSignature"},
+	ActionDelegateSenderDoesNotMatchReceiver: {name: "DelegateActionSenderDoesNotMatchTxReceiver", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"receiver_id", &e.ReceiverID}, {"sender_id", &e.SenderID}}
+	}},
+	ActionDelegateExpired:        {name: "DelegateActionExpired"},
+	ActionDelegateAccessKeyError: {name: "DelegateActionAccessKeyError", inner: func(e *ActionErrorKind) any { return pointee(&e.AccessKey) }},
+	ActionDelegateInvalidNonce: {name: "DelegateActionInvalidNonce", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"ak_nonce", &e.KeyNonce}, {"delegate_nonce", &e.DelegateNonce}}
+	}},
+	ActionDelegateNonceTooLarge: {name: "DelegateActionNonceTooLarge", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"delegate_nonce", &e.DelegateNonce}, {"upper_bound", &e.UpperBound}}
+	}},
+	ActionGlobalContractDoesNotExist: {name: "GlobalContractDoesNotExist", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"identifier", &e.Identifier}}
+	}},
+	ActionGasKeyDoesNotExist: {name: "GasKeyDoesNotExist", fields: (*ActionErrorKind).key},
+	ActionInsufficientGasKeyBalance: {name: "InsufficientGasKeyBalance", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"balance", &e.Balance}, {"public_key", &e.PublicKey}, {"required", &e.Required}}
+	}},
+	ActionGasKeyBalanceTooHigh: {name: "GasKeyBalanceTooHigh", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"account_id", &e.AccountID}, {"balance", &e.Balance}, {"public_key", &e.PublicKey}}
+	}},
+	ActionDelegateInvalidNonceIndex: {name: "DelegateActionInvalidNonceIndex", fields: func(e *ActionErrorKind) []errField {
+		return []errField{{"nonce_index", &e.NonceIndex}, {"num_nonces", &e.NumNonces}}
+	}},
+}
+
+func (e *ActionErrorKind) account() []errField { return []errField{{"account_id", &e.AccountID}} }
+
+func (e *ActionErrorKind) key() []errField {
+	return []errField{{"account_id", &e.AccountID}, {"public_key", &e.PublicKey}}
+}
+
+// String returns nearcore's name of the variant.
+func (t ActionErrorTag) String() string { return errName(actionErrorRows, "ActionErrorKind", int(t)) }
+
+// Error returns the name.
+func (t ActionErrorTag) Error() string { return t.String() }
+
+// AppendJSON appends nearcore's JSON.
+func (e *ActionErrorKind) AppendJSON(b []byte) []byte {
+	return appendError(b, actionErrorRows, int(e.Tag), e)
+}
+
+// UnmarshalJSON reads nearcore's JSON.
+func (e *ActionErrorKind) UnmarshalJSON(in []byte) error {
+	*e = ActionErrorKind{}
+	tag, err := decodeError(in, actionErrorRows, e)
+	e.Tag = ActionErrorTag(tag)
+	return err
+}
+
+// Error returns the JSON.
+func (e *ActionErrorKind) Error() string { return "action: " + string(e.AppendJSON(nil)) }
+
+// Is tells whether target is e's tag.
+func (e *ActionErrorKind) Is(target error) bool { return target == e.Tag }
+
+// Unwrap returns the error inside, if there is one.
+func (e *ActionErrorKind) Unwrap() error {
+	switch {
+	case e.Tag == ActionFunctionCallError && e.FunctionCall != nil:
+		return e.FunctionCall
+	case e.Tag == ActionNewReceiptValidationError && e.Receipt != nil:
+		return e.Receipt
+	case e.Tag == ActionDelegateAccessKeyError && e.AccessKey != nil:
+		return e.AccessKey
+	}
+	return nil
+}
+
+// ActionError is a failed action's error. Index counts from 0; nil stands with errors of the receipt as a whole, like
+// LackBalanceForState after its last action.
+type ActionError struct {
+	Index *uint64
+	Kind  ActionErrorKind
+}
+
+// NewActionError returns the error of the action at index.
+func NewActionError(index uint64, kind *ActionErrorKind) *ActionError {
+	return &ActionError{Index: &index, Kind: *kind}
+}
+
+// AppendJSON appends {"index", "kind"}.
+func (e *ActionError) AppendJSON(b []byte) []byte {
+	b = append(b, `{"index":`...)
+	if e.Index == nil {
+		b = append(b, "null"...)
+	} else {
+		b = strconv.AppendUint(b, *e.Index, 10)
+	}
+	return append(e.Kind.AppendJSON(append(b, `,"kind":`...)), '}')
+}
+
+// UnmarshalJSON reads what AppendJSON writes.
+func (e *ActionError) UnmarshalJSON(in []byte) error {
+	*e = ActionError{}
+	return decodeErrFields(in, []errField{{"index", &e.Index}, {"kind", &e.Kind}})
+}
+
+// Error returns the JSON.
+func (e *ActionError) Error() string { return string(e.AppendJSON(nil)) }
+
+// Unwrap returns the kind.
+func (e *ActionError) Unwrap() error { return &e.Kind }

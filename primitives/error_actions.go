@@ -1,0 +1,126 @@
+package primitives
+
+// ActionsValidationTag names a variant of ActionsValidationError. A tag is itself an error, for errors.Is.
+type ActionsValidationTag byte
+
+// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs:382).
+const (
+	ActionsDeleteMustBeFinal                     ActionsValidationTag = iota //
+	ActionsTotalPrepaidGasExceeded                                           // PrepaidGas, GasLimit
+	ActionsTotalNumberExceeded                                               // Count, Limit
+	ActionsAddKeyMethodNamesBytesExceeded                                    // Count, Limit
+	ActionsAddKeyMethodNameLengthExceeded                                    // Length, Limit
+	ActionsIntegerOverflow                                                   //
+	ActionsInvalidAccountID                                                  // AccountID
+	ActionsContractSizeExceeded                                              // Size, Limit
+	ActionsFunctionCallMethodNameLengthExceeded                              // Length, Limit
+	ActionsFunctionCallArgumentsLengthExceeded                               // Length, Limit
+	ActionsUnsuitableStakingKey                                              // PublicKey
+	ActionsFunctionCallZeroAttachedGas                                       //
+	ActionsDelegateMustBeOnlyOne                                             //
+	ActionsUnsupportedProtocolFeature                                        // Feature, Version
+	ActionsInvalidDeterministicStateInitReceiver                             // ReceiverID, DerivedID
+	ActionsDeterministicStateInitKeyLength                                   // Length, Limit
+	ActionsDeterministicStateInitValueLength                                 // Length, Limit
+	ActionsGasKeyInvalidNumNonces                                            // RequestedNonces, NonceLimit
+	ActionsAddGasKeyWithNonZeroBalance                                       // Balance
+	ActionsGasKeyFunctionCallAllowanceNotAllowed                             //
+	ActionsTotalNumberOfDeploysExceeded                                      // Count, Limit
+)
+
+// ActionsValidationError says why a list of actions is refused before any runs. Which fields count is noted beside the tags.
+type ActionsValidationError struct {
+	Tag             ActionsValidationTag
+	PrepaidGas      Gas
+	GasLimit        Gas
+	Count           uint64 // actions or bytes, as the variant says
+	Length          uint64 // bytes
+	Size            uint64 // bytes
+	Limit           uint64
+	AccountID       string // text that need not be a valid id
+	PublicKey       PublicKey
+	Feature         string
+	Version         ProtocolVersion
+	ReceiverID      AccountID
+	DerivedID       AccountID
+	RequestedNonces uint16
+	NonceLimit      uint16
+	Balance         Balance
+}
+
+var actionsValidationRows = []errRow[ActionsValidationError]{
+	ActionsDeleteMustBeFinal: {name: "DeleteActionMustBeFinal"},
+	ActionsTotalPrepaidGasExceeded: {name: "TotalPrepaidGasExceeded", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.GasLimit}, {"total_prepaid_gas", &e.PrepaidGas}}
+	}},
+	ActionsTotalNumberExceeded: {name: "TotalNumberOfActionsExceeded", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.Limit}, {"total_number_of_actions", &e.Count}}
+	}},
+	ActionsAddKeyMethodNamesBytesExceeded: {name: "AddKeyMethodNamesNumberOfBytesExceeded", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.Limit}, {"total_number_of_bytes", &e.Count}}
+	}},
+	ActionsAddKeyMethodNameLengthExceeded: {name: "AddKeyMethodNameLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsIntegerOverflow:                {name: "IntegerOverflow"},
+	ActionsInvalidAccountID: {name: "InvalidAccountId", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"account_id", &e.AccountID}}
+	}},
+	ActionsContractSizeExceeded: {name: "ContractSizeExceeded", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.Limit}, {"size", &e.Size}}
+	}},
+	ActionsFunctionCallMethodNameLengthExceeded: {name: "FunctionCallMethodNameLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsFunctionCallArgumentsLengthExceeded:  {name: "FunctionCallArgumentsLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsUnsuitableStakingKey: {name: "UnsuitableStakingKey", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"public_key", &e.PublicKey}}
+	}},
+	ActionsFunctionCallZeroAttachedGas: {name: "FunctionCallZeroAttachedGas"},
+	ActionsDelegateMustBeOnlyOne:       {name: "DelegateActionMustBeOnlyOne"},
+	ActionsUnsupportedProtocolFeature: {name: "UnsupportedProtocolFeature", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"protocol_feature", &e.Feature}, {"version", &e.Version}}
+	}},
+	ActionsInvalidDeterministicStateInitReceiver: {name: "InvalidDeterministicStateInitReceiver", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
+	}},
+	ActionsDeterministicStateInitKeyLength:   {name: "DeterministicStateInitKeyLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsDeterministicStateInitValueLength: {name: "DeterministicStateInitValueLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
+	ActionsGasKeyInvalidNumNonces: {name: "GasKeyInvalidNumNonces", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.NonceLimit}, {"requested_nonces", &e.RequestedNonces}}
+	}},
+	ActionsAddGasKeyWithNonZeroBalance: {name: "AddGasKeyWithNonZeroBalance", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"balance", &e.Balance}}
+	}},
+	ActionsGasKeyFunctionCallAllowanceNotAllowed: {name: "GasKeyFunctionCallAllowanceNotAllowed"},
+	ActionsTotalNumberOfDeploysExceeded: {name: "TotalNumberOfDeployActionsExceeded", fields: func(e *ActionsValidationError) []errField {
+		return []errField{{"limit", &e.Limit}, {"number_of_deploy_actions", &e.Count}}
+	}},
+}
+
+func (e *ActionsValidationError) lengthLimit() []errField {
+	return []errField{{"length", &e.Length}, {"limit", &e.Limit}}
+}
+
+// String returns nearcore's name of the variant.
+func (t ActionsValidationTag) String() string {
+	return errName(actionsValidationRows, "ActionsValidationError", int(t))
+}
+
+// Error returns the name.
+func (t ActionsValidationTag) Error() string { return t.String() }
+
+// AppendJSON appends nearcore's JSON.
+func (e *ActionsValidationError) AppendJSON(b []byte) []byte {
+	return appendError(b, actionsValidationRows, int(e.Tag), e)
+}
+
+// UnmarshalJSON reads nearcore's JSON.
+func (e *ActionsValidationError) UnmarshalJSON(in []byte) error {
+	*e = ActionsValidationError{}
+	tag, err := decodeError(in, actionsValidationRows, e)
+	e.Tag = ActionsValidationTag(tag)
+	return err
+}
+
+// Error returns the JSON.
+func (e *ActionsValidationError) Error() string { return "actions: " + string(e.AppendJSON(nil)) }
+
+// Is tells whether target is e's tag.
+func (e *ActionsValidationError) Is(target error) bool { return target == e.Tag }

@@ -1,0 +1,225 @@
+package primitives
+
+// FunctionCallTag names a variant of FunctionCallError. A tag is itself an error, for errors.Is.
+type FunctionCallTag byte
+
+// The variants, by their borsh discriminants (nearcore core/primitives/src/errors.rs FunctionCallError). New executions
+// make CallCompilation, CallMethodResolve and CallExecution only; nearcore keeps the others to read its history, and
+// HostError (5) is not here: no chain that we can execute has one.
+const (
+	CallCompilation   FunctionCallTag = iota // Compilation
+	CallLink                                 // Message
+	CallMethodResolve                        // Method
+	CallWasmTrap                             // Trap
+	CallWasmUnknown                          //
+	_
+	CallEVM       //
+	CallExecution // Message: the text of a host error, trap or panic
+)
+
+// FunctionCallError says why a contract call failed. Which fields count is noted beside the tags.
+type FunctionCallError struct {
+	Tag         FunctionCallTag
+	Compilation *CompilationError
+	Method      MethodResolveError
+	Trap        WasmTrap
+	Message     string
+}
+
+var functionCallRows = []errRow[FunctionCallError]{
+	CallCompilation: {name: "CompilationError", inner: func(e *FunctionCallError) any { return pointee(&e.Compilation) }},
+	CallLink: {name: "LinkError", fields: func(e *FunctionCallError) []errField {
+		return []errField{{"msg", &e.Message}}
+	}},
+	CallMethodResolve: {name: "MethodResolveError", inner: func(e *FunctionCallError) any { return &e.Method }},
+	CallWasmTrap:      {name: "WasmTrap", inner: func(e *FunctionCallError) any { return &e.Trap }},
+	CallWasmUnknown:   {name: "WasmUnknownError"},
+	CallEVM:           {name: "_EVMError"},
+	CallExecution:     {name: "ExecutionError", inner: func(e *FunctionCallError) any { return &e.Message }},
+}
+
+// String returns nearcore's name of the variant.
+func (t FunctionCallTag) String() string {
+	return errName(functionCallRows, "FunctionCallError", int(t))
+}
+
+// Error returns the name.
+func (t FunctionCallTag) Error() string { return t.String() }
+
+// AppendJSON appends nearcore's JSON.
+func (e *FunctionCallError) AppendJSON(b []byte) []byte {
+	return appendError(b, functionCallRows, int(e.Tag), e)
+}
+
+// UnmarshalJSON reads nearcore's JSON.
+func (e *FunctionCallError) UnmarshalJSON(in []byte) error {
+	*e = FunctionCallError{}
+	tag, err := decodeError(in, functionCallRows, e)
+	e.Tag = FunctionCallTag(tag)
+	return err
+}
+
+// Error returns the JSON.
+func (e *FunctionCallError) Error() string { return "function call: " + string(e.AppendJSON(nil)) }
+
+// Is tells whether target is e's tag.
+func (e *FunctionCallError) Is(target error) bool { return target == e.Tag }
+
+// CompilationTag names a variant of CompilationError.
+type CompilationTag byte
+
+// The variants.
+const (
+	CompilationCodeDoesNotExist CompilationTag = iota // AccountID
+	CompilationPrepare                                // Prepare
+	CompilationWasm                                   // Message; the name says Wasmer whatever the engine
+)
+
+// CompilationError says why there is no module to run.
+type CompilationError struct {
+	Tag       CompilationTag
+	AccountID AccountID
+	Prepare   PrepareError
+	Message   string
+}
+
+var compilationRows = []errRow[CompilationError]{
+	CompilationCodeDoesNotExist: {name: "CodeDoesNotExist", fields: func(e *CompilationError) []errField {
+		return []errField{{"account_id", &e.AccountID}}
+	}},
+	CompilationPrepare: {name: "PrepareError", inner: func(e *CompilationError) any { return &e.Prepare }},
+	CompilationWasm: {name: "WasmerCompileError", fields: func(e *CompilationError) []errField {
+		return []errField{{"msg", &e.Message}}
+	}},
+}
+
+// AppendJSON appends nearcore's JSON.
+func (e *CompilationError) AppendJSON(b []byte) []byte {
+	return appendError(b, compilationRows, int(e.Tag), e)
+}
+
+// UnmarshalJSON reads nearcore's JSON.
+func (e *CompilationError) UnmarshalJSON(in []byte) error {
+	*e = CompilationError{}
+	tag, err := decodeError(in, compilationRows, e)
+	e.Tag = CompilationTag(tag)
+	return err
+}
+
+// Error returns the JSON.
+func (e *CompilationError) Error() string { return "compilation: " + string(e.AppendJSON(nil)) }
+
+// MethodResolveError says why a contract has no such method.
+type MethodResolveError byte
+
+// The reasons.
+const (
+	MethodEmptyName MethodResolveError = iota
+	MethodNotFound
+	MethodInvalidSignature
+)
+
+// PrepareError says which rule of the code a contract breaks.
+type PrepareError byte
+
+// The rules.
+const (
+	PrepareSerialization PrepareError = iota
+	PrepareDeserialization
+	PrepareInternalMemoryDeclared
+	PrepareGasInstrumentation
+	PrepareStackHeightInstrumentation
+	PrepareInstantiate
+	PrepareMemory
+	PrepareTooManyFunctions
+	PrepareTooManyLocals
+	PrepareTooManyTables
+	PrepareTooManyTableElements
+	PrepareFunctionBodyTooLarge
+	PrepareInstrumentedCodeTooLarge
+	PrepareTooManyBlocksPerFunction
+	PrepareTooManyBlocksPerContract
+	PrepareTooManyTypes
+	PrepareTooManyParamsPerFunction
+	PrepareTooManyParamsPerContract
+	PrepareOperandStackTooLarge
+)
+
+// WasmTrap is how a module was stopped.
+type WasmTrap byte
+
+// The traps.
+const (
+	TrapUnreachable WasmTrap = iota
+	TrapIncorrectCallIndirectSignature
+	TrapMemoryOutOfBounds
+	TrapCallIndirectOOB
+	TrapIllegalArithmetic
+	TrapMisalignedAtomicAccess
+	TrapIndirectCallToNull
+	TrapStackOverflow
+	TrapGeneric
+)
+
+var (
+	methodResolveRows = bareRows[MethodResolveError]("MethodEmptyName", "MethodNotFound", "MethodInvalidSignature")
+	prepareRows       = bareRows[PrepareError]("Serialization", "Deserialization", "InternalMemoryDeclared",
+		"GasInstrumentation", "StackHeightInstrumentation", "Instantiate", "Memory", "TooManyFunctions", "TooManyLocals",
+		"TooManyTables", "TooManyTableElements", "FunctionBodyTooLarge", "InstrumentedCodeTooLarge",
+		"TooManyBlocksPerFunction", "TooManyBlocksPerContract", "TooManyTypes", "TooManyParamsPerFunction",
+		"TooManyParamsPerContract", "OperandStackTooLarge")
+	wasmTrapRows = bareRows[WasmTrap]("Unreachable", "IncorrectCallIndirectSignature", "MemoryOutOfBounds",
+		"CallIndirectOOB", "IllegalArithmetic", "MisalignedAtomicAccess", "IndirectCallToNull", "StackOverflow", "GenericTrap")
+)
+
+// bareRows makes the table of an enum without fields.
+func bareRows[E any](names ...string) []errRow[E] {
+	rows := make([]errRow[E], len(names))
+	for i, n := range names {
+		rows[i].name = n
+	}
+	return rows
+}
+
+// String returns nearcore's name.
+func (e MethodResolveError) String() string {
+	return errName(methodResolveRows, "MethodResolveError", int(e))
+}
+
+// AppendJSON appends the name in quotes.
+func (e *MethodResolveError) AppendJSON(b []byte) []byte {
+	return appendError(b, methodResolveRows, int(*e), e)
+}
+
+// UnmarshalJSON reads the name.
+func (e *MethodResolveError) UnmarshalJSON(in []byte) error {
+	tag, err := decodeError(in, methodResolveRows, e)
+	*e = MethodResolveError(tag)
+	return err
+}
+
+// String returns nearcore's name.
+func (e PrepareError) String() string { return errName(prepareRows, "PrepareError", int(e)) }
+
+// AppendJSON appends the name in quotes.
+func (e *PrepareError) AppendJSON(b []byte) []byte { return appendError(b, prepareRows, int(*e), e) }
+
+// UnmarshalJSON reads the name.
+func (e *PrepareError) UnmarshalJSON(in []byte) error {
+	tag, err := decodeError(in, prepareRows, e)
+	*e = PrepareError(tag)
+	return err
+}
+
+// String returns nearcore's name.
+func (e WasmTrap) String() string { return errName(wasmTrapRows, "WasmTrap", int(e)) }
+
+// AppendJSON appends the name in quotes.
+func (e *WasmTrap) AppendJSON(b []byte) []byte { return appendError(b, wasmTrapRows, int(*e), e) }
+
+// UnmarshalJSON reads the name.
+func (e *WasmTrap) UnmarshalJSON(in []byte) error {
+	tag, err := decodeError(in, wasmTrapRows, e)
+	*e = WasmTrap(tag)
+	return err
+}
