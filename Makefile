@@ -1,0 +1,54 @@
+# Everything a developer runs. `make help` lists the targets.
+GO      ?= go
+GOFLAGS ?=
+BIN     := bin/troupe
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+HOME_DIR ?= $(CURDIR)/bin/sandbox
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.6.1
+FUZZTIME ?= 30s
+
+.PHONY: help build run test check race fuzz bench vectors e2e lint clean
+
+help: ## this list
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: ## bin/troupe
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/troupe
+
+run: build ## a sandbox chain in bin/sandbox, JSON-RPC on 127.0.0.1:3030
+	@test -f $(HOME_DIR)/config.json || $(BIN) --home $(HOME_DIR) init --chain-id sandbox
+	$(BIN) --home $(HOME_DIR) run --rpc-addr 127.0.0.1:3030
+
+test: ## all tests, with the short replays
+	$(GO) test ./...
+
+lint: ## formatting, vet, staticcheck, house rules
+	@out="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "gofmt -w these:"; echo "$$out"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test -count=1 ./internal/lint
+
+check: lint ## lint, tests, every recorded chain, a tidy go.mod
+	$(GO) mod tidy -diff
+	TROUPE_REPLAY=all $(GO) test ./...
+
+race: ## all tests under the race detector
+	$(GO) test -race ./...
+
+fuzz: ## every fuzz target for FUZZTIME each
+	@for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	  done; \
+	done
+
+bench: build ## the shard executor, with the machine's limits from the same run
+	$(BIN) bench shard
+
+e2e: build ## real clients against a sandbox (needs Node.js)
+	$(GO) test -count=1 -tags e2e ./internal/e2e/...
+
+clean: ## remove what was built
+	rm -rf bin
