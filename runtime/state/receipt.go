@@ -1,0 +1,221 @@
+package state
+
+import (
+	"encoding/binary"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// accountHashKey builds the key of a column keyed by account and 32 bytes in the scratch buffer.
+func (u *TrieUpdate) accountHashKey(col primitives.TrieColumn, a primitives.AccountID, id primitives.Hash) []byte {
+	u.key = primitives.AppendAccountHashKey(u.key[:0], col, a, id)
+	return u.key
+}
+
+// getHash reads a value of 32 bytes.
+func (u *TrieUpdate) getHash(key []byte) (h primitives.Hash, found bool, err error) {
+	value, err := u.Get(key)
+	if value == nil || err != nil {
+		return h, false, err
+	}
+	if len(value) != len(h) {
+		return h, false, Inconsistent("%d bytes in place of a hash at %x", len(value), key)
+	}
+	return primitives.Hash(value), true, nil
+}
+
+func (u *TrieUpdate) setHash(key []byte, h primitives.Hash) { u.Set(key, u.values.copy(h[:])) }
+
+// getReceipt reads a receipt; nil if there is none.
+func (u *TrieUpdate) getReceipt(key []byte) (*primitives.Receipt, error) {
+	value, err := u.Get(key)
+	if value == nil || err != nil {
+		return nil, err
+	}
+	x := new(primitives.Receipt)
+	if err := borsh.Unmarshal(value, x); err != nil {
+		return nil, Inconsistent("receipt at %x: %w", key, err)
+	}
+	return x, nil
+}
+
+// ReceivedData reads what arrived for a data id: data is nil if the promise failed. found is false if nothing arrived.
+func (u *TrieUpdate) ReceivedData(a primitives.AccountID, id primitives.Hash) (data []byte, found bool, err error) {
+	key := u.accountHashKey(primitives.ColReceivedData, a, id)
+	value, err := u.Get(key)
+	if value == nil || err != nil {
+		return nil, false, err
+	}
+	r := borsh.NewReader(value)
+	if r.Option() {
+		data = r.Bytes()
+	}
+	if err := r.Close(); err != nil {
+		return nil, false, Inconsistent("received data at %x: %w", key, err)
+	}
+	return data, true, nil
+}
+
+// HasReceivedData tells whether something arrived, without reading it.
+func (u *TrieUpdate) HasReceivedData(a primitives.AccountID, id primitives.Hash) (bool, error) {
+	return u.Contains(u.accountHashKey(primitives.ColReceivedData, a, id))
+}
+
+// SetReceivedData writes what arrived; nil is a failed promise.
+func (u *TrieUpdate) SetReceivedData(a primitives.AccountID, id primitives.Hash, data []byte) {
+	u.values.room(len(data) + 5)
+	from := len(u.values.buf)
+	if data == nil {
+		u.values.buf = append(u.values.buf, 0)
+	} else {
+		u.values.buf = borsh.AppendBytes(append(u.values.buf, 1), data)
+	}
+	u.Set(u.accountHashKey(primitives.ColReceivedData, a, id), u.values.take(from))
+}
+
+// RemoveReceivedData removes it.
+func (u *TrieUpdate) RemoveReceivedData(a primitives.AccountID, id primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColReceivedData, a, id))
+}
+
+// PostponedReceiptID is the receipt that waits for a data id.
+func (u *TrieUpdate) PostponedReceiptID(a primitives.AccountID, data primitives.Hash) (id primitives.Hash, found bool, err error) {
+	return u.getHash(u.accountHashKey(primitives.ColPostponedReceiptID, a, data))
+}
+
+// SetPostponedReceiptID says that a receipt waits for a data id.
+func (u *TrieUpdate) SetPostponedReceiptID(a primitives.AccountID, data, receipt primitives.Hash) {
+	u.setHash(u.accountHashKey(primitives.ColPostponedReceiptID, a, data), receipt)
+}
+
+// RemovePostponedReceiptID removes that.
+func (u *TrieUpdate) RemovePostponedReceiptID(a primitives.AccountID, data primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColPostponedReceiptID, a, data))
+}
+
+// PendingDataCount is how many inputs a postponed receipt still waits for; it must be there.
+func (u *TrieUpdate) PendingDataCount(a primitives.AccountID, receipt primitives.Hash) (uint32, error) {
+	value, err := u.Get(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
+	if err != nil {
+		return 0, err
+	}
+	if len(value) != 4 {
+		return 0, Inconsistent("pending data count of receipt %v should be in the state", receipt)
+	}
+	return binary.LittleEndian.Uint32(value), nil
+}
+
+// SetPendingDataCount writes it.
+func (u *TrieUpdate) SetPendingDataCount(a primitives.AccountID, receipt primitives.Hash, n uint32) {
+	var b [4]byte
+	binary.LittleEndian.PutUint32(b[:], n)
+	u.Set(u.accountHashKey(primitives.ColPendingDataCount, a, receipt), u.values.copy(b[:]))
+}
+
+// RemovePendingDataCount removes it.
+func (u *TrieUpdate) RemovePendingDataCount(a primitives.AccountID, receipt primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
+}
+
+// PostponedReceipt reads a receipt that waited for inputs; it must be there.
+func (u *TrieUpdate) PostponedReceipt(a primitives.AccountID, id primitives.Hash) (*primitives.Receipt, error) {
+	x, err := u.getReceipt(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
+	if x == nil && err == nil {
+		err = Inconsistent("postponed receipt %v should be in the state", id)
+	}
+	return x, err
+}
+
+// SetPostponedReceipt writes a receipt that waits for inputs.
+func (u *TrieUpdate) SetPostponedReceipt(x *primitives.Receipt) {
+	u.Set(u.accountHashKey(primitives.ColPostponedReceipt, x.ReceiverID, x.ID), u.values.encode(x))
+}
+
+// RemovePostponedReceipt removes it.
+func (u *TrieUpdate) RemovePostponedReceipt(a primitives.AccountID, id primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
+}
+
+// YieldReceipt reads the receipt that a yield left waiting for a data id; nil if there is none.
+func (u *TrieUpdate) YieldReceipt(a primitives.AccountID, data primitives.Hash) (*primitives.Receipt, error) {
+	return u.getReceipt(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
+}
+
+// HasYieldReceipt tells whether there is one, without reading it.
+func (u *TrieUpdate) HasYieldReceipt(a primitives.AccountID, data primitives.Hash) (bool, error) {
+	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
+}
+
+// SetYieldReceipt writes a promise yield, which waits for exactly one input.
+func (u *TrieUpdate) SetYieldReceipt(x *primitives.Receipt, data primitives.Hash) {
+	u.Set(u.accountHashKey(primitives.ColPromiseYieldReceipt, x.ReceiverID, data), u.values.encode(x))
+}
+
+// RemoveYieldReceipt removes it.
+func (u *TrieUpdate) RemoveYieldReceipt(a primitives.AccountID, data primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColPromiseYieldReceipt, a, data))
+}
+
+// YieldStatus says how far a yield is (nearcore PromiseYieldStatus).
+type YieldStatus byte
+
+// The statuses.
+const (
+	Yielded         YieldStatus = 0
+	ResumeInitiated YieldStatus = 1
+)
+
+// YieldStatus reads it.
+func (u *TrieUpdate) YieldStatus(a primitives.AccountID, data primitives.Hash) (s YieldStatus, found bool, err error) {
+	value, err := u.Get(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
+	if value == nil || err != nil {
+		return 0, false, err
+	}
+	if len(value) != 1 || value[0] > byte(ResumeInitiated) {
+		return 0, false, Inconsistent("yield status %x", value)
+	}
+	return YieldStatus(value[0]), true, nil
+}
+
+// HasYieldStatus tells whether there is one, without reading it.
+func (u *TrieUpdate) HasYieldStatus(a primitives.AccountID, data primitives.Hash) (bool, error) {
+	return u.Contains(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
+}
+
+// SetYieldStatus writes it.
+func (u *TrieUpdate) SetYieldStatus(a primitives.AccountID, data primitives.Hash, s YieldStatus) {
+	u.Set(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data), u.values.copy([]byte{byte(s)}))
+}
+
+// RemoveYieldStatus removes it.
+func (u *TrieUpdate) RemoveYieldStatus(a primitives.AccountID, data primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColPromiseYieldStatus, a, data))
+}
+
+// DataIDOfYield is the data id that belongs to a yield id that the contract chose.
+func (u *TrieUpdate) DataIDOfYield(a primitives.AccountID, yield primitives.Hash) (data primitives.Hash, found bool, err error) {
+	return u.getHash(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
+}
+
+// HasYieldID tells whether a yield id is taken, without reading its data id.
+func (u *TrieUpdate) HasYieldID(a primitives.AccountID, yield primitives.Hash) (bool, error) {
+	return u.Contains(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
+}
+
+// YieldIDOfData is the yield id that belongs to a data id.
+func (u *TrieUpdate) YieldIDOfData(a primitives.AccountID, data primitives.Hash) (yield primitives.Hash, found bool, err error) {
+	return u.getHash(u.accountHashKey(primitives.ColDataIDToYieldID, a, data))
+}
+
+// SetYieldID ties a yield id and a data id together.
+func (u *TrieUpdate) SetYieldID(a primitives.AccountID, yield, data primitives.Hash) {
+	u.setHash(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield), data)
+	u.setHash(u.accountHashKey(primitives.ColDataIDToYieldID, a, data), yield)
+}
+
+// RemoveYieldID unties them.
+func (u *TrieUpdate) RemoveYieldID(a primitives.AccountID, yield, data primitives.Hash) {
+	u.Remove(u.accountHashKey(primitives.ColYieldIDToDataID, a, yield))
+	u.Remove(u.accountHashKey(primitives.ColDataIDToYieldID, a, data))
+}

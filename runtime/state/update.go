@@ -1,0 +1,332 @@
+package state
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// removalCharge is added to the bound of the recorded size for every removal of a contract's entry, since removing may
+// record siblings at the end (nearcore trie_recording.rs record_key_removal).
+const removalCharge = 2000
+
+// TrieUpdate is the state of a shard while a chunk is applied: a Trie, what was committed over it with the causes, and
+// what is prospective, which Commit keeps and Rollback drops. It is for one goroutine, but for reads by forks (see Fork).
+type TrieUpdate struct {
+	trie     Trie
+	rec      Recording
+	limit    uint64 // of the recorded size
+	removals uint64 // of contract entries
+
+	index       map[string]int32 // key -> entries
+	entries     []entry
+	changes     []change
+	causes      []primitives.StateChangeCause
+	prospective []pending
+	values      arena
+	key         []byte // scratch for building keys
+
+	codes        map[primitives.Hash][]byte // deployed in this chunk, committed
+	pendingCodes []pendingCode
+
+	parent *TrieUpdate // of a fork
+	base   int32       // number of the parent's commits when the fork was made
+	reads  [][]byte    // keys of a fork that were not found in its own overlay
+	ranged bool        // a fork iterated
+}
+
+// entry is one key that was ever written. References are indices plus one; 0 is none.
+type entry struct {
+	key         string
+	first, last int32 // in changes
+	pending     int32 // in prospective
+}
+
+type change struct {
+	value []byte
+	next  int32
+	cause int32
+}
+
+type pending struct {
+	entry int32
+	value []byte
+}
+
+type pendingCode struct {
+	hash primitives.Hash
+	code []byte
+}
+
+// New returns an update of t that records what is read, up to a soft limit of bytes.
+func New(t Trie, limit uint64) *TrieUpdate {
+	u := NewUnrecorded(t)
+	u.rec, u.limit = t.NewRecording(), limit
+	return u
+}
+
+// NewUnrecorded returns an update of t that records nothing.
+func NewUnrecorded(t Trie) *TrieUpdate {
+	return &TrieUpdate{trie: t, limit: ^uint64(0), index: make(map[string]int32), key: make([]byte, 0, 256)}
+}
+
+// Trie returns the trie below, which the update does not change.
+func (u *TrieUpdate) Trie() Trie { return u.trie }
+
+// Recording returns what was recorded so far, nil if nothing is.
+func (u *TrieUpdate) Recording() Recording { return u.rec }
+
+// RecordedSize is the length of all that was recorded.
+func (u *TrieUpdate) RecordedSize() uint64 {
+	if u.rec == nil {
+		return 0
+	}
+	return u.rec.Size()
+}
+
+// UpperBound is the recorded size and the charge for removals.
+func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalCharge*u.removals }
+
+// LimitExceeded tells whether no further receipt may be started.
+func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
+
+// overlaid returns the newest value in the overlay: ok is false if the key was never written.
+func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
+	i, found := u.index[string(key)]
+	if !found {
+		return nil, false
+	}
+	e := &u.entries[i]
+	if e.pending != 0 {
+		return u.prospective[e.pending-1].value, true
+	}
+	if e.last != 0 {
+		return u.changes[e.last-1].value, true
+	}
+	return nil, false // written and rolled back
+}
+
+// lookupOverlay is overlaid of the update and, for a fork, of what its parent had committed or has prospective.
+func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
+	if value, ok = u.overlaid(key); ok || u.parent == nil {
+		return value, ok
+	}
+	u.reads = append(u.reads, u.values.copy(key))
+	return u.parent.overlaid(key)
+}
+
+// Get returns the value of a key and records the read; nil if there is none. The value is read only.
+func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) }
+
+// GetPure is Get that records nothing.
+func (u *TrieUpdate) GetPure(key []byte) ([]byte, error) { return u.get(key, nil) }
+
+func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
+	if value, ok := u.lookupOverlay(key); ok {
+		return value, nil
+	}
+	ref, found, err := u.trie.Lookup(key, rec)
+	if err != nil || !found {
+		return nil, err
+	}
+	value, err := u.trie.Value(ref, rec)
+	if value == nil && err == nil {
+		value = []byte{} // nil is for absent keys
+	}
+	return value, err
+}
+
+// Contains tells whether a key has a value, and records the path to it.
+func (u *TrieUpdate) Contains(key []byte) (bool, error) {
+	if value, ok := u.lookupOverlay(key); ok {
+		return value != nil, nil
+	}
+	_, found, err := u.trie.Lookup(key, u.rec)
+	return found, err
+}
+
+// Ref is a value that was found: in an overlay (Overlay is not nil) or in the trie.
+type Ref struct {
+	Overlay []byte
+	InTrie  ValueRef
+}
+
+// Len is the value's length in bytes.
+func (r *Ref) Len() uint32 {
+	if r.Overlay != nil {
+		return uint32(len(r.Overlay))
+	}
+	return r.InTrie.Len
+}
+
+// Hash is the value's hash.
+func (r *Ref) Hash() primitives.Hash {
+	if r.Overlay != nil {
+		return primitives.HashBytes(r.Overlay)
+	}
+	return r.InTrie.Hash
+}
+
+// Find looks a key up without reading its value; rec may differ from the update's own to count nodes (it is merged by the
+// caller). Keys of an overlay record nothing.
+func (u *TrieUpdate) Find(key []byte, rec Recording) (ref Ref, found bool, err error) {
+	if value, ok := u.lookupOverlay(key); ok {
+		return Ref{Overlay: value}, value != nil, nil
+	}
+	ref.InTrie, found, err = u.trie.Lookup(key, rec)
+	return ref, found, err
+}
+
+// Deref reads a found value; if it lies in the trie it is recorded in rec.
+func (u *TrieUpdate) Deref(ref *Ref, rec Recording) ([]byte, error) {
+	if ref.Overlay != nil {
+		return ref.Overlay, nil
+	}
+	return u.trie.Value(ref.InTrie, rec)
+}
+
+// Set writes a key, prospectively. The key is copied; the update keeps the value, which must not change and not be nil.
+func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
+
+// Remove removes a key, prospectively. Removals of contract entries raise the bound, also if they are rolled back.
+func (u *TrieUpdate) Remove(key []byte) {
+	if primitives.TrieColumn(key[0]) == primitives.ColContractData {
+		u.removals++
+	}
+	u.put(key, nil)
+}
+
+func (u *TrieUpdate) put(key, value []byte) {
+	i, found := u.index[string(key)]
+	if !found {
+		i = int32(len(u.entries))
+		u.entries = append(u.entries, entry{key: string(key)})
+		u.index[u.entries[i].key] = i
+	}
+	e := &u.entries[i]
+	if e.pending != 0 {
+		u.prospective[e.pending-1].value = value
+		return
+	}
+	u.prospective = append(u.prospective, pending{i, value})
+	e.pending = int32(len(u.prospective))
+}
+
+// Commit keeps what is prospective, as done for the cause.
+func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
+	for i := range u.pendingCodes {
+		if u.codes == nil {
+			u.codes = make(map[primitives.Hash][]byte)
+		}
+		u.codes[u.pendingCodes[i].hash] = u.pendingCodes[i].code
+	}
+	u.pendingCodes = u.pendingCodes[:0]
+	u.causes = append(u.causes, primitives.StateChangeCause{Kind: kind, Hash: hash})
+	cause := int32(len(u.causes) - 1)
+	for i := range u.prospective {
+		p := &u.prospective[i]
+		e := &u.entries[p.entry]
+		u.changes = append(u.changes, change{value: p.value, cause: cause})
+		n := int32(len(u.changes))
+		if e.last == 0 {
+			e.first = n
+		} else {
+			u.changes[e.last-1].next = n
+		}
+		e.last, e.pending = n, 0
+		p.value = nil
+	}
+	u.prospective = u.prospective[:0]
+}
+
+// Rollback drops what is prospective.
+func (u *TrieUpdate) Rollback() {
+	for i := range u.prospective {
+		u.entries[u.prospective[i].entry].pending = 0
+		u.prospective[i].value = nil
+	}
+	u.prospective = u.prospective[:0]
+	u.pendingCodes = u.pendingCodes[:0]
+}
+
+// Finalized is the end of an update.
+type Finalized struct {
+	Trie    Trie
+	Changes []primitives.KeyChanges // by key, ascending
+}
+
+// Finalize updates the trie with the committed changes, recording what that reads. Nothing may be prospective.
+func (u *TrieUpdate) Finalize() (Finalized, error) {
+	if len(u.prospective) != 0 {
+		panic("state: Finalize with uncommitted changes")
+	}
+	order := make([]int32, 0, len(u.entries))
+	for i := range u.entries {
+		if u.entries[i].last != 0 {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, func(a, b int32) int { return strings.Compare(u.entries[a].key, u.entries[b].key) })
+	all := make([]primitives.StateChange, 0, len(u.changes))
+	out := make([]primitives.KeyChanges, len(order))
+	updates := make([]Change, len(order))
+	for i, at := range order {
+		e, from := &u.entries[at], len(all)
+		for c := e.first; c != 0; c = u.changes[c-1].next {
+			all = append(all, primitives.StateChange{Cause: u.causes[u.changes[c-1].cause], Value: u.changes[c-1].value})
+		}
+		key := u.values.copyString(e.key)
+		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
+		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value}
+	}
+	t, err := u.trie.Update(updates, u.rec)
+	return Finalized{Trie: t, Changes: out}, err
+}
+
+// Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the trie is recorded with
+// its values, also under keys that are overwritten (nearcore update/iterator.rs). The key is read only and valid for long.
+func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
+	u.ranged = u.parent != nil
+	over := u.overlayKeys(prefix)
+	keys := make([][]byte, 0, 8)
+	err := u.trie.Scan(prefix, nil, u.rec, func(key, _ []byte) bool {
+		keys = append(keys, bytes.Clone(key))
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range over {
+		at, in := slices.BinarySearchFunc(keys, o.Key, bytes.Compare)
+		switch {
+		case in && o.Value == nil:
+			keys = slices.Delete(keys, at, at+1)
+		case !in && o.Value != nil:
+			keys = slices.Insert(keys, at, o.Key)
+		}
+	}
+	for _, k := range keys {
+		if err := yield(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlayKeys returns the newest overlay values under a prefix, in no particular order.
+func (u *TrieUpdate) overlayKeys(prefix []byte) []Change {
+	var out []Change
+	if u.parent != nil {
+		out = u.parent.overlayKeys(prefix)
+	}
+	for i := range u.entries {
+		if key := u.entries[i].key; strings.HasPrefix(key, string(prefix)) {
+			if value, ok := u.overlaid([]byte(key)); ok {
+				out = append(out, Change{[]byte(key), value})
+			}
+		}
+	}
+	return out
+}
