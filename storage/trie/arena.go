@@ -1,0 +1,124 @@
+package trie
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// Node memory: slabs of 1 MiB, addressed in units of 16 bytes by a uint32 whose high half is the slab.
+const (
+	unitSize     = 16
+	slabSize     = 1 << 20
+	unitsPerSlab = slabSize / unitSize
+	maxSlabs     = 1 << 16
+	exactClasses = 32 // sizes of 1 to 32 units are exact; above, each doubling has 8 steps
+	numClasses   = exactClasses + 8*11
+)
+
+// ErrFull says that a forest's 64 GiB of addresses are used up.
+var ErrFull = errors.New("trie: forest is full")
+
+type slab [slabSize]byte
+
+// arena hands out blocks of node memory. Only the writer allocates and frees; readers hold a mem.
+type arena struct {
+	slabs  atomic.Pointer[[]*slab]
+	next   uint32 // first unused unit of the last slab
+	free   [numClasses][]uint32
+	blocks uint64 // allocated blocks
+	inUse  uint64 // bytes in allocated blocks
+}
+
+func newArena() *arena {
+	a := &arena{next: unitsPerSlab}
+	a.slabs.Store(new([]*slab))
+	return a
+}
+
+// mem is what a reader needs to follow references: the slabs as they were at some moment. All nodes of a root that was
+// held at that moment lie in them.
+type mem []*slab
+
+func (a *arena) mem() mem { return *a.slabs.Load() }
+
+// at returns the memory from ref to the end of its slab.
+func (m mem) at(ref uint32) node {
+	return m[ref>>16][(ref&0xffff)*unitSize:]
+}
+
+// classOf returns the size class of a block of the given bytes and its size in units.
+func classOf(size int) (class int, units uint32) {
+	u := uint32(size+unitSize-1) / unitSize
+	if u <= exactClasses {
+		return int(u) - 1, u
+	}
+	class, units = exactClasses, exactClasses
+	for step := uint32(exactClasses / 8); ; step *= 2 {
+		for range 8 {
+			if units += step; units >= u {
+				return class, units
+			}
+			class++
+		}
+	}
+}
+
+// classUnits is the inverse of classOf.
+var classUnits = func() (units [numClasses]uint32) {
+	for c := range exactClasses {
+		units[c] = uint32(c) + 1
+	}
+	u, step := uint32(exactClasses), uint32(exactClasses/8)
+	for c := exactClasses; c < numClasses; step *= 2 {
+		for range 8 {
+			u += step
+			units[c] = u
+			c++
+		}
+	}
+	return units
+}()
+
+// alloc returns a block of at least size bytes, not zeroed, and its class. Reference 0 is never given.
+func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
+	c, units := classOf(size)
+	a.blocks++
+	a.inUse += uint64(units) * unitSize
+	if n := len(a.free[c]); n > 0 {
+		ref = a.free[c][n-1]
+		a.free[c] = a.free[c][:n-1]
+		return ref, uint8(c), nil
+	}
+	if a.next+units > unitsPerSlab {
+		slabs := a.mem()
+		if len(slabs) == maxSlabs {
+			return 0, 0, ErrFull
+		}
+		a.spare()
+		// Readers with the shorter slice never look at the new element, so growing in place is safe.
+		grown := append([]*slab(slabs), new(slab))
+		a.slabs.Store(&grown)
+		a.next = 0
+		if len(grown) == 1 {
+			a.next = 1
+		}
+	}
+	ref = uint32(len(a.mem())-1)<<16 | a.next
+	a.next += units
+	return ref, uint8(c), nil
+}
+
+// spare gives the rest of the last slab to the free lists.
+func (a *arena) spare() {
+	for left := uint32(unitsPerSlab) - a.next; left >= 4; left = unitsPerSlab - a.next {
+		c := min(int(left), exactClasses) - 1
+		a.free[c] = append(a.free[c], uint32(len(a.mem())-1)<<16|a.next)
+		a.next += classUnits[c]
+	}
+}
+
+func (a *arena) release(ref uint32, class uint8) {
+	a.free[class] = append(a.free[class], ref)
+	a.blocks--
+	a.inUse -= uint64(classUnits[class]) * unitSize
+}

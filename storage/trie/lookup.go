@@ -1,0 +1,141 @@
+package trie
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ValueRef points to a value of a root; it is valid while that root is held.
+type ValueRef struct {
+	ValueID
+	ref uint32
+}
+
+// Visit is a node that a path passes.
+type Visit struct {
+	Hash primitives.Hash
+	Len  uint32 // of its encoding
+}
+
+// Lookup finds key. rec (may be nil) is told every node on the path, also that of an absent key, up to where it ends;
+// the value is not touched. The error is that of loading a subtree.
+func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err error) {
+	v, _, found, err = r.walk(key, rec, nil, false)
+	return v, found, err
+}
+
+// Path is Lookup which appends the nodes that it passed to path: their number is what contract writes pay for, whether
+// they were recorded before or not.
+func (r *Root) Path(key []byte, rec *Recording, path []Visit) (_ []Visit, v ValueRef, found bool, err error) {
+	v, path, found, err = r.walk(key, rec, path, true)
+	return path, v, found, err
+}
+
+// Get returns the value of key and tells rec the path and the value; nil without an error means absent, an empty value
+// is not nil. The bytes are read only and valid while r is held.
+func (r *Root) Get(key []byte, rec *Recording) ([]byte, error) {
+	v, found, err := r.Lookup(key, rec)
+	if !found {
+		return nil, err
+	}
+	return r.Value(v, rec), nil
+}
+
+// Value returns the bytes of v, read only and valid while r is held, and tells rec.
+func (r *Root) Value(v ValueRef, rec *Recording) []byte {
+	f := r.forest
+	if rec != nil {
+		rec.bind(f)
+		rec.add(v.Hash[:], v.Len, v.ref, true)
+	}
+	return f.valueOf(f.arena.mem().at(v.ref))
+}
+
+func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect bool) (v ValueRef, _ []Visit, found bool, err error) {
+	f, ref, pos := r.forest, r.ref, 0
+	if rec != nil {
+		rec.bind(f)
+	}
+	m := f.arena.mem()
+	for ref != 0 {
+		n := m.at(ref)
+		if n.kind() == kindStub {
+			if ref, err = f.load(n); err != nil {
+				return v, path, false, err
+			}
+			m = f.arena.mem()
+			n = m.at(ref)
+		}
+		if rec != nil {
+			rec.add(n.hash(), n.rawLen(), ref, false)
+		}
+		if collect {
+			path = append(path, Visit{n.hashValue(), n.rawLen()})
+		}
+		switch n.kind() {
+		case kindLeaf:
+			if !matchLeaf(key, pos, n.ext()) {
+				return v, path, false, nil
+			}
+			return refOf(ref, n), path, true, nil
+		case kindExtension:
+			l, ok := matchExt(key, pos, n.ext())
+			if !ok {
+				return v, path, false, nil
+			}
+			pos += l
+			ref = n.child()
+		default:
+			if pos == 2*len(key) {
+				if n.kind() == kindBranchValue {
+					return refOf(ref, n), path, true, nil
+				}
+				return v, path, false, nil
+			}
+			nibble := key[pos>>1] >> 4
+			if pos&1 == 1 {
+				nibble = key[pos>>1] & 0xf
+			}
+			pos++
+			mask := n.mask()
+			if mask>>nibble&1 == 0 {
+				return v, path, false, nil
+			}
+			i := bits.OnesCount16(mask & (1<<nibble - 1))
+			ref = binary.LittleEndian.Uint32(n[n.kidsAt()+4*i:])
+		}
+	}
+	return v, path, false, nil
+}
+
+// refOf returns the value of a node that has one.
+func refOf(ref uint32, n node) ValueRef {
+	v := ValueRef{ValueID{Len: n.valueLen()}, ref}
+	copy(v.Hash[:], n.valueHash())
+	return v
+}
+
+// resolve follows a stub to its subtree, loading it if need be; locked tells that the caller is the writer.
+func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
+	n := f.arena.mem().at(ref)
+	if n.kind() != kindStub {
+		return ref, n, nil
+	}
+	var err error
+	if locked {
+		ref, err = f.loadLocked(n)
+	} else {
+		ref, err = f.load(n)
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	n = f.arena.mem().at(ref)
+	if n.kind() == kindStub {
+		return 0, nil, fmt.Errorf("trie: stub of a stub at %x", f.stubs.get(n.child()).path)
+	}
+	return ref, n, nil
+}

@@ -1,0 +1,203 @@
+package trie
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// value is a value on its way into a node: new bytes, or those of an existing node.
+type value struct {
+	ValueID
+	data   []byte
+	slot   uint32 // of the large value, if shared
+	shared bool
+}
+
+// newValue hashes data, which must stay as it is until a node is made.
+func newValue(data []byte) value {
+	return value{ValueID: ValueID{uint32(len(data)), primitives.HashBytes(data)}, data: data}
+}
+
+// oldValue is the value of a node in memory.
+func (f *Forest) oldValue(n node) value {
+	v := value{ValueID: ValueID{Len: n.valueLen()}, data: f.valueOf(n)}
+	copy(v.Hash[:], n.valueHash())
+	if n.large() {
+		v.slot, v.shared = n.slot(), true
+	}
+	return v
+}
+
+// maker makes nodes for one new version.
+type maker struct {
+	forest *Forest
+	mem    mem
+	birth  uint64
+	made   []uint32 // to be taken back if the update fails
+	raw    []byte   // scratch: the encoding to be hashed
+}
+
+func (f *Forest) maker(birth uint64) maker {
+	return maker{forest: f, mem: f.arena.mem(), birth: birth}
+}
+
+// undo frees all that was made.
+func (mk *maker) undo() {
+	for _, ref := range mk.made {
+		mk.forest.freeDead(deadOf(ref, mk.forest.arena.mem().at(ref)))
+	}
+	mk.made = nil
+}
+
+// alloc returns a node with its header cleared and kind, class and birth set.
+func (mk *maker) alloc(kind byte, size int) (uint32, node, error) {
+	ref, class, err := mk.forest.arena.alloc(size)
+	if err != nil {
+		return 0, nil, err
+	}
+	mk.made = append(mk.made, ref)
+	mk.mem = mk.forest.arena.mem()
+	n := mk.mem.at(ref)
+	clear(n[:bodyAt])
+	n[0], n[1] = kind, class
+	binary.LittleEndian.PutUint64(n[24:], mk.birth)
+	return ref, n, nil
+}
+
+// seal sets memory usage and hash of a node that is otherwise complete.
+func (mk *maker) seal(n node, usage uint64) {
+	binary.LittleEndian.PutUint64(n[16:], usage)
+	mk.raw = mk.mem.appendRaw(mk.raw[:0], n)
+	sum := sha256.Sum256(mk.raw)
+	copy(n[offHash:], sum[:])
+}
+
+// valueSize is what a value takes in its node.
+func valueSize(v *value) int {
+	if v.Len > maxInline {
+		return 4
+	}
+	return int(v.Len)
+}
+
+// setValue stores v in n, whose mask or key length is set already.
+func (mk *maker) setValue(n node, v *value) {
+	binary.LittleEndian.PutUint32(n[8:], v.Len)
+	copy(n[bodyAt:], v.Hash[:])
+	at := n.valueAt()
+	if v.Len <= maxInline {
+		copy(n[at:], v.data)
+		return
+	}
+	n[6] = 1
+	slot := v.slot
+	if v.shared {
+		mk.forest.larges.get(slot).refs++
+	} else {
+		slot = mk.forest.larges.put(&large{data: bytes.Clone(v.data), refs: 1})
+	}
+	binary.LittleEndian.PutUint32(n[at:], slot)
+}
+
+// leaf makes a leaf.
+func (mk *maker) leaf(ext nibs, v *value) (uint32, error) {
+	l := hexPrefixLen(ext.n)
+	ref, n, err := mk.alloc(kindLeaf, valuedAt+l+valueSize(v))
+	if err != nil {
+		return 0, err
+	}
+	binary.LittleEndian.PutUint16(n[4:], uint16(l))
+	putHexPrefix(n[valuedAt:], ext, true)
+	mk.setValue(n, v)
+	mk.seal(n, keyCost(l)+valueCost(v.Len))
+	return ref, nil
+}
+
+// extension makes an extension of at least one nibble over a branch.
+func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
+	l := hexPrefixLen(ext.n)
+	ref, n, err := mk.alloc(kindExtension, bodyAt+l)
+	if err != nil {
+		return 0, err
+	}
+	binary.LittleEndian.PutUint16(n[4:], uint16(l))
+	binary.LittleEndian.PutUint32(n[12:], child)
+	putHexPrefix(n[bodyAt:], ext, false)
+	mk.seal(n, keyCost(l)+mk.mem.at(child).usage())
+	return ref, nil
+}
+
+// branch makes a branch of the children that are not 0; v may be nil.
+func (mk *maker) branch(kids *[16]uint32, v *value) (uint32, error) {
+	var mask uint16
+	for i, k := range kids {
+		if k != 0 {
+			mask |= 1 << i
+		}
+	}
+	kind, at, size := byte(kindBranch), bodyAt, bodyAt+4*bits.OnesCount16(mask)
+	if v != nil {
+		kind, at, size = kindBranchValue, valuedAt, size+32+valueSize(v)
+	}
+	ref, n, err := mk.alloc(kind, size)
+	if err != nil {
+		return 0, err
+	}
+	binary.LittleEndian.PutUint16(n[2:], mask)
+	usage := uint64(costNode)
+	for _, k := range kids {
+		if k != 0 {
+			binary.LittleEndian.PutUint32(n[at:], k)
+			usage += mk.mem.at(k).usage()
+			at += 4
+		}
+	}
+	if v != nil {
+		mk.setValue(n, v)
+		usage += valueCost(v.Len)
+	}
+	mk.seal(n, usage)
+	return ref, nil
+}
+
+// sub is a subtree under construction. What hangs above decides the key of its top node, so a leaf or an extension at
+// the top is made only when that is known.
+type sub struct {
+	kind    subKind
+	emptied bool   // after some deletion in the order of the changes, the subtree held nothing
+	ref     uint32 // subOld, subNode: the node; subExt: the branch below
+	skip    int    // subOld: nibbles of the node's key that now lie above it
+	ext     nibs   // subLeaf, subExt
+	val     value  // subLeaf
+}
+
+type subKind uint8
+
+const (
+	subNone subKind = iota // no keys
+	subOld                 // a node as it was, but for skip
+	subLeaf                // a leaf to be made
+	subExt                 // an extension to be made
+	subNode                // a branch, made
+)
+
+// commit makes the top node if need be.
+func (mk *maker) commit(s *sub) (uint32, error) {
+	switch s.kind {
+	case subNone:
+		return 0, nil
+	case subLeaf:
+		return mk.leaf(s.ext, &s.val)
+	case subExt:
+		return mk.extension(s.ext, s.ref)
+	case subOld:
+		if s.skip != 0 {
+			panic("trie: commit of a cut node")
+		}
+	}
+	return s.ref, nil
+}

@@ -1,0 +1,133 @@
+package trie
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// A node in memory, little-endian; it never changes once a root holds it:
+//
+//	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16, 6 value is large u8
+//	 8 length of the value u32, 12 child (extension) or slot (stub) u32
+//	16 memory usage u64, 24 id of the root it was made for u64, 32 hash
+//	64 leaf: value hash, encoded key, value or slot of a large value u32
+//	   branch: [value hash,] children u32 by nibble, [value or slot]
+//	   extension: encoded key
+type node []byte
+
+const (
+	kindLeaf        = 1
+	kindBranch      = 2
+	kindBranchValue = 3
+	kindExtension   = 4
+	kindStub        = 5
+
+	offHash  = 32
+	bodyAt   = 64
+	valuedAt = bodyAt + 32 // the body after a value hash
+
+	maxInline = 2048 // longer values live outside the slabs
+)
+
+func (n node) kind() byte       { return n[0] }
+func (n node) class() uint8     { return n[1] }
+func (n node) mask() uint16     { return binary.LittleEndian.Uint16(n[2:]) }
+func (n node) extLen() int      { return int(binary.LittleEndian.Uint16(n[4:])) }
+func (n node) large() bool      { return n[6] != 0 }
+func (n node) valueLen() uint32 { return binary.LittleEndian.Uint32(n[8:]) }
+func (n node) child() uint32    { return binary.LittleEndian.Uint32(n[12:]) }
+func (n node) usage() uint64    { return binary.LittleEndian.Uint64(n[16:]) }
+func (n node) birth() uint64    { return binary.LittleEndian.Uint64(n[24:]) }
+func (n node) hash() []byte     { return n[offHash : offHash+32 : offHash+32] }
+func (n node) hasValue() bool   { return n[0] == kindLeaf || n[0] == kindBranchValue }
+func (n node) valueHash() []byte {
+	return n[bodyAt : bodyAt+32 : bodyAt+32]
+}
+
+// ext returns the encoded key of a leaf or an extension.
+func (n node) ext() []byte {
+	if n[0] == kindLeaf {
+		return n[valuedAt : valuedAt+n.extLen()]
+	}
+	return n[bodyAt : bodyAt+n.extLen()]
+}
+
+// kidsAt is where the children of a branch begin.
+func (n node) kidsAt() int {
+	if n[0] == kindBranchValue {
+		return valuedAt
+	}
+	return bodyAt
+}
+
+// kid returns the child of a branch at a nibble, or 0.
+func (n node) kid(nibble byte) uint32 {
+	mask := n.mask()
+	if mask>>nibble&1 == 0 {
+		return 0
+	}
+	i := bits.OnesCount16(mask & (1<<nibble - 1))
+	return binary.LittleEndian.Uint32(n[n.kidsAt()+4*i:])
+}
+
+// valueAt is where the value, or its slot, begins.
+func (n node) valueAt() int {
+	if n[0] == kindLeaf {
+		return valuedAt + n.extLen()
+	}
+	return valuedAt + 4*bits.OnesCount16(n.mask())
+}
+
+func (n node) slot() uint32 { return binary.LittleEndian.Uint32(n[n.valueAt():]) }
+
+// rawLen is the length of the node's encoding.
+func (n node) rawLen() uint32 {
+	switch n[0] {
+	case kindLeaf:
+		return uint32(1 + 4 + n.extLen() + 36 + 8)
+	case kindBranch:
+		return uint32(1 + 2 + 32*bits.OnesCount16(n.mask()) + 8)
+	case kindBranchValue:
+		return uint32(1 + 36 + 2 + 32*bits.OnesCount16(n.mask()) + 8)
+	default:
+		return uint32(1 + 4 + n.extLen() + 32 + 8)
+	}
+}
+
+// appendRaw appends the node's encoding (see RawNode); n must not be a stub.
+func (m mem) appendRaw(b []byte, n node) []byte {
+	le := binary.LittleEndian
+	appendValue := func() { b = append(le.AppendUint32(b, n.valueLen()), n.valueHash()...) }
+	appendExt := func() { b = append(le.AppendUint32(b, uint32(n.extLen())), n.ext()...) }
+	switch n[0] {
+	case kindLeaf:
+		b = append(b, byte(Leaf))
+		appendExt()
+		appendValue()
+	case kindExtension:
+		b = append(b, byte(Extension))
+		appendExt()
+		b = append(b, m.at(n.child()).hash()...)
+	default:
+		if n[0] == kindBranchValue {
+			b = append(b, byte(BranchWithValue))
+			appendValue()
+		} else {
+			b = append(b, byte(Branch))
+		}
+		b = le.AppendUint16(b, n.mask())
+		at := n.kidsAt()
+		for range bits.OnesCount16(n.mask()) {
+			b = append(b, m.at(le.Uint32(n[at:])).hash()...)
+			at += 4
+		}
+	}
+	return le.AppendUint64(b, n.usage())
+}
+
+func (n node) hashValue() (h primitives.Hash) {
+	copy(h[:], n.hash())
+	return h
+}

@@ -1,0 +1,191 @@
+package trie
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Recorded is a byte string that a read touched: a node or a value.
+type Recorded struct {
+	Hash  primitives.Hash
+	Len   uint32
+	ref   uint32 // the node, or the node that holds the value
+	value bool
+}
+
+// Recording collects the distinct byte strings that reads and updates of one forest touch, in the order of their first
+// touch, and counts their length (nearcore TrieRecorder; the charge of 2000 for a removal is the caller's).
+// The zero value is empty and ready. It is for one goroutine; recordings made apart are joined by Merge.
+// Bytes and Proof need the roots that were read to be held still.
+type Recording struct {
+	forest  *Forest
+	entries []Recorded
+	table   []uint32 // open addressing by hash: 1 + index of the entry; nil while entries are few
+	size    uint64
+}
+
+const linearEntries = 16 // as many are searched without a table
+
+// Len returns how many strings are recorded.
+func (r *Recording) Len() int { return len(r.entries) }
+
+// Size returns their length in bytes, each string once.
+func (r *Recording) Size() uint64 { return r.size }
+
+// Entries returns what is recorded, oldest first; it is read only and valid until the next use.
+func (r *Recording) Entries() []Recorded { return r.entries }
+
+// Contains tells whether the string of this hash is recorded.
+func (r *Recording) Contains(h primitives.Hash) bool {
+	_, found := r.find(h[:])
+	return found
+}
+
+// Reset forgets everything but keeps the memory.
+func (r *Recording) Reset() {
+	r.entries, r.size = r.entries[:0], 0
+	if len(r.table) > 1024 {
+		r.table = nil
+	}
+	clear(r.table)
+}
+
+// Merge records what o has, in o's order.
+func (r *Recording) Merge(o *Recording) {
+	if len(o.entries) > 0 {
+		r.bind(o.forest)
+	}
+	for i := range o.entries {
+		e := &o.entries[i]
+		r.add(e.Hash[:], e.Len, e.ref, e.value)
+	}
+}
+
+// Truncate forgets all but the first n strings.
+func (r *Recording) Truncate(n int) {
+	for i := n; i < len(r.entries); i++ {
+		r.size -= uint64(r.entries[i].Len)
+	}
+	r.entries = r.entries[:n]
+	clear(r.table)
+	if r.table != nil {
+		r.fill()
+	}
+}
+
+// Clone returns an independent copy.
+func (r *Recording) Clone() *Recording {
+	return &Recording{r.forest, slices.Clone(r.entries), slices.Clone(r.table), r.size}
+}
+
+// bind ties the recording to f, since references mean nothing elsewhere.
+func (r *Recording) bind(f *Forest) {
+	if r.forest != f {
+		if len(r.entries) > 0 {
+			panic("trie: one recording for two forests")
+		}
+		r.forest = f
+	}
+}
+
+// find returns the slot of the table at which h is or would be.
+func (r *Recording) find(h []byte) (slot int, found bool) {
+	word := binary.LittleEndian.Uint64(h)
+	if r.table == nil {
+		for i := range r.entries {
+			e := &r.entries[i]
+			if binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32]) {
+				return i, true
+			}
+		}
+		return 0, false
+	}
+	mask := len(r.table) - 1
+	for slot = int(word) & mask; ; slot = (slot + 1) & mask {
+		i := r.table[slot]
+		if i == 0 {
+			return slot, false
+		}
+		e := &r.entries[i-1]
+		if binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32]) {
+			return slot, true
+		}
+	}
+}
+
+// fill enters all entries into the cleared table.
+func (r *Recording) fill() {
+	mask := len(r.table) - 1
+	for i := range r.entries {
+		slot := int(binary.LittleEndian.Uint64(r.entries[i].Hash[:])) & mask
+		for r.table[slot] != 0 {
+			slot = (slot + 1) & mask
+		}
+		r.table[slot] = uint32(i) + 1
+	}
+}
+
+func (r *Recording) add(h []byte, length, ref uint32, value bool) {
+	slot, found := r.find(h)
+	if found {
+		return
+	}
+	e := Recorded{Len: length, ref: ref, value: value}
+	copy(e.Hash[:], h)
+	r.entries = append(r.entries, e)
+	r.size += uint64(length)
+	switch n := len(r.entries); {
+	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
+		r.table = make([]uint32, max(4*linearEntries, 2*len(r.table)))
+		r.fill()
+	case r.table != nil:
+		r.table[slot] = uint32(n)
+	}
+}
+
+func (r *Recording) node(f *Forest, ref uint32, n node) {
+	if r != nil {
+		r.bind(f)
+		r.add(n.hash(), n.rawLen(), ref, false)
+	}
+}
+
+// AppendBytes appends the i-th recorded string.
+func (r *Recording) AppendBytes(b []byte, i int) []byte {
+	e := &r.entries[i]
+	m := r.forest.arena.mem()
+	if n := m.at(e.ref); e.value {
+		return append(b, r.forest.valueOf(n)...)
+	} else {
+		return m.appendRaw(b, n)
+	}
+}
+
+// Proof returns all recorded strings in ascending order, as they stand in a state witness
+// (nearcore trie_recording.rs recorded_storage).
+func (r *Recording) Proof() [][]byte {
+	all := make([]byte, 0, r.size)
+	out := make([][]byte, len(r.entries))
+	for i := range r.entries {
+		from := len(all)
+		all = r.AppendBytes(all, i)
+		out[i] = all[from:len(all):len(all)]
+	}
+	slices.SortFunc(out, bytes.Compare)
+	return out
+}
+
+// Nodes returns the recorded nodes without the values, in the order of their first touch: the proof of a state view
+// (nearcore iterator.rs remember_visited_nodes).
+func (r *Recording) Nodes() [][]byte {
+	var out [][]byte
+	for i := range r.entries {
+		if !r.entries[i].value {
+			out = append(out, r.AppendBytes(nil, i))
+		}
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+package trie
+
+import "bytes"
+
+// Scanner walks pairs in ascending order of keys; it is nearcore's iterator (ops/iter.rs) including when it reads what.
+//
+//	for s := root.Scan(prefix, nil, rec); s.Next(); { use(s.Key(), s.Value()) }
+//
+// It is for one goroutine, and its root must stay held.
+type Scanner struct {
+	root   *Root
+	rec    *Recording
+	prefix []byte // set when the scan began elsewhere: where it ends
+	trail  []crumb
+	path   []byte // nibbles down to the last node of the trail, its own key included once entered
+	key    []byte
+	ref    ValueRef
+	err    error
+}
+
+// crumb is a node on the way down and what is to be done with it next.
+type crumb struct {
+	ref    uint32
+	n      node
+	status int8 // of the last step, see below
+	bound  bool // above the prefix: nothing else of it belongs to the scan
+}
+
+// Statuses of a crumb, in the order in which they are passed; between at and exiting there is one for each child.
+const (
+	entering int8 = iota
+	at
+	atChild
+	exiting = atChild + 16
+)
+
+// Scan returns the pairs whose keys begin with prefix. With after nil, rec (may be nil) is told the nodes down to the
+// prefix at once, and those below and the values as the scan comes to them. With after not nil only greater keys
+// follow; then, as in nearcore, the way to the first of them is not recorded, and neither is what the scan stops at.
+func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
+	s := &Scanner{root: r, rec: rec}
+	if after == nil {
+		s.err = s.seek(keyNibs(prefix, 0), true, rec)
+		return s
+	}
+	s.prefix = prefix
+	if s.err = s.seek(keyNibs(after, 0), false, nil); s.err == nil && len(s.trail) > 0 {
+		last := &s.trail[len(s.trail)-1]
+		if last.status == entering && last.n.hasValue() {
+			path := s.path
+			if last.n.kind() == kindLeaf {
+				path = extNibs(last.n.ext()).appendNibbles(path[:len(path):len(path)])
+			}
+			if bytes.Equal(packNibbles(path), after) {
+				s.step()
+			}
+		}
+	}
+	return s
+}
+
+// Key returns the present key; it is valid until the next call of Next.
+func (s *Scanner) Key() []byte { return s.key }
+
+// Ref returns the present value's reference.
+func (s *Scanner) Ref() ValueRef { return s.ref }
+
+// Value returns the present value, read only and valid while the root is held.
+func (s *Scanner) Value() []byte {
+	f := s.root.forest
+	return f.valueOf(f.arena.mem().at(s.ref.ref))
+}
+
+// Err returns why the scan stopped early, if it did.
+func (s *Scanner) Err() error { return s.err }
+
+// descend puts a node on the trail.
+func (s *Scanner) descend(ref uint32, rec *Recording) error {
+	ref, n, err := s.root.forest.resolve(ref, false)
+	if err != nil {
+		return err
+	}
+	rec.node(s.root.forest, ref, n)
+	s.trail = append(s.trail, crumb{ref: ref, n: n})
+	return nil
+}
+
+// seek goes to the first key that has the prefix key, or is not below it.
+func (s *Scanner) seek(key nibs, isPrefix bool, rec *Recording) error {
+	matches := func(ext nibs) bool { // may what lies below a node with this key belong to the scan?
+		if isPrefix {
+			return commonPrefix(key, ext) == key.n
+		}
+		return compareNibs(ext, key) >= 0
+	}
+	ref := s.root.ref
+	for ref != 0 {
+		if len(s.trail) > 0 {
+			s.trail[len(s.trail)-1].bound = isPrefix
+		}
+		if err := s.descend(ref, rec); err != nil {
+			return err
+		}
+		last := &s.trail[len(s.trail)-1]
+		switch last.n.kind() {
+		case kindLeaf:
+			if ext := extNibs(last.n.ext()); !matches(ext) {
+				s.path = ext.appendNibbles(s.path)
+				last.status = exiting
+			}
+			return nil
+		case kindExtension:
+			ext := extNibs(last.n.ext())
+			if commonPrefix(key, ext) < ext.n {
+				if !matches(ext) {
+					s.path = ext.appendNibbles(s.path)
+					last.status = exiting
+				}
+				return nil
+			}
+			key = key.from(ext.n)
+			last.status = at
+			s.path = ext.appendNibbles(s.path)
+			ref = last.n.child()
+		default:
+			if key.n == 0 {
+				return nil
+			}
+			i := key.at(0)
+			s.path = append(s.path, i)
+			last.status = atChild + int8(i)
+			if ref = last.n.kid(i); ref == 0 {
+				last.bound = isPrefix
+			}
+			key = key.from(1)
+		}
+	}
+	return nil
+}
+
+// step moves the last crumb on; found tells that it stands at a value, down is the child to enter next.
+func (s *Scanner) step() (found bool, down uint32) {
+	c := &s.trail[len(s.trail)-1]
+	kind := c.n.kind()
+	isBranch := kind == kindBranch || kind == kindBranchValue
+	switch {
+	case c.bound:
+		c.status = exiting
+	case c.status == entering, isBranch && c.status < exiting:
+		c.status++
+	default:
+		c.status = exiting
+	}
+	switch {
+	case c.status == exiting:
+		if isBranch {
+			if len(s.path) > 0 {
+				s.path = s.path[:len(s.path)-1]
+			}
+		} else {
+			s.path = s.path[:len(s.path)-extNibs(c.n.ext()).n]
+		}
+		s.trail = s.trail[:len(s.trail)-1]
+	case c.status == at && isBranch:
+		return kind == kindBranchValue, 0
+	case c.status == at:
+		s.path = extNibs(c.n.ext()).appendNibbles(s.path)
+		if kind == kindLeaf {
+			return true, 0
+		}
+		return false, c.n.child()
+	default:
+		i := byte(c.status - atChild)
+		if i == 0 {
+			s.path = append(s.path, 0)
+		}
+		if down = c.n.kid(i); down != 0 {
+			s.path[len(s.path)-1] = i
+		}
+		return false, down
+	}
+	return false, 0
+}
+
+// Next goes to the next pair.
+func (s *Scanner) Next() bool {
+	for s.err == nil && len(s.trail) > 0 {
+		last := s.trail[len(s.trail)-1]
+		found, down := s.step()
+		switch {
+		case down != 0:
+			s.err = s.descend(down, s.rec)
+		case found:
+			s.key = packNibbles(s.path)
+			if s.prefix != nil && !bytes.HasPrefix(s.key, s.prefix) {
+				s.trail = nil
+				return false
+			}
+			s.ref = refOf(last.ref, last.n)
+			if s.rec != nil {
+				s.rec.bind(s.root.forest)
+				s.rec.add(s.ref.Hash[:], s.ref.Len, s.ref.ref, true)
+			}
+			return true
+		}
+	}
+	return false
+}

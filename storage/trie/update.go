@@ -1,0 +1,454 @@
+package trie
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Change sets a key to a value, or deletes it (Value nil; an empty value is not nil). Deleting an absent key is allowed.
+type Change struct {
+	Key   []byte
+	Value []byte
+}
+
+// Update derives a root from r by changes in strictly ascending order of keys, in one descent: each changed node is
+// made and hashed once. r stays as it is.
+//
+// rec (may be nil) is told every old node that nearcore's key by key update (ops/insert_delete.rs, ops/squash.rs)
+// would read: the root even without changes, all nodes descended through, and a sibling that after some deletion, in
+// the order of the changes, is alone in its branch, even if a later change fills the branch again. Old values are not
+// read. On an error nothing has changed.
+func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error) {
+	if r.forest != f {
+		panic("trie: root of another forest")
+	}
+	for i := range changes {
+		switch c := &changes[i]; {
+		case len(c.Key) > MaxKeyLen:
+			return nil, ErrKeyLen
+		case i > 0 && bytes.Compare(changes[i-1].Key, c.Key) >= 0:
+			return nil, fmt.Errorf("%w: %x after %x", ErrOrder, c.Key, changes[i-1].Key)
+		case uint64(len(c.Value)) > 1<<32-1:
+			return nil, fmt.Errorf("trie: value of %x has %d bytes", c.Key, len(c.Value))
+		}
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	id := f.nextID()
+	u := updater{maker: f.maker(id), rec: rec}
+	ref, err := u.run(r.ref, changes)
+	if err != nil {
+		u.undo()
+		return nil, err
+	}
+	return f.publish(r, ref, id, u.killed), nil
+}
+
+// updater applies changes to one version.
+type updater struct {
+	maker
+	rec    *Recording
+	killed []dead
+}
+
+// cursor is a place in the old trie: the node at ref, of whose key the first skip nibbles lie above. The zero cursor
+// is an empty place.
+type cursor struct {
+	ref  uint32
+	skip int
+}
+
+func (u *updater) run(root uint32, changes []Change) (uint32, error) {
+	if root == 0 && len(changes) == 0 {
+		return 0, nil
+	}
+	if root != 0 {
+		if err := u.touch(root); err != nil {
+			return 0, err
+		}
+	}
+	s, err := u.apply(cursor{ref: root}, 0, changes)
+	if err != nil {
+		return 0, err
+	}
+	return u.commit(&s)
+}
+
+// kill notes that the new version does not have the node.
+func (u *updater) kill(ref uint32) {
+	u.killed = append(u.killed, deadOf(ref, u.mem.at(ref)))
+}
+
+// open returns the node at ref, behind a stub if need be, and records it.
+func (u *updater) open(ref uint32) (uint32, node, error) {
+	n := u.mem.at(ref)
+	if n.kind() == kindStub {
+		var err error
+		if ref, n, err = u.forest.resolve(ref, true); err != nil {
+			return 0, nil, err
+		}
+		u.mem = u.forest.arena.mem()
+	}
+	u.rec.node(u.forest, ref, n)
+	return ref, n, nil
+}
+
+// touch records the node at ref.
+func (u *updater) touch(ref uint32) error {
+	_, _, err := u.open(ref)
+	return err
+}
+
+// apply changes the subtree at c, which lies depth nibbles deep; the keys of ops share these nibbles.
+func (u *updater) apply(c cursor, depth int, ops []Change) (sub, error) {
+	if len(ops) == 0 || c.ref == 0 && len(ops) == 1 && ops[0].Value == nil {
+		return u.old(c)
+	}
+	if c.ref == 0 {
+		return u.build(depth, ops, nil)
+	}
+	ref, n, err := u.open(c.ref)
+	if err != nil {
+		return sub{}, err
+	}
+	var s sub
+	switch n.kind() {
+	case kindLeaf:
+		s, err = u.applyLeaf(cursor{ref, c.skip}, n, depth, ops)
+	case kindExtension:
+		s, err = u.applyExtension(cursor{ref, c.skip}, n, depth, ops)
+	default:
+		b := branchState{depth: depth, ref: ref}
+		for i := range byte(16) {
+			b.kids[i].ref = n.kid(i)
+		}
+		if n.hasValue() {
+			v := u.forest.oldValue(n)
+			b.val = &v
+		}
+		s, err = u.applyBranch(&b, ops)
+	}
+	if err != nil {
+		return sub{}, err
+	}
+	if ref != c.ref { // behind a stub, which stays or goes with its top node
+		if s.kind == subOld {
+			s.ref = c.ref
+		} else {
+			u.kill(c.ref)
+		}
+	}
+	return s, nil
+}
+
+// old returns what is at c, unchanged; a node that lost a part of its key is to be made anew.
+func (u *updater) old(c cursor) (sub, error) {
+	if c.ref == 0 {
+		return sub{}, nil
+	}
+	if c.skip == 0 {
+		return sub{kind: subOld, ref: c.ref}, nil
+	}
+	n := u.mem.at(c.ref)
+	ext := extNibs(n.ext()).from(c.skip)
+	if n.kind() == kindLeaf {
+		return sub{kind: subLeaf, ext: ext, val: u.forest.oldValue(n)}, nil
+	}
+	return sub{kind: subExt, ext: ext, ref: n.child()}, nil
+}
+
+// applyLeaf changes a place that holds one pair.
+func (u *updater) applyLeaf(c cursor, n node, depth int, ops []Change) (sub, error) {
+	ext := extNibs(n.ext()).from(c.skip)
+	hit, sets, before := -1, 0, 0 // the change of this very key; how many set others, and how many of them come earlier
+	for i := range ops {
+		switch o := compareNibs(keyNibs(ops[i].Key, depth), ext); {
+		case o == 0:
+			hit = i
+		case ops[i].Value == nil:
+		default:
+			sets++
+			if o < 0 {
+				before++
+			}
+		}
+	}
+	switch {
+	case hit < 0 && sets == 0:
+		return u.old(c)
+	case hit >= 0 && sets == 0 && ops[hit].Value != nil:
+		v := newValue(ops[hit].Value)
+		if v.Len == n.valueLen() && bytes.Equal(v.Hash[:], n.valueHash()) {
+			return u.old(c)
+		}
+		u.killUncut(c)
+		return sub{kind: subLeaf, ext: ext, val: v}, nil
+	case hit >= 0 && sets == 0:
+		u.killUncut(c)
+		return sub{emptied: true}, nil
+	}
+	u.killUncut(c)
+	if hit >= 0 {
+		s, err := u.build(depth, ops, nil)
+		s.emptied = ops[hit].Value == nil && before == 0
+		return s, err
+	}
+	v := u.forest.oldValue(n)
+	// The pair's whole key: the nibbles above are those of the changes.
+	key := concat(nibs{ops[0].Key, 0, depth}, ext)
+	return u.build(depth, ops, &pair{bytesOf(key), v})
+}
+
+// bytesOf returns a whole number of bytes from the start of packed nibbles.
+func bytesOf(x nibs) []byte {
+	if x.off == 0 || x.n == 0 {
+		return x.b[:x.n/2]
+	}
+	return concat(nibs{x.b, x.off, 1}, x.from(1)).b[:x.n/2]
+}
+
+// killUncut kills the node at c, unless cutting its key has killed it before.
+func (u *updater) killUncut(c cursor) {
+	if c.skip == 0 {
+		u.kill(c.ref)
+	}
+}
+
+type pair struct {
+	key []byte
+	val value
+}
+
+// build makes a subtree of the pairs that ops set and of one more (or nil).
+func (u *updater) build(depth int, ops []Change, more *pair) (sub, error) {
+	if len(ops) == 1 && more == nil && ops[0].Value != nil {
+		return sub{kind: subLeaf, ext: keyNibs(ops[0].Key, depth), val: newValue(ops[0].Value)}, nil
+	}
+	b := builder{mk: &u.maker, base: depth}
+	for i := range ops {
+		if ops[i].Value == nil {
+			continue
+		}
+		if more != nil && bytes.Compare(more.key, ops[i].Key) < 0 {
+			if err := b.add(more.key, more.val); err != nil {
+				return sub{}, err
+			}
+			more = nil
+		}
+		if err := b.add(ops[i].Key, newValue(ops[i].Value)); err != nil {
+			return sub{}, err
+		}
+	}
+	if more != nil {
+		if err := b.add(more.key, more.val); err != nil {
+			return sub{}, err
+		}
+	}
+	return b.finish()
+}
+
+// applyExtension changes a place below which all keys share the nibbles of an extension.
+func (u *updater) applyExtension(c cursor, n node, depth int, ops []Change) (sub, error) {
+	ext := extNibs(n.ext()).from(c.skip)
+	split := ext.n // where the first key that is to be set leaves the extension
+	for i := range ops {
+		if ops[i].Value != nil && split > 0 {
+			split = min(split, commonPrefix(keyNibs(ops[i].Key, depth), ext))
+		}
+	}
+	// The rest are deletions of keys that part earlier: there are none such.
+	from, to := 0, len(ops)
+	for from < to && commonPrefix(keyNibs(ops[from].Key, depth), ext) < split {
+		from++
+	}
+	for from < to && commonPrefix(keyNibs(ops[to-1].Key, depth), ext) < split {
+		to--
+	}
+	ops = ops[from:to]
+	if len(ops) == 0 {
+		return u.old(c)
+	}
+	child := n.child()
+	var s sub
+	var err error
+	if split == ext.n {
+		if s, err = u.apply(cursor{ref: child}, depth+split, ops); err != nil {
+			return sub{}, err
+		}
+		if s.kind == subOld && s.ref == child {
+			return u.old(c)
+		}
+		u.killUncut(c)
+	} else {
+		u.killUncut(c)
+		b := branchState{depth: depth + split, changed: true}
+		if split+1 < ext.n {
+			b.kids[ext.at(split)] = cursor{c.ref, c.skip + split + 1}
+		} else {
+			b.kids[ext.at(split)] = cursor{ref: child}
+		}
+		if s, err = u.applyBranch(&b, ops); err != nil {
+			return sub{}, err
+		}
+	}
+	return u.prepend(ext.first(split), s)
+}
+
+// prepend puts ext above s, joining keys.
+func (u *updater) prepend(ext nibs, s sub) (sub, error) {
+	if ext.n == 0 {
+		return s, nil
+	}
+	out := sub{kind: subExt, emptied: s.emptied, ext: ext, ref: s.ref}
+	switch s.kind {
+	case subNone:
+		return s, nil
+	case subLeaf, subExt:
+		s.ext = concat(ext, s.ext)
+		return s, nil
+	case subOld:
+		ref, n, err := u.open(s.ref)
+		if err != nil {
+			return sub{}, err
+		}
+		switch n.kind() {
+		case kindLeaf:
+			out.kind, out.val = subLeaf, u.forest.oldValue(n)
+		case kindExtension:
+			out.ref = n.child()
+		default:
+			return out, nil // a branch stays as it is, behind its stub too
+		}
+		out.ext = concat(ext, extNibs(n.ext()))
+		u.kill(s.ref)
+		if ref != s.ref {
+			u.kill(ref)
+		}
+	}
+	return out, nil
+}
+
+// branchState is a branch of the old trie, or one that comes to be where an extension splits (ref 0).
+type branchState struct {
+	depth   int
+	ref     uint32
+	kids    [16]cursor
+	val     *value
+	changed bool
+}
+
+// applyBranch changes a branch. count follows the number of children through the order of the changes, to see what
+// nearcore sees after each deletion: a branch without value and with one child is squashed, for which the child is read.
+func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
+	var res [16]sub
+	var done uint16
+	count := 0
+	for i := range b.kids {
+		if b.kids[i].ref != 0 {
+			count++
+		}
+	}
+	emptied := false
+	afterDeletion := func() error {
+		if b.val != nil || count > 1 {
+			return nil
+		}
+		if count == 0 {
+			emptied = true
+			return nil
+		}
+		for i := range b.kids {
+			switch {
+			case done>>i&1 == 1 && res[i].kind == subOld:
+				return u.touch(res[i].ref)
+			case done>>i&1 == 0 && b.kids[i].ref != 0:
+				return u.touch(b.kids[i].ref)
+			}
+		}
+		return nil // the one child is new
+	}
+	if 2*len(ops[0].Key) == b.depth {
+		if data := ops[0].Value; data != nil {
+			v := newValue(data)
+			if b.val == nil || b.val.ValueID != v.ValueID {
+				b.val, b.changed = &v, true
+			}
+		} else if b.val != nil {
+			b.val, b.changed = nil, true
+			if err := afterDeletion(); err != nil {
+				return sub{}, err
+			}
+		}
+		ops = ops[1:]
+	}
+	for len(ops) > 0 {
+		i := keyNibs(ops[0].Key, b.depth).at(0)
+		n := 1
+		for n < len(ops) && keyNibs(ops[n].Key, b.depth).at(0) == i {
+			n++
+		}
+		s, err := u.apply(b.kids[i], b.depth+1, ops[:n])
+		if err != nil {
+			return sub{}, err
+		}
+		ops = ops[n:]
+		if b.kids[i].ref != 0 {
+			count--
+		}
+		if s.emptied {
+			done |= 1 << i // as empty
+			if err := afterDeletion(); err != nil {
+				return sub{}, err
+			}
+		}
+		done |= 1 << i
+		res[i] = s
+		if s.kind != subNone {
+			count++
+		}
+		if s.kind != subOld && (s.kind != subNone || b.kids[i].ref != 0) {
+			b.changed = true
+		}
+	}
+	if !b.changed {
+		return sub{kind: subOld, ref: b.ref}, nil
+	}
+	if b.ref != 0 {
+		u.kill(b.ref)
+	}
+	for i, k := range b.kids {
+		if done>>i&1 == 0 && k.ref != 0 {
+			var err error
+			if res[i], err = u.old(k); err != nil {
+				return sub{}, err
+			}
+		}
+	}
+	return u.join(&res, b.val, count, emptied)
+}
+
+// join makes what a branch with these children has become.
+func (u *updater) join(res *[16]sub, val *value, count int, emptied bool) (s sub, err error) {
+	switch {
+	case count == 0 && val == nil:
+	case count == 0:
+		s = sub{kind: subLeaf, val: *val}
+	case count == 1 && val == nil:
+		for i := range res {
+			if res[i].kind != subNone {
+				s, err = u.prepend(single(byte(i)), res[i])
+			}
+		}
+	default:
+		var kids [16]uint32
+		for i := range res {
+			if kids[i], err = u.commit(&res[i]); err != nil {
+				return sub{}, err
+			}
+		}
+		s.kind = subNode
+		s.ref, err = u.branch(&kids, val)
+	}
+	s.emptied = emptied
+	return s, err
+}
