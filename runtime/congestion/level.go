@@ -1,0 +1,116 @@
+package congestion
+
+import (
+	"math"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// Control answers for one shard as a block shows it (nearcore CongestionControl with ExtendedCongestionInfo).
+type Control struct {
+	Config *config.CongestionControl
+	Info   primitives.CongestionInfo // of the shard's chunk header in the block
+	Missed uint64                    // chunks missed since: block height - height_included
+}
+
+// Level is the shard's congestion: the greatest of the four. Exactly 1 means fully congested.
+func (c *Control) Level() float64 {
+	return max(c.IncomingLevel(), c.OutgoingLevel(), c.MemoryLevel(), c.MissedLevel())
+}
+
+// IncomingLevel is the gas of the delayed receipts over its maximum.
+func (c *Control) IncomingLevel() float64 {
+	return fraction(c.Info.DelayedReceiptsGas, uint64(c.Config.MaxCongestionIncomingGas))
+}
+
+// OutgoingLevel is the gas of the buffered receipts over its maximum.
+func (c *Control) OutgoingLevel() float64 {
+	return fraction(c.Info.BufferedReceiptsGas, uint64(c.Config.MaxCongestionOutgoingGas))
+}
+
+// MemoryLevel is the bytes of queued receipts over their maximum.
+func (c *Control) MemoryLevel() float64 {
+	return fraction(primitives.Yocto(c.Info.ReceiptBytes), c.Config.MaxCongestionMemoryConsumption)
+}
+
+// MissedLevel is the missed chunks over their maximum; one is nothing yet.
+func (c *Control) MissedLevel() float64 {
+	if c.Missed <= 1 {
+		return 0
+	}
+	return fraction(primitives.Yocto(c.Missed), c.Config.MaxCongestionMissedChunks)
+}
+
+// FullyCongested tells whether only the allowed shard may send.
+func (c *Control) FullyCongested() bool { return c.Level() == 1 } // fraction yields exactly 1 from the maximum on
+
+// OutgoingGasLimit is how much gas of receipts sender may send to this shard in one chunk. A shard has no limit towards
+// itself; that is the caller's to know.
+func (c *Control) OutgoingGasLimit(sender primitives.ShardID) primitives.Gas {
+	level := c.Level()
+	if level == 1 {
+		if sender == primitives.ShardID(c.Info.AllowedShard) {
+			return c.Config.AllowedShardOutgoingGas
+		}
+		return 0
+	}
+	return mixGas(c.Config.MaxOutgoingGas, c.Config.MinOutgoingGas, level)
+}
+
+// ProcessTxLimit is how much gas this shard may spend on converting transactions in one chunk.
+func (c *Control) ProcessTxLimit() primitives.Gas {
+	return mixGas(c.Config.MaxTxGas, c.Config.MinTxGas, c.IncomingLevel())
+}
+
+// Refusal says why a shard takes no transactions; the zero value: it does.
+type Refusal struct {
+	Refused bool
+	// Stuck: chunks are missing, as many as Missed says (ShardStuck). Else the shard is loaded to Level (ShardCongested).
+	Stuck  bool
+	Missed uint64
+	Level  float64
+}
+
+// RefusesTransactions tells whether transactions with a receiver in this shard are turned away.
+func (c *Control) RefusesTransactions() Refusal {
+	level, missed := c.Level(), c.MissedLevel()
+	t := c.Config.RejectTxCongestionThreshold
+	if level < float64(t.Num)/float64(t.Den) {
+		return Refusal{}
+	}
+	if missed >= level {
+		return Refusal{Refused: true, Stuck: true, Missed: c.Missed}
+	}
+	return Refusal{Refused: true, Level: level}
+}
+
+// AllowedShard is the shard that may send to own while own is fully congested: by turns through shards, which is the
+// layout's order. It is set in every chunk, congested or not (congestion_info.rs finalize_allowed_shard).
+func AllowedShard(height primitives.Height, own primitives.ShardIndex, shards []primitives.ShardID) primitives.ShardID {
+	turn := uint64(height) + uint64(own) // wraps, as nearcore's
+	return shards[turn%uint64(len(shards))]
+}
+
+// fraction is value/limit, and exactly 1 from limit on; limit must not be 0.
+func fraction(value primitives.Balance, limit uint64) float64 {
+	if value.Hi != 0 || value.Lo >= limit {
+		return 1
+	}
+	return float64(value.Lo) / float64(limit)
+}
+
+func mixGas(left, right primitives.Gas, ratio float64) primitives.Gas {
+	return primitives.Gas(mix(uint64(left), uint64(right), ratio))
+}
+
+// mix goes from left to right as ratio goes from 0 to 1, rounded half away from zero. It is off by up to 16 at 10^17.
+func mix(left, right uint64, ratio float64) uint64 {
+	leftPart := float64(float64(left) * (1 - ratio))
+	rightPart := float64(float64(right) * ratio)
+	total := math.Round(leftPart + rightPart)
+	if total >= 1<<64 {
+		return math.MaxUint64 // Rust's `as u64` saturates; Go leaves it open
+	}
+	return uint64(total)
+}
