@@ -1,0 +1,261 @@
+package verify
+
+import (
+	"unicode/utf8"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+)
+
+// Mode says how old what is checked is.
+type Mode byte
+
+// The modes (nearcore ValidateReceiptMode).
+const (
+	// NewReceipt is for transactions and receipts just made.
+	NewReceipt Mode = iota
+	// ExistingReceipt is for delayed and incoming receipts: they may have been made under older rules, and output data
+	// receivers may have been appended after their size was measured, so limits that came later are not held against them.
+	ExistingReceipt
+)
+
+// MaxNoncesForGasKey is the most nonce rows that a gas key may have.
+const MaxNoncesForGasKey = 1024
+
+// Actions checks a list of actions that goes to receiver: its length, the order of its actions, each of them, and the gas
+// attached in all. Inner lists of delegate actions are checked the same way, on their own but for the gas.
+func Actions(c *config.RuntimeConfig, actions []primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+	limits := &c.Wasm.Limits
+	if n := uint64(len(actions)); n > limits.MaxActionsPerReceipt {
+		return &primitives.ActionsValidationError{Tag: primitives.ActionsTotalNumberExceeded, Count: n, Limit: limits.MaxActionsPerReceipt}
+	}
+	if !c.Version.Has(config.PostQuantumSignatures) && anyPostQuantum(actions) {
+		return unsupported(c, config.PostQuantumSignatures)
+	}
+	if mode == NewReceipt {
+		if n := countDeploys(actions); n > limits.MaxDeployActionsPerReceipt {
+			return &primitives.ActionsValidationError{
+				Tag: primitives.ActionsTotalNumberOfDeploysExceeded, Count: n, Limit: limits.MaxDeployActionsPerReceipt,
+			}
+		}
+	}
+	delegates := 0
+	for i, a := range actions {
+		switch a.Tag() {
+		case primitives.TagDeleteAccount:
+			if i+1 < len(actions) {
+				return invalidActions(primitives.ActionsDeleteMustBeFinal)
+			}
+		case primitives.TagDelegate, primitives.TagDelegateV2:
+			if delegates++; delegates > 1 {
+				return invalidActions(primitives.ActionsDelegateMustBeOnlyOne)
+			}
+		}
+		if err := action(c, a, receiver, mode); err != nil {
+			return err
+		}
+	}
+	gas, err := fees.PrepaidGas(actions)
+	if err != nil {
+		return invalidActions(primitives.ActionsIntegerOverflow)
+	}
+	if gas > limits.MaxTotalPrepaidGas {
+		return &primitives.ActionsValidationError{
+			Tag: primitives.ActionsTotalPrepaidGasExceeded, PrepaidGas: gas, GasLimit: limits.MaxTotalPrepaidGas,
+		}
+	}
+	return nil
+}
+
+// invalidActions is the error of a variant without fields.
+func invalidActions(tag primitives.ActionsValidationTag) *primitives.ActionsValidationError {
+	return &primitives.ActionsValidationError{Tag: tag}
+}
+
+// countDeploys counts actions that carry code; inner ones of a delegate are limited by themselves.
+func countDeploys(actions []primitives.Action) (n uint64) {
+	for _, a := range actions {
+		if t := a.Tag(); t == primitives.TagDeployContract || t == primitives.TagDeployGlobalContract {
+			n++
+		}
+	}
+	return n
+}
+
+// action checks a by itself. mode only matters to the lists inside delegates.
+func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+	limits := &c.Wasm.Limits
+	switch a := a.(type) {
+	case *primitives.DeployContract:
+		return contractSize(limits, a.Code)
+	case *primitives.DeployGlobalContract:
+		return contractSize(limits, a.Code)
+	case *primitives.UseGlobalContract:
+		return globalContract(&a.ID)
+	case *primitives.FunctionCall:
+		return functionCall(limits, a)
+	case *primitives.Stake:
+		if !a.PublicKey.IsValidStakingKey() {
+			return &primitives.ActionsValidationError{Tag: primitives.ActionsUnsuitableStakingKey, PublicKey: a.PublicKey}
+		}
+	case *primitives.AddKey:
+		return addKey(c, &a.AccessKey)
+	case *primitives.DeleteAccount:
+		return accountID(a.Beneficiary)
+	case *primitives.Delegate:
+		return inner(c, a.Action.Actions, receiver, a.Action.ReceiverID, mode)
+	case *primitives.DelegateV2:
+		if !c.Version.Has(config.DelegateV2) {
+			return unsupported(c, config.DelegateV2)
+		}
+		return inner(c, a.Action.Actions, receiver, a.Action.ReceiverID, mode)
+	case *primitives.DeterministicStateInit:
+		return stateInit(limits, &a.Init, receiver)
+	case *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey:
+		if !c.Version.Has(config.GasKeys) {
+			return unsupported(c, config.GasKeys)
+		}
+	}
+	return nil
+}
+
+// inner checks the list of a delegate action. Before FixDelegatedDeterministicStateInit it was measured against the
+// outer receiver.
+func inner(c *config.RuntimeConfig, actions []primitives.Action, outer, receiver primitives.AccountID, mode Mode) *primitives.ActionsValidationError {
+	if !c.Version.Has(config.FixDelegatedDeterministicStateInit) {
+		receiver = outer
+	}
+	return Actions(c, actions, receiver, mode)
+}
+
+// unsupported says that a rule of c's version does not know what f brought.
+func unsupported(c *config.RuntimeConfig, f config.Feature) *primitives.ActionsValidationError {
+	return &primitives.ActionsValidationError{
+		Tag: primitives.ActionsUnsupportedProtocolFeature, Feature: f.String(), Version: c.Version.Protocol,
+	}
+}
+
+// tooLong is the error of one of the variants with length and limit.
+func tooLong(tag primitives.ActionsValidationTag, length int, limit uint64) *primitives.ActionsValidationError {
+	if uint64(length) <= limit {
+		return nil
+	}
+	return &primitives.ActionsValidationError{Tag: tag, Length: uint64(length), Limit: limit}
+}
+
+func contractSize(limits *config.Limits, code []byte) *primitives.ActionsValidationError {
+	if uint64(len(code)) <= limits.MaxContractSize {
+		return nil
+	}
+	return &primitives.ActionsValidationError{
+		Tag: primitives.ActionsContractSizeExceeded, Size: uint64(len(code)), Limit: limits.MaxContractSize,
+	}
+}
+
+func functionCall(limits *config.Limits, a *primitives.FunctionCall) *primitives.ActionsValidationError {
+	if a.Gas == 0 {
+		return invalidActions(primitives.ActionsFunctionCallZeroAttachedGas)
+	}
+	if err := tooLong(primitives.ActionsFunctionCallMethodNameLengthExceeded, len(a.Method), limits.MaxLengthMethodName); err != nil {
+		return err
+	}
+	return tooLong(primitives.ActionsFunctionCallArgumentsLengthExceeded, len(a.Args), limits.MaxArgumentsLength)
+}
+
+// addKey checks the permission, and what a gas key may not have.
+func addKey(c *config.RuntimeConfig, k *primitives.AccessKey) *primitives.ActionsValidationError {
+	if k.FunctionCall != nil {
+		if err := permission(&c.Wasm.Limits, k.FunctionCall); err != nil {
+			return err
+		}
+	}
+	gas := k.GasKey
+	if gas == nil {
+		return nil
+	}
+	switch {
+	case !c.Version.Has(config.GasKeys):
+		return unsupported(c, config.GasKeys)
+	case k.FunctionCall != nil && k.FunctionCall.Allowance != nil:
+		return invalidActions(primitives.ActionsGasKeyFunctionCallAllowanceNotAllowed)
+	case gas.NumNonces == 0 || gas.NumNonces > MaxNoncesForGasKey:
+		return &primitives.ActionsValidationError{
+			Tag: primitives.ActionsGasKeyInvalidNumNonces, RequestedNonces: gas.NumNonces, NonceLimit: MaxNoncesForGasKey,
+		}
+	case !gas.Balance.IsZero():
+		return &primitives.ActionsValidationError{Tag: primitives.ActionsAddGasKeyWithNonZeroBalance, Balance: gas.Balance}
+	}
+	return nil
+}
+
+// permission checks the receiver's name (rules version 1 and later) and the lengths of the method names.
+func permission(limits *config.Limits, p *primitives.FunctionCallPermission) *primitives.ActionsValidationError {
+	if limits.AccountIDValidityRulesVersion > 0 {
+		if _, err := primitives.ParseAccountID(p.ReceiverID); err != nil {
+			return &primitives.ActionsValidationError{
+				Tag: primitives.ActionsInvalidAccountID, AccountID: truncate(p.ReceiverID, 2*primitives.MaxAccountIDLen),
+			}
+		}
+	}
+	total := uint64(0)
+	for _, name := range p.MethodNames {
+		if err := tooLong(primitives.ActionsAddKeyMethodNameLengthExceeded, len(name), limits.MaxLengthMethodName); err != nil {
+			return err
+		}
+		total += uint64(len(name)) + 1 // as if each were terminated
+	}
+	if total > limits.MaxNumberBytesMethodNames {
+		return &primitives.ActionsValidationError{
+			Tag: primitives.ActionsAddKeyMethodNamesBytesExceeded, Count: total, Limit: limits.MaxNumberBytesMethodNames,
+		}
+	}
+	return nil
+}
+
+// stateInit checks that the init makes the receiver, and the sizes of its entries.
+func stateInit(limits *config.Limits, s *primitives.StateInit, receiver primitives.AccountID) *primitives.ActionsValidationError {
+	if err := globalContract(&s.Code); err != nil {
+		return err
+	}
+	if derived := s.DerivedAccount(); derived != receiver {
+		return &primitives.ActionsValidationError{
+			Tag: primitives.ActionsInvalidDeterministicStateInitReceiver, DerivedID: derived, ReceiverID: receiver,
+		}
+	}
+	for _, e := range s.Data {
+		if err := tooLong(primitives.ActionsDeterministicStateInitKeyLength, len(e.Key), limits.MaxLengthStorageKey); err != nil {
+			return err
+		}
+		if err := tooLong(primitives.ActionsDeterministicStateInitValueLength, len(e.Value), limits.MaxLengthStorageValue); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func globalContract(id *primitives.GlobalContractID) *primitives.ActionsValidationError {
+	if id.Account == "" {
+		return nil
+	}
+	return accountID(id.Account)
+}
+
+// accountID checks a name again: those that a contract wrote were not checked when they were read.
+func accountID(id primitives.AccountID) *primitives.ActionsValidationError {
+	if _, err := primitives.ParseAccountID(string(id)); err != nil {
+		return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidAccountID, AccountID: string(id)}
+	}
+	return nil
+}
+
+// truncate returns the longest prefix of s of at most limit bytes that ends between two characters.
+func truncate(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

@@ -1,0 +1,217 @@
+package verify
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+)
+
+// AnyHeight stands for the unknown height of the block that a submitted transaction will be in: its nonce has no upper
+// bound.
+const AnyHeight = ^primitives.Height(0)
+
+// Verdict is what becomes of a transaction whose signer exists.
+//
+//	Err nil, Charged        it becomes a receipt
+//	Err set, Charged        no receipt, but the gas key pays for the conversion: the outcome is a failure with
+//	                        Charges.GasBurnt and BurntAmount, and Charges is applied
+//	Err set, not Charged    an outcome without gas; nothing changes
+type Verdict struct {
+	Err     *primitives.InvalidTxError
+	Charged bool
+	Charges Charges // if Charged
+}
+
+// Charges are the new values of the signer's account and key, and what the receipt comes with (nearcore
+// VerificationResult).
+type Charges struct {
+	GasBurnt        primitives.Gas
+	ComputeBurnt    config.Compute
+	GasRemaining    primitives.Gas
+	ReceiptGasPrice primitives.Balance
+	BurntAmount     primitives.Balance
+
+	Amount     primitives.Balance  // of the account
+	Nonce      primitives.Nonce    // of the key, or of the gas key's row
+	Allowance  *primitives.Balance // of the key; nil: it has none
+	GasKey     bool                // the two fields below count, and Nonce is for the row; the key's own nonce stays
+	KeyBalance primitives.Balance  // of the gas key
+	NonceIndex uint16
+}
+
+// Apply stores the charges in the account and the key. It does not write into what k points to: the permission and the
+// gas key's balance may be shared with a cache. The row of a gas key is the caller's: NonceIndex and Nonce.
+func (c *Charges) Apply(a *primitives.Account, k *primitives.AccessKey) {
+	a.Amount = c.Amount
+	if c.GasKey {
+		info := *k.GasKey
+		info.Balance = c.KeyBalance
+		k.GasKey = &info
+		return
+	}
+	k.Nonce = c.Nonce
+	if c.Allowance != nil {
+		p := *k.FunctionCall
+		p.Allowance = c.Allowance
+		k.FunctionCall = &p
+	}
+}
+
+// Charge checks nonce, balances and permission of tx against its signer, whose account and key must be there (see
+// MissingSigner), and computes the charges. height is that of the block whose chunk holds tx, or AnyHeight.
+func Charge(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+	if tx.Nonce.HasIndex {
+		return chargeGasKey(c, tx, cost, s, height)
+	}
+	return chargeKey(c, tx, cost, s, height)
+}
+
+func failed(err *primitives.InvalidTxError) Verdict { return Verdict{Err: err} }
+
+// newCharges fills in what comes from the cost.
+func newCharges(tx *primitives.Transaction, cost *fees.TransactionCost) Charges {
+	return Charges{
+		GasBurnt: cost.GasBurnt, ComputeBurnt: cost.ComputeBurnt, GasRemaining: cost.GasRemaining,
+		ReceiptGasPrice: cost.ReceiptGasPrice, BurntAmount: cost.BurntAmount, Nonce: tx.Nonce.Nonce,
+	}
+}
+
+// chargeKey is for transactions without a nonce index (nearcore verifier.rs:269): the account pays everything.
+func chargeKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+	key := s.Key
+	if key.GasKey != nil {
+		return failed(&primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NumNonces: key.GasKey.NumNonces})
+	}
+	if err := checkNonce(tx, key.Nonce, height); err != nil {
+		return failed(err)
+	}
+	charges := newCharges(tx, cost)
+	var ok bool
+	if charges.Amount, ok = s.Account.Amount.Sub(cost.TotalCost); !ok {
+		return failed(&primitives.InvalidTxError{
+			Tag: primitives.TxNotEnoughBalance, SignerID: tx.SignerID, Balance: s.Account.Amount, Cost: cost.TotalCost,
+		})
+	}
+	if key.FunctionCall != nil && key.FunctionCall.Allowance != nil {
+		rest, ok := key.FunctionCall.Allowance.Sub(cost.TotalCost)
+		if !ok {
+			return failed(invalidKey(&primitives.InvalidAccessKeyError{
+				Tag: primitives.KeyNotEnoughAllowance, AccountID: tx.SignerID, PublicKey: tx.PublicKey,
+				Allowance: *key.FunctionCall.Allowance, Cost: cost.TotalCost,
+			}))
+		}
+		charges.Allowance = &rest
+	}
+	missing, err := StorageStake(c, s.Account, charges.Amount)
+	if err != nil {
+		return failed(inconsistent(err))
+	}
+	if !missing.IsZero() {
+		return failed(&primitives.InvalidTxError{Tag: primitives.TxLackBalanceForState, SignerID: tx.SignerID, Amount: missing})
+	}
+	if err := Permission(key.FunctionCall, tx.ReceiverID, tx.Actions); err != nil {
+		return failed(invalidKey(err))
+	}
+	return Verdict{Charged: true, Charges: charges}
+}
+
+// chargeGasKey is for transactions with a nonce index (nearcore verifier.rs:370): the gas key pays for gas, the account
+// for deposits. If only the deposits cannot be paid the key is charged for the conversion.
+func chargeGasKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
+	index, gas := tx.Nonce.Index, s.Key.GasKey
+	if s.RowNonce == nil || gas == nil || index >= gas.NumNonces {
+		err := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
+		if gas != nil {
+			err.NumNonces = gas.NumNonces // an ordinary key has none
+		}
+		return failed(err)
+	}
+	if err := checkNonce(tx, *s.RowNonce, height); err != nil {
+		return failed(err)
+	}
+	rest, ok := gas.Balance.Sub(cost.GasCost)
+	if !ok {
+		return failed(&primitives.InvalidTxError{
+			Tag: primitives.TxNotEnoughGasKeyBalance, SignerID: tx.SignerID, Balance: gas.Balance, Cost: cost.GasCost,
+		})
+	}
+	if err := Permission(s.Key.FunctionCall, tx.ReceiverID, tx.Actions); err != nil {
+		return failed(invalidKey(err))
+	}
+	charges := newCharges(tx, cost)
+	charges.GasKey, charges.NonceIndex = true, index
+	depositFailed := func(balance, missing primitives.Balance, reason primitives.DepositCostFailureReason) Verdict {
+		charges.Amount = s.Account.Amount
+		charges.KeyBalance, _ = gas.Balance.Sub(cost.BurntAmount) // BurntAmount <= GasCost <= gas.Balance
+		return Verdict{Charged: true, Charges: charges, Err: &primitives.InvalidTxError{
+			Tag: primitives.TxNotEnoughBalanceForDeposit, SignerID: tx.SignerID, Balance: balance, Cost: missing, Reason: reason,
+		}}
+	}
+	amount, ok := s.Account.Amount.Sub(cost.DepositCost)
+	if !ok {
+		return depositFailed(s.Account.Amount, cost.DepositCost, primitives.DepositNotEnoughBalance)
+	}
+	missing, err := StorageStake(c, s.Account, amount)
+	if err != nil {
+		return failed(inconsistent(err))
+	}
+	if !missing.IsZero() {
+		return depositFailed(amount, missing, primitives.DepositLackBalanceForState)
+	}
+	charges.Amount, charges.KeyBalance = amount, rest
+	return Verdict{Charged: true, Charges: charges}
+}
+
+// checkNonce compares tx's nonce with the stored one and with the bound height·10^6 (nearcore verify_nonce).
+func checkNonce(tx *primitives.Transaction, stored primitives.Nonce, height primitives.Height) *primitives.InvalidTxError {
+	nonce := tx.Nonce.Nonce
+	ok := nonce > stored
+	if tx.NonceMode == primitives.NonceStrict {
+		ok = ok && nonce-stored == 1
+	}
+	if !ok {
+		return &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: nonce, KeyNonce: stored}
+	}
+	if height == AnyHeight {
+		return nil
+	}
+	if bound := NonceUpperBound(height); nonce >= bound {
+		return &primitives.InvalidTxError{Tag: primitives.TxNonceTooLarge, TxNonce: nonce, UpperBound: bound}
+	}
+	return nil
+}
+
+// NonceUpperBound is the first nonce too large for a block of this height: height·10^6, at most 2^64-1.
+func NonceUpperBound(height primitives.Height) primitives.Nonce {
+	over, bound := bits.Mul64(uint64(height), primitives.NonceRangeMultiplier)
+	if over != 0 {
+		return ^primitives.Nonce(0)
+	}
+	return primitives.Nonce(bound)
+}
+
+// Permission checks what a function call key may sign: one call without deposit, of the contract and one of the methods it
+// is for. A nil permission allows everything. Delegate actions use it for their inner actions.
+func Permission(p *primitives.FunctionCallPermission, receiver primitives.AccountID, actions []primitives.Action) *primitives.InvalidAccessKeyError {
+	if p == nil {
+		return nil
+	}
+	if len(actions) != 1 {
+		return &primitives.InvalidAccessKeyError{Tag: primitives.KeyRequiresFullAccess}
+	}
+	call, ok := actions[0].(*primitives.FunctionCall)
+	switch {
+	case !ok:
+		return &primitives.InvalidAccessKeyError{Tag: primitives.KeyRequiresFullAccess}
+	case !call.Deposit.IsZero():
+		return &primitives.InvalidAccessKeyError{Tag: primitives.KeyDepositWithFunctionCall}
+	case string(receiver) != p.ReceiverID:
+		return &primitives.InvalidAccessKeyError{Tag: primitives.KeyReceiverMismatch, TxReceiver: receiver, KeyReceiver: p.ReceiverID}
+	case len(p.MethodNames) > 0 && !slices.Contains(p.MethodNames, call.Method):
+		return &primitives.InvalidAccessKeyError{Tag: primitives.KeyMethodNameMismatch, MethodName: call.Method}
+	}
+	return nil
+}

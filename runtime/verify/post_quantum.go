@@ -1,0 +1,34 @@
+package verify
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// anyPostQuantum tells whether one of the actions, or of a delegate's inner actions, brings a key or signature that older
+// versions do not know (nearcore Action::post_quantum_signatures_required).
+func anyPostQuantum(actions []primitives.Action) bool {
+	for _, a := range actions {
+		if postQuantum(a) {
+			return true
+		}
+	}
+	return false
+}
+
+func postQuantum(a primitives.Action) bool {
+	switch a := a.(type) {
+	case *primitives.Stake:
+		return a.PublicKey.Type().IsPostQuantum()
+	case *primitives.AddKey:
+		return a.PublicKey.Type().IsPostQuantum()
+	case *primitives.DeleteKey:
+		return a.PublicKey.Type().IsPostQuantum()
+	case *primitives.TransferToGasKey:
+		return a.PublicKey.Type().IsPostQuantum()
+	case *primitives.WithdrawFromGasKey:
+		return a.PublicKey.Type().IsPostQuantum()
+	case *primitives.Delegate:
+		return a.Action.PublicKey.Type().IsPostQuantum() || a.Signature.Type().IsPostQuantum() || anyPostQuantum(a.Action.Actions)
+	case *primitives.DelegateV2:
+		return a.Action.PublicKey.Type().IsPostQuantum() || a.Signature.Type().IsPostQuantum() || anyPostQuantum(a.Action.Actions)
+	}
+	return false
+}

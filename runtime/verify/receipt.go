@@ -1,0 +1,52 @@
+package verify
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// Receipt checks r. A new receipt is measured as it stands, so before output data receivers are appended to it; an
+// existing one may be larger than the limit for that reason. Only new receipts that contracts made can fail; an incoming
+// or delayed receipt that does is proof of a broken chain.
+func Receipt(c *config.RuntimeConfig, r *primitives.Receipt, mode Mode) *primitives.ReceiptValidationError {
+	limits := &c.Wasm.Limits
+	if mode == NewReceipt {
+		if size := uint64(len(r.AppendBorsh(nil))); size > limits.MaxReceiptSize {
+			return &primitives.ReceiptValidationError{Tag: primitives.ReceiptSizeExceeded, Size: size, Limit: limits.MaxReceiptSize}
+		}
+	}
+	// Names that contracts wrote were not checked when they were read.
+	if _, err := primitives.ParseAccountID(string(r.PredecessorID)); err != nil {
+		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInvalidPredecessorID, AccountID: string(r.PredecessorID)}
+	}
+	if _, err := primitives.ParseAccountID(string(r.ReceiverID)); err != nil {
+		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInvalidReceiverID, AccountID: string(r.ReceiverID)}
+	}
+	switch body := r.Body.(type) {
+	case *primitives.ActionReceipt:
+		return actionReceipt(c, body, r.ReceiverID, mode)
+	case *primitives.DataReceipt:
+		if n := uint64(len(body.Data)); n > limits.MaxLengthReturnedData {
+			return &primitives.ReceiptValidationError{
+				Tag: primitives.ReceiptReturnedValueLengthExceeded, Length: n, Limit: limits.MaxLengthReturnedData,
+			}
+		}
+	}
+	return nil // distributions are made by the runtime, from contracts that were checked
+}
+
+func actionReceipt(c *config.RuntimeConfig, a *primitives.ActionReceipt, receiver primitives.AccountID, mode Mode) *primitives.ReceiptValidationError {
+	limit := c.Wasm.Limits.MaxNumberInputDataDependencies
+	if n := uint64(len(a.InputDataIDs)); n > limit {
+		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInputDataDependenciesExceeded, Count: n, Limit: limit}
+	}
+	if a.RefundTo != "" {
+		if _, err := primitives.ParseAccountID(string(a.RefundTo)); err != nil {
+			return &primitives.ReceiptValidationError{Tag: primitives.ReceiptInvalidRefundTo, AccountID: string(a.RefundTo)}
+		}
+	}
+	if err := Actions(c, a.Actions, receiver, mode); err != nil {
+		return &primitives.ReceiptValidationError{Tag: primitives.ReceiptActionsValidation, Actions: err}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package verify
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+)
+
+// SignatureFunc tells whether a transaction's signature is its key's. It must be a function of the transaction alone.
+type SignatureFunc func(*primitives.SignedTransaction) bool
+
+// CheckSignature verifies the signature over the transaction's hash.
+func CheckSignature(tx *primitives.SignedTransaction) bool {
+	hash := tx.Hash()
+	return tx.Signature.Verify(hash[:], tx.PublicKey)
+}
+
+// Checked is the SignatureFunc for transactions whose signature this node has verified before, at their submission or as
+// a batch.
+func Checked(*primitives.SignedTransaction) bool { return true }
+
+// Transaction makes all checks that need no state: the actions, the version, the size and the signature, in that order.
+func Transaction(c *config.RuntimeConfig, tx *primitives.SignedTransaction, signature SignatureFunc) *primitives.InvalidTxError {
+	if err := Actions(c, tx.Actions, tx.ReceiverID, NewReceipt); err != nil {
+		return &primitives.InvalidTxError{Tag: primitives.TxActionsValidation, Actions: err}
+	}
+	if !versionAllowed(c, tx) {
+		return invalidTx(primitives.TxInvalidVersion)
+	}
+	if size, limit := uint64(tx.Size()), c.Wasm.Limits.MaxTransactionSize; size > limit {
+		return &primitives.InvalidTxError{Tag: primitives.TxSizeExceeded, Size: size, Limit: limit}
+	}
+	if !signature(tx) {
+		return invalidTx(primitives.TxInvalidSignature)
+	}
+	return nil
+}
+
+// invalidTx is the error of a variant without fields.
+func invalidTx(tag primitives.InvalidTxTag) *primitives.InvalidTxError {
+	return &primitives.InvalidTxError{Tag: tag}
+}
+
+// versionAllowed tells whether c's version knows all that tx uses (nearcore transaction.rs:302).
+func versionAllowed(c *config.RuntimeConfig, tx *primitives.SignedTransaction) bool {
+	switch {
+	case tx.Version == primitives.TransactionV1 && !c.Version.Has(config.GasKeys):
+		return false
+	case tx.NonceMode == primitives.NonceStrict && !c.Version.Has(config.StrictNonce):
+		return false
+	case c.Version.Has(config.PostQuantumSignatures):
+		return true
+	}
+	return !tx.PublicKey.Type().IsPostQuantum() && !tx.Signature.Type().IsPostQuantum() && !anyPostQuantum(tx.Actions)
+}
+
+// Cost prices tx at the current gas price: that of the block before, which its header calls next_gas_price.
+func Cost(c *config.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance) (fees.TransactionCost, *primitives.InvalidTxError) {
+	cost, err := fees.TxCost(c, tx, price)
+	if err != nil {
+		return cost, invalidTx(primitives.TxCostOverflow)
+	}
+	return cost, nil
+}
+
+// Place says where a transaction is checked: the same lack has two names.
+type Place byte
+
+// The places.
+const (
+	InChunk      Place = iota // applying or building a chunk
+	AtSubmission              // RPC and pool
+)
+
+// Signer is what the state holds of a transaction's signer; nil for what it does not have.
+type Signer struct {
+	Account *primitives.Account
+	Key     *primitives.AccessKey
+	// RowNonce is the nonce row of the gas key that the transaction's index names. It is not looked at for a transaction
+	// without an index.
+	RowNonce *primitives.Nonce
+}
+
+// MissingSigner says that the account or the key is missing.
+func MissingSigner(tx *primitives.Transaction, s Signer, at Place) *primitives.InvalidTxError {
+	switch {
+	case s.Account == nil && at == AtSubmission:
+		return &primitives.InvalidTxError{Tag: primitives.TxSignerDoesNotExist, SignerID: tx.SignerID}
+	case s.Account == nil:
+		return &primitives.InvalidTxError{Tag: primitives.TxInvalidSignerID, SignerID: tx.SignerID}
+	case s.Key == nil:
+		return invalidKey(&primitives.InvalidAccessKeyError{
+			Tag: primitives.KeyNotFound, AccountID: tx.SignerID, PublicKey: tx.PublicKey,
+		})
+	}
+	return nil
+}
+
+// invalidKey wraps an access key's error.
+func invalidKey(err *primitives.InvalidAccessKeyError) *primitives.InvalidTxError {
+	return &primitives.InvalidTxError{Tag: primitives.TxInvalidAccessKey, AccessKey: err}
+}
+
+// CanCharge makes the checks of a submitted transaction that need the signer's state: that of the head's chunk of the
+// signer's shard, with the head's next_gas_price. The block it will be in is not known, so the upper bound of the nonce is
+// not checked; a deposit that a gas key's account cannot pay is an error here.
+func CanCharge(c *config.RuntimeConfig, tx *primitives.Transaction, price primitives.Balance, s Signer) *primitives.InvalidTxError {
+	cost, err := Cost(c, tx, price)
+	if err != nil {
+		return err
+	}
+	if err := MissingSigner(tx, s, AtSubmission); err != nil {
+		return err
+	}
+	v := Charge(c, tx, &cost, s, AnyHeight)
+	return v.Err
+}
+
+// Validity checks the block that a transaction refers to, against the block before the one it is to be in (for
+// submissions: the head). known says whether that block is known at all, ancestor whether prev descends from it; ancestor
+// is asked only if the heights are right, since it may walk back the chain. In a chunk every refusal counts as Expired.
+func Validity(known bool, base, prev, period primitives.Height, ancestor func() bool) *primitives.InvalidTxError {
+	switch {
+	case !known || prev > base && prev-base > period:
+		return invalidTx(primitives.TxExpired)
+	case base > prev || !ancestor():
+		return invalidTx(primitives.TxInvalidChain)
+	}
+	return nil
+}
