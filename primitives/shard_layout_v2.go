@@ -1,0 +1,169 @@
+package primitives
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// shardLayoutV2 is the usual layout: any ids, and the step from the layout before. nearcore stores its maps from id to
+// index and back and from child to parent; they follow from the rest, so here they exist in the encodings only.
+type shardLayoutV2 struct {
+	rangeLayout
+	split   map[ShardID][]ShardID // children of each shard of the layout before; nil: no layout before
+	parents map[ShardID]ShardID   // derived from split
+	vers    uint32
+}
+
+// NewShardLayoutV2 returns a layout of version 3. split, nil for a first layout, has the children of every shard of the
+// layout before: a shard that stays is its own only child, a split one must be gone.
+func NewShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID) (ShardLayout, error) {
+	return newShardLayoutV2(boundaries, ids, split, layoutVersion3)
+}
+
+func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID, version uint32) (ShardLayout, error) {
+	r, err := newRangeLayout(boundaries, ids)
+	if err != nil {
+		return ShardLayout{}, err
+	}
+	l := &shardLayoutV2{rangeLayout: r, split: split, vers: version}
+	if split == nil {
+		return ShardLayout{l}, nil
+	}
+	l.parents = make(map[ShardID]ShardID, len(ids))
+	for _, parent := range slices.Sorted(maps.Keys(split)) {
+		children := split[parent]
+		for _, id := range children {
+			if _, twice := l.parents[id]; twice {
+				return ShardLayout{}, fmt.Errorf("%w: shard %d is a child twice", ErrLayout, id)
+			}
+			l.parents[id] = parent
+		}
+		switch {
+		case len(children) == 0:
+			return ShardLayout{}, fmt.Errorf("%w: shard %d has no children", ErrLayout, parent)
+		case len(children) == 1 && children[0] != parent:
+			return ShardLayout{}, fmt.Errorf("%w: shard %d became shard %d without a split", ErrLayout, parent, children[0])
+		case len(children) > 1 && slices.Contains(ids, parent):
+			return ShardLayout{}, fmt.Errorf("%w: shard %d was split and is still there", ErrLayout, parent)
+		}
+	}
+	if !slices.Equal(slices.Sorted(maps.Keys(l.parents)), slices.Sorted(slices.Values(ids))) {
+		return ShardLayout{}, fmt.Errorf("%w: the children are not the shards", ErrLayout)
+	}
+	return ShardLayout{l}, nil
+}
+
+// DeriveV2 returns the V2 layout in which the shard that holds boundary is split there; its children's ids are the
+// highest of the present ids plus 1 and 2. ErrDuplicateBoundary, ErrCannotDerive for V0.
+func (l ShardLayout) DeriveV2(boundary AccountID) (ShardLayout, error) {
+	r, err := l.ranges()
+	if err != nil {
+		return ShardLayout{}, err
+	}
+	next, parent, children, err := r.splitAt(boundary)
+	if err != nil {
+		return ShardLayout{}, err
+	}
+	split := make(map[ShardID][]ShardID, len(r.shardIDs))
+	for _, id := range r.shardIDs {
+		split[id] = []ShardID{id}
+	}
+	split[parent] = children
+	return NewShardLayoutV2(next.boundaryAccounts, next.shardIDs, split)
+}
+
+// ranges returns the boundaries and ids of a layout that has boundaries.
+func (l ShardLayout) ranges() (*rangeLayout, error) {
+	if l.Tag() == 0 {
+		return nil, ErrCannotDerive
+	}
+	return &rangeLayout{l.of.boundaries(), l.of.ids()}, nil
+}
+
+func (l *shardLayoutV2) tag() byte       { return 2 }
+func (l *shardLayoutV2) version() uint32 { return l.vers }
+
+func (l *shardLayoutV2) children(parent ShardID) ([]ShardID, bool) {
+	c, ok := l.split[parent]
+	return c, ok
+}
+
+func (l *shardLayoutV2) parent(id ShardID) (ShardID, bool) {
+	p, ok := l.parents[id]
+	return p, ok
+}
+
+func (l *shardLayoutV2) appendBorsh(b []byte) []byte {
+	b = appendShardIDs(appendAccountIDs(b, l.boundaryAccounts), l.shardIDs)
+	b = appendIDToIndex(b, l.shardIDs)
+	b = borsh.AppendLen(b, len(l.shardIDs)) // index to id
+	for i, id := range l.shardIDs {
+		b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(i)), uint64(id))
+	}
+	b = borsh.AppendBool(b, l.split != nil)
+	if l.split != nil {
+		b = appendSplitMap(b, l.split)
+	}
+	b = borsh.AppendBool(b, l.split != nil)
+	if l.split != nil {
+		b = borsh.AppendLen(b, len(l.parents))
+		for _, id := range slices.Sorted(maps.Keys(l.parents)) {
+			b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(id)), uint64(l.parents[id]))
+		}
+	}
+	return borsh.AppendUint32(b, l.vers)
+}
+
+type shardLayoutV2JSON struct {
+	BoundaryAccounts []AccountID            `json:"boundary_accounts"`
+	ShardIDs         []ShardID              `json:"shard_ids"`
+	IDToIndexMap     map[ShardID]ShardIndex `json:"id_to_index_map"`
+	IndexToIDMap     map[ShardIndex]ShardID `json:"index_to_id_map"`
+	ShardsSplitMap   map[ShardID][]ShardID  `json:"shards_split_map"`
+	ShardsParentMap  map[ShardID]ShardID    `json:"shards_parent_map"`
+	Version          uint32                 `json:"version"`
+}
+
+func (l *shardLayoutV2) json() any {
+	j := &shardLayoutV2JSON{
+		BoundaryAccounts: notNil(l.boundaryAccounts), ShardIDs: l.shardIDs, IDToIndexMap: l.idToIndex(),
+		IndexToIDMap: make(map[ShardIndex]ShardID), ShardsSplitMap: l.split, ShardsParentMap: l.parents, Version: l.vers,
+	}
+	for i, id := range l.shardIDs {
+		j.IndexToIDMap[ShardIndex(i)] = id
+	}
+	return j
+}
+
+func (j *shardLayoutV2JSON) form() (shardLayoutForm, error) {
+	if (j.ShardsSplitMap == nil) != (j.ShardsParentMap == nil) {
+		return nil, fmt.Errorf("%w: shards_split_map and shards_parent_map must be both present or both absent", ErrLayout)
+	}
+	layout, err := newShardLayoutV2(j.BoundaryAccounts, j.ShardIDs, j.ShardsSplitMap, j.Version)
+	if err != nil {
+		return nil, err
+	}
+	l := layout.of.(*shardLayoutV2)
+	want := l.json().(*shardLayoutV2JSON)
+	switch {
+	case !maps.Equal(j.IDToIndexMap, want.IDToIndexMap):
+		return nil, fmt.Errorf("%w: id_to_index_map", ErrLayout)
+	case !maps.Equal(j.IndexToIDMap, want.IndexToIDMap):
+		return nil, fmt.Errorf("%w: index_to_id_map", ErrLayout)
+	case !maps.Equal(j.ShardsParentMap, want.ShardsParentMap):
+		return nil, fmt.Errorf("%w: shards_parent_map does not match the expected value", ErrLayout)
+	}
+	return l, nil
+}
+
+// idToIndex is the map that the encodings carry.
+func (l *rangeLayout) idToIndex() map[ShardID]ShardIndex {
+	m := make(map[ShardID]ShardIndex, len(l.shardIDs))
+	for i, id := range l.shardIDs {
+		m[id] = ShardIndex(i)
+	}
+	return m
+}
