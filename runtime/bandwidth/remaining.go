@@ -1,0 +1,67 @@
+package bandwidth
+
+import (
+	"cmp"
+	"slices"
+)
+
+// endpoint is a sender or receiver with what is left of its budget and the open links it is left for.
+type endpoint struct {
+	left, links uint64
+}
+
+// share is what each of the links could get.
+func (e *endpoint) share() uint64 {
+	if e.links == 0 {
+		return 0
+	}
+	return e.left / e.links
+}
+
+// distributeRemaining spreads what is left of the budgets over the open links.
+func (s *scheduler) distributeRemaining() {
+	for link, more := range distributeRemaining(s.sendBudget, s.receiveBudget, s.open) {
+		s.granted[link] += more // at most MaxShard, as the budgets began with it
+	}
+}
+
+// distributeRemaining divides budgets: ends with the least per link go first, each link gets the smaller of what its two
+// ends offer, and both lower what they have for the rest (nearcore distribute_remaining.rs). The order is that of the
+// beginning; of equals the lower index goes first.
+func distributeRemaining(sendBudget, receiveBudget []uint64, open []bool) []uint64 {
+	n := len(sendBudget)
+	senders, receivers := make([]endpoint, n), make([]endpoint, n)
+	for i := range n {
+		senders[i].left, receivers[i].left = sendBudget[i], receiveBudget[i]
+	}
+	for link, ok := range open {
+		if ok {
+			senders[link/n].links++
+			receivers[link%n].links++
+		}
+	}
+	grants := make([]uint64, n*n)
+	receiverOrder := byShare(receivers)
+	for _, from := range byShare(senders) {
+		for _, to := range receiverOrder {
+			if link := from*n + to; open[link] {
+				a, b := &senders[from], &receivers[to]
+				grant := min(a.share(), b.share())
+				grants[link] = grant
+				a.left, b.left = a.left-grant, b.left-grant
+				a.links, b.links = a.links-1, b.links-1
+			}
+		}
+	}
+	return grants
+}
+
+// byShare returns the indices by rising share, of equals the lower first.
+func byShare(ends []endpoint) []int {
+	order := make([]int, len(ends))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ends[a].share(), ends[b].share()) })
+	return order
+}

@@ -1,0 +1,258 @@
+package bandwidth
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+)
+
+// Status is what a block shows of a shard.
+type Status struct {
+	Shard          primitives.ShardID
+	Missing        bool // its last chunk: it has not taken in what was sent before, and sends nothing
+	FullyCongested bool
+	AllowedSender  primitives.ShardID // the only one that may send to it while it is fully congested
+}
+
+// NewStatus derives the status of a shard from its chunk header in the block.
+func NewStatus(shard primitives.ShardID, c *congestion.Control) Status {
+	return Status{
+		Shard: shard, Missing: c.Missed > 0,
+		FullyCongested: c.FullyCongested(), AllowedSender: primitives.ShardID(c.Info.AllowedShard),
+	}
+}
+
+// SenderRequests are the requests in the header of one shard's chunk, in their order there.
+type SenderRequests struct {
+	Shard    primitives.ShardID
+	Requests []primitives.BandwidthRequest
+}
+
+// Input is what a schedule depends on, besides the State. Statuses and Requests may name shards that the layout does not
+// have: they are ignored.
+type Input struct {
+	Params   Params
+	Shards   []primitives.ShardID // of the layout, in its order; at least one
+	Statuses []Status             // a shard without one is sent nothing
+	Requests []SenderRequests     // of all chunks in the block, old headers of missing ones included; any order, one each
+	Seed     primitives.Hash      // prev_block_hash: breaks ties
+}
+
+// Grants is how many bytes each shard may send to each in this chunk.
+type Grants struct {
+	shards []primitives.ShardID
+	bytes  []uint64 // sender index · n + receiver index
+}
+
+// Get returns the grant from sender to receiver; 0 for shards that the layout does not have.
+func (g *Grants) Get(sender, receiver primitives.ShardID) uint64 {
+	s, r := slices.Index(g.shards, sender), slices.Index(g.shards, receiver)
+	if s < 0 || r < 0 {
+		return 0
+	}
+	return g.bytes[s*len(g.shards)+r]
+}
+
+// scheduler holds one run. Links are numbered sender index · n + receiver index.
+type scheduler struct {
+	params        Params
+	n             int
+	open          []bool   // links on which something may be granted
+	allowances    []uint64 // by link
+	granted       []uint64 // by link
+	sendBudget    []uint64 // by sender
+	receiveBudget []uint64 // by receiver
+	values        [NumValues]uint64
+	queue         []request // a heap, see before
+	queued        uint64
+	batch         []request
+	rng           *primitives.ChaChaRng
+}
+
+// request is one link's wish: total is what it has or was granted so far, bitmap the values still to try.
+type request struct {
+	link      int
+	total     uint64
+	bitmap    uint64
+	allowance uint64 // when it was queued
+	order     uint64 // of queueing
+}
+
+// Schedule runs the scheduler for one height: the state that follows prev, and the grants (nearcore BandwidthScheduler::run
+// and mod.rs:45). It runs on missing chunks too. Nothing of in or prev is kept or changed.
+func Schedule(prev *State, in *Input) (State, Grants) {
+	n := len(in.Shards)
+	s := &scheduler{
+		params: in.Params, n: n, values: in.Params.Values(),
+		open: make([]bool, n*n), allowances: make([]uint64, n*n), granted: make([]uint64, n*n),
+		sendBudget: slices.Repeat([]uint64{in.Params.MaxShard}, n), receiveBudget: slices.Repeat([]uint64{in.Params.MaxShard}, n),
+	}
+	for _, l := range prev.Links {
+		if from, to := slices.Index(in.Shards, l.Sender), slices.Index(in.Shards, l.Receiver); from >= 0 && to >= 0 {
+			s.allowances[from*n+to] = l.Allowance
+		}
+	}
+	s.openLinks(in)
+	fair := in.Params.MaxShard / uint64(n)
+	for link := range s.allowances {
+		sum, carry := bits.Add64(s.allowances[link], fair, 0)
+		if carry != 0 || sum > in.Params.MaxAllowance {
+			sum = in.Params.MaxAllowance
+		}
+		s.allowances[link] = sum
+	}
+	for link := range s.granted {
+		s.tryGrant(link, in.Params.Base)
+	}
+	s.enqueue(in)
+	if len(s.queue) > 0 {
+		s.rng = primitives.NewChaCha20Rng(in.Seed)
+		s.grantRequests()
+	}
+	s.distributeRemaining()
+
+	next := State{Links: make([]LinkAllowance, n*n), SanityCheck: nextSanityCheck(prev.SanityCheck, in.Shards)}
+	for link := range next.Links {
+		next.Links[link] = LinkAllowance{in.Shards[link/n], in.Shards[link%n], s.allowances[link]}
+	}
+	return next, Grants{shards: slices.Clone(in.Shards), bytes: s.granted}
+}
+
+// openLinks decides where anything may be sent: not to or from a shard that missed its chunk, and to a fully congested
+// one only from its allowed sender.
+func (s *scheduler) openLinks(in *Input) {
+	byIndex := make([]*Status, s.n)
+	for i := range in.Statuses {
+		if at := slices.Index(in.Shards, in.Statuses[i].Shard); at >= 0 {
+			byIndex[at] = &in.Statuses[i]
+		}
+	}
+	for from := range s.n {
+		if st := byIndex[from]; st != nil && st.Missing {
+			continue
+		}
+		for to := range s.n {
+			st := byIndex[to]
+			s.open[from*s.n+to] = st != nil && !st.Missing && (!st.FullyCongested || st.AllowedSender == in.Shards[from])
+		}
+	}
+}
+
+// tryGrant grants bytes on a link if it is open and both ends can still take all of them.
+func (s *scheduler) tryGrant(link int, bytes uint64) bool {
+	send, receive := &s.sendBudget[link/s.n], &s.receiveBudget[link%s.n]
+	if !s.open[link] || *send < bytes || *receive < bytes {
+		return false
+	}
+	*send -= bytes
+	*receive -= bytes
+	s.allowances[link] -= min(bytes, s.allowances[link])
+	s.granted[link] += bytes // at most MaxShard
+	return true
+}
+
+// enqueue takes in the requests: senders by ascending id, as nearcore's map gives them, and each one's in order.
+func (s *scheduler) enqueue(in *Input) {
+	senders := slices.Clone(in.Requests)
+	slices.SortStableFunc(senders, func(a, b SenderRequests) int { return cmp.Compare(a.Shard, b.Shard) })
+	for i := range senders {
+		from := slices.Index(in.Shards, senders[i].Shard)
+		if from < 0 {
+			continue
+		}
+		for _, r := range senders[i].Requests {
+			to := slices.Index(in.Shards, primitives.ShardID(r.ToShard))
+			if to < 0 {
+				continue
+			}
+			q := request{link: from*s.n + to, total: s.params.Base}
+			for i, b := range r.Bitmap {
+				q.bitmap |= uint64(b) << (8 * i)
+			}
+			if s.settle(&q) {
+				s.push(q)
+			}
+		}
+	}
+}
+
+// settle drops the values that q has already; false: nothing is left to ask for.
+func (s *scheduler) settle(q *request) bool {
+	for q.bitmap != 0 && s.values[bits.TrailingZeros64(q.bitmap)] <= q.total {
+		q.bitmap &= q.bitmap - 1
+	}
+	return q.bitmap != 0
+}
+
+// grantRequests serves the requests whose links have the greatest allowance first, all of those with that allowance in
+// shuffled order, each its next step; a step that does not fit ends the request.
+func (s *scheduler) grantRequests() {
+	for len(s.queue) > 0 {
+		top := s.queue[0].allowance
+		s.batch = s.batch[:0]
+		for len(s.queue) > 0 && s.queue[0].allowance == top {
+			s.batch = append(s.batch, s.pop()) // in order of queueing, which is what is shuffled
+		}
+		primitives.Shuffle(s.rng, s.batch)
+		for _, q := range s.batch {
+			value := s.values[bits.TrailingZeros64(q.bitmap)]
+			if !s.tryGrant(q.link, value-q.total) {
+				continue
+			}
+			q.total = value
+			if s.settle(&q) {
+				s.push(q)
+			}
+		}
+	}
+}
+
+// before orders the queue: greater allowance first, then who was queued first.
+func (q *request) before(o *request) bool {
+	if q.allowance != o.allowance {
+		return q.allowance > o.allowance
+	}
+	return q.order < o.order
+}
+
+// push queues q under its link's allowance of this moment.
+func (s *scheduler) push(q request) {
+	q.allowance, q.order = s.allowances[q.link], s.queued
+	s.queued++
+	s.queue = append(s.queue, q)
+	h := s.queue
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(&h[up]) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+// pop removes the first.
+func (s *scheduler) pop() request {
+	h := s.queue
+	first, last := h[0], len(h)-1
+	h[0] = h[last]
+	h = h[:last]
+	s.queue = h
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= last {
+			return first
+		}
+		if down+1 < last && h[down+1].before(&h[down]) {
+			down++
+		}
+		if !h[down].before(&h[i]) {
+			return first
+		}
+		h[i], h[down] = h[down], h[i]
+		i = down
+	}
+}
