@@ -36,6 +36,9 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 // Compare orders hashes bytewise.
 func (h Hash) Compare(o Hash) int { return bytes.Compare(h[:], o[:]) }
 
+// AppendText appends base58.
+func (h Hash) AppendText(b []byte) ([]byte, error) { return appendBase58(b, string(h[:])), nil }
+
 // String returns base58.
 func (h Hash) String() string { return base58.Encode(h[:]) }
 
