@@ -122,12 +122,19 @@ func chargeKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.T
 // for deposits. If only the deposits cannot be paid the key is charged for the conversion.
 func chargeGasKey(c *config.RuntimeConfig, tx *primitives.Transaction, cost *fees.TransactionCost, s Signer, height primitives.Height) Verdict {
 	index, gas := tx.Nonce.Index, s.Key.GasKey
-	if s.RowNonce == nil || gas == nil || index >= gas.NumNonces {
-		err := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
-		if gas != nil {
-			err.NumNonces = gas.NumNonces // an ordinary key has none
-		}
-		return failed(err)
+	badIndex := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonceIndex, NonceIndex: &index}
+	if gas != nil {
+		badIndex.NumNonces = gas.NumNonces
+	}
+	switch {
+	case s.RowNonce == nil: // always so for an ordinary key
+		return failed(badIndex)
+	case gas == nil:
+		return failed(invalidKey(&primitives.InvalidAccessKeyError{
+			Tag: primitives.KeyNotFound, AccountID: tx.SignerID, PublicKey: tx.PublicKey,
+		}))
+	case index >= gas.NumNonces:
+		return failed(badIndex)
 	}
 	if err := checkNonce(tx, *s.RowNonce, height); err != nil {
 		return failed(err)
