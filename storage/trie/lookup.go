@@ -105,7 +105,7 @@ func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect bool) (v V
 				return v, path, false, nil
 			}
 			i := bits.OnesCount16(mask & (1<<nibble - 1))
-			ref = binary.LittleEndian.Uint32(n[n.kidsAt()+4*i:])
+			ref = binary.LittleEndian.Uint32(n[bodyAt+4*i:])
 		}
 	}
 	return v, path, false, nil

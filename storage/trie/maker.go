@@ -53,9 +53,11 @@ func (mk *maker) undo() {
 	mk.made = nil
 }
 
-// alloc returns a node with its header cleared and kind, class and birth set.
-func (mk *maker) alloc(kind byte, size int) (uint32, node, error) {
-	ref, class, err := mk.forest.arena.alloc(size)
+// alloc returns a node with kind, class, mask, key length and birth set and the rest of its header cleared; extra is
+// what its value takes.
+func (mk *maker) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, error) {
+	tail := bodyAt + ext + 4*bits.OnesCount16(mask)
+	ref, class, err := mk.forest.arena.alloc(tail + tailSize + extra)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -64,30 +66,32 @@ func (mk *maker) alloc(kind byte, size int) (uint32, node, error) {
 	n := mk.mem.at(ref)
 	clear(n[:bodyAt])
 	n[0], n[1] = kind, class
-	binary.LittleEndian.PutUint64(n[24:], mk.birth)
+	binary.LittleEndian.PutUint16(n[2:], mask)
+	binary.LittleEndian.PutUint16(n[4:], uint16(ext))
+	binary.LittleEndian.PutUint64(n[tail+8:], mk.birth)
 	return ref, n, nil
 }
 
 // seal sets memory usage and hash of a node that is otherwise complete.
 func (mk *maker) seal(n node, usage uint64) {
-	binary.LittleEndian.PutUint64(n[16:], usage)
+	binary.LittleEndian.PutUint64(n[n.tailAt():], usage)
 	mk.raw = mk.mem.appendRaw(mk.raw[:0], n)
 	sum := sha256.Sum256(mk.raw)
 	copy(n[offHash:], sum[:])
 }
 
-// valueSize is what a value takes in its node.
+// valueSize is what a value and its hash take in a node.
 func valueSize(v *value) int {
 	if v.Len > maxInline {
-		return 4
+		return 32 + 4
 	}
-	return int(v.Len)
+	return 32 + int(v.Len)
 }
 
-// setValue stores v in n, whose mask or key length is set already.
+// setValue stores v in n.
 func (mk *maker) setValue(n node, v *value) {
 	binary.LittleEndian.PutUint32(n[8:], v.Len)
-	copy(n[bodyAt:], v.Hash[:])
+	copy(n.valueHash(), v.Hash[:])
 	at := n.valueAt()
 	if v.Len <= maxInline {
 		copy(n[at:], v.data)
@@ -106,12 +110,11 @@ func (mk *maker) setValue(n node, v *value) {
 // leaf makes a leaf.
 func (mk *maker) leaf(ext nibs, v *value) (uint32, error) {
 	l := hexPrefixLen(ext.n)
-	ref, n, err := mk.alloc(kindLeaf, valuedAt+l+valueSize(v))
+	ref, n, err := mk.alloc(kindLeaf, 0, l, valueSize(v))
 	if err != nil {
 		return 0, err
 	}
-	binary.LittleEndian.PutUint16(n[4:], uint16(l))
-	putHexPrefix(n[valuedAt:], ext, true)
+	putHexPrefix(n[bodyAt:], ext, true)
 	mk.setValue(n, v)
 	mk.seal(n, keyCost(l)+valueCost(v.Len))
 	return ref, nil
@@ -120,12 +123,11 @@ func (mk *maker) leaf(ext nibs, v *value) (uint32, error) {
 // extension makes an extension of at least one nibble over a branch.
 func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
 	l := hexPrefixLen(ext.n)
-	ref, n, err := mk.alloc(kindExtension, bodyAt+l)
+	ref, n, err := mk.alloc(kindExtension, 0, l, 0)
 	if err != nil {
 		return 0, err
 	}
-	binary.LittleEndian.PutUint16(n[4:], uint16(l))
-	binary.LittleEndian.PutUint32(n[12:], child)
+	binary.LittleEndian.PutUint32(n[8:], child)
 	putHexPrefix(n[bodyAt:], ext, false)
 	mk.seal(n, keyCost(l)+mk.mem.at(child).usage())
 	return ref, nil
@@ -139,16 +141,15 @@ func (mk *maker) branch(kids *[16]uint32, v *value) (uint32, error) {
 			mask |= 1 << i
 		}
 	}
-	kind, at, size := byte(kindBranch), bodyAt, bodyAt+4*bits.OnesCount16(mask)
+	kind, extra := byte(kindBranch), 0
 	if v != nil {
-		kind, at, size = kindBranchValue, valuedAt, size+32+valueSize(v)
+		kind, extra = kindBranchValue, valueSize(v)
 	}
-	ref, n, err := mk.alloc(kind, size)
+	ref, n, err := mk.alloc(kind, mask, 0, extra)
 	if err != nil {
 		return 0, err
 	}
-	binary.LittleEndian.PutUint16(n[2:], mask)
-	usage := uint64(costNode)
+	usage, at := uint64(costNode), bodyAt
 	for _, k := range kids {
 		if k != 0 {
 			binary.LittleEndian.PutUint32(n[at:], k)

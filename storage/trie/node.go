@@ -7,14 +7,13 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// A node in memory, little-endian; it never changes once a root holds it:
+// A node in memory, little-endian; it never changes once a root holds it. What a walk reads comes first:
 //
 //	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16, 6 value is large u8
-//	 8 length of the value u32, 12 child (extension) or slot (stub) u32
-//	16 memory usage u64, 24 id of the root it was made for u64, 32 hash
-//	64 leaf: value hash, encoded key, value or slot of a large value u32
-//	   branch: [value hash,] children u32 by nibble, [value or slot]
-//	   extension: encoded key
+//	 8 length of the value u32; or child (extension), slot (stub) u32
+//	12 hash
+//	44 encoded key (leaf, extension) or children u32 by nibble (branches)
+//	.. memory usage u64, id of the root it was made for u64, [value hash, value or slot of a large value u32]
 type node []byte
 
 const (
@@ -24,9 +23,9 @@ const (
 	kindExtension   = 4
 	kindStub        = 5
 
-	offHash  = 32
-	bodyAt   = 64
-	valuedAt = bodyAt + 32 // the body after a value hash
+	offHash  = 12
+	bodyAt   = offHash + 32
+	tailSize = 16 // memory usage and birth
 
 	maxInline = 2048 // longer values live outside the slabs
 )
@@ -37,30 +36,21 @@ func (n node) mask() uint16     { return binary.LittleEndian.Uint16(n[2:]) }
 func (n node) extLen() int      { return int(binary.LittleEndian.Uint16(n[4:])) }
 func (n node) large() bool      { return n[6] != 0 }
 func (n node) valueLen() uint32 { return binary.LittleEndian.Uint32(n[8:]) }
-func (n node) child() uint32    { return binary.LittleEndian.Uint32(n[12:]) }
-func (n node) usage() uint64    { return binary.LittleEndian.Uint64(n[16:]) }
-func (n node) birth() uint64    { return binary.LittleEndian.Uint64(n[24:]) }
+func (n node) child() uint32    { return binary.LittleEndian.Uint32(n[8:]) }
+func (n node) usage() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt():]) }
+func (n node) birth() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt()+8:]) }
 func (n node) hash() []byte     { return n[offHash : offHash+32 : offHash+32] }
 func (n node) hasValue() bool   { return n[0] == kindLeaf || n[0] == kindBranchValue }
 func (n node) valueHash() []byte {
-	return n[bodyAt : bodyAt+32 : bodyAt+32]
+	at := n.tailAt() + tailSize
+	return n[at : at+32 : at+32]
 }
+
+// tailAt is where the body ends; extLen is 0 for branches, mask for all else.
+func (n node) tailAt() int { return bodyAt + n.extLen() + 4*bits.OnesCount16(n.mask()) }
 
 // ext returns the encoded key of a leaf or an extension.
-func (n node) ext() []byte {
-	if n[0] == kindLeaf {
-		return n[valuedAt : valuedAt+n.extLen()]
-	}
-	return n[bodyAt : bodyAt+n.extLen()]
-}
-
-// kidsAt is where the children of a branch begin.
-func (n node) kidsAt() int {
-	if n[0] == kindBranchValue {
-		return valuedAt
-	}
-	return bodyAt
-}
+func (n node) ext() []byte { return n[bodyAt : bodyAt+n.extLen()] }
 
 // kid returns the child of a branch at a nibble, or 0.
 func (n node) kid(nibble byte) uint32 {
@@ -69,16 +59,11 @@ func (n node) kid(nibble byte) uint32 {
 		return 0
 	}
 	i := bits.OnesCount16(mask & (1<<nibble - 1))
-	return binary.LittleEndian.Uint32(n[n.kidsAt()+4*i:])
+	return binary.LittleEndian.Uint32(n[bodyAt+4*i:])
 }
 
 // valueAt is where the value, or its slot, begins.
-func (n node) valueAt() int {
-	if n[0] == kindLeaf {
-		return valuedAt + n.extLen()
-	}
-	return valuedAt + 4*bits.OnesCount16(n.mask())
-}
+func (n node) valueAt() int { return n.tailAt() + tailSize + 32 }
 
 func (n node) slot() uint32 { return binary.LittleEndian.Uint32(n[n.valueAt():]) }
 
@@ -118,7 +103,7 @@ func (m mem) appendRaw(b []byte, n node) []byte {
 			b = append(b, byte(Branch))
 		}
 		b = le.AppendUint16(b, n.mask())
-		at := n.kidsAt()
+		at := bodyAt
 		for range bits.OnesCount16(n.mask()) {
 			b = append(b, m.at(le.Uint32(n[at:])).hash()...)
 			at += 4

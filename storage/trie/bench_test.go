@@ -1,0 +1,128 @@
+package trie
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// benchKeys makes n account keys (column 0) and n access keys (column 2), sorted.
+func benchKeys(n int) [][]byte {
+	var keys [][]byte
+	for i := range n {
+		var seed [8]byte
+		binary.LittleEndian.PutUint64(seed[:], uint64(i))
+		h := primitives.HashBytes(seed[:])
+		name := fmt.Sprintf("user%07d.%x.near", i, h[:2])
+		keys = append(keys, append([]byte{0}, name...))
+		key := append(append([]byte{2}, name...), 2, 0)
+		keys = append(keys, append(key, h[:]...))
+	}
+	slices.SortFunc(keys, slices.Compare)
+	return keys
+}
+
+type benchTrie struct {
+	f    *Forest
+	root *Root
+	keys [][]byte
+}
+
+var benchTries = map[int]*benchTrie{}
+
+func benchWorld(b *testing.B, accounts int) *benchTrie {
+	if t, ok := benchTries[accounts]; ok {
+		return t
+	}
+	t := &benchTrie{f: New(Options{}), keys: benchKeys(accounts)}
+	var err error
+	if t.root, err = t.f.Build(t.pairs); err != nil {
+		b.Fatal(err)
+	}
+	benchTries[accounts] = t
+	return t
+}
+
+func (t *benchTrie) pairs(yield func(k, v []byte) bool) {
+	var v [80]byte
+	for i, k := range t.keys {
+		binary.LittleEndian.PutUint64(v[:], uint64(i))
+		if !yield(k, v[:80-k[0]*30]) {
+			return
+		}
+	}
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		t := &benchTrie{keys: benchKeys(n)}
+		b.Run(fmt.Sprintf("keys=%d", len(t.keys)), func(b *testing.B) {
+			for b.Loop() {
+				f := New(Options{})
+				if _, err := f.Build(t.pairs); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(f.Stats().Bytes)/float64(len(t.keys)), "B/key")
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(t.keys)), "ns/key")
+		})
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	for _, n := range []int{1000, 500_000} {
+		for _, rec := range []*Recording{nil, new(Recording)} {
+			t := benchWorld(b, n)
+			b.Run(fmt.Sprintf("op=lookup/keys=%d/record=%v", len(t.keys), rec != nil), func(b *testing.B) {
+				r := rand.New(rand.NewPCG(1, 2))
+				i := 0
+				for b.Loop() {
+					if i++; i%4000 == 0 && rec != nil {
+						rec.Reset()
+					}
+					if v, err := t.root.Get(t.keys[r.IntN(len(t.keys))], rec); v == nil || err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	for _, changed := range []int{10, 1000, 30_000} {
+		t := benchWorld(b, 500_000)
+		b.Run(fmt.Sprintf("op=update/keys=%d/changed=%d", len(t.keys), changed), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 2))
+			root, i := t.root.Retain(), uint64(0)
+			var rec Recording
+			for b.Loop() {
+				b.StopTimer()
+				pick := map[int]bool{}
+				for len(pick) < changed {
+					pick[r.IntN(len(t.keys))] = true
+				}
+				var changes []Change
+				for k := range pick {
+					i++
+					changes = append(changes, Change{t.keys[k], binary.LittleEndian.AppendUint64(make([]byte, 72), i)})
+				}
+				slices.SortFunc(changes, func(a, b Change) int { return slices.Compare(a.Key, b.Key) })
+				rec.Reset()
+				b.StartTimer()
+				next, err := t.f.Update(root, changes, &rec)
+				if err != nil {
+					b.Fatal(err)
+				}
+				root.Release()
+				root = next
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*changed), "ns/key")
+			root.Release()
+		})
+	}
+}
