@@ -1,0 +1,194 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Production is when blocks are made.
+type Production string
+
+// The modes: as soon as something waits, by neard's delays, or only when asked.
+const (
+	Instant  Production = "instant"
+	Interval Production = "interval"
+	Manual   Production = "manual"
+)
+
+// Config is what this node takes from config.json.
+type Config struct {
+	GenesisFile, RecordsFile         string
+	ValidatorKeyFile, NodeKeyFile    string
+	RPC                              *RPC // nil: no RPC
+	NetworkAddr, BootNodes           string
+	Consensus                        Consensus
+	TrackedShards                    TrackedShards
+	Archive                          bool
+	GCEpochsToKeep, GCBlocksLimit    uint64
+	GCStepPeriod, GCMinAge           time.Duration
+	StorePath                        string // empty: <home>/data
+	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
+	TransactionPoolSize              uint64 // bytes
+	MempoolTransactions, MempoolKeys uint64 // bounds in number: of all, of one key
+	ViewStateSizeLimit               uint64 // bytes
+	MaxGasBurntView                  primitives.Gas
+	LogSummaryPeriod                 time.Duration
+	Production                       Production
+	Numbering                        primitives.Numbering
+	Document                         *Document // the whole file, completed
+}
+
+// RPC holds rpc.* and troupe.rpc.*.
+type RPC struct {
+	Addr, PrometheusAddr            string
+	CORS                            []string
+	PollingInterval, PollingTimeout time.Duration
+	MaxBody                         uint64 // bytes
+	EnableDebug                     bool
+	HTTPStatus                      string
+	MaxConnections, MaxParked       uint64
+	MaxBatch                        uint64
+	ReadTimeout, IdleTimeout        time.Duration
+}
+
+// Consensus holds consensus.*.
+type Consensus struct {
+	MinDelay, MaxDelay, MaxWait time.Duration
+	ChunkWait                   [2]uint64
+	Step                        time.Duration
+	ProduceEmptyBlocks          bool
+	MinNumPeers                 uint64
+}
+
+// Default returns the file that init writes. fast shortens the block delays as neard init --fast does.
+func Default(fast bool) *Document {
+	d, err := parseDocument(initJSON)
+	if err != nil {
+		panic(fmt.Sprintf("config: the embedded init.json: %v", err))
+	}
+	if fast {
+		d.Set("consensus.min_block_production_delay", durationDocument(120*time.Millisecond))
+		d.Set("consensus.max_block_production_delay", durationDocument(500*time.Millisecond))
+	}
+	return d
+}
+
+// own are our keys' defaults. They are not written by init, so that the file stays neard's.
+const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
+"rpc":{"http_status":"spec","max_connections":10000,"max_parked_requests":10000,"max_batch":100,
+"read_timeout":{"secs":30,"nanos":0},"idle_timeout":{"secs":120,"nanos":0}},
+"mempool":{"max_transactions":200000,"max_per_key":10000},
+"storage":{"write_buffer_bytes":0,"block_cache_bytes":0}},"archive":false,"max_gas_burnt_view":null}`
+
+// Parse reads config.json. file names it in errors.
+func Parse(file string, in []byte) (*Config, []Warning, error) {
+	doc, err := parseDocument(in)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	warnings, err := check(file, doc)
+	if err != nil {
+		return nil, warnings, err
+	}
+	hadTracked := false
+	for _, k := range trackedKeys {
+		if _, ok := doc.Get(k); ok {
+			hadTracked = true
+		}
+	}
+	base := Default(false)
+	ours, err := parseDocument([]byte(own))
+	if err != nil {
+		panic(fmt.Sprintf("config: our own defaults: %v", err))
+	}
+	base.Complete(ours)
+	if hadTracked {
+		base.remove("tracked_shards_config")
+	}
+	if v, ok := doc.Get("rpc"); ok && v == nil {
+		base.remove("rpc")
+	}
+	doc.Complete(base)
+	c, err := extract(file, doc)
+	return c, warnings, err
+}
+
+func (d *Document) remove(key string) {
+	delete(d.values, key)
+	for i, k := range d.keys {
+		if k == key {
+			d.keys = append(d.keys[:i:i], d.keys[i+1:]...)
+			return
+		}
+	}
+}
+
+func durationDocument(v time.Duration) *Document {
+	d := NewDocument()
+	d.put("secs", jsonNumber(uint64(v/time.Second)))
+	d.put("nanos", jsonNumber(uint64(v%time.Second)))
+	return d
+}
+
+func asDuration(v any) (time.Duration, bool) {
+	d, ok := v.(*Document)
+	if !ok || !isDuration(d) {
+		return 0, false
+	}
+	secs, ok1 := asU64(d.values["secs"])
+	nanos, ok2 := asU64(d.values["nanos"])
+	if !ok1 || !ok2 || secs > 1<<32 || nanos >= 1_000_000_000 {
+		return 0, false
+	}
+	return time.Duration(secs)*time.Second + time.Duration(nanos), true
+}
+
+// extract fills Config; the schema has made sure of the kinds.
+func extract(file string, d *Document) (*Config, error) {
+	str := func(path string) string { v, _ := d.Get(path); s, _ := v.(string); return s }
+	num := func(path string) uint64 { v, _ := d.Get(path); n, _ := asU64(v); return n }
+	dur := func(path string) time.Duration { v, _ := d.Get(path); t, _ := asDuration(v); return t }
+	yes := func(path string) bool { v, _ := d.Get(path); b, _ := v.(bool); return b }
+	c := &Config{
+		GenesisFile: str("genesis_file"), RecordsFile: str("genesis_records_file"),
+		ValidatorKeyFile: str("validator_key_file"), NodeKeyFile: str("node_key_file"),
+		NetworkAddr: str("network.addr"), BootNodes: str("network.boot_nodes"),
+		Archive: yes("archive"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
+		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
+		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
+		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),
+		MempoolKeys: num("troupe.mempool.max_per_key"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
+		MaxGasBurntView: primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
+		Production: Production(str("troupe.block_production")), Numbering: primitives.Numbering(str("troupe.numbering")),
+		Document: d,
+	}
+	k := &c.Consensus
+	k.MinDelay, k.MaxDelay = dur("consensus.min_block_production_delay"), dur("consensus.max_block_production_delay")
+	k.MaxWait, k.Step = dur("consensus.max_block_wait_delay"), dur("consensus.doomslug_step_period")
+	mult, _ := d.Get("consensus.chunk_wait_mult")
+	k.ChunkWait[0], k.ChunkWait[1], _ = asRational(mult)
+	k.ProduceEmptyBlocks, k.MinNumPeers = yes("consensus.produce_empty_blocks"), num("consensus.min_num_peers")
+	if k.MinDelay <= 0 || k.MaxDelay < k.MinDelay {
+		return nil, &Error{File: file, Key: "consensus.min_block_production_delay", Value: k.MinDelay.String(),
+			Allowed: fmt.Sprintf("above 0 and at most max_block_production_delay (%v)", k.MaxDelay)}
+	}
+	if v, ok := d.Get("rpc"); ok && v != nil {
+		c.RPC = &RPC{
+			Addr: str("rpc.addr"), PrometheusAddr: str("rpc.prometheus_addr"), EnableDebug: yes("rpc.enable_debug_rpc"),
+			PollingInterval: dur("rpc.polling_config.polling_interval"), PollingTimeout: dur("rpc.polling_config.polling_timeout"),
+			MaxBody: num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
+			MaxConnections: num("troupe.rpc.max_connections"), MaxParked: num("troupe.rpc.max_parked_requests"),
+			MaxBatch: num("troupe.rpc.max_batch"), ReadTimeout: dur("troupe.rpc.read_timeout"), IdleTimeout: dur("troupe.rpc.idle_timeout"),
+		}
+		origins, _ := d.Get("rpc.cors_allowed_origins")
+		list, _ := origins.([]any)
+		for _, o := range list {
+			c.RPC.CORS = append(c.RPC.CORS, o.(string))
+		}
+	}
+	var err error
+	c.TrackedShards, err = trackedShards(file, d)
+	return c, err
+}

@@ -1,0 +1,106 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDefaultIsNeards(t *testing.T) {
+	if got, want := string(Default(false).Format()), strings.TrimSuffix(string(initJSON), "\n"); got != want {
+		t.Errorf("Default(false) does not print as init.json")
+	}
+	for dir, fast := range map[string]bool{"init-plain": false, "init-fast": true} {
+		want, err := os.ReadFile("../../../shared/data/neard/files/" + dir + "/config.json")
+		if err != nil {
+			t.Logf("no recorded %s beside this checkout", dir)
+			continue
+		}
+		if got := string(Default(fast).Format()); got != string(want) {
+			t.Errorf("Default(%v) differs from neard's %s/config.json", fast, dir)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	c, warnings, err := Parse("config.json", []byte(`{
+		// what near-sandbox merges in
+		"rpc": {"addr": "127.0.0.1:1", "limits_config": {"json_payload_max_size": 1073741824}},
+		"store": {"max_open_files": 3000},
+		"consensus": {"min_block_production_delay": {"secs": 0, "nanos": 5}},
+		"gc_num_epoch_to_keep": 7,
+		"zzz": 1
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.RPC.Addr != "127.0.0.1:1" || c.RPC.MaxBody != 1<<30 || c.RPC.PollingTimeout != 10*time.Second || c.Consensus.MinDelay != 5 {
+		t.Errorf("config = %+v %+v", c.RPC, c.Consensus)
+	}
+	if c.Production != Instant || !c.TrackedShards.All || c.GCMinAge != time.Hour {
+		t.Errorf("own defaults: %v %v %v", c.Production, c.TrackedShards, c.GCMinAge)
+	}
+	want := []Warning{{"gc_num_epoch_to_keep", "gc_num_epochs_to_keep"}, {"zzz", ""}}
+	if len(warnings) != 2 || warnings[0] != want[0] || warnings[1] != want[1] {
+		t.Errorf("warnings = %v, want %v", warnings, want)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct{ in, key string }{
+		{`{"archive": 1}`, "archive"},
+		{`{"rpc": {"addr": 3030}}`, "rpc.addr"},
+		{`{"gc_num_epochs_to_keep": -1}`, "gc_num_epochs_to_keep"},
+		{`{"gc_step_period": 5}`, "gc_step_period"},
+		{`{"consensus": {"min_block_production_delay": {"secs": 9, "nanos": 0}}}`, "consensus.min_block_production_delay"},
+		{`{"consensus": {"chunk_wait_mult": [1, 0]}}`, "consensus.chunk_wait_mult"},
+		{`{"troupe": {"block_production": "fast"}}`, "troupe.block_production"},
+		{`{"tracked_shards_config": "Some"}`, "tracked_shards_config"},
+		{`{"tracked_shards_config": {"Shards": ["0"]}}`, "tracked_shards_config"},
+		{`{"tracked_accounts": ["X"]}`, "tracked_accounts"},
+	} {
+		_, _, err := Parse("config.json", []byte(c.in))
+		var e *Error
+		if !errors.As(err, &e) || e.Key != c.key || e.Allowed == "" {
+			t.Errorf("Parse(%s) = %v, want an Error of key %s", c.in, err, c.key)
+		}
+	}
+	for _, in := range []string{``, `[]`, `{"a":1,"a":2}`, `{"a":`, `{} x`, strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40)} {
+		if _, _, err := Parse("config.json", []byte(in)); err == nil {
+			t.Errorf("Parse(%.20q) passed", in)
+		}
+	}
+}
+
+func TestTrackedShards(t *testing.T) {
+	for in, want := range map[string]func(TrackedShards) bool{
+		`{"tracked_shards_config": "NoShards"}`:                       func(s TrackedShards) bool { return s.None },
+		`{"tracked_shards_config": {"Shards": ["s0.v3", "s1.v3"]}}`:   func(s TrackedShards) bool { return len(s.Shards) == 2 },
+		`{"tracked_shards_config": {"Accounts": ["a.near"]}}`:         func(s TrackedShards) bool { return s.Accounts[0] == "a.near" },
+		`{"tracked_shards_config": {"Schedule": [[0, 1], [2]]}}`:      func(s TrackedShards) bool { return s.Schedule[1][0] == 2 },
+		`{"tracked_shards_config": {"ShadowValidator": "node.near"}}`: func(s TrackedShards) bool { return s.ShadowValidator == "node.near" },
+		`{"tracked_shards": [0]}`:                                     func(s TrackedShards) bool { return s.All },
+		`{"tracked_accounts": ["a.near"]}`:                            func(s TrackedShards) bool { return len(s.Accounts) == 1 },
+	} {
+		if c, _, err := Parse("config.json", []byte(in)); err != nil || !want(c.TrackedShards) {
+			t.Errorf("Parse(%s) = %+v, %v", in, c, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(initJSON)
+	f.Add([]byte(`{"rpc":null,"tracked_accounts":["a.near"]}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		c, _, err := Parse("config.json", in)
+		if err != nil {
+			return
+		}
+		again, _, err := Parse("config.json", c.Document.Format())
+		if err != nil || string(again.Document.Format()) != string(c.Document.Format()) {
+			t.Errorf("what Format writes, Parse reads otherwise: %v", err)
+		}
+	})
+}

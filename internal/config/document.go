@@ -1,0 +1,219 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Limits of the file.
+const (
+	maxSize  = 4 << 20
+	maxDepth = 16
+)
+
+// Document is a JSON object that keeps the order of its keys. Values are *Document, []any, string, json.Number, bool or nil.
+type Document struct {
+	keys   []string
+	values map[string]any
+}
+
+// NewDocument returns an empty object.
+func NewDocument() *Document { return &Document{values: map[string]any{}} }
+
+// Keys returns the keys in order.
+func (d *Document) Keys() []string { return d.keys }
+
+// Get finds a value by a dotted path.
+func (d *Document) Get(path string) (any, bool) {
+	head, rest, deeper := strings.Cut(path, ".")
+	v, ok := d.values[head]
+	if !ok || !deeper {
+		return v, ok
+	}
+	sub, isDoc := v.(*Document)
+	if !isDoc {
+		return nil, false
+	}
+	return sub.Get(rest)
+}
+
+// Set puts a value at a dotted path; objects on the way are made.
+func (d *Document) Set(path string, v any) {
+	head, rest, deeper := strings.Cut(path, ".")
+	if deeper {
+		sub, ok := d.values[head].(*Document)
+		if !ok {
+			sub = NewDocument()
+			d.put(head, sub)
+		}
+		sub.Set(rest, v)
+		return
+	}
+	d.put(head, v)
+}
+
+func (d *Document) put(key string, v any) {
+	if _, ok := d.values[key]; !ok {
+		d.keys = append(d.keys, key)
+	}
+	d.values[key] = v
+}
+
+// Complete adds what base has and d lacks, object by object, and reports whether anything was added.
+func (d *Document) Complete(base *Document) bool {
+	added := false
+	for _, k := range base.keys {
+		v, ok := d.values[k]
+		if !ok {
+			d.put(k, base.values[k])
+			added = true
+			continue
+		}
+		mine, a := v.(*Document)
+		theirs, b := base.values[k].(*Document)
+		if a && b {
+			added = mine.Complete(theirs) || added
+		}
+	}
+	return added
+}
+
+// parseDocument reads JSON with // comments.
+func parseDocument(in []byte) (*Document, error) {
+	if len(in) > maxSize {
+		return nil, fmt.Errorf("%d bytes, at most %d", len(in), maxSize)
+	}
+	clean := StripComments(in)
+	dec := json.NewDecoder(bytes.NewReader(clean))
+	dec.UseNumber()
+	v, err := parseValue(dec, 0)
+	if err != nil {
+		return nil, position(clean, dec, err)
+	}
+	doc, ok := v.(*Document)
+	if !ok {
+		return nil, errors.New("the file must hold one JSON object")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, position(clean, dec, errors.New("text after the object"))
+	}
+	return doc, nil
+}
+
+func position(in []byte, dec *json.Decoder, err error) error {
+	off := min(int(dec.InputOffset()), len(in))
+	line := 1 + bytes.Count(in[:off], []byte("\n"))
+	col := off - bytes.LastIndexByte(in[:off], '\n')
+	return fmt.Errorf("line %d column %d: %w", line, col, err)
+}
+
+func parseValue(dec *json.Decoder, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested more than %d deep", maxDepth)
+	}
+	tok, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch tok {
+	case json.Delim('{'):
+		doc := NewDocument()
+		for dec.More() {
+			k, err := dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key := k.(string)
+			if _, twice := doc.values[key]; twice {
+				return nil, fmt.Errorf("key %q stands twice", key)
+			}
+			v, err := parseValue(dec, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			doc.put(key, v)
+		}
+		_, err = dec.Token()
+		return doc, err
+	case json.Delim('['):
+		list := []any{}
+		for dec.More() {
+			v, err := parseValue(dec, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		_, err = dec.Token()
+		return list, err
+	}
+	return tok, nil
+}
+
+// StripComments blanks // comments outside strings, keeping every byte's place.
+func StripComments(in []byte) []byte {
+	out := bytes.Clone(in)
+	inString := false
+	for i := 0; i < len(out); i++ {
+		switch c := out[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && c == '/' && i+1 < len(out) && out[i+1] == '/':
+			for ; i < len(out) && out[i] != '\n'; i++ {
+				out[i] = ' '
+			}
+		}
+	}
+	return out
+}
+
+// Format writes the object as neard does: two spaces, no newline at the end.
+func (d *Document) Format() []byte {
+	var b bytes.Buffer
+	formatValue(&b, d, "")
+	return b.Bytes()
+}
+
+func formatValue(b *bytes.Buffer, v any, indent string) {
+	deeper := indent + "  "
+	switch v := v.(type) {
+	case *Document:
+		if len(v.keys) == 0 {
+			b.WriteString("{}")
+			return
+		}
+		for i, k := range v.keys {
+			b.WriteString([]string{"{\n", ",\n"}[min(i, 1)] + deeper)
+			key, _ := json.Marshal(k)
+			b.Write(key)
+			b.WriteString(": ")
+			formatValue(b, v.values[k], deeper)
+		}
+		b.WriteString("\n" + indent + "}")
+	case []any:
+		if len(v) == 0 {
+			b.WriteString("[]")
+			return
+		}
+		for i, x := range v {
+			b.WriteString([]string{"[\n", ",\n"}[min(i, 1)] + deeper)
+			formatValue(b, x, deeper)
+		}
+		b.WriteString("\n" + indent + "]")
+	case string:
+		var s bytes.Buffer
+		enc := json.NewEncoder(&s)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(v)
+		b.Write(bytes.TrimSuffix(s.Bytes(), []byte("\n")))
+	default:
+		raw, _ := json.Marshal(v)
+		b.Write(raw)
+	}
+}

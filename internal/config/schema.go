@@ -1,0 +1,303 @@
+package config
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// initJSON is what neard's plain init writes, key by key in its order.
+//
+//go:embed init.json
+var initJSON []byte
+
+// kind is what a key may hold.
+type kind string
+
+const (
+	kBool     kind = "true or false"
+	kU64      kind = "an integer from 0 to 2^64-1"
+	kString   kind = "a string"
+	kList     kind = "a list"
+	kStrings  kind = "a list of strings"
+	kObject   kind = "an object"
+	kRational kind = "a fraction [num, den], both from 1 to 2^31-1"
+	kDuration kind = `a duration {"secs": n, "nanos": n}`
+	kAny      kind = "anything"
+)
+
+// rule is what one key may hold; choices narrow a string.
+type rule struct {
+	kind     kind
+	nullable bool
+	choices  []string
+}
+
+// extras are the keys that init does not write, and those whose written value (null) says nothing of their kind.
+var extras = map[string]rule{
+	"genesis_records_file":                  {kind: kString, nullable: true},
+	"rpc":                                   {kind: kObject, nullable: true},
+	"rpc.addr":                              {kind: kString},
+	"rpc.prometheus_addr":                   {kind: kString, nullable: true},
+	"rpc.experimental_debug_pages_src_path": {kind: kString, nullable: true},
+	"rpc.sharded_rpc":                       {kind: kAny, nullable: true},
+	"rosetta_rpc":                           {kind: kAny, nullable: true},
+	"store.path":                            {kind: kString, nullable: true},
+	"contract_cache_path":                   {kind: kString, nullable: true},
+	"tracked_shards_config":                 {kind: kAny, nullable: true},
+	"tracked_shards":                        {kind: kList},
+	"tracked_accounts":                      {kind: kStrings},
+	"tracked_shard_schedule":                {kind: kList},
+	"tracked_shadow_validator":              {kind: kString, nullable: true},
+	"archive":                               {kind: kBool},
+	"save_trie_changes":                     {kind: kBool, nullable: true},
+	"save_tx_outcomes":                      {kind: kBool, nullable: true},
+	"save_receipt_to_tx":                    {kind: kBool, nullable: true},
+	"save_state_changes":                    {kind: kBool, nullable: true},
+	"save_untracked_partial_chunks_parts":   {kind: kBool, nullable: true},
+	"receipt_to_tx_max_hint_window":         {kind: kU64},
+	"receipt_to_tx_max_hop_distance":        {kind: kU64},
+	"max_gas_burnt_view":                    {kind: kU64, nullable: true},
+	"chunk_validation_threads":              {kind: kU64},
+	"cold_store":                            {kind: kAny, nullable: true},
+	"split_storage":                         {kind: kAny, nullable: true},
+	"cloud_archival":                        {kind: kAny, nullable: true},
+	"cloud_archival_writer":                 {kind: kAny, nullable: true},
+	"expected_shutdown":                     {kind: kU64, nullable: true},
+	"state_sync":                            {kind: kAny, nullable: true},
+	"state_sync_enabled":                    {kind: kBool},
+	"chunk_distribution_network":            {kind: kAny, nullable: true},
+	"dynamic_resharding_dry_run":            {kind: kBool},
+	"protocol_version_check":                {kind: kAny, nullable: true},
+	"state_sync_external_backoff":           {kind: kDuration},
+	"chunks_cache_height_horizon":           {kind: kU64},
+	"network.experimental":                  {kind: kObject},
+
+	"troupe":                            {kind: kObject},
+	"troupe.block_production":           {kind: kString, choices: []string{"instant", "interval", "manual"}},
+	"troupe.numbering":                  {kind: kString, choices: []string{"june", "release"}},
+	"troupe.gc_min_age":                 {kind: kDuration},
+	"troupe.rpc":                        {kind: kObject},
+	"troupe.rpc.http_status":            {kind: kString, choices: []string{"spec", "nearcore", "always_200"}},
+	"troupe.rpc.max_connections":        {kind: kU64},
+	"troupe.rpc.max_parked_requests":    {kind: kU64},
+	"troupe.rpc.max_batch":              {kind: kU64},
+	"troupe.rpc.read_timeout":           {kind: kDuration},
+	"troupe.rpc.idle_timeout":           {kind: kDuration},
+	"troupe.mempool":                    {kind: kObject},
+	"troupe.mempool.max_transactions":   {kind: kU64},
+	"troupe.mempool.max_per_key":        {kind: kU64},
+	"troupe.storage":                    {kind: kObject},
+	"troupe.storage.write_buffer_bytes": {kind: kU64},
+	"troupe.storage.block_cache_bytes":  {kind: kU64},
+}
+
+// open are objects whose keys are the user's.
+var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cache.per_shard_max_bytes",
+	"network.experimental.network_config_overrides", "network.experimental"}
+
+// schema maps every dotted path to its rule: from the values of init.json, then extras.
+var schema = buildSchema()
+
+func buildSchema() map[string]rule {
+	doc, err := parseDocument(initJSON)
+	if err != nil {
+		panic(fmt.Sprintf("config: the embedded init.json: %v", err))
+	}
+	rules := map[string]rule{}
+	var add func(prefix string, d *Document)
+	add = func(prefix string, d *Document) {
+		for _, k := range d.keys {
+			path := prefix + k
+			r := rule{kind: kAny, nullable: true}
+			switch v := d.values[k].(type) {
+			case *Document:
+				r = rule{kind: kObject}
+				if isDuration(v) {
+					r.kind = kDuration
+				} else {
+					add(path+".", v)
+				}
+			case []any:
+				r = rule{kind: kList}
+				if strings.HasSuffix(k, "_mult") {
+					r.kind = kRational
+				}
+			case string:
+				r = rule{kind: kString}
+			case bool:
+				r = rule{kind: kBool}
+			case json.Number:
+				r = rule{kind: kU64}
+			}
+			rules[path] = r
+		}
+	}
+	add("", doc)
+	maps.Copy(rules, extras)
+	rules["rpc.cors_allowed_origins"] = rule{kind: kStrings}
+	return rules
+}
+
+func isDuration(d *Document) bool {
+	return len(d.keys) == 2 && d.values["secs"] != nil && d.values["nanos"] != nil
+}
+
+// Warning is a key that nobody knows.
+type Warning struct {
+	Path    string
+	Nearest string // a known key that it may be meant for; empty: none is near
+}
+
+func (w Warning) String() string {
+	s := fmt.Sprintf("unknown key %q is ignored", w.Path)
+	if w.Nearest != "" {
+		s += fmt.Sprintf("; did you mean %q?", w.Nearest)
+	}
+	return s
+}
+
+// Error is a value that is not allowed.
+type Error struct {
+	File, Key, Value, Allowed string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: %s is %s, must be %s", e.File, e.Key, e.Value, e.Allowed)
+}
+
+// check compares a document with the schema.
+func check(file string, d *Document) (warnings []Warning, err error) {
+	var walk func(prefix string, d *Document) error
+	walk = func(prefix string, d *Document) error {
+		for _, k := range d.keys {
+			path, v := prefix+k, d.values[k]
+			r, known := schema[path]
+			if !known {
+				if !slices.Contains(open, strings.TrimSuffix(prefix, ".")) {
+					warnings = append(warnings, Warning{Path: path, Nearest: nearest(path)})
+				}
+				continue
+			}
+			if !r.allows(v) {
+				return &Error{File: file, Key: path, Value: showValue(v), Allowed: r.String()}
+			}
+			if sub, ok := v.(*Document); ok && r.kind == kObject {
+				if err := walk(path+".", sub); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return warnings, walk("", d)
+}
+
+func (r rule) String() string {
+	s := string(r.kind)
+	if r.choices != nil {
+		s = "one of " + strings.Join(r.choices, ", ")
+	}
+	if r.nullable {
+		s += ", or null"
+	}
+	return s
+}
+
+func (r rule) allows(v any) bool {
+	if v == nil {
+		return r.nullable || r.kind == kAny
+	}
+	switch r.kind {
+	case kBool:
+		_, ok := v.(bool)
+		return ok
+	case kU64:
+		_, ok := asU64(v)
+		return ok
+	case kString:
+		s, ok := v.(string)
+		return ok && (r.choices == nil || slices.Contains(r.choices, s))
+	case kList, kStrings:
+		list, ok := v.([]any)
+		return ok && (r.kind == kList || !slices.ContainsFunc(list, func(x any) bool { _, is := x.(string); return !is }))
+	case kObject:
+		_, ok := v.(*Document)
+		return ok
+	case kRational:
+		_, _, ok := asRational(v)
+		return ok
+	case kDuration:
+		_, ok := asDuration(v)
+		return ok
+	}
+	return true
+}
+
+func asU64(v any) (uint64, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	u, err := strconv.ParseUint(string(n), 10, 64)
+	return u, err == nil
+}
+
+func asRational(v any) (num, den uint64, ok bool) {
+	list, isList := v.([]any)
+	if !isList || len(list) != 2 {
+		return 0, 0, false
+	}
+	num, ok1 := asU64(list[0])
+	den, ok2 := asU64(list[1])
+	return num, den, ok1 && ok2 && den > 0 && num > 0 && num < 1<<31 && den < 1<<31
+}
+
+func showValue(v any) string {
+	if d, ok := v.(*Document); ok {
+		return "an object with keys " + strings.Join(d.keys, ", ")
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	if len(b) > 100 {
+		return string(b[:100]) + "..."
+	}
+	return string(b)
+}
+
+// nearest returns the known key closest to path, if it is close.
+func nearest(path string) string {
+	best, bestDistance := "", 1+len(path)/3
+	for _, k := range slices.Sorted(maps.Keys(schema)) {
+		if d := distance(path, k); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}

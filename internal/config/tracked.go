@@ -1,0 +1,140 @@
+package config
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TrackedShards says which shards a node follows; exactly one field is set.
+type TrackedShards struct {
+	All             bool
+	None            bool
+	Shards          []primitives.ShardUID
+	Accounts        []primitives.AccountID
+	Schedule        [][]primitives.ShardID
+	ShadowValidator primitives.AccountID
+}
+
+// trackedKeys are the newer key and the older ones it replaces.
+var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_accounts", "tracked_shard_schedule", "tracked_shadow_validator"}
+
+const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
+
+// trackedShards reads tracked_shards_config in all its forms, else the older keys (nearcore config.rs); with none of them
+// all shards are tracked.
+func trackedShards(file string, d *Document) (TrackedShards, error) {
+	v, ok := d.Get("tracked_shards_config")
+	if !ok || v == nil {
+		return oldTrackedShards(file, d)
+	}
+	bad := &Error{File: file, Key: "tracked_shards_config", Value: showValue(v), Allowed: trackedAllowed}
+	switch v := v.(type) {
+	case string:
+		switch v {
+		case "AllShards":
+			return TrackedShards{All: true}, nil
+		case "NoShards":
+			return TrackedShards{None: true}, nil
+		}
+	case *Document:
+		if len(v.keys) != 1 {
+			return TrackedShards{}, bad
+		}
+		list, isList := v.values[v.keys[0]].([]any)
+		name, isName := v.values[v.keys[0]].(string)
+		switch key := v.keys[0]; {
+		case key == "Shards" && isList:
+			out := TrackedShards{Shards: []primitives.ShardUID{}}
+			for _, x := range list {
+				text, _ := x.(string)
+				uid, err := primitives.ParseShardUID(text)
+				if err != nil {
+					return out, bad
+				}
+				out.Shards = append(out.Shards, uid)
+			}
+			return out, nil
+		case key == "Accounts" && isList:
+			ids, ok := accounts(list)
+			if !ok {
+				return TrackedShards{}, bad
+			}
+			return TrackedShards{Accounts: ids}, nil
+		case key == "Schedule" && isList:
+			rows, ok := schedule(list)
+			if !ok {
+				return TrackedShards{}, bad
+			}
+			return TrackedShards{Schedule: rows}, nil
+		case key == "ShadowValidator" && isName:
+			id, err := primitives.ParseAccountID(name)
+			if err != nil {
+				return TrackedShards{}, bad
+			}
+			return TrackedShards{ShadowValidator: id}, nil
+		}
+	}
+	return TrackedShards{}, bad
+}
+
+func oldTrackedShards(file string, d *Document) (TrackedShards, error) {
+	if v, _ := d.Get("tracked_shadow_validator"); v != nil {
+		id, err := primitives.ParseAccountID(v.(string))
+		if err != nil {
+			return TrackedShards{}, &Error{File: file, Key: "tracked_shadow_validator", Value: showValue(v), Allowed: "an account id"}
+		}
+		return TrackedShards{ShadowValidator: id}, nil
+	}
+	if v, _ := d.Get("tracked_shard_schedule"); v != nil && len(v.([]any)) > 0 {
+		rows, ok := schedule(v.([]any))
+		if !ok {
+			return TrackedShards{}, &Error{File: file, Key: "tracked_shard_schedule", Value: showValue(v), Allowed: "a list of lists of shard ids"}
+		}
+		return TrackedShards{Schedule: rows}, nil
+	}
+	if v, _ := d.Get("tracked_accounts"); v != nil && len(v.([]any)) > 0 {
+		ids, ok := accounts(v.([]any))
+		if !ok {
+			return TrackedShards{}, &Error{File: file, Key: "tracked_accounts", Value: showValue(v), Allowed: "a list of account ids"}
+		}
+		return TrackedShards{Accounts: ids}, nil
+	}
+	return TrackedShards{All: true}, nil
+}
+
+func accounts(list []any) ([]primitives.AccountID, bool) {
+	out := []primitives.AccountID{}
+	for _, x := range list {
+		text, _ := x.(string)
+		id, err := primitives.ParseAccountID(text)
+		if err != nil {
+			return nil, false
+		}
+		out = append(out, id)
+	}
+	return out, true
+}
+
+func schedule(list []any) ([][]primitives.ShardID, bool) {
+	out := [][]primitives.ShardID{}
+	for _, row := range list {
+		ids, ok := row.([]any)
+		if !ok {
+			return nil, false
+		}
+		r := []primitives.ShardID{}
+		for _, x := range ids {
+			n, ok := asU64(x)
+			if !ok {
+				return nil, false
+			}
+			r = append(r, primitives.ShardID(n))
+		}
+		out = append(out, r)
+	}
+	return out, true
+}
+
+func jsonNumber(n uint64) json.Number { return json.Number(strconv.FormatUint(n, 10)) }
