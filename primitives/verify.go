@@ -58,7 +58,7 @@ func verifyMLDSA65(sig Signature, data []byte, key PublicKey) bool {
 }
 
 // Verifier is Signature.Verify with a memory of the ed25519 keys seen lately: a key that comes again costs about a
-// sixth less. It is safe for concurrent use; results never depend on what it remembers.
+// tenth less. It is safe for concurrent use; results never depend on what it remembers.
 type Verifier struct{ keys *cache.Verifier }
 
 // NewVerifier returns a Verifier that remembers up to n keys (1.5 KiB each), the least recently used going first.
