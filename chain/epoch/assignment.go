@@ -16,7 +16,7 @@ type assignmentStrategy struct {
 
 // selectStrategy picks the strategy for an epoch boundary (nearcore shard_assignment/mod.rs:171). A new layout that was
 // not derived from the old one starts afresh.
-func selectStrategy(version primitives.ProtocolVersion, prev, next *primitives.ShardLayout) assignmentStrategy {
+func selectStrategy(version primitives.ProtocolVersion, prev, next primitives.ShardLayout) assignmentStrategy {
 	if prev.Equal(next) {
 		return assignmentStrategy{carryOver: true}
 	}

@@ -40,7 +40,7 @@ type Config struct {
 	FishermenThreshold                 primitives.Balance
 	MinimumStakeDivisor                uint64
 	ProtocolUpgradeStakeThreshold      Ratio
-	ShardLayout                        *primitives.ShardLayout
+	ShardLayout                        primitives.ShardLayout // zero when dynamic
 	Resharding                         *DynamicResharding
 	MinimumValidatorsPerShard          uint64
 	MinimumStakeRatio                  Ratio
@@ -69,7 +69,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: protocol_upgrade_stake_threshold %v", ErrConfig, c.ProtocolUpgradeStakeThreshold)
 	case !c.MaxInflationRate.valid():
 		return fmt.Errorf("%w: max_inflation_rate %v", ErrConfig, c.MaxInflationRate)
-	case (c.ShardLayout == nil) == (c.Resharding == nil):
+	case c.ShardLayout.IsZero() == (c.Resharding == nil):
 		return fmt.Errorf("%w: want either shard_layout or dynamic_resharding_config", ErrConfig)
 	case c.Resharding != nil && c.Resharding.MinEpochsBetweenResharding == 0:
 		return fmt.Errorf("%w: min_epochs_between_resharding is 0", ErrConfig)

@@ -25,7 +25,7 @@ type Configs struct {
 
 type versionedLayout struct {
 	since  primitives.ProtocolVersion
-	layout *primitives.ShardLayout
+	layout primitives.ShardLayout
 }
 
 // NewConfigs chooses the source of a chain's epoch configs (nearcore chain/epoch-manager/src/lib.rs:165):
@@ -53,16 +53,16 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 	if len(c.versions) == 0 || c.versions[0].since > g.ProtocolVersion {
 		return nil, fmt.Errorf("%w: none for the genesis protocol version %d", ErrConfig, g.ProtocolVersion)
 	}
+	builtin := c.layouts != nil
 	for i := range c.versions {
 		v := &c.versions[i]
 		v.config.EpochLength = c.length
 		if err := v.config.check(); err != nil {
 			return nil, fmt.Errorf("protocol version %d: %w", v.since, err)
 		}
-		if c.layouts == nil || v.config.ShardLayout == nil {
-			continue
+		if l := v.config.ShardLayout; !builtin && !l.IsZero() {
+			c.layouts = append(c.layouts, versionedLayout{v.since, l})
 		}
-		c.layouts = append(c.layouts, versionedLayout{v.since, v.config.ShardLayout})
 	}
 	if g.TransactionValidityPeriod > 2*c.length {
 		return nil, fmt.Errorf("%w: transaction_validity_period %d is more than two epochs of %d",
@@ -71,7 +71,7 @@ func NewConfigs(g *GenesisParams, files map[string][]byte, newest primitives.Pro
 	if !g.ProtocolRewardRate.valid() || g.ProtocolRewardRate.Num > g.ProtocolRewardRate.Den {
 		return nil, fmt.Errorf("%w: protocol_reward_rate %v", ErrConfig, g.ProtocolRewardRate)
 	}
-	if c.ForVersion(g.ProtocolVersion).ShardLayout == nil {
+	if c.ForVersion(g.ProtocolVersion).ShardLayout.IsZero() {
 		return nil, fmt.Errorf("%w: static shard layout expected for genesis. genesis_protocol_version=%d", ErrConfig, g.ProtocolVersion)
 	}
 	return c, nil
@@ -124,24 +124,16 @@ func (c *Configs) GenesisProtocolVersion() primitives.ProtocolVersion { return c
 
 // layoutHistory returns the static layouts of the versions from the genesis's to latest, newest first, without
 // repeats of neighbours (nearcore lib.rs:745). Versions with a dynamic config have none.
-func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []*primitives.ShardLayout {
-	all := c.layouts
-	if all == nil {
-		for i := range c.versions {
-			if l := c.versions[i].config.ShardLayout; l != nil {
-				all = append(all, versionedLayout{c.versions[i].since, l})
-			}
-		}
-	}
-	var out []*primitives.ShardLayout
-	for i, v := range slices.Backward(all) {
+func (c *Configs) layoutHistory(latest primitives.ProtocolVersion) []primitives.ShardLayout {
+	var out []primitives.ShardLayout
+	for _, v := range slices.Backward(c.layouts) {
 		if v.since > latest {
 			continue
 		}
 		if len(out) == 0 || !out[len(out)-1].Equal(v.layout) {
 			out = append(out, v.layout)
 		}
-		if i > 0 && v.since <= c.genesisPV { // older configs are no version of this chain
+		if v.since <= c.genesisPV { // older configs are no version of this chain
 			break
 		}
 	}

@@ -32,12 +32,12 @@ type EpochInfo struct {
 	MintedAmount     primitives.Balance
 	SeatPrice        primitives.Balance
 	ProtocolVersion  primitives.ProtocolVersion
-	ShardLayout      *primitives.ShardLayout // V5 only
-	LastResharding   *uint64                 // V5 only: epoch height of the latest new layout
-	RngSeed          primitives.Hash         // not V2: random_value of the block that ended the epoch before the last
-	BlockSampler     StakeWeightedIndex      // not V2
-	ChunkSamplers    []StakeWeightedIndex    // not V2; by shard index
-	Mandates         ValidatorMandates       // not V2
+	ShardLayout      primitives.ShardLayout           // V5 only
+	LastResharding   *uint64                          // V5 only: epoch height of the latest new layout
+	RngSeed          primitives.Hash                  // not V2: random_value of the block that ended the epoch before the last
+	BlockSampler     *primitives.StakeWeightedIndex   // not V2
+	ChunkSamplers    []*primitives.StakeWeightedIndex // not V2; by shard index
+	Mandates         ValidatorMandates                // not V2
 }
 
 // initSamplers makes the version, the index and the samplers from the other fields.
@@ -46,20 +46,20 @@ func (e *EpochInfo) initSamplers() error {
 	if e.ProtocolVersion >= dynamicReshardingVersion {
 		e.Version = EpochInfoV5
 	} else {
-		e.ShardLayout, e.LastResharding = nil, nil
+		e.ShardLayout, e.LastResharding = primitives.ShardLayout{}, nil
 	}
-	weights := func(ids []ValidatorID) (StakeWeightedIndex, error) {
+	weights := func(ids []ValidatorID) (*primitives.StakeWeightedIndex, error) {
 		stakes := make([]primitives.Balance, len(ids))
 		for i, id := range ids {
 			stakes[i] = e.Validators[id].Stake
 		}
-		return NewStakeWeightedIndex(stakes)
+		return primitives.NewStakeWeightedIndex(stakes)
 	}
 	var err error
 	if e.BlockSampler, err = weights(e.BlockProducers); err != nil {
 		return err
 	}
-	e.ChunkSamplers = make([]StakeWeightedIndex, len(e.ChunkProducers))
+	e.ChunkSamplers = make([]*primitives.StakeWeightedIndex, len(e.ChunkProducers))
 	for i, ids := range e.ChunkProducers {
 		if e.ChunkSamplers[i], err = weights(ids); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (e *EpochInfo) SampleBlockProducer(h primitives.Height) ValidatorID {
 }
 
 // SampleChunkProducer returns who is to make the chunk of a shard, given by its index in layout, for a height.
-func (e *EpochInfo) SampleChunkProducer(layout *primitives.ShardLayout, shard primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
+func (e *EpochInfo) SampleChunkProducer(layout primitives.ShardLayout, shard primitives.ShardIndex, h primitives.Height) (ValidatorID, error) {
 	ids := layout.ShardIDs()
 	if shard < 0 || int(shard) >= len(ids) || int(shard) >= len(e.ChunkProducers) || len(e.ChunkProducers[shard]) == 0 {
 		return 0, fmt.Errorf("%w: no chunk producers for shard index %d", ErrSharding, shard)

@@ -37,7 +37,7 @@ func (e *EpochInfo) AppendBorsh(b []byte) []byte {
 		}
 	}
 	b = e.BlockSampler.AppendBorsh(e.RngSeed.AppendBorsh(b))
-	b = borsh.AppendSlice(b, e.ChunkSamplers, func(b []byte, s *StakeWeightedIndex) []byte { return s.AppendBorsh(b) })
+	b = borsh.AppendSlice(b, e.ChunkSamplers, func(b []byte, s **primitives.StakeWeightedIndex) []byte { return (*s).AppendBorsh(b) })
 	return e.Mandates.AppendBorsh(b)
 }
 
@@ -63,7 +63,6 @@ func (e *EpochInfo) DecodeBorsh(r *borsh.Reader) {
 	e.MintedAmount, e.SeatPrice = primitives.ReadBalance(r), primitives.ReadBalance(r)
 	e.ProtocolVersion = primitives.ProtocolVersion(r.Uint32())
 	if e.Version == EpochInfoV5 {
-		e.ShardLayout = new(primitives.ShardLayout)
 		e.ShardLayout.DecodeBorsh(r)
 		if r.Option() {
 			h := r.Uint64()
@@ -72,11 +71,8 @@ func (e *EpochInfo) DecodeBorsh(r *borsh.Reader) {
 	}
 	if e.Version != EpochInfoV2 {
 		e.RngSeed = primitives.ReadHash(r)
-		e.BlockSampler.DecodeBorsh(r)
-		e.ChunkSamplers = borsh.Slice(r, 24, func(r *borsh.Reader) (s StakeWeightedIndex) {
-			s.DecodeBorsh(r)
-			return s
-		})
+		e.BlockSampler = readSampler(r)
+		e.ChunkSamplers = borsh.Slice(r, 24, readSampler)
 		e.Mandates.DecodeBorsh(r)
 	}
 	if r.Err() == nil && !e.consistent() {
@@ -118,14 +114,25 @@ func (e *EpochInfo) consistent() bool {
 	if e.Version == EpochInfoV2 {
 		return true
 	}
-	if len(e.ChunkSamplers) != len(e.ChunkProducers) || !e.BlockSampler.check(len(e.BlockProducers)) ||
+	if len(e.ChunkSamplers) != len(e.ChunkProducers) || !fits(e.BlockSampler, len(e.BlockProducers)) ||
 		e.Mandates.NumShards != uint64(len(e.ChunkProducers)) || e.Mandates.NumShards == 0 {
 		return false
 	}
 	for i := range e.ChunkSamplers {
-		if !e.ChunkSamplers[i].check(len(e.ChunkProducers[i])) {
+		if !fits(e.ChunkSamplers[i], len(e.ChunkProducers[i])) {
 			return false
 		}
 	}
 	return e.Version != EpochInfoV5 || e.ShardLayout.NumShards() == len(e.ChunkProducers)
+}
+
+func readSampler(r *borsh.Reader) *primitives.StakeWeightedIndex {
+	s := new(primitives.StakeWeightedIndex)
+	s.DecodeBorsh(r)
+	return s
+}
+
+// fits tells whether s can draw one of n.
+func fits(s *primitives.StakeWeightedIndex, n int) bool {
+	return s.Len() == n && (n == 0 || !s.StakeSum().IsZero())
 }

@@ -19,7 +19,7 @@ type selectionInput struct {
 	reward         AccountMap[primitives.Balance]        // of T
 	minted         primitives.Balance                    // in T
 	version        primitives.ProtocolVersion            // of T+2
-	layout         *primitives.ShardLayout               // of T+2
+	layout         primitives.ShardLayout                // of T+2
 	lastResharding *uint64                               // of T+2
 	strategy       assignmentStrategy
 }

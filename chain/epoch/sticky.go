@@ -9,7 +9,7 @@ import (
 
 // stickyStrategy maps each shard of prev to what becomes of it in next, so that producers follow their shard over a
 // split (nearcore sticky_resharding.rs:24). When next was not derived from prev it starts afresh.
-func stickyStrategy(prev, next *primitives.ShardLayout) assignmentStrategy {
+func stickyStrategy(prev, next primitives.ShardLayout) assignmentStrategy {
 	children := make([][]int, prev.NumShards())
 	for i, id := range prev.ShardIDs() {
 		ids, ok := next.Children(id)
@@ -17,8 +17,8 @@ func stickyStrategy(prev, next *primitives.ShardLayout) assignmentStrategy {
 			return assignmentStrategy{}
 		}
 		for _, child := range ids {
-			index, ok := next.IndexOf(child)
-			if !ok {
+			index, err := next.Index(child)
+			if err != nil {
 				return assignmentStrategy{}
 			}
 			children[i] = append(children[i], int(index))

@@ -1,0 +1,180 @@
+package epoch
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// epochSpan returns the first height of the epoch that b belongs to and the epoch's length in blocks.
+// b must not be the genesis.
+func (m *Manager) epochSpan(b *BlockInfo) (first primitives.Height, length uint64, err error) {
+	fb, err := m.BlockInfo(b.EpochFirstBlock)
+	if err != nil {
+		return 0, 0, err
+	}
+	config, err := m.EpochConfig(fb.EpochID)
+	if err != nil {
+		return 0, 0, err
+	}
+	return fb.Height, config.EpochLength, nil
+}
+
+// endsEpoch is the rule of nearcore lib.rs:1596 for a block of the given height and last final height: the epoch ends
+// with the first block whose last final block is within two heights of the planned end. Lengths up to 3 go by height.
+func endsEpoch(first primitives.Height, length uint64, height, lastFinal primitives.Height) bool {
+	next := uint64(first) + length
+	if length <= 3 {
+		return uint64(height)+1 >= next
+	}
+	return uint64(lastFinal)+3 >= next
+}
+
+func (m *Manager) isLast(b *BlockInfo) (bool, error) {
+	if b.IsGenesis() {
+		return true, nil
+	}
+	first, length, err := m.epochSpan(b)
+	return err == nil && endsEpoch(first, length, b.Height, b.LastFinalizedHeight), err
+}
+
+// IsNextBlockEpochStart tells whether a block is the last of its epoch, so that its children start the next.
+func (m *Manager) IsNextBlockEpochStart(hash primitives.Hash) (bool, error) {
+	b, err := m.BlockInfo(hash)
+	if err != nil {
+		return false, err
+	}
+	return m.isLast(b)
+}
+
+// IsLastBlockInFinishedEpoch tells whether a block has been recorded as the last of its epoch.
+func (m *Manager) IsLastBlockInFinishedEpoch(hash primitives.Hash) bool {
+	_, err := m.EpochInfo(hash)
+	return err == nil
+}
+
+// IsProducedBlockLastInEpoch tells whether a block that is not recorded yet, of this height on this parent, with this
+// last final block, is the last of its epoch.
+func (m *Manager) IsProducedBlockLastInEpoch(height primitives.Height, parent, lastFinal primitives.Hash) (bool, error) {
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return false, err
+	}
+	if last, err := m.isLast(p); err != nil || last {
+		return false, err // it starts an epoch
+	}
+	f, err := m.BlockInfo(lastFinal)
+	if err != nil {
+		return false, err
+	}
+	first, length, err := m.epochSpan(p)
+	return err == nil && endsEpoch(first, length, height, f.Height), err
+}
+
+// IsNextBlockPossiblyLastInEpoch tells whether the block after one of this height on this parent can be the last of its
+// epoch, if all goes well with finality; it never says no wrongly. Splits are then proposed.
+func (m *Manager) IsNextBlockPossiblyLastInEpoch(height primitives.Height, parent primitives.Hash) (bool, error) {
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return false, err
+	}
+	if last, err := m.isLast(p); err != nil || last {
+		return false, err
+	}
+	first, length, err := m.epochSpan(p)
+	return err == nil && endsEpoch(first, length, height+1, max(height, 1)-1), err
+}
+
+// EpochID returns the epoch of a recorded block.
+func (m *Manager) EpochID(hash primitives.Hash) (primitives.EpochID, error) {
+	b, err := m.BlockInfo(hash)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	return b.EpochID, nil
+}
+
+// NextEpochID returns the epoch after that of a recorded block: named by the last block of the epoch before.
+func (m *Manager) NextEpochID(hash primitives.Hash) (primitives.EpochID, error) {
+	b, err := m.BlockInfo(hash)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	return m.nextEpochID(b)
+}
+
+func (m *Manager) nextEpochID(b *BlockInfo) (primitives.EpochID, error) {
+	first, err := m.BlockInfo(b.EpochFirstBlock)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	return first.PrevHash, nil
+}
+
+// EpochIDFromPrev returns the epoch of a block by its parent.
+func (m *Manager) EpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	last, err := m.isLast(p)
+	if err != nil || !last {
+		return p.EpochID, err
+	}
+	return m.nextEpochID(p)
+}
+
+// NextEpochIDFromPrev returns the epoch after that of a block by its parent.
+func (m *Manager) NextEpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	last, err := m.isLast(p)
+	if err != nil || last {
+		return parent, err
+	}
+	return m.nextEpochID(p)
+}
+
+// PrevEpochIDFromPrev returns the epoch before that of a block by its parent.
+func (m *Manager) PrevEpochIDFromPrev(parent primitives.Hash) (primitives.EpochID, error) {
+	p, err := m.BlockInfo(parent)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	last, err := m.isLast(p)
+	if err != nil || last {
+		return p.EpochID, err
+	}
+	first, err := m.BlockInfo(p.EpochFirstBlock)
+	if err != nil {
+		return primitives.EpochID{}, err
+	}
+	return m.EpochID(first.PrevHash)
+}
+
+// EpochStartHeight returns the height of the first block of a recorded block's epoch; of the genesis: 0.
+func (m *Manager) EpochStartHeight(hash primitives.Hash) (primitives.Height, error) {
+	b, err := m.BlockInfo(hash)
+	if err != nil {
+		return 0, err
+	}
+	first, err := m.BlockInfo(b.EpochFirstBlock)
+	if err != nil {
+		return 0, err
+	}
+	return first.Height, nil
+}
+
+// needsNextEpochApprovals tells whether a child of b also wants approvals of the next epoch's producers: the epoch is
+// due to end within three heights, but finality lags (nearcore lib.rs:1639).
+func (m *Manager) needsNextEpochApprovals(b *BlockInfo) (bool, error) {
+	if last, err := m.isLast(b); err != nil || last {
+		return false, err
+	}
+	first, length, err := m.epochSpan(b)
+	if err != nil {
+		return false, err
+	}
+	next := uint64(first) + length
+	return uint64(b.LastFinalizedHeight)+3 < next && uint64(b.Height)+3 >= next, nil
+}

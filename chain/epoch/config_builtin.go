@@ -1,0 +1,78 @@
+package epoch
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// The public networks' configs, by protocol version. Kept are 29, for the genesis, 81, the last with a static layout,
+// and 85: no block of a version between is executed here. The layouts in between are kept all the same, since the first
+// dynamic split writes the whole history of splits into its layout. Values: nearcore core/primitives/res/epoch_configs.
+func builtinConfigs(chainID string) ([]versionedConfig, []versionedLayout) {
+	layouts := builtinLayouts()
+	genesis := Config{
+		NumBlockProducerSeats:              100,
+		NumChunkProducerSeats:              100,
+		NumChunkValidatorSeats:             300,
+		TargetValidatorMandatesPerShard:    68,
+		BlockProducerKickoutThreshold:      90,
+		ChunkProducerKickoutThreshold:      90,
+		ChunkValidatorOnlyKickoutThreshold: 80,
+		ValidatorMaxKickoutStakePerc:       100,
+		OnlineMinThreshold:                 Ratio{90, 100},
+		OnlineMaxThreshold:                 Ratio{99, 100},
+		FishermenThreshold:                 primitives.MaxBalance,
+		MinimumStakeDivisor:                10,
+		ProtocolUpgradeStakeThreshold:      Ratio{4, 5},
+		ShardLayout:                        layouts[0].layout,
+		MinimumValidatorsPerShard:          1,
+		MinimumStakeRatio:                  Ratio{1, 6250},
+		ChunkProducerAssignmentChanges:     5,
+		MaxInflationRate:                   Ratio{1, 20},
+	}
+	static := genesis
+	static.NumChunkValidatorSeats = 500
+	static.TargetValidatorMandatesPerShard = 105
+	static.BlockProducerKickoutThreshold = 80
+	static.ChunkProducerKickoutThreshold = 80
+	static.ChunkValidatorOnlyKickoutThreshold = 70
+	static.ValidatorMaxKickoutStakePerc = 30
+	static.ShardLayout = layouts[len(layouts)-1].layout
+	static.MinimumStakeRatio = Ratio{1, 62500}
+	static.MaxInflationRate = Ratio{1, 40}
+	if chainID == testnet {
+		genesis.NumBlockProducerSeats, genesis.BlockProducerKickoutThreshold = 200, 80
+		static.NumBlockProducerSeats, static.NumChunkProducerSeats = 20, 20
+	}
+	dynamic := static
+	dynamic.ShardLayout = primitives.ShardLayout{}
+	dynamic.Resharding = &DynamicResharding{
+		MemoryUsageThreshold:       40_000_000_000,
+		MinChildMemoryUsage:        10_000_000_000,
+		MaxNumberOfShards:          10,
+		MinEpochsBetweenResharding: 2,
+		ForceSplitShards:           []primitives.ShardID{},
+		BlockSplitShards:           []primitives.ShardID{},
+	}
+	return []versionedConfig{{29, genesis}, {81, static}, {85, dynamic}}, layouts
+}
+
+// builtinLayouts returns the layouts of both public networks: one shard, then five cuts, then one split at a time. The
+// versions of 2 and less, which the history of splits leaves out, are not listed but for the genesis's.
+func builtinLayouts() []versionedLayout {
+	five, err := primitives.NewShardLayoutV1(
+		[]primitives.AccountID{"aurora", "aurora-0", "game.hot.tg", "kkuuue2akv_1630967379.near", "tge-lockup.sweat"},
+		[][]primitives.ShardID{{0}, {1}, {2, 3}, {4}, {5}}, 3)
+	if err != nil {
+		panic(err) // constants
+	}
+	out := []versionedLayout{{29, primitives.NewShardLayoutV0(1, 0)}, {65, five}}
+	for _, split := range []struct {
+		since    primitives.ProtocolVersion
+		boundary primitives.AccountID
+	}{{75, "game.hot.tg-0"}, {76, "earn.kaiching"}, {78, "650"}} {
+		next, err := out[len(out)-1].layout.DeriveV2(split.boundary)
+		if err != nil {
+			panic(err) // constants
+		}
+		out = append(out, versionedLayout{split.since, next})
+	}
+	return out
+}

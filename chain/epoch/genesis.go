@@ -1,0 +1,99 @@
+package epoch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// GenesisEpochInfo makes the info of the first two epochs (nearcore chain/epoch-manager/src/genesis.rs): the genesis
+// validators by the normal selection, or for protocol version 29 (mainnet and testnet) by seats.
+func GenesisEpochInfo(g *GenesisParams, configs *Configs) (*EpochInfo, error) {
+	config := configs.ForVersion(g.ProtocolVersion)
+	var reward AccountMap[primitives.Balance]
+	reward.Set(g.ProtocolTreasuryAccount, primitives.Balance{})
+	if g.ProtocolVersion == ProdGenesisProtocolVersion {
+		return prodGenesis(config, g.Validators, reward)
+	}
+	var proposals AccountMap[primitives.ValidatorStake]
+	for _, v := range g.Validators {
+		if proposals.Has(v.AccountID) {
+			return nil, fmt.Errorf("%w: genesis validator %s is listed twice", ErrConfig, v.AccountID)
+		}
+		proposals.Set(v.AccountID, v)
+	}
+	info, err := proposalsToEpochInfo(&selectionInput{
+		config: config, prev: &EpochInfo{}, proposals: proposals, reward: reward,
+		version: g.ProtocolVersion, layout: config.ShardLayout,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("genesis validators: %w", err)
+	}
+	return info, nil
+}
+
+// prodGenesis gives each validator as many seats as its stake holds seat prices, shuffles them and lets the producers
+// take turns: the rules of 2020 that mainnet's first epochs keep (nearcore genesis.rs:97).
+func prodGenesis(config *Config, validators []primitives.ValidatorStake, reward AccountMap[primitives.Balance]) (*EpochInfo, error) {
+	validators = slices.Clone(validators)
+	slices.SortFunc(validators, func(a, b primitives.ValidatorStake) int {
+		return strings.Compare(string(a.AccountID), string(b.AccountID))
+	})
+	price, err := seatPrice(validators, config.NumBlockProducerSeats)
+	if err != nil {
+		return nil, err
+	}
+	info := &EpochInfo{
+		Version: EpochInfoV2, EpochHeight: 1, Validators: validators, ValidatorReward: reward, SeatPrice: price,
+		ProtocolVersion: ProdGenesisProtocolVersion,
+	}
+	var seats []ValidatorID
+	for id, v := range validators {
+		info.ValidatorIndex.Set(v.AccountID, ValidatorID(id))
+		info.StakeChange.Set(v.AccountID, v.Stake)
+		n, _ := quoRem(v.Stake, price)
+		for range n.Lo { // in all less than twice the seats and the validators
+			seats = append(seats, ValidatorID(id))
+		}
+	}
+	rng := newHC128(primitives.Hash{})
+	for i := len(seats) - 1; i > 0; i-- {
+		j := rng.below(uint64(i) + 1)
+		seats[i], seats[j] = seats[j], seats[i]
+	}
+	info.BlockProducers = seats[:config.NumBlockProducerSeats]
+	for range config.ShardLayout.NumShards() {
+		info.ChunkProducers = append(info.ChunkProducers, slices.Clone(info.BlockProducers))
+	}
+	return info, nil
+}
+
+// seatPrice returns the largest price at which the stakes hold at least so many seats.
+func seatPrice(validators []primitives.ValidatorStake, seats uint64) (primitives.Balance, error) {
+	total, ok := sumStakes(validators)
+	if !ok || total.Less(primitives.Yocto(seats)) {
+		return total, fmt.Errorf("%w: Total stake %v must be higher than the number of seats %d", ErrConfig, total, seats)
+	}
+	one := primitives.Yocto(1)
+	low, high := one, total.SaturatingAdd(one)
+	for {
+		gap := high.SaturatingSub(low)
+		if gap.Cmp(one) <= 0 {
+			return low, nil
+		}
+		half, _ := gap.DivMod64(2)
+		mid := low.SaturatingAdd(half)
+		var held primitives.Balance
+		for i := range validators {
+			n, _ := quoRem(validators[i].Stake, mid)
+			held = held.SaturatingAdd(n)
+		}
+		if held.Less(primitives.Yocto(seats)) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package epoch
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Sizes of the Manager's caches (nearcore chain/epoch-manager/src/lib.rs:70).
+const (
+	epochCacheSize  = 50
+	blockCacheSize  = 1000
+	sampleCacheSize = 1000
+)
+
+// Store is what the Manager asks for when its caches do not have it: what earlier Changes said to persist.
+// An absent row is nil (or false) without an error. The values are shared from then on and must not change.
+type Store interface {
+	BlockInfo(primitives.Hash) (*BlockInfo, error)
+	EpochInfo(primitives.EpochID) (*EpochInfo, error)
+	EpochStart(primitives.EpochID) (h primitives.Height, ok bool, err error)
+	EpochSummary(primitives.EpochID) (*EpochSummary, error)
+}
+
+// Changes is what a block adds to the Store, in one batch with the block. Zero: nothing (the block was known).
+type Changes struct {
+	BlockInfo *BlockInfo // by its Hash
+	// EpochStart says that the block is the first of its epoch: BlockInfo.EpochID starts at BlockInfo.Height.
+	EpochStart bool
+	// NextNextEpoch is set when the block is the last of its epoch (or the genesis): the info of the epoch after the
+	// next, by the id BlockInfo.Hash.
+	NextNextEpoch *EpochInfo
+	// Summary is set with NextNextEpoch, but for the genesis: what epoch BlockInfo.EpochID came to, by that id.
+	Summary *EpochSummary
+}
+
+// Manager follows the epochs of all forks of a chain (nearcore EpochManager). It does no I/O but by its Store, keeps a
+// bounded number of rows and can be made anew at any time. Not safe for concurrent use: queries fill caches.
+type Manager struct {
+	configs *Configs
+	rewards RewardCalculator
+	store   Store
+
+	genesis *EpochInfo // of epoch 0 and of EpochID(genesis hash)
+	dummy   *BlockInfo // the parent of the genesis, of the zero hash: never stored
+
+	epochs  *cache[primitives.EpochID, *EpochInfo]
+	blocks  *cache[primitives.Hash, *BlockInfo]
+	starts  *cache[primitives.EpochID, primitives.Height]
+	samples *cache[sampleKey, [][]WeightedValidator]
+
+	aggregator *Aggregator // up to the last final block; nil before the first
+	finalized  primitives.Height
+}
+
+type sampleKey struct {
+	epoch  primitives.EpochID
+	height primitives.Height
+}
+
+// NewManager returns a Manager over what the store holds, which is nothing for a new chain: then the genesis is the
+// first block to record.
+func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, error) {
+	info, err := GenesisEpochInfo(g, configs)
+	if err != nil {
+		return nil, err
+	}
+	return &Manager{
+		configs: configs, rewards: newRewardCalculator(g), store: store, genesis: info, dummy: &BlockInfo{},
+		epochs:  newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
+		blocks:  newCache[primitives.Hash, *BlockInfo](blockCacheSize),
+		starts:  newCache[primitives.EpochID, primitives.Height](epochCacheSize),
+		samples: newCache[sampleKey, [][]WeightedValidator](sampleCacheSize),
+	}, nil
+}
+
+// BlockInfo returns what was recorded of a block; the zero hash is the genesis's parent. ErrMissingBlock.
+func (m *Manager) BlockInfo(hash primitives.Hash) (*BlockInfo, error) {
+	if hash.IsZero() {
+		return m.dummy, nil
+	}
+	if b, ok := m.blocks.get(hash); ok {
+		return b, nil
+	}
+	b, err := m.store.BlockInfo(hash)
+	if err != nil {
+		return nil, fmt.Errorf("block info %v: %w", hash, err)
+	}
+	if b == nil {
+		return nil, missingBlock(hash)
+	}
+	m.blocks.put(hash, b)
+	return b, nil
+}
+
+// EpochInfo returns an epoch's info. ErrEpochOutOfBounds.
+func (m *Manager) EpochInfo(id primitives.EpochID) (*EpochInfo, error) {
+	if id.IsZero() {
+		return m.genesis, nil
+	}
+	if e, ok := m.epochs.get(id); ok {
+		return e, nil
+	}
+	e, err := m.store.EpochInfo(id)
+	if err != nil {
+		return nil, fmt.Errorf("epoch info %v: %w", id, err)
+	}
+	if e == nil {
+		return nil, epochOutOfBounds(id)
+	}
+	m.epochs.put(id, e)
+	return e, nil
+}
+
+// EpochStart returns the height of an epoch's first block. ErrEpochOutOfBounds when it has not begun.
+func (m *Manager) EpochStart(id primitives.EpochID) (primitives.Height, error) {
+	if h, ok := m.starts.get(id); ok {
+		return h, nil
+	}
+	h, ok, err := m.store.EpochStart(id)
+	if err != nil {
+		return 0, fmt.Errorf("epoch start %v: %w", id, err)
+	}
+	if !ok {
+		return 0, epochOutOfBounds(id)
+	}
+	m.starts.put(id, h)
+	return h, nil
+}
+
+// Configs returns the chain's epoch configs.
+func (m *Manager) Configs() *Configs { return m.configs }
+
+// EpochConfig returns the rules of an epoch.
+func (m *Manager) EpochConfig(id primitives.EpochID) (*Config, error) {
+	info, err := m.EpochInfo(id)
+	if err != nil {
+		return nil, err
+	}
+	return m.configs.ForVersion(info.ProtocolVersion), nil
+}
+
+// ProtocolVersion returns the protocol version of an epoch.
+func (m *Manager) ProtocolVersion(id primitives.EpochID) (primitives.ProtocolVersion, error) {
+	info, err := m.EpochInfo(id)
+	if err != nil {
+		return 0, err
+	}
+	return info.ProtocolVersion, nil
+}
+
+// ShardLayout returns the layout of an epoch. ErrSharding when an old epoch's version has none.
+func (m *Manager) ShardLayout(id primitives.EpochID) (primitives.ShardLayout, error) {
+	info, err := m.EpochInfo(id)
+	if err != nil {
+		return primitives.ShardLayout{}, err
+	}
+	return m.layoutOf(info)
+}
+
+func (m *Manager) layoutOf(info *EpochInfo) (primitives.ShardLayout, error) {
+	if !info.ShardLayout.IsZero() {
+		return info.ShardLayout, nil
+	}
+	if l := m.configs.ForVersion(info.ProtocolVersion).ShardLayout; !l.IsZero() {
+		return l, nil
+	}
+	return primitives.ShardLayout{}, fmt.Errorf("%w: no layout for protocol version %d", ErrSharding, info.ProtocolVersion)
+}

@@ -1,0 +1,171 @@
+package epoch
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// BlockInfoFromHeader reads a header; lastFinalized is the height of its last final block, the genesis's height while
+// there is none (and for the genesis itself). The epoch fields are left to RecordBlockInfo.
+func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Height) *BlockInfo {
+	return &BlockInfo{
+		Hash: h.Hash(), Height: h.Height, LastFinalizedHeight: lastFinalized, LastFinalBlockHash: h.LastFinalBlock,
+		PrevHash: h.PrevHash, Proposals: h.PrevValidatorProposals, ChunkMask: h.ChunkMask,
+		LatestProtocolVersion: h.LatestProtocolVersion, TotalSupply: h.TotalSupply, Timestamp: h.Timestamp,
+		ChunkEndorsements: h.ChunkEndorsements, ShardSplit: h.ShardSplit,
+	}
+}
+
+// RecordBlockInfo adds a block whose parent has been recorded (nearcore lib.rs:880). It fills in the epoch fields of
+// block, keeps it, and returns what to persist; nothing when the block is known. rngSeed is the header's random_value.
+// A caller that fails to persist the Changes must not go on with this Manager. On an error nothing was recorded.
+func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
+	if b, err := m.knownBlock(block.Hash); err != nil || b {
+		return Changes{}, err
+	}
+	if block.IsGenesis() {
+		if len(block.Proposals) != 0 {
+			return Changes{}, fmt.Errorf("%w: the genesis has proposals", ErrBlockInfo)
+		}
+		m.blocks.put(block.Hash, block)
+		m.epochs.put(block.Hash, m.genesis)
+		return Changes{BlockInfo: block, NextNextEpoch: m.genesis}, nil
+	}
+	changes := Changes{BlockInfo: block}
+	if err := m.enterEpoch(block, &changes); err != nil {
+		return Changes{}, err
+	}
+	m.blocks.put(block.Hash, block)
+	if err := m.recordEffects(block, rngSeed, &changes); err != nil {
+		m.blocks.drop(block.Hash)
+		return Changes{}, err
+	}
+	if changes.EpochStart {
+		m.starts.put(block.EpochID, block.Height)
+	}
+	return changes, nil
+}
+
+func (m *Manager) knownBlock(hash primitives.Hash) (bool, error) {
+	if hash.IsZero() {
+		return false, fmt.Errorf("%w: zero hash", ErrBlockInfo)
+	}
+	if _, ok := m.blocks.get(hash); ok {
+		return true, nil
+	}
+	b, err := m.store.BlockInfo(hash)
+	if err != nil {
+		return false, fmt.Errorf("block info %v: %w", hash, err)
+	}
+	return b != nil, nil
+}
+
+// enterEpoch sets the block's epoch and the first block of it, and checks what the statistics rely on.
+func (m *Manager) enterEpoch(block *BlockInfo, changes *Changes) error {
+	prev, err := m.BlockInfo(block.PrevHash)
+	if err != nil {
+		return err
+	}
+	if block.Height <= prev.Height {
+		return fmt.Errorf("%w: height %d on a parent of height %d", ErrBlockInfo, block.Height, prev.Height)
+	}
+	last, err := m.isLast(prev)
+	if err != nil {
+		return err
+	}
+	switch {
+	case prev.IsGenesis(): // the first block starts the epoch that the genesis has as its own
+		block.EpochID, block.EpochFirstBlock, changes.EpochStart = primitives.EpochID{}, block.Hash, true
+	case last:
+		if block.EpochID, err = m.nextEpochID(prev); err != nil {
+			return err
+		}
+		block.EpochFirstBlock, changes.EpochStart = block.Hash, true
+	default:
+		block.EpochID, block.EpochFirstBlock = prev.EpochID, prev.EpochFirstBlock
+	}
+	layout, err := m.ShardLayout(block.EpochID)
+	if err != nil {
+		return err
+	}
+	if len(block.ChunkMask) != layout.NumShards() {
+		return fmt.Errorf("%w: a mask of %d for %d shards", ErrBlockInfo, len(block.ChunkMask), layout.NumShards())
+	}
+	return nil
+}
+
+// recordEffects ends the epoch if block is its last, and then moves the aggregator to the last final block: in this
+// order, since the first can fail.
+func (m *Manager) recordEffects(block *BlockInfo, rngSeed primitives.Hash, changes *Changes) error {
+	last, err := m.isLast(block)
+	if err != nil {
+		return err
+	}
+	if last {
+		if err := m.finalizeEpoch(block, rngSeed, changes); err != nil {
+			return fmt.Errorf("end of epoch %v: %w", block.EpochID, err)
+		}
+	}
+	if block.LastFinalizedHeight > m.finalized {
+		a, err := m.aggregate(block.LastFinalBlockHash, true)
+		if err != nil {
+			return err
+		}
+		m.aggregator, m.finalized = a, block.LastFinalizedHeight
+	}
+	if last {
+		m.epochs.put(block.Hash, changes.NextNextEpoch)
+	}
+	return nil
+}
+
+// aggregate returns the statistics of hash's epoch up to it. It walks back to the aggregator's last block or, on another
+// fork, in another epoch or after a restart, to the first of the epoch. With reuse the aggregator itself is moved on, if
+// hash follows it; the caller then keeps the result.
+func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, error) {
+	head, err := m.BlockInfo(hash)
+	if err != nil {
+		return nil, err
+	}
+	info, err := m.EpochInfo(head.EpochID)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := m.layoutOf(info)
+	if err != nil {
+		return nil, err
+	}
+	var path []*BlockInfo // newest first
+	var heights []primitives.Height
+	base := m.aggregator
+	for b := head; ; {
+		if base != nil && b.Hash == base.LastBlock && base.EpochID == head.EpochID {
+			break
+		}
+		if b.IsGenesis() || b.EpochID != head.EpochID {
+			base = nil
+			break
+		}
+		prev, err := m.BlockInfo(b.PrevHash)
+		if err != nil {
+			return nil, err
+		}
+		path, heights = append(path, b), append(heights, prev.Height)
+		b = prev
+	}
+	switch {
+	case base == nil:
+		base = newAggregator(head.EpochID, info)
+		base.LastBlock = hash
+	case !reuse && len(path) > 0:
+		base = base.clone()
+	}
+	for i, b := range slices.Backward(path) {
+		if err := base.add(b, info, layout, heights[i]); err != nil {
+			return nil, err
+		}
+	}
+	return base, nil
+}

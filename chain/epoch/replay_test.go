@@ -1,0 +1,320 @@
+package epoch
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+func decode(in []byte, v borsh.Decoder) error { return borsh.Unmarshal(in, v) }
+
+// replay runs the Manager beside a chain that neard made and compares what it computes with what neard wrote.
+type replay struct {
+	t        *testing.T
+	manager  *Manager
+	store    *memoryStore
+	params   *GenesisParams
+	configs  *Configs
+	gas      GasPriceRules
+	heights  map[primitives.Hash]primitives.Height
+	headers  map[primitives.Hash]*recordedHeader
+	failures int
+	epochs   int
+	kickouts int
+	splits   int
+}
+
+func (r *replay) differ(height primitives.Height, what string, got, want any) {
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	r.failures++
+	if r.failures > 20 {
+		r.t.Fatalf("too many differences")
+	}
+	r.t.Errorf("height %d: %s = %v, want %v", height, what, got, want)
+}
+
+func (r *replay) ok(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *replay) genesis(line []byte, files map[string][]byte) {
+	var g struct{ Genesis recordedGenesis }
+	if err := json.Unmarshal(line, &g); err != nil {
+		r.t.Fatal(err)
+	}
+	r.params = g.Genesis.params()
+	configs, err := NewConfigs(r.params, files, 86)
+	r.ok(err)
+	r.configs = configs
+	r.gas = NewGasPriceRules(r.params.ProtocolVersion, g.Genesis.MinGasPrice, g.Genesis.MaxGasPrice, g.Genesis.GasPriceAdjustmentRate)
+	r.restart()
+}
+
+// restart forgets all but the store.
+func (r *replay) restart() {
+	m, err := NewManager(r.params, r.configs, r.store)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.manager = m
+}
+
+func (r *replay) block(line []byte) {
+	var b struct{ Block recordedBlock }
+	if err := json.Unmarshal(line, &b); err != nil {
+		r.t.Fatal(err)
+	}
+	h := &b.Block.Header
+	lastFinal := primitives.Height(0)
+	if !h.PrevHash.IsZero() {
+		lastFinal = r.heights[h.LastFinalBlock] // the genesis's, 0, for none
+		r.checkBlock(&b.Block)
+	}
+	changes, err := r.manager.RecordBlockInfo(h.blockInfo(r.t, lastFinal), h.RandomValue)
+	if err != nil {
+		r.t.Fatalf("height %d: %v", h.Height, err)
+	}
+	r.store.apply(changes)
+	r.heights[h.Hash] = h.Height
+	r.headers[h.Hash] = h
+	if again, err := r.manager.RecordBlockInfo(h.blockInfo(r.t, lastFinal), h.RandomValue); err != nil || again.BlockInfo != nil {
+		r.t.Fatalf("height %d: recorded twice: %v, %v", h.Height, again, err)
+	}
+	if changes.NextNextEpoch != nil {
+		var info EpochInfo
+		if err := decode(changes.NextNextEpoch.AppendBorsh(nil), &info); err != nil {
+			r.t.Fatalf("height %d: EpochInfo: %v", h.Height, err)
+		}
+	}
+}
+
+func (r *replay) checkBlock(b *recordedBlock) {
+	m, h := r.manager, &b.Header
+	at := func(what string, got any, err error, want any) {
+		r.t.Helper()
+		r.ok(err)
+		r.differ(h.Height, what, got, want)
+	}
+	id, err := m.EpochIDFromPrev(h.PrevHash)
+	at("epoch id", id, err, h.EpochID)
+	nextID, err := m.NextEpochIDFromPrev(h.PrevHash)
+	at("next epoch id", nextID, err, h.NextEpochID)
+	producer, err := m.BlockProducer(h.EpochID, h.Height)
+	r.ok(err)
+	at("author", producer.AccountID, nil, b.Author)
+	bps, err := m.BlockProducersHash(h.NextEpochID)
+	at("next_bp_hash", bps, err, h.NextBPHash)
+	sync, err := m.EpochSyncDataHash(h.PrevHash)
+	at("epoch_sync_data_hash", sync, err, h.EpochSyncDataHash)
+
+	var burnt []primitives.Balance
+	var used, limit primitives.Gas
+	var headers []*primitives.ChunkHeader
+	layout, err := m.ShardLayoutFromPrev(h.PrevHash)
+	r.ok(err)
+	for i, c := range b.Chunks {
+		header := &primitives.ChunkHeader{ChunkHeaderInner: primitives.ChunkHeaderInner{ShardID: c.ShardID}}
+		if s := c.ProposedSplit; s != nil {
+			header.ProposedSplit = &primitives.TrieSplit{Boundary: s.Boundary, LeftMemory: s.LeftMemory, RightMemory: s.RightMemory}
+		}
+		headers = append(headers, header)
+		if !h.ChunkMask[i] {
+			continue
+		}
+		at("shard id", c.ShardID, nil, layout.ShardIDs()[i])
+		burnt, used, limit = append(burnt, c.BalanceBurnt), used+c.GasUsed, limit+c.GasLimit
+		maker, err := m.ChunkProducer(h.EpochID, c.ShardID, c.HeightCreated)
+		r.ok(err)
+		at("chunk signed by "+string(maker.AccountID), c.Signature.Verify(c.ChunkHash[:], maker.PublicKey), nil, true)
+		fromPrev, err := m.ChunkProducerFromPrev(h.PrevHash, c.ShardID)
+		at("chunk producer by parent", fromPrev, err, maker)
+		validators, err := m.ChunkValidators(h.EpochID, c.ShardID, c.HeightCreated)
+		at("endorsement bytes", (len(validators)+7)/8, err, len(h.ChunkEndorsements[i]))
+	}
+	prev := r.headers[h.PrevHash]
+	minted, err := m.MintedAmount(h.PrevHash)
+	r.ok(err)
+	supply, err := TotalSupply(prev.TotalSupply, minted, burnt)
+	at("total_supply", supply, err, h.TotalSupply)
+	price, err := r.gas.Next(prev.GasPrice, used, limit)
+	at("gas_price", price, err, h.GasPrice)
+	split, err := m.ShardSplit(h.Height, h.PrevHash, h.LastFinalBlock, headers)
+	at("shard_split", split, err, h.split(r.t))
+	if split != nil {
+		r.splits++
+	}
+	r.checkApprovals(h)
+}
+
+func (r *replay) checkApprovals(h *recordedHeader) {
+	approvers, err := r.manager.BlockApprovers(h.PrevHash)
+	r.ok(err)
+	r.differ(h.Height, "approvals", len(h.Approvals) <= len(approvers), true)
+	inner := primitives.NewApprovalInner(h.PrevHash, h.PrevHeight, h.Height)
+	for i, a := range h.Approvals {
+		if a != nil {
+			r.differ(h.Height, "approval of "+string(approvers[i].AccountID), a.Verify(inner.SignedBytes(h.Height), approvers[i].PublicKey), true)
+		}
+	}
+}
+
+func (r *replay) validators(line []byte) {
+	var v struct {
+		EpochID    primitives.EpochID `json:"epoch_id"`
+		Validators map[string]any     `json:"validators"`
+	}
+	if err := json.Unmarshal(line, &v); err != nil {
+		r.t.Fatal(err)
+	}
+	info, err := r.manager.ValidatorInfoOfEpoch(v.EpochID)
+	r.ok(err)
+	got := validatorInfoJSON(r.t, info)
+	for _, key := range slices.Sorted(maps.Keys(v.Validators)) {
+		r.differ(info.EpochStartHeight, key, got[key], v.Validators[key])
+	}
+	r.epochs++
+	r.kickouts += len(info.PrevEpochKickout)
+}
+
+// validatorInfoJSON renders the validators query as RPC does, by way of JSON so that it compares.
+func validatorInfoJSON(t *testing.T, v *ValidatorInfo) map[string]any {
+	type object = map[string]any
+	stake := func(s primitives.ValidatorStake) object {
+		return object{"account_id": s.AccountID, "public_key": s.PublicKey, "stake": s.Stake}
+	}
+	list := func(v []uint64) []uint64 { return append([]uint64{}, v...) }
+	shards := func(v []primitives.ShardID) []primitives.ShardID { return append([]primitives.ShardID{}, v...) }
+	current, next, proposals, kickouts := []object{}, []object{}, []object{}, []object{}
+	for _, c := range v.CurrentValidators {
+		o := stake(c.ValidatorStake)
+		maps.Copy(o, object{
+			"is_slashed":          false,
+			"num_expected_blocks": c.Blocks.Expected, "num_produced_blocks": c.Blocks.Produced,
+			"num_expected_chunks": c.Chunks.Expected, "num_produced_chunks": c.Chunks.Produced,
+			"num_expected_endorsements": c.Endorsements.Expected, "num_produced_endorsements": c.Endorsements.Produced,
+			"num_expected_chunks_per_shard": list(c.ExpectedChunksPerShard), "num_produced_chunks_per_shard": list(c.ProducedChunksPerShard),
+			"num_expected_endorsements_per_shard": list(c.ExpectedEndorsementsPerShard),
+			"num_produced_endorsements_per_shard": list(c.ProducedEndorsementsPerShard),
+			"shards":                              shards(c.Shards), "shards_endorsed": shards(c.ShardsEndorsed),
+		})
+		current = append(current, o)
+	}
+	for _, n := range v.NextValidators {
+		o := stake(n.ValidatorStake)
+		o["shards"] = shards(n.Shards)
+		next = append(next, o)
+	}
+	for _, p := range v.CurrentProposals {
+		o := stake(p)
+		o["validator_stake_struct_version"] = "V1"
+		proposals = append(proposals, o)
+	}
+	for _, k := range v.PrevEpochKickout {
+		kickouts = append(kickouts, object{"account_id": k.Account, "reason": kickoutJSON(k.Value)})
+	}
+	reward := object{}
+	for _, p := range v.ValidatorRewardPaidPrevEpoch {
+		reward[string(p.Account)] = p.Value
+	}
+	text, err := json.Marshal(object{
+		"current_fishermen": []int{}, "next_fishermen": []int{}, "current_validators": current, "next_validators": next,
+		"current_proposals": proposals, "prev_epoch_kickout": kickouts, "epoch_height": v.EpochHeight,
+		"epoch_start_height": v.EpochStartHeight, "validator_reward_paid_prev_epoch": reward,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func kickoutJSON(k KickoutReason) any {
+	name := k.Kind.String()
+	switch k.Kind {
+	case NotEnoughStake:
+		return map[string]any{name: map[string]any{"stake_u128": k.Stake, "threshold_u128": k.Threshold}}
+	case ProtocolVersionTooOld:
+		return map[string]any{name: map[string]any{"version": k.Version, "network_version": k.NetworkVersion}}
+	case NotEnoughBlocks, NotEnoughChunks, NotEnoughChunkEndorsements:
+		return map[string]any{name: map[string]any{"produced": k.Produced, "expected": k.Expected}}
+	}
+	return name
+}
+
+// TestReplay judges the package by chains that neard made: who authors each block and signs each chunk and approval,
+// epoch ids, next_bp_hash, epoch_sync_data_hash (all bytes of EpochInfo and BlockInfo), total_supply, gas price,
+// shard_split, and what validators answers. Now and then the Manager is made anew from what was persisted.
+func TestReplay(t *testing.T) {
+	for _, c := range []struct {
+		name                     string
+		configs                  string
+		epochs, kickouts, splits int // what must have been seen, at least
+	}{
+		{"four", "", 17, 4, 0},
+		{"native", "", 61, 0, 0},
+		{"reshard", "reshard-epoch-configs", 36, 0, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var files map[string][]byte
+			if c.configs != "" {
+				files = readDir(t, filepath.Join(data, "neard", c.configs))
+			}
+			r := &replay{
+				t: t, store: newMemoryStore(),
+				heights: map[primitives.Hash]primitives.Height{}, headers: map[primitives.Hash]*recordedHeader{},
+			}
+			var answers [][]byte
+			lines(t, c.name+".jsonl.gz", func(key string, line []byte) {
+				switch key {
+				case "genesis":
+					r.genesis(line, files)
+				case "block":
+					r.block(line)
+					if len(r.heights)%97 == 0 {
+						r.restart()
+					}
+				case "epoch_id":
+					answers = append(answers, bytes.Clone(line))
+				}
+			})
+			for _, line := range answers { // recorded after the epoch's end, though they stand at its first block
+				r.validators(line)
+			}
+			t.Logf("%d blocks, %d epochs, %d kickouts, %d splits", len(r.heights), r.epochs, r.kickouts, r.splits)
+			if r.epochs < c.epochs || r.kickouts < c.kickouts || r.splits < c.splits {
+				t.Errorf("saw %d epochs, %d kickouts, %d splits, want %d, %d, %d", r.epochs, r.kickouts, r.splits, c.epochs, c.kickouts, c.splits)
+			}
+		})
+	}
+}
+
+func readDir(t *testing.T, dir string) map[string][]byte {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Skipf("no recorded data: %v", err)
+	}
+	out := map[string][]byte{}
+	for _, e := range entries {
+		if out[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}

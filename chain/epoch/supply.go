@@ -1,0 +1,159 @@
+package epoch
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// StakeInfo returns what the first block of an epoch does to validators' accounts (runtime's update of validator
+// accounts), by the last block of the epoch before: for each account the largest of its stakes in the three epochs that
+// are known, which stays locked, and the rewards of the epoch that ended (nearcore lib.rs:1269).
+func (m *Manager) StakeInfo(lastBlock primitives.Hash) (stakes, rewards AccountMap[primitives.Balance], err error) {
+	id, err := m.EpochID(lastBlock)
+	if err != nil {
+		return nil, nil, err
+	}
+	nextID, err := m.NextEpochID(lastBlock)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range [...]primitives.EpochID{id, nextID, lastBlock} {
+		info, err := m.EpochInfo(id)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, c := range info.StakeChange {
+			if old, ok := stakes.Get(c.Account); !ok || old.Less(c.Value) {
+				stakes.Set(c.Account, c.Value)
+			}
+		}
+		rewards = info.ValidatorReward // the last one's stays
+	}
+	return stakes, rewards, nil
+}
+
+// MinimumStake returns the least stake that a Stake action may propose in a child of parent.
+func (m *Manager) MinimumStake(parent primitives.Hash) (primitives.Balance, error) {
+	id, err := m.NextEpochIDFromPrev(parent)
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	info, err := m.EpochInfo(id)
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	stake, _ := info.SeatPrice.DivMod64(m.configs.ForVersion(info.ProtocolVersion).MinimumStakeDivisor)
+	return stake, nil
+}
+
+// MintedAmount returns what a child of parent adds to the supply: the rewards of the epoch that parent ended, else 0.
+func (m *Manager) MintedAmount(parent primitives.Hash) (primitives.Balance, error) {
+	last, err := m.IsNextBlockEpochStart(parent)
+	if err != nil || !last {
+		return primitives.Balance{}, err
+	}
+	info, err := m.EpochInfo(parent)
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	return info.MintedAmount, nil
+}
+
+// EpochSyncDataHash returns the field of that name of a child of parent: set in the first block of an epoch, over what
+// a node needs to start there (nearcore chain/epoch-manager/src/adapter.rs:107). On the genesis the dummy stands in for
+// the missing blocks.
+func (m *Manager) EpochSyncDataHash(parent primitives.Hash) (*primitives.Hash, error) {
+	last, err := m.BlockInfo(parent)
+	if err != nil {
+		return nil, err
+	}
+	if ends, err := m.isLast(last); err != nil || !ends {
+		return nil, err
+	}
+	first, err := m.BlockInfo(last.EpochFirstBlock)
+	if err != nil {
+		return nil, err
+	}
+	secondLast, err := m.BlockInfo(last.PrevHash)
+	if err != nil {
+		return nil, err
+	}
+	var buf []byte
+	for _, b := range [...]*BlockInfo{first, secondLast, last} {
+		buf = b.AppendBorsh(buf)
+	}
+	for _, id := range [...]primitives.EpochID{last.EpochID, first.PrevHash, parent} {
+		info, err := m.EpochInfo(id)
+		if err != nil {
+			return nil, err
+		}
+		buf = info.AppendBorsh(buf)
+	}
+	h := primitives.HashBytes(buf)
+	return &h, nil
+}
+
+// TotalSupply returns a header's total_supply: the parent's plus what was minted less what the new chunks burnt.
+func TotalSupply(prev, minted primitives.Balance, burnt []primitives.Balance) (primitives.Balance, error) {
+	supply, ok := prev.Add(minted)
+	var all primitives.Balance
+	for _, b := range burnt {
+		var fits bool
+		all, fits = all.Add(b)
+		ok = ok && fits
+	}
+	supply, ok2 := supply.Sub(all)
+	if !ok || !ok2 {
+		return primitives.Balance{}, fmt.Errorf("total supply: %w", primitives.ErrOverflow)
+	}
+	return supply, nil
+}
+
+// GasPriceRules bound the gas price; they come from the genesis.
+type GasPriceRules struct {
+	Min            primitives.Balance
+	Max            primitives.Balance // the genesis's; 20 times Min if that is less
+	AdjustmentRate Ratio
+}
+
+// minGasPriceOfProdGenesis is what min_gas_price is taken as on chains that began at version 29 (10^8).
+const minGasPriceOfProdGenesis = 100_000_000
+
+// NewGasPriceRules applies nearcore's overrides (chain/chain/src/types.rs:189) to what a genesis says.
+func NewGasPriceRules(genesis primitives.ProtocolVersion, minPrice, maxPrice primitives.Balance, rate Ratio) GasPriceRules {
+	if genesis == ProdGenesisProtocolVersion {
+		minPrice = primitives.Yocto(minGasPriceOfProdGenesis)
+	}
+	if limit, ok := minPrice.Mul64(20); ok && limit.Less(maxPrice) {
+		maxPrice = limit
+	}
+	return GasPriceRules{minPrice, maxPrice, rate}
+}
+
+// Next returns a header's next_gas_price from its parent's and the gas used and limited in its new chunks; without new
+// chunks the price stays (nearcore core/primitives/src/block.rs:440).
+func (g GasPriceRules) Next(price primitives.Balance, used, limit primitives.Gas) (primitives.Balance, error) {
+	if limit == 0 {
+		return price, nil
+	}
+	num, den := big.NewInt(int64(g.AdjustmentRate.Num)), big.NewInt(int64(g.AdjustmentRate.Den))
+	l, u, two := bigUint(uint64(limit)), bigUint(uint64(used)), big.NewInt(2)
+	denominator := bigMul(two, den, l)
+	numerator := new(big.Int).Add(denominator, bigMul(two, num, u))
+	numerator.Sub(numerator, bigMul(num, l))
+	if numerator.Sign() < 0 || denominator.Sign() <= 0 {
+		return price, fmt.Errorf("gas price: %w", primitives.ErrOverflow)
+	}
+	next := bigMul(price.Big(), numerator)
+	next.Quo(next, denominator)
+	if next.Cmp(g.Min.Big()) < 0 {
+		return g.Min, nil
+	}
+	if next.Cmp(g.Max.Big()) > 0 {
+		return g.Max, nil
+	}
+	out, _ := primitives.BalanceFromBig(next) // at most Max
+	return out, nil
+}
