@@ -178,7 +178,7 @@ func check(file string, d *Document) (warnings []Warning, err error) {
 			path, v := prefix+k, d.values[k]
 			r, known := schema[path]
 			if !known {
-				if !slices.Contains(open, strings.TrimSuffix(prefix, ".")) {
+				if len(warnings) < maxWarnings && !slices.Contains(open, strings.TrimSuffix(prefix, ".")) {
 					warnings = append(warnings, Warning{Path: path, Nearest: nearest(path)})
 				}
 				continue
@@ -271,8 +271,17 @@ func showValue(v any) string {
 	return string(b)
 }
 
+// Limits on what is said about unknown keys: the file may come from anybody.
+const (
+	maxGuess    = 100 // characters of a key for which a known one is looked for
+	maxWarnings = 50
+)
+
 // nearest returns the known key closest to path, if it is close.
 func nearest(path string) string {
+	if len(path) > maxGuess {
+		return ""
+	}
 	best, bestDistance := "", 1+len(path)/3
 	for _, k := range slices.Sorted(maps.Keys(schema)) {
 		if d := distance(path, k); d < bestDistance {
