@@ -255,7 +255,7 @@ func randomInput(t testing.TB, rng *rand.Rand) *Input {
 		for range rng.IntN(10) {
 			r := primitives.BandwidthRequest{ToShard: uint16(rng.IntN(12))}
 			for i := range r.Bitmap {
-				r.Bitmap[i] = byte(rng.Uint32()) & byte(rng.Uint32())
+				r.Bitmap[i] = byte(rng.IntN(256) & rng.Int()) // a quarter of the bits
 			}
 			from.Requests = append(from.Requests, r)
 		}
