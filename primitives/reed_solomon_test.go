@@ -1,0 +1,193 @@
+package primitives
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// gfMul multiplies in GF(2^8) over 0x11D, bit by bit.
+func gfMul(a, b byte) (out byte) {
+	for ; b != 0; b >>= 1 {
+		if b&1 == 1 {
+			out ^= a
+		}
+		high := a >> 7
+		a <<= 1
+		if high == 1 {
+			a ^= 0x1d
+		}
+	}
+	return out
+}
+
+func gfInv(a byte) byte {
+	for b := range 256 {
+		if gfMul(a, byte(b)) == 1 {
+			return byte(b)
+		}
+	}
+	panic("no inverse")
+}
+
+// slowParity encodes by the definition: row r of the Vandermonde matrix is r^0, r^1, ...; multiplied by the inverse of
+// its top square it starts with the identity. Equal: the parity row is what interpolation through the data gives.
+func slowParity(data [][]byte, total int) [][]byte {
+	d := len(data)
+	// coefficients c with sum_j c_j·i^j = data_i for i < d, by Gaussian elimination per byte column
+	rows := make([][]byte, d)
+	for i := range rows {
+		rows[i] = make([]byte, d+len(data[0]))
+		p := byte(1)
+		for j := range d {
+			rows[i][j] = p
+			p = gfMul(p, byte(i))
+		}
+		copy(rows[i][d:], data[i])
+	}
+	for col := range d {
+		pivot := col
+		for rows[pivot][col] == 0 {
+			pivot++
+		}
+		rows[col], rows[pivot] = rows[pivot], rows[col]
+		inv := gfInv(rows[col][col])
+		for k := range rows[col] {
+			rows[col][k] = gfMul(rows[col][k], inv)
+		}
+		for i := range rows {
+			if f := rows[i][col]; i != col && f != 0 {
+				for k := range rows[i] {
+					rows[i][k] ^= gfMul(f, rows[col][k])
+				}
+			}
+		}
+	}
+	parity := make([][]byte, 0, total-d)
+	for r := d; r < total; r++ {
+		out := make([]byte, len(data[0]))
+		p := byte(1)
+		for j := range d {
+			for k := range out {
+				out[k] ^= gfMul(p, rows[j][d+k])
+			}
+			p = gfMul(p, byte(r))
+		}
+		parity = append(parity, out)
+	}
+	return parity
+}
+
+func TestReedSolomonMatrix(t *testing.T) {
+	rng := NewStdRng([32]byte{5})
+	for _, c := range [][2]int{{1, 2}, {1, 3}, {2, 3}, {1, 4}, {3, 10}, {16, 50}, {33, 100}, {85, 256}, {255, 256}} {
+		data, total := c[0], c[1]
+		rs, err := NewReedSolomon(data, total)
+		if err != nil {
+			t.Fatal(err)
+		}
+		payload := make([]byte, data*3-min(data-1, 2))
+		rng.Read(payload)
+		parts, err := rs.Encode(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(parts[data:], slowParity(parts[:data], total), bytes.Equal) {
+			t.Errorf("%d of %d: parity differs from the definition", data, total)
+		}
+		root, proofs := MerklizeParts(parts)
+		if PartsRoot(parts) != root {
+			t.Errorf("%d of %d: roots differ", data, total)
+		}
+		for i, p := range proofs {
+			if !p.VerifyAt(root, PartLeaf(parts[i]), uint64(i), uint64(total)) {
+				t.Errorf("%d of %d: proof %d", data, total, i)
+			}
+		}
+		// any data parts restore all
+		for range 3 {
+			order := countIDs(total)
+			Shuffle(rng, order)
+			some := make([][]byte, total)
+			for _, i := range order[:data] {
+				some[i] = parts[i]
+			}
+			got, err := rs.Decode(slices.Clone(some), uint64(len(payload)))
+			if err != nil || !bytes.Equal(got, payload) {
+				t.Errorf("%d of %d: decoded %x, %v, want %x", data, total, got, err, payload)
+			}
+			if err := rs.Reconstruct(some, uint64(len(payload))); err != nil || !slices.EqualFunc(some, parts, bytes.Equal) {
+				t.Errorf("%d of %d: reconstruction differs: %v", data, total, err)
+			}
+			some = make([][]byte, total)
+			for _, i := range order[:data-1] {
+				some[i] = parts[i]
+			}
+			if err := rs.Reconstruct(some, uint64(len(payload))); !errors.Is(err, ErrParts) {
+				t.Errorf("%d of %d: too few parts: %v", data, total, err)
+			}
+		}
+	}
+}
+
+func TestReedSolomonBounds(t *testing.T) {
+	for _, c := range [][2]int{{0, 2}, {2, 2}, {3, 2}, {1, 257}, {-1, 5}} {
+		if _, err := NewReedSolomon(c[0], c[1]); !errors.Is(err, ErrParts) {
+			t.Errorf("%d of %d: %v", c[0], c[1], err)
+		}
+	}
+	rs, err := NewReedSolomon(2, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rs.Encode(nil); !errors.Is(err, ErrParts) {
+		t.Errorf("no payload: %v", err)
+	}
+	part := []byte{1, 2}
+	for _, tt := range []struct {
+		parts  [][]byte
+		length uint64
+	}{
+		{[][]byte{part, part, nil}, 4}, {[][]byte{part, part[:1], nil, nil}, 4}, {[][]byte{part, part, nil, nil}, 5},
+		{[][]byte{part, part, nil, nil}, 2}, {[][]byte{part, part, nil, nil}, 0}, {[][]byte{part, part, nil, nil}, ^uint64(0)},
+		{[][]byte{{}, {}, nil, nil}, 0}, {[][]byte{{}, {}, nil, nil}, 1},
+	} {
+		if _, err := rs.Decode(tt.parts, tt.length); !errors.Is(err, ErrParts) {
+			t.Errorf("%v of length %d: %v", tt.parts, tt.length, err)
+		}
+	}
+}
+
+func TestPartCounts(t *testing.T) {
+	for seats, want := range map[int][2]int{0: {1, 2}, 1: {1, 2}, 2: {1, 2}, 3: {1, 3}, 4: {1, 4}, 6: {1, 6}, 7: {2, 7}, 50: {16, 50}, 100: {33, 100}} {
+		if data, total := ChunkPartCounts(seats); data != want[0] || total != want[1] {
+			t.Errorf("%d seats: %d of %d, want %v", seats, data, total, want)
+		}
+	}
+	for n := 2; n <= MaxReedSolomonParts; n++ {
+		want := max(int(float64(n)*0.6), 1) // as nearcore computes
+		if data, total := WitnessPartCounts(n); data != want || total != n {
+			t.Errorf("%d validators: %d of %d, want %d", n, data, total, want)
+		}
+	}
+}
+
+func BenchmarkReedSolomon(b *testing.B) {
+	for _, c := range [][2]int{{1, 3}, {16, 50}, {33, 100}} {
+		rs, err := NewReedSolomon(c[0], c[1])
+		if err != nil {
+			b.Fatal(err)
+		}
+		payload := make([]byte, 1<<20)
+		b.Run(fmt.Sprintf("data=%d/total=%d/bytes=1MiB", c[0], c[1]), func(b *testing.B) {
+			b.SetBytes(1 << 20)
+			for b.Loop() {
+				if _, err := rs.Encode(payload); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
