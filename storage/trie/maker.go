@@ -74,7 +74,7 @@ func (mk *maker) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, er
 
 // seal sets memory usage and hash of a node that is otherwise complete.
 func (mk *maker) seal(n node, usage uint64) {
-	binary.LittleEndian.PutUint64(n[n.tailAt():], usage)
+	n.setUsage(usage)
 	mk.raw = mk.mem.appendRaw(mk.raw[:0], n)
 	sum := sha256.Sum256(mk.raw)
 	copy(n[offHash:], sum[:])
@@ -127,7 +127,7 @@ func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	binary.LittleEndian.PutUint32(n[8:], child)
+	n.setChild(child)
 	putHexPrefix(n[bodyAt:], ext, false)
 	mk.seal(n, keyCost(l)+mk.mem.at(child).usage())
 	return ref, nil

@@ -46,6 +46,9 @@ func (n node) valueHash() []byte {
 	return n[at : at+32 : at+32]
 }
 
+func (n node) setChild(ref uint32)   { binary.LittleEndian.PutUint32(n[8:], ref) }
+func (n node) setUsage(usage uint64) { binary.LittleEndian.PutUint64(n[n.tailAt():], usage) }
+
 // tailAt is where the body ends; extLen is 0 for branches, mask for all else.
 func (n node) tailAt() int { return bodyAt + n.extLen() + 4*bits.OnesCount16(n.mask()) }
 

@@ -76,15 +76,47 @@ func (f *Forest) loadLocked(n node) (uint32, error) {
 	return f.fill(n, s, pairs)
 }
 
+// check builds the subtree of a stub that is not loaded, and frees it again.
+func (f *Forest) check(n node) error {
+	s := f.stubs.get(n.child())
+	if s.target.Load() != 0 {
+		return nil
+	}
+	pairs, err := f.fetch(s.path)
+	f.mu.Lock()
+	defer f.unlock()
+	if s.target.Load() != 0 { // loaded meanwhile, and so possibly changed below us
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mk := f.maker(n.birth())
+	_, err = mk.subtreeOf(n, s, pairs)
+	mk.undo()
+	return err
+}
+
 // fill builds the subtree of the stub n. Its nodes belong to the version that the stub belongs to.
 func (f *Forest) fill(n node, s *stub, pairs flatPairs) (uint32, error) {
 	mk := f.maker(n.birth())
-	b := builder{mk: &mk, base: len(s.path)}
+	ref, err := mk.subtreeOf(n, s, pairs)
+	if err != nil {
+		mk.undo()
+		return 0, err
+	}
+	s.target.Store(ref)
+	return ref, nil
+}
+
+// subtreeOf makes the subtree of a stub and compares it with what the stub promises.
+func (mk *maker) subtreeOf(n node, s *stub, pairs flatPairs) (uint32, error) {
 	for path, i := pathNibs(s.path), 0; i < len(pairs.keys); i++ {
 		if k := pairs.keys[i]; commonPrefix(path, keyNibs(k, 0)) < path.n {
 			return 0, fmt.Errorf("%w: key %x loaded for path %x", ErrCorrupt, k, s.path)
 		}
 	}
+	b := builder{mk: mk, base: len(s.path)}
 	ref, err := b.run(func(yield func(k, v []byte) bool) {
 		for i, k := range pairs.keys {
 			if !yield(k, pairs.values[i]) {
@@ -92,24 +124,17 @@ func (f *Forest) fill(n node, s *stub, pairs flatPairs) (uint32, error) {
 			}
 		}
 	})
-	if err == nil {
-		var top node
-		if ref != 0 {
-			top = mk.mem.at(ref)
-		}
-		switch {
-		case ref == 0:
-			err = fmt.Errorf("%w: nothing stored under path %x", ErrCorrupt, s.path)
-		case !bytes.Equal(top.hash(), n.hash()):
-			err = fmt.Errorf("%w: subtree at path %x hashes to %v, want %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())
-		case top.usage() != n.usage():
-			err = fmt.Errorf("%w: subtree at path %x uses %d, want %d", ErrCorrupt, s.path, top.usage(), n.usage())
-		}
-	}
 	if err != nil {
-		mk.undo()
 		return 0, err
 	}
-	s.target.Store(ref)
+	if ref == 0 {
+		return 0, fmt.Errorf("%w: nothing stored under path %x", ErrCorrupt, s.path)
+	}
+	switch top := mk.mem.at(ref); {
+	case !bytes.Equal(top.hash(), n.hash()):
+		return 0, fmt.Errorf("%w: subtree at path %x hashes to %v, want %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())
+	case top.usage() != n.usage():
+		return 0, fmt.Errorf("%w: subtree at path %x uses %d, want %d", ErrCorrupt, s.path, top.usage(), n.usage())
+	}
 	return ref, nil
 }

@@ -1,0 +1,349 @@
+package trie
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// FrontierEntry is one line of what a trie looks like from above: a maximal subtree of less than Options.Frontier
+// memory usage (or a single greater leaf), or a value that sits in a branch above those. Stored with each
+// finalisation, the entries bring a trie back without reading what lies below them.
+type FrontierEntry struct {
+	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
+	Hash    primitives.Hash // of the top node, or of the value
+	Size    uint64          // memory usage of the subtree, or length of the value
+	IsValue bool
+	Data    []byte // the value, if it is short; else the loader has it
+}
+
+// frontier is a node on the way of a difference, of whose key the first skip nibbles are passed.
+type place struct {
+	ref  uint32
+	n    node
+	skip int
+}
+
+// differ compares two roots from above.
+type differ struct {
+	f       *Forest
+	path    []byte
+	put     []FrontierEntry
+	removed [][]byte
+}
+
+// Frontier returns all entries of r, by ascending path.
+func (r *Root) Frontier() ([]FrontierEntry, error) {
+	put, _, err := r.FrontierSince(nil)
+	return put, err
+}
+
+// FrontierSince returns how r's frontier differs from that of an earlier (or any) root of the same forest, nil for the
+// empty one: entries to put, replacing those of equal path, and paths to remove. Both are in ascending order.
+func (r *Root) FrontierSince(old *Root) (put []FrontierEntry, removed [][]byte, err error) {
+	d := differ{f: r.forest}
+	var a, b place
+	if old != nil && old.ref != 0 {
+		a = place{ref: old.ref, n: d.f.arena.mem().at(old.ref)}
+	}
+	if r.ref != 0 {
+		b = place{ref: r.ref, n: d.f.arena.mem().at(r.ref)}
+	}
+	if err := d.diff(a, b); err != nil {
+		return nil, nil, err
+	}
+	// The walk emits in order but for what a changed shape moved; the lists are short.
+	slices.SortFunc(d.put, func(x, y FrontierEntry) int { return bytes.Compare(x.Path, y.Path) })
+	slices.SortFunc(d.removed, bytes.Compare)
+	i := 0
+	d.removed = slices.DeleteFunc(d.removed, func(path []byte) bool {
+		for i < len(d.put) && bytes.Compare(d.put[i].Path, path) < 0 {
+			i++
+		}
+		return i < len(d.put) && bytes.Equal(d.put[i].Path, path)
+	})
+	return d.put, d.removed, nil
+}
+
+// below tells whether the place holds nothing or a subtree that is one entry.
+func (d *differ) below(p place) bool {
+	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.f.frontier
+}
+
+// diff compares what lies at the present path.
+func (d *differ) diff(old, new place) error {
+	switch {
+	case old.ref == new.ref && old.skip == new.skip:
+		return nil
+	case old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && bytes.Equal(old.n.hash(), new.n.hash()):
+		return nil
+	}
+	for _, p := range []*place{&old, &new} { // a stub may hide a great leaf
+		if !d.below(*p) {
+			var err error
+			if p.ref, p.n, err = d.f.resolve(p.ref, false); err != nil {
+				return err
+			}
+		}
+	}
+	if d.below(old) && d.below(new) {
+		if old.ref != 0 {
+			d.removed = append(d.removed, bytes.Clone(d.path))
+		}
+		if new.ref != 0 {
+			d.put = append(d.put, FrontierEntry{Path: bytes.Clone(d.path), Hash: new.n.hashValue(), Size: new.n.usage()})
+		}
+		return nil
+	}
+	// One of them is above, so its branches and extensions are walked, and against it what the other has on this path.
+	if d.below(old) && old.ref != 0 {
+		d.removed = append(d.removed, bytes.Clone(d.path))
+		old = place{}
+	}
+	if d.below(new) && new.ref != 0 {
+		d.put = append(d.put, FrontierEntry{Path: bytes.Clone(d.path), Hash: new.n.hashValue(), Size: new.n.usage()})
+		new = place{}
+	}
+	d.values(old, new)
+	for i := range byte(16) {
+		a, b := d.step(old, i), d.step(new, i)
+		if a.ref == 0 && b.ref == 0 {
+			continue
+		}
+		d.path = append(d.path, i)
+		err := d.diff(a, b)
+		d.path = d.path[:len(d.path)-1]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// values compares the values of two branches above.
+func (d *differ) values(old, new place) {
+	has := func(p place) bool { return p.ref != 0 && p.n.kind() == kindBranchValue }
+	switch {
+	case has(old) && !has(new):
+		d.removed = append(d.removed, bytes.Clone(d.path))
+	case has(new) && (!has(old) || !bytes.Equal(old.n.valueHash(), new.n.valueHash())):
+		e := FrontierEntry{Path: bytes.Clone(d.path), Size: uint64(new.n.valueLen()), IsValue: true}
+		copy(e.Hash[:], new.n.valueHash())
+		if !new.n.large() {
+			e.Data = bytes.Clone(d.f.valueOf(new.n))
+		}
+		d.put = append(d.put, e)
+	}
+}
+
+// step goes one nibble down from a place above.
+func (d *differ) step(p place, nibble byte) place {
+	if p.ref == 0 {
+		return place{}
+	}
+	var next uint32
+	if p.n.kind() == kindExtension {
+		ext := extNibs(p.n.ext()).from(p.skip)
+		if ext.at(0) != nibble {
+			return place{}
+		}
+		if ext.n > 1 {
+			return place{p.ref, p.n, p.skip + 1}
+		}
+		next = p.n.child()
+	} else if next = p.n.kid(nibble); next == 0 {
+		return place{}
+	}
+	return place{ref: next, n: d.f.arena.mem().at(next)}
+}
+
+// Import makes the root that has exactly these entries, in ascending order of paths. Subtrees are loaded when first
+// touched; then, as here for the whole, a hash that differs gives ErrCorrupt with the path. The loader must go on to
+// yield what it would now for the range of each subtree until the subtree is loaded or changed by an update.
+func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {
+	for i, e := range entries {
+		if i > 0 && bytes.Compare(entries[i-1].Path, e.Path) >= 0 {
+			return nil, fmt.Errorf("%w: path %x after %x", ErrOrder, e.Path, entries[i-1].Path)
+		}
+		if len(e.Path) > 2*MaxKeyLen {
+			return nil, ErrKeyLen
+		}
+		for _, v := range e.Path {
+			if v > 15 {
+				return nil, fmt.Errorf("%w: path %x", ErrCorrupt, e.Path)
+			}
+		}
+	}
+	data, err := f.importedValues(entries)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	id := f.nextID()
+	im := importer{maker: f.maker(id), entries: entries, data: data}
+	var ref uint32
+	if len(entries) > 0 {
+		ref, err = im.subtree(0, len(entries), 0)
+	}
+	if err == nil {
+		var got primitives.Hash
+		if ref != 0 {
+			got = f.arena.mem().at(ref).hashValue()
+		}
+		if got != want {
+			err = fmt.Errorf("%w: %d frontier entries hash to %v, want %v", ErrCorrupt, len(entries), got, want)
+		}
+	}
+	if err != nil {
+		im.undo()
+		return nil, err
+	}
+	return f.publish(nil, ref, id, nil), nil
+}
+
+// importedValues collects the values of the entries, asking the loader for the long ones.
+func (f *Forest) importedValues(entries []FrontierEntry) ([][]byte, error) {
+	data := make([][]byte, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		if !e.IsValue {
+			continue
+		}
+		if data[i] = e.Data; e.Data == nil && e.Size > 0 {
+			if f.loader == nil || len(e.Path)%2 != 0 {
+				return nil, fmt.Errorf("%w: no value at path %x", ErrCorrupt, e.Path)
+			}
+			key := packNibbles(e.Path)
+			err := f.loader(key, append(bytes.Clone(key), 0), func(_, value []byte) bool {
+				data[i] = bytes.Clone(value)
+				return false
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+		if primitives.HashBytes(data[i]) != e.Hash || uint64(len(data[i])) != e.Size {
+			return nil, fmt.Errorf("%w: value at path %x", ErrCorrupt, e.Path)
+		}
+	}
+	return data, nil
+}
+
+// importer makes the nodes above the frontier.
+type importer struct {
+	maker
+	entries []FrontierEntry
+	data    [][]byte
+}
+
+// subtree makes the node at depth of the entries from lo to hi, which share that many nibbles.
+func (im *importer) subtree(lo, hi, depth int) (uint32, error) {
+	first, last := im.entries[lo].Path, im.entries[hi-1].Path
+	part := depth
+	for part < len(first) && part < len(last) && first[part] == last[part] {
+		part++
+	}
+	var ref uint32
+	var err error
+	if hi-lo == 1 {
+		ref, err = im.stub(&im.entries[lo])
+	} else {
+		ref, err = im.fork(lo, hi, part)
+	}
+	if err != nil || part == depth {
+		return ref, err
+	}
+	return im.extension(pathNibs(first[depth:part]), ref)
+}
+
+// fork makes the branch at depth, where the entries part.
+func (im *importer) fork(lo, hi, depth int) (uint32, error) {
+	var kids [16]uint32
+	var val *value
+	if e := &im.entries[lo]; len(e.Path) == depth {
+		if !e.IsValue {
+			return 0, fmt.Errorf("%w: frontier entries below path %x", ErrCorrupt, e.Path)
+		}
+		val = &value{ValueID: ValueID{uint32(e.Size), e.Hash}, data: im.data[lo]}
+		lo++
+	}
+	for lo < hi {
+		nibble, end := im.entries[lo].Path[depth], lo+1
+		for end < hi && im.entries[end].Path[depth] == nibble {
+			end++
+		}
+		var err error
+		if kids[nibble], err = im.subtree(lo, end, depth+1); err != nil {
+			return 0, err
+		}
+		lo = end
+	}
+	return im.branch(&kids, val)
+}
+
+// stub makes the node that stands for a subtree.
+func (im *importer) stub(e *FrontierEntry) (uint32, error) {
+	if e.IsValue {
+		return 0, fmt.Errorf("%w: frontier value without children at path %x", ErrCorrupt, e.Path)
+	}
+	ref, n, err := im.alloc(kindStub, 0, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	n.setChild(im.forest.stubs.put(&stub{path: bytes.Clone(e.Path)}))
+	n.setUsage(e.Size)
+	copy(n.hash(), e.Hash[:])
+	return ref, nil
+}
+
+// Verify loads the subtrees of r beyond the path after (nil: from the start), at most n of them, and checks their
+// hashes. It returns the path to go on from, nil when all are done. Without keep, memory is given back: it is a check
+// of what is stored only. Subtrees that are in memory have been checked.
+func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
+	v := verifier{f: r.forest, after: after, left: n, keep: keep}
+	if r.ref == 0 {
+		return nil, nil
+	}
+	if err := v.walk(r.ref); err != nil || v.left > 0 {
+		return nil, err
+	}
+	return v.last, nil
+}
+
+type verifier struct {
+	f           *Forest
+	after, last []byte
+	left        int
+	keep        bool
+}
+
+func (v *verifier) walk(ref uint32) error {
+	n := v.f.arena.mem().at(ref)
+	switch n.kind() {
+	case kindExtension:
+		return v.walk(n.child())
+	case kindBranch, kindBranchValue:
+		for i := range byte(16) {
+			if c := n.kid(i); c != 0 && v.left > 0 {
+				if err := v.walk(c); err != nil {
+					return err
+				}
+			}
+		}
+	case kindStub:
+		s := v.f.stubs.get(n.child())
+		if v.left == 0 || v.after != nil && bytes.Compare(s.path, v.after) <= 0 {
+			return nil
+		}
+		v.left, v.last = v.left-1, s.path
+		if v.keep {
+			_, err := v.f.load(n)
+			return err
+		}
+		return v.f.check(n)
+	}
+	return nil
+}

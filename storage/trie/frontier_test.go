@@ -1,0 +1,208 @@
+package trie
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// disk is what storage keeps of a trie: flat values and the frontier.
+type disk struct {
+	flat     map[string][]byte
+	frontier map[string]FrontierEntry
+	mu       sync.Mutex
+	loads    int
+}
+
+func (d *disk) load(from, to []byte, yield func(k, v []byte) bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.loads++
+	for _, k := range slices.Sorted(maps.Keys(d.flat)) {
+		if k >= string(from) && (to == nil || k < string(to)) && !yield([]byte(k), d.flat[k]) {
+			break
+		}
+	}
+	return nil
+}
+
+func (d *disk) entries() []FrontierEntry {
+	var out []FrontierEntry
+	for _, p := range slices.Sorted(maps.Keys(d.frontier)) {
+		out = append(out, d.frontier[p])
+	}
+	return out
+}
+
+// finalise stores what next has beyond old.
+func (d *disk) finalise(t *testing.T, old *Root, next *Root, flat map[string][]byte) {
+	t.Helper()
+	put, removed, err := next.FrontierSince(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range removed {
+		if _, ok := d.frontier[string(p)]; !ok {
+			t.Fatalf("removed path %x, which was not there", p)
+		}
+		delete(d.frontier, string(p))
+	}
+	for _, e := range put {
+		d.frontier[string(e.Path)] = e
+	}
+	d.flat = maps.Clone(flat)
+	all, err := next.Frontier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.entries(), all; !slices.EqualFunc(got, want, func(a, b FrontierEntry) bool {
+		return bytes.Equal(a.Path, b.Path) && a.Hash == b.Hash && a.Size == b.Size && a.IsValue == b.IsValue && bytes.Equal(a.Data, b.Data)
+	}) {
+		t.Fatalf("differences lead to %v, want %v", got, want)
+	}
+}
+
+func TestFrontier(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		limit := uint64(1 + r.IntN(3000))
+		d := &disk{frontier: map[string]FrontierEntry{}}
+		f := New(Options{Frontier: limit, Loader: d.load})
+		w := newWorld(t, f)
+		letters, longest := 2+r.IntN(7), 1+r.IntN(5)
+		for range 25 {
+			old := w.root.Retain()
+			w.apply(randomChanges(r, w, r.IntN(30), letters, longest, []float64{0.1, 0.5, 0.9}[r.IntN(3)]))
+			d.finalise(t, old, w.root, w.truth)
+			old.Release()
+			if r.IntN(4) == 0 { // restart
+				w.root.Release()
+				if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+					t.Fatalf("seed %d: left over: %+v", seed, s)
+				}
+				f = New(Options{Frontier: limit, Loader: d.load})
+				d.loads = 0
+				root, err := f.Import(d.entries(), w.judge.Root())
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				w.f, w.root = f, root
+				if r.IntN(3) == 0 {
+					var after []byte
+					for {
+						next, err := root.Verify(after, 1+r.IntN(3), r.IntN(2) == 0)
+						if err != nil {
+							t.Fatalf("seed %d: %v", seed, err)
+						}
+						if after = next; after == nil {
+							break
+						}
+					}
+				}
+			}
+			for range 5 {
+				w.lookup(randomKey(r, letters, longest))
+				if keys := slices.Sorted(maps.Keys(w.truth)); len(keys) > 0 {
+					w.lookup([]byte(keys[r.IntN(len(keys))]))
+				}
+			}
+		}
+		built := w.build()
+		if got, want := built.Hash(), w.root.Hash(); got != want {
+			t.Fatalf("seed %d: built root = %v, want %v", seed, got, want)
+		}
+		built.Release()
+		w.root.Release()
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+			t.Fatalf("seed %d: left over: %+v", seed, s)
+		}
+	}
+}
+
+// TestLazy checks that an import loads nothing, that lookups load only their subtrees, from many goroutines at once,
+// and that damage is found and named.
+func TestLazy(t *testing.T) {
+	keys := benchKeys(2000)
+	b := &benchTrie{keys: keys}
+	flat := map[string][]byte{}
+	b.pairs(func(k, v []byte) bool { flat[string(k)] = bytes.Clone(v); return true })
+	d := &disk{frontier: map[string]FrontierEntry{}}
+	source := New(Options{Loader: d.load})
+	full, err := source.Build(b.pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.finalise(t, nil, full, flat)
+	f := New(Options{Loader: d.load})
+	root, err := f.Import(d.entries(), full.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := d.loads, 0; got != want {
+		t.Errorf("loads by an import = %d, want %d", got, want)
+	}
+	if got, want := root.MemoryUsage(), full.MemoryUsage(); got != want {
+		t.Errorf("memory usage = %d, want %d", got, want)
+	}
+	if s := f.Stats(); s.Stubs < 10 || s.Nodes > 200 {
+		t.Errorf("after the import: %+v", s)
+	}
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			var rec Recording
+			for i := range 50 {
+				k := keys[(i*71+g)%len(keys)]
+				if v, err := root.Get(k, &rec); err != nil || !bytes.Equal(v, flat[string(k)]) {
+					t.Errorf("Get(%q) = %x, %v", k, v, err)
+				}
+			}
+		})
+	}
+	wg.Go(func() { // a writer among the readers
+		at := root.Retain()
+		for i := range 50 {
+			next, err := f.Update(at, []Change{{keys[(i*131)%len(keys)], []byte{byte(i)}}}, nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			at.Release()
+			at = next
+		}
+		at.Release()
+	})
+	wg.Wait()
+
+	d.flat[string(keys[0])] = []byte("damage")
+	bad := New(Options{Loader: d.load})
+	if root, err = bad.Import(d.entries(), full.Hash()); err != nil {
+		t.Fatal(err)
+	}
+	before := bad.Stats()
+	if _, err := root.Get(keys[0], nil); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "path 00000705") {
+		t.Errorf("Get from a damaged subtree: %v", err)
+	}
+	if _, err := bad.Update(root, []Change{{keys[0], nil}}, nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Update of a damaged subtree: %v", err)
+	}
+	if _, err := root.Verify(nil, 1000, false); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Verify of a damaged subtree: %v", err)
+	}
+	if got := bad.Stats(); got != before {
+		t.Errorf("after failures: %+v, want %+v", got, before)
+	}
+	if _, err := bad.Import(d.entries()[1:], full.Hash()); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Import of a part: %v, want %v", err, ErrCorrupt)
+	}
+	if _, err := bad.Import(nil, primitives.Hash{1}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("Import of nothing: %v, want %v", err, ErrCorrupt)
+	}
+}
