@@ -2,6 +2,7 @@ package primitives
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -128,6 +129,35 @@ func TestReedSolomonMatrix(t *testing.T) {
 			if err := rs.Reconstruct(some, uint64(len(payload))); !errors.Is(err, ErrParts) {
 				t.Errorf("%d of %d: too few parts: %v", data, total, err)
 			}
+		}
+	}
+}
+
+// TestNeardChunkParts has two chunk bodies of a chain that neard made (native.jsonl.gz, nearcore f0c7706f1: 50 seats,
+// heights 39 and 549, one transaction and no outgoing receipt each) with the roots in their headers.
+func TestNeardChunkParts(t *testing.T) {
+	rs, err := NewReedSolomon(ChunkPartCounts(50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, text := range map[string]string{
+		"68xQRSkWAyJ1BWaj9XdG2oPo71f9cERkzrCNUZDUQhEY": "AQAAAA8AAABhbGljZS50ZXN0Lm5lYXIAIdkewD51XVs9kZrKPDEgt4NkO4eva67SLcJUZMC1" +
+			"O2+GhB4AAAAAAA0AAABib2IudGVzdC5uZWFyUlRuo09DCDKeLRdXZC774TsJiUc4pivLAp/iN+3LR0AAAAAAAH+z6CICXJKnOgDeP/STSnQBAZf1MCe0xRruYi6UpUwz5jjv4xYR" +
+			"aiv4EDzjv1r/Srb79fnyUHOWWqKXCaRhmwUAAAAA",
+		"BDGXAmZZCzg1sBwWKBeGpwu4aN3YgtqSY2YjjrJKydQv": "AQAAAA8AAABjYXJvbC50ZXN0Lm5lYXIAwW/rlUu+4xGPcYUcg5nJzbyP9pxWsmT8KSjuxxUn" +
+			"m0jDxi0AAAAAAA8AAABjYXJvbC50ZXN0Lm5lYXKXTJzEGm6HSnPVx1q3rP7+ldi9wrbhAG2U3zt7XS13kAEAAAABAAAAAABjlJHHEM0xdAUb1Gv+fxrPKJiEa+RK2g3eZCBBn1ky" +
+			"T4jZPKpHTqmHNR6vwRFDnh+mC3G1Fuy9NpMA4WHFSkYHAAAAAA==",
+	} {
+		body, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := rs.Encode(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := PartsRoot(parts); got.String() != want {
+			t.Errorf("root = %v, want %s", got, want)
 		}
 	}
 }

@@ -268,6 +268,29 @@ func TestVectorA81(t *testing.T) {
 	}
 }
 
+// TestNeardResharding has the layout after four dynamic splits of a chain that neard made (reshard.jsonl.gz, nearcore
+// f0c7706f1): two shards of version 3 at first, then each boundary in the order of the splits.
+func TestNeardResharding(t *testing.T) {
+	const first = `{"V2":{"boundary_accounts":["test1"],"shard_ids":[0,1],"id_to_index_map":{"0":0,"1":1},` +
+		`"index_to_id_map":{"0":0,"1":1},"shards_split_map":null,"shards_parent_map":null,"version":3}}`
+	const last = `{"V3":{"boundary_accounts":["p-0","test1","test1p","test2p","z-0"],"id_to_index_map":{"4":0,"5":1,"6":4,"7":5,"8":2,"9":3},` +
+		`"last_split":2,"shard_ids":[4,5,8,9,6,7],"shards_split_map":{"0":[4,5],"1":[2,3],"2":[8,9],"3":[6,7]}}}`
+	var l, want ShardLayout
+	if err := json.Unmarshal([]byte(first), &l); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(last), &want); err != nil {
+		t.Fatal(err)
+	}
+	base := l
+	for _, boundary := range accounts("test2p", "p-0", "z-0", "test1p") {
+		l = must(t)(l.DeriveV3(boundary, func() []ShardLayout { return []ShardLayout{base} }))
+	}
+	if !l.Equal(want) {
+		t.Errorf("layout %v, want %v", l, want)
+	}
+}
+
 // TestMultiShard has the ids that nearcore's init gives (reference chain.md 5.2).
 func TestMultiShard(t *testing.T) {
 	for _, want := range [][]ShardID{
