@@ -3,6 +3,7 @@ package chain
 import (
 	"fmt"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -16,7 +17,7 @@ type BlockFacts struct {
 	EpochSyncDataHash *primitives.Hash
 	Minted            primitives.Balance // by the epoch that this block begins, else 0
 	ShardSplit        *primitives.ShardSplit
-	Pricing           GasPricing
+	Pricing           epoch.GasPriceRules
 	Version           primitives.ProtocolVersion // of the block's epoch
 }
 
@@ -37,17 +38,9 @@ type BlockInput struct {
 // BuildBlock makes the block without its signature. The only error is an overflow of gas or supply.
 func BuildBlock(in *BlockInput) (*primitives.Block, error) {
 	roots := ComputeRoots(in.Chunks, in.Height)
-	used, limit, ok := ChunkGas(in.Chunks, in.Height)
-	if !ok {
-		return nil, invalidf(ArithmeticOverflow, "gas of the chunks")
-	}
-	price, ok := in.Pricing.Next(in.Parent.NextGasPrice, used, limit)
-	if !ok {
-		return nil, invalidf(ArithmeticOverflow, "gas price")
-	}
-	supply, ok := TotalSupply(in.Parent.TotalSupply, in.Minted, in.Chunks, in.Height)
-	if !ok {
-		return nil, invalidf(ArithmeticOverflow, "total supply")
+	price, supply, err := nextEconomics(&in.BlockFacts, in.Parent, in.Chunks, in.Height)
+	if err != nil {
+		return nil, err
 	}
 	b := &primitives.Block{Body: primitives.BlockBody{
 		Chunks: in.Chunks, VRFValue: in.VRFValue, VRFProof: in.VRFProof, ChunkEndorsements: in.ChunkEndorsements,
@@ -113,16 +106,33 @@ type ChunkInput struct {
 	Extra        *ChunkExtra           // of the shard after PrevBlock
 	Outgoing     []*primitives.Receipt // of the shard's last new chunk
 	Transactions []*primitives.SignedTransaction
-	Layout       *primitives.ShardLayout
-	Parts        primitives.ChunkCoding // Reed–Solomon shape of the chain
+	Layout       primitives.ShardLayout
+	Coding       *primitives.ReedSolomon // shape of the chain
+}
+
+// EncodedBody are a chunk body's parts, their Merkle root and the body's length before coding.
+type EncodedBody struct {
+	Parts  [][]byte
+	Root   primitives.Hash
+	Length uint64
+}
+
+// EncodeBody codes a body for distribution.
+func EncodeBody(body *primitives.ChunkBody, rs *primitives.ReedSolomon) (*EncodedBody, error) {
+	raw := body.AppendBorsh(nil)
+	parts, err := rs.Encode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("chain: encode chunk body: %w", err)
+	}
+	return &EncodedBody{Parts: parts, Root: primitives.PartsRoot(parts), Length: uint64(len(raw))}, nil
 }
 
 // BuildChunk makes the chunk and its encoded parts, signed by key.
-func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *primitives.EncodedChunk, error) {
+func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *EncodedBody, error) {
 	body := primitives.ChunkBody{Transactions: in.Transactions, PrevOutgoingReceipts: in.Outgoing}
-	enc, err := in.Parts.Encode(&body)
+	enc, err := EncodeBody(&body, in.Coding)
 	if err != nil {
-		return nil, nil, fmt.Errorf("chain: encode chunk of shard %d at height %d: %w", in.ShardID, in.Height, err)
+		return nil, nil, fmt.Errorf("shard %d at height %d: %w", in.ShardID, in.Height, err)
 	}
 	outgoing, _ := OutgoingReceiptsRoot(in.Outgoing, in.Layout)
 	x := in.Extra

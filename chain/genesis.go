@@ -19,12 +19,13 @@ type GenesisInput struct {
 	BlockProducers []primitives.ValidatorStake // of epoch 0, distinct, in settlement order
 }
 
-// genesisCoding is RS(1 data, 2 parity) whatever the seats (core/primitives/src/genesis/chunk.rs).
-var genesisCoding = primitives.ChunkCoding{DataParts: 1, TotalParts: 3}
-
 // Genesis makes the genesis chunks and block (chain.md 5.3). Signatures are empty.
 func Genesis(in *GenesisInput) (*primitives.Block, []*primitives.Chunk, error) {
-	enc, err := genesisCoding.Encode(&primitives.ChunkBody{})
+	rs, err := primitives.NewReedSolomon(primitives.GenesisPartCounts())
+	if err != nil {
+		return nil, nil, err
+	}
+	enc, err := EncodeBody(&primitives.ChunkBody{}, rs)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,8 @@
 package chain
 
 import (
+	"fmt"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -46,7 +48,7 @@ func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Ro
 // OutgoingReceiptsRoot is a chunk's prev_outgoing_receipts_root and the group leaves it stands over: receipts are grouped by
 // the shard index of their receiver with order kept, each group hashed as H(u64 shard id ‖ receipts), and those hashes
 // merklized as items, hashed once more (nearcore chain.rs build_receipts_hashes).
-func OutgoingReceiptsRoot(receipts []*primitives.Receipt, layout *primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
+func OutgoingReceiptsRoot(receipts []*primitives.Receipt, layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
 	groups = GroupReceipts(receipts, layout)
 	leaves := make([]primitives.Hash, len(groups))
 	var buf []byte
@@ -65,7 +67,7 @@ type ReceiptGroup struct {
 }
 
 // GroupReceipts splits receipts by target shard, one group for each shard of the layout in its order.
-func GroupReceipts(receipts []*primitives.Receipt, layout *primitives.ShardLayout) []ReceiptGroup {
+func GroupReceipts(receipts []*primitives.Receipt, layout primitives.ShardLayout) []ReceiptGroup {
 	ids := layout.ShardIDs()
 	groups := make([]ReceiptGroup, len(ids))
 	for i, id := range ids {
@@ -80,14 +82,20 @@ func GroupReceipts(receipts []*primitives.Receipt, layout *primitives.ShardLayou
 
 // ReceiptTarget is the index of the shard that a receipt goes to: its receiver's, or for a global contract distribution
 // the target it names, resolved through the history of splits (nearcore receipt.rs:437).
-func ReceiptTarget(x *primitives.Receipt, layout *primitives.ShardLayout) primitives.ShardIndex {
+func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primitives.ShardIndex {
+	id := layout.ShardOf(x.ReceiverID)
 	if g, ok := x.Body.(*primitives.GlobalContractDistribution); ok {
-		id := layout.ResolveShardID(g.TargetShard)
-		if i, ok := layout.ShardIndex(id); ok {
-			return i
+		if now, ok := layout.ResolveToCurrent(g.TargetShard); layout.Has(g.TargetShard) {
+			id = g.TargetShard
+		} else if ok {
+			id = now
 		}
 	}
-	return layout.AccountShardIndex(x.ReceiverID)
+	i, err := layout.Index(id)
+	if err != nil {
+		panic(fmt.Sprintf("chain: shard %d of the layout's own map is not in it: %v", id, err))
+	}
+	return i
 }
 
 // TxRoot is a chunk's tx_root: the Merkle root over H(borsh(SignedTransaction)).

@@ -145,7 +145,7 @@ func ApprovedEnough(approvers []Approver, approved func(i int) bool) bool {
 }
 
 func validateRandomness(b *primitives.Block, j *Judgement) error {
-	if !primitives.VRFVerify(j.Producer, j.PrevRandom[:], &b.Body.VRFValue, &b.Body.VRFProof) {
+	if !primitives.VerifyVRF(j.Producer, j.PrevRandom[:], &b.Body.VRFValue, &b.Body.VRFProof) {
 		return invalidf(InvalidRandomness, "VRF proof")
 	}
 	if b.Header.RandomValue != primitives.HashBytes(b.Body.VRFValue[:]) {
@@ -207,16 +207,13 @@ func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
 
 func validateEconomics(b *primitives.Block, j *Judgement) error {
 	h := b.Header
-	used, limit, ok := ChunkGas(b.Body.Chunks, h.Height)
-	if !ok {
-		return invalidf(ArithmeticOverflow, "gas of the chunks")
-	}
-	price, ok := j.Pricing.Next(j.Parent.NextGasPrice, used, limit)
-	if !ok || price != h.NextGasPrice {
+	price, supply, err := nextEconomics(&j.BlockFacts, j.Parent, b.Body.Chunks, h.Height)
+	switch {
+	case err != nil:
+		return err
+	case price != h.NextGasPrice:
 		return InvalidGasPrice
-	}
-	supply, ok := TotalSupply(j.Parent.TotalSupply, j.Minted, b.Body.Chunks, h.Height)
-	if !ok || supply != h.TotalSupply {
+	case supply != h.TotalSupply:
 		return InvalidTotalSupply
 	}
 	if (h.ShardSplit == nil) != (j.ShardSplit == nil) || h.ShardSplit != nil && *h.ShardSplit != *j.ShardSplit {
@@ -265,7 +262,7 @@ func validateEndorsements(b *primitives.Block, j *Judgement) error {
 // ValidateChunk compares a received chunk with what we computed ourselves: its header with the shard's extra after the
 // parent, its transactions with tx_root, its receipts with the extra's outgoing ones, and its parts by coding them again
 // (nearcore chain/chain/src/validate.rs:133).
-func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout *primitives.ShardLayout, parts primitives.ChunkCoding) error {
+func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
 	root, _ := OutgoingReceiptsRoot(outgoing, layout)
 	switch {
@@ -295,7 +292,7 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 	case h.TxRoot != TxRoot(c.Transactions):
 		return InvalidTxRoot
 	}
-	enc, err := parts.Encode(&primitives.ChunkBody{Transactions: c.Transactions, PrevOutgoingReceipts: outgoing})
+	enc, err := EncodeBody(&primitives.ChunkBody{Transactions: c.Transactions, PrevOutgoingReceipts: outgoing}, rs)
 	if err != nil || enc.Root != h.EncodedMerkleRoot || enc.Length != h.EncodedLength {
 		return InvalidEncodedMerkleRoot
 	}

@@ -19,8 +19,8 @@ type Delays struct {
 	Endorsement int64 // min_block_production_delay: from a tip to its endorsement
 	Skip        int64 // max_block_production_delay: from a tip to the first skip
 	MaxWait     int64 // max_block_wait_delay: what the skip delay grows to
-	// ChunkWait is the share of the skip delay that a ready block waits for its chunks.
-	ChunkWait chain.Rational
+	// ChunkWait is the share of the skip delay, as numerator and denominator, that a ready block waits for its chunks.
+	ChunkWait [2]uint64
 }
 
 // skip is T(n): how long height final+n may take.
@@ -218,7 +218,7 @@ func (t *Tracker) Ready(target primitives.Height, chunks bool, now int64) (ready
 		return true, 0
 	}
 	delay := t.delays.skip(t.timerHeight - min(t.timerHeight, t.finalHeight))
-	until := v.readySince + delay*int64(t.delays.ChunkWait.Num)/int64(max(t.delays.ChunkWait.Den, 1))
+	until := v.readySince + delay*int64(t.delays.ChunkWait[0])/int64(max(t.delays.ChunkWait[1], 1))
 	if now > until {
 		return true, 0
 	}
