@@ -1,0 +1,216 @@
+package action
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+const (
+	// maxDeletionUsage is what an account may use, code apart, and still be deleted (nearcore
+	// Account::MAX_ACCOUNT_DELETION_STORAGE_USAGE), in bytes.
+	maxDeletionUsage = 10_000
+)
+
+// maxGasKeyBurn is what the gas keys of a deleted account, or a deleted gas key, may hold: it is burnt (nearcore
+// GasKeyInfo::MAX_BALANCE_TO_BURN).
+var maxGasKeyBurn = primitives.NEAR(1)
+
+// BalanceRefund is a receipt that pays tokens back, without an id.
+func BalanceRefund(to primitives.AccountID, amount primitives.Balance) *primitives.Receipt {
+	return refund(to, primitives.SystemAccount, primitives.ZeroED25519Key, amount)
+}
+
+// GasRefund is a receipt that pays unused gas back to the one who bought it, or to the key, without an id.
+func GasRefund(signer primitives.AccountID, key primitives.PublicKey, amount primitives.Balance) *primitives.Receipt {
+	return refund(signer, signer, key, amount)
+}
+
+// refundParts is a refund in one piece of memory.
+type refundParts struct {
+	receipt  primitives.Receipt
+	body     primitives.ActionReceipt
+	actions  [1]primitives.Action
+	transfer primitives.Transfer
+}
+
+func refund(to, signer primitives.AccountID, key primitives.PublicKey, amount primitives.Balance) *primitives.Receipt {
+	p := &refundParts{transfer: primitives.Transfer{Deposit: amount}}
+	p.actions[0] = &p.transfer
+	p.body = primitives.ActionReceipt{SignerID: signer, SignerPublicKey: key, Actions: p.actions[:]}
+	p.receipt = primitives.Receipt{PredecessorID: primitives.SystemAccount, ReceiverID: to, Body: &p.body}
+	return &p.receipt
+}
+
+// refundReceiver is who gets deposits of the receipt back.
+func (x *Execution) refundReceiver() primitives.AccountID { return RefundReceiver(x.Receipt) }
+
+// RefundReceiver is who gets the deposits of an action receipt back: refund_to, or the predecessor.
+func RefundReceiver(r *primitives.Receipt) primitives.AccountID {
+	if b, ok := r.Body.(*primitives.ActionReceipt); ok && b.V2 && b.RefundTo != "" {
+		return b.RefundTo
+	}
+	return r.PredecessorID
+}
+
+// transfer pays the receiver, or the gas key that a refund is for, and creates implicit accounts.
+func (x *Execution) transfer(a *primitives.Transfer) error {
+	if !x.Exists {
+		return x.createImplicit(a.Deposit)
+	}
+	isGasRefund := x.Receipt.PredecessorID == primitives.SystemAccount && x.Body.SignerID == x.Receipt.ReceiverID
+	if !isGasRefund {
+		return x.credit(a.Deposit)
+	}
+	// The key may have been replaced since; whatever it is now gets the refund.
+	id, handle := x.Receipt.ReceiverID, x.Body.SignerPublicKey.Handle()
+	var key primitives.AccessKey
+	found, err := x.State.AccessKey(id, handle, &key)
+	if err != nil {
+		return err
+	}
+	if found && key.GasKey != nil {
+		sum, ok := key.GasKey.Balance.Add(a.Deposit)
+		if !ok {
+			return state.Inconsistent("gas key balance of %s: %w", id, primitives.ErrOverflow)
+		}
+		key.GasKey.Balance = sum
+		x.State.SetAccessKey(id, handle, &key)
+		return nil
+	}
+	if err := x.credit(a.Deposit); err != nil {
+		return err
+	}
+	if found && key.FunctionCall != nil && key.FunctionCall.Allowance != nil {
+		allowance := key.FunctionCall.Allowance
+		if sum := allowance.SaturatingAdd(a.Deposit); allowance.Less(sum) {
+			*allowance = sum
+			x.State.SetAccessKey(id, handle, &key)
+		}
+	}
+	return nil
+}
+
+// createImplicit makes the account that a transfer to its id implies (nearcore
+// action_implicit_account_creation_transfer).
+func (x *Execution) createImplicit(deposit primitives.Balance) error {
+	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
+	x.Actor = id
+	x.Exists = true
+	x.Account = primitives.Account{Amount: deposit, StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
+	switch id.Kind() {
+	case primitives.NearImplicitAccount:
+		raw := make([]byte, 1, 33) // tag of ed25519
+		for i := 0; i < len(id); i += 2 {
+			raw = append(raw, unhex(id[i])<<4|unhex(id[i+1]))
+		}
+		key := primitives.AccessKey{Nonce: primitives.InitialNonce(x.Block.Height)}
+		handle := primitives.PublicKeyHandle(raw)
+		x.Account.StorageUsage += keyUsage(f, len(handle), &key)
+		x.State.SetAccessKey(id, handle, &key)
+	case primitives.EthImplicitAccount:
+		hash := EthWalletHash(x.Block.ChainID)
+		x.Account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: hash})
+		x.Account.StorageUsage += uint64(len(hash))
+	case primitives.NamedAccount:
+		panic("action: transfer creates a named account")
+	}
+	return nil
+}
+
+// unhex is the value of a digit of an id that is known to be hex.
+func unhex(c byte) byte {
+	if c >= 'a' {
+		return c - 'a' + 10
+	}
+	return c - '0'
+}
+
+// createAccount makes a named account.
+func (x *Execution) createAccount() *failure {
+	id, rules := x.Receipt.ReceiverID, &x.Block.Config.AccountCreation
+	if id.IsTopLevel() {
+		if len(id) < int(rules.MinAllowedTopLevelAccountLength) && x.Receipt.PredecessorID != rules.RegistrarAccountID {
+			return &failure{
+				Tag: primitives.ActionCreateAccountOnlyByRegistrar, AccountID: id,
+				RegistrarID: rules.RegistrarAccountID, PredecessorID: x.Receipt.PredecessorID,
+			}
+		}
+	} else if !id.IsSubAccountOf(x.Receipt.PredecessorID) {
+		return &failure{Tag: primitives.ActionCreateAccountNotAllowed, AccountID: id, PredecessorID: x.Receipt.PredecessorID}
+	}
+	x.Actor = id
+	x.Exists = true
+	x.Account = primitives.Account{StorageUsage: x.Block.Config.Fees.NumBytesAccount, Version: primitives.AccountV1}
+	return nil
+}
+
+// deleteAccount removes the account; what it has goes to the beneficiary.
+func (x *Execution) deleteAccount(a *primitives.DeleteAccount) (*failure, error) {
+	id := x.Receipt.ReceiverID
+	code, err := x.contractUsage()
+	if err != nil {
+		return nil, err
+	}
+	if usage := x.Account.StorageUsage; usage > code && usage-code > maxDeletionUsage {
+		return &failure{Tag: primitives.ActionDeleteAccountWithLargeState, AccountID: id}, nil
+	}
+	burn, err := x.State.GasKeyBalances(id)
+	if err != nil {
+		return nil, err
+	}
+	if maxGasKeyBurn.Less(burn) {
+		return &failure{Tag: primitives.ActionGasKeyBalanceTooHigh, AccountID: id, Balance: burn}, nil
+	}
+	if !x.Account.Amount.IsZero() {
+		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(a.Beneficiary, x.Account.Amount))
+	}
+	rows, err := x.State.RemoveAccount(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.burn(burn); err != nil {
+		return nil, err
+	}
+	if rows.Rows > 0 {
+		compute, err := fees.NonceRowsRemoval(x.Block.Config, uint64(rows.Rows), uint64(rows.KeyBytes))
+		if err == nil {
+			err = x.addCompute(compute)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	x.Actor = x.Receipt.PredecessorID
+	x.Exists, x.Account = false, primitives.Account{}
+	return nil, nil
+}
+
+// contractUsage is what of the account's storage usage is its contract: its own code, or the reference to a global one.
+// From 85 on the reference counts too when an account is deleted (FixDeleteAccountGlobalContractStorageUsage).
+func (x *Execution) contractUsage() (uint64, error) {
+	if x.Account.Contract.Kind == primitives.ContractLocal {
+		return x.State.CodeLen(x.Receipt.ReceiverID)
+	}
+	return x.Account.Contract.IdentifierUsage(), nil
+}
+
+// stake sets the validator stake: a raise is locked at once, a cut returned when epochs have passed.
+func (x *Execution) stake(a *primitives.Stake) *failure {
+	id, acc := x.Receipt.ReceiverID, &x.Account
+	rest, ok := acc.Amount.Sub(a.Stake.SaturatingSub(acc.Locked))
+	if !ok {
+		return &failure{Tag: primitives.ActionTriesToStake, AccountID: id, Stake: a.Stake, Locked: acc.Locked, Balance: acc.Amount}
+	}
+	if acc.Locked.IsZero() && a.Stake.IsZero() {
+		return &failure{Tag: primitives.ActionTriesToUnstake, AccountID: id}
+	}
+	if !a.Stake.IsZero() && a.Stake.Less(x.Block.MinimumStake) {
+		return &failure{Tag: primitives.ActionInsufficientStake, AccountID: id, Stake: a.Stake, MinimumStake: x.Block.MinimumStake}
+	}
+	x.Result.Proposals = append(x.Result.Proposals, primitives.ValidatorStake{AccountID: id, PublicKey: a.PublicKey, Stake: a.Stake})
+	if acc.Locked.Less(a.Stake) {
+		acc.Amount, acc.Locked = rest, a.Stake
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package action
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// functionCall runs a method of the account's contract (nearcore function_call.rs).
+func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
+	hash, key, err := x.contract()
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := x.Account.Amount.Add(a.Deposit); !ok {
+		return nil, state.Inconsistent("balance of %s with the deposit of a call: %w", x.Receipt.ReceiverID, primitives.ErrOverflow)
+	}
+	actionHash := primitives.ActionHash(x.Receipt.ID, x.Block.Height, uint64(x.index))
+	ext := &External{State: x.State, block: x.Block, account: x.Receipt.ReceiverID, actionHash: actionHash}
+	out, err := x.execute(a, hash, key, actionHash, ext)
+	if err != nil {
+		return nil, err
+	}
+	// What is left is given to the calls that asked for a share, also if this call failed: it is not refunded then, as
+	// failures are refunded by what is burnt.
+	given, err := ext.distribute(a.Gas - min(out.GasUsed, a.Gas))
+	if err != nil {
+		return nil, err
+	}
+	if out.GasUsed+given < given {
+		return nil, config.ErrOverflow
+	}
+	r := &x.Result
+	if err := x.add(config.Cost{Gas: out.GasBurnt, Compute: out.Compute}, out.GasUsed+given); err != nil {
+		return nil, err
+	}
+	r.GasBurntInVM += out.GasBurnt // not more than GasBurnt, whose sum was checked
+	r.Logs = append(r.Logs, out.Logs...)
+	r.Profile = mergeProfiles(r.Profile, out.Profile)
+	if out.Err != nil {
+		return &failure{Tag: primitives.ActionFunctionCallError, FunctionCall: out.Err}, nil
+	}
+	from := len(r.NewReceipts)
+	if err := ext.finish(x); err != nil {
+		return nil, err
+	}
+	x.Account.Amount, x.Account.StorageUsage = out.Balance, out.StorageUsage
+	sum, ok := r.Subsidized.Add(out.Subsidized)
+	if !ok {
+		return nil, primitives.ErrOverflow
+	}
+	r.Subsidized = sum
+	if r.Return = out.Return; r.Return.Kind == ReturnReceipt {
+		r.Return.Receipt += from
+	}
+	return nil, nil
+}
+
+// contract finds the hash of the code that the account runs, and the trie key where it should stand; a nil key means that
+// it has none (nearcore contract_code.rs RuntimeContractIdentifier::resolve).
+func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
+	c := &x.Account.Contract
+	id, global := c.GlobalID()
+	switch {
+	case c.Kind == primitives.ContractNone:
+		return hash, nil, nil
+	case !global && x.Receipt.ReceiverID.Kind() == primitives.EthImplicitAccount && isLegacyWallet(c.Hash):
+		id, global = primitives.GlobalContractID{Hash: EthWalletHash(x.Block.ChainID)}, true
+	}
+	if !global {
+		return c.Hash, primitives.AppendCodeKey(nil, x.Receipt.ReceiverID), nil
+	}
+	key = primitives.AppendGlobalCodeKey(nil, &id)
+	if id.Account == "" {
+		return id.Hash, key, nil
+	}
+	hash, err = x.State.GlobalCodeHash(&id)
+	return hash, key, err
+}
+
+// execute runs the call, or fails where no execution is needed to know the end.
+func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash, ext *External) (CallOutcome, error) {
+	var code []byte
+	if key != nil {
+		var err error
+		if code, err = x.State.Code(hash, key); err != nil {
+			return CallOutcome{}, err
+		}
+	}
+	switch {
+	case code == nil:
+		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationCodeDoesNotExist, AccountID: x.Receipt.ReceiverID}), nil
+	case a.Method == "":
+		return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}}, nil
+	case x.Block.VM == nil:
+		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationWasm, Message: NoVMText}), nil
+	}
+	c := &Call{
+		Block: x.Block, ReceiptID: x.Receipt.ID, ActionIndex: x.index,
+		CodeHash: hash, Code: code, Method: a.Method, Args: a.Args,
+		CurrentAccount: x.Receipt.ReceiverID, SignerAccount: x.Body.SignerID, SignerKey: x.Body.SignerPublicKey,
+		Predecessor: x.Receipt.PredecessorID, RefundTo: x.refundReceiver(), Results: x.Inputs,
+		Balance: x.Account.Amount, Locked: x.Account.Locked, StorageUsage: x.Account.StorageUsage, Contract: x.Account.Contract,
+		Deposit: a.Deposit, PrepaidGas: a.Gas, RandomSeed: primitives.RandomSeed(actionHash, x.Block.RandomValue),
+	}
+	if x.index == len(x.Body.Actions)-1 {
+		for i := range x.Body.OutputDataReceivers {
+			c.OutputReceivers = append(c.OutputReceivers, x.Body.OutputDataReceivers[i].ReceiverID)
+		}
+	}
+	return x.Block.VM.Call(c, ext)
+}

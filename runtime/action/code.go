@@ -1,0 +1,125 @@
+package action
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// dropContractUsage takes the present contract off the storage usage.
+func (x *Execution) dropContractUsage() error {
+	n, err := x.contractUsage()
+	x.subUsage(n)
+	return err
+}
+
+// deployContract gives the account code of its own.
+func (x *Execution) deployContract(a *primitives.DeployContract) error {
+	if err := x.dropContractUsage(); err != nil {
+		return err
+	}
+	if err := x.addUsage(uint64(len(a.Code))); err != nil {
+		return err
+	}
+	hash := primitives.HashBytes(a.Code)
+	x.Account.SetContract(primitives.AccountContract{Kind: primitives.ContractLocal, Hash: hash})
+	x.State.SetCode(x.Receipt.ReceiverID, hash, a.Code)
+	return nil
+}
+
+// useGlobal points the account at global code.
+func (x *Execution) useGlobal(id *primitives.GlobalContractID) (*failure, error) {
+	known, err := x.State.HasGlobalCode(id)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return &failure{Tag: primitives.ActionGlobalContractDoesNotExist, Identifier: *id}, nil
+	}
+	if err := x.dropContractUsage(); err != nil {
+		return nil, err
+	}
+	if x.Account.Contract.Kind == primitives.ContractLocal {
+		x.State.RemoveCode(x.Receipt.ReceiverID)
+	}
+	if err := x.addUsage(uint64(id.Len())); err != nil {
+		return nil, err
+	}
+	x.Account.SetContract(primitives.GlobalContract(*id))
+	return nil, nil
+}
+
+// deployGlobal burns for the storage and sends the code on its way, to this shard first. The nonce is taken at once, so
+// that no two distributions share one.
+func (x *Execution) deployGlobal(a *primitives.DeployGlobalContract) (*failure, error) {
+	id := x.Receipt.ReceiverID
+	cost := fees.GlobalDeployBurn(x.Block.Config, len(a.Code))
+	rest, ok := x.Account.Amount.Sub(cost)
+	if !ok {
+		return &failure{Tag: primitives.ActionLackBalanceForState, AccountID: id, Amount: cost}, nil
+	}
+	if err := x.burn(cost); err != nil {
+		return nil, err
+	}
+	x.Account.Amount = rest
+	global := primitives.GlobalContractID{Account: id}
+	if a.Mode == primitives.GlobalByCodeHash {
+		global = primitives.GlobalContractID{Hash: primitives.HashBytes(a.Code)}
+	}
+	nonce, err := x.State.GlobalNonce(&global)
+	if err != nil {
+		return nil, err
+	}
+	if nonce++; nonce == 0 {
+		return nil, state.Inconsistent("global contract nonce: %w", primitives.ErrOverflow)
+	}
+	x.State.SetGlobalNonce(&global, nonce)
+	x.Result.NewReceipts = append(x.Result.NewReceipts, &primitives.Receipt{
+		PredecessorID: id, ReceiverID: primitives.SystemAccount,
+		Body: &primitives.GlobalContractDistribution{ID: global, TargetShard: x.Block.ShardID, Code: a.Code, V2: true, Nonce: nonce},
+	})
+	return nil, nil
+}
+
+// stateInit creates or initialises a deterministic account. Only the missing part of the deposit is kept; the actor stays
+// the predecessor, so that nothing after it in the receipt can take the account over
+// (nearcore deterministic_account_id.rs).
+func (x *Execution) stateInit(a *primitives.DeterministicStateInit) (*failure, error) {
+	id, f := x.Receipt.ReceiverID, &x.Block.Config.Fees
+	if !x.Exists {
+		x.Exists = true
+		x.Account = primitives.Account{StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
+	}
+	if x.Account.Contract.Kind == primitives.ContractNone {
+		if fail, err := x.useGlobal(&a.Init.Code); fail != nil || err != nil {
+			return fail, err
+		}
+		for i := range a.Init.Data {
+			e := &a.Init.Data[i]
+			value := e.Value
+			if value == nil {
+				value = []byte{}
+			}
+			x.State.Set(primitives.AppendContractDataKey(nil, id, e.Key), value)
+			if err := x.addUsage(uint64(len(e.Key)) + uint64(len(e.Value)) + f.NumExtraBytesRecord); err != nil {
+				return nil, err
+			}
+		}
+	}
+	lack, err := verify.StorageStake(x.Block.Config, &x.Account, x.Account.Amount)
+	if err != nil {
+		return nil, state.Inconsistent("%w", err)
+	}
+	rest, ok := a.Deposit.Sub(lack)
+	if !ok {
+		return &failure{Tag: primitives.ActionLackBalanceForState, AccountID: id, Amount: lack}, nil
+	}
+	if err := x.credit(lack); err != nil {
+		return nil, err
+	}
+	if !rest.IsZero() {
+		x.Result.NewReceipts = append(x.Result.NewReceipts, BalanceRefund(x.refundReceiver(), rest))
+	}
+	return nil, nil
+}

@@ -1,0 +1,265 @@
+package action
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// Result is what the actions of a receipt add up to (nearcore ActionReceiptResult).
+type Result struct {
+	GasBurnt     primitives.Gas
+	GasBurntInVM primitives.Gas // part of GasBurnt
+	GasUsed      primitives.Gas // GasBurnt, and what new receipts come with
+	Compute      config.Compute
+	Return       Return
+	Err          *primitives.ActionError // nil: success
+	Logs         []string
+	NewReceipts  []*primitives.Receipt // without ids
+	Proposals    []primitives.ValidatorStake
+	Profile      []primitives.CostEntry
+	Contracts    []primitives.AccountContract // what the account had before each action that was reached
+	TokensBurnt  primitives.Balance           // by actions
+	Subsidized   primitives.Balance
+}
+
+// Fail makes the result a failure: what the receipt would have done is dropped, what it took stays.
+func (r *Result) Fail(e *primitives.ActionError) {
+	r.Err = e
+	r.NewReceipts, r.Proposals = nil, nil
+	r.TokensBurnt, r.Subsidized = primitives.Balance{}, primitives.Balance{}
+}
+
+// Execution runs one receipt. Set the fields of the first group, call Run, then read the others.
+type Execution struct {
+	Block   *Block
+	State   *state.TrieUpdate
+	Receipt *primitives.Receipt
+	Body    *primitives.ActionReceipt // of Receipt
+	Inputs  []PromiseResult
+
+	Account primitives.Account // of the receiver; meaningful if Exists
+	Exists  bool
+	Existed bool                 // before the first action
+	Actor   primitives.AccountID // on whose behalf actions run: the predecessor, or an account just created
+
+	Result Result
+	index  int // of the running action
+}
+
+// failure is how an action that fails is told from a fatal error.
+type failure = primitives.ActionErrorKind
+
+// Run reads the receiver's account and runs the actions until one fails. The account is not written. An error means that
+// the chunk cannot be applied.
+func (x *Execution) Run() (err error) {
+	x.Actor = x.Receipt.PredecessorID
+	base := fees.NewReceiptExec(x.Block.Config)
+	x.Result = Result{GasUsed: base.Gas, GasBurnt: base.Gas, Compute: base.Compute}
+	if n := len(x.Body.Actions); n > 0 {
+		x.Result.Contracts = make([]primitives.AccountContract, 0, n)
+	}
+	if x.Exists, err = x.State.Account(x.Receipt.ReceiverID, &x.Account); err != nil {
+		return err
+	}
+	x.Existed = x.Exists
+	for i, a := range x.Body.Actions {
+		x.index = i
+		from := len(x.Result.NewReceipts)
+		fail, err := x.run(a)
+		if err != nil {
+			return err
+		}
+		if fail == nil {
+			fail = x.validateNew(from)
+		}
+		if fail != nil {
+			x.Result.Fail(primitives.NewActionError(uint64(i), fail))
+			return nil
+		}
+	}
+	return nil
+}
+
+// validateNew checks the receipts that the last action made.
+func (x *Execution) validateNew(from int) *failure {
+	for _, r := range x.Result.NewReceipts[from:] {
+		if e := verify.Receipt(x.Block.Config, r, verify.NewReceipt); e != nil {
+			return &failure{Tag: primitives.ActionNewReceiptValidationError, Receipt: e}
+		}
+	}
+	return nil
+}
+
+// run checks and runs one action.
+func (x *Execution) run(a primitives.Action) (*failure, error) {
+	exec, err := fees.Exec(x.Block.Config, a, x.Receipt.ReceiverID)
+	if err != nil {
+		return nil, err
+	}
+	x.Result.Return = Return{}
+	if err := x.add(exec, exec.Gas); err != nil {
+		return nil, err
+	}
+	var contract primitives.AccountContract
+	if x.Exists {
+		contract = x.Account.Contract
+	}
+	x.Result.Contracts = append(x.Result.Contracts, contract)
+	if fail := x.checkExistence(a); fail != nil {
+		return fail, nil
+	}
+	if fail := x.checkPermission(a); fail != nil {
+		return fail, nil
+	}
+	switch a := a.(type) {
+	case *primitives.Transfer:
+		return nil, x.transfer(a)
+	case *primitives.CreateAccount:
+		return x.createAccount(), nil
+	case *primitives.FunctionCall:
+		return x.functionCall(a)
+	case *primitives.DeployContract:
+		return nil, x.deployContract(a)
+	case *primitives.Stake:
+		return x.stake(a), nil
+	case *primitives.AddKey:
+		return x.addKey(a)
+	case *primitives.DeleteKey:
+		return x.deleteKey(a)
+	case *primitives.DeleteAccount:
+		return x.deleteAccount(a)
+	case *primitives.Delegate:
+		d := &a.Action
+		return x.delegate(&delegate{
+			sender: d.SenderID, receiver: d.ReceiverID, actions: d.Actions, nonce: primitives.TransactionNonce{Nonce: d.Nonce},
+			maxHeight: d.MaxBlockHeight, key: d.PublicKey, hash: d.SignedHash(), signature: a.Signature,
+		})
+	case *primitives.DelegateV2:
+		d := &a.Action
+		return x.delegate(&delegate{
+			sender: d.SenderID, receiver: d.ReceiverID, actions: d.Actions, nonce: d.Nonce,
+			maxHeight: d.MaxBlockHeight, key: d.PublicKey, hash: d.SignedHash(), signature: a.Signature,
+		})
+	case *primitives.DeployGlobalContract:
+		return x.deployGlobal(a)
+	case *primitives.UseGlobalContract:
+		return x.useGlobal(&a.ID)
+	case *primitives.DeterministicStateInit:
+		return x.stateInit(a)
+	case *primitives.TransferToGasKey:
+		return x.transferToGasKey(a)
+	case *primitives.WithdrawFromGasKey:
+		return x.withdrawFromGasKey(a)
+	}
+	panic(fmt.Sprintf("action: no case for %T", a))
+}
+
+// add counts gas that is burnt, its compute, and gas that is used.
+func (x *Execution) add(burnt config.Cost, used primitives.Gas) error {
+	r := &x.Result
+	sum, err := (config.Cost{Gas: r.GasBurnt, Compute: r.Compute}).Add(burnt)
+	if err != nil {
+		return err
+	}
+	if r.GasUsed+used < used {
+		return config.ErrOverflow
+	}
+	r.GasBurnt, r.Compute = sum.Gas, sum.Compute
+	r.GasUsed += used
+	return nil
+}
+
+// addCompute counts work that costs no gas.
+func (x *Execution) addCompute(c config.Compute) error { return x.add(config.Cost{Compute: c}, 0) }
+
+// burn counts tokens that vanish.
+func (x *Execution) burn(b primitives.Balance) error {
+	sum, ok := x.Result.TokensBurnt.Add(b)
+	if !ok {
+		return state.Inconsistent("burnt tokens: %w", primitives.ErrOverflow)
+	}
+	x.Result.TokensBurnt = sum
+	return nil
+}
+
+// credit adds to the account's amount.
+func (x *Execution) credit(b primitives.Balance) error {
+	sum, ok := x.Account.Amount.Add(b)
+	if !ok {
+		return state.Inconsistent("balance of %s: %w", x.Receipt.ReceiverID, primitives.ErrOverflow)
+	}
+	x.Account.Amount = sum
+	return nil
+}
+
+// addUsage adds to the account's storage usage.
+func (x *Execution) addUsage(n uint64) error {
+	if x.Account.StorageUsage+n < n {
+		return state.Inconsistent("storage usage of %s: %w", x.Receipt.ReceiverID, primitives.ErrOverflow)
+	}
+	x.Account.StorageUsage += n
+	return nil
+}
+
+// subUsage subtracts from the account's storage usage, which stays at least 0.
+func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Account.StorageUsage) }
+
+// checkExistence tells whether the receiver may be missing, or be there (nearcore actions.rs check_account_existence).
+func (x *Execution) checkExistence(a primitives.Action) *failure {
+	id := x.Receipt.ReceiverID
+	switch a.Tag() {
+	case primitives.TagCreateAccount:
+		if x.Exists {
+			return &failure{Tag: primitives.ActionAccountAlreadyExists, AccountID: id}
+		}
+		if x.implicit() { // only by a transfer, so that no one can add keys along with it
+			return &failure{Tag: primitives.ActionOnlyImplicitAccountCreationAllowed, AccountID: id}
+		}
+		return nil
+	case primitives.TagTransfer:
+		// A refund creates nothing: it is free. Any other action beside it might take the account over.
+		if x.Exists || len(x.Body.Actions) == 1 && x.Receipt.PredecessorID != primitives.SystemAccount && x.implicit() {
+			return nil
+		}
+	case primitives.TagDeterministicStateInit:
+		return nil
+	default:
+		if x.Exists {
+			return nil
+		}
+	}
+	return &failure{Tag: primitives.ActionAccountDoesNotExist, AccountID: id}
+}
+
+// implicit tells whether a transfer may create the receiver.
+func (x *Execution) implicit() bool {
+	switch x.Receipt.ReceiverID.Kind() {
+	case primitives.NamedAccount:
+		return false
+	case primitives.EthImplicitAccount:
+		return x.Block.Config.Wasm.EthImplicitAccounts
+	}
+	return true
+}
+
+// checkPermission tells whether the actor may do a to the account (nearcore actions.rs check_actor_permissions).
+func (x *Execution) checkPermission(a primitives.Action) *failure {
+	id := x.Receipt.ReceiverID
+	switch a.Tag() {
+	case primitives.TagDeployContract, primitives.TagStake, primitives.TagAddKey, primitives.TagDeleteKey,
+		primitives.TagDeployGlobalContract, primitives.TagUseGlobalContract, primitives.TagWithdrawFromGasKey,
+		primitives.TagDeleteAccount:
+		if x.Actor != id {
+			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.Actor}
+		}
+		if a.Tag() == primitives.TagDeleteAccount && !x.Account.Locked.IsZero() {
+			return &failure{Tag: primitives.ActionDeleteAccountStaking, AccountID: id}
+		}
+	}
+	return nil
+}

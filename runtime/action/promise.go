@@ -1,0 +1,109 @@
+package action
+
+import (
+	"math/bits"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// Promise is a receipt that a call is making (nearcore receipt_manager.rs ActionReceiptMetadata).
+type Promise struct {
+	Receiver  primitives.AccountID
+	RefundTo  primitives.AccountID // empty: nobody else
+	Receivers []primitives.DataReceiver
+	Inputs    []primitives.Hash
+	Actions   []primitives.Action
+	Yield     bool
+}
+
+// Resume is the answer to a yield.
+type Resume struct {
+	DataID primitives.Hash
+	Data   []byte
+}
+
+// weighted is a call that shares in the gas that is left.
+type weighted struct {
+	call   *primitives.FunctionCall
+	weight uint64
+}
+
+// distribute gives unused gas to the calls that asked for a share, by weight; the last one also gets the remainder. It
+// returns what was given: all or nothing.
+func (x *External) distribute(unused primitives.Gas) (primitives.Gas, error) {
+	var sum primitives.Balance // u128
+	for i := range x.weights {
+		sum, _ = sum.Add(primitives.Yocto(x.weights[i].weight))
+	}
+	if sum.IsZero() {
+		return 0, nil
+	}
+	give := func(i int, g primitives.Gas) error {
+		c := x.weights[i].call
+		if c.Gas+g < g {
+			return config.ErrOverflow
+		}
+		c.Gas += g
+		return nil
+	}
+	var given primitives.Gas
+	for i := range x.weights {
+		share := shareOf(unused, x.weights[i].weight, sum)
+		if err := give(i, share); err != nil {
+			return 0, err
+		}
+		given += share // shares add up to at most unused
+	}
+	return unused, give(len(x.weights)-1, unused-given)
+}
+
+// shareOf is floor(gas·weight/sum), with weight at most sum.
+func shareOf(gas primitives.Gas, weight uint64, sum primitives.Balance) primitives.Gas {
+	hi, lo := bits.Mul64(uint64(gas), weight)
+	if sum.Hi == 0 {
+		q, _ := bits.Div64(hi, lo, sum.Lo) // hi < sum.Lo, since weight <= sum
+		return primitives.Gas(q)
+	}
+	q := primitives.Balance{Hi: hi, Lo: lo}.Big()
+	return primitives.Gas(q.Quo(q, sum.Big()).Uint64())
+}
+
+// finish turns the promises of a successful call into receipts, and queues timeouts of yields. Reading the queue's
+// indices is recorded for every successful call (nearcore function_call.rs:168).
+func (x *External) finish(e *Execution) error {
+	indices, err := x.State.YieldIndices()
+	if err != nil {
+		return err
+	}
+	before := indices
+	for i := range x.promises {
+		p := x.promises[i]
+		if p.Yield {
+			x.State.SetYieldTimeout(indices.Next, &state.YieldTimeout{
+				Account: x.account, DataID: p.Inputs[0],
+				ExpiresAt: x.block.Height + primitives.Height(x.block.Config.Wasm.Limits.YieldTimeoutLengthInBlocks),
+			})
+			indices.Next++
+		}
+		e.Result.NewReceipts = append(e.Result.NewReceipts, &primitives.Receipt{
+			PredecessorID: x.account, ReceiverID: p.Receiver,
+			Body: &primitives.ActionReceipt{
+				SignerID: e.Body.SignerID, SignerPublicKey: e.Body.SignerPublicKey, GasPrice: e.Body.GasPrice,
+				OutputDataReceivers: p.Receivers, InputDataIDs: p.Inputs, Actions: p.Actions,
+				V2: true, RefundTo: p.RefundTo, Yield: p.Yield,
+			},
+		})
+	}
+	for i := range x.resumes {
+		e.Result.NewReceipts = append(e.Result.NewReceipts, &primitives.Receipt{
+			PredecessorID: x.account, ReceiverID: x.account,
+			Body: &primitives.DataReceipt{DataID: x.resumes[i].DataID, Data: x.resumes[i].Data, Resume: true},
+		})
+	}
+	if indices != before {
+		x.State.SetYieldIndices(indices)
+	}
+	return nil
+}

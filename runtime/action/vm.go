@@ -1,0 +1,91 @@
+package action
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// VM runs contracts. Calls of one VM may come from several goroutines.
+type VM interface {
+	// Call runs a method. What the contract does to the state and which promises it makes goes through x. The error is one
+	// of those that make the chunk impossible to apply; whatever a contract can cause is in the outcome.
+	Call(c *Call, x *External) (CallOutcome, error)
+}
+
+// Call is a method to run, and its context (nearcore VMContext).
+type Call struct {
+	Block       *Block
+	ReceiptID   primitives.Hash
+	ActionIndex int
+
+	CodeHash primitives.Hash
+	Code     []byte // wasm as it was deployed
+	Method   string // not empty
+	Args     []byte
+
+	CurrentAccount  primitives.AccountID
+	SignerAccount   primitives.AccountID
+	SignerKey       primitives.PublicKey
+	Predecessor     primitives.AccountID
+	RefundTo        primitives.AccountID
+	Results         []PromiseResult
+	Balance         primitives.Balance // of the account, without Deposit
+	Locked          primitives.Balance
+	StorageUsage    uint64
+	Contract        primitives.AccountContract
+	Deposit         primitives.Balance
+	PrepaidGas      primitives.Gas
+	RandomSeed      primitives.Hash
+	OutputReceivers []primitives.AccountID // who gets the result; none unless the call is the last action
+}
+
+// CallOutcome is how a call ended (nearcore VMOutcome). Of a failed call only gas, compute, logs and profile count.
+type CallOutcome struct {
+	Err          *primitives.FunctionCallError
+	Return       Return // a receipt is numbered among those of this call
+	Balance      primitives.Balance
+	StorageUsage uint64
+	GasBurnt     primitives.Gas
+	GasUsed      primitives.Gas // burnt, and given to promises
+	Compute      config.Compute
+	Logs         []string
+	Profile      []primitives.CostEntry // sorted by category, then cost; no zeros
+	Subsidized   primitives.Balance     // 1 yoctoNEAR deposits that the contract did not have
+}
+
+// Unchanged is the outcome of a call that does nothing and burns nothing: the deposit is the account's.
+func (c *Call) Unchanged() CallOutcome {
+	balance, _ := c.Balance.Add(c.Deposit) // checked before the call
+	return CallOutcome{Balance: balance, StorageUsage: c.StorageUsage}
+}
+
+// NoVMText is the message of calls that would have to run code while there is no VM.
+const NoVMText = "contract execution is not available in this build"
+
+// compilationFailure is an outcome of a call that ends before it starts: nothing is burnt.
+func compilationFailure(e primitives.CompilationError) CallOutcome {
+	return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &e}}
+}
+
+func compareCosts(a, b primitives.CostEntry) int {
+	if c := strings.Compare(a.Category, b.Category); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Cost, b.Cost)
+}
+
+// mergeProfiles adds profile p to sum, both sorted; sums saturate, since profiles count in nothing.
+func mergeProfiles(sum, p []primitives.CostEntry) []primitives.CostEntry {
+	for _, e := range p {
+		i, found := slices.BinarySearchFunc(sum, e, compareCosts)
+		if !found {
+			sum = slices.Insert(sum, i, e)
+		} else if sum[i].Gas += e.Gas; sum[i].Gas < e.Gas {
+			sum[i].Gas = ^primitives.Gas(0)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,55 @@
+package action
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// Hashes of the wallet contract of ETH-implicit accounts (nearcore runtime/near-wallet-contract). New accounts point at
+// global code; accounts from before that hold a short local code, "near" and the hash of a wallet in base58, which stands
+// for the chain's global wallet.
+var (
+	walletMainnet  = mustHash("2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4")
+	walletTestnet  = mustHash("3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn")
+	walletLocalnet = mustHash("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v")
+
+	// legacyWallets are the hashes of the short codes: mainnet, testnet, testnet before protocol 71, all other chains.
+	legacyWallets = [...]primitives.Hash{
+		shortWallet("5j8XPMMKMn5cojVs4qQ65dViGtgMHgrfNtJgrC18X8Qw"),
+		shortWallet("BL1PtbXR6CeP39LXZTVfTNap2dxruEdaWZVxptW6NufU"),
+		shortWallet("3Za8tfLX6nKa2k4u2Aq5CRrM7EmTVSL9EERxymfnSFKd"),
+		shortWallet("FAq9tQRbwJPTV3PQLn2F7AUD3FW2Fw1V8ZeZuazfeu1v"),
+	}
+)
+
+func mustHash(text string) primitives.Hash {
+	h, err := primitives.ParseHash(text)
+	if err != nil {
+		panic("action: " + err.Error())
+	}
+	return h
+}
+
+// shortWallet is the hash of the code that stands for the wallet with the given hash.
+func shortWallet(wallet string) primitives.Hash {
+	return primitives.HashBytes([]byte("near" + mustHash(wallet).String()))
+}
+
+// EthWalletHash is the hash of the global code that ETH-implicit accounts of a chain run
+// (nearcore near-wallet-contract/src/lib.rs eth_wallet_global_contract_hash).
+func EthWalletHash(chainID string) primitives.Hash {
+	switch chainID {
+	case "mainnet", "mocknet":
+		return walletMainnet
+	case "testnet":
+		return walletTestnet
+	}
+	return walletLocalnet
+}
+
+// isLegacyWallet tells whether a local code hash stands for the wallet.
+func isLegacyWallet(h primitives.Hash) bool {
+	for i := range legacyWallets {
+		if legacyWallets[i] == h {
+			return true
+		}
+	}
+	return false
+}

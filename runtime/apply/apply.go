@@ -1,0 +1,320 @@
+package apply
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// chunk is the state of one Apply.
+type chunk struct {
+	in  *Input
+	cfg *config.RuntimeConfig
+	u   *state.TrieUpdate
+	res *Result
+	sink
+
+	gas     primitives.Gas // burnt by all outcomes, refunds included
+	compute config.Compute // what the limit counts
+	limit   config.Compute
+
+	local     []*primitives.Receipt
+	instant   []*primitives.Receipt
+	delayed   delayedQueue
+	proposals []primitives.ValidatorStake // in order of creation
+	burnt     balances
+	work      worker
+}
+
+// balances are the sums that make up the chunk's burnt balance.
+type balances struct {
+	burnt      primitives.Balance // by transactions and receipts, rewards taken off
+	other      primitives.Balance // deposits of refunds that failed
+	subsidized primitives.Balance // minted for contracts
+}
+
+func addBalance(sum *primitives.Balance, b primitives.Balance) error {
+	v, ok := sum.Add(b)
+	if !ok {
+		return fmt.Errorf("apply: burnt balance: %w", primitives.ErrOverflow)
+	}
+	*sum = v
+	return nil
+}
+
+func (b *balances) add(o *balances) error {
+	if err := addBalance(&b.burnt, o.burnt); err != nil {
+		return err
+	}
+	if err := addBalance(&b.other, o.other); err != nil {
+		return err
+	}
+	return addBalance(&b.subsidized, o.subsidized)
+}
+
+func (b *balances) total() (primitives.Balance, error) {
+	sum, ok := b.burnt.Add(b.other)
+	sum, ok2 := sum.Sub(b.subsidized)
+	if !ok || !ok2 {
+		return sum, fmt.Errorf("apply: burnt balance: %w", primitives.ErrOverflow)
+	}
+	return sum, nil
+}
+
+// Apply executes a chunk.
+func Apply(in *Input) (*Result, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	cfg := in.Block.Config
+	c := &chunk{
+		in: in, cfg: cfg, res: new(Result), limit: config.Compute(in.GasLimit),
+		u: state.New(in.Trie, cfg.Witness.MainStorageProofSizeSoftLimit),
+	}
+	if err := c.proposeSplit(); err != nil {
+		return nil, err
+	}
+	if err := c.updateValidators(); err != nil {
+		return nil, err
+	}
+	indices, err := c.u.DelayedIndices()
+	if err != nil {
+		return nil, err
+	}
+	c.delayed = delayedQueue{QueueIndices: indices}
+	if err := c.scheduleBandwidth(); err != nil {
+		return nil, err
+	}
+	if !in.NewChunk {
+		return c.finishMissing()
+	}
+	if err := c.openSink(); err != nil {
+		return nil, err
+	}
+	if err := c.forwardBuffers(); err != nil {
+		return nil, err
+	}
+	if err := c.transactions(); err != nil {
+		return nil, err
+	}
+	if err := c.receipts(); err != nil {
+		return nil, err
+	}
+	if err := c.yieldTimeouts(); err != nil {
+		return nil, err
+	}
+	return c.finish()
+}
+
+// check finds what a caller forgot.
+func (in *Input) check() error {
+	switch {
+	case in.Trie == nil || in.Block.Config == nil || in.Layout.IsZero():
+		return fmt.Errorf("%w: no trie, config or layout", ErrInput)
+	case !in.Layout.Has(in.Block.ShardID):
+		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
+	case in.ownCongestion() == nil:
+		return fmt.Errorf("%w: no congestion info of shard %d", ErrInput, in.Block.ShardID)
+	}
+	return nil
+}
+
+func (in *Input) ownCongestion() *ShardCongestion {
+	for i := range in.Congestion {
+		if in.Congestion[i].Shard == in.Block.ShardID {
+			return &in.Congestion[i]
+		}
+	}
+	return nil
+}
+
+func (in *Input) signature() verify.SignatureFunc {
+	if in.Signature != nil {
+		return in.Signature
+	}
+	return verify.CheckSignature
+}
+
+// count adds an outcome's gas and compute to the chunk's.
+func (c *chunk) count(gas primitives.Gas, compute config.Compute) error {
+	if c.gas+gas < gas || c.compute+compute < compute {
+		return config.ErrOverflow
+	}
+	c.gas += gas
+	c.compute += compute
+	return nil
+}
+
+// full tells whether no further receipt may be started.
+func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded() }
+
+// receipts runs local, delayed and incoming receipts as long as there is room, and delays the others. The queue comes
+// before what arrives now.
+func (c *chunk) receipts() error {
+	for _, r := range c.local { // their transactions were validated
+		if err := c.runOrDelay(r); err != nil {
+			return err
+		}
+	}
+	if err := c.delayedReceipts(); err != nil {
+		return err
+	}
+	for _, r := range c.in.Incoming {
+		if e := verify.Receipt(c.cfg, r, verify.ExistingReceipt); e != nil {
+			return fmt.Errorf("apply: incoming receipt %v: %w", r.ID, e)
+		}
+		if c.full() {
+			if err := c.delay(r); err != nil {
+				return err
+			}
+			continue
+		}
+		c.res.Stats.Incoming++
+		if err := c.process(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *chunk) runOrDelay(r *primitives.Receipt) error {
+	if c.full() {
+		return c.delay(r)
+	}
+	if err := c.process(r); err != nil {
+		return err
+	}
+	c.res.Stats.Local++
+	c.res.Processed = append(c.res.Processed, Processed{r, SourceLocal})
+	return nil
+}
+
+// process runs a receipt and then at once the instant ones that it made, and those that these made.
+func (c *chunk) process(r *primitives.Receipt) error {
+	if err := c.processOne(r); err != nil {
+		return err
+	}
+	for len(c.instant) > 0 {
+		r := c.instant[0]
+		c.instant = c.instant[1:]
+		if err := c.processOne(r); err != nil {
+			return err
+		}
+		c.res.Processed = append(c.res.Processed, Processed{r, SourceInstant})
+	}
+	return nil
+}
+
+func (c *chunk) processOne(r *primitives.Receipt) error {
+	c.work.reset()
+	if err := c.work.run(&c.in.Block, c.in.Layout, c.u, r); err != nil {
+		return err
+	}
+	return c.settle(&c.work.out)
+}
+
+// settle takes over what a receipt made, in its order.
+func (c *chunk) settle(out *executed) error {
+	if err := c.burnt.add(&out.balances); err != nil {
+		return err
+	}
+	c.proposals = append(c.proposals, out.proposals...)
+	c.instant = append(c.instant, out.instant...)
+	for _, r := range out.sends {
+		if err := c.send(r); err != nil {
+			return err
+		}
+	}
+	if err := c.count(0, out.compute); err != nil {
+		return err
+	}
+	if !out.done {
+		return nil
+	}
+	c.res.Outcomes = append(c.res.Outcomes, out.outcome)
+	return c.count(out.outcome.GasBurnt, config.Compute(out.outcome.ComputeUsage))
+}
+
+// finish writes what is left to write and closes the state.
+func (c *chunk) finish() (*Result, error) {
+	if err := c.delayed.account(congestion.Account{Info: &c.own}); err != nil {
+		return nil, err
+	}
+	in := c.in
+	index, err := in.Layout.Index(in.Block.ShardID)
+	if err != nil {
+		return nil, err
+	}
+	c.own.AllowedShard = uint16(congestion.AllowedShard(in.Block.Height, index, in.Layout.ShardIDs()))
+	if c.res.BandwidthRequests, err = c.makeRequests(); err != nil {
+		return nil, err
+	}
+	c.u.Commit(primitives.CauseUpdatedDelayedReceipts, primitives.Hash{})
+	r := c.res
+	r.Stats.UpperBoundBytes = c.u.UpperBound()
+	if err := c.close(); err != nil {
+		return nil, err
+	}
+	if r.BalanceBurnt, err = c.burnt.total(); err != nil {
+		return nil, err
+	}
+	r.GasUsed, r.Congestion = c.gas, c.own
+	r.Proposals = lastProposals(c.proposals)
+	leaves := make([]primitives.Hash, len(r.Outcomes))
+	for i := range r.Outcomes {
+		leaves[i] = r.Outcomes[i].LeafHash()
+	}
+	r.OutcomeRoot = primitives.MerkleRoot(leaves)
+	r.Outgoing = c.outgoing
+	r.OutgoingByShard = c.grouped()
+	r.OutgoingRoot = OutgoingRoot(r.OutgoingByShard)
+	r.Stats.Compute, r.Stats.DelayedLen = uint64(c.compute), c.delayed.Len()
+	r.Stats.LimitedByGas = c.compute >= c.limit
+	return r, nil
+}
+
+// close finalizes the update into the result.
+func (c *chunk) close() error {
+	c.res.Stats.LimitedByProof = c.u.LimitExceeded()
+	f, err := c.u.Finalize()
+	if err != nil {
+		return err
+	}
+	c.res.Trie, c.res.Changes = f.Trie, f.Changes
+	c.res.Recording, c.res.RecordedSize = c.u.Recording(), c.u.RecordedSize()
+	return nil
+}
+
+// finishMissing ends the application of a missing chunk: the new state root replaces that of the old chunk extra, whose
+// other fields are carried on. Congestion info and requests are repeated here; gas, burnt balance, outcomes and the
+// proposed split of the result are zero and mean nothing.
+func (c *chunk) finishMissing() (*Result, error) {
+	if err := c.close(); err != nil {
+		return nil, err
+	}
+	c.res.ProposedSplit = nil
+	c.res.Congestion = c.in.ownCongestion().Info
+	for i := range c.in.Requests {
+		if c.in.Requests[i].Shard == c.in.Block.ShardID {
+			c.res.BandwidthRequests = c.in.Requests[i].Requests
+		}
+	}
+	return c.res, nil
+}
+
+// lastProposals keeps the last proposal of each account, the last made first (nearcore lib.rs:2617).
+func lastProposals(all []primitives.ValidatorStake) []primitives.ValidatorStake {
+	var out []primitives.ValidatorStake
+	seen := make(map[primitives.AccountID]bool, len(all))
+	for i := len(all) - 1; i >= 0; i-- {
+		if !seen[all[i].AccountID] {
+			seen[all[i].AccountID] = true
+			out = append(out, all[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package apply
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// scheduleBandwidth runs the scheduler, which every shard does alike in every block, also if its chunk is missing.
+func (c *chunk) scheduleBandwidth() error {
+	in := c.in
+	var prev bandwidth.State
+	value, err := c.u.Get(primitives.BandwidthSchedulerKey)
+	if err != nil {
+		return err
+	}
+	if value != nil {
+		if err := borsh.Unmarshal(value, &prev); err != nil {
+			return state.Inconsistent("bandwidth scheduler: %w", err)
+		}
+	}
+	if c.params, err = bandwidth.NewParams(c.cfg, in.Layout.NumShards()); err != nil {
+		return err
+	}
+	statuses := make([]bandwidth.Status, len(in.Congestion))
+	for i := range in.Congestion {
+		statuses[i] = bandwidth.NewStatus(in.Congestion[i].Shard, c.control(&in.Congestion[i]))
+	}
+	var next bandwidth.State
+	next, c.grants = bandwidth.Schedule(&prev, &bandwidth.Input{
+		Params: c.params, Shards: in.Layout.ShardIDs(), Statuses: statuses, Requests: in.Requests, Seed: in.Block.PrevHash,
+	})
+	c.u.Set(primitives.BandwidthSchedulerKey, next.AppendBorsh(nil))
+	c.u.Commit(primitives.CauseBandwidthSchedulerStateUpdate, primitives.Hash{})
+	return nil
+}
+
+// makeRequests asks for what the buffers would need, shard by shard. The buffer towards the shard's parent counts in
+// front: its receipts go to the children. An unsplit shard may be its own parent and is then counted twice, as upstream.
+func (c *chunk) makeRequests() ([]primitives.BandwidthRequest, error) {
+	values := c.params.Values()
+	most := values[len(values)-1]
+	var out []primitives.BandwidthRequest
+	for _, id := range c.in.Layout.ShardIDs() {
+		var sizes []uint64
+		var total uint64
+		sources := []primitives.ShardID{id}
+		if parent, err := c.in.Layout.Parent(id); err == nil {
+			sources = []primitives.ShardID{parent, id}
+		}
+		for _, source := range sources {
+			err := c.groupSizes(source, func(size uint64) bool {
+				size = min(size, c.params.MaxReceiptSize)
+				sizes = append(sizes, size)
+				total += size
+				return total <= most // what follows cannot be asked for, so it is not even read
+			})
+			if err != nil {
+				return nil, err
+			}
+			if total > most {
+				break
+			}
+		}
+		if r, ok := c.params.Request(id, sizes); ok {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// groupSizes yields the sizes of the groups in the buffer towards a shard. If they do not account for all its receipts one
+// of the largest size stands for them.
+func (c *chunk) groupSizes(shard primitives.ShardID, yield func(uint64) bool) error {
+	n := c.buffers.To(shard).Len()
+	if n == 0 {
+		return nil
+	}
+	g := c.groupsOf(shard)
+	if g == nil || g.Receipts != n {
+		yield(c.params.MaxReceiptSize)
+		return nil
+	}
+	for i := g.First; i < g.Next; i++ {
+		group, err := c.u.Group(shard, i)
+		if err != nil {
+			return err
+		}
+		if !yield(group.Size) {
+			return nil
+		}
+	}
+	return nil
+}

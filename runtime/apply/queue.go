@@ -1,0 +1,141 @@
+package apply
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// delayedQueue is the queue of receipts that wait for room, with what entered and left in this chunk.
+type delayedQueue struct {
+	state.QueueIndices
+	inGas, outGas     primitives.Gas
+	inBytes, outBytes uint64
+}
+
+// delay pushes a receipt to the delayed queue.
+func (c *chunk) delay(r *primitives.Receipt) error {
+	gas, err := fees.ReceiptGas(c.cfg, r)
+	if err != nil {
+		return err
+	}
+	x := stored(r, gas, 0)
+	x.Metadata.CongestionSize = uint64(len(r.AppendBorsh(nil)))
+	if err := addCounts(&c.delayed.inGas, &c.delayed.inBytes, x.Metadata); err != nil {
+		return err
+	}
+	c.u.PushDelayed(&c.delayed.QueueIndices, x)
+	c.res.Stats.Postponed++
+	return nil
+}
+
+func addCounts(gas *primitives.Gas, bytes *uint64, m primitives.ReceiptMetadata) error {
+	if *gas+m.CongestionGas < m.CongestionGas || *bytes+m.CongestionSize < m.CongestionSize {
+		return congestion.ErrOverflow
+	}
+	*gas += m.CongestionGas
+	*bytes += m.CongestionSize
+	return nil
+}
+
+// account counts what entered and left in the shard's congestion info.
+func (q *delayedQueue) account(a congestion.Account) error {
+	if err := a.AddDelayedGas(q.inGas); err != nil {
+		return err
+	}
+	if err := a.RemoveDelayedGas(q.outGas); err != nil {
+		return err
+	}
+	if err := a.AddBytes(q.inBytes); err != nil {
+		return err
+	}
+	return a.RemoveBytes(q.outBytes)
+}
+
+// popDelayed takes the next receipt of this shard off the queue; nil at its end, or when the recorded size stops it. After
+// a split both children hold the parent's whole queue, so receipts of the sibling are taken off and dropped.
+func (c *chunk) popDelayed() (*primitives.Receipt, error) {
+	for !c.u.LimitExceeded() {
+		x, err := c.u.PopDelayed(&c.delayed.QueueIndices)
+		if x == nil || err != nil {
+			return nil, err
+		}
+		m, err := metadata(c.cfg, x)
+		if err == nil {
+			err = addCounts(&c.delayed.outGas, &c.delayed.outBytes, m)
+		}
+		if err != nil {
+			return nil, err
+		}
+		to, err := target(c.in.Layout, &x.Receipt)
+		if err != nil {
+			return nil, err
+		}
+		if c.in.Layout.ShardIDs()[to] == c.in.Block.ShardID {
+			return &x.Receipt, nil
+		}
+	}
+	return nil, nil
+}
+
+// delayedReceipts runs what waited, as long as there is room.
+func (c *chunk) delayedReceipts() error {
+	for !c.full() {
+		r, err := c.popDelayed()
+		if r == nil || err != nil {
+			return err
+		}
+		if e := verify.Receipt(c.cfg, r, verify.ExistingReceipt); e != nil {
+			return state.Inconsistent("delayed receipt %v: %w", r.ID, e)
+		}
+		if err := c.process(r); err != nil {
+			return err
+		}
+		c.res.Stats.Delayed++
+		c.res.Processed = append(c.res.Processed, Processed{r, SourceDelayed})
+	}
+	return nil
+}
+
+// yieldTimeouts sends resumes without data to yields that waited too long (nearcore lib.rs:2930). They leave through the
+// sink, so they arrive behind a resume that a contract sent in this chunk, and are then ignored.
+func (c *chunk) yieldTimeouts() error {
+	indices, err := c.u.YieldIndices()
+	if err != nil {
+		return err
+	}
+	before, made := indices, uint64(0)
+	for indices.Len() > 0 && !c.full() {
+		t, err := c.u.YieldTimeout(indices.First)
+		if err != nil {
+			return err
+		}
+		if t.ExpiresAt > c.in.Block.Height {
+			break
+		}
+		waits, err := c.u.HasYieldReceipt(t.Account, t.DataID)
+		if err != nil {
+			return err
+		}
+		if waits {
+			r := &primitives.Receipt{
+				PredecessorID: t.Account, ReceiverID: t.Account,
+				ID:   primitives.YieldTimeoutReceiptID(t.DataID, c.in.Block.Height, made),
+				Body: &primitives.DataReceipt{DataID: t.DataID, Resume: true},
+			}
+			made++
+			if err := c.send(r); err != nil {
+				return err
+			}
+		}
+		c.res.YieldTimeouts = append(c.res.YieldTimeouts, t)
+		c.u.RemoveYieldTimeout(indices.First)
+		indices.First++
+	}
+	if indices != before {
+		c.u.SetYieldIndices(indices)
+	}
+	return nil
+}

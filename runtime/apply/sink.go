@@ -1,0 +1,279 @@
+package apply
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// sink takes receipts that leave: they are forwarded as far as the limits allow, else buffered in the state (nearcore
+// congestion_control.rs).
+type sink struct {
+	params    bandwidth.Params
+	grants    bandwidth.Grants
+	own       primitives.CongestionInfo
+	admission congestion.Admission
+	links     []link // one for each shard of the layout, by index
+	buffers   state.Buffers
+	groups    []*state.Groups // of the buffers that have any
+	outgoing  []*primitives.Receipt
+}
+
+// link is the way to one shard.
+type link struct {
+	limit    congestion.Limit
+	receipts []*primitives.Receipt
+	bytes    []byte // u64 shard ‖ u32 place for their number ‖ encodings
+}
+
+const linkHeader = 8 + 4
+
+// openSink reads the buffers' indices and groups, and computes the limits towards each shard.
+func (c *chunk) openSink() (err error) {
+	in, s := c.in, &c.sink
+	s.own = in.ownCongestion().Info
+	s.admission = congestion.Admission{MaxGas: congestion.Unlimited, MaxSize: c.cfg.Wasm.Limits.MaxReceiptSize}
+	if c.cfg.Version.Has(config.ClampOutgoingGasAdmission) {
+		s.admission.MaxGas = c.cfg.CongestionControl.AllowedShardOutgoingGas
+	}
+	if s.buffers, err = c.u.Buffers(); err != nil {
+		return err
+	}
+	for i := range s.buffers {
+		g, err := c.u.Groups(s.buffers[i].Shard)
+		if err != nil {
+			return err
+		}
+		if g != nil {
+			s.groups = append(s.groups, g)
+		}
+	}
+	ids := in.Layout.ShardIDs()
+	s.links = make([]link, len(ids))
+	for i, id := range ids {
+		l := &s.links[i]
+		l.limit.Gas = congestion.Unlimited // of shards about which nothing is known; they get no bytes
+		l.bytes = append(borsh.AppendUint64(nil, uint64(id)), 0, 0, 0, 0)
+		for j := range in.Congestion {
+			if in.Congestion[j].Shard != id {
+				continue
+			}
+			l.limit.Size = s.grants.Get(in.Block.ShardID, id)
+			if id != in.Block.ShardID { // what stays takes the same memory, buffered or delayed
+				l.limit.Gas = c.control(&in.Congestion[j]).OutgoingGasLimit(in.Block.ShardID)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *chunk) control(s *ShardCongestion) *congestion.Control {
+	return &congestion.Control{Config: &c.cfg.CongestionControl, Info: s.Info, Missed: s.Missed}
+}
+
+// target is the index of the shard that a receipt goes to (nearcore receipt.rs:437).
+func target(l primitives.ShardLayout, r *primitives.Receipt) (primitives.ShardIndex, error) {
+	var id primitives.ShardID
+	if d, ok := r.Body.(*primitives.GlobalContractDistribution); ok {
+		id = d.TargetShard // perhaps of an old layout
+		if !l.Has(id) {
+			if id, ok = l.ResolveToCurrent(d.TargetShard); !ok {
+				return 0, fmt.Errorf("apply: %w: %d of a distribution", primitives.ErrUnknownShard, d.TargetShard)
+			}
+		}
+	} else {
+		id = l.ShardOf(r.ReceiverID)
+	}
+	return l.Index(id)
+}
+
+// send forwards a receipt, or buffers it.
+func (c *chunk) send(r *primitives.Receipt) error {
+	gas, err := fees.ReceiptGas(c.cfg, r)
+	if err != nil {
+		return err
+	}
+	to, err := target(c.in.Layout, r)
+	if err != nil {
+		return err
+	}
+	l := &c.links[to]
+	from := len(l.bytes)
+	l.bytes = r.AppendBorsh(l.bytes)
+	size := uint64(len(l.bytes) - from)
+	if l.limit.Forward(c.admission, gas, size) {
+		l.receipts = append(l.receipts, r)
+		c.outgoing = append(c.outgoing, r)
+		c.res.Stats.Forwarded++
+		return nil
+	}
+	l.bytes = l.bytes[:from]
+	return c.buffer(r, c.in.Layout.ShardIDs()[to], gas, size)
+}
+
+// buffer stores a receipt that may not leave now.
+func (c *chunk) buffer(r *primitives.Receipt, to primitives.ShardID, gas primitives.Gas, size uint64) error {
+	account := congestion.Account{Info: &c.own}
+	if err := account.AddBytes(size); err != nil {
+		return err
+	}
+	if err := account.AddBufferedGas(gas); err != nil {
+		return err
+	}
+	g := c.groupsOf(to)
+	if g == nil {
+		g = &state.Groups{Shard: to}
+		c.groups = append(c.groups, g)
+	}
+	if err := c.u.PushGrouped(g, size, gas); err != nil {
+		return err
+	}
+	c.u.PushBuffered(&c.buffers, to, stored(r, gas, size))
+	c.res.Stats.Buffered++
+	return nil
+}
+
+func stored(r *primitives.Receipt, gas primitives.Gas, size uint64) *primitives.StoredReceipt {
+	return &primitives.StoredReceipt{
+		Receipt: *r, HasMetadata: true, Metadata: primitives.ReceiptMetadata{CongestionGas: gas, CongestionSize: size},
+	}
+}
+
+func (s *sink) groupsOf(to primitives.ShardID) *state.Groups {
+	for _, g := range s.groups {
+		if g.Shard == to {
+			return g
+		}
+	}
+	return nil
+}
+
+// forwardBuffers sends what waited in earlier chunks: first towards shards that were split since, then in layout order.
+func (c *chunk) forwardBuffers() error {
+	empty := true
+	for _, ids := range [...][]primitives.ShardID{c.in.Layout.SplitParents(), c.in.Layout.ShardIDs()} {
+		for _, id := range ids {
+			if err := c.forwardBuffer(id); err != nil {
+				return err
+			}
+			empty = empty && c.buffers.To(id).Len() == 0
+		}
+	}
+	if empty && !c.own.BufferedReceiptsGas.IsZero() {
+		return state.Inconsistent("all buffers are empty, yet %v gas is buffered", c.own.BufferedReceiptsGas)
+	}
+	return nil
+}
+
+// forwardBuffer sends from one buffer until a receipt does not fit; that one is read, and recorded, too.
+func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
+	account := congestion.Account{Info: &c.own}
+	q := c.buffers.To(shard)
+	var counted []primitives.ReceiptMetadata
+	n := uint64(0)
+	for ; n < q.Len(); n++ {
+		x, err := c.u.BufferedReceipt(shard, q.First+n)
+		if err != nil {
+			return err
+		}
+		m, err := metadata(c.cfg, x)
+		if err != nil {
+			return err
+		}
+		to, err := target(c.in.Layout, &x.Receipt)
+		if err != nil {
+			return err
+		}
+		l := &c.links[to]
+		if !l.limit.Forward(c.admission, m.CongestionGas, m.CongestionSize) {
+			break
+		}
+		l.bytes = x.Receipt.AppendBorsh(l.bytes)
+		l.receipts = append(l.receipts, &x.Receipt)
+		c.outgoing = append(c.outgoing, &x.Receipt)
+		c.res.Stats.Forwarded++
+		if err := account.RemoveBytes(m.CongestionSize); err != nil {
+			return err
+		}
+		if err := account.RemoveBufferedGas(m.CongestionGas); err != nil {
+			return err
+		}
+		if x.HasMetadata { // others were buffered before there were groups
+			counted = append(counted, m)
+		}
+	}
+	c.u.PopBuffered(&c.buffers, shard, n)
+	for _, m := range counted {
+		g := c.groupsOf(shard)
+		if g == nil {
+			return state.Inconsistent("no groups towards shard %d", shard)
+		}
+		if err := c.u.PopGrouped(g, m.CongestionSize, m.CongestionGas); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metadata is what a queued receipt was counted with; a bare one is measured.
+func metadata(cfg *config.RuntimeConfig, x *primitives.StoredReceipt) (primitives.ReceiptMetadata, error) {
+	if x.HasMetadata {
+		return x.Metadata, nil
+	}
+	gas, err := fees.ReceiptGas(cfg, &x.Receipt)
+	return primitives.ReceiptMetadata{CongestionGas: gas, CongestionSize: uint64(len(x.Receipt.AppendBorsh(nil)))}, err
+}
+
+// grouped returns the receipts that left by shard, with the hashes of their encodings.
+func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
+	out := make([]Outgoing, len(ids))
+	for i := range s.links {
+		l := &s.links[i]
+		borsh.AppendUint32(l.bytes[:8], uint32(len(l.receipts))) // into the place that was kept
+		out[i] = Outgoing{Shard: ids[i], Receipts: l.receipts, Hash: primitives.HashBytes(l.bytes)}
+	}
+	return out
+}
+
+func (c *chunk) grouped() []Outgoing { return c.groupedBy(c.in.Layout.ShardIDs()) }
+
+// GroupOutgoing sorts receipts by the shards they go to, one group for each shard of the layout, by index; the order
+// within a group is kept (nearcore chain/chain/src/chain.rs:4054).
+func GroupOutgoing(l primitives.ShardLayout, receipts []*primitives.Receipt) ([]Outgoing, error) {
+	out := make([]Outgoing, l.NumShards())
+	for i, id := range l.ShardIDs() {
+		out[i].Shard = id
+	}
+	for _, r := range receipts {
+		to, err := target(l, r)
+		if err != nil {
+			return nil, err
+		}
+		out[to].Receipts = append(out[to].Receipts, r)
+	}
+	for i := range out {
+		out[i].Hash = OutgoingHash(out[i].Shard, out[i].Receipts)
+	}
+	return out, nil
+}
+
+// OutgoingHash is the hash of the receipts for one shard: H(u64 shard ‖ receipts).
+func OutgoingHash(shard primitives.ShardID, receipts []*primitives.Receipt) primitives.Hash {
+	return primitives.HashBytes(primitives.AppendReceipts(borsh.AppendUint64(nil, uint64(shard)), receipts))
+}
+
+// OutgoingRoot is prev_outgoing_receipts_root of the next chunk header: the Merkle root over the groups' hashes, each
+// hashed again as a leaf.
+func OutgoingRoot(groups []Outgoing) primitives.Hash {
+	leaves := make([]primitives.Hash, len(groups))
+	for i := range groups {
+		leaves[i] = primitives.HashBytes(groups[i].Hash[:])
+	}
+	return primitives.MerkleRoot(leaves)
+}

@@ -1,0 +1,384 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// worker runs one receipt at a time on an update. What the receipt makes for others is left in out, so that it can run
+// before it is its turn.
+type worker struct {
+	block  *action.Block
+	layout primitives.ShardLayout
+	u      *state.TrieUpdate
+	exec   action.Execution
+	out    executed
+}
+
+// executed is what running a receipt made, besides its writes.
+type executed struct {
+	balances
+	done      bool // the receipt, or one that waited for it, was executed: there is an outcome
+	outcome   primitives.OutcomeWithID
+	sends     []*primitives.Receipt
+	instant   []*primitives.Receipt
+	proposals []primitives.ValidatorStake
+	compute   config.Compute // of work without an outcome
+}
+
+// reset forgets the last receipt.
+func (w *worker) reset() {
+	sends, instant := w.out.sends[:0], w.out.instant[:0]
+	clear(w.out.sends)
+	clear(w.out.instant)
+	w.out = executed{sends: sends, instant: instant}
+}
+
+// run processes a receipt: executes it, stores it, or executes one that waited for it (nearcore lib.rs:1288).
+func (w *worker) run(b *action.Block, l primitives.ShardLayout, u *state.TrieUpdate, r *primitives.Receipt) error {
+	w.block, w.layout, w.u = b, l, u
+	switch body := r.Body.(type) {
+	case *primitives.ActionReceipt:
+		if body.Yield {
+			return w.storeYield(r, body)
+		}
+		return w.actions(r, body)
+	case *primitives.DataReceipt:
+		if body.Resume {
+			return w.resume(r, body)
+		}
+		return w.data(r, body)
+	case *primitives.GlobalContractDistribution:
+		return w.distribute(r, body)
+	}
+	panic(fmt.Sprintf("apply: no case for %T", r.Body))
+}
+
+// postponed commits what a receipt stored without executing anything.
+func (w *worker) postponed(r *primitives.Receipt) error {
+	w.u.Commit(primitives.CausePostponedReceipt, r.ID)
+	return nil
+}
+
+// actions executes an action receipt whose inputs are there; else it is stored and waits.
+func (w *worker) actions(r *primitives.Receipt, body *primitives.ActionReceipt) error {
+	missing := uint32(0)
+	for _, id := range body.InputDataIDs {
+		there, err := w.u.HasReceivedData(r.ReceiverID, id)
+		if err != nil {
+			return err
+		}
+		if !there {
+			missing++
+			w.u.SetPostponedReceiptID(r.ReceiverID, id, r.ID)
+		}
+	}
+	if missing == 0 {
+		return w.execute(r, body)
+	}
+	w.u.SetPendingDataCount(r.ReceiverID, r.ID, missing)
+	w.u.SetPostponedReceipt(r)
+	return w.postponed(r)
+}
+
+// data stores an input, and executes the receipt that waited for it if it was the last one.
+func (w *worker) data(r *primitives.Receipt, body *primitives.DataReceipt) error {
+	to := r.ReceiverID
+	w.u.SetReceivedData(to, body.DataID, body.Data)
+	id, waits, err := w.u.PostponedReceiptID(to, body.DataID)
+	if err != nil {
+		return err
+	}
+	if !waits {
+		return w.postponed(r)
+	}
+	w.u.RemovePostponedReceiptID(to, body.DataID)
+	n, err := w.u.PendingDataCount(to, id)
+	if err != nil {
+		return err
+	}
+	switch n {
+	case 0:
+		return state.Inconsistent("receipt %v waits for no data, yet some arrived", id)
+	case 1:
+		w.u.RemovePendingDataCount(to, id)
+		ready, err := w.u.PostponedReceipt(to, id)
+		if err != nil {
+			return err
+		}
+		w.u.RemovePostponedReceipt(to, id)
+		return w.executeStored(ready)
+	}
+	w.u.SetPendingDataCount(to, id, n-1)
+	return w.postponed(r)
+}
+
+func (w *worker) executeStored(r *primitives.Receipt) error {
+	body, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok {
+		return state.Inconsistent("receipt %v that waited has no actions", r.ID)
+	}
+	return w.execute(r, body)
+}
+
+// storeYield stores a promise yield until it is resumed.
+func (w *worker) storeYield(r *primitives.Receipt, body *primitives.ActionReceipt) error {
+	if len(body.InputDataIDs) != 1 {
+		return state.Inconsistent("promise yield %v waits for %d inputs", r.ID, len(body.InputDataIDs))
+	}
+	w.u.SetYieldReceipt(r, body.InputDataIDs[0])
+	return w.postponed(r)
+}
+
+// resume executes the yield that waits for it. Later resumes of the same yield, and a timeout behind one, are ignored.
+func (w *worker) resume(r *primitives.Receipt, body *primitives.DataReceipt) error {
+	to, data := r.ReceiverID, body.DataID
+	if body.Data == nil { // a timeout
+		status, found, err := w.u.YieldStatus(to, data)
+		if err != nil {
+			return err
+		}
+		if found && status == state.ResumeInitiated {
+			return nil
+		}
+	}
+	yield, err := w.u.YieldReceipt(to, data)
+	if yield == nil || err != nil {
+		return err
+	}
+	w.u.RemoveYieldReceipt(to, data)
+	w.u.RemoveYieldStatus(to, data)
+	if w.block.Config.Version.Has(config.YieldWithID) {
+		id, found, err := w.u.YieldIDOfData(to, data)
+		if err != nil {
+			return err
+		}
+		if found {
+			w.u.RemoveYieldID(to, id, data)
+		}
+	}
+	w.u.SetReceivedData(to, data, body.Data)
+	return w.executeStored(yield)
+}
+
+// distribute takes global code in, unless newer code is there, and hands it to the next shard that lacks it (nearcore
+// global_contracts.rs:109).
+func (w *worker) distribute(r *primitives.Receipt, d *primitives.GlobalContractDistribution) error {
+	known, err := w.u.GlobalNonce(&d.ID)
+	if err != nil {
+		return err
+	}
+	if d.Nonce >= known { // the shard that deploys has written the number before
+		w.u.SetGlobalNonce(&d.ID, d.Nonce)
+		w.u.SetGlobalCode(&d.ID, d.Code)
+		w.u.Commit(primitives.CauseReceiptProcessing, r.ID)
+		if w.out.compute, err = fees.DistributionCompute(w.block.Config, len(d.Code)); err != nil {
+			return err
+		}
+	}
+	delivered := append(slices.Clone(d.AlreadyDelivered), w.block.ShardID)
+	slices.Sort(delivered)
+	delivered = slices.Compact(delivered)
+	for _, next := range w.layout.ShardIDs() {
+		if slices.Contains(delivered, next) {
+			continue
+		}
+		copied := *d
+		copied.TargetShard, copied.AlreadyDelivered = next, delivered
+		w.out.sends = append(w.out.sends, &primitives.Receipt{
+			PredecessorID: r.PredecessorID, ReceiverID: primitives.SystemAccount,
+			ID: primitives.ReceiptIDFromReceipt(r.ID, w.block.Height, 0), Body: &copied,
+		})
+		break
+	}
+	return nil
+}
+
+// inputs reads and removes what arrived for a receipt.
+func (w *worker) inputs(r *primitives.Receipt, body *primitives.ActionReceipt) ([]action.PromiseResult, error) {
+	if len(body.InputDataIDs) == 0 {
+		return nil, nil
+	}
+	out := make([]action.PromiseResult, len(body.InputDataIDs))
+	for i, id := range body.InputDataIDs {
+		data, found, err := w.u.ReceivedData(r.ReceiverID, id)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, state.Inconsistent("received data %v should be in the state", id)
+		}
+		out[i] = action.PromiseResult{Data: data, Failed: data == nil}
+		w.u.RemoveReceivedData(r.ReceiverID, id)
+	}
+	return out, nil
+}
+
+// execute runs a receipt whose inputs are all there, and settles what it pays (nearcore lib.rs:771).
+func (w *worker) execute(r *primitives.Receipt, body *primitives.ActionReceipt) error {
+	inputs, err := w.inputs(r, body)
+	if err != nil {
+		return err
+	}
+	// Inputs are gone even if the receipt fails.
+	w.u.Commit(primitives.CauseActionReceiptProcessingStarted, r.ID)
+	x := &w.exec
+	*x = action.Execution{Block: w.block, State: w.u, Receipt: r, Body: body, Inputs: inputs}
+	if err := x.Run(); err != nil {
+		return err
+	}
+	res, cfg := &x.Result, w.block.Config
+	if res.Err == nil && x.Exists {
+		lack, err := verify.StorageStake(cfg, &x.Account, x.Account.Amount)
+		if err != nil {
+			return state.Inconsistent("%w", err)
+		}
+		if lack.IsZero() {
+			w.u.SetAccount(r.ReceiverID, &x.Account)
+		} else {
+			res.Fail(&primitives.ActionError{Kind: primitives.ActionErrorKind{
+				Tag: primitives.ActionLackBalanceForState, AccountID: r.ReceiverID, Amount: lack,
+			}})
+		}
+	}
+	s, err := fees.Settle(cfg, r, w.block.GasPrice, fees.Executed{
+		GasUsed: res.GasUsed, GasBurnt: res.GasBurnt, Failed: res.Err != nil,
+		CreatedAccount: !x.Existed && x.Exists && res.Err == nil,
+	})
+	if err != nil {
+		return err
+	}
+	if !s.DepositRefund.IsZero() {
+		res.NewReceipts = append(res.NewReceipts, action.BalanceRefund(action.RefundReceiver(r), s.DepositRefund))
+	}
+	if !s.GasRefund.IsZero() {
+		res.NewReceipts = append(res.NewReceipts, action.GasRefund(body.SignerID, body.SignerPublicKey, s.GasRefund))
+	}
+	if res.Err == nil {
+		w.u.Commit(primitives.CauseReceiptProcessing, r.ID)
+	} else {
+		w.u.Rollback()
+	}
+	out := &w.out
+	out.proposals = res.Proposals
+	tokens, ok := s.TokensBurnt.Add(res.TokensBurnt)
+	if !ok {
+		return primitives.ErrOverflow
+	}
+	out.burnt, out.other, out.subsidized = tokens, s.OtherBurnt, res.Subsidized
+	if err := w.reward(r, res.GasBurntInVM, s.BurnPrice); err != nil {
+		return err
+	}
+	w.route(r, body)
+	out.done = true
+	out.outcome.ID = r.ID
+	o := &out.outcome.Outcome
+	o.Logs, o.GasBurnt, o.TokensBurnt, o.ExecutorID = res.Logs, res.GasBurnt, tokens, r.ReceiverID
+	o.ComputeUsage = primitives.Gas(res.Compute)
+	o.Metadata = w.metadata(len(body.Actions))
+	switch {
+	case res.Err != nil:
+		e := primitives.TxExecutionError{Action: res.Err}
+		o.Status = primitives.ExecutionStatus{Kind: primitives.StatusFailure, Failure: e.AppendJSON(nil)}
+	case res.Return.Kind == action.ReturnReceipt:
+		id := primitives.ReceiptIDFromReceipt(r.ID, w.block.Height, uint64(res.Return.Receipt))
+		o.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessReceiptID, ReceiptID: id}
+	default:
+		o.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: res.Return.Value}
+	}
+	return nil
+}
+
+// metadata is the part of an outcome that is never hashed. Actions that were not reached count as if there were no contract.
+func (w *worker) metadata(actions int) primitives.ExecutionMetadata {
+	res := &w.exec.Result
+	if !w.block.Config.Version.Has(config.ExecutionMetadataV4) {
+		return primitives.ExecutionMetadata{Version: 3, Profile: res.Profile}
+	}
+	for len(res.Contracts) < actions {
+		res.Contracts = append(res.Contracts, primitives.AccountContract{})
+	}
+	return primitives.ExecutionMetadata{Version: 4, Profile: res.Profile, Contracts: res.Contracts}
+}
+
+// reward gives the receiver its part of the gas that its contract burnt, also if it failed, if the account still exists.
+func (w *worker) reward(r *primitives.Receipt, inVM primitives.Gas, price primitives.Balance) error {
+	if inVM == 0 {
+		return nil
+	}
+	amount, err := fees.Reward(w.block.Config, inVM, price)
+	if err != nil || amount.IsZero() {
+		return err
+	}
+	var a primitives.Account
+	found, err := w.u.Account(r.ReceiverID, &a)
+	if err != nil || !found {
+		return err
+	}
+	var ok bool
+	if w.out.burnt, ok = w.out.burnt.Sub(amount); !ok {
+		return state.Inconsistent("reward %v of receipt %v is more than it burnt", amount, r.ID)
+	}
+	if a.Amount, ok = a.Amount.Add(amount); !ok {
+		return primitives.ErrOverflow
+	}
+	w.u.SetAccount(r.ReceiverID, &a)
+	w.u.Commit(primitives.CauseActionReceiptGasReward, r.ID)
+	return nil
+}
+
+// route gives the result to those who wait for it, and the new receipts their ids and ways.
+func (w *worker) route(r *primitives.Receipt, body *primitives.ActionReceipt) {
+	res, out := &w.exec.Result, &w.out
+	if len(body.OutputDataReceivers) > 0 {
+		if res.Err == nil && res.Return.Kind == action.ReturnReceipt {
+			// The promise that is returned answers in this receipt's place.
+			next := res.NewReceipts[res.Return.Receipt].Body.(*primitives.ActionReceipt)
+			next.OutputDataReceivers = append(slices.Clip(next.OutputDataReceivers), body.OutputDataReceivers...)
+		} else {
+			res.NewReceipts = append(res.NewReceipts, w.answers(r, body)...)
+		}
+	}
+	if len(res.NewReceipts) == 0 {
+		return
+	}
+	ids := make([]primitives.Hash, 0, len(res.NewReceipts))
+	for i, n := range res.NewReceipts {
+		n.ID = primitives.ReceiptIDFromReceipt(r.ID, w.block.Height, uint64(i))
+		if _, ok := n.Body.(*primitives.ActionReceipt); ok {
+			ids = append(ids, n.ID)
+		}
+		if n.IsInstant() {
+			out.instant = append(out.instant, n)
+		} else {
+			out.sends = append(out.sends, n)
+		}
+	}
+	out.outcome.ReceiptIDs = ids
+}
+
+// answers are data receipts with the receipt's value: empty if it returned none, no data if it failed.
+func (w *worker) answers(r *primitives.Receipt, body *primitives.ActionReceipt) []*primitives.Receipt {
+	res := &w.exec.Result
+	var data []byte
+	if res.Err == nil {
+		if data = res.Return.Value; data == nil {
+			data = []byte{}
+		}
+	}
+	out := make([]*primitives.Receipt, len(body.OutputDataReceivers))
+	for i := range out {
+		d := &body.OutputDataReceivers[i]
+		out[i] = &primitives.Receipt{
+			PredecessorID: r.ReceiverID, ReceiverID: d.ReceiverID, Body: &primitives.DataReceipt{DataID: d.DataID, Data: data},
+		}
+	}
+	return out
+}
