@@ -149,12 +149,11 @@ func (mk *maker) branch(kids *[16]uint32, v *value) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	usage, at := uint64(costNode), bodyAt
+	n.setKids(kids)
+	usage := uint64(costNode)
 	for _, k := range kids {
 		if k != 0 {
-			binary.LittleEndian.PutUint32(n[at:], k)
 			usage += mk.mem.at(k).usage()
-			at += 4
 		}
 	}
 	if v != nil {

@@ -49,6 +49,17 @@ func (n node) valueHash() []byte {
 func (n node) setChild(ref uint32)   { binary.LittleEndian.PutUint32(n[8:], ref) }
 func (n node) setUsage(usage uint64) { binary.LittleEndian.PutUint64(n[n.tailAt():], usage) }
 
+// setKids stores the children that are not 0; the mask must be theirs.
+func (n node) setKids(kids *[16]uint32) {
+	at := bodyAt + n.extLen()
+	for _, k := range kids {
+		if k != 0 {
+			binary.LittleEndian.PutUint32(n[at:], k)
+			at += 4
+		}
+	}
+}
+
 // tailAt is where the body ends; extLen is 0 for branches, mask for all else.
 func (n node) tailAt() int { return bodyAt + n.extLen() + 4*bits.OnesCount16(n.mask()) }
 

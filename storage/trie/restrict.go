@@ -1,0 +1,255 @@
+package trie
+
+import (
+	"bytes"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Interval is the keys from From (included) to To (excluded).
+type Interval struct{ From, To []byte }
+
+// sharedColumns go to both children of a split shard: the delayed queue, yields that may time out, the bandwidth
+// scheduler, global contracts. leftColumns, the buffered receipts, go to the left one. All others begin with an
+// account (nearcore ops/resharding.rs:33).
+var (
+	sharedColumns  = []primitives.TrieColumn{primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout, primitives.ColBandwidthScheduler, primitives.ColGlobalContractCode, primitives.ColGlobalContractNonce}
+	leftColumns    = []primitives.TrieColumn{primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups, primitives.ColBufferedGroup}
+	accountColumns = []primitives.TrieColumn{primitives.ColAccount, primitives.ColContractCode, primitives.ColAccessKey, primitives.ColReceivedData, primitives.ColPostponedReceiptID, primitives.ColPendingDataCount, primitives.ColPostponedReceipt, primitives.ColContractData, primitives.ColPromiseYieldReceipt, primitives.ColPromiseYieldStatus, primitives.ColYieldIDToDataID, primitives.ColDataIDToYieldID}
+)
+
+// SplitIntervals returns the keys that the left or the right child of a shard keeps when it is split at boundary.
+func SplitIntervals(boundary primitives.AccountID, left bool) (out []Interval) {
+	whole := func(columns []primitives.TrieColumn) {
+		for _, c := range columns {
+			out = append(out, Interval{[]byte{byte(c)}, []byte{byte(c) + 1}})
+		}
+	}
+	for _, c := range accountColumns {
+		at := append([]byte{byte(c)}, boundary...)
+		if left {
+			out = append(out, Interval{[]byte{byte(c)}, at})
+		} else {
+			out = append(out, Interval{at, []byte{byte(c) + 1}})
+		}
+	}
+	whole(sharedColumns)
+	if left {
+		whole(leftColumns)
+	}
+	return out
+}
+
+// Restrict derives the root that has only the keys in some of the intervals. rec is told what nearcore reads: the root,
+// every child of a node in which an interval begins or ends, and what is squashed (ops/resharding.rs).
+func (f *Forest) Restrict(r *Root, keep []Interval, rec *Recording) (*Root, error) {
+	if r.forest != f {
+		panic("trie: root of another forest")
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	id := f.nextID()
+	re := restricter{updater: updater{maker: f.maker(id), rec: rec}}
+	for _, i := range keep {
+		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
+		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
+	}
+	var ref uint32
+	var err error
+	if r.ref != 0 {
+		var s sub
+		if err = re.touch(r.ref); err == nil {
+			s, err = re.restrict(r.ref, nil)
+		}
+		if err == nil {
+			ref, err = re.commit(&s)
+		}
+	}
+	if err != nil {
+		re.undo()
+		return nil, err
+	}
+	return f.publish(r, ref, id, re.killed), nil
+}
+
+type restricter struct {
+	updater
+	from, to [][]byte // nibbles
+}
+
+// holds tells whether an interval has the key.
+func (re *restricter) holds(path []byte) bool {
+	for i := range re.from {
+		if bytes.Compare(re.from[i], path) <= 0 && bytes.Compare(path, re.to[i]) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// decide tells whether all keys below path stay, or none, or neither is certain.
+func (re *restricter) decide(path []byte) (all, none bool) {
+	none = true
+	for i := range re.from {
+		switch {
+		case bytes.HasPrefix(re.from[i], path) || bytes.HasPrefix(re.to[i], path):
+			none = false
+		case bytes.Compare(re.from[i], path) <= 0 && bytes.Compare(path, re.to[i]) < 0:
+			return true, false
+		}
+	}
+	return false, none
+}
+
+// discard notes that the new version lacks all below ref.
+func (re *restricter) discard(ref uint32) {
+	d := deadOf(ref, re.mem.at(ref))
+	d.flags |= deadDeep
+	re.killed = append(re.killed, d)
+}
+
+// look records a child, which nearcore reads before it decides; without a recording nothing need be loaded for that.
+func (re *restricter) look(ref uint32) error {
+	if re.rec == nil {
+		return nil
+	}
+	return re.touch(ref)
+}
+
+// restrict keeps what belongs below path.
+func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
+	unchanged := sub{kind: subOld, ref: ref}
+	all, none := re.decide(path)
+	if all {
+		return unchanged, nil
+	}
+	if none {
+		re.discard(ref)
+		return sub{}, nil
+	}
+	top, n, err := re.open(ref)
+	if err != nil {
+		return sub{}, err
+	}
+	replaced := func() {
+		re.kill(top)
+		if top != ref {
+			re.kill(ref)
+		}
+	}
+	switch n.kind() {
+	case kindLeaf:
+		if re.holds(extNibs(n.ext()).appendNibbles(bytes.Clone(path))) {
+			return unchanged, nil
+		}
+		replaced()
+		return sub{}, nil
+	case kindExtension:
+		child := n.child()
+		if err := re.look(child); err != nil {
+			return sub{}, err
+		}
+		s, err := re.restrict(child, extNibs(n.ext()).appendNibbles(bytes.Clone(path)))
+		if err != nil || s.kind == subOld && s.ref == child {
+			return unchanged, err
+		}
+		replaced()
+		return re.prepend(extNibs(n.ext()), s)
+	}
+	var res [16]sub
+	var val *value
+	count, changed := 0, false
+	if n.hasValue() {
+		if re.holds(path) {
+			v := re.forest.oldValue(n)
+			val = &v
+		} else {
+			changed = true
+		}
+	}
+	for i := range byte(16) {
+		child := n.kid(i)
+		if child == 0 {
+			continue
+		}
+		if err := re.look(child); err != nil {
+			return sub{}, err
+		}
+		if res[i], err = re.restrict(child, append(bytes.Clone(path), i)); err != nil {
+			return sub{}, err
+		}
+		if res[i].kind != subNone {
+			count++
+		}
+		changed = changed || res[i].kind != subOld
+	}
+	if !changed {
+		return unchanged, nil
+	}
+	replaced()
+	return re.join(&res, val, count, false)
+}
+
+// Adopt copies a root of another forest, without hashing anything anew, for a shard that goes its own way. Subtrees of
+// from that are not loaded are loaded, one after the other.
+func (f *Forest) Adopt(from *Root) (*Root, error) {
+	if from.forest == f {
+		return from.Retain(), nil
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	id := f.nextID()
+	mk := f.maker(id)
+	var ref uint32
+	var err error
+	if from.ref != 0 {
+		ref, err = mk.copy(from.forest, from.ref)
+	}
+	if err != nil {
+		mk.undo()
+		return nil, err
+	}
+	return f.publish(nil, ref, id, nil), nil
+}
+
+// copy makes a node like that at ref of another forest, and all below it.
+func (mk *maker) copy(other *Forest, ref uint32) (uint32, error) {
+	_, n, err := other.resolve(ref, false)
+	if err != nil {
+		return 0, err
+	}
+	var kids [16]uint32
+	for i := range byte(16) {
+		if c := n.kid(i); c != 0 {
+			if kids[i], err = mk.copy(other, c); err != nil {
+				return 0, err
+			}
+		}
+	}
+	var v value
+	extra := 0
+	if n.hasValue() {
+		v = other.oldValue(n)
+		v.shared = false
+		extra = valueSize(&v)
+	}
+	var child uint32
+	if n.kind() == kindExtension {
+		if child, err = mk.copy(other, n.child()); err != nil {
+			return 0, err
+		}
+	}
+	made, c, err := mk.alloc(n.kind(), n.mask(), n.extLen(), extra)
+	if err != nil {
+		return 0, err
+	}
+	copy(c.hash(), n.hash())
+	copy(c[bodyAt:bodyAt+n.extLen()], n[bodyAt:])
+	c.setKids(&kids)
+	c.setChild(child)
+	c.setUsage(n.usage())
+	if n.hasValue() {
+		mk.setValue(c, &v)
+	}
+	return made, nil
+}

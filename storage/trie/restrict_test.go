@@ -1,0 +1,205 @@
+package trie
+
+import (
+	"bytes"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// judgeRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a Partial.
+func judgeRetain(t *testing.T, p *Partial, keep []Interval) *Partial {
+	t.Helper()
+	var from, to [][]byte
+	for _, i := range keep {
+		from = append(from, keyNibs(i.From, 0).appendNibbles(nil))
+		to = append(to, keyNibs(i.To, 0).appendNibbles(nil))
+	}
+	contains := func(key []byte) bool {
+		for i := range from {
+			if bytes.Compare(from[i], key) <= 0 && bytes.Compare(key, to[i]) < 0 {
+				return true
+			}
+		}
+		return false
+	}
+	open := func(l link) *pnode {
+		n, err := p.open(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	var retain func(n *pnode, key []byte)
+	retain = func(n *pnode, key []byte) {
+		descend := false
+		for i := range from {
+			if bytes.HasPrefix(from[i], key) || bytes.HasPrefix(to[i], key) {
+				descend = true
+			} else if contains(key) && bytes.Compare(from[i], key) <= 0 && bytes.Compare(key, to[i]) < 0 {
+				return
+			}
+		}
+		if !descend {
+			*n = pnode{kind: noNode}
+			return
+		}
+		switch n.kind {
+		case noNode:
+			return
+		case Leaf:
+			if !contains(n.key.appendNibbles(slices.Clone(key))) {
+				*n = pnode{kind: noNode}
+			}
+			return
+		case Branch:
+			if !contains(key) {
+				n.val = nil
+			}
+			n.rest = 0
+			for i := range n.kids {
+				if !n.kids[i].exist {
+					continue
+				}
+				child := open(n.kids[i])
+				retain(child, append(slices.Clone(key), byte(i)))
+				n.kids[i] = link{node: child, exist: true}
+				n.rest += child.usage()
+			}
+		default:
+			child := open(n.kid)
+			retain(child, n.key.appendNibbles(slices.Clone(key)))
+			n.kid, n.rest = link{node: child, exist: true}, child.usage()
+		}
+		if err := p.squash(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := &Partial{known: maps.Clone(p.known), seen: map[primitives.Hash]bool{}}
+	if p.root.IsZero() {
+		return out
+	}
+	root := open(link{hash: p.root, exist: true})
+	retain(root, nil)
+	if root.kind != noNode {
+		out.root = out.flatten(root)
+	}
+	return out
+}
+
+func TestRestrict(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		d := &disk{frontier: map[string]FrontierEntry{}}
+		options := Options{Frontier: uint64(1 + r.IntN(2000)), Loader: d.load}
+		f := New(options)
+		w := newWorld(t, f)
+		letters, longest := 2+r.IntN(7), 1+r.IntN(5)
+		w.apply(randomChanges(r, w, r.IntN(60), letters, longest, 0))
+		w.apply(randomChanges(r, w, r.IntN(20), letters, longest, 0.5))
+		if r.IntN(2) == 0 { // a part of the trie is not loaded
+			d.finalise(t, nil, w.root, w.truth)
+			w.root.Release()
+			f = New(options)
+			var err error
+			if w.root, err = f.Import(d.entries(), w.judge.Root()); err != nil {
+				t.Fatal(err)
+			}
+			w.f = f
+		}
+		for range 5 {
+			var keep []Interval
+			for range r.IntN(4) {
+				a, b := randomKey(r, letters, longest), randomKey(r, letters, longest)
+				if bytes.Compare(a, b) > 0 {
+					a, b = b, a
+				}
+				keep = append(keep, Interval{a, b})
+			}
+			w.judge.Forget()
+			judge := judgeRetain(t, w.judge, keep)
+			var rec Recording
+			child := w.fork()
+			first, err := f.Restrict(child.root, keep, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.Restrict(child.root, keep, &rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := got.Hash(), judge.Root(); got != want || first.Hash() != want {
+				t.Fatalf("seed %d: root = %v and %v, want %v", seed, got, first.Hash(), want)
+			}
+			if got, want := hashesOf(&rec), sortedHashes(w.judge.Visited()); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: recorded %v, want %v", seed, got, want)
+			}
+			first.Release()
+			child.root.Release()
+			child.root, child.judge = got, judge
+			for k := range child.truth {
+				if !slices.ContainsFunc(keep, func(i Interval) bool { return string(i.From) <= k && k < string(i.To) }) {
+					delete(child.truth, k)
+				}
+			}
+			other := New(Options{})
+			adopted, err := other.Adopt(child.root)
+			if err != nil || adopted.Hash() != child.root.Hash() || adopted.MemoryUsage() != child.root.MemoryUsage() {
+				t.Fatalf("seed %d: adopted %v, %v", seed, adopted.Hash(), err)
+			}
+			grown := &world{t, other, adopted, child.judge, maps.Clone(child.truth)}
+			grown.apply(randomChanges(r, grown, r.IntN(10), letters, longest, 0.5))
+			for k := range grown.truth {
+				grown.lookup([]byte(k))
+			}
+			grown.root.Release()
+			if s := other.Stats(); s.Nodes != 0 || s.Bytes != 0 {
+				t.Fatalf("seed %d: left over in the adopting forest: %+v", seed, s)
+			}
+			if r.IntN(2) == 0 { // the parent goes first
+				w.root.Release()
+				w = child
+			} else {
+				child.apply(randomChanges(r, child, r.IntN(10), letters, longest, 0.5))
+				child.root.Release()
+			}
+		}
+		w.root.Release()
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+			t.Fatalf("seed %d: left over: %+v", seed, s)
+		}
+	}
+}
+
+// nearcore ops/resharding.rs:352: the two lists of intervals for alice.near.
+func TestSplitIntervals(t *testing.T) {
+	left, right := SplitIntervals("alice.near", true), SplitIntervals("alice.near", false)
+	if got, want := len(left), 22; got != want {
+		t.Errorf("left intervals = %d, want %d", got, want)
+	}
+	if got, want := len(right), 18; got != want {
+		t.Errorf("right intervals = %d, want %d", got, want)
+	}
+	in := func(list []Interval, key string) bool {
+		return slices.ContainsFunc(list, func(i Interval) bool { return string(i.From) <= key && key < string(i.To) })
+	}
+	for _, c := range []struct {
+		key         string
+		left, right bool
+	}{
+		{"\x00alice.nea", true, false}, {"\x00alice.near", false, true}, {"\x02aaa\x02\x00k", true, false}, {"\x09zoe,k", false, true},
+		{"\x17alice.near,d", false, true}, {"\x07", true, true}, {"\x07\x00\x00", true, true}, {"\x0a", true, true}, {"\x0b\x01", true, true},
+		{"\x0f", true, true}, {"\x12x", true, true}, {"\x13x", true, true}, {"\x0d", true, false}, {"\x0e\x01", true, false},
+		{"\x10\x01", true, false}, {"\x11\x01", true, false}, {"\x14alice.near,d", false, true}, {"\x08", false, false}, {"\x15", false, false},
+	} {
+		if got := in(left, c.key); got != c.left {
+			t.Errorf("left has %q = %v, want %v", c.key, got, c.left)
+		}
+		if got := in(right, c.key); got != c.right {
+			t.Errorf("right has %q = %v, want %v", c.key, got, c.right)
+		}
+	}
+}
