@@ -1,0 +1,133 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ChangeKind says what of an account changed. Its text is the type of the change's JSON without _update or _deletion.
+type ChangeKind byte
+
+// The kinds, in the order of the trie's columns.
+const (
+	AccountChange ChangeKind = iota
+	ContractCodeChange
+	AccessKeyChange
+	GasKeyNonceChange // updates only
+	DataChange
+)
+
+var changeNames = [...]string{"account", "contract_code", "access_key", "gas_key_nonce", "data"}
+
+// String returns the stem of the JSON's type.
+func (k ChangeKind) String() string { return changeNames[k] }
+
+// Change is one write to an account, its keys, code or data (nearcore StateChangeWithCauseView).
+type Change struct {
+	Cause     primitives.StateChangeCause
+	Kind      ChangeKind
+	Deletion  bool
+	AccountID primitives.AccountID
+	Account   primitives.Account         // of AccountChange
+	Handle    primitives.PublicKeyHandle // of AccessKeyChange, GasKeyNonceChange
+	AccessKey primitives.AccessKey       // of AccessKeyChange
+	Index     uint16                     // of GasKeyNonceChange
+	Nonce     primitives.Nonce           // of GasKeyNonceChange
+	Key       []byte                     // of DataChange
+	Value     []byte                     // of DataChange, ContractCodeChange
+}
+
+// AppendChanges appends the reply of changes.
+func AppendChanges(b []byte, block *primitives.Hash, cs []Change) []byte {
+	b = AppendHash(append(b, `{"block_hash":`...), block)
+	return append(appendList(append(b, `,"changes":`...), cs, AppendChange), '}')
+}
+
+// AppendChange appends {"cause", "change", "type"}.
+func AppendChange(b []byte, c *Change) []byte {
+	b = appendCause(append(b, `{"cause":`...), &c.Cause)
+	b = append(b, `,"change":{`...)
+	if c.Kind == AccessKeyChange && !c.Deletion {
+		b = append(AppendAccessKey(append(b, `"access_key":`...), &c.AccessKey), ',')
+	}
+	b = AppendAccountID(append(b, `"account_id":`...), c.AccountID)
+	b = appendChangeRest(b, c)
+	b = append(append(b, `},"type":"`...), c.Kind.String()...)
+	if c.Deletion {
+		return append(b, `_deletion"}`...)
+	}
+	return append(b, `_update"}`...)
+}
+
+// appendChangeRest appends the members after account_id.
+func appendChangeRest(b []byte, c *Change) []byte {
+	switch c.Kind {
+	case AccountChange:
+		if !c.Deletion {
+			b = AppendBalance(append(b, `,"amount":`...), c.Account.Amount)
+			b = appendAccountRest(b, &c.Account)
+		}
+	case ContractCodeChange:
+		if !c.Deletion {
+			b = AppendBase64(append(b, `,"code_base64":`...), c.Value)
+		}
+	case AccessKeyChange:
+		b = AppendHandle(append(b, `,"public_key":`...), c.Handle)
+	case GasKeyNonceChange:
+		b = appendUint(append(b, `,"index":`...), c.Index)
+		b = appendUint(append(b, `,"nonce":`...), c.Nonce)
+		b = AppendHandle(append(b, `,"public_key":`...), c.Handle)
+	case DataChange:
+		b = AppendBase64(append(b, `,"key_base64":`...), c.Key)
+		if !c.Deletion {
+			b = AppendBase64(append(b, `,"value_base64":`...), c.Value)
+		}
+	default:
+		panic(fmt.Sprintf("view: no JSON form of change kind %d", c.Kind))
+	}
+	return b
+}
+
+// causeNames by CauseKind. Ten is a retired kind that some testnet nodes once wrote for the one after it; nearcore shows
+// it as that (views.rs:2869).
+var causeNames = [...]string{
+	"not_writable_to_disk", "initial_state", "transaction_processing", "action_receipt_processing_started",
+	"action_receipt_gas_reward", "receipt_processing", "postponed_receipt", "updated_delayed_receipts",
+	"validator_accounts_update", "migration", "bandwidth_scheduler_state_update", "bandwidth_scheduler_state_update",
+}
+
+// appendCause appends StateChangeCauseView.
+func appendCause(b []byte, c *primitives.StateChangeCause) []byte {
+	b = append(b, '{')
+	if c.HasHash() {
+		name := `"receipt_hash":`
+		if c.Kind == primitives.CauseTransactionProcessing {
+			name = `"tx_hash":`
+		}
+		b = append(AppendHash(append(b, name...), &c.Hash), ',')
+	}
+	return append(append(append(b, `"type":"`...), causeNames[c.Kind]...), '"', '}')
+}
+
+// Effect says that something of an account was written in a block (nearcore StateChangeKindView). One stands for each
+// key of the trie, so that an account may occur more than once; nonces of gas keys count for none.
+type Effect struct {
+	Kind      ChangeKind // not GasKeyNonceChange
+	AccountID primitives.AccountID
+}
+
+// AppendEffects appends the reply of block_effects. nearcore names the list "changes", the interface specification
+// "block_effects"; clients of either exist, so the reply has both.
+func AppendEffects(b []byte, block *primitives.Hash, es []Effect) []byte {
+	b = appendEffectList(append(b, `{"block_effects":`...), es)
+	b = AppendHash(append(b, `,"block_hash":`...), block)
+	return append(appendEffectList(append(b, `,"changes":`...), es), '}')
+}
+
+func appendEffectList(b []byte, es []Effect) []byte {
+	return appendList(b, es, func(b []byte, e *Effect) []byte {
+		b = AppendAccountID(append(b, `{"account_id":`...), e.AccountID)
+		return append(append(append(b, `,"type":"`...), e.Kind.String()...), `_touched"}`...)
+	})
+}

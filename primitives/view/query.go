@@ -1,0 +1,119 @@
+package view
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// At is the block whose state a query looked at; every reply to a query carries it.
+type At struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+}
+
+// appendAt appends "block_hash" and "block_height" without braces.
+func appendAt(b []byte, at *At) []byte {
+	b = AppendHash(append(b, `"block_hash":`...), &at.Hash)
+	return appendUint(append(b, `,"block_height":`...), at.Height)
+}
+
+// AppendQueryAccount appends AccountView with its block: the reply of view_account.
+func AppendQueryAccount(b []byte, a *primitives.Account, at *At) []byte {
+	b = AppendBalance(append(b, `{"amount":`...), a.Amount)
+	b = appendAt(append(b, ','), at)
+	return append(appendAccountRest(b, a), '}')
+}
+
+// AppendAccount appends AccountView (nearcore views.rs:76).
+func AppendAccount(b []byte, a *primitives.Account) []byte {
+	b = AppendBalance(append(b, `{"amount":`...), a.Amount)
+	return append(appendAccountRest(b, a), '}')
+}
+
+// appendAccountRest appends what follows the amount.
+func appendAccountRest(b []byte, a *primitives.Account) []byte {
+	hash := a.LocalCodeHash()
+	b = AppendHash(append(b, `,"code_hash":`...), &hash)
+	switch a.Contract.Kind {
+	case primitives.ContractGlobalAccount:
+		b = AppendAccountID(append(b, `,"global_contract_account_id":`...), a.Contract.Account)
+	case primitives.ContractGlobalHash:
+		b = AppendHash(append(b, `,"global_contract_hash":`...), &a.Contract.Hash)
+	}
+	b = AppendBalance(append(b, `,"locked":`...), a.Locked)
+	return appendUint(append(b, `,"storage_paid_at":0,"storage_usage":`...), a.StorageUsage)
+}
+
+// AppendQueryAccessKey appends the reply of view_access_key.
+func AppendQueryAccessKey(b []byte, k *primitives.AccessKey, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	b = appendUint(append(b, `,"nonce":`...), k.Nonce)
+	return append(AppendPermission(append(b, `,"permission":`...), k), '}')
+}
+
+// KeyInfo is an access key of an account with the handle it is known by.
+type KeyInfo struct {
+	Handle    primitives.PublicKeyHandle
+	AccessKey primitives.AccessKey
+}
+
+// AppendQueryAccessKeyList appends the reply of view_access_key_list.
+func AppendQueryAccessKeyList(b []byte, keys []KeyInfo, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	b = appendList(append(b, `,"keys":`...), keys, func(b []byte, k *KeyInfo) []byte {
+		b = AppendAccessKey(append(b, `{"access_key":`...), &k.AccessKey)
+		return append(AppendHandle(append(b, `,"public_key":`...), k.Handle), '}')
+	})
+	return append(b, '}')
+}
+
+// AppendQueryGasKeyNonces appends the reply of view_gas_key_nonces.
+func AppendQueryGasKeyNonces(b []byte, nonces []primitives.Nonce, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	return append(appendUints(append(b, `,"nonces":`...), nonces), '}')
+}
+
+// StateItem is one pair of a contract's state.
+type StateItem struct{ Key, Value []byte }
+
+// StatePage is a contract's state, or a page of it. LastKey is not nil if more follows a page; an empty Proof is left out.
+type StatePage struct {
+	Items   []StateItem // by key
+	Proof   [][]byte    // trie nodes
+	LastKey []byte
+}
+
+// AppendQueryState appends the reply of view_state.
+func AppendQueryState(b []byte, s *StatePage, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	if s.LastKey != nil {
+		b = AppendBase64(append(b, `,"last_key":`...), s.LastKey)
+	}
+	if len(s.Proof) > 0 {
+		b = appendList(append(b, `,"proof":`...), s.Proof, func(b []byte, n *[]byte) []byte { return AppendBase64(b, *n) })
+	}
+	b = appendList(append(b, `,"values":`...), s.Items, func(b []byte, x *StateItem) []byte {
+		b = AppendBase64(append(b, `{"key":`...), x.Key)
+		return append(AppendBase64(append(b, `,"value":`...), x.Value), '}')
+	})
+	return append(b, '}')
+}
+
+// AppendQueryCode appends the reply of view_code and its global forms.
+func AppendQueryCode(b, code []byte, hash *primitives.Hash, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	b = AppendBase64(append(b, `,"code_base64":`...), code)
+	return append(AppendHash(append(b, `,"hash":`...), hash), '}')
+}
+
+// AppendQueryCall appends the reply of call_function.
+func AppendQueryCall(b, result []byte, logs []string, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	b = appendStrings(append(b, `,"logs":`...), logs)
+	return append(AppendByteNumbers(append(b, `,"result":`...), result), '}')
+}
+
+// AppendQueryError appends the reply that method query gives, as a success, for a missing key or a failed call
+// (nearcore chain/jsonrpc/src/lib.rs process_query_response).
+func AppendQueryError(b []byte, text string, logs []string, at *At) []byte {
+	b = appendAt(append(b, '{'), at)
+	b = AppendString(append(b, `,"error":`...), text)
+	return append(appendStrings(append(b, `,"logs":`...), logs), '}')
+}

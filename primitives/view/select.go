@@ -1,0 +1,145 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// ChangesKind is what a changes request asks for.
+type ChangesKind byte
+
+// The five requests; their names are those of changes_type.
+const (
+	AccountChanges ChangesKind = iota
+	SingleAccessKeyChanges
+	AllAccessKeyChanges
+	ContractCodeChanges
+	DataChanges
+)
+
+// AccountKey is a key of an account.
+type AccountKey struct {
+	AccountID primitives.AccountID
+	PublicKey primitives.PublicKey
+}
+
+// ChangesRequest selects changes of a block (nearcore StateChangesRequest).
+type ChangesRequest struct {
+	Kind     ChangesKind
+	Accounts []primitives.AccountID // of all but SingleAccessKeyChanges
+	Keys     []AccountKey           // of SingleAccessKeyChanges
+	Prefix   []byte                 // of DataChanges
+}
+
+// TrieKeys calls each for every stretch of the block's changes that r wants, in the order of the reply: one key of the
+// trie (exact), or all that begin with it.
+func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
+	for i := range r.Keys {
+		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)
+	}
+	for _, a := range r.Accounts {
+		switch r.Kind {
+		case AccountChanges:
+			each(primitives.AppendAccountKey(nil, a), true)
+		case AllAccessKeyChanges:
+			each(primitives.AppendAccessKeyPrefix(nil, a), false)
+		case ContractCodeChanges:
+			each(primitives.AppendCodeKey(nil, a), true)
+		case DataChanges:
+			each(primitives.AppendContractDataKey(nil, a, r.Prefix), false)
+		}
+	}
+}
+
+// Select returns the changes that r wants from all changes of a block: those of all its shards, merged, by ascending key.
+func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error) {
+	var out []Change
+	var failed error
+	r.TrieKeys(func(key []byte, exact bool) {
+		i := sort.Search(len(block), func(i int) bool { return bytes.Compare(block[i].Key, key) >= 0 })
+		for ; i < len(block) && bytes.HasPrefix(block[i].Key, key) && !(exact && len(block[i].Key) > len(key)); i++ {
+			var err error
+			if out, err = AppendKeyChanges(out, &block[i]); err != nil && failed == nil {
+				failed = err
+			}
+		}
+	})
+	return out, failed
+}
+
+// AppendKeyChanges decodes the writes to one key and appends them. Keys that are no part of an account add nothing, nor
+// does the deletion of a gas key's nonce, which always goes with that of the key.
+func AppendKeyChanges(out []Change, k *primitives.KeyChanges) ([]Change, error) {
+	key, err := primitives.ParseTrieKey(k.Key)
+	if err != nil {
+		return out, err
+	}
+	kind, ok := changeKind(&key)
+	if !ok {
+		return out, nil
+	}
+	for i := range k.Changes {
+		c := Change{
+			Cause: k.Changes[i].Cause, Kind: kind, AccountID: key.Account, Handle: key.Handle, Index: uint16(key.Index), Key: key.Data,
+		}
+		value := k.Changes[i].Value
+		if c.Deletion = value == nil; c.Deletion && kind == GasKeyNonceChange {
+			continue
+		}
+		switch {
+		case c.Deletion:
+		case kind == AccountChange:
+			err = borsh.Unmarshal(value, &c.Account)
+		case kind == AccessKeyChange:
+			err = borsh.Unmarshal(value, &c.AccessKey)
+		case kind == GasKeyNonceChange:
+			r := borsh.NewReader(value)
+			c.Nonce = primitives.Nonce(r.Uint64())
+			err = r.Close()
+		default:
+			c.Value = value
+		}
+		if err != nil {
+			return out, fmt.Errorf("view: a change of %s of %s: %w", kind, key.Account, err)
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// changeKind classifies a key; false for what is no account's or too low a level.
+func changeKind(k *primitives.TrieKey) (ChangeKind, bool) {
+	switch k.Column {
+	case primitives.ColAccount:
+		return AccountChange, true
+	case primitives.ColContractCode:
+		return ContractCodeChange, true
+	case primitives.ColAccessKey:
+		if k.HasIndex {
+			return GasKeyNonceChange, true
+		}
+		return AccessKeyChange, true
+	case primitives.ColContractData:
+		return DataChange, true
+	}
+	return 0, false
+}
+
+// Effects returns what block_effects shows of a block's changes, given as Select wants them.
+func Effects(block []primitives.KeyChanges) ([]Effect, error) {
+	var out []Effect
+	for i := range block {
+		key, err := primitives.ParseTrieKey(block[i].Key)
+		if err != nil {
+			return nil, err
+		}
+		if kind, ok := changeKind(&key); ok && kind != GasKeyNonceChange {
+			out = append(out, Effect{kind, key.Account})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,44 @@
+package view
+
+import "strconv"
+
+// AppendTime appends a time in ns since 1970 as ISO 8601 in UTC with nine digits of fraction, as nearcore prints times
+// (core/time/src/serde.rs serde_utc_as_iso). By hand, because this package is not to know of clocks.
+func AppendTime(b []byte, ns uint64) []byte {
+	const day = 86_400
+	seconds, fraction := ns/1e9, ns%1e9
+	year, month, dom := civil(seconds / day)
+	clock := seconds % day
+	b = appendPadded(append(b, '"'), year, 4)
+	b = appendPadded(append(b, '-'), month, 2)
+	b = appendPadded(append(b, '-'), dom, 2)
+	b = appendPadded(append(b, 'T'), clock/3600, 2)
+	b = appendPadded(append(b, ':'), clock/60%60, 2)
+	b = appendPadded(append(b, ':'), clock%60, 2)
+	b = appendPadded(append(b, '.'), fraction, 9)
+	return append(b, 'Z', '"')
+}
+
+// civil turns days since 1970 into a date of the Gregorian calendar. Years are counted from March, so that the leap day
+// comes last, in eras of 400 years (146,097 days).
+func civil(days uint64) (year, month, dayOfMonth uint64) {
+	const daysTo1970 = 719_468 // since 0000-03-01
+	days += daysTo1970
+	era, doe := days/146_097, days%146_097
+	yoe := (doe - doe/1460 + doe/36_524 - doe/146_096) / 365
+	doy := doe - (365*yoe + yoe/4 - yoe/100)
+	m := (5*doy + 2) / 153 // from March
+	year, month, dayOfMonth = era*400+yoe, m+3, doy-(153*m+2)/5+1
+	if month > 12 {
+		year, month = year+1, month-12
+	}
+	return year, month, dayOfMonth
+}
+
+func appendPadded(b []byte, v uint64, width int) []byte {
+	digits := strconv.FormatUint(v, 10)
+	for range width - len(digits) {
+		b = append(b, '0')
+	}
+	return append(b, digits...)
+}
