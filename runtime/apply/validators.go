@@ -106,10 +106,7 @@ func (c *chunk) proposeSplit() error {
 		return nil
 	}
 	rec := c.u.Recording()
-	usage, err := c.in.Trie.MemoryUsage(rec)
-	if err != nil {
-		return err
-	}
+	usage := c.in.Trie.MemoryUsage()
 	if c.in.Layout.NumShards() >= rule.MaxShards {
 		return nil // before all else, also before forced splits
 	}

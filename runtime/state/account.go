@@ -176,7 +176,7 @@ func (u *TrieUpdate) RemoveAccount(id primitives.AccountID) (removed RemovedNonc
 // CodeLen is the length of an account's own code in the state, 0 if there is none; it records the path, not the code.
 func (u *TrieUpdate) CodeLen(id primitives.AccountID) (uint64, error) {
 	u.key = primitives.AppendCodeKey(u.key[:0], id)
-	ref, found, err := u.Find(u.key, u.rec)
+	ref, found, err := u.Find(u.key)
 	if err != nil || !found {
 		return 0, err
 	}
@@ -213,7 +213,7 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 		return nil, err
 	}
 	if found && ref.Hash == hash {
-		return u.trie.Value(ref, nil)
+		return u.trie.Get(key, nil)
 	}
 	return u.trie.Code(hash)
 }
@@ -225,7 +225,7 @@ func (u *TrieUpdate) HasGlobalCode(id *primitives.GlobalContractID) (bool, error
 
 // GlobalCodeHash is the hash of global code that stands under an account's name; the path is recorded, not the code.
 func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives.Hash, error) {
-	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id), u.rec)
+	ref, found, err := u.Find(primitives.AppendGlobalCodeKey(nil, id))
 	if err != nil {
 		return primitives.Hash{}, err
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -163,8 +164,7 @@ func (u *TrieUpdate) Buffers() (Buffers, error) {
 	if err := r.Close(); err != nil {
 		return nil, Inconsistent("indices of buffers: %w", err)
 	}
-	ascends := func(a, b Buffer) int { return int(min(1, max(-1, int64(a.Shard)-int64(b.Shard)))) }
-	if !slices.IsSortedFunc(bs, ascends) {
+	if !slices.IsSortedFunc(bs, func(a, b Buffer) int { return cmp.Compare(a.Shard, b.Shard) }) {
 		return nil, Inconsistent("indices of buffers are not sorted")
 	}
 	return bs, nil
@@ -214,15 +214,9 @@ func (u *TrieUpdate) PushBuffered(bs *Buffers, to primitives.ShardID, x *primiti
 // a buffer before any enters it (nearcore congestion_control.rs:359). It must be there.
 func (u *TrieUpdate) BufferedReceipt(to primitives.ShardID, index uint64) (*primitives.StoredReceipt, error) {
 	u.key = primitives.AppendBufferedReceiptKey(u.key[:0], to, index)
-	ref, found, err := u.trie.Lookup(u.key, u.rec)
+	value, err := u.trie.Get(u.key, u.rec)
 	if err != nil {
 		return nil, err
-	}
-	var value []byte
-	if found {
-		if value, err = u.trie.Value(ref, u.rec); err != nil {
-			return nil, err
-		}
 	}
 	return decodeStored(u.key, value)
 }

@@ -18,9 +18,14 @@ func Inconsistent(format string, args ...any) error {
 
 // ValueRef is a value in the trie, found but not read.
 type ValueRef struct {
-	Hash  primitives.Hash
-	Len   uint32 // bytes
-	Token uint64 // the Trie's own way to the value
+	Hash primitives.Hash
+	Len  uint32 // bytes
+}
+
+// Visit is a node that a path passes.
+type Visit struct {
+	Hash primitives.Hash
+	Len  uint32 // of its encoding
 }
 
 // Change is one key's new value; nil removes it.
@@ -32,10 +37,7 @@ type Change struct {
 // Recording collects the distinct nodes and values that reads touch, each counted once (nearcore TrieRecorder). It is for
 // one goroutine at a time.
 type Recording interface {
-	Len() int     // strings recorded
-	Size() uint64 // their length in bytes
-	At(i int) (hash primitives.Hash, size uint32)
-	Contains(h primitives.Hash) bool
+	Size() uint64 // bytes of all that was recorded
 	// Merge records what o, made by the same Trie, has, in o's order.
 	Merge(o Recording)
 	Reset()
@@ -46,17 +48,20 @@ type Recording interface {
 type Trie interface {
 	Root() primitives.Hash
 	NewRecording() Recording
-	// Lookup finds a key; it records the nodes on its path, also when the key is absent.
+	// Get returns the value of a key, nil if it is absent (an empty value is not nil), and records the nodes on its path and
+	// the value.
+	Get(key []byte, rec Recording) ([]byte, error)
+	// Lookup finds a key; it records the nodes on its path, also of an absent key, but not the value.
 	Lookup(key []byte, rec Recording) (ref ValueRef, found bool, err error)
-	// Value reads a found value and records it.
-	Value(ref ValueRef, rec Recording) ([]byte, error)
-	// Scan calls yield for the keys at or after the later of prefix and from that begin with prefix, ascending, until yield
-	// returns false. It records the nodes to and under the prefix, and all values, as nearcore's iterator does.
-	Scan(prefix, from []byte, rec Recording, yield func(key, value []byte) bool) error
+	// Path is Lookup that appends the nodes on the path, as many as contract writes pay for.
+	Path(key []byte, rec Recording, path []Visit) ([]Visit, ValueRef, bool, error)
+	// Scan calls yield for the keys behind after (nil: all) that begin with prefix, ascending, until yield returns false. It
+	// records the nodes to and under the prefix, and all values, as nearcore's iterator does.
+	Scan(prefix, after []byte, rec Recording, yield func(key, value []byte) bool) error
 	// Update returns the trie with the changes, whose keys ascend, and records the old nodes that nearcore's update reads.
 	Update(changes []Change, rec Recording) (Trie, error)
-	// MemoryUsage is the root node's, which is recorded; 0 of an empty trie.
-	MemoryUsage(rec Recording) (uint64, error)
+	// MemoryUsage is the root node's; 0 of an empty trie. The root node is not recorded: every chunk reads it anyway.
+	MemoryUsage() uint64
 	// FindSplit looks for the account that halves the shard (nearcore core/store/src/trie/split.rs). ErrNoSplit: there is none.
 	FindSplit(rec Recording) (primitives.TrieSplit, error)
 	// Code returns contract code by hash, wherever the store has it; nil if nowhere. Nothing is recorded.

@@ -127,15 +127,7 @@ func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
 	if value, ok := u.lookupOverlay(key); ok {
 		return value, nil
 	}
-	ref, found, err := u.trie.Lookup(key, rec)
-	if err != nil || !found {
-		return nil, err
-	}
-	value, err := u.trie.Value(ref, rec)
-	if value == nil && err == nil {
-		value = []byte{} // nil is for absent keys
-	}
-	return value, err
+	return u.trie.Get(key, rec)
 }
 
 // Contains tells whether a key has a value, and records the path to it.
@@ -147,44 +139,48 @@ func (u *TrieUpdate) Contains(key []byte) (bool, error) {
 	return found, err
 }
 
-// Ref is a value that was found: in an overlay (Overlay is not nil) or in the trie.
+// Ref is a value that was found, in an overlay or in the trie.
 type Ref struct {
-	Overlay []byte
-	InTrie  ValueRef
+	overlay []byte // not nil: there
+	trie    ValueRef
 }
+
+// InOverlay tells whether the value was written in this chunk: reading it records and costs nothing.
+func (r *Ref) InOverlay() bool { return r.overlay != nil }
 
 // Len is the value's length in bytes.
 func (r *Ref) Len() uint32 {
-	if r.Overlay != nil {
-		return uint32(len(r.Overlay))
+	if r.overlay != nil {
+		return uint32(len(r.overlay))
 	}
-	return r.InTrie.Len
+	return r.trie.Len
 }
 
 // Hash is the value's hash.
 func (r *Ref) Hash() primitives.Hash {
-	if r.Overlay != nil {
-		return primitives.HashBytes(r.Overlay)
+	if r.overlay != nil {
+		return primitives.HashBytes(r.overlay)
 	}
-	return r.InTrie.Hash
+	return r.trie.Hash
 }
 
-// Find looks a key up without reading its value; rec may differ from the update's own to count nodes (it is merged by the
-// caller). Keys of an overlay record nothing.
-func (u *TrieUpdate) Find(key []byte, rec Recording) (ref Ref, found bool, err error) {
+// Find looks a key up without reading its value; Get reads it.
+func (u *TrieUpdate) Find(key []byte) (ref Ref, found bool, err error) {
 	if value, ok := u.lookupOverlay(key); ok {
-		return Ref{Overlay: value}, value != nil, nil
+		return Ref{overlay: value}, value != nil, nil
 	}
-	ref.InTrie, found, err = u.trie.Lookup(key, rec)
+	ref.trie, found, err = u.trie.Lookup(key, u.rec)
 	return ref, found, err
 }
 
-// Deref reads a found value; if it lies in the trie it is recorded in rec.
-func (u *TrieUpdate) Deref(ref *Ref, rec Recording) ([]byte, error) {
-	if ref.Overlay != nil {
-		return ref.Overlay, nil
+// FindPath is Find that appends the nodes on the way; none for a key of an overlay. Such a key,
+// also one that was removed there, costs nothing to look at.
+func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, found bool, err error) {
+	if value, ok := u.lookupOverlay(key); ok {
+		return path, Ref{overlay: value}, value != nil, nil
 	}
-	return u.trie.Value(ref.InTrie, rec)
+	path, ref.trie, found, err = u.trie.Path(key, u.rec, path)
+	return path, ref, found, err
 }
 
 // Set writes a key, prospectively. The key is copied; the update keeps the value, which must not change and not be nil.
