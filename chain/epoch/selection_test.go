@@ -59,7 +59,7 @@ func mustSelect(t *testing.T, in *selectionInput) *EpochInfo {
 func TestVectorA54(t *testing.T) {
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(100, 100, 300, smallRatio), prev: prevInfo(7),
-		proposals: named(map[string]uint64{"test1": 1000, "test2": 2000, "test3": 300}), layout: primitives.MultiShardLayout(2),
+		proposals: named(map[string]uint64{"test1": 1000, "test2": 2000, "test3": 300}), layout: multiShard(t, 2),
 	})
 	if e.EpochHeight != 8 || !slices.Equal(e.BlockProducers, []ValidatorID{0, 1, 2}) {
 		t.Errorf("height %d, block producers %v, want 8, [0 1 2]", e.EpochHeight, e.BlockProducers)
@@ -81,7 +81,7 @@ func TestVectorA55(t *testing.T) {
 	vs := stakes("test", 0, 1000, 1234)[1:]
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(10, 40, 40, smallRatio), prev: prevInfo(3, vs...),
-		proposals: named(amounts), layout: primitives.MultiShardLayout(2),
+		proposals: named(amounts), layout: multiShard(t, 2),
 	})
 	want := AccountMap[KickoutReason]{
 		{"test1", KickoutReason{Kind: NotEnoughStake, Stake: primitives.Yocto(1000), Threshold: primitives.Yocto(2011)}},
@@ -118,7 +118,7 @@ func TestShuffledAssignment(t *testing.T) {
 	} {
 		config := selectionConfig(10, 40, 40, smallRatio)
 		config.ShuffleShardAssignment = c.shuffle
-		in := &selectionInput{config: config, prev: prevInfo(3), proposals: named(amounts), layout: primitives.MultiShardLayout(6)}
+		in := &selectionInput{config: config, prev: prevInfo(3), proposals: named(amounts), layout: multiShard(t, 6)}
 		for i := range in.seed {
 			in.seed[i] = c.seed
 		}
@@ -137,7 +137,7 @@ func TestChunkValidatorsSampling(t *testing.T) {
 	e := mustSelect(t, &selectionInput{
 		config: selectionConfig(8, 8, 8, Ratio{1, 10}), prev: prevInfo(7, stakes("test", 0, 0, 0)[1:]...),
 		proposals: named(map[string]uint64{"test1": 1500, "test2": 1000, "test3": 1000, "test4": 260, "test5": 140, "test6": 50}),
-		layout:    primitives.MultiShardLayout(4),
+		layout:    multiShard(t, 4),
 	})
 	want := [][]WeightedValidator{
 		weights(2, 192, 0, 396, 1, 280), weights(1, 216, 2, 264, 0, 396), weights(0, 396, 2, 288, 1, 192), weights(2, 256, 1, 312, 0, 312),
@@ -208,4 +208,13 @@ func TestNotEnoughValidators(t *testing.T) {
 	if !errors.Is(err, ErrNotEnoughValidators) {
 		t.Errorf("one validator where two are needed: %v, want ErrNotEnoughValidators", err)
 	}
+}
+
+func multiShard(t *testing.T, n int) primitives.ShardLayout {
+	t.Helper()
+	l, err := primitives.MultiShardLayout(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
