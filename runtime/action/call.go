@@ -60,13 +60,10 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 // it has none (nearcore contract_code.rs RuntimeContractIdentifier::resolve).
 func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
 	c := &x.Account.Contract
-	id, global := c.GlobalID()
-	switch {
-	case c.Kind == primitives.ContractNone:
+	if c.Kind == primitives.ContractNone {
 		return hash, nil, nil
-	case !global && x.Receipt.ReceiverID.Kind() == primitives.EthImplicitAccount && isLegacyWallet(c.Hash):
-		id, global = primitives.GlobalContractID{Hash: EthWalletHash(x.Block.ChainID)}, true
 	}
+	id, global := GlobalCodeOf(x.Block.ChainID, x.Receipt.ReceiverID, c)
 	if !global {
 		return c.Hash, primitives.AppendCodeKey(nil, x.Receipt.ReceiverID), nil
 	}

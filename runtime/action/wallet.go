@@ -53,3 +53,11 @@ func isLegacyWallet(h primitives.Hash) bool {
 	}
 	return false
 }
+
+// GlobalCodeOf is the global code that an account with the contract runs; ok is false if it runs its own, or none.
+func GlobalCodeOf(chainID string, id primitives.AccountID, c *primitives.AccountContract) (global primitives.GlobalContractID, ok bool) {
+	if c.Kind == primitives.ContractLocal && id.Kind() == primitives.EthImplicitAccount && isLegacyWallet(c.Hash) {
+		return primitives.GlobalContractID{Hash: EthWalletHash(chainID)}, true
+	}
+	return c.GlobalID()
+}

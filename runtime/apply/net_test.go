@@ -203,7 +203,9 @@ func (n *net) accessKey(id primitives.AccountID, pk primitives.PublicKey) *primi
 	return &k
 }
 
-func transfer(yocto primitives.Balance) *primitives.Transfer { return &primitives.Transfer{Deposit: yocto} }
+func transfer(yocto primitives.Balance) *primitives.Transfer {
+	return &primitives.Transfer{Deposit: yocto}
+}
 
 func balance(text string) primitives.Balance { return primitives.MustParseBalance(text) }
 

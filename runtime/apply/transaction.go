@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
@@ -39,24 +40,24 @@ type signer struct {
 	nonce   primitives.Nonce
 }
 
-// read reads account, key and, for a gas key's transaction, the nonce row. All are recorded, whatever becomes of the
+// readSigner reads account, key and, for a gas key's transaction, the nonce row. All are recorded, whatever becomes of the
 // transaction.
-func (c *chunk) readSigner(tx *primitives.Transaction, h primitives.PublicKeyHandle, s *signer) (v verify.Signer, err error) {
-	found, err := c.u.Account(tx.SignerID, &s.account)
+func readSigner(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, s *signer) (v verify.Signer, err error) {
+	found, err := u.Account(tx.SignerID, &s.account)
 	if err != nil {
 		return v, err
 	}
 	if found {
 		v.Account = &s.account
 	}
-	if found, err = c.u.AccessKey(tx.SignerID, h, &s.key); err != nil {
+	if found, err = u.AccessKey(tx.SignerID, h, &s.key); err != nil {
 		return v, err
 	}
 	if found {
 		v.Key = &s.key
 	}
 	if tx.Nonce.HasIndex {
-		if s.nonce, found, err = c.u.GasKeyNonce(tx.SignerID, h, tx.Nonce.Index); err != nil {
+		if s.nonce, found, err = u.GasKeyNonce(tx.SignerID, h, tx.Nonce.Index); err != nil {
 			return v, err
 		}
 		if found {
@@ -64,6 +65,16 @@ func (c *chunk) readSigner(tx *primitives.Transaction, h primitives.PublicKeyHan
 		}
 	}
 	return v, nil
+}
+
+// store writes what the signer has after paying the charges.
+func (s *signer) store(u *state.TrieUpdate, tx *primitives.Transaction, h primitives.PublicKeyHandle, charges *verify.Charges) {
+	charges.Apply(&s.account, &s.key)
+	u.SetAccount(tx.SignerID, &s.account)
+	if charges.GasKey {
+		u.SetGasKeyNonce(tx.SignerID, h, charges.NonceIndex, charges.Nonce)
+	}
+	u.SetAccessKey(tx.SignerID, h, &s.key)
 }
 
 func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
@@ -74,7 +85,7 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	}
 	var s signer
 	handle := tx.PublicKey.Handle()
-	view, err := c.readSigner(tx, handle, &s)
+	view, err := readSigner(c.u, tx, handle, &s)
 	if err != nil {
 		return err
 	}
@@ -109,12 +120,7 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	if err := c.count(charges.GasBurnt, charges.ComputeBurnt); err != nil {
 		return err
 	}
-	charges.Apply(&s.account, &s.key)
-	c.u.SetAccount(tx.SignerID, &s.account)
-	if charges.GasKey {
-		c.u.SetGasKeyNonce(tx.SignerID, handle, charges.NonceIndex, charges.Nonce)
-	}
-	c.u.SetAccessKey(tx.SignerID, handle, &s.key)
+	s.store(c.u, tx, handle, charges)
 	c.u.Commit(primitives.CauseTransactionProcessing, hash)
 	return nil
 }

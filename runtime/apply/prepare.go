@@ -1,0 +1,226 @@
+package apply
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// Group is what waits with one signer, key and nonce index, by ascending nonce. All have passed verify.Transaction.
+type Group interface {
+	Peek() *primitives.SignedTransaction // nil: none left
+	Pop()
+}
+
+// Candidates yields groups in turns: a group comes again after the others as long as it has transactions and its last turn
+// took one out. nil: none left.
+type Candidates interface{ NextGroup() Group }
+
+// PrepareInput is what choosing a new chunk's transactions depends on.
+type PrepareInput struct {
+	Trie       state.Trie // after the previous chunk of the shard
+	Config     *config.RuntimeConfig
+	Layout     primitives.ShardLayout // of the new block's epoch
+	ShardID    primitives.ShardID
+	PrevHeight primitives.Height  // of the block that the chunk is built on
+	GasPrice   primitives.Balance // next_gas_price of that block
+	Congestion []ShardCongestion  // from that block's chunk headers
+	Candidates Candidates
+
+	// Valid tells whether the block that a transaction refers to is an ancestor and not too old; Fresh only whether it is not
+	// too old.
+	Valid, Fresh func(*primitives.SignedTransaction) bool
+	// Stop is asked before each group, and true when time is up; nil: there is no limit.
+	Stop func() bool
+}
+
+// Limit says what ended the choice.
+type Limit byte
+
+// The limits.
+const (
+	LimitNone Limit = iota // nothing was left
+	LimitGas
+	LimitSize
+	LimitTime
+	LimitProof
+)
+
+// String names the limit as nearcore's meters do.
+func (l Limit) String() string {
+	return [...]string{"none", "gas", "size", "time", "storage_proof_size"}[l]
+}
+
+// DropReason says why a candidate was thrown away.
+type DropReason byte
+
+// The reasons.
+const (
+	DropExpired   DropReason = iota // a strict nonce with a gap whose time is over
+	DropCongested                   // the receiver's shard takes none
+	DropChain                       // the block it refers to is unknown, too old or on another branch
+	DropInvalid                     // Err says why
+)
+
+// Dropped is a candidate that was taken out but not chosen.
+type Dropped struct {
+	*primitives.SignedTransaction
+	Reason DropReason
+	Err    *primitives.InvalidTxError // of DropInvalid
+}
+
+// Prepared is the choice.
+type Prepared struct {
+	Transactions []*primitives.SignedTransaction
+	Dropped      []Dropped
+	Limit        Limit
+	Gas          primitives.Gas // that converting them burns
+	Size         uint64         // of their encodings, signatures included
+	RecordedSize uint64         // of the state that was read
+}
+
+// Prepare chooses the transactions of a new chunk (nearcore chain/chain/src/runtime/mod.rs:893). Validators do not check
+// the choice, only each transaction; what is chosen is valid if the block follows at the next height.
+func Prepare(in *PrepareInput) (*Prepared, error) {
+	own := congestion.Control{Config: &in.Config.CongestionControl}
+	for i := range in.Congestion {
+		if in.Congestion[i].Shard == in.ShardID {
+			own.Info, own.Missed = in.Congestion[i].Info, in.Congestion[i].Missed
+		}
+	}
+	p := &preparation{in: in, u: state.New(in.Trie, ^uint64(0)), out: new(Prepared)}
+	gasLimit := own.ProcessTxLimit()
+	sizeLimit := in.Config.Witness.CombinedTransactionsSizeLimit
+	for {
+		g := in.Candidates.NextGroup()
+		switch {
+		case g == nil:
+			return p.done(LimitNone), nil
+		case p.out.Gas >= gasLimit:
+			return p.done(LimitGas), nil
+		case p.out.Size >= sizeLimit:
+			return p.done(LimitSize), nil
+		case in.Stop != nil && in.Stop():
+			return p.done(LimitTime), nil
+		case p.u.RecordedSize() > in.Config.Witness.NewTransactionsValidationStateSizeSoftLimit:
+			return p.done(LimitProof), nil
+		}
+		full, err := p.turn(g, sizeLimit)
+		if err != nil {
+			return nil, err
+		}
+		if full {
+			return p.done(LimitSize), nil
+		}
+	}
+}
+
+// preparation is the state of one Prepare. Charges are written to the update, which is thrown away at the end.
+type preparation struct {
+	in  *PrepareInput
+	u   *state.TrieUpdate
+	out *Prepared
+}
+
+func (p *preparation) done(l Limit) *Prepared {
+	p.out.Limit, p.out.RecordedSize = l, p.u.RecordedSize()
+	return p.out
+}
+
+func (p *preparation) drop(tx *primitives.SignedTransaction, why DropReason, err *primitives.InvalidTxError) {
+	p.out.Dropped = append(p.out.Dropped, Dropped{tx, why, err})
+}
+
+// turn takes at most one transaction of a group; full means that the next one does not fit into the chunk.
+func (p *preparation) turn(g Group, sizeLimit uint64) (full bool, err error) {
+	for {
+		tx := g.Peek()
+		if tx == nil {
+			return false, nil
+		}
+		size := uint64(tx.Size())
+		if p.out.Size+size > sizeLimit {
+			return true, nil
+		}
+		if tx.NonceMode == primitives.NonceStrict {
+			gap, err := p.gap(tx)
+			if err != nil {
+				return false, err
+			}
+			if gap && p.in.Fresh(tx) {
+				return false, nil // stays, for what is missing may come
+			}
+			if gap {
+				g.Pop()
+				p.drop(tx, DropExpired, nil)
+				continue
+			}
+		}
+		g.Pop()
+		if p.refused(tx) {
+			p.drop(tx, DropCongested, nil)
+			continue
+		}
+		if !p.in.Valid(tx) {
+			p.drop(tx, DropChain, nil)
+			continue
+		}
+		gas, e, err := p.charge(&tx.Transaction)
+		if err != nil {
+			return false, err
+		}
+		if e != nil {
+			p.drop(tx, DropInvalid, e)
+			continue
+		}
+		p.out.Gas += gas
+		p.out.Size += size
+		p.out.Transactions = append(p.out.Transactions, tx)
+		return false, nil
+	}
+}
+
+// gap tells whether nonces before a strict one are missing. A missing key is left to the full check; the look is not
+// recorded, as the transaction may not be chosen.
+func (p *preparation) gap(tx *primitives.SignedTransaction) (bool, error) {
+	stored, found, err := p.u.PeekNonce(tx.SignerID, tx.PublicKey.Handle(), tx.Nonce)
+	return found && tx.Nonce.Nonce > stored && tx.Nonce.Nonce-stored > 1, err
+}
+
+// refused tells whether the receiver's shard is too congested to take transactions.
+func (p *preparation) refused(tx *primitives.SignedTransaction) bool {
+	to := p.in.Layout.ShardOf(tx.ReceiverID)
+	for i := range p.in.Congestion {
+		if s := &p.in.Congestion[i]; s.Shard == to {
+			c := congestion.Control{Config: &p.in.Config.CongestionControl, Info: s.Info, Missed: s.Missed}
+			return c.RefusesTransactions().Refused
+		}
+	}
+	return false
+}
+
+// charge charges the signer, if the transaction is valid for the block after the previous one, and returns the gas that
+// its conversion burns.
+func (p *preparation) charge(tx *primitives.Transaction) (primitives.Gas, *primitives.InvalidTxError, error) {
+	var s signer
+	handle := tx.PublicKey.Handle()
+	view, err := readSigner(p.u, tx, handle, &s)
+	if err != nil {
+		return 0, nil, err
+	}
+	if e := verify.MissingSigner(tx, view, verify.InChunk); e != nil {
+		return 0, e, nil
+	}
+	cost, e := verify.Cost(p.in.Config, tx, p.in.GasPrice)
+	if e != nil {
+		return 0, e, nil
+	}
+	v := verify.Charge(p.in.Config, tx, &cost, view, p.in.PrevHeight+1)
+	if v.Err != nil {
+		return 0, v.Err, nil
+	}
+	s.store(p.u, tx, handle, &v.Charges)
+	return v.Charges.GasBurnt, nil, nil
+}
