@@ -62,7 +62,7 @@ func AppendProtocolConfig(b []byte, c *ProtocolConfig) []byte {
 	b = appendUint(append(b, `,"gas_limit":`...), c.GasLimit)
 	b = appendRatio(append(b, `,"gas_price_adjustment_rate":`...), c.GasPriceAdjustmentRate)
 	b = appendUint(append(b, `,"genesis_height":`...), c.GenesisHeight)
-	b = AppendTime(append(b, `,"genesis_time":`...), c.GenesisTime)
+	b = AppendGenesisTime(append(b, `,"genesis_time":`...), c.GenesisTime)
 	b = AppendBalance(append(b, `,"max_gas_price":`...), c.MaxGasPrice)
 	b = appendRatio(append(b, `,"max_inflation_rate":`...), c.MaxInflationRate)
 	b = appendUint(append(b, `,"max_kickout_stake_perc":`...), c.MaxKickoutStakePercent)

@@ -5,18 +5,37 @@ import "strconv"
 // AppendTime appends a time in ns since 1970 as ISO 8601 in UTC with nine digits of fraction, as nearcore prints times
 // (core/time/src/serde.rs serde_utc_as_iso). By hand, because this package is not to know of clocks.
 func AppendTime(b []byte, ns uint64) []byte {
+	b = appendSeconds(append(b, '"'), ns/1e9)
+	return append(appendPadded(append(b, '.'), ns%1e9, 9), 'Z', '"')
+}
+
+// AppendGenesisTime appends a time as the chrono library prints it, which genesis and protocol config use: like
+// AppendTime, but with 0, 3, 6 or 9 digits of fraction, as many as are needed.
+func AppendGenesisTime(b []byte, ns uint64) []byte {
+	b = appendSeconds(append(b, '"'), ns/1e9)
+	switch fraction := ns % 1e9; {
+	case fraction == 0:
+	case fraction%1e6 == 0:
+		b = appendPadded(append(b, '.'), fraction/1e6, 3)
+	case fraction%1e3 == 0:
+		b = appendPadded(append(b, '.'), fraction/1e3, 6)
+	default:
+		b = appendPadded(append(b, '.'), fraction, 9)
+	}
+	return append(b, 'Z', '"')
+}
+
+// appendSeconds appends the date and time of day without a fraction.
+func appendSeconds(b []byte, seconds uint64) []byte {
 	const day = 86_400
-	seconds, fraction := ns/1e9, ns%1e9
 	year, month, dom := civil(seconds / day)
 	clock := seconds % day
-	b = appendPadded(append(b, '"'), year, 4)
+	b = appendPadded(b, year, 4)
 	b = appendPadded(append(b, '-'), month, 2)
 	b = appendPadded(append(b, '-'), dom, 2)
 	b = appendPadded(append(b, 'T'), clock/3600, 2)
 	b = appendPadded(append(b, ':'), clock/60%60, 2)
-	b = appendPadded(append(b, ':'), clock%60, 2)
-	b = appendPadded(append(b, '.'), fraction, 9)
-	return append(b, 'Z', '"')
+	return appendPadded(append(b, ':'), clock%60, 2)
 }
 
 // civil turns days since 1970 into a date of the Gregorian calendar. Years are counted from March, so that the leap day
