@@ -1,0 +1,183 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Block is everything of one block: what Commit stores in one atomic step. Byte strings are the engine's encodings, which
+// storage does not read; nil means that there is nothing to store. Everything is handed over: read only from then on.
+type Block struct {
+	Ref       BlockRef
+	Prev      BlockRef // zero for genesis
+	Timestamp uint64   // ns since 1970
+	Ordinal   uint64   // number of the block on its branch
+	Epoch     primitives.EpochID
+	// Final is the last final block once this one is the head; zero before there is one. It is an ancestor of the block, or
+	// the block itself.
+	Final BlockRef
+	// Head tells that this block becomes the head.
+	Head bool
+
+	Header, Body []byte // two parts, so that headers are read alone
+	Info         []byte // BlockInfo
+	MerkleTree   []byte // PartialMerkleTree of the blocks before
+	Other        []byte // whatever else the engine keeps of the block
+	Shards       []Shard
+	Puts         *Batch // writes to the engine's columns, applied with the block; nil: none
+}
+
+// Shard is what one block did in one shard.
+type Shard struct {
+	ID    primitives.ShardID
+	Chunk *Chunk // nil: no new chunk
+	Extra []byte // ChunkExtra
+	// Outcomes in the order of execution: transactions, then receipts.
+	Outcomes []Outcome
+	// Outgoing are the receipts for other chunks, in their order; Local those made and executed in this chunk.
+	Outgoing, Local []Receipt
+	Incoming        []byte // proofs of receipts, for a node that gets them from others
+	Other           []byte // whatever else the engine keeps of the chunk
+	// Changes of the shard's state, ascending by key.
+	Changes []Change
+}
+
+// Chunk is a new chunk.
+type Chunk struct {
+	Hash         primitives.Hash
+	Header       []byte
+	Transactions []Transaction
+	// Receipts are the chunk's prev_outgoing_receipts. Leave them nil and name in ReceiptsOf, in order, the blocks whose
+	// Outgoing receipts of this shard they are: then they are on disk once. Only blocks at most ReceiptsReach heights back.
+	Receipts   [][]byte
+	ReceiptsOf []BlockRef
+}
+
+// ReceiptsReach is how many heights a chunk's receipts may lie back; garbage collection keeps that much more of the log.
+const ReceiptsReach = 64
+
+// Transaction is a signed transaction with its hash.
+type Transaction struct {
+	Hash  primitives.Hash
+	Value []byte
+}
+
+// Receipt is a receipt with its id.
+type Receipt struct {
+	ID    primitives.Hash
+	Value []byte
+}
+
+// Outcome is an execution outcome; ID is the hash of its transaction or the id of its receipt. Value need not repeat it,
+// nor hold the proof, which follows from the ids and values of the chunk.
+type Outcome struct {
+	ID    primitives.Hash
+	Value []byte
+}
+
+func (b *Block) check() error {
+	if b.Ref.Height >= 1<<48 {
+		return fmt.Errorf("%w: height %d", ErrOrder, b.Ref.Height)
+	}
+	if !b.Prev.IsZero() && b.Prev.Height >= b.Ref.Height {
+		return fmt.Errorf("%w: height %d after %d", ErrOrder, b.Ref.Height, b.Prev.Height)
+	}
+	for i := range b.Shards {
+		s := &b.Shards[i]
+		for j := range i {
+			if b.Shards[j].ID == s.ID {
+				return fmt.Errorf("%w: shard %d twice", ErrOrder, s.ID)
+			}
+		}
+		if err := checkChanges(s.Changes); err != nil {
+			return fmt.Errorf("%w: shard %d: %w", ErrOrder, s.ID, err)
+		}
+		if s.Chunk == nil {
+			continue
+		}
+		for _, ref := range s.Chunk.ReceiptsOf {
+			if ref.Height >= b.Ref.Height || b.Ref.Height-ref.Height > ReceiptsReach {
+				return fmt.Errorf("%w: receipts of height %d in a chunk of %d", ErrOrder, ref.Height, b.Ref.Height)
+			}
+		}
+	}
+	return nil
+}
+
+// encode turns the block into a record. Shards come in the block's order, sections in that of their kinds.
+func (b *Block) encode() *recordWriter {
+	w := &recordWriter{head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
+		Final: b.Final, IsHead: b.Head}}
+	w.one(kindHeader, 0, b.Header)
+	w.one(kindBody, 0, b.Body)
+	w.one(kindInfo, 0, b.Info)
+	w.one(kindMerkleTree, 0, b.MerkleTree)
+	w.one(kindOtherBlock, 0, b.Other)
+	if b.Puts != nil && b.Puts.Len() > 0 {
+		w.one(kindPuts, 0, b.Puts.b.Dump())
+	}
+	for i := range b.Shards {
+		b.Shards[i].encode(w)
+	}
+	return w
+}
+
+func (s *Shard) encode(w *recordWriter) {
+	sh := shardHead{ID: s.ID}
+	index := make(map[primitives.Hash]int, len(s.Outcomes))
+	for i := range s.Outcomes {
+		index[s.Outcomes[i].ID] = i
+	}
+	var buf []byte
+	if c := s.Chunk; c != nil {
+		sh.HasChunk, sh.Chunk, sh.ReceiptsOf = true, c.Hash, c.ReceiptsOf
+		w.one(kindChunk, s.ID, c.Header)
+		w.begin(kindTransactions, s.ID)
+		for i := range c.Transactions {
+			t := &c.Transactions[i]
+			buf = appendNamed(buf[:0], t.Hash, t.Value, index)
+			w.add(buf)
+		}
+		w.end()
+		w.begin(kindReceipts, s.ID)
+		for _, r := range c.Receipts {
+			w.add(r)
+		}
+		w.end()
+	}
+	w.head.Shards = append(w.head.Shards, sh)
+	w.one(kindExtra, s.ID, s.Extra)
+	if len(s.Outcomes) > 0 {
+		ids := make([]byte, 0, 32*len(s.Outcomes))
+		for i := range s.Outcomes {
+			ids = append(ids, s.Outcomes[i].ID[:]...)
+		}
+		w.one(kindOutcomeIDs, s.ID, ids)
+	}
+	w.begin(kindOutcomes, s.ID)
+	for i := range s.Outcomes {
+		w.add(s.Outcomes[i].Value)
+	}
+	w.end()
+	for _, list := range []struct {
+		kind     kind
+		receipts []Receipt
+	}{{kindOutgoing, s.Outgoing}, {kindLocal, s.Local}} {
+		w.begin(list.kind, s.ID)
+		for i := range list.receipts {
+			r := &list.receipts[i]
+			buf = appendInside(buf[:0], r.ID, r.Value)
+			w.add(buf)
+		}
+		w.end()
+	}
+	w.one(kindIncoming, s.ID, s.Incoming)
+	w.one(kindOther, s.ID, s.Other)
+	w.begin(kindChanges, s.ID)
+	for i := range s.Changes {
+		buf = appendChange(buf[:0], &s.Changes[i], index)
+		w.add(buf)
+	}
+	w.end()
+}

@@ -1,0 +1,129 @@
+package storage
+
+import (
+	"fmt"
+	"hash/crc32"
+	"sync"
+
+	"github.com/golang/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// How bytes are stored.
+const (
+	plain      = 0
+	zstdFrame  = 1 // frames of the log: zstd finds the zeros of balances and the repeated names of a block
+	snappyCell = 2 // values of Flat: a few dozen bytes each, where speed counts
+)
+
+// maxFrame bounds what a frame may unpack to: one item may be larger than a frame, none larger than this.
+const maxFrame = 1 << 30
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// coders holds the zstd state, made when first used: an idle node has none.
+var coders struct {
+	once sync.Once
+	enc  *zstd.Encoder
+	dec  *zstd.Decoder
+}
+
+func initCoders() {
+	var err error
+	coders.enc, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
+		zstd.WithEncoderConcurrency(2), zstd.WithWindowSize(64<<10), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		panic(fmt.Sprintf("storage: zstd options: %v", err))
+	}
+	coders.dec, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(4), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxFrame))
+	if err != nil {
+		panic(fmt.Sprintf("storage: zstd options: %v", err))
+	}
+}
+
+// compress appends raw, or a shorter form of it, to dst and says which.
+func compress(dst, raw []byte) ([]byte, byte) {
+	const worth = 64 // bytes; below, the frame header eats the gain
+	if len(raw) < worth {
+		return append(dst, raw...), plain
+	}
+	coders.once.Do(initCoders)
+	start := len(dst)
+	dst = coders.enc.EncodeAll(raw, dst)
+	if len(dst)-start >= len(raw) {
+		return append(dst[:start], raw...), plain
+	}
+	return dst, zstdFrame
+}
+
+// decompress undoes compress; size is what must come out.
+func decompress(stored []byte, method byte, size int) ([]byte, error) {
+	switch {
+	case size < 0 || size > maxFrame:
+		return nil, damaged("frame of %d bytes", size)
+	case method == plain && len(stored) == size:
+		return stored, nil
+	case method == zstdFrame:
+		coders.once.Do(initCoders)
+		// The true size is in the frame too; a wrong one ends as an error, not as a large allocation, since capacity grows
+		// only as bytes come out.
+		raw, err := coders.dec.DecodeAll(stored, make([]byte, 0, min(size, 64*len(stored)+4096)))
+		if err != nil {
+			return nil, damaged("%w", err)
+		}
+		if len(raw) != size {
+			return nil, damaged("frame unpacked to %d bytes, expected %d", len(raw), size)
+		}
+		return raw, nil
+	}
+	return nil, damaged("frame of method %d, %d bytes for %d", method, len(stored), size)
+}
+
+// packed is a value of Flat: a tag, and the bytes or their snappy form. Accounts are half zeros.
+type packed []byte
+
+// AppendBorsh appends the packed form.
+func (v packed) AppendBorsh(b []byte) []byte {
+	if len(v) >= 32 {
+		b = append(b, snappyCell)
+		start := len(b)
+		need := snappy.MaxEncodedLen(len(v))
+		if need > 0 {
+			b = append(b, make([]byte, need)...)
+			n := len(snappy.Encode(b[start:], v))
+			if n < len(v) {
+				return b[:start+n]
+			}
+		}
+		b = b[:start-1]
+	}
+	return append(append(b, plain), v...)
+}
+
+// DecodeBorsh reads the packed form.
+func (v *packed) DecodeBorsh(r *borsh.Reader) {
+	switch tag := r.Byte(); tag {
+	case plain:
+		*v = append(packed{}, r.Take(r.Remaining())...)
+	case snappyCell:
+		in := r.Take(r.Remaining())
+		n, err := snappy.DecodedLen(in)
+		// Snappy's copies yield at most 64 bytes for 2 to 3: a longer claim is a lie.
+		if err != nil || n > 64*len(in) {
+			r.Failf("snappy length of %d in %d bytes", n, len(in))
+			return
+		}
+		out, err := snappy.Decode(nil, in)
+		if err != nil {
+			r.Fail(err)
+			return
+		}
+		*v = out
+	default:
+		r.BadTag("packed value", tag)
+	}
+}

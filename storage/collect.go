@@ -1,0 +1,191 @@
+package storage
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// MinKeptEpochs is the least that garbage collection may keep (nearcore chain/chain/src/garbage_collection.rs).
+const MinKeptEpochs = 3
+
+// CollectOptions bound what Collect takes away.
+type CollectOptions struct {
+	// KeepEpochs is gc_num_epochs_to_keep, the head's epoch included; at least MinKeptEpochs.
+	KeepEpochs int
+	// Before: only blocks with an earlier timestamp go: now less gc_min_age, in nanoseconds since 1970.
+	Before uint64
+	// MaxHeights bounds the work of one call.
+	MaxHeights int
+}
+
+// Collected is what a call of Collect did.
+type Collected struct {
+	Tail   primitives.Height // the lowest height that is kept
+	Blocks int               // removed
+	More   bool              // another call would remove more
+}
+
+// collectBatch is how many bytes of deletions go into one batch.
+const collectBatch = 1 << 20
+
+// Collect removes the oldest blocks: an epoch goes once KeepEpochs younger ones, or their beginnings, are folded, so that
+// the state at the first block that stays can still be read. Genesis itself stays. An archival node does not call it.
+// Reads go on meanwhile; those of a block that goes may fail with ErrGone.
+func (s *Store) Collect(o CollectOptions) (Collected, error) {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	if err := s.writable(); err != nil {
+		return Collected{}, err
+	}
+	v := s.view.Load()
+	done := Collected{Tail: v.tail}
+	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs))
+	if err != nil || stop <= v.tail {
+		return done, err
+	}
+	var batch Batch
+	height := v.tail
+	for end := v.tail + primitives.Height(max(o.MaxHeights, 1)); height < min(stop, end) && batch.Size() < collectBatch; {
+		n, young, err := s.collectHeight(&batch, height, o.Before)
+		if err != nil {
+			return done, err
+		}
+		if young {
+			stop = height
+			break
+		}
+		done.Blocks += n
+		height++
+	}
+	if height == v.tail {
+		return done, nil
+	}
+	if err := s.dropEntries(&batch, v.tail, height); err != nil {
+		return done, err
+	}
+	putCell(&batch, cellTail, Uint64(height))
+	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		return done, s.fail(err)
+	}
+	done.Tail, done.More = height, height < stop
+	s.commitMu.Lock()
+	next := *s.view.Load()
+	next.tail = height
+	s.view.Store(&next)
+	s.commitMu.Unlock()
+	s.cache.clear()
+	return done, s.dropSegments(height)
+}
+
+// collectStop returns the first height that must stay: the beginning of the oldest epoch that is kept.
+func (s *Store) collectStop(keep int) (primitives.Height, error) {
+	var first []primitives.Height
+	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
+		first = append(first, heightOf(key))
+		return true
+	})
+	if err != nil || len(first) < keep {
+		return 0, err
+	}
+	return min(first[len(first)-keep], s.fold.Folded.Height), nil
+}
+
+// collectHeight gathers the deletions of a height, but for the entries themselves. young: its block must stay for its age.
+func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
+	var all []entry
+	lo := appendHeight(nil, height)
+	err = entries.Scan(s.db, lo, prefixEnd(lo), func(_ []byte, e entry) bool {
+		all = append(all, e)
+		return true
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for i := range all {
+		if all[i].head.Timestamp >= before {
+			return 0, true, nil
+		}
+	}
+	canonical, err := blockHeight.Get(s.db, height)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return 0, false, err
+	}
+	for i := range all {
+		e := &all[i]
+		if e.head.Prev.IsZero() {
+			continue // genesis
+		}
+		n++
+		if e.head.Ref.Hash == canonical {
+			if err := s.uncount(batch, e); err != nil {
+				return n, false, err
+			}
+		}
+		hashHeights.Delete(batch, shortRef{e.head.Ref.Hash, height})
+		for j := range e.head.Shards {
+			if sh := &e.head.Shards[j]; sh.HasChunk {
+				chunkPlaces.Delete(batch, pointer{sh.Chunk, height, sh.ID, 0})
+			}
+		}
+	}
+	return n, false, nil
+}
+
+// uncount removes what folding a canonical block added: Undo, the pointers, its names.
+func (s *Store) uncount(batch *Batch, e *entry) error {
+	p, err := s.loadPending(e)
+	if err != nil {
+		return err
+	}
+	for i := range p.keys {
+		undo.Delete(batch, undoKey{p.keys[i].flat, p.ref.Height})
+	}
+	eachPointer(p, func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) })
+	blockHeight.Delete(batch, p.ref.Height)
+	blockOrdinal.Delete(batch, e.head.Ordinal)
+	if !e.head.Prev.IsZero() {
+		epochFirst.Delete(batch, p.ref.Height)
+	}
+	return nil
+}
+
+// dropEntries removes the entries of heights that chunks above the new tail can't refer to any more.
+func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
+	back := func(h primitives.Height) primitives.Height { return h - min(h, ReceiptsReach) }
+	return entries.Scan(s.db, appendHeight(nil, back(oldTail)), appendHeight(nil, back(newTail)), func(_ []byte, e entry) bool {
+		if !e.head.Prev.IsZero() {
+			entries.Delete(batch, e.head.Ref)
+		}
+		return true
+	})
+}
+
+// dropSegments removes the segments of the log that hold nothing above the tail, but the first, which is genesis's own.
+func (s *Store) dropSegments(tail primitives.Height) error {
+	s.commitMu.Lock()
+	current := s.log.end.Segment
+	s.commitMu.Unlock()
+	var gone []uint32
+	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
+		n := segmentNumber(key)
+		if n >= min(current, s.fold.Replay.Segment) {
+			return false
+		}
+		if n > 0 && info.Highest+ReceiptsReach < tail {
+			gone = append(gone, n)
+		}
+		return true
+	})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	var batch Batch
+	for _, n := range gone {
+		if err := s.log.remove(n); err != nil {
+			return err
+		}
+		segments.Delete(&batch, n)
+	}
+	return s.db.write(&batch, false) // lost: the next call removes what is not there
+}

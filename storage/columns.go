@@ -1,0 +1,88 @@
+package storage
+
+import (
+	"encoding/binary"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// The columns of the index. What is in the log (blocks, chunks, outcomes, receipts, changes) has its kinds in section.go.
+// IDs: 0x01.. what the store keeps for itself, 0x40.. what the engine puts, 0xff is never used (a scan ends before id+1).
+var (
+	// meta holds the store's own few cells, by name (see state.go).
+	meta = column[string, Raw](0x01, "Meta", Replace, appendText)
+	// entries: (height, hash) -> where the block's record is, and its head. Every block of every branch above the folded
+	// height, the canonical ones below.
+	entries = column[BlockRef, entry](0x02, "Entry", Insert, appendRef)
+	// hashHeights: first 8 bytes of the block hash, height -> nothing. The reader checks the whole hash.
+	hashHeights = column[shortRef, Nothing](0x03, "HashHeight", Insert, appendShortRef)
+	// blockHeight: height -> hash of the canonical block.
+	blockHeight = column[primitives.Height, primitives.Hash](0x04, "BlockHeight", Replace, appendHeight)
+	// blockOrdinal: ordinal -> height of the canonical block.
+	blockOrdinal = column[uint64, Uint64](0x05, "BlockOrdinal", Replace, binary.BigEndian.AppendUint64)
+	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes it as new, shard -> nothing.
+	chunkPlaces = column[pointer, Nothing](0x06, "ChunkPlace", Insert, appendPointer)
+	// places: first 8 bytes of an outcome id (transaction hash or receipt id), height, shard, index -> nothing. Canonical and
+	// folded blocks only; younger ones are in memory.
+	places = column[pointer, Nothing](0x07, "OutcomePlace", Insert, appendPointer)
+	// receiptPlaces: the same for receipts, where they were created; txPlaces for transactions without an outcome.
+	receiptPlaces = column[pointer, Nothing](0x08, "ReceiptPlace", Insert, appendPointer)
+	txPlaces      = column[pointer, Nothing](0x09, "TransactionPlace", Insert, appendPointer)
+	// flat: trie key, with the shard behind its first byte where the column belongs to a shard -> value at the folded block.
+	flat = column[string, packed](0x0a, "Flat", Replace, appendText)
+	// undo: escaped flat key, height of the block that changed it -> which change of that block holds the value before.
+	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
+	// frontier: shard, path -> hash and memory usage of the subtree there, at the folded block.
+	frontier = column[frontierKey, stub](0x0c, "Frontier", Replace, appendFrontierKey)
+	// segments: number of a segment of the log -> heights it holds.
+	segments = column[uint32, segmentInfo](0x0d, "Segment", Replace, binary.BigEndian.AppendUint32)
+	// epochFirst: height of an epoch's first canonical, folded block -> epoch id.
+	epochFirst = column[primitives.Height, primitives.Hash](0x0e, "EpochFirst", Insert, appendHeight)
+
+	// EpochInfo: epoch id -> borsh EpochInfo.
+	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)
+	// EpochStart: epoch id -> height of its first block.
+	EpochStart = column[primitives.EpochID, Uint64](0x41, "EpochStart", Replace, appendHash)
+	// EpochLightClientBlock: epoch id -> the light client's view of its last final block.
+	EpochLightClientBlock = column[primitives.EpochID, Raw](0x42, "EpochLightClientBlock", Replace, appendHash)
+	// EpochSummary: epoch id -> validators, kickouts and proposals of an epoch that ended (the validators RPC).
+	EpochSummary = column[primitives.EpochID, Raw](0x43, "EpochSummary", Replace, appendHash)
+	// Approvals: height -> this node's doomslug votes, which must not be forgotten before they are sent.
+	Approvals = column[primitives.Height, Raw](0x44, "Approvals", Replace, appendHeight)
+	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
+	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
+)
+
+// Raw is an opaque value.
+type Raw []byte
+
+// AppendBorsh appends the bytes as they are.
+func (v Raw) AppendBorsh(b []byte) []byte { return append(b, v...) }
+
+// DecodeBorsh takes all that is left.
+func (v *Raw) DecodeBorsh(r *borsh.Reader) { *v = append(Raw{}, r.Take(r.Remaining())...) }
+
+// Uint64 is a little-endian integer.
+type Uint64 uint64
+
+// AppendBorsh appends 8 bytes.
+func (v Uint64) AppendBorsh(b []byte) []byte { return borsh.AppendUint64(b, uint64(v)) }
+
+// DecodeBorsh reads 8 bytes.
+func (v *Uint64) DecodeBorsh(r *borsh.Reader) { *v = Uint64(r.Uint64()) }
+
+// Nothing is the value of entries that say all in their key.
+type Nothing struct{}
+
+// AppendBorsh appends nothing.
+func (Nothing) AppendBorsh(b []byte) []byte { return b }
+
+// DecodeBorsh reads nothing.
+func (*Nothing) DecodeBorsh(*borsh.Reader) {}
+
+func appendText(b []byte, s string) []byte          { return append(b, s...) }
+func appendHash(b []byte, h primitives.Hash) []byte { return append(b, h[:]...) }
+func appendHeight(b []byte, h primitives.Height) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(h))
+}

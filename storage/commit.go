@@ -1,0 +1,286 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Commit stores a block with all that came of it. When it returns nil the block survives a power cut (Options.NoSync: a
+// kill). The parent must be the folded block or younger. On ErrFull and ErrOrder nothing has changed and the store goes on;
+// after other errors it takes no more writes.
+func (s *Store) Commit(b *Block) error {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	v := s.view.Load()
+	if err := s.fits(v, b); err != nil {
+		return err
+	}
+	if err := s.lookUpOld(b); err != nil {
+		return err
+	}
+	e, err := s.append(b)
+	if err != nil {
+		return err
+	}
+	// From here on the block is stored: if the index refuses, the next Open takes it from the log.
+	var batch Batch
+	if err := s.index(&batch, e, b.Puts); err != nil {
+		return s.fail(err)
+	}
+	s.tip(&batch, v, &e.head)
+	if err := s.db.write(&batch, false); err != nil {
+		return s.fail(err)
+	}
+	next := *v
+	next.pending = clonePending(v.pending)
+	next.pending[b.Ref.Hash] = newPending(e, b)
+	if b.Head {
+		next.head = b.Ref
+		next.final = laterRef(v.final, b.Final)
+	}
+	s.view.Store(&next)
+	return nil
+}
+
+// fits tells whether b may be stored.
+func (s *Store) fits(v *view, b *Block) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	switch {
+	case v.empty:
+		return fmt.Errorf("%w: no genesis yet", ErrOrder)
+	case v.pending[b.Ref.Hash] != nil:
+		return fmt.Errorf("%w: block %v is stored already", ErrOrder, b.Ref)
+	case b.Prev != v.folded && (v.pending[b.Prev.Hash] == nil || v.pending[b.Prev.Hash].ref != b.Prev):
+		return fmt.Errorf("%w: parent %v of block %v is not stored, or is older than %v", ErrOrder, b.Prev, b.Ref, v.folded)
+	}
+	if b.Final.IsZero() || b.Final == b.Ref || b.Final.Height <= v.folded.Height {
+		return nil
+	}
+	for p := v.pending[b.Prev.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+		if p.ref == b.Final {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: final block %v is no ancestor of %v", ErrOrder, b.Final, b.Ref)
+}
+
+// lookUpOld fills in the values before, where the engine did not know them.
+func (s *Store) lookUpOld(b *Block) error {
+	for i := range b.Shards {
+		for j := range b.Shards[i].Changes {
+			c := &b.Shards[i].Changes[j]
+			if !c.OldUnknown {
+				continue
+			}
+			old, err := s.ValueAt(b.Prev, b.Shards[i].ID, c.Key)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return err
+			}
+			c.Old, c.OldUnknown = old, false
+		}
+	}
+	return nil
+}
+
+// append writes the record. An error leaves everything as it was, unless the log is broken.
+func (s *Store) append(b *Block) (*entry, error) {
+	w := b.encode()
+	payload, headLen := w.bytes()
+	segment := s.log.end.Segment
+	at, err := s.log.append(payload)
+	if err != nil {
+		if errors.Is(err, ErrFailed) {
+			_ = s.fail(err)
+		}
+		return nil, err
+	}
+	if at.Segment != segment {
+		s.highest = 0
+	}
+	return &entry{at: at, headLen: headLen, head: w.head}, nil
+}
+
+// index gathers what the index says about a block because of its record.
+func (s *Store) index(batch *Batch, e *entry, puts *Batch) error {
+	h := &e.head
+	entries.Put(batch, h.Ref, e)
+	hashHeights.Put(batch, shortRef{h.Ref.Hash, h.Ref.Height}, &Nothing{})
+	for i := range h.Shards {
+		if sh := &h.Shards[i]; sh.HasChunk {
+			chunkPlaces.Put(batch, pointer{sh.Chunk, h.Ref.Height, sh.ID, 0}, &Nothing{})
+		}
+	}
+	if puts != nil {
+		if err := puts.b.Replay(&batch.b); err != nil {
+			return wrapIndex("puts", err)
+		}
+	}
+	s.highest = max(s.highest, h.Ref.Height)
+	segments.Put(batch, e.at.Segment, &segmentInfo{s.highest})
+	if !h.IsHead {
+		return nil
+	}
+	return s.makeCanonical(batch, h)
+}
+
+// tip writes the cell of the tip.
+func (s *Store) tip(batch *Batch, v *view, h *head) {
+	c := commitCell{Head: v.head, Final: v.final, Log: s.log.end}
+	if h.IsHead {
+		c.Head, c.Final = h.Ref, laterRef(v.final, h.Final)
+	}
+	putCell(batch, cellCommit, &c)
+}
+
+func laterRef(a, b BlockRef) BlockRef {
+	if b.Height > a.Height || a.IsZero() {
+		return b
+	}
+	return a
+}
+
+// makeCanonical makes the branch of h the one that heights and ordinals name: what differs below it is replaced, what
+// stands above it removed. It reads the index, which holds all ancestors of h.
+func (s *Store) makeCanonical(batch *Batch, h *head) error {
+	drop := func(ref BlockRef) error { return s.uncanonical(batch, ref) }
+	// Above: left by a longer branch.
+	if err := s.canonicalRange(h.Ref.Height+1, 1<<48, drop); err != nil {
+		return err
+	}
+	branch := []*head{h} // to be named after all deletions: an ordinal may move to another height
+	for !h.Prev.IsZero() {
+		// Between: heights that this branch skips.
+		if err := s.canonicalRange(h.Prev.Height+1, h.Ref.Height, drop); err != nil {
+			return err
+		}
+		got, err := blockHeight.Get(s.db, h.Prev.Height)
+		if err == nil && got == h.Prev.Hash {
+			break
+		}
+		if err == nil {
+			err = drop(BlockRef{h.Prev.Height, got})
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		e, err := entries.Get(s.db, h.Prev)
+		if err != nil {
+			return err
+		}
+		h = &e.head
+		branch = append(branch, h)
+	}
+	for _, h := range branch {
+		blockHeight.Put(batch, h.Ref.Height, &h.Ref.Hash)
+		ordinal := Uint64(h.Ref.Height)
+		blockOrdinal.Put(batch, h.Ordinal, &ordinal)
+	}
+	return nil
+}
+
+// canonicalRange calls f for the canonical blocks of heights in [lo, hi).
+func (s *Store) canonicalRange(lo, hi primitives.Height, f func(BlockRef) error) error {
+	var ferr error
+	err := blockHeight.Scan(s.db, appendHeight(nil, lo), appendHeight(nil, hi), func(key []byte, hash primitives.Hash) bool {
+		ferr = f(BlockRef{heightOf(key), hash})
+		return ferr == nil
+	})
+	return errors.Join(err, ferr)
+}
+
+// uncanonical takes the names of a block that lost.
+func (s *Store) uncanonical(batch *Batch, ref BlockRef) error {
+	blockHeight.Delete(batch, ref.Height)
+	e, err := entries.Get(s.db, ref)
+	if errors.Is(err, ErrNotFound) { // a replay met a name whose block a crash cut off; it comes again
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	at, err := blockOrdinal.Get(s.db, e.head.Ordinal)
+	if err == nil && primitives.Height(at) == ref.Height {
+		blockOrdinal.Delete(batch, e.head.Ordinal)
+	}
+	if errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return err
+}
+
+// dropStale removes replayed blocks that a fold had forgotten already.
+func (s *Store) dropStale(seen []BlockRef) error {
+	var batch Batch
+	for _, ref := range seen {
+		if ref.Height > s.fold.Folded.Height {
+			continue
+		}
+		hash, err := blockHeight.Get(s.db, ref.Height)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if err == nil && hash == ref.Hash {
+			continue
+		}
+		e, err := entries.Get(s.db, ref)
+		if err != nil {
+			return err
+		}
+		forget(&batch, &e.head, nil)
+	}
+	if batch.Len() == 0 {
+		return nil
+	}
+	return s.db.write(&batch, false)
+}
+
+// reindex puts a record into the index again, while the store opens.
+func (s *Store) reindex(e *entry, data []byte) error {
+	info, err := segments.Get(s.db, e.at.Segment)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	s.highest = info.Highest
+	var puts *Batch
+	for i := range e.head.Sections {
+		sec := &e.head.Sections[i]
+		if sec.Kind != kindPuts || len(sec.Frames) != 1 {
+			continue
+		}
+		f := sec.Frames[0]
+		if sec.offset+f.Stored > len(data) {
+			return damaged("record of block %v is too short", e.head.Ref)
+		}
+		items, err := unpackFrame(f, data[sec.offset:sec.offset+f.Stored])
+		if err != nil || len(items) != 1 {
+			return errors.Join(damaged("puts of block %v", e.head.Ref), err)
+		}
+		puts = &Batch{}
+		if err := puts.b.Load(items[0]); err != nil {
+			return damaged("puts of block %v: %w", e.head.Ref, err)
+		}
+	}
+	var batch Batch
+	if err := s.index(&batch, e, puts); err != nil {
+		return err
+	}
+	v := s.view.Load()
+	s.log.end = position{e.at.Segment, e.at.Offset + e.size()}
+	s.tip(&batch, v, &e.head)
+	if err := s.db.write(&batch, false); err != nil {
+		return err
+	}
+	if e.head.IsHead {
+		next := *v
+		next.head, next.final = e.head.Ref, laterRef(v.final, e.head.Final)
+		s.view.Store(&next)
+	}
+	return nil
+}

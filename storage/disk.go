@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
+)
+
+// disk is what the store needs of a folder: plain files for the log and the format marker, and a home for the index.
+// The operating system's is osDisk, the one of tests MemDisk; fault tests wrap either.
+type disk interface {
+	openIndex() (lstorage.Storage, error) // takes the lock against a second process
+	createFile(name string) (file, error) // must not exist
+	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
+	removeFile(name string) error
+	listFiles() ([]string, error) // names of segments, sorted
+	readMark() ([]byte, error)    // the format marker; fs.ErrNotExist
+	writeMark(b []byte) error     // atomic and synced
+	strangers() ([]string, error) // names in the folder that are not ours
+	path() string                 // for messages
+}
+
+// file is one segment of the log.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	Truncate(size int64) error
+	Size() (int64, error)
+	Sync() error
+	Close() error
+}
+
+const (
+	markName     = "FORMAT"
+	indexName    = "index"
+	logName      = "log"
+	segmentSufix = ".seg"
+)
+
+// osDisk is a folder of the operating system.
+type osDisk struct{ dir string }
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (d osDisk) path() string { return d.dir }
+
+func (d osDisk) openIndex() (lstorage.Storage, error) {
+	if err := os.MkdirAll(filepath.Join(d.dir, logName), 0o755); err != nil {
+		return nil, err
+	}
+	s, err := lstorage.OpenFile(filepath.Join(d.dir, indexName), false)
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && d.exists() || errors.Is(err, lstorage.ErrLocked) {
+		return nil, ErrLocked
+	}
+	return s, err
+}
+
+// exists tells whether the index folder can be listed: then a refused lock is a lock, not a missing permission.
+func (d osDisk) exists() bool {
+	_, err := os.ReadDir(filepath.Join(d.dir, indexName))
+	return err == nil
+}
+
+func (d osDisk) createFile(name string) (file, error) {
+	f, err := os.OpenFile(filepath.Join(d.dir, logName, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syncDir(filepath.Join(d.dir, logName)); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d osDisk) openFile(name string) (file, error) {
+	f, err := os.OpenFile(filepath.Join(d.dir, logName, name), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (d osDisk) removeFile(name string) error { return os.Remove(filepath.Join(d.dir, logName, name)) }
+
+func (d osDisk) listFiles() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(d.dir, logName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), segmentSufix) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (d osDisk) readMark() ([]byte, error) { return os.ReadFile(filepath.Join(d.dir, markName)) }
+
+func (d osDisk) writeMark(b []byte) error {
+	tmp := filepath.Join(d.dir, markName+".tmp")
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(tmp, filepath.Join(d.dir, markName))
+	}
+	if err == nil {
+		err = syncDir(d.dir)
+	}
+	return err
+}
+
+func (d osDisk) strangers() ([]string, error) {
+	entries, err := os.ReadDir(d.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		switch e.Name() {
+		case markName, markName + ".tmp", indexName, logName:
+		default:
+			names = append(names, e.Name())
+		}
+	}
+	// A folder that a crash left between making the index and writing the marker is ours: it holds no column of ours yet,
+	// which newStore checks. A folder with CURRENT or tables at its top is another program's leveldb.
+	return names, nil
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,55 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/syndtr/goleveldb/leveldb"
+	lerrors "github.com/syndtr/goleveldb/leveldb/errors"
+)
+
+// What callers branch on.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrGone     = errors.New("garbage collected")                        // below the tail
+	ErrLocked   = errors.New("data folder is in use by another process") // nothing was touched
+	ErrForeign  = errors.New("data folder belongs to something else")    // nothing was touched
+	ErrFormat   = errors.New("data folder has another format version")   // nothing was touched
+	ErrDamaged  = errors.New("data folder is damaged")                   // nothing was repaired or removed
+	ErrFull     = errors.New("no space left on the device")              // also errors.Is syscall.ENOSPC
+	ErrFailed   = errors.New("storage failed earlier and takes no writes")
+	ErrClosed   = errors.New("storage is closed")
+	ErrOrder    = errors.New("block does not fit what is stored") // unknown parent, wrong height, not on the head's branch
+)
+
+// wrapWrite names what was tried and recognises a full disk. A nil error stays nil.
+func wrapWrite(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("%s: %w: %w", what, ErrFull, err)
+	}
+	return wrapIndex(what, err)
+}
+
+// wrapIndex translates goleveldb's errors.
+func wrapIndex(what string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, leveldb.ErrNotFound):
+		return fmt.Errorf("%s: %w", what, ErrNotFound)
+	case errors.Is(err, leveldb.ErrClosed), errors.Is(err, leveldb.ErrSnapshotReleased), errors.Is(err, os.ErrClosed):
+		return fmt.Errorf("%s: %w", what, ErrClosed)
+	case lerrors.IsCorrupted(err):
+		return fmt.Errorf("%s: %w: %w", what, ErrDamaged, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,132 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// shardBound tells whether the keys of a trie column mean something else in each shard: queues, buffers, the scheduler,
+// and global code, of which each shard has its copy. All other columns belong to accounts, and an account lives in one
+// shard at a time: its keys carry none, so that a reshard moves nothing (reference runtime.md 4.2).
+func shardBound(col byte) bool {
+	switch primitives.TrieColumn(col) {
+	case primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout,
+		primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBandwidthScheduler,
+		primitives.ColBufferedGroups, primitives.ColBufferedGroup, primitives.ColGlobalContractCode,
+		primitives.ColGlobalContractNonce:
+		return true
+	}
+	return false
+}
+
+// flatKey returns the key of Flat for a trie key: the shard's id goes behind the column byte where it matters, so that
+// one column of one shard stays a contiguous range in trie order.
+func flatKey(shard primitives.ShardID, key []byte) string {
+	if len(key) == 0 || !shardBound(key[0]) {
+		return string(key)
+	}
+	b := append(make([]byte, 0, len(key)+8), key[0])
+	b = binary.BigEndian.AppendUint64(b, uint64(shard))
+	return string(append(b, key[1:]...))
+}
+
+// trieKey is the opposite: the trie key of a flat key, in fresh memory.
+func trieKey(flat []byte) []byte {
+	if len(flat) < 9 || !shardBound(flat[0]) {
+		return bytes.Clone(flat)
+	}
+	return append([]byte{flat[0]}, flat[9:]...)
+}
+
+// undoKey names a change of a flat key by the block at height.
+type undoKey struct {
+	flat   string
+	height primitives.Height
+}
+
+func (k undoKey) String() string { return fmt.Sprintf("%x %d", k.flat, k.height) }
+
+// appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01: flat keys may be prefixes of each other, and their
+// entries must neither mix nor lose the order that a prefix scan needs.
+func appendUndoKey(b []byte, k undoKey) []byte {
+	return appendHeight(append(escape(b, k.flat), 0, 1), k.height)
+}
+
+func escape(b []byte, s string) []byte {
+	for i := range len(s) {
+		if b = append(b, s[i]); s[i] == 0 {
+			b = append(b, 0xff)
+		}
+	}
+	return b
+}
+
+func parseUndoKey(key []byte) (undoKey, bool) {
+	if len(key) < 10 {
+		return undoKey{}, false
+	}
+	esc, height := key[:len(key)-10], key[len(key)-8:]
+	if key[len(key)-10] != 0 || key[len(key)-9] != 1 {
+		return undoKey{}, false
+	}
+	flat := make([]byte, 0, len(esc))
+	for i := 0; i < len(esc); i++ {
+		flat = append(flat, esc[i])
+		if esc[i] == 0 {
+			if i++; i == len(esc) || esc[i] != 0xff {
+				return undoKey{}, false
+			}
+		}
+	}
+	return undoKey{string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
+}
+
+// undoValue says which change, of the canonical block at the key's height, holds the value before it.
+type undoValue struct {
+	shard primitives.ShardID
+	item  int
+}
+
+// AppendBorsh appends two varints.
+func (v undoValue) AppendBorsh(b []byte) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(v.shard)), uint64(v.item))
+}
+
+// DecodeBorsh reads two varints.
+func (v *undoValue) DecodeBorsh(r *borsh.Reader) {
+	*v = undoValue{primitives.ShardID(readUvarint(r)), readInt(r)}
+}
+
+// frontierKey is a path in a shard's trie, one nibble a byte.
+type frontierKey struct {
+	shard primitives.ShardID
+	path  string
+}
+
+func appendFrontierKey(b []byte, k frontierKey) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.path...)
+}
+
+// Stub is a subtree that is known by its hash only.
+type Stub struct {
+	Path        []byte // nibbles, one a byte
+	Hash        primitives.Hash
+	MemoryUsage uint64
+}
+
+type stub struct {
+	hash  primitives.Hash
+	usage uint64
+}
+
+// AppendBorsh appends hash and memory usage.
+func (s stub) AppendBorsh(b []byte) []byte {
+	return borsh.AppendUint64(append(b, s.hash[:]...), s.usage)
+}
+
+// DecodeBorsh reads hash and memory usage.
+func (s *stub) DecodeBorsh(r *borsh.Reader) { *s = stub{primitives.ReadHash(r), r.Uint64()} }

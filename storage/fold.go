@@ -1,0 +1,223 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// FrontierChange is a new, changed or removed subtree of a shard's frontier.
+type FrontierChange struct {
+	Shard primitives.ShardID
+	Stub
+	Gone bool
+}
+
+// FoldDue tells whether enough final blocks wait to be folded, and up to which block Fold should go. Folding more at once
+// writes a key that changes often less often; folding less leaves less for a restart.
+func (s *Store) FoldDue() (BlockRef, bool) {
+	v := s.view.Load()
+	blocks, bytes := 0, 0
+	for p := v.pending[v.final.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+		blocks++
+		bytes += p.bytes
+	}
+	return v.final, blocks > 0 && (bytes >= s.o.FoldBytes || blocks >= s.o.FoldBlocks)
+}
+
+// Fold moves Flat and Frontier to the final block upto: it must be an ancestor of the last final block, or that block.
+// changes is the difference of the frontier between the folded block and upto. Blocks that do not descend from upto, and
+// are none of its ancestors, are forgotten. One synced batch; Commit and reads go on meanwhile.
+func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	v := s.view.Load()
+	chain, err := finalChain(v, upto)
+	if err != nil || len(chain) == 0 {
+		return err
+	}
+	var batch Batch
+	foldState(&batch, chain)
+	for _, p := range chain {
+		foldPointers(&batch, p)
+	}
+	if err := s.foldEpochs(&batch, chain); err != nil {
+		return err
+	}
+	putFrontier(&batch, changes)
+	forgetForks(&batch, v.pending, upto)
+	s.commitMu.Lock()
+	cell := foldCell{Folded: upto, Replay: s.fold.Log, Log: s.log.end, FrontierLost: s.fold.FrontierLost}
+	s.commitMu.Unlock()
+	putCell(&batch, cellFold, &cell)
+	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		return s.fail(err)
+	}
+	s.fold = cell
+	return s.publishFold(upto, v)
+}
+
+// publishFold replaces the readers' view. Blocks that were committed meanwhile on a lost branch are forgotten too.
+func (s *Store) publishFold(upto BlockRef, before *view) error {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	next := *s.view.Load()
+	late := map[primitives.Hash]*pendingBlock{}
+	for hash, p := range next.pending {
+		if before.pending[hash] == nil {
+			late[hash] = p
+		}
+	}
+	all := next.pending
+	next.folded = upto
+	next.pending = make(map[primitives.Hash]*pendingBlock, len(all))
+	var batch Batch
+	for hash, p := range all {
+		if descends(all, p, upto) {
+			next.pending[hash] = p
+		} else if late[hash] != nil {
+			forget(&batch, &p.entry.head, func(k pointer) bool { return included(all, p, k) })
+		}
+	}
+	s.view.Store(&next)
+	if batch.Len() == 0 {
+		return nil
+	}
+	return s.fail(s.db.write(&batch, false))
+}
+
+// finalChain returns the blocks from the folded one, which is not among them, to upto.
+func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
+	if upto == v.folded {
+		return nil, nil
+	}
+	var chain []*pendingBlock
+	reached := false
+	for p := v.pending[v.final.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+		if reached = reached || p.ref == upto; reached {
+			chain = append(chain, p)
+		}
+	}
+	if !reached {
+		return nil, fmt.Errorf("%w: fold up to %v, which is not between the folded block %v and the final one %v", ErrOrder,
+			upto, v.folded, v.final)
+	}
+	slices.Reverse(chain)
+	return chain, nil
+}
+
+// foldState writes the last value of each key to Flat, and to Undo where the value before each block is.
+func foldState(batch *Batch, chain []*pendingBlock) {
+	last := map[string]*Change{}
+	for _, p := range chain {
+		for i := range p.keys {
+			k := &p.keys[i]
+			undo.Put(batch, undoKey{k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
+			last[k.flat] = k.change
+		}
+	}
+	// In the order of the newest block that has the key: deterministic, and each key once.
+	for _, p := range slices.Backward(chain) {
+		for i := range p.keys {
+			k := &p.keys[i]
+			if last[k.flat] != k.change {
+				continue
+			}
+			putFlat(batch, k.flat, k.change.Last())
+		}
+	}
+}
+
+func putFlat(batch *Batch, key string, value []byte) {
+	if value == nil {
+		flat.Delete(batch, key)
+		return
+	}
+	v := packed(value)
+	flat.Put(batch, key, &v)
+}
+
+// foldPointers leads ids to their places.
+func foldPointers(batch *Batch, p *pendingBlock) {
+	eachPointer(p, func(c *Column[pointer, Nothing], k pointer) { c.Put(batch, k, &Nothing{}) })
+}
+
+// eachPointer calls f for all pointers that a canonical, folded block has.
+func eachPointer(p *pendingBlock, f func(c *Column[pointer, Nothing], k pointer)) {
+	for i := range p.shards {
+		s := &p.shards[i]
+		for j, id := range s.outcomes {
+			f(places, pointer{id, p.ref.Height, s.id, j})
+		}
+		for _, t := range s.txs {
+			f(txPlaces, pointer{t.hash, p.ref.Height, s.id, t.index})
+		}
+		for j, id := range s.receipts {
+			at := 2 * j // even: outgoing; odd: local
+			if j >= s.outgoing {
+				at = 2*(j-s.outgoing) + 1
+			}
+			f(receiptPlaces, pointer{id, p.ref.Height, s.id, at})
+		}
+	}
+}
+
+// foldEpochs notes where epochs begin.
+func (s *Store) foldEpochs(batch *Batch, chain []*pendingBlock) error {
+	before, err := s.entry(chain[0].prev)
+	if err != nil {
+		return err
+	}
+	epoch := before.head.Epoch
+	for _, p := range chain {
+		if h := &p.entry.head; h.Epoch != epoch {
+			epoch = h.Epoch
+			epochFirst.Put(batch, h.Ref.Height, &epoch)
+		}
+	}
+	return nil
+}
+
+// forgetForks removes the blocks that are neither ancestors nor descendants of upto.
+func forgetForks(batch *Batch, pending map[primitives.Hash]*pendingBlock, upto BlockRef) {
+	ancestors := map[primitives.Hash]bool{}
+	for p := pending[upto.Hash]; p != nil; p = pending[p.prev.Hash] {
+		ancestors[p.ref.Hash] = true
+	}
+	for hash, p := range pending {
+		if !ancestors[hash] && !descends(pending, p, upto) {
+			forget(batch, &p.entry.head, func(k pointer) bool { return included(pending, p, k) })
+		}
+	}
+}
+
+// included tells whether another block of the same height includes the same chunk: their pointers are the same key. If that
+// block is forgotten too, one pointer to nothing stays, which look-ups pass over.
+func included(pending map[primitives.Hash]*pendingBlock, but *pendingBlock, k pointer) bool {
+	for _, p := range pending {
+		if p == but || p.ref.Height != k.height {
+			continue
+		}
+		for i := range p.shards {
+			if s := &p.shards[i]; s.id == k.shard && s.chunk != nil && *s.chunk == k.id {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// descends tells whether p is a descendant of ref.
+func descends(pending map[primitives.Hash]*pendingBlock, p *pendingBlock, ref BlockRef) bool {
+	for p != nil && p.ref.Height > ref.Height {
+		if p.prev == ref {
+			return true
+		}
+		p = pending[p.prev.Hash]
+	}
+	return false
+}

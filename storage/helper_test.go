@@ -1,0 +1,417 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+var testIdentity = Identity{ChainID: "test-chain", Genesis: primitives.HashBytes([]byte("genesis")), Numbering: primitives.NumberingJune}
+
+func testOptions() Options {
+	return Options{Identity: testIdentity, WriteBuffer: 64 << 10, SegmentSize: 16 << 10, FoldBlocks: 4, NoSync: true}
+}
+
+func hashOf(parts ...any) primitives.Hash { return primitives.HashBytes(fmt.Append(nil, parts...)) }
+
+// modelKey is a key of a shard; shardBound ones differ by shard.
+type modelKey struct {
+	shard primitives.ShardID
+	key   string
+}
+
+// modelBlock is what a block must read back as.
+type modelBlock struct {
+	block *Block
+	state map[modelKey]string
+}
+
+// model is the simple store: whole states in maps.
+type model struct {
+	t       *testing.T
+	rng     *rand.Rand
+	blocks  map[BlockRef]*modelBlock
+	genesis BlockRef
+	head    BlockRef
+	final   BlockRef
+	folded  BlockRef
+	tail    primitives.Height
+	serial  int
+}
+
+func newModel(t *testing.T, seed uint64) *model {
+	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), blocks: map[BlockRef]*modelBlock{}}
+	g := &Block{Ref: BlockRef{10, hashOf("genesis block")}, Timestamp: 10, Epoch: hashOf("epoch", 0), Head: true, Header: []byte("genesis header")}
+	g.Final = BlockRef{}
+	state := map[modelKey]string{}
+	for range 30 {
+		k := m.randomKey()
+		state[k] = m.randomValue()
+	}
+	m.blocks[g.Ref] = &modelBlock{g, state}
+	m.genesis, m.head, m.folded, m.tail = g.Ref, g.Ref, g.Ref, g.Ref.Height
+	return m
+}
+
+// randomKey returns one of few keys, so that blocks meet; account names sort into shard 0 below "m", shard 1 from it on.
+func (m *model) randomKey() modelKey {
+	shard := primitives.ShardID(m.rng.IntN(2))
+	name := []string{"a", "b", "bob", "c\x00x", "d"}[m.rng.IntN(5)]
+	if shard == 1 {
+		name = []string{"m", "n", "nn", "z"}[m.rng.IntN(4)]
+	}
+	switch m.rng.IntN(5) {
+	case 0:
+		return modelKey{shard, string(rune(primitives.ColDelayedReceipt)) + string(byteOf(m.rng.IntN(4)))}
+	case 1:
+		return modelKey{shard, "\x09" + name + "," + string(byteOf(m.rng.IntN(6))) + "\xff\x00"[:m.rng.IntN(3)]}
+	case 2:
+		return modelKey{shard, "\x00" + name}
+	case 3:
+		return modelKey{shard, "\x02" + name + "\x02\x00\x00" + string(byteOf(m.rng.IntN(3)))}
+	}
+	return modelKey{shard, "\x09" + name + ","}
+}
+
+func byteOf(n int) []byte { return []byte{byte(n)} }
+
+var testAccounts = []AccountRange{{Hi: "m"}, {Lo: "m"}}
+
+func (m *model) randomValue() string {
+	m.serial++
+	b := binary.BigEndian.AppendUint32(nil, uint32(m.serial))
+	return string(append(b, make([]byte, m.rng.IntN(100))...))
+}
+
+// child makes a block on a parent with random changes.
+func (m *model) child(parent BlockRef, head bool) *Block {
+	m.serial++
+	p := m.blocks[parent]
+	height := parent.Height + 1 + primitives.Height(m.rng.IntN(2)*m.rng.IntN(3))
+	b := &Block{Ref: BlockRef{height, hashOf("block", m.serial)}, Prev: parent, Timestamp: uint64(height), Ordinal: p.block.Ordinal + 1,
+		Epoch: hashOf("epoch", height/20), Head: head, Header: fmt.Append(nil, "header ", m.serial), Body: fmt.Append(nil, "body ", m.serial), Info: []byte("info")}
+	b.Final = m.final
+	if head { // the ancestor two back, if it is not older than the last final block
+		f := parent
+		if fp := m.blocks[f]; fp != nil && !fp.block.Prev.IsZero() {
+			f = fp.block.Prev
+		}
+		if f.Height > m.final.Height {
+			b.Final = f
+		}
+	}
+	state := maps.Clone(p.state)
+	for shard := range primitives.ShardID(2) {
+		s := Shard{ID: shard, Extra: fmt.Append(nil, "extra ", m.serial, shard)}
+		for i := range m.rng.IntN(6) {
+			m.serial++
+			s.Outcomes = append(s.Outcomes, Outcome{hashOf("outcome", m.serial), fmt.Append(nil, "outcome ", m.serial, i)})
+		}
+		if m.rng.IntN(4) > 0 {
+			c := &Chunk{Hash: hashOf("chunk", m.serial, shard), Header: []byte("chunk header")}
+			for i := range s.Outcomes {
+				if m.rng.IntN(2) == 0 {
+					c.Transactions = append(c.Transactions, Transaction{s.Outcomes[i].ID, fmt.Append(nil, "tx ", i, m.serial)})
+				}
+			}
+			if m.rng.IntN(3) == 0 {
+				c.Transactions = append(c.Transactions, Transaction{hashOf("loose", m.serial, shard), []byte("not executed")})
+			}
+			if !parent.IsZero() && height-parent.Height <= ReceiptsReach && parent != m.genesis {
+				c.ReceiptsOf = []BlockRef{parent}
+			}
+			s.Chunk = c
+		}
+		for i := range m.rng.IntN(4) {
+			id := hashOf("receipt", m.serial, i, shard)
+			s.Outgoing = append(s.Outgoing, Receipt{id, append(append([]byte("to:"), id[:]...), byte(i))})
+			s.Local = append(s.Local, Receipt{hashOf(id), []byte("without its id")})
+		}
+		changes := map[string]*Change{}
+		for range m.rng.IntN(8) {
+			k := m.randomKey()
+			if k.shard != shard {
+				continue
+			}
+			c := changes[k.key]
+			if c == nil {
+				c = &Change{KeyChanges: primitives.KeyChanges{Key: []byte(k.key)}}
+				if old, ok := p.state[k]; ok {
+					c.Old = []byte(old)
+				}
+				if m.rng.IntN(3) == 0 {
+					c.Old, c.OldUnknown = nil, true
+				}
+				changes[k.key] = c
+			}
+			w := primitives.StateChange{Cause: primitives.StateChangeCause{Kind: primitives.CauseMigration}}
+			if len(s.Outcomes) > 0 && m.rng.IntN(2) == 0 {
+				w.Cause = primitives.StateChangeCause{Kind: primitives.CauseReceiptProcessing, Hash: s.Outcomes[m.rng.IntN(len(s.Outcomes))].ID}
+			} else if m.rng.IntN(2) == 0 {
+				w.Cause = primitives.StateChangeCause{Kind: primitives.CauseReceiptProcessing, Hash: hashOf("elsewhere")}
+			}
+			switch m.rng.IntN(4) {
+			case 0:
+				delete(state, k)
+			case 1:
+				w.Value = []byte{}
+				state[k] = ""
+			default:
+				v := m.randomValue()
+				w.Value = []byte(v)
+				state[k] = v
+			}
+			c.Changes = append(c.Changes, w)
+		}
+		for _, k := range slices.Sorted(maps.Keys(changes)) {
+			s.Changes = append(s.Changes, *changes[k])
+		}
+		b.Shards = append(b.Shards, s)
+	}
+	b.Puts = &Batch{}
+	info := Raw(fmt.Append(nil, "epoch info ", height))
+	EpochInfo.Put(b.Puts, b.Epoch, &info)
+	return b
+}
+
+func (m *model) isAncestor(a, of BlockRef) bool {
+	for !of.IsZero() && of.Height >= a.Height {
+		if of == a {
+			return true
+		}
+		mb := m.blocks[of]
+		if mb == nil {
+			return false
+		}
+		of = mb.block.Prev
+	}
+	return false
+}
+
+func (m *model) add(b *Block) {
+	p := m.blocks[b.Prev]
+	state := maps.Clone(p.state)
+	for i := range b.Shards {
+		for j := range b.Shards[i].Changes {
+			c := &b.Shards[i].Changes[j]
+			k := modelKey{b.Shards[i].ID, string(c.Key)}
+			if v := c.Last(); v == nil {
+				delete(state, k)
+			} else {
+				state[k] = string(v)
+			}
+		}
+	}
+	m.blocks[b.Ref] = &modelBlock{b, state}
+	if b.Head {
+		m.head = b.Ref
+		if b.Final.Height > m.final.Height {
+			m.final = b.Final
+		}
+	}
+}
+
+func importGenesis(t testing.TB, s *Store, m *model) {
+	t.Helper()
+	g := m.blocks[m.genesis]
+	err := s.Import(g.block, []FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{1, 2}, Hash: hashOf("stub"), MemoryUsage: 7}}}, func(put func(Pair) error) error {
+		for k, v := range g.state {
+			if err := put(Pair{k.shard, []byte(k.key), []byte(v)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// live returns the blocks the store must know.
+func (m *model) live() []BlockRef {
+	var out []BlockRef
+	for ref := range m.blocks {
+		if ref.Height >= m.tail && (m.isAncestor(ref, m.folded) || m.isAncestor(m.folded, ref)) {
+			out = append(out, ref)
+		}
+	}
+	slices.SortFunc(out, func(a, b BlockRef) int { return bytes.Compare(appendRef(nil, a), appendRef(nil, b)) })
+	return out
+}
+
+// check compares everything.
+func (m *model) check(s *Store) {
+	m.t.Helper()
+	tip := s.Tip()
+	if tip.Head != m.head || tip.Final != m.final || tip.Folded != m.folded || tip.Tail != m.tail {
+		m.t.Fatalf("tip = %+v, want head %v final %v folded %v tail %d", tip, m.head, m.final, m.folded, m.tail)
+	}
+	keys := map[modelKey]bool{}
+	for _, mb := range m.blocks {
+		for k := range mb.state {
+			keys[k] = true
+		}
+	}
+	for _, ref := range m.live() {
+		mb := m.blocks[ref]
+		for k := range keys {
+			got, err := s.ValueAt(ref, k.shard, []byte(k.key))
+			want, ok := mb.state[k]
+			if !ok {
+				if !errors.Is(err, ErrNotFound) {
+					m.t.Fatalf("ValueAt(%v, %d, %q) = %x, %v, want ErrNotFound", ref, k.shard, k.key, got, err)
+				}
+			} else if err != nil || string(got) != want {
+				m.t.Fatalf("ValueAt(%v, %d, %q) = %x, %v, want %x", ref, k.shard, k.key, got, err, want)
+			}
+		}
+		m.checkScan(s, ref)
+		m.checkRecord(s, ref)
+	}
+	for h := m.tail; h <= m.head.Height+3; h++ {
+		var want BlockRef
+		for ref := range m.blocks {
+			if ref.Height == h && m.isAncestor(ref, m.head) {
+				want = ref
+			}
+		}
+		got, err := s.HashAt(h)
+		if want.IsZero() != errors.Is(err, ErrNotFound) || !want.IsZero() && got != want.Hash {
+			m.t.Fatalf("HashAt(%d) = %v, %v, want %v", h, got, err, want)
+		}
+		if !want.IsZero() {
+			ref, err := s.OrdinalAt(m.blocks[want].block.Ordinal)
+			if err != nil || ref != want {
+				m.t.Fatalf("OrdinalAt(%d) = %v, %v, want %v", m.blocks[want].block.Ordinal, ref, err, want)
+			}
+		}
+	}
+}
+
+func (m *model) checkScan(s *Store, ref BlockRef) {
+	m.t.Helper()
+	for shard := range primitives.ShardID(2) {
+		for _, prefix := range []string{"", "\x09", "\x07", "\x09b", "\x09nn,", "\x00"} {
+			var want []string
+			for k, v := range m.blocks[ref].state {
+				if k.shard == shard && len(k.key) >= len(prefix) && k.key[:len(prefix)] == prefix {
+					want = append(want, fmt.Sprintf("%x=%x", k.key, v))
+				}
+			}
+			slices.Sort(want)
+			var got []string
+			last, sorted := "", true
+			err := s.Scan(ref, shard, testAccounts[shard], []byte(prefix), prefixEnd([]byte(prefix)), func(k, v []byte) bool {
+				got = append(got, fmt.Sprintf("%x=%x", k, v))
+				sorted = sorted && last < string(k)
+				last = string(k)
+				return true
+			})
+			if err != nil || !sorted {
+				m.t.Fatalf("Scan(%v, %d, %q): %v, sorted %v", ref, shard, prefix, err, sorted)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				m.t.Fatalf("Scan(%v, %d, %q) = %v\nwant %v", ref, shard, prefix, got, want)
+			}
+		}
+	}
+}
+
+func (m *model) checkRecord(s *Store, ref BlockRef) {
+	m.t.Helper()
+	fatal := func(what string, args ...any) {
+		m.t.Helper()
+		m.t.Fatalf("block %v: %s", ref, fmt.Sprintf(what, args...))
+	}
+	want := m.blocks[ref].block
+	r, err := s.BlockByHash(ref.Hash)
+	if err != nil {
+		fatal("BlockByHash: %v", err)
+	}
+	if r.Ref() != ref || r.Prev() != want.Prev || r.Epoch() != want.Epoch || r.Ordinal() != want.Ordinal || r.Timestamp() != want.Timestamp {
+		fatal("head is %+v", r.e.head)
+	}
+	if h, err := r.Header(); err != nil || !bytes.Equal(h, want.Header) {
+		fatal("header = %q, %v", h, err)
+	}
+	canonical := m.isAncestor(ref, m.head)
+	if got, err := s.IsCanonical(ref); err != nil || got != canonical {
+		fatal("IsCanonical = %v, %v, want %v", got, err, canonical)
+	}
+	if want.Puts != nil {
+		if _, err := EpochInfo.Get(s.Reader(), want.Epoch); err != nil {
+			fatal("epoch info: %v", err)
+		}
+	}
+	for i := range want.Shards {
+		w := &want.Shards[i]
+		outcomes, err := r.Outcomes(w.ID)
+		if err != nil || len(outcomes) != len(w.Outcomes) {
+			fatal("%d outcomes, %v, want %d", len(outcomes), err, len(w.Outcomes))
+		}
+		for j, o := range w.Outcomes {
+			if outcomes[j].ID != o.ID || !bytes.Equal(outcomes[j].Value, o.Value) {
+				fatal("outcome %d = %v", j, outcomes[j])
+			}
+			at, err := s.FindOutcome(o.ID)
+			if err != nil || len(at) != 1 || at[0].Block.Ref() != ref || at[0].Shard != w.ID || at[0].Index != j || at[0].Canonical != canonical {
+				fatal("FindOutcome(%v) = %+v, %v", o.ID, at, err)
+			}
+		}
+		changes, err := r.Changes(w.ID)
+		if err != nil || len(changes) != len(w.Changes) {
+			fatal("%d changes, %v, want %d", len(changes), err, len(w.Changes))
+		}
+		for j := range changes {
+			if got, want := fmt.Sprintf("%+v", changes[j]), fmt.Sprintf("%+v", w.Changes[j]); got != want {
+				fatal("change %d = %s, want %s", j, got, want)
+			}
+		}
+		for list, receipts := range [][]Receipt{w.Outgoing, w.Local} {
+			for j, receipt := range receipts {
+				at, err := s.FindReceipt(receipt.ID)
+				if err != nil || len(at) != 1 || at[0].Local != (list == 1) || at[0].Index != j || at[0].Block.Ref() != ref {
+					fatal("FindReceipt(%v) = %+v, %v", receipt.ID, at, err)
+				}
+				if got, err := at[0].Receipt(); err != nil || !bytes.Equal(got.Value, receipt.Value) {
+					fatal("receipt %v = %v, %v", receipt.ID, got, err)
+				}
+			}
+		}
+		if w.Chunk == nil {
+			continue
+		}
+		at, err := s.FindChunk(w.Chunk.Hash)
+		if err != nil || len(at) != 1 || at[0].Block.Ref() != ref || at[0].Shard != w.ID {
+			fatal("FindChunk(%v) = %+v, %v", w.Chunk.Hash, at, err)
+		}
+		for j, tx := range w.Chunk.Transactions {
+			at, err := s.FindTransaction(tx.Hash)
+			if err != nil || len(at) != 1 || at[0].Index != j {
+				fatal("FindTransaction(%v) = %+v, %v, want index %d", tx.Hash, at, err, j)
+			}
+			if got, err := at[0].Block.Transaction(w.ID, j); err != nil || !bytes.Equal(got.Value, tx.Value) {
+				fatal("transaction %v = %v, %v", tx.Hash, got, err)
+			}
+		}
+		receipts, err := r.ChunkReceipts(w.ID)
+		if err != nil {
+			fatal("ChunkReceipts: %v", err)
+		}
+		var n int
+		for _, of := range w.Chunk.ReceiptsOf {
+			n += len(m.blocks[of].block.Shards[i].Outgoing)
+		}
+		if len(receipts) != n {
+			fatal("%d chunk receipts, want %d", len(receipts), n)
+		}
+	}
+}

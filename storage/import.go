@@ -1,0 +1,132 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// importBatch is how many bytes of an import are written at once.
+const importBatch = 4 << 20
+
+// Pair is a trie key with its value, in a shard.
+type Pair struct {
+	Shard      primitives.ShardID
+	Key, Value []byte
+}
+
+// Import stores the genesis block and its state in an empty folder. pairs calls its argument for every key of the state, in
+// any order, and returns the argument's error. frontier is the whole frontier of that state.
+//
+// A state is larger than what one batch may hold, so it is cut; a marker, removed by the last batch, makes an interrupted
+// import begin again: until then the folder is empty (Tip.Empty) and the next Import clears it.
+func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs func(put func(Pair) error) error) error {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	v := s.view.Load()
+	if !v.empty {
+		return fmt.Errorf("%w: there is a genesis already", ErrOrder)
+	}
+	if err := genesis.check(); err != nil {
+		return err
+	}
+	if !genesis.Prev.IsZero() || !genesis.Head {
+		return fmt.Errorf("%w: a genesis block has no parent and is the head", ErrOrder)
+	}
+	for i := range genesis.Shards {
+		if len(genesis.Shards[i].Changes) > 0 {
+			return fmt.Errorf("%w: the state of genesis comes as pairs, not as changes", ErrOrder)
+		}
+	}
+	if err := s.clear(); err != nil {
+		return s.fail(err)
+	}
+	if err := s.importPairs(frontierStubs, pairs); err != nil {
+		return err // the folder stays empty
+	}
+	e, err := s.append(genesis)
+	if err != nil {
+		return err
+	}
+	var batch Batch
+	if err := s.index(&batch, e, genesis.Puts); err != nil {
+		return s.fail(err)
+	}
+	foldPointers(&batch, newPending(e, genesis))
+	epochFirst.Put(&batch, genesis.Ref.Height, &genesis.Epoch)
+	s.tip(&batch, v, &e.head)
+	cell := foldCell{Folded: genesis.Ref, Log: s.log.end}
+	putCell(&batch, cellFold, &cell)
+	tail := Uint64(genesis.Ref.Height)
+	putCell(&batch, cellTail, tail)
+	meta.Delete(&batch, cellImport)
+	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		return s.fail(err)
+	}
+	s.fold = cell
+	next := *v
+	next.empty = false
+	next.head, next.final, next.folded, next.tail = genesis.Ref, laterRef(v.final, genesis.Final), genesis.Ref, genesis.Ref.Height
+	s.view.Store(&next)
+	return nil
+}
+
+func (s *Store) importPairs(stubs []FrontierChange, pairs func(put func(Pair) error) error) error {
+	var batch Batch
+	// Each batch is synced: goleveldb's journals rotate unsynced, and a hole in the state would show much later.
+	flush := func() error {
+		err := s.db.write(&batch, !s.o.NoSync)
+		batch.Reset()
+		return err
+	}
+	err := pairs(func(p Pair) error {
+		if len(p.Key) == 0 || p.Value == nil {
+			return fmt.Errorf("%w: pair without a key or value", ErrOrder)
+		}
+		putFlat(&batch, flatKey(p.Shard, p.Key), p.Value)
+		if batch.Size() >= importBatch {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range stubs {
+		c := &stubs[i]
+		frontier.Put(&batch, frontierKey{c.Shard, string(c.Path)}, &stub{c.Hash, c.MemoryUsage})
+	}
+	return flush()
+}
+
+// clear sets the marker and removes what an earlier import left.
+func (s *Store) clear() error {
+	var batch Batch
+	marker := Raw{1}
+	meta.Put(&batch, cellImport, &marker)
+	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		return err
+	}
+	for {
+		batch.Reset()
+		cur := s.db.iterate([]byte{meta.id + 1}, nil)
+		for batch.Size() < importBatch && cur.next() {
+			batch.delete(cur.key())
+		}
+		if err := cur.done(); err != nil {
+			return err
+		}
+		if batch.Len() == 0 {
+			break
+		}
+		if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+			return err
+		}
+	}
+	return s.log.reset()
+}

@@ -1,0 +1,397 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// The log is a sequence of segments, files that only grow. A record is u32 length, u32 CRC-32C of the payload, payload.
+// Numbers are little-endian. Records do not cross segments.
+
+// position is a place in the log: the end of a record, or the start of the next.
+type position struct {
+	Segment uint32
+	Offset  int64
+}
+
+func (p position) less(q position) bool {
+	return p.Segment < q.Segment || p.Segment == q.Segment && p.Offset < q.Offset
+}
+
+// AppendBorsh appends 12 bytes.
+func (p position) AppendBorsh(b []byte) []byte {
+	return borsh.AppendUint64(borsh.AppendUint32(b, p.Segment), uint64(p.Offset))
+}
+
+// DecodeBorsh reads 12 bytes.
+func (p *position) DecodeBorsh(r *borsh.Reader) {
+	*p = position{r.Uint32(), int64(r.Uint64())}
+	if p.Offset < 0 {
+		r.Failf("log offset %d", p.Offset)
+	}
+}
+
+const (
+	recordHeader = 8
+	// DefaultSegment is the size at which a new segment begins. Garbage collection frees whole segments.
+	DefaultSegment = 32 << 20
+	maxRecord      = 1 << 30
+	maxOpenFiles   = 32 // old segments held open for reading
+)
+
+func segmentName(n uint32) string { return fmt.Sprintf("%010d%s", n, segmentSufix) }
+
+// blockLog appends records and reads parts of them. One writer, any number of readers.
+type blockLog struct {
+	disk        disk
+	segmentSize int64
+	sync        bool
+
+	cur     file
+	end     position // behind the last whole record
+	written uint64   // bytes since opening
+	broken  error    // an append failed and could not be undone
+
+	mu   sync.Mutex // readers' files
+	open map[uint32]*readFile
+	use  uint64
+}
+
+type readFile struct {
+	f    file
+	refs int
+	last uint64 // when it was used, for eviction
+	gone bool   // close when refs is 0
+}
+
+func newLog(d disk, o *Options) *blockLog {
+	return &blockLog{disk: d, segmentSize: o.SegmentSize, sync: !o.NoSync, open: map[uint32]*readFile{}}
+}
+
+// recover opens the log whose records up to end are in the index and calls f for each whole record from start on. What a
+// crash left behind the last whole record is cut off; broken bytes with whole records behind them are damage.
+func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
+	names, err := l.disk.listFiles()
+	if err != nil {
+		return wrapIndex("list log", err)
+	}
+	last := end.Segment
+	for _, name := range names {
+		var n uint32
+		if _, err := fmt.Sscanf(name, "%010d"+segmentSufix, &n); err != nil || segmentName(n) != name {
+			return damaged("log/%s: not a segment", name)
+		}
+		last = max(last, n)
+	}
+	if len(names) == 0 && end == (position{}) {
+		return nil
+	}
+	for seg := start.Segment; ; seg++ {
+		from := int64(0)
+		if seg == start.Segment {
+			from = start.Offset
+		}
+		fl, err := l.disk.openFile(segmentName(seg))
+		if errors.Is(err, fs.ErrNotExist) {
+			return damaged("log/%s is missing", segmentName(seg))
+		}
+		if err != nil {
+			return wrapIndex("open log", err)
+		}
+		got, err := scanSegment(fl, from, func(off int64, payload []byte) error {
+			return f(position{seg, off}, payload)
+		})
+		if err == nil && seg <= end.Segment && (seg < end.Segment || got < end.Offset) && l.short(fl, seg, got, end) {
+			err = damaged("broken at byte %d, though records behind it were committed", got)
+		}
+		if err != nil {
+			_ = fl.Close()
+			return fmt.Errorf("log/%s: %w", segmentName(seg), err)
+		}
+		if seg < last {
+			_ = fl.Close()
+			continue
+		}
+		if size, err := fl.Size(); err != nil || size > got {
+			if err == nil {
+				err = fl.Truncate(got)
+			}
+			if err == nil {
+				err = fl.Sync()
+			}
+			if err != nil {
+				_ = fl.Close()
+				return wrapWrite("cut log", err)
+			}
+		}
+		l.cur, l.end = fl, position{seg, got}
+		return nil
+	}
+}
+
+// short tells whether segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last
+// and has bytes behind got.
+func (l *blockLog) short(fl file, seg uint32, got int64, end position) bool {
+	if seg == end.Segment {
+		return true
+	}
+	size, err := fl.Size()
+	return err != nil || size > got
+}
+
+// scanSegment calls f for each whole record from offset from on and returns where they end. Zeros or a torn record at the
+// end are no error; a broken record with a whole one behind it is.
+func scanSegment(fl file, from int64, f func(off int64, payload []byte) error) (int64, error) {
+	size, err := fl.Size()
+	if err != nil {
+		return 0, wrapIndex("size", err)
+	}
+	if from > size {
+		return 0, damaged("%d bytes long, expected at least %d", size, from)
+	}
+	for off := from; ; {
+		payload, err := readRecord(fl, off, size)
+		if err != nil {
+			return 0, err
+		}
+		if payload == nil {
+			return off, probe(fl, off, size)
+		}
+		if err := f(off, payload); err != nil {
+			return 0, err
+		}
+		off += recordHeader + int64(len(payload))
+	}
+}
+
+// readRecord returns the payload at off; nil: there is no whole record.
+func readRecord(fl file, off, size int64) ([]byte, error) {
+	var header [recordHeader]byte
+	if off+recordHeader > size {
+		return nil, nil
+	}
+	if _, err := fl.ReadAt(header[:], off); err != nil && err != io.EOF {
+		return nil, wrapIndex("read", err)
+	}
+	n := int64(binary.LittleEndian.Uint32(header[:]))
+	if n == 0 || n > maxRecord || off+recordHeader+n > size {
+		return nil, nil
+	}
+	payload := make([]byte, n)
+	if _, err := fl.ReadAt(payload, off+recordHeader); err != nil && err != io.EOF {
+		return nil, wrapIndex("read", err)
+	}
+	if checksum(payload) != binary.LittleEndian.Uint32(header[4:]) {
+		return nil, nil
+	}
+	return payload, nil
+}
+
+// probe looks for a whole record behind a broken one at off, where its length says the next begins. A torn write at the
+// end of the log, which nobody was told of, has none.
+func probe(fl file, off, size int64) error {
+	var header [recordHeader]byte
+	if off+recordHeader > size {
+		return nil
+	}
+	if _, err := fl.ReadAt(header[:], off); err != nil && err != io.EOF {
+		return wrapIndex("read", err)
+	}
+	next := off + recordHeader + int64(binary.LittleEndian.Uint32(header[:]))
+	if payload, err := readRecord(fl, next, size); err != nil || payload == nil {
+		return err
+	}
+	return damaged("record at byte %d is broken, with a whole one behind it", off)
+}
+
+// append writes one record, in one write, and syncs it. It returns where the payload begins.
+// After an error the log is as it was, or broken for good.
+func (l *blockLog) append(payload []byte) (position, error) {
+	if l.broken != nil {
+		return position{}, l.broken
+	}
+	if len(payload) > maxRecord {
+		return position{}, fmt.Errorf("log: record of %d bytes", len(payload))
+	}
+	// The first segment holds genesis alone, which stays when all others go.
+	first := l.end.Segment == 0 && l.end.Offset > 0
+	if l.cur == nil || first || l.end.Offset > 0 && l.end.Offset+recordHeader+int64(len(payload)) > l.segmentSize {
+		if err := l.rotate(); err != nil {
+			return position{}, err
+		}
+	}
+	buf := make([]byte, 0, recordHeader+len(payload))
+	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))
+	buf = append(buf, payload...)
+	_, err := l.cur.WriteAt(buf, l.end.Offset)
+	if err != nil {
+		err = wrapWrite("log write", err)
+		if terr := l.cur.Truncate(l.end.Offset); terr != nil {
+			l.broken = fmt.Errorf("%w: %w, then %w", ErrFailed, err, terr)
+		}
+		return position{}, err
+	}
+	if l.sync {
+		if err := l.cur.Sync(); err != nil {
+			// What a failed fsync left on the disk is unknown and a second one would lie: nothing may be written any more.
+			l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
+			return position{}, l.broken
+		}
+	}
+	at := position{l.end.Segment, l.end.Offset + recordHeader}
+	l.end.Offset += int64(len(buf))
+	l.written += uint64(len(buf))
+	return at, nil
+}
+
+func (l *blockLog) rotate() error {
+	next := l.end.Segment
+	if l.cur != nil {
+		next++
+		if !l.sync { // records are synced one by one, else here
+			if err := l.cur.Sync(); err != nil {
+				l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
+				return l.broken
+			}
+		}
+	}
+	f, err := l.disk.createFile(segmentName(next))
+	if err != nil {
+		return wrapWrite("log segment", err)
+	}
+	if l.cur != nil {
+		_ = l.cur.Close() // synced; readers have their own
+	}
+	l.cur, l.end = f, position{next, 0}
+	return nil
+}
+
+// read returns n bytes from a position.
+func (l *blockLog) read(at position, n int) ([]byte, error) {
+	rf, err := l.acquire(at.Segment)
+	if err != nil {
+		return nil, err
+	}
+	defer l.release(rf)
+	b := make([]byte, n)
+	if _, err := rf.f.ReadAt(b, at.Offset); err != nil {
+		if err == io.EOF {
+			return nil, damaged("log/%s ends before byte %d", segmentName(at.Segment), at.Offset+int64(n))
+		}
+		return nil, wrapIndex("log read", err)
+	}
+	return b, nil
+}
+
+func (l *blockLog) acquire(seg uint32) (*readFile, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		return nil, ErrClosed
+	}
+	l.use++
+	if rf := l.open[seg]; rf != nil {
+		rf.refs++
+		rf.last = l.use
+		return rf, nil
+	}
+	f, err := l.disk.openFile(segmentName(seg))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("log/%s: %w", segmentName(seg), ErrGone)
+	}
+	if err != nil {
+		return nil, wrapIndex("open log", err)
+	}
+	if len(l.open) >= maxOpenFiles {
+		var oldest uint32
+		var found *readFile
+		for n, rf := range l.open {
+			if found == nil || rf.last < found.last {
+				oldest, found = n, rf
+			}
+		}
+		l.drop(oldest, found)
+	}
+	rf := &readFile{f: f, refs: 1, last: l.use}
+	l.open[seg] = rf
+	return rf, nil
+}
+
+// drop takes a file out of the table; its last reader closes it.
+func (l *blockLog) drop(seg uint32, rf *readFile) {
+	delete(l.open, seg)
+	if rf.gone = true; rf.refs == 0 {
+		_ = rf.f.Close()
+	}
+}
+
+func (l *blockLog) release(rf *readFile) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if rf.refs--; rf.gone && rf.refs == 0 {
+		_ = rf.f.Close()
+	}
+}
+
+// remove deletes a segment that no entry leads to any more.
+func (l *blockLog) remove(seg uint32) error {
+	l.mu.Lock()
+	if rf := l.open[seg]; rf != nil {
+		l.drop(seg, rf)
+	}
+	l.mu.Unlock()
+	err := l.disk.removeFile(segmentName(seg))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return wrapWrite("remove log segment", err)
+}
+
+// reset removes all segments: there is no genesis.
+func (l *blockLog) reset() error {
+	names, err := l.disk.listFiles()
+	if err != nil {
+		return wrapIndex("list log", err)
+	}
+	if l.cur != nil {
+		_ = l.cur.Close()
+	}
+	l.cur, l.end = nil, position{}
+	for _, name := range names {
+		if err := l.disk.removeFile(name); err != nil {
+			return wrapWrite("remove log segment", err)
+		}
+	}
+	return nil
+}
+
+// segmentNumber reads the key of a row of the column Segment.
+func segmentNumber(key []byte) uint32 {
+	if len(key) != 4 {
+		return 0
+	}
+	return binary.BigEndian.Uint32(key)
+}
+
+func (l *blockLog) close() error {
+	l.mu.Lock()
+	for n, rf := range l.open {
+		l.drop(n, rf)
+	}
+	l.open = nil
+	l.mu.Unlock()
+	if l.cur == nil {
+		return nil
+	}
+	var err error
+	if !l.sync && l.broken == nil {
+		err = l.cur.Sync()
+	}
+	return errors.Join(wrapWrite("log sync", err), l.cur.Close())
+}

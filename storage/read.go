@@ -1,0 +1,323 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Record is a stored block. Its methods read from disk when called; what they return is the caller's, but must be treated
+// as read only, since items share memory. Safe for concurrent use.
+type Record struct {
+	s *Store
+	e *entry
+}
+
+// Ref returns the block's name, Prev its parent's.
+func (r *Record) Ref() BlockRef { return r.e.head.Ref }
+
+// Prev returns the parent; zero for genesis.
+func (r *Record) Prev() BlockRef { return r.e.head.Prev }
+
+// Timestamp returns the block's time in nanoseconds since 1970.
+func (r *Record) Timestamp() uint64 { return r.e.head.Timestamp }
+
+// Ordinal returns the block's number on its branch.
+func (r *Record) Ordinal() uint64 { return r.e.head.Ordinal }
+
+// Epoch returns the block's epoch.
+func (r *Record) Epoch() primitives.EpochID { return r.e.head.Epoch }
+
+// Final returns the last final block as this block tells.
+func (r *Record) Final() BlockRef { return r.e.head.Final }
+
+// Shards returns the shards in the block's order.
+func (r *Record) Shards() []primitives.ShardID {
+	out := make([]primitives.ShardID, len(r.e.head.Shards))
+	for i := range out {
+		out[i] = r.e.head.Shards[i].ID
+	}
+	return out
+}
+
+// ChunkHash returns the hash of the new chunk of a shard; ok is false when the shard has none in this block.
+func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok bool) {
+	for i := range r.e.head.Shards {
+		if sh := &r.e.head.Shards[i]; sh.ID == shard {
+			return sh.Chunk, sh.HasChunk
+		}
+	}
+	return hash, false
+}
+
+// Header returns the block's header; ErrNotFound when none was stored. So do the other parts.
+func (r *Record) Header() ([]byte, error) { return r.one(kindHeader, 0) }
+
+// Body returns the rest of the block.
+func (r *Record) Body() ([]byte, error) { return r.one(kindBody, 0) }
+
+// Info returns the BlockInfo.
+func (r *Record) Info() ([]byte, error) { return r.one(kindInfo, 0) }
+
+// MerkleTree returns the PartialMerkleTree.
+func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) }
+
+// OtherOfBlock returns Block.Other.
+func (r *Record) OtherOfBlock() ([]byte, error) { return r.one(kindOtherBlock, 0) }
+
+// Chunk returns Chunk.Header of a new chunk.
+func (r *Record) Chunk(shard primitives.ShardID) ([]byte, error) { return r.one(kindChunk, shard) }
+
+// Extra returns the ChunkExtra.
+func (r *Record) Extra(shard primitives.ShardID) ([]byte, error) { return r.one(kindExtra, shard) }
+
+// Incoming returns Shard.Incoming.
+func (r *Record) Incoming(shard primitives.ShardID) ([]byte, error) {
+	return r.one(kindIncoming, shard)
+}
+
+// Other returns Shard.Other.
+func (r *Record) Other(shard primitives.ShardID) ([]byte, error) { return r.one(kindOther, shard) }
+
+// Transactions returns the transactions of a new chunk; none when there are none.
+func (r *Record) Transactions(shard primitives.ShardID) ([]Transaction, error) {
+	var out []Transaction
+	err := r.transactions(shard, func(_ int, t Transaction, _ int) { out = append(out, t) })
+	return out, err
+}
+
+func (r *Record) transactions(shard primitives.ShardID, f func(i int, t Transaction, outcome int)) error {
+	ids, err := r.rawIDs(shard)
+	if err != nil {
+		return err
+	}
+	return r.each(kindTransactions, shard, func(i int, item []byte) error {
+		t, outcome, err := parseNamed(item, ids)
+		if err == nil {
+			f(i, t, outcome)
+		}
+		return err
+	})
+}
+
+// Transaction returns transaction i of a new chunk.
+func (r *Record) Transaction(shard primitives.ShardID, i int) (Transaction, error) {
+	ids, err := r.rawIDs(shard)
+	if err != nil {
+		return Transaction{}, err
+	}
+	item, err := r.item(kindTransactions, shard, i)
+	if err != nil {
+		return Transaction{}, err
+	}
+	t, _, err := parseNamed(item, ids)
+	return t, err
+}
+
+// ChunkReceipts returns the prev_outgoing_receipts of a new chunk, from here or from the blocks that made them.
+func (r *Record) ChunkReceipts(shard primitives.ShardID) ([][]byte, error) {
+	var out [][]byte
+	err := r.each(kindReceipts, shard, func(_ int, item []byte) error { out = append(out, item); return nil })
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.e.head.Shards {
+		sh := &r.e.head.Shards[i]
+		if sh.ID != shard {
+			continue
+		}
+		for _, ref := range sh.ReceiptsOf {
+			from, err := r.s.Block(ref)
+			if err != nil {
+				return nil, fmt.Errorf("receipts of the chunk of shard %d in %v: %w", shard, r.Ref(), err)
+			}
+			list, err := from.Outgoing(shard)
+			if err != nil {
+				return nil, err
+			}
+			for _, receipt := range list {
+				out = append(out, receipt.Value)
+			}
+		}
+	}
+	return out, nil
+}
+
+// Outgoing returns the receipts that applying the chunk made for others.
+func (r *Record) Outgoing(shard primitives.ShardID) ([]Receipt, error) {
+	return r.receipts(kindOutgoing, shard)
+}
+
+// Local returns the receipts that were made and executed within the chunk.
+func (r *Record) Local(shard primitives.ShardID) ([]Receipt, error) {
+	return r.receipts(kindLocal, shard)
+}
+
+func (r *Record) receipts(k kind, shard primitives.ShardID) ([]Receipt, error) {
+	var out []Receipt
+	err := r.each(k, shard, func(_ int, item []byte) error {
+		receipt, err := parseInside(item)
+		out = append(out, receipt)
+		return err
+	})
+	return out, err
+}
+
+// OutcomeIDs returns the ids of a chunk's outcomes in the order of execution.
+func (r *Record) OutcomeIDs(shard primitives.ShardID) ([]primitives.Hash, error) {
+	raw, err := r.rawIDs(shard)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]primitives.Hash, len(raw)/32)
+	for i := range out {
+		out[i] = primitives.Hash(raw[32*i : 32*i+32])
+	}
+	return out, nil
+}
+
+func (r *Record) rawIDs(shard primitives.ShardID) ([]byte, error) {
+	raw, err := r.one(kindOutcomeIDs, shard)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case err == nil && len(raw)%32 != 0:
+		err = damaged("outcome ids of %d bytes", len(raw))
+	}
+	return raw, err
+}
+
+// Outcomes returns a chunk's outcomes in the order of execution.
+func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
+	ids, err := r.OutcomeIDs(shard)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Outcome, 0, len(ids))
+	err = r.each(kindOutcomes, shard, func(i int, item []byte) error {
+		if i >= len(ids) {
+			return damaged("outcome %d of %d", i, len(ids))
+		}
+		out = append(out, Outcome{ids[i], item})
+		return nil
+	})
+	return out, err
+}
+
+// Outcome returns outcome i of a chunk.
+func (r *Record) Outcome(shard primitives.ShardID, i int) (Outcome, error) {
+	ids, err := r.rawIDs(shard)
+	if err != nil {
+		return Outcome{}, err
+	}
+	item, err := r.item(kindOutcomes, shard, i)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if 32*i+32 > len(ids) {
+		return Outcome{}, damaged("outcome %d of %d", i, len(ids)/32)
+	}
+	return Outcome{primitives.Hash(ids[32*i : 32*i+32]), item}, nil
+}
+
+// Changes returns what the block did to a shard's state, ascending by key.
+func (r *Record) Changes(shard primitives.ShardID) ([]Change, error) {
+	ids, err := r.rawIDs(shard)
+	if err != nil {
+		return nil, err
+	}
+	var out []Change
+	err = r.each(kindChanges, shard, func(_ int, item []byte) error {
+		c, err := parseChange(item, ids)
+		out = append(out, c)
+		return err
+	})
+	return out, err
+}
+
+func (r *Record) section(k kind, shard primitives.ShardID) *section {
+	for i := range r.e.head.Sections {
+		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {
+			return s
+		}
+	}
+	return nil
+}
+
+// frame returns the items of a frame of the record, from the cache or the log.
+func (r *Record) frame(s *section, n int) ([][]byte, error) {
+	offset := s.offset
+	for _, f := range s.Frames[:n] {
+		offset += f.Stored
+	}
+	at := r.e.at
+	at.Offset += int64(recordPrefix + r.e.headLen + offset)
+	if items, ok := r.s.cache.frame(at); ok {
+		return items, nil
+	}
+	f := s.Frames[n]
+	stored, err := r.s.log.read(at, f.Stored)
+	if err != nil {
+		return nil, err
+	}
+	items, err := unpackFrame(f, stored)
+	if err != nil {
+		return nil, err
+	}
+	if f.Raw <= 2*frameSize {
+		r.s.cache.addFrame(at, items)
+	}
+	return items, nil
+}
+
+func (r *Record) wrap(k kind, shard primitives.ShardID, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%v of shard %d in block %v: %w", k, shard, r.Ref(), err)
+}
+
+// each calls f for every item of a section.
+func (r *Record) each(k kind, shard primitives.ShardID, f func(i int, item []byte) error) error {
+	s := r.section(k, shard)
+	if s == nil {
+		return nil
+	}
+	i := 0
+	for n := range s.Frames {
+		items, err := r.frame(s, n)
+		if err != nil {
+			return r.wrap(k, shard, err)
+		}
+		for _, item := range items {
+			if err := f(i, item); err != nil {
+				return r.wrap(k, shard, err)
+			}
+			i++
+		}
+	}
+	return nil
+}
+
+// item returns item i of a section.
+func (r *Record) item(k kind, shard primitives.ShardID, i int) ([]byte, error) {
+	s := r.section(k, shard)
+	if s == nil || i < 0 {
+		return nil, r.wrap(k, shard, ErrNotFound)
+	}
+	for n, f := range s.Frames {
+		if i >= f.Items {
+			i -= f.Items
+			continue
+		}
+		items, err := r.frame(s, n)
+		if err != nil {
+			return nil, r.wrap(k, shard, err)
+		}
+		return items[i], nil
+	}
+	return nil, r.wrap(k, shard, ErrNotFound)
+}
+
+func (r *Record) one(k kind, shard primitives.ShardID) ([]byte, error) { return r.item(k, shard, 0) }

@@ -1,0 +1,309 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// kind says what a section of a record holds. The numbers are on disk and never reused.
+type kind byte
+
+const (
+	kindHeader       kind = 1  // one item: the header
+	kindBody         kind = 2  // one item: the rest of the block
+	kindInfo         kind = 3  // one item: BlockInfo
+	kindMerkleTree   kind = 4  // one item: PartialMerkleTree of the blocks before
+	kindPuts         kind = 5  // writes to columns of the index: key, value
+	kindChunk        kind = 6  // one item: the chunk's header and whatever else the engine keeps of it
+	kindTransactions kind = 7  // of a chunk
+	kindReceipts     kind = 8  // of a chunk (prev_outgoing_receipts), unless they are another block's outgoing ones
+	kindExtra        kind = 9  // one item: ChunkExtra
+	kindOutcomeIDs   kind = 10 // one item: 32 bytes each
+	kindOutcomes     kind = 11
+	kindOutgoing     kind = 12 // receipts that applying the chunk made for other chunks
+	kindLocal        kind = 13 // receipts that were made and executed within one chunk: local and instant ones
+	kindIncoming     kind = 14 // receipt proofs, for a node that gets receipts from others
+	kindChanges      kind = 15 // of the state, sorted by key
+	kindOther        kind = 16 // one item: what the engine wants to keep with the chunk
+	kindOtherBlock   kind = 17 // one item: the same for the block
+)
+
+// frameSize is how many bytes of items are compressed together. A frame is what a read of one item unpacks.
+const frameSize = 32 << 10
+
+// head is the directory of a record. The index holds a copy of it.
+type head struct {
+	Ref       BlockRef
+	Prev      BlockRef
+	Timestamp uint64 // ns since 1970
+	Ordinal   uint64
+	Epoch     primitives.EpochID
+	Final     BlockRef // last final block as this block tells
+	IsHead    bool     // this block became the head when it was committed
+	Shards    []shardHead
+	Sections  []section
+}
+
+// shardHead is what the head says about a shard.
+type shardHead struct {
+	ID       primitives.ShardID
+	HasChunk bool            // a new chunk
+	Chunk    primitives.Hash // its hash
+	// ReceiptsOf: blocks whose outgoing receipts for this shard, one after the other, are the chunk's receipts.
+	ReceiptsOf []BlockRef
+}
+
+// section is one list of items.
+type section struct {
+	Kind   kind
+	Shard  primitives.ShardID
+	Frames []frame
+	offset int // of its first frame in the record's data; follows from the order
+}
+
+// frame is a compressed run of items.
+type frame struct {
+	Items, Stored, Raw int
+	Method             byte
+	CRC                uint32 // of the stored bytes
+}
+
+func (s *section) items() int {
+	n := 0
+	for _, f := range s.Frames {
+		n += f.Items
+	}
+	return n
+}
+
+const headVersion = 1
+
+// AppendBorsh appends the head. Counts and sizes are varints.
+func (h *head) AppendBorsh(b []byte) []byte {
+	b = append(b, headVersion)
+	b = appendRef(b, h.Ref)
+	b = appendRef(b, h.Prev)
+	b = borsh.AppendUint64(b, h.Timestamp)
+	b = borsh.AppendUint64(b, h.Ordinal)
+	b = append(b, h.Epoch[:]...)
+	b = appendRef(b, h.Final)
+	b = borsh.AppendBool(b, h.IsHead)
+	b = binary.AppendUvarint(b, uint64(len(h.Shards)))
+	for i := range h.Shards {
+		s := &h.Shards[i]
+		b = binary.AppendUvarint(b, uint64(s.ID))
+		b = borsh.AppendBool(b, s.HasChunk)
+		if s.HasChunk {
+			b = append(b, s.Chunk[:]...)
+		}
+		b = binary.AppendUvarint(b, uint64(len(s.ReceiptsOf)))
+		for _, ref := range s.ReceiptsOf {
+			b = appendRef(b, ref)
+		}
+	}
+	b = binary.AppendUvarint(b, uint64(len(h.Sections)))
+	for i := range h.Sections {
+		s := &h.Sections[i]
+		b = append(b, byte(s.Kind))
+		b = binary.AppendUvarint(b, uint64(s.Shard))
+		b = binary.AppendUvarint(b, uint64(len(s.Frames)))
+		for _, f := range s.Frames {
+			b = binary.AppendUvarint(b, uint64(f.Items))
+			b = binary.AppendUvarint(b, uint64(f.Stored))
+			b = binary.AppendUvarint(b, uint64(f.Raw))
+			b = append(b, f.Method)
+			b = borsh.AppendUint32(b, f.CRC)
+		}
+	}
+	return b
+}
+
+// DecodeBorsh reads a head.
+func (h *head) DecodeBorsh(r *borsh.Reader) {
+	if v := r.Byte(); v != headVersion {
+		r.BadTag("record head", v)
+		return
+	}
+	*h = head{Ref: readRef(r), Prev: readRef(r), Timestamp: r.Uint64(), Ordinal: r.Uint64(), Epoch: primitives.ReadHash(r),
+		Final: readRef(r), IsHead: r.Bool()}
+	for range readCount(r, 3) {
+		s := shardHead{ID: primitives.ShardID(readUvarint(r)), HasChunk: r.Bool()}
+		if s.HasChunk {
+			s.Chunk = primitives.ReadHash(r)
+		}
+		for range readCount(r, refLen) {
+			s.ReceiptsOf = append(s.ReceiptsOf, readRef(r))
+		}
+		h.Shards = append(h.Shards, s)
+	}
+	offset := 0
+	for range readCount(r, 3) {
+		s := section{Kind: kind(r.Byte()), Shard: primitives.ShardID(readUvarint(r)), offset: offset}
+		for range readCount(r, 8) {
+			f := frame{Items: readInt(r), Stored: readInt(r), Raw: readInt(r), Method: r.Byte(), CRC: r.Uint32()}
+			s.Frames = append(s.Frames, f)
+			offset += f.Stored
+		}
+		h.Sections = append(h.Sections, s)
+	}
+}
+
+func readRef(r *borsh.Reader) BlockRef {
+	ref, _ := parseRef(append(make([]byte, 0, refLen), r.Take(refLen)...))
+	return ref
+}
+
+// readUvarint reads a varint in its shortest form.
+func readUvarint(r *borsh.Reader) uint64 {
+	v, n := binary.Uvarint(r.Rest())
+	if n <= 0 || n > 1 && v>>(7*(n-1)) == 0 {
+		r.Failf("malformed varint")
+		return 0
+	}
+	r.Take(n)
+	return v
+}
+
+// readInt reads a size or an index.
+func readInt(r *borsh.Reader) int {
+	v := readUvarint(r)
+	if v > maxFrame {
+		r.Failf("size %d", v)
+		return 0
+	}
+	return int(v)
+}
+
+// readCount reads a count of things of at least min bytes each.
+func readCount(r *borsh.Reader, least int) int {
+	n := readUvarint(r)
+	if n > uint64(r.Remaining()/least) {
+		r.Fail(borsh.ErrEOF)
+		return 0
+	}
+	return int(n)
+}
+
+func readVarBytes(r *borsh.Reader) []byte { return r.Take(readCount(r, 1)) }
+
+func appendVarBytes(b, v []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(v))), v...)
+}
+
+// A record of the log: type, u32 length of the head, head, frames. The log's own header has length and checksum.
+const recordBlock = 1
+
+// recordWriter gathers the sections of a record.
+type recordWriter struct {
+	head head
+	data []byte // frames
+	raw  []byte // the frame being filled
+	n    int    // its items
+	cur  section
+}
+
+func (w *recordWriter) begin(k kind, shard primitives.ShardID) {
+	w.cur = section{Kind: k, Shard: shard, offset: len(w.data)}
+}
+
+func (w *recordWriter) add(item []byte) {
+	w.raw = appendVarBytes(w.raw, item)
+	if w.n++; len(w.raw) >= frameSize {
+		w.flush()
+	}
+}
+
+func (w *recordWriter) flush() {
+	if w.n == 0 {
+		return
+	}
+	start := len(w.data)
+	var method byte
+	w.data, method = compress(w.data, w.raw)
+	stored := w.data[start:]
+	w.cur.Frames = append(w.cur.Frames,
+		frame{Items: w.n, Stored: len(stored), Raw: len(w.raw), Method: method, CRC: checksum(stored)})
+	w.raw, w.n = w.raw[:0], 0
+}
+
+// end closes the section; an empty one leaves no trace.
+func (w *recordWriter) end() {
+	w.flush()
+	if len(w.cur.Frames) > 0 {
+		w.head.Sections = append(w.head.Sections, w.cur)
+	}
+}
+
+// one writes a section of a single item, unless it is nil.
+func (w *recordWriter) one(k kind, shard primitives.ShardID, item []byte) {
+	if item != nil {
+		w.begin(k, shard)
+		w.add(item)
+		w.end()
+	}
+}
+
+// bytes returns the payload of the record and where its frames begin.
+func (w *recordWriter) bytes() (payload []byte, headLen int) {
+	h := w.head.AppendBorsh(nil)
+	payload = make([]byte, 0, recordPrefix+len(h)+len(w.data))
+	payload = borsh.AppendUint32(append(payload, recordBlock), uint32(len(h)))
+	payload = append(append(payload, h...), w.data...)
+	return payload, len(h)
+}
+
+const recordPrefix = 1 + 4
+
+// parseRecord returns the head of a payload, its encoding, and the frames behind it.
+func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
+	r := borsh.NewReader(payload)
+	if tag := r.Byte(); r.Err() == nil && tag != recordBlock {
+		return h, nil, nil, damaged("record of type %d", tag)
+	}
+	raw = r.Take(int(r.Uint32()))
+	data = r.Rest()
+	if r.Err() == nil {
+		err = borsh.Unmarshal(raw, &h)
+	} else {
+		err = r.Err()
+	}
+	if err != nil {
+		return h, nil, nil, damaged("record head: %w", err)
+	}
+	return h, raw, data, nil
+}
+
+// unpackFrame checks and unpacks a frame and returns its items.
+func unpackFrame(f frame, stored []byte) ([][]byte, error) {
+	if len(stored) != f.Stored || checksum(stored) != f.CRC {
+		return nil, damaged("frame checksum")
+	}
+	raw, err := decompress(stored, f.Method, f.Raw)
+	if err != nil {
+		return nil, err
+	}
+	r := borsh.NewReader(raw)
+	items := make([][]byte, 0, min(f.Items, len(raw)))
+	for range f.Items {
+		items = append(items, readVarBytes(r))
+		if r.Err() != nil {
+			break
+		}
+	}
+	if err := r.Close(); err != nil {
+		return nil, damaged("frame items: %w", err)
+	}
+	return items, nil
+}
+
+func (k kind) String() string {
+	names := [...]string{"", "header", "body", "info", "merkle tree", "puts", "chunk", "transactions", "receipts", "extra",
+		"outcome ids", "outcomes", "outgoing", "local", "incoming", "changes", "other", "other of block"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}

@@ -1,0 +1,380 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ValueAt returns the value of a trie key in a shard's state after the block at, or an error that wraps ErrNotFound when
+// the key is absent there, ErrGone when the block is below the tail. The block may be of any branch above the folded one,
+// canonical below.
+func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
+	k := flatKey(shard, key)
+	v := s.view.Load() // before the snapshot: the index may be newer than the view, never older
+	if c, found := v.pendingChange(at, k); found {
+		if c.Last() == nil {
+			return nil, ErrNotFound
+		}
+		return c.Last(), nil
+	}
+	snap, err := s.db.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer snap.release()
+	height, err := s.stateHeight(v, snap, at)
+	if err != nil {
+		return nil, err
+	}
+	return s.flatAt(snap, height, k)
+}
+
+// pendingChange returns the youngest change of a key on the branch of at, among the blocks that are not folded.
+func (v *view) pendingChange(at BlockRef, key string) (*Change, bool) {
+	for p := v.pending[at.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+		if c := p.change(key); c != nil {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// stateHeight returns the height at which Flat and Undo know the state of at, but for its pending changes.
+func (s *Store) stateHeight(v *view, r Reader, at BlockRef) (primitives.Height, error) {
+	if v.empty {
+		return 0, fmt.Errorf("block %v: %w", at, ErrNotFound)
+	}
+	if p := v.pending[at.Hash]; p != nil && p.ref == at {
+		return v.folded.Height, nil
+	}
+	if at.Height < v.tail {
+		return 0, fmt.Errorf("state of block %v: %w, the earliest is of height %d", at, ErrGone, v.tail)
+	}
+	hash, err := blockHeight.Get(r, at.Height)
+	if err == nil && hash != at.Hash || errors.Is(err, ErrNotFound) {
+		return 0, fmt.Errorf("block %v: %w", at, ErrNotFound)
+	}
+	return at.Height, err
+}
+
+// flatAt returns the value of a flat key after the canonical block at height.
+func (s *Store) flatAt(r Reader, height primitives.Height, key string) ([]byte, error) {
+	// The first change above the height knows the value before it. There may be such changes even at the folded height:
+	// a fold may have ended since the view was taken.
+	from := undo.dbKey(undoKey{key, height + 1})
+	cur := r.iterate(from, undo.dbKey(undoKey{key, 1<<64 - 1}))
+	if cur.next() {
+		k, uv, err := parseUndo(cur)
+		if derr := cur.done(); err == nil {
+			err = derr
+		}
+		if err != nil {
+			return nil, err
+		}
+		return s.undoValue(r, k, uv)
+	}
+	if err := cur.done(); err != nil {
+		return nil, err
+	}
+	v, err := flat.Get(r, key)
+	if errors.Is(err, ErrNotFound) {
+		return nil, ErrNotFound
+	}
+	return v, err
+}
+
+func parseUndo(cur *cursor) (undoKey, undoValue, error) {
+	var v undoValue
+	k, ok := parseUndoKey(cur.key()[1:])
+	if !ok {
+		return k, v, damaged("Undo: key %x", cur.key())
+	}
+	if err := undo.unmarshal(cur.value(), &v); err != nil {
+		return k, v, fmt.Errorf("Undo %v: %w", k, err)
+	}
+	return k, v, nil
+}
+
+// undoValue returns the value before the change that an entry of Undo names.
+func (s *Store) undoValue(r Reader, k undoKey, v undoValue) ([]byte, error) {
+	hash, err := blockHeight.Get(r, k.height)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.entryFrom(r, BlockRef{k.height, hash})
+	if err != nil {
+		return nil, err
+	}
+	rec := &Record{s: s, e: e}
+	item, err := rec.item(kindChanges, v.shard, v.item)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := rec.rawIDs(v.shard)
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseChange(item, ids)
+	if err != nil {
+		return nil, err
+	}
+	if flatKey(v.shard, c.Key) != k.flat {
+		return nil, damaged("Undo %v leads to a change of key %x", k, c.Key)
+	}
+	if c.Old == nil {
+		return nil, ErrNotFound
+	}
+	return c.Old, nil
+}
+
+// Scan calls yield for the pairs of a shard's state after the block at with from <= key < to (to nil: no end), ascending,
+// until yield returns false. accounts limits the keys of account columns to the shard's accounts. Key and value are valid
+// during the call only.
+func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
+	yield func(key, value []byte) bool) error {
+	v := s.view.Load()
+	snap, err := s.db.snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.release()
+	height, err := s.stateHeight(v, snap, at)
+	if err != nil {
+		return err
+	}
+	for _, r := range flatRanges(shard, accounts, from, to) {
+		over := v.overlay(at, r)
+		more, err := s.scanRange(snap, height, r, over, yield)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlay returns the pending changes of a range on the branch of at, ascending; the youngest of each key.
+func (v *view) overlay(at BlockRef, r flatRange) []pendingKey {
+	var all []pendingKey
+	for p := v.pending[at.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+		all = append(all, p.rangeKeys(r.lo, r.hi)...)
+	}
+	// The younger block was appended first: a stable sort keeps it first among equals.
+	slices.SortStableFunc(all, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
+	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat })
+}
+
+// scanRange merges three sorted lists: Flat, the values that Undo has for keys changed above height, and the overlay.
+func (s *Store) scanRange(r Reader, height primitives.Height, rg flatRange, over []pendingKey,
+	yield func(key, value []byte) bool) (more bool, err error) {
+	var hi, uhi []byte
+	if rg.hi == "" {
+		hi, uhi = []byte{flat.id + 1}, []byte{undo.id + 1}
+	} else {
+		hi = append([]byte{flat.id}, rg.hi...)
+		uhi = escape([]byte{undo.id}, rg.hi)
+	}
+	flats := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
+	undos := r.iterate(escape([]byte{undo.id}, rg.lo), uhi)
+	defer func() { err = errors.Join(err, flats.done(), undos.done()) }()
+	old := undoScan{s: s, r: r, cur: undos, height: height}
+	flats.next()
+	if err := old.next(); err != nil {
+		return false, err
+	}
+	for {
+		// The least key of the three.
+		key, any := "", false
+		consider := func(k string) {
+			if !any || k < key {
+				key, any = k, true
+			}
+		}
+		if flats.valid() {
+			consider(string(flats.key()[1:]))
+		}
+		if old.ok {
+			consider(old.key.flat)
+		}
+		if len(over) > 0 {
+			consider(over[0].flat)
+		}
+		if !any {
+			return true, nil
+		}
+		var value []byte
+		if flats.valid() && string(flats.key()[1:]) == key {
+			var p packed
+			if err := flat.unmarshal(flats.value(), &p); err != nil {
+				return false, fmt.Errorf("Flat %x: %w", key, err)
+			}
+			value = p
+			flats.next()
+		}
+		if old.ok && old.key.flat == key {
+			if value, err = s.undoValue(r, old.key, old.value); errors.Is(err, ErrNotFound) {
+				value = nil
+			} else if err != nil {
+				return false, err
+			}
+			if err := old.next(); err != nil {
+				return false, err
+			}
+		}
+		if len(over) > 0 && over[0].flat == key {
+			value, over = over[0].change.Last(), over[1:]
+		}
+		if value != nil && !yield(trieKey([]byte(key)), value) {
+			return false, nil
+		}
+	}
+}
+
+// undoScan finds for each key, ascending, its first change above a height.
+type undoScan struct {
+	s      *Store
+	r      Reader
+	cur    *cursor
+	height primitives.Height
+
+	key   undoKey
+	value undoValue
+	ok    bool
+	begun bool
+}
+
+func (u *undoScan) next() (err error) {
+	last, had := u.key.flat, u.ok
+	u.ok = false
+	valid := u.cur.valid()
+	if !u.begun {
+		u.begun = true
+		valid = u.cur.next()
+	} else if had { // behind all changes of that key
+		valid = u.cur.seek(undo.dbKey(undoKey{last, 1<<64 - 1}))
+	}
+	for valid {
+		if u.key, u.value, err = parseUndo(u.cur); err != nil {
+			return err
+		}
+		if u.key.height > u.height {
+			u.ok = true
+			return nil
+		}
+		valid = u.cur.seek(undo.dbKey(undoKey{u.key.flat, u.height + 1}))
+	}
+	return nil
+}
+
+// AccountRange is a shard's accounts: Lo <= account < Hi in byte order; empty: no bound on that side.
+type AccountRange struct{ Lo, Hi primitives.AccountID }
+
+// flatRange is a range of flat keys; hi empty: to the end.
+type flatRange struct{ lo, hi string }
+
+// flatRanges cuts [from, to) of a shard's trie into ranges of Flat, in trie order: one for each trie column.
+func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte) []flatRange {
+	first, last := byte(0), byte(maxTrieColumn)
+	if len(from) > 0 {
+		first = from[0]
+	}
+	var out []flatRange
+	for col := first; col <= last; col++ {
+		if to != nil && (len(to) == 0 || to[0] < col) {
+			break
+		}
+		// Within the column: what follows its byte.
+		lo, hi, bounded := "", "", false
+		if len(from) > 0 && from[0] == col {
+			lo = string(from[1:])
+		}
+		if to != nil && to[0] == col {
+			hi, bounded = string(to[1:]), true
+		}
+		prefix := string(rune(col)) // columns are below 128: one byte
+		if shardBound(col) {
+			prefix = flatKey(shard, []byte{col})
+		} else {
+			lo = max(lo, string(accounts.Lo))
+			if accounts.Hi != "" && (!bounded || string(accounts.Hi) < hi) {
+				hi, bounded = string(accounts.Hi), true
+			}
+		}
+		r := flatRange{prefix + lo, prefix + hi}
+		if !bounded {
+			r.hi = string(prefixEnd([]byte(prefix)))
+		}
+		if r.lo < r.hi || r.hi == "" {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// maxTrieColumn is the highest first byte of a trie key, with room for columns to come.
+const maxTrieColumn = 63
+
+// Load yields the pairs of Flat, as of the folded block, with from <= key < to: what a trie's lazily loaded subtree is
+// made of. It fits trie.Loader when shard and accounts are bound.
+func (s *Store) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte,
+	yield func(key, value []byte) bool) error {
+	for _, r := range flatRanges(shard, accounts, from, to) {
+		lo, hi := []byte(r.lo), []byte(r.hi)
+		if r.hi == "" {
+			hi = nil
+		}
+		more := true
+		err := flat.Scan(s.db, lo, hi, func(key []byte, v packed) bool {
+			more = yield(trieKey(key), v)
+			return more
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// Frontier calls yield for a shard's subtrees at the folded block, ascending by path.
+func (s *Store) Frontier(shard primitives.ShardID, yield func(Stub) bool) error {
+	lo := appendFrontierKey(nil, frontierKey{shard: shard})
+	return frontier.Scan(s.db, lo, prefixEnd(lo), func(key []byte, v stub) bool {
+		return yield(Stub{slices.Clone(key[8:]), v.hash, v.usage})
+	})
+}
+
+// ResetFrontier replaces the whole frontier, for the folded block: after a revert that lost it (FrontierLost).
+func (s *Store) ResetFrontier(all []FrontierChange) error {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	var batch Batch
+	if err := deleteRange(s.db, &batch, []byte{frontier.id}, []byte{frontier.id + 1}); err != nil {
+		return err
+	}
+	for i := range all {
+		c := &all[i]
+		frontier.Put(&batch, frontierKey{c.Shard, string(c.Path)}, &stub{c.Hash, c.MemoryUsage})
+	}
+	cell := s.fold
+	cell.FrontierLost = false
+	putCell(&batch, cellFold, &cell)
+	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		return s.fail(err)
+	}
+	s.fold = cell
+	return nil
+}
+
+func deleteRange(r Reader, batch *Batch, lo, hi []byte) error {
+	cur := r.iterate(lo, hi)
+	for cur.next() {
+		batch.delete(cur.key())
+	}
+	return cur.done()
+}

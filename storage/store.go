@@ -1,0 +1,298 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Options of a store. The zero value of each field is its default.
+type Options struct {
+	Identity    Identity
+	WriteBuffer int   // bytes; DefaultWriteBuffer
+	BlockCache  int   // bytes; DefaultBlockCache
+	SegmentSize int64 // bytes; DefaultSegment
+	FoldBytes   int   // bytes of pending changes at which FoldDue says so; DefaultFoldBytes
+	FoldBlocks  int   // the same in final blocks; DefaultFoldBlocks
+	NoSync      bool  // leave syncing to the operating system: survives kill -9, not a power cut
+}
+
+// Bounds of what waits to be folded. It is in memory, and a restart applies it to the trie again.
+const (
+	DefaultFoldBytes  = 2 << 20
+	DefaultFoldBlocks = 64
+)
+
+func (o *Options) fill() {
+	setDefault(&o.WriteBuffer, DefaultWriteBuffer)
+	setDefault(&o.BlockCache, DefaultBlockCache)
+	setDefault(&o.SegmentSize, DefaultSegment)
+	setDefault(&o.FoldBytes, DefaultFoldBytes)
+	setDefault(&o.FoldBlocks, DefaultFoldBlocks)
+}
+
+func setDefault[T int | int64](v *T, d T) {
+	if *v == 0 {
+		*v = d
+	}
+}
+
+// Store is an open data folder. Reads may come from any goroutine; Commit and Put exclude each other, and so do Fold,
+// Import, Revert and Collect. Revert and Import exclude everything: the caller sees to that.
+type Store struct {
+	o    Options
+	disk disk
+	db   *db
+	log  *blockLog
+
+	commitMu sync.Mutex // log, pending, tip
+	foldMu   sync.Mutex // Flat, Undo, Frontier, tail; taken before commitMu
+	view     atomic.Pointer[view]
+	failed   atomic.Pointer[error]
+	cache    cache
+
+	fold    foldCell          // under foldMu
+	highest primitives.Height // of the blocks in the current segment; under commitMu
+}
+
+// view is what readers need to know beside the index; it is replaced, never changed.
+type view struct {
+	head, final BlockRef
+	folded      BlockRef
+	tail        primitives.Height
+	empty       bool // no genesis yet
+	pending     map[primitives.Hash]*pendingBlock
+}
+
+// Open opens or makes the data folder dir. Another process there is ErrLocked; a folder of something else, of another
+// chain or of a newer format is ErrForeign or ErrFormat; a broken one is ErrDamaged: in all of these nothing is changed.
+func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
+
+// OpenMemory opens a folder in memory.
+func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }
+
+func open(d disk, o Options) (*Store, error) {
+	o.fill()
+	fresh, err := checkMark(d, o.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.path(), err)
+	}
+	s := &Store{o: o, disk: d, log: newLog(d, &o)}
+	if err := s.open(fresh); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.path(), err)
+	}
+	return s, nil
+}
+
+// checkMark reads the format marker. fresh: there is none, and nothing else in the folder either.
+func checkMark(d disk, id Identity) (fresh bool, err error) {
+	raw, err := d.readMark()
+	if errors.Is(err, fs.ErrNotExist) {
+		names, err := d.strangers()
+		if err != nil {
+			return false, wrapIndex("list", err)
+		}
+		if len(names) > 0 {
+			return false, fmt.Errorf("%w: it has no %s file, but %q", ErrForeign, markName, names[0])
+		}
+		return true, nil
+	}
+	if err != nil {
+		return false, wrapIndex("read "+markName, err)
+	}
+	got, format, err := parseMark(raw)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", ErrForeign, err)
+	case format != formatVersion:
+		return false, fmt.Errorf("%w: it has %d, this program reads and writes %d", ErrFormat, format, formatVersion)
+	case got != id:
+		return false, fmt.Errorf("%w: chain %q, genesis %v, numbering %q; this node is for %q, %v, %q", ErrForeign,
+			got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
+	}
+	return false, nil
+}
+
+func (s *Store) open(fresh bool) (err error) {
+	stor, err := s.disk.openIndex()
+	if errors.Is(err, ErrLocked) {
+		return err
+	}
+	if err != nil {
+		return wrapIndex("open index", err)
+	}
+	if err := s.checkIndexFiles(stor, fresh); err != nil {
+		_ = stor.Close()
+		return err
+	}
+	if s.db, err = openDB(stor, &s.o); err != nil {
+		_ = stor.Close()
+		if errors.Is(err, lstorage.ErrLocked) {
+			return ErrLocked
+		}
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.log.close()
+			_ = s.db.close()
+		}
+	}()
+	if fresh {
+		cur := s.db.iterate(nil, nil)
+		any := cur.next()
+		if err := cur.done(); err != nil {
+			return err
+		}
+		if any {
+			return fmt.Errorf("%w: it has an index with data but no %s file", ErrForeign, markName)
+		}
+	}
+	if err := s.recover(); err != nil {
+		return err
+	}
+	if fresh { // last, so that a folder with a marker has an index
+		return wrapWrite("write "+markName, s.disk.writeMark(s.o.Identity.mark()))
+	}
+	return nil
+}
+
+// checkIndexFiles keeps goleveldb from making a new index where one should be: in a folder with a marker.
+// Without a marker an index may be there only as a crash during the very first start leaves it, without our blocks.
+func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
+	fds, err := stor.List(lstorage.TypeManifest | lstorage.TypeTable)
+	if err != nil {
+		return wrapIndex("list index", err)
+	}
+	if !fresh && len(fds) == 0 {
+		return damaged("the index is missing")
+	}
+	for _, fd := range fds {
+		if fresh && fd.Type == lstorage.TypeTable {
+			return fmt.Errorf("%w: it has an index but no %s file", ErrForeign, markName)
+		}
+	}
+	names, err := s.disk.listFiles()
+	if err != nil {
+		return wrapIndex("list log", err)
+	}
+	if fresh && len(names) > 0 {
+		return fmt.Errorf("%w: it has a log but no %s file", ErrForeign, markName)
+	}
+	return nil
+}
+
+// recover reads the cells, indexes again what a crash may have cut from the index, and loads what is not folded.
+func (s *Store) recover() error {
+	var commit commitCell
+	var tail Uint64
+	if _, err := getCell(s.db, cellCommit, &commit); err != nil {
+		return err
+	}
+	genesis, err := getCell(s.db, cellFold, &s.fold)
+	if err != nil {
+		return err
+	}
+	if _, err := getCell(s.db, cellTail, &tail); err != nil {
+		return err
+	}
+	s.view.Store(&view{head: commit.Head, final: commit.Final, folded: s.fold.Folded, tail: primitives.Height(tail),
+		empty: !genesis, pending: map[primitives.Hash]*pendingBlock{}})
+	if !genesis {
+		return s.log.recover(position{}, position{}, func(position, []byte) error { return nil })
+	}
+	// Records that are in the index already are indexed again: the same keys, the same values, in the same order.
+	var seen []BlockRef
+	err = s.log.recover(s.fold.Replay, commit.Log, func(at position, payload []byte) error {
+		h, raw, data, err := parseRecord(payload)
+		if err != nil {
+			return err
+		}
+		e := entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
+		seen = append(seen, h.Ref)
+		return s.reindex(&e, data)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.dropStale(seen); err != nil {
+		return err
+	}
+	if err := s.restorePending(); err != nil {
+		return err
+	}
+	return s.resumeRevert()
+}
+
+// fail remembers that a write failed half-way: what is in memory may differ from the disk, so nothing is written any more.
+func (s *Store) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	failed := fmt.Errorf("%w: %w", ErrFailed, err)
+	s.failed.CompareAndSwap(nil, &failed)
+	return err
+}
+
+func (s *Store) writable() error {
+	if p := s.failed.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// Write applies a batch of the engine's columns by itself, synced unless Options.NoSync says otherwise.
+func (s *Store) Write(b *Batch) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.db.write(b, !s.o.NoSync)
+}
+
+// Reader returns the index for the engine's columns: EpochInfo.Get(s.Reader(), id).
+func (s *Store) Reader() Reader { return s.db }
+
+// Close ends the store. Nothing is lost without it; it leaves no work for the next Open.
+func (s *Store) Close() error {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	closed := fmt.Errorf("%w", ErrClosed)
+	s.failed.CompareAndSwap(nil, &closed)
+	return errors.Join(s.log.close(), s.db.close())
+}
+
+// Tip is where the chain stands.
+type Tip struct {
+	Head, Final BlockRef
+	Folded      BlockRef          // Flat and Frontier are of this block; a restart begins here
+	Tail        primitives.Height // the lowest height that is kept
+	Empty       bool              // there is no genesis yet: Import
+}
+
+// Tip returns where the chain stands.
+func (s *Store) Tip() Tip {
+	v := s.view.Load()
+	return Tip{v.head, v.final, v.folded, v.tail, v.empty}
+}
+
+// FrontierLost tells that the frontier must be made from Flat again (see Revert).
+func (s *Store) FrontierLost() bool {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	return s.fold.FrontierLost
+}
+
+func clonePending(m map[primitives.Hash]*pendingBlock) map[primitives.Hash]*pendingBlock {
+	out := make(map[primitives.Hash]*pendingBlock, len(m)+1)
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

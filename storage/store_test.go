@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestModel drives a store and whole states in maps with the same random blocks, forks, folds, restarts, reverts and
+// collections, and compares all they know.
+func TestModel(t *testing.T) {
+	seeds := 20
+	if testing.Short() {
+		seeds = 4
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			dir := t.TempDir()
+			m := newModel(t, uint64(seed))
+			s, err := Open(dir, testOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			importGenesis(t, s, m)
+			for range 160 {
+				switch op := m.rng.IntN(40); {
+				case op < 24:
+					m.commit(s, m.head, true)
+				case op < 29: // a block beside the head's branch, which may win
+					m.commit(s, m.randomOpen(), m.rng.IntN(2) == 0)
+				case op < 34:
+					m.fold(s)
+				case op < 36:
+					if err := s.Close(); err != nil {
+						t.Fatal(err)
+					}
+					if s, err = Open(dir, testOptions()); err != nil {
+						t.Fatal(err)
+					}
+				case op < 37:
+					m.revert(s)
+				case op < 38:
+					m.collect(s)
+				case op < 39:
+					m.check(s)
+				}
+			}
+			m.check(s)
+		})
+	}
+}
+
+// commit adds a block on a parent.
+func (m *model) commit(s *Store, parent BlockRef, head bool) {
+	m.t.Helper()
+	b := m.child(parent, head)
+	for m.blocks[b.Ref] != nil {
+		b = m.child(parent, head)
+	}
+	if err := s.Commit(b); err != nil {
+		m.t.Fatal(err)
+	}
+	m.add(b)
+}
+
+// randomOpen returns a block that may get children: a descendant of the final block, or it.
+func (m *model) randomOpen() BlockRef {
+	var open []BlockRef
+	for _, ref := range m.live() {
+		if m.isAncestor(m.folded, ref) && (m.final.IsZero() || m.isAncestor(m.final, ref)) {
+			open = append(open, ref)
+		}
+	}
+	return open[m.rng.IntN(len(open))]
+}
+
+func (m *model) fold(s *Store) {
+	m.t.Helper()
+	upto := m.final
+	if upto.IsZero() || upto.Height <= m.folded.Height {
+		return
+	}
+	if m.rng.IntN(2) == 0 && m.blocks[upto].block.Prev.Height > m.folded.Height {
+		upto = m.blocks[upto].block.Prev
+	}
+	if err := s.Fold(upto, []FrontierChange{{Shard: 0, Stub: Stub{Path: []byte{0, 3}, Hash: hashOf(upto), MemoryUsage: 5}}}); err != nil {
+		m.t.Fatal(err)
+	}
+	m.folded = upto
+	var got []Stub
+	if err := s.Frontier(0, func(st Stub) bool { got = append(got, st); return true }); err != nil || len(got) != 1 || got[0].Hash != hashOf(upto) {
+		m.t.Fatalf("frontier = %v, %v", got, err)
+	}
+	for ref := range m.blocks {
+		if ref.Height >= m.tail && !m.isAncestor(ref, m.folded) && !m.isAncestor(m.folded, ref) {
+			delete(m.blocks, ref)
+			if _, err := s.BlockByHash(ref.Hash); err == nil {
+				m.t.Fatalf("block %v of a lost fork is still found", ref)
+			}
+		}
+	}
+}
+
+func (m *model) revert(s *Store) {
+	m.t.Helper()
+	to := m.head
+	for range m.rng.IntN(8) {
+		if prev := m.blocks[to].block.Prev; !prev.IsZero() && prev.Height >= m.tail {
+			to = prev
+		}
+	}
+	if err := s.Revert(to, nil); err != nil {
+		m.t.Fatal(err)
+	}
+	for ref := range m.blocks {
+		if ref.Height > to.Height {
+			delete(m.blocks, ref)
+		}
+	}
+	m.head, m.final = to, m.blocks[to].block.Final
+	if m.folded.Height > to.Height {
+		m.folded = to
+		if !s.FrontierLost() {
+			m.t.Fatal("a revert below the folded block without changes keeps the frontier")
+		}
+		if err := s.ResetFrontier(nil); err != nil || s.FrontierLost() {
+			m.t.Fatalf("ResetFrontier: %v, lost %v", err, s.FrontierLost())
+		}
+	}
+}
+
+func (m *model) collect(s *Store) {
+	m.t.Helper()
+	got, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: uint64(m.head.Height), MaxHeights: 1 + m.rng.IntN(30)})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	// The first heights of the epochs up to the folded block.
+	var first []primitives.Height
+	for ref := m.folded; ref.Height >= m.tail; {
+		mb := m.blocks[ref]
+		prev := m.blocks[mb.block.Prev]
+		if prev == nil || prev.block.Epoch != mb.block.Epoch {
+			first = append(first, ref.Height)
+		}
+		if prev == nil || ref.Height == m.tail {
+			break
+		}
+		ref = mb.block.Prev
+	}
+	if len(first) > 3 && got.Tail > first[2] || got.Tail < m.tail {
+		m.t.Fatalf("tail = %d after %d, epochs began at %v", got.Tail, m.tail, first)
+	}
+	m.tail = got.Tail
+}
