@@ -43,7 +43,10 @@ type Forest struct {
 	larges table[large]
 	stubs  table[stub]
 	lastID uint64
-	roots  int // held by somebody
+	roots  int      // held by somebody
+	made   []uint32 // scratch of the writer
+	killed []dead
+	raw    []byte
 
 	pendingMu sync.Mutex
 	pending   []*Root // released, not yet taken apart

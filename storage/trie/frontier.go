@@ -281,7 +281,7 @@ func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 		}
 		lo = end
 	}
-	return im.branch(&kids, val)
+	return im.branch(&kids, val, im.usageOf(&kids))
 }
 
 // stub makes the node that stands for a subtree.

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // judgeScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a Partial, for a prefix or from a bound on; it returns
@@ -185,6 +187,24 @@ func TestScan(t *testing.T) {
 			}
 			if got, want := hashesOf(&rec), sortedHashes(w.judge.Visited()); s.Err() != nil || !slices.Equal(got, want) {
 				t.Fatalf("seed %d: scan of %x recorded %v, want %v, error %v", seed, prefix, got, want, s.Err())
+			}
+			proven := w.root.ScanProven(prefix)
+			for proven.Next() {
+			}
+			nodes := 0
+			for _, e := range rec.Entries() {
+				if !e.value {
+					nodes++
+				}
+			}
+			proof := proven.Proof()
+			if len(proof) < nodes || len(proof) > 0 && primitives.HashBytes(proof[0]) != w.root.Hash() {
+				t.Fatalf("seed %d: proof of %d nodes under %x, want at least %d", seed, len(proof), prefix, nodes)
+			}
+			for _, s := range proof {
+				if !rec.Contains(primitives.HashBytes(s)) {
+					t.Fatalf("seed %d: proof of %x has %x", seed, prefix, s)
+				}
 			}
 			count := 0
 			for _, k := range keys {

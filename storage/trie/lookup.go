@@ -44,6 +44,19 @@ func (r *Root) Get(key []byte, rec *Recording) ([]byte, error) {
 	return r.Value(v, rec), nil
 }
 
+// Prove returns the encodings of the nodes on the path of key, top first; NewPartial takes them.
+func (r *Root) Prove(key []byte) ([][]byte, error) {
+	var rec Recording
+	if _, _, err := r.Lookup(key, &rec); err != nil {
+		return nil, err
+	}
+	out := make([][]byte, rec.Len())
+	for i := range out {
+		out[i] = rec.AppendBytes(nil, i)
+	}
+	return out, nil
+}
+
 // Value returns the bytes of v, read only and valid while r is held, and tells rec.
 func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	f := r.forest

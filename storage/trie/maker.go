@@ -41,8 +41,13 @@ type maker struct {
 	raw    []byte   // scratch: the encoding to be hashed
 }
 
+// done gives the scratch memory back for the next maker.
+func (mk *maker) done() { mk.forest.made, mk.forest.raw = mk.made, mk.raw }
+
 func (f *Forest) maker(birth uint64) maker {
-	return maker{forest: f, mem: f.arena.mem(), birth: birth}
+	mk := maker{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0], raw: f.raw[:0]}
+	f.made, f.raw = nil, nil // lent
+	return mk
 }
 
 // undo frees all that was made.
@@ -133,8 +138,8 @@ func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
 	return ref, nil
 }
 
-// branch makes a branch of the children that are not 0; v may be nil.
-func (mk *maker) branch(kids *[16]uint32, v *value) (uint32, error) {
+// branch makes a branch of the children that are not 0; v may be nil. rest is the memory usage of the children.
+func (mk *maker) branch(kids *[16]uint32, v *value, rest uint64) (uint32, error) {
 	var mask uint16
 	for i, k := range kids {
 		if k != 0 {
@@ -150,18 +155,29 @@ func (mk *maker) branch(kids *[16]uint32, v *value) (uint32, error) {
 		return 0, err
 	}
 	n.setKids(kids)
-	usage := uint64(costNode)
-	for _, k := range kids {
-		if k != 0 {
-			usage += mk.mem.at(k).usage()
-		}
-	}
 	if v != nil {
 		mk.setValue(n, v)
-		usage += valueCost(v.Len)
 	}
-	mk.seal(n, usage)
+	mk.seal(n, rest+branchCost(v))
 	return ref, nil
+}
+
+// branchCost is the memory usage of a branch itself.
+func branchCost(v *value) uint64 {
+	if v == nil {
+		return costNode
+	}
+	return costNode + valueCost(v.Len)
+}
+
+// usageOf sums the memory usage of children.
+func (mk *maker) usageOf(kids *[16]uint32) (rest uint64) {
+	for _, k := range kids {
+		if k != 0 {
+			rest += mk.mem.at(k).usage()
+		}
+	}
+	return rest
 }
 
 // sub is a subtree under construction. What hangs above decides the key of its top node, so a leaf or an extension at

@@ -29,6 +29,15 @@ func (x nibs) at(i int) byte {
 	return c & 0xf
 }
 
+// nibbleAt returns the i-th nibble of key.
+func nibbleAt(key []byte, i int) byte {
+	c := key[i>>1]
+	if i&1 == 0 {
+		return c >> 4
+	}
+	return c & 0xf
+}
+
 // from drops the first i nibbles.
 func (x nibs) from(i int) nibs { return nibs{x.b, x.off + i, x.n - i} }
 

@@ -165,6 +165,16 @@ func (n *pnode) own() (usage uint64) {
 
 func (n *pnode) usage() uint64 { return n.own() + n.rest }
 
+// without takes a child's usage off that of n's children.
+func (n *pnode) without(child *pnode) error {
+	u := child.usage()
+	if u > n.rest {
+		return fmt.Errorf("%w: a child uses %d of its parent's %d", ErrCorrupt, u, n.rest)
+	}
+	n.rest -= u
+	return nil
+}
+
 // open makes the node of a link changeable, reading it if it is as it was.
 func (p *Partial) open(l link) (*pnode, error) {
 	if l.node != nil {
@@ -245,7 +255,9 @@ func (p *Partial) insert(n *pnode, key nibs, v ValueID) error {
 				return err
 			}
 		}
-		n.rest -= child.usage()
+		if err := n.without(child); err != nil {
+			return err
+		}
 		err := p.insert(child, key.from(1), v)
 		n.rest += child.usage()
 		n.kids[key.at(0)] = link{node: child, exist: true}
@@ -334,7 +346,9 @@ func (p *Partial) remove(n *pnode, key nibs) (bool, error) {
 		return false, err
 	}
 	*l = link{node: child, exist: true}
-	n.rest -= child.usage()
+	if err := n.without(child); err != nil {
+		return false, err
+	}
 	deleted, err := p.remove(child, key.from(1))
 	n.rest += child.usage()
 	if err != nil || !deleted {

@@ -157,11 +157,11 @@ func (r *Recording) node(f *Forest, ref uint32, n node) {
 func (r *Recording) AppendBytes(b []byte, i int) []byte {
 	e := &r.entries[i]
 	m := r.forest.arena.mem()
-	if n := m.at(e.ref); e.value {
+	n := m.at(e.ref)
+	if e.value {
 		return append(b, r.forest.valueOf(n)...)
-	} else {
-		return m.appendRaw(b, n)
 	}
+	return m.appendRaw(b, n)
 }
 
 // Proof returns all recorded strings in ascending order, as they stand in a state witness
@@ -175,17 +175,5 @@ func (r *Recording) Proof() [][]byte {
 		out[i] = all[from:len(all):len(all)]
 	}
 	slices.SortFunc(out, bytes.Compare)
-	return out
-}
-
-// Nodes returns the recorded nodes without the values, in the order of their first touch: the proof of a state view
-// (nearcore iterator.rs remember_visited_nodes).
-func (r *Recording) Nodes() [][]byte {
-	var out [][]byte
-	for i := range r.entries {
-		if !r.entries[i].value {
-			out = append(out, r.AppendBytes(nil, i))
-		}
-	}
 	return out
 }

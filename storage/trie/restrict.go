@@ -49,7 +49,7 @@ func (f *Forest) Restrict(r *Root, keep []Interval, rec *Recording) (*Root, erro
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	re := restricter{updater: updater{maker: f.maker(id), rec: rec}}
+	re := restricter{updater: updater{maker: f.maker(id), rec: rec}} // its killed is kept by the root
 	for _, i := range keep {
 		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
 		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
@@ -187,7 +187,7 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 		return unchanged, nil
 	}
 	replaced()
-	return re.join(&res, val, count, false)
+	return re.join(0, new([16]cursor), &res, 0xffff, val, count, false)
 }
 
 // Adopt copies a root of another forest, without hashing anything anew, for a shard that goes its own way. Subtrees of

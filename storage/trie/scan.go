@@ -16,6 +16,8 @@ type Scanner struct {
 	key    []byte
 	ref    ValueRef
 	err    error
+	proven bool
+	nodes  []uint32 // proven: all nodes entered
 }
 
 // crumb is a node on the way down and what is to be done with it next.
@@ -59,7 +61,25 @@ func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	return s
 }
 
-// Key returns the present key; it is valid until the next call of Next.
+// ScanProven is Scan of a prefix which also collects its nodes for Proof.
+func (r *Root) ScanProven(prefix []byte) *Scanner {
+	s := &Scanner{root: r, proven: true}
+	s.err = s.seek(keyNibs(prefix, 0), true, nil)
+	return s
+}
+
+// Proof returns the encodings of the nodes entered so far, in that order, values not included. As in nearcore's state
+// views (iterator.rs remember_visited_nodes), equal nodes at several places are there several times.
+func (s *Scanner) Proof() [][]byte {
+	m := s.root.forest.arena.mem()
+	out := make([][]byte, len(s.nodes))
+	for i, ref := range s.nodes {
+		out[i] = m.appendRaw(nil, m.at(ref))
+	}
+	return out
+}
+
+// Key returns the present key; it is the caller's.
 func (s *Scanner) Key() []byte { return s.key }
 
 // Ref returns the present value's reference.
@@ -81,6 +101,9 @@ func (s *Scanner) descend(ref uint32, rec *Recording) error {
 		return err
 	}
 	rec.node(s.root.forest, ref, n)
+	if s.proven {
+		s.nodes = append(s.nodes, ref)
+	}
 	s.trail = append(s.trail, crumb{ref: ref, n: n})
 	return nil
 }

@@ -369,7 +369,7 @@ func (s *splitter[P]) firstAccount() (byte, bool) {
 	switch accounts.at {
 	case inside:
 		return accounts.rest.at(0), true
-	case atBranch:
+	case atBranch: // which has a child, unless a proof lies
 		for i := range byte(16) {
 			if accounts.mask>>i&1 == 1 {
 				return i, true

@@ -2,7 +2,9 @@ package trie
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"slices"
 )
 
 // Change sets a key to a value, or deletes it (Value nil; an empty value is not nil). Deleting an absent key is allowed.
@@ -35,13 +37,15 @@ func (f *Forest) Update(r *Root, changes []Change, rec *Recording) (*Root, error
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	u := updater{maker: f.maker(id), rec: rec}
+	u := updater{maker: f.maker(id), rec: rec, killed: f.killed[:0]}
 	ref, err := u.run(r.ref, changes)
+	f.killed = u.killed
+	defer u.done()
 	if err != nil {
 		u.undo()
 		return nil, err
 	}
-	return f.publish(r, ref, id, u.killed), nil
+	return f.publish(r, ref, id, slices.Clone(u.killed)), nil
 }
 
 // updater applies changes to one version.
@@ -382,10 +386,11 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 		ops = ops[1:]
 	}
 	for len(ops) > 0 {
-		i := keyNibs(ops[0].Key, b.depth).at(0)
-		n := 1
-		for n < len(ops) && keyNibs(ops[n].Key, b.depth).at(0) == i {
-			n++
+		i, n := nibbleAt(ops[0].Key, b.depth), len(ops)
+		if nibbleAt(ops[n-1].Key, b.depth) != i {
+			n, _ = slices.BinarySearchFunc(ops, i+1, func(c Change, next byte) int {
+				return cmp.Compare(nibbleAt(c.Key, b.depth), next)
+			})
 		}
 		s, err := u.apply(b.kids[i], b.depth+1, ops[:n])
 		if err != nil {
@@ -416,38 +421,71 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 	if b.ref != 0 {
 		u.kill(b.ref)
 	}
-	for i, k := range b.kids {
-		if done>>i&1 == 0 && k.ref != 0 {
-			var err error
-			if res[i], err = u.old(k); err != nil {
-				return sub{}, err
-			}
-		}
-	}
-	return u.join(&res, b.val, count, emptied)
+	return u.join(b.ref, &b.kids, &res, done, b.val, count, emptied)
 }
 
-// join makes what a branch with these children has become.
-func (u *updater) join(res *[16]sub, val *value, count int, emptied bool) (s sub, err error) {
+// restOf returns the memory usage of a branch's new children. With the old branch at hand it looks only at children that
+// changed: the others are likely not in the processor's cache.
+func (u *updater) restOf(old uint32, kids *[16]cursor, refs *[16]uint32) uint64 {
+	if old == 0 {
+		return u.usageOf(refs)
+	}
+	n := u.mem.at(old)
+	rest := n.usage() - costNode
+	if n.hasValue() {
+		rest -= valueCost(n.valueLen())
+	}
+	for i, k := range refs {
+		if k == kids[i].ref {
+			continue
+		}
+		if kids[i].ref != 0 {
+			rest -= u.mem.at(kids[i].ref).usage()
+		}
+		if k != 0 {
+			rest += u.mem.at(k).usage()
+		}
+	}
+	return rest
+}
+
+// join makes what a branch has become (the one at old, or 0), of whose children those in done are res and the others as
+// they were.
+func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, val *value, count int, emptied bool) (s sub, err error) {
 	switch {
 	case count == 0 && val == nil:
 	case count == 0:
 		s = sub{kind: subLeaf, val: *val}
 	case count == 1 && val == nil:
 		for i := range res {
+			if done>>i&1 == 0 {
+				if res[i], err = u.old(kids[i]); err != nil {
+					return sub{}, err
+				}
+			}
 			if res[i].kind != subNone {
 				s, err = u.prepend(single(byte(i)), res[i])
 			}
 		}
 	default:
-		var kids [16]uint32
-		for i := range res {
-			if kids[i], err = u.commit(&res[i]); err != nil {
+		var refs [16]uint32
+		for i := range refs {
+			switch {
+			case done>>i&1 == 1:
+				refs[i], err = u.commit(&res[i])
+			case kids[i].skip == 0:
+				refs[i] = kids[i].ref
+			default:
+				if res[i], err = u.old(kids[i]); err == nil {
+					refs[i], err = u.commit(&res[i])
+				}
+			}
+			if err != nil {
 				return sub{}, err
 			}
 		}
 		s.kind = subNode
-		s.ref, err = u.branch(&kids, val)
+		s.ref, err = u.branch(&refs, val, u.restOf(old, kids, &refs))
 	}
 	s.emptied = emptied
 	return s, err
