@@ -1,7 +1,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -82,8 +84,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "mempool":{"max_transactions":200000,"max_per_key":10000},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0}},"archive":false,"max_gas_burnt_view":null}`
 
-// Parse reads config.json. file names it in errors.
-func Parse(file string, in []byte) (*Config, []Warning, error) {
+// Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
+func Read(file string, in []byte) (*Document, []Warning, error) {
 	doc, err := parseDocument(in)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", file, err)
@@ -92,37 +94,49 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
-	hadTracked := false
-	for _, k := range trackedKeys {
-		if _, ok := doc.Get(k); ok {
-			hadTracked = true
-		}
+	return doc, warnings, nil
+}
+
+// Parse reads config.json and completes it in memory. file names it in errors.
+func Parse(file string, in []byte) (*Config, []Warning, error) {
+	doc, warnings, err := Read(file, in)
+	if err != nil {
+		return nil, warnings, err
 	}
-	base := Default(false)
 	ours, err := parseDocument([]byte(own))
 	if err != nil {
 		panic(fmt.Sprintf("config: our own defaults: %v", err))
 	}
+	base := Default(false)
 	base.Complete(ours)
-	if hadTracked {
-		base.remove("tracked_shards_config")
-	}
-	if v, ok := doc.Get("rpc"); ok && v == nil {
-		base.remove("rpc")
+	base.Yield(doc)
+	var hadTracked []string
+	for _, k := range trackedKeys {
+		if v, ok := doc.Get(k); ok && v != nil {
+			hadTracked = append(hadTracked, k)
+		}
 	}
 	doc.Complete(base)
-	c, err := extract(file, doc)
+	c, err := extract(file, doc, hadTracked)
 	return c, warnings, err
+}
+
+// Yield removes from d, a file of defaults, what top says in another way: which shards are tracked, by one of the older
+// keys, and that there is no RPC.
+func (d *Document) Yield(top *Document) {
+	for _, k := range trackedKeys {
+		if _, ok := top.Get(k); ok {
+			d.remove("tracked_shards_config")
+		}
+	}
+	if v, ok := top.Get("rpc"); ok && v == nil {
+		d.remove("rpc")
+	}
 }
 
 func (d *Document) remove(key string) {
 	delete(d.values, key)
-	for i, k := range d.keys {
-		if k == key {
-			d.keys = append(d.keys[:i:i], d.keys[i+1:]...)
-			return
-		}
-	}
+	d.keys = slices.DeleteFunc(d.keys, func(k string) bool { return k == key })
 }
 
 func durationDocument(v time.Duration) *Document {
@@ -146,7 +160,7 @@ func asDuration(v any) (time.Duration, bool) {
 }
 
 // extract fills Config; the schema has made sure of the kinds.
-func extract(file string, d *Document) (*Config, error) {
+func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	str := func(path string) string { v, _ := d.Get(path); s, _ := v.(string); return s }
 	num := func(path string) uint64 { v, _ := d.Get(path); n, _ := asU64(v); return n }
 	dur := func(path string) time.Duration { v, _ := d.Get(path); t, _ := asDuration(v); return t }
@@ -170,10 +184,6 @@ func extract(file string, d *Document) (*Config, error) {
 	mult, _ := d.Get("consensus.chunk_wait_mult")
 	k.ChunkWait[0], k.ChunkWait[1], _ = asRational(mult)
 	k.ProduceEmptyBlocks, k.MinNumPeers = yes("consensus.produce_empty_blocks"), num("consensus.min_num_peers")
-	if k.MinDelay <= 0 || k.MaxDelay < k.MinDelay {
-		return nil, &Error{File: file, Key: "consensus.min_block_production_delay", Value: k.MinDelay.String(),
-			Allowed: fmt.Sprintf("above 0 and at most max_block_production_delay (%v)", k.MaxDelay)}
-	}
 	if v, ok := d.Get("rpc"); ok && v != nil {
 		c.RPC = &RPC{
 			Addr: str("rpc.addr"), PrometheusAddr: str("rpc.prometheus_addr"), EnableDebug: yes("rpc.enable_debug_rpc"),
@@ -190,5 +200,8 @@ func extract(file string, d *Document) (*Config, error) {
 	}
 	var err error
 	c.TrackedShards, err = trackedShards(file, d)
-	return c, err
+	if err := errors.Join(err, c.rules(file, hadTracked)); err != nil {
+		return nil, err
+	}
+	return c, nil
 }

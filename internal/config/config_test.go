@@ -60,6 +60,15 @@ func TestParseRefuses(t *testing.T) {
 		{`{"tracked_shards_config": "Some"}`, "tracked_shards_config"},
 		{`{"tracked_shards_config": {"Shards": ["0"]}}`, "tracked_shards_config"},
 		{`{"tracked_accounts": ["X"]}`, "tracked_accounts"},
+		{`{"tracked_shards_config": "AllShards", "tracked_shards": []}`, "tracked_shards"},
+		{`{"rpc": {"addr": "3030"}}`, "rpc.addr"},
+		{`{"network": {"addr": "0.0.0.0:x"}}`, "network.addr"},
+		{`{"network": {"boot_nodes": "ed25519:1@a:1"}}`, "network.boot_nodes"},
+		{`{"gc_blocks_limit": 0}`, "gc_blocks_limit"},
+		{`{"tx_routing_height_horizon": 1}`, "tx_routing_height_horizon"},
+		{`{"save_trie_changes": false}`, "save_trie_changes"},
+		{`{"genesis_file": ""}`, "genesis_file"},
+		{`{"consensus": {"max_block_wait_delay": {"secs": 0, "nanos": 1}}}`, "consensus.max_block_wait_delay"},
 	} {
 		_, _, err := Parse("config.json", []byte(c.in))
 		var e *Error
@@ -103,4 +112,27 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("what Format writes, Parse reads otherwise: %v", err)
 		}
 	})
+}
+
+func TestSetAfterAndOverlay(t *testing.T) {
+	d := Default(true)
+	d.SetAfter("max_gas_burnt_view", "trie_viewer_state_size_limit", jsonNumber(7))
+	d.SetAfter("archive", "no such key", true)
+	keys := strings.Join(d.Keys(), " ")
+	if !strings.Contains(keys, "trie_viewer_state_size_limit max_gas_burnt_view store ") || !strings.HasSuffix(keys, " archive") {
+		t.Errorf("keys = %s", keys)
+	}
+	top, _, err := Read("config.json", []byte(`{ /* a */ "mine": 1, # b
+		"network": {"addr": "x:1", "ban_window": {"secs": 1, "nanos": 2}}, "rpc": null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Overlay(top)
+	c, _, err := Parse("config.json", d.Format())
+	if err != nil || c.RPC != nil || c.NetworkAddr != "x:1" || c.Consensus.MinDelay != 120*time.Millisecond || c.MaxGasBurntView != 7 {
+		t.Errorf("overlaid: %+v, %v", c, err)
+	}
+	if ban, _ := d.Get("network.ban_window"); string(ban.(*Document).Format()) != "{\n  \"secs\": 1,\n  \"nanos\": 2\n}" {
+		t.Errorf("ban_window = %s", ban.(*Document).Format())
+	}
 }

@@ -1,6 +1,6 @@
 // Package config reads, checks, completes and writes config.json, the file neard keeps its node's settings in.
 //
-//	in      the file's bytes (JSON with // comments), or nothing
+//	in      the file's bytes (JSON with //, # and /* */ comments), or nothing
 //	out     Config: the settings this node uses; Document: the whole file in its order; Warnings for keys nobody knows
 //	state   none
 //	units   durations as {"secs","nanos"} objects, sizes in bytes

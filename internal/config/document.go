@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // Limits of the file.
@@ -56,6 +59,16 @@ func (d *Document) Set(path string, v any) {
 	d.put(head, v)
 }
 
+// SetAfter is Set for a key of the file itself that, when new, is to stand after another one. What init adds stands where
+// neard's own writer would put it.
+func (d *Document) SetAfter(key, after string, v any) {
+	_, known := d.values[key]
+	d.put(key, v)
+	if i := slices.Index(d.keys, after); !known && i >= 0 {
+		d.keys = slices.Insert(d.keys[:len(d.keys)-1], i+1, key)
+	}
+}
+
 func (d *Document) put(key string, v any) {
 	if _, ok := d.values[key]; !ok {
 		d.keys = append(d.keys, key)
@@ -82,12 +95,28 @@ func (d *Document) Complete(base *Document) bool {
 	return added
 }
 
-// parseDocument reads JSON with // comments.
+// Overlay sets what top has over d, object by object; new keys come after the old ones.
+func (d *Document) Overlay(top *Document) {
+	for _, k := range top.keys {
+		mine, a := d.values[k].(*Document)
+		theirs, b := top.values[k].(*Document)
+		if a && b && !isDuration(theirs) {
+			mine.Overlay(theirs)
+			continue
+		}
+		d.put(k, top.values[k])
+	}
+}
+
+// parseDocument reads JSON with the comments that neard allows.
 func parseDocument(in []byte) (*Document, error) {
 	if len(in) > maxSize {
 		return nil, fmt.Errorf("%d bytes, at most %d", len(in), maxSize)
 	}
-	clean := StripComments(in)
+	clean, err := primitives.StripJSONComments(in)
+	if err != nil {
+		return nil, err
+	}
 	dec := json.NewDecoder(bytes.NewReader(clean))
 	dec.UseNumber()
 	v, err := parseValue(dec, 0)
@@ -152,25 +181,6 @@ func parseValue(dec *json.Decoder, depth int) (any, error) {
 		return list, err
 	}
 	return tok, nil
-}
-
-// StripComments blanks // comments outside strings, keeping every byte's place.
-func StripComments(in []byte) []byte {
-	out := bytes.Clone(in)
-	inString := false
-	for i := 0; i < len(out); i++ {
-		switch c := out[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case !inString && c == '/' && i+1 < len(out) && out[i+1] == '/':
-			for ; i < len(out) && out[i] != '\n'; i++ {
-				out[i] = ' '
-			}
-		}
-	}
-	return out
 }
 
 // Format writes the object as neard does: two spaces, no newline at the end.

@@ -3,6 +3,7 @@ package config
 import (
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -170,10 +171,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s is %s, must be %s", e.File, e.Key, e.Value, e.Allowed)
 }
 
-// check compares a document with the schema.
+// check compares a document with the schema. The error joins an Error for each value that is not allowed.
 func check(file string, d *Document) (warnings []Warning, err error) {
-	var walk func(prefix string, d *Document) error
-	walk = func(prefix string, d *Document) error {
+	var errs []error
+	var walk func(prefix string, d *Document)
+	walk = func(prefix string, d *Document) {
 		for _, k := range d.keys {
 			path, v := prefix+k, d.values[k]
 			r, known := schema[path]
@@ -184,17 +186,16 @@ func check(file string, d *Document) (warnings []Warning, err error) {
 				continue
 			}
 			if !r.allows(v) {
-				return &Error{File: file, Key: path, Value: showValue(v), Allowed: r.String()}
+				errs = append(errs, &Error{File: file, Key: path, Value: showValue(v), Allowed: r.String()})
+				continue
 			}
 			if sub, ok := v.(*Document); ok && r.kind == kObject {
-				if err := walk(path+".", sub); err != nil {
-					return err
-				}
+				walk(path+".", sub)
 			}
 		}
-		return nil
 	}
-	return warnings, walk("", d)
+	walk("", d)
+	return warnings, errors.Join(errs...)
 }
 
 func (r rule) String() string {

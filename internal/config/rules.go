@@ -1,0 +1,127 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// rules checks what one key says in the light of others, or beyond its kind (nearcore nearcore/src/config_validate.rs),
+// on a completed file. It returns all that is wrong.
+func (c *Config) rules(file string, hadTracked []string) error {
+	var errs []error
+	bad := func(key, value, allowed string) {
+		errs = append(errs, &Error{File: file, Key: key, Value: value, Allowed: allowed})
+	}
+	k := &c.Consensus
+	if k.MinDelay <= 0 || k.MaxDelay < k.MinDelay {
+		bad("consensus.min_block_production_delay", k.MinDelay.String(), fmt.Sprintf("above 0 and at most max_block_production_delay (%v)", k.MaxDelay))
+	}
+	if k.MaxWait < k.MinDelay {
+		bad("consensus.max_block_wait_delay", k.MaxWait.String(), fmt.Sprintf("at least min_block_production_delay (%v)", k.MinDelay))
+	}
+	if k.Step <= 0 {
+		bad("consensus.doomslug_step_period", k.Step.String(), "above 0")
+	}
+	for _, key := range []string{"gc_blocks_limit", "gc_fork_clean_step", "gc_num_epochs_to_keep", "transaction_pool_size_limit",
+		"consensus.header_sync_expected_height_per_second", "troupe.mempool.max_transactions", "troupe.mempool.max_per_key",
+		"troupe.rpc.max_connections", "troupe.rpc.max_batch"} {
+		v, ok := c.Document.Get(key)
+		if n, isNumber := asU64(v); ok && isNumber && n == 0 {
+			bad(key, "0", "above 0")
+		}
+	}
+	for _, key := range []string{"gc_step_period", "log_summary_period"} {
+		if v, _ := c.Document.Get(key); v != nil {
+			if d, ok := asDuration(v); ok && d <= 0 {
+				bad(key, d.String(), "above 0")
+			}
+		}
+	}
+	if v, ok := c.Document.Get("tx_routing_height_horizon"); ok {
+		if n, isNumber := asU64(v); isNumber && (n < 2 || n > 100) {
+			bad("tx_routing_height_horizon", strconv.FormatUint(n, 10), "from 2 to 100")
+		}
+	}
+	if v, _ := c.Document.Get("save_trie_changes"); v == false && !c.Archive {
+		bad("save_trie_changes", "false", "true or absent where archive is false: garbage collection needs the changes")
+	}
+	if len(hadTracked) > 1 && hadTracked[0] == trackedKeys[0] {
+		bad(hadTracked[1], "set", "absent beside tracked_shards_config, which replaces it")
+	}
+	if c.RPC != nil {
+		if !isAddress(c.RPC.Addr) {
+			bad("rpc.addr", strconv.Quote(c.RPC.Addr), "host:port, like 127.0.0.1:3030")
+		}
+		if a := c.RPC.PrometheusAddr; a != "" && !isAddress(a) {
+			bad("rpc.prometheus_addr", strconv.Quote(a), "host:port or null")
+		}
+		if c.RPC.PollingTimeout <= 0 || c.RPC.PollingTimeout > time.Hour {
+			bad("rpc.polling_config.polling_timeout", c.RPC.PollingTimeout.String(), "above 0 and at most 1h")
+		}
+		if c.RPC.MaxBody == 0 {
+			bad("rpc.limits_config.json_payload_max_size", "0", "above 0")
+		}
+	}
+	if !isAddress(c.NetworkAddr) {
+		bad("network.addr", strconv.Quote(c.NetworkAddr), "host:port, like 0.0.0.0:24567")
+	}
+	if err := CheckBootNodes(c.BootNodes); err != nil {
+		bad("network.boot_nodes", strconv.Quote(clip(c.BootNodes)), "node_key@host:port, several separated by commas: "+err.Error())
+	}
+	for _, f := range []struct{ key, value string }{{"genesis_file", c.GenesisFile}, {"validator_key_file", c.ValidatorKeyFile}, {"node_key_file", c.NodeKeyFile}} {
+		if f.value == "" || strings.ContainsRune(f.value, 0) {
+			bad(f.key, strconv.Quote(f.value), "the name of a file")
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// isAddress tells whether s is host:port with a port in numbers; the host may be empty.
+func isAddress(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+// CheckBootNodes checks a list of key@host:port, separated by commas; an account id may follow a second @ (nearcore
+// chain/network PeerInfo). An empty list is right.
+func CheckBootNodes(list string) error {
+	if list == "" {
+		return nil
+	}
+	for node := range strings.SplitSeq(list, ",") {
+		parts := strings.Split(strings.TrimSpace(node), "@")
+		if len(parts) < 2 || len(parts) > 3 {
+			return fmt.Errorf("%q has no key@host:port", clip(node))
+		}
+		if _, err := primitives.ParsePublicKey(parts[0]); err != nil {
+			return fmt.Errorf("%q: %w", clip(node), err)
+		}
+		if !isAddress(parts[1]) {
+			return fmt.Errorf("%q: %q is no host:port", clip(node), clip(parts[1]))
+		}
+		if len(parts) == 3 {
+			if _, err := primitives.ParseAccountID(parts[2]); err != nil {
+				return fmt.Errorf("%q: %w", clip(node), err)
+			}
+		}
+	}
+	return nil
+}
+
+// clip shortens what a message repeats of a file.
+func clip(s string) string {
+	if len(s) > 100 {
+		return s[:100] + "..."
+	}
+	return s
+}
