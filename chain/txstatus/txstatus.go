@@ -1,0 +1,148 @@
+// Package txstatus says how far a transaction has come, from the outcomes known so far and from which blocks are final.
+//
+//	in      the transaction, and a Source: outcomes by id, which receipts are refunds, which blocks are final
+//	out     view.FinalOutcome: level, status, outcomes in depth-first order; Meets for wait_until
+//	state   none
+//	units   none
+//	bound   O(outcomes of the transaction) in time and memory
+//	errors  none: what is not known yet is a lower level
+//	source  nearcore chain/client/src/view_client_actor.rs:518, chain/chain/src/chain.rs:3022
+package txstatus
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Source is what is known of the chain. It must not change while a transaction is looked at.
+type Source interface {
+	// Outcome returns the outcome of a transaction or receipt on the current chain.
+	Outcome(id primitives.Hash) (view.OutcomeProof, bool)
+	// IsRefund tells whether a receipt that has no outcome yet is known to come from the system; parent is the outcome
+	// of the receipt that sent it. If that can't be told, false: one then waits for it.
+	IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool
+	// IsFinal tells whether a block is final and on the current chain.
+	IsFinal(block primitives.Hash) bool
+}
+
+// Look returns all that is known of a transaction that is in a block. Its Receipts are left to the caller. Without an
+// outcome of the transaction itself it is INCLUDED and nothing more (rpc.md 5.2).
+func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
+	all := Outcomes(tx.Hash(), src)
+	if len(all) == 0 {
+		return view.FinalOutcome{Level: view.LevelIncluded}
+	}
+	return view.FinalOutcome{
+		Level: Level(all, src), Status: Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:],
+	}
+}
+
+// Outcomes returns the outcome of the transaction and those of its receipts, each before those of the receipts it sent;
+// empty if the first is unknown.
+func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
+	var out []view.OutcomeProof
+	stack := []primitives.Hash{tx} // what is still to be visited, the next one last
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		o, ok := src.Outcome(id)
+		if !ok {
+			continue
+		}
+		out = append(out, o)
+		for i := len(o.ReceiptIDs) - 1; i >= 0; i-- {
+			stack = append(stack, o.ReceiptIDs[i])
+		}
+	}
+	return out
+}
+
+// Status follows the success receipt ids from the transaction down to the first value or failure. all are the outcomes
+// in the order of Outcomes.
+func Status(all []view.OutcomeProof) view.FinalStatus {
+	if len(all) == 0 {
+		return view.FinalStatus{Kind: view.FinalNotStarted}
+	}
+	want := all[0].ID
+	for i := range all {
+		if all[i].ID != want {
+			continue
+		}
+		switch s := &all[i].Status; s.Kind {
+		case primitives.StatusSuccessReceiptID:
+			want = s.ReceiptID
+		case primitives.StatusFailure:
+			return view.FinalStatus{Kind: view.FinalFailure, Failure: s.Failure}
+		case primitives.StatusSuccessValue:
+			return view.FinalStatus{Kind: view.FinalSuccessValue, Value: s.Value}
+		default:
+			if len(all) == 1 {
+				return view.FinalStatus{Kind: view.FinalNotStarted}
+			}
+			return view.FinalStatus{Kind: view.FinalStarted}
+		}
+	}
+	return view.FinalStatus{Kind: view.FinalStarted}
+}
+
+// Level returns the highest milestone that is proven. all are the outcomes in the order of Outcomes, the transaction's
+// first. A refund that is the last receipt of a receipt's outcome is not waited for below FINAL.
+func Level(all []view.OutcomeProof, src Source) view.ExecutionLevel {
+	if len(all) == 0 || all[0].Status.Kind == primitives.StatusUnknown {
+		return view.LevelNone
+	}
+	executed := make(map[primitives.Hash]struct{}, len(all))
+	for i := 1; i < len(all); i++ {
+		if all[i].Status.Kind != primitives.StatusUnknown {
+			executed[all[i].ID] = struct{}{}
+		}
+	}
+	missing, missingRefunds := false, false
+	for i := range all {
+		ids := all[i].ReceiptIDs
+		for j := range ids {
+			if _, ok := executed[ids[j]]; ok {
+				continue
+			}
+			if i > 0 && j == len(ids)-1 && src.IsRefund(ids[j], &all[i]) {
+				missingRefunds = true
+			} else {
+				missing = true
+			}
+		}
+	}
+	switch {
+	case !src.IsFinal(all[0].BlockHash) && missing:
+		return view.LevelIncluded
+	case !src.IsFinal(all[0].BlockHash):
+		return view.LevelExecutedOptimistic
+	case missing:
+		return view.LevelIncludedFinal
+	case missingRefunds:
+		return view.LevelExecuted
+	}
+	for i := 1; i < len(all); i++ {
+		if !src.IsFinal(all[i].BlockHash) {
+			return view.LevelExecuted
+		}
+	}
+	return view.LevelFinal
+}
+
+// Meets tells whether a wait for the wanted milestone is over at level. The milestones are no plain ladder: a block
+// that is final does not satisfy a wait for execution, nor the other way round.
+func Meets(level, wanted view.ExecutionLevel) bool {
+	switch wanted {
+	case view.LevelNone:
+		return true
+	case view.LevelIncluded:
+		return level != view.LevelNone
+	case view.LevelExecutedOptimistic:
+		return level == view.LevelExecutedOptimistic || level >= view.LevelExecuted
+	case view.LevelIncludedFinal:
+		return level >= view.LevelIncludedFinal
+	case view.LevelExecuted:
+		return level >= view.LevelExecuted
+	}
+	return level == view.LevelFinal
+}

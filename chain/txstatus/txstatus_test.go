@@ -1,0 +1,142 @@
+package txstatus
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// fake is a chain of named outcomes: ids are hashes of their names.
+type fake struct {
+	outcomes map[primitives.Hash]view.OutcomeProof
+	refunds  []string
+	final    []string // blocks
+}
+
+func id(name string) primitives.Hash {
+	if name == "" {
+		return primitives.Hash{}
+	}
+	return primitives.HashBytes([]byte(name))
+}
+
+func (f *fake) Outcome(h primitives.Hash) (view.OutcomeProof, bool) {
+	o, ok := f.outcomes[h]
+	return o, ok
+}
+
+func (f *fake) IsRefund(h primitives.Hash, _ *view.OutcomeProof) bool {
+	return slices.ContainsFunc(f.refunds, func(n string) bool { return id(n) == h })
+}
+
+func (f *fake) IsFinal(h primitives.Hash) bool {
+	return slices.ContainsFunc(f.final, func(n string) bool { return id(n) == h })
+}
+
+// outcome: status "v..." is a value, "f..." a failure, "?" unknown, else the receipt of that name.
+type outcome struct {
+	name, block, status string
+	sends               []string
+}
+
+func chain(final, refunds []string, os ...outcome) *fake {
+	f := &fake{outcomes: map[primitives.Hash]view.OutcomeProof{}, final: final, refunds: refunds}
+	for _, o := range os {
+		p := view.OutcomeProof{BlockHash: id(o.block)}
+		p.ID = id(o.name)
+		for _, s := range o.sends {
+			p.ReceiptIDs = append(p.ReceiptIDs, id(s))
+		}
+		switch o.status[0] {
+		case '?':
+		case 'v':
+			p.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: []byte(o.status[1:])}
+		case 'f':
+			p.Status = primitives.ExecutionStatus{Kind: primitives.StatusFailure, Failure: []byte(o.status[1:])}
+		default:
+			p.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessReceiptID, ReceiptID: id(o.status)}
+		}
+		f.outcomes[p.ID] = p
+	}
+	return f
+}
+
+func TestLevelAndStatus(t *testing.T) {
+	// The usual transfer: the transaction in block 1 sends r, r in block 2 sends the refund s, which runs in block 3.
+	tx := outcome{"tx", "1", "r", []string{"r"}}
+	r := outcome{"r", "2", "vok", []string{"s"}}
+	s := outcome{"s", "3", "v", nil}
+	refund := []string{"s"}
+	for _, c := range []struct {
+		name   string
+		chain  *fake
+		level  view.ExecutionLevel
+		status view.FinalStatusKind
+		count  int
+	}{
+		{"nothing known", chain(nil, nil), view.LevelNone, view.FinalNotStarted, 0},
+		{"pending", chain(nil, nil, outcome{"tx", "1", "?", nil}), view.LevelNone, view.FinalNotStarted, 1},
+		{"included", chain(nil, refund, tx), view.LevelIncluded, view.FinalStarted, 1},
+		{"executed optimistically without its refund", chain(nil, refund, tx, r), view.LevelExecutedOptimistic, view.FinalSuccessValue, 2},
+		{"the last receipt is no refund", chain(nil, nil, tx, r), view.LevelIncluded, view.FinalSuccessValue, 2},
+		{"included in a final block", chain([]string{"1"}, refund, tx), view.LevelIncludedFinal, view.FinalStarted, 1},
+		{"executed, refund missing", chain([]string{"1"}, refund, tx, r), view.LevelExecuted, view.FinalSuccessValue, 2},
+		{"executed, nothing else final", chain([]string{"1"}, refund, tx, r, s), view.LevelExecuted, view.FinalSuccessValue, 3},
+		{"executed, refund's block not final", chain([]string{"1", "2"}, refund, tx, r, s), view.LevelExecuted, view.FinalSuccessValue, 3},
+		{"final", chain([]string{"1", "2", "3"}, refund, tx, r, s), view.LevelFinal, view.FinalSuccessValue, 3},
+		{"failed in the chunk", chain([]string{"1"}, nil, outcome{"tx", "1", "f{}", nil}), view.LevelFinal, view.FinalFailure, 1},
+		{"a receipt that the transaction itself sends is never taken for a refund", chain(nil, []string{"r"}, tx), view.LevelIncluded, view.FinalStarted, 1},
+		{"a refund that is not last is waited for", chain(nil, refund, tx, outcome{"r", "2", "vok", []string{"s", "q"}}, outcome{"q", "3", "v", nil}),
+			view.LevelIncluded, view.FinalSuccessValue, 3},
+		{"the value of a promise", chain(nil, nil, tx, outcome{"r", "2", "q", []string{"q"}}, outcome{"q", "3", "vdeep", nil}),
+			view.LevelExecutedOptimistic, view.FinalSuccessValue, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := Outcomes(id("tx"), c.chain)
+			if got := Level(all, c.chain); got != c.level {
+				t.Errorf("level = %v, want %v", got, c.level)
+			}
+			if got := Status(all); got.Kind != c.status {
+				t.Errorf("status = %v, want %v", got.Kind, c.status)
+			}
+			if len(all) != c.count {
+				t.Errorf("%d outcomes, want %d", len(all), c.count)
+			}
+		})
+	}
+}
+
+func TestOutcomesDepthFirst(t *testing.T) {
+	f := chain(nil, nil, outcome{"tx", "1", "a", []string{"a"}}, outcome{"a", "2", "b", []string{"b", "c"}},
+		outcome{"b", "3", "v", []string{"d"}}, outcome{"c", "3", "v", nil}, outcome{"d", "4", "v", nil})
+	var got []primitives.Hash
+	for _, o := range Outcomes(id("tx"), f) {
+		got = append(got, o.ID)
+	}
+	want := []primitives.Hash{id("tx"), id("a"), id("b"), id("d"), id("c")}
+	if !slices.Equal(got, want) {
+		t.Errorf("order = %v, want %v", got, want)
+	}
+}
+
+func TestMeets(t *testing.T) {
+	// columns: the level reached, in the order of the milestones; rows: the level wanted (rpc.md 5.1)
+	for wanted, row := range []string{"xxxxxx", "-xxxxx", "--x-xx", "---xxx", "----xx", "-----x"} {
+		for level := range row {
+			got := Meets(view.ExecutionLevel(level), view.ExecutionLevel(wanted))
+			if want := row[level] == 'x'; got != want {
+				t.Errorf("Meets(%v, %v) = %v, want %v", view.ExecutionLevel(level), view.ExecutionLevel(wanted), got, want)
+			}
+		}
+	}
+}
+
+func TestLookBeforeAnyOutcome(t *testing.T) {
+	got := Look(primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near",
+		PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature), chain(nil, nil))
+	if got.Level != view.LevelIncluded || got.Transaction != nil {
+		t.Errorf("Look = %+v, want INCLUDED alone", got)
+	}
+}
