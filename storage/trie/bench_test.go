@@ -126,3 +126,31 @@ func BenchmarkUpdate(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkImport is a restart: from the stored frontier to the first lookup.
+func BenchmarkImport(b *testing.B) {
+	t := benchWorld(b, 500_000)
+	frontier, err := t.root.Frontier()
+	if err != nil {
+		b.Fatal(err)
+	}
+	values := make([][]byte, 0, len(t.keys))
+	t.pairs(func(_, v []byte) bool { values = append(values, slices.Clone(v)); return true })
+	load := func(from, to []byte, yield func(k, v []byte) bool) error {
+		i, _ := slices.BinarySearchFunc(t.keys, from, slices.Compare)
+		for ; i < len(t.keys) && (to == nil || slices.Compare(t.keys[i], to) < 0) && yield(t.keys[i], values[i]); i++ {
+		}
+		return nil
+	}
+	b.Run(fmt.Sprintf("op=import/keys=%d/entries=%d", len(t.keys), len(frontier)), func(b *testing.B) {
+		for b.Loop() {
+			root, err := New(Options{Loader: load}).Import(frontier, t.root.Hash())
+			if err != nil {
+				b.Fatal(err)
+			}
+			if v, err := root.Get(t.keys[4711], nil); v == nil || err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

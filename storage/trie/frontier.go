@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // FrontierEntry is one line of what a trie looks like from above: a maximal subtree of less than Options.Frontier
@@ -19,7 +20,26 @@ type FrontierEntry struct {
 	Data    []byte // the value, if it is short; else the loader has it
 }
 
-// frontier is a node on the way of a difference, of whose key the first skip nibbles are passed.
+// AppendBorsh appends all but the path, which is the entry's key wherever it is stored.
+func (e *FrontierEntry) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendBool(b, e.IsValue)
+	b = borsh.AppendUint64(append(b, e.Hash[:]...), e.Size)
+	b = borsh.AppendBool(b, e.Data != nil)
+	if e.Data != nil {
+		b = borsh.AppendBytes(b, e.Data)
+	}
+	return b
+}
+
+// DecodeBorsh reads all but the path.
+func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
+	e.IsValue, e.Hash, e.Size, e.Data = r.Bool(), primitives.ReadHash(r), r.Uint64(), nil
+	if r.Option() {
+		e.Data = r.BytesCopy()
+	}
+}
+
+// place is a node on the way of a difference, of whose key the first skip nibbles are passed.
 type place struct {
 	ref  uint32
 	n    node

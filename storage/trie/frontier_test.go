@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // disk is what storage keeps of a trie: flat values and the frontier.
@@ -36,7 +37,11 @@ func (d *disk) load(from, to []byte, yield func(k, v []byte) bool) error {
 func (d *disk) entries() []FrontierEntry {
 	var out []FrontierEntry
 	for _, p := range slices.Sorted(maps.Keys(d.frontier)) {
-		out = append(out, d.frontier[p])
+		e, stored := d.frontier[p], FrontierEntry{Path: []byte(p)}
+		if err := borsh.Unmarshal(borsh.Marshal(&e), &stored); err != nil {
+			panic(err)
+		}
+		out = append(out, stored)
 	}
 	return out
 }
@@ -204,5 +209,58 @@ func TestLazy(t *testing.T) {
 	}
 	if _, err := bad.Import(nil, primitives.Hash{1}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("Import of nothing: %v, want %v", err, ErrCorrupt)
+	}
+}
+
+// TestConcurrentReaders reads pinned roots while a writer derives, forks and releases others.
+func TestConcurrentReaders(t *testing.T) {
+	w := benchTrieOf(t, 200)
+	roots := make(chan *Root, 8)
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			var rec Recording
+			for root := range roots {
+				rec.Reset()
+				count := 0
+				s := root.Scan(nil, nil, &rec)
+				for s.Next() {
+					if v, err := root.Get(s.Key(), nil); err != nil || !bytes.Equal(v, s.Value()) {
+						t.Errorf("Get(%x) = %x, %v, scanned %x", s.Key(), v, err, s.Value())
+					}
+					count++
+				}
+				p := NewPartial(rec.Proof(), root.Hash())
+				if got, err := p.Get(w.keys[0]); err != nil || got == nil || count != len(w.keys) {
+					t.Errorf("of %d pairs, the first is %x, %v", count, got, err)
+				}
+				root.Release()
+			}
+		})
+	}
+	base := w.root.Retain()
+	for i := range 300 {
+		var changes []Change
+		for k := i % 7; k < len(w.keys); k += 37 {
+			changes = append(changes, Change{w.keys[k], bytes.Repeat([]byte{byte(i)}, i*10)})
+		}
+		next, err := w.f.Update(base, changes, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots <- next.Retain()
+		if i%5 == 0 { // a fork that goes nowhere
+			next.Release()
+			continue
+		}
+		base.Release()
+		base = next
+	}
+	close(roots)
+	wg.Wait()
+	base.Release()
+	w.root.Release()
+	if s := w.f.Stats(); s.Nodes != 0 || s.Bytes != 0 {
+		t.Errorf("left over: %+v", s)
 	}
 }
