@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // BlockFacts are what a block's header says beyond its parent and its chunks; chain/epoch and the block Merkle tree know them.
@@ -149,4 +150,29 @@ func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *E
 	c.Hash = c.Header.ChunkHash()
 	c.Header.Signature = key.Sign(c.Hash[:])
 	return c, enc, nil
+}
+
+// AppendBorsh appends our storage form: the fields in order.
+func (x *ChunkExtra) AppendBorsh(b []byte) []byte {
+	b = primitives.AppendValidatorStakes(append(append(b, x.StateRoot[:]...), x.OutcomeRoot[:]...), x.Proposals)
+	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(x.GasUsed)), uint64(x.GasLimit))
+	b = x.CongestionInfo.AppendBorsh(x.BalanceBurnt.AppendBorsh(b))
+	b = primitives.AppendBandwidthRequests(b, x.BandwidthRequests)
+	if x.ProposedSplit == nil {
+		return append(b, 0)
+	}
+	return x.ProposedSplit.AppendBorsh(append(b, 1))
+}
+
+// DecodeBorsh reads our storage form.
+func (x *ChunkExtra) DecodeBorsh(r *borsh.Reader) {
+	*x = ChunkExtra{StateRoot: primitives.ReadHash(r), OutcomeRoot: primitives.ReadHash(r), Proposals: primitives.ReadValidatorStakes(r)}
+	x.GasUsed, x.GasLimit = primitives.Gas(r.Uint64()), primitives.Gas(r.Uint64())
+	x.BalanceBurnt = primitives.ReadBalance(r)
+	x.CongestionInfo.DecodeBorsh(r)
+	x.BandwidthRequests = primitives.ReadBandwidthRequests(r)
+	if r.Option() {
+		x.ProposedSplit = new(primitives.TrieSplit)
+		x.ProposedSplit.DecodeBorsh(r)
+	}
 }

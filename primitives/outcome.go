@@ -80,11 +80,37 @@ func (o *OutcomeWithID) Hashes() []Hash {
 }
 
 // LeafHash returns the outcome's leaf in the chunk's outcome tree: H(u32 n ‖ hashes).
-func (o *OutcomeWithID) LeafHash() Hash { return HashBytes(AppendHashes(nil, o.Hashes())) }
+func (o *OutcomeWithID) LeafHash() Hash {
+	h, _ := o.LeafHashIn(nil)
+	return h
+}
 
-// AppendBorsh appends our storage form: the hashed fields, logs, failure and metadata.
+// LeafHashIn is LeafHash that builds what is hashed in scratch, which it returns, perhaps grown, for the next outcome.
+func (o *OutcomeWithID) LeafHashIn(scratch []byte) (Hash, []byte) {
+	b := o.appendHashed(scratch[:0])
+	h := HashBytes(b)
+	b = append(append(borsh.AppendLen(b[:0], 2+len(o.Logs)), o.ID[:]...), h[:]...)
+	for _, l := range o.Logs {
+		h = HashBytes([]byte(l))
+		b = append(b, h[:]...)
+	}
+	return HashBytes(b), b
+}
+
+// AppendBorsh appends our storage form: id, hashed fields, logs, failure and metadata.
 func (o *OutcomeWithID) AppendBorsh(b []byte) []byte {
-	b = o.Outcome.appendHashed(append(b, o.ID[:]...))
+	return o.Outcome.AppendBorsh(append(b, o.ID[:]...))
+}
+
+// DecodeBorsh reads our storage form.
+func (o *OutcomeWithID) DecodeBorsh(r *borsh.Reader) {
+	o.ID = ReadHash(r)
+	o.Outcome.DecodeBorsh(r)
+}
+
+// AppendBorsh appends our storage form without the id.
+func (o *Outcome) AppendBorsh(b []byte) []byte {
+	b = o.appendHashed(b)
 	if o.Status.Kind == StatusFailure {
 		b = borsh.AppendBytes(b, o.Status.Failure)
 	}
@@ -100,9 +126,9 @@ func (o *OutcomeWithID) AppendBorsh(b []byte) []byte {
 	return borsh.AppendSlice(b, m.Contracts, func(b []byte, c *AccountContract) []byte { return c.AppendBorsh(b) })
 }
 
-// DecodeBorsh reads our storage form.
-func (o *OutcomeWithID) DecodeBorsh(r *borsh.Reader) {
-	*o = OutcomeWithID{ID: ReadHash(r)}
+// DecodeBorsh reads our storage form without the id.
+func (o *Outcome) DecodeBorsh(r *borsh.Reader) {
+	*o = Outcome{}
 	o.ReceiptIDs, o.GasBurnt, o.TokensBurnt = ReadHashes(r), Gas(r.Uint64()), ReadBalance(r)
 	o.ExecutorID = ReadAccountID(r)
 	o.Status.Kind = StatusKind(r.Byte())

@@ -7,18 +7,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Refusals (nearcore core/primitives/src/errors.rs EpochError; the texts are its Display forms).
+// Refusals (nearcore core/primitives/src/errors.rs EpochError).
 var (
 	// ErrMissingBlock says that a BlockInfo is not known: the block was never recorded, or has been collected.
-	ErrMissingBlock = errors.New("Missing block") //nolint:staticcheck // nearcore's text, seen by RPC clients
+	ErrMissingBlock = errors.New("missing block")
 	// ErrEpochOutOfBounds says that an epoch's info has not been made yet, or has been collected.
 	ErrEpochOutOfBounds = errors.New("epoch is out of bounds")
 	// ErrNotAValidator says that the account has no seat in that epoch.
 	ErrNotAValidator = errors.New("not a validator")
 	// ErrSharding says that a shard id or index does not belong to the epoch's layout, or that no layout is known.
-	ErrSharding = errors.New("Sharding Error") //nolint:staticcheck // nearcore's text
+	ErrSharding = errors.New("sharding error")
 	// ErrNotEnoughValidators says that fewer chunk producers are left than one shard needs.
-	ErrNotEnoughValidators = errors.New("There are not enough validator proposals") //nolint:staticcheck // nearcore's text
+	ErrNotEnoughValidators = errors.New("there are not enough validator proposals")
 	// ErrConfig says that a genesis or an epoch config can't be used.
 	ErrConfig = errors.New("epoch config")
 	// ErrBlockInfo says that a recorded block contradicts its parent or its epoch.

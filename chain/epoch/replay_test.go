@@ -26,6 +26,9 @@ type replay struct {
 	gas      GasPriceRules
 	heights  map[primitives.Hash]primitives.Height
 	headers  map[primitives.Hash]*recordedHeader
+	chunks   map[primitives.Hash][]recordedChunk
+	head     *recordedHeader
+	updates  int // of validators' accounts
 	failures int
 	epochs   int
 	kickouts int
@@ -89,7 +92,11 @@ func (r *replay) block(line []byte) {
 	}
 	r.store.apply(changes)
 	r.heights[h.Hash] = h.Height
-	r.headers[h.Hash] = h
+	r.headers[h.Hash], r.chunks[h.Hash], r.head = h, b.Block.Chunks, h
+	if last, err := r.manager.IsNextBlockEpochStart(h.Hash); last && !h.PrevHash.IsZero() {
+		r.ok(err)
+		r.checkRunningEpoch(h)
+	}
 	if again, err := r.manager.RecordBlockInfo(h.blockInfo(r.t, lastFinal), h.RandomValue); err != nil || again.BlockInfo != nil {
 		r.t.Fatalf("height %d: recorded twice: %v, %v", h.Height, again, err)
 	}
@@ -131,14 +138,20 @@ func (r *replay) checkBlock(b *recordedBlock) {
 			header.ProposedSplit = &primitives.TrieSplit{Boundary: s.Boundary, LeftMemory: s.LeftMemory, RightMemory: s.RightMemory}
 		}
 		headers = append(headers, header)
+		_, _, before, err := m.PrevShard(h.PrevHash, c.ShardID)
+		r.ok(err)
 		if !h.ChunkMask[i] {
+			at("old chunk", c.ChunkHash, nil, r.chunks[h.PrevHash][before].ChunkHash)
 			continue
 		}
+		r.checkProposedSplit(h, &c, before)
 		at("shard id", c.ShardID, nil, layout.ShardIDs()[i])
 		burnt, used, limit = append(burnt, c.BalanceBurnt), used+c.GasUsed, limit+c.GasLimit
 		maker, err := m.ChunkProducer(h.EpochID, c.ShardID, c.HeightCreated)
 		r.ok(err)
 		at("chunk signed by "+string(maker.AccountID), c.Signature.Verify(c.ChunkHash[:], maker.PublicKey), nil, true)
+		cares, err := m.CaresAboutShard(h.EpochID, maker.AccountID, c.ShardID)
+		at("chunk producer cares", cares, err, true)
 		fromPrev, err := m.ChunkProducerFromPrev(h.PrevHash, c.ShardID)
 		at("chunk producer by parent", fromPrev, err, maker)
 		validators, err := m.ChunkValidators(h.EpochID, c.ShardID, c.HeightCreated)
@@ -157,6 +170,70 @@ func (r *replay) checkBlock(b *recordedBlock) {
 		r.splits++
 	}
 	r.checkApprovals(h)
+}
+
+// checkProposedSplit: a chunk proposes a split only if the block before, in which its shard had a new chunk, allowed it.
+func (r *replay) checkProposedSplit(h *recordedHeader, c *recordedChunk, before primitives.ShardIndex) {
+	prev := r.headers[h.PrevHash]
+	if prev.PrevHash.IsZero() || !prev.ChunkMask[before] {
+		return
+	}
+	rules, err := r.manager.MayProposeSplit(prev.Height, prev.PrevHash)
+	r.ok(err)
+	if c.ProposedSplit != nil {
+		r.differ(h.Height, "may propose a split", rules != nil, true)
+	}
+}
+
+// checkRunningEpoch: at an epoch's last block the running statistics are the final ones.
+func (r *replay) checkRunningEpoch(h *recordedHeader) {
+	running, err := r.manager.ValidatorInfoOfBlock(h.Hash)
+	r.ok(err)
+	final, err := r.manager.ValidatorInfoOfEpoch(h.EpochID)
+	r.ok(err)
+	for i, v := range running.CurrentValidators {
+		w := final.CurrentValidators[i]
+		r.differ(h.Height, "stats of "+string(v.AccountID), [3]Stats{v.Blocks, v.Chunks, v.Endorsements}, [3]Stats{w.Blocks, w.Chunks, w.Endorsements})
+		var sum uint64
+		for _, n := range v.ProducedEndorsementsPerShard {
+			sum += n
+		}
+		r.differ(h.Height, "endorsements per shard", sum, v.Endorsements.Produced)
+	}
+	running.CurrentValidators, final.CurrentValidators = nil, nil
+	r.differ(h.Height, "validators but the current", running, final)
+}
+
+// changes compares the stakes that stay locked over an epoch's end with the accounts that neard updated.
+func (r *replay) changes(line []byte) {
+	var c struct {
+		Changes struct {
+			AccountChanges []struct {
+				Cause  struct{ Type string }
+				Change struct {
+					AccountID primitives.AccountID `json:"account_id"`
+					Locked    primitives.Balance   `json:"locked"`
+				}
+			} `json:"account_changes"`
+		}
+	}
+	if err := json.Unmarshal(line, &c); err != nil {
+		r.t.Fatal(err)
+	}
+	var stakes AccountMap[primitives.Balance]
+	for _, a := range c.Changes.AccountChanges {
+		if a.Cause.Type != "validator_accounts_update" {
+			continue
+		}
+		if stakes == nil {
+			var err error
+			stakes, _, err = r.manager.StakeInfo(r.head.PrevHash)
+			r.ok(err)
+		}
+		want, _ := stakes.Get(a.Change.AccountID)
+		r.differ(r.head.Height, "locked stake of "+string(a.Change.AccountID), want, a.Change.Locked)
+		r.updates++
+	}
 }
 
 func (r *replay) checkApprovals(h *recordedHeader) {
@@ -279,6 +356,7 @@ func TestReplay(t *testing.T) {
 			r := &replay{
 				t: t, store: newMemoryStore(),
 				heights: map[primitives.Hash]primitives.Height{}, headers: map[primitives.Hash]*recordedHeader{},
+				chunks: map[primitives.Hash][]recordedChunk{},
 			}
 			var answers [][]byte
 			lines(t, c.name+".jsonl.gz", func(key string, line []byte) {
@@ -290,6 +368,10 @@ func TestReplay(t *testing.T) {
 					if len(r.heights)%97 == 0 {
 						r.restart()
 					}
+				case "height":
+					if bytes.Contains(line, []byte("validator_accounts_update")) {
+						r.changes(line)
+					}
 				case "epoch_id":
 					answers = append(answers, bytes.Clone(line))
 				}
@@ -297,8 +379,8 @@ func TestReplay(t *testing.T) {
 			for _, line := range answers { // recorded after the epoch's end, though they stand at its first block
 				r.validators(line)
 			}
-			t.Logf("%d blocks, %d epochs, %d kickouts, %d splits", len(r.heights), r.epochs, r.kickouts, r.splits)
-			if r.epochs < c.epochs || r.kickouts < c.kickouts || r.splits < c.splits {
+			t.Logf("%d blocks, %d epochs, %d kickouts, %d splits, %d accounts updated", len(r.heights), r.epochs, r.kickouts, r.splits, r.updates)
+			if r.updates < c.epochs || r.epochs < c.epochs || r.kickouts < c.kickouts || r.splits < c.splits {
 				t.Errorf("saw %d epochs, %d kickouts, %d splits, want %d, %d, %d", r.epochs, r.kickouts, r.splits, c.epochs, c.kickouts, c.splits)
 			}
 		})

@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"iter"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// Chain is what a genesis says that the engine needs. It is read-only.
+type Chain struct {
+	ID             string
+	Version        config.Version // of the genesis
+	Height         primitives.Height
+	Time           uint64 // ns since 1970
+	GasLimit       primitives.Gas
+	MinGasPrice    primitives.Balance
+	MaxGasPrice    primitives.Balance
+	Adjustment     epoch.Ratio // gas_price_adjustment_rate
+	TotalSupply    primitives.Balance
+	ValidityPeriod primitives.Height // transaction_validity_period, in blocks
+	Treasury       primitives.AccountID
+	Params         *epoch.GenesisParams
+	Configs        *epoch.Configs
+	// State yields the genesis state of a shard, ascending by key; it is asked once, when the chain begins.
+	State func(shard primitives.ShardIndex) iter.Seq2[[]byte, []byte]
+	// Congestion are the shards' infos at genesis, by index.
+	Congestion []primitives.CongestionInfo
+}

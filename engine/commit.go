@@ -1,0 +1,142 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Accepted says what committing a block did.
+type Accepted struct {
+	Entry *Entry
+	// IsHead: the block is the new canonical head. OldHead is the one before.
+	IsHead  bool
+	OldHead *Entry
+	// Final is the last final block now, OldFinal the one before.
+	Final, OldFinal storage.BlockRef
+	// Returned are the transactions of blocks that were canonical and are no longer; those that the new branch has too are
+	// not among them.
+	Returned []*primitives.SignedTransaction
+}
+
+// Commit joins the results of a block's jobs, stores everything in one atomic step and publishes the block. An error is
+// fatal to the node, but for ErrFull of the store, after which nothing has changed.
+func (e *Engine) Commit(p *Pending) (*Accepted, error) {
+	entry := p.entry
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		if j.err != nil {
+			return nil, fmt.Errorf("engine: apply shard %d of block %d: %w", entry.Shards[i].ID, entry.Height(), j.err)
+		}
+		if j.result == nil {
+			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
+		}
+		settle(&entry.Shards[i], &p.parent.Shards[i], j, entry.Hash)
+	}
+	e.epochMu.Lock()
+	changes, err := e.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
+	e.epochMu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("engine: epoch of block %d: %w", entry.Height(), err)
+	}
+	old := e.view.Load()
+	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
+	if a.IsHead {
+		a.Final = e.finalRef(entry)
+	}
+	if err := e.storeBlock(entry, p.parent, &changes, a); err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.entries[entry.Hash] = entry
+	e.mu.Unlock()
+	if a.IsHead {
+		if old.entry.Hash != entry.Header().PrevHash {
+			a.Returned = e.returned(old.entry, entry)
+		}
+		e.ancestry.extend(entry)
+		e.view.Store(&head{entry: entry, final: a.Final})
+	}
+	return a, e.fold()
+}
+
+// settle fills a shard's state after its job.
+func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
+	r := j.result
+	s.Result, s.root = r, r.Trie.(stateTrie).root
+	if !j.input.NewChunk {
+		extra := *prev.Extra // a missing chunk changes the state root only
+		extra.StateRoot = s.root.Hash()
+		s.Extra, s.Outgoing, s.OutgoingAt = &extra, prev.Outgoing, prev.OutgoingAt
+		return
+	}
+	s.Extra = &chain.ChunkExtra{
+		StateRoot: s.root.Hash(), OutcomeRoot: r.OutcomeRoot, Proposals: r.Proposals, GasUsed: r.GasUsed,
+		GasLimit: j.input.GasLimit, BalanceBurnt: r.BalanceBurnt, CongestionInfo: r.Congestion,
+		BandwidthRequests: r.BandwidthRequests, ProposedSplit: r.ProposedSplit,
+	}
+	s.Outgoing, s.OutgoingAt = r.Outgoing, hash
+}
+
+// finalRef names the last final block of a head.
+func (e *Engine) finalRef(entry *Entry) storage.BlockRef {
+	hash := entry.Header().LastFinalBlock
+	if hash.IsZero() {
+		hash = e.genesis.Hash
+	}
+	return storage.BlockRef{Height: entry.finalHeight, Hash: hash}
+}
+
+// returned lists the transactions that only the old branch has.
+func (e *Engine) returned(old, now *Entry) []*primitives.SignedTransaction {
+	kept := map[primitives.Hash]bool{}
+	var out []*primitives.SignedTransaction
+	for old != nil && now != nil && old.Hash != now.Hash {
+		if now.Height() >= old.Height() {
+			for _, tx := range now.transactions() {
+				kept[tx.Hash()] = true
+			}
+			now = e.Entry(now.Header().PrevHash)
+			continue
+		}
+		out = append(out, old.transactions()...)
+		old = e.Entry(old.Header().PrevHash)
+	}
+	n := 0
+	for _, tx := range out {
+		if !kept[tx.Hash()] {
+			out[n] = tx
+			n++
+		}
+	}
+	return out[:n]
+}
+
+func (e *Entry) transactions() (out []*primitives.SignedTransaction) {
+	for i := range e.Shards {
+		if c := e.Shards[i].Chunk; c != nil {
+			out = append(out, c.Transactions...)
+		}
+	}
+	return out
+}
+
+func senderRequests(c *primitives.ChunkHeader) bandwidth.SenderRequests {
+	return bandwidth.SenderRequests{Shard: c.ShardID, Requests: c.BandwidthRequests}
+}
+
+// Process does all of it at once: Begin, every job on this goroutine, Commit.
+func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Accepted, error) {
+	p, err := e.Begin(b, chunks, produced)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.jobs {
+		p.jobs[i].Run()
+	}
+	return e.Commit(p)
+}

@@ -1,0 +1,14 @@
+// Package engine is one node's chain without mailboxes: it binds the rules (chain), the execution (runtime) and what lasts
+// (storage) into a synchronous core. Actors, replay, benchmarks and simulation drive the same code.
+//
+//	in      a genesis, blocks with their chunks, keys to make new ones with
+//	out     accepted blocks (Entry), new chunks and blocks, snapshots for readers (View)
+//	state   the entries of blocks from the folded one up, a trie forest a shard, the epoch manager
+//	units   heights in blocks, times in ns since 1970
+//	bound   entries: blocks above the last folded one, on all branches; forests: what their roots share
+//	errors  chain.Invalid for bad blocks; ErrOrphan, ErrKnown, ErrOld; everything else is fatal to the node
+//	source  nearcore chain/chain/src/chain.rs, chain/client/src/client.rs
+//
+// One goroutine changes an Engine. Begin splits the work of a block into Jobs, one a shard, that may run anywhere; Commit
+// joins them. Readers take a View, which they give back.
+package engine

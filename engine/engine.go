@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Options are what an Engine works with.
+type Options struct {
+	Chain *Chain
+	Store *storage.Store
+	VM    action.VM // nil: contracts do not run
+	// Par runs receipts of a chunk in parallel; nil: one by one.
+	Par apply.Par
+	// Signature checks transactions in chunks; nil: every one is checked. A node passes one that remembers what its door has
+	// checked.
+	Signature verify.SignatureFunc
+	// Verify checks signatures of blocks, votes and delegate actions; nil: primitives.Signature.Verify.
+	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// MaxHeightJump bounds how far a block's height may lie above the head: 20 epochs by default; 0 in a sandbox, which may
+	// fast-forward: no bound.
+	MaxHeightJump primitives.Height
+	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
+	Now func() uint64
+}
+
+// Engine is the core. See the package comment for who may call what.
+type Engine struct {
+	o       Options
+	chain   *Chain
+	store   *storage.Store
+	coding  *primitives.ReedSolomon
+	pricing epoch.GasPriceRules
+	genesis *Entry
+
+	epochs  *epoch.Manager
+	epochMu sync.Mutex // the manager's caches: the writer and readers of validators
+
+	mu      sync.RWMutex // entries
+	entries map[primitives.Hash]*Entry
+	forests map[primitives.ShardID]*trie.Forest
+
+	ancestry ancestry
+	folded   *Entry // Flat and the frontier on disk are of this block; held
+	view     atomic.Pointer[head]
+}
+
+// head is what readers begin with.
+type head struct {
+	entry *Entry
+	final storage.BlockRef
+}
+
+func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.PublicKey) bool {
+	if e.o.Verify != nil {
+		return e.o.Verify(sig, data, key)
+	}
+	return sig.Verify(data, key)
+}
+
+// Open starts the engine on a store: a new chain from its genesis, or where the store left off.
+func Open(o Options) (*Engine, error) {
+	c := o.Chain
+	e := &Engine{
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, forests: map[primitives.ShardID]*trie.Forest{},
+		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
+	}
+	e.ancestry.init(e)
+	var err error
+	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{o.Store}); err != nil {
+		return nil, fmt.Errorf("engine: epochs: %w", err)
+	}
+	if e.coding, err = primitives.NewReedSolomon(e.epochs.NumDataParts(), e.epochs.NumTotalParts()); err != nil {
+		return nil, fmt.Errorf("engine: chunk coding: %w", err)
+	}
+	if o.Store.Tip().Empty {
+		return e, e.begin()
+	}
+	return e, e.resume()
+}
+
+// Chain returns what the genesis says.
+func (e *Engine) Chain() *Chain { return e.chain }
+
+// Coding is how this chain's chunks are cut into parts.
+func (e *Engine) Coding() *primitives.ReedSolomon { return e.coding }
+
+// Pricing are the bounds of the gas price.
+func (e *Engine) Pricing() epoch.GasPriceRules { return e.pricing }
+
+// Epochs runs f with the epoch manager, which nothing else uses meanwhile. f must not keep it.
+func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	return f(e.epochs)
+}
+
+// Entry returns a recent block by hash, nil if it is unknown or folded away.
+func (e *Engine) Entry(hash primitives.Hash) *Entry {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.entries[hash]
+}
+
+// Head returns the canonical head.
+func (e *Engine) Head() *Entry { return e.view.Load().entry }
+
+// Final returns the last final block of the head's chain.
+func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
+
+// Store returns the store, for readers.
+func (e *Engine) Store() *storage.Store { return e.store }
+
+// forest returns a shard's forest.
+func (e *Engine) forest(id primitives.ShardID) *trie.Forest {
+	f := e.forests[id]
+	if f == nil {
+		f = trie.New(trie.Options{Loader: e.loader(id)})
+		e.forests[id] = f
+	}
+	return f
+}
+
+// version returns the rules of an epoch. The caller holds epochMu.
+func (e *Engine) version(id primitives.EpochID) (*config.RuntimeConfig, error) {
+	pv, err := e.epochs.ProtocolVersion(id)
+	if err != nil {
+		return nil, err
+	}
+	return config.Get(config.Version{Protocol: pv, Numbering: e.chain.Version.Numbering})
+}
+
+// begin makes the genesis block and its states, and stores them.
+func (e *Engine) begin() error {
+	c := e.chain
+	layout, err := e.epochs.ShardLayout(primitives.EpochID{})
+	if err != nil {
+		return err
+	}
+	cfg, err := config.Get(c.Version)
+	if err != nil {
+		return err
+	}
+	ids := layout.ShardIDs()
+	roots := make([]*trie.Root, len(ids))
+	hashes := make([]primitives.Hash, len(ids))
+	for i, id := range ids {
+		if roots[i], err = e.forest(id).Build(c.State(primitives.ShardIndex(i))); err != nil {
+			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
+		}
+		hashes[i] = roots[i].Hash()
+	}
+	producers, err := e.epochs.BlockProducersOrdered(primitives.EpochID{})
+	if err != nil {
+		return err
+	}
+	block, chunks, err := chain.Genesis(&chain.GenesisInput{
+		Version: c.Version.Protocol, Height: c.Height, Time: c.Time, GasLimit: c.GasLimit, MinGasPrice: e.pricing.Min,
+		TotalSupply: c.TotalSupply, ShardIDs: ids, StateRoots: hashes, Congestion: c.Congestion, BlockProducers: producers,
+	})
+	if err != nil {
+		return err
+	}
+	entry := newGenesisEntry(block, chunks, layout, cfg, roots)
+	changes, err := e.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(block.Header, c.Height), primitives.Hash{})
+	if err != nil {
+		return fmt.Errorf("engine: genesis: %w", err)
+	}
+	if err := e.storeGenesis(entry, &changes); err != nil {
+		return err
+	}
+	e.start(entry, entry)
+	return nil
+}
+
+func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, cfg *config.RuntimeConfig, roots []*trie.Root) *Entry {
+	entry := &Entry{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
+		Shards: make([]ShardState, len(chunks)), finalHeight: block.Header.Height}
+	entry.refs.Store(1)
+	for i, c := range chunks {
+		h := &c.Header
+		entry.Shards[i] = ShardState{ID: h.ShardID, Chunk: c, OutgoingAt: entry.Hash, Extra: &chain.ChunkExtra{
+			StateRoot: h.PrevStateRoot, GasLimit: h.GasLimit, CongestionInfo: h.CongestionInfo,
+		}}
+		if roots != nil {
+			entry.Shards[i].root = roots[i]
+		}
+	}
+	return entry
+}
+
+// start sets the first view: head, and the block that is folded.
+func (e *Engine) start(genesis, at *Entry) {
+	e.genesis = genesis
+	e.entries[at.Hash] = at
+	e.folded = at
+	e.view.Store(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
+}
+
+// Genesis returns the first block. Its states are not held.
+func (e *Engine) Genesis() *Entry { return e.genesis }

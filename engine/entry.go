@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Refusals of blocks that are not the sender's fault.
+var (
+	ErrOrphan = errors.New("engine: parent is not known")
+	ErrKnown  = errors.New("engine: block is known")
+	ErrOld    = errors.New("engine: block does not descend from the final one")
+)
+
+// Entry is an accepted block with what applying it gave. It does not change once accepted, but for its place in the
+// canonical chain, which the engine knows.
+type Entry struct {
+	Block  *primitives.Block
+	Hash   primitives.Hash
+	Layout primitives.ShardLayout // of the block's epoch
+	Config *config.RuntimeConfig  // of the epoch's version
+	// Tree holds the hashes of all blocks before this one; its size + 1 is the block's ordinal.
+	Tree   *primitives.PartialMerkleTree
+	Shards []ShardState // by index
+
+	finalHeight primitives.Height // of Header.LastFinalBlock; genesis's while there is none
+	refs        atomic.Int64      // holders of the state roots; 0: they are gone
+}
+
+// ShardState is what a block left of one shard.
+type ShardState struct {
+	ID    primitives.ShardID
+	Extra *chain.ChunkExtra
+	// Chunk is the block's new chunk, nil if it missed one.
+	Chunk *primitives.Chunk
+	// Result is what applying gave; its Trie is not to be used. nil after a restart.
+	Result *apply.Result
+	// Outgoing are the receipts that the shard's last new chunk made for others: the next chunk carries them.
+	Outgoing []*primitives.Receipt
+	// OutgoingAt is the block of that last new chunk.
+	OutgoingAt primitives.Hash
+	// Incoming are the receipts that this block's new chunks brought to the shard, in the order they are applied.
+	Incoming []*primitives.Receipt
+
+	root *trie.Root
+}
+
+// Header returns the block's header.
+func (e *Entry) Header() *primitives.BlockHeader { return e.Block.Header }
+
+// Height returns the block's height.
+func (e *Entry) Height() primitives.Height { return e.Block.Header.Height }
+
+// FinalHeight is the height of the last final block as this block tells, the genesis's while there is none.
+func (e *Entry) FinalHeight() primitives.Height { return e.finalHeight }
+
+// Acquire holds the entry's state roots, unless they are gone already; Release gives them back.
+func (e *Entry) Acquire() bool {
+	for {
+		n := e.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if e.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Release gives up one hold; the last one frees what no other block shares.
+func (e *Entry) Release() {
+	if e.refs.Add(-1) > 0 {
+		return
+	}
+	for i := range e.Shards {
+		if r := e.Shards[i].root; r != nil {
+			r.Release()
+		}
+	}
+}

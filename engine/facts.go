@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// facts gathers what the header of a block of this height on parent, with these chunk headers, must say; tree is that of
+// the block. The caller holds epochMu.
+func (e *Engine) facts(parent *Entry, height primitives.Height, chunks []*primitives.ChunkHeader) (f chain.BlockFacts, tree *primitives.PartialMerkleTree, err error) {
+	m, p := e.epochs, parent.Hash
+	steps := []func() error{
+		func() (err error) { f.EpochID, err = m.EpochIDFromPrev(p); return },
+		func() (err error) { f.NextEpochID, err = m.NextEpochIDFromPrev(p); return },
+		func() (err error) { f.EpochSyncDataHash, err = m.EpochSyncDataHash(p); return },
+		func() (err error) { f.Minted, err = m.MintedAmount(p); return },
+		func() (err error) { f.Version, err = m.ProtocolVersion(f.EpochID); return },
+		func() (err error) {
+			f.ShardSplit, err = m.ShardSplit(height, p, chain.LastFinal(parent.Header(), height), chunks)
+			return
+		},
+		func() (err error) {
+			if f.NextBPHash = parent.Header().NextBPHash; f.EpochID != parent.Header().EpochID {
+				f.NextBPHash, err = m.BlockProducersHash(f.NextEpochID)
+			}
+			return
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return f, nil, fmt.Errorf("engine: block %d on %v: %w", height, p, err)
+		}
+	}
+	tree = parent.Tree.Clone()
+	tree.Insert(p)
+	f.BlockMerkleRoot, f.BlockOrdinal, f.Pricing = tree.Root(), tree.Size()+1, e.pricing
+	return f, tree, nil
+}
+
+// Approvers returns whose approvals a child of parent carries, in the order of its header.
+func (e *Engine) Approvers(parent primitives.Hash) (out []chain.Approver, err error) {
+	err = e.Epochs(func(m *epoch.Manager) (err error) { out, err = approvers(m, parent); return })
+	return out, err
+}
+
+func approvers(m *epoch.Manager, parent primitives.Hash) ([]chain.Approver, error) {
+	stakes, err := m.BlockApprovers(parent)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Approver, len(stakes))
+	for i, s := range stakes {
+		out[i] = chain.Approver{AccountID: s.AccountID, PublicKey: s.PublicKey, StakeThis: s.StakeThisEpoch, StakeNext: s.StakeNextEpoch}
+	}
+	return out, nil
+}
+
+// BlockProducer returns who is to make the block of a height on parent.
+func (e *Engine) BlockProducer(parent primitives.Hash, height primitives.Height) (v primitives.ValidatorStake, err error) {
+	err = e.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(parent)
+		if err != nil {
+			return err
+		}
+		p, err := m.BlockProducer(id, height)
+		if err == nil {
+			v = *p
+		}
+		return err
+	})
+	return v, err
+}
+
+// ChunkProducer returns who is to make a shard's chunk on parent.
+func (e *Engine) ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (v primitives.ValidatorStake, err error) {
+	err = e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.ChunkProducerFromPrev(parent, shard)
+		if err == nil {
+			v = *p
+		}
+		return err
+	})
+	return v, err
+}
+
+// ChunkValidators returns who endorses a shard's chunk that is created on parent, in the order of the block's bits.
+func (e *Engine) ChunkValidators(parent *Entry, shard primitives.ShardID) (out []chain.Assigned, err error) {
+	err = e.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(parent.Hash)
+		if err == nil {
+			out, err = assigned(m, id, shard, parent.Height()+1)
+		}
+		return err
+	})
+	return out, err
+}
+
+func assigned(m *epoch.Manager, id primitives.EpochID, shard primitives.ShardID, created primitives.Height) ([]chain.Assigned, error) {
+	validators, err := m.ChunkValidators(id, shard, created)
+	if err != nil {
+		return nil, err
+	}
+	info, err := m.EpochInfo(id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Assigned, len(validators))
+	for i, v := range validators {
+		seat, ok := info.Validator(v.AccountID)
+		if !ok {
+			return nil, fmt.Errorf("engine: chunk validator %s has no seat", v.AccountID)
+		}
+		out[i] = chain.Assigned{AccountID: v.AccountID, PublicKey: seat.PublicKey, Stake: v.Stake}
+	}
+	return out, nil
+}
+
+// judgement gathers what validating a block needs. The caller holds epochMu.
+func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*chain.Judgement, *primitives.PartialMerkleTree, error) {
+	f, tree, err := e.facts(parent, b.Header.Height, b.Body.Chunks)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := e.epochs
+	layout, err := m.ShardLayout(f.EpochID)
+	if err != nil {
+		return nil, nil, err
+	}
+	producer, err := m.BlockProducer(f.EpochID, b.Header.Height)
+	if err != nil {
+		return nil, nil, err
+	}
+	j := &chain.Judgement{
+		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
+		ShardIDs: layout.ShardIDs(), Verify: e.verify, Produced: produced,
+	}
+	if e.o.MaxHeightJump > 0 {
+		j.MaxHeight = e.Head().Height() + e.o.MaxHeightJump
+	}
+	if e.o.Now != nil {
+		j.Now = e.o.Now()
+	}
+	if j.Approvers, err = approvers(m, parent.Hash); err != nil {
+		return nil, nil, err
+	}
+	for _, id := range j.ShardIDs {
+		_, _, index, err := m.PrevShard(parent.Hash, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		j.PrevChunks = append(j.PrevChunks, parent.Block.Body.Chunks[index])
+		signer, err := m.ChunkProducer(f.EpochID, id, parent.Height()+1)
+		if err != nil {
+			return nil, nil, err
+		}
+		j.ChunkSigners = append(j.ChunkSigners, signer.PublicKey)
+		validators, err := assigned(m, f.EpochID, id, parent.Height()+1)
+		if err != nil {
+			return nil, nil, err
+		}
+		j.Assigned = append(j.Assigned, validators)
+	}
+	return j, tree, nil
+}

@@ -1,0 +1,260 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// epochStore shows the store as the epoch manager wants it.
+type epochStore struct{ s *storage.Store }
+
+func (s epochStore) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
+	rec, err := s.s.BlockByHash(hash)
+	if err != nil {
+		return nil, absent(err)
+	}
+	raw, err := rec.Info()
+	if err != nil {
+		return nil, absent(err)
+	}
+	b := new(epoch.BlockInfo)
+	return b, borsh.Unmarshal(raw, b)
+}
+
+func (s epochStore) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
+	raw, err := storage.EpochInfo.Get(s.s.Reader(), id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	info := new(epoch.EpochInfo)
+	return info, borsh.Unmarshal(raw, info)
+}
+
+func (s epochStore) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
+	h, err := storage.EpochStart.Get(s.s.Reader(), id)
+	if err != nil {
+		return 0, false, absent(err)
+	}
+	return primitives.Height(h), true, nil
+}
+
+func (s epochStore) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
+	raw, err := storage.EpochSummary.Get(s.s.Reader(), id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	sum := new(epoch.EpochSummary)
+	return sum, borsh.Unmarshal(raw, sum)
+}
+
+// absent takes "not found" for an absent row.
+func absent(err error) error {
+	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
+		return nil
+	}
+	return err
+}
+
+// epochPuts turns what the epoch manager wants kept into writes.
+func epochPuts(b *storage.Batch, c *epoch.Changes) {
+	if c.BlockInfo == nil {
+		return
+	}
+	if c.EpochStart {
+		h := storage.Uint64(c.BlockInfo.Height)
+		storage.EpochStart.Put(b, c.BlockInfo.EpochID, &h)
+	}
+	if c.NextNextEpoch != nil {
+		raw := storage.Raw(c.NextNextEpoch.AppendBorsh(nil))
+		storage.EpochInfo.Put(b, c.BlockInfo.Hash, &raw)
+	}
+	if c.Summary != nil {
+		raw := storage.Raw(c.Summary.AppendBorsh(nil))
+		storage.EpochSummary.Put(b, c.BlockInfo.EpochID, &raw)
+	}
+}
+
+func ref(e *Entry) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
+
+// stored gathers a block's parts that do not depend on its parent.
+func stored(entry *Entry, c *epoch.Changes) *storage.Block {
+	h := entry.Header()
+	b := &storage.Block{
+		Ref: ref(entry), Timestamp: h.Timestamp, Ordinal: entry.Tree.Size() + 1, Epoch: h.EpochID,
+		Header: h.AppendBorsh(nil), Body: entry.Block.Body.AppendBorsh(nil), Info: c.BlockInfo.AppendBorsh(nil),
+		MerkleTree: entry.Tree.AppendBorsh(nil), Puts: new(storage.Batch), Shards: make([]storage.Shard, len(entry.Shards)),
+	}
+	epochPuts(b.Puts, c)
+	for i := range entry.Shards {
+		s := &entry.Shards[i]
+		b.Shards[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: s.OutgoingAt.AppendBorsh(nil)}
+		if s.Chunk == nil {
+			continue
+		}
+		c := &storage.Chunk{Hash: s.Chunk.Hash, Header: s.Chunk.Header.AppendBorsh(nil)}
+		for _, tx := range s.Chunk.Transactions {
+			c.Transactions = append(c.Transactions, storage.Transaction{Hash: tx.Hash(), Value: tx.AppendBorsh(nil)})
+		}
+		b.Shards[i].Chunk = c
+	}
+	return b
+}
+
+// storeGenesis imports the first block with its states.
+func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes) error {
+	b := stored(entry, c)
+	b.Head = true
+	var frontier []storage.FrontierChange
+	for i := range entry.Shards {
+		list, err := entry.Shards[i].root.Frontier()
+		if err != nil {
+			return err
+		}
+		frontier = appendFrontier(frontier, entry.Shards[i].ID, list, nil)
+	}
+	return e.store.Import(b, frontier, func(put func(storage.Pair) error) (err error) {
+		for i := range entry.Shards {
+			for k, v := range e.chain.State(primitives.ShardIndex(i)) {
+				if err = put(storage.Pair{Shard: entry.Shards[i].ID, Key: k, Value: v}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// storeBlock commits a block in one step.
+func (e *Engine) storeBlock(entry, parent *Entry, c *epoch.Changes, a *Accepted) error {
+	b := stored(entry, c)
+	b.Prev, b.Head, b.Final = ref(parent), a.IsHead, storage.BlockRef{}
+	if !entry.Header().LastFinalBlock.IsZero() {
+		b.Final = e.finalRef(entry)
+	}
+	for i := range entry.Shards {
+		if err := storedResult(&b.Shards[i], &entry.Shards[i], &parent.Shards[i], e, entry.Height()); err != nil {
+			return err
+		}
+	}
+	if err := e.store.Commit(b); err != nil {
+		return fmt.Errorf("engine: store block %d: %w", entry.Height(), err)
+	}
+	return nil
+}
+
+// storedResult adds what applying a shard gave.
+func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height primitives.Height) error {
+	r := s.Result
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		out.Outcomes = append(out.Outcomes, storage.Outcome{ID: o.ID, Value: o.Outcome.AppendBorsh(nil)})
+	}
+	for _, x := range r.Outgoing {
+		out.Outgoing = append(out.Outgoing, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
+	}
+	for _, x := range r.Processed {
+		if x.Source != apply.SourceDelayed {
+			out.Local = append(out.Local, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
+		}
+	}
+	for _, k := range r.Changes {
+		old, err := prev.root.Get(k.Key, nil)
+		if err != nil {
+			return err
+		}
+		out.Changes = append(out.Changes, storage.Change{KeyChanges: k, Old: old})
+	}
+	if out.Chunk == nil {
+		return nil
+	}
+	at := e.Entry(prev.OutgoingAt)
+	if at != nil && height-at.Height() <= storage.ReceiptsReach {
+		if len(prev.Outgoing) > 0 {
+			out.Chunk.ReceiptsOf = []storage.BlockRef{ref(at)}
+		}
+		return nil
+	}
+	for _, x := range s.Chunk.PrevOutgoingReceipts {
+		out.Chunk.Receipts = append(out.Chunk.Receipts, x.AppendBorsh(nil))
+	}
+	return nil
+}
+
+// valueFlag marks a frontier entry of a single value in the stored memory usage.
+const valueFlag = 1 << 63
+
+func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, put []trie.FrontierEntry, removed [][]byte) []storage.FrontierChange {
+	for _, p := range removed {
+		out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Path: p}, Gone: true})
+	}
+	for _, f := range put {
+		usage := f.Size
+		if f.IsValue {
+			usage |= valueFlag
+		}
+		out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Path: f.Path, Hash: f.Hash, MemoryUsage: usage}})
+	}
+	return out
+}
+
+// fold moves the stored state to a final block when enough of them wait, and forgets the blocks below it.
+func (e *Engine) fold() error {
+	upto, due := e.store.FoldDue()
+	if !due {
+		return nil
+	}
+	return e.foldTo(upto)
+}
+
+func (e *Engine) foldTo(upto storage.BlockRef) error {
+	to := e.Entry(upto.Hash)
+	if to == nil || to == e.folded {
+		return nil
+	}
+	var changes []storage.FrontierChange
+	for i := range to.Shards {
+		put, removed, err := to.Shards[i].root.FrontierSince(e.folded.Shards[i].root)
+		if err != nil {
+			return fmt.Errorf("engine: frontier of shard %d: %w", to.Shards[i].ID, err)
+		}
+		changes = appendFrontier(changes, to.Shards[i].ID, put, removed)
+	}
+	if err := e.store.Fold(upto, changes); err != nil {
+		return fmt.Errorf("engine: fold to %v: %w", upto, err)
+	}
+	e.forget(to)
+	return nil
+}
+
+// forget drops the entries that neither are nor descend from the folded block.
+func (e *Engine) forget(folded *Entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	keep := map[primitives.Hash]bool{folded.Hash: true}
+	descends := func(x *Entry) bool {
+		var path []*Entry
+		for x != nil && !keep[x.Hash] && x.Height() > folded.Height() {
+			path = append(path, x)
+			x = e.entries[x.Header().PrevHash]
+		}
+		ok := x != nil && keep[x.Hash]
+		for _, p := range path {
+			keep[p.Hash] = ok
+		}
+		return ok
+	}
+	for hash, x := range e.entries {
+		if !descends(x) {
+			delete(e.entries, hash)
+			x.Release()
+		}
+	}
+	e.folded = folded
+}

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// Pending is a valid block whose chunks are yet to be applied.
+type Pending struct {
+	entry  *Entry
+	parent *Entry
+	jobs   []Job
+	first  bool // of its epoch
+}
+
+// Job applies one shard's chunk, or what a missing chunk leaves to do. Jobs of a block are independent.
+type Job struct {
+	Shard  primitives.ShardIndex
+	input  apply.Input
+	result *apply.Result
+	err    error
+}
+
+// Run applies the chunk. It may run on any goroutine, once.
+func (j *Job) Run() { j.result, j.err = apply.Apply(&j.input) }
+
+// Jobs returns the work to be done before Commit.
+func (p *Pending) Jobs() []Job { return p.jobs }
+
+// Block returns the block.
+func (p *Pending) Block() *primitives.Block { return p.entry.Block }
+
+// Begin judges a block and its new chunks (by shard index; nil: missed) and prepares their application. produced says that
+// this engine made it: then what it took from its own books is not checked again.
+func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Pending, error) {
+	if e.Entry(b.Hash()) != nil {
+		return nil, ErrKnown
+	}
+	parent := e.Entry(b.Header.PrevHash)
+	if parent == nil {
+		return nil, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
+	}
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	j, tree, err := e.judgement(b, parent, produced)
+	if err != nil {
+		return nil, err
+	}
+	if err := chain.ValidateBlock(b, j); err != nil {
+		return nil, err
+	}
+	layout, err := e.epochs.ShardLayout(j.EpochID)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := e.version(j.EpochID)
+	if err != nil {
+		return nil, err
+	}
+	entry := &Entry{Block: b, Hash: b.Hash(), Layout: layout, Config: cfg, Tree: tree,
+		Shards: make([]ShardState, layout.NumShards()), finalHeight: e.finalHeight(b.Header, parent)}
+	entry.refs.Store(1)
+	for i, h := range b.Body.Chunks {
+		s := &entry.Shards[i]
+		s.ID = h.ShardID
+		if h.HeightIncluded != b.Header.Height {
+			continue
+		}
+		if i >= len(chunks) || chunks[i] == nil || chunks[i].Hash != h.ChunkHash() {
+			return nil, fmt.Errorf("engine: chunk of shard %d of block %d is missing", h.ShardID, b.Header.Height)
+		}
+		s.Chunk = chunks[i]
+		if !produced {
+			prev := &parent.Shards[i]
+			if err := chain.ValidateChunk(s.Chunk, prev.Extra, prev.Outgoing, layout, e.coding); err != nil {
+				return nil, fmt.Errorf("shard %d of block %d: %w", s.ID, b.Header.Height, err)
+			}
+		}
+	}
+	gatherIncoming(entry)
+	p := &Pending{entry: entry, parent: parent}
+	return p, e.prepare(p, j)
+}
+
+// finalHeight returns the height of a header's last final block.
+func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *Entry) primitives.Height {
+	switch h.LastFinalBlock {
+	case primitives.Hash{}:
+		return e.chain.Height
+	case parent.Header().LastFinalBlock:
+		return parent.finalHeight
+	case parent.Hash:
+		return parent.Height()
+	case parent.Header().PrevHash:
+		return parent.Header().PrevHeight
+	}
+	if f := e.Entry(h.LastFinalBlock); f != nil {
+		return f.Height()
+	}
+	return parent.finalHeight
+}
+
+// gatherIncoming sorts the receipts that the new chunks of a block bring: one list a chunk for each shard, the lists
+// shuffled by the previous block's hash (runtime.md 6.1).
+func gatherIncoming(entry *Entry) {
+	lists := make([][][]*primitives.Receipt, len(entry.Shards))
+	for i := range entry.Shards {
+		c := entry.Shards[i].Chunk
+		if c == nil {
+			continue
+		}
+		for k, g := range chain.GroupReceipts(c.PrevOutgoingReceipts, entry.Layout) {
+			lists[k] = append(lists[k], g.Receipts)
+		}
+	}
+	for k := range lists {
+		entry.Shards[k].Incoming = apply.OrderIncoming(entry.Header().PrevHash, lists[k])
+	}
+}
+
+// incoming returns what a shard's new chunk applies: this block's receipts, then those of the blocks before, down to but
+// not including the one that holds the shard's previous chunk.
+func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
+	out := entry.Shards[shard].Incoming
+	for at := parent; at.Height() > since; {
+		if more := at.Shards[shard].Incoming; len(more) > 0 {
+			out = append(out[:len(out):len(out)], more...)
+		}
+		prev := e.Entry(at.Header().PrevHash)
+		if prev == nil { // folded: the shard has missed many chunks
+			rec, err := e.store.BlockByHash(at.Header().PrevHash)
+			if err != nil {
+				return nil, fmt.Errorf("engine: receipts for shard index %d since height %d: %w", shard, since, err)
+			}
+			if prev, err = e.loadLocked(rec); err != nil {
+				return nil, err
+			}
+		}
+		at = prev
+	}
+	return out, nil
+}
+
+// prepare makes the jobs of a judged block. The caller holds epochMu.
+func (e *Engine) prepare(p *Pending, j *chain.Judgement) error {
+	entry, parent, h := p.entry, p.parent, p.entry.Header()
+	m := e.epochs
+	base := apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: e.o.Par}
+	info, err := m.EpochInfo(h.EpochID)
+	if err != nil {
+		return err
+	}
+	minimum, err := m.MinimumStake(parent.Hash)
+	if err != nil {
+		return err
+	}
+	block := &base.Block
+	block.Config, block.ChainID, block.VM = entry.Config, e.chain.ID, e.o.VM
+	block.Height, block.PrevHash, block.EpochID, block.EpochHeight = h.Height, parent.Hash, h.EpochID, info.EpochHeight
+	block.Timestamp, block.GasPrice, block.RandomValue = h.Timestamp, parent.Header().NextGasPrice, h.RandomValue
+	block.MinimumStake, block.Stakes = minimum, stakes{info}
+	if e.o.Verify != nil {
+		block.Verify = func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool {
+			return e.o.Verify(s, hash[:], key)
+		}
+	}
+	for _, c := range entry.Block.Body.Chunks {
+		base.Congestion = append(base.Congestion, apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(h.Height - c.HeightIncluded)})
+		base.Requests = append(base.Requests, senderRequests(c))
+	}
+	if p.first, err = m.IsNextBlockEpochStart(parent.Hash); err != nil {
+		return err
+	}
+	var update *apply.ValidatorUpdate
+	if p.first {
+		if update, err = validatorUpdate(m, parent.Hash, e.chain.Treasury); err != nil {
+			return err
+		}
+	}
+	rule, err := m.MayProposeSplit(h.Height, parent.Hash)
+	if err != nil {
+		return err
+	}
+	p.jobs = make([]Job, len(entry.Shards))
+	for i := range entry.Shards {
+		s, prev := &entry.Shards[i], &parent.Shards[i]
+		job := &p.jobs[i]
+		job.Shard, job.input = primitives.ShardIndex(i), base
+		in := &job.input
+		in.Block.ShardID, in.Trie, in.NewChunk = s.ID, stateTrie{prev.root}, s.Chunk != nil
+		in.GasLimit = entry.Block.Body.Chunks[i].GasLimit
+		in.Split = splitRule(rule)
+		if update != nil {
+			u := *update
+			u.LastProposals = prev.Extra.Proposals
+			if s.Chunk != nil {
+				u.LastProposals = s.Chunk.Header.PrevValidatorProposals
+			}
+			in.Validators = &u
+		}
+		if s.Chunk == nil {
+			continue
+		}
+		since := parent.Block.Body.Chunks[i].HeightIncluded
+		if in.Incoming, err = e.incoming(entry, parent, i, since); err != nil {
+			return err
+		}
+		in.Transactions = make([]apply.Transaction, len(s.Chunk.Transactions))
+		for k, tx := range s.Chunk.Transactions {
+			in.Transactions[k] = apply.Transaction{SignedTransaction: tx, Valid: e.ancestry.valid(parent, tx.BlockHash)}
+		}
+	}
+	return nil
+}
+
+func validatorUpdate(m *epoch.Manager, last primitives.Hash, treasury primitives.AccountID) (*apply.ValidatorUpdate, error) {
+	stakes, rewards, err := m.StakeInfo(last)
+	if err != nil {
+		return nil, err
+	}
+	list := func(m epoch.AccountMap[primitives.Balance]) []apply.AccountAmount {
+		out := make([]apply.AccountAmount, len(m))
+		for i, x := range m {
+			out[i] = apply.AccountAmount{Account: x.Account, Amount: x.Value}
+		}
+		return out
+	}
+	return &apply.ValidatorUpdate{Stakes: list(stakes), Rewards: list(rewards), Treasury: treasury}, nil
+}
+
+func splitRule(r *epoch.DynamicResharding) *apply.SplitRule {
+	if r == nil {
+		return nil
+	}
+	return &apply.SplitRule{MaxShards: int(r.MaxNumberOfShards), Force: r.ForceSplitShards, Block: r.BlockSplitShards,
+		MemoryThreshold: r.MemoryUsageThreshold, MinChildMemory: r.MinChildMemoryUsage}
+}
+
+// stakes answers contracts' questions about validators.
+type stakes struct{ info *epoch.EpochInfo }
+
+func (s stakes) Stake(a primitives.AccountID) primitives.Balance {
+	if v, ok := s.info.Validator(a); ok {
+		return v.Stake
+	}
+	return primitives.Balance{}
+}
+
+func (s stakes) Total() primitives.Balance { return s.info.TotalStake() }

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// NewChunk makes a shard's next chunk on parent with these transactions, in their order.
+func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error) {
+	p := e.Entry(parent)
+	if p == nil {
+		return nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
+	}
+	e.epochMu.Lock()
+	layout, err := e.epochs.ShardLayoutFromPrev(parent)
+	e.epochMu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	id, err := layout.IDAt(shard)
+	if err != nil {
+		return nil, err
+	}
+	s := &p.Shards[shard]
+	c, _, err := chain.BuildChunk(&chain.ChunkInput{
+		PrevBlock: parent, Height: p.Height() + 1, ShardID: id, Extra: s.Extra, Outgoing: s.Outgoing,
+		Transactions: txs, Layout: layout, Coding: e.coding,
+	}, key)
+	return c, err
+}
+
+// Proposal is a block to be made.
+type Proposal struct {
+	Parent       primitives.Hash
+	Height       primitives.Height
+	Timestamp    uint64                   // ns since 1970; raised to just above the parent's
+	Chunks       []*primitives.Chunk      // by shard index; nil: missed
+	Endorsements [][]primitives.Signature // by shard index, one a chunk validator; empty string: none
+	Approvals    []primitives.Signature   // one an approver; empty string: none
+	Vote         primitives.ProtocolVersion
+}
+
+// NewBlock makes and signs a block.
+func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Block, error) {
+	parent := e.Entry(p.Parent)
+	if parent == nil {
+		return nil, fmt.Errorf("%w: %v", ErrOrphan, p.Parent)
+	}
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	headers := make([]*primitives.ChunkHeader, len(p.Chunks))
+	endorsements := make([][]primitives.Signature, len(p.Chunks))
+	layout, err := e.epochs.ShardLayoutFromPrev(p.Parent)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.Chunks) != layout.NumShards() {
+		return nil, fmt.Errorf("engine: %d chunks for %d shards", len(p.Chunks), layout.NumShards())
+	}
+	for i, c := range p.Chunks {
+		if c == nil {
+			id, err := layout.IDAt(primitives.ShardIndex(i))
+			if err != nil {
+				return nil, err
+			}
+			_, _, index, err := e.epochs.PrevShard(p.Parent, id)
+			if err != nil {
+				return nil, err
+			}
+			headers[i] = parent.Block.Body.Chunks[index]
+			continue
+		}
+		c.Header.HeightIncluded = p.Height
+		headers[i], endorsements[i] = &c.Header, p.Endorsements[i]
+	}
+	facts, _, err := e.facts(parent, p.Height, headers)
+	if err != nil {
+		return nil, err
+	}
+	random := parent.Header().RandomValue
+	value, proof, err := key.ProveVRF(random[:])
+	if err != nil {
+		return nil, err
+	}
+	b, err := chain.BuildBlock(&chain.BlockInput{
+		BlockFacts: facts, Parent: parent.Header(), Height: p.Height, Timestamp: max(p.Timestamp, parent.Header().Timestamp+1),
+		Chunks: headers, ChunkEndorsements: endorsements, Approvals: p.Approvals, VRFValue: value, VRFProof: proof, Vote: p.Vote,
+	})
+	if err != nil {
+		return nil, err
+	}
+	chain.SignBlock(b, key)
+	return b, nil
+}

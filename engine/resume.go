@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// ErrInconsistent says that the store contradicts itself: a stored block does not lead to the state root it names.
+var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
+
+// loader yields a shard's stored state for subtrees that are loaded when first touched.
+func (e *Engine) loader(id primitives.ShardID) trie.Loader {
+	return func(from, to []byte, yield func(key, value []byte) bool) error {
+		return e.store.Load(id, e.accounts(id), from, to, yield)
+	}
+}
+
+// accounts returns the range of a shard's accounts in the layout of the genesis, whose boundaries hold until a split.
+func (e *Engine) accounts(id primitives.ShardID) storage.AccountRange {
+	layout := e.chain.Params.Epoch.ShardLayout
+	i, err := layout.Index(id)
+	if err != nil {
+		return storage.AccountRange{}
+	}
+	var r storage.AccountRange
+	b := layout.Boundaries()
+	if i > 0 && int(i) <= len(b) {
+		r.Lo = b[i-1]
+	}
+	if int(i) < len(b) {
+		r.Hi = b[i]
+	}
+	return r
+}
+
+// resume continues a stored chain: the folded block with its frontier, then the blocks above it in order, whose changes are
+// applied to the trie and whose roots must come out.
+func (e *Engine) resume() error {
+	tip := e.store.Tip()
+	genesis, err := e.store.BlockAt(e.chain.Height)
+	if err != nil {
+		return fmt.Errorf("engine: genesis block: %w", err)
+	}
+	first, err := e.load(genesis)
+	if err != nil {
+		return err
+	}
+	rec, err := e.store.Block(tip.Folded)
+	if err != nil {
+		return fmt.Errorf("engine: folded block: %w", err)
+	}
+	folded := first
+	if tip.Folded.Hash != first.Hash {
+		if folded, err = e.load(rec); err != nil {
+			return err
+		}
+	}
+	for i := range folded.Shards {
+		s := &folded.Shards[i]
+		var list []trie.FrontierEntry
+		err := e.store.Frontier(s.ID, func(f storage.Stub) bool {
+			list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage &^ valueFlag, IsValue: f.MemoryUsage&valueFlag != 0})
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if s.root, err = e.forest(s.ID).Import(list, s.Extra.StateRoot); err != nil {
+			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, folded.Height(), err)
+		}
+	}
+	e.start(first, folded)
+	for _, rec := range e.store.Pending() {
+		if err := e.replay(rec); err != nil {
+			return err
+		}
+	}
+	at := e.Entry(tip.Head.Hash)
+	if at == nil {
+		return fmt.Errorf("%w: head %v is not above the folded block", ErrInconsistent, tip.Head)
+	}
+	final := tip.Final
+	if final.IsZero() {
+		final = storage.BlockRef{Height: e.chain.Height, Hash: first.Hash}
+	}
+	e.view.Store(&head{entry: at, final: final})
+	return nil
+}
+
+// replay brings a block above the folded one back.
+func (e *Engine) replay(rec *storage.Record) error {
+	entry, err := e.load(rec)
+	if err != nil {
+		return err
+	}
+	parent := e.entries[entry.Header().PrevHash]
+	if parent == nil {
+		return fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
+	}
+	for i := range entry.Shards {
+		s := &entry.Shards[i]
+		stored, err := rec.Changes(s.ID)
+		if err != nil {
+			return err
+		}
+		changes := make([]trie.Change, len(stored))
+		for k := range stored {
+			changes[k] = trie.Change{Key: stored[k].Key, Value: stored[k].Last()}
+		}
+		if s.root, err = e.forest(s.ID).Update(parent.Shards[i].root, changes, nil); err != nil {
+			return err
+		}
+		if s.root.Hash() != s.Extra.StateRoot {
+			return fmt.Errorf("%w: shard %d of block %v has root %v, stored changes give %v", ErrInconsistent, s.ID, rec.Ref(), s.Extra.StateRoot, s.root.Hash())
+		}
+	}
+	e.entries[entry.Hash] = entry
+	return nil
+}
+
+// load reads a block from the store, without its state.
+func (e *Engine) load(rec *storage.Record) (*Entry, error) {
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	return e.loadLocked(rec)
+}
+
+// loadLocked is load for callers that hold epochMu.
+func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
+	entry := &Entry{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Tree: new(primitives.PartialMerkleTree)}
+	for _, part := range []struct {
+		get  func() ([]byte, error)
+		into borsh.Decoder
+	}{{rec.Header, entry.Block.Header}, {rec.Body, &entry.Block.Body}, {rec.MerkleTree, entry.Tree}} {
+		raw, err := part.get()
+		if err == nil {
+			err = borsh.Unmarshal(raw, part.into)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("engine: block %v: %w", rec.Ref(), err)
+		}
+	}
+	entry.Hash, entry.finalHeight = rec.Ref().Hash, max(rec.Final().Height, e.chain.Height)
+	entry.refs.Store(1)
+	h := entry.Header()
+	var err error
+	if entry.Layout, err = e.epochs.ShardLayout(h.EpochID); err != nil {
+		return nil, err
+	}
+	if entry.Config, err = e.version(h.EpochID); err != nil {
+		return nil, err
+	}
+	entry.Shards = make([]ShardState, len(entry.Block.Body.Chunks))
+	for i, c := range entry.Block.Body.Chunks {
+		if err := e.loadShard(rec, &entry.Shards[i], c); err != nil {
+			return nil, fmt.Errorf("engine: shard %d of block %v: %w", c.ShardID, rec.Ref(), err)
+		}
+	}
+	gatherIncoming(entry)
+	return entry, nil
+}
+
+func (e *Engine) loadShard(rec *storage.Record, s *ShardState, c *primitives.ChunkHeader) error {
+	s.ID, s.Extra = c.ShardID, new(chain.ChunkExtra)
+	raw, err := rec.Extra(s.ID)
+	if err == nil {
+		err = borsh.Unmarshal(raw, s.Extra)
+	}
+	if err != nil {
+		return err
+	}
+	if raw, err = rec.Other(s.ID); err != nil {
+		return err
+	}
+	if err := borsh.Unmarshal(raw, &s.OutgoingAt); err != nil {
+		return err
+	}
+	from := rec
+	if s.OutgoingAt != rec.Ref().Hash {
+		if from, err = e.store.BlockByHash(s.OutgoingAt); err != nil {
+			return err
+		}
+	}
+	outgoing, err := from.Outgoing(s.ID)
+	if err != nil {
+		return err
+	}
+	for _, x := range outgoing {
+		receipt := new(primitives.Receipt)
+		if err := borsh.Unmarshal(x.Value, receipt); err != nil {
+			return err
+		}
+		s.Outgoing = append(s.Outgoing, receipt)
+	}
+	if _, ok := rec.ChunkHash(s.ID); ok {
+		s.Chunk, err = LoadChunk(rec, s.ID)
+	}
+	return err
+}
+
+// LoadChunk reads a block's new chunk of a shard from the store.
+func LoadChunk(rec *storage.Record, id primitives.ShardID) (*primitives.Chunk, error) {
+	c := new(primitives.Chunk)
+	raw, err := rec.Chunk(id)
+	if err == nil {
+		err = borsh.Unmarshal(raw, &c.Header)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Hash, _ = rec.ChunkHash(id)
+	txs, err := rec.Transactions(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range txs {
+		tx := new(primitives.SignedTransaction)
+		if err := borsh.Unmarshal(t.Value, tx); err != nil {
+			return nil, err
+		}
+		c.Transactions = append(c.Transactions, tx)
+	}
+	receipts, err := rec.ChunkReceipts(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range receipts {
+		x := new(primitives.Receipt)
+		if err := borsh.Unmarshal(v, x); err != nil {
+			return nil, err
+		}
+		c.PrevOutgoingReceipts = append(c.PrevOutgoingReceipts, x)
+	}
+	return c, nil
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// stateTrie shows a trie.Root as the runtime wants it.
+type stateTrie struct{ root *trie.Root }
+
+// recording is trie.Recording as the runtime wants it.
+type recording struct{ trie.Recording }
+
+func (r *recording) Merge(o state.Recording) { r.Recording.Merge(&o.(*recording).Recording) }
+
+func inner(rec state.Recording) *trie.Recording {
+	if rec == nil {
+		return nil
+	}
+	return &rec.(*recording).Recording
+}
+
+func (t stateTrie) Root() primitives.Hash         { return t.root.Hash() }
+func (t stateTrie) NewRecording() state.Recording { return new(recording) }
+func (t stateTrie) MemoryUsage() uint64           { return t.root.MemoryUsage() }
+
+func (t stateTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
+	return t.root.Get(key, inner(rec))
+}
+
+func (t stateTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+	v, found, err := t.root.Lookup(key, inner(rec))
+	return state.ValueRef{Hash: v.Hash, Len: v.Len}, found, err
+}
+
+func (t stateTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+	visits, v, found, err := t.root.Path(key, inner(rec), nil)
+	for _, x := range visits {
+		path = append(path, state.Visit(x))
+	}
+	return path, state.ValueRef{Hash: v.Hash, Len: v.Len}, found, err
+}
+
+func (t stateTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
+	s := t.root.Scan(prefix, after, inner(rec))
+	for s.Next() {
+		if !yield(s.Key(), s.Value()) {
+			return nil
+		}
+	}
+	return s.Err()
+}
+
+func (t stateTrie) Update(changes []state.Change, rec state.Recording) (state.Trie, error) {
+	list := make([]trie.Change, len(changes))
+	for i, c := range changes {
+		list[i] = trie.Change(c)
+	}
+	root, err := t.root.Forest().Update(t.root, list, inner(rec))
+	if err != nil {
+		return nil, err
+	}
+	return stateTrie{root}, nil
+}
+
+func (t stateTrie) FindSplit(rec state.Recording) (primitives.TrieSplit, error) {
+	split, err := t.root.FindSplit(inner(rec))
+	if errors.Is(err, trie.ErrNoSplit) {
+		err = fmt.Errorf("%w: %w", state.ErrNoSplit, err)
+	}
+	return split, err
+}
+
+// Code has nothing to offer beyond the code keys, which the runtime has looked at: code that no account of the shard holds
+// is not kept.
+func (t stateTrie) Code(primitives.Hash) ([]byte, error) { return nil, nil }
