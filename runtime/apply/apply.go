@@ -75,6 +75,7 @@ func Apply(in *Input) (*Result, error) {
 		in: in, cfg: cfg, res: new(Result), limit: config.Compute(in.GasLimit),
 		u: state.New(in.Trie, cfg.Witness.MainStorageProofSizeSoftLimit),
 	}
+	c.u.Grow(2*len(in.Transactions) + len(in.Incoming))
 	if err := c.proposeSplit(); err != nil {
 		return nil, err
 	}
@@ -264,17 +265,22 @@ func (c *chunk) finish() (*Result, error) {
 	}
 	r.GasUsed, r.Congestion = c.gas, c.own
 	r.Proposals = lastProposals(c.proposals)
-	leaves := make([]primitives.Hash, len(r.Outcomes))
-	for i := range r.Outcomes {
-		leaves[i] = r.Outcomes[i].LeafHash()
-	}
-	r.OutcomeRoot = primitives.MerkleRoot(leaves)
+	r.OutcomeRoot = outcomeRoot(r.Outcomes)
 	r.Outgoing = c.outgoing
 	r.OutgoingByShard = c.grouped()
 	r.OutgoingRoot = OutgoingRoot(r.OutgoingByShard)
 	r.Stats.Compute, r.Stats.DelayedLen = uint64(c.compute), c.delayed.Len()
 	r.Stats.LimitedByGas = c.compute >= c.limit
 	return r, nil
+}
+
+func outcomeRoot(outcomes []primitives.OutcomeWithID) primitives.Hash {
+	leaves := make([]primitives.Hash, len(outcomes))
+	var scratch []byte
+	for i := range outcomes {
+		leaves[i], scratch = outcomes[i].LeafHashIn(scratch)
+	}
+	return primitives.MerkleRoot(leaves)
 }
 
 // close finalizes the update into the result.

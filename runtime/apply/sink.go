@@ -32,7 +32,10 @@ type link struct {
 	bytes    []byte // u64 shard ‖ u32 place for their number ‖ encodings
 }
 
-const linkHeader = 8 + 4
+const (
+	linkHeader    = 8 + 4
+	commonReceipt = 256 // about the length of a transfer's or a refund's encoding
+)
 
 // openSink reads the buffers' indices and groups, and computes the limits towards each shard.
 func (c *chunk) openSink() (err error) {
@@ -59,7 +62,8 @@ func (c *chunk) openSink() (err error) {
 	for i, id := range ids {
 		l := &s.links[i]
 		l.limit.Gas = congestion.Unlimited // of shards about which nothing is known; they get no bytes
-		l.bytes = append(borsh.AppendUint64(nil, uint64(id)), 0, 0, 0, 0)
+		room := linkHeader + commonReceipt*(len(in.Transactions)+len(in.Incoming))/len(ids)
+		l.bytes = append(borsh.AppendUint64(make([]byte, 0, room), uint64(id)), 0, 0, 0, 0)
 		for j := range in.Congestion {
 			if in.Congestion[j].Shard != id {
 				continue

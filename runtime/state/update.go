@@ -72,6 +72,16 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 	return &TrieUpdate{trie: t, limit: ^uint64(0), index: make(map[string]int32), key: make([]byte, 0, 256)}
 }
 
+// Grow makes room for n more keys, each written about once.
+func (u *TrieUpdate) Grow(n int) {
+	if len(u.index) == 0 {
+		u.index = make(map[string]int32, n)
+	}
+	u.entries = slices.Grow(u.entries, n)
+	u.changes = slices.Grow(u.changes, n+n/2)
+	u.causes = slices.Grow(u.causes, n+n/2)
+}
+
 // Trie returns the trie below, which the update does not change.
 func (u *TrieUpdate) Trie() Trie { return u.trie }
 
