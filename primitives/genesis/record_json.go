@@ -1,0 +1,70 @@
+package genesis
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// AppendRecord appends r in nearcore's struct order, without spaces.
+func AppendRecord(b []byte, r Record) []byte {
+	b = append(append(append(b, `{"`...), r.recordName()...), `":`...)
+	switch r := r.(type) {
+	case *AccountRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = append(appendAccount(append(b, `,"account":`...), &r.Account), '}')
+	case *DataRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = append(appendBase64(appendBase64(b, `,"data_key":`, r.Key), `,"value":`, r.Value), '}')
+	case *ContractRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = append(appendBase64(b, `,"code":`, r.Code), '}')
+	case *AccessKeyRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = appendText(b, `,"public_key":`, r.PublicKey.String())
+		b = append(appendAccessKey(append(b, `,"access_key":`...), &r.AccessKey), '}')
+	case *PostponedReceiptRecord:
+		b = appendReceipt(b, r.Receipt)
+	case *DelayedReceiptRecord:
+		b = appendReceipt(b, r.Receipt)
+	case *ReceivedDataRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = appendText(b, `,"data_id":`, r.DataID.String())
+		b = append(appendData(b, `,"data":`, r.Data), '}')
+	case *GasKeyNonceRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = appendText(b, `,"public_key":`, r.PublicKey.String())
+		b = appendUint(b, `,"index":`, uint64(r.Index))
+		b = append(appendUint(b, `,"nonce":`, uint64(r.Nonce)), '}')
+	}
+	return append(b, '}')
+}
+
+func appendAccount(b []byte, a *primitives.Account) []byte {
+	b = appendAmount(b, `{"amount":`, a.Amount)
+	b = appendAmount(b, `,"locked":`, a.Locked)
+	b = appendText(b, `,"code_hash":`, a.LocalCodeHash().String())
+	b = appendUint(b, `,"storage_usage":`, a.StorageUsage)
+	version := `,"version":"V1"`
+	if a.Version == primitives.AccountV2 {
+		version = `,"version":"V2"`
+	}
+	b = append(b, version...)
+	switch a.Contract.Kind {
+	case primitives.ContractGlobalHash:
+		b = appendText(b, `,"global_contract_hash":`, a.Contract.Hash.String())
+	case primitives.ContractGlobalAccount:
+		b = appendText(b, `,"global_contract_account_id":`, string(a.Contract.Account))
+	}
+	return append(b, '}')
+}
+
+// ParseRecord reads one record from JSON that has no comments.
+func ParseRecord(in []byte) (Record, error) {
+	rs, err := parseList(in, false)
+	if err != nil {
+		return nil, err
+	}
+	return rs[0], nil
+}
+
+// ParseRecords reads an array of records, as sandbox_patch_state has it.
+func ParseRecords(in []byte) ([]Record, error) { return parseList(in, true) }

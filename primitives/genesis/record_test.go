@@ -1,0 +1,216 @@
+package genesis
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+var (
+	edKey  = primitives.SecretKeyFromSeed(primitives.ED25519, "test").PublicKey()
+	pqKey  = primitives.SecretKeyFromSeed(primitives.MLDSA65, "test").PublicKey()
+	allow  = primitives.NEAR(1)
+	fcPerm = &primitives.FunctionCallPermission{Allowance: &allow, ReceiverID: "not valid!", MethodNames: []string{"a", "b\n"}}
+)
+
+// everyAction has one of each kind.
+func everyAction() []primitives.Action {
+	inner := []primitives.Action{&primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.Yocto(3)}}
+	d1 := primitives.DelegateAction{SenderID: "a.near", ReceiverID: "b.near", Actions: inner, Nonce: 4, MaxBlockHeight: 5, PublicKey: edKey}
+	d2 := primitives.DelegateActionV2{SenderID: "a.near", ReceiverID: "b.near", Actions: inner, MaxBlockHeight: 5, PublicKey: edKey,
+		Nonce: primitives.TransactionNonce{Nonce: 6, HasIndex: true, Index: 7}}
+	d3 := d2
+	d3.Nonce = primitives.TransactionNonce{Nonce: 8}
+	return []primitives.Action{
+		&primitives.CreateAccount{},
+		&primitives.DeployContract{Code: []byte{1, 2, 3}},
+		&primitives.FunctionCall{Method: "m", Args: []byte("{}"), Gas: 9, Deposit: allow},
+		&primitives.Transfer{Deposit: allow},
+		&primitives.Stake{Stake: allow, PublicKey: edKey},
+		&primitives.AddKey{PublicKey: pqKey, AccessKey: primitives.AccessKey{Nonce: 1, FunctionCall: fcPerm}},
+		&primitives.DeleteKey{PublicKey: edKey},
+		&primitives.DeleteAccount{Beneficiary: "b.near"},
+		&primitives.Delegate{Action: d1, Signature: primitives.ZeroED25519Signature},
+		&primitives.DeployGlobalContract{Code: []byte{4}, Mode: primitives.GlobalByAccountID},
+		&primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: "g.near"}},
+		&primitives.DeterministicStateInit{Deposit: allow, Init: primitives.StateInit{
+			Code: primitives.GlobalContractID{Hash: primitives.Hash{1}},
+			Data: []primitives.StateEntry{{Key: []byte("a"), Value: []byte("1")}, {Key: []byte("b"), Value: []byte{}}}}},
+		&primitives.TransferToGasKey{PublicKey: edKey, Deposit: allow},
+		&primitives.WithdrawFromGasKey{PublicKey: edKey, Amount: allow},
+		&primitives.DelegateV2{Action: d2, Signature: primitives.ZeroED25519Signature},
+		&primitives.DelegateV2{Action: d3, Signature: primitives.ZeroED25519Signature},
+	}
+}
+
+func everyReceipt() []*primitives.Receipt {
+	action := func(v2, yield bool, refundTo primitives.AccountID) *primitives.ActionReceipt {
+		return &primitives.ActionReceipt{SignerID: "s.near", SignerPublicKey: edKey, GasPrice: allow, V2: v2, Yield: yield, RefundTo: refundTo,
+			OutputDataReceivers: []primitives.DataReceiver{{DataID: primitives.Hash{2}, ReceiverID: "r.near"}},
+			InputDataIDs:        []primitives.Hash{{3}, {4}}, Actions: everyAction()}
+	}
+	bodies := []primitives.ReceiptBody{
+		action(false, false, ""), action(true, false, ""), action(true, false, "x.near"), action(false, true, ""), action(true, true, "x.near"),
+		&primitives.DataReceipt{DataID: primitives.Hash{5}, Data: []byte("d")}, &primitives.DataReceipt{DataID: primitives.Hash{5}, Resume: true},
+		&primitives.GlobalContractDistribution{ID: primitives.GlobalContractID{Hash: primitives.Hash{6}}, TargetShard: 7, AlreadyDelivered: []primitives.ShardID{1, 2}, Code: []byte{9}},
+		&primitives.GlobalContractDistribution{ID: primitives.GlobalContractID{Account: "g.near"}, Code: []byte{}, V2: true, Nonce: 3},
+	}
+	var out []*primitives.Receipt
+	for _, b := range bodies {
+		out = append(out, &primitives.Receipt{PredecessorID: "p.near", ReceiverID: "r.near", ID: primitives.Hash{8}, Body: b})
+	}
+	return out
+}
+
+func everyRecord() []Record {
+	code := primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.Hash{7}}
+	gas := &primitives.GasKeyInfo{Balance: allow, NumNonces: 3}
+	account := func(v primitives.AccountVersion, c primitives.AccountContract) Record {
+		return &AccountRecord{"a.near", primitives.Account{Version: v, Amount: allow, Locked: primitives.Yocto(1), StorageUsage: 5, Contract: c}}
+	}
+	key := func(k primitives.AccessKey) Record { return &AccessKeyRecord{"a.near", pqKey.Handle(), k} }
+	out := []Record{
+		account(primitives.AccountV1, primitives.AccountContract{}), account(primitives.AccountV1, code),
+		account(primitives.AccountV2, primitives.AccountContract{}), account(primitives.AccountV2, code),
+		account(primitives.AccountV2, primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: primitives.Hash{1}}),
+		account(primitives.AccountV2, primitives.AccountContract{Kind: primitives.ContractGlobalAccount, Account: "g.near"}),
+		key(primitives.AccessKey{Nonce: 5}), key(primitives.AccessKey{FunctionCall: fcPerm}), key(primitives.AccessKey{GasKey: gas}),
+		key(primitives.AccessKey{GasKey: gas, FunctionCall: &primitives.FunctionCallPermission{ReceiverID: "b.near"}}),
+		&DataRecord{"a.near", []byte("key"), []byte{}}, &ContractRecord{"a.near", []byte{0, 1}},
+		&GasKeyNonceRecord{"a.near", edKey.Handle(), 3, 14_000_000},
+		&ReceivedDataRecord{"a.near", primitives.Hash{1}, nil}, &ReceivedDataRecord{"a.near", primitives.Hash{1}, []byte{}},
+	}
+	for _, x := range everyReceipt() {
+		out = append(out, &PostponedReceiptRecord{x}, &DelayedReceiptRecord{x})
+	}
+	return out
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	for _, r := range everyRecord() {
+		b := AppendRecord(nil, r)
+		got, err := ParseRecord(b)
+		if err != nil {
+			t.Errorf("%s: %v", b, err)
+		} else if !reflect.DeepEqual(got, r) {
+			t.Errorf("%.300s: got %+v, want %+v", b, got, r)
+		}
+		if r.Owner() != "a.near" && r.Owner() != "r.near" {
+			t.Errorf("%T: owner %s", r, r.Owner())
+		}
+	}
+	all := []byte{'['}
+	for i, r := range everyRecord() {
+		if i > 0 {
+			all = append(all, ',')
+		}
+		all = AppendRecord(all, r)
+	}
+	if got, err := ParseRecords(append(all, ']')); err != nil || !reflect.DeepEqual(got, everyRecord()) {
+		t.Errorf("all records: %v", err)
+	}
+}
+
+// The literal forms: a gas key's array, a sandbox patch without version, serde's enums.
+func TestRecordJSON(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{`{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":182,"block_hash":"x"}}}`,
+			`{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","code_hash":"11111111111111111111111111111111","storage_usage":182,"version":"V1"}}}`},
+		{`{"AccessKey":{"account_id":"a.near","public_key":"ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","access_key":{"nonce":0,"permission":{"GasKeyFunctionCall":[{"balance":"5","num_nonces":2},{"allowance":null,"receiver_id":"b","method_names":[]}]}}}}`, ""},
+		{`{"AccessKey":{"account_id":"a.near","public_key":"DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","access_key":{"nonce":0,"permission":{"FullAccess":null}}}}`,
+			`{"AccessKey":{"account_id":"a.near","public_key":"ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","access_key":{"nonce":0,"permission":"FullAccess"}}}`},
+		{`{"Data":{"account_id":"a.near","data_key":"U1RBVEU=","value":"DQAAAA=="}}`, ""},
+		{`{"GasKeyNonce":{"account_id":"a.near","public_key":"ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","index":1,"nonce":2}}`, ""},
+	} {
+		want := c.want
+		if want == "" {
+			want = c.in
+		}
+		r, err := ParseRecord([]byte(c.in))
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+		} else if got := string(AppendRecord(nil, r)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+func TestRecordRefusals(t *testing.T) {
+	account := func(rest string) string {
+		return `{"Account":{"account_id":"a.near","account":{"amount":"1","locked":"0","storage_usage":1,` + rest + `}}}`
+	}
+	const code = `"code_hash":"11111111111111111111111111111113"`
+	for _, c := range []struct{ in, want string }{
+		{account(code + `,"global_contract_hash":"11111111111111111111111111111112"`), "can't contain both a local and global contract"},
+		{account(`"code_hash":"11111111111111111111111111111111","global_contract_hash":"11111111111111111111111111111112","global_contract_account_id":"g.near"`), "both types of global contracts"},
+		{account(`"version":"V1"`), "missing field `code_hash`"},
+		{account(`"code_hash":"111"`), "not a base58-encoded 256-bit hash: 3 bytes"},
+		{`{"Account":{"account_id":"a.near"}}`, "missing field `account`"},
+		{`{"Account":{"account_id":"a.near","account_id":"a.near"}}`, "duplicate field"},
+		{`{"Data":{"account_id":"a.near","data_key":"!","value":""}}`, "illegal base64"},
+		{`{"Data":{"account_id":"a.near","data_key":"AA\n==","value":""}}`, "Invalid byte 10"},
+		{`{"AccessKey":{"account_id":"a.near","public_key":"ed25519:1","access_key":{"nonce":0,"permission":"FullAccess"}}}`, "AccessKey.public_key: invalid key length"},
+		{`{"GasKeyNonce":{"account_id":"a.near","public_key":"ed25519:DcA2MzgpJbrUATQLLceocVckhhAqrkingax4oJ9kZ847","index":65536,"nonce":2}}`, "expected u16"},
+		{`{"A":1,"B":2}`, "unknown variant `A`"},
+		{`{"Data":{"account_id":"a.near","data_key":"","value":""},"Data":{}}`, "single key"},
+		{`[]`, "invalid type: sequence, expected an object"},
+		{`{"PostponedReceipt":{"predecessor_id":"a.near","receiver_id":"b.near","receipt_id":"11111111111111111111111111111111","receipt":{"Action":{}}}}`,
+			"PostponedReceipt.receipt.Action: missing field `signer_id`"},
+		{`{"PostponedReceipt":{"predecessor_id":"a.near","receiver_id":"b.near","receipt_id":"11111111111111111111111111111111","receipt":{"Data":{"data_id":"11111111111111111111111111111111"}}}} x`,
+			"after the end"},
+	} {
+		if r, err := ParseRecord([]byte(c.in)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, %v, want %q", c.in, r, err, c.want)
+		}
+	}
+	nested := `{"DelayedReceipt":{"predecessor_id":"a.near","receiver_id":"b.near","receipt_id":"11111111111111111111111111111111","receipt":{"Action":{"actions":[{"Delegate":{"signature":"x","delegate_action":{"actions":[{"Delegate":{}}]}}}]}}}}`
+	if _, err := ParseRecord([]byte(strings.Replace(nested, `"signature":"x",`, "", 1))); err == nil || !strings.Contains(err.Error(), "a delegate action holds another") {
+		t.Errorf("nested delegates: %v", err)
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	for _, r := range everyRecord() {
+		f.Add(AppendRecord(nil, r))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r, err := ParseRecord(in)
+		if err != nil {
+			return
+		}
+		b := AppendRecord(nil, r)
+		again, err := ParseRecord(b)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", in, b, err)
+		}
+		if c := AppendRecord(nil, again); !bytes.Equal(c, b) {
+			t.Errorf("%q became %q, then %q", in, b, c)
+		}
+	})
+}
+
+func FuzzGenesis(f *testing.F) {
+	for _, name := range []string{"init-plain.json", "localnet.json", "dump-state.json.gz"} {
+		f.Add(read(f, name))
+	}
+	f.Add([]byte(minimal))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		g, err := Parse(in)
+		if err != nil {
+			return
+		}
+		_ = g.Validate()
+		b := write(t, g)
+		again, err := Parse(b)
+		if err != nil {
+			t.Fatalf("%q became %q: %v", in, b, err)
+		}
+		if c := write(t, again); !bytes.Equal(c, b) {
+			t.Errorf("%q became %q, then %q", in, b, c)
+		}
+		AppendView(nil, &g.Config)
+	})
+}

@@ -1,0 +1,448 @@
+package genesis
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// Bounds of what a file may ask of memory.
+const (
+	MaxDepth = 128      // of nested arrays and objects, as serde_json
+	MaxValue = 64 << 20 // bytes of one record or field, comments and space not counted: a contract of 48 MB
+)
+
+// Error says where in a file something is wrong. Line and column count from 1, columns in bytes.
+type Error struct {
+	Line, Column int
+	Path         string // like records[3].Account.account.amount; empty for the file itself
+	Err          error
+}
+
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("line %d column %d: %v", e.Line, e.Column, e.Err)
+	}
+	return fmt.Sprintf("line %d column %d: %s: %v", e.Line, e.Column, e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// errSyntax is wrapped by errors of the JSON itself.
+var errSyntax = errors.New("invalid JSON")
+
+// scanner splits a JSON document into the values that are decoded one at a time. It checks the syntax of all it passes
+// and drops space and comments. Its first error sticks; after it every byte reads as the end.
+type scanner struct {
+	r         io.Reader
+	buf       []byte // read, from pos on not yet scanned
+	pos       int
+	ended     bool   // r has no more
+	base      int64  // offset of buf[0] in the file
+	line      int    // lines ended so far
+	lineStart int64  // offset of the current line
+	path      []step // of the value that is being taken, for errors
+	err       error
+}
+
+func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 0, 64<<10)} }
+
+// fail sets the error, at the current position unless it has its own.
+func (s *scanner) fail(err error) {
+	if s.err == nil {
+		if e := new(Error); !errors.As(err, &e) {
+			err = &Error{Line: s.line + 1, Column: int(s.base+int64(s.pos)-s.lineStart) + 1, Path: pathString(s.path), Err: err}
+		}
+		s.err = err
+	}
+	s.buf, s.pos, s.ended = s.buf[:0], 0, true
+}
+
+func (s *scanner) syntax(format string, args ...any) {
+	s.fail(fmt.Errorf("%w: %s", errSyntax, fmt.Sprintf(format, args...)))
+}
+
+// fill reads more when all of buf has been scanned; false at the end.
+func (s *scanner) fill() bool {
+	if s.pos < len(s.buf) {
+		return true
+	}
+	s.base += int64(len(s.buf))
+	s.buf, s.pos = s.buf[:0], 0
+	for tries := 0; !s.ended; tries++ {
+		n, err := s.r.Read(s.buf[:cap(s.buf)])
+		s.buf = s.buf[:n]
+		switch {
+		case err == io.EOF:
+			s.ended = true
+		case err != nil:
+			s.fail(err)
+			return false
+		case n == 0 && tries == 100:
+			s.fail(io.ErrNoProgress)
+			return false
+		}
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// peek returns the next byte; 0 at the end (a NUL in the file is refused wherever it stands).
+func (s *scanner) peek() byte {
+	if s.pos < len(s.buf) || s.fill() {
+		return s.buf[s.pos]
+	}
+	return 0
+}
+
+// newline notes the end of a line at buf[i].
+func (s *scanner) newline(i int) {
+	s.line++
+	s.lineStart = s.base + int64(i) + 1
+}
+
+// space skips space and comments, and returns the next byte.
+func (s *scanner) space() byte {
+	for {
+		switch c := s.peek(); c {
+		case ' ', '\t', '\r':
+			s.pos++
+		case '\n':
+			s.newline(s.pos)
+			s.pos++
+		case '#':
+			s.lineComment()
+		case '/':
+			s.pos++
+			switch s.peek() {
+			case '/':
+				s.lineComment()
+			case '*':
+				s.pos++
+				s.blockComment()
+			default:
+				s.syntax("a lone slash")
+			}
+		default:
+			return c
+		}
+	}
+}
+
+func (s *scanner) lineComment() {
+	for s.fill() {
+		i := bytes.IndexByte(s.buf[s.pos:], '\n')
+		if i >= 0 {
+			s.pos += i
+			return
+		}
+		s.pos = len(s.buf)
+	}
+}
+
+func (s *scanner) blockComment() {
+	for star := false; s.fill(); s.pos++ {
+		c := s.buf[s.pos]
+		if c == '\n' {
+			s.newline(s.pos)
+		}
+		if star && c == '/' {
+			s.pos++
+			return
+		}
+		star = c == '*'
+	}
+	s.syntax("comment without an end")
+}
+
+// expect skips space and then c.
+func (s *scanner) expect(c byte) bool {
+	if got := s.space(); got != c {
+		if s.err == nil && got == 0 && !s.fill() {
+			s.syntax("the file ends where %q should be", c)
+		}
+		s.syntax("%q where %q should be", got, c)
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// object calls f with the key of each member; f must take its value.
+func (s *scanner) object(f func(key string)) {
+	if !s.expect('{') {
+		return
+	}
+	if s.space() == '}' {
+		s.pos++
+		return
+	}
+	for s.err == nil {
+		if s.space() != '"' {
+			s.syntax("a key must be a string")
+			return
+		}
+		key := s.str(nil)
+		text, err := unquote(key)
+		if err != nil {
+			s.fail(err)
+		}
+		if !s.expect(':') {
+			return
+		}
+		f(text)
+		if s.space() == ',' {
+			s.pos++
+			continue
+		}
+		s.expect('}')
+		return
+	}
+}
+
+// array calls f before each item; f must take it.
+func (s *scanner) array(f func()) {
+	if !s.expect('[') {
+		return
+	}
+	if s.space() == ']' {
+		s.pos++
+		return
+	}
+	for s.err == nil {
+		f()
+		if s.space() == ',' {
+			s.pos++
+			continue
+		}
+		s.expect(']')
+		return
+	}
+}
+
+// end checks that nothing follows.
+func (s *scanner) end() {
+	if c := s.space(); c != 0 || s.fill() {
+		s.syntax("%q after the end", c)
+	}
+}
+
+// value appends the next value to b, without space and comments.
+func (s *scanner) value(b []byte, depth int) []byte {
+	if depth > MaxDepth {
+		s.syntax("nested deeper than %d", MaxDepth)
+		return b
+	}
+	if len(b) > MaxValue {
+		s.syntax("a value of more than %d bytes", MaxValue)
+		return b
+	}
+	switch c := s.space(); {
+	case c == '"':
+		return s.str(b)
+	case c == '{':
+		s.pos++
+		b = append(b, c)
+		if s.space() == '}' {
+			s.pos++
+			return append(b, '}')
+		}
+		for s.err == nil {
+			if s.space() != '"' {
+				s.syntax("a key must be a string")
+				return b
+			}
+			b = s.str(b)
+			s.expect(':')
+			b = s.value(append(b, ':'), depth+1)
+			if s.space() != ',' {
+				s.expect('}')
+				return append(b, '}')
+			}
+			s.pos++
+			b = append(b, ',')
+		}
+	case c == '[':
+		s.pos++
+		b = append(b, c)
+		if s.space() == ']' {
+			s.pos++
+			return append(b, ']')
+		}
+		for s.err == nil {
+			b = s.value(b, depth+1)
+			if s.space() != ',' {
+				s.expect(']')
+				return append(b, ']')
+			}
+			s.pos++
+			b = append(b, ',')
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		return s.word(b, isNumber, "number")
+	case c >= 'a' && c <= 'z':
+		return s.word(b, isLiteral, "literal")
+	case c == 0 && s.err == nil && !s.fill():
+		s.syntax("the file ends where a value should be")
+	default:
+		s.syntax("%q where a value should be", c)
+	}
+	return b
+}
+
+// str appends a string with its quotes; the next byte is the first quote.
+func (s *scanner) str(b []byte) []byte {
+	from := len(b)
+	b = append(b, '"')
+	s.pos++
+	for escaped := false; s.fill(); {
+		i := s.pos
+		for i < len(s.buf) {
+			c := s.buf[i]
+			if c < 0x20 {
+				s.pos = i
+				s.syntax("control character %#02x in a string", c)
+				return b
+			}
+			i++
+			if escaped {
+				escaped = false
+			} else if c == '\\' {
+				escaped = true
+			} else if c == '"' {
+				b = append(b, s.buf[s.pos:i]...)
+				s.pos = i
+				if !utf8.Valid(b[from:]) {
+					s.syntax("a string is not UTF-8")
+				}
+				return b
+			}
+		}
+		b = append(b, s.buf[s.pos:i]...)
+		s.pos = i
+		if len(b) > MaxValue {
+			s.syntax("a value of more than %d bytes", MaxValue)
+			return b
+		}
+	}
+	s.syntax("string without an end")
+	return b
+}
+
+// word appends a number or literal.
+func (s *scanner) word(b []byte, ok func([]byte) bool, what string) []byte {
+	from := len(b)
+	for {
+		c := s.peek()
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && c != '-' && c != '+' && c != '.' && c != 'E' {
+			break
+		}
+		b = append(b, c)
+		s.pos++
+		if len(b)-from > 400 { // more than any number that a field could hold
+			break
+		}
+	}
+	if s.err == nil && !ok(b[from:]) {
+		s.syntax("%.40q is no %s", b[from:], what)
+	}
+	return b
+}
+
+func isLiteral(b []byte) bool {
+	return string(b) == "null" || string(b) == "true" || string(b) == "false"
+}
+
+// isNumber checks JSON's grammar of numbers.
+func isNumber(b []byte) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(b) && b[n] >= '0' && b[n] <= '9' {
+			n++
+		}
+		b = b[n:]
+		return n > 0
+	}
+	if len(b) > 0 && b[0] == '-' {
+		b = b[1:]
+	}
+	if len(b) > 1 && b[0] == '0' && b[1] >= '0' && b[1] <= '9' || !digits() {
+		return false
+	}
+	if len(b) > 0 && b[0] == '.' {
+		b = b[1:]
+		if !digits() {
+			return false
+		}
+	}
+	if len(b) > 0 && (b[0] == 'e' || b[0] == 'E') {
+		b = b[1:]
+		if len(b) > 0 && (b[0] == '+' || b[0] == '-') {
+			b = b[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return len(b) == 0
+}
+
+// skip passes over a value. It checks only that strings end and brackets match, so that the pass that doesn't want the
+// records is quick.
+func (s *scanner) skip() {
+	var open []byte // brackets
+	for {
+		c := s.space()
+		switch c {
+		case '"':
+			s.skipString()
+		case '{', '[':
+			s.pos++
+			if open = append(open, c+2); len(open) > MaxDepth { // '{'+2 is '}', '['+2 is ']'
+				s.syntax("nested deeper than %d", MaxDepth)
+			}
+			continue
+		case '}', ']':
+			if len(open) == 0 || open[len(open)-1] != c {
+				s.syntax("%q where a value should be", c)
+				return
+			}
+			s.pos++
+			open = open[:len(open)-1]
+		case 0:
+			s.syntax("the file ends inside a value")
+		default:
+			s.pos++
+			if len(open) == 0 { // a number or literal by itself
+				s.pos--
+				s.value(nil, 0)
+			}
+		}
+		if len(open) == 0 || s.err != nil {
+			return
+		}
+	}
+}
+
+func (s *scanner) skipString() {
+	s.pos++
+	for escaped := false; s.fill(); {
+		for i, c := range s.buf[s.pos:] {
+			if escaped {
+				escaped = false
+			} else if c == '\\' {
+				escaped = true
+			} else if c == '"' {
+				s.pos += i + 1
+				return
+			}
+		}
+		s.pos = len(s.buf)
+	}
+	s.syntax("string without an end")
+}
