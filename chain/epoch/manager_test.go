@@ -191,8 +191,12 @@ func checkEpochIDs(t *testing.T, m *Manager, tip *node) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if id != lasts[current] || next != lasts[current+1] {
-			t.Fatalf("block %d: epoch %v, next %v, want %v, %v", i+1, id, next, lasts[current], lasts[current+1])
+		prev, err := m.PrevEpochIDFromPrev(n.info.PrevHash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id != lasts[current] || next != lasts[current+1] || prev != lasts[max(current, 1)-1] {
+			t.Fatalf("block %d: epochs %v, %v, %v, want %v from %d", i+1, prev, id, next, lasts, current-1)
 		}
 		if last, _ := m.IsNextBlockEpochStart(n.info.Hash); last != m.IsLastBlockInFinishedEpoch(n.info.Hash) {
 			t.Fatalf("block %d: last = %v, but its epoch info says otherwise", i+1, last)
