@@ -28,6 +28,7 @@ type chunk struct {
 	proposals []primitives.ValidatorStake // in order of creation
 	burnt     balances
 	work      worker
+	spec      speculation
 }
 
 // balances are the sums that make up the chunk's burnt balance.
@@ -156,7 +157,10 @@ func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded()
 // receipts runs local, delayed and incoming receipts as long as there is room, and delays the others. The queue comes
 // before what arrives now.
 func (c *chunk) receipts() error {
-	for _, r := range c.local { // their transactions were validated
+	for i, r := range c.local { // their transactions were validated
+		if i%window == 0 {
+			c.runAhead(c.local[i:])
+		}
 		if err := c.runOrDelay(r); err != nil {
 			return err
 		}
@@ -164,7 +168,10 @@ func (c *chunk) receipts() error {
 	if err := c.delayedReceipts(); err != nil {
 		return err
 	}
-	for _, r := range c.in.Incoming {
+	for i, r := range c.in.Incoming {
+		if i%window == 0 {
+			c.runAhead(c.in.Incoming[i:])
+		}
 		if e := verify.Receipt(c.cfg, r, verify.ExistingReceipt); e != nil {
 			return fmt.Errorf("apply: incoming receipt %v: %w", r.ID, e)
 		}
@@ -211,6 +218,9 @@ func (c *chunk) process(r *primitives.Receipt) error {
 }
 
 func (c *chunk) processOne(r *primitives.Receipt) error {
+	if done, err := c.adopt(r); done || err != nil {
+		return err
+	}
 	c.work.reset()
 	if err := c.work.run(&c.in.Block, c.in.Layout, c.u, r); err != nil {
 		return err

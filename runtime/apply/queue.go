@@ -13,6 +13,7 @@ type delayedQueue struct {
 	state.QueueIndices
 	inGas, outGas     primitives.Gas
 	inBytes, outBytes uint64
+	peeked            map[uint64]*primitives.StoredReceipt // what ran ahead, by index
 }
 
 // delay pushes a receipt to the delayed queue.
@@ -58,7 +59,7 @@ func (q *delayedQueue) account(a congestion.Account) error {
 // a split both children hold the parent's whole queue, so receipts of the sibling are taken off and dropped.
 func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 	for !c.u.LimitExceeded() {
-		x, err := c.u.PopDelayed(&c.delayed.QueueIndices)
+		x, err := c.u.PopDelayed(&c.delayed.QueueIndices, c.delayed.peeked[c.delayed.First])
 		if x == nil || err != nil {
 			return nil, err
 		}
@@ -83,6 +84,9 @@ func (c *chunk) popDelayed() (*primitives.Receipt, error) {
 // delayedReceipts runs what waited, as long as there is room.
 func (c *chunk) delayedReceipts() error {
 	for !c.full() {
+		if err := c.peekDelayed(); err != nil {
+			return err
+		}
 		r, err := c.popDelayed()
 		if r == nil || err != nil {
 			return err
@@ -96,6 +100,32 @@ func (c *chunk) delayedReceipts() error {
 		c.res.Stats.Delayed++
 		c.res.Processed = append(c.res.Processed, Processed{r, SourceDelayed})
 	}
+	return nil
+}
+
+// peekDelayed runs the next delayed receipts ahead, once those before them are through.
+func (c *chunk) peekDelayed() error {
+	q := &c.delayed
+	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < minWindow {
+		return nil
+	}
+	q.peeked = make(map[uint64]*primitives.StoredReceipt, window)
+	var list []*primitives.Receipt
+	for i := q.First; i < q.Next && i-q.First < window; i++ {
+		x, err := c.u.PeekDelayed(i)
+		if err != nil {
+			return err
+		}
+		to, err := target(c.in.Layout, &x.Receipt)
+		if err != nil {
+			return err
+		}
+		q.peeked[i] = x
+		if c.in.Layout.ShardIDs()[to] == c.in.Block.ShardID && verify.Receipt(c.cfg, &x.Receipt, verify.ExistingReceipt) == nil {
+			list = append(list, &x.Receipt)
+		}
+	}
+	c.runAhead(list)
 	return nil
 }
 

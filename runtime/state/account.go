@@ -203,8 +203,11 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 			return u.pendingCodes[i].code, nil
 		}
 	}
-	for p := u; p != nil; p = p.parent {
-		if code, ok := p.codes[hash]; ok {
+	if code, ok := u.codes[hash]; ok {
+		return code, nil
+	}
+	if u.fork != nil {
+		if code, ok := u.fork.parent.codes[hash]; ok {
 			return code, nil
 		}
 	}

@@ -59,15 +59,21 @@ func (u *TrieUpdate) PushDelayed(q *QueueIndices, x *primitives.StoredReceipt) {
 	u.writeIndicesAt(primitives.DelayedIndicesKey, *q)
 }
 
-// PopDelayed takes the first receipt off the delayed queue; nil if it is empty.
-func (u *TrieUpdate) PopDelayed(q *QueueIndices) (*primitives.StoredReceipt, error) {
+// PopDelayed takes the first receipt off the delayed queue; nil if it is empty. peeked is what PeekDelayed said of it, or
+// nil: it spares decoding.
+func (u *TrieUpdate) PopDelayed(q *QueueIndices, peeked *primitives.StoredReceipt) (x *primitives.StoredReceipt, err error) {
 	if q.Len() == 0 {
 		return nil, nil
 	}
 	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], q.First)
-	x, err := u.storedReceipt(u.key)
+	value, err := u.Get(u.key)
 	if err != nil {
 		return nil, err
+	}
+	if x = peeked; x == nil {
+		if x, err = decodeStored(u.key, value); err != nil {
+			return nil, err
+		}
 	}
 	u.Remove(u.key)
 	q.First++
@@ -75,13 +81,14 @@ func (u *TrieUpdate) PopDelayed(q *QueueIndices) (*primitives.StoredReceipt, err
 	return x, nil
 }
 
-// storedReceipt reads a queued receipt, which must be there.
-func (u *TrieUpdate) storedReceipt(key []byte) (*primitives.StoredReceipt, error) {
-	value, err := u.Get(key)
+// PeekDelayed reads an item of the delayed queue without recording it.
+func (u *TrieUpdate) PeekDelayed(index uint64) (*primitives.StoredReceipt, error) {
+	u.key = primitives.AppendDelayedReceiptKey(u.key[:0], index)
+	value, err := u.GetPure(u.key)
 	if err != nil {
 		return nil, err
 	}
-	return decodeStored(key, value)
+	return decodeStored(u.key, value)
 }
 
 func decodeStored(key, value []byte) (*primitives.StoredReceipt, error) {

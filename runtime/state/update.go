@@ -31,10 +31,10 @@ type TrieUpdate struct {
 	codes        map[primitives.Hash][]byte // deployed in this chunk, committed
 	pendingCodes []pendingCode
 
-	parent *TrieUpdate // of a fork
-	base   int32       // number of the parent's commits when the fork was made
-	reads  [][]byte    // keys of a fork that were not found in its own overlay
-	ranged bool        // a fork iterated
+	touched map[primitives.Hash]bool // nodes and values that contracts paid for in this chunk
+
+	owner int32 // noted at every write: 0, or the fork whose writes are being adopted
+	fork  *forkState
 }
 
 // entry is one key that was ever written. References are indices plus one; 0 is none.
@@ -42,12 +42,14 @@ type entry struct {
 	key         string
 	first, last int32 // in changes
 	pending     int32 // in prospective
+	owner       int32 // of the last write
 }
 
 type change struct {
 	value []byte
 	next  int32
 	cause int32
+	entry int32
 }
 
 type pending struct {
@@ -118,13 +120,12 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	return nil, false // written and rolled back
 }
 
-// lookupOverlay is overlaid of the update and, for a fork, of what its parent had committed or has prospective.
+// lookupOverlay is overlaid of the update and, for a fork, of what its parent has.
 func (u *TrieUpdate) lookupOverlay(key []byte) (value []byte, ok bool) {
-	if value, ok = u.overlaid(key); ok || u.parent == nil {
-		return value, ok
+	if u.fork != nil {
+		return u.lookupFork(key)
 	}
-	u.reads = append(u.reads, u.values.copy(key))
-	return u.parent.overlaid(key)
+	return u.overlaid(key)
 }
 
 // Get returns the value of a key and records the read; nil if there is none. The value is read only.
@@ -193,6 +194,22 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 	return path, ref, found, err
 }
 
+// Touch notes that a contract pays for a node or value, and tells whether one has before in this chunk: then it costs no
+// more than a look into a cache (nearcore ext.rs AccountingState). Since 84 both prices are the same, so only gas profiles
+// show it; they depend on the order of all calls, so a span that counts nodes is not adopted.
+func (u *TrieUpdate) Touch(h primitives.Hash) (before bool) {
+	if u.fork != nil {
+		u.fork.ranged = true
+	}
+	if before = u.touched[h]; !before {
+		if u.touched == nil {
+			u.touched = make(map[primitives.Hash]bool)
+		}
+		u.touched[h] = true
+	}
+	return before
+}
+
 // Set writes a key, prospectively. The key is copied; the update keeps the value, which must not change and not be nil.
 func (u *TrieUpdate) Set(key, value []byte) { u.put(key, value) }
 
@@ -207,11 +224,22 @@ func (u *TrieUpdate) Remove(key []byte) {
 func (u *TrieUpdate) put(key, value []byte) {
 	i, found := u.index[string(key)]
 	if !found {
-		i = int32(len(u.entries))
-		u.entries = append(u.entries, entry{key: string(key)})
-		u.index[u.entries[i].key] = i
+		i = u.enter(string(key))
 	}
+	u.write(i, value)
+}
+
+// enter adds a key that was never written.
+func (u *TrieUpdate) enter(key string) int32 {
+	i := int32(len(u.entries))
+	u.entries = append(u.entries, entry{key: key})
+	u.index[key] = i
+	return i
+}
+
+func (u *TrieUpdate) write(i int32, value []byte) {
 	e := &u.entries[i]
+	e.owner = u.owner
 	if e.pending != 0 {
 		u.prospective[e.pending-1].value = value
 		return
@@ -227,6 +255,9 @@ func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
 			u.codes = make(map[primitives.Hash][]byte)
 		}
 		u.codes[u.pendingCodes[i].hash] = u.pendingCodes[i].code
+		if u.fork != nil {
+			u.fork.codes = append(u.fork.codes, u.pendingCodes[i])
+		}
 	}
 	u.pendingCodes = u.pendingCodes[:0]
 	u.causes = append(u.causes, primitives.StateChangeCause{Kind: kind, Hash: hash})
@@ -234,7 +265,7 @@ func (u *TrieUpdate) Commit(kind primitives.CauseKind, hash primitives.Hash) {
 	for i := range u.prospective {
 		p := &u.prospective[i]
 		e := &u.entries[p.entry]
-		u.changes = append(u.changes, change{value: p.value, cause: cause})
+		u.changes = append(u.changes, change{value: p.value, cause: cause, entry: p.entry})
 		n := int32(len(u.changes))
 		if e.last == 0 {
 			e.first = n
@@ -294,7 +325,9 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 // Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the trie is recorded with
 // its values, also under keys that are overwritten (nearcore update/iterator.rs). The key is read only and valid for long.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
-	u.ranged = u.parent != nil
+	if u.fork != nil {
+		u.fork.ranged = true
+	}
 	over := u.overlayKeys(prefix)
 	keys := make([][]byte, 0, 8)
 	err := u.trie.Scan(prefix, nil, u.rec, func(key, _ []byte) bool {
@@ -324,8 +357,8 @@ func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 // overlayKeys returns the newest overlay values under a prefix, in no particular order.
 func (u *TrieUpdate) overlayKeys(prefix []byte) []Change {
 	var out []Change
-	if u.parent != nil {
-		out = u.parent.overlayKeys(prefix)
+	if u.fork != nil {
+		out = u.fork.parent.overlayKeys(prefix)
 	}
 	for i := range u.entries {
 		if key := u.entries[i].key; strings.HasPrefix(key, string(prefix)) {
