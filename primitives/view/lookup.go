@@ -1,0 +1,85 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// LookupKind says why a node can't answer. A kind is itself an error, for errors.Is.
+type LookupKind byte
+
+// The kinds, with the fields of LookupError that count.
+const (
+	ErrUnknownHeight        LookupKind = iota // Height: the current chain has no block there
+	ErrUnknownBlock                           // Hash: never seen, or collected
+	ErrNotSynced                              // no block is known in full yet
+	ErrGarbageCollected                       // Height, Hash: the state of a block below the tail was asked for
+	ErrUnavailableShard                       // ShardID: its state at the block is not kept, or not tracked
+	ErrUnknownChunk                           // Hash
+	ErrInvalidShard                           // ShardID: not in the block's layout
+	ErrUnknownEpoch                           //
+	ErrNoValidatorInfo                        // the block is not the last of its epoch
+	ErrEpochOutOfBounds                       // Hash: of the epoch
+	ErrUnknownReceipt                         // Hash
+	ErrInconsistentState                      // Shards, ShardID: an outcome's shard is not among the chunks
+	ErrNotConfirmed                           // Hash: no block covers the outcome yet
+	ErrUnknownOutcome                         // Hash: of a transaction or receipt
+	ErrOutcomeShard                           // Hash, ShardID: the outcome's shard is not tracked
+	ErrUnknownTx                              // Hash
+	ErrShardNotTracked                        // the transaction can't be checked here
+	ErrTimeout                                // the wait is over; Level says how far the transaction has come
+	ErrSyncing                                // health: the chain is not caught up
+	ErrNoNewBlocks                            // health; Elapsed
+	ErrTooManyRequests                        // the limit of requests that wait is reached
+	ErrContractsUnsupported                   // the call would execute wasm
+)
+
+var lookupTexts = [...]string{
+	"no block at the height", "unknown block", "no block is synced yet", "garbage collected", "shard unavailable", "unknown chunk",
+	"no such shard", "unknown epoch", "validator info unavailable", "epoch out of bounds", "unknown receipt",
+	"inconsistent state", "not confirmed", "unknown transaction or receipt", "outcome's shard unavailable",
+	"unknown transaction", "shard not tracked", "timeout", "syncing", "no new blocks", "too many waiting requests",
+	"contract execution is not part of this version",
+}
+
+// Error returns a short text.
+func (k LookupKind) Error() string {
+	if int(k) < len(lookupTexts) {
+		return lookupTexts[k]
+	}
+	return fmt.Sprintf("LookupKind(%d)", byte(k))
+}
+
+// LookupError says what a node does not have, as data: RPC makes each method's reply from it.
+type LookupError struct {
+	Kind    LookupKind
+	Height  primitives.Height
+	Hash    primitives.Hash
+	ShardID primitives.ShardID
+	Shards  uint64         // how many there are
+	Level   ExecutionLevel // of ErrTimeout
+	Elapsed uint64         // ns, of ErrNoNewBlocks
+}
+
+// Error returns the kind's text and what was looked for.
+func (e *LookupError) Error() string {
+	switch e.Kind {
+	case ErrUnknownHeight:
+		return fmt.Sprintf("%v: %d", e.Kind, e.Height)
+	case ErrUnavailableShard, ErrInvalidShard:
+		return fmt.Sprintf("%v: %d", e.Kind, e.ShardID)
+	case ErrUnknownBlock, ErrUnknownChunk, ErrEpochOutOfBounds, ErrUnknownReceipt, ErrNotConfirmed, ErrUnknownOutcome, ErrUnknownTx:
+		return fmt.Sprintf("%v: %v", e.Kind, e.Hash)
+	}
+	return e.Kind.Error()
+}
+
+// Is tells whether target is e's kind.
+func (e *LookupError) Is(target error) bool { return target == e.Kind }
+
+// UnknownBlock is the error of a hash that names no block here.
+func UnknownBlock(h primitives.Hash) error { return &LookupError{Kind: ErrUnknownBlock, Hash: h} }
+
+// UnknownHeight is the error of a height without a block.
+func UnknownHeight(h primitives.Height) error { return &LookupError{Kind: ErrUnknownHeight, Height: h} }

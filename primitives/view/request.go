@@ -1,0 +1,105 @@
+package view
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// RefKind says how a request names its block.
+type RefKind byte
+
+// The ways (nearcore core/primitives/src/types.rs BlockReference). The finalities are those of the RPC: "optimistic",
+// "near-final", "final"; the checkpoints "genesis" and "earliest_available".
+const (
+	RefOptimistic RefKind = iota // the head
+	RefNearFinal                 // the head's last block with Doomslug finality
+	RefFinal                     // the head's last final block
+	RefHeight                    // the block of the current chain at a height
+	RefHash
+	RefGenesis
+	RefEarliest // the oldest block that is still stored
+)
+
+// BlockRef names a block. The zero value is the head.
+type BlockRef struct {
+	Kind   RefKind
+	Height primitives.Height // of RefHeight
+	Hash   primitives.Hash   // of RefHash
+}
+
+var refTexts = [...]struct{ json, debug string }{
+	RefOptimistic: {`{"finality":"optimistic"}`, "Finality(None)"},
+	RefNearFinal:  {`{"finality":"near-final"}`, "Finality(DoomSlug)"},
+	RefFinal:      {`{"finality":"final"}`, "Finality(Final)"},
+	RefGenesis:    {`{"sync_checkpoint":"genesis"}`, "SyncCheckpoint(Genesis)"},
+	RefEarliest:   {`{"sync_checkpoint":"earliest_available"}`, "SyncCheckpoint(EarliestAvailable)"},
+}
+
+// AppendJSON appends the reference as a request has it.
+func (r *BlockRef) AppendJSON(b []byte) []byte {
+	switch r.Kind {
+	case RefHeight:
+		return append(appendUint(append(b, `{"block_id":`...), r.Height), '}')
+	case RefHash:
+		return append(AppendHash(append(b, `{"block_id":`...), &r.Hash), '}')
+	}
+	return append(b, refTexts[r.Kind].json...)
+}
+
+// AppendDebug appends the reference as Rust's {:?} shows it, which some error texts contain.
+func (r *BlockRef) AppendDebug(b []byte) []byte {
+	switch r.Kind {
+	case RefHeight:
+		return append(appendUint(append(b, "BlockId(Height("...), r.Height), "))"...)
+	case RefHash:
+		b, _ = r.Hash.AppendText(append(b, "BlockId(Hash("...)) // never fails
+		return append(b, "))"...)
+	}
+	return append(b, refTexts[r.Kind].debug...)
+}
+
+// ChunkRef names a chunk: by hash, or by block and shard.
+type ChunkRef struct {
+	ByHash  bool
+	Hash    primitives.Hash    // if ByHash
+	Block   BlockRef           // RefHeight or RefHash, if not
+	ShardID primitives.ShardID // if not
+}
+
+// EpochRefKind says how a request names its epoch.
+type EpochRefKind byte
+
+// The ways (nearcore EpochReference).
+const (
+	EpochLatest  EpochRefKind = iota // the head's
+	EpochByID                        // Hash
+	EpochByBlock                     // that of a block which must be its epoch's last: Block
+)
+
+// EpochRef names an epoch. The zero value is the head's.
+type EpochRef struct {
+	Kind  EpochRefKind
+	ID    primitives.EpochID
+	Block BlockRef // RefHeight or RefHash
+}
+
+// OutcomeRef names an outcome to be proven to a light client: that of a transaction, found by its signer, or of a
+// receipt, found by its receiver.
+type OutcomeRef struct {
+	ID      primitives.Hash
+	Account primitives.AccountID
+	Receipt bool
+	Head    primitives.Hash // what the light client knows
+}
+
+// SendTx asks to put a transaction into the pool and to answer when it has come as far as WaitUntil.
+type SendTx struct {
+	Tx        *primitives.SignedTransaction
+	WaitUntil ExecutionLevel
+}
+
+// GetTx asks how far a transaction has come, once that is as far as WaitUntil.
+type GetTx struct {
+	Hash      primitives.Hash
+	Sender    primitives.AccountID          // selects the shard
+	Tx        *primitives.SignedTransaction // nil unless the whole transaction was given; then it is also checked
+	WaitUntil ExecutionLevel
+	Receipts  bool // whether the receipts themselves are wanted
+}
