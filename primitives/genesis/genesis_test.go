@@ -279,7 +279,7 @@ func TestReadRecords(t *testing.T) {
 		t.Errorf("got %v, want the callback's error", err)
 	}
 	deep := strings.Repeat("[", MaxDepth+2) + strings.Repeat("]", MaxDepth+2)
-	for _, in := range []string{``, `{`, `{}`, `[`, `[{}]`, `[{"Account":{}},]`, `[,]`, `5`, `{"records":[],"records":[]}`, `{"records":{}}`,
+	for _, in := range []string{``, `{`, `{"`, `{}`, `[`, `[{}]`, `[{"Account":{}},]`, `[,]`, `5`, `{"records":[],"records":[]}`, `{"records":{}}`,
 		`[{"Account":1}]`, `{"a":` + deep + `,"records":[]}`, `[{"Account":` + deep + `}]`, "[{\"Data\x00\":1}]", `[] []`, `[{"a":tru}]`,
 		`[{"a":01}]`, `[{"a":"\q"}]`, "[{\"a\":\"\xff\"}]", `{"a":]}`, `[/]`, `[/* ]`, `{"records":[]`, `[{"Account":{"account_id":"a.near"`} {
 		if err := ReadRecords(strings.NewReader(in), func(Record) error { return nil }); err == nil {

@@ -188,6 +188,9 @@ func (s *scanner) object(f func(key string)) {
 			return
 		}
 		key := s.str(nil)
+		if s.err != nil {
+			return
+		}
 		text, err := unquote(key)
 		if err != nil {
 			s.fail(err)
