@@ -118,7 +118,11 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 		}
 		n++
 		if e.head.Ref.Hash == canonical {
-			if err := s.uncount(batch, e); err != nil {
+			child, err := s.child(e.head.Ref)
+			if err == nil {
+				err = s.uncount(batch, e, child)
+			}
+			if err != nil {
 				return n, false, err
 			}
 		}
@@ -132,8 +136,24 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 	return n, false, nil
 }
 
+// child loads the canonical child of a canonical block; nil: there is none.
+func (s *Store) child(ref BlockRef) (*pendingBlock, error) {
+	next, err := s.NextBlock(ref.Height + 1)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.entry(next)
+	if err != nil {
+		return nil, err
+	}
+	return s.loadPending(e)
+}
+
 // uncount removes what folding a canonical block added: Undo, the pointers, its names.
-func (s *Store) uncount(batch *Batch, e *entry) error {
+func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 	p, err := s.loadPending(e)
 	if err != nil {
 		return err
@@ -141,7 +161,9 @@ func (s *Store) uncount(batch *Batch, e *entry) error {
 	for i := range p.keys {
 		undo.Delete(batch, undoKey{p.keys[i].flat, p.ref.Height})
 	}
-	eachPointer(p, func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) })
+	remove := func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) }
+	p.eachPointer(remove)
+	p.eachReceipt(child, remove)
 	blockHeight.Delete(batch, p.ref.Height)
 	blockOrdinal.Delete(batch, e.head.Ordinal)
 	if !e.head.Prev.IsZero() {

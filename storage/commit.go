@@ -29,7 +29,11 @@ func (s *Store) Commit(b *Block) error {
 	}
 	// From here on the block is stored: if the index refuses, the next Open takes it from the log.
 	var batch Batch
-	if err := s.index(&batch, e, b.Puts); err != nil {
+	err = s.index(&batch, e, b.Puts)
+	if err == nil && b.Head {
+		err = s.makeCanonical(&batch, &e.head)
+	}
+	if err != nil {
 		return s.fail(err)
 	}
 	s.tip(&batch, v, &e.head)
@@ -124,10 +128,7 @@ func (s *Store) index(batch *Batch, e *entry, puts *Batch) error {
 	}
 	s.highest = max(s.highest, h.Ref.Height)
 	segments.Put(batch, e.at.Segment, &segmentInfo{s.highest})
-	if !h.IsHead {
-		return nil
-	}
-	return s.makeCanonical(batch, h)
+	return nil
 }
 
 // tip writes the cell of the tip.
@@ -273,11 +274,26 @@ func (s *Store) reindex(e *entry, data []byte) error {
 	}
 	v := s.view.Load()
 	s.log.end = position{e.at.Segment, e.at.Offset + e.size()}
-	s.tip(&batch, v, &e.head)
+	var names Batch
+	isHead := e.head.IsHead
+	if isHead {
+		switch err := s.makeCanonical(&names, &e.head); {
+		case errors.Is(err, ErrNotFound): // a child of a block that lost and was forgotten: so was this one
+			isHead = false
+		case err != nil:
+			return err
+		}
+	}
+	if isHead {
+		if err := names.b.Replay(&batch.b); err != nil {
+			return wrapIndex("names", err)
+		}
+		s.tip(&batch, v, &e.head)
+	}
 	if err := s.db.write(&batch, false); err != nil {
 		return err
 	}
-	if e.head.IsHead {
+	if isHead {
 		next := *v
 		next.head, next.final = e.head.Ref, laterRef(v.final, e.head.Final)
 		s.view.Store(&next)

@@ -28,7 +28,7 @@ func (s *Store) FoldDue() (BlockRef, bool) {
 
 // Fold moves Flat and Frontier to the final block upto: it must be an ancestor of the last final block, or that block.
 // changes is the difference of the frontier between the folded block and upto. Blocks that do not descend from upto, and
-// are none of its ancestors, are forgotten. One synced batch; Commit and reads go on meanwhile.
+// are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile.
 func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
@@ -40,11 +40,11 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	if err != nil || len(chain) == 0 {
 		return err
 	}
+	if err := s.foldHistory(v.base, chain); err != nil {
+		return s.fail(err)
+	}
 	var batch Batch
 	foldState(&batch, chain)
-	for _, p := range chain {
-		foldPointers(&batch, p)
-	}
 	if err := s.foldEpochs(&batch, chain); err != nil {
 		return err
 	}
@@ -58,11 +58,11 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 		return s.fail(err)
 	}
 	s.fold = cell
-	return s.publishFold(upto, v)
+	return s.publishFold(chain[len(chain)-1], v)
 }
 
 // publishFold replaces the readers' view. Blocks that were committed meanwhile on a lost branch are forgotten too.
-func (s *Store) publishFold(upto BlockRef, before *view) error {
+func (s *Store) publishFold(last *pendingBlock, before *view) error {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	next := *s.view.Load()
@@ -73,11 +73,11 @@ func (s *Store) publishFold(upto BlockRef, before *view) error {
 		}
 	}
 	all := next.pending
-	next.folded = upto
+	next.folded, next.base = last.ref, last
 	next.pending = make(map[primitives.Hash]*pendingBlock, len(all))
 	var batch Batch
 	for hash, p := range all {
-		if descends(all, p, upto) {
+		if descends(all, p, last.ref) {
 			next.pending[hash] = p
 		} else if late[hash] != nil {
 			forget(&batch, &p.entry.head, func(k pointer) bool { return included(all, p, k) })
@@ -110,24 +110,49 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	return chain, nil
 }
 
-// foldState writes the last value of each key to Flat, and to Undo where the value before each block is.
-func foldState(batch *Batch, chain []*pendingBlock) {
-	last := map[string]*Change{}
-	for _, p := range chain {
-		for i := range p.keys {
-			k := &p.keys[i]
-			undo.Put(batch, undoKey{k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
-			last[k.flat] = k.change
+// historyBatch is how many bytes of history are written at once: Commit waits for no more.
+const historyBatch = 256 << 10
+
+// foldHistory writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, and
+// where their ids stand. It goes first and in pieces, each synced, since an unsynced one may be lost where a later one is not.
+//
+// Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
+// (view.base holds it until then), and those of the base come now.
+func (s *Store) foldHistory(base *pendingBlock, chain []*pendingBlock) (err error) {
+	var batch Batch
+	flush := func(least int) {
+		if err == nil && batch.Size() >= least && batch.Len() > 0 {
+			err = s.db.write(&batch, !s.o.NoSync)
+			batch.Reset()
 		}
 	}
-	// In the order of the newest block that has the key: deterministic, and each key once.
+	put := func(c *Column[pointer, Nothing], k pointer) {
+		c.Put(&batch, k, &Nothing{})
+		flush(historyBatch)
+	}
+	for _, p := range chain {
+		for j := range p.keys {
+			k := &p.keys[j]
+			undo.Put(&batch, undoKey{k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
+			flush(historyBatch)
+		}
+		p.eachPointer(put)
+		base.eachReceipt(p, put)
+		base = p
+	}
+	flush(0)
+	return err
+}
+
+// foldState writes the last value of each key to Flat.
+func foldState(batch *Batch, chain []*pendingBlock) {
+	done := map[string]bool{}
 	for _, p := range slices.Backward(chain) {
 		for i := range p.keys {
-			k := &p.keys[i]
-			if last[k.flat] != k.change {
-				continue
+			if k := &p.keys[i]; !done[k.flat] {
+				done[k.flat] = true
+				putFlat(batch, k.flat, k.change.Last())
 			}
-			putFlat(batch, k.flat, k.change.Last())
 		}
 	}
 }
@@ -141,13 +166,8 @@ func putFlat(batch *Batch, key string, value []byte) {
 	flat.Put(batch, key, &v)
 }
 
-// foldPointers leads ids to their places.
-func foldPointers(batch *Batch, p *pendingBlock) {
-	eachPointer(p, func(c *Column[pointer, Nothing], k pointer) { c.Put(batch, k, &Nothing{}) })
-}
-
-// eachPointer calls f for all pointers that a canonical, folded block has.
-func eachPointer(p *pendingBlock, f func(c *Column[pointer, Nothing], k pointer)) {
+// eachPointer calls f for the pointers to outcomes and to transactions without one.
+func (p *pendingBlock) eachPointer(f func(c *Column[pointer, Nothing], k pointer)) {
 	for i := range p.shards {
 		s := &p.shards[i]
 		for j, id := range s.outcomes {
@@ -156,7 +176,21 @@ func eachPointer(p *pendingBlock, f func(c *Column[pointer, Nothing], k pointer)
 		for _, t := range s.txs {
 			f(txPlaces, pointer{t.hash, p.ref.Height, s.id, t.index})
 		}
+	}
+}
+
+// eachReceipt calls f for the pointers to receipts. Nearly all are executed by the next block, or by their own: those have
+// none, since FindReceipt looks around the outcome. A nil child executes nothing.
+func (p *pendingBlock) eachReceipt(child *pendingBlock, f func(c *Column[pointer, Nothing], k pointer)) {
+	executed := func(id primitives.Hash) bool {
+		return slices.ContainsFunc(p.find(id), isOutcome) || child != nil && slices.ContainsFunc(child.find(id), isOutcome)
+	}
+	for i := range p.shards {
+		s := &p.shards[i]
 		for j, id := range s.receipts {
+			if executed(id) {
+				continue
+			}
 			at := 2 * j // even: outgoing; odd: local
 			if j >= s.outgoing {
 				at = 2*(j-s.outgoing) + 1
@@ -165,6 +199,8 @@ func eachPointer(p *pendingBlock, f func(c *Column[pointer, Nothing], k pointer)
 		}
 	}
 }
+
+func isOutcome(f found) bool { return f.kind == kindOutcomes }
 
 // foldEpochs notes where epochs begin.
 func (s *Store) foldEpochs(batch *Batch, chain []*pendingBlock) error {

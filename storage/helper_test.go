@@ -114,6 +114,11 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 			m.serial++
 			s.Outcomes = append(s.Outcomes, Outcome{hashOf("outcome", m.serial), fmt.Append(nil, "outcome ", m.serial, i)})
 		}
+		for _, r := range shardOf(p.block, shard).Outgoing { // most receipts run in the next block
+			if m.rng.IntN(4) > 0 {
+				s.Outcomes = append(s.Outcomes, Outcome{r.ID, []byte("executed")})
+			}
+		}
 		if m.rng.IntN(4) > 0 {
 			c := &Chunk{Hash: hashOf("chunk", m.serial, shard), Header: []byte("chunk header")}
 			for i := range s.Outcomes {
@@ -133,6 +138,9 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 			id := hashOf("receipt", m.serial, i, shard)
 			s.Outgoing = append(s.Outgoing, Receipt{id, append(append([]byte("to:"), id[:]...), byte(i))})
 			s.Local = append(s.Local, Receipt{hashOf(id), []byte("without its id")})
+			if m.rng.IntN(2) == 0 {
+				s.Outcomes = append(s.Outcomes, Outcome{hashOf(id), []byte("local")})
+			}
 		}
 		changes := map[string]*Change{}
 		for range m.rng.IntN(8) {
@@ -179,6 +187,25 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 	info := Raw(fmt.Append(nil, "epoch info ", height))
 	EpochInfo.Put(b.Puts, b.Epoch, &info)
 	return b
+}
+
+func shardOf(b *Block, id primitives.ShardID) *Shard {
+	for i := range b.Shards {
+		if b.Shards[i].ID == id {
+			return &b.Shards[i]
+		}
+	}
+	return &Shard{}
+}
+
+// in keeps the places of one block: forks may execute the same receipt.
+func in(ref BlockRef, places []Place) (out []Place) {
+	for _, p := range places {
+		if p.Block.Ref() == ref {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 func (m *model) isAncestor(a, of BlockRef) bool {
@@ -362,6 +389,7 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 				fatal("outcome %d = %v", j, outcomes[j])
 			}
 			at, err := s.FindOutcome(o.ID)
+			at = in(ref, at)
 			if err != nil || len(at) != 1 || at[0].Block.Ref() != ref || at[0].Shard != w.ID || at[0].Index != j || at[0].Canonical != canonical {
 				fatal("FindOutcome(%v) = %+v, %v", o.ID, at, err)
 			}
@@ -378,6 +406,7 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 		for list, receipts := range [][]Receipt{w.Outgoing, w.Local} {
 			for j, receipt := range receipts {
 				at, err := s.FindReceipt(receipt.ID)
+				at = in(ref, at)
 				if err != nil || len(at) != 1 || at[0].Local != (list == 1) || at[0].Index != j || at[0].Block.Ref() != ref {
 					fatal("FindReceipt(%v) = %+v, %v", receipt.ID, at, err)
 				}
@@ -395,6 +424,7 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 		}
 		for j, tx := range w.Chunk.Transactions {
 			at, err := s.FindTransaction(tx.Hash)
+			at = in(ref, at)
 			if err != nil || len(at) != 1 || at[0].Index != j {
 				fatal("FindTransaction(%v) = %+v, %v, want index %d", tx.Hash, at, err, j)
 			}

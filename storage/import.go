@@ -54,10 +54,15 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 		return err
 	}
 	var batch Batch
-	if err := s.index(&batch, e, genesis.Puts); err != nil {
+	err = s.index(&batch, e, genesis.Puts)
+	if err == nil {
+		err = s.makeCanonical(&batch, &e.head)
+	}
+	if err != nil {
 		return s.fail(err)
 	}
-	foldPointers(&batch, newPending(e, genesis))
+	base := newPending(e, genesis)
+	base.eachPointer(func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
 	epochFirst.Put(&batch, genesis.Ref.Height, &genesis.Epoch)
 	s.tip(&batch, v, &e.head)
 	cell := foldCell{Folded: genesis.Ref, Log: s.log.end}
@@ -70,7 +75,7 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 	}
 	s.fold = cell
 	next := *v
-	next.empty = false
+	next.empty, next.base = false, base
 	next.head, next.final, next.folded, next.tail = genesis.Ref, laterRef(v.final, genesis.Final), genesis.Ref, genesis.Ref.Height
 	s.view.Store(&next)
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -54,9 +55,9 @@ type blockLog struct {
 	sync        bool
 
 	cur     file
-	end     position // behind the last whole record
-	written uint64   // bytes since opening
-	broken  error    // an append failed and could not be undone
+	end     position      // behind the last whole record
+	written atomic.Uint64 // bytes since opening
+	broken  error         // an append failed and could not be undone
 
 	mu   sync.Mutex // readers' files
 	open map[uint32]*readFile
@@ -246,7 +247,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	}
 	at := position{l.end.Segment, l.end.Offset + recordHeader}
 	l.end.Offset += int64(len(buf))
-	l.written += uint64(len(buf))
+	l.written.Add(uint64(len(buf)))
 	return at, nil
 }
 

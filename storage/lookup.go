@@ -152,13 +152,77 @@ func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) {
 	})
 }
 
-// FindReceipt returns where a receipt was created.
+// FindReceipt returns where a receipt was created: from memory or by its pointer, or else in the block of its outcome or
+// that one's parent.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
-	return s.find(id, receiptPlaces, func(k kind) bool { return k == kindOutgoing || k == kindLocal },
+	out, err := s.find(id, receiptPlaces, func(k kind) bool { return k == kindOutgoing || k == kindLocal },
 		func(p *Place) (primitives.Hash, error) {
 			r, err := p.Receipt()
 			return r.ID, err
 		})
+	if v := s.view.Load(); err == nil && v.base != nil {
+		for _, f := range v.base.find(id) {
+			if f.kind == kindOutgoing || f.kind == kindLocal {
+				out = append(out, Place{Block: &Record{s: s, e: v.base.entry}, Shard: f.shard, Index: f.index,
+					Local: f.kind == kindLocal, Canonical: true})
+			}
+		}
+		out = unique(out)
+	}
+	if err != nil || len(out) > 0 {
+		return out, err
+	}
+	executed, err := s.FindOutcome(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range executed {
+		around := []*Record{p.Block}
+		if parent, err := s.Block(p.Block.Prev()); err == nil {
+			around = append(around, parent)
+		} else if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone) {
+			return nil, err
+		}
+		for _, rec := range around {
+			if out, err = rec.findReceipt(out, id, p.Canonical); err != nil {
+				return nil, err
+			}
+		}
+		if len(out) > 0 {
+			break
+		}
+	}
+	return out, nil
+}
+
+// unique drops later places in a block and shard that has one: a fold during the look-up shows a block twice.
+func unique(places []Place) []Place {
+	var out []Place
+	for _, p := range places {
+		if !slices.ContainsFunc(out, func(q Place) bool { return q.Block.Ref() == p.Block.Ref() && q.Shard == p.Shard }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// findReceipt appends the places of a receipt in the block.
+func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool) ([]Place, error) {
+	for _, shard := range r.Shards() {
+		for _, k := range []kind{kindOutgoing, kindLocal} {
+			err := r.each(k, shard, func(i int, item []byte) error {
+				receipt, err := parseInside(item)
+				if receipt.ID == id {
+					out = append(out, Place{Block: r, Shard: shard, Index: i, Local: k == kindLocal, Canonical: canonical})
+				}
+				return err
+			})
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
 }
 
 // FindTransaction returns the chunks that hold a transaction; Index is its number there.

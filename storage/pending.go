@@ -157,8 +157,15 @@ func (p *pendingBlock) find(id primitives.Hash) []found {
 func (s *Store) restorePending() error {
 	v := *s.view.Load()
 	v.pending = map[primitives.Hash]*pendingBlock{}
+	base, err := s.entry(v.folded)
+	if err == nil {
+		v.base, err = s.loadPending(base)
+	}
+	if err != nil {
+		return err
+	}
 	var all []entry
-	err := entries.Scan(s.db, appendHeight(nil, v.folded.Height+1), nil, func(_ []byte, e entry) bool {
+	err = entries.Scan(s.db, appendHeight(nil, v.folded.Height+1), nil, func(_ []byte, e entry) bool {
 		all = append(all, e)
 		return true
 	})

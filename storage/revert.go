@@ -46,10 +46,19 @@ func (s *Store) revert(v *view, to BlockRef, changes []FrontierChange) error {
 	if !below {
 		next.head = to
 	}
+	canonical := map[primitives.Hash]bool{}
+	for p := v.pending[v.head.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+		canonical[p.ref.Hash] = true
+	}
 	for hash, p := range v.pending {
 		if p.ref.Height <= next.head.Height {
 			next.pending[hash] = p
 			continue
+		}
+		if canonical[hash] { // a fold that a crash interrupted may have written its history
+			if err := s.uncount(&batch, p.entry, nil); err != nil {
+				return err
+			}
 		}
 		forget(&batch, &p.entry.head, nil)
 	}
@@ -80,6 +89,15 @@ func (s *Store) writeTip(batch *Batch, next *view) error {
 	}
 	next.final = e.head.Final // as it was when that block was the head; may be below the folded block
 	s.fold.Folded = next.folded
+	if next.base == nil || next.base.ref != next.folded {
+		folded, err := s.entry(next.folded)
+		if err == nil {
+			next.base, err = s.loadPending(folded)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	putCell(batch, cellCommit, &commitCell{Head: next.head, Final: next.final, Log: s.log.end})
 	putCell(batch, cellFold, &s.fold)
 	if err := s.db.write(batch, !s.o.NoSync); err != nil {
@@ -127,7 +145,7 @@ func (s *Store) unfold(to BlockRef, changes []FrontierChange) error {
 
 // unfoldBlock undoes what folding one block did to the index, and removes the block.
 func (s *Store) unfoldBlock(batch *Batch, e *entry) error {
-	if err := s.uncount(batch, e); err != nil {
+	if err := s.uncount(batch, e, nil); err != nil {
 		return err
 	}
 	for i := range e.head.Shards {

@@ -64,6 +64,7 @@ type Store struct {
 type view struct {
 	head, final BlockRef
 	folded      BlockRef
+	base        *pendingBlock // the folded block
 	tail        primitives.Height
 	empty       bool // no genesis yet
 	pending     map[primitives.Hash]*pendingBlock

@@ -22,7 +22,11 @@ func TestModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = s.Close() }()
+			defer func() {
+				if s != nil {
+					_ = s.Close()
+				}
+			}()
 			importGenesis(t, s, m)
 			for range 160 {
 				switch op := m.rng.IntN(40); {
