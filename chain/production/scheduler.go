@@ -1,0 +1,187 @@
+package production
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Mode is when blocks are made.
+type Mode byte
+
+// The modes.
+const (
+	Instant Mode = iota
+	Interval
+	Manual
+)
+
+// String names the mode as config.json does.
+func (m Mode) String() string { return [...]string{"instant", "interval", "manual"}[m] }
+
+// ParseMode reads a mode's name.
+func ParseMode(s string) (Mode, error) {
+	for m := Instant; m <= Manual; m++ {
+		if m.String() == s {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("production: no mode %q", s)
+}
+
+// Bounds.
+const (
+	Burst     = 50             // blocks that may come at once
+	MinWindow = 30_000_000_000 // ns that transaction_validity_period blocks last at least
+	MaxMine   = 1_000_000      // blocks asked for and not made
+)
+
+// ErrTooMany says that more blocks were asked for than MaxMine.
+var ErrTooMany = errors.New("production: too many blocks asked for")
+
+// Rules do not change while a node runs.
+type Rules struct {
+	Mode     Mode
+	Interval int64             // ns between blocks when nothing is to be done
+	Validity primitives.Height // transaction_validity_period of the genesis, blocks
+	// SkipEmpty holds blocks back as long as there is nothing to do (produce_empty_blocks = false).
+	SkipEmpty bool
+}
+
+// Pace is when this node votes for its tip.
+type Pace byte
+
+// The paces.
+const (
+	Hold Pace = iota // not now
+	Free             // by Doomslug's delays, with Out.Interval
+	Now              // at once
+)
+
+// String names the pace.
+func (p Pace) String() string { return [...]string{"hold", "free", "now"}[p] }
+
+// Event is Waiting, Accepted, Mine or Tick.
+type Event interface{ event() }
+
+// Waiting says whether transactions wait in the pools.
+type Waiting struct{ Any bool }
+
+// Accepted is a new head. Busy: the block has transactions or outcomes, or left receipts that the next block executes.
+type Accepted struct {
+	Height, Final primitives.Height
+	Busy          bool
+}
+
+// Mine asks for blocks, whatever the mode.
+type Mine struct{ Blocks uint64 }
+
+// Tick says that time has passed.
+type Tick struct{}
+
+func (Waiting) event()  {}
+func (Accepted) event() {}
+func (Mine) event()     {}
+func (Tick) event()     {}
+
+// Out is the pace from now on. At is when it may change without an event, 0: never.
+type Out struct {
+	Pace     Pace
+	At       int64
+	Interval int64 // for Free
+}
+
+// Scheduler is the state machine. It is not safe for concurrent use.
+type Scheduler struct {
+	rules  Rules
+	period int64 // ns of credit a block costs
+	full   int64 // most credit
+	credit int64
+	last   int64 // when credit was counted
+
+	waiting bool
+	busy    primitives.Height // the highest block with work in it
+	final   primitives.Height
+	mine    uint64
+}
+
+// New returns a scheduler with all its credit.
+func New(r Rules, now int64) *Scheduler {
+	burst := max(min(Burst, int64(min(r.Validity, math.MaxInt32))/2), 1)
+	rest := max(int64(min(r.Validity, math.MaxInt32))-burst, 1)
+	s := &Scheduler{rules: r, period: (MinWindow + rest - 1) / rest, last: now}
+	s.full = burst * s.period
+	s.credit = s.full
+	return s
+}
+
+// Step applies ev at the time now, which never falls.
+func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
+	s.earn(now)
+	var err error
+	switch ev := ev.(type) {
+	case Waiting:
+		s.waiting = ev.Any
+	case Accepted:
+		s.accept(ev)
+	case Mine:
+		if ev.Blocks > MaxMine-s.mine {
+			err = fmt.Errorf("%w: %d, %d are not made yet, the limit is %d", ErrTooMany, ev.Blocks, s.mine, MaxMine)
+			break
+		}
+		s.mine += ev.Blocks
+	case Tick:
+	default:
+		panic(fmt.Sprintf("production: no case for %T", ev))
+	}
+	return s.out(now), err
+}
+
+func (s *Scheduler) earn(now int64) {
+	if now > s.last {
+		s.credit = min(s.full, s.credit+min(now-s.last, s.full))
+		s.last = now
+	}
+}
+
+func (s *Scheduler) accept(ev Accepted) {
+	s.final = ev.Final
+	if ev.Busy || s.busy > ev.Height { // a head below an old one: the chain reorganised
+		s.busy = ev.Height
+	}
+	s.mine -= min(s.mine, 1)
+	s.credit = max(s.credit-s.period, 0)
+}
+
+// Settled tells whether nothing waits and all work is final.
+func (s *Scheduler) Settled() bool { return !s.waiting && s.busy <= s.final }
+
+// Left is how many blocks asked for by Mine are not made yet.
+func (s *Scheduler) Left() uint64 { return s.mine }
+
+func (s *Scheduler) out(now int64) Out {
+	settled := s.Settled()
+	switch {
+	case s.mine > 0:
+		return Out{Pace: Now}
+	case s.rules.Mode == Manual, s.rules.SkipEmpty && settled:
+		return Out{Pace: Hold}
+	case s.rules.Mode == Interval:
+		return Out{Pace: Free, Interval: s.rules.Interval}
+	case settled:
+		return Out{Pace: Free, Interval: s.idle()}
+	case s.credit < s.period:
+		return Out{Pace: Hold, At: now + s.period - s.credit}
+	}
+	return Out{Pace: Now}
+}
+
+// idle is the interval between blocks without work: while credit is missing they come at half the rate at which it fills.
+func (s *Scheduler) idle() int64 {
+	if s.credit+s.period > s.full {
+		return max(s.rules.Interval, s.period)
+	}
+	return max(s.rules.Interval, 2*s.period)
+}
