@@ -29,6 +29,7 @@ type chunk struct {
 	burnt     balances
 	work      worker
 	spec      speculation
+	window    windowSizes
 }
 
 // balances are the sums that make up the chunk's burnt balance.
@@ -73,7 +74,7 @@ func Apply(in *Input) (*Result, error) {
 	}
 	cfg := in.Block.Config
 	c := &chunk{
-		in: in, cfg: cfg, res: new(Result), limit: config.Compute(in.GasLimit),
+		in: in, cfg: cfg, res: new(Result), limit: config.Compute(in.GasLimit), window: in.window.orDefault(),
 		u: state.New(in.Trie, cfg.Witness.MainStorageProofSizeSoftLimit),
 	}
 	c.u.Grow(2*len(in.Transactions) + len(in.Incoming))
@@ -158,7 +159,7 @@ func (c *chunk) full() bool { return c.compute >= c.limit || c.u.LimitExceeded()
 // before what arrives now.
 func (c *chunk) receipts() error {
 	for i, r := range c.local { // their transactions were validated
-		if i%window == 0 {
+		if i%c.window.most == 0 {
 			c.runAhead(c.local[i:])
 		}
 		if err := c.runOrDelay(r); err != nil {
@@ -169,7 +170,7 @@ func (c *chunk) receipts() error {
 		return err
 	}
 	for i, r := range c.in.Incoming {
-		if i%window == 0 {
+		if i%c.window.most == 0 {
 			c.runAhead(c.in.Incoming[i:])
 		}
 		if e := verify.Receipt(c.cfg, r, verify.ExistingReceipt); e != nil {

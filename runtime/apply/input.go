@@ -38,8 +38,10 @@ type Input struct {
 	// Signature checks transactions; nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
-	// Par runs receipts of different receivers at the same time; nil: one by one.
-	Par Par
+	// Par runs receipts of different receivers at the same time; nil: one by one. With Par, the functions and interfaces in
+	// Block are called by several goroutines.
+	Par    Par
+	window windowSizes
 }
 
 // ShardCongestion is a shard's congestion info with how many chunks it has missed: block height less height_included.

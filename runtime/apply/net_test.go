@@ -10,7 +10,6 @@ import (
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/state"
-	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
 // net is a chain without blocks: every step applies one chunk of each shard and carries the receipts over.
@@ -25,6 +24,7 @@ type net struct {
 	vm     action.VM
 	shards []netShard // by index
 	nonces map[string]primitives.Nonce
+	before []primitives.CongestionInfo // by index, as the last step's chunks saw it
 }
 
 type netShard struct {
@@ -121,6 +121,10 @@ func (n *net) step(txs ...*primitives.SignedTransaction) []*Result {
 		if !n.shards[i].missing {
 			n.shards[i].missed = 0
 		}
+	}
+	n.before = nil
+	for i := range n.shards {
+		n.before = append(n.before, n.shards[i].info)
 	}
 	results := make([]*Result, len(n.shards))
 	for i := range n.shards {
@@ -229,5 +233,3 @@ func statusText(s *primitives.ExecutionStatus) string {
 	}
 	return fmt.Sprintf("%d %q", s.Kind, s.Value)
 }
-
-var _ = verify.Checked

@@ -11,10 +11,20 @@ import (
 // send are accounted for in their turn only, so the result is that of the serial order.
 
 const (
-	window    = 1024 // receipts that are run ahead
-	minWindow = 32   // fewer are not worth it
-	batch     = 16   // about how many receipts one call of Par gets
+	defaultWindow = 1024 // receipts that are run ahead
+	defaultLeast  = 32   // fewer are not worth it
+	batch         = 16   // about how many receipts one call of Par gets
 )
+
+// windowSizes are how many receipts are run ahead, and from how many on. Tests choose them; results do not depend on them.
+type windowSizes struct{ most, least int }
+
+func (w windowSizes) orDefault() windowSizes {
+	if w.most == 0 {
+		return windowSizes{defaultWindow, defaultLeast}
+	}
+	return w
+}
 
 // ahead is a receipt that ran before its turn.
 type ahead struct {
@@ -39,8 +49,8 @@ type speculation struct {
 
 // runAhead runs the first receipts of the list before their turn.
 func (c *chunk) runAhead(list []*primitives.Receipt) {
-	list = list[:min(window, len(list))]
-	if c.in.Par == nil || len(list) < minWindow || c.full() {
+	list = list[:min(c.window.most, len(list))]
+	if c.in.Par == nil || len(list) < c.window.least || c.full() {
 		return
 	}
 	byReceiver := make(map[primitives.AccountID]*job)

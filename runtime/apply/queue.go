@@ -106,12 +106,12 @@ func (c *chunk) delayedReceipts() error {
 // peekDelayed runs the next delayed receipts ahead, once those before them are through.
 func (c *chunk) peekDelayed() error {
 	q := &c.delayed
-	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < minWindow {
+	if c.in.Par == nil || q.peeked[q.First] != nil || q.Len() < uint64(c.window.least) {
 		return nil
 	}
-	q.peeked = make(map[uint64]*primitives.StoredReceipt, window)
+	q.peeked = make(map[uint64]*primitives.StoredReceipt, c.window.most)
 	var list []*primitives.Receipt
-	for i := q.First; i < q.Next && i-q.First < window; i++ {
+	for i := q.First; i < q.Next && i-q.First < uint64(c.window.most); i++ {
 		x, err := c.u.PeekDelayed(i)
 		if err != nil {
 			return err

@@ -1,0 +1,166 @@
+package apply
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// goPar runs everything at the same time.
+func goPar(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// threeShards has boundaries among the names of the workloads.
+func threeShards() primitives.ShardLayout {
+	l, err := primitives.MultiShardLayoutAt([]primitives.AccountID{"g", "p"})
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// sameResult compares everything that a chunk gives, recorded reads in their order included.
+func sameResult(t *testing.T, got, want *Result) {
+	t.Helper()
+	if got.Trie.Root() != want.Trie.Root() {
+		t.Errorf("root %v, want %v", got.Trie.Root(), want.Trie.Root())
+	}
+	a, b := got.Recording.(*testRecording).Entries(), want.Recording.(*testRecording).Entries()
+	if len(a) != len(b) {
+		t.Errorf("%d strings recorded, want %d", len(a), len(b))
+	}
+	for i := range min(len(a), len(b)) {
+		if a[i].Hash != b[i].Hash {
+			t.Errorf("recorded string %d = %v, want %v", i, a[i].Hash, b[i].Hash)
+			break
+		}
+	}
+	strip := func(r *Result) Result {
+		c := *r
+		c.Trie, c.Recording = nil, nil
+		c.Stats.RanInParallel, c.Stats.RanAgain = 0, 0
+		return c
+	}
+	x, y := strip(got), strip(want)
+	if !reflect.DeepEqual(x, y) {
+		for i := range reflect.TypeOf(x).NumField() {
+			f, g := reflect.ValueOf(x).Field(i).Interface(), reflect.ValueOf(y).Field(i).Interface()
+			if !reflect.DeepEqual(f, g) {
+				ja, _ := json.Marshal(f)
+				jb, _ := json.Marshal(g)
+				t.Errorf("%s differs:\n%.2000s\nwant\n%.2000s", reflect.TypeOf(x).Field(i).Name, ja, jb)
+			}
+		}
+	}
+}
+
+// TestParallelEqualsSerial runs random workloads under limits that make receipts wait, and compares each chunk. Tokens are
+// counted on the way: what is held falls by what the chunks say is burnt.
+func TestParallelEqualsSerial(t *testing.T) {
+	seeds := 60
+	if testing.Short() {
+		seeds = 8
+	}
+	var ran, again, delayed, buffered int
+	outcomes := map[string]int{}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWild(t, threeShards(), uint64(seed))
+			cfg := *w.cfg
+			switch seed % 4 {
+			case 1:
+				cfg.Witness.MainStorageProofSizeSoftLimit = 6_000
+			case 2:
+				w.limit = 30_000_000_000_000
+			case 3:
+				cfg.BandwidthScheduler.MaxShardBandwidth, cfg.BandwidthScheduler.MaxSingleGrant = 4_194_304, 4_194_304
+				cfg.BandwidthScheduler.MaxBaseBandwidth = 0
+				cfg.CongestionControl.MaxOutgoingGas, cfg.CongestionControl.MinOutgoingGas = 60_000_000_000_000, 10_000_000_000_000
+			}
+			w.cfg = &cfg
+			w.vm = wildVM{w.cfg}
+			held := w.held()
+			for step := range 14 {
+				var txs []*primitives.SignedTransaction
+				for range w.rng.IntN(40) {
+					if step < 9 {
+						txs = append(txs, w.transaction())
+					}
+				}
+				if len(txs) > 3 {
+					txs = append(txs, txs[1]) // a second copy
+				}
+				w.shards[w.rng.IntN(3)].missing = w.rng.IntN(5) == 0
+				w.height++
+				var inputs []*Input
+				for i := range w.shards {
+					in := w.input(i, txs)
+					in.window = windowSizes{most: 1 + w.rng.IntN(30), least: 1}
+					inputs = append(inputs, in)
+				}
+				w.height--
+				results := w.step(txs...)
+				for i, in := range inputs {
+					// The heights agree; what was missed is counted by step, so it is taken over.
+					in.Congestion = nil
+					for j := range w.shards {
+						in.Congestion = append(in.Congestion, ShardCongestion{w.layout.ShardIDs()[j], w.before[j], w.shards[j].missed})
+					}
+					in.Par = goPar
+					got, err := Apply(in)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ran, again = ran+got.Stats.RanInParallel, again+got.Stats.RanAgain
+					sameResult(t, got, results[i])
+				}
+				for i, r := range results {
+					delayed, buffered = delayed+r.Stats.Postponed, buffered+r.Stats.Buffered
+					if !w.shards[i].missing {
+						held, _ = held.Sub(r.BalanceBurnt)
+					}
+					for j := range r.Outcomes {
+						outcomes[outcomeKind(&r.Outcomes[j])]++
+					}
+				}
+				if got := w.held(); got != held {
+					t.Fatalf("step %d: %v held, want %v", step, got, held)
+				}
+				for i := range w.shards {
+					w.shards[i].missing = false
+				}
+				if t.Failed() {
+					t.Fatalf("seed %d step %d", seed, step)
+				}
+			}
+		})
+	}
+	t.Logf("%d receipts adopted, %d ran again, %d delayed, %d buffered; outcomes: %v", ran, again, delayed, buffered, outcomes)
+	if ran == 0 || again == 0 || delayed == 0 || buffered == 0 {
+		t.Errorf("%d adopted, %d ran again, %d delayed, %d buffered: the workload reaches too little", ran, again, delayed, buffered)
+	}
+}
+
+// outcomeKind names how something ended.
+func outcomeKind(o *primitives.OutcomeWithID) string {
+	if o.Status.Kind != primitives.StatusFailure {
+		return "ok"
+	}
+	var e primitives.TxExecutionError
+	if json.Unmarshal(o.Status.Failure, &e) != nil {
+		return "unreadable"
+	}
+	if e.InvalidTx != nil {
+		return e.InvalidTx.Tag.String()
+	}
+	return e.Action.Kind.Tag.String()
+}
