@@ -1,0 +1,150 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func newKeys(*app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "keys",
+		Short: "Make and show keys",
+		Long: `Makes and shows key files, the JSON files with account_id, public_key and secret_key
+that nodes and wallets read. Nothing here asks a chain: a key is of use once a
+transaction has added it to an account, or its implicit account has received NEAR.`,
+		Example: `  troupe keys new --account-id alice.near --out alice.json
+  troupe keys show alice.json
+  troupe keys implicit ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c`,
+	}, newKeysNew(), newKeysShow(), newKeysImplicit())
+}
+
+func newKeysNew() *cobra.Command {
+	var account, scheme, seed, out string
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Make a key",
+		Long: `Makes a key and writes it as a key file: to --out with mode 0600, never over a file
+that is there, or else to stdout.
+
+The account is --account-id, or else the one that the key implies: its hex for
+ed25519, its Ethereum address for secp256k1. ML-DSA-65 keys imply none.
+
+--seed derives the key from a word, as neard's tests do: for test accounts only.`,
+		Example: `  troupe keys new --out key.json
+  troupe keys new --account-id alice.near --type secp256k1
+  troupe keys new --account-id near --seed near`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			kind, err := primitives.ParseKeyType(scheme)
+			if err != nil {
+				return usagef("--type is %q, must be ed25519, secp256k1 or ml-dsa-65", scheme)
+			}
+			k := &primitives.KeyFile{}
+			if cmd.Flags().Changed("seed") {
+				k.SecretKey = primitives.SecretKeyFromSeed(kind, seed)
+			} else if k.SecretKey, err = primitives.GenerateSecretKey(kind, rand.Reader); err != nil {
+				return err
+			}
+			if account == "" {
+				id, ok := home.ImplicitID(k.PublicKey())
+				if !ok {
+					return usagef("%v keys imply no account: name one with --account-id", kind)
+				}
+				k.AccountID = id
+			} else if k.AccountID, err = primitives.ParseAccountID(account); err != nil {
+				return usagef("--account-id %q: %w", account, err)
+			}
+			if out == "" {
+				say(cmd, "%s", k.MarshalIndent())
+				return nil
+			}
+			if err := home.WriteKeyFile(out, k); err != nil {
+				return err
+			}
+			showKey(cmd, k)
+			say(cmd, "file: %s", out)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&account, "account-id", "", "account the key is for (default: the one it implies)")
+	f.StringVar(&scheme, "type", "ed25519", "ed25519, secp256k1 or ml-dsa-65")
+	f.StringVar(&seed, "seed", "", "derive the key from this word, for tests")
+	f.StringVar(&out, "out", "", "file to write (default: stdout)")
+	return cmd
+}
+
+func newKeysShow() *cobra.Command {
+	var secret bool
+	cmd := &cobra.Command{
+		Use:   "show FILE",
+		Short: "Show what a key file holds",
+		Long: `Reads a key file, checks that its two keys belong together, and prints the account,
+the public key and the account that the key implies. The secret stays unsaid unless
+--secret asks for it.`,
+		Example: `  troupe keys show ~/.near/validator_key.json
+  troupe keys show --secret alice.json`,
+		Args: exactly("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := home.ReadKeyFile(args[0])
+			if err != nil {
+				return err
+			}
+			showKey(cmd, k)
+			if secret {
+				say(cmd, "secret_key: %v", k.SecretKey)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&secret, "secret", false, "print the secret key too")
+	return cmd
+}
+
+func newKeysImplicit() *cobra.Command {
+	return &cobra.Command{
+		Use:   "implicit PUBLIC_KEY",
+		Short: "Say which account a key implies",
+		Long: `Prints the account that comes into being when NEAR is sent to it and that this key
+controls: for ed25519 the key in hex, for secp256k1 0x and the Ethereum address.`,
+		Example: "  troupe keys implicit ed25519:546XB2oHhj7PzUKHiH9Xve3Ze5q1JiW2WTh6abXFED3c",
+		Args:    exactly("PUBLIC_KEY"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := primitives.ParsePublicKey(args[0])
+			if err != nil {
+				return usagef("PUBLIC_KEY %.80q: %w", args[0], err)
+			}
+			id, ok := home.ImplicitID(k)
+			if !ok {
+				return fmt.Errorf("%v keys imply no account", k.Type())
+			}
+			say(cmd, "%s", id)
+			return nil
+		},
+	}
+}
+
+// showKey prints all of a key but its secret.
+func showKey(cmd *cobra.Command, k *primitives.KeyFile) {
+	say(cmd, "account_id: %s", k.AccountID)
+	say(cmd, "public_key: %v", k.PublicKey())
+	if id, ok := home.ImplicitID(k.PublicKey()); ok {
+		say(cmd, "implicit_account_id: %s", id)
+	}
+}
+
+// exactly wants these arguments.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("%d arguments, want %d: %s", len(args), len(names), cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,14 @@
+// Package main is the command troupe: a NEAR node on one machine.
+//
+//	in      flags, as neard has them where it has the same; NEAR_HOME
+//	out     results on stdout, one thing a line; what went wrong on stderr; files in the home folder
+//	state   none but the home folder
+//	errors  exit code 0: done; 1: it failed; 2: the command line is wrong
+//	source  nearcore neard/src/cli.rs
+//
+// A command is a file with a func(*app) *cobra.Command, listed in commands.
+package main
+
+import "os"
+
+func main() { os.Exit(execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

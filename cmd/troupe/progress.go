@@ -1,0 +1,27 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/troupe-chain/troupe/internal/home"
+)
+
+// newProgress returns what makes the bars of downloads; nil where w is no terminal, whose log a bar would fill.
+func newProgress(w io.Writer) func(url string, size int64) home.Progress {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return func(url string, size int64) home.Progress {
+		return progressbar.NewOptions64(size,
+			progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(path.Base(url)), progressbar.OptionShowBytes(true),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionFullWidth(), progressbar.OptionShowCount(),
+			progressbar.OptionOnCompletion(func() { _, _ = io.WriteString(w, "\n") }))
+	}
+}

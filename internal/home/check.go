@@ -1,0 +1,143 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	runtime "github.com/troupe-chain/troupe/runtime/config"
+)
+
+// Report is what Check found.
+type Report struct {
+	Files    []string // that were read without an error
+	Warnings []string // a node runs all the same
+	Errors   []string // a node would not start
+}
+
+func (r *Report) warn(format string, args ...any) {
+	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// fail adds an error, one for each line of it; without one it notes that the file is fine.
+func (r *Report) fail(path string, err error) bool {
+	if err == nil {
+		r.Files = append(r.Files, path)
+		return false
+	}
+	r.Errors = append(r.Errors, strings.Split(err.Error(), "\n")...) // config.Parse joins its errors by lines
+	return true
+}
+
+// Check reads all of a home folder and tells everything that is wrong with it, not just the first.
+func Check(dir string) *Report {
+	r := new(Report)
+	c, warnings, err := LoadConfig(dir)
+	path := filepath.Join(dir, ConfigFile)
+	for _, w := range warnings {
+		r.warn("%s: %v", path, w)
+	}
+	if r.fail(path, err) {
+		// The other files are looked for by the names that init gives them.
+		if c, _, err = config.Parse(ConfigFile, config.Default(false).Format()); err != nil {
+			r.fail(ConfigFile, err)
+			return r
+		}
+	}
+	h := &Home{Paths: PathsOf(dir, c), Config: c}
+	h.NodeKey, err = readKey(h.Paths.NodeKey, ParseNodeKey)
+	r.key(h.Paths.NodeKey, h.NodeKey, err)
+	h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey)
+	if h.ValidatorKey == nil && err == nil {
+		r.warn("%s: there is no such file: the node follows the chain and makes no blocks", h.Paths.ValidatorKey)
+	} else {
+		r.key(h.Paths.ValidatorKey, h.ValidatorKey, err)
+	}
+	h.EpochConfigFiles, err = readEpochConfigs(h.Paths.EpochConfigs)
+	if err != nil {
+		r.fail(h.Paths.EpochConfigs, err)
+	}
+	g := h.Paths.Genesis
+	h.Genesis, h.Paths.Records, err = readGenesis(&h.Paths)
+	if err != nil {
+		r.fail(g, err)
+		return r
+	}
+	r.genesis(h)
+	return r
+}
+
+// key reports on a key file, and on who else can read it.
+func (r *Report) key(path string, k *primitives.KeyFile, err error) {
+	if r.fail(path, err) {
+		return
+	}
+	if k.SecretKey.Type() != primitives.ED25519 {
+		r.Errors = append(r.Errors, fmt.Sprintf("%s: the key is %v, must be ed25519", path, k.SecretKey.Type()))
+	}
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+		r.warn("%s: others can read the secret key: chmod 600 %s", path, path)
+	}
+}
+
+// genesis reports on the genesis, its records, the epoch configs, and what of the other files depends on them.
+func (r *Report) genesis(h *Home) {
+	g := h.Paths.Genesis
+	err := h.Records(func(genesis.Record) error { return nil })
+	var invalid *genesis.InvalidError
+	if errors.As(err, &invalid) {
+		for _, p := range invalid.Problems {
+			r.Errors = append(r.Errors, g+": "+p)
+		}
+		if invalid.More > 0 {
+			r.Errors = append(r.Errors, fmt.Sprintf("%s: and %d more", g, invalid.More))
+		}
+	} else if !r.fail(g, err) && h.Paths.Records != "" {
+		r.Files = append(r.Files, h.Paths.Records)
+	}
+	version := runtime.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
+	if !version.Supported() {
+		text := fmt.Sprintf("%s: protocol_version is %d, this node executes %d to %d", g, h.Genesis.ProtocolVersion, runtime.OldestProtocol, runtime.NewestProtocol)
+		if public(h.Genesis.ChainID) {
+			r.warn("%s; it could join the chain only by syncing", text)
+		} else {
+			r.Errors = append(r.Errors, text)
+		}
+	}
+	if _, err := epoch.NewConfigs(EpochParams(h.Genesis), h.EpochConfigFiles, runtime.NewestProtocol); err != nil {
+		where := g
+		if h.EpochConfigFiles != nil {
+			where += " with " + h.Paths.EpochConfigs
+		}
+		r.Errors = append(r.Errors, fmt.Sprintf("%s: %v", where, err))
+	} else if h.EpochConfigFiles != nil {
+		r.Files = append(r.Files, h.Paths.EpochConfigs)
+	}
+	if h.ValidatorKey != nil {
+		if problem := validatorProblem(h.Genesis, h.ValidatorKey); problem != "" {
+			r.warn("%s", problem)
+		}
+	}
+	r.shards(h)
+}
+
+// shards warns of tracked shards that the genesis doesn't have; a later layout may.
+func (r *Report) shards(h *Home) {
+	uids := h.Genesis.ShardLayout.ShardUIDs()
+	var names []string
+	for _, u := range uids {
+		names = append(names, u.String())
+	}
+	for _, s := range h.Config.TrackedShards.Shards {
+		if !slices.Contains(uids, s) {
+			r.warn("%s: tracked_shards_config: shard %v is not in the genesis, which has %s", h.Paths.Config, s, strings.Join(names, ", "))
+		}
+	}
+}

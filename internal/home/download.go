@@ -1,0 +1,174 @@
+package home
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Where neard's own downloads lie (nearcore nearcore/src/config.rs, get_genesis_url and its neighbours).
+const deployURL = "https://s3-us-west-1.amazonaws.com/build.nearprotocol.com/nearcore-deploy/"
+
+func genesisURL(chainID string) string      { return deployURL + chainID + "/genesis.json.xz" }
+func recordsURL(chainID string) string      { return deployURL + chainID + "/records.json.xz" }
+func configURL(chainID, kind string) string { return deployURL + chainID + "/" + kind + "/config.json" }
+
+// maxGenesis bounds a genesis or records file that is downloaded, unpacked, in bytes. Testnet's records are some gigabytes.
+const maxGenesis = 16 << 30
+
+// ErrXZ refuses a download in a packing that is not unpacked here.
+var ErrXZ = errors.New("the file is packed with xz, which is not unpacked here")
+
+const xzHint = "fetch it by hand (curl -O URL), unpack it (xz -d genesis.json.xz) and name it with --genesis"
+
+// Progress is told how a download goes: Write is given what arrives.
+type Progress interface{ io.WriteCloser }
+
+// Downloader fetches files over HTTP.
+type Downloader struct {
+	Client *http.Client
+	Idle   time.Duration // without a byte
+	Total  time.Duration // for one file
+	// Progress makes the bar of one download; size is -1 if the server does not say. Nil: no bar.
+	Progress func(url string, size int64) Progress
+}
+
+// NewDownloader returns one with limits that suit a slow line and a genesis of gigabytes.
+func NewDownloader() *Downloader {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression = true // the length is then the file's, and packing is seen by its own mark
+	transport.ResponseHeaderTimeout = 30 * time.Second
+	return &Downloader{
+		Client: &http.Client{Transport: transport, CheckRedirect: sameSafety},
+		Idle:   30 * time.Second, Total: 6 * time.Hour,
+	}
+}
+
+// sameSafety follows at most five redirects, and none from https to http.
+func sameSafety(r *http.Request, via []*http.Request) error {
+	if len(via) > 5 {
+		return errors.New("more than 5 redirects")
+	}
+	if via[0].URL.Scheme == "https" && r.URL.Scheme != "https" {
+		return fmt.Errorf("redirected from https to %s", r.URL.Scheme)
+	}
+	return nil
+}
+
+// Fetch copies what is at a URL to w, unpacking gzip, up to limit bytes of content.
+func (d *Downloader) Fetch(ctx context.Context, from string, w io.Writer, limit int64) error {
+	if err := d.fetch(ctx, from, w, limit); err != nil {
+		hint := ""
+		if errors.Is(err, ErrXZ) {
+			hint = "; " + xzHint
+		}
+		return fmt.Errorf("downloading %s: %w%s", from, err, hint)
+	}
+	return nil
+}
+
+func (d *Downloader) fetch(ctx context.Context, from string, w io.Writer, limit int64) (err error) {
+	u, err := url.Parse(from)
+	if err != nil {
+		return errors.New("not a URL")
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return errors.New("only http:// and https:// URLs can be fetched")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	total := time.AfterFunc(d.Total, func() { cancel(fmt.Errorf("not done after %v", d.Total)) })
+	defer total.Stop()
+	idle := time.AfterFunc(d.Idle, func() { cancel(fmt.Errorf("no data for %v", d.Idle)) })
+	defer idle.Stop()
+	defer func() { // our own reason says more than "context canceled"
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := d.Client.Do(req)
+	if err != nil {
+		var u *url.Error // tells the URL a second time
+		if errors.As(err, &u) {
+			return u.Err
+		}
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answered %s", resp.Status)
+	}
+	body := io.Reader(&watched{resp.Body, func() { idle.Reset(d.Idle) }})
+	if d.Progress != nil {
+		bar := d.Progress(from, resp.ContentLength)
+		defer func() { _ = bar.Close() }()
+		body = io.TeeReader(body, bar)
+	}
+	return unpack(w, body, limit)
+}
+
+// watched calls seen whenever something was read.
+type watched struct {
+	io.Reader
+	seen func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.Reader.Read(p)
+	if n > 0 {
+		w.seen()
+	}
+	return n, err
+}
+
+// Marks at the start of packed files.
+var (
+	gzipMark = []byte{0x1f, 0x8b}
+	xzMark   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
+)
+
+// unpack copies r to w, through gzip if it is packed so, up to limit bytes. More than limit is an error, whatever the
+// packed size.
+func unpack(w io.Writer, r io.Reader, limit int64) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	mark, err := in.Peek(len(xzMark))
+	if err != nil && err != io.EOF {
+		return err
+	}
+	content := io.Reader(in)
+	switch {
+	case bytes.HasPrefix(mark, gzipMark):
+		z, err := gzip.NewReader(in)
+		if err != nil {
+			return err
+		}
+		content = z
+	case bytes.Equal(mark, xzMark):
+		return ErrXZ
+	}
+	n, err := io.Copy(w, io.LimitReader(content, limit))
+	if err != nil {
+		return err
+	}
+	if n == limit {
+		more, err := io.ReadFull(content, make([]byte, 1))
+		if more > 0 {
+			return fmt.Errorf("more than %d bytes", limit)
+		}
+		if err != io.EOF {
+			return err
+		}
+	}
+	return nil
+}

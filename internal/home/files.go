@@ -1,0 +1,140 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Bounds of the files that are read whole.
+const (
+	maxConfig       = 4 << 20 // internal/config has the same
+	maxKeyFile      = 64 << 10
+	maxEpochConfig  = 1 << 20
+	maxEpochConfigs = 1000
+)
+
+// Modes of what is written: keys are for their owner alone.
+const (
+	modePublic fs.FileMode = 0o644
+	modeSecret fs.FileMode = 0o600
+)
+
+// Refusals of Init.
+var (
+	ErrUsage    = errors.New("wrong use") // what was asked contradicts itself
+	ErrConflict = errors.New("conflict")  // or contradicts the folder
+)
+
+// FileError says what is wrong with a file.
+type FileError struct {
+	Path string
+	Err  error
+	Hint string // what to do; may be empty
+}
+
+func (e *FileError) Error() string {
+	text := fmt.Sprintf("%s: %v", e.Path, e.Err)
+	if e.Hint != "" {
+		text += "; " + e.Hint
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// read returns a file of at most limit bytes.
+func read(path string, limit int64, hint string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, missing(path, err, hint)
+	}
+	defer func() { _ = f.Close() }()
+	in, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, &FileError{Path: path, Err: bare(err)}
+	case int64(len(in)) > limit:
+		return nil, &FileError{Path: path, Err: fmt.Errorf("more than %d bytes", limit)}
+	}
+	return in, nil
+}
+
+// missing is the error of a file that cannot be opened; the hint is for one that is not there.
+func missing(path string, err error, hint string) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		hint = ""
+	}
+	return &FileError{Path: path, Err: bare(err), Hint: hint}
+}
+
+// bare takes the path off an error that is told with one.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// stage holds files that are written beside their places until commit moves them there.
+type stage struct{ files []staged }
+
+type staged struct{ temp, final string }
+
+// create opens a new file for final.
+func (s *stage) create(final string, mode fs.FileMode) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(final), 0o755); err != nil {
+		return nil, &FileError{Path: filepath.Dir(final), Err: bare(err)}
+	}
+	f, err := os.CreateTemp(filepath.Dir(final), ".new-*") // with mode 0600
+	if err != nil {
+		return nil, &FileError{Path: filepath.Dir(final), Err: bare(err), Hint: "is the folder writable?"}
+	}
+	s.files = append(s.files, staged{f.Name(), final})
+	if mode != modeSecret {
+		err = f.Chmod(mode)
+	}
+	return f, err
+}
+
+// write writes final as a whole.
+func (s *stage) write(final string, mode fs.FileMode, fill func(io.Writer) error) (temp string, err error) {
+	f, err := s.create(final, mode)
+	if err != nil {
+		return "", err
+	}
+	err = fill(f)
+	if err2 := f.Close(); err == nil {
+		err = err2
+	}
+	if err != nil {
+		return "", &FileError{Path: final, Err: bare(err)}
+	}
+	return f.Name(), nil
+}
+
+// commit moves all files to their places, in the order they were made. Nothing is synced: until the node has run, all of it
+// can be made again, and a sandbox starts in milliseconds.
+func (s *stage) commit() error {
+	for i, f := range s.files {
+		if err := os.Rename(f.temp, f.final); err != nil {
+			s.files = s.files[i:]
+			return &FileError{Path: f.final, Err: err}
+		}
+	}
+	s.files = nil
+	return nil
+}
+
+// drop removes what was not moved.
+func (s *stage) drop() {
+	for _, f := range s.files {
+		_ = os.Remove(f.temp)
+	}
+	s.files = nil
+}

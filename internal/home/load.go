@@ -1,0 +1,173 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// Home is what a home folder says to a node.
+type Home struct {
+	Paths    Paths
+	Config   *config.Config
+	Warnings []config.Warning // keys of config.json that nobody knows
+	Genesis  *genesis.Config
+	// ValidatorKey is nil where there is no such file: the node then makes no blocks.
+	ValidatorKey *primitives.KeyFile
+	NodeKey      *primitives.KeyFile
+	// EpochConfigFiles holds the files of epoch_configs/ by name; nil without the folder.
+	EpochConfigFiles map[string][]byte
+}
+
+// Load reads a home folder. The genesis's records are not read; Records does that. Its first error is returned; Check finds
+// all of them.
+func Load(dir string) (*Home, error) {
+	c, warnings, err := LoadConfig(dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &Home{Paths: PathsOf(dir, c), Config: c, Warnings: warnings}
+	if h.NodeKey, err = readKey(h.Paths.NodeKey, ParseNodeKey); err != nil {
+		return nil, err
+	}
+	if h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey); err != nil {
+		return nil, err
+	}
+	if h.Genesis, h.Paths.Records, err = readGenesis(&h.Paths); err != nil {
+		return nil, err
+	}
+	h.EpochConfigFiles, err = readEpochConfigs(h.Paths.EpochConfigs)
+	return h, err
+}
+
+// LoadConfig reads config.json alone.
+func LoadConfig(dir string) (*config.Config, []config.Warning, error) {
+	path := filepath.Join(dir, ConfigFile)
+	in, err := read(path, maxConfig, fmt.Sprintf("run `troupe --home %s init` first", dir))
+	if err != nil {
+		return nil, nil, err
+	}
+	return config.Parse(path, in)
+}
+
+// optionalKey reads a key file that need not be there.
+func optionalKey(path string) (*primitives.KeyFile, error) {
+	k, err := ReadKeyFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return k, err
+}
+
+// readGenesis reads genesis.json but its records, and says where those are: the config's word goes before the genesis's.
+func readGenesis(p *Paths) (c *genesis.Config, records string, err error) {
+	f, err := os.Open(p.Genesis)
+	if err != nil {
+		return nil, "", missing(p.Genesis, err, "put the chain's genesis there, or run `troupe init` with --genesis or in an empty folder")
+	}
+	defer func() { _ = f.Close() }()
+	c, records, err = genesis.ReadConfig(f)
+	if err != nil {
+		return nil, "", &FileError{Path: p.Genesis, Err: err}
+	}
+	if records != "" {
+		records = in(filepath.Dir(p.Genesis), records)
+	}
+	if p.Records != "" {
+		records = p.Records
+	}
+	return c, records, nil
+}
+
+// Records calls yield for each record of the genesis, in the file's order and one in memory at a time, and checks the
+// genesis on the way: after yield has had the last one, a genesis that makes no sense is an error that lists its problems.
+func (h *Home) Records(yield func(genesis.Record) error) error {
+	path := h.Paths.Genesis
+	if h.Paths.Records != "" {
+		path = h.Paths.Records
+	}
+	check := genesis.NewChecker(h.Genesis)
+	err := streamRecords(path, func(r genesis.Record) error {
+		check.Record(r)
+		return yield(r)
+	})
+	if err != nil {
+		return err
+	}
+	if err := check.Finish(); err != nil {
+		return &FileError{Path: h.Paths.Genesis, Err: err}
+	}
+	return nil
+}
+
+func streamRecords(path string, yield func(genesis.Record) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return missing(path, err, "config.json's genesis_records_file, or the genesis's records_file, names it")
+	}
+	defer func() { _ = f.Close() }()
+	if err := genesis.ReadRecords(f, yield); err != nil {
+		return &FileError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// readEpochConfigs reads the files of the folder; nil without one.
+func readEpochConfigs(dir string) (map[string][]byte, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &FileError{Path: dir, Err: bare(err)}
+	}
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() || filepath.Ext(e.Name()) != ".json" })
+	if len(entries) > maxEpochConfigs {
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("%d files, at most %d", len(entries), maxEpochConfigs)}
+	}
+	files := make(map[string][]byte, len(entries))
+	for _, e := range entries {
+		if files[e.Name()], err = read(filepath.Join(dir, e.Name()), maxEpochConfig, ""); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// EpochParams returns what the epochs take from a genesis.
+func EpochParams(c *genesis.Config) *epoch.GenesisParams {
+	p := &epoch.GenesisParams{
+		ChainID: c.ChainID, ProtocolVersion: c.ProtocolVersion, ProtocolTreasuryAccount: c.ProtocolTreasuryAccount,
+		ProtocolRewardRate: ratio(c.ProtocolRewardRate), TransactionValidityPeriod: c.TransactionValidityPeriod,
+		Epoch: epoch.Config{
+			EpochLength:           c.EpochLength,
+			NumBlockProducerSeats: c.NumBlockProducerSeats, NumChunkProducerSeats: c.NumChunkProducerSeats,
+			NumChunkValidatorSeats: c.NumChunkValidatorSeats, TargetValidatorMandatesPerShard: c.TargetValidatorMandatesPerShard,
+			BlockProducerKickoutThreshold:      c.BlockProducerKickoutThreshold,
+			ChunkProducerKickoutThreshold:      c.ChunkProducerKickoutThreshold,
+			ChunkValidatorOnlyKickoutThreshold: c.ChunkValidatorOnlyKickoutThreshold,
+			ValidatorMaxKickoutStakePerc:       c.MaxKickoutStakePerc,
+			OnlineMinThreshold:                 ratio(c.OnlineMinThreshold), OnlineMaxThreshold: ratio(c.OnlineMaxThreshold),
+			FishermenThreshold: c.FishermenThreshold, MinimumStakeDivisor: c.MinimumStakeDivisor,
+			ProtocolUpgradeStakeThreshold: ratio(c.ProtocolUpgradeStakeThreshold), ShardLayout: c.ShardLayout,
+			MinimumValidatorsPerShard: c.MinimumValidatorsPerShard, MinimumStakeRatio: ratio(c.MinimumStakeRatio),
+			ChunkProducerAssignmentChanges: c.ChunkProducerAssignmentLimit, ShuffleShardAssignment: c.ShuffleShardAssignment,
+			MaxInflationRate: ratio(c.MaxInflationRate),
+		},
+	}
+	for _, v := range c.Validators {
+		p.Validators = append(p.Validators, primitives.ValidatorStake{AccountID: v.AccountID, PublicKey: v.PublicKey, Stake: v.Amount})
+	}
+	return p
+}
+
+// ratio converts; a genesis's parts are below 2^31.
+func ratio(r genesis.Ratio) epoch.Ratio { return epoch.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }

@@ -1,0 +1,71 @@
+package home
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/troupe-chain/troupe/internal/config"
+)
+
+// Names that config.json cannot change.
+const (
+	ConfigFile   = "config.json"
+	epochConfigs = "epoch_configs"
+	dataDir      = "data"
+)
+
+// Paths are the places of a home folder's files. Those that config.json names relatively lie in the folder.
+type Paths struct {
+	Dir          string
+	Config       string
+	Genesis      string
+	Records      string // empty: the records are in the genesis
+	ValidatorKey string
+	NodeKey      string
+	Data         string // the store
+	EpochConfigs string
+}
+
+// PathsOf returns the places that c names in dir.
+func PathsOf(dir string, c *config.Config) Paths {
+	p := Paths{
+		Dir:          dir,
+		Config:       filepath.Join(dir, ConfigFile),
+		Genesis:      in(dir, c.GenesisFile),
+		ValidatorKey: in(dir, c.ValidatorKeyFile),
+		NodeKey:      in(dir, c.NodeKeyFile),
+		Data:         filepath.Join(dir, dataDir),
+		EpochConfigs: filepath.Join(dir, epochConfigs),
+	}
+	if c.RecordsFile != "" {
+		p.Records = in(dir, c.RecordsFile)
+	}
+	if c.StorePath != "" {
+		p.Data = in(dir, c.StorePath)
+	}
+	return p
+}
+
+// in is where a file named in dir's config.json lies.
+func in(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// DefaultDir is $NEAR_HOME, else ~/.near, as neard's.
+func DefaultDir() string {
+	if dir := os.Getenv("NEAR_HOME"); dir != "" {
+		return dir
+	}
+	if user, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(user, ".near")
+	}
+	return ".near"
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
