@@ -8,8 +8,8 @@ import (
 // Ratio is a fraction in lowest terms; JSON has it as [num, den]. The zero value is not a ratio.
 type Ratio struct{ Num, Den uint32 }
 
-// maxRatio is the most that nearcore's Rational32, of signed numbers, holds.
-const maxRatio = 1<<31 - 1
+// ratioBits bounds the parts: nearcore's Rational32 is of signed 32-bit numbers, and none of ours is negative.
+const ratioBits = 31
 
 // NewRatio reduces num/den, as nearcore does when it reads one. den must not be 0.
 func NewRatio(num, den uint32) Ratio {
@@ -34,7 +34,7 @@ func (c *cursor) ratio() Ratio {
 	n := 0
 	c.array(func() {
 		if n < 2 {
-			v[n] = c.uint(31)
+			v[n] = c.uint(ratioBits)
 		} else {
 			c.skip()
 		}

@@ -87,7 +87,7 @@ func small(staked int, ids ...primitives.AccountID) *genesis.Genesis {
 			g.Config.Validators = append(g.Config.Validators, genesis.Validator{AccountID: id, PublicKey: ownKey(id), Amount: locked})
 		}
 		g.Records = append(g.Records,
-			&genesis.AccountRecord{AccountID: id, Account: primitives.Account{Version: primitives.AccountV1, Amount: free}},
+			&genesis.AccountRecord{AccountID: id, Account: primitives.Account{Version: primitives.AccountV1, Amount: free, Locked: locked}},
 			&genesis.AccessKeyRecord{AccountID: id, PublicKey: ownKey(id).Handle()})
 	}
 	return g
