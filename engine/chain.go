@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"iter"
-
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -23,8 +21,6 @@ type Chain struct {
 	Treasury       primitives.AccountID
 	Params         *epoch.GenesisParams
 	Configs        *epoch.Configs
-	// State yields the genesis state of a shard, ascending by key; it is asked once, when the chain begins.
-	State func(shard primitives.ShardIndex) iter.Seq2[[]byte, []byte]
-	// Congestion are the shards' infos at genesis, by index.
-	Congestion []primitives.CongestionInfo
+	// Load reads the genesis state; it is called once, when the chain begins.
+	Load func() (*GenesisState, error)
 }

@@ -152,11 +152,15 @@ func (e *Engine) begin() error {
 	if err != nil {
 		return err
 	}
+	first, err := c.Load()
+	if err != nil {
+		return err
+	}
 	ids := layout.ShardIDs()
 	roots := make([]*trie.Root, len(ids))
 	hashes := make([]primitives.Hash, len(ids))
 	for i, id := range ids {
-		if roots[i], err = e.forest(id).Build(c.State(primitives.ShardIndex(i))); err != nil {
+		if roots[i], err = e.forest(id).Build(first.Pairs(i)); err != nil {
 			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
 		}
 		hashes[i] = roots[i].Hash()
@@ -167,7 +171,7 @@ func (e *Engine) begin() error {
 	}
 	block, chunks, err := chain.Genesis(&chain.GenesisInput{
 		Version: c.Version.Protocol, Height: c.Height, Time: c.Time, GasLimit: c.GasLimit, MinGasPrice: e.pricing.Min,
-		TotalSupply: c.TotalSupply, ShardIDs: ids, StateRoots: hashes, Congestion: c.Congestion, BlockProducers: producers,
+		TotalSupply: c.TotalSupply, ShardIDs: ids, StateRoots: hashes, Congestion: first.Congestion(), BlockProducers: producers,
 	})
 	if err != nil {
 		return err
@@ -177,7 +181,7 @@ func (e *Engine) begin() error {
 	if err != nil {
 		return fmt.Errorf("engine: genesis: %w", err)
 	}
-	if err := e.storeGenesis(entry, &changes); err != nil {
+	if err := e.storeGenesis(entry, &changes, first); err != nil {
 		return err
 	}
 	e.start(entry, entry)

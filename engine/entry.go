@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -83,4 +85,17 @@ func (e *Entry) Release() {
 			r.Release()
 		}
 	}
+}
+
+// Changes returns what the block did to the state of all its shards, ascending by key. It is empty after a restart: then
+// the store has them.
+func (e *Entry) Changes() []primitives.KeyChanges {
+	var all []primitives.KeyChanges
+	for i := range e.Shards {
+		if r := e.Shards[i].Result; r != nil {
+			all = append(all, r.Changes...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b primitives.KeyChanges) int { return bytes.Compare(a.Key, b.Key) })
+	return all
 }

@@ -108,7 +108,7 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 }
 
 // storeGenesis imports the first block with its states.
-func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes) error {
+func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisState) error {
 	b := stored(entry, c)
 	b.Head = true
 	var frontier []storage.FrontierChange
@@ -121,7 +121,7 @@ func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes) error {
 	}
 	return e.store.Import(b, frontier, func(put func(storage.Pair) error) (err error) {
 		for i := range entry.Shards {
-			for k, v := range e.chain.State(primitives.ShardIndex(i)) {
+			for k, v := range first.Pairs(i) {
 				if err = put(storage.Pair{Shard: entry.Shards[i].ID, Key: k, Value: v}); err != nil {
 					return err
 				}
@@ -141,6 +141,11 @@ func (e *Engine) storeBlock(entry, parent *Entry, c *epoch.Changes, a *Accepted)
 	for i := range entry.Shards {
 		if err := storedResult(&b.Shards[i], &entry.Shards[i], &parent.Shards[i], e, entry.Height()); err != nil {
 			return err
+		}
+	}
+	if a.IsHead {
+		if err := e.saveLightClientBlock(b.Puts, entry, parent); err != nil {
+			return fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
 		}
 	}
 	if err := e.store.Commit(b); err != nil {

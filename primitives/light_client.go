@@ -1,5 +1,7 @@
 package primitives
 
+import "github.com/troupe-chain/troupe/primitives/borsh"
+
 // LightClientBlock is what next_light_client_block answers (nearcore LightClientBlockView): enough to verify that the
 // block of InnerLite is final.
 type LightClientBlock struct {
@@ -26,4 +28,26 @@ type LiteHeader struct {
 // Lite returns h's lite view.
 func (h *BlockHeader) Lite() LiteHeader {
 	return LiteHeader{PrevBlockHash: h.PrevHash, InnerRestHash: h.InnerRestHash(), InnerLite: h.BlockHeaderInnerLite}
+}
+
+// AppendBorsh appends our storage form: the fields in order, NextBPs as an Option.
+func (l *LightClientBlock) AppendBorsh(b []byte) []byte {
+	b = append(append(b, l.PrevBlockHash[:]...), l.NextBlockInnerHash[:]...)
+	b = append(l.InnerLite.AppendBorsh(b), l.InnerRestHash[:]...)
+	b = borsh.AppendBool(b, l.NextBPs != nil)
+	if l.NextBPs != nil {
+		b = AppendValidatorStakes(b, l.NextBPs)
+	}
+	return AppendOptionSignatures(b, l.ApprovalsAfterNext)
+}
+
+// DecodeBorsh reads our storage form.
+func (l *LightClientBlock) DecodeBorsh(r *borsh.Reader) {
+	l.PrevBlockHash, l.NextBlockInnerHash = ReadHash(r), ReadHash(r)
+	l.InnerLite.DecodeBorsh(r)
+	l.InnerRestHash = ReadHash(r)
+	if r.Option() {
+		l.NextBPs = ReadValidatorStakes(r)
+	}
+	l.ApprovalsAfterNext = ReadOptionSignatures(r)
 }

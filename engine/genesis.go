@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/config"
+	state "github.com/troupe-chain/troupe/runtime/genesis"
+)
+
+// NewChain reads what the engine needs from a genesis. records opens the genesis document (or its records file), each time
+// from its beginning; it is read when the chain begins. epochConfigs are the files of <home>/epoch_configs by name.
+func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*Chain, error) {
+	params := epochParams(g)
+	configs, err := epoch.NewConfigs(params, epochConfigs, config.NewestProtocol)
+	if err != nil {
+		return nil, fmt.Errorf("engine: epoch configs: %w", err)
+	}
+	c := &Chain{
+		ID: g.ChainID, Version: config.Version{Protocol: g.ProtocolVersion, Numbering: numbering}, Height: g.GenesisHeight,
+		Time: uint64(g.GenesisTime), GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice, MaxGasPrice: g.MaxGasPrice,
+		Adjustment: ratio(g.GasPriceAdjustmentRate), TotalSupply: g.TotalSupply,
+		ValidityPeriod: primitives.Height(g.TransactionValidityPeriod), Treasury: g.ProtocolTreasuryAccount,
+		Params: params, Configs: configs,
+	}
+	c.Load = func() (*GenesisState, error) { return loadState(g, configs, c.Version, records) }
+	return c, nil
+}
+
+// GenesisState is the first state of a chain.
+type GenesisState struct {
+	shards []*state.Shard
+}
+
+// Pairs yields a shard's keys and values in ascending order.
+func (s *GenesisState) Pairs(shard int) iter.Seq2[[]byte, []byte] { return s.shards[shard].Pairs() }
+
+// Congestion are the shards' infos, by index.
+func (s *GenesisState) Congestion() []primitives.CongestionInfo {
+	out := make([]primitives.CongestionInfo, len(s.shards))
+	for i, x := range s.shards {
+		out[i] = x.Congestion
+	}
+	return out
+}
+
+func loadState(g *genesis.Config, configs *epoch.Configs, version config.Version, records func() (io.ReadCloser, error)) (*GenesisState, error) {
+	cfg, err := config.Get(version)
+	if err != nil {
+		return nil, err
+	}
+	layout := configs.ForVersion(g.ProtocolVersion).ShardLayout
+	b := state.NewBuilder(cfg, layout)
+	in, err := records()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if err := genesis.ReadRecords(in, b.Add); err != nil {
+		return nil, fmt.Errorf("engine: genesis records: %w", err)
+	}
+	out := &GenesisState{}
+	for i := range layout.NumShards() {
+		s, err := b.Finish(primitives.ShardIndex(i), g.Validators)
+		if err != nil {
+			return nil, err
+		}
+		out.shards = append(out.shards, s)
+	}
+	return out, nil
+}
+
+func ratio(r genesis.Ratio) epoch.Ratio { return epoch.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }
+
+func epochParams(g *genesis.Config) *epoch.GenesisParams {
+	p := &epoch.GenesisParams{
+		ChainID: g.ChainID, ProtocolVersion: g.ProtocolVersion, ProtocolTreasuryAccount: g.ProtocolTreasuryAccount,
+		ProtocolRewardRate: ratio(g.ProtocolRewardRate), TransactionValidityPeriod: g.TransactionValidityPeriod,
+		Epoch: epoch.Config{
+			EpochLength: g.EpochLength, NumBlockProducerSeats: g.NumBlockProducerSeats,
+			NumChunkProducerSeats: g.NumChunkProducerSeats, NumChunkValidatorSeats: g.NumChunkValidatorSeats,
+			TargetValidatorMandatesPerShard: g.TargetValidatorMandatesPerShard,
+			BlockProducerKickoutThreshold:   g.BlockProducerKickoutThreshold, ChunkProducerKickoutThreshold: g.ChunkProducerKickoutThreshold,
+			ChunkValidatorOnlyKickoutThreshold: g.ChunkValidatorOnlyKickoutThreshold, ValidatorMaxKickoutStakePerc: g.MaxKickoutStakePerc,
+			OnlineMinThreshold: ratio(g.OnlineMinThreshold), OnlineMaxThreshold: ratio(g.OnlineMaxThreshold),
+			FishermenThreshold: g.FishermenThreshold, MinimumStakeDivisor: g.MinimumStakeDivisor,
+			ProtocolUpgradeStakeThreshold: ratio(g.ProtocolUpgradeStakeThreshold), ShardLayout: g.ShardLayout,
+			MinimumValidatorsPerShard: g.MinimumValidatorsPerShard, MinimumStakeRatio: ratio(g.MinimumStakeRatio),
+			ChunkProducerAssignmentChanges: g.ChunkProducerAssignmentLimit, ShuffleShardAssignment: g.ShuffleShardAssignment,
+			MaxInflationRate: ratio(g.MaxInflationRate),
+		},
+	}
+	for _, v := range g.Validators {
+		p.Validators = append(p.Validators, primitives.ValidatorStake{AccountID: v.AccountID, PublicKey: v.PublicKey, Stake: v.Amount})
+	}
+	return p
+}

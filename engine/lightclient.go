@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// headers finds headers for package chain, on the branch of tip.
+type headers struct {
+	e   *Engine
+	tip *Entry
+}
+
+func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
+	return h.e.Header(hash)
+}
+
+// branch returns the block of tip's branch at a height, or the one above it if there is none; exact tells which.
+func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, exact bool, err error) {
+	x := h.tip
+	for {
+		if x.Height() == height {
+			return x.Header(), true, nil
+		}
+		next := h.e.Entry(x.Header().PrevHash)
+		if next == nil {
+			break
+		}
+		if next.Height() < height {
+			return x.Header(), false, nil
+		}
+		x = next
+	}
+	ref, err := h.e.store.NextBlock(height)
+	if err != nil {
+		return nil, false, err
+	}
+	header, err := h.e.Header(ref.Hash)
+	return header, ref.Height == height, err
+}
+
+func (h headers) ByHeight(height primitives.Height) (*primitives.BlockHeader, error) {
+	if height > h.tip.Height() {
+		return nil, fmt.Errorf("%w: block of height %d", ErrUnknown, height)
+	}
+	at, exact, err := h.branch(height)
+	if err == nil && !exact {
+		err = fmt.Errorf("%w: block of height %d", ErrUnknown, height)
+	}
+	return at, err
+}
+
+func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
+	at, err := h.e.Header(hash)
+	if err != nil {
+		return hash, err
+	}
+	if at.Height >= h.tip.Height() {
+		return hash, fmt.Errorf("%w: no block after %v", ErrUnknown, hash)
+	}
+	next, _, err := h.branch(at.Height + 1)
+	if err != nil {
+		return hash, err
+	}
+	return next.Hash(), nil
+}
+
+// Header returns the header of a known block.
+func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
+	if x := e.Entry(hash); x != nil {
+		return x.Header(), nil
+	}
+	rec, err := e.store.BlockByHash(hash)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rec.Header()
+	if err != nil {
+		return nil, err
+	}
+	h := new(primitives.BlockHeader)
+	return h, borsh.Unmarshal(raw, h)
+}
+
+func (e *Engine) lightClientBlock(tip *Entry, head *primitives.BlockHeader) (*primitives.LightClientBlock, error) {
+	return chain.LightClientBlock(head, headers{e, tip}, func(id primitives.EpochID) (bps []primitives.ValidatorStake, err error) {
+		err = e.Epochs(func(m *epoch.Manager) (err error) { bps, err = m.BlockProducersOrdered(id); return })
+		return bps, err
+	})
+}
+
+// NextLightClientBlock answers a light client that knows the block last: the latest final block if last's epoch is the
+// head's or the one before, else the last one of the epoch after last's. nil without an error: nothing newer
+// (nearcore chain/client/src/view_client_actor.rs:1087).
+func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
+	at, err := e.Header(last)
+	if err != nil {
+		return nil, err
+	}
+	head := e.Head()
+	if at.EpochID == head.Header().EpochID || at.NextEpochID == head.Header().EpochID {
+		b, err := e.lightClientBlock(head, head.Header())
+		if err != nil || b.InnerLite.Height <= at.Height {
+			return nil, err
+		}
+		return b, nil
+	}
+	raw, err := storage.EpochLightClientBlock.Get(e.store.Reader(), at.NextEpochID)
+	if err != nil {
+		return nil, absent(err)
+	}
+	b := new(primitives.LightClientBlock)
+	return b, borsh.Unmarshal(raw, b)
+}
+
+// saveLightClientBlock keeps the view of an epoch's last final block when the first block of the next one becomes the head.
+func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *Entry) error {
+	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
+		return nil
+	}
+	l, err := e.lightClientBlock(parent, parent.Header())
+	if errors.Is(err, ErrUnknown) || errors.Is(err, storage.ErrNotFound) {
+		return nil // heights were skipped where the view needs blocks
+	}
+	if err != nil {
+		return err
+	}
+	raw := storage.Raw(l.AppendBorsh(nil))
+	storage.EpochLightClientBlock.Put(b, parent.Header().EpochID, &raw)
+	return nil
+}

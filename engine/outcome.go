@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ErrUnknown says that a transaction, receipt, block or chunk is not known on the canonical chain.
+var ErrUnknown = errors.New("engine: unknown")
+
+// Outcome returns the canonical outcome of a transaction or receipt, with its proof and its place.
+func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
+	places, err := e.store.FindOutcome(id)
+	if err != nil {
+		return view.OutcomeProof{}, storage.Place{}, err
+	}
+	for _, p := range places {
+		if !e.canonical(p.Block.Ref()) {
+			continue
+		}
+		o, err := e.outcomeAt(p)
+		return o, p, err
+	}
+	return view.OutcomeProof{}, storage.Place{}, fmt.Errorf("%w: outcome %v", ErrUnknown, id)
+}
+
+// canonical tells whether a block is on the chain of the head.
+func (e *Engine) canonical(ref storage.BlockRef) bool {
+	at := e.Head()
+	for at != nil && at.Height() > ref.Height {
+		next := e.Entry(at.Header().PrevHash)
+		if next == nil { // below what is in memory the store keeps the canonical chain alone
+			ok, err := e.store.IsCanonical(ref)
+			return err == nil && ok
+		}
+		at = next
+	}
+	return at != nil && at.Hash == ref.Hash
+}
+
+// outcomeAt reads an outcome and proves it in its chunk's outcome root.
+func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
+	all, err := p.Block.Outcomes(p.Shard)
+	if err != nil {
+		return view.OutcomeProof{}, err
+	}
+	leaves := make([]primitives.Hash, len(all))
+	var out view.OutcomeProof
+	for i := range all {
+		o := primitives.OutcomeWithID{ID: all[i].ID}
+		if err := borsh.Unmarshal(all[i].Value, &o.Outcome); err != nil {
+			return out, fmt.Errorf("engine: outcome %v: %w", o.ID, err)
+		}
+		leaves[i] = o.LeafHash()
+		if i == p.Index {
+			out.OutcomeWithID, out.BlockHash = o, p.Block.Ref().Hash
+		}
+	}
+	_, paths := primitives.Merklize(leaves)
+	out.Proof = paths[p.Index]
+	return out, nil
+}
+
+// Transaction returns a transaction that is in a canonical block, and where.
+func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransaction, storage.Place, error) {
+	places, err := e.store.FindTransaction(hash)
+	if err != nil {
+		return nil, storage.Place{}, err
+	}
+	for _, p := range places {
+		if !e.canonical(p.Block.Ref()) {
+			continue
+		}
+		raw, err := p.Block.Transaction(p.Shard, p.Index)
+		if err != nil {
+			return nil, p, err
+		}
+		tx := new(primitives.SignedTransaction)
+		return tx, p, borsh.Unmarshal(raw.Value, tx)
+	}
+	return nil, storage.Place{}, fmt.Errorf("%w: transaction %v", ErrUnknown, hash)
+}
+
+// Receipt returns a receipt of the canonical chain.
+func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
+	places, err := e.store.FindReceipt(id)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range places {
+		if !e.canonical(p.Block.Ref()) {
+			continue
+		}
+		list, err := p.Block.Outgoing(p.Shard)
+		if p.Local {
+			list, err = p.Block.Local(p.Shard)
+		}
+		if err != nil {
+			return nil, err
+		}
+		x := new(primitives.Receipt)
+		return x, borsh.Unmarshal(list[p.Index].Value, x)
+	}
+	return nil, fmt.Errorf("%w: receipt %v", ErrUnknown, id)
+}
+
+// source shows the chain to txstatus; the first error that is no "unknown" sticks.
+type source struct {
+	e   *Engine
+	err error
+}
+
+func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
+	o, _, err := s.e.Outcome(id)
+	if err != nil && !errors.Is(err, ErrUnknown) && s.err == nil {
+		s.err = err
+	}
+	return o, err == nil
+}
+
+func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
+	x, err := s.e.Receipt(id)
+	return err == nil && x.PredecessorID == primitives.SystemAccount
+}
+
+func (s *source) IsFinal(block primitives.Hash) bool {
+	ref, err := s.e.Ref(block)
+	return err == nil && ref.Height <= s.e.Final().Height && s.e.canonical(ref)
+}
+
+// Ref names a known block by hash.
+func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
+	if x := e.Entry(hash); x != nil {
+		return ref(x), nil
+	}
+	rec, err := e.store.BlockByHash(hash)
+	if err != nil {
+		return storage.BlockRef{}, err
+	}
+	return rec.Ref(), nil
+}
+
+// TransactionStatus returns how far a transaction has come; ErrUnknown if no canonical block has it. Receipts are those of
+// the outcomes, in their order; the first is left out where signer and receiver are the same, as neard does.
+func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
+	tx, _, err := e.Transaction(hash)
+	if err != nil {
+		return view.FinalOutcome{}, err
+	}
+	src := &source{e: e}
+	out := txstatus.Look(tx, src)
+	if src.err != nil {
+		return out, src.err
+	}
+	for i := range out.Outcomes {
+		id := out.Outcomes[i].ID
+		if tx.SignerID == tx.ReceiverID && slices.Index(out.Outcome.ReceiptIDs, id) == 0 {
+			continue
+		}
+		x, err := e.Receipt(id)
+		if err != nil {
+			return out, err
+		}
+		out.Receipts = append(out.Receipts, x)
+	}
+	return out, nil
+}

@@ -1,0 +1,410 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Options say how a recording is run.
+type Options struct {
+	Par         apply.Par         // nil: receipts one by one
+	VM          action.VM         // nil: the recorded VM
+	EpochConfig map[string][]byte // files of <home>/epoch_configs
+	Open        func(storage.Options) (*storage.Store, error)
+	RestartAt   primitives.Height         // close and open again behind this block; 0: never
+	Progress    func(done, all int)       // after each block
+	MaxFindings int                       // stop after so many differences; 0: 20
+	BlockEnd    func(h primitives.Height) // for tests that kill the process
+}
+
+// Report is what a replay found.
+type Report struct {
+	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
+	Answered                                              int // calls answered from the recording
+	Roots                                                 []primitives.Hash
+	Findings                                              []Difference
+}
+
+// runner is one replay.
+type runner struct {
+	o      Options
+	rec    *Recording
+	report *Report
+	chain  *engine.Chain
+	store  *storage.Store
+	e      *engine.Engine
+	vm     *RecordedVM
+	keys   map[primitives.AccountID]primitives.SecretKey
+	byHash map[primitives.Hash]*BlockLine
+}
+
+// Run replays a recording and compares everything that must come out.
+func Run(rec *Recording, o Options) (*Report, error) {
+	if o.MaxFindings == 0 {
+		o.MaxFindings = 20
+	}
+	if o.Open == nil {
+		disk := storage.NewMemDisk()
+		o.Open = func(so storage.Options) (*storage.Store, error) { return storage.OpenMemory(disk, so) }
+	}
+	r := &runner{o: o, rec: rec, report: &Report{}, keys: map[primitives.AccountID]primitives.SecretKey{}}
+	for account, seed := range rec.Meta.ValidatorSeeds {
+		r.keys[primitives.AccountID(account)] = primitives.SecretKeyFromSeed(primitives.ED25519, seed)
+	}
+	var err error
+	if r.chain, err = Genesis(rec, o.EpochConfig); err != nil {
+		return nil, err
+	}
+	r.vm = NewRecordedVM(rec)
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.store.Close() }()
+	if err := r.blocks(); err != nil || r.full() {
+		return r.report, err
+	}
+	r.report.Answered = r.vm.Answered()
+	return r.report, r.end()
+}
+
+func (r *runner) open() (err error) {
+	id := storage.Identity{ChainID: r.chain.ID, Genesis: primitives.HashBytes(r.rec.Genesis), Numbering: r.chain.Version.Numbering}
+	if r.store, err = r.o.Open(storage.Options{Identity: id}); err != nil {
+		return err
+	}
+	vm := r.o.VM
+	if vm == nil {
+		vm = r.vm
+	}
+	r.e, err = engine.Open(engine.Options{Chain: r.chain, Store: r.store, VM: vm, Par: r.o.Par})
+	return err
+}
+
+func (r *runner) restart() error {
+	if err := r.store.Close(); err != nil {
+		return err
+	}
+	return r.open()
+}
+
+func (r *runner) full() bool { return len(r.report.Findings) >= r.o.MaxFindings }
+
+func (r *runner) found(d []Difference) bool {
+	r.report.Findings = append(r.report.Findings, d...)
+	return len(d) > 0
+}
+
+func (r *runner) compare(where string, got, want []byte) bool {
+	return !r.found(DiffJSON(where, got, want, r.o.MaxFindings-len(r.report.Findings)))
+}
+
+func (r *runner) blocks() error {
+	for i := range r.rec.Blocks {
+		line := &r.rec.Blocks[i]
+		h := line.Given.Header.Height
+		ok, err := r.block(line)
+		if err != nil {
+			return fmt.Errorf("block %d: %w", h, err)
+		}
+		if !ok || r.full() { // what follows would differ too
+			return nil
+		}
+		if r.o.RestartAt != 0 && h == r.o.RestartAt {
+			if err := r.restart(); err != nil {
+				return fmt.Errorf("restart behind block %d: %w", h, err)
+			}
+		}
+		if r.o.BlockEnd != nil {
+			r.o.BlockEnd(h)
+		}
+		if r.o.Progress != nil {
+			r.o.Progress(i+1, len(r.rec.Blocks))
+		}
+	}
+	return nil
+}
+
+// block makes a recorded block again, accepts it and compares it; ok is false if it came out otherwise.
+func (r *runner) block(line *BlockLine) (ok bool, err error) {
+	g := &line.Given.Header
+	if g.PrevHash.IsZero() {
+		return r.genesis(line)
+	}
+	if e := r.e.Entry(g.Hash); e != nil { // stored before a restart
+		return true, nil
+	}
+	chunks, ok, err := r.makeChunks(line)
+	if err != nil || !ok {
+		return false, err
+	}
+	block, err := r.makeBlock(line, chunks)
+	if err != nil {
+		return false, err
+	}
+	where := fmt.Sprintf("block %d", g.Height)
+	if !r.compare(where, view.AppendBlock(nil, primitives.AccountID(line.Given.Author), block), line.Raw) {
+		return false, nil
+	}
+	a, err := r.e.Process(block, chunks, false)
+	if err != nil {
+		r.found([]Difference{{Where: where, Got: err.Error(), Want: "accepted"}})
+		return false, nil
+	}
+	if !a.IsHead {
+		return false, fmt.Errorf("is not the head")
+	}
+	r.report.Blocks++
+	for i := range a.Entry.Shards {
+		r.report.Roots = append(r.report.Roots, a.Entry.Shards[i].Extra.StateRoot)
+	}
+	return true, r.afterBlock(a.Entry)
+}
+
+func (r *runner) genesis(line *BlockLine) (bool, error) {
+	b := r.e.Genesis().Block
+	r.report.Blocks++
+	return r.compare("genesis block", view.AppendBlock(nil, primitives.AccountID(line.Given.Author), b), line.Raw), nil
+}
+
+// makeChunks makes the new chunks of a block from its parent, signed by whoever the epoch says.
+func (r *runner) makeChunks(line *BlockLine) ([]*primitives.Chunk, bool, error) {
+	g := &line.Given
+	chunks := make([]*primitives.Chunk, len(g.Chunks))
+	for i, c := range g.Chunks {
+		if !g.Header.ChunkMask[i] {
+			continue
+		}
+		if c.PrevBlockHash != g.Header.PrevHash {
+			return nil, false, fmt.Errorf("chunk of shard %d builds on %v", c.ShardID, c.PrevBlockHash)
+		}
+		recorded := r.chunkLine(g.Header.Height, c.ShardID)
+		var txs []*primitives.SignedTransaction
+		if recorded != nil {
+			var err error
+			if txs, err = r.rec.Transactions(recorded); err != nil {
+				return nil, false, err
+			}
+		}
+		producer, err := r.e.ChunkProducer(c.PrevBlockHash, c.ShardID)
+		if err != nil {
+			return nil, false, err
+		}
+		key, known := r.keys[producer.AccountID]
+		if !known {
+			return nil, false, fmt.Errorf("no key of chunk producer %s", producer.AccountID)
+		}
+		made, err := r.e.NewChunk(c.PrevBlockHash, primitives.ShardIndex(i), txs, key)
+		if err != nil {
+			return nil, false, err
+		}
+		chunks[i] = made
+		if recorded != nil {
+			r.report.Chunks++
+			r.report.Transactions += len(txs)
+			where := fmt.Sprintf("chunk of shard %d in block %d", c.ShardID, g.Header.Height)
+			shown := *made
+			shown.Header.HeightIncluded = 0 // as neard shows a chunk that is asked for by its hash
+			if !r.compare(where, view.AppendChunk(nil, producer.AccountID, &shown), recorded.Raw) {
+				return nil, false, nil
+			}
+		}
+	}
+	return chunks, true, nil
+}
+
+func (r *runner) chunkLine(h primitives.Height, shard primitives.ShardID) *ChunkLine {
+	lines := r.rec.Chunks[h]
+	for i := range lines {
+		if lines[i].ShardID == shard {
+			return &lines[i]
+		}
+	}
+	return nil
+}
+
+// makeBlock makes a block with the recorded votes, each signed anew.
+func (r *runner) makeBlock(line *BlockLine, chunks []*primitives.Chunk) (*primitives.Block, error) {
+	g := &line.Given.Header
+	parent := r.e.Entry(g.PrevHash)
+	if parent == nil {
+		return nil, fmt.Errorf("parent %v is not at hand", g.PrevHash)
+	}
+	p := &engine.Proposal{Parent: g.PrevHash, Height: g.Height, Timestamp: g.Timestamp, Chunks: chunks,
+		Vote: g.LatestProtocolVersion, Endorsements: make([][]primitives.Signature, len(chunks))}
+	approvers, err := r.e.Approvers(g.PrevHash)
+	if err != nil {
+		return nil, err
+	}
+	inner := primitives.NewApprovalInner(g.PrevHash, parent.Height(), g.Height)
+	message := inner.SignedBytes(g.Height)
+	for i, given := range g.Approvals {
+		sig := primitives.Signature("")
+		if given != nil && i < len(approvers) {
+			sig = r.keys[approvers[i].AccountID].Sign(message)
+		}
+		p.Approvals = append(p.Approvals, sig)
+	}
+	for i, c := range chunks {
+		if c == nil {
+			continue
+		}
+		validators, err := r.e.ChunkValidators(parent, c.Header.ShardID)
+		if err != nil {
+			return nil, err
+		}
+		p.Endorsements[i] = endorse(c.Hash, validators, g.ChunkEndorsements[i], r.keys)
+	}
+	producer, err := r.e.BlockProducer(g.PrevHash, g.Height)
+	if err != nil {
+		return nil, err
+	}
+	if string(producer.AccountID) != line.Given.Author {
+		return nil, fmt.Errorf("author is %s, recorded %s", producer.AccountID, line.Given.Author)
+	}
+	return r.e.NewBlock(p, r.keys[producer.AccountID])
+}
+
+func endorse(chunk primitives.Hash, validators []chain.Assigned, bits []byteNumber, keys map[primitives.AccountID]primitives.SecretKey) []primitives.Signature {
+	out := make([]primitives.Signature, len(validators))
+	message := primitives.ChunkEndorsementBytes(chunk)
+	for k, v := range validators {
+		if k/8 < len(bits) && bits[k/8]>>(k%8)&1 == 1 {
+			out[k] = keys[v.AccountID].Sign(message)
+		}
+	}
+	return out
+}
+
+// afterBlock compares what `changes` and `block_effects` say of a block.
+func (r *runner) afterBlock(entry *engine.Entry) error {
+	line, ok := r.rec.Changes[entry.Height()]
+	if !ok {
+		return nil
+	}
+	r.report.Changes++
+	all := entry.Changes()
+	effects, err := view.Effects(all)
+	if err != nil {
+		return err
+	}
+	where := fmt.Sprintf("changes of block %d", entry.Height())
+	if !r.compare(where+" effects", list(effects, func(b []byte, e *view.Effect) []byte { return appendEffect(b, e) }), line.Effects) {
+		return nil
+	}
+	accounts := map[primitives.AccountID]bool{}
+	for _, e := range effects {
+		accounts[e.AccountID] = true
+	}
+	ids := make([]primitives.AccountID, 0, len(accounts))
+	for a := range accounts {
+		ids = append(ids, a)
+	}
+	slices.Sort(ids)
+	for name, kind := range map[string]view.ChangesKind{
+		"account_changes": view.AccountChanges, "all_access_key_changes": view.AllAccessKeyChanges,
+		"contract_code_changes": view.ContractCodeChanges, "data_changes": view.DataChanges,
+	} {
+		got, err := (&view.ChangesRequest{Kind: kind, Accounts: ids}).Select(all)
+		if err != nil {
+			return err
+		}
+		want, recorded := line.Changes[name]
+		if !recorded {
+			want = json.RawMessage("[]")
+		}
+		r.compare(where+" "+name, list(got, view.AppendChange), want)
+	}
+	return nil
+}
+
+func appendEffect(b []byte, e *view.Effect) []byte {
+	whole := view.AppendEffects(nil, &primitives.Hash{}, []view.Effect{*e})
+	a := bytes.IndexByte(whole, '[') + 1
+	inner := whole[a:]
+	return append(b, inner[:bytes.IndexByte(inner, ']')]...)
+}
+
+func list[T any](items []T, f func([]byte, *T) []byte) []byte {
+	b := []byte{'['}
+	for i := range items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = f(b, &items[i])
+	}
+	return append(b, ']')
+}
+
+// end compares what is asked when the chain stands: statuses, light client blocks, validators, the protocol config.
+func (r *runner) end() error {
+	for i := range r.rec.Txs {
+		if r.full() {
+			return nil
+		}
+		if err := r.transaction(&r.rec.Txs[i]); err != nil {
+			return err
+		}
+	}
+	for i := range r.rec.Lights {
+		l := &r.rec.Lights[i]
+		got, err := r.e.NextLightClientBlock(l.After)
+		if err != nil {
+			return fmt.Errorf("light client block after %v: %w", l.After, err)
+		}
+		r.report.Lights++
+		r.compare(fmt.Sprintf("light client block after %v", l.After), view.AppendLightClientBlock(nil, got), l.Light)
+	}
+	if err := r.lightClient(); err != nil {
+		return err
+	}
+	for i := range r.rec.Epochs {
+		l := &r.rec.Epochs[i]
+		got, err := r.e.Validators(engine.ValidatorsOfEpoch(l.EpochID))
+		if err != nil {
+			return fmt.Errorf("validators of epoch %v: %w", l.EpochID, err)
+		}
+		r.report.Epochs++
+		r.compare(fmt.Sprintf("validators of epoch %v", l.EpochID), view.AppendValidators(nil, got), l.Validators)
+	}
+	return nil
+}
+
+// lightClient follows the recorded light client blocks as a client does, from the genesis's producers on.
+func (r *runner) lightClient() error {
+	var producers [2][]primitives.ValidatorStake
+	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
+		if producers[0], err = m.BlockProducersOrdered(primitives.EpochID{}); err == nil {
+			producers[1], err = m.BlockProducersOrdered(r.e.Genesis().Hash)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at := &chain.LightClientHead{Lite: r.e.Genesis().Header().BlockHeaderInnerLite, BPs: producers[0], NextBPs: producers[1]}
+	at.Lite.NextEpochID = r.e.Genesis().Hash
+	for i := range r.rec.Lights {
+		b, err := r.e.NextLightClientBlock(r.rec.Lights[i].After)
+		if err != nil {
+			return err
+		}
+		next, err := at.Advance(b, primitives.Signature.Verify)
+		if err != nil {
+			r.found([]Difference{{Where: fmt.Sprintf("light client after %v", r.rec.Lights[i].After), Got: err.Error(), Want: "verified"}})
+			return nil
+		}
+		at = next
+	}
+	return nil
+}
