@@ -1,0 +1,252 @@
+package state
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func commit(u *TrieUpdate) { u.Commit(primitives.CauseInitialState, primitives.Hash{}) }
+
+func keysOf(t *testing.T, u *TrieUpdate, prefix []byte) (keys []string) {
+	t.Helper()
+	if err := u.Keys(prefix, func(k []byte) error { keys = append(keys, string(k)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// TestTrieUpdateKeys is nearcore's update.rs trie_iter: iteration sees both overlays.
+func TestTrieUpdateKeys(t *testing.T) {
+	u := NewUnrecorded(fakeTrie{})
+	u.Set(dataKey("dog"), []byte("puppy"))
+	u.Set(dataKey("aaa"), []byte("puppy"))
+	commit(u)
+	base := finalize(t, u).Trie
+	dog, dog2, dog3 := string(dataKey("dog")), string(dataKey("dog2")), string(dataKey("dog3"))
+	check := func(u *TrieUpdate, want ...string) {
+		t.Helper()
+		if got := keysOf(t, u, dataKey("dog")); !slices.Equal(got, want) {
+			t.Errorf("keys = %q, want %q", got, want)
+		}
+	}
+	u = NewUnrecorded(base)
+	u.Set([]byte(dog2), []byte("puppy"))
+	u.Set(dataKey("xxx"), []byte("puppy"))
+	check(u, dog, dog2)
+	u.Rollback()
+	check(u, dog)
+	u.Remove([]byte(dog))
+	check(u)
+	u.Rollback()
+	u.Set([]byte(dog2), []byte("puppy"))
+	commit(u)
+	u.Remove([]byte(dog2))
+	check(u, dog)
+	u.Rollback()
+	u.Set([]byte(dog3), []byte("puppy"))
+	check(u, dog, dog2, dog3)
+}
+
+// TestTrieUpdateRemove is nearcore's update.rs trie_remove.
+func TestTrieUpdateRemove(t *testing.T) {
+	empty := fakeTrie{}.Root()
+	u := NewUnrecorded(fakeTrie{})
+	u.Remove(dataKey("dog")) // absent
+	commit(u)
+	if got := finalize(t, u).Trie.Root(); got != empty {
+		t.Errorf("removing what is absent: root %v", got)
+	}
+	u = NewUnrecorded(fakeTrie{})
+	u.Set(dataKey("dog"), []byte("puppy"))
+	u.Remove(dataKey("dog"))
+	if v, err := u.Get(dataKey("dog")); v != nil || err != nil {
+		t.Errorf("Get = %q, %v", v, err)
+	}
+	if found, err := u.Contains(dataKey("dog")); found || err != nil {
+		t.Errorf("Contains = %v, %v", found, err)
+	}
+	commit(u)
+	if got := finalize(t, u).Trie.Root(); got != empty {
+		t.Errorf("set and removed: root %v", got)
+	}
+}
+
+// TestRecording checks what counts: paths, values, removals of contract entries only, nothing that is overlaid.
+func TestRecording(t *testing.T) {
+	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
+	u := New(base, 2350)
+	recorded := func() []string { return u.Recording().(*fakeRecording).list }
+	step := func(what string, want int, do func() error) {
+		t.Helper()
+		before := len(recorded())
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(recorded()) - before; got != want {
+			t.Errorf("%s recorded %d strings, want %d", what, got, want)
+		}
+	}
+	get := func(k string) func() error {
+		return func() error { _, err := u.Get(dataKey(k)); return err }
+	}
+	step("get", 2, get("a"))
+	step("again", 0, get("a"))
+	step("absent", 1, get("x"))
+	step("contains", 1, func() error { _, err := u.Contains(dataKey("b")); return err })
+	u.Set(dataKey("c"), []byte("3"))
+	step("prospective", 0, get("c"))
+	commit(u)
+	step("committed", 0, get("c"))
+	u.Remove(dataKey("d"))
+	step("removed", 0, get("d"))
+	u.Rollback()
+	step("rolled back", 1, get("d"))
+	step("pure", 0, func() error { _, err := u.GetPure(dataKey("e")); return err })
+	if u.LimitExceeded() != (u.UpperBound() > 2350) || u.UpperBound() != 500+2000 {
+		t.Errorf("bound = %d, exceeded %v, want 2500: five strings and a removal that was rolled back", u.UpperBound(), u.LimitExceeded())
+	}
+	u.Remove(primitives.AppendAccountKey(nil, "alice"))
+	commit(u)
+	if u.UpperBound() != 2500 {
+		t.Errorf("removing an account raised the bound to %d", u.UpperBound())
+	}
+	f := finalize(t, u)
+	if len(f.Changes) != 2 || u.RecordedSize() != 700 {
+		t.Errorf("%d keys changed, %d bytes recorded at the end", len(f.Changes), u.RecordedSize())
+	}
+}
+
+func TestChangesKeepCauses(t *testing.T) {
+	u := NewUnrecorded(fakeTrie{})
+	tx, receipt := primitives.HashBytes([]byte("tx")), primitives.HashBytes([]byte("receipt"))
+	u.Set(dataKey("k"), []byte("1"))
+	u.Commit(primitives.CauseTransactionProcessing, tx)
+	u.Set(dataKey("k"), []byte("dropped"))
+	u.Rollback()
+	u.Set(dataKey("k"), []byte{})
+	u.Set(dataKey("j"), []byte("2"))
+	u.Commit(primitives.CauseReceiptProcessing, receipt)
+	u.Remove(dataKey("k"))
+	commit(u)
+	got := finalize(t, u).Changes
+	want := []primitives.KeyChanges{
+		{Key: dataKey("j"), Changes: []primitives.StateChange{{Cause: primitives.StateChangeCause{Kind: primitives.CauseReceiptProcessing, Hash: receipt}, Value: []byte("2")}}},
+		{Key: dataKey("k"), Changes: []primitives.StateChange{
+			{Cause: primitives.StateChangeCause{Kind: primitives.CauseTransactionProcessing, Hash: tx}, Value: []byte("1")},
+			{Cause: primitives.StateChangeCause{Kind: primitives.CauseReceiptProcessing, Hash: receipt}, Value: []byte{}},
+			{Cause: primitives.StateChangeCause{Kind: primitives.CauseInitialState}},
+		}},
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("changes = %v, want %v", got, want)
+	}
+	if got[1].Last() != nil || got[0].Last() == nil {
+		t.Errorf("last values = %v, %v", got[0].Last(), got[1].Last())
+	}
+}
+
+// TestForks adopts spans that read nothing that changed, and refuses the others and all behind them.
+func TestForks(t *testing.T) {
+	base := fakeTrie{map[string]string{string(dataKey("a")): "1", string(dataKey("b")): "2"}}
+	u := New(base, 1<<40)
+	add := func(u *TrieUpdate, from, to string) {
+		v, err := u.Get(dataKey(from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Set(dataKey(to), append(bytes.Clone(v), '+'))
+		commit(u)
+	}
+	span := func(f *TrieUpdate, from, to string) Span {
+		s := f.Begin()
+		add(f, from, to)
+		s.End()
+		return s
+	}
+	f, g := u.Fork(1), u.Fork(2)
+	f1, f2 := span(f, "a", "a"), span(f, "a", "a")
+	g1, g2 := span(g, "b", "c"), span(g, "c", "b")
+	if !u.Adopt(&f1) || !u.Adopt(&g1) || !u.Adopt(&f2) {
+		t.Fatal("refused what nobody disturbed")
+	}
+	add(u, "a", "c") // between g1 and g2
+	if u.Adopt(&g2) {
+		t.Error("adopted a span that read what another wrote")
+	}
+	add(u, "c", "b")
+	for k, want := range map[string]string{"a": "1++", "b": "1++++", "c": "1+++"} {
+		if got, err := u.Get(dataKey(k)); string(got) != want || err != nil {
+			t.Errorf("%s = %q, %v, want %q", k, got, err, want)
+		}
+	}
+	s := u.Fork(3).Begin()
+	if _, err := s.fork.Get(dataKey("z")); err != nil {
+		t.Fatal(err)
+	}
+	_ = keysOf(t, s.fork, dataKey(""))
+	s.End()
+	if u.Adopt(&s) {
+		t.Error("adopted a span that iterated")
+	}
+}
+
+// TestGroups compares the groups of a buffer with a list of its receipts (nearcore outgoing_metadata.rs).
+func TestGroups(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	u := NewUnrecorded(fakeTrie{})
+	g := &Groups{Shard: 7}
+	type item struct {
+		size uint64
+		gas  primitives.Gas
+	}
+	var queue []item
+	for range 3000 {
+		if rng.IntN(5) < 3 {
+			x := item{1 + rng.Uint64N(60_000), primitives.Gas(rng.Uint64())}
+			if rng.IntN(20) == 0 {
+				x.size = 4_000_000
+			}
+			queue = append(queue, x)
+			if err := u.PushGrouped(g, x.size, x.gas); err != nil {
+				t.Fatal(err)
+			}
+		} else if len(queue) > 0 {
+			if err := u.PopGrouped(g, queue[0].size, queue[0].gas); err != nil {
+				t.Fatal(err)
+			}
+			queue = queue[1:]
+		}
+		stored, err := u.Groups(7)
+		if err != nil || stored != nil && *stored != *g {
+			t.Fatalf("stored %+v, %v, want %+v", stored, err, g)
+		}
+		var size uint64
+		var gas primitives.Balance
+		for _, x := range queue {
+			size += x.size
+			gas, _ = gas.Add(primitives.Yocto(uint64(x.gas)))
+		}
+		if g.Receipts != uint64(len(queue)) || g.TotalSize != size || g.TotalGas != gas {
+			t.Fatalf("%+v, want %d receipts, %d bytes, %v gas", g, len(queue), size, gas)
+		}
+		var sum uint64
+		for i := g.First; i < g.Next; i++ {
+			x, err := u.Group(7, i)
+			if err != nil || x.Size == 0 || x.Size > GroupSizeLimit && x.Size != 4_000_000 {
+				t.Fatalf("group %d = %+v, %v", i, x, err)
+			}
+			sum += x.Size
+		}
+		if sum != size {
+			t.Fatalf("groups hold %d bytes, want %d", sum, size)
+		}
+	}
+	if err := u.PopGrouped(&Groups{}, 1, 0); err == nil {
+		t.Error("popped from no groups")
+	}
+}
