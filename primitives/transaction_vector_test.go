@@ -1,0 +1,141 @@
+package primitives
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// classicTransaction is nearcore's create_transaction_v0: the eight classic actions (core/primitives/src/transaction.rs:820).
+func classicTransaction() Transaction {
+	key := MustParsePublicKey("22skMptHjFWNyuEWY22ftn2AbLPSYpmYwGJRGwpNHbTV")
+	return Transaction{
+		SignerID: "test.near", PublicKey: key, Nonce: TransactionNonce{Nonce: 1}, ReceiverID: "123",
+		Actions: []Action{
+			&CreateAccount{},
+			&DeployContract{Code: []byte{1, 2, 3}},
+			&FunctionCall{Method: "qqq", Args: []byte{1, 2, 3}, Gas: 1000, Deposit: Yocto(1_000_000)},
+			&Transfer{Deposit: Yocto(123)},
+			&Stake{Stake: Yocto(1_000_000), PublicKey: key},
+			&AddKey{PublicKey: key, AccessKey: AccessKey{FunctionCall: &FunctionCallPermission{ReceiverID: "zzz", MethodNames: []string{"www"}}}},
+			&DeleteKey{PublicKey: key},
+			&DeleteAccount{Beneficiary: "123"},
+		},
+	}
+}
+
+func TestVectorA13(t *testing.T) {
+	tx := classicTransaction()
+	if got, want := tx.Hash().String(), "4GXvjMFN6wSxnU9jEVT8HbXP5Yk6yELX9faRSKp6n9fX"; got != want {
+		t.Errorf("V0: hash %s, want %s", got, want)
+	}
+	tx.Version = TransactionV1 // part B of the vectors
+	raw := borsh.Marshal(&tx)
+	if got, want := tx.Hash().String(), "2ozf7GmBqNqmezYzpXSsmZZuE5qE7BJL9vNAV64SuU3R"; got != want || len(raw) != 319 {
+		t.Errorf("V1: hash %s, %d bytes, want %s, 319", got, len(raw), want)
+	}
+	for _, v := range []TransactionVersion{TransactionV0, TransactionV1} {
+		tx.Version = v
+		raw := borsh.Marshal(&tx)
+		var back Transaction
+		if err := borsh.Unmarshal(raw, &back); err != nil || !bytes.Equal(borsh.Marshal(&back), raw) || back.Version != v {
+			t.Errorf("V%d does not come back: %v", v, err)
+		}
+	}
+}
+
+func TestVectorA15(t *testing.T) {
+	o := OutcomeWithID{ID: Hash(bytes.Repeat([]byte{42}, 32)), Outcome: Outcome{
+		Logs: []string{"123", "321"}, GasBurnt: 123, TokensBurnt: Yocto(1_234_000), ExecutorID: "alice",
+		Status: ExecutionStatus{Kind: StatusSuccessValue, Value: []byte{123}},
+	}}
+	second, err := ParseHash("5JQs5ekQqKudMmYejuccbtEu1bzhQPXa92Zm4HdV64dQ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Hash{o.ID, second, HashBytes([]byte("123")), HashBytes([]byte("321"))}
+	if got := o.Hashes(); !slices.Equal(got, want) {
+		t.Errorf("hashes = %v, want %v", got, want)
+	}
+	if got, want := o.LeafHash(), HashBytes(AppendHashes(nil, want)); got != want {
+		t.Errorf("leaf = %v, want %v", got, want)
+	}
+}
+
+func mustHash(t *testing.T, text string) Hash {
+	t.Helper()
+	h, err := ParseHash(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestVectorA16 proves the outcomes of a transaction of testnet with the recorded paths; A17 is the refund among them.
+func TestVectorA16(t *testing.T) {
+	tx := OutcomeWithID{ID: mustHash(t, "GMUCDLHFJVvmZYXmPf9QeUVAt9r9hXcQP1yL5emPFnvx"), Outcome: Outcome{
+		ExecutorID: "btc-client.testnet", GasBurnt: 308276385598, TokensBurnt: MustParseBalance("30827638559800000000"),
+	}}
+	tx.ReceiptIDs = []Hash{mustHash(t, "e2XGEosf843XMiCJHvZufvHKyw419ZYibDBdVJQr9cB")}
+	tx.Status = ExecutionStatus{Kind: StatusSuccessReceiptID, ReceiptID: tx.ReceiptIDs[0]}
+	receipt := OutcomeWithID{ID: tx.ReceiptIDs[0], Outcome: Outcome{
+		ExecutorID: "btc-client.testnet", GasBurnt: 2906160054161, TokensBurnt: MustParseBalance("290616005416100000000"),
+		Logs:       []string{"Block hash: 0000000000000000ee617846a3e081ae2f30091451442e1b5fb027d8eba09b3a", "Saving to mainchain"},
+		ReceiptIDs: []Hash{mustHash(t, "8ZD92cLpoCEU46hPGFfk3VqZpU8s6DoQhZ4pCMqWwDT6")},
+		Status:     ExecutionStatus{Kind: StatusSuccessValue},
+	}}
+	leaves := [2]Hash{mustHash(t, "BoQHueiPH9e4C7fkxouV4tFpGZ4hK5fJhKQnPBWwPazS"), mustHash(t, "HDgWEk2okmDdAFAVf6ffxGBH6F6vdLM1X3H5Fmaafe4S")}
+	if got := [2]Hash{tx.LeafHash(), receipt.LeafHash()}; got != leaves {
+		t.Errorf("leaves = %v, want %v", got, leaves)
+	}
+	up := MerklePathItem{Hash: mustHash(t, "Ayxj8iVFTJMzZa7estoTtuBKJaUNhoipaaM7WmTjkkiS"), Direction: Right}
+	root := mustHash(t, "DYm1Yqs94WgSDRUPNYfHWsoQ6rDRYBEiXdwRCRTJsVp1")
+	for i, path := range []MerklePath{{{leaves[1], Right}, up}, {{leaves[0], Left}, up}} {
+		if got := path.Root(leaves[i]); got != root {
+			t.Errorf("proof %d leads to %v, want %v", i, got, root)
+		}
+	}
+}
+
+// TestVectorA17: the refund of A16 burnt gas but no tokens; its leaf is part of another block.
+func TestVectorA17(t *testing.T) {
+	refund := OutcomeWithID{ID: mustHash(t, "8ZD92cLpoCEU46hPGFfk3VqZpU8s6DoQhZ4pCMqWwDT6"), Outcome: Outcome{
+		ExecutorID: "btc-client.testnet", GasBurnt: 223182562500, Status: ExecutionStatus{Kind: StatusSuccessValue},
+	}}
+	path := MerklePath{{mustHash(t, "8yEwg14D2GyyLNnJMxdSLDJKyrKShMAL3zTnf9YpQyPW"), Right}, {mustHash(t, "2UK7BfpHf9fCCsvmfHktDfz6Rh8sFihhN6cuTU3R4BBA"), Right}}
+	if !path.VerifyAt(path.Root(refund.LeafHash()), refund.LeafHash(), 0, 3) || refund.TokensBurnt != (Balance{}) {
+		t.Errorf("the refund's proof does not hold together")
+	}
+}
+
+func TestVectorA44(t *testing.T) {
+	const want = "0803000000616161030000006262620100000000010000000000000002000000000000" +
+		"0000000000000000000000000000000000000000000000000000000000000000000000" +
+		"0000000000000000000000000000000000000000000000000000000000000000000000" +
+		"0000000000000000000000000000000000000000000000000000000000"
+	a := &Delegate{
+		Action: DelegateAction{
+			SenderID: "aaa", ReceiverID: "bbb", Actions: []Action{&CreateAccount{}}, Nonce: 1, MaxBlockHeight: 2, PublicKey: ZeroED25519Key,
+		},
+		Signature: ZeroED25519Signature,
+	}
+	raw := AppendAction(nil, a)
+	if got := hex.EncodeToString(raw); got != want {
+		t.Errorf("encoding = %s, want %s", got, want)
+	}
+	r := borsh.NewReader(raw)
+	if back := ReadAction(r); r.Close() != nil || !bytes.Equal(AppendAction(nil, back), raw) {
+		t.Errorf("does not come back: %v", r.Err())
+	}
+	if got, want := a.Action.SignedHash().String(), "Hk4KS6bWuycytBdnm4kZ5hAFZBmGYMwCXPBLYNJJmgwe"; got != want { // part B
+		t.Errorf("signed hash = %s, want %s", got, want)
+	}
+	// A delegate in a delegate is refused when it is read.
+	nested := AppendAction(nil, &Delegate{Action: DelegateAction{SenderID: "aaa", ReceiverID: "bbb", Actions: []Action{a}, PublicKey: ZeroED25519Key}, Signature: ZeroED25519Signature})
+	if r := borsh.NewReader(nested); ReadAction(r) != nil || r.Err() == nil {
+		t.Error("a nested delegate action was read")
+	}
+}
