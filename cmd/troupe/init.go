@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,7 +133,12 @@ func printInit(cmd *cobra.Command, a *app, r *home.InitResult) {
 		say(cmd, "kept: %s", strings.Join(r.Kept, ", "))
 	}
 	if len(r.Completed) > 0 {
-		say(cmd, "added to config.json: %s", strings.Join(r.Completed, ", "))
+		const shown = 8
+		list := strings.Join(r.Completed[:min(shown, len(r.Completed))], ", ")
+		if more := len(r.Completed) - shown; more > 0 {
+			list += fmt.Sprintf(" and %d more", more)
+		}
+		say(cmd, "added to config.json: %s", list)
 	}
 	if r.Validator != nil {
 		say(cmd, "validator: %s %v", r.Validator.AccountID, r.Validator.PublicKey())

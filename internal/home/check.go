@@ -52,7 +52,7 @@ func Check(dir string) *Report {
 		}
 	}
 	h := &Home{Paths: PathsOf(dir, c), Config: c}
-	h.NodeKey, err = readKey(h.Paths.NodeKey, ParseNodeKey)
+	h.NodeKey, err = readNodeKey(&h.Paths)
 	r.key(h.Paths.NodeKey, h.NodeKey, err)
 	h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey)
 	if h.ValidatorKey == nil && err == nil {

@@ -312,7 +312,7 @@ func (n *initializer) makeKeys(context.Context) error {
 // makeKey reads a key file, or makes it. An id of a key that is there must be its own; it may be left out.
 func (n *initializer) makeKey(path string, id primitives.AccountID, seed *string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
 	if exists(path) {
-		k, err := readKey(path, parse)
+		k, err := readKey(path, "", parse)
 		if err != nil {
 			return nil, err
 		}

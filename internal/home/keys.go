@@ -11,11 +11,12 @@ import (
 
 // ReadKeyFile reads a key file.
 func ReadKeyFile(path string) (*primitives.KeyFile, error) {
-	return readKey(path, primitives.ParseKeyFile)
+	return readKey(path, "", primitives.ParseKeyFile)
 }
 
-func readKey(path string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
-	in, err := read(path, maxKeyFile, "run `troupe init` to make it")
+// readKey reads a key file; hint says what to do where there is none.
+func readKey(path, hint string, parse func([]byte) (*primitives.KeyFile, error)) (*primitives.KeyFile, error) {
+	in, err := read(path, maxKeyFile, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -24,6 +25,10 @@ func readKey(path string, parse func([]byte) (*primitives.KeyFile, error)) (*pri
 		return nil, &FileError{Path: path, Err: err}
 	}
 	return k, nil
+}
+
+func readNodeKey(p *Paths) (*primitives.KeyFile, error) {
+	return readKey(p.NodeKey, fmt.Sprintf("run `troupe --home %s init` to make it", p.Dir), ParseNodeKey)
 }
 
 // nodeName is the account id that node keys have: it means nothing.

@@ -35,7 +35,7 @@ func Load(dir string) (*Home, error) {
 		return nil, err
 	}
 	h := &Home{Paths: PathsOf(dir, c), Config: c, Warnings: warnings}
-	if h.NodeKey, err = readKey(h.Paths.NodeKey, ParseNodeKey); err != nil {
+	if h.NodeKey, err = readNodeKey(&h.Paths); err != nil {
 		return nil, err
 	}
 	if h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey); err != nil {
