@@ -18,6 +18,8 @@ var (
 	ErrOrphan = errors.New("engine: parent is not known")
 	ErrKnown  = errors.New("engine: block is known")
 	ErrOld    = errors.New("engine: block does not descend from the final one")
+	// ErrReshard: the layout changes here, and states are not split yet. Chains whose epoch configs are static never meet it.
+	ErrReshard = errors.New("engine: the shard layout changes, which this version cannot follow")
 )
 
 // Entry is an accepted block with what applying it gave. It does not change once accepted, but for its place in the

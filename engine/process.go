@@ -57,6 +57,9 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if err != nil {
 		return nil, err
 	}
+	if !layout.Equal(parent.Layout) {
+		return nil, fmt.Errorf("%w: block %d", ErrReshard, b.Header.Height)
+	}
 	cfg, err := e.version(j.EpochID)
 	if err != nil {
 		return nil, err

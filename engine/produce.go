@@ -19,6 +19,9 @@ func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, t
 	if err != nil {
 		return nil, err
 	}
+	if !layout.Equal(p.Layout) {
+		return nil, fmt.Errorf("%w: children of block %v", ErrReshard, parent)
+	}
 	id, err := layout.IDAt(shard)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ var commands = []func(*app) *cobra.Command{
 	newInit,
 	newKeys,
 	newValidateConfig,
+	newVerify,
 	newVersion,
 }
 

@@ -92,7 +92,7 @@ type TxLine struct {
 	Label  string
 	Tx     *primitives.SignedTransaction // nil: the bytes do not decode
 	Wait   string
-	Status json.RawMessage
+	Status json.RawMessage // nil: not compared
 }
 
 // Recording is a whole chain.
@@ -222,7 +222,7 @@ func (rec *Recording) add(line []byte) error {
 		rec.Epochs = append(rec.Epochs, e)
 	case l.Light != nil:
 		rec.Lights = append(rec.Lights, LightLine{After: l.After, Light: l.Light})
-	case l.Status != nil || l.SignedTx != "":
+	case l.Tx != primitives.Hash{}:
 		t := TxLine{Hash: l.Tx, Label: l.Label, Wait: l.Wait, Status: l.Status}
 		raw, err := base64.StdEncoding.DecodeString(l.SignedTx)
 		if err != nil {

@@ -1,17 +1,45 @@
 package replay
 
-import "testing"
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
 
-func TestFour(t *testing.T)   { replayShared(t, "four.jsonl.gz") }
-func TestNative(t *testing.T) { replayShared(t, "native.jsonl.gz") }
+// all tells whether the whole recordings are to be replayed too, where they are beside the checkout.
+func all() bool { return os.Getenv("TROUPE_REPLAY") == "all" }
 
-func replayShared(t *testing.T, name string) *Report {
+// TestCutRecordings replays the first blocks of neard's chains, which the project carries.
+func TestCutRecordings(t *testing.T) {
+	for name := range cuts {
+		t.Run(name, func(t *testing.T) {
+			rec, err := Open("testdata/" + name + ".jsonl.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, rec, name)
+		})
+	}
+}
+
+// TestWholeRecordings replays the chains whole.
+func TestWholeRecordings(t *testing.T) {
+	if !all() {
+		t.Skip("TROUPE_REPLAY=all replays the whole recordings too")
+	}
+	for name := range cuts {
+		t.Run(name, func(t *testing.T) { check(t, openShared(t, name+".jsonl.gz"), name) })
+	}
+}
+
+func check(t *testing.T, rec *Recording, name string) {
 	t.Helper()
-	rec := openShared(t, name)
-	report, err := Run(rec, Options{})
+	vm := NewRecordedVM(rec)
+	report, err := Run(rec, Options{VM: vm, Par: par})
 	if report != nil {
 		t.Logf("%d blocks, %d chunks, %d transactions, %d changes, %d epochs, %d light client blocks; %d calls answered from the recording",
-			report.Blocks, report.Chunks, report.Transactions, report.Changes, report.Epochs, report.Lights, report.Answered)
+			report.Blocks, report.Chunks, report.Transactions, report.Changes, report.Epochs, report.Lights, vm.Answered())
 		for _, d := range report.Findings {
 			t.Errorf("%v", d)
 		}
@@ -19,5 +47,12 @@ func replayShared(t *testing.T, name string) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report
+	var want []string
+	if raw, err := os.ReadFile("testdata/" + name + ".calls"); err == nil {
+		want = strings.Split(strings.TrimSpace(string(raw)), "\n")
+	}
+	got := vm.Calls()
+	if !slices.Equal(got, want) {
+		t.Errorf("answered calls = %v, want those of testdata/%s.calls: %v", got, name, want)
+	}
 }

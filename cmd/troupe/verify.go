@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/troupe-chain/troupe/internal/replay"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// errDifferent ends verify when something came out otherwise than recorded.
+var errDifferent = errors.New("the recorded chain came out otherwise; the first differences are above")
+
+func newVerify(*app) *cobra.Command {
+	var o struct {
+		epochConfigs, folder string
+		serial               bool
+		restart              uint64
+		findings             int
+	}
+	c := &cobra.Command{
+		Use:   "verify FILE...",
+		Short: "Run recorded chains of neard through this node and compare everything",
+		Long: `Verify executes every chunk of a recorded chain again, makes every block and chunk again from
+its predecessor with the known validator keys, and compares each root, outcome, receipt, gas
+figure, state change, epoch and view with what neard had. The first differences are printed with
+their path and both values.
+
+What a node can't know is taken from the recording: times, votes, which chunks are there, the
+order of transactions in them. Calls of contracts are answered from it, and counted.`,
+		Example: `  troupe verify native.jsonl.gz
+  troupe verify --epoch-configs epoch_configs reshard.jsonl.gz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, files []string) error {
+			configs, err := readEpochConfigs(o.epochConfigs)
+			if err != nil {
+				return err
+			}
+			different := false
+			for _, file := range files {
+				rec, err := replay.Open(file)
+				if err != nil {
+					return err
+				}
+				opts := replay.Options{EpochConfig: configs, RestartAt: primitives.Height(o.restart), MaxFindings: o.findings, Par: parallel}
+				if o.serial {
+					opts.Par = nil
+				}
+				if o.folder != "" {
+					dir := filepath.Join(o.folder, filepath.Base(file))
+					opts.Open = func(so storage.Options) (*storage.Store, error) { return storage.Open(dir, so) }
+				}
+				opts.Progress = verifyProgress(cmd.ErrOrStderr(), filepath.Base(file))
+				start := time.Now()
+				report, err := replay.Run(rec, opts)
+				if report != nil {
+					printReport(cmd.OutOrStdout(), file, report, time.Since(start))
+					different = different || len(report.Findings) > 0
+				}
+				if err != nil {
+					return fmt.Errorf("%s: %w", file, err)
+				}
+			}
+			if different {
+				return errDifferent
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.epochConfigs, "epoch-configs", "", "folder of epoch configs by version, as <home>/epoch_configs")
+	f.StringVar(&o.folder, "data", "", "keep the chain's data in this folder instead of in memory")
+	f.BoolVar(&o.serial, "serial", false, "run receipts one by one")
+	f.Uint64Var(&o.restart, "restart-at", 0, "close the data and open it again behind this block")
+	f.IntVar(&o.findings, "max", 20, "stop after so many differences")
+	return c
+}
+
+// parallel runs do on a goroutine each.
+func parallel(n int, do func(int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+func printReport(w io.Writer, file string, r *replay.Report, took time.Duration) {
+	for _, d := range r.Findings {
+		_, _ = fmt.Fprintln(w, d)
+	}
+	_, _ = fmt.Fprintf(w, "%s: %d blocks, %d chunks, %d transactions, %d blocks' changes, %d epochs, %d light client blocks in %.1f s\n",
+		filepath.Base(file), r.Blocks, r.Chunks, r.Transactions, r.Changes, r.Epochs, r.Lights, took.Seconds())
+	if r.Answered > 0 {
+		_, _ = fmt.Fprintf(w, "  %d calls answered from the recording\n", r.Answered)
+	}
+	_, _ = fmt.Fprintf(w, "  %d differences\n", len(r.Findings))
+}
+
+func verifyProgress(w io.Writer, name string) func(done, all int) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	var bar *progressbar.ProgressBar
+	return func(done, all int) {
+		if bar == nil {
+			bar = progressbar.NewOptions(all, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(name),
+				progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionClearOnFinish())
+		}
+		_ = bar.Set(done)
+	}
+}
+
+// readEpochConfigs reads a folder's *.json; no folder, no files.
+func readEpochConfigs(dir string) (map[string][]byte, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s holds no epoch configs: files like 86.json", dir)
+	}
+	out := map[string][]byte{}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		out[filepath.Base(name)] = b
+	}
+	return out, nil
+}

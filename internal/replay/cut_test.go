@@ -1,0 +1,152 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// cut makes testdata/*.jsonl.gz again: `go test ./internal/replay -run TestCut -cut`, with the whole recordings in
+// ../shared/data/neard beside the checkout. A cut holds the first blocks of a recording with all lines that belong to them.
+// What was asked at the end of the whole chain (statuses, validators, light client blocks) stays where a chain that ends
+// earlier gives the same answer, which the cut itself tells when it is replayed.
+var cut = flag.Bool("cut", false, "make the cut-down recordings again")
+
+// cuts: recording -> last block of its cut. native holds all 19 calls; four the death and the kickout of node3.
+var cuts = map[string]primitives.Height{"native": 700, "four": 480}
+
+func TestCut(t *testing.T) {
+	if !*cut {
+		t.Skip("only with -cut")
+	}
+	for name, last := range cuts {
+		path := filepath.Join(shared, name+".jsonl.gz")
+		first, err := cutLines(path, last, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := Read(bytes.NewReader(first))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := Run(rec, Options{MaxFindings: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drop := map[string]bool{}
+		for _, d := range report.Findings {
+			if !strings.HasPrefix(d.Where, "transaction ") && !strings.HasPrefix(d.Where, "light client block after ") && !strings.HasPrefix(d.Where, "validators of epoch ") {
+				t.Fatalf("%s: %v", name, d)
+			}
+			drop[d.Where] = true
+		}
+		final, err := cutLines(path, last, drop)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		if _, err := z.Write(final); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join("testdata", name+".jsonl.gz"), out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes, %d answers of the end dropped", name, out.Len(), len(drop))
+	}
+}
+
+// cutLines returns the lines of the blocks up to last; those in drop go, or for transactions lose their status.
+func cutLines(path string, last primitives.Height, drop map[string]bool) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	in := bufio.NewReaderSize(z, 1<<20)
+	var out bytes.Buffer
+	included, height, known := map[primitives.Hash]bool{}, primitives.Height(0), map[primitives.Hash]bool{{}: true}
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			return out.Bytes(), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var l struct {
+			Block *struct {
+				Header struct {
+					Height  primitives.Height `json:"height"`
+					Hash    primitives.Hash   `json:"hash"`
+					EpochID primitives.Hash   `json:"epoch_id"`
+				} `json:"header"`
+			} `json:"block"`
+			Height *primitives.Height `json:"height"`
+			Chunk  *struct {
+				Transactions []struct {
+					Hash primitives.Hash `json:"hash"`
+				} `json:"transactions"`
+			} `json:"chunk"`
+			EpochID    *primitives.Hash `json:"epoch_id"`
+			Validators json.RawMessage  `json:"validators"`
+			After      *primitives.Hash `json:"after"`
+			Tx         *primitives.Hash `json:"tx"`
+			Label      string           `json:"label"`
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			return nil, err
+		}
+		keep := true
+		switch {
+		case l.Block != nil:
+			height = l.Block.Header.Height
+			if keep = height <= last; keep {
+				known[l.Block.Header.Hash] = true
+			}
+		case l.Height != nil:
+			if keep = *l.Height <= last; keep && l.Chunk != nil {
+				for _, t := range l.Chunk.Transactions {
+					included[t.Hash] = true
+				}
+			}
+		case l.Validators != nil:
+			keep = height <= last && !drop[fmt.Sprintf("validators of epoch %v", *l.EpochID)]
+		case l.After != nil:
+			keep = known[*l.After] && !drop[fmt.Sprintf("light client block after %v", *l.After)]
+		case l.Tx != nil:
+			if keep = included[*l.Tx]; keep && drop[fmt.Sprintf("transaction %v (%s)", *l.Tx, l.Label)] {
+				var m map[string]json.RawMessage
+				if err := json.Unmarshal(line, &m); err != nil {
+					return nil, err
+				}
+				delete(m, "status")
+				delete(m, "submitted")
+				if line, err = json.Marshal(m); err != nil {
+					return nil, err
+				}
+				line = append(line, '\n')
+			}
+		}
+		if keep {
+			out.Write(line)
+		}
+	}
+}
