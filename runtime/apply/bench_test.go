@@ -2,6 +2,8 @@ package apply
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -9,11 +11,13 @@ import (
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
-// BenchmarkTransfers applies chunks of native transfers between random accounts of one shard; a transfer is a transaction,
+// BenchmarkTransfers applies chunks of native transfers between accounts of one shard, Zipf 1.0; a transfer is a transaction,
 // its receipt and a refund. Signatures were checked before. Setup is outside the measured time.
 func BenchmarkTransfers(b *testing.B) {
-	for _, accounts := range []int{1000, 100_000} {
-		b.Run(fmt.Sprintf("accounts=%d", accounts), func(b *testing.B) { benchTransfers(b, accounts, nil) })
+	for _, accounts := range []int{1000, 100_000, 1_000_000} {
+		for name, par := range map[string]Par{"serial": nil, "parallel": goPar} {
+			b.Run(fmt.Sprintf("accounts=%d/mode=%s", accounts, name), func(b *testing.B) { benchTransfers(b, accounts, par) })
+		}
 	}
 }
 
@@ -27,14 +31,15 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 	}
 	n := benchNet(b, names)
 	n.par = par
-	rng := primitives.NewStdRng([32]byte{1})
+	rng := rand.New(rand.NewPCG(1, 2))
+	pick := zipf(rng, accounts)
 	key := testKey("bench").PublicKey()
 	made := primitives.Nonce(0)
 	chunk := func() []Transaction {
 		txs := make([]Transaction, chunkTransfers)
 		for i := range txs {
 			made++
-			from, to := names[rng.UniformUint32(uint32(accounts))], names[rng.UniformUint32(uint32(accounts))]
+			from, to := names[pick()], names[pick()]
 			txs[i] = Transaction{primitives.NewSignedTransaction(primitives.Transaction{
 				SignerID: from, PublicKey: key, Nonce: primitives.TransactionNonce{Nonce: 1_000_000*primitives.Nonce(n.height) + made%1_000_000},
 				ReceiverID: to, Actions: []primitives.Action{transfer(primitives.Yocto(uint64(i)))},
@@ -74,6 +79,21 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 	}
 	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "transfers/s")
 	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(total), "us/transfer")
+}
+
+// zipf draws with probability proportional to 1/(rank+1); ranks are spread over the accounts.
+func zipf(rng *rand.Rand, n int) func() int {
+	sums := make([]float64, n)
+	total := 0.0
+	for i := range sums {
+		total += 1 / float64(i+1)
+		sums[i] = total
+	}
+	at := rng.Perm(n)
+	return func() int {
+		i, _ := slices.BinarySearch(sums, rng.Float64()*total)
+		return at[min(i, n-1)]
+	}
 }
 
 // benchNet is newNet with one key for all accounts, since making keys takes long.

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Receipts mostly touch one account. So the next ones are run ahead of their turn, those of one receiver one after the
-// other on a fork of the state, different receivers at the same time. In their turn they are adopted if nothing that they
+// Receipts mostly touch one account. So the next ones are run ahead of their turn on forks of the state, those of one
+// receiver one after the other on the same fork, others at the same time. In their turn they are adopted if nothing that they
 // read has changed since; else they run again. Limits, the order of commits, recorded reads and everything that receipts
 // send are accounted for in their turn only, so the result is that of the serial order.
 
@@ -28,23 +28,15 @@ func (w windowSizes) orDefault() windowSizes {
 
 // ahead is a receipt that ran before its turn.
 type ahead struct {
-	job  *job
 	span state.Span
 	out  executed
-	err  error
-}
-
-// job is the receipts of one receiver in a window, in their order.
-type job struct {
-	receipts []*primitives.Receipt
-	fork     *state.TrieUpdate
-	broken   bool // one of them ran again, so what the later ones read of it is void
+	ok   bool
 }
 
 // speculation holds what ran ahead.
 type speculation struct {
-	done map[*primitives.Receipt]*ahead
-	jobs int32 // made in this chunk
+	done  map[*primitives.Receipt]*ahead
+	forks int32 // made in this chunk
 }
 
 // runAhead runs the first receipts of the list before their turn.
@@ -53,63 +45,57 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	if c.in.Par == nil || len(list) < c.window.least || c.full() {
 		return
 	}
-	byReceiver := make(map[primitives.AccountID]*job)
-	var jobs []*job
-	for _, r := range list {
-		j := byReceiver[r.ReceiverID]
-		if j == nil {
-			j = new(job)
-			byReceiver[r.ReceiverID] = j
-			jobs = append(jobs, j)
-		}
-		if j.broken || !independent(r) {
-			j.broken = true // its later receipts wait for their turn
-			continue
-		}
-		j.receipts = append(j.receipts, r)
-	}
+	calls := c.share(list)
+	slots := make([]ahead, len(list))
 	c.spec.done = make(map[*primitives.Receipt]*ahead, len(list))
-	slots := make([]ahead, 0, len(list)) // never grows, so that pointers stay good
-	ranges := make([][]ahead, len(jobs))
-	for i, j := range jobs {
-		j.broken = false
-		from := len(slots)
-		for _, r := range j.receipts {
-			slots = append(slots, ahead{job: j})
-			c.spec.done[r] = &slots[len(slots)-1]
+	first := make([]int, len(calls))
+	at := 0
+	for i, call := range calls {
+		first[i] = at
+		for _, r := range call {
+			c.spec.done[r] = &slots[at]
+			at++
 		}
-		ranges[i] = slots[from:len(slots):len(slots)]
-		c.spec.jobs++
-		j.fork = c.u.Fork(c.spec.jobs)
 	}
-	calls := bounds(jobs)
-	c.in.Par(len(calls)-1, func(call int) {
+	forks := c.spec.forks
+	c.spec.forks += int32(len(calls))
+	c.in.Par(len(calls), func(i int) {
+		fork := c.u.Fork(forks + int32(i) + 1)
 		var w worker
-		for i := calls[call]; i < calls[call+1]; i++ {
-			for k, r := range jobs[i].receipts {
-				a := &ranges[i][k]
-				w.out = executed{}
-				a.span = jobs[i].fork.Begin()
-				a.err = w.run(&c.in.Block, c.in.Layout, jobs[i].fork, r)
-				if a.err != nil {
-					break // the rest is not run ahead either
-				}
-				a.span.End()
-				a.out = w.out
+		for k, r := range calls[i] {
+			a := &slots[first[i]+k]
+			w.out = executed{}
+			a.span = fork.Begin()
+			if w.run(&c.in.Block, c.in.Layout, fork, r) != nil {
+				return // the rest is not run ahead either
 			}
+			a.span.End()
+			a.out, a.ok = w.out, true
 		}
 	})
 }
 
-// bounds cuts jobs into calls of about batch receipts each; the same for any number of workers.
-func bounds(jobs []*job) []int {
-	cuts, n := []int{0}, 0
-	for i, j := range jobs {
-		if n += len(j.receipts); n >= batch || i == len(jobs)-1 {
-			cuts, n = append(cuts, i+1), 0
+// share deals receipts out to calls of about batch receipts each, those of one receiver to the same call and in their
+// order; the same for any number of workers.
+func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
+	callOf := make(map[primitives.AccountID]int, len(list))
+	open := -1 // the call that is being filled
+	for _, r := range list {
+		if !independent(r) {
+			continue
 		}
+		i, known := callOf[r.ReceiverID]
+		if !known {
+			if open < 0 || len(calls[open]) >= batch {
+				calls = append(calls, make([]*primitives.Receipt, 0, batch))
+				open = len(calls) - 1
+			}
+			i = open
+			callOf[r.ReceiverID] = i
+		}
+		calls[i] = append(calls[i], r)
 	}
-	return cuts
+	return calls
 }
 
 // independent tells whether a receipt is worth running ahead: those that are known to touch what all share are not.
@@ -135,12 +121,7 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 		return false, nil
 	}
 	delete(c.spec.done, r)
-	if a.job.broken {
-		c.res.Stats.RanAgain++
-		return false, nil
-	}
-	if a.err != nil || a.span.Unused() || !c.u.Adopt(&a.span) {
-		a.job.broken = true
+	if !a.ok || !c.u.Adopt(&a.span) {
 		c.res.Stats.RanAgain++
 		return false, nil
 	}

@@ -3,17 +3,25 @@ package state
 import "github.com/troupe-chain/troupe/primitives/borsh"
 
 // arena holds encoded values: many small ones share a slab, so that a write costs no allocation of its own.
-type arena struct{ buf []byte }
+type arena struct {
+	buf  []byte
+	slab int // bytes of the next slab; 0: slabSize
+}
 
 const (
 	slabSize = 1 << 16
+	forkSlab = 1 << 13 // forks write little
 	slabRoom = 1 << 10 // a slab with less room is left
 )
 
 // room makes sure that appending n bytes, or a value of common size, does not copy the slab.
 func (a *arena) room(n int) {
 	if n = max(n, slabRoom); cap(a.buf)-len(a.buf) < n {
-		a.buf = make([]byte, 0, max(n, slabSize))
+		size := slabSize
+		if a.slab != 0 {
+			size = a.slab
+		}
+		a.buf = make([]byte, 0, max(n, size))
 	}
 }
 
@@ -29,7 +37,9 @@ func (a *arena) encode(v borsh.Appender) []byte {
 func (a *arena) take(from int) []byte { return a.buf[from:len(a.buf):len(a.buf)] }
 
 func (a *arena) copy(b []byte) []byte {
-	a.room(len(b))
+	if cap(a.buf)-len(a.buf) < len(b) {
+		a.room(len(b))
+	}
 	from := len(a.buf)
 	a.buf = append(a.buf, b...)
 	return a.take(from)

@@ -10,13 +10,14 @@ type forkState struct {
 	start  int32 // the fork's changes when the present span began
 	reads  []forkRead
 	codes  []pendingCode // committed deployments, in order
-	ranged bool          // the present span iterated, which reads do not tell
+	apart  bool          // the present span did what reads do not tell
 }
 
-// forkRead is a key that a span read. own: the value was one that an earlier span of the fork had written.
+// forkRead is a key that a span read: a value of the parent or the trie (own 0), or one that an earlier span of the fork
+// wrote, by that change.
 type forkRead struct {
 	key []byte
-	own bool
+	own int32
 }
 
 // Fork returns an update that continues u but leaves it as it is: work can run on it before its turn, while other forks do
@@ -25,45 +26,44 @@ type forkRead struct {
 func (u *TrieUpdate) Fork(id int32) *TrieUpdate {
 	f := NewUnrecorded(u.trie)
 	f.limit = u.limit
+	f.values.slab = forkSlab
 	f.fork = &forkState{parent: u, id: id, base: int32(len(u.changes))}
 	return f
 }
 
 // Span is a piece of work on a fork, e.g. one receipt: its commits, its reads, what it recorded.
 type Span struct {
-	fork                          *TrieUpdate
-	rec                           Recording
-	removals                      uint64
-	changesFrom, causesFrom       int32
-	changesTo, causesTo           int32
-	readsFrom, codesFrom          int
-	readsTo, codesTo              int
-	overLimit, ranged, unfinished bool
+	fork                         *TrieUpdate
+	rec                          Recording
+	removals                     uint64
+	changesFrom, causesFrom      int32
+	changesTo, causesTo          int32
+	readsFrom, codesFrom         int32
+	readsTo, codesTo             int32
+	overLimit, apart, unfinished bool
 }
 
 // Begin starts a span of a fork; its work follows, and then End.
 func (u *TrieUpdate) Begin() (s Span) {
 	f := u.fork
 	u.rec, u.removals = u.trie.NewRecording(), 0
-	f.start, f.ranged = int32(len(u.changes)), false
+	f.start, f.apart = int32(len(u.changes)), false
 	return Span{
-		fork: u, rec: u.rec, changesFrom: f.start, causesFrom: int32(len(u.causes)), readsFrom: len(f.reads), codesFrom: len(f.codes),
+		fork: u, rec: u.rec, changesFrom: f.start, causesFrom: int32(len(u.causes)),
+		readsFrom: int32(len(f.reads)), codesFrom: int32(len(f.codes)),
 	}
 }
 
 // End closes the span that began last. All must be committed or rolled back.
 func (s *Span) End() {
 	u, f := s.fork, s.fork.fork
-	s.removals, s.ranged, s.unfinished = u.removals, f.ranged, len(u.prospective) > 0
+	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
-	s.readsTo, s.codesTo = len(f.reads), len(f.codes)
+	s.readsTo, s.codesTo = int32(len(f.reads)), int32(len(f.codes))
 	// Alone it recorded at least what it would have added in its turn. Only if that stays below the limit can no limit
 	// within the work have been met that would not have been met then, or the reverse.
 	s.overLimit = u.LimitExceeded()
 }
-
-// Unused tells whether the span was never begun.
-func (s *Span) Unused() bool { return s.fork == nil }
 
 // lookupFork is lookupOverlay of a fork: it notes what is read and was not written in the same span.
 func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
@@ -75,21 +75,20 @@ func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 		}
 		if e.last != 0 {
 			if e.last <= f.start {
-				f.reads = append(f.reads, forkRead{u.values.copy(key), true})
+				f.reads = append(f.reads, forkRead{u.values.copy(key), e.last})
 			}
 			return u.changes[e.last-1].value, true
 		}
 	}
-	f.reads = append(f.reads, forkRead{u.values.copy(key), false})
+	f.reads = append(f.reads, forkRead{u.values.copy(key), 0})
 	return f.parent.overlaid(key)
 }
 
-// Adopt takes over the work of a span, as if it ran now, if that is the same: spans of a fork must be adopted in their
-// order without a gap. If it returns false nothing has changed, and no later span of the fork may be adopted.
+// Adopt takes over the work of a span, as if it ran now, if that is the same. If it returns false nothing has changed.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
-	if s.overLimit || s.ranged || s.unfinished || !u.unchanged(f, f.reads[s.readsFrom:s.readsTo]) {
+	if s.overLimit || s.apart || s.unfinished || !u.unchanged(f, f.reads[s.readsFrom:s.readsTo]) {
 		return false
 	}
 	u.owner = f.id
@@ -102,11 +101,12 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 			if !found {
 				i = u.enter(key)
 			}
+			u.ownerChange = at + 1
 			u.write(i, c.value)
 		}
 		u.Commit(from.causes[cause].Kind, from.causes[cause].Hash)
 	}
-	u.owner = 0
+	u.owner, u.ownerChange = 0, 0
 	for _, c := range f.codes[s.codesFrom:s.codesTo] {
 		if u.codes == nil {
 			u.codes = make(map[primitives.Hash][]byte)
@@ -120,13 +120,14 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// unchanged tells whether all keys still have the values that a fork read: nobody but the fork wrote them since.
+// unchanged tells whether all keys still have the values that a span read: those from before the fork were not written
+// since, those of the fork are the last ones.
 func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 	for i := range reads {
 		at, found := u.index[string(reads[i].key)]
 		if !found {
-			if reads[i].own {
-				return false // cannot be: the span that wrote it was adopted
+			if reads[i].own != 0 {
+				return false // the span that wrote it was not adopted
 			}
 			continue
 		}
@@ -134,7 +135,9 @@ func (u *TrieUpdate) unchanged(f *forkState, reads []forkRead) bool {
 		switch {
 		case e.pending != 0:
 			return false
-		case reads[i].own && e.owner != f.id, !reads[i].own && e.last > f.base:
+		case reads[i].own == 0 && e.last > f.base:
+			return false
+		case reads[i].own != 0 && (e.owner != f.id || e.ownerChange != reads[i].own):
 			return false
 		}
 	}

@@ -33,8 +33,9 @@ type TrieUpdate struct {
 
 	touched map[primitives.Hash]bool // nodes and values that contracts paid for in this chunk
 
-	owner int32 // noted at every write: 0, or the fork whose writes are being adopted
-	fork  *forkState
+	// Noted at every write: 0, or the fork whose writes are being adopted, and which of its changes.
+	owner, ownerChange int32
+	fork               *forkState
 }
 
 // entry is one key that was ever written. References are indices plus one; 0 is none.
@@ -42,7 +43,8 @@ type entry struct {
 	key         string
 	first, last int32 // in changes
 	pending     int32 // in prospective
-	owner       int32 // of the last write
+	owner       int32 // of the last write, see TrieUpdate
+	ownerChange int32
 }
 
 type change struct {
@@ -199,7 +201,7 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 // show it; they depend on the order of all calls, so a span that counts nodes is not adopted.
 func (u *TrieUpdate) Touch(h primitives.Hash) (before bool) {
 	if u.fork != nil {
-		u.fork.ranged = true
+		u.fork.apart = true
 	}
 	if before = u.touched[h]; !before {
 		if u.touched == nil {
@@ -239,7 +241,7 @@ func (u *TrieUpdate) enter(key string) int32 {
 
 func (u *TrieUpdate) write(i int32, value []byte) {
 	e := &u.entries[i]
-	e.owner = u.owner
+	e.owner, e.ownerChange = u.owner, u.ownerChange
 	if e.pending != 0 {
 		u.prospective[e.pending-1].value = value
 		return
@@ -326,7 +328,7 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 // its values, also under keys that are overwritten (nearcore update/iterator.rs). The key is read only and valid for long.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
 	if u.fork != nil {
-		u.fork.ranged = true
+		u.fork.apart = true
 	}
 	over := u.overlayKeys(prefix)
 	keys := make([][]byte, 0, 8)

@@ -168,7 +168,7 @@ func TestForks(t *testing.T) {
 		s.End()
 		return s
 	}
-	f, g := u.Fork(1), u.Fork(2)
+	f, g, h := u.Fork(1), u.Fork(2), u.Fork(3)
 	f1, f2 := span(f, "a", "a"), span(f, "a", "a")
 	g1, g2 := span(g, "b", "c"), span(g, "c", "b")
 	if !u.Adopt(&f1) || !u.Adopt(&g1) || !u.Adopt(&f2) {
@@ -184,7 +184,17 @@ func TestForks(t *testing.T) {
 			t.Errorf("%s = %q, %v, want %q", k, got, err, want)
 		}
 	}
-	s := u.Fork(3).Begin()
+	// Spans of one fork that do not depend on each other may be adopted in any order, those that do may not.
+	h1, h2, h3 := span(h, "d", "d"), span(h, "e", "e"), span(h, "d", "f")
+	if !u.Adopt(&h2) || u.Adopt(&h3) || !u.Adopt(&h1) || !u.Adopt(&h3) {
+		t.Error("spans of one fork")
+	}
+	i := u.Fork(4)
+	i1, i2, i3 := span(i, "d", "g"), span(i, "e", "g"), span(i, "g", "g")
+	if !u.Adopt(&i1) || u.Adopt(&i3) || !u.Adopt(&i2) || !u.Adopt(&i3) {
+		t.Error("a span was adopted onto another value than it read")
+	}
+	s := u.Fork(5).Begin()
 	if _, err := s.fork.Get(dataKey("z")); err != nil {
 		t.Fatal(err)
 	}
