@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -65,15 +66,16 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 		return done, err
 	}
 	putCell(&batch, cellTail, Uint64(height))
-	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
-		return done, s.fail(err)
-	}
-	done.Tail, done.More = height, height < stop
+	// Readers learn first: whoever then misses something, or has a snapshot without it, finds the new tail.
 	s.commitMu.Lock()
 	next := *s.view.Load()
 	next.tail = height
 	s.view.Store(&next)
 	s.commitMu.Unlock()
+	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		return done, s.fail(err)
+	}
+	done.Tail, done.More = height, height < stop
 	s.cache.clear()
 	return done, s.dropSegments(height)
 }
@@ -191,7 +193,7 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
 		n := segmentNumber(key)
-		if n >= min(current, s.fold.Replay.Segment) {
+		if n >= min(current, s.fold.Log.Segment) {
 			return false
 		}
 		if n > 0 && info.Highest+ReceiptsReach < tail {
@@ -210,4 +212,22 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 		segments.Delete(&batch, n)
 	}
 	return s.db.write(&batch, false) // lost: the next call removes what is not there
+}
+
+// checkSegments tells whether a file of the log is missing.
+func (s *Store) checkSegments() error {
+	names, err := s.disk.listFiles()
+	if err != nil {
+		return wrapIndex("list log", err)
+	}
+	tail := s.view.Load().tail
+	var missing error
+	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
+		// One that was to go anyway lost its row to a crash.
+		if name := segmentName(segmentNumber(key)); !slices.Contains(names, name) && info.Highest+ReceiptsReach >= tail {
+			missing = damaged("log/%s is missing", name)
+		}
+		return missing == nil
+	})
+	return errors.Join(err, missing)
 }

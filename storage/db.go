@@ -2,13 +2,10 @@ package storage
 
 import (
 	"bytes"
-	"fmt"
-	"io"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/filter"
 	"github.com/syndtr/goleveldb/leveldb/iterator"
-	"github.com/syndtr/goleveldb/leveldb/journal"
 	"github.com/syndtr/goleveldb/leveldb/opt"
 	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
 	"github.com/syndtr/goleveldb/leveldb/util"
@@ -39,9 +36,10 @@ const (
 )
 
 func openDB(stor lstorage.Storage, o *Options) (*db, error) {
-	if err := checkJournals(stor); err != nil {
+	if err := checkIndex(stor); err != nil {
 		return nil, err
 	}
+	stor = &journalSyncer{Storage: stor}
 	ldb, err := leveldb.Open(stor, &opt.Options{
 		WriteBuffer:            o.WriteBuffer,
 		BlockCacheCapacity:     o.BlockCache,
@@ -62,57 +60,6 @@ func openDB(stor lstorage.Storage, o *Options) (*db, error) {
 		return nil, wrapIndex("open index", err)
 	}
 	return &db{ldb: ldb, stor: stor}, nil
-}
-
-// checkJournals refuses an index whose journals or manifest are broken in the middle. goleveldb drops such parts silently
-// and applies what follows, which would leave a state that never was. A broken end is what a crash leaves, and passes.
-func checkJournals(stor lstorage.Storage) error {
-	fds, err := stor.List(lstorage.TypeJournal | lstorage.TypeManifest)
-	if err != nil {
-		return wrapIndex("list index", err)
-	}
-	for _, fd := range fds {
-		r, err := stor.Open(fd)
-		if err != nil {
-			return wrapIndex("open "+fd.String(), err)
-		}
-		err = checkJournal(r)
-		_ = r.Close()
-		if err != nil {
-			return fmt.Errorf("index/%v: %w", fd, err)
-		}
-	}
-	return nil
-}
-
-// dropCounter remembers the first loss that a journal reader reports.
-type dropCounter struct{ first error }
-
-func (d *dropCounter) Drop(err error) {
-	if d.first == nil {
-		d.first = err
-	}
-}
-
-func checkJournal(r io.Reader) error {
-	var drops dropCounter
-	jr := journal.NewReader(r, &drops, false, true)
-	for {
-		rec, err := jr.Next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return wrapIndex("read", err)
-		}
-		lost := drops.first
-		if _, err := io.Copy(io.Discard, rec); err != nil {
-			continue // this record lost a part: decided by whether another one follows
-		}
-		if lost != nil {
-			return damaged("%w, with intact records behind it", lost)
-		}
-	}
 }
 
 func (d *db) close() error {
@@ -181,12 +128,11 @@ type cursor struct {
 
 func newCursor(it iterator.Iterator) *cursor { return &cursor{it} }
 
-func (c *cursor) next() bool              { return c.it.Next() }
-func (c *cursor) seek(key []byte) bool    { return c.it.Seek(key) }
-func (c *cursor) key() []byte             { return c.it.Key() }
-func (c *cursor) value() []byte           { return c.it.Value() }
-func (c *cursor) valid() bool             { return c.it.Valid() }
-func (c *cursor) hasPrefix(p []byte) bool { return c.it.Valid() && bytes.HasPrefix(c.it.Key(), p) }
+func (c *cursor) next() bool           { return c.it.Next() }
+func (c *cursor) seek(key []byte) bool { return c.it.Seek(key) }
+func (c *cursor) key() []byte          { return c.it.Key() }
+func (c *cursor) value() []byte        { return c.it.Value() }
+func (c *cursor) valid() bool          { return c.it.Valid() }
 
 // done releases the cursor and returns the error that ended it, if one did.
 func (c *cursor) done() error {

@@ -51,7 +51,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	putFrontier(&batch, changes)
 	forgetForks(&batch, v.pending, upto)
 	s.commitMu.Lock()
-	cell := foldCell{Folded: upto, Replay: s.fold.Log, Log: s.log.end, FrontierLost: s.fold.FrontierLost}
+	cell := foldCell{Folded: upto, Log: s.log.end, FrontierLost: s.fold.FrontierLost}
 	s.commitMu.Unlock()
 	putCell(&batch, cellFold, &cell)
 	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
@@ -114,7 +114,7 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 const historyBatch = 256 << 10
 
 // foldHistory writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, and
-// where their ids stand. It goes first and in pieces, each synced, since an unsynced one may be lost where a later one is not.
+// where their ids stand. It goes first and in pieces; the fold's sync is theirs too.
 //
 // Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
 // (view.base holds it until then), and those of the base come now.
@@ -122,7 +122,7 @@ func (s *Store) foldHistory(base *pendingBlock, chain []*pendingBlock) (err erro
 	var batch Batch
 	flush := func(least int) {
 		if err == nil && batch.Size() >= least && batch.Len() > 0 {
-			err = s.db.write(&batch, !s.o.NoSync)
+			err = s.db.write(&batch, false)
 			batch.Reset()
 		}
 	}

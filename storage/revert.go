@@ -66,7 +66,7 @@ func (s *Store) revert(v *view, to BlockRef, changes []FrontierChange) error {
 	if err != nil {
 		return err
 	}
-	s.fold.Replay, s.fold.Log = s.log.end, s.log.end // the records above are history of another chain
+	s.fold.Log = s.log.end // the records above are history of another chain
 	if below {
 		target := Raw(appendRef(nil, to))
 		meta.Put(&batch, cellRevert, &target)

@@ -51,8 +51,9 @@ func (s *Store) stateHeight(v *view, r Reader, at BlockRef) (primitives.Height, 
 	if p := v.pending[at.Hash]; p != nil && p.ref == at {
 		return v.folded.Height, nil
 	}
-	if at.Height < v.tail {
-		return 0, fmt.Errorf("state of block %v: %w, the earliest is of height %d", at, ErrGone, v.tail)
+	// The tail of now, not of v: it rises before anything is removed, so it bounds what the snapshot r lacks.
+	if tail := s.view.Load().tail; at.Height < tail {
+		return 0, fmt.Errorf("state of block %v: %w, the earliest is of height %d", at, ErrGone, tail)
 	}
 	hash, err := blockHeight.Get(r, at.Height)
 	if err == nil && hash != at.Hash || errors.Is(err, ErrNotFound) {
@@ -94,7 +95,7 @@ func parseUndo(cur *cursor) (undoKey, undoValue, error) {
 		return k, v, damaged("Undo: key %x", cur.key())
 	}
 	if err := undo.unmarshal(cur.value(), &v); err != nil {
-		return k, v, fmt.Errorf("Undo %v: %w", k, err)
+		return k, v, fmt.Errorf("%s %v: %w", undo.name, k, err)
 	}
 	return k, v, nil
 }
@@ -209,7 +210,7 @@ func (s *Store) scanRange(r Reader, height primitives.Height, rg flatRange, over
 		if flats.valid() && string(flats.key()[1:]) == key {
 			var p packed
 			if err := flat.unmarshal(flats.value(), &p); err != nil {
-				return false, fmt.Errorf("Flat %x: %w", key, err)
+				return false, fmt.Errorf("%s %x: %w", flat.name, key, err)
 			}
 			value = p
 			flats.next()

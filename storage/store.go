@@ -209,7 +209,7 @@ func (s *Store) recover() error {
 	}
 	// Records that are in the index already are indexed again: the same keys, the same values, in the same order.
 	var seen []BlockRef
-	err = s.log.recover(s.fold.Replay, commit.Log, func(at position, payload []byte) error {
+	err = s.log.recover(s.fold.Log, commit.Log, func(at position, payload []byte) error {
 		h, raw, data, err := parseRecord(payload)
 		if err != nil {
 			return err
@@ -219,6 +219,9 @@ func (s *Store) recover() error {
 		return s.reindex(&e, data)
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.checkSegments(); err != nil {
 		return err
 	}
 	if err := s.dropStale(seen); err != nil {

@@ -10,9 +10,9 @@ import (
 // TestModel drives a store and whole states in maps with the same random blocks, forks, folds, restarts, reverts and
 // collections, and compares all they know.
 func TestModel(t *testing.T) {
-	seeds := 20
+	seeds := 8
 	if testing.Short() {
-		seeds = 4
+		seeds = 3
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

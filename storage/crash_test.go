@@ -1,0 +1,256 @@
+package storage
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// The crash chain says by its heights alone what its state is, so that a reader needs no memory of the writer.
+const (
+	crashDir  = "TROUPE_STORAGE_CRASH_DIR"
+	crashKeys = 40
+)
+
+func crashKey(i int) (primitives.ShardID, []byte) {
+	if i%4 == 0 {
+		return primitives.ShardID(i % 2), append([]byte{byte(primitives.ColDelayedReceipt)}, byte(i))
+	}
+	return primitives.ShardID(i % 2), fmt.Appendf(nil, "\x09acc%d,key", i)
+}
+
+// crashSet returns which keys the block of a height writes; a removed key has its bit in the second result.
+func crashSet(h primitives.Height) (written, removed []int) {
+	rng := rand.New(rand.NewPCG(uint64(h), 7))
+	for i := range crashKeys {
+		switch rng.IntN(8) {
+		case 0:
+			written = append(written, i)
+		case 1:
+			removed = append(removed, i)
+		}
+	}
+	return written, removed
+}
+
+// crashValue returns what a key must be at a height; nil: absent.
+func crashValue(i int, h primitives.Height) []byte {
+	for ; h > 1; h-- {
+		w, r := crashSet(h)
+		if slices.Contains(w, i) {
+			return fmt.Appendf(nil, "value %d of %d, with a tail of some length", i, h)
+		}
+		if slices.Contains(r, i) {
+			return nil
+		}
+	}
+	return fmt.Appendf(nil, "genesis %d", i)
+}
+
+func crashBlock(rng *rand.Rand, prev BlockRef, final BlockRef, head bool) *Block {
+	h := prev.Height + 1
+	b := &Block{Ref: BlockRef{h, hashOf("crash", rng.Uint64())}, Prev: prev, Timestamp: uint64(h), Ordinal: uint64(h), Epoch: hashOf(h / 30), Head: head, Final: final, Header: make([]byte, 300)}
+	written, removed := crashSet(h)
+	for shard := range primitives.ShardID(2) {
+		s := Shard{ID: shard, Outcomes: []Outcome{{hashOf("o", h, shard), []byte("outcome")}}, Extra: []byte("extra")}
+		for i := range crashKeys {
+			on, key := crashKey(i)
+			if on != shard {
+				continue
+			}
+			c := Change{KeyChanges: primitives.KeyChanges{Key: key, Changes: []primitives.StateChange{{}}}, Old: crashValue(i, h-1)}
+			if slices.Contains(written, i) {
+				c.Changes[0].Value = crashValue(i, h)
+			} else if !slices.Contains(removed, i) {
+				continue
+			}
+			s.Changes = append(s.Changes, c)
+		}
+		slices.SortFunc(s.Changes, func(a, b Change) int { return bytes.Compare(a.Key, b.Key) })
+		b.Shards = append(b.Shards, s)
+	}
+	b.Puts = &Batch{}
+	info := Raw(fmt.Append(nil, h))
+	EpochInfo.Put(b.Puts, b.Epoch, &info)
+	return b
+}
+
+// TestCrashChild is the process that is killed. It is skipped in a normal run.
+func TestCrashChild(t *testing.T) {
+	dir := os.Getenv(crashDir)
+	if dir == "" {
+		t.Skip("only as a child of TestCrash")
+	}
+	o := testOptions()
+	o.NoSync = false
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Tip().Empty {
+		g := &Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf(0), Head: true}
+		err := s.Import(g, nil, func(put func(Pair) error) error {
+			for i := range crashKeys {
+				shard, key := crashKey(i)
+				if err := put(Pair{shard, key, crashValue(i, 1)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fmt.Println("open", s.Tip().Head.Height)
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	for {
+		tip := s.Tip()
+		final := tip.Head
+		if rec, err := s.Block(tip.Head); err != nil {
+			t.Fatal(err)
+		} else if !rec.Prev().IsZero() {
+			final = rec.Prev()
+		}
+		if final.Height < tip.Final.Height {
+			final = tip.Final
+		}
+		switch op := rng.IntN(60); {
+		case op < 40:
+			b := crashBlock(rng, tip.Head, final, true)
+			if err := s.Commit(b); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("head", b.Ref.Height)
+		case op < 46:
+			b := crashBlock(rng, tip.Head, tip.Final, false)
+			if err := s.Commit(b); err != nil {
+				t.Fatal(err)
+			}
+		case op < 57:
+			if err := s.Fold(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
+				t.Fatal(err)
+			}
+		case op < 58:
+			if _, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50}); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			h := tip.Head.Height - min(tip.Head.Height-tip.Tail, primitives.Height(rng.IntN(8)))
+			hash, err := s.HashAt(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Println("revert", h)
+			if err := s.Revert(BlockRef{h, hash}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestCrash kills a process that commits, folds, reverts and collects, at random moments, and checks what it left.
+func TestCrash(t *testing.T) {
+	rounds := 16
+	if testing.Short() {
+		rounds = 5
+	}
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
+	for round := range rounds {
+		told := runAndKill(t, dir, time.Duration(rng.IntN(120))*time.Millisecond)
+		checkCrashed(t, dir, round, told)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// runAndKill returns the height that the child said its head reached at least.
+func runAndKill(t *testing.T, dir string, after time.Duration) primitives.Height {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashChild$")
+	cmd.Env = append(os.Environ(), crashDir+"="+dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	told := primitives.Height(0)
+	lines := bufio.NewScanner(out)
+	for started := false; lines.Scan(); {
+		var word string
+		var h primitives.Height
+		if _, err := fmt.Sscan(lines.Text(), &word, &h); err != nil || !slices.Contains([]string{"open", "head", "revert"}, word) {
+			t.Fatalf("child said %q and %s", lines.Text(), stderr.String())
+		}
+		told = h
+		if !started {
+			started = true
+			time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+		}
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("child ended by itself: %v %s", err, stderr.String())
+	}
+	return told
+}
+
+func checkCrashed(t *testing.T, dir string, round int, told primitives.Height) {
+	t.Helper()
+	o := testOptions()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatalf("round %d: %v", round, err)
+	}
+	defer func() { _ = s.Close() }()
+	tip := s.Tip()
+	if tip.Head.Height < told {
+		t.Errorf("round %d: head %d, but the child had reported %d", round, tip.Head.Height, told)
+	}
+	for h := tip.Tail; h <= tip.Head.Height; h++ {
+		hash, err := s.HashAt(h)
+		if err != nil {
+			t.Errorf("round %d: %v", round, err)
+			continue
+		}
+		rec, err := s.BlockByHash(hash)
+		if err != nil {
+			t.Errorf("round %d: %v", round, err)
+			continue
+		}
+		if _, err := EpochInfo.Get(s.Reader(), rec.Epoch()); h > 1 && err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		for i := range crashKeys {
+			shard, key := crashKey(i)
+			got, err := s.ValueAt(BlockRef{h, hash}, shard, key)
+			want := crashValue(i, h)
+			if !bytes.Equal(got, want) || want == nil != errors.Is(err, ErrNotFound) {
+				t.Fatalf("round %d, %+v: height %d key %d = %q, %v, want %q", round, tip, h, i, got, err, want)
+			}
+		}
+		for shard := range primitives.ShardID(2) {
+			if at, err := s.FindOutcome(hashOf("o", h, shard)); h > 1 && (err != nil || len(in(BlockRef{h, hash}, at)) != 1) {
+				t.Errorf("round %d: outcome of height %d: %v, %v", round, h, at, err)
+			}
+		}
+	}
+	if ref, err := s.NextBlock(tip.Head.Height + 1); !errors.Is(err, ErrNotFound) {
+		t.Errorf("round %d: block %v above the head, %v", round, ref, err)
+	}
+}
