@@ -1,0 +1,125 @@
+package action
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestEthWallets: nearcore's runtime/near-wallet-contract/src/lib.rs.
+func TestEthWallets(t *testing.T) {
+	for chain, want := range map[string]string{
+		"mainnet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
+		"mocknet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
+		"testnet":  "3PpYvRxBfC5BkZxTw8ZFG3D52w1ZRhvDDWirKoxphMDn",
+		"localnet": walletLocalnet.String(),
+	} {
+		if got := EthWalletHash(chain).String(); got != want {
+			t.Errorf("%s: wallet %s, want %s", chain, got, want)
+		}
+	}
+	const eth primitives.AccountID = "0xcc5a584f545b2ca3ebacc1346556d1f5b82b8fc6"
+	legacy := primitives.AccountContract{Kind: primitives.ContractLocal, Hash: legacyWallets[2]}
+	if id, ok := GlobalCodeOf("testnet", eth, &legacy); !ok || id.Hash != walletTestnet {
+		t.Errorf("old wallet = %v, %v, want testnet's", id, ok)
+	}
+	for name, c := range map[primitives.AccountID]primitives.AccountContract{
+		"alice.near": legacy, // only ETH-implicit accounts stand for the wallet
+		eth:          {Kind: primitives.ContractLocal, Hash: walletMainnet},
+	} {
+		if id, ok := GlobalCodeOf("testnet", name, &c); ok {
+			t.Errorf("%s runs %v, want its own code", name, id)
+		}
+	}
+}
+
+// TestDistribute compares shares of unused gas with arithmetic of any size.
+func TestDistribute(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		x := new(External)
+		sum := new(big.Int)
+		for range rng.IntN(5) {
+			w := rng.Uint64() >> rng.IntN(64)
+			x.promises = append(x.promises, &Promise{})
+			if err := x.AppendCall(len(x.promises)-1, new(primitives.FunctionCall), w); err != nil {
+				t.Fatal(err)
+			}
+			sum.Add(sum, new(big.Int).SetUint64(w))
+		}
+		gas := primitives.Gas(rng.Uint64() >> rng.IntN(64))
+		given, err := x.distribute(gas)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum.Sign() == 0 {
+			if given != 0 {
+				t.Errorf("gave %d to nobody", given)
+			}
+			continue
+		}
+		var total primitives.Gas
+		for i, w := range x.weights {
+			want := new(big.Int).SetUint64(uint64(gas))
+			want.Mul(want, new(big.Int).SetUint64(w.weight)).Quo(want, sum)
+			if got := w.call.Gas; i < len(x.weights)-1 && uint64(got) != want.Uint64() {
+				t.Errorf("share %d = %d, want %v", i, got, want)
+			}
+			total += w.call.Gas
+		}
+		if given != gas || total != gas {
+			t.Errorf("gave %d, %d arrived, want %d", given, total, gas)
+		}
+	}
+	x := &External{promises: []*Promise{{}}}
+	_ = x.AppendCall(0, &primitives.FunctionCall{Gas: ^primitives.Gas(0)}, 1)
+	if _, err := x.distribute(1); err == nil {
+		t.Error("gas of a call wraps")
+	}
+}
+
+func TestMergeProfiles(t *testing.T) {
+	e := func(category, cost string, g primitives.Gas) primitives.CostEntry {
+		return primitives.CostEntry{Category: category, Cost: cost, Gas: g}
+	}
+	a := []primitives.CostEntry{e("ACTION_COST", "TRANSFER", 1), e("WASM_HOST_COST", "BASE", 2)}
+	b := []primitives.CostEntry{e("ACTION_COST", "NEW", 3), e("WASM_HOST_COST", "BASE", 4), e("WASM_HOST_COST", "LOG", 5)}
+	want := []primitives.CostEntry{e("ACTION_COST", "NEW", 3), e("ACTION_COST", "TRANSFER", 1), e("WASM_HOST_COST", "BASE", 6), e("WASM_HOST_COST", "LOG", 5)}
+	if got := mergeProfiles(mergeProfiles(nil, a), b); !slices.Equal(got, want) {
+		t.Errorf("merged = %v, want %v", got, want)
+	}
+}
+
+func TestStateInitEntries(t *testing.T) {
+	x := new(External)
+	i, err := x.Create("0s00", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	init := new(primitives.DeterministicStateInit)
+	if _, err := x.Append(i, init); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"b", "a", "c"} {
+		if err := x.AddStateInitEntry(i, 0, []byte(k), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for j, k := range []string{"a", "b", "c"} {
+		if string(init.Init.Data[j].Key) != k {
+			t.Errorf("entry %d = %s, want %s", j, init.Init.Data[j].Key, k)
+		}
+	}
+	for want, err := range map[error]error{
+		ErrEntryExists:  x.AddStateInitEntry(i, 0, []byte("a"), nil),
+		ErrActionIndex:  x.AddStateInitEntry(i, 1, []byte("d"), nil),
+		ErrReceiptIndex: x.AddStateInitEntry(i+1, 0, []byte("d"), nil),
+	} {
+		if err != want {
+			t.Errorf("error %v, want %v", err, want)
+		}
+	}
+}
