@@ -1,0 +1,113 @@
+package rpc
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+var block = Method[view.BlockRef]{
+	Name: "block", Doc: "Returns a block by height, hash, finality or checkpoint.",
+	Faults: []*Fault{UnknownBlock, NotSyncedYet},
+	Parse: func(v val) (view.BlockRef, error) {
+		if id, ok := single(v); ok { // the old form, [block_id]
+			return readBlockID(id)
+		}
+		return readBlockRef(v)
+	},
+	Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {
+		author, block, err := c.node.Block(*ref)
+		if fault, ok := blockFault(err, "BLOCK"); ok {
+			return b, fault
+		}
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		return c.blocks.append(b, block.Hash(), func(b []byte) []byte { return view.AppendBlock(b, author, block) }), nil
+	},
+}
+
+var chunk = Method[view.ChunkRef]{
+	Name: "chunk", Doc: "Returns a chunk by hash, or by block and shard.",
+	Faults: []*Fault{UnknownBlock, InvalidShardID, UnknownChunk, NotSyncedYet},
+	Parse:  readChunkRef,
+	Handle: func(c *call, b []byte, ref *view.ChunkRef) ([]byte, error) {
+		author, chunk, err := c.node.Chunk(*ref)
+		if err != nil {
+			return b, chunkFault(err)
+		}
+		return view.AppendChunk(b, author, chunk), nil
+	},
+}
+
+func chunkFault(err error) error {
+	if fault, ok := blockFault(err, "BLOCK"); ok {
+		return fault
+	}
+	if e, ok := lookup(err); ok {
+		switch e.Kind {
+		case view.ErrInvalidShard:
+			id := strconv.AppendUint(nil, uint64(e.ShardID), 10)
+			return InvalidShardID.because("Shard id "+string(id)+" does not exist", member(nil, "shard_id", id))
+		case view.ErrUnknownChunk:
+			return UnknownChunk.because("Chunk Missing (unavailable on the node): ChunkHash(`"+e.Hash.String()+"`)"+causeUnknown,
+				member(nil, "chunk_hash", view.AppendHash(nil, &e.Hash)))
+		}
+	}
+	return internal(reachedLimits, err)
+}
+
+var gasPrice = Method[*view.BlockRef]{
+	Name: "gas_price", Doc: "Returns the price of gas after a block, the head if none is named.",
+	Faults: []*Fault{UnknownBlock, NotSyncedYet},
+	Parse: func(v val) (ref *view.BlockRef, err error) {
+		err = readStruct(v, "RpcGasPriceRequest", field{"block_id", v.kind() == kObject, func(x val) error {
+			if x.isNull() {
+				return nil
+			}
+			id, err := readBlockID(x)
+			ref = &id
+			return err
+		}})
+		return ref, err
+	},
+	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
+		price, err := c.node.GasPrice(*ref)
+		if fault, ok := blockFault(err, "BLOCK HEADER"); ok {
+			return b, fault
+		}
+		if err != nil {
+			return b, internal(internalError, err)
+		}
+		return append(view.AppendBalance(append(b, `{"gas_price":`...), price), '}'), nil
+	},
+}
+
+var protocolConfig = Method[view.BlockRef]{
+	Name: "EXPERIMENTAL_protocol_config", Doc: "Returns the configuration in force at a block.",
+	Faults: []*Fault{UnknownBlock},
+	Parse:  readBlockRef,
+	Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {
+		config, err := c.node.ProtocolConfig(*ref)
+		if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
+			return b, UnknownBlock.because("Block Not Found: "+missingBlock(e, "BLOCK HEADER"), nil)
+		}
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		return view.AppendProtocolConfig(b, config), nil
+	},
+}
+
+var genesisConfig = Method[noParams]{
+	Name: "genesis_config", Doc: "Returns the chain's genesis configuration.", Aliases: []string{"EXPERIMENTAL_genesis_config"},
+	Parse: parseNone,
+	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
+		config, err := c.node.GenesisConfig()
+		return append(b, config...), err
+	},
+}
+
+// errStopping ends the waits of a server that shuts down.
+var errStopping = errors.New("the node is stopping")

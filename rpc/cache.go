@@ -1,0 +1,42 @@
+package rpc
+
+import (
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// cacheBytes bounds the encoded blocks that are kept.
+const cacheBytes = 16 << 20
+
+// encodedCache keeps the JSON of blocks by hash, which never changes: clients ask for the last ones again and again.
+// When it is full the oldest half goes.
+type encodedCache struct {
+	mu         sync.RWMutex
+	young, old map[primitives.Hash][]byte
+	youngBytes int
+}
+
+// append appends what is cached under a hash, or what encode appends, which is then kept.
+func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) []byte) []byte {
+	c.mu.RLock()
+	text, ok := c.young[h]
+	if !ok {
+		text, ok = c.old[h]
+	}
+	c.mu.RUnlock()
+	if ok {
+		return append(b, text...)
+	}
+	from := len(b)
+	b = encode(b)
+	text = append([]byte(nil), b[from:]...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.young == nil || c.youngBytes+len(text) > cacheBytes/2 {
+		c.old, c.young, c.youngBytes = c.young, map[primitives.Hash][]byte{}, 0
+	}
+	c.young[h] = text
+	c.youngBytes += len(text)
+	return b
+}

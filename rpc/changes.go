@@ -1,0 +1,101 @@
+package rpc
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+var changesNames = []string{
+	"account_changes", "single_access_key_changes", "all_access_key_changes", "contract_code_changes", "data_changes",
+}
+
+type changesParams struct {
+	block   view.BlockRef
+	request view.ChangesRequest
+}
+
+var changes = Method[changesParams]{
+	Name: "changes", Doc: "Returns the changes of a block to accounts, keys, code or data, with their causes.",
+	Aliases: []string{"EXPERIMENTAL_changes"},
+	Faults:  []*Fault{UnknownBlock, NotSyncedYet},
+	Parse:   parseChanges,
+	Handle: func(c *call, b []byte, p *changesParams) ([]byte, error) {
+		hash, changes, err := c.node.Changes(p.block, &p.request)
+		if err != nil {
+			return b, changesFault(err)
+		}
+		return view.AppendChanges(b, &hash, changes), nil
+	},
+}
+
+var blockEffects = Method[view.BlockRef]{
+	Name: "block_effects", Doc: "Returns which accounts a block changed, and of what kind the changes are.",
+	Aliases: []string{"EXPERIMENTAL_changes_in_block"},
+	Faults:  []*Fault{UnknownBlock, NotSyncedYet},
+	Parse: func(v val) (ref view.BlockRef, err error) {
+		if err = needObject(v, "RpcStateChangesInBlockRequest"); err != nil {
+			return ref, err
+		}
+		return readFlatRef(v)
+	},
+	Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {
+		hash, effects, err := c.node.Effects(*ref)
+		if err != nil {
+			return b, changesFault(err)
+		}
+		return view.AppendEffects(b, &hash, effects), nil
+	},
+}
+
+// changesFault makes the faults of both methods; their data repeats the cause.
+func changesFault(err error) error {
+	if e, ok := lookup(err); ok {
+		switch e.Kind {
+		case view.ErrUnknownHeight, view.ErrUnknownBlock:
+			return UnknownBlock.asCause(nil)
+		case view.ErrNotSynced:
+			return NotSyncedYet.asCause(nil)
+		}
+	}
+	return internalAsCause(err)
+}
+
+func parseChanges(v val) (p changesParams, err error) {
+	if err = needObject(v, "RpcStateChangesInBlockByTypeRequest"); err != nil {
+		return p, err
+	}
+	if p.block, err = readFlatRef(v); err != nil {
+		return p, err
+	}
+	kind, ok := v.get("changes_type")
+	if !ok {
+		return p, missingField("changes_type")
+	}
+	if kind.kind() != kString {
+		return p, typeError(kind, "variant identifier")
+	}
+	i, err := readName(kind, changesNames)
+	if err != nil {
+		return p, err
+	}
+	r := &p.request
+	r.Kind = view.ChangesKind(i)
+	accounts := field{"account_ids", false, into(&r.Accounts, func(v val) ([]primitives.AccountID, error) {
+		return readList(v, readAccountID)
+	})}
+	switch r.Kind {
+	case view.SingleAccessKeyChanges:
+		return p, readFields(v, []field{{"keys", false, into(&r.Keys, func(v val) ([]view.AccountKey, error) {
+			return readList(v, readAccountKey)
+		})}})
+	case view.DataChanges:
+		return p, readFields(v, []field{accounts, {"key_prefix_base64", false, into(&r.Prefix, readBase64)}})
+	}
+	return p, readFields(v, []field{accounts})
+}
+
+func readAccountKey(v val) (k view.AccountKey, err error) {
+	err = readStruct(v, "AccountWithPublicKey", field{"account_id", false, into(&k.AccountID, readAccountID)},
+		field{"public_key", false, into(&k.PublicKey, readKey)})
+	return k, err
+}

@@ -1,0 +1,179 @@
+package rpc
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Fault is a failure that a method declares: on the wire a HANDLER_ERROR with this name.
+type Fault struct {
+	Name   string
+	Fields bool // a variant with fields has "info", if only {}; one without has none
+	Status int  // of HTTP; 0: 200
+}
+
+// The faults of all methods (nearcore chain/jsonrpc-primitives/src/types).
+var (
+	UnknownBlock         = &Fault{Name: "UNKNOWN_BLOCK", Fields: true}
+	NotSyncedYet         = &Fault{Name: "NOT_SYNCED_YET"}
+	InvalidShardID       = &Fault{Name: "INVALID_SHARD_ID", Fields: true}
+	UnknownChunk         = &Fault{Name: "UNKNOWN_CHUNK", Fields: true}
+	NoSyncedBlocks       = &Fault{Name: "NO_SYNCED_BLOCKS"}
+	UnavailableShard     = &Fault{Name: "UNAVAILABLE_SHARD", Fields: true}
+	GarbageCollected     = &Fault{Name: "GARBAGE_COLLECTED_BLOCK", Fields: true}
+	UnknownAccount       = &Fault{Name: "UNKNOWN_ACCOUNT", Fields: true}
+	NoContractCode       = &Fault{Name: "NO_CONTRACT_CODE", Fields: true}
+	TooLargeState        = &Fault{Name: "TOO_LARGE_CONTRACT_STATE", Fields: true}
+	UnknownAccessKey     = &Fault{Name: "UNKNOWN_ACCESS_KEY", Fields: true}
+	UnknownGasKey        = &Fault{Name: "UNKNOWN_GAS_KEY", Fields: true}
+	ContractExecution    = &Fault{Name: "CONTRACT_EXECUTION_ERROR", Fields: true}
+	NoGlobalContractCode = &Fault{Name: "NO_GLOBAL_CONTRACT_CODE", Fields: true}
+	InvalidTransaction   = &Fault{Name: "INVALID_TRANSACTION", Fields: true}
+	DoesNotTrackShard    = &Fault{Name: "DOES_NOT_TRACK_SHARD"}
+	UnknownTransaction   = &Fault{Name: "UNKNOWN_TRANSACTION", Fields: true}
+	Timeout              = &Fault{Name: "TIMEOUT_ERROR", Status: http.StatusRequestTimeout}
+	NodeIsSyncing        = &Fault{Name: "NODE_IS_SYNCING"}
+	NoNewBlocks          = &Fault{Name: "NO_NEW_BLOCKS", Fields: true}
+	EpochOutOfBounds     = &Fault{Name: "EPOCH_OUT_OF_BOUNDS", Fields: true}
+	UnknownEpoch         = &Fault{Name: "UNKNOWN_EPOCH"}
+	NoValidatorInfo      = &Fault{Name: "VALIDATOR_INFO_UNAVAILABLE"}
+	InconsistentState    = &Fault{Name: "INCONSISTENT_STATE", Fields: true}
+	NotConfirmed         = &Fault{Name: "NOT_CONFIRMED", Fields: true}
+	UnknownOutcome       = &Fault{Name: "UNKNOWN_TRANSACTION_OR_RECEIPT", Fields: true}
+	UnknownReceipt       = &Fault{Name: "UNKNOWN_RECEIPT", Fields: true}
+)
+
+// failure is a fault that happened. A nil fault is INTERNAL_ERROR with text as its message.
+type failure struct {
+	fault *Fault
+	info  []byte // JSON object without braces; empty for {}
+	data  []byte // JSON of the data member
+	text  string // what happened, for logs
+}
+
+func (f *failure) Error() string {
+	if f.fault == nil {
+		return "INTERNAL_ERROR: " + f.text
+	}
+	return f.fault.Name + ": " + f.text
+}
+
+// because makes a failure whose data is a text. info holds the members of its info object as JSON.
+func (f *Fault) because(text string, info []byte) error {
+	return &failure{fault: f, info: info, data: view.AppendString(nil, text), text: text}
+}
+
+// asCause makes a failure whose data repeats the cause, which some methods do.
+func (f *Fault) asCause(info []byte) error {
+	e := &failure{fault: f, info: info, text: string(info)}
+	e.data = e.appendCause(nil)
+	return e
+}
+
+// The two texts that come before what went wrong inside, by family of methods (rpc.md 3.1).
+const (
+	reachedLimits = "The node reached its limits. Try again later. More details: "
+	internalError = "Internal error: "
+)
+
+// internal makes an INTERNAL_ERROR; prefix stands in data only. Failures pass through.
+func internal(prefix string, err error) error {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return &failure{text: err.Error(), data: view.AppendString(nil, prefix+err.Error())}
+}
+
+// internalAsCause is internal for methods whose data repeats the cause.
+func internalAsCause(err error) error {
+	var f *failure
+	if errors.As(err, &f) {
+		return f
+	}
+	f = &failure{text: err.Error()}
+	f.data = f.appendCause(nil)
+	return f
+}
+
+// appendCause appends the cause object: of faults {"info", "name"}, or {"name"} for one without fields.
+func (f *failure) appendCause(b []byte) []byte {
+	switch {
+	case f.fault == nil:
+		b = view.AppendString(append(b, `{"info":{"error_message":`...), f.text)
+		return append(b, `},"name":"INTERNAL_ERROR"}`...)
+	case f.fault.Fields:
+		b = append(append(append(b, `{"info":{`...), f.info...), `},`...)
+	default:
+		b = append(b, '{')
+	}
+	return append(append(append(b, `"name":"`...), f.fault.Name...), `"}`...)
+}
+
+// appendError appends the error object of the envelope.
+func (f *failure) appendError(b []byte) []byte {
+	name := "HANDLER_ERROR"
+	if f.fault == nil {
+		name = "INTERNAL_ERROR"
+	}
+	b = append(append(append(b, `{"name":"`...), name...), `","cause":`...)
+	b = append(f.appendCause(b), `,"code":-32000,"message":"Server error","data":`...)
+	return append(append(b, f.data...), '}')
+}
+
+// status returns the HTTP status of a failure.
+func (f *failure) status() int {
+	switch {
+	case f.fault == nil:
+		return http.StatusInternalServerError
+	case f.fault.Status != 0:
+		return f.fault.Status
+	}
+	return http.StatusOK
+}
+
+// lookup returns the LookupError inside err.
+func lookup(err error) (*view.LookupError, bool) {
+	var e *view.LookupError
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+// missingBlock describes an unknown block as nearcore's database does: "BLOCK HEIGHT: 7", or kind with the hash.
+func missingBlock(e *view.LookupError, kind string) string {
+	if e.Kind == view.ErrUnknownHeight {
+		return "BLOCK HEIGHT: " + strconv.FormatUint(uint64(e.Height), 10)
+	}
+	return kind + ": " + e.Hash.String()
+}
+
+const (
+	notFound     = "DB Not Found Error: "
+	causeUnknown = " \n Cause: Unknown"
+)
+
+// blockFault turns an error about a block into the fault of block, chunk and gas_price; ok is false for other errors.
+func blockFault(err error, kind string) (fault error, ok bool) {
+	e, ok := lookup(err)
+	if !ok {
+		return nil, false
+	}
+	switch e.Kind {
+	case view.ErrUnknownHeight, view.ErrUnknownBlock:
+		return UnknownBlock.because(notFound+missingBlock(e, kind)+causeUnknown, nil), true
+	case view.ErrNotSynced:
+		return NotSyncedYet.because("There are no fully synchronized blocks yet", nil), true
+	}
+	return nil, false
+}
+
+// member appends a member of an info object; value is JSON.
+func member(info []byte, name string, value []byte) []byte {
+	if len(info) > 0 {
+		info = append(info, ',')
+	}
+	return append(append(append(append(info, '"'), name...), '"', ':'), value...)
+}

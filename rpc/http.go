@@ -1,0 +1,162 @@
+package rpc
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/valyala/fasthttp"
+)
+
+// endpoint is a path that GET and HEAD may ask for.
+type endpoint func(s *Server, b []byte) (body []byte, contentType string, ok bool)
+
+const (
+	jsonType = "application/json"
+	textType = "text/plain"
+)
+
+// endpoints are the bare ones; their objects have the order of nearcore's structs. A failure is 503 without a body.
+var endpoints = map[string]endpoint{
+	"/status": func(s *Server, b []byte) ([]byte, string, bool) {
+		s.metrics.status.Add(1)
+		status, err := s.node.Status()
+		if err != nil {
+			return b, "", false
+		}
+		return view.AppendNodeStatus(b, status, view.StructOrder), jsonType, true
+	},
+	"/health": func(s *Server, b []byte) ([]byte, string, bool) {
+		return append(b, "null"...), jsonType, s.node.Health() == nil
+	},
+	"/network_info": func(s *Server, b []byte) ([]byte, string, bool) {
+		info, err := s.node.NetworkInfo()
+		if err != nil {
+			return b, "", false
+		}
+		return view.AppendNetworkInfo(b, info, view.StructOrder), jsonType, true
+	},
+	"/metrics": func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
+}
+
+// Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the endpoints, any OPTIONS is a
+// CORS preflight. It is exported for tests and for servers that have listeners of their own.
+func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if p := recover(); p != nil { // methods catch their own; this is for all else
+			s.metrics.panics.Add(1)
+			s.log.Errorf("panic in %s %s: %v", ctx.Method(), ctx.Path(), p)
+			ctx.ResetBody()
+			ctx.SetStatusCode(http.StatusInternalServerError)
+		}
+	}()
+	path := ctx.Path()
+	if ctx.IsOptions() {
+		s.cors.preflight(ctx)
+		ctx.Response.Header.Set("Allow", allowed(string(path)))
+		return
+	}
+	s.cors.set(ctx)
+	if ctx.IsPost() && len(path) == 1 {
+		s.call(ctx, "")
+		return
+	}
+	read := endpoints[string(path)]
+	_, isMethod := byName[strings.TrimPrefix(string(path), "/")]
+	isRead := ctx.IsGet() || ctx.IsHead()
+	switch {
+	case read != nil && isRead:
+		s.read(ctx, read)
+	case isMethod && ctx.IsPost():
+		s.call(ctx, string(path[1:]))
+	case read == nil && !isMethod && len(path) != 1, isMethod && read == nil && isRead:
+		ctx.SetStatusCode(http.StatusNotFound)
+	default:
+		ctx.SetStatusCode(http.StatusMethodNotAllowed)
+		ctx.Response.Header.Set("Allow", allowed(string(path)))
+	}
+}
+
+// allowed is the Allow header of a path.
+func allowed(path string) string {
+	if endpoints[path] == nil {
+		return "POST"
+	}
+	if byName[path[1:]] != nil {
+		return "GET,HEAD,POST"
+	}
+	return "GET,HEAD"
+}
+
+// call answers a call; its reply is written into the response's own buffer.
+func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
+	b, status := s.answer(ctx.Response.SwapBody(nil)[:0], ctx.PostBody(), method)
+	ctx.Response.SwapBody(b)
+	ctx.SetContentType(jsonType)
+	ctx.SetStatusCode(status)
+}
+
+func (s *Server) read(ctx *fasthttp.RequestCtx, read endpoint) {
+	b, contentType, ok := read(s, nil)
+	if !ok {
+		ctx.SetStatusCode(http.StatusServiceUnavailable)
+		return
+	}
+	ctx.SetContentType(contentType)
+	ctx.SetBody(b)
+}
+
+// cors are the headers by which browsers are let in (nearcore chain/jsonrpc/src/lib.rs:2907).
+type cors struct {
+	any     bool
+	origins map[string]bool
+}
+
+func newCORS(origins []string) cors {
+	c := cors{origins: map[string]bool{}}
+	for _, o := range origins {
+		c.any = c.any || o == "*"
+		c.origins[o] = true
+	}
+	return c
+}
+
+const vary = "origin, access-control-request-method, access-control-request-headers"
+
+// origin sets what all replies have; false for an origin that is not let in.
+func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
+	h := &ctx.Response.Header
+	h.Set("Vary", vary)
+	if c.any {
+		h.Set("Access-Control-Allow-Origin", "*")
+		return true
+	}
+	origin := ctx.Request.Header.Peek("Origin")
+	if !c.origins[string(origin)] {
+		return false
+	}
+	h.SetBytesV("Access-Control-Allow-Origin", origin)
+	return true
+}
+
+// set adds the headers of a reply.
+func (c *cors) set(ctx *fasthttp.RequestCtx) {
+	if c.origin(ctx) && c.any {
+		ctx.Response.Header.Set("Access-Control-Expose-Headers", "*")
+	}
+}
+
+// preflight answers a browser's question what it may ask.
+func (c *cors) preflight(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	ok := c.origin(ctx)
+	switch {
+	case c.any:
+		h.Set("Access-Control-Allow-Methods", "*")
+		h.Set("Access-Control-Allow-Headers", "*")
+	case ok:
+		h.Set("Access-Control-Allow-Methods", "GET,POST")
+		h.Set("Access-Control-Allow-Headers", "authorization,accept,content-type")
+		h.Set("Access-Control-Max-Age", "3600")
+	}
+}

@@ -1,0 +1,308 @@
+package rpc
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// kind of a JSON value.
+type kind byte
+
+const (
+	kNull kind = iota
+	kFalse
+	kTrue
+	kNumber
+	kString
+	kArray
+	kObject
+)
+
+// node is a JSON value. Members of an object are key nodes, linked by next, with the value as child.
+type node struct {
+	start, end  uint32 // of its text; of strings without the quotes
+	child, next uint32 // indices of nodes; 0: none, as the root is no child
+	count       uint32 // of items or members
+	kind        kind
+	escaped     bool // of a string: has escapes
+}
+
+// document is a parsed JSON text. It is reused: values of it die with the next parse, and all alias the text.
+type document struct {
+	text  []byte
+	nodes []node
+}
+
+// val is a value of a document; the zero val is null.
+type val struct {
+	doc *document
+	at  uint32
+}
+
+func (v val) node() *node {
+	if v.doc == nil {
+		return &nullNode
+	}
+	return &v.doc.nodes[v.at]
+}
+
+var nullNode = node{kind: kNull}
+
+func (v val) kind() kind { return v.node().kind }
+
+func (v val) isNull() bool { return v.kind() == kNull }
+
+// raw returns the text of a value, of strings without quotes.
+func (v val) raw() []byte {
+	if v.doc == nil {
+		return []byte("null")
+	}
+	n := v.node()
+	return v.doc.text[n.start:n.end]
+}
+
+// str returns a string's value. It aliases the text unless there are escapes.
+func (v val) str() []byte {
+	if v.node().escaped {
+		return unescape(v.raw())
+	}
+	return v.raw()
+}
+
+// len returns the number of items or members.
+func (v val) len() int { return int(v.node().count) }
+
+// item returns the i-th item of an array, null past its end.
+func (v val) item(i int) val {
+	at := v.node().child
+	for ; at != 0 && i > 0; i-- {
+		at = v.doc.nodes[at].next
+	}
+	if at == 0 {
+		return val{}
+	}
+	return val{v.doc, at}
+}
+
+// each calls f for the items of an array until it returns false.
+func (v val) each(f func(val) bool) {
+	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
+		if !f(val{v.doc, at}) {
+			return
+		}
+	}
+}
+
+// get returns a member of an object: of duplicates the last, as serde_json's maps keep it.
+func (v val) get(name string) (out val, ok bool) {
+	if v.kind() != kObject {
+		return val{}, false
+	}
+	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
+		if key := (val{v.doc, at}); string(key.str()) == name {
+			out, ok = val{v.doc, v.doc.nodes[at].child}, true
+		}
+	}
+	return out, ok
+}
+
+// onlyKey returns the key and value of an object's only member.
+func (v val) onlyKey() (key []byte, value val) {
+	at := v.node().child
+	return val{v.doc, at}.str(), val{v.doc, v.doc.nodes[at].child}
+}
+
+// uint64 returns a number that is an integer of this range.
+func (v val) uint64() (uint64, bool) {
+	if v.kind() != kNumber {
+		return 0, false
+	}
+	raw := v.raw()
+	if len(raw) > 20 {
+		return 0, false
+	}
+	n := uint64(0)
+	for _, c := range raw {
+		d := uint64(c - '0')
+		if d > 9 || n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}
+
+// number classifies a number as serde_json does: an integer of i64 or u64, or a float.
+func (v val) isFloat() bool {
+	if _, ok := v.uint64(); ok {
+		return false
+	}
+	_, err := strconv.ParseInt(string(v.raw()), 10, 64)
+	return err != nil || string(v.raw()) == "-0"
+}
+
+// unescape decodes the escapes of a valid JSON string.
+func unescape(raw []byte) []byte {
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			out = append(out, raw[i])
+			continue
+		}
+		i++
+		switch c := raw[i]; c {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r := rune(hex4(raw[i+1:]))
+			i += 4
+			if utf16.IsSurrogate(r) { // the scanner saw to the other half
+				r = utf16.DecodeRune(r, rune(hex4(raw[i+3:])))
+				i += 6
+			}
+			out = utf8.AppendRune(out, r)
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// hex4 reads four hex digits; -1 if they are none.
+func hex4(b []byte) int32 {
+	if len(b) < 4 {
+		return -1
+	}
+	v := int32(0)
+	for _, c := range b[:4] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return -1
+		}
+		v = v<<4 | int32(c)
+	}
+	return v
+}
+
+// appendCompact appends a value as serde_json writes it after reading it: without blanks, keys of objects sorted,
+// floats in their shortest form. It is how an id is echoed.
+func (v val) appendCompact(b []byte) []byte {
+	switch v.kind() {
+	case kNumber:
+		if v.isFloat() {
+			return appendFloat(b, v.raw())
+		}
+		return append(b, v.raw()...)
+	case kString:
+		return appendJSONString(b, v.str())
+	case kArray:
+		b = append(b, '[')
+		sep := false
+		v.each(func(x val) bool {
+			if sep {
+				b = append(b, ',')
+			}
+			sep = true
+			b = x.appendCompact(b)
+			return true
+		})
+		return append(b, ']')
+	case kObject:
+		b = append(b, '{')
+		for i, key := range v.sortedKeys() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			member, _ := v.get(key)
+			b = member.appendCompact(append(appendJSONString(b, []byte(key)), ':'))
+		}
+		return append(b, '}')
+	}
+	return append(b, v.raw()...)
+}
+
+// sortedKeys returns the distinct keys of an object, ascending.
+func (v val) sortedKeys() []string {
+	var keys []string
+	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
+		key := string(val{v.doc, at}.str())
+		i, found := searchStrings(keys, key)
+		if !found {
+			keys = append(keys, "")
+			copy(keys[i+1:], keys[i:])
+			keys[i] = key
+		}
+	}
+	return keys
+}
+
+func searchStrings(sorted []string, s string) (int, bool) {
+	for i, x := range sorted { // objects in requests are small
+		if x >= s {
+			return i, x == s
+		}
+	}
+	return len(sorted), false
+}
+
+// appendFloat appends a float as the ryu crate does: shortest digits, ".0" on integers, an exponent below 1e-5 and
+// from 1e16 on.
+func appendFloat(b, raw []byte) []byte {
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return append(b, raw...)
+	}
+	abs := max(f, -f)
+	if abs != 0 && (abs < 1e-5 || abs >= 1e16) {
+		text := strconv.AppendFloat(nil, f, 'e', -1, 64) // 1e+16, 1.5e-07
+		mantissa, exponent, _ := bytes.Cut(text, []byte("e"))
+		sign := ""
+		if exponent[0] == '-' {
+			sign = "-"
+		}
+		exponent = bytes.TrimLeft(exponent[1:], "0")
+		return append(append(append(append(b, mantissa...), 'e'), sign...), exponent...)
+	}
+	from := len(b)
+	b = strconv.AppendFloat(b, f, 'f', -1, 64)
+	if bytes.IndexByte(b[from:], '.') < 0 {
+		b = append(b, ".0"...)
+	}
+	return b
+}
+
+// appendJSONString appends text in quotes, escaped as serde_json does.
+func appendJSONString(b, text []byte) []byte {
+	const digits = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i, c := range text {
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, text[from:i]...)
+		from = i + 1
+		if at := bytes.IndexByte([]byte("\"\\\b\f\n\r\t"), c); at >= 0 {
+			b = append(b, '\\', `"\bfnrt`[at])
+		} else {
+			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		}
+	}
+	return append(append(b, text[from:]...), '"')
+}

@@ -1,0 +1,371 @@
+package rpc
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxDepth is serde_json's recursion limit: containers nested deeper are refused.
+const maxDepth = 127
+
+// syntaxError is a refusal of a text. Its words, its place and the path in front of it are those of serde_json and
+// serde_path_to_error, as neard shows them to clients.
+type syntaxError struct {
+	text string
+	at   int    // the position it is counted from
+	path []byte // segments from the inside out, each in front of the one before
+}
+
+// message returns "path: text at line L column C".
+func (e *syntaxError) message(text []byte) string {
+	at := min(e.at, len(text))
+	line, column := 1, at
+	if i := bytes.LastIndexByte(text[:at], '\n'); i >= 0 {
+		line, column = 1+bytes.Count(text[:at], []byte("\n")), at-i-1
+	}
+	out := []byte(nil)
+	if len(e.path) > 0 {
+		out = append(append(out, bytes.TrimPrefix(e.path, []byte("."))...), ": "...)
+	}
+	out = append(append(out, e.text...), " at line "...)
+	out = strconv.AppendInt(out, int64(line), 10)
+	return string(strconv.AppendInt(append(out, " column "...), int64(column), 10))
+}
+
+// scanner parses a text into a document; the rules and the order of checks are serde_json's.
+type scanner struct {
+	*document
+	pos   int
+	depth int
+}
+
+// parse reads the first JSON value of text; what follows it is ignored, as neard does. It keeps text.
+func (d *document) parse(text []byte) *syntaxError {
+	d.text, d.nodes = text, d.nodes[:0]
+	s := scanner{document: d}
+	_, err := s.value()
+	return err
+}
+
+// fail reports at the current position, peekFail one further: serde_json has or has not consumed the character.
+func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
+func (s *scanner) peekFail(text string) *syntaxError {
+	return &syntaxError{text: text, at: min(s.pos+1, len(s.text))}
+}
+
+// space skips blanks; false at the end of the text.
+func (s *scanner) space() bool {
+	for s.pos < len(s.text) {
+		switch s.text[s.pos] {
+		case ' ', '\n', '\t', '\r':
+			s.pos++
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scanner) add(n node) uint32 {
+	s.nodes = append(s.nodes, n)
+	return uint32(len(s.nodes) - 1)
+}
+
+// value parses one value and returns its node.
+func (s *scanner) value() (uint32, *syntaxError) {
+	if !s.space() {
+		return 0, s.peekFail("EOF while parsing a value")
+	}
+	start := s.pos
+	switch c := s.text[s.pos]; {
+	case c == '"':
+		s.pos++
+		return s.string()
+	case c == '{':
+		return s.container(kObject, s.object)
+	case c == '[':
+		return s.container(kArray, s.array)
+	case c == 'n':
+		return s.ident(kNull, "null")
+	case c == 't':
+		return s.ident(kTrue, "true")
+	case c == 'f':
+		return s.ident(kFalse, "false")
+	case c == '-' || c >= '0' && c <= '9':
+		if err := s.number(); err != nil {
+			return 0, err
+		}
+		return s.add(node{kind: kNumber, start: uint32(start), end: uint32(s.pos)}), nil
+	}
+	return 0, s.peekFail("expected value")
+}
+
+func (s *scanner) ident(k kind, word string) (uint32, *syntaxError) {
+	start := s.pos
+	for i := 1; i < len(word); i++ {
+		s.pos++
+		if s.pos >= len(s.text) {
+			return 0, s.fail("EOF while parsing a value")
+		}
+		if s.text[s.pos] != word[i] {
+			s.pos++
+			return 0, s.fail("expected ident")
+		}
+	}
+	s.pos++
+	return s.add(node{kind: k, start: uint32(start), end: uint32(s.pos)}), nil
+}
+
+func (s *scanner) digits() (n int) {
+	for s.pos < len(s.text) && s.text[s.pos]-'0' <= 9 {
+		s.pos++
+		n++
+	}
+	return n
+}
+
+func (s *scanner) number() *syntaxError {
+	start, plain := s.pos, true
+	if s.text[s.pos] == '-' {
+		s.pos++
+	}
+	switch {
+	case s.pos >= len(s.text):
+		return s.fail("EOF while parsing a value")
+	case s.text[s.pos] == '0':
+		s.pos++
+		if s.pos < len(s.text) && s.text[s.pos]-'0' <= 9 {
+			return s.peekFail("invalid number")
+		}
+	case s.digits() == 0:
+		s.pos++
+		return s.fail("invalid number")
+	}
+	if s.pos < len(s.text) && s.text[s.pos] == '.' {
+		plain = false
+		s.pos++
+		if s.digits() == 0 {
+			if s.pos >= len(s.text) {
+				return s.peekFail("EOF while parsing a value")
+			}
+			return s.peekFail("invalid number")
+		}
+	}
+	if s.pos < len(s.text) && s.text[s.pos]|0x20 == 'e' {
+		plain = false
+		s.pos++
+		if s.pos < len(s.text) && (s.text[s.pos] == '+' || s.text[s.pos] == '-') {
+			s.pos++
+		}
+		if s.pos >= len(s.text) {
+			return s.fail("EOF while parsing a value")
+		}
+		if s.digits() == 0 {
+			s.pos++
+			return s.fail("invalid number")
+		}
+	}
+	if plain && s.pos-start < 300 { // no float overflows
+		return nil
+	}
+	if _, err := strconv.ParseFloat(string(s.text[start:s.pos]), 64); err != nil {
+		return s.fail("number out of range")
+	}
+	return nil
+}
+
+// string parses what follows an opening quote and returns its node.
+func (s *scanner) string() (uint32, *syntaxError) {
+	start, escaped, ascii := s.pos, false, true
+	for {
+		if s.pos >= len(s.text) {
+			return 0, s.fail("EOF while parsing a string")
+		}
+		switch c := s.text[s.pos]; {
+		case c == '"':
+			end := s.pos
+			s.pos++
+			if !ascii && !utf8.Valid(s.text[start:end]) {
+				return 0, s.fail("invalid unicode code point")
+			}
+			return s.add(node{kind: kString, start: uint32(start), end: uint32(end), escaped: escaped}), nil
+		case c == '\\':
+			escaped = true
+			s.pos++
+			if err := s.escape(); err != nil {
+				return 0, err
+			}
+		case c < 0x20:
+			s.pos++
+			return 0, s.fail(`control character (\u0000-\u001F) found while parsing a string`)
+		default:
+			ascii = ascii && c < 0x80
+			s.pos++
+		}
+	}
+}
+
+// escape parses what follows a backslash.
+func (s *scanner) escape() *syntaxError {
+	if s.pos >= len(s.text) {
+		return s.fail("EOF while parsing a string")
+	}
+	c := s.text[s.pos]
+	s.pos++
+	if c != 'u' {
+		if bytes.IndexByte([]byte(`"\/bfnrt`), c) < 0 {
+			return s.fail("invalid escape")
+		}
+		return nil
+	}
+	first, err := s.hex()
+	if err != nil {
+		return err
+	}
+	switch {
+	case first >= 0xdc00 && first <= 0xdfff:
+		return s.fail("lone leading surrogate in hex escape")
+	case first < 0xd800 || first > 0xdbff:
+		return nil
+	}
+	for _, want := range []byte{'\\', 'u'} {
+		if s.pos >= len(s.text) {
+			return s.fail("EOF while parsing a string")
+		}
+		s.pos++
+		if s.text[s.pos-1] != want {
+			return s.fail("unexpected end of hex escape")
+		}
+	}
+	second, err := s.hex()
+	if err == nil && (second < 0xdc00 || second > 0xdfff) {
+		return s.fail("lone leading surrogate in hex escape")
+	}
+	return err
+}
+
+func (s *scanner) hex() (int32, *syntaxError) {
+	if len(s.text)-s.pos < 4 {
+		s.pos = len(s.text)
+		return 0, s.fail("EOF while parsing a string")
+	}
+	v := hex4(s.text[s.pos:])
+	s.pos += 4
+	if v < 0 {
+		return 0, s.fail("invalid escape")
+	}
+	return v, nil
+}
+
+// container parses an object or array within the depth limit.
+func (s *scanner) container(k kind, body func(at uint32) *syntaxError) (uint32, *syntaxError) {
+	if s.depth >= maxDepth {
+		return 0, s.peekFail("recursion limit exceeded")
+	}
+	s.depth++
+	at := s.add(node{kind: k, start: uint32(s.pos)})
+	s.pos++
+	if err := body(at); err != nil {
+		return 0, err
+	}
+	s.depth--
+	s.nodes[at].end = uint32(s.pos)
+	return at, nil
+}
+
+func (s *scanner) array(at uint32) *syntaxError {
+	last := uint32(0)
+	for i := 0; ; i++ {
+		if !s.space() {
+			return s.peekFail("EOF while parsing a list")
+		}
+		c := s.text[s.pos]
+		if c == ']' {
+			s.pos++
+			return nil
+		}
+		if i > 0 {
+			if c != ',' {
+				return s.peekFail("expected `,` or `]`")
+			}
+			s.pos++
+			if !s.space() {
+				return s.peekFail("EOF while parsing a value")
+			}
+			if s.text[s.pos] == ']' {
+				return s.peekFail("trailing comma")
+			}
+		}
+		child, err := s.value()
+		if err != nil {
+			err.path = append([]byte("["+strconv.Itoa(i)+"]"), err.path...)
+			return err
+		}
+		last = s.link(at, last, child)
+	}
+}
+
+// link appends child to the children of at.
+func (s *scanner) link(at, last, child uint32) uint32 {
+	if last == 0 {
+		s.nodes[at].child = child
+	} else {
+		s.nodes[last].next = child
+	}
+	s.nodes[at].count++
+	return child
+}
+
+func (s *scanner) object(at uint32) *syntaxError {
+	last := uint32(0)
+	for i := 0; ; i++ {
+		if !s.space() {
+			return s.peekFail("EOF while parsing an object")
+		}
+		c := s.text[s.pos]
+		if c == '}' {
+			s.pos++
+			return nil
+		}
+		if i > 0 {
+			if c != ',' {
+				return s.peekFail("expected `,` or `}`")
+			}
+			s.pos++
+			if !s.space() {
+				return s.peekFail("EOF while parsing a value")
+			}
+			if c = s.text[s.pos]; c == '}' {
+				return s.peekFail("trailing comma")
+			}
+		}
+		if c != '"' {
+			return s.peekFail("key must be a string")
+		}
+		s.pos++
+		key, err := s.string()
+		if err != nil {
+			return err
+		}
+		value, err := s.member()
+		if err != nil {
+			err.path = append(append([]byte("."), val{s.document, key}.str()...), err.path...)
+			return err
+		}
+		s.nodes[key].child = value
+		last = s.link(at, last, key)
+	}
+}
+
+// member parses what follows a key.
+func (s *scanner) member() (uint32, *syntaxError) {
+	if !s.space() {
+		return 0, s.peekFail("EOF while parsing an object")
+	}
+	if s.text[s.pos] != ':' {
+		return 0, s.peekFail("expected `:`")
+	}
+	s.pos++
+	return s.value()
+}

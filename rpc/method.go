@@ -1,0 +1,87 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Method is the declaration of one method: its routes, metrics and tests follow from it.
+type Method[P any] struct {
+	Name, Doc string
+	Aliases   []string // older spellings, EXPERIMENTAL_...
+	Faults    []*Fault // all that it may answer with; any other is INTERNAL_ERROR
+	// Waits marks methods that may wait for the chain; they are counted against the limit of waiting requests.
+	Waits bool
+	// SpecStatus marks the method whose replies are always HTTP 200 under rpc.http_status "spec".
+	SpecStatus bool
+	// Parse reads the parameters.
+	Parse func(val) (P, error)
+	// Handle appends the result's JSON to b.
+	Handle func(c *call, b []byte, p *P) ([]byte, error)
+	// Label returns the method's name in metrics, if that depends on the parameters. It must be one of Labels.
+	Label  func(p *P) string
+	Labels []string
+}
+
+// call is what a handler works with.
+type call struct {
+	*Server
+	ctx context.Context // ends with the wait or the server
+}
+
+// route is a Method without its type.
+type route struct {
+	name, doc  string
+	aliases    []string
+	faults     []*Fault
+	waits      bool
+	specStatus bool
+	labels     []string // of metrics; empty: the name under which it was called
+	// run appends the result; label is what Label returned, "" before the parameters are read.
+	run func(c *call, b []byte, params val) (out []byte, label string, err error)
+}
+
+// route erases the type of parameters.
+func (m Method[P]) route() route {
+	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus, labels: m.Labels}
+	r.run = func(c *call, b []byte, params val) ([]byte, string, error) {
+		p, err := m.Parse(params)
+		if err != nil {
+			return b, "", &parseFailure{parseErrorText(err)}
+		}
+		label := ""
+		if m.Label != nil {
+			label = m.Label(&p)
+		}
+		out, err := m.Handle(c, b, &p)
+		if err != nil {
+			err = r.declared(err)
+		}
+		return out, label, err
+	}
+	return r
+}
+
+// declared turns errors that the method does not declare into INTERNAL_ERROR.
+func (r *route) declared(err error) error {
+	var f *failure
+	if !errors.As(err, &f) {
+		return internal("", err)
+	}
+	if f.fault != nil && !slices.Contains(r.faults, f.fault) {
+		return internal("", fmt.Errorf("%s is no fault of %s: %s", f.fault.Name, r.name, f.text))
+	}
+	return f
+}
+
+// noParams is the parameter of methods that take none; whatever is sent is ignored.
+type noParams struct{}
+
+func parseNone(val) (noParams, error) { return noParams{}, nil }
+
+// parseFailure is a refusal of parameters or of the envelope: PARSE_ERROR.
+type parseFailure struct{ text string }
+
+func (e *parseFailure) Error() string { return e.text }

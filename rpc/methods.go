@@ -1,0 +1,27 @@
+package rpc
+
+// methods is the whole API of this server, in the order of its documentation.
+var methods = []route{
+	block.route(), chunk.route(), gasPrice.route(),
+	query.route(), viewAccount.route(), viewCode.route(), viewState.route(), viewAccessKey.route(), viewAccessKeyList.route(),
+	viewGasKeyNonces.route(), callFunction.route(),
+	changes.route(), blockEffects.route(),
+	tx.route(), txStatus.route(), sendTx.route(), broadcastTxAsync.route(), broadcastTxCommit.route(),
+	receipt.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
+	status.route(), health.route(), networkInfo.route(), validators.route(), genesisConfig.route(), protocolConfig.route(),
+}
+
+// byName finds a route by name or alias.
+var byName = func() map[string]*route {
+	m := map[string]*route{}
+	for i := range methods {
+		r := &methods[i]
+		for _, name := range append([]string{r.name}, r.aliases...) {
+			if m[name] != nil {
+				panic("rpc: two methods are named " + name)
+			}
+			m[name] = r
+		}
+	}
+	return m
+}()

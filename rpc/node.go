@@ -1,0 +1,100 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Node is what stands behind the RPC. Reads are answered from snapshots: at once, without a mailbox, from any goroutine.
+// What they return is shared and only read.
+//
+// Errors are *view.LookupError where something isn't there, *primitives.InvalidTxError for refused transactions; any
+// other error goes out as INTERNAL_ERROR. Which kinds a read may return is said with it; a BlockRef can give
+// ErrUnknownHeight (no block of the current chain at that height), ErrUnknownBlock (no such hash, or the height's block
+// has been collected: then its hash) or ErrNotSynced.
+type Node interface {
+	// Head is the head of the current chain.
+	Head() view.At
+
+	// Block returns a block with its author.
+	Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error)
+	// Chunk returns a chunk with its author. HeightIncluded of its header is the true one. ErrUnknownChunk,
+	// ErrInvalidShard; errors of the block.
+	Chunk(view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error)
+	// GasPrice returns the price in the block's header. Here a nil ref is the head.
+	GasPrice(*view.BlockRef) (primitives.Balance, error)
+
+	// State returns the state after the chunks of a block were applied, of the shard that holds an account; without an
+	// account, of any shard (for global contracts). ErrGarbageCollected comes before all else; ErrUnavailableShard for a
+	// block that is known and whose state is not. The caller calls Release when done.
+	State(view.BlockRef, primitives.AccountID) (State, error)
+
+	// Changes returns a block's hash and those of its changes that are asked for (see view.ChangesRequest).
+	Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash, []view.Change, error)
+	// Effects returns a block's hash and what of which accounts it wrote.
+	Effects(view.BlockRef) (primitives.Hash, []view.Effect, error)
+
+	// Validators describes an epoch: ErrUnknownEpoch, ErrNoValidatorInfo.
+	Validators(view.EpochRef) (*view.Validators, error)
+	// Status describes node and chain: ErrEpochOutOfBounds.
+	Status() (*view.Status, error)
+	// Health is nil for a node that keeps up: else ErrSyncing, ErrNoNewBlocks.
+	Health() error
+	// NetworkInfo lists peers.
+	NetworkInfo() (*view.NetworkInfo, error)
+	// GenesisConfig returns the JSON of genesis_config: genesis.json without records, keys ascending.
+	GenesisConfig() ([]byte, error)
+	// ProtocolConfig returns the configuration in force at a block.
+	ProtocolConfig(view.BlockRef) (*view.ProtocolConfig, error)
+
+	// Receipt returns a receipt that is stored: ErrUnknownReceipt.
+	Receipt(primitives.Hash) (*primitives.Receipt, error)
+	// NextLightClientBlock returns what follows a block for a light client, nil if nothing does yet: ErrUnknownBlock,
+	// ErrEpochOutOfBounds.
+	NextLightClientBlock(primitives.Hash) (*primitives.LightClientBlock, error)
+	// LightClientProof proves an outcome: ErrUnknownOutcome, ErrNotConfirmed, ErrOutcomeShard, ErrInconsistentState, and
+	// after those ErrUnknownBlock for the light client's head.
+	LightClientProof(*view.OutcomeRef) (*view.LightClientProof, error)
+	// LightClientBlockProof proves that a block is in the chain of head: ErrUnknownBlock.
+	LightClientBlockProof(block, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error)
+
+	// SendTxAsync passes a transaction on without looking at it.
+	SendTxAsync(*primitives.SignedTransaction)
+	// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).
+	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout.
+	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	// Tx waits until a transaction has come as far as asked, or the context ends: ErrUnknownTx if nothing is to be waited
+	// for, ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
+	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+}
+
+// State is a shard's state after a block, immutable while it is held.
+type State interface {
+	// At is the block.
+	At() view.At
+	// Account reads an account; false if there is none.
+	Account(primitives.AccountID, *primitives.Account) (bool, error)
+	// AccessKey reads a key of an account; false if there is none.
+	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
+	// AccessKeys returns all keys of an account in the order of the trie.
+	AccessKeys(primitives.AccountID) ([]view.KeyInfo, error)
+	// GasKeyNonce reads one nonce of a gas key; false if there is none.
+	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)
+	// Code returns an account's own code, nil if it has none.
+	Code(primitives.AccountID) ([]byte, error)
+	// GlobalCode returns global code, nil if there is none.
+	GlobalCode(*primitives.GlobalContractID) ([]byte, error)
+	// Data calls each for the contract's pairs whose keys have the prefix and, unless after is nil, are greater than it,
+	// by ascending key, until each returns false.
+	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
+	// DataProof returns the trie nodes that prove what Data finds under the prefix.
+	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)
+	// Release ends the use of the state.
+	Release()
+}
+
+// CallFunc runs a method of an account's contract as a read. It returns the result and logs, or why it failed; logs may
+// accompany a failure.
+type CallFunc func(s State, account primitives.AccountID, method string, args []byte) (result []byte, logs []string, failed *primitives.FunctionCallError, err error)

@@ -1,0 +1,332 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// What is wrong with parameters is told in the words of serde and serde_json, which clients match. The readers return
+// the bare text; parsing puts "Failed parsing args: " in front of all but plainError.
+
+// plainError is a refusal that stands without that prefix.
+type plainError struct{ text string }
+
+func (e *plainError) Error() string { return e.text }
+
+func parseErrorText(err error) string {
+	var plain *plainError
+	if errors.As(err, &plain) {
+		return plain.text
+	}
+	return "Failed parsing args: " + err.Error()
+}
+
+// found describes a value as serde's Unexpected.
+func found(v val) string {
+	switch v.kind() {
+	case kFalse, kTrue:
+		return "boolean `" + string(v.raw()) + "`"
+	case kNumber:
+		if v.isFloat() {
+			return "floating point `" + string(appendFloat(nil, v.raw())) + "`"
+		}
+		return "integer `" + string(v.raw()) + "`"
+	case kString:
+		return "string " + rustDebug(v.str())
+	case kArray:
+		return "sequence"
+	case kObject:
+		return "map"
+	}
+	return "null"
+}
+
+func typeError(v val, expected string) error {
+	return fmt.Errorf("invalid type: %s, expected %s", found(v), expected)
+}
+
+// rustDebug writes text as Rust's {:?} of a str.
+func rustDebug(text []byte) string {
+	out := []byte{'"'}
+	for _, r := range string(text) {
+		if r == '\'' {
+			out = append(out, '\'')
+		} else {
+			out = appendRustChar(out, r)
+		}
+	}
+	return string(append(out, '"'))
+}
+
+// appendRustChar appends a character as Rust escapes it in debug output.
+func appendRustChar(b []byte, r rune) []byte {
+	switch r {
+	case '"', '\\', '\'':
+		return append(b, '\\', byte(r))
+	case '\n':
+		return append(b, `\n`...)
+	case '\r':
+		return append(b, `\r`...)
+	case '\t':
+		return append(b, `\t`...)
+	case 0:
+		return append(b, `\0`...)
+	}
+	if r < 0x20 || r == 0x7f || !unicode.IsPrint(r) {
+		return fmt.Appendf(b, `\u{%x}`, r)
+	}
+	return utf8.AppendRune(b, r)
+}
+
+func readString(v val) ([]byte, error) {
+	if v.kind() != kString {
+		return nil, typeError(v, "a string")
+	}
+	return v.str(), nil
+}
+
+func readBool(v val) (bool, error) {
+	if k := v.kind(); k != kTrue && k != kFalse {
+		return false, typeError(v, "a boolean")
+	}
+	return v.kind() == kTrue, nil
+}
+
+func readUint64(v val) (uint64, error) {
+	n, ok := v.uint64()
+	switch {
+	case ok:
+		return n, nil
+	case v.kind() == kNumber && !v.isFloat():
+		return 0, fmt.Errorf("invalid value: %s, expected u64", found(v))
+	}
+	return 0, typeError(v, "u64")
+}
+
+// readLimit reads a page size: a u32 that is not 0.
+func readLimit(v val) (uint32, error) {
+	n, ok := v.uint64()
+	if ok && n > 0 && n <= math.MaxUint32 {
+		return uint32(n), nil
+	}
+	if v.kind() == kNumber && !v.isFloat() {
+		return 0, fmt.Errorf("invalid value: %s, expected a nonzero u32", found(v))
+	}
+	return 0, typeError(v, "a nonzero u32")
+}
+
+// accountIDText is the text of a refused account id, without the id.
+func accountIDText(err error) string {
+	var e *primitives.AccountIDError
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	char := []byte{'"'}
+	if e.Char != '"' { // in a char literal it needs no escape
+		char = appendRustChar(nil, e.Char)
+	}
+	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)
+}
+
+func readAccountID(v val) (primitives.AccountID, error) {
+	text, err := readString(v)
+	if err != nil {
+		return "", err
+	}
+	id, err := primitives.ParseAccountID(string(text))
+	if err != nil {
+		return "", fmt.Errorf(`invalid value: "%s", %s`, text, accountIDText(err))
+	}
+	return id, nil
+}
+
+const expectedHash = "base58-encoded 256-bit hash"
+
+func readHash(v val) (h primitives.Hash, err error) {
+	if v.kind() != kString {
+		return h, typeError(v, expectedHash)
+	}
+	text := v.str()
+	raw, err := primitives.DecodeBase58(string(text), len(h))
+	if err != nil && !primitives.IsBase58TooLong(err) {
+		return h, err
+	}
+	if err != nil || len(raw) != len(h) {
+		return h, fmt.Errorf("invalid length %d, expected %s", len(text), expectedHash)
+	}
+	return primitives.Hash(raw), nil
+}
+
+func readKey(v val) (primitives.PublicKey, error) {
+	text, err := readString(v)
+	if err != nil {
+		return "", err
+	}
+	return primitives.ParsePublicKey(string(text))
+}
+
+func readBase64(v val) ([]byte, error) {
+	text, err := readString(v)
+	if err != nil {
+		return nil, err
+	}
+	return decodeBase64(text)
+}
+
+// readList reads a sequence.
+func readList[T any](v val, one func(val) (T, error)) (out []T, err error) {
+	if v.kind() != kArray {
+		return nil, typeError(v, "a sequence")
+	}
+	out = make([]T, 0, v.len())
+	v.each(func(x val) bool {
+		var item T
+		if item, err = one(x); err == nil {
+			out = append(out, item)
+		}
+		return err == nil
+	})
+	return out, err
+}
+
+// unknownVariant is the refusal of a name that is none of names.
+func unknownVariant(name []byte, names []string) error {
+	quoted := make([]string, len(names))
+	for i, n := range names {
+		quoted[i] = "`" + n + "`"
+	}
+	expected := "one of " + strings.Join(quoted, ", ")
+	if len(names) <= 2 {
+		expected = strings.Join(quoted, " or ")
+	}
+	return fmt.Errorf("unknown variant `%s`, expected %s", name, expected)
+}
+
+// readName reads one of a set of names and returns its index.
+func readName(v val, names []string) (int, error) {
+	if v.kind() != kString {
+		if v.kind() == kObject {
+			return 0, errors.New("invalid value: map, expected map with a single key")
+		}
+		return 0, typeError(v, "string or map")
+	}
+	text := v.str()
+	for i, n := range names {
+		if string(text) == n {
+			return i, nil
+		}
+	}
+	return 0, unknownVariant(text, names)
+}
+
+func readLevel(v val) (view.ExecutionLevel, error) {
+	i, err := readName(v, view.LevelNames[:])
+	return view.ExecutionLevel(i), err
+}
+
+// field is a member of a struct of parameters.
+type field struct {
+	name     string
+	optional bool // a missing one is no error, nor is null
+	read     func(val) error
+}
+
+// into makes a reader that stores what one reads.
+func into[T any](dst *T, one func(val) (T, error)) func(val) error {
+	return func(v val) (err error) {
+		*dst, err = one(v)
+		return err
+	}
+}
+
+// readFields fills fields from an object. Wrong values are reported in the order of the keys, as serde_json's maps are
+// walked, then missing ones in the order of the struct, which is that of fields.
+func readFields(v val, fields []field) error {
+	for done := ""; ; {
+		next := -1
+		for i := range fields { // the least name after done
+			if f := &fields[i]; f.name > done && (next < 0 || f.name < fields[next].name) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		f := &fields[next]
+		done = f.name
+		if x, ok := v.get(f.name); ok && !(f.optional && x.isNull()) {
+			if err := f.read(x); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range fields {
+		if f := &fields[i]; !f.optional {
+			if _, ok := v.get(f.name); !ok {
+				return missingField(f.name)
+			}
+		}
+	}
+	return nil
+}
+
+func missingField(name string) error { return fmt.Errorf("missing field `%s`", name) }
+
+// readStruct reads a struct without flattened parts: an object, or an array of the fields in order.
+func readStruct(v val, name string, fields ...field) error {
+	switch v.kind() {
+	case kObject:
+		return readFields(v, fields)
+	case kArray:
+		for i := range fields {
+			f := &fields[i]
+			switch {
+			case i >= v.len() && !f.optional:
+				return fmt.Errorf("invalid length %d, expected struct %s with %s", v.len(), name, elements(len(fields)))
+			case i >= v.len() || f.optional && v.item(i).isNull():
+				continue
+			}
+			if err := f.read(v.item(i)); err != nil {
+				return err
+			}
+		}
+		if v.len() > len(fields) {
+			return fmt.Errorf("invalid length %d, expected fewer elements in array", v.len())
+		}
+		return nil
+	}
+	return typeError(v, "struct "+name)
+}
+
+func elements(n int) string {
+	if n == 1 {
+		return "1 element"
+	}
+	return strconv.Itoa(n) + " elements"
+}
+
+// needObject refuses all but objects: what structs with flattened parts demand.
+func needObject(v val, name string) error {
+	if v.kind() != kObject {
+		return typeError(v, "struct "+name)
+	}
+	return nil
+}
+
+// single returns the item of an array of one.
+func single(v val) (val, bool) {
+	if v.kind() == kArray && v.len() == 1 {
+		return v.item(0), true
+	}
+	return val{}, false
+}
+
+func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

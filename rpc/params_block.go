@@ -1,0 +1,163 @@
+package rpc
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Block references are an enum of one key where a method takes nothing else (block, protocol config), and members among
+// others where it does (nearcore core/primitives/src/types.rs BlockReference).
+
+var (
+	referenceNames  = []string{"block_id", "finality", "sync_checkpoint"}
+	finalityNames   = []string{"optimistic", "near-final", "final"}
+	checkpointNames = []string{"genesis", "earliest_available"}
+)
+
+func noMatch(enum string) error {
+	return errors.New("data did not match any variant of untagged enum " + enum)
+}
+
+func readBlockID(v val) (ref view.BlockRef, err error) {
+	switch v.kind() {
+	case kNumber:
+		if h, ok := v.uint64(); ok {
+			return view.BlockRef{Kind: view.RefHeight, Height: primitives.Height(h)}, nil
+		}
+	case kString:
+		if h, err := readHash(v); err == nil {
+			return view.BlockRef{Kind: view.RefHash, Hash: h}, nil
+		}
+	}
+	return ref, noMatch("BlockId")
+}
+
+// readReference reads the value of a reference under one of its three keys.
+func readReference(key string, v val) (view.BlockRef, error) {
+	switch key {
+	case "block_id":
+		return readBlockID(v)
+	case "finality":
+		i, err := readName(v, finalityNames)
+		return view.BlockRef{Kind: [...]view.RefKind{view.RefOptimistic, view.RefNearFinal, view.RefFinal}[i]}, err
+	default:
+		i, err := readName(v, checkpointNames)
+		return view.BlockRef{Kind: [...]view.RefKind{view.RefGenesis, view.RefEarliest}[i]}, err
+	}
+}
+
+// oneKey reads an enum written as an object of one key, or as a name for variants without a value; names are all of its
+// variants, and unit those without a value.
+func oneKey(v val, names []string, unit func(name string) bool, value func(name string, v val) error) error {
+	var key []byte
+	var inner val
+	switch v.kind() {
+	case kObject:
+		if v.len() != 1 {
+			return errors.New("invalid value: map, expected map with a single key")
+		}
+		key, inner = v.onlyKey()
+	case kString:
+		key = v.str()
+	default:
+		return typeError(v, "string or map")
+	}
+	for _, name := range names {
+		if string(key) != name {
+			continue
+		}
+		isName, isUnit := v.kind() == kString, unit(name)
+		switch {
+		case isUnit && !isName && !inner.isNull():
+			return typeError(inner, "unit")
+		case isUnit:
+			return value(name, val{})
+		case isName:
+			return errors.New("invalid type: unit variant, expected newtype variant")
+		}
+		return value(name, inner)
+	}
+	return unknownVariant(key, names)
+}
+
+// readBlockRef reads a reference that stands alone.
+func readBlockRef(v val) (ref view.BlockRef, err error) {
+	err = oneKey(v, referenceNames, func(string) bool { return false }, func(name string, inner val) (err error) {
+		ref, err = readReference(name, inner)
+		return err
+	})
+	return ref, err
+}
+
+// readFlatRef reads the reference among the members of an object. nearcore takes the first of several; here there may
+// only be one.
+func readFlatRef(v val) (ref view.BlockRef, err error) {
+	name := ""
+	var value val
+	for _, n := range referenceNames {
+		if x, ok := v.get(n); ok {
+			if name != "" {
+				return ref, errors.New("only one of block_id, finality and sync_checkpoint may be given")
+			}
+			name, value = n, x
+		}
+	}
+	if name == "" {
+		return ref, errors.New("no variant of enum BlockReference found in flattened data")
+	}
+	return readReference(name, value)
+}
+
+// readChunkRef reads {"chunk_id"}, {"block_id", "shard_id"}, [hash] or [[block, shard]].
+func readChunkRef(v val) (ref view.ChunkRef, err error) {
+	if x, ok := single(v); ok {
+		if x.kind() != kArray {
+			ref.ByHash = true
+			ref.Hash, err = readHash(x)
+			return ref, err
+		}
+		return readBlockShard(x)
+	}
+	block, ok1 := v.get("block_id")
+	shard, ok2 := v.get("shard_id")
+	if ok1 && ok2 {
+		if ref.Block, err = readBlockID(block); err == nil {
+			if id, ok := shard.uint64(); ok {
+				ref.ShardID = primitives.ShardID(id)
+				return ref, nil
+			}
+		}
+	}
+	if id, ok := v.get("chunk_id"); ok {
+		if ref.Hash, err = readHash(id); err == nil {
+			ref.ByHash = true
+			return ref, nil
+		}
+	}
+	return view.ChunkRef{}, noMatch("ChunkReference")
+}
+
+// readBlockShard reads the pair [block, shard].
+func readBlockShard(v val) (ref view.ChunkRef, err error) {
+	const want = ", expected a tuple of size 2"
+	if v.len() == 0 {
+		return ref, errors.New("invalid length 0" + want)
+	}
+	if ref.Block, err = readBlockID(v.item(0)); err != nil {
+		return ref, err
+	}
+	if v.len() == 1 {
+		return ref, errors.New("invalid length 1" + want)
+	}
+	shard, err := readUint64(v.item(1))
+	if err != nil {
+		return ref, err
+	}
+	ref.ShardID = primitives.ShardID(shard)
+	if v.len() > 2 {
+		return ref, errors.New("invalid length " + string(appendInt(nil, v.len())) + ", expected fewer elements in array")
+	}
+	return ref, nil
+}

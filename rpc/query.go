@@ -1,0 +1,324 @@
+package rpc
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+var queryFaults = []*Fault{
+	NoSyncedBlocks, UnavailableShard, GarbageCollected, UnknownBlock, UnknownAccount, NoContractCode, TooLargeState, UnknownGasKey,
+	NoGlobalContractCode,
+}
+
+var query = Method[queryParams]{
+	Name: "query", Doc: "Reads an account, its keys, code or state, or calls a contract's method without changing anything.",
+	Faults: queryFaults,
+	Parse:  parseQuery,
+	Labels: append(slices.Clone(queryLabels), "query_view_state_with_proof"),
+	Label: func(q *queryParams) string {
+		if q.kind == qState && q.proof {
+			return "query_view_state_with_proof"
+		}
+		return queryLabels[q.kind]
+	},
+	Handle: func(c *call, b []byte, q *queryParams) ([]byte, error) {
+		s, err := c.node.State(q.block, q.account)
+		if err != nil {
+			return b, queryBlockFault(err, &q.block)
+		}
+		defer s.Release()
+		out, err := answerQuery(c, b, s, q)
+		return legacyQueryError(b, out, s, q, err)
+	},
+}
+
+// queryLabels are the names of the request types in metrics.
+var queryLabels = func() (labels []string) {
+	for _, n := range queryNames {
+		labels = append(labels, "query_"+n)
+	}
+	return labels
+}()
+
+// viewMethod declares an EXPERIMENTAL_ method for one request type; its errors are structured throughout.
+func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Method[queryParams] {
+	return Method[queryParams]{
+		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount}, faults...),
+		Parse: parseView(kind, params),
+		Handle: func(c *call, b []byte, q *queryParams) ([]byte, error) {
+			s, err := c.node.State(q.block, q.account)
+			if err != nil {
+				return b, viewBlockFault(err, &q.block)
+			}
+			defer s.Release()
+			out, err := answerQuery(c, b, s, q)
+			if err != nil {
+				return b, internal(reachedLimits, err)
+			}
+			return out, nil
+		},
+	}
+}
+
+var (
+	viewAccount = viewMethod(qAccount, "EXPERIMENTAL_view_account", "RpcViewAccountRequest", "Reads an account.")
+	viewCode    = viewMethod(qCode, "EXPERIMENTAL_view_code", "RpcViewCodeRequest", "Reads an account's code.", NoContractCode)
+	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Reads a contract's state.", TooLargeState)
+
+	viewAccessKey     = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest", "Reads a key.", UnknownAccessKey)
+	viewAccessKeyList = viewMethod(qAccessKeyList, "EXPERIMENTAL_view_access_key_list", "RpcViewAccessKeyListRequest", "Reads all keys.")
+	viewGasKeyNonces  = viewMethod(qGasKeyNonces, "EXPERIMENTAL_view_gas_key_nonces", "RpcViewGasKeyNoncesRequest",
+		"Reads the nonces of a gas key.", UnknownGasKey)
+	callFunction = viewMethod(qCall, "EXPERIMENTAL_call_function", "RpcCallFunctionRequest",
+		"Calls a contract's method without changing anything.", ContractExecution)
+)
+
+// queryBlockFault turns the failure to get a state into a fault of method query.
+func queryBlockFault(err error, ref *view.BlockRef) error {
+	e, ok := lookup(err)
+	if !ok {
+		return internal(reachedLimits, err)
+	}
+	switch e.Kind {
+	case view.ErrUnknownHeight, view.ErrUnknownBlock:
+		info := member(nil, "block_reference", ref.AppendJSON(nil))
+		switch ref.Kind {
+		case view.RefHeight:
+			return UnknownBlock.because(notFound+"BLOCK HEIGHT: "+strconv.FormatUint(uint64(ref.Height), 10)+causeUnknown, info)
+		case view.RefHash:
+			return UnknownBlock.because(notFound+"BLOCK HEADER: "+ref.Hash.String(), info)
+		}
+		return UnknownBlock.because(unknownReference(ref), info)
+	case view.ErrNotSynced:
+		return NoSyncedBlocks.because("There are no fully synchronized blocks on the node yet", nil)
+	case view.ErrUnavailableShard:
+		return UnavailableShard.because(unavailableShard(e), member(nil, "requested_shard_id", shardNumber(e.ShardID)))
+	case view.ErrGarbageCollected:
+		return GarbageCollected.because(collected(e), atInfo(nil, &view.At{Height: e.Height, Hash: e.Hash}))
+	}
+	return internal(reachedLimits, err)
+}
+
+func unknownReference(ref *view.BlockRef) string {
+	return string(ref.AppendDebug([]byte("Block either has never been observed on the node or has been garbage collected: ")))
+}
+
+func shardNumber(id primitives.ShardID) []byte { return strconv.AppendUint(nil, uint64(id), 10) }
+
+func unavailableShard(e *view.LookupError) string {
+	return "The node does not track the shard ID " + string(shardNumber(e.ShardID))
+}
+
+func collected(e *view.LookupError) string {
+	return "The data for block #" + strconv.FormatUint(uint64(e.Height), 10) +
+		" is garbage collected on this node, use an archival node to fetch historical data"
+}
+
+// textError is an error that is only a text.
+type textError string
+
+func (e textError) Error() string { return string(e) }
+
+// viewBlockFault is queryBlockFault for the EXPERIMENTAL_ methods: they know of no fault but the unknown block.
+func viewBlockFault(err error, ref *view.BlockRef) error {
+	e, ok := lookup(err)
+	if !ok {
+		return internal(reachedLimits, err)
+	}
+	switch e.Kind {
+	case view.ErrUnknownHeight, view.ErrUnknownBlock:
+		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
+	case view.ErrNotSynced:
+		err = textError("There are no fully synchronized blocks on the node yet")
+	case view.ErrUnavailableShard:
+		err = textError(unavailableShard(e))
+	case view.ErrGarbageCollected:
+		err = textError(collected(e))
+	}
+	return internal(reachedLimits, err)
+}
+
+// atInfo appends the block to an info object; its keys come first in all of them.
+func atInfo(info []byte, at *view.At) []byte {
+	info = member(info, "block_hash", view.AppendHash(nil, &at.Hash))
+	return member(info, "block_height", strconv.AppendUint(nil, uint64(at.Height), 10))
+}
+
+func quoted(text string) []byte { return view.AppendString(nil, text) }
+
+// answerQuery appends the answer to a request about a state. Its errors are failures, or *callFailure.
+func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
+	at := s.At()
+	switch q.kind {
+	case qAccount:
+		account, err := needAccount(s, q.account, &at)
+		if err != nil {
+			return b, err
+		}
+		return view.AppendQueryAccount(b, account, &at), nil
+	case qCode:
+		return answerCode(b, s, q, &at)
+	case qState:
+		return answerState(c, b, s, q, &at)
+	case qAccessKey:
+		var key primitives.AccessKey
+		ok, err := s.AccessKey(q.account, q.key.Handle(), &key)
+		if err == nil && !ok {
+			text := q.key.String()
+			err = UnknownAccessKey.because("Access key for public key "+text+" does not exist while viewing",
+				member(atInfo(nil, &at), "public_key", quoted(text)))
+		}
+		if err != nil {
+			return b, err
+		}
+		return view.AppendQueryAccessKey(b, &key, &at), nil
+	case qAccessKeyList:
+		keys, err := s.AccessKeys(q.account)
+		if err != nil {
+			return b, err
+		}
+		return view.AppendQueryAccessKeyList(b, keys, &at), nil
+	case qGasKeyNonces:
+		return answerGasKey(b, s, q, &at)
+	case qCall:
+		return answerCall(c, b, s, q, &at)
+	case qGlobalCode:
+		return answerGlobalCode(b, s, &primitives.GlobalContractID{Hash: q.codeHash}, &at)
+	default:
+		return answerGlobalCode(b, s, &primitives.GlobalContractID{Account: q.account}, &at)
+	}
+}
+
+// needAccount reads an account or fails with UNKNOWN_ACCOUNT.
+func needAccount(s State, id primitives.AccountID, at *view.At) (*primitives.Account, error) {
+	account := new(primitives.Account)
+	ok, err := s.Account(id, account)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, UnknownAccount.because("account "+string(id)+" does not exist while viewing",
+			member(atInfo(nil, at), "requested_account_id", quoted(string(id))))
+	}
+	return account, nil
+}
+
+// contractCode returns the code that an account runs, its own or global; nil if it has none.
+func contractCode(s State, id primitives.AccountID, account *primitives.Account) ([]byte, error) {
+	if account.Contract.Kind == primitives.ContractLocal {
+		return s.Code(id)
+	}
+	if global, ok := account.Contract.GlobalID(); ok {
+		return s.GlobalCode(&global)
+	}
+	return nil, nil
+}
+
+func answerCode(b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
+	account, err := needAccount(s, q.account, at)
+	if err != nil {
+		return b, err
+	}
+	code, err := contractCode(s, q.account, account)
+	if err != nil {
+		return b, err
+	}
+	if code == nil {
+		return b, NoContractCode.because("Contract code for contract ID #"+string(q.account)+" has never been observed on the node",
+			member(atInfo(nil, at), "contract_account_id", quoted(string(q.account))))
+	}
+	hash := primitives.HashBytes(code)
+	return view.AppendQueryCode(b, code, &hash, at), nil
+}
+
+func answerGlobalCode(b []byte, s State, id *primitives.GlobalContractID, at *view.At) ([]byte, error) {
+	code, err := s.GlobalCode(id)
+	if err != nil {
+		return b, err
+	}
+	if code == nil {
+		name := "CodeHash(" + id.Hash.String() + ")"
+		if id.Account != "" {
+			name = `AccountId(AccountId("` + string(id.Account) + `"))`
+		}
+		return b, NoGlobalContractCode.because("Global contract code with identifier "+name+" has never been observed on the node",
+			member(atInfo(nil, at), "identifier", id.AppendJSON(nil)))
+	}
+	hash := primitives.HashBytes(code)
+	return view.AppendQueryCode(b, code, &hash, at), nil
+}
+
+// Bounds of a page of state; the bytes are those of keys in the trie and values (nearcore state_viewer/mod.rs).
+const (
+	maxPageItems = 10_000
+	maxPageBytes = 50_000
+)
+
+func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
+	account, err := needAccount(s, q.account, at)
+	if err != nil {
+		return b, err
+	}
+	if !q.paged() && c.opts.ViewStateLimit > 0 {
+		code, err := []byte(nil), error(nil)
+		if account.Contract.Kind == primitives.ContractLocal {
+			if code, err = s.Code(q.account); err != nil {
+				return b, err
+			}
+		}
+		if account.StorageUsage-min(uint64(len(code)), account.StorageUsage) > c.opts.ViewStateLimit {
+			return b, TooLargeState.because("State of contract "+string(q.account)+" is too large to be viewed",
+				member(atInfo(nil, at), "contract_account_id", quoted(string(q.account))))
+		}
+	}
+	page := view.StatePage{}
+	items, used := maxPageItems, 0
+	if q.limit > 0 {
+		items = min(items, int(q.limit))
+	}
+	prefixLen := len(primitives.AppendContractDataKey(nil, q.account, nil))
+	err = s.Data(q.account, q.prefix, q.after, func(key, value []byte) bool {
+		if q.paged() && (len(page.Items) >= items || used >= maxPageBytes) {
+			page.LastKey = page.Items[len(page.Items)-1].Key // there is more
+			return false
+		}
+		used += prefixLen + len(key) + len(value)
+		page.Items = append(page.Items, view.StateItem{Key: key, Value: value})
+		return true
+	})
+	if err == nil && q.proof {
+		page.Proof, err = s.DataProof(q.account, q.prefix)
+	}
+	if err != nil {
+		return b, err
+	}
+	return view.AppendQueryState(b, &page, at), nil
+}
+
+func answerGasKey(b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
+	var key primitives.AccessKey
+	handle := q.key.Handle()
+	ok, err := s.AccessKey(q.account, handle, &key)
+	if err != nil {
+		return b, err
+	}
+	if !ok || key.GasKey == nil {
+		text := q.key.String()
+		return b, UnknownGasKey.because("Gas key for public key "+text+" does not exist while viewing",
+			member(atInfo(nil, at), "public_key", quoted(text)))
+	}
+	nonces := make([]primitives.Nonce, key.GasKey.NumNonces)
+	for i := range nonces {
+		if nonces[i], ok, err = s.GasKeyNonce(q.account, handle, uint16(i)); err != nil {
+			return b, err
+		}
+		if !ok {
+			return b, textError("gas key nonce at index " + strconv.Itoa(i) + " does not exist for account " + string(q.account) +
+				" and public key " + q.key.String())
+		}
+	}
+	return view.AppendQueryGasKeyNonces(b, nonces, at), nil
+}

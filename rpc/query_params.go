@@ -1,0 +1,205 @@
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// queryKind is a request_type.
+type queryKind int
+
+const (
+	qAccount queryKind = iota
+	qCode
+	qState
+	qAccessKey
+	qAccessKeyList
+	qGasKeyNonces
+	qCall
+	qGlobalCode
+	qGlobalCodeByAccount
+)
+
+var queryNames = []string{
+	"view_account", "view_code", "view_state", "view_access_key", "view_access_key_list", "view_gas_key_nonces", "call_function",
+	"view_global_contract_code", "view_global_contract_code_by_account_id",
+}
+
+// queryParams are the parameters of all requests about state.
+type queryParams struct {
+	kind     queryKind
+	block    view.BlockRef
+	account  primitives.AccountID
+	key      primitives.PublicKey // of qAccessKey, qGasKeyNonces
+	prefix   []byte               // of qState
+	after    []byte               // of qState; nil: from the start
+	limit    uint32               // of qState; 0: none
+	proof    bool                 // of qState
+	method   string               // of qCall
+	args     []byte               // of qCall
+	codeHash primitives.Hash      // of qGlobalCode
+}
+
+// paged tells whether a page of state was asked for.
+func (q *queryParams) paged() bool { return q.limit > 0 || q.after != nil }
+
+// fields reads what the kind needs, in the order of nearcore's QueryRequest (core/primitives/src/views.rs:387).
+func (q *queryParams) fields() []field {
+	account := field{"account_id", false, into(&q.account, readAccountID)}
+	switch q.kind {
+	case qState:
+		return []field{account, {"prefix_base64", false, into(&q.prefix, readBase64)},
+			{"after_key_base64", true, into(&q.after, readBase64)}, {"limit", true, into(&q.limit, readLimit)},
+			{"include_proof", false, into(&q.proof, readBool)}}
+	case qAccessKey, qGasKeyNonces:
+		return []field{account, {"public_key", false, into(&q.key, readKey)}}
+	case qCall:
+		return []field{account, {"method_name", false, func(v val) error {
+			text, err := readString(v)
+			q.method = string(text)
+			return err
+		}}, {"args_base64", false, into(&q.args, readBase64)}}
+	case qGlobalCode:
+		return []field{{"code_hash", false, into(&q.codeHash, readHash)}}
+	}
+	return []field{account}
+}
+
+// read fills q from the members of an object.
+func (q *queryParams) read(v val) error {
+	if q.kind == qAccount { // the commonest, without a list of fields
+		x, ok := v.get("account_id")
+		if !ok {
+			return missingField("account_id")
+		}
+		var err error
+		q.account, err = readAccountID(x)
+		return err
+	}
+	fields := q.fields()
+	if q.kind == qState {
+		if _, ok := v.get("include_proof"); !ok { // has a default, but null is refused
+			fields = fields[:len(fields)-1]
+		}
+	}
+	if err := readFields(v, fields); err != nil || q.kind != qState {
+		return err
+	}
+	switch {
+	case q.proof && q.paged():
+		return &plainError{"include_proof is not supported with paginated view_state (after_key_base64 / limit)"}
+	case q.after != nil && !bytes.HasPrefix(q.after, q.prefix):
+		return &plainError{"after_key_base64 must start with prefix_base64"}
+	}
+	return nil
+}
+
+// parseQuery reads the parameters of method query: first the block, then the request's type, then its members.
+func parseQuery(v val) (q queryParams, err error) {
+	if v.kind() == kArray && v.len() == 2 {
+		return parseQueryPath(v)
+	}
+	if err = needObject(v, "RpcQueryRequest"); err != nil {
+		return q, err
+	}
+	if q.block, err = readFlatRef(v); err != nil {
+		return q, err
+	}
+	kind, ok := v.get("request_type")
+	if !ok {
+		return q, missingField("request_type")
+	}
+	if kind.kind() != kString {
+		return q, typeError(kind, "variant identifier")
+	}
+	i, err := readName(kind, queryNames)
+	if err != nil {
+		return q, err
+	}
+	q.kind = queryKind(i)
+	return q, q.read(v)
+}
+
+// parseView makes the parser of an EXPERIMENTAL_ method of one kind: first the members, then the block.
+func parseView(kind queryKind, name string) func(val) (queryParams, error) {
+	return func(v val) (q queryParams, err error) {
+		q.kind = kind
+		if err = needObject(v, name); err != nil {
+			return q, err
+		}
+		err = q.read(v)
+		var plain *plainError
+		if err != nil && !errors.As(err, &plain) { // those come last
+			return q, err
+		}
+		if ref, refErr := readFlatRef(v); refErr == nil {
+			q.block = ref
+		} else {
+			return q, refErr
+		}
+		return q, err
+	}
+}
+
+// maxPathData bounds path and data of the old form of queries together, in bytes.
+const maxPathData = 10 * 1024
+
+// parseQueryPath reads the oldest form, ["path", "data"], which asks for the head
+// (nearcore chain/jsonrpc/src/api/query.rs:52).
+func parseQueryPath(v val) (q queryParams, err error) {
+	pathText, err := readString(v.item(0))
+	if err != nil {
+		return q, err
+	}
+	data, err := readString(v.item(1))
+	if err != nil {
+		return q, err
+	}
+	path := string(pathText)
+	parts := strings.SplitN(path, "/", 3)
+	if len(parts) < 2 {
+		return q, &plainError{"Not enough query parameters provided"}
+	}
+	if q.account, err = primitives.ParseAccountID(parts[1]); err != nil {
+		return q, &plainError{accountIDText(err)}
+	}
+	raw := func() ([]byte, error) {
+		out, err := primitives.DecodeBase58(string(data), min(max(maxPathData-len(path), 0), len(data)))
+		switch {
+		case primitives.IsBase58TooLong(err):
+			return nil, &plainError{"Query data size is too large"}
+		case err != nil:
+			return nil, &plainError{err.Error()}
+		}
+		return out, nil
+	}
+	switch parts[0] {
+	case "account":
+		q.kind = qAccount
+	case "access_key":
+		if q.kind = qAccessKeyList; len(parts) == 3 {
+			q.kind = qAccessKey
+			if q.key, err = primitives.ParsePublicKey(parts[2]); err != nil {
+				return q, &plainError{"Invalid public key"}
+			}
+		}
+	case "code":
+		q.kind = qCode
+	case "contract":
+		q.kind = qState
+		q.prefix, err = raw()
+	case "call":
+		if len(parts) < 3 {
+			return q, &plainError{"Method name is missing"}
+		}
+		q.kind, q.method = qCall, parts[2]
+		q.args, err = raw()
+	default:
+		return q, &plainError{"Unknown path " + parts[0]}
+	}
+	return q, err
+}

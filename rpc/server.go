@@ -1,0 +1,170 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/valyala/fasthttp"
+)
+
+// What rpc.http_status may be: which replies have another HTTP status than 200.
+const (
+	// HTTPStatusSpec is neard's way, but EXPERIMENTAL_tx_status is always 200 (node-interface.md).
+	HTTPStatusSpec = "spec"
+	// HTTPStatusNearcore is neard's way throughout.
+	HTTPStatusNearcore = "nearcore"
+	// HTTPStatusAlways200 gives every reply to a request 200.
+	HTTPStatusAlways200 = "always_200"
+)
+
+// Options are the limits and switches of a server. Zero values are replaced by the defaults in their comments.
+type Options struct {
+	Addr           string        // host:port; port 0 picks one
+	CORSOrigins    []string      // rpc.cors_allowed_origins; ["*"]
+	HTTPStatus     string        // rpc.http_status; "spec"
+	MaxBody        int           // rpc.limits_config.json_payload_max_size, bytes; 10 MiB
+	MaxBatch       int           // requests in a batch; 100
+	MaxConnections int           // 16,384
+	MaxWaiting     int           // requests about transactions at once; 10,000
+	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long such a request may wait; 10 s
+	IdleTimeout    time.Duration // of connections without a request; 5 min
+	ReadTimeout    time.Duration // of a request, its body included; 1 min
+	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: none
+	// Call executes contracts for views; nil: calls that would execute one are refused.
+	Call CallFunc
+	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
+	Metrics func([]byte) []byte
+	Log     logrus.FieldLogger // nil: nothing is logged
+}
+
+func (o *Options) setDefaults() error {
+	if len(o.CORSOrigins) == 0 {
+		o.CORSOrigins = []string{"*"}
+	}
+	setDefault(&o.HTTPStatus, HTTPStatusSpec)
+	setDefault(&o.MaxBody, 10<<20)
+	setDefault(&o.MaxBatch, 100)
+	setDefault(&o.MaxConnections, 16_384)
+	setDefault(&o.MaxWaiting, 10_000)
+	setDefault(&o.PollingTimeout, 10*time.Second)
+	setDefault(&o.IdleTimeout, 5*time.Minute)
+	setDefault(&o.ReadTimeout, time.Minute)
+	if o.Log == nil {
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		o.Log = quiet
+	}
+	switch o.HTTPStatus {
+	case HTTPStatusSpec, HTTPStatusNearcore, HTTPStatusAlways200:
+		return nil
+	}
+	return fmt.Errorf("rpc.http_status is %q: it may be %q, %q or %q", o.HTTPStatus, HTTPStatusSpec, HTTPStatusNearcore, HTTPStatusAlways200)
+}
+
+func setDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// Server is the HTTP server of one node.
+type Server struct {
+	node    Node
+	opts    Options
+	log     logrus.FieldLogger
+	metrics *metrics
+	blocks  encodedCache
+	cors    cors
+	http    *fasthttp.Server
+	ctx     context.Context // ends when the server shuts down
+	stop    context.CancelCauseFunc
+}
+
+// New makes a server; it does not listen yet.
+func New(node Node, opts Options) (*Server, error) {
+	if err := opts.setDefaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins)}
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.http = &fasthttp.Server{
+		Handler:               s.Handle,
+		ErrorHandler:          s.badRequest,
+		NoDefaultServerHeader: true,
+		NoDefaultContentType:  true,
+		MaxRequestBodySize:    opts.MaxBody,
+		Concurrency:           opts.MaxConnections,
+		IdleTimeout:           opts.IdleTimeout,
+		ReadTimeout:           opts.ReadTimeout,
+		ReadBufferSize:        8 << 10, // also bounds the headers
+		CloseOnShutdown:       true,
+		Logger:                fasthttpLog{opts.Log},
+	}
+	return s, nil
+}
+
+// Listen binds the address of the options.
+func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opts.Addr) }
+
+// Serve answers on a listener until Shutdown; then it returns nil.
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+
+// Shutdown ends the waits, lets running requests finish and closes the connections, at most until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stop(errStopping)
+	return s.http.ShutdownWithContext(ctx)
+}
+
+// Waiting returns how many requests wait for the chain now.
+func (s *Server) Waiting() int { return int(s.metrics.waiting.Load()) }
+
+// AppendMetrics appends what GET /metrics shows, for a second listener (rpc.prometheus_addr).
+func (s *Server) AppendMetrics(b []byte) []byte {
+	s.metrics.scrapes.Add(1)
+	b = s.metrics.appendText(b)
+	if s.opts.Metrics != nil {
+		b = s.opts.Metrics(b)
+	}
+	return b
+}
+
+// badRequest answers requests that cannot be read as HTTP. Of a body that is too large a little more is read, so that the
+// client gets to see why the connection is closed.
+func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
+	s.cors.set(ctx)
+	code, text := http.StatusBadRequest, "the request is no valid HTTP: "+err.Error()
+	var small *fasthttp.ErrSmallBuffer
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		code, text = http.StatusRequestEntityTooLarge, "length limit exceeded"
+		drain(ctx.Conn(), int64(s.opts.MaxBody))
+	case errors.As(err, &small):
+		code, text = http.StatusRequestHeaderFieldsTooLarge, "the request's headers are too large"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		code, text = http.StatusRequestTimeout, "the request did not arrive in time"
+	}
+	ctx.SetStatusCode(code)
+	ctx.SetContentType("text/plain; charset=utf-8")
+	ctx.SetBodyString(text)
+}
+
+// drain reads what a client still sends, within a second.
+func drain(c net.Conn, limit int64) {
+	if c.SetReadDeadline(time.Now().Add(time.Second)) == nil {
+		_, _ = io.CopyN(io.Discard, c, limit) // whatever ends it, the reply comes next
+	}
+}
+
+// fasthttpLog passes what fasthttp says (broken connections, mostly) on at debug level.
+type fasthttpLog struct{ log logrus.FieldLogger }
+
+// Printf logs.
+func (l fasthttpLog) Printf(format string, args ...any) { l.log.Debugf(format, args...) }

@@ -1,0 +1,106 @@
+package rpc
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+var status = Method[noParams]{
+	Name: "status", Doc: "Describes the node and how far its chain is.",
+	Faults: []*Fault{EpochOutOfBounds},
+	Parse:  parseNone,
+	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
+		s, err := c.node.Status()
+		if err != nil {
+			return b, statusFault(err)
+		}
+		return view.AppendNodeStatus(b, s, view.Sorted), nil
+	},
+}
+
+var health = Method[noParams]{
+	Name: "health", Doc: "Succeeds while the node keeps up with its chain.",
+	Faults: []*Fault{NodeIsSyncing, NoNewBlocks, EpochOutOfBounds},
+	Parse:  parseNone,
+	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
+		if err := c.node.Health(); err != nil {
+			return b, statusFault(err)
+		}
+		return append(b, "null"...), nil
+	},
+}
+
+// statusFault makes the faults of status and health; their data repeats the cause.
+func statusFault(err error) error {
+	if e, ok := lookup(err); ok {
+		switch e.Kind {
+		case view.ErrSyncing:
+			return NodeIsSyncing.asCause(nil)
+		case view.ErrNoNewBlocks:
+			elapsed := strconv.AppendUint([]byte{'['}, e.Elapsed/1e9, 10)
+			elapsed = strconv.AppendUint(append(elapsed, ','), e.Elapsed%1e9, 10)
+			return NoNewBlocks.asCause(member(nil, "elapsed", append(elapsed, ']')))
+		case view.ErrEpochOutOfBounds:
+			return EpochOutOfBounds.asCause(member(nil, "epoch_id", view.AppendHash(nil, &e.Hash)))
+		}
+	}
+	return internalAsCause(err)
+}
+
+var networkInfo = Method[noParams]{
+	Name: "network_info", Doc: "Lists the node's peers.",
+	Parse: parseNone,
+	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
+		info, err := c.node.NetworkInfo()
+		if err != nil {
+			return b, internalAsCause(err)
+		}
+		return view.AppendNetworkInfo(b, info, view.Sorted), nil
+	},
+}
+
+var validators = Method[view.EpochRef]{
+	Name: "validators", Doc: "Lists the validators of an epoch, with what they have done and what they were paid.",
+	Faults: []*Fault{UnknownEpoch, NoValidatorInfo},
+	Parse:  parseEpochRef,
+	Handle: func(c *call, b []byte, ref *view.EpochRef) ([]byte, error) {
+		v, err := c.node.Validators(*ref)
+		switch {
+		case errors.Is(err, view.ErrUnknownEpoch), errors.Is(err, view.ErrUnknownBlock), errors.Is(err, view.ErrUnknownHeight):
+			return b, UnknownEpoch.because("Unknown Epoch", nil)
+		case errors.Is(err, view.ErrNoValidatorInfo):
+			return b, NoValidatorInfo.because("Validator info unavailable", nil)
+		case err != nil:
+			return b, internal(reachedLimits, err)
+		}
+		return view.AppendValidators(b, v), nil
+	},
+}
+
+var epochRefNames = []string{"epoch_id", "block_id", "latest"}
+
+// parseEpochRef reads {"epoch_id"}, {"block_id"}, {"latest": null}, "latest", [block_id] or [null].
+func parseEpochRef(v val) (ref view.EpochRef, err error) {
+	if x, ok := single(v); ok {
+		if x.isNull() {
+			return ref, nil
+		}
+		ref.Kind = view.EpochByBlock
+		ref.Block, err = readBlockID(x)
+		return ref, err
+	}
+	err = oneKey(v, epochRefNames, func(name string) bool { return name == "latest" }, func(name string, x val) (err error) {
+		switch name {
+		case "epoch_id":
+			ref.Kind = view.EpochByID
+			ref.ID, err = readHash(x)
+		case "block_id":
+			ref.Kind = view.EpochByBlock
+			ref.Block, err = readBlockID(x)
+		}
+		return err
+	})
+	return ref, err
+}

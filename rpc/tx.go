@@ -1,0 +1,231 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, UnknownTransaction, Timeout}
+
+var tx = Method[view.GetTx]{
+	Name: "tx", Doc: "Returns how far a transaction has come and its outcomes, once it is as far as wait_until.",
+	Faults: txFaults, Waits: true,
+	Parse:  parseGetTx,
+	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) { return getTx(c, b, p) },
+}
+
+var txStatus = Method[view.GetTx]{
+	Name: "EXPERIMENTAL_tx_status", Doc: "Is tx with the receipts themselves.",
+	Faults: txFaults, Waits: true, SpecStatus: true,
+	Parse: parseGetTx,
+	Handle: func(c *call, b []byte, p *view.GetTx) ([]byte, error) {
+		p.Receipts = true
+		return getTx(c, b, p)
+	},
+}
+
+var sendTx = Method[view.SendTx]{
+	Name: "send_tx", Doc: "Submits a transaction and answers once it is as far as wait_until.",
+	Faults: txFaults, Waits: true,
+	Parse:  parseSendTx,
+	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) { return submit(c, b, p) },
+}
+
+var broadcastTxCommit = Method[view.SendTx]{
+	Name: "broadcast_tx_commit", Doc: "Submits a transaction and answers once it is executed.",
+	Faults: txFaults, Waits: true,
+	Parse: parseSendTx,
+	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) {
+		p.WaitUntil = view.LevelExecutedOptimistic
+		return submit(c, b, p)
+	},
+}
+
+var broadcastTxAsync = Method[view.SendTx]{
+	Name: "broadcast_tx_async", Doc: "Submits a transaction and answers at once with its hash.",
+	Parse: parseSendTx,
+	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) {
+		c.node.SendTxAsync(p.Tx)
+		hash := p.Tx.Hash()
+		return view.AppendHash(b, &hash), nil
+	},
+}
+
+func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
+	c.metrics.wait(waitTxStatus, p.WaitUntil)
+	o, err := c.node.Tx(c.ctx, p)
+	if err != nil {
+		return b, c.txFault(err)
+	}
+	return view.AppendFinalOutcome(b, o, p.Receipts), nil
+}
+
+func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
+	c.metrics.wait(waitSendTx, p.WaitUntil)
+	if p.WaitUntil == view.LevelNone {
+		c.node.SendTxAsync(p.Tx)
+		return view.AppendFinalOutcome(b, &view.FinalOutcome{Level: view.LevelNone}, false), nil
+	}
+	o, err := c.node.SendTx(c.ctx, p)
+	if err != nil {
+		return b, c.txFault(err)
+	}
+	return view.AppendFinalOutcome(b, o, false), nil
+}
+
+// txFault makes the faults of the tx family (nearcore chain/jsonrpc-primitives/src/types/transactions.rs).
+func (s *Server) txFault(err error) error {
+	var invalid *primitives.InvalidTxError
+	if errors.As(err, &invalid) {
+		data := invalid.AppendJSON([]byte(`{"TxExecutionError":{"InvalidTxError":`))
+		return &failure{fault: InvalidTransaction, data: append(data, "}}"...), text: invalid.Error()}
+	}
+	if e, ok := lookup(err); ok {
+		switch e.Kind {
+		case view.ErrUnknownTx:
+			h := e.Hash.String()
+			return UnknownTransaction.because("Transaction "+h+" doesn't exist", member(nil, "requested_transaction_hash", quoted(h)))
+		case view.ErrShardNotTracked:
+			return DoesNotTrackShard.because("Node doesn't track this shard. Cannot determine whether the transaction is valid", nil)
+		case view.ErrTimeout:
+			s.metrics.timeouts.Add(1)
+			text := "Timeout" // clients look for this word; what follows it is for people
+			if e.Level != view.LevelNone {
+				text += ": the transaction is " + e.Level.String()
+			}
+			return Timeout.because(text, nil)
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return s.txFault(&view.LookupError{Kind: view.ErrTimeout})
+	case errors.Is(err, context.Canceled):
+		err = errStopping
+	}
+	return internal(reachedLimits, err)
+}
+
+// parseGetTx reads [hash, sender], [signed] or an object with either (nearcore chain/jsonrpc/src/api/transactions.rs).
+func parseGetTx(v val) (p view.GetTx, err error) {
+	p.WaitUntil = view.LevelExecutedOptimistic
+	if x, ok := single(v); ok {
+		p.Tx, err = readPositionalTx(x)
+		return withTx(p), err
+	}
+	if v.kind() == kArray && v.len() == 2 {
+		if p.Hash, err = readHash(v.item(0)); err == nil {
+			p.Sender, err = readAccountID(v.item(1))
+		}
+		return p, err
+	}
+	if err = needObject(v, "RpcTransactionStatusRequest"); err != nil {
+		return p, err
+	}
+	if x, ok := v.get("wait_until"); ok {
+		if p.WaitUntil, err = readLevel(x); err != nil {
+			return p, err
+		}
+	}
+	if x, ok := v.get("signed_tx_base64"); ok {
+		if p.Tx, err = readObjectTx(x); err == nil {
+			return withTx(p), nil
+		}
+		p.Tx = nil
+	}
+	hash, ok1 := v.get("tx_hash")
+	sender, ok2 := v.get("sender_account_id")
+	if ok1 && ok2 {
+		if p.Hash, err = readHash(hash); err == nil {
+			if p.Sender, err = readAccountID(sender); err == nil {
+				return p, nil
+			}
+		}
+	}
+	return p, noMatch("TransactionInfo")
+}
+
+// withTx takes hash and sender from the transaction.
+func withTx(p view.GetTx) view.GetTx {
+	if p.Tx != nil {
+		p.Hash, p.Sender = p.Tx.Hash(), p.Tx.SignerID
+	}
+	return p
+}
+
+// parseSendTx reads [signed] or {"signed_tx_base64", "wait_until"}.
+func parseSendTx(v val) (p view.SendTx, err error) {
+	p.WaitUntil = view.LevelExecutedOptimistic
+	if x, ok := single(v); ok {
+		p.Tx, err = readPositionalTx(x)
+		return p, err
+	}
+	if v.kind() == kArray && v.len() == 2 {
+		for i := range 2 {
+			if _, err = readString(v.item(i)); err != nil {
+				return p, err
+			}
+		}
+		return p, &plainError{"Unable to parse send request: too many params passed"}
+	}
+	level := field{"wait_until", false, into(&p.WaitUntil, readLevel)}
+	fields := []field{{"signed_tx_base64", false, into(&p.Tx, readObjectTx)}, level}
+	if _, given := v.get("wait_until"); v.kind() == kObject && !given {
+		fields = fields[:1] // it has a default, but null is refused
+	}
+	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
+}
+
+// decodeTx decodes a transaction; nothing may follow it.
+func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
+	t := new(primitives.SignedTransaction)
+	if err := borsh.Unmarshal(raw, t); err != nil {
+		return nil, errors.New(borshText(err))
+	}
+	return t, nil
+}
+
+// borshText is the text that nearcore's borsh has for an error, without what ours puts in front.
+func borshText(err error) string {
+	return strings.TrimPrefix(err.Error(), borsh.ErrInvalid.Error()+": ")
+}
+
+// readPositionalTx reads a transaction from an array.
+func readPositionalTx(v val) (*primitives.SignedTransaction, error) {
+	text, err := readString(v)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := decodeBase64(text)
+	if err != nil {
+		return nil, &plainError{"Failed to decode transaction: " + err.Error()}
+	}
+	t, err := decodeTx(raw)
+	if err != nil {
+		return nil, &plainError{"Failed to decode transaction: " + err.Error()}
+	}
+	return t, nil
+}
+
+// readObjectTx reads a transaction from a member of an object.
+func readObjectTx(v val) (*primitives.SignedTransaction, error) {
+	text, err := readString(v)
+	if err != nil {
+		return nil, err
+	}
+	const what = "the value could not decoded from %s due to: %w"
+	raw, err := decodeBase64(text)
+	if err != nil {
+		return nil, fmt.Errorf(what, "base64", err)
+	}
+	t, err := decodeTx(raw)
+	if err != nil {
+		return nil, fmt.Errorf(what, "borsh", err)
+	}
+	return t, nil
+}
