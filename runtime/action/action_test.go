@@ -88,7 +88,7 @@ func TestMergeProfiles(t *testing.T) {
 	a := []primitives.CostEntry{e("ACTION_COST", "TRANSFER", 1), e("WASM_HOST_COST", "BASE", 2)}
 	b := []primitives.CostEntry{e("ACTION_COST", "NEW", 3), e("WASM_HOST_COST", "BASE", 4), e("WASM_HOST_COST", "LOG", 5)}
 	want := []primitives.CostEntry{e("ACTION_COST", "NEW", 3), e("ACTION_COST", "TRANSFER", 1), e("WASM_HOST_COST", "BASE", 6), e("WASM_HOST_COST", "LOG", 5)}
-	if got := mergeProfiles(mergeProfiles(nil, a), b); !slices.Equal(got, want) {
+	if got := MergeProfiles(MergeProfiles(nil, a), b); !slices.Equal(got, want) {
 		t.Errorf("merged = %v, want %v", got, want)
 	}
 }

@@ -36,7 +36,7 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 	}
 	r.GasBurntInVM += out.GasBurnt // not more than GasBurnt, whose sum was checked
 	r.Logs = append(r.Logs, out.Logs...)
-	r.Profile = mergeProfiles(r.Profile, out.Profile)
+	r.Profile = MergeProfiles(r.Profile, out.Profile)
 	if out.Err != nil {
 		return &failure{Tag: primitives.ActionFunctionCallError, FunctionCall: out.Err}, nil
 	}

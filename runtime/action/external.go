@@ -76,7 +76,8 @@ func (x *External) Load(v *Value) (value []byte, n NodeCount, err error) {
 func (x *External) Has(key []byte) (bool, error) { return x.State.Contains(x.dataKey(key)) }
 
 // Write sets an entry and returns the old value, nil if there was none. pay is asked to pay for an old value of n bytes
-// before anything is counted or written; its error is returned and nothing happens. The counts are to be paid after that.
+// before anything is written; its error is returned, and then nothing is to be paid for nodes. Else the counts are to be paid
+// after it.
 func (x *External) Write(key, value []byte, pay func(n uint32) error) (old []byte, n NodeCount, err error) {
 	k := x.dataKey(key)
 	if old, n, err = x.replace(k, pay); err != nil {
@@ -104,16 +105,14 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 	if err != nil {
 		return nil, n, err
 	}
-	if found {
-		if err := pay(ref.Len()); err != nil {
-			return nil, n, err
-		}
-	}
-	for i := range x.path {
+	for i := range x.path { // seen from now on, even if nobody pays for them
 		n.add(x.State, x.path[i].Hash)
 	}
 	if !found {
 		return nil, n, nil
+	}
+	if err := pay(ref.Len()); err != nil {
+		return nil, NodeCount{}, err
 	}
 	if !ref.InOverlay() {
 		n.add(x.State, ref.Hash())

@@ -77,8 +77,8 @@ func compareCosts(a, b primitives.CostEntry) int {
 	return strings.Compare(a.Cost, b.Cost)
 }
 
-// mergeProfiles adds profile p to sum, both sorted; sums saturate, since profiles count in nothing.
-func mergeProfiles(sum, p []primitives.CostEntry) []primitives.CostEntry {
+// MergeProfiles adds profile p to sum, both sorted by category and cost, and returns sum; sums saturate, since profiles count in nothing.
+func MergeProfiles(sum, p []primitives.CostEntry) []primitives.CostEntry {
 	for _, e := range p {
 		i, found := slices.BinarySearchFunc(sum, e, compareCosts)
 		if !found {

@@ -1,7 +1,11 @@
 package apply
 
 import (
+	"slices"
+
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -59,6 +63,10 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	}
 	forks := c.spec.forks
 	c.spec.forks += int32(len(calls))
+	// Whether a node of the trie was seen before shows in profiles only, as long as both prices are the same; see adopt.
+	if e := &c.cfg.Wasm.Ext; e[config.ExtTouchingTrieNode] != e[config.ExtReadCachedTrieNode] {
+		return
+	}
 	c.in.Par(len(calls), func(i int) {
 		fork := c.u.Fork(forks + int32(i) + 1)
 		var w worker
@@ -121,10 +129,37 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 		return false, nil
 	}
 	delete(c.spec.done, r)
-	if !a.ok || !c.u.Adopt(&a.span) {
+	more := int64(0)
+	if a.ok {
+		more = c.u.Retouched(&a.span)
+	}
+	// A call that ran out of gas need not have paid for all that it touched, so its profile cannot be corrected.
+	incorrigible := more != 0 && a.out.outcome.Status.Kind == primitives.StatusFailure
+	if !a.ok || incorrigible || !c.u.Adopt(&a.span) {
 		c.res.Stats.RanAgain++
 		return false, nil
 	}
 	c.res.Stats.RanInParallel++
+	if more != 0 {
+		m := &a.out.outcome.Metadata
+		m.Profile = c.retouched(m.Profile, more)
+	}
 	return true, c.settle(&a.out)
+}
+
+// retouched is a gas profile in which some looks at the trie are for the first time in the chunk that were not before, or,
+// with a negative number, the reverse.
+func (c *chunk) retouched(p []primitives.CostEntry, more int64) []primitives.CostEntry {
+	price := c.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
+	gas := primitives.Gas(max(more, -more)) * price // as many as calls paid for
+	from, to := config.ExtReadCachedTrieNode, config.ExtTouchingTrieNode
+	if more < 0 {
+		from, to = to, from
+	}
+	out := slices.Clone(p)
+	i := slices.IndexFunc(out, func(e primitives.CostEntry) bool { return e.Cost == from.ProfileName() })
+	if out[i].Gas -= gas; out[i].Gas == 0 {
+		out = slices.Delete(out, i, i+1)
+	}
+	return action.MergeProfiles(out, []primitives.CostEntry{{Category: p[i].Category, Cost: to.ProfileName(), Gas: gas}})
 }

@@ -22,6 +22,12 @@ type wildCall struct {
 	gas    primitives.Gas // left to give away
 	made   []int
 	yields []primitives.Hash
+	nodes  action.NodeCount
+}
+
+func (w *wildCall) count(n action.NodeCount) {
+	w.nodes.Touched += n.Touched
+	w.nodes.Cached += n.Cached
 }
 
 func (vm wildVM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
@@ -40,6 +46,13 @@ func (vm wildVM) Call(c *action.Call, x *action.External) (action.CallOutcome, e
 		}
 	}
 	w.out.GasUsed = c.PrepaidGas - w.gas
+	price := vm.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
+	if n := w.nodes.Cached; n > 0 {
+		w.out.Profile = append(w.out.Profile, primitives.CostEntry{Category: "WASM_HOST_COST", Cost: config.ExtReadCachedTrieNode.ProfileName(), Gas: primitives.Gas(n) * price})
+	}
+	if n := w.nodes.Touched; n > 0 {
+		w.out.Profile = append(w.out.Profile, primitives.CostEntry{Category: "WASM_HOST_COST", Cost: config.ExtTouchingTrieNode.ProfileName(), Gas: primitives.Gas(n) * price})
+	}
 	switch w.rng.UniformUint32(5) {
 	case 0:
 		w.out.Err = &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: "wild"}
@@ -63,7 +76,8 @@ func (w *wildCall) step() error {
 	switch w.rng.UniformUint32(9) {
 	case 0, 1:
 		k, v := w.key(), make([]byte, w.rng.UniformUint32(300))
-		old, _, err := w.x.Write(k, v, free)
+		old, n, err := w.x.Write(k, v, free)
+		w.count(n)
 		if old == nil {
 			w.out.StorageUsage += 40 + uint64(len(k))
 		}
@@ -71,7 +85,8 @@ func (w *wildCall) step() error {
 		return err
 	case 2:
 		k := w.key()
-		old, _, err := w.x.Remove(k, free)
+		old, n, err := w.x.Remove(k, free)
+		w.count(n)
 		if old != nil {
 			w.out.StorageUsage -= 40 + uint64(len(k)) + uint64(len(old))
 		}
@@ -79,7 +94,9 @@ func (w *wildCall) step() error {
 	case 3:
 		v, found, err := w.x.Find(w.key())
 		if found && err == nil {
-			_, _, err = w.x.Load(&v)
+			var n action.NodeCount
+			_, n, err = w.x.Load(&v)
+			w.count(n)
 		}
 		return err
 	case 4, 5:

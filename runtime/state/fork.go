@@ -11,6 +11,14 @@ type forkState struct {
 	reads  []forkRead
 	codes  []pendingCode // committed deployments, in order
 	apart  bool          // the present span did what reads do not tell
+
+	touches []touch
+}
+
+// touch is a call of Touch and its answer.
+type touch struct {
+	hash   primitives.Hash
+	before bool
 }
 
 // forkRead is a key that a span read: a value of the parent or the trie (own 0), or one that an earlier span of the fork
@@ -40,6 +48,7 @@ type Span struct {
 	changesTo, causesTo          int32
 	readsFrom, codesFrom         int32
 	readsTo, codesTo             int32
+	touchesFrom, touchesTo       int32
 	overLimit, apart, unfinished bool
 }
 
@@ -50,7 +59,7 @@ func (u *TrieUpdate) Begin() (s Span) {
 	f.start, f.apart = int32(len(u.changes)), false
 	return Span{
 		fork: u, rec: u.rec, changesFrom: f.start, causesFrom: int32(len(u.causes)),
-		readsFrom: int32(len(f.reads)), codesFrom: int32(len(f.codes)),
+		readsFrom: int32(len(f.reads)), codesFrom: int32(len(f.codes)), touchesFrom: int32(len(f.touches)),
 	}
 }
 
@@ -59,7 +68,7 @@ func (s *Span) End() {
 	u, f := s.fork, s.fork.fork
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
-	s.readsTo, s.codesTo = int32(len(f.reads)), int32(len(f.codes))
+	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
 	// Alone it recorded at least what it would have added in its turn. Only if that stays below the limit can no limit
 	// within the work have been met that would not have been met then, or the reverse.
 	s.overLimit = u.LimitExceeded()
@@ -113,11 +122,34 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 		}
 		u.codes[c.hash] = c.code
 	}
+	for _, t := range f.touches[s.touchesFrom:s.touchesTo] {
+		u.Touch(t.hash)
+	}
 	u.removals += s.removals
 	if u.rec != nil {
 		u.rec.Merge(s.rec)
 	}
 	return true
+}
+
+// Retouched tells how many touches of a span would be the first of their node now that were not when it ran, less those of
+// which the reverse is true.
+func (u *TrieUpdate) Retouched(s *Span) (more int64) {
+	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
+	if len(touches) == 0 {
+		return 0
+	}
+	seen := make(map[primitives.Hash]bool, len(touches))
+	for _, t := range touches {
+		switch before := u.touched[t.hash] || seen[t.hash]; {
+		case before && !t.before:
+			more--
+		case !before && t.before:
+			more++
+		}
+		seen[t.hash] = true
+	}
+	return more
 }
 
 // unchanged tells whether all keys still have the values that a span read: those from before the fork were not written

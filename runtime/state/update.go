@@ -198,12 +198,14 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 
 // Touch notes that a contract pays for a node or value, and tells whether one has before in this chunk: then it costs no
 // more than a look into a cache (nearcore ext.rs AccountingState). Since 84 both prices are the same, so only gas profiles
-// show it; they depend on the order of all calls, so a span that counts nodes is not adopted.
+// show it.
 func (u *TrieUpdate) Touch(h primitives.Hash) (before bool) {
-	if u.fork != nil {
-		u.fork.apart = true
+	before = u.touched[h]
+	if f := u.fork; f != nil {
+		before = before || f.parent.touched[h]
+		f.touches = append(f.touches, touch{h, before})
 	}
-	if before = u.touched[h]; !before {
+	if !before {
 		if u.touched == nil {
 			u.touched = make(map[primitives.Hash]bool)
 		}
