@@ -1,13 +1,16 @@
 package engine
 
 import (
+	"sync"
+
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 // ancestry answers which blocks a transaction may refer to: known, an ancestor, and at most the validity period old.
 type ancestry struct {
 	e *Engine
-	// recent maps the canonical blocks that were asked for or came lately to their heights.
+	// recent maps folded, hence canonical, blocks that were asked for to their heights.
+	mu     sync.Mutex // of recent and order: doors ask from any goroutine
 	recent map[primitives.Hash]primitives.Height
 	order  []primitives.Hash // in which they are forgotten
 }
@@ -18,6 +21,8 @@ const ancestryCache = 4096
 func (a *ancestry) init(e *Engine) { a.e, a.recent = e, map[primitives.Hash]primitives.Height{} }
 
 func (a *ancestry) remember(hash primitives.Hash, height primitives.Height) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if _, ok := a.recent[hash]; ok {
 		return
 	}
@@ -29,9 +34,6 @@ func (a *ancestry) remember(hash primitives.Hash, height primitives.Height) {
 	a.order = append(a.order, hash)
 }
 
-// extend remembers a new head.
-func (a *ancestry) extend(head *Entry) { a.remember(head.Hash, head.Height()) }
-
 // valid tells whether base may be the block hash of a transaction in a child of parent (nearcore chain/chain/src/store/mod.rs
 // check_transaction_validity_period): an ancestor of the child, with parent.height <= base.height + validity period.
 func (a *ancestry) valid(parent *Entry, base primitives.Hash) bool {
@@ -41,23 +43,21 @@ func (a *ancestry) valid(parent *Entry, base primitives.Hash) bool {
 
 // height returns the height of base if it is parent or one of its ancestors.
 func (a *ancestry) height(parent *Entry, base primitives.Hash) (primitives.Height, bool) {
-	at := parent
-	for at != nil { // entries above the folded block, on any branch
-		if at.Hash == base {
-			return at.Height(), true
+	if at := a.e.Entry(base); at != nil { // above the folded block, on any branch
+		for x := parent; x != nil && x.Height() >= at.Height(); x = a.e.Entry(x.Header().PrevHash) {
+			if x == at {
+				return at.Height(), true
+			}
 		}
-		if at == a.e.folded {
-			break
-		}
-		at = a.e.Entry(at.Header().PrevHash)
-	}
-	if h, ok := a.recent[base]; ok && a.e.Entry(base) == nil {
-		return h, true
-	}
-	if a.e.Entry(base) != nil {
 		return 0, false // known, but not an ancestor
 	}
-	h, ok := a.e.canonicalHeight(base)
+	a.mu.Lock()
+	h, ok := a.recent[base]
+	a.mu.Unlock()
+	if ok {
+		return h, true
+	}
+	h, ok = a.e.canonicalHeight(base)
 	if ok {
 		a.remember(base, h)
 	}

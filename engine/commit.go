@@ -58,7 +58,6 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 		if old.entry.Hash != entry.Header().PrevHash {
 			a.Returned = e.returned(old.entry, entry)
 		}
-		e.ancestry.extend(entry)
 		e.view.Store(&head{entry: entry, final: a.Final})
 	}
 	return a, e.fold()

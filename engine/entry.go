@@ -101,3 +101,6 @@ func (e *Entry) Changes() []primitives.KeyChanges {
 	slices.SortStableFunc(all, func(a, b primitives.KeyChanges) int { return bytes.Compare(a.Key, b.Key) })
 	return all
 }
+
+// Root returns a shard's state after the block. It is valid while the entry is held (Acquire).
+func (e *Entry) Root(shard primitives.ShardIndex) *trie.Root { return e.Shards[shard].root }

@@ -17,12 +17,12 @@ var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
 // loader yields a shard's stored state for subtrees that are loaded when first touched.
 func (e *Engine) loader(id primitives.ShardID) trie.Loader {
 	return func(from, to []byte, yield func(key, value []byte) bool) error {
-		return e.store.Load(id, e.accounts(id), from, to, yield)
+		return e.store.Load(id, e.Accounts(id), from, to, yield)
 	}
 }
 
-// accounts returns the range of a shard's accounts in the layout of the genesis, whose boundaries hold until a split.
-func (e *Engine) accounts(id primitives.ShardID) storage.AccountRange {
+// Accounts returns the range of a shard's accounts in the layout of the genesis, whose boundaries hold until a split.
+func (e *Engine) Accounts(id primitives.ShardID) storage.AccountRange {
 	layout := e.chain.Params.Epoch.ShardLayout
 	i, err := layout.Index(id)
 	if err != nil {

@@ -1,0 +1,317 @@
+package backend
+
+import (
+	"errors"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Options are what a backend needs beside the engine.
+type Options struct {
+	Engine    *engine.Engine
+	Genesis   *genesis.Config
+	Submit    Submitter
+	Version   view.Version
+	RPCAddr   string // as config.json has it
+	Validator *primitives.KeyFile
+	NodeKey   primitives.PublicKey
+	// MaxIdle is how old the head may be for a healthy node, 0: any age (a chain that makes blocks on demand).
+	MaxIdle time.Duration
+	Now     func() time.Time
+}
+
+// Backend implements rpc.Node.
+type Backend struct {
+	Options
+	genesisJSON []byte
+	started     time.Time
+}
+
+// New returns a backend.
+func New(o Options) *Backend {
+	return &Backend{Options: o, genesisJSON: genesis.AppendView(nil, o.Genesis), started: o.Now()}
+}
+
+// Head is the head of the current chain.
+func (b *Backend) Head() view.At {
+	h := b.Engine.Head()
+	return view.At{Height: h.Height(), Hash: h.Hash}
+}
+
+// block is a block found by reference: in memory, or on disk.
+type block struct {
+	ref   storage.BlockRef
+	entry *engine.Entry   // nil: not in memory
+	rec   *storage.Record // nil: not asked yet
+}
+
+// find resolves a reference.
+func (b *Backend) find(r view.BlockRef) (*block, error) {
+	e := b.Engine
+	switch r.Kind {
+	case view.RefOptimistic:
+		return held(e.Head()), nil
+	case view.RefNearFinal:
+		if h := e.Head().Header().LastDSFinalBlock; !h.IsZero() {
+			return b.byHash(h)
+		}
+		return b.byHash(e.Genesis().Hash)
+	case view.RefFinal:
+		return b.byHash(e.Final().Hash)
+	case view.RefGenesis:
+		return b.byHash(e.Genesis().Hash)
+	case view.RefEarliest:
+		ref, err := e.Store().NextBlock(max(e.Store().Tip().Tail, e.Chain().Height))
+		if err != nil {
+			return nil, err
+		}
+		return b.byHash(ref.Hash)
+	case view.RefHash:
+		return b.byHash(r.Hash)
+	}
+	return b.byHeight(r.Height)
+}
+
+func held(x *engine.Entry) *block {
+	return &block{ref: storage.BlockRef{Height: x.Height(), Hash: x.Hash}, entry: x}
+}
+
+func (b *Backend) byHash(hash primitives.Hash) (*block, error) {
+	if x := b.Engine.Entry(hash); x != nil {
+		return held(x), nil
+	}
+	rec, err := b.Engine.Store().BlockByHash(hash)
+	if gone(err) {
+		return nil, view.UnknownBlock(hash)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &block{ref: rec.Ref(), rec: rec}, nil
+}
+
+func (b *Backend) byHeight(height primitives.Height) (*block, error) {
+	head := b.Engine.Head()
+	if height > head.Height() {
+		return nil, view.UnknownHeight(height)
+	}
+	for x := head; x != nil && x.Height() >= height; x = b.Engine.Entry(x.Header().PrevHash) {
+		if x.Height() == height {
+			return held(x), nil
+		}
+	}
+	rec, err := b.Engine.Store().BlockAt(height)
+	if gone(err) {
+		return nil, view.UnknownHeight(height)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &block{ref: rec.Ref(), rec: rec}, nil
+}
+
+// gone tells whether an error of the store means that something isn't there.
+func gone(err error) bool {
+	return errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone)
+}
+
+func (b *Backend) record(k *block) (*storage.Record, error) {
+	if k.rec == nil {
+		rec, err := b.Engine.Store().Block(k.ref)
+		if err != nil {
+			return nil, err
+		}
+		k.rec = rec
+	}
+	return k.rec, nil
+}
+
+// whole returns header and body.
+func (b *Backend) whole(k *block) (*primitives.Block, error) {
+	if k.entry != nil {
+		return k.entry.Block, nil
+	}
+	out := &primitives.Block{}
+	var err error
+	if out.Header, err = b.header(k); err != nil {
+		return nil, err
+	}
+	raw, err := k.rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	return out, borsh.Unmarshal(raw, &out.Body)
+}
+
+func (b *Backend) header(k *block) (*primitives.BlockHeader, error) {
+	if k.entry != nil {
+		return k.entry.Header(), nil
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rec.Header()
+	if err != nil {
+		return nil, err
+	}
+	h := new(primitives.BlockHeader)
+	return h, borsh.Unmarshal(raw, h)
+}
+
+// layout returns the layout of a block's epoch.
+func (b *Backend) layout(h *primitives.BlockHeader) (l primitives.ShardLayout, err error) {
+	err = b.Engine.Epochs(func(m *epoch.Manager) (err error) { l, err = m.ShardLayout(h.EpochID); return })
+	return l, err
+}
+
+// GenesisConfig returns the JSON of genesis_config.
+func (b *Backend) GenesisConfig() ([]byte, error) { return b.genesisJSON, nil }
+
+// ProtocolConfig returns the configuration in force at a block.
+func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) {
+	k, err := b.find(r)
+	if err != nil {
+		return nil, err
+	}
+	h, err := b.header(k)
+	if err != nil {
+		return nil, err
+	}
+	var c *epoch.Config
+	var layout primitives.ShardLayout
+	var pv primitives.ProtocolVersion
+	err = b.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		if c, err = m.EpochConfig(h.EpochID); err != nil {
+			return err
+		}
+		if layout, err = m.ShardLayout(h.EpochID); err != nil {
+			return err
+		}
+		pv, err = m.ProtocolVersion(h.EpochID)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := config.Get(config.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	if err != nil {
+		return nil, err
+	}
+	g := b.Genesis
+	fixed := func(r genesis.Ratio) view.Ratio { return view.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }
+	return &view.ProtocolConfig{
+		ProtocolVersion: pv, GenesisTime: uint64(g.GenesisTime), ChainID: g.ChainID, GenesisHeight: g.GenesisHeight,
+		NumBlockProducerSeats: c.NumBlockProducerSeats, DynamicResharding: g.DynamicResharding,
+		ProtocolUpgradeStakeThreshold: view.Ratio(c.ProtocolUpgradeStakeThreshold), EpochLength: c.EpochLength,
+		GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice, MaxGasPrice: g.MaxGasPrice,
+		BlockProducerKickoutThreshold: uint64(c.BlockProducerKickoutThreshold),
+		ChunkProducerKickoutThreshold: uint64(c.ChunkProducerKickoutThreshold),
+		ChunkValidatorOnlyKickout:     uint64(c.ChunkValidatorOnlyKickoutThreshold),
+		TargetValidatorMandates:       c.TargetValidatorMandatesPerShard,
+		OnlineMinThreshold:            view.Ratio(c.OnlineMinThreshold), OnlineMaxThreshold: view.Ratio(c.OnlineMaxThreshold),
+		GasPriceAdjustmentRate: fixed(g.GasPriceAdjustmentRate), RuntimeConfig: runtime,
+		TransactionValidityPeriod: g.TransactionValidityPeriod, ProtocolRewardRate: fixed(g.ProtocolRewardRate),
+		MaxInflationRate: view.Ratio(c.MaxInflationRate), NumBlocksPerYear: g.NumBlocksPerYear,
+		ProtocolTreasuryAccount: g.ProtocolTreasuryAccount, FishermenThreshold: c.FishermenThreshold,
+		MinimumStakeDivisor: c.MinimumStakeDivisor, MaxKickoutStakePercent: uint64(c.ValidatorMaxKickoutStakePerc),
+		MinimumStakeRatio: view.Ratio(c.MinimumStakeRatio), MinimumValidatorsPerShard: c.MinimumValidatorsPerShard,
+		ShuffleShardAssignment: c.ShuffleShardAssignment, ShardLayout: layout,
+	}, nil
+}
+
+// Status describes node and chain.
+func (b *Backend) Status() (*view.Status, error) {
+	head := b.Engine.Head()
+	h := head.Header()
+	s := &view.Status{
+		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.NewestProtocol, RPCAddr: b.RPCAddr,
+		NodePublicKey: b.NodeKey, UptimeSeconds: int64(b.Now().Sub(b.started) / time.Second), GenesisHash: b.Engine.Genesis().Hash,
+		Sync: view.SyncInfo{LatestBlockHash: head.Hash, LatestBlockHeight: h.Height, LatestStateRoot: h.PrevStateRoot,
+			LatestBlockTime: h.Timestamp, EpochID: h.EpochID},
+	}
+	if b.Validator != nil {
+		s.ValidatorAccountID, s.ValidatorPublicKey = b.Validator.AccountID, b.Validator.PublicKey()
+	}
+	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		if s.ProtocolVersion, err = m.ProtocolVersion(h.EpochID); err != nil {
+			return err
+		}
+		producers, err := m.BlockProducersOrdered(h.EpochID)
+		if err != nil {
+			return err
+		}
+		for _, p := range producers {
+			s.Validators = append(s.Validators, p.AccountID)
+		}
+		s.Sync.EpochStartHeight, err = m.EpochStartHeight(head.Hash)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	first, err := b.find(view.BlockRef{Kind: view.RefEarliest})
+	if err != nil {
+		return nil, err
+	}
+	earliest, err := b.header(first)
+	if err != nil {
+		return nil, err
+	}
+	s.Sync.EarliestBlockHash, s.Sync.EarliestBlockHeight, s.Sync.EarliestBlockTime = first.ref.Hash, earliest.Height, earliest.Timestamp
+	return s, nil
+}
+
+// Health is nil for a node that keeps up.
+func (b *Backend) Health() error {
+	age := b.Now().Sub(time.Unix(0, int64(b.Engine.Head().Header().Timestamp)))
+	if b.MaxIdle > 0 && age > b.MaxIdle {
+		return &view.LookupError{Kind: view.ErrNoNewBlocks, Elapsed: uint64(age)}
+	}
+	return nil
+}
+
+// NetworkInfo lists peers: a node by itself has none.
+func (b *Backend) NetworkInfo() (*view.NetworkInfo, error) {
+	return &view.NetworkInfo{PeerMaxCount: 40}, nil
+}
+
+// Validators describes an epoch.
+func (b *Backend) Validators(r view.EpochRef) (*view.Validators, error) {
+	q := engine.LatestValidators()
+	switch r.Kind {
+	case view.EpochByID:
+		q = engine.ValidatorsOfEpoch(r.ID)
+	case view.EpochByBlock:
+		k, err := b.find(r.Block)
+		if err != nil || k.ref.Hash == b.Engine.Head().Hash {
+			return nil, &view.LookupError{Kind: view.ErrUnknownEpoch}
+		}
+		last := false
+		err = b.Engine.Epochs(func(m *epoch.Manager) error { last = m.IsLastBlockInFinishedEpoch(k.ref.Hash); return nil })
+		if err != nil {
+			return nil, err
+		}
+		if !last {
+			return nil, &view.LookupError{Kind: view.ErrNoValidatorInfo}
+		}
+		h, err := b.header(k)
+		if err != nil {
+			return nil, err
+		}
+		q = engine.ValidatorsOfEpoch(h.EpochID)
+	}
+	v, err := b.Engine.Validators(q)
+	if errors.Is(err, epoch.ErrEpochOutOfBounds) || errors.Is(err, epoch.ErrMissingBlock) {
+		return nil, &view.LookupError{Kind: view.ErrUnknownEpoch}
+	}
+	return v, err
+}

@@ -1,0 +1,165 @@
+package backend
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Block returns a block with its author.
+func (b *Backend) Block(r view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+	k, err := b.find(r)
+	if err != nil {
+		return "", nil, err
+	}
+	blk, err := b.whole(k)
+	if err != nil {
+		return "", nil, err
+	}
+	var author primitives.AccountID
+	err = b.Engine.Epochs(func(m *epoch.Manager) error {
+		p, err := m.BlockProducer(blk.Header.EpochID, blk.Header.Height)
+		if err == nil {
+			author = p.AccountID
+		}
+		return err
+	})
+	return author, blk, err
+}
+
+// Chunk returns a chunk with its author.
+func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+	if r.ByHash {
+		return b.chunkByHash(r.Hash)
+	}
+	k, err := b.find(r.Block)
+	if err != nil {
+		return "", nil, err
+	}
+	blk, err := b.whole(k)
+	if err != nil {
+		return "", nil, err
+	}
+	i := slices.IndexFunc(blk.Body.Chunks, func(c *primitives.ChunkHeader) bool { return c.ShardID == r.ShardID })
+	if i < 0 {
+		return "", nil, &view.LookupError{Kind: view.ErrInvalidShard, ShardID: r.ShardID}
+	}
+	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height { // an older chunk, repeated
+		return b.chunkByHash(c.ChunkHash())
+	}
+	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
+		return b.author(k.entry.Shards[i].Chunk)
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return "", nil, err
+	}
+	c, err := engine.LoadChunk(rec, r.ShardID)
+	if err != nil {
+		return "", nil, err
+	}
+	return b.author(c)
+}
+
+func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {
+	places, err := b.Engine.Store().FindChunk(hash)
+	if err != nil && !gone(err) {
+		return "", nil, err
+	}
+	if len(places) == 0 {
+		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: hash}
+	}
+	c, err := engine.LoadChunk(places[0].Block, places[0].Shard)
+	if err != nil {
+		return "", nil, err
+	}
+	return b.author(c)
+}
+
+func (b *Backend) author(c *primitives.Chunk) (primitives.AccountID, *primitives.Chunk, error) {
+	var id primitives.AccountID
+	err := b.Engine.Epochs(func(m *epoch.Manager) error {
+		ep := primitives.EpochID{}
+		if !c.Header.PrevBlockHash.IsZero() {
+			var err error
+			if ep, err = m.EpochIDFromPrev(c.Header.PrevBlockHash); err != nil {
+				return err
+			}
+		}
+		p, err := m.ChunkProducer(ep, c.Header.ShardID, c.Header.HeightCreated)
+		if err == nil {
+			id = p.AccountID
+		}
+		return err
+	})
+	return id, c, err
+}
+
+// GasPrice returns the price in the block's header; nil is the head.
+func (b *Backend) GasPrice(r *view.BlockRef) (primitives.Balance, error) {
+	if r == nil {
+		return b.Engine.Head().Header().NextGasPrice, nil
+	}
+	k, err := b.find(*r)
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	h, err := b.header(k)
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	return h.NextGasPrice, nil
+}
+
+// written returns a block's changes, ascending by key.
+func (b *Backend) written(r view.BlockRef) (primitives.Hash, []primitives.KeyChanges, error) {
+	k, err := b.find(r)
+	if err != nil {
+		return primitives.Hash{}, nil, err
+	}
+	if k.entry != nil {
+		if all := k.entry.Changes(); len(all) > 0 {
+			return k.ref.Hash, all, nil
+		}
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return k.ref.Hash, nil, err
+	}
+	var all []primitives.KeyChanges
+	for _, shard := range rec.Shards() {
+		list, err := rec.Changes(shard)
+		if err != nil {
+			return k.ref.Hash, nil, err
+		}
+		for i := range list {
+			all = append(all, list[i].KeyChanges)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y primitives.KeyChanges) int { return strings.Compare(string(x.Key), string(y.Key)) })
+	return k.ref.Hash, all, nil
+}
+
+// Changes returns a block's hash and those of its changes that are asked for.
+func (b *Backend) Changes(r view.BlockRef, q *view.ChangesRequest) (primitives.Hash, []view.Change, error) {
+	hash, all, err := b.written(r)
+	if err != nil {
+		return hash, nil, err
+	}
+	out, err := q.Select(all)
+	return hash, out, err
+}
+
+// Effects returns a block's hash and what of which accounts it wrote.
+func (b *Backend) Effects(r view.BlockRef) (primitives.Hash, []view.Effect, error) {
+	hash, all, err := b.written(r)
+	if err != nil {
+		return hash, nil, err
+	}
+	out, err := view.Effects(all)
+	return hash, out, err
+}

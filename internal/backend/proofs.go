@@ -1,0 +1,130 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Receipt returns a receipt that is stored.
+func (b *Backend) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
+	x, err := b.Engine.Receipt(id)
+	if errors.Is(err, engine.ErrUnknown) || gone(err) {
+		return nil, &view.LookupError{Kind: view.ErrUnknownReceipt, Hash: id}
+	}
+	return x, err
+}
+
+// NextLightClientBlock returns what follows a block for a light client.
+func (b *Backend) NextLightClientBlock(last primitives.Hash) (*primitives.LightClientBlock, error) {
+	if _, err := b.byHash(last); err != nil {
+		return nil, err
+	}
+	l, err := b.Engine.NextLightClientBlock(last)
+	if errors.Is(err, epoch.ErrEpochOutOfBounds) {
+		return nil, &view.LookupError{Kind: view.ErrEpochOutOfBounds, Hash: last}
+	}
+	return l, err
+}
+
+// LightClientProof proves an outcome: its place in the chunk, the chunk's in the next block with a new chunk of the shard,
+// that block's in the chain of the light client's head (nearcore view_client_actor.rs GetExecutionOutcome).
+func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, error) {
+	outcome, place, err := b.Engine.Outcome(r.ID)
+	if errors.Is(err, engine.ErrUnknown) || gone(err) {
+		return nil, &view.LookupError{Kind: view.ErrUnknownOutcome, Hash: r.ID}
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := place.Block.Ref()
+	head := b.Engine.Head()
+	for height := at.Height + 1; height <= head.Height(); height++ {
+		k, err := b.byHeight(height)
+		if errors.Is(err, view.ErrUnknownHeight) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		next, err := b.whole(k)
+		if err != nil {
+			return nil, err
+		}
+		shard, roots := -1, make([]primitives.Hash, len(next.Body.Chunks))
+		for i, c := range next.Body.Chunks {
+			roots[i] = primitives.HashBytes(c.PrevOutcomeRoot[:])
+			if c.ShardID == place.Shard && c.HeightIncluded == height {
+				shard = i
+			}
+		}
+		if shard < 0 {
+			continue
+		}
+		_, paths := primitives.Merklize(roots)
+		outcome.BlockHash = k.ref.Hash
+		lite, proof, err := b.LightClientBlockProof(k.ref.Hash, r.Head)
+		if err != nil {
+			return nil, err
+		}
+		return &view.LightClientProof{Outcome: outcome, OutcomeRootProof: paths[shard], Header: *lite, BlockProof: proof}, nil
+	}
+	return nil, &view.LookupError{Kind: view.ErrNotConfirmed, Hash: r.ID}
+}
+
+// LightClientBlockProof proves that a block is in the chain of head. Both must be final.
+func (b *Backend) LightClientBlockProof(hash, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
+	tip, err := b.byHash(head)
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := b.byHash(hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, x := range []*block{k, tip} {
+		canonical, err := b.byHeight(x.ref.Height)
+		if x.ref.Height > b.Engine.Final().Height || err != nil || canonical.ref != x.ref {
+			return nil, nil, fmt.Errorf("%v not on current chain", x.ref.Hash)
+		}
+	}
+	h, err := b.header(k)
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := primitives.BlockMerkleProof(merkleSource{b}, hash, head)
+	if err != nil {
+		return nil, nil, err
+	}
+	lite := h.Lite()
+	return &lite, path, nil
+}
+
+// merkleSource finds the trees that proofs of blocks are made of.
+type merkleSource struct{ b *Backend }
+
+func (m merkleSource) BlockMerkleTree(hash primitives.Hash) (*primitives.PartialMerkleTree, error) {
+	k, err := m.b.byHash(hash)
+	if err != nil {
+		return nil, err
+	}
+	if k.entry != nil {
+		return k.entry.Tree.Clone(), nil
+	}
+	raw, err := k.rec.MerkleTree()
+	if err != nil {
+		return nil, err
+	}
+	t := new(primitives.PartialMerkleTree)
+	return t, borsh.Unmarshal(raw, t)
+}
+
+func (m merkleSource) BlockAtLeaf(leaf uint64) (primitives.Hash, error) {
+	ref, err := m.b.Engine.Store().OrdinalAt(leaf + 1)
+	return ref.Hash, err
+}

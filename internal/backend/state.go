@@ -1,0 +1,237 @@
+package backend
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// reader is a shard's state after a block: the trie of a recent block, or values of an older one from the store.
+type reader interface {
+	get(key []byte) ([]byte, error) // nil: absent
+	scan(prefix, after []byte, each func(key, value []byte) bool) error
+	prove(prefix []byte) ([][]byte, error)
+	release()
+}
+
+// snapshot implements rpc.State.
+type snapshot struct {
+	at  view.At
+	r   reader
+	buf []byte
+}
+
+// State returns the state of the shard that holds an account after a block.
+func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.State, error) {
+	tail := b.Engine.Store().Tip().Tail
+	if r.Kind == view.RefHeight && r.Height < tail {
+		e := &view.LookupError{Kind: view.ErrGarbageCollected, Height: r.Height}
+		if k, err := b.find(r); err == nil {
+			e.Hash = k.ref.Hash
+		}
+		return nil, e
+	}
+	k, err := b.find(r)
+	if err != nil {
+		return nil, err
+	}
+	layout, shard := primitives.ShardLayout{}, primitives.ShardID(0)
+	if k.entry != nil {
+		layout = k.entry.Layout
+	} else {
+		h, err := b.header(k)
+		if err != nil {
+			return nil, err
+		}
+		if layout, err = b.layout(h); err != nil {
+			return nil, err
+		}
+	}
+	shard = layout.ShardIDs()[0]
+	if account != "" {
+		shard = layout.ShardOf(account)
+	}
+	s := &snapshot{at: view.At{Height: k.ref.Height, Hash: k.ref.Hash}}
+	if k.entry != nil && k.entry.Acquire() {
+		i, err := layout.Index(shard)
+		if err != nil {
+			k.entry.Release()
+			return nil, err
+		}
+		s.r = trieReader{k.entry, k.entry.Root(i)}
+		return s, nil
+	}
+	if k.ref.Height < tail {
+		return nil, &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: shard}
+	}
+	s.r = storeReader{b.Engine, k.ref, shard}
+	return s, nil
+}
+
+type trieReader struct {
+	entry *engine.Entry
+	root  *trie.Root
+}
+
+func (t trieReader) get(key []byte) ([]byte, error) { return t.root.Get(key, nil) }
+func (t trieReader) release()                       { t.entry.Release() }
+
+func (t trieReader) scan(prefix, after []byte, each func(key, value []byte) bool) error {
+	s := t.root.Scan(prefix, after, nil)
+	for s.Next() {
+		if !each(s.Key(), s.Value()) {
+			return nil
+		}
+	}
+	return s.Err()
+}
+
+func (t trieReader) prove(prefix []byte) ([][]byte, error) {
+	s := t.root.ScanProven(prefix)
+	for s.Next() {
+		_ = s.Value()
+	}
+	return s.Proof(), s.Err()
+}
+
+type storeReader struct {
+	e     *engine.Engine
+	at    storage.BlockRef
+	shard primitives.ShardID
+}
+
+func (s storeReader) release() {}
+
+func (s storeReader) get(key []byte) ([]byte, error) {
+	v, err := s.e.Store().ValueAt(s.at, s.shard, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	if errors.Is(err, storage.ErrGone) {
+		return nil, &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: s.shard}
+	}
+	return v, err
+}
+
+func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) bool) error {
+	from := prefix
+	if after != nil {
+		from = append(append([]byte{}, after...), 0)
+	}
+	to := prefixEnd(prefix)
+	err := s.e.Store().Scan(s.at, s.shard, s.e.Accounts(s.shard), from, to, each)
+	if errors.Is(err, storage.ErrGone) {
+		return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: s.shard}
+	}
+	return err
+}
+
+// errNoProof says that the trie of an old block is not at hand.
+var errNoProof = errors.New("proofs are kept for recent blocks only; ask without include_proof, or for a newer block")
+
+func (s storeReader) prove([]byte) ([][]byte, error) { return nil, errNoProof }
+
+// prefixEnd is the least key above all that begin with prefix, nil for none.
+func prefixEnd(prefix []byte) []byte {
+	end := append([]byte{}, prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}
+
+// At is the block.
+func (s *snapshot) At() view.At { return s.at }
+
+// Release ends the use of the state.
+func (s *snapshot) Release() { s.r.release() }
+
+// read decodes the value of the key in s.buf; false if there is none.
+func (s *snapshot) read(v borsh.Decoder) (bool, error) {
+	raw, err := s.r.get(s.buf)
+	if err != nil || raw == nil {
+		return false, err
+	}
+	return true, borsh.Unmarshal(raw, v)
+}
+
+// Account reads an account.
+func (s *snapshot) Account(id primitives.AccountID, a *primitives.Account) (bool, error) {
+	s.buf = primitives.AppendAccountKey(s.buf[:0], id)
+	return s.read(a)
+}
+
+// AccessKey reads a key of an account.
+func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHandle, k *primitives.AccessKey) (bool, error) {
+	s.buf = primitives.AppendAccessKeyKey(s.buf[:0], id, h)
+	return s.read(k)
+}
+
+// AccessKeys returns all keys of an account in the order of the trie.
+func (s *snapshot) AccessKeys(id primitives.AccountID) (out []view.KeyInfo, err error) {
+	prefix := primitives.AppendAccessKeyPrefix(nil, id)
+	var bad error
+	err = s.r.scan(prefix, nil, func(key, value []byte) bool {
+		var k view.KeyInfo
+		r := borsh.NewReader(key[len(prefix):])
+		k.Handle.DecodeBorsh(r)
+		if r.Err() == nil && r.Remaining() > 0 { // a nonce of a gas key
+			return true
+		}
+		if bad = r.Close(); bad == nil {
+			bad = borsh.Unmarshal(value, &k.AccessKey)
+		}
+		out = append(out, k)
+		return bad == nil
+	})
+	return out, errors.Join(err, bad)
+}
+
+// GasKeyNonce reads one nonce of a gas key.
+func (s *snapshot) GasKeyNonce(id primitives.AccountID, h primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error) {
+	s.buf = primitives.AppendGasKeyNonceKey(s.buf[:0], id, h, index)
+	raw, err := s.r.get(s.buf)
+	if err != nil || raw == nil {
+		return 0, false, err
+	}
+	r := borsh.NewReader(raw)
+	n := r.Uint64()
+	return primitives.Nonce(n), true, r.Close()
+}
+
+// Code returns an account's own code.
+func (s *snapshot) Code(id primitives.AccountID) ([]byte, error) {
+	s.buf = primitives.AppendCodeKey(s.buf[:0], id)
+	return s.r.get(s.buf)
+}
+
+// GlobalCode returns global code.
+func (s *snapshot) GlobalCode(id *primitives.GlobalContractID) ([]byte, error) {
+	s.buf = primitives.AppendGlobalCodeKey(s.buf[:0], id)
+	return s.r.get(s.buf)
+}
+
+// Data calls each for the contract's pairs with the prefix, after the given key.
+func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error {
+	base := len(primitives.AppendContractDataKey(nil, id, nil))
+	var from []byte
+	if after != nil {
+		from = primitives.AppendContractDataKey(nil, id, after)
+	}
+	return s.r.scan(primitives.AppendContractDataKey(nil, id, prefix), from, func(key, value []byte) bool {
+		return each(key[base:], value)
+	})
+}
+
+// DataProof returns the trie nodes that prove what Data finds under the prefix.
+func (s *snapshot) DataProof(id primitives.AccountID, prefix []byte) ([][]byte, error) {
+	return s.r.prove(primitives.AppendContractDataKey(nil, id, prefix))
+}

@@ -1,0 +1,28 @@
+package backend
+
+import (
+	"context"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Submitter takes transactions and waits for them: the node's actors. Its methods are those of rpc.Node.
+type Submitter interface {
+	SendTxAsync(*primitives.SignedTransaction)
+	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+}
+
+// SendTxAsync passes a transaction on without looking at it.
+func (b *Backend) SendTxAsync(tx *primitives.SignedTransaction) { b.Submit.SendTxAsync(tx) }
+
+// SendTx submits a transaction and waits until it has come as far as asked.
+func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
+	return b.Submit.SendTx(ctx, r)
+}
+
+// Tx waits until a transaction has come as far as asked.
+func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
+	return b.Submit.Tx(ctx, r)
+}
