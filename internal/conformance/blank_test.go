@@ -1,0 +1,153 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc"
+)
+
+// blank is a node that knows nothing: no account, no transaction, no block but a head at some height, whose state is
+// empty. It answers the lines that need no chain.
+type blank struct{ head view.At }
+
+// errNeedsChain shows that a line is not an offline one.
+var errNeedsChain = errors.New("this needs a chain")
+
+// unknownHeights are heights that the recorder asked for because there is no block.
+var unknownHeights = map[primitives.Height]bool{99999999: true, 1594: true, 777: true}
+
+func (n *blank) find(ref view.BlockRef) error {
+	switch {
+	case ref.Kind == view.RefHash && ref.Hash.IsZero():
+		return view.UnknownBlock(ref.Hash)
+	case ref.Kind == view.RefHeight && unknownHeights[ref.Height]:
+		return view.UnknownHeight(ref.Height)
+	}
+	return nil
+}
+
+// lacks is find for what a blank node does not have even of its head.
+func (n *blank) lacks(ref view.BlockRef) error {
+	if err := n.find(ref); err != nil {
+		return err
+	}
+	return errNeedsChain
+}
+
+func (n *blank) Head() view.At { return n.head }
+
+func (n *blank) Block(ref view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+	return "", nil, n.lacks(ref)
+}
+
+func (n *blank) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+	if ref.ByHash && ref.Hash.IsZero() {
+		return "", nil, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: ref.Hash}
+	}
+	if ref.ShardID == 77 {
+		return "", nil, &view.LookupError{Kind: view.ErrInvalidShard, ShardID: 77}
+	}
+	return "", nil, n.lacks(ref.Block)
+}
+
+func (n *blank) GasPrice(ref *view.BlockRef) (primitives.Balance, error) {
+	if ref == nil {
+		return primitives.Balance{}, errNeedsChain
+	}
+	return primitives.Balance{}, n.lacks(*ref)
+}
+
+func (n *blank) State(ref view.BlockRef, _ primitives.AccountID) (rpc.State, error) {
+	if err := n.find(ref); err != nil {
+		return nil, err
+	}
+	return blankState{n.head}, nil
+}
+
+func (n *blank) Changes(ref view.BlockRef, _ *view.ChangesRequest) (primitives.Hash, []view.Change, error) {
+	return primitives.Hash{}, nil, n.lacks(ref)
+}
+
+func (n *blank) Effects(ref view.BlockRef) (primitives.Hash, []view.Effect, error) {
+	return n.head.Hash, []view.Effect{{Kind: view.AccountChange, AccountID: "test.near"}}, n.find(ref)
+}
+
+func (n *blank) Validators(ref view.EpochRef) (*view.Validators, error) {
+	return nil, n.lacks(ref.Block)
+}
+
+func (n *blank) Status() (*view.Status, error) {
+	key := primitives.MustParsePublicKey("ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr")
+	h := n.head.Hash
+	return &view.Status{ChainID: "test-chain", ProtocolVersion: 86, LatestProtocolVersion: 86, RPCAddr: "0.0.0.0:3030",
+		Validators: []primitives.AccountID{"test.near"}, ValidatorAccountID: "test.near", ValidatorPublicKey: key, NodePublicKey: key,
+		GenesisHash: h, Sync: view.SyncInfo{LatestBlockHash: h, LatestStateRoot: h, EarliestBlockHash: h, EpochID: h}}, nil
+}
+
+func (n *blank) Health() error { return nil }
+
+func (n *blank) NetworkInfo() (*view.NetworkInfo, error) {
+	return &view.NetworkInfo{PeerMaxCount: 40}, nil
+}
+
+func (n *blank) GenesisConfig() ([]byte, error) { return nil, errNeedsChain }
+
+func (n *blank) ProtocolConfig(ref view.BlockRef) (*view.ProtocolConfig, error) {
+	return nil, n.lacks(ref)
+}
+
+func (n *blank) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
+	return nil, &view.LookupError{Kind: view.ErrUnknownReceipt, Hash: id}
+}
+
+func (n *blank) NextLightClientBlock(h primitives.Hash) (*primitives.LightClientBlock, error) {
+	return nil, n.lacks(view.BlockRef{Kind: view.RefHash, Hash: h})
+}
+
+func (n *blank) LightClientProof(ref *view.OutcomeRef) (*view.LightClientProof, error) {
+	return nil, &view.LookupError{Kind: view.ErrUnknownOutcome, Hash: ref.ID}
+}
+
+func (n *blank) LightClientBlockProof(block, _ primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
+	return nil, nil, n.lacks(view.BlockRef{Kind: view.RefHash, Hash: block})
+}
+
+func (n *blank) SendTxAsync(*primitives.SignedTransaction) {}
+
+func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {
+	return nil, errNeedsChain
+}
+
+// Tx knows no transaction: one that is waited for never comes.
+func (n *blank) Tx(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+	if q.WaitUntil == view.LevelNone {
+		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: q.Hash}
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// blankState is a state without an account.
+type blankState struct{ at view.At }
+
+func (s blankState) At() view.At { return s.at }
+func (s blankState) Account(primitives.AccountID, *primitives.Account) (bool, error) {
+	return false, nil
+}
+func (s blankState) AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error) {
+	return false, nil
+}
+func (s blankState) AccessKeys(primitives.AccountID) ([]view.KeyInfo, error) { return nil, nil }
+func (s blankState) GasKeyNonce(primitives.AccountID, primitives.PublicKeyHandle, uint16) (primitives.Nonce, bool, error) {
+	return 0, false, nil
+}
+func (s blankState) Code(primitives.AccountID) ([]byte, error)               { return nil, nil }
+func (s blankState) GlobalCode(*primitives.GlobalContractID) ([]byte, error) { return nil, nil }
+func (s blankState) Data(primitives.AccountID, []byte, []byte, func(k, v []byte) bool) error {
+	return nil
+}
+func (s blankState) DataProof(primitives.AccountID, []byte) ([][]byte, error) { return nil, nil }
+func (s blankState) Release()                                                 {}

@@ -1,0 +1,241 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// value is a JSON value that keeps the order of keys and the text of numbers.
+type value struct {
+	keys   []string // of an object
+	items  []value  // of an object or array
+	text   string   // of anything else, as written, strings decoded
+	kind   byte     // '{', '[', '"', or '0' for numbers, booleans and null
+	number bool
+}
+
+func parseJSON(text string) (value, error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	v, err := readValue(d)
+	if err == nil && d.More() {
+		err = fmt.Errorf("more than one value")
+	}
+	return v, err
+}
+
+func readValue(d *json.Decoder) (value, error) {
+	token, err := d.Token()
+	if err != nil {
+		return value{}, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		v := value{kind: byte(t)}
+		for d.More() {
+			if t == '{' {
+				key, err := d.Token()
+				if err != nil {
+					return v, err
+				}
+				v.keys = append(v.keys, key.(string))
+			}
+			item, err := readValue(d)
+			if err != nil {
+				return v, err
+			}
+			v.items = append(v.items, item)
+		}
+		_, err := d.Token() // the closing one
+		return v, err
+	case string:
+		return value{kind: '"', text: t}, nil
+	case json.Number:
+		return value{kind: '0', text: t.String(), number: true}, nil
+	}
+	return value{kind: '0', text: fmt.Sprint(token)}, nil
+}
+
+// numbers of the chain: members whose numbers differ from one run to the next. Their JSON type is compared.
+var chainNumbers = names(`height height_created height_included block_height latest_block_height earliest_block_height
+	epoch_start_height epoch_height prev_height block_ordinal timestamp uptime_sec start end nonce nonces ak_nonce tx_nonce
+	num_expected_blocks num_produced_blocks num_expected_chunks num_produced_chunks num_expected_chunks_per_shard
+	num_produced_chunks_per_shard num_expected_endorsements num_produced_endorsements num_expected_endorsements_per_shard
+	num_produced_endorsements_per_shard head_height final_head_height encoded_length gas_used max_block_height block_id
+	storage_usage`)
+
+// chainStrings are members whose strings differ.
+var chainStrings = names(`timestamp_nanosec latest_block_time earliest_block_time genesis_time chain_id version build commit
+	rustc_version stake amount locked total_supply balance_burnt balance cost tokens_burnt`)
+
+// proofs are members whose whole value differs, in length too.
+var proofs = names(`proof block_proof outcome_root_proof approvals_after_next`)
+
+func names(list string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range strings.Fields(list) {
+		m[n] = true
+	}
+	return m
+}
+
+// zeroText is the hash of nothing, which is the same on every chain.
+var zeroText = primitives.Hash{}.String()
+
+var (
+	base58Word = regexp.MustCompile(`\b(?:ed25519:|secp256k1:|ml-dsa-65-hash:)?[1-9A-HJ-NP-Za-km-z]{32,100}\b`)
+	heightWord = regexp.MustCompile(`(block #|BLOCK HEIGHT: |Height\(|version tag: )\d+`)
+)
+
+// normalText replaces what in a string belongs to a chain: hashes, keys, signatures, heights in error texts.
+func normalText(s string) string {
+	s = base58Word.ReplaceAllStringFunc(s, func(word string) string {
+		scheme, digits, isKey := strings.Cut(word, ":")
+		if !isKey {
+			if h, err := primitives.ParseHash(word); err != nil || h.String() == zeroText {
+				return word
+			}
+			return "<hash>"
+		}
+		if strings.Trim(digits, "1") == "" { // the zero key or signature
+			return word
+		}
+		if _, err := primitives.ParsePublicKey(word); err == nil {
+			return "<" + scheme + " key>"
+		}
+		if _, err := primitives.ParseSignature(word); err == nil {
+			return "<" + scheme + " signature>"
+		}
+		return word
+	})
+	return heightWord.ReplaceAllString(s, "${1}<n>")
+}
+
+// append writes v with what belongs to the chain made equal; key is the member that v is the value of.
+func (v *value) append(b []byte, key string) []byte {
+	switch {
+	case proofs[key] && v.kind == '[':
+		return append(b, `<proof>`...)
+	case v.kind == '{':
+		b = append(b, '{')
+		for i, k := range v.keys {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(append(append(b, '"'), k...), '"', ':')
+			of := k
+			if key == "validator_reward_paid_prev_epoch" {
+				of = "amount"
+			}
+			b = v.items[i].append(b, of)
+		}
+		return append(b, '}')
+	case v.kind == '[':
+		b = append(b, '[')
+		for i := range v.items {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = v.items[i].append(b, key)
+		}
+		return append(b, ']')
+	case v.kind == '"' && chainStrings[key]:
+		return append(b, `"<text>"`...)
+	case v.kind == '"':
+		text, _ := json.Marshal(normalText(v.text))
+		return append(b, text...)
+	case v.number && chainNumbers[key]:
+		if strings.ContainsAny(v.text, ".eE") {
+			return append(b, "<float>"...)
+		}
+		return append(b, "<n>"...)
+	}
+	return append(b, v.text...)
+}
+
+// Normalize returns a body with everything that belongs to the chain made equal. A text that is no JSON is treated as
+// one string.
+func Normalize(body string) string {
+	v, err := parseJSON(body)
+	if err != nil {
+		return normalText(body)
+	}
+	return string(v.append(nil, ""))
+}
+
+// comparedHeaders are those that must be equal, present or absent.
+var comparedHeaders = []string{
+	"content-type", "allow", "vary", "access-control-allow-origin", "access-control-expose-headers", "access-control-allow-methods",
+	"access-control-allow-headers", "access-control-max-age",
+}
+
+// Compare returns how a reply differs from a recorded one; "" if not at all.
+func Compare(want *Line, got Reply) string {
+	if got.Status != want.Status {
+		return fmt.Sprintf("status %d, want %d; body %.300s", got.Status, want.Status, got.Body)
+	}
+	for _, h := range comparedHeaders {
+		if got.Headers[h] != want.Headers[h] {
+			return fmt.Sprintf("header %s is %q, want %q", h, got.Headers[h], want.Headers[h])
+		}
+	}
+	return CompareBodies(got.Body, want.Body)
+}
+
+// CompareBodies compares two bodies after normalising; "" if they are equal.
+func CompareBodies(got, want string) string {
+	g, w := Normalize(got), Normalize(want)
+	if g == w {
+		return ""
+	}
+	i := 0
+	for i < len(g) && i < len(w) && g[i] == w[i] {
+		i++
+	}
+	from := max(i-80, 0)
+	return fmt.Sprintf("body differs at %d:\n got ...%s\nwant ...%s", i, cut(g[from:]), cut(w[from:]))
+}
+
+func cut(s string) string {
+	if len(s) > 240 {
+		return s[:240] + "..."
+	}
+	return s
+}
+
+// Run sends a line's request and compares the reply.
+func Run(c Client, l *Line) string {
+	got, err := c(l.Request())
+	if err != nil {
+		return "no reply: " + err.Error()
+	}
+	if l.Method == "HEAD" {
+		got.Body = ""
+	}
+	return Compare(l, got)
+}
+
+// Select returns the lines of a kind.
+func (p Plan) Select(lines []Line, kind Kind) []*Line {
+	var out []*Line
+	for i := range lines {
+		if p[lines[i].File][lines[i].N].Kind == kind {
+			out = append(out, &lines[i])
+		}
+	}
+	return out
+}
+
+// Indent lays a body out for people.
+func Indent(body string) string {
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(body), "", "  ") != nil {
+		return body
+	}
+	return b.String()
+}
