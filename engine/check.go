@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// Check judges a submitted transaction by the state of the head, in the order of the RPC (rpc.md 5.3): its block, congestion
+// of the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
+// goroutine.
+func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
+	head := e.acquireHead()
+	defer head.Release()
+	if err := e.checkBlock(head, tx.BlockHash); err != nil {
+		return err, nil
+	}
+	if err := congested(head, tx.ReceiverID); err != nil {
+		return err, nil
+	}
+	if err := verify.Transaction(head.Config, tx, signature); err != nil {
+		return err, nil
+	}
+	price := head.Header().NextGasPrice
+	if _, err := verify.Cost(head.Config, &tx.Transaction, price); err != nil {
+		return err, nil
+	}
+	signer, err := readSigner(head, tx)
+	if err != nil {
+		return nil, err
+	}
+	return verify.CanCharge(head.Config, &tx.Transaction, price, signer), nil
+}
+
+// acquireHead returns the head with its states held.
+func (e *Engine) acquireHead() *Entry {
+	for {
+		if h := e.Head(); h.Acquire() {
+			return h
+		}
+	}
+}
+
+func (e *Engine) checkBlock(head *Entry, base primitives.Hash) *primitives.InvalidTxError {
+	known, height := true, primitives.Height(0)
+	if h, ok := e.ancestry.height(head, base); ok {
+		return verify.Validity(true, h, head.Height(), e.chain.ValidityPeriod, func() bool { return true })
+	}
+	if h, err := e.Header(base); err == nil {
+		height = h.Height
+	} else {
+		known = false
+	}
+	return verify.Validity(known, height, head.Height(), e.chain.ValidityPeriod, func() bool { return false })
+}
+
+// congested tells whether the receiver's shard takes no transactions.
+func congested(head *Entry, receiver primitives.AccountID) *primitives.InvalidTxError {
+	i, err := head.Layout.Index(head.Layout.ShardOf(receiver))
+	if err != nil {
+		panic("engine: the layout maps an account to a shard that it lacks: " + err.Error())
+	}
+	c := head.Block.Body.Chunks[i]
+	control := congestion.Control{Config: &head.Config.CongestionControl, Info: head.Shards[i].Extra.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
+	r := control.RefusesTransactions()
+	switch {
+	case !r.Refused:
+		return nil
+	case r.Stuck:
+		return &primitives.InvalidTxError{Tag: primitives.TxShardStuck, ShardID: uint32(c.ShardID), MissedChunks: r.Missed}
+	}
+	level := strconv.FormatFloat(r.Level, 'f', -1, 64)
+	if !strings.Contains(level, ".") {
+		level += ".0" // as serde prints floats
+	}
+	return &primitives.InvalidTxError{Tag: primitives.TxShardCongested, ShardID: uint32(c.ShardID), CongestionLevel: json.Number(level)}
+}
+
+// readSigner reads what a transaction's signer has in the state of head.
+func readSigner(head *Entry, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
+	i, err := head.Layout.Index(head.Layout.ShardOf(tx.SignerID))
+	if err != nil {
+		return s, err
+	}
+	u := state.NewUnrecorded(stateTrie{head.Shards[i].root})
+	var account primitives.Account
+	if ok, err := u.Account(tx.SignerID, &account); err != nil {
+		return s, err
+	} else if ok {
+		s.Account = &account
+	}
+	handle := tx.PublicKey.Handle()
+	var key primitives.AccessKey
+	if ok, err := u.AccessKey(tx.SignerID, handle, &key); err != nil {
+		return s, err
+	} else if ok {
+		s.Key = &key
+	}
+	if tx.Nonce.HasIndex {
+		nonce, ok, err := u.GasKeyNonce(tx.SignerID, handle, tx.Nonce.Index)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			s.RowNonce = &nonce
+		}
+	}
+	return s, nil
+}
+
+// Prepare chooses the transactions of a shard's next chunk on parent from what waits, until stop says that time is up.
+func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error) {
+	p := e.Entry(parent)
+	if p == nil || !p.Acquire() {
+		return nil, ErrOrphan
+	}
+	defer p.Release()
+	s := &p.Shards[shard]
+	in := &apply.PrepareInput{
+		Trie: stateTrie{s.root}, Config: p.Config, Layout: p.Layout, ShardID: s.ID, PrevHeight: p.Height(),
+		GasPrice: p.Header().NextGasPrice, Candidates: waiting, Stop: stop,
+		Valid: func(tx *primitives.SignedTransaction) bool { return e.ancestry.valid(p, tx.BlockHash) },
+		Fresh: func(tx *primitives.SignedTransaction) bool {
+			h, ok := e.ancestry.height(p, tx.BlockHash)
+			return ok && p.Height() <= h+e.chain.ValidityPeriod
+		},
+	}
+	for _, c := range p.Block.Body.Chunks {
+		in.Congestion = append(in.Congestion, apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(p.Height() - c.HeightIncluded)})
+	}
+	return apply.Prepare(in)
+}
