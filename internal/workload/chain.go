@@ -1,0 +1,226 @@
+package workload
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ChainOptions say how a chain is run. Nothing of them but the workload and the rules may change what comes out.
+type ChainOptions struct {
+	Options
+	Rules
+	Folder string           // where its data lies; empty: in memory
+	Disk   *storage.MemDisk // of a chain in memory that is opened again; nil: a new one
+	Store  storage.Options  // but the identity
+	// Par runs receipts and shards in parallel; nil: one by one.
+	Par apply.Par
+	// Signature checks transactions; nil: each one is verified.
+	Signature verify.SignatureFunc
+}
+
+// Goroutines is a Par that takes a goroutine for each.
+func Goroutines(n int, do func(int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// Chain drives an engine as all of its validators at once.
+type Chain struct {
+	o      ChainOptions
+	id     storage.Identity
+	chain  *engine.Chain
+	Store  *storage.Store
+	Engine *engine.Engine
+	keys   map[primitives.AccountID]primitives.SecretKey
+}
+
+// OpenChain opens a chain, or begins it.
+func OpenChain(o ChainOptions) (*Chain, error) {
+	if o.Disk == nil {
+		o.Disk = storage.NewMemDisk()
+	}
+	c := &Chain{o: o, keys: map[primitives.AccountID]primitives.SecretKey{}}
+	var err error
+	if c.chain, err = NewChain(o.Options, o.Rules); err != nil {
+		return nil, err
+	}
+	hash, err := GenesisHash(o.Options, o.Rules)
+	if err != nil {
+		return nil, err
+	}
+	c.id = storage.Identity{ChainID: c.chain.ID, Genesis: hash, Numbering: primitives.NumberingJune}
+	return c, c.open()
+}
+
+func (c *Chain) open() (err error) {
+	so := c.o.Store
+	so.Identity = c.id
+	if c.o.Folder == "" {
+		c.Store, err = storage.OpenMemory(c.o.Disk, so)
+	} else {
+		c.Store, err = storage.Open(c.o.Folder, so)
+	}
+	if err != nil {
+		return err
+	}
+	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature})
+	if err != nil {
+		_ = c.Store.Close() // the first error is the one to be told
+	}
+	return err
+}
+
+// Close ends the chain; OpenChain goes on with it.
+func (c *Chain) Close() error { return c.Store.Close() }
+
+// Restart closes the chain and opens it again.
+func (c *Chain) Restart() error {
+	if err := c.Close(); err != nil {
+		return err
+	}
+	return c.open()
+}
+
+func (c *Chain) key(id primitives.AccountID) primitives.SecretKey {
+	k, ok := c.keys[id]
+	if !ok {
+		k = StakeKey(id)
+		c.keys[id] = k
+	}
+	return k
+}
+
+// Plan is a block to be made.
+type Plan struct {
+	Parent primitives.Hash
+	Height primitives.Height
+	// Transactions are sorted into the chunks of their signers' shards, in order.
+	Transactions []*primitives.SignedTransaction
+	// Missing shards, by index, get no new chunk; their transactions are left out.
+	Missing func(primitives.ShardIndex) bool
+	// Chunks are taken as they are where they are not nil, by shard index.
+	Chunks []*primitives.Chunk
+	// Delay is added to the parent's timestamp, ns; 0: a second.
+	Delay uint64
+}
+
+// Make makes a block with its chunks, signed by whoever the epoch names.
+func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
+	parent := c.Engine.Entry(p.Parent)
+	if parent == nil {
+		return nil, nil, fmt.Errorf("%w: %v", engine.ErrOrphan, p.Parent)
+	}
+	layout := parent.Layout // no reshardings here
+	byShard := make([][]*primitives.SignedTransaction, layout.NumShards())
+	for _, tx := range p.Transactions {
+		i, err := layout.Index(layout.ShardOf(tx.SignerID))
+		if err != nil {
+			return nil, nil, err
+		}
+		byShard[i] = append(byShard[i], tx)
+	}
+	if p.Delay == 0 {
+		p.Delay = 1_000_000_000
+	}
+	prop := &engine.Proposal{
+		Parent: p.Parent, Height: p.Height, Timestamp: parent.Header().Timestamp + p.Delay,
+		Chunks: make([]*primitives.Chunk, len(byShard)), Endorsements: make([][]primitives.Signature, len(byShard)),
+		Vote: c.chain.Version.Protocol,
+	}
+	for i := range byShard {
+		if p.Missing != nil && p.Missing(primitives.ShardIndex(i)) {
+			continue
+		}
+		if err := c.chunk(prop, parent, p, i, byShard[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	approvers, err := c.Engine.Approvers(p.Parent)
+	if err != nil {
+		return nil, nil, err
+	}
+	inner := primitives.NewApprovalInner(p.Parent, parent.Height(), p.Height)
+	message := inner.SignedBytes(p.Height)
+	for _, a := range approvers {
+		prop.Approvals = append(prop.Approvals, c.key(a.AccountID).Sign(message))
+	}
+	producer, err := c.Engine.BlockProducer(p.Parent, p.Height)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := c.Engine.NewBlock(prop, c.key(producer.AccountID))
+	return b, prop.Chunks, err
+}
+
+// chunk makes one shard's chunk with its endorsements.
+func (c *Chain) chunk(prop *engine.Proposal, parent *engine.Entry, p *Plan, i int, txs []*primitives.SignedTransaction) error {
+	id, err := parent.Layout.IDAt(primitives.ShardIndex(i))
+	if err != nil {
+		return err
+	}
+	var made *primitives.Chunk
+	if p.Chunks != nil {
+		made = p.Chunks[i]
+	}
+	if made == nil {
+		producer, err := c.Engine.ChunkProducer(p.Parent, id)
+		if err != nil {
+			return err
+		}
+		if made, err = c.Engine.NewChunk(p.Parent, primitives.ShardIndex(i), txs, c.key(producer.AccountID)); err != nil {
+			return err
+		}
+	}
+	validators, err := c.Engine.ChunkValidators(parent, id)
+	if err != nil {
+		return err
+	}
+	message := primitives.ChunkEndorsementBytes(made.Hash)
+	for _, v := range validators {
+		prop.Endorsements[i] = append(prop.Endorsements[i], c.key(v.AccountID).Sign(message))
+	}
+	prop.Chunks[i] = made
+	return nil
+}
+
+// Accept has the engine judge, apply and commit a block.
+func (c *Chain) Accept(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Accepted, error) {
+	p, err := c.Engine.Begin(b, chunks, produced)
+	if err != nil {
+		return nil, err
+	}
+	jobs := p.Jobs()
+	if c.o.Par == nil {
+		for i := range jobs {
+			jobs[i].Run()
+		}
+	} else {
+		c.o.Par(len(jobs), func(i int) { jobs[i].Run() })
+	}
+	return c.Engine.Commit(p)
+}
+
+// Next makes and accepts the block after the head.
+func (c *Chain) Next(txs []*primitives.SignedTransaction) (*engine.Accepted, error) {
+	head := c.Engine.Head()
+	b, chunks, err := c.Make(&Plan{Parent: head.Hash, Height: head.Height() + 1, Transactions: txs})
+	if err != nil {
+		return nil, err
+	}
+	return c.Accept(b, chunks, true)
+}
+
+// Base is where transactions for the block after the head go.
+func (c *Chain) Base() Base {
+	head := c.Engine.Head()
+	return Base{Height: head.Height() + 1, Hash: head.Hash}
+}

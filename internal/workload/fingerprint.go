@@ -1,0 +1,33 @@
+package workload
+
+import (
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Fingerprint is a hash of all that applying a block gave: roots, gas, congestion, requests, outcomes with metadata,
+// receipts, changes with causes, recorded sizes. The block must have been applied by this engine since it was opened.
+func Fingerprint(at *engine.Entry) primitives.Hash {
+	b := at.Hash[:]
+	for i := range at.Shards {
+		s := &at.Shards[i]
+		r := s.Result
+		b = s.Extra.AppendBorsh(b)
+		b = append(b, r.OutgoingRoot[:]...)
+		b = borsh.AppendUint64(b, r.RecordedSize)
+		for k := range r.Outcomes {
+			b = r.Outcomes[k].Outcome.AppendBorsh(append(b, r.Outcomes[k].ID[:]...))
+		}
+		for _, x := range r.Processed {
+			b = append(append(b, byte(x.Source)), x.ID[:]...)
+		}
+		for _, k := range r.Changes {
+			b = borsh.AppendBytes(b, k.Key)
+			for _, c := range k.Changes {
+				b = borsh.AppendBytes(append(append(b, byte(c.Cause.Kind)), c.Cause.Hash[:]...), c.Value)
+			}
+		}
+	}
+	return primitives.HashBytes(b)
+}

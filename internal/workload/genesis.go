@@ -1,0 +1,116 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// Rules are a chain's genesis figures. The zero value of each is neard localnet's.
+type Rules struct {
+	EpochLength uint64         // blocks
+	GasLimit    primitives.Gas // of a chunk
+	Validity    uint64         // of transactions, in blocks
+	Balance     primitives.Balance
+}
+
+// DefaultBalance is what each account begins with.
+var DefaultBalance = primitives.NEAR(1_000_000)
+
+// Genesis returns the chain's genesis without its records.
+func Genesis(o Options, r Rules) (*genesis.Config, error) {
+	g, err := genesis.Localnet(genesis.LocalnetOptions{
+		ChainID: "workload", Time: 1_700_000_000_000_000_000, Accounts: []primitives.AccountID{Validator}, Validators: 1, Shards: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &g.Config
+	if c.ShardLayout, err = Layout(o.Shards); err != nil {
+		return nil, err
+	}
+	c.NumBlockProducerSeats = 10
+	c.Validators[0].PublicKey = StakeKey(Validator).PublicKey()
+	set(&c.EpochLength, r.EpochLength)
+	set(&c.GasLimit, r.GasLimit)
+	set(&c.TransactionValidityPeriod, r.Validity)
+	sum, ok := r.balance().Mul64(uint64(o.Accounts))
+	if ok {
+		c.TotalSupply, ok = c.TotalSupply.Add(sum)
+	}
+	if !ok {
+		return nil, fmt.Errorf("workload: balances of %d accounts: %w", o.Accounts, primitives.ErrOverflow)
+	}
+	return c, nil
+}
+
+func set[T uint64 | primitives.Gas](at *T, v T) {
+	if v != 0 {
+		*at = v
+	}
+}
+
+func (r *Rules) balance() primitives.Balance {
+	if r.Balance.IsZero() {
+		return DefaultBalance
+	}
+	return r.Balance
+}
+
+// Records writes the records of the genesis as JSON: the validator, the treasury, and each account with its key.
+func Records(w io.Writer, o Options, r Rules) error {
+	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{Validator}, Validators: 1, Shards: 1})
+	if err != nil {
+		return err
+	}
+	keys := NewGenerator(Options{Accounts: 1, Shards: 1, OneKey: o.OneKey})
+	out := bufio.NewWriterSize(w, 1<<16) // its first error sticks and comes out of Flush
+	buf := []byte{'['}
+	for i, rec := range g.Records {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = genesis.AppendRecord(buf, rec)
+	}
+	account := genesis.AccountRecord{Account: primitives.Account{Version: primitives.AccountV1, Amount: r.balance()}}
+	for i := range o.Accounts {
+		account.AccountID = Account(i)
+		buf = genesis.AppendRecord(append(buf, ','), &account)
+		key := genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: keys.Key(account.AccountID).PublicKey().Handle()}
+		buf = genesis.AppendRecord(append(buf, ','), &key)
+		_, _ = out.Write(buf)
+		buf = buf[:0]
+	}
+	_, _ = out.Write(append(buf, ']'))
+	return out.Flush()
+}
+
+// NewChain returns what an engine needs of the genesis.
+func NewChain(o Options, r Rules) (*engine.Chain, error) {
+	c, err := Genesis(o, r)
+	if err != nil {
+		return nil, err
+	}
+	return engine.NewChain(c, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
+		in, out := io.Pipe()
+		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // the reader's end closes it if it stops early
+		return in, nil
+	})
+}
+
+// GenesisHash names the genesis for a store: the same workload, the same hash.
+func GenesisHash(o Options, r Rules) (primitives.Hash, error) {
+	c, err := Genesis(o, r)
+	if err != nil {
+		return primitives.Hash{}, err
+	}
+	var b bytes.Buffer
+	b.Write(genesis.AppendConfig(nil, c))
+	fmt.Fprintf(&b, "%d %v", o.Accounts, o.OneKey)
+	return primitives.HashBytes(b.Bytes()), nil
+}

@@ -1,0 +1,144 @@
+package workload
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Course says how wildly a script runs a chain.
+type Course struct {
+	Blocks  int     // to be made, those of lost branches included
+	PerStep int     // most transactions a block
+	Fork    float64 // chance that a block's parent is not the head
+	Skip    float64 // chance that heights are skipped
+	Miss    float64 // chance that a shard stops making chunks
+	Resume  float64 // chance, in each block, that it begins again; 0: in the next
+}
+
+// RandomChain draws a workload, its rules and its course from a seed.
+func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
+	rng := rand.New(rand.NewPCG(seed, 0x6368_6169_6e))
+	o := ChainOptions{Options: Options{
+		Seed: seed, Accounts: 4 + rng.IntN(40), Shards: []int{1, 2, 4, 4, 4, 5}[rng.IntN(6)], Skew: []float64{0, 0.7, 1}[rng.IntN(3)],
+	}}
+	o.EpochLength = uint64(5 + rng.IntN(30))
+	o.GasLimit = []primitives.Gas{1_000_000_000_000_000, 30_000_000_000_000, 8_000_000_000_000}[rng.IntN(3)]
+	o.Validity = o.EpochLength + uint64(rng.IntN(int(o.EpochLength)+1)) // the most that epoch configs allow is two epochs
+	o.Store.FoldBlocks = []int{0, 1, 7}[rng.IntN(3)]                    // 0: the usual
+	c := Course{Blocks: blocks, PerStep: 1 + rng.IntN(24)}
+	if rng.IntN(6) == 0 { // enough in a chunk to be run in parallel
+		c.PerStep = 250
+	}
+	if rng.IntN(2) == 0 {
+		c.Fork, c.Skip = 0.15, 0.1
+	}
+	if rng.IntN(2) == 0 {
+		c.Miss, c.Resume = 0.1, 0.3
+	}
+	return o, c
+}
+
+// Script runs a chain along a course that follows from a seed and the chain alone: played again on the same chain it gives
+// the same blocks, whatever else happens to the chain in between.
+type Script struct {
+	chain   *Chain
+	course  Course
+	gen     *Generator
+	rng     *rand.Rand
+	recent  []primitives.Hash // tips to fork from
+	stopped map[primitives.ShardIndex]bool
+	Entries map[primitives.Hash]*engine.Entry // all that were accepted
+}
+
+// NewScript begins a course on a fresh chain.
+func NewScript(c *Chain, course Course) *Script {
+	g := c.Engine.Genesis()
+	return &Script{
+		chain: c, course: course, gen: NewGenerator(c.o.Options), rng: rand.New(rand.NewPCG(c.o.Seed, 0x736372_6970_74)),
+		stopped: map[primitives.ShardIndex]bool{}, Entries: map[primitives.Hash]*engine.Entry{g.Hash: g},
+	}
+}
+
+// Made is a block of a script.
+type Made struct {
+	Block    *primitives.Block
+	Chunks   []*primitives.Chunk
+	Accepted *engine.Accepted
+}
+
+// Find is a Lookup among all blocks of the script.
+func (s *Script) Find(h primitives.Hash) *engine.Entry { return s.Entries[h] }
+
+// parent draws the next block's parent: the head, or a block above the final one.
+func (s *Script) parent() *engine.Entry {
+	head := s.Entries[s.chain.Engine.Head().Hash]
+	if s.rng.Float64() >= s.course.Fork || len(s.recent) == 0 {
+		return head
+	}
+	at := s.Entries[s.recent[s.rng.IntN(len(s.recent))]]
+	final := s.chain.Engine.Final()
+	for e := at; e != nil && e.Height() >= final.Height; e = s.Entries[e.Header().PrevHash] {
+		if e.Hash == final.Hash {
+			return at
+		}
+		if e.Header().PrevHash.IsZero() {
+			break
+		}
+	}
+	return head
+}
+
+// Step makes and accepts the next block.
+func (s *Script) Step() (*Made, error) {
+	parent := s.parent()
+	height := parent.Height() + 1
+	if s.rng.Float64() < s.course.Skip {
+		height += primitives.Height(1 + s.rng.IntN(3))
+	}
+	base := Base{Height: height, Hash: parent.Hash}
+	for range s.rng.IntN(8) { // a block back
+		if prev := s.Entries[base.Hash].Header().PrevHash; !prev.IsZero() {
+			base.Hash = prev
+		}
+	}
+	plan := &Plan{Parent: parent.Hash, Height: height, Delay: 1_000_000 + s.rng.Uint64N(3_000_000_000)}
+	for range s.rng.IntN(s.course.PerStep + 1) {
+		plan.Transactions = append(plan.Transactions, s.gen.Transaction(base))
+	}
+	if n := len(plan.Transactions); n > 1 && s.rng.IntN(8) == 0 { // twice in a chunk
+		plan.Transactions = append(plan.Transactions, plan.Transactions[s.rng.IntN(n)])
+	}
+	for i := range primitives.ShardIndex(len(parent.Shards)) {
+		if s.stopped[i] {
+			s.stopped[i] = s.rng.Float64() >= s.course.Resume
+		} else {
+			s.stopped[i] = s.rng.Float64() < s.course.Miss
+		}
+	}
+	plan.Missing = func(i primitives.ShardIndex) bool { return s.stopped[i] }
+	return s.make(plan)
+}
+
+func (s *Script) make(plan *Plan) (*Made, error) {
+	b, chunks, err := s.chain.Make(plan)
+	if err != nil {
+		return nil, fmt.Errorf("making block %d on %v: %w", plan.Height, plan.Parent, err)
+	}
+	if s.Entries[b.Hash()] != nil {
+		return &Made{Block: b, Chunks: chunks}, nil // the very same again
+	}
+	a, err := s.chain.Accept(b, chunks, true)
+	if err != nil {
+		return nil, fmt.Errorf("accepting block %d on %v: %w", plan.Height, plan.Parent, err)
+	}
+	s.Entries[a.Entry.Hash] = a.Entry
+	s.recent = append(s.recent, a.Entry.Hash)
+	if len(s.recent) > 5 {
+		s.recent = slices.Delete(s.recent, 0, 1)
+	}
+	return &Made{Block: b, Chunks: chunks, Accepted: a}, nil
+}

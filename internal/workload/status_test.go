@@ -1,0 +1,22 @@
+package workload
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+var errorName = regexp.MustCompile(`"([A-Z][A-Za-z]+)"`)
+
+// statusName is a short name of how something ended: the innermost error's.
+func statusName(s *primitives.ExecutionStatus) string {
+	if s.Kind != primitives.StatusFailure {
+		return "ok"
+	}
+	var path []string
+	for _, m := range errorName.FindAllStringSubmatch(string(s.Failure), -1) {
+		path = append(path, m[1])
+	}
+	return strings.Join(path, ".")
+}

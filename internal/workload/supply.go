@@ -1,0 +1,144 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// counter adds up tokens; the first error sticks.
+type counter struct {
+	cfg *config.RuntimeConfig
+	sum primitives.Balance
+	err error
+}
+
+func (c *counter) add(b primitives.Balance) {
+	var ok bool
+	if c.sum, ok = c.sum.Add(b); !ok && c.err == nil {
+		c.err = primitives.ErrOverflow
+	}
+}
+
+func (c *counter) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// receipt adds what a receipt carries: its deposits, and the gas that was paid for it. Refunds have no price.
+func (c *counter) receipt(r *primitives.Receipt) {
+	a, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok {
+		return
+	}
+	deposit, err := fees.TotalDeposit(a.Actions)
+	if err != nil {
+		c.fail(err)
+	}
+	c.add(deposit)
+	gas, err := fees.ReceiptGas(c.cfg, r)
+	if err != nil {
+		c.fail(err)
+	}
+	paid, ok := a.GasPrice.MulGas(gas)
+	if !ok {
+		c.fail(primitives.ErrOverflow)
+	}
+	c.add(paid)
+}
+
+// value adds what one value of the state holds.
+func (c *counter) value(key, value []byte) {
+	k, err := primitives.ParseTrieKey(key)
+	if err != nil {
+		c.fail(fmt.Errorf("state key %x: %w", key, err))
+		return
+	}
+	r := borsh.NewReader(value)
+	switch k.Column {
+	case primitives.ColAccount:
+		var a primitives.Account
+		a.DecodeBorsh(r)
+		c.add(a.Amount)
+		c.add(a.Locked)
+	case primitives.ColAccessKey:
+		if k.HasIndex {
+			break
+		}
+		var a primitives.AccessKey
+		if a.DecodeBorsh(r); a.GasKey != nil {
+			c.add(a.GasKey.Balance)
+		}
+	case primitives.ColPostponedReceipt, primitives.ColPromiseYieldReceipt:
+		if x := primitives.ReadReceipt(r); r.Err() == nil {
+			c.receipt(x)
+		}
+	case primitives.ColDelayedReceipt, primitives.ColBufferedReceipt:
+		if len(key) == 1 { // the indices of all queues
+			break
+		}
+		var x primitives.StoredReceipt
+		if x.DecodeBorsh(r); r.Err() == nil {
+			c.receipt(&x.Receipt)
+		}
+	}
+	if r.Err() != nil {
+		c.fail(fmt.Errorf("state value of %x: %w", key, r.Err()))
+	}
+}
+
+// Lookup finds accepted blocks, also those that the engine has folded away.
+type Lookup func(primitives.Hash) *engine.Entry
+
+// Held adds up all tokens that exist after a block: what its states hold, the receipts that wait in them (delayed,
+// buffered, postponed), those that its chunks send, and those that wait for a shard whose chunks are missing. It reads the
+// states from the store, so it also judges flat state, deltas and undo.
+func Held(s *storage.Store, at *engine.Entry, find Lookup) (primitives.Balance, error) {
+	c := &counter{cfg: at.Config}
+	bounds := at.Layout.Boundaries()
+	ref := storage.BlockRef{Height: at.Height(), Hash: at.Hash}
+	for i := range at.Shards {
+		var r storage.AccountRange
+		if i > 0 {
+			r.Lo = bounds[i-1]
+		}
+		if i < len(bounds) {
+			r.Hi = bounds[i]
+		}
+		err := s.Scan(ref, at.Shards[i].ID, r, nil, nil, func(key, value []byte) bool {
+			c.value(key, value)
+			return c.err == nil
+		})
+		if err != nil {
+			return c.sum, err
+		}
+		for _, x := range at.Shards[i].Outgoing {
+			c.receipt(x)
+		}
+		for e := at; e.Height() > at.Block.Body.Chunks[i].HeightIncluded; e = find(e.Header().PrevHash) {
+			for _, x := range e.Shards[i].Incoming {
+				c.receipt(x)
+			}
+		}
+	}
+	return c.sum, c.err
+}
+
+// Supply is what Held must be after a block: the header's total supply, less what its chunks burnt, which headers tell one
+// chunk later (chain.md 8.7). What an epoch mints is in the supply of the block in which it is paid.
+func Supply(at *engine.Entry) (primitives.Balance, error) {
+	sum := at.Header().TotalSupply
+	for i := range at.Shards {
+		var ok bool
+		if sum, ok = sum.Sub(at.Shards[i].Extra.BalanceBurnt); !ok {
+			return sum, fmt.Errorf("workload: shard %d burnt more than there is", at.Shards[i].ID)
+		}
+	}
+	return sum, nil
+}

@@ -1,0 +1,175 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// full tells whether all workloads are to be run: `make check` says so.
+func full() bool { return os.Getenv("TROUPE_REPLAY") == "all" }
+
+// checkSupply compares what there is after a block with what its header says there should be.
+func checkSupply(t *testing.T, c *Chain, at *engine.Entry, find Lookup) {
+	t.Helper()
+	got, err := Held(c.Store, at, find)
+	if err != nil {
+		t.Fatalf("block %d: %v", at.Height(), err)
+	}
+	want, err := Supply(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Fatalf("block %d (%v): %v held, supply %v", at.Height(), at.Hash, got, want)
+	}
+}
+
+// TestWorkloads: random chains keep every token; run in parallel with restarts, and from their blocks alone, they come to
+// the same blocks and results.
+func TestWorkloads(t *testing.T) {
+	n, blocks := 12, 50
+	if full() {
+		n, blocks = 200, 60
+	}
+	if testing.Short() {
+		n = 4
+	}
+	statuses := map[string]int{}
+	for seed := range uint64(n) {
+		runWorkload(t, seed, blocks, statuses)
+	}
+	for _, name := range slices.Sorted(maps.Keys(statuses)) {
+		t.Logf("%7d %s", statuses[name], name)
+	}
+}
+
+func runWorkload(t *testing.T, seed uint64, blocks int, statuses map[string]int) {
+	o, course := RandomChain(seed, blocks)
+	serial, err := OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serial.Close()
+	checkSupply(t, serial, serial.Engine.Genesis(), nil)
+	script := NewScript(serial, course)
+	var made []*Made
+	var prints []primitives.Hash
+	for i := range blocks {
+		m, err := script.Step()
+		if err != nil {
+			t.Fatalf("seed %d block %d: %v", seed, i, err)
+		}
+		made = append(made, m)
+		if m.Accepted == nil {
+			prints = append(prints, primitives.Hash{})
+			continue
+		}
+		prints = append(prints, Fingerprint(m.Accepted.Entry))
+		count(statuses, m.Accepted.Entry)
+		if i%3 == 0 || i == blocks-1 {
+			checkSupply(t, serial, m.Accepted.Entry, script.Find)
+		}
+	}
+	if t.Failed() {
+		t.Fatalf("seed %d", seed)
+	}
+	other := o
+	other.Par = Goroutines
+	other.Store.FoldBlocks = 1 + int(seed%70)
+	every := 1 + int(seed%9)
+	again, err := OpenChain(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { again.Close() }()
+	replay := NewScript(again, course)
+	for i, m := range made {
+		got, err := replay.Step()
+		if err != nil {
+			t.Fatalf("seed %d block %d, in parallel with restarts: %v", seed, i, err)
+		}
+		if got.Block.Hash() != m.Block.Hash() {
+			t.Fatalf("seed %d block %d: hash %v in parallel with restarts, %v serially", seed, i, got.Block.Hash(), m.Block.Hash())
+		}
+		if got.Accepted != nil {
+			for k := range got.Accepted.Entry.Shards {
+				stats := &got.Accepted.Entry.Shards[k].Result.Stats
+				statuses["ran in parallel"] += stats.RanInParallel
+				statuses["ran again"] += stats.RanAgain
+			}
+		}
+		if got.Accepted != nil && Fingerprint(got.Accepted.Entry) != prints[i] {
+			t.Fatalf("seed %d block %d: other results in parallel with restarts", seed, i)
+		}
+		if i%every == 0 {
+			if err := again.Restart(); err != nil {
+				t.Fatalf("seed %d block %d: restart: %v", seed, i, err)
+			}
+			if got.Accepted != nil && again.Engine.Head().Hash != got.Accepted.Entry.Hash && got.Accepted.IsHead {
+				t.Fatalf("seed %d block %d: head %v after a restart", seed, i, again.Engine.Head().Hash)
+			}
+		}
+	}
+	if seed%2 == 0 {
+		fromBlocks(t, o, made, prints, seed)
+	}
+}
+
+// fromBlocks runs the blocks on an engine that did not make them: everything is judged.
+func fromBlocks(t *testing.T, o ChainOptions, made []*Made, prints []primitives.Hash, seed uint64) {
+	c, err := OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i, m := range made {
+		if m.Accepted == nil {
+			continue
+		}
+		a, err := c.Accept(m.Block, m.Chunks, false)
+		if err != nil {
+			t.Fatalf("seed %d block %d from its bytes: %v", seed, i, err)
+		}
+		if a.Entry.Hash != m.Block.Hash() || Fingerprint(a.Entry) != prints[i] || a.IsHead != m.Accepted.IsHead {
+			t.Fatalf("seed %d block %d: other results from its bytes", seed, i)
+		}
+	}
+}
+
+// count counts outcomes by kind, so that one sees that workloads reach what they should.
+func count(statuses map[string]int, at *engine.Entry) {
+	for i := range at.Shards {
+		bodies := map[primitives.Hash]*primitives.ActionReceipt{}
+		note := func(x *primitives.Receipt) {
+			if a, ok := x.Body.(*primitives.ActionReceipt); ok && x.PredecessorID != primitives.SystemAccount {
+				bodies[x.ID] = a
+			}
+		}
+		for _, x := range at.Shards[i].Incoming {
+			note(x)
+		}
+		for _, x := range at.Shards[i].Result.Processed {
+			note(x.Receipt)
+		}
+		for k := range at.Shards[i].Result.Outcomes {
+			o := &at.Shards[i].Result.Outcomes[k]
+			name := statusName(&o.Outcome.Status)
+			if a, ok := bodies[o.ID]; ok && name == "ok" && len(a.Actions) > 0 {
+				for _, x := range a.Actions {
+					statuses[fmt.Sprintf("ok %T", x)]++
+				}
+			}
+			statuses[name]++
+		}
+		statuses["delayed"] += at.Shards[i].Result.Stats.Delayed
+		statuses["postponed"] += at.Shards[i].Result.Stats.Postponed
+		statuses["buffered"] += at.Shards[i].Result.Stats.Buffered
+		statuses["proposals"] += len(at.Shards[i].Result.Proposals)
+	}
+}
