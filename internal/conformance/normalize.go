@@ -58,6 +58,9 @@ func readValue(d *json.Decoder) (value, error) {
 	case json.Number:
 		return value{kind: '0', text: t.String(), number: true}, nil
 	}
+	if token == nil {
+		return value{kind: '0', text: "null"}, nil
+	}
 	return value{kind: '0', text: fmt.Sprint(token)}, nil
 }
 
@@ -147,8 +150,7 @@ func (v *value) append(b []byte, key string) []byte {
 	case v.kind == '"' && chainStrings[key]:
 		return append(b, `"<text>"`...)
 	case v.kind == '"':
-		text, _ := json.Marshal(normalText(v.text))
-		return append(b, text...)
+		return primitives.AppendJSONString(b, normalText(v.text))
 	case v.number && chainNumbers[key]:
 		if strings.ContainsAny(v.text, ".eE") {
 			return append(b, "<float>"...)

@@ -49,66 +49,81 @@ type SyncInfo struct {
 	EpochStartHeight    primitives.Height
 }
 
-// member is a JSON member that one of several orders places.
-type member struct {
-	name   string // with quotes and colon
-	append func([]byte) []byte
-}
-
-// appendMembers appends {...}; sorted holds indices of ms in the order of their names.
-func appendMembers(b []byte, ms []member, sorted []int, order Order) []byte {
-	b = append(b, '{')
-	first := true
-	for i := range ms {
-		m := &ms[i]
-		if order == Sorted {
-			m = &ms[sorted[i]]
-		}
-		if m.append == nil { // left out
-			continue
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = m.append(append(b, m.name...))
-	}
-	return append(b, '}')
-}
-
-var (
-	statusSorted  = []int{1, 11, 3, 9, 8, 2, 4, 6, 10, 12, 13, 5, 0}
-	syncSorted    = []int{5, 6, 7, 8, 9, 0, 1, 3, 2, 4}
-	versionSorted = []int{1, 2, 3, 0}
-)
-
 // AppendNodeStatus appends the reply of status, in either order. Older clients read is_slashed of validators; it is false.
 func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
-	ms := []member{
-		{`"version":`, func(b []byte) []byte { return appendVersion(b, &s.Version, order) }},
-		{`"chain_id":`, func(b []byte) []byte { return AppendString(b, s.ChainID) }},
-		{`"protocol_version":`, func(b []byte) []byte { return appendUint(b, s.ProtocolVersion) }},
-		{`"latest_protocol_version":`, func(b []byte) []byte { return appendUint(b, s.LatestProtocolVersion) }},
-		{`"rpc_addr":`, func(b []byte) []byte { return AppendString(b, s.RPCAddr) }},
-		{`"validators":`, func(b []byte) []byte {
-			return appendList(b, s.Validators, func(b []byte, a *primitives.AccountID) []byte {
-				return append(AppendAccountID(append(b, `{"account_id":`...), *a), `,"is_slashed":false}`...)
-			})
-		}},
-		{`"sync_info":`, func(b []byte) []byte { return appendSyncInfo(b, &s.Sync, order) }},
-		{`"validator_account_id":`, func(b []byte) []byte {
-			return appendUnless(b, s.ValidatorAccountID == "", func(b []byte) []byte { return AppendAccountID(b, s.ValidatorAccountID) })
-		}},
-		{`"validator_public_key":`, func(b []byte) []byte { return appendOptionKey(b, s.ValidatorPublicKey) }},
-		{`"node_public_key":`, func(b []byte) []byte { return AppendKey(b, s.NodePublicKey) }},
-		{`"node_key":`, func(b []byte) []byte { return appendOptionKey(b, s.ValidatorPublicKey) }}, // deprecated twin
-		{`"uptime_sec":`, func(b []byte) []byte { return strconv.AppendInt(b, s.UptimeSeconds, 10) }},
-		{`"genesis_hash":`, func(b []byte) []byte { return AppendHash(b, &s.GenesisHash) }},
+	if order == StructOrder {
+		return appendStatusStruct(b, s)
 	}
-	if s.RPCAddr == "" {
-		ms[4].append = nil
+	b = AppendString(append(b, `{"chain_id":`...), s.ChainID)
+	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
+	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
+	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated twin
+	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
+	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)
+	b = appendRPCAddr(b, s.RPCAddr)
+	y := &s.Sync
+	b = AppendHash(append(b, `,"sync_info":{"earliest_block_hash":`...), &y.EarliestBlockHash)
+	b = appendUint(append(b, `,"earliest_block_height":`...), y.EarliestBlockHeight)
+	b = AppendTime(append(b, `,"earliest_block_time":`...), y.EarliestBlockTime)
+	b = AppendHash(append(b, `,"epoch_id":`...), &y.EpochID)
+	b = appendUint(append(b, `,"epoch_start_height":`...), y.EpochStartHeight)
+	b = AppendHash(append(b, `,"latest_block_hash":`...), &y.LatestBlockHash)
+	b = appendUint(append(b, `,"latest_block_height":`...), y.LatestBlockHeight)
+	b = AppendTime(append(b, `,"latest_block_time":`...), y.LatestBlockTime)
+	b = AppendHash(append(b, `,"latest_state_root":`...), &y.LatestStateRoot)
+	b = appendBool(append(b, `,"syncing":`...), y.Syncing)
+	b = strconv.AppendInt(append(b, `},"uptime_sec":`...), s.UptimeSeconds, 10)
+	b = appendOptionText(append(b, `,"validator_account_id":`...), string(s.ValidatorAccountID))
+	b = appendOptionKey(append(b, `,"validator_public_key":`...), s.ValidatorPublicKey)
+	b = appendStatusValidators(append(b, `,"validators":`...), s.Validators)
+	v := &s.Version
+	b = AppendString(append(b, `,"version":{"build":`...), v.Build)
+	b = AppendString(append(b, `,"commit":`...), v.Commit)
+	b = AppendString(append(b, `,"rustc_version":`...), v.Compiler)
+	return append(AppendString(append(b, `,"version":`...), v.Version), "}}"...)
+}
+
+func appendStatusStruct(b []byte, s *Status) []byte {
+	v := &s.Version
+	b = AppendString(append(b, `{"version":{"version":`...), v.Version)
+	b = AppendString(append(b, `,"build":`...), v.Build)
+	b = AppendString(append(b, `,"commit":`...), v.Commit)
+	b = AppendString(append(b, `,"rustc_version":`...), v.Compiler)
+	b = AppendString(append(b, `},"chain_id":`...), s.ChainID)
+	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)
+	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
+	b = appendRPCAddr(b, s.RPCAddr)
+	b = appendStatusValidators(append(b, `,"validators":`...), s.Validators)
+	y := &s.Sync
+	b = AppendHash(append(b, `,"sync_info":{"latest_block_hash":`...), &y.LatestBlockHash)
+	b = appendUint(append(b, `,"latest_block_height":`...), y.LatestBlockHeight)
+	b = AppendHash(append(b, `,"latest_state_root":`...), &y.LatestStateRoot)
+	b = AppendTime(append(b, `,"latest_block_time":`...), y.LatestBlockTime)
+	b = appendBool(append(b, `,"syncing":`...), y.Syncing)
+	b = AppendHash(append(b, `,"earliest_block_hash":`...), &y.EarliestBlockHash)
+	b = appendUint(append(b, `,"earliest_block_height":`...), y.EarliestBlockHeight)
+	b = AppendTime(append(b, `,"earliest_block_time":`...), y.EarliestBlockTime)
+	b = AppendHash(append(b, `,"epoch_id":`...), &y.EpochID)
+	b = appendUint(append(b, `,"epoch_start_height":`...), y.EpochStartHeight)
+	b = appendOptionText(append(b, `},"validator_account_id":`...), string(s.ValidatorAccountID))
+	b = appendOptionKey(append(b, `,"validator_public_key":`...), s.ValidatorPublicKey)
+	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
+	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
+	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
+	return append(AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash), '}')
+}
+
+func appendStatusValidators(b []byte, vs []primitives.AccountID) []byte {
+	return appendList(b, vs, func(b []byte, a *primitives.AccountID) []byte {
+		return append(AppendAccountID(append(b, `{"account_id":`...), *a), `,"is_slashed":false}`...)
+	})
+}
+
+func appendRPCAddr(b []byte, addr string) []byte {
+	if addr == "" {
+		return b
 	}
-	return appendMembers(b, ms, statusSorted, order)
+	return AppendString(append(b, `,"rpc_addr":`...), addr)
 }
 
 func appendOptionKey(b []byte, k primitives.PublicKey) []byte {
@@ -118,34 +133,12 @@ func appendOptionKey(b []byte, k primitives.PublicKey) []byte {
 	return AppendKey(b, k)
 }
 
-func appendVersion(b []byte, v *Version, order Order) []byte {
-	text := func(s string) func([]byte) []byte { return func(b []byte) []byte { return AppendString(b, s) } }
-	ms := []member{
-		{`"version":`, text(v.Version)}, {`"build":`, text(v.Build)},
-		{`"commit":`, text(v.Commit)}, {`"rustc_version":`, text(v.Compiler)},
+// appendOptionText appends null for an empty text.
+func appendOptionText(b []byte, text string) []byte {
+	if text == "" {
+		return append(b, "null"...)
 	}
-	return appendMembers(b, ms, versionSorted, order)
-}
-
-func appendSyncInfo(b []byte, s *SyncInfo, order Order) []byte {
-	hash := func(h *primitives.Hash) func([]byte) []byte { return func(b []byte) []byte { return AppendHash(b, h) } }
-	height := func(h primitives.Height) func([]byte) []byte {
-		return func(b []byte) []byte { return appendUint(b, h) }
-	}
-	at := func(ns uint64) func([]byte) []byte { return func(b []byte) []byte { return AppendTime(b, ns) } }
-	ms := []member{
-		{`"latest_block_hash":`, hash(&s.LatestBlockHash)},
-		{`"latest_block_height":`, height(s.LatestBlockHeight)},
-		{`"latest_state_root":`, hash(&s.LatestStateRoot)},
-		{`"latest_block_time":`, at(s.LatestBlockTime)},
-		{`"syncing":`, func(b []byte) []byte { return appendBool(b, s.Syncing) }},
-		{`"earliest_block_hash":`, hash(&s.EarliestBlockHash)},
-		{`"earliest_block_height":`, height(s.EarliestBlockHeight)},
-		{`"earliest_block_time":`, at(s.EarliestBlockTime)},
-		{`"epoch_id":`, hash(&s.EpochID)},
-		{`"epoch_start_height":`, height(s.EpochStartHeight)},
-	}
-	return appendMembers(b, ms, syncSorted, order)
+	return AppendString(b, text)
 }
 
 // NetworkInfo is the reply of network_info (nearcore chain/jsonrpc-primitives/src/types/network_info.rs).
@@ -171,40 +164,38 @@ type KnownProducer struct {
 	PeerID    primitives.PublicKey
 }
 
-var (
-	networkSorted  = []int{0, 5, 1, 2, 4, 3}
-	peerSorted     = []int{2, 1, 0}
-	producerSorted = []int{0, 1, 2}
-)
-
-// AppendNetworkInfo appends the reply of network_info, in either order.
+// AppendNetworkInfo appends the reply of network_info, in either order. The members of known producers stand in the same
+// order in both.
 func AppendNetworkInfo(b []byte, n *NetworkInfo, order Order) []byte {
-	number := func(v uint64) func([]byte) []byte { return func(b []byte) []byte { return appendUint(b, v) } }
-	key := func(k primitives.PublicKey) func([]byte) []byte {
-		return func(b []byte) []byte { return AppendKey(b, k) }
+	active := uint64(len(n.ActivePeers))
+	if order == StructOrder {
+		b = appendList(append(b, `{"active_peers":`...), n.ActivePeers, func(b []byte, p *Peer) []byte {
+			b = AppendKey(append(b, `{"id":`...), p.ID)
+			b = appendOptionText(append(b, `,"addr":`...), p.Addr)
+			return append(appendOptionText(append(b, `,"account_id":`...), string(p.AccountID)), '}')
+		})
+		b = appendUint(append(b, `,"num_active_peers":`...), active)
+		b = appendUint(append(b, `,"peer_max_count":`...), n.PeerMaxCount)
+		b = appendUint(append(b, `,"sent_bytes_per_sec":`...), n.SentBytesPerSec)
+		b = appendUint(append(b, `,"received_bytes_per_sec":`...), n.ReceivedBytesPerSec)
+		return append(appendProducers(append(b, `,"known_producers":`...), n.KnownProducers), '}')
 	}
-	text := func(s string) func([]byte) []byte {
-		return func(b []byte) []byte {
-			return appendUnless(b, s == "", func(b []byte) []byte { return AppendString(b, s) })
-		}
-	}
-	ms := []member{
-		{`"active_peers":`, func(b []byte) []byte {
-			return appendList(b, n.ActivePeers, func(b []byte, p *Peer) []byte {
-				ms := []member{{`"id":`, key(p.ID)}, {`"addr":`, text(p.Addr)}, {`"account_id":`, text(string(p.AccountID))}}
-				return appendMembers(b, ms, peerSorted, order)
-			})
-		}},
-		{`"num_active_peers":`, number(uint64(len(n.ActivePeers)))},
-		{`"peer_max_count":`, number(uint64(n.PeerMaxCount))},
-		{`"sent_bytes_per_sec":`, number(n.SentBytesPerSec)},
-		{`"received_bytes_per_sec":`, number(n.ReceivedBytesPerSec)},
-		{`"known_producers":`, func(b []byte) []byte {
-			return appendList(b, n.KnownProducers, func(b []byte, p *KnownProducer) []byte {
-				ms := []member{{`"account_id":`, text(string(p.AccountID))}, {`"addr":`, text(p.Addr)}, {`"peer_id":`, key(p.PeerID)}}
-				return appendMembers(b, ms, producerSorted, order)
-			})
-		}},
-	}
-	return appendMembers(b, ms, networkSorted, order)
+	b = appendList(append(b, `{"active_peers":`...), n.ActivePeers, func(b []byte, p *Peer) []byte {
+		b = appendOptionText(append(b, `{"account_id":`...), string(p.AccountID))
+		b = appendOptionText(append(b, `,"addr":`...), p.Addr)
+		return append(AppendKey(append(b, `,"id":`...), p.ID), '}')
+	})
+	b = appendProducers(append(b, `,"known_producers":`...), n.KnownProducers)
+	b = appendUint(append(b, `,"num_active_peers":`...), active)
+	b = appendUint(append(b, `,"peer_max_count":`...), n.PeerMaxCount)
+	b = appendUint(append(b, `,"received_bytes_per_sec":`...), n.ReceivedBytesPerSec)
+	return append(appendUint(append(b, `,"sent_bytes_per_sec":`...), n.SentBytesPerSec), '}')
+}
+
+func appendProducers(b []byte, ps []KnownProducer) []byte {
+	return appendList(b, ps, func(b []byte, p *KnownProducer) []byte {
+		b = AppendAccountID(append(b, `{"account_id":`...), p.AccountID)
+		b = appendOptionText(append(b, `,"addr":`...), p.Addr)
+		return append(AppendKey(append(b, `,"peer_id":`...), p.PeerID), '}')
+	})
 }

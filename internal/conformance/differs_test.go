@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/rpc"
+)
+
+// differences says for each line of the plan's list what we answer instead. A check gets the recorded line and our reply.
+var differences = []struct {
+	file  string
+	lines []int
+	check func(*testing.T, *Line, Reply)
+}{
+	{"wire", []int{1, 25, 70, 71, 72, 536}, plusMember(`,"is_slashed":false`)},
+	{"wire", []int{4}, contains(200, "# TYPE ")},
+	{"wire", []int{16, 17, 18, 19}, contains(0, `{"jsonrpc":"2.0",`)},
+	{"wire", []int{26, 27, 28, 62, 63, 67}, sameTextAsParseError},
+	{"wire", []int{33, 34, 35}, contains(200, `[{"jsonrpc":"2.0",`)},
+	{"wire", []int{537}, contains(200, `[{"jsonrpc":"2.0","error":{"name":"REQUEST_VALIDATION_ERROR"`)},
+	{"wire", []int{37, 54}, contains(200, `"result":null,"id":`)},
+	{"wire", []int{40}, contains(200, `"result":null,"id":"dontcare"}`)},
+	{"wire", []int{64, 65, 68, 538}, contains(200, `"result":null,"id":`)},
+	{"wire", []int{69}, contains(413, "length limit exceeded")},
+	{"wire", []int{148, 154}, nil}, // needs a chain
+	{"wire", []int{248, 249, 522}, contains(400, "only one of block_id, finality and sync_checkpoint may be given")},
+	{"wire", []int{340}, contains(400, "invalid type: integer `5`, expected variant identifier")},
+	{"wire", []int{380, 381, 382, 386, 387, 388}, bothNames},
+	{"wire", []int{410, 411, 415, 417, 419, 420, 422, 423, 424, 425}, sameBodyStatus200},
+}
+
+// plusMember wants the recorded reply once a member of ours is taken out.
+func plusMember(member string) func(*testing.T, *Line, Reply) {
+	return func(t *testing.T, l *Line, got Reply) {
+		if !strings.Contains(got.Body, member) {
+			t.Errorf("%v: no %s in %.400s", l, member, got.Body)
+		}
+		got.Body = strings.ReplaceAll(got.Body, member, "")
+		if diff := Compare(l, got); diff != "" {
+			t.Errorf("%v: %s", l, diff)
+		}
+	}
+}
+
+func contains(status int, text string) func(*testing.T, *Line, Reply) {
+	return func(t *testing.T, l *Line, got Reply) {
+		if status != 0 && got.Status != status || !strings.Contains(got.Body, text) {
+			t.Errorf("%v: %d %.300s, want %d and %q", l, got.Status, got.Body, status, text)
+		}
+	}
+}
+
+func sameTextAsParseError(t *testing.T, l *Line, got Reply) {
+	v, err := parseJSON(got.Body)
+	if err != nil || len(v.items) != 3 || v.keys[1] != "error" || v.items[2].text != "null" {
+		t.Fatalf("%v: %s is no error with a null id", l, got.Body)
+	}
+	e := v.items[1]
+	if data := e.items[len(e.items)-1].text; data != l.Body || got.Status != l.Status {
+		t.Errorf("%v:\n got %d %s\nwant %d %s", l, got.Status, data, l.Status, l.Body)
+	}
+}
+
+func bothNames(t *testing.T, l *Line, got Reply) {
+	v, err := parseJSON(got.Body)
+	if err != nil || v.keys[1] != "result" {
+		t.Fatalf("%v: %s", l, got.Body)
+	}
+	keys := strings.Join(v.items[1].keys, " ")
+	if keys != "block_effects block_hash changes" {
+		t.Errorf("%v: members %s", l, keys)
+	}
+}
+
+func sameBodyStatus200(t *testing.T, l *Line, got Reply) {
+	if got.Status != 200 {
+		t.Errorf("%v: status %d, want 200", l, got.Status)
+	}
+	if diff := CompareBodies(got.Body, l.Body); diff != "" {
+		t.Errorf("%v: %s", l, diff)
+	}
+}
+
+func TestWireDiffers(t *testing.T) {
+	lines, plan := load(t)
+	client := server(t, rpc.Options{})
+	listed := map[int]bool{}
+	for _, d := range differences {
+		for _, n := range d.lines {
+			l := &lines[d.file][n-1]
+			listed[n] = true
+			if plan[d.file][n].Kind != Differs {
+				t.Errorf("%v is checked here and not in the plan's list", l)
+			}
+			if d.check == nil {
+				continue
+			}
+			got, err := client(l.Request())
+			if err != nil {
+				t.Errorf("%v: %v", l, err)
+				continue
+			}
+			d.check(t, l, got)
+		}
+	}
+	for n, e := range plan["wire"] {
+		if e.Kind == Differs && !listed[n] {
+			t.Errorf("wire %d differs (%s), and nothing checks how", n, e.Reason)
+		}
+	}
+}
+
+// TestWireNearcoreStatus: with rpc.http_status nearcore the status of EXPERIMENTAL_tx_status is neard's again, and with
+// always_200 every reply to a call is 200.
+func TestWireNearcoreStatus(t *testing.T) {
+	lines, _ := load(t)
+	nearcore, always := server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusNearcore}), server(t, rpc.Options{HTTPStatus: rpc.HTTPStatusAlways200})
+	for _, n := range []int{402, 410, 411, 415, 417, 419, 420, 422, 423, 424, 425} {
+		l := &lines["wire"][n-1]
+		if diff := Run(nearcore, l); diff != "" {
+			t.Errorf("%v: %s", l, diff)
+		}
+		if got, err := always(l.Request()); err != nil || got.Status != 200 {
+			t.Errorf("%v: always_200 gave %d, %v", l, got.Status, err)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Scene makes recorded requests fit a fresh chain: the recorded block hashes, keys and accounts give way to that chain's,
+// and transactions are signed again.
+type Scene struct {
+	// Replace maps recorded texts (a hash, a key, an account) to those of this chain. Hashes of transactions that were
+	// signed again are added as they come.
+	Replace map[string]string
+	// Resign returns the transaction to send instead of a recorded one; want is the recorded reply, which tells what the
+	// transaction shall suffer. It may return its argument. Nil: transactions stay as they are.
+	Resign func(tx *primitives.SignedTransaction, want *Line) *primitives.SignedTransaction
+}
+
+// Request returns a line's request for this chain.
+func (s *Scene) Request(l *Line) Request {
+	r := l.Request()
+	if s.Resign != nil {
+		for _, text := range signedTexts(r.Body) {
+			raw, err := base64.StdEncoding.DecodeString(text)
+			tx := new(primitives.SignedTransaction)
+			if err != nil || borsh.Unmarshal(raw, tx) != nil {
+				continue // one that shall not decode
+			}
+			again := s.Resign(tx, l)
+			r.Body = strings.ReplaceAll(r.Body, text, base64.StdEncoding.EncodeToString(again.AppendBorsh(nil)))
+			if s.Replace == nil {
+				s.Replace = map[string]string{}
+			}
+			s.Replace[tx.Hash().String()] = again.Hash().String()
+		}
+	}
+	old := make([]string, 0, len(s.Replace))
+	for k := range s.Replace { // sorted below
+		old = append(old, k)
+	}
+	slices.Sort(old)
+	pairs := make([]string, 0, 2*len(old))
+	for _, k := range old {
+		pairs = append(pairs, k, s.Replace[k])
+	}
+	r.Body = strings.NewReplacer(pairs...).Replace(r.Body)
+	return r
+}
+
+// signedTexts returns the texts in a body that may be signed transactions.
+func signedTexts(body string) []string {
+	var request struct{ Params json.RawMessage }
+	if json.Unmarshal([]byte(body), &request) != nil {
+		return nil
+	}
+	var object struct {
+		Signed string `json:"signed_tx_base64"`
+	}
+	if json.Unmarshal(request.Params, &object) == nil && object.Signed != "" {
+		return []string{object.Signed}
+	}
+	var list []string
+	if json.Unmarshal(request.Params, &list) == nil && len(list) == 1 {
+		return list
+	}
+	return nil
+}
+
+// Difference is a line whose reply is not the recorded one.
+type Difference struct {
+	Line *Line
+	Text string
+}
+
+// Run sends the lines in order and returns the differences.
+func (s *Scene) Run(c Client, lines []*Line) []Difference {
+	var out []Difference
+	for _, l := range lines {
+		got, err := c(s.Request(l))
+		text := ""
+		if err != nil {
+			text = "no reply: " + err.Error()
+		} else {
+			if l.Method == "HEAD" {
+				got.Body = ""
+			}
+			text = Compare(l, got)
+		}
+		if text != "" {
+			out = append(out, Difference{l, text})
+		}
+	}
+	return out
+}
