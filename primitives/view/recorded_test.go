@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -69,6 +70,7 @@ type line struct {
 	Changes    map[string][]json.RawMessage `json:"changes"`
 	Light      json.RawMessage              `json:"light"`
 	Validators json.RawMessage              `json:"validators"`
+	Config     json.RawMessage              `json:"protocol_config"`
 	SignedTx   string                       `json:"signed_tx_base64"`
 	Status     *struct {
 		Level           string            `json:"final_execution_status"`
@@ -106,6 +108,8 @@ func TestRecordedViews(t *testing.T) {
 					same(t, "change", AppendChange(nil, j.value(t)), raw)
 				}
 			}
+		case l.Config != nil:
+			checkConfig(t, l.Config)
 		case l.Light != nil:
 			checkLight(t, l.Light)
 		case l.Validators != nil:
@@ -296,4 +300,52 @@ func kickout(t *testing.T, who primitives.AccountID, in json.RawMessage) Kickout
 		}
 	}
 	return k
+}
+
+func checkConfig(t *testing.T, in json.RawMessage) {
+	type ratio [2]int32
+	var j struct {
+		A  uint64                     `json:"block_producer_kickout_threshold"`
+		B  string                     `json:"chain_id"`
+		C  uint64                     `json:"chunk_producer_kickout_threshold"`
+		D  uint64                     `json:"chunk_validator_only_kickout_threshold"`
+		E  bool                       `json:"dynamic_resharding"`
+		F  uint64                     `json:"epoch_length"`
+		G  primitives.Balance         `json:"fishermen_threshold"`
+		H  primitives.Gas             `json:"gas_limit"`
+		I  ratio                      `json:"gas_price_adjustment_rate"`
+		J  primitives.Height          `json:"genesis_height"`
+		K  primitives.Balance         `json:"max_gas_price"`
+		L  ratio                      `json:"max_inflation_rate"`
+		M  uint64                     `json:"max_kickout_stake_perc"`
+		N  primitives.Balance         `json:"min_gas_price"`
+		O  uint64                     `json:"minimum_stake_divisor"`
+		P  ratio                      `json:"minimum_stake_ratio"`
+		Q  uint64                     `json:"minimum_validators_per_shard"`
+		R  uint64                     `json:"num_block_producer_seats"`
+		S  uint64                     `json:"num_blocks_per_year"`
+		T  ratio                      `json:"online_max_threshold"`
+		U  ratio                      `json:"online_min_threshold"`
+		V  ratio                      `json:"protocol_reward_rate"`
+		W  primitives.AccountID       `json:"protocol_treasury_account"`
+		X  ratio                      `json:"protocol_upgrade_stake_threshold"`
+		Y  primitives.ProtocolVersion `json:"protocol_version"`
+		Z  json.RawMessage            `json:"runtime_config"`
+		AA primitives.ShardLayout     `json:"shard_layout"`
+		AB bool                       `json:"shuffle_shard_assignment_for_chunk_producers"`
+		AC uint64                     `json:"target_validator_mandates_per_shard"`
+		AD uint64                     `json:"transaction_validity_period"`
+		AE time.Time                  `json:"genesis_time"`
+	}
+	parse(t, in, &j)
+	of := func(r ratio) Ratio { return Ratio{r[0], r[1]} }
+	c := &ProtocolConfig{BlockProducerKickoutThreshold: j.A, ChainID: j.B, ChunkProducerKickoutThreshold: j.C,
+		ChunkValidatorOnlyKickout: j.D, DynamicResharding: j.E, EpochLength: j.F, FishermenThreshold: j.G, GasLimit: j.H,
+		GasPriceAdjustmentRate: of(j.I), GenesisHeight: j.J, MaxGasPrice: j.K, MaxInflationRate: of(j.L), MaxKickoutStakePercent: j.M,
+		MinGasPrice: j.N, MinimumStakeDivisor: j.O, MinimumStakeRatio: of(j.P), MinimumValidatorsPerShard: j.Q,
+		NumBlockProducerSeats: j.R, NumBlocksPerYear: j.S, OnlineMaxThreshold: of(j.T), OnlineMinThreshold: of(j.U),
+		ProtocolRewardRate: of(j.V), ProtocolTreasuryAccount: j.W, ProtocolUpgradeStakeThreshold: of(j.X), ProtocolVersion: j.Y,
+		RuntimeConfig: raw(j.Z), ShardLayout: j.AA, ShuffleShardAssignment: j.AB, TargetValidatorMandates: j.AC,
+		TransactionValidityPeriod: j.AD, GenesisTime: uint64(j.AE.UnixNano())}
+	same(t, "protocol config", AppendProtocolConfig(nil, c), in)
 }
