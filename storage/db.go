@@ -48,9 +48,9 @@ func openDB(stor lstorage.Storage, o *Options) (*db, error) {
 		CompactionTableSize:    tableSize,
 		CompactionTotalSize:    levelOneSize,
 		// Every flush covers the whole key space, so a merge of level 0 rewrites level 1: let several flushes gather.
-		CompactionL0Trigger:    8,
-		WriteL0SlowdownTrigger: 20,
-		WriteL0PauseTrigger:    32,
+		CompactionL0Trigger:    12,
+		WriteL0SlowdownTrigger: 24,
+		WriteL0PauseTrigger:    36,
 		DisableSeeksCompaction: true,
 		// A batch above the write buffer would otherwise become a table without passing the journal, in a transaction that
 		// merges with nothing. With this it grows the buffer instead, once, and stays one atomic journal record.
