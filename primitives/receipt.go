@@ -209,8 +209,9 @@ func AppendReceipts(b []byte, xs []*Receipt) []byte {
 	return b
 }
 
-// minReceipt is the least a receipt takes: names, id, tag, data id, None.
-const minReceipt = 6 + 6 + 32 + 1 + 32 + 1
+// minReceipt is the least a receipt takes: names, id and tag, then a distribution (version, a short account's id, shard,
+// no shards, no code), which is less than a data receipt's.
+const minReceipt = 6 + 6 + 32 + 1 + (1 + 7 + 8 + 4 + 4)
 
 // ReadReceipts reads a vector of receipts.
 func ReadReceipts(r *borsh.Reader) []*Receipt { return borsh.Slice(r, minReceipt, ReadReceipt) }
@@ -234,20 +235,26 @@ type ReceiptMetadata struct {
 	CongestionSize uint64
 }
 
-// StoredReceipt is a delayed or buffered receipt as the trie holds it: FF FF ‖ 1 ‖ receipt ‖ metadata (bytes.md 2.4).
-// HasMetadata is false only for a bare receipt, which is still decoded.
+// StoredReceipt is a delayed or buffered receipt as the trie holds it: FF FF ‖ 1 ‖ receipt ‖ metadata (nearcore
+// receipt.rs:96). HasMetadata is false only for a bare receipt, which is still decoded.
 type StoredReceipt struct {
 	Receipt
 	Metadata    ReceiptMetadata
 	HasMetadata bool
+	// Ungrouped marks version 0, which is read and no longer made: it was buffered before there were groups to count it in.
+	Ungrouped bool
 }
 
-// AppendBorsh appends the V1 layout, or the bare receipt.
+// AppendBorsh appends the layout with metadata, or the bare receipt.
 func (s *StoredReceipt) AppendBorsh(b []byte) []byte {
 	if !s.HasMetadata {
 		return s.Receipt.AppendBorsh(b)
 	}
-	b = s.Receipt.AppendBorsh(append(b, stateStoredReceiptMark, stateStoredReceiptMark, 1))
+	version := byte(1)
+	if s.Ungrouped {
+		version = 0
+	}
+	b = s.Receipt.AppendBorsh(append(b, stateStoredReceiptMark, stateStoredReceiptMark, version))
 	return borsh.AppendUint64(borsh.AppendUint64(b, uint64(s.Metadata.CongestionGas)), s.Metadata.CongestionSize)
 }
 
@@ -255,13 +262,14 @@ func (s *StoredReceipt) AppendBorsh(b []byte) []byte {
 func (s *StoredReceipt) DecodeBorsh(r *borsh.Reader) {
 	b0, _ := r.Peek(0)
 	b1, ok := r.Peek(1)
-	s.HasMetadata = ok && b0 == stateStoredReceiptMark && b1 == stateStoredReceiptMark
+	s.HasMetadata, s.Ungrouped = ok && b0 == stateStoredReceiptMark && b1 == stateStoredReceiptMark, false
 	if !s.HasMetadata {
 		s.Receipt.DecodeBorsh(r)
 		return
 	}
 	r.Take(2)
-	if v := r.Byte(); v > 1 {
+	v := r.Byte()
+	if s.Ungrouped = v == 0; v > 1 {
 		r.BadTag("StateStoredReceipt", v)
 		return
 	}

@@ -86,7 +86,7 @@ func (t *Transaction) DecodeBorsh(r *borsh.Reader) {
 		r.Fail(borsh.ErrEOF)
 		return
 	}
-	t.Version = TransactionV0
+	t.Version, t.NonceMode = TransactionV0, NonceMonotonic
 	if b1 != 0 {
 		if b0 != 1 {
 			r.Failf("invalid transaction version tag: %d", b0)

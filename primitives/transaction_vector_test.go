@@ -139,3 +139,80 @@ func TestVectorA44(t *testing.T) {
 		t.Error("a nested delegate action was read")
 	}
 }
+
+// TestVectorA67: what a delegate action's signature covers (nearcore core/primitives/src/action/delegate.rs:453, 490, 510).
+func TestVectorA67(t *testing.T) {
+	key := SecretKeyFromSeed(ED25519, "alice.near")
+	action := DelegateActionV2{
+		SenderID: "alice.near", ReceiverID: "bob.near", Nonce: TransactionNonce{Nonce: 1, Index: 3, HasIndex: true},
+		MaxBlockHeight: 1000, PublicKey: key.PublicKey(),
+	}
+	verifies := func(a *DelegateActionV2, sig Signature) bool {
+		h := a.SignedHash()
+		return sig.Verify(h[:], a.PublicKey)
+	}
+	hash := action.SignedHash()
+	sig := key.Sign(hash[:])
+	if !verifies(&action, sig) {
+		t.Error("the signature of index 3 does not verify")
+	}
+	forged := action
+	forged.Nonce.Index = 4
+	if verifies(&forged, sig) {
+		t.Error("a signature of index 3 verifies for index 4")
+	}
+	v1 := HashBytes(action.AppendBorsh(append(borsh.AppendUint32(nil, delegateDiscriminant), 0)))
+	if verifies(&action, key.Sign(v1[:])) {
+		t.Error("a signature under the discriminant of V1 verifies for V2")
+	}
+	for _, nested := range []Action{
+		&Delegate{Action: DelegateAction{SenderID: "aaa", ReceiverID: "bbb", PublicKey: ZeroED25519Key}, Signature: ZeroED25519Signature},
+		&DelegateV2{Action: DelegateActionV2{SenderID: "aaa", ReceiverID: "bbb", PublicKey: ZeroED25519Key}, Signature: ZeroED25519Signature},
+	} {
+		raw := AppendAction(nil, nested)
+		if raw[0] != 8 && raw[0] != 14 {
+			t.Errorf("%T has tag %d", nested, raw[0])
+		}
+		for _, outer := range []Action{
+			&Delegate{Action: DelegateAction{SenderID: "aaa", ReceiverID: "bbb", Actions: []Action{nested}, PublicKey: ZeroED25519Key}, Signature: ZeroED25519Signature},
+			&DelegateV2{Action: DelegateActionV2{SenderID: "aaa", ReceiverID: "bbb", Actions: []Action{nested}, PublicKey: ZeroED25519Key}, Signature: ZeroED25519Signature},
+		} {
+			if r := borsh.NewReader(AppendAction(nil, outer)); ReadAction(r) != nil || r.Err() == nil {
+				t.Errorf("%T in %T was read", nested, outer)
+			}
+		}
+	}
+}
+
+// TestVectorBHashes has the formula samples of the vectors' part B that primitives can make.
+func TestVectorBHashes(t *testing.T) {
+	v1 := classicTransaction()
+	v1.Version, v1.NonceMode, v1.Nonce = TransactionV1, NonceStrict, TransactionNonce{Nonce: 1, Index: 3, HasIndex: true}
+	v2 := func(n TransactionNonce) Hash {
+		d := DelegateActionV2{SenderID: "aaa", ReceiverID: "bbb", Actions: []Action{&CreateAccount{}}, Nonce: n, MaxBlockHeight: 2, PublicKey: ZeroED25519Key}
+		return d.SignedHash()
+	}
+	receipt := &Receipt{PredecessorID: "predecessor_id", ReceiverID: "receiver_id", Body: &ActionReceipt{
+		SignerID: "signer_id", SignerPublicKey: ZeroED25519Key, Actions: []Action{&Transfer{}},
+	}}
+	base := HashBytes([]byte("atata"))
+	for _, tt := range []struct {
+		name string
+		got  Hash
+		want string
+	}{
+		{"Transaction V1, nonce 1 index 3, strict", v1.Hash(), "H7SFBLVUTzHakr8TXaEsZZKMRoau2uxZdLhvLtETpB3g"},
+		{"DelegateActionV2, nonce 1", v2(TransactionNonce{Nonce: 1}), "AfVZV1ZnpPp2Fb7okMkbyH2QXpR46SryG1HpD1J4oxJm"},
+		{"DelegateActionV2, nonce 1 index 3", v2(TransactionNonce{Nonce: 1, Index: 3, HasIndex: true}), "97UpEYoLoBD8Rf4A29XLUEwhDeLE6fbN7zzfGMhbyTHL"},
+		{"Receipt of receipt.rs:1141", HashBorsh(receipt), "CVYXipdU5hGAq3EkRmqsyeFVQch4SvQa2QW1XJD7sPum"},
+		{"id of salt 3", ReceiptIDFromReceipt(base, 123456789, 3), "G25Q9XjAtEB9rEqKc7CtdHHMdWCv6d4X5nZFJioyGTZ2"},
+		{"action hash of index 0", ActionHash(base, 123456789, 0), "9CFeAwvPwWEDDunSq2e27sCjQ74TNjXTzmSKwQGvManL"},
+	} {
+		if got := tt.got.String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	if got := len(receipt.AppendBorsh(nil)); got != 157 {
+		t.Errorf("the receipt takes %d bytes, want 157", got)
+	}
+}

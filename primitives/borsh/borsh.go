@@ -158,7 +158,7 @@ func (r *Reader) Byte() byte {
 	return 0
 }
 
-// Peek returns the next byte without consuming it; ok is false at the end or after an error.
+// Peek returns the unread byte at i, 0 for the next, without consuming it; ok is false at the end or after an error.
 func (r *Reader) Peek(i int) (b byte, ok bool) {
 	if r.err != nil || i >= len(r.buf) {
 		return 0, false

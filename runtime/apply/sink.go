@@ -208,7 +208,7 @@ func (c *chunk) forwardBuffer(shard primitives.ShardID) error {
 		if err := account.RemoveBufferedGas(m.CongestionGas); err != nil {
 			return err
 		}
-		if x.HasMetadata { // others were buffered before there were groups
+		if x.HasMetadata && !x.Ungrouped { // others were buffered before there were groups
 			counted = append(counted, m)
 		}
 	}
