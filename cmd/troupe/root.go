@@ -26,6 +26,7 @@ const (
 // commands are all there are, in the order that help lists them.
 var commands = []func(*app) *cobra.Command{
 	newInit,
+	newRun,
 	newKeys,
 	newValidateConfig,
 	newVerify,

@@ -1,0 +1,259 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/actors/node"
+	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/backend"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc"
+	runtime "github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Options are what the command line adds to the home.
+type Options struct {
+	Home    *home.Home
+	Version view.Version
+	Log     *logrus.Logger
+	Listen  string // where the RPC listens instead of rpc.addr, which status goes on to show
+	NoRPC   bool
+}
+
+// Host is a running node.
+type Host struct {
+	Engine *engine.Engine
+	Node   *node.Node
+	Addr   net.Addr // of the RPC; nil: there is none
+
+	log     *logrus.Logger
+	store   *storage.Store
+	server  *rpc.Server
+	metrics *metricsServer
+	stop    context.CancelFunc
+	upkeep  chan struct{} // closed when upkeep has ended
+	failed  chan error    // the RPC ended by itself
+}
+
+// keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
+const keysCached = 1024
+
+// Start opens everything and begins to make blocks.
+func Start(o Options) (_ *Host, err error) {
+	h := &Host{log: o.Log, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	var undo []func()
+	defer func() {
+		if err != nil {
+			for i := len(undo) - 1; i >= 0; i-- {
+				undo[i]()
+			}
+		}
+	}()
+	hm, c := o.Home, o.Home.Config
+	version := runtime.Version{Protocol: hm.Genesis.ProtocolVersion, Numbering: c.Numbering}
+	if !version.Supported() {
+		return nil, fmt.Errorf("%s: protocol_version is %d, this version runs 85 and 86", hm.Paths.Genesis, version.Protocol)
+	}
+	var listener net.Listener
+	if c.RPC != nil && !o.NoRPC { // first, since it fails most often and cheapest
+		if listener, err = listen("rpc.addr", cmp.Or(o.Listen, c.RPC.Addr)); err != nil {
+			return nil, err
+		}
+		undo = append(undo, func() { _ = listener.Close() })
+	}
+	if h.store, err = openStore(hm); err != nil {
+		return nil, err
+	}
+	undo = append(undo, func() { _ = h.store.Close() })
+	chain, err := engine.NewChain(hm.Genesis, c.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
+	if err != nil {
+		return nil, err
+	}
+	checker := signature.New()
+	undo = append(undo, checker.Close)
+	if h.Engine, err = engine.Open(engine.Options{
+		Chain: chain, Store: h.store, Signature: checker.Check, Verify: verifier(),
+	}); err != nil {
+		return nil, err
+	}
+	if h.Node, err = node.Start(h.nodeOptions(hm, checker)); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	go h.maintain(ctx, c)
+	if listener == nil {
+		return h, nil
+	}
+	back := backend.New(backend.Options{
+		Engine: h.Engine, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), Now: time.Now,
+	})
+	h.server, err = rpc.New(back, rpc.Options{
+		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(min(c.RPC.MaxBody, 1<<31-1)),
+		MaxBatch: int(c.RPC.MaxBatch), MaxConnections: int(c.RPC.MaxConnections), MaxWaiting: int(c.RPC.MaxParked),
+		PollingTimeout: c.RPC.PollingTimeout, IdleTimeout: c.RPC.IdleTimeout, ReadTimeout: c.RPC.ReadTimeout,
+		ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.Addr = listener.Addr()
+	go func() {
+		if err := h.server.Serve(listener); err != nil {
+			h.failed <- fmt.Errorf("rpc: %w", err)
+		}
+	}()
+	if addr := c.RPC.PrometheusAddr; addr != "" && addr != c.RPC.Addr {
+		if h.metrics, err = serveMetrics(addr, h.server.AppendMetrics); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// Failed tells when the RPC has ended by itself.
+func (h *Host) Failed() <-chan error { return h.failed }
+
+// listen binds an address; a taken port says which key to change.
+func listen(key, addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %s is in use; stop what listens there, or choose another port with --rpc-addr or in config.json", key, addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return l, nil
+}
+
+// openStore opens the data folder, which belongs to one chain and one process.
+func openStore(hm *home.Home) (*storage.Store, error) {
+	c := hm.Config
+	dir := hm.Paths.Data
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	id, err := identity(hm)
+	if err != nil {
+		return nil, err
+	}
+	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: int(c.BlockCache)})
+	switch {
+	case errors.Is(err, storage.ErrLocked):
+		return nil, fmt.Errorf("%w: another node runs on %s", err, hm.Paths.Dir)
+	case errors.Is(err, storage.ErrForeign):
+		return nil, fmt.Errorf("%w. If the genesis was changed on purpose, remove %s and start again", err, dir)
+	}
+	return s, err
+}
+
+// identity names the genesis by its configuration and the size of its records, so that a start need not read them all.
+func identity(hm *home.Home) (storage.Identity, error) {
+	b := genesis.AppendConfig(nil, hm.Genesis)
+	for _, path := range []string{hm.Paths.Genesis, hm.Paths.Records} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return storage.Identity{}, err
+		}
+		b = borsh.AppendUint64(b, uint64(info.Size()))
+	}
+	return storage.Identity{ChainID: hm.Genesis.ChainID, Genesis: primitives.HashBytes(b), Numbering: hm.Config.Numbering}, nil
+}
+
+func openRecords(hm *home.Home) (io.ReadCloser, error) {
+	path := hm.Paths.Records
+	if path == "" {
+		path = hm.Paths.Genesis
+	}
+	return os.Open(filepath.Clean(path))
+}
+
+func verifier() func(primitives.Signature, []byte, primitives.PublicKey) bool {
+	v := primitives.NewVerifier(keysCached)
+	return v.Verify
+}
+
+func nodeKey(hm *home.Home) primitives.PublicKey {
+	switch {
+	case hm.NodeKey != nil:
+		return hm.NodeKey.PublicKey()
+	case hm.ValidatorKey != nil:
+		return hm.ValidatorKey.PublicKey()
+	}
+	return primitives.ZeroED25519Key
+}
+
+// maxIdle is how old the head of a healthy node may be: ten times the longest block delay (rpc.md 3.1); without bound where
+// blocks are made on demand.
+func maxIdle(c *config.Config) time.Duration {
+	if c.Production == config.Manual {
+		return 0
+	}
+	return 10 * c.Consensus.MaxDelay
+}
+
+func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker) node.Options {
+	c := hm.Config
+	o := node.Options{
+		Engine: h.Engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{},
+		Vote: runtime.NewestProtocol, Mode: modes[c.Production], SkipEmpty: !c.Consensus.ProduceEmptyBlocks,
+		Delays: doomslug.Delays{
+			Endorsement: int64(c.Consensus.MinDelay), Skip: int64(c.Consensus.MaxDelay), MaxWait: int64(c.Consensus.MaxWait),
+			ChunkWait: c.Consensus.ChunkWait,
+		},
+		Mempool: mempool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
+		Summary: c.LogSummaryPeriod, Log: h.log,
+	}
+	if c.RPC != nil {
+		o.Limits = node.Limits{Parked: int(c.RPC.MaxParked), Sessions: int(c.RPC.MaxConnections), Wait: c.RPC.PollingTimeout}
+	}
+	if hm.ValidatorKey != nil {
+		o.Keys[hm.ValidatorKey.AccountID] = hm.ValidatorKey.SecretKey
+	}
+	return o
+}
+
+var modes = map[config.Production]production.Mode{
+	config.Instant: production.Instant, config.Interval: production.Interval, config.Manual: production.Manual,
+}
+
+// Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded, the folder is closed.
+func (h *Host) Stop(ctx context.Context) error {
+	h.stop()
+	<-h.upkeep
+	var errs []error
+	if h.metrics != nil {
+		errs = append(errs, h.metrics.stop(ctx))
+	}
+	if h.server != nil {
+		errs = append(errs, h.server.Shutdown(ctx))
+	}
+	errs = append(errs, h.Node.Stop(ctx))
+	errs = append(errs, h.Engine.Fold(), h.store.Close())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,55 @@
+package host
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+// appendMetrics appends the node's metrics in Prometheus text: nearcore's names where it has one.
+func (h *Host) appendMetrics(b []byte) []byte {
+	head, s := h.Engine.Head(), h.store.Stats()
+	gauge := func(name, help string, v float64) {
+		b = append(b, "# HELP "+name+" "+help+"\n# TYPE "+name+" gauge\n"+name+" "...)
+		b = append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
+	}
+	hd := head.Header()
+	gauge("near_block_height_head", "Height of the head", float64(head.Height()))
+	gauge("near_final_block_height", "Height of the last final block", float64(h.Engine.Final().Height))
+	gauge("near_tail_height", "Lowest height that is kept", float64(h.store.Tip().Tail))
+	gauge("near_gas_price", "Gas price of the next block, yoctoNEAR", hd.NextGasPrice.Float64())
+	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
+	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
+	gauge("near_sync_status", "0: in step with the chain", 0)
+	gauge("near_node_protocol_version", "Newest version that this node knows", 86)
+	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	gauge("near_memory_usage_bytes", "Memory obtained from the system", float64(m.Sys))
+	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included", float64(s.LogBytes+s.IndexBytes))
+	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
+	return h.Node.Metrics(b)
+}
+
+// metricsServer is rpc.prometheus_addr: a second listener for /metrics alone.
+type metricsServer struct{ http *http.Server }
+
+func serveMetrics(addr string, metrics func([]byte) []byte) (*metricsServer, error) {
+	l, err := listen("rpc.prometheus_addr", addr)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = w.Write(metrics(nil))
+	})
+	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}
+	go func(l net.Listener) { _ = s.http.Serve(l) }(l)
+	return s, nil
+}
+
+func (s *metricsServer) stop(ctx context.Context) error { return s.http.Shutdown(ctx) }
