@@ -45,8 +45,8 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 	}
 	old := e.view.Load()
 	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
-	if a.IsHead {
-		a.Final = e.finalRef(entry)
+	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may tell of an older one
+		a.Final = f
 	}
 	if err := e.storeBlock(entry, p.parent, &changes, a); err != nil {
 		return nil, err

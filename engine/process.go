@@ -44,6 +44,9 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if parent == nil {
 		return nil, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
+	if !e.descendsFromFinal(parent) {
+		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
+	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	j, tree, err := e.judgement(b, parent, produced)
@@ -87,6 +90,15 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	gatherIncoming(entry)
 	p := &Pending{entry: entry, parent: parent}
 	return p, e.prepare(p, j)
+}
+
+// descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
+func (e *Engine) descendsFromFinal(at *Entry) bool {
+	final := e.Final()
+	for at != nil && at.Height() > final.Height {
+		at = e.Entry(at.Header().PrevHash)
+	}
+	return at != nil && at.Hash == final.Hash
 }
 
 // finalHeight returns the height of a header's last final block.

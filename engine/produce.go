@@ -75,8 +75,9 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 			headers[i] = parent.Block.Body.Chunks[index]
 			continue
 		}
-		c.Header.HeightIncluded = p.Height
-		headers[i], endorsements[i] = &c.Header, p.Endorsements[i]
+		h := c.Header // a copy: the same chunk may be in another block too
+		h.HeightIncluded = p.Height
+		headers[i], endorsements[i] = &h, p.Endorsements[i]
 	}
 	facts, _, err := e.facts(parent, p.Height, headers)
 	if err != nil {

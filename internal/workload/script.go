@@ -31,7 +31,7 @@ func RandomChain(seed uint64, blocks int) (ChainOptions, Course) {
 	o.Store.FoldBlocks = []int{0, 1, 7}[rng.IntN(3)]                    // 0: the usual
 	c := Course{Blocks: blocks, PerStep: 1 + rng.IntN(24)}
 	if rng.IntN(6) == 0 { // enough in a chunk to be run in parallel
-		c.PerStep = 250
+		c.PerStep, c.Blocks = 250, (blocks+2)/3
 	}
 	if rng.IntN(2) == 0 {
 		c.Fork, c.Skip = 0.15, 0.1

@@ -60,7 +60,7 @@ func runWorkload(t *testing.T, seed uint64, blocks int, statuses map[string]int)
 	script := NewScript(serial, course)
 	var made []*Made
 	var prints []primitives.Hash
-	for i := range blocks {
+	for i := range course.Blocks {
 		m, err := script.Step()
 		if err != nil {
 			t.Fatalf("seed %d block %d: %v", seed, i, err)
@@ -72,7 +72,7 @@ func runWorkload(t *testing.T, seed uint64, blocks int, statuses map[string]int)
 		}
 		prints = append(prints, Fingerprint(m.Accepted.Entry))
 		count(statuses, m.Accepted.Entry)
-		if i%3 == 0 || i == blocks-1 {
+		if i%3 == 0 || i == course.Blocks-1 {
 			checkSupply(t, serial, m.Accepted.Entry, script.Find)
 		}
 	}
