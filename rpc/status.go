@@ -9,7 +9,7 @@ import (
 
 var status = Method[noParams]{
 	Name: "status", Doc: "Describes the node and how far its chain is.",
-	Faults: []*Fault{EpochOutOfBounds},
+	Faults: []*Fault{NodeIsSyncing, NoNewBlocks, EpochOutOfBounds},
 	Parse:  parseNone,
 	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
 		s, err := c.node.Status()

@@ -1,0 +1,155 @@
+package rpc
+
+import (
+	"context"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/valyala/fasthttp"
+)
+
+var (
+	testHash = primitives.HashBytes([]byte("test"))
+	testAt   = view.At{Height: 100, Hash: testHash}
+	testKey  = primitives.MustParsePublicKey("ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr")
+)
+
+// fakeNode answers what a test sets; all else is the nil Node inside, whose methods panic.
+type fakeNode struct {
+	Node
+	state  fakeState
+	err    error // of all reads
+	sendTx func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	async  int
+}
+
+func (n *fakeNode) Head() view.At { return testAt }
+func (n *fakeNode) Health() error { return n.err }
+func (n *fakeNode) State(ref view.BlockRef, _ primitives.AccountID) (State, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	return &n.state, nil
+}
+func (n *fakeNode) Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
+	if n.err != nil {
+		return "", nil, n.err
+	}
+	return "a.near", &primitives.Block{Header: (&primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}).Init()}, nil
+}
+func (n *fakeNode) Chunk(view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error) {
+	return "", nil, n.err
+}
+func (n *fakeNode) GasPrice(*view.BlockRef) (primitives.Balance, error) {
+	return primitives.Yocto(5), n.err
+}
+func (n *fakeNode) Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash, []view.Change, error) {
+	return testHash, nil, n.err
+}
+func (n *fakeNode) Effects(view.BlockRef) (primitives.Hash, []view.Effect, error) {
+	return testHash, nil, n.err
+}
+func (n *fakeNode) Validators(view.EpochRef) (*view.Validators, error) {
+	return &view.Validators{}, n.err
+}
+func (n *fakeNode) Status() (*view.Status, error) {
+	return &view.Status{ChainID: "test", Validators: []primitives.AccountID{"a.near"}, NodePublicKey: testKey, ValidatorPublicKey: testKey}, n.err
+}
+func (n *fakeNode) NetworkInfo() (*view.NetworkInfo, error) { return &view.NetworkInfo{}, n.err }
+func (n *fakeNode) GenesisConfig() ([]byte, error)          { return []byte(`{"a":1}`), n.err }
+func (n *fakeNode) Receipt(primitives.Hash) (*primitives.Receipt, error) {
+	return &primitives.Receipt{PredecessorID: "a.near", ReceiverID: "b.near", Body: &primitives.DataReceipt{}}, n.err
+}
+func (n *fakeNode) ProtocolConfig(view.BlockRef) (*view.ProtocolConfig, error) {
+	return &view.ProtocolConfig{RuntimeConfig: rawJSON("{}"), ShardLayout: primitives.SingleShardLayout()}, n.err
+}
+func (n *fakeNode) NextLightClientBlock(primitives.Hash) (*primitives.LightClientBlock, error) {
+	return nil, n.err
+}
+func (n *fakeNode) LightClientProof(*view.OutcomeRef) (*view.LightClientProof, error) {
+	return &view.LightClientProof{}, n.err
+}
+func (n *fakeNode) LightClientBlockProof(_, _ primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
+	return &primitives.LiteHeader{}, nil, n.err
+}
+func (n *fakeNode) SendTxAsync(*primitives.SignedTransaction) { n.async++ }
+func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
+	if n.sendTx != nil {
+		return n.sendTx(ctx, q)
+	}
+	return &view.FinalOutcome{Level: q.WaitUntil}, n.err
+}
+func (n *fakeNode) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+	return &view.FinalOutcome{Level: q.WaitUntil}, n.err
+}
+
+type rawJSON string
+
+func (r rawJSON) AppendJSON(b []byte) []byte { return append(b, r...) }
+
+// fakeState holds one account.
+type fakeState struct {
+	account  *primitives.Account
+	key      *primitives.AccessKey
+	code     []byte
+	items    []view.StateItem
+	err      error
+	released int
+}
+
+func (s *fakeState) At() view.At { return testAt }
+func (s *fakeState) Account(_ primitives.AccountID, a *primitives.Account) (bool, error) {
+	if s.account != nil {
+		*a = *s.account
+	}
+	return s.account != nil, s.err
+}
+func (s *fakeState) AccessKey(_ primitives.AccountID, _ primitives.PublicKeyHandle, k *primitives.AccessKey) (bool, error) {
+	if s.key != nil {
+		*k = *s.key
+	}
+	return s.key != nil, s.err
+}
+func (s *fakeState) AccessKeys(primitives.AccountID) ([]view.KeyInfo, error) { return nil, s.err }
+func (s *fakeState) GasKeyNonce(_ primitives.AccountID, _ primitives.PublicKeyHandle, i uint16) (primitives.Nonce, bool, error) {
+	return primitives.Nonce(i), true, s.err
+}
+func (s *fakeState) Code(primitives.AccountID) ([]byte, error)               { return s.code, s.err }
+func (s *fakeState) GlobalCode(*primitives.GlobalContractID) ([]byte, error) { return s.code, s.err }
+func (s *fakeState) Data(_ primitives.AccountID, prefix, after []byte, each func(k, v []byte) bool) error {
+	for _, x := range s.items {
+		if string(x.Key) > string(after) && len(x.Key) >= len(prefix) && string(x.Key[:len(prefix)]) == string(prefix) && !each(x.Key, x.Value) {
+			break
+		}
+	}
+	return s.err
+}
+func (s *fakeState) DataProof(primitives.AccountID, []byte) ([][]byte, error) {
+	return [][]byte{{1}}, s.err
+}
+func (s *fakeState) Release() { s.released++ }
+
+func newServer(tb testing.TB, n *fakeNode, opts Options) *Server {
+	tb.Helper()
+	s, err := New(n, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// post answers a POST without a network.
+func post(s *Server, path, body string) (status int, reply string) {
+	var ctx fasthttp.RequestCtx
+	ctx.Request.Header.SetMethod("POST")
+	ctx.Request.SetRequestURI(path)
+	ctx.Request.SetBodyString(body)
+	s.Handle(&ctx)
+	return ctx.Response.StatusCode(), string(ctx.Response.Body())
+}
+
+// call answers a call of a method.
+func callMethod(s *Server, method, params string) (status int, reply string) {
+	return post(s, "/", `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`)
+}

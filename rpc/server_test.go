@@ -1,0 +1,465 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/valyala/fasthttp"
+)
+
+const zeroHash = "11111111111111111111111111111111"
+
+// goodParams has parameters for each method of the table.
+var goodParams = map[string]string{
+	"block": `[7]`, "chunk": `[[7,0]]`, "gas_price": `[null]`, "query": `{"request_type":"view_account","finality":"final","account_id":"a.near"}`,
+	"EXPERIMENTAL_view_account":             `{"finality":"final","account_id":"a.near"}`,
+	"EXPERIMENTAL_view_code":                `{"finality":"final","account_id":"a.near"}`,
+	"EXPERIMENTAL_view_state":               `{"finality":"final","account_id":"a.near","prefix_base64":""}`,
+	"EXPERIMENTAL_view_access_key":          `{"finality":"final","account_id":"a.near","public_key":"` + testKey.String() + `"}`,
+	"EXPERIMENTAL_view_access_key_list":     `{"finality":"final","account_id":"a.near"}`,
+	"EXPERIMENTAL_view_gas_key_nonces":      `{"finality":"final","account_id":"a.near","public_key":"` + testKey.String() + `"}`,
+	"EXPERIMENTAL_call_function":            `{"finality":"final","account_id":"a.near","method_name":"m","args_base64":""}`,
+	"changes":                               `{"changes_type":"account_changes","account_ids":["a.near"],"finality":"final"}`,
+	"block_effects":                         `{"finality":"final"}`,
+	"tx":                                    `["` + zeroHash + `","a.near"]`,
+	"EXPERIMENTAL_tx_status":                `["` + zeroHash + `","a.near"]`,
+	"EXPERIMENTAL_receipt":                  `["` + zeroHash + `"]`,
+	"light_client_proof":                    `{"type":"receipt","receipt_id":"` + zeroHash + `","receiver_id":"a.near","light_client_head":"` + zeroHash + `"}`,
+	"EXPERIMENTAL_light_client_block_proof": `["` + zeroHash + `","` + zeroHash + `"]`,
+	"next_light_client_block":               `["` + zeroHash + `"]`,
+	"status":                                `[]`, "health": `[]`, "network_info": `[]`, "validators": `[null]`, "genesis_config": `[]`,
+	"EXPERIMENTAL_protocol_config": `{"finality":"final"}`,
+}
+
+// TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or INTERNAL_ERROR and 500.
+func TestEveryKindOfError(t *testing.T) {
+	n := &fakeNode{}
+	s := newServer(t, n, Options{})
+	for i := range methods {
+		r := &methods[i]
+		params, ok := goodParams[r.name]
+		if !ok {
+			if !strings.Contains(r.name, "send") && !strings.Contains(r.name, "broadcast") {
+				t.Errorf("no parameters to test %s with", r.name)
+			}
+			continue
+		}
+		for kind := range view.ErrContractsUnsupported + 1 {
+			n.err = &view.LookupError{Kind: kind, Height: 7, Hash: testHash, ShardID: 3}
+			status, reply := callMethod(s, r.name, params)
+			switch {
+			case r.name == "genesis_config" || r.name == "network_info":
+				if status != 500 {
+					t.Errorf("%s of %v: %d %s", r.name, kind, status, reply)
+				}
+			case strings.Contains(reply, "is no fault of"):
+				t.Errorf("%s of %v: undeclared: %s", r.name, kind, reply)
+			case strings.Contains(reply, `"INTERNAL_ERROR"`) != (status == 500 || status == 200 && r.specStatus && strings.Contains(reply, `"name":"INTERNAL_ERROR"`)):
+				t.Errorf("%s of %v: %d %s", r.name, kind, status, reply)
+			}
+			if !strings.HasSuffix(reply, `,"id":1}`) {
+				t.Errorf("%s of %v: no id in %s", r.name, kind, reply)
+			}
+		}
+		n.err = errors.New("disk on fire")
+		if status, reply := callMethod(s, r.name, params); !strings.Contains(reply, `"error_message":"disk on fire"`) || status != 500 && !r.specStatus {
+			t.Errorf("%s: %d %s", r.name, status, reply)
+		}
+	}
+}
+
+func TestAliases(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{})
+	for _, name := range []string{"EXPERIMENTAL_genesis_config", "EXPERIMENTAL_changes", "EXPERIMENTAL_changes_in_block",
+		"EXPERIMENTAL_light_client_proof"} {
+		r := byName[name]
+		if r == nil {
+			t.Fatalf("no %s", name)
+		}
+		got, _ := callMethod(s, name, goodParams[r.name])
+		want, _ := callMethod(s, r.name, goodParams[r.name])
+		if got != want {
+			t.Errorf("%s: %d, %s: %d", name, got, r.name, want)
+		}
+	}
+}
+
+func TestBatch(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{MaxBatch: 3})
+	status, got := post(s, "/", `[{"method":"health","id":1},{"method":"nope","id":"x"},5]`)
+	want := `[{"jsonrpc":"2.0","result":null,"id":1},{"jsonrpc":"2.0","error":{"name":"REQUEST_VALIDATION_ERROR","cause":{"name":"METHOD_NOT_FOUND",` +
+		`"info":{"method_name":"nope"}},"code":-32601,"message":"Method not found","data":"nope"},"id":"x"},{"jsonrpc":"2.0","error":{"name":` +
+		`"REQUEST_VALIDATION_ERROR","cause":{"name":"PARSE_ERROR","info":{"error_message":"JSON RPC Request format was expected"}},"code":-32700,` +
+		`"message":"Parse error","data":"JSON RPC Request format was expected"},"id":null}]`
+	if status != 200 || got != want {
+		t.Errorf("batch: %d %s\nwant %s", status, got, want)
+	}
+	if _, got := post(s, "/", `[1,2,3,4]`); !strings.Contains(got, "a batch may hold at most 3 requests, this one has 4") {
+		t.Errorf("a large batch: %s", got)
+	}
+}
+
+func TestPathStyle(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{})
+	for _, c := range []struct {
+		path, body string
+		status     int
+		want       string
+	}{
+		{"/health", "", 200, `{"jsonrpc":"2.0","result":null,"id":"dontcare"}`},
+		{"/health", "{}", 200, `{"jsonrpc":"2.0","result":null,"id":"dontcare"}`},
+		{"/gas_price", "[null]", 200, `{"jsonrpc":"2.0","result":{"gas_price":"5"},"id":"dontcare"}`},
+		{"/gas_price", `{"block_id":1}`, 200, `{"jsonrpc":"2.0","result":{"gas_price":"5"},"id":"dontcare"}`},
+		{"/gas_price", `{"jsonrpc":"2.0","id":5,"method":"gas_price","params":[null]}`, 200, `{"jsonrpc":"2.0","result":{"gas_price":"5"},"id":5}`},
+		{"/gas_price", `{"id":5,"params":[null]}`, 200, `{"jsonrpc":"2.0","result":{"gas_price":"5"},"id":5}`},
+		{"/gas_price", `{"method":"health"}`, 400, "the body's method is health, the path's gas_price"},
+		{"/gas_price", `{"jsonrpc":"1.0","params":[null]}`, 400, notRequest},
+		{"/gas_price", `{"params":[]}`, 400, "invalid length 0"},
+		{"/gas_price", `[`, 400, "EOF while parsing a list"},
+		{"/EXPERIMENTAL_tx_status", `{"tx_hash":"bad"}`, 200, "untagged enum TransactionInfo"},
+		{"/nope", `{}`, 404, ""},
+		{"/", `{"method":"health"} junk`, 200, `{"jsonrpc":"2.0","result":null,"id":"dontcare"}`},
+	} {
+		status, got := post(s, c.path, c.body)
+		if status != c.status || !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("POST %s %s: %d %s, want %d %s", c.path, c.body, status, got, c.status, c.want)
+		}
+	}
+}
+
+func TestPanicIsCaught(t *testing.T) {
+	s := newServer(t, &fakeNode{sendTx: func(context.Context, *view.SendTx) (*view.FinalOutcome, error) { panic("boom") }}, Options{})
+	status, reply := callMethod(s, "broadcast_tx_commit", `["`+signedText()+`"]`)
+	if status != 500 || !strings.Contains(reply, "the request ended in a panic") {
+		t.Errorf("%d %s", status, reply)
+	}
+	if s.Waiting() != 0 {
+		t.Errorf("%d requests wait after a panic", s.Waiting())
+	}
+}
+
+// signedText is a transaction in base64; its signature is zero.
+func signedText() string {
+	t := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key},
+		primitives.ZeroED25519Signature)
+	return strings.Trim(string(view.AppendBase64(nil, t.AppendBorsh(nil))), `"`)
+}
+
+func TestWaitsAreLimitedAndEnd(t *testing.T) {
+	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	s := newServer(t, n, Options{MaxWaiting: 1, PollingTimeout: 50 * time.Millisecond})
+	params := `["` + signedText() + `"]`
+	first := make(chan string)
+	go func() {
+		status, reply := callMethod(s, "send_tx", params)
+		first <- fmt.Sprint(status, reply)
+	}()
+	for s.Waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if status, reply := callMethod(s, "send_tx", params); status != 500 || !strings.Contains(reply, "too many waiting requests") {
+		t.Errorf("over the limit: %d %s", status, reply)
+	}
+	want := `408{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout"},"id":1}`
+	if got := <-first; got != want {
+		t.Errorf("waited: %s\nwant %s", got, want)
+	}
+	if status, reply := callMethod(s, "send_tx", `{"signed_tx_base64":"`+signedText()+`","wait_until":"NONE"}`); status != 200 || n.async != 1 {
+		t.Errorf("NONE: %d %s, %d passed on", status, reply, n.async)
+	}
+}
+
+func TestTimeoutSaysHowFar(t *testing.T) {
+	n := &fakeNode{err: &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelIncluded}}
+	_, reply := callMethod(newServer(t, n, Options{}), "tx", goodParams["tx"])
+	if !strings.Contains(reply, `"cause":{"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout: the transaction is INCLUDED"}`) {
+		t.Error(reply)
+	}
+}
+
+func TestInvalidTransaction(t *testing.T) {
+	n := &fakeNode{err: &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: 1, KeyNonce: 2}}
+	status, reply := callMethod(newServer(t, n, Options{}), "send_tx", `["`+signedText()+`"]`)
+	want := `{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"info":{},"name":"INVALID_TRANSACTION"},"code":-32000,"message":"Server error",` +
+		`"data":{"TxExecutionError":{"InvalidTxError":{"InvalidNonce":{"ak_nonce":2,"tx_nonce":1}}}}},"id":1}`
+	if status != 200 || reply != want {
+		t.Errorf("%d %s\nwant %s", status, reply, want)
+	}
+}
+
+func TestUnknownBlockStatus(t *testing.T) {
+	n := &fakeNode{err: view.UnknownHeight(7)}
+	s := newServer(t, n, Options{})
+	for params, want := range map[string]int{`{"block_id":7}`: 422, `{"block_id":99}`: 422, `{"block_id":100}`: 200, `[7]`: 200,
+		`{"block_id":"` + zeroHash + `"}`: 200, `{"finality":"final"}`: 200} {
+		if got, reply := callMethod(s, "block", params); got != want {
+			t.Errorf("block %s: %d %s, want %d", params, got, reply, want)
+		}
+	}
+}
+
+func TestViewStatePages(t *testing.T) {
+	n := &fakeNode{}
+	n.state.account = &primitives.Account{StorageUsage: 100_000}
+	for i := range 6 {
+		n.state.items = append(n.state.items, view.StateItem{Key: fmt.Appendf(nil, "k%d", i), Value: make([]byte, 20_000)})
+	}
+	s := newServer(t, n, Options{ViewStateLimit: 50_000})
+	page := func(more string) string {
+		_, reply := callMethod(s, "query", `{"request_type":"view_state","finality":"final","account_id":"a.near","prefix_base64":""`+more+`}`)
+		return reply
+	}
+	if got := page(""); !strings.Contains(got, "TOO_LARGE_CONTRACT_STATE") {
+		t.Errorf("whole state: %.300s", got)
+	}
+	// a page ends with the item that passes 50,000 bytes, or with the limit; last_key only if more follows
+	for more, want := range map[string]struct {
+		items int
+		last  string
+	}{`,"limit":100`: {3, "k2"}, `,"limit":2`: {2, "k1"}, `,"after_key_base64":"azM="`: {2, ""}, `,"limit":1,"after_key_base64":"azQ="`: {1, ""}} {
+		got := page(more)
+		last := ""
+		if want.last != "" {
+			last = `"last_key":` + string(view.AppendBase64(nil, []byte(want.last)))
+		}
+		if n := strings.Count(got, `{"key":`); n != want.items || strings.Contains(got, "last_key") != (last != "") || !strings.Contains(got, last) {
+			t.Errorf("page %s: %d items, %.120s; want %d and %s", more, n, got, want.items, last)
+		}
+	}
+	if n.state.released == 0 {
+		t.Error("the state was not released")
+	}
+}
+
+func TestCallRefused(t *testing.T) {
+	n := &fakeNode{}
+	n.state.account = &primitives.Account{Contract: primitives.AccountContract{Kind: primitives.ContractLocal, Hash: testHash}}
+	n.state.code = []byte("wasm")
+	s := newServer(t, n, Options{})
+	status, reply := callMethod(s, "EXPERIMENTAL_call_function", goodParams["EXPERIMENTAL_call_function"])
+	if status != 200 || !strings.Contains(reply, `"vm_error":{"CompilationError":{"WasmerCompileError":{"msg":"contract execution is not part of this version"}}}`) {
+		t.Errorf("%d %s", status, reply)
+	}
+	_, reply = callMethod(s, "query", `{"request_type":"call_function","finality":"final","account_id":"a.near","method_name":"m","args_base64":""}`)
+	if !strings.Contains(reply, `"error":"wasm execution failed with error: CompilationError(`) {
+		t.Error(reply)
+	}
+	s = newServer(t, n, Options{Call: func(_ State, _ primitives.AccountID, method string, args []byte) ([]byte, []string, *primitives.FunctionCallError, error) {
+		return append([]byte(method), args...), []string{"log"}, nil, nil
+	}})
+	_, reply = callMethod(s, "query", `{"request_type":"call_function","finality":"final","account_id":"a.near","method_name":"m","args_base64":"AQ=="}`)
+	if !strings.Contains(reply, `"logs":["log"],"result":[109,1]`) {
+		t.Error(reply)
+	}
+}
+
+func TestCORSOrigins(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{CORSOrigins: []string{"https://a.example"}})
+	for _, c := range []struct{ method, origin, allow, methods string }{
+		{"POST", "https://a.example", "https://a.example", ""}, {"POST", "https://b.example", "", ""},
+		{"OPTIONS", "https://a.example", "https://a.example", "GET,POST"}, {"OPTIONS", "https://b.example", "", ""},
+	} {
+		var ctx fasthttp.RequestCtx
+		ctx.Request.Header.SetMethod(c.method)
+		ctx.Request.Header.Set("Origin", c.origin)
+		ctx.Request.SetRequestURI("/")
+		ctx.Request.SetBodyString(`{"method":"health"}`)
+		s.Handle(&ctx)
+		h := &ctx.Response.Header
+		if got := string(h.Peek("Access-Control-Allow-Origin")); got != c.allow {
+			t.Errorf("%s from %s: allowed origin %q, want %q", c.method, c.origin, got, c.allow)
+		}
+		if got := string(h.Peek("Access-Control-Allow-Methods")); got != c.methods {
+			t.Errorf("%s from %s: allowed methods %q, want %q", c.method, c.origin, got, c.methods)
+		}
+	}
+}
+
+func TestUnhealthyIs503(t *testing.T) {
+	s := newServer(t, &fakeNode{err: &view.LookupError{Kind: view.ErrNoNewBlocks, Elapsed: 7_000_000_001}}, Options{})
+	for _, path := range []string{"/status", "/health", "/network_info"} {
+		var ctx fasthttp.RequestCtx
+		ctx.Request.SetRequestURI(path)
+		s.Handle(&ctx)
+		if ctx.Response.StatusCode() != 503 || len(ctx.Response.Body()) != 0 {
+			t.Errorf("GET %s: %d %s", path, ctx.Response.StatusCode(), ctx.Response.Body())
+		}
+	}
+	_, reply := callMethod(s, "health", "[]")
+	if !strings.Contains(reply, `"cause":{"info":{"elapsed":[7,1]},"name":"NO_NEW_BLOCKS"},"code":-32000,"message":"Server error","data":{"info":{"elapsed":[7,1]},"name":"NO_NEW_BLOCKS"}}`) {
+		t.Error(reply)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	n := &fakeNode{}
+	n.state.account = &primitives.Account{}
+	s := newServer(t, n, Options{Metrics: func(b []byte) []byte { return append(b, "mine 1\n"...) }})
+	callMethod(s, "query", goodParams["query"])
+	callMethod(s, "nope", "[]")
+	callMethod(s, "block", "[]")
+	callMethod(s, "EXPERIMENTAL_changes", goodParams["changes"])
+	callMethod(s, "tx", goodParams["tx"])
+	got := string(s.AppendMetrics(nil))
+	for _, want := range []string{
+		`near_rpc_total_count{method="query_view_account"} 1`, `near_rpc_total_count{method="UNSUPPORTED_METHOD"} 1`,
+		`near_rpc_total_count{method="EXPERIMENTAL_changes"} 1`, `near_rpc_error_count{err_code="-32700",method="block"} 1`,
+		`near_rpc_error_count{err_code="-32601",method="UNSUPPORTED_METHOD"} 1`, `near_rpc_wait_until_count{method="tx_status",wait_until="EXECUTED_OPTIMISTIC"} 1`,
+		`near_rpc_processing_time_bucket{method="query_view_account",le="0.001"} 1`, `near_rpc_processing_time_bucket{method="query_view_account",le="32.768"} 1`,
+		`near_rpc_processing_time_count{method="tx"} 1`, "# TYPE near_rpc_processing_time histogram", "near_http_prometheus_requests_total 1", "mine 1",
+	} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
+// TestOverTheNetwork: a body over the limit is answered with 413 although it is never read, a connection serves many
+// requests, and Shutdown answers what waits.
+func TestOverTheNetwork(t *testing.T) {
+	started := make(chan struct{})
+	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	s := newServer(t, n, Options{Addr: "127.0.0.1:0", MaxBody: 1000})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }()
+	url := "http://" + l.Addr().String()
+	send := func(body string) (int, string) {
+		reply, err := http.Post(url, "application/json", strings.NewReader(body))
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer reply.Body.Close()
+		text, _ := io.ReadAll(reply.Body)
+		return reply.StatusCode, string(text)
+	}
+	for range 3 {
+		if status, reply := send(`{"method":"health","id":7}`); status != 200 || reply != `{"jsonrpc":"2.0","result":null,"id":7}` {
+			t.Errorf("%d %s", status, reply)
+		}
+	}
+	if status, reply := send(strings.Repeat(" ", 1001)); status != 413 || reply != "length limit exceeded" {
+		t.Errorf("a large body: %d %s", status, reply)
+	}
+	waited := make(chan string)
+	go func() {
+		status, reply := send(`{"method":"send_tx","params":["` + signedText() + `"]}`)
+		waited <- fmt.Sprint(status, " ", reply)
+	}()
+	<-started
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if got := <-waited; !strings.HasPrefix(got, "500") || !strings.Contains(got, "the node is stopping") {
+		t.Errorf("what waited got %s", got)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+		c.Close()
+		t.Error("still listening")
+	}
+}
+
+func TestBadHTTP(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = s.Serve(l) }()
+	defer l.Close()
+	for request, want := range map[string]int{
+		"GET / HTTP/1.1\r\nX: " + strings.Repeat("y", 9000) + "\r\n\r\n": 431,
+		"NONSENSE\r\n\r\n": 400,
+	} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write([]byte(request)); err != nil {
+			t.Error(err)
+		}
+		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || reply.StatusCode != want {
+			t.Errorf("%.20q: %v %v, want %d", request, reply, err, want)
+		}
+		c.Close()
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	if _, err := New(&fakeNode{}, Options{HTTPStatus: "sometimes"}); err == nil || !strings.Contains(err.Error(), "rpc.http_status") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// TestCacheForgets: the cache keeps what was asked for lately and stays within its bound.
+func TestCacheForgets(t *testing.T) {
+	var c encodedCache
+	big := make([]byte, cacheBytes/8)
+	encoded := 0
+	get := func(i int) {
+		c.append(nil, primitives.HashBytes([]byte{byte(i)}), func(b []byte) []byte {
+			encoded++
+			return append(b, big...)
+		})
+	}
+	for i := range 20 {
+		get(i)
+		get(i)
+	}
+	if encoded != 20 {
+		t.Errorf("%d encodings of 20 blocks", encoded)
+	}
+	total := 0
+	for _, m := range []map[primitives.Hash][]byte{c.young, c.old} {
+		for _, text := range m {
+			total += len(text)
+		}
+	}
+	if total > cacheBytes {
+		t.Errorf("the cache holds %d bytes", total)
+	}
+}
+
+// TestTable: names are unique and told by the reference.
+func TestTable(t *testing.T) {
+	var names []string
+	for name := range byName {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	if got, want := len(names), 32; got != want {
+		t.Errorf("%d names, want %d: %v", got, want, names)
+	}
+	for i := range methods {
+		if r := &methods[i]; r.doc == "" || !strings.HasSuffix(r.doc, ".") {
+			t.Errorf("%s says nothing of itself", r.name)
+		}
+	}
+}
