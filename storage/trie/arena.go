@@ -25,6 +25,7 @@ type arena struct {
 	slabs  atomic.Pointer[[]*slab]
 	next   uint32 // first unused unit of the last slab
 	free   [numClasses][]uint32
+	stock  []byte // memory for further slabs
 	blocks uint64 // allocated blocks
 	inUse  uint64 // bytes in allocated blocks
 }
@@ -96,7 +97,7 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 		}
 		a.spare()
 		// Readers with the shorter slice never look at the new element, so growing in place is safe.
-		grown := append([]*slab(slabs), new(slab))
+		grown := append([]*slab(slabs), a.newSlab())
 		a.slabs.Store(&grown)
 		a.next = 0
 		if len(grown) == 1 {
@@ -106,6 +107,27 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 	ref = uint32(len(a.mem())-1)<<16 | a.next
 	a.next += units
 	return ref, uint8(c), nil
+}
+
+// Slabs of a large forest are cut from stretches of memory for which the system is asked to use large pages: walks touch
+// memory at random, and with small ones most touches miss the processor's table of addresses (TLB) too. A forest of few
+// slabs does without, since a large page is resident as a whole.
+const (
+	stretchSize = 32 << 20
+	stretchFrom = 16 // slabs
+)
+
+func (a *arena) newSlab() *slab {
+	if len(a.stock) == 0 {
+		if len(a.mem()) < stretchFrom {
+			return new(slab)
+		}
+		a.stock = make([]byte, stretchSize)
+		adviseHuge(a.stock)
+	}
+	s := (*slab)(a.stock)
+	a.stock = a.stock[slabSize:]
+	return s
 }
 
 // spare gives the rest of the last slab to the free lists.
