@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -78,9 +79,12 @@ func Run(rec *Recording, o Options) (*Report, error) {
 	return r.report, r.end()
 }
 
+func storeIdentity(rec *Recording, c *engine.Chain) storage.Identity {
+	return storage.Identity{ChainID: c.ID, Genesis: primitives.HashBytes(rec.Genesis), Numbering: c.Version.Numbering}
+}
+
 func (r *runner) open() (err error) {
-	id := storage.Identity{ChainID: r.chain.ID, Genesis: primitives.HashBytes(r.rec.Genesis), Numbering: r.chain.Version.Numbering}
-	if r.store, err = r.o.Open(storage.Options{Identity: id}); err != nil {
+	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
 	vm := r.o.VM
@@ -141,8 +145,8 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	if g.PrevHash.IsZero() {
 		return r.genesis(line)
 	}
-	if e := r.e.Entry(g.Hash); e != nil { // stored before a restart
-		return true, nil
+	if rec, err := r.store.BlockByHash(g.Hash); err == nil { // stored before a restart, and compared before that
+		return true, r.oldRoots(rec)
 	}
 	chunks, ok, err := r.makeChunks(line)
 	if err != nil || !ok {
@@ -169,6 +173,22 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 		r.report.Roots = append(r.report.Roots, a.Entry.Shards[i].Extra.StateRoot)
 	}
 	return true, r.afterBlock(a.Entry)
+}
+
+// oldRoots notes the state roots of a block that is stored already.
+func (r *runner) oldRoots(rec *storage.Record) error {
+	for _, shard := range rec.Shards() {
+		raw, err := rec.Extra(shard)
+		if err != nil {
+			return err
+		}
+		var x chain.ChunkExtra
+		if err := borsh.Unmarshal(raw, &x); err != nil {
+			return err
+		}
+		r.report.Roots = append(r.report.Roots, x.StateRoot)
+	}
+	return nil
 }
 
 func (r *runner) genesis(line *BlockLine) (bool, error) {

@@ -1,0 +1,122 @@
+package replay
+
+import (
+	"bufio"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// childEnv makes the test binary a child that replays a recording in a folder and says each block that it has committed.
+const childEnv = "TROUPE_REPLAY_CHILD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		rec, err := Open(filepath.Join("testdata", filepath.Base(dir)+".jsonl.gz"))
+		if err == nil {
+			_, err = Run(rec, Options{Open: inFolder(dir), BlockEnd: func(h primitives.Height) {
+				_, _ = os.Stdout.WriteString(strconv.FormatUint(uint64(h), 10) + "\n")
+			}})
+		}
+		if err != nil {
+			_, _ = os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func inFolder(dir string) func(storage.Options) (*storage.Store, error) {
+	return func(o storage.Options) (*storage.Store, error) { return storage.Open(dir, o) }
+}
+
+// TestKilled: a replay that is killed with SIGKILL at random blocks and goes on from its folder each time ends with the roots
+// of one that runs through, and loses no block that it had committed.
+func TestKilled(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for name := range cuts {
+		rec, err := Open("testdata/" + name + ".jsonl.gz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		through, err := Run(rec, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), name)
+		said := primitives.Height(0)
+		for range 3 {
+			after := 1 + random.IntN(len(rec.Blocks)/4)
+			said = max(said, runAndKill(t, exe, dir, after))
+			s, err := storage.Open(dir, storage.Options{Identity: identity(t, rec)})
+			if err != nil {
+				t.Fatalf("%s: open after the kill: %v", name, err)
+			}
+			if got := s.Tip().Head.Height; got < said {
+				t.Errorf("%s: head is %d after the kill, but %d was committed", name, got, said)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report, err := Run(rec, Options{Open: inFolder(dir)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range report.Findings {
+			t.Errorf("%s: %v", name, d)
+		}
+		if n := min(len(report.Roots), len(through.Roots)); !slices.Equal(report.Roots[len(report.Roots)-n:], through.Roots[len(through.Roots)-n:]) {
+			t.Errorf("%s: killed and resumed gives other roots", name)
+		}
+	}
+}
+
+func identity(t *testing.T, rec *Recording) storage.Identity {
+	t.Helper()
+	c, err := Genesis(rec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storeIdentity(rec, c)
+}
+
+// runAndKill starts a child and kills it once it has said so many blocks; it returns the last height that it said.
+func runAndKill(t *testing.T, exe, dir string, blocks int) (last primitives.Height) {
+	t.Helper()
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childEnv+"="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for n := 0; n < blocks && lines.Scan(); n++ {
+		h, err := strconv.ParseUint(lines.Text(), 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = primitives.Height(h)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return last
+}
