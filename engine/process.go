@@ -47,9 +47,6 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if !e.descendsFromFinal(parent) {
 		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
 	}
-	if !e.aboveFinal(parent) {
-		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
-	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	j, tree, err := e.judgement(b, parent, produced)
@@ -97,15 +94,6 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
 func (e *Engine) descendsFromFinal(at *Entry) bool {
-	final := e.Final()
-	for at != nil && at.Height() > final.Height {
-		at = e.Entry(at.Header().PrevHash)
-	}
-	return at != nil && at.Hash == final.Hash
-}
-
-// aboveFinal tells whether a block is the last final one or descends from it.
-func (e *Engine) aboveFinal(at *Entry) bool {
 	final := e.Final()
 	for at != nil && at.Height() > final.Height {
 		at = e.Entry(at.Header().PrevHash)
