@@ -121,14 +121,21 @@ func newCORS(origins []string) cors {
 	return c
 }
 
-const vary = "origin, access-control-request-method, access-control-request-headers"
+// Headers of every reply, in the form that needs no work for each.
+var (
+	varyName         = []byte("Vary")
+	varyValue        = []byte("origin, access-control-request-method, access-control-request-headers")
+	allowOriginName  = []byte("Access-Control-Allow-Origin")
+	exposeHeaderName = []byte("Access-Control-Expose-Headers")
+	star             = []byte("*")
+)
 
 // origin sets what all replies have; false for an origin that is not let in.
 func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Response.Header
-	h.Set("Vary", vary)
+	h.SetCanonical(varyName, varyValue)
 	if c.any {
-		h.Set("Access-Control-Allow-Origin", "*")
+		h.SetCanonical(allowOriginName, star)
 		return true
 	}
 	origin := ctx.Request.Header.Peek("Origin")
@@ -142,7 +149,7 @@ func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 // set adds the headers of a reply.
 func (c *cors) set(ctx *fasthttp.RequestCtx) {
 	if c.origin(ctx) && c.any {
-		ctx.Response.Header.Set("Access-Control-Expose-Headers", "*")
+		ctx.Response.Header.SetCanonical(exposeHeaderName, star)
 	}
 }
 

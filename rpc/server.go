@@ -116,6 +116,24 @@ func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opt
 // Serve answers on a listener until Shutdown; then it returns nil.
 func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
 
+// ServeMetrics answers GET /metrics alone on a listener (rpc.prometheus_addr), until Shutdown.
+func (s *Server) ServeMetrics(l net.Listener) error {
+	only := &fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			s.cors.set(ctx)
+			if !ctx.IsGet() || string(ctx.Path()) != "/metrics" {
+				ctx.SetStatusCode(http.StatusNotFound)
+				return
+			}
+			s.read(ctx, endpoints["/metrics"])
+		},
+		NoDefaultServerHeader: true, NoDefaultContentType: true, ReadTimeout: s.opts.ReadTimeout, IdleTimeout: s.opts.IdleTimeout,
+		CloseOnShutdown: true, Logger: fasthttpLog{s.log},
+	}
+	defer context.AfterFunc(s.ctx, func() { _ = only.Shutdown() })()
+	return only.Serve(l)
+}
+
 // Shutdown ends the waits, lets running requests finish and closes the connections, at most until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop(errStopping)

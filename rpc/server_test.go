@@ -385,6 +385,32 @@ func TestOverTheNetwork(t *testing.T) {
 	}
 }
 
+func TestServeMetrics(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.ServeMetrics(l) }()
+	for path, want := range map[string]int{"/metrics": 200, "/status": 404} {
+		reply, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		if reply.StatusCode != want {
+			t.Errorf("GET %s: %d, want %d", path, reply.StatusCode, want)
+		}
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
 func TestBadHTTP(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
 	l, err := s.Listen()

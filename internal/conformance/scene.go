@@ -97,3 +97,44 @@ func (s *Scene) Run(c Client, lines []*Line) []Difference {
 	}
 	return out
 }
+
+// WireSeeds are the words whose ed25519 keys signed the recorded transactions: the root account of wire.jsonl.gz, and
+// alice.test.near of wire2.jsonl.gz, whose nonce was 3,000,004 when the recording began.
+var WireSeeds = []string{"seedW", "alice"}
+
+// strangerSeed makes keys that belong to no account: what signs for keys whose seed is not known, all of which are refused.
+const strangerSeed = "stranger"
+
+// Resigner signs recorded transactions again, with the keys of WireSeeds, over a fresh block hash. The same transaction
+// becomes the same one each time. One that shall be Expired keeps its old block hash, and one whose signature shall be
+// wrong is signed by somebody else.
+func Resigner(fresh func() primitives.Hash) func(*primitives.SignedTransaction, *Line) *primitives.SignedTransaction {
+	keys := map[primitives.PublicKey]primitives.SecretKey{}
+	for _, seed := range WireSeeds {
+		k := primitives.SecretKeyFromSeed(primitives.ED25519, seed)
+		keys[k.PublicKey()] = k
+	}
+	stranger := primitives.SecretKeyFromSeed(primitives.ED25519, strangerSeed)
+	made := map[primitives.Hash]*primitives.SignedTransaction{}
+	return func(old *primitives.SignedTransaction, want *Line) *primitives.SignedTransaction {
+		if tx := made[old.Hash()]; tx != nil {
+			return tx
+		}
+		t := old.Transaction
+		key, known := keys[t.PublicKey]
+		if !known {
+			key = stranger
+			t.PublicKey = stranger.PublicKey()
+		}
+		if !strings.Contains(want.Body, `"Expired"`) {
+			t.BlockHash = fresh()
+		}
+		if strings.Contains(want.Body, `"InvalidSignature"`) {
+			key = stranger
+		}
+		hash := t.Hash()
+		tx := primitives.NewSignedTransaction(t, key.Sign(hash[:]))
+		made[old.Hash()] = tx
+		return tx
+	}
+}

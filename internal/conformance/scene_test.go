@@ -1,0 +1,47 @@
+package conformance
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// TestSceneSignsAgain: the requests of a scene carry transactions of the fresh chain, valid or not as recorded, and later
+// requests speak of their new hashes.
+func TestSceneSignsAgain(t *testing.T) {
+	lines, _ := load(t)
+	base := primitives.HashBytes([]byte("fresh"))
+	scene := Scene{Resign: Resigner(func() primitives.Hash { return base })}
+	sent := 0
+	for i := range lines["wire2"] {
+		l := &lines["wire2"][i]
+		body := scene.Request(l).Body
+		for _, text := range signedTexts(body) {
+			raw, err := base64.StdEncoding.DecodeString(text)
+			tx := new(primitives.SignedTransaction)
+			if err != nil || borsh.Unmarshal(raw, tx) != nil {
+				continue // a hash that stands alone
+			}
+			sent++
+			hash := tx.Hash()
+			good, bad := tx.Signature.Verify(hash[:], tx.PublicKey), strings.Contains(l.Body, "InvalidSignature")
+			if good == bad {
+				t.Errorf("%v: signature valid: %v", l, good)
+			}
+			if old := strings.Contains(l.Body, "Expired"); (tx.BlockHash == base) == old {
+				t.Errorf("%v: block hash %v", l, tx.BlockHash)
+			}
+		}
+	}
+	if sent != 51 {
+		t.Errorf("%d transactions, want 51", sent)
+	}
+	// lines 15 and 16 ask for the transaction of line 14
+	asked := scene.Request(&lines["wire2"][15]).Body
+	if strings.Contains(asked, "B5AXQDsGKxmDremeEvKv6zJpLbVo9C9RNyYHN521WmXW") {
+		t.Errorf("the old hash is still asked for: %s", asked)
+	}
+}
