@@ -10,7 +10,8 @@ type cache struct {
 }
 
 const (
-	cachedFrames  = 64 // at most 2 × frameSize each
+	cachedFrames  = 64
+	maxCached     = 4 * frameSize // a frame that is larger, for an item that is, is read each time
 	cachedEntries = 256
 )
 

@@ -32,6 +32,9 @@ type file interface {
 	io.ReaderAt
 	io.WriterAt
 	Truncate(size int64) error
+	// Reserve makes room up to size ahead of the writes, as zeros, so that a sync need not write where the file ends. It may
+	// do nothing.
+	Reserve(size int64)
 	Size() (int64, error)
 	Sync() error
 	Close() error

@@ -61,6 +61,9 @@ func (f *memFile) Truncate(size int64) error {
 	return nil
 }
 
+// Reserve does nothing.
+func (f *memFile) Reserve(int64) {}
+
 func (f *memFile) Size() (int64, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -20,7 +20,8 @@
 //
 // Fold moves the state forward: it takes the changes of blocks that became final, writes the last value of each key to
 // Flat, leaves in Undo where the value before is to be found (in the record of the block that changed it), points from
-// outcome ids to places, forgets the forks that lost, and replaces the frontier hashes. One synced batch.
+// outcome ids to places, forgets the forks that lost, and replaces the frontier hashes. The history goes first, in small
+// batches that are right with or without the rest; then one synced batch.
 // A value at an old block is then one seek in Undo, for the first change above that block, or else a get in Flat.
 //
 // Garbage collection drops index entries height by height, and whole segments of the log.

@@ -39,7 +39,8 @@ const (
 	// DefaultSegment is the size at which a new segment begins. Garbage collection frees whole segments.
 	DefaultSegment = 32 << 20
 	maxRecord      = 1 << 30
-	maxOpenFiles   = 32 // old segments held open for reading
+	reserveStep    = 4 << 20 // bytes that a segment is allocated ahead
+	maxOpenFiles   = 32      // old segments held open for reading
 )
 
 func segmentName(n uint32) string { return fmt.Sprintf("%010d%s", n, segmentSufix) }
@@ -50,10 +51,11 @@ type blockLog struct {
 	segmentSize int64
 	sync        bool
 
-	cur     file
-	end     position      // behind the last whole record
-	written atomic.Uint64 // bytes since opening
-	broken  error         // an append failed and could not be undone
+	cur      file
+	end      position      // behind the last whole record
+	reserved int64         // bytes of the current segment that are allocated
+	written  atomic.Uint64 // bytes since opening
+	broken   error         // an append failed and could not be undone
 
 	mu   sync.Mutex // readers' files
 	open map[uint32]*readFile
@@ -223,12 +225,17 @@ func (l *blockLog) append(payload []byte) (position, error) {
 			return position{}, err
 		}
 	}
+	if need := l.end.Offset + recordHeader + int64(len(payload)); need > l.reserved && l.sync {
+		l.reserved = max(need, min(l.end.Offset+reserveStep, l.segmentSize))
+		l.cur.Reserve(l.reserved)
+	}
 	buf := make([]byte, 0, recordHeader+len(payload))
 	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))
 	buf = append(buf, payload...)
 	_, err := l.cur.WriteAt(buf, l.end.Offset)
 	if err != nil {
 		err = wrapWrite("log write", err)
+		l.reserved = 0
 		if terr := l.cur.Truncate(l.end.Offset); terr != nil {
 			l.broken = fmt.Errorf("%w: %w, then %w", ErrFailed, err, terr)
 		}
@@ -251,11 +258,9 @@ func (l *blockLog) rotate() error {
 	next := l.end.Segment
 	if l.cur != nil {
 		next++
-		if !l.sync { // records are synced one by one, else here
-			if err := l.cur.Sync(); err != nil {
-				l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
-				return l.broken
-			}
+		if err := errors.Join(l.cur.Truncate(l.end.Offset), l.cur.Sync()); err != nil { // what was reserved in vain
+			l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
+			return l.broken
 		}
 	}
 	f, err := l.disk.createFile(segmentName(next))
@@ -265,7 +270,7 @@ func (l *blockLog) rotate() error {
 	if l.cur != nil {
 		_ = l.cur.Close() // synced; readers have their own
 	}
-	l.cur, l.end = f, position{next, 0}
+	l.cur, l.end, l.reserved = f, position{next, 0}, 0
 	return nil
 }
 
@@ -359,7 +364,7 @@ func (l *blockLog) reset() error {
 	if l.cur != nil {
 		_ = l.cur.Close()
 	}
-	l.cur, l.end = nil, position{}
+	l.cur, l.end, l.reserved = nil, position{}, 0
 	for _, name := range names {
 		if err := l.disk.removeFile(name); err != nil {
 			return wrapWrite("remove log segment", err)
@@ -387,8 +392,8 @@ func (l *blockLog) close() error {
 		return nil
 	}
 	var err error
-	if !l.sync && l.broken == nil {
-		err = l.cur.Sync()
+	if l.broken == nil {
+		err = errors.Join(l.cur.Truncate(l.end.Offset), l.cur.Sync())
 	}
 	return errors.Join(wrapWrite("log sync", err), l.cur.Close())
 }

@@ -265,7 +265,7 @@ func (r *Record) frame(s *section, n int) ([][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.Raw <= 2*frameSize {
+	if f.Raw <= maxCached {
 		r.s.cache.addFrame(at, items)
 	}
 	return items, nil

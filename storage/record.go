@@ -214,7 +214,11 @@ func (w *recordWriter) flush() {
 	}
 	start := len(w.data)
 	var method byte
-	w.data, method = compress(w.data, w.raw)
+	if w.cur.Kind == kindOutcomeIDs { // hashes: not worth trying
+		w.data = append(w.data, w.raw...)
+	} else {
+		w.data, method = compress(w.data, w.raw)
+	}
 	stored := w.data[start:]
 	w.cur.Frames = append(w.cur.Frames,
 		frame{Items: w.n, Stored: len(stored), Raw: len(w.raw), Method: method, CRC: checksum(stored)})

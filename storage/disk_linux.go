@@ -1,0 +1,15 @@
+package storage
+
+import "syscall"
+
+// Reserve allocates blocks. A file system that can't, or has no room, shows at the write.
+func (f osFile) Reserve(size int64) { _ = syscall.Fallocate(int(f.Fd()), 0, 0, size) }
+
+// Sync writes the data, and of the metadata what reading it back needs.
+func (f osFile) Sync() error {
+	for {
+		if err := syscall.Fdatasync(int(f.Fd())); err != syscall.EINTR {
+			return err
+		}
+	}
+}

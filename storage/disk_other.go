@@ -1,0 +1,6 @@
+//go:build !linux
+
+package storage
+
+// Reserve does nothing here.
+func (f osFile) Reserve(int64) {}
