@@ -35,7 +35,7 @@ func base64Value(c byte) (v byte, ok bool) {
 // base64Error says what is wrong with a text that does not decode: the crate's checks in its order. It decodes all but
 // the last up to eight bytes in one loop, then those with regard to padding.
 func base64Error(text []byte) error {
-	badByte := func(i int) error { return fmt.Errorf("Invalid byte %d, offset %d.", text[i], i) }
+	badByte := func(i int) error { return textError(fmt.Sprintf("Invalid byte %d, offset %d.", text[i], i)) }
 	n := len(text)
 	if n%4 == 1 && text[n-1] != '=' {
 		if _, ok := base64Value(text[n-1]); !ok {
@@ -77,11 +77,11 @@ func base64Error(text []byte) error {
 	}
 	switch {
 	case symbols%4 == 1:
-		return fmt.Errorf("Encoded text cannot have a 6-bit remainder.")
+		return textError("Encoded text cannot have a 6-bit remainder.")
 	case (symbols+pads)%4 != 0:
-		return fmt.Errorf("Invalid padding")
+		return textError("Invalid padding")
 	case symbols%4 == 2 && last&0xf != 0, symbols%4 == 3 && last&3 != 0:
-		return fmt.Errorf("Invalid last symbol %d, offset %d.", text[lastAt], lastAt)
+		return textError(fmt.Sprintf("Invalid last symbol %d, offset %d.", text[lastAt], lastAt))
 	}
-	return fmt.Errorf("Invalid padding")
+	return textError("Invalid padding")
 }
