@@ -1,0 +1,296 @@
+// Package chain is the shell around the engine: the one goroutine that changes it.
+//
+//	in      MakeChunk, MakeBlock from the producer's side; BlockReceived from the net; ChunkApplied from the shards
+//	out     ChunkMade; ApplyChunk to the shards; BlockAccepted to everybody; BlockRefused
+//	state   Actor: the block in work, those that wait for it, those that wait for their parent
+//	units   as package engine has them
+//	bound   MaxOrphans blocks without a parent, MaxQueue received blocks; the senders of the rest wait for their answers
+//	errors  a bad block is refused; whatever else the engine cannot do ends the process, as the state would be in doubt
+//	source  our own
+package chain
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Bounds of what others send.
+const (
+	MaxOrphans = 256
+	MaxQueue   = 1024
+)
+
+// Engine is what the actor drives; *engine.Engine is it.
+type Engine interface {
+	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
+	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
+	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
+	Commit(p *engine.Pending) (*engine.Accepted, error)
+	Entry(hash primitives.Hash) *engine.Entry
+}
+
+// Out is whom the actor talks to.
+type Out struct {
+	ChunkMade messages.Sender[messages.ChunkMade]
+	Apply     func(primitives.ShardID, messages.ApplyChunk)
+	Accepted  messages.Sender[messages.BlockAccepted]
+	Refused   messages.Sender[messages.BlockRefused] // nil: nobody asks
+}
+
+// Options are what the actor works with.
+type Options struct {
+	Engine Engine
+	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators
+	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks made here
+	Log    *logrus.Logger
+	Out    Out
+}
+
+// Actor is the shell.
+type Actor struct {
+	o       Options
+	work    *work
+	queue   []any                           // MakeBlock, messages.BlockReceived
+	orphans map[primitives.Hash][]orphan    // by parent
+	waiting int                             // number of orphans
+	drains  []func(messages.Drained, error) // who waits for the end
+	known   map[primitives.Hash]struct{}    // orphans by their own hash
+	self    messages.Sender[next]
+}
+
+type orphan struct{ messages.BlockReceived }
+
+// work is the block whose chunks are being applied.
+type work struct {
+	pending  *engine.Pending
+	hash     primitives.Hash
+	left     int // jobs
+	produced bool
+	from     string
+}
+
+// next is a note to self: begin with the next block, after what is in the mailbox.
+type next struct{}
+
+// New returns the actor.
+func New(o Options) *Actor {
+	a := &Actor{o: o, orphans: map[primitives.Hash][]orphan{}, known: map[primitives.Hash]struct{}{}}
+	a.self = func(next) { a.next() } // until it has a mailbox
+	return a
+}
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	if _, ok := c.Message().(*actor.Started); ok {
+		root, pid := c.ActorSystem().Root, c.Self()
+		a.self = func(m next) { root.Send(pid, m) }
+		return
+	}
+	a.Handle(c.Message())
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	switch m := msg.(type) {
+	case messages.MakeChunk:
+		a.makeChunk(&m)
+	case messages.MakeBlock:
+		a.enqueue(m)
+	case messages.BlockReceived:
+		if len(a.queue) < MaxQueue {
+			a.enqueue(m)
+		}
+	case messages.ChunkApplied:
+		a.applied(m.Block)
+	case next:
+		a.next()
+	case link.Request[messages.DrainChain, messages.Drained]:
+		a.drains = append(a.drains, m.Reply)
+		a.drained()
+	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	default:
+		panic(fmt.Sprintf("chain actor: no case for %T", m))
+	}
+}
+
+func (a *Actor) makeChunk(m *messages.MakeChunk) {
+	if len(a.drains) > 0 {
+		return
+	}
+	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
+	switch {
+	case errors.Is(err, engine.ErrOrphan): // final blocks have overtaken it
+		a.o.Log.WithField("shard", m.ShardID).Debug("chunk on a block that is gone")
+	case err != nil:
+		panic(fmt.Errorf("chain: make the chunk of shard %d: %w", m.ShardID, err))
+	default:
+		a.o.Out.ChunkMade(messages.ChunkMade{Shard: m.Shard, Chunk: c})
+	}
+}
+
+func (a *Actor) enqueue(m any) {
+	if len(a.drains) > 0 {
+		return
+	}
+	a.queue = append(a.queue, m)
+	a.next()
+}
+
+// next begins with blocks until one has jobs under way.
+func (a *Actor) next() {
+	for a.work == nil && len(a.queue) > 0 && len(a.drains) == 0 {
+		m := a.queue[0]
+		a.queue[0] = nil
+		a.queue = a.queue[1:]
+		switch m := m.(type) {
+		case messages.MakeBlock:
+			a.make(&m)
+		case messages.BlockReceived:
+			a.begin(m)
+		}
+	}
+}
+
+// make makes a block of this node.
+func (a *Actor) make(m *messages.MakeBlock) {
+	b, err := a.o.Engine.NewBlock(&engine.Proposal{
+		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
+		Approvals: m.Approvals, Vote: a.o.Vote,
+	}, a.o.Keys[m.Producer])
+	if errors.Is(err, engine.ErrOrphan) {
+		return // final blocks have overtaken its parent
+	}
+	if err != nil {
+		panic(fmt.Errorf("chain: make block %d: %w", m.Height, err))
+	}
+	p, err := a.o.Engine.Begin(b, m.Chunks, true)
+	if err != nil {
+		panic(fmt.Errorf("chain: own block %d: %w", m.Height, err))
+	}
+	a.start(p, true, "")
+}
+
+// begin judges a received block.
+func (a *Actor) begin(m messages.BlockReceived) {
+	hash := m.Block.Hash()
+	p, err := a.o.Engine.Begin(m.Block, m.Chunks, false)
+	switch {
+	case err == nil:
+		a.start(p, false, m.From)
+	case errors.Is(err, engine.ErrKnown):
+	case errors.Is(err, engine.ErrOrphan):
+		a.park(hash, m)
+	default:
+		a.refuse(hash, m.From, err)
+	}
+}
+
+func (a *Actor) refuse(hash primitives.Hash, from string, err error) {
+	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
+		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block refused")
+	}
+	if a.o.Out.Refused != nil {
+		a.o.Out.Refused(messages.BlockRefused{Hash: hash, From: from, Err: err})
+	}
+}
+
+// park keeps a block until its parent comes; beyond the bound it is dropped, and sync will bring it again.
+func (a *Actor) park(hash primitives.Hash, m messages.BlockReceived) {
+	if _, ok := a.known[hash]; ok || a.waiting >= MaxOrphans {
+		return
+	}
+	a.known[hash] = struct{}{}
+	parent := m.Block.Header.PrevHash
+	a.orphans[parent] = append(a.orphans[parent], orphan{m})
+	a.waiting++
+}
+
+func (a *Actor) start(p *engine.Pending, produced bool, from string) {
+	hash := p.Block().Hash()
+	jobs := p.Jobs()
+	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
+	for i := range jobs {
+		a.o.Out.Apply(p.Block().Body.Chunks[jobs[i].Shard].ShardID,
+			messages.ApplyChunk{Block: hash, Height: p.Block().Header.Height, Job: &jobs[i]})
+	}
+}
+
+func (a *Actor) applied(block primitives.Hash) {
+	if a.work == nil || a.work.hash != block {
+		panic(fmt.Sprintf("chain actor: a chunk of %v was applied, which is not in work", block))
+	}
+	if a.work.left--; a.work.left > 0 {
+		return
+	}
+	w := a.work
+	a.work = nil
+	acc, err := a.o.Engine.Commit(w.pending)
+	if err != nil {
+		panic(fmt.Errorf("chain: commit block %d: %w", w.pending.Block().Header.Height, err))
+	}
+	a.o.Out.Accepted(Accepted(acc))
+	a.adopt(acc)
+	a.drained()
+	if len(a.queue) > 0 {
+		a.self(next{}) // what the mailbox holds, above all chunks for the new head, goes first
+	}
+}
+
+// adopt queues the blocks that waited for this one, and forgets those that final blocks have overtaken.
+func (a *Actor) adopt(acc *engine.Accepted) {
+	for _, o := range a.orphans[acc.Entry.Hash] {
+		a.forget(o)
+		a.queue = append(a.queue, o.BlockReceived)
+	}
+	delete(a.orphans, acc.Entry.Hash)
+	if acc.Final == acc.OldFinal || a.waiting == 0 {
+		return
+	}
+	for parent, list := range a.orphans {
+		if list[0].Block.Header.Height <= acc.Final.Height {
+			for _, o := range list {
+				a.forget(o)
+			}
+			delete(a.orphans, parent)
+		}
+	}
+}
+
+func (a *Actor) forget(o orphan) {
+	delete(a.known, o.Block.Hash())
+	a.waiting--
+}
+
+// drained answers those who wait for the end, once nothing is in work.
+func (a *Actor) drained() {
+	if a.work != nil {
+		return
+	}
+	for _, reply := range a.drains {
+		reply(messages.Drained{}, nil)
+	}
+}
+
+// Accepted puts what committing a block did into a message.
+func Accepted(a *engine.Accepted) messages.BlockAccepted {
+	e := a.Entry
+	m := messages.BlockAccepted{
+		Block: e.Block, Hash: e.Hash, IsHead: a.IsHead, Reorganised: a.IsHead && a.OldHead.Hash != e.Header().PrevHash,
+		Final: a.Final.Height, FinalHash: a.Final.Hash, Returned: a.Returned, Shards: make([]messages.ShardAccepted, len(e.Shards)),
+	}
+	for i := range e.Shards {
+		s := &e.Shards[i]
+		m.Shards[i] = messages.ShardAccepted{ID: s.ID, Chunk: s.Chunk}
+		if r := s.Result; r != nil {
+			m.Shards[i].Outcomes, m.Shards[i].Outgoing, m.Shards[i].Delayed = r.Outcomes, r.Outgoing, r.Stats.DelayedLen
+		}
+	}
+	return m
+}

@@ -1,0 +1,27 @@
+// Package node puts the actors together: it spawns them, says how each of them fails, and is what the RPC, the command and
+// the benchmarks call.
+//
+//	in      Options: an open engine, keys, limits; transactions and waits from any goroutine
+//	out     Node: SendTx, Tx, Submit, Mine, Sessions, Metrics, Stop
+//	state   the actors, the shards' pools, counters
+//	units   times in ns on the wall clock where blocks are concerned
+//	bound   Limits: what waits and is checked at the same time; permits are counted before anything is sent
+//	errors  *primitives.InvalidTxError, *view.LookupError, ErrStopped
+//	source  our own; the order of checks and waits is nearcore's (rpc.md 5.2)
+//
+// The tree:
+//
+//	node                    the guardian of state owners: it ends the process
+//	├── chain               the one goroutine that changes the engine
+//	├── producer            votes, block production
+//	├── shards/<id>         applies the shard's chunks
+//	│   ├── chunk-producer  chooses transactions
+//	│   └── mempool         keeps the pool in step with the chain
+//	├── milestones          who waits for which transaction
+//	├── rpc                 the parent of sessions
+//	│   └── session-<n>     one a client
+//	│       └── waiter-<n>  one an awaited transaction
+//	└── meter               the summary line
+//
+// No mailbox lies on the way of reads, of signature checks (package actors/signature) and of pool look-ups.
+package node

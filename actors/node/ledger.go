@@ -1,0 +1,43 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// ledger shows waiters what is stored of the current chain.
+type ledger struct{ e *engine.Engine }
+
+// Outcome returns the outcome of a transaction or receipt, without its proof.
+func (l ledger) Outcome(id primitives.Hash) (m messages.Executed, found bool, err error) {
+	places, err := l.e.Store().FindOutcome(id)
+	if err != nil {
+		return m, false, err
+	}
+	for _, p := range places {
+		if !p.Canonical {
+			continue
+		}
+		raw, err := p.Block.Outcome(p.Shard, p.Index)
+		if err != nil {
+			return m, false, err
+		}
+		o := &primitives.OutcomeWithID{ID: raw.ID}
+		if err := borsh.Unmarshal(raw.Value, &o.Outcome); err != nil {
+			return m, false, fmt.Errorf("node: outcome %v: %w", id, err)
+		}
+		m = messages.Executed{Outcome: o, Block: p.Block.Ref().Hash, Height: p.Block.Ref().Height}
+		if n := len(o.Outcome.ReceiptIDs); n > 0 {
+			last := o.Outcome.ReceiptIDs[n-1]
+			if r, err := l.e.Receipt(last); err == nil && r.PredecessorID == primitives.SystemAccount {
+				m.Refund = last
+			}
+		}
+		return m, true, nil
+	}
+	return m, false, nil
+}

@@ -1,0 +1,153 @@
+package node
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/messages"
+)
+
+// stats count since the node began.
+type stats struct {
+	begun                       time.Time
+	blocks, transactions, gas   atomic.Uint64 // of canonical blocks
+	outcomes                    atomic.Uint64
+	submitted, refused, overrun atomic.Uint64
+}
+
+func (s *stats) count(m *messages.BlockAccepted) {
+	if !m.IsHead {
+		return
+	}
+	s.blocks.Add(1)
+	for i := range m.Shards {
+		x := &m.Shards[i]
+		if x.Chunk != nil {
+			s.transactions.Add(uint64(len(x.Chunk.Transactions)))
+		}
+		s.outcomes.Add(uint64(len(x.Outcomes)))
+		for k := range x.Outcomes {
+			s.gas.Add(uint64(x.Outcomes[k].Outcome.GasBurnt))
+		}
+	}
+}
+
+// Stats are counts since the node began, and what waits now.
+type Stats struct {
+	Uptime                      time.Duration
+	Blocks, Transactions        uint64 // of the current chain
+	Outcomes, Gas               uint64
+	Submitted, Refused, Overrun uint64 // Overrun: dropped unseen by SendTxAsync
+	Pooled                      int    // transactions in all pools
+	PooledBytes                 int64
+	Parked, Sessions            int64
+}
+
+// Stats returns the counts.
+func (n *Node) Stats() Stats {
+	s := &n.stats
+	out := Stats{
+		Uptime: time.Since(s.begun), Blocks: s.blocks.Load(), Transactions: s.transactions.Load(), Outcomes: s.outcomes.Load(),
+		Gas: s.gas.Load(), Submitted: s.submitted.Load(), Refused: s.refused.Load(), Overrun: s.overrun.Load(),
+		Parked: n.parked.Load(), Sessions: n.sessions.Load(),
+	}
+	for _, t := range n.shards.set.Load().list {
+		out.Pooled += t.pool.Len()
+		out.PooledBytes += t.pool.Bytes()
+	}
+	return out
+}
+
+// Meter returns the counters of all actors, by name.
+func (n *Node) Meter() []link.Sample { return n.kit.meter.Samples() }
+
+// Metrics appends what the actors and pools have to say in Prometheus' text format: troupe_actor_* for each kind of
+// actor, near_transaction_pool_* for each shard, troupe_* for the edges.
+func (n *Node) Metrics(b []byte) []byte {
+	samples := n.Meter()
+	family := func(name, kind, help string, value func(*link.Sample) string) {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+		for i := range samples {
+			b = fmt.Appendf(b, "%s{actor=%q} %s\n", name, samples[i].Name, value(&samples[i]))
+		}
+	}
+	whole := func(v int64) string { return strconv.FormatInt(v, 10) }
+	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) }
+	family("troupe_actor_alive", "gauge", "Actors of a kind that run", func(s *link.Sample) string { return whole(s.Alive) })
+	family("troupe_actor_mailbox_length", "gauge", "Messages that wait", func(s *link.Sample) string { return whole(s.Mailbox) })
+	family("troupe_actor_messages_total", "counter", "Messages handled", func(s *link.Sample) string { return whole(s.Messages) })
+	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages", func(s *link.Sample) string { return seconds(s.Busy) })
+	family("troupe_actor_slowest_seconds", "gauge", "The longest time spent on one message", func(s *link.Sample) string { return seconds(s.Slowest) })
+	family("troupe_actor_restarts_total", "counter", "Restarts after a failure", func(s *link.Sample) string { return whole(s.Restarts) })
+
+	shard := func(name, help string, value func(*tracked) int64) {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
+		for _, t := range n.shards.set.Load().list {
+			b = fmt.Appendf(b, "%s{shard_id=\"s%d\"} %d\n", name, t.id, value(t))
+		}
+	}
+	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *tracked) int64 { return int64(t.pool.Len()) })
+	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *tracked) int64 { return t.pool.Bytes() })
+
+	s := n.Stats()
+	for _, g := range []struct {
+		name, kind, help string
+		value            uint64
+	}{
+		{"troupe_blocks_accepted_total", "counter", "Blocks that became the head", s.Blocks},
+		{"troupe_transactions_included_total", "counter", "Transactions in blocks that became the head", s.Transactions},
+		{"troupe_transactions_submitted_total", "counter", "Transactions that came to the door", s.Submitted},
+		{"troupe_transactions_refused_total", "counter", "Transactions that the door refused", s.Refused},
+		{"troupe_transactions_overrun_total", "counter", "Transactions dropped unseen because too many came", s.Overrun},
+		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
+		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
+	} {
+		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
+	}
+	return b
+}
+
+// meter says every now and then how the node does.
+type meter struct {
+	n     *Node
+	timer *time.Timer
+	last  Stats
+}
+
+// summarise is the timer's note to self.
+type summarise struct{}
+
+// Receive is the only way to the actor's state.
+func (m *meter) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		root, self := c.ActorSystem().Root, c.Self()
+		m.last = m.n.Stats()
+		m.timer = time.AfterFunc(m.n.o.Summary, func() { root.Send(self, summarise{}) })
+	case *actor.Stopping, *actor.Restarting:
+		if m.timer != nil {
+			m.timer.Stop()
+		}
+	case summarise:
+		m.summarise()
+		m.timer.Reset(m.n.o.Summary)
+	}
+}
+
+func (m *meter) summarise() {
+	if !m.n.o.Log.IsLevelEnabled(logrus.InfoLevel) {
+		return
+	}
+	now, head := m.n.Stats(), m.n.engine.Head()
+	span := max((now.Uptime - m.last.Uptime).Seconds(), 1e-9)
+	m.n.o.Log.WithFields(logrus.Fields{
+		"height": head.Height(), "block": head.Hash, "final": m.n.finalHeight(),
+	}).Infof("%.1f blocks/s, %.1f transactions/s, %d waiting, %d parked",
+		float64(now.Blocks-m.last.Blocks)/span, float64(now.Transactions-m.last.Transactions)/span, now.Pooled, now.Parked)
+	m.last = now
+}

@@ -1,0 +1,226 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/mempool"
+	"github.com/troupe-chain/troupe/actors/milestones"
+	"github.com/troupe-chain/troupe/actors/producer"
+	"github.com/troupe-chain/troupe/actors/session"
+	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Node is a running node. Its methods are safe for concurrent use.
+type Node struct {
+	o      Options
+	engine *engine.Engine
+	kit    *kit
+	root   *actor.RootContext
+
+	chain, producer, milestones, rpc, meter *actor.PID
+	shards                                  shards
+	fresh                                   *mempool.Fresh
+	signatures                              *signature.Checker
+	mine                                    messages.Asker[messages.MineBlocks, messages.BlocksMined]
+	stats                                   stats
+
+	heights  heights
+	checks   atomic.Int64 // permits in use
+	parked   atomic.Int64
+	sessions atomic.Int64
+	ids      atomic.Uint64 // of sessions and waiters
+	async    chan *primitives.SignedTransaction
+	asyncEnd sync.WaitGroup
+	gate     sync.RWMutex // of stopped, for those who send on async
+	stopped  bool
+	ended    chan struct{} // closed when Stop begins
+	stopOnce sync.Once
+	stopErr  error
+}
+
+// DefaultSession is open as long as the node runs, for callers without a connection.
+const DefaultSession messages.SessionID = 0
+
+// chainView adds to the engine what the producer also asks for.
+type chainView struct{ *engine.Engine }
+
+// ChildEpoch returns the epoch of a block's children, and its shards.
+func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, layout primitives.ShardLayout, err error) {
+	err = c.Epochs(func(m *epoch.Manager) (err error) {
+		if id, err = m.EpochIDFromPrev(parent); err == nil {
+			layout, err = m.ShardLayout(id)
+		}
+		return err
+	})
+	return id, layout, err
+}
+
+// Start starts the actors at the engine's head.
+func Start(o Options) (*Node, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // failures reach the log through the supervisor
+	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
+	s := &supervisor{exit: o.Exit, log: o.Log}
+	n := &Node{
+		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}),
+		kit:        &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s},
+		signatures: o.Signatures, async: make(chan *primitives.SignedTransaction, o.Limits.Async),
+	}
+	n.stats.begun = time.Now()
+	n.shards.n = n
+	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
+		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc,
+	} {
+		*pid = actor.NewPID(sys.Address(), name)
+	}
+	if n.signatures == nil {
+		n.signatures = signature.New()
+	}
+	n.fresh = &mempool.Fresh{Tell: func(m messages.TransactionsWaiting) { n.tell(n.producer, m) }}
+	if err := n.spawn(); err != nil {
+		n.signatures.Close()
+		return nil, err
+	}
+	n.startAsync()
+	return n, nil
+}
+
+func (n *Node) tell(pid *actor.PID, m any) { n.root.Send(pid, m) }
+
+func (n *Node) dropped(m messages.TransactionsDropped) { n.tell(n.milestones, m) }
+
+// spawn starts the tree: receivers before those who send to them.
+func (n *Node) spawn() (err error) {
+	k := n.kit
+	spawn := func(name string, a actor.Actor) {
+		if err == nil {
+			_, err = k.spawn(name, name, a)
+		}
+	}
+	spawn("milestones", milestones.New())
+	spawn("rpc", session.NewRPC(func() *actor.Props {
+		return k.props("session", func() actor.Actor { return session.NewSession(n.waiter) })
+	}))
+	spawn("chain", chainactor.New(chainactor.Options{
+		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Out: chainactor.Out{
+			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
+			Apply:     n.shards.apply, Accepted: n.accepted,
+		},
+	}))
+	if err != nil {
+		return err
+	}
+	_, layout, err := chainView{n.engine}.ChildEpoch(n.engine.Head().Hash)
+	if err == nil {
+		err = n.shards.adopt(layout)
+	}
+	if err != nil {
+		return err
+	}
+	target, err := n.largestTarget()
+	if err != nil {
+		return err
+	}
+	spawn("producer", producer.New(producer.Options{
+		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
+		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty},
+		Final: n.finalHeight, Waiting: n.fresh.Any, Clock: n.o.Clock, LargestTarget: target, Persist: n.persistTarget,
+		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
+			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
+			Approval: n.o.Approval, Endorsement: n.o.Endorse,
+		},
+	}))
+	if err == nil && n.o.Summary > 0 {
+		n.meter, err = n.root.SpawnNamed(k.props("meter", func() actor.Actor { return &meter{n: n} }), "meter")
+	}
+	if err != nil {
+		return err
+	}
+	n.mine = link.Ask[messages.MineBlocks, messages.BlocksMined](n.root, n.producer, math.MaxInt64)
+	n.tell(n.rpc, messages.OpenSession{Session: DefaultSession})
+	return nil
+}
+
+func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
+
+// accepted tells everybody of a block, on the chain's goroutine. The shards are told before the producer, so that what the
+// producer asks of them comes after.
+func (n *Node) accepted(m messages.BlockAccepted) {
+	n.stats.count(&m)
+	for _, t := range n.shards.set.Load().list {
+		n.tell(t.pid, m)
+	}
+	if m.IsHead {
+		_, layout, err := chainView{n.engine}.ChildEpoch(m.Hash)
+		if err == nil {
+			err = n.shards.adopt(layout)
+		}
+		if err != nil {
+			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
+		}
+	}
+	n.tell(n.milestones, m)
+	n.tell(n.producer, m)
+	if n.o.Observe != nil {
+		n.o.Observe(&m)
+	}
+}
+
+// targetKey names the greatest height that this node's validators ever voted for.
+const targetKey = "doomslug_largest_target_height"
+
+func (n *Node) largestTarget() (primitives.Height, error) {
+	raw, err := storage.Misc.Get(n.engine.Store().Reader(), targetKey)
+	if err != nil {
+		if isNotFound(err) {
+			return 0, nil
+		}
+		return 0, err
+	}
+	return decodeHeight(raw)
+}
+
+// persistTarget is called before votes leave the node. A vote that stays in it is stored with its block.
+func (n *Node) persistTarget(h primitives.Height) error {
+	var b storage.Batch
+	raw := encodeHeight(h)
+	storage.Misc.Put(&b, targetKey, &raw)
+	return n.engine.Store().Write(&b)
+}
+
+// Mine makes n blocks more, whatever the mode, and returns the head then.
+func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
+	m, err := n.mine(ctx, messages.MineBlocks{Blocks: blocks})
+	return m.Height, m.Hash, err
+}
+
+// Receive passes what the net brings to the actor that it is for: messages.BlockReceived, ApprovalReceived, ChunkReceived or
+// ChunkEndorsed.
+func (n *Node) Receive(m any) {
+	switch m := m.(type) {
+	case messages.BlockReceived:
+		n.tell(n.chain, m)
+	case messages.ApprovalReceived, messages.ChunkReceived, messages.ChunkEndorsed:
+		n.tell(n.producer, m)
+	default:
+		panic(fmt.Sprintf("node: the net brought a %T", m))
+	}
+}

@@ -1,0 +1,94 @@
+package node
+
+import (
+	"cmp"
+	"crypto/rand"
+	"os"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Limits bound what the edges may ask for at the same time. Zero means the default.
+type Limits struct {
+	Sessions int           // clients with an open session
+	Parked   int           // transactions that are waited for
+	Checks   int           // submissions that are being checked
+	Async    int           // submissions that nobody waits for, queued
+	Wait     time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout)
+}
+
+// Defaults of Limits.
+const (
+	DefaultSessions = 10_000
+	DefaultParked   = 10_000
+	DefaultChecks   = 10_000
+	DefaultAsync    = 20_000
+	DefaultWait     = 10 * time.Second
+)
+
+// Options are what a node is made of. Engine is open and nobody else changes it.
+type Options struct {
+	Engine *engine.Engine
+	// Signatures is the checker whose Check is the engine's Options.Signature, so that a signature that was good at the door
+	// is not checked again. nil: the door has one of its own. The node closes it.
+	Signatures *signature.Checker
+	Keys       map[primitives.AccountID]primitives.SecretKey // of validators; none: the node makes no blocks
+	Vote       primitives.ProtocolVersion                    // the newest version this node knows in full
+	Mode       production.Mode
+	SkipEmpty  bool            // no blocks while there is nothing to do (consensus.produce_empty_blocks = false)
+	Delays     doomslug.Delays // consensus.* of config.json
+	Mempool    mempool.Limits  // of each shard's pool
+	Limits     Limits
+	Clock      func() uint64                             // ns since 1970, for blocks; nil: the system's
+	Seed       primitives.Hash                           // orders the pools' groups; zero: random
+	Summary    time.Duration                             // between summary lines; 0: none
+	Observe    func(*messages.BlockAccepted)             // called for each accepted block, on the chain's goroutine; nil: nobody
+	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
+	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
+	Log        *logrus.Logger                            // nil: nothing is said
+	// Exit ends the process because an actor that owns state has failed. nil: the reason goes to the log, and the exit code
+	// is ExitCode.
+	Exit func(who string, reason any, stack []byte)
+
+	dispatcher actor.Dispatcher // of tests; nil: the process's
+}
+
+// ExitCode is that of a process whose state is in doubt.
+const ExitCode = 70
+
+// complete fills in the defaults.
+func (o *Options) complete() error {
+	if o.Log == nil {
+		o.Log = logrus.New()
+		o.Log.SetLevel(logrus.PanicLevel)
+	}
+	l := &o.Limits
+	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
+	l.Checks, l.Async = cmp.Or(l.Checks, DefaultChecks), cmp.Or(l.Async, DefaultAsync)
+	l.Wait = cmp.Or(l.Wait, DefaultWait)
+	if o.Clock == nil {
+		o.Clock = func() uint64 { return uint64(time.Now().UnixNano()) }
+	}
+	if o.Seed.IsZero() {
+		if _, err := rand.Read(o.Seed[:]); err != nil {
+			return err
+		}
+	}
+	if o.Exit == nil {
+		log := o.Log
+		o.Exit = func(who string, reason any, stack []byte) {
+			log.WithField("actor", who).Errorf("the node ends: %v\n%s", reason, stack)
+			os.Exit(ExitCode)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/messages"
+)
+
+// drainLimit bounds each step of Stop; a step takes a block at the most.
+const drainLimit = 5 * time.Second
+
+// Stop ends the node: no transaction is taken any more, waits end with ErrStopped, the block in work is finished, the actors
+// end. What was accepted is on disk. The engine and its store stay open. A second call returns what the first did.
+func (n *Node) Stop(ctx context.Context) error {
+	n.stopOnce.Do(func() { n.stopErr = n.stop(ctx) })
+	return n.stopErr
+}
+
+func (n *Node) stop(ctx context.Context) error {
+	n.gate.Lock()
+	n.stopped = true
+	n.gate.Unlock()
+	close(n.ended)
+	close(n.async)
+	n.asyncEnd.Wait()
+	_, errProducer := link.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
+	_, errChain := link.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
+	ends := []*actor.PID{n.rpc, n.meter, n.producer, n.chain}
+	for _, t := range n.shards.set.Load().list {
+		ends = append(ends, t.pid)
+	}
+	ends = append(ends, n.milestones)
+	var errEnd error
+	for _, pid := range ends {
+		if pid == nil {
+			continue
+		}
+		if err := n.root.StopFuture(pid).Wait(); err != nil {
+			errEnd = errors.Join(errEnd, fmt.Errorf("node: end %s: %w", pid.GetId(), err))
+		}
+	}
+	n.signatures.Close()
+	return errors.Join(errProducer, errChain, errEnd, ctx.Err())
+}

@@ -1,0 +1,276 @@
+// Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
+// endorsements for the head, and asks for the next block when that is this node's to make.
+//
+//	in      BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting; MineBlocks
+//	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
+//	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
+//	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
+//	bound   MaxParked votes and endorsements that are ahead of the head; the rest as an epoch has validators and shards
+//	errors  bad votes and endorsements are dropped; an epoch that cannot be looked up ends the process
+//	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs, chain_inclusion_tracker.rs
+//
+// One validator alone is the case n = 1 of the same code, with one difference: as nobody else has to see its chunks first, it
+// makes them when the block is due and not when the head came, so that they hold what has arrived by then.
+package producer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// MaxParked bounds the votes and endorsements for blocks that have not come yet.
+const MaxParked = 4096
+
+// Chain answers who is to do what; *engine.Engine does. It is asked on the actor's goroutine.
+type Chain interface {
+	Head() *engine.Entry
+	Entry(primitives.Hash) *engine.Entry
+	Approvers(parent primitives.Hash) ([]chain.Approver, error)
+	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
+	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
+	ChunkValidators(parent *engine.Entry, shard primitives.ShardID) ([]chain.Assigned, error)
+	// ChildEpoch returns the epoch of a block's children, and its shards.
+	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
+}
+
+// Out is whom the actor talks to.
+type Out struct {
+	ProduceChunk messages.Sender[messages.ProduceChunk]
+	MakeBlock    messages.Sender[messages.MakeBlock]
+	Approval     messages.Sender[messages.ApprovalMade]    // nil: there is no net
+	Endorsement  messages.Sender[messages.EndorsementMade] // nil: there is no net
+}
+
+// Options are what the actor works with.
+type Options struct {
+	Chain  Chain
+	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators; none: it only follows
+	Delays doomslug.Delays
+	Rules  production.Rules
+	Final  func() primitives.Height // of the last final block
+	// Waiting tells whether a pool has something to offer, and asks to be told of the next that gets something.
+	Waiting func() bool
+	Clock   func() uint64 // ns since 1970, for blocks
+	// LargestTarget is the greatest height ever voted for, as Persist left it. Persist is called before a vote leaves the
+	// node; nil: votes are not remembered.
+	LargestTarget primitives.Height
+	Persist       func(primitives.Height) error
+	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
+	Log           *logrus.Logger
+	Out           Out
+}
+
+// Actor is the shell.
+type Actor struct {
+	o       Options
+	begun   time.Time
+	tracker *doomslug.Tracker
+	sched   *production.Scheduler
+	head    *head
+	held    bool // the tracker's timers do not run
+	stopped bool
+	goals   []goal
+	early   []any // ApprovalReceived, ChunkEndorsed: ahead of the head
+	timer   *time.Timer
+	self    messages.Sender[tick]
+}
+
+// goal is a MineBlocks that is not answered.
+type goal struct {
+	left  uint64
+	reply func(messages.BlocksMined, error)
+}
+
+// tick is the timer's note to self.
+type tick struct{}
+
+// New returns the actor; it is at the chain's head.
+func New(o Options) *Actor {
+	a := &Actor{o: o, begun: time.Now()}
+	a.tracker = doomslug.New(o.Delays, o.LargestTarget, 0)
+	a.sched = production.New(o.Rules, 0)
+	a.self = func(tick) {}
+	return a
+}
+
+func (a *Actor) now() int64 { return int64(time.Since(a.begun)) }
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		root, pid := c.ActorSystem().Root, c.Self()
+		a.self = func(m tick) { root.Send(pid, m) }
+		a.Start()
+	case *actor.Stopping:
+		if a.timer != nil {
+			a.timer.Stop()
+		}
+	default:
+		a.Handle(c.Message())
+	}
+}
+
+// Start goes to the chain's head.
+func (a *Actor) Start() {
+	e := a.o.Chain.Head()
+	busy := false
+	for i := range e.Shards {
+		busy = busy || len(e.Shards[i].Outgoing) > 0
+	}
+	a.step(production.Waiting{Any: a.o.Waiting()})
+	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
+	a.setHead(e)
+	a.advance()
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	switch m := msg.(type) {
+	case messages.BlockAccepted:
+		a.accept(&m)
+	case messages.ChunkMade:
+		a.chunk(m.Shard, m.Chunk, true)
+	case messages.ChunkReceived:
+		a.chunk(m.Shard, m.Chunk, false)
+	case messages.ChunkEndorsed:
+		a.endorsed(m)
+	case messages.ApprovalReceived:
+		a.approval(m)
+	case messages.TransactionsWaiting:
+		a.step(production.Waiting{Any: true})
+		a.advance()
+	case tick:
+		a.advance()
+	case link.Request[messages.MineBlocks, messages.BlocksMined]:
+		a.mine(m)
+	case link.Request[messages.StopProducing, messages.Stopped]:
+		a.stopped = true
+		for _, g := range a.goals {
+			g.reply(messages.BlocksMined{}, ErrStopped)
+		}
+		a.goals = nil
+		m.Reply(messages.Stopped{}, nil)
+	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	default:
+		panic(fmt.Sprintf("producer actor: no case for %T", m))
+	}
+}
+
+func (a *Actor) step(ev production.Event) production.Out {
+	out, err := a.sched.Step(ev, a.now())
+	if err != nil {
+		panic(err) // only Mine can fail, and has its own path
+	}
+	return out
+}
+
+func (a *Actor) mine(m link.Request[messages.MineBlocks, messages.BlocksMined]) {
+	if a.stopped {
+		m.Reply(messages.BlocksMined{}, ErrStopped)
+		return
+	}
+	if m.Question.Blocks == 0 {
+		m.Reply(messages.BlocksMined{Height: a.head.height, Hash: a.head.hash}, nil)
+		return
+	}
+	if _, err := a.sched.Step(production.Mine{Blocks: m.Question.Blocks}, a.now()); err != nil {
+		m.Reply(messages.BlocksMined{}, err)
+		return
+	}
+	a.goals = append(a.goals, goal{left: a.sched.Left(), reply: m.Reply})
+	a.advance()
+}
+
+func (a *Actor) accept(m *messages.BlockAccepted) {
+	if !m.IsHead {
+		return
+	}
+	a.step(production.Waiting{Any: a.o.Waiting()})
+	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy()})
+	left := a.goals[:0]
+	for _, g := range a.goals {
+		if g.left--; g.left == 0 {
+			g.reply(messages.BlocksMined{Height: m.Height(), Hash: m.Hash}, nil)
+			continue
+		}
+		left = append(left, g)
+	}
+	a.goals = left
+	e := a.o.Chain.Entry(m.Hash)
+	if e == nil || e.Height() < a.o.Chain.Head().Height() {
+		return // the chain is ahead of this message: the head's own is on its way
+	}
+	a.setHead(e)
+	a.advance()
+}
+
+// advance votes if it is time, makes the block if all for it is there, and sets the timer for what time alone will bring.
+func (a *Actor) advance() {
+	if a.stopped || a.head == nil {
+		return
+	}
+	now := a.now()
+	out := a.step(production.Tick{})
+	if out.Pace == production.Hold {
+		a.held = true
+		wait := a.make(now)
+		a.arm(now, out.At, wait)
+		return
+	}
+	if a.held { // the time that passed meanwhile is nobody's failure
+		a.held = false
+		a.tracker.Tip(a.head.hash, a.head.height, a.o.Final(), now)
+	}
+	a.delays(out.Interval)
+	for _, p := range a.tracker.Tick(now, out.Pace == production.Now) {
+		a.vote(p, now)
+	}
+	wait := a.make(now)
+	a.arm(now, out.At, wait, a.tracker.Next())
+}
+
+// alone are the delays of a sole validator: it has nobody to wait for, so it skips no height.
+const alone = 1 << 48
+
+// delays sets Doomslug's delays: the vote for a tip after interval, if that is set, and no skip before blocks may come.
+func (a *Actor) delays(interval int64) {
+	d := a.o.Delays
+	if interval > 0 {
+		d.Endorsement = interval
+	}
+	d.Skip = max(d.Skip, 4*d.Endorsement)
+	d.MaxWait = max(d.MaxWait, d.Skip)
+	if a.head.sole {
+		d.Skip, d.MaxWait = alone, alone
+	}
+	a.tracker.SetDelays(d)
+}
+
+// arm sets the timer to the first of the times that are not 0 and lie ahead.
+func (a *Actor) arm(now int64, times ...int64) {
+	var first int64
+	for _, t := range times {
+		if t > 0 && (first == 0 || t < first) {
+			first = t
+		}
+	}
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if first == 0 || first-now >= alone/2 {
+		return
+	}
+	self := a.self
+	a.timer = time.AfterFunc(time.Duration(max(first-now, 0)), func() { self(tick{}) })
+}

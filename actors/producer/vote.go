@@ -1,0 +1,70 @@
+package producer
+
+import (
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// vote signs an approval with the keys of this node's validators, counts it and sends it to who makes the block.
+func (a *Actor) vote(p doomslug.Proposal, now int64) {
+	h := a.head
+	to, persisted := must(a.o.Chain.BlockProducer(h.hash, p.Target)), false
+	for i := range h.approvers {
+		v := &h.approvers[i]
+		if !a.own(v.AccountID, v.PublicKey) {
+			continue
+		}
+		vote := &primitives.Approval{
+			Inner: p.Inner, Target: p.Target, AccountID: v.AccountID,
+			Signature: a.o.Keys[v.AccountID].Sign(p.Inner.SignedBytes(p.Target)),
+		}
+		a.tracker.Vote(vote, h.approvers, now)
+		if a.o.Out.Approval == nil || a.own(to.AccountID, to.PublicKey) {
+			continue
+		}
+		if !persisted && a.o.Persist != nil { // so that no restart makes it vote otherwise
+			if err := a.o.Persist(p.LargestTarget); err != nil {
+				panic(err)
+			}
+			persisted = true
+		}
+		a.o.Out.Approval(messages.ApprovalMade{Approval: vote, To: to.AccountID})
+	}
+}
+
+// approval takes a validator's vote: one on the head counts, one on a block that has not come waits for it.
+func (a *Actor) approval(m messages.ApprovalReceived) {
+	v, h := m.Approval, a.head
+	if v.Inner.Skip && v.Inner.SkipHeight > h.height || !v.Inner.Skip && v.Inner.Endorsement != h.hash && a.o.Chain.Entry(v.Inner.Endorsement) == nil {
+		if v.Target > h.height && v.Target-h.height <= doomslug.MaxAhead {
+			a.park(m)
+		}
+		return
+	}
+	approvers := h.approvers
+	if !v.Inner.Skip && v.Inner.Endorsement != h.hash {
+		list, err := a.o.Chain.Approvers(v.Inner.Endorsement)
+		if err != nil {
+			return // of a branch that is being forgotten
+		}
+		approvers = list
+	}
+	key, ok := approverKey(approvers, v.AccountID)
+	if !ok || !a.o.Verify(v.Signature, v.Inner.SignedBytes(v.Target), key) {
+		return
+	}
+	if a.tracker.Vote(v, approvers, a.now()) {
+		a.advance()
+	}
+}
+
+func approverKey(list []chain.Approver, account primitives.AccountID) (primitives.PublicKey, bool) {
+	for i := range list {
+		if list[i].AccountID == account {
+			return list[i].PublicKey, true
+		}
+	}
+	return "", false
+}

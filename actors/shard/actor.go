@@ -1,0 +1,77 @@
+// Package shard holds the actors of one shard: the one that applies its chunks, and below it the chunk-producer; the
+// mempool's actor, the third, has its own package.
+//
+//	in      ApplyChunk from the chain, ProduceChunk from the producer, BlockAccepted from the chain
+//	out     ChunkApplied and MakeChunk to the chain; the rest goes on to the children
+//	state   none but the mailbox: chunks of a shard are applied in order, shards at the same time
+//	units   none
+//	bound   the chain has one block in work at a time
+//	errors  a job keeps its own error for the chain; a panic ends the process
+//	source  our own
+package shard
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/messages"
+)
+
+// Names of the children.
+const (
+	MempoolName       = "mempool"
+	ChunkProducerName = "chunk-producer"
+)
+
+// Actor applies a shard's chunks. Applying is its work, so it does that in Receive: what has to wait for it waits rightly.
+type Actor struct {
+	applied messages.Sender[messages.ChunkApplied]
+	// mempool and producer are the children's properties; mempool gets the chunk-producer's sender.
+	producer *actor.Props
+	mempool  func(messages.Sender[messages.ProduceChunk]) *actor.Props
+
+	toMempool func(any)
+}
+
+// New returns a shard's actor, which spawns its children when it starts.
+func New(applied messages.Sender[messages.ChunkApplied], producer *actor.Props, mempool func(messages.Sender[messages.ProduceChunk]) *actor.Props) *Actor {
+	return &Actor{applied: applied, producer: producer, mempool: mempool}
+}
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	if _, ok := c.Message().(*actor.Started); ok {
+		a.spawn(c)
+		return
+	}
+	a.Handle(c.Message())
+}
+
+func (a *Actor) spawn(c actor.Context) {
+	root := c.ActorSystem().Root
+	producer, err := c.SpawnNamed(a.producer, ChunkProducerName)
+	if err != nil {
+		panic(fmt.Errorf("shard actor: spawn %s: %w", ChunkProducerName, err))
+	}
+	pool, err := c.SpawnNamed(a.mempool(func(m messages.ProduceChunk) { root.Send(producer, m) }), MempoolName)
+	if err != nil {
+		panic(fmt.Errorf("shard actor: spawn %s: %w", MempoolName, err))
+	}
+	a.toMempool = func(m any) { root.Send(pool, m) }
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	switch m := msg.(type) {
+	case messages.ApplyChunk:
+		m.Job.Run()
+		a.applied(messages.ChunkApplied{Block: m.Block})
+	case messages.BlockAccepted:
+		a.toMempool(m)
+	case messages.ProduceChunk:
+		a.toMempool(m)
+	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	default:
+		panic(fmt.Sprintf("shard actor: no case for %T", m))
+	}
+}

@@ -1,0 +1,84 @@
+package signature
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func signed(t testing.TB, n int) []*primitives.SignedTransaction {
+	t.Helper()
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "alice")
+	txs := make([]*primitives.SignedTransaction, n)
+	for i := range txs {
+		tx := primitives.Transaction{SignerID: "alice.near", PublicKey: key.PublicKey(), ReceiverID: "bob.near",
+			Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(i)}}
+		h := tx.Hash()
+		txs[i] = primitives.NewSignedTransaction(tx, key.Sign(h[:]))
+	}
+	return txs
+}
+
+func spoilt(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
+	sig := []byte(tx.Signature)
+	sig[len(sig)-40] ^= 1
+	return primitives.NewSignedTransaction(tx.Transaction, primitives.Signature(sig))
+}
+
+func TestCheck(t *testing.T) {
+	c := New()
+	defer c.Close()
+	txs := signed(t, 200)
+	bad := spoilt(txs[7])
+	txs[100] = bad
+	for i, got := range c.CheckAll(txs) {
+		if want := i != 100; got != want {
+			t.Errorf("transaction %d: %v, want %v", i, got, want)
+		}
+	}
+	if !c.Known(txs[7]) {
+		t.Error("a good signature is not remembered")
+	}
+	if c.Known(bad) || c.Check(bad) {
+		t.Error("another signature of a good transaction passes")
+	}
+}
+
+func TestConcurrentAndClosed(t *testing.T) {
+	c := New()
+	txs := signed(t, 100)
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range txs {
+				if !c.Check(txs[(i*7+w)%len(txs)]) {
+					t.Errorf("transaction %d is refused", i)
+				}
+			}
+		}()
+	}
+	c.Close()
+	wg.Wait()
+	if !c.Check(signed(t, 1)[0]) || c.Check(spoilt(txs[0])) {
+		t.Error("a closed checker answers wrongly")
+	}
+}
+
+func BenchmarkCheckAll(b *testing.B) {
+	for _, n := range []int{1, 16, 64, 1024} {
+		b.Run(fmt.Sprintf("op=all/batch=%d", n), func(b *testing.B) {
+			txs := signed(b, n)
+			c := New()
+			defer c.Close()
+			for b.Loop() {
+				c.young = map[primitives.Hash]primitives.Signature{}
+				c.CheckAll(txs)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/signature")
+		})
+	}
+}

@@ -1,0 +1,137 @@
+// Package waiter waits for one transaction: a small state machine fed with facts, and the actor around it.
+//
+//	in      messages.Progress from milestones; what is stored, read through a Ledger; the end of patience
+//	out     Decision: what to watch, to read or to check next, or the answer
+//	state   Core: the outcomes of one transaction known so far
+//	units   heights in blocks
+//	bound   one for each wait, bounded by the sessions; memory as the transaction has receipts; each ends at its timeout
+//	errors  view.ErrTimeout with the level reached, *primitives.InvalidTxError, the Ledger's errors
+//	source  rpc.md 5.1, 5.2; nearcore chain/client/src/view_client_actor.rs:518, chain/jsonrpc/src/lib.rs tx_status_fetch
+package waiter
+
+import (
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Core is the state machine. It is not safe for concurrent use.
+type Core struct {
+	tx       primitives.Hash
+	until    view.ExecutionLevel
+	checked  bool // the whole transaction is known, so it can be checked
+	outcomes map[primitives.Hash]messages.Executed
+	blocks   map[primitives.Hash]primitives.Height // of the outcomes
+	watched  map[primitives.Hash]bool              // ids for which milestones has been asked
+	final    primitives.Height
+}
+
+// NewCore returns the state of a wait for tx. checked: the whole transaction is known.
+func NewCore(tx primitives.Hash, until view.ExecutionLevel, checked bool) *Core {
+	return &Core{tx: tx, until: until, checked: checked, outcomes: map[primitives.Hash]messages.Executed{},
+		blocks: map[primitives.Hash]primitives.Height{}, watched: map[primitives.Hash]bool{tx: true}}
+}
+
+// Decision is what the shell is to do, in this order.
+type Decision struct {
+	Read  bool // what is stored, and give it to Stored
+	Check bool // whether the transaction may still be included, and give that to Refused
+	Done  bool // the level waited for is reached
+}
+
+// Step takes a fact.
+func (c *Core) Step(m *messages.Progress) Decision {
+	c.final = m.Final
+	var d Decision
+	if m.Reorganised {
+		clear(c.outcomes) // all of it may be untrue
+		clear(c.blocks)
+		d.Read = true
+	}
+	for i := range m.Executed {
+		e := &m.Executed[i]
+		c.put(e)
+		for _, id := range e.Outcome.Outcome.ReceiptIDs {
+			c.watched[id] = true // milestones does so by itself
+		}
+	}
+	d.Read = d.Read || m.Watched
+	d.Check = c.checked && !c.Included() && (m.Dropped || m.NewHead)
+	d.Done = txstatus.Meets(c.Level(), c.until) && !d.Read
+	return d
+}
+
+func (c *Core) put(e *messages.Executed) {
+	c.outcomes[e.Outcome.ID] = *e
+	c.blocks[e.Block] = e.Height
+}
+
+// Included tells whether the transaction is known to be in a block.
+func (c *Core) Included() bool {
+	_, ok := c.outcomes[c.tx]
+	return ok
+}
+
+// Ledger is what is stored of the current chain.
+type Ledger interface {
+	// Outcome returns the outcome of a transaction or receipt on the current chain; false if there is none.
+	Outcome(id primitives.Hash) (messages.Executed, bool, error)
+}
+
+// Read takes up what is stored. It returns the ids that are still to be watched: those receipts may be executed at any
+// time, so the shell asks milestones to watch them and reads again once that is confirmed.
+func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
+	stack := []primitives.Hash{c.tx}
+	for len(stack) > 0 {
+		id := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		e, ok := c.outcomes[id]
+		if !ok {
+			if e, ok, err = l.Outcome(id); err != nil {
+				return nil, d, err
+			}
+			if ok {
+				c.put(&e)
+			}
+		}
+		if !ok {
+			if !c.watched[id] {
+				c.watched[id] = true
+				watch = append(watch, id)
+			}
+			continue
+		}
+		stack = append(stack, e.Outcome.Outcome.ReceiptIDs...)
+	}
+	d.Done = txstatus.Meets(c.Level(), c.until)
+	return watch, d, nil
+}
+
+// Level is how far the transaction has come.
+func (c *Core) Level() view.ExecutionLevel {
+	if !c.Included() {
+		return view.LevelNone
+	}
+	return txstatus.Level(txstatus.Outcomes(c.tx, c), c)
+}
+
+// Outcome is part of txstatus.Source.
+func (c *Core) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
+	e, ok := c.outcomes[id]
+	if !ok {
+		return view.OutcomeProof{}, false
+	}
+	return view.OutcomeProof{OutcomeWithID: *e.Outcome, BlockHash: e.Block}, true
+}
+
+// IsRefund is part of txstatus.Source.
+func (c *Core) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
+	return c.outcomes[parent.ID].Refund == id
+}
+
+// IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
+func (c *Core) IsFinal(block primitives.Hash) bool {
+	height, ok := c.blocks[block]
+	return ok && height <= c.final
+}

@@ -1,0 +1,58 @@
+package messages
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// ChunkMade: chain -> producer, no reply. A chunk on another block than the head is dropped, so is a second one.
+type ChunkMade struct {
+	Shard primitives.ShardIndex
+	Chunk *primitives.Chunk
+}
+
+// ChunkReceived: net -> producer, no reply: another validator's chunk, whose header has been checked. It is included once
+// enough validators have endorsed it; this node's endorse it only by ChunkEndorsed. Losses and duplicates as ChunkMade.
+type ChunkReceived struct {
+	Shard primitives.ShardIndex
+	Chunk *primitives.Chunk
+}
+
+// ChunkEndorsed: net -> producer, no reply: a validator's endorsement, whose signature is still to be checked. One that
+// comes before its chunk waits for it. A duplicate changes nothing; a loss may cost the chunk its place in the block.
+type ChunkEndorsed struct {
+	Endorsement *primitives.ChunkEndorsement
+}
+
+// ApprovalReceived: net -> producer, no reply: a vote, whose signature is still to be checked. One on a block that is
+// not the head yet waits for it. A duplicate changes nothing; a loss waits for the next vote.
+type ApprovalReceived struct {
+	Approval *primitives.Approval
+}
+
+// TransactionsWaiting: mempool -> producer, no reply: a pool that had nothing to offer has something. More of the same say
+// nothing new; a loss delays a block until the idle interval is over.
+type TransactionsWaiting struct{}
+
+// MineBlocks: node -> producer, asked; answered with BlocksMined when so many blocks more are accepted, or an error.
+type MineBlocks struct{ Blocks uint64 }
+
+// BlocksMined answers MineBlocks: the head then.
+type BlocksMined struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+}
+
+// StopProducing: node -> producer, asked; answered with Stopped. No block is begun after it.
+type StopProducing struct{}
+
+// Stopped answers StopProducing.
+type Stopped struct{}
+
+// ApprovalMade: producer -> net, no reply: a vote of one of this node's validators for the validator To.
+type ApprovalMade struct {
+	Approval *primitives.Approval
+	To       primitives.AccountID
+}
+
+// EndorsementMade: producer -> net, no reply: an endorsement by one of this node's validators.
+type EndorsementMade struct {
+	Endorsement *primitives.ChunkEndorsement
+}
