@@ -70,30 +70,8 @@ type Node interface {
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 }
 
-// State is a shard's state after a block, immutable while it is held.
-type State interface {
-	// At is the block.
-	At() view.At
-	// Account reads an account; false if there is none.
-	Account(primitives.AccountID, *primitives.Account) (bool, error)
-	// AccessKey reads a key of an account; false if there is none.
-	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
-	// AccessKeys returns all keys of an account in the order of the trie.
-	AccessKeys(primitives.AccountID) ([]view.KeyInfo, error)
-	// GasKeyNonce reads one nonce of a gas key; false if there is none.
-	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)
-	// Code returns an account's own code, nil if it has none.
-	Code(primitives.AccountID) ([]byte, error)
-	// GlobalCode returns global code, nil if there is none.
-	GlobalCode(*primitives.GlobalContractID) ([]byte, error)
-	// Data calls each for the contract's pairs whose keys have the prefix and, unless after is nil, are greater than it,
-	// by ascending key, until each returns false.
-	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
-	// DataProof returns the trie nodes that prove what Data finds under the prefix.
-	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)
-	// Release ends the use of the state.
-	Release()
-}
+// State is what Node.State returns. It is declared in package view so that a Node need not know package rpc.
+type State = view.State
 
 // CallFunc runs a method of an account's contract as a read. It returns the result and logs, or why it failed; logs may
 // accompany a failure.

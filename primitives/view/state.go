@@ -1,0 +1,28 @@
+package view
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// State is a shard's state after a block, immutable while it is held.
+type State interface {
+	// At is the block.
+	At() At
+	// Account reads an account; false if there is none.
+	Account(primitives.AccountID, *primitives.Account) (bool, error)
+	// AccessKey reads a key of an account; false if there is none.
+	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
+	// AccessKeys returns all keys of an account in the order of the trie.
+	AccessKeys(primitives.AccountID) ([]KeyInfo, error)
+	// GasKeyNonce reads one nonce of a gas key; false if there is none.
+	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)
+	// Code returns an account's own code, nil if it has none.
+	Code(primitives.AccountID) ([]byte, error)
+	// GlobalCode returns global code, nil if there is none.
+	GlobalCode(*primitives.GlobalContractID) ([]byte, error)
+	// Data calls each for the contract's pairs whose keys have the prefix and, unless after is nil, are greater than it,
+	// by ascending key, until each returns false.
+	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
+	// DataProof returns the trie nodes that prove what Data finds under the prefix.
+	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)
+	// Release ends the use of the state.
+	Release()
+}
