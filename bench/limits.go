@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"crypto/sha256"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Limits are what the machine can do at most, measured in the run that figures are compared with.
+type Limits struct {
+	SHA256Seconds     float64 `json:"sha256_64B_seconds"`     // one hash of 64 bytes
+	ED25519Seconds    float64 `json:"ed25519_verify_seconds"` // one verification, the key known
+	FsyncSeconds      float64 `json:"fsync_64KiB_seconds"`    // median of appending 64 KiB and syncing them
+	HTTPRequests      float64 `json:"http_empty_per_second"`  // of an empty fasthttp handler over loopback, keep-alive
+	HTTPConnections   int     `json:"http_connections"`       // that asked at the same time
+	MemoryReadSeconds float64 `json:"memory_random_seconds"`  // one dependent read at random in 256 MiB
+}
+
+// each is how long one measurement takes.
+const each = 300 * time.Millisecond
+
+// MeasureLimits measures the machine for about two seconds. dir is where the file to be synced lies.
+func MeasureLimits(dir string) (l Limits, err error) {
+	l.SHA256Seconds = perCall(func(n int) {
+		var b [64]byte
+		for range n {
+			h := sha256.Sum256(b[:])
+			copy(b[:], h[:])
+		}
+	})
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "limits")
+	message := primitives.HashBytes([]byte("limits"))
+	signature, public := key.Sign(message[:]), key.PublicKey()
+	verifier := primitives.NewVerifier(1)
+	good := true
+	l.ED25519Seconds = perCall(func(n int) {
+		for range n {
+			good = verifier.Verify(signature, message[:], public) && good
+		}
+	})
+	if !good {
+		return l, errors.New("bench: a good signature was refused")
+	}
+	l.MemoryReadSeconds = memoryRead()
+	if l.FsyncSeconds, err = fsync(dir); err != nil {
+		return l, err
+	}
+	l.HTTPRequests, l.HTTPConnections, err = emptyHTTP()
+	return l, err
+}
+
+// perCall finds how long one call takes: the best of several runs, as others may use the machine too.
+func perCall(run func(n int)) float64 {
+	n := 1
+	for {
+		start := time.Now()
+		run(n)
+		if took := time.Since(start); took > each/8 {
+			break
+		}
+		n *= 2
+	}
+	best := time.Duration(1<<63 - 1)
+	for range 5 {
+		start := time.Now()
+		run(n)
+		best = min(best, time.Since(start))
+	}
+	return best.Seconds() / float64(n)
+}
+
+// memoryRead measures a read whose place the read before it tells: what a walk through a large trie pays for each node.
+func memoryRead() float64 {
+	const size = 256 << 20 / 64 // cache lines
+	type line struct {
+		next uint32
+		_    [60]byte
+	}
+	lines := make([]line, size)
+	at := uint32(0)
+	for i := range uint32(size) { // a full period: odd increment, multiplier 1 mod 4 (Hull and Dobell)
+		lines[i].next = (i*1664525 + 1013904223) % size
+	}
+	took := perCall(func(n int) {
+		for range n {
+			at = lines[at].next
+		}
+	})
+	if at == size {
+		panic("bench: unreachable, so that reads are not left out")
+	}
+	return took
+}
+
+// fsync returns the median time of an append of 64 KiB with its sync.
+func fsync(dir string) (float64, error) {
+	f, err := os.CreateTemp(dir, "troupe-bench-*")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = os.Remove(filepath.Join(f.Name())) }()
+	defer func() { _ = f.Close() }()
+	b := make([]byte, 64<<10)
+	var took []time.Duration
+	for start := time.Now(); len(took) < 11 || time.Since(start) < each; {
+		at := time.Now()
+		if _, err := f.Write(b); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(at))
+	}
+	slices.Sort(took)
+	return took[len(took)/2].Seconds(), nil
+}
+
+// emptyHTTP returns how many requests a second an empty handler answers, client and server on this machine.
+func emptyHTTP() (rate float64, connections int, err error) {
+	connections = 64
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, 0, err
+	}
+	server := &fasthttp.Server{Handler: func(*fasthttp.RequestCtx) {}}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	client := &fasthttp.HostClient{Addr: listener.Addr().String(), MaxConns: connections}
+	counts := make([]int, connections)
+	errs := make([]error, connections)
+	var wg sync.WaitGroup
+	start := time.Now()
+	for i := range connections {
+		wg.Go(func() {
+			var request fasthttp.Request
+			var response fasthttp.Response
+			request.SetRequestURI("http://" + client.Addr + "/")
+			for time.Since(start) < 2*each {
+				if errs[i] = client.Do(&request, &response); errs[i] != nil {
+					return
+				}
+				counts[i]++
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	client.CloseIdleConnections()
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return float64(sum) / took.Seconds(), connections, errors.Join(append(errs, server.Shutdown(), <-done)...)
+}

@@ -1,0 +1,31 @@
+package bench
+
+import (
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/klauspost/cpuid/v2"
+)
+
+// Machine says where figures come from.
+type Machine struct {
+	CPU   string `json:"cpu"`
+	Cores int    `json:"cores"` // that the process may use
+	SHANI bool   `json:"sha_ni"`
+	OS    string `json:"os"`
+	Load  string `json:"load_average"` // when the run began; others' work counts too. Empty where the system does not tell
+	Go    string `json:"go"`
+}
+
+// ThisMachine looks around.
+func ThisMachine() Machine {
+	m := Machine{CPU: cpuid.CPU.BrandName, Cores: runtime.NumCPU(), SHANI: cpuid.CPU.Supports(cpuid.SHA),
+		OS: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if f := strings.Fields(string(b)); len(f) >= 3 {
+			m.Load = strings.Join(f[:3], " ")
+		}
+	}
+	return m
+}

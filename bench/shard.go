@@ -1,0 +1,211 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// ShardOptions say what RunShard measures.
+type ShardOptions struct {
+	Accounts   int           `json:"accounts"`
+	Skew       float64       `json:"skew"` // Zipf exponent of who sends and receives
+	Shards     int           `json:"shards"`
+	Cross      float64       `json:"cross_shard"` // part of the transfers that go to another shard
+	Batch      int           `json:"batch"`       // transfers a chunk; 0: as many as leave nothing to wait
+	Blocks     int           `json:"blocks"`      // to measure; 0: until Duration is over
+	Duration   time.Duration `json:"duration_ns"` // of the measured work
+	Cores      int           `json:"cores"`       // 1: one after the other; more: receipts and shards in parallel
+	Seed       uint64        `json:"seed"`
+	Commit     string        `json:"-"`
+	Dir        string        `json:"-"` // for the file that is synced; empty: the system's folder for such
+	CPUProfile io.Writer     `json:"-"` // of the measured blocks and the making of their transactions; nil: none
+	// Progress is told how much of the run is done, 0 to 1, and what is done now.
+	Progress func(part float64, what string) `json:"-"`
+}
+
+func (o *ShardOptions) check() error {
+	switch {
+	case o.Accounts < 2 || o.Accounts > 1<<31-1:
+		return fmt.Errorf("bench: %d accounts", o.Accounts)
+	case o.Skew < 0 || o.Skew > 5:
+		return fmt.Errorf("bench: a skew of %v, must be 0 to 5", o.Skew)
+	case o.Cross < 0 || o.Cross > 1:
+		return fmt.Errorf("bench: a cross-shard part of %v, must be 0 to 1", o.Cross)
+	case o.Batch < 0 || o.Batch >= primitives.NonceRangeMultiplier:
+		return fmt.Errorf("bench: %d transfers a chunk", o.Batch)
+	case o.Blocks < 0 || o.Blocks == 0 && o.Duration <= 0:
+		return errors.New("bench: neither blocks nor a duration to measure")
+	case o.Cores < 1 || o.Cores > runtime.NumCPU():
+		return fmt.Errorf("bench: %d cores of %d", o.Cores, runtime.NumCPU())
+	}
+	return nil
+}
+
+const (
+	mostTransfers = 1490 // in a chunk of 1 PGas, with receipt and refund
+	warmBlocks    = 12   // without a receipt that waits, before measuring begins
+	mostWarm      = 400
+)
+
+// RunShard measures the executor of chunks alone: transactions, receipts, trie, outcomes and roots, block after block. The
+// making of transactions is not measured, and signatures count as checked before.
+func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(float64, string) {}
+	}
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	r := &ShardReport{Command: "bench shard", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
+	o.Progress(0, "machine limits")
+	var err error
+	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
+		return nil, err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // the collector's work is on these cores too
+	run := &shardRun{o: &o, rng: rand.New(rand.NewPCG(o.Seed, 1)), size: o.Batch, r: &r.Result}
+	if o.Cores > 1 {
+		run.par = workload.Goroutines
+	}
+	o.Progress(0, "accounts")
+	start := time.Now()
+	if run.net, err = newShardNet(&o, run.rng); err != nil {
+		return nil, err
+	}
+	r.Result.SetupSeconds = time.Since(start).Seconds()
+	if err := run.warm(ctx); err != nil {
+		return nil, err
+	}
+	if o.CPUProfile != nil {
+		if err := pprof.StartCPUProfile(o.CPUProfile); err != nil {
+			return nil, err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	if err := run.measure(ctx); err != nil {
+		return nil, err
+	}
+	r.finish(run)
+	return r, nil
+}
+
+// shardRun is the state of one RunShard.
+type shardRun struct {
+	o    *ShardOptions
+	rng  *rand.Rand
+	net  *shardNet
+	par  apply.Par
+	size int // transfers a chunk
+	r    *ShardResult
+
+	took, cpu         time.Duration
+	allocs, allocated uint64
+}
+
+// block makes a block's transactions and then, measured, applies them. waits tells that receipts were delayed or buffered.
+func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
+	txs := make([][]apply.Transaction, len(s.net.shards))
+	for i := range txs {
+		txs[i] = s.net.chunk(s.rng, i, s.size, s.o.Cross)
+	}
+	var before, after runtime.MemStats
+	sample := s.r.Blocks%64 == 0 // reading the statistics stops the world
+	if sample {
+		runtime.ReadMemStats(&before)
+	}
+	cpu, start := cpuTime(), time.Now()
+	results, err = s.net.step(txs, s.par)
+	s.took += time.Since(start)
+	s.cpu += cpuTime() - cpu
+	if err != nil {
+		return nil, false, err
+	}
+	if sample {
+		runtime.ReadMemStats(&after)
+		s.allocs += after.Mallocs - before.Mallocs
+		s.allocated += after.TotalAlloc - before.TotalAlloc
+		s.r.sampled += len(txs) * s.size
+	}
+	for i, r := range results {
+		waits = waits || r.Stats.DelayedLen > 0 || s.net.shards[i].info.ReceiptBytes > 0
+	}
+	return results, waits, nil
+}
+
+// shrink makes chunks smaller after one was too large, unless the size is given.
+func (s *shardRun) shrink(percent int) {
+	if s.o.Batch == 0 {
+		s.size = max(1, s.size*(100-percent)/100)
+	}
+}
+
+// warm runs until a steady state: caches and arenas have grown, chunks have the size at which nothing waits.
+func (s *shardRun) warm(ctx context.Context) error {
+	if s.o.Batch == 0 {
+		s.size = mostTransfers
+	}
+	calm := 0
+	for n := 0; calm < warmBlocks && n < mostWarm; n++ {
+		s.o.Progress(0, "warming up")
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		_, waits, err := s.block()
+		if err != nil {
+			return err
+		}
+		if calm++; waits && s.o.Batch == 0 {
+			calm = 0
+			s.shrink(3)
+		}
+	}
+	*s = shardRun{o: s.o, rng: s.rng, net: s.net, par: s.par, size: s.size, r: s.r}
+	*s.r = ShardResult{SetupSeconds: s.r.SetupSeconds}
+	runtime.GC()
+	return nil
+}
+
+func (s *shardRun) measure(ctx context.Context) error {
+	for s.more() {
+		part := s.took.Seconds() / s.o.Duration.Seconds()
+		if s.o.Blocks > 0 {
+			part = float64(s.r.Blocks) / float64(s.o.Blocks)
+		}
+		s.o.Progress(min(part, 1), fmt.Sprintf("%.0f transfers/s", float64(s.r.Transfers)/max(s.took.Seconds(), 1e-9)))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		results, waits, err := s.block()
+		if err != nil {
+			return err
+		}
+		s.r.add(results, s.size)
+		if waits {
+			s.r.WaitingBlocks++
+			s.shrink(1)
+		}
+	}
+	s.o.Progress(1, "done")
+	return nil
+}
+
+func (s *shardRun) more() bool {
+	if s.o.Blocks > 0 {
+		return s.r.Blocks < s.o.Blocks
+	}
+	return s.took < s.o.Duration
+}

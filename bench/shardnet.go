@@ -1,0 +1,177 @@
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// shardNet is shards without blocks around them: each step applies one chunk of every shard and carries receipts, congestion
+// and bandwidth requests over, as block headers would.
+type shardNet struct {
+	cfg    *config.RuntimeConfig
+	layout primitives.ShardLayout
+	height primitives.Height
+	price  primitives.Balance
+	limit  primitives.Gas
+	key    primitives.PublicKey // of all accounts
+	shards []shard              // by index
+}
+
+type shard struct {
+	root     *trie.Root
+	names    []int32 // numbers of the shard's accounts
+	zipf     *workload.Zipf
+	info     primitives.CongestionInfo
+	requests []primitives.BandwidthRequest
+	incoming [][]*primitives.Receipt // by the index of the shard that sent them
+}
+
+// chunkGasLimit is mainnet's and that of init.
+const chunkGasLimit = 1_000_000_000_000_000
+
+func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
+	layout, err := workload.Layout(o.Shards)
+	if err != nil {
+		return nil, err
+	}
+	n := &shardNet{
+		cfg: config.MustGet(config.June(config.NewestProtocol)), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
+		limit: chunkGasLimit, shards: make([]shard, o.Shards),
+		key: primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey(),
+	}
+	for i := range o.Accounts {
+		at, err := layout.Index(layout.ShardOf(workload.Account(i)))
+		if err != nil {
+			return nil, err
+		}
+		n.shards[at].names = append(n.shards[at].names, int32(i))
+	}
+	for i := range n.shards {
+		s := &n.shards[i]
+		if len(s.names) < 2 {
+			return nil, fmt.Errorf("bench: shard %d has %d of %d accounts, needs 2", i, len(s.names), o.Accounts)
+		}
+		s.zipf = workload.NewZipf(rng, len(s.names), o.Skew)
+		s.incoming = make([][]*primitives.Receipt, o.Shards)
+		if s.root, err = trie.New(trie.Options{}).Build(n.state(s.names)); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// state yields the accounts, each with 1000 NEAR and the key, ascending by trie key.
+func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
+	ids := make([]string, len(names))
+	for i, at := range names {
+		ids[i] = string(workload.Account(int(at)))
+	}
+	slices.SortFunc(ids, strings.Compare)
+	account := primitives.Account{Amount: primitives.NEAR(1000), StorageUsage: 182, Version: primitives.AccountV1}
+	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
+	handle := n.key.Handle()
+	return func(yield func(k, v []byte) bool) {
+		var key []byte
+		for _, id := range ids {
+			if key = primitives.AppendAccountKey(key[:0], primitives.AccountID(id)); !yield(bytes.Clone(key), accountValue) {
+				return
+			}
+		}
+		for _, id := range ids {
+			if key = primitives.AppendAccessKeyKey(key[:0], primitives.AccountID(id), handle); !yield(bytes.Clone(key), keyValue) {
+				return
+			}
+		}
+	}
+}
+
+// chunk makes n transfers signed by accounts of a shard; a part cross of them goes to other shards. Signatures are empty:
+// they count as checked before.
+func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Transaction {
+	s := &n.shards[i]
+	out := make([]apply.Transaction, size)
+	for k := range out {
+		to := s
+		if len(n.shards) > 1 && rng.Float64() < cross {
+			to = &n.shards[(i+1+rng.IntN(len(n.shards)-1))%len(n.shards)]
+		}
+		out[k] = apply.Transaction{Valid: true, SignedTransaction: primitives.NewSignedTransaction(primitives.Transaction{
+			SignerID: workload.Account(int(s.names[s.zipf.Draw(rng)])), PublicKey: n.key,
+			Nonce:      primitives.TransactionNonce{Nonce: primitives.InitialNonce(n.height+1) + primitives.Nonce(k) + 1},
+			ReceiverID: workload.Account(int(to.names[to.zipf.Draw(rng)])),
+			Actions:    []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1 + rng.Uint64N(1_000_000))}},
+		}, primitives.ZeroED25519Signature)}
+	}
+	return out
+}
+
+// step applies the next block's chunks, each on par if there is one.
+func (n *shardNet) step(txs [][]apply.Transaction, par apply.Par) ([]*apply.Result, error) {
+	n.height++
+	results := make([]*apply.Result, len(n.shards))
+	errs := make([]error, len(n.shards))
+	one := func(i int) { results[i], errs[i] = apply.Apply(n.input(i, txs[i], par)) }
+	if par != nil && len(n.shards) > 1 {
+		par(len(n.shards), one)
+	} else {
+		for i := range n.shards {
+			one(i)
+		}
+	}
+	for i, err := range errs {
+		if err != nil {
+			return nil, fmt.Errorf("bench: block %d shard %d: %w", n.height, i, err)
+		}
+	}
+	for i := range n.shards {
+		s := &n.shards[i]
+		s.root.Release()
+		s.root, s.info, s.requests = engine.TrieRoot(results[i].Trie), results[i].Congestion, results[i].BandwidthRequests
+		for from, r := range results {
+			s.incoming[from] = r.OutgoingByShard[i].Receipts
+		}
+	}
+	return results, nil
+}
+
+func (n *shardNet) input(i int, txs []apply.Transaction, par apply.Par) *apply.Input {
+	s, ids := &n.shards[i], n.layout.ShardIDs()
+	prev := primitives.HashBytes(borsh.AppendUint64(nil, uint64(n.height-1)))
+	in := &apply.Input{
+		Trie: engine.StateTrie(s.root), Layout: n.layout, NewChunk: true, GasLimit: n.limit, Par: par, Signature: verify.Checked,
+		Transactions: txs, Incoming: apply.OrderIncoming(prev, s.incoming),
+		Block: action.Block{
+			Config: n.cfg, ChainID: "bench", ShardID: ids[i], Height: n.height, PrevHash: prev, GasPrice: n.price,
+			MinimumStake: primitives.NEAR(10), RandomValue: prev,
+		},
+	}
+	for j := range n.shards {
+		in.Congestion = append(in.Congestion, apply.ShardCongestion{Shard: ids[j], Info: n.shards[j].info})
+		in.Requests = append(in.Requests, bandwidth.SenderRequests{Shard: ids[j], Requests: n.shards[j].requests})
+	}
+	return in
+}
+
+// roots are the shards' state roots.
+func (n *shardNet) roots() []primitives.Hash {
+	out := make([]primitives.Hash, len(n.shards))
+	for i := range n.shards {
+		out[i] = n.shards[i].root.Hash()
+	}
+	return out
+}

@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// ShardReport is what RunShard found.
+type ShardReport struct {
+	Command string       `json:"command"`
+	Time    string       `json:"time"`
+	Commit  string       `json:"commit"`
+	Machine Machine      `json:"machine"`
+	Options ShardOptions `json:"options"`
+	Limits  Limits       `json:"limits"`
+	Result  ShardResult  `json:"result"`
+	Shares  ShardShares  `json:"shares"`
+}
+
+// ShardResult are the figures. Rates are of the clock; those named cpu are of the processor's time, which other work on the
+// machine does not take.
+type ShardResult struct {
+	SetupSeconds     float64 `json:"setup_seconds"`
+	Blocks           int     `json:"blocks"`
+	Transfers        int     `json:"transfers"`
+	Seconds          float64 `json:"seconds"`
+	CPUSeconds       float64 `json:"cpu_seconds"`
+	BlocksPerSecond  float64 `json:"blocks_per_second"`
+	PerSecond        float64 `json:"transfers_per_second"`
+	PerCPUSecond     float64 `json:"transfers_per_cpu_second"`
+	PerChunk         float64 `json:"transfers_per_chunk"`
+	GasPerChunk      float64 `json:"gas_per_chunk"`
+	RecordedPerChunk float64 `json:"recorded_bytes_per_chunk"` // of the state proof; receipts wait beyond 4 MB
+	Outcomes         int     `json:"outcomes"`
+	Failed           int     `json:"failed"`
+	WaitingBlocks    int     `json:"blocks_with_waiting_receipts"`
+	RanInParallel    int     `json:"receipts_run_in_parallel"`
+	AllocsPer        float64 `json:"allocations_per_transfer"`
+	AllocatedPer     float64 `json:"allocated_bytes_per_transfer"`
+	ArenaBytes       uint64  `json:"trie_arena_bytes"`
+	ArenaInUse       uint64  `json:"trie_arena_bytes_in_use"`
+
+	Height primitives.Height `json:"height"`
+	Roots  []primitives.Hash `json:"roots"`
+
+	sampled, chunks int
+}
+
+// ShardShares set the figures against the machine's limits.
+type ShardShares struct {
+	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // a transfer takes as long as so many hashes
+	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // and as so many verifications
+	ReadsPerTransfer    float64 `json:"memory_reads_per_transfer"`     // and as so many dependent random reads
+	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // transfers/s over verifications/s of one core
+	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks/s over syncs/s
+	OfHTTP              float64 `json:"of_empty_http_rate"`            // transfers/s over empty requests/s
+	Target              float64 `json:"target_transfers_per_second"`   // 40,000, scaled as Scale says
+	OfTarget            float64 `json:"of_target"`                     // of processor time
+}
+
+// The figures of the machine for which targets are stated: 2 cores without SHA-NI.
+const (
+	targetTransfers = 40_000
+	targetSHA256    = 0.44e-6
+	targetED25519   = 45e-6
+)
+
+// Scale is how much faster this machine is than that of the targets for an executor that there hashes for half of its time:
+// that half goes with sha256, the other with ed25519, which is plain arithmetic. Memory, which large states wait for, is not
+// in it.
+func (l *Limits) Scale() float64 {
+	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
+}
+
+func (r *ShardResult) add(results []*apply.Result, size int) {
+	r.Blocks++
+	for _, x := range results {
+		r.chunks++
+		r.Transfers += size
+		r.Outcomes += len(x.Outcomes)
+		r.GasPerChunk += float64(x.GasUsed)
+		r.RecordedPerChunk += float64(x.RecordedSize)
+		r.RanInParallel += x.Stats.RanInParallel
+		for i := range x.Outcomes {
+			if x.Outcomes[i].Outcome.Status.Kind == primitives.StatusFailure {
+				r.Failed++
+			}
+		}
+	}
+}
+
+func (r *ShardReport) finish(s *shardRun) {
+	x, l := &r.Result, &r.Limits
+	x.Seconds, x.CPUSeconds = s.took.Seconds(), s.cpu.Seconds()
+	n := float64(x.Transfers)
+	x.BlocksPerSecond, x.PerSecond = float64(x.Blocks)/x.Seconds, n/x.Seconds
+	if x.CPUSeconds > 0 {
+		x.PerCPUSecond = n / x.CPUSeconds
+	}
+	chunks := float64(x.chunks)
+	x.PerChunk, x.GasPerChunk, x.RecordedPerChunk = n/chunks, x.GasPerChunk/chunks, x.RecordedPerChunk/chunks
+	if x.sampled > 0 {
+		x.AllocsPer, x.AllocatedPer = float64(s.allocs)/float64(x.sampled), float64(s.allocated)/float64(x.sampled)
+	}
+	for i := range s.net.shards {
+		stats := s.net.shards[i].root.Forest().Stats()
+		x.ArenaBytes += stats.Reserved
+		x.ArenaInUse += stats.Bytes
+	}
+	x.Height, x.Roots = s.net.height, s.net.roots()
+	took := x.Seconds / n
+	cpu := took
+	if x.CPUSeconds > 0 {
+		cpu = x.CPUSeconds / n
+	}
+	r.Shares = ShardShares{
+		HashesPerTransfer: cpu / l.SHA256Seconds, VerifiesPerTransfer: cpu / l.ED25519Seconds, ReadsPerTransfer: cpu / l.MemoryReadSeconds,
+		OfVerifies: l.ED25519Seconds / took, OfFsync: x.BlocksPerSecond * l.FsyncSeconds, OfHTTP: x.PerSecond / l.HTTPRequests,
+		Target: targetTransfers * l.Scale(),
+	}
+	r.Shares.OfTarget = 1 / cpu / r.Shares.Target
+}
+
+// WriteJSON writes the report as JSON.
+func (r *ShardReport) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the report to be read.
+func (r *ShardReport) WriteText(w io.Writer) error {
+	x, l, s, m, o := &r.Result, &r.Limits, &r.Shares, &r.Machine, &r.Options
+	sha := "without SHA-NI"
+	if m.SHANI {
+		sha = "with SHA-NI"
+	}
+	micro := func(seconds float64) string { return fmt.Sprintf("%.3g us", seconds*1e6) }
+	lines := [][2]string{
+		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, %s, load %s", m.CPU, m.Cores, sha, m.OS, m.Go, m.Load)},
+		{"commit", r.Commit},
+		{"load", fmt.Sprintf("%d accounts in %d shards, Zipf %g, %.0f %% to other shards, on %d core(s), seed %d", o.Accounts, o.Shards, o.Skew, o.Cross*100, o.Cores, o.Seed)},
+		{"limits", fmt.Sprintf("sha256 of 64 B %s, ed25519 verify %s, random memory read %s, fsync of 64 KiB %s, empty HTTP %.0f/s at %d connections",
+			micro(l.SHA256Seconds), micro(l.ED25519Seconds), micro(l.MemoryReadSeconds), micro(l.FsyncSeconds), l.HTTPRequests, l.HTTPConnections)},
+		{},
+		{"transfers", fmt.Sprintf("%.0f/s by the clock, %.0f/s of processor time (%d in %.2f s, %.2f s of processor)", x.PerSecond, x.PerCPUSecond, x.Transfers, x.Seconds, x.CPUSeconds)},
+		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (40,000/s where sha256 takes 0.44 us and a verify 45 us)", s.OfTarget*100, s.Target)},
+		{"", fmt.Sprintf("one takes as long as %.1f sha256 of 64 B, %.2f verifies, or %.0f random reads; %.0f %% of the verify rate of a core, %.0f %% of the empty HTTP rate",
+			s.HashesPerTransfer, s.VerifiesPerTransfer, s.ReadsPerTransfer, s.OfVerifies*100, s.OfHTTP*100)},
+		{"blocks", fmt.Sprintf("%.1f/s, %.1f %% of the fsync rate; %d measured, %d of them with receipts that had to wait", x.BlocksPerSecond, s.OfFsync*100, x.Blocks, x.WaitingBlocks)},
+		{"chunks", fmt.Sprintf("%.0f transfers, %.0f TGas, %.2f MB of recorded state each", x.PerChunk, x.GasPerChunk/1e12, x.RecordedPerChunk/1e6)},
+		{"outcomes", fmt.Sprintf("%d, %d failed; %d receipts run in parallel", x.Outcomes, x.Failed, x.RanInParallel)},
+		{"memory", fmt.Sprintf("%.1f allocations and %.0f bytes a transfer; trie arenas %d MiB, %d MiB in use", x.AllocsPer, x.AllocatedPer, x.ArenaBytes>>20, x.ArenaInUse>>20)},
+		{"setup", (time.Duration(x.SetupSeconds*1000) * time.Millisecond).String()},
+	}
+	for i, root := range x.Roots {
+		lines = append(lines, [2]string{"root", fmt.Sprintf("%v of shard %d at block %d", root, i, x.Height)})
+	}
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(w, "%-10s %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
