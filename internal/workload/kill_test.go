@@ -1,0 +1,264 @@
+package workload
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// Environment of the processes that are killed, and of a run by hand with more accounts or rounds:
+//
+//	TROUPE_KILL_ACCOUNTS=1000000 TROUPE_KILL_ROUNDS=200 go test ./internal/workload -run TestKill -v -timeout 1h
+const (
+	killChild    = "TROUPE_KILL_CHILD" // the folder; set: this process is one that is killed
+	killSeed     = "TROUPE_KILL_SEED"
+	killAccounts = "TROUPE_KILL_ACCOUNTS"
+	killRounds   = "TROUPE_KILL_ROUNDS"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(killChild) != "" {
+		if err := beKilled(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func envNumber(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// killOptions are those of the chain that is killed. Signatures count as checked: more blocks in less time.
+func killOptions(dir string, accounts, seed int) ChainOptions {
+	o := ChainOptions{Folder: dir, Signature: verify.Checked, Par: Goroutines, Options: Options{
+		Seed: uint64(seed), Accounts: accounts, Shards: 4, Skew: 1, OneKey: true,
+	}}
+	o.EpochLength, o.Validity = 60, 120
+	return o
+}
+
+// beKilled makes blocks with transactions until it is killed, and tells on stdout what it has stored, once it has.
+func beKilled() error {
+	o := killOptions(os.Getenv(killChild), envNumber(killAccounts, 0), envNumber(killSeed, 0))
+	c, err := OpenChain(o)
+	if err != nil {
+		return err
+	}
+	gen := NewGenerator(o.Options)
+	if _, err := os.Stdout.WriteString("open\n"); err != nil {
+		return err
+	}
+	var line []byte
+	for {
+		at := c.Base()
+		var txs []*primitives.SignedTransaction
+		for i := range 60 {
+			if i%4 == 0 {
+				txs = append(txs, gen.Transaction(at))
+			} else {
+				txs = append(txs, gen.Transfer(at))
+			}
+		}
+		a, err := c.Next(txs)
+		if err != nil {
+			return err
+		}
+		line = fmt.Appendf(line[:0], "block %d %v", a.Entry.Height(), a.Entry.Hash)
+		for _, tx := range chunkTxs(a.Entry) {
+			line = fmt.Appendf(line, " %v", tx.Hash())
+		}
+		if _, err := os.Stdout.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+}
+
+// told is what a killed process has told: its last block, and the transactions in its blocks.
+type told struct {
+	opened bool
+	height primitives.Height
+	hash   primitives.Hash
+	txs    []primitives.Hash
+}
+
+func readTold(t *testing.T, r io.Reader) (out told) {
+	t.Helper()
+	in := bufio.NewReader(r)
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return out // a line without its end was not told
+		}
+		f := strings.Fields(line)
+		if f[0] == "open" {
+			out.opened = true
+			continue
+		}
+		height, err := strconv.ParseUint(f[1], 10, 64)
+		if err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		out.height = primitives.Height(height)
+		for i, text := range f[2:] {
+			var h primitives.Hash
+			if err := h.UnmarshalText([]byte(text)); err != nil {
+				t.Fatalf("line %q: %v", line, err)
+			}
+			if i == 0 {
+				out.hash = h
+			} else {
+				out.txs = append(out.txs, h)
+			}
+		}
+	}
+}
+
+// TestKill: a process that makes blocks is killed at random moments, while it begins its chain and opens it too. After each
+// time the folder opens at once, at the last block that was told or a later one, with every transaction that was told to be
+// in a block, and with states that lead to their roots.
+func TestKill(t *testing.T) {
+	rounds, accounts := 5, 2000
+	if full() {
+		rounds = 200
+	}
+	rounds, accounts = envNumber(killRounds, rounds), envNumber(killAccounts, accounts)
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(uint64(rounds), 9))
+	var opens []time.Duration
+	included, first := 0, true
+	for round := range rounds {
+		// A large genesis takes seconds to be stored: the first process may do so, or the test would never come to blocks.
+		wait := time.Duration(rng.IntN(700)) * time.Millisecond
+		got := killOne(t, dir, accounts, round, wait, first && accounts > 100_000)
+		included += len(got.txs)
+		start := time.Now()
+		c, err := OpenChain(killOptions(dir, accounts, 0))
+		if err != nil {
+			t.Fatalf("round %d: opening after a kill: %v", round, err)
+		}
+		took := time.Since(start)
+		if !first {
+			opens = append(opens, took)
+		}
+		first = false
+		head := c.Engine.Head()
+		if head.Height() < got.height {
+			t.Fatalf("round %d: head %d, block %d was told", round, head.Height(), got.height)
+		}
+		if got.height > 0 {
+			if rec, err := c.Store.BlockAt(got.height); err != nil || rec.Ref().Hash != got.hash {
+				t.Fatalf("round %d: block %d is not the one that was told: %v", round, got.height, err)
+			}
+		}
+		for _, tx := range got.txs {
+			if _, _, err := c.Engine.Transaction(tx); err != nil {
+				t.Fatalf("round %d: a transaction that was told to be included: %v", round, err)
+			}
+		}
+		if round == rounds-1 || round%max(1, rounds/10) == 0 || accounts < 100_000 {
+			checkRoots(t, c)
+		}
+		if got := head.Header().PrevHash; !got.IsZero() && round%max(1, rounds/5) == 0 {
+			checkSupply(t, c, head, c.Engine.Entry)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if round == rounds-1 {
+			t.Logf("%d kills with %d accounts, head at %d, %d transactions told", rounds, accounts, head.Height(), included)
+		}
+	}
+	if len(opens) > 0 {
+		slices.Sort(opens)
+		t.Logf("opened in %v (median), %v (longest)", opens[len(opens)/2], opens[len(opens)-1])
+		if worst := opens[len(opens)-1]; worst > time.Second && !underLoad() {
+			t.Errorf("opening took %v, want at most a second", worst)
+		}
+	}
+}
+
+// underLoad tells that the machine has more to do than it can: then times say nothing.
+func underLoad() bool {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return true
+	}
+	load, _, _ := bytes.Cut(b, []byte(" "))
+	v, err := strconv.ParseFloat(string(load), 64)
+	return err != nil || v > 2
+}
+
+// killOne starts a process, kills it after a while and returns what it told.
+func killOne(t *testing.T, dir string, accounts, round int, wait time.Duration, first bool) told {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), killChild+"="+dir, fmt.Sprintf("%s=%d", killAccounts, accounts), fmt.Sprintf("%s=%d", killSeed, round+1))
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan struct{}, 1)
+	done := make(chan told, 1)
+	go func() {
+		in := bufio.NewReader(out)
+		if b, err := in.Peek(5); err == nil && string(b) == "open\n" {
+			opened <- struct{}{}
+		}
+		done <- readTold(t, in)
+	}()
+	if first {
+		select {
+		case <-opened:
+		case <-time.After(3 * time.Minute):
+		}
+	}
+	time.Sleep(wait) // the moment is what the test is about
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatalf("round %d: the process ended by itself: %v", round, err)
+	}
+	got := <-done
+	err = cmd.Wait()
+	if complaint.Len() > 0 {
+		t.Fatalf("round %d: %v: %s", round, err, complaint.String())
+	}
+	return got
+}
+
+// checkRoots loads the whole states and wants their roots.
+func checkRoots(t *testing.T, c *Chain) {
+	t.Helper()
+	v := c.Engine.Verify()
+	defer v.Stop()
+	for {
+		done, err := v.Step(1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			return
+		}
+	}
+}
