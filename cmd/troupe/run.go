@@ -96,12 +96,8 @@ when asked ("manual"): troupe.block_production in config.json, or --block-produc
 	return c
 }
 
-// gcPercent trades memory for time: nearly all of a node's memory lies in slabs without pointers, which the collector only
-// counts, so that by default it would wait for the heap to double.
-const gcPercent = 50
-
 func run(ctx context.Context, o host.Options, out io.Writer) error {
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(host.GCPercent)
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
 	h, err := host.Start(o)

@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -39,6 +40,7 @@ type Options struct {
 	Log     *logrus.Logger
 	Listen  string // where the RPC listens instead of rpc.addr, which status goes on to show
 	NoRPC   bool
+	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
 // Host is a running node.
@@ -58,6 +60,11 @@ type Host struct {
 
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
 const keysCached = 1024
+
+// GCPercent is what a process that hosts a node gives to debug.SetGCPercent. It trades time for memory: nearly all of a
+// node's memory lies in slabs without pointers, which the collector only counts, so that by default it would wait for the
+// heap to double.
+const GCPercent = 50
 
 // Start opens everything and begins to make blocks.
 func Start(o Options) (_ *Host, err error) {
@@ -97,7 +104,7 @@ func Start(o Options) (_ *Host, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if h.Node, err = node.Start(h.nodeOptions(hm, checker)); err != nil {
+	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -217,7 +224,7 @@ func maxIdle(c *config.Config) time.Duration {
 	return 10 * c.Consensus.MaxDelay
 }
 
-func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker) node.Options {
+func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe func(*messages.BlockAccepted)) node.Options {
 	c := hm.Config
 	o := node.Options{
 		Engine: h.Engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{},
@@ -227,7 +234,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker) node.Optio
 			ChunkWait: c.Consensus.ChunkWait,
 		},
 		Mempool: mempool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
-		Summary: c.LogSummaryPeriod, Log: h.log,
+		Summary: c.LogSummaryPeriod, Observe: observe, Log: h.log,
 	}
 	if c.RPC != nil {
 		o.Limits = node.Limits{Parked: int(c.RPC.MaxParked), Sessions: int(c.RPC.MaxConnections), Wait: c.RPC.PollingTimeout}

@@ -1,0 +1,222 @@
+package bench
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// follower watches blocks and tells when transfers are included and when they are FINAL: they and all their receipts,
+// refunds included, are executed in final blocks.
+type follower struct {
+	signers   int
+	blocks    chan observed
+	included  atomic.Int64
+	final     atomic.Int64
+	made      atomic.Int64 // blocks
+	busy      atomic.Int64 // chunks with transfers
+	failed    atomic.Int64 // outcomes
+	following atomic.Bool
+	start     time.Time
+	sent      []int64 // by transfer, ns after start; written before it is submitted
+
+	mu   sync.Mutex // wakes those who wait for room
+	cond *sync.Cond
+
+	data      sync.Mutex                // of all below
+	open      []int32                   // by transfer: receipts that are not executed yet
+	receipts  map[primitives.Hash]int32 // to the transfer
+	executed  map[primitives.Height][]int32
+	measuring bool
+	latencies []float64 // ns from submission to FINAL
+	inclusion []float64 // ns from submission to the block
+	from, to  counts    // of the measured time
+}
+
+type observed struct {
+	block *messages.BlockAccepted
+	at    time.Time
+}
+
+// counts are what a follower has seen until a moment.
+type counts struct {
+	at                                      time.Time
+	included, final, blocks, chunks, failed int64
+}
+
+func newFollower(signers int) *follower {
+	f := &follower{signers: signers, blocks: make(chan observed, 1024), receipts: map[primitives.Hash]int32{}, executed: map[primitives.Height][]int32{}}
+	f.cond = sync.NewCond(&f.mu)
+	return f
+}
+
+// expect makes room for n transfers; nothing has been submitted yet.
+func (f *follower) expect(n int) {
+	f.sent, f.open = make([]int64, n), make([]int32, n)
+}
+
+// bytes is about what it holds itself.
+func (f *follower) bytes() uint64 {
+	f.data.Lock()
+	defer f.data.Unlock()
+	return uint64(8*len(f.sent) + 4*len(f.open) + 8*cap(f.latencies) + 8*cap(f.inclusion) + 40*len(f.receipts))
+}
+
+// begin sets the clock and starts to follow, for the rest of the process's life: nodes outlive their load.
+func (f *follower) begin() time.Time {
+	f.start = time.Now()
+	f.following.Store(true)
+	go func() {
+		for b := range f.blocks {
+			f.follow(b.block, b.at.Sub(f.start))
+		}
+	}()
+	return f.start
+}
+
+// observe is called on the chain's goroutine.
+func (f *follower) observe(m *messages.BlockAccepted) {
+	if f.following.Load() {
+		f.blocks <- observed{m, time.Now()}
+	}
+}
+
+// transferOf finds a transfer's number from its signer and nonce.
+func (f *follower) transferOf(tx *primitives.SignedTransaction) (int, bool) {
+	name := string(tx.SignerID)
+	if len(name) < 4 {
+		return 0, false
+	}
+	account, err := strconv.Atoi(name[1 : len(name)-2])
+	i := int(tx.Nonce.Nonce-1)*f.signers + account
+	return i, err == nil && i >= 0 && i < len(f.sent)
+}
+
+func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {
+	f.data.Lock()
+	defer f.data.Unlock()
+	height := m.Height()
+	var done []int32
+	var n, chunks int64
+	for s := range m.Shards {
+		x := &m.Shards[s]
+		txs := 0
+		if x.Chunk != nil {
+			txs = len(x.Chunk.Transactions)
+			for _, tx := range x.Chunk.Transactions {
+				i, ok := f.transferOf(tx)
+				if !ok {
+					continue
+				}
+				n++
+				if f.measuring {
+					f.inclusion = append(f.inclusion, float64(int64(at)-f.sent[i]))
+				}
+				f.open[i]++
+				f.receipts[tx.Hash()] = int32(i)
+			}
+		}
+		if txs > 0 {
+			chunks++
+		}
+	}
+	for s := range m.Shards { // a receipt may run in another shard of the same block only if the block before sent it
+		for k := range m.Shards[s].Outcomes {
+			o := &m.Shards[s].Outcomes[k]
+			i, ok := f.receipts[o.ID]
+			if !ok {
+				continue
+			}
+			delete(f.receipts, o.ID)
+			if o.Outcome.Status.Kind == primitives.StatusFailure {
+				f.failed.Add(1)
+			}
+			for _, id := range o.Outcome.ReceiptIDs {
+				f.receipts[id] = i
+			}
+			if f.open[i] += int32(len(o.Outcome.ReceiptIDs)) - 1; f.open[i] == 0 {
+				done = append(done, i)
+			}
+		}
+	}
+	f.executed[height] = done
+	for h, list := range f.executed {
+		if h > m.Final {
+			continue
+		}
+		delete(f.executed, h)
+		f.final.Add(int64(len(list)))
+		if f.measuring {
+			for _, i := range list {
+				f.latencies = append(f.latencies, float64(int64(at)-f.sent[i]))
+			}
+		}
+	}
+	f.made.Add(1)
+	f.busy.Add(chunks)
+	f.mu.Lock()
+	f.included.Add(n)
+	f.mu.Unlock()
+	f.cond.Broadcast()
+}
+
+// wake lets those who wait for room look again.
+func (f *follower) wake() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cond.Broadcast()
+}
+
+// room waits until there is some.
+func (f *follower) room(enough func() bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for !enough() {
+		f.cond.Wait()
+	}
+}
+
+func (f *follower) counts() counts {
+	return counts{at: time.Now(), included: f.included.Load(), final: f.final.Load(), blocks: f.made.Load(), chunks: f.busy.Load(), failed: f.failed.Load()}
+}
+
+// measure begins or ends the measured time.
+func (f *follower) measure(on bool) {
+	f.data.Lock()
+	defer f.data.Unlock()
+	if f.measuring = on; on {
+		f.from = f.counts()
+	} else {
+		f.to = f.counts()
+	}
+}
+
+// quantile returns the q-quantile of sorted values, 0 of none.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
+}
+
+// report fills in what was seen in the measured time.
+func (f *follower) report(r *NodeResult) {
+	f.data.Lock()
+	defer f.data.Unlock()
+	a, b := &f.from, &f.to
+	r.Seconds = b.at.Sub(a.at).Seconds()
+	r.Included, r.Final, r.Blocks = int(b.included-a.included), int(b.final-a.final), int(b.blocks-a.blocks)
+	r.Failed = int(b.failed - a.failed)
+	if n := b.chunks - a.chunks; n > 0 {
+		r.PerChunk = float64(r.Included) / float64(n)
+	}
+	slices.Sort(f.latencies)
+	slices.Sort(f.inclusion)
+	r.FinalP50, r.FinalP99 = quantile(f.latencies, .5)/1e9, quantile(f.latencies, .99)/1e9
+	r.IncludedP50, r.IncludedP99 = quantile(f.inclusion, .5)/1e9, quantile(f.inclusion, .99)/1e9
+}

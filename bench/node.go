@@ -1,0 +1,240 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// NodeOptions say what RunNode measures.
+type NodeOptions struct {
+	Accounts int           `json:"accounts"`
+	Signers  int           `json:"signers"` // of them; 0: all
+	Shards   int           `json:"shards"`
+	Senders  int           `json:"senders"`     // goroutines that submit
+	Batch    int           `json:"batch"`       // transfers submitted at a time
+	Window   int           `json:"window"`      // transfers submitted and not included, at the most
+	Rate     float64       `json:"rate"`        // transfers/s to submit; 0: as many as the window lets through
+	Warm     time.Duration `json:"warm_ns"`     // before measuring begins
+	Duration time.Duration `json:"duration_ns"` // of measuring
+	Signed   float64       `json:"signed"`      // transfers signed beforehand, for each second of the run
+	Commit   string        `json:"-"`
+	Dir      string        `json:"-"` // where the chain's folder is made; empty: the system's place for such
+	// CPUProfile is of the measured time; nil: none.
+	CPUProfile io.Writer                       `json:"-"`
+	Progress   func(part float64, what string) `json:"-"`
+}
+
+func (o *NodeOptions) check() error {
+	if o.Signers == 0 {
+		o.Signers = o.Accounts
+	}
+	switch {
+	case o.Accounts < 2 || o.Accounts > 10_000_000:
+		return fmt.Errorf("bench: %d accounts, must be 2 to 10,000,000", o.Accounts)
+	case o.Senders < 1 || o.Senders > 1024:
+		return fmt.Errorf("bench: %d senders, must be 1 to 1024", o.Senders)
+	case o.Signers < o.Senders || o.Signers > o.Accounts:
+		return fmt.Errorf("bench: %d signers for %d senders and %d accounts", o.Signers, o.Senders, o.Accounts)
+	case o.Batch < 1 || o.Window < o.Batch*o.Senders:
+		return fmt.Errorf("bench: %d senders with %d transfers each need a window of %d, not %d", o.Senders, o.Batch, o.Batch*o.Senders, o.Window)
+	case o.Duration <= 0 || o.Warm < 0 || o.Rate < 0:
+		return errors.New("bench: the duration must be positive, warming up and rate not negative")
+	case o.Rate == 0 && o.Signed <= 0:
+		return errors.New("bench: no transfers are to be signed")
+	}
+	if o.Rate > 0 {
+		o.Signed = o.Rate
+	}
+	o.Signers -= o.Signers % o.Senders
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	if o.Progress == nil {
+		o.Progress = func(float64, string) {}
+	}
+	return nil
+}
+
+// RunNode measures a whole node under signed transfers, submitted in its own process: signatures and state are checked at
+// the door, chunks and blocks are made, applied and synced to disk as `troupe run` does it.
+func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	r := &NodeReport{Command: "bench node", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
+	o.Progress(0, "machine limits")
+	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(o.Dir, "troupe-bench-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+	f := newFollower(o.Signers)
+	o.Progress(0, "accounts")
+	start := time.Now()
+	n, err := startNode(dir, o.Accounts, o.Shards, "", f.observe)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+	r.Result.SetupSeconds = time.Since(start).Seconds()
+	count := int(o.Signed * (o.Warm + o.Duration).Seconds())
+	o.Progress(0, "signatures")
+	start = time.Now()
+	t, err := n.sign(0, count, o.Signers, func(part float64) { o.Progress(part, "signatures") })
+	if err != nil {
+		return nil, err
+	}
+	r.Result.SignSeconds = time.Since(start).Seconds()
+	f.expect(count)
+	load := &nodeLoad{o: &o, n: n, t: t, f: f, r: &r.Result}
+	if err := load.run(ctx); err != nil {
+		return nil, err
+	}
+	r.finish()
+	return r, nil
+}
+
+// nodeLoad is the state of one RunNode.
+type nodeLoad struct {
+	o *NodeOptions
+	n *fullNode
+	t *transfers
+	f *follower
+	r *NodeResult
+
+	begun     time.Time
+	stop      atomic.Bool
+	submitted atomic.Int64 // taken or refused
+	refused   atomic.Int64
+	firstBad  atomic.Pointer[error]
+}
+
+// run submits while it measures.
+func (l *nodeLoad) run(ctx context.Context) error {
+	runtime.GC()
+	l.begun = l.f.begin()
+	var wg sync.WaitGroup
+	ended := make(chan struct{})
+	for s := range l.o.Senders {
+		wg.Go(func() { l.send(s) })
+	}
+	go func() { wg.Wait(); close(ended) }()
+	defer func() { l.stop.Store(true); l.f.wake(); <-ended }()
+	if err := l.wait(ctx, ended, l.o.Warm, "warming up"); err != nil {
+		return err
+	}
+	if l.o.CPUProfile != nil {
+		if err := pprof.StartCPUProfile(l.o.CPUProfile); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	m := startMeter(l.n)
+	first := l.submitted.Load()
+	l.f.measure(true)
+	err := l.wait(ctx, ended, l.o.Duration, "measuring")
+	l.f.measure(false)
+	m.stop(l.r)
+	if err != nil {
+		return err
+	}
+	l.r.Submitted = int(l.submitted.Load() - first)
+	l.r.Refused = int(l.refused.Load())
+	l.r.LoadBytes = uint64(len(l.t.bytes)+8*len(l.t.ends)) + l.f.bytes()
+	l.f.report(l.r)
+	if bad := l.firstBad.Load(); bad != nil {
+		l.r.Refusal = (*bad).Error()
+	}
+	return nil
+}
+
+// wait lets d pass, or less if all that was signed has been submitted.
+func (l *nodeLoad) wait(ctx context.Context, ended <-chan struct{}, d time.Duration, what string) error {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	end := time.NewTimer(d)
+	defer end.Stop()
+	start, last := time.Now(), l.f.included.Load()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ended:
+			return nil
+		case <-end.C:
+			return nil
+		case <-tick.C:
+			now := l.f.included.Load()
+			l.o.Progress(min(time.Since(start).Seconds()/d.Seconds(), 1), fmt.Sprintf("%s, %d transfers/s", what, (now-last)*4))
+			last = now
+		}
+	}
+}
+
+// send submits every transfer whose signer is this sender's, in order.
+func (l *nodeLoad) send(s int) {
+	o := l.o
+	batch := make([]*primitives.SignedTransaction, 0, o.Batch)
+	for i := s; i < l.t.len() && !l.stop.Load(); i += o.Senders { // Senders divides Signers
+		if len(batch) == 0 {
+			l.f.room(func() bool {
+				waiting := l.submitted.Load() - l.refused.Load() - l.f.included.Load()
+				return waiting <= int64(o.Window-o.Batch*o.Senders) || l.stop.Load()
+			})
+		}
+		due := time.Since(l.begun)
+		if o.Rate > 0 { // counted from when it was due, so that a node that falls behind shows it
+			at := time.Duration(float64(i) / o.Rate * float64(time.Second))
+			if at > due {
+				l.submit(&batch)
+				time.Sleep(at - time.Since(l.begun))
+			}
+			due = at
+		}
+		tx := new(primitives.SignedTransaction)
+		if err := borsh.Unmarshal(l.t.at(i), tx); err != nil {
+			l.bad(err)
+			return
+		}
+		l.f.sent[i] = int64(due)
+		if batch = append(batch, tx); len(batch) == o.Batch {
+			l.submit(&batch)
+		}
+	}
+	l.submit(&batch)
+}
+
+func (l *nodeLoad) submit(batch *[]*primitives.SignedTransaction) {
+	if len(*batch) == 0 {
+		return
+	}
+	for _, err := range l.n.Node.SubmitAll(*batch) {
+		if err != nil {
+			l.bad(err)
+		}
+	}
+	l.submitted.Add(int64(len(*batch)))
+	*batch = (*batch)[:0]
+}
+
+func (l *nodeLoad) bad(err error) {
+	l.refused.Add(1)
+	l.firstBad.CompareAndSwap(nil, &err)
+}

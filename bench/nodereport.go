@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// NodeReport is what RunNode found.
+type NodeReport struct {
+	Command string      `json:"command"`
+	Time    string      `json:"time"`
+	Commit  string      `json:"commit"`
+	Machine Machine     `json:"machine"`
+	Options NodeOptions `json:"options"`
+	Limits  Limits      `json:"limits"`
+	Result  NodeResult  `json:"result"`
+	Shares  NodeShares  `json:"shares"`
+}
+
+// NodeResult are the figures of the measured time.
+type NodeResult struct {
+	SetupSeconds float64 `json:"setup_seconds"`
+	SignSeconds  float64 `json:"sign_seconds"`
+
+	Seconds    float64 `json:"seconds"`
+	CPUSeconds float64 `json:"cpu_seconds"` // of the process on all cores, the load included
+	Submitted  int     `json:"submitted"`
+	Included   int     `json:"included"`
+	Final      int     `json:"final"` // with all their receipts in final blocks
+	Refused    int     `json:"refused"`
+	Refusal    string  `json:"refusal,omitempty"` // the first one
+	Failed     int     `json:"failed_outcomes"`
+	Blocks     int     `json:"blocks"`
+
+	AcceptedPerSecond float64 `json:"accepted_per_second"`
+	IncludedPerSecond float64 `json:"included_per_second"`
+	FinalPerSecond    float64 `json:"final_per_second"`
+	PerCPUSecond      float64 `json:"final_per_cpu_second"`
+	BlocksPerSecond   float64 `json:"blocks_per_second"`
+	PerChunk          float64 `json:"transfers_per_chunk"` // of those that have any
+
+	IncludedP50 float64 `json:"included_p50_seconds"` // from submission
+	IncludedP99 float64 `json:"included_p99_seconds"`
+	FinalP50    float64 `json:"final_p50_seconds"`
+	FinalP99    float64 `json:"final_p99_seconds"`
+
+	LogBytes      uint64  `json:"log_bytes"`
+	IndexBytes    uint64  `json:"index_bytes"` // compactions included
+	DiskBytes     uint64  `json:"disk_bytes"`  // that the process sent to disks, by the system's count; 0: not known
+	BytesPer      float64 `json:"bytes_written_per_transfer"`
+	ResidentBytes uint64  `json:"resident_bytes"` // at the most
+	LoadBytes     uint64  `json:"load_bytes"`     // of them, of the load itself
+	Collections   int     `json:"gc_collections"`
+	GCPauseTotal  float64 `json:"gc_pause_total_seconds"`
+	GCPauseP99    float64 `json:"gc_pause_p99_seconds"`
+	GCPauseMax    float64 `json:"gc_pause_max_seconds"`
+	AllocsPer     float64 `json:"allocations_per_transfer"`
+	AllocatedPer  float64 `json:"allocated_bytes_per_transfer"`
+
+	Actors []ActorResult `json:"actors"`
+
+	allocated, allocations uint64
+}
+
+// Targets of a whole node, for the machine that Limits.Scale speaks of.
+const (
+	targetNode  = 15_000 // signed transfers a second on two cores
+	targetBytes = 1500   // written for each transfer
+)
+
+// NodeShares set the figures against the machine's limits.
+type NodeShares struct {
+	VerifiesPerTransfer float64 `json:"ed25519_verifies_per_transfer"` // of processor time
+	HashesPerTransfer   float64 `json:"sha256_64B_times_per_transfer"` // of processor time
+	OfVerifies          float64 `json:"of_ed25519_verify_rate"`        // of all cores
+	OfFsync             float64 `json:"of_fsync_rate"`                 // blocks/s over syncs/s
+	OfHTTP              float64 `json:"of_empty_http_rate"`
+	Target              float64 `json:"target_per_second"` // 15,000, scaled to this machine
+	OfTarget            float64 `json:"of_target"`         // by the clock
+	OfTargetCPU         float64 `json:"of_target_cpu"`     // by processor time, were all cores the run's alone
+	OfBytes             float64 `json:"of_bytes_target"`   // 1 or less: reached
+}
+
+func (r *NodeReport) finish() {
+	x, l := &r.Result, &r.Limits
+	n := float64(x.Final)
+	x.AcceptedPerSecond, x.IncludedPerSecond, x.FinalPerSecond = float64(x.Submitted)/x.Seconds, float64(x.Included)/x.Seconds, n/x.Seconds
+	x.BlocksPerSecond = float64(x.Blocks) / x.Seconds
+	if n == 0 {
+		return
+	}
+	cpu := x.Seconds * float64(r.Machine.Cores) / n
+	if x.CPUSeconds > 0 {
+		cpu = x.CPUSeconds / n
+	}
+	x.PerCPUSecond = 1 / cpu
+	x.BytesPer = float64(x.LogBytes+x.IndexBytes) / n
+	x.AllocsPer, x.AllocatedPer = float64(x.allocations)/n, float64(x.allocated)/n
+	cores := float64(r.Machine.Cores)
+	target := targetNode * l.Scale()
+	r.Shares = NodeShares{
+		VerifiesPerTransfer: cpu / l.ED25519Seconds, HashesPerTransfer: cpu / l.SHA256Seconds,
+		OfVerifies: x.FinalPerSecond * l.ED25519Seconds / cores, OfFsync: x.BlocksPerSecond * l.FsyncSeconds,
+		OfHTTP: x.FinalPerSecond / l.HTTPRequests, Target: target, OfTarget: x.FinalPerSecond / target, OfTargetCPU: cores / cpu / target,
+		OfBytes: x.BytesPer / targetBytes,
+	}
+}
+
+// WriteJSON writes the report as JSON.
+func (r *NodeReport) WriteJSON(w io.Writer) error { return writeJSON(w, r) }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// WriteText writes the report to be read.
+func (r *NodeReport) WriteText(w io.Writer) error {
+	x, s, o := &r.Result, &r.Shares, &r.Options
+	rate := "as many as the window lets through"
+	if o.Rate > 0 {
+		rate = fmt.Sprintf("%.0f/s", o.Rate)
+	}
+	lines := append(r.Machine.lines(r.Commit, &r.Limits), [][2]string{
+		{"load", fmt.Sprintf("%d accounts, %d of them sign, %d shard(s); %d senders submit %s, %d at a time, at most %d not included",
+			o.Accounts, o.Signers, o.Shards, o.Senders, rate, o.Batch, o.Window)},
+		{},
+		{"transfers", fmt.Sprintf("%.0f/s accepted, %.0f/s included, %.0f/s FINAL in %.1f s; %d refused, %d outcomes failed",
+			x.AcceptedPerSecond, x.IncludedPerSecond, x.FinalPerSecond, x.Seconds, x.Refused, x.Failed)},
+		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (15,000/s where sha256 takes 0.44 us and a verify 45 us)", s.OfTarget*100, s.Target)},
+		{"", fmt.Sprintf("%.0f/s of processor time on %d cores: %.0f %% of the target (%.1f s of processor, load included)",
+			x.PerCPUSecond*float64(r.Machine.Cores), r.Machine.Cores, s.OfTargetCPU*100, x.CPUSeconds)},
+		{"", fmt.Sprintf("one takes %.1f us of processor: %.2f verifies, %.0f sha256 of 64 B; %.0f %% of the verify rate, %.1f %% of the empty HTTP rate",
+			1e6/max(x.PerCPUSecond, 1e-9), s.VerifiesPerTransfer, s.HashesPerTransfer, s.OfVerifies*100, s.OfHTTP*100)},
+		{"blocks", fmt.Sprintf("%.1f/s, %.1f %% of the fsync rate; %.0f transfers a chunk", x.BlocksPerSecond, s.OfFsync*100, x.PerChunk)},
+		{"latency", fmt.Sprintf("to a block p50 %.1f ms, p99 %.1f ms; to FINAL p50 %.1f ms, p99 %.1f ms",
+			x.IncludedP50*1e3, x.IncludedP99*1e3, x.FinalP50*1e3, x.FinalP99*1e3)},
+		{"disk", fmt.Sprintf("%.0f bytes written a transfer (log %.0f, index with compactions %.0f; by the system's count %.0f), at most %d wanted",
+			x.BytesPer, per(x.LogBytes, x.Final), per(x.IndexBytes, x.Final), per(x.DiskBytes, x.Final), targetBytes)},
+		{"memory", fmt.Sprintf("%d MiB resident, %d MiB of them the load's own; %.0f allocations and %.0f bytes a transfer",
+			x.ResidentBytes>>20, x.LoadBytes>>20, x.AllocsPer, x.AllocatedPer)},
+		{"gc", fmt.Sprintf("%d collections, pauses p99 %.2f ms, longest %.2f ms, %.1f ms in all", x.Collections, x.GCPauseP99*1e3, x.GCPauseMax*1e3, x.GCPauseTotal*1e3)},
+	}...)
+	for _, a := range x.Actors {
+		lines = append(lines, [2]string{"actor", fmt.Sprintf("%-14s %8d messages, %5.1f %% busy, mailbox at most %d, slowest %.1f ms",
+			a.Name, a.Messages, a.BusyShare*100, a.MailboxMax, a.SlowestSeconds*1e3)})
+	}
+	if x.Refusal != "" {
+		lines = append(lines, [2]string{"refused", x.Refusal})
+	}
+	return writeLines(w, lines)
+}
+
+func per(v uint64, n int) float64 { return float64(v) / max(float64(n), 1) }
+
+// lines are what every report of a node begins with.
+func (m *Machine) lines(commit string, l *Limits) [][2]string {
+	sha := "without SHA-NI"
+	if m.SHANI {
+		sha = "with SHA-NI"
+	}
+	micro := func(seconds float64) string { return fmt.Sprintf("%.3g us", seconds*1e6) }
+	return [][2]string{
+		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, %s, load %s", m.CPU, m.Cores, sha, m.OS, m.Go, m.Load)},
+		{"commit", commit},
+		{"limits", fmt.Sprintf("sha256 of 64 B %s, ed25519 verify %s, random memory read %s, fsync of 64 KiB %s, empty HTTP %.0f/s at %d connections",
+			micro(l.SHA256Seconds), micro(l.ED25519Seconds), micro(l.MemoryReadSeconds), micro(l.FsyncSeconds), l.HTTPRequests, l.HTTPConnections)},
+	}
+}
+
+func writeLines(w io.Writer, lines [][2]string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintf(w, "%-10s %s\n", line[0], line[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
