@@ -52,7 +52,8 @@ type Engine struct {
 	forests map[primitives.ShardID]*trie.Forest
 
 	ancestry ancestry
-	folded   *Entry // Flat and the frontier on disk are of this block; held
+	foldedAt *Entry // Flat and the frontier on disk are of this block or of folding's; held
+	folding  *folding
 	view     atomic.Pointer[head]
 }
 
@@ -208,7 +209,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 func (e *Engine) start(genesis, at *Entry) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at
-	e.folded = at
+	e.foldedAt = at
 	e.view.Store(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
 }
 

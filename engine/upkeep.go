@@ -6,10 +6,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Fold moves the stored state to the last final block now, instead of when enough blocks wait. A clean stop calls it, so that
-// the next start has nothing to apply again.
-func (e *Engine) Fold() error { return e.foldTo(e.Final()) }
-
 // Verification checks the states of the folded block in steps, against the hashes that were stored with them.
 type Verification struct {
 	e     *Engine
@@ -23,10 +19,10 @@ type Verification struct {
 func (e *Engine) Verify() *Verification {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	if !e.folded.Acquire() {
+	if !e.foldedAt.Acquire() {
 		return &Verification{e: e}
 	}
-	return &Verification{e: e, entry: e.folded}
+	return &Verification{e: e, entry: e.foldedAt}
 }
 
 // Step checks about n subtrees. An error names the shard and the path of what contradicts its hash: the folder is damaged.

@@ -30,12 +30,15 @@ func (h *Host) maintain(ctx context.Context, c *config.Config) {
 			return
 		case <-tick.C:
 		}
-		_, err := h.store.Collect(storage.CollectOptions{
-			KeepEpochs: int(c.GCEpochsToKeep), Before: uint64(time.Now().Add(-c.GCMinAge).UnixNano()),
-			MaxHeights: int(max(c.GCBlocksLimit, 1)),
-		})
-		if err != nil {
-			h.log.WithError(err).Error("garbage collection failed; old blocks stay")
+		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks
+			done, err := h.store.Collect(storage.CollectOptions{
+				KeepEpochs: int(c.GCEpochsToKeep), Before: uint64(time.Now().Add(-c.GCMinAge).UnixNano()),
+				MaxHeights: int(max(c.GCBlocksLimit, 1)),
+			})
+			if err != nil {
+				h.log.WithError(err).Error("garbage collection failed; old blocks stay")
+			}
+			more = err == nil && done.More
 		}
 	}
 }

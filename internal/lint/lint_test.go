@@ -46,7 +46,7 @@ var homes = map[string]string{
 	"github.com/libp2p":                 "net",
 	"github.com/valyala/fasthttp":       "rpc bench cmd internal",
 	"github.com/bytecodealliance":       "runtime/vm",
-	"github.com/sirupsen/logrus":        "actors rpc cmd net internal/host",
+	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host",
 }
 
 // pure folders take no time, disk, randomness, goroutines or floats.

@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -71,7 +72,7 @@ func Run(rec *Recording, o Options) (*Report, error) {
 	if err := r.open(); err != nil {
 		return nil, err
 	}
-	defer func() { _ = r.store.Close() }()
+	defer func() { _ = r.close() }()
 	if err := r.blocks(); err != nil || r.full() {
 		return r.report, err
 	}
@@ -95,8 +96,10 @@ func (r *runner) open() (err error) {
 	return err
 }
 
+func (r *runner) close() error { return errors.Join(r.e.Close(), r.store.Close()) }
+
 func (r *runner) restart() error {
-	if err := r.store.Close(); err != nil {
+	if err := r.close(); err != nil {
 		return err
 	}
 	return r.open()
