@@ -41,3 +41,8 @@ func ReadValidatorStakes(r *borsh.Reader) []ValidatorStake {
 
 // BlockProducersHash is next_bp_hash: H of the vector of stakes.
 func BlockProducersHash(vs []ValidatorStake) Hash { return HashBytes(AppendValidatorStakes(nil, vs)) }
+
+// UntaggedBlockProducersHash is next_bp_hash as headers V1 have it: over stakes without their version tag.
+func UntaggedBlockProducersHash(vs []ValidatorStake) Hash {
+	return HashBytes(borsh.AppendSlice(nil, vs, func(b []byte, v *ValidatorStake) []byte { return v.AppendUntagged(b) }))
+}
