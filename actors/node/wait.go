@@ -150,7 +150,7 @@ func (n *Node) timeout(hash primitives.Hash) error {
 func (n *Node) waiter(m messages.AwaitTransaction) *actor.Props {
 	return n.kit.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
-			Wait: m, Timeout: n.o.Limits.Wait, Ledger: ledger{n.engine}, FinalHeight: n.finalHeight,
+			Wait: m, Timeout: n.o.Limits.Wait, Ledger: ledger{n.engine}, Pooled: n.pooled, FinalHeight: n.finalHeight,
 			Check: func(tx *primitives.SignedTransaction) *primitives.InvalidTxError {
 				invalid, err := n.engine.Check(tx, n.signatures.Check)
 				if err != nil {

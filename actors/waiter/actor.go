@@ -17,6 +17,8 @@ type Options struct {
 	Ledger  Ledger
 	// Check tells why the transaction can't be included any more, nil if it can.
 	Check func(*primitives.SignedTransaction) *primitives.InvalidTxError
+	// Pooled tells whether the transaction waits in a pool of this node.
+	Pooled func(primitives.Hash) bool
 	// FinalHeight is that of the last final block, for what was there before the first message.
 	FinalHeight func() primitives.Height
 	Watch       messages.Sender[messages.Watch]
@@ -99,6 +101,9 @@ func (a *Actor) Handle(msg any) {
 
 func (a *Actor) do(d Decision, rewatch bool) {
 	var refused *primitives.InvalidTxError
+	if d.Read && !a.every && a.o.Wait.Tx != nil && !a.core.Included() && !a.o.Pooled(a.o.Wait.Hash) {
+		d.Check, rewatch, a.every = true, true, true // it was dropped before milestones knew who waits
+	}
 	if d.Check { // before the look: a block that makes the transaction invalid is stored before it is the head
 		refused = a.o.Check(a.o.Wait.Tx)
 	}

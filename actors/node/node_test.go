@@ -1,0 +1,327 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// sandbox is a chain in memory with one validator, test.near, whose key signs everything.
+type sandbox struct {
+	*Node
+	e     *engine.Engine
+	key   primitives.SecretKey
+	store *storage.Store
+
+	mu    sync.Mutex
+	nonce primitives.Nonce
+}
+
+const validator primitives.AccountID = "test.near"
+
+// open makes a chain by what init writes and opens an engine on it.
+func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store, primitives.SecretKey, *signature.Checker) {
+	t.Helper()
+	dir, seed := t.TempDir(), "alice"
+	_, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: shards, Fast: fast,
+		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles, func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := signature.New()
+	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, store, h.ValidatorKey.SecretKey, checker
+}
+
+func start(t testing.TB, shards int, change func(*Options)) *sandbox {
+	t.Helper()
+	e, store, key, checker := open(t, shards, false, storage.NewMemDisk())
+	o := Options{
+		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.NewestProtocol,
+		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
+		Mempool: mempool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
+		Exit: func(who string, reason any, stack []byte) {
+			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	n, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sandbox{Node: n, e: e, key: key, store: store}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := n.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if err := store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// tx signs actions with the next nonce, on the head.
+func (s *sandbox) tx(receiver primitives.AccountID, actions ...primitives.Action) *primitives.SignedTransaction {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nonce++
+	return s.sign(primitives.Transaction{SignerID: validator, ReceiverID: receiver, Nonce: primitives.TransactionNonce{Nonce: s.nonce},
+		BlockHash: s.e.Head().Hash, Actions: actions})
+}
+
+func (s *sandbox) sign(t primitives.Transaction) *primitives.SignedTransaction {
+	t.PublicKey = s.key.PublicKey()
+	h := t.Hash()
+	return primitives.NewSignedTransaction(t, s.key.Sign(h[:]))
+}
+
+func transfer(yocto uint64) primitives.Action {
+	return &primitives.Transfer{Deposit: primitives.Yocto(yocto)}
+}
+
+// TestEveryMilestone sends a transfer for each wait_until, and looks for it again by hash.
+func TestEveryMilestone(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		t.Run(fmt.Sprintf("shards=%d", shards), func(t *testing.T) {
+			s := start(t, shards, nil)
+			for level := view.LevelIncluded; level <= view.LevelFinal; level++ {
+				tx := s.tx("near", transfer(1))
+				out, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: level})
+				if err != nil {
+					t.Fatalf("wait for %v: %v", level, err)
+				}
+				if out.Level < level || out.Transaction.Hash() != tx.Hash() {
+					t.Errorf("wait for %v: got %v", level, out.Level)
+				}
+				out, err = s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), Sender: validator, WaitUntil: view.LevelFinal})
+				if err != nil || out.Level != view.LevelFinal || out.Status.Kind != view.FinalSuccessValue {
+					t.Errorf("tx: %+v, %v, want FINAL with a value", out, err)
+				}
+				again, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: level})
+				if err != nil || again.Level != view.LevelFinal {
+					t.Errorf("sent again: %+v, %v, want FINAL", again, err)
+				}
+			}
+			if parked := s.Stats().Parked; parked != 0 {
+				t.Errorf("%d waits are left", parked)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	s := start(t, 1, nil)
+	sent := s.tx("near", transfer(1))
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: sent, WaitUntil: view.LevelIncluded}); err != nil {
+		t.Fatal(err)
+	}
+	head := s.e.Head().Hash
+	base := primitives.Transaction{SignerID: validator, ReceiverID: "near", BlockHash: head, Nonce: primitives.TransactionNonce{Nonce: 100}, Actions: []primitives.Action{transfer(1)}}
+	change := func(f func(*primitives.Transaction)) *primitives.SignedTransaction {
+		x := base
+		f(&x)
+		return s.sign(x)
+	}
+	good := s.sign(base)
+	sig := []byte(good.Signature)
+	sig[10] ^= 1
+	for _, c := range []struct {
+		name string
+		tx   *primitives.SignedTransaction
+		want primitives.InvalidTxTag
+	}{
+		{"used nonce", change(func(x *primitives.Transaction) { x.Nonce.Nonce = sent.Nonce.Nonce }), primitives.TxInvalidNonce},
+		{"unknown block", change(func(x *primitives.Transaction) { x.BlockHash = primitives.Hash{1} }), primitives.TxExpired},
+		{"unknown signer", change(func(x *primitives.Transaction) { x.SignerID = "nobody.near" }), primitives.TxSignerDoesNotExist},
+		{"signature", primitives.NewSignedTransaction(base, primitives.Signature(sig)), primitives.TxInvalidSignature},
+		{"balance", change(func(x *primitives.Transaction) {
+			x.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1 << 40)}}
+		}), primitives.TxNotEnoughBalance},
+		{"strict nonce with a gap", change(func(x *primitives.Transaction) {
+			x.Version, x.NonceMode = primitives.TransactionV1, primitives.NonceStrict
+		}), primitives.TxInvalidNonce},
+	} {
+		for _, level := range []view.ExecutionLevel{view.LevelIncluded, view.LevelFinal} {
+			_, err := s.SendTx(t.Context(), &view.SendTx{Tx: c.tx, WaitUntil: level})
+			var invalid *primitives.InvalidTxError
+			if !errors.As(err, &invalid) || invalid.Tag != c.want {
+				t.Errorf("%s, wait for %v: %v, want tag %d", c.name, level, err, c.want)
+			}
+		}
+		if out, err := s.SendTx(t.Context(), &view.SendTx{Tx: c.tx, WaitUntil: view.LevelNone}); err != nil || out.Level != view.LevelNone {
+			t.Errorf("%s, without a wait: %v, %v, want NONE", c.name, out, err)
+		}
+	}
+	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: primitives.Hash{9}, WaitUntil: view.LevelNone}); !errors.Is(err, view.ErrUnknownTx) {
+		t.Errorf("unknown hash: %v, want %v", err, view.ErrUnknownTx)
+	}
+	var invalid *primitives.InvalidTxError
+	spent := change(func(x *primitives.Transaction) { x.Nonce.Nonce = sent.Nonce.Nonce })
+	if _, err := s.Tx(t.Context(), &view.GetTx{Hash: spent.Hash(), Tx: spent, WaitUntil: view.LevelFinal}); !errors.As(err, &invalid) {
+		t.Errorf("a transaction that can't come any more: %v, want InvalidNonce", err)
+	}
+}
+
+// TestLoad sends many transactions from many clients at once; all of them become final.
+func TestLoad(t *testing.T) {
+	s := start(t, 2, func(o *Options) { o.Mode = production.Instant })
+	const clients, each = 16, 20
+	var wg sync.WaitGroup
+	for range clients {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			id, err := s.OpenSession()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.CloseSession(id)
+			ctx := messages.WithSession(t.Context(), id)
+			for range each {
+				tx := s.tx("near", transfer(1))
+				out, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})
+				var invalid *primitives.InvalidTxError
+				if errors.As(err, &invalid) && invalid.Tag == primitives.TxInvalidNonce {
+					continue // one key in many hands: a later nonce was faster
+				}
+				if err != nil || out.Level < view.LevelExecutedOptimistic {
+					t.Errorf("%v, %v", out, err)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	st := s.Stats()
+	if st.Transactions == 0 || st.Parked != 0 || st.Sessions != 0 {
+		t.Errorf("stats = %+v", st)
+	}
+	t.Logf("%d transactions in %d blocks", st.Transactions, st.Blocks)
+}
+
+func TestManual(t *testing.T) {
+	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
+	tx := s.tx("near", transfer(1))
+	if _, err := s.Submit(tx); err != nil {
+		t.Fatal(err)
+	}
+	before := s.e.Head().Height()
+	if h, hash, err := s.Mine(t.Context(), 5); err != nil || h != before+5 || hash != s.e.Head().Hash {
+		t.Fatalf("mine = %d, %v, %v, want height %d", h, hash, err, before+5)
+	}
+	if out, err := s.e.TransactionStatus(tx.Hash()); err != nil || out.Level != view.LevelFinal {
+		t.Errorf("after five blocks: %v, %v, want FINAL", out.Level, err)
+	}
+}
+
+// TestRestart stops a node under load and goes on where it was.
+func TestRestart(t *testing.T) {
+	disk := storage.NewMemDisk()
+	var height primitives.Height
+	var last *primitives.SignedTransaction
+	var nonce primitives.Nonce
+	for round := range 3 {
+		e, store, key, checker := open(t, 2, false, disk)
+		if e.Head().Height() < height {
+			t.Fatalf("the head fell from %d to %d", height, e.Head().Height())
+		}
+		if last != nil {
+			if out, err := e.TransactionStatus(last.Hash()); err != nil || out.Level < view.LevelExecutedOptimistic {
+				t.Fatalf("round %d: what was executed is %v, %v", round, out.Level, err)
+			}
+		}
+		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.NewestProtocol,
+			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &sandbox{Node: n, e: e, key: key, nonce: nonce}
+		for range 20 {
+			last = s.tx("near", transfer(1))
+			if _, err := n.SendTx(t.Context(), &view.SendTx{Tx: last, WaitUntil: view.LevelExecutedOptimistic}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nonce = s.nonce
+		begin := time.Now()
+		if err := n.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("stopping took %v", took)
+		}
+		height = e.Head().Height()
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.Submit(last); !errors.Is(err, ErrStopped) {
+			t.Errorf("submit after stop: %v, want %v", err, ErrStopped)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s := start(t, 2, nil)
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+		t.Fatal(err)
+	}
+	text := string(s.Metrics(nil))
+	for _, want := range []string{
+		`troupe_actor_messages_total{actor="chain"}`, `troupe_actor_alive{actor="shard"} 2`, `troupe_actor_mailbox_length{actor="mempool"}`,
+		`troupe_actor_restarts_total{actor="waiter"} 0`, `near_transaction_pool_entries{shard_id="s0"} 0`, "troupe_transactions_included_total 1\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("metrics lack %q:\n%s", want, text)
+		}
+	}
+}
+
+func BenchmarkSubmitToFinal(b *testing.B) {
+	s := start(b, 1, nil)
+	for b.Loop() {
+		if _, err := s.SendTx(b.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
