@@ -78,7 +78,7 @@ func (t *Tracker) Tip(hash primitives.Hash, height, final primitives.Height, now
 	t.tip, t.tipHeight, t.finalHeight = hash, height, final
 	t.timerHeight, t.timerStarted, t.pending = height+1, now, true
 	for h := range t.heights {
-		if h+MaxBehind < height || h > height+MaxAhead {
+		if h+MaxBehind <= height || h > height+MaxAhead {
 			delete(t.heights, h)
 		}
 	}
@@ -134,8 +134,7 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead {
 		return false
 	}
-	slot := slices.IndexFunc(approvers, func(x chain.Approver) bool { return x.AccountID == a.AccountID })
-	if slot < 0 {
+	if slotOf(approvers, a.AccountID) < 0 {
 		return false
 	}
 	h := t.heights[a.Target]
@@ -152,11 +151,18 @@ func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now i
 		v = &votes{approvers: approvers, signatures: make([]primitives.Signature, len(approvers))}
 		h.byInner[a.Inner] = v
 	}
-	v.signatures[slot] = a.Signature
+	// The first vote brought the list. A skip of the same height may come from another branch, with another list.
+	if slot := slotOf(v.approvers, a.AccountID); slot >= 0 {
+		v.signatures[slot] = a.Signature
+	}
 	if v.update(now) {
 		t.largestReady = max(t.largestReady, a.Target)
 	}
 	return true
+}
+
+func slotOf(approvers []chain.Approver, id primitives.AccountID) int {
+	return slices.IndexFunc(approvers, func(x chain.Approver) bool { return x.AccountID == id })
 }
 
 func (h *heightVotes) withdraw(inner primitives.ApprovalInner, account primitives.AccountID) {
