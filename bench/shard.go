@@ -71,22 +71,22 @@ func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 		o.Dir = os.TempDir()
 	}
 	r := &ShardReport{Command: "bench shard", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
-	o.Progress(0, "machine limits")
-	var err error
-	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
-		return nil, err
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // the collector's work is on these cores too
 	run := &shardRun{o: &o, rng: rand.New(rand.NewPCG(o.Seed, 1)), size: o.Batch, r: &r.Result}
 	if o.Cores > 1 {
 		run.par = workload.Goroutines
 	}
 	o.Progress(0, "accounts")
 	start := time.Now()
+	var err error
 	if run.net, err = newShardNet(&o, run.rng); err != nil {
 		return nil, err
 	}
 	r.Result.SetupSeconds = time.Since(start).Seconds()
+	o.Progress(0, "machine limits")
+	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
+		return nil, err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(o.Cores)) // the collector's work is on these cores too
 	if err := run.warm(ctx); err != nil {
 		return nil, err
 	}
