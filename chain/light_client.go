@@ -71,7 +71,8 @@ type LightClientHead struct {
 }
 
 // Advance verifies block as a light client does and returns the new head (NEP light client spec): height grows, epoch is the
-// head's or its next, more than 2/3 of the epoch's stake approved the block after next, and next_bps match next_bp_hash.
+// head's or its next, whose first block brings next_bps, more than 2/3 of the epoch's stake approved the block after next, and
+// next_bps match next_bp_hash.
 func (l *LightClientHead) Advance(b *primitives.LightClientBlock, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) (*LightClientHead, error) {
 	if b.InnerLite.Height <= l.Lite.Height {
 		return nil, fmt.Errorf("chain: light client block of height %d is not above %d", b.InnerLite.Height, l.Lite.Height)
@@ -80,7 +81,9 @@ func (l *LightClientHead) Advance(b *primitives.LightClientBlock, verify func(pr
 	switch b.InnerLite.EpochID {
 	case l.Lite.EpochID:
 	case l.Lite.NextEpochID:
-		bps = l.NextBPs
+		if bps = l.NextBPs; b.NextBPs == nil {
+			return nil, fmt.Errorf("chain: light client block enters epoch %s without next_bps", b.InnerLite.EpochID)
+		}
 	default:
 		return nil, fmt.Errorf("chain: light client block of epoch %s, want %s or %s", b.InnerLite.EpochID, l.Lite.EpochID, l.Lite.NextEpochID)
 	}
