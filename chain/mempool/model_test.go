@@ -26,7 +26,6 @@ type item struct {
 	tx    *primitives.SignedTransaction
 	group primitives.Hash
 	base  primitives.Height
-	kept  bool
 }
 
 func (m *model) expired(base primitives.Height) bool { return m.head > base+m.period }

@@ -41,7 +41,7 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.Stat
 	if err != nil {
 		return nil, err
 	}
-	layout, shard := primitives.ShardLayout{}, primitives.ShardID(0)
+	var layout primitives.ShardLayout
 	if k.entry != nil {
 		layout = k.entry.Layout
 	} else {
@@ -53,7 +53,7 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.Stat
 			return nil, err
 		}
 	}
-	shard = layout.ShardIDs()[0]
+	shard := layout.ShardIDs()[0]
 	if account != "" {
 		shard = layout.ShardOf(account)
 	}

@@ -48,7 +48,6 @@ type runner struct {
 	e      *engine.Engine
 	vm     *RecordedVM
 	keys   map[primitives.AccountID]primitives.SecretKey
-	byHash map[primitives.Hash]*BlockLine
 }
 
 // Run replays a recording and compares everything that must come out.
