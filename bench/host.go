@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/host"
@@ -28,6 +26,7 @@ type fullNode struct {
 	accounts int
 	base     primitives.Hash // the genesis, which transactions refer to
 	keys     []primitives.SecretKey
+	names    []primitives.AccountID
 }
 
 // What a plain init writes: epochs and validity so long that blocks made at once do not outrun the load.
@@ -41,9 +40,10 @@ var accountBalance = primitives.NEAR(1_000_000)
 
 // startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere.
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
-	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts)}
+	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts), names: make([]primitives.AccountID, accounts)}
 	spread(accounts, func(i int) {
-		n.keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, string(workload.Account(i)))
+		n.names[i] = workload.Account(i)
+		n.keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, string(n.names[i]))
 	})
 	rules := workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance}
 	g, err := workload.Genesis(workload.Options{Accounts: accounts, Shards: shards}, rules)
@@ -66,9 +66,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	if err := n.writeRecords(h.Paths.Records); err != nil {
 		return nil, err
 	}
-	log := logrus.New()
-	log.SetLevel(logrus.WarnLevel)
-	if n.Host, err = host.Start(host.Options{Home: h, Log: log, Observe: observe}); err != nil {
+	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe}); err != nil {
 		return nil, err
 	}
 	n.base = n.Engine.Genesis().Hash
@@ -97,7 +95,7 @@ func (n *fullNode) writeRecords(path string) (err error) {
 	}
 	account := genesis.AccountRecord{Account: primitives.Account{Version: primitives.AccountV1, Amount: accountBalance}}
 	for i := range n.accounts {
-		account.AccountID = workload.Account(i)
+		account.AccountID = n.names[i]
 		put(&account)
 		put(&genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: n.keys[i].PublicKey().Handle()})
 	}
@@ -159,9 +157,9 @@ func (n *fullNode) transfer(i, signers int) *primitives.SignedTransaction {
 	from := i % signers
 	key := n.keys[from]
 	t := primitives.Transaction{
-		SignerID: workload.Account(from), PublicKey: key.PublicKey(),
+		SignerID: n.names[from], PublicKey: key.PublicKey(),
 		Nonce:      primitives.TransactionNonce{Nonce: primitives.Nonce(i/signers + 1)},
-		ReceiverID: workload.Account(int(scatter(uint64(i)) % uint64(n.accounts))), BlockHash: n.base,
+		ReceiverID: n.account(scatter(uint64(i))), BlockHash: n.base,
 		Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}},
 	}
 	hash := t.Hash()
@@ -199,3 +197,6 @@ func resident(pid int) uint64 {
 	}
 	return pages * uint64(os.Getpagesize())
 }
+
+// account returns one of the accounts for any number.
+func (n *fullNode) account(i uint64) primitives.AccountID { return n.names[i%uint64(len(n.names))] }

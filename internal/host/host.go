@@ -37,8 +37,8 @@ import (
 type Options struct {
 	Home    *home.Home
 	Version view.Version
-	Log     *logrus.Logger
-	Listen  string // where the RPC listens instead of rpc.addr, which status goes on to show
+	Log     *logrus.Logger // nil: warnings and errors to stderr
+	Listen  string         // where the RPC listens instead of rpc.addr, which status goes on to show
 	NoRPC   bool
 	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
@@ -68,6 +68,10 @@ const GCPercent = 50
 
 // Start opens everything and begins to make blocks.
 func Start(o Options) (_ *Host, err error) {
+	if o.Log == nil {
+		o.Log = logrus.New()
+		o.Log.SetLevel(logrus.WarnLevel)
+	}
 	h := &Host{log: o.Log, upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	var undo []func()
 	defer func() {

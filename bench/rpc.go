@@ -1,0 +1,341 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// RPCOptions say what RunRPC measures.
+type RPCOptions struct {
+	URL         string   `json:"url,omitempty"` // of a running node; empty: one is started in this process
+	Scenarios   []string `json:"scenarios"`     // of RPCScenarios; empty: all that are possible
+	Connections int      `json:"connections"`   // keep-alive, each with one request at a time
+	Accounts    int      `json:"accounts"`      // of the node that is started
+	// Background is how many transfers a second make blocks while other things are measured.
+	Background float64       `json:"background"`
+	Duration   time.Duration `json:"duration_ns"` // of each scenario
+	Signed     float64       `json:"signed"`      // transfers signed beforehand for each second of submit
+	// KeyFile signs transfers where the node is not started here; without it only reads are measured.
+	KeyFile    *primitives.KeyFile             `json:"-"`
+	Commit     string                          `json:"-"`
+	Dir        string                          `json:"-"`
+	CPUProfile io.Writer                       `json:"-"`
+	Progress   func(part float64, what string) `json:"-"`
+}
+
+// scenario is one kind of load.
+type scenario struct {
+	name   string
+	target float64 // requests/s; 0: none
+	p50    float64 // targets of latency, seconds; 0: none
+	p99    float64
+	writes bool // needs signed transfers
+	run    func(l *rpcLoad, ctx context.Context, r *RPCResult) error
+}
+
+// scenarios are all there are, in the order in which they run.
+var scenarios = []scenario{
+	{name: "view_account", target: 60_000, p99: 10e-3, run: (*rpcLoad).viewAccount},
+	{name: "block", target: 50_000, run: reads(`"block","params":{"finality":"final"}`)},
+	{name: "status", target: 50_000, run: reads(`"status","params":[]`)},
+	{name: "submit", target: 10_000, writes: true, run: (*rpcLoad).submitAsync},
+	{name: "final", p50: 2e-3, p99: 10e-3, writes: true, run: (*rpcLoad).submitFinal},
+}
+
+// RPCScenarios returns their names.
+func RPCScenarios() (names []string) {
+	for i := range scenarios {
+		names = append(names, scenarios[i].name)
+	}
+	return names
+}
+
+func (o *RPCOptions) check() error {
+	for _, s := range o.Scenarios {
+		if !slices.Contains(RPCScenarios(), s) {
+			return fmt.Errorf("bench: no scenario %q, there are %s", s, strings.Join(RPCScenarios(), ", "))
+		}
+	}
+	switch {
+	case o.Connections < 1 || o.Connections > 16_384:
+		return fmt.Errorf("bench: %d connections, must be 1 to 16,384", o.Connections)
+	case o.URL == "" && (o.Accounts < o.Connections || o.Accounts > 10_000_000):
+		return fmt.Errorf("bench: %d accounts, must be as many as connections, at most 10,000,000", o.Accounts)
+	case o.Duration <= 0 || o.Background < 0 || o.Signed <= 0:
+		return errors.New("bench: duration and signed transfers must be positive, the background not negative")
+	}
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	if o.Progress == nil {
+		o.Progress = func(float64, string) {}
+	}
+	return nil
+}
+
+// rpcLoad is the state of one RunRPC.
+type rpcLoad struct {
+	o    *RPCOptions
+	node *fullNode // nil: elsewhere
+	addr string
+	// signer makes transfers: i counts up, transfers of one lane must be submitted in order.
+	lanes  int
+	next   []int // by lane: its next transfer
+	signed func(lane, i int) *primitives.SignedTransaction
+	view   func(i uint64) primitives.AccountID // accounts to be looked at
+}
+
+// RunRPC measures a node's JSON-RPC over HTTP, one scenario after another.
+func RunRPC(ctx context.Context, o RPCOptions) (_ *RPCReport, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	r := &RPCReport{Command: "bench rpc", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine()}
+	o.Progress(0, "machine limits")
+	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
+		return nil, err
+	}
+	l := &rpcLoad{o: &o}
+	if o.URL != "" {
+		err = l.remote(ctx)
+	} else {
+		var dir string
+		if dir, err = os.MkdirTemp(o.Dir, "troupe-bench-*"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+		o.Progress(0, "accounts")
+		if err = l.local(dir); err == nil {
+			defer func() { err = errors.Join(err, l.node.stop()) }()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Options = o
+	if o.CPUProfile != nil {
+		if err := pprof.StartCPUProfile(o.CPUProfile); err != nil {
+			return nil, err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	for i := range scenarios {
+		s := &scenarios[i]
+		if len(o.Scenarios) > 0 && !slices.Contains(o.Scenarios, s.name) || s.writes && l.signed == nil {
+			continue
+		}
+		x := RPCResult{Scenario: s.name, Target: s.target, TargetP50: s.p50, TargetP99: s.p99}
+		if err := l.scenario(ctx, s, &x); err != nil {
+			return nil, fmt.Errorf("bench: %s: %w", s.name, err)
+		}
+		x.finish(&r.Limits)
+		r.Results = append(r.Results, x)
+	}
+	return r, nil
+}
+
+// local starts a node in this process.
+func (l *rpcLoad) local(dir string) (err error) {
+	if l.node, err = startNode(dir, l.o.Accounts, 1, "127.0.0.1:0", nil); err != nil {
+		return err
+	}
+	n := l.node
+	l.addr, l.lanes, l.next = n.Addr.String(), n.accounts, make([]int, n.accounts)
+	l.signed = func(lane, i int) *primitives.SignedTransaction { return n.transfer(i*n.accounts+lane, n.accounts) }
+	l.view = func(i uint64) primitives.AccountID { return n.account(scatter(i)) }
+	return nil
+}
+
+// scenario runs one, with blocks being made meanwhile.
+func (l *rpcLoad) scenario(ctx context.Context, s *scenario, r *RPCResult) error {
+	l.o.Progress(0, s.name)
+	runtime.GC()
+	from, err := l.height()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*l.o.Duration+time.Minute)
+	defer cancel()
+	background := make(chan error, 1)
+	stop := make(chan struct{})
+	if l.signed != nil && !s.writes {
+		go func() { background <- l.background(stop) }()
+	} else {
+		close(background)
+	}
+	cpu, start := cpuTime(), time.Now()
+	err = s.run(l, ctx, r)
+	took := time.Since(start)
+	r.CPUSeconds = (cpuTime() - cpu).Seconds()
+	close(stop)
+	if err = errors.Join(err, <-background); err != nil {
+		return err
+	}
+	to, err := l.height()
+	r.BlocksPerSecond = float64(to-from) / took.Seconds()
+	return err
+}
+
+// background submits transfers at a steady rate, one at a time and in lane 0.
+func (l *rpcLoad) background(stop <-chan struct{}) error {
+	if l.o.Background == 0 {
+		return nil
+	}
+	c := newClient(l.addr)
+	defer c.close()
+	tick := time.NewTicker(time.Duration(float64(time.Second) / l.o.Background))
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			return nil
+		case <-tick.C:
+		}
+		if err := c.call(submitBody(nil, "broadcast_tx_async", l.take(0), "")); err != nil {
+			return fmt.Errorf("transfers in the background: %w", err)
+		}
+	}
+}
+
+// take makes a lane's next transfer.
+func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
+	l.next[lane]++
+	return l.signed(lane, l.next[lane]-1)
+}
+
+// all runs do on every connection until the time is up, and gathers latencies. do is called with the connection's number and
+// a count that goes up.
+func (l *rpcLoad) all(ctx context.Context, connections int, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
+	took := make([][]int64, connections)
+	errs := make([]error, connections)
+	var failed atomic.Bool
+	var wg sync.WaitGroup
+	start := time.Now()
+	for k := range connections {
+		wg.Go(func() {
+			c := newClient(l.addr)
+			defer c.close()
+			list := make([]int64, 0, 1<<14)
+			for i := uint64(0); !failed.Load() && ctx.Err() == nil; i++ {
+				begin := time.Now()
+				if begin.Sub(start) > l.o.Duration {
+					break
+				}
+				more, err := do(c, k, i)
+				if err != nil {
+					errs[k] = err
+					failed.Store(true)
+					break
+				}
+				if !more {
+					break
+				}
+				list = append(list, int64(time.Since(begin)))
+			}
+			took[k] = list
+		})
+	}
+	wg.Wait()
+	r.Seconds = time.Since(start).Seconds()
+	r.Connections = connections
+	r.latencies(slices.Concat(took...))
+	return errors.Join(errors.Join(errs...), ctx.Err())
+}
+
+// reads asks for the same again and again.
+func reads(call string) func(*rpcLoad, context.Context, *RPCResult) error {
+	body := []byte(`{"jsonrpc":"2.0","id":"dontcare","method":` + call + `}`)
+	return func(l *rpcLoad, ctx context.Context, r *RPCResult) error {
+		return l.all(ctx, l.o.Connections, r, func(c *client, _ int, _ uint64) (bool, error) { return true, c.call(body) })
+	}
+}
+
+// viewAccount looks at accounts at random.
+func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
+	return l.all(ctx, l.o.Connections, r, func(c *client, k int, i uint64) (bool, error) {
+		c.body = append(c.body[:0], `{"jsonrpc":"2.0","id":"dontcare","method":"query","params":{"request_type":"view_account","finality":"final","account_id":"`...)
+		c.body = append(append(c.body, l.view(i*uint64(l.o.Connections)+uint64(k))...), `"}}`...)
+		return true, c.call(c.body)
+	})
+}
+
+// submitAsync submits transfers that were signed before, each connection those of its own lanes.
+func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
+	connections := min(l.o.Connections, l.lanes)
+	each := int(l.o.Signed*l.o.Duration.Seconds()) / connections
+	bodies := make([][][]byte, connections)
+	l.o.Progress(0, "submit: signatures")
+	spread(connections, func(k int) {
+		lane := k
+		for range each {
+			bodies[k] = append(bodies[k], submitBody(nil, "broadcast_tx_async", l.take(lane), ""))
+			if lane += connections; lane >= l.lanes {
+				lane = k
+			}
+		}
+	})
+	before, err := l.included()
+	if err != nil {
+		return err
+	}
+	l.o.Progress(0.5, "submit")
+	err = l.all(ctx, connections, r, func(c *client, k int, i uint64) (bool, error) {
+		if i == uint64(each) {
+			return false, nil
+		}
+		return true, c.call(bodies[k][i])
+	})
+	if err != nil {
+		return err
+	}
+	// What was answered is not yet in a block, and may be dropped unseen if too much came: so wait until nothing comes any more.
+	last, lastAt := before, time.Now()
+	for time.Since(lastAt) < time.Second {
+		time.Sleep(20 * time.Millisecond)
+		now, err := l.included()
+		if err != nil {
+			return err
+		}
+		if now != last {
+			last, lastAt = now, time.Now()
+			r.IncludedSeconds = r.Seconds + time.Since(r.end).Seconds()
+		}
+	}
+	r.Included = last - before
+	return nil
+}
+
+// submitFinal submits one transfer after another and waits until each is FINAL.
+func (l *rpcLoad) submitFinal(ctx context.Context, r *RPCResult) error {
+	lane := 0
+	return l.all(ctx, 1, r, func(c *client, _ int, _ uint64) (bool, error) {
+		lane = (lane + 1) % l.lanes
+		return true, c.call(submitBody(nil, "send_tx", l.take(lane), "FINAL"))
+	})
+}
+
+// submitBody appends the request that submits a transaction.
+func submitBody(b []byte, method string, tx *primitives.SignedTransaction, until string) []byte {
+	b = append(append(append(b, `{"jsonrpc":"2.0","id":"dontcare","method":"`...), method...), `","params":`...)
+	if until == "" {
+		return append(appendBase64(append(b, `["`...), borsh.Marshal(tx)), `"]}`...)
+	}
+	b = appendBase64(append(b, `{"signed_tx_base64":"`...), borsh.Marshal(tx))
+	return append(append(append(b, `","wait_until":"`...), until...), `"}}`...)
+}
