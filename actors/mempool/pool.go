@@ -89,6 +89,16 @@ func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (ad
 	return added, err
 }
 
+// HasPredecessor tells whether the transaction before this one, of the same key, waits.
+func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
+	if p.count.Load() == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.core.HasPredecessor(tx)
+}
+
 // Find returns a waiting transaction, or nil.
 func (p *Pool) Find(hash primitives.Hash) *primitives.SignedTransaction {
 	p.mu.Lock()

@@ -24,10 +24,12 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 		return false, &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
 	defer n.checks.Add(-1)
-	return n.submit(tx)
+	return n.submit(tx, true)
 }
 
-func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
+// submit is Submit without its limit. mayWait: the caller's goroutine has nothing else to do, so that a transaction which has
+// overtaken the one before it can wait here for its turn.
+func (n *Node) submit(tx *primitives.SignedTransaction, mayWait bool) (pooled bool, err error) {
 	select {
 	case <-n.ended:
 		return false, ErrStopped
@@ -52,6 +54,9 @@ func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 	if !ok {
 		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}
 	}
+	if mayWait {
+		n.awaitTurn(tx)
+	}
 	_, err = n.shards.set.Load().of(tx.SignerID).pool.Add(tx, base)
 	var taken *core.NonceTaken
 	switch {
@@ -72,7 +77,7 @@ func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	n.signatures.CheckAll(txs) // what is good is remembered
 	errs = make([]error, len(txs))
 	for i, tx := range txs {
-		_, errs[i] = n.submit(tx)
+		_, errs[i] = n.submit(tx, false)
 	}
 	return errs
 }
@@ -114,7 +119,7 @@ func (n *Node) startAsync() {
 						break more
 					}
 				}
-				n.SubmitAll(batch) // nobody waits to be told
+				n.submitAsync(batch)
 			}
 		}()
 	}
