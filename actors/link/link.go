@@ -88,6 +88,15 @@ type result[R any] struct {
 	err   error
 }
 
+// NewRequest returns a request and what waits for its answer, for callers that deliver it themselves.
+func NewRequest[Q, R any](q Q) (Request[Q, R], func() (R, error)) {
+	request := Request[Q, R]{Question: q, answer: make(chan result[R], 1)}
+	return request, func() (R, error) {
+		r := <-request.answer
+		return r.value, r.err
+	}
+}
+
 // Reply answers.
 func (q Request[Q, R]) Reply(v R, err error) {
 	select {

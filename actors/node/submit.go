@@ -24,39 +24,45 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 		return false, &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
 	defer n.checks.Add(-1)
-	return n.submit(tx, true)
+	base, err := n.check(tx)
+	if err != nil {
+		return false, err
+	}
+	n.awaitTurn(tx)
+	return n.pool(tx, base)
 }
 
-// submit is Submit without its limit. mayWait: the caller's goroutine has nothing else to do, so that a transaction which has
-// overtaken the one before it can wait here for its turn.
-func (n *Node) submit(tx *primitives.SignedTransaction, mayWait bool) (pooled bool, err error) {
+// check judges a transaction; base is the height of the block it refers to.
+func (n *Node) check(tx *primitives.SignedTransaction) (base primitives.Height, err error) {
 	select {
 	case <-n.ended:
-		return false, ErrStopped
+		return 0, ErrStopped
 	default:
 	}
 	n.stats.submitted.Add(1)
 	invalid, err := n.engine.Check(tx, n.signatures.Check)
 	if err != nil {
-		return false, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
+		return 0, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
 	}
 	if invalid != nil {
 		n.stats.refused.Add(1)
-		return false, invalid
+		return 0, invalid
 	}
 	if runs, err := n.engine.WouldExecute(tx); err != nil {
-		return false, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
+		return 0, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
 	} else if runs {
 		n.stats.refused.Add(1)
-		return false, &view.LookupError{Kind: view.ErrContractsUnsupported}
+		return 0, &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
 	base, ok := n.baseHeight(tx.BlockHash)
 	if !ok {
-		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}
+		return 0, &primitives.InvalidTxError{Tag: primitives.TxExpired}
 	}
-	if mayWait {
-		n.awaitTurn(tx)
-	}
+	return base, nil
+}
+
+// pool puts a checked transaction into its signer's pool; pooled is false if that is full.
+func (n *Node) pool(tx *primitives.SignedTransaction, base primitives.Height) (pooled bool, err error) {
 	_, err = n.shards.set.Load().of(tx.SignerID).pool.Add(tx, base)
 	var taken *core.NonceTaken
 	switch {
@@ -77,7 +83,11 @@ func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	n.signatures.CheckAll(txs) // what is good is remembered
 	errs = make([]error, len(txs))
 	for i, tx := range txs {
-		_, errs[i] = n.submit(tx, false)
+		base, err := n.check(tx)
+		if err == nil {
+			_, err = n.pool(tx, base)
+		}
+		errs[i] = err
 	}
 	return errs
 }

@@ -46,15 +46,25 @@ func (n *Node) early(tx *primitives.SignedTransaction) bool {
 func (n *Node) submitAsync(txs []*primitives.SignedTransaction) {
 	n.signatures.CheckAll(txs) // what is good is remembered
 	for _, tx := range txs {
-		if !n.early(tx) || n.late.Add(1) > turnLate {
-			n.submit(tx, false)
+		base, err := n.check(tx)
+		if err != nil {
+			continue
+		}
+		if !n.early(tx) {
+			n.pool(tx, base)
+			continue
+		}
+		if n.late.Add(1) > turnLate {
+			n.late.Add(-1)
+			n.pool(tx, base)
 			continue
 		}
 		n.asyncEnd.Add(1)
 		go func() {
 			defer n.asyncEnd.Done()
 			defer n.late.Add(-1)
-			n.submit(tx, true)
+			n.awaitTurn(tx)
+			n.pool(tx, base)
 		}()
 	}
 }

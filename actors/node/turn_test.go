@@ -1,0 +1,49 @@
+package node
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Transactions of one key that are sent at once and arrive the wrong way round all run, whether somebody waits or not.
+func TestOvertaking(t *testing.T) {
+	for _, until := range []view.ExecutionLevel{view.LevelFinal, view.LevelNone} {
+		t.Run(fmt.Sprint(until), func(t *testing.T) {
+			s := start(t, 1, nil)
+			var txs []*primitives.SignedTransaction
+			for range 20 {
+				txs = append(txs, s.tx("near", transfer(1)))
+			}
+			var all sync.WaitGroup
+			for i := range txs {
+				tx := txs[len(txs)-1-i]
+				all.Add(1)
+				go func() {
+					defer all.Done()
+					out, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: until})
+					if err == nil && until == view.LevelNone {
+						out, err = s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal})
+					}
+					if err != nil || out.Level != view.LevelFinal {
+						t.Errorf("nonce %d: %+v, %v, want FINAL", tx.Nonce.Nonce, out, err)
+					}
+				}()
+			}
+			all.Wait()
+		})
+	}
+}
+
+// A nonce that is ahead for good is taken after a moment: neard wants no more than that nonces rise.
+func TestGapIsNoError(t *testing.T) {
+	s := start(t, 1, nil)
+	s.nonce = 40
+	out, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal})
+	if err != nil || out.Level != view.LevelFinal {
+		t.Errorf("nonce 41 of a key at 0: %+v, %v, want FINAL", out, err)
+	}
+}

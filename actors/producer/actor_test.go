@@ -1,0 +1,364 @@
+package producer
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// cluster is n producers, each with a node's view of one chain, and a network of plain calls. There is no mailbox: every
+// message goes through one queue, in virtual time.
+type cluster struct {
+	t       *testing.T
+	names   []primitives.AccountID
+	keys    []primitives.SecretKey
+	nodes   []*Actor
+	down    map[int]bool
+	entries map[primitives.Hash]*engine.Entry
+	head    *engine.Entry
+	final   primitives.Height
+	queue   chan func()
+	made    []messages.MakeBlock
+	waiting bool
+}
+
+const shards = 2
+
+func (c *cluster) Head() *engine.Entry                   { return c.head }
+func (c *cluster) Entry(h primitives.Hash) *engine.Entry { return c.entries[h] }
+
+func (c *cluster) stake(i int) primitives.ValidatorStake {
+	return primitives.ValidatorStake{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), Stake: primitives.NEAR(10)}
+}
+
+func (c *cluster) Approvers(primitives.Hash) (out []chain.Approver, err error) {
+	for i := range c.names {
+		out = append(out, chain.Approver{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), StakeThis: primitives.NEAR(10)})
+	}
+	return out, nil
+}
+
+func (c *cluster) BlockProducer(_ primitives.Hash, h primitives.Height) (primitives.ValidatorStake, error) {
+	return c.stake(int(h) % len(c.names)), nil
+}
+
+func (c *cluster) ChunkProducer(parent primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+	return c.stake((int(c.entries[parent].Height()) + int(s)) % len(c.names)), nil
+}
+
+func (c *cluster) ChunkValidators(*engine.Entry, primitives.ShardID) (out []chain.Assigned, err error) {
+	for i := range c.names {
+		out = append(out, chain.Assigned{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), Stake: primitives.NEAR(10)})
+	}
+	return out, nil
+}
+
+func (c *cluster) ChildEpoch(primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error) {
+	return primitives.EpochID{5}, primitives.NewShardLayoutV0(shards, 0), nil
+}
+
+func entry(height primitives.Height, prev primitives.Hash) *engine.Entry {
+	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev, Signature: primitives.ZeroED25519Signature}
+	h.Height = height
+	h.Init()
+	return &engine.Entry{Block: &primitives.Block{Header: h}, Hash: h.Hash()}
+}
+
+func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
+	c := &cluster{t: t, entries: map[primitives.Hash]*engine.Entry{}, down: map[int]bool{}, queue: make(chan func(), 1<<16)}
+	for i := range n {
+		c.names = append(c.names, primitives.AccountID(fmt.Sprintf("v%d.near", i)))
+		c.keys = append(c.keys, primitives.SecretKeyFromSeed(primitives.ED25519, string(c.names[i])))
+	}
+	c.head = entry(0, primitives.Hash{})
+	c.entries[c.head.Hash] = c.head
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	for i := range n {
+		c.nodes = append(c.nodes, New(Options{
+			Chain: c, Keys: map[primitives.AccountID]primitives.SecretKey{c.names[i]: c.keys[i]},
+			Delays: doomslug.Delays{Endorsement: 6e8, Skip: 2e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
+			Rules:  production.Rules{Mode: mode, Interval: 6e8, Validity: 86400}, Final: func() primitives.Height { return c.final },
+			Waiting: func() bool { return c.waiting }, Clock: func() uint64 { return uint64(time.Now().UnixNano()) },
+			Verify: primitives.Signature.Verify, Log: quiet, Out: Out{
+				ProduceChunk: func(m messages.ProduceChunk) { c.post(func() { c.produceChunk(i, m) }) },
+				MakeBlock:    func(m messages.MakeBlock) { c.post(func() { c.makeBlock(i, m) }) },
+				Approval: func(m messages.ApprovalMade) {
+					for k, name := range c.names {
+						if name == m.To {
+							c.post(func() { c.tell(k, messages.ApprovalReceived{Approval: m.Approval}) })
+						}
+					}
+				},
+				Endorsement: func(m messages.EndorsementMade) { c.broadcast(i, messages.ChunkEndorsed{Endorsement: m.Endorsement}) },
+			},
+		}))
+	}
+	for i, a := range c.nodes {
+		a.self = func(m tick) { c.post(func() { c.tell(i, m) }) }
+		c.post(a.Start)
+	}
+	return c
+}
+
+func (c *cluster) post(f func()) { c.queue <- f }
+
+func (c *cluster) tell(i int, m any) {
+	if !c.down[i] {
+		c.nodes[i].Handle(m)
+	}
+}
+
+func (c *cluster) broadcast(from int, m any) {
+	for i := range c.nodes {
+		if i != from {
+			c.post(func() { c.tell(i, m) })
+		}
+	}
+}
+
+// run works off the queue for some virtual time.
+func (c *cluster) run(d time.Duration) {
+	end := time.After(d)
+	for {
+		select {
+		case f := <-c.queue:
+			f()
+		case <-end:
+			return
+		}
+	}
+}
+
+// produceChunk makes a chunk; the other validators find it good and endorse it.
+func (c *cluster) produceChunk(i int, m messages.ProduceChunk) {
+	if c.down[i] {
+		return
+	}
+	h := c.entries[m.Parent].Height()
+	chunk := &primitives.Chunk{Hash: primitives.HashBytes(fmt.Appendf(nil, "%v/%d", m.Parent, m.Shard))}
+	chunk.Header.PrevBlockHash, chunk.Header.HeightCreated, chunk.Header.ShardID = m.Parent, h+1, m.ShardID
+	c.tell(i, messages.ChunkMade{Shard: m.Shard, Chunk: chunk})
+	for k := range c.nodes {
+		if k == i || c.down[k] {
+			continue
+		}
+		e := &primitives.ChunkEndorsement{ChunkHash: chunk.Hash, Signature: c.keys[k].Sign(primitives.ChunkEndorsementBytes(chunk.Hash))}
+		e.Metadata = primitives.ChunkEndorsementMetadata{AccountID: c.names[k], ShardID: m.ShardID, HeightCreated: h + 1}
+		for to := range c.nodes { // often before the chunk itself
+			c.post(func() { c.tell(to, messages.ChunkEndorsed{Endorsement: e}) })
+		}
+	}
+	c.broadcast(i, messages.ChunkReceived{Shard: m.Shard, Chunk: chunk})
+}
+
+func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
+	if c.down[i] {
+		return
+	}
+	if m.Parent != c.head.Hash || m.Height <= c.head.Height() {
+		c.t.Errorf("block %d on %v, which is not the head", m.Height, m.Parent)
+		return
+	}
+	c.made = append(c.made, m)
+	e := entry(m.Height, m.Parent)
+	grand := c.entries[c.head.Header().PrevHash]
+	if grand != nil && grand.Height()+2 == m.Height {
+		c.final = grand.Height()
+	}
+	c.entries[e.Hash], c.head = e, e
+	for k := range c.nodes {
+		c.post(func() { c.tell(k, messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true, Final: c.final}) })
+	}
+}
+
+func (c *cluster) count(b *messages.MakeBlock) (chunks, votes int) {
+	for _, x := range b.Chunks {
+		if x != nil {
+			chunks++
+		}
+	}
+	for _, s := range b.Approvals {
+		if s != "" {
+			votes++
+		}
+	}
+	return chunks, votes
+}
+
+func (c *cluster) stop() {
+	for _, a := range c.nodes {
+		if a.timer != nil {
+			a.timer.Stop()
+		}
+	}
+}
+
+// TestSole: one validator makes a block each interval, whole, without skipping.
+func TestSole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Interval)
+		defer c.stop()
+		c.run(6100 * time.Millisecond)
+		if c.head.Height() != 10 || len(c.made) != 10 {
+			t.Errorf("%d blocks up to height %d in 6.1 s, want 10", len(c.made), c.head.Height())
+		}
+		for i := range c.made {
+			if chunks, votes := c.count(&c.made[i]); chunks != shards || votes != 1 {
+				t.Errorf("block %d has %d chunks and %d votes", c.made[i].Height, chunks, votes)
+			}
+		}
+	})
+}
+
+// TestFour: blocks come in turns from all, with more than two thirds of the votes and endorsements.
+func TestFour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 4, production.Interval)
+		defer c.stop()
+		c.run(12100 * time.Millisecond)
+		if len(c.made) < 19 || len(c.made) > 21 || int(c.head.Height()) != len(c.made) {
+			t.Errorf("%d blocks up to height %d in 12.1 s, want one each 600 ms", len(c.made), c.head.Height())
+		}
+		for i := range c.made {
+			m := &c.made[i]
+			if want := c.names[int(m.Height)%4]; m.Producer != want {
+				t.Errorf("block %d by %s, want %s", m.Height, m.Producer, want)
+			}
+			if chunks, votes := c.count(m); chunks != shards || votes < 3 {
+				t.Errorf("block %d has %d chunks and %d votes, want %d and at least 3", m.Height, chunks, votes, shards)
+			}
+		}
+	})
+}
+
+// TestOneDown: with one of four gone its heights are skipped and its chunks missed, and the chain goes on.
+func TestOneDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 4, production.Interval)
+		defer c.stop()
+		c.run(3 * time.Second)
+		c.down[2] = true
+		before := c.head.Height()
+		c.run(60 * time.Second)
+		if c.head.Height() < before+40 {
+			t.Errorf("height %d after a minute with one down, was %d", c.head.Height(), before)
+		}
+		skipped, missed := 0, 0
+		for i := 1; i < len(c.made); i++ {
+			m := &c.made[i]
+			if c.made[i-1].Height > before && m.Height%4 == 2 {
+				t.Errorf("block %d by a validator that is down", m.Height)
+			}
+			skipped += int(m.Height - c.made[i-1].Height - 1)
+			if chunks, _ := c.count(m); chunks < shards {
+				missed++
+			}
+		}
+		if skipped < 5 || missed < 5 {
+			t.Errorf("%d heights skipped and %d blocks with missed chunks, want some", skipped, missed)
+		}
+	})
+}
+
+// TestInstantAndManual: a block comes at once when something waits, further ones until it is final; none by itself in
+// manual mode, as many as asked for by Mine.
+func TestInstantAndManual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Instant)
+		defer c.stop()
+		c.run(100 * time.Millisecond)
+		if len(c.made) != 0 {
+			t.Fatalf("%d blocks before the interval", len(c.made))
+		}
+		c.post(func() { c.tell(0, messages.TransactionsWaiting{}) })
+		c.run(time.Millisecond)
+		if len(c.made) != 1 {
+			t.Errorf("%d blocks at once, want 1 (nothing waits any more)", len(c.made))
+		}
+		c.run(599 * time.Millisecond)
+		if len(c.made) != 1 {
+			t.Errorf("%d blocks before the interval is over, want 1", len(c.made))
+		}
+		c.run(20 * time.Millisecond)
+		if len(c.made) != 2 {
+			t.Errorf("%d blocks after the interval, want 2", len(c.made))
+		}
+		c.waiting = true // without end
+		c.post(func() { c.tell(0, messages.TransactionsWaiting{}) })
+		c.run(time.Millisecond)
+		if len(c.made) < 50 {
+			t.Errorf("%d blocks in a millisecond while transactions wait", len(c.made))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Manual)
+		defer c.stop()
+		c.run(time.Hour)
+		if len(c.made) != 0 {
+			t.Fatalf("%d blocks that nobody asked for", len(c.made))
+		}
+		answers := 0
+		for _, n := range []uint64{3, 2, 0} {
+			req, wait := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: n})
+			c.post(func() { c.tell(0, req) })
+			go func() {
+				if _, err := wait(); err == nil {
+					c.post(func() { answers++ })
+				}
+			}()
+		}
+		c.run(time.Second)
+		if len(c.made) != 5 || c.head.Height() != 5 || answers != 3 {
+			t.Errorf("%d blocks up to height %d, %d answers, want 5, 5 and 3", len(c.made), c.head.Height(), answers)
+		}
+		c.run(time.Hour)
+		if len(c.made) != 5 {
+			t.Errorf("%d blocks after those that were asked for", len(c.made))
+		}
+	})
+}
+
+// TestBadVotes: votes and endorsements that are forged, of strangers or of another chain change nothing.
+func TestBadVotes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 4, production.Interval)
+		defer c.stop()
+		c.down[0], c.down[2], c.down[3] = true, true, true
+		a := c.nodes[1]
+		a.Start()
+		vote := func(k int, signer int, target primitives.Height) messages.ApprovalReceived {
+			inner := primitives.NewApprovalInner(c.head.Hash, 0, target)
+			return messages.ApprovalReceived{Approval: &primitives.Approval{Inner: inner, Target: target, AccountID: c.names[k],
+				Signature: c.keys[signer].Sign(inner.SignedBytes(target))}}
+		}
+		stranger := vote(0, 0, 1)
+		stranger.Approval.AccountID = "stranger.near"
+		for _, m := range []messages.ApprovalReceived{vote(0, 2, 1), vote(3, 2, 1), stranger, vote(2, 2, 1), vote(2, 2, 1)} {
+			a.Handle(m)
+		}
+		c.run(time.Second)
+		if len(c.made) != 0 {
+			t.Fatalf("a block with the votes of two of four: %+v", c.made[0].Approvals)
+		}
+		a.Handle(vote(3, 3, 1))
+		c.run(2 * time.Second) // chunks may come; none do
+		if len(c.made) != 1 {
+			t.Fatalf("%d blocks with the votes of three of four, want 1", len(c.made))
+		}
+		if chunks, votes := c.count(&c.made[0]); votes != 3 || chunks != 0 {
+			t.Errorf("%d votes, %d chunks, want 3 and no chunk that has too few endorsements", votes, chunks)
+		}
+	})
+}
