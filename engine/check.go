@@ -82,6 +82,20 @@ func congested(head *Entry, receiver primitives.AccountID) *primitives.InvalidTx
 	return &primitives.InvalidTxError{Tag: primitives.TxShardCongested, ShardID: uint32(c.ShardID), CongestionLevel: json.Number(level)}
 }
 
+// KeyNonce returns the nonce of a transaction's key, or of its gas-key index, at the head; false: there is no such key.
+func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
+	head := e.acquireHead()
+	defer head.Release()
+	s, err := readSigner(head, tx)
+	switch {
+	case err != nil || s.Key == nil || tx.Nonce.HasIndex && s.RowNonce == nil:
+		return 0, false, err
+	case tx.Nonce.HasIndex:
+		return *s.RowNonce, true, nil
+	}
+	return s.Key.Nonce, true, nil
+}
+
 // readSigner reads what a transaction's signer has in the state of head.
 func readSigner(head *Entry, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
 	i, err := head.Layout.Index(head.Layout.ShardOf(tx.SignerID))

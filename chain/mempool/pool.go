@@ -107,6 +107,17 @@ func (p *Pool) groupKey(tx *primitives.Transaction) primitives.Hash {
 	return primitives.HashBytes(b)
 }
 
+// HasPredecessor tells whether the transaction with the nonce before this one's waits, of the same key.
+func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
+	key := p.groupKey(&tx.Transaction)
+	g := p.order.find(&key)
+	if g == none || tx.Nonce.Nonce == 0 {
+		return false
+	}
+	_, ok := p.nonces[slot{g, tx.Nonce.Nonce - 1}]
+	return ok
+}
+
 // Add takes a transaction whose base block has height base. One that is there already is no error: added is false.
 func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (added bool, err error) {
 	hash, size := tx.Hash(), uint64(tx.Size())
