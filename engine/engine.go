@@ -171,7 +171,7 @@ func (e *Engine) begin() error {
 		return err
 	}
 	block, chunks, err := chain.Genesis(&chain.GenesisInput{
-		Version: c.Version.Protocol, Height: c.Height, Time: c.Time, GasLimit: c.GasLimit, MinGasPrice: e.pricing.Min,
+		Version: c.Version.Protocol, Height: c.Height, Time: c.Time, GasLimit: c.GasLimit, MinGasPrice: c.MinGasPrice,
 		TotalSupply: c.TotalSupply, ShardIDs: ids, StateRoots: hashes, Congestion: first.Congestion(), BlockProducers: producers,
 	})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // NewChain reads what the engine needs from a genesis. records opens the genesis document (or its records file), each time
 // from its beginning; it is read when the chain begins. epochConfigs are the files of <home>/epoch_configs by name.
 func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*Chain, error) {
-	params := epochParams(g)
+	params := EpochParams(g)
 	configs, err := epoch.NewConfigs(params, epochConfigs, config.NewestProtocol)
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch configs: %w", err)
@@ -74,9 +74,11 @@ func loadState(g *genesis.Config, configs *epoch.Configs, version config.Version
 	return out, nil
 }
 
+// ratio converts; a genesis's parts are below 2^31.
 func ratio(r genesis.Ratio) epoch.Ratio { return epoch.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }
 
-func epochParams(g *genesis.Config) *epoch.GenesisParams {
+// EpochParams returns what the epochs take from a genesis.
+func EpochParams(g *genesis.Config) *epoch.GenesisParams {
 	p := &epoch.GenesisParams{
 		ChainID: g.ChainID, ProtocolVersion: g.ProtocolVersion, ProtocolTreasuryAccount: g.ProtocolTreasuryAccount,
 		ProtocolRewardRate: ratio(g.ProtocolRewardRate), TransactionValidityPeriod: g.TransactionValidityPeriod,

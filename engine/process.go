@@ -85,6 +85,10 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 			if err := chain.ValidateChunk(s.Chunk, prev.Extra, prev.Outgoing, layout, e.coding); err != nil {
 				return nil, fmt.Errorf("shard %d of block %d: %w", s.ID, b.Header.Height, err)
 			}
+			// What came beside the checked hashes is replaced: the header's signature and height are the block's, the receipts ours.
+			checked := *s.Chunk
+			checked.Header, checked.PrevOutgoingReceipts = *h, prev.Outgoing
+			s.Chunk = &checked
 		}
 	}
 	gatherIncoming(entry)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -111,7 +112,7 @@ func (r *Report) genesis(h *Home) {
 			r.Errors = append(r.Errors, text)
 		}
 	}
-	if _, err := epoch.NewConfigs(EpochParams(h.Genesis), h.EpochConfigFiles, runtime.NewestProtocol); err != nil {
+	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, runtime.NewestProtocol); err != nil {
 		where := g
 		if h.EpochConfigFiles != nil {
 			where += " with " + h.Paths.EpochConfigs

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -141,33 +140,3 @@ func readEpochConfigs(dir string) (map[string][]byte, error) {
 	}
 	return files, nil
 }
-
-// EpochParams returns what the epochs take from a genesis.
-func EpochParams(c *genesis.Config) *epoch.GenesisParams {
-	p := &epoch.GenesisParams{
-		ChainID: c.ChainID, ProtocolVersion: c.ProtocolVersion, ProtocolTreasuryAccount: c.ProtocolTreasuryAccount,
-		ProtocolRewardRate: ratio(c.ProtocolRewardRate), TransactionValidityPeriod: c.TransactionValidityPeriod,
-		Epoch: epoch.Config{
-			EpochLength:           c.EpochLength,
-			NumBlockProducerSeats: c.NumBlockProducerSeats, NumChunkProducerSeats: c.NumChunkProducerSeats,
-			NumChunkValidatorSeats: c.NumChunkValidatorSeats, TargetValidatorMandatesPerShard: c.TargetValidatorMandatesPerShard,
-			BlockProducerKickoutThreshold:      c.BlockProducerKickoutThreshold,
-			ChunkProducerKickoutThreshold:      c.ChunkProducerKickoutThreshold,
-			ChunkValidatorOnlyKickoutThreshold: c.ChunkValidatorOnlyKickoutThreshold,
-			ValidatorMaxKickoutStakePerc:       c.MaxKickoutStakePerc,
-			OnlineMinThreshold:                 ratio(c.OnlineMinThreshold), OnlineMaxThreshold: ratio(c.OnlineMaxThreshold),
-			FishermenThreshold: c.FishermenThreshold, MinimumStakeDivisor: c.MinimumStakeDivisor,
-			ProtocolUpgradeStakeThreshold: ratio(c.ProtocolUpgradeStakeThreshold), ShardLayout: c.ShardLayout,
-			MinimumValidatorsPerShard: c.MinimumValidatorsPerShard, MinimumStakeRatio: ratio(c.MinimumStakeRatio),
-			ChunkProducerAssignmentChanges: c.ChunkProducerAssignmentLimit, ShuffleShardAssignment: c.ShuffleShardAssignment,
-			MaxInflationRate: ratio(c.MaxInflationRate),
-		},
-	}
-	for _, v := range c.Validators {
-		p.Validators = append(p.Validators, primitives.ValidatorStake{AccountID: v.AccountID, PublicKey: v.PublicKey, Stake: v.Amount})
-	}
-	return p
-}
-
-// ratio converts; a genesis's parts are below 2^31.
-func ratio(r genesis.Ratio) epoch.Ratio { return epoch.Ratio{Num: int32(r.Num), Den: int32(r.Den)} }

@@ -1,0 +1,419 @@
+package engine
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+func seedKey(name primitives.AccountID) primitives.SecretKey {
+	return primitives.SecretKeyFromSeed(primitives.ED25519, string(name))
+}
+
+// node is an engine whose validators we all are.
+type node struct {
+	*Engine
+	t *testing.T
+}
+
+// testGenesis is that of `neard localnet` with the given validators, two shards and epochs of ten blocks.
+func testGenesis(t *testing.T, validators ...primitives.AccountID) *genesis.Genesis {
+	t.Helper()
+	g, err := genesis.Localnet(genesis.LocalnetOptions{
+		ChainID: "test-engine", Time: 1_700_000_000_000_000_000, Accounts: validators, Validators: len(validators), Shards: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Config.EpochLength, g.Config.TransactionValidityPeriod = 10, 20
+	return g
+}
+
+func openNode(t *testing.T, g *genesis.Genesis) *node {
+	t.Helper()
+	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
+		records := []byte{'['}
+		for i, r := range g.Records {
+			if i > 0 {
+				records = append(records, ',')
+			}
+			records = genesis.AppendRecord(records, r)
+		}
+		return io.NopCloser(bytes.NewReader(append(records, ']'))), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingJune}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open(Options{Chain: c, Store: s, MaxHeightJump: 100, Now: func() uint64 { return 1_800_000_000_000_000_000 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &node{e, t}
+}
+
+// make makes a block of a height on parent: txs go into the first shard's chunk; skip leaves the second shard's chunk out.
+func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool, txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
+	n.t.Helper()
+	fail := func(err error) {
+		if err != nil {
+			n.t.Helper()
+			n.t.Fatal(err)
+		}
+	}
+	p := n.Entry(parent)
+	prop := &Proposal{Parent: parent, Height: height, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: 86,
+		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)}
+	for i, id := range p.Layout.ShardIDs() {
+		if i == 1 && skip {
+			continue
+		}
+		producer, err := n.ChunkProducer(parent, id)
+		fail(err)
+		var in []*primitives.SignedTransaction
+		if i == 0 {
+			in = txs
+		}
+		c, err := n.NewChunk(parent, primitives.ShardIndex(i), in, seedKey(producer.AccountID))
+		fail(err)
+		validators, err := n.ChunkValidators(p, id)
+		fail(err)
+		for _, v := range validators {
+			prop.Endorsements[i] = append(prop.Endorsements[i], seedKey(v.AccountID).Sign(primitives.ChunkEndorsementBytes(c.Hash)))
+		}
+		prop.Chunks[i] = c
+	}
+	approvers, err := n.Approvers(parent)
+	fail(err)
+	inner := primitives.NewApprovalInner(parent, p.Height(), height)
+	for _, a := range approvers {
+		prop.Approvals = append(prop.Approvals, seedKey(a.AccountID).Sign(inner.SignedBytes(height)))
+	}
+	b, err := n.NewBlock(prop, n.producer(parent, height))
+	fail(err)
+	return b, prop.Chunks
+}
+
+func (n *node) producer(parent primitives.Hash, height primitives.Height) primitives.SecretKey {
+	n.t.Helper()
+	v, err := n.BlockProducer(parent, height)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return seedKey(v.AccountID)
+}
+
+// accept has the engine take a block as another's.
+func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted {
+	n.t.Helper()
+	a, err := n.Process(b, chunks, false)
+	if err != nil {
+		n.t.Fatalf("block %d: %v", b.Header.Height, err)
+	}
+	return a
+}
+
+// TestVectorA2: mainnet's genesis block (nearcore chain/chain/src/genesis.rs:105), from its file, its root (A1) and the
+// settlement of its first epoch.
+func TestVectorA2(t *testing.T) {
+	f, err := os.Open("../primitives/genesis/testdata/mainnet.json.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _, err := genesis.ReadConfig(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	params := EpochParams(g)
+	configs, err := epoch.NewConfigs(params, nil, config.NewestProtocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := epoch.NewManager(params, configs, nothing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	producers, err := m.BlockProducersOrdered(primitives.EpochID{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []primitives.AccountID
+	for _, p := range producers {
+		names = append(names, p.AccountID)
+	}
+	if want := []primitives.AccountID{"nfvalidator2.near", "nfvalidator1.near", "nfvalidator4.near", "nfvalidator3.near"}; !slices.Equal(names, want) {
+		t.Errorf("producers = %v, want %v", names, want)
+	}
+	root, err := primitives.ParseHash("8EhZRfDTYujfZoUZtZ3eSMB9gJyFo5zjscR12dEcaxGU")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := g.GenesisTime.String(), "2020-07-21T16:55:51.591948Z"; got != want {
+		t.Errorf("time = %s, want %s", got, want)
+	}
+	block, chunks, err := chain.Genesis(&chain.GenesisInput{
+		Version: g.ProtocolVersion, Height: g.GenesisHeight, Time: uint64(g.GenesisTime), GasLimit: g.GasLimit, MinGasPrice: g.MinGasPrice,
+		TotalSupply: g.TotalSupply, ShardIDs: []primitives.ShardID{0}, StateRoots: []primitives.Hash{root},
+		Congestion: make([]primitives.CongestionInfo, 1), BlockProducers: producers,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		what string
+		got  primitives.Hash
+		want string
+	}{
+		{"chunk", chunks[0].Hash, "CUc7UcYGcXwu5Y6UqEkkS6UbffHN4NNHhh5XLRHV8kLu"},
+		{"next_bp_hash", block.Header.NextBPHash, "C4121SKfZh1MC38ukZaxHsEXNYrBbqAk77P7yLmQffs5"},
+		{"block", block.Hash(), "EPnLgE7iEq9s7yTkos96M3cWymH5avBAPm3qx3NXqR8H"},
+	} {
+		if tt.got.String() != tt.want {
+			t.Errorf("%s = %v, want %s", tt.what, tt.got, tt.want)
+		}
+	}
+}
+
+// nothing is an epoch store without a row.
+type nothing struct{}
+
+func (nothing) BlockInfo(primitives.Hash) (*epoch.BlockInfo, error)          { return nil, nil }
+func (nothing) EpochInfo(primitives.EpochID) (*epoch.EpochInfo, error)       { return nil, nil }
+func (nothing) EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error) { return nil, nil }
+func (nothing) EpochStart(primitives.EpochID) (primitives.Height, bool, error) {
+	return 0, false, nil
+}
+
+// TestVectorA66: nearcore chain/chain/src/tests/validate_header_recompute.rs:12, on whole blocks.
+func TestVectorA66(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	root := n.Head().Hash
+	for name, tt := range map[string]struct {
+		change func(*primitives.BlockHeader)
+		want   error
+	}{
+		"as it must be": {func(*primitives.BlockHeader) {}, nil},
+		"ordinal":       {func(h *primitives.BlockHeader) { h.BlockOrdinal += 1000 }, chain.InvalidBlockOrdinal},
+		"another hash": {func(h *primitives.BlockHeader) {
+			forged := primitives.HashBytes([]byte("forged"))
+			h.EpochSyncDataHash = &forged
+		}, chain.InvalidEpochSyncDataHash},
+		"no hash": {func(h *primitives.BlockHeader) { h.EpochSyncDataHash = nil }, chain.InvalidEpochSyncDataHash},
+	} {
+		b, chunks := n.make(root, 1, false)
+		if b.Header.EpochSyncDataHash == nil {
+			t.Fatal("the block after the genesis begins an epoch, but has no epoch_sync_data_hash")
+		}
+		tt.change(b.Header)
+		b.Header.Init()
+		chain.SignBlock(b, n.producer(root, 1))
+		if _, err := n.Begin(b, chunks, false); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+}
+
+// state says all that a refused block must leave alone.
+func (n *node) state() [4]any {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return [4]any{n.Head(), n.Final(), len(n.entries), n.Head().refs.Load()}
+}
+
+// TestRefusals: what is no valid block of this chain leaves the engine as it was, and then the valid one goes through.
+func TestRefusals(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
+	n.accept(n.make(n.Head().Hash, 1, false))
+	parent := n.Head().Hash
+	for name, tt := range map[string]struct {
+		change func(*primitives.Block, []*primitives.Chunk) []*primitives.Chunk
+		want   error // nil: any
+	}{
+		"orphan": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.PrevHash[0]++; return c }, ErrOrphan},
+		"no chunk headers": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Body.Chunks = nil; return c },
+			chain.InvalidNumberOfChunkHeaders},
+		"no bodies":   {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { return nil }, nil},
+		"a body less": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { return c[:1] }, nil},
+		"bodies swapped": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
+			return []*primitives.Chunk{c[1], c[0]}
+		}, nil},
+		"other transactions": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
+			x := *c[0]
+			x.Transactions = []*primitives.SignedTransaction{primitives.NewSignedTransaction(primitives.Transaction{
+				SignerID: "aa", ReceiverID: "bb", PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)}
+			return []*primitives.Chunk{&x, c[1]}
+		}, chain.InvalidTxRoot},
+		"another header in the body": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
+			x := *c[0]
+			x.Header.PrevGasUsed++
+			return []*primitives.Chunk{&x, c[1]}
+		}, chain.InvalidChunk},
+		"height 0":        {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.Height = 0; return c }, chain.InvalidBlockHeight},
+		"height too high": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk { b.Header.Height = 102; return c }, nil},
+		"greatest height": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
+			b.Header.Height = ^primitives.Height(0)
+			return c
+		}, nil},
+		"the future": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
+			b.Header.Timestamp = ^uint64(0)
+			return c
+		},
+			chain.InvalidBlockFutureTime},
+		"nobody approved": {func(b *primitives.Block, c []*primitives.Chunk) []*primitives.Chunk {
+			b.Header.Approvals = nil
+			return c
+		},
+			chain.NotEnoughApprovals},
+	} {
+		b, chunks := n.make(parent, 2, false)
+		before := n.state()
+		given := tt.change(b, chunks)
+		b.Header.BlockBodyHash = b.Body.Hash()
+		b.Header.Init()
+		chain.SignBlock(b, n.producer(parent, b.Header.Height))
+		_, err := n.Process(b, given, false)
+		if err == nil || tt.want != nil && !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+		if after := n.state(); after != before {
+			t.Errorf("%s: the engine was %v and is %v", name, before, after)
+		}
+	}
+	b, chunks := n.make(parent, 2, false)
+	a := n.accept(b, chunks)
+	if !a.IsHead || n.Head().Hash != b.Hash() {
+		t.Error("the valid block did not become the head")
+	}
+	before := n.state()
+	if _, err := n.Process(b, chunks, false); !errors.Is(err, ErrKnown) || n.state() != before {
+		t.Errorf("the same block again: %v, want %v", err, ErrKnown)
+	}
+}
+
+// TestUncheckedParts: what comes with a chunk beside its hashes is not believed.
+func TestUncheckedParts(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	b, chunks := n.make(n.Head().Hash, 1, false)
+	for i := range chunks {
+		x := *chunks[i]
+		x.Header.HeightIncluded, x.Header.Signature = 77, primitives.ZeroED25519Signature
+		x.PrevOutgoingReceipts = []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "aa", ID: primitives.Hash{1}, Body: &primitives.ActionReceipt{
+			SignerID: "aa", SignerPublicKey: primitives.ZeroED25519Key, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}}}
+		chunks[i] = &x
+	}
+	e := n.accept(b, chunks).Entry
+	for i, s := range e.Shards {
+		if h := &s.Chunk.Header; h.HeightIncluded != 1 || h.Signature != b.Body.Chunks[i].Signature {
+			t.Errorf("shard index %d keeps the height or signature that came with the chunk", i)
+		}
+		if len(s.Incoming) != 0 || len(s.Chunk.PrevOutgoingReceipts) != 0 || len(s.Result.Outcomes) != 0 {
+			t.Errorf("shard index %d runs a receipt that nobody sent", i)
+		}
+	}
+}
+
+// TestForkChoice: the greater height is the head; of two blocks of one height the first stays. What only the old branch
+// included is returned.
+func TestForkChoice(t *testing.T) {
+	g := testGenesis(t, "aa")
+	n := openNode(t, g)
+	root := n.Head().Hash
+	tx := func(nonce primitives.Nonce) *primitives.SignedTransaction {
+		x := primitives.Transaction{SignerID: "aa", PublicKey: seedKey("aa").PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
+			ReceiverID: "near", BlockHash: root, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}
+		h := x.Hash()
+		return primitives.NewSignedTransaction(x, seedKey("aa").Sign(h[:]))
+	}
+	shard := n.Head().Layout.ShardOf("aa")
+	if i, err := n.Head().Layout.Index(shard); err != nil || i != 0 {
+		t.Fatalf("aa is in shard index %d, want 0", i)
+	}
+	one, two := tx(1), tx(2)
+	a1 := n.accept(n.make(root, 1, false, one))
+	b1, c1 := n.make(root, 1, true)
+	other := n.accept(b1, c1)
+	if !a1.IsHead || other.IsHead || n.Head() != a1.Entry {
+		t.Error("the second block of a height became the head")
+	}
+	a2 := n.accept(n.make(a1.Entry.Hash, 2, false, two))
+	if !a2.IsHead || len(a2.Returned) != 0 {
+		t.Errorf("a block on the head: head %v, %d transactions returned", a2.IsHead, len(a2.Returned))
+	}
+	b2 := n.accept(n.make(other.Entry.Hash, 2, false, one))
+	if b2.IsHead {
+		t.Error("the other branch became the head at the same height")
+	}
+	b3 := n.accept(n.make(b2.Entry.Hash, 3, false))
+	if !b3.IsHead || b3.OldHead != a2.Entry || n.Head() != b3.Entry {
+		t.Error("the longer branch did not become the head")
+	}
+	if len(b3.Returned) != 1 || b3.Returned[0].Hash() != two.Hash() {
+		t.Errorf("%d transactions returned, want the one that only the old branch has", len(b3.Returned))
+	}
+	if o, _, err := n.Outcome(one.Hash()); err != nil || o.BlockHash != b2.Entry.Hash {
+		t.Errorf("outcome of the transaction in both branches: block %v, %v, want %v", o.BlockHash, err, b2.Entry.Hash)
+	}
+	if _, _, err := n.Outcome(two.Hash()); err == nil {
+		t.Error("an outcome of the abandoned branch is told")
+	}
+}
+
+// TestAgree: an engine that only receives comes to the same hashes as the one that makes the blocks, over epochs, with
+// missing chunks and skipped heights.
+func TestAgree(t *testing.T) {
+	maker, other := openNode(t, testGenesis(t, "aa", "bb", "cc")), openNode(t, testGenesis(t, "aa", "bb", "cc"))
+	if maker.Head().Hash != other.Head().Hash {
+		t.Fatal("two genesis blocks differ")
+	}
+	height := primitives.Height(0)
+	for i := range 45 {
+		height++
+		if i%7 == 3 {
+			height++ // skipped
+		}
+		b, chunks := maker.make(maker.Head().Hash, height, i%5 == 2)
+		made, err := maker.Process(b, chunks, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, c := range chunks { // as from the wire
+			if c != nil {
+				x := *c
+				x.PrevOutgoingReceipts = nil
+				chunks[k] = &x
+			}
+		}
+		got := other.accept(b, chunks)
+		for s := range got.Entry.Shards {
+			if a, b := got.Entry.Shards[s].Extra, made.Entry.Shards[s].Extra; a.StateRoot != b.StateRoot || a.OutcomeRoot != b.OutcomeRoot {
+				t.Fatalf("height %d: shard index %d differs", height, s)
+			}
+		}
+		if made.Final != got.Final {
+			t.Fatalf("height %d: final %v and %v", height, made.Final, got.Final)
+		}
+	}
+	if maker.Final().Height < 40 {
+		t.Errorf("final height = %d, want more than 40", maker.Final().Height)
+	}
+}
