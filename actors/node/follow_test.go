@@ -1,0 +1,183 @@
+package node
+
+import (
+	"math/rand"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// tape records the blocks of a node.
+type tape struct {
+	mu     sync.Mutex
+	blocks []messages.BlockReceived
+	heads  chan primitives.Height
+}
+
+func newTape() *tape { return &tape{heads: make(chan primitives.Height, 1024)} }
+
+func (r *tape) observe(m *messages.BlockAccepted) {
+	b := messages.BlockReceived{Block: m.Block, From: "tape"}
+	for i := range m.Shards {
+		b.Chunks = append(b.Chunks, m.Shards[i].Chunk)
+	}
+	r.mu.Lock()
+	r.blocks = append(r.blocks, b)
+	r.mu.Unlock()
+	if m.IsHead {
+		r.heads <- m.Height()
+	}
+}
+
+func (r *tape) all() []messages.BlockReceived {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]messages.BlockReceived{}, r.blocks...)
+}
+
+// await waits until the node's head has a height.
+func (r *tape) await(t *testing.T, want primitives.Height) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for {
+		select {
+		case h := <-r.heads:
+			if h == want {
+				return
+			}
+		case <-limit:
+			t.Fatalf("the head does not come to height %d", want)
+		}
+	}
+}
+
+// until looks again and again until f is true.
+func until(t *testing.T, f func() bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for limit := time.Now().Add(20 * time.Second); !f(); <-again.C {
+		if time.Now().After(limit) {
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// maker is a node that makes blocks when asked; later seconds tells its clock from others'.
+func maker(t *testing.T, shards int, later uint64) (*sandbox, *tape) {
+	r := newTape()
+	return start(t, shards, func(o *Options) {
+		o.Mode, o.Observe = production.Manual, r.observe
+		o.Clock = func() uint64 { return 1_700_000_100_000_000_000 + later*1_000_000_000 }
+	}), r
+}
+
+func follower(t *testing.T, shards int) (*sandbox, *tape) {
+	r := newTape()
+	return start(t, shards, func(o *Options) { o.Mode, o.Observe, o.Keys = production.Manual, r.observe, nil }), r
+}
+
+func mine(t *testing.T, s *sandbox, n uint64) {
+	t.Helper()
+	if _, _, err := s.Mine(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFollower: blocks in any order, twice, and with forged ones among them, lead a node that makes none to the same head.
+func TestFollower(t *testing.T) {
+	a, tapeA := maker(t, 2, 0)
+	for range 10 {
+		for range 3 {
+			if _, err := a.Submit(a.tx("near", transfer(1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mine(t, a, 2)
+	}
+	b, tapeB := follower(t, 2)
+	blocks := tapeA.all()
+	blocks = append(blocks, blocks...)
+	for i := range 3 { // signed by nobody
+		forged := *blocks[i].Block.Header
+		forged.Signature = primitives.ZeroED25519Signature
+		forged.Timestamp++
+		forged.Init()
+		blocks = append(blocks, messages.BlockReceived{Block: &primitives.Block{Header: &forged, Body: blocks[i].Block.Body}, Chunks: blocks[i].Chunks, From: "forger"})
+	}
+	rand.New(rand.NewSource(1)).Shuffle(len(blocks), func(i, k int) { blocks[i], blocks[k] = blocks[k], blocks[i] })
+	for _, m := range blocks {
+		b.Receive(m)
+	}
+	tapeB.await(t, a.e.Head().Height())
+	if b.e.Head().Hash != a.e.Head().Hash {
+		t.Errorf("head %v, want %v", b.e.Head().Hash, a.e.Head().Hash)
+	}
+	if b.Stats().Transactions != 30 {
+		t.Errorf("%d transactions followed, want 30", b.Stats().Transactions)
+	}
+}
+
+// TestReorganisation: a transaction of a branch that loses goes back to the pool, and a wait for it goes on until the other
+// branch has it.
+func TestReorganisation(t *testing.T) {
+	one, tapeOne := maker(t, 1, 0)
+	two, tapeTwo := maker(t, 1, 7)
+	f, tapeF := follower(t, 1)
+	if one.e.Genesis().Hash != f.e.Genesis().Hash {
+		t.Fatal("the chains have different geneses")
+	}
+	tx := f.tx("near", transfer(1))
+	if _, err := one.Submit(tx); err != nil {
+		t.Fatal(err)
+	}
+	mine(t, one, 2)
+	done := make(chan error, 1)
+	go func() {
+		out, err := f.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal})
+		if err == nil && out.Level != view.LevelFinal {
+			t.Errorf("level %v, want FINAL", out.Level)
+		}
+		done <- err
+	}()
+	until(t, func() bool { return f.Stats().Pooled > 0 })
+	for _, m := range tapeOne.all() {
+		f.Receive(m)
+	}
+	tapeF.await(t, 2)
+	if out, err := f.e.TransactionStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
+		t.Errorf("on the first branch: %v, %v", out.Level, err)
+	}
+	mine(t, two, 3)
+	for _, m := range tapeTwo.all() {
+		f.Receive(m)
+	}
+	tapeF.await(t, 3)
+	if _, err := f.e.TransactionStatus(tx.Hash()); err == nil {
+		t.Error("the branch that won has the transaction")
+	}
+	until(t, func() bool { return f.pooled(tx.Hash()) }) // the mempool is told after the head is seen
+	select {
+	case err := <-done:
+		t.Fatalf("the wait ended on the branch that lost: %v", err)
+	default:
+	}
+	if _, err := two.Submit(tx); err != nil {
+		t.Fatal(err)
+	}
+	mine(t, two, 6)
+	for _, m := range tapeTwo.all()[3:] {
+		f.Receive(m)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("the wait on the branch that won: %v", err)
+	}
+	if f.pooled(tx.Hash()) {
+		t.Error("the transaction is still in the pool")
+	}
+}
