@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestEthWallets: nearcore's runtime/near-wallet-contract/src/lib.rs.
-func TestEthWallets(t *testing.T) {
+// TestVectorA59: nearcore's runtime/near-wallet-contract/src/lib.rs:196.
+func TestVectorA59(t *testing.T) {
 	for chain, want := range map[string]string{
 		"mainnet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
 		"mocknet":  "2zodJZK2e4nnv5AqwCRnenNSmkikXhEd7PPY6BmfTmW4",
@@ -32,6 +32,43 @@ func TestEthWallets(t *testing.T) {
 	} {
 		if id, ok := GlobalCodeOf("testnet", name, &c); ok {
 			t.Errorf("%s runs %v, want its own code", name, id)
+		}
+	}
+}
+
+// TestVectorA58: nearcore runtime/runtime/src/receipt_manager.rs:767-830: 10 Ggas, calls of a static gas and a weight.
+func TestVectorA58(t *testing.T) {
+	type call struct {
+		static primitives.Gas
+		weight uint64
+		want   primitives.Gas
+	}
+	for _, calls := range [][]call{
+		{{0, 1, 1e10}}, {{888, 1, 1e10}}, {{0, 88888, 1e10}}, {{0, 379749833583241, 1e10}}, // 11^14
+		{{0, 3, 6e9}, {0, 2, 4e9}},
+		{{1_000_000, 3, 5_998_600_000}, {3_000_000, 2, 4_001_400_000}},
+		{{1_000_000, 3, 2_699_800_000}, {3_000_000, 2, 1_802_200_000}, {0, 1, 899_600_000}, {1e9, 0, 1e9}, {0, 4, 3_598_400_000}},
+		{{0, ^uint64(0), 9_999_999_999}, {0, 1000, 1}},
+		{{0, 1e10, 4_999_999_999}, {0, 1, 0}, {0, 1e10, 5_000_000_001}},
+		{{0, 0, 0}, {0, 1, 1e10}},
+	} {
+		x, unused := new(External), primitives.Gas(1e10)
+		made := make([]primitives.FunctionCall, len(calls))
+		for i, c := range calls {
+			made[i].Gas = c.static
+			unused -= c.static
+			x.promises = append(x.promises, &Promise{})
+			if err := x.AppendCall(i, &made[i], c.weight); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if given, err := x.distribute(unused); err != nil || given != unused {
+			t.Errorf("%v: gave %d, %v, want %d", calls, given, err, unused)
+		}
+		for i, c := range calls {
+			if made[i].Gas != c.want {
+				t.Errorf("%v: call %d has %d, want %d", calls, i, made[i].Gas, c.want)
+			}
 		}
 	}
 }

@@ -29,7 +29,8 @@ func snapshots(t *testing.T, protocol string) [][]byte {
 	return all
 }
 
-func TestJSONEqualsNearcore(t *testing.T) {
+// TestVectorA60A62: the view of all parameters (A62 is the same JSON under another name); 84 is not ours.
+func TestVectorA60A62(t *testing.T) {
 	for _, v := range []Version{June(85), June(86), Release(85), Release(86)} {
 		got := MustGet(v).AppendJSON(nil)
 		for i, snap := range snapshots(t, v.String()[:2]) {
