@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -80,7 +81,10 @@ func (c *Chain) open() (err error) {
 }
 
 // Close ends the chain; OpenChain goes on with it.
-func (c *Chain) Close() error { return c.Store.Close() }
+func (c *Chain) Close() error {
+	err := c.Engine.Close() // which may be folding
+	return errors.Join(err, c.Store.Close())
+}
 
 // Restart closes the chain and opens it again.
 func (c *Chain) Restart() error {
