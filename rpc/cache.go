@@ -2,8 +2,10 @@ package rpc
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // cacheBytes bounds the encoded blocks that are kept.
@@ -38,5 +40,28 @@ func (c *encodedCache) append(b []byte, h primitives.Hash, encode func([]byte) [
 	}
 	c.young[h] = text
 	c.youngBytes += len(text)
+	return b
+}
+
+// encodedStatus keeps the JSON of the last status, in each order of keys. The node gives the same value as long as it has
+// nothing new to say.
+type encodedStatus struct{ last [2]atomic.Pointer[statusText] }
+
+type statusText struct {
+	of   *view.Status
+	text []byte
+}
+
+func (c *encodedStatus) append(b []byte, s *view.Status, order view.Order) []byte {
+	at := &c.last[0]
+	if order == view.StructOrder {
+		at = &c.last[1]
+	}
+	if t := at.Load(); t != nil && t.of == s {
+		return append(b, t.text...)
+	}
+	from := len(b)
+	b = view.AppendNodeStatus(b, s, order)
+	at.Store(&statusText{of: s, text: append([]byte(nil), b[from:]...)})
 	return b
 }

@@ -24,7 +24,7 @@ var endpoints = map[string]endpoint{
 		if err != nil {
 			return b, "", false
 		}
-		return view.AppendNodeStatus(b, status, view.StructOrder), jsonType, true
+		return s.statuses.append(b, status, view.StructOrder), jsonType, true
 	},
 	"/health": func(s *Server, b []byte) ([]byte, string, bool) {
 		return append(b, "null"...), jsonType, s.node.Health() == nil

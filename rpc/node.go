@@ -38,7 +38,8 @@ type Node interface {
 
 	// Validators describes an epoch: ErrUnknownEpoch, ErrNoValidatorInfo.
 	Validators(view.EpochRef) (*view.Validators, error)
-	// Status describes node and chain: ErrEpochOutOfBounds.
+	// Status describes node and chain: ErrEpochOutOfBounds. What it returns never changes; as long as there is nothing new to
+	// say it returns the same value, so that its encoding can be kept.
 	Status() (*view.Status, error)
 	// Health is nil for a node that keeps up: else ErrSyncing, ErrNoNewBlocks.
 	Health() error

@@ -76,15 +76,16 @@ func setDefault[T comparable](v *T, value T) {
 
 // Server is the HTTP server of one node.
 type Server struct {
-	node    Node
-	opts    Options
-	log     logrus.FieldLogger
-	metrics *metrics
-	blocks  encodedCache
-	cors    cors
-	http    *fasthttp.Server
-	ctx     context.Context // ends when the server shuts down
-	stop    context.CancelCauseFunc
+	node     Node
+	opts     Options
+	log      logrus.FieldLogger
+	metrics  *metrics
+	blocks   encodedCache
+	statuses encodedStatus
+	cors     cors
+	http     *fasthttp.Server
+	ctx      context.Context // ends when the server shuts down
+	stop     context.CancelCauseFunc
 }
 
 // New makes a server; it does not listen yet.

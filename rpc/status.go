@@ -16,7 +16,7 @@ var status = Method[noParams]{
 		if err != nil {
 			return b, statusFault(err)
 		}
-		return view.AppendNodeStatus(b, s, view.Sorted), nil
+		return c.statuses.append(b, s, view.Sorted), nil
 	},
 }
 

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -33,6 +34,9 @@ type Backend struct {
 	Options
 	genesisJSON []byte
 	started     time.Time
+	status      atomic.Pointer[statusAt]
+	first       atomic.Pointer[earliest]
+	authors     [authorSlots]atomic.Pointer[authored]
 }
 
 // New returns a backend.
@@ -226,48 +230,6 @@ func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) 
 		MinimumStakeRatio: view.Ratio(c.MinimumStakeRatio), MinimumValidatorsPerShard: c.MinimumValidatorsPerShard,
 		ShuffleShardAssignment: c.ShuffleShardAssignment, ShardLayout: layout,
 	}, nil
-}
-
-// Status describes node and chain.
-func (b *Backend) Status() (*view.Status, error) {
-	head := b.Engine.Head()
-	h := head.Header()
-	s := &view.Status{
-		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.NewestProtocol, RPCAddr: b.RPCAddr,
-		NodePublicKey: b.NodeKey, UptimeSeconds: int64(b.Now().Sub(b.started) / time.Second), GenesisHash: b.Engine.Genesis().Hash,
-		Sync: view.SyncInfo{LatestBlockHash: head.Hash, LatestBlockHeight: h.Height, LatestStateRoot: h.PrevStateRoot,
-			LatestBlockTime: h.Timestamp, EpochID: h.EpochID},
-	}
-	if b.Validator != nil {
-		s.ValidatorAccountID, s.ValidatorPublicKey = b.Validator.AccountID, b.Validator.PublicKey()
-	}
-	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
-		if s.ProtocolVersion, err = m.ProtocolVersion(h.EpochID); err != nil {
-			return err
-		}
-		producers, err := m.BlockProducersOrdered(h.EpochID)
-		if err != nil {
-			return err
-		}
-		for _, p := range producers {
-			s.Validators = append(s.Validators, p.AccountID)
-		}
-		s.Sync.EpochStartHeight, err = m.EpochStartHeight(head.Hash)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	first, err := b.find(view.BlockRef{Kind: view.RefEarliest})
-	if err != nil {
-		return nil, err
-	}
-	earliest, err := b.header(first)
-	if err != nil {
-		return nil, err
-	}
-	s.Sync.EarliestBlockHash, s.Sync.EarliestBlockHeight, s.Sync.EarliestBlockTime = first.ref.Hash, earliest.Height, earliest.Timestamp
-	return s, nil
 }
 
 // Health is nil for a node that keeps up.

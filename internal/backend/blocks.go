@@ -20,15 +20,38 @@ func (b *Backend) Block(r view.BlockRef) (primitives.AccountID, *primitives.Bloc
 	if err != nil {
 		return "", nil, err
 	}
-	var author primitives.AccountID
-	err = b.Engine.Epochs(func(m *epoch.Manager) error {
-		p, err := m.BlockProducer(blk.Header.EpochID, blk.Header.Height)
+	author, err := b.producer(k.ref.Hash, blk.Header)
+	return author, blk, err
+}
+
+// authored is a block with who made it.
+type authored struct {
+	block  primitives.Hash
+	author primitives.AccountID
+}
+
+// authorSlots is how many blocks' authors are remembered, by the first byte of their hashes: clients ask for the last few
+// blocks again and again, and an author is drawn by hashing, under the lock of the epochs.
+const authorSlots = 256
+
+// producer returns who made a block.
+func (b *Backend) producer(hash primitives.Hash, h *primitives.BlockHeader) (primitives.AccountID, error) {
+	slot := &b.authors[hash[0]]
+	if a := slot.Load(); a != nil && a.block == hash {
+		return a.author, nil
+	}
+	a := &authored{block: hash}
+	err := b.Engine.Epochs(func(m *epoch.Manager) error {
+		p, err := m.BlockProducer(h.EpochID, h.Height)
 		if err == nil {
-			author = p.AccountID
+			a.author = p.AccountID
 		}
 		return err
 	})
-	return author, blk, err
+	if err == nil {
+		slot.Store(a)
+	}
+	return a.author, err
 }
 
 // Chunk returns a chunk with its author.

@@ -1,0 +1,95 @@
+package backend
+
+import (
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// statusAt is what Status said last; it holds as long as head, tail and the second are the same.
+type statusAt struct {
+	head   *engine.Entry
+	tail   primitives.Height
+	status view.Status
+}
+
+// earliest is the oldest block that is kept.
+type earliest struct {
+	tail   primitives.Height // of the store when it was looked up
+	hash   primitives.Hash
+	height primitives.Height
+	time   uint64 // ns since 1970
+}
+
+// Status describes node and chain. Equal answers are the same value, so that callers can keep what they made of one.
+func (b *Backend) Status() (*view.Status, error) {
+	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
+	uptime := int64(b.Now().Sub(b.started) / time.Second)
+	last := b.status.Load()
+	switch {
+	case last == nil || last.head != head || last.tail != tail:
+		s, err := b.describe(head, tail)
+		if err != nil {
+			return nil, err
+		}
+		last = &statusAt{head: head, tail: tail, status: *s}
+	case last.status.UptimeSeconds == uptime:
+		return &last.status, nil
+	default:
+		same := *last
+		last = &same
+	}
+	last.status.UptimeSeconds = uptime
+	b.status.Store(last)
+	return &last.status, nil
+}
+
+// describe makes a status but for its uptime.
+func (b *Backend) describe(head *engine.Entry, tail primitives.Height) (*view.Status, error) {
+	h := head.Header()
+	s := &view.Status{
+		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.NewestProtocol, RPCAddr: b.RPCAddr,
+		NodePublicKey: b.NodeKey, GenesisHash: b.Engine.Genesis().Hash,
+		Sync: view.SyncInfo{LatestBlockHash: head.Hash, LatestBlockHeight: h.Height, LatestStateRoot: h.PrevStateRoot,
+			LatestBlockTime: h.Timestamp, EpochID: h.EpochID},
+	}
+	if b.Validator != nil {
+		s.ValidatorAccountID, s.ValidatorPublicKey = b.Validator.AccountID, b.Validator.PublicKey()
+	}
+	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		if s.ProtocolVersion, err = m.ProtocolVersion(h.EpochID); err != nil {
+			return err
+		}
+		producers, err := m.BlockProducersOrdered(h.EpochID)
+		if err != nil {
+			return err
+		}
+		for _, p := range producers {
+			s.Validators = append(s.Validators, p.AccountID)
+		}
+		s.Sync.EpochStartHeight, err = m.EpochStartHeight(head.Hash)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	first := b.first.Load()
+	if first == nil || first.tail != tail {
+		k, err := b.find(view.BlockRef{Kind: view.RefEarliest})
+		if err != nil {
+			return nil, err
+		}
+		header, err := b.header(k)
+		if err != nil {
+			return nil, err
+		}
+		first = &earliest{tail: tail, hash: k.ref.Hash, height: header.Height, time: header.Timestamp}
+		b.first.Store(first)
+	}
+	s.Sync.EarliestBlockHash, s.Sync.EarliestBlockHeight, s.Sync.EarliestBlockTime = first.hash, first.height, first.time
+	return s, nil
+}
