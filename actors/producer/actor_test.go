@@ -101,7 +101,7 @@ func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
 						}
 					}
 				},
-				Endorsement: func(m messages.EndorsementMade) { c.broadcast(i, messages.ChunkEndorsed{Endorsement: m.Endorsement}) },
+				Endorsement: func(m messages.EndorsementMade) { c.broadcast(i, messages.ChunkEndorsed(m)) },
 			},
 		}))
 	}

@@ -1,0 +1,103 @@
+package node
+
+import (
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+)
+
+// fragile panics when it is told to, and says what happens to it.
+type fragile struct {
+	says  chan string
+	child *actor.Props // spawned at the start
+	kid   *actor.PID
+}
+
+func (f *fragile) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *actor.Started:
+		f.says <- "started"
+		if f.child != nil {
+			f.kid = c.Spawn(f.child)
+		}
+	case *actor.Stopped:
+		f.says <- "stopped"
+	case string:
+		if f.kid != nil {
+			c.Send(f.kid, m)
+			return
+		}
+		panic(m)
+	}
+}
+
+// TestFailures: what the table says happens, for an actor at the top and for one below another.
+func TestFailures(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	for kind, rule := range failures {
+		for _, below := range []bool{false, true} {
+			exits := make(chan string, 4)
+			s := &supervisor{log: log, exit: func(_ string, reason any, stack []byte) {
+				if !strings.Contains(string(stack), "fragile") {
+					t.Errorf("%s: the stack does not show where it failed:\n%s", kind, stack)
+				}
+				exits <- reason.(string)
+			}}
+			sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+			k := &kit{root: sys.Root.WithGuardian(s), meter: link.NewMeter(), supervisor: s}
+			says := make(chan string, 8)
+			props := k.props(kind, func() actor.Actor { return &fragile{says: says} })
+			if below {
+				inner, quiet := props, make(chan string, 8)
+				props = k.props("rpc", func() actor.Actor { return &fragile{says: quiet, child: inner} })
+			}
+			pid := k.root.Spawn(props)
+			want := func(from chan string, text string) {
+				t.Helper()
+				select {
+				case got := <-from:
+					if got != text {
+						t.Errorf("%s, below %v: %q, want %q", kind, below, got, text)
+					}
+				case <-time.After(10 * time.Second):
+					t.Fatalf("%s, below %v: nothing, want %q", kind, below, text)
+				}
+			}
+			want(says, "started")
+			k.root.Send(pid, "broken")
+			switch rule {
+			case endsProcess:
+				want(exits, "broken")
+			case stopsAlone:
+				want(says, "stopped")
+			case restarts:
+				want(says, "started")
+			}
+			if len(exits) > 0 {
+				t.Errorf("%s: the process ended", kind)
+			}
+		}
+	}
+}
+
+func TestEveryActorHasARule(t *testing.T) {
+	s := start(t, 1, func(o *Options) { o.Summary = time.Hour })
+	for _, x := range s.Meter() {
+		if _, ok := failures[x.Name]; !ok {
+			t.Errorf("no rule for %s", x.Name)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("an actor without a rule was spawned")
+		}
+	}()
+	s.kit.props("stranger", nil)
+}
