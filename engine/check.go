@@ -86,14 +86,17 @@ func congested(head *Entry, receiver primitives.AccountID) *primitives.InvalidTx
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
 	head := e.acquireHead()
 	defer head.Release()
-	s, err := readSigner(head, tx)
-	switch {
-	case err != nil || s.Key == nil || tx.Nonce.HasIndex && s.RowNonce == nil:
+	i, err := head.Layout.Index(head.Layout.ShardOf(tx.SignerID))
+	if err != nil {
 		return 0, false, err
-	case tx.Nonce.HasIndex:
-		return *s.RowNonce, true, nil
 	}
-	return s.Key.Nonce, true, nil
+	u, handle := state.NewUnrecorded(stateTrie{head.Shards[i].root}), tx.PublicKey.Handle()
+	if tx.Nonce.HasIndex {
+		return u.GasKeyNonce(tx.SignerID, handle, tx.Nonce.Index)
+	}
+	var key primitives.AccessKey
+	ok, err := u.AccessKey(tx.SignerID, handle, &key)
+	return key.Nonce, ok, err
 }
 
 // readSigner reads what a transaction's signer has in the state of head.

@@ -13,6 +13,7 @@ package mempool
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
@@ -26,6 +27,8 @@ type Pool struct {
 	core *core.Pool
 	// chosen is what the last chunk took: it is offered again if the next block does not include it.
 	chosen []primitives.Hash
+
+	early early
 
 	fresh  *Fresh
 	offers atomic.Bool // something came since the last choice, or the last choice left something that may be taken
@@ -62,8 +65,11 @@ func (f *Fresh) ring() {
 	}
 }
 
-// New wraps a pool.
-func New(p *core.Pool, fresh *Fresh) *Pool { return &Pool{core: p, fresh: fresh} }
+// New wraps a pool. overtook tells by the head's state whether a transaction's nonce is ahead of its key's next; nil: none
+// waits for its turn.
+func New(p *core.Pool, fresh *Fresh, overtook func(*primitives.SignedTransaction) bool) *Pool {
+	return &Pool{core: p, fresh: fresh, early: early{overtook: overtook, until: map[primitives.Hash]time.Time{}}}
+}
 
 // Len is the number of transactions, Bytes the sum of their sizes. They take no lock.
 func (p *Pool) Len() int     { return int(p.count.Load()) }
@@ -77,26 +83,23 @@ func (p *Pool) counted() {
 
 // Add takes a transaction that has been checked; base is the height of the block it refers to.
 func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (added bool, err error) {
+	overtook := p.early.overtook != nil && p.early.overtook(tx)
 	p.mu.Lock()
 	if added, err = p.core.Add(tx, base); added {
 		p.counted()
 	}
+	held := added && overtook && p.hold(tx)
 	p.mu.Unlock()
-	if added {
-		p.offers.Store(true)
-		p.fresh.ring()
+	if added && !held {
+		p.offer()
 	}
 	return added, err
 }
 
-// HasPredecessor tells whether the transaction before this one, of the same key, waits.
-func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
-	if p.count.Load() == 0 {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.core.HasPredecessor(tx)
+// offer says that the pool has something for a chunk.
+func (p *Pool) offer() {
+	p.offers.Store(true)
+	p.fresh.ring()
 }
 
 // Find returns a waiting transaction, or nil.
@@ -137,7 +140,11 @@ func (c *Choice) NextGroup() apply.Group {
 func (c *Choice) Peek() *primitives.SignedTransaction {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	return c.r.Peek()
+	tx := c.r.Peek()
+	if tx != nil && c.p.held(tx) {
+		return nil
+	}
+	return tx
 }
 
 // Pop is part of apply.Group.
@@ -206,8 +213,7 @@ func (p *Pool) accept(height primitives.Height, chunk *primitives.Chunk, returne
 	p.counted()
 	p.mu.Unlock()
 	if again {
-		p.offers.Store(true)
-		p.fresh.ring()
+		p.offer()
 	}
 	return expired
 }

@@ -47,7 +47,6 @@ type Node struct {
 	ids      atomic.Uint64 // of sessions and waiters
 	async    chan *primitives.SignedTransaction
 	asyncEnd sync.WaitGroup
-	late     atomic.Int64 // of them, those that wait for their turn
 	gate     sync.RWMutex // of stopped, for those who send on async
 	stopped  bool
 	ended    chan struct{} // closed when Stop begins

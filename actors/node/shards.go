@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/shard"
 	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -84,7 +85,11 @@ func (s *shards) adopt(layout primitives.ShardLayout) error {
 // track starts a shard's actors.
 func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 	n, k := s.n, s.n.kit
-	t := &tracked{id: id, pool: mempool.New(core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed), n.fresh)}
+	overtook := n.overtook
+	if n.o.Mode != production.Instant { // the next block is not there in a moment, and what waits is sorted by then
+		overtook = nil
+	}
+	t := &tracked{id: id, pool: mempool.New(core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed), n.fresh, overtook)}
 	mine := func(tx *primitives.SignedTransaction) bool { return s.set.Load().of(tx.SignerID) == t }
 	producer := k.props("chunk-producer", func() actor.Actor {
 		return shard.NewChunkProducer(n.engine, t.pool, func(m messages.MakeChunk) { n.tell(n.chain, m) }, n.dropped, n.o.Log)

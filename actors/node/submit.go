@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/troupe-chain/troupe/actors/mempool"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -24,45 +25,34 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 		return false, &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
 	defer n.checks.Add(-1)
-	base, err := n.check(tx)
-	if err != nil {
-		return false, err
-	}
-	n.awaitTurn(tx)
-	return n.pool(tx, base)
+	return n.submit(tx)
 }
 
-// check judges a transaction; base is the height of the block it refers to.
-func (n *Node) check(tx *primitives.SignedTransaction) (base primitives.Height, err error) {
+func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
 	select {
 	case <-n.ended:
-		return 0, ErrStopped
+		return false, ErrStopped
 	default:
 	}
 	n.stats.submitted.Add(1)
 	invalid, err := n.engine.Check(tx, n.signatures.Check)
 	if err != nil {
-		return 0, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
+		return false, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
 	}
 	if invalid != nil {
 		n.stats.refused.Add(1)
-		return 0, invalid
+		return false, invalid
 	}
 	if runs, err := n.engine.WouldExecute(tx); err != nil {
-		return 0, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
+		return false, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
 	} else if runs {
 		n.stats.refused.Add(1)
-		return 0, &view.LookupError{Kind: view.ErrContractsUnsupported}
+		return false, &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
 	base, ok := n.baseHeight(tx.BlockHash)
 	if !ok {
-		return 0, &primitives.InvalidTxError{Tag: primitives.TxExpired}
+		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}
 	}
-	return base, nil
-}
-
-// pool puts a checked transaction into its signer's pool; pooled is false if that is full.
-func (n *Node) pool(tx *primitives.SignedTransaction, base primitives.Height) (pooled bool, err error) {
 	_, err = n.shards.set.Load().of(tx.SignerID).pool.Add(tx, base)
 	var taken *core.NonceTaken
 	switch {
@@ -78,16 +68,19 @@ func (n *Node) pool(tx *primitives.SignedTransaction, base primitives.Height) (p
 	return false, nil
 }
 
+// overtook tells whether a transaction's nonce is so little ahead of its key's next that those between are likely on their
+// way.
+func (n *Node) overtook(tx *primitives.SignedTransaction) bool {
+	nonce, ok, err := n.engine.KeyNonce(tx)
+	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
+}
+
 // SubmitAll submits many at once; errs[i] is nil if txs[i] was taken. Signatures are checked on all cores.
 func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
 	n.signatures.CheckAll(txs) // what is good is remembered
 	errs = make([]error, len(txs))
 	for i, tx := range txs {
-		base, err := n.check(tx)
-		if err == nil {
-			_, err = n.pool(tx, base)
-		}
-		errs[i] = err
+		_, errs[i] = n.submit(tx)
 	}
 	return errs
 }
@@ -129,7 +122,7 @@ func (n *Node) startAsync() {
 						break more
 					}
 				}
-				n.submitAsync(batch)
+				n.SubmitAll(batch) // nobody waits to be told
 			}
 		}()
 	}
