@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // BenchmarkTransfers applies chunks of native transfers between accounts of one shard, Zipf 1.0; a transfer is a transaction,
@@ -121,15 +122,26 @@ func benchName(i int) primitives.AccountID {
 func benchNet(b *testing.B, accounts int) *net {
 	n := newNet(b, primitives.SingleShardLayout())
 	n.limit = 10_000_000_000_000_000
-	values := map[string][]byte{}
-	handle := testKey("bench").PublicKey().Handle()
-	for i := range accounts {
-		id := benchName(i)
-		a := primitives.Account{Amount: primitives.NEAR(1000), StorageUsage: 182, Version: primitives.AccountV1}
-		values[string(primitives.AppendAccountKey(nil, id))] = a.AppendBorsh(nil)
-		k := primitives.AccessKey{}
-		values[string(primitives.AppendAccessKeyKey(nil, id, handle))] = k.AppendBorsh(nil)
+	a := primitives.Account{Amount: primitives.NEAR(1000), StorageUsage: 182, Version: primitives.AccountV1}
+	account, handle := a.AppendBorsh(nil), testKey("bench").PublicKey().Handle()
+	k := primitives.AccessKey{}
+	accessKey := k.AppendBorsh(nil)
+	var buf []byte
+	root, err := trie.New(trie.Options{}).Build(func(yield func(k, v []byte) bool) { // names ascend
+		for i := range accounts {
+			if buf = primitives.AppendAccountKey(buf[:0], benchName(i)); !yield(buf, account) {
+				return
+			}
+		}
+		for i := range accounts {
+			if buf = primitives.AppendAccessKeyKey(buf[:0], benchName(i), handle); !yield(buf, accessKey) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		b.Fatal(err)
 	}
-	n.shards[0].trie = state.Trie(buildTrie(b, values))
+	n.shards[0].trie = state.Trie(testTrie{root})
 	return n
 }

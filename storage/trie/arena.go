@@ -18,11 +18,9 @@ const (
 // ErrFull says that a forest's 64 GiB of addresses are used up.
 var ErrFull = errors.New("trie: forest is full")
 
-type slab [slabSize]byte
-
 // arena hands out blocks of node memory. Only the writer allocates and frees; readers hold a mem.
 type arena struct {
-	slabs  atomic.Pointer[[]*slab]
+	slabs  atomic.Pointer[mem]
 	next   uint32 // first unused unit of the last slab
 	free   [numClasses][]uint32
 	stock  []byte // memory for further slabs
@@ -32,13 +30,14 @@ type arena struct {
 
 func newArena() *arena {
 	a := &arena{next: unitsPerSlab}
-	a.slabs.Store(new([]*slab))
+	a.slabs.Store(new(mem))
 	return a
 }
 
 // mem is what a reader needs to follow references: the slabs as they were at some moment. All nodes of a root that was
-// held at that moment lie in them.
-type mem []*slab
+// held at that moment lie in them. They are slices and no pointers to arrays, since slicing behind such a pointer first
+// touches the array's start, to see that it is not nil: one more line for the processor's cache to miss.
+type mem [][]byte
 
 func (a *arena) mem() mem { return *a.slabs.Load() }
 
@@ -97,7 +96,7 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 		}
 		a.spare()
 		// Readers with the shorter slice never look at the new element, so growing in place is safe.
-		grown := append([]*slab(slabs), a.newSlab())
+		grown := append(slabs, a.newSlab())
 		a.slabs.Store(&grown)
 		a.next = 0
 		if len(grown) == 1 {
@@ -117,15 +116,15 @@ const (
 	stretchFrom = 16 // slabs
 )
 
-func (a *arena) newSlab() *slab {
+func (a *arena) newSlab() []byte {
 	if len(a.stock) == 0 {
 		if len(a.mem()) < stretchFrom {
-			return new(slab)
+			return make([]byte, slabSize)
 		}
 		a.stock = make([]byte, stretchSize)
 		adviseHuge(a.stock)
 	}
-	s := (*slab)(a.stock)
+	s := a.stock[:slabSize:slabSize]
 	a.stock = a.stock[slabSize:]
 	return s
 }

@@ -94,7 +94,7 @@ func (b *builder) close(l int) error {
 			return err
 		}
 		top := &b.frames[len(b.frames)-1]
-		ref, err := b.mk.branch(&top.kids, top.val, b.mk.usageOf(&top.kids))
+		ref, err := b.mk.branch(&top.kids, top.val, b.mk.usageOf(&top.kids), nil)
 		if err != nil {
 			return err
 		}

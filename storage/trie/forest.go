@@ -46,7 +46,6 @@ type Forest struct {
 	roots  int      // held by somebody
 	made   []uint32 // scratch of the writer
 	killed []dead
-	raw    []byte
 
 	pendingMu sync.Mutex
 	pending   []*Root // released, not yet taken apart

@@ -301,7 +301,7 @@ func (im *importer) fork(lo, hi, depth int) (uint32, error) {
 		}
 		lo = end
 	}
-	return im.branch(&kids, val, im.usageOf(&kids))
+	return im.branch(&kids, val, im.usageOf(&kids), nil)
 }
 
 // stub makes the node that stands for a subtree.

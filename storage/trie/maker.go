@@ -38,15 +38,14 @@ type maker struct {
 	mem    mem
 	birth  uint64
 	made   []uint32 // to be taken back if the update fails
-	raw    []byte   // scratch: the encoding to be hashed
 }
 
 // done gives the scratch memory back for the next maker.
-func (mk *maker) done() { mk.forest.made, mk.forest.raw = mk.made, mk.raw }
+func (mk *maker) done() { mk.forest.made = mk.made }
 
 func (f *Forest) maker(birth uint64) maker {
-	mk := maker{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0], raw: f.raw[:0]}
-	f.made, f.raw = nil, nil // lent
+	mk := maker{forest: f, mem: f.arena.mem(), birth: birth, made: f.made[:0]}
+	f.made = nil // lent
 	return mk
 }
 
@@ -58,10 +57,11 @@ func (mk *maker) undo() {
 	mk.made = nil
 }
 
-// alloc returns a node with kind, class, mask, key length and birth set and the rest of its header cleared; extra is
-// what its value takes.
+// alloc returns a node with kind, class, mask, key length and birth set, the head of its encoding written and the rest of
+// its header cleared; extra is what its value takes.
 func (mk *maker) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, error) {
-	tail := bodyAt + ext + 4*bits.OnesCount16(mask)
+	rawAt := bodyAt + 4*bits.OnesCount16(mask)
+	tail := rawAt + int(rawLen(kind, mask, ext))
 	ref, class, err := mk.forest.arena.alloc(tail + tailSize + extra)
 	if err != nil {
 		return 0, nil, err
@@ -71,31 +71,47 @@ func (mk *maker) alloc(kind byte, mask uint16, ext, extra int) (uint32, node, er
 	n := mk.mem.at(ref)
 	clear(n[:bodyAt])
 	n[0], n[1] = kind, class
-	binary.LittleEndian.PutUint16(n[2:], mask)
-	binary.LittleEndian.PutUint16(n[4:], uint16(ext))
-	binary.LittleEndian.PutUint64(n[tail+8:], mk.birth)
+	le := binary.LittleEndian
+	le.PutUint16(n[2:], mask)
+	le.PutUint16(n[4:], uint16(ext))
+	le.PutUint64(n[tail:], mk.birth)
+	switch raw := n[rawAt:tail]; kind {
+	case kindLeaf:
+		raw[0] = byte(Leaf)
+		le.PutUint32(raw[1:], uint32(ext))
+	case kindExtension:
+		raw[0] = byte(Extension)
+		le.PutUint32(raw[1:], uint32(ext))
+	case kindBranch:
+		raw[0] = byte(Branch)
+		le.PutUint16(raw[1:], mask)
+	case kindBranchValue:
+		raw[0] = byte(BranchWithValue)
+		le.PutUint16(raw[1+36:], mask)
+	}
 	return ref, n, nil
 }
 
 // seal sets memory usage and hash of a node that is otherwise complete.
 func (mk *maker) seal(n node, usage uint64) {
-	n.setUsage(usage)
-	mk.raw = mk.mem.appendRaw(mk.raw[:0], n)
-	sum := sha256.Sum256(mk.raw)
+	raw := n.raw()
+	binary.LittleEndian.PutUint64(raw[len(raw)-rawUsage:], usage)
+	sum := sha256.Sum256(raw)
 	copy(n[offHash:], sum[:])
 }
 
-// valueSize is what a value and its hash take in a node.
+// valueSize is what a value takes in a node beside the encoding.
 func valueSize(v *value) int {
 	if v.Len > maxInline {
-		return 32 + 4
+		return 4
 	}
-	return 32 + int(v.Len)
+	return int(v.Len)
 }
 
 // setValue stores v in n.
 func (mk *maker) setValue(n node, v *value) {
 	binary.LittleEndian.PutUint32(n[8:], v.Len)
+	binary.LittleEndian.PutUint32(n[n.valueIDAt():], v.Len)
 	copy(n.valueHash(), v.Hash[:])
 	at := n.valueAt()
 	if v.Len <= maxInline {
@@ -119,7 +135,7 @@ func (mk *maker) leaf(ext nibs, v *value) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	putHexPrefix(n[bodyAt:], ext, true)
+	putHexPrefix(n.ext(), ext, true)
 	mk.setValue(n, v)
 	mk.seal(n, keyCost(l)+valueCost(v.Len))
 	return ref, nil
@@ -132,14 +148,22 @@ func (mk *maker) extension(ext nibs, child uint32) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n.setChild(child)
-	putHexPrefix(n[bodyAt:], ext, false)
-	mk.seal(n, keyCost(l)+mk.mem.at(child).usage())
+	putHexPrefix(n.ext(), ext, false)
+	mk.finishExtension(n, child)
 	return ref, nil
 }
 
+// finishExtension completes an extension that has its key.
+func (mk *maker) finishExtension(n node, child uint32) {
+	n.setChild(child)
+	below := mk.mem.at(child)
+	copy(n[n.tailAt()-rawUsage-32:], below.hash())
+	mk.seal(n, keyCost(n.extLen())+below.usage())
+}
+
 // branch makes a branch of the children that are not 0; v may be nil. rest is the memory usage of the children.
-func (mk *maker) branch(kids *[16]uint32, v *value, rest uint64) (uint32, error) {
+// old is the branch that it replaces, or nil: the hashes of children that they share are taken from there.
+func (mk *maker) branch(kids *[16]uint32, v *value, rest uint64, old node) (uint32, error) {
 	var mask uint16
 	for i, k := range kids {
 		if k != 0 {
@@ -157,6 +181,18 @@ func (mk *maker) branch(kids *[16]uint32, v *value, rest uint64) (uint32, error)
 	n.setKids(kids)
 	if v != nil {
 		mk.setValue(n, v)
+	}
+	at := n.hashesAt()
+	for i, k := range kids {
+		if k == 0 {
+			continue
+		}
+		if old != nil && old.kid(byte(i)) == k {
+			copy(n[at:at+32], old.childHash(i))
+		} else {
+			copy(n[at:at+32], mk.mem.at(k).hash())
+		}
+		at += 32
 	}
 	mk.seal(n, rest+branchCost(v))
 	return ref, nil

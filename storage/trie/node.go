@@ -12,8 +12,12 @@ import (
 //	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16, 6 value is large u8
 //	 8 length of the value u32; or child (extension), slot (stub) u32
 //	12 hash
-//	44 encoded key (leaf, extension) or children u32 by nibble (branches)
-//	.. memory usage u64, id of the root it was made for u64, [value hash, value or slot of a large value u32]
+//	44 children u32 by nibble (branches)
+//	.. encoding (see RawNode), of a stub the memory usage u64 only
+//	.. id of the root it was made for u64, [value, or slot of a large value u32]
+//
+// The encoding stands in the node as it is hashed and proven, the hashes of the children included: where one child of a
+// branch changes, hashing the branch anew does not touch the others, which are likely not in the processor's cache.
 type node []byte
 
 const (
@@ -25,7 +29,9 @@ const (
 
 	offHash  = 12
 	bodyAt   = offHash + 32
-	tailSize = 16 // memory usage and birth
+	tailSize = 8 // birth
+	rawExt   = 5 // where the key begins in the encoding of a leaf or an extension
+	rawUsage = 8 // bytes at the end of an encoding
 
 	maxInline = 2048 // longer values live outside the slabs
 )
@@ -37,21 +43,51 @@ func (n node) extLen() int      { return int(binary.LittleEndian.Uint16(n[4:])) 
 func (n node) large() bool      { return n[6] != 0 }
 func (n node) valueLen() uint32 { return binary.LittleEndian.Uint32(n[8:]) }
 func (n node) child() uint32    { return binary.LittleEndian.Uint32(n[8:]) }
-func (n node) usage() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt():]) }
-func (n node) birth() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt()+8:]) }
+func (n node) usage() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt()-rawUsage:]) }
+func (n node) birth() uint64    { return binary.LittleEndian.Uint64(n[n.tailAt():]) }
 func (n node) hash() []byte     { return n[offHash : offHash+32 : offHash+32] }
 func (n node) hasValue() bool   { return n[0] == kindLeaf || n[0] == kindBranchValue }
+
+// rawAt is where the encoding begins; mask is 0 but for branches.
+func (n node) rawAt() int { return bodyAt + 4*bits.OnesCount16(n.mask()) }
+
+// tailAt is where it ends.
+func (n node) tailAt() int { return n.rawAt() + int(n.rawLen()) }
+
+// raw is the encoding whose sha256 is the node's hash; a stub has none.
+func (n node) raw() []byte {
+	from, to := n.rawAt(), n.tailAt()
+	return n[from:to:to]
+}
+
+// valueIDAt is where the encoding names the value: its length u32 ‖ its hash.
+func (n node) valueIDAt() int {
+	if n[0] == kindLeaf {
+		return bodyAt + rawExt + n.extLen()
+	}
+	return n.rawAt() + 1
+}
+
 func (n node) valueHash() []byte {
-	at := n.tailAt() + tailSize
+	at := n.valueIDAt() + 4
 	return n[at : at+32 : at+32]
 }
 
 func (n node) setChild(ref uint32)   { binary.LittleEndian.PutUint32(n[8:], ref) }
-func (n node) setUsage(usage uint64) { binary.LittleEndian.PutUint64(n[n.tailAt():], usage) }
+func (n node) setUsage(usage uint64) { binary.LittleEndian.PutUint64(n[n.tailAt()-rawUsage:], usage) }
+
+// hashesAt is where a branch has the hashes of its children.
+func (n node) hashesAt() int {
+	at := n.rawAt() + 1 + 2
+	if n[0] == kindBranchValue {
+		at += 36
+	}
+	return at
+}
 
 // setKids stores the children that are not 0; the mask must be theirs.
 func (n node) setKids(kids *[16]uint32) {
-	at := bodyAt + n.extLen()
+	at := bodyAt
 	for _, k := range kids {
 		if k != 0 {
 			binary.LittleEndian.PutUint32(n[at:], k)
@@ -60,11 +96,11 @@ func (n node) setKids(kids *[16]uint32) {
 	}
 }
 
-// tailAt is where the body ends; extLen is 0 for branches, mask for all else.
-func (n node) tailAt() int { return bodyAt + n.extLen() + 4*bits.OnesCount16(n.mask()) }
-
 // ext returns the encoded key of a leaf or an extension.
-func (n node) ext() []byte { return n[bodyAt : bodyAt+n.extLen()] }
+func (n node) ext() []byte {
+	at := bodyAt + rawExt // they have no mask
+	return n[at : at+n.extLen()]
+}
 
 // kid returns the child of a branch at a nibble, or 0.
 func (n node) kid(nibble byte) uint32 {
@@ -76,54 +112,34 @@ func (n node) kid(nibble byte) uint32 {
 	return binary.LittleEndian.Uint32(n[bodyAt+4*i:])
 }
 
+// childHash returns the hash of the child at a nibble, which must be there.
+func (n node) childHash(nibble int) []byte {
+	at := n.hashesAt() + 32*bits.OnesCount16(n.mask()&(1<<nibble-1))
+	return n[at : at+32 : at+32]
+}
+
 // valueAt is where the value, or its slot, begins.
-func (n node) valueAt() int { return n.tailAt() + tailSize + 32 }
+func (n node) valueAt() int { return n.tailAt() + tailSize }
 
 func (n node) slot() uint32 { return binary.LittleEndian.Uint32(n[n.valueAt():]) }
 
 // rawLen is the length of the node's encoding.
 func (n node) rawLen() uint32 {
-	switch n[0] {
-	case kindLeaf:
-		return uint32(1 + 4 + n.extLen() + 36 + 8)
-	case kindBranch:
-		return uint32(1 + 2 + 32*bits.OnesCount16(n.mask()) + 8)
-	case kindBranchValue:
-		return uint32(1 + 36 + 2 + 32*bits.OnesCount16(n.mask()) + 8)
-	default:
-		return uint32(1 + 4 + n.extLen() + 32 + 8)
-	}
+	return rawLen(n[0], n.mask(), n.extLen())
 }
 
-// appendRaw appends the node's encoding (see RawNode); n must not be a stub.
-func (m mem) appendRaw(b []byte, n node) []byte {
-	le := binary.LittleEndian
-	appendValue := func() { b = append(le.AppendUint32(b, n.valueLen()), n.valueHash()...) }
-	appendExt := func() { b = append(le.AppendUint32(b, uint32(n.extLen())), n.ext()...) }
-	switch n[0] {
+func rawLen(kind byte, mask uint16, ext int) uint32 {
+	switch kind {
 	case kindLeaf:
-		b = append(b, byte(Leaf))
-		appendExt()
-		appendValue()
+		return uint32(1 + 4 + ext + 36 + rawUsage)
+	case kindBranch:
+		return uint32(1 + 2 + 32*bits.OnesCount16(mask) + rawUsage)
+	case kindBranchValue:
+		return uint32(1 + 36 + 2 + 32*bits.OnesCount16(mask) + rawUsage)
 	case kindExtension:
-		b = append(b, byte(Extension))
-		appendExt()
-		b = append(b, m.at(n.child()).hash()...)
-	default:
-		if n[0] == kindBranchValue {
-			b = append(b, byte(BranchWithValue))
-			appendValue()
-		} else {
-			b = append(b, byte(Branch))
-		}
-		b = le.AppendUint16(b, n.mask())
-		at := bodyAt
-		for range bits.OnesCount16(n.mask()) {
-			b = append(b, m.at(le.Uint32(n[at:])).hash()...)
-			at += 4
-		}
+		return uint32(1 + 4 + ext + 32 + rawUsage)
 	}
-	return le.AppendUint64(b, n.usage())
+	return rawUsage
 }
 
 func (n node) hashValue() (h primitives.Hash) {

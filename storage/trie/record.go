@@ -161,7 +161,7 @@ func (r *Recording) AppendBytes(b []byte, i int) []byte {
 	if e.value {
 		return append(b, r.forest.valueOf(n)...)
 	}
-	return m.appendRaw(b, n)
+	return append(b, n.raw()...)
 }
 
 // Proof returns all recorded strings in ascending order, as they stand in a state witness

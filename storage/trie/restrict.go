@@ -244,10 +244,9 @@ func (mk *maker) copy(other *Forest, ref uint32) (uint32, error) {
 		return 0, err
 	}
 	copy(c.hash(), n.hash())
-	copy(c[bodyAt:bodyAt+n.extLen()], n[bodyAt:])
+	copy(c.raw(), n.raw())
 	c.setKids(&kids)
 	c.setChild(child)
-	c.setUsage(n.usage())
 	if n.hasValue() {
 		mk.setValue(c, &v)
 	}

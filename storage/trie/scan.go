@@ -74,7 +74,7 @@ func (s *Scanner) Proof() [][]byte {
 	m := s.root.forest.arena.mem()
 	out := make([][]byte, len(s.nodes))
 	for i, ref := range s.nodes {
-		out[i] = m.appendRaw(nil, m.at(ref))
+		out[i] = bytes.Clone(m.at(ref).raw())
 	}
 	return out
 }

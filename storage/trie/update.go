@@ -71,6 +71,9 @@ func (u *updater) run(root uint32, changes []Change) (uint32, error) {
 			return 0, err
 		}
 	}
+	if root != 0 && len(changes) > 0 && onlySets(changes) {
+		return u.set(root, 0, changes)
+	}
 	s, err := u.apply(cursor{ref: root}, 0, changes)
 	if err != nil {
 		return 0, err
@@ -341,6 +344,22 @@ type branchState struct {
 	changed bool
 }
 
+// keepsTwo tells whether at least two children lose nothing to ops: then the branch stays one, whatever else happens.
+func (b *branchState) keepsTwo(ops []Change) bool {
+	kept := 0
+	for i := range b.kids {
+		if b.kids[i].ref != 0 {
+			kept |= 1 << i
+		}
+	}
+	for i := range ops {
+		if ops[i].Value == nil && 2*len(ops[i].Key) > b.depth {
+			kept &^= 1 << nibbleAt(ops[i].Key, b.depth)
+		}
+	}
+	return kept&(kept-1) != 0
+}
+
 // applyBranch changes a branch. count follows the number of children through the order of the changes, to see what
 // nearcore sees after each deletion: a branch without value and with one child is squashed, for which the child is read.
 func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
@@ -371,6 +390,7 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 		}
 		return nil // the one child is new
 	}
+	stays := b.keepsTwo(ops) // then its children's top nodes may be made at once
 	if 2*len(ops[0].Key) == b.depth {
 		if data := ops[0].Value; data != nil {
 			v := newValue(data)
@@ -392,7 +412,16 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 				return cmp.Compare(nibbleAt(c.Key, b.depth), next)
 			})
 		}
-		s, err := u.apply(b.kids[i], b.depth+1, ops[:n])
+		var s sub
+		var err error
+		if old := b.kids[i]; stays && old.ref != 0 && old.skip == 0 && onlySets(ops[:n]) {
+			s = sub{kind: subOld}
+			if s.ref, err = u.set(old.ref, b.depth+1, ops[:n]); s.ref != old.ref {
+				s.kind = subNode
+			}
+		} else {
+			s, err = u.apply(old, b.depth+1, ops[:n])
+		}
 		if err != nil {
 			return sub{}, err
 		}
@@ -426,11 +455,10 @@ func (u *updater) applyBranch(b *branchState, ops []Change) (sub, error) {
 
 // restOf returns the memory usage of a branch's new children. With the old branch at hand it looks only at children that
 // changed: the others are likely not in the processor's cache.
-func (u *updater) restOf(old uint32, kids *[16]cursor, refs *[16]uint32) uint64 {
-	if old == 0 {
+func (u *updater) restOf(n node, kids *[16]cursor, refs *[16]uint32) uint64 {
+	if n == nil {
 		return u.usageOf(refs)
 	}
-	n := u.mem.at(old)
 	rest := n.usage() - costNode
 	if n.hasValue() {
 		rest -= valueCost(n.valueLen())
@@ -485,7 +513,11 @@ func (u *updater) join(old uint32, kids *[16]cursor, res *[16]sub, done uint16, 
 			}
 		}
 		s.kind = subNode
-		s.ref, err = u.branch(&refs, val, u.restOf(old, kids, &refs))
+		var before node
+		if old != 0 {
+			before = u.mem.at(old)
+		}
+		s.ref, err = u.branch(&refs, val, u.restOf(before, kids, &refs), before)
 	}
 	s.emptied = emptied
 	return s, err
