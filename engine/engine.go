@@ -54,6 +54,7 @@ type Engine struct {
 	ancestry ancestry
 	foldedAt *Entry // Flat and the frontier on disk are of this block or of folding's; held
 	folding  *folding
+	foretold *foretold // of the block that was made last
 	view     atomic.Pointer[head]
 }
 

@@ -83,8 +83,7 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 	if err != nil {
 		return nil, err
 	}
-	random := parent.Header().RandomValue
-	value, proof, err := key.ProveVRF(random[:])
+	value, proof, err := e.prove(parent.Header().RandomValue, key)
 	if err != nil {
 		return nil, err
 	}
@@ -96,5 +95,6 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, err
 	}
 	chain.SignBlock(b, key)
+	e.foretell(b, key)
 	return b, nil
 }
