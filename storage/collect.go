@@ -167,6 +167,7 @@ func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 	p.eachPointer(remove)
 	p.eachReceipt(child, remove)
 	blockHeight.Delete(batch, p.ref.Height)
+	collected.Put(batch, p.ref.Height, &p.ref.Hash)
 	blockOrdinal.Delete(batch, e.head.Ordinal)
 	if !e.head.Prev.IsZero() {
 		epochFirst.Delete(batch, p.ref.Height)

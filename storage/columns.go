@@ -39,6 +39,9 @@ var (
 	segments = column[uint32, segmentInfo](0x0d, "Segment", Replace, binary.BigEndian.AppendUint32)
 	// epochFirst: height of an epoch's first canonical, folded block -> epoch id.
 	epochFirst = column[primitives.Height, primitives.Hash](0x0e, "EpochFirst", Insert, appendHeight)
+	// collected: height of a canonical block that was collected -> its hash, so that one can still be told that there was a
+	// block. nearcore keeps DBCol::BlockHeight for ever, too (core/store/src/columns.rs:723). 41 bytes a block.
+	collected = column[primitives.Height, primitives.Hash](0x0f, "Collected", Insert, appendHeight)
 
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

@@ -302,6 +302,14 @@ func (m *model) check(s *Store) {
 		m.checkScan(s, ref)
 		m.checkRecord(s, ref)
 	}
+	for ref := range m.blocks {
+		if ref.Height >= m.tail || ref == m.genesis || !m.isAncestor(ref, m.head) {
+			continue
+		}
+		if got, err := s.CollectedAt(ref.Height); err != nil || got != ref.Hash {
+			m.t.Fatalf("CollectedAt(%d) = %v, %v, want %v", ref.Height, got, err, ref)
+		}
+	}
 	for h := m.tail; h <= m.head.Height+3; h++ {
 		var want BlockRef
 		for ref := range m.blocks {

@@ -80,6 +80,9 @@ func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
 	return hash, err
 }
 
+// CollectedAt returns the hash of the canonical block that was collected at a height. ErrNotFound: none was.
+func (s *Store) CollectedAt(height primitives.Height) (primitives.Hash, error) { return collected.Get(s.db, height) }
+
 // BlockAt returns the canonical block of a height.
 func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
 	hash, err := s.HashAt(height)
