@@ -26,7 +26,9 @@ type Options struct {
 	NodeKey   primitives.PublicKey
 	// MaxIdle is how old the head may be for a healthy node, 0: any age (a chain that makes blocks on demand).
 	MaxIdle time.Duration
-	Now     func() time.Time
+	// KeepEpochs is gc_num_epochs_to_keep, the head's included; 0: an archival node, which keeps all.
+	KeepEpochs uint64
+	Now        func() time.Time
 }
 
 // Backend implements rpc.Node.
@@ -114,6 +116,10 @@ func (b *Backend) byHeight(height primitives.Height) (*block, error) {
 	}
 	rec, err := b.Engine.Store().BlockAt(height)
 	if gone(err) {
+		// A block that was collected is told by its hash, as neard does, whose heights keep their hashes.
+		if hash, err := b.Engine.Store().CollectedAt(height); err == nil {
+			return nil, view.UnknownBlock(hash)
+		}
 		return nil, view.UnknownHeight(height)
 	}
 	if err != nil {

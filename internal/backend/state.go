@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -29,14 +30,10 @@ type snapshot struct {
 
 // State returns the state of the shard that holds an account after a block.
 func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.State, error) {
-	tail := b.Engine.Store().Tip().Tail
-	if r.Kind == view.RefHeight && r.Height < tail {
-		e := &view.LookupError{Kind: view.ErrGarbageCollected, Height: r.Height}
-		if k, err := b.find(r); err == nil {
-			e.Hash = k.ref.Hash
-		}
-		return nil, e
+	if r.Kind == view.RefHeight && b.collectable(r.Height) {
+		return nil, b.collected(r.Height)
 	}
+	tail := b.Engine.Store().Tip().Tail
 	k, err := b.find(r)
 	if err != nil {
 		return nil, err
@@ -72,6 +69,51 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.Stat
 	}
 	s.r = storeReader{b.Engine, k.ref, shard}
 	return s, nil
+}
+
+// collectable tells whether a height is below those that garbage collection must keep. Such states may still be there, but
+// neard asks by height only for what stays (chain/client/src/view_client_actor.rs:360, is_block_gc).
+func (b *Backend) collectable(height primitives.Height) bool {
+	head := b.Engine.Head()
+	if b.KeepEpochs == 0 || height >= head.Height() {
+		return false
+	}
+	if height < b.Engine.Store().Tip().Tail {
+		return true
+	}
+	below := false
+	err := b.Engine.Epochs(func(m *epoch.Manager) error {
+		// The first block of the oldest epoch that is kept (nearcore chain/chain/src/runtime/mod.rs:437).
+		first, err := m.BlockInfo(head.Hash)
+		for left := b.KeepEpochs; err == nil; left-- {
+			if first, err = m.BlockInfo(first.EpochFirstBlock); err != nil || left <= 1 {
+				break
+			}
+			if height >= first.Height {
+				return nil // far from the end, which is the common case
+			}
+			first, err = m.BlockInfo(first.PrevHash)
+		}
+		below = err == nil && height < first.Height
+		return err
+	})
+	return err == nil && below // without so many epochs nothing is collected yet
+}
+
+// collected is the error for a height whose state is not to be had any more.
+func (b *Backend) collected(height primitives.Height) error {
+	e := &view.LookupError{Kind: view.ErrGarbageCollected, Height: height}
+	var gone *view.LookupError
+	k, err := b.find(view.BlockRef{Kind: view.RefHeight, Height: height})
+	switch {
+	case err == nil:
+		e.Hash = k.ref.Hash
+	case errors.As(err, &gone):
+		e.Hash = gone.Hash // zero for a height without a block
+	default:
+		return err
+	}
+	return e
 }
 
 type trieReader struct {

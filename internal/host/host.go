@@ -119,7 +119,7 @@ func Start(o Options) (_ *Host, err error) {
 	}
 	back := backend.New(backend.Options{
 		Engine: h.Engine, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), Now: time.Now,
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
 	})
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(min(c.RPC.MaxBody, 1<<31-1)),
@@ -226,6 +226,14 @@ func maxIdle(c *config.Config) time.Duration {
 		return 0
 	}
 	return 10 * c.Consensus.MaxDelay
+}
+
+// keepEpochs is how many epochs garbage collection keeps, 0: all of them.
+func keepEpochs(c *config.Config) uint64 {
+	if c.Archive {
+		return 0
+	}
+	return c.GCEpochsToKeep
 }
 
 func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe func(*messages.BlockAccepted)) node.Options {
