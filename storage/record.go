@@ -31,6 +31,18 @@ const (
 	kindOtherBlock   kind = 17 // one item: the same for the block
 )
 
+// dense tells whether a frame of n bytes is hashes and signatures, which compression makes no shorter: trying takes longer
+// than all else that is done to store a small block.
+func (k kind) dense(n int) bool {
+	switch k {
+	case kindOutcomeIDs:
+		return true
+	case kindHeader, kindBody, kindMerkleTree, kindChunk:
+		return n < 4<<10
+	}
+	return false
+}
+
 // frameSize is how many bytes of items are compressed together. A frame is what a read of one item unpacks.
 const frameSize = 32 << 10
 
@@ -214,7 +226,7 @@ func (w *recordWriter) flush() {
 	}
 	start := len(w.data)
 	var method byte
-	if w.cur.Kind == kindOutcomeIDs { // hashes: not worth trying
+	if w.cur.Kind.dense(len(w.raw)) {
 		w.data = append(w.data, w.raw...)
 	} else {
 		w.data, method = compress(w.data, w.raw)
