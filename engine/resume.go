@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
@@ -61,25 +62,17 @@ func (e *Engine) resume() error {
 			return err
 		}
 	}
-	for i := range folded.Shards {
-		s := &folded.Shards[i]
-		var list []trie.FrontierEntry
-		err := e.store.Frontier(s.ID, func(f storage.Stub) bool {
-			list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage &^ valueFlag, IsValue: f.MemoryUsage&valueFlag != 0})
-			return true
-		})
+	e.start(first, folded)
+	back := []*waiting{{entry: folded}}
+	for _, rec := range e.store.Pending() {
+		w, err := e.loadWaiting(rec)
 		if err != nil {
 			return err
 		}
-		if s.root, err = e.forest(s.ID).Import(list, s.Extra.StateRoot); err != nil {
-			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, folded.Height(), err)
-		}
+		back = append(back, w)
 	}
-	e.start(first, folded)
-	for _, rec := range e.store.Pending() {
-		if err := e.replay(rec); err != nil {
-			return err
-		}
+	if err := e.restore(back); err != nil {
+		return err
 	}
 	at := e.Entry(tip.Head.Hash)
 	if at == nil {
@@ -93,34 +86,86 @@ func (e *Engine) resume() error {
 	return nil
 }
 
-// replay brings a block above the folded one back.
-func (e *Engine) replay(rec *storage.Record) error {
+// waiting is a block whose states are to be brought back: the folded one, which has no record here, or one above it.
+type waiting struct {
+	rec           *storage.Record
+	entry, parent *Entry
+}
+
+// loadWaiting reads a block above the folded one, but for its states.
+func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	entry, err := e.load(rec)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	parent := e.entries[entry.Header().PrevHash]
 	if parent == nil {
-		return fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
-	}
-	for i := range entry.Shards {
-		s := &entry.Shards[i]
-		stored, err := rec.Changes(s.ID)
-		if err != nil {
-			return err
-		}
-		changes := make([]trie.Change, len(stored))
-		for k := range stored {
-			changes[k] = trie.Change{Key: stored[k].Key, Value: stored[k].Last()}
-		}
-		if s.root, err = e.forest(s.ID).Update(parent.Shards[i].root, changes, nil); err != nil {
-			return err
-		}
-		if s.root.Hash() != s.Extra.StateRoot {
-			return fmt.Errorf("%w: shard %d of block %v has root %v, stored changes give %v", ErrInconsistent, s.ID, rec.Ref(), s.Extra.StateRoot, s.root.Hash())
-		}
+		return nil, fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
 	}
 	e.entries[entry.Hash] = entry
+	return &waiting{rec, entry, parent}, nil
+}
+
+// restore brings the states of blocks back, parents before children, each shard on a goroutine of its own: a start is
+// waited for, and nothing else runs yet.
+func (e *Engine) restore(back []*waiting) error {
+	shards := 0
+	for _, w := range back {
+		shards = max(shards, len(w.entry.Shards))
+		for i := range w.entry.Shards {
+			e.forest(w.entry.Shards[i].ID) // made here, as goroutines may not
+		}
+	}
+	errs := make([]error, shards)
+	var wg sync.WaitGroup
+	for i := range shards {
+		wg.Go(func() {
+			for _, w := range back {
+				if i >= len(w.entry.Shards) {
+					continue
+				}
+				if errs[i] = e.restoreShard(w, i); errs[i] != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// restoreShard makes one shard's trie: the folded block's of its frontier, another's of its parent's and the stored changes,
+// which must give the root that the block names.
+func (e *Engine) restoreShard(w *waiting, i int) (err error) {
+	s := &w.entry.Shards[i]
+	if w.rec == nil {
+		var list []trie.FrontierEntry
+		err := e.store.Frontier(s.ID, func(f storage.Stub) bool {
+			list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage &^ valueFlag, IsValue: f.MemoryUsage&valueFlag != 0})
+			return true
+		})
+		if err == nil {
+			s.root, err = e.forests[s.ID].Import(list, s.Extra.StateRoot)
+		}
+		if err != nil {
+			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)
+		}
+		return nil
+	}
+	stored, err := w.rec.Changes(s.ID)
+	if err != nil {
+		return err
+	}
+	changes := make([]trie.Change, len(stored))
+	for k := range stored {
+		changes[k] = trie.Change{Key: stored[k].Key, Value: stored[k].Last()}
+	}
+	if s.root, err = e.forests[s.ID].Update(w.parent.Shards[i].root, changes, nil); err != nil {
+		return err
+	}
+	if s.root.Hash() != s.Extra.StateRoot {
+		return fmt.Errorf("%w: shard %d of block %v has root %v, stored changes give %v", ErrInconsistent, s.ID, w.rec.Ref(), s.Extra.StateRoot, s.root.Hash())
+	}
 	return nil
 }
 
