@@ -81,7 +81,9 @@ func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
 }
 
 // CollectedAt returns the hash of the canonical block that was collected at a height. ErrNotFound: none was.
-func (s *Store) CollectedAt(height primitives.Height) (primitives.Hash, error) { return collected.Get(s.db, height) }
+func (s *Store) CollectedAt(height primitives.Height) (primitives.Hash, error) {
+	return collected.Get(s.db, height)
+}
 
 // BlockAt returns the canonical block of a height.
 func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
@@ -281,17 +283,20 @@ func (s *Store) find(id primitives.Hash, c *Column[pointer, Nothing], wanted fun
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	v := s.view.Load()
 	var main, forks []Place
-	canonical := map[primitives.Hash]bool{}
-	for p := v.pending[v.head.Hash]; p != nil; p = v.pending[p.prev.Hash] {
-		canonical[p.ref.Hash] = true
+	var hits []*pendingBlock // most ids are in none or one
+	for _, p := range v.pending {
+		if len(p.find(id)) > 0 {
+			hits = append(hits, p)
+		}
 	}
-	for _, p := range v.sorted() {
+	slices.SortFunc(hits, byRef)
+	for _, p := range hits {
 		for _, f := range p.find(id) {
 			if !wanted(f.kind) {
 				continue
 			}
 			place := Place{Block: &Record{s: s, e: p.entry}, Shard: f.shard, Index: f.index, Local: f.kind == kindLocal,
-				Canonical: canonical[p.ref.Hash]}
+				Canonical: v.canonical(p)}
 			if place.Canonical {
 				main = append(main, place)
 			} else {
@@ -358,8 +363,17 @@ func (s *Store) Pending() []*Record {
 }
 
 // sorted returns the pending blocks by height, then hash.
-func (v *view) sorted() []*pendingBlock {
-	return slices.SortedFunc(maps.Values(v.pending), func(a, b *pendingBlock) int {
-		return cmp.Or(cmp.Compare(a.ref.Height, b.ref.Height), a.ref.Hash.Compare(b.ref.Hash))
-	})
+func (v *view) sorted() []*pendingBlock { return slices.SortedFunc(maps.Values(v.pending), byRef) }
+
+func byRef(a, b *pendingBlock) int {
+	return cmp.Or(cmp.Compare(a.ref.Height, b.ref.Height), a.ref.Hash.Compare(b.ref.Hash))
+}
+
+// canonical tells whether a pending block is the head or one of its ancestors.
+func (v *view) canonical(p *pendingBlock) bool {
+	at := v.pending[v.head.Hash]
+	for at != nil && at.ref.Height > p.ref.Height {
+		at = v.pending[at.prev.Hash]
+	}
+	return at == p
 }
