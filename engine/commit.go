@@ -67,6 +67,7 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, r.Trie.(stateTrie).root
+	r.Recording = nil // the proof is for witnesses; nobody asks for it later
 	if !j.input.NewChunk {
 		extra := *prev.Extra // a missing chunk changes the state root only
 		extra.StateRoot = s.root.Hash()

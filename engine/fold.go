@@ -13,13 +13,18 @@ type folding struct {
 	done chan error // one result
 }
 
-// maxUnfolded is how many final blocks may wait while a fold runs; beyond it the next block waits for the fold.
-const maxUnfolded = 8 * storage.DefaultFoldBlocks
+// Bounds of what may wait while a fold runs, in final blocks and in bytes of changes, which with their outcomes take some
+// ten times that in memory. Beyond them the next block waits for the fold.
+const (
+	maxUnfolded      = 8 * storage.DefaultFoldBlocks
+	maxUnfoldedBytes = 8 * storage.DefaultFoldBytes
+)
 
 // fold takes over what a fold has done, and begins the next one when enough final blocks wait.
 func (e *Engine) fold() error {
 	if e.folding != nil {
-		if e.Final().Height-min(e.Final().Height, e.folding.to.Height()) < maxUnfolded {
+		final := e.Final().Height
+		if final-min(final, e.folding.to.Height()) < maxUnfolded && e.store.PendingBytes() < maxUnfoldedBytes {
 			select {
 			case err := <-e.folding.done:
 				return e.endFold(err)

@@ -41,3 +41,11 @@ func (s *Store) Stats() Stats {
 	}
 	return out
 }
+
+// PendingBytes is the size of the changes of all blocks that are not folded: what the store itself holds of them.
+func (s *Store) PendingBytes() (n int) {
+	for _, p := range s.view.Load().pending {
+		n += p.bytes
+	}
+	return n
+}
