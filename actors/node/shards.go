@@ -49,7 +49,7 @@ func (s *shardSet) of(account primitives.AccountID) *tracked {
 func (s *shards) adopt(layout primitives.ShardLayout) error {
 	old := s.set.Load()
 	ids := layout.ShardIDs()
-	if old != nil && slices.Equal(ids, old.layout.ShardIDs()) {
+	if old != nil && layout.Equal(old.layout) {
 		return nil
 	}
 	set := &shardSet{layout: layout}
@@ -105,9 +105,18 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 	return t, err
 }
 
-// apply sends a chunk to its shard.
+// apply sends a chunk to its shard. A branch that is not canonical may have a shard that the head's layout lacks.
 func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
-	s.n.tell(s.set.Load().find(id).pid, m)
+	set := s.set.Load()
+	t := set.find(id)
+	if t == nil {
+		var err error
+		if t, err = s.track(id); err != nil {
+			panic(err)
+		}
+		s.set.Store(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
+	}
+	s.n.tell(t.pid, m)
 }
 
 // produce asks a shard for a chunk.
