@@ -88,3 +88,38 @@ func TestVectorA8A9(t *testing.T) {
 		}
 	}
 }
+
+// TestTrap1: a genesis above height 0 has an empty mask, and its version decides the layouts, not that of the program.
+func TestTrap1(t *testing.T) {
+	in := GenesisInput{Version: 86, ShardIDs: []primitives.ShardID{0}, StateRoots: make([]primitives.Hash, 1), Congestion: make([]primitives.CongestionInfo, 1)}
+	for height, want := range map[primitives.Height]int{0: 1, 1: 0, 9820210: 0} {
+		in.Height = height
+		b, chunks, err := Genesis(&in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Header.ChunkMask) != want || b.Header.Version != primitives.HeaderV6 || chunks[0].Header.Version != primitives.ChunkInnerV5 {
+			t.Errorf("height %d: mask %v, header %d, chunk %d", height, b.Header.ChunkMask, b.Header.Version, chunks[0].Header.Version)
+		}
+	}
+	in.Version = ProdGenesisVersion
+	if b, chunks, err := Genesis(&in); err != nil || b.Header.Version != primitives.HeaderV1 || chunks[0].Header.Version != primitives.ChunkInnerV1 {
+		t.Errorf("version 29: %v", err)
+	}
+	in.Version = 84
+	if _, _, err := Genesis(&in); err == nil {
+		t.Error("a genesis of version 84 was made")
+	}
+}
+
+// TestTrap3: prev_outcome_root is zero in the genesis header, and in the next one the root over chunks without outcomes.
+func TestTrap3(t *testing.T) {
+	r := newRig(t)
+	if got := r.j.Parent.PrevOutcomeRoot; !got.IsZero() {
+		t.Errorf("prev_outcome_root of the genesis = %v, want zeros", got)
+	}
+	one := ComputeRoots(r.j.PrevChunks[:1], 1).PrevOutcomeRoot
+	if want := primitives.HashBytes(make([]byte, 32)); one != want {
+		t.Errorf("prev_outcome_root above it = %v, want the hash of zeros, %v", one, want)
+	}
+}

@@ -417,3 +417,40 @@ func TestAgree(t *testing.T) {
 		t.Errorf("final height = %d, want more than 40", maker.Final().Height)
 	}
 }
+
+// TestTrap8: after missing chunks a shard applies this block's receipts first, then those of the blocks before, newest
+// first, down to the block of its last chunk. The bandwidth scheduler lets nothing through to a shard that misses chunks, so
+// whole blocks can't show more than one such block.
+func TestTrap8(t *testing.T) {
+	e := &Engine{entries: map[primitives.Hash]*Entry{}}
+	var all []*Entry
+	prev := primitives.Hash{}
+	for height := primitives.Height(1); height <= 5; height++ {
+		b := &primitives.Block{Header: (&primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev,
+			BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: height}}).Init()}
+		prev = b.Hash()
+		x := &Entry{Block: b, Hash: prev, Shards: []ShardState{{Incoming: []*primitives.Receipt{{ID: primitives.Hash{byte(height), 1}}, {ID: primitives.Hash{byte(height), 2}}}}}}
+		e.entries[prev], all = x, append(all, x)
+	}
+	for since, want := range map[primitives.Height][]byte{4: {5}, 3: {5, 4}, 1: {5, 4, 3, 2}} {
+		got, err := e.incoming(all[4], all[3], 0, since)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var heights []byte
+		for i, r := range got {
+			if i%2 == 0 {
+				heights = append(heights, r.ID[0])
+			}
+			if r.ID[1] != byte(i%2+1) {
+				t.Errorf("since %d: the order inside a block changed", since)
+			}
+		}
+		if !slices.Equal(heights, want) {
+			t.Errorf("since %d: receipts of blocks %v, want %v", since, heights, want)
+		}
+	}
+	if len(all[4].Shards[0].Incoming) != 2 {
+		t.Error("the block's own list has grown")
+	}
+}
