@@ -17,9 +17,9 @@ func newBenchRPC() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rpc",
 		Short: "Measure a node's JSON-RPC over HTTP",
-		Long: `Rpc runs a whole node in this process, on a chain of its own in a temporary folder, and asks it over
-loopback from keep-alive connections, one scenario after another, while a few transfers a second make
-blocks. The load takes its part of the same processor.
+		Long: `Rpc runs a whole node in this process, on a chain of its own in a temporary folder, and asks it
+over loopback from keep-alive connections, one scenario after another, while a few transfers a
+second make blocks. The load takes its part of the same processor.
 
 With --url the node is one that runs already, and the load is another process. Without --key-file
 only reads are measured then.`,
