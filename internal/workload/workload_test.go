@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
@@ -35,15 +36,27 @@ func checkSupply(t *testing.T, c *Chain, at *engine.Entry, find Lookup) {
 func TestWorkloads(t *testing.T) {
 	n, blocks := 12, 50
 	if full() {
-		n, blocks = 200, 60
+		n, blocks = 200, 50
 	}
 	if testing.Short() {
 		n = 4
 	}
+	var mu sync.Mutex
 	statuses := map[string]int{}
-	for seed := range uint64(n) {
-		runWorkload(t, seed, blocks, statuses)
-	}
+	t.Run("seed", func(t *testing.T) {
+		for seed := range uint64(n) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				own := map[string]int{}
+				runWorkload(t, seed, blocks, own)
+				mu.Lock()
+				defer mu.Unlock()
+				for name, count := range own {
+					statuses[name] += count
+				}
+			})
+		}
+	})
 	for _, name := range slices.Sorted(maps.Keys(statuses)) {
 		t.Logf("%7d %s", statuses[name], name)
 	}
