@@ -75,7 +75,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 		return b.chunkByHash(c.ChunkHash())
 	}
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
-		return b.author(k.entry.Shards[i].Chunk)
+		return b.author(k.entry.Shards[i].Chunk, blk.Header.Height)
 	}
 	rec, err := b.record(k)
 	if err != nil {
@@ -85,7 +85,7 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if err != nil {
 		return "", nil, err
 	}
-	return b.author(c)
+	return b.author(c, blk.Header.Height)
 }
 
 func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {
@@ -100,10 +100,15 @@ func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *prim
 	if err != nil {
 		return "", nil, err
 	}
-	return b.author(c)
+	return b.author(c, places[0].Block.Ref().Height)
 }
 
-func (b *Backend) author(c *primitives.Chunk) (primitives.AccountID, *primitives.Chunk, error) {
+// author returns a chunk with its author and the height of the block that included it, which the chunk as it was made does
+// not know.
+func (b *Backend) author(made *primitives.Chunk, included primitives.Height) (primitives.AccountID, *primitives.Chunk, error) {
+	chunk := *made // others read it
+	chunk.Header.HeightIncluded = included
+	c := &chunk
 	var id primitives.AccountID
 	err := b.Engine.Epochs(func(m *epoch.Manager) error {
 		ep := primitives.EpochID{}

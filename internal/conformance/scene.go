@@ -105,10 +105,9 @@ var WireSeeds = []string{"seedW", "alice"}
 // strangerSeed makes keys that belong to no account: what signs for keys whose seed is not known, all of which are refused.
 const strangerSeed = "stranger"
 
-// Resigner signs recorded transactions again, with the keys of WireSeeds, over a fresh block hash. The same transaction
-// becomes the same one each time. One that shall be Expired keeps its old block hash, and one whose signature shall be
-// wrong is signed by somebody else.
-func Resigner(fresh func() primitives.Hash) func(*primitives.SignedTransaction, *Line) *primitives.SignedTransaction {
+// Resigner signs recorded transactions again, with the keys of WireSeeds. base returns the block hash to name instead of a
+// recorded one. The same transaction becomes the same one each time, and one whose signature was wrong stays so.
+func Resigner(base func(recorded primitives.Hash) primitives.Hash) func(*primitives.SignedTransaction, *Line) *primitives.SignedTransaction {
 	keys := map[primitives.PublicKey]primitives.SecretKey{}
 	for _, seed := range WireSeeds {
 		k := primitives.SecretKeyFromSeed(primitives.ED25519, seed)
@@ -116,8 +115,9 @@ func Resigner(fresh func() primitives.Hash) func(*primitives.SignedTransaction, 
 	}
 	stranger := primitives.SecretKeyFromSeed(primitives.ED25519, strangerSeed)
 	made := map[primitives.Hash]*primitives.SignedTransaction{}
-	return func(old *primitives.SignedTransaction, want *Line) *primitives.SignedTransaction {
-		if tx := made[old.Hash()]; tx != nil {
+	return func(old *primitives.SignedTransaction, _ *Line) *primitives.SignedTransaction {
+		was := old.Hash()
+		if tx := made[was]; tx != nil {
 			return tx
 		}
 		t := old.Transaction
@@ -126,15 +126,13 @@ func Resigner(fresh func() primitives.Hash) func(*primitives.SignedTransaction, 
 			key = stranger
 			t.PublicKey = stranger.PublicKey()
 		}
-		if !strings.Contains(want.Body, `"Expired"`) {
-			t.BlockHash = fresh()
-		}
-		if strings.Contains(want.Body, `"InvalidSignature"`) {
+		t.BlockHash = base(t.BlockHash)
+		if !old.Signature.Verify(was[:], old.PublicKey) {
 			key = stranger
 		}
 		hash := t.Hash()
 		tx := primitives.NewSignedTransaction(t, key.Sign(hash[:]))
-		made[old.Hash()] = tx
+		made[was] = tx
 		return tx
 	}
 }

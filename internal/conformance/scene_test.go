@@ -13,8 +13,8 @@ import (
 // requests speak of their new hashes.
 func TestSceneSignsAgain(t *testing.T) {
 	lines, _ := load(t)
-	base := primitives.HashBytes([]byte("fresh"))
-	scene := Scene{Resign: Resigner(func() primitives.Hash { return base })}
+	fresh := primitives.HashBytes([]byte("fresh"))
+	scene := Scene{Resign: Resigner(func(primitives.Hash) primitives.Hash { return fresh })}
 	sent := 0
 	for i := range lines["wire2"] {
 		l := &lines["wire2"][i]
@@ -27,12 +27,12 @@ func TestSceneSignsAgain(t *testing.T) {
 			}
 			sent++
 			hash := tx.Hash()
-			good, bad := tx.Signature.Verify(hash[:], tx.PublicKey), strings.Contains(l.Body, "InvalidSignature")
+			good, bad := tx.Signature.Verify(hash[:], tx.PublicKey), strings.Contains(l.Name, "bad signature")
 			if good == bad {
 				t.Errorf("%v: signature valid: %v", l, good)
 			}
-			if old := strings.Contains(l.Body, "Expired"); (tx.BlockHash == base) == old {
-				t.Errorf("%v: block hash %v", l, tx.BlockHash)
+			if tx.BlockHash != fresh {
+				t.Errorf("%v: block hash %v, want %v", l, tx.BlockHash, fresh)
 			}
 		}
 	}

@@ -1,0 +1,191 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// Accounts of the first recording.
+const (
+	probe     primitives.AccountID = "wprobe.test.near"
+	gasKeys   primitives.AccountID = "wgas.test.near"
+	publisher primitives.AccountID = "wglobal.test.near"
+	derived   primitives.AccountID = "0s88862e9d22efc01c79fdd462e2df4dc9bc425d61"
+)
+
+// keyOf is a full-access key of an account, of the seed that is its name.
+func keyOf(w map[primitives.AccountID]primitives.SecretKey, id primitives.AccountID, seed string, nonce primitives.Nonce) *genesis.AccessKeyRecord {
+	w[id] = seedKey(seed)
+	return &genesis.AccessKeyRecord{AccountID: id, PublicKey: w[id].PublicKey().Handle(), AccessKey: primitives.AccessKey{Nonce: nonce}}
+}
+
+// TestWireChain plays wire.jsonl.gz against a node whose chain carries what was asked about: accounts and state by its
+// genesis, what a genesis can't carry by transactions, all at the heights of the recording.
+func TestWireChain(t *testing.T) {
+	files, plan := load(t)
+	lines := files["wire"]
+	line := func(n int) *Line { return &lines[n-1] }
+
+	// What the replies hold is taken from them.
+	g := recordedGenesis(t, line(82), nil)
+	var code []byte // of the probe
+	resultOf(t, line(274), "code_base64", &code)
+	var page []struct{ Key, Value []byte }
+	resultOf(t, line(290), "values", &page)
+	var state []struct{ Key, Value []byte } // of the derived account
+	resultOf(t, line(288), "values", &state)
+	var code8 []byte
+	resultOf(t, line(334), "code_base64", &code8)
+
+	keys := map[primitives.AccountID]primitives.SecretKey{}
+	call := recorded(t, line(426))
+	billion, thousand := primitives.MustParseBalance("1000000000000000000000000000000000"), primitives.NEAR(1000)
+	rest := billion
+	for range 3 {
+		rest, _ = rest.Sub(thousand)
+	}
+	records := []genesis.Record{
+		account(root, billion, g.Validators[0].Amount), keyOf(keys, root, WireSeeds[0], call.Nonce.Nonce-1),
+		account("near", rest, primitives.Balance{}), keyOf(keys, "near", "near", 0),
+		account(probe, thousand, primitives.Balance{}), keyOf(keys, probe, "wprobe", 0),
+		account(gasKeys, thousand, primitives.Balance{}), keyOf(keys, gasKeys, "wgas", 0),
+		account(publisher, thousand, primitives.Balance{}), keyOf(keys, publisher, "wglobal", 0),
+	}
+	const pairs = 200 // key0000 ...: more than 50 kB
+	if size := pairs * len(page[0].Value); size < 50_000 {
+		t.Fatalf("the state is %d bytes", size)
+	}
+	for i := range pairs {
+		records = append(records, &genesis.DataRecord{AccountID: probe, Key: fmt.Appendf(nil, "key%04d", i), Value: page[0].Value})
+	}
+
+	w := newWorld(t, g, records, 0)
+	w.keys = keys
+	w.scene.Resign = Resigner(w.base)
+	w.stand("DGjyWx12xsGyELcMp3Fn8zWG49EtY932NaLxb9cnzPTf", w.engine.Genesis().Hash.String())
+
+	// What the recorder set up first.
+	init := primitives.StateInit{Code: primitives.GlobalContractID{Account: publisher}}
+	for _, kv := range state {
+		init.Data = append(init.Data, primitives.StateEntry(kv))
+	}
+	if id := init.DerivedAccount(); id != derived {
+		init.Code = primitives.GlobalContractID{Hash: primitives.HashBytes(code8)}
+	}
+	if id := init.DerivedAccount(); id != derived {
+		t.Fatalf("the derived account is %s, want %s", id, derived)
+	}
+	gasKey := primitives.MustParsePublicKey("ed25519:6jSR1m8g58Az6yRZPv6sebkorc4gYXNPhv1BH8983asW")
+	w.mine(14)
+	setup := []primitives.Hash{
+		w.send(gasKeys, gasKeys, 1, &primitives.AddKey{PublicKey: gasKey, AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 3}}}),
+		w.send(publisher, publisher, 1, &primitives.DeployGlobalContract{Code: code, Mode: primitives.GlobalByAccountID}),
+		w.send(publisher, publisher, 2, &primitives.DeployGlobalContract{Code: code8, Mode: primitives.GlobalByCodeHash}),
+	}
+	w.mine(18)
+	setup = append(setup, w.send("near", derived, 1, &primitives.DeterministicStateInit{Init: init, Deposit: primitives.NEAR(1)}))
+
+	// The recorded call: in a block at 130, its receipt at 131. The contract comes after it, since it would have to run here.
+	w.mine(129)
+	w.stand(call.BlockHash.String(), w.hash(129))
+	w.submit(w.scene.Resign(call, nil))
+	w.mine(132)
+	setup = append(setup, w.send(probe, probe, 1, &primitives.DeployContract{Code: code}))
+	w.mine(142)
+	for _, hash := range setup {
+		w.succeeded(hash)
+	}
+	sent, _, err := w.engine.Transaction(w.scene.Resign(call, nil).Hash())
+	w.must(err)
+	w.stand("3t2gmd8zAzogBrrERcEdxMdXWeKmucXiNH7JMisBvuAo", sent.Hash().String())
+	w.stand("EvFnp39NjX3yj4o77w7iTmB4dyo2r4Qwo9cYTGsfXHYY", w.hash(131))
+	w.stand("Cm44fPfn1rcy1CagcUqmeRrSc2hVvbQVsaQGihLkzBHs", w.hash(138))
+	w.stand("4fMtfBxuu4gWgrziaGkcH1SiHWiU2JqadKU6TiKkS8Ci", w.hash(140))
+	w.stand("4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi", w.hash(20))
+	w.stand("5umbLczAbqPcsaS6RTWDqq4aWuM1szEALamMpBEMzK3r", w.engine.Head().Header().EpochID.String())
+	w.stand("7RSDg164oZvfpGPUeJeBie74tDY145ry8nDyn2AHtAuZ", w.chunk(131).String())
+
+	heights := map[int]primitives.Height{300: 143, 426: 300, 526: 312} // where the recorded chain was by then
+	passed := w.play(lines, plan, func(n int) {
+		if h := heights[n]; h != 0 {
+			w.mine(h)
+		}
+	})
+	t.Logf("passed: %v", passed)
+}
+
+// trueHeight wants the recorded chunk with the height that included it, where neard says 0.
+func trueHeight(t *testing.T, l *Line, got Reply) {
+	if diff := Compare(l, got); diff != "" {
+		t.Errorf("%v: %s", l, diff)
+	}
+	if want := `"height_created":131,"height_included":131,`; !strings.Contains(got.Body, want) {
+		t.Errorf("%v: %.900s, want %s", l, got.Body, want)
+	}
+}
+
+// TestWireHistory plays wire2.jsonl.gz, but for what follows fast_forward: waits of every level, refusals of every kind, and
+// a history of which the beginning was collected.
+func TestWireHistory(t *testing.T) {
+	files, plan := load(t)
+	lines := files["wire2"]
+	line := func(n int) *Line { return &lines[n-1] }
+	const sender, receiver primitives.AccountID = "alice.test.near", "test1b.test.near"
+
+	var layout json.RawMessage
+	resultOf(t, line(103), "shard_layout", &layout)
+	g := recordedGenesis(t, &files["wire"][81], func(m map[string]json.RawMessage) {
+		m["chain_id"], m["shard_layout"] = json.RawMessage(`"test-chain-wire2"`), layout
+	})
+	var code []byte
+	resultOf(t, &files["wire"][273], "code_base64", &code)
+	first := recorded(t, line(1))
+	keys := map[primitives.AccountID]primitives.SecretKey{}
+	billion := primitives.MustParseBalance("1000000000000000000000000000000000")
+	rest, _ := billion.Sub(primitives.NEAR(100))
+	records := []genesis.Record{
+		account(root, billion, g.Validators[0].Amount), keyOf(keys, root, WireSeeds[0], 0),
+		account("near", rest, primitives.Balance{}), keyOf(keys, "near", "near", 0),
+		account(sender, primitives.NEAR(100), primitives.Balance{}), keyOf(keys, sender, WireSeeds[1], first.Nonce.Nonce-2),
+	}
+	records[4].(*genesis.AccountRecord).Account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
+	records = append(records, &genesis.ContractRecord{AccountID: sender, Code: code})
+
+	w := newWorld(t, g, records, 5)
+	w.keys = keys
+	w.scene.Resign = Resigner(w.base)
+	w.stand("GUNAoBwyQSFspLpGaoTVvrrLZyziiMNxu6JdeZQWSNPj", w.hash(1))
+	// The receiver is born on the chain: the genesis of its shard is empty (line 115).
+	born := w.send(root, receiver, 1, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(100)})
+	w.mine(30)
+	w.succeeded(born)
+	early := w.send(sender, receiver, first.Nonce.Nonce-1, &primitives.Transfer{Deposit: primitives.Yocto(1)})
+	w.mine(40)
+	w.stand("FQciYCvs6Wg45BvAp8jPgwcwsTMQaRhcUJxEeZavynAx", w.chunk(32).String())
+	w.mine(140)
+	out := w.succeeded(early)
+	w.stand("6WKfJtw6tw6TCRzoC6cdX8vf4YMF9uDkZqfnHr7UW9Av", early.String())
+	w.stand("6MMzBFsAw2C6BK9ixtVZeJbXQeQkYSKT3G3oLiYSKoB9", out.Outcome.ReceiptIDs[0].String())
+	w.stand("8g8r32zqq6ewXHnuTdp7Y8zm5KGkBe1wNALQp8imj9iL", w.hash(32))
+
+	passed := w.play(lines[:130], plan, func(n int) {
+		switch n {
+		case 13, 14: // calls of a contract: their nonces are used by transfers, since contracts do not run here
+			w.send(sender, receiver, recorded(t, line(n)).Nonce.Nonce, &primitives.Transfer{Deposit: primitives.Yocto(1)})
+			w.mine(w.engine.Head().Height() + 4)
+		case 57:
+			w.mine(594)
+			w.collect(108)
+		}
+		if n == 62 || n == 126 { // what the light clients know
+			w.stand("EWpZ8qfNk6SLwaCgiUn5nVkUaMsUudxpwr16r155TNdB", w.engine.Final().Hash.String())
+			w.stand("47osZk5FBRAj5CtayjZsvyyKMpZKxhACS4fZNBYygJH8", w.engine.Final().Hash.String())
+		}
+	})
+	t.Logf("passed: %v", passed)
+}

@@ -1,0 +1,386 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/actors/node"
+	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/backend"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+const root primitives.AccountID = "test.near" // the validator
+
+// patience bounds what a transaction's request waits for: of what the recording waited ten seconds for only the end shows.
+const patience = 300 * time.Millisecond
+
+// world is a whole node, from store to HTTP, that makes a block when the test says so.
+type world struct {
+	t      *testing.T
+	engine *engine.Engine
+	node   *node.Node
+	store  *storage.Store
+	client Client
+	scene  Scene
+	keys   map[primitives.AccountID]primitives.SecretKey
+	clock  atomic.Uint64 // ns since 1970
+}
+
+func seedKey(seed string) primitives.SecretKey {
+	return primitives.SecretKeyFromSeed(primitives.ED25519, seed)
+}
+
+// newWorld starts a node on a genesis, at height 1. keep is gc_num_epochs_to_keep.
+func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep uint64) *world {
+	t.Helper()
+	w := &world{t: t, keys: map[primitives.AccountID]primitives.SecretKey{}, scene: Scene{Replace: map[string]string{}}}
+	w.clock.Store(uint64(g.GenesisTime))
+	list := []byte{'['}
+	for i, r := range records {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = genesis.AppendRecord(list, r)
+	}
+	list = append(list, ']')
+	chain, err := engine.NewChain(g, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(list)), nil
+	})
+	w.must(err)
+	w.store, err = storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID, Numbering: primitives.NumberingJune}})
+	w.must(err)
+	checker := signature.New()
+	w.engine, err = engine.Open(engine.Options{Chain: chain, Store: w.store, Signature: checker.Check})
+	w.must(err)
+	key := primitives.KeyFile{AccountID: root, SecretKey: seedKey(WireSeeds[0])}
+	w.keys[root] = key.SecretKey
+	w.emptyBlock()
+	w.node, err = node.Start(node.Options{
+		Engine: w.engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{root: key.SecretKey},
+		Vote: config.NewestProtocol, Mode: production.Manual, Limits: node.Limits{Wait: patience},
+		Delays:  doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
+		Mempool: mempool.Limits{Transactions: 1000, Bytes: 100 << 20, KeyTransactions: 100},
+		Clock:   func() uint64 { return w.clock.Add(uint64(120 * time.Millisecond)) },
+		Exit: func(who string, reason any, stack []byte) {
+			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
+		},
+	})
+	w.must(err)
+	back := backend.New(backend.Options{
+		Engine: w.engine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
+		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Now: time.Now,
+	})
+	server, err := rpc.New(back, rpc.Options{PollingTimeout: patience, ViewStateLimit: 50_000})
+	w.must(err)
+	client, stop := InProcess(server.Serve)
+	w.client = client
+	t.Cleanup(func() {
+		stop()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := w.node.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if err := w.store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return w
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.t.Helper()
+		w.t.Fatal(err)
+	}
+}
+
+// emptyBlock makes the first block without new chunks: the recorded node's were not ready in time (wire 119).
+func (w *world) emptyBlock() {
+	w.t.Helper()
+	g := w.engine.Genesis()
+	n := len(g.Shards)
+	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: config.NewestProtocol,
+		Chunks: make([]*primitives.Chunk, n), Endorsements: make([][]primitives.Signature, n)}
+	approvers, err := w.engine.Approvers(g.Hash)
+	w.must(err)
+	inner := primitives.NewApprovalInner(g.Hash, g.Height(), p.Height)
+	for range approvers {
+		p.Approvals = append(p.Approvals, w.keys[root].Sign(inner.SignedBytes(p.Height)))
+	}
+	b, err := w.engine.NewBlock(p, w.keys[root])
+	w.must(err)
+	_, err = w.engine.Process(b, nil, true)
+	w.must(err)
+}
+
+// mine makes blocks until the head has the height.
+func (w *world) mine(height primitives.Height) {
+	w.t.Helper()
+	if head := w.engine.Head().Height(); head < height {
+		at, _, err := w.node.Mine(w.t.Context(), uint64(height-head))
+		if err != nil || at != height {
+			w.t.Fatalf("mine to %d: %d, %v", height, at, err)
+		}
+	}
+}
+
+// hash is that of the block of a height.
+func (w *world) hash(height primitives.Height) string {
+	w.t.Helper()
+	for e := w.engine.Head(); e != nil && e.Height() >= height; e = w.engine.Entry(e.Header().PrevHash) {
+		if e.Height() == height {
+			return e.Hash.String()
+		}
+	}
+	h, err := w.store.HashAt(height)
+	w.must(err)
+	return h.String()
+}
+
+// chunk is the hash of the first chunk of a block that is not long ago.
+func (w *world) chunk(height primitives.Height) primitives.Hash {
+	w.t.Helper()
+	e := w.engine.Head()
+	for e != nil && e.Height() > height {
+		e = w.engine.Entry(e.Header().PrevHash)
+	}
+	if e == nil || e.Height() != height {
+		w.t.Fatalf("no block %d in memory", height)
+	}
+	return e.Block.Body.Chunks[0].ChunkHash()
+}
+
+// collect removes the blocks below a height, and no more, though garbage collection may: neard's was behind, too.
+func (w *world) collect(tail primitives.Height) {
+	w.t.Helper()
+	for at := w.store.Tip().Tail; at < tail; {
+		done, err := w.store.Collect(storage.CollectOptions{KeepEpochs: 5, Before: 1 << 63, MaxHeights: int(tail - at)})
+		if err != nil || done.Tail == at {
+			w.t.Fatalf("collect to %d: tail %d, %v", tail, done.Tail, err)
+		}
+		at = done.Tail
+	}
+}
+
+// stand puts this chain's text in the place of a recorded one.
+func (w *world) stand(recorded, ours string) { w.scene.Replace[recorded] = ours }
+
+// base is the block hash for a transaction that named a recorded one: what stands in its place, or the head.
+func (w *world) base(recorded primitives.Hash) primitives.Hash {
+	text, ok := w.scene.Replace[recorded.String()]
+	if !ok {
+		return w.engine.Head().Hash
+	}
+	h, err := primitives.ParseHash(text)
+	w.must(err)
+	return h
+}
+
+// send signs a transaction of an account and puts it into the pool.
+func (w *world) send(signer, receiver primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) primitives.Hash {
+	w.t.Helper()
+	key := w.keys[signer]
+	t := primitives.Transaction{SignerID: signer, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
+		ReceiverID: receiver, BlockHash: w.engine.Head().Hash, Actions: actions}
+	hash := t.Hash()
+	w.submit(primitives.NewSignedTransaction(t, key.Sign(hash[:])))
+	return hash
+}
+
+func (w *world) submit(tx *primitives.SignedTransaction) {
+	w.t.Helper()
+	if pooled, err := w.node.Submit(tx); err != nil || !pooled {
+		w.t.Fatalf("transaction %v of %s: pooled %v, %v", tx.Hash(), tx.SignerID, pooled, err)
+	}
+}
+
+// succeeded fails the test unless a transaction has done what it should.
+func (w *world) succeeded(hash primitives.Hash) view.FinalOutcome {
+	w.t.Helper()
+	out, err := w.engine.TransactionStatus(hash)
+	if err != nil || out.Status.Kind != view.FinalSuccessValue {
+		w.t.Fatalf("transaction %v: %+v, %v", hash, out.Status, err)
+	}
+	return out
+}
+
+// recorded returns the transaction that a line sends, as it was recorded.
+func recorded(t *testing.T, l *Line) *primitives.SignedTransaction {
+	t.Helper()
+	for _, text := range signedTexts(l.Request().Body) {
+		raw, err := base64.StdEncoding.DecodeString(text)
+		tx := new(primitives.SignedTransaction)
+		if err == nil && borsh.Unmarshal(raw, tx) == nil {
+			return tx
+		}
+	}
+	t.Fatalf("%v sends no transaction", l)
+	return nil
+}
+
+// maxBlocksWaited is how many blocks are made at most while a request waits.
+const maxBlocksWaited = 8
+
+// ask sends a line's request. While that waits for its transaction, blocks are made, each once it is clear that the one
+// before was not enough, so that the reply is of the first block that satisfies it.
+func (w *world) ask(l *Line) (Reply, error) {
+	type answer struct {
+		Reply
+		err error
+	}
+	r := w.scene.Request(l)
+	got := make(chan answer, 1)
+	go func() {
+		reply, err := w.client(r)
+		got <- answer{reply, err}
+	}()
+	var q struct {
+		Method string
+		Params struct {
+			Signed string              `json:"signed_tx_base64"`
+			Until  view.ExecutionLevel `json:"-"`
+			Level  string              `json:"wait_until"`
+		}
+	}
+	if json.Unmarshal([]byte(r.Body), &q) != nil || q.Params.Signed == "" || q.Params.Level == "NONE" {
+		a := <-got
+		return a.Reply, a.err
+	}
+	until := view.LevelExecutedOptimistic
+	for level := view.LevelNone; level <= view.LevelFinal; level++ {
+		if level.String() == q.Params.Level {
+			until = level
+		}
+	}
+	raw, err := base64.StdEncoding.DecodeString(q.Params.Signed)
+	tx := new(primitives.SignedTransaction)
+	if err == nil {
+		err = borsh.Unmarshal(raw, tx)
+	}
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for mined := 0; ; {
+		select {
+		case a := <-got:
+			return a.Reply, a.err
+		case <-look.C:
+		}
+		if err != nil || mined == maxBlocksWaited || w.node.Stats().Parked == 0 {
+			continue
+		}
+		if out, err := w.engine.TransactionStatus(tx.Hash()); err == nil && txstatus.Meets(out.Level, until) {
+			continue // the reply is on its way
+		}
+		w.mine(w.engine.Head().Height() + 1)
+		mined++
+	}
+}
+
+// play asks the lines in order, but those of the kinds that are not for this issue, and compares. before is called ahead of
+// each line.
+func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Kind]int) {
+	w.t.Helper()
+	passed = map[Kind]int{}
+	for i := range lines {
+		l := &lines[i]
+		kind := plan[l.File][l.N].Kind
+		before(l.N)
+		if kind != Offline && kind != Chain && kind != Differs {
+			continue
+		}
+		got, err := w.ask(l)
+		if err != nil {
+			w.t.Errorf("%v: %v", l, err)
+			continue
+		}
+		if l.Method == "HEAD" {
+			got.Body = ""
+		}
+		if kind == Differs {
+			if w.differs(l, got) {
+				passed[kind]++
+			}
+			continue
+		}
+		if diff := Compare(l, got); diff != "" {
+			w.t.Errorf("%v: %s\nrequest %.300s", l, diff, w.scene.Request(l).Body)
+			continue
+		}
+		passed[kind]++
+	}
+	return passed
+}
+
+// differs checks a line of the plan's list of differences; true if it differs as it should.
+func (w *world) differs(l *Line, got Reply) bool {
+	w.t.Helper()
+	for _, d := range differences {
+		for _, n := range d.lines {
+			if d.file != l.File || n != l.N {
+				continue
+			}
+			return w.t.Run(fmt.Sprintf("%s-%d", d.file, n), func(t *testing.T) { d.check(t, l, got) })
+		}
+	}
+	return false // TestWireDiffers has said so
+}
+
+// recordedGenesis is the configuration that genesis_config replied, with changes.
+func recordedGenesis(t *testing.T, l *Line, change func(map[string]json.RawMessage)) *genesis.Config {
+	t.Helper()
+	var reply struct{ Result map[string]json.RawMessage }
+	if err := json.Unmarshal([]byte(l.Body), &reply); err != nil {
+		t.Fatal(err)
+	}
+	if change != nil {
+		change(reply.Result)
+	}
+	reply.Result["records"] = json.RawMessage("[]")
+	text, err := json.Marshal(reply.Result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _, err := genesis.ReadConfig(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// resultOf returns a member of a recorded result.
+func resultOf(t *testing.T, l *Line, member string, into any) {
+	t.Helper()
+	var reply struct{ Result map[string]json.RawMessage }
+	err := json.Unmarshal([]byte(l.Body), &reply)
+	if err == nil {
+		err = json.NewDecoder(strings.NewReader(string(reply.Result[member]))).Decode(into)
+	}
+	if err != nil {
+		t.Fatalf("%v: %s: %v", l, member, err)
+	}
+}
+
+func account(id primitives.AccountID, amount, locked primitives.Balance) *genesis.AccountRecord {
+	return &genesis.AccountRecord{AccountID: id, Account: primitives.Account{Version: primitives.AccountV1, Amount: amount, Locked: locked}}
+}
