@@ -136,7 +136,7 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 // in a block, and with states that lead to their roots.
 func TestKill(t *testing.T) {
 	rounds, accounts := 5, 2000
-	if full() {
+	if full() && !racing {
 		rounds = 200
 	}
 	rounds, accounts = envNumber(killRounds, rounds), envNumber(killAccounts, accounts)

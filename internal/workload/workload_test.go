@@ -38,8 +38,8 @@ func TestWorkloads(t *testing.T) {
 	if full() {
 		n, blocks = 200, 50
 	}
-	if testing.Short() {
-		n = 4
+	if testing.Short() || racing {
+		n, blocks = 4, 25
 	}
 	var mu sync.Mutex
 	statuses := map[string]int{}
