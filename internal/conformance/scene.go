@@ -16,9 +16,8 @@ type Scene struct {
 	// Replace maps recorded texts (a hash, a key, an account) to those of this chain. Hashes of transactions that were
 	// signed again are added as they come.
 	Replace map[string]string
-	// Resign returns the transaction to send instead of a recorded one; want is the recorded reply, which tells what the
-	// transaction shall suffer. It may return its argument. Nil: transactions stay as they are.
-	Resign func(tx *primitives.SignedTransaction, want *Line) *primitives.SignedTransaction
+	// Resign returns the transaction to send instead of a recorded one. Nil: transactions stay as they are.
+	Resign func(*primitives.SignedTransaction) *primitives.SignedTransaction
 }
 
 // Request returns a line's request for this chain.
@@ -31,7 +30,7 @@ func (s *Scene) Request(l *Line) Request {
 			if err != nil || borsh.Unmarshal(raw, tx) != nil {
 				continue // one that shall not decode
 			}
-			again := s.Resign(tx, l)
+			again := s.Resign(tx)
 			r.Body = strings.ReplaceAll(r.Body, text, base64.StdEncoding.EncodeToString(again.AppendBorsh(nil)))
 			if s.Replace == nil {
 				s.Replace = map[string]string{}
@@ -71,33 +70,6 @@ func signedTexts(body string) []string {
 	return nil
 }
 
-// Difference is a line whose reply is not the recorded one.
-type Difference struct {
-	Line *Line
-	Text string
-}
-
-// Run sends the lines in order and returns the differences.
-func (s *Scene) Run(c Client, lines []*Line) []Difference {
-	var out []Difference
-	for _, l := range lines {
-		got, err := c(s.Request(l))
-		text := ""
-		if err != nil {
-			text = "no reply: " + err.Error()
-		} else {
-			if l.Method == "HEAD" {
-				got.Body = ""
-			}
-			text = Compare(l, got)
-		}
-		if text != "" {
-			out = append(out, Difference{l, text})
-		}
-	}
-	return out
-}
-
 // WireSeeds are the words whose ed25519 keys signed the recorded transactions: the root account of wire.jsonl.gz, and
 // alice.test.near of wire2.jsonl.gz, whose nonce was 3,000,004 when the recording began.
 var WireSeeds = []string{"seedW", "alice"}
@@ -107,7 +79,7 @@ const strangerSeed = "stranger"
 
 // Resigner signs recorded transactions again, with the keys of WireSeeds. base returns the block hash to name instead of a
 // recorded one. The same transaction becomes the same one each time, and one whose signature was wrong stays so.
-func Resigner(base func(recorded primitives.Hash) primitives.Hash) func(*primitives.SignedTransaction, *Line) *primitives.SignedTransaction {
+func Resigner(base func(recorded primitives.Hash) primitives.Hash) func(*primitives.SignedTransaction) *primitives.SignedTransaction {
 	keys := map[primitives.PublicKey]primitives.SecretKey{}
 	for _, seed := range WireSeeds {
 		k := primitives.SecretKeyFromSeed(primitives.ED25519, seed)
@@ -115,7 +87,7 @@ func Resigner(base func(recorded primitives.Hash) primitives.Hash) func(*primiti
 	}
 	stranger := primitives.SecretKeyFromSeed(primitives.ED25519, strangerSeed)
 	made := map[primitives.Hash]*primitives.SignedTransaction{}
-	return func(old *primitives.SignedTransaction, _ *Line) *primitives.SignedTransaction {
+	return func(old *primitives.SignedTransaction) *primitives.SignedTransaction {
 		was := old.Hash()
 		if tx := made[was]; tx != nil {
 			return tx

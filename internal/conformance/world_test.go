@@ -258,9 +258,8 @@ func (w *world) ask(l *Line) (Reply, error) {
 	var q struct {
 		Method string
 		Params struct {
-			Signed string              `json:"signed_tx_base64"`
-			Until  view.ExecutionLevel `json:"-"`
-			Level  string              `json:"wait_until"`
+			Signed string `json:"signed_tx_base64"`
+			Level  string `json:"wait_until"`
 		}
 	}
 	if json.Unmarshal([]byte(r.Body), &q) != nil || q.Params.Signed == "" || q.Params.Level == "NONE" {
@@ -323,7 +322,7 @@ func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Ki
 			}
 			continue
 		}
-		if diff := Compare(l, got); diff != "" {
+		if diff := Compare(l, got, true); diff != "" {
 			w.t.Errorf("%v: %s\nrequest %.300s", l, diff, w.scene.Request(l).Body)
 			continue
 		}
