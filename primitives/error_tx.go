@@ -208,13 +208,3 @@ func (e *TxExecutionError) Unwrap() error {
 	}
 	return e.Action
 }
-
-// FailedTransaction is the status of a transaction that was refused inside a chunk.
-func FailedTransaction(e *InvalidTxError) ExecutionStatus {
-	return ExecutionStatus{Kind: StatusFailure, Failure: (&TxExecutionError{InvalidTx: e}).AppendJSON(nil)}
-}
-
-// FailedAction is the status of a receipt one of whose actions failed.
-func FailedAction(e *ActionError) ExecutionStatus {
-	return ExecutionStatus{Kind: StatusFailure, Failure: (&TxExecutionError{Action: e}).AppendJSON(nil)}
-}

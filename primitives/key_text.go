@@ -170,17 +170,6 @@ func ParseSignature(text string) (Signature, error) {
 	return Signature(s), nil
 }
 
-// NewSignature returns the signature with these raw bytes, whose number must be the scheme's.
-func NewSignature(t KeyType, raw []byte) (Signature, error) {
-	if int(t) >= len(signatureLen) {
-		return "", &KeyTextError{fmt.Sprintf("unknown key type '%d'", byte(t))}
-	}
-	if len(raw) != signatureLen[t] {
-		return "", keyLengthError("signature", signatureLen[t], len(raw))
-	}
-	return Signature(string(rune(t)) + string(raw)), nil
-}
-
 // IsZero tells whether s is no signature at all (the zero value).
 func (s Signature) IsZero() bool { return s == "" }
 

@@ -77,13 +77,6 @@ func (l *ShardLayout) DecodeBorsh(r *borsh.Reader) {
 	*l = out
 }
 
-// ReadShardLayout reads a layout.
-func ReadShardLayout(r *borsh.Reader) ShardLayout {
-	var l ShardLayout
-	l.DecodeBorsh(r)
-	return l
-}
-
 // MarshalJSON returns {"V2": {...}}, in the form of genesis.json and protocol_config; null for no layout.
 func (l ShardLayout) MarshalJSON() ([]byte, error) {
 	if l.of == nil {

@@ -57,13 +57,6 @@ func (u ShardUID) AppendBorsh(b []byte) []byte {
 // DecodeBorsh reads the 8 bytes.
 func (u *ShardUID) DecodeBorsh(r *borsh.Reader) { u.Version, u.ID = r.Uint32(), r.Uint32() }
 
-// ReadShardUID reads the 8 bytes.
-func ReadShardUID(r *borsh.Reader) ShardUID {
-	var u ShardUID
-	u.DecodeBorsh(r)
-	return u
-}
-
 // String returns "s{id}.v{version}".
 func (u ShardUID) String() string {
 	return "s" + strconv.FormatUint(uint64(u.ID), 10) + ".v" + strconv.FormatUint(uint64(u.Version), 10)

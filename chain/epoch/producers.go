@@ -224,17 +224,18 @@ func (m *Manager) BlockApprovers(parent primitives.Hash) ([]ApprovalStake, error
 
 // NumTotalParts returns into how many parts a chunk is coded: the seats of the genesis's config, at least 2.
 func (m *Manager) NumTotalParts() int {
-	seats := m.configs.ForVersion(m.configs.genesisPV).NumBlockProducerSeats
-	return int(max(seats, 2))
+	_, total := m.partCounts()
+	return total
 }
 
 // NumDataParts returns how many parts restore a chunk.
 func (m *Manager) NumDataParts() int {
-	total := m.NumTotalParts()
-	if total <= 3 {
-		return 1
-	}
-	return (total - 1) / 3
+	data, _ := m.partCounts()
+	return data
+}
+
+func (m *Manager) partCounts() (data, total int) {
+	return primitives.ChunkPartCounts(int(m.configs.ForVersion(m.configs.genesisPV).NumBlockProducerSeats))
 }
 
 // PartOwner returns who keeps a part of the chunks of an epoch.

@@ -100,12 +100,9 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 	x.Account = primitives.Account{Amount: deposit, StorageUsage: f.NumBytesAccount, Version: primitives.AccountV1}
 	switch id.Kind() {
 	case primitives.NearImplicitAccount:
-		raw := make([]byte, 1, 33) // tag of ed25519
-		for i := 0; i < len(id); i += 2 {
-			raw = append(raw, unhex(id[i])<<4|unhex(id[i+1]))
-		}
+		pk, _ := primitives.KeyOfNearImplicit(id) // the kind says that there is one
 		key := primitives.AccessKey{Nonce: primitives.InitialNonce(x.Block.Height)}
-		handle := primitives.PublicKeyHandle(raw)
+		handle := pk.Handle()
 		x.Account.StorageUsage += keyUsage(f, len(handle), &key)
 		x.State.SetAccessKey(id, handle, &key)
 	case primitives.EthImplicitAccount:
@@ -116,14 +113,6 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 		panic("action: transfer creates a named account")
 	}
 	return nil
-}
-
-// unhex is the value of a digit of an id that is known to be hex.
-func unhex(c byte) byte {
-	if c >= 'a' {
-		return c - 'a' + 10
-	}
-	return c - '0'
 }
 
 // createAccount makes a named account.

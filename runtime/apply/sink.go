@@ -41,10 +41,7 @@ const (
 func (c *chunk) openSink() (err error) {
 	in, s := c.in, &c.sink
 	s.own = in.ownCongestion().Info
-	s.admission = congestion.Admission{MaxGas: congestion.Unlimited, MaxSize: c.cfg.Wasm.Limits.MaxReceiptSize}
-	if c.cfg.Version.Has(config.ClampOutgoingGasAdmission) {
-		s.admission.MaxGas = c.cfg.CongestionControl.AllowedShardOutgoingGas
-	}
+	s.admission = congestion.NewAdmission(c.cfg)
 	if s.buffers, err = c.u.Buffers(); err != nil {
 		return err
 	}
@@ -246,31 +243,6 @@ func (s *sink) groupedBy(ids []primitives.ShardID) []Outgoing {
 }
 
 func (c *chunk) grouped() []Outgoing { return c.groupedBy(c.in.Layout.ShardIDs()) }
-
-// GroupOutgoing sorts receipts by the shards they go to, one group for each shard of the layout, by index; the order
-// within a group is kept (nearcore chain/chain/src/chain.rs:4054).
-func GroupOutgoing(l primitives.ShardLayout, receipts []*primitives.Receipt) ([]Outgoing, error) {
-	out := make([]Outgoing, l.NumShards())
-	for i, id := range l.ShardIDs() {
-		out[i].Shard = id
-	}
-	for _, r := range receipts {
-		to, err := target(l, r)
-		if err != nil {
-			return nil, err
-		}
-		out[to].Receipts = append(out[to].Receipts, r)
-	}
-	for i := range out {
-		out[i].Hash = OutgoingHash(out[i].Shard, out[i].Receipts)
-	}
-	return out, nil
-}
-
-// OutgoingHash is the hash of the receipts for one shard: H(u64 shard ‖ receipts).
-func OutgoingHash(shard primitives.ShardID, receipts []*primitives.Receipt) primitives.Hash {
-	return primitives.HashBytes(primitives.AppendReceipts(borsh.AppendUint64(nil, uint64(shard)), receipts))
-}
 
 // OutgoingRoot is prev_outgoing_receipts_root of the next chunk header: the Merkle root over the groups' hashes, each
 // hashed again as a leaf.

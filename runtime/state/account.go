@@ -256,3 +256,27 @@ func (u *TrieUpdate) GlobalNonce(id *primitives.GlobalContractID) (uint64, error
 func (u *TrieUpdate) SetGlobalNonce(id *primitives.GlobalContractID, n uint64) {
 	u.setUint64(primitives.AppendGlobalNonceKey(nil, id), n)
 }
+
+// PeekNonce is the nonce that a transaction of a key is measured against: the row's for an indexed one, else the key's. It
+// sees what the update wrote and records nothing.
+func (u *TrieUpdate) PeekNonce(id primitives.AccountID, h primitives.PublicKeyHandle, n primitives.TransactionNonce) (stored primitives.Nonce, found bool, err error) {
+	if n.HasIndex {
+		u.key = primitives.AppendGasKeyNonceKey(u.key[:0], id, h, n.Index)
+		value, err := u.GetPure(u.key)
+		if value == nil || err != nil {
+			return 0, false, err
+		}
+		if len(value) != 8 {
+			return 0, false, Inconsistent("%d bytes in place of a nonce", len(value))
+		}
+		return primitives.Nonce(binary.LittleEndian.Uint64(value)), true, nil
+	}
+	u.key = primitives.AppendAccessKeyKey(u.key[:0], id, h)
+	value, err := u.GetPure(u.key)
+	if value == nil || err != nil {
+		return 0, false, err
+	}
+	var k primitives.AccessKey
+	err = decodeAccessKey(id, value, &k)
+	return k.Nonce, true, err
+}
