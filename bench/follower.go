@@ -14,7 +14,7 @@ import (
 // follower watches blocks and tells when transfers are included and when they are FINAL: they and all their receipts,
 // refunds included, are executed in final blocks.
 type follower struct {
-	signers   int
+	plan      *plan
 	blocks    chan observed
 	included  atomic.Int64
 	final     atomic.Int64
@@ -49,15 +49,10 @@ type counts struct {
 	included, final, blocks, chunks, failed int64
 }
 
-func newFollower(signers int) *follower {
-	f := &follower{signers: signers, blocks: make(chan observed, 1024), receipts: map[primitives.Hash]int32{}, executed: map[primitives.Height][]int32{}}
+func newFollower(p *plan) *follower {
+	f := &follower{plan: p, sent: make([]int64, len(p.from)), open: make([]int32, len(p.from)), blocks: make(chan observed, 1024), receipts: map[primitives.Hash]int32{}, executed: map[primitives.Height][]int32{}}
 	f.cond = sync.NewCond(&f.mu)
 	return f
-}
-
-// expect makes room for n transfers; nothing has been submitted yet.
-func (f *follower) expect(n int) {
-	f.sent, f.open = make([]int64, n), make([]int32, n)
 }
 
 // bytes is about what it holds itself.
@@ -93,8 +88,10 @@ func (f *follower) transferOf(tx *primitives.SignedTransaction) (int, bool) {
 		return 0, false
 	}
 	account, err := strconv.Atoi(name[1 : len(name)-2])
-	i := int(tx.Nonce.Nonce-1)*f.signers + account
-	return i, err == nil && i >= 0 && i < len(f.sent)
+	if err != nil {
+		return 0, false
+	}
+	return f.plan.find(account, tx.Nonce.Nonce)
 }
 
 func (f *follower) follow(m *messages.BlockAccepted, at time.Duration) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -124,24 +125,59 @@ func spread(n int, do func(i int)) {
 	wg.Wait()
 }
 
-// transfers are signed transfers of 1 yoctoNEAR in their encoding, one after another: without pointers, so that they cost
-// the collector nothing. Transfer i is signed by account i modulo signers with nonce i/signers + 1, so that a signer's
-// transfers stand in the order of their nonces.
-type transfers struct {
-	bytes   []byte
-	ends    []uint64
-	signers int
+// plan says who sends to whom: transfer i goes from account from[i] to account to[i] with nonce[i]. A signer's transfers
+// stand in the order of their nonces.
+type plan struct {
+	from, to []int32
+	nonce    []int32
+	of       [][]int32 // by signer: its transfers
 }
 
-// sign makes transfers from ... from+n-1 of the endless list, each to another account.
-func (n *fullNode) sign(from, count, signers int, progress func(part float64)) (*transfers, error) {
-	t := &transfers{ends: make([]uint64, count), signers: signers}
+// newPlan draws n transfers among accounts, of which the first signers send; popular accounts are chosen as 1/rank^skew.
+func newPlan(n, accounts, signers int, skew float64) *plan {
+	rng := rand.New(rand.NewPCG(1, 1))
+	p := &plan{from: make([]int32, n), to: make([]int32, n), nonce: make([]int32, n), of: make([][]int32, signers)}
+	receivers, senders := workload.NewZipf(rng, accounts, skew), workload.NewZipf(rng, signers, skew)
+	for i := range n {
+		p.from[i], p.to[i] = int32(senders.Draw(rng)), int32(receivers.Draw(rng))
+		list := &p.of[p.from[i]]
+		*list = append(*list, int32(i))
+		p.nonce[i] = int32(len(*list))
+	}
+	return p
+}
+
+// find returns the number of a signer's transfer.
+func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
+	if signer < 0 || signer >= len(p.of) || nonce < 1 || nonce > primitives.Nonce(len(p.of[signer])) {
+		return 0, false
+	}
+	return int(p.of[signer][nonce-1]), true
+}
+
+// bytes is about what it holds.
+func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of)) }
+
+// transfers are signed transfers of 1 yoctoNEAR in their encoding, one after another: without pointers, so that they cost
+// the collector nothing.
+type transfers struct {
+	bytes []byte
+	ends  []uint64
+}
+
+// sign makes all transfers of a plan.
+func (n *fullNode) sign(p *plan, progress func(part float64)) *transfers {
+	count := len(p.from)
+	t := &transfers{ends: make([]uint64, count)}
 	const slab = 1 << 14 // transfers that are signed at once
 	made := make([][]byte, slab)
-	var done int
-	for done < count {
+	for done := 0; done < count; {
 		part := min(slab, count-done)
-		spread(part, func(k int) { made[k] = n.transfer(from+done+k, signers).AppendBorsh(made[k][:0]) })
+		spread(part, func(k int) {
+			i := done + k
+			tx := n.transfer(int(p.from[i]), int(p.to[i]), primitives.Nonce(p.nonce[i]))
+			made[k] = tx.AppendBorsh(made[k][:0])
+		})
 		for k := range part {
 			t.bytes = append(t.bytes, made[k]...)
 			t.ends[done+k] = uint64(len(t.bytes))
@@ -149,18 +185,15 @@ func (n *fullNode) sign(from, count, signers int, progress func(part float64)) (
 		done += part
 		progress(float64(done) / float64(count))
 	}
-	return t, nil
+	return t
 }
 
-// transfer makes transfer i of the endless list.
-func (n *fullNode) transfer(i, signers int) *primitives.SignedTransaction {
-	from := i % signers
+// transfer signs a transfer.
+func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.SignedTransaction {
 	key := n.keys[from]
 	t := primitives.Transaction{
-		SignerID: n.names[from], PublicKey: key.PublicKey(),
-		Nonce:      primitives.TransactionNonce{Nonce: primitives.Nonce(i/signers + 1)},
-		ReceiverID: n.account(scatter(uint64(i))), BlockHash: n.base,
-		Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}},
+		SignerID: n.names[from], PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
+		ReceiverID: n.names[to], BlockHash: n.base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}},
 	}
 	hash := t.Hash()
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))

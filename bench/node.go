@@ -22,6 +22,7 @@ import (
 type NodeOptions struct {
 	Accounts int           `json:"accounts"`
 	Signers  int           `json:"signers"` // of them; 0: all
+	Skew     float64       `json:"skew"`    // Zipf exponent of who sends and who receives
 	Shards   int           `json:"shards"`
 	Senders  int           `json:"senders"`     // goroutines that submit
 	Batch    int           `json:"batch"`       // transfers submitted at a time
@@ -48,6 +49,8 @@ func (o *NodeOptions) check() error {
 		return fmt.Errorf("bench: %d senders, must be 1 to 1024", o.Senders)
 	case o.Signers < o.Senders || o.Signers > o.Accounts:
 		return fmt.Errorf("bench: %d signers for %d senders and %d accounts", o.Signers, o.Senders, o.Accounts)
+	case o.Skew < 0 || o.Skew > 5:
+		return fmt.Errorf("bench: a skew of %v, must be 0 to 5", o.Skew)
 	case o.Batch < 1 || o.Window < o.Batch*o.Senders:
 		return fmt.Errorf("bench: %d senders with %d transfers each need a window of %d, not %d", o.Senders, o.Batch, o.Batch*o.Senders, o.Window)
 	case o.Duration <= 0 || o.Warm < 0 || o.Rate < 0:
@@ -58,7 +61,6 @@ func (o *NodeOptions) check() error {
 	if o.Rate > 0 {
 		o.Signed = o.Rate
 	}
-	o.Signers -= o.Signers % o.Senders
 	if o.Dir == "" {
 		o.Dir = os.TempDir()
 	}
@@ -85,7 +87,9 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
-	f := newFollower(o.Signers)
+	count := int(o.Signed * (o.Warm + o.Duration).Seconds())
+	p := newPlan(count, o.Accounts, o.Signers, o.Skew)
+	f := newFollower(p)
 	o.Progress(0, "accounts")
 	start := time.Now()
 	n, err := startNode(dir, o.Accounts, o.Shards, "", f.observe)
@@ -94,16 +98,11 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	}
 	defer func() { err = errors.Join(err, n.stop()) }()
 	r.Result.SetupSeconds = time.Since(start).Seconds()
-	count := int(o.Signed * (o.Warm + o.Duration).Seconds())
 	o.Progress(0, "signatures")
 	start = time.Now()
-	t, err := n.sign(0, count, o.Signers, func(part float64) { o.Progress(part, "signatures") })
-	if err != nil {
-		return nil, err
-	}
+	t := n.sign(p, func(part float64) { o.Progress(part, "signatures") })
 	r.Result.SignSeconds = time.Since(start).Seconds()
-	f.expect(count)
-	load := &nodeLoad{o: &o, n: n, t: t, f: f, r: &r.Result}
+	load := &nodeLoad{o: &o, n: n, p: p, t: t, f: f, r: &r.Result}
 	if err := load.run(ctx); err != nil {
 		return nil, err
 	}
@@ -115,6 +114,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 type nodeLoad struct {
 	o *NodeOptions
 	n *fullNode
+	p *plan
 	t *transfers
 	f *follower
 	r *NodeResult
@@ -157,7 +157,7 @@ func (l *nodeLoad) run(ctx context.Context) error {
 	}
 	l.r.Submitted = int(l.submitted.Load() - first)
 	l.r.Refused = int(l.refused.Load())
-	l.r.LoadBytes = uint64(len(l.t.bytes)+8*len(l.t.ends)) + l.f.bytes()
+	l.r.LoadBytes = uint64(len(l.t.bytes)+8*len(l.t.ends)) + l.p.bytes() + l.f.bytes()
 	l.f.report(l.r)
 	if bad := l.firstBad.Load(); bad != nil {
 		l.r.Refusal = (*bad).Error()
@@ -192,7 +192,10 @@ func (l *nodeLoad) wait(ctx context.Context, ended <-chan struct{}, d time.Durat
 func (l *nodeLoad) send(s int) {
 	o := l.o
 	batch := make([]*primitives.SignedTransaction, 0, o.Batch)
-	for i := s; i < l.t.len() && !l.stop.Load(); i += o.Senders { // Senders divides Signers
+	for i := 0; i < l.t.len() && !l.stop.Load(); i++ {
+		if int(l.p.from[i])%o.Senders != s {
+			continue
+		}
 		if len(batch) == 0 {
 			l.f.room(func() bool {
 				waiting := l.submitted.Load() - l.refused.Load() - l.f.included.Load()

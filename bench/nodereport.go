@@ -124,8 +124,8 @@ func (r *NodeReport) WriteText(w io.Writer) error {
 		rate = fmt.Sprintf("%.0f/s", o.Rate)
 	}
 	lines := append(r.Machine.lines(r.Commit, &r.Limits), [][2]string{
-		{"load", fmt.Sprintf("%d accounts, %d of them sign, %d shard(s); %d senders submit %s, %d at a time, at most %d not included",
-			o.Accounts, o.Signers, o.Shards, o.Senders, rate, o.Batch, o.Window)},
+		{"load", fmt.Sprintf("%d accounts, %d of them sign, Zipf %g, %d shard(s); %d senders submit %s, %d at a time, at most %d not included",
+			o.Accounts, o.Signers, o.Skew, o.Shards, o.Senders, rate, o.Batch, o.Window)},
 		{},
 		{"transfers", fmt.Sprintf("%.0f/s accepted, %.0f/s included, %.0f/s FINAL in %.1f s; %d refused, %d outcomes failed",
 			x.AcceptedPerSecond, x.IncludedPerSecond, x.FinalPerSecond, x.Seconds, x.Refused, x.Failed)},

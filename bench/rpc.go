@@ -157,7 +157,9 @@ func (l *rpcLoad) local(dir string) (err error) {
 	}
 	n := l.node
 	l.addr, l.lanes, l.next = n.Addr.String(), n.accounts, make([]int, n.accounts)
-	l.signed = func(lane, i int) *primitives.SignedTransaction { return n.transfer(i*n.accounts+lane, n.accounts) }
+	l.signed = func(lane, i int) *primitives.SignedTransaction {
+		return n.transfer(lane, int(scatter(uint64(i)<<32|uint64(lane))%uint64(n.accounts)), primitives.Nonce(i+1))
+	}
 	l.view = func(i uint64) primitives.AccountID { return n.account(scatter(i)) }
 	return nil
 }

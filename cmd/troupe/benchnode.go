@@ -76,6 +76,7 @@ and latencies those of a full node. With --rate latencies count from when a tran
 	f.SortFlags = false
 	f.IntVar(&o.Accounts, "accounts", 100_000, "accounts in the genesis")
 	f.IntVar(&o.Signers, "signers", 0, "how many of them sign; 0: all")
+	f.Float64Var(&o.Skew, "skew", 1, "Zipf exponent of who sends and who receives; 0: all alike")
 	f.IntVar(&o.Shards, "shards", 1, "shards, up to 26")
 	f.IntVar(&o.Senders, "senders", 4, "goroutines that submit")
 	f.IntVar(&o.Batch, "batch", 64, "transfers submitted at a time")
