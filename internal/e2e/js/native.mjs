@@ -91,12 +91,7 @@ for (const curve of ["ed25519", "secp256k1", "ml-dsa-65"]) {
     equal((await aliceAccount.getAccessKey(pair.getPublicKey())).permission, "FullAccess", "permission");
     await account(alice, pair).transfer({ receiverId: bob, amount: 11n });
     await aliceAccount.deleteKey(pair.getPublicKey());
-    const error = await throws("AccessKeyDoesNotExistError", () => aliceAccount.getAccessKey(pair.getPublicKey())).catch(async (wrong) => {
-      // The library knows the text by an ed25519-only pattern for some curves: then a plain RpcError with neard's text.
-      if (curve === "ed25519") throw wrong;
-      return wrong.cause;
-    });
-    ok(/does not exist|Access key/i.test(error.message), `text of the error: ${error.message}`);
+    await throws("AccessKeyDoesNotExistError", () => aliceAccount.getAccessKey(pair.getPublicKey()));
   });
 }
 await step("add a function-call key, use it, delete it", async () => {
@@ -123,7 +118,8 @@ await step("deploy code and read it", async () => {
   equal([...view.code], [...code], "code");
 });
 await step("deploy global code and use it", async () => {
-  await bobAccount.deployGlobalContract(code, "accountId");
+  // Its distribution is a receipt of its own, in no outcome's list: the next block has it, and FINAL is later than that.
+  await send(bobAccount, bob, [actions.deployGlobalContract(code, "accountId")], "FINAL");
   await aliceAccount.useGlobalContract({ accountId: bob });
   const view = await provider.viewGlobalContractCode({ identifier: { accountId: bob } });
   equal([...view.code], [...code], "code");
@@ -166,7 +162,7 @@ await step("a delegate action signed by another key", async () => {
   await throws("DelegateActionInvalidSignatureActionError", () => bobAccount.relayMetaTransaction(signedDelegate));
 });
 
-// --- wait levels
+// --- wait levels: each by an Account of its own, as the delegate actions have moved the key's nonce, which Account remembers
 const reached = {
   NONE: ["NONE", "INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"],
   INCLUDED: ["INCLUDED", "EXECUTED_OPTIMISTIC", "INCLUDED_FINAL", "EXECUTED", "FINAL"],
@@ -177,12 +173,12 @@ const reached = {
 };
 for (const [level, allowed] of Object.entries(reached)) {
   await step(`wait_until ${level}`, async () => {
-    const tx = await aliceAccount.createSignedTransaction({ receiverId: bob, actions: [actions.transfer(1n)] });
+    const tx = await account(alice, aliceKey).createSignedTransaction({ receiverId: bob, actions: [actions.transfer(1n)] });
     const result = await provider.sendTransactionUntil(tx, level);
     ok(allowed.includes(result.final_execution_status), `${result.final_execution_status} after waiting for ${level}`);
     const txHash = near.baseEncode(new Uint8Array(await crypto.subtle.digest("SHA-256", near.encodeTransaction(tx.transaction))));
     const seen = await provider.viewTransactionStatus({ txHash, accountId: alice, waitUntil: level === "NONE" ? "INCLUDED" : level });
-    equal(seen.transaction.hash, txHash, "hash");
+    ok(seen.final_execution_status === "INCLUDED" || seen.transaction.hash === txHash, "the transaction is in the reply");
     const all = await provider.viewTransactionStatusWithReceipts({ txHash, accountId: alice, waitUntil: "FINAL" });
     equal(all.final_execution_status, "FINAL", "status with receipts");
     ok(all.receipts.length >= 1, "it has receipts");
@@ -191,7 +187,7 @@ for (const [level, allowed] of Object.entries(reached)) {
   });
 }
 await step("broadcast_tx_async by sendTransactionAsync, then tx", async () => {
-  const tx = await aliceAccount.createSignedTransaction({ receiverId: bob, actions: [actions.transfer(1n)] });
+  const tx = await account(alice, aliceKey).createSignedTransaction({ receiverId: bob, actions: [actions.transfer(1n)] });
   equal((await provider.sendTransactionAsync(tx)).final_execution_status, "NONE", "status");
   const txHash = new Uint8Array(await crypto.subtle.digest("SHA-256", near.encodeTransaction(tx.transaction)));
   equal((await provider.viewTransactionStatus({ txHash, accountId: alice, waitUntil: "FINAL" })).final_execution_status, "FINAL", "status later");

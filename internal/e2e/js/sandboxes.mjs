@@ -1,0 +1,93 @@
+// The packages that start a sandbox binary, with this node in its place: near-sandbox 0.3, near-kit's Sandbox and
+// near-workspaces 5 (which brings near-api-js 5, the older generation). The environment names the binary:
+// NEAR_SANDBOX_BIN_PATH, a file, and for near-workspaces NEAR_SANDBOX_BINARY_PATH too, a folder with near-sandbox in it.
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { Account, JsonRpcProvider, KeyPair, KeyPairSigner, actions, nearToYocto } from "near-api-js";
+import { DEFAULT_PRIVATE_KEY, DEFAULT_PUBLIC_KEY, Sandbox } from "near-sandbox";
+import { Near } from "near-kit";
+import { Sandbox as KitSandbox } from "near-kit/sandbox";
+import { done, equal, need, ok, step } from "./check.mjs";
+
+need("NEAR_SANDBOX_BIN_PATH");
+need("NEAR_SANDBOX_BINARY_PATH");
+// reachable tells whether a node still answers.
+const reachable = (url) => fetch(`${url}/status`).then(() => true, () => false);
+
+await step("near-sandbox: start, use the root account, stop", async () => {
+  const extra = KeyPair.fromRandom("ed25519");
+  const sandbox = await Sandbox.start({
+    config: {
+      additionalGenesis: { epoch_length: 250 },
+      additionalAccounts: [{ accountId: "extra.near", publicKey: extra.getPublicKey().toString(), privateKey: extra.toString(), balance: nearToYocto("1000") }],
+      additionalConfig: { gc_num_epochs_to_keep: 7 },
+    },
+  });
+  try {
+    const provider = new JsonRpcProvider({ url: sandbox.rpcUrl });
+    const view = await provider.viewAccount({ accountId: "sandbox" });
+    equal(view.amount, 10_000_000_000_000_000_000_000_000_000n, "amount");
+    equal((await provider.viewAccessKeyList({ accountId: "sandbox" })).keys.map((k) => k.public_key), [DEFAULT_PUBLIC_KEY], "keys");
+    equal((await provider.query({ request_type: "view_account", finality: "final", account_id: "extra.near" })).amount, nearToYocto("1000").toString(), "extra account");
+    equal((await provider.experimental_protocolConfig({ finality: "final" })).epoch_length, 250, "epoch length");
+    const root = new Account("sandbox", provider, KeyPairSigner.fromSecretKey(DEFAULT_PRIVATE_KEY));
+    const pair = KeyPair.fromRandom("ed25519");
+    await root.createSubAccount({ accountOrPrefix: "alice", publicKey: pair.getPublicKey(), nearToTransfer: nearToYocto("10") });
+    const alice = new Account("alice.sandbox", provider, KeyPairSigner.fromSecretKey(pair.toString()));
+    for (let i = 0; i < 5; i++) await alice.transfer({ receiverId: "extra.near", amount: nearToYocto("1") });
+    await alice.signAndSendTransaction({ receiverId: "alice.sandbox", actions: [actions.deleteAccount("sandbox")], waitUntil: "FINAL" });
+    // sandbox.dump() (view-state dump-state) comes with the sandbox methods.
+  } finally {
+    const began = performance.now();
+    await sandbox.tearDown();
+    ok(performance.now() - began < 2000, "it stops at once");
+  }
+  ok(!(await reachable(sandbox.rpcUrl)), "the port is free");
+  ok(!existsSync(sandbox.homeDir), "the folder is gone");
+});
+
+await step("near-sandbox: two at once", async () => {
+  const both = await Promise.all([Sandbox.start({}), Sandbox.start({})]);
+  for (const sandbox of both) await new JsonRpcProvider({ url: sandbox.rpcUrl }).viewAccount({ accountId: "sandbox" });
+  for (const sandbox of both) await sandbox.tearDown();
+});
+
+await step("near-kit: its sandbox, transfers, restart", async () => {
+  const sandbox = await KitSandbox.start();
+  try {
+    const near = new Near({ network: sandbox });
+    const { id } = sandbox.rootAccount;
+    await near.transaction(id).createAccount(`alice.${id}`).transfer(`alice.${id}`, "5 NEAR").send();
+    ok(await near.accountExists(`alice.${id}`, { finality: "optimistic" }), "it exists");
+    await sandbox.restart(); // without its data folder: a new chain of the same genesis
+    ok(!(await near.accountExists(`alice.${id}`, { finality: "optimistic" })), "a new chain");
+    // patchState, fastForward and dumpState come with the sandbox methods.
+  } finally {
+    await sandbox.stop();
+  }
+  ok(!(await reachable(sandbox.rpcUrl)), "the port is free");
+});
+
+await step("near-workspaces: accounts, transfers, keys", async () => {
+  const { Worker } = createRequire(import.meta.url)("near-workspaces");
+  const worker = await Worker.init();
+  try {
+    const { rootAccount: root } = worker;
+    const alice = await root.createSubAccount("alice", { initialBalance: 3_000000000000000000000000n });
+    const bob = await root.createSubAccount("bob");
+    ok(await alice.exists(), "alice exists");
+    const before = (await bob.balance()).total;
+    await alice.transfer(bob, 1_000000000000000000000000n);
+    equal(BigInt((await bob.balance()).total) - BigInt(before), 1_000000000000000000000000n, "received");
+    equal((await alice.viewAccessKeys(alice.accountId)).keys.length, 1, "keys");
+    const dev = await root.devCreateAccount();
+    ok(await dev.exists(), "a dev account");
+    const result = await alice.delete(root.accountId);
+    ok(result.succeeded, "deleted");
+    // patchState, fastForward and contracts come later.
+  } finally {
+    await worker.tearDown();
+  }
+});
+
+done();

@@ -1,0 +1,252 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the program under test.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	if binary = os.Getenv("TROUPE_BIN"); binary == "" {
+		dir, err := os.MkdirTemp("", "troupe-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "troupe")
+		build := exec.Command("go", "build", "-o", binary, "../../cmd/troupe")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// troupe runs the program to its end and returns what it printed, both streams together.
+func troupe(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), binary, args...).CombinedOutput()
+	return string(out), err
+}
+
+// newHome makes a folder by init with these flags.
+func newHome(t testing.TB, flags ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "home")
+	if out, err := troupe(t, append([]string{"--home", dir, "init"}, flags...)...); err != nil {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// freeAddr returns a local address with a port that is free now.
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// output collects what a process prints.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// process is a running node.
+type process struct {
+	t     testing.TB
+	home  string
+	addr  string
+	cmd   *exec.Cmd
+	out   output
+	ended chan struct{} // closed when it has ended; err is set by then
+	err   error
+	ready time.Duration // from the start to the first 200
+}
+
+// launch starts a node without waiting for it to serve.
+func launch(t testing.TB, home, addr string, flags ...string) *process {
+	t.Helper()
+	p := &process{t: t, home: home, addr: addr, ended: make(chan struct{})}
+	p.cmd = exec.Command(binary, append([]string{"--home", home, "run", "--rpc-addr", addr, "--network-addr", "127.0.0.1:0"}, flags...)...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		select {
+		case <-p.ended:
+		default:
+			_ = p.cmd.Process.Kill()
+			<-p.ended
+		}
+		if t.Failed() {
+			t.Logf("node on %s said:\n%s", home, tail(p.out.String(), 4000))
+		}
+	})
+	return p
+}
+
+// start starts a node and waits until it serves.
+func start(t testing.TB, home string, flags ...string) *process {
+	t.Helper()
+	began := time.Now()
+	p := launch(t, home, freeAddr(t), flags...)
+	for deadline := began.Add(30 * time.Second); ; {
+		if r, err := http.Get("http://" + p.addr + "/status"); err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				p.ready = time.Since(began)
+				return p
+			}
+		}
+		select {
+		case <-p.ended:
+			t.Fatalf("the node ended: %v\n%s", p.err, p.out.String())
+		case <-time.After(time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the node does not serve:\n%s", p.out.String())
+		}
+	}
+}
+
+// stop sends a signal and returns how long the process then took; it must end with code 0, or by the signal if that is kill.
+func (p *process) stop(signal syscall.Signal) time.Duration {
+	p.t.Helper()
+	began := time.Now()
+	if err := p.cmd.Process.Signal(signal); err != nil {
+		p.t.Fatal(err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		p.t.Fatalf("%v: still running after 20 s", signal)
+	}
+	if p.err != nil && signal != syscall.SIGKILL {
+		p.t.Errorf("after %v: %v\n%s", signal, p.err, tail(p.out.String(), 2000))
+	}
+	return time.Since(began)
+}
+
+// exits waits until the process ends by itself, with a failure, and returns what it printed.
+func (p *process) exits() string {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(20 * time.Second):
+		p.t.Fatalf("still running, should have refused to start:\n%s", p.out.String())
+	}
+	var exit *exec.ExitError
+	if !errors.As(p.err, &exit) || exit.ExitCode() <= 0 {
+		p.t.Errorf("ended with %v, want an exit code above 0\n%s", p.err, p.out.String())
+	}
+	if said := p.out.String(); strings.Contains(said, "goroutine ") || strings.Contains(said, "panic") {
+		p.t.Errorf("it panicked:\n%s", tail(said, 4000))
+	}
+	return p.out.String()
+}
+
+// reply is an answer of JSON-RPC.
+type reply struct {
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Name  string `json:"name"`
+		Cause struct {
+			Name string `json:"name"`
+		} `json:"cause"`
+		Data json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+// call asks the node; an error is one of the connection.
+func (p *process) call(method string, params any) (r reply, err error) {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return r, err
+	}
+	h, err := client.Post("http://"+p.addr, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return r, err
+	}
+	defer h.Body.Close()
+	return r, json.NewDecoder(h.Body).Decode(&r)
+}
+
+// client keeps its connections, as SDKs do.
+var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
+// get asks what must be answered, and decodes the result.
+func (p *process) get(method string, params any, result any) {
+	p.t.Helper()
+	r, err := p.call(method, params)
+	if err != nil {
+		p.t.Fatalf("%s: %v", method, err)
+	}
+	if r.Error != nil {
+		p.t.Fatalf("%s %v: %s %s %s", method, params, r.Error.Name, r.Error.Cause.Name, r.Error.Data)
+	}
+	if err := json.Unmarshal(r.Result, result); err != nil {
+		p.t.Fatalf("%s: %v in %s", method, err, r.Result)
+	}
+}
+
+// head is the part of a block that the tests look at.
+type head struct {
+	Header struct {
+		Height uint64 `json:"height"`
+		Hash   string `json:"hash"`
+	} `json:"header"`
+}
+
+func (p *process) head(finality string) (h head) {
+	p.t.Helper()
+	p.get("block", map[string]any{"finality": finality}, &h)
+	return h
+}
+
+// tail is the end of a text.
+func tail(s string, n int) string { return s[max(0, len(s)-n):] }
