@@ -67,7 +67,12 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, r.Trie.(stateTrie).root
-	r.Recording = nil // the proof is for witnesses; nobody asks for it later
+	if r.Recording != nil { // the proof is for witnesses; nobody asks for it later
+		r.Recording.Reset()
+		recordings.Put(r.Recording)
+		r.Recording = nil
+	}
+	j.input.Recording = nil
 	if !j.input.NewChunk {
 		extra := *prev.Extra // a missing chunk changes the state root only
 		extra.StateRoot = s.root.Hash()

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/state"
 )
 
 // Pending is a valid block whose chunks are yet to be applied.
@@ -26,7 +28,13 @@ type Job struct {
 }
 
 // Run applies the chunk. It may run on any goroutine, once.
-func (j *Job) Run() { j.result, j.err = apply.Apply(&j.input) }
+func (j *Job) Run() {
+	j.input.Recording = recordings.Get().(state.Recording)
+	j.result, j.err = apply.Apply(&j.input)
+}
+
+// recordings are empty ones that were used before: a chunk's takes some megabytes.
+var recordings = sync.Pool{New: func() any { return new(recording) }}
 
 // Jobs returns the work to be done before Commit.
 func (p *Pending) Jobs() []Job { return p.jobs }

@@ -75,7 +75,7 @@ func Apply(in *Input) (*Result, error) {
 	cfg := in.Block.Config
 	c := &chunk{
 		in: in, cfg: cfg, res: new(Result), limit: config.Compute(in.GasLimit), window: in.window.orDefault(),
-		u: state.New(in.Trie, cfg.Witness.MainStorageProofSizeSoftLimit),
+		u: state.NewRecorded(in.Trie, in.Recording, cfg.Witness.MainStorageProofSizeSoftLimit),
 	}
 	c.u.Grow(2*len(in.Transactions) + len(in.Incoming))
 	if err := c.proposeSplit(); err != nil {

@@ -48,10 +48,11 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 		return txs
 	}
 	s := &n.shards[0]
+	rec := s.trie.NewRecording()
 	step := func(txs []Transaction) *Result {
 		n.height++
 		in := n.input(0, nil)
-		in.Transactions, in.Signature = txs, verify.Checked
+		in.Transactions, in.Signature, in.Recording = txs, verify.Checked, rec
 		r, err := Apply(in)
 		if err != nil {
 			b.Fatal(err)
@@ -59,6 +60,7 @@ func benchTransfers(b *testing.B, accounts int, par Par) {
 		s.trie.(testTrie).root.Release()
 		s.trie, s.info, s.requests = r.Trie, r.Congestion, r.BandwidthRequests
 		s.incoming[0] = r.Outgoing
+		rec.Reset()
 		return r
 	}
 	for calm := 0; calm < 10; { // until what waited is done and chunks have their size

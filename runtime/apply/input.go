@@ -38,6 +38,9 @@ type Input struct {
 	// Signature checks transactions; nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 
+	// Recording, if not nil, is an empty one of the trie's whose memory is used again; the result returns it.
+	Recording state.Recording
+
 	// Par runs receipts of different receivers at the same time; nil: one by one. With Par, the functions and interfaces in
 	// Block are called by several goroutines.
 	Par    Par

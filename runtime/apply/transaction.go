@@ -12,7 +12,8 @@ import (
 // transactions turns the chunk's transactions into receipts, in order, each seeing the charges of those before it
 // (nearcore lib.rs:1857). A second copy of a transaction leaves no trace but its reads.
 func (c *chunk) transactions() error {
-	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, len(c.in.Transactions)+len(c.in.Incoming))
+	made := len(c.in.Transactions) + len(c.in.Incoming)
+	c.res.Outcomes = make([]primitives.OutcomeWithID, 0, made+made/16+16) // and some local ones
 	var seen map[primitives.Hash]bool
 	if c.cfg.Version.Has(config.UniqueChunkTransactions) {
 		seen = make(map[primitives.Hash]bool, len(c.in.Transactions))

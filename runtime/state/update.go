@@ -65,9 +65,15 @@ type pendingCode struct {
 }
 
 // New returns an update of t that records what is read, up to a soft limit of bytes.
-func New(t Trie, limit uint64) *TrieUpdate {
+func New(t Trie, limit uint64) *TrieUpdate { return NewRecorded(t, nil, limit) }
+
+// NewRecorded is New with an empty recording of t's, if rec is not nil.
+func NewRecorded(t Trie, rec Recording, limit uint64) *TrieUpdate {
 	u := NewUnrecorded(t)
-	u.rec, u.limit = t.NewRecording(), limit
+	if rec == nil {
+		rec = t.NewRecording()
+	}
+	u.rec, u.limit = rec, limit
 	return u
 }
 

@@ -83,7 +83,7 @@ func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect bool) (v V
 			n = m.at(ref)
 		}
 		if rec != nil {
-			rec.add(n.hash(), n.rawLen(), ref, false)
+			rec.addNode(ref, n)
 		}
 		if collect {
 			path = append(path, Visit{n.hashValue(), n.rawLen()})

@@ -156,12 +156,12 @@ func matchLeaf(key []byte, pos int, enc []byte) bool {
 // matchExt tells whether the nibbles of key from pos on begin with those of the encoded extension enc, and how many
 // these are.
 func matchExt(key []byte, pos int, enc []byte) (int, bool) {
+	if len(enc) == 1 { // one nibble is the most frequent length
+		return 1, pos < 2*len(key) && nibbleAt(key, pos) == enc[0]&0xf
+	}
 	e := extNibs(enc)
 	if 2*len(key)-pos < e.n {
 		return e.n, false
-	}
-	if e.n == 1 { // the most frequent length
-		return 1, keyNibs(key, pos).at(0) == enc[0]&0xf
 	}
 	return e.n, commonPrefix(e, keyNibs(key, pos)) == e.n
 }

@@ -25,9 +25,13 @@ type Recording struct {
 	entries []Recorded
 	table   []uint32 // open addressing by hash: 1 + index of the entry; nil while entries are few
 	size    uint64
+	recent  []uint32 // nodes that were recorded lately, by low bits of their reference; made with the table
 }
 
-const linearEntries = 16 // as many are searched without a table
+const (
+	linearEntries = 16   // as many are searched without a table
+	recentNodes   = 1024 // nearly all walks pass the same nodes at first
+)
 
 // Len returns how many strings are recorded.
 func (r *Recording) Len() int { return len(r.entries) }
@@ -44,13 +48,11 @@ func (r *Recording) Contains(h primitives.Hash) bool {
 	return found
 }
 
-// Reset forgets everything but keeps the memory.
+// Reset forgets everything, also the forest, but keeps the memory.
 func (r *Recording) Reset() {
-	r.entries, r.size = r.entries[:0], 0
-	if len(r.table) > 1024 {
-		r.table = nil
-	}
+	r.forest, r.entries, r.size = nil, r.entries[:0], 0
 	clear(r.table)
+	clear(r.recent)
 }
 
 // Merge records what o has, in o's order.
@@ -70,6 +72,7 @@ func (r *Recording) Truncate(n int) {
 		r.size -= uint64(r.entries[i].Len)
 	}
 	r.entries = r.entries[:n]
+	clear(r.recent)
 	clear(r.table)
 	if r.table != nil {
 		r.fill()
@@ -78,7 +81,7 @@ func (r *Recording) Truncate(n int) {
 
 // Clone returns an independent copy.
 func (r *Recording) Clone() *Recording {
-	return &Recording{r.forest, slices.Clone(r.entries), slices.Clone(r.table), r.size}
+	return &Recording{r.forest, slices.Clone(r.entries), slices.Clone(r.table), r.size, slices.Clone(r.recent)}
 }
 
 // bind ties the recording to f, since references mean nothing elsewhere.
@@ -139,8 +142,11 @@ func (r *Recording) add(h []byte, length, ref uint32, value bool) {
 	r.size += uint64(length)
 	switch n := len(r.entries); {
 	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
-		r.table = make([]uint32, max(4*linearEntries, 2*len(r.table)))
+		r.table = make([]uint32, max(4*linearEntries, 4*len(r.table)))
 		r.fill()
+		if len(r.table) > recentNodes && r.recent == nil { // small recordings, of which there are many, do without
+			r.recent = make([]uint32, recentNodes)
+		}
 	case r.table != nil:
 		r.table[slot] = uint32(n)
 	}
@@ -149,8 +155,20 @@ func (r *Recording) add(h []byte, length, ref uint32, value bool) {
 func (r *Recording) node(f *Forest, ref uint32, n node) {
 	if r != nil {
 		r.bind(f)
-		r.add(n.hash(), n.rawLen(), ref, false)
+		r.addNode(ref, n)
 	}
+}
+
+// addNode records a node of the bound forest.
+func (r *Recording) addNode(ref uint32, n node) {
+	if r.recent != nil {
+		at := &r.recent[ref%recentNodes]
+		if *at == ref {
+			return
+		}
+		*at = ref
+	}
+	r.add(n.hash(), n.rawLen(), ref, false)
 }
 
 // AppendBytes appends the i-th recorded string.
