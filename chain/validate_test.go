@@ -1,11 +1,13 @@
 package chain
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 func key(name string) primitives.SecretKey {
@@ -388,4 +390,19 @@ func TestEndorsementBitmaps(t *testing.T) {
 			t.Errorf("bits of shard %d = %x, want %x", i, got[i], want)
 		}
 	}
+}
+
+// FuzzChunkExtra: what the store holds is refused, or is the one encoding of its value.
+func FuzzChunkExtra(f *testing.F) {
+	x := ChunkExtra{StateRoot: primitives.Hash{1}, GasUsed: 2, GasLimit: 3, BalanceBurnt: primitives.Yocto(4),
+		Proposals:         []primitives.ValidatorStake{{AccountID: "aa", PublicKey: primitives.ZeroED25519Key, Stake: primitives.Yocto(5)}},
+		BandwidthRequests: []primitives.BandwidthRequest{{ToShard: 6, Bitmap: [5]byte{7}}}, ProposedSplit: &primitives.TrieSplit{Boundary: "bb"}}
+	f.Add(x.AppendBorsh(nil))
+	f.Add((&ChunkExtra{}).AppendBorsh(nil))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var x ChunkExtra
+		if borsh.Unmarshal(in, &x) == nil && !bytes.Equal(x.AppendBorsh(nil), in) {
+			t.Errorf("decode then encode: %x became %x", in, x.AppendBorsh(nil))
+		}
+	})
 }

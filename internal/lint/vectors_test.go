@@ -1,0 +1,38 @@
+package lint
+
+import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestVectorsTable: every test that docs/VECTORS.md names stands in the folder it names.
+func TestVectorsTable(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/VECTORS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{} // "folder Test"
+	for _, p := range packages(t) {
+		for _, file := range append(p.TestGoFiles, p.XTestGoFiles...) {
+			f, _ := parse(t, filepath.Join(p.Dir, file), 0)
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
+					tests[strings.TrimSuffix(folder(p.ImportPath), "/")+" "+fn.Name.Name] = true
+				}
+			}
+		}
+	}
+	named := regexp.MustCompile(`([a-z][a-z/0-9]*) ((?:Test|Fuzz)[A-Z]\w*)`).FindAllStringSubmatch(string(doc), -1)
+	if len(named) < 100 {
+		t.Errorf("docs/VECTORS.md names %d tests, want more than 100", len(named))
+	}
+	for _, n := range named {
+		if !tests[n[1]+" "+n[2]] {
+			t.Errorf("docs/VECTORS.md: there is no %s in %s", n[2], n[1])
+		}
+	}
+}
