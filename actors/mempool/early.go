@@ -13,8 +13,8 @@ import (
 // sends them, loses no time.
 const (
 	// EarlyWait is how long a transaction waits for the one before it: several times what the requests of one client are
-	// apart, also on a machine that is busy with the client itself.
-	EarlyWait = 50 * time.Millisecond
+	// apart, also on a machine that is busy with the client itself, and less than a block takes in neard.
+	EarlyWait = 200 * time.Millisecond
 	// EarlyGap is the widest gap of nonces that is taken for a race; clients that count by the clock leave wider ones.
 	EarlyGap = 1024
 	// maxEarly bounds the number of those that wait in a pool; beyond it they take what turn they get.
