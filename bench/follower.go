@@ -62,7 +62,7 @@ func (f *follower) bytes() uint64 {
 	return uint64(8*len(f.sent) + 4*len(f.open) + 8*cap(f.latencies) + 8*cap(f.inclusion) + 40*len(f.receipts))
 }
 
-// begin sets the clock and starts to follow, for the rest of the process's life: nodes outlive their load.
+// begin sets the clock and starts to follow, until blocks is closed.
 func (f *follower) begin() time.Time {
 	f.start = time.Now()
 	f.following.Store(true)

@@ -96,7 +96,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.stop()) }()
+	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }() // the node tells of no more blocks
 	r.Result.SetupSeconds = time.Since(start).Seconds()
 	o.Progress(0, "signatures")
 	start = time.Now()

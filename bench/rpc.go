@@ -30,6 +30,7 @@ type RPCOptions struct {
 	Background float64       `json:"background"`
 	Duration   time.Duration `json:"duration_ns"` // of each scenario
 	Signed     float64       `json:"signed"`      // transfers signed beforehand for each second of submit
+	Rate       float64       `json:"rate"`        // of submit, requests/s in all; 0: as many as the connections let through
 	// KeyFile signs transfers where the node is not started here; without it only reads are measured.
 	KeyFile    *primitives.KeyFile             `json:"-"`
 	Commit     string                          `json:"-"`
@@ -76,8 +77,11 @@ func (o *RPCOptions) check() error {
 		return fmt.Errorf("bench: %d connections, must be 1 to 16,384", o.Connections)
 	case o.URL == "" && (o.Accounts < o.Connections || o.Accounts > 10_000_000):
 		return fmt.Errorf("bench: %d accounts, must be as many as connections, at most 10,000,000", o.Accounts)
-	case o.Duration <= 0 || o.Background < 0 || o.Signed <= 0:
-		return errors.New("bench: duration and signed transfers must be positive, the background not negative")
+	case o.Duration <= 0 || o.Background < 0 || o.Rate < 0 || o.Rate == 0 && o.Signed <= 0:
+		return errors.New("bench: duration and signed transfers must be positive, rate and background not negative")
+	}
+	if o.Rate > 0 {
+		o.Signed = o.Rate
 	}
 	if o.Dir == "" {
 		o.Dir = os.TempDir()
@@ -221,9 +225,9 @@ func (l *rpcLoad) take(lane int) *primitives.SignedTransaction {
 	return l.signed(lane, l.next[lane]-1)
 }
 
-// all runs do on every connection until the time is up, and gathers latencies. do is called with the connection's number and
-// a count that goes up.
-func (l *rpcLoad) all(ctx context.Context, connections int, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
+// all runs do on every connection until the time is up, and gathers latencies: with a rate (of all connections) they count
+// from when a request was due. do is called with the connection's number and a count that goes up.
+func (l *rpcLoad) all(ctx context.Context, connections int, rate float64, r *RPCResult, do func(c *client, lane int, i uint64) (more bool, err error)) error {
 	took := make([][]int64, connections)
 	errs := make([]error, connections)
 	var failed atomic.Bool
@@ -236,6 +240,11 @@ func (l *rpcLoad) all(ctx context.Context, connections int, r *RPCResult, do fun
 			list := make([]int64, 0, 1<<14)
 			for i := uint64(0); !failed.Load() && ctx.Err() == nil; i++ {
 				begin := time.Now()
+				if rate > 0 {
+					due := start.Add(time.Duration((float64(i)*float64(connections) + float64(k)) / rate * float64(time.Second)))
+					time.Sleep(due.Sub(begin))
+					begin = due
+				}
 				if begin.Sub(start) > l.o.Duration {
 					break
 				}
@@ -264,13 +273,13 @@ func (l *rpcLoad) all(ctx context.Context, connections int, r *RPCResult, do fun
 func reads(call string) func(*rpcLoad, context.Context, *RPCResult) error {
 	body := []byte(`{"jsonrpc":"2.0","id":"dontcare","method":` + call + `}`)
 	return func(l *rpcLoad, ctx context.Context, r *RPCResult) error {
-		return l.all(ctx, l.o.Connections, r, func(c *client, _ int, _ uint64) (bool, error) { return true, c.call(body) })
+		return l.all(ctx, l.o.Connections, 0, r, func(c *client, _ int, _ uint64) (bool, error) { return true, c.call(body) })
 	}
 }
 
 // viewAccount looks at accounts at random.
 func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
-	return l.all(ctx, l.o.Connections, r, func(c *client, k int, i uint64) (bool, error) {
+	return l.all(ctx, l.o.Connections, 0, r, func(c *client, k int, i uint64) (bool, error) {
 		c.body = append(c.body[:0], `{"jsonrpc":"2.0","id":"dontcare","method":"query","params":{"request_type":"view_account","finality":"final","account_id":"`...)
 		c.body = append(append(c.body, l.view(i*uint64(l.o.Connections)+uint64(k))...), `"}}`...)
 		return true, c.call(c.body)
@@ -297,7 +306,7 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 		return err
 	}
 	l.o.Progress(0.5, "submit")
-	err = l.all(ctx, connections, r, func(c *client, k int, i uint64) (bool, error) {
+	err = l.all(ctx, connections, l.o.Rate, r, func(c *client, k int, i uint64) (bool, error) {
 		if i == uint64(each) {
 			return false, nil
 		}
@@ -326,7 +335,7 @@ func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {
 // submitFinal submits one transfer after another and waits until each is FINAL.
 func (l *rpcLoad) submitFinal(ctx context.Context, r *RPCResult) error {
 	lane := 0
-	return l.all(ctx, 1, r, func(c *client, _ int, _ uint64) (bool, error) {
+	return l.all(ctx, 1, 0, r, func(c *client, _ int, _ uint64) (bool, error) {
 		lane = (lane + 1) % l.lanes
 		return true, c.call(submitBody(nil, "send_tx", l.take(lane), "FINAL"))
 	})
