@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,7 +32,8 @@ import (
 
 const root primitives.AccountID = "test.near" // the validator
 
-// patience bounds what a transaction's request waits for: of what the recording waited ten seconds for only the end shows.
+// patience bounds the waits that ended without an answer after ten seconds in the recording. The others have all the time
+// that they need.
 const patience = 300 * time.Millisecond
 
 // world is a whole node, from store to HTTP, that makes a block when the test says so.
@@ -41,6 +43,7 @@ type world struct {
 	node   *node.Node
 	store  *storage.Store
 	client Client
+	hasty  Client // whose waits end after patience
 	scene  Scene
 	keys   map[primitives.AccountID]primitives.SecretKey
 	clock  atomic.Uint64 // ns since 1970
@@ -77,7 +80,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.emptyBlock()
 	w.node, err = node.Start(node.Options{
 		Engine: w.engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{root: key.SecretKey},
-		Vote: config.NewestProtocol, Mode: production.Manual, Limits: node.Limits{Wait: patience},
+		Vote: config.NewestProtocol, Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
 		Delays:  doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 		Mempool: mempool.Limits{Transactions: 1000, Bytes: 100 << 20, KeyTransactions: 100},
 		Clock:   func() uint64 { return w.clock.Add(uint64(120 * time.Millisecond)) },
@@ -90,12 +93,14 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 		Engine: w.engine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
 		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Now: time.Now,
 	})
-	server, err := rpc.New(back, rpc.Options{PollingTimeout: patience, ViewStateLimit: 50_000})
-	w.must(err)
-	client, stop := InProcess(server.Serve)
-	w.client = client
+	serve := func(timeout time.Duration) Client {
+		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000})
+		w.must(err)
+		client, stop := InProcess(server.Serve)
+		t.Cleanup(stop)
+		return client
+	}
 	t.Cleanup(func() {
-		stop()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := w.node.Stop(ctx); err != nil {
@@ -105,6 +110,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 			t.Errorf("close: %v", err)
 		}
 	})
+	w.client, w.hasty = serve(time.Minute), serve(patience)
 	return w
 }
 
@@ -251,8 +257,12 @@ func (w *world) ask(l *Line) (Reply, error) {
 	}
 	r := w.scene.Request(l)
 	got := make(chan answer, 1)
+	client := w.client
+	if l.Status == http.StatusRequestTimeout {
+		client = w.hasty
+	}
 	go func() {
-		reply, err := w.client(r)
+		reply, err := client(r)
 		got <- answer{reply, err}
 	}()
 	var q struct {
