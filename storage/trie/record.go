@@ -19,11 +19,11 @@ type Recorded struct {
 // Recording collects the distinct byte strings that reads and updates of one forest touch, in the order of their first
 // touch, and counts their length (nearcore TrieRecorder; the charge of 2000 for a removal is the caller's).
 // The zero value is empty and ready. It is for one goroutine; recordings made apart are joined by Merge.
-// Bytes and Proof need the roots that were read to be held still.
+// The roots that are read must be held as long as it is in use: it knows nodes by reference too.
 type Recording struct {
 	forest  *Forest
 	entries []Recorded
-	table   []uint32 // open addressing by hash: 1 + index of the entry; nil while entries are few
+	table   []recordSlot // open addressing by hash; nil while entries are few
 	size    uint64
 	recent  []uint32 // nodes that were recorded lately, by low bits of their reference; made with the table
 }
@@ -44,7 +44,7 @@ func (r *Recording) Entries() []Recorded { return r.entries }
 
 // Contains tells whether the string of this hash is recorded.
 func (r *Recording) Contains(h primitives.Hash) bool {
-	_, found := r.find(h[:])
+	_, found := r.find(h[:], 0, false)
 	return found
 }
 
@@ -94,13 +94,33 @@ func (r *Recording) bind(f *Forest) {
 	}
 }
 
-// find returns the slot of the table at which h is or would be.
-func (r *Recording) find(h []byte) (slot int, found bool) {
+// recordSlot is a place of the table. The reference spares a look at the entry's hash where the same node comes again.
+type recordSlot struct {
+	ref   uint32
+	index uint32 // 1 + index of the entry, and valueBit; 0: the place is free
+}
+
+const valueBit = 1 << 31
+
+func (e *Recorded) slot(index int) recordSlot {
+	s := recordSlot{e.ref, uint32(index) + 1}
+	if e.value {
+		s.index |= valueBit
+	}
+	return s
+}
+
+// has compares 32 bytes of a hash, of which word is the beginning.
+func (e *Recorded) has(word uint64, h []byte) bool {
+	return binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32])
+}
+
+// find returns the slot of the table at which the string is or would be; ref, if not 0, is where it comes from.
+func (r *Recording) find(h []byte, ref uint32, value bool) (slot int, found bool) {
 	word := binary.LittleEndian.Uint64(h)
 	if r.table == nil {
 		for i := range r.entries {
-			e := &r.entries[i]
-			if binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32]) {
+			if r.entries[i].has(word, h) {
 				return i, true
 			}
 		}
@@ -108,12 +128,11 @@ func (r *Recording) find(h []byte) (slot int, found bool) {
 	}
 	mask := len(r.table) - 1
 	for slot = int(word) & mask; ; slot = (slot + 1) & mask {
-		i := r.table[slot]
-		if i == 0 {
+		s := r.table[slot]
+		if s.index == 0 {
 			return slot, false
 		}
-		e := &r.entries[i-1]
-		if binary.LittleEndian.Uint64(e.Hash[:]) == word && bytes.Equal(e.Hash[8:], h[8:32]) {
+		if s.ref == ref && (s.index&valueBit != 0) == value || r.entries[s.index&^valueBit-1].has(word, h) {
 			return slot, true
 		}
 	}
@@ -123,32 +142,31 @@ func (r *Recording) find(h []byte) (slot int, found bool) {
 func (r *Recording) fill() {
 	mask := len(r.table) - 1
 	for i := range r.entries {
-		slot := int(binary.LittleEndian.Uint64(r.entries[i].Hash[:])) & mask
-		for r.table[slot] != 0 {
+		e := &r.entries[i]
+		slot := int(binary.LittleEndian.Uint64(e.Hash[:])) & mask
+		for r.table[slot].index != 0 {
 			slot = (slot + 1) & mask
 		}
-		r.table[slot] = uint32(i) + 1
+		r.table[slot] = e.slot(i)
 	}
 }
 
 func (r *Recording) add(h []byte, length, ref uint32, value bool) {
-	slot, found := r.find(h)
+	slot, found := r.find(h, ref, value)
 	if found {
 		return
 	}
-	e := Recorded{Len: length, ref: ref, value: value}
-	copy(e.Hash[:], h)
-	r.entries = append(r.entries, e)
+	r.entries = append(r.entries, Recorded{Hash: primitives.Hash(h), Len: length, ref: ref, value: value})
 	r.size += uint64(length)
 	switch n := len(r.entries); {
 	case r.table == nil && n > linearEntries, r.table != nil && 2*n > len(r.table):
-		r.table = make([]uint32, max(4*linearEntries, 4*len(r.table)))
+		r.table = make([]recordSlot, max(4*linearEntries, 4*len(r.table)))
 		r.fill()
 		if len(r.table) > recentNodes && r.recent == nil { // small recordings, of which there are many, do without
 			r.recent = make([]uint32, recentNodes)
 		}
 	case r.table != nil:
-		r.table[slot] = uint32(n)
+		r.table[slot] = r.entries[n-1].slot(n - 1)
 	}
 }
 
