@@ -24,7 +24,7 @@ type Accepted struct {
 }
 
 // Commit joins the results of a block's jobs, stores everything in one atomic step and publishes the block. An error is
-// fatal to the node, but for ErrFull of the store, after which nothing has changed.
+// fatal to the node, but for ErrFull of the store, after which nothing has changed and the same Commit may be tried again.
 func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 	entry := p.entry
 	for i := range p.jobs {
@@ -49,6 +49,9 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 		a.Final = f
 	}
 	if err := e.storeBlock(entry, p.parent, &changes, a); err != nil {
+		e.epochMu.Lock()
+		e.epochs.Forget(&changes)
+		e.epochMu.Unlock()
 		return nil, err
 	}
 	e.mu.Lock()

@@ -3,6 +3,7 @@ package epoch
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -310,6 +311,46 @@ func TestRecordRefusals(t *testing.T) {
 	}
 	if _, err := r.manager.ChunkProducer(primitives.EpochID{}, 9, 1); !errors.Is(err, ErrSharding) {
 		t.Errorf("shard 9: %v, want ErrSharding", err)
+	}
+}
+
+// TestForget: what could not be persisted is recorded again, with the same changes; also an epoch's first and last blocks.
+func TestForget(t *testing.T) {
+	r := newTree(t, 5, stakes("test", 1000)...)
+	at, starts, ends := r.nodes[0], 0, 0
+	for range 14 {
+		at = r.child(at, 0, nil)
+		b := at.info
+		first, again := *b, *b
+		got, err := r.manager.RecordBlockInfo(&first, at.random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.EpochStart {
+			starts++
+		}
+		r.manager.Forget(&got)
+		if _, err := r.manager.BlockInfo(b.Hash); !errors.Is(err, ErrMissingBlock) {
+			t.Fatalf("height %d: the block is still known: %v", b.Height, err)
+		}
+		if got.NextNextEpoch != nil {
+			ends++
+			if _, err := r.manager.EpochInfo(b.Hash); err == nil {
+				t.Errorf("height %d: the epoch that it made is still known", b.Height)
+			}
+		}
+		want, err := r.manager.RecordBlockInfo(&again, at.random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("height %d: %+v the second time, %+v the first", b.Height, want, got)
+		}
+		r.manager.Forget(&want)
+		r.record(at)
+	}
+	if starts < 2 || ends < 2 {
+		t.Errorf("%d epochs began and %d ended, want two of each", starts, ends)
 	}
 }
 

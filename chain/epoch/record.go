@@ -20,7 +20,7 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 
 // RecordBlockInfo adds a block whose parent has been recorded (nearcore lib.rs:880). It fills in the epoch fields of
 // block, keeps it, and returns what to persist; nothing when the block is known. rngSeed is the header's random_value.
-// A caller that fails to persist the Changes must not go on with this Manager. On an error nothing was recorded.
+// A caller that fails to persist the Changes hands them to Forget. On an error nothing was recorded.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
 	if b, err := m.knownBlock(block.Hash); err != nil || b {
 		return Changes{}, err
@@ -46,6 +46,21 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 		m.starts.put(block.EpochID, block.Height)
 	}
 	return changes, nil
+}
+
+// Forget takes back the last RecordBlockInfo, whose Changes could not be persisted. The statistics of its epoch may have
+// moved on to a final block, which is right on any branch.
+func (m *Manager) Forget(c *Changes) {
+	if c.BlockInfo == nil {
+		return
+	}
+	m.blocks.drop(c.BlockInfo.Hash)
+	if c.NextNextEpoch != nil {
+		m.epochs.drop(c.BlockInfo.Hash)
+	}
+	if c.EpochStart {
+		m.starts.drop(c.BlockInfo.EpochID)
+	}
 }
 
 func (m *Manager) knownBlock(hash primitives.Hash) (bool, error) {
