@@ -3,7 +3,9 @@ package node
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -86,7 +88,13 @@ func (o *Options) complete() error {
 	if o.Exit == nil {
 		log := o.Log
 		o.Exit = func(who string, reason any, stack []byte) {
-			log.WithField("actor", who).Errorf("the node ends: %v\n%s", reason, stack)
+			var errno syscall.Errno
+			entry := log.WithField("actor", who)
+			if err, ok := reason.(error); ok && errors.As(err, &errno) { // a full disk and the like: a stack would only hide it
+				entry.Errorf("the node ends: %v", err)
+			} else {
+				entry.Errorf("the node ends: %v\n%s", reason, stack)
+			}
 			os.Exit(ExitCode)
 		}
 	}
