@@ -1,0 +1,418 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// snapshot is a folder's files with their contents' hashes, to see that nothing touched them. skip names what may change.
+func snapshot(t *testing.T, dir string, skip ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		for _, name := range skip {
+			if d.Name() == name {
+				return nil
+			}
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		h := sha256.New()
+		if _, err := io.Copy(h, f); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		files[rel] = hex.EncodeToString(h.Sum(nil))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// untouched compares a folder with its snapshot.
+func untouched(t *testing.T, dir string, before map[string]string, skip ...string) {
+	t.Helper()
+	after := snapshot(t, dir, skip...)
+	for name, hash := range before {
+		if after[name] != hash {
+			t.Errorf("%s was changed or removed", name)
+		}
+	}
+	for name := range after {
+		if _, ok := before[name]; !ok {
+			t.Errorf("%s was added", name)
+		}
+	}
+}
+
+// says wants each of the words in a message.
+func says(t *testing.T, message string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(message, w) {
+			t.Errorf("the message lacks %q:\n%s", w, message)
+		}
+	}
+}
+
+// used makes a home whose chain has run a little.
+func used(t *testing.T) string {
+	t.Helper()
+	home := newHome(t)
+	p := start(t, home)
+	s := p.signer()
+	for range 3 {
+		encoded, _ := s.next()
+		p.send(encoded, "FINAL")
+	}
+	p.stop(syscall.SIGTERM)
+	return home
+}
+
+func TestTwoNodesOnOneFolder(t *testing.T) {
+	home := newHome(t)
+	p := start(t, home)
+	said := launch(t, home, freeAddr(t)).exits()
+	says(t, said, "another node runs on", home)
+	// The first one is none the worse for it.
+	s := p.signer()
+	encoded, _ := s.next()
+	if got := p.send(encoded, "FINAL").Level; got != "FINAL" {
+		t.Errorf("level %s, want FINAL", got)
+	}
+	p.stop(syscall.SIGTERM)
+	start(t, home).stop(syscall.SIGTERM)
+}
+
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	home := used(t)
+	before := snapshot(t, home)
+	says(t, launch(t, home, l.Addr().String()).exits(), l.Addr().String(), "in use")
+	untouched(t, home, before)
+	says(t, launch(t, home, "nonsense").exits(), "nonsense")
+	says(t, launch(t, home, "127.0.0.1:99999").exits(), "99999")
+	untouched(t, home, before)
+}
+
+// rewrite changes a file of a home.
+func rewrite(t *testing.T, home, name string, change func(string) string) {
+	t.Helper()
+	path := filepath.Join(home, name)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := change(string(b))
+	if text == string(b) {
+		t.Fatalf("%s is not changed", name)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func replace(old, text string) func(string) string {
+	return func(s string) string { return strings.Replace(s, old, text, 1) }
+}
+
+func cut(s string) string { return s[:len(s)/2] }
+
+// A chain that has run, and files that are not its own any more, or no files at all.
+func TestChangedFiles(t *testing.T) {
+	for _, c := range []struct {
+		name, file string
+		change     func(string) string
+		says       []string
+	}{
+		{"genesis: chain id", "genesis.json", replace(`"chain_id": "`, `"chain_id": "other-`), []string{"other-"}},
+		{"genesis: epoch length", "genesis.json", replace(`"epoch_length": 43200`, `"epoch_length": 43201`), []string{"genesis"}},
+		{"genesis: a record, not its length", "genesis.json", func(s string) string {
+			// One yoctoNEAR moves from one account to the other: the supply stays, and so does the file's size.
+			s = strings.Replace(s, `"amount": "1000000000000000000000000000000000"`, `"amount": "1000000000000000000000000000000001"`, 1)
+			at := strings.LastIndex(s, `"amount": "1000000000000000000000000000000000"`)
+			return s[:at] + strings.Replace(s[at:], `"1000000000000000000000000000000000"`, `"0999999999999999999999999999999999"`, 1)
+		}, []string{"genesis"}},
+		{"genesis: cut", "genesis.json", cut, []string{"genesis.json"}},
+		{"genesis: empty", "genesis.json", func(string) string { return "" }, []string{"genesis.json"}},
+		{"config: cut", "config.json", cut, []string{"config.json"}},
+		{"config: wrong type", "config.json", replace(`"max_open_files": 10000`, `"max_open_files": "many"`), []string{"config.json", "max_open_files", "many"}},
+		{"config: port out of range", "config.json", replace(`0.0.0.0:24567`, `0.0.0.0:345678`), []string{"config.json", "345678"}},
+		{"validator key: cut", "validator_key.json", cut, []string{"validator_key.json"}},
+		{"validator key: not base58", "validator_key.json", replace(`"secret_key": "ed25519:`, `"secret_key": "ed25519:0OIl`), []string{"validator_key.json"}},
+		{"validator key: another's public key", "validator_key.json", func(s string) string {
+			at := strings.Index(s, `"public_key": "ed25519:`) + len(`"public_key": "ed25519:`)
+			end := at + strings.Index(s[at:], `"`)
+			return s[:at] + "5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB" + s[end:]
+		}, []string{"public key does not correspond to secret key in key file"}},
+		{"node key: cut", "node_key.json", cut, []string{"node_key.json"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			home := used(t)
+			rewrite(t, home, c.file, c.change)
+			before := snapshot(t, home)
+			said := launch(t, home, freeAddr(t)).exits()
+			says(t, said, c.says...)
+			t.Logf("%s", said)
+			untouched(t, home, before)
+		})
+	}
+}
+
+func TestMissingFiles(t *testing.T) {
+	for _, file := range []string{"genesis.json", "config.json"} {
+		home := used(t)
+		if err := os.Remove(filepath.Join(home, file)); err != nil {
+			t.Fatal(err)
+		}
+		before := snapshot(t, home)
+		says(t, launch(t, home, freeAddr(t)).exits(), file)
+		untouched(t, home, before)
+	}
+	says(t, launch(t, filepath.Join(t.TempDir(), "nothing"), freeAddr(t)).exits(), "init")
+}
+
+// data replaces or damages what lies in the data folder.
+func TestForeignAndDamagedData(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(t *testing.T, data string)
+	}{
+		{"a folder of something else", func(t *testing.T, data string) {
+			if err := os.RemoveAll(data); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"CURRENT", "IDENTITY", "OPTIONS-000007", "000004.sst", "notes.txt"} { // as RocksDB leaves them, and a user
+				write(t, filepath.Join(data, name), "MANIFEST-000001\n")
+			}
+		}},
+		{"another chain's", func(t *testing.T, data string) {
+			other := used(t)
+			if err := os.RemoveAll(data); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := exec.Command("cp", "-r", filepath.Join(other, "data"), data).CombinedOutput(); err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
+		}},
+		{"a file in its place", func(t *testing.T, data string) {
+			if err := os.RemoveAll(data); err != nil {
+				t.Fatal(err)
+			}
+			write(t, data, "no folder")
+		}},
+		{"every file cut in half", func(t *testing.T, data string) {
+			for _, path := range files(t, data) {
+				if b, err := os.ReadFile(path); err != nil {
+					t.Fatal(err)
+				} else if err := os.WriteFile(path, b[:len(b)/2], 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
+		{"the index's files of zeros", func(t *testing.T, data string) {
+			for _, path := range files(t, filepath.Join(data, "index")) {
+				zero(t, path, 0, 1)
+			}
+		}},
+		{"zeros in the middle of the log", func(t *testing.T, data string) {
+			for _, path := range files(t, filepath.Join(data, "log")) {
+				zero(t, path, 0.3, 0.6)
+			}
+		}},
+		{"every file of zeros", func(t *testing.T, data string) {
+			for _, path := range files(t, data) {
+				zero(t, path, 0, 1)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			home := used(t)
+			data := filepath.Join(home, "data")
+			c.change(t, data)
+			kept := home
+			if c.name == "zeros in the middle of the log" {
+				kept = filepath.Join(data, "log") // opening the index, which is sound, tidies it
+			}
+			before := snapshot(t, kept, "LOCK", "LOG")
+			said := launch(t, home, freeAddr(t)).exits()
+			says(t, said, "data")
+			t.Logf("%s", said)
+			untouched(t, kept, before, "LOCK", "LOG")
+		})
+	}
+}
+
+// zero overwrites a part of a file.
+func zero(t *testing.T, path string, from, to float64) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := float64(len(b))
+	clear(b[int(from*n):int(to*n)])
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func files(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%d files in %s, %v", len(paths), dir, err)
+	}
+	return paths
+}
+
+// mount puts a file system of its own under a folder, where the system lets us.
+func mount(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "none", dir).CombinedOutput(); err != nil {
+		t.Skipf("skipped: no mounting here: %s", bytes.TrimSpace(out))
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+}
+
+func TestReadOnlyData(t *testing.T) {
+	home := used(t)
+	data := filepath.Join(home, "data")
+	kept := filepath.Join(home, "kept")
+	if err := os.Rename(data, kept); err != nil {
+		t.Fatal(err)
+	}
+	mount(t, data, "size=64m")
+	if out, err := exec.Command("cp", "-rT", kept, data).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if out, err := exec.Command("mount", "-o", "remount,ro", data).CombinedOutput(); err != nil {
+		t.Skipf("skipped: no remounting here: %s", out)
+	}
+	before := snapshot(t, data)
+	said := launch(t, home, freeAddr(t)).exits()
+	says(t, said, "read-only")
+	t.Logf("%s", said)
+	untouched(t, data, before)
+}
+
+// A disk that fills up while the node works ends it, with the reason and without half a block: with room again it goes on.
+func TestFullDisk(t *testing.T) {
+	home := newHome(t, "--num-shards", "2")
+	data := filepath.Join(home, "data")
+	mount(t, data, "size=3m")
+	p := start(t, home)
+	s := p.signer()
+	var told []struct {
+		hash, block string
+	}
+	for full := false; !full; {
+		encoded, hash := s.next()
+		r, err := p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": "EXECUTED_OPTIMISTIC"})
+		if err != nil || r.Error != nil {
+			full = true
+			break
+		}
+		if told = append(told, struct{ hash, block string }{hash.String(), ""}); len(told) > 200_000 {
+			t.Fatal("the disk is never full")
+		}
+		select {
+		case <-p.ended:
+			full = true
+		default:
+		}
+	}
+	said := p.exits()
+	says(t, said, "no space left")
+	t.Logf("%d transactions before it was full\n%s", len(told), tail(said, 1500))
+	// Still full: it refuses again, or serves what it has; it harms nothing.
+	if out, err := exec.Command("mount", "-o", "remount,size=64m", data).CombinedOutput(); err != nil {
+		t.Skipf("skipped: no remounting here: %s", out)
+	}
+	p = start(t, home)
+	for i, x := range told {
+		var st status
+		p.get("tx", map[string]any{"tx_hash": x.hash, "sender_account_id": s.key.AccountID, "wait_until": "NONE"}, &st)
+		if st.Level == "NONE" {
+			t.Fatalf("transaction %d of %d is missing", i, len(told))
+		}
+	}
+	encoded, _ := p.signer().next()
+	if got := p.send(encoded, "FINAL").Level; got != "FINAL" {
+		t.Errorf("level %s, want FINAL", got)
+	}
+	p.stop(syscall.SIGTERM)
+}
+
+// A disk that is full from the start.
+func TestNoRoomAtAll(t *testing.T) {
+	home := newHome(t)
+	data := filepath.Join(home, "data")
+	mount(t, data, "size=64k")
+	write(t, filepath.Join(data, "filler"), string(make([]byte, 60<<10)))
+	said := launch(t, home, freeAddr(t)).exits()
+	t.Logf("%s", said)
+	if !strings.Contains(said, "no space left") && !strings.Contains(said, "data") {
+		t.Errorf("the message names neither the space nor the folder:\n%s", said)
+	}
+}
+
+// Wrong flags say what is wrong and leave with 2.
+func TestWrongFlags(t *testing.T) {
+	home := newHome(t)
+	for _, args := range [][]string{
+		{"run", "--nonsense"}, {"run", "--block-production", "sometimes"}, {"run", "extra"}, {"nonsense"},
+		{"init", "--num-shards", "0"}, {"init", "--num-shards", "x"},
+	} {
+		out, err := troupe(t, append([]string{"--home", home}, args...)...)
+		if err == nil {
+			t.Errorf("%v: no error\n%s", args, out)
+		}
+		if !strings.Contains(fmt.Sprint(out), args[len(args)-1]) {
+			t.Errorf("%v: the message does not name it:\n%s", args, out)
+		}
+	}
+}
