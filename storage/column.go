@@ -95,9 +95,6 @@ func (c *Column[K, V]) unmarshal(raw []byte, v *V) error {
 	return nil
 }
 
-// Has tells whether k has a value.
-func (c *Column[K, V]) Has(r Reader, k K) (bool, error) { return r.has(c.dbKey(k)) }
-
 // Put writes the value of k. Columns of the rule Counted use Add.
 func (c *Column[K, V]) Put(b *Batch, k K, v *V) {
 	if c.rule == Counted {

@@ -14,8 +14,7 @@ import (
 // Reader is what columns read from: the database or a snapshot of it.
 type Reader interface {
 	get(key []byte) ([]byte, error) // fresh memory; ErrNotFound
-	has(key []byte) (bool, error)
-	iterate(lo, hi []byte) *cursor // keys in [lo, hi); nil hi: to the end; release it
+	iterate(lo, hi []byte) *cursor  // keys in [lo, hi); nil hi: to the end; release it
 }
 
 // db is the index: ordered keys on goleveldb.
@@ -75,11 +74,6 @@ func (d *db) get(key []byte) ([]byte, error) {
 	return v, getError(err)
 }
 
-func (d *db) has(key []byte) (bool, error) {
-	ok, err := d.ldb.Has(key, nil)
-	return ok, wrapIndex("index", err)
-}
-
 func (d *db) iterate(lo, hi []byte) *cursor {
 	return newCursor(d.ldb.NewIterator(&util.Range{Start: lo, Limit: hi}, nil))
 }
@@ -108,11 +102,6 @@ func (d *db) snapshot() (*snapshot, error) {
 func (s *snapshot) get(key []byte) ([]byte, error) {
 	v, err := s.s.Get(key, nil)
 	return v, getError(err)
-}
-
-func (s *snapshot) has(key []byte) (bool, error) {
-	ok, err := s.s.Has(key, nil)
-	return ok, wrapIndex("index", err)
 }
 
 func (s *snapshot) iterate(lo, hi []byte) *cursor {

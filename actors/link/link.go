@@ -72,11 +72,6 @@ func Props(name string, meter *Meter, producer func() actor.Actor, more ...actor
 	return actor.PropsFromProducer(producer, opts...)
 }
 
-// To leads to pid: it never blocks and says nothing of arrival.
-func To[M any](root *actor.RootContext, pid *actor.PID) messages.Sender[M] {
-	return func(m M) { root.Send(pid, m) }
-}
-
 // Request is a question on its way: Reply is called once, from any goroutine; later calls do nothing.
 type Request[Q, R any] struct {
 	Question Q

@@ -56,8 +56,3 @@ func OverConn(dial func() (net.Conn, error)) Client {
 		return out, err
 	}
 }
-
-// OverHTTP returns a client of a server that listens at addr.
-func OverHTTP(addr string) Client {
-	return OverConn(func() (net.Conn, error) { return net.Dial("tcp", addr) })
-}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -254,13 +253,4 @@ func (p Plan) Count(file string) map[Kind]int {
 		out[e.Kind]++
 	}
 	return out
-}
-
-// Indent lays a body out for people.
-func Indent(body string) string {
-	var b bytes.Buffer
-	if json.Indent(&b, []byte(body), "", "  ") != nil {
-		return body
-	}
-	return b.String()
 }
