@@ -63,9 +63,6 @@ func column[K, V any, P interface {
 
 func (c *Column[K, V]) dbKey(k K) []byte { return c.key(append(make([]byte, 0, 48), c.id), k) }
 
-// Name returns the column's name.
-func (c *Column[K, V]) Name() string { return c.name }
-
 // Get returns the value of k, or an error that names column and key and wraps ErrNotFound.
 func (c *Column[K, V]) Get(r Reader, k K) (V, error) {
 	var v V
