@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,11 +30,11 @@ type request struct {
 }
 
 // answer appends the reply to a whole body and returns its HTTP status. method is that of the path, "" for POST /.
-func (s *Server) answer(b, body []byte, method string) ([]byte, int) {
+func (x exchange) answer(b, body []byte, method string) ([]byte, int) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
 	if len(body) == 0 && method != "" {
-		return s.one(b, &request{method: method})
+		return x.one(b, &request{method: method})
 	}
 	if bad := doc.parse(body); bad != nil {
 		text := "Failed to parse the request body as JSON: " + bad.message(body)
@@ -44,16 +43,16 @@ func (s *Server) answer(b, body []byte, method string) ([]byte, int) {
 	}
 	root := val{doc, 0}
 	if method != "" {
-		return s.path(b, root, method)
+		return x.path(b, root, method)
 	}
 	if root.kind() == kArray && root.len() > 0 {
-		return s.batch(b, root), http.StatusOK
+		return x.batch(b, root), http.StatusOK
 	}
 	var r request
 	if !r.read(root) {
 		return appendNotRequest(b), http.StatusBadRequest
 	}
-	return s.one(b, &r)
+	return x.one(b, &r)
 }
 
 func appendNotRequest(b []byte) []byte {
@@ -104,7 +103,7 @@ func (r *request) read(v val) bool {
 
 // path answers POST /<method>, whose body is an envelope (in which the method need not be repeated) or the bare
 // parameters.
-func (s *Server) path(b []byte, root val, method string) ([]byte, int) {
+func (x exchange) path(b []byte, root val, method string) ([]byte, int) {
 	r := request{method: method, params: root}
 	isEnvelope := false
 	for _, key := range []string{"jsonrpc", "method", "params"} {
@@ -112,7 +111,7 @@ func (s *Server) path(b []byte, root val, method string) ([]byte, int) {
 		isEnvelope = isEnvelope || has
 	}
 	if !isEnvelope {
-		return s.one(b, &r)
+		return x.one(b, &r)
 	}
 	r = request{}
 	if !r.read(root) && (r.method != "" || !onlyMethodMissing(root)) {
@@ -120,12 +119,12 @@ func (s *Server) path(b []byte, root val, method string) ([]byte, int) {
 	}
 	if r.method != "" && r.method != method {
 		text := "the body's method is " + r.method + ", the path's " + method
-		return s.reply(b, &r, func(b []byte) []byte {
+		return x.reply(b, &r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
 		}), http.StatusBadRequest
 	}
 	r.method = method
-	return s.one(b, &r)
+	return x.one(b, &r)
 }
 
 // onlyMethodMissing tells whether an envelope is one but for the method.
@@ -136,24 +135,24 @@ func onlyMethodMissing(v val) bool {
 }
 
 // batch answers a list of requests in order, each with a reply of its own.
-func (s *Server) batch(b []byte, list val) []byte {
-	if list.len() > s.opts.MaxBatch {
-		text := fmt.Sprintf("a batch may hold at most %d requests, this one has %d", s.opts.MaxBatch, list.len())
+func (x exchange) batch(b []byte, list val) []byte {
+	if list.len() > x.opts.MaxBatch {
+		text := fmt.Sprintf("a batch may hold at most %d requests, this one has %d", x.opts.MaxBatch, list.len())
 		b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
 		return append(b, `,"id":null}`...)
 	}
 	b = append(b, '[')
 	sep := false
-	list.each(func(x val) bool {
+	list.each(func(item val) bool {
 		if sep {
 			b = append(b, ',')
 		}
 		sep = true
 		var r request
-		if !r.read(x) {
+		if !r.read(item) {
 			b = appendNotRequest(b)
 		} else {
-			b, _ = s.one(b, &r)
+			b, _ = x.one(b, &r)
 		}
 		return true
 	})
@@ -174,23 +173,23 @@ func appendID(b []byte, r *request) []byte {
 }
 
 // one answers a request and counts it.
-func (s *Server) one(b []byte, r *request) ([]byte, int) {
+func (x exchange) one(b []byte, r *request) ([]byte, int) {
 	route := byName[r.method]
 	start := time.Now()
 	if route == nil {
-		s.metrics.observe(unknownLabel, time.Since(start), -32601)
-		return s.reply(b, r, func(b []byte) []byte {
+		x.metrics.observe(unknownLabel, time.Since(start), -32601)
+		return x.reply(b, r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", r.method, -32601, "Method not found")
 		}), http.StatusBadRequest
 	}
 	from := len(b)
 	b = append(b, `{"jsonrpc":"2.0","result":`...)
-	out, label, err := s.run(b, route, r)
+	out, label, err := x.run(b, route, r)
 	if label == "" {
 		label = r.method
 	}
 	if err == nil {
-		s.metrics.observe(label, time.Since(start), 0)
+		x.metrics.observe(label, time.Since(start), 0)
 		return appendID(out, r), http.StatusOK
 	}
 	b = append(out[:from], `{"jsonrpc":"2.0","error":`...)
@@ -198,17 +197,17 @@ func (s *Server) one(b []byte, r *request) ([]byte, int) {
 	var bad *parseFailure
 	var f *failure
 	if errors.As(err, &bad) {
-		s.metrics.observe(label, time.Since(start), -32700)
+		x.metrics.observe(label, time.Since(start), -32700)
 		b = appendInvalid(b, "PARSE_ERROR", "error_message", bad.text, -32700, "Parse error")
 	} else {
 		errors.As(internal("", err), &f)
-		s.metrics.observe(label, time.Since(start), -32000)
+		x.metrics.observe(label, time.Since(start), -32000)
 		b, httpStatus = f.appendError(b), f.status()
-		if f.fault == UnknownBlock && s.belowHead(r.params) {
+		if f.fault == UnknownBlock && x.belowHead(r.params) {
 			httpStatus = http.StatusUnprocessableEntity
 		}
 	}
-	return appendID(b, r), s.httpStatus(route, httpStatus)
+	return appendID(b, r), x.httpStatus(route, httpStatus)
 }
 
 // belowHead tells whether an object of parameters names a height below the head's: that block is not late but gone, or
@@ -228,24 +227,28 @@ func (s *Server) httpStatus(r *route, status int) int {
 }
 
 // run calls a method. A panic becomes INTERNAL_ERROR; of methods that wait only so many run at once.
-func (s *Server) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
+func (x exchange) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.metrics.panics.Add(1)
-			s.log.WithField("method", r.method).Errorf("panic: %v\n%s", p, debug.Stack())
+			x.metrics.panics.Add(1)
+			x.log.WithField("method", r.method).Errorf("panic: %v\n%s", p, debug.Stack())
 			out, err = b, internal(reachedLimits, errors.New("the request ended in a panic"))
 		}
 	}()
-	c := call{Server: s, ctx: s.ctx}
+	c := call{Server: x.Server, ctx: x.ctx}
 	if route.waits {
-		if s.metrics.waiting.Add(1) > int64(s.opts.MaxWaiting) {
-			s.metrics.waiting.Add(-1)
-			s.metrics.refused.Add(1)
+		if x.metrics.waiting.Add(1) > int64(x.opts.MaxWaiting) {
+			x.metrics.waiting.Add(-1)
+			x.metrics.refused.Add(1)
 			return b, "", internal(reachedLimits, view.ErrTooManyRequests)
 		}
-		defer s.metrics.waiting.Add(-1)
-		ctx, cancel := context.WithTimeout(s.ctx, s.opts.PollingTimeout)
-		defer cancel()
+		defer x.metrics.waiting.Add(-1)
+		ctx, release, err := x.wait()
+		if err != nil {
+			x.metrics.refused.Add(1)
+			return b, "", internal(reachedLimits, err)
+		}
+		defer release()
 		c.ctx = ctx
 	}
 	return route.run(&c, b, r.params)

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -18,10 +19,11 @@ var (
 // fakeNode answers what a test sets; all else is the nil Node inside, whose methods panic.
 type fakeNode struct {
 	Node
-	state  fakeState
-	err    error // of all reads
-	sendTx func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
-	async  int
+	state    fakeState
+	err      error // of all reads
+	sendTx   func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	async    int
+	sessions atomic.Int64
 }
 
 func (n *fakeNode) Head() view.At { return testAt }
@@ -72,6 +74,10 @@ func (n *fakeNode) LightClientProof(*view.OutcomeRef) (*view.LightClientProof, e
 }
 func (n *fakeNode) LightClientBlockProof(_, _ primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
 	return &primitives.LiteHeader{}, nil, n.err
+}
+func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), error) {
+	n.sessions.Add(1)
+	return ctx, func() { n.sessions.Add(-1) }, nil
 }
 func (n *fakeNode) SendTxAsync(*primitives.SignedTransaction) { n.async++ }
 func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {

@@ -90,7 +90,7 @@ func allowed(path string) string {
 
 // call answers a call; its reply is written into the response's own buffer.
 func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
-	b, status := s.answer(ctx.Response.SwapBody(nil)[:0], ctx.PostBody(), method)
+	b, status := exchange{s, ctx.Conn()}.answer(ctx.Response.SwapBody(nil)[:0], ctx.PostBody(), method)
 	ctx.Response.SwapBody(b)
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(status)

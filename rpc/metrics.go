@@ -37,6 +37,7 @@ type metrics struct {
 	scrapes  atomic.Uint64 // GET /metrics
 	waiting  atomic.Int64  // requests that wait now
 	refused  atomic.Uint64 // requests refused because too many wait
+	gone     atomic.Uint64 // waits whose client hung up
 	panics   atomic.Uint64
 }
 
@@ -127,6 +128,7 @@ func (m *metrics) appendText(b []byte) []byte {
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_waiting_requests", "gauge", "Requests that wait for the chain now"),
 		"troupe_rpc_waiting_requests %d\n", m.waiting.Load())
 	b = counter(b, "troupe_rpc_refused_waits_total", "Requests refused because too many were waiting", m.refused.Load())
+	b = counter(b, "troupe_rpc_abandoned_waits_total", "Waits whose client hung up", m.gone.Load())
 	return counter(b, "troupe_rpc_panics_total", "Requests that ended in a panic", m.panics.Load())
 }
 

@@ -61,6 +61,9 @@ type Node interface {
 	// LightClientBlockProof proves that a block is in the chain of head: ErrUnknownBlock.
 	LightClientBlockProof(block, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error)
 
+	// OpenSession admits a connection that has a request which waits. Waits under the context that it returns end at the
+	// latest with done, which is called once, when the connection is closed: ErrTooManyRequests.
+	OpenSession(context.Context) (ctx context.Context, done func(), err error)
 	// SendTxAsync passes a transaction on without looking at it.
 	SendTxAsync(*primitives.SignedTransaction)
 	// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).

@@ -82,6 +82,7 @@ type Server struct {
 	metrics  *metrics
 	blocks   encodedCache
 	statuses encodedStatus
+	sessions sessions
 	cors     cors
 	http     *fasthttp.Server
 	ctx      context.Context // ends when the server shuts down
@@ -106,6 +107,7 @@ func New(node Node, opts Options) (*Server, error) {
 		ReadTimeout:           opts.ReadTimeout,
 		ReadBufferSize:        8 << 10, // also bounds the headers
 		CloseOnShutdown:       true,
+		ConnState:             s.sessions.state,
 		Logger:                fasthttpLog{opts.Log},
 	}
 	return s, nil

@@ -105,7 +105,7 @@ func (s *Server) txFault(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return s.txFault(&view.LookupError{Kind: view.ErrTimeout})
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled): // nobody reads this where the client is gone
 		err = errStopping
 	}
 	return internal(reachedLimits, err)

@@ -2,7 +2,7 @@
 // the benchmarks call.
 //
 //	in      Options: an open engine, keys, limits; transactions and waits from any goroutine
-//	out     Node: SendTx, Tx, Submit, Mine, Sessions, Metrics, Stop
+//	out     Node: OpenSession, SendTx, Tx, Submit, Mine, Metrics, Stop
 //	state   the actors, the shards' pools, counters
 //	units   times in ns on the wall clock where blocks are concerned
 //	bound   Limits: what waits and is checked at the same time; permits are counted before anything is sent

@@ -18,7 +18,6 @@ import (
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -215,13 +214,12 @@ func TestLoad(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			id, err := s.OpenSession()
+			ctx, done, err := s.OpenSession(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			defer s.CloseSession(id)
-			ctx := messages.WithSession(t.Context(), id)
+			defer done()
 			for range each {
 				tx := s.tx("near", transfer(1))
 				out, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic})

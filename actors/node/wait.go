@@ -169,20 +169,19 @@ func (n *Node) waiter(m messages.AwaitTransaction) *actor.Props {
 	})
 }
 
-// OpenSession admits a client. Its waits are those whose context carries the session (messages.WithSession); they end with
-// it. view.ErrTooManyRequests: there are too many.
-func (n *Node) OpenSession() (messages.SessionID, error) {
+// OpenSession admits a client. Waits under the context that it returns end at the latest with done, which is called once,
+// when the client is gone. view.ErrTooManyRequests: there are too many.
+func (n *Node) OpenSession(ctx context.Context) (session context.Context, done func(), err error) {
 	if n.sessions.Add(1) > int64(n.o.Limits.Sessions) {
 		n.sessions.Add(-1)
-		return 0, &view.LookupError{Kind: view.ErrTooManyRequests}
+		return nil, nil, &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
 	id := messages.SessionID(n.ids.Add(1))
 	n.tell(n.rpc, messages.OpenSession{Session: id})
-	return id, nil
-}
-
-// CloseSession says that a client is gone. It is called once for each session that was opened.
-func (n *Node) CloseSession(id messages.SessionID) {
-	n.sessions.Add(-1)
-	n.tell(n.rpc, messages.CloseSession{Session: id})
+	session, cancel := context.WithCancel(messages.WithSession(ctx, id))
+	return session, func() {
+		cancel()
+		n.sessions.Add(-1)
+		n.tell(n.rpc, messages.CloseSession{Session: id})
+	}, nil
 }

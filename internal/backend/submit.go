@@ -9,9 +9,15 @@ import (
 
 // Submitter takes transactions and waits for them: the node's actors. Its methods are those of rpc.Node.
 type Submitter interface {
+	OpenSession(context.Context) (context.Context, func(), error)
 	SendTxAsync(*primitives.SignedTransaction)
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+}
+
+// OpenSession admits a connection that has a request which waits.
+func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), error) {
+	return b.Submit.OpenSession(ctx)
 }
 
 // SendTxAsync passes a transaction on without looking at it.

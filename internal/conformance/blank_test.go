@@ -115,6 +115,9 @@ func (n *blank) LightClientBlockProof(block, _ primitives.Hash) (*primitives.Lit
 	return nil, nil, n.lacks(view.BlockRef{Kind: view.RefHash, Hash: block})
 }
 
+func (n *blank) OpenSession(ctx context.Context) (context.Context, func(), error) {
+	return ctx, func() {}, nil
+}
 func (n *blank) SendTxAsync(*primitives.SignedTransaction) {}
 
 func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {

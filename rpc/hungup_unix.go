@@ -1,0 +1,34 @@
+//go:build unix
+
+package rpc
+
+import (
+	"net"
+	"syscall"
+)
+
+// hungUp tells whether the other side has closed a connection or broken it off, without reading from it. A connection that
+// is none of the system's never is.
+func hungUp(conn net.Conn) bool {
+	system, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := system.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := false
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		switch err {
+		case nil:
+			gone = n == 0
+		case syscall.EAGAIN, syscall.EINTR:
+		default:
+			gone = true
+		}
+	})
+	return err != nil || gone
+}

@@ -1,0 +1,92 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// lookEvery is how often a connection is looked at whose request waits for the chain: so long may a wait outlive its client.
+const lookEvery = 250 * time.Millisecond
+
+var errGone = errors.New("the client is gone")
+
+// exchange is a body and the connection it came by; conn is nil for a body that came by none.
+type exchange struct {
+	*Server
+	conn net.Conn
+}
+
+// session is the node's session of one connection, opened for its first request that waits.
+type session struct {
+	ctx  context.Context // carries it; ends with the server
+	done func()
+}
+
+// sessions holds the open ones by their connection: of a connection one request runs at a time.
+type sessions struct {
+	of sync.Map // net.Conn -> session
+}
+
+// open returns the context of a connection's waits.
+func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) {
+	if conn == nil {
+		return server.ctx, nil
+	}
+	if old, ok := s.of.Load(conn); ok {
+		return old.(session).ctx, nil
+	}
+	ctx, done, err := server.node.OpenSession(server.ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.of.Store(conn, session{ctx, done})
+	return ctx, nil
+}
+
+// state is told by fasthttp what becomes of connections.
+func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
+	if state != fasthttp.StateClosed && state != fasthttp.StateHijacked {
+		return
+	}
+	if old, ok := s.of.LoadAndDelete(conn); ok {
+		old.(session).done()
+	}
+}
+
+// wait returns the context of one wait: it ends in time, with the server, or when the client hangs up. release is called
+// when the wait is over.
+func (x exchange) wait() (ctx context.Context, release func(), err error) {
+	parent, err := x.sessions.open(x.Server, x.conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, timeout := context.WithTimeout(parent, x.opts.PollingTimeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	var look *time.Timer
+	var mu sync.Mutex // look is set before it is used
+	mu.Lock()
+	defer mu.Unlock()
+	look = time.AfterFunc(lookEvery, func() {
+		if ctx.Err() != nil {
+			return
+		}
+		if hungUp(x.conn) {
+			x.metrics.gone.Add(1)
+			cancel(errGone)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		look.Reset(lookEvery)
+	})
+	return ctx, func() {
+		look.Stop()
+		cancel(nil)
+		timeout()
+	}, nil
+}
