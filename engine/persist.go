@@ -83,6 +83,20 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 
 func ref(e *Entry) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
+// encodings makes many small encodings that live and die together: they share slabs of memory.
+type encodings struct{ slab []byte }
+
+const encodingSlab = 64 << 10
+
+func (e *encodings) of(v borsh.Appender) []byte {
+	if cap(e.slab)-len(e.slab) < 1<<10 { // greater encodings move the slab; what was cut off stays where it is
+		e.slab = make([]byte, 0, encodingSlab)
+	}
+	from := len(e.slab)
+	e.slab = v.AppendBorsh(e.slab)
+	return e.slab[from:len(e.slab):len(e.slab)]
+}
+
 // stored gathers a block's parts that do not depend on its parent.
 func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 	h := entry.Header()
@@ -99,8 +113,10 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 			continue
 		}
 		c := &storage.Chunk{Hash: s.Chunk.Hash, Header: s.Chunk.Header.AppendBorsh(nil)}
-		for _, tx := range s.Chunk.Transactions {
-			c.Transactions = append(c.Transactions, storage.Transaction{Hash: tx.Hash(), Value: tx.AppendBorsh(nil)})
+		var buf encodings
+		c.Transactions = make([]storage.Transaction, len(s.Chunk.Transactions))
+		for i, tx := range s.Chunk.Transactions {
+			c.Transactions[i] = storage.Transaction{Hash: tx.Hash(), Value: buf.of(tx)}
 		}
 		b.Shards[i].Chunk = c
 	}
@@ -151,30 +167,40 @@ func (e *Engine) storeBlock(entry, parent *Entry, c *epoch.Changes, a *Accepted)
 	if err := e.store.Commit(b); err != nil {
 		return fmt.Errorf("engine: store block %d: %w", entry.Height(), err)
 	}
+	for i := range entry.Shards {
+		entry.Shards[i].Result.Olds = nil // nobody asks for them later
+	}
 	return nil
 }
 
 // storedResult adds what applying a shard gave.
 func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height primitives.Height) error {
 	r := s.Result
+	var buf encodings
+	out.Outcomes = make([]storage.Outcome, len(r.Outcomes))
 	for i := range r.Outcomes {
 		o := &r.Outcomes[i]
-		out.Outcomes = append(out.Outcomes, storage.Outcome{ID: o.ID, Value: o.Outcome.AppendBorsh(nil)})
+		out.Outcomes[i] = storage.Outcome{ID: o.ID, Value: buf.of(&o.Outcome)}
 	}
-	for _, x := range r.Outgoing {
-		out.Outgoing = append(out.Outgoing, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
+	out.Outgoing = make([]storage.Receipt, len(r.Outgoing))
+	for i, x := range r.Outgoing {
+		out.Outgoing[i] = storage.Receipt{ID: x.ID, Value: buf.of(x)}
 	}
 	for _, x := range r.Processed {
 		if x.Source != apply.SourceDelayed {
-			out.Local = append(out.Local, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
+			out.Local = append(out.Local, storage.Receipt{ID: x.ID, Value: buf.of(x)})
 		}
 	}
-	for _, k := range r.Changes {
-		old, err := prev.root.Get(k.Key, nil)
-		if err != nil {
-			return err
+	out.Changes = make([]storage.Change, len(r.Changes))
+	for i, k := range r.Changes {
+		old := r.Olds[i].Value
+		if !r.Olds[i].Known {
+			var err error
+			if old, err = prev.root.Get(k.Key, nil); err != nil {
+				return err
+			}
 		}
-		out.Changes = append(out.Changes, storage.Change{KeyChanges: k, Old: old})
+		out.Changes[i] = storage.Change{KeyChanges: k, Old: old}
 	}
 	if out.Chunk == nil {
 		return nil
@@ -187,7 +213,7 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 		return nil
 	}
 	for _, x := range s.Chunk.PrevOutgoingReceipts {
-		out.Chunk.Receipts = append(out.Chunk.Receipts, x.AppendBorsh(nil))
+		out.Chunk.Receipts = append(out.Chunk.Receipts, buf.of(x))
 	}
 	return nil
 }

@@ -301,7 +301,7 @@ func (c *chunk) close() error {
 	if err != nil {
 		return err
 	}
-	c.res.Trie, c.res.Changes = f.Trie, f.Changes
+	c.res.Trie, c.res.Changes, c.res.Olds = f.Trie, f.Changes, f.Olds
 	c.res.Recording, c.res.RecordedSize = c.u.Recording(), c.u.RecordedSize()
 	return nil
 }

@@ -125,6 +125,7 @@ type Result struct {
 	BandwidthRequests []primitives.BandwidthRequest
 	ProposedSplit     *primitives.TrieSplit
 	Changes           []primitives.KeyChanges // by key
+	Olds              []state.OldValue        // of the same keys, as far as they were read: with Par fewer are known
 	RecordedSize      uint64                  // of the proof, in bytes
 	Recording         state.Recording
 	Processed         []Processed

@@ -32,6 +32,7 @@ type Visit struct {
 type Change struct {
 	Key   []byte
 	Value []byte
+	Known bool // the recording that Update gets has the whole path of the key
 }
 
 // Recording collects the distinct nodes and values that reads touch, each counted once (nearcore TrieRecorder). It is for

@@ -38,13 +38,15 @@ type TrieUpdate struct {
 	fork               *forkState
 }
 
-// entry is one key that was ever written. References are indices plus one; 0 is none.
+// entry is one key that was ever written, or read by Get. References are indices plus one; 0 is none.
 type entry struct {
 	key         string
 	first, last int32 // in changes
 	pending     int32 // in prospective
 	owner       int32 // of the last write, see TrieUpdate
 	ownerChange int32
+	known       bool   // it was read from the trie, and its path recorded
+	old         []byte // if known: what the trie has
 }
 
 type change struct {
@@ -125,7 +127,7 @@ func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {
 	if e.last != 0 {
 		return u.changes[e.last-1].value, true
 	}
-	return nil, false // written and rolled back
+	return nil, false // only read, or written and rolled back
 }
 
 // lookupOverlay is overlaid of the update and, for a fork, of what its parent has.
@@ -143,10 +145,32 @@ func (u *TrieUpdate) Get(key []byte) ([]byte, error) { return u.get(key, u.rec) 
 func (u *TrieUpdate) GetPure(key []byte) ([]byte, error) { return u.get(key, nil) }
 
 func (u *TrieUpdate) get(key []byte, rec Recording) ([]byte, error) {
-	if value, ok := u.lookupOverlay(key); ok {
-		return value, nil
+	if u.fork != nil { // its spans record apart
+		if value, ok := u.lookupFork(key); ok {
+			return value, nil
+		}
+		return u.trie.Get(key, rec)
 	}
-	return u.trie.Get(key, rec)
+	i, found := u.index[string(key)]
+	if found {
+		switch e := &u.entries[i]; {
+		case e.pending != 0:
+			return u.prospective[e.pending-1].value, nil
+		case e.last != 0:
+			return u.changes[e.last-1].value, nil
+		case e.known:
+			return e.old, nil
+		}
+	}
+	value, err := u.trie.Get(key, rec)
+	if err == nil && rec != nil {
+		// What is read is mostly written next, so the key's entry is made now.
+		if !found {
+			i = u.enter(string(key))
+		}
+		u.entries[i].known, u.entries[i].old = true, value
+	}
+	return value, err
 }
 
 // Contains tells whether a key has a value, and records the path to it.
@@ -302,6 +326,13 @@ func (u *TrieUpdate) Rollback() {
 type Finalized struct {
 	Trie    Trie
 	Changes []primitives.KeyChanges // by key, ascending
+	Olds    []OldValue              // of the same keys
+}
+
+// OldValue is what the trie below had at a key, as far as the update came to know it: valid as long as that trie is held.
+type OldValue struct {
+	Value []byte // nil: nothing
+	Known bool
 }
 
 // Finalize updates the trie with the committed changes, recording what that reads. Nothing may be prospective.
@@ -319,6 +350,7 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	all := make([]primitives.StateChange, 0, len(u.changes))
 	out := make([]primitives.KeyChanges, len(order))
 	updates := make([]Change, len(order))
+	olds := make([]OldValue, len(order))
 	for i, at := range order {
 		e, from := &u.entries[at], len(all)
 		for c := e.first; c != 0; c = u.changes[c-1].next {
@@ -326,10 +358,11 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 		}
 		key := u.values.copyString(e.key)
 		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
-		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value}
+		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value, Known: e.known}
+		olds[i] = OldValue{e.old, e.known}
 	}
 	t, err := u.trie.Update(updates, u.rec)
-	return Finalized{Trie: t, Changes: out}, err
+	return Finalized{Trie: t, Changes: out, Olds: olds}, err
 }
 
 // Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the trie is recorded with
@@ -373,7 +406,7 @@ func (u *TrieUpdate) overlayKeys(prefix []byte) []Change {
 	for i := range u.entries {
 		if key := u.entries[i].key; strings.HasPrefix(key, string(prefix)) {
 			if value, ok := u.overlaid([]byte(key)); ok {
-				out = append(out, Change{[]byte(key), value})
+				out = append(out, Change{Key: []byte(key), Value: value})
 			}
 		}
 	}

@@ -109,7 +109,7 @@ func BenchmarkUpdate(b *testing.B) {
 				var changes []Change
 				for k := range pick {
 					i++
-					changes = append(changes, Change{t.keys[k], binary.LittleEndian.AppendUint64(make([]byte, 72), i)})
+					changes = append(changes, Change{Key: t.keys[k], Value: binary.LittleEndian.AppendUint64(make([]byte, 72), i)})
 				}
 				slices.SortFunc(changes, func(a, b Change) int { return slices.Compare(a.Key, b.Key) })
 				rec.Reset()

@@ -171,7 +171,7 @@ func randomChanges(r *rand.Rand, w *world, n, letters, longest int, deletions fl
 	}
 	var out []Change
 	for _, k := range slices.Sorted(maps.Keys(set)) {
-		out = append(out, Change{[]byte(k), set[k]})
+		out = append(out, Change{Key: []byte(k), Value: set[k]})
 	}
 	return out
 }

@@ -174,7 +174,7 @@ func TestLazy(t *testing.T) {
 	wg.Go(func() { // a writer among the readers
 		at := root.Retain()
 		for i := range 50 {
-			next, err := f.Update(at, []Change{{keys[(i*131)%len(keys)], []byte{byte(i)}}}, nil)
+			next, err := f.Update(at, []Change{{Key: keys[(i*131)%len(keys)], Value: []byte{byte(i)}}}, nil)
 			if err != nil {
 				t.Error(err)
 				return
@@ -195,7 +195,7 @@ func TestLazy(t *testing.T) {
 	if _, err := root.Get(keys[0], nil); !errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), "path 00000705") {
 		t.Errorf("Get from a damaged subtree: %v", err)
 	}
-	if _, err := bad.Update(root, []Change{{keys[0], nil}}, nil); !errors.Is(err, ErrCorrupt) {
+	if _, err := bad.Update(root, []Change{{Key: keys[0]}}, nil); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("Update of a damaged subtree: %v", err)
 	}
 	if _, err := root.Verify(nil, 1000, false); !errors.Is(err, ErrCorrupt) {
@@ -242,7 +242,7 @@ func TestConcurrentReaders(t *testing.T) {
 	for i := range 300 {
 		var changes []Change
 		for k := i % 7; k < len(w.keys); k += 37 {
-			changes = append(changes, Change{w.keys[k], bytes.Repeat([]byte{byte(i)}, i*10)})
+			changes = append(changes, Change{Key: w.keys[k], Value: bytes.Repeat([]byte{byte(i)}, i*10)})
 		}
 		next, err := w.f.Update(base, changes, nil)
 		if err != nil {

@@ -42,7 +42,7 @@ func fuzzChanges(in []byte) (batches [][]Change) {
 		}
 		var changes []Change
 		for _, k := range slices.Sorted(maps.Keys(set)) {
-			changes = append(changes, Change{[]byte(k), set[k]})
+			changes = append(changes, Change{Key: []byte(k), Value: set[k]})
 		}
 		batches = append(batches, changes)
 	}

@@ -120,3 +120,45 @@ func benchTrieOf(t *testing.T, accounts int) *benchTrie {
 	}
 	return w
 }
+
+// TestKnownPathsAreRecorded: changes of keys that were looked up before record the same as others.
+func TestKnownPathsAreRecorded(t *testing.T) {
+	f := New(Options{})
+	keys := benchKeys(500)
+	root, err := f.Build((&benchTrie{keys: keys}).pairs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Release()
+	var known, all []Change
+	var first, second Recording
+	for i := 0; i < len(keys); i += 3 {
+		key := bytes.Clone(keys[i])
+		if i%2 == 0 {
+			key[len(key)-1] ^= 1 // an absent one, near by
+		}
+		c := Change{Key: key, Value: []byte{byte(i)}}
+		all = append(all, c)
+		if c.Known = i%4 < 2; c.Known {
+			for _, rec := range []*Recording{&first, &second} {
+				if _, err := root.Get(key, rec); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		known = append(known, c)
+	}
+	a, err := f.Update(root, known, &first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Release()
+	b, err := f.Update(root, all, &second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Release()
+	if a.Hash() != b.Hash() || !slices.Equal(first.Entries(), second.Entries()) {
+		t.Errorf("with known keys: root %v, %d recorded; want %v, %d", a.Hash(), first.Len(), b.Hash(), second.Len())
+	}
+}

@@ -24,9 +24,12 @@ func onlySets(ops []Change) bool {
 // set changes the subtree at place ref, which is depth nibbles deep, by ops without deletions, at least one, whose keys
 // share these nibbles. It returns the new top node, or ref if nothing changed.
 func (u *updater) set(place uint32, depth int, ops []Change) (uint32, error) {
-	ref, n, err := u.open(place)
+	ref, n, err := u.look(place)
 	if err != nil {
 		return 0, err
+	}
+	if !ops[0].Known { // else it has been recorded, as a node on the way of that key
+		u.rec.node(u.forest, ref, n)
 	}
 	made := ref
 	switch n.kind() {

@@ -33,7 +33,7 @@ func splitTrie(t *testing.T, sizes map[string]int) *Root {
 	}
 	var changes []Change
 	for i := 0; i < len(pairs); i += 2 {
-		changes = append(changes, Change{unhex(t, pairs[i]), unhex(t, pairs[i+1])})
+		changes = append(changes, Change{Key: unhex(t, pairs[i]), Value: unhex(t, pairs[i+1])})
 	}
 	f := New(Options{})
 	root, err := f.Update(f.Empty(), changes, nil)

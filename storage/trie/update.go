@@ -11,6 +11,7 @@ import (
 type Change struct {
 	Key   []byte
 	Value []byte
+	Known bool // the recording that Update gets has the key's whole path: it need not be looked for again
 }
 
 // Update derives a root from r by changes in strictly ascending order of keys, in one descent: each changed node is
@@ -88,6 +89,15 @@ func (u *updater) kill(ref uint32) {
 
 // open returns the node at ref, behind a stub if need be, and records it.
 func (u *updater) open(ref uint32) (uint32, node, error) {
+	ref, n, err := u.look(ref)
+	if err == nil {
+		u.rec.node(u.forest, ref, n)
+	}
+	return ref, n, err
+}
+
+// look is open that does not record.
+func (u *updater) look(ref uint32) (uint32, node, error) {
 	n := u.mem.at(ref)
 	if n.kind() == kindStub {
 		var err error
@@ -96,7 +106,6 @@ func (u *updater) open(ref uint32) (uint32, node, error) {
 		}
 		u.mem = u.forest.arena.mem()
 	}
-	u.rec.node(u.forest, ref, n)
 	return ref, n, nil
 }
 

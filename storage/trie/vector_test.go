@@ -15,7 +15,7 @@ func rootOf(t *testing.T, f *Forest, pairs ...string) *Root {
 	t.Helper()
 	var changes []Change
 	for i := 0; i < len(pairs); i += 2 {
-		changes = append(changes, Change{unhex(t, pairs[i]), unhex(t, pairs[i+1])})
+		changes = append(changes, Change{Key: unhex(t, pairs[i]), Value: unhex(t, pairs[i+1])})
 	}
 	empty := f.Empty()
 	defer empty.Release()
