@@ -16,7 +16,7 @@ type folding struct {
 // Bounds of what may wait while a fold runs, in final blocks and in bytes of changes, which with their outcomes take some
 // ten times that in memory. Beyond them the next block waits for the fold.
 const (
-	maxUnfolded      = 8 * storage.DefaultFoldBlocks
+	maxUnfolded      = 32 * storage.DefaultFoldBlocks
 	maxUnfoldedBytes = 8 * storage.DefaultFoldBytes
 )
 

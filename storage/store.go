@@ -25,7 +25,7 @@ type Options struct {
 // Bounds of what waits to be folded. It is in memory, and a restart applies it to the trie again.
 const (
 	DefaultFoldBytes  = 2 << 20
-	DefaultFoldBlocks = 64
+	DefaultFoldBlocks = 16
 )
 
 func (o *Options) fill() {
