@@ -146,19 +146,12 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	return results, waits, nil
 }
 
-// shrink makes chunks smaller after one was too large, unless the size is given.
-func (s *shardRun) shrink(percent int) {
-	if s.o.Batch == 0 {
-		s.size = max(1, s.size*(100-percent)/100)
-	}
-}
-
 // warm runs until a steady state: caches and arenas have grown, chunks have the size at which nothing waits.
 func (s *shardRun) warm(ctx context.Context) error {
 	if s.o.Batch == 0 {
 		s.size = mostTransfers
 	}
-	calm := 0
+	calm, size := 0, s.size
 	for n := 0; calm < warmBlocks && n < mostWarm; n++ {
 		s.o.Progress(0, "warming up")
 		if err := ctx.Err(); err != nil {
@@ -168,11 +161,17 @@ func (s *shardRun) warm(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if calm++; waits && s.o.Batch == 0 {
-			calm = 0
-			s.shrink(3)
+		switch {
+		case waits && s.o.Batch == 0: // chunks without transfers until nothing waits, then smaller ones
+			if s.size > 0 {
+				size = max(1, size*97/100)
+			}
+			calm, s.size = 0, 0
+		default:
+			calm, s.size = calm+1, size
 		}
 	}
+	s.size = size
 	*s = shardRun{o: s.o, rng: s.rng, net: s.net, par: s.par, size: s.size, r: s.r}
 	*s.r = ShardResult{SetupSeconds: s.r.SetupSeconds}
 	runtime.GC()
@@ -180,6 +179,7 @@ func (s *shardRun) warm(ctx context.Context) error {
 }
 
 func (s *shardRun) measure(ctx context.Context) error {
+	waited := false
 	for s.more() {
 		part := s.took.Seconds() / s.o.Duration.Seconds()
 		if s.o.Blocks > 0 {
@@ -196,8 +196,11 @@ func (s *shardRun) measure(ctx context.Context) error {
 		s.r.add(results, s.size)
 		if waits {
 			s.r.WaitingBlocks++
-			s.shrink(1)
+			if !waited && s.o.Batch == 0 { // slightly smaller chunks from now on; what waits has room in the next ones
+				s.size = max(1, s.size*99/100)
+			}
 		}
+		waited = waits
 	}
 	s.o.Progress(1, "done")
 	return nil
