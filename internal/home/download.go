@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/ulikunitz/xz"
 )
 
 // Where neard's own downloads lie (nearcore nearcore/src/config.rs, get_genesis_url and its neighbours).
@@ -22,11 +24,6 @@ func configURL(chainID, kind string) string { return deployURL + chainID + "/" +
 
 // maxGenesis bounds a genesis or records file that is downloaded, unpacked, in bytes. Testnet's records are some gigabytes.
 const maxGenesis = 16 << 30
-
-// ErrXZ refuses a download in a packing that is not unpacked here.
-var ErrXZ = errors.New("the file is packed with xz, which is not unpacked here")
-
-const xzHint = "fetch it by hand (curl -O URL), unpack it (xz -d genesis.json.xz) and name it with --genesis"
 
 // Progress is told how a download goes: Write is given what arrives.
 type Progress interface{ io.WriteCloser }
@@ -62,14 +59,10 @@ func sameSafety(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Fetch copies what is at a URL to w, unpacking gzip, up to limit bytes of content.
+// Fetch copies what is at a URL to w, unpacking gzip and xz, up to limit bytes of content.
 func (d *Downloader) Fetch(ctx context.Context, from string, w io.Writer, limit int64) error {
 	if err := d.fetch(ctx, from, w, limit); err != nil {
-		hint := ""
-		if errors.Is(err, ErrXZ) {
-			hint = "; " + xzHint
-		}
-		return fmt.Errorf("downloading %s: %w%s", from, err, hint)
+		return fmt.Errorf("downloading %s: %w", from, err)
 	}
 	return nil
 }
@@ -138,7 +131,7 @@ var (
 	xzMark   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
 )
 
-// unpack copies r to w, through gzip if it is packed so, up to limit bytes. More than limit is an error, whatever the
+// unpack copies r to w, through gzip or xz if it is packed so, up to limit bytes. More than limit is an error, whatever the
 // packed size.
 func unpack(w io.Writer, r io.Reader, limit int64) error {
 	in := bufio.NewReaderSize(r, 64<<10)
@@ -155,7 +148,11 @@ func unpack(w io.Writer, r io.Reader, limit int64) error {
 		}
 		content = z
 	case bytes.Equal(mark, xzMark):
-		return ErrXZ
+		z, err := xz.NewReader(in)
+		if err != nil {
+			return err
+		}
+		content = z
 	}
 	n, err := io.Copy(w, io.LimitReader(content, limit))
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ulikunitz/xz"
+
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
@@ -20,6 +22,22 @@ func gzipped(t *testing.T, text string) string {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func xzipped(t *testing.T, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := xz.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(z, text); err != nil {
 		t.Fatal(err)
 	}
 	if err := z.Close(); err != nil {
@@ -47,9 +65,10 @@ func serve(t *testing.T, files map[string]string) string {
 }
 
 func TestFetch(t *testing.T) {
-	packed := gzipped(t, strings.Repeat("a", 1000))
+	packed, xzPacked := gzipped(t, strings.Repeat("a", 1000)), xzipped(t, strings.Repeat("a", 1000))
 	url := serve(t, map[string]string{
-		"/plain": "{}", "/empty": "", "/packed": packed, "/cut": packed[:len(packed)-9], "/xz": "\xfd7zXZ\x00...",
+		"/plain": "{}", "/empty": "", "/packed": packed, "/cut": packed[:len(packed)-9],
+		"/xz": xzPacked, "/xzcut": xzPacked[:len(xzPacked)-9], "/xzbad": "\xfd7zXZ\x00...",
 		"/moved": "-> /plain", "/round": "-> /round", "/exact": strings.Repeat("b", 100), "/more": strings.Repeat("b", 101),
 	})
 	for _, c := range []struct{ path, want, err string }{
@@ -60,7 +79,8 @@ func TestFetch(t *testing.T) {
 		{"/more", "", "more than 100 bytes"},
 		{"/packed", "", "more than 100 bytes"}, // of what was unpacked
 		{"/cut", "", "more than 100 bytes"},
-		{"/xz", "", "xz -d"},
+		{"/xz", "", "more than 100 bytes"},
+		{"/xzbad", "", "unexpected EOF"},
 		{"/none", "", "404"},
 		{"/round", "", "more than 5 redirects"},
 	} {
@@ -73,7 +93,7 @@ func TestFetch(t *testing.T) {
 			t.Errorf("%s: err = %v, want %q in it", c.path, err, c.err)
 		}
 	}
-	for path, ok := range map[string]bool{"/packed": true, "/cut": false} {
+	for path, ok := range map[string]bool{"/packed": true, "/cut": false, "/xz": true, "/xzcut": false} {
 		var out bytes.Buffer
 		if err := NewDownloader().Fetch(t.Context(), url+path, &out, 1000); (err == nil) != ok {
 			t.Errorf("%s: %d bytes, %v", path, out.Len(), err)

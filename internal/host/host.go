@@ -25,7 +25,6 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc"
@@ -93,7 +92,7 @@ func Start(o Options) (_ *Host, err error) {
 		}
 		undo = append(undo, func() { _ = listener.Close() })
 	}
-	if h.store, err = openStore(hm); err != nil {
+	if h.store, err = openStore(hm, h.log); err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() { _ = h.store.Close() })
@@ -160,13 +159,14 @@ func listen(key, addr string) (net.Listener, error) {
 }
 
 // openStore opens the data folder, which belongs to one chain and one process.
-func openStore(hm *home.Home) (*storage.Store, error) {
+func openStore(hm *home.Home, log *logrus.Logger) (*storage.Store, error) {
 	c := hm.Config
 	dir := hm.Paths.Data
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	id, err := identity(hm)
+	sums := readFingerprints(dir)
+	id, err := identity(hm, sums)
 	if err != nil {
 		return nil, err
 	}
@@ -176,53 +176,29 @@ func openStore(hm *home.Home) (*storage.Store, error) {
 		return nil, fmt.Errorf("%w: another node runs on %s", err, hm.Paths.Dir)
 	case errors.Is(err, storage.ErrForeign):
 		return nil, fmt.Errorf("%w. If the genesis was changed on purpose, remove %s and start again", err, dir)
+	case err != nil:
+		return nil, err
 	}
-	return s, err
+	if err := sums.save(dir); err != nil { // not worth failing for: the next start reads the files again
+		log.WithError(err).Debug("fingerprints of the genesis not remembered")
+	}
+	return s, nil
 }
 
-// identity names the genesis by its configuration and by the sizes, beginnings and ends of its files, so that a start need
-// not read all records of a large one.
-func identity(hm *home.Home) (storage.Identity, error) {
+// identity names the genesis by its configuration and by its files.
+func identity(hm *home.Home, sums *fingerprints) (storage.Identity, error) {
 	b := genesis.AppendConfig(nil, hm.Genesis)
 	for _, path := range []string{hm.Paths.Genesis, hm.Paths.Records} {
 		if path == "" {
 			continue
 		}
-		digest, err := fingerprint(path)
+		digest, err := sums.of(path)
 		if err != nil {
 			return storage.Identity{}, err
 		}
 		b = append(b, digest[:]...)
 	}
 	return storage.Identity{ChainID: hm.Genesis.ChainID, Genesis: primitives.HashBytes(b), Numbering: hm.Config.Numbering}, nil
-}
-
-// fingerprinted is how many bytes at each end of a file fingerprint reads: all of a genesis that is written by hand, and a
-// few ms of one with millions of accounts.
-const fingerprinted = 256 << 10
-
-// fingerprint hashes a file's size, its beginning and its end.
-func fingerprint(path string) (primitives.Hash, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return primitives.Hash{}, err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return primitives.Hash{}, err
-	}
-	b := borsh.AppendUint64(nil, uint64(info.Size()))
-	head := min(info.Size(), fingerprinted)
-	tail := min(info.Size()-head, fingerprinted)
-	for _, part := range []*io.SectionReader{io.NewSectionReader(f, 0, head), io.NewSectionReader(f, info.Size()-tail, tail)} {
-		read, err := io.ReadAll(part)
-		if err != nil {
-			return primitives.Hash{}, err
-		}
-		b = append(b, read...)
-	}
-	return primitives.HashBytes(b), nil
 }
 
 func openRecords(hm *home.Home) (io.ReadCloser, error) {
