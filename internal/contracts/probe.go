@@ -1,0 +1,191 @@
+package contracts
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+)
+
+// Where the probe's memory has what: results of host calls, the program with its data, and from ProbeScratch to the end of
+// its 64 pages nothing.
+const (
+	probeResults = 1024
+	ProbeBase    = 65536
+	ProbeScratch = 40 * 65536
+)
+
+// Bytes of a program that are no host function.
+const (
+	opCopy         = 248
+	opFill         = 249
+	opSkipIfZero   = 250
+	opGiveResults  = 251
+	opTrap         = 252
+	opGrow         = 253
+	opLoop         = 254
+	opEnd          = 255
+	bytesPerOpArg  = 9
+	bytesPerResult = 8
+)
+
+// Probe is the contract that interprets a Program over every host function. Its methods: run and then interpret the input,
+// noop does nothing, deep recurses for ever, div0 divides by zero, oob loads outside memory, spin loops for ever.
+//
+// It is the contract of the recorded chains, byte for byte, names included.
+var Probe = sync.OnceValue(func() []byte {
+	p := &probe{host: map[string]uint32{}}
+	for _, f := range functions {
+		p.host[f.name] = p.m.Import("env", f.name, repeat(wasm.I64, f.params), resultType(f.result))
+		p.m.NameImport(p.host[f.name], f.name)
+	}
+	p.m.Memory(64, -1)
+	zero := func() *wasm.Code { return new(wasm.Code).I32(0) }
+	p.pc, p.n = p.m.Global(wasm.I32, true, zero()), p.m.Global(wasm.I32, true, zero())
+	p.m.NameGlobal(p.pc, "pc")
+	p.m.NameGlobal(p.n, "n")
+	p.writeArg()
+	p.writePush()
+	run := p.writeRun()
+	for _, name := range []string{"run", "then"} {
+		p.export(name).Call(run)
+	}
+	p.export("noop")
+	deep := p.export("deep")
+	deep.Call(deep.Index)
+	p.m.NameFunc(deep, "deep")
+	p.export("div0").I32(1).I32(0).Op(wasm.I32DivS, wasm.Drop)
+	p.export("oob").I32(-8).Memory(wasm.I64Load, 3, 0).Op(wasm.Drop)
+	p.export("spin").Loop("", wasm.Void).Br("").End()
+	return p.m.Encode()
+})
+
+// probe is the probe being written.
+type probe struct {
+	m         wasm.Module
+	host      map[string]uint32
+	pc, n     uint32 // globals: where the program is, how many results there are
+	arg, push uint32 // functions: the next argument, and keep a result
+}
+
+func repeat(t wasm.ValType, n int) []wasm.ValType {
+	out := make([]wasm.ValType, n)
+	for i := range out {
+		out[i] = t
+	}
+	return out
+}
+
+func resultType(r byte) []wasm.ValType {
+	return [][]wasm.ValType{nil, {wasm.I64}, {wasm.I32}}[r]
+}
+
+func (p *probe) export(name string) *wasm.Func {
+	f := p.m.Func(nil, nil)
+	p.m.ExportFunc(name, f)
+	return f
+}
+
+// writeArg writes the function that reads an argument: a kind byte and 8 bytes, a literal or the number of a result.
+func (p *probe) writeArg() {
+	f := p.m.Func(nil, []wasm.ValType{wasm.I64}, wasm.I64, wasm.I32).Names("v", "k")
+	p.m.NameFunc(f, "arg")
+	p.arg = f.Index
+	const v, k = 0, 1
+	f.GlobalGet(p.pc).Memory(wasm.I32Load8U, 0, 0).Set(k)
+	f.GlobalGet(p.pc).I32(1).Op(wasm.I32Add).Memory(wasm.I64Load, 3, 0).Set(v)
+	f.GlobalGet(p.pc).I32(bytesPerOpArg).Op(wasm.I32Add).GlobalSet(p.pc)
+	f.Get(k).If("", byte(wasm.I64))
+	f.I32(probeResults).Get(v).Op(wasm.I32WrapI64).I32(bytesPerResult).Op(wasm.I32Mul, wasm.I32Add).Memory(wasm.I64Load, 3, 0)
+	f.Else().Get(v).End()
+}
+
+// writePush writes the function that keeps a result.
+func (p *probe) writePush() {
+	f := p.m.Func([]wasm.ValType{wasm.I64}, nil).Names("v")
+	p.m.NameFunc(f, "push")
+	p.push = f.Index
+	f.I32(probeResults).GlobalGet(p.n).I32(bytesPerResult).Op(wasm.I32Mul, wasm.I32Add).Get(0).Memory(wasm.I64Store, 3, 0)
+	f.GlobalGet(p.n).I32(1).Op(wasm.I32Add).GlobalSet(p.n)
+}
+
+// writeRun writes the interpreter: its own instructions first, one comparison each, then a table of the host functions.
+func (p *probe) writeRun() uint32 {
+	c := p.m.Func(nil, nil, wasm.I32, wasm.I64, wasm.I64).Names("f", "i", "x")
+	p.m.NameFunc(c, "run")
+	const f, i, x = 0, 1, 2
+	arg := func() { c.Call(p.arg) }
+	arg32 := func() { c.Call(p.arg).Op(wasm.I32WrapI64) }
+	on := func(op int32, do func()) {
+		c.Get(f).I32(op).Op(wasm.I32Eq).If("", wasm.Void)
+		do()
+		if op != opTrap {
+			c.Br("next")
+		}
+		c.End()
+	}
+	c.I64(0).Call(p.host["input"])
+	c.I64(0).I64(ProbeBase).Call(p.host["read_register"])
+	c.I32(ProbeBase).GlobalSet(p.pc)
+	c.Block("end", wasm.Void).Loop("next", wasm.Void)
+	c.GlobalGet(p.pc).Memory(wasm.I32Load8U, 0, 0).Set(f)
+	c.GlobalGet(p.pc).I32(1).Op(wasm.I32Add).GlobalSet(p.pc)
+	c.Get(f).I32(opEnd).Op(wasm.I32Eq).BrIf("end")
+	on(opLoop, func() {
+		arg()
+		c.Set(i).Loop("l", wasm.Void).Get(i).I64(1).Op(wasm.I64Sub).Set(i)
+		c.Get(i).I64(0).Op(wasm.I64GtS).BrIf("l").End()
+	})
+	on(opGrow, func() {
+		arg32()
+		c.MemoryGrow().Op(wasm.I64ExtendI).Call(p.push)
+	})
+	on(opTrap, func() { c.Op(wasm.Unreachable) })
+	on(opGiveResults, func() {
+		arg()
+		c.I64(bytesPerResult).Op(wasm.I64Mul).I64(probeResults).Call(p.host["value_return"])
+	})
+	on(opSkipIfZero, func() {
+		arg()
+		c.Set(x)
+		arg()
+		c.Set(i).Get(x).Op(wasm.I64Eqz).If("", wasm.Void)
+		c.GlobalGet(p.pc).Get(i).Op(wasm.I32WrapI64, wasm.I32Add).GlobalSet(p.pc).End()
+	})
+	for _, op := range []struct {
+		code   int32
+		bulk   uint32
+		memory []uint32
+	}{{opFill, wasm.MemoryFill, []uint32{0}}, {opCopy, wasm.MemoryCopy, []uint32{0, 0}}} {
+		on(op.code, func() {
+			for range 3 {
+				arg32()
+			}
+			c.Bulk(op.bulk, op.memory...)
+		})
+	}
+	labels := make([]string, len(functions))
+	for k := range labels {
+		labels[k] = fmt.Sprintf("b%d", k)
+	}
+	for k := len(labels) - 1; k >= 0; k-- {
+		c.Block(labels[k], wasm.Void)
+	}
+	c.Get(f).BrTable(labels...)
+	for _, host := range functions {
+		c.End() // where the table's branch for it lands
+		for range host.params {
+			arg()
+		}
+		c.Call(p.host[host.name])
+		switch host.result {
+		case 1:
+			c.Call(p.push)
+		case 2:
+			c.Op(wasm.I64ExtendU).Call(p.push)
+		}
+		c.Br("next")
+	}
+	c.End().End()
+	return c.Index
+}

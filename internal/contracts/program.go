@@ -1,0 +1,137 @@
+package contracts
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Program is a sequence of host calls for the probe; Bytes is what its method run takes as input. Data that it names is laid
+// behind its code.
+type Program struct {
+	code    []instruction
+	results int
+}
+
+// Result names the n-th result of a run, as an argument of later calls.
+type Result int
+
+// Pointer is data whose address alone is an argument, as for balances.
+type Pointer []byte
+
+// Amount is a balance as an argument: 16 bytes, by their address.
+func Amount(b primitives.Balance) Pointer {
+	le := binary.LittleEndian.AppendUint64(nil, b.Lo)
+	return binary.LittleEndian.AppendUint64(le, b.Hi)
+}
+
+type instruction struct {
+	op   byte
+	args []any // uint64, Result, Pointer, or skip
+}
+
+// skip is the argument that says how many bytes of code lie ahead.
+type skip struct{ over []instruction }
+
+func (x instruction) size() int { return 1 + bytesPerOpArg*len(x.args) }
+
+func codeSize(code []instruction) (n int) {
+	for _, x := range code {
+		n += x.size()
+	}
+	return n
+}
+
+// Call calls a host function. Strings and byte slices stand for two arguments, length and address; Pointer for one; then
+// there are Results and integers. What it returns is the Result if the function has one, else -1.
+func (p *Program) Call(name string, args ...any) Result {
+	for op, f := range functions {
+		if f.name != name {
+			continue
+		}
+		var flat []any
+		for _, a := range args {
+			switch a := a.(type) {
+			case string:
+				flat = append(flat, uint64(len(a)), Pointer(a))
+			case []byte:
+				flat = append(flat, uint64(len(a)), Pointer(a))
+			case Pointer, Result, uint64:
+				flat = append(flat, a)
+			case int:
+				flat = append(flat, uint64(a))
+			default:
+				panic(fmt.Sprintf("contracts: an argument of type %T", a))
+			}
+		}
+		if len(flat) != f.params {
+			panic(fmt.Sprintf("contracts: %d arguments of %s, want %d", len(flat), name, f.params))
+		}
+		return p.add(byte(op), f.result > 0, flat...)
+	}
+	panic("contracts: the probe has no " + name)
+}
+
+func (p *Program) add(op byte, result bool, args ...any) Result {
+	p.code = append(p.code, instruction{op, args})
+	if !result {
+		return -1
+	}
+	p.results++
+	return Result(p.results - 1)
+}
+
+// Loop runs n iterations of wasm.
+func (p *Program) Loop(n uint64) { p.add(opLoop, false, n) }
+
+// Grow grows the memory; the result is the old size in pages, or 2^64-1.
+func (p *Program) Grow(pages uint64) Result { return p.add(opGrow, true, pages) }
+
+// Trap is the instruction unreachable.
+func (p *Program) Trap() { p.add(opTrap, false) }
+
+// Fill sets n bytes of memory.
+func (p *Program) Fill(to, value, n uint64) { p.add(opFill, false, to, value, n) }
+
+// Copy copies n bytes of memory.
+func (p *Program) Copy(to, from, n uint64) { p.add(opCopy, false, to, from, n) }
+
+// GiveResults returns all results so far as 8-byte words.
+func (p *Program) GiveResults() { p.add(opGiveResults, false, uint64(p.results)) }
+
+// IfNotZero appends another program that runs only if a result is not zero. Results in it are numbered as if it stood alone,
+// so it should begin as a copy of this one's numbering: see Branch.
+func (p *Program) IfNotZero(r Result, then *Program) {
+	p.add(opSkipIfZero, false, r, skip{then.code})
+	p.code = append(p.code, then.code...)
+	p.results = max(p.results, then.results)
+}
+
+// Branch is an empty program whose results are numbered after p's, for IfNotZero.
+func (p *Program) Branch() *Program { return &Program{results: p.results} }
+
+// Bytes is the program as the probe reads it.
+func (p *Program) Bytes() []byte {
+	at := uint64(ProbeBase + codeSize(p.code) + 1)
+	var code, data []byte
+	for _, x := range p.code {
+		code = append(code, x.op)
+		for _, a := range x.args {
+			kind, v := byte(0), uint64(0)
+			switch a := a.(type) {
+			case uint64:
+				v = a
+			case Result:
+				kind, v = 1, uint64(a)
+			case Pointer:
+				v = at + uint64(len(data))
+				data = append(data, a...)
+			case skip:
+				v = uint64(codeSize(a.over))
+			}
+			code = binary.LittleEndian.AppendUint64(append(code, kind), v)
+		}
+	}
+	return append(append(code, opEnd), data...)
+}
