@@ -18,6 +18,11 @@ import (
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	head := e.acquireHead()
 	defer head.Release()
+	return e.checkAt(head, tx, signature)
+}
+
+// checkAt is Check by the state of a block that is held.
+func (e *Engine) checkAt(head *Entry, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	if err := e.checkBlock(head, tx.BlockHash); err != nil {
 		return err, nil
 	}

@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// MaxSimulatedBlocks bounds a simulation: a yield waits for 200 blocks, and what it leads to has some more.
+const MaxSimulatedBlocks = 250
+
+// simulatedBlockTime is what lies between the blocks of a simulation, in ns.
+const simulatedBlockTime = 1_000_000_000
+
+// SimulateOptions say how a transaction is tried.
+type SimulateOptions struct {
+	// Signature checks the transaction; verify.Checked tries one that is not signed yet.
+	Signature verify.SignatureFunc
+	// MaxBlocks is after how many blocks to give up; 0, or more than MaxSimulatedBlocks: that.
+	MaxBlocks int
+	// VM runs contracts in place of the engine's, to watch them; nil: the engine's.
+	VM action.VM
+}
+
+// Simulation is what a transaction would do.
+type Simulation struct {
+	view.FinalOutcome // as a status of the transaction would show it once all is final
+	// Blocks is after how many blocks the last receipt was executed.
+	Blocks int
+	// Complete is false if receipts were left when the blocks ran out.
+	Complete bool
+}
+
+// Simulate runs a transaction with all its receipts on the state after a block, in blocks that nobody sees and in which every
+// shard has a chunk, and keeps nothing. Other transactions don't come; what is in the shards' queues does. Epochs don't
+// end. The caller holds at (Acquire). It returns *primitives.InvalidTxError for what the RPC would refuse, ErrUnknown for a
+// block whose state is gone, and the context's error when that ends between two blocks. Safe from any goroutine.
+func (e *Engine) Simulate(ctx context.Context, at *Entry, tx *primitives.SignedTransaction, o SimulateOptions) (*Simulation, error) {
+	invalid, err := e.checkAt(at, tx, o.Signature)
+	if err != nil {
+		return nil, err
+	}
+	if invalid != nil {
+		return nil, invalid
+	}
+	s, err := e.newSimulation(at, tx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release()
+	blocks := o.MaxBlocks
+	if blocks <= 0 || blocks > MaxSimulatedBlocks {
+		blocks = MaxSimulatedBlocks
+	}
+	n := 0
+	for n < blocks && len(s.waiting) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := s.step(); err != nil {
+			return nil, fmt.Errorf("engine: simulated block %d: %w", s.block.Height, err)
+		}
+		n++
+	}
+	return &Simulation{FinalOutcome: s.look(), Blocks: n, Complete: len(s.waiting) == 0}, nil
+}
+
+// simulation is a chain of blocks that only it knows.
+type simulation struct {
+	at     *Entry
+	tx     *primitives.SignedTransaction
+	shards []simulatedShard
+	block  action.Block // of the last one, the next one's is made from it
+	hash   primitives.Hash
+	base   apply.Input
+
+	waiting  map[primitives.Hash]struct{} // the transaction, then receipts that come of it and have no outcome yet
+	outcomes map[primitives.Hash]view.OutcomeProof
+	receipts map[primitives.Hash]*primitives.Receipt
+}
+
+// simulatedShard is what the last block left of a shard.
+type simulatedShard struct {
+	id         primitives.ShardID
+	state      stateTrie
+	owned      bool // state's root is ours to release
+	gasLimit   primitives.Gas
+	congestion primitives.CongestionInfo
+	missed     uint64
+	requests   []primitives.BandwidthRequest
+	outgoing   []*primitives.Receipt
+}
+
+func (e *Engine) newSimulation(at *Entry, tx *primitives.SignedTransaction, o SimulateOptions) (*simulation, error) {
+	s := &simulation{
+		at: at, tx: tx, hash: at.Hash,
+		waiting:  map[primitives.Hash]struct{}{tx.Hash(): {}},
+		outcomes: map[primitives.Hash]view.OutcomeProof{}, receipts: map[primitives.Hash]*primitives.Receipt{},
+	}
+	h := at.Header()
+	e.epochMu.Lock()
+	info, err := e.epochs.EpochInfo(h.EpochID)
+	var minimum primitives.Balance
+	if err == nil {
+		minimum, err = e.epochs.MinimumStake(at.Hash)
+	}
+	e.epochMu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
+	}
+	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // it was checked by checkAt
+	s.block = action.Block{
+		Config: at.Config, ChainID: e.chain.ID, VM: e.o.VM, Height: h.Height, EpochID: h.EpochID, EpochHeight: info.EpochHeight,
+		Timestamp: h.Timestamp, GasPrice: h.NextGasPrice, RandomValue: h.RandomValue, MinimumStake: minimum, Stakes: stakes{info},
+	}
+	if o.VM != nil {
+		s.block.VM = o.VM
+	}
+	if e.o.Verify != nil {
+		s.block.Verify = func(sig primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool {
+			return e.o.Verify(sig, hash[:], key)
+		}
+	}
+	for i := range at.Shards {
+		from, c := &at.Shards[i], at.Block.Body.Chunks[i]
+		s.shards = append(s.shards, simulatedShard{
+			id: from.ID, state: stateTrie{from.root}, gasLimit: from.Extra.GasLimit, congestion: from.Extra.CongestionInfo,
+			missed: uint64(h.Height - c.HeightIncluded), requests: from.Extra.BandwidthRequests, outgoing: from.Outgoing,
+		})
+	}
+	return s, nil
+}
+
+func (s *simulation) release() {
+	for i := range s.shards {
+		if s.shards[i].owned {
+			s.shards[i].state.root.Release()
+		}
+	}
+}
+
+// step makes the next block and applies it.
+func (s *simulation) step() error {
+	prev := s.hash
+	s.hash = primitives.HashBytes(binary.LittleEndian.AppendUint64(append([]byte("simulated"), prev[:]...), uint64(s.block.Height+1)))
+	s.block.Height, s.block.Timestamp, s.block.PrevHash = s.block.Height+1, s.block.Timestamp+simulatedBlockTime, prev
+	s.block.RandomValue = primitives.HashBytes(s.block.RandomValue[:])
+	in := s.base
+	in.Block = s.block
+	in.Congestion, in.Requests = nil, nil
+	lists := make([][][]*primitives.Receipt, len(s.shards))
+	for i := range s.shards {
+		x := &s.shards[i]
+		in.Congestion = append(in.Congestion, apply.ShardCongestion{Shard: x.id, Info: x.congestion, Missed: x.missed})
+		in.Requests = append(in.Requests, bandwidth.SenderRequests{Shard: x.id, Requests: x.requests})
+		for k, g := range chain.GroupReceipts(x.outgoing, s.at.Layout) {
+			lists[k] = append(lists[k], g.Receipts)
+		}
+		x.missed = 0
+	}
+	for i := range s.shards {
+		if err := s.apply(in, i, apply.OrderIncoming(prev, lists[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply runs a shard's chunk. The first one of the signer's shard has the transaction in it.
+func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt) error {
+	x := &s.shards[i]
+	in.Block.ShardID, in.Trie, in.GasLimit, in.Incoming = x.id, x.state, x.gasLimit, incoming
+	if _, first := s.waiting[s.tx.Hash()]; first && x.id == s.at.Layout.ShardOf(s.tx.SignerID) {
+		in.Transactions = []apply.Transaction{{SignedTransaction: s.tx, Valid: true}}
+	}
+	r, err := apply.Apply(&in)
+	if err != nil {
+		return err
+	}
+	old := *x
+	x.state, x.owned = r.Trie.(stateTrie), true
+	if old.owned {
+		old.state.root.Release()
+	}
+	x.congestion, x.requests, x.outgoing = r.Congestion, r.BandwidthRequests, r.Outgoing
+	for _, list := range [][]*primitives.Receipt{incoming, r.Outgoing} {
+		for _, receipt := range list {
+			s.receipts[receipt.ID] = receipt
+		}
+	}
+	for k := range r.Processed {
+		s.receipts[r.Processed[k].ID] = r.Processed[k].Receipt
+	}
+	for k := range r.Outcomes {
+		o := &r.Outcomes[k]
+		if _, ours := s.waiting[o.ID]; !ours {
+			continue
+		}
+		delete(s.waiting, o.ID)
+		s.outcomes[o.ID] = view.OutcomeProof{OutcomeWithID: *o, BlockHash: s.hash}
+		for _, id := range o.ReceiptIDs {
+			s.waiting[id] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// look shows the outcomes as a status would.
+func (s *simulation) look() view.FinalOutcome {
+	out := txstatus.Look(s.tx, s)
+	for i := range out.Outcomes {
+		id := out.Outcomes[i].ID
+		if x := s.receipts[id]; x != nil && (s.tx.SignerID != s.tx.ReceiverID || slices.Index(out.Outcome.ReceiptIDs, id) != 0) {
+			out.Receipts = append(out.Receipts, x)
+		}
+	}
+	return out
+}
+
+// Outcome is one of txstatus.Source.
+func (s *simulation) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
+	o, ok := s.outcomes[id]
+	return o, ok
+}
+
+// IsRefund is one of txstatus.Source.
+func (s *simulation) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
+	x := s.receipts[id]
+	return x != nil && x.PredecessorID == primitives.SystemAccount
+}
+
+// IsFinal is one of txstatus.Source: nothing can change any more.
+func (s *simulation) IsFinal(primitives.Hash) bool { return true }
+
+// StateAt returns the block of a hash with its states held, or ErrUnknown if they are not in memory any more.
+func (e *Engine) StateAt(hash primitives.Hash) (*Entry, error) {
+	if at := e.Entry(hash); at != nil && at.Acquire() {
+		return at, nil
+	}
+	return nil, fmt.Errorf("%w: the state after block %v", ErrUnknown, hash)
+}
