@@ -9,7 +9,7 @@ HOME_DIR ?= $(CURDIR)/bin/sandbox
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.6.1
 FUZZTIME ?= 30s
 
-.PHONY: help build run test check race fuzz bench vectors e2e lint clean
+.PHONY: help build run test check race fuzz bench vectors contracts e2e lint clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ bench: build ## the shard executor, with the machine's limits from the same run
 
 e2e: build ## real clients against a sandbox (needs Node.js)
 	$(GO) test -count=1 -tags e2e ./internal/e2e/...
+
+contracts: ## the test contracts in C (needs clang and wasm-ld)
+	$(GO) run ./internal/contracts/build internal/contracts/c
 
 clean: ## remove what was built
 	rm -rf bin

@@ -2,16 +2,33 @@
 #pragma once
 #include "base.h"
 
+// What the compiler calls to multiply 128 bits: by 32-bit halves of the lower words; the upper ones only count modulo 2^64.
+typedef union {
+	u128 all;
+	struct {
+		u64 lo, hi;
+	};
+} words;
+
+u128 __multi3(u128 a, u128 b) {
+	words x = {a}, y = {b}, out;
+	u64 xl = (u32)x.lo, xh = x.lo >> 32, yl = (u32)y.lo, yh = y.lo >> 32;
+	u64 low = xl * yl, mid = xh * yl + (low >> 32), mid2 = xl * yh + (u32)mid;
+	out.lo = mid2 << 32 | (u32)low;
+	out.hi = xh * yh + (mid >> 32) + (mid2 >> 32) + x.hi * y.lo + x.lo * y.hi;
+	return out.all;
+}
+
+static const u128 MOST_TENTHS = ((u128)0x1999999999999999ull << 64) | 0x9999999999999999ull; // (2^128 - 1) / 10
+
 static u128 parse_u128(str s) {
 	REQUIRE(s.n > 0 && s.n <= 39, "a number must have 1 to 39 digits");
 	u128 v = 0;
 	for (u32 i = 0; i < s.n; i++) {
 		u8 d = s.p[i] - '0';
 		REQUIRE(d <= 9, "not a number");
-		// v * 10 is v * 8 + v * 2; both sums must fit.
-		REQUIRE(v >> 125 == 0, "number too large");
-		u128 eight = v << 3, ten = eight + (v << 1);
-		REQUIRE(ten >= eight && ten + d >= ten, "number too large");
+		u128 ten = v * 10;
+		REQUIRE(v <= MOST_TENTHS && ten + d >= ten, "number too large");
 		v = ten + d;
 	}
 	return v;
