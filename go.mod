@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
+	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0
 	github.com/cloudflare/circl v1.6.1
 	github.com/cockroachdb/datadriven v1.0.2
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.0

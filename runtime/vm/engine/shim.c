@@ -1,0 +1,322 @@
+//go:build !noshim
+
+// The shim: one crossing into C for a run, one out of it for a host call. wasmtime's Go package crosses for every global,
+// memory and value, takes two global locks a host call, and offers neither pooling nor InstancePre; all of that is in the
+// library that it links.
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE // pthread_getattr_np
+#endif
+#include "shim.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+typedef wasm_trap_t *(*wasmtime_func_unchecked_callback_t)(void *, wasmtime_caller_t *, wasmtime_val_raw_t *, size_t);
+
+wasm_config_t *wasm_config_new(void);
+wasm_engine_t *wasm_engine_new_with_config(wasm_config_t *);
+void wasmtime_config_max_wasm_stack_set(wasm_config_t *, size_t);
+void wasmtime_config_async_stack_size_set(wasm_config_t *, uint64_t);
+void wasmtime_config_cranelift_opt_level_set(wasm_config_t *, uint8_t);
+void wasmtime_config_cranelift_nan_canonicalization_set(wasm_config_t *, bool);
+void wasmtime_config_parallel_compilation_set(wasm_config_t *, bool);
+void wasmtime_config_native_unwind_info_set(wasm_config_t *, bool);
+void wasmtime_config_memory_may_move_set(wasm_config_t *, bool);
+void wasmtime_config_memory_reservation_set(wasm_config_t *, uint64_t);
+void wasmtime_config_memory_reservation_for_growth_set(wasm_config_t *, uint64_t);
+void wasmtime_config_memory_init_cow_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_simd_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_relaxed_simd_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_threads_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_multi_value_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_multi_memory_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_memory64_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_tail_call_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_gc_set(wasm_config_t *, bool);
+void wasmtime_config_gc_support_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_function_references_set(wasm_config_t *, bool);
+
+wasmtime_pool_t *wasmtime_pooling_allocation_config_new(void);
+void wasmtime_pooling_allocation_config_delete(wasmtime_pool_t *);
+void wasmtime_pooling_allocation_config_total_core_instances_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_total_memories_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_total_tables_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_total_component_instances_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_total_stacks_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_total_gc_heaps_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_max_core_instance_size_set(wasmtime_pool_t *, size_t);
+void wasmtime_pooling_allocation_config_max_memory_size_set(wasmtime_pool_t *, size_t);
+void wasmtime_pooling_allocation_config_table_elements_set(wasmtime_pool_t *, size_t);
+void wasmtime_pooling_allocation_config_max_unused_warm_slots_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_strategy_set(wasm_config_t *, const wasmtime_pool_t *);
+
+wasm_valtype_t *wasm_valtype_new(uint8_t);
+void wasm_valtype_vec_new(wasm_valtype_vec_t *, size_t, wasm_valtype_t *const *);
+wasm_functype_t *wasm_functype_new(wasm_valtype_vec_t *, wasm_valtype_vec_t *);
+void wasm_functype_delete(wasm_functype_t *);
+wasmtime_linker_t *wasmtime_linker_new(wasm_engine_t *);
+wasmtime_error_t *wasmtime_linker_define_func_unchecked(wasmtime_linker_t *, const char *, size_t, const char *, size_t,
+                                                        const wasm_functype_t *, wasmtime_func_unchecked_callback_t, void *,
+                                                        void (*)(void *));
+
+wasmtime_store_t *wasmtime_store_new(const wasm_engine_t *, void *, void (*)(void *));
+void wasmtime_store_delete(wasmtime_store_t *);
+wasmtime_context_t *wasmtime_store_context(wasmtime_store_t *);
+void wasmtime_store_limiter(wasmtime_store_t *, int64_t, int64_t, int64_t, int64_t, int64_t);
+void *wasmtime_context_get_data(const wasmtime_context_t *);
+wasmtime_context_t *wasmtime_caller_context(wasmtime_caller_t *);
+wasmtime_error_t *wasmtime_instance_pre_instantiate(const wasmtime_instance_pre_t *, wasmtime_context_t *, wasmtime_instance_t *,
+                                                    wasm_trap_t **);
+bool wasmtime_instance_export_get(wasmtime_context_t *, const wasmtime_instance_t *, const char *, size_t, wasmtime_extern_t *);
+wasmtime_error_t *wasmtime_func_call_unchecked(wasmtime_context_t *, const wasmtime_func_t *, wasmtime_val_raw_t *, size_t,
+                                               wasm_trap_t **);
+void wasmtime_global_get(wasmtime_context_t *, const wasmtime_global_t *, wasmtime_val_t *);
+wasmtime_error_t *wasmtime_global_set(wasmtime_context_t *, const wasmtime_global_t *, const wasmtime_val_t *);
+uint8_t *wasmtime_memory_data(const wasmtime_context_t *, const wasmtime_memory_t *);
+size_t wasmtime_memory_data_size(const wasmtime_context_t *, const wasmtime_memory_t *);
+wasm_trap_t *wasmtime_trap_new(const char *, size_t);
+bool wasmtime_trap_code(const wasm_trap_t *, uint8_t *);
+void wasm_trap_delete(wasm_trap_t *);
+void wasmtime_error_message(const wasmtime_error_t *, wasm_byte_vec_t *);
+void wasmtime_error_delete(wasmtime_error_t *);
+wasmtime_error_t *wasmtime_error_new(const char *);
+
+// In Go: runs a host function. False asks for a trap.
+extern bool troupeHostCall(uint32_t slot, uint32_t index, void *args, uint8_t *memory, size_t memory_len, int64_t *gas);
+
+enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_MEMORY = 3, VALUE_I64 = 1, OPT_NONE = 0, OPT_SPEED = 1 };
+
+wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
+                                 size_t max_stack, size_t async_stack) {
+  wasm_config_t *c = wasm_config_new();
+  // The library aborts the process if the first exceeds the second, so the second is set first.
+  wasmtime_config_async_stack_size_set(c, async_stack);
+  wasmtime_config_max_wasm_stack_set(c, max_stack);
+  wasmtime_config_cranelift_opt_level_set(c, OPT_NONE);
+  wasmtime_config_cranelift_nan_canonicalization_set(c, true);
+  wasmtime_config_parallel_compilation_set(c, false);
+  wasmtime_config_native_unwind_info_set(c, false);
+  wasmtime_config_memory_may_move_set(c, false);
+  wasmtime_config_memory_reservation_set(c, reservation);
+  wasmtime_config_memory_reservation_for_growth_set(c, 0);
+  wasmtime_config_memory_init_cow_set(c, true);
+  wasmtime_config_wasm_relaxed_simd_set(c, false);
+  wasmtime_config_wasm_simd_set(c, false);
+  wasmtime_config_wasm_threads_set(c, false);
+  wasmtime_config_wasm_multi_value_set(c, false);
+  wasmtime_config_wasm_multi_memory_set(c, false);
+  wasmtime_config_wasm_memory64_set(c, false);
+  wasmtime_config_wasm_tail_call_set(c, false);
+  wasmtime_config_wasm_gc_set(c, false);
+  wasmtime_config_wasm_function_references_set(c, false);
+  wasmtime_config_gc_support_set(c, false);
+
+  wasmtime_pool_t *p = wasmtime_pooling_allocation_config_new();
+  wasmtime_pooling_allocation_config_total_core_instances_set(p, instances);
+  wasmtime_pooling_allocation_config_total_memories_set(p, instances);
+  wasmtime_pooling_allocation_config_total_tables_set(p, instances);
+  wasmtime_pooling_allocation_config_total_component_instances_set(p, 0);
+  wasmtime_pooling_allocation_config_total_stacks_set(p, 0);
+  wasmtime_pooling_allocation_config_total_gc_heaps_set(p, 0);
+  // Which modules are too large to load is decided before they come here.
+  wasmtime_pooling_allocation_config_max_core_instance_size_set(p, (size_t)64 << 20);
+  wasmtime_pooling_allocation_config_max_memory_size_set(p, max_memory);
+  wasmtime_pooling_allocation_config_table_elements_set(p, table_elements);
+  wasmtime_pooling_allocation_strategy_set(c, p);
+  wasmtime_pooling_allocation_config_delete(p);
+  return wasm_engine_new_with_config(c);
+}
+
+bool troupe_can_reserve(uint64_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return false;
+  munmap(p, bytes);
+  return true;
+}
+
+troupe_call_t *troupe_calls_new(uint32_t n) { return calloc(n, sizeof(troupe_call_t)); }
+
+static wasm_trap_t *host_call(void *env, wasmtime_caller_t *caller, wasmtime_val_raw_t *args, size_t n) {
+  (void)n;
+  wasmtime_context_t *cx = wasmtime_caller_context(caller);
+  troupe_call_t *c = wasmtime_context_get_data(cx);
+  uint8_t *memory = NULL;
+  size_t memory_len = 0;
+  wasmtime_val_t v = {.kind = VALUE_I64};
+  if (c->has_gas) {
+    wasmtime_global_get(cx, &c->gas_global, &v);
+    c->gas = v.of.i64;
+  }
+  if (c->has_memory) {
+    memory = wasmtime_memory_data(cx, &c->memory);
+    memory_len = wasmtime_memory_data_size(cx, &c->memory);
+  }
+  bool ok = troupeHostCall(c->slot, (uint32_t)(uintptr_t)env, args, memory, memory_len, &c->gas);
+  if (c->has_gas) {
+    v.of.i64 = c->gas;
+    wasmtime_error_t *err = wasmtime_global_set(cx, &c->gas_global, &v);
+    if (err != NULL) { // the global is not a mutable i64
+      if (c->error == NULL) c->error = err;
+      else wasmtime_error_delete(err);
+      ok = false;
+    }
+  }
+  if (ok) return NULL;
+  c->host_failed = true;
+  return wasmtime_trap_new("host", 4);
+}
+
+wasmtime_linker_t *troupe_linker_new(wasm_engine_t *e) { return wasmtime_linker_new(e); }
+
+static void types(wasm_valtype_vec_t *out, const uint8_t *kinds, size_t n) {
+  wasm_valtype_t *t[32];
+  for (size_t i = 0; i < n; i++) t[i] = wasm_valtype_new(kinds[i]);
+  wasm_valtype_vec_new(out, n, t);
+}
+
+wasmtime_error_t *troupe_link(wasmtime_linker_t *l, uint32_t index, const char *name, size_t name_len, const uint8_t *params,
+                              size_t n_params, const uint8_t *results, size_t n_results) {
+  wasm_valtype_vec_t p, r;
+  types(&p, params, n_params);
+  types(&r, results, n_results);
+  wasm_functype_t *ty = wasm_functype_new(&p, &r);
+  wasmtime_error_t *err =
+      wasmtime_linker_define_func_unchecked(l, "env", 3, name, name_len, ty, host_call, (void *)(uintptr_t)index, NULL);
+  wasm_functype_delete(ty);
+  return err;
+}
+
+// ended notes how a step of a run ended; true if the run goes on.
+static bool ended(troupe_call_t *c, uint8_t stage, wasmtime_error_t *err, wasm_trap_t *trap) {
+  c->stage = stage;
+  if (err == NULL && trap == NULL) return true;
+  if (c->error != NULL) {
+    c->status = TROUPE_FAULT;
+  } else if (c->host_failed) {
+    c->status = TROUPE_HOST;
+  } else if (trap != NULL && wasmtime_trap_code(trap, &c->code)) {
+    c->status = TROUPE_TRAP;
+  } else {
+    c->status = TROUPE_FAULT;
+    c->error = err;
+    err = NULL;
+  }
+  if (err != NULL) wasmtime_error_delete(err);
+  if (trap != NULL) wasm_trap_delete(trap);
+  return false;
+}
+
+static bool call(troupe_call_t *c, uint8_t stage, wasmtime_context_t *cx, const wasmtime_instance_t *in, const char *name,
+                 size_t name_len) {
+  wasmtime_extern_t e;
+  if (!wasmtime_instance_export_get(cx, in, name, name_len, &e) || e.kind != KIND_FUNC) {
+    c->status = TROUPE_NO_EXPORT;
+    c->stage = stage;
+    return false;
+  }
+  wasmtime_val_raw_t none[1] = {{0}};
+  wasm_trap_t *trap = NULL;
+  wasmtime_error_t *err = wasmtime_func_call_unchecked(cx, &e.of.func, none, 1, &trap);
+  return ended(c, stage, err, trap);
+}
+
+static void run(troupe_call_t *c) {
+  wasmtime_store_t *store = wasmtime_store_new(c->engine, c, NULL);
+  wasmtime_context_t *cx = wasmtime_store_context(store);
+  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 1, 1);
+  c->status = TROUPE_DONE;
+  c->has_gas = c->has_stack = c->has_memory = c->host_failed = false;
+  c->error = NULL;
+  c->code = 0;
+  c->stack = 0;
+
+  wasmtime_instance_t in;
+  wasm_trap_t *trap = NULL;
+  wasmtime_error_t *err = wasmtime_instance_pre_instantiate(c->pre, cx, &in, &trap);
+  if (!ended(c, TROUPE_INSTANTIATE, err, trap)) goto out;
+
+  wasmtime_extern_t e;
+  wasmtime_val_t v = {.kind = VALUE_I64};
+  if (wasmtime_instance_export_get(cx, &in, "memory", 6, &e) && e.kind == KIND_MEMORY) {
+    c->memory = e.of.memory;
+    c->has_memory = true;
+  }
+  if (wasmtime_instance_export_get(cx, &in, c->stack_name, c->stack_name_len, &e) && e.kind == KIND_GLOBAL) {
+    c->stack_global = e.of.global;
+    c->has_stack = true;
+  }
+  if (wasmtime_instance_export_get(cx, &in, c->gas_name, c->gas_name_len, &e) && e.kind == KIND_GLOBAL) {
+    c->gas_global = e.of.global;
+    c->has_gas = true;
+    v.of.i64 = c->gas;
+    if (!ended(c, TROUPE_INSTANTIATE, wasmtime_global_set(cx, &c->gas_global, &v), NULL)) goto out;
+  }
+  if (!c->start || call(c, TROUPE_START, cx, &in, "start", 5)) call(c, TROUPE_METHOD, cx, &in, c->method, c->method_len);
+  if (c->has_gas) {
+    wasmtime_global_get(cx, &c->gas_global, &v);
+    c->gas = v.of.i64;
+  }
+  if (c->has_stack) {
+    wasmtime_global_get(cx, &c->stack_global, &v);
+    c->stack = v.of.i64;
+  }
+out:
+  wasmtime_store_delete(store);
+}
+
+// stack_left is how much of this thread's stack is free, 0 if nobody knows.
+static size_t stack_left(void) {
+  static __thread uintptr_t low;
+  char here;
+  if (low == 0) {
+#ifdef __APPLE__
+    pthread_t me = pthread_self();
+    low = (uintptr_t)pthread_get_stackaddr_np(me) - pthread_get_stacksize_np(me);
+#else
+    pthread_attr_t attr;
+    void *addr = NULL;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attr) != 0) return 0;
+    if (pthread_attr_getstack(&attr, &addr, &size) == 0) low = (uintptr_t)addr;
+    pthread_attr_destroy(&attr);
+#endif
+  }
+  return low == 0 || (uintptr_t)&here < low ? 0 : (uintptr_t)&here - low;
+}
+
+static void *run_thread(void *c) {
+  run(c);
+  return NULL;
+}
+
+// Host functions and the library itself need some stack below what wasm may use.
+#define STACK_SPARE ((size_t)512 << 10)
+
+void troupe_run(troupe_call_t *c) {
+  if (stack_left() >= c->max_stack + STACK_SPARE) {
+    run(c);
+    return;
+  }
+  pthread_attr_t attr;
+  pthread_t t;
+  pthread_attr_init(&attr);
+  if (pthread_attr_setstacksize(&attr, c->max_stack + 2 * STACK_SPARE) != 0 || pthread_create(&t, &attr, run_thread, c) != 0) {
+    c->status = TROUPE_FAULT;
+    c->stage = TROUPE_INSTANTIATE;
+    c->error = wasmtime_error_new("no thread with a stack that is large enough");
+  } else {
+    pthread_join(t, NULL);
+  }
+  pthread_attr_destroy(&attr);
+}
+
+size_t troupe_error_text(wasmtime_error_t *e, char *out, size_t cap) {
+  wasm_byte_vec_t m;
+  wasmtime_error_message(e, &m);
+  size_t n = m.size < cap ? m.size : cap;
+  memcpy(out, m.data, n);
+  wasm_byte_vec_delete(&m);
+  wasmtime_error_delete(e);
+  return n;
+}

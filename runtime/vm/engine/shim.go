@@ -1,0 +1,302 @@
+//go:build !noshim
+
+package engine
+
+/*
+#include <stdlib.h>
+#include <string.h>
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/bytecodealliance/wasmtime-go/v44" // links the library
+)
+
+func init() {
+	// The declarations in shim.h against those that the Go package was built with.
+	for _, s := range []struct {
+		name     string
+		got, ref uintptr
+	}{
+		{"func", C.sizeof_wasmtime_func_t, unsafe.Sizeof(wasmtime.Func{})},
+		{"global", C.sizeof_wasmtime_global_t, unsafe.Sizeof(wasmtime.Global{})},
+		{"memory", C.sizeof_wasmtime_memory_t, unsafe.Sizeof(wasmtime.Memory{})},
+		{"instance", C.sizeof_wasmtime_instance_t, unsafe.Sizeof(wasmtime.Instance{})},
+	} {
+		if s.got != s.ref {
+			panic(fmt.Sprintf("engine: shim.h: a %s has %d bytes, in the library %d", s.name, s.got, s.ref))
+		}
+	}
+}
+
+// slot is the Go half of a run. C knows it by its index, since it may keep no Go pointer.
+type slot struct {
+	call   *C.troupe_call_t
+	method *C.char // C memory for the method's name
+	room   int     // of method
+	host   Host
+	funcs  []Function // of the engine
+	args   [maxParams]uint64
+	panic  any // of a host function, with its stack
+	_      [64]byte
+}
+
+// slots are those of the process, free ones are in free.
+var (
+	slots [Slots]slot
+	free  = make(chan uint32, Slots)
+	once  sync.Once
+)
+
+func initSlots() {
+	calls := unsafe.Slice(C.troupe_calls_new(Slots), Slots)
+	for i := range calls {
+		slots[i].call, calls[i].slot = &calls[i], C.uint32_t(i)
+		free <- uint32(i)
+	}
+}
+
+// Engine compiles modules and runs them. Safe for use by many goroutines.
+type Engine struct {
+	funcs  []Function
+	engine *C.wasm_engine_t
+	linker *C.wasmtime_linker_t
+	gas    *C.char
+	stack  *C.char
+	names  Exports
+	refs   atomic.Int64 // of modules, and one of the owner
+}
+
+// reservation is the address space of a linear memory: with all that a 32-bit index can reach no load or store is checked.
+const (
+	reservation = 4 << 30
+	guard       = 32 << 20 // the library's default, on both sides
+)
+
+// New makes an engine.
+func New(o Options) (*Engine, error) {
+	once.Do(initSlots)
+	// The library aborts the process where it cannot have the address space of its pool.
+	space := uint64(reservation)
+	if !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * Slots)) {
+		if space = MaxMemory; !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * Slots)) {
+			return nil, faultf("no address space for %d memories of %d MiB", Slots, space>>20)
+		}
+	}
+	e := &Engine{funcs: o.Functions, names: o.Exports}
+	e.refs.Store(1)
+	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20))
+	e.linker = C.troupe_linker_new(e.engine)
+	e.gas, e.stack = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack)
+	for i := range o.Functions {
+		f := &o.Functions[i]
+		if err := f.check(); err != nil {
+			e.Close()
+			return nil, err
+		}
+		if err := C.troupe_link(e.linker, C.uint32_t(i), stringData(f.Name), C.size_t(len(f.Name)),
+			typeData(f.Params), C.size_t(len(f.Params)), typeData(f.Results), C.size_t(len(f.Results))); err != nil {
+			e.Close()
+			return nil, faultf("host function %s: %s", f.Name, text(err))
+		}
+	}
+	return e, nil
+}
+
+func stringData(s string) *C.char { return (*C.char)(unsafe.Pointer(unsafe.StringData(s))) }
+
+func typeData(t []ValType) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(t))) }
+
+func byteData(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(b))) }
+
+// text takes an error of the library and returns what it says.
+func text(err *C.wasmtime_error_t) string {
+	var buf [1024]byte
+	n := C.troupe_error_text(err, (*C.char)(unsafe.Pointer(&buf[0])), C.size_t(len(buf)))
+	return string(buf[:n])
+}
+
+// Close frees the engine once its last module is closed.
+func (e *Engine) Close() { e.release() }
+
+func (e *Engine) release() {
+	if e.refs.Add(-1) == 0 {
+		C.wasmtime_linker_delete(e.linker)
+		C.wasm_engine_delete(e.engine)
+		C.free(unsafe.Pointer(e.gas))
+		C.free(unsafe.Pointer(e.stack))
+	}
+}
+
+// Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core. The error is the code
+// generator's.
+func (e *Engine) Compile(wasm []byte) ([]byte, error) {
+	var m *C.wasmtime_module_t
+	if err := C.wasmtime_module_new(e.engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
+		return nil, faultf("compile: %s", text(err))
+	}
+	defer C.wasmtime_module_delete(m)
+	var out C.wasm_byte_vec_t
+	if err := C.wasmtime_module_serialize(m, &out); err != nil {
+		return nil, faultf("serialize: %s", text(err))
+	}
+	defer C.wasm_byte_vec_delete(&out)
+	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), nil
+}
+
+// Module is compiled code that is ready to run. Safe for use by many goroutines.
+type Module struct {
+	e    *Engine
+	pre  *C.wasmtime_instance_pre_t
+	refs atomic.Int64 // runs, and one of the owner
+}
+
+// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
+func (e *Engine) Load(artifact []byte) (*Module, error) {
+	if len(artifact) == 0 {
+		return nil, faultf("load: empty artifact")
+	}
+	var m *C.wasmtime_module_t
+	if err := C.wasmtime_module_deserialize(e.engine, byteData(artifact), C.size_t(len(artifact)), &m); err != nil {
+		return nil, faultf("load: %s", text(err))
+	}
+	return e.link(m)
+}
+
+// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module lives.
+func (e *Engine) LoadFile(path string) (*Module, error) {
+	p := C.CString(path)
+	defer C.free(unsafe.Pointer(p))
+	var m *C.wasmtime_module_t
+	if err := C.wasmtime_module_deserialize_file(e.engine, p, &m); err != nil {
+		return nil, faultf("load %s: %s", path, text(err))
+	}
+	return e.link(m)
+}
+
+// link takes m.
+func (e *Engine) link(m *C.wasmtime_module_t) (*Module, error) {
+	defer C.wasmtime_module_delete(m)
+	out := &Module{e: e}
+	if err := C.wasmtime_linker_instantiate_pre(e.linker, m, &out.pre); err != nil {
+		return nil, faultf("link: %s", text(err))
+	}
+	e.refs.Add(1)
+	out.refs.Store(1)
+	return out, nil
+}
+
+// Close frees the module when the runs that use it have ended.
+func (m *Module) Close() { m.release() }
+
+func (m *Module) release() {
+	if m.refs.Add(-1) == 0 {
+		C.wasmtime_instance_pre_delete(m.pre)
+		m.e.release()
+	}
+}
+
+// hold keeps the module open until release; false if it is closed.
+func (m *Module) hold() bool {
+	for {
+		n := m.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if m.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+// Run runs a method in a fresh instance.
+func (m *Module) Run(c Call) (Outcome, error) {
+	if !m.hold() {
+		return Outcome{}, ErrClosed
+	}
+	defer m.release()
+	i := <-free
+	s := &slots[i]
+	defer func() {
+		s.host, s.funcs, s.panic = nil, nil, nil
+		free <- i
+	}()
+	s.setMethod(c.Method)
+	s.host, s.funcs = c.Host, m.e.funcs
+	k := s.call
+	k.engine, k.pre = m.e.engine, m.pre
+	k.gas_name, k.gas_name_len = m.e.gas, C.size_t(len(m.e.names.Gas))
+	k.stack_name, k.stack_name_len = m.e.stack, C.size_t(len(m.e.names.Stack))
+	k.max_stack, k.max_memory, k.max_elements = MaxStack, MaxMemory, MaxElements
+	k.start, k.gas = C.bool(c.Start), C.int64_t(c.Gas)
+	C.troupe_run(k)
+	if s.panic != nil {
+		return Outcome{}, faultf("%v", s.panic)
+	}
+	out := Outcome{Stage: Stage(k.stage), Gas: int64(k.gas), Stack: int64(k.stack)}
+	switch k.status {
+	case C.TROUPE_DONE:
+		out.End = Done
+	case C.TROUPE_HOST:
+		out.End = Stopped
+	case C.TROUPE_TRAP:
+		out.End, out.Trap = Trapped, Trap(k.code)
+	case C.TROUPE_NO_EXPORT:
+		return out, faultf("no function %q", c.Method)
+	default:
+		why := text(k.error)
+		k.error = nil
+		return out, faultf("stage %d: %s", out.Stage, why)
+	}
+	return out, nil
+}
+
+func (s *slot) setMethod(name string) {
+	if s.method == nil || s.room < len(name) {
+		C.free(unsafe.Pointer(s.method))
+		s.room = max(len(name), 512)
+		s.method = (*C.char)(C.malloc(C.size_t(s.room)))
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(s.method)), s.room), name)
+	s.call.method, s.call.method_len = s.method, C.size_t(len(name))
+}
+
+// troupeHostCall is called by the shim on the run's own thread. Nothing may unwind through C, so a panic becomes a trap
+// here and a fault of the run there.
+//
+//export troupeHostCall
+func troupeHostCall(index, fn C.uint32_t, raw unsafe.Pointer, memory *C.uint8_t, memoryLen C.size_t, gas *C.int64_t) (ok C.bool) {
+	s := &slots[index]
+	defer func() {
+		if p := recover(); p != nil {
+			s.panic = fmt.Sprintf("host function %s: %v\n%s", s.funcs[fn].Name, p, debug.Stack())
+			ok = false
+		}
+	}()
+	f := &s.funcs[fn]
+	values := unsafe.Slice((*[2]uint64)(raw), max(len(f.Params), len(f.Results)))
+	args := s.args[:len(f.Params)]
+	for i, t := range f.Params {
+		if args[i] = values[i][0]; t == I32 {
+			args[i] &= 1<<32 - 1
+		}
+	}
+	result, left, good := s.host.HostCall(int(fn), args, unsafe.Slice((*byte)(unsafe.Pointer(memory)), memoryLen), int64(*gas))
+	*gas = C.int64_t(left)
+	if len(f.Results) == 1 {
+		if f.Results[0] == I32 {
+			result &= 1<<32 - 1
+		}
+		values[0][0] = result
+	}
+	runtime.KeepAlive(s)
+	return C.bool(good)
+}
