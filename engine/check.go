@@ -18,11 +18,11 @@ import (
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	head := e.acquireHead()
 	defer head.Release()
-	return e.checkAt(head, tx, signature)
+	return e.checkAt(head, head.trieOf, tx, signature)
 }
 
-// checkAt is Check by the state of a block that is held.
-func (e *Engine) checkAt(head *Entry, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
+// checkAt is Check by the state after a block.
+func (e *Engine) checkAt(head *Entry, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	if err := e.checkBlock(head, tx.BlockHash); err != nil {
 		return err, nil
 	}
@@ -36,7 +36,7 @@ func (e *Engine) checkAt(head *Entry, tx *primitives.SignedTransaction, signatur
 	if _, err := verify.Cost(head.Config, &tx.Transaction, price); err != nil {
 		return err, nil
 	}
-	signer, err := readSigner(head, tx)
+	signer, err := readSigner(head.Layout, tries, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +104,13 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	return key.Nonce, ok, err
 }
 
-// readSigner reads what a transaction's signer has in the state of head.
-func readSigner(head *Entry, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
-	i, err := head.Layout.Index(head.Layout.ShardOf(tx.SignerID))
+// readSigner reads what a transaction's signer has.
+func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
+	i, err := layout.Index(layout.ShardOf(tx.SignerID))
 	if err != nil {
 		return s, err
 	}
-	u := state.NewUnrecorded(stateTrie{head.Shards[i].root})
+	u := state.NewUnrecorded(tries(i))
 	var account primitives.Account
 	if ok, err := u.Account(tx.SignerID, &account); err != nil {
 		return s, err

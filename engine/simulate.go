@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
+	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
 
@@ -43,10 +44,10 @@ type Simulation struct {
 
 // Simulate runs a transaction with all its receipts on the state after a block, in blocks that nobody sees and in which every
 // shard has a chunk, and keeps nothing. Other transactions don't come; what is in the shards' queues does. Epochs don't
-// end. The caller holds at (Acquire). It returns *primitives.InvalidTxError for what the RPC would refuse, ErrUnknown for a
-// block whose state is gone, and the context's error when that ends between two blocks. Safe from any goroutine.
-func (e *Engine) Simulate(ctx context.Context, at *Entry, tx *primitives.SignedTransaction, o SimulateOptions) (*Simulation, error) {
-	invalid, err := e.checkAt(at, tx, o.Signature)
+// end. It returns *primitives.InvalidTxError for what the RPC would refuse, and the context's error when that ends
+// between two blocks. Safe from any goroutine.
+func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*Simulation, error) {
+	invalid, err := e.checkAt(at.Entry, at.Trie, tx, o.Signature)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (e *Engine) Simulate(ctx context.Context, at *Entry, tx *primitives.SignedT
 
 // simulation is a chain of blocks that only it knows.
 type simulation struct {
-	at     *Entry
+	at     *State
 	tx     *primitives.SignedTransaction
 	shards []simulatedShard
 	block  action.Block // of the last one, the next one's is made from it
@@ -92,8 +93,8 @@ type simulation struct {
 // simulatedShard is what the last block left of a shard.
 type simulatedShard struct {
 	id         primitives.ShardID
-	state      stateTrie
-	owned      bool // state's root is ours to release
+	state      state.Trie
+	owned      bool // state is ours to release
 	gasLimit   primitives.Gas
 	congestion primitives.CongestionInfo
 	missed     uint64
@@ -101,7 +102,7 @@ type simulatedShard struct {
 	outgoing   []*primitives.Receipt
 }
 
-func (e *Engine) newSimulation(at *Entry, tx *primitives.SignedTransaction, o SimulateOptions) (*simulation, error) {
+func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*simulation, error) {
 	s := &simulation{
 		at: at, tx: tx, hash: at.Hash,
 		waiting:  map[primitives.Hash]struct{}{tx.Hash(): {}},
@@ -134,17 +135,24 @@ func (e *Engine) newSimulation(at *Entry, tx *primitives.SignedTransaction, o Si
 	for i := range at.Shards {
 		from, c := &at.Shards[i], at.Block.Body.Chunks[i]
 		s.shards = append(s.shards, simulatedShard{
-			id: from.ID, state: stateTrie{from.root}, gasLimit: from.Extra.GasLimit, congestion: from.Extra.CongestionInfo,
+			id: from.ID, state: at.Trie(primitives.ShardIndex(i)), gasLimit: from.Extra.GasLimit, congestion: from.Extra.CongestionInfo,
 			missed: uint64(h.Height - c.HeightIncluded), requests: from.Extra.BandwidthRequests, outgoing: from.Outgoing,
 		})
 	}
 	return s, nil
 }
 
+// release gives up a state that applying a chunk made.
+func release(t state.Trie) {
+	if t, ok := t.(stateTrie); ok {
+		t.root.Release()
+	}
+}
+
 func (s *simulation) release() {
 	for i := range s.shards {
 		if s.shards[i].owned {
-			s.shards[i].state.root.Release()
+			release(s.shards[i].state)
 		}
 	}
 }
@@ -188,9 +196,9 @@ func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt
 		return err
 	}
 	old := *x
-	x.state, x.owned = r.Trie.(stateTrie), true
+	x.state, x.owned = r.Trie, true
 	if old.owned {
-		old.state.root.Release()
+		release(old.state)
 	}
 	x.congestion, x.requests, x.outgoing = r.Congestion, r.BandwidthRequests, r.Outgoing
 	for _, list := range [][]*primitives.Receipt{incoming, r.Outgoing} {
@@ -241,11 +249,3 @@ func (s *simulation) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 
 // IsFinal is one of txstatus.Source: nothing can change any more.
 func (s *simulation) IsFinal(primitives.Hash) bool { return true }
-
-// StateAt returns the block of a hash with its states held, or ErrUnknown if they are not in memory any more.
-func (e *Engine) StateAt(hash primitives.Hash) (*Entry, error) {
-	if at := e.Entry(hash); at != nil && at.Acquire() {
-		return at, nil
-	}
-	return nil, fmt.Errorf("%w: the state after block %v", ErrUnknown, hash)
-}

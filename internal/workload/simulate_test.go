@@ -41,6 +41,12 @@ func TestSimulate(t *testing.T) {
 	defer func() { _ = c.Close() }()
 	gen := NewGenerator(o.Options)
 	kinds := map[string]int{}
+	type tried struct {
+		at   primitives.Hash
+		tx   *primitives.SignedTransaction
+		want string
+	}
+	var past []tried
 	for range 250 {
 		tx := gen.Transaction(c.Base())
 		head := c.Engine.Head()
@@ -74,6 +80,7 @@ func TestSimulate(t *testing.T) {
 		for i := range real.Outcomes {
 			kinds[statusName(&real.Outcomes[i].Status)]++
 		}
+		past = append(past, tried{head.Hash, tx, shown(real)})
 		if got, want := shown(sim.FinalOutcome), shown(real); got != want || !sim.Complete {
 			t.Fatalf("block %d: simulated (complete %v in %d blocks)\n%s\nhappened\n%s", head.Height(), sim.Complete, sim.Blocks, got, want)
 		}
@@ -81,5 +88,29 @@ func TestSimulate(t *testing.T) {
 	if kinds["ok"] < 200 || kinds["refused"] < 5 || len(kinds) < 8 {
 		t.Errorf("too little was tried: %v", kinds)
 	}
-	t.Log(kinds)
+	// And again, when all of that lies in the past and only the values of those states are left.
+	if err := c.Engine.Fold(); err != nil {
+		t.Fatal(err)
+	}
+	old := 0
+	for _, x := range past {
+		if c.Engine.Entry(x.at) == nil {
+			old++
+		}
+		at, err := c.Engine.StateAt(x.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sim, err := c.Engine.Simulate(t.Context(), at, x.tx, engine.SimulateOptions{Signature: verify.CheckSignature})
+		at.Release()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := shown(sim.FinalOutcome); got != x.want {
+			t.Fatalf("on the state of block %v, later: simulated\n%s\nhappened\n%s", x.at, got, x.want)
+		}
+	}
+	if old < len(past)/2 {
+		t.Errorf("only %d of %d blocks were out of memory", old, len(past))
+	}
 }

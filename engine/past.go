@@ -1,0 +1,323 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// pastValues are the pairs of a shard's state after a block whose trie is not at hand any more.
+type pastValues interface {
+	get(key []byte) ([]byte, error) // nil: absent
+	// scan yields the pairs with from <= key < to (to nil: no end), ascending, until yield returns false.
+	scan(from, to []byte, yield func(key, value []byte) bool) error
+}
+
+// pastTrie is a state.Trie made of values alone, for looking at what was: paths have as many nodes as nearcore's trie has
+// there, which is what contracts pay for, but hashes and lengths of nodes are made up, and so are roots.
+type pastTrie struct {
+	base pastValues
+	over []state.Change // what was changed since, by key
+}
+
+func (t *pastTrie) overlay(key []byte) (*state.Change, bool) {
+	i, found := slices.BinarySearchFunc(t.over, key, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
+	if !found {
+		return nil, false
+	}
+	return &t.over[i], true
+}
+
+func (t *pastTrie) get(key []byte) ([]byte, error) {
+	if c, found := t.overlay(key); found {
+		return c.Value, nil
+	}
+	return t.base.get(key)
+}
+
+// scan merges the changes into the values below.
+func (t *pastTrie) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	i, _ := slices.BinarySearchFunc(t.over, from, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
+	over := t.over[i:]
+	more := true
+	upTo := func(key []byte) { // yields changes below key
+		for more && len(over) > 0 && (key == nil || bytes.Compare(over[0].Key, key) < 0) {
+			if c := over[0]; c.Value != nil && (to == nil || bytes.Compare(c.Key, to) < 0) {
+				more = yield(c.Key, c.Value)
+			}
+			over = over[1:]
+		}
+	}
+	err := t.base.scan(from, to, func(key, value []byte) bool {
+		upTo(key)
+		if more && len(over) > 0 && bytes.Equal(over[0].Key, key) {
+			if value = over[0].Value; value != nil {
+				more = yield(key, value)
+			}
+			over = over[1:]
+			return more
+		}
+		more = more && yield(key, value)
+		return more
+	})
+	if err == nil {
+		upTo(nil)
+	}
+	return err
+}
+
+// first returns the first key of a range, nil if there is none.
+func (t *pastTrie) first(from, to []byte) (key []byte, err error) {
+	err = t.scan(from, to, func(k, _ []byte) bool {
+		key = bytes.Clone(k)
+		return false
+	})
+	return key, err
+}
+
+// nibbleRange is the range of keys that begin with n nibbles of key.
+func nibbleRange(key []byte, n int) (from, to []byte) {
+	from = append([]byte{}, key[:(n+1)/2]...)
+	if n%2 == 1 {
+		from[n/2] &= 0xf0
+	}
+	to = append([]byte{}, from...)
+	step := byte(1)
+	if n%2 == 1 {
+		step = 0x10
+	}
+	for i := len(to) - 1; i >= 0; i-- {
+		if to[i] += step; to[i] != 0 {
+			return from, to[:i+1]
+		}
+		step = 1
+	}
+	return from, nil
+}
+
+// sharedNibbles is how many nibbles two keys have in common.
+func sharedNibbles(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			if a[i]>>4 == b[i]>>4 {
+				return 2*i + 1
+			}
+			return 2 * i
+		}
+	}
+	return 2 * n
+}
+
+// forks returns the depths, in nibbles, at which other keys part from key, ascending; at the last of them there is a branch
+// node, or, if part is true, the other keys go on together there.
+func (t *pastTrie) forks(key []byte, found bool) (depths []int, part bool, err error) {
+	for n := 0; ; { // those before key
+		from, to := nibbleRange(key, n)
+		f, err := t.first(from, to)
+		if err != nil {
+			return nil, false, err
+		}
+		if f == nil || bytes.Compare(f, key) >= 0 {
+			break
+		}
+		d := sharedNibbles(f, key)
+		depths = append(depths, d)
+		n = d + 1
+	}
+	for from := append(bytes.Clone(key), 0); from != nil; { // those behind it
+		f, err := t.first(from, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		if f == nil {
+			break
+		}
+		d := sharedNibbles(f, key)
+		depths = append(depths, d)
+		_, from = nibbleRange(key, d)
+	}
+	slices.Sort(depths)
+	depths = slices.Compact(depths)
+	if found || len(depths) == 0 {
+		return depths, false, nil
+	}
+	// All keys under the last fork part from key there; do they part from each other?
+	from, to := nibbleRange(key, depths[len(depths)-1])
+	one, err := t.first(from, to)
+	if err != nil {
+		return nil, false, err
+	}
+	next := append(bytes.Clone(one), 0) // if one ends here, the next is any other
+	if d := depths[len(depths)-1]; 2*len(one) > d {
+		_, next = nibbleRange(one, d+1)
+	}
+	var other []byte
+	if next != nil {
+		if other, err = t.first(next, to); err != nil {
+			return nil, false, err
+		}
+	}
+	return depths, other == nil, nil
+}
+
+// Lengths of made-up nodes: of a branch with half of its children, and of the others without their key.
+const (
+	pastBranchLen = 1 + 2 + 8*32 + 8
+	pastOtherLen  = 1 + 4 + 4 + 32 + 8
+)
+
+// visits returns a node for each that nearcore's trie has on the path of a key.
+func (t *pastTrie) visits(key []byte, found bool, path []state.Visit) ([]state.Visit, error) {
+	depths, part, err := t.forks(key, found)
+	if err != nil {
+		return path, err
+	}
+	visit := func(depth int, kind byte, n int) {
+		id := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(depth))
+		from, _ := nibbleRange(key, min(depth, 2*len(key)))
+		path = append(path, state.Visit{Hash: primitives.HashBytes(append(id, from...)), Len: uint32(n)})
+	}
+	at := 0
+	for i, d := range depths {
+		if part && i == len(depths)-1 {
+			break
+		}
+		if d > at {
+			visit(at, 'e', pastOtherLen+(d-at)/2)
+		}
+		visit(d, 'b', pastBranchLen)
+		at = d + 1
+	}
+	if found && at <= 2*len(key) || part {
+		visit(at, 'l', pastOtherLen+(2*len(key)-min(at, 2*len(key)))/2)
+	}
+	return path, nil
+}
+
+// Path implements state.Trie.
+func (t *pastTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+	v, err := t.get(key)
+	if err != nil {
+		return path, state.ValueRef{}, false, err
+	}
+	before := len(path)
+	if path, err = t.visits(key, v != nil, path); err != nil {
+		return path, state.ValueRef{}, false, err
+	}
+	if r, ok := rec.(*pastRecording); ok {
+		for _, x := range path[before:] {
+			r.add(x.Hash, uint64(x.Len))
+		}
+	}
+	if v == nil {
+		return path, state.ValueRef{}, false, nil
+	}
+	return path, state.ValueRef{Hash: primitives.HashBytes(v), Len: uint32(len(v))}, true, nil
+}
+
+// Lookup implements state.Trie.
+func (t *pastTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+	if rec == nil {
+		v, err := t.get(key)
+		if err != nil || v == nil {
+			return state.ValueRef{}, false, err
+		}
+		return state.ValueRef{Hash: primitives.HashBytes(v), Len: uint32(len(v))}, true, nil
+	}
+	_, ref, found, err := t.Path(key, rec, nil)
+	return ref, found, err
+}
+
+// Get implements state.Trie.
+func (t *pastTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
+	if rec != nil {
+		ref, found, err := t.Lookup(key, rec)
+		if err != nil || !found {
+			return nil, err
+		}
+		rec.(*pastRecording).add(ref.Hash, uint64(ref.Len))
+	}
+	return t.get(key)
+}
+
+// Scan implements state.Trie. Of the nodes it passes only the values are recorded.
+func (t *pastTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
+	from, to := nibbleRange(prefix, 2*len(prefix))
+	if after != nil {
+		from = append(bytes.Clone(after), 0)
+	}
+	return t.scan(from, to, func(key, value []byte) bool {
+		if r, ok := rec.(*pastRecording); ok {
+			r.add(primitives.HashBytes(value), uint64(len(value)))
+		}
+		return yield(bytes.Clone(key), bytes.Clone(value))
+	})
+}
+
+// Update implements state.Trie.
+func (t *pastTrie) Update(changes []state.Change, _ state.Recording) (state.Trie, error) {
+	merged := make([]state.Change, 0, len(t.over)+len(changes))
+	old := t.over
+	for _, c := range changes {
+		for len(old) > 0 && bytes.Compare(old[0].Key, c.Key) < 0 {
+			merged, old = append(merged, old[0]), old[1:]
+		}
+		if len(old) > 0 && bytes.Equal(old[0].Key, c.Key) {
+			old = old[1:]
+		}
+		merged = append(merged, state.Change{Key: bytes.Clone(c.Key), Value: bytes.Clone(c.Value)})
+	}
+	return &pastTrie{t.base, append(merged, old...)}, nil
+}
+
+// Root implements state.Trie; nobody compares it.
+func (t *pastTrie) Root() primitives.Hash { return primitives.Hash{} }
+
+// MemoryUsage implements state.Trie; only proposals to split ask for it.
+func (t *pastTrie) MemoryUsage() uint64 { return 0 }
+
+// FindSplit implements state.Trie.
+func (t *pastTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
+	return primitives.TrieSplit{}, state.ErrNoSplit
+}
+
+// Code implements state.Trie.
+func (t *pastTrie) Code(primitives.Hash) ([]byte, error) { return nil, nil }
+
+// NewRecording implements state.Trie.
+func (t *pastTrie) NewRecording() state.Recording { return new(pastRecording) }
+
+// pastRecording counts what a pastTrie is asked for.
+type pastRecording struct {
+	seen  map[primitives.Hash]uint64
+	order []primitives.Hash
+	size  uint64
+}
+
+func (r *pastRecording) add(h primitives.Hash, n uint64) {
+	if _, known := r.seen[h]; known {
+		return
+	}
+	if r.seen == nil {
+		r.seen = map[primitives.Hash]uint64{}
+	}
+	r.seen[h], r.order, r.size = n, append(r.order, h), r.size+n
+}
+
+// Size implements state.Recording.
+func (r *pastRecording) Size() uint64 { return r.size }
+
+// Merge implements state.Recording.
+func (r *pastRecording) Merge(o state.Recording) {
+	other := o.(*pastRecording)
+	for _, h := range other.order {
+		r.add(h, other.seen[h])
+	}
+}
+
+// Reset implements state.Recording.
+func (r *pastRecording) Reset() { *r = pastRecording{} }

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// State is a block with the states of its shards after it. Those of recent blocks are tries; of older ones that the store
+// still has they are made of values: reading gives the same, and counts as many nodes, but roots are unknown.
+type State struct {
+	*Entry
+	past []state.Trie // nil: the entry's roots, which are held
+}
+
+// StateAt returns the states after a block: ErrUnknown for a block that is not known, storage.ErrGone for one whose state
+// was collected. The caller calls Release.
+func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
+	if at := e.Entry(hash); at != nil && at.Acquire() {
+		return &State{Entry: at}, nil
+	}
+	rec, err := e.store.BlockByHash(hash)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, fmt.Errorf("%w: block %v", ErrUnknown, hash)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
+		return nil, fmt.Errorf("engine: state of block %v: %w, the earliest is of height %d", rec.Ref(), storage.ErrGone, tail)
+	}
+	at, err := e.load(rec)
+	if err != nil {
+		return nil, err
+	}
+	s := &State{Entry: at}
+	for i := range at.Shards {
+		s.past = append(s.past, &pastTrie{base: storedValues{e, rec.Ref(), at.Shards[i].ID}})
+	}
+	return s, nil
+}
+
+// Trie returns the state of a shard. It is valid until Release.
+func (s *State) Trie(shard primitives.ShardIndex) state.Trie {
+	if s.past == nil {
+		return s.trieOf(shard)
+	}
+	return s.past[shard]
+}
+
+// Release ends the use of the states.
+func (s *State) Release() {
+	if s.past == nil {
+		s.Entry.Release()
+	}
+}
+
+// trieOf shows the runtime a shard's state after a block that is held.
+func (e *Entry) trieOf(shard primitives.ShardIndex) state.Trie {
+	return stateTrie{e.Shards[shard].root}
+}
+
+// storedValues are the values of a shard after a block, from the store.
+type storedValues struct {
+	e     *Engine
+	at    storage.BlockRef
+	shard primitives.ShardID
+}
+
+func (s storedValues) get(key []byte) ([]byte, error) {
+	v, err := s.e.store.ValueAt(s.at, s.shard, key)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}
+
+func (s storedValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	return s.e.store.Scan(s.at, s.shard, s.e.Accounts(s.shard), from, to, yield)
+}
