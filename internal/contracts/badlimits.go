@@ -1,0 +1,218 @@
+package contracts
+
+import (
+	"strings"
+
+	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Limits of protocol 86 (vm.md A3).
+const (
+	mostTypes         = 1024
+	mostFunctions     = 10_000
+	mostTableElements = 10_000
+	mostBody          = 196_608
+	mostLocals        = 1_000_000
+	mostLocalsHere    = 50_000 // of a function, with its params
+	mostParamsHere    = 64
+	mostParams        = 50_000
+	mostStack         = 8192 // bytes of operands
+	mostBlocksHere    = 5000
+	mostBlocks        = 50_000
+	mostTargets       = 131_072
+	mostName          = 100_000
+	mostGlobals       = 65_505 // that load, beside one exported function
+)
+
+// badLimits are both sides of the limits of what is counted.
+func badLimits() []Bad {
+	types := func(n int) func() []byte {
+		return func() []byte {
+			m := &wasm.Module{}
+			for range n - 1 {
+				m.AddType(nil, nil)
+			}
+			m.AddType([]wasm.ValType{wasm.I32}, nil)
+			return m.Encode()
+		}
+	}
+	functions := func(imported, defined int) func() []byte {
+		return func() []byte {
+			m := &wasm.Module{}
+			for range imported {
+				m.Import("env", "block_index", nil, []wasm.ValType{wasm.I64})
+			}
+			for range defined {
+				m.Func(nil, nil)
+			}
+			return m.Encode()
+		}
+	}
+	tables := func(n int, least uint32, most int64) func() []byte {
+		return withMain(func(m *wasm.Module, _ *wasm.Func) {
+			for range n {
+				m.Table(least, most)
+			}
+		})
+	}
+	params := func(sizes ...int) func() []byte {
+		return func() []byte {
+			m := &wasm.Module{}
+			for _, n := range sizes {
+				m.Func(repeat(wasm.I64, n), nil)
+			}
+			return m.Encode()
+		}
+	}
+	// 781 functions of 64 params are 49,984.
+	many := append(sizes(mostParams/mostParamsHere, mostParamsHere), mostParams%mostParamsHere)
+	locals := func(runs ...uint32) func() []byte {
+		return func() []byte {
+			m := &wasm.Module{}
+			for _, n := range runs {
+				m.Func(nil, nil).Run(n, wasm.I64)
+			}
+			return m.Encode()
+		}
+	}
+	million := func(more ...uint32) []uint32 {
+		var runs []uint32
+		for range 64 {
+			runs = append(runs, 15_625)
+		}
+		return append(runs, more...)
+	}
+	blocks := func(each ...int) func() []byte {
+		return func() []byte {
+			m := &wasm.Module{}
+			for _, n := range each {
+				nest(m.Func(nil, nil), n)
+			}
+			return m.Encode()
+		}
+	}
+	globals := func(n int) func() []byte {
+		return withMain(func(m *wasm.Module, _ *wasm.Func) {
+			for range n {
+				m.Global(wasm.I32, true, new(wasm.Code).I32(0))
+			}
+		})
+	}
+	return []Bad{
+		runs("the most types", types(mostTypes)),
+		refused("a type too many", primitives.PrepareTooManyTypes, types(mostTypes+1)),
+		runs("the most functions", functions(0, mostFunctions)),
+		refused("a function too many", primitives.PrepareTooManyFunctions, functions(0, mostFunctions+1)),
+		refused("a function too many, imported", primitives.PrepareTooManyFunctions, functions(mostFunctions+1, 0)),
+		refused("a function too many with the imported ones", primitives.PrepareTooManyFunctions, functions(1, mostFunctions)),
+		refused("two tables", primitives.PrepareTooManyTables, tables(2, 1, -1)),
+		runs("the largest table", tables(1, mostTableElements, 0xffff_ffff)),
+		refused("a table too large", primitives.PrepareTooManyTableElements, tables(1, mostTableElements+1, -1)),
+		runs("the most params of a function", params(mostParamsHere)),
+		refused("a param too many", primitives.PrepareTooManyParamsPerFunction, params(mostParamsHere+1)),
+		runs("the most params", params(many...)),
+		refused("a param too many of all", primitives.PrepareTooManyParamsPerContract, params(append(many, 1)...)),
+		invalid("a type of 1,001 params", params(1001)),
+		runs("a million locals", locals(million()...)),
+		refused("a million locals and one", primitives.PrepareTooManyLocals, locals(million(1)...)),
+		invalid("a million locals of one function", locals(mostLocals)),
+		refused("four billion locals", primitives.PrepareTooManyLocals, locals(0xffff_ffff)),
+		invalid("a local too many", locals(mostLocalsHere+1)),
+		{Name: "the most locals", Make: locals(mostLocalsHere), Fate: NotCompiled},
+		{Name: "one less than the most locals", Make: locals(mostLocalsHere - 1), Fate: NotCompiled},
+		runs("the most locals that compile", locals(mostLocalsHere-2)),
+		runs("the most blocks of a function", blocks(mostBlocksHere)),
+		refused("a block too many", primitives.PrepareTooManyBlocksPerFunction, blocks(mostBlocksHere+1)),
+		runs("the most blocks", blocks(sizes(mostBlocks/mostBlocksHere, mostBlocksHere)...)),
+		refused("a block too many of all", primitives.PrepareTooManyBlocksPerContract, blocks(append(sizes(mostBlocks/mostBlocksHere, mostBlocksHere), 1)...)),
+		runs("the deepest stack", operands(mostStack/8)),
+		refused("a stack too deep", primitives.PrepareOperandStackTooLarge, operands(mostStack/8+1)),
+		runs("the most globals that load", globals(mostGlobals)),
+		{Name: "a global too many to load", Make: globals(mostGlobals + 1), Fate: NotLoaded},
+	}
+}
+
+// sizes are n times v.
+func sizes(n, v int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = v
+	}
+	return out
+}
+
+// nest writes n blocks, each in the one before.
+func nest(f *wasm.Func, n int) {
+	for range n {
+		f.Block("", wasm.Void)
+	}
+	for range n {
+		f.End()
+	}
+}
+
+// operands has n values of 64 bits on its stack.
+func operands(n int) func() []byte {
+	return withMain(func(_ *wasm.Module, main *wasm.Func) {
+		for range n {
+			main.I64(0)
+		}
+		for range n {
+			main.Op(wasm.Drop)
+		}
+	})
+}
+
+// badSizes are both sides of the limits of what is measured in bytes, and the largest modules.
+func badSizes() []Bad {
+	nops := func(body int) func() []byte {
+		return withMain(func(_ *wasm.Module, main *wasm.Func) {
+			main.Op([]byte(strings.Repeat(string(rune(wasm.Nop)), body-2))...) // a count of locals, an end
+		})
+	}
+	nested := func(functions, blocks int) func() []byte {
+		return func() []byte {
+			m := &wasm.Module{}
+			for range functions {
+				nest(m.Func(nil, nil), blocks)
+			}
+			return m.Encode()
+		}
+	}
+	targets := func(n int) func() []byte {
+		return withMain(func(_ *wasm.Module, main *wasm.Func) {
+			main.Block("b", wasm.Void).I32(0).BrTable(strings.Fields(strings.Repeat("b ", n+1))...).End()
+		})
+	}
+	export := func(n int) func() []byte {
+		return withMain(func(m *wasm.Module, main *wasm.Func) { m.ExportFunc(strings.Repeat("x", n), main) })
+	}
+	// Each load begins a new block of gas, which takes many times its six bytes.
+	loads := func(functions, each int) func() []byte {
+		return withMain(func(m *wasm.Module, _ *wasm.Func) {
+			for range functions {
+				f := m.Func(nil, nil)
+				for range each {
+					f.I32(0).Memory(wasm.I32Load, 2, 0).Op(wasm.Drop)
+				}
+			}
+		})
+	}
+	return []Bad{
+		runs("the longest body", nops(mostBody)),
+		refused("a body too long", primitives.PrepareFunctionBodyTooLarge, nops(mostBody+1)),
+		refused("4 MiB of blocks in a function", primitives.PrepareFunctionBodyTooLarge, nested(1, 1_398_000)),
+		refused("4 MiB of blocks", primitives.PrepareTooManyBlocksPerFunction, nested(21, 65_000)),
+		runs("the most targets of a table", targets(mostTargets)),
+		invalid("a target too many", targets(mostTargets+1)),
+		runs("the longest name", export(mostName-1)),
+		refused("a name too long with its prefix", primitives.PrepareSerialization, export(mostName)),
+		invalid("a name too long", export(mostName+1)),
+		refused("too large once it counts gas", primitives.PrepareInstrumentedCodeTooLarge, loads(21, 32_000)),
+		runs("4 MiB of data", withMain(func(m *wasm.Module, _ *wasm.Func) { m.Data(new(wasm.Code).I32(0), make([]byte, 4_190_000)) })),
+		runs("4 MiB that are custom", func() []byte {
+			return wasm.AppendSection(withMain(func(*wasm.Module, *wasm.Func) {})(), 0, wasm.AppendName(nil, strings.Repeat("x", 99_999)))
+		}),
+	}
+}
