@@ -11,44 +11,84 @@ import (
 // kill). The parent must be the folded block or younger. On ErrFull and ErrOrder nothing has changed and the store goes on;
 // after other errors it takes no more writes.
 func (s *Store) Commit(b *Block) error {
+	_, err := s.CommitAll([]*Block{b})
+	return err
+}
+
+// CommitAll is Commit for several blocks, parents first, which share one sync. n of them, the first ones, are stored; readers
+// see these together. An error is that of block n, for which it says what Commit would.
+func (s *Store) CommitAll(blocks []*Block) (n int, err error) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if err := s.writable(); err != nil {
-		return err
+		return 0, err
 	}
-	v := s.view.Load()
-	if err := s.fits(v, b); err != nil {
-		return err
+	old := s.view.Load()
+	next := *old
+	next.pending = clonePending(old.pending)
+	written := make([]*entry, 0, len(blocks))
+	var refused error
+	for _, b := range blocks {
+		e, err := s.write(&next, b)
+		if err != nil {
+			refused = err
+			break
+		}
+		written = append(written, e)
+		next.add(newPending(e, b), b)
 	}
-	if err := s.lookUpOld(b); err != nil {
-		return err
+	if len(written) == 0 {
+		return 0, refused
 	}
-	e, err := s.append(b)
-	if err != nil {
-		return err
+	if err := s.log.flush(); err != nil {
+		return 0, s.fail(err)
 	}
-	// From here on the block is stored: if the index refuses, the next Open takes it from the log.
-	var batch Batch
-	err = s.index(&batch, e, b.Puts)
-	if err == nil && b.Head {
-		err = s.makeCanonical(&batch, &e.head)
-	}
-	if err != nil {
-		return s.fail(err)
-	}
-	s.tip(&batch, v, &e.head)
-	if err := s.db.write(&batch, false); err != nil {
-		return s.fail(err)
-	}
-	next := *v
-	next.pending = clonePending(v.pending)
-	next.pending[b.Ref.Hash] = newPending(e, b)
-	if b.Head {
-		next.head = b.Ref
-		next.final = laterRef(v.final, b.Final)
+	// From here on the blocks are stored: if the index refuses, the next Open takes them from the log.
+	at := *old
+	for i, e := range written {
+		if err := s.enter(&at, e, blocks[i].Puts); err != nil {
+			return 0, s.fail(err)
+		}
 	}
 	s.view.Store(&next)
-	return nil
+	return len(written), refused
+}
+
+// add takes up a stored block.
+func (v *view) add(p *pendingBlock, b *Block) {
+	v.pending[b.Ref.Hash] = p
+	if b.Head {
+		v.head, v.final = b.Ref, laterRef(v.final, b.Final)
+	}
+}
+
+// write writes a block's record, which is yet to be synced; v is the view before it.
+func (s *Store) write(v *view, b *Block) (*entry, error) {
+	if err := s.fits(v, b); err != nil {
+		return nil, err
+	}
+	if err := s.lookUpOld(v, b); err != nil {
+		return nil, err
+	}
+	return s.append(b)
+}
+
+// enter writes what the index says about a block, whose record is synced; v is the tip before it, and then the one after.
+func (s *Store) enter(v *view, e *entry, puts *Batch) error {
+	var batch Batch
+	if err := s.index(&batch, e, puts); err != nil {
+		return err
+	}
+	if e.head.IsHead {
+		if err := s.makeCanonical(&batch, &e.head); err != nil {
+			return err
+		}
+	}
+	s.tip(&batch, v, e)
+	if e.head.IsHead {
+		v.head, v.final = e.head.Ref, laterRef(v.final, e.head.Final)
+	}
+	return s.db.write(&batch, false)
 }
 
 // fits tells whether b may be stored.
@@ -75,15 +115,15 @@ func (s *Store) fits(v *view, b *Block) error {
 	return fmt.Errorf("%w: final block %v is no ancestor of %v", ErrOrder, b.Final, b.Ref)
 }
 
-// lookUpOld fills in the values before, where the engine did not know them.
-func (s *Store) lookUpOld(b *Block) error {
+// lookUpOld fills in the values before, where the engine did not know them; v is the view before the block.
+func (s *Store) lookUpOld(v *view, b *Block) error {
 	for i := range b.Shards {
 		for j := range b.Shards[i].Changes {
 			c := &b.Shards[i].Changes[j]
 			if !c.OldUnknown {
 				continue
 			}
-			old, err := s.ValueAt(b.Prev, b.Shards[i].ID, c.Key)
+			old, err := s.valueAt(v, b.Prev, b.Shards[i].ID, c.Key)
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}
@@ -93,20 +133,16 @@ func (s *Store) lookUpOld(b *Block) error {
 	return nil
 }
 
-// append writes the record. An error leaves everything as it was, unless the log is broken.
+// append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.
 func (s *Store) append(b *Block) (*entry, error) {
 	w := b.encode()
 	payload, headLen := w.bytes()
-	segment := s.log.end.Segment
 	at, err := s.log.append(payload)
 	if err != nil {
 		if errors.Is(err, ErrFailed) {
 			_ = s.fail(err)
 		}
 		return nil, err
-	}
-	if at.Segment != segment {
-		s.highest = 0
 	}
 	return &entry{at: at, headLen: headLen, head: w.head}, nil
 }
@@ -126,14 +162,22 @@ func (s *Store) index(batch *Batch, e *entry, puts *Batch) error {
 			return wrapIndex("puts", err)
 		}
 	}
-	s.highest = max(s.highest, h.Ref.Height)
-	segments.Put(batch, e.at.Segment, &segmentInfo{s.highest})
+	if s.highest == nil || e.at.Segment != s.segment {
+		info, err := segments.Get(s.db, e.at.Segment)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		s.segment, s.highest = e.at.Segment, &info
+	}
+	s.highest.Highest = max(s.highest.Highest, h.Ref.Height)
+	segments.Put(batch, e.at.Segment, s.highest)
 	return nil
 }
 
-// tip writes the cell of the tip.
-func (s *Store) tip(batch *Batch, v *view, h *head) {
-	c := commitCell{Head: v.head, Final: v.final, Log: s.log.end}
+// tip writes the cell of the tip after a block; v is the one before.
+func (s *Store) tip(batch *Batch, v *view, e *entry) {
+	h := &e.head
+	c := commitCell{Head: v.head, Final: v.final, Log: e.end()}
 	if h.IsHead {
 		c.Head, c.Final = h.Ref, laterRef(v.final, h.Final)
 	}
@@ -244,11 +288,6 @@ func (s *Store) dropStale(seen []BlockRef) error {
 
 // reindex puts a record into the index again, while the store opens.
 func (s *Store) reindex(e *entry, data []byte) error {
-	info, err := segments.Get(s.db, e.at.Segment)
-	if err != nil && !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	s.highest = info.Highest
 	var puts *Batch
 	for i := range e.head.Sections {
 		sec := &e.head.Sections[i]
@@ -273,7 +312,7 @@ func (s *Store) reindex(e *entry, data []byte) error {
 		return err
 	}
 	v := s.view.Load()
-	s.log.end = position{e.at.Segment, e.at.Offset + e.size()}
+	s.log.end = e.end()
 	var names Batch
 	isHead := e.head.IsHead
 	if isHead {
@@ -288,7 +327,7 @@ func (s *Store) reindex(e *entry, data []byte) error {
 		if err := names.b.Replay(&batch.b); err != nil {
 			return wrapIndex("names", err)
 		}
-		s.tip(&batch, v, &e.head)
+		s.tip(&batch, v, e)
 	}
 	if err := s.db.write(&batch, false); err != nil {
 		return err

@@ -127,11 +127,15 @@ func TestCrashChild(t *testing.T) {
 		}
 		switch op := rng.IntN(60); {
 		case op < 40:
-			b := crashBlock(rng, tip.Head, final, true)
-			if err := s.Commit(b); err != nil {
+			all := []*Block{crashBlock(rng, tip.Head, final, true)}
+			for len(all) < 1+op%4 {
+				last := all[len(all)-1]
+				all = append(all, crashBlock(rng, last.Ref, last.Prev, true))
+			}
+			if _, err := s.CommitAll(all); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Println("head", b.Ref.Height)
+			fmt.Println("head", all[len(all)-1].Ref.Height)
 		case op < 46:
 			b := crashBlock(rng, tip.Head, tip.Final, false)
 			if err := s.Commit(b); err != nil {

@@ -16,7 +16,8 @@
 // frames that are compressed and checked one by one. What the index says about a block (its place, height, chunk hashes)
 // follows from the record, so the index needs no sync of its own: Open makes again, from the records behind the last
 // synced fold, whatever a crash has cut from it. The bulk is therefore written once, where an LSM tree would write it four
-// times (journal, level 0, level 1, level 2).
+// times (journal, level 0, level 1, level 2). CommitAll does so for several blocks with one sync; a power cut may then leave
+// a later record whole and an earlier one torn, which the later one's type says, so that Open cuts both off.
 //
 // Fold moves the state forward: it takes the changes of blocks that became final, writes the last value of each key to
 // Flat, leaves in Undo where the value before is to be found (in the record of the block that changed it), points from

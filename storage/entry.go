@@ -33,6 +33,9 @@ func (e *entry) size() int64 {
 	return int64(n)
 }
 
+// end is where the record ends in the log.
+func (e *entry) end() position { return position{e.at.Segment, e.at.Offset + e.size()} }
+
 // segmentInfo is what a segment of the log holds.
 type segmentInfo struct {
 	Highest primitives.Height // of its blocks

@@ -53,6 +53,9 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 	if err != nil {
 		return err
 	}
+	if err := s.log.flush(); err != nil {
+		return s.fail(err)
+	}
 	var batch Batch
 	err = s.index(&batch, e, genesis.Puts)
 	if err == nil {
@@ -64,7 +67,7 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 	base := newPending(e, genesis)
 	base.eachPointer(func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
 	epochFirst.Put(&batch, genesis.Ref.Height, &genesis.Epoch)
-	s.tip(&batch, v, &e.head)
+	s.tip(&batch, v, e)
 	cell := foldCell{Folded: genesis.Ref, Log: s.log.end}
 	putCell(&batch, cellFold, &cell)
 	tail := Uint64(genesis.Ref.Height)
@@ -132,5 +135,6 @@ func (s *Store) clear() error {
 			return err
 		}
 	}
+	s.highest = nil
 	return s.log.reset()
 }

@@ -55,6 +55,7 @@ type blockLog struct {
 	end      position      // behind the last whole record
 	reserved int64         // bytes of the current segment that are allocated
 	written  atomic.Uint64 // bytes since opening
+	dirty    bool          // there are records that are not synced
 	broken   error         // an append failed and could not be undone
 
 	mu   sync.Mutex // readers' files
@@ -192,8 +193,8 @@ func readRecord(fl file, off, size int64) ([]byte, error) {
 	return payload, nil
 }
 
-// probe looks for a whole record behind a broken one at off, where its length says the next begins. A torn write at the
-// end of the log, which nobody was told of, has none.
+// probe looks for whole records behind a broken one at off, where its length says the next begins. A torn write at the end
+// of the log, which nobody was told of, has none, or only such as were written before it was synced.
 func probe(fl file, off, size int64) error {
 	var header [recordHeader]byte
 	if off+recordHeader > size {
@@ -202,15 +203,20 @@ func probe(fl file, off, size int64) error {
 	if _, err := fl.ReadAt(header[:], off); err != nil && err != io.EOF {
 		return wrapIndex("read", err)
 	}
-	next := off + recordHeader + int64(binary.LittleEndian.Uint32(header[:]))
-	if payload, err := readRecord(fl, next, size); err != nil || payload == nil {
-		return err
+	for next := off + recordHeader + int64(binary.LittleEndian.Uint32(header[:])); ; {
+		payload, err := readRecord(fl, next, size)
+		if err != nil || payload == nil {
+			return err
+		}
+		if payload[0] != recordBehind {
+			return damaged("record at byte %d is broken, with a whole one behind it", off)
+		}
+		next += recordHeader + int64(len(payload))
 	}
-	return damaged("record at byte %d is broken, with a whole one behind it", off)
 }
 
-// append writes one record, in one write, and syncs it. It returns where the payload begins.
-// After an error the log is as it was, or broken for good.
+// append writes one record, in one write; it lasts once flush has come back. It returns where the payload begins, of which
+// it sets the first byte if the record before is not synced. After an error the log is as it was, or broken for good.
 func (l *blockLog) append(payload []byte) (position, error) {
 	if l.broken != nil {
 		return position{}, l.broken
@@ -229,6 +235,9 @@ func (l *blockLog) append(payload []byte) (position, error) {
 		l.reserved = max(need, min(l.end.Offset+reserveStep, l.segmentSize))
 		l.cur.Reserve(l.reserved)
 	}
+	if l.dirty {
+		payload[0] = recordBehind
+	}
 	buf := make([]byte, 0, recordHeader+len(payload))
 	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))
 	buf = append(buf, payload...)
@@ -241,17 +250,24 @@ func (l *blockLog) append(payload []byte) (position, error) {
 		}
 		return position{}, err
 	}
-	if l.sync {
-		if err := l.cur.Sync(); err != nil {
-			// What a failed fsync left on the disk is unknown and a second one would lie: nothing may be written any more.
-			l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
-			return position{}, l.broken
-		}
-	}
 	at := position{l.end.Segment, l.end.Offset + recordHeader}
 	l.end.Offset += int64(len(buf))
+	l.dirty = l.sync
 	l.written.Add(uint64(len(buf)))
 	return at, nil
+}
+
+// flush syncs the records that were appended. Those of earlier segments rotate has synced.
+func (l *blockLog) flush() error {
+	if l.broken != nil || !l.dirty {
+		return l.broken
+	}
+	l.dirty = false
+	if err := l.cur.Sync(); err != nil {
+		// What a failed fsync left on the disk is unknown and a second one would lie: nothing may be written any more.
+		l.broken = fmt.Errorf("%w: %w", ErrFailed, wrapWrite("log sync", err))
+	}
+	return l.broken
 }
 
 func (l *blockLog) rotate() error {
@@ -270,7 +286,7 @@ func (l *blockLog) rotate() error {
 	if l.cur != nil {
 		_ = l.cur.Close() // synced; readers have their own
 	}
-	l.cur, l.end, l.reserved = f, position{next, 0}, 0
+	l.cur, l.end, l.reserved, l.dirty = f, position{next, 0}, 0, false
 	return nil
 }
 
@@ -364,7 +380,7 @@ func (l *blockLog) reset() error {
 	if l.cur != nil {
 		_ = l.cur.Close()
 	}
-	l.cur, l.end, l.reserved = nil, position{}, 0
+	l.cur, l.end, l.reserved, l.dirty = nil, position{}, 0, false
 	for _, name := range names {
 		if err := l.disk.removeFile(name); err != nil {
 			return wrapWrite("remove log segment", err)

@@ -198,7 +198,10 @@ func appendVarBytes(b, v []byte) []byte {
 }
 
 // A record of the log: type, u32 length of the head, head, frames. The log's own header has length and checksum.
-const recordBlock = 1
+const (
+	recordBlock  = 1
+	recordBehind = 2 // the same, written when the record before was not synced yet: a power cut may leave it without that one
+)
 
 // recordWriter gathers the sections of a record.
 type recordWriter struct {
@@ -268,7 +271,7 @@ const recordPrefix = 1 + 4
 // parseRecord returns the head of a payload, its encoding, and the frames behind it.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
-	if tag := r.Byte(); r.Err() == nil && tag != recordBlock {
+	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBehind {
 		return h, nil, nil, damaged("record of type %d", tag)
 	}
 	raw = r.Take(int(r.Uint32()))

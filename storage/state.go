@@ -13,8 +13,12 @@ import (
 // the key is absent there, ErrGone when the block is below the tail. The block may be of any branch above the folded one,
 // canonical below.
 func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
+	return s.valueAt(s.view.Load(), at, shard, key)
+}
+
+// valueAt is ValueAt by a view that was taken before: the index may be newer than the view, never older.
+func (s *Store) valueAt(v *view, at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
 	k := flatKey(shard, key)
-	v := s.view.Load() // before the snapshot: the index may be newer than the view, never older
 	if c, found := v.pendingChange(at, k); found {
 		if c.Last() == nil {
 			return nil, ErrNotFound

@@ -56,8 +56,9 @@ type Store struct {
 	failed   atomic.Pointer[error]
 	cache    cache
 
-	fold    foldCell          // under foldMu
-	highest primitives.Height // of the blocks in the current segment; under commitMu
+	fold    foldCell     // under foldMu
+	segment uint32       // of the log, to which highest belongs; under commitMu
+	highest *segmentInfo // nil: to be looked up; under commitMu
 }
 
 // view is what readers need to know beside the index; it is replaced, never changed.

@@ -30,8 +30,10 @@ func TestModel(t *testing.T) {
 			importGenesis(t, s, m)
 			for range 160 {
 				switch op := m.rng.IntN(40); {
-				case op < 24:
+				case op < 18:
 					m.commit(s, m.head, true)
+				case op < 24:
+					m.commitAll(s)
 				case op < 29: // a block beside the head's branch, which may win
 					m.commit(s, m.randomOpen(), m.rng.IntN(2) == 0)
 				case op < 34:
@@ -59,14 +61,36 @@ func TestModel(t *testing.T) {
 // commit adds a block on a parent.
 func (m *model) commit(s *Store, parent BlockRef, head bool) {
 	m.t.Helper()
+	b := m.next(parent, head)
+	if err := s.Commit(b); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// commitAll adds several blocks in one go, on the head's branch and beside it.
+func (m *model) commitAll(s *Store) {
+	m.t.Helper()
+	var all []*Block
+	for range 1 + m.rng.IntN(5) {
+		parent, head := m.head, true
+		if m.rng.IntN(4) == 0 {
+			parent, head = m.randomOpen(), m.rng.IntN(2) == 0
+		}
+		all = append(all, m.next(parent, head))
+	}
+	if n, err := s.CommitAll(all); err != nil || n != len(all) {
+		m.t.Fatalf("CommitAll of %d blocks: %d, %v", len(all), n, err)
+	}
+}
+
+// next makes a block and adds it to the model.
+func (m *model) next(parent BlockRef, head bool) *Block {
 	b := m.child(parent, head)
 	for m.blocks[b.Ref] != nil {
 		b = m.child(parent, head)
 	}
-	if err := s.Commit(b); err != nil {
-		m.t.Fatal(err)
-	}
 	m.add(b)
+	return b
 }
 
 // randomOpen returns a block that may get children: a descendant of the final block, or it.
