@@ -56,6 +56,7 @@ var pure = []string{"chain", "runtime", "storage/trie", "primitives"}
 var exceptions = map[string]string{
 	"runtime/congestion": "float",      // f64 with every product wrapped
 	"runtime/vm":         "time os go", // wasmtime's shell
+	"runtime/vm/cache":   "time os",    // artifacts on disk
 	"primitives":         "float",      // Balance.Float64, for congestion
 }
 

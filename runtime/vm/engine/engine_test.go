@@ -28,13 +28,18 @@ func newEngine(t testing.TB) *Engine {
 	return e
 }
 
-func load(t testing.TB, e *Engine, wat string) *Module {
+func wasm(t testing.TB, wat string) []byte {
 	t.Helper()
-	wasm, err := wasmtime.Wat2Wasm(wat)
+	b, err := wasmtime.Wat2Wasm(wat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	artifact, err := e.Compile(wasm)
+	return b
+}
+
+func load(t testing.TB, e *Engine, wat string) *Module {
+	t.Helper()
+	artifact, err := e.Compile(wasm(t, wat))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +67,7 @@ const all = `(module
     (call $nop))
   (func (export "stop") (call $nop) (unreachable))
   (func (export "trap") (unreachable))
+  (func (export "nothing"))
   (func (export "div") (drop (i32.div_u (i32.const 1) (i32.const 0))))
   (func (export "min") (drop (i32.div_s (i32.const 0x80000000) (i32.const -1))))
   (func (export "conv") (drop (i32.trunc_f64_s (f64.const nan))))

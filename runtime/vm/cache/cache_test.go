@@ -1,0 +1,366 @@
+package cache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// value is a loaded artifact that counts how often it was closed.
+type value struct {
+	a      Artifact
+	file   bool
+	closed atomic.Int32
+}
+
+func (v *value) Close() { v.closed.Add(1) }
+
+// loader keeps what it loaded, and refuses code that begins with "bad".
+type loader struct {
+	mu  sync.Mutex
+	all []*value
+}
+
+func (l *loader) load(a Artifact, file bool) (*value, error) {
+	if bytes.HasPrefix(a.Code, []byte("bad")) {
+		return nil, errors.New("bad code")
+	}
+	v := &value{a: a, file: file}
+	l.mu.Lock()
+	l.all = append(l.all, v)
+	l.mu.Unlock()
+	return v, nil
+}
+
+func (l *loader) Load(a Artifact) (*value, error) { return l.load(a, false) }
+
+func (l *loader) LoadFile(info []byte, path string) (*value, error) {
+	code, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return l.load(Artifact{info, code}, true)
+}
+
+func open(t *testing.T, o Options) (*Cache[*value], *loader) {
+	t.Helper()
+	l := &loader{}
+	if o.Memory == 0 {
+		o.Memory = 1 << 20
+	}
+	if o.Disk == 0 {
+		o.Disk = 1 << 20
+	}
+	o.Version = "v1"
+	c, err := New(l, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, l
+}
+
+func key(n byte) Key { return Key{Code: primitives.Hash{n}, Rules: primitives.Hash{1}} }
+
+// get gets key n, built as code of size bytes.
+func get(t *testing.T, c *Cache[*value], n byte, size int) (e *Entry[*value], built bool) {
+	t.Helper()
+	e, err := c.Get(key(n), func() (Artifact, error) {
+		built = true
+		a := Artifact{Info: []byte{n}}
+		if size > 0 {
+			a.Code = bytes.Repeat([]byte{n}, size)
+		}
+		return a, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Value.a.Info[0] != n || len(e.Value.a.Code) != size || size > 0 && e.Value.a.Code[0] != n {
+		t.Fatalf("key %d gives %v", n, e.Value.a)
+	}
+	return e, built
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	const size = 10_000
+	c, l := open(t, Options{Memory: 3 * (size + overhead + 1)})
+	held, _ := get(t, c, 1, size)
+	for n := byte(2); n < 10; n++ {
+		e, built := get(t, c, n, size)
+		if !built {
+			t.Errorf("%d was there", n)
+		}
+		e.Release()
+	}
+	if s := c.Stats(); s.Entries != 3 || s.Bytes > 3*(size+overhead+1) || s.Evictions != 6 || s.Builds != 9 {
+		t.Errorf("%+v", s)
+	}
+	if e, built := get(t, c, 9, size); built {
+		t.Error("the last was evicted")
+	} else {
+		e.Release()
+	}
+	if held.Value.closed.Load() != 0 {
+		t.Error("a held value was closed")
+	}
+	held.Release()
+	c.Close()
+	for i, v := range l.all {
+		if n := v.closed.Load(); n != 1 {
+			t.Errorf("value %d was closed %d times", i, n)
+		}
+	}
+	if _, err := c.Get(key(1), nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("err = %v, want ErrClosed", err)
+	}
+}
+
+func TestOneBuildForAll(t *testing.T) {
+	c, l := open(t, Options{Memory: 1})
+	var builds, running atomic.Int32
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			e, err := c.Get(key(1), func() (Artifact, error) {
+				builds.Add(1)
+				if running.Add(1) > 1 {
+					t.Error("two builds at a time")
+				}
+				<-start
+				running.Add(-1)
+				return Artifact{Info: []byte{1}}, nil
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if e.Value.closed.Load() != 0 {
+				t.Error("closed while held")
+			}
+			e.Release()
+		})
+	}
+	close(start)
+	all.Wait()
+	if builds.Load() != 1 {
+		t.Errorf("%d builds", builds.Load())
+	}
+	c.Close()
+	for _, v := range l.all {
+		if v.closed.Load() != 1 {
+			t.Errorf("closed %d times", v.closed.Load())
+		}
+	}
+}
+
+// TestErrorsAreNotKept: an error reaches all that wait, and the next one tries again; so does a build that panics.
+func TestErrorsAreNotKept(t *testing.T) {
+	c, _ := open(t, Options{})
+	oh := errors.New("oh")
+	if _, err := c.Get(key(1), func() (Artifact, error) { return Artifact{}, oh }); !errors.Is(err, oh) {
+		t.Errorf("err = %v, want %v", err, oh)
+	}
+	if _, err := c.Get(key(1), func() (Artifact, error) { return Artifact{Code: []byte("bad")}, nil }); err == nil {
+		t.Error("bad code was loaded")
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.Get(key(1), func() (Artifact, error) { panic("oh") })
+	}()
+	e, built := get(t, c, 1, 10)
+	if !built {
+		t.Error("not built")
+	}
+	e.Release()
+}
+
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "v0", "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := open(t, Options{Dir: dir})
+	for n, size := range map[byte]int{1: 5000, 2: 0} {
+		e, built := get(t, c, n, size)
+		if !built || e.Value.file != (size > 0) {
+			t.Errorf("key %d: built %v, from file %v", n, built, e.Value.file)
+		}
+		e.Release()
+	}
+	c.Close()
+	if _, err := os.Stat(filepath.Join(dir, "v0")); err == nil {
+		t.Error("what another version left is still there")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "v1", "a.tmp"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _ = open(t, Options{Dir: dir})
+	if !c.Has(key(1)) || c.Has(key(3)) {
+		t.Error("Has is wrong")
+	}
+	for n, size := range map[byte]int{1: 5000, 2: 0} {
+		e, built := get(t, c, n, size)
+		if built || e.Value.file != (size > 0) {
+			t.Errorf("key %d: built %v, from file %v", n, built, e.Value.file)
+		}
+		e.Release()
+	}
+	if s := c.Stats(); s.Loads != 2 || s.Builds != 0 || s.DiskBytes < 5000 || s.DiskBytes > 5200 {
+		t.Errorf("%+v", s)
+	}
+	c.Close()
+	files, _ := os.ReadDir(filepath.Join(dir, "v1"))
+	if len(files) != 3 {
+		t.Errorf("%d files, want 3", len(files))
+	}
+}
+
+// TestDamage: every change of a file, and every missing one, is noticed, and the artifact made again.
+func TestDamage(t *testing.T) {
+	dir := t.TempDir()
+	damage := func(name string, change func(path string, b []byte) error) {
+		t.Run(name, func(t *testing.T) {
+			c, _ := open(t, Options{Dir: dir})
+			e, _ := get(t, c, 1, 5000)
+			e.Release()
+			c.Close()
+			hit := false
+			files, _ := os.ReadDir(filepath.Join(dir, "v1"))
+			for _, f := range files {
+				if strings.HasSuffix(f.Name(), name[:strings.IndexByte(name, ' ')]) {
+					path := filepath.Join(dir, "v1", f.Name())
+					b, err := os.ReadFile(path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := change(path, b); err != nil {
+						t.Fatal(err)
+					}
+					hit = true
+				}
+			}
+			if !hit {
+				t.Fatal("no file to damage")
+			}
+			c, _ = open(t, Options{Dir: dir})
+			e, built := get(t, c, 1, 5000)
+			if !built {
+				t.Error("a damaged artifact was loaded")
+			}
+			e.Release()
+			c.Close()
+			c, _ = open(t, Options{Dir: dir})
+			if e, built = get(t, c, 1, 5000); built {
+				t.Error("what was made again was not kept")
+			}
+			e.Release()
+			c.Close()
+		})
+	}
+	flip := func(at int) func(string, []byte) error {
+		return func(path string, b []byte) error {
+			if at < 0 {
+				at += len(b)
+			}
+			b[at] ^= 1
+			return os.WriteFile(path, b, 0o600)
+		}
+	}
+	for _, suffix := range []string{infoSuffix, codeSuffix} {
+		for _, at := range []int{0, 20, 30, -1} {
+			damage(fmt.Sprintf("%s flipped at %d", suffix, at), flip(at))
+		}
+		damage(suffix+" gone", func(path string, _ []byte) error { return os.Remove(path) })
+		damage(suffix+" empty", func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o600) })
+		damage(suffix+" cut", func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)-1], 0o600) })
+		damage(suffix+" longer", func(path string, b []byte) error { return os.WriteFile(path, append(b, 0), 0o600) })
+	}
+}
+
+func TestDiskIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := open(t, Options{Dir: dir, Disk: 20_000, Memory: 1})
+	for n := range byte(50) {
+		e, _ := get(t, c, n, 1000)
+		e.Release()
+		if s := c.Stats(); s.DiskBytes > 20_000 {
+			t.Fatalf("%d bytes on disk after %d", s.DiskBytes, n)
+		}
+	}
+	e, built := get(t, c, 49, 1000)
+	if built {
+		t.Error("the newest is gone")
+	}
+	e.Release()
+	files, err := c.disk.files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, f := range files {
+		sum += f.size
+	}
+	if sum != c.disk.bytes() {
+		t.Errorf("counted %d bytes, there are %d", c.disk.bytes(), sum)
+	}
+}
+
+// TestNoDisk: a folder that cannot be written is done without.
+func TestNoDisk(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := open(t, Options{Dir: dir})
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	e, built := get(t, c, 1, 100)
+	if !built || e.Value.file {
+		t.Error("not from memory")
+	}
+	e.Release()
+	if s := c.Stats(); s.DiskErrors != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// FuzzInfo: no bytes of an info file are taken for an artifact unless they are one.
+func FuzzInfo(f *testing.F) {
+	f.Add([]byte("troupe artifact 1\n0123456789abcdef"))
+	dir := f.TempDir()
+	d, err := openDisk(dir, "v1", 1<<20)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if _, err := d.put(key(1), Artifact{Info: []byte("info")}); err != nil {
+		f.Fatal(err)
+	}
+	good, err := os.ReadFile(d.path(key(1), infoSuffix))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(d.path(key(2), infoSuffix), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.read(key(2))
+		if err != nil {
+			return
+		}
+		if _, err := d.put(key(2), Artifact{Info: got.info}); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := os.ReadFile(d.path(key(2), infoSuffix))
+		if !bytes.Equal(again, b) {
+			t.Errorf("%x was taken as %x", b, again)
+		}
+	})
+}
