@@ -49,6 +49,8 @@ type Execution struct {
 
 	Result Result
 	index  int // of the running action
+
+	recordedBefore uint64 // bound of the recorded state before the first action
 }
 
 // failure is how an action that fails is told from a fatal error.
@@ -67,6 +69,7 @@ func (x *Execution) Run() (err error) {
 		return err
 	}
 	x.Existed = x.Exists
+	x.recordedBefore = x.State.UpperBound()
 	for i, a := range x.Body.Actions {
 		x.index = i
 		from := len(x.Result.NewReceipts)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -19,6 +20,8 @@ type External struct {
 	actionHash primitives.Hash
 	dataCount  uint64 // of data ids made
 	path       []state.Visit
+
+	receiptStart uint64 // recorded bound before the receipt's first action
 
 	promises []*Promise
 	resumes  []Resume
@@ -43,33 +46,26 @@ func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash) {
 	}
 }
 
-// Value is an entry that was found but not yet read.
-type Value struct {
-	ref state.Ref
-	key []byte
-}
-
-// Len is its length in bytes.
-func (v *Value) Len() uint32 { return v.ref.Len() }
-
 func (x *External) dataKey(key []byte) []byte {
 	return primitives.AppendContractDataKey(make([]byte, 0, 2+len(x.account)+len(key)), x.account, key)
 }
 
-// Find looks an entry up; no nodes are counted (storage_read).
-func (x *External) Find(key []byte) (v Value, found bool, err error) {
-	v.key = x.dataKey(key)
-	v.ref, found, err = x.State.Find(v.key)
-	return v, found, err
-}
-
-// Load reads an entry that was found: one count, unless it was written in this chunk.
-func (x *External) Load(v *Value) (value []byte, n NodeCount, err error) {
-	if !v.ref.InOverlay() {
-		n.add(x.State, v.ref.Hash())
+// Read returns an entry's value. pay is asked to pay for its n bytes before it is read; its error is returned. The lookup
+// costs no nodes; the value counts as one, unless it was written in this chunk.
+func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
+	k := x.dataKey(key)
+	ref, found, err := x.State.Find(k)
+	if !found || err != nil {
+		return nil, false, n, err
 	}
-	value, err = x.State.Get(v.key)
-	return value, n, err
+	if err := pay(ref.Len()); err != nil {
+		return nil, false, n, err
+	}
+	if !ref.InOverlay() {
+		n.add(x.State, ref.Hash())
+	}
+	value, err = x.State.Get(k)
+	return value, true, n, err
 }
 
 // Has tells whether there is an entry; no nodes are counted.
@@ -124,6 +120,15 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 // RecordedBound is the upper bound of the recorded state; a call may raise it by 4 000 000 bytes
 // (limits' PerReceiptStorageProofSizeLimit).
 func (x *External) RecordedBound() uint64 { return x.State.UpperBound() }
+
+// ProofStart is the bound that this limit counts from: now, when the call starts, or where the receipt's first action
+// started in versions that count a receipt's calls together.
+func (x *External) ProofStart() uint64 {
+	if x.block.Config.Version.Has(config.EnforcePerReceiptStorageProofLimit) {
+		return x.receiptStart
+	}
+	return x.RecordedBound()
+}
 
 // Stake is an account's stake in this epoch, 0 if it does not validate.
 func (x *External) Stake(id primitives.AccountID) primitives.Balance {

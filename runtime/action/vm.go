@@ -40,6 +40,9 @@ type Call struct {
 	PrepaidGas      primitives.Gas
 	RandomSeed      primitives.Hash
 	OutputReceivers []primitives.AccountID // who gets the result; none unless the call is the last action
+
+	// View: nothing may be changed, and functions that have no meaning fail. PrepaidGas is all that the call may burn.
+	View bool
 }
 
 // CallOutcome is how a call ended (nearcore VMOutcome). Of a failed call only gas, compute, logs and profile count.
@@ -70,7 +73,8 @@ func compilationFailure(e primitives.CompilationError) CallOutcome {
 	return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &e}}
 }
 
-func compareCosts(a, b primitives.CostEntry) int {
+// CompareCosts is the order of profiles.
+func CompareCosts(a, b primitives.CostEntry) int {
 	if c := strings.Compare(a.Category, b.Category); c != 0 {
 		return c
 	}
@@ -80,7 +84,7 @@ func compareCosts(a, b primitives.CostEntry) int {
 // MergeProfiles adds profile p to sum, both sorted by category and cost, and returns sum; sums saturate, since profiles count in nothing.
 func MergeProfiles(sum, p []primitives.CostEntry) []primitives.CostEntry {
 	for _, e := range p {
-		i, found := slices.BinarySearchFunc(sum, e, compareCosts)
+		i, found := slices.BinarySearchFunc(sum, e, CompareCosts)
 		if !found {
 			sum = slices.Insert(sum, i, e)
 		} else if sum[i].Gas += e.Gas; sum[i].Gas < e.Gas {

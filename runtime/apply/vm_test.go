@@ -92,12 +92,8 @@ func (w *wildCall) step() error {
 		}
 		return err
 	case 3:
-		v, found, err := w.x.Find(w.key())
-		if found && err == nil {
-			var n action.NodeCount
-			_, n, err = w.x.Load(&v)
-			w.count(n)
-		}
+		_, _, n, err := w.x.Read(w.key(), free)
+		w.count(n)
 		return err
 	case 4, 5:
 		return w.promise()
