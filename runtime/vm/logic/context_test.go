@@ -1,0 +1,207 @@
+package logic
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// nearcore logic/tests/context.rs, view_method.rs, iterators.rs, and what miscs.rs has of contexts.
+
+func TestContextBytes(t *testing.T) {
+	r := newRig(t)
+	for name, want := range map[string]string{
+		"current_account_id":     "alice.near",
+		"signer_account_id":      "bob.near",
+		"signer_account_pk":      "\x00\x01\x02\x03\x04",
+		"predecessor_account_id": "carol.near",
+		"refund_to_account_id":   "david.near",
+		"random_seed":            string(r.c.RandomSeed[:]),
+		"input":                  "\x00\x01\x02\x03\x04",
+		"chain_id":               "test",
+	} {
+		r.must(name, 0)
+		r.wantReg(0, []byte(want))
+	}
+}
+
+func TestContextNumbers(t *testing.T) {
+	r := newRig(t, func(r *rig) {
+		r.c.StorageUsage = 77
+		r.c.Results = make([]action.PromiseResult, 3)
+	})
+	for name, want := range map[string]uint64{
+		"block_index": 10, "block_timestamp": 42, "epoch_height": 1, "storage_usage": 77, "prepaid_gas": 100_000_000_000_000,
+		"promise_results_count": 3,
+	} {
+		if got := r.must(name); got != want {
+			t.Errorf("%s = %d, want %d", name, got, want)
+		}
+	}
+	for name, want := range map[string]uint64{"account_balance": 110, "account_locked_balance": 50, "attached_deposit": 10} {
+		r.must(name, 0)
+		if want := primitives.Yocto(want).AppendBorsh(nil); !bytes.Equal(r.Memory[:16], want) {
+			t.Errorf("%s = %x, want %x", name, r.Memory[:16], want)
+		}
+	}
+}
+
+func TestDepositInView(t *testing.T) {
+	for _, amount := range []primitives.Balance{{}, primitives.Yocto(1), primitives.MaxBalance} {
+		r := newRig(t, view, func(r *rig) { r.c.Balance, r.c.Deposit = primitives.Balance{}, amount })
+		r.must("attached_deposit", 0)
+		if got := r.Memory[:16]; !bytes.Equal(got, amount.AppendBorsh(nil)) {
+			t.Errorf("attached_deposit = %x, want %v", got, amount)
+		}
+	}
+}
+
+// TestSharedRegisters: arguments and results were paid for when they were sent.
+func TestSharedRegisters(t *testing.T) {
+	want := func() costs { return costs{config.ExtBase: 1, config.ExtWriteRegisterBase: 1} }
+	r := newRig(t, func(r *rig) { r.c.Args = make([]byte, 100) })
+	r.must("input", 0)
+	r.wantCosts(want())
+	r = newRig(t, func(r *rig) { r.c.Results = []action.PromiseResult{{Data: make([]byte, 100)}} })
+	r.must("promise_result", 0, 0)
+	r.wantCosts(want())
+	r = newRig(t)
+	r.must("chain_id", 0)
+	r.wantCosts(costs{config.ExtBase: 1, config.ExtWriteRegisterBase: 1, config.ExtWriteRegisterByte: 4})
+	r.wantReg(0, []byte("test"))
+}
+
+func TestPromiseResults(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.c.Results = []action.PromiseResult{{Data: []byte("test")}, {Failed: true}} })
+	if got := r.must("promise_result", 0, 0); got != 1 {
+		t.Errorf("a result is %d", got)
+	}
+	if got := r.must("promise_result", 1, 0); got != 2 {
+		t.Errorf("a failure is %d", got)
+	}
+	r.wantReg(0, []byte("test"))
+	r.fails(HostError{Kind: InvalidPromiseResultIndex, A: 2}, "promise_result", 2, 0)
+}
+
+func TestCurrentContractCode(t *testing.T) {
+	hash := primitives.HashBytes([]byte("seed"))
+	for _, test := range []struct {
+		contract primitives.AccountContract
+		code     uint64
+		want     []byte
+	}{
+		{primitives.AccountContract{}, 0, nil},
+		{primitives.AccountContract{Kind: primitives.ContractLocal, Hash: hash}, 1, hash[:]},
+		{primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: hash}, 2, hash[:]},
+		{primitives.AccountContract{Kind: primitives.ContractGlobalAccount, Account: "alice.near"}, 3, []byte("alice.near")},
+	} {
+		r := newRig(t, func(r *rig) { r.c.Contract = test.contract })
+		if got := r.must("current_contract_code", 0); got != test.code {
+			t.Errorf("code = %d, want %d", got, test.code)
+		}
+		if test.code != 0 {
+			r.wantReg(0, test.want)
+		} else if got := r.must("register_len", 0); got != ^uint64(0) {
+			t.Errorf("register of no contract has %d bytes", got)
+		}
+	}
+}
+
+func TestValidators(t *testing.T) {
+	r := newRig(t)
+	r.w.validators["bob.near"], r.w.validators["carol.near"] = primitives.Yocto(3), primitives.NEAR(1)
+	id, nobody := r.putString("bob.near"), r.putString("nobody")
+	out := r.putBalance(0)
+	amount := func() []byte { return r.Memory[out : out+16] }
+	r.must("validator_stake", id.len, id.ptr, out)
+	r.wantCosts(costs{
+		config.ExtBase: 1, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 8, config.ExtUTF8DecodingBase: 1,
+		config.ExtUTF8DecodingByte: 8, config.ExtValidatorStakeBase: 1, config.ExtWriteMemoryBase: 1, config.ExtWriteMemoryByte: 16,
+	})
+	if want := primitives.Yocto(3).AppendBorsh(nil); !bytes.Equal(amount(), want) {
+		t.Errorf("stake = %x", amount())
+	}
+	r.must("validator_stake", nobody.len, nobody.ptr, out)
+	if want := (primitives.Balance{}).AppendBorsh(nil); !bytes.Equal(amount(), want) {
+		t.Errorf("stake of nobody = %x", amount())
+	}
+	r.must("validator_total_stake", out)
+	total, _ := primitives.NEAR(1).Add(primitives.Yocto(3))
+	if want := total.AppendBorsh(nil); !bytes.Equal(amount(), want) {
+		t.Errorf("total stake = %x", amount())
+	}
+	bad := r.putString("Not An Account")
+	r.fails(HostError{Kind: InvalidAccountID}, "validator_stake", bad.len, bad.ptr, out)
+	bad = r.putString("\xff\xff")
+	r.fails(HostError{Kind: BadUTF8}, "validator_stake", bad.len, bad.ptr, out)
+}
+
+// TestViews: what a view must not call says so, after the base price alone; the rest says nothing of the kind.
+func TestViews(t *testing.T) {
+	names := map[string]string{ // where the text has another name
+		"promise_create": "promise_batch_create",
+		"promise_then":   "promise_batch_then",
+		"promise_batch_action_function_call_weight": "promise_batch_action_function_call",
+	}
+	for i := range Functions {
+		f := &Functions[i]
+		r := newRig(t, view)
+		_, err := r.do(f.Name, make([]uint64, len(f.Params))...)
+		var host *HostError
+		refused := errors.As(err, &host) && host.Kind == ProhibitedInView
+		if refused == f.View {
+			t.Errorf("%s in a view: %v", f.Name, err)
+		}
+		if f.View {
+			continue
+		}
+		want := f.Name
+		if names[want] != "" {
+			want = names[want]
+		}
+		if host.Text != want {
+			t.Errorf("%s is refused as %s", f.Name, host.Text)
+		}
+		paid := costs{config.ExtBase: 1}
+		if f.Name == "promise_return" {
+			paid[config.ExtPromiseReturn] = 1
+		}
+		r.wantCosts(paid)
+	}
+}
+
+func TestIteratorsAreGone(t *testing.T) {
+	r := newRig(t)
+	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_prefix"}, "storage_iter_prefix", 1, 0)
+	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_range"}, "storage_iter_range", 1, 0, 1, 0)
+	r.fails(HostError{Kind: Deprecated, Text: "storage_iter_next"}, "storage_iter_next", 0, 0, 1)
+	r.wantCosts(costs{})
+}
+
+func TestLookup(t *testing.T) {
+	w := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
+	for i := range Functions {
+		if got, ok := Lookup(&w, Functions[i].Name); !ok || got != i {
+			t.Errorf("Lookup(%s) = %d, %v, want %d", Functions[i].Name, got, ok, i)
+		}
+	}
+	for _, name := range []string{"", "sandbox_debug_log", "burn_gas", "sleep_nanos", "sha3_256", "Gas"} {
+		if i, ok := Lookup(&w, name); ok {
+			t.Errorf("Lookup(%q) = %d", name, i)
+		}
+	}
+	w.ChainIDHostFn, w.GasKeyHostFns, w.YieldWithIDHostFns, w.GlobalContractHostFns = false, false, false, false
+	gone := 0
+	for i := range Functions {
+		if _, ok := Lookup(&w, Functions[i].Name); !ok {
+			gone++
+		}
+	}
+	if gone != 1+3+2+4 {
+		t.Errorf("%d functions are gone, want 10", gone)
+	}
+}

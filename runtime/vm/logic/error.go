@@ -1,0 +1,216 @@
+package logic
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// HostErrorKind names a way in which a host function ends a call.
+type HostErrorKind uint8
+
+// The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError). Beside each: which fields of HostError it has.
+const (
+	BadUTF16                            HostErrorKind = iota
+	BadUTF8                                           //
+	GasExceeded                                       //
+	GasLimitExceeded                                  //
+	BalanceExceeded                                   //
+	EmptyMethodName                                   //
+	GuestPanic                                        // Text
+	IntegerOverflow                                   //
+	InvalidPromiseIndex                               // A: the index
+	CannotAppendActionToJointPromise                  //
+	CannotReturnJointPromise                          //
+	CannotSetRefundToOnJointPromise                   //
+	InvalidPromiseResultIndex                         // A: the index
+	InvalidRegisterID                                 // A: the register
+	MemoryAccessViolation                             //
+	InvalidActionIndex                                // A: the receipt, B: the action
+	InvalidAccountID                                  //
+	InvalidMethodName                                 //
+	InvalidPublicKey                                  //
+	ProhibitedInView                                  // Text: the function
+	NumberOfLogsExceeded                              // B: the limit
+	KeyLengthExceeded                                 // A: the length, B: the limit
+	ValueLengthExceeded                               // A, B
+	TotalLogLengthExceeded                            // A, B
+	NumberPromisesExceeded                            // A, B
+	NumberInputDataDependenciesExceeded               // A, B
+	ReturnedValueLengthExceeded                       // A, B
+	ContractSizeExceeded                              // A, B
+	Deprecated                                        // Text: the function
+	ECRecoverError                                    // Text
+	AltBn128InvalidInput                              // Text
+	Ed25519VerifyInvalidInput                         // Text
+	P256VerifyInvalidInput                            // Text
+	BLS12381InvalidInput                              // Text
+	YieldPayloadLength                                // A, B
+	DataIDMalformed                                   //
+	YieldIDMalformed                                  //
+	RecordedStorageExceeded                           // B: the limit in bytes
+	ContractCodeHashMalformed                         //
+	DataEntryAlreadyExists                            //
+
+	numHostErrors
+)
+
+// HostError ends a call by its own fault. Its text is what the chain's users see.
+type HostError struct {
+	Kind HostErrorKind
+	A, B uint64
+	Text string
+}
+
+// fixedTexts are nearcore's texts of the kinds without fields; "" has fields.
+var fixedTexts = [numHostErrors]string{
+	BadUTF16:                         "String encoding is bad UTF-16 sequence.",
+	BadUTF8:                          "String encoding is bad UTF-8 sequence.",
+	GasExceeded:                      "Exceeded the prepaid gas.",
+	GasLimitExceeded:                 "Exceeded the maximum amount of gas allowed to burn per contract.",
+	BalanceExceeded:                  "Exceeded the account balance.",
+	EmptyMethodName:                  "Tried to call an empty method name.",
+	IntegerOverflow:                  "Integer overflow.",
+	CannotAppendActionToJointPromise: "Actions can only be appended to non-joint promise.",
+	CannotReturnJointPromise:         "Returning joint promise is currently prohibited.",
+	CannotSetRefundToOnJointPromise:  "Setting refund_to on a joint promise is prohibited.",
+	MemoryAccessViolation:            "Accessed memory outside the bounds.",
+	InvalidAccountID:                 "VM Logic returned an invalid account id",
+	InvalidMethodName:                "VM Logic returned an invalid method name",
+	InvalidPublicKey:                 "VM Logic provided an invalid public key",
+	DataIDMalformed:                  "yield resumption token is malformed",
+	YieldIDMalformed:                 "yield id is malformed",
+	ContractCodeHashMalformed:        "contract code hash is malformed",
+	DataEntryAlreadyExists:           "Data entry for given key already exists",
+}
+
+// Error returns the text (errors.rs:528).
+func (e *HostError) Error() string {
+	if e.Kind < numHostErrors && fixedTexts[e.Kind] != "" {
+		return fixedTexts[e.Kind]
+	}
+	switch e.Kind {
+	case GuestPanic:
+		return "Smart contract panicked: " + e.Text
+	case InvalidPromiseIndex:
+		return fmt.Sprintf("%d does not correspond to existing promises", e.A)
+	case InvalidPromiseResultIndex:
+		return fmt.Sprintf("Accessed invalid promise result index: %d", e.A)
+	case InvalidRegisterID:
+		return fmt.Sprintf("Accessed invalid register id: %d", e.A)
+	case InvalidActionIndex:
+		return fmt.Sprintf("Action %d in receipt %d does not exist or has the wrong type of action.", e.B, e.A)
+	case ProhibitedInView:
+		return e.Text + " is not allowed in view calls"
+	case NumberOfLogsExceeded:
+		return fmt.Sprintf("The number of logs will exceed the limit %d", e.B)
+	case KeyLengthExceeded:
+		return e.exceeds("length of a storage key")
+	case ValueLengthExceeded:
+		return e.exceeds("length of a storage value")
+	case TotalLogLengthExceeded:
+		return e.exceeds("length of a log message")
+	case NumberPromisesExceeded:
+		return e.exceeds("number of promises within a FunctionCall")
+	case NumberInputDataDependenciesExceeded:
+		return e.exceeds("number of input data dependencies")
+	case ReturnedValueLengthExceeded:
+		return e.exceeds("length of a returned value")
+	case ContractSizeExceeded:
+		return e.exceeds("size of a contract code in DeployContract action")
+	case Deprecated:
+		return "Attempted to call deprecated host function " + e.Text
+	case ECRecoverError:
+		return "ECDSA recover error: " + e.Text
+	case AltBn128InvalidInput:
+		return "AltBn128 invalid input: " + e.Text
+	case Ed25519VerifyInvalidInput:
+		return "ED25519 signature verification error: " + e.Text
+	case P256VerifyInvalidInput:
+		return "P256 signature verification error: " + e.Text
+	case BLS12381InvalidInput:
+		return "BLS12-381 invalid input: " + e.Text
+	case YieldPayloadLength:
+		return fmt.Sprintf("Yield resume payload is %d bytes which exceeds the %d byte limit", e.A, e.B)
+	case RecordedStorageExceeded:
+		return "Size of the recorded trie storage proof has exceeded the allowed limit (" + byteSize(e.B) + ")"
+	}
+	panic(fmt.Sprintf("logic: no text of host error %d", e.Kind))
+}
+
+func (e *HostError) exceeds(what string) string {
+	return fmt.Sprintf("The %s %d exceeds the limit %d", what, e.A, e.B)
+}
+
+// Is tells whether target is an equal HostError.
+func (e *HostError) Is(target error) bool {
+	t, ok := target.(*HostError)
+	return ok && *t == *e
+}
+
+// byteSize is n with one decimal in the largest decimal unit that it reaches, "4.0 MB", as the crate bytesize prints it.
+func byteSize(n uint64) string {
+	if n < 1000 {
+		return strconv.FormatUint(n, 10) + " B"
+	}
+	unit, exp := uint64(1000), 0
+	for n/unit >= 1000 {
+		unit *= 1000
+		exp++
+	}
+	whole, rest := n/unit, n%unit
+	tenths := (rest/100 + unit/2000) / (unit / 1000) // rest·10/unit, rounded
+	whole, tenths = whole+tenths/10, tenths%10
+	return strconv.FormatUint(whole, 10) + "." + strconv.FormatUint(tenths, 10) + " " + "KMGTPE"[exp:exp+1] + "B"
+}
+
+// The errors without fields, made once: a call that fails allocates nothing for them.
+var fixedErrors = func() (all [numHostErrors]HostError) {
+	for k := range all {
+		all[k].Kind = HostErrorKind(k)
+	}
+	return all
+}()
+
+func fail(k HostErrorKind) error { return &fixedErrors[k] }
+
+func limitError(k HostErrorKind, value, limit uint64) error {
+	return &HostError{Kind: k, A: value, B: limit}
+}
+
+// trapTexts are nearcore's texts of traps (errors.rs:474).
+var trapTexts = [...]string{
+	primitives.TrapUnreachable:                    "An `unreachable` opcode was executed.",
+	primitives.TrapIncorrectCallIndirectSignature: "Call indirect incorrect signature trap.",
+	primitives.TrapMemoryOutOfBounds:              "Memory out of bounds trap.",
+	primitives.TrapCallIndirectOOB:                "Call indirect out of bounds trap.",
+	primitives.TrapIllegalArithmetic:              "An arithmetic exception, e.g. divided by zero.",
+	primitives.TrapMisalignedAtomicAccess:         "Misaligned atomic access trap.",
+	primitives.TrapIndirectCallToNull:             "Indirect call to null.",
+	primitives.TrapStackOverflow:                  "Stack overflow.",
+	primitives.TrapGeneric:                        "Generic trap.",
+}
+
+// Errors of calls as the chain writes them down: of what a host function, trap, link or load error was, only the text
+// stays (nearcore runtime/runtime/src/conversions.rs).
+
+// Execution is the error of a call that a host function ended.
+func (e *HostError) Execution() *primitives.FunctionCallError { return execution(e.Error()) }
+
+// TrapError is the error of a call that trapped.
+func TrapError(t primitives.WasmTrap) *primitives.FunctionCallError {
+	return execution("WebAssembly trap: " + trapTexts[t])
+}
+
+// LinkError is the error of a module that wants what there is not.
+func LinkError(text string) *primitives.FunctionCallError { return execution("Link Error: " + text) }
+
+// LoadingError is the error of a module that compiles but is too large to be run.
+func LoadingError(text string) *primitives.FunctionCallError {
+	return execution("Loading Error: " + text)
+}
+
+func execution(text string) *primitives.FunctionCallError {
+	return &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: text}
+}

@@ -1,0 +1,34 @@
+package logic
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+)
+
+// External is the world of one call: its state, the validators, the receipts that it makes. *action.External is the real
+// one. Errors are the state's, but for action.ErrActionIndex and action.ErrEntryExists, and those that pay returns. Values
+// that it returns are read only and last for the call; what it is given it may keep only if it copies.
+type External interface {
+	Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n action.NodeCount, err error)
+	Has(key []byte) (bool, error)
+	Write(key, value []byte, pay func(n uint32) error) (old []byte, n action.NodeCount, err error)
+	Remove(key []byte, pay func(n uint32) error) (old []byte, n action.NodeCount, err error)
+	RecordedBound() uint64
+	ProofStart() uint64
+
+	Stake(id primitives.AccountID) primitives.Balance
+	TotalStake() primitives.Balance
+
+	Create(receiver primitives.AccountID, after []int) (index int, err error)
+	Receiver(receipt int) (primitives.AccountID, error)
+	SetRefundTo(receipt int, id primitives.AccountID) error
+	Append(receipt int, a primitives.Action) (int, error)
+	AppendCall(receipt int, a *primitives.FunctionCall, weight uint64) error
+	AddStateInitEntry(receipt, action int, key, value []byte) error
+	Yield() (receipt int, data primitives.Hash)
+	YieldWithID(id primitives.Hash) (receipt int, ok bool, err error)
+	Resume(data primitives.Hash, payload []byte) (ok bool, err error)
+	ResumeByID(id primitives.Hash, payload []byte) (ok bool, err error)
+}
+
+var _ External = (*action.External)(nil)

@@ -1,0 +1,152 @@
+package logic
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// ValType is the type of a parameter or result, by its wasm encoding.
+type ValType byte
+
+// The types that host functions have.
+const (
+	I32 ValType = 0x7f
+	I64 ValType = 0x7e
+)
+
+// hostFunc is what a host function does. Its arguments are as many as its parameters.
+type hostFunc func(l *Logic, a []uint64) (uint64, error)
+
+// Function is a host function of module "env".
+type Function struct {
+	Name    string
+	Params  []ValType
+	Results []ValType
+	View    bool                    // a view may call it
+	Since   func(*config.Wasm) bool // whether there is it; nil: always
+	call    hostFunc
+}
+
+// Shapes of signatures.
+var (
+	none     = []ValType{}
+	gives    = []ValType{I64}
+	gives32  = []ValType{I32}
+	fourI32s = []ValType{I32, I32, I32, I32}
+)
+
+func i64s(n int) []ValType { return slices.Repeat(gives, n) }
+
+// Rows that versions bring.
+func hasChainID(w *config.Wasm) bool     { return w.ChainIDHostFn }
+func hasGlobal(w *config.Wasm) bool      { return w.GlobalContractHostFns }
+func hasGasKeys(w *config.Wasm) bool     { return w.GasKeyHostFns }
+func hasYieldWithID(w *config.Wasm) bool { return w.YieldWithIDHostFns }
+
+// Functions is the whole table (nearcore runtime/near-vm-runner/src/imports.rs); a function's number is its index here.
+// Prices and order of charges are in the functions.
+var Functions = []Function{
+	{Name: "read_register", Params: i64s(2), Results: none, View: true, call: readRegister},
+	{Name: "register_len", Params: i64s(1), Results: gives, View: true, call: registerLen},
+	{Name: "write_register", Params: i64s(3), Results: none, View: true, call: writeRegister},
+
+	{Name: "current_account_id", Params: i64s(1), Results: none, View: true, call: currentAccountID},
+	{Name: "chain_id", Params: i64s(1), Results: none, View: true, Since: hasChainID, call: chainID},
+	{Name: "signer_account_id", Params: i64s(1), Results: none, call: signerAccountID},
+	{Name: "signer_account_pk", Params: i64s(1), Results: none, call: signerAccountPK},
+	{Name: "predecessor_account_id", Params: i64s(1), Results: none, call: predecessorAccountID},
+	{Name: "refund_to_account_id", Params: i64s(1), Results: none, call: refundToAccountID},
+	{Name: "current_contract_code", Params: i64s(1), Results: gives, View: true, call: currentContractCode},
+	{Name: "input", Params: i64s(1), Results: none, View: true, call: input},
+	{Name: "block_index", Params: none, Results: gives, View: true, call: blockIndex},
+	{Name: "block_timestamp", Params: none, Results: gives, View: true, call: blockTimestamp},
+	{Name: "epoch_height", Params: none, Results: gives, View: true, call: epochHeight},
+	{Name: "storage_usage", Params: none, Results: gives, View: true, call: storageUsage},
+	{Name: "account_balance", Params: i64s(1), Results: none, View: true, call: accountBalance},
+	{Name: "account_locked_balance", Params: i64s(1), Results: none, View: true, call: accountLockedBalance},
+	{Name: "attached_deposit", Params: i64s(1), Results: none, View: true, call: attachedDeposit},
+	{Name: "prepaid_gas", Params: none, Results: gives, call: prepaidGas},
+	{Name: "used_gas", Params: none, Results: gives, call: usedGas},
+	{Name: "random_seed", Params: i64s(1), Results: none, View: true, call: randomSeed},
+	{Name: "validator_stake", Params: i64s(3), Results: none, View: true, call: validatorStake},
+	{Name: "validator_total_stake", Params: i64s(1), Results: none, View: true, call: validatorTotalStake},
+
+	{Name: "value_return", Params: i64s(2), Results: none, View: true, call: valueReturn},
+	{Name: "panic", Params: none, Results: none, View: true, call: panicPlain},
+	{Name: "panic_utf8", Params: i64s(2), Results: none, View: true, call: panicUTF8},
+	{Name: "log_utf8", Params: i64s(2), Results: none, View: true, call: logUTF8},
+	{Name: "log_utf16", Params: i64s(2), Results: none, View: true, call: logUTF16},
+	{Name: "abort", Params: fourI32s, Results: none, View: true, call: abort},
+
+	{Name: "promise_create", Params: i64s(8), Results: gives, call: promiseCreate},
+	{Name: "promise_then", Params: i64s(9), Results: gives, call: promiseThen},
+	{Name: "promise_and", Params: i64s(2), Results: gives, call: promiseAnd},
+	{Name: "promise_batch_create", Params: i64s(2), Results: gives, call: promiseBatchCreate},
+	{Name: "promise_batch_then", Params: i64s(3), Results: gives, call: promiseBatchThen},
+	{Name: "promise_set_refund_to", Params: i64s(3), Results: none, call: promiseSetRefundTo},
+	{Name: "promise_batch_action_create_account", Params: i64s(1), Results: none, call: createAccount},
+	{Name: "promise_batch_action_deploy_contract", Params: i64s(3), Results: none, call: deployContract},
+	{Name: "promise_batch_action_deploy_global_contract", Params: i64s(3), Results: none, Since: hasGlobal, call: deployGlobal},
+	{Name: "promise_batch_action_deploy_global_contract_by_account_id", Params: i64s(3), Results: none, Since: hasGlobal, call: deployGlobalByAccount},
+	{Name: "promise_batch_action_use_global_contract", Params: i64s(3), Results: none, Since: hasGlobal, call: useGlobal},
+	{Name: "promise_batch_action_use_global_contract_by_account_id", Params: i64s(3), Results: none, Since: hasGlobal, call: useGlobalByAccount},
+	{Name: "promise_batch_action_state_init", Params: i64s(4), Results: gives, call: stateInit},
+	{Name: "promise_batch_action_state_init_by_account_id", Params: i64s(4), Results: gives, call: stateInitByAccount},
+	{Name: "set_state_init_data_entry", Params: i64s(6), Results: none, call: stateInitEntry},
+	{Name: "promise_batch_action_function_call", Params: i64s(7), Results: none, call: functionCall},
+	{Name: "promise_batch_action_function_call_weight", Params: i64s(8), Results: none, call: functionCallWeight},
+	{Name: "promise_batch_action_transfer", Params: i64s(2), Results: none, call: transfer},
+	{Name: "promise_batch_action_stake", Params: i64s(4), Results: none, call: stake},
+	{Name: "promise_batch_action_add_key_with_full_access", Params: i64s(4), Results: none, call: addFullKey},
+	{Name: "promise_batch_action_add_key_with_function_call", Params: i64s(9), Results: none, call: addCallKey},
+	{Name: "promise_batch_action_delete_key", Params: i64s(3), Results: none, call: deleteKey},
+	{Name: "promise_batch_action_delete_account", Params: i64s(3), Results: none, call: deleteAccount},
+	{Name: "promise_batch_action_transfer_to_gas_key", Params: i64s(4), Results: none, Since: hasGasKeys, call: transferToGasKey},
+	{Name: "promise_batch_action_add_gas_key_with_full_access", Params: i64s(4), Results: none, Since: hasGasKeys, call: addFullGasKey},
+	{Name: "promise_batch_action_add_gas_key_with_function_call", Params: i64s(9), Results: none, Since: hasGasKeys, call: addCallGasKey},
+	{Name: "promise_yield_create", Params: i64s(7), Results: gives, call: yieldCreate},
+	{Name: "promise_yield_create_with_id", Params: i64s(9), Results: gives, Since: hasYieldWithID, call: yieldCreateWithID},
+	{Name: "promise_yield_resume", Params: i64s(4), Results: gives32, call: yieldResume},
+	{Name: "promise_yield_resume_with_yield_id", Params: i64s(4), Results: gives32, Since: hasYieldWithID, call: yieldResumeByID},
+	{Name: "promise_results_count", Params: none, Results: gives, call: resultsCount},
+	{Name: "promise_result", Params: i64s(2), Results: gives, call: promiseResult},
+	{Name: "promise_return", Params: i64s(1), Results: none, call: promiseReturn},
+
+	{Name: "storage_write", Params: i64s(5), Results: gives, call: storageWrite},
+	{Name: "storage_read", Params: i64s(3), Results: gives, View: true, call: storageRead},
+	{Name: "storage_remove", Params: i64s(3), Results: gives, call: storageRemove},
+	{Name: "storage_has_key", Params: i64s(2), Results: gives, View: true, call: storageHasKey},
+	{Name: "storage_iter_prefix", Params: i64s(2), Results: gives, View: true, call: deprecated("storage_iter_prefix")},
+	{Name: "storage_iter_range", Params: i64s(4), Results: gives, View: true, call: deprecated("storage_iter_range")},
+	{Name: "storage_iter_next", Params: i64s(3), Results: gives, View: true, call: deprecated("storage_iter_next")},
+
+	{Name: "gas", Params: []ValType{I32}, Results: none, View: true, call: gas},
+}
+
+// gas (opcodes) is what contracts of old called for their instructions.
+func gas(l *Logic, a []uint64) (uint64, error) {
+	return 0, l.gas.burn(primitives.Gas(uint32(a[0])) * l.wasm.RegularOpCost) // at most 3.6e15
+}
+
+// byName holds the table's names in order, each with its index.
+var byName = func() []int {
+	order := make([]int, len(Functions))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return strings.Compare(Functions[i].Name, Functions[j].Name) })
+	return order
+}()
+
+// Lookup returns the number of the function that is imported by name, if the version has it.
+func Lookup(w *config.Wasm, name string) (index int, ok bool) {
+	at, found := slices.BinarySearchFunc(byName, name, func(i int, name string) int { return strings.Compare(Functions[i].Name, name) })
+	if !found {
+		return 0, false
+	}
+	f := &Functions[byName[at]]
+	return byName[at], f.Since == nil || f.Since(w)
+}

@@ -1,0 +1,305 @@
+package logic
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/fees"
+)
+
+// publicKey is a key that was read. Whether it is one is known at once, but said only after all fees.
+type publicKey struct {
+	key primitives.PublicKey // empty: it is none
+	len int                  // that fees of gas keys count
+}
+
+// publicKey reads the borsh form of a key.
+//
+// Fees of gas keys count the length that the contract says. Where it says that the key is in a register, that is all ones,
+// and neard of this version overflows and ends the process: there is no result to agree with. Later versions count the
+// decoded key, 0 bytes for one that is none, in memory too where it makes no difference for a good key; so this counts the
+// decoded key in a register.
+func (l *Logic) publicKey(n, ptr uint64) (k publicKey, err error) {
+	b, err := l.arg(n, ptr)
+	if err != nil {
+		return k, err
+	}
+	if borsh.Unmarshal(b, &k.key) != nil {
+		k.key = ""
+	}
+	if k.len = len(b); n == inRegister {
+		k.len = len(k.key)
+	}
+	return k, nil
+}
+
+func (k *publicKey) decode() (primitives.PublicKey, error) {
+	if k.key == "" {
+		return "", fail(InvalidPublicKey)
+	}
+	return k.key, nil
+}
+
+// stake (promise_index, amount_ptr, public_key_len, public_key_ptr)
+func stake(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_stake"); err != nil {
+		return 0, err
+	}
+	amount, err := l.readBalance(a[1])
+	if err != nil {
+		return 0, err
+	}
+	k, err := l.publicKey(a[2], a[3])
+	if err != nil {
+		return 0, err
+	}
+	return 0, l.keyAction(a[0], k, config.ActionStake, func(key primitives.PublicKey) primitives.Action {
+		return &primitives.Stake{Stake: amount, PublicKey: key}
+	})
+}
+
+// deleteKey (promise_index, public_key_len, public_key_ptr)
+func deleteKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_delete_key"); err != nil {
+		return 0, err
+	}
+	k, err := l.publicKey(a[1], a[2])
+	if err != nil {
+		return 0, err
+	}
+	return 0, l.keyAction(a[0], k, config.ActionDeleteKey, func(key primitives.PublicKey) primitives.Action {
+		return &primitives.DeleteKey{PublicKey: key}
+	})
+}
+
+// addFullKey (promise_index, public_key_len, public_key_ptr, nonce)
+func addFullKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_add_key_with_full_access"); err != nil {
+		return 0, err
+	}
+	k, err := l.publicKey(a[1], a[2])
+	if err != nil {
+		return 0, err
+	}
+	return 0, l.keyAction(a[0], k, config.ActionAddFullAccessKey, func(key primitives.PublicKey) primitives.Action {
+		return &primitives.AddKey{PublicKey: key, AccessKey: primitives.AccessKey{Nonce: primitives.Nonce(a[3])}}
+	})
+}
+
+// keyAction pays for an action about a key and adds it.
+func (l *Logic) keyAction(promise uint64, k publicKey, c config.ActionCost, build func(primitives.PublicKey) primitives.Action) error {
+	receipt, to, err := l.receiptOf(promise)
+	if err != nil {
+		return err
+	}
+	if err := l.payAction(c, l.isSelf(to)); err != nil {
+		return err
+	}
+	key, err := k.decode()
+	if err != nil {
+		return err
+	}
+	return l.appendTo(receipt, build(key))
+}
+
+// addCallKey (promise_index, public_key_len, public_key_ptr, nonce, allowance_ptr, receiver_id_len, receiver_id_ptr,
+// method_names_len, method_names_ptr); an allowance of 0 is none.
+func addCallKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_add_key_with_function_call"); err != nil {
+		return 0, err
+	}
+	k, err := l.publicKey(a[1], a[2])
+	if err != nil {
+		return 0, err
+	}
+	p, err := l.readPermission(a[4:])
+	if err != nil {
+		return 0, err
+	}
+	receipt, to, err := l.receiptOf(a[0])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payCallKey(p, l.isSelf(to)); err != nil {
+		return 0, err
+	}
+	return 0, l.addKey(receipt, k, p, primitives.AccessKey{Nonce: primitives.Nonce(a[3])})
+}
+
+// permission is what a function-call key may do, as it was read.
+type permission struct {
+	allowance primitives.Balance
+	receiver  primitives.AccountID
+	names     [][]byte // of the memory or a register
+}
+
+// readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len, method_names_ptr).
+func (l *Logic) readPermission(a []uint64) (*permission, error) {
+	p := &permission{}
+	var err error
+	if p.allowance, err = l.readBalance(a[0]); err != nil {
+		return nil, err
+	}
+	if p.receiver, err = l.accountID(a[1], a[2]); err != nil {
+		return nil, err
+	}
+	names, err := l.arg(a[3], a[4])
+	if err != nil || len(names) == 0 {
+		return p, err
+	}
+	p.names = bytes.Split(names, []byte{','})
+	for _, n := range p.names {
+		if len(n) == 0 {
+			return nil, fail(EmptyMethodName)
+		}
+	}
+	return p, nil
+}
+
+func (l *Logic) payCallKey(p *permission, self bool) error {
+	if err := l.payAction(config.ActionAddFunctionCallKeyBase, self); err != nil {
+		return err
+	}
+	n := 0
+	for _, name := range p.names {
+		n += len(name) + 1 // as if zero-terminated
+	}
+	return l.payActionBytes(config.ActionAddFunctionCallKeyByte, uint64(n), self)
+}
+
+// addKey adds the action that adds a key: p is nil for full access.
+func (l *Logic) addKey(receipt int, k publicKey, p *permission, access primitives.AccessKey) error {
+	key, err := k.decode()
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		access.FunctionCall = &primitives.FunctionCallPermission{ReceiverID: string(p.receiver)}
+		if !p.allowance.IsZero() {
+			access.FunctionCall.Allowance = &p.allowance
+		}
+		for _, n := range p.names {
+			if !utf8.Valid(n) {
+				return fail(InvalidMethodName)
+			}
+			access.FunctionCall.MethodNames = append(access.FunctionCall.MethodNames, string(n))
+		}
+	}
+	return l.appendTo(receipt, &primitives.AddKey{PublicKey: key, AccessKey: access})
+}
+
+// transferToGasKey (promise_index, public_key_len, public_key_ptr, amount_ptr)
+func transferToGasKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_transfer_to_gas_key"); err != nil {
+		return 0, err
+	}
+	k, err := l.publicKey(a[1], a[2])
+	if err != nil {
+		return 0, err
+	}
+	amount, err := l.readBalance(a[3])
+	if err != nil {
+		return 0, err
+	}
+	receipt, to, err := l.receiptOf(a[0])
+	if err != nil {
+		return 0, err
+	}
+	send, err := fees.GasKeyTransferSend(&l.cfg.Fees, l.isSelf(to), k.len)
+	if err != nil {
+		return 0, fail(IntegerOverflow)
+	}
+	exec, err := fees.GasKeyTransferExec(&l.cfg.Fees, len(to), k.len)
+	if err != nil {
+		return 0, fail(IntegerOverflow)
+	}
+	if err := l.payFee(send.Base, exec.Base.Gas, config.ActionGasKeyTransferBase); err != nil {
+		return 0, err
+	}
+	if err := l.payFee(send.PerByte, exec.PerByte.Gas, config.ActionGasKeyByte); err != nil {
+		return 0, err
+	}
+	if err := l.deduct(amount); err != nil {
+		return 0, err
+	}
+	key, err := k.decode()
+	if err != nil {
+		return 0, err
+	}
+	return 0, l.appendTo(receipt, &primitives.TransferToGasKey{PublicKey: key, Deposit: amount})
+}
+
+// addFullGasKey (promise_index, public_key_len, public_key_ptr, num_nonces)
+func addFullGasKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_add_gas_key_with_full_access"); err != nil {
+		return 0, err
+	}
+	k, nonces, err := l.gasKey(a[1:])
+	if err != nil {
+		return 0, err
+	}
+	receipt, to, err := l.receiptOf(a[0])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payAction(config.ActionAddFullAccessKey, l.isSelf(to)); err != nil {
+		return 0, err
+	}
+	return 0, l.addGasKey(receipt, to, k, nil, nonces)
+}
+
+// addCallGasKey is addCallKey with num_nonces in place of nonce.
+func addCallGasKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_batch_action_add_gas_key_with_function_call"); err != nil {
+		return 0, err
+	}
+	k, nonces, err := l.gasKey(a[1:])
+	if err != nil {
+		return 0, err
+	}
+	p, err := l.readPermission(a[4:])
+	if err != nil {
+		return 0, err
+	}
+	receipt, to, err := l.receiptOf(a[0])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payCallKey(p, l.isSelf(to)); err != nil {
+		return 0, err
+	}
+	return 0, l.addGasKey(receipt, to, k, p, nonces)
+}
+
+// gasKey reads (public_key_len, public_key_ptr, num_nonces).
+func (l *Logic) gasKey(a []uint64) (k publicKey, nonces uint16, err error) {
+	if k, err = l.publicKey(a[0], a[1]); err != nil {
+		return k, 0, err
+	}
+	if a[2] > 1<<16-1 {
+		return k, 0, fail(IntegerOverflow)
+	}
+	return k, uint16(a[2]), nil
+}
+
+// addGasKey pays for what a gas key has beyond another, its nonces, and adds it.
+func (l *Logic) addGasKey(receipt int, to primitives.AccountID, k publicKey, p *permission, nonces uint16) error {
+	send, err := fees.GasKeyAddSend(&l.cfg.Fees, l.isSelf(to))
+	if err != nil {
+		return fail(IntegerOverflow)
+	}
+	exec, err := fees.GasKeyAddExec(&l.cfg.Fees, len(to), k.len, nonces)
+	if err != nil {
+		return fail(IntegerOverflow)
+	}
+	if err := l.payFee(config.Cost{}, exec.Base.Gas, config.ActionGasKeyNonceWriteBase); err != nil {
+		return err
+	}
+	if err := l.payFee(send, exec.PerByte.Gas, config.ActionGasKeyByte); err != nil {
+		return err
+	}
+	return l.addKey(receipt, k, p, primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: nonces}})
+}

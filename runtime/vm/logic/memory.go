@@ -1,0 +1,121 @@
+package logic
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// inRegister as a length says that the pointer is the number of a register.
+const inRegister = ^uint64(0)
+
+// at returns n bytes of the memory, which the module may change when it runs again.
+func (l *Logic) at(ptr, n uint64) ([]byte, error) {
+	if size := uint64(len(l.Memory)); ptr > size || n > size-ptr {
+		return nil, fail(MemoryAccessViolation)
+	}
+	return l.Memory[ptr : ptr+n : ptr+n], nil
+}
+
+// read is at, paid for: first the gas, then the bounds.
+func (l *Logic) read(ptr, n uint64) ([]byte, error) {
+	if err := l.gas.pay(config.ExtReadMemoryBase); err != nil {
+		return nil, err
+	}
+	if err := l.gas.payPer(config.ExtReadMemoryByte, n); err != nil {
+		return nil, err
+	}
+	return l.at(ptr, n)
+}
+
+// write copies b into the memory, and pays like read.
+func (l *Logic) write(ptr uint64, b []byte) error {
+	if err := l.gas.pay(config.ExtWriteMemoryBase); err != nil {
+		return err
+	}
+	if err := l.gas.payPer(config.ExtWriteMemoryByte, uint64(len(b))); err != nil {
+		return err
+	}
+	to, err := l.at(ptr, uint64(len(b)))
+	if err == nil {
+		copy(to, b)
+	}
+	return err
+}
+
+// arg reads an argument that may be in memory or, if n says so, in a register. The result is read only, and of this host
+// function only.
+func (l *Logic) arg(n, ptr uint64) ([]byte, error) {
+	if n != inRegister {
+		return l.read(ptr, n)
+	}
+	data, ok := l.registers.get(ptr)
+	if !ok { // free
+		return nil, &HostError{Kind: InvalidRegisterID, A: ptr}
+	}
+	if err := l.gas.pay(config.ExtReadRegisterBase); err != nil {
+		return nil, err
+	}
+	return data, l.gas.payPer(config.ExtReadRegisterByte, uint64(len(data)))
+}
+
+func (l *Logic) readBalance(ptr uint64) (b primitives.Balance, err error) {
+	in, err := l.read(ptr, 16)
+	if err != nil {
+		return b, err
+	}
+	return primitives.Balance{Lo: binary.LittleEndian.Uint64(in), Hi: binary.LittleEndian.Uint64(in[8:])}, nil
+}
+
+func (l *Logic) writeBalance(ptr uint64, b primitives.Balance) error {
+	var out [16]byte
+	binary.LittleEndian.PutUint64(out[:], b.Lo)
+	binary.LittleEndian.PutUint64(out[8:], b.Hi)
+	return l.write(ptr, out[:])
+}
+
+// setRegister stores data that nobody will change.
+func (l *Logic) setRegister(id uint64, data []byte) error {
+	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
+	if err == nil {
+		r.data = data
+	}
+	return err
+}
+
+// shareRegister is setRegister without a price for the length, for what was paid for before: arguments, promise results.
+func (l *Logic) shareRegister(id uint64, data []byte) error {
+	r, err := l.payRegister(id, uint64(len(data)), 0)
+	if err == nil {
+		r.data = data
+	}
+	return err
+}
+
+// copyToRegister is setRegister with a copy, made when it is paid for.
+func (l *Logic) copyToRegister(id uint64, data []byte) error {
+	r, err := l.payRegister(id, uint64(len(data)), uint64(len(data)))
+	if err == nil {
+		r.data = bytes.Clone(data)
+	}
+	return err
+}
+
+// payRegister pays for a write of paid bytes and makes room for n.
+func (l *Logic) payRegister(id, n, paid uint64) (*register, error) {
+	if err := l.gas.pay(config.ExtWriteRegisterBase); err != nil {
+		return nil, err
+	}
+	if paid > 0 {
+		if err := l.gas.payPer(config.ExtWriteRegisterByte, paid); err != nil {
+			return nil, err
+		}
+	}
+	r := l.registers.room(id, n, &l.wasm.Limits)
+	if r == nil {
+		return nil, fail(MemoryAccessViolation)
+	}
+	return r, nil
+}

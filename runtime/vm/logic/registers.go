@@ -1,0 +1,90 @@
+package logic
+
+import "github.com/troupe-chain/troupe/runtime/config"
+
+// registers hold blobs on the host's side, by any number (nearcore runtime/near-vm-runner/src/logic/vmstate.rs Registers).
+// There are few of them, so they are searched one by one.
+type registers struct {
+	all   []register
+	usage uint64 // sum of length + 8
+}
+
+type register struct {
+	id   uint64
+	data []byte // never changed
+}
+
+const registerOverhead = 8
+
+func (r *registers) find(id uint64) int {
+	for i := range r.all {
+		if r.all[i].id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *registers) get(id uint64) (data []byte, ok bool) {
+	if i := r.find(id); i >= 0 {
+		return r.all[i].data, true
+	}
+	return nil, false
+}
+
+// room returns the register to put n bytes into, or nil if a limit forbids. When all registers are taken, one that exists
+// cannot be set anew either: an old mistake that is now a rule.
+func (r *registers) room(id, n uint64, limits *config.Limits) *register {
+	if n > limits.MaxRegisterSize || uint64(len(r.all)) >= limits.MaxNumberRegisters {
+		return nil
+	}
+	i := r.find(id)
+	usage := r.usage + n + registerOverhead // limits are far below 2^63
+	if i >= 0 {
+		usage -= uint64(len(r.all[i].data)) + registerOverhead
+	}
+	if usage > limits.RegistersMemoryLimit {
+		return nil
+	}
+	r.usage = usage
+	if i < 0 {
+		i = len(r.all)
+		r.all = append(r.all, register{id: id})
+	}
+	return &r.all[i]
+}
+
+// readRegister (register_id, ptr) copies a register into the memory.
+func readRegister(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin(""); err != nil {
+		return 0, err
+	}
+	data, err := l.arg(inRegister, a[0])
+	if err != nil {
+		return 0, err
+	}
+	return 0, l.write(a[1], data)
+}
+
+// registerLen (register_id) is all ones if the register is not set.
+func registerLen(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin(""); err != nil {
+		return 0, err
+	}
+	if data, ok := l.registers.get(a[0]); ok {
+		return uint64(len(data)), nil
+	}
+	return ^uint64(0), nil
+}
+
+// writeRegister (register_id, data_len, data_ptr) copies from the memory; a register cannot be the source.
+func writeRegister(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin(""); err != nil {
+		return 0, err
+	}
+	data, err := l.read(a[2], a[1])
+	if err != nil {
+		return 0, err
+	}
+	return 0, l.copyToRegister(a[0], data)
+}

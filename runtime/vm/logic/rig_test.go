@@ -1,0 +1,333 @@
+package logic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// world stands for action.External: entries in a map, no trie nodes, receipts in a list (nearcore
+// logic/mocks/mock_external.rs).
+type world struct {
+	entries    map[string][]byte
+	validators map[primitives.AccountID]primitives.Balance
+	receipts   []*mockReceipt
+	byID       map[primitives.Hash]primitives.Hash
+	resumed    []action.Resume
+	ids        byte
+
+	nodes    action.NodeCount // of every write and removal
+	recorded uint64
+	grow     uint64 // recorded by every access
+	broken   error  // of every access
+}
+
+type mockReceipt struct {
+	receiver, refundTo primitives.AccountID
+	after              []int
+	actions            []primitives.Action
+	weights            []uint64 // of calls
+	yield              primitives.Hash
+}
+
+func (w *world) access(key []byte, pay func(uint32) error) ([]byte, bool, error) {
+	w.recorded += w.grow
+	old, found := w.entries[string(key)]
+	if w.broken != nil || !found {
+		return nil, false, w.broken
+	}
+	if old == nil {
+		old = []byte{}
+	}
+	return old, true, pay(uint32(len(old)))
+}
+
+func (w *world) Read(key []byte, pay func(uint32) error) ([]byte, bool, action.NodeCount, error) {
+	v, found, err := w.access(key, pay)
+	return v, found, w.nodes, err
+}
+
+func (w *world) Has(key []byte) (bool, error) {
+	_, found, err := w.access(key, func(uint32) error { return nil })
+	return found, err
+}
+
+func (w *world) Write(key, value []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
+	old, _, err := w.access(key, pay)
+	if err != nil {
+		return nil, action.NodeCount{}, err
+	}
+	w.entries[string(key)] = bytes.Clone(value)
+	return old, w.nodes, nil
+}
+
+func (w *world) Remove(key []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
+	old, _, err := w.access(key, pay)
+	if err != nil {
+		return nil, action.NodeCount{}, err
+	}
+	delete(w.entries, string(key))
+	return old, w.nodes, nil
+}
+
+func (w *world) RecordedBound() uint64 { return w.recorded }
+func (w *world) ProofStart() uint64    { return w.recorded }
+
+func (w *world) Stake(id primitives.AccountID) primitives.Balance { return w.validators[id] }
+
+func (w *world) TotalStake() (sum primitives.Balance) {
+	for _, v := range w.validators {
+		sum, _ = sum.Add(v)
+	}
+	return sum
+}
+
+func (w *world) Create(to primitives.AccountID, after []int) (int, error) {
+	w.receipts = append(w.receipts, &mockReceipt{receiver: to, after: slices.Clone(after)})
+	return len(w.receipts) - 1, nil
+}
+
+func (w *world) Receiver(i int) (primitives.AccountID, error) { return w.receipts[i].receiver, nil }
+
+func (w *world) SetRefundTo(i int, id primitives.AccountID) error {
+	w.receipts[i].refundTo = id
+	return nil
+}
+
+func (w *world) Append(i int, a primitives.Action) (int, error) {
+	r := w.receipts[i]
+	r.actions = append(r.actions, a)
+	return len(r.actions) - 1, nil
+}
+
+func (w *world) AppendCall(i int, a *primitives.FunctionCall, weight uint64) error {
+	w.receipts[i].weights = append(w.receipts[i].weights, weight)
+	_, err := w.Append(i, a)
+	return err
+}
+
+func (w *world) AddStateInitEntry(i, at int, key, value []byte) error {
+	if at >= len(w.receipts[i].actions) {
+		return action.ErrActionIndex
+	}
+	init, ok := w.receipts[i].actions[at].(*primitives.DeterministicStateInit)
+	if !ok {
+		return action.ErrActionIndex
+	}
+	for _, e := range init.Init.Data {
+		if bytes.Equal(e.Key, key) {
+			return action.ErrEntryExists
+		}
+	}
+	init.Init.Data = append(init.Init.Data, primitives.StateEntry{Key: bytes.Clone(key), Value: bytes.Clone(value)})
+	return nil
+}
+
+func (w *world) Yield() (int, primitives.Hash) {
+	w.ids++
+	id := primitives.HashBytes([]byte{w.ids})
+	w.receipts = append(w.receipts, &mockReceipt{receiver: "alice.near", yield: id})
+	return len(w.receipts) - 1, id
+}
+
+func (w *world) YieldWithID(id primitives.Hash) (int, bool, error) {
+	if _, taken := w.byID[id]; taken {
+		return 0, false, nil
+	}
+	i, data := w.Yield()
+	w.byID[id] = data
+	return i, true, nil
+}
+
+func (w *world) Resume(data primitives.Hash, payload []byte) (bool, error) {
+	for _, r := range w.receipts {
+		if r.yield == data {
+			w.resumed = append(w.resumed, action.Resume{DataID: data, Data: bytes.Clone(payload)})
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (w *world) ResumeByID(id primitives.Hash, payload []byte) (bool, error) {
+	data, ok := w.byID[id]
+	if !ok {
+		return false, nil
+	}
+	return w.Resume(data, payload)
+}
+
+// rig is a call that a test makes by hand (nearcore logic/tests/vm_logic_builder.rs): fees of its tests, 64 KiB of memory.
+type rig struct {
+	*Logic
+	t    *testing.T
+	w    *world
+	cfg  config.RuntimeConfig
+	c    action.Call
+	at   uint64 // where put writes next
+	paid [config.NumExtCosts]primitives.Gas
+}
+
+func newRig(t *testing.T, set ...func(*rig)) *rig {
+	r := &rig{t: t, cfg: *config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune})}
+	r.w = &world{
+		entries: map[string][]byte{}, validators: map[primitives.AccountID]primitives.Balance{},
+		byID: map[primitives.Hash]primitives.Hash{},
+	}
+	setTestFees(&r.cfg.Fees)
+	r.c = action.Call{
+		Block:          &action.Block{ChainID: "test", Height: 10, Timestamp: 42, EpochHeight: 1},
+		CurrentAccount: "alice.near", SignerAccount: "bob.near", Predecessor: "carol.near", RefundTo: "david.near",
+		SignerKey: primitives.PublicKey([]byte{0, 1, 2, 3, 4}), Args: []byte{0, 1, 2, 3, 4}, RandomSeed: primitives.Hash{0, 1, 2},
+		Balance: primitives.Yocto(100), Locked: primitives.Yocto(50), Deposit: primitives.Yocto(10),
+		PrepaidGas: 100_000_000_000_000,
+	}
+	for _, f := range set {
+		f(r)
+	}
+	r.Logic = New(&r.c, r.w, &r.cfg)
+	r.Memory = make([]byte, 1<<16)
+	return r
+}
+
+// view makes a view that may burn as much as a call.
+func view(r *rig) { r.c.View, r.c.PrepaidGas = true, r.cfg.Wasm.Limits.MaxGasBurnt }
+
+// free takes all prices away.
+func free(r *rig) {
+	r.cfg.Wasm.Ext = [config.NumExtCosts]config.Cost{}
+	r.cfg.Wasm.RegularOpCost, r.cfg.Wasm.Limits.MaxGasBurnt = 0, ^primitives.Gas(0)
+	r.cfg.Fees.Action = [config.NumActionCosts]config.Fee{}
+}
+
+// setTestFees sets the fees of nearcore's tests (core/parameters/src/cost.rs:592), which are not those of any version.
+func setTestFees(f *config.Fees) {
+	fee := func(self, other, exec uint64) config.Fee {
+		return config.Fee{
+			SendSIR: config.GasCost(primitives.Gas(self)), SendNotSIR: config.GasCost(primitives.Gas(other)),
+			Exec: config.GasCost(primitives.Gas(exec)),
+		}
+	}
+	same := func(v uint64) config.Fee { return fee(v, v, v) }
+	f.Action = [config.NumActionCosts]config.Fee{
+		config.ActionCreateAccount:               fee(500_000_000_000, 500_000_000_000, 7_200_000_000_000),
+		config.ActionDeleteAccount:               same(147_489_000_000),
+		config.ActionDeployContractBase:          same(184_765_750_000),
+		config.ActionDeployContractByte:          same(6_812_999),
+		config.ActionFunctionCallBase:            same(2_319_861_500_000),
+		config.ActionFunctionCallByte:            same(2_235_934),
+		config.ActionTransfer:                    same(115_123_062_500),
+		config.ActionStake:                       fee(141_715_687_500, 141_715_687_500, 102_217_625_000),
+		config.ActionAddFullAccessKey:            same(101_765_125_000),
+		config.ActionAddFunctionCallKeyBase:      same(102_217_625_000),
+		config.ActionAddFunctionCallKeyByte:      same(1_925_331),
+		config.ActionDeleteKey:                   same(94_946_625_000),
+		config.ActionNewActionReceipt:            same(108_059_500_000),
+		config.ActionNewDataReceiptBase:          same(4_697_339_419_375),
+		config.ActionNewDataReceiptByte:          same(59_357_464),
+		config.ActionDelegate:                    same(200_000_000_000),
+		config.ActionDeployGlobalContractBase:    same(184_765_750_000),
+		config.ActionDeployGlobalContractByte:    fee(6_812_999, 6_812_999, 70_000_000),
+		config.ActionUseGlobalContractBase:       same(184_765_750_000),
+		config.ActionUseGlobalContractByte:       fee(6_812_999, 47_683_715, 64_572_944),
+		config.ActionDeterministicStateInitBase:  fee(3_850_000_000_000, 3_850_000_000_000, 4_080_000_000_000),
+		config.ActionDeterministicStateInitByte:  fee(72_000_000, 72_000_000, 70_000_000),
+		config.ActionDeterministicStateInitEntry: fee(0, 0, 200_000_000_000),
+		config.ActionGasKeyTransferBase:          fee(115_123_062_500, 115_123_062_500, 235_676_644_250),
+		config.ActionGasKeyByte:                  fee(59_357_464, 59_357_464, 101_435_400),
+		config.ActionGasKeyNonceWriteBase:        fee(0, 0, 64_196_736_000),
+	}
+}
+
+// slice is bytes in the memory.
+type slice struct{ ptr, len uint64 }
+
+func (r *rig) put(b []byte) slice {
+	s := slice{r.at, uint64(len(b))}
+	copy(r.Memory[r.at:], b)
+	r.at += s.len
+	return s
+}
+
+func (r *rig) putString(s string) slice { return r.put([]byte(s)) }
+
+func (r *rig) putBalance(v uint64) uint64 {
+	return r.put(primitives.Yocto(v).AppendBorsh(nil)).ptr
+}
+
+func (r *rig) putIndex(i uint64) uint64 { return r.put(binary.LittleEndian.AppendUint64(nil, i)).ptr }
+
+// do calls a host function; after an error too, as no module can.
+func (r *rig) do(name string, args ...uint64) (uint64, error) {
+	r.t.Helper()
+	i, ok := Lookup(&r.cfg.Wasm, name)
+	if !ok {
+		r.t.Fatalf("no host function %s", name)
+	}
+	r.Logic.err = nil
+	return r.Invoke(i, args)
+}
+
+// must is do that has to succeed.
+func (r *rig) must(name string, args ...uint64) uint64 {
+	r.t.Helper()
+	v, err := r.do(name, args...)
+	if err != nil {
+		r.t.Fatalf("%s: %v", name, err)
+	}
+	return v
+}
+
+// fails is do that has to fail in one way.
+func (r *rig) fails(want HostError, name string, args ...uint64) {
+	r.t.Helper()
+	if _, err := r.do(name, args...); !errors.Is(err, &want) {
+		r.t.Errorf("%s: err = %v, want %v", name, err, &want)
+	}
+}
+
+// setReg puts b into a register as a host function would.
+func (r *rig) setReg(id uint64, b []byte) error { return r.copyToRegister(id, b) }
+
+// wantReg reads a register as a contract would, to the end of the memory.
+func (r *rig) wantReg(id uint64, want []byte) {
+	r.t.Helper()
+	n := r.must("register_len", id)
+	ptr := uint64(len(r.Memory)) - n
+	r.must("read_register", id, ptr)
+	if got := r.Memory[ptr:]; !bytes.Equal(got, want) {
+		r.t.Errorf("register %d = %x, want %x", id, got, want)
+	}
+}
+
+type costs map[config.ExtCost]uint64
+
+// wantCosts compares how many units of each cost were paid since it was last asked. A price of 0 units leaves no trace.
+func (r *rig) wantCosts(want costs) {
+	r.t.Helper()
+	got := costs{}
+	for c, gas := range r.gas.ext {
+		if gas != r.paid[c] {
+			got[config.ExtCost(c)] = uint64((gas - r.paid[c]) / r.cfg.Wasm.Ext[c].Gas)
+		}
+	}
+	r.paid = r.gas.ext
+	maps.DeleteFunc(want, func(_ config.ExtCost, n uint64) bool { return n == 0 })
+	if !maps.Equal(got, want) {
+		r.t.Errorf("costs = %v, want %v", got, want)
+	}
+}
+
+func (r *rig) wantUsed(want uint64) {
+	r.t.Helper()
+	if got := r.must("used_gas"); got != want {
+		r.t.Errorf("used_gas = %d, want %d", got, want)
+	}
+}

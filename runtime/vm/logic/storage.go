@@ -1,0 +1,201 @@
+package logic
+
+import (
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/state"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// largeRead is the length above which a value is stored beside the tree and not in it (nearcore
+// core/primitives-core/src/config.rs INLINE_DISK_VALUE_THRESHOLD): reading one is another lookup.
+const largeRead = 4000
+
+// key reads a storage key.
+func (l *Logic) key(n, ptr uint64) ([]byte, error) {
+	key, err := l.arg(n, ptr)
+	if err != nil {
+		return nil, err
+	}
+	if n, limit := uint64(len(key)), l.wasm.Limits.MaxLengthStorageKey; n > limit {
+		return nil, limitError(KeyLengthExceeded, n, limit)
+	}
+	return key, nil
+}
+
+// payNodes pays for the nodes and values that an access saw.
+func (l *Logic) payNodes(n action.NodeCount) error {
+	if err := l.gas.payPer(config.ExtTouchingTrieNode, n.Touched); err != nil {
+		return err
+	}
+	return l.gas.payPer(config.ExtReadCachedTrieNode, n.Cached)
+}
+
+// addUsage changes the account's storage usage by what is added and what is removed.
+func (l *Logic) addUsage(more, less uint64) error {
+	if l.usage < less || l.usage-less+more < more {
+		return state.Inconsistent("storage usage of %s: %w", l.call.CurrentAccount, primitives.ErrOverflow)
+	}
+	l.usage += more - less
+	return nil
+}
+
+// record is what an entry without its value counts.
+func (l *Logic) record(key []byte) uint64 { return uint64(len(key)) + l.cfg.Fees.NumExtraBytesRecord }
+
+// storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was a value, which goes into the
+// register.
+func storageWrite(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("storage_write"); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtStorageWriteBase); err != nil {
+		return 0, err
+	}
+	key, err := l.key(a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	value, err := l.arg(a[2], a[3])
+	if err != nil {
+		return 0, err
+	}
+	n, limit := uint64(len(value)), l.wasm.Limits.MaxLengthStorageValue
+	if n > limit {
+		return 0, limitError(ValueLengthExceeded, n, limit)
+	}
+	if err := l.gas.payPer(config.ExtStorageWriteKeyByte, uint64(len(key))); err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtStorageWriteValueByte, n); err != nil {
+		return 0, err
+	}
+	old, nodes, err := l.x.Write(key, value, l.payEvicted)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payNodes(nodes); err != nil {
+		return 0, err
+	}
+	if err := l.observe(); err != nil {
+		return 0, err
+	}
+	if old == nil {
+		return 0, l.addUsage(n+l.record(key), 0)
+	}
+	if err := l.addUsage(n, uint64(len(old))); err != nil {
+		return 0, err
+	}
+	return 1, l.setRegister(a[4], old)
+}
+
+func (l *Logic) payEvicted(n uint32) error {
+	return l.gas.payPer(config.ExtStorageWriteEvictedByte, uint64(n))
+}
+
+// storageRead (key_len, key_ptr, register_id) returns 1 if there is a value.
+func storageRead(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin(""); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtStorageReadBase); err != nil {
+		return 0, err
+	}
+	key, err := l.key(a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtStorageReadKeyByte, uint64(len(key))); err != nil {
+		return 0, err
+	}
+	value, found, _, err := l.x.Read(key, l.payRead) // nodes are in the price
+	if err != nil {
+		return 0, err
+	}
+	if err := l.observe(); err != nil {
+		return 0, err
+	}
+	if !found {
+		return 0, nil
+	}
+	return 1, l.setRegister(a[2], value)
+}
+
+func (l *Logic) payRead(n uint32) error {
+	if err := l.gas.payPer(config.ExtStorageReadValueByte, uint64(n)); err != nil || n <= largeRead {
+		return err
+	}
+	if err := l.gas.pay(config.ExtStorageLargeReadOverheadBase); err != nil {
+		return err
+	}
+	return l.gas.payPer(config.ExtStorageLargeReadOverheadByte, uint64(n))
+}
+
+// storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the register.
+func storageRemove(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("storage_remove"); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtStorageRemoveBase); err != nil {
+		return 0, err
+	}
+	key, err := l.key(a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtStorageRemoveKeyByte, uint64(len(key))); err != nil {
+		return 0, err
+	}
+	old, nodes, err := l.x.Remove(key, l.payRemoved)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payNodes(nodes); err != nil {
+		return 0, err
+	}
+	if err := l.observe(); err != nil {
+		return 0, err
+	}
+	if old == nil {
+		return 0, nil
+	}
+	if err := l.addUsage(0, uint64(len(old))+l.record(key)); err != nil {
+		return 0, err
+	}
+	return 1, l.setRegister(a[2], old)
+}
+
+func (l *Logic) payRemoved(n uint32) error {
+	return l.gas.payPer(config.ExtStorageRemoveRetValueByte, uint64(n))
+}
+
+// storageHasKey (key_len, key_ptr)
+func storageHasKey(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin(""); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtStorageHasKeyBase); err != nil {
+		return 0, err
+	}
+	key, err := l.key(a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtStorageHasKeyByte, uint64(len(key))); err != nil {
+		return 0, err
+	}
+	has, err := l.x.Has(key)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.observe(); err != nil || !has {
+		return 0, err
+	}
+	return 1, nil
+}
+
+// deprecated is a function that is gone but still linked.
+func deprecated(name string) hostFunc {
+	return func(*Logic, []uint64) (uint64, error) { return 0, &HostError{Kind: Deprecated, Text: name} }
+}

@@ -1,0 +1,140 @@
+package logic
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight, register_id) makes a call to
+// the account itself that waits until somebody resumes it; the register gets the id of what it waits for.
+func yieldCreate(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_yield_create"); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtYieldCreateBase); err != nil {
+		return 0, err
+	}
+	method, args, err := l.methodAndArgs(a)
+	if err != nil {
+		return 0, err
+	}
+	n := len(method) + len(args)
+	if err := l.gas.payPer(config.ExtYieldCreateByte, uint64(n)); err != nil {
+		return 0, err
+	}
+	if err := l.gas.prepay(primitives.Gas(a[4])); err != nil {
+		return 0, err
+	}
+	if err := l.payReceipt(true, true); err != nil {
+		return 0, err
+	}
+	receipt, data := l.x.Yield()
+	i, err := l.addPromise(promise{receipt: receipt})
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payCall(n, true); err != nil {
+		return 0, err
+	}
+	if err := l.addCall(receipt, method, args, primitives.Balance{}, a[4], a[5]); err != nil {
+		return 0, err
+	}
+	return i, l.setRegister(a[6], data[:])
+}
+
+// noYield is what yieldCreateWithID returns for an id that is taken.
+const noYield = ^uint64(0)
+
+// yieldCreateWithID (method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr, gas, gas_weight,
+// yield_id_len, yield_id_ptr) is yieldCreate with an id of the contract's choice, and a deposit.
+func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
+	if err := l.begin("promise_yield_create_with_id"); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtYieldCreateWithIDBase); err != nil {
+		return 0, err
+	}
+	amount, err := l.readBalance(a[4])
+	if err != nil {
+		return 0, err
+	}
+	method, args, err := l.methodAndArgs(a)
+	if err != nil {
+		return 0, err
+	}
+	id, err := l.hash(a[7], a[8], YieldIDMalformed)
+	if err != nil {
+		return 0, err
+	}
+	n := len(method) + len(args)
+	if err := l.gas.payPer(config.ExtYieldCreateByte, uint64(n)); err != nil {
+		return 0, err
+	}
+	receipt, ok, err := l.x.YieldWithID(id)
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return noYield, nil
+	}
+	if err := l.gas.prepay(primitives.Gas(a[5])); err != nil {
+		return 0, err
+	}
+	if err := l.payReceipt(true, true); err != nil {
+		return 0, err
+	}
+	i, err := l.addPromise(promise{receipt: receipt})
+	if err != nil {
+		return 0, err
+	}
+	if err := l.payCall(n, true); err != nil {
+		return 0, err
+	}
+	if err := l.attach(amount); err != nil {
+		return 0, err
+	}
+	return i, l.addCall(receipt, method, args, amount, a[5], a[6])
+}
+
+// yieldResume (data_id_len, data_id_ptr, payload_len, payload_ptr) returns 1 if there was what it resumes.
+func yieldResume(l *Logic, a []uint64) (uint64, error) {
+	return l.resume("promise_yield_resume", a, DataIDMalformed, l.x.Resume)
+}
+
+// yieldResumeByID is yieldResume by the id that the contract chose.
+func yieldResumeByID(l *Logic, a []uint64) (uint64, error) {
+	return l.resume("promise_yield_resume_with_yield_id", a, YieldIDMalformed, l.x.ResumeByID)
+}
+
+func (l *Logic) resume(name string, a []uint64, malformed HostErrorKind, resume func(primitives.Hash, []byte) (bool, error)) (uint64, error) {
+	if err := l.begin(name); err != nil {
+		return 0, err
+	}
+	if err := l.gas.pay(config.ExtYieldResumeBase); err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtYieldResumeByte, a[2]); err != nil { // as it is said, so never in a register
+		return 0, err
+	}
+	id, err := l.arg(a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	payload, err := l.arg(a[2], a[3])
+	if err != nil {
+		return 0, err
+	}
+	if n, limit := uint64(len(payload)), l.wasm.Limits.MaxYieldPayloadSize; n > limit {
+		return 0, limitError(YieldPayloadLength, n, limit)
+	}
+	var h primitives.Hash
+	if len(id) != len(h) {
+		return 0, fail(malformed)
+	}
+	copy(h[:], id)
+	ok, err := resume(h, payload)
+	if ok && err == nil {
+		return 1, nil
+	}
+	return 0, err
+}
