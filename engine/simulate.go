@@ -33,20 +33,11 @@ type SimulateOptions struct {
 	VM action.VM
 }
 
-// Simulation is what a transaction would do.
-type Simulation struct {
-	view.FinalOutcome // as a status of the transaction would show it once all is final
-	// Blocks is after how many blocks the last receipt was executed.
-	Blocks int
-	// Complete is false if receipts were left when the blocks ran out.
-	Complete bool
-}
-
 // Simulate runs a transaction with all its receipts on the state after a block, in blocks that nobody sees and in which every
 // shard has a chunk, and keeps nothing. Other transactions don't come; what is in the shards' queues does. Epochs don't
 // end. It returns *primitives.InvalidTxError for what the RPC would refuse, and the context's error when that ends
 // between two blocks. Safe from any goroutine.
-func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*Simulation, error) {
+func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedTransaction, o SimulateOptions) (*view.Simulation, error) {
 	invalid, err := e.checkAt(at.Entry, at.Trie, tx, o.Signature)
 	if err != nil {
 		return nil, err
@@ -73,7 +64,9 @@ func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedT
 		}
 		n++
 	}
-	return &Simulation{FinalOutcome: s.look(), Blocks: n, Complete: len(s.waiting) == 0}, nil
+	return &view.Simulation{
+		FinalOutcome: s.look(), At: view.At{Height: at.Height(), Hash: at.Hash}, Blocks: n, Complete: len(s.waiting) == 0,
+	}, nil
 }
 
 // simulation is a chain of blocks that only it knows.

@@ -89,6 +89,9 @@ func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutco
 func (n *fakeNode) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
 	return &view.FinalOutcome{Level: q.WaitUntil}, n.err
 }
+func (n *fakeNode) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {
+	return &view.Simulation{FinalOutcome: view.FinalOutcome{Level: view.LevelFinal}, At: testAt, Blocks: 3, Complete: true}, n.err
+}
 
 type rawJSON string
 

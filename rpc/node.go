@@ -72,6 +72,8 @@ type Node interface {
 	// Tx waits until a transaction has come as far as asked, or the context ends: ErrUnknownTx if nothing is to be waited
 	// for, ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+	// Simulate runs a transaction on a stored state and keeps nothing. Refused: *primitives.InvalidTxError; errors of State.
+	Simulate(context.Context, *view.Simulate) (*view.Simulation, error)
 }
 
 // State is what Node.State returns. It is declared in package view so that a Node need not know package rpc.

@@ -40,6 +40,7 @@ var goodParams = map[string]string{
 	"next_light_client_block":               `["` + zeroHash + `"]`,
 	"status":                                `[]`, "health": `[]`, "network_info": `[]`, "validators": `[null]`, "genesis_config": `[]`,
 	"EXPERIMENTAL_protocol_config": `{"finality":"final"}`,
+	"EXPERIMENTAL_simulate_tx":     `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
 }
 
 // TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or INTERNAL_ERROR and 500.
@@ -480,7 +481,7 @@ func TestTable(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if got, want := len(names), 32; got != want {
+	if got, want := len(names), 33; got != want {
 		t.Errorf("%d names, want %d: %v", got, want, names)
 	}
 	for i := range methods {

@@ -120,6 +120,10 @@ func (n *blank) OpenSession(ctx context.Context) (context.Context, func(), error
 }
 func (n *blank) SendTxAsync(*primitives.SignedTransaction) {}
 
+func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {
+	return nil, errNeedsChain
+}
+
 func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {
 	return nil, errNeedsChain
 }

@@ -164,17 +164,15 @@ func (w *world) hash(height primitives.Height) string {
 	return h.String()
 }
 
-// chunk is the hash of the first chunk of a block that is not long ago.
+// chunk is the hash of the first chunk of a block.
 func (w *world) chunk(height primitives.Height) primitives.Hash {
 	w.t.Helper()
-	e := w.engine.Head()
-	for e != nil && e.Height() > height {
-		e = w.engine.Entry(e.Header().PrevHash)
-	}
-	if e == nil || e.Height() != height {
-		w.t.Fatalf("no block %d in memory", height)
-	}
-	return e.Block.Body.Chunks[0].ChunkHash()
+	block, err := primitives.ParseHash(w.hash(height))
+	w.must(err)
+	at, err := w.engine.StateAt(block)
+	w.must(err)
+	defer at.Release()
+	return at.Block.Body.Chunks[0].ChunkHash()
 }
 
 // collect removes the blocks below a height, and no more, though garbage collection may: neard's was behind, too.
