@@ -201,6 +201,9 @@ func (e *MethodResolveError) UnmarshalJSON(in []byte) error {
 // String returns nearcore's name.
 func (e PrepareError) String() string { return errName(prepareRows, "PrepareError", int(e)) }
 
+// Error returns the name.
+func (e PrepareError) Error() string { return e.String() }
+
 // AppendJSON appends the name in quotes.
 func (e *PrepareError) AppendJSON(b []byte) []byte { return appendError(b, prepareRows, int(*e), e) }
 
