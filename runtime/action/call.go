@@ -16,7 +16,8 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 		return nil, state.Inconsistent("balance of %s with the deposit of a call: %w", x.Receipt.ReceiverID, primitives.ErrOverflow)
 	}
 	actionHash := primitives.ActionHash(x.Receipt.ID, x.Block.Height, uint64(x.index))
-	ext := &External{State: x.State, block: x.Block, account: x.Receipt.ReceiverID, actionHash: actionHash, receiptStart: x.recordedBefore}
+	ext := NewExternal(x.Block, x.State, x.Receipt.ReceiverID, actionHash)
+	ext.receiptStart = x.recordedBefore
 	out, err := x.execute(a, hash, key, actionHash, ext)
 	if err != nil {
 		return nil, err

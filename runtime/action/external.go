@@ -28,6 +28,14 @@ type External struct {
 	weights  []weighted
 }
 
+// NewExternal is the world of a call whose receipt starts now, or that no receipt makes: of a view, or of a test.
+func NewExternal(b *Block, u *state.TrieUpdate, account primitives.AccountID, actionHash primitives.Hash) *External {
+	return &External{State: u, block: b, account: account, actionHash: actionHash, receiptStart: u.UpperBound()}
+}
+
+// Made is what the call has promised so far, and which yields it answered. They stay the External's.
+func (x *External) Made() ([]*Promise, []Resume) { return x.promises, x.resumes }
+
 // What a contract can do wrong here; the VM has nearcore's names for it.
 var (
 	ErrReceiptIndex = errors.New("no such promise")
