@@ -9,6 +9,7 @@ require (
 	github.com/cockroachdb/datadriven v1.0.2
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.0
 	github.com/golang/snappy v1.0.0
+	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/klauspost/compress v1.20.0
 	github.com/klauspost/cpuid/v2 v2.2.8
 	github.com/klauspost/reedsolomon v1.12.4

@@ -1,0 +1,111 @@
+package flame
+
+// Max is how many calls of functions a Profile takes; later ones count as their callers'.
+const Max = 1 << 20
+
+// Profile is one line of gas: a call of a contract.
+type Profile struct {
+	Name    string
+	frames  []string
+	indexes map[string]int
+	events  []event
+	stack   []int // frames that are open
+	skipped int   // calls that are open and were not recorded
+	at      uint64
+	Dropped int // calls that were not recorded
+}
+
+type event struct {
+	frame int
+	open  bool
+	at    uint64
+}
+
+// New returns an empty profile.
+func New(name string) *Profile { return &Profile{Name: name, indexes: map[string]int{}} }
+
+// Begin says that a function is entered when at gas is burnt. Gas never falls: less than before counts as before.
+func (p *Profile) Begin(name string, at uint64) {
+	p.at = max(p.at, at)
+	if p.skipped > 0 || len(p.events) >= 2*Max {
+		p.skipped++
+		p.Dropped++
+		return
+	}
+	i, ok := p.indexes[name]
+	if !ok {
+		i = len(p.frames)
+		p.frames, p.indexes[name] = append(p.frames, name), i
+	}
+	p.stack = append(p.stack, i)
+	p.events = append(p.events, event{i, true, p.at})
+}
+
+// End says that the function entered last is left.
+func (p *Profile) End(at uint64) {
+	p.at = max(p.at, at)
+	if p.skipped > 0 {
+		p.skipped--
+		return
+	}
+	if n := len(p.stack); n > 0 {
+		p.events = append(p.events, event{p.stack[n-1], false, p.at})
+		p.stack = p.stack[:n-1]
+	}
+}
+
+// Close ends whatever is open, as a trap does.
+func (p *Profile) Close(at uint64) {
+	for p.skipped > 0 || len(p.stack) > 0 {
+		p.End(at)
+	}
+	p.at = max(p.at, at)
+}
+
+// Gas is how much was burnt at the last event.
+func (p *Profile) Gas() uint64 { return p.at }
+
+// Depth is how many functions are open.
+func (p *Profile) Depth() int { return len(p.stack) + p.skipped }
+
+// sample is gas that a stack burnt itself.
+type sample struct {
+	stack []int // outermost first
+	gas   uint64
+	calls int64
+}
+
+// samples adds the events up by stack, in the order in which stacks were first seen.
+func (p *Profile) samples() []*sample {
+	type node struct {
+		sample   *sample
+		children map[int]*node
+		parent   *node
+	}
+	root := &node{children: map[int]*node{}}
+	var all []*sample
+	at, last := root, uint64(0)
+	for _, e := range p.events {
+		if at.sample != nil {
+			at.sample.gas += e.at - last
+		}
+		last = e.at
+		if !e.open {
+			at = at.parent
+			continue
+		}
+		next := at.children[e.frame]
+		if next == nil {
+			s := &sample{}
+			if at.sample != nil {
+				s.stack = append(s.stack, at.sample.stack...)
+			}
+			s.stack = append(s.stack, e.frame)
+			next = &node{sample: s, children: map[int]*node{}, parent: at}
+			at.children[e.frame], all = next, append(all, s)
+		}
+		next.sample.calls++
+		at = next
+	}
+	return all
+}
