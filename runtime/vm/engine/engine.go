@@ -56,7 +56,13 @@ type Call struct {
 	Start  bool   // the export "start" runs first
 	Gas    int64  // that the gas global starts with
 	Host   Host
+	// Trace runs a module that exports a table "trace": what it calls there comes to the Host as one function more than
+	// Options has, with its i32.
+	Trace bool
 }
+
+// traceFunction is the host function that traced modules call.
+var traceFunction = Function{Name: "trace", Params: []ValType{I32}}
 
 // End is how a run ended.
 type End uint8

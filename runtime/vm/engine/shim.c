@@ -42,6 +42,7 @@ void wasmtime_pooling_allocation_config_delete(wasmtime_pool_t *);
 void wasmtime_pooling_allocation_config_total_core_instances_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_memories_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_tables_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_max_tables_per_module_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_component_instances_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_stacks_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_gc_heaps_set(wasmtime_pool_t *, uint32_t);
@@ -75,6 +76,9 @@ void wasmtime_global_get(wasmtime_context_t *, const wasmtime_global_t *, wasmti
 wasmtime_error_t *wasmtime_global_set(wasmtime_context_t *, const wasmtime_global_t *, const wasmtime_val_t *);
 uint8_t *wasmtime_memory_data(const wasmtime_context_t *, const wasmtime_memory_t *);
 size_t wasmtime_memory_data_size(const wasmtime_context_t *, const wasmtime_memory_t *);
+void wasmtime_func_new_unchecked(wasmtime_context_t *, const wasm_functype_t *, wasmtime_func_unchecked_callback_t, void *,
+                                 void (*)(void *), wasmtime_func_t *);
+wasmtime_error_t *wasmtime_table_set(wasmtime_context_t *, const wasmtime_table_t *, uint64_t, const wasmtime_val_t *);
 wasm_trap_t *wasmtime_trap_new(const char *, size_t);
 bool wasmtime_trap_code(const wasm_trap_t *, uint8_t *);
 void wasm_trap_delete(wasm_trap_t *);
@@ -85,7 +89,7 @@ wasmtime_error_t *wasmtime_error_new(const char *);
 // In Go: runs a host function. False asks for a trap.
 extern bool troupeHostCall(uint32_t slot, uint32_t index, void *args, uint8_t *memory, size_t memory_len, int64_t *gas);
 
-enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_MEMORY = 3, VALUE_I64 = 1, OPT_NONE = 0, OPT_SPEED = 1 };
+enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_TABLE = 2, KIND_MEMORY = 3, VALUE_I32 = 0, VALUE_I64 = 1, VALUE_FUNCREF = 5, OPT_NONE = 0 };
 
 wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
                                  size_t max_stack, size_t async_stack) {
@@ -115,7 +119,8 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_pool_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_core_instances_set(p, instances);
   wasmtime_pooling_allocation_config_total_memories_set(p, instances);
-  wasmtime_pooling_allocation_config_total_tables_set(p, instances);
+  wasmtime_pooling_allocation_config_total_tables_set(p, 2 * instances); // a traced module has one more
+  wasmtime_pooling_allocation_config_max_tables_per_module_set(p, 2);
   wasmtime_pooling_allocation_config_total_component_instances_set(p, 0);
   wasmtime_pooling_allocation_config_total_stacks_set(p, 0);
   wasmtime_pooling_allocation_config_total_gc_heaps_set(p, 0);
@@ -221,10 +226,27 @@ static bool call(troupe_call_t *c, uint8_t stage, wasmtime_context_t *cx, const 
   return ended(c, stage, err, trap);
 }
 
+// set_trace gives a traced module the function that it tells what it runs.
+static wasmtime_error_t *set_trace(troupe_call_t *c, wasmtime_context_t *cx, const wasmtime_instance_t *in) {
+  wasmtime_extern_t e;
+  if (!wasmtime_instance_export_get(cx, in, "trace", 5, &e) || e.kind != KIND_TABLE) {
+    return wasmtime_error_new("not a traced module");
+  }
+  static const uint8_t i32 = VALUE_I32;
+  wasm_valtype_vec_t p, r;
+  types(&p, &i32, 1);
+  types(&r, NULL, 0);
+  wasm_functype_t *ty = wasm_functype_new(&p, &r);
+  wasmtime_val_t v = {.kind = VALUE_FUNCREF};
+  wasmtime_func_new_unchecked(cx, ty, host_call, (void *)(uintptr_t)c->trace_index, NULL, &v.of.funcref);
+  wasm_functype_delete(ty);
+  return wasmtime_table_set(cx, &e.of.table, 0, &v);
+}
+
 static void run(troupe_call_t *c) {
   wasmtime_store_t *store = wasmtime_store_new(c->engine, c, NULL);
   wasmtime_context_t *cx = wasmtime_store_context(store);
-  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 1, 1);
+  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, c->trace ? 2 : 1, 1);
   c->status = TROUPE_DONE;
   c->has_gas = c->has_stack = c->has_memory = c->host_failed = false;
   c->error = NULL;
@@ -252,6 +274,7 @@ static void run(troupe_call_t *c) {
     v.of.i64 = c->gas;
     if (!ended(c, TROUPE_INSTANTIATE, wasmtime_global_set(cx, &c->gas_global, &v), NULL)) goto out;
   }
+  if (c->trace && !ended(c, TROUPE_INSTANTIATE, set_trace(c, cx, &in), NULL)) goto out;
   if (!c->start || call(c, TROUPE_START, cx, &in, "start", 5)) call(c, TROUPE_METHOD, cx, &in, c->method, c->method_len);
   if (c->has_gas) {
     wasmtime_global_get(cx, &c->gas_global, &v);

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -28,6 +29,7 @@ func init() {
 	}{
 		{"func", C.sizeof_wasmtime_func_t, unsafe.Sizeof(wasmtime.Func{})},
 		{"global", C.sizeof_wasmtime_global_t, unsafe.Sizeof(wasmtime.Global{})},
+		{"table", C.sizeof_wasmtime_table_t, unsafe.Sizeof(wasmtime.Table{})},
 		{"memory", C.sizeof_wasmtime_memory_t, unsafe.Sizeof(wasmtime.Memory{})},
 		{"instance", C.sizeof_wasmtime_instance_t, unsafe.Sizeof(wasmtime.Instance{})},
 	} {
@@ -91,7 +93,7 @@ func New(o Options) (*Engine, error) {
 			return nil, faultf("no address space for %d memories of %d MiB", Slots, space>>20)
 		}
 	}
-	e := &Engine{funcs: o.Functions, names: o.Exports}
+	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
 	e.refs.Store(1)
 	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20))
 	e.linker = C.troupe_linker_new(e.engine)
@@ -237,6 +239,7 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	k.stack_name, k.stack_name_len = m.e.stack, C.size_t(len(m.e.names.Stack))
 	k.max_stack, k.max_memory, k.max_elements = MaxStack, MaxMemory, MaxElements
 	k.start, k.gas = C.bool(c.Start), C.int64_t(c.Gas)
+	k.trace, k.trace_index = C.bool(c.Trace), C.uint32_t(len(m.e.funcs)-1)
 	C.troupe_run(k)
 	if s.panic != nil {
 		return Outcome{}, faultf("%v", s.panic)

@@ -22,11 +22,12 @@ typedef struct { size_t size; char *data; } wasm_byte_vec_t;
 typedef struct { size_t size; wasm_valtype_t **data; } wasm_valtype_vec_t;
 typedef struct { uint64_t store_id; void *priv; } wasmtime_func_t;
 typedef struct { struct { uint64_t store_id; uint32_t priv1; }; uint32_t priv2; } wasmtime_memory_t;
+typedef struct { struct { uint64_t store_id; uint32_t priv1; }; uint32_t priv2; } wasmtime_table_t;
 typedef struct { uint64_t store_id; uint32_t priv1, priv2, priv3; } wasmtime_global_t;
 typedef struct { uint64_t store_id; size_t priv; } wasmtime_instance_t;
-typedef union { wasmtime_func_t func; wasmtime_global_t global; wasmtime_memory_t memory; void *pointer; } wasmtime_extern_union_t;
+typedef union { wasmtime_func_t func; wasmtime_global_t global; wasmtime_table_t table; wasmtime_memory_t memory; void *pointer; } wasmtime_extern_union_t;
 typedef struct { uint8_t kind; wasmtime_extern_union_t of; } wasmtime_extern_t;
-typedef union { int32_t i32; int64_t i64; uint8_t room[24]; void *align; } wasmtime_valunion_t;
+typedef union { int32_t i32; int64_t i64; wasmtime_func_t funcref; uint8_t room[24]; void *align; } wasmtime_valunion_t;
 typedef struct { uint8_t kind; wasmtime_valunion_t of; } wasmtime_val_t;
 typedef union { int32_t i32; int64_t i64; uint64_t word[2]; } wasmtime_val_raw_t;
 
@@ -54,6 +55,8 @@ typedef struct {
   size_t method_len, gas_name_len, stack_name_len, max_stack;
   int64_t max_memory, max_elements;
   bool start; // run the export "start" first
+  bool trace; // host function number trace_index goes into the export "trace"
+  uint32_t trace_index;
   uint32_t slot;
   int64_t gas; // in, out, and across each host call
 

@@ -25,7 +25,11 @@ func (m *module) assemble() []byte {
 		leb(len(prefix) + len(n))
 		s = append(append(s, prefix...), n...)
 	}
-	if leb(len(m.types)); len(m.types) > 0 {
+	added := 0 // types and tables
+	if e.trace {
+		added = 1
+	}
+	if leb(len(m.types) + added); len(m.types)+added > 0 {
 		for _, t := range m.types {
 			s = append(s, typeFunction)
 			leb(len(t.params))
@@ -35,6 +39,9 @@ func (m *module) assemble() []byte {
 			if s = append(s, byte(values(t.result))); t.result != none {
 				s = append(s, byte(t.result))
 			}
+		}
+		if e.trace {
+			s = append(s, typeFunction, 1, byte(I32), 0)
 		}
 		flush(sectionType)
 	}
@@ -56,7 +63,7 @@ func (m *module) assemble() []byte {
 		flush(sectionFunction)
 	}
 	s = s[:0]
-	if leb(len(m.tables)); len(m.tables) > 0 {
+	if leb(len(m.tables) + added); len(m.tables)+added > 0 {
 		for _, t := range m.tables {
 			s = append(s, byte(FuncRef))
 			if !t.bounded {
@@ -67,6 +74,9 @@ func (m *module) assemble() []byte {
 			s = append(s, 1)
 			leb(int(t.min))
 			leb(int(t.max))
+		}
+		if e.trace {
+			s = append(s, byte(FuncRef), 1, 1, 1) // exactly one
 		}
 		flush(sectionTable)
 	}
@@ -88,7 +98,7 @@ func (m *module) assemble() []byte {
 	s = append(appendSigned(s, int64(m.limits.MaxStackHeight)), opEnd)
 	flush(sectionGlobal)
 
-	count := 3
+	count := 3 + added
 	for _, x := range m.exports {
 		if x.kind != kindMemory {
 			count++
@@ -114,6 +124,9 @@ func (m *module) assemble() []byte {
 	export(GlobalMemory, kindMemory, 0)
 	export(GlobalGas, kindGlobal, len(m.globals))
 	export(GlobalStack, kindGlobal, len(m.globals)+1)
+	if e.trace {
+		export(TableTrace, kindTable, len(m.tables))
+	}
 	if m.hasStart {
 		export(FuncStart, kindFunc, int(m.start))
 	}

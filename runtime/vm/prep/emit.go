@@ -18,6 +18,7 @@ type emitter struct {
 	code         []byte // the bodies written
 	full         bool   // the module is too large: nothing is written any more
 	compileFails bool
+	trace        bool // functions tell that they are entered and left
 
 	getGas, setGas, getStack, setStack []byte // once the globals are known
 }
@@ -167,6 +168,8 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	} else if gas > 0 {
 		e.charge(gas)
 	}
+	index := int64(len(b.m.funcs) - b.m.defined + b.m.bodies)
+	e.tell(b.m, index)
 
 	end := uint32(len(b.r.buf)) - 1 // of the last instruction
 	from, edits := b.first, b.edits
@@ -184,6 +187,7 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	}
 	e.copy(b, from, end, edits)
 	e.add(opEnd)
+	e.tell(b.m, ^index)
 	e.addTo(e.getStack, e.setStack, opI64Add, stack)
 	e.add(opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)
@@ -203,6 +207,17 @@ func (e *emitter) copy(b *body, from, to uint32, edits []edit) []edit {
 	}
 	e.raw(b.r.buf[from:to])
 	return edits
+}
+
+// tell calls what the engine has put into the table of a traced module.
+func (e *emitter) tell(m *module, what int64) {
+	if !e.trace {
+		return
+	}
+	e.code = appendSigned(append(e.code, opI32Const), what)
+	e.add(opI32Const, 0, opCallIndirect)
+	e.index(uint64(len(m.types)))
+	e.index(uint64(len(m.tables)))
 }
 
 // charge takes gas, or leaves it negative and traps.

@@ -12,6 +12,9 @@ const (
 	GlobalStack  = "remaining_stack" // i64
 	FuncStart    = "start"           // the start function, if the module has one; not run by instantiation
 	MethodPrefix = "\x00"
+	// TableTrace, of a traced module only: a table with room for one function, which the engine sets. It is called with the
+	// index of each function that is entered, and with its complement (^index) when that is left but by a trap.
+	TableTrace = "trace"
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
@@ -40,9 +43,15 @@ type Module struct {
 }
 
 // Prepare checks and instruments a module. Its error is an *Error.
-func Prepare(code []byte, w *config.Wasm) (*Module, error) {
+func Prepare(code []byte, w *config.Wasm) (*Module, error) { return prepare(code, w, false) }
+
+// PrepareTraced is Prepare of a module that tells which functions it runs (TableTrace). It costs the same gas.
+func PrepareTraced(code []byte, w *config.Wasm) (*Module, error) { return prepare(code, w, true) }
+
+func prepare(code []byte, w *config.Wasm, trace bool) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.emit = newEmitter(w)
+	m.emit.trace = trace
 	if err := m.run(); err != nil {
 		return nil, err
 	}
