@@ -1,0 +1,196 @@
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/cache"
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
+	"github.com/troupe-chain/troupe/runtime/vm/logic"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
+)
+
+// module is a contract as the cache keeps it: what prep found out about it, and its machine code. Nothing in it depends on
+// anything but the code and the rules that it was prepared by.
+type module struct {
+	compilation *primitives.CompilationError // why it cannot run; nil: it can
+	loadFails   bool
+	hasStart    bool
+	methods     map[string]bool // exported functions: whether without parameters and results
+	imports     []int           // logic's numbers, in order
+	strange     bool            // it imports what no version has
+	code        *engine.Module  // nil if it cannot run, or cannot be linked with any version
+}
+
+// Close frees the machine code.
+func (m *module) Close() {
+	if m.code != nil {
+		m.code.Close()
+	}
+}
+
+// links tells whether all that the module imports is there in a version.
+func (m *module) links(w *config.Wasm) bool {
+	if m.strange {
+		return false
+	}
+	for _, i := range m.imports {
+		if f := &logic.Functions[i]; f.Since != nil && !f.Since(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// info is what is written beside the machine code.
+type info struct {
+	compilation         *primitives.CompilationError
+	loadFails, hasStart bool
+	methods             map[string]bool
+	imports             []string // names of those that are in logic's table, by their signature too
+	strange             bool
+}
+
+// read is what is to be known of a prepared module.
+func read(m *prep.Module) info {
+	i := info{loadFails: m.LoadFails, hasStart: m.HasStart, methods: m.Methods}
+	for _, want := range m.Imports {
+		n, ok := numbers[want.Name]
+		if !ok || !sameTypes(logic.Functions[n].Params, want.Params) || !sameTypes(logic.Functions[n].Results, want.Results) {
+			i.strange = true
+			continue
+		}
+		i.imports = append(i.imports, want.Name)
+	}
+	return i
+}
+
+// numbers are those of logic's table, by name.
+var numbers = func() map[string]int {
+	all := make(map[string]int, len(logic.Functions))
+	for i := range logic.Functions {
+		all[logic.Functions[i].Name] = i
+	}
+	return all
+}()
+
+func sameTypes(a []logic.ValType, b []prep.ValType) bool {
+	return slices.EqualFunc(a, b, func(a logic.ValType, b prep.ValType) bool { return byte(a) == byte(b) })
+}
+
+func (i *info) appendBorsh(b []byte) []byte {
+	if e := i.compilation; e != nil {
+		b = append(b, 1, byte(e.Tag), byte(e.Prepare))
+		b = borsh.AppendString(b, e.Message)
+	} else {
+		b = append(b, 0)
+	}
+	b = borsh.AppendBool(b, i.loadFails)
+	b = borsh.AppendBool(b, i.hasStart)
+	b = borsh.AppendBool(b, i.strange)
+	names := make([]string, 0, len(i.methods))
+	for name := range i.methods {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	b = borsh.AppendUint32(b, uint32(len(names)))
+	for _, name := range names {
+		b = borsh.AppendBool(borsh.AppendString(b, name), i.methods[name])
+	}
+	b = borsh.AppendUint32(b, uint32(len(i.imports)))
+	for _, name := range i.imports {
+		b = borsh.AppendString(b, name)
+	}
+	return b
+}
+
+// decodeInfo makes a module of an info, without its code.
+func decodeInfo(b []byte) (*module, error) {
+	m := &module{}
+	err := borsh.Unmarshal(b, (*moduleInfo)(m))
+	return m, err
+}
+
+// moduleInfo reads the form that info writes.
+type moduleInfo module
+
+func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
+	if r.Bool() {
+		m.compilation = &primitives.CompilationError{
+			Tag: primitives.CompilationTag(r.Byte()), Prepare: primitives.PrepareError(r.Byte()), Message: r.String(),
+		}
+	}
+	m.loadFails, m.hasStart, m.strange = r.Bool(), r.Bool(), r.Bool()
+	n := int(r.Uint32())
+	m.methods = make(map[string]bool, min(n, 1024))
+	for ; n > 0 && r.Err() == nil; n-- {
+		name := r.String()
+		m.methods[name] = r.Bool()
+	}
+	for n = int(r.Uint32()); n > 0 && r.Err() == nil; n-- {
+		name := r.String()
+		i, ok := numbers[name]
+		if !ok && r.Err() == nil {
+			r.Fail(fmt.Errorf("%w: import %q", borsh.ErrInvalid, name))
+		}
+		m.imports = append(m.imports, i)
+	}
+}
+
+// build prepares and compiles code. Code that cannot run makes an artifact too.
+func (v *VM) build(code []byte, w *config.Wasm) (cache.Artifact, error) {
+	p, err := prep.Prepare(code, w)
+	if err != nil {
+		var why primitives.PrepareError
+		if !errors.As(err, &why) {
+			return cache.Artifact{}, err
+		}
+		return negative(&primitives.CompilationError{Tag: primitives.CompilationPrepare, Prepare: why}), nil
+	}
+	if p.CompileFails {
+		return negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: localsText}), nil
+	}
+	i := read(p)
+	a := cache.Artifact{Info: i.appendBorsh(nil)}
+	if p.LoadFails || i.strange { // never to be run
+		return a, nil
+	}
+	if a.Code, err = v.engine.Compile(p.Code); err != nil {
+		// prep says that this module is fine, so the code generator has a limit that neard's has not.
+		v.fault("vm: a valid module does not compile: %w", err)
+		return negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: err.Error()}), nil
+	}
+	return a, nil
+}
+
+// localsText is what neard's compiler says of the two locals that instrumentation adds to the most there may be, about.
+const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
+
+func negative(e *primitives.CompilationError) cache.Artifact {
+	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
+}
+
+// loader makes modules of artifacts.
+type loader struct{ e *engine.Engine }
+
+func (l loader) Load(a cache.Artifact) (*module, error) {
+	m, err := decodeInfo(a.Info)
+	if err != nil || a.Code == nil {
+		return m, err
+	}
+	m.code, err = l.e.Load(a.Code)
+	return m, err
+}
+
+func (l loader) LoadFile(b []byte, path string) (*module, error) {
+	m, err := decodeInfo(b)
+	if err != nil {
+		return nil, err
+	}
+	m.code, err = l.e.LoadFile(path)
+	return m, err
+}

@@ -1,0 +1,249 @@
+package vm
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/vm/cache"
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
+	"github.com/troupe-chain/troupe/runtime/vm/logic"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
+)
+
+// Options are what a VM is made of.
+type Options struct {
+	Dir      string // where compiled code is kept; empty: in memory only
+	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
+	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
+	Builders int    // compilations at a time; 0: one less than there are cores, at least one
+	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many goroutines.
+	Alarm func(error)
+}
+
+// Defaults of Options.
+const (
+	DefaultMemory = 256 << 20
+	DefaultDisk   = 4 << 30
+)
+
+// VM runs contracts. Safe for use by many goroutines.
+type VM struct {
+	engine *engine.Engine
+	cache  *cache.Cache[*module]
+	alarm  func(error)
+	seen   atomic.Pointer[rulesOf] // of the config seen last
+	warmer warmer
+	alarms atomic.Uint64
+}
+
+var _ action.VM = (*VM)(nil)
+
+// New makes a VM.
+func New(o Options) (*VM, error) {
+	e, err := engine.New(engine.Options{
+		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack},
+	})
+	if err != nil {
+		return nil, err
+	}
+	builders := cmp.Or(o.Builders, max(runtime.GOMAXPROCS(0)-1, 1))
+	c, err := cache.New(loader{e}, cache.Options{
+		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk),
+		Version: version(), Builders: builders,
+	})
+	if err != nil {
+		e.Close()
+		return nil, err
+	}
+	v := &VM{engine: e, cache: c, alarm: o.Alarm}
+	v.warmer.start(v, builders)
+	return v, nil
+}
+
+// version names everything but the code and the rules that an artifact depends on.
+func version() string {
+	var table []byte
+	for i := range logic.Functions {
+		f := &logic.Functions[i]
+		table = fmt.Appendf(table, "%s%x%x,", f.Name, f.Params, f.Results)
+	}
+	host := primitives.HashBytes(table)
+	return fmt.Sprintf("wasmtime-%s-prep-%s-host-%x-%s", engine.Version, prep.Version, host[:4], runtime.GOARCH)
+}
+
+// Close ends the compilations in the background and frees what is not in use.
+func (v *VM) Close() {
+	v.warmer.stop()
+	v.cache.Close()
+	v.engine.Close()
+}
+
+// Stats are those of the compiled code, and how many alarms there were.
+type Stats struct {
+	cache.Stats
+	Alarms uint64
+}
+
+// Stats returns counts since the start.
+func (v *VM) Stats() Stats { return Stats{v.cache.Stats(), v.alarms.Load()} }
+
+func (v *VM) fault(format string, a ...any) {
+	v.alarms.Add(1)
+	if v.alarm != nil {
+		v.alarm(fmt.Errorf(format, a...))
+	}
+}
+
+// hostFunctions is logic's table as the engine wants it, in the same order.
+func hostFunctions() []engine.Function {
+	out := make([]engine.Function, len(logic.Functions))
+	for i := range logic.Functions {
+		f := &logic.Functions[i]
+		out[i] = engine.Function{Name: f.Name, Params: engineTypes(f.Params), Results: engineTypes(f.Results)}
+	}
+	return out
+}
+
+func engineTypes(types []logic.ValType) []engine.ValType {
+	out := make([]engine.ValType, len(types))
+	for i, t := range types {
+		if out[i] = engine.I64; t == logic.I32 {
+			out[i] = engine.I32
+		}
+	}
+	return out
+}
+
+// Call runs a method. The order in which calls end is nearcore's (reference A4): code that cannot be prepared or compiled
+// burns nothing, then the loading fee, then code that does not load or link, then a method that is not there, which gives the
+// fee back, and then what instantiation, the start function and the method do.
+func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	return v.run(c, x)
+}
+
+func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
+	cfg := c.Block.Config
+	if c.Method == "" {
+		return failed(&primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}), nil
+	}
+	entry, err := v.get(c.CodeHash, c.Code, &cfg.Wasm)
+	if err != nil {
+		return action.CallOutcome{}, err
+	}
+	defer entry.Release()
+	m := entry.Value
+	if m.compilation != nil {
+		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
+	}
+	if m.loadFails && !cfg.Wasm.FixContractLoadingError {
+		return failed(logic.LoadingError(loadText)), nil
+	}
+	l := logic.New(c, x, cfg)
+	if l.PayLoading(len(c.Code)) != nil {
+		return l.Outcome()
+	}
+	if m.loadFails {
+		l.Fail(logic.LoadingError(loadText))
+		return l.Outcome()
+	}
+	if !m.links(&cfg.Wasm) {
+		l.Fail(logic.LinkError("unknown or invalid import"))
+		return l.Outcome()
+	}
+	if plain, ok := m.methods[c.Method]; !ok || !plain {
+		e := &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodNotFound}
+		if ok {
+			e.Method = primitives.MethodInvalidSignature
+		}
+		return failed(e), nil
+	}
+	out, err := m.code.Run(engine.Call{Method: prep.MethodPrefix + c.Method, Start: m.hasStart, Gas: l.Leave(), Host: host{l}})
+	if err != nil {
+		return v.broken(l, err)
+	}
+	return v.end(l, out)
+}
+
+// failed is a call that ended before it began: nothing is burnt.
+func failed(e *primitives.FunctionCallError) action.CallOutcome { return action.CallOutcome{Err: e} }
+
+// loadText is what neard's pool says, about; the text is outside of what is hashed.
+const loadText = "instance allocation for this module requires more bytes than the configured maximum"
+
+// host gives logic's functions to the engine.
+type host struct{ l *logic.Logic }
+
+func (h host) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
+	l := h.l
+	l.Memory = memory
+	l.Enter(gas)
+	result, err := l.Invoke(fn, args)
+	l.Memory = nil // it may move
+	return result, l.Leave(), err == nil
+}
+
+// broken is a run that the engine could not make. A host function's own error comes first: it says why.
+func (v *VM) broken(l *logic.Logic, err error) (action.CallOutcome, error) {
+	if l.Err() != nil {
+		if _, e := l.Outcome(); e != nil {
+			return action.CallOutcome{}, e
+		}
+	}
+	v.fault("vm: %w", err)
+	return action.CallOutcome{}, err
+}
+
+// end settles a run that came to an end.
+func (v *VM) end(l *logic.Logic, out engine.Outcome) (action.CallOutcome, error) {
+	switch out.End {
+	case engine.Done:
+		l.Enter(out.Gas)
+	case engine.Stopped: // logic knows why, and counted what was burnt
+	case engine.Trapped:
+		if err := v.trapped(l, out); err != nil {
+			return action.CallOutcome{}, err
+		}
+	}
+	return l.Outcome()
+}
+
+func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
+	switch {
+	case out.Trap == engine.Unreachable && out.Gas < 0:
+		l.OutOfGas(out.Gas)
+		return nil
+	case out.Trap == engine.Unreachable && out.Stack < 0:
+		l.Enter(out.Gas)
+		l.OutOfStack()
+		return nil
+	}
+	t, ok := traps[out.Trap]
+	if !ok {
+		err := fmt.Errorf("vm: trap %d, which no contract can cause", out.Trap)
+		v.fault("%w", err)
+		return err
+	}
+	if out.Trap == engine.StackOverflow { // metering is there to come first; results could depend on the machine
+		v.fault("vm: native stack overflow")
+	}
+	l.Enter(out.Gas)
+	l.Fail(logic.TrapError(t))
+	return nil
+}
+
+// traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error).
+var traps = map[engine.Trap]primitives.WasmTrap{
+	engine.StackOverflow:          primitives.TrapStackOverflow,
+	engine.MemoryOutOfBounds:      primitives.TrapMemoryOutOfBounds,
+	engine.TableOutOfBounds:       primitives.TrapMemoryOutOfBounds,
+	engine.IndirectCallToNull:     primitives.TrapIndirectCallToNull,
+	engine.BadSignature:           primitives.TrapIncorrectCallIndirectSignature,
+	engine.IntegerOverflow:        primitives.TrapIllegalArithmetic,
+	engine.IntegerDivisionByZero:  primitives.TrapIllegalArithmetic,
+	engine.BadConversionToInteger: primitives.TrapIllegalArithmetic,
+	engine.Unreachable:            primitives.TrapUnreachable,
+}

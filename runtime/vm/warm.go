@@ -1,0 +1,91 @@
+package vm
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/cache"
+)
+
+// rulesOf names the part of a config that prep reads.
+type rulesOf struct {
+	w    *config.Wasm
+	hash primitives.Hash
+}
+
+// rules returns the hash of what code is prepared by: configs that differ in prices of host functions only share what was
+// compiled.
+func (v *VM) rules(w *config.Wasm) primitives.Hash {
+	if r := v.seen.Load(); r != nil && r.w == w {
+		return r.hash
+	}
+	hash := primitives.HashBytes(fmt.Appendf(nil, "%d %d %d %d %v %v %+v", w.RegularOpCost, w.GrowMemCost, w.LinearOpBaseCost,
+		w.LinearOpUnitCost, w.ReftypesBulkMemory, w.DiscardCustomSections, w.Limits))
+	v.seen.Store(&rulesOf{w, hash})
+	return hash
+}
+
+func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm) (*cache.Entry[*module], error) {
+	return v.cache.Get(cache.Key{Code: hash, Rules: v.rules(w)}, func() (cache.Artifact, error) { return v.build(code, w) })
+}
+
+// warmer compiles in the background what will be called: at most as many at a time as may be built, none in front of a call
+// that waits for another.
+type warmer struct {
+	queue chan warm
+	end   chan struct{}
+	all   sync.WaitGroup
+}
+
+type warm struct {
+	hash primitives.Hash
+	code []byte
+	w    *config.Wasm
+}
+
+// warmQueue bounds what waits to be compiled; what does not fit is compiled when it is called.
+const warmQueue = 256
+
+func (q *warmer) start(v *VM, workers int) {
+	q.queue, q.end = make(chan warm, warmQueue), make(chan struct{})
+	for range workers {
+		q.all.Go(func() { q.run(v) })
+	}
+}
+
+func (q *warmer) run(v *VM) {
+	// The thread is this goroutine's alone, and so is its low priority; it ends with it.
+	runtime.LockOSThread()
+	lowPriority()
+	for {
+		select {
+		case <-q.end:
+			return
+		case w := <-q.queue:
+			if e, err := v.get(w.hash, w.code, w.w); err == nil {
+				e.Release()
+			} else {
+				v.fault("vm: compile in advance: %w", err)
+			}
+		}
+	}
+}
+
+func (q *warmer) stop() {
+	close(q.end)
+	q.all.Wait()
+}
+
+// Warm has code compiled in the background, by the rules of a config, unless it is. It never waits; code must not change.
+func (v *VM) Warm(hash primitives.Hash, code []byte, w *config.Wasm) {
+	if v.cache.Has(cache.Key{Code: hash, Rules: v.rules(w)}) {
+		return
+	}
+	select {
+	case v.warmer.queue <- warm{hash, code, w}:
+	default:
+	}
+}
