@@ -97,7 +97,10 @@ func badBytes() []Bad {
 		refused("four billion bodies", primitives.PrepareTooManyFunctions, section(10, huge...)),
 		invalid("four billion data segments", section(11, huge...)),
 		invalid("a section with more than it says", section(1, 0, 0)),
-		invalid("functions without code", section(3, 0)),
+		runs("no functions and no code", section(3, 0)),
+		invalid("functions without code", func() []byte {
+			return wasm.AppendSection(section(1, 1, 0x60, 0, 0)(), 3, []byte{1, 0})
+		}),
 		invalid("a function of no type", section(3, 1, 7)),
 		invalid("a start function that is not there", section(8, 3)),
 		invalid("an export that is not there", section(7, 1, 1, 'x', 0, 5)),

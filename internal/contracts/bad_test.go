@@ -2,8 +2,41 @@ package contracts
 
 import (
 	"bytes"
+	"errors"
 	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
+
+// TestFates: prepare says of each module what its fate is, whatever of it is cut off or turned around.
+func TestFates(t *testing.T) {
+	cfg := config.MustGet(config.June(86))
+	for _, b := range BadModules() {
+		code := b.Make()
+		m, err := prep.Prepare(code, &cfg.Wasm)
+		var kind primitives.PrepareError
+		switch got := fateOf(m, err, &kind); {
+		case got != b.Fate:
+			t.Errorf("%s: fate %d (%v), want %d", b.Name, got, err, b.Fate)
+		case kind != b.Prepare:
+			t.Errorf("%s: %v, want %v", b.Name, err, b.Prepare)
+		}
+	}
+}
+
+func fateOf(m *prep.Module, err error, kind *primitives.PrepareError) Fate {
+	switch {
+	case errors.As(err, kind):
+		return Refused
+	case m.CompileFails:
+		return NotCompiled
+	case m.LoadFails:
+		return NotLoaded
+	}
+	return Runs
+}
 
 // TestBadModulesMayBeDeployed: none is larger than what a contract may be but those that are too long on purpose, and each is
 // made alike every time.
