@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
@@ -23,6 +24,8 @@ type ChainOptions struct {
 	Par apply.Par
 	// Signature checks transactions; nil: each one is verified.
 	Signature verify.SignatureFunc
+	// VM runs contracts; nil: a call that would run one fails.
+	VM action.VM
 }
 
 // Goroutines is a Par that takes a goroutine for each.
@@ -73,7 +76,7 @@ func (c *Chain) open() (err error) {
 	if err != nil {
 		return err
 	}
-	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature})
+	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM})
 	if err != nil {
 		_ = c.Store.Close() // the first error is the one to be told
 	}

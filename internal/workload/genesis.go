@@ -39,7 +39,7 @@ func Genesis(o Options, r Rules) (*genesis.Config, error) {
 	set(&c.EpochLength, r.EpochLength)
 	set(&c.GasLimit, r.GasLimit)
 	set(&c.TransactionValidityPeriod, r.Validity)
-	sum, ok := r.balance().Mul64(uint64(o.Accounts))
+	sum, ok := r.balance().Mul64(uint64(o.Accounts + len(o.Names)))
 	if ok {
 		c.TotalSupply, ok = c.TotalSupply.Add(sum)
 	}
@@ -78,8 +78,10 @@ func Records(w io.Writer, o Options, r Rules) error {
 		buf = genesis.AppendRecord(buf, rec)
 	}
 	account := genesis.AccountRecord{Account: primitives.Account{Version: primitives.AccountV1, Amount: r.balance()}}
-	for i := range o.Accounts {
-		account.AccountID = Account(i)
+	for i := range o.Accounts + len(o.Names) {
+		if account.AccountID = Account(i); i >= o.Accounts {
+			account.AccountID = o.Names[i-o.Accounts]
+		}
 		buf = genesis.AppendRecord(append(buf, ','), &account)
 		key := genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: keys.Key(account.AccountID).PublicKey().Handle()}
 		buf = genesis.AppendRecord(append(buf, ','), &key)
@@ -111,6 +113,6 @@ func GenesisHash(o Options, r Rules) (primitives.Hash, error) {
 	}
 	var b bytes.Buffer
 	b.Write(genesis.AppendConfig(nil, c))
-	fmt.Fprintf(&b, "%d %v", o.Accounts, o.OneKey)
+	fmt.Fprintf(&b, "%d %v%q", o.Accounts, o.OneKey, o.Names)
 	return primitives.HashBytes(b.Bytes()), nil
 }
