@@ -12,7 +12,8 @@ type HostErrorKind uint8
 
 // The kinds (nearcore runtime/near-vm-runner/src/logic/errors.rs HostError). Beside each: which fields of HostError it has.
 const (
-	BadUTF16                            HostErrorKind = iota
+	_                                   HostErrorKind = iota
+	BadUTF16                                          //
 	BadUTF8                                           //
 	GasExceeded                                       //
 	GasLimitExceeded                                  //

@@ -1,0 +1,236 @@
+package logic
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// nearcore logic/tests/logs.rs.
+
+const mixed = "j ñ r'ø qò$`5 y'5 øò{%÷ `Võ%"
+
+func utf16Bytes(s string) (b []byte) {
+	for _, u := range utf16.Encode([]rune(s)) {
+		b = append(b, byte(u), byte(u>>8))
+	}
+	return b
+}
+
+func logLimits(number, length uint64) func(*rig) {
+	return func(r *rig) {
+		if number != 0 {
+			r.cfg.Wasm.Limits.MaxNumberLogs = number
+		}
+		if length != 0 {
+			r.cfg.Wasm.Limits.MaxTotalLogLength = length
+		}
+	}
+}
+
+// TestLogs makes one log in each way: what is paid, what is logged or why not. The memory ends where the string does if end
+// is set.
+func TestLogs(t *testing.T) {
+	const lone = "\x00\xd8" // U+D800 without its pair
+	bad16 := string(utf16Bytes("$ qò$`")) + lone + string(utf16Bytes("foobarbaz"))
+	n := uint64(len(mixed))
+	tests := []struct {
+		name, fn, in string
+		more         uint64 // said beyond the length
+		nul          bool   // the length is not said
+		end          bool
+		limit        uint64
+		log          string
+		err          HostError
+		costs        costs
+	}{
+		{name: "utf8", fn: "log_utf8", in: mixed, log: mixed, costs: costs{
+			config.ExtLogBase: 1, config.ExtLogByte: n, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: n,
+			config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: n,
+		}},
+		{name: "not utf8", fn: "log_utf8", in: "\x80", err: HostError{Kind: BadUTF8}, costs: costs{
+			config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 1, config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: 1,
+		}},
+		{name: "utf8 to NUL, at the limit", fn: "log_utf8", in: mixed + "\x00", nul: true, limit: n, log: mixed, costs: costs{
+			config.ExtLogBase: 1, config.ExtLogByte: n, config.ExtReadMemoryBase: n + 1, config.ExtReadMemoryByte: n + 1,
+			config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: n,
+		}},
+		{name: "utf8 over the limit", fn: "log_utf8", in: mixed, limit: n - 1, err: HostError{Kind: TotalLogLengthExceeded, A: n, B: n - 1},
+			costs: costs{config.ExtUTF8DecodingBase: 1}},
+		{name: "utf8 to NUL, over the limit", fn: "log_utf8", in: mixed + "\x00", nul: true, limit: n - 1,
+			err:   HostError{Kind: TotalLogLengthExceeded, A: n, B: n - 1},
+			costs: costs{config.ExtReadMemoryBase: n, config.ExtReadMemoryByte: n, config.ExtUTF8DecodingBase: 1}},
+		{name: "utf8 to NUL, far over the limit", fn: "log_utf8", in: "abcdefgh\x00", nul: true, limit: 3,
+			err:   HostError{Kind: TotalLogLengthExceeded, A: 4, B: 3},
+			costs: costs{config.ExtReadMemoryBase: 4, config.ExtReadMemoryByte: 4, config.ExtUTF8DecodingBase: 1}},
+		{name: "utf16", fn: "log_utf16", in: string(utf16Bytes("$ qò$`")), log: "$ qò$`", costs: costs{
+			config.ExtLogBase: 1, config.ExtLogByte: 7, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 12,
+			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 12,
+		}},
+		{name: "utf16 to NUL", fn: "log_utf16", in: string(utf16Bytes("$ qò$`\x00")), nul: true, log: "$ qò$`", costs: costs{
+			config.ExtLogBase: 1, config.ExtLogByte: 7, config.ExtReadMemoryBase: 7, config.ExtReadMemoryByte: 14,
+			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 12,
+		}},
+		{name: "utf16 to NUL, odd limit", fn: "log_utf16", in: string(utf16Bytes("ab\x00")), nul: true, limit: 5, log: "ab", costs: costs{
+			config.ExtLogBase: 1, config.ExtLogByte: 2, config.ExtReadMemoryBase: 3, config.ExtReadMemoryByte: 6,
+			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 4,
+		}},
+		{name: "surrogate pair", fn: "log_utf16", in: "\x34\xd8\x1e\xdd", log: "𝄞", costs: costs{
+			config.ExtLogBase: 1, config.ExtLogByte: 4, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 4,
+			config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 4,
+		}},
+		{name: "lone surrogate", fn: "log_utf16", in: "\x34\xd8\x1e\xdd\x6d\x00\x75\x00\x00\xd8\x69\x00\x63\x00", err: HostError{Kind: BadUTF16},
+			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 14, config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 14}},
+		{name: "odd utf16", fn: "log_utf16", in: "abc", err: HostError{Kind: BadUTF16},
+			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 3, config.ExtUTF16DecodingBase: 1}},
+		{name: "utf16 that grows over the limit", fn: "log_utf16", in: string(utf16Bytes("ここ")), limit: 5,
+			err: HostError{Kind: TotalLogLengthExceeded, A: 12, B: 5}, costs: costs{
+				config.ExtLogBase: 1, config.ExtLogByte: 6, config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 4,
+				config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 4,
+			}},
+		{name: "utf8 at the end", fn: "log_utf8", in: "foo bar \xff baz qux", end: true, err: HostError{Kind: BadUTF8}, costs: costs{
+			config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 17, config.ExtUTF8DecodingBase: 1, config.ExtUTF8DecodingByte: 17,
+		}},
+		{name: "utf8 past the end", fn: "log_utf8", in: "foo bar \xff baz qux", end: true, more: 1, err: HostError{Kind: MemoryAccessViolation},
+			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 18, config.ExtUTF8DecodingBase: 1}},
+		{name: "NUL past the end", fn: "log_utf8", in: "foo bar \xff baz qux", end: true, nul: true, err: HostError{Kind: MemoryAccessViolation},
+			costs: costs{config.ExtReadMemoryBase: 18, config.ExtReadMemoryByte: 18, config.ExtUTF8DecodingBase: 1}},
+		{name: "utf16 at the end", fn: "log_utf16", in: bad16, end: true, err: HostError{Kind: BadUTF16}, costs: costs{
+			config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 32, config.ExtUTF16DecodingBase: 1, config.ExtUTF16DecodingByte: 32,
+		}},
+		{name: "utf16 past the end", fn: "log_utf16", in: bad16, end: true, more: 2, err: HostError{Kind: MemoryAccessViolation},
+			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 34, config.ExtUTF16DecodingBase: 1}},
+		{name: "utf16 NUL past the end", fn: "log_utf16", in: bad16, end: true, nul: true, err: HostError{Kind: MemoryAccessViolation},
+			costs: costs{config.ExtReadMemoryBase: 17, config.ExtReadMemoryByte: 34, config.ExtUTF16DecodingBase: 1}},
+		{name: "NUL at the last address", fn: "log_utf8", more: ^uint64(0), nul: true, end: true, err: HostError{Kind: MemoryAccessViolation},
+			costs: costs{config.ExtReadMemoryBase: 1, config.ExtReadMemoryByte: 1, config.ExtUTF8DecodingBase: 1}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := newRig(t, logLimits(0, test.limit))
+			if test.end {
+				r.at = uint64(len(r.Memory) - len(test.in))
+			}
+			s := r.putString(test.in)
+			if s.len += test.more; test.nul {
+				s.len = inRegister
+			}
+			_, err := r.do(test.fn, s.len, s.ptr)
+			test.costs[config.ExtBase] = 1
+			r.wantCosts(test.costs)
+			out, fatal := r.Outcome()
+			if test.err != (HostError{}) {
+				if !errors.Is(err, &test.err) || len(out.Logs) != 0 || fatal != nil {
+					t.Errorf("err = %v, logs %q, %v, want %v", err, out.Logs, fatal, &test.err)
+				}
+				return
+			}
+			if err != nil || len(out.Logs) != 1 || out.Logs[0] != test.log {
+				t.Errorf("%v, logs %q, want %q", err, out.Logs, test.log)
+			}
+		})
+	}
+}
+
+func TestLogTotals(t *testing.T) {
+	// One too many bytes in the last of ten.
+	limit := uint64(len(mixed))*10 - 1
+	r := newRig(t, logLimits(10, limit))
+	s := r.putString(mixed)
+	for range 9 {
+		r.must("log_utf8", s.len, s.ptr)
+	}
+	r.fails(HostError{Kind: TotalLogLengthExceeded, A: limit + 1, B: limit}, "log_utf8", s.len, s.ptr)
+	if len(r.logs) != 9 {
+		t.Errorf("%d logs", len(r.logs))
+	}
+
+	// The same, in both encodings.
+	limit = 3*21 - 1
+	r = newRig(t, logLimits(21, limit))
+	s8, s16 := r.putString("abc"), r.put(utf16Bytes("abc"))
+	for range 10 {
+		r.must("log_utf16", s16.len, s16.ptr)
+		r.must("log_utf8", s8.len, s8.ptr)
+	}
+	r.fails(HostError{Kind: TotalLogLengthExceeded, A: limit + 1, B: limit}, "log_utf8", s8.len, s8.ptr)
+	if len(r.logs) != 20 {
+		t.Errorf("%d logs", len(r.logs))
+	}
+}
+
+func TestLogNumber(t *testing.T) {
+	for _, test := range []struct {
+		fn            string
+		in            []byte
+		length        uint64
+		base, perByte config.ExtCost
+	}{
+		{"log_utf8", []byte("blabla"), 6, config.ExtUTF8DecodingBase, config.ExtUTF8DecodingByte},
+		{"log_utf16", utf16Bytes("$ qò$`"), 7, config.ExtUTF16DecodingBase, config.ExtUTF16DecodingByte},
+	} {
+		r := newRig(t, logLimits(3, uint64(len(test.in)+1)*4))
+		s := r.put(test.in)
+		for range 3 {
+			r.must(test.fn, s.len, s.ptr)
+		}
+		r.fails(HostError{Kind: NumberOfLogsExceeded, B: 3}, test.fn, s.len, s.ptr)
+		r.wantCosts(costs{
+			config.ExtBase: 4, config.ExtLogBase: 3, config.ExtLogByte: test.length * 3, config.ExtReadMemoryBase: 3,
+			config.ExtReadMemoryByte: s.len * 3, test.base: 3, test.perByte: s.len * 3,
+		})
+		if len(r.logs) != 3 {
+			t.Errorf("%d logs", len(r.logs))
+		}
+	}
+}
+
+func TestPanics(t *testing.T) {
+	r := newRig(t)
+	_, err := r.do("panic")
+	if err == nil || err.Error() != "Smart contract panicked: explicit guest panic" {
+		t.Errorf("panic: %v", err)
+	}
+	s := r.putString("ouch ø")
+	if _, err = r.do("panic_utf8", s.len, s.ptr); err == nil || err.Error() != "Smart contract panicked: ouch ø" {
+		t.Errorf("panic_utf8: %v", err)
+	}
+	r.fails(HostError{Kind: BadUTF8}, "panic_utf8", s.len-1, s.ptr)
+	out, err := r.Outcome()
+	if err != nil || out.Err == nil || out.Err.Message != "String encoding is bad UTF-8 sequence." {
+		t.Errorf("outcome %+v, %v", out, err)
+	}
+}
+
+func TestAbort(t *testing.T) {
+	r := newRig(t)
+	text := func(s string) slice {
+		b := utf16Bytes(s)
+		r.put([]byte{byte(len(b)), byte(len(b) >> 8), 0, 0})
+		return r.put(b)
+	}
+	msg, file := text("größer"), text("a.ts")
+	r.paid = r.gas.ext
+	const want = `größer, filename: "a.ts" line: 7 col: 4294967295`
+	high := uint64(0xdead_beef) << 32 // what an i32 has above it is not its
+	_, err := r.do("abort", high|msg.ptr, file.ptr, high|7, 1<<32-1)
+	if !errors.Is(err, &HostError{Kind: GuestPanic, Text: want}) {
+		t.Errorf("abort: %v", err)
+	}
+	if !slices.Equal(r.logs, []string{"ABORT: " + want}) {
+		t.Errorf("logs = %q", r.logs)
+	}
+	n := msg.len + file.len
+	r.wantCosts(costs{
+		config.ExtBase: 1, config.ExtReadMemoryBase: 4, config.ExtReadMemoryByte: 8 + n, config.ExtUTF16DecodingBase: 2,
+		config.ExtUTF16DecodingByte: n, config.ExtLogBase: 1, config.ExtLogByte: uint64(len(want)),
+	})
+	for _, low := range [][2]uint64{{3, file.ptr}, {msg.ptr, 3}} {
+		r.fails(HostError{Kind: BadUTF16}, "abort", low[0], low[1], 0, 0)
+		r.wantCosts(costs{config.ExtBase: 1})
+	}
+	r.fails(HostError{Kind: MemoryAccessViolation}, "abort", 1<<32-1, file.ptr, 0, 0)
+}
