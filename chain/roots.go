@@ -98,6 +98,17 @@ func ReceiptTarget(x *primitives.Receipt, layout primitives.ShardLayout) primiti
 	return i
 }
 
+// ReceiptsFor returns those receipts that go to one shard, in their order: what a shard takes of the receipts that the shard
+// before it, of an older layout, did not come to apply (nearcore chain/chain/src/store/mod.rs:252).
+func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout, shard primitives.ShardIndex) (out []*primitives.Receipt) {
+	for _, x := range receipts {
+		if ReceiptTarget(x, layout) == shard {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
 // TxRoot is a chunk's tx_root: the Merkle root over H(borsh(SignedTransaction)).
 func TxRoot(txs []*primitives.SignedTransaction) primitives.Hash {
 	leaves := make([]primitives.Hash, len(txs))

@@ -26,21 +26,25 @@ func (e *Engine) checkAt(head *Entry, tries func(primitives.ShardIndex) state.Tr
 	if err := e.checkBlock(head, tx.BlockHash); err != nil {
 		return err, nil
 	}
-	if err := congested(head, tx.ReceiverID); err != nil {
+	next, err := e.rulesBehind(head)
+	if err != nil {
+		return nil, err
+	}
+	if err := congested(head, next, tx.ReceiverID); err != nil {
 		return err, nil
 	}
-	if err := verify.Transaction(head.Config, tx, signature); err != nil {
+	if err := verify.Transaction(next.config, tx, signature); err != nil {
 		return err, nil
 	}
 	price := head.Header().NextGasPrice
-	if _, err := verify.Cost(head.Config, &tx.Transaction, price); err != nil {
+	if _, err := verify.Cost(next.config, &tx.Transaction, price); err != nil {
 		return err, nil
 	}
 	signer, err := readSigner(head.Layout, tries, tx)
 	if err != nil {
 		return nil, err
 	}
-	return verify.CanCharge(head.Config, &tx.Transaction, price, signer), nil
+	return verify.CanCharge(next.config, &tx.Transaction, price, signer), nil
 }
 
 // acquireHead returns the head with its states held.
@@ -65,14 +69,19 @@ func (e *Engine) checkBlock(head *Entry, base primitives.Hash) *primitives.Inval
 	return verify.Validity(known, height, head.Height(), e.chain.ValidityPeriod, func() bool { return false })
 }
 
-// congested tells whether the receiver's shard takes no transactions.
-func congested(head *Entry, receiver primitives.AccountID) *primitives.InvalidTxError {
-	i, err := head.Layout.Index(head.Layout.ShardOf(receiver))
+// congested tells whether the receiver's shard takes no transactions. A shard that a split has just made takes them: no chunk
+// header says anything of it yet.
+func congested(head *Entry, next *rules, receiver primitives.AccountID) *primitives.InvalidTxError {
+	id := next.layout.ShardOf(receiver)
+	i, err := head.Layout.Index(id)
 	if err != nil {
-		panic("engine: the layout maps an account to a shard that it lacks: " + err.Error())
+		return nil
 	}
 	c := head.Block.Body.Chunks[i]
-	control := congestion.Control{Config: &head.Config.CongestionControl, Info: head.Shards[i].Extra.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
+	if c.ShardID != id { // the header of the shard that was split, repeated
+		return nil
+	}
+	control := congestion.Control{Config: &next.config.CongestionControl, Info: head.Shards[i].Extra.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
 	r := control.RefusesTransactions()
 	switch {
 	case !r.Refused:
@@ -143,9 +152,17 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 		return nil, ErrOrphan
 	}
 	defer p.Release()
-	s := &p.Shards[shard]
+	next, err := e.rulesBehind(p)
+	if err != nil {
+		return nil, err
+	}
+	inherited, err := e.inherited(p, next.layout)
+	if err != nil {
+		return nil, err
+	}
+	s := &inherited[shard]
 	in := &apply.PrepareInput{
-		Trie: stateTrie{s.root}, Config: p.Config, Layout: p.Layout, ShardID: s.ID, PrevHeight: p.Height(),
+		Trie: stateTrie{s.root}, Config: next.config, Layout: next.layout, ShardID: s.ID, PrevHeight: p.Height(),
 		GasPrice: p.Header().NextGasPrice, Candidates: waiting, Stop: stop,
 		Valid: func(tx *primitives.SignedTransaction) bool { return e.ancestry.valid(p, tx.BlockHash) },
 		Fresh: func(tx *primitives.SignedTransaction) bool {

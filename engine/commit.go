@@ -35,7 +35,7 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 		if j.result == nil {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
-		settle(&entry.Shards[i], &p.parent.Shards[i], j, entry.Hash)
+		settle(&entry.Shards[i], &p.prev[i], j, entry.Hash)
 	}
 	e.epochMu.Lock()
 	changes, err := e.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
@@ -48,7 +48,7 @@ func (e *Engine) Commit(p *Pending) (*Accepted, error) {
 	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may tell of an older one
 		a.Final = f
 	}
-	if err := e.storeBlock(entry, p.parent, &changes, a); err != nil {
+	if err := e.storeBlock(p, &changes, a); err != nil {
 		e.epochMu.Lock()
 		e.epochs.Forget(&changes)
 		e.epochMu.Unlock()
@@ -79,7 +79,7 @@ func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	if !j.input.NewChunk {
 		extra := *prev.Extra // a missing chunk changes the state root only
 		extra.StateRoot = s.root.Hash()
-		s.Extra, s.Outgoing, s.OutgoingAt = &extra, prev.Outgoing, prev.OutgoingAt
+		s.Extra, s.Outgoing, s.OutgoingAt, s.OutgoingOf = &extra, prev.Outgoing, prev.OutgoingAt, prev.OutgoingOf
 		return
 	}
 	s.Extra = &chain.ChunkExtra{
@@ -87,7 +87,7 @@ func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 		GasLimit: j.input.GasLimit, BalanceBurnt: r.BalanceBurnt, CongestionInfo: r.Congestion,
 		BandwidthRequests: r.BandwidthRequests, ProposedSplit: r.ProposedSplit,
 	}
-	s.Outgoing, s.OutgoingAt = r.Outgoing, hash
+	s.Outgoing, s.OutgoingAt, s.OutgoingOf = r.Outgoing, hash, s.ID
 }
 
 // finalRef names the last final block of a head.

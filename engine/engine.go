@@ -49,7 +49,6 @@ type Engine struct {
 
 	mu      sync.RWMutex // entries
 	entries map[primitives.Hash]*Entry
-	forests map[primitives.ShardID]*trie.Forest
 
 	ancestry ancestry
 	foldedAt *Entry // Flat and the frontier on disk are of this block or of folding's; held
@@ -75,7 +74,7 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
 	e := &Engine{
-		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, forests: map[primitives.ShardID]*trie.Forest{},
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{},
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)
@@ -124,14 +123,10 @@ func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
 // Store returns the store, for readers.
 func (e *Engine) Store() *storage.Store { return e.store }
 
-// forest returns a shard's forest.
-func (e *Engine) forest(id primitives.ShardID) *trie.Forest {
-	f := e.forests[id]
-	if f == nil {
-		f = trie.New(trie.Options{Loader: e.loader(id)})
-		e.forests[id] = f
-	}
-	return f
+// forest makes the forest of a shard whose state is on disk.
+func (e *Engine) forest(layout primitives.ShardLayout, i int) *trie.Forest {
+	index := primitives.ShardIndex(i)
+	return trie.New(trie.Options{Loader: e.loader(layout.ShardIDs()[i], accounts(layout, index))})
 }
 
 // version returns the rules of an epoch. The caller holds epochMu.
@@ -162,7 +157,7 @@ func (e *Engine) begin() error {
 	roots := make([]*trie.Root, len(ids))
 	hashes := make([]primitives.Hash, len(ids))
 	for i, id := range ids {
-		if roots[i], err = e.forest(id).Build(first.Pairs(i)); err != nil {
+		if roots[i], err = e.forest(layout, i).Build(first.Pairs(i)); err != nil {
 			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
 		}
 		hashes[i] = roots[i].Hash()
@@ -196,7 +191,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 	entry.refs.Store(1)
 	for i, c := range chunks {
 		h := &c.Header
-		entry.Shards[i] = ShardState{ID: h.ShardID, Chunk: c, OutgoingAt: entry.Hash, Extra: &chain.ChunkExtra{
+		entry.Shards[i] = ShardState{ID: h.ShardID, Chunk: c, OutgoingAt: entry.Hash, OutgoingOf: h.ShardID, Extra: &chain.ChunkExtra{
 			StateRoot: h.PrevStateRoot, GasLimit: h.GasLimit, CongestionInfo: h.CongestionInfo,
 		}}
 		if roots != nil {

@@ -423,13 +423,14 @@ func TestAgree(t *testing.T) {
 // whole blocks can't show more than one such block.
 func TestTrap8(t *testing.T) {
 	e := &Engine{entries: map[primitives.Hash]*Entry{}}
+	layout := primitives.SingleShardLayout()
 	var all []*Entry
 	prev := primitives.Hash{}
 	for height := primitives.Height(1); height <= 5; height++ {
 		b := &primitives.Block{Header: (&primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev,
 			BlockHeaderInnerLite: primitives.BlockHeaderInnerLite{Height: height}}).Init()}
 		prev = b.Hash()
-		x := &Entry{Block: b, Hash: prev, Shards: []ShardState{{Incoming: []*primitives.Receipt{{ID: primitives.Hash{byte(height), 1}}, {ID: primitives.Hash{byte(height), 2}}}}}}
+		x := &Entry{Block: b, Hash: prev, Layout: layout, Shards: []ShardState{{Incoming: []*primitives.Receipt{{ID: primitives.Hash{byte(height), 1}}, {ID: primitives.Hash{byte(height), 2}}}}}}
 		e.entries[prev], all = x, append(all, x)
 	}
 	for since, want := range map[primitives.Height][]byte{4: {5}, 3: {5, 4}, 1: {5, 4, 3, 2}} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -18,8 +19,8 @@ var (
 	ErrOrphan = errors.New("engine: parent is not known")
 	ErrKnown  = errors.New("engine: block is known")
 	ErrOld    = errors.New("engine: block does not descend from the final one")
-	// ErrReshard: the layout changes here, and states are not split yet. Chains whose epoch configs are static never meet it.
-	ErrReshard = errors.New("engine: the shard layout changes, which this version cannot follow")
+	// ErrReshard: the layout changes by more than one split into two shards (nearcore resharding/event_type.rs).
+	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
 )
 
 // Entry is an accepted block with what applying it gave. It does not change once accepted, but for its place in the
@@ -35,6 +36,10 @@ type Entry struct {
 
 	finalHeight primitives.Height // of Header.LastFinalBlock; genesis's while there is none
 	refs        atomic.Int64      // holders of the state roots; 0: they are gone
+
+	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
+	heirsMu sync.Mutex
+	heirs   *heirs // nil: the next layout is the same, or nobody has asked yet
 }
 
 // ShardState is what a block left of one shard.
@@ -47,8 +52,10 @@ type ShardState struct {
 	Result *apply.Result
 	// Outgoing are the receipts that the shard's last new chunk made for others: the next chunk carries them.
 	Outgoing []*primitives.Receipt
-	// OutgoingAt is the block of that last new chunk.
+	// OutgoingAt is the block of that last new chunk, zero if its receipts went to the sibling in a split; OutgoingOf is the
+	// shard that had the chunk: this one, or the one that it came from.
 	OutgoingAt primitives.Hash
+	OutgoingOf primitives.ShardID
 	// Incoming are the receipts that this block's new chunks brought to the shard, in the order they are applied.
 	Incoming []*primitives.Receipt
 
@@ -86,6 +93,12 @@ func (e *Entry) Release() {
 		if r := e.Shards[i].root; r != nil {
 			r.Release()
 		}
+	}
+	e.heirsMu.Lock()
+	defer e.heirsMu.Unlock()
+	if e.heirs != nil {
+		e.heirs.release(e)
+		e.heirs = nil
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 
 // folding is a fold that runs beside the blocks: it writes the state of final blocks to disk, which takes longer than a block.
 type folding struct {
-	to   *Entry
-	done chan error // one result
+	from, to  *Entry
+	inherited []ShardState // what from left, by the shards of to
+	done      chan error   // one result
 }
 
 // Bounds of what may wait while a fold runs, in final blocks and in bytes of changes, which with their outcomes take some
@@ -42,47 +43,105 @@ func (e *Engine) fold() error {
 }
 
 func (e *Engine) beginFold(upto storage.BlockRef) error {
-	to, from := e.Entry(upto.Hash), e.foldedAt
+	to, from := e.beforeSplit(e.Entry(upto.Hash)), e.foldedAt
 	if to == nil || to == from {
 		return nil
+	}
+	f := &folding{from: from, to: to, done: make(chan error, 1)}
+	if err := f.thaw(e); err != nil {
+		return err
 	}
 	if !to.Acquire() || !from.Acquire() {
 		return fmt.Errorf("engine: the states of blocks %d and %d are gone before they were folded", from.Height(), to.Height())
 	}
-	f := &folding{to: to, done: make(chan error, 1)}
 	e.folding = f
 	go func() {
 		defer to.Release()
 		defer from.Release()
-		f.done <- e.writeFold(from, to)
+		f.done <- e.writeFold(f)
 	}()
 	return nil
 }
 
-// writeFold stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's.
-func (e *Engine) writeFold(from, to *Entry) error {
-	var changes []storage.FrontierChange
-	for i := range to.Shards {
-		put, removed, err := to.Shards[i].root.FrontierSince(from.Shards[i].root)
-		if err != nil {
-			return fmt.Errorf("engine: frontier of shard %d: %w", to.Shards[i].ID, err)
+// beforeSplit returns the oldest block, above the folded one and not above to, behind which the layout changes, else to: a
+// fold goes from one layout to at most one other, and the change is its first step.
+func (e *Engine) beforeSplit(to *Entry) *Entry {
+	for x := to; x != nil && x != e.foldedAt; {
+		parent := e.Entry(x.Header().PrevHash)
+		if parent != nil && parent != e.foldedAt && !parent.Layout.Equal(x.Layout) {
+			to = parent
 		}
-		changes = appendFrontier(changes, to.Shards[i].ID, put, removed)
+		x = parent
 	}
-	if err := e.store.Fold(ref(to), changes); err != nil {
-		return fmt.Errorf("engine: fold to block %d: %w", to.Height(), err)
+	return to
+}
+
+// thaw lets the readers of shards that the fold leaves behind find what they have not loaded in the history: the flat state
+// goes on to the shards that follow.
+func (f *folding) thaw(e *Engine) (err error) {
+	if f.inherited, err = e.inherited(f.from, f.to.Layout); err != nil || f.to.Layout.Equal(f.from.Layout) {
+		return err
+	}
+	for i := range f.from.Shards {
+		s, at := &f.from.Shards[i], ref(f.from)
+		if f.to.Layout.Has(s.ID) {
+			continue
+		}
+		r := accounts(f.from.Layout, primitives.ShardIndex(i))
+		s.root.Forest().SetLoader(func(from, to []byte, yield func(key, value []byte) bool) error {
+			return e.store.Scan(at, s.ID, r, from, to, yield)
+		})
+	}
+	return nil
+}
+
+// writeFold stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's.
+func (e *Engine) writeFold(f *folding) error {
+	var changes []storage.FrontierChange
+	for i := range f.to.Shards {
+		s, old := &f.to.Shards[i], f.inherited[i].root
+		if !f.from.Layout.Has(s.ID) {
+			old = nil // a new shard: all of it
+		}
+		put, removed, err := s.root.FrontierSince(old)
+		if err != nil {
+			return fmt.Errorf("engine: frontier of shard %d: %w", s.ID, err)
+		}
+		changes = appendFrontier(changes, s.ID, put, removed)
+	}
+	for i := range f.from.Shards {
+		s := &f.from.Shards[i]
+		if f.to.Layout.Has(s.ID) {
+			continue
+		}
+		gone, err := s.root.Frontier()
+		if err != nil {
+			return fmt.Errorf("engine: frontier of shard %d: %w", s.ID, err)
+		}
+		for k := range gone {
+			changes = appendFrontier(changes, s.ID, nil, [][]byte{gone[k].Path})
+		}
+	}
+	if err := e.store.Fold(ref(f.to), changes); err != nil {
+		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
 	}
 	return nil
 }
 
 // endFold ends a fold.
 func (e *Engine) endFold(err error) error {
-	to := e.folding.to
+	f := e.folding
 	e.folding = nil
-	if err == nil {
-		e.forget(to)
+	if err != nil {
+		return err
 	}
-	return err
+	for i := range f.inherited { // the disk has the new shards now: their forests need the old ones no more
+		if s := &f.inherited[i]; !f.from.Layout.Has(s.ID) {
+			s.root.Forest().SetLoader(e.loader(s.ID, accounts(f.to.Layout, primitives.ShardIndex(i))))
+		}
+	}
+	e.forget(f.to)
+	return nil
 }
 
 // Fold waits for a fold that runs and moves the stored state to the last final block. A clean stop calls it, so that the next

@@ -108,7 +108,7 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 	epochPuts(b.Puts, c)
 	for i := range entry.Shards {
 		s := &entry.Shards[i]
-		b.Shards[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: s.OutgoingAt.AppendBorsh(nil)}
+		b.Shards[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: appendOrigin(nil, s)}
 		if s.Chunk == nil {
 			continue
 		}
@@ -121,6 +121,25 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 		b.Shards[i].Chunk = c
 	}
 	return b
+}
+
+// appendOrigin appends where a shard's outgoing receipts are: the block, and the shard if it is another.
+func appendOrigin(b []byte, s *ShardState) []byte {
+	b = s.OutgoingAt.AppendBorsh(b)
+	if s.OutgoingOf != s.ID && !s.OutgoingAt.IsZero() {
+		b = borsh.AppendUint64(b, uint64(s.OutgoingOf))
+	}
+	return b
+}
+
+// readOrigin is its opposite.
+func (s *ShardState) readOrigin(raw []byte) error {
+	r := borsh.NewReader(raw)
+	s.OutgoingAt, s.OutgoingOf = primitives.ReadHash(r), s.ID
+	if r.Remaining() > 0 {
+		s.OutgoingOf = primitives.ShardID(r.Uint64())
+	}
+	return r.Close()
 }
 
 // storeGenesis imports the first block with its states.
@@ -148,14 +167,16 @@ func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisStat
 }
 
 // storeBlock commits a block in one step.
-func (e *Engine) storeBlock(entry, parent *Entry, c *epoch.Changes, a *Accepted) error {
+func (e *Engine) storeBlock(p *Pending, c *epoch.Changes, a *Accepted) error {
+	entry, parent := p.entry, p.parent
 	b := stored(entry, c)
+	b.Splits = splits(parent.Layout, entry.Layout)
 	b.Prev, b.Head, b.Final = ref(parent), a.IsHead, storage.BlockRef{}
 	if !entry.Header().LastFinalBlock.IsZero() {
 		b.Final = e.finalRef(entry)
 	}
 	for i := range entry.Shards {
-		if err := storedResult(&b.Shards[i], &entry.Shards[i], &parent.Shards[i], e, entry.Height()); err != nil {
+		if err := storedResult(&b.Shards[i], &entry.Shards[i], &p.prev[i], e, entry.Height()); err != nil {
 			return err
 		}
 	}
@@ -206,7 +227,7 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 		return nil
 	}
 	at := e.Entry(prev.OutgoingAt)
-	if at != nil && height-at.Height() <= storage.ReceiptsReach {
+	if at != nil && height-at.Height() <= storage.ReceiptsReach && prev.OutgoingOf == s.ID {
 		if len(prev.Outgoing) > 0 {
 			out.Chunk.ReceiptsOf = []storage.BlockRef{ref(at)}
 		}

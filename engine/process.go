@@ -15,6 +15,7 @@ import (
 type Pending struct {
 	entry  *Entry
 	parent *Entry
+	prev   []ShardState // what the parent left, by the block's shards
 	jobs   []Job
 	first  bool // of its epoch
 }
@@ -22,6 +23,7 @@ type Pending struct {
 // Job applies one shard's chunk, or what a missing chunk leaves to do. Jobs of a block are independent.
 type Job struct {
 	Shard  primitives.ShardIndex
+	ID     primitives.ShardID
 	input  apply.Input
 	result *apply.Result
 	err    error
@@ -68,8 +70,9 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if err != nil {
 		return nil, err
 	}
-	if !layout.Equal(parent.Layout) {
-		return nil, fmt.Errorf("%w: block %d", ErrReshard, b.Header.Height)
+	inherited, err := e.inherited(parent, layout)
+	if err != nil {
+		return nil, err
 	}
 	cfg, err := e.version(j.EpochID)
 	if err != nil {
@@ -80,7 +83,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	entry.refs.Store(1)
 	for i, h := range b.Body.Chunks {
 		s := &entry.Shards[i]
-		s.ID = h.ShardID
+		s.ID = inherited[i].ID // a header that is repeated behind a split is that of the shard before
 		if h.HeightIncluded != b.Header.Height {
 			continue
 		}
@@ -89,7 +92,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 		s.Chunk = chunks[i]
 		if !produced {
-			prev := &parent.Shards[i]
+			prev := &inherited[i]
 			if err := chain.ValidateChunk(s.Chunk, prev.Extra, prev.Outgoing, layout, e.coding); err != nil {
 				return nil, fmt.Errorf("shard %d of block %d: %w", s.ID, b.Header.Height, err)
 			}
@@ -100,7 +103,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry)
-	p := &Pending{entry: entry, parent: parent}
+	p := &Pending{entry: entry, parent: parent, prev: inherited}
 	return p, e.prepare(p, j)
 }
 
@@ -150,11 +153,27 @@ func gatherIncoming(entry *Entry) {
 }
 
 // incoming returns what a shard's new chunk applies: this block's receipts, then those of the blocks before, down to but
-// not including the one that holds the shard's previous chunk.
+// not including the one that holds the shard's previous chunk. Behind a split these are of the shard before, as far as they
+// are for this one (nearcore chain/chain/src/store/utils.rs:186).
 func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Height) ([]*primitives.Receipt, error) {
 	out := entry.Shards[shard].Incoming
+	layout, id := entry.Layout, entry.Shards[shard].ID
 	for at := parent; at.Height() > since; {
-		if more := at.Shards[shard].Incoming; len(more) > 0 {
+		if !at.Layout.Equal(layout) {
+			var err error
+			if id, err = layout.Parent(id); err != nil {
+				return nil, err
+			}
+			layout = at.Layout
+		}
+		index, err := layout.Index(id)
+		if err != nil {
+			return nil, err
+		}
+		if more := at.Shards[index].Incoming; len(more) > 0 {
+			if id != entry.Shards[shard].ID {
+				more = chain.ReceiptsFor(more, entry.Layout, primitives.ShardIndex(shard))
+			}
 			out = append(out[:len(out):len(out)], more...)
 		}
 		prev := e.Entry(at.Header().PrevHash)
@@ -214,9 +233,9 @@ func (e *Engine) prepare(p *Pending, j *chain.Judgement) error {
 	}
 	p.jobs = make([]Job, len(entry.Shards))
 	for i := range entry.Shards {
-		s, prev := &entry.Shards[i], &parent.Shards[i]
+		s, prev := &entry.Shards[i], &p.prev[i]
 		job := &p.jobs[i]
-		job.Shard, job.input = primitives.ShardIndex(i), base
+		job.Shard, job.ID, job.input = primitives.ShardIndex(i), s.ID, base
 		in := &job.input
 		in.Block.ShardID, in.Trie, in.NewChunk = s.ID, stateTrie{prev.root}, s.Chunk != nil
 		in.GasLimit = entry.Block.Body.Chunks[i].GasLimit
@@ -232,7 +251,7 @@ func (e *Engine) prepare(p *Pending, j *chain.Judgement) error {
 		if s.Chunk == nil {
 			continue
 		}
-		since := parent.Block.Body.Chunks[i].HeightIncluded
+		since := j.PrevChunks[i].HeightIncluded
 		if in.Incoming, err = e.incoming(entry, parent, i, since); err != nil {
 			return err
 		}

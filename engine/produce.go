@@ -10,23 +10,24 @@ import (
 // NewChunk makes a shard's next chunk on parent with these transactions, in their order.
 func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error) {
 	p := e.Entry(parent)
-	if p == nil {
+	if p == nil || !p.Acquire() {
 		return nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
 	}
-	e.epochMu.Lock()
-	layout, err := e.epochs.ShardLayoutFromPrev(parent)
-	e.epochMu.Unlock()
+	defer p.Release()
+	next, err := e.rulesBehind(p)
 	if err != nil {
 		return nil, err
 	}
-	if !layout.Equal(p.Layout) {
-		return nil, fmt.Errorf("%w: children of block %v", ErrReshard, parent)
-	}
+	layout := next.layout
 	id, err := layout.IDAt(shard)
 	if err != nil {
 		return nil, err
 	}
-	s := &p.Shards[shard]
+	inherited, err := e.inherited(p, layout)
+	if err != nil {
+		return nil, err
+	}
+	s := &inherited[shard]
 	c, _, err := chain.BuildChunk(&chain.ChunkInput{
 		PrevBlock: parent, Height: p.Height() + 1, ShardID: id, Extra: s.Extra, Outgoing: s.Outgoing,
 		Transactions: txs, Layout: layout, Coding: e.coding,

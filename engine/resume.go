@@ -15,31 +15,6 @@ import (
 // ErrInconsistent says that the store contradicts itself: a stored block does not lead to the state root it names.
 var ErrInconsistent = errors.New("engine: stored chain is inconsistent")
 
-// loader yields a shard's stored state for subtrees that are loaded when first touched.
-func (e *Engine) loader(id primitives.ShardID) trie.Loader {
-	return func(from, to []byte, yield func(key, value []byte) bool) error {
-		return e.store.Load(id, e.Accounts(id), from, to, yield)
-	}
-}
-
-// Accounts returns the range of a shard's accounts in the layout of the genesis, whose boundaries hold until a split.
-func (e *Engine) Accounts(id primitives.ShardID) storage.AccountRange {
-	layout := e.chain.Params.Epoch.ShardLayout
-	i, err := layout.Index(id)
-	if err != nil {
-		return storage.AccountRange{}
-	}
-	var r storage.AccountRange
-	b := layout.Boundaries()
-	if i > 0 && int(i) <= len(b) {
-		r.Lo = b[i-1]
-	}
-	if int(i) < len(b) {
-		r.Hi = b[i]
-	}
-	return r
-}
-
 // resume continues a stored chain: the folded block with its frontier, then the blocks above it in order, whose changes are
 // applied to the trie and whose roots must come out.
 func (e *Engine) resume() error {
@@ -90,6 +65,7 @@ func (e *Engine) resume() error {
 type waiting struct {
 	rec           *storage.Record
 	entry, parent *Entry
+	prev          []ShardState // what the parent left, by the block's shards
 }
 
 // loadWaiting reads a block above the folded one, but for its states.
@@ -103,17 +79,38 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 		return nil, fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
 	}
 	e.entries[entry.Hash] = entry
-	return &waiting{rec, entry, parent}, nil
+	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
 // restore brings the states of blocks back, parents before children, each shard on a goroutine of its own: a start is
-// waited for, and nothing else runs yet.
+// waited for, and nothing else runs yet. Before a block whose layout is new come the shards that its parent left to it.
 func (e *Engine) restore(back []*waiting) error {
+	from := 0
+	for i, w := range back {
+		if w.rec == nil {
+			continue
+		}
+		if !w.entry.Layout.Equal(w.parent.Layout) {
+			if err := e.restoreRun(back[from:i]); err != nil {
+				return err
+			}
+			from = i
+		}
+	}
+	return e.restoreRun(back[from:])
+}
+
+// restoreRun restores blocks whose parents are restored already or, with the same layout, among them.
+func (e *Engine) restoreRun(back []*waiting) error {
 	shards := 0
 	for _, w := range back {
 		shards = max(shards, len(w.entry.Shards))
-		for i := range w.entry.Shards {
-			e.forest(w.entry.Shards[i].ID) // made here, as goroutines may not
+		if w.rec == nil {
+			continue
+		}
+		var err error
+		if w.prev, err = e.inherited(w.parent, w.entry.Layout); err != nil {
+			return err
 		}
 	}
 	errs := make([]error, shards)
@@ -145,7 +142,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 			return true
 		})
 		if err == nil {
-			s.root, err = e.forests[s.ID].Import(list, s.Extra.StateRoot)
+			s.root, err = e.forest(w.entry.Layout, i).Import(list, s.Extra.StateRoot)
 		}
 		if err != nil {
 			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)
@@ -160,7 +157,8 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	for k := range stored {
 		changes[k] = trie.Change{Key: stored[k].Key, Value: stored[k].Last()}
 	}
-	if s.root, err = e.forests[s.ID].Update(w.parent.Shards[i].root, changes, nil); err != nil {
+	root := w.prev[i].root
+	if s.root, err = root.Forest().Update(root, changes, nil); err != nil {
 		return err
 	}
 	if s.root.Hash() != s.Extra.StateRoot {
@@ -202,17 +200,20 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 		return nil, err
 	}
 	entry.Shards = make([]ShardState, len(entry.Block.Body.Chunks))
-	for i, c := range entry.Block.Body.Chunks {
-		if err := e.loadShard(rec, &entry.Shards[i], c); err != nil {
-			return nil, fmt.Errorf("engine: shard %d of block %v: %w", c.ShardID, rec.Ref(), err)
+	if entry.Layout.NumShards() != len(entry.Shards) {
+		return nil, fmt.Errorf("%w: %d chunks in block %v of %d shards", ErrInconsistent, len(entry.Shards), rec.Ref(), entry.Layout.NumShards())
+	}
+	for i, id := range entry.Layout.ShardIDs() {
+		if err := e.loadShard(rec, &entry.Shards[i], id); err != nil {
+			return nil, fmt.Errorf("engine: shard %d of block %v: %w", id, rec.Ref(), err)
 		}
 	}
 	gatherIncoming(entry)
 	return entry, nil
 }
 
-func (e *Engine) loadShard(rec *storage.Record, s *ShardState, c *primitives.ChunkHeader) error {
-	s.ID, s.Extra = c.ShardID, new(chain.ChunkExtra)
+func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID) error {
+	s.ID, s.Extra = id, new(chain.ChunkExtra)
 	raw, err := rec.Extra(s.ID)
 	if err == nil {
 		err = borsh.Unmarshal(raw, s.Extra)
@@ -223,16 +224,29 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, c *primitives.Chu
 	if raw, err = rec.Other(s.ID); err != nil {
 		return err
 	}
-	if err := borsh.Unmarshal(raw, &s.OutgoingAt); err != nil {
+	if err := s.readOrigin(raw); err != nil {
 		return err
 	}
-	from := rec
+	if err := e.loadOutgoing(rec, s); err != nil {
+		return err
+	}
+	if _, ok := rec.ChunkHash(s.ID); ok {
+		s.Chunk, err = LoadChunk(rec, s.ID)
+	}
+	return err
+}
+
+// loadOutgoing reads the receipts of a shard's last new chunk.
+func (e *Engine) loadOutgoing(rec *storage.Record, s *ShardState) (err error) {
+	if s.OutgoingAt.IsZero() {
+		return nil
+	}
 	if s.OutgoingAt != rec.Ref().Hash {
-		if from, err = e.store.BlockByHash(s.OutgoingAt); err != nil {
+		if rec, err = e.store.BlockByHash(s.OutgoingAt); err != nil {
 			return err
 		}
 	}
-	outgoing, err := from.Outgoing(s.ID)
+	outgoing, err := rec.Outgoing(s.OutgoingOf)
 	if err != nil {
 		return err
 	}
@@ -243,10 +257,7 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, c *primitives.Chu
 		}
 		s.Outgoing = append(s.Outgoing, receipt)
 	}
-	if _, ok := rec.ChunkHash(s.ID); ok {
-		s.Chunk, err = LoadChunk(rec, s.ID)
-	}
-	return err
+	return nil
 }
 
 // LoadChunk reads a block's new chunk of a shard from the store.

@@ -38,7 +38,7 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 	}
 	s := &State{Entry: at}
 	for i := range at.Shards {
-		s.past = append(s.past, &pastTrie{base: storedValues{e, rec.Ref(), at.Shards[i].ID}})
+		s.past = append(s.past, &pastTrie{base: storedValues{e, rec.Ref(), at.Shards[i].ID, accounts(at.Layout, primitives.ShardIndex(i))}})
 	}
 	return s, nil
 }
@@ -65,9 +65,10 @@ func (e *Entry) trieOf(shard primitives.ShardIndex) state.Trie {
 
 // storedValues are the values of a shard after a block, from the store.
 type storedValues struct {
-	e     *Engine
-	at    storage.BlockRef
-	shard primitives.ShardID
+	e        *Engine
+	at       storage.BlockRef
+	shard    primitives.ShardID
+	accounts storage.AccountRange
 }
 
 func (s storedValues) get(key []byte) ([]byte, error) {
@@ -79,5 +80,5 @@ func (s storedValues) get(key []byte) ([]byte, error) {
 }
 
 func (s storedValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
-	return s.e.store.Scan(s.at, s.shard, s.e.Accounts(s.shard), from, to, yield)
+	return s.e.store.Scan(s.at, s.shard, s.accounts, from, to, yield)
 }

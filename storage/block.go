@@ -25,7 +25,8 @@ type Block struct {
 	MerkleTree   []byte // PartialMerkleTree of the blocks before
 	Other        []byte // whatever else the engine keeps of the block
 	Shards       []Shard
-	Puts         *Batch // writes to the engine's columns, applied with the block; nil: none
+	Splits       []Split // of shards of the parent's layout
+	Puts         *Batch  // writes to the engine's columns, applied with the block; nil: none
 }
 
 // Shard is what one block did in one shard.
@@ -83,6 +84,9 @@ func (b *Block) check() error {
 	if !b.Prev.IsZero() && b.Prev.Height >= b.Ref.Height {
 		return fmt.Errorf("%w: height %d after %d", ErrOrder, b.Ref.Height, b.Prev.Height)
 	}
+	if err := b.checkSplits(); err != nil {
+		return fmt.Errorf("%w: %w", ErrOrder, err)
+	}
 	for i := range b.Shards {
 		s := &b.Shards[i]
 		for j := range i {
@@ -108,7 +112,7 @@ func (b *Block) check() error {
 // encode turns the block into a record. Shards come in the block's order, sections in that of their kinds.
 func (b *Block) encode() *recordWriter {
 	w := &recordWriter{head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
-		Final: b.Final, IsHead: b.Head}}
+		Final: b.Final, IsHead: b.Head, Splits: b.Splits}}
 	w.one(kindHeader, 0, b.Header)
 	w.one(kindBody, 0, b.Body)
 	w.one(kindInfo, 0, b.Info)

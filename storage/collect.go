@@ -65,6 +65,9 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	if err := s.dropEntries(&batch, v.tail, height); err != nil {
 		return done, err
 	}
+	if err := s.collectShards(&batch, height); err != nil {
+		return done, err
+	}
 	putCell(&batch, cellTail, Uint64(height))
 	// Readers learn first: whoever then misses something, or has a snapshot without it, finds the new tail.
 	s.commitMu.Lock()

@@ -42,6 +42,8 @@ var (
 	// collected: height of a canonical block that was collected -> its hash, so that one can still be told that there was a
 	// block. nearcore keeps DBCol::BlockHeight for ever, too (core/store/src/columns.rs:723). 41 bytes a block.
 	collected = column[primitives.Height, primitives.Hash](0x0f, "Collected", Insert, appendHeight)
+	// splitParents: height of the first canonical, folded block of a layout, shard that it lacks -> nothing.
+	splitParents = column[splitKey, Nothing](0x10, "SplitParent", Insert, appendSplitKey)
 
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

@@ -123,7 +123,7 @@ func (s *Store) lookUpOld(v *view, b *Block) error {
 			if !c.OldUnknown {
 				continue
 			}
-			old, err := s.valueAt(v, b.Prev, b.Shards[i].ID, c.Key)
+			old, err := s.oldValue(v, b, b.Shards[i].ID, c.Key)
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}
@@ -131,6 +131,17 @@ func (s *Store) lookUpOld(v *view, b *Block) error {
 		}
 	}
 	return nil
+}
+
+// oldValue returns what a key had in the parent of b.
+func (s *Store) oldValue(v *view, b *Block, shard primitives.ShardID, key []byte) ([]byte, error) {
+	if x := splitOf(b.Splits, shard); x != nil {
+		if len(key) > 0 && !x.inherits(shard, key[0]) {
+			return nil, ErrNotFound
+		}
+		shard = x.Parent
+	}
+	return s.valueAt(v, b.Prev, shard, key)
 }
 
 // append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.

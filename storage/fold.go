@@ -28,7 +28,8 @@ func (s *Store) FoldDue() (BlockRef, bool) {
 
 // Fold moves Flat and Frontier to the final block upto: it must be an ancestor of the last final block, or that block.
 // changes is the difference of the frontier between the folded block and upto. Blocks that do not descend from upto, and
-// are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile.
+// are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile. A block that splits shards may
+// only be the first of a fold.
 func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
@@ -40,10 +41,21 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	if err != nil || len(chain) == 0 {
 		return err
 	}
+	for _, p := range chain[1:] {
+		if len(p.entry.head.Splits) > 0 {
+			return fmt.Errorf("%w: block %v splits shards in the middle of a fold", ErrOrder, p.ref)
+		}
+	}
 	if err := s.foldHistory(v.base, chain); err != nil {
 		return s.fail(err)
 	}
+	if err := s.copyRows(chain[0].entry.head.Splits); err != nil {
+		return s.fail(err)
+	}
 	var batch Batch
+	for _, x := range chain[0].entry.head.Splits {
+		splitParents.Put(&batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
+	}
 	foldState(&batch, chain)
 	if err := s.foldEpochs(&batch, chain); err != nil {
 		return err

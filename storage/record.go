@@ -56,6 +56,7 @@ type head struct {
 	Final     BlockRef // last final block as this block tells
 	IsHead    bool     // this block became the head when it was committed
 	Shards    []shardHead
+	Splits    []Split // of shards of the parent's layout; in heads of version 2
 	Sections  []section
 }
 
@@ -83,11 +84,19 @@ type frame struct {
 	CRC                uint32 // of the stored bytes
 }
 
-const headVersion = 1
+// Versions of a head: most blocks split nothing, and their heads are of the first.
+const (
+	headVersion      = 1
+	headVersionSplit = 2 // Splits behind the shards, at least one
+)
 
 // AppendBorsh appends the head. Counts and sizes are varints.
 func (h *head) AppendBorsh(b []byte) []byte {
-	b = append(b, headVersion)
+	if len(h.Splits) == 0 {
+		b = append(b, headVersion)
+	} else {
+		b = append(b, headVersionSplit)
+	}
 	b = appendRef(b, h.Ref)
 	b = appendRef(b, h.Prev)
 	b = borsh.AppendUint64(b, h.Timestamp)
@@ -106,6 +115,12 @@ func (h *head) AppendBorsh(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(len(s.ReceiptsOf)))
 		for _, ref := range s.ReceiptsOf {
 			b = appendRef(b, ref)
+		}
+	}
+	if len(h.Splits) > 0 {
+		b = binary.AppendUvarint(b, uint64(len(h.Splits)))
+		for i := range h.Splits {
+			b = h.Splits[i].AppendBorsh(b)
 		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(h.Sections)))
@@ -127,8 +142,9 @@ func (h *head) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads a head.
 func (h *head) DecodeBorsh(r *borsh.Reader) {
-	if v := r.Byte(); v != headVersion {
-		r.BadTag("record head", v)
+	version := r.Byte()
+	if version != headVersion && version != headVersionSplit {
+		r.BadTag("record head", version)
 		return
 	}
 	*h = head{Ref: readRef(r), Prev: readRef(r), Timestamp: r.Uint64(), Ordinal: r.Uint64(), Epoch: primitives.ReadHash(r),
@@ -142,6 +158,15 @@ func (h *head) DecodeBorsh(r *borsh.Reader) {
 			s.ReceiptsOf = append(s.ReceiptsOf, readRef(r))
 		}
 		h.Shards = append(h.Shards, s)
+	}
+	if version == headVersionSplit {
+		h.Splits = make([]Split, readCount(r, 3))
+		for i := range h.Splits {
+			h.Splits[i].DecodeBorsh(r)
+		}
+		if r.Err() == nil && len(h.Splits) == 0 {
+			r.Failf("no split in a head of version %d", version)
+		}
 	}
 	offset := 0
 	for range readCount(r, 3) {

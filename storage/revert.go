@@ -117,6 +117,9 @@ func (s *Store) unfold(to BlockRef, changes []FrontierChange) error {
 			if err != nil {
 				return err
 			}
+			if len(e.head.Splits) > 0 && batch.Len() > 0 {
+				break // what the children have on disk is to be all that they have
+			}
 			if next.folded.Height <= to.Height || e.head.Prev.IsZero() {
 				return damaged("revert passed %v without meeting it", to)
 			}
@@ -154,8 +157,19 @@ func (s *Store) unfoldBlock(batch *Batch, e *entry) error {
 		if err != nil {
 			return err
 		}
+		made := splitOf(e.head.Splits, shard) != nil
 		for j := range changes {
-			putFlat(batch, flatKey(shard, changes[j].Key), changes[j].Old)
+			if key := changes[j].Key; !made || !shardBound(key[0]) { // else there was no such row
+				putFlat(batch, flatKey(shard, key), changes[j].Old)
+			}
+		}
+	}
+	for _, x := range e.head.Splits { // the parent's rows are as they were
+		splitParents.Delete(batch, splitKey{e.head.Ref.Height, x.Parent})
+		for _, child := range [...]primitives.ShardID{x.Left, x.Right} {
+			if err := s.dropRows(batch, child); err != nil {
+				return err
+			}
 		}
 	}
 	forget(batch, &e.head, nil)

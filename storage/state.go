@@ -18,11 +18,13 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 
 // valueAt is ValueAt by a view that was taken before: the index may be newer than the view, never older.
 func (s *Store) valueAt(v *view, at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
-	k := flatKey(shard, key)
-	if c, found := v.pendingChange(at, k); found {
-		if c.Last() == nil {
-			return nil, ErrNotFound
-		}
+	k, c, found := v.pendingChange(at, shard, key)
+	switch {
+	case !found:
+		return nil, ErrNotFound
+	case c != nil && c.Last() == nil:
+		return nil, ErrNotFound
+	case c != nil:
 		return c.Last(), nil
 	}
 	snap, err := s.db.snapshot()
@@ -37,14 +39,24 @@ func (s *Store) valueAt(v *view, at BlockRef, shard primitives.ShardID, key []by
 	return s.flatAt(snap, height, k)
 }
 
-// pendingChange returns the youngest change of a key on the branch of at, among the blocks that are not folded.
-func (v *view) pendingChange(at BlockRef, key string) (*Change, bool) {
+// pendingChange returns the youngest change of a key on the branch of at, among the blocks that are not folded; nil: none,
+// then flat is the key that Flat has it by, which names the shard that was there at the folded block. possible is false if
+// that shard's key is none of this one's.
+func (v *view) pendingChange(at BlockRef, shard primitives.ShardID, key []byte) (flat string, c *Change, possible bool) {
+	flat = flatKey(shard, key)
 	for p := v.pending[at.Hash]; p != nil; p = v.pending[p.prev.Hash] {
-		if c := p.change(key); c != nil {
-			return c, true
+		if c := p.change(flat); c != nil {
+			return flat, c, true
+		}
+		if x := splitOf(p.entry.head.Splits, shard); x != nil && len(key) > 0 && shardBound(key[0]) {
+			if !x.inherits(shard, key[0]) {
+				return flat, nil, false
+			}
+			shard = x.Parent
+			flat = flatKey(shard, key)
 		}
 	}
-	return nil, false
+	return flat, nil, true
 }
 
 // stateHeight returns the height at which Flat and Undo know the state of at, but for its pending changes.
@@ -152,7 +164,7 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 		return err
 	}
 	for _, r := range flatRanges(shard, accounts, from, to) {
-		over := v.overlay(at, r)
+		over := v.overlay(at, shard, &r)
 		more, err := s.scanRange(snap, height, r, over, yield)
 		if err != nil || !more {
 			return err
@@ -161,11 +173,32 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// overlay returns the pending changes of a range on the branch of at, ascending; the youngest of each key.
-func (v *view) overlay(at BlockRef, r flatRange) []pendingKey {
+// overlay returns the pending changes of a range on the branch of at, ascending; the youngest of each key. Where a pending
+// block has made the shard by a split, the range and the keys become those of the shard that it came from.
+func (v *view) overlay(at BlockRef, shard primitives.ShardID, r *flatRange) []pendingKey {
 	var all []pendingKey
 	for p := v.pending[at.Hash]; p != nil; p = v.pending[p.prev.Hash] {
 		all = append(all, p.rangeKeys(r.lo, r.hi)...)
+		x := splitOf(p.entry.head.Splits, shard)
+		if x == nil || r.lo == "" || !shardBound(r.lo[0]) {
+			continue
+		}
+		inherits := x.inherits(shard, r.lo[0])
+		old, now := flatKey(shard, []byte{r.lo[0]}), flatKey(x.Parent, []byte{r.lo[0]})
+		shard = x.Parent
+		for i := range all {
+			all[i].flat = now + all[i].flat[len(old):]
+		}
+		r.lo = now + r.lo[len(old):]
+		if strings.HasPrefix(r.hi, old) {
+			r.hi = now + r.hi[len(old):]
+		} else {
+			r.hi = string(prefixEnd([]byte(now)))
+		}
+		if !inherits { // nothing of what the parent had: all that there is are these changes
+			r.lo = r.hi
+			break
+		}
 	}
 	// The younger block was appended first: a stable sort keeps it first among equals.
 	slices.SortStableFunc(all, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })

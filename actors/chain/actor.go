@@ -217,7 +217,7 @@ func (a *Actor) start(p *engine.Pending, produced bool, from string) {
 	jobs := p.Jobs()
 	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
 	for i := range jobs {
-		a.o.Out.Apply(p.Block().Body.Chunks[jobs[i].Shard].ShardID,
+		a.o.Out.Apply(jobs[i].ID,
 			messages.ApplyChunk{Block: hash, Height: p.Block().Header.Height, Job: &jobs[i]})
 	}
 }

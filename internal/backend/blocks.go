@@ -67,8 +67,12 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if err != nil {
 		return "", nil, err
 	}
-	i := slices.IndexFunc(blk.Body.Chunks, func(c *primitives.ChunkHeader) bool { return c.ShardID == r.ShardID })
-	if i < 0 {
+	layout, err := b.layoutOf(k)
+	if err != nil {
+		return "", nil, err
+	}
+	i, err := layout.Index(r.ShardID)
+	if err != nil {
 		return "", nil, &view.LookupError{Kind: view.ErrInvalidShard, ShardID: r.ShardID}
 	}
 	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height { // an older chunk, repeated

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
@@ -44,6 +45,15 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 	}
 	at := place.Block.Ref()
 	head := b.Engine.Head()
+	k, err := b.byHash(at.Hash)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := b.layoutOf(k)
+	if err != nil {
+		return nil, err
+	}
+	shards := []primitives.ShardID{place.Shard} // those that it has been split into since, too
 	for height := at.Height + 1; height <= head.Height(); height++ {
 		k, err := b.byHeight(height)
 		if errors.Is(err, view.ErrUnknownHeight) {
@@ -56,10 +66,13 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 		if err != nil {
 			return nil, err
 		}
+		if shards, layout, err = b.follow(k, shards, layout); err != nil {
+			return nil, err
+		}
 		shard, roots := -1, make([]primitives.Hash, len(next.Body.Chunks))
 		for i, c := range next.Body.Chunks {
 			roots[i] = primitives.HashBytes(c.PrevOutcomeRoot[:])
-			if c.ShardID == place.Shard && c.HeightIncluded == height {
+			if shard < 0 && c.HeightIncluded == height && slices.Contains(shards, c.ShardID) {
 				shard = i
 			}
 		}
@@ -75,6 +88,24 @@ func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, 
 		return &view.LightClientProof{Outcome: outcome, OutcomeRootProof: paths[shard], Header: *lite, BlockProof: proof}, nil
 	}
 	return nil, &view.LookupError{Kind: view.ErrNotConfirmed, Hash: r.ID}
+}
+
+// follow returns what shards of a layout have become in a block that follows it, and the block's layout. neard takes the
+// index of the old layout (view_client_actor.rs:1179), and so proves another shard's root where one was split left of it.
+func (b *Backend) follow(k *block, shards []primitives.ShardID, layout primitives.ShardLayout) ([]primitives.ShardID, primitives.ShardLayout, error) {
+	now, err := b.layoutOf(k)
+	if err != nil || now.Equal(layout) {
+		return shards, layout, err
+	}
+	var out []primitives.ShardID
+	for _, id := range shards {
+		children, ok := now.Children(id)
+		if !ok {
+			return nil, now, fmt.Errorf("shard %d is not in the history of %v", id, now)
+		}
+		out = append(out, children...)
+	}
+	return out, now, nil
 }
 
 // LightClientBlockProof proves that a block is in the chain of head. Both must be final.

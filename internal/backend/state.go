@@ -38,17 +38,9 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.Stat
 	if err != nil {
 		return nil, err
 	}
-	var layout primitives.ShardLayout
-	if k.entry != nil {
-		layout = k.entry.Layout
-	} else {
-		h, err := b.header(k)
-		if err != nil {
-			return nil, err
-		}
-		if layout, err = b.layout(h); err != nil {
-			return nil, err
-		}
+	layout, err := b.layoutOf(k)
+	if err != nil {
+		return nil, err
 	}
 	shard := layout.ShardIDs()[0]
 	if account != "" {
@@ -67,8 +59,24 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.Stat
 	if k.ref.Height < tail {
 		return nil, &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: shard}
 	}
-	s.r = storeReader{b.Engine, k.ref, shard}
+	accounts, err := engine.Accounts(layout, shard)
+	if err != nil {
+		return nil, err
+	}
+	s.r = storeReader{b.Engine, k.ref, shard, accounts}
 	return s, nil
+}
+
+// layoutOf returns the shards of a block.
+func (b *Backend) layoutOf(k *block) (primitives.ShardLayout, error) {
+	if k.entry != nil {
+		return k.entry.Layout, nil
+	}
+	h, err := b.header(k)
+	if err != nil {
+		return primitives.ShardLayout{}, err
+	}
+	return b.layout(h)
 }
 
 // collectable tells whether a height is below those that garbage collection must keep. Such states may still be there, but
@@ -143,9 +151,10 @@ func (t trieReader) prove(prefix []byte) ([][]byte, error) {
 }
 
 type storeReader struct {
-	e     *engine.Engine
-	at    storage.BlockRef
-	shard primitives.ShardID
+	e        *engine.Engine
+	at       storage.BlockRef
+	shard    primitives.ShardID
+	accounts storage.AccountRange
 }
 
 func (s storeReader) release() {}
@@ -167,7 +176,7 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 		from = append(append([]byte{}, after...), 0)
 	}
 	to := prefixEnd(prefix)
-	err := s.e.Store().Scan(s.at, s.shard, s.e.Accounts(s.shard), from, to, each)
+	err := s.e.Store().Scan(s.at, s.shard, s.accounts, from, to, each)
 	if errors.Is(err, storage.ErrGone) {
 		return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: s.shard}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
@@ -126,7 +127,10 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	if parent == nil {
 		return nil, nil, fmt.Errorf("%w: %v", engine.ErrOrphan, p.Parent)
 	}
-	layout := parent.Layout // no reshardings here
+	layout, err := c.childLayout(p.Parent)
+	if err != nil {
+		return nil, nil, err
+	}
 	byShard := make([][]*primitives.SignedTransaction, layout.NumShards())
 	for _, tx := range p.Transactions {
 		i, err := layout.Index(layout.ShardOf(tx.SignerID))
@@ -147,7 +151,7 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 		if p.Missing != nil && p.Missing(primitives.ShardIndex(i)) {
 			continue
 		}
-		if err := c.chunk(prop, parent, p, i, byShard[i]); err != nil {
+		if err := c.chunk(prop, parent, p, layout.ShardIDs()[i], i, byShard[i]); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -168,12 +172,17 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	return b, prop.Chunks, err
 }
 
-// chunk makes one shard's chunk with its endorsements.
-func (c *Chain) chunk(prop *engine.Proposal, parent *engine.Entry, p *Plan, i int, txs []*primitives.SignedTransaction) error {
-	id, err := parent.Layout.IDAt(primitives.ShardIndex(i))
-	if err != nil {
+// childLayout returns the shards of a block's children.
+func (c *Chain) childLayout(parent primitives.Hash) (layout primitives.ShardLayout, err error) {
+	err = c.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		layout, err = m.ShardLayoutFromPrev(parent)
 		return err
-	}
+	})
+	return layout, err
+}
+
+// chunk makes one shard's chunk with its endorsements.
+func (c *Chain) chunk(prop *engine.Proposal, parent *engine.Entry, p *Plan, id primitives.ShardID, i int, txs []*primitives.SignedTransaction) error {
 	var made *primitives.Chunk
 	if p.Chunks != nil {
 		made = p.Chunks[i]

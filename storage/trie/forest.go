@@ -36,7 +36,7 @@ type Options struct {
 // Forest holds the nodes of all versions of one shard's trie.
 type Forest struct {
 	frontier uint64
-	loader   Loader
+	loader   atomic.Pointer[Loader]
 
 	mu     sync.Mutex // the writer's: all below but the atomics
 	arena  *arena
@@ -56,8 +56,13 @@ func New(o Options) *Forest {
 	if o.Frontier == 0 {
 		o.Frontier = DefaultFrontier
 	}
-	return &Forest{frontier: o.Frontier, loader: o.Loader, arena: newArena()}
+	f := &Forest{frontier: o.Frontier, arena: newArena()}
+	f.SetLoader(o.Loader)
+	return f
 }
+
+// SetLoader replaces the loader. The new one must yield the same for all that is not loaded. Any goroutine may call it.
+func (f *Forest) SetLoader(l Loader) { f.loader.Store(&l) }
 
 // Root is an immutable version of the trie. Whoever holds one owns a count: Release gives it back, after which the
 // holder must not use the root, nor bytes that it got from it.

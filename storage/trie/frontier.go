@@ -233,11 +233,12 @@ func (f *Forest) importedValues(entries []FrontierEntry) ([][]byte, error) {
 			continue
 		}
 		if data[i] = e.Data; e.Data == nil && e.Size > 0 {
-			if f.loader == nil || len(e.Path)%2 != 0 {
+			load := *f.loader.Load()
+			if load == nil || len(e.Path)%2 != 0 {
 				return nil, fmt.Errorf("%w: no value at path %x", ErrCorrupt, e.Path)
 			}
 			key := packNibbles(e.Path)
-			err := f.loader(key, append(bytes.Clone(key), 0), func(_, value []byte) bool {
+			err := load(key, append(bytes.Clone(key), 0), func(_, value []byte) bool {
 				data[i] = bytes.Clone(value)
 				return false
 			})

@@ -61,6 +61,19 @@ func (r *Root) Scan(prefix, after []byte, rec *Recording) *Scanner {
 	return s
 }
 
+// Range yields the pairs with from <= key < to (to nil: no end) in ascending order until yield says false, as a Loader does:
+// it is what a forest loads subtrees by that it has taken over from this one. Nothing is recorded.
+func (r *Root) Range(from, to []byte, yield func(key, value []byte) bool) error {
+	s := &Scanner{root: r}
+	s.err = s.seek(keyNibs(from, 0), false, nil)
+	for s.Next() {
+		if to != nil && bytes.Compare(s.Key(), to) >= 0 || !yield(s.Key(), s.Value()) {
+			return nil
+		}
+	}
+	return s.Err()
+}
+
 // ScanProven is Scan of a prefix which also collects its nodes for Proof.
 func (r *Root) ScanProven(prefix []byte) *Scanner {
 	s := &Scanner{root: r, proven: true}

@@ -33,11 +33,12 @@ type flatPairs struct {
 }
 
 func (f *Forest) fetch(path []byte) (p flatPairs, err error) {
-	if f.loader == nil {
+	load := *f.loader.Load()
+	if load == nil {
 		return p, fmt.Errorf("trie: no loader for the subtree at %x", path)
 	}
 	from, to := PathRange(path)
-	err = f.loader(from, to, func(key, value []byte) bool {
+	err = load(from, to, func(key, value []byte) bool {
 		p.keys = append(p.keys, bytes.Clone(key))
 		p.values = append(p.values, bytes.Clone(value))
 		return true

@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// heirs are what a block leaves to the shards of its children when their layout is another: made once, at the first question.
+type heirs struct {
+	shards []ShardState
+	whole  []*trie.Root // in the split shard's forest, of what each new shard keeps: what its subtrees are copied from
+}
+
+// inherited returns what parent left of each shard of its children, by their layout: parent's own shards unless the layout
+// changes behind it. The caller holds the parent's states. Safe from any goroutine.
+func (e *Engine) inherited(parent *Entry, layout primitives.ShardLayout) ([]ShardState, error) {
+	if layout.Equal(parent.Layout) {
+		return parent.Shards, nil
+	}
+	parent.heirsMu.Lock()
+	defer parent.heirsMu.Unlock()
+	if parent.heirs == nil {
+		h, err := e.split(parent, layout)
+		if err != nil {
+			h.release(parent)
+			return nil, fmt.Errorf("engine: shards behind block %d: %w", parent.Height(), err)
+		}
+		parent.heirs = h
+	}
+	return parent.heirs.shards, nil
+}
+
+// release gives up the states that are the heirs' own.
+func (h *heirs) release(parent *Entry) {
+	for i := range h.shards {
+		if s := &h.shards[i]; s.root != nil && !parent.Layout.Has(s.ID) {
+			s.root.Release()
+		}
+	}
+	for _, r := range h.whole {
+		r.Release()
+	}
+}
+
+// split makes the states of the shards of the next layout (nearcore chain/chain/src/resharding/manager.rs:234).
+func (e *Engine) split(parent *Entry, layout primitives.ShardLayout) (*heirs, error) {
+	h := &heirs{shards: make([]ShardState, layout.NumShards())}
+	if layout.Tag() < 2 || len(layout.SplitParents()) > 1 {
+		return h, fmt.Errorf("%w: from %v to %v", ErrReshard, parent.Layout, layout)
+	}
+	for i, id := range layout.ShardIDs() {
+		from, err := layout.Parent(id)
+		if err != nil {
+			return h, err
+		}
+		index, err := parent.Layout.Index(from)
+		if err != nil {
+			return h, err
+		}
+		prev := &parent.Shards[index]
+		h.shards[i] = ShardState{ID: id, Extra: prev.Extra, Outgoing: prev.Outgoing, OutgoingAt: prev.OutgoingAt,
+			OutgoingOf: prev.OutgoingOf, root: prev.root}
+		if from == id {
+			continue
+		}
+		h.shards[i].root = nil
+		if err := e.inherit(h, i, parent, prev, layout); err != nil {
+			return h, fmt.Errorf("shard %d of shard %d: %w", id, from, err)
+		}
+	}
+	return h, nil
+}
+
+// inherit makes the state of one child of a split shard: what it keeps of the trie, in a forest of its own, and the chunk
+// extra with its share of the congestion. What the shard sent last goes with the child of the smallest id.
+func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layout primitives.ShardLayout) error {
+	s := &h.shards[i]
+	family, _ := layout.Children(prev.ID)
+	if len(family) != 2 {
+		return fmt.Errorf("%w: %d children", ErrReshard, len(family))
+	}
+	left := family[0] == s.ID
+	first, err := layout.Index(family[0])
+	if err != nil {
+		return err
+	}
+	if b := layout.Boundaries(); int(first) >= len(b) {
+		return fmt.Errorf("%w: no boundary right of shard %d", ErrReshard, family[0])
+	}
+	whole, err := prev.root.Forest().Restrict(prev.root, trie.SplitIntervals(layout.Boundaries()[first], left), nil)
+	if err != nil {
+		return err
+	}
+	h.whole = append(h.whole, whole)
+	frontier, err := whole.Frontier()
+	if err != nil {
+		return err
+	}
+	forest := trie.New(trie.Options{Loader: e.heirLoader(parent, whole, s.ID, accounts(layout, primitives.ShardIndex(i)))})
+	if s.root, err = forest.Import(frontier, whole.Hash()); err != nil {
+		return err
+	}
+	if s.ID != min(family[0], family[1]) {
+		s.Outgoing, s.OutgoingAt = nil, primitives.Hash{}
+	}
+	extra := *prev.Extra
+	s.Extra, extra.StateRoot = &extra, whole.Hash()
+	if !left {
+		if err := unbuffered(&extra, prev.root, parent.Layout); err != nil {
+			return err
+		}
+	}
+	// The height, which else takes part, is left out here: nearcore's seed is the index alone.
+	extra.CongestionInfo.AllowedShard = uint16(congestion.AllowedShard(0, primitives.ShardIndex(i), layout.ShardIDs()))
+	return nil
+}
+
+// unbuffered takes what is buffered off a congestion info: buffers go to the left child.
+func unbuffered(x *chain.ChunkExtra, root *trie.Root, layout primitives.ShardLayout) error {
+	u, account := state.NewUnrecorded(stateTrie{root}), congestion.Account{Info: &x.CongestionInfo}
+	for _, to := range layout.ShardIDs() {
+		g, err := u.Groups(to)
+		if err != nil {
+			return err
+		}
+		if g == nil {
+			continue
+		}
+		gas, ok := x.CongestionInfo.BufferedReceiptsGas.Sub(g.TotalGas)
+		if !ok {
+			return fmt.Errorf("%w: groups towards shard %d have more than the buffered gas", ErrInconsistent, to)
+		}
+		x.CongestionInfo.BufferedReceiptsGas = gas
+		if err := account.RemoveBytes(g.TotalSize); err != nil {
+			return err
+		}
+	}
+	if !x.CongestionInfo.BufferedReceiptsGas.IsZero() {
+		return fmt.Errorf("%w: %v gas is buffered in no group", ErrInconsistent, x.CongestionInfo.BufferedReceiptsGas)
+	}
+	return nil
+}
+
+// heirLoader loads subtrees of a new shard: from the memory of the shard it came from, as long as the last block before the
+// split is held, which is until the disk has the new shard.
+func (e *Engine) heirLoader(parent *Entry, whole *trie.Root, id primitives.ShardID, r storage.AccountRange) trie.Loader {
+	return func(from, to []byte, yield func(key, value []byte) bool) error {
+		if !parent.Acquire() {
+			return e.store.Load(id, r, from, to, yield)
+		}
+		defer parent.Release()
+		return whole.Range(from, to, yield)
+	}
+}
+
+// loader loads subtrees of a shard from the disk.
+func (e *Engine) loader(id primitives.ShardID, r storage.AccountRange) trie.Loader {
+	return func(from, to []byte, yield func(key, value []byte) bool) error {
+		return e.store.Load(id, r, from, to, yield)
+	}
+}
+
+// accounts returns the range of a shard's accounts in a layout.
+func accounts(layout primitives.ShardLayout, i primitives.ShardIndex) (r storage.AccountRange) {
+	b := layout.Boundaries()
+	if i > 0 && int(i) <= len(b) {
+		r.Lo = b[i-1]
+	}
+	if int(i) < len(b) {
+		r.Hi = b[i]
+	}
+	return r
+}
+
+// Accounts returns the range of a shard's accounts in a layout, which has the shard.
+func Accounts(layout primitives.ShardLayout, id primitives.ShardID) (storage.AccountRange, error) {
+	i, err := layout.Index(id)
+	return accounts(layout, i), err
+}
+
+// splits names the shards that are split between two layouts, for the store.
+func splits(from, to primitives.ShardLayout) (out []storage.Split) {
+	if from.Equal(to) {
+		return nil
+	}
+	for _, parent := range to.SplitParents() {
+		if family, _ := to.Children(parent); from.Has(parent) && len(family) == 2 {
+			out = append(out, storage.Split{Parent: parent, Left: family[0], Right: family[1]})
+		}
+	}
+	return out
+}

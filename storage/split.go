@@ -1,0 +1,152 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Split says that from a block on two shards stand where the parent block had one. Keys of accounts stay as they are in Flat,
+// as they name no shard; of the others (shardBound) the children take over what they inherit.
+//
+// Flat keeps what the parent shard had after its last block, unchanged, until garbage collection has passed that block: so
+// old states of it are found as ever, and the children's rows need no history before their first block.
+type Split struct {
+	Parent, Left, Right primitives.ShardID // Left has the accounts below the boundary
+}
+
+// inherits tells whether a child of a split shard has the parent's keys of a column: buffered receipts go to the left one
+// alone (nearcore core/store/src/trie/ops/resharding.rs:33).
+func (s *Split) inherits(child primitives.ShardID, col byte) bool {
+	switch primitives.TrieColumn(col) {
+	case primitives.ColBufferedReceiptIndices, primitives.ColBufferedReceipt, primitives.ColBufferedGroups, primitives.ColBufferedGroup:
+		return child == s.Left
+	}
+	return true
+}
+
+// splitOf returns the split that made a shard, nil if none of these did.
+func splitOf(list []Split, shard primitives.ShardID) *Split {
+	for i := range list {
+		if s := &list[i]; s.Left == shard || s.Right == shard {
+			return s
+		}
+	}
+	return nil
+}
+
+// AppendBorsh appends three varints.
+func (s *Split) AppendBorsh(b []byte) []byte {
+	for _, id := range [...]primitives.ShardID{s.Parent, s.Left, s.Right} {
+		b = binary.AppendUvarint(b, uint64(id))
+	}
+	return b
+}
+
+// DecodeBorsh reads three varints.
+func (s *Split) DecodeBorsh(r *borsh.Reader) {
+	*s = Split{primitives.ShardID(readUvarint(r)), primitives.ShardID(readUvarint(r)), primitives.ShardID(readUvarint(r))}
+}
+
+// checkSplits says why a block can't have these splits.
+func (b *Block) checkSplits() error {
+	has := func(id primitives.ShardID) bool {
+		for i := range b.Shards {
+			if b.Shards[i].ID == id {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range b.Splits {
+		s := &b.Splits[i]
+		if has(s.Parent) || !has(s.Left) || !has(s.Right) || s.Left == s.Right {
+			return errors.New("split of a shard that stays, or into shards that are not there")
+		}
+		for j := range i {
+			if o := &b.Splits[j]; o.Parent == s.Parent || splitOf(b.Splits[j:j+1], s.Left) != nil || splitOf(b.Splits[j:j+1], s.Right) != nil {
+				return errors.New("two splits of one shard, or into one")
+			}
+		}
+	}
+	return nil
+}
+
+// shardColumns calls f for the range of each shard-bound column of a shard in Flat.
+func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) error) error {
+	for col := range byte(maxTrieColumn + 1) {
+		if !shardBound(col) {
+			continue
+		}
+		lo := []byte(flatKey(shard, []byte{col}))
+		if err := f(col, lo, prefixEnd(lo)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyRows gives the children of a split shard their rows. Flat must be at the parent of the block with the split. It goes in
+// pieces, before the fold that moves Flat beyond: until then nobody reads these rows, and a crash has them written again.
+func (s *Store) copyRows(splits []Split) error {
+	var batch Batch
+	flush := func(least int) error {
+		if batch.Size() < least || batch.Len() == 0 {
+			return nil
+		}
+		err := s.db.write(&batch, false)
+		batch.Reset()
+		return err
+	}
+	for i := range splits {
+		x := &splits[i]
+		err := shardColumns(x.Parent, func(col byte, lo, hi []byte) error {
+			var werr error
+			err := flat.Scan(s.db, lo, hi, func(key []byte, v packed) bool {
+				for _, child := range [...]primitives.ShardID{x.Left, x.Right} {
+					if x.inherits(child, col) {
+						flat.Put(&batch, flatKey(child, trieKey(key)), &v)
+					}
+				}
+				werr = flush(historyBatch)
+				return werr == nil
+			})
+			return errors.Join(err, werr)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return flush(0)
+}
+
+// dropRows removes the rows of a shard that is gone, or whose split is undone.
+func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
+	return shardColumns(shard, func(_ byte, lo, hi []byte) error {
+		return deleteRange(s.db, batch, append([]byte{flat.id}, lo...), append([]byte{flat.id}, hi...))
+	})
+}
+
+// collectShards removes what is left of shards that were split at or below a height, once their last block has gone.
+func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
+	var derr error
+	err := splitParents.Scan(s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {
+		k := splitKey{heightOf(key), primitives.ShardID(binary.BigEndian.Uint64(key[8:]))}
+		splitParents.Delete(batch, k)
+		derr = s.dropRows(batch, k.shard)
+		return derr == nil
+	})
+	return errors.Join(err, derr)
+}
+
+// splitKey names a split shard by the first block that lacks it.
+type splitKey struct {
+	height primitives.Height
+	shard  primitives.ShardID
+}
+
+func appendSplitKey(b []byte, k splitKey) []byte {
+	return binary.BigEndian.AppendUint64(appendHeight(b, k.height), uint64(k.shard))
+}
