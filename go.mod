@@ -7,6 +7,7 @@ require (
 	github.com/bytecodealliance/wasmtime-go/v44 v44.0.0
 	github.com/cloudflare/circl v1.6.1
 	github.com/cockroachdb/datadriven v1.0.2
+	github.com/consensys/gnark-crypto v0.20.0
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.4.0
 	github.com/golang/snappy v1.0.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
@@ -29,6 +30,7 @@ require (
 require (
 	github.com/Workiva/go-datastructures v1.1.3 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/bits-and-blooms/bitset v1.25.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/emirpasic/gods v1.18.1 // indirect
 	github.com/go-logr/logr v1.3.0 // indirect

@@ -1,0 +1,35 @@
+package curve
+
+import (
+	"fmt"
+
+	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
+)
+
+// MLDSASignature checks the length of the signature, which is read first (a host function of later versions).
+func MLDSASignature(sig []byte) error {
+	return mldsaLength("signature", sig, mldsa65.SignatureSize)
+}
+
+// MLDSAKey checks the length of the key, which is read last.
+func MLDSAKey(key []byte) error {
+	return mldsaLength("key", key, mldsa65.PublicKeySize)
+}
+
+func mldsaLength(what string, data []byte, want int) error {
+	if len(data) == want {
+		return nil
+	}
+	return InvalidInput(fmt.Sprintf("invalid %s length: expected the input of %d bytes, but %d was given", what, want, len(data)))
+}
+
+// MLDSAVerify tells whether sig is key's ML-DSA-65 signature of msg: pure (FIPS 204, no pre-hash), empty context.
+// Lengths refused above are false.
+func MLDSAVerify(sig, msg, key []byte) bool {
+	if len(sig) != mldsa65.SignatureSize || len(key) != mldsa65.PublicKeySize {
+		return false
+	}
+	var pk mldsa65.PublicKey
+	pk.Unpack((*[mldsa65.PublicKeySize]byte)(key))
+	return mldsa65.Verify(&pk, msg, nil, sig)
+}

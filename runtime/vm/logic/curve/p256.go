@@ -1,0 +1,76 @@
+package curve
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"math/big"
+)
+
+// p256Curve is NIST's P-256; the package variables below are only read.
+var (
+	p256Curve = elliptic.P256()
+	p256N     = p256Curve.Params().N
+	p256P     = p256Curve.Params().P
+)
+
+// P256Signature checks the signature once it is read. With r or s outside [1, n-1] nearcore answers 0 at once, before it
+// reads (and charges for) the message: ok is false then.
+func P256Signature(sig []byte) (ok bool, err error) {
+	if len(sig) != 64 {
+		return false, InvalidInput("invalid signature length")
+	}
+	_, _, ok = p256RS(sig)
+	return ok, nil
+}
+
+// P256Key checks the length of the key, which is read last.
+func P256Key(key []byte) error {
+	if len(key) != 33 {
+		return InvalidInput("invalid public key length")
+	}
+	return nil
+}
+
+// P256Verify tells whether sig (r ‖ s, a high s allowed) is key's signature of the hash msg, which the contract made. As in the
+// crate p256: fewer than 16 bytes are never signed, of more than 32 the first 32 count, and what is between is a smaller
+// number. Lengths refused above, and a key that is no point, are false.
+func P256Verify(sig, msg, key []byte) bool {
+	if len(sig) != 64 || len(key) != 33 || len(msg) < 16 {
+		return false
+	}
+	r, s, ok := p256RS(sig)
+	if !ok {
+		return false
+	}
+	pub, ok := p256Point(key)
+	return ok && ecdsa.Verify(pub, msg, r, s)
+}
+
+func p256RS(sig []byte) (r, s *big.Int, ok bool) {
+	r, s = new(big.Int).SetBytes(sig[:32]), new(big.Int).SetBytes(sig[32:])
+	return r, s, r.Sign() != 0 && s.Sign() != 0 && r.Cmp(p256N) < 0 && s.Cmp(p256N) < 0
+}
+
+// p256Point decodes a key of 33 bytes: tags 2 and 3 are SEC1's compressed points with an even and an odd y; the crate's
+// decoder knows one more of this length, 5: "compact", only x, where y is the smaller of the two roots.
+func p256Point(key []byte) (*ecdsa.PublicKey, bool) {
+	var sec1 [33]byte
+	copy(sec1[:], key)
+	compact := sec1[0] == 5
+	if compact {
+		sec1[0] = 2
+	}
+	x, y := elliptic.UnmarshalCompressed(p256Curve, sec1[:]) // nil unless tag 2 or 3, x below p, and a root exists
+	if x == nil {
+		return nil, false
+	}
+	if other := new(big.Int).Sub(p256P, y); compact && other.Cmp(y) < 0 {
+		y = other
+	}
+	var full [65]byte
+	full[0] = 4
+	x.FillBytes(full[1:33])
+	y.FillBytes(full[33:])
+	pub, err := ecdsa.ParseUncompressedPublicKey(p256Curve, full[:])
+	return pub, err == nil
+}
