@@ -143,7 +143,11 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 
 // build prepares and compiles code. Code that cannot run makes an artifact too.
 func (v *VM) build(code []byte, w *config.Wasm) (cache.Artifact, error) {
-	p, err := prep.Prepare(code, w)
+	return v.buildWith(prep.Prepare, code, w)
+}
+
+func (v *VM) buildWith(prepare func([]byte, *config.Wasm) (*prep.Module, error), code []byte, w *config.Wasm) (cache.Artifact, error) {
+	p, err := prepare(code, w)
 	if err != nil {
 		var why primitives.PrepareError
 		if !errors.As(err, &why) {

@@ -126,16 +126,20 @@ func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error
 }
 
 func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
-	cfg := c.Block.Config
 	if c.Method == "" {
-		return failed(&primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}), nil
+		return emptyName(), nil
 	}
-	entry, err := v.get(c.CodeHash, c.Code, &cfg.Wasm)
+	entry, err := v.get(c.CodeHash, c.Code, &c.Block.Config.Wasm)
 	if err != nil {
 		return action.CallOutcome{}, err
 	}
 	defer entry.Release()
-	m := entry.Value
+	return v.runModule(c, x, entry.Value, nil)
+}
+
+// runModule is run once the module is there; w is told of what it does, nil: nobody.
+func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
+	cfg := c.Block.Config
 	if m.compilation != nil {
 		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
 	}
@@ -161,11 +165,19 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 		}
 		return failed(e), nil
 	}
-	out, err := m.code.Run(engine.Call{Method: prep.MethodPrefix + c.Method, Start: m.hasStart, Gas: l.Leave(), Host: host{l}})
+	run := engine.Call{Method: prep.MethodPrefix + c.Method, Start: m.hasStart, Gas: l.Leave(), Host: host{l}}
+	if w != nil {
+		run.Host, run.Trace = &watchedHost{host{l}, w}, true
+	}
+	out, err := m.code.Run(run)
 	if err != nil {
 		return v.broken(l, err)
 	}
 	return v.end(l, out)
+}
+
+func emptyName() action.CallOutcome {
+	return failed(&primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName})
 }
 
 // failed is a call that ended before it began: nothing is burnt.

@@ -78,6 +78,9 @@ func (l *Logic) PayLoading(n int) error {
 	return err
 }
 
+// Burnt is the gas that is burnt by now.
+func (l *Logic) Burnt() primitives.Gas { return l.gas.burnt }
+
 // Leave returns what the module may burn from here: the value of its gas global.
 func (l *Logic) Leave() int64 { return int64(l.gas.remaining()) }
 

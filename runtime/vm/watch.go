@@ -1,0 +1,164 @@
+package vm
+
+import (
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/vm/logic"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
+)
+
+// Watcher is told what calls do, while they do it. burnt is the gas that the call has burnt by then.
+type Watcher interface {
+	CallBegins(c *action.Call)
+	// Enter and Leave: of the contract's functions. After a trap nothing is left.
+	Enter(function string, burnt primitives.Gas)
+	Leave(burnt primitives.Gas)
+	// HostCall is told when the host function has ended. h is good until it returns.
+	HostCall(h *HostCall)
+	CallEnds(out *action.CallOutcome)
+}
+
+// HostCall is a host function that was called.
+type HostCall struct {
+	Name          string
+	Before, After primitives.Gas // burnt
+	Failed        bool           // it ended the call
+	Entry         *Entry         // of the account's storage that it was about; nil: none
+}
+
+// Entry is an entry of the storage that a host function asked for. Key and Value are good until HostCall returns.
+type Entry struct {
+	Key   []byte
+	Value []byte // read, or written
+	Found bool   // it was there before
+	Nodes action.NodeCount
+}
+
+// Watch returns a VM that runs contracts as v does, with the same results, and tells w. Modules are compiled for it anew, since
+// they tell which functions they run, and kept until Close. It is for one goroutine at a time.
+func (v *VM) Watch(w Watcher) *Watched {
+	return &Watched{v: v, w: w, modules: map[tracedKey]*tracedModule{}}
+}
+
+// Watched is an action.VM that is watched.
+type Watched struct {
+	v       *VM
+	w       Watcher
+	modules map[tracedKey]*tracedModule
+}
+
+var _ action.VM = (*Watched)(nil)
+
+// tracedKey names code, and the rules that it was prepared by.
+type tracedKey struct{ code, rules primitives.Hash }
+
+type tracedModule struct {
+	*module
+	names map[uint32]string
+}
+
+// Close frees the modules.
+func (t *Watched) Close() {
+	for _, m := range t.modules {
+		m.Close()
+	}
+	clear(t.modules)
+}
+
+// Call runs a method.
+func (t *Watched) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	t.w.CallBegins(c)
+	out, err := t.run(c, x)
+	if err == nil {
+		t.w.CallEnds(&out)
+	}
+	return out, err
+}
+
+func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
+	if c.Method == "" {
+		return emptyName(), nil
+	}
+	rules := &c.Block.Config.Wasm
+	key := tracedKey{c.CodeHash, t.v.rules(rules)}
+	m, ok := t.modules[key]
+	if !ok {
+		a, err := t.v.buildWith(prep.PrepareTraced, c.Code, rules)
+		if err != nil {
+			return action.CallOutcome{}, err
+		}
+		m = &tracedModule{names: prep.Names(c.Code)}
+		if m.module, err = (loader{t.v.engine}).Load(a); err != nil {
+			return action.CallOutcome{}, err
+		}
+		t.modules[key] = m
+	}
+	w := &watched{watcher: t.w, names: m.names, External: x}
+	return t.v.runModule(c, w, m.module, w)
+}
+
+// watched is one call that is watched: the world between the contract and its own.
+type watched struct {
+	logic.External
+	watcher Watcher
+	names   map[uint32]string
+	entry   *Entry // that the host function at work has asked for
+}
+
+func (w *watched) Read(key []byte, pay func(uint32) error) ([]byte, bool, action.NodeCount, error) {
+	value, found, n, err := w.External.Read(key, pay)
+	w.entry = &Entry{Key: key, Value: value, Found: found, Nodes: n}
+	return value, found, n, err
+}
+
+func (w *watched) Has(key []byte) (bool, error) {
+	found, err := w.External.Has(key)
+	w.entry = &Entry{Key: key, Found: found}
+	return found, err
+}
+
+func (w *watched) Write(key, value []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
+	old, n, err := w.External.Write(key, value, pay)
+	w.entry = &Entry{Key: key, Value: value, Found: old != nil, Nodes: n}
+	return old, n, err
+}
+
+func (w *watched) Remove(key []byte, pay func(uint32) error) ([]byte, action.NodeCount, error) {
+	old, n, err := w.External.Remove(key, pay)
+	w.entry = &Entry{Key: key, Value: old, Found: old != nil, Nodes: n}
+	return old, n, err
+}
+
+// watchedHost tells of each host function, and of the contract's own, which come as one function more.
+type watchedHost struct {
+	host
+	w *watched
+}
+
+func (h *watchedHost) HostCall(fn int, args []uint64, memory []byte, gas int64) (uint64, int64, bool) {
+	if fn == len(logic.Functions) {
+		h.l.Enter(gas)
+		if index := int32(uint32(args[0])); index < 0 {
+			h.w.watcher.Leave(h.l.Burnt())
+		} else {
+			h.w.watcher.Enter(h.w.name(uint32(index)), h.l.Burnt())
+		}
+		return 0, gas, true
+	}
+	h.l.Enter(gas)
+	before := h.l.Burnt()
+	h.w.entry = nil
+	result, left, ok := h.host.HostCall(fn, args, memory, h.l.Leave())
+	h.w.watcher.HostCall(&HostCall{Name: logic.Functions[fn].Name, Before: before, After: h.l.Burnt(), Failed: !ok, Entry: h.w.entry})
+	return result, left, ok
+}
+
+// name is what the contract calls a function.
+func (w *watched) name(index uint32) string {
+	if name, ok := w.names[index]; ok {
+		return name
+	}
+	return "function " + strconv.FormatUint(uint64(index), 10)
+}
