@@ -65,7 +65,7 @@ func (m *module) body(b *body, t funcType) *Error {
 		return b.r.err()
 	}
 	if m.emit != nil && m.late == nil {
-		if err := m.emit.body(b); err != nil {
+		if err := m.each(b); err != nil {
 			err.Offset = at
 			m.late = err
 		}

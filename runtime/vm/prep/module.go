@@ -71,7 +71,8 @@ const (
 type module struct {
 	code   []byte
 	limits config.Limits
-	emit   *emitter // nil: validate only
+	emit   *emitter           // nil: validate only
+	each   func(*body) *Error // what is done with a body that is valid: emit.body
 
 	types     []funcType
 	funcs     []uint32 // types of all functions, imported ones first

@@ -52,6 +52,7 @@ func prepare(code []byte, w *config.Wasm, trace bool) (*Module, error) {
 	m := newModule(code, w.Limits)
 	m.emit = newEmitter(w)
 	m.emit.trace = trace
+	m.each = m.emit.body
 	if err := m.run(); err != nil {
 		return nil, err
 	}
