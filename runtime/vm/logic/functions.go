@@ -42,6 +42,7 @@ func i64s(n int) []ValType { return slices.Repeat(gives, n) }
 
 // Rows that versions bring.
 func hasChainID(w *config.Wasm) bool     { return w.ChainIDHostFn }
+func hasP256(w *config.Wasm) bool        { return w.P256VerifyHostFn }
 func hasGlobal(w *config.Wasm) bool      { return w.GlobalContractHostFns }
 func hasGasKeys(w *config.Wasm) bool     { return w.GasKeyHostFns }
 func hasYieldWithID(w *config.Wasm) bool { return w.YieldWithIDHostFns }
@@ -73,6 +74,26 @@ var Functions = []Function{
 	{Name: "random_seed", Params: i64s(1), Results: none, View: true, call: randomSeed},
 	{Name: "validator_stake", Params: i64s(3), Results: none, View: true, call: validatorStake},
 	{Name: "validator_total_stake", Params: i64s(1), Results: none, View: true, call: validatorTotalStake},
+
+	{Name: "sha256", Params: i64s(3), Results: none, View: true, call: sha256},
+	{Name: "keccak256", Params: i64s(3), Results: none, View: true, call: keccak256},
+	{Name: "keccak512", Params: i64s(3), Results: none, View: true, call: keccak512},
+	{Name: "ripemd160", Params: i64s(3), Results: none, View: true, call: ripemd160},
+	{Name: "ecrecover", Params: i64s(7), Results: gives, View: true, call: ecrecover},
+	{Name: "ed25519_verify", Params: i64s(6), Results: gives, View: true, call: ed25519Verify},
+	{Name: "p256_verify", Params: i64s(6), Results: gives, View: true, Since: hasP256, call: p256Verify},
+	{Name: "alt_bn128_g1_multiexp", Params: i64s(3), Results: none, View: true, call: altBn128G1Multiexp},
+	{Name: "alt_bn128_g1_sum", Params: i64s(3), Results: none, View: true, call: altBn128G1Sum},
+	{Name: "alt_bn128_pairing_check", Params: i64s(2), Results: gives, View: true, call: altBn128PairingCheck},
+	{Name: "bls12381_p1_sum", Params: i64s(3), Results: gives, View: true, call: blsP1Sum},
+	{Name: "bls12381_p2_sum", Params: i64s(3), Results: gives, View: true, call: blsP2Sum},
+	{Name: "bls12381_g1_multiexp", Params: i64s(3), Results: gives, View: true, call: blsG1Multiexp},
+	{Name: "bls12381_g2_multiexp", Params: i64s(3), Results: gives, View: true, call: blsG2Multiexp},
+	{Name: "bls12381_map_fp_to_g1", Params: i64s(3), Results: gives, View: true, call: blsMapFpToG1},
+	{Name: "bls12381_map_fp2_to_g2", Params: i64s(3), Results: gives, View: true, call: blsMapFp2ToG2},
+	{Name: "bls12381_pairing_check", Params: i64s(2), Results: gives, View: true, call: blsPairingCheck},
+	{Name: "bls12381_p1_decompress", Params: i64s(3), Results: gives, View: true, call: blsP1Decompress},
+	{Name: "bls12381_p2_decompress", Params: i64s(3), Results: gives, View: true, call: blsP2Decompress},
 
 	{Name: "value_return", Params: i64s(2), Results: none, View: true, call: valueReturn},
 	{Name: "panic", Params: none, Results: none, View: true, call: panicPlain},

@@ -1,0 +1,245 @@
+package logic
+
+import (
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
+)
+
+// Mathematics. These functions have a price of their own in place of the base, and nothing here depends on the call.
+
+// hashing (value_len, value_ptr, register_id) is a hash whose bytes cost by the one.
+func hashing(base, perByte config.ExtCost, sum func([]byte) []byte) hostFunc {
+	return func(l *Logic, a []uint64) (uint64, error) {
+		value, err := l.payArg(base, a[0], a[1])
+		if err != nil {
+			return 0, err
+		}
+		if err := l.gas.payPer(perByte, uint64(len(value))); err != nil {
+			return 0, err
+		}
+		return 0, l.setRegister(a[2], sum(value))
+	}
+}
+
+var (
+	sha256 = hashing(config.ExtSHA256Base, config.ExtSHA256Byte, func(b []byte) []byte {
+		h := curve.SHA256(b)
+		return h[:]
+	})
+	keccak256 = hashing(config.ExtKeccak256Base, config.ExtKeccak256Byte, func(b []byte) []byte {
+		h := curve.Keccak256(b)
+		return h[:]
+	})
+	keccak512 = hashing(config.ExtKeccak512Base, config.ExtKeccak512Byte, func(b []byte) []byte {
+		h := curve.Keccak512(b)
+		return h[:]
+	})
+)
+
+// payArg pays the base and reads an argument.
+func (l *Logic) payArg(base config.ExtCost, n, ptr uint64) ([]byte, error) {
+	if err := l.gas.pay(base); err != nil {
+		return nil, err
+	}
+	return l.arg(n, ptr)
+}
+
+// ripemd160 (value_len, value_ptr, register_id) costs by the block of 64 bytes, padding included.
+func ripemd160(l *Logic, a []uint64) (uint64, error) {
+	value, err := l.payArg(config.ExtRipemd160Base, a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtRipemd160Block, (uint64(len(value))+8)/64+1); err != nil {
+		return 0, err
+	}
+	h := curve.RIPEMD160(value)
+	return 0, l.setRegister(a[2], h[:])
+}
+
+// invalid is the HostError of kind k with the text of an error of package curve, nil if there is none.
+func invalid(k HostErrorKind, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &HostError{Kind: k, Text: err.Error()}
+}
+
+// ecrecover (hash_len, hash_ptr, sig_len, sig_ptr, v, malleability_flag, register_id) returns 1 and the key if there is one.
+func ecrecover(l *Logic, a []uint64) (uint64, error) {
+	sig, err := l.payArg(config.ExtEcrecoverBase, a[2], a[3])
+	if err != nil {
+		return 0, err
+	}
+	if err := curve.ECRecoverSignature(sig, a[4]); err != nil {
+		return 0, invalid(ECRecoverError, err)
+	}
+	hash, err := l.arg(a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	if err := curve.ECRecoverHash(hash); err != nil {
+		return 0, invalid(ECRecoverError, err)
+	}
+	if err := curve.ECRecoverFlag(a[5]); err != nil {
+		return 0, invalid(ECRecoverError, err)
+	}
+	key, ok := curve.ECRecover(hash, sig, a[4], a[5])
+	if !ok {
+		return 0, nil
+	}
+	return 1, l.setRegister(a[6], key[:])
+}
+
+// scheme is a way to sign that contracts can check.
+type scheme struct {
+	base, perByte config.ExtCost // of the message
+	invalid       HostErrorKind
+	signature     func([]byte) (ok bool, err error) // ok is false if it cannot be a good one: then nothing else is read
+	key           func([]byte) error
+	verify        func(sig, msg, key []byte) bool
+}
+
+// verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns 1 if the signature is good.
+func verifying(s scheme) hostFunc {
+	return func(l *Logic, a []uint64) (uint64, error) {
+		sig, err := l.payArg(s.base, a[0], a[1])
+		if err != nil {
+			return 0, err
+		}
+		if ok, err := s.signature(sig); !ok || err != nil {
+			return 0, invalid(s.invalid, err)
+		}
+		msg, err := l.arg(a[2], a[3])
+		if err != nil {
+			return 0, err
+		}
+		if err := l.gas.payPer(s.perByte, uint64(len(msg))); err != nil {
+			return 0, err
+		}
+		key, err := l.arg(a[4], a[5])
+		if err != nil {
+			return 0, err
+		}
+		if err := s.key(key); err != nil {
+			return 0, invalid(s.invalid, err)
+		}
+		if s.verify(sig, msg, key) {
+			return 1, nil
+		}
+		return 0, nil
+	}
+}
+
+var (
+	ed25519Verify = verifying(scheme{
+		config.ExtEd25519VerifyBase, config.ExtEd25519VerifyByte, Ed25519VerifyInvalidInput,
+		curve.Ed25519Signature, curve.Ed25519Key, curve.Ed25519Verify,
+	})
+	p256Verify = verifying(scheme{
+		config.ExtP256VerifyBase, config.ExtP256VerifyByte, P256VerifyInvalidInput,
+		curve.P256Signature, curve.P256Key, curve.P256Verify,
+	})
+)
+
+// altBn128 (value_len, value_ptr) computes on alt_bn128: elements are counted, which checks the length, then paid for.
+func altBn128(base, element config.ExtCost, count func([]byte) (uint64, error), run func(l *Logic, a []uint64, data []byte) (uint64, error)) hostFunc {
+	return func(l *Logic, a []uint64) (uint64, error) {
+		data, err := l.payArg(base, a[0], a[1])
+		if err != nil {
+			return 0, err
+		}
+		n, err := count(data)
+		if err != nil {
+			return 0, invalid(AltBn128InvalidInput, err)
+		}
+		if err := l.gas.payPer(element, n); err != nil {
+			return 0, err
+		}
+		return run(l, a, data)
+	}
+}
+
+// toPoint is a run that puts a point into the register a[2].
+func toPoint(f func([]byte) ([64]byte, error)) func(l *Logic, a []uint64, data []byte) (uint64, error) {
+	return func(l *Logic, a []uint64, data []byte) (uint64, error) {
+		point, err := f(data)
+		if err != nil {
+			return 0, invalid(AltBn128InvalidInput, err)
+		}
+		return 0, l.setRegister(a[2], point[:])
+	}
+}
+
+var (
+	altBn128G1Multiexp = altBn128(config.ExtAltBn128G1MultiexpBase, config.ExtAltBn128G1MultiexpElement,
+		curve.AltBN128G1MultiexpElements, toPoint(curve.AltBN128G1Multiexp))
+	altBn128G1Sum = altBn128(config.ExtAltBn128G1SumBase, config.ExtAltBn128G1SumElement,
+		curve.AltBN128G1SumElements, toPoint(curve.AltBN128G1Sum))
+	altBn128PairingCheck = altBn128(config.ExtAltBn128PairingCheckBase, config.ExtAltBn128PairingCheckElement,
+		curve.AltBN128PairingElements, func(_ *Logic, _ []uint64, data []byte) (uint64, error) {
+			one, err := curve.AltBN128PairingCheck(data)
+			if err != nil || !one {
+				return 0, invalid(AltBn128InvalidInput, err)
+			}
+			return 1, nil
+		})
+)
+
+// bls12381 (value_len, value_ptr, register_id) computes on BLS12-381 and returns 1 for input that is no such point or
+// number. Elements are paid for by the length that is said, before anything is read, so the input is never in a register.
+func bls12381(base, element config.ExtCost, item uint64, f func(data []byte, fix bool) ([]byte, bool, error)) hostFunc {
+	return func(l *Logic, a []uint64) (uint64, error) {
+		if err := l.gas.pay(base); err != nil {
+			return 0, err
+		}
+		if err := l.gas.payPer(element, a[0]/item); err != nil {
+			return 0, err
+		}
+		data, err := l.arg(a[0], a[1])
+		if err != nil {
+			return 0, err
+		}
+		out, ok, err := f(data, l.wasm.BLS12381NotInGroupFix)
+		if err != nil {
+			return 0, invalid(BLS12381InvalidInput, err)
+		}
+		if !ok {
+			return 1, nil
+		}
+		return 0, l.setRegister(a[2], out)
+	}
+}
+
+var (
+	blsP1Sum = bls12381(config.ExtBls12381P1SumBase, config.ExtBls12381P1SumElement,
+		curve.BLS12381P1SumItem, curve.BLS12381P1Sum)
+	blsP2Sum = bls12381(config.ExtBls12381P2SumBase, config.ExtBls12381P2SumElement,
+		curve.BLS12381P2SumItem, curve.BLS12381P2Sum)
+	blsG1Multiexp = bls12381(config.ExtBls12381G1MultiexpBase, config.ExtBls12381G1MultiexpElement,
+		curve.BLS12381G1MultiexpItem, curve.BLS12381G1Multiexp)
+	blsG2Multiexp = bls12381(config.ExtBls12381G2MultiexpBase, config.ExtBls12381G2MultiexpElement,
+		curve.BLS12381G2MultiexpItem, curve.BLS12381G2Multiexp)
+	blsMapFpToG1 = bls12381(config.ExtBls12381MapFpToG1Base, config.ExtBls12381MapFpToG1Element,
+		curve.BLS12381MapFpToG1Item, curve.BLS12381MapFpToG1)
+	blsMapFp2ToG2 = bls12381(config.ExtBls12381MapFp2ToG2Base, config.ExtBls12381MapFp2ToG2Element,
+		curve.BLS12381MapFp2ToG2Item, curve.BLS12381MapFp2ToG2)
+	blsP1Decompress = bls12381(config.ExtBls12381P1DecompressBase, config.ExtBls12381P1DecompressElement,
+		curve.BLS12381P1DecompressItem, curve.BLS12381P1Decompress)
+	blsP2Decompress = bls12381(config.ExtBls12381P2DecompressBase, config.ExtBls12381P2DecompressElement,
+		curve.BLS12381P2DecompressItem, curve.BLS12381P2Decompress)
+)
+
+// blsPairingCheck (value_len, value_ptr) returns 0 if the product is one, 2 if not, 1 for bad input. Its elements are
+// counted in what was read.
+func blsPairingCheck(l *Logic, a []uint64) (uint64, error) {
+	data, err := l.payArg(config.ExtBls12381PairingBase, a[0], a[1])
+	if err != nil {
+		return 0, err
+	}
+	if err := l.gas.payPer(config.ExtBls12381PairingElement, uint64(len(data))/curve.BLS12381PairingItem); err != nil {
+		return 0, err
+	}
+	code, err := curve.BLS12381PairingCheck(data)
+	return code, invalid(BLS12381InvalidInput, err)
+}
