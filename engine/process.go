@@ -104,7 +104,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	}
 	gatherIncoming(entry)
 	p := &Pending{entry: entry, parent: parent, prev: inherited}
-	return p, e.prepare(p, j)
+	return p, e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} })
 }
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
@@ -191,8 +191,9 @@ func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Heig
 	return out, nil
 }
 
-// prepare makes the jobs of a judged block. The caller holds epochMu.
-func (e *Engine) prepare(p *Pending, j *chain.Judgement) error {
+// prepare makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
+// holds epochMu.
+func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
 	entry, parent, h := p.entry, p.parent, p.entry.Header()
 	m := e.epochs
 	base := apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: e.o.Par}
@@ -237,7 +238,7 @@ func (e *Engine) prepare(p *Pending, j *chain.Judgement) error {
 		job := &p.jobs[i]
 		job.Shard, job.ID, job.input = primitives.ShardIndex(i), s.ID, base
 		in := &job.input
-		in.Block.ShardID, in.Trie, in.NewChunk = s.ID, stateTrie{prev.root}, s.Chunk != nil
+		in.Block.ShardID, in.Trie, in.NewChunk = s.ID, trie(job.Shard), s.Chunk != nil
 		in.GasLimit = entry.Block.Body.Chunks[i].GasLimit
 		in.Split = splitRule(rule)
 		if update != nil {
@@ -251,7 +252,7 @@ func (e *Engine) prepare(p *Pending, j *chain.Judgement) error {
 		if s.Chunk == nil {
 			continue
 		}
-		since := j.PrevChunks[i].HeightIncluded
+		since := prevChunks[i].HeightIncluded
 		if in.Incoming, err = e.incoming(entry, parent, i, since); err != nil {
 			return err
 		}

@@ -1,0 +1,70 @@
+package workload
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestReapply applies every chunk of a chain again, with several epochs, most of whose states are only values by then: the same
+// comes out.
+func TestReapply(t *testing.T) {
+	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 11, Accounts: 80, Shards: 4, Skew: 0.5}}
+	o.EpochLength, o.Validity = 15, 30
+	c, err := OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	gen := NewGenerator(o.Options)
+	var blocks []primitives.Hash
+	for range 60 {
+		var txs []*primitives.SignedTransaction
+		for range 25 {
+			txs = append(txs, gen.Transaction(c.Base()))
+		}
+		a, err := c.Next(txs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks = append(blocks, a.Entry.Hash)
+	}
+	if err := c.Engine.Fold(); err != nil {
+		t.Fatal(err)
+	}
+	again, old, outcomes := 0, 0, 0
+	for _, hash := range blocks {
+		if c.Engine.Entry(hash) == nil {
+			old++
+		}
+		at, err := c.Engine.StateAt(hash)
+		if errors.Is(err, storage.ErrGone) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range at.Shards {
+			if at.Height() == 1 { // on the genesis, whose state may be collected
+				continue
+			}
+			r, err := c.Engine.Reapply(hash, primitives.ShardIndex(i), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again++
+			outcomes += len(r.Outcomes)
+			if want := at.Shards[i].Extra; r.OutcomeRoot != want.OutcomeRoot || r.GasUsed != want.GasUsed || r.BalanceBurnt != want.BalanceBurnt ||
+				r.Congestion != want.CongestionInfo {
+				t.Errorf("block %d, shard %d: outcome root %v, gas %d, burnt %v, %+v; it was %v, %d, %v, %+v", at.Height(), i,
+					r.OutcomeRoot, r.GasUsed, r.BalanceBurnt, r.Congestion, want.OutcomeRoot, want.GasUsed, want.BalanceBurnt, want.CongestionInfo)
+			}
+		}
+		at.Release()
+	}
+	if again < 4*40 || old < 30 || outcomes < 1000 {
+		t.Errorf("%d chunks with %d outcomes applied again, %d blocks out of memory", again, outcomes, old)
+	}
+}
