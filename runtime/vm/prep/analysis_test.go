@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // analysed is what the analysis says of each body: frame and operand stack, then the points, in the form of a .dump.
@@ -63,6 +65,9 @@ func TestAnalysis(t *testing.T) {
 			got, n := analysed(code)
 			points += n
 			bodies += len(got)
+			if _, err := Prepare(code, june(86)); kindOf(err) == primitives.PrepareSerialization {
+				continue // told before any body is looked at
+			}
 			lines := strings.FieldsFunc(want[i], func(r rune) bool { return r == ';' })
 			if want[i] == "-" {
 				lines = nil

@@ -25,6 +25,9 @@ func (m *module) codeSection(r *reader, n int, last *int) *Error {
 		return r.err()
 	}
 	b := &body{m: m, metered: m.emit != nil}
+	if b.metered {
+		m.emit.code = make([]byte, 0, 3*n)
+	}
 	imported := len(m.funcs) - m.defined
 	for m.bodies < int(count) {
 		size := s.u32()

@@ -26,6 +26,7 @@ func corpus(t testing.TB, data []byte) (modules [][]byte) {
 
 // verdict is what nearcore's preparation says of a module: "ok" and a size, or the kind of the error.
 func verdict(code []byte) (string, *Module) {
+	record(code)
 	m, err := Prepare(code, june(86))
 	if err != nil {
 		var kind primitives.PrepareError
@@ -35,6 +36,23 @@ func verdict(code []byte) (string, *Module) {
 		return kind.String(), nil
 	}
 	return fmt.Sprintf("ok %d", m.Size), m
+}
+
+// record appends a module to the file that PREP_RECORD names, if it does: so what the tables of these tests claim can be
+// put before nearcore's code.
+func record(code []byte) {
+	file := os.Getenv("PREP_RECORD")
+	if file == "" {
+		return
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(code))), code...)); err != nil {
+		panic(err)
+	}
 }
 
 // TestCorpus compares with verdicts of nearcore's own code, in PREP_CORPUS: files of modules (.bin) and of verdicts, one

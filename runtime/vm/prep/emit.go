@@ -220,14 +220,17 @@ func (e *emitter) tell(m *module, what int64) {
 	e.index(uint64(len(m.tables)))
 }
 
-// charge takes gas, or leaves it negative and traps.
+// charge takes gas, or leaves it negative and traps. It is most of what is written, so it appends to one slice.
 func (e *emitter) charge(gas uint64) {
-	e.raw(e.getGas)
-	e.constant(gas)
-	e.add(opI64LtU, opIf, byte(none))
-	e.addTo(e.getGas, e.setGas, opI64Sub, gas)
-	e.add(opUnreachable, opEnd)
-	e.addTo(e.getGas, e.setGas, opI64Sub, gas)
+	b := append(e.code, e.getGas...)
+	at := len(b)
+	b = appendSigned(append(b, opI64Const), int64(gas))
+	constant := b[at:]
+	b = append(b, opI64LtU, opIf, byte(none))
+	b = append(append(append(b, e.getGas...), constant...), opI64Sub)
+	b = append(append(b, e.setGas...), opUnreachable, opEnd)
+	b = append(append(append(b, e.getGas...), constant...), opI64Sub)
+	e.code = append(b, e.setGas...)
 }
 
 // chargeFrame takes both charges at the entry of a function together. If that fails, what is left negative is that after

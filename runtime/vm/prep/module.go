@@ -134,15 +134,16 @@ func (m *module) run() *Error {
 			}
 			continue
 		}
+		if id == sectionCustom { // dropped, but its name must be one
+			c := r.sub(int(n))
+			if c.name(); r.bad != "" || c.bad != "" {
+				return invalid(at, "malformed custom section")
+			}
+			continue
+		}
 		s := r.sub(int(n))
 		if r.bad != "" {
 			return r.err()
-		}
-		if id == sectionCustom { // dropped, but its name must be one
-			if s.name(); s.bad != "" {
-				return s.err()
-			}
-			continue
 		}
 		if id >= sectionTag {
 			return invalid(at, "unknown section")
