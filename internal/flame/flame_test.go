@@ -79,6 +79,27 @@ host < a < main < alice.near: main: 1 calls, 7 gas`
 	}
 }
 
+// TestReadSpeedscope: what was written is read, and what is none is refused.
+func TestReadSpeedscope(t *testing.T) {
+	var b, again bytes.Buffer
+	if err := WriteSpeedscope(&b, []*Profile{made(), New("empty")}); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	profiles, err := ReadSpeedscope(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteSpeedscope(&again, profiles); err != nil || again.String() != text {
+		t.Errorf("%s, %v, want %s", again.String(), err, text)
+	}
+	for _, bad := range []string{"", "[]", `{"profiles":[{"events":[{"type":"O","frame":0}]}]}`} {
+		if p, err := ReadSpeedscope(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q: %v", bad, p)
+		}
+	}
+}
+
 // TestMax: calls beyond the limit are counted, and those around them still end.
 func TestMax(t *testing.T) {
 	p := New("deep")

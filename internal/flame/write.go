@@ -58,6 +58,32 @@ func WriteSpeedscope(w io.Writer, profiles []*Profile) error {
 	return json.NewEncoder(w).Encode(&out)
 }
 
+// ReadSpeedscope reads what WriteSpeedscope wrote.
+func ReadSpeedscope(r io.Reader) ([]*Profile, error) {
+	var in speedscope
+	if err := json.NewDecoder(r).Decode(&in); err != nil {
+		return nil, fmt.Errorf("flame: %w", err)
+	}
+	var out []*Profile
+	for i := range in.Profiles {
+		x := &in.Profiles[i]
+		p := New(x.Name)
+		for _, e := range x.Events {
+			switch {
+			case e.Type == "C":
+				p.End(e.At)
+			case e.Frame < 0 || e.Frame >= len(in.Shared.Frames):
+				return nil, fmt.Errorf("flame: profile %q has no frame %d", x.Name, e.Frame)
+			default:
+				p.Begin(in.Shared.Frames[e.Frame].Name, e.At)
+			}
+		}
+		p.Close(x.End)
+		out = append(out, p)
+	}
+	return out, nil
+}
+
 // WritePprof writes all profiles as one gzipped file for `go tool pprof`, each under a frame with its name.
 func WritePprof(w io.Writer, profiles []*Profile) error {
 	out := &profile.Profile{

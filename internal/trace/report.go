@@ -1,0 +1,79 @@
+package trace
+
+import "encoding/json"
+
+// Report is the trace of one transaction.
+type Report struct {
+	Transaction string `json:"transaction_hash"`
+	Signer      string `json:"signer_id"`
+	Receiver    string `json:"receiver_id"`
+	// Simulated: it was tried on the state of Block and did not happen.
+	Simulated bool   `json:"simulated"`
+	Block     string `json:"block_hash"`
+	Complete  bool   `json:"complete"` // all receipts are executed
+	Gas       uint64 `json:"gas_burnt"`
+	Tokens    string `json:"tokens_burnt"` // yoctoNEAR
+	// Status is the final status of the transaction as tx has it.
+	Status json.RawMessage `json:"status"`
+	// Outcomes are the transaction's own and those of its receipts, each before those that it sent.
+	Outcomes []Outcome `json:"outcomes"`
+	// Profile is a file for speedscope.app; absent unless asked for.
+	Profile json.RawMessage `json:"profile,omitempty"`
+}
+
+// Outcome is what the transaction, or one of its receipts, did.
+type Outcome struct {
+	ID          string          `json:"id"`
+	Parent      string          `json:"parent_id,omitempty"` // of the outcome that sent it
+	Depth       int             `json:"depth"`
+	Block       string          `json:"block_hash"`
+	Predecessor string          `json:"predecessor_id"`
+	Executor    string          `json:"executor_id"`
+	Actions     []string        `json:"actions"` // names of nearcore's action views
+	Gas         uint64          `json:"gas_burnt"`
+	Tokens      string          `json:"tokens_burnt"`
+	Status      json.RawMessage `json:"status"`
+	Logs        []string        `json:"logs"`
+	Calls       []*Call         `json:"calls"`
+}
+
+// Call is a call of a contract.
+type Call struct {
+	Action   int             `json:"action"` // index in the receipt
+	Account  string          `json:"account_id"`
+	CodeHash string          `json:"code_hash"`
+	Method   string          `json:"method_name"`
+	Gas      uint64          `json:"gas_burnt"`
+	Used     uint64          `json:"gas_used"` // burnt, and given to promises
+	Prepaid  uint64          `json:"gas_prepaid"`
+	Wasm     uint64          `json:"gas_wasm"` // of Gas: instructions
+	Deposit  string          `json:"deposit"`
+	Error    json.RawMessage `json:"error,omitempty"`
+	// Host holds the host functions in the order in which they were called; Omitted more were.
+	Host    []HostCall `json:"host_calls"`
+	Omitted int        `json:"host_calls_omitted"`
+}
+
+// HostCall is a call of a host function.
+type HostCall struct {
+	Name   string `json:"name"`
+	At     uint64 `json:"at"` // gas burnt when it began
+	Gas    uint64 `json:"gas"`
+	Failed bool   `json:"failed,omitempty"` // it ended the call
+	Entry  *Entry `json:"entry,omitempty"`
+}
+
+// Entry is an entry of the contract's storage.
+type Entry struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value,omitempty"` // read, written or removed; its first MaxShown bytes
+	Len   int    `json:"value_length"`
+	Found bool   `json:"found"` // it was there before
+	Nodes uint64 `json:"trie_nodes"`
+}
+
+// Bounds of a Report.
+const (
+	MaxHostCalls = 20_000 // of all calls together
+	MaxShown     = 512    // bytes of a value
+)

@@ -1,0 +1,183 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/flame"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/vm"
+)
+
+// ErrDiffers says that a chunk, applied again, did something else: a fault of this node.
+var ErrDiffers = errors.New("trace: a chunk that is applied again differs from what it was")
+
+// place is a chunk.
+type place struct {
+	block primitives.Hash
+	shard primitives.ShardIndex
+}
+
+// Transaction traces a transaction that is in a block: every chunk in which one of its receipts called a contract is applied
+// again. profiled asks for a profile by function.
+func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, profiled bool) (*Report, error) {
+	status, err := e.TransactionStatus(hash)
+	if err != nil {
+		return nil, err
+	}
+	want := map[primitives.Hash]*primitives.Outcome{}
+	receipts := map[primitives.Hash]*primitives.Receipt{}
+	var places []place
+	seen := map[place]bool{}
+	for i := range status.Outcomes {
+		o := &status.Outcomes[i]
+		want[o.ID] = &o.Outcome
+		r, err := e.Receipt(o.ID)
+		if err != nil {
+			return nil, err
+		}
+		receipts[o.ID] = r
+		if !calls(r) {
+			continue
+		}
+		p := place{block: o.BlockHash}
+		if p.shard, err = shardOf(e, o.BlockHash, o.ExecutorID); err != nil {
+			return nil, err
+		}
+		if !seen[p] {
+			seen[p], places = true, append(places, p)
+		}
+	}
+	c := newCollector(profiled, func(id primitives.Hash) bool { return want[id] != nil })
+	watched := v.Watch(c)
+	defer watched.Close()
+	for _, p := range places {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := e.Reapply(p.block, p.shard, watched)
+		if err != nil {
+			return nil, err
+		}
+		for i := range r.Outcomes {
+			o := &r.Outcomes[i]
+			if was := want[o.ID]; was != nil && o.LeafHash() != (&primitives.OutcomeWithID{ID: o.ID, Outcome: *was}).LeafHash() {
+				return nil, fmt.Errorf("%w: outcome %v", ErrDiffers, o.ID)
+			}
+		}
+	}
+	return report(&status, receipts, c, func(out *Report) { out.Block = status.Outcome.BlockHash.String() })
+}
+
+// Simulation traces what a transaction would do on the states at.
+func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction, o engine.SimulateOptions, profiled bool) (*Report, error) {
+	c := newCollector(profiled, func(primitives.Hash) bool { return true })
+	watched := v.Watch(c)
+	defer watched.Close()
+	o.VM = watched
+	s, err := e.Simulate(ctx, at, tx, o)
+	if err != nil {
+		return nil, err
+	}
+	receipts := map[primitives.Hash]*primitives.Receipt{}
+	for _, r := range s.Receipts {
+		receipts[r.ID] = r
+	}
+	return report(&s.FinalOutcome, receipts, c, func(out *Report) {
+		out.Simulated, out.Block, out.Complete = true, s.At.Hash.String(), s.Complete
+	})
+}
+
+// calls tells whether a receipt may call a contract.
+func calls(r *primitives.Receipt) bool {
+	body, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok {
+		return false
+	}
+	for _, a := range body.Actions {
+		if _, ok := a.(*primitives.FunctionCall); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func shardOf(e *engine.Engine, block primitives.Hash, account primitives.AccountID) (primitives.ShardIndex, error) {
+	at, err := e.StateAt(block)
+	if err != nil {
+		return 0, err
+	}
+	defer at.Release()
+	return at.Layout.Index(at.Layout.ShardOf(account))
+}
+
+// report puts together what status and calls say. Gas and tokens are those of all outcomes.
+func report(status *view.FinalOutcome, receipts map[primitives.Hash]*primitives.Receipt, c *collector, fill func(*Report)) (*Report, error) {
+	tx := status.Transaction
+	out := &Report{Transaction: tx.Hash().String(), Signer: string(tx.SignerID), Receiver: string(tx.ReceiverID),
+		Status: view.AppendFinalStatus(nil, &status.Status), Complete: status.Level >= view.LevelExecuted}
+	var tokens primitives.Balance
+	add := func(o *view.OutcomeProof, x Outcome) {
+		out.Gas += uint64(o.GasBurnt)
+		tokens, _ = tokens.Add(o.TokensBurnt)
+		x.ID, x.Block, x.Executor = o.ID.String(), o.BlockHash.String(), string(o.ExecutorID)
+		x.Gas, x.Tokens, x.Status, x.Logs = uint64(o.GasBurnt), o.TokensBurnt.String(), view.AppendStatus(nil, &o.Status), o.Logs
+		if x.Logs == nil {
+			x.Logs = []string{}
+		}
+		if x.Calls = c.calls[o.ID]; x.Calls == nil {
+			x.Calls = []*Call{}
+		}
+		out.Outcomes = append(out.Outcomes, x)
+	}
+	add(&status.Outcome, Outcome{Predecessor: string(tx.SignerID), Actions: names(tx.Actions)})
+	type from struct {
+		parent primitives.Hash
+		depth  int
+	}
+	sent := map[primitives.Hash]from{}
+	for _, id := range status.Outcome.ReceiptIDs {
+		sent[id] = from{status.Outcome.ID, 1}
+	}
+	for i := range status.Outcomes {
+		o := &status.Outcomes[i]
+		x := Outcome{Parent: sent[o.ID].parent.String(), Depth: sent[o.ID].depth, Predecessor: string(tx.SignerID), Actions: names(tx.Actions)}
+		if r := receipts[o.ID]; r != nil {
+			x.Predecessor, x.Actions = string(r.PredecessorID), []string{}
+			if body, ok := r.Body.(*primitives.ActionReceipt); ok {
+				x.Actions = names(body.Actions)
+			}
+		}
+		for _, id := range o.ReceiptIDs {
+			sent[id] = from{o.ID, x.Depth + 1}
+		}
+		add(o, x)
+	}
+	out.Tokens = tokens.String()
+	if c.profiled {
+		var b bytes.Buffer
+		if err := flame.WriteSpeedscope(&b, c.profiles); err != nil {
+			return nil, err
+		}
+		out.Profile = b.Bytes()
+	}
+	fill(out)
+	return out, nil
+}
+
+// names are those of nearcore's action views.
+func names(actions []primitives.Action) []string {
+	out := make([]string, 0, len(actions))
+	for _, a := range actions {
+		text := view.AppendAction(nil, a) // "Name", or {"Name":...
+		if _, text, _ = bytes.Cut(text, []byte{'"'}); text != nil {
+			text, _, _ = bytes.Cut(text, []byte{'"'})
+		}
+		out = append(out, string(text))
+	}
+	return out
+}
