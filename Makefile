@@ -1,4 +1,4 @@
-# Everything a developer runs. `make help` lists the targets.
+# Everything a developer runs. Needed: Go and a C compiler. `make help` lists the targets.
 GO      ?= go
 GOFLAGS ?=
 BIN     := bin/troupe

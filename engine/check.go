@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/congestion"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -15,10 +16,23 @@ import (
 // Check judges a submitted transaction by the state of the head, in the order of the RPC (rpc.md 5.3): its block, congestion
 // of the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
 // goroutine.
+//
+// Code that a good one deploys is compiled from here on, so that it is ready when it is first called.
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	head := e.acquireHead()
 	defer head.Release()
-	return e.checkAt(head, head.trieOf, tx, signature)
+	invalid, err := e.checkAt(head, head.trieOf, tx, signature)
+	if w, ok := e.o.VM.(action.Warmer); ok && invalid == nil && err == nil {
+		for _, a := range tx.Actions {
+			switch a := a.(type) {
+			case *primitives.DeployContract:
+				w.Warm(a.Code, &head.Config.Wasm)
+			case *primitives.DeployGlobalContract:
+				w.Warm(a.Code, &head.Config.Wasm)
+			}
+		}
+	}
+	return invalid, err
 }
 
 // checkAt is Check by the state after a block.

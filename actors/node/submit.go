@@ -43,12 +43,6 @@ func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 		n.stats.refused.Add(1)
 		return false, invalid
 	}
-	if runs, err := n.engine.WouldExecute(tx); err != nil {
-		return false, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
-	} else if runs {
-		n.stats.refused.Add(1)
-		return false, &view.LookupError{Kind: view.ErrContractsUnsupported}
-	}
 	base, ok := n.baseHeight(tx.BlockHash)
 	if !ok {
 		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}

@@ -95,6 +95,9 @@ var extras = map[string]rule{
 	"troupe.storage":                    {kind: kObject},
 	"troupe.storage.write_buffer_bytes": {kind: kU64},
 	"troupe.storage.block_cache_bytes":  {kind: kU64},
+	"troupe.vm":                         {kind: kObject},
+	"troupe.vm.memory_bytes":            {kind: kU64},
+	"troupe.vm.disk_bytes":              {kind: kU64},
 }
 
 // open are objects whose keys are the user's.

@@ -12,6 +12,7 @@ const (
 	ConfigFile   = "config.json"
 	epochConfigs = "epoch_configs"
 	dataDir      = "data"
+	contractDir  = "contract.cache"
 )
 
 // Paths are the places of a home folder's files. Those that config.json names relatively lie in the folder.
@@ -23,6 +24,7 @@ type Paths struct {
 	ValidatorKey string
 	NodeKey      string
 	Data         string // the store
+	Contracts    string // compiled contracts; may be lost
 	EpochConfigs string
 }
 
@@ -42,6 +44,9 @@ func PathsOf(dir string, c *config.Config) Paths {
 	}
 	if c.StorePath != "" {
 		p.Data = in(dir, c.StorePath)
+	}
+	if p.Contracts = filepath.Join(p.Data, contractDir); c.ContractCachePath != "" {
+		p.Contracts = in(dir, c.ContractCachePath)
 	}
 	return p
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc"
 	runtime "github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -50,6 +51,7 @@ type Host struct {
 
 	log     *logrus.Logger
 	store   *storage.Store
+	vm      *vm.VM
 	server  *rpc.Server
 	metrics *metricsServer
 	stop    context.CancelFunc
@@ -100,10 +102,17 @@ func Start(o Options) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.vm, err = vm.New(vm.Options{
+		Dir: hm.Paths.Contracts, Memory: int64(min(c.ContractMemory, 1<<50)), Disk: int64(min(c.ContractDisk, 1<<60)),
+		Alarm: func(err error) { o.Log.WithError(err).Error("contract engine") },
+	}); err != nil {
+		return nil, err
+	}
+	undo = append(undo, h.vm.Close)
 	checker := signature.New()
 	undo = append(undo, checker.Close)
 	if h.Engine, err = engine.Open(engine.Options{
-		Chain: chain, Store: h.store, Signature: checker.Check, Verify: verifier(),
+		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(),
 	}); err != nil {
 		return nil, err
 	}
@@ -279,5 +288,6 @@ func (h *Host) Stop(ctx context.Context) error {
 	}
 	errs = append(errs, h.Node.Stop(ctx))
 	errs = append(errs, h.Engine.Fold(), h.store.Close())
+	h.vm.Close()
 	return errors.Join(errs...)
 }

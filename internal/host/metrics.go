@@ -31,7 +31,28 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("near_memory_usage_bytes", "Memory obtained from the system", float64(m.Sys))
 	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included", float64(s.LogBytes+s.IndexBytes))
 	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
-	return h.Node.Metrics(b)
+	return h.Node.Metrics(h.appendContracts(b))
+}
+
+// appendContracts appends what became of contracts' code.
+func (h *Host) appendContracts(b []byte) []byte {
+	s := h.vm.Stats()
+	row := func(kind, name, help string, v float64) {
+		b = append(b, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"+name+" "...)
+		b = append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
+	}
+	row("counter", "troupe_contract_cache_hits", "Calls whose code was loaded", float64(s.Hits))
+	row("counter", "troupe_contract_cache_loads", "Compiled contracts loaded from disk", float64(s.Loads))
+	row("counter", "troupe_contract_compilations", "Contracts compiled", float64(s.Builds))
+	row("counter", "troupe_contract_compilation_seconds", "Time spent compiling", s.BuildTime.Seconds())
+	row("counter", "troupe_contract_cache_damaged", "Compiled contracts on disk that were not as written", float64(s.Damaged))
+	row("counter", "troupe_contract_cache_disk_errors", "Compiled contracts that could not be written", float64(s.DiskErrors))
+	row("counter", "troupe_contract_cache_evictions", "Compiled contracts dropped from memory", float64(s.Evictions))
+	row("gauge", "troupe_contract_cache_entries", "Contracts in memory", float64(s.Entries))
+	row("gauge", "troupe_contract_cache_bytes", "Bytes of compiled code in memory", float64(s.Bytes))
+	row("gauge", "troupe_contract_cache_disk_bytes", "Bytes of compiled code on disk", float64(s.DiskBytes))
+	row("counter", "troupe_contract_alarms", "Things that no contract should be able to do", float64(s.Alarms))
+	return b
 }
 
 // metricsServer is rpc.prometheus_addr: a second listener for /metrics alone.

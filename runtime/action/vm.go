@@ -15,6 +15,19 @@ type VM interface {
 	Call(c *Call, x *External) (CallOutcome, error)
 }
 
+// Warmer is a VM that compiles code before it is called. Warm does not wait, and only makes later calls faster; code must not
+// change.
+type Warmer interface {
+	Warm(code []byte, w *config.Wasm)
+}
+
+// Warm tells the VM of code that is being deployed.
+func (b *Block) Warm(code []byte) {
+	if w, ok := b.VM.(Warmer); ok {
+		w.Warm(code, &b.Config.Wasm)
+	}
+}
+
 // Call is a method to run, and its context (nearcore VMContext).
 type Call struct {
 	Block       *Block

@@ -254,9 +254,6 @@ func TestOracles(t *testing.T) {
 	v := newVM(t)
 	for _, o := range oracles {
 		t.Run(o.name, func(t *testing.T) {
-			if _, ok := numbers["ripemd160"]; !ok && (strings.Contains(o.wat, "ripemd160") || strings.Contains(o.wat, "keccak256")) {
-				t.Skip("no math functions yet")
-			}
 			code, method, gas := o.code, o.method, o.gas
 			if code == nil {
 				code = wat(t, o.wat)

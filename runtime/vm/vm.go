@@ -40,7 +40,10 @@ type VM struct {
 	alarms atomic.Uint64
 }
 
-var _ action.VM = (*VM)(nil)
+var (
+	_ action.VM     = (*VM)(nil)
+	_ action.Warmer = (*VM)(nil)
+)
 
 // New makes a VM.
 func New(o Options) (*VM, error) {

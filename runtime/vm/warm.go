@@ -41,7 +41,6 @@ type warmer struct {
 }
 
 type warm struct {
-	hash primitives.Hash
 	code []byte
 	w    *config.Wasm
 }
@@ -65,7 +64,7 @@ func (q *warmer) run(v *VM) {
 		case <-q.end:
 			return
 		case w := <-q.queue:
-			if e, err := v.get(w.hash, w.code, w.w); err == nil {
+			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w); err == nil {
 				e.Release()
 			} else {
 				v.fault("vm: compile in advance: %w", err)
@@ -80,12 +79,9 @@ func (q *warmer) stop() {
 }
 
 // Warm has code compiled in the background, by the rules of a config, unless it is. It never waits; code must not change.
-func (v *VM) Warm(hash primitives.Hash, code []byte, w *config.Wasm) {
-	if v.cache.Has(cache.Key{Code: hash, Rules: v.rules(w)}) {
-		return
-	}
+func (v *VM) Warm(code []byte, w *config.Wasm) {
 	select {
-	case v.warmer.queue <- warm{hash, code, w}:
+	case v.warmer.queue <- warm{code, w}:
 	default:
 	}
 }
