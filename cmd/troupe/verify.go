@@ -37,7 +37,7 @@ figure, state change, epoch and view with what neard had. The first differences 
 their path and both values.
 
 What a node can't know is taken from the recording: times, votes, which chunks are there, the
-order of transactions in them. Calls of contracts are answered from it, and counted.`,
+order of transactions in them.`,
 		Example: `  troupe verify native.jsonl.gz
   troupe verify --epoch-configs epoch_configs reshard.jsonl.gz`,
 		Args: cobra.MinimumNArgs(1),
@@ -101,9 +101,6 @@ func printReport(w io.Writer, file string, r *replay.Report, took time.Duration)
 	}
 	_, _ = fmt.Fprintf(w, "%s: %d blocks, %d chunks, %d transactions, %d blocks' changes, %d epochs, %d light client blocks in %.1f s\n",
 		filepath.Base(file), r.Blocks, r.Chunks, r.Transactions, r.Changes, r.Epochs, r.Lights, took.Seconds())
-	if r.Answered > 0 {
-		_, _ = fmt.Fprintf(w, "  %d calls answered from the recording\n", r.Answered)
-	}
 	_, _ = fmt.Fprintf(w, "  %d differences\n", len(r.Findings))
 }
 

@@ -22,7 +22,7 @@ import (
 // earlier gives the same answer, which the cut itself tells when it is replayed.
 var cut = flag.Bool("cut", false, "make the cut-down recordings again")
 
-// cuts: recording -> last block of its cut. native holds all 19 calls; four the death and the kickout of node3.
+// cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and the kickout of node3.
 var cuts = map[string]primitives.Height{"native": 700, "four": 480}
 
 func TestCut(t *testing.T) {

@@ -15,13 +15,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
 )
 
 // Options say how a recording is run.
 type Options struct {
 	Par         apply.Par         // nil: receipts one by one
-	VM          action.VM         // nil: the recorded VM
+	VM          action.VM         // nil: one of its own
 	EpochConfig map[string][]byte // files of <home>/epoch_configs
 	Open        func(storage.Options) (*storage.Store, error)
 	RestartAt   primitives.Height         // close and open again behind this block; 0: never
@@ -33,7 +34,6 @@ type Options struct {
 // Report is what a replay found.
 type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
-	Answered                                              int // calls answered from the recording
 	Roots                                                 []primitives.Hash
 	Findings                                              []Difference
 }
@@ -46,7 +46,7 @@ type runner struct {
 	chain  *engine.Chain
 	store  *storage.Store
 	e      *engine.Engine
-	vm     *RecordedVM
+	vm     action.VM
 	keys   map[primitives.AccountID]primitives.SecretKey
 }
 
@@ -67,7 +67,14 @@ func Run(rec *Recording, o Options) (*Report, error) {
 	if r.chain, err = Genesis(rec, o.EpochConfig); err != nil {
 		return nil, err
 	}
-	r.vm = NewRecordedVM(rec)
+	if r.vm = o.VM; r.vm == nil {
+		own, err := vm.New(vm.Options{})
+		if err != nil {
+			return nil, err
+		}
+		defer own.Close()
+		r.vm = own
+	}
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -75,7 +82,6 @@ func Run(rec *Recording, o Options) (*Report, error) {
 	if err := r.blocks(); err != nil || r.full() {
 		return r.report, err
 	}
-	r.report.Answered = r.vm.Answered()
 	return r.report, r.end()
 }
 
@@ -87,11 +93,7 @@ func (r *runner) open() (err error) {
 	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	vm := r.o.VM
-	if vm == nil {
-		vm = r.vm
-	}
-	r.e, err = engine.Open(engine.Options{Chain: r.chain, Store: r.store, VM: vm, Par: r.o.Par})
+	r.e, err = engine.Open(engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par})
 	return err
 }
 
