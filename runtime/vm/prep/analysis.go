@@ -32,11 +32,12 @@ type analysis struct {
 	sizes     []byte // of the operands
 	height    uint64 // their sum
 	maxHeight uint64
+	lost      bool // more popped than pushed: no valid body does that, but nearcore's analysis would refuse it
 }
 
 func (a *analysis) reset() {
 	a.points, a.sizes = a.points[:0], a.sizes[:0]
-	a.queued, a.height, a.maxHeight = false, 0, 0
+	a.queued, a.lost, a.height, a.maxHeight = false, false, 0, 0
 }
 
 // before charges for the instruction at off. Runs of pure and of dead points are joined here already, which the joining
@@ -149,7 +150,8 @@ func (a *analysis) pop(n int, unreachable bool) {
 // truncate takes operands off until n are left.
 func (a *analysis) truncate(n int) {
 	if n < 0 {
-		panic("prep: the analysis pops more than a valid body pushes")
+		a.lost = true
+		return
 	}
 	for _, size := range a.sizes[n:] {
 		a.height -= uint64(size)

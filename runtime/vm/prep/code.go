@@ -67,6 +67,9 @@ func (m *module) body(b *body, t funcType) *Error {
 	if b.instructions(); b.r.bad != "" {
 		return b.r.err()
 	}
+	if b.a.lost {
+		return invalid(at, "the analysis lost the stack")
+	}
 	if m.emit != nil && m.late == nil {
 		if err := m.each(b); err != nil {
 			err.Offset = at

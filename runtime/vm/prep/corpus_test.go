@@ -2,9 +2,11 @@ package prep
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,6 +79,47 @@ func TestCorpus(t *testing.T) {
 		}
 		compare(t, filepath.Base(file), corpus(t, data), strings.Split(strings.TrimSpace(string(out)), "\n"))
 	}
+}
+
+// TestRandom is TestCorpus and TestAnalysis over the modules of testdata.
+func TestRandom(t *testing.T) {
+	modules := corpus(t, unpack(t, "random.bin.gz"))
+	var verdicts []string
+	analyses := 0
+	for i, line := range strings.Split(strings.TrimSuffix(string(unpack(t, "random.out.gz")), "\n"), "\n") {
+		want, analysis, found := strings.Cut(line, " | ")
+		verdicts = append(verdicts, want)
+		if !found {
+			continue
+		}
+		analyses++
+		got, _ := analysed(modules[i])
+		if got := strings.Join(got, ";") + ";"; got != kindNumbers.Replace(analysis) {
+			t.Errorf("module %d:\n got %s\nwant %s", i, got, analysis)
+		}
+	}
+	if analyses != 150 {
+		t.Errorf("%d analyses, want 150", analyses)
+	}
+	compare(t, "random", modules, verdicts)
+}
+
+func unpack(t *testing.T, name string) []byte {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func compare(t *testing.T, name string, modules [][]byte, want []string) {
