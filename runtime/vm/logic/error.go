@@ -161,7 +161,7 @@ func byteSize(n uint64) string {
 		exp++
 	}
 	whole, rest := n/unit, n%unit
-	tenths := (rest/100 + unit/2000) / (unit / 1000) // rest·10/unit, rounded
+	tenths := (rest*10 + unit/2) / unit // rest is below 10^18
 	whole, tenths = whole+tenths/10, tenths%10
 	return strconv.FormatUint(whole, 10) + "." + strconv.FormatUint(tenths, 10) + " " + "KMGTPE"[exp:exp+1] + "B"
 }
