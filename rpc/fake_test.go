@@ -92,6 +92,7 @@ func (n *fakeNode) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, err
 func (n *fakeNode) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {
 	return &view.Simulation{FinalOutcome: view.FinalOutcome{Level: view.LevelFinal}, At: testAt, Blocks: 3, Complete: true}, n.err
 }
+func (n *fakeNode) Trace(context.Context, *view.Trace) ([]byte, error) { return []byte(`{}`), n.err }
 
 type rawJSON string
 

@@ -6,7 +6,7 @@ var methods = []route{
 	query.route(), viewAccount.route(), viewCode.route(), viewState.route(), viewAccessKey.route(), viewAccessKeyList.route(),
 	viewGasKeyNonces.route(), callFunction.route(),
 	changes.route(), blockEffects.route(),
-	tx.route(), txStatus.route(), sendTx.route(), broadcastTxAsync.route(), broadcastTxCommit.route(), simulateTx.route(),
+	tx.route(), txStatus.route(), sendTx.route(), broadcastTxAsync.route(), broadcastTxCommit.route(), simulateTx.route(), traceTx.route(),
 	receipt.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
 	status.route(), health.route(), networkInfo.route(), validators.route(), genesisConfig.route(), protocolConfig.route(),
 }

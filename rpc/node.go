@@ -74,6 +74,8 @@ type Node interface {
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	// Simulate runs a transaction on a stored state and keeps nothing. Refused: *primitives.InvalidTxError; errors of State.
 	Simulate(context.Context, *view.Simulate) (*view.Simulation, error)
+	// Trace says what a transaction did or, if it was given whole, would do, as JSON: ErrUnknownTx; errors of Simulate.
+	Trace(context.Context, *view.Trace) ([]byte, error)
 }
 
 // State is what Node.State returns. It is declared in package view so that a Node need not know package rpc.

@@ -29,6 +29,8 @@ func TestParseErrors(t *testing.T) {
 		{"query", `{"request_type":"view_account","finality":"final","account_id":"a\"b"}`, `invalid value: "a"b", the Account ID contains an invalid character '"' at index 1`},
 		{"query", `{"request_type":"view_account","finality":"final","account_id":"a'b"}`, `invalid value: "a'b", the Account ID contains an invalid character '\'' at index 1`},
 		{"query", `{"request_type":"view_account","finality":"final","account_id":"aéb"}`, `invalid value: "aéb", the Account ID contains an invalid character 'é' at index 1`},
+		{"EXPERIMENTAL_trace_tx", `{}`, "missing field `signed_tx_base64`"},
+		{"EXPERIMENTAL_trace_tx", `{"tx_hash":"` + zeroHash + `","profile":"yes"}`, `invalid type: string "yes", expected a boolean`},
 		{"EXPERIMENTAL_simulate_tx", `{}`, "missing field `signed_tx_base64`"},
 		{"EXPERIMENTAL_simulate_tx", `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":1}`, "invalid type: integer `1`, expected a boolean"},
 		{"EXPERIMENTAL_simulate_tx", `{"signed_tx_base64":"` + signedText() + `","block_id":"x"}`, "data did not match any variant of untagged enum BlockId"},

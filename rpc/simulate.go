@@ -22,6 +22,47 @@ var simulateTx = Method[view.Simulate]{
 	},
 }
 
+// traceTx is our own, too. Parameters are [hash, sender] or {"tx_hash", "sender_account_id"} for a transaction that is in a block,
+// or those of EXPERIMENTAL_simulate_tx for one that is tried; with "profile": true the reply has a profile by function.
+var traceTx = Method[view.Trace]{
+	Name: "EXPERIMENTAL_trace_tx", Doc: "Says what a transaction did, or would do: its receipts, with the host functions and storage entries of each contract call.",
+	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true,
+	Parse: parseTrace,
+	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
+		report, err := c.node.Trace(c.ctx, p)
+		if err == nil {
+			return append(b, report...), nil
+		}
+		if e, ok := lookup(err); ok && e.Kind != view.ErrTimeout && e.Kind != view.ErrUnknownTx {
+			return b, queryBlockFault(err, &p.Block)
+		}
+		return b, c.txFault(err)
+	},
+}
+
+func parseTrace(v val) (p view.Trace, err error) {
+	if v.kind() == kArray && v.len() == 2 {
+		p.Hash, err = readHash(v.item(0))
+		return p, err
+	}
+	if _, ok := single(v); !ok {
+		if err := needObject(v, "RpcTraceTransactionRequest"); err != nil {
+			return p, err
+		}
+		if x, ok := v.get("profile"); ok {
+			if p.Profile, err = readBool(x); err != nil {
+				return p, err
+			}
+		}
+		if x, ok := v.get("tx_hash"); ok {
+			p.Hash, err = readHash(x)
+			return p, err
+		}
+	}
+	p.Simulate, err = parseSimulate(v)
+	return p, err
+}
+
 func parseSimulate(v val) (p view.Simulate, err error) {
 	if x, ok := single(v); ok {
 		p.Tx, err = readPositionalTx(x)

@@ -13,12 +13,14 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
 )
 
 // Options are what a backend needs beside the engine.
 type Options struct {
 	Engine    *engine.Engine
+	VM        *vm.VM // the engine's, to be watched
 	Genesis   *genesis.Config
 	Submit    Submitter
 	Version   view.Version

@@ -2,9 +2,11 @@ package backend
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/trace"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
@@ -19,10 +21,27 @@ func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (*view.Simulat
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if r.Block.Kind == view.RefHeight && b.collectable(r.Block.Height) {
-		return nil, b.collected(r.Block.Height)
+	at, err := b.stateAt(r.Block)
+	if err != nil {
+		return nil, err
 	}
-	k, err := b.find(r.Block)
+	defer at.Release()
+	return b.Engine.Simulate(ctx, at, r.Tx, simulateOptions(r))
+}
+
+func simulateOptions(r *view.Simulate) engine.SimulateOptions {
+	if r.Unsigned {
+		return engine.SimulateOptions{Signature: verify.Checked}
+	}
+	return engine.SimulateOptions{Signature: verify.CheckSignature}
+}
+
+// stateAt is the state after a block, for whoever runs something on it.
+func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
+	if r.Kind == view.RefHeight && b.collectable(r.Height) {
+		return nil, b.collected(r.Height)
+	}
+	k, err := b.find(r)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +51,40 @@ func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (*view.Simulat
 		return nil, &view.LookupError{Kind: view.ErrGarbageCollected, Height: k.ref.Height, Hash: k.ref.Hash}
 	case errors.Is(err, engine.ErrUnknown):
 		return nil, &view.LookupError{Kind: view.ErrUnknownBlock, Hash: k.ref.Hash}
-	case err != nil:
+	}
+	return at, err
+}
+
+// Trace says what a transaction did or would do, as JSON. It counts among the simulations that run.
+func (b *Backend) Trace(ctx context.Context, r *view.Trace) ([]byte, error) {
+	select {
+	case b.simulations <- struct{}{}:
+		defer func() { <-b.simulations }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	report, err := b.trace(ctx, r)
+	if err != nil {
 		return nil, err
 	}
-	defer at.Release()
-	o := engine.SimulateOptions{Signature: verify.CheckSignature}
-	if r.Unsigned {
-		o.Signature = verify.Checked
+	return json.Marshal(report)
+}
+
+func (b *Backend) trace(ctx context.Context, r *view.Trace) (*trace.Report, error) {
+	if r.Tx != nil {
+		at, err := b.stateAt(r.Block)
+		if err != nil {
+			return nil, err
+		}
+		defer at.Release()
+		return trace.Simulation(ctx, b.Engine, b.VM, at, r.Tx, simulateOptions(&r.Simulate), r.Profile)
 	}
-	return b.Engine.Simulate(ctx, at, r.Tx, o)
+	report, err := trace.Transaction(ctx, b.Engine, b.VM, r.Hash, r.Profile)
+	switch {
+	case errors.Is(err, storage.ErrGone):
+		return nil, &view.LookupError{Kind: view.ErrGarbageCollected}
+	case errors.Is(err, engine.ErrUnknown):
+		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
+	}
+	return report, err
 }

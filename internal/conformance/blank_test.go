@@ -124,6 +124,8 @@ func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, err
 	return nil, errNeedsChain
 }
 
+func (n *blank) Trace(context.Context, *view.Trace) ([]byte, error) { return nil, errNeedsChain }
+
 func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {
 	return nil, errNeedsChain
 }

@@ -126,7 +126,7 @@ func Start(o Options) (_ *Host, err error) {
 		return h, nil
 	}
 	back := backend.New(backend.Options{
-		Engine: h.Engine, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Engine: h.Engine, VM: h.vm, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
 	})
 	h.server, err = rpc.New(back, rpc.Options{

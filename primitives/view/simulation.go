@@ -14,6 +14,13 @@ type Simulate struct {
 	Unsigned bool
 }
 
+// Trace asks what a transaction did, or would do.
+type Trace struct {
+	Hash     primitives.Hash // of a transaction in a block
+	Simulate                 // with a Tx: try that one instead
+	Profile  bool            // also a profile by function
+}
+
 // Simulation is the answer: what the status of the transaction would be once everything is final.
 type Simulation struct {
 	FinalOutcome

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-chain/troupe/internal/flame"
+	"github.com/troupe-chain/troupe/internal/trace"
+)
+
+func newTrace(*app) *cobra.Command {
+	var o struct {
+		url, signed, block, flame string
+		unsigned, raw             bool
+		lines                     int
+	}
+	c := &cobra.Command{
+		Use:   "trace [TX]",
+		Short: "Say what a transaction did, or would do",
+		Long: `Trace asks a running troupe what the transaction with the hash TX did: its receipts as a tree,
+and of each contract call the gas, the host functions in their order, the entries of the storage
+that were read and written, and the logs. The chunks are applied again for it, so it works as far
+back as the node keeps states.
+
+With --signed it tells what a transaction would do that was not sent, on the state of the head or
+of --block, and nothing of it stays.
+
+--flame writes a profile of the gas by function of the contract and host function. It opens in
+https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`,
+		Example: `  troupe trace 9Kx4...
+  troupe trace 9Kx4... --flame gas.json
+  troupe trace --signed DgAAAHNl... --skip-signature-check
+  troupe trace 9Kx4... --json | jq '.outcomes[].calls'`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			params := map[string]any{"profile": o.flame != ""}
+			switch {
+			case (len(args) == 1) == (o.signed != ""):
+				return usagef("name the hash of a transaction, or give one with --signed")
+			case o.signed != "":
+				params["signed_tx_base64"], params["skip_signature_check"] = o.signed, o.unsigned
+				if height, err := strconv.ParseUint(o.block, 10, 64); err == nil {
+					params["block_id"] = height
+				} else if o.block != "" {
+					params["block_id"] = o.block
+				}
+			default:
+				params["tx_hash"] = args[0]
+			}
+			text, err := askRPC(cmd.Context(), o.url, "EXPERIMENTAL_trace_tx", params)
+			if err != nil {
+				return err
+			}
+			var report trace.Report
+			if err := json.Unmarshal(text, &report); err != nil {
+				return fmt.Errorf("%s answers with something that is no trace: %w", o.url, err)
+			}
+			if o.flame != "" {
+				if err := writeFlame(o.flame, report.Profile); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "profile: %s\n", o.flame)
+			}
+			if o.raw {
+				report.Profile = nil
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(&report)
+			}
+			return report.WriteText(cmd.OutOrStdout(), o.lines)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.url, "url", "http://127.0.0.1:3030", "JSON-RPC of the node")
+	f.StringVar(&o.signed, "signed", "", "try this transaction (borsh in base64) instead")
+	f.StringVar(&o.block, "block", "", "on the state after this block, by hash or height (default: the head)")
+	f.BoolVar(&o.unsigned, "skip-signature-check", false, "the transaction of --signed need not be signed yet")
+	f.StringVar(&o.flame, "flame", "", "write a profile by function to this file (.pb.gz: for pprof, else for speedscope)")
+	f.IntVar(&o.lines, "lines", 40, "host functions to show of each call, 0: all")
+	f.BoolVar(&o.raw, "json", false, "print the report as JSON")
+	return c
+}
+
+// writeFlame writes a speedscope profile as it is, or turned into one for pprof.
+func writeFlame(path string, speedscope []byte) error {
+	var b bytes.Buffer
+	if strings.HasSuffix(path, ".pb.gz") {
+		profiles, err := flame.ReadSpeedscope(bytes.NewReader(speedscope))
+		if err != nil {
+			return err
+		}
+		if err := flame.WritePprof(&b, profiles); err != nil {
+			return err
+		}
+	} else {
+		b.Write(speedscope)
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// askRPC calls a method of a node's JSON-RPC. Its error says what the node said.
+func askRPC(ctx context.Context, url, method string, params any) (json.RawMessage, error) {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, usagef("--url %q: %w", url, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("no answer from %s (is `troupe run` up?): %w", url, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<30))
+	if err != nil {
+		return nil, err
+	}
+	var reply struct {
+		Result json.RawMessage
+		Error  *struct {
+			Data  json.RawMessage
+			Cause struct{ Name string }
+		}
+	}
+	switch err := json.Unmarshal(text, &reply); {
+	case err != nil:
+		return nil, fmt.Errorf("%s answers %s, which is no JSON-RPC", url, resp.Status)
+	case reply.Error != nil:
+		return nil, fmt.Errorf("%s: %s: %s", url, reply.Error.Cause.Name, reply.Error.Data)
+	case reply.Result == nil:
+		return nil, errors.New(url + " answers without a result")
+	}
+	return reply.Result, nil
+}

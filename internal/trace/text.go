@@ -1,0 +1,120 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// WriteText writes a report for people: the receipts as a tree, under each its calls with the host functions that cost most
+// or touched the storage. lines bounds the host functions shown of one call, 0: all.
+func (r *Report) WriteText(w io.Writer, lines int) error {
+	p := &printer{w: w}
+	verb := "did"
+	if r.Simulated {
+		verb = "would do"
+	}
+	p.printf("transaction %s: what it %s\n", r.Transaction, verb)
+	p.printf("%s -> %s   %s, %s yoctoNEAR burnt   %s\n", r.Signer, r.Receiver, gas(r.Gas), r.Tokens, brief(r.Status))
+	if !r.Complete {
+		p.printf("not all of its receipts are executed\n")
+	}
+	for i := range r.Outcomes {
+		p.outcome(&r.Outcomes[i], i == 0, lines)
+	}
+	return p.err
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, a ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, a...)
+	}
+}
+
+func (p *printer) outcome(o *Outcome, first bool, lines int) {
+	in := strings.Repeat("  ", o.Depth)
+	what := "receipt "
+	if first {
+		what = "signed  "
+	}
+	p.printf("%s%s%s  %s -> %s  %s  %s  %s\n", in, what, o.ID, o.Predecessor, o.Executor, strings.Join(o.Actions, ", "), gas(o.Gas), brief(o.Status))
+	in += "    "
+	for _, c := range o.Calls {
+		p.printf("%scall %s  %s of %s: wasm %s", in, c.Method, gas(c.Gas), gas(c.Prepaid), gas(c.Wasm))
+		if c.Deposit != "0" {
+			p.printf(", deposit %s", c.Deposit)
+		}
+		if c.Error != nil {
+			p.printf("  %s", c.Error)
+		}
+		p.printf("\n")
+		for i := range c.Host {
+			if lines > 0 && i >= lines {
+				p.printf("%s  ... %d more host calls\n", in, len(c.Host)-i+c.Omitted)
+				break
+			}
+			p.host(in, &c.Host[i])
+		}
+		if c.Omitted > 0 && (lines == 0 || len(c.Host) < lines) {
+			p.printf("%s  ... %d more host calls\n", in, c.Omitted)
+		}
+	}
+	for _, l := range o.Logs {
+		p.printf("%slog %s\n", in, l)
+	}
+}
+
+func (p *printer) host(in string, h *HostCall) {
+	p.printf("%s  %-24s %12s", in, h.Name, gas(h.Gas))
+	if e := h.Entry; e != nil {
+		p.printf("  %s", text(e.Key, len(e.Key)))
+		switch {
+		case e.Value != nil || e.Len > 0:
+			p.printf(" = %s", text(e.Value, e.Len))
+		case !e.Found:
+			p.printf(" is absent")
+		}
+		if e.Nodes > 0 {
+			p.printf("  %d trie nodes", e.Nodes)
+		}
+	}
+	if h.Failed {
+		p.printf("  failed")
+	}
+	p.printf("\n")
+}
+
+// gas is an amount of gas in Tgas.
+func gas(g uint64) string { return strconv.FormatFloat(float64(g)/1e12, 'f', 4, 64) + " Tgas" }
+
+// text shows bytes as text if they are, else in hex; n is how many there were.
+func text(b []byte, n int) string {
+	const shown = 64
+	cut := b[:min(len(b), shown)]
+	out := fmt.Sprintf("%q", cut)
+	if strings.ContainsFunc(string(cut), func(r rune) bool { return r == unicode.ReplacementChar || unicode.IsControl(r) && r != 0 }) {
+		out = fmt.Sprintf("0x%x", cut)
+	}
+	if n > len(cut) {
+		out += fmt.Sprintf("... (%d bytes)", n)
+	}
+	return out
+}
+
+// brief is a status on a line.
+func brief(status json.RawMessage) string {
+	const shown = 300
+	s := string(status)
+	if len(s) > shown {
+		s = s[:shown] + "..."
+	}
+	return s
+}

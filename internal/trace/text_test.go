@@ -1,0 +1,46 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestWriteText(t *testing.T) {
+	r := &Report{Transaction: "TX", Signer: "alice", Receiver: "token", Gas: 5_430_000_000_000, Tokens: "543", Status: json.RawMessage(`{"SuccessValue":""}`),
+		Outcomes: []Outcome{
+			{ID: "TX", Predecessor: "alice", Executor: "alice", Actions: []string{"FunctionCall"}, Gas: 430_000_000_000, Status: json.RawMessage(`{"SuccessReceiptId":"R"}`)},
+			{ID: "R", Parent: "TX", Depth: 1, Predecessor: "alice", Executor: "token", Actions: []string{"FunctionCall"}, Gas: 5e12, Status: json.RawMessage(`{"SuccessValue":""}`),
+				Logs: []string{"hello"}, Calls: []*Call{{Method: "m", Gas: 3e12, Prepaid: 30e12, Wasm: 1e12, Deposit: "1", Omitted: 7, Host: []HostCall{
+					{Name: "storage_write", Gas: 64e9, Entry: &Entry{Key: []byte("key"), Value: []byte{1, 2, 0xff}, Len: 3, Nodes: 4}},
+					{Name: "storage_read", Gas: 56e9, Entry: &Entry{Key: []byte{0, 'k'}}},
+					{Name: "panic", Gas: 1, Failed: true},
+				}}}},
+		}}
+	var b strings.Builder
+	if err := r.WriteText(&b, 2); err != nil {
+		t.Fatal(err)
+	}
+	want := `transaction TX: what it did
+alice -> token   5.4300 Tgas, 543 yoctoNEAR burnt   {"SuccessValue":""}
+not all of its receipts are executed
+signed  TX  alice -> alice  FunctionCall  0.4300 Tgas  {"SuccessReceiptId":"R"}
+  receipt R  alice -> token  FunctionCall  5.0000 Tgas  {"SuccessValue":""}
+      call m  3.0000 Tgas of 30.0000 Tgas: wasm 1.0000 Tgas, deposit 1
+        storage_write             0.0640 Tgas  "key" = 0x0102ff  4 trie nodes
+        storage_read              0.0560 Tgas  "\x00k" is absent
+        ... 8 more host calls
+      log hello
+`
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if err := r.WriteText(broken{}, 0); err == nil {
+		t.Error("a writer's error is not told")
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("full") }
