@@ -64,6 +64,9 @@ func (g *Generator) amount() primitives.Balance {
 // any drafts a transaction of any kind.
 func (g *Generator) any(at Base) *draft {
 	from := g.account()
+	if g.o.Contracts && g.rng.IntN(2) == 0 {
+		return g.contractCall(at, from)
+	}
 	switch g.rng.IntN(24) {
 	case 0, 1:
 		return g.createAccount(at, from)

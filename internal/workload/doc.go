@@ -1,5 +1,5 @@
-// Package workload makes random native load: transactions of every action that needs no virtual machine, and the chains
-// that run them.
+// Package workload makes random load: transactions of every action, calls of contracts if asked for, and the
+// chains that run them.
 //
 //	in      a seed and a few numbers: accounts, shards, skew; for a chain also genesis figures and where its data lies
 //	out     signed transactions (Generator), blocks (Chain), what a chain holds in tokens (Held)

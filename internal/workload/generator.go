@@ -14,6 +14,8 @@ type Options struct {
 	Shards   int     // 1 to 26
 	Skew     float64 // Zipf exponent of who sends and who receives; 0: all alike
 	OneKey   bool    // all accounts have the same key: large states are made in seconds
+	// Contracts: the accounts have contracts, by Deployments, and half of the transactions call them.
+	Contracts bool
 	// Names are more accounts, which the generator does not draw.
 	Names []primitives.AccountID
 }

@@ -106,6 +106,9 @@ func (s *Script) Step() (*Made, error) {
 		}
 	}
 	plan := &Plan{Parent: parent.Hash, Height: height, Delay: 1_000_000 + s.rng.Uint64N(3_000_000_000)}
+	if s.chain.o.Contracts && len(s.Entries) == 1 {
+		plan.Transactions = s.gen.Deployments(base)
+	}
 	for range s.rng.IntN(s.course.PerStep + 1) {
 		plan.Transactions = append(plan.Transactions, s.gen.Transaction(base))
 	}

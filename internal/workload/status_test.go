@@ -9,6 +9,9 @@ import (
 
 var errorName = regexp.MustCompile(`"([A-Z][A-Za-z]+)"`)
 
+// Texts of execution errors, and what varies in them.
+var executionError, digits = regexp.MustCompile(`"ExecutionError":"([^"]*)`), regexp.MustCompile(`[0-9]+`)
+
 // statusName is a short name of how something ended: the innermost error's.
 func statusName(s *primitives.ExecutionStatus) string {
 	if s.Kind != primitives.StatusFailure {
@@ -18,5 +21,9 @@ func statusName(s *primitives.ExecutionStatus) string {
 	for _, m := range errorName.FindAllStringSubmatch(string(s.Failure), -1) {
 		path = append(path, m[1])
 	}
-	return strings.Join(path, ".")
+	name := strings.Join(path, ".")
+	if m := executionError.FindStringSubmatch(string(s.Failure)); m != nil {
+		name += ": " + digits.ReplaceAllString(m[1], "N")
+	}
+	return name
 }

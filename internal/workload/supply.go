@@ -42,6 +42,10 @@ func (c *counter) receipt(r *primitives.Receipt) {
 		c.fail(err)
 	}
 	c.add(deposit)
+	if a.Yield { // congestion counts no gas of those that wait, but it is paid for
+		plain, receipt := *a, *r
+		plain.Yield, receipt.Body, r = false, &plain, &receipt
+	}
 	gas, err := fees.ReceiptGas(c.cfg, r)
 	if err != nil {
 		c.fail(err)

@@ -48,7 +48,8 @@ func TestWorkloads(t *testing.T) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
 				own := map[string]int{}
-				runWorkload(t, seed, blocks, own)
+				o, course := RandomChain(seed, blocks)
+				runWorkload(t, o, course, own)
 				mu.Lock()
 				defer mu.Unlock()
 				for name, count := range own {
@@ -62,8 +63,8 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-func runWorkload(t *testing.T, seed uint64, blocks int, statuses map[string]int) {
-	o, course := RandomChain(seed, blocks)
+func runWorkload(t *testing.T, o ChainOptions, course Course, statuses map[string]int) {
+	seed := o.Seed
 	serial, err := OpenChain(o)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,10 @@ METHOD_AS(assembly_abort, "abort") { abort((u32)oops.text, (u32)oops.text, 7, 9)
 
 // Traps.
 METHOD_AS(trap, "unreachable") { __builtin_trap(); }
-METHOD(divide) { zero = 1 / zero; }
+METHOD(divide) {
+	volatile i32 one = 1;
+	zero = one / zero;
+}
 METHOD(truncate) {
 	volatile double d = 1e300;
 	zero = __builtin_wasm_trunc_s_i32_f64(d);
@@ -42,7 +45,9 @@ METHOD(spin) {
 METHOD(read_memory) { log_utf8(100, far - 200); }
 METHOD(write_memory) { current_account_id(0), read_register(0, far - 200); }
 METHOD(no_register) { read_register(9, 0); }
-METHOD(long_register) { write_register(100, 1, 0); }
+METHOD(many_registers) {
+	for (u32 i = 0; i <= 100; i++) write_register(i, 1, 0);
+}
 METHOD(bad_account) { promise_batch_create(ARG(S("NOT AN ACCOUNT"))); }
 METHOD(bad_promise) { promise_return(7); }
 METHOD(joint_action) {
