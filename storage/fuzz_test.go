@@ -17,8 +17,12 @@ type value interface {
 // fuzzBlock is a block with something of everything.
 func fuzzBlock() *Block {
 	m := newModel(new(testing.T), 4)
-	m.add(m.child(m.head, true))
-	return m.child(m.head, true)
+	for {
+		b := m.child(m.head, true)
+		if m.add(b); b.Prev != m.genesis && len(b.Splits) > 0 {
+			return b
+		}
+	}
 }
 
 // FuzzRecord feeds the bytes of the log to its readers: no panic, no large allocation, and what a writer made is read back.
@@ -92,7 +96,7 @@ func FuzzItems(f *testing.F) {
 func FuzzCells(f *testing.F) {
 	e := entry{at: position{1, 2}, head: fuzzBlock().encode().head}
 	for kind, v := range []borsh.Appender{&e, packed(make([]byte, 80)), undoValue{3, 4}, stub{hashOf("x"), 5}, segmentInfo{6},
-		&commitCell{Head: BlockRef{1, hashOf(1)}}, &foldCell{FrontierLost: true}, Uint64(7)} {
+		&commitCell{Head: BlockRef{1, hashOf(1)}}, &foldCell{FrontierLost: true}, Uint64(7), &Split{1, 2, 3}} {
 		f.Add(byte(kind), v.AppendBorsh(nil))
 	}
 	f.Add(byte(8), appendUndoKey(nil, undoKey{"a\x00b", 9}))
@@ -121,7 +125,7 @@ func FuzzCells(f *testing.F) {
 			_ = (&manifest{tables: map[int64]bool{}}).apply(in)
 			return
 		}
-		values := []value{&entry{}, new(packed), &undoValue{}, &stub{}, &segmentInfo{}, &commitCell{}, &foldCell{}, new(Uint64)}
+		values := []value{&entry{}, new(packed), &undoValue{}, &stub{}, &segmentInfo{}, &commitCell{}, &foldCell{}, new(Uint64), new(Split)}
 		v := values[int(which)%len(values)]
 		if borsh.Unmarshal(in, v) != nil {
 			return

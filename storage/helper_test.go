@@ -29,15 +29,81 @@ type modelKey struct {
 
 // modelBlock is what a block must read back as.
 type modelBlock struct {
-	block *Block
-	state map[modelKey]string
+	block  *Block
+	state  map[modelKey]string
+	layout []modelShard
 }
+
+// modelShard is a shard of a layout.
+type modelShard struct {
+	id       primitives.ShardID
+	accounts AccountRange
+}
+
+// has tells whether the shard has a key: queues and the like are of every shard, accounts of one.
+func (s *modelShard) has(key string) bool {
+	if shardBound(key[0]) {
+		return true
+	}
+	hi := string(s.accounts.Hi)
+	return key[1:] >= string(s.accounts.Lo) && (hi == "" || key[1:] < hi)
+}
+
+func findShard(layout []modelShard, id primitives.ShardID) *modelShard {
+	for i := range layout {
+		if layout[i].id == id {
+			return &layout[i]
+		}
+	}
+	return nil
+}
+
+// split divides a random shard at a random name; nil if that shard has one name only. Ids may come again on other branches.
+func (m *model) split(layout []modelShard) ([]modelShard, *Split) {
+	i := m.rng.IntN(len(layout))
+	s, next := &layout[i], primitives.ShardID(0)
+	for _, o := range layout {
+		next = max(next, o.id+1)
+	}
+	at := modelNames[m.rng.IntN(len(modelNames))]
+	first := modelNames[slices.IndexFunc(modelNames, func(n string) bool { return s.has("\x00" + n) })]
+	if !s.has("\x00"+at) || at <= first {
+		return layout, nil
+	}
+	x := &Split{Parent: s.id, Left: next, Right: next + 1}
+	children := []modelShard{{next, AccountRange{s.accounts.Lo, primitives.AccountID(at)}}, {next + 1, AccountRange{primitives.AccountID(at), s.accounts.Hi}}}
+	return slices.Concat(layout[:i], children, layout[i+1:]), x
+}
+
+// after returns the state of a parent in the layout behind a split.
+func after(state map[modelKey]string, layout []modelShard, x *Split) map[modelKey]string {
+	out := map[modelKey]string{}
+	for k, v := range state {
+		if x == nil || k.shard != x.Parent {
+			out[k] = v
+			continue
+		}
+		for _, child := range []primitives.ShardID{x.Left, x.Right} {
+			switch col := primitives.TrieColumn(k.key[0]); {
+			case !findShard(layout, child).has(k.key):
+			case child == x.Right && (col == primitives.ColBufferedReceipt || col == primitives.ColBufferedReceiptIndices):
+			default:
+				out[modelKey{child, k.key}] = v
+			}
+		}
+	}
+	return out
+}
+
+// modelNames ascend.
+var modelNames = []string{"a", "b", "bob", "c\x00x", "d", "m", "n", "nn", "z"}
 
 // model is the simple store: whole states in maps.
 type model struct {
 	t       *testing.T
 	rng     *rand.Rand
 	blocks  map[BlockRef]*modelBlock
+	layouts map[BlockRef][]modelShard // of all blocks that were made
 	genesis BlockRef
 	head    BlockRef
 	final   BlockRef
@@ -47,42 +113,45 @@ type model struct {
 }
 
 func newModel(t *testing.T, seed uint64) *model {
-	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), blocks: map[BlockRef]*modelBlock{}}
+	m := &model{t: t, rng: rand.New(rand.NewPCG(seed, 1)), blocks: map[BlockRef]*modelBlock{}, layouts: map[BlockRef][]modelShard{}}
 	g := &Block{Ref: BlockRef{10, hashOf("genesis block")}, Timestamp: 10, Epoch: hashOf("epoch", 0), Head: true, Header: []byte("genesis header")}
 	g.Final = BlockRef{}
 	state := map[modelKey]string{}
 	for range 30 {
-		k := m.randomKey()
+		k := m.randomKey(firstLayout)
 		state[k] = m.randomValue()
 	}
-	m.blocks[g.Ref] = &modelBlock{g, state}
+	m.blocks[g.Ref] = &modelBlock{g, state, firstLayout}
 	m.genesis, m.head, m.folded, m.tail = g.Ref, g.Ref, g.Ref, g.Ref.Height
 	return m
 }
 
-// randomKey returns one of few keys, so that blocks meet; account names sort into shard 0 below "m", shard 1 from it on.
-func (m *model) randomKey() modelKey {
-	shard := primitives.ShardID(m.rng.IntN(2))
-	name := []string{"a", "b", "bob", "c\x00x", "d"}[m.rng.IntN(5)]
-	if shard == 1 {
-		name = []string{"m", "n", "nn", "z"}[m.rng.IntN(4)]
+// randomKey returns one of few keys, so that blocks meet.
+func (m *model) randomKey(layout []modelShard) modelKey {
+	s := &layout[m.rng.IntN(len(layout))]
+	name := ""
+	for name == "" || !s.has("\x00"+name) {
+		name = modelNames[m.rng.IntN(len(modelNames))]
 	}
-	switch m.rng.IntN(5) {
+	switch m.rng.IntN(6) {
 	case 0:
-		return modelKey{shard, string(rune(primitives.ColDelayedReceipt)) + string(byteOf(m.rng.IntN(4)))}
+		return modelKey{s.id, string(rune(primitives.ColDelayedReceipt)) + string(byteOf(m.rng.IntN(4)))}
 	case 1:
-		return modelKey{shard, "\x09" + name + "," + string(byteOf(m.rng.IntN(6))) + "\xff\x00"[:m.rng.IntN(3)]}
+		return modelKey{s.id, "\x09" + name + "," + string(byteOf(m.rng.IntN(6))) + "\xff\x00"[:m.rng.IntN(3)]}
 	case 2:
-		return modelKey{shard, "\x00" + name}
+		return modelKey{s.id, "\x00" + name}
 	case 3:
-		return modelKey{shard, "\x02" + name + "\x02\x00\x00" + string(byteOf(m.rng.IntN(3)))}
+		return modelKey{s.id, "\x02" + name + "\x02\x00\x00" + string(byteOf(m.rng.IntN(3)))}
+	case 4:
+		return modelKey{s.id, string(rune(primitives.ColBufferedReceipt)) + string(byteOf(m.rng.IntN(4)))}
 	}
-	return modelKey{shard, "\x09" + name + ","}
+	return modelKey{s.id, "\x09" + name + ","}
 }
 
 func byteOf(n int) []byte { return []byte{byte(n)} }
 
-var testAccounts = []AccountRange{{Hi: "m"}, {Lo: "m"}}
+// firstLayout has account names below "m" in shard 0, from it on in shard 1.
+var firstLayout = []modelShard{{0, AccountRange{Hi: "m"}}, {1, AccountRange{Lo: "m"}}}
 
 func (m *model) randomValue() string {
 	m.serial++
@@ -107,8 +176,17 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 			b.Final = f
 		}
 	}
-	state := maps.Clone(p.state)
-	for shard := range primitives.ShardID(2) {
+	layout, split := p.layout, (*Split)(nil)
+	if len(layout) < 6 && m.rng.IntN(8) == 0 {
+		if layout, split = m.split(layout); split != nil {
+			b.Splits = []Split{*split}
+		}
+	}
+	m.layouts[b.Ref] = layout
+	before := after(p.state, layout, split)
+	state := maps.Clone(before)
+	for i := range layout {
+		shard := layout[i].id
 		s := Shard{ID: shard, Extra: fmt.Append(nil, "extra ", m.serial, shard)}
 		for i := range m.rng.IntN(6) {
 			m.serial++
@@ -129,7 +207,7 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 			if m.rng.IntN(3) == 0 {
 				c.Transactions = append(c.Transactions, Transaction{hashOf("loose", m.serial, shard), []byte("not executed")})
 			}
-			if !parent.IsZero() && height-parent.Height <= ReceiptsReach && parent != m.genesis {
+			if !parent.IsZero() && height-parent.Height <= ReceiptsReach && parent != m.genesis && findShard(p.layout, shard) != nil {
 				c.ReceiptsOf = []BlockRef{parent}
 			}
 			s.Chunk = c
@@ -144,14 +222,14 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 		}
 		changes := map[string]*Change{}
 		for range m.rng.IntN(8) {
-			k := m.randomKey()
+			k := m.randomKey(layout)
 			if k.shard != shard {
 				continue
 			}
 			c := changes[k.key]
 			if c == nil {
 				c = &Change{KeyChanges: primitives.KeyChanges{Key: []byte(k.key)}}
-				if old, ok := p.state[k]; ok {
+				if old, ok := before[k]; ok {
 					c.Old = []byte(old)
 				}
 				if m.rng.IntN(3) == 0 {
@@ -224,7 +302,11 @@ func (m *model) isAncestor(a, of BlockRef) bool {
 
 func (m *model) add(b *Block) {
 	p := m.blocks[b.Prev]
-	state := maps.Clone(p.state)
+	layout, split := m.layouts[b.Ref], (*Split)(nil)
+	if len(b.Splits) > 0 {
+		split = &b.Splits[0]
+	}
+	state := after(p.state, layout, split)
 	for i := range b.Shards {
 		for j := range b.Shards[i].Changes {
 			c := &b.Shards[i].Changes[j]
@@ -236,7 +318,7 @@ func (m *model) add(b *Block) {
 			}
 		}
 	}
-	m.blocks[b.Ref] = &modelBlock{b, state}
+	m.blocks[b.Ref] = &modelBlock{b, state, layout}
 	if b.Head {
 		m.head = b.Ref
 		if b.Final.Height > m.final.Height {
@@ -289,6 +371,9 @@ func (m *model) check(s *Store) {
 	for _, ref := range m.live() {
 		mb := m.blocks[ref]
 		for k := range keys {
+			if on := findShard(mb.layout, k.shard); on == nil || !on.has(k.key) {
+				continue
+			}
 			got, err := s.ValueAt(ref, k.shard, []byte(k.key))
 			want, ok := mb.state[k]
 			if !ok {
@@ -302,6 +387,7 @@ func (m *model) check(s *Store) {
 		m.checkScan(s, ref)
 		m.checkRecord(s, ref)
 	}
+	m.checkRows(s)
 	for ref := range m.blocks {
 		if ref.Height >= m.tail || ref == m.genesis || !m.isAncestor(ref, m.head) {
 			continue
@@ -330,10 +416,37 @@ func (m *model) check(s *Store) {
 	}
 }
 
+// checkRows looks for rows of shards that no block has whose state can be read.
+func (m *model) checkRows(s *Store) {
+	m.t.Helper()
+	live := map[primitives.ShardID]bool{}
+	for _, ref := range m.live() {
+		if m.isAncestor(ref, m.folded) {
+			for _, on := range m.blocks[ref].layout {
+				live[on.id] = true
+			}
+		}
+	}
+	for id := range primitives.ShardID(16) {
+		err := shardColumns(id, func(col byte, lo, hi []byte) error {
+			return flat.Scan(s.db, lo, hi, func(key []byte, _ packed) bool {
+				if !live[id] {
+					m.t.Fatalf("row %x of shard %d, which is gone", key, id)
+				}
+				return true
+			})
+		})
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
 func (m *model) checkScan(s *Store, ref BlockRef) {
 	m.t.Helper()
-	for shard := range primitives.ShardID(2) {
-		for _, prefix := range []string{"", "\x09", "\x07", "\x09b", "\x09nn,", "\x00"} {
+	for _, on := range m.blocks[ref].layout {
+		shard := on.id
+		for _, prefix := range []string{"", "\x09", "\x07", "\x09b", "\x09nn,", "\x00", "\x0e"} {
 			var want []string
 			for k, v := range m.blocks[ref].state {
 				if k.shard == shard && len(k.key) >= len(prefix) && k.key[:len(prefix)] == prefix {
@@ -343,7 +456,7 @@ func (m *model) checkScan(s *Store, ref BlockRef) {
 			slices.Sort(want)
 			var got []string
 			last, sorted := "", true
-			err := s.Scan(ref, shard, testAccounts[shard], []byte(prefix), prefixEnd([]byte(prefix)), func(k, v []byte) bool {
+			err := s.Scan(ref, shard, on.accounts, []byte(prefix), prefixEnd([]byte(prefix)), func(k, v []byte) bool {
 				got = append(got, fmt.Sprintf("%x=%x", k, v))
 				sorted = sorted && last < string(k)
 				last = string(k)
@@ -446,7 +559,7 @@ func (m *model) checkRecord(s *Store, ref BlockRef) {
 		}
 		var n int
 		for _, of := range w.Chunk.ReceiptsOf {
-			n += len(m.blocks[of].block.Shards[i].Outgoing)
+			n += len(shardOf(m.blocks[of].block, w.ID).Outgoing)
 		}
 		if len(receipts) != n {
 			fatal("%d chunk receipts, want %d", len(receipts), n)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -112,6 +113,16 @@ func (m *model) fold(s *Store) {
 	}
 	if m.rng.IntN(2) == 0 && m.blocks[upto].block.Prev.Height > m.folded.Height {
 		upto = m.blocks[upto].block.Prev
+	}
+	for at := upto; at != m.folded; at = m.blocks[at].block.Prev { // a split is the first step of a fold
+		if b := m.blocks[at].block; len(b.Splits) > 0 && b.Prev != m.folded {
+			if upto == m.final && m.rng.IntN(4) == 0 {
+				if err := s.Fold(upto, nil); !errors.Is(err, ErrOrder) {
+					m.t.Fatalf("fold over a split: %v", err)
+				}
+			}
+			upto = b.Prev
+		}
 	}
 	if err := s.Fold(upto, []FrontierChange{{Shard: 0, Stub: Stub{Path: []byte{0, 3}, Hash: hashOf(upto), MemoryUsage: 5}}}); err != nil {
 		m.t.Fatal(err)

@@ -145,7 +145,7 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	prop := &engine.Proposal{
 		Parent: p.Parent, Height: p.Height, Timestamp: parent.Header().Timestamp + p.Delay,
 		Chunks: make([]*primitives.Chunk, len(byShard)), Endorsements: make([][]primitives.Signature, len(byShard)),
-		Vote: c.chain.Version.Protocol,
+		Vote: max(c.chain.Version.Protocol, splittingSince),
 	}
 	for i := range byShard {
 		if p.Missing != nil && p.Missing(primitives.ShardIndex(i)) {

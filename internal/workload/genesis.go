@@ -17,6 +17,7 @@ type Rules struct {
 	GasLimit    primitives.Gas // of a chunk
 	Validity    uint64         // of transactions, in blocks
 	Balance     primitives.Balance
+	Splitting   *Splitting // nil: the layout stays
 }
 
 // DefaultBalance is what each account begins with.
@@ -36,6 +37,9 @@ func Genesis(o Options, r Rules) (*genesis.Config, error) {
 	}
 	c.NumBlockProducerSeats = 10
 	c.Validators[0].PublicKey = StakeKey(Validator).PublicKey()
+	if r.Splitting != nil {
+		c.ProtocolVersion = splittingSince - 1
+	}
 	set(&c.EpochLength, r.EpochLength)
 	set(&c.GasLimit, r.GasLimit)
 	set(&c.TransactionValidityPeriod, r.Validity)
@@ -98,7 +102,11 @@ func NewChain(o Options, r Rules) (*engine.Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return engine.NewChain(c, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
+	configs, err := r.epochConfigs(c)
+	if err != nil {
+		return nil, err
+	}
+	return engine.NewChain(c, primitives.NumberingJune, configs, func() (io.ReadCloser, error) {
 		in, out := io.Pipe()
 		go func() { _ = out.CloseWithError(Records(out, o, r)) }() // the reader's end closes it if it stops early
 		return in, nil

@@ -115,7 +115,11 @@ func (s *Script) Step() (*Made, error) {
 	if n := len(plan.Transactions); n > 1 && s.rng.IntN(8) == 0 { // twice in a chunk
 		plan.Transactions = append(plan.Transactions, plan.Transactions[s.rng.IntN(n)])
 	}
-	for i := range primitives.ShardIndex(len(parent.Shards)) {
+	layout, err := s.chain.childLayout(parent.Hash)
+	if err != nil {
+		return nil, err
+	}
+	for i := range primitives.ShardIndex(layout.NumShards()) {
 		if s.stopped[i] {
 			s.stopped[i] = s.rng.Float64() >= s.course.Resume
 		} else {
