@@ -38,6 +38,7 @@ type warmer struct {
 	queue chan warm
 	end   chan struct{}
 	all   sync.WaitGroup
+	open  sync.WaitGroup // what was taken in and is not compiled
 }
 
 type warm struct {
@@ -69,6 +70,7 @@ func (q *warmer) run(v *VM) {
 			} else {
 				v.fault("vm: compile in advance: %w", err)
 			}
+			q.open.Done()
 		}
 	}
 }
@@ -78,10 +80,15 @@ func (q *warmer) stop() {
 	q.all.Wait()
 }
 
+// drain waits until nothing is to be compiled.
+func (q *warmer) drain() { q.open.Wait() }
+
 // Warm has code compiled in the background, by the rules of a config, unless it is. It never waits; code must not change.
 func (v *VM) Warm(code []byte, w *config.Wasm) {
+	v.warmer.open.Add(1)
 	select {
 	case v.warmer.queue <- warm{code, w}:
 	default:
+		v.warmer.open.Done()
 	}
 }

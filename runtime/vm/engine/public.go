@@ -1,0 +1,288 @@
+//go:build noshim
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+)
+
+// publicStack is what the public API allows: the library aborts the process for more.
+const publicStack = 2 << 20
+
+// Engine compiles modules and runs them. Safe for use by many goroutines.
+type Engine struct {
+	funcs  []Function
+	names  Exports
+	engine *wasmtime.Engine
+	linker *wasmtime.Linker
+	refs   atomic.Int64 // of modules, and one of the owner
+}
+
+// open bounds the runs of the process.
+var open = make(chan struct{}, Slots)
+
+// run is what host functions find their run by: the data of its store.
+type run struct {
+	host    Host
+	memory  *wasmtime.Memory
+	gas     *wasmtime.Global
+	left    int64 // where there is no global
+	stopped bool
+	panic   any
+	args    [maxParams]uint64
+}
+
+// New makes an engine.
+func New(o Options) (*Engine, error) {
+	c := wasmtime.NewConfig()
+	c.SetMaxWasmStack(publicStack)
+	c.SetCraneliftOptLevel(wasmtime.OptLevelNone)
+	c.SetCraneliftNanCanonicalization(true)
+	c.SetParallelCompilation(false)
+	c.SetNativeUnwindInfo(false)
+	c.SetWasmRelaxedSIMD(false)
+	c.SetWasmSIMD(false)
+	c.SetWasmMultiValue(false)
+	c.SetWasmTailCall(false)
+	c.SetWasmMemory64(false)
+	c.SetWasmGC(false)
+	c.SetWasmFunctionReferences(false)
+	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports, engine: wasmtime.NewEngineWithConfig(c)}
+	e.refs.Store(1)
+	e.linker = wasmtime.NewLinker(e.engine)
+	for i := range o.Functions {
+		f := &o.Functions[i]
+		err := f.check()
+		if err == nil {
+			err = e.linker.FuncNew("env", f.Name, wasmtime.NewFuncType(kinds(f.Params), kinds(f.Results)), e.hostFunc(i))
+		}
+		if err != nil {
+			e.Close()
+			return nil, fmt.Errorf("engine: host function %s: %w", f.Name, err)
+		}
+	}
+	return e, nil
+}
+
+func kinds(types []ValType) []*wasmtime.ValType {
+	out := make([]*wasmtime.ValType, len(types))
+	for i, t := range types {
+		if out[i] = wasmtime.NewValType(wasmtime.KindI64); t == I32 {
+			out[i] = wasmtime.NewValType(wasmtime.KindI32)
+		}
+	}
+	return out
+}
+
+// trapHost is the text of a trap that a host function asked for; nobody reads it.
+const trapHost = "host"
+
+func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmtime.Val, *wasmtime.Trap) {
+	f := &e.funcs[i]
+	return func(caller *wasmtime.Caller, in []wasmtime.Val) (out []wasmtime.Val, trap *wasmtime.Trap) {
+		r := caller.Data().(*run)
+		defer func() {
+			if p := recover(); p != nil {
+				r.panic = fmt.Sprintf("host function %s: %v\n%s", f.Name, p, debug.Stack())
+				trap = wasmtime.NewTrap(trapHost)
+			}
+		}()
+		args := r.args[:len(f.Params)]
+		for k, t := range f.Params {
+			if t == I32 {
+				args[k] = uint64(uint32(in[k].I32()))
+			} else {
+				args[k] = uint64(in[k].I64())
+			}
+		}
+		var memory []byte
+		if r.memory != nil {
+			memory = r.memory.UnsafeData(caller)
+		}
+		if r.gas != nil {
+			r.left = r.gas.Get(caller).I64()
+		}
+		result, left, ok := r.host.HostCall(i, args, memory, r.left)
+		r.left = left
+		if r.gas != nil {
+			if err := r.gas.Set(caller, wasmtime.ValI64(left)); err != nil {
+				panic(err)
+			}
+		}
+		if !ok {
+			r.stopped = true
+			return nil, wasmtime.NewTrap(trapHost)
+		}
+		if len(f.Results) == 0 {
+			return nil, nil
+		}
+		if f.Results[0] == I32 {
+			return []wasmtime.Val{wasmtime.ValI32(int32(result))}, nil
+		}
+		return []wasmtime.Val{wasmtime.ValI64(int64(result))}, nil
+	}
+}
+
+// Close frees the engine once its last module is closed.
+func (e *Engine) Close() { e.release() }
+
+func (e *Engine) release() {
+	if e.refs.Add(-1) == 0 {
+		e.linker.Close()
+		e.engine.Close()
+	}
+}
+
+// Compile translates wasm to an artifact. The error is the code generator's.
+func (e *Engine) Compile(wasm []byte) ([]byte, error) {
+	m, err := wasmtime.NewModule(e.engine, wasm)
+	if err != nil {
+		return nil, faultf("compile: %v", err)
+	}
+	defer m.Close()
+	return m.Serialize()
+}
+
+// Module is compiled code that is ready to run. Safe for use by many goroutines.
+type Module struct {
+	e    *Engine
+	m    *wasmtime.Module
+	mu   sync.Mutex
+	refs int // runs, and one of the owner
+}
+
+// Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
+func (e *Engine) Load(artifact []byte) (*Module, error) {
+	if len(artifact) == 0 {
+		return nil, faultf("load: empty artifact")
+	}
+	return e.wrap(wasmtime.NewModuleDeserialize(e.engine, artifact))
+}
+
+// LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module lives.
+func (e *Engine) LoadFile(path string) (*Module, error) {
+	return e.wrap(wasmtime.NewModuleDeserializeFile(e.engine, path))
+}
+
+func (e *Engine) wrap(m *wasmtime.Module, err error) (*Module, error) {
+	if err != nil {
+		return nil, faultf("load: %v", err)
+	}
+	e.refs.Add(1)
+	return &Module{e: e, m: m, refs: 1}, nil
+}
+
+// Close frees the module when the runs that use it have ended.
+func (m *Module) Close() { m.release() }
+
+func (m *Module) release() {
+	m.mu.Lock()
+	m.refs--
+	last := m.refs == 0
+	m.mu.Unlock()
+	if last {
+		m.m.Close()
+		m.e.release()
+	}
+}
+
+func (m *Module) hold() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refs <= 0 {
+		return false
+	}
+	m.refs++
+	return true
+}
+
+// Run runs a method in a fresh instance.
+func (m *Module) Run(c Call) (Outcome, error) {
+	if !m.hold() {
+		return Outcome{}, ErrClosed
+	}
+	defer m.release()
+	open <- struct{}{}
+	defer func() { <-open }()
+	r := &run{host: c.Host, left: c.Gas}
+	store := wasmtime.NewStoreWithData(m.e.engine, r)
+	defer store.Close()
+	tables := int64(1)
+	if c.Trace {
+		tables++
+	}
+	store.Limiter(MaxMemory, MaxElements, 1, tables, 1)
+	out := Outcome{Gas: c.Gas}
+	in, err := m.e.linker.Instantiate(store, m.m)
+	if err != nil {
+		return r.ended(out, err)
+	}
+	if x := in.GetExport(store, "memory"); x != nil {
+		r.memory = x.Memory()
+	}
+	if x := in.GetExport(store, m.e.names.Gas); x != nil && x.Global() != nil {
+		r.gas = x.Global()
+		if err := r.gas.Set(store, wasmtime.ValI64(c.Gas)); err != nil {
+			return out, faultf("gas: %v", err)
+		}
+	}
+	if c.Trace {
+		x := in.GetExport(store, "trace")
+		if x == nil || x.Table() == nil {
+			return out, faultf("not a traced module")
+		}
+		i := len(m.e.funcs) - 1
+		f := wasmtime.NewFunc(store, wasmtime.NewFuncType(kinds(traceFunction.Params), nil), m.e.hostFunc(i))
+		if err := x.Table().Set(store, 0, wasmtime.ValFuncref(f)); err != nil {
+			return out, faultf("trace: %v", err)
+		}
+	}
+	call := func(stage Stage, name string) error {
+		out.Stage = stage
+		f := in.GetFunc(store, name)
+		if f == nil {
+			return faultf("no function %q", name)
+		}
+		_, err := f.Call(store)
+		return err
+	}
+	if c.Start {
+		err = call(Starting, "start")
+	}
+	if err == nil {
+		err = call(Running, c.Method)
+	}
+	out.Gas = r.left
+	if r.gas != nil {
+		out.Gas = r.gas.Get(store).I64()
+	}
+	if x := in.GetExport(store, m.e.names.Stack); x != nil && x.Global() != nil {
+		out.Stack = x.Global().Get(store).I64()
+	}
+	return r.ended(out, err)
+}
+
+// ended says how a run ended that returned err.
+func (r *run) ended(out Outcome, err error) (Outcome, error) {
+	var trap *wasmtime.Trap
+	switch {
+	case r.panic != nil:
+		return Outcome{}, faultf("%v", r.panic)
+	case err == nil:
+		return out, nil
+	case r.stopped:
+		out.End = Stopped
+		return out, nil
+	case errors.As(err, &trap) && trap.Code() != nil:
+		out.End, out.Trap = Trapped, Trap(*trap.Code())
+		return out, nil
+	}
+	return out, faultf("stage %d: %v", out.Stage, err)
+}

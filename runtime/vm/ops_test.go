@@ -1,0 +1,193 @@
+package vm
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// opGas is regular_op_cost.
+const opGas = 822_756
+
+// TestOps holds what instructions burn beyond the entry of a function with one i32 local, which is 9: vm.md B.
+func TestOps(t *testing.T) {
+	v := newVM(t)
+	fib := `(func $fib (param i32) (result i32)
+		(if (result i32) (i32.lt_u (local.get 0) (i32.const 2)) (then (local.get 0))
+			(else (i32.add (call $fib (i32.sub (local.get 0) (i32.const 1))) (call $fib (i32.sub (local.get 0) (i32.const 2)))))))`
+	for _, c := range []struct {
+		body string
+		ops  uint64
+		err  string
+	}{
+		{body: "", ops: 0},
+		{body: "nop", ops: 1},
+		{body: "loop end", ops: 1},
+		{body: "return", ops: 1},
+		{body: "block end", ops: 0},
+		{body: "i32.const 1 drop", ops: 2},
+		{body: "local.get 0 if nop else nop end", ops: 3},
+		{body: "i32.const 1 if nop else nop end", ops: 3},
+		{body: "call $empty", ops: 9},
+		{body: "i32.const 0 i32.const 0 i32.const 1000 memory.fill", ops: 1035},
+		{body: "i32.const 0 i32.const 0 i32.const 1000 memory.copy", ops: 1035},
+		{body: "i32.const 0 ref.null func i32.const 10 table.fill", ops: 45},
+		{body: "unreachable", ops: 1, err: unreachable},
+		{body: "i32.const 1 i32.const 0 i32.div_u drop", ops: 3, err: arithmetic},
+		{body: "i32.const -1 i32.load drop", ops: 2, err: outOfBounds},
+		{body: "(loop $l (br_if $l (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 1000))))", ops: 8 * 1000},
+		{body: "(loop $l (local.set 0 (i32.add (local.get 0) (i32.const 1))) (br_if $l (i32.ne (local.get 0) (i32.const 1000))))", ops: 9 * 1000},
+		{body: "(drop (call $fib (i32.const 30)))", ops: 48_465_673 - 8},
+		{body: "i32.const -1 memory.grow drop", ops: 2 + 32 + 1<<32 - 1, err: overLimit},
+	} {
+		code := wat(t, `(module (memory 1) (table 10 funcref) (func $empty) `+fib+` (func (export "main") (local i32) `+c.body+`))`)
+		call := call(code, "main", 300*tera)
+		call.Block.Config.Wasm.Limits.MaxGasBurnt = 300 * tera
+		out, err := v.run(call, &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 35_445_963 + 1_089_295*primitives.Gas(len(code)) + primitives.Gas(9+c.ops)*opGas
+		if c.err == overLimit {
+			want = 300 * tera
+		}
+		got := ""
+		if out.Err != nil {
+			got = string(out.Err.AppendJSON(nil))
+		}
+		if out.GasBurnt != want || got != c.err {
+			t.Errorf("%s: burnt %d, want %d (%d ops, want %d); error %s, want %s", c.body, out.GasBurnt, want,
+				int64(out.GasBurnt-want)/opGas+int64(c.ops), c.ops, got, c.err)
+		}
+	}
+}
+
+// promiseWorld takes the promises of TestOutOfGasWithPromises.
+type promiseWorld struct{ world }
+
+func (promiseWorld) Create(primitives.AccountID, []int) (int, error) { return 0, nil }
+
+func (promiseWorld) Receiver(int) (primitives.AccountID, error) { return "bob.near", nil }
+
+func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { return nil }
+
+// TestOutOfGasWithPromises: what is burnt when gas ends while promises hold some is up to the call's prepaid gas, and includes
+// the charge that failed: at most what would have been burnt, at most prepaid (nearcore process_gas_limit). vm.md A5, ran: 20 T
+// prepaid, promise_create with 10 T, an endless loop.
+func TestOutOfGasWithPromises(t *testing.T) {
+	v := newVM(t)
+	code := wat(t, `(module (import "env" "promise_create" (func $create (param i64 i64 i64 i64 i64 i64 i64 i64) (result i64)))
+		(memory 1) (data (i32.const 0) "bob.nearm")
+		(func (export "main") (drop (call $create (i64.const 8) (i64.const 0) (i64.const 1) (i64.const 8) (i64.const 0) (i64.const 0) (i64.const 64) (i64.const 10000000000000)))
+			(loop br 0)))`)
+	c := call(code, "main", 20*tera)
+	out, err := v.run(c, &promiseWorld{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of its own, promise_create burns 324,615,628,955 and gives 1,888,061,735,934 with 1 T to the call; 18 instructions come before
+	// the loop, and two in each turn of it.
+	const limit = 20*tera - (10*tera + 888_061_735_934)
+	want := 35_445_963 + 1_089_295*primitives.Gas(len(code)) + 324_615_628_955 + 18*opGas
+	for want <= limit {
+		want += 2 * opGas
+	}
+	if got := ended(&out); got != fmt.Sprintf("burnt %d used %d %s", want, primitives.Gas(20*tera), outOfGas) {
+		t.Errorf("%s, want %d burnt", got, want)
+	}
+}
+
+// TestViewEnds: a view cannot run past its gas, with host calls or without (nearcore of this commit never ends one).
+func TestViewEnds(t *testing.T) {
+	v := newVM(t)
+	for _, body := range []string{"(loop br 0)", "(loop (drop (call $index)) br 0)"} {
+		code := wat(t, `(module (import "env" "block_index" (func $index (result i64))) (func (export "main") `+body+`))`)
+		c := call(code, "main", 3*tera)
+		c.View = true
+		out, err := v.run(c, &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.GasBurnt != 3*tera || out.Err == nil || !strings.Contains(out.Err.Message, "Exceeded") {
+			t.Errorf("%s: %s", body, ended(&out))
+		}
+	}
+}
+
+// TestPanicsStay: a panic below a host function is the node's fault: an error, told as an alarm, and the VM goes on.
+func TestPanicsStay(t *testing.T) {
+	var alarms int
+	v, err := New(Options{Alarm: func(error) { alarms++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	code := wat(t, `(module (import "env" "storage_remove" (func $remove (param i64 i64 i64) (result i64)))
+		(func (export "main") (drop (call $remove (i64.const 0) (i64.const 0) (i64.const 0)))) (func (export "ok")))`)
+	if _, err := v.run(call(code, "main", 100*tera), &world{}); err == nil { // world has no Remove
+		t.Error("a panic was no error")
+	}
+	if out, err := v.run(call(code, "ok", 100*tera), &world{}); err != nil || out.Err != nil {
+		t.Errorf("%s, %v", ended(&out), err)
+	}
+	if alarms != 1 || v.Stats().Alarms != 1 {
+		t.Errorf("%d alarms", alarms)
+	}
+}
+
+// TestDisk: a VM that starts with the folder of another compiles nothing again, not even what does not compile.
+func TestDisk(t *testing.T) {
+	dir := t.TempDir()
+	codes := [][]byte{wat(t, simple), []byte("no wasm"), manyGlobals(100_000), wat(t, badFunction("env")), largeContract(1, 50_000, 0)}
+	var want []string
+	for i := range 3 {
+		v, err := New(Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, code := range codes {
+			for _, version := range []primitives.ProtocolVersion{85, 86} {
+				c := call(code, "main", 100*tera)
+				c.Block.Config = config.MustGet(config.June(version))
+				out, err := v.run(c, &world{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, ended(&out))
+			}
+		}
+		if s := v.Stats(); i == 0 && s.Builds != 5 || i > 0 && (s.Builds != 0 || s.Loads != 5) {
+			t.Errorf("start %d: %+v", i, s)
+		}
+		if i == 0 {
+			want = got
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("start %d: %q, want %q", i, got, want)
+		}
+		v.Close()
+	}
+}
+
+// TestWarm: code is compiled in the background, and then a call finds it.
+func TestWarm(t *testing.T) {
+	v := newVM(t)
+	b := &action.Block{Config: config.MustGet(config.June(86)), VM: v}
+	b.Warm(wat(t, simple))
+	v.warmer.drain()
+	if s := v.Stats(); s.Builds != 1 {
+		t.Fatalf("%+v", s)
+	}
+	out, err := v.run(call(wat(t, simple), "main", 100*tera), &world{})
+	if err != nil || out.Err != nil {
+		t.Errorf("%s, %v", ended(&out), err)
+	}
+	if s := v.Stats(); s.Builds != 1 || s.Hits != 1 {
+		t.Errorf("%+v", s)
+	}
+}
