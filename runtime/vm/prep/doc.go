@@ -23,7 +23,10 @@
 // host call. How the charge is written is ours: nearcore calls a host function when gas runs out, we leave a negative
 // gas global and trap:
 //
-//	if gas < c { gas -= c; unreachable }; gas -= c
+//	gas -= c; if gas < 0 { unreachable }
+//
+// At the entry of a function the charge of its frame and that of its first instructions are taken together, but where the
+// first fails it alone is taken, as nearcore charges them one after the other.
 //
 // The engine sets GlobalGas before the call and reads it after it. Not negative: what is left. Negative: out of gas, and
 // limit - gas is what nearcore would have burnt with the charge that failed. A negative GlobalStack means that the

@@ -220,17 +220,13 @@ func (e *emitter) tell(m *module, what int64) {
 	e.index(uint64(len(m.tables)))
 }
 
-// charge takes gas, or leaves it negative and traps. It is most of what is written, so it appends to one slice.
+// charge takes gas, and traps if that leaves it negative. It is most of what is written, so it appends to one slice. To
+// look first and to take in either branch costs the compiler two blocks more at each point, of which hostile code has many.
 func (e *emitter) charge(gas uint64) {
 	b := append(e.code, e.getGas...)
-	at := len(b)
 	b = appendSigned(append(b, opI64Const), int64(gas))
-	constant := b[at:]
-	b = append(b, opI64LtU, opIf, byte(none))
-	b = append(append(append(b, e.getGas...), constant...), opI64Sub)
-	b = append(append(b, e.setGas...), opUnreachable, opEnd)
-	b = append(append(append(b, e.getGas...), constant...), opI64Sub)
-	e.code = append(b, e.setGas...)
+	b = append(append(append(b, opI64Sub), e.setGas...), e.getGas...)
+	e.code = append(b, opI64Const, 0, opI64LtS, opIf, byte(none), opUnreachable, opEnd)
 }
 
 // chargeFrame takes both charges at the entry of a function together. If that fails, what is left negative is that after

@@ -1,0 +1,83 @@
+package vm
+
+import (
+	"compress/gzip"
+	"encoding/binary"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
+)
+
+// random is the modules of package prep's testdata, most of them broken.
+func random(t testing.TB) (modules [][]byte) {
+	t.Helper()
+	f, err := os.Open("prep/testdata/random.bin.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(data) > 0 {
+		n := binary.LittleEndian.Uint32(data)
+		modules = append(modules, data[4:4+n])
+		data = data[4+n:]
+	}
+	return modules
+}
+
+// agree wants that wasmtime takes what package prep takes, and what it writes: no error may depend on the library.
+func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
+	t.Helper()
+	valid := prep.Validate(code) == nil
+	if err := wasmtime.ModuleValidate(e, code); valid && err != nil {
+		t.Errorf("valid for prep, not for wasmtime: %v\n%x", err, code)
+	}
+	m, err := prep.Prepare(code, &config.MustGet(config.June(86)).Wasm)
+	if err != nil || m.CompileFails {
+		return nil
+	}
+	if err := wasmtime.ModuleValidate(e, m.Code); err != nil {
+		t.Errorf("prepared, but not valid for wasmtime: %v\n%x", err, code)
+	}
+	return m.Code
+}
+
+func TestPreparedCompiles(t *testing.T) {
+	v := newVM(t)
+	e := wasmtime.NewEngine()
+	compiled := 0
+	for i, code := range random(t) {
+		prepared := agree(t, e, code)
+		if prepared == nil || i%4 != 0 { // compiling takes long
+			continue
+		}
+		if _, err := v.engine.Compile(prepared); err != nil {
+			t.Errorf("module %d: %v", i, err)
+		}
+		compiled++
+	}
+	if compiled < 50 {
+		t.Errorf("only %d modules compiled", compiled)
+	}
+}
+
+// FuzzAgree: see agree.
+func FuzzAgree(f *testing.F) {
+	for _, code := range random(f) {
+		f.Add(code)
+	}
+	e := wasmtime.NewEngine()
+	f.Fuzz(func(t *testing.T, code []byte) { agree(t, e, code) })
+}
