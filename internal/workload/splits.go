@@ -69,14 +69,18 @@ func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 // paid but not counted as minted (chain/epoch-manager/src/reward_calculator.rs).
 func Uncounted(e *engine.Engine, at *engine.Entry, find Lookup) (sum primitives.Balance, err error) {
 	c := counter{}
-	for ; !at.Header().PrevHash.IsZero(); at = find(at.Header().PrevHash) {
+	for at != e.Genesis() {
 		parent := find(at.Header().PrevHash)
+		if parent == nil { // as far as find goes
+			break
+		}
 		for i := range parent.Shards {
 			if s := &parent.Shards[i]; !at.Layout.Has(s.ID) {
 				c.add(s.Extra.BalanceBurnt)
 			}
 		}
-		if at.Header().EpochID == parent.Header().EpochID {
+		child := at
+		if at = parent; child.Header().EpochID == parent.Header().EpochID {
 			continue
 		}
 		err := e.Epochs(func(m *epoch.Manager) error {
