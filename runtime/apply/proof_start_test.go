@@ -1,0 +1,55 @@
+package apply
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// proofNotes removes an entry, which raises the bound, and notes how far above where its limit counts from a call starts.
+type proofNotes struct{ starts *[]uint64 }
+
+func (v proofNotes) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	*v.starts = append(*v.starts, x.RecordedBound()-x.ProofStart())
+	_, _, err := x.Remove([]byte("key"), func(uint32) error { return nil })
+	return c.Unchanged(), err
+}
+
+// TestProofStart: the limit of what calls may have recorded counts for each by itself in june, and in the releases from 86 on
+// for all calls of a receipt together (next.md 2).
+func TestProofStart(t *testing.T) {
+	for _, test := range []struct {
+		version config.Version
+		all     bool
+	}{
+		{config.Version{Protocol: 85, Numbering: primitives.NumberingJune}, false},
+		{config.Version{Protocol: 86, Numbering: primitives.NumberingJune}, false},
+		{config.Version{Protocol: 85, Numbering: primitives.NumberingRelease}, false},
+		{config.Version{Protocol: 86, Numbering: primitives.NumberingRelease}, true},
+	} {
+		var starts []uint64
+		n := newPair(t)
+		n.give(n.selfReceipt(alice, 1, &primitives.DeployContract{Code: []byte("code")}))
+		n.cfg, n.vm = freeConfig(), proofNotes{&starts}
+		n.step()
+		c := *n.cfg
+		c.Version = test.version
+		n.cfg = &c
+		call := &primitives.FunctionCall{Method: "m", Gas: 1}
+		n.give(n.selfReceipt(alice, 2, call, call, call), n.selfReceipt(alice, 3, call))
+		n.step()
+		want := []uint64{0, 0, 0, 0}
+		if test.all && len(starts) == 4 {
+			want = []uint64{0, starts[1], starts[1] + 2000, 0}
+			if starts[1] < 2000 {
+				t.Errorf("%v: the second call starts at %d", test.version, starts[1])
+			}
+		}
+		if !slices.Equal(starts, want) {
+			t.Errorf("%v: calls start at %d, want %d", test.version, starts, want)
+		}
+	}
+}
