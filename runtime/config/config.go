@@ -69,6 +69,7 @@ type Wasm struct {
 	P256VerifyHostFn       bool
 	YieldWithIDHostFns     bool
 	ChainIDHostFn          bool
+	PostQuantumHostFns     bool // sha3_256, sha3_384, sha3_512, ml_dsa_verify
 	BLS12381NotInGroupFix  bool
 	FixContractLoadingCost bool
 	// FixContractLoadingError: a module that does not load burns the loading fee (feature of the same name).

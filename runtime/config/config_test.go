@@ -130,7 +130,7 @@ func TestFeatureTable(t *testing.T) {
 			t.Errorf("%v is on without being built", f)
 		}
 	}
-	if got := numFeatures.String(); got != "Feature(36)" {
+	if got := numFeatures.String(); got != "Feature(37)" {
 		t.Errorf("String out of range = %s", got)
 	}
 }
@@ -147,7 +147,7 @@ func TestCostNames(t *testing.T) {
 		{ExtBase.String(), "base"},
 		{ExtStorageLargeReadOverheadByte.String(), "storage_large_read_overhead_byte"},
 		{ExtYieldCreateWithIDBase.ProfileName(), "YIELD_CREATE_WITH_ID_BASE"},
-		{NumExtCosts.String(), "ExtCost(88)"},
+		{NumExtCosts.String(), "ExtCost(96)"},
 		{ActionNewActionReceipt.ProfileName(), "NEW_ACTION_RECEIPT"},
 		{ActionGasKeyNonceWriteBase.String(), "gas_key_nonce_write_base"},
 		{NumActionCosts.String(), "ActionCost(26)"},

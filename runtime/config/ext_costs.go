@@ -100,11 +100,21 @@ const (
 	ExtP256VerifyByte
 	ExtYieldCreateWithIDBase
 
+	// Of functions that 87 brings; known, not built.
+	ExtSHA3x256Base
+	ExtSHA3x256Byte
+	ExtSHA3x384Base
+	ExtSHA3x384Byte
+	ExtSHA3x512Base
+	ExtSHA3x512Byte
+	ExtMLDSAVerifyBase
+	ExtMLDSAVerifyByte
+
 	// NumExtCosts is how many there are.
 	NumExtCosts
 )
 
-// extCosts holds nearcore's name and the value at 85 and 86. Compute is what the chunk's limit counts, where it is not
+// extCosts holds nearcore's name and the value at 85 and 86, of later ones that of 87 (next.md 3.3). Compute is what the chunk's limit counts, where it is not
 // the gas: operations that turned out slower than their price (core/parameters/res/runtime_configs/parameters.snap).
 var extCosts = [NumExtCosts]struct {
 	name    string
@@ -199,7 +209,18 @@ var extCosts = [NumExtCosts]struct {
 	ExtP256VerifyBase:               {name: "p256_verify_base", gas: 1_300_000_000_000},
 	ExtP256VerifyByte:               {name: "p256_verify_byte", gas: 13_000_000},
 	ExtYieldCreateWithIDBase:        {name: "yield_create_with_id_base", gas: 290_000_000_000},
+	ExtSHA3x256Base:                 {name: "sha3_256_base", gas: 5_879_491_275},
+	ExtSHA3x256Byte:                 {name: "sha3_256_byte", gas: 21_471_105},
+	ExtSHA3x384Base:                 {name: "sha3_384_base", gas: 5_811_388_236},
+	ExtSHA3x384Byte:                 {name: "sha3_384_byte", gas: 36_649_701},
+	ExtSHA3x512Base:                 {name: "sha3_512_base", gas: 5_811_388_236},
+	ExtSHA3x512Byte:                 {name: "sha3_512_byte", gas: 36_649_701},
+	ExtMLDSAVerifyBase:              {name: "ml_dsa_verify_base", gas: 540_000_000_000},
+	ExtMLDSAVerifyByte:              {name: "ml_dsa_verify_byte", gas: 11_000_000},
 }
+
+// firstLaterExtCost begins the costs that no version before 87 has.
+const firstLaterExtCost = ExtSHA3x256Base
 
 // String returns nearcore's name, e.g. "storage_read_base": the key of ext_costs in protocol configurations.
 func (c ExtCost) String() string {

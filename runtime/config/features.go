@@ -43,6 +43,7 @@ const (
 	GlobalContractSameChunkCallFix
 	RejectUniversalAccountTransfers
 	RejectBlockHeaderV7BeforeSpice
+	PostQuantumHostFns // no feature of nearcore's: the parameters sha3_host_fns and ml_dsa_verify_host_fn
 	UniversalAccounts
 	CanonicalUniversalStateInit
 	RefundRepeatedUniversalStateInitDeposit
@@ -94,6 +95,7 @@ var features = [numFeatures]struct {
 	GlobalContractSameChunkCallFix:          {"GlobalContractSameChunkCallFix", 0, 87, false},
 	RejectUniversalAccountTransfers:         {"RejectUniversalAccountTransfers", 0, 87, false},
 	RejectBlockHeaderV7BeforeSpice:          {"RejectBlockHeaderV7BeforeSpice", 0, 87, false},
+	PostQuantumHostFns:                      {"PostQuantumHostFns", 0, 87, false},
 	UniversalAccounts:                       {"UniversalAccounts", 0, 88, false},
 	CanonicalUniversalStateInit:             {"CanonicalUniversalStateInit", 0, 88, false},
 	RefundRepeatedUniversalStateInitDeposit: {"RefundRepeatedUniversalStateInitDeposit", 0, 88, false},

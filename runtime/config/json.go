@@ -30,7 +30,9 @@ func (c *RuntimeConfig) view() object {
 	}
 	ext := make(object, NumExtCosts)
 	for k := range NumExtCosts {
-		ext[k.String()] = w.Ext[k].Gas
+		if k < firstLaterExtCost || w.PostQuantumHostFns {
+			ext[k.String()] = w.Ext[k].Gas
+		}
 	}
 	for _, gone := range [...]string{"contract_compile_base", "contract_compile_bytes"} {
 		ext[gone] = 0 // costs of old versions that the view still names

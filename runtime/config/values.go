@@ -39,6 +39,7 @@ func values(v Version) RuntimeConfig {
 			P256VerifyHostFn:        true,
 			YieldWithIDHostFns:      v.Has(YieldWithID),
 			ChainIDHostFn:           true,
+			PostQuantumHostFns:      v.Has(PostQuantumHostFns),
 			FixContractLoadingCost:  v.Has(FixContractLoadingCost),
 			FixContractLoadingError: v.Has(FixContractLoadingError),
 

@@ -46,6 +46,7 @@ const (
 	AltBn128InvalidInput                              // Text
 	Ed25519VerifyInvalidInput                         // Text
 	P256VerifyInvalidInput                            // Text
+	MLDSAVerifyInvalidInput                           // Text
 	BLS12381InvalidInput                              // Text
 	YieldPayloadLength                                // A, B
 	DataIDMalformed                                   //
@@ -130,6 +131,8 @@ func (e *HostError) Error() string {
 		return "ED25519 signature verification error: " + e.Text
 	case P256VerifyInvalidInput:
 		return "P256 signature verification error: " + e.Text
+	case MLDSAVerifyInvalidInput:
+		return "ML-DSA-65 signature verification error: " + e.Text
 	case BLS12381InvalidInput:
 		return "BLS12-381 invalid input: " + e.Text
 	case YieldPayloadLength:

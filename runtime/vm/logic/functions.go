@@ -45,6 +45,7 @@ func hasChainID(w *config.Wasm) bool     { return w.ChainIDHostFn }
 func hasP256(w *config.Wasm) bool        { return w.P256VerifyHostFn }
 func hasGlobal(w *config.Wasm) bool      { return w.GlobalContractHostFns }
 func hasGasKeys(w *config.Wasm) bool     { return w.GasKeyHostFns }
+func hasPostQuantum(w *config.Wasm) bool { return w.PostQuantumHostFns }
 func hasYieldWithID(w *config.Wasm) bool { return w.YieldWithIDHostFns }
 
 // Functions is the whole table (nearcore runtime/near-vm-runner/src/imports.rs); a function's number is its index here.
@@ -94,6 +95,10 @@ var Functions = []Function{
 	{Name: "bls12381_pairing_check", Params: i64s(2), Results: gives, View: true, call: blsPairingCheck},
 	{Name: "bls12381_p1_decompress", Params: i64s(3), Results: gives, View: true, call: blsP1Decompress},
 	{Name: "bls12381_p2_decompress", Params: i64s(3), Results: gives, View: true, call: blsP2Decompress},
+	{Name: "sha3_256", Params: i64s(3), Results: none, View: true, Since: hasPostQuantum, call: sha3x256},
+	{Name: "sha3_384", Params: i64s(3), Results: none, View: true, Since: hasPostQuantum, call: sha3x384},
+	{Name: "sha3_512", Params: i64s(3), Results: none, View: true, Since: hasPostQuantum, call: sha3x512},
+	{Name: "ml_dsa_verify", Params: i64s(6), Results: gives, View: true, Since: hasPostQuantum, call: mlDSAVerify},
 
 	{Name: "value_return", Params: i64s(2), Results: none, View: true, call: valueReturn},
 	{Name: "panic", Params: none, Results: none, View: true, call: panicPlain},

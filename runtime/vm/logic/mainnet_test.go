@@ -10,6 +10,7 @@ import (
 // mainnet has the fees of the version, and plenty of gas.
 func mainnet(r *rig) {
 	r.cfg = *config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune})
+	r.cfg.Wasm.PostQuantumHostFns = true
 	r.c.CurrentAccount, r.c.PrepaidGas = "alice", 300*tera
 }
 

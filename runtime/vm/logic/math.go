@@ -34,6 +34,18 @@ var (
 		h := curve.Keccak512(b)
 		return h[:]
 	})
+	sha3x256 = hashing(config.ExtSHA3x256Base, config.ExtSHA3x256Byte, func(b []byte) []byte {
+		h := curve.SHA3_256(b)
+		return h[:]
+	})
+	sha3x384 = hashing(config.ExtSHA3x384Base, config.ExtSHA3x384Byte, func(b []byte) []byte {
+		h := curve.SHA3_384(b)
+		return h[:]
+	})
+	sha3x512 = hashing(config.ExtSHA3x512Base, config.ExtSHA3x512Byte, func(b []byte) []byte {
+		h := curve.SHA3_512(b)
+		return h[:]
+	})
 )
 
 // payArg pays the base and reads an argument.
@@ -139,6 +151,11 @@ var (
 	p256Verify = verifying(scheme{
 		config.ExtP256VerifyBase, config.ExtP256VerifyByte, P256VerifyInvalidInput,
 		curve.P256Signature, curve.P256Key, curve.P256Verify,
+	})
+	mlDSAVerify = verifying(scheme{
+		config.ExtMLDSAVerifyBase, config.ExtMLDSAVerifyByte, MLDSAVerifyInvalidInput,
+		func(sig []byte) (bool, error) { err := curve.MLDSASignature(sig); return err == nil, err },
+		curve.MLDSAKey, curve.MLDSAVerify,
 	})
 )
 

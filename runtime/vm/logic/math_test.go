@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cloudflare/circl/sign/mldsa/mldsa65"
+
 	"github.com/troupe-chain/troupe/runtime/config"
 )
 
@@ -38,6 +40,12 @@ func TestHashes(t *testing.T) {
 		{"keccak256", config.ExtKeccak256Base, config.ExtKeccak256Byte, 7, "686e3a7ae6b5d791e7e531a27ba7b13a1a8e81ad0725091ae97340663d550a9f"},
 		{"keccak512", config.ExtKeccak512Base, config.ExtKeccak512Byte, 7, "37866089a87abb5f434c127a920be16a75c29a9d30a05a9268d1767edee6c87d" +
 			"3049c5ec7badc0c55a99a7796458d1f08956ef295780dbf988cbdc6d2ea8eabe"},
+		// Of 87: the same file of the crate near-vm-runner 0.38.0.
+		{"sha3_256", config.ExtSHA3x256Base, config.ExtSHA3x256Byte, 7, "ae2ab8867168e6b4f44df048c72a6eb206a8794d1bb7996cc5ab4e3dba85c1b6"},
+		{"sha3_384", config.ExtSHA3x384Base, config.ExtSHA3x384Byte, 7, "f2d71896cef4f4b14bc4444005697fe88b2c85a01f5b80db875ee7826e3ebd4e" +
+			"765f47b247f541d49908c474433653f0"},
+		{"sha3_512", config.ExtSHA3x512Base, config.ExtSHA3x512Byte, 7, "85c4301ecbeec29ebaf676ee2a9ed41bb2485ae5626cc3dddea160dbfc630230" +
+			"e00f5fdc23d11bfa2ba8fa0a15196187eb3d058eb65524b3177ea10e1576b4e7"},
 		{"ripemd160", config.ExtRipemd160Base, config.ExtRipemd160Block, 1, "15669c73e8033ad72354811e8f56d46846610ee1"},
 	} {
 		want := unhex(t, test.want)
@@ -216,6 +224,59 @@ func TestVerify(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// mlDSA65 is a good triple, made without a source of randomness.
+func mlDSA65(t *testing.T) (sig, msg, key []byte) {
+	t.Helper()
+	pk, sk := mldsa65.NewKeyFromSeed(&[mldsa65.SeedSize]byte{7})
+	sig, msg = make([]byte, mldsa65.SignatureSize), []byte("a message")
+	if err := mldsa65.SignTo(sk, msg, nil, false, sig); err != nil {
+		t.Fatal(err)
+	}
+	return sig, msg, pk.Bytes()
+}
+
+// TestMLDSAVerify: a function of 87 (crate near-vm-runner 0.38.0, logic/tests/ml_dsa_verify.rs).
+func TestMLDSAVerify(t *testing.T) {
+	sig, msg, key := mlDSA65(t)
+	bad := bytes.Clone(sig)
+	bad[5] ^= 1
+	for _, test := range []struct {
+		sig, msg, key []byte
+		want          uint64
+		err           string
+		read          int // how many of the three
+	}{
+		{sig, msg, key, 1, "", 3},
+		{bad, msg, key, 0, "", 3},
+		{sig, nil, key, 0, "", 3},
+		{sig, msg, make([]byte, len(key)), 0, "", 3},
+		{sig[1:], msg, key, 0, "invalid signature length: expected the input of 3309 bytes, but 3308 was given", 1},
+		{sig, msg, key[1:], 0, "invalid key length: expected the input of 1952 bytes, but 1951 was given", 3},
+	} {
+		r := newRig(t)
+		args, read := []uint64(nil), uint64(0)
+		for i, b := range [][]byte{test.sig, test.msg, test.key} {
+			s := r.put(b)
+			if args = append(args, s.len, s.ptr); i < test.read {
+				read += s.len
+			}
+		}
+		got, err := r.do("ml_dsa_verify", args...)
+		if test.err != "" {
+			if want := (HostError{Kind: MLDSAVerifyInvalidInput, Text: test.err}); !errors.Is(err, &want) {
+				t.Errorf("%v, want %v", err, &want)
+			}
+		} else if got != test.want || err != nil {
+			t.Errorf("%d, %v, want %d", got, err, test.want)
+		}
+		want := costs{config.ExtMLDSAVerifyBase: 1, config.ExtReadMemoryBase: uint64(test.read), config.ExtReadMemoryByte: read}
+		if test.read == 3 {
+			want[config.ExtMLDSAVerifyByte] = uint64(len(test.msg))
+		}
+		r.wantCosts(want)
 	}
 }
 

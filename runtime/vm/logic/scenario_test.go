@@ -101,6 +101,10 @@ func (r *rig) scenario(t *testing.T, name string) []uint64 {
 		h := r.put(unhex(t, "ce0677bb30baa8cf067c88db9811f4333d131bf8bcf12fe7065d211dce971008"))
 		s := r.put(unhex(t, "90f27b8b488db00b00606796d2987f6a5f59ae62ea05effe84fef5b8b0e549984a691139ad57a3f0b906637673aa2f63d1f55cb1a69199d4009eea23ceaddc93"))
 		return []uint64{h.len, h.ptr, s.len, s.ptr, 1, 0, 1}
+	case "ml_dsa_verify":
+		sig, msg, key := mlDSA65(t)
+		s, m, k := r.put(sig), r.put(msg), r.put(key)
+		return []uint64{s.len, s.ptr, m.len, m.ptr, k.len, k.ptr}
 	case "ed25519_verify", "p256_verify":
 		for _, v := range verifications(t) {
 			if v.fn == name {
@@ -218,6 +222,7 @@ func TestTexts(t *testing.T) {
 		"The size of a contract code in DeployContract action 2 exceeds the limit 1": {Kind: ContractSizeExceeded, A: 2, B: 1},
 		"Attempted to call deprecated host function f":                               {Kind: Deprecated, Text: "f"},
 		"ED25519 signature verification error: x":                                    {Kind: Ed25519VerifyInvalidInput, Text: "x"},
+		"ML-DSA-65 signature verification error: x":                                  {Kind: MLDSAVerifyInvalidInput, Text: "x"},
 		"P256 signature verification error: x":                                       {Kind: P256VerifyInvalidInput, Text: "x"},
 		"BLS12-381 invalid input: x":                                                 {Kind: BLS12381InvalidInput, Text: "x"},
 		"AltBn128 invalid input: x":                                                  {Kind: AltBn128InvalidInput, Text: "x"},
@@ -279,8 +284,8 @@ func TestTable(t *testing.T) {
 			}
 		}
 	}
-	if len(Functions) != 89 {
-		t.Errorf("%d functions, want 89", len(Functions))
+	if len(Functions) != 89+4 {
+		t.Errorf("%d functions, want 89 and 4 of 87", len(Functions))
 	}
 }
 
