@@ -22,8 +22,9 @@ import (
 // earlier gives the same answer, which the cut itself tells when it is replayed.
 var cut = flag.Bool("cut", false, "make the cut-down recordings again")
 
-// cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and the kickout of node3.
-var cuts = map[string]primitives.Height{"native": 700, "four": 480}
+// cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and the kickout of node3; probe
+// calls of every host function; storm floods.
+var cuts = map[string]primitives.Height{"native": 700, "four": 480, "probe": 500, "storm": 60}
 
 func TestCut(t *testing.T) {
 	if !*cut {
