@@ -23,8 +23,8 @@ import (
 var cut = flag.Bool("cut", false, "make the cut-down recordings again")
 
 // cuts: recording -> last block of its cut. native holds 19 calls of contracts; four the death and the kickout of node3; probe
-// calls of every host function; storm floods.
-var cuts = map[string]primitives.Height{"native": 700, "four": 480, "probe": 500, "storm": 60}
+// calls of every host function; storm floods; reshard an upgrade and two splits, with the epoch configs beside it.
+var cuts = map[string]primitives.Height{"native": 700, "four": 480, "probe": 500, "storm": 60, "reshard": 700}
 
 func TestCut(t *testing.T) {
 	if !*cut {
@@ -40,7 +40,7 @@ func TestCut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		report, err := Run(rec, Options{MaxFindings: 1 << 20})
+		report, err := Run(rec, Options{MaxFindings: 1 << 20, EpochConfig: epochConfigs(t, name)})
 		if err != nil {
 			t.Fatal(err)
 		}

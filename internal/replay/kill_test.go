@@ -19,9 +19,14 @@ const childEnv = "TROUPE_REPLAY_CHILD"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
-		rec, err := Open(filepath.Join("testdata", filepath.Base(dir)+".jsonl.gz"))
+		name := filepath.Base(dir)
+		rec, err := Open(filepath.Join("testdata", name+".jsonl.gz"))
+		var configs map[string][]byte
 		if err == nil {
-			_, err = Run(rec, Options{Open: inFolder(dir), BlockEnd: func(h primitives.Height) {
+			configs, err = readEpochConfigs(name)
+		}
+		if err == nil {
+			_, err = Run(rec, Options{EpochConfig: configs, Open: inFolder(dir), BlockEnd: func(h primitives.Height) {
 				_, _ = os.Stdout.WriteString(strconv.FormatUint(uint64(h), 10) + "\n")
 			}})
 		}
@@ -53,7 +58,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		through, err := Run(rec, Options{})
+		through, err := Run(rec, Options{EpochConfig: epochConfigs(t, name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +67,7 @@ func TestKilled(t *testing.T) {
 		for range 3 {
 			after := 1 + random.IntN(len(rec.Blocks)/4)
 			said = max(said, runAndKill(t, exe, dir, after))
-			s, err := storage.Open(dir, storage.Options{Identity: identity(t, rec)})
+			s, err := storage.Open(dir, storage.Options{Identity: identity(t, rec, name)})
 			if err != nil {
 				t.Fatalf("%s: open after the kill: %v", name, err)
 			}
@@ -73,7 +78,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		report, err := Run(rec, Options{Open: inFolder(dir)})
+		report, err := Run(rec, Options{Open: inFolder(dir), EpochConfig: epochConfigs(t, name)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,9 +91,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-func identity(t *testing.T, rec *Recording) storage.Identity {
+func identity(t *testing.T, rec *Recording, name string) storage.Identity {
 	t.Helper()
-	c, err := Genesis(rec, nil)
+	c, err := Genesis(rec, epochConfigs(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

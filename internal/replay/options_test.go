@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // par runs f on its own goroutines, as a node does.
@@ -15,7 +17,20 @@ func par(n int, do func(int)) {
 	wg.Wait()
 }
 
-// TestModesAgree: the same chain run serially, in parallel, and with a restart in the middle gives the same roots.
+// atBorders tells of every block a little before and behind a change of the number of shards, and of some others.
+func atBorders(rec *Recording) func(primitives.Height) bool {
+	near := map[primitives.Height]bool{}
+	for i := 1; i < len(rec.Blocks); i++ {
+		a, b := &rec.Blocks[i-1].Given, &rec.Blocks[i].Given
+		for d := primitives.Height(0); len(a.Chunks) != len(b.Chunks) && d < 8; d++ {
+			near[a.Header.Height-3+d] = true
+		}
+	}
+	return func(h primitives.Height) bool { return near[h] || h%97 == 0 }
+}
+
+// TestModesAgree: the same chain run serially, in parallel, and with restarts in the middle and at every step over a split
+// gives the same roots.
 func TestModesAgree(t *testing.T) {
 	for name := range cuts {
 		rec, err := Open("testdata/" + name + ".jsonl.gz")
@@ -27,7 +42,8 @@ func TestModesAgree(t *testing.T) {
 		}
 		middle := rec.Blocks[len(rec.Blocks)/2].Given.Header.Height
 		var first *Report
-		for mode, o := range map[string]Options{"serial": {}, "parallel": {Par: par}, "restart": {RestartAt: middle}} {
+		for mode, o := range map[string]Options{"serial": {}, "parallel": {Par: par}, "restart": {RestartAt: middle}, "restarts": {Restart: atBorders(rec), Par: par}} {
+			o.EpochConfig = epochConfigs(t, name)
 			report, err := Run(rec, o)
 			if err != nil {
 				t.Fatalf("%s %s: %v", name, mode, err)

@@ -25,10 +25,11 @@ type Options struct {
 	VM          action.VM         // nil: one of its own
 	EpochConfig map[string][]byte // files of <home>/epoch_configs
 	Open        func(storage.Options) (*storage.Store, error)
-	RestartAt   primitives.Height         // close and open again behind this block; 0: never
-	Progress    func(done, all int)       // after each block
-	MaxFindings int                       // stop after so many differences; 0: 20
-	BlockEnd    func(h primitives.Height) // for tests that kill the process
+	RestartAt   primitives.Height            // close and open again behind this block; 0: never
+	Restart     func(primitives.Height) bool // the same, behind each block of which it says so; nil: never
+	Progress    func(done, all int)          // after each block
+	MaxFindings int                          // stop after so many differences; 0: 20
+	BlockEnd    func(h primitives.Height)    // for tests that kill the process
 }
 
 // Report is what a replay found.
@@ -128,7 +129,7 @@ func (r *runner) blocks() error {
 		if !ok || r.full() { // what follows would differ too
 			return nil
 		}
-		if r.o.RestartAt != 0 && h == r.o.RestartAt {
+		if r.o.RestartAt != 0 && h == r.o.RestartAt || r.o.Restart != nil && r.o.Restart(h) {
 			if err := r.restart(); err != nil {
 				return fmt.Errorf("restart behind block %d: %w", h, err)
 			}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -31,9 +32,33 @@ func TestWholeRecordings(t *testing.T) {
 	}
 }
 
+// epochConfigs returns the epoch configs of a recording, nil if it has none of its own.
+func epochConfigs(t *testing.T, name string) map[string][]byte {
+	t.Helper()
+	files, err := readEpochConfigs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func readEpochConfigs(name string) (map[string][]byte, error) {
+	names, err := filepath.Glob("testdata/" + name + "-epoch-configs/*.json")
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, name := range names {
+		if out[filepath.Base(name)], err = os.ReadFile(name); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 func check(t *testing.T, rec *Recording, name string) {
 	t.Helper()
-	report, err := Run(rec, Options{Par: par})
+	report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name)})
 	if report != nil {
 		t.Logf("%d blocks, %d chunks, %d transactions, %d changes, %d epochs, %d light client blocks",
 			report.Blocks, report.Chunks, report.Transactions, report.Changes, report.Epochs, report.Lights)
