@@ -43,8 +43,8 @@ func (a *ancestry) valid(parent *Entry, base primitives.Hash) bool {
 
 // height returns the height of base if it is parent or one of its ancestors.
 func (a *ancestry) height(parent *Entry, base primitives.Hash) (primitives.Height, bool) {
-	if at := a.e.Entry(base); at != nil { // above the folded block, on any branch
-		for x := parent; x != nil && x.Height() >= at.Height(); x = a.e.Entry(x.Header().PrevHash) {
+	if at := a.e.Adopted(base); at != nil { // above the folded block, on any branch
+		for x := parent; x != nil && x.Height() >= at.Height(); x = a.e.Adopted(x.Header().PrevHash) {
 			if x == at {
 				return at.Height(), true
 			}

@@ -70,6 +70,15 @@ func (e *Engine) acquireHead() *Entry {
 	}
 }
 
+// acquireTip returns the tip with its states held.
+func (e *Engine) acquireTip() *Entry {
+	for {
+		if t := e.Tip(); t.Acquire() {
+			return t
+		}
+	}
+}
+
 func (e *Engine) checkBlock(head *Entry, base primitives.Hash) *primitives.InvalidTxError {
 	known, height := true, primitives.Height(0)
 	if h, ok := e.ancestry.height(head, base); ok {
@@ -110,9 +119,10 @@ func congested(head *Entry, next *rules, receiver primitives.AccountID) *primiti
 	return &primitives.InvalidTxError{Tag: primitives.TxShardCongested, ShardID: uint32(c.ShardID), CongestionLevel: json.Number(level)}
 }
 
-// KeyNonce returns the nonce of a transaction's key, or of its gas-key index, at the head; false: there is no such key.
+// KeyNonce returns the nonce of a transaction's key, or of its gas-key index, at the tip; false: there is no such key. It is for
+// ordering what waits, and not to be told.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
-	head := e.acquireHead()
+	head := e.acquireTip()
 	defer head.Release()
 	i, err := head.Layout.Index(head.Layout.ShardOf(tx.SignerID))
 	if err != nil {
@@ -161,7 +171,7 @@ func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex)
 
 // Prepare chooses the transactions of a shard's next chunk on parent from what waits, until stop says that time is up.
 func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error) {
-	p := e.Entry(parent)
+	p := e.Adopted(parent)
 	if p == nil || !p.Acquire() {
 		return nil, ErrOrphan
 	}

@@ -23,47 +23,70 @@ type Accepted struct {
 	Returned []*primitives.SignedTransaction
 }
 
-// Commit joins the results of a block's jobs, stores everything in one atomic step and publishes the block. An error is
-// fatal to the node, but for ErrFull of the store, after which nothing has changed and the same Commit may be tried again.
+// Commit adopts a block and waits until it is on disk. An error is fatal to the node, but for ErrFull of the store, after which
+// nothing has changed and the same Commit may be tried again, and for those that Adopt gives to bad blocks.
 func (e *Engine) Commit(p *Pending) (*Accepted, error) {
+	if _, err := e.Flush(); err != nil {
+		return nil, err
+	}
+	a, err := e.adopt(p, nil)
+	if err != nil {
+		return nil, err
+	}
+	e.writeAll(e.ahead.list) // nobody else writes now
+	if _, err := e.takeOver(); err != nil {
+		e.giveUp()
+		return nil, err
+	}
+	return a, e.fold()
+}
+
+// adopt makes an applied block part of the chain and puts it into ahead.
+func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	entry := p.entry
+	if !e.descendsFromFinal(p.parent) { // final blocks have come since Begin
+		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, entry.Height(), p.parent.Hash)
+	}
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		if j.err != nil {
-			return nil, fmt.Errorf("engine: apply shard %d of block %d: %w", entry.Shards[i].ID, entry.Height(), j.err)
+			return nil, jobError(entry, i, j.err)
 		}
 		if j.result == nil {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
-		settle(&entry.Shards[i], &p.prev[i], j, entry.Hash)
 	}
+	for i := range p.jobs {
+		settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
+	}
+	u := &upcoming{pending: p, stored: stored}
+	var err error
 	e.epochMu.Lock()
-	changes, err := e.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
+	u.changes, err = e.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
 	e.epochMu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch of block %d: %w", entry.Height(), err)
 	}
-	old := e.view.Load()
+	old := e.tip.Load()
 	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
 	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may tell of an older one
 		a.Final = f
 	}
-	if err := e.storeBlock(p, &changes, a); err != nil {
-		e.epochMu.Lock()
-		e.epochs.Forget(&changes)
-		e.epochMu.Unlock()
-		return nil, err
-	}
+	u.accepted = a
 	e.mu.Lock()
 	e.entries[entry.Hash] = entry
 	e.mu.Unlock()
+	p.adopted = true
 	if a.IsHead {
 		if old.entry.Hash != entry.Header().PrevHash {
 			a.Returned = e.returned(old.entry, entry)
 		}
-		e.view.Store(&head{entry: entry, final: a.Final})
+		e.tip.Store(&head{entry: entry, final: a.Final})
 	}
-	return a, e.fold()
+	e.ahead.mu.Lock()
+	e.ahead.list = append(e.ahead.list, u)
+	e.ahead.mu.Unlock()
+	return a, nil
 }
 
 // settle fills a shard's state after its job.
@@ -108,11 +131,11 @@ func (e *Engine) returned(old, now *Entry) []*primitives.SignedTransaction {
 			for _, tx := range now.transactions() {
 				kept[tx.Hash()] = true
 			}
-			now = e.Entry(now.Header().PrevHash)
+			now = e.Adopted(now.Header().PrevHash)
 			continue
 		}
 		out = append(out, old.transactions()...)
-		old = e.Entry(old.Header().PrevHash)
+		old = e.Adopted(old.Header().PrevHash)
 	}
 	n := 0
 	for _, tx := range out {
@@ -146,5 +169,9 @@ func (e *Engine) Process(b *primitives.Block, chunks []*primitives.Chunk, produc
 	for i := range p.jobs {
 		p.jobs[i].Run()
 	}
-	return e.Commit(p)
+	a, err := e.Commit(p)
+	if err != nil {
+		p.Drop()
+	}
+	return a, err
 }

@@ -54,7 +54,9 @@ type Engine struct {
 	foldedAt *Entry // Flat and the frontier on disk are of this block or of folding's; held
 	folding  *folding
 	foretold *foretold // of the block that was made last
-	view     atomic.Pointer[head]
+	ahead    ahead
+	view     atomic.Pointer[head] // what is on disk
+	tip      atomic.Pointer[head] // what is adopted: the same, or ahead of it
 }
 
 // head is what readers begin with.
@@ -78,8 +80,9 @@ func Open(o Options) (*Engine, error) {
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)
+	e.ahead.init()
 	var err error
-	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{o.Store}); err != nil {
+	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{e}); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)
 	}
 	if e.coding, err = primitives.NewReedSolomon(e.epochs.NumDataParts(), e.epochs.NumTotalParts()); err != nil {
@@ -107,11 +110,12 @@ func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 	return f(e.epochs)
 }
 
-// Entry returns a recent block by hash, nil if it is unknown or folded away.
+// Entry returns a recent block by hash, nil if it is unknown, not on disk yet, or folded away.
 func (e *Engine) Entry(hash primitives.Hash) *Entry {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	return e.entries[hash]
+	if x := e.Adopted(hash); x != nil && x.stored.Load() {
+		return x
+	}
+	return nil
 }
 
 // Head returns the canonical head.
@@ -189,6 +193,7 @@ func newGenesisEntry(block *primitives.Block, chunks []*primitives.Chunk, layout
 	entry := &Entry{Block: block, Hash: block.Hash(), Layout: layout, Config: cfg, Tree: new(primitives.PartialMerkleTree),
 		Shards: make([]ShardState, len(chunks)), finalHeight: block.Header.Height}
 	entry.refs.Store(1)
+	entry.stored.Store(true)
 	for i, c := range chunks {
 		h := &c.Header
 		entry.Shards[i] = ShardState{ID: h.ShardID, Chunk: c, OutgoingAt: entry.Hash, OutgoingOf: h.ShardID, Extra: &chain.ChunkExtra{
@@ -206,7 +211,13 @@ func (e *Engine) start(genesis, at *Entry) {
 	e.genesis = genesis
 	e.entries[at.Hash] = at
 	e.foldedAt = at
-	e.view.Store(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
+	e.show(&head{entry: at, final: storage.BlockRef{Height: e.chain.Height, Hash: genesis.Hash}})
+}
+
+// show sets the head, with nothing ahead of it.
+func (e *Engine) show(h *head) {
+	e.view.Store(h)
+	e.tip.Store(h)
 }
 
 // Genesis returns the first block. Its states are not held.

@@ -24,7 +24,8 @@ func seedKey(name primitives.AccountID) primitives.SecretKey {
 // node is an engine whose validators we all are.
 type node struct {
 	*Engine
-	t *testing.T
+	t    *testing.T
+	disk *storage.MemDisk
 }
 
 // testGenesis is that of `neard localnet` with the given validators, two shards and epochs of ten blocks.
@@ -55,7 +56,8 @@ func openNode(t *testing.T, g *genesis.Genesis) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingJune}})
+	disk := storage.NewMemDisk()
+	s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingJune}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func openNode(t *testing.T, g *genesis.Genesis) *node {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &node{e, t}
+	return &node{e, t, disk}
 }
 
 // make makes a block of a height on parent: txs go into the first shard's chunk; skip leaves the second shard's chunk out.
@@ -76,7 +78,7 @@ func (n *node) make(parent primitives.Hash, height primitives.Height, skip bool,
 			n.t.Fatal(err)
 		}
 	}
-	p := n.Entry(parent)
+	p := n.Adopted(parent)
 	prop := &Proposal{Parent: parent, Height: height, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: 86,
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)}
 	for i, id := range p.Layout.ShardIDs() {
@@ -338,17 +340,11 @@ func TestForkChoice(t *testing.T) {
 	g := testGenesis(t, "aa")
 	n := openNode(t, g)
 	root := n.Head().Hash
-	tx := func(nonce primitives.Nonce) *primitives.SignedTransaction {
-		x := primitives.Transaction{SignerID: "aa", PublicKey: seedKey("aa").PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
-			ReceiverID: "near", BlockHash: root, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}
-		h := x.Hash()
-		return primitives.NewSignedTransaction(x, seedKey("aa").Sign(h[:]))
-	}
 	shard := n.Head().Layout.ShardOf("aa")
 	if i, err := n.Head().Layout.Index(shard); err != nil || i != 0 {
 		t.Fatalf("aa is in shard index %d, want 0", i)
 	}
-	one, two := tx(1), tx(2)
+	one, two := transfer(root, 1), transfer(root, 2)
 	a1 := n.accept(n.make(root, 1, false, one))
 	b1, c1 := n.make(root, 1, true)
 	other := n.accept(b1, c1)

@@ -23,7 +23,7 @@ var (
 	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
 )
 
-// Entry is an accepted block with what applying it gave. It does not change once accepted, but for its place in the
+// Entry is an adopted block with what applying it gave. It does not change once adopted, but for its place in the
 // canonical chain, which the engine knows.
 type Entry struct {
 	Block  *primitives.Block
@@ -36,6 +36,7 @@ type Entry struct {
 
 	finalHeight primitives.Height // of Header.LastFinalBlock; genesis's while there is none
 	refs        atomic.Int64      // holders of the state roots; 0: they are gone
+	stored      atomic.Bool       // on disk, and readers may see it
 
 	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
 	heirsMu sync.Mutex

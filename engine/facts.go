@@ -138,7 +138,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 		ShardIDs: layout.ShardIDs(), Verify: e.verify, Produced: produced,
 	}
 	if e.o.MaxHeightJump > 0 {
-		j.MaxHeight = e.Head().Height() + e.o.MaxHeightJump
+		j.MaxHeight = e.Tip().Height() + e.o.MaxHeightJump
 	}
 	if e.o.Now != nil {
 		j.Now = e.o.Now()

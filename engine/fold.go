@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -56,9 +57,10 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 	}
 	e.folding = f
 	go func() {
-		defer to.Release()
-		defer from.Release()
-		f.done <- e.writeFold(f)
+		err := e.writeFold(f)
+		from.Release()
+		to.Release()
+		f.done <- err // last: who waits for it finds nothing held
 	}()
 	return nil
 }
@@ -147,6 +149,9 @@ func (e *Engine) endFold(err error) error {
 // Fold waits for a fold that runs and moves the stored state to the last final block. A clean stop calls it, so that the next
 // start has nothing to apply again.
 func (e *Engine) Fold() error {
+	if _, err := e.Flush(); err != nil {
+		return err
+	}
 	for {
 		if e.folding != nil {
 			if err := e.endFold(<-e.folding.done); err != nil {
@@ -177,7 +182,7 @@ func (e *Engine) forget(folded *Entry) {
 		return ok
 	}
 	for hash, x := range e.entries {
-		if !descends(x) {
+		if x.stored.Load() && !descends(x) { // what is on its way to the disk goes once it is there
 			delete(e.entries, hash)
 			x.Release()
 		}
@@ -185,10 +190,12 @@ func (e *Engine) forget(folded *Entry) {
 	e.foldedAt = folded
 }
 
-// Close waits for a fold that runs. The store is the caller's to close, after this.
+// Close waits for adopted blocks to come to the disk, and for a fold that runs. The store is the caller's to close, after
+// this.
 func (e *Engine) Close() error {
-	if e.folding == nil {
-		return nil
+	_, err := e.Flush()
+	if e.folding != nil {
+		err = errors.Join(err, e.endFold(<-e.folding.done))
 	}
-	return e.endFold(<-e.folding.done)
+	return err
 }

@@ -18,7 +18,7 @@ type headers struct {
 }
 
 func (h headers) ByHash(hash primitives.Hash) (*primitives.BlockHeader, error) {
-	return h.e.Header(hash)
+	return h.e.header(h.e.Adopted(hash), hash)
 }
 
 // branch returns the block of tip's branch at a height, or the one above it if there is none; exact tells which.
@@ -28,7 +28,7 @@ func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, e
 		if x.Height() == height {
 			return x.Header(), true, nil
 		}
-		next := h.e.Entry(x.Header().PrevHash)
+		next := h.e.Adopted(x.Header().PrevHash)
 		if next == nil {
 			break
 		}
@@ -41,7 +41,7 @@ func (h headers) branch(height primitives.Height) (at *primitives.BlockHeader, e
 	if err != nil {
 		return nil, false, err
 	}
-	header, err := h.e.Header(ref.Hash)
+	header, err := h.ByHash(ref.Hash)
 	return header, ref.Height == height, err
 }
 
@@ -57,7 +57,7 @@ func (h headers) ByHeight(height primitives.Height) (*primitives.BlockHeader, er
 }
 
 func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
-	at, err := h.e.Header(hash)
+	at, err := h.ByHash(hash)
 	if err != nil {
 		return hash, err
 	}
@@ -73,8 +73,13 @@ func (h headers) NextHash(hash primitives.Hash) (primitives.Hash, error) {
 
 // Header returns the header of a known block.
 func (e *Engine) Header(hash primitives.Hash) (*primitives.BlockHeader, error) {
-	if x := e.Entry(hash); x != nil {
-		return x.Header(), nil
+	return e.header(e.Entry(hash), hash)
+}
+
+// header returns the header of at, or if that is nil of the stored block.
+func (e *Engine) header(at *Entry, hash primitives.Hash) (*primitives.BlockHeader, error) {
+	if at != nil {
+		return at.Header(), nil
 	}
 	rec, err := e.store.BlockByHash(hash)
 	if err != nil {

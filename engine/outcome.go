@@ -22,7 +22,7 @@ func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, 
 		return view.OutcomeProof{}, storage.Place{}, err
 	}
 	for _, p := range places {
-		if !e.canonical(p.Block.Ref()) {
+		if !e.Canonical(p.Block.Ref()) {
 			continue
 		}
 		o, err := e.outcomeAt(p)
@@ -31,8 +31,8 @@ func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, 
 	return view.OutcomeProof{}, storage.Place{}, fmt.Errorf("%w: outcome %v", ErrUnknown, id)
 }
 
-// canonical tells whether a block is on the chain of the head.
-func (e *Engine) canonical(ref storage.BlockRef) bool {
+// Canonical tells whether a block is on the chain of the head.
+func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	at := e.Head()
 	for at != nil && at.Height() > ref.Height {
 		next := e.Entry(at.Header().PrevHash)
@@ -75,7 +75,7 @@ func (e *Engine) Transaction(hash primitives.Hash) (*primitives.SignedTransactio
 		return nil, storage.Place{}, err
 	}
 	for _, p := range places {
-		if !e.canonical(p.Block.Ref()) {
+		if !e.Canonical(p.Block.Ref()) {
 			continue
 		}
 		raw, err := p.Block.Transaction(p.Shard, p.Index)
@@ -95,7 +95,7 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 		return nil, err
 	}
 	for _, p := range places {
-		if !e.canonical(p.Block.Ref()) {
+		if !e.Canonical(p.Block.Ref()) {
 			continue
 		}
 		list, err := p.Block.Outgoing(p.Shard)
@@ -132,7 +132,7 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 
 func (s *source) IsFinal(block primitives.Hash) bool {
 	ref, err := s.e.Ref(block)
-	return err == nil && ref.Height <= s.e.Final().Height && s.e.canonical(ref)
+	return err == nil && ref.Height <= s.e.Final().Height && s.e.Canonical(ref)
 }
 
 // Ref names a known block by hash.

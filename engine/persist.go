@@ -12,11 +12,20 @@ import (
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
-// epochStore shows the store as the epoch manager wants it.
-type epochStore struct{ s *storage.Store }
+// epochStore shows the store as the epoch manager wants it, with the rows of adopted blocks on top.
+type epochStore struct{ e *Engine }
 
-func (s epochStore) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
-	rec, err := s.s.BlockByHash(hash)
+func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err error) {
+	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+		if c.BlockInfo.Hash == hash {
+			b = c.BlockInfo
+		}
+		return b != nil
+	})
+	if b != nil {
+		return b, nil
+	}
+	rec, err := s.e.store.BlockByHash(hash)
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -24,33 +33,60 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	if err != nil {
 		return nil, absent(err)
 	}
-	b := new(epoch.BlockInfo)
+	b = new(epoch.BlockInfo)
 	return b, borsh.Unmarshal(raw, b)
 }
 
-func (s epochStore) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
-	raw, err := storage.EpochInfo.Get(s.s.Reader(), id)
+func (s epochStore) EpochInfo(id primitives.EpochID) (info *epoch.EpochInfo, err error) {
+	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+		if c.BlockInfo.Hash == id {
+			info = c.NextNextEpoch
+		}
+		return info != nil
+	})
+	if info != nil {
+		return info, nil
+	}
+	raw, err := storage.EpochInfo.Get(s.e.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}
-	info := new(epoch.EpochInfo)
+	info = new(epoch.EpochInfo)
 	return info, borsh.Unmarshal(raw, info)
 }
 
-func (s epochStore) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
-	h, err := storage.EpochStart.Get(s.s.Reader(), id)
+func (s epochStore) EpochStart(id primitives.EpochID) (at primitives.Height, found bool, err error) {
+	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+		if c.EpochStart && c.BlockInfo.EpochID == id {
+			at, found = c.BlockInfo.Height, true
+		}
+		return found
+	})
+	if found {
+		return at, true, nil
+	}
+	h, err := storage.EpochStart.Get(s.e.store.Reader(), id)
 	if err != nil {
 		return 0, false, absent(err)
 	}
 	return primitives.Height(h), true, nil
 }
 
-func (s epochStore) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
-	raw, err := storage.EpochSummary.Get(s.s.Reader(), id)
+func (s epochStore) EpochSummary(id primitives.EpochID) (sum *epoch.EpochSummary, err error) {
+	s.e.ahead.upcomingChanges(func(c *epoch.Changes) bool {
+		if c.BlockInfo.EpochID == id {
+			sum = c.Summary
+		}
+		return sum != nil
+	})
+	if sum != nil {
+		return sum, nil
+	}
+	raw, err := storage.EpochSummary.Get(s.e.store.Reader(), id)
 	if err != nil {
 		return nil, absent(err)
 	}
-	sum := new(epoch.EpochSummary)
+	sum = new(epoch.EpochSummary)
 	return sum, borsh.Unmarshal(raw, sum)
 }
 
@@ -166,32 +202,51 @@ func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisStat
 	})
 }
 
-// storeBlock commits a block in one step.
-func (e *Engine) storeBlock(p *Pending, c *epoch.Changes, a *Accepted) error {
-	entry, parent := p.entry, p.parent
-	b := stored(entry, c)
+// storeBlocks stores adopted blocks with one sync. The first n of them are stored; an error is that of the next.
+func (e *Engine) storeBlocks(list []*upcoming) (n int, err error) {
+	blocks := make([]*storage.Block, 0, len(list))
+	var bad error
+	for _, u := range list {
+		b, err := e.storedBlock(u)
+		if err != nil {
+			bad = err
+			break
+		}
+		blocks = append(blocks, b)
+	}
+	if len(blocks) > 0 {
+		if n, err = e.store.CommitAll(blocks); err != nil {
+			bad = fmt.Errorf("engine: store block %d: %w", blocks[n].Ref.Height, err)
+		}
+	}
+	for _, u := range list[:n] {
+		for i := range u.pending.entry.Shards {
+			u.pending.entry.Shards[i].Result.Olds = nil // nobody asks for them later
+		}
+	}
+	return n, bad
+}
+
+// storedBlock gathers what is stored of an adopted block.
+func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
+	entry, parent := u.pending.entry, u.pending.parent
+	b := stored(entry, &u.changes)
 	b.Splits = splits(parent.Layout, entry.Layout)
-	b.Prev, b.Head, b.Final = ref(parent), a.IsHead, storage.BlockRef{}
+	b.Prev, b.Head = ref(parent), u.accepted.IsHead
 	if !entry.Header().LastFinalBlock.IsZero() {
 		b.Final = e.finalRef(entry)
 	}
 	for i := range entry.Shards {
-		if err := storedResult(&b.Shards[i], &entry.Shards[i], &p.prev[i], e, entry.Height()); err != nil {
-			return err
+		if err := storedResult(&b.Shards[i], &entry.Shards[i], &u.pending.prev[i], e, entry.Height()); err != nil {
+			return nil, err
 		}
 	}
-	if a.IsHead {
+	if b.Head {
 		if err := e.saveLightClientBlock(b.Puts, entry, parent); err != nil {
-			return fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
+			return nil, fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
 		}
 	}
-	if err := e.store.Commit(b); err != nil {
-		return fmt.Errorf("engine: store block %d: %w", entry.Height(), err)
-	}
-	for i := range entry.Shards {
-		entry.Shards[i].Result.Olds = nil // nobody asks for them later
-	}
-	return nil
+	return b, nil
 }
 
 // storedResult adds what applying a shard gave.
@@ -226,7 +281,7 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 	if out.Chunk == nil {
 		return nil
 	}
-	at := e.Entry(prev.OutgoingAt)
+	at := e.Adopted(prev.OutgoingAt)
 	if at != nil && height-at.Height() <= storage.ReceiptsReach && prev.OutgoingOf == s.ID {
 		if len(prev.Outgoing) > 0 {
 			out.Chunk.ReceiptsOf = []storage.BlockRef{ref(at)}

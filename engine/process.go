@@ -11,13 +11,16 @@ import (
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
-// Pending is a valid block whose chunks are yet to be applied.
+// Pending is a valid block whose chunks are yet to be applied. It holds its parent's states, and those that its jobs make,
+// until it is adopted or dropped.
 type Pending struct {
-	entry  *Entry
-	parent *Entry
-	prev   []ShardState // what the parent left, by the block's shards
-	jobs   []Job
-	first  bool // of its epoch
+	entry   *Entry
+	parent  *Entry
+	prev    []ShardState // what the parent left, by the block's shards
+	jobs    []Job
+	first   bool // of its epoch
+	adopted bool // the engine's now
+	dropped bool
 }
 
 // Job applies one shard's chunk, or what a missing chunk leaves to do. Jobs of a block are independent.
@@ -41,22 +44,45 @@ var recordings = sync.Pool{New: func() any { return new(recording) }}
 // Jobs returns the work to be done before Commit.
 func (p *Pending) Jobs() []Job { return p.jobs }
 
+// Drop gives back what a block holds that is not going to be adopted. None of its jobs may be running, or run later.
+func (p *Pending) Drop() {
+	if p.adopted || p.dropped {
+		return
+	}
+	p.dropped = true
+	for i := range p.jobs {
+		if r := p.jobs[i].result; r != nil {
+			p.entry.Shards[i].root = r.Trie.(stateTrie).root
+		}
+	}
+	p.entry.Release()
+	p.parent.Release()
+}
+
 // Block returns the block.
 func (p *Pending) Block() *primitives.Block { return p.entry.Block }
 
 // Begin judges a block and its new chunks (by shard index; nil: missed) and prepares their application. produced says that
 // this engine made it: then what it took from its own books is not checked again.
-func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Pending, error) {
-	if e.Entry(b.Hash()) != nil {
+func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *Pending, err error) {
+	if e.Adopted(b.Hash()) != nil {
 		return nil, ErrKnown
 	}
-	parent := e.Entry(b.Header.PrevHash)
+	parent := e.Adopted(b.Header.PrevHash)
 	if parent == nil {
 		return nil, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
 	if !e.descendsFromFinal(parent) {
 		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
 	}
+	if !parent.Acquire() {
+		return nil, fmt.Errorf("engine: the states of block %d are gone", parent.Height())
+	}
+	defer func() {
+		if err != nil {
+			parent.Release()
+		}
+	}()
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	j, tree, err := e.judgement(b, parent, produced)
@@ -103,15 +129,18 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry)
-	p := &Pending{entry: entry, parent: parent, prev: inherited}
-	return p, e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} })
+	p = &Pending{entry: entry, parent: parent, prev: inherited}
+	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
 func (e *Engine) descendsFromFinal(at *Entry) bool {
-	final := e.Final()
+	final := e.TipFinal()
 	for at != nil && at.Height() > final.Height {
-		at = e.Entry(at.Header().PrevHash)
+		at = e.Adopted(at.Header().PrevHash)
 	}
 	return at != nil && at.Hash == final.Hash
 }
@@ -128,7 +157,7 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *Entry) primitive
 	case parent.Header().PrevHash:
 		return parent.Header().PrevHeight
 	}
-	if f := e.Entry(h.LastFinalBlock); f != nil {
+	if f := e.Adopted(h.LastFinalBlock); f != nil {
 		return f.Height()
 	}
 	return parent.finalHeight
@@ -176,7 +205,7 @@ func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Heig
 			}
 			out = append(out[:len(out):len(out)], more...)
 		}
-		prev := e.Entry(at.Header().PrevHash)
+		prev := e.Adopted(at.Header().PrevHash)
 		if prev == nil { // folded: the shard has missed many chunks
 			rec, err := e.store.BlockByHash(at.Header().PrevHash)
 			if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // NewChunk makes a shard's next chunk on parent with these transactions, in their order.
 func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error) {
-	p := e.Entry(parent)
+	p := e.Adopted(parent)
 	if p == nil || !p.Acquire() {
 		return nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
 	}
@@ -48,7 +48,7 @@ type Proposal struct {
 
 // NewBlock makes and signs a block.
 func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Block, error) {
-	parent := e.Entry(p.Parent)
+	parent := e.Adopted(p.Parent)
 	if parent == nil {
 		return nil, fmt.Errorf("%w: %v", ErrOrphan, p.Parent)
 	}

@@ -57,7 +57,7 @@ func (e *Engine) resume() error {
 	if final.IsZero() {
 		final = storage.BlockRef{Height: e.chain.Height, Hash: first.Hash}
 	}
-	e.view.Store(&head{entry: at, final: final})
+	e.show(&head{entry: at, final: final})
 	return nil
 }
 
@@ -191,6 +191,7 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 	}
 	entry.Hash, entry.finalHeight = rec.Ref().Hash, max(rec.Final().Height, e.chain.Height)
 	entry.refs.Store(1)
+	entry.stored.Store(true)
 	h := entry.Header()
 	var err error
 	if entry.Layout, err = e.epochs.ShardLayout(h.EpochID); err != nil {

@@ -12,7 +12,7 @@ type MakeChunk struct {
 	Transactions []*primitives.SignedTransaction
 }
 
-// MakeBlock: producer -> chain, answered to everybody with BlockAccepted. A duplicate is refused as known.
+// MakeBlock: producer -> chain, answered to everybody with BlockAdopted and BlockAccepted. A duplicate is refused as known.
 type MakeBlock struct {
 	Parent       primitives.Hash
 	Height       primitives.Height
@@ -41,7 +41,8 @@ type BlockRefused struct {
 // ChunkApplied: shard -> chain, no reply. Exactly one comes for each ApplyChunk.
 type ChunkApplied struct{ Block primitives.Hash }
 
-// DrainChain: node -> chain, asked; answered with Drained once no block is in work. Blocks that come after it are dropped.
+// DrainChain: node -> chain, asked; answered with Drained once no block is in work or on its way to the disk. Blocks that come
+// after it are dropped.
 type DrainChain struct{}
 
 // Drained answers DrainChain.

@@ -12,6 +12,10 @@ import (
 // MemDisk is a folder in memory, for tests and throw-away chains. A Store that was closed, or abandoned as by a crash, can
 // be opened again from it.
 type MemDisk struct {
+	// Fault is asked before each write to the log, with its bytes, and with 0 before each sync. Its error is the disk's, and it
+	// may take its time. nil: a disk without faults. It is set while nobody writes.
+	Fault func(bytes int) error
+
 	mu    sync.Mutex
 	files map[string]*memFile
 	mark  []byte
@@ -26,10 +30,18 @@ type memIndex struct{ lstorage.Storage }
 
 func (memIndex) Close() error { return nil }
 
-// memFile grows by appending; Sync and Close do nothing.
+// memFile grows by appending; Sync and Close do nothing else than to ask for faults.
 type memFile struct {
-	mu sync.RWMutex
-	b  []byte
+	disk *MemDisk
+	mu   sync.RWMutex
+	b    []byte
+}
+
+func (d *MemDisk) fault(bytes int) error {
+	if d.Fault == nil {
+		return nil
+	}
+	return d.Fault(bytes)
 }
 
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
@@ -46,6 +58,9 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.disk.fault(len(p)); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if end := off + int64(len(p)); end > int64(len(f.b)) {
@@ -70,7 +85,7 @@ func (f *memFile) Size() (int64, error) {
 	return int64(len(f.b)), nil
 }
 
-func (f *memFile) Sync() error  { return nil }
+func (f *memFile) Sync() error  { return f.disk.fault(0) }
 func (f *memFile) Close() error { return nil }
 
 func (d *MemDisk) path() string { return "memory" }
@@ -91,7 +106,7 @@ func (d *MemDisk) createFile(name string) (file, error) {
 	if d.files[name] != nil {
 		return nil, fs.ErrExist
 	}
-	f := &memFile{}
+	f := &memFile{disk: d}
 	d.files[name] = f
 	return f, nil
 }

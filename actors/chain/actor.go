@@ -1,10 +1,12 @@
 // Package chain is the shell around the engine: the one goroutine that changes it.
 //
 //	in      MakeChunk, MakeBlock from the producer's side; BlockReceived from the net; ChunkApplied from the shards
-//	out     ChunkMade; ApplyChunk to the shards; BlockAccepted to everybody; BlockRefused
-//	state   Actor: the block in work, those that wait for it, those that wait for their parent
+//	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
+//	        is on disk; BlockRefused
+//	state   Actor: the block in work, those that wait for it, those on their way to the disk, those that wait for their parent
 //	units   as package engine has them
-//	bound   MaxOrphans blocks without a parent, MaxQueue received blocks; the senders of the rest wait for their answers
+//	bound   MaxOrphans blocks without a parent, MaxQueue received blocks, engine.MaxAhead on their way to the disk; the senders
+//	        of the rest wait for their answers
 //	errors  a bad block is refused; whatever else the engine cannot do ends the process, as the state would be in doubt
 //	source  our own
 package chain
@@ -32,14 +34,15 @@ type Engine interface {
 	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
-	Commit(p *engine.Pending) (*engine.Accepted, error)
-	Entry(hash primitives.Hash) *engine.Entry
+	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
+	Stored() ([]*engine.Accepted, error)
 }
 
 // Out is whom the actor talks to.
 type Out struct {
 	ChunkMade messages.Sender[messages.ChunkMade]
 	Apply     func(primitives.ShardID, messages.ApplyChunk)
+	Adopted   messages.Sender[messages.BlockAdopted]
 	Accepted  messages.Sender[messages.BlockAccepted]
 	Refused   messages.Sender[messages.BlockRefused] // nil: nobody asks
 }
@@ -57,12 +60,14 @@ type Options struct {
 type Actor struct {
 	o       Options
 	work    *work
+	ahead   []*messages.BlockAccepted       // adopted and not known to be on disk
 	queue   []any                           // MakeBlock, messages.BlockReceived
 	orphans map[primitives.Hash][]orphan    // by parent
 	waiting int                             // number of orphans
 	drains  []func(messages.Drained, error) // who waits for the end
 	known   map[primitives.Hash]struct{}    // orphans by their own hash
 	self    messages.Sender[next]
+	disk    messages.Sender[stored]
 }
 
 type orphan struct{ messages.BlockReceived }
@@ -79,10 +84,14 @@ type work struct {
 // next is a note to self: begin with the next block, after what is in the mailbox.
 type next struct{}
 
+// stored is a note to self, from any goroutine: adopted blocks are on disk, or cannot come there.
+type stored struct{}
+
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o, orphans: map[primitives.Hash][]orphan{}, known: map[primitives.Hash]struct{}{}}
 	a.self = func(next) { a.next() } // until it has a mailbox
+	a.disk = func(stored) {}
 	return a
 }
 
@@ -91,6 +100,7 @@ func (a *Actor) Receive(c actor.Context) {
 	if _, ok := c.Message().(*actor.Started); ok {
 		root, pid := c.ActorSystem().Root, c.Self()
 		a.self = func(m next) { root.Send(pid, m) }
+		a.disk = func(m stored) { root.Send(pid, m) }
 		return
 	}
 	a.Handle(c.Message())
@@ -111,6 +121,8 @@ func (a *Actor) Handle(msg any) {
 		a.applied(m.Block)
 	case next:
 		a.next()
+	case stored:
+		a.stored()
 	case link.Request[messages.DrainChain, messages.Drained]:
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
@@ -143,9 +155,9 @@ func (a *Actor) enqueue(m any) {
 	a.next()
 }
 
-// next begins with blocks until one has jobs under way.
+// next begins with blocks until one has jobs under way, or too many are on their way to the disk.
 func (a *Actor) next() {
-	for a.work == nil && len(a.queue) > 0 && len(a.drains) == 0 {
+	for a.work == nil && len(a.queue) > 0 && len(a.drains) == 0 && len(a.ahead) < engine.MaxAhead {
 		m := a.queue[0]
 		a.queue[0] = nil
 		a.queue = a.queue[1:]
@@ -231,16 +243,42 @@ func (a *Actor) applied(block primitives.Hash) {
 	}
 	w := a.work
 	a.work = nil
-	acc, err := a.o.Engine.Commit(w.pending)
-	if err != nil {
-		panic(fmt.Errorf("chain: commit block %d: %w", w.pending.Block().Header.Height, err))
+	acc, err := a.o.Engine.Adopt(w.pending, func() { a.disk(stored{}) })
+	switch {
+	case err == nil:
+		m := Accepted(acc)
+		a.ahead = append(a.ahead, &m)
+		a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
+		a.adopt(acc)
+	case !w.produced && (errors.Is(err, engine.ErrChunk) || errors.Is(err, engine.ErrOld)):
+		w.pending.Drop()
+		a.refuse(w.hash, w.from, err)
+	default:
+		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
 	}
-	a.o.Out.Accepted(Accepted(acc))
-	a.adopt(acc)
 	a.drained()
 	if len(a.queue) > 0 {
-		a.self(next{}) // what the mailbox holds, above all chunks for the new head, goes first
+		a.self(next{}) // what the mailbox holds, above all chunks for the new tip, goes first
 	}
+}
+
+// stored tells everybody of the blocks that have come to the disk.
+func (a *Actor) stored() {
+	list, err := a.o.Engine.Stored()
+	for i := range list {
+		m := a.ahead[0]
+		a.ahead[0] = nil
+		a.ahead = a.ahead[1:]
+		if m.Hash != list[i].Entry.Hash {
+			panic(fmt.Sprintf("chain actor: block %v came to the disk, want %v", list[i].Entry.Hash, m.Hash))
+		}
+		a.o.Out.Accepted(*m)
+	}
+	if err != nil {
+		panic(fmt.Errorf("chain: %w", err))
+	}
+	a.drained()
+	a.next()
 }
 
 // adopt queues the blocks that waited for this one, and forgets those that final blocks have overtaken.
@@ -270,7 +308,7 @@ func (a *Actor) forget(o orphan) {
 
 // drained answers those who wait for the end, once nothing is in work.
 func (a *Actor) drained() {
-	if a.work != nil {
+	if a.work != nil || len(a.ahead) > 0 {
 		return
 	}
 	for _, reply := range a.drains {
@@ -278,7 +316,7 @@ func (a *Actor) drained() {
 	}
 }
 
-// Accepted puts what committing a block did into a message.
+// Accepted puts what adopting a block did into a message.
 func Accepted(a *engine.Accepted) messages.BlockAccepted {
 	e := a.Entry
 	m := messages.BlockAccepted{

@@ -34,8 +34,8 @@ func (f *fake) Begin(*primitives.Block, []*primitives.Chunk, bool) (*engine.Pend
 	f.asked++
 	return nil, f.err
 }
-func (f *fake) Commit(*engine.Pending) (*engine.Accepted, error) { return nil, f.err }
-func (f *fake) Entry(primitives.Hash) *engine.Entry              { return nil }
+func (f *fake) Adopt(*engine.Pending, func()) (*engine.Accepted, error) { return nil, f.err }
+func (f *fake) Stored() ([]*engine.Accepted, error)                     { return nil, f.err }
 
 type heard struct {
 	chunks  []messages.ChunkMade

@@ -43,8 +43,8 @@ func (a *Actor) Receive(c actor.Context) { a.Handle(c.Message()) }
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
-	case messages.BlockAccepted:
-		a.accept(&m)
+	case messages.BlockAdopted:
+		a.accept(m.BlockAccepted)
 	case messages.ProduceChunk:
 		a.out.ProduceChunk(m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do

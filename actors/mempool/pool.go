@@ -1,7 +1,7 @@
 // Package mempool is the shell of package chain/mempool: a pool behind a lock, and the actor that keeps it in step with the
 // chain.
 //
-//	in      Add, Find, Choose: from any goroutine, no mailbox; BlockAccepted, ProduceChunk: messages
+//	in      Add, Find, Choose: from any goroutine, no mailbox; BlockAdopted, ProduceChunk: messages
 //	out     TransactionsWaiting to the producer, TransactionsDropped to milestones, ProduceChunk to the chunk-producer
 //	state   Pool
 //	units   as chain/mempool has them

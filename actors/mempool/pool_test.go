@@ -68,7 +68,7 @@ func (w *world) block(hash, prev byte, height primitives.Height, change func(*me
 	if change != nil {
 		change(&m)
 	}
-	w.Handle(m)
+	w.Handle(messages.BlockAdopted{BlockAccepted: &m})
 }
 
 // TestRings: the producer is told once until it looks, and of what a choice has left.

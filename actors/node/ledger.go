@@ -19,7 +19,7 @@ func (l ledger) Outcome(id primitives.Hash) (m messages.Executed, found bool, er
 		return m, false, err
 	}
 	for _, p := range places {
-		if !p.Canonical {
+		if !l.e.Canonical(p.Block.Ref()) { // on the chain of the head that readers see, which the store may be ahead of
 			continue
 		}
 		raw, err := p.Block.Outcome(p.Shard, p.Index)

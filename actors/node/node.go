@@ -122,7 +122,7 @@ func (n *Node) spawn() (err error) {
 	spawn("chain", chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Out: chainactor.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
-			Apply:     n.shards.apply, Accepted: n.accepted,
+			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted,
 		},
 	}))
 	if err != nil {
@@ -161,10 +161,9 @@ func (n *Node) spawn() (err error) {
 
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }
 
-// accepted tells everybody of a block, on the chain's goroutine. The shards are told before the producer, so that what the
-// producer asks of them comes after.
-func (n *Node) accepted(m messages.BlockAccepted) {
-	n.stats.count(&m)
+// adopted tells those who go on from a block before it is on disk, on the chain's goroutine. The shards are told before the
+// producer, so that what the producer asks of them comes after.
+func (n *Node) adopted(m messages.BlockAdopted) {
 	for _, t := range n.shards.set.Load().list {
 		n.tell(t.pid, m)
 	}
@@ -177,6 +176,12 @@ func (n *Node) accepted(m messages.BlockAccepted) {
 			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
 		}
 	}
+	n.tell(n.producer, m)
+}
+
+// accepted tells of a block that is on disk, on the chain's goroutine.
+func (n *Node) accepted(m messages.BlockAccepted) {
+	n.stats.count(&m)
 	n.tell(n.milestones, m)
 	n.tell(n.producer, m)
 	if n.o.Observe != nil {

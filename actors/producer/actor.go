@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting; MineBlocks
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting; MineBlocks
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -10,7 +10,8 @@
 //	source  nearcore chain/client/src/client.rs:964, chain/client/src/client_actor.rs, chain_inclusion_tracker.rs
 //
 // One validator alone is the case n = 1 of the same code, with one difference: as nobody else has to see its chunks first, it
-// makes them when the block is due and not when the head came, so that they hold what has arrived by then.
+// makes them when the block is due and not when the head came, so that they hold what has arrived by then. Its votes leave the
+// node in its blocks only, so it goes on from a block before that is on disk; where others vote, it waits for the disk.
 package producer
 
 import (
@@ -34,7 +35,8 @@ const MaxParked = 4096
 // Chain answers who is to do what; *engine.Engine does. It is asked on the actor's goroutine.
 type Chain interface {
 	Head() *engine.Entry
-	Entry(primitives.Hash) *engine.Entry
+	Tip() *engine.Entry
+	Adopted(primitives.Hash) *engine.Entry
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
 	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
@@ -77,7 +79,8 @@ type Actor struct {
 	tracker *doomslug.Tracker
 	sched   *production.Scheduler
 	head    *head
-	held    bool // the tracker's timers do not run
+	ahead   []bool // by block that was adopted as the tip and is not accepted as the head: it is followed already
+	held    bool   // the tracker's timers do not run
 	stopped bool
 	goals   []goal
 	early   []any // ApprovalReceived, ChunkEndorsed: ahead of the head
@@ -130,13 +133,16 @@ func (a *Actor) Start() {
 	}
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
-	a.setHead(e)
+	approvers, sole := a.approvers(e.Hash)
+	a.setHead(e, a.o.Final(), approvers, sole)
 	a.advance()
 }
 
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
+	case messages.BlockAdopted:
+		a.adopt(m.BlockAccepted)
 	case messages.BlockAccepted:
 		a.accept(&m)
 	case messages.ChunkMade:
@@ -181,23 +187,41 @@ func (a *Actor) mine(m link.Request[messages.MineBlocks, messages.BlocksMined]) 
 		return
 	}
 	if m.Question.Blocks == 0 {
-		m.Reply(messages.BlocksMined{Height: a.head.height, Hash: a.head.hash}, nil)
+		head := a.o.Chain.Head()
+		m.Reply(messages.BlocksMined{Height: head.Height(), Hash: head.Hash}, nil)
 		return
 	}
 	if _, err := a.sched.Step(production.Mine{Blocks: m.Question.Blocks}, a.now()); err != nil {
 		m.Reply(messages.BlocksMined{}, err)
 		return
 	}
-	a.goals = append(a.goals, goal{left: a.sched.Left(), reply: m.Reply})
+	left := a.sched.Left()
+	for _, followed := range a.ahead {
+		if followed { // counted as made, and not told
+			left++
+		}
+	}
+	a.goals = append(a.goals, goal{left: left, reply: m.Reply})
 	a.advance()
 }
 
+// adopt goes on from a block that is not on disk yet, if nobody outside will hear of that.
+func (a *Actor) adopt(m *messages.BlockAccepted) {
+	if !m.IsHead {
+		return
+	}
+	approvers, sole := a.approvers(m.Hash)
+	a.ahead = append(a.ahead, sole)
+	if sole {
+		a.follow(m, a.o.Chain.Tip(), approvers, true)
+	}
+}
+
+// accept tells of a block that is on disk, and goes on from it, unless adopt did.
 func (a *Actor) accept(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
 	}
-	a.step(production.Waiting{Any: a.o.Waiting()})
-	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy()})
 	left := a.goals[:0]
 	for _, g := range a.goals {
 		if g.left--; g.left == 0 {
@@ -207,11 +231,25 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		left = append(left, g)
 	}
 	a.goals = left
-	e := a.o.Chain.Entry(m.Hash)
-	if e == nil || e.Height() < a.o.Chain.Head().Height() {
-		return // the chain is ahead of this message: the head's own is on its way
+	followed := false
+	if len(a.ahead) > 0 {
+		followed, a.ahead = a.ahead[0], a.ahead[1:]
 	}
-	a.setHead(e)
+	if !followed {
+		approvers, sole := a.approvers(m.Hash)
+		a.follow(m, a.o.Chain.Head(), approvers, sole)
+	}
+}
+
+// follow makes a block the head, unless the chain is at top, beyond it: then top's own message is on its way.
+func (a *Actor) follow(m *messages.BlockAccepted, top *engine.Entry, approvers []chain.Approver, sole bool) {
+	a.step(production.Waiting{Any: a.o.Waiting()})
+	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy()})
+	e := a.o.Chain.Adopted(m.Hash)
+	if e == nil || e.Height() < top.Height() {
+		return
+	}
+	a.setHead(e, m.Final, approvers, sole)
 	a.advance()
 }
 
@@ -230,7 +268,7 @@ func (a *Actor) advance() {
 	}
 	if a.held { // the time that passed meanwhile is nobody's failure
 		a.held = false
-		a.tracker.Tip(a.head.hash, a.head.height, a.o.Final(), now)
+		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
 	a.delays(out.Interval)
 	for _, p := range a.tracker.Tick(now, out.Pace == production.Now) {

@@ -27,6 +27,8 @@ type cluster struct {
 	down    map[int]bool
 	entries map[primitives.Hash]*engine.Entry
 	head    *engine.Entry
+	disk    *engine.Entry // the last block that came there
+	lag     time.Duration // from a block's adoption to the disk
 	final   primitives.Height
 	queue   chan func()
 	made    []messages.MakeBlock
@@ -35,8 +37,9 @@ type cluster struct {
 
 const shards = 2
 
-func (c *cluster) Head() *engine.Entry                   { return c.head }
-func (c *cluster) Entry(h primitives.Hash) *engine.Entry { return c.entries[h] }
+func (c *cluster) Head() *engine.Entry                     { return c.disk }
+func (c *cluster) Tip() *engine.Entry                      { return c.head }
+func (c *cluster) Adopted(h primitives.Hash) *engine.Entry { return c.entries[h] }
 
 func (c *cluster) stake(i int) primitives.ValidatorStake {
 	return primitives.ValidatorStake{AccountID: c.names[i], PublicKey: c.keys[i].PublicKey(), Stake: primitives.NEAR(10)}
@@ -82,7 +85,7 @@ func newCluster(t *testing.T, n int, mode production.Mode) *cluster {
 		c.keys = append(c.keys, primitives.SecretKeyFromSeed(primitives.ED25519, string(c.names[i])))
 	}
 	c.head = entry(0, primitives.Hash{})
-	c.entries[c.head.Hash] = c.head
+	c.entries[c.head.Hash], c.disk = c.head, c.head
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	for i := range n {
@@ -167,6 +170,10 @@ func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
 	if c.down[i] {
 		return
 	}
+	if len(c.nodes) > 1 && m.Parent != c.disk.Hash {
+		c.t.Errorf("block %d on %v, which is not on disk, though others vote", m.Height, m.Parent)
+		return
+	}
 	if m.Parent != c.head.Hash || m.Height <= c.head.Height() {
 		c.t.Errorf("block %d on %v, which is not the head", m.Height, m.Parent)
 		return
@@ -178,8 +185,21 @@ func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
 		c.final = grand.Height()
 	}
 	c.entries[e.Hash], c.head = e, e
+	told := messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true, Final: c.final}
 	for k := range c.nodes {
-		c.post(func() { c.tell(k, messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true, Final: c.final}) })
+		c.post(func() { c.tell(k, messages.BlockAdopted{BlockAccepted: &told}) })
+	}
+	accepted := func() {
+		c.disk = e
+		for k := range c.nodes {
+			c.tell(k, told)
+		}
+	}
+	if c.lag == 0 {
+		c.post(accepted)
+	} else {
+		// In order: timers of one moment fire in any.
+		time.AfterFunc(c.lag+time.Duration(len(c.made))*time.Microsecond, func() { c.post(accepted) })
 	}
 }
 
@@ -218,6 +238,49 @@ func TestSole(t *testing.T) {
 			if chunks, votes := c.count(&c.made[i]); chunks != shards || votes != 1 {
 				t.Errorf("block %d has %d chunks and %d votes", c.made[i].Height, chunks, votes)
 			}
+		}
+	})
+}
+
+// TestAhead: a sole validator goes on while the disk is slow, and answers when it has come after; where others vote it waits.
+func TestAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Manual)
+		defer c.stop()
+		c.lag = time.Second
+		answers := 0
+		for range 2 { // the second asks when the blocks of the first are made and not on disk
+			req, wait := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
+			c.post(func() { c.tell(0, req) })
+			go func() {
+				got, err := wait()
+				c.post(func() {
+					if answers++; err != nil || got.Height != c.disk.Height() || got.Height != primitives.Height(3*answers) {
+						t.Errorf("answer %d: %+v, %v, with block %d on disk", answers, got, err, c.disk.Height())
+					}
+				})
+			}()
+			c.run(500 * time.Millisecond)
+		}
+		if len(c.made) != 6 || answers != 0 {
+			t.Errorf("%d blocks and %d answers before the disk has any, want 6 and 0", len(c.made), answers)
+		}
+		c.run(200 * time.Millisecond)
+		req, wait := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
+		c.tell(0, req)
+		if got, err := wait(); err != nil || got.Height != 3 || got.Hash != c.disk.Hash {
+			t.Errorf("asked for no block: %+v, %v, with block %d on disk", got, err, c.disk.Height())
+		}
+		if c.run(time.Second); answers != 2 {
+			t.Errorf("%d answers, want 2", answers)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 4, production.Interval)
+		defer c.stop()
+		c.lag = 100 * time.Millisecond
+		if c.run(20 * time.Second); len(c.made) < 20 {
+			t.Errorf("%d blocks in 20 s", len(c.made))
 		}
 	})
 }

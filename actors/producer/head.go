@@ -18,6 +18,7 @@ var ErrStopped = errors.New("producer: stopped")
 type head struct {
 	hash      primitives.Hash
 	height    primitives.Height
+	final     primitives.Height
 	epoch     primitives.EpochID // of the child
 	approvers []chain.Approver
 	sole      bool // all approvers are this node's
@@ -49,12 +50,20 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// setHead begins anew on a tip.
-func (a *Actor) setHead(e *engine.Entry) {
-	h := &head{hash: e.Hash, height: e.Height(), approvers: must(a.o.Chain.Approvers(e.Hash)), sole: true}
-	for _, v := range h.approvers {
-		h.sole = h.sole && a.own(v.AccountID, v.PublicKey)
+// approvers returns who approves a block, and whether all of them are this node's.
+func (a *Actor) approvers(hash primitives.Hash) (list []chain.Approver, sole bool) {
+	list = must(a.o.Chain.Approvers(hash))
+	for _, v := range list {
+		if !a.own(v.AccountID, v.PublicKey) {
+			return list, false
+		}
 	}
+	return list, true
+}
+
+// setHead begins anew on a tip.
+func (a *Actor) setHead(e *engine.Entry, final primitives.Height, approvers []chain.Approver, sole bool) {
+	h := &head{hash: e.Hash, height: e.Height(), final: final, approvers: approvers, sole: sole}
 	epoch, layout, err := a.o.Chain.ChildEpoch(e.Hash)
 	h.epoch = must(epoch, err)
 	for _, id := range layout.ShardIDs() {
@@ -66,7 +75,7 @@ func (a *Actor) setHead(e *engine.Entry) {
 		h.shards = append(h.shards, s)
 	}
 	a.head = h
-	a.tracker.Tip(h.hash, h.height, a.o.Final(), a.now())
+	a.tracker.Tip(h.hash, h.height, h.final, a.now())
 	if !h.sole {
 		a.askChunks()
 	}

@@ -1,7 +1,7 @@
 // Package shard holds the actors of one shard: the one that applies its chunks, and below it the chunk-producer; the
 // mempool's actor, the third, has its own package.
 //
-//	in      ApplyChunk from the chain, ProduceChunk from the producer, BlockAccepted from the chain
+//	in      ApplyChunk from the chain, ProduceChunk from the producer, BlockAdopted from the chain
 //	out     ChunkApplied and MakeChunk to the chain; the rest goes on to the children
 //	state   none but the mailbox: chunks of a shard are applied in order, shards at the same time
 //	units   none
@@ -66,7 +66,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.ApplyChunk:
 		m.Job.Run()
 		a.applied(messages.ChunkApplied{Block: m.Block})
-	case messages.BlockAccepted:
+	case messages.BlockAdopted:
 		a.toMempool(m)
 	case messages.ProduceChunk:
 		a.toMempool(m)

@@ -1,0 +1,245 @@
+package chain
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+const validator primitives.AccountID = "test.near"
+
+// stand is an actor on an engine of one validator, with shards that apply at once and a disk that the test lets through.
+type stand struct {
+	*Actor
+	t        *testing.T
+	e        *engine.Engine
+	key      primitives.SecretKey
+	slow     atomic.Bool // each sync says that it is there, and waits for an answer
+	arrived  chan struct{}
+	gate     chan error
+	stored   chan struct{} // the engine has called
+	adopted  []messages.BlockAdopted
+	accepted []messages.BlockAccepted
+	refused  []messages.BlockRefused
+}
+
+// faulty is an engine that finds a block's chunk at fault when it has been applied.
+type faulty struct {
+	*engine.Engine
+	at  primitives.Height
+	err error
+}
+
+func (f *faulty) Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error) {
+	if f.err != nil && p.Block().Header.Height == f.at {
+		return nil, f.err
+	}
+	return f.Engine.Adopt(p, stored)
+}
+
+func newStand(t *testing.T) (*stand, *faulty) {
+	dir, seed := t.TempDir(), "alice"
+	_, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", AccountID: validator, TestSeed: &seed, NumShards: 2,
+		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles, func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := storage.NewMemDisk()
+	store, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stand{t: t, key: h.ValidatorKey.SecretKey, arrived: make(chan struct{}, 64), gate: make(chan error), stored: make(chan struct{}, 64)}
+	if s.e, err = engine.Open(engine.Options{Chain: c, Store: store}); err != nil {
+		t.Fatal(err)
+	}
+	disk.Fault = func(bytes int) error {
+		if bytes > 0 || !s.slow.Load() {
+			return nil
+		}
+		s.arrived <- struct{}{}
+		return <-s.gate
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	f := &faulty{Engine: s.e}
+	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key}, Vote: config.NewestProtocol, Log: log, Out: Out{
+		ChunkMade: func(messages.ChunkMade) {},
+		Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
+			m.Job.Run()
+			defer s.Handle(messages.ChunkApplied{Block: m.Block})
+		},
+		Adopted:  func(m messages.BlockAdopted) { s.adopted = append(s.adopted, m) },
+		Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
+		Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
+	}})
+	s.disk = func(stored) { s.stored <- struct{}{} }
+	return s, f
+}
+
+// make asks for a block on the tip; its chunks are missed.
+func (s *stand) make() {
+	s.t.Helper()
+	tip := s.e.Tip()
+	inner := primitives.NewApprovalInner(tip.Hash, tip.Height(), tip.Height()+1)
+	approvals := []primitives.Signature{s.key.Sign(inner.SignedBytes(tip.Height() + 1))}
+	s.Handle(messages.MakeBlock{Parent: tip.Hash, Height: tip.Height() + 1, Producer: validator, Approvals: approvals,
+		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)})
+}
+
+// told hands the actor what it is told of the disk until so many blocks were accepted.
+func (s *stand) told(blocks int) {
+	s.t.Helper()
+	for len(s.accepted) < blocks {
+		<-s.stored
+		s.Handle(stored{})
+	}
+}
+
+// begin makes a first block, which opens a segment of the log, and has the disk wait from then on.
+func (s *stand) begin() {
+	s.t.Helper()
+	s.make()
+	s.told(1)
+	s.slow.Store(true)
+}
+
+// TestAheadOfTheDisk: blocks follow each other without waiting for the disk, up to a bound; they are told in their order once
+// they are there, and a drain waits for that.
+func TestAheadOfTheDisk(t *testing.T) {
+	s, _ := newStand(t)
+	s.begin()
+	s.make()
+	<-s.arrived // its sync; all others wait for the next one
+	for len(s.adopted) < 1+engine.MaxAhead {
+		s.make()
+	}
+	s.make()
+	if len(s.adopted) != 1+engine.MaxAhead || len(s.queue) != 1 || len(s.accepted) != 1 {
+		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.queue), len(s.accepted), 1+engine.MaxAhead)
+	}
+	s.gate <- nil
+	s.told(2)
+	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.queue) != 0 {
+		t.Fatalf("with one more on disk: %d accepted, %d adopted", len(s.accepted), len(s.adopted))
+	}
+	req, wait := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
+	s.Handle(req)
+	drained := make(chan error, 1)
+	go func() {
+		_, err := wait()
+		drained <- err
+	}()
+	select {
+	case <-drained:
+		t.Fatal("the chain is drained while blocks are on their way to the disk")
+	case <-time.After(20 * time.Millisecond): // it never may; this long it is looked at
+	}
+	close(s.gate)
+	s.told(len(s.adopted))
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+	for i := range s.accepted {
+		if s.accepted[i].Hash != s.adopted[i].Hash || s.accepted[i].Height() != primitives.Height(i+1) {
+			t.Errorf("block %d is told in place %d", s.accepted[i].Height(), i)
+		}
+	}
+	if s.e.Head().Height() != engine.MaxAhead+2 || s.e.Head() != s.e.Tip() {
+		t.Errorf("head %d, tip %d", s.e.Head().Height(), s.e.Tip().Height())
+	}
+}
+
+// TestDiskFails: what has come to the disk is told, then the process ends.
+func TestDiskFails(t *testing.T) {
+	s, _ := newStand(t)
+	s.begin()
+	s.make()
+	<-s.arrived
+	s.make()
+	s.gate <- nil
+	s.told(2)
+	<-s.arrived
+	s.gate <- syscall.EIO
+	<-s.stored
+	failed := func() (reason any) {
+		defer func() { reason = recover() }()
+		s.Handle(stored{})
+		return nil
+	}()
+	if err, ok := failed.(error); !ok || !errors.Is(err, syscall.EIO) {
+		t.Errorf("the actor fails with %v, want the disk's error", failed)
+	}
+	if len(s.accepted) != 2 || s.e.Head().Height() != 2 || s.e.Tip() != s.e.Head() {
+		t.Errorf("%d blocks told, head %d, tip %d, want 2", len(s.accepted), s.e.Head().Height(), s.e.Tip().Height())
+	}
+}
+
+// TestChunkAtFault: a block from others of which a chunk cannot be applied is refused, and the next one is taken; a failure of
+// this node's own, or in a block of its own, ends the process.
+func TestChunkAtFault(t *testing.T) {
+	maker, _ := newStand(t)
+	maker.make()
+	block := maker.adopted[0].Block
+	m := messages.BlockReceived{Block: block, Chunks: make([]*primitives.Chunk, 2), From: "peer"}
+	for _, bad := range []error{engine.ErrChunk, engine.ErrOld} {
+		s, f := newStand(t)
+		f.at, f.err = 1, bad
+		s.Handle(m)
+		if len(s.refused) != 1 || !errors.Is(s.refused[0].Err, bad) || s.refused[0].From != "peer" || s.refused[0].Hash != block.Hash() || len(s.adopted) != 0 {
+			t.Fatalf("%v: refused %+v, adopted %d", bad, s.refused, len(s.adopted))
+		}
+		f.err = nil
+		s.Handle(m)
+		if len(s.adopted) != 1 || s.adopted[0].Hash != block.Hash() {
+			t.Errorf("%v: a good block after it is not adopted", bad)
+		}
+		if _, err := s.e.Flush(); err != nil {
+			t.Error(err)
+		}
+	}
+	panics := func(err error, own bool) (p bool) {
+		s, f := newStand(t)
+		f.at, f.err = 1, err
+		defer func() { p = recover() != nil }()
+		if own {
+			s.make()
+		} else {
+			s.Handle(m)
+		}
+		return false
+	}
+	if !panics(storage.ErrDamaged, false) {
+		t.Error("a failure of this node's own passes for the block's")
+	}
+	if !panics(engine.ErrChunk, true) {
+		t.Error("a chunk of a block of its own that cannot be applied passes")
+	}
+	if _, err := maker.e.Flush(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,353 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// gate is a disk that waits at each sync until it is let through.
+type gate struct {
+	closed  atomic.Bool
+	arrived chan struct{} // somebody waits
+	pass    chan struct{}
+}
+
+func newGate(d *storage.MemDisk) *gate {
+	g := &gate{arrived: make(chan struct{}, 64), pass: make(chan struct{})}
+	d.Fault = func(bytes int) error {
+		if bytes == 0 && g.closed.Load() {
+			g.arrived <- struct{}{}
+			<-g.pass
+		}
+		return nil
+	}
+	return g
+}
+
+// adoptNext makes a block on the tip and adopts it.
+func (n *node) adoptNext(skip bool, txs ...*primitives.SignedTransaction) *Accepted {
+	n.t.Helper()
+	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, skip, txs...)
+	p := n.applied(b, chunks)
+	a, err := n.Adopt(p, nil)
+	if err != nil {
+		n.t.Fatalf("block %d: %v", b.Header.Height, err)
+	}
+	return a
+}
+
+// applied begins a block and runs its jobs.
+func (n *node) applied(b *primitives.Block, chunks []*primitives.Chunk) *Pending {
+	n.t.Helper()
+	p, err := n.Begin(b, chunks, true)
+	if err != nil {
+		n.t.Fatalf("block %d: %v", b.Header.Height, err)
+	}
+	for i := range p.Jobs() {
+		p.Jobs()[i].Run()
+	}
+	return p
+}
+
+// transfer is a transaction of aa.
+func transfer(base primitives.Hash, nonce primitives.Nonce) *primitives.SignedTransaction {
+	x := primitives.Transaction{SignerID: "aa", PublicKey: seedKey("aa").PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
+		ReceiverID: "near", BlockHash: base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}
+	h := x.Hash()
+	return primitives.NewSignedTransaction(x, seedKey("aa").Sign(h[:]))
+}
+
+// TestAhead: blocks are made on blocks that are not on disk, over the ends of epochs, and are those that an engine makes which
+// waits for the disk each time. Until they are on disk no reader sees them.
+func TestAhead(t *testing.T) {
+	slow, fast := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
+	root := slow.Head().Hash
+	g := newGate(fast.disk)
+	nonce := primitives.Nonce(0)
+	for round := range 9 {
+		before, stored := fast.Head(), atomic.Int64{}
+		g.closed.Store(true)
+		var made []*Accepted
+		for i := range MaxAhead {
+			nonce++
+			tx := transfer(root, nonce)
+			b, chunks := fast.make(fast.Tip().Hash, fast.Tip().Height()+1, i%5 == 3, tx)
+			p := fast.applied(b, chunks)
+			a, err := fast.Adopt(p, func() { stored.Add(1) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, a)
+			want := slow.accept(slow.make(slow.Head().Hash, slow.Head().Height()+1, i%5 == 3, tx))
+			if a.Entry.Hash != want.Entry.Hash || a.Final != want.Final || a.IsHead != want.IsHead {
+				t.Fatalf("round %d: block %d differs from that of an engine that waits", round, b.Header.Height)
+			}
+			if i == 0 {
+				<-g.arrived // its own sync has begun; the others share the next
+			}
+			if fast.Head() != before || fast.Entry(a.Entry.Hash) != nil || stored.Load() != 0 {
+				t.Fatalf("round %d: block %d is shown before it is on disk", round, b.Header.Height)
+			}
+			if _, err := fast.Header(a.Entry.Hash); err == nil {
+				t.Errorf("round %d: a header is told that is not on disk", round)
+			}
+			if _, _, err := fast.Transaction(tx.Hash()); !errors.Is(err, ErrUnknown) {
+				t.Errorf("round %d: a transaction that is not on disk: %v, want ErrUnknown", round, err)
+			}
+			if list, err := fast.Stored(); len(list) != 0 || err != nil {
+				t.Fatalf("round %d: %d blocks are on disk, %v", round, len(list), err)
+			}
+		}
+		if fast.Ahead() != MaxAhead {
+			t.Fatalf("round %d: %d blocks ahead", round, fast.Ahead())
+		}
+		g.closed.Store(false)
+		g.pass <- struct{}{}
+		list, err := fast.Flush()
+		if err != nil || !slices.Equal(list, made) {
+			t.Fatalf("round %d: %d blocks came to the disk, %v, want %d", round, len(list), err, len(made))
+		}
+		if got := stored.Load(); got != MaxAhead || len(g.arrived) != 0 || fast.Ahead() != 0 {
+			t.Errorf("round %d: %d blocks were told, %d more syncs waited", round, got, len(g.arrived))
+		}
+		if fast.Head() != fast.Tip() || fast.Head().Hash != slow.Head().Hash || fast.Final() != slow.Final() {
+			t.Fatalf("round %d: head %v, final %v, want %v, %v", round, fast.Head().Hash, fast.Final(), slow.Head().Hash, slow.Final())
+		}
+	}
+	if err := errors.Join(fast.Fold(), slow.Fold()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(fast.nodes()), fmt.Sprint(slow.nodes()); got != want {
+		t.Errorf("the shards hold %s nodes and roots, want %s", got, want)
+	}
+}
+
+// TestAheadForgotten: what the epochs know of adopted blocks does not rest on their caches.
+func TestAheadForgotten(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	g := newGate(n.disk)
+	for n.Head().Height() < 8 {
+		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
+	}
+	g.closed.Store(true)
+	s := epochStore{n.Engine}
+	for range 3 { // the epoch ends at 10
+		a := n.adoptNext(false)
+		info, err := s.BlockInfo(a.Entry.Hash)
+		if err != nil || info == nil || info.Height != a.Entry.Height() {
+			t.Fatalf("block info of %d: %+v, %v", a.Entry.Height(), info, err)
+		}
+	}
+	last := n.Adopted(n.Tip().Header().PrevHash)
+	if info, err := s.EpochInfo(last.Hash); err != nil || info == nil {
+		t.Errorf("no info of the epoch after the next: %v", err)
+	}
+	if sum, err := s.EpochSummary(last.Header().EpochID); err != nil || sum == nil {
+		t.Errorf("no summary of the epoch that has ended: %v", err)
+	}
+	if h, found, err := s.EpochStart(n.Tip().Header().EpochID); err != nil || !found || h != n.Tip().Height() {
+		t.Errorf("the epoch began at %d, %v, %v, want %d", h, found, err, n.Tip().Height())
+	}
+	<-g.arrived
+	g.closed.Store(false)
+	g.pass <- struct{}{}
+	if _, err := n.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := s.EpochInfo(last.Hash); err != nil || info == nil {
+		t.Errorf("no stored info of the epoch after the next: %v", err)
+	}
+}
+
+// room is a disk of which a number of bytes is left for the log.
+func room(d *storage.MemDisk) *atomic.Int64 {
+	left := new(atomic.Int64)
+	left.Store(1 << 40)
+	d.Fault = func(bytes int) error {
+		if bytes > 0 && left.Add(-int64(bytes)) < 0 {
+			return syscall.ENOSPC
+		}
+		return nil // a sync needs no room
+	}
+	return left
+}
+
+// TestFullAndAgain: a commit that a full disk refuses changes nothing, at any block of an epoch, and can be tried again.
+func TestFullAndAgain(t *testing.T) {
+	n, other := openNode(t, testGenesis(t, "aa")), openNode(t, testGenesis(t, "aa"))
+	left := room(n.disk)
+	for n.Head().Height() < 25 {
+		b, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(n.Genesis().Hash, primitives.Nonce(n.Head().Height()+1)))
+		p := n.applied(b, chunks)
+		before, tip := n.state(), n.store.Tip()
+		for _, bytes := range []int64{0, 100} {
+			left.Store(bytes)
+			if _, err := n.Commit(p); !errors.Is(err, storage.ErrFull) || !errors.Is(err, syscall.ENOSPC) {
+				t.Fatalf("block %d on a full disk: %v, want ErrFull", b.Header.Height, err)
+			}
+			if after := n.state(); after != before || n.store.Tip() != tip || n.Tip() != n.Head() || n.Ahead() != 0 {
+				t.Fatalf("block %d on a full disk: the engine was %v and is %v", b.Header.Height, before, after)
+			}
+		}
+		left.Store(1 << 40)
+		a, err := n.Commit(p)
+		if err != nil {
+			t.Fatalf("block %d with room again: %v", b.Header.Height, err)
+		}
+		if want := other.accept(b, chunks); a.Final != want.Final || a.Entry.Shards[0].Extra.StateRoot != want.Entry.Shards[0].Extra.StateRoot {
+			t.Fatalf("block %d is not what it is without the full disk", b.Header.Height)
+		}
+	}
+}
+
+// TestFullAhead: where the disk is full, the blocks that are on it are told and those ahead of it are gone without a trace, and
+// with room again the chain goes on from its head.
+func TestFullAhead(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	left := room(n.disk)
+	for round := range 12 {
+		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
+		nodes := n.nodes()
+		before := n.state()
+		left.Store(int64(round%4) * 1500) // some fit
+		calls := atomic.Int64{}
+		var made []*Accepted
+		for range 5 {
+			b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
+			a, err := n.Adopt(n.applied(b, chunks), func() { calls.Add(1) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			made = append(made, a)
+		}
+		list, err := n.Flush()
+		if !errors.Is(err, storage.ErrFull) || len(list) == len(made) || !slices.Equal(list, made[:len(list)]) {
+			t.Fatalf("round %d: %d of %d blocks, %v, want ErrFull", round, len(list), len(made), err)
+		}
+		if calls.Load() == 0 {
+			t.Errorf("round %d: nobody is told", round)
+		}
+		if len(list) == 0 && (n.state() != before || fmt.Sprint(n.nodes()) != fmt.Sprint(nodes)) {
+			t.Errorf("round %d: the engine was %v, %v and is %v, %v", round, before, nodes, n.state(), n.nodes())
+		}
+		if len(list) > 0 && n.Head() != list[len(list)-1].Entry || n.Tip() != n.Head() || n.Ahead() != 0 {
+			t.Errorf("round %d: head %d, tip %d with %d blocks on disk", round, n.Head().Height(), n.Tip().Height(), len(list))
+		}
+		for _, a := range made[len(list):] {
+			if n.Adopted(a.Entry.Hash) != nil {
+				t.Errorf("round %d: block %d is still there", round, a.Entry.Height())
+			}
+		}
+		if list, err := n.Flush(); len(list) != 0 || err != nil {
+			t.Errorf("round %d: %d blocks, %v, after those that were lost", round, len(list), err)
+		}
+		left.Store(1 << 40)
+	}
+	if err := n.Fold(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nodes counts what the forests hold.
+func (n *node) nodes() (out []uint64) {
+	for i := range n.Head().Shards {
+		s := n.Head().Root(primitives.ShardIndex(i)).Forest().Stats()
+		out = append(out, s.Nodes, uint64(s.Roots))
+	}
+	return out
+}
+
+// TestDrop: a block that is given up holds nothing, whether its jobs have run or not.
+func TestDrop(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	n.accept(n.make(n.Head().Hash, 1, false))
+	want, before := fmt.Sprint(n.nodes()), n.state()
+	for run := range 3 { // so many jobs
+		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1))
+		p, err := n.Begin(b, chunks, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range p.Jobs()[:run] {
+			p.Jobs()[i].Run()
+		}
+		if got := fmt.Sprint(n.nodes()); run > 0 && got == want {
+			t.Error("the jobs made nothing")
+		}
+		if run == 1 {
+			if _, err := n.Adopt(p, nil); err == nil {
+				t.Error("a block is adopted of which a job has not run")
+			}
+		}
+		p.Drop()
+		p.Drop()
+		if got := fmt.Sprint(n.nodes()); got != want || n.state() != before {
+			t.Errorf("after %d jobs: nodes and roots %s, want %s; %v, want %v", run, got, want, n.state(), before)
+		}
+	}
+	n.accept(n.make(n.Head().Hash, 2, false, transfer(n.Genesis().Hash, 1)))
+}
+
+// TestChunkFault: a block of which a chunk cannot be applied is refused without a trace; a failure of this node's own is told
+// apart.
+func TestChunkFault(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	want, before := fmt.Sprint(n.nodes()), n.state()
+	for _, tt := range []struct {
+		err error
+		bad bool
+	}{
+		{fmt.Errorf("balance: %w", primitives.ErrOverflow), true},
+		{fmt.Errorf("incoming: %w", &primitives.ReceiptValidationError{Tag: primitives.ReceiptInvalidReceiverID}), true},
+		{storage.ErrDamaged, false},
+		{borsh.ErrEOF, false},
+	} {
+		b, chunks := n.make(n.Head().Hash, 1, false)
+		p, err := n.Begin(b, chunks, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.jobs[0].Run()
+		p.jobs[1].err = tt.err
+		if _, err = n.Adopt(p, nil); errors.Is(err, ErrChunk) != tt.bad || !errors.Is(err, tt.err) {
+			t.Errorf("%v: %v, ErrChunk wanted: %v", tt.err, err, tt.bad)
+		}
+		p.Drop()
+		if got := fmt.Sprint(n.nodes()); got != want || n.state() != before {
+			t.Errorf("%v: nodes and roots %s, want %s", tt.err, got, want)
+		}
+	}
+	if a := n.accept(n.make(n.Head().Hash, 1, false)); !a.IsHead {
+		t.Error("the next block is not the head")
+	}
+}
+
+// TestOvertaken: a block on a branch that final blocks have left since it was begun is refused.
+func TestOvertaken(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	root := n.Head().Hash
+	first := n.accept(n.make(root, 1, false)).Entry.Hash
+	b, chunks := n.make(first, 10, true) // a branch of its own
+	p := n.applied(b, chunks)
+	for n.Tip().Height() < 5 {
+		n.adoptNext(false)
+	}
+	if _, err := n.Adopt(p, nil); !errors.Is(err, ErrOld) {
+		t.Errorf("%v, want ErrOld: block %d is final", err, n.TipFinal().Height)
+	}
+	p.Drop()
+	if _, err := n.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n.Head().Height() != 5 {
+		t.Errorf("head %d, want 5", n.Head().Height())
+	}
+}
