@@ -55,8 +55,9 @@ type Engine struct {
 	folding  *folding
 	foretold *foretold // of the block that was made last
 	ahead    ahead
-	view     atomic.Pointer[head] // what is on disk
-	tip      atomic.Pointer[head] // what is adopted: the same, or ahead of it
+	view     atomic.Pointer[head]        // what is on disk
+	tip      atomic.Pointer[head]        // what is adopted: the same, or ahead of it
+	viewed   atomic.Pointer[viewedEpoch] // by CallView, last
 }
 
 // head is what readers begin with.

@@ -21,6 +21,7 @@ type fakeNode struct {
 	Node
 	state    fakeState
 	err      error // of all reads
+	call     func(*view.Call) (*view.CallResult, error)
 	sendTx   func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	async    int
 	sessions atomic.Int64
@@ -33,6 +34,12 @@ func (n *fakeNode) State(ref view.BlockRef, _ primitives.AccountID) (State, erro
 		return nil, n.err
 	}
 	return &n.state, nil
+}
+func (n *fakeNode) CallFunction(_ primitives.Hash, c *view.Call) (*view.CallResult, error) {
+	if n.call == nil {
+		return &view.CallResult{}, nil
+	}
+	return n.call(c)
 }
 func (n *fakeNode) Block(view.BlockRef) (primitives.AccountID, *primitives.Block, error) {
 	if n.err != nil {

@@ -31,6 +31,10 @@ type Node interface {
 	// block that is known and whose state is not. The caller calls Release when done.
 	State(view.BlockRef, primitives.AccountID) (State, error)
 
+	// CallFunction runs a method on the state after a block, which State found, and changes nothing; nil: the account does not
+	// exist. It waits for a turn, at most as long as a request may: ErrTooManyRequests, ErrTimeout.
+	CallFunction(block primitives.Hash, c *view.Call) (*view.CallResult, error)
+
 	// Changes returns a block's hash and those of its changes that are asked for (see view.ChangesRequest).
 	Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash, []view.Change, error)
 	// Effects returns a block's hash and what of which accounts it wrote.
@@ -80,7 +84,3 @@ type Node interface {
 
 // State is what Node.State returns. It is declared in package view so that a Node need not know package rpc.
 type State = view.State
-
-// CallFunc runs a method of an account's contract as a read. It returns the result and logs, or why it failed; logs may
-// accompany a failure.
-type CallFunc func(s State, account primitives.AccountID, method string, args []byte) (result []byte, logs []string, failed *primitives.FunctionCallError, err error)

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -40,7 +38,7 @@ func found(v val) string {
 		}
 		return "integer `" + string(v.raw()) + "`"
 	case kString:
-		return "string " + rustDebug(v.str())
+		return "string " + primitives.RustDebug(string(v.str()))
 	case kArray:
 		return "sequence"
 	case kObject:
@@ -51,39 +49,6 @@ func found(v val) string {
 
 func typeError(v val, expected string) error {
 	return fmt.Errorf("invalid type: %s, expected %s", found(v), expected)
-}
-
-// rustDebug writes text as Rust's {:?} of a str.
-func rustDebug(text []byte) string {
-	out := []byte{'"'}
-	for _, r := range string(text) {
-		if r == '\'' {
-			out = append(out, '\'')
-		} else {
-			out = appendRustChar(out, r)
-		}
-	}
-	return string(append(out, '"'))
-}
-
-// appendRustChar appends a character as Rust escapes it in debug output.
-func appendRustChar(b []byte, r rune) []byte {
-	switch r {
-	case '"', '\\', '\'':
-		return append(b, '\\', byte(r))
-	case '\n':
-		return append(b, `\n`...)
-	case '\r':
-		return append(b, `\r`...)
-	case '\t':
-		return append(b, `\t`...)
-	case 0:
-		return append(b, `\0`...)
-	}
-	if r < 0x20 || r == 0x7f || !unicode.IsPrint(r) {
-		return fmt.Appendf(b, `\u{%x}`, r)
-	}
-	return utf8.AppendRune(b, r)
 }
 
 func readString(v val) ([]byte, error) {
@@ -131,7 +96,7 @@ func accountIDText(err error) string {
 	}
 	char := []byte{'"'}
 	if e.Char != '"' { // in a char literal it needs no escape
-		char = appendRustChar(nil, e.Char)
+		char = primitives.AppendRustChar(nil, e.Char)
 	}
 	return fmt.Sprintf("%v '%s' at index %d", e.Kind, char, e.Index)
 }

@@ -36,8 +36,6 @@ type Options struct {
 	IdleTimeout    time.Duration // of connections without a request; 5 min
 	ReadTimeout    time.Duration // of a request, its body included; 1 min
 	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: none
-	// Call executes contracts for views; nil: calls that would execute one are refused.
-	Call CallFunc
 	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
 	Metrics func([]byte) []byte
 	Log     logrus.FieldLogger // nil: nothing is logged

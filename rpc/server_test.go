@@ -247,25 +247,41 @@ func TestViewStatePages(t *testing.T) {
 	}
 }
 
-func TestCallRefused(t *testing.T) {
-	n := &fakeNode{}
-	n.state.account = &primitives.Account{Contract: primitives.AccountContract{Kind: primitives.ContractLocal, Hash: testHash}}
-	n.state.code = []byte("wasm")
-	s := newServer(t, n, Options{})
-	status, reply := callMethod(s, "EXPERIMENTAL_call_function", goodParams["EXPERIMENTAL_call_function"])
-	if status != 200 || !strings.Contains(reply, `"vm_error":{"CompilationError":{"WasmerCompileError":{"msg":"contract execution is not part of this version"}}}`) {
-		t.Errorf("%d %s", status, reply)
-	}
-	_, reply = callMethod(s, "query", `{"request_type":"call_function","finality":"final","account_id":"a.near","method_name":"m","args_base64":""}`)
-	if !strings.Contains(reply, `"error":"wasm execution failed with error: CompilationError(`) {
-		t.Error(reply)
-	}
-	s = newServer(t, n, Options{Call: func(_ State, _ primitives.AccountID, method string, args []byte) ([]byte, []string, *primitives.FunctionCallError, error) {
-		return append([]byte(method), args...), []string{"log"}, nil, nil
-	}})
-	_, reply = callMethod(s, "query", `{"request_type":"call_function","finality":"final","account_id":"a.near","method_name":"m","args_base64":"AQ=="}`)
-	if !strings.Contains(reply, `"logs":["log"],"result":[109,1]`) {
-		t.Error(reply)
+// TestCall: what a call says, its logs also when it fails, and why it could not be run.
+func TestCall(t *testing.T) {
+	execution := &primitives.FunctionCallError{Tag: primitives.CallExecution, Message: `Smart contract panicked: a "b"`}
+	compile := &primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: &primitives.CompilationError{
+		Tag: primitives.CompilationWasm, Message: "m"}}
+	for _, c := range []struct {
+		result             *view.CallResult
+		err                error
+		legacy, experiment string
+	}{
+		{&view.CallResult{Result: []byte{109, 1}, Logs: []string{"log"}}, nil, `"logs":["log"],"result":[109,1]`, `"logs":["log"],"result":[109,1]`},
+		{&view.CallResult{Err: execution, Logs: []string{"log"}, Debug: `HostError(GuestPanic { panic_msg: "a \"b\"" })`}, nil,
+			`"error":"wasm execution failed with error: HostError(GuestPanic { panic_msg: \"a \\\"b\\\"\" })","logs":["log"]`,
+			`"vm_error":{"ExecutionError":"Smart contract panicked: a \"b\""}},"name":"CONTRACT_EXECUTION_ERROR"},"code":-32000,"message":"Server error","data":"Function call returned an error: ExecutionError(\"Smart contract panicked: a \\\"b\\\"\")"`},
+		{&view.CallResult{Err: compile}, nil, `"error":"wasm execution failed with error: CompilationError(WasmtimeCompileError { msg: \"m\" })","logs":[]`,
+			`"vm_error":{"CompilationError":{"WasmerCompileError":{"msg":"m"}}}`},
+		{nil, &view.LookupError{Kind: view.ErrTooManyRequests}, `The node reached its limits. Try again later. More details: too many waiting requests`,
+			`The node reached its limits. Try again later. More details: too many waiting requests`},
+		{nil, nil, `account a.near is gone`, `account a.near is gone`},
+	} {
+		n := &fakeNode{call: func(x *view.Call) (*view.CallResult, error) {
+			if x.Account != "a.near" || x.Method != "m" || string(x.Args) != "\x01" {
+				t.Errorf("call of %+v", x)
+			}
+			return c.result, c.err
+		}}
+		n.state.account = &primitives.Account{}
+		s := newServer(t, n, Options{})
+		const params = `"finality":"final","account_id":"a.near","method_name":"m","args_base64":"AQ=="}`
+		if _, reply := callMethod(s, "query", `{"request_type":"call_function",`+params); !strings.Contains(reply, c.legacy) {
+			t.Errorf("query: %s\nwant %s", reply, c.legacy)
+		}
+		if _, reply := callMethod(s, "EXPERIMENTAL_call_function", `{`+params); !strings.Contains(reply, c.experiment) {
+			t.Errorf("EXPERIMENTAL_call_function: %s\nwant %s", reply, c.experiment)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-chain/troupe/actors/viewer"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
@@ -31,7 +32,11 @@ type Options struct {
 	MaxIdle time.Duration
 	// KeepEpochs is gc_num_epochs_to_keep, the head's included; 0: an archival node, which keeps all.
 	KeepEpochs uint64
-	Now        func() time.Time
+	// Views runs the calls of CallFunction; nil: there are none.
+	Views *viewer.Pool
+	// MaxGasBurntView is max_gas_burnt_view, 0: what a call may burn in a block.
+	MaxGasBurntView primitives.Gas
+	Now             func() time.Time
 }
 
 // Backend implements rpc.Node.

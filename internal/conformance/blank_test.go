@@ -120,6 +120,10 @@ func (n *blank) OpenSession(ctx context.Context) (context.Context, func(), error
 }
 func (n *blank) SendTxAsync(*primitives.SignedTransaction) {}
 
+func (n *blank) CallFunction(primitives.Hash, *view.Call) (*view.CallResult, error) {
+	return nil, errNeedsChain
+}
+
 func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {
 	return nil, errNeedsChain
 }

@@ -13,6 +13,7 @@ import (
 // Accounts of the first recording.
 const (
 	probe     primitives.AccountID = "wprobe.test.near"
+	garbage   primitives.AccountID = "wgarbage.test.near"
 	gasKeys   primitives.AccountID = "wgas.test.near"
 	publisher primitives.AccountID = "wglobal.test.near"
 	derived   primitives.AccountID = "0s88862e9d22efc01c79fdd462e2df4dc9bc425d61"
@@ -46,13 +47,15 @@ func TestWireChain(t *testing.T) {
 	call := recorded(t, line(426))
 	billion, thousand := primitives.MustParseBalance("1000000000000000000000000000000000"), primitives.NEAR(1000)
 	rest := billion
-	for range 3 {
+	for range 4 {
 		rest, _ = rest.Sub(thousand)
 	}
+	probeAccount, probeCode := withCode(account(probe, thousand, primitives.Balance{}), code)
+	garbageAccount, garbageCode := withCode(account(garbage, thousand, primitives.Balance{}), []byte("this is not wasm"))
 	records := []genesis.Record{
 		account(root, billion, g.Validators[0].Amount), keyOf(keys, root, WireSeeds[0], call.Nonce.Nonce-1),
 		account("near", rest, primitives.Balance{}), keyOf(keys, "near", "near", 0),
-		account(probe, thousand, primitives.Balance{}), keyOf(keys, probe, "wprobe", 0),
+		probeAccount, keyOf(keys, probe, "wprobe", 0), probeCode, garbageAccount, garbageCode,
 		account(gasKeys, thousand, primitives.Balance{}), keyOf(keys, gasKeys, "wgas", 0),
 		account(publisher, thousand, primitives.Balance{}), keyOf(keys, publisher, "wglobal", 0),
 	}
@@ -90,12 +93,10 @@ func TestWireChain(t *testing.T) {
 	w.mine(18)
 	setup = append(setup, w.send("near", derived, 1, &primitives.DeterministicStateInit{Init: init, Deposit: primitives.NEAR(1)}))
 
-	// The recorded call: in a block at 130, its receipt at 131. The contract comes after it, since it would have to run here.
+	// The recorded call: in a block at 130, its receipt at 131.
 	w.mine(129)
 	w.stand(call.BlockHash.String(), w.hash(129))
 	w.submit(w.scene.Resign(call))
-	w.mine(132)
-	setup = append(setup, w.send(probe, probe, 1, &primitives.DeployContract{Code: code}))
 	w.mine(141)
 	for _, hash := range setup {
 		w.succeeded(hash)
@@ -169,9 +170,8 @@ func TestWireHistory(t *testing.T) {
 		account("near", rest, primitives.Balance{}), keyOf(keys, "near", "near", 0),
 		account(sender, primitives.NEAR(100), primitives.Balance{}), keyOf(keys, sender, WireSeeds[1], first.Nonce.Nonce-2),
 	}
-	records[4].(*genesis.AccountRecord).Account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
-	records = append(records, &genesis.ContractRecord{AccountID: sender, Code: code},
-		&genesis.DataRecord{AccountID: sender, Key: []byte("k"), Value: []byte("v")})
+	_, contract := withCode(records[4].(*genesis.AccountRecord), code)
+	records = append(records, contract, &genesis.DataRecord{AccountID: sender, Key: []byte("k"), Value: []byte("v")})
 
 	w := newWorld(t, g, records, 5)
 	w.keys = keys
@@ -192,9 +192,6 @@ func TestWireHistory(t *testing.T) {
 
 	passed := w.play(lines[:130], plan, func(n int) {
 		switch n {
-		case 13, 14: // calls of a contract: their nonces are used by transfers, since contracts do not run here
-			w.send(sender, receiver, recorded(t, line(n)).Nonce.Nonce, &primitives.Transfer{Deposit: primitives.Yocto(1)})
-			w.mine(w.engine.Head().Height() + 4)
 		case 57:
 			w.mine(594)
 			w.collect(108)

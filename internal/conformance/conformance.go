@@ -102,11 +102,10 @@ type Kind string
 
 // The kinds of the plan.
 const (
-	Offline  Kind = "offline"  // checked without a chain
-	Chain    Kind = "chain"    // checked against a running node
-	Contract Kind = "contract" // needs contracts to execute
-	FullRPC  Kind = "full-rpc" // methods that come later
-	Differs  Kind = "differs"  // answered differently on purpose
+	Offline Kind = "offline"  // checked without a chain
+	Chain   Kind = "chain"    // checked against a running node
+	FullRPC Kind = "full-rpc" // methods that come later
+	Differs Kind = "differs"  // answered differently on purpose
 )
 
 // Entry is a line's place in the plan.
@@ -147,7 +146,7 @@ func LoadPlan(path string) (Plan, error) {
 			e.Reason = f[3]
 		}
 		switch e.Kind {
-		case Offline, Chain, Contract, FullRPC:
+		case Offline, Chain, FullRPC:
 		case Differs:
 			if e.Reason == "" {
 				return nil, fmt.Errorf("%s:%d: a difference needs its reason", path, i+1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/actors/viewer"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -27,6 +28,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -73,8 +75,13 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.store, err = storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID, Numbering: primitives.NumberingJune}})
 	w.must(err)
 	checker := signature.New()
-	w.engine, err = engine.Open(engine.Options{Chain: chain, Store: w.store, Signature: checker.Check})
+	machine, err := vm.New(vm.Options{Alarm: func(err error) { t.Errorf("vm: %v", err) }})
 	w.must(err)
+	t.Cleanup(machine.Close)
+	w.engine, err = engine.Open(engine.Options{Chain: chain, Store: w.store, Signature: checker.Check, VM: machine})
+	w.must(err)
+	views := viewer.New(viewer.Options{})
+	t.Cleanup(views.Close)
 	key := primitives.KeyFile{AccountID: root, SecretKey: seedKey(WireSeeds[0])}
 	w.keys[root] = key.SecretKey
 	w.emptyBlock()
@@ -91,7 +98,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.must(err)
 	back := backend.New(backend.Options{
 		Engine: w.engine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
-		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Now: time.Now,
+		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Views: views, Now: time.Now,
 	})
 	serve := func(timeout time.Duration) Client {
 		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000})
@@ -386,6 +393,12 @@ func resultOf(t *testing.T, l *Line, member string, into any) {
 	if err != nil {
 		t.Fatalf("%v: %s: %v", l, member, err)
 	}
+}
+
+// withCode gives an account code.
+func withCode(a *genesis.AccountRecord, code []byte) (*genesis.AccountRecord, *genesis.ContractRecord) {
+	a.Account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(code)}
+	return a, &genesis.ContractRecord{AccountID: a.AccountID, Code: code}
 }
 
 func account(id primitives.AccountID, amount, locked primitives.Balance) *genesis.AccountRecord {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/actors/viewer"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -52,6 +53,7 @@ type Host struct {
 	log     *logrus.Logger
 	store   *storage.Store
 	vm      *vm.VM
+	views   *viewer.Pool
 	server  *rpc.Server
 	metrics *metricsServer
 	stop    context.CancelFunc
@@ -125,8 +127,10 @@ func Start(o Options) (_ *Host, err error) {
 	if listener == nil {
 		return h, nil
 	}
+	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout})
+	undo = append(undo, h.views.Close)
 	back := backend.New(backend.Options{
-		Engine: h.Engine, VM: h.vm, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
 	})
 	h.server, err = rpc.New(back, rpc.Options{
@@ -284,6 +288,7 @@ func (h *Host) Stop(ctx context.Context) error {
 		errs = append(errs, h.metrics.stop(ctx))
 	}
 	if h.server != nil {
+		h.views.Close() // first: requests that wait for a long call would hold the shutdown up
 		errs = append(errs, h.server.Shutdown(ctx))
 	}
 	errs = append(errs, h.Node.Stop(ctx))

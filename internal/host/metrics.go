@@ -52,6 +52,18 @@ func (h *Host) appendContracts(b []byte) []byte {
 	row("gauge", "troupe_contract_cache_bytes", "Bytes of compiled code in memory", float64(s.Bytes))
 	row("gauge", "troupe_contract_cache_disk_bytes", "Bytes of compiled code on disk", float64(s.DiskBytes))
 	row("counter", "troupe_contract_alarms", "Things that no contract should be able to do", float64(s.Alarms))
+	if h.views == nil {
+		return b
+	}
+	v := h.views.Stats()
+	row("gauge", "troupe_view_calls_running", "Calls of contracts as reads that run now", float64(v.Running))
+	row("gauge", "troupe_view_calls_waiting", "Those that wait for a worker", float64(v.Waiting))
+	row("counter", "troupe_view_calls", "Runs of calls as reads; long ones run twice", float64(v.Done))
+	row("counter", "troupe_view_calls_long", "Of them those that went to the threads of low priority", float64(v.Long))
+	row("counter", "troupe_view_calls_refused", "Calls refused because too many waited", float64(v.Refused))
+	row("counter", "troupe_view_calls_timed_out", "Calls whose time was over before they were", float64(v.TimedOut))
+	row("counter", "troupe_view_calls_panicked", "Calls that ended in a panic", float64(v.Panicked))
+	row("counter", "troupe_view_calls_seconds", "Time of all workers spent on calls", v.Busy.Seconds())
 	return b
 }
 

@@ -78,24 +78,18 @@ func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
 
 // execute runs the call, or fails where no execution is needed to know the end.
 func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash, ext *External) (CallOutcome, error) {
-	var code []byte
-	if key != nil {
-		var err error
-		if code, err = x.State.Code(hash, key); err != nil {
-			return CallOutcome{}, err
-		}
+	c, err := x.call(a, hash, key, actionHash)
+	if err != nil {
+		return CallOutcome{}, err
 	}
-	switch {
-	case code == nil:
-		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationCodeDoesNotExist, AccountID: x.Receipt.ReceiverID}), nil
-	case a.Method == "":
-		return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}}, nil
-	case x.Block.VM == nil:
-		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationWasm, Message: NoVMText}), nil
-	}
+	return c.run(ext)
+}
+
+// call is a method with its context; its code is nil if the account has none.
+func (x *Execution) call(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash) (*Call, error) {
 	c := &Call{
 		Block: x.Block, ReceiptID: x.Receipt.ID, ActionIndex: x.index,
-		CodeHash: hash, Code: code, Method: a.Method, Args: a.Args,
+		CodeHash: hash, Method: a.Method, Args: a.Args,
 		CurrentAccount: x.Receipt.ReceiverID, SignerAccount: x.Body.SignerID, SignerKey: x.Body.SignerPublicKey,
 		Predecessor: x.Receipt.PredecessorID, RefundTo: x.refundReceiver(), Results: x.Inputs,
 		Balance: x.Account.Amount, Locked: x.Account.Locked, StorageUsage: x.Account.StorageUsage, Contract: x.Account.Contract,
@@ -106,5 +100,23 @@ func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, ke
 			c.OutputReceivers = append(c.OutputReceivers, x.Body.OutputDataReceivers[i].ReceiverID)
 		}
 	}
-	return x.Block.VM.Call(c, ext)
+	if key == nil {
+		return c, nil
+	}
+	var err error
+	c.Code, err = x.State.Code(hash, key)
+	return c, err
+}
+
+// run runs the call, or fails where no execution is needed to know the end.
+func (c *Call) run(ext *External) (CallOutcome, error) {
+	switch {
+	case c.Code == nil:
+		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationCodeDoesNotExist, AccountID: c.CurrentAccount}), nil
+	case c.Method == "":
+		return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}}, nil
+	case c.Block.VM == nil:
+		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationWasm, Message: NoVMText}), nil
+	}
+	return c.Block.VM.Call(c, ext)
 }

@@ -56,11 +56,15 @@ type Call struct {
 
 	// View: nothing may be changed, and functions that have no meaning fail. PrepaidGas is all that the call may burn.
 	View bool
+	// Interrupt, if not nil, is asked before each host function; its error ends the call and is returned. Views have one: they
+	// must not take for ever, and no block depends on them.
+	Interrupt func() error
 }
 
 // CallOutcome is how a call ended (nearcore VMOutcome). Of a failed call only gas, compute, logs and profile count.
 type CallOutcome struct {
 	Err          *primitives.FunctionCallError
+	Cause        error  // the VM's own form of Err, of which the chain keeps the text; nil if there is none
 	Return       Return // a receipt is numbered among those of this call
 	Balance      primitives.Balance
 	StorageUsage uint64

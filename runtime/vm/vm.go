@@ -41,8 +41,9 @@ type VM struct {
 }
 
 var (
-	_ action.VM     = (*VM)(nil)
-	_ action.Warmer = (*VM)(nil)
+	_ action.VM       = (*VM)(nil)
+	_ action.Warmer   = (*VM)(nil)
+	_ action.Preparer = (*VM)(nil)
 )
 
 // New makes a VM.

@@ -32,6 +32,11 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm) (*cache.Entr
 	return v.cache.Get(cache.Key{Code: hash, Rules: v.rules(w)}, func() (cache.Artifact, error) { return v.build(code, w) })
 }
 
+// Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.
+func (v *VM) Ready(code primitives.Hash, w *config.Wasm) bool {
+	return v.cache.Has(cache.Key{Code: code, Rules: v.rules(w)})
+}
+
 // warmer compiles in the background what will be called: at most as many at a time as may be built, none in front of a call
 // that waits for another.
 type warmer struct {

@@ -183,6 +183,9 @@ func limitError(k HostErrorKind, value, limit uint64) error {
 	return &HostError{Kind: k, A: value, B: limit}
 }
 
+// trapText stands before the text of a trap.
+const trapText = "WebAssembly trap: "
+
 // trapTexts are nearcore's texts of traps (errors.rs:474).
 var trapTexts = [...]string{
 	primitives.TrapUnreachable:                    "An `unreachable` opcode was executed.",
@@ -204,7 +207,7 @@ func (e *HostError) Execution() *primitives.FunctionCallError { return execution
 
 // TrapError is the error of a call that trapped.
 func TrapError(t primitives.WasmTrap) *primitives.FunctionCallError {
-	return execution("WebAssembly trap: " + trapTexts[t])
+	return execution(trapText + trapTexts[t])
 }
 
 // LinkError is the error of a module that wants what there is not.

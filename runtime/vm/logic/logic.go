@@ -111,6 +111,11 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 	if l.err != nil { // a module that goes on after a trap would be the engine's fault
 		return 0, l.err
 	}
+	if l.call.Interrupt != nil {
+		if err := l.call.Interrupt(); err != nil {
+			return 0, l.keep(err)
+		}
+	}
 	f := &Functions[i]
 	if len(args) != len(f.Params) {
 		return 0, l.keep(fmt.Errorf("logic: %s called with %d arguments", f.Name, len(args)))
@@ -142,15 +147,16 @@ func (l *Logic) keep(err error) error {
 // Outcome is how the call ended. The error is one that makes the chunk impossible to apply.
 func (l *Logic) Outcome() (action.CallOutcome, error) {
 	failure := l.failure
+	var cause error
 	if l.err != nil {
 		var host *HostError
 		if !errors.As(l.err, &host) {
 			return action.CallOutcome{}, l.err
 		}
-		failure = host.Execution()
+		failure, cause = host.Execution(), host
 	}
 	out := action.CallOutcome{
-		Err: failure, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(), Logs: l.logs, Profile: l.profile(),
+		Err: failure, Cause: cause, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(), Logs: l.logs, Profile: l.profile(),
 	}
 	if failure == nil {
 		out.Return, out.Balance, out.StorageUsage, out.Subsidized = l.result, l.balance, l.usage, l.subsidized

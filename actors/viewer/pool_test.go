@@ -1,0 +1,173 @@
+package viewer
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// hold occupies n workers until release is called.
+func hold(p *Pool, n int) (release func()) {
+	var ended sync.WaitGroup
+	let := make(chan struct{})
+	for range n {
+		busy := make(chan struct{})
+		ended.Go(func() {
+			_ = p.Run(func(bool, func() error) error {
+				close(busy)
+				<-let
+				return nil
+			})
+		})
+		<-busy
+	}
+	return func() {
+		close(let)
+		ended.Wait()
+	}
+}
+
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Short: 2, Queue: 1, Timeout: time.Second})
+		release := hold(p, 2)
+		var late error
+		var one sync.WaitGroup
+		one.Go(func() { late = p.Run(func(bool, func() error) error { t.Error("run after its time"); return nil }) })
+		synctest.Wait() // it waits
+		if err := p.Run(func(bool, func() error) error { return nil }); !errors.Is(err, view.ErrTooManyRequests) {
+			t.Errorf("Run with a full queue: %v, want %v", err, view.ErrTooManyRequests)
+		}
+		if s := p.Stats(); s.Running != 2 || s.Waiting != 1 || s.Refused != 1 {
+			t.Errorf("Stats = %+v", s)
+		}
+		time.Sleep(2 * time.Second) // of the bubble's clock
+		release()
+		one.Wait()
+		if !errors.Is(late, view.ErrTimeout) {
+			t.Errorf("Run that waited too long: %v, want %v", late, view.ErrTimeout)
+		}
+		if s := p.Stats(); s.Running != 0 || s.Waiting != 0 || s.Done != 2 || s.TimedOut != 1 || s.Busy < 4*time.Second {
+			t.Errorf("Stats = %+v", s)
+		}
+		p.Close()
+	})
+}
+
+// forever is a call that only ends when it is told to.
+func forever(_ bool, interrupt func() error) error {
+	for {
+		if err := interrupt(); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Short: 1, Timeout: time.Second})
+		start := time.Now()
+		if err := p.Run(forever); !errors.Is(err, view.ErrTimeout) {
+			t.Errorf("Run = %v, want %v", err, view.ErrTimeout)
+		}
+		if took := time.Since(start); took > 1100*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		p.Close()
+	})
+}
+
+// TestLong: a long call starts again in the other lane, and holds up no short one there.
+func TestLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Short: 1, Long: 1, Queue: 1})
+		var lanes []bool
+		var long sync.WaitGroup
+		let := make(chan struct{})
+		long.Go(func() {
+			err := p.Run(func(short bool, _ func() error) error {
+				lanes = append(lanes, short)
+				if short {
+					return ErrLong
+				}
+				<-let
+				return nil
+			})
+			if err != nil {
+				t.Errorf("Run = %v", err)
+			}
+		})
+		synctest.Wait()
+		if err := p.Run(func(bool, func() error) error { return nil }); err != nil {
+			t.Errorf("a short call beside a long one: %v", err)
+		}
+		first := func(bool, func() error) error { return ErrLong }
+		long.Go(func() { _ = p.Run(first) })
+		synctest.Wait() // it waits in the long lane, which is full then
+		if err := p.Run(first); !errors.Is(err, view.ErrTooManyRequests) {
+			t.Errorf("Run with a full long lane: %v, want %v", err, view.ErrTooManyRequests)
+		}
+		close(let)
+		long.Wait()
+		if want := []bool{true, false}; !slices.Equal(lanes, want) {
+			t.Errorf("lanes = %v, want %v", lanes, want)
+		}
+		if s := p.Stats(); s.Long != 3 || s.Refused != 1 || s.Done != 6 {
+			t.Errorf("Stats = %+v", s)
+		}
+		p.Close()
+	})
+}
+
+func TestPanicIsOneCallsOwn(t *testing.T) {
+	p := New(Options{Short: 1})
+	defer p.Close()
+	var why *PanicError
+	if err := p.Run(func(bool, func() error) error { panic("oh") }); !errors.As(err, &why) || why.Reason != "oh" {
+		t.Errorf("Run = %v, want the panic", err)
+	}
+	if err := p.Run(func(bool, func() error) error { return nil }); err != nil {
+		t.Errorf("Run after a panic: %v", err)
+	}
+	if s := p.Stats(); s.Panicked != 1 || s.Done != 2 {
+		t.Errorf("Stats = %+v", s)
+	}
+}
+
+// TestClose: nobody waits for ever, whoever comes when.
+func TestClose(t *testing.T) {
+	for range 50 {
+		p := New(Options{Short: 2, Queue: 8})
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				err := p.Run(forever)
+				if !errors.Is(err, ErrClosed) && !errors.Is(err, view.ErrTooManyRequests) {
+					t.Errorf("Run = %v", err)
+				}
+			})
+		}
+		p.Close()
+		all.Wait()
+		if err := p.Run(forever); !errors.Is(err, ErrClosed) {
+			t.Errorf("Run after Close: %v", err)
+		}
+	}
+}
+
+func BenchmarkRun(b *testing.B) {
+	p := New(Options{})
+	defer p.Close()
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_ = p.Run(func(bool, func() error) error { return nil })
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// CallView runs a method of a contract as a read on the state after a block; found is false if there is no such account.
+// The method sees the block as if it ran in it. v.Gas of 0 is the most that a call may burn in a block. Safe from any
+// goroutine, while at is held.
+func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, found bool, err error) {
+	h := at.Header()
+	shard := at.Layout.ShardOf(v.Account)
+	i, err := at.Layout.Index(shard)
+	if err != nil {
+		return out, false, err
+	}
+	info, err := e.viewEpoch(h.EpochID)
+	if err != nil {
+		return out, false, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
+	}
+	b := &action.Block{
+		Config: at.Config, ChainID: e.chain.ID, VM: e.o.VM, ShardID: shard, Height: h.Height, PrevHash: h.PrevHash,
+		EpochID: h.EpochID, EpochHeight: info.EpochHeight, Timestamp: h.Timestamp, Stakes: stakes{info},
+		RandomValue: at.Shards[i].Extra.StateRoot,
+	}
+	call := *v
+	if most := at.Config.Wasm.Limits.MaxGasBurnt; call.Gas == 0 {
+		call.Gas = most
+	}
+	return call.Run(b, state.NewUnrecorded(at.Trie(i)))
+}
+
+// viewedEpoch spares readers the lock of the epoch manager.
+type viewedEpoch struct {
+	id   primitives.EpochID
+	info *epoch.EpochInfo
+}
+
+func (e *Engine) viewEpoch(id primitives.EpochID) (*epoch.EpochInfo, error) {
+	if v := e.viewed.Load(); v != nil && v.id == id {
+		return v.info, nil
+	}
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	info, err := e.epochs.EpochInfo(id)
+	if err == nil {
+		e.viewed.Store(&viewedEpoch{id, info})
+	}
+	return info, err
+}

@@ -1,0 +1,18 @@
+package view
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// Call is a method of an account's contract, to run as a read.
+type Call struct {
+	Account primitives.AccountID
+	Method  string
+	Args    []byte
+}
+
+// CallResult is how it ended. Logs are there also if it failed.
+type CallResult struct {
+	Result []byte
+	Logs   []string
+	Err    *primitives.FunctionCallError // nil: it did not fail
+	Debug  string                        // of Err with the tag CallExecution: the VM's own error, as Rust's {:?} prints it
+}

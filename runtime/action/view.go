@@ -1,0 +1,67 @@
+package action
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// View is a method to run as a read: called by the account itself, with nothing attached.
+type View struct {
+	Account   primitives.AccountID
+	Method    string
+	Args      []byte
+	Gas       primitives.Gas // all that it may burn
+	Interrupt func() error   // as Call's
+	// Short ends the run with ErrLong once it is clear that it takes long: code is not compiled yet, or it burns more than
+	// ShortGas.
+	Short bool
+}
+
+// ShortGas is what a short view burns at most: 5 ms at the worst of the host functions, 1.5 ms of instructions.
+const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
+
+// ErrLong is the error of a short view that is a long one.
+var ErrLong = errors.New("not a short view")
+
+// Preparer is a VM that compiles.
+type Preparer interface {
+	// Ready tells whether code is compiled for a config, so that calling it does not begin with that.
+	Ready(code primitives.Hash, w *config.Wasm) bool
+}
+
+// Run runs the method on a state that a block left; found is false if there is no such account. b is that block, but for
+// RandomValue, which is the root of the state. What comes of the call is in the outcome; u is not to be used after it
+// (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
+func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, err error) {
+	x := &Execution{
+		Block: b, State: u, Receipt: &primitives.Receipt{PredecessorID: v.Account, ReceiverID: v.Account},
+		Body: &primitives.ActionReceipt{SignerID: v.Account, SignerPublicKey: primitives.ZeroED25519Key},
+	}
+	if found, err = u.Account(v.Account, &x.Account); !found || err != nil {
+		return out, found, err
+	}
+	hash, key, err := x.contract()
+	if err != nil {
+		return out, true, err
+	}
+	gas := v.Gas
+	if v.Short {
+		gas = min(gas, ShortGas)
+	}
+	c, err := x.call(&primitives.FunctionCall{Method: v.Method, Args: v.Args, Gas: gas}, hash, key, primitives.Hash{})
+	if err != nil {
+		return out, true, err
+	}
+	if p, compiles := b.VM.(Preparer); v.Short && compiles && c.Code != nil && c.Method != "" && !p.Ready(hash, &b.Config.Wasm) {
+		return out, true, ErrLong
+	}
+	c.View, c.Interrupt = true, v.Interrupt
+	out, err = c.run(NewExternal(b, u, v.Account, primitives.Hash{}))
+	if err == nil && out.Err != nil && gas < v.Gas && out.GasBurnt >= gas { // it ran out of what a short one has
+		err = ErrLong
+	}
+	return out, true, err
+}
