@@ -165,7 +165,7 @@ func checkBounds(t *testing.T, l *Logic, before primitives.Gas) {
 	if n := g.instructions(); n > g.burnt {
 		t.Fatalf("%d gas for instructions, %d burnt", n, g.burnt)
 	}
-	if c := g.compute(); c == ^config.Compute(0) {
+	if c := g.compute(g.instructions()); c == ^config.Compute(0) {
 		t.Fatalf("compute %d", c)
 	}
 }

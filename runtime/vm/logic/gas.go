@@ -135,12 +135,17 @@ func (g *gasCounter) instructions() primitives.Gas {
 	return n
 }
 
-// compute is the work of the call (nearcore profile.rs total_compute_usage): what was burnt for a cost, in proportion.
-func (g *gasCounter) compute() config.Compute {
-	sum := satAdd(g.sendCompute, config.Compute(g.instructions()))
+// compute is the work of the call (nearcore profile.rs total_compute_usage): what was burnt for a cost, in proportion; rest is
+// for instructions.
+func (g *gasCounter) compute(rest primitives.Gas) config.Compute {
+	sum := satAdd(g.sendCompute, config.Compute(rest))
 	for c, gas := range g.ext {
 		price := &g.prices[c]
 		if gas == 0 || price.Gas == 0 {
+			continue
+		}
+		if uint64(price.Gas) == uint64(price.Compute) { // nearly all
+			sum = satAdd(sum, config.Compute(gas))
 			continue
 		}
 		hi, lo := bits.Mul64(uint64(gas), uint64(price.Compute))

@@ -91,7 +91,7 @@ func TestCompute(t *testing.T) {
 		}
 	}
 	want := price[config.ExtStorageWriteBase].Compute + 10*price[config.ExtStorageWriteValueByte].Compute + 100 + 7
-	if got := g.compute(); got != want || g.instructions() != 7 {
+	if got := g.compute(g.instructions()); got != want || g.instructions() != 7 {
 		t.Errorf("compute = %d, want %d; instructions %d", got, want, g.instructions())
 	}
 	for _, test := range []struct {
@@ -102,14 +102,14 @@ func TestCompute(t *testing.T) {
 		if err := g.payPer(config.ExtStorageWriteValueByte, 100); err != test.want {
 			t.Errorf("%+v: %v", test, err)
 		}
-		if got := g.compute(); uint64(got) != uint64(g.burnt) || g.burnt != tera/1000 {
+		if got := g.compute(g.instructions()); uint64(got) != uint64(g.burnt) || g.burnt != tera/1000 {
 			t.Errorf("%+v: compute %d, burnt %d", test, got, g.burnt)
 		}
 		g = counter(test.maxBurnt, test.prepaid, false)
 		if err := g.payAction(config.Cost{Gas: tera / 100, Compute: 9e9}, tera/100, config.ActionTransfer); err != test.want {
 			t.Errorf("%+v: action: %v", test, err)
 		}
-		if got := g.compute(); uint64(got) != uint64(g.burnt) || g.burnt != tera/1000 {
+		if got := g.compute(g.instructions()); uint64(got) != uint64(g.burnt) || g.burnt != tera/1000 {
 			t.Errorf("%+v: action: compute %d, burnt %d", test, got, g.burnt)
 		}
 	}
@@ -504,8 +504,8 @@ func TestProfile(t *testing.T) {
 	if names != want || sum != out.GasBurnt {
 		t.Errorf("profile of %d, burnt %d:\n%s", sum, out.GasBurnt, names)
 	}
-	if r = newRig(t); r.profile() != nil {
-		t.Errorf("profile of nothing: %v", r.profile())
+	if r = newRig(t); r.gas.profile(0) != nil {
+		t.Errorf("profile of nothing: %v", r.gas.profile(0))
 	}
 }
 

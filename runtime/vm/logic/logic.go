@@ -155,8 +155,10 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 		}
 		failure, cause = host.Execution(), host
 	}
+	rest := l.gas.instructions()
 	out := action.CallOutcome{
-		Err: failure, Cause: cause, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(), Logs: l.logs, Profile: l.profile(),
+		Err: failure, Cause: cause, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(rest), Logs: l.logs,
+		Profile: l.gas.profile(rest),
 	}
 	if failure == nil {
 		out.Return, out.Balance, out.StorageUsage, out.Subsidized = l.result, l.balance, l.usage, l.subsidized

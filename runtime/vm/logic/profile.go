@@ -16,58 +16,56 @@ const (
 	instructions   = "WASM_INSTRUCTION"
 )
 
-// profileOrder holds all costs sorted by category, then name: below NumActionCosts actions, then host costs, the last
-// number instructions.
-var profileOrder = func() []int {
-	order := make([]int, int(config.NumActionCosts)+int(config.NumExtCosts)+1)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := profileEntry(i), profileEntry(j)
-		return action.CompareCosts(a, b)
-	})
-	return order
-}()
-
-func profileEntry(i int) primitives.CostEntry {
-	if i < int(config.NumActionCosts) {
-		return primitives.CostEntry{Category: actionCategory, Cost: config.ActionCost(i).ProfileName()}
-	}
-	if i -= int(config.NumActionCosts); i < int(config.NumExtCosts) {
-		return primitives.CostEntry{Category: hostCategory, Cost: config.ExtCost(i).ProfileName()}
-	}
-	return primitives.CostEntry{Category: hostCategory, Cost: instructions}
+// profileRow is one cost that a profile may have, as it prints it.
+type profileRow struct {
+	entry  primitives.CostEntry // without gas
+	ext    int                  // in gasCounter.ext; below 0: none
+	action int                  // in gasCounter.action; below 0: none; both: instructions
 }
 
-// profile is what the gas was burnt for, without zeros.
-func (l *Logic) profile() []primitives.CostEntry {
-	g := &l.gas
-	gasOf := func(i int) primitives.Gas {
-		if i < int(config.NumActionCosts) {
-			return g.action[i]
-		}
-		if i -= int(config.NumActionCosts); i < int(config.NumExtCosts) {
-			return g.ext[i]
-		}
-		return g.instructions()
+// profileRows holds all costs in the order of profiles.
+var profileRows = func() []profileRow {
+	rows := []profileRow{{primitives.CostEntry{Category: hostCategory, Cost: instructions}, -1, -1}}
+	for c := range config.NumExtCosts {
+		rows = append(rows, profileRow{primitives.CostEntry{Category: hostCategory, Cost: c.ProfileName()}, int(c), -1})
 	}
-	n := 0
-	for _, i := range profileOrder {
-		if gasOf(i) != 0 {
+	for c := range config.NumActionCosts {
+		rows = append(rows, profileRow{primitives.CostEntry{Category: actionCategory, Cost: c.ProfileName()}, -1, int(c)})
+	}
+	slices.SortFunc(rows, func(a, b profileRow) int { return action.CompareCosts(a.entry, b.entry) })
+	return rows
+}()
+
+// profile is what the gas was burnt for, without zeros; rest is for instructions.
+func (g *gasCounter) profile(rest primitives.Gas) []primitives.CostEntry {
+	n := 1
+	for _, gas := range g.ext {
+		if gas != 0 {
 			n++
 		}
 	}
-	if n == 0 {
-		return nil
+	for _, gas := range g.action {
+		if gas != 0 {
+			n++
+		}
 	}
 	out := make([]primitives.CostEntry, 0, n)
-	for _, i := range profileOrder {
-		if gas := gasOf(i); gas != 0 {
-			e := profileEntry(i)
+	for i := range profileRows {
+		row, gas := &profileRows[i], rest
+		switch {
+		case row.ext >= 0:
+			gas = g.ext[row.ext]
+		case row.action >= 0:
+			gas = g.action[row.action]
+		}
+		if gas != 0 {
+			e := row.entry
 			e.Gas = gas
 			out = append(out, e)
 		}
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return out
 }

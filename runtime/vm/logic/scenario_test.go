@@ -308,3 +308,25 @@ func BenchmarkHost(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkCall is what a call takes beside its host functions and its module.
+func BenchmarkCall(b *testing.B) {
+	t := &testing.T{}
+	r, _ := newScenario(t, "block_index")
+	b.ReportAllocs()
+	for b.Loop() {
+		l := New(&r.c, r.w, &r.cfg)
+		if err := l.PayLoading(100_000); err != nil {
+			b.Fatal(err)
+		}
+		for c := range config.ExtCost(12) {
+			if err := l.gas.pay(c); err != nil {
+				b.Fatal(err)
+			}
+		}
+		l.Enter(l.Leave() - 1_000_000)
+		if _, err := l.Outcome(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
