@@ -56,7 +56,7 @@ func openDB(stor lstorage.Storage, o *Options) (*db, error) {
 		DisableLargeBatchTransaction: true,
 	})
 	if err != nil {
-		return nil, wrapIndex("open index", err)
+		return nil, wrapWrite("open index", err)
 	}
 	return &db{ldb: ldb, stor: stor}, nil
 }

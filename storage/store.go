@@ -126,7 +126,7 @@ func (s *Store) open(fresh bool) (err error) {
 		return err
 	}
 	if err != nil {
-		return wrapIndex("open index", err)
+		return wrapWrite("open index", err)
 	}
 	if err := s.checkIndexFiles(stor, fresh); err != nil {
 		_ = stor.Close()
