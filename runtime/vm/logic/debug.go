@@ -46,6 +46,7 @@ var debugNames = [numHostErrors]struct {
 	AltBn128InvalidInput:                {name: "AltBn128InvalidInput", text: "msg"},
 	Ed25519VerifyInvalidInput:           {name: "Ed25519VerifyInvalidInput", text: "msg"},
 	P256VerifyInvalidInput:              {name: "P256VerifyInvalidInput", text: "msg"},
+	MLDSAVerifyInvalidInput:             {name: "MlDsaVerifyInvalidInput", text: "msg"},
 	BLS12381InvalidInput:                {name: "BLS12381InvalidInput", text: "msg"},
 	YieldPayloadLength:                  {name: "YieldPayloadLength", a: "length", b: "limit"},
 	DataIDMalformed:                     {name: "DataIdMalformed"},
