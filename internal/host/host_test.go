@@ -18,7 +18,7 @@ import (
 )
 
 // made is a home as init makes it.
-func made(t *testing.T) (dir string) {
+func made(t testing.TB) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	if _, err := home.Init(t.Context(), home.InitOptions{
@@ -29,7 +29,7 @@ func made(t *testing.T) (dir string) {
 	return dir
 }
 
-func start(t *testing.T, dir string) (*Host, error) {
+func start(t testing.TB, dir string) (*Host, error) {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {
@@ -38,7 +38,7 @@ func start(t *testing.T, dir string) (*Host, error) {
 	return Start(Options{Home: hm, Listen: "127.0.0.1:0"})
 }
 
-func mustStart(t *testing.T, dir string) *Host {
+func mustStart(t testing.TB, dir string) *Host {
 	t.Helper()
 	h, err := start(t, dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func mustStart(t *testing.T, dir string) *Host {
 	return h
 }
 
-func stop(t *testing.T, h *Host) {
+func stop(t testing.TB, h *Host) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,0 +1,266 @@
+package host
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// withProbe starts a node whose validator has the probe as its contract. set are members of config.json.
+func withProbe(t testing.TB, set map[string]any) (*Host, primitives.AccountID) {
+	t.Helper()
+	dir := made(t)
+	path := filepath.Join(dir, "config.json")
+	text, err := os.ReadFile(path)
+	config := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(text, &config)
+	}
+	for k, v := range set {
+		config[k] = v
+	}
+	if err == nil {
+		text, err = json.Marshal(config)
+	}
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := mustStart(t, dir)
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := primitives.Transaction{
+		SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1},
+		ReceiverID: key.AccountID, BlockHash: h.Engine.Head().Hash,
+		Actions: []primitives.Action{&primitives.DeployContract{Code: contracts.Probe()}},
+	}
+	hash := tx.Hash()
+	signed := primitives.NewSignedTransaction(tx, key.SecretKey.Sign(hash[:])).AppendBorsh(nil)
+	var status txStatus
+	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" {
+		t.Fatalf("deploy: %s", cause)
+	}
+	return h, key.AccountID
+}
+
+// called is the reply of query call_function.
+type called struct {
+	Height uint64 `json:"block_height"`
+	Hash   string `json:"block_hash"`
+	Result []byteNumber
+	Logs   []string
+	Error  string
+}
+
+type byteNumber uint16
+
+func (c *called) bytes() (out []byte) {
+	for _, b := range c.Result {
+		out = append(out, byte(b))
+	}
+	return out
+}
+
+func look(t testing.TB, h *Host, account primitives.AccountID, method string, program *contracts.Program) called {
+	t.Helper()
+	var args []byte
+	if program != nil {
+		args = program.Bytes()
+	}
+	var c called
+	if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": account,
+		"method_name": method, "args_base64": base64.StdEncoding.EncodeToString(args)}, &c); cause != "" {
+		t.Errorf("%s: %s", method, cause)
+	}
+	return c
+}
+
+// loop burns more than a short call may, and ends well.
+func loop() *contracts.Program {
+	var p contracts.Program
+	p.Call("log_utf8", "before")
+	p.Loop(10_000_000)
+	p.Call("value_return", "after")
+	return &p
+}
+
+// TestViewCalls: what ends in neard ends here, and what has no end there does, too.
+func TestViewCalls(t *testing.T) {
+	h, me := withProbe(t, nil)
+	defer stop(t, h)
+	if c := look(t, h, me, "spin", nil); c.Error != "wasm execution failed with error: HostError(GasLimitExceeded)" {
+		t.Errorf("a loop without end: %+v", c)
+	}
+	if c := look(t, h, me, "deep", nil); c.Error != "wasm execution failed with error: HostError(MemoryAccessViolation)" {
+		t.Errorf("a recursion without end: %+v", c)
+	}
+	long := h.views.Stats().Long
+	if c := look(t, h, me, "run", loop()); c.Error != "" || string(c.bytes()) != "after" || len(c.Logs) != 1 || c.Logs[0] != "before" {
+		t.Errorf("a long call: %+v", c)
+	}
+	if s := h.views.Stats(); s.Long != long+1 {
+		t.Errorf("%d calls were long, want one more than %d", s.Long, long)
+	}
+	if c := look(t, h, me, "noop", nil); c.Error != "" || c.Result == nil || len(c.Result)+len(c.Logs) != 0 {
+		t.Errorf("a call that does nothing: %+v", c)
+	}
+	if s := h.views.Stats(); s.Long != long+1 || s.Running != 0 || s.Waiting != 0 || s.Panicked != 0 {
+		t.Errorf("%+v", s)
+	}
+	var p contracts.Program
+	p.Call("log_utf8", "seen")
+	p.Call("predecessor_account_id", 0)
+	if c := look(t, h, me, "run", &p); c.Error != `wasm execution failed with error: HostError(ProhibitedInView { method_name: "predecessor_account_id" })` ||
+		len(c.Logs) != 1 {
+		t.Errorf("a function that views must not call: %+v", c)
+	}
+}
+
+// TestViewContext: a view sees the block on whose state it runs. Its seed is that of no action and the state's root.
+func TestViewContext(t *testing.T) {
+	h, me := withProbe(t, nil)
+	defer stop(t, h)
+	block := func(c called) *engine.State {
+		hash, err := primitives.ParseHash(c.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := h.Engine.StateAt(hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	var p contracts.Program
+	for _, name := range []string{"block_index", "block_timestamp", "epoch_height", "storage_usage"} {
+		p.Call(name)
+	}
+	p.GiveResults()
+	c := look(t, h, me, "run", &p)
+	at := block(c)
+	defer at.Release()
+	var account struct {
+		Usage uint64 `json:"storage_usage"`
+	}
+	if cause := ask(t, h, "query", map[string]any{"request_type": "view_account", "block_id": c.Hash, "account_id": me}, &account); cause != "" {
+		t.Fatal(cause)
+	}
+	var want []byte
+	for _, n := range []uint64{c.Height, at.Header().Timestamp, 1, account.Usage} {
+		want = binary.LittleEndian.AppendUint64(want, n)
+	}
+	if got := c.bytes(); !bytes.Equal(got, want) {
+		t.Errorf("block_index, block_timestamp, epoch_height, storage_usage = %x, want %x", got, want)
+	}
+	for name, want := range map[string]func(at *engine.State) string{
+		"current_account_id": func(*engine.State) string { return string(me) },
+		"chain_id":           func(*engine.State) string { return h.Engine.Chain().ID },
+		"random_seed": func(at *engine.State) string {
+			i, err := at.Layout.Index(at.Layout.ShardOf(me))
+			if err != nil {
+				t.Fatal(err)
+			}
+			seed := primitives.RandomSeed(primitives.Hash{}, at.Trie(i).Root())
+			return string(seed[:])
+		},
+	} {
+		var p contracts.Program
+		p.Call(name, 0)
+		p.Call("value_return", ^uint64(0), 0)
+		c := look(t, h, me, "run", &p)
+		at := block(c)
+		if got, want := string(c.bytes()), want(at); got != want {
+			t.Errorf("%s = %q, want %q (%s)", name, got, want, c.Error)
+		}
+		at.Release()
+	}
+}
+
+// TestMaxGasBurntView: the node's own limit, below and above what makes a call long.
+func TestMaxGasBurntView(t *testing.T) {
+	for _, limit := range []uint64{1_000_000_000_000, 20_000_000_000_000} {
+		h, me := withProbe(t, map[string]any{"max_gas_burnt_view": limit})
+		if c := look(t, h, me, "run", loop()); c.Error != "wasm execution failed with error: HostError(GasLimitExceeded)" || len(c.Logs) != 1 {
+			t.Errorf("limit %d: %+v", limit, c)
+		}
+		stop(t, h)
+	}
+}
+
+// BenchmarkViewFlood says how many blocks are made in a second while 64 clients call a contract without a pause, beside how many
+// are made without them: what burns all the gas that a view has, and what just counts as short.
+func BenchmarkViewFlood(b *testing.B) {
+	const span = 5 * time.Second
+	h, me := withProbe(b, nil)
+	defer stop(b, h)
+	cadence := func() float64 {
+		from, start := h.Engine.Head().Height(), time.Now()
+		time.Sleep(span)
+		return float64(h.Engine.Head().Height()-from) / time.Since(start).Seconds()
+	}
+	var short contracts.Program
+	short.Loop(1_000_000) // 8 Tgas or so
+	for name, call := range map[string]string{
+		"all":   `"method_name":"spin","args_base64":""`,
+		"short": `"method_name":"run","args_base64":"` + base64.StdEncoding.EncodeToString(short.Bytes()) + `"`,
+	} {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"call_function","finality":"optimistic","account_id":%q,%s}}`, me, call)
+		b.Run("gas="+name, func(b *testing.B) {
+			for b.Loop() {
+				calm := cadence()
+				var clients sync.WaitGroup
+				end := make(chan struct{})
+				before := h.views.Stats()
+				for range 64 {
+					clients.Go(func() { flood(b, h, body, end) })
+				}
+				time.Sleep(time.Second)
+				flooded := cadence()
+				close(end)
+				clients.Wait()
+				after := h.views.Stats()
+				b.ReportMetric(calm, "blocks/s")
+				b.ReportMetric(flooded, "blocks/s-flooded")
+				b.ReportMetric(float64(after.Done-before.Done), "runs")
+				b.ReportMetric(float64(after.Long-before.Long), "long")
+			}
+		})
+	}
+}
+
+// flood posts one request after another.
+func flood(b *testing.B, h *Host, body string, end chan struct{}) {
+	for {
+		select {
+		case <-end:
+			return
+		default:
+		}
+		r, err := http.Post("http://"+h.Addr.String(), "application/json", strings.NewReader(body))
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+	}
+}
