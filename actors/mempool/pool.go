@@ -11,6 +11,7 @@
 package mempool
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,9 @@ import (
 
 // Pool is one shard's pool, safe for concurrent use.
 type Pool struct {
-	mu   sync.Mutex
-	core *core.Pool
+	mu     sync.Mutex
+	core   *core.Pool
+	closed bool // its shard is gone, or not there yet on this branch
 	// chosen is what the last chunk took: it is offered again if the next block does not include it.
 	chosen []primitives.Hash
 
@@ -81,10 +83,17 @@ func (p *Pool) counted() {
 	p.size.Store(int64(p.core.Bytes()))
 }
 
-// Add takes a transaction that has been checked; base is the height of the block it refers to.
+// ErrMoved says that a pool's shard has been split: its transactions are in other pools now.
+var ErrMoved = errors.New("mempool: the shard has been split")
+
+// Add takes a transaction that has been checked; base is the height of the block it refers to. ErrMoved.
 func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (added bool, err error) {
 	overtook := p.early.overtook != nil && p.early.overtook(tx)
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return false, ErrMoved
+	}
 	if added, err = p.core.Add(tx, base); added {
 		p.counted()
 	}
@@ -198,7 +207,7 @@ func (p *Pool) accept(height primitives.Height, chunk *primitives.Chunk, returne
 	}
 	again := false
 	for _, tx := range returned {
-		if at, ok := base(tx.BlockHash); ok {
+		if at, ok := base(tx.BlockHash); ok && !p.closed {
 			added, _ := p.core.Add(tx, at) // full, or its nonce is taken: the pool's other transactions were first
 			again = again || added
 		}
@@ -228,15 +237,24 @@ func (p *Pool) remove(txs []*primitives.SignedTransaction) {
 	p.counted()
 }
 
-// Drain empties the pool for the shards that follow it.
-func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives.Height)) {
+// Open lets the pool take transactions again, after a Drain that closed it.
+func (p *Pool) Open() {
+	p.mu.Lock()
+	p.closed = false
+	p.mu.Unlock()
+}
+
+// Drain empties the pool for the shards that follow it; last: it takes no more.
+func (p *Pool) Drain(last bool, each func(tx *primitives.SignedTransaction, base primitives.Height)) {
 	type item struct {
 		tx   *primitives.SignedTransaction
 		base primitives.Height
 	}
 	var all []item
 	p.mu.Lock()
+	p.closed = last
 	p.core.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) { all = append(all, item{tx, base}) })
+	p.chosen = p.chosen[:0]
 	p.counted()
 	p.offers.Store(false)
 	p.mu.Unlock()

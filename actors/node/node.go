@@ -130,7 +130,7 @@ func (n *Node) spawn() (err error) {
 	}
 	_, layout, err := chainView{n.engine}.ChildEpoch(n.engine.Head().Hash)
 	if err == nil {
-		err = n.shards.adopt(layout)
+		err = n.shards.adopt(layout, nil)
 	}
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 	if m.IsHead {
 		_, layout, err := chainView{n.engine}.ChildEpoch(m.Hash)
 		if err == nil {
-			err = n.shards.adopt(layout)
+			err = n.shards.adopt(layout, m.BlockAccepted)
 		}
 		if err != nil {
 			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
@@ -182,6 +182,7 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 // accepted tells of a block that is on disk, on the chain's goroutine.
 func (n *Node) accepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
+	n.shards.retire(m.Final)
 	n.tell(n.milestones, m)
 	n.tell(n.producer, m)
 	if n.o.Observe != nil {

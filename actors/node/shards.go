@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/shard"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -30,6 +31,7 @@ type tracked struct {
 	id   primitives.ShardID
 	pool *mempool.Pool
 	pid  *actor.PID
+	gone primitives.Height // from which on the head's branch lacks the shard; 0: it has it. The chain's goroutine's own
 }
 
 func (s *shardSet) find(id primitives.ShardID) *tracked {
@@ -45,10 +47,10 @@ func (s *shardSet) of(account primitives.AccountID) *tracked {
 	return s.find(s.layout.ShardOf(account))
 }
 
-// adopt goes over to a layout: new shards get actors, and the transactions of shards that are gone go to those that follow.
-func (s *shards) adopt(layout primitives.ShardLayout) error {
+// adopt goes over to the layout behind a block: new shards get actors, and transactions go to the pools of the shards that
+// have their signers now, but for those that the block includes. Nothing happens while the layout stays.
+func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
-	ids := layout.ShardIDs()
 	if old != nil && layout.Equal(old.layout) {
 		return nil
 	}
@@ -56,8 +58,10 @@ func (s *shards) adopt(layout primitives.ShardLayout) error {
 	if old != nil {
 		set.list = slices.Clone(old.list)
 	}
-	for _, id := range ids {
-		if set.find(id) != nil {
+	for _, id := range layout.ShardIDs() {
+		if t := set.find(id); t != nil { // of another branch, on which a shard of this id was, too
+			t.pool.Open()
+			t.gone = 0
 			continue
 		}
 		t, err := s.track(id)
@@ -66,20 +70,63 @@ func (s *shards) adopt(layout primitives.ShardLayout) error {
 		}
 		set.list = append(set.list, t)
 	}
+	s.show(set)
+	if old == nil {
+		return nil
+	}
+	included := map[primitives.Hash]bool{}
+	for i := range m.Shards {
+		if c := m.Shards[i].Chunk; c != nil {
+			for _, tx := range c.Transactions {
+				included[tx.Hash()] = true
+			}
+		}
+	}
+	for _, t := range set.list {
+		if !layout.Has(t.id) && t.gone == 0 {
+			t.gone = m.Height() + 1
+		}
+		before, err := engine.Accounts(old.layout, t.id)
+		now, err2 := engine.Accounts(layout, t.id)
+		if err == nil && err2 == nil && before == now {
+			continue
+		}
+		t.pool.Drain(err2 != nil, func(tx *primitives.SignedTransaction, base primitives.Height) {
+			if !included[tx.Hash()] {
+				_, _ = set.of(tx.SignerID).pool.Add(tx, base) // a full pool drops it, as it drops a new one
+			}
+		})
+	}
+	return nil
+}
+
+// show publishes a set.
+func (s *shards) show(set *shardSet) {
 	s.set.Store(set)
 	pools := make([]*mempool.Pool, len(set.list))
 	for i, t := range set.list {
 		pools[i] = t.pool
 	}
 	s.n.fresh.SetPools(pools)
-	for _, t := range set.list {
-		if !slices.Contains(ids, t.id) {
-			t.pool.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
-				_, _ = set.of(tx.SignerID).pool.Add(tx, base) // a full pool drops it, as it drops a new one
-			})
+}
+
+// retire ends the actors of shards that no branch can have any more: a block of a layout without them is final. What is in
+// their mailboxes is done first.
+func (s *shards) retire(final primitives.Height) {
+	old := s.set.Load()
+	past := func(t *tracked) bool { return t.gone != 0 && t.gone <= final }
+	if !slices.ContainsFunc(old.list, past) {
+		return
+	}
+	set := &shardSet{layout: old.layout}
+	for _, t := range old.list {
+		if past(t) {
+			s.n.root.Poison(t.pid)
+		} else {
+			set.list = append(set.list, t)
 		}
 	}
-	return nil
+	s.show(set)
 }
 
 // track starts a shard's actors.
@@ -114,10 +161,17 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 		if t, err = s.track(id); err != nil {
 			panic(err)
 		}
-		s.set.Store(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
+		t.gone = m.Height
+		t.pool.Drain(true, nil) // empty: it is closed
+		s.show(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
 	}
 	s.n.tell(t.pid, m)
 }
 
-// produce asks a shard for a chunk.
-func (s *shards) produce(m messages.ProduceChunk) { s.n.tell(s.set.Load().find(m.ShardID).pid, m) }
+// produce asks a shard for a chunk. One that is gone is asked by a producer that is behind, and has moved on by the time that
+// an answer would come.
+func (s *shards) produce(m messages.ProduceChunk) {
+	if t := s.set.Load().find(m.ShardID); t != nil {
+		s.n.tell(t.pid, m)
+	}
+}

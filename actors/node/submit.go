@@ -47,7 +47,9 @@ func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 	if !ok {
 		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}
 	}
-	_, err = n.shards.set.Load().of(tx.SignerID).pool.Add(tx, base)
+	for err = error(mempool.ErrMoved); errors.Is(err, mempool.ErrMoved); { // the layout has changed between the two looks
+		_, err = n.shards.set.Load().of(tx.SignerID).pool.Add(tx, base)
+	}
 	var taken *core.NonceTaken
 	switch {
 	case err == nil:

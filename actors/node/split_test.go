@@ -1,0 +1,214 @@
+package node
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/signature"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// splitting starts a node, which makes blocks when asked, on a chain of short epochs whose shards are split again and again.
+func splitting(t *testing.T) (*sandbox, *workload.Generator) {
+	o := workload.Options{Seed: 1, Accounts: 26, Shards: 1}
+	r := workload.Rules{EpochLength: 8, Validity: 16, GasLimit: 30_000_000_000_000,
+		Splitting: &workload.Splitting{Threshold: 3_000, MinChild: 500, MaxShards: 5, MinEpochs: 1}}
+	chain, err := workload.NewChain(o, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: chain.ID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := signature.New()
+	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, 1, func(x *Options) {
+		_ = x.Engine.Close()
+		x.Limits.Wait = time.Minute
+		x.Engine, x.Signatures, x.Mode = e, checker, production.Manual
+		x.Keys = map[primitives.AccountID]primitives.SecretKey{workload.Validator: workload.StakeKey(workload.Validator)}
+	})
+	s.e = e
+	return s, workload.NewGenerator(o)
+}
+
+func (s *sandbox) tracked() (ids []primitives.ShardID) {
+	for _, t := range s.shards.set.Load().list {
+		ids = append(ids, t.id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// TestSplit: shards are split while transactions come without a pause. Every one comes to its end, and whoever waits for one
+// is told so; new shards have actors, and those of shards that are gone end.
+func TestSplit(t *testing.T) {
+	s, g := splitting(t)
+	type end struct {
+		tx  *primitives.SignedTransaction
+		out *view.FinalOutcome
+		err error
+	}
+	ends := make(chan end, 1000)
+	var waits, submits sync.WaitGroup
+	var sent []*primitives.SignedTransaction
+	stop := make(chan struct{})
+	submits.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(200 * time.Microsecond):
+			}
+			head := s.e.Head()
+			tx := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
+			if i%40 != 0 || i >= 40*cap(ends) {
+				sent = append(sent, tx)
+				if _, err := s.Submit(tx); err != nil {
+					t.Errorf("block %d: %v", head.Height(), err)
+				}
+				continue
+			}
+			waits.Go(func() {
+				out, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal})
+				ends <- end{tx, out, err}
+			})
+		}
+	})
+	layouts := 0
+	for block := 0; block < 120 && s.e.Head().Layout.NumShards() < 5; block++ {
+		before := s.e.Head().Layout
+		mine(t, s, 1)
+		if !s.e.Head().Layout.Equal(before) {
+			layouts++
+		}
+	}
+	close(stop)
+	submits.Wait()
+	if layouts != 4 {
+		t.Fatalf("%d splits, want 4", layouts)
+	}
+	mine(t, s, 10)
+	for _, tx := range sent {
+		out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
+		for block := 0; err == nil && out.Level != view.LevelFinal && block < 40; block++ {
+			mine(t, s, 1)
+			out, err = s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
+		}
+		if err != nil || out.Level != view.LevelFinal {
+			t.Fatalf("transaction %v: %+v, %v", tx.Hash(), out, err)
+		}
+	}
+	waits.Wait()
+	close(ends)
+	n := 0
+	for x := range ends {
+		if n++; x.err != nil || x.out.Level != view.LevelFinal || x.out.Status.Kind != view.FinalSuccessValue {
+			t.Errorf("%v: %+v, %v, want FINAL", x.tx.Hash(), x.out, x.err)
+		}
+	}
+	if n == 0 {
+		t.Error("nobody waited")
+	}
+	want := slices.Sorted(slices.Values(s.e.Head().Layout.ShardIDs()))
+	if got := s.tracked(); !slices.Equal(got, want) {
+		t.Errorf("shards with actors = %v, want %v", got, want)
+	}
+	registry := s.root.ActorSystem().ProcessRegistry
+	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, there := registry.GetLocal("shards/0"); !there {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatal("the actor of shard 0 is still there")
+		}
+	}
+	if _, there := registry.GetLocal("shards/0/" + "mempool"); there {
+		t.Error("the mempool of shard 0 is still there")
+	}
+}
+
+// TestPoolsFollow: transactions move to the pools of their signers' shards with the head, also back to a branch on which the
+// shards are as they were, and to one that split another shard into ones of the same ids.
+func TestPoolsFollow(t *testing.T) {
+	s, g := splitting(t)
+	head := s.e.Head()
+	var txs []*primitives.SignedTransaction
+	for range 40 {
+		tx := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
+		if _, err := s.Submit(tx); err != nil {
+			t.Fatal(err)
+		}
+		txs = append(txs, tx)
+	}
+	check := func(layout primitives.ShardLayout) {
+		t.Helper()
+		set := s.shards.set.Load()
+		for _, x := range set.list {
+			n := 0
+			for _, tx := range txs {
+				if layout.ShardOf(tx.SignerID) == x.id {
+					n++
+					if x.pool.Find(tx.Hash()) == nil {
+						t.Errorf("%v of %s is not in the pool of shard %d", tx.Hash(), tx.SignerID, x.id)
+					}
+				}
+			}
+			if got := x.pool.Len(); got != n {
+				t.Errorf("shard %d has %d transactions, want %d", x.id, got, n)
+			}
+		}
+	}
+	one := head.Layout
+	two := derive(t, one, "m0.w")
+	left, right := derive(t, two, "f0.w"), derive(t, two, "t0.w")
+	if !slices.Contains(left.ShardIDs(), right.ShardIDs()[1]) {
+		t.Fatalf("layouts %v and %v share no id", left, right)
+	}
+	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	for i, layout := range []primitives.ShardLayout{two, one, two, left, right, two, one} {
+		if err := s.shards.adopt(layout, &m); err != nil {
+			t.Fatal(err)
+		}
+		check(layout)
+		if t.Failed() {
+			t.Fatalf("step %d", i)
+		}
+	}
+	if _, err := s.shards.set.Load().find(1).pool.Add(txs[0], 0); err == nil {
+		t.Error("the pool of a shard that is gone takes transactions")
+	}
+	s.shards.retire(head.Height())
+	if got := s.tracked(); len(got) != 5 {
+		t.Errorf("shards with actors = %v before a block behind the split is final", got)
+	}
+	s.shards.retire(head.Height() + 1)
+	if got := s.tracked(); !slices.Equal(got, []primitives.ShardID{0}) {
+		t.Errorf("shards with actors = %v, want 0 alone", got)
+	}
+	mine(t, s, 30)
+	if left := s.Stats().Pooled; left != 0 {
+		t.Errorf("%d transactions wait still", left)
+	}
+}
+
+func derive(t *testing.T, l primitives.ShardLayout, boundary primitives.AccountID) primitives.ShardLayout {
+	t.Helper()
+	out, err := l.DeriveV3(boundary, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
