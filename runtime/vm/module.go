@@ -22,7 +22,7 @@ type module struct {
 	hasStart    bool
 	methods     map[string]bool // exported functions: whether without parameters and results
 	imports     []int           // logic's numbers, in order
-	strange     bool            // it imports what no version has
+	strange     string          // what neard says of imports that no version has; empty: there are none
 	code        *engine.Module  // nil if it cannot run, or cannot be linked with any version
 }
 
@@ -33,26 +33,29 @@ func (m *module) Close() {
 	}
 }
 
-// links tells whether all that the module imports is there in a version.
-func (m *module) links(w *config.Wasm) bool {
-	if m.strange {
-		return false
-	}
+// unlinked is what neard says when something that the module imports is not there in a version; empty: all is. Names are
+// looked up before types are compared.
+func (m *module) unlinked(w *config.Wasm) string {
 	for _, i := range m.imports {
 		if f := &logic.Functions[i]; f.Since != nil && !f.Since(w) {
-			return false
+			return unknownImport
 		}
 	}
-	return true
+	return m.strange
 }
+
+const unknownImport = "unknown or invalid import"
+
+// infoVersion changes with the form of info.
+const infoVersion = 2
 
 // info is what is written beside the machine code.
 type info struct {
 	compilation         *primitives.CompilationError
 	loadFails, hasStart bool
 	methods             map[string]bool
-	imports             []string // names of those that are in logic's table, by their signature too
-	strange             bool
+	imports             []string // names of those that are in logic's table
+	strange             string
 }
 
 // read is what is to be known of a prepared module.
@@ -60,14 +63,41 @@ func read(m *prep.Module) info {
 	i := info{loadFails: m.LoadFails, hasStart: m.HasStart, methods: m.Methods}
 	for _, want := range m.Imports {
 		n, ok := numbers[want.Name]
-		if !ok || !sameTypes(logic.Functions[n].Params, want.Params) || !sameTypes(logic.Functions[n].Results, want.Results) {
-			i.strange = true
+		if !ok {
+			i.strange = unknownImport
 			continue
 		}
 		i.imports = append(i.imports, want.Name)
+		f := &logic.Functions[n]
+		if i.strange == "" && !(sameTypes(f.Params, want.Params) && sameTypes(f.Results, want.Results)) {
+			i.strange = fmt.Sprintf("types incompatible: expected type `%s`, found type `%s`",
+				signature(want.Params, want.Results), signature(f.Params, f.Results))
+		}
 	}
 	return i
 }
+
+// signature is a function's type as wasmtime prints it.
+func signature[T ~byte](params, results []T) string {
+	b := []byte("(func")
+	for _, part := range []struct {
+		name  string
+		types []T
+	}{{"param", params}, {"result", results}} {
+		if len(part.types) == 0 {
+			continue
+		}
+		b = append(append(b, " ("...), part.name...)
+		for _, t := range part.types {
+			b = append(append(b, ' '), typeNames[byte(t)]...)
+		}
+		b = append(b, ')')
+	}
+	return string(append(b, ')'))
+}
+
+// typeNames are those of the types that functions take and give, by their codes in wasm.
+var typeNames = map[byte]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64", 0x70: "funcref"}
 
 // numbers are those of logic's table, by name.
 var numbers = func() map[string]int {
@@ -91,7 +121,7 @@ func (i *info) appendBorsh(b []byte) []byte {
 	}
 	b = borsh.AppendBool(b, i.loadFails)
 	b = borsh.AppendBool(b, i.hasStart)
-	b = borsh.AppendBool(b, i.strange)
+	b = borsh.AppendString(b, i.strange)
 	names := make([]string, 0, len(i.methods))
 	for name := range i.methods {
 		names = append(names, name)
@@ -124,7 +154,7 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 			Tag: primitives.CompilationTag(r.Byte()), Prepare: primitives.PrepareError(r.Byte()), Message: r.String(),
 		}
 	}
-	m.loadFails, m.hasStart, m.strange = r.Bool(), r.Bool(), r.Bool()
+	m.loadFails, m.hasStart, m.strange = r.Bool(), r.Bool(), r.String()
 	n := int(r.Uint32())
 	m.methods = make(map[string]bool, min(n, 1024))
 	for ; n > 0 && r.Err() == nil; n-- {
@@ -160,7 +190,7 @@ func (v *VM) buildWith(prepare func([]byte, *config.Wasm) (*prep.Module, error),
 	}
 	i := read(p)
 	a := cache.Artifact{Info: i.appendBorsh(nil)}
-	if p.LoadFails || i.strange { // never to be run
+	if p.LoadFails || i.strange != "" { // never to be run
 		return a, nil
 	}
 	if a.Code, err = v.engine.Compile(p.Code); err != nil {

@@ -76,7 +76,7 @@ func version() string {
 		table = fmt.Appendf(table, "%s%x%x,", f.Name, f.Params, f.Results)
 	}
 	host := primitives.HashBytes(table)
-	return fmt.Sprintf("wasmtime-%s-prep-%s-host-%x-%s", engine.Version, prep.Version, host[:4], runtime.GOARCH)
+	return fmt.Sprintf("info-%d-wasmtime-%s-prep-%s-host-%x-%s", infoVersion, engine.Version, prep.Version, host[:4], runtime.GOARCH)
 }
 
 // Close ends the compilations in the background and frees what is not in use.
@@ -158,8 +158,8 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 		l.Fail(logic.LoadingError(loadText))
 		return l.Outcome()
 	}
-	if !m.links(&cfg.Wasm) {
-		l.Fail(logic.LinkError("unknown or invalid import"))
+	if text := m.unlinked(&cfg.Wasm); text != "" {
+		l.Fail(logic.LinkError(text))
 		return l.Outcome()
 	}
 	if plain, ok := m.methods[c.Method]; !ok || !plain {
