@@ -95,13 +95,19 @@ fn permission(allowance: Option<Balance>, receiver: AccountId, names: Vec<Vec<u8
 }
 
 impl External for Ext {
-    fn storage_set<'a>(&'a mut self, _: &mut dyn StorageAccessTracker, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn storage_set<'a>(&'a mut self, pay: &mut dyn StorageAccessTracker, key: &[u8], value: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(old) = self.world.storage.get(key) {
+            pay.deref_write_evicted_value_bytes(old.len() as u64)?;
+        }
         Ok(self.world.storage.insert(key.to_vec(), value.to_vec()))
     }
     fn storage_get<'a>(&'a self, _: &mut dyn StorageAccessTracker, key: &[u8]) -> Result<Option<Box<dyn ValuePtr + 'a>>> {
         Ok(self.world.storage.get(key).map(|v| Box::new(MockedValuePtr::new(v)) as Box<dyn ValuePtr>))
     }
-    fn storage_remove(&mut self, _: &mut dyn StorageAccessTracker, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    fn storage_remove(&mut self, pay: &mut dyn StorageAccessTracker, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if let Some(old) = self.world.storage.get(key) {
+            pay.deref_removed_value_bytes(old.len() as u64)?;
+        }
         Ok(self.world.storage.remove(key))
     }
     fn storage_has_key(&mut self, _: &mut dyn StorageAccessTracker, key: &[u8]) -> Result<bool> {

@@ -15,9 +15,9 @@ use wasm_encoder::{
 
 /// A host function: its name, its arguments by their meaning, its result.
 ///
-/// Meanings that take two numbers, length and pointer: account, method, args, key, value, pk (public key), gpk (a gas key's,
+/// Meanings that take two numbers, length and pointer (init: a promise and one of its actions): account, method, args, key, value, pk (public key), gpk (a gas key's,
 /// always good), names, hash (32 bytes), payload, text, wide (UTF-16), code, list (length counts numbers of 8 bytes, and the pointer comes first).
-/// One number: amount (pointer to 16 bytes), out16 (pointer for 16), reg (written), seen (read), ptr, gas, weight, nonce, nonces, promise, action,
+/// One number: amount (pointer to 16 bytes), out16 (pointer for 16), reg (written), seen (read), ptr, gas, weight, nonce, nonces, promise,
 /// i (index of a result), ops (i32), msg (i32 pointer to a string with its length before it), i32.
 const FUNCTIONS: &[(&str, &str, Option<ValType>, u32)] = &[
     ("read_register", "seen ptr", None, 4),
@@ -55,7 +55,7 @@ const FUNCTIONS: &[(&str, &str, Option<ValType>, u32)] = &[
     ("promise_set_refund_to", "promise account", None, 3),
     ("promise_batch_action_state_init", "promise hash amount", Some(ValType::I64), 3),
     ("promise_batch_action_state_init_by_account_id", "promise account amount", Some(ValType::I64), 3),
-    ("set_state_init_data_entry", "promise action key value", None, 4),
+    ("set_state_init_data_entry", "init key value", None, 4),
     ("promise_batch_action_create_account", "promise", None, 3),
     ("promise_batch_action_deploy_contract", "promise code", None, 3),
     ("promise_batch_action_deploy_global_contract", "promise code", None, 2),
@@ -100,7 +100,7 @@ fn types(meaning: &str) -> Vec<ValType> {
     match meaning {
         "ops" | "msg" | "i32" => vec![ValType::I32],
         "account" | "method" | "args" | "key" | "value" | "pk" | "gpk" | "names" | "hash" | "payload" | "text" | "wide" | "code"
-        | "list" | "seen32" => vec![ValType::I64; 2],
+        | "list" | "seen32" | "init" => vec![ValType::I64; 2],
         _ => vec![ValType::I64],
     }
 }
@@ -120,9 +120,17 @@ struct Script<'a> {
     /// Percentage of arguments that are odd.
     odd: u32,
     results: u64,
-    /// Keys written, so that they are read again.
+    /// Keys written, so that they are read again; ids of yields.
     keys: Vec<(u64, u64)>,
     hashes: Vec<(u64, u64)>,
+    /// State inits, by promise and action; actions of each promise; registers that data ids went to; promise results.
+    inits: Vec<(u64, u64)>,
+    actions: Vec<u64>,
+    yields: Vec<u64>,
+    inputs: u64,
+    /// What the arguments of this call were.
+    promise: u64,
+    register: u64,
 }
 
 fn sleb(b: &mut Vec<u8>, mut n: i64) {
@@ -289,7 +297,12 @@ impl Script<'_> {
                 two(h)
             }
             // A register, where promise_yield_create may have left a data id.
-            "seen32" => vec![ANY_REGISTER, self.rng.gen_range(0..3)],
+            "seen32" => {
+                if self.yields.is_empty() || odd {
+                    return vec![ANY_REGISTER, 0];
+                }
+                vec![ANY_REGISTER, self.yields[self.rng.gen_range(0..self.yields.len())]]
+            }
             "payload" => two(some(self, if odd { 1100 } else { 100 })),
             "text" => {
                 if chance(self.rng, 15) {
@@ -349,13 +362,16 @@ impl Script<'_> {
                 vec![self.put(&amount.to_le_bytes()).1]
             }
             "out16" | "ptr" => vec![if odd { [END - 16, END - 15, END, u64::MAX][self.rng.gen_range(0..4)] } else { SCRATCH + 64 * self.results }],
-            "reg" => vec![match self.rng.gen_range(0..30) {
-                0 => u64::MAX,
-                1 => u64::MAX - 1,
-                2 => self.rng.gen_range(0..200),
-                _ => self.rng.gen_range(0..3),
-            }],
-            "seen" => vec![if chance(self.rng, 4 * self.odd) { self.rng.gen_range(0..10) } else { self.rng.gen_range(0..2) }],
+            "reg" => {
+                self.register = match self.rng.gen_range(0..30) {
+                    0 => u64::MAX,
+                    1 if odd => u64::MAX - 1,
+                    2 => self.rng.gen_range(0..200),
+                    _ => self.rng.gen_range(0..3),
+                };
+                vec![self.register]
+            }
+            "seen" => vec![if odd { self.rng.gen_range(0..10) } else { self.rng.gen_range(0..3) }],
             "gas" => vec![match self.rng.gen_range(0..if odd { 6 } else { 4 }) {
                 0 => 0,
                 1 => self.rng.gen_range(0..1_000_000),
@@ -366,9 +382,18 @@ impl Script<'_> {
             "weight" => vec![[0, 1, 2, 1000, u64::MAX][self.rng.gen_range(0..5)]],
             "nonce" => vec![self.rng.gen_range(0..1 << 40)],
             "nonces" => vec![if odd { [65_535, 65_536, u64::MAX][self.rng.gen_range(0..3)] } else { self.rng.gen_range(0..12) }],
-            "promise" => vec![self.promise()],
-            "action" => vec![self.rng.gen_range(0..if odd { 5 } else { 1 })],
-            "i" => vec![self.rng.gen_range(0..if odd { 6 } else { 3 })],
+            "promise" => {
+                self.promise = self.promise();
+                vec![self.promise]
+            }
+            "init" => {
+                if odd || self.inits.is_empty() {
+                    return vec![self.promise(), self.rng.gen_range(0..3)];
+                }
+                let (p, a) = self.inits[self.rng.gen_range(0..self.inits.len())];
+                vec![p, a]
+            }
+            "i" => vec![if odd { self.rng.gen_range(0..6) } else { self.rng.gen_range(0..self.inputs.max(1)) }],
             "ops" => vec![match self.rng.gen_range(0..20) {
                 0 => u32::MAX.into(),
                 _ => self.rng.gen_range(0..100_000),
@@ -388,14 +413,34 @@ impl Script<'_> {
         if self.promises == 0 || chance(self.rng, self.odd) {
             return [self.promises, 0, u64::MAX, self.promises + 1][self.rng.gen_range(0..4)];
         }
-        if chance(self.rng, 60) {
-            return self.promises - 1;
+        let fits: Vec<u64> = (0..self.promises).filter(|i| self.actions[*i as usize] != u64::MAX).collect();
+        if fits.is_empty() || chance(self.rng, self.odd) {
+            return self.rng.gen_range(0..self.promises);
         }
-        self.rng.gen_range(0..self.promises)
+        if chance(self.rng, 50) {
+            return fits[fits.len() - 1];
+        }
+        fits[self.rng.gen_range(0..fits.len())]
     }
 
     fn call(&mut self, f: usize) {
         let (name, meanings, result, _) = FUNCTIONS[f];
+        let needs = |what: &str| meanings.split_whitespace().any(|m| m == what);
+        if !chance(self.rng, self.odd) {
+            // What the call stands on comes first.
+            if needs("promise") && self.actions.is_empty() {
+                self.call(position("promise_batch_create") as usize);
+            }
+            if needs("init") && self.inits.is_empty() {
+                self.call(position("promise_batch_action_state_init") as usize);
+            }
+            if needs("seen32") && self.yields.is_empty() {
+                self.call(position("promise_yield_create") as usize);
+            }
+            if needs("i") && self.inputs == 0 {
+                return;
+            }
+        }
         if result.is_some() {
             // where the result goes
             self.code.push(0x41);
@@ -425,6 +470,21 @@ impl Script<'_> {
             "promise_create" | "promise_then" | "promise_and" | "promise_batch_create" | "promise_batch_then" | "promise_yield_create"
         ) {
             self.promises += 1;
+            self.actions.push(u64::from(matches!(name, "promise_create" | "promise_then" | "promise_yield_create")));
+            if name == "promise_and" {
+                *self.actions.last_mut().unwrap() = u64::MAX; // takes none
+            }
+        }
+        if name == "promise_yield_create" && self.register < 200 {
+            self.yields.push(self.register);
+        }
+        if name.starts_with("promise_batch_action") {
+            if let Some(n) = self.actions.get_mut(self.promise as usize) {
+                if name.contains("state_init") {
+                    self.inits.push((self.promise, *n));
+                }
+                *n = n.saturating_add(1);
+            }
         }
     }
 
@@ -468,6 +528,13 @@ fn leb(b: &mut Vec<u8>, mut n: u64) {
     }
 }
 
+/// Not allowed in views.
+fn prohibited(name: &str) -> bool {
+    ["promise", "signer", "predecessor", "refund_to", "used_gas", "prepaid_gas", "storage_write", "storage_remove", "set_state_init"]
+        .iter()
+        .any(|p| name.contains(p))
+}
+
 /// The functions whose names contain one of these go together in a script.
 const THEMES: &[&[&str]] = &[
     &["storage", "register", "account_balance"],
@@ -478,12 +545,26 @@ const THEMES: &[&[&str]] = &[
     &[""],
 ];
 
-fn module(rng: &mut Rng, view: bool) -> Vec<u8> {
-    let odd = [0, 1, 3, 10][rng.gen_range(0..4)];
-    let mut s = Script { rng, data: vec![0; 64], code: vec![], promises: 0, odd, results: 0, keys: vec![], hashes: vec![] };
+fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
+    let odd = [0, 0, 1, 2, 8][rng.gen_range(0..5)];
+    let mut s = Script { rng, data: vec![0; 64], code: vec![], promises: 0, odd, results: 0, keys: vec![], hashes: vec![], inits: vec![], actions: vec![], yields: vec![], inputs, promise: 0, register: 0 };
+    if chance(s.rng, 90) {
+        // Three registers that hold something.
+        for r in 0..3u64 {
+            let n = s.rng.gen_range(0..50);
+            let b = bytes(s.rng, n);
+            let (n, at) = s.put(&b);
+            for v in [r, n, at] {
+                s.code.push(0x42);
+                sleb(&mut s.code, v as i64);
+            }
+            s.code.push(0x10);
+            leb(&mut s.code, position("write_register"));
+        }
+    }
     let theme = THEMES[s.rng.gen_range(0..THEMES.len())];
     let fits: Vec<usize> =
-        (0..FUNCTIONS.len()).filter(|f| theme.iter().any(|t| FUNCTIONS[*f].0.contains(t)) && (!view || !FUNCTIONS[*f].0.contains("promise"))).collect();
+        (0..FUNCTIONS.len()).filter(|f| theme.iter().any(|t| FUNCTIONS[*f].0.contains(t)) && !(view && prohibited(FUNCTIONS[*f].0))).collect();
     let sum: u32 = fits.iter().map(|f| FUNCTIONS[*f].3).sum();
     let n = s.rng.gen_range(1..30);
     for _ in 0..n {
@@ -538,15 +619,14 @@ fn module(rng: &mut Rng, view: bool) -> Vec<u8> {
 
 pub fn write(dir: &str) -> Result<(), String> {
     let mut m = Maker::new(Out::create(dir, "host.jsonl.gz", "host DIR")?, Rng::seed_from_u64(4));
-    for i in 0..2500 {
+    for i in 0..1500 {
         let view = i % 8 == 7;
-        let code = module(&mut m.rng, view);
+        let inputs = if i % 3 == 0 { m.rng.gen_range(1..4) } else { 0 };
+        let code = module(&mut m.rng, view, inputs);
         let mut job = Job { name: format!("host {i}"), wasm: B64.encode(&code), view, gas: vec![300_000_000_000_000], ..Job::default() };
         let rng = &mut m.rng;
         job.args = B64.encode(bytes(rng, i % 40));
-        if i % 3 == 0 {
-            job.results = (0..rng.gen_range(1..4)).map(|_| chance(rng, 70).then(|| B64.encode(bytes(rng, 20)))).collect();
-        }
+        job.results = (0..inputs).map(|_| chance(rng, 70).then(|| B64.encode(bytes(rng, 20)))).collect();
         if i % 5 == 0 {
             job.outputs = ["bob.near", "alice.near", "zed.near"][..rng.gen_range(1..4)].iter().map(|s| s.to_string()).collect();
         }
