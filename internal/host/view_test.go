@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
@@ -48,18 +50,26 @@ func withProbe(t testing.TB, set map[string]any) (*Host, primitives.AccountID) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	act(t, h, key, 1, &primitives.DeployContract{Code: contracts.Probe()})
+	return h, key.AccountID
+}
+
+// act sends actions of the validator to itself.
+func act(t testing.TB, h *Host, key *primitives.KeyFile, nonce primitives.Nonce, actions ...primitives.Action) {
+	t.Helper()
 	tx := primitives.Transaction{
-		SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1},
-		ReceiverID: key.AccountID, BlockHash: h.Engine.Head().Hash,
-		Actions: []primitives.Action{&primitives.DeployContract{Code: contracts.Probe()}},
+		SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
+		ReceiverID: key.AccountID, BlockHash: h.Engine.Head().Hash, Actions: actions,
 	}
 	hash := tx.Hash()
 	signed := primitives.NewSignedTransaction(tx, key.SecretKey.Sign(hash[:])).AppendBorsh(nil)
 	var status txStatus
 	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" {
-		t.Fatalf("deploy: %s", cause)
+		t.Fatalf("send_tx: %s", cause)
 	}
-	return h, key.AccountID
+	if !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
+		t.Fatalf("the transaction failed: %s", status.Status)
+	}
 }
 
 // called is the reply of query call_function.
@@ -263,4 +273,36 @@ func flood(b *testing.B, h *Host, body string, end chan struct{}) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_ = r.Body.Close()
 	}
+}
+
+// BenchmarkBalanceOf asks a token for a balance, with everything between the request's body and the reply's, 32 clients a core.
+func BenchmarkBalanceOf(b *testing.B) {
+	dir := made(b)
+	h := mustStart(b, dir)
+	defer stop(b, h)
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	act(b, h, key, 1, &primitives.DeployContract{Code: contracts.C("ft")}, &primitives.FunctionCall{
+		Method: "new", Gas: 100_000_000_000_000, Args: fmt.Appendf(nil, `{"owner_id":%q,"total_supply":"1000","metadata":{"spec":"ft-1.0.0","name":"n","symbol":"s","decimals":0}}`, key.AccountID)})
+	args := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, `{"account_id":%q}`, key.AccountID))
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"call_function","finality":"optimistic","account_id":%q,"method_name":"ft_balance_of","args_base64":%q}}`, key.AccountID, args)
+	b.SetParallelism(32)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		var ctx fasthttp.RequestCtx
+		for pb.Next() {
+			ctx.Request.Reset()
+			ctx.Response.Reset()
+			ctx.Request.Header.SetMethod("POST")
+			ctx.Request.SetRequestURI("/")
+			ctx.Request.SetBodyString(body)
+			h.server.Handle(&ctx)
+			if !bytes.Contains(ctx.Response.Body(), []byte(`"result":[34,49,48,48,48,34]`)) { // "1000"
+				b.Fatalf("%s", ctx.Response.Body())
+			}
+		}
+	})
+	b.ReportMetric(float64(h.views.Stats().Long), "long")
 }
