@@ -1,9 +1,7 @@
 package prep
 
 import (
-	"bytes"
 	"math"
-	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -277,17 +275,3 @@ func (m *module) finish(id byte, at int) *Error {
 	}
 	return nil
 }
-
-// checkExports wants the names to differ.
-func (m *module) checkExports(at int) *Error {
-	sorted := slices.Clone(m.exports)
-	slices.SortFunc(sorted, func(a, b export) int { return bytes.Compare(m.nameOf(a), m.nameOf(b)) })
-	for i := 1; i < len(sorted); i++ {
-		if bytes.Equal(m.nameOf(sorted[i-1]), m.nameOf(sorted[i])) {
-			return invalid(at, "duplicate export")
-		}
-	}
-	return nil
-}
-
-func (m *module) nameOf(e export) []byte { return m.code[e.at : e.at+e.n] }
