@@ -46,6 +46,8 @@ type Options struct {
 	Long    int           // workers of the long lane: as many as cores
 	Queue   int           // calls that wait for a worker, in each lane
 	Timeout time.Duration // from when a call comes to when it must be over
+	// Alarm is told of each *PanicError, by the worker; nil: nobody.
+	Alarm func(*PanicError)
 }
 
 // Func is a call. Not short: it may take its time; else it returns ErrLong rather than that. It asks interrupt now and then and
@@ -82,7 +84,8 @@ type PanicError struct {
 	Stack  []byte
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("viewer: %v\n%s", e.Reason, e.Stack) }
+// Error returns the reason alone: clients see it.
+func (e *PanicError) Error() string { return fmt.Sprintf("viewer: a call failed: %v", e.Reason) }
 
 type job struct {
 	f        Func
@@ -202,8 +205,11 @@ func (p *Pool) run(j *job, short bool) (err error) {
 	p.running.Add(1)
 	defer func() {
 		if r := recover(); r != nil {
+			why := &PanicError{r, debug.Stack()}
+			if err = why; p.o.Alarm != nil {
+				p.o.Alarm(why)
+			}
 			p.panicked.Add(1)
-			err = &PanicError{r, debug.Stack()}
 		}
 		p.running.Add(-1)
 		p.nanos.Add(uint64(time.Since(start)))

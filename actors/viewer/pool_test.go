@@ -126,7 +126,8 @@ func TestLong(t *testing.T) {
 }
 
 func TestPanicIsOneCallsOwn(t *testing.T) {
-	p := New(Options{Short: 1})
+	var told *PanicError
+	p := New(Options{Short: 1, Alarm: func(e *PanicError) { told = e }})
 	defer p.Close()
 	var why *PanicError
 	if err := p.Run(func(bool, func() error) error { panic("oh") }); !errors.As(err, &why) || why.Reason != "oh" {
@@ -134,6 +135,9 @@ func TestPanicIsOneCallsOwn(t *testing.T) {
 	}
 	if err := p.Run(func(bool, func() error) error { return nil }); err != nil {
 		t.Errorf("Run after a panic: %v", err)
+	}
+	if told != why || len(told.Stack) == 0 {
+		t.Errorf("the alarm was told %v, want %v with its stack", told, why)
 	}
 	if s := p.Stats(); s.Panicked != 1 || s.Done != 2 {
 		t.Errorf("Stats = %+v", s)

@@ -127,7 +127,9 @@ func Start(o Options) (_ *Host, err error) {
 	if listener == nil {
 		return h, nil
 	}
-	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout})
+	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout, Alarm: func(e *viewer.PanicError) {
+		o.Log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
+	}})
 	undo = append(undo, h.views.Close)
 	back := backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
