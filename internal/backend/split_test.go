@@ -1,0 +1,140 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// seen is what a block left, as its tries said when it was the head.
+type seen struct {
+	ref      view.BlockRef
+	layout   primitives.ShardLayout
+	chunks   []primitives.Hash
+	outcomes []primitives.Hash
+	accounts map[primitives.AccountID]primitives.Account
+	keys     map[primitives.AccountID]int
+}
+
+func look(t *testing.T, e *engine.Entry, ids []primitives.AccountID) seen {
+	s := seen{ref: view.BlockRef{Kind: view.RefHeight, Height: e.Height()}, layout: e.Layout,
+		accounts: map[primitives.AccountID]primitives.Account{}, keys: map[primitives.AccountID]int{}}
+	for i := range e.Shards {
+		s.chunks = append(s.chunks, e.Block.Body.Chunks[i].ChunkHash())
+		for k := range e.Shards[i].Result.Outcomes {
+			s.outcomes = append(s.outcomes, e.Shards[i].Result.Outcomes[k].ID)
+		}
+	}
+	for _, id := range ids {
+		i, err := e.Layout.Index(e.Layout.ShardOf(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a primitives.Account
+		if ok, err := state.NewUnrecorded(engine.StateTrie(e.Root(i))).Account(id, &a); err != nil {
+			t.Fatal(err)
+		} else if ok {
+			s.accounts[id] = a
+			scan := e.Root(i).Scan(primitives.AppendAccessKeyPrefix(nil, id), nil, nil)
+			for scan.Next() {
+				if k, err := primitives.ParseTrieKey(scan.Key()); err == nil && !k.HasIndex {
+					s.keys[id]++
+				}
+			}
+		}
+	}
+	return s
+}
+
+// TestViewsOverSplits: what the RPC reads of old blocks, folded or not, is what there was, in every layout; every outcome is
+// proven, also where the next block has other shards.
+func TestViewsOverSplits(t *testing.T) {
+	o, course := workload.RandomSplits(4, 110)
+	course.Fork = 0
+	course.PerStep = 12
+	c, err := workload.OpenChain(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var ids []primitives.AccountID
+	for i := range o.Accounts {
+		ids = append(ids, workload.Account(i))
+	}
+	script := workload.NewScript(c, course)
+	var all []seen
+	splits := 0
+	for range course.Blocks {
+		m, err := script.Step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, look(t, m.Accepted.Entry, ids))
+		if n := len(all); n > 1 && !all[n-1].layout.Equal(all[n-2].layout) {
+			splits++
+		}
+	}
+	if splits < 3 {
+		t.Fatalf("%d splits", splits)
+	}
+	if err := c.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	b := New(Options{Engine: c.Engine, Genesis: &genesis.Config{}, Now: time.Now})
+	proofs := 0
+	for i := range all {
+		s := &all[i]
+		for _, id := range ids {
+			st, err := b.State(s.ref, id)
+			if err != nil {
+				t.Fatalf("state of %s at %d: %v", id, s.ref.Height, err)
+			}
+			var a primitives.Account
+			ok, err := st.Account(id, &a)
+			if want, exists := s.accounts[id]; err != nil || ok != exists || ok && fmt.Sprint(a) != fmt.Sprint(want) {
+				t.Errorf("%s at %d: %v %v %v, want %v", id, s.ref.Height, a, ok, err, want)
+			}
+			if ok {
+				if keys, err := st.AccessKeys(id); err != nil || len(keys) != s.keys[id] {
+					t.Errorf("%s at %d: %d keys, %v, want %d", id, s.ref.Height, len(keys), err, s.keys[id])
+				}
+			}
+			st.Release()
+		}
+		for k, id := range s.layout.ShardIDs() {
+			_, chunk, err := b.Chunk(view.ChunkRef{Block: s.ref, ShardID: id})
+			if err != nil || chunk.Header.ChunkHash() != s.chunks[k] {
+				t.Errorf("chunk of shard %d at %d: %v, want %v", id, s.ref.Height, err, s.chunks[k])
+			}
+		}
+		if _, _, err := b.Chunk(view.ChunkRef{Block: s.ref, ShardID: 99}); !errors.Is(err, view.ErrInvalidShard) {
+			t.Errorf("chunk of a shard that there is not: %v", err)
+		}
+		for _, id := range s.outcomes {
+			p, err := b.LightClientProof(&view.OutcomeRef{ID: id, Head: c.Engine.Final().Hash})
+			if errors.Is(err, view.ErrNotConfirmed) || i > len(all)-8 {
+				continue // no chunk, or no final block, has it yet
+			}
+			if err != nil {
+				t.Errorf("proof of %v in block %d: %v", id, s.ref.Height, err)
+				continue
+			}
+			proofs++
+			chunk := p.Outcome.Proof.Root(p.Outcome.LeafHash())
+			if !p.OutcomeRootProof.Verify(p.Header.InnerLite.PrevOutcomeRoot, primitives.HashBytes(chunk[:])) {
+				t.Errorf("outcome %v of block %d is not proven by block %v", id, s.ref.Height, p.Outcome.BlockHash)
+			}
+		}
+	}
+	if proofs < 100 {
+		t.Errorf("%d proofs", proofs)
+	}
+}
