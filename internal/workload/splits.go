@@ -17,6 +17,8 @@ type Splitting struct {
 	Threshold, MinChild uint64 // memory usage
 	MaxShards           int
 	MinEpochs           uint64 // between two splits
+	// Static is where the new version's own layout splits a shard, once, in place of all of that; empty: none.
+	Static primitives.AccountID
 }
 
 // splittingSince is the protocol version whose epoch config splits; the chain begins with the one before.
@@ -41,11 +43,23 @@ func (r *Rules) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 "shuffle_shard_assignment_for_chunk_producers":false,"max_inflation_rate":[1,20],"validator_max_kickout_stake_perc":100,
 "num_chunk_validator_seats":300,%s}`, c.EpochLength, c.NumBlockProducerSeats, shards)
 	}
+	since := file(fmt.Sprintf(`"dynamic_resharding_config":{"memory_usage_threshold":%d,
+"min_child_memory_usage":%d,"max_number_of_shards":%d,"min_epochs_between_resharding":%d,"force_split_shards":[],"block_split_shards":[]}`,
+		s.Threshold, s.MinChild, s.MaxShards, s.MinEpochs))
+	if s.Static != "" {
+		next, err := c.ShardLayout.DeriveV2(s.Static)
+		if err != nil {
+			return nil, err
+		}
+		text, err := next.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		since = file(`"shard_layout":` + string(text))
+	}
 	return map[string][]byte{
 		fmt.Sprintf("%d.json", splittingSince-1): file(`"shard_layout":` + string(layout)),
-		fmt.Sprintf("%d.json", splittingSince): file(fmt.Sprintf(`"dynamic_resharding_config":{"memory_usage_threshold":%d,
-"min_child_memory_usage":%d,"max_number_of_shards":%d,"min_epochs_between_resharding":%d,"force_split_shards":[],"block_split_shards":[]}`,
-			s.Threshold, s.MinChild, s.MaxShards, s.MinEpochs)),
+		fmt.Sprintf("%d.json", splittingSince):   since,
 	}, nil
 }
 

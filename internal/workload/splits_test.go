@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // TestSplits: what TestWorkloads asks for holds on chains whose shards are split, with forks, skipped heights and missing
@@ -34,6 +35,85 @@ func TestSplits(t *testing.T) {
 	t.Logf("%d splits, %d with delayed, buffered or late receipts", splits.Load(), waiting.Load())
 	if splits.Load() < int64(2*n) || !testing.Short() && !racing && waiting.Load() == 0 {
 		t.Errorf("%d splits, %d of them with receipts that wait: the workload does not reach what it should", splits.Load(), waiting.Load())
+	}
+}
+
+// TestStaticSplit: a protocol version whose own layout has one shard more splits it when it comes.
+func TestStaticSplit(t *testing.T) {
+	for seed, at := range []primitives.AccountID{"c0", "j5.w", "w1"} {
+		o, course := RandomSplits(uint64(seed), 45)
+		o.Splitting = &Splitting{Static: at}
+		statuses := map[string]int{}
+		runWorkload(t, o, course, statuses)
+		if statuses["splits"] == 0 {
+			t.Errorf("seed %d: no split", seed)
+		}
+	}
+}
+
+// TestSplitsOfWhatIsNotLoaded: shards are split whose subtrees are on disk only, and loaded from there, from the memory of the
+// shard before, or from history, whichever it is when somebody first comes by. The background check of what a start found goes
+// on meanwhile and finds nothing. All comes out as without restarts.
+func TestSplitsOfWhatIsNotLoaded(t *testing.T) {
+	blocks := 160
+	o := ChainOptions{Options: Options{Seed: 5, Accounts: 3000, Shards: 1, Skew: 0.5, OneKey: true}}
+	o.EpochLength, o.Validity = 9, 18
+	o.Splitting = &Splitting{Threshold: 100_000, MinChild: 20_000, MaxShards: 9, MinEpochs: 1}
+	o.Store.FoldBlocks = 3
+	course := Course{Blocks: blocks, PerStep: 6}
+	run := func(restarts bool) (prints []primitives.Hash, splits int) {
+		c, err := OpenChain(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		script := NewScript(c, course)
+		var check *engine.Verification
+		for i := range blocks {
+			m, err := script.Step()
+			if err != nil {
+				t.Fatalf("block %d: %v", i, err)
+			}
+			at := m.Accepted.Entry
+			prints = append(prints, Fingerprint(at))
+			if !at.Layout.Equal(script.Find(at.Header().PrevHash).Layout) {
+				splits++
+			}
+			if check != nil && (i%17 == 5 || i%17 == 15) { // a little at once, the rest when folds have passed by
+				for done, n := false, 0; !done && (i%17 == 15 || n < 2); n++ {
+					if done, err = check.Step(2); err != nil {
+						t.Fatalf("block %d: %v", i, err)
+					}
+				}
+			}
+			if restarts && (i%7 == 3 && i < 30 || i%17 == 3) {
+				if check != nil {
+					check.Stop()
+				}
+				if err := c.Restart(); err != nil {
+					t.Fatalf("restart behind block %d: %v", i, err)
+				}
+				check = c.Engine.Verify()
+			}
+		}
+		if check != nil {
+			for done := false; !done; {
+				if done, err = check.Step(5); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return prints, splits
+	}
+	want, splits := run(false)
+	if splits < 3 {
+		t.Fatalf("%d splits", splits)
+	}
+	got, _ := run(true)
+	for i := range want {
+		if got[i] != want[i] {
+			t.Fatalf("block %d: other results with restarts", i)
+		}
 	}
 }
 
