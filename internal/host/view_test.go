@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,10 +22,11 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 )
 
 // withProbe starts a node whose validator has the probe as its contract. set are members of config.json.
-func withProbe(t testing.TB, set map[string]any) (*Host, primitives.AccountID) {
+func withProbe(t testing.TB, set map[string]any) (*Host, *primitives.KeyFile) {
 	t.Helper()
 	dir := made(t)
 	path := filepath.Join(dir, "config.json")
@@ -51,7 +53,7 @@ func withProbe(t testing.TB, set map[string]any) (*Host, primitives.AccountID) {
 		t.Fatal(err)
 	}
 	act(t, h, key, 1, &primitives.DeployContract{Code: contracts.Probe()})
-	return h, key.AccountID
+	return h, key
 }
 
 // act sends actions of the validator to itself.
@@ -115,7 +117,8 @@ func loop() *contracts.Program {
 
 // TestViewCalls: what ends in neard ends here, and what has no end there does, too.
 func TestViewCalls(t *testing.T) {
-	h, me := withProbe(t, nil)
+	h, key := withProbe(t, nil)
+	me := key.AccountID
 	defer stop(t, h)
 	if c := look(t, h, me, "spin", nil); c.Error != "wasm execution failed with error: HostError(GasLimitExceeded)" {
 		t.Errorf("a loop without end: %+v", c)
@@ -147,7 +150,8 @@ func TestViewCalls(t *testing.T) {
 
 // TestViewContext: a view sees the block on whose state it runs. Its seed is that of no action and the state's root.
 func TestViewContext(t *testing.T) {
-	h, me := withProbe(t, nil)
+	h, key := withProbe(t, nil)
+	me := key.AccountID
 	defer stop(t, h)
 	block := func(c called) *engine.State {
 		hash, err := primitives.ParseHash(c.Hash)
@@ -208,7 +212,8 @@ func TestViewContext(t *testing.T) {
 // TestMaxGasBurntView: the node's own limit, below and above what makes a call long.
 func TestMaxGasBurntView(t *testing.T) {
 	for _, limit := range []uint64{1_000_000_000_000, 20_000_000_000_000} {
-		h, me := withProbe(t, map[string]any{"max_gas_burnt_view": limit})
+		h, key := withProbe(t, map[string]any{"max_gas_burnt_view": limit})
+		me := key.AccountID
 		if c := look(t, h, me, "run", loop()); c.Error != "wasm execution failed with error: HostError(GasLimitExceeded)" || len(c.Logs) != 1 {
 			t.Errorf("limit %d: %+v", limit, c)
 		}
@@ -216,11 +221,85 @@ func TestMaxGasBurntView(t *testing.T) {
 	}
 }
 
+// TestViewInterrupted: a view asks before each host function whether it may go on; the answer is its error, and no fault.
+func TestViewInterrupted(t *testing.T) {
+	h, key := withProbe(t, nil)
+	me := key.AccountID
+	defer stop(t, h)
+	at, err := h.Engine.StateAt(h.Engine.Head().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Release()
+	stopped, asked := errors.New("stopped"), 0
+	var p contracts.Program
+	for range 10 {
+		p.Call("block_index")
+	}
+	_, found, err := h.Engine.CallView(at, &action.View{Account: me, Method: "run", Args: p.Bytes(), Interrupt: func() error {
+		if asked++; asked == 5 {
+			return stopped
+		}
+		return nil
+	}})
+	if !errors.Is(err, stopped) || !found || asked != 5 {
+		t.Errorf("CallView = found %v, %v after %d questions; want %v after 5", found, err, asked, stopped)
+	}
+	if alarms := h.vm.Stats().Alarms; alarms != 0 {
+		t.Errorf("%d alarms", alarms)
+	}
+}
+
+// TestViewOfThePast: an old block's state is what it was, also when it is no longer in memory.
+func TestViewOfThePast(t *testing.T) {
+	h, key := withProbe(t, nil)
+	me := key.AccountID
+	defer stop(t, h)
+	nonce := primitives.Nonce(1)
+	write := func(value string) (block string) {
+		var p contracts.Program
+		p.Call("storage_write", "k", value, 0)
+		nonce++
+		act(t, h, key, nonce, &primitives.FunctionCall{Method: "run", Args: p.Bytes(), Gas: 100_000_000_000_000})
+		return h.Engine.Head().Hash.String()
+	}
+	var past []string // values, and blocks after which they stood
+	for n := range 20 {
+		value := fmt.Sprintf("value %d", n)
+		past = append(past, value, write(value))
+	}
+	var p contracts.Program
+	p.Call("storage_read", "k", 0)
+	p.Call("value_return", ^uint64(0), 0)
+	args := base64.StdEncoding.EncodeToString(p.Bytes())
+	old := 0
+	for len(past) > 0 {
+		value, block := past[0], past[1]
+		past = past[2:]
+		hash, err := primitives.ParseHash(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Engine.Entry(hash) == nil {
+			old++
+		}
+		var c called
+		if cause := ask(t, h, "query", map[string]any{"request_type": "call_function", "block_id": block, "account_id": me,
+			"method_name": "run", "args_base64": args}, &c); cause != "" || string(c.bytes()) != value || c.Hash != block {
+			t.Errorf("after block %s: %s %+v, want %q", block, cause, c, value)
+		}
+	}
+	if old == 0 {
+		t.Error("all blocks are in memory still")
+	}
+}
+
 // BenchmarkViewFlood says how many blocks are made in a second while 64 clients call a contract without a pause, beside how many
 // are made without them: what burns all the gas that a view has, and what just counts as short.
 func BenchmarkViewFlood(b *testing.B) {
 	const span = 5 * time.Second
-	h, me := withProbe(b, nil)
+	h, key := withProbe(b, nil)
+	me := key.AccountID
 	defer stop(b, h)
 	cadence := func() float64 {
 		from, start := h.Engine.Head().Height(), time.Now()
