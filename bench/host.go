@@ -39,7 +39,8 @@ const (
 // accountBalance is what each account begins with.
 var accountBalance = primitives.NEAR(1_000_000)
 
-// startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere.
+// startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere; if somewhere, there is a
+// token too, of which all accounts hold as much.
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
 	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts), names: make([]primitives.AccountID, accounts)}
 	spread(accounts, func(i int) {
@@ -47,7 +48,11 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 		n.keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, string(n.names[i]))
 	})
 	rules := workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance}
-	g, err := workload.Genesis(workload.Options{Accounts: accounts, Shards: shards}, rules)
+	o := workload.Options{Accounts: accounts, Shards: shards}
+	if rpc != "" {
+		o.Names = []primitives.AccountID{n.token()}
+	}
+	g, err := workload.Genesis(o, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +69,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 		ValidatorKey: &primitives.KeyFile{AccountID: workload.Validator, SecretKey: workload.StakeKey(workload.Validator)}}
 	h.Paths.Records = filepath.Join(dir, "records.json")
 	h.Paths.Genesis = h.Paths.Records
-	if err := n.writeRecords(h.Paths.Records); err != nil {
+	if err := n.writeRecords(h.Paths.Records, rpc != ""); err != nil {
 		return nil, err
 	}
 	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe}); err != nil {
@@ -75,7 +80,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 }
 
 // writeRecords writes the genesis's records: the validator, the treasury, each account with its key.
-func (n *fullNode) writeRecords(path string) (err error) {
+func (n *fullNode) writeRecords(path string, token bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
 		return err
@@ -99,6 +104,14 @@ func (n *fullNode) writeRecords(path string) (err error) {
 		account.AccountID = n.names[i]
 		put(&account)
 		put(&genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: n.keys[i].PublicKey().Handle()})
+	}
+	if token {
+		t := newToken(n.token(), n.accounts, accountBalance)
+		put(&genesis.AccountRecord{AccountID: t.id, Account: t.account})
+		put(&genesis.ContractRecord{AccountID: t.id, Code: t.code})
+		for _, d := range t.data {
+			put(&genesis.DataRecord{AccountID: t.id, Key: d.key, Value: d.value})
+		}
 	}
 	_ = out.WriteByte(']')
 	return out.Flush()
@@ -230,6 +243,9 @@ func resident(pid int) uint64 {
 	}
 	return pages * uint64(os.Getpagesize())
 }
+
+// token is the account of the token.
+func (n *fullNode) token() primitives.AccountID { return tokenOf(n.names[0]) }
 
 // account returns one of the accounts for any number.
 func (n *fullNode) account(i uint64) primitives.AccountID { return n.names[i%uint64(len(n.names))] }

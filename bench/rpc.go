@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,12 +47,14 @@ type scenario struct {
 	p50    float64 // targets of latency, seconds; 0: none
 	p99    float64
 	writes bool // needs signed transfers
+	token  bool // needs a token
 	run    func(l *rpcLoad, ctx context.Context, r *RPCResult) error
 }
 
 // scenarios are all there are, in the order in which they run.
 var scenarios = []scenario{
 	{name: "view_account", target: 60_000, p99: 10e-3, run: (*rpcLoad).viewAccount},
+	{name: "ft_balance_of", target: 25_000, p99: 10e-3, token: true, run: (*rpcLoad).balanceOf},
 	{name: "block", target: 50_000, run: reads(`"block","params":{"finality":"final"}`)},
 	{name: "status", target: 50_000, run: reads(`"status","params":[]`)},
 	{name: "submit", target: 10_000, writes: true, run: (*rpcLoad).submitAsync},
@@ -102,6 +105,7 @@ type rpcLoad struct {
 	next   []int // by lane: its next transfer
 	signed func(lane, i int) *primitives.SignedTransaction
 	view   func(i uint64) primitives.AccountID // accounts to be looked at
+	token  primitives.AccountID                // which view holds; empty: there is none
 }
 
 // RunRPC measures a node's JSON-RPC over HTTP, one scenario after another.
@@ -141,7 +145,7 @@ func RunRPC(ctx context.Context, o RPCOptions) (_ *RPCReport, err error) {
 	}
 	for i := range scenarios {
 		s := &scenarios[i]
-		if len(o.Scenarios) > 0 && !slices.Contains(o.Scenarios, s.name) || s.writes && l.signed == nil {
+		if len(o.Scenarios) > 0 && !slices.Contains(o.Scenarios, s.name) || s.writes && l.signed == nil || s.token && l.token == "" {
 			continue
 		}
 		x := RPCResult{Scenario: s.name, Target: s.target, TargetP50: s.p50, TargetP99: s.p99}
@@ -165,6 +169,7 @@ func (l *rpcLoad) local(dir string) (err error) {
 		return n.transfer(lane, int(scatter(uint64(i)<<32|uint64(lane))%uint64(n.accounts)), primitives.Nonce(i+1))
 	}
 	l.view = func(i uint64) primitives.AccountID { return n.account(scatter(i)) }
+	l.token = n.token()
 	return nil
 }
 
@@ -285,6 +290,26 @@ func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 		return true, c.call(c.body)
 	})
 }
+
+// balanceOf asks the token for what accounts at random hold.
+func (l *rpcLoad) balanceOf(ctx context.Context, r *RPCResult) error {
+	head := fmt.Sprintf(`{"jsonrpc":"2.0","id":"dontcare","method":"query","params":{"request_type":"call_function","finality":"final","account_id":%q,`+
+		`"method_name":"ft_balance_of","args_base64":"`, l.token)
+	return l.all(ctx, l.o.Connections, 0, r, func(c *client, k int, i uint64) (bool, error) {
+		args := fmt.Appendf(nil, `{"account_id":%q}`, l.view(i*uint64(l.o.Connections)+uint64(k)))
+		c.body = append(appendBase64(append(c.body[:0], head...), args), `"}}`...)
+		if err := c.call(c.body); err != nil {
+			return true, err
+		}
+		if !bytes.Contains(c.response.Body(), heldResult) {
+			return true, fmt.Errorf("ft_balance_of: %.300s", c.response.Body())
+		}
+		return true, nil
+	})
+}
+
+// heldResult is how the answer of ft_balance_of begins: bytes as numbers, a quote and the first digit.
+var heldResult = fmt.Appendf(nil, `"result":[%d,%d,`, '"', '1')
 
 // submitAsync submits transfers that were signed before, each connection those of its own lanes.
 func (l *rpcLoad) submitAsync(ctx context.Context, r *RPCResult) error {

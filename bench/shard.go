@@ -26,6 +26,7 @@ type ShardOptions struct {
 	Blocks     int           `json:"blocks"`      // to measure; 0: until Duration is over
 	Duration   time.Duration `json:"duration_ns"` // of the measured work
 	Cores      int           `json:"cores"`       // 1: one after the other; more: receipts and shards in parallel
+	Tokens     bool          `json:"ft_transfer"` // calls of ft_transfer in place of native transfers
 	Seed       uint64        `json:"seed"`
 	Commit     string        `json:"-"`
 	Dir        string        `json:"-"` // for the file that is synced; empty: the system's folder for such
@@ -81,6 +82,7 @@ func RunShard(ctx context.Context, o ShardOptions) (*ShardReport, error) {
 	if run.net, err = newShardNet(&o, run.rng); err != nil {
 		return nil, err
 	}
+	defer run.net.close()
 	r.Result.SetupSeconds = time.Since(start).Seconds()
 	o.Progress(0, "machine limits")
 	if r.Limits, err = MeasureLimits(o.Dir); err != nil {
@@ -131,6 +133,9 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 	results, err = s.net.step(txs, s.par)
 	s.took += time.Since(start)
 	s.cpu += cpuTime() - cpu
+	if err == nil && s.o.Tokens {
+		err = failed(results)
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -149,7 +154,7 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 // warm runs until a steady state: caches and arenas have grown, chunks have the size at which nothing waits.
 func (s *shardRun) warm(ctx context.Context) error {
 	if s.o.Batch == 0 {
-		s.size = mostTransfers
+		s.size = s.o.most()
 	}
 	calm, size := 0, s.size
 	for n := 0; calm < warmBlocks && n < mostWarm; n++ {
@@ -185,7 +190,7 @@ func (s *shardRun) measure(ctx context.Context) error {
 		if s.o.Blocks > 0 {
 			part = float64(s.r.Blocks) / float64(s.o.Blocks)
 		}
-		s.o.Progress(min(part, 1), fmt.Sprintf("%.0f transfers/s", float64(s.r.Transfers)/max(s.took.Seconds(), 1e-9)))
+		s.o.Progress(min(part, 1), fmt.Sprintf("%.0f %s/s", float64(s.r.Transfers)/max(s.took.Seconds(), 1e-9), s.o.what()))
 		if err := ctx.Err(); err != nil {
 			return err
 		}

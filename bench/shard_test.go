@@ -89,3 +89,24 @@ func runShort(t *testing.T, o ShardOptions) (*ShardReport, error) {
 }
 
 func machineCores() int { m := ThisMachine(); return m.Cores }
+
+// TestShardTokens: calls of a token succeed, and come to the same roots on one core and on two.
+func TestShardTokens(t *testing.T) {
+	var first []primitives.Hash
+	for _, cores := range []int{1, 2} {
+		r, err := runShort(t, ShardOptions{Accounts: 300, Shards: 2, Skew: 1, Cross: 0.3, Batch: 40, Blocks: 4, Cores: cores, Seed: 7, Tokens: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &r.Result
+		if x.Transfers != 4*2*40 || x.Failed != 0 || x.Outcomes < 3*x.Transfers {
+			t.Errorf("%d cores: %d calls, %d failed, %d outcomes; want %d, 0, three of each", cores, x.Transfers, x.Failed, x.Outcomes, 4*2*40)
+		}
+		if first == nil {
+			first = x.Roots
+		}
+		if !slices.Equal(x.Roots, first) {
+			t.Errorf("%d cores: roots %v, want %v", cores, x.Roots, first)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
 
@@ -30,6 +31,8 @@ type shardNet struct {
 	limit  primitives.Gas
 	key    primitives.PublicKey // of all accounts
 	shards []shard              // by index
+	vm     *vm.VM               // nil: native transfers only
+	tokens []primitives.AccountID
 }
 
 type shard struct {
@@ -68,11 +71,31 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		}
 		s.zipf = workload.NewZipf(rng, len(s.names), o.Skew)
 		s.incoming = make([][]*primitives.Receipt, o.Shards)
-		if s.root, err = trie.New(trie.Options{}).Build(n.state(s.names)); err != nil {
+	}
+	if o.Tokens {
+		if err := n.addTokens(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range n.shards {
+		s := &n.shards[i]
+		state := n.state(s.names)
+		if o.Tokens {
+			state = withToken(state, newToken(n.tokens[i], o.Accounts, primitives.NEAR(1_000_000)))
+		}
+		if s.root, err = trie.New(trie.Options{}).Build(state); err != nil {
+			n.close()
 			return nil, err
 		}
 	}
 	return n, nil
+}
+
+// close ends the VM.
+func (n *shardNet) close() {
+	if n.vm != nil {
+		n.vm.Close()
+	}
 }
 
 // state yields the accounts, each with 1000 NEAR and the key, ascending by trie key.
@@ -106,16 +129,22 @@ func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Tra
 	s := &n.shards[i]
 	out := make([]apply.Transaction, size)
 	for k := range out {
-		to := s
+		at := i
 		if len(n.shards) > 1 && rng.Float64() < cross {
-			to = &n.shards[(i+1+rng.IntN(len(n.shards)-1))%len(n.shards)]
+			at = (i + 1 + rng.IntN(len(n.shards)-1)) % len(n.shards)
 		}
-		out[k] = apply.Transaction{Valid: true, SignedTransaction: primitives.NewSignedTransaction(primitives.Transaction{
+		to := &n.shards[at]
+		tx := primitives.Transaction{
 			SignerID: workload.Account(int(s.names[s.zipf.Draw(rng)])), PublicKey: n.key,
-			Nonce:      primitives.TransactionNonce{Nonce: primitives.InitialNonce(n.height+1) + primitives.Nonce(k) + 1},
-			ReceiverID: workload.Account(int(to.names[to.zipf.Draw(rng)])),
-			Actions:    []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1 + rng.Uint64N(1_000_000))}},
-		}, primitives.ZeroED25519Signature)}
+			Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(n.height+1) + primitives.Nonce(k) + 1},
+		}
+		if n.vm != nil {
+			n.call(rng, &tx, n.tokens[at], to)
+		} else {
+			tx.ReceiverID = workload.Account(int(to.names[to.zipf.Draw(rng)]))
+			tx.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1 + rng.Uint64N(1_000_000))}}
+		}
+		out[k] = apply.Transaction{Valid: true, SignedTransaction: primitives.NewSignedTransaction(tx, primitives.ZeroED25519Signature)}
 	}
 	return out
 }
@@ -159,6 +188,9 @@ func (n *shardNet) input(i int, txs []apply.Transaction, par apply.Par) *apply.I
 			Config: n.cfg, ChainID: "bench", ShardID: ids[i], Height: n.height, PrevHash: prev, GasPrice: n.price,
 			MinimumStake: primitives.NEAR(10), RandomValue: prev,
 		},
+	}
+	if n.vm != nil {
+		in.Block.VM = n.vm
 	}
 	for j := range n.shards {
 		in.Congestion = append(in.Congestion, apply.ShardCongestion{Shard: ids[j], Info: n.shards[j].info})

@@ -31,7 +31,8 @@ func newBenchShard() *cobra.Command {
 		Short: "Measure the executor of chunks alone",
 		Long: `Shard makes native transfers between accounts of a state in memory and applies them, chunk after
 chunk, with all limits of the protocol: transactions, receipts, refunds, the trie with its hashes,
-outcomes and their root in every block. What comes before (checking signatures, choosing
+outcomes and their root in every block. With --ft-transfer all accounts hold a token, and the
+transfers are calls of its contract. What comes before (checking signatures, choosing
 transactions) and after (writing to disk) is left out.`,
 		Example: `  troupe bench shard
   troupe bench shard --accounts 100000 --shards 4 --cross-shard 0.5 --cores 2 --json shard.json`,
@@ -70,6 +71,7 @@ transactions) and after (writing to disk) is left out.`,
 	f.IntVar(&o.Batch, "batch", 0, "transfers in a chunk; 0: as many as leave no receipt to wait")
 	f.IntVar(&o.Blocks, "blocks", 0, "blocks to measure; 0: as many as --duration holds")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long to measure")
+	f.BoolVar(&o.Tokens, "ft-transfer", false, "transfers of a NEP-141 token, by calls of its contract")
 	f.IntVar(&o.Cores, "cores", 1, "cores to use; with more than 1, receipts and shards run in parallel")
 	f.Uint64Var(&o.Seed, "seed", 1, "of the random transfers: the same seed and sizes, the same roots")
 	f.StringVar(&o.Dir, "dir", "", "folder for the file that shows how long a sync takes; the system's temporary one by default")

@@ -1,0 +1,151 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/vm"
+)
+
+// The load of --ft-transfer: one token in every shard, of which all accounts hold as much, and calls that move it. The token
+// is the NEP-141 contract in internal/contracts, with its checks and events.
+const (
+	tokenGas      = 10_000_000_000_000
+	tokensHeld    = 1_000_000_000
+	tokenMetadata = `{"spec":"ft-1.0.0","name":"Bench","symbol":"BENCH","decimals":6}`
+	// targetCalls is for the machine that targets are stated for, of one core.
+	targetCalls = 10_000
+	// mostCalls are more than a chunk of 1 PGas holds, with receipt and refund.
+	mostCalls = 700
+)
+
+// tokenOf names the token of a shard by one of the shard's accounts: it begins with the same letter.
+func tokenOf(account primitives.AccountID) primitives.AccountID { return account[:1] + "token.w" }
+
+// pair is an entry of a state.
+type pair struct{ key, value []byte }
+
+// token is a token and what its holders have.
+type token struct {
+	id      primitives.AccountID
+	account primitives.Account
+	code    []byte
+	data    []pair // the contract's own keys, ascending
+}
+
+func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *token {
+	t := &token{id: id, code: contracts.C("ft")}
+	put := func(name string, value []byte) { t.data = append(t.data, pair{[]byte(name), value}) }
+	for i := range holders {
+		put("a"+string(workload.Account(i)), balance(tokensHeld))
+	}
+	put("m", []byte(tokenMetadata))
+	put("o", []byte(id))
+	put("t", balance(uint64(holders)*tokensHeld))
+	slices.SortFunc(t.data, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
+	t.account = primitives.Account{Amount: amount, StorageUsage: 100 + uint64(len(t.code)), Version: primitives.AccountV1}
+	t.account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(t.code)}
+	for _, p := range t.data {
+		t.account.StorageUsage += uint64(len(p.key)+len(p.value)) + 40
+	}
+	return t
+}
+
+// balance is an amount as the token stores it.
+func balance(v uint64) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, v), 0)
+}
+
+// withToken adds a token to the state of a shard, whose accounts and keys come ascending.
+func withToken(state iter.Seq2[[]byte, []byte], t *token) iter.Seq2[[]byte, []byte] {
+	more := []pair{{primitives.AppendAccountKey(nil, t.id), t.account.AppendBorsh(nil)}, {primitives.AppendCodeKey(nil, t.id), t.code}}
+	for _, p := range t.data {
+		more = append(more, pair{primitives.AppendContractDataKey(nil, t.id, p.key), p.value})
+	}
+	return func(yield func(k, v []byte) bool) {
+		at := 0
+		for k, v := range state {
+			for at < len(more) && bytes.Compare(more[at].key, k) < 0 {
+				if !yield(more[at].key, more[at].value) {
+					return
+				}
+				at++
+			}
+			if !yield(k, v) {
+				return
+			}
+		}
+		for _, p := range more[at:] {
+			if !yield(p.key, p.value) {
+				return
+			}
+		}
+	}
+}
+
+// addTokens makes the VM and the tokens' names.
+func (n *shardNet) addTokens() (err error) {
+	if n.vm, err = vm.New(vm.Options{}); err != nil {
+		return err
+	}
+	for i := range n.shards {
+		n.tokens = append(n.tokens, tokenOf(workload.Account(int(n.shards[i].names[0]))))
+	}
+	return nil
+}
+
+// call is a transfer of a token between two holders.
+func (n *shardNet) call(rng *rand.Rand, tx *primitives.Transaction, token primitives.AccountID, s *shard) {
+	to := workload.Account(int(s.names[s.zipf.Draw(rng)]))
+	for to == tx.SignerID {
+		to = workload.Account(int(s.names[rng.IntN(len(s.names))]))
+	}
+	tx.ReceiverID = token
+	tx.Actions = []primitives.Action{&primitives.FunctionCall{
+		Method: "ft_transfer", Gas: tokenGas, Deposit: primitives.Yocto(1),
+		Args: fmt.Appendf(nil, `{"receiver_id":%q,"amount":"%d"}`, to, 1+rng.IntN(1000)),
+	}}
+}
+
+// what is what is measured: the noun of the reports.
+func (o *ShardOptions) what() string {
+	if o.Tokens {
+		return "ft_transfer"
+	}
+	return "transfers"
+}
+
+func (o *ShardOptions) target() float64 {
+	if o.Tokens {
+		return targetCalls
+	}
+	return targetTransfers
+}
+
+// most is how many of them to try in a chunk at first.
+func (o *ShardOptions) most() int {
+	if o.Tokens {
+		return mostCalls
+	}
+	return mostTransfers
+}
+
+// failed tells the first failure in results, which a benchmark of calls should not have.
+func failed(results []*apply.Result) error {
+	for _, r := range results {
+		for i := range r.Outcomes {
+			if o := &r.Outcomes[i].Outcome; o.Status.Kind == primitives.StatusFailure {
+				return fmt.Errorf("bench: ft_transfer of %s fails: %s", o.ExecutorID, o.Status.Failure)
+			}
+		}
+	}
+	return nil
+}
