@@ -2,7 +2,6 @@ package backend
 
 import (
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -47,14 +46,12 @@ type Backend struct {
 	status      atomic.Pointer[statusAt]
 	first       atomic.Pointer[earliest]
 	authors     [authorSlots]atomic.Pointer[authored]
-	simulations chan struct{} // those that run
 }
 
 // New returns a backend.
 func New(o Options) *Backend {
 	return &Backend{
 		Options: o, genesisJSON: genesis.AppendView(nil, o.Genesis), started: o.Now(),
-		simulations: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/troupe-chain/troupe/actors/viewer"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/trace"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -12,15 +13,29 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Simulate runs a transaction on a stored state and keeps nothing. A few run at a time; others wait as long as their context
-// lets them.
-func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (*view.Simulation, error) {
-	select {
-	case b.simulations <- struct{}{}:
-		defer func() { <-b.simulations }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// Simulate runs a transaction on a stored state and keeps nothing, on a thread of the views' long lane.
+func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
+	err = b.aside(func() error {
+		out, err = b.simulate(ctx, r)
+		return err
+	})
+	return out, err
+}
+
+// aside runs f where it cannot be in the chain's way.
+func (b *Backend) aside(f func() error) error {
+	if b.Views == nil {
+		return &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
+	return b.Views.Run(func(short bool, _ func() error) error {
+		if short {
+			return viewer.ErrLong
+		}
+		return f()
+	})
+}
+
+func (b *Backend) simulate(ctx context.Context, r *view.Simulate) (*view.Simulation, error) {
 	at, err := b.stateAt(r.Block)
 	if err != nil {
 		return nil, err
@@ -55,19 +70,16 @@ func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
 	return at, err
 }
 
-// Trace says what a transaction did or would do, as JSON. It counts among the simulations that run.
-func (b *Backend) Trace(ctx context.Context, r *view.Trace) ([]byte, error) {
-	select {
-	case b.simulations <- struct{}{}:
-		defer func() { <-b.simulations }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	report, err := b.trace(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(report)
+// Trace says what a transaction did or would do, as JSON, on a thread of the views' long lane.
+func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
+	err = b.aside(func() error {
+		report, err := b.trace(ctx, r)
+		if err == nil {
+			out, err = json.Marshal(report)
+		}
+		return err
+	})
+	return out, err
 }
 
 func (b *Backend) trace(ctx context.Context, r *view.Trace) (*trace.Report, error) {
