@@ -139,6 +139,7 @@ func (e *Engine) endFold(err error) error {
 	}
 	for i := range f.inherited { // the disk has the new shards now: their forests need the old ones no more
 		if s := &f.inherited[i]; !f.from.Layout.Has(s.ID) {
+			s.root.Forest().SetOrigin(nil)
 			s.root.Forest().SetLoader(e.loader(s.ID, accounts(f.to.Layout, primitives.ShardIndex(i))))
 		}
 	}

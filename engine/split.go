@@ -103,6 +103,13 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 		return err
 	}
 	forest := trie.New(trie.Options{Loader: e.heirLoader(parent, whole, s.ID, accounts(layout, primitives.ShardIndex(i)))})
+	forest.SetOrigin(func(use func(*trie.Root) error) error {
+		if !parent.Acquire() {
+			return nil
+		}
+		defer parent.Release()
+		return use(whole)
+	})
 	if s.root, err = forest.Import(frontier, whole.Hash()); err != nil {
 		return err
 	}
@@ -147,8 +154,8 @@ func unbuffered(x *chain.ChunkExtra, root *trie.Root, layout primitives.ShardLay
 	return nil
 }
 
-// heirLoader loads subtrees of a new shard: from the memory of the shard it came from, as long as the last block before the
-// split is held, which is until the disk has the new shard.
+// heirLoader loads what is not copied of a new shard: from the memory of the shard it came from, as long as the last block
+// before the split is held, which is until the disk has the new shard.
 func (e *Engine) heirLoader(parent *Entry, whole *trie.Root, id primitives.ShardID, r storage.AccountRange) trie.Loader {
 	return func(from, to []byte, yield func(key, value []byte) bool) error {
 		if !parent.Acquire() {

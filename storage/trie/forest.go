@@ -37,6 +37,7 @@ type Options struct {
 type Forest struct {
 	frontier uint64
 	loader   atomic.Pointer[Loader]
+	origin   atomic.Pointer[Origin]
 
 	mu     sync.Mutex // the writer's: all below but the atomics
 	arena  *arena
@@ -58,6 +59,7 @@ func New(o Options) *Forest {
 	}
 	f := &Forest{frontier: o.Frontier, arena: newArena()}
 	f.SetLoader(o.Loader)
+	f.SetOrigin(nil)
 	return f
 }
 

@@ -2,6 +2,7 @@ package trie
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -190,26 +191,68 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 	return re.join(0, new([16]cursor), &res, 0xffff, val, count, false)
 }
 
-// Adopt copies a root of another forest, without hashing anything anew, for a shard that goes its own way. Subtrees of
-// from that are not loaded are loaded, one after the other.
-func (f *Forest) Adopt(from *Root) (*Root, error) {
-	if from.forest == f {
-		return from.Retain(), nil
+// Origin lends use a root of another forest, of which this forest's first root is a copy, if that root is still there.
+type Origin func(use func(*Root) error) error
+
+// SetOrigin tells where subtrees that are not loaded can be copied from, without hashing anything anew; nil: nowhere, they are
+// the loader's. It is for a shard that goes its own way. Any goroutine may call it.
+func (f *Forest) SetOrigin(o Origin) { f.origin.Store(&o) }
+
+// hasOrigin tells whether adopt may find something.
+func (f *Forest) hasOrigin() bool { return *f.origin.Load() != nil }
+
+// adopt copies the subtree of the stub n from the origin; 0: that is gone. The caller has the writer's turn.
+func (f *Forest) adopt(n node, s *stub) (ref uint32, err error) {
+	o := *f.origin.Load()
+	if o == nil {
+		return 0, nil
 	}
-	f.mu.Lock()
-	defer f.unlock()
-	id := f.nextID()
-	mk := f.maker(id)
-	var ref uint32
-	var err error
-	if from.ref != 0 {
-		ref, err = mk.copy(from.forest, from.ref)
+	err = o(func(r *Root) error {
+		at, err := r.at(s.path)
+		if err != nil {
+			return err
+		}
+		mk := f.maker(n.birth())
+		made, err := mk.copy(r.forest, at)
+		if err == nil && !bytes.Equal(mk.mem.at(made).hash(), n.hash()) {
+			err = fmt.Errorf("%w: subtree at path %x of the forest before", ErrCorrupt, s.path)
+		}
+		if err != nil {
+			mk.undo()
+			return err
+		}
+		ref = made
+		s.target.Store(ref)
+		return nil
+	})
+	return ref, err
+}
+
+// at returns the node whose subtree is at a path, one nibble a byte, that ends where the node's own key begins.
+func (r *Root) at(path []byte) (uint32, error) {
+	ref := r.ref
+	for len(path) > 0 && ref != 0 {
+		_, n, err := r.forest.resolve(ref, false)
+		if err != nil {
+			return 0, err
+		}
+		switch n.kind() {
+		case kindExtension:
+			ext := extNibs(n.ext()).appendNibbles(nil)
+			if !bytes.HasPrefix(path, ext) {
+				return 0, fmt.Errorf("%w: no node at the end of path %x", ErrCorrupt, path)
+			}
+			ref, path = n.child(), path[len(ext):]
+		case kindBranch, kindBranchValue:
+			ref, path = n.kid(path[0]), path[1:]
+		default:
+			ref = 0
+		}
 	}
-	if err != nil {
-		mk.undo()
-		return nil, err
+	if ref == 0 {
+		return 0, fmt.Errorf("%w: no node at the end of path %x", ErrCorrupt, path)
 	}
-	return f.publish(nil, ref, id, nil), nil
+	return ref, nil
 }
 
 // copy makes a node like that at ref of another forest, and all below it.

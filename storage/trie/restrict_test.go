@@ -91,6 +91,12 @@ func judgeRetain(t *testing.T, p *Partial, keep []Interval) *Partial {
 }
 
 func TestRestrict(t *testing.T) {
+	copied := 0 // subtrees
+	defer func() {
+		if copied == 0 {
+			t.Error("no subtree was copied from the forest before")
+		}
+	}()
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		d := &disk{frontier: map[string]FrontierEntry{}}
@@ -145,8 +151,23 @@ func TestRestrict(t *testing.T) {
 					delete(child.truth, k)
 				}
 			}
-			other := New(Options{})
-			adopted, err := other.Adopt(child.root)
+			frontier, err := child.root.Frontier()
+			if err != nil {
+				t.Fatal(err)
+			}
+			root, lent := child.root.Retain(), 0
+			other := New(Options{Frontier: options.Frontier, Loader: root.Range})
+			if r.IntN(3) > 0 { // gone after a while: then subtrees are loaded
+				left := r.IntN(8)
+				other.SetOrigin(func(use func(*Root) error) error {
+					if lent++; lent > left {
+						return nil
+					}
+					copied++
+					return use(root)
+				})
+			}
+			adopted, err := other.Import(frontier, root.Hash())
 			if err != nil || adopted.Hash() != child.root.Hash() || adopted.MemoryUsage() != child.root.MemoryUsage() {
 				t.Fatalf("seed %d: adopted %v, %v", seed, adopted.Hash(), err)
 			}
@@ -156,9 +177,10 @@ func TestRestrict(t *testing.T) {
 				grown.lookup([]byte(k))
 			}
 			grown.root.Release()
-			if s := other.Stats(); s.Nodes != 0 || s.Bytes != 0 {
+			if s := other.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
 				t.Fatalf("seed %d: left over in the adopting forest: %+v", seed, s)
 			}
+			root.Release()
 			if r.IntN(2) == 0 { // the parent goes first
 				w.root.Release()
 				w = child
@@ -200,6 +222,41 @@ func TestSplitIntervals(t *testing.T) {
 		}
 		if got := in(right, c.key); got != c.right {
 			t.Errorf("right has %q = %v, want %v", c.key, got, c.right)
+		}
+	}
+}
+
+// TestRange: a range of a root has the pairs that are in it, in order, and ends when it is told to.
+func TestRange(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		f := New(Options{})
+		w := newWorld(t, f)
+		letters, longest := 2+r.IntN(6), 1+r.IntN(5)
+		w.apply(randomChanges(r, w, r.IntN(80), letters, longest, 0))
+		for range 30 {
+			from, to := randomKey(r, letters, longest), randomKey(r, letters, longest)
+			if r.IntN(5) == 0 {
+				from = nil
+			}
+			if r.IntN(5) == 0 {
+				to = nil
+			}
+			var want, got []string
+			for _, k := range slices.Sorted(maps.Keys(w.truth)) {
+				if k >= string(from) && (to == nil || k < string(to)) {
+					want = append(want, k+"="+string(w.truth[k]))
+				}
+			}
+			stop := r.IntN(len(want) + 2)
+			want = want[:min(stop+1, len(want))]
+			err := w.root.Range(from, to, func(k, v []byte) bool {
+				got = append(got, string(k)+"="+string(v))
+				return len(got) <= stop
+			})
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %q to %q: %q, %v, want %q", seed, from, to, got, err, want)
+			}
 		}
 	}
 }

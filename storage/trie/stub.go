@@ -52,6 +52,11 @@ func (f *Forest) load(n node) (uint32, error) {
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
+	if f.hasOrigin() {
+		if ref, err := f.loadOwn(n, s); ref != 0 || err != nil {
+			return ref, err
+		}
+	}
 	pairs, err := f.fetch(s.path) // without the lock: it may take long
 	f.mu.Lock()
 	defer f.unlock()
@@ -64,11 +69,24 @@ func (f *Forest) load(n node) (uint32, error) {
 	return f.fill(n, s, pairs)
 }
 
+// loadOwn copies the subtree of a stub from the origin, 0 if that is gone.
+func (f *Forest) loadOwn(n node, s *stub) (uint32, error) {
+	f.mu.Lock()
+	defer f.unlock()
+	if ref := s.target.Load(); ref != 0 {
+		return ref, nil
+	}
+	return f.adopt(n, s)
+}
+
 // loadLocked is load for the writer.
 func (f *Forest) loadLocked(n node) (uint32, error) {
 	s := f.stubs.get(n.child())
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
+	}
+	if ref, err := f.adopt(n, s); ref != 0 || err != nil {
+		return ref, err
 	}
 	pairs, err := f.fetch(s.path)
 	if err != nil {
