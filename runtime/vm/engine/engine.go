@@ -11,7 +11,7 @@ const Version = "44.0.0"
 // What a run may have. The code generator is told MaxStack; metering ends a recursion long before.
 const (
 	MaxMemory   = 128 << 20
-	MaxElements = 10_000
+	MaxElements = 65_536 // a contract's own table says itself that it has at most 10,000
 	MaxStack    = 4 << 20
 )
 

@@ -50,6 +50,7 @@ func New(o Options) (*Engine, error) {
 	c.SetWasmRelaxedSIMD(false)
 	c.SetWasmSIMD(false)
 	c.SetWasmMultiValue(false)
+	c.SetWasmMultiMemory(true) // prepared modules may have one of their own
 	c.SetWasmTailCall(false)
 	c.SetWasmMemory64(false)
 	c.SetWasmGC(false)
@@ -214,11 +215,7 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	r := &run{host: c.Host, left: c.Gas}
 	store := wasmtime.NewStoreWithData(m.e.engine, r)
 	defer store.Close()
-	tables := int64(1)
-	if c.Trace {
-		tables++
-	}
-	store.Limiter(MaxMemory, MaxElements, 1, tables, 1)
+	store.Limiter(MaxMemory, MaxElements, 1, 3, 2)
 	out := Outcome{Gas: c.Gas}
 	in, err := m.e.linker.Instantiate(store, m.m)
 	if err != nil {

@@ -43,6 +43,7 @@ void wasmtime_pooling_allocation_config_total_core_instances_set(wasmtime_pool_t
 void wasmtime_pooling_allocation_config_total_memories_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_tables_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_max_tables_per_module_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_max_memories_per_module_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_component_instances_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_stacks_set(wasmtime_pool_t *, uint32_t);
 void wasmtime_pooling_allocation_config_total_gc_heaps_set(wasmtime_pool_t *, uint32_t);
@@ -109,7 +110,7 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_config_wasm_simd_set(c, false);
   wasmtime_config_wasm_threads_set(c, false);
   wasmtime_config_wasm_multi_value_set(c, false);
-  wasmtime_config_wasm_multi_memory_set(c, false);
+  wasmtime_config_wasm_multi_memory_set(c, true); // prepared modules may have one of their own
   wasmtime_config_wasm_memory64_set(c, false);
   wasmtime_config_wasm_tail_call_set(c, false);
   wasmtime_config_wasm_gc_set(c, false);
@@ -118,9 +119,11 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
 
   wasmtime_pool_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_core_instances_set(p, instances);
-  wasmtime_pooling_allocation_config_total_memories_set(p, instances);
-  wasmtime_pooling_allocation_config_total_tables_set(p, 2 * instances); // a traced module has one more
-  wasmtime_pooling_allocation_config_max_tables_per_module_set(p, 2);
+  // A prepared module may have one memory more than its contract, and two tables: for its locals, for a trace.
+  wasmtime_pooling_allocation_config_total_memories_set(p, 2 * instances);
+  wasmtime_pooling_allocation_config_max_memories_per_module_set(p, 2);
+  wasmtime_pooling_allocation_config_total_tables_set(p, 3 * instances);
+  wasmtime_pooling_allocation_config_max_tables_per_module_set(p, 3);
   wasmtime_pooling_allocation_config_total_component_instances_set(p, 0);
   wasmtime_pooling_allocation_config_total_stacks_set(p, 0);
   wasmtime_pooling_allocation_config_total_gc_heaps_set(p, 0);
@@ -246,7 +249,7 @@ static wasmtime_error_t *set_trace(troupe_call_t *c, wasmtime_context_t *cx, con
 static void run(troupe_call_t *c) {
   wasmtime_store_t *store = wasmtime_store_new(c->engine, c, NULL);
   wasmtime_context_t *cx = wasmtime_store_context(store);
-  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, c->trace ? 2 : 1, 1);
+  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 3, 2);
   c->status = TROUPE_DONE;
   c->has_gas = c->has_stack = c->has_memory = c->host_failed = false;
   c->error = NULL;

@@ -88,8 +88,8 @@ func New(o Options) (*Engine, error) {
 	once.Do(initSlots)
 	// The library aborts the process where it cannot have the address space of its pool.
 	space := uint64(reservation)
-	if !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * Slots)) {
-		if space = MaxMemory; !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * Slots)) {
+	if !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * 2 * Slots)) {
+		if space = MaxMemory; !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * 2 * Slots)) {
 			return nil, faultf("no address space for %d memories of %d MiB", Slots, space>>20)
 		}
 	}

@@ -2,6 +2,7 @@ package prep
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -24,6 +25,11 @@ func (m *module) assemble() []byte {
 	name := func(prefix string, n []byte) {
 		leb(len(prefix) + len(n))
 		s = append(append(s, prefix...), n...)
+	}
+	slots := int(m.limits.MaxStackHeight) / leastMetered
+	tables := len(m.tables)
+	if e.references {
+		tables++
 	}
 	added := 0 // types and tables
 	if e.trace {
@@ -63,29 +69,44 @@ func (m *module) assemble() []byte {
 		flush(sectionFunction)
 	}
 	s = s[:0]
-	if leb(len(m.tables) + added); len(m.tables)+added > 0 {
+	if leb(tables + added); tables+added > 0 {
 		for _, t := range m.tables {
-			s = append(s, byte(FuncRef))
-			if !t.bounded {
-				s = append(s, 0)
-				leb(int(t.min))
-				continue
+			// The engine lets no table grow over nearcore's limit; said here, it does not bind the table of references.
+			if most := uint32(min(m.limits.MaxElementsPerContractTable, math.MaxUint32)); !t.bounded || t.max > most {
+				t.max = max(most, t.min)
 			}
-			s = append(s, 1)
+			s = append(s, byte(FuncRef), 1)
 			leb(int(t.min))
 			leb(int(t.max))
 		}
 		if e.trace {
 			s = append(s, byte(FuncRef), 1, 1, 1) // exactly one
 		}
+		if e.references {
+			s = append(s, byte(FuncRef), 1)
+			leb(slots)
+			leb(slots)
+		}
 		flush(sectionTable)
 	}
-	s = append(s[:0], 1, 1)
+	s = s[:0]
+	memories, globals := 1, len(m.globals)+addedGlobals
+	if e.shadow {
+		memories, globals = memories+1, globals+1
+	}
+	leb(memories)
+	s = append(s, 1)
 	leb(int(m.limits.InitialMemoryPages))
 	leb(int(m.limits.MaxMemoryPages))
+	if e.shadow {
+		pages := (slots*slotBytes + wasmPage - 1) / wasmPage
+		s = append(s, 1)
+		leb(pages)
+		leb(pages)
+	}
 	flush(sectionMemory)
 
-	leb(len(m.globals) + addedGlobals)
+	leb(globals)
 	for _, g := range m.globals {
 		mutable := byte(0)
 		if g.mutable {
@@ -96,6 +117,9 @@ func (m *module) assemble() []byte {
 	}
 	s = append(s, byte(I64), 1, opI64Const, 0, opEnd, byte(I64), 1, opI64Const)
 	s = append(appendSigned(s, int64(m.limits.MaxStackHeight)), opEnd)
+	if e.shadow {
+		s = append(s, byte(I32), 1, opI32Const, 0, opEnd)
+	}
 	flush(sectionGlobal)
 
 	count := 3 + added

@@ -39,13 +39,16 @@ type body struct {
 	metered bool   // the analysis is wanted
 	first   uint32 // where the first instruction is
 	edits   []edit // what is not copied as it stands
-	grown   int    // bytes that nearcore's indexes of functions add
-	blocks  uint64
-	returns int
-	bulks   bool
+	// For shadow.go: every local instruction, and how many edges the flow of control has.
+	accesses []edit
+	joints   uint64
+	grown    int // bytes that nearcore's indexes of functions add
+	blocks   uint64
+	returns  int
+	bulks    bool
 }
 
-// edit replaces the bytes from at to end by op and, of a branch, its depth.
+// edit replaces the bytes from at to end by op and, of a branch, its depth; of a local instruction depth is the local.
 type edit struct {
 	at, end, depth uint32
 	op             byte
@@ -162,6 +165,7 @@ func (b *body) stop() {
 
 // open begins a block.
 func (b *body) open(op byte, t ValType) {
+	b.joints++
 	f := frame{op: op, typ: t, height: uint32(len(b.ops)), sizes: uint32(len(b.a.sizes)), nowhere: b.top().nowhere,
 		taken: op == opIf || op == opElse}
 	b.frames = append(b.frames, f)
@@ -199,6 +203,7 @@ func (b *body) target(depth uint32) (*frame, ValType) {
 
 // take tells the analysis that something branches to the frame.
 func (b *body) take(f *frame) {
+	b.joints++
 	if f.op != opLoop {
 		f.taken = true
 		return

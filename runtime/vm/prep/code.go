@@ -82,7 +82,7 @@ func (m *module) body(b *body, t funcType) *Error {
 // begin makes the state ready for a body.
 func (b *body) begin(t funcType) {
 	b.typ = t
-	b.ops, b.edits = b.ops[:0], b.edits[:0]
+	b.ops, b.edits, b.accesses, b.joints = b.ops[:0], b.edits[:0], b.accesses[:0], 0
 	b.frames = append(b.frames[:0], frame{op: opBlock, typ: t.result})
 	b.a.reset()
 	b.grown, b.blocks, b.returns, b.bulks = 0, 0, 0, false

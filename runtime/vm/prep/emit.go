@@ -21,11 +21,16 @@ type emitter struct {
 	trace        bool // functions tell that they are entered and left
 
 	getGas, setGas, getStack, setStack []byte // once the globals are known
+
+	// Locals in memory: see shadow.go.
+	credits            uint64 // of work that compiling locals as values may still take
+	shadow, references bool   // the memory is used, the table is
+	getSlots, setSlots []byte
 }
 
 func newEmitter(w *config.Wasm) *emitter {
 	e := &emitter{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost),
-		limits: w.Limits, paramsLeft: w.Limits.MaxParamsPerContract, blocksLeft: w.Limits.MaxBlocksPerContract}
+		limits: w.Limits, credits: shadowCredits, paramsLeft: w.Limits.MaxParamsPerContract, blocksLeft: w.Limits.MaxBlocksPerContract}
 	// Charges are written without a check of their own, so none may reach the sign.
 	if e.op >= 1<<30 || e.bulkUnit == 0 || e.bulkUnit >= 1<<30 || e.bulkBase >= 1<<62 {
 		panic("prep: costs of instructions that the instrumentation is not made for")
@@ -113,6 +118,7 @@ func (e *emitter) setGlobals(own uint32) {
 	global := func(op byte, i uint32) []byte { return binary.AppendUvarint([]byte{op}, uint64(i)) }
 	e.getGas, e.setGas = global(opGlobalGet, own), global(opGlobalSet, own)
 	e.getStack, e.setStack = global(opGlobalGet, own+1), global(opGlobalSet, own+1)
+	e.setSlotGlobal(own + 2)
 }
 
 // The pieces of what is written.
@@ -144,17 +150,12 @@ func appendSigned(b []byte, v int64) []byte {
 func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0) // its length, when it is known
-	groups := len(b.groups)
-	if b.bulks {
-		groups += 2
-	}
-	e.index(uint64(groups))
-	for _, g := range b.groups {
-		e.index(uint64(g.n))
-		e.add(byte(g.typ))
-	}
-	if b.bulks { // charge and count
-		e.add(1, byte(I64), 1, byte(I32))
+	shadowed, edits, bulkLocal := e.shadowed(b), b.edits, b.locals
+	if shadowed {
+		edits, bulkLocal = b.withAccesses(), len(b.typ.params)+localCharge
+		e.shadowLocals()
+	} else {
+		e.realLocals(b)
 	}
 	e.add(opBlock, byte(b.typ.result))
 	e.addTo(e.getStack, e.setStack, opI64Sub, stack)
@@ -168,11 +169,14 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	} else if gas > 0 {
 		e.charge(gas)
 	}
+	if shadowed {
+		e.enter(b)
+	}
 	index := int64(len(b.m.funcs) - b.m.defined + b.m.bodies)
 	e.tell(b.m, index)
 
 	end := uint32(len(b.r.buf)) - 1 // of the last instruction
-	from, edits := b.first, b.edits
+	from := b.first
 	for _, p := range points {
 		if p.kind != bulk && !e.charged(p) {
 			continue
@@ -180,7 +184,7 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 		edits = e.copy(b, from, p.off, edits)
 		from = p.off
 		if p.kind == bulk {
-			e.chargeBulk(b.locals)
+			e.chargeBulk(bulkLocal)
 		} else {
 			e.charge(uint64(p.count) * e.op)
 		}
@@ -188,9 +192,28 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	e.copy(b, from, end, edits)
 	e.add(opEnd)
 	e.tell(b.m, ^index)
+	if shadowed {
+		e.leave(b)
+	}
 	e.addTo(e.getStack, e.setStack, opI64Add, stack)
 	e.add(opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)
+}
+
+// realLocals declares the body's own locals, and two for bulk instructions: charge and count.
+func (e *emitter) realLocals(b *body) {
+	groups := len(b.groups)
+	if b.bulks {
+		groups += 2
+	}
+	e.index(uint64(groups))
+	for _, g := range b.groups {
+		e.index(uint64(g.n))
+		e.add(byte(g.typ))
+	}
+	if b.bulks {
+		e.add(1, byte(I64), 1, byte(I32))
+	}
 }
 
 // copy copies instructions of the body, edited; it returns the edits that are left.
@@ -198,9 +221,14 @@ func (e *emitter) copy(b *body, from, to uint32, edits []edit) []edit {
 	for len(edits) > 0 && edits[0].at < to {
 		d := edits[0]
 		e.raw(b.r.buf[from:d.at])
-		e.add(d.op)
-		if d.op == opBr {
+		switch d.op {
+		case opLocalGet, opLocalSet, opLocalTee:
+			e.access(b, d.op, d.depth)
+		case opBr:
+			e.add(d.op)
 			e.index(uint64(d.depth))
+		default:
+			e.add(d.op)
 		}
 		from = d.end
 		edits = edits[1:]

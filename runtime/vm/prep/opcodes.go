@@ -54,6 +54,8 @@ const (
 	opTableFill    = 0x11
 
 	// written, not read by name
+	opI32Add     = 0x6a
+	opI32ShrU    = 0x76
 	opI64LtS     = 0x53
 	opI64LtU     = 0x54
 	opI64GtU     = 0x56

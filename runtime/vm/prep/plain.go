@@ -11,16 +11,16 @@ func (b *body) plain(off uint32, op byte) {
 	case opSelect, opSelectTyped:
 		b.selectOne(off, op)
 	case opLocalGet:
-		t := b.local(r.u32())
+		t := b.accessed(off, op)
 		b.charge(off)
 		b.push(t)
 		b.counted(0, t)
 	case opLocalSet:
 		b.charge(off)
-		b.popKnown(b.local(r.u32()))
+		b.popKnown(b.accessed(off, op))
 		b.counted(1, none)
 	case opLocalTee:
-		t := b.local(r.u32())
+		t := b.accessed(off, op)
 		b.charge(off)
 		b.popKnown(t)
 		b.push(t)
@@ -88,6 +88,16 @@ func (b *body) plain(off uint32, op byte) {
 	default:
 		r.fail("illegal instruction")
 	}
+}
+
+// accessed reads the local of an instruction, notes it, and returns its type.
+func (b *body) accessed(off uint32, op byte) ValType {
+	i := b.r.u32()
+	t := b.local(i)
+	if b.metered {
+		b.accesses = append(b.accesses, edit{at: off, end: uint32(b.r.pos), depth: i, op: op})
+	}
+	return t
 }
 
 // constant is what takes nothing and gives a value.

@@ -1,0 +1,100 @@
+package vm
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestLocalsInMemory: a function whose locals prep keeps in memory does what it does with real ones, at the same gas: locals of
+// every type, parameters, recursion (frames are apart and begin with zeros), bulk instructions, references, early returns and
+// traps. What makes the difference is dead code that is never run.
+func TestLocalsInMemory(t *testing.T) {
+	v := newVM(t)
+	module := func(dead int, end string) []byte {
+		return wat(t, `(module
+		(import "env" "value_return" (func $return (param i64 i64)))
+		(memory 1) (table 2 20000 funcref) (elem declare func $nine)
+		(type $number (func (result i64)))
+		(func $nine (result i64) (i64.const 9))
+		(func $rec (param $n i32) (param $f f64) (result i64)
+			(local $a i32) (local $b i64) (local $c f32) (local $z i64) (local $d f64) (local $r funcref) (local $e i32)
+			(local i32 i64 f32 f64 i32 i64 f32 f64 i32 i64 f32 f64 i32 i64 f32 f64 i32 i64 f32 f64 funcref funcref)
+			(if (i32.eqz (local.get $n)) (then (return (i64.const 1))))
+			(if (i32.eqz (ref.is_null (local.get $r))) (then (return (i64.const -1))))
+			(local.set $b (i64.extend_i32_s (i32.add (local.tee $a (i32.mul (local.get $n) (i32.const 3))) (local.get $a))))
+			(local.set $c (f32.add (f32.convert_i32_s (local.tee $e (local.get $a))) (f32.const 0.25)))
+			(local.set $d (f64.add (local.get $f) (f64.promote_f32 (local.tee $c (f32.mul (local.get $c) (f32.const 2))))))
+			(local.set $b (i64.add (local.get $b) (local.get $z)))
+			(local.set $z (i64.const 77))
+			(local.set $f (f64.add (local.get $f) (f64.const 1)))
+			(table.set (i32.const 1) (local.tee $r (ref.func $nine)))
+			(local.set $b (i64.add (local.get $b) (call $rec (i32.sub (local.get $n) (i32.const 1)) (local.tee $d (local.get $d)))))
+			(local.set $b (i64.add (i64.mul (local.get $b) (i64.const 31)) (i64.add (local.get $z) (i64.extend_i32_u (local.get $a)))))
+			(table.set (i32.const 0) (local.get $r))
+			(local.set $b (i64.add (local.get $b) (call_indirect (type $number) (i32.const 0))))
+			(memory.fill (i32.mul (local.get $n) (i32.const 8)) (local.get $e) (local.get $n))
+			(memory.copy (i32.const 60) (i32.const 8) (local.get $n))
+			(local.set $b (i64.add (i64.mul (local.get $b) (i64.const 31)) (i64.trunc_f64_s (f64.mul (local.get $d) (f64.const 4)))))
+			(local.set $b (i64.add (local.get $b) (i64.extend_i32_u (table.grow (local.get $r) (i32.const 20000)))))
+			(loop $l (local.set $b (i64.add (local.get $b) (i64.trunc_f64_s (local.get $f))))
+				(br_if $l (i32.gt_s (local.tee $e (i32.sub (local.get $e) (i32.const 1))) (i32.const 0))))
+			(return (local.get $b))
+			`+strings.Repeat("(block)", dead)+` unreachable)
+		(func (export "main")
+			(i64.store (i32.const 92) (call $rec (i32.const 3) (f64.const 2)))
+			(i64.store (i32.const 100) (call $rec (i32.const 7) (f64.const 1.5)))
+			`+end+`
+			(call $return (i64.const 108) (i64.const 0))))`)
+	}
+	for _, end := range []string{"", "unreachable", "(drop (i32.load (i32.const -1)))", "(drop (call $rec (i32.const 100000) (f64.const 0)))"} {
+		var ends [2]string
+		var values [2][]byte
+		for i, dead := range []int{1, 2000} {
+			code := module(dead, end)
+			out, err := v.run(call(code, "main", 300*tera), &world{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.GasBurnt -= 1_089_295 * primitives.Gas(len(code))
+			out.GasUsed -= 1_089_295 * primitives.Gas(len(code))
+			ends[i], values[i] = ended(&out), out.Return.Value
+		}
+		if ends[0] != ends[1] || !bytes.Equal(values[0], values[1]) || end == "" && len(values[0]) != 108 {
+			t.Errorf("%q: %s %x, in memory %s %x", end, ends[0], values[0], ends[1], values[1])
+		}
+	}
+}
+
+// TestHostileFlow compiles functions whose locals meet at thousands of joints. As values they would take a compiler from a minute
+// to days; the test is that it ends.
+func TestHostileFlow(t *testing.T) {
+	v := newVM(t)
+	lines := func(n int, line string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(strings.ReplaceAll(line, "$i", fmt.Sprint(i)) + "\n")
+		}
+		return b.String()
+	}
+	const n = 3000
+	locals := "(local " + strings.Repeat("i64 ", n) + ")"
+	for name, body := range map[string]string{
+		"loops in loops": strings.Repeat("loop ", n) + lines(n, "(local.set $i (i64.add (local.get $i) (i64.const 1)))") + strings.Repeat("end ", n),
+		"loops that turn": strings.Repeat("loop ", n) + lines(n, "(local.set $i (i64.add (local.get $i) (i64.const 1)))") +
+			strings.Repeat("(br_if 0 (i32.const 0)) end ", n),
+		"a way out at each":  "block " + lines(n, "(br_if 0 (i32.const 0)) (local.set $i (i64.const 1))") + "end " + lines(n, "(drop (local.get $i))"),
+		"ifs":                lines(n, "(if (i32.const 0) (then (local.set $i (i64.const 1))))") + lines(n, "(drop (local.get $i))"),
+		"a table of targets": "block " + lines(n, "(local.set $i (i64.const 1))") + "i32.const 0 br_table " + strings.Repeat("0 ", 20_000) + " end " + lines(n, "(drop (local.get $i))"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := v.run(call(wat(t, `(module (func (export "main") `+locals+body+`))`), "main", 300*tera), &world{})
+			if err != nil || out.Err != nil {
+				t.Errorf("%s, %v", ended(&out), err)
+			}
+		})
+	}
+}
