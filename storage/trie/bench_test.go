@@ -154,3 +154,52 @@ func BenchmarkImport(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkSplit is what a split of a shard stops blocks for, and then costs for each subtree that is first touched: copied from
+// the shard before, or loaded from its pairs.
+func BenchmarkSplit(b *testing.B) {
+	const accounts = 100_000
+	w := benchWorld(b, accounts)
+	keep := SplitIntervals(primitives.AccountID(fmt.Sprintf("user%07d", accounts/2)), true)
+	heir := func(origin bool) (*Root, *Root, []FrontierEntry) {
+		whole, err := w.f.Restrict(w.root, keep, nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		frontier, err := whole.Frontier()
+		if err != nil {
+			b.Fatal(err)
+		}
+		f := New(Options{Loader: whole.Range})
+		if origin {
+			f.SetOrigin(func(use func(*Root) error) error { return use(whole) })
+		}
+		root, err := f.Import(frontier, whole.Hash())
+		if err != nil {
+			b.Fatal(err)
+		}
+		return root, whole, frontier
+	}
+	b.Run(fmt.Sprintf("op=split/accounts=%d", accounts), func(b *testing.B) {
+		for b.Loop() {
+			root, whole, _ := heir(true)
+			root.Release()
+			whole.Release()
+		}
+	})
+	for _, op := range []string{"copy", "load"} {
+		b.Run(fmt.Sprintf("op=%s/accounts=%d", op, accounts), func(b *testing.B) {
+			var subtrees int
+			for b.Loop() {
+				root, whole, frontier := heir(op == "copy")
+				if _, err := root.Verify(nil, len(frontier)+1, true); err != nil {
+					b.Fatal(err)
+				}
+				subtrees = len(frontier)
+				root.Release()
+				whole.Release()
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*subtrees), "us/subtree")
+		})
+	}
+}
