@@ -90,11 +90,16 @@ func vectors(t *testing.T, path string, do func(i int, v *vector)) {
 	}
 }
 
+// vectorFiles are those of testdata, or of the folder that TROUPE_VECTORS names.
 func vectorFiles(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob("testdata/random/*.jsonl.gz")
-	if err != nil || len(files) < 8 {
-		t.Fatalf("%d files of vectors, %v", len(files), err)
+	dir, least := os.Getenv("TROUPE_VECTORS"), 1
+	if dir == "" {
+		dir, least = "testdata/random", 9
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
+	if err != nil || len(files) < least {
+		t.Fatalf("%d files of vectors in %s, %v", len(files), dir, err)
 	}
 	return files
 }
@@ -145,7 +150,7 @@ func TestOracleRuns(t *testing.T) {
 			}
 			defer m.Close()
 			calls := 0
-			u, sessions := state.NewUnrecorded(emptyTrie{}), strings.Contains(file, "contracts")
+			u, sessions := state.NewUnrecorded(emptyTrie{}), strings.Contains(file, "contracts") || strings.Contains(file, "mathcalls")
 			vectors(t, file, func(i int, v *vector) {
 				// Large modules take a second each to compile.
 				if !sessions && (i%every != 0 || len(v.Wasm) > 200_000 && every > 1) {

@@ -201,13 +201,7 @@ pub fn write(dir: &str) -> Result<(), String> {
                 job.results = vec![None];
             }
             job.method = how.into();
-            if i > 0 {
-                // The module stands in the first vector of its session.
-                let first = Job { file: path.clone(), wasm: String::new(), ..job };
-                m.vector(Vector::of(first), 2)?;
-            } else {
-                m.vector(Vector::of(job), 2)?;
-            }
+            m.vector(Vector::of(job), 2)?;
         }
     }
     m.close()

@@ -3,7 +3,7 @@
 
 use crate::inputs::{bytes, chance, Rng};
 use crate::out::Out;
-use crate::random::{Maker, Vector};
+use crate::random::{Maker, Vector, command};
 use crate::vm::{Job, signer_key};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as B64;
@@ -617,8 +617,8 @@ fn module(rng: &mut Rng, view: bool, inputs: u64) -> Vec<u8> {
     module.finish()
 }
 
-pub fn write(dir: &str) -> Result<(), String> {
-    let mut m = Maker::new(Out::create(dir, "host.jsonl.gz", "host DIR")?, Rng::seed_from_u64(4));
+pub fn write(dir: &str, round: u64) -> Result<(), String> {
+    let mut m = Maker::new(Out::create(dir, "host.jsonl.gz", &command("host", round))?, Rng::seed_from_u64(4 + 1000 * round));
     for i in 0..1500 {
         let view = i % 8 == 7;
         let inputs = if i % 3 == 0 { m.rng.gen_range(1..4) } else { 0 };

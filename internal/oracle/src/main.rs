@@ -19,8 +19,8 @@ const USAGE: &str = "usage: troupe-oracle COMMAND
   prepare FILE..  the size of what nearcore compiles, or the PrepareError
   config          the parameters used, as nearcore's JSON
   math  DIR       vectors of the math host functions
-  random DIR      vectors of random modules
-  host  DIR       vectors of random sequences of host calls
+  random DIR [N]  vectors of random modules; other ones for each N
+  host  DIR [N]   vectors of random sequences of host calls
   rows  DIR       the figures of nearcore's own tests
   contracts DIR   sessions with internal/contracts/c; run it at the root of the repository";
 
@@ -35,8 +35,8 @@ fn main() {
         (Some("prepare"), Some(_)) => prepare(&args[1..]),
         (Some("config"), None) => config(),
         (Some("math"), Some(dir)) => math::write(dir),
-        (Some("random"), Some(dir)) => random::write(dir),
-        (Some("host"), Some(dir)) => host::write(dir),
+        (Some("random"), Some(dir)) => random::write(dir, seed(&args)),
+        (Some("host"), Some(dir)) => host::write(dir, seed(&args)),
         (Some("rows"), Some(dir)) => rows::write(dir),
         (Some("contracts"), Some(dir)) => contracts::write(dir),
         _ => fail(USAGE.into()),
@@ -44,6 +44,11 @@ fn main() {
     if let Err(e) = done {
         fail(e)
     }
+}
+
+/// The number behind the directory; 0 is what is committed.
+fn seed(args: &[String]) -> u64 {
+    args.get(2).and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
 fn run() -> Result<(), String> {

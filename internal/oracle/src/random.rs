@@ -77,6 +77,11 @@ impl Maker {
             }
         }
         v.job.gas.clear();
+        if v.job.keep {
+            // The module stands in the first vector of its session.
+            v.job.wasm.clear();
+            v.job.file.clear();
+        }
         self.out.line(&v)
     }
 
@@ -268,12 +273,20 @@ fn odd(rng: &mut Rng) -> String {
     s + main + ")"
 }
 
-pub fn write(dir: &str) -> Result<(), String> {
+/// The command as it stands in the header.
+pub fn command(name: &str, round: u64) -> String {
+    if round == 0 { format!("{name} DIR") } else { format!("{name} DIR {round}") }
+}
+
+pub fn write(dir: &str, round: u64) -> Result<(), String> {
     let families: &[(&str, u64, usize)] =
         &[("arith", 1, 1500), ("smith", 2, 900), ("mutant", 3, 1000), ("odd", 5, 300), ("limits", 6, 0)];
     for (family, seed, n) in families {
-        let rng = Rng::seed_from_u64(*seed);
-        let mut m = Maker::new(Out::create(dir, &format!("{family}.jsonl.gz"), "random DIR")?, rng);
+        let rng = Rng::seed_from_u64(*seed + 1000 * round);
+        if round > 0 && *family == "limits" {
+            continue; // there is nothing random in it
+        }
+        let mut m = Maker::new(Out::create(dir, &format!("{family}.jsonl.gz"), &command("random", round))?, rng);
         if *family == "limits" {
             for (name, code) in crate::limits::all() {
                 let job = Job { name, wasm: B64.encode(code), gas: vec![300_000_000_000_000], ..Job::default() };
