@@ -63,7 +63,7 @@ func join(said []string) string {
 	return out
 }
 
-// TestScripts plays testdata:
+// TestScripts plays testdata/scripts:
 //
 //	chain [balance=AMOUNT] with account names, one a line
 //	tx from= to= [as=LABEL] with actions, one a line: one transaction, run to its end
@@ -72,7 +72,7 @@ func join(said []string) string {
 //	blocks n=: empty ones
 //	data account=; account with names, one a line
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		p := &play{t: t, labels: map[string][]primitives.Hash{}}
 		defer p.close()
 		datadriven.RunTest(t, path, p.command)
