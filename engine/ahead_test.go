@@ -330,6 +330,38 @@ func TestChunkFault(t *testing.T) {
 	}
 }
 
+// TestLight: jobs of chunks and missing chunks without anything to run are light, others are not.
+func TestLight(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	root := n.Head().Hash
+	light := func(txs ...*primitives.SignedTransaction) (out []bool) {
+		b, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, txs...)
+		p := n.applied(b, chunks)
+		for i := range p.Jobs() {
+			out = append(out, p.Jobs()[i].Light())
+		}
+		if _, err := n.Commit(p); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	for i, tt := range []struct {
+		txs  []*primitives.SignedTransaction
+		want []bool
+	}{
+		{nil, []bool{false, false}}, // the first of an epoch pays rewards
+		{nil, []bool{true, true}},
+		{[]*primitives.SignedTransaction{transfer(root, 1)}, []bool{false, true}},
+		{nil, []bool{false, true}}, // its receipt
+		{nil, []bool{false, true}}, // the refund
+		{nil, []bool{true, true}},
+	} {
+		if got := light(tt.txs...); !slices.Equal(got, tt.want) {
+			t.Errorf("block %d: light %v, want %v", i+1, got, tt.want)
+		}
+	}
+}
+
 // TestOvertaken: a block on a branch that final blocks have left since it was begun is refused.
 func TestOvertaken(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa"))

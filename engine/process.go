@@ -38,6 +38,23 @@ func (j *Job) Run() {
 	j.result, j.err = apply.Apply(&j.input)
 }
 
+// Done tells whether the job has run, to who knows that it is not running now.
+func (j *Job) Done() bool { return j.result != nil || j.err != nil }
+
+// Light tells whether there is nothing to run, so that applying takes less than handing the job to another goroutine.
+func (j *Job) Light() bool {
+	in := &j.input
+	if len(in.Transactions) > 0 || len(in.Incoming) > 0 || in.Validators != nil {
+		return false
+	}
+	for i := range in.Congestion {
+		if c := &in.Congestion[i]; c.Shard == in.Block.ShardID {
+			return c.Info.DelayedReceiptsGas.IsZero() && c.Info.BufferedReceiptsGas.IsZero()
+		}
+	}
+	return false
+}
+
 // recordings are empty ones that were used before: a chunk's takes some megabytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 

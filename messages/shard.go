@@ -13,7 +13,7 @@ type ApplyChunk struct {
 }
 
 // ProduceChunk: producer -> mempool -> chunk-producer, answered to the producer by way of the chain with ChunkMade. It goes
-// through the mempool's mailbox so that the pool has seen the parent before. A duplicate makes a second chunk, which the
+// through the mempool's mailbox so that the pool has seen the parent before; an empty pool is not asked. A duplicate makes a second chunk, which the
 // producer drops.
 type ProduceChunk struct {
 	Parent   primitives.Hash

@@ -3,7 +3,7 @@
 //	in      MakeChunk, MakeBlock from the producer's side; BlockReceived from the net; ChunkApplied from the shards
 //	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
 //	        is on disk; BlockRefused
-//	state   Actor: the block in work, those that wait for it, those on their way to the disk, those that wait for their parent
+//	state   Actor: the block in work (what has nothing to run is applied here at once), those that wait for it, those on their way to the disk, those that wait for their parent
 //	units   as package engine has them
 //	bound   MaxOrphans blocks without a parent, MaxQueue received blocks, engine.MaxAhead on their way to the disk; the senders
 //	        of the rest wait for their answers
@@ -229,6 +229,19 @@ func (a *Actor) start(p *engine.Pending, produced bool, from string) {
 	jobs := p.Jobs()
 	a.work = &work{pending: p, hash: hash, left: len(jobs), produced: produced, from: from}
 	for i := range jobs {
+		if jobs[i].Light() {
+			jobs[i].Run()
+			a.work.left--
+		}
+	}
+	if a.work.left == 0 {
+		a.adopt()
+		return
+	}
+	for i := range jobs {
+		if jobs[i].Done() {
+			continue
+		}
 		a.o.Out.Apply(jobs[i].ID,
 			messages.ApplyChunk{Block: hash, Height: p.Block().Header.Height, Job: &jobs[i]})
 	}
@@ -238,9 +251,13 @@ func (a *Actor) applied(block primitives.Hash) {
 	if a.work == nil || a.work.hash != block {
 		panic(fmt.Sprintf("chain actor: a chunk of %v was applied, which is not in work", block))
 	}
-	if a.work.left--; a.work.left > 0 {
-		return
+	if a.work.left--; a.work.left == 0 {
+		a.adopt()
 	}
+}
+
+// adopt ends the work on a block, all of whose jobs have run.
+func (a *Actor) adopt() {
 	w := a.work
 	a.work = nil
 	acc, err := a.o.Engine.Adopt(w.pending, func() { a.disk(stored{}) })
@@ -249,7 +266,7 @@ func (a *Actor) applied(block primitives.Hash) {
 		m := Accepted(acc)
 		a.ahead = append(a.ahead, &m)
 		a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
-		a.adopt(acc)
+		a.unpark(acc)
 	case !w.produced && (errors.Is(err, engine.ErrChunk) || errors.Is(err, engine.ErrOld)):
 		w.pending.Drop()
 		a.refuse(w.hash, w.from, err)
@@ -281,8 +298,8 @@ func (a *Actor) stored() {
 	a.next()
 }
 
-// adopt queues the blocks that waited for this one, and forgets those that final blocks have overtaken.
-func (a *Actor) adopt(acc *engine.Accepted) {
+// unpark queues the blocks that waited for this one, and forgets those that final blocks have overtaken.
+func (a *Actor) unpark(acc *engine.Accepted) {
 	for _, o := range a.orphans[acc.Entry.Hash] {
 		a.forget(o)
 		a.queue = append(a.queue, o.BlockReceived)

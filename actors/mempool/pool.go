@@ -124,6 +124,19 @@ type Choice struct {
 	r *core.Round
 }
 
+// Idle tells whether nothing waits at all; what comes after that is offered again.
+func (p *Pool) Idle() bool {
+	if p.count.Load() != 0 {
+		return false
+	}
+	p.offers.Store(false)
+	if p.count.Load() != 0 { // it came meanwhile, and may have been offered before that
+		p.offers.Store(true)
+		return false
+	}
+	return true
+}
+
 // Choose begins a walk for a new chunk; Done must follow. It is nil if the pool is empty.
 func (p *Pool) Choose() *Choice {
 	p.offers.Store(false) // before the walk, so that what comes during it counts

@@ -71,6 +71,28 @@ func (w *world) block(hash, prev byte, height primitives.Height, change func(*me
 	w.Handle(messages.BlockAdopted{BlockAccepted: &m})
 }
 
+// TestIdle: an empty pool is idle, and rings again for what comes after it was asked.
+func TestIdle(t *testing.T) {
+	w := newWorld()
+	if !w.Idle() {
+		t.Error("an empty pool is not idle")
+	}
+	a := tx("a.near", 1)
+	if _, err := w.Add(a, 0); err != nil {
+		t.Fatal(err)
+	}
+	if w.Idle() || !w.offers.Load() {
+		t.Error("a pool with a transaction is idle, or offers none")
+	}
+	w.block(1, 0, 1, nil, a) // another node's block has it
+	if !w.offers.Load() {
+		t.Fatal("the test is about an offer that is left over")
+	}
+	if !w.Idle() || w.offers.Load() {
+		t.Error("a pool that is empty again is not idle, or still offers something")
+	}
+}
+
 // TestRings: the producer is told once until it looks, and of what a choice has left.
 func TestRings(t *testing.T) {
 	w := newWorld()

@@ -168,10 +168,15 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 	s.n.tell(t.pid, m)
 }
 
-// produce asks a shard for a chunk. One that is gone is asked by a producer that is behind, and has moved on by the time that
-// an answer would come.
+// produce asks a shard for a chunk. Where nothing waits there is nothing to choose, and the chain is asked at once. A shard that
+// is gone is asked by a producer that is behind, and has moved on by the time that an answer would come.
 func (s *shards) produce(m messages.ProduceChunk) {
-	if t := s.set.Load().find(m.ShardID); t != nil {
+	t := s.set.Load().find(m.ShardID)
+	switch {
+	case t == nil:
+	case t.pool.Idle():
+		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer})
+	default:
 		s.n.tell(t.pid, m)
 	}
 }

@@ -271,6 +271,9 @@ func (a *Actor) advance() {
 		a.tracker.Tip(a.head.hash, a.head.height, a.head.final, now)
 	}
 	a.delays(out.Interval)
+	if out.Pace == production.Now && a.head.sole {
+		a.askChunks() // they are made while this actor signs its vote
+	}
 	for _, p := range a.tracker.Tick(now, out.Pace == production.Now) {
 		a.vote(p, now)
 	}
