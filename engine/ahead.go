@@ -41,14 +41,20 @@ func (a *ahead) init() { a.idle = sync.NewCond(&a.mu) }
 //
 // On an error nothing has changed. ErrOld and ErrChunk are the block's fault, all others the node's.
 func (e *Engine) Adopt(p *Pending, stored func()) (*Accepted, error) {
+	q := &e.ahead
+	q.mu.Lock()
+	err := q.err
+	q.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
 	a, err := e.adopt(p, stored)
 	if err != nil {
 		return nil, err
 	}
-	q := &e.ahead
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.writing && q.err == nil {
+	if !q.writing && q.err == nil { // else Stored tells
 		q.writing = true
 		go e.write()
 	}
@@ -63,20 +69,22 @@ func (e *Engine) Ahead() int {
 }
 
 // Stored takes over the adopted blocks that have come to the disk since it was called last, parents first. After an error no
-// further block does: those that were adopted and are not among the result are forgotten as if they had never been, and the
-// tip is the head again. On ErrFull of the store the engine may go on from there; all other errors are fatal to the node.
+// further block does, before Abandon.
 func (e *Engine) Stored() ([]*Accepted, error) {
 	all, err := e.takeOver()
-	if err != nil {
-		for _, u := range slices.Backward(e.giveUp()) {
-			u.pending.Drop()
-		}
+	if err != nil || len(all) == 0 {
 		return all, err
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
 	return all, e.fold()
+}
+
+// Abandon goes back to what is on disk after an error of Stored: the blocks that were adopted beyond it are forgotten as if they
+// had never been, and the tip is the head again. After ErrFull of the store the engine may go on from there; after all other
+// errors it takes no further block.
+func (e *Engine) Abandon() {
+	for _, u := range slices.Backward(e.giveUp()) {
+		u.pending.Drop()
+	}
 }
 
 // Flush waits until the adopted blocks are on disk, and is Stored then.

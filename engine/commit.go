@@ -57,8 +57,12 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 		}
 	}
 	for i := range p.jobs {
+		if p.settled { // this is another try
+			break
+		}
 		settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
 	}
+	p.settled = true
 	u := &upcoming{pending: p, stored: stored}
 	var err error
 	e.epochMu.Lock()

@@ -19,6 +19,7 @@ type Pending struct {
 	prev    []ShardState // what the parent left, by the block's shards
 	jobs    []Job
 	first   bool // of its epoch
+	settled bool // the entry is complete: somebody may have seen it, and it does not change any more
 	adopted bool // the engine's now
 	dropped bool
 }
@@ -68,6 +69,9 @@ func (p *Pending) Drop() {
 	}
 	p.dropped = true
 	for i := range p.jobs {
+		if p.settled {
+			break
+		}
 		if r := p.jobs[i].result; r != nil {
 			p.entry.Shards[i].root = r.Trie.(stateTrie).root
 		}

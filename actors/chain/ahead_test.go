@@ -194,6 +194,7 @@ func TestDiskFails(t *testing.T) {
 	if err, ok := failed.(error); !ok || !errors.Is(err, syscall.EIO) {
 		t.Errorf("the actor fails with %v, want the disk's error", failed)
 	}
+	s.e.Abandon()
 	if len(s.accepted) != 2 || s.e.Head().Height() != 2 || s.e.Tip() != s.e.Head() {
 		t.Errorf("%d blocks told, head %d, tip %d, want 2", len(s.accepted), s.e.Head().Height(), s.e.Tip().Height())
 	}

@@ -61,8 +61,8 @@ func TestDiskFills(t *testing.T) {
 			t.Errorf("round %d: nothing was told before the disk was full", round)
 		}
 		nonce = s.nonce
-		if err := e.Close(); err != nil {
-			t.Errorf("round %d: %v", round, err)
+		if err := e.Close(); !errors.Is(err, storage.ErrFull) {
+			t.Errorf("round %d: closing: %v, want ErrFull, since blocks are left over", round, err)
 		}
 		if err := store.Close(); err != nil {
 			t.Errorf("round %d: %v", round, err)
