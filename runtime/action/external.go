@@ -46,8 +46,8 @@ var (
 // NodeCount is how many nodes and values of the trie an access paid for: seen in this chunk for the first time, and again.
 type NodeCount struct{ Touched, Cached uint64 }
 
-func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash) {
-	if u.Touch(h) {
+func (n *NodeCount) add(u *state.TrieUpdate, h primitives.Hash, paid bool) {
+	if u.Touch(h, paid) {
 		n.Cached++
 	} else {
 		n.Touched++
@@ -58,8 +58,9 @@ func (x *External) dataKey(key []byte) []byte {
 	return primitives.AppendContractDataKey(make([]byte, 0, 2+len(x.account)+len(key)), x.account, key)
 }
 
-// Read returns an entry's value. pay is asked to pay for its n bytes before it is read; its error is returned. The lookup
-// costs no nodes; the value counts as one, unless it was written in this chunk.
+// Read returns an entry's value. pay is asked to pay for its n bytes before it is read; its error is returned. Nodes are not to
+// be paid for: those of the lookup are not counted, and the value only says in n whether it was looked at before, unless it was
+// written in this chunk.
 func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, found bool, n NodeCount, err error) {
 	k := x.dataKey(key)
 	ref, found, err := x.State.Find(k)
@@ -70,7 +71,7 @@ func (x *External) Read(key []byte, pay func(n uint32) error) (value []byte, fou
 		return nil, false, n, err
 	}
 	if !ref.InOverlay() {
-		n.add(x.State, ref.Hash())
+		n.add(x.State, ref.Hash(), false)
 	}
 	value, err = x.State.Get(k)
 	return value, true, n, err
@@ -110,7 +111,7 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 		return nil, n, err
 	}
 	for i := range x.path { // seen from now on, even if nobody pays for them
-		n.add(x.State, x.path[i].Hash)
+		n.add(x.State, x.path[i].Hash, true)
 	}
 	if !found {
 		return nil, n, nil
@@ -119,7 +120,7 @@ func (x *External) replace(key []byte, pay func(n uint32) error) (old []byte, n 
 		return nil, NodeCount{}, err
 	}
 	if !ref.InOverlay() {
-		n.add(x.State, ref.Hash())
+		n.add(x.State, ref.Hash(), true)
 	}
 	old, err = x.State.Get(key)
 	return old, n, err

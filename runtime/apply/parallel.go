@@ -129,37 +129,48 @@ func (c *chunk) adopt(r *primitives.Receipt) (bool, error) {
 		return false, nil
 	}
 	delete(c.spec.done, r)
-	more := int64(0)
-	if a.ok {
-		more = c.u.Retouched(&a.span)
+	m := &a.out.outcome.Metadata
+	profile, correct := m.Profile, true
+	if more := c.moved(a); more != 0 {
+		// A call that ran out of gas need not have paid for all that it touched, so its profile cannot be corrected.
+		correct = false
+		if a.out.outcome.Status.Kind != primitives.StatusFailure {
+			profile, correct = c.retouched(m.Profile, more)
+		}
 	}
-	// A call that ran out of gas need not have paid for all that it touched, so its profile cannot be corrected.
-	incorrigible := more != 0 && a.out.outcome.Status.Kind == primitives.StatusFailure
-	if !a.ok || incorrigible || !c.u.Adopt(&a.span) {
+	if !a.ok || !correct || !c.u.Adopt(&a.span) {
 		c.res.Stats.RanAgain++
 		return false, nil
 	}
 	c.res.Stats.RanInParallel++
-	if more != 0 {
-		m := &a.out.outcome.Metadata
-		m.Profile = c.retouched(m.Profile, more)
-	}
+	m.Profile = profile
 	return true, c.settle(&a.out)
 }
 
+// moved is Retouched of work that came to its end.
+func (c *chunk) moved(a *ahead) int64 {
+	if !a.ok {
+		return 0
+	}
+	return c.u.Retouched(&a.span)
+}
+
 // retouched is a gas profile in which some looks at the trie are for the first time in the chunk that were not before, or,
-// with a negative number, the reverse.
-func (c *chunk) retouched(p []primitives.CostEntry, more int64) []primitives.CostEntry {
+// with a negative number, the reverse; false if it does not have that many.
+func (c *chunk) retouched(p []primitives.CostEntry, more int64) ([]primitives.CostEntry, bool) {
 	price := c.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
 	gas := primitives.Gas(max(more, -more)) * price // as many as calls paid for
 	from, to := config.ExtReadCachedTrieNode, config.ExtTouchingTrieNode
 	if more < 0 {
 		from, to = to, from
 	}
+	i := slices.IndexFunc(p, func(e primitives.CostEntry) bool { return e.Cost == from.ProfileName() })
+	if i < 0 || p[i].Gas < gas {
+		return nil, false
+	}
 	out := slices.Clone(p)
-	i := slices.IndexFunc(out, func(e primitives.CostEntry) bool { return e.Cost == from.ProfileName() })
 	if out[i].Gas -= gas; out[i].Gas == 0 {
 		out = slices.Delete(out, i, i+1)
 	}
-	return action.MergeProfiles(out, []primitives.CostEntry{{Category: p[i].Category, Cost: to.ProfileName(), Gas: gas}})
+	return action.MergeProfiles(out, []primitives.CostEntry{{Category: p[i].Category, Cost: to.ProfileName(), Gas: gas}}), true
 }

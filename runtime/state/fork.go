@@ -19,6 +19,7 @@ type forkState struct {
 type touch struct {
 	hash   primitives.Hash
 	before bool
+	paid   bool
 }
 
 // forkRead is a key that a span read: a value of the parent or the trie (own 0), or one that an earlier span of the fork
@@ -123,7 +124,7 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 		u.codes[c.hash] = c.code
 	}
 	for _, t := range f.touches[s.touchesFrom:s.touchesTo] {
-		u.Touch(t.hash)
+		u.Touch(t.hash, t.paid)
 	}
 	u.removals += s.removals
 	if u.rec != nil {
@@ -132,7 +133,7 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	return true
 }
 
-// Retouched tells how many touches of a span would be the first of their node now that were not when it ran, less those of
+// Retouched tells how many paid touches of a span would be the first of their node now that were not when it ran, less those of
 // which the reverse is true.
 func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	touches := s.fork.fork.touches[s.touchesFrom:s.touchesTo]
@@ -142,6 +143,7 @@ func (u *TrieUpdate) Retouched(s *Span) (more int64) {
 	seen := make(map[primitives.Hash]bool, len(touches))
 	for _, t := range touches {
 		switch before := u.touched[t.hash] || seen[t.hash]; {
+		case !t.paid:
 		case before && !t.before:
 			more--
 		case !before && t.before:

@@ -31,7 +31,7 @@ type TrieUpdate struct {
 	codes        map[primitives.Hash][]byte // deployed in this chunk, committed
 	pendingCodes []pendingCode
 
-	touched map[primitives.Hash]bool // nodes and values that contracts paid for in this chunk
+	touched map[primitives.Hash]bool // nodes and values that contracts looked at in this chunk
 
 	// Noted at every write: 0, or the fork whose writes are being adopted, and which of its changes.
 	owner, ownerChange int32
@@ -226,14 +226,14 @@ func (u *TrieUpdate) FindPath(key []byte, path []Visit) (_ []Visit, ref Ref, fou
 	return path, ref, found, err
 }
 
-// Touch notes that a contract pays for a node or value, and tells whether one has before in this chunk: then it costs no
-// more than a look into a cache (nearcore ext.rs AccountingState). Since 84 both prices are the same, so only gas profiles
-// show it.
-func (u *TrieUpdate) Touch(h primitives.Hash) (before bool) {
+// Touch notes that a contract looks at a node or value, and tells whether one has before in this chunk: then it costs no more
+// than a look into a cache (nearcore ext.rs AccountingState). Since 84 both prices are the same, so only gas profiles show it,
+// and only if the look is paid for, which that of storage_read is not.
+func (u *TrieUpdate) Touch(h primitives.Hash, paid bool) (before bool) {
 	before = u.touched[h]
 	if f := u.fork; f != nil {
 		before = before || f.parent.touched[h]
-		f.touches = append(f.touches, touch{h, before})
+		f.touches = append(f.touches, touch{h, before, paid})
 	}
 	if !before {
 		if u.touched == nil {

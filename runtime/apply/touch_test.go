@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// touching is a VM of calls that pay as contracts do: a write for the nodes and the value that it sees, a read for none.
+type touching struct{ cfg *config.RuntimeConfig }
+
+func (v touching) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	out, free := c.Unchanged(), func(uint32) error { return nil }
+	var err error
+	var n action.NodeCount
+	if c.Method == "read" {
+		_, _, _, err = x.Read([]byte("key"), free)
+	} else {
+		_, n, err = x.Write([]byte("key"), []byte(c.Method), free)
+	}
+	price := v.cfg.Wasm.Ext[config.ExtTouchingTrieNode].Gas
+	for cost, count := range map[config.ExtCost]uint64{config.ExtTouchingTrieNode: n.Touched, config.ExtReadCachedTrieNode: n.Cached} {
+		if count > 0 {
+			gas := primitives.Gas(count) * price
+			out.Profile = action.MergeProfiles(out.Profile, []primitives.CostEntry{{Category: "WASM_HOST_COST", Cost: cost.ProfileName(), Gas: gas}})
+			out.GasBurnt += gas
+		}
+	}
+	out.GasUsed = out.GasBurnt
+	return out, err
+}
+
+// TestReadsTouchUnpaid: many accounts have the same value. Reads of it are looks that nobody pays for, though they make the
+// next look at it one into a cache, so that they move nothing in the profile of a call that ran before its turn.
+func TestReadsTouchUnpaid(t *testing.T) {
+	accounts := make([]primitives.AccountID, 60)
+	for i := range accounts {
+		accounts[i] = primitives.AccountID("account" + string(rune('a'+i%26)) + string(rune('a'+i/26)) + ".near")
+	}
+	run := func(par Par) *Result {
+		n := newNet(t, primitives.SingleShardLayout(), accounts...)
+		n.cfg = freeConfig()
+		n.vm, n.par = touching{config.MustGet(n.cfg.Version)}, par
+		give := func(salt byte, method func(i int) string) {
+			for i, id := range accounts {
+				n.give(n.selfReceipt(id, salt+byte(i), &primitives.FunctionCall{Method: method(i), Gas: 1_000_000_000_000}))
+			}
+		}
+		for i, id := range accounts {
+			n.give(n.selfReceipt(id, byte(i), &primitives.DeployContract{Code: []byte("code")}))
+		}
+		n.step()
+		give(60, func(int) string { return "the same value" })
+		n.step()
+		give(120, func(i int) string { return []string{"read", "read", "write"}[i%3] })
+		return n.step()[0]
+	}
+	got, want := run(goPar), run(nil)
+	if got.Stats.RanInParallel == 0 {
+		t.Error("nothing ran in parallel")
+	}
+	sameResult(t, got, want)
+}
