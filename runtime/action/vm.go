@@ -15,8 +15,8 @@ type VM interface {
 	Call(c *Call, x *External) (CallOutcome, error)
 }
 
-// Warmer is a VM that compiles code before it is called. Warm does not wait, and only makes later calls faster; code must not
-// change.
+// Warmer is a VM that compiles code before it is called. Warm does not wait, keeps nothing of code, and only makes later calls
+// faster.
 type Warmer interface {
 	Warm(code []byte, w *config.Wasm)
 }

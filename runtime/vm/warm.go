@@ -1,9 +1,11 @@
 package vm
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -44,6 +46,7 @@ type warmer struct {
 	end   chan struct{}
 	all   sync.WaitGroup
 	open  sync.WaitGroup // what was taken in and is not compiled
+	bytes atomic.Int64   // of that
 }
 
 type warm struct {
@@ -51,8 +54,11 @@ type warm struct {
 	w    *config.Wasm
 }
 
-// warmQueue bounds what waits to be compiled; what does not fit is compiled when it is called.
-const warmQueue = 256
+// What waits to be compiled is bounded in number and bytes; what does not fit is compiled when it is called.
+const (
+	warmQueue = 256
+	warmBytes = 64 << 20
+)
 
 func (q *warmer) start(v *VM, workers int) {
 	q.queue, q.end = make(chan warm, warmQueue), make(chan struct{})
@@ -75,7 +81,7 @@ func (q *warmer) run(v *VM) {
 			} else {
 				v.fault("vm: compile in advance: %w", err)
 			}
-			q.open.Done()
+			q.done(w.code)
 		}
 	}
 }
@@ -85,15 +91,27 @@ func (q *warmer) stop() {
 	q.all.Wait()
 }
 
+func (q *warmer) done(code []byte) {
+	q.bytes.Add(-int64(len(code)))
+	q.open.Done()
+}
+
 // drain waits until nothing is to be compiled.
 func (q *warmer) drain() { q.open.Wait() }
 
-// Warm has code compiled in the background, by the rules of a config, unless it is. It never waits; code must not change.
+// Warm has code compiled in the background, by the rules of a config, unless it is. It never waits. Code is copied: it may lie in
+// a state that is dropped before its turn comes, and what is compiled must be what was hashed.
 func (v *VM) Warm(code []byte, w *config.Wasm) {
-	v.warmer.open.Add(1)
+	q := &v.warmer
+	q.open.Add(1)
+	if q.bytes.Add(int64(len(code))) > warmBytes {
+		q.done(code)
+		return
+	}
+	code = bytes.Clone(code)
 	select {
-	case v.warmer.queue <- warm{code, w}:
+	case q.queue <- warm{code, w}:
 	default:
-		v.warmer.open.Done()
+		q.done(code)
 	}
 }
