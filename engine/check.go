@@ -104,7 +104,7 @@ func congested(head *Entry, next *rules, receiver primitives.AccountID) *primiti
 	if c.ShardID != id { // the header of the shard that was split, repeated
 		return nil
 	}
-	control := congestion.Control{Config: &next.config.CongestionControl, Info: head.Shards[i].Extra.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
+	control := congestion.Control{Config: &next.config.CongestionControl, Info: c.CongestionInfo, Missed: uint64(head.Height() - c.HeightIncluded)}
 	r := control.RefusesTransactions()
 	switch {
 	case !r.Refused:

@@ -173,7 +173,9 @@ func (s *ShardState) readOrigin(raw []byte) error {
 	r := borsh.NewReader(raw)
 	s.OutgoingAt, s.OutgoingOf = primitives.ReadHash(r), s.ID
 	if r.Remaining() > 0 {
-		s.OutgoingOf = primitives.ShardID(r.Uint64())
+		if s.OutgoingOf = primitives.ShardID(r.Uint64()); r.Err() == nil && (s.OutgoingOf == s.ID || s.OutgoingAt.IsZero()) {
+			r.Failf("receipts of shard %d in block %v", s.OutgoingOf, s.OutgoingAt)
+		}
 	}
 	return r.Close()
 }

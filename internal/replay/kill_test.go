@@ -64,8 +64,14 @@ func TestKilled(t *testing.T) {
 		}
 		dir := filepath.Join(t.TempDir(), name)
 		said := primitives.Height(0)
+		var kills []int // after how many blocks; a child says those that it finds, too
 		for range 3 {
-			after := 1 + random.IntN(len(rec.Blocks)/4)
+			kills = append(kills, 1+random.IntN(len(rec.Blocks)/4))
+		}
+		if name == "reshard" { // around both splits, each time a few blocks further
+			kills = []int{296 + random.IntN(5), 302, 303 + random.IntN(4), 308 + random.IntN(20), 655 + random.IntN(6), 662 + random.IntN(8)}
+		}
+		for _, after := range kills {
 			said = max(said, runAndKill(t, exe, dir, after))
 			s, err := storage.Open(dir, storage.Options{Identity: identity(t, rec, name)})
 			if err != nil {
