@@ -2,6 +2,7 @@
 
 mod arith;
 mod contracts;
+mod edges;
 mod ext;
 mod host;
 mod inputs;
@@ -22,6 +23,7 @@ const USAGE: &str = "usage: troupe-oracle COMMAND
   random DIR [N]  vectors of random modules; other ones for each N
   host  DIR [N]   vectors of random sequences of host calls
   rows  DIR       the figures of nearcore's own tests
+  edges DIR       small modules with each byte changed to each value: fit to run or not
   contracts DIR   sessions with internal/contracts/c; run it at the root of the repository";
 
 fn main() {
@@ -38,6 +40,7 @@ fn main() {
         (Some("random"), Some(dir)) => random::write(dir, seed(&args)),
         (Some("host"), Some(dir)) => host::write(dir, seed(&args)),
         (Some("rows"), Some(dir)) => rows::write(dir),
+        (Some("edges"), Some(dir)) => edges::write(dir),
         (Some("contracts"), Some(dir)) => contracts::write(dir),
         _ => fail(USAGE.into()),
     };
