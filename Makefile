@@ -8,6 +8,8 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 HOME_DIR ?= $(CURDIR)/bin/sandbox
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.6.1
 FUZZTIME ?= 30s
+# of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
+TIMEOUT ?= 25m
 
 .PHONY: help build run test check race fuzz bench vectors contracts e2e lint clean
 
@@ -22,7 +24,7 @@ run: build ## a sandbox chain in bin/sandbox, JSON-RPC on 127.0.0.1:3030
 	$(BIN) --home $(HOME_DIR) run --rpc-addr 127.0.0.1:3030
 
 test: ## all tests, with the short replays
-	$(GO) test ./...
+	$(GO) test -timeout $(TIMEOUT) ./...
 
 lint: ## formatting, vet, staticcheck, house rules
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "gofmt -w these:"; echo "$$out"; exit 1; }
@@ -32,11 +34,11 @@ lint: ## formatting, vet, staticcheck, house rules
 
 check: lint ## lint, tests, every recorded chain, a tidy go.mod
 	$(GO) mod tidy -diff
-	TROUPE_REPLAY=all $(GO) test ./...
+	TROUPE_REPLAY=all $(GO) test -timeout $(TIMEOUT) ./...
 	$(GO) test -tags noshim ./runtime/vm/...
 
 race: ## all tests under the race detector
-	$(GO) test -race ./...
+	$(GO) test -race -timeout $(TIMEOUT) ./...
 
 fuzz: ## every fuzz target for FUZZTIME each
 	@for p in $$($(GO) list ./...); do \

@@ -53,7 +53,7 @@ func TestKilled(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
-	for name := range cuts {
+	for _, name := range chains("storm", "reshard") {
 		rec, err := Open("testdata/" + name + ".jsonl.gz")
 		if err != nil {
 			t.Fatal(err)
