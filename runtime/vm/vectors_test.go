@@ -95,7 +95,7 @@ func vectorFiles(t *testing.T) []string {
 	t.Helper()
 	dir, least := os.Getenv("TROUPE_VECTORS"), 1
 	if dir == "" {
-		dir, least = "testdata/random", 9
+		dir, least = "testdata/random", 10
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl.gz"))
 	if err != nil || len(files) < least {

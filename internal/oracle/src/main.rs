@@ -11,6 +11,7 @@ mod math;
 mod out;
 mod random;
 mod rows;
+mod shapes;
 mod vm;
 
 use std::io::BufRead;
@@ -22,6 +23,7 @@ const USAGE: &str = "usage: troupe-oracle COMMAND
   math  DIR       vectors of the math host functions
   random DIR [N]  vectors of random modules; other ones for each N
   host  DIR [N]   vectors of random sequences of host calls
+  shapes DIR [N]  recursion, ends of memory and tables, names of exports
   rows  DIR       the figures of nearcore's own tests
   edges DIR       small modules with each byte changed to each value: fit to run or not
   contracts DIR   sessions with internal/contracts/c; run it at the root of the repository";
@@ -39,6 +41,7 @@ fn main() {
         (Some("math"), Some(dir)) => math::write(dir),
         (Some("random"), Some(dir)) => random::write(dir, seed(&args)),
         (Some("host"), Some(dir)) => host::write(dir, seed(&args)),
+        (Some("shapes"), Some(dir)) => shapes::write(dir, seed(&args)),
         (Some("rows"), Some(dir)) => rows::write(dir),
         (Some("edges"), Some(dir)) => edges::write(dir),
         (Some("contracts"), Some(dir)) => contracts::write(dir),
