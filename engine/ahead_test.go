@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -390,5 +391,52 @@ func TestOvertaken(t *testing.T) {
 	}
 	if n.Head().Height() != 5 {
 		t.Errorf("head %d, want 5", n.Head().Height())
+	}
+}
+
+// TestTornStop: a node whose store is closed while a fold runs and blocks are on their way to the disk, as a test or a crash
+// leaves it, comes back with what it has told: each stored block leads to its roots again, and the chain goes on.
+func TestTornStop(t *testing.T) {
+	g, disk, nonce := testGenesis(t, "aa"), storage.NewMemDisk(), primitives.Nonce(0)
+	rounds := 40
+	if testing.Short() {
+		rounds = 10
+	}
+	told := storage.BlockRef{}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for round := range rounds {
+		n := openOn(t, g, disk, storage.Options{FoldBlocks: 1 + round%5})
+		if told.Height > 0 {
+			if rec, err := n.store.BlockAt(told.Height); err != nil || rec.Ref() != told {
+				t.Fatalf("round %d: block %v was told: %v", round, told, err)
+			}
+		}
+		nonce = 0
+		if k, found, err := n.KeyNonce(transfer(n.Genesis().Hash, 1)); err == nil && found {
+			nonce = k
+		}
+		for range 3 + rng.IntN(20) {
+			var txs []*primitives.SignedTransaction
+			if base := n.Head().Hash; rng.IntN(3) > 0 {
+				nonce++
+				txs = append(txs, transfer(base, nonce))
+			}
+			n.adoptNext(rng.IntN(5) == 0, txs...)
+			wait := n.Stored
+			if n.Ahead() >= 1+rng.IntN(MaxAhead) {
+				wait = n.Flush
+			}
+			list, err := wait()
+			if err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+			for _, a := range list {
+				told = ref(a.Entry)
+			}
+		}
+		if err := n.store.Close(); err != nil { // under the feet of the fold and of what is ahead
+			t.Fatal(err)
+		}
+		_ = n.Close() // ErrClosed, if anything was left to do; but nothing of it may run on
 	}
 }

@@ -43,6 +43,12 @@ func testGenesis(t *testing.T, validators ...primitives.AccountID) *genesis.Gene
 
 func openNode(t *testing.T, g *genesis.Genesis) *node {
 	t.Helper()
+	return openOn(t, g, storage.NewMemDisk(), storage.Options{})
+}
+
+// openOn opens a node on a disk that may hold its chain already.
+func openOn(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options) *node {
+	t.Helper()
 	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
 		records := []byte{'['}
 		for i, r := range g.Records {
@@ -56,8 +62,8 @@ func openNode(t *testing.T, g *genesis.Genesis) *node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk := storage.NewMemDisk()
-	s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingJune}})
+	o.Identity = storage.Identity{ChainID: c.ID, Numbering: primitives.NumberingJune}
+	s, err := storage.OpenMemory(disk, o)
 	if err != nil {
 		t.Fatal(err)
 	}
