@@ -51,6 +51,8 @@ void wasmtime_pooling_allocation_config_max_core_instance_size_set(wasmtime_pool
 void wasmtime_pooling_allocation_config_max_memory_size_set(wasmtime_pool_t *, size_t);
 void wasmtime_pooling_allocation_config_table_elements_set(wasmtime_pool_t *, size_t);
 void wasmtime_pooling_allocation_config_max_unused_warm_slots_set(wasmtime_pool_t *, uint32_t);
+void wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(wasmtime_pool_t *, size_t);
+void wasmtime_pooling_allocation_config_table_keep_resident_set(wasmtime_pool_t *, size_t);
 void wasmtime_pooling_allocation_strategy_set(wasm_config_t *, const wasmtime_pool_t *);
 
 wasm_valtype_t *wasm_valtype_new(uint8_t);
@@ -92,6 +94,9 @@ extern bool troupeHostCall(uint32_t slot, uint32_t index, void *args, uint8_t *m
 
 enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_TABLE = 2, KIND_MEMORY = 3, VALUE_I32 = 0, VALUE_I64 = 1, VALUE_FUNCREF = 5, OPT_NONE = 0 };
 
+// Stack, data and the first of the heap of contracts with a stack of 64 KiB.
+#define KEEP_RESIDENT (80 << 10)
+
 wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
                                  size_t max_stack, size_t async_stack) {
   wasm_config_t *c = wasm_config_new();
@@ -127,6 +132,10 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_pooling_allocation_config_total_component_instances_set(p, 0);
   wasmtime_pooling_allocation_config_total_stacks_set(p, 0);
   wasmtime_pooling_allocation_config_total_gc_heaps_set(p, 0);
+  // What lies first in a memory, and all of a table, is set to zero when an instance ends, not given back to the system:
+  // giving it back and faulting it in again takes longer, and stops the threads on other cores each time.
+  wasmtime_pooling_allocation_config_linear_memory_keep_resident_set(p, KEEP_RESIDENT);
+  wasmtime_pooling_allocation_config_table_keep_resident_set(p, KEEP_RESIDENT);
   // Which modules are too large to load is decided before they come here.
   wasmtime_pooling_allocation_config_max_core_instance_size_set(p, (size_t)64 << 20);
   wasmtime_pooling_allocation_config_max_memory_size_set(p, max_memory);
