@@ -33,21 +33,21 @@ func TestHostile(t *testing.T) {
 		{"nested blocks, all closed", module(21, nested(body/3-10)), "TooManyBlocksPerFunction"},
 		{"nested blocks, as many as may be", module(10, nested(5_000)), "ok 151026"},
 		{"a million locals", module(20, localsOf(50_000, I64)), "CompileFails"},
-		{"groups of no locals", module(21, sized(cat(0xa0, 0x80, 0x04, times(65_568, 0, I64), opEnd))), "ok"},
-		{"br_table of a body", module(21, code(opI32Const, 0, opBrTable, leb(131_072), make([]byte, 131_073))), "ok"},
-		{"br_tables", module(21, code(times(body/6-10, opI32Const, 0, opBrTable, 1, 0, 0))), "ok"},
-		{"division by nothing", module(21, code(opUnreachable, times(body-10, 0x6d), opDrop)), "ok"},
+		{"groups of no locals", module(6, sized(cat(0xa0, 0x80, 0x04, times(65_568, 0, I64), opEnd))), "ok"},
+		{"br_table of a body", module(6, code(opI32Const, 0, opBrTable, leb(131_072), make([]byte, 131_073))), "ok"},
+		{"br_tables", module(6, code(times(body/6-10, opI32Const, 0, opBrTable, 1, 0, 0))), "ok"},
+		{"division by nothing", module(6, code(opUnreachable, times(body-10, 0x6d), opDrop)), "ok"},
 		{"loads", module(21, code(opI32Const, 0, times(body/3-10, opFirstAccess, 0, 0), opDrop), memory), "InstrumentedCodeTooLarge"},
 		{"calls with a thousand parameters in dead code", wasm(wide, sec(sectionFunction, cat(21, make([]byte, 21))),
 			sec(sectionCode, cat(21, bytes.Repeat(code(opUnreachable, times(body/2-10, opCall, 0)), 21)))), "TooManyParamsPerFunction"},
 		{"types of a thousand parameters", wasm(sec(sectionType, cat(leb(1_024), bytes.Repeat(fn(many(1_000, "i64")), 1_024)))), "ok"},
-		{"exports of nothing", wasm(memory, sec(sectionExport, manyExports(600_000, kindMemory))), "ok"},
+		{"exports of nothing", wasm(memory, sec(sectionExport, manyExports(250_000, kindMemory))), "ok"},
 		{"exports of a function", wasm(one, sec(sectionImport, vec(importOf("env", "x", kindFunc, 0))),
-			sec(sectionExport, manyExports(450_000, kindFunc))), "ok"},
-		{"exports of one name", wasm(memory, sec(sectionExport, cat(leb(600_000), times(600_000, 2, "ab", kindMemory, 0)))), "Deserialization"},
-		{"globals", wasm(sec(sectionGlobal, cat(leb(800_000), times(800_000, I32, 0, opI32Const, 0, opEnd)))), "LoadFails"},
+			sec(sectionExport, manyExports(250_000, kindFunc))), "ok"},
+		{"exports of one name", wasm(memory, sec(sectionExport, cat(leb(250_000), times(250_000, 2, "ab", kindMemory, 0)))), "Deserialization"},
+		{"globals", wasm(sec(sectionGlobal, cat(leb(250_000), times(250_000, I32, 0, opI32Const, 0, opEnd)))), "LoadFails"},
 		{"elements", wasm(one, sec(sectionImport, vec(importOf("env", "x", kindFunc, 0))),
-			sec(sectionElement, vec(cat(1, 0, leb(4_000_000), make([]byte, 4_000_000))))), "ok"},
+			sec(sectionElement, vec(cat(1, 0, leb(1_000_000), make([]byte, 1_000_000))))), "ok"},
 		{"a count without items", wasm(sec(sectionType, leb(1<<32-1))), "TooManyTypes"},
 		{"imports without items", wasm(one, sec(sectionImport, leb(1<<32-1))), "Deserialization"},
 		{"parameters without items", wasm(sec(sectionType, cat(1, typeFunction, leb(1_000)))), "Deserialization"},
@@ -78,10 +78,7 @@ func TestHostile(t *testing.T) {
 func manyExports(n, kind int) []byte {
 	b := leb(uint64(n))
 	for i := range n {
-		b = append(b, 3, byte('0'+i&63), byte('0'+i>>6&63), byte('0'+i>>12&63)&0x7f, byte(kind), 0)
-		if i >= 1<<18 { // longer names
-			b = append(b[:len(b)-6], 4, byte('0'+i&63), byte('0'+i>>6&63), byte('0'+i>>12&63)&0x7f, byte('0'+i>>18), byte(kind), 0)
-		}
+		b = append(b, 3, byte('0'+i&63), byte('0'+i>>6&63), byte('0'+i>>12&63), byte(kind), 0)
 	}
 	return b
 }

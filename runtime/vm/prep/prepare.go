@@ -80,7 +80,13 @@ func Validate(code []byte) error {
 }
 
 func (m *module) methods() map[string]bool {
-	methods := map[string]bool{}
+	n := 0
+	for _, e := range m.exports {
+		if e.kind == kindFunc {
+			n++
+		}
+	}
+	methods := make(map[string]bool, n)
 	for _, e := range m.exports {
 		if e.kind == kindFunc {
 			methods[string(m.nameOf(e))] = m.types[m.funcs[e.index]].plain()
