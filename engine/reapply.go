@@ -1,17 +1,20 @@
 package engine
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // Reapply applies a stored block's chunk of a shard once more, with another VM, and keeps nothing: to watch what it does. It is
 // as it was, but for the state root, the recorded size and a proposal to split where the state is older than the tries in
-// memory. ErrUnknown; storage.ErrGone if the state was collected; ErrReshard for the first block behind a split. Safe from
-// any goroutine.
+// memory. ErrUnknown; storage.ErrGone if the state was collected. Safe from any goroutine.
 func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
 	entry := e.Entry(block)
 	if entry == nil {
@@ -27,12 +30,13 @@ func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm 
 		return nil, err
 	}
 	defer parent.Release()
-	if !parent.Layout.Equal(entry.Layout) {
-		return nil, fmt.Errorf("%w: block %d can't be applied again", ErrReshard, entry.Height())
+	before, err := e.before(parent, entry.Layout)
+	if err != nil {
+		return nil, err
 	}
-	p := &Pending{entry: entry, parent: parent.Entry, prev: parent.Shards}
+	p := &Pending{entry: entry, parent: parent.Entry, prev: before.shards}
 	e.epochMu.Lock()
-	err = e.prepare(p, parent.Block.Body.Chunks, parent.Trie)
+	err = e.prepare(p, before.chunks, func(i primitives.ShardIndex) state.Trie { return before.tries[i] })
 	e.epochMu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("engine: block %d again: %w", entry.Height(), err)
@@ -49,4 +53,70 @@ func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm 
 	release(r.Trie)
 	r.Trie = nil
 	return r, nil
+}
+
+// before is what a block left to the next one, by the next one's shards.
+type before struct {
+	shards []ShardState
+	chunks []*primitives.ChunkHeader
+	tries  []state.Trie
+}
+
+func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before, err error) {
+	if parent.past == nil {
+		if b.shards, err = e.inherited(parent.Entry, layout); err != nil {
+			return b, err
+		}
+	}
+	for i, id := range layout.ShardIDs() {
+		from := id
+		if !parent.Layout.Equal(layout) {
+			if from, err = layout.Parent(id); err != nil {
+				return b, err
+			}
+		}
+		k, err := parent.Layout.Index(from)
+		if err != nil {
+			return b, err
+		}
+		b.chunks = append(b.chunks, parent.Block.Body.Chunks[k])
+		if parent.past == nil {
+			b.tries = append(b.tries, stateTrie{b.shards[i].root})
+			continue
+		}
+		b.shards = append(b.shards, ShardState{ID: id, Extra: parent.Shards[k].Extra})
+		t := parent.past[k]
+		if from != id {
+			keep, err := kept(layout, from, id)
+			if err != nil {
+				return b, err
+			}
+			t = &pastTrie{base: heirValues{storedValues{e, ref(parent.Entry), from, accounts(layout, primitives.ShardIndex(i))}, keep}}
+		}
+		b.tries = append(b.tries, t)
+	}
+	return b, nil
+}
+
+// heirValues are what a new shard keeps of the values of the one that it came from.
+type heirValues struct {
+	storedValues
+	keep []trie.Interval
+}
+
+func (h heirValues) has(key []byte) bool {
+	return slices.ContainsFunc(h.keep, func(i trie.Interval) bool {
+		return bytes.Compare(i.From, key) <= 0 && bytes.Compare(key, i.To) < 0
+	})
+}
+
+func (h heirValues) get(key []byte) ([]byte, error) {
+	if !h.has(key) {
+		return nil, nil
+	}
+	return h.storedValues.get(key)
+}
+
+func (h heirValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	return h.storedValues.scan(from, to, func(key, value []byte) bool { return !h.has(key) || yield(key, value) })
 }

@@ -81,19 +81,13 @@ func (e *Engine) split(parent *Entry, layout primitives.ShardLayout) (*heirs, er
 // extra with its share of the congestion. What the shard sent last goes with the child of the smallest id.
 func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layout primitives.ShardLayout) error {
 	s := &h.shards[i]
-	family, _ := layout.Children(prev.ID)
-	if len(family) != 2 {
-		return fmt.Errorf("%w: %d children", ErrReshard, len(family))
-	}
-	left := family[0] == s.ID
-	first, err := layout.Index(family[0])
+	keep, err := kept(layout, prev.ID, s.ID)
 	if err != nil {
 		return err
 	}
-	if b := layout.Boundaries(); int(first) >= len(b) {
-		return fmt.Errorf("%w: no boundary right of shard %d", ErrReshard, family[0])
-	}
-	whole, err := prev.root.Forest().Restrict(prev.root, trie.SplitIntervals(layout.Boundaries()[first], left), nil)
+	family, _ := layout.Children(prev.ID)
+	left := family[0] == s.ID
+	whole, err := prev.root.Forest().Restrict(prev.root, keep, nil)
 	if err != nil {
 		return err
 	}
@@ -126,6 +120,23 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 	// The height, which else takes part, is left out here: nearcore's seed is the index alone.
 	extra.CongestionInfo.AllowedShard = uint16(congestion.AllowedShard(0, primitives.ShardIndex(i), layout.ShardIDs()))
 	return nil
+}
+
+// kept returns the keys that one of the two children of a split shard keeps.
+func kept(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]trie.Interval, error) {
+	family, _ := layout.Children(parent)
+	if len(family) != 2 {
+		return nil, fmt.Errorf("%w: %d children", ErrReshard, len(family))
+	}
+	left, err := layout.Index(family[0])
+	if err != nil {
+		return nil, err
+	}
+	b := layout.Boundaries()
+	if int(left) >= len(b) {
+		return nil, fmt.Errorf("%w: no boundary right of shard %d", ErrReshard, family[0])
+	}
+	return trie.SplitIntervals(b[left], child == family[0]), nil
 }
 
 // unbuffered takes what is buffered off a congestion info: buffers go to the left child.

@@ -9,10 +9,22 @@ import (
 )
 
 // TestReapply applies every chunk of a chain again, with several epochs, most of whose states are only values by then: the same
-// comes out.
+// comes out, also where shards are split.
 func TestReapply(t *testing.T) {
 	o := ChainOptions{Disk: storage.NewMemDisk(), Options: Options{Seed: 11, Accounts: 80, Shards: 4, Skew: 0.5}}
 	o.EpochLength, o.Validity = 15, 30
+	t.Run("shards=4", func(t *testing.T) { reapply(t, o, true) })
+	o.Disk, o.Shards, o.GasLimit = storage.NewMemDisk(), 1, 20_000_000_000_000
+	o.EpochLength, o.Validity = 7, 14
+	o.Splitting = &Splitting{Threshold: 8_000, MinChild: 1_000, MaxShards: 6, MinEpochs: 2}
+	t.Run("split", func(t *testing.T) {
+		reapply(t, o, true)
+		o.Disk, o.Store.FoldBlocks = storage.NewMemDisk(), 1000
+		reapply(t, o, false)
+	})
+}
+
+func reapply(t *testing.T, o ChainOptions, fold bool) {
 	c, err := OpenChain(o)
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +43,12 @@ func TestReapply(t *testing.T) {
 		}
 		blocks = append(blocks, a.Entry.Hash)
 	}
-	if err := c.Engine.Fold(); err != nil {
-		t.Fatal(err)
+	if fold {
+		if err := c.Engine.Fold(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	splits := map[int]bool{}
 	again, old, outcomes := 0, 0, 0
 	for _, hash := range blocks {
 		if c.Engine.Entry(hash) == nil {
@@ -46,6 +61,7 @@ func TestReapply(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		splits[len(at.Shards)] = true
 		for i := range at.Shards {
 			if at.Height() == 1 { // on the genesis, whose state may be collected
 				continue
@@ -64,7 +80,7 @@ func TestReapply(t *testing.T) {
 		}
 		at.Release()
 	}
-	if again < 4*40 || old < 30 || outcomes < 1000 {
-		t.Errorf("%d chunks with %d outcomes applied again, %d blocks out of memory", again, outcomes, old)
+	if again < 100 || fold && old < 30 || outcomes < 1000 || o.Splitting != nil && len(splits) < 3 {
+		t.Errorf("%d chunks with %d outcomes applied again, %d blocks out of memory, shards %v", again, outcomes, old, splits)
 	}
 }
