@@ -16,23 +16,29 @@ import (
 // Check judges a submitted transaction by the state of the head, in the order of the RPC (rpc.md 5.3): its block, congestion
 // of the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
 // goroutine.
-//
-// Code that a good one deploys is compiled from here on, so that it is ready when it is first called.
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
 	head := e.acquireHead()
 	defer head.Release()
-	invalid, err := e.checkAt(head, head.trieOf, tx, signature)
-	if w, ok := e.o.VM.(action.Warmer); ok && invalid == nil && err == nil {
-		for _, a := range tx.Actions {
-			switch a := a.(type) {
-			case *primitives.DeployContract:
-				w.Warm(a.Code, &head.Config.Wasm)
-			case *primitives.DeployGlobalContract:
-				w.Warm(a.Code, &head.Config.Wasm)
-			}
+	return e.checkAt(head, head.trieOf, tx, signature)
+}
+
+// Compile has the code that a transaction deploys compiled in the background, so that it is ready when it is first called; the
+// channel is closed when the last of it is. nil: there is nothing to compile. Safe from any goroutine.
+func (e *Engine) Compile(tx *primitives.SignedTransaction) (done <-chan struct{}) {
+	w, ok := e.o.VM.(action.Warmer)
+	if !ok {
+		return nil
+	}
+	rules := &e.Head().Config.Wasm
+	for _, a := range tx.Actions {
+		switch a := a.(type) {
+		case *primitives.DeployContract:
+			done = w.Warm(a.Code, rules)
+		case *primitives.DeployGlobalContract:
+			done = w.Warm(a.Code, rules)
 		}
 	}
-	return invalid, err
+	return done
 }
 
 // checkAt is Check by the state after a block.

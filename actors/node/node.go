@@ -42,6 +42,7 @@ type Node struct {
 
 	heights  heights
 	checks   atomic.Int64 // permits in use
+	awaiting atomic.Int64 // transactions whose code is being compiled
 	parked   atomic.Int64
 	sessions atomic.Int64
 	ids      atomic.Uint64 // of sessions and waiters

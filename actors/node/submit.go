@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/troupe-chain/troupe/actors/mempool"
 	core "github.com/troupe-chain/troupe/chain/mempool"
@@ -28,6 +29,29 @@ func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 	return n.submit(tx)
 }
 
+// A transaction that deploys code waits at the door until the code is compiled: a block that calls it would have to wait else, and
+// all others with it. Only so many wait, and only so long.
+const (
+	maxAwaiting = 16
+	awaitCode   = 2 * time.Second
+)
+
+func (n *Node) awaitCode(tx *primitives.SignedTransaction) {
+	done := n.engine.Compile(tx)
+	if done == nil {
+		return
+	}
+	defer n.awaiting.Add(-1)
+	if n.awaiting.Add(1) > maxAwaiting {
+		return
+	}
+	select {
+	case <-done:
+	case <-n.ended:
+	case <-time.After(awaitCode):
+	}
+}
+
 func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
 	select {
 	case <-n.ended:
@@ -43,6 +67,7 @@ func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 		n.stats.refused.Add(1)
 		return false, invalid
 	}
+	n.awaitCode(tx)
 	base, ok := n.baseHeight(tx.BlockHash)
 	if !ok {
 		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}

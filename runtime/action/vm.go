@@ -18,7 +18,7 @@ type VM interface {
 // Warmer is a VM that compiles code before it is called. Warm does not wait, keeps nothing of code, and only makes later calls
 // faster.
 type Warmer interface {
-	Warm(code []byte, w *config.Wasm)
+	Warm(code []byte, w *config.Wasm) (done <-chan struct{})
 }
 
 // Warm tells the VM of code that is being deployed.

@@ -3,6 +3,7 @@ package vm
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -172,7 +173,13 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 }
 
 // build prepares and compiles code. Code that cannot run makes an artifact too.
-func (v *VM) build(code []byte, w *config.Wasm) (cache.Artifact, error) {
+func (v *VM) build(code []byte, w *config.Wasm) (a cache.Artifact, err error) {
+	defer func() { // a broken invariant is the same on every node, and must not be a way to stop them all
+		if p := recover(); p != nil {
+			v.fault("vm: prepare: %v\n%s", p, debug.Stack())
+			a, err = negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: "internal error"}), nil
+		}
+	}()
 	return v.buildWith(prep.Prepare, code, w)
 }
 
@@ -193,7 +200,9 @@ func (v *VM) buildWith(prepare func([]byte, *config.Wasm) (*prep.Module, error),
 	if p.LoadFails || i.strange != "" { // never to be run
 		return a, nil
 	}
-	if a.Code, err = v.engine.Compile(p.Code); err != nil {
+	if a.Code, err = v.engine.Compile(p.Code); errors.Is(err, engine.ErrClosed) {
+		return cache.Artifact{}, err
+	} else if err != nil {
 		// prep says that this module is fine, so the code generator has a limit that neard's has not.
 		v.fault("vm: a valid module does not compile: %w", err)
 		return negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: err.Error()}), nil

@@ -180,6 +180,7 @@ func TestWarm(t *testing.T) {
 	b := &action.Block{Config: config.MustGet(config.June(86)), VM: v}
 	b.Warm(wat(t, simple))
 	v.warmer.drain()
+	<-v.Warm(wat(t, simple), &b.Config.Wasm)
 	if s := v.Stats(); s.Builds != 1 {
 		t.Fatalf("%+v", s)
 	}
@@ -187,7 +188,7 @@ func TestWarm(t *testing.T) {
 	if err != nil || out.Err != nil {
 		t.Errorf("%s, %v", ended(&out), err)
 	}
-	if s := v.Stats(); s.Builds != 1 || s.Hits != 1 {
+	if s := v.Stats(); s.Builds != 1 || s.Hits != 2 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -2,14 +2,17 @@ package vm
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
 // rulesOf names the part of a config that prep reads.
@@ -52,6 +55,7 @@ type warmer struct {
 type warm struct {
 	code []byte
 	w    *config.Wasm
+	done chan struct{}
 }
 
 // What waits to be compiled is bounded in number and bytes; what does not fit is compiled when it is called.
@@ -78,17 +82,29 @@ func (q *warmer) run(v *VM) {
 		case w := <-q.queue:
 			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w); err == nil {
 				e.Release()
-			} else {
+			} else if !errors.Is(err, cache.ErrClosed) && !errors.Is(err, engine.ErrClosed) {
 				v.fault("vm: compile in advance: %w", err)
 			}
+			close(w.done)
 			q.done(w.code)
 		}
 	}
 }
 
+// stopWait is how long stop waits for a compilation that runs. One that takes longer holds what it needs, and its result is lost.
+const stopWait = 300 * time.Millisecond
+
 func (q *warmer) stop() {
 	close(q.end)
-	q.all.Wait()
+	ended := make(chan struct{})
+	go func() {
+		q.all.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(stopWait):
+	}
 }
 
 func (q *warmer) done(code []byte) {
@@ -101,17 +117,22 @@ func (q *warmer) drain() { q.open.Wait() }
 
 // Warm has code compiled in the background, by the rules of a config, unless it is. It never waits. Code is copied: it may lie in
 // a state that is dropped before its turn comes, and what is compiled must be what was hashed.
-func (v *VM) Warm(code []byte, w *config.Wasm) {
-	q := &v.warmer
+//
+// The channel is closed when it is done, or will not be.
+func (v *VM) Warm(code []byte, w *config.Wasm) <-chan struct{} {
+	q, done := &v.warmer, make(chan struct{})
 	q.open.Add(1)
 	if q.bytes.Add(int64(len(code))) > warmBytes {
 		q.done(code)
-		return
+		close(done)
+		return done
 	}
 	code = bytes.Clone(code)
 	select {
-	case q.queue <- warm{code, w}:
+	case q.queue <- warm{code, w, done}:
 	default:
 		q.done(code)
+		close(done)
 	}
+	return done
 }

@@ -141,8 +141,25 @@ func (e *Engine) release() {
 	}
 }
 
+// hold keeps the engine open until release; false if it is closed.
+func (e *Engine) hold() bool {
+	for {
+		n := e.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if e.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
 // Compile translates wasm to an artifact. The error is the code generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
+	if !e.hold() {
+		return nil, ErrClosed
+	}
+	defer e.release()
 	m, err := wasmtime.NewModule(e.engine, wasm)
 	if err != nil {
 		return nil, faultf("compile: %v", err)

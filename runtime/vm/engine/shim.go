@@ -138,9 +138,26 @@ func (e *Engine) release() {
 	}
 }
 
+// hold keeps the engine open until release; false if it is closed.
+func (e *Engine) hold() bool {
+	for {
+		n := e.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if e.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
 // Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core. The error is the code
 // generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
+	if !e.hold() {
+		return nil, ErrClosed
+	}
+	defer e.release()
 	var m *C.wasmtime_module_t
 	if err := C.wasmtime_module_new(e.engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
 		return nil, faultf("compile: %s", text(err))
