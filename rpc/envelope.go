@@ -235,7 +235,7 @@ func (x exchange) run(b []byte, route *route, r *request) (out []byte, label str
 			out, err = b, internal(reachedLimits, errors.New("the request ended in a panic"))
 		}
 	}()
-	c := call{Server: x.Server, ctx: x.ctx}
+	c := call{Server: x.Server, ctx: x.ctx, conn: x.conn}
 	if route.waits {
 		if x.metrics.waiting.Add(1) > int64(x.opts.MaxWaiting) {
 			x.metrics.waiting.Add(-1)

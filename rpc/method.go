@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 )
 
@@ -28,7 +29,8 @@ type Method[P any] struct {
 // call is what a handler works with.
 type call struct {
 	*Server
-	ctx context.Context // ends with the wait or the server
+	ctx  context.Context // ends with the wait or the server
+	conn net.Conn        // that the request came by; nil: none
 }
 
 // route is a Method without its type.

@@ -22,7 +22,9 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 	if _, err := needAccount(s, q.account, at); err != nil {
 		return b, err
 	}
-	out, err := c.node.CallFunction(at.Hash, &view.Call{Account: q.account, Method: q.method, Args: q.args})
+	out, err := c.node.CallFunction(at.Hash, &view.Call{
+		Account: q.account, Method: q.method, Args: q.args, Gone: func() bool { return hungUp(c.conn) },
+	})
 	switch {
 	case err != nil:
 		return b, err

@@ -5,7 +5,8 @@
 //	state   Pool: two queues, workers, counts
 //	units   time
 //	bound   Options.Short and Options.Long at a time, Options.Queue waiting for each, Options.Timeout for all of it together
-//	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; *PanicError, and the worker goes on
+//	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; ErrGone; *PanicError, and the worker
+//	        goes on
 //	source  our own; neard has view_client_threads, and no bound
 //
 // Every call begins in the short lane, on half of the cores. One that turns out to be long (ErrLong) starts again, which
@@ -36,6 +37,8 @@ const (
 var (
 	// ErrClosed is the error of calls that come, or still wait, when the pool is closed.
 	ErrClosed = errors.New("viewer: the node is stopping")
+	// ErrGone is the error of a long call for whose answer nobody waits.
+	ErrGone = errors.New("viewer: the client is gone")
 	// ErrLong is what a function in the short lane returns to be run in the long one.
 	ErrLong = errors.New("viewer: a long call")
 )
@@ -62,9 +65,9 @@ type Pool struct {
 	all         sync.WaitGroup
 	jobs        sync.Pool // used ones
 
-	running                                 atomic.Int64
-	done, went, refused, timedOut, panicked atomic.Uint64
-	nanos                                   atomic.Uint64
+	running                                       atomic.Int64
+	done, went, refused, timedOut, gone, panicked atomic.Uint64
+	nanos                                         atomic.Uint64
 }
 
 // Stats count since the start, but for Running and Waiting.
@@ -74,6 +77,7 @@ type Stats struct {
 	Long             uint64 // of them
 	Refused          uint64
 	TimedOut         uint64
+	Gone             uint64 // long calls that were not run, as nobody waited
 	Panicked         uint64
 	Busy             time.Duration // of all workers together
 }
@@ -89,6 +93,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("viewer: a call failed:
 
 type job struct {
 	f        Func
+	gone     func() bool
 	deadline time.Time
 	err      error
 	ended    chan struct{} // one element
@@ -117,15 +122,16 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Run runs f on a worker and returns its error.
-func (p *Pool) Run(f Func) error {
+// Run runs f on a worker and returns its error. gone tells whether nobody waits for it any more, which is asked before it runs in
+// the long lane; nil: somebody does.
+func (p *Pool) Run(f Func, gone func() bool) error {
 	select {
 	case <-p.stop:
 		return ErrClosed
 	default:
 	}
 	j := p.jobs.Get().(*job)
-	j.f, j.deadline, j.err, j.stop, j.asked = f, time.Now().Add(p.o.Timeout), nil, p.stop, 0
+	j.f, j.gone, j.deadline, j.err, j.stop, j.asked = f, gone, time.Now().Add(p.o.Timeout), nil, p.stop, 0
 	select {
 	case p.short <- j:
 	default:
@@ -140,7 +146,7 @@ func (p *Pool) Run(f Func) error {
 		<-j.ended
 	}
 	err := j.err
-	j.f = nil
+	j.f, j.gone = nil, nil
 	p.jobs.Put(j)
 	return err
 }
@@ -170,7 +176,7 @@ func (p *Pool) drain() {
 func (p *Pool) Stats() Stats {
 	return Stats{
 		Running: int(p.running.Load()), Waiting: len(p.short) + len(p.long), Done: p.done.Load(), Long: p.went.Load(),
-		Refused: p.refused.Load(), TimedOut: p.timedOut.Load(), Panicked: p.panicked.Load(), Busy: time.Duration(p.nanos.Load()),
+		Refused: p.refused.Load(), TimedOut: p.timedOut.Load(), Gone: p.gone.Load(), Panicked: p.panicked.Load(), Busy: time.Duration(p.nanos.Load()),
 	}
 }
 
@@ -201,6 +207,10 @@ func (p *Pool) run(j *job, short bool) (err error) {
 	if start.After(j.deadline) {
 		p.timedOut.Add(1)
 		return &view.LookupError{Kind: view.ErrTimeout}
+	}
+	if !short && j.gone != nil && j.gone() {
+		p.gone.Add(1)
+		return ErrGone
 	}
 	p.running.Add(1)
 	defer func() {

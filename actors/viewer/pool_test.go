@@ -22,7 +22,7 @@ func hold(p *Pool, n int) (release func()) {
 				close(busy)
 				<-let
 				return nil
-			})
+			}, nil)
 		})
 		<-busy
 	}
@@ -38,9 +38,9 @@ func TestBounds(t *testing.T) {
 		release := hold(p, 2)
 		var late error
 		var one sync.WaitGroup
-		one.Go(func() { late = p.Run(func(bool, func() error) error { t.Error("run after its time"); return nil }) })
+		one.Go(func() { late = p.Run(func(bool, func() error) error { t.Error("run after its time"); return nil }, nil) })
 		synctest.Wait() // it waits
-		if err := p.Run(func(bool, func() error) error { return nil }); !errors.Is(err, view.ErrTooManyRequests) {
+		if err := p.Run(func(bool, func() error) error { return nil }, nil); !errors.Is(err, view.ErrTooManyRequests) {
 			t.Errorf("Run with a full queue: %v, want %v", err, view.ErrTooManyRequests)
 		}
 		if s := p.Stats(); s.Running != 2 || s.Waiting != 1 || s.Refused != 1 {
@@ -73,7 +73,7 @@ func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Timeout: time.Second})
 		start := time.Now()
-		if err := p.Run(forever); !errors.Is(err, view.ErrTimeout) {
+		if err := p.Run(forever, nil); !errors.Is(err, view.ErrTimeout) {
 			t.Errorf("Run = %v, want %v", err, view.ErrTimeout)
 		}
 		if took := time.Since(start); took > 1100*time.Millisecond {
@@ -98,19 +98,19 @@ func TestLong(t *testing.T) {
 				}
 				<-let
 				return nil
-			})
+			}, nil)
 			if err != nil {
 				t.Errorf("Run = %v", err)
 			}
 		})
 		synctest.Wait()
-		if err := p.Run(func(bool, func() error) error { return nil }); err != nil {
+		if err := p.Run(func(bool, func() error) error { return nil }, nil); err != nil {
 			t.Errorf("a short call beside a long one: %v", err)
 		}
 		first := func(bool, func() error) error { return ErrLong }
-		long.Go(func() { _ = p.Run(first) })
+		long.Go(func() { _ = p.Run(first, nil) })
 		synctest.Wait() // it waits in the long lane, which is full then
-		if err := p.Run(first); !errors.Is(err, view.ErrTooManyRequests) {
+		if err := p.Run(first, nil); !errors.Is(err, view.ErrTooManyRequests) {
 			t.Errorf("Run with a full long lane: %v, want %v", err, view.ErrTooManyRequests)
 		}
 		close(let)
@@ -125,15 +125,37 @@ func TestLong(t *testing.T) {
 	})
 }
 
+// TestGone: a long call that nobody waits for is not run.
+func TestGone(t *testing.T) {
+	p := New(Options{Short: 1, Long: 1})
+	defer p.Close()
+	for _, gone := range []bool{false, true} {
+		ran := false
+		err := p.Run(func(short bool, _ func() error) error {
+			if short {
+				return ErrLong
+			}
+			ran = true
+			return nil
+		}, func() bool { return gone })
+		if ran == gone || (err == ErrGone) != gone {
+			t.Errorf("gone %v: Run = %v, ran %v", gone, err, ran)
+		}
+	}
+	if s := p.Stats(); s.Gone != 1 || s.Done != 3 {
+		t.Errorf("Stats = %+v", s)
+	}
+}
+
 func TestPanicIsOneCallsOwn(t *testing.T) {
 	var told *PanicError
 	p := New(Options{Short: 1, Alarm: func(e *PanicError) { told = e }})
 	defer p.Close()
 	var why *PanicError
-	if err := p.Run(func(bool, func() error) error { panic("oh") }); !errors.As(err, &why) || why.Reason != "oh" {
+	if err := p.Run(func(bool, func() error) error { panic("oh") }, nil); !errors.As(err, &why) || why.Reason != "oh" {
 		t.Errorf("Run = %v, want the panic", err)
 	}
-	if err := p.Run(func(bool, func() error) error { return nil }); err != nil {
+	if err := p.Run(func(bool, func() error) error { return nil }, nil); err != nil {
 		t.Errorf("Run after a panic: %v", err)
 	}
 	if told != why || len(told.Stack) == 0 {
@@ -151,7 +173,7 @@ func TestClose(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				err := p.Run(forever)
+				err := p.Run(forever, nil)
 				if !errors.Is(err, ErrClosed) && !errors.Is(err, view.ErrTooManyRequests) {
 					t.Errorf("Run = %v", err)
 				}
@@ -159,7 +181,7 @@ func TestClose(t *testing.T) {
 		}
 		p.Close()
 		all.Wait()
-		if err := p.Run(forever); !errors.Is(err, ErrClosed) {
+		if err := p.Run(forever, nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("Run after Close: %v", err)
 		}
 	}
@@ -171,7 +193,7 @@ func BenchmarkRun(b *testing.B) {
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			_ = p.Run(func(bool, func() error) error { return nil })
+			_ = p.Run(func(bool, func() error) error { return nil }, nil)
 		}
 	})
 }

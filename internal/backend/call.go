@@ -23,7 +23,7 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 			return viewer.ErrLong
 		}
 		return err
-	})
+	}, c.Gone)
 	return out, err
 }
 

@@ -15,24 +15,28 @@ import (
 
 // Simulate runs a transaction on a stored state and keeps nothing, on a thread of the views' long lane.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
-	err = b.aside(func() error {
+	err = b.aside(ctx, func() error {
 		out, err = b.simulate(ctx, r)
 		return err
 	})
 	return out, err
 }
 
-// aside runs f where it cannot be in the chain's way.
-func (b *Backend) aside(f func() error) error {
+// aside runs f where it cannot be in the chain's way, unless ctx ends before its turn.
+func (b *Backend) aside(ctx context.Context, f func() error) error {
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
-	return b.Views.Run(func(short bool, _ func() error) error {
+	err := b.Views.Run(func(short bool, _ func() error) error {
 		if short {
 			return viewer.ErrLong
 		}
 		return f()
-	})
+	}, func() bool { return ctx.Err() != nil })
+	if errors.Is(err, viewer.ErrGone) {
+		return ctx.Err()
+	}
+	return err
 }
 
 func (b *Backend) simulate(ctx context.Context, r *view.Simulate) (*view.Simulation, error) {
@@ -72,7 +76,7 @@ func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
 
 // Trace says what a transaction did or would do, as JSON, on a thread of the views' long lane.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
-	err = b.aside(func() error {
+	err = b.aside(ctx, func() error {
 		report, err := b.trace(ctx, r)
 		if err == nil {
 			out, err = json.Marshal(report)

@@ -62,6 +62,7 @@ func (h *Host) appendContracts(b []byte) []byte {
 	row("counter", "troupe_view_calls_long", "Of them those that went to the threads of low priority", float64(v.Long))
 	row("counter", "troupe_view_calls_refused", "Calls refused because too many waited", float64(v.Refused))
 	row("counter", "troupe_view_calls_timed_out", "Calls whose time was over before they were", float64(v.TimedOut))
+	row("counter", "troupe_view_calls_abandoned", "Long calls that were not run, as their clients had hung up", float64(v.Gone))
 	row("counter", "troupe_view_calls_panicked", "Calls that ended in a panic", float64(v.Panicked))
 	row("counter", "troupe_view_calls_seconds", "Time of all workers spent on calls", v.Busy.Seconds())
 	return b

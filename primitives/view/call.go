@@ -7,6 +7,8 @@ type Call struct {
 	Account primitives.AccountID
 	Method  string
 	Args    []byte
+	// Gone tells whether nobody waits for the answer any more.
+	Gone func() bool
 }
 
 // CallResult is how it ended. Logs are there also if it failed.
