@@ -17,6 +17,7 @@ import (
 // The operating system's is osDisk, the one of tests MemDisk; fault tests wrap either.
 type disk interface {
 	openIndex() (lstorage.Storage, error) // takes the lock against a second process
+	removeCurrent() error                 // the files by which goleveldb finds its manifest
 	createFile(name string) (file, error) // must not exist
 	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
 	removeFile(name string) error
@@ -71,6 +72,14 @@ func (d osDisk) openIndex() (lstorage.Storage, error) {
 		return nil, ErrLocked
 	}
 	return s, err
+}
+
+func (d osDisk) removeCurrent() error {
+	names, err := filepath.Glob(filepath.Join(d.dir, indexName, "CURRENT*"))
+	for _, name := range names {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }
 
 // exists tells whether the index folder can be listed: then a refused lock is a lock, not a missing permission.

@@ -186,7 +186,33 @@ func (s *Store) checkIndexFiles(stor lstorage.Storage, fresh bool) error {
 	if fresh && len(names) > 0 {
 		return fmt.Errorf("%w: it has a log but no %s file", ErrForeign, markName)
 	}
+	if fresh {
+		return s.removeBeginning(stor)
+	}
 	return nil
+}
+
+// removeBeginning removes what a crash in the middle of making an index leaves: a manifest, and a CURRENT that is not there or
+// not whole, which goleveldb refuses. It makes a journal, where data could be, only behind them.
+func (s *Store) removeBeginning(stor lstorage.Storage) error {
+	_, missing := stor.GetMeta()
+	journals, err := stor.List(lstorage.TypeJournal)
+	if err != nil {
+		return wrapIndex("list index", err)
+	}
+	if missing == nil || len(journals) > 0 {
+		return nil // opening tells what is wrong, if anything is
+	}
+	fds, err := stor.List(lstorage.TypeAll)
+	if err != nil {
+		return wrapIndex("list index", err)
+	}
+	for _, fd := range fds {
+		if err := stor.Remove(fd); err != nil {
+			return wrapWrite("remove the beginning of an index", err)
+		}
+	}
+	return wrapWrite("remove the beginning of an index", s.disk.removeCurrent())
 }
 
 // recover reads the cells, indexes again what a crash may have cut from the index, and loads what is not folded.
