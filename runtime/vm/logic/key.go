@@ -2,6 +2,7 @@ package logic
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -133,7 +134,7 @@ func addCallKey(l *Logic, a []uint64) (uint64, error) {
 type permission struct {
 	allowance primitives.Balance
 	receiver  primitives.AccountID
-	names     [][]byte // of the memory or a register
+	names     []byte // with commas between, none empty; of the memory or a register
 }
 
 // readPermission reads (allowance_ptr, receiver_id_len, receiver_id_ptr, method_names_len, method_names_ptr).
@@ -146,15 +147,13 @@ func (l *Logic) readPermission(a []uint64) (*permission, error) {
 	if p.receiver, err = l.accountID(a[1], a[2]); err != nil {
 		return nil, err
 	}
-	names, err := l.arg(a[3], a[4])
-	if err != nil || len(names) == 0 {
+	if p.names, err = l.arg(a[3], a[4]); err != nil || len(p.names) == 0 {
 		return p, err
 	}
-	p.names = bytes.Split(names, []byte{','})
-	for _, n := range p.names {
-		if len(n) == 0 {
-			return nil, fail(EmptyMethodName)
-		}
+	// There may be millions of names, far too many for any key, so they are taken apart only when they are paid for.
+	comma := []byte{','}
+	if bytes.HasPrefix(p.names, comma) || bytes.HasSuffix(p.names, comma) || bytes.Contains(p.names, []byte(",,")) {
+		return nil, fail(EmptyMethodName)
 	}
 	return p, nil
 }
@@ -163,11 +162,11 @@ func (l *Logic) payCallKey(p *permission, self bool) error {
 	if err := l.payAction(config.ActionAddFunctionCallKeyBase, self); err != nil {
 		return err
 	}
-	n := 0
-	for _, name := range p.names {
-		n += len(name) + 1 // as if zero-terminated
+	n := uint64(len(p.names))
+	if n > 0 {
+		n++ // as if each were zero-terminated
 	}
-	return l.payActionBytes(config.ActionAddFunctionCallKeyByte, uint64(n), self)
+	return l.payActionBytes(config.ActionAddFunctionCallKeyByte, n, self)
 }
 
 // addKey adds the action that adds a key: p is nil for full access.
@@ -181,11 +180,11 @@ func (l *Logic) addKey(receipt int, k publicKey, p *permission, access primitive
 		if !p.allowance.IsZero() {
 			access.FunctionCall.Allowance = &p.allowance
 		}
-		for _, n := range p.names {
-			if !utf8.Valid(n) {
-				return fail(InvalidMethodName)
-			}
-			access.FunctionCall.MethodNames = append(access.FunctionCall.MethodNames, string(n))
+		if !utf8.Valid(p.names) {
+			return fail(InvalidMethodName)
+		}
+		if len(p.names) > 0 {
+			access.FunctionCall.MethodNames = strings.Split(string(p.names), ",") // which share one copy
 		}
 	}
 	return l.appendTo(receipt, &primitives.AddKey{PublicKey: key, AccessKey: access})

@@ -2,6 +2,8 @@ package logic
 
 import (
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -372,6 +374,7 @@ func TestBadKeys(t *testing.T) {
 		want       HostErrorKind
 	}{
 		{key, "\xff", InvalidMethodName}, {"", "\xff", InvalidPublicKey}, {key, "a,,b", EmptyMethodName}, {key, ",", EmptyMethodName},
+		{key, ",a", EmptyMethodName}, {key, "a,", EmptyMethodName}, {key, "\xc3,\xb8", InvalidMethodName}, {key, ",\xff", EmptyMethodName},
 	} {
 		if err := r.addCallKeyOf(name, i, test.key, 0, 0, "sam", test.names); err != fail(test.want) {
 			t.Errorf("key %x, names %q: %v", test.key, test.names, err)
@@ -414,4 +417,37 @@ func TestGasKeyInRegister(t *testing.T) {
 	}
 	inReg.fails(HostError{Kind: InvalidPublicKey}, "promise_batch_action_transfer_to_gas_key", 0, inRegister, 6, inReg.putBalance(1))
 	inReg.fails(HostError{Kind: InvalidRegisterID, A: 7}, "promise_batch_action_transfer_to_gas_key", 0, inRegister, 7, inReg.putBalance(1))
+}
+
+// TestManyNames: names by the million, out of the arguments, which cost nothing by the byte. What is not paid for takes no
+// memory, and what is takes little beside the names.
+func TestManyNames(t *testing.T) {
+	const n = 2_000_000
+	for _, test := range []struct {
+		names string
+		gas   primitives.Gas
+		want  error
+		bytes float64 // allocated, at most, by each of the names
+	}{
+		{strings.Repeat("a,", n) + "a", 300 * tera, nil, 25},
+		{strings.Repeat("a,", n) + "a", 2 * tera, fail(GasExceeded), 1},
+		{strings.Repeat(",", 2*n), 300 * tera, fail(EmptyMethodName), 1},
+	} {
+		r := newRig(t, mainnet, func(r *rig) { r.c.Args, r.c.PrepaidGas = []byte(test.names), test.gas })
+		i, _ := r.batchCreate("alice")
+		r.must("input", 0)
+		key, amount, to := r.putKey(), r.putBalance(0), r.putString("sam")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := r.do("promise_batch_action_add_key_with_function_call", i, key.len, key.ptr, 0, amount, to.len, to.ptr, inRegister, 0)
+		runtime.ReadMemStats(&after)
+		if got := float64(after.TotalAlloc-before.TotalAlloc) / n; err != test.want || got > test.bytes {
+			t.Errorf("%d bytes of names with %d gas: %v, %.1f bytes a name, want %v and %.1f", len(test.names), test.gas, err, got, test.want, test.bytes)
+		}
+		if err == nil {
+			if got := r.w.receipts[0].actions[0].(*primitives.AddKey).AccessKey.FunctionCall.MethodNames; len(got) != n+1 || got[n] != "a" {
+				t.Errorf("%d names", len(got))
+			}
+		}
+	}
 }
