@@ -20,7 +20,7 @@ func TestLocalsInMemory(t *testing.T) {
 		(memory 1) (table 2 20000 funcref) (elem declare func $nine)
 		(type $number (func (result i64)))
 		(func $nine (result i64) (i64.const 9))
-		(func $rec (param $n i32) (param $f f64) (result i64)
+		(func $rec (param $n i32) (param $f f64) (param $p funcref) (result i64)
 			(local $a i32) (local $b i64) (local $c f32) (local $z i64) (local $d f64) (local $r funcref) (local $e i32)
 			(local i32 i64 f32 f64 i32 i64 f32 f64 i32 i64 f32 f64 i32 i64 f32 f64 i32 i64 f32 f64 funcref funcref)
 			(if (i32.eqz (local.get $n)) (then (return (i64.const 1))))
@@ -32,9 +32,9 @@ func TestLocalsInMemory(t *testing.T) {
 			(local.set $z (i64.const 77))
 			(local.set $f (f64.add (local.get $f) (f64.const 1)))
 			(table.set (i32.const 1) (local.tee $r (ref.func $nine)))
-			(local.set $b (i64.add (local.get $b) (call $rec (i32.sub (local.get $n) (i32.const 1)) (local.tee $d (local.get $d)))))
+			(local.set $b (i64.add (local.get $b) (call $rec (i32.sub (local.get $n) (i32.const 1)) (local.tee $d (local.get $d)) (local.tee $p (local.get $p)))))
 			(local.set $b (i64.add (i64.mul (local.get $b) (i64.const 31)) (i64.add (local.get $z) (i64.extend_i32_u (local.get $a)))))
-			(table.set (i32.const 0) (local.get $r))
+			(table.set (i32.const 0) (local.get $p))
 			(local.set $b (i64.add (local.get $b) (call_indirect (type $number) (i32.const 0))))
 			(memory.fill (i32.mul (local.get $n) (i32.const 8)) (local.get $e) (local.get $n))
 			(memory.copy (i32.const 60) (i32.const 8) (local.get $n))
@@ -45,12 +45,12 @@ func TestLocalsInMemory(t *testing.T) {
 			(return (local.get $b))
 			`+strings.Repeat("(block)", dead)+` unreachable)
 		(func (export "main")
-			(i64.store (i32.const 92) (call $rec (i32.const 3) (f64.const 2)))
-			(i64.store (i32.const 100) (call $rec (i32.const 7) (f64.const 1.5)))
+			(i64.store (i32.const 92) (call $rec (i32.const 3) (f64.const 2) (ref.func $nine)))
+			(i64.store (i32.const 100) (call $rec (i32.const 7) (f64.const 1.5) (ref.func $nine)))
 			`+end+`
 			(call $return (i64.const 108) (i64.const 0))))`)
 	}
-	for _, end := range []string{"", "unreachable", "(drop (i32.load (i32.const -1)))", "(drop (call $rec (i32.const 100000) (f64.const 0)))"} {
+	for _, end := range []string{"", "unreachable", "(drop (i32.load (i32.const -1)))", "(drop (call $rec (i32.const 100000) (f64.const 0) (ref.null func)))"} {
 		var ends [2]string
 		var values [2][]byte
 		for i, dead := range []int{1, 2000} {

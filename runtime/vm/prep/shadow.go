@@ -25,7 +25,7 @@ const (
 // shadowed tells whether the body's locals go to memory: if its flow, joints times locals, is too much, or what the bodies
 // before it have left does not last. Work grows faster than the flow, about as its power of 3/2.
 func (e *emitter) shadowed(b *body) bool {
-	locals := uint64(min(b.locals-len(b.typ.params), len(b.accesses)))
+	locals := uint64(min(b.locals, len(b.accesses)))
 	flow := b.joints * locals
 	if flow <= leastFlow {
 		return false
@@ -65,10 +65,11 @@ func (e *emitter) shadowLocals() {
 
 func (e *emitter) frameLocal(b *body, op byte, which int) { e.local(int(op), len(b.typ.params)+which) }
 
-// enter takes the frame's slots and makes them zero. Metering has made sure that they are there.
+// enter takes the frame's slots, makes them zero, and puts the parameters where they are looked for. Metering has made sure that
+// the slots are there.
 func (e *emitter) enter(b *body) {
 	e.shadow = true
-	n := b.locals - len(b.typ.params)
+	n := b.locals
 	e.raw(e.getSlots)
 	e.frameLocal(b, opLocalTee, localFrame)
 	e.int32(n * slotBytes)
@@ -88,6 +89,24 @@ func (e *emitter) enter(b *body) {
 		e.add(opPrefix, opTableFill)
 		e.index(uint64(e.shadowTable(b.m)))
 	}
+	for i, t := range b.typ.params {
+		if t == FuncRef {
+			e.slotIndex(b, uint32(i))
+			e.local(opLocalGet, i)
+			e.add(opTableSet)
+			e.index(uint64(e.shadowTable(b.m)))
+			continue
+		}
+		e.frameLocal(b, opLocalGet, localFrame)
+		e.local(opLocalGet, i)
+		e.slot(memorySlots[t].store, memorySlots[t].align, uint32(i))
+	}
+}
+
+// slot writes a load or store of a local's slot.
+func (e *emitter) slot(op, align byte, local uint32) {
+	e.add(op, align|0x40, shadowMemory)
+	e.index(uint64(local) * slotBytes)
 }
 
 // leave gives the slots back.
@@ -112,7 +131,7 @@ func (e *emitter) slotIndex(b *body, local uint32) {
 	e.frameLocal(b, opLocalGet, localFrame)
 	e.int32(3)
 	e.add(opI32ShrU)
-	e.int32(int(local) - len(b.typ.params))
+	e.int32(int(local))
 	e.add(opI32Add)
 }
 
@@ -126,29 +145,21 @@ var memorySlots = map[ValType]struct {
 
 // access writes a local instruction.
 func (e *emitter) access(b *body, op byte, local uint32) {
-	if int(local) < len(b.typ.params) {
-		e.local(int(op), int(local))
-		return
-	}
 	t := b.local(local)
 	if t == FuncRef {
 		e.accessRef(b, op, local)
 		return
 	}
 	s := memorySlots[t]
-	memory := func(op byte) {
-		e.add(op, s.align|0x40, shadowMemory)
-		e.index(uint64(local-uint32(len(b.typ.params))) * slotBytes)
-	}
 	if op == opLocalGet {
 		e.frameLocal(b, opLocalGet, localFrame)
-		memory(s.load)
+		e.slot(s.load, s.align, local)
 		return
 	}
 	e.frameLocal(b, opLocalSet, s.temporary)
 	e.frameLocal(b, opLocalGet, localFrame)
 	e.frameLocal(b, opLocalGet, s.temporary)
-	memory(s.store)
+	e.slot(s.store, s.align, local)
 	if op == opLocalTee {
 		e.frameLocal(b, opLocalGet, s.temporary)
 	}
