@@ -38,7 +38,9 @@ func TestBounds(t *testing.T) {
 		release := hold(p, 2)
 		var late error
 		var one sync.WaitGroup
-		one.Go(func() { late = p.Run(func(bool, func() error) error { t.Error("run after its time"); return nil }, nil) })
+		one.Go(func() {
+			late = p.Run(func(bool, func() error) error { t.Error("run after its time"); return nil }, nil)
+		})
 		synctest.Wait() // it waits
 		if err := p.Run(func(bool, func() error) error { return nil }, nil); !errors.Is(err, view.ErrTooManyRequests) {
 			t.Errorf("Run with a full queue: %v, want %v", err, view.ErrTooManyRequests)
