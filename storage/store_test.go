@@ -12,8 +12,8 @@ import (
 // collections, and compares all they know.
 func TestModel(t *testing.T) {
 	seeds := 8
-	if testing.Short() {
-		seeds = 3
+	if testing.Short() || racing {
+		seeds = 2
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
