@@ -20,7 +20,7 @@ var theVM = sync.OnceValues(func() (*vm.VM, error) {
 func TestContractWorkloads(t *testing.T) {
 	n, blocks := 8, 30
 	if full() {
-		n, blocks = 100, 50
+		n, blocks = 40, 50
 	}
 	if testing.Short() || racing {
 		n, blocks = 2, 12

@@ -14,7 +14,7 @@ import (
 func TestSplits(t *testing.T) {
 	n, blocks := 8, 110
 	if full() {
-		n = 100
+		n = 40
 	}
 	if testing.Short() || racing {
 		n, blocks = 3, 60
