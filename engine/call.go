@@ -23,16 +23,14 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	if err != nil {
 		return out, false, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
-	b := &action.Block{
-		Config: at.Config, ChainID: e.chain.ID, VM: e.o.VM, ShardID: shard, Height: h.Height, PrevHash: h.PrevHash,
-		EpochID: h.EpochID, EpochHeight: info.EpochHeight, Timestamp: h.Timestamp, Stakes: stakes{info},
-		RandomValue: at.Shards[i].Extra.StateRoot,
-	}
+	b := e.actionBlock(at.Entry, info)
+	b.ShardID, b.Height, b.PrevHash, b.Timestamp, b.RandomValue = shard, h.Height, h.PrevHash, h.Timestamp, at.Shards[i].Extra.StateRoot
+	b.Beside = true
 	call := *v
 	if most := at.Config.Wasm.Limits.MaxGasBurnt; call.Gas == 0 {
 		call.Gas = most
 	}
-	return call.Run(b, state.NewUnrecorded(at.Trie(i)))
+	return call.Run(&b, state.NewUnrecorded(at.Trie(i)))
 }
 
 // viewedEpoch spares readers the lock of the epoch manager.

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
@@ -241,6 +242,17 @@ func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Heig
 	return out, nil
 }
 
+// actionBlock is what actions know of an entry's epoch and chain.
+func (e *Engine) actionBlock(entry *Entry, info *epoch.EpochInfo) action.Block {
+	b := action.Block{
+		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM, EpochID: entry.Header().EpochID, EpochHeight: info.EpochHeight, Stakes: stakes{info},
+	}
+	if verify := e.o.Verify; verify != nil {
+		b.Verify = func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool { return verify(s, hash[:], key) }
+	}
+	return b
+}
+
 // prepare makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
 // holds epochMu.
 func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
@@ -255,16 +267,10 @@ func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie 
 	if err != nil {
 		return err
 	}
+	base.Block = e.actionBlock(entry, info)
 	block := &base.Block
-	block.Config, block.ChainID, block.VM = entry.Config, e.chain.ID, e.o.VM
-	block.Height, block.PrevHash, block.EpochID, block.EpochHeight = h.Height, parent.Hash, h.EpochID, info.EpochHeight
-	block.Timestamp, block.GasPrice, block.RandomValue = h.Timestamp, parent.Header().NextGasPrice, h.RandomValue
-	block.MinimumStake, block.Stakes = minimum, stakes{info}
-	if e.o.Verify != nil {
-		block.Verify = func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool {
-			return e.o.Verify(s, hash[:], key)
-		}
-	}
+	block.Height, block.PrevHash, block.Timestamp, block.RandomValue = h.Height, parent.Hash, h.Timestamp, h.RandomValue
+	block.GasPrice, block.MinimumStake = parent.Header().NextGasPrice, minimum
 	for _, c := range entry.Block.Body.Chunks {
 		base.Congestion = append(base.Congestion, apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(h.Height - c.HeightIncluded)})
 		base.Requests = append(base.Requests, senderRequests(c))

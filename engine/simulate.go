@@ -27,8 +27,6 @@ const simulatedBlockTime = 1_000_000_000
 type SimulateOptions struct {
 	// Signature checks the transaction; verify.Checked tries one that is not signed yet.
 	Signature verify.SignatureFunc
-	// MaxBlocks is after how many blocks to give up; 0, or more than MaxSimulatedBlocks: that.
-	MaxBlocks int
 	// VM runs contracts in place of the engine's, to watch them; nil: the engine's.
 	VM action.VM
 }
@@ -50,12 +48,8 @@ func (e *Engine) Simulate(ctx context.Context, at *State, tx *primitives.SignedT
 		return nil, err
 	}
 	defer s.release()
-	blocks := o.MaxBlocks
-	if blocks <= 0 || blocks > MaxSimulatedBlocks {
-		blocks = MaxSimulatedBlocks
-	}
 	n := 0
-	for n < blocks && len(s.waiting) > 0 {
+	for n < MaxSimulatedBlocks && len(s.waiting) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -113,17 +107,11 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 		return nil, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
 	s.base = apply.Input{Layout: at.Layout, NewChunk: true, Signature: verify.Checked} // it was checked by checkAt
-	s.block = action.Block{
-		Config: at.Config, ChainID: e.chain.ID, VM: e.o.VM, Height: h.Height, EpochID: h.EpochID, EpochHeight: info.EpochHeight,
-		Timestamp: h.Timestamp, GasPrice: h.NextGasPrice, RandomValue: h.RandomValue, MinimumStake: minimum, Stakes: stakes{info},
-	}
+	s.block = e.actionBlock(at.Entry, info)
+	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
+	s.block.GasPrice, s.block.MinimumStake, s.block.Beside = h.NextGasPrice, minimum, true
 	if o.VM != nil {
 		s.block.VM = o.VM
-	}
-	if e.o.Verify != nil {
-		s.block.Verify = func(sig primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool {
-			return e.o.Verify(sig, hash[:], key)
-		}
 	}
 	for i := range at.Shards {
 		from, c := &at.Shards[i], at.Block.Body.Chunks[i]

@@ -17,6 +17,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
+
 	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"

@@ -10,9 +10,9 @@
 //	source  our own; neard has view_client_threads, and no bound
 //
 // Every call begins in the short lane, on half of the cores. One that turns out to be long (ErrLong) starts again, which
-// it may since it changed nothing, in the long lane, whose threads have a low priority: with a queue of them the
-// chain still has all the time it wants. Only there, since a goroutine that has a thread of its own costs 10 µs more a call,
-// and most calls take less than 50.
+// it may since it changed nothing, in the long lane, whose threads have a low priority and leave half of the cores alone:
+// the system lets a thread that runs go on for some milliseconds, however low it is. Only there, since a goroutine that has
+// a thread of its own costs 10 µs more a call, and most calls take less than 50.
 package viewer
 
 import (
@@ -46,7 +46,7 @@ var (
 // Options are the bounds of a Pool; zeros are replaced by the defaults.
 type Options struct {
 	Short   int           // workers of the short lane: half as many as cores, at least one
-	Long    int           // workers of the long lane: as many as cores
+	Long    int           // workers of the long lane: half as many as cores, at least one
 	Queue   int           // calls that wait for a worker, in each lane
 	Timeout time.Duration // from when a call comes to when it must be over
 	// Alarm is told of each *PanicError, by the worker; nil: nobody.
@@ -104,7 +104,7 @@ type job struct {
 // New starts a pool.
 func New(o Options) *Pool {
 	cores := runtime.GOMAXPROCS(0)
-	o.Short, o.Long = cmp.Or(o.Short, max(1, cores/2)), cmp.Or(o.Long, cores)
+	o.Short, o.Long = cmp.Or(o.Short, max(1, cores/2)), cmp.Or(o.Long, max(1, cores/2))
 	o.Queue, o.Timeout = cmp.Or(o.Queue, DefaultQueue), cmp.Or(o.Timeout, DefaultTimeout)
 	p := &Pool{o: o, short: make(chan *job, o.Queue), long: make(chan *job, o.Queue), stop: make(chan struct{})}
 	p.jobs.New = func() any { return &job{ended: make(chan struct{}, 1)} }

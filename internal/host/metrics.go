@@ -7,15 +7,20 @@ import (
 	"runtime"
 	"strconv"
 	"time"
+
+	"github.com/troupe-chain/troupe/runtime/config"
 )
+
+// appendMetric appends one figure; kind is gauge or counter.
+func appendMetric(b []byte, kind, name, help string, v float64) []byte {
+	b = append(b, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"+name+" "...)
+	return append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
+}
 
 // appendMetrics appends the node's metrics in Prometheus text: nearcore's names where it has one.
 func (h *Host) appendMetrics(b []byte) []byte {
 	head, s := h.Engine.Head(), h.store.Stats()
-	gauge := func(name, help string, v float64) {
-		b = append(b, "# HELP "+name+" "+help+"\n# TYPE "+name+" gauge\n"+name+" "...)
-		b = append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
-	}
+	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	hd := head.Header()
 	gauge("near_block_height_head", "Height of the head", float64(head.Height()))
 	gauge("near_final_block_height", "Height of the last final block", float64(h.Engine.Final().Height))
@@ -24,7 +29,7 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
 	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
 	gauge("near_sync_status", "0: in step with the chain", 0)
-	gauge("near_node_protocol_version", "Newest version that this node knows", 86)
+	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.NewestProtocol))
 	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -37,10 +42,7 @@ func (h *Host) appendMetrics(b []byte) []byte {
 // appendContracts appends what became of contracts' code.
 func (h *Host) appendContracts(b []byte) []byte {
 	s := h.vm.Stats()
-	row := func(kind, name, help string, v float64) {
-		b = append(b, "# HELP "+name+" "+help+"\n# TYPE "+name+" "+kind+"\n"+name+" "...)
-		b = append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
-	}
+	row := func(kind, name, help string, v float64) { b = appendMetric(b, kind, name, help, v) }
 	row("counter", "troupe_contract_cache_hits", "Calls whose code was loaded", float64(s.Hits))
 	row("counter", "troupe_contract_cache_loads", "Compiled contracts loaded from disk", float64(s.Loads))
 	row("counter", "troupe_contract_compilations", "Contracts compiled", float64(s.Builds))

@@ -7,14 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -291,66 +287,6 @@ func TestViewOfThePast(t *testing.T) {
 	}
 	if old == 0 {
 		t.Error("all blocks are in memory still")
-	}
-}
-
-// BenchmarkViewFlood says how many blocks are made in a second while 64 clients call a contract without a pause, beside how many
-// are made without them: what burns all the gas that a view has, and what just counts as short.
-func BenchmarkViewFlood(b *testing.B) {
-	const span = 5 * time.Second
-	h, key := withProbe(b, nil)
-	me := key.AccountID
-	defer stop(b, h)
-	cadence := func() float64 {
-		from, start := h.Engine.Head().Height(), time.Now()
-		time.Sleep(span)
-		return float64(h.Engine.Head().Height()-from) / time.Since(start).Seconds()
-	}
-	var short contracts.Program
-	short.Loop(1_000_000) // 8 Tgas or so
-	for name, call := range map[string]string{
-		"all":   `"method_name":"spin","args_base64":""`,
-		"short": `"method_name":"run","args_base64":"` + base64.StdEncoding.EncodeToString(short.Bytes()) + `"`,
-	} {
-		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"call_function","finality":"optimistic","account_id":%q,%s}}`, me, call)
-		b.Run("gas="+name, func(b *testing.B) {
-			for b.Loop() {
-				calm := cadence()
-				var clients sync.WaitGroup
-				end := make(chan struct{})
-				before := h.views.Stats()
-				for range 64 {
-					clients.Go(func() { flood(b, h, body, end) })
-				}
-				time.Sleep(time.Second)
-				flooded := cadence()
-				close(end)
-				clients.Wait()
-				after := h.views.Stats()
-				b.ReportMetric(calm, "blocks/s")
-				b.ReportMetric(flooded, "blocks/s-flooded")
-				b.ReportMetric(float64(after.Done-before.Done), "runs")
-				b.ReportMetric(float64(after.Long-before.Long), "long")
-			}
-		})
-	}
-}
-
-// flood posts one request after another.
-func flood(b *testing.B, h *Host, body string, end chan struct{}) {
-	for {
-		select {
-		case <-end:
-			return
-		default:
-		}
-		r, err := http.Post("http://"+h.Addr.String(), "application/json", strings.NewReader(body))
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		_, _ = io.Copy(io.Discard, r.Body)
-		_ = r.Body.Close()
 	}
 }
 

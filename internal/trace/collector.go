@@ -19,7 +19,6 @@ type collector struct {
 	kept     int // host calls
 
 	now     *Call // nil: goes by
-	host    uint64
 	profile *flame.Profile
 }
 
@@ -29,7 +28,7 @@ func newCollector(profiled bool, wanted func(primitives.Hash) bool) *collector {
 
 // CallBegins implements vm.Watcher.
 func (t *collector) CallBegins(c *action.Call) {
-	t.now, t.profile, t.host = nil, nil, 0
+	t.now, t.profile = nil, nil
 	if !t.wanted(c.ReceiptID) {
 		return
 	}
@@ -66,7 +65,6 @@ func (t *collector) HostCall(h *vm.HostCall) {
 	if t.now == nil {
 		return
 	}
-	t.host += uint64(h.After - h.Before)
 	if t.profile != nil {
 		t.profile.Begin(h.Name, uint64(h.Before))
 		t.profile.End(uint64(h.After))

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/config"
 )
 
@@ -55,34 +57,40 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstCall is a call of code that is on disk only.
+// BenchmarkFirstCall is a call of code that is on disk only: by the length of its wasm, with that of its artifact.
 func BenchmarkFirstCall(b *testing.B) {
-	dir := b.TempDir()
-	var codes [][]byte
-	for i := range 64 {
-		codes = append(codes, wat(b, strings.Replace(statusContract, "2048", fmt.Sprint(2048+i), 1)))
-	}
-	v, err := New(Options{Dir: dir, Memory: 1}) // room for one
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer v.Close()
-	run := func(i int) {
-		c := call(codes[i%len(codes)], "set_status", 300*tera)
-		if out, err := v.run(c, &world{}); err != nil || out.Err != nil {
-			b.Fatal(ended(&out), err)
-		}
-	}
-	for i := range codes {
-		run(i)
-	}
-	i := 0
-	for b.Loop() {
-		run(i)
-		i++
-	}
-	if s := v.Stats(); s.Builds != uint64(len(codes)) {
-		b.Fatalf("%+v", s)
+	for _, size := range []int{3_000, 250_000, 1_000_000} {
+		b.Run(fmt.Sprintf("wasm=%d", size), func(b *testing.B) {
+			dir := b.TempDir()
+			var calls []*action.Call
+			for i := range max(4, min(64, 1_000_000/size)) {
+				calls = append(calls, call(contracts.Large(size, uint64(i)), "run", 300*tera))
+				calls[i].Block = calls[0].Block
+			}
+			v, err := New(Options{Dir: dir, Memory: 1}) // room for one
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer v.Close()
+			run := func(i int) {
+				if out, err := v.run(calls[i%len(calls)], &world{}); err != nil || out.Err != nil {
+					b.Fatal(ended(&out), err)
+				}
+			}
+			for i := range calls {
+				run(i)
+			}
+			i := 0
+			for b.Loop() {
+				run(i)
+				i++
+			}
+			s := v.Stats()
+			if s.Builds != uint64(len(calls)) {
+				b.Fatalf("%+v", s)
+			}
+			b.ReportMetric(float64(s.DiskBytes)/float64(len(calls))/1e6, "MB-artifact")
+		})
 	}
 }
 

@@ -38,7 +38,7 @@ func (m *module) Close() {
 // looked up before types are compared.
 func (m *module) unlinked(w *config.Wasm) string {
 	for _, i := range m.imports {
-		if f := &logic.Functions[i]; f.Since != nil && !f.Since(w) {
+		if !logic.Functions[i].In(w) {
 			return unknownImport
 		}
 	}
@@ -63,7 +63,7 @@ type info struct {
 func read(m *prep.Module) info {
 	i := info{loadFails: m.LoadFails, hasStart: m.HasStart, methods: m.Methods}
 	for _, want := range m.Imports {
-		n, ok := numbers[want.Name]
+		n, ok := logic.Index(want.Name)
 		if !ok {
 			i.strange = unknownImport
 			continue
@@ -99,15 +99,6 @@ func signature[T ~byte](params, results []T) string {
 
 // typeNames are those of the types that functions take and give, by their codes in wasm.
 var typeNames = map[byte]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64", 0x70: "funcref"}
-
-// numbers are those of logic's table, by name.
-var numbers = func() map[string]int {
-	all := make(map[string]int, len(logic.Functions))
-	for i := range logic.Functions {
-		all[logic.Functions[i].Name] = i
-	}
-	return all
-}()
 
 func sameTypes(a []logic.ValType, b []prep.ValType) bool {
 	return slices.EqualFunc(a, b, func(a logic.ValType, b prep.ValType) bool { return byte(a) == byte(b) })
@@ -164,7 +155,7 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 	}
 	for n = int(r.Uint32()); n > 0 && r.Err() == nil; n-- {
 		name := r.String()
-		i, ok := numbers[name]
+		i, ok := logic.Index(name)
 		if !ok && r.Err() == nil {
 			r.Fail(fmt.Errorf("%w: import %q", borsh.ErrInvalid, name))
 		}

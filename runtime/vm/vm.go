@@ -133,7 +133,7 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 	if c.Method == "" {
 		return emptyName(), nil
 	}
-	entry, err := v.get(c.CodeHash, c.Code, &c.Block.Config.Wasm)
+	entry, err := v.get(c.CodeHash, c.Code, &c.Block.Config.Wasm, c.Block.Beside)
 	if err != nil {
 		return action.CallOutcome{}, err
 	}

@@ -33,8 +33,13 @@ func (v *VM) rules(w *config.Wasm) primitives.Hash {
 	return hash
 }
 
-func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm) (*cache.Entry[*module], error) {
-	return v.cache.Get(cache.Key{Code: hash, Rules: v.rules(w)}, func() (cache.Artifact, error) { return v.build(code, w) })
+// get returns a module. In the background: nothing in a block waits for it.
+func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm, background bool) (*cache.Entry[*module], error) {
+	get := v.cache.Get
+	if background {
+		get = v.cache.GetInBackground
+	}
+	return get(cache.Key{Code: hash, Rules: v.rules(w)}, func() (cache.Artifact, error) { return v.build(code, w) })
 }
 
 // Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.
@@ -42,8 +47,8 @@ func (v *VM) Ready(code primitives.Hash, w *config.Wasm) bool {
 	return v.cache.Has(cache.Key{Code: code, Rules: v.rules(w)})
 }
 
-// warmer compiles in the background what will be called: at most as many at a time as may be built, none in front of a call
-// that waits for another.
+// warmer compiles in the background what will be called: at most as many at a time as may be built for calls. A call that comes
+// before it is done compiles for itself.
 type warmer struct {
 	queue chan warm
 	end   chan struct{}
@@ -80,7 +85,7 @@ func (q *warmer) run(v *VM) {
 		case <-q.end:
 			return
 		case w := <-q.queue:
-			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w); err == nil {
+			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
 				e.Release()
 			} else if !errors.Is(err, cache.ErrClosed) && !errors.Is(err, engine.ErrClosed) {
 				v.fault("vm: compile in advance: %w", err)

@@ -40,7 +40,7 @@ type Options struct {
 	Dir      string // where artifacts are kept; empty: nowhere
 	Disk     int64  // bytes to keep there
 	Version  string // of all that makes artifacts: others of the folder are removed
-	Builders int    // builds at a time, at least 1
+	Builders int    // builds at a time, at least 1, but for those in the background
 }
 
 // Entry is a value that is held.
@@ -71,10 +71,11 @@ func (e *Entry[V]) drop() (last bool) {
 
 // flight is a value in the making.
 type flight[V Value] struct {
-	done  chan struct{}
-	waits int // that want an entry each
-	entry *Entry[V]
-	err   error
+	done       chan struct{}
+	waits      int  // that want an entry each
+	background bool // at a low priority
+	entry      *Entry[V]
+	err        error
 }
 
 // Stats count since the start, but for Entries and Bytes.
@@ -122,7 +123,15 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 }
 
 // Get returns the value of key, held: from memory, from disk, or made. Of many that ask at once, one makes it.
-func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) {
+func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
+
+// GetInBackground is Get for threads of a low priority: those of Get don't wait for it, neither for the same value nor for their turn.
+// So a value can be made twice; the second one is dropped.
+func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
+	return c.get(key, build, true)
+}
+
+func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err error) {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -135,29 +144,38 @@ func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) {
 		c.mu.Unlock()
 		return e, nil
 	}
-	if f := c.flights[key]; f != nil {
+	if f := c.flights[key]; f != nil && (background || !f.background) {
 		f.waits++
 		c.mu.Unlock()
 		<-f.done
 		return f.entry, f.err
 	}
-	f := &flight[V]{done: make(chan struct{}), waits: 1}
-	c.flights[key] = f
+	f := &flight[V]{done: make(chan struct{}), waits: 1, background: background}
+	c.flights[key] = f // if there was one in the background, it ends beside this one
 	c.mu.Unlock()
 
 	f.err = errors.New("cache: the build did not return") // unless it does
-	defer c.land(key, f)
-	f.entry, f.err = c.make(key, build)
-	return f.entry, f.err
+	defer func() {
+		c.land(key, f)
+		e, err = f.entry, f.err
+	}()
+	f.entry, f.err = c.make(key, build, background)
+	return
 }
 
 // land ends a flight: the entry goes into the memory, and to all that wait.
 func (c *Cache[V]) land(key Key, f *flight[V]) {
 	var gone []*Entry[V]
 	c.mu.Lock()
-	delete(c.flights, key)
-	if f.err == nil {
-		e := f.entry
+	if c.flights[key] == f {
+		delete(c.flights, key)
+	}
+	if e := c.entries[key]; f.err == nil && e != nil { // it was made twice
+		gone = append(gone, f.entry)
+		f.entry = e
+		e.refs += f.waits
+	} else if f.err == nil {
+		e = f.entry
 		e.refs = f.waits
 		if !c.closed {
 			e.refs++
@@ -201,7 +219,7 @@ func (c *Cache[V]) entry(key Key, v V, info, code int64) *Entry[V] {
 }
 
 // make loads the value from disk, or builds it.
-func (c *Cache[V]) make(key Key, build Build) (*Entry[V], error) {
+func (c *Cache[V]) make(key Key, build Build, background bool) (*Entry[V], error) {
 	if c.disk != nil {
 		if f, err := c.disk.find(key); err != nil {
 			c.count(func(s *Stats) { s.Damaged++ })
@@ -215,7 +233,7 @@ func (c *Cache[V]) make(key Key, build Build) (*Entry[V], error) {
 			c.disk.remove(key)
 		}
 	}
-	a, err := c.compile(build)
+	a, err := c.compile(build, background)
 	if err != nil {
 		return nil, err
 	}
@@ -245,10 +263,12 @@ func (c *Cache[V]) loadFile(f *found) (V, error) {
 	return c.loader.LoadFile(f.info, f.path)
 }
 
-// compile runs a build when it is its turn.
-func (c *Cache[V]) compile(build Build) (Artifact, error) {
-	c.build <- struct{}{}
-	defer func() { <-c.build }()
+// compile runs a build, in the background at once, else when it is its turn.
+func (c *Cache[V]) compile(build Build, background bool) (Artifact, error) {
+	if !background {
+		c.build <- struct{}{}
+		defer func() { <-c.build }()
+	}
 	start := time.Now()
 	a, err := build()
 	c.count(func(s *Stats) {

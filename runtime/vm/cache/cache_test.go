@@ -162,6 +162,59 @@ func TestOneBuildForAll(t *testing.T) {
 	}
 }
 
+// TestBackground: what is made in the background keeps nobody waiting, neither who wants the same nor who wants another. Who comes with it
+// in the background waits for whoever makes it.
+func TestBackground(t *testing.T) {
+	c, l := open(t, Options{})
+	begun, end := make(chan struct{}), make(chan struct{})
+	slow := func() (Artifact, error) {
+		close(begun)
+		<-end
+		return Artifact{Info: []byte{1}, Code: []byte{1}}, nil
+	}
+	var background *Entry[*value]
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		var err error
+		if background, err = c.GetInBackground(key(1), slow); err != nil {
+			t.Error(err)
+		}
+	})
+	<-begun
+	other, built := get(t, c, 2, 1)
+	if !built {
+		t.Error("2 was there")
+	}
+	e, built := get(t, c, 1, 1)
+	if !built {
+		t.Error("waited for the background")
+	}
+	if again, built := get(t, c, 1, 1); built || again != e {
+		t.Error("made again though it is there")
+	}
+	close(end)
+	ended.Wait()
+	if background != e || background.Value.closed.Load() != 0 {
+		t.Error("the background has another one than the others")
+	}
+	if late, err := c.GetInBackground(key(1), nil); err != nil || late != e {
+		t.Errorf("later %v, %v", late, err)
+	}
+	for range 4 {
+		e.Release()
+	}
+	other.Release()
+	c.Close()
+	if len(l.all) != 3 {
+		t.Errorf("%d values, want 3", len(l.all))
+	}
+	for _, v := range l.all {
+		if v.closed.Load() != 1 {
+			t.Errorf("%v closed %d times", v.a.Info, v.closed.Load())
+		}
+	}
+}
+
 // TestErrorsAreNotKept: an error reaches all that wait, and the next one tries again; so does a build that panics.
 func TestErrorsAreNotKept(t *testing.T) {
 	c, _ := open(t, Options{})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
@@ -174,5 +175,36 @@ func TestHostPanics(t *testing.T) {
 	}
 	if out, err := m.Run(Call{Method: "trap", Host: h}); err != nil || out.Trap != Unreachable {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestClosed: a closed engine compiles and loads nothing; modules that are there run until they are closed, too.
+func TestClosed(t *testing.T) {
+	e := newEngine(t)
+	artifact, err := e.Compile(wasm(t, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := e.Load(artifact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	none := Call{Method: "nothing", Gas: 1, Host: host(func(int, []uint64, []byte, int64) (uint64, int64, bool) { return 0, 0, true })}
+	if out, err := m.Run(none); err != nil || out.End != Done {
+		t.Errorf("a module of a closed engine: %+v, %v", out, err)
+	}
+	m.Close()
+	if _, err := m.Run(none); !errors.Is(err, ErrClosed) {
+		t.Errorf("a closed module: %v, want ErrClosed", err)
+	}
+	if _, err := e.Compile(artifact); !errors.Is(err, ErrClosed) {
+		t.Errorf("Compile: %v, want ErrClosed", err)
+	}
+	if _, err := e.Load(artifact); !errors.Is(err, ErrClosed) {
+		t.Errorf("Load: %v, want ErrClosed", err)
+	}
+	if _, err := e.LoadFile("none"); !errors.Is(err, ErrClosed) {
+		t.Errorf("LoadFile: %v, want ErrClosed", err)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 )
@@ -22,7 +20,7 @@ type Engine struct {
 	names  Exports
 	engine *wasmtime.Engine
 	linker *wasmtime.Linker
-	refs   atomic.Int64 // of modules, and one of the owner
+	refs   refs // of modules too
 }
 
 // open bounds the runs of the process.
@@ -56,7 +54,7 @@ func New(o Options) (*Engine, error) {
 	c.SetWasmGC(false)
 	c.SetWasmFunctionReferences(false)
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports, engine: wasmtime.NewEngineWithConfig(c)}
-	e.refs.Store(1)
+	e.refs.own()
 	e.linker = wasmtime.NewLinker(e.engine)
 	for i := range o.Functions {
 		f := &o.Functions[i]
@@ -135,28 +133,15 @@ func (e *Engine) hostFunc(i int) func(*wasmtime.Caller, []wasmtime.Val) ([]wasmt
 func (e *Engine) Close() { e.release() }
 
 func (e *Engine) release() {
-	if e.refs.Add(-1) == 0 {
+	if e.refs.drop() {
 		e.linker.Close()
 		e.engine.Close()
 	}
 }
 
-// hold keeps the engine open until release; false if it is closed.
-func (e *Engine) hold() bool {
-	for {
-		n := e.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if e.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 // Compile translates wasm to an artifact. The error is the code generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
-	if !e.hold() {
+	if !e.refs.hold() {
 		return nil, ErrClosed
 	}
 	defer e.release()
@@ -172,8 +157,7 @@ func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 type Module struct {
 	e    *Engine
 	m    *wasmtime.Module
-	mu   sync.Mutex
-	refs int // runs, and one of the owner
+	refs refs // of runs too
 }
 
 // Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
@@ -181,49 +165,42 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
 	}
-	return e.wrap(wasmtime.NewModuleDeserialize(e.engine, artifact))
+	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserialize(e.engine, artifact) })
 }
 
 // LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module lives.
 func (e *Engine) LoadFile(path string) (*Module, error) {
-	return e.wrap(wasmtime.NewModuleDeserializeFile(e.engine, path))
+	return e.wrap(func() (*wasmtime.Module, error) { return wasmtime.NewModuleDeserializeFile(e.engine, path) })
 }
 
-func (e *Engine) wrap(m *wasmtime.Module, err error) (*Module, error) {
+// wrap makes a module that holds the engine.
+func (e *Engine) wrap(load func() (*wasmtime.Module, error)) (*Module, error) {
+	if !e.refs.hold() {
+		return nil, ErrClosed
+	}
+	m, err := load()
 	if err != nil {
+		e.release()
 		return nil, faultf("load: %v", err)
 	}
-	e.refs.Add(1)
-	return &Module{e: e, m: m, refs: 1}, nil
+	out := &Module{e: e, m: m}
+	out.refs.own()
+	return out, nil
 }
 
 // Close frees the module when the runs that use it have ended.
 func (m *Module) Close() { m.release() }
 
 func (m *Module) release() {
-	m.mu.Lock()
-	m.refs--
-	last := m.refs == 0
-	m.mu.Unlock()
-	if last {
+	if m.refs.drop() {
 		m.m.Close()
 		m.e.release()
 	}
 }
 
-func (m *Module) hold() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.refs <= 0 {
-		return false
-	}
-	m.refs++
-	return true
-}
-
 // Run runs a method in a fresh instance.
 func (m *Module) Run(c Call) (Outcome, error) {
-	if !m.hold() {
+	if !m.refs.hold() {
 		return Outcome{}, ErrClosed
 	}
 	defer m.release()

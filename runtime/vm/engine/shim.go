@@ -15,7 +15,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/bytecodealliance/wasmtime-go/v44" // links the library
@@ -74,7 +73,7 @@ type Engine struct {
 	gas    *C.char
 	stack  *C.char
 	names  Exports
-	refs   atomic.Int64 // of modules, and one of the owner
+	refs   refs // of modules too
 }
 
 // reservation is the address space of a linear memory: with all that a 32-bit index can reach no load or store is checked.
@@ -94,7 +93,7 @@ func New(o Options) (*Engine, error) {
 		}
 	}
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
-	e.refs.Store(1)
+	e.refs.own()
 	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20))
 	e.linker = C.troupe_linker_new(e.engine)
 	e.gas, e.stack = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack)
@@ -130,7 +129,7 @@ func text(err *C.wasmtime_error_t) string {
 func (e *Engine) Close() { e.release() }
 
 func (e *Engine) release() {
-	if e.refs.Add(-1) == 0 {
+	if e.refs.drop() {
 		C.wasmtime_linker_delete(e.linker)
 		C.wasm_engine_delete(e.engine)
 		C.free(unsafe.Pointer(e.gas))
@@ -138,23 +137,10 @@ func (e *Engine) release() {
 	}
 }
 
-// hold keeps the engine open until release; false if it is closed.
-func (e *Engine) hold() bool {
-	for {
-		n := e.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if e.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 // Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core. The error is the code
 // generator's.
 func (e *Engine) Compile(wasm []byte) ([]byte, error) {
-	if !e.hold() {
+	if !e.refs.hold() {
 		return nil, ErrClosed
 	}
 	defer e.release()
@@ -175,7 +161,7 @@ func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
-	refs atomic.Int64 // runs, and one of the owner
+	refs refs // of runs too
 }
 
 // Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
@@ -183,33 +169,40 @@ func (e *Engine) Load(artifact []byte) (*Module, error) {
 	if len(artifact) == 0 {
 		return nil, faultf("load: empty artifact")
 	}
-	var m *C.wasmtime_module_t
-	if err := C.wasmtime_module_deserialize(e.engine, byteData(artifact), C.size_t(len(artifact)), &m); err != nil {
-		return nil, faultf("load: %s", text(err))
-	}
-	return e.link(m)
+	return e.link(func(m **C.wasmtime_module_t) *C.wasmtime_error_t {
+		return C.wasmtime_module_deserialize(e.engine, byteData(artifact), C.size_t(len(artifact)), m)
+	})
 }
 
 // LoadFile is Load of a file, which is mapped, not read, and must not change as long as the module lives.
 func (e *Engine) LoadFile(path string) (*Module, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
-	var m *C.wasmtime_module_t
-	if err := C.wasmtime_module_deserialize_file(e.engine, p, &m); err != nil {
-		return nil, faultf("load %s: %s", path, text(err))
-	}
-	return e.link(m)
+	return e.link(func(m **C.wasmtime_module_t) *C.wasmtime_error_t {
+		return C.wasmtime_module_deserialize_file(e.engine, p, m)
+	})
 }
 
-// link takes m.
-func (e *Engine) link(m *C.wasmtime_module_t) (*Module, error) {
+// link makes a module that holds the engine.
+func (e *Engine) link(load func(**C.wasmtime_module_t) *C.wasmtime_error_t) (_ *Module, err error) {
+	if !e.refs.hold() {
+		return nil, ErrClosed
+	}
+	defer func() {
+		if err != nil {
+			e.release()
+		}
+	}()
+	var m *C.wasmtime_module_t
+	if err := load(&m); err != nil {
+		return nil, faultf("load: %s", text(err))
+	}
 	defer C.wasmtime_module_delete(m)
 	out := &Module{e: e}
 	if err := C.wasmtime_linker_instantiate_pre(e.linker, m, &out.pre); err != nil {
 		return nil, faultf("link: %s", text(err))
 	}
-	e.refs.Add(1)
-	out.refs.Store(1)
+	out.refs.own()
 	return out, nil
 }
 
@@ -217,28 +210,15 @@ func (e *Engine) link(m *C.wasmtime_module_t) (*Module, error) {
 func (m *Module) Close() { m.release() }
 
 func (m *Module) release() {
-	if m.refs.Add(-1) == 0 {
+	if m.refs.drop() {
 		C.wasmtime_instance_pre_delete(m.pre)
 		m.e.release()
 	}
 }
 
-// hold keeps the module open until release; false if it is closed.
-func (m *Module) hold() bool {
-	for {
-		n := m.refs.Load()
-		if n <= 0 {
-			return false
-		}
-		if m.refs.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
 // Run runs a method in a fresh instance.
 func (m *Module) Run(c Call) (Outcome, error) {
-	if !m.hold() {
+	if !m.refs.hold() {
 		return Outcome{}, ErrClosed
 	}
 	defer m.release()

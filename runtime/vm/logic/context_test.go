@@ -183,25 +183,29 @@ func TestIteratorsAreGone(t *testing.T) {
 	r.wantCosts(costs{})
 }
 
-func TestLookup(t *testing.T) {
+// TestIndex: names lead to their functions, and each version has those it should.
+func TestIndex(t *testing.T) {
 	w := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
 	later := []string{"sha3_256", "sha3_384", "sha3_512", "ml_dsa_verify"}
 	for i := range Functions {
 		name := Functions[i].Name
-		if got, ok := Lookup(&w, name); ok == slices.Contains(later, name) || got != i {
-			t.Errorf("Lookup(%s) = %d, %v, want %d", Functions[i].Name, got, ok, i)
+		if got, ok := Index(name); !ok || got != i {
+			t.Errorf("Index(%s) = %d, %v, want %d", name, got, ok, i)
+		}
+		if Functions[i].In(&w) == slices.Contains(later, name) {
+			t.Errorf("%s.In(86) = %v", name, Functions[i].In(&w))
 		}
 	}
 	for _, name := range []string{"", "sandbox_debug_log", "burn_gas", "sleep_nanos", "Gas"} {
-		if i, ok := Lookup(&w, name); ok {
-			t.Errorf("Lookup(%q) = %d", name, i)
+		if i, ok := Index(name); ok {
+			t.Errorf("Index(%q) = %d", name, i)
 		}
 	}
 	w.ChainIDHostFn, w.P256VerifyHostFn = false, false
 	w.GasKeyHostFns, w.YieldWithIDHostFns, w.GlobalContractHostFns = false, false, false
 	gone := 0
 	for i := range Functions {
-		if _, ok := Lookup(&w, Functions[i].Name); !ok {
+		if !Functions[i].In(&w) {
 			gone++
 		}
 	}

@@ -2,7 +2,6 @@ package logic
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -157,22 +156,20 @@ func gas(l *Logic, a []uint64) (uint64, error) {
 	return 0, l.gas.burn(primitives.Gas(uint32(a[0])) * l.wasm.RegularOpCost) // at most 3.6e15
 }
 
-// byName holds the table's names in order, each with its index.
-var byName = func() []int {
-	order := make([]int, len(Functions))
-	for i := range order {
-		order[i] = i
+// byName are the numbers of the functions, which are their places in the table.
+var byName = func() map[string]int {
+	all := make(map[string]int, len(Functions))
+	for i := range Functions {
+		all[Functions[i].Name] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return strings.Compare(Functions[i].Name, Functions[j].Name) })
-	return order
+	return all
 }()
 
-// Lookup returns the number of the function that is imported by name, if the version has it.
-func Lookup(w *config.Wasm, name string) (index int, ok bool) {
-	at, found := slices.BinarySearchFunc(byName, name, func(i int, name string) int { return strings.Compare(Functions[i].Name, name) })
-	if !found {
-		return 0, false
-	}
-	f := &Functions[byName[at]]
-	return byName[at], f.Since == nil || f.Since(w)
+// Index returns the number of the function of a name, in whatever version it is.
+func Index(name string) (index int, ok bool) {
+	index, ok = byName[name]
+	return index, ok
 }
+
+// In tells whether a version has the function.
+func (f *Function) In(w *config.Wasm) bool { return f.Since == nil || f.Since(w) }

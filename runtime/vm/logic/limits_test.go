@@ -215,7 +215,7 @@ func TestRecordedStorage(t *testing.T) {
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
 		r := newRig(t)
 		max := r.cfg.Wasm.Limits.PerReceiptStorageProofSizeLimit
-		i, _ := Lookup(&r.cfg.Wasm, name)
+		i, _ := Index(name)
 		args := make([]uint64, len(Functions[i].Params))
 		r.w.grow = max
 		r.must(name, args...)
@@ -234,7 +234,7 @@ func TestBrokenState(t *testing.T) {
 	for _, name := range []string{"storage_write", "storage_read", "storage_remove", "storage_has_key"} {
 		r := newRig(t)
 		r.w.broken = broken
-		i, _ := Lookup(&r.cfg.Wasm, name)
+		i, _ := Index(name)
 		if _, err := r.do(name, make([]uint64, len(Functions[i].Params))...); !errors.Is(err, broken) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -268,8 +268,8 @@ func (r *rig) putIndex(i uint64) uint64 { return r.put(binary.LittleEndian.Appen
 // do calls a host function; after an error too, as no module can.
 func (r *rig) do(name string, args ...uint64) (uint64, error) {
 	r.t.Helper()
-	i, ok := Lookup(&r.cfg.Wasm, name)
-	if !ok {
+	i, ok := Index(name)
+	if !ok || !Functions[i].In(&r.cfg.Wasm) {
 		r.t.Fatalf("no host function %s", name)
 	}
 	r.Logic.err = nil

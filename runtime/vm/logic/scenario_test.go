@@ -115,7 +115,7 @@ func (r *rig) scenario(t *testing.T, name string) []uint64 {
 	case "gas":
 		return []uint64{1000}
 	}
-	i, _ := Lookup(&r.cfg.Wasm, name)
+	i, _ := Index(name)
 	n := len(Functions[i].Params)
 	if n == 3 { // hashes and curves, of nothing
 		return []uint64{0, 0, 1}
@@ -295,7 +295,7 @@ func BenchmarkHost(b *testing.B) {
 		b.Run("fn="+name, func(b *testing.B) {
 			t := &testing.T{}
 			r, args := newScenario(t, name, func(r *rig) { r.cfg.Wasm.Limits.MaxGasBurnt, r.c.PrepaidGas = 1<<62, 1<<62 })
-			i, _ := Lookup(&r.cfg.Wasm, name)
+			i, _ := Index(name)
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Enter(r.Leave())

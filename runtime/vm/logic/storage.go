@@ -1,11 +1,10 @@
 package logic
 
 import (
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/state"
-
-	"github.com/troupe-chain/troupe/primitives"
 )
 
 // largeRead is the length above which a value is stored beside the tree and not in it (nearcore
@@ -22,6 +21,22 @@ func (l *Logic) key(n, ptr uint64) ([]byte, error) {
 		return nil, limitError(KeyLengthExceeded, n, limit)
 	}
 	return key, nil
+}
+
+// access begins a function whose first arguments are a storage key, and pays for the key. prohibited is the function's name if views
+// must not call it.
+func (l *Logic) access(prohibited string, base, perByte config.ExtCost, a []uint64) ([]byte, error) {
+	if err := l.begin(prohibited); err != nil {
+		return nil, err
+	}
+	if err := l.gas.pay(base); err != nil {
+		return nil, err
+	}
+	key, err := l.key(a[0], a[1])
+	if err != nil {
+		return nil, err
+	}
+	return key, l.gas.payPer(perByte, uint64(len(key)))
 }
 
 // payNodes pays for the nodes and values that an access saw.
@@ -96,17 +111,8 @@ func (l *Logic) payEvicted(n uint32) error {
 
 // storageRead (key_len, key_ptr, register_id) returns 1 if there is a value.
 func storageRead(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
-		return 0, err
-	}
-	if err := l.gas.pay(config.ExtStorageReadBase); err != nil {
-		return 0, err
-	}
-	key, err := l.key(a[0], a[1])
+	key, err := l.access("", config.ExtStorageReadBase, config.ExtStorageReadKeyByte, a)
 	if err != nil {
-		return 0, err
-	}
-	if err := l.gas.payPer(config.ExtStorageReadKeyByte, uint64(len(key))); err != nil {
 		return 0, err
 	}
 	value, found, _, err := l.x.Read(key, l.payRead) // nodes are in the price
@@ -134,17 +140,8 @@ func (l *Logic) payRead(n uint32) error {
 
 // storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("storage_remove"); err != nil {
-		return 0, err
-	}
-	if err := l.gas.pay(config.ExtStorageRemoveBase); err != nil {
-		return 0, err
-	}
-	key, err := l.key(a[0], a[1])
+	key, err := l.access("storage_remove", config.ExtStorageRemoveBase, config.ExtStorageRemoveKeyByte, a)
 	if err != nil {
-		return 0, err
-	}
-	if err := l.gas.payPer(config.ExtStorageRemoveKeyByte, uint64(len(key))); err != nil {
 		return 0, err
 	}
 	old, nodes, err := l.x.Remove(key, l.payRemoved)
@@ -172,17 +169,8 @@ func (l *Logic) payRemoved(n uint32) error {
 
 // storageHasKey (key_len, key_ptr)
 func storageHasKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
-		return 0, err
-	}
-	if err := l.gas.pay(config.ExtStorageHasKeyBase); err != nil {
-		return 0, err
-	}
-	key, err := l.key(a[0], a[1])
+	key, err := l.access("", config.ExtStorageHasKeyBase, config.ExtStorageHasKeyByte, a)
 	if err != nil {
-		return 0, err
-	}
-	if err := l.gas.payPer(config.ExtStorageHasKeyByte, uint64(len(key))); err != nil {
 		return 0, err
 	}
 	has, err := l.x.Has(key)
