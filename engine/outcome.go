@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/primitives"
@@ -148,7 +147,7 @@ func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 }
 
 // TransactionStatus returns how far a transaction has come; ErrUnknown if no canonical block has it. Receipts are those of
-// the outcomes, in their order; the first is left out where signer and receiver are the same, as neard does.
+// the outcomes (txstatus.Receipts).
 func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
 	tx, _, err := e.Transaction(hash)
 	if err != nil {
@@ -159,11 +158,7 @@ func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, err
 	if src.err != nil {
 		return out, src.err
 	}
-	for i := range out.Outcomes {
-		id := out.Outcomes[i].ID
-		if tx.SignerID == tx.ReceiverID && slices.Index(out.Outcome.ReceiptIDs, id) == 0 {
-			continue
-		}
+	for _, id := range txstatus.Receipts(&out) {
 		x, err := e.Receipt(id)
 		if err != nil {
 			return out, err

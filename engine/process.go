@@ -248,7 +248,9 @@ func (e *Engine) actionBlock(entry *Entry, info *epoch.EpochInfo) action.Block {
 		Config: entry.Config, ChainID: e.chain.ID, VM: e.o.VM, EpochID: entry.Header().EpochID, EpochHeight: info.EpochHeight, Stakes: stakes{info},
 	}
 	if verify := e.o.Verify; verify != nil {
-		b.Verify = func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool { return verify(s, hash[:], key) }
+		b.Verify = func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool {
+			return verify(s, hash[:], key)
+		}
 	}
 	return b
 }

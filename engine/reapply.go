@@ -16,14 +16,9 @@ import (
 // as it was, but for the state root, the recorded size and a proposal to split where the state is older than the tries in
 // memory. ErrUnknown; storage.ErrGone if the state was collected. Safe from any goroutine.
 func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
-	entry := e.Entry(block)
-	if entry == nil {
-		at, err := e.StateAt(block) // the block alone is wanted
-		if err != nil {
-			return nil, err
-		}
-		entry = at.Entry
-		at.Release()
+	entry, err := e.Block(block)
+	if err != nil {
+		return nil, err
 	}
 	parent, err := e.StateAt(entry.Header().PrevHash)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/txstatus"
@@ -207,9 +206,8 @@ func (s *simulation) apply(in apply.Input, i int, incoming []*primitives.Receipt
 // look shows the outcomes as a status would.
 func (s *simulation) look() view.FinalOutcome {
 	out := txstatus.Look(s.tx, s)
-	for i := range out.Outcomes {
-		id := out.Outcomes[i].ID
-		if x := s.receipts[id]; x != nil && (s.tx.SignerID != s.tx.ReceiverID || slices.Index(out.Outcome.ReceiptIDs, id) != 0) {
+	for _, id := range txstatus.Receipts(&out) {
+		if x := s.receipts[id]; x != nil {
 			out.Receipts = append(out.Receipts, x)
 		}
 	}

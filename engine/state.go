@@ -22,10 +22,7 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 	if at := e.Entry(hash); at != nil && at.Acquire() {
 		return &State{Entry: at}, nil
 	}
-	rec, err := e.store.BlockByHash(hash)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, fmt.Errorf("%w: block %v", ErrUnknown, hash)
-	}
+	rec, err := e.record(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +38,28 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 		s.past = append(s.past, &pastTrie{base: storedValues{e, rec.Ref(), at.Shards[i].ID, accounts(at.Layout, primitives.ShardIndex(i))}})
 	}
 	return s, nil
+}
+
+// Block returns a block: as it is in memory, else from the store, without states. ErrUnknown for one that is not known. Safe from any
+// goroutine.
+func (e *Engine) Block(hash primitives.Hash) (*Entry, error) {
+	if at := e.Entry(hash); at != nil {
+		return at, nil
+	}
+	rec, err := e.record(hash)
+	if err != nil {
+		return nil, err
+	}
+	return e.load(rec)
+}
+
+// record finds a block in the store, or ErrUnknown.
+func (e *Engine) record(hash primitives.Hash) (*storage.Record, error) {
+	rec, err := e.store.BlockByHash(hash)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = fmt.Errorf("%w: block %v", ErrUnknown, hash)
+	}
+	return rec, err
 }
 
 // Trie returns the state of a shard. It is valid until Release.

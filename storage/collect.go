@@ -100,7 +100,7 @@ func (s *Store) collectStop(keep int) (primitives.Height, error) {
 func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uint64) (n int, young bool, err error) {
 	var all []entry
 	lo := appendHeight(nil, height)
-	err = entries.Scan(s.db, lo, prefixEnd(lo), func(_ []byte, e entry) bool {
+	err = entries.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
 		all = append(all, e)
 		return true
 	})

@@ -159,8 +159,8 @@ func (d *db) write(b *Batch, sync bool) error {
 	return wrapWrite("index write", d.ldb.Write(&b.b, &opt.WriteOptions{Sync: sync}))
 }
 
-// prefixEnd returns the first key behind all keys with that prefix; nil: there is none.
-func prefixEnd(p []byte) []byte {
+// PrefixEnd returns the first key behind all keys with that prefix; nil: there is none.
+func PrefixEnd(p []byte) []byte {
 	end := bytes.Clone(p)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i] != 0xff {

@@ -456,7 +456,7 @@ func (m *model) checkScan(s *Store, ref BlockRef) {
 			slices.Sort(want)
 			var got []string
 			last, sorted := "", true
-			err := s.Scan(ref, shard, on.accounts, []byte(prefix), prefixEnd([]byte(prefix)), func(k, v []byte) bool {
+			err := s.Scan(ref, shard, on.accounts, []byte(prefix), PrefixEnd([]byte(prefix)), func(k, v []byte) bool {
 				got = append(got, fmt.Sprintf("%x=%x", k, v))
 				sorted = sorted && last < string(k)
 				last = string(k)

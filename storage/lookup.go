@@ -48,7 +48,7 @@ func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
 	prefix := append([]byte{}, hash[:shortLen]...)
 	var out *Record
 	var ferr error
-	err := hashHeights.Scan(s.db, prefix, prefixEnd(prefix), func(key []byte, _ Nothing) bool {
+	err := hashHeights.Scan(s.db, prefix, PrefixEnd(prefix), func(key []byte, _ Nothing) bool {
 		if len(key) != shortLen+8 {
 			ferr = damaged("HashHeight: key %x", key)
 			return false
@@ -113,7 +113,7 @@ var errStop = errors.New("stop")
 func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
 	var out []BlockRef
 	lo := appendHeight(nil, height)
-	err := entries.Scan(s.db, lo, prefixEnd(lo), func(_ []byte, e entry) bool {
+	err := entries.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
 		out = append(out, e.head.Ref)
 		return true
 	})
@@ -314,7 +314,7 @@ func (s *Store) findStored(v *view, id primitives.Hash, c *Column[pointer, Nothi
 	var at []pointer
 	var ferr error
 	prefix := append([]byte{}, id[:shortLen]...)
-	err := c.Scan(s.db, prefix, prefixEnd(prefix), func(key []byte, _ Nothing) bool {
+	err := c.Scan(s.db, prefix, PrefixEnd(prefix), func(key []byte, _ Nothing) bool {
 		p, ok := parsePointer(key)
 		if !ok {
 			ferr = damaged("%s: key %x", c.name, key)

@@ -81,7 +81,7 @@ func shardColumns(shard primitives.ShardID, f func(col byte, lo, hi []byte) erro
 			continue
 		}
 		lo := []byte(flatKey(shard, []byte{col}))
-		if err := f(col, lo, prefixEnd(lo)); err != nil {
+		if err := f(col, lo, PrefixEnd(lo)); err != nil {
 			return err
 		}
 	}

@@ -193,7 +193,7 @@ func (v *view) overlay(at BlockRef, shard primitives.ShardID, r *flatRange) []pe
 		if strings.HasPrefix(r.hi, old) {
 			r.hi = now + r.hi[len(old):]
 		} else {
-			r.hi = string(prefixEnd([]byte(now)))
+			r.hi = string(PrefixEnd([]byte(now)))
 		}
 		if !inherits { // nothing of what the parent had: all that there is are these changes
 			r.lo = r.hi
@@ -343,7 +343,7 @@ func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte
 		}
 		r := flatRange{prefix + lo, prefix + hi}
 		if !bounded {
-			r.hi = string(prefixEnd([]byte(prefix)))
+			r.hi = string(PrefixEnd([]byte(prefix)))
 		}
 		if r.lo < r.hi || r.hi == "" {
 			out = append(out, r)
@@ -379,7 +379,7 @@ func (s *Store) Load(shard primitives.ShardID, accounts AccountRange, from, to [
 // Frontier calls yield for a shard's subtrees at the folded block, ascending by path.
 func (s *Store) Frontier(shard primitives.ShardID, yield func(Stub) bool) error {
 	lo := appendFrontierKey(nil, frontierKey{shard: shard})
-	return frontier.Scan(s.db, lo, prefixEnd(lo), func(key []byte, v stub) bool {
+	return frontier.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v stub) bool {
 		return yield(Stub{slices.Clone(key[8:]), v.hash, v.usage})
 	})
 }

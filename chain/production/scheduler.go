@@ -21,16 +21,6 @@ const (
 // String names the mode as config.json does.
 func (m Mode) String() string { return [...]string{"instant", "interval", "manual"}[m] }
 
-// ParseMode reads a mode's name.
-func ParseMode(s string) (Mode, error) {
-	for m := Instant; m <= Manual; m++ {
-		if m.String() == s {
-			return m, nil
-		}
-	}
-	return 0, fmt.Errorf("production: no mode %q", s)
-}
-
 // Bounds.
 const (
 	Burst     = 50             // blocks that may come at once

@@ -3,6 +3,7 @@ package production
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,12 +42,12 @@ func TestScripts(t *testing.T) {
 			case "new":
 				var name string
 				d.ScanArgs(t, "mode", &name)
-				mode, err := ParseMode(name)
-				if err != nil {
-					return err.Error()
+				mode := slices.IndexFunc([]Mode{Instant, Interval, Manual}, func(m Mode) bool { return m.String() == name })
+				if mode < 0 {
+					d.Fatalf(t, "no mode %q", name)
 				}
 				now = 0
-				s = New(Rules{Mode: mode, Interval: span("interval"), Validity: primitives.Height(num("validity")),
+				s = New(Rules{Mode: Mode(mode), Interval: span("interval"), Validity: primitives.Height(num("validity")),
 					SkipEmpty: d.HasArg("skip-empty")}, now)
 				ev = Tick{}
 			case "waiting":

@@ -10,6 +10,8 @@
 package txstatus
 
 import (
+	"slices"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -35,6 +37,19 @@ func Look(tx *primitives.SignedTransaction, src Source) view.FinalOutcome {
 	return view.FinalOutcome{
 		Level: Level(all, src), Status: Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:],
 	}
+}
+
+// Receipts returns the ids of the receipts that a reply shows: those of the outcomes, in their order. The first receipt of a transaction
+// of an account with itself is left out, as neard does.
+func Receipts(o *view.FinalOutcome) []primitives.Hash {
+	var out []primitives.Hash
+	for i := range o.Outcomes {
+		id := o.Outcomes[i].ID
+		if o.Transaction.SignerID != o.Transaction.ReceiverID || slices.Index(o.Outcome.ReceiptIDs, id) != 0 {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // Outcomes returns the outcome of the transaction and those of its receipts, each before those of the receipts it sent;

@@ -175,7 +175,7 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 	if after != nil {
 		from = append(append([]byte{}, after...), 0)
 	}
-	to := prefixEnd(prefix)
+	to := storage.PrefixEnd(prefix)
 	err := s.e.Store().Scan(s.at, s.shard, s.accounts, from, to, each)
 	if errors.Is(err, storage.ErrGone) {
 		return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: s.shard}
@@ -187,17 +187,6 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 var errNoProof = errors.New("proofs are kept for recent blocks only; ask without include_proof, or for a newer block")
 
 func (s storeReader) prove([]byte) ([][]byte, error) { return nil, errNoProof }
-
-// prefixEnd is the least key above all that begin with prefix, nil for none.
-func prefixEnd(prefix []byte) []byte {
-	end := append([]byte{}, prefix...)
-	for i := len(end) - 1; i >= 0; i-- {
-		if end[i]++; end[i] != 0 {
-			return end[:i+1]
-		}
-	}
-	return nil
-}
 
 // At is the block.
 func (s *snapshot) At() view.At { return s.at }

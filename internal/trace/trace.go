@@ -33,6 +33,7 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 	receipts := map[primitives.Hash]*primitives.Receipt{}
 	var places []place
 	seen := map[place]bool{}
+	blocks := map[primitives.Hash]*engine.Entry{}
 	for i := range status.Outcomes {
 		o := &status.Outcomes[i]
 		want[o.ID] = &o.Outcome
@@ -44,8 +45,15 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 		if !calls(r) {
 			continue
 		}
+		at := blocks[o.BlockHash]
+		if at == nil {
+			if at, err = e.Block(o.BlockHash); err != nil {
+				return nil, err
+			}
+			blocks[o.BlockHash] = at
+		}
 		p := place{block: o.BlockHash}
-		if p.shard, err = shardOf(e, o.BlockHash, o.ExecutorID); err != nil {
+		if p.shard, err = at.Layout.Index(at.Layout.ShardOf(o.ExecutorID)); err != nil {
 			return nil, err
 		}
 		if !seen[p] {
@@ -104,15 +112,6 @@ func calls(r *primitives.Receipt) bool {
 		}
 	}
 	return false
-}
-
-func shardOf(e *engine.Engine, block primitives.Hash, account primitives.AccountID) (primitives.ShardIndex, error) {
-	at, err := e.StateAt(block)
-	if err != nil {
-		return 0, err
-	}
-	defer at.Release()
-	return at.Layout.Index(at.Layout.ShardOf(account))
 }
 
 // report puts together what status and calls say. Gas and tokens are those of all outcomes.

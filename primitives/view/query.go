@@ -21,13 +21,7 @@ func AppendQueryAccount(b []byte, a *primitives.Account, at *At) []byte {
 	return append(appendAccountRest(b, a), '}')
 }
 
-// AppendAccount appends AccountView (nearcore views.rs:76).
-func AppendAccount(b []byte, a *primitives.Account) []byte {
-	b = AppendBalance(append(b, `{"amount":`...), a.Amount)
-	return append(appendAccountRest(b, a), '}')
-}
-
-// appendAccountRest appends what follows the amount.
+// appendAccountRest appends what follows the amount in AccountView (nearcore views.rs:76).
 func appendAccountRest(b []byte, a *primitives.Account) []byte {
 	hash := a.LocalCodeHash()
 	b = AppendHash(append(b, `,"code_hash":`...), &hash)

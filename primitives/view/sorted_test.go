@@ -144,7 +144,6 @@ func TestKeysAscend(t *testing.T) {
 		"tx status":   AppendFinalOutcome(nil, &final, true),
 		"level alone": AppendFinalOutcome(nil, &FinalOutcome{Level: LevelIncluded}, true),
 		"account":     AppendQueryAccount(nil, account, &testAt),
-		"bare":        AppendAccount(nil, account),
 		"key":         AppendQueryAccessKey(nil, &primitives.AccessKey{FunctionCall: limited, GasKey: gasKey}, &testAt),
 		"keys":        AppendQueryAccessKeyList(nil, []KeyInfo{{Handle: testKey.Handle()}}, &testAt),
 		"nonces":      AppendQueryGasKeyNonces(nil, []primitives.Nonce{1, 2}, &testAt),
