@@ -2,15 +2,14 @@ package engine
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -139,16 +138,7 @@ func (n *node) accept(b *primitives.Block, chunks []*primitives.Chunk) *Accepted
 // TestVectorA2: mainnet's genesis block (nearcore chain/chain/src/genesis.rs:105), from its file, its root (A1) and the
 // settlement of its first epoch.
 func TestVectorA2(t *testing.T) {
-	f, err := os.Open("../primitives/genesis/testdata/mainnet.json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, _, err := genesis.ReadConfig(z)
+	g, _, err := genesis.ReadConfig(fixture.Open(t, "../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

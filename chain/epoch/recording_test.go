@@ -1,14 +1,13 @@
 package epoch
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -228,24 +227,12 @@ func (h *recordedHeader) blockInfo(t *testing.T, lastFinalized primitives.Height
 
 // lines calls f with each line of a gzipped recording, with its first key.
 func lines(t *testing.T, name string, f func(key string, line []byte)) {
-	file, err := os.Open(filepath.Join(data, "neard", name))
-	if err != nil {
-		t.Skipf("no recorded data: %v", err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := bufio.NewScanner(z)
-	s.Buffer(nil, 64<<20)
-	for s.Scan() {
+	path := filepath.Join(data, "neard", name)
+	fixture.Need(t, path, "no recorded data")
+	for _, line := range fixture.Lines(t, path) {
 		var key string
-		if n, _ := fmt.Sscanf(string(s.Bytes()[:min(32, len(s.Bytes()))]), "{%q", &key); n == 1 {
-			f(key, s.Bytes())
+		if n, _ := fmt.Sscanf(string(line[:min(32, len(line))]), "{%q", &key); n == 1 {
+			f(key, line)
 		}
-	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
 	}
 }

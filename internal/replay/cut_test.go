@@ -1,18 +1,17 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -32,11 +31,7 @@ func TestCut(t *testing.T) {
 	}
 	for name, last := range cuts {
 		path := filepath.Join(shared, name+".jsonl.gz")
-		first, err := cutLines(path, last, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rec, err := Read(bytes.NewReader(first))
+		rec, err := Read(bytes.NewReader(cutLines(t, path, last, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,13 +46,9 @@ func TestCut(t *testing.T) {
 			}
 			drop[d.Where] = true
 		}
-		final, err := cutLines(path, last, drop)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var out bytes.Buffer
 		z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-		if _, err := z.Write(final); err != nil {
+		if _, err := z.Write(cutLines(t, path, last, drop)); err != nil {
 			t.Fatal(err)
 		}
 		if err := z.Close(); err != nil {
@@ -71,27 +62,11 @@ func TestCut(t *testing.T) {
 }
 
 // cutLines returns the lines of the blocks up to last; those in drop go, or for transactions lose their status.
-func cutLines(path string, last primitives.Height, drop map[string]bool) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	in := bufio.NewReaderSize(z, 1<<20)
+func cutLines(t *testing.T, path string, last primitives.Height, drop map[string]bool) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	included, height, known := map[primitives.Hash]bool{}, primitives.Height(0), map[primitives.Hash]bool{{}: true}
-	for {
-		line, err := in.ReadBytes('\n')
-		if err == io.EOF {
-			return out.Bytes(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
+	for n, line := range fixture.Lines(t, path) {
 		var l struct {
 			Block *struct {
 				Header struct {
@@ -113,7 +88,7 @@ func cutLines(path string, last primitives.Height, drop map[string]bool) ([]byte
 			Label      string           `json:"label"`
 		}
 		if err := json.Unmarshal(line, &l); err != nil {
-			return nil, err
+			t.Fatalf("%s, line %d: %v", path, n, err)
 		}
 		keep := true
 		switch {
@@ -124,8 +99,8 @@ func cutLines(path string, last primitives.Height, drop map[string]bool) ([]byte
 			}
 		case l.Height != nil:
 			if keep = *l.Height <= last; keep && l.Chunk != nil {
-				for _, t := range l.Chunk.Transactions {
-					included[t.Hash] = true
+				for _, tx := range l.Chunk.Transactions {
+					included[tx.Hash] = true
 				}
 			}
 		case l.Validators != nil:
@@ -136,18 +111,20 @@ func cutLines(path string, last primitives.Height, drop map[string]bool) ([]byte
 			if keep = included[*l.Tx]; keep && drop[fmt.Sprintf("transaction %v (%s)", *l.Tx, l.Label)] {
 				var m map[string]json.RawMessage
 				if err := json.Unmarshal(line, &m); err != nil {
-					return nil, err
+					t.Fatalf("%s, line %d: %v", path, n, err)
 				}
 				delete(m, "status")
 				delete(m, "submitted")
+				var err error
 				if line, err = json.Marshal(m); err != nil {
-					return nil, err
+					t.Fatal(err)
 				}
-				line = append(line, '\n')
 			}
 		}
 		if keep {
 			out.Write(line)
+			out.WriteByte('\n')
 		}
 	}
+	return out.Bytes()
 }

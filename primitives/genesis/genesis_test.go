@@ -2,36 +2,22 @@ package genesis
 
 import (
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 func read(t testing.TB, name string) []byte {
 	t.Helper()
-	in, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.HasSuffix(name, ".gz") {
-		z, err := gzip.NewReader(bytes.NewReader(in))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if in, err = io.ReadAll(z); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return in
+	return fixture.Read(t, filepath.Join("testdata", name))
 }
 
 func parse(t testing.TB, in []byte) *Genesis {

@@ -1,9 +1,7 @@
 package view
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -11,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -26,31 +25,15 @@ func eachLine(t *testing.T, each func(*testing.T, []byte)) {
 		"testdata/sample.jsonl.gz", filepath.Join(whole, "neard/native.jsonl.gz"), filepath.Join(whole, "neard/four.jsonl.gz"),
 	} {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			f, err := os.Open(path)
-			if os.IsNotExist(err) {
-				t.Skipf("%s is not here: only testdata/sample.jsonl.gz is compared", path)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			z, err := gzip.NewReader(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewScanner(z)
-			lines.Buffer(nil, 64<<20)
-			for n := 1; lines.Scan(); n++ {
+			fixture.Need(t, path, "only testdata/sample.jsonl.gz is compared")
+			for n, line := range fixture.Lines(t, path) {
 				if testing.Short() && n%10 != 0 && path[0] != 't' {
 					continue
 				}
-				each(t, lines.Bytes())
+				each(t, line)
 				if t.Failed() {
 					t.Fatalf("line %d", n)
 				}
-			}
-			if lines.Err() != nil {
-				t.Fatal(lines.Err())
 			}
 		})
 	}

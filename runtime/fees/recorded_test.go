@@ -1,17 +1,14 @@
 package fees
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -49,20 +46,9 @@ func TestRecorded(t *testing.T) {
 	if *cut {
 		writeCut(t)
 	}
-	f, err := os.Open(recordedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	var txs []recordedTx
-	for d := json.NewDecoder(f); ; {
-		var r recordedTx
-		if err := d.Decode(&r); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		txs = append(txs, r)
+	for r := range fixture.Values[recordedTx](t, recordedFile) {
+		txs = append(txs, *r)
 	}
 	checkRecorded(t, txs, 60, 40)
 }
@@ -76,13 +62,9 @@ func TestRecordedWhole(t *testing.T) {
 		minTxs, minReceipts int
 	}{{"native", 1600, 1600}, {"four", 700, 700}, {"storm", 700, 600}, {"reshard", 1500, 1400}} {
 		t.Run(tt.name, func(t *testing.T) {
-			txs, err := readRecording(recordings + tt.name + ".jsonl.gz")
-			if errors.Is(err, os.ErrNotExist) {
-				t.Skip("no recordings here")
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			checkRecorded(t, txs, tt.minTxs, tt.minReceipts)
+			path := recordings + tt.name + ".jsonl.gz"
+			fixture.Need(t, path, "only "+recordedFile+" is compared")
+			checkRecorded(t, readRecording(t, path), tt.minTxs, tt.minReceipts)
 		})
 	}
 }
@@ -178,16 +160,8 @@ func burnsGasKey(actions []primitives.Action) bool {
 }
 
 // readRecording takes the converted transactions out of a recording.
-func readRecording(path string) ([]recordedTx, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
+func readRecording(t *testing.T, path string) (txs []recordedTx) {
+	t.Helper()
 	type outcome struct {
 		Block   string `json:"block_hash"`
 		ID      string `json:"id"`
@@ -226,21 +200,13 @@ func readRecording(path string) ([]recordedTx, error) {
 	}
 	empty := line
 	priceAfter, prev := map[string]primitives.Balance{}, map[string]string{}
-	var txs []recordedTx
-	lines := bufio.NewReaderSize(z, 1<<20)
-	for {
-		text, err := lines.ReadBytes('\n')
-		if err == io.EOF {
-			return txs, nil
-		} else if err != nil {
-			return nil, err
-		}
+	for n, text := range fixture.Lines(t, path) {
 		if head := string(text[:min(len(text), 9)]); head != `{"block":` && !strings.HasPrefix(head, `{"tx":`) {
 			continue
 		}
 		line = empty
 		if err := json.Unmarshal(text, &line); err != nil {
-			return nil, err
+			t.Fatalf("%s, line %d: %v", path, n, err)
 		}
 		if line.Block != nil {
 			h := &line.Block.Header
@@ -287,15 +253,13 @@ func readRecording(path string) ([]recordedTx, error) {
 		tx.Receipt = q
 		txs = append(txs, tx)
 	}
+	return txs
 }
 
 // writeCut keeps one transaction of each label, with and without a comparable receipt, if it is small.
 func writeCut(t *testing.T) {
 	t.Helper()
-	txs, err := readRecording(recordings + "native.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	txs := readRecording(t, recordings+"native.jsonl.gz")
 	f, err := os.Create(recordedFile)
 	if err != nil {
 		t.Fatal(err)

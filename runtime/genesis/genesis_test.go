@@ -1,19 +1,16 @@
 package genesis
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -51,20 +48,7 @@ func check(t *testing.T, what string, got fmt.Stringer, want string) {
 
 // nearcore core/store/src/genesis/initialization.rs:70: mainnet, of version 29.
 func TestVectorA1(t *testing.T) {
-	f, err := os.Open("../../primitives/genesis/testdata/mainnet.json.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := genesis.Parse(in)
+	g, err := genesis.Parse(fixture.Read(t, "../../primitives/genesis/testdata/mainnet.json.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,29 +92,19 @@ func TestVectorSimpleChain(t *testing.T) {
 
 // testdata/recorded.jsonl has the genesis of each chain that neard (f0c7706f1) recorded, and the chunks of its genesis block.
 func TestRecordedChains(t *testing.T) {
-	f, err := os.Open("testdata/recorded.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	n := 0
-	for lines.Scan() {
-		var line struct {
-			Chain  string
-			Chunks []struct {
-				ShardID    primitives.ShardID `json:"shard_id"`
-				StateRoot  string             `json:"state_root"`
-				Congestion struct {
-					AllowedShard uint16 `json:"allowed_shard"`
-				}
+	type line struct {
+		Chain  string
+		Chunks []struct {
+			ShardID    primitives.ShardID `json:"shard_id"`
+			StateRoot  string             `json:"state_root"`
+			Congestion struct {
+				AllowedShard uint16 `json:"allowed_shard"`
 			}
-			Genesis json.RawMessage
 		}
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			t.Fatal(err)
-		}
+		Genesis json.RawMessage
+	}
+	n := 0
+	for line := range fixture.Values[line](t, "testdata/recorded.jsonl") {
 		g, err := genesis.Parse(line.Genesis)
 		if err != nil {
 			t.Fatal(err)
@@ -151,8 +125,8 @@ func TestRecordedChains(t *testing.T) {
 		}
 		n++
 	}
-	if n != 6 || lines.Err() != nil {
-		t.Errorf("%d chains, %v, want 6", n, lines.Err())
+	if n != 6 {
+		t.Errorf("%d chains, want 6", n)
 	}
 }
 

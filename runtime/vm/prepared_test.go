@@ -1,14 +1,12 @@
 package vm
 
 import (
-	"compress/gzip"
 	"encoding/binary"
-	"io"
-	"os"
 	"testing"
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -16,20 +14,7 @@ import (
 // random is the modules of package prep's testdata, most of them broken.
 func random(t testing.TB) (modules [][]byte) {
 	t.Helper()
-	f, err := os.Open("prep/testdata/random.bin.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for len(data) > 0 {
+	for data := fixture.Read(t, "prep/testdata/random.bin.gz"); len(data) > 0; {
 		n := binary.LittleEndian.Uint32(data)
 		modules = append(modules, data[4:4+n])
 		data = data[4+n:]

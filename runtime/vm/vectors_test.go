@@ -2,18 +2,16 @@ package vm_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/action"
@@ -61,32 +59,15 @@ type run struct {
 // vectors calls do for each line of a file, after its header.
 func vectors(t *testing.T, path string, do func(i int, v *vector)) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := json.NewDecoder(z)
-	if err := lines.Decode(new(struct{})); err != nil {
-		t.Fatal(err)
-	}
 	var session []byte // the module of a session stands in its first vector
-	for i := 0; ; i++ {
-		var v vector
-		if err := lines.Decode(&v); err == io.EOF {
-			return
-		} else if err != nil {
-			t.Fatalf("%s, line %d: %v", path, i+2, err)
-		}
+	i := 0
+	for v := range fixture.Vectors[vector](t, path) {
 		if v.Keep && v.Wasm == nil {
 			v.Wasm = session
 		}
 		session = v.Wasm
-		do(i, &v)
+		do(i, v)
+		i++
 	}
 }
 

@@ -2,16 +2,15 @@ package prep
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -83,10 +82,10 @@ func TestCorpus(t *testing.T) {
 
 // TestRandom is TestCorpus and TestAnalysis over the modules of testdata.
 func TestRandom(t *testing.T) {
-	modules := corpus(t, unpack(t, "random.bin.gz"))
+	modules := corpus(t, fixture.Read(t, "testdata/random.bin.gz"))
 	var verdicts []string
 	analyses := 0
-	for i, line := range strings.Split(strings.TrimSuffix(string(unpack(t, "random.out.gz")), "\n"), "\n") {
+	for i, line := range strings.Split(strings.TrimSuffix(string(fixture.Read(t, "testdata/random.out.gz")), "\n"), "\n") {
 		want, analysis, found := strings.Cut(line, " | ")
 		verdicts = append(verdicts, want)
 		if !found {
@@ -102,24 +101,6 @@ func TestRandom(t *testing.T) {
 		t.Errorf("%d analyses, want 150", analyses)
 	}
 	compare(t, "random", modules, verdicts)
-}
-
-func unpack(t *testing.T, name string) []byte {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 func compare(t *testing.T, name string, modules [][]byte, want []string) {

@@ -1,16 +1,15 @@
 package prep
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 )
@@ -22,33 +21,15 @@ func TestEdges(t *testing.T) {
 	if os.Getenv("TROUPE_REPLAY") == "all" {
 		every = 1
 	}
-	file, err := os.Open("testdata/edges.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := json.NewDecoder(z)
-	if err := lines.Decode(new(struct{})); err != nil { // the header
-		t.Fatal(err)
-	}
 	w := &config.MustGet(config.June(86)).Wasm
 	var module []byte
 	modules, changed, bad := 0, 0, 0
-	for {
-		var line struct {
-			Wasm     []byte
-			At       int
-			Verdicts []verdicts
-		}
-		if err := lines.Decode(&line); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	type line struct {
+		Wasm     []byte
+		At       int
+		Verdicts []verdicts
+	}
+	for line := range fixture.Vectors[line](t, "testdata/edges.jsonl.gz") {
 		if line.Wasm != nil {
 			module = line.Wasm
 			modules++

@@ -2,11 +2,9 @@ package curve
 
 import (
 	"bytes"
-	"compress/gzip"
-	"encoding/json"
-	"io"
-	"os"
 	"testing"
+
+	"github.com/troupe-chain/troupe/internal/fixture"
 )
 
 // math is a line of math.jsonl.gz: what nearcore's host function did with an input.
@@ -22,27 +20,8 @@ type math struct {
 
 // TestOracle runs the vectors that internal/oracle made: good, bad and odd inputs of every math host function.
 func TestOracle(t *testing.T) {
-	file, err := os.Open("testdata/math.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	z, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := json.NewDecoder(z)
-	if err := lines.Decode(new(struct{})); err != nil { // the header
-		t.Fatal(err)
-	}
 	count := make(map[string]int)
-	for {
-		var m math
-		if err := lines.Decode(&m); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for m := range fixture.Vectors[math](t, "testdata/math.jsonl.gz") {
 		count[m.F]++
 		code, out, err := m.call()
 		got := ""

@@ -1,7 +1,6 @@
 package curve
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/hex"
@@ -11,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/internal/fixture"
 )
 
 // testdata/vectors.gz: lines of a function's short name, its arguments in hex ("-" for none) and the answer of the crates
@@ -99,7 +100,9 @@ func TestVectors(t *testing.T) {
 	if *oracle != "" {
 		lines = askOracle(t)
 	} else {
-		lines = readVectors(t)
+		for _, line := range fixture.Lines(t, "testdata/vectors.gz") {
+			lines = append(lines, string(line))
+		}
 	}
 	kinds := map[string]int{}
 	for _, line := range lines {
@@ -141,27 +144,6 @@ func parseArg(s string) []byte {
 		return nil
 	}
 	return unhex(s)
-}
-
-func readVectors(t *testing.T) (lines []string) {
-	f, err := os.Open("testdata/vectors.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := bufio.NewScanner(z)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		lines = append(lines, s.Text())
-	}
-	if err := s.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return lines
 }
 
 func askOracle(t *testing.T) []string {
