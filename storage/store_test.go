@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -12,7 +13,7 @@ import (
 // collections, and compares all they know.
 func TestModel(t *testing.T) {
 	seeds := 8
-	if testing.Short() || racing {
+	if testing.Short() || fixture.Racing {
 		seeds = 2
 	}
 	for seed := range seeds {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -136,7 +137,7 @@ func readTold(t *testing.T, r io.Reader) (out told) {
 // in a block, and with states that lead to their roots.
 func TestKill(t *testing.T) {
 	rounds, accounts := 5, 2000
-	if full() && !racing {
+	if full() && !fixture.Racing {
 		rounds = 200
 	}
 	rounds, accounts = envNumber(killRounds, rounds), envNumber(killAccounts, accounts)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -44,7 +45,7 @@ func TestWorkloads(t *testing.T) {
 	if full() {
 		n, blocks = 200, 50
 	}
-	if testing.Short() || racing {
+	if testing.Short() || fixture.Racing {
 		n, blocks = 4, 25
 	}
 	var mu sync.Mutex
