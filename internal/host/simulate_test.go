@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -71,18 +70,10 @@ func TestSimulateTx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := h.Engine.Head()
-	tx := primitives.Transaction{
-		SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1},
-		ReceiverID: "a." + key.AccountID, BlockHash: head.Hash,
-		Actions: []primitives.Action{&primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.Yocto(7)}},
-	}
-	hash := tx.Hash()
-	encode := func(sig primitives.Signature) string {
-		signed := primitives.NewSignedTransaction(tx, sig)
-		return base64.StdEncoding.EncodeToString(signed.AppendBorsh(nil))
-	}
-	unsigned := encode(primitives.ZeroED25519Signature)
+	tx := draft(h, key, 1, "a."+key.AccountID, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.Yocto(7)})
+	head := tx.BlockHash.String()
+	unsigned, _ := encode(tx, nil)
+	signed, _ := encode(tx, key)
 	var foretold, happened txStatus
 	if cause := ask(t, h, "EXPERIMENTAL_simulate_tx", []any{unsigned}, &foretold); cause != "INVALID_TRANSACTION" {
 		t.Errorf("with a wrong signature: %q, want INVALID_TRANSACTION", cause)
@@ -92,13 +83,13 @@ func TestSimulateTx(t *testing.T) {
 		t.Errorf("on an unknown block: %q, want UNKNOWN_BLOCK", cause)
 	}
 	if cause := ask(t, h, "EXPERIMENTAL_simulate_tx", map[string]any{"signed_tx_base64": unsigned, "skip_signature_check": true,
-		"block_id": head.Hash.String()}, &foretold); cause != "" {
+		"block_id": head}, &foretold); cause != "" {
 		t.Fatalf("simulation: %s", cause)
 	}
-	if s := foretold.Sim; s == nil || !s.Complete || s.Hash != head.Hash.String() || foretold.Level != "FINAL" || len(foretold.Receipts) != 2 {
+	if s := foretold.Sim; s == nil || !s.Complete || s.Hash != head || foretold.Level != "FINAL" || len(foretold.Receipts) != 2 {
 		t.Errorf("simulation: %+v, level %s, %d receipts", s, foretold.Level, len(foretold.Receipts))
 	}
-	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": encode(key.SecretKey.Sign(hash[:])), "wait_until": "FINAL"}, &happened); cause != "" {
+	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &happened); cause != "" {
 		t.Fatalf("send_tx: %s", cause)
 	}
 	show := func(s *txStatus) string {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
 	"testing"
@@ -22,24 +21,11 @@ func TestTraceTx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nonce := primitives.Nonce(0)
-	encode := func(sign bool, actions ...primitives.Action) (string, primitives.Hash) {
-		nonce++
-		tx := primitives.Transaction{
-			SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
-			ReceiverID: key.AccountID, BlockHash: h.Engine.Head().Hash, Actions: actions,
-		}
-		hash, sig := tx.Hash(), primitives.ZeroED25519Signature
-		if sign {
-			sig = key.SecretKey.Sign(hash[:])
-		}
-		return base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(tx, sig).AppendBorsh(nil)), hash
-	}
 	call := func(method, args string) primitives.Action {
 		return &primitives.FunctionCall{Method: method, Args: []byte(args), Gas: 100e12}
 	}
-	signed, hash := encode(true, &primitives.DeployContract{Code: contracts.C("ft")},
-		call("new", `{"owner_id":"`+string(key.AccountID)+`","total_supply":"10","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`))
+	signed, hash := encode(draft(h, key, 1, key.AccountID, &primitives.DeployContract{Code: contracts.C("ft")},
+		call("new", `{"owner_id":"`+string(key.AccountID)+`","total_supply":"10","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`)), key)
 	var sent json.RawMessage
 	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &sent); cause != "" {
 		t.Fatal(cause)
@@ -61,7 +47,7 @@ func TestTraceTx(t *testing.T) {
 	if writes != 4 || !got.Complete || got.Simulated || len(got.Profile) < 200 {
 		t.Errorf("%d writes, complete %v, simulated %v, profile %d bytes; the call wrote 4 entries", writes, got.Complete, got.Simulated, len(got.Profile))
 	}
-	again, _ := encode(false, call("new", `{}`))
+	again, _ := encode(draft(h, key, 2, key.AccountID, call("new", `{}`)), nil)
 	var tried trace.Report
 	if cause := ask(t, h, "EXPERIMENTAL_trace_tx", map[string]any{"signed_tx_base64": again, "skip_signature_check": true}, &tried); cause != "" {
 		t.Fatal(cause)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -50,24 +49,6 @@ func withProbe(t testing.TB, set map[string]any) (*Host, *primitives.KeyFile) {
 	}
 	act(t, h, key, 1, &primitives.DeployContract{Code: contracts.Probe()})
 	return h, key
-}
-
-// act sends actions of the validator to itself.
-func act(t testing.TB, h *Host, key *primitives.KeyFile, nonce primitives.Nonce, actions ...primitives.Action) {
-	t.Helper()
-	tx := primitives.Transaction{
-		SignerID: key.AccountID, PublicKey: key.SecretKey.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
-		ReceiverID: key.AccountID, BlockHash: h.Engine.Head().Hash, Actions: actions,
-	}
-	hash := tx.Hash()
-	signed := primitives.NewSignedTransaction(tx, key.SecretKey.Sign(hash[:])).AppendBorsh(nil)
-	var status txStatus
-	if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "FINAL"}, &status); cause != "" {
-		t.Fatalf("send_tx: %s", cause)
-	}
-	if !strings.HasPrefix(string(status.Status), `{"SuccessValue"`) {
-		t.Fatalf("the transaction failed: %s", status.Status)
-	}
 }
 
 // called is the reply of query call_function.
