@@ -160,7 +160,7 @@ func unmetered(text string) (plain string, functions []meter) {
 		var f meter
 		at := 0
 		var blocks []int
-		open := []string{""} // labels; the first is the wrapper's, which leads where the function's would
+		open := []string{""}                                     // labels; the first is the wrapper's, which leads where the function's would
 		if strings.Count(line, "(") > strings.Count(line, ")") { // it has instructions
 			for i++; lines[i] != "  )"; i++ {
 				line := strings.TrimSpace(lines[i])
