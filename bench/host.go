@@ -245,7 +245,7 @@ func resident(pid int) uint64 {
 }
 
 // token is the account of the token.
-func (n *fullNode) token() primitives.AccountID { return tokenOf(n.names[0]) }
+func (n *fullNode) token() primitives.AccountID { return tokenOf(n.names[0], 0) }
 
 // account returns one of the accounts for any number.
 func (n *fullNode) account(i uint64) primitives.AccountID { return n.names[i%uint64(len(n.names))] }

@@ -27,6 +27,7 @@ type ShardOptions struct {
 	Duration   time.Duration `json:"duration_ns"` // of the measured work
 	Cores      int           `json:"cores"`       // 1: one after the other; more: receipts and shards in parallel
 	Tokens     bool          `json:"ft_transfer"` // calls of ft_transfer in place of native transfers
+	Contracts  int           `json:"tokens"`      // tokens in each shard that are called, all alike; 0: 1
 	Seed       uint64        `json:"seed"`
 	Commit     string        `json:"-"`
 	Dir        string        `json:"-"` // for the file that is synced; empty: the system's folder for such
@@ -47,6 +48,8 @@ func (o *ShardOptions) check() error {
 		return fmt.Errorf("bench: %d transfers a chunk", o.Batch)
 	case o.Blocks < 0 || o.Blocks == 0 && o.Duration <= 0:
 		return errors.New("bench: neither blocks nor a duration to measure")
+	case o.Contracts < 0 || o.Contracts > maxContracts:
+		return fmt.Errorf("bench: %d tokens, must be 1 to %d", o.Contracts, maxContracts)
 	case o.Cores < 1 || o.Cores > runtime.NumCPU():
 		return fmt.Errorf("bench: %d cores of %d", o.Cores, runtime.NumCPU())
 	}

@@ -94,7 +94,7 @@ func machineCores() int { m := ThisMachine(); return m.Cores }
 func TestShardTokens(t *testing.T) {
 	var first []primitives.Hash
 	for _, cores := range []int{1, 2} {
-		r, err := runShort(t, ShardOptions{Accounts: 300, Shards: 2, Skew: 1, Cross: 0.3, Batch: 40, Blocks: 4, Cores: cores, Seed: 7, Tokens: true})
+		r, err := runShort(t, ShardOptions{Accounts: 300, Shards: 2, Skew: 1, Cross: 0.3, Batch: 40, Blocks: 4, Cores: cores, Seed: 7, Tokens: true, Contracts: 3})
 		if err != nil {
 			t.Fatal(err)
 		}

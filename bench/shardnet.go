@@ -29,10 +29,10 @@ type shardNet struct {
 	height primitives.Height
 	price  primitives.Balance
 	limit  primitives.Gas
-	key    primitives.PublicKey // of all accounts
-	shards []shard              // by index
-	vm     *vm.VM               // nil: native transfers only
-	tokens []primitives.AccountID
+	key    primitives.PublicKey     // of all accounts
+	shards []shard                  // by index
+	vm     *vm.VM                   // nil: native transfers only
+	tokens [][]primitives.AccountID // of each shard
 }
 
 type shard struct {
@@ -73,7 +73,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		s.incoming = make([][]*primitives.Receipt, o.Shards)
 	}
 	if o.Tokens {
-		if err := n.addTokens(); err != nil {
+		if err := n.addTokens(max(o.Contracts, 1)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,9 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		s := &n.shards[i]
 		state := n.state(s.names)
 		if o.Tokens {
-			state = withToken(state, newToken(n.tokens[i], o.Accounts, primitives.NEAR(1_000_000)))
+			for _, id := range n.tokens[i] {
+				state = withToken(state, newToken(id, o.Accounts, primitives.NEAR(1_000_000)))
+			}
 		}
 		if s.root, err = trie.New(trie.Options{}).Build(state); err != nil {
 			n.close()
@@ -139,7 +141,7 @@ func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Tra
 			Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(n.height+1) + primitives.Nonce(k) + 1},
 		}
 		if n.vm != nil {
-			n.call(rng, &tx, n.tokens[at], to)
+			n.call(rng, &tx, n.tokens[at][rng.IntN(len(n.tokens[at]))], to)
 		} else {
 			tx.ReceiverID = workload.Account(int(to.names[to.zipf.Draw(rng)]))
 			tx.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1 + rng.Uint64N(1_000_000))}}

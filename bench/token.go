@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
-// The load of --ft-transfer: one token in every shard, of which all accounts hold as much, and calls that move it. The token
-// is the NEP-141 contract in internal/contracts, with its checks and events.
+// The load of --ft-transfer: one token in every shard, or some, of which all accounts hold as much, and calls that move it. The
+// token is the NEP-141 contract in internal/contracts, with its checks and events.
 const (
 	tokenGas      = 10_000_000_000_000
 	tokensHeld    = 1_000_000_000
@@ -25,10 +25,17 @@ const (
 	targetCalls = 10_000
 	// mostCalls are more than a chunk of 1 PGas holds, with receipt and refund.
 	mostCalls = 700
+	// maxContracts bounds the tokens of a shard: all accounts hold each of them.
+	maxContracts = 100
 )
 
-// tokenOf names the token of a shard by one of the shard's accounts: it begins with the same letter.
-func tokenOf(account primitives.AccountID) primitives.AccountID { return account[:1] + "token.w" }
+// tokenOf names a token of a shard, the n-th, by one of the shard's accounts: it begins with the same letter.
+func tokenOf(account primitives.AccountID, n int) primitives.AccountID {
+	if n == 0 {
+		return account[:1] + "token.w"
+	}
+	return account[:1] + primitives.AccountID(fmt.Sprintf("token%02d.w", n))
+}
 
 // pair is an entry of a state.
 type pair struct{ key, value []byte }
@@ -92,12 +99,16 @@ func withToken(state iter.Seq2[[]byte, []byte], t *token) iter.Seq2[[]byte, []by
 }
 
 // addTokens makes the VM and the tokens' names.
-func (n *shardNet) addTokens() (err error) {
+func (n *shardNet) addTokens(each int) (err error) {
 	if n.vm, err = vm.New(vm.Options{}); err != nil {
 		return err
 	}
 	for i := range n.shards {
-		n.tokens = append(n.tokens, tokenOf(workload.Account(int(n.shards[i].names[0]))))
+		var ids []primitives.AccountID
+		for k := range each {
+			ids = append(ids, tokenOf(workload.Account(int(n.shards[i].names[0])), k))
+		}
+		n.tokens = append(n.tokens, ids)
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ transactions) and after (writing to disk) is left out.`,
 	f.IntVar(&o.Blocks, "blocks", 0, "blocks to measure; 0: as many as --duration holds")
 	f.DurationVar(&o.Duration, "duration", 10*time.Second, "how long to measure")
 	f.BoolVar(&o.Tokens, "ft-transfer", false, "transfers of a NEP-141 token, by calls of its contract")
+	f.IntVar(&o.Contracts, "tokens", 1, "with --ft-transfer, tokens in each shard, each a contract of its own")
 	f.IntVar(&o.Cores, "cores", 1, "cores to use; with more than 1, receipts and shards run in parallel")
 	f.Uint64Var(&o.Seed, "seed", 1, "of the random transfers: the same seed and sizes, the same roots")
 	f.StringVar(&o.Dir, "dir", "", "folder for the file that shows how long a sync takes; the system's temporary one by default")

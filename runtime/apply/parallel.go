@@ -84,12 +84,14 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 }
 
 // share deals receipts out to calls of about batch receipts each, those of one receiver to the same call and in their
-// order; the same for any number of workers.
+// order; the same for any number of workers. A receiver of more than half of the work is left
+// out: while its receipts run one after the other the others would wait for them.
 func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt) {
 	callOf := make(map[primitives.AccountID]int, len(list))
+	popular := majority(list)
 	open := -1 // the call that is being filled
 	for _, r := range list {
-		if !independent(r) {
+		if r.ReceiverID == popular || !independent(r) {
 			continue
 		}
 		i, known := callOf[r.ReceiverID]
@@ -104,6 +106,42 @@ func (c *chunk) share(list []*primitives.Receipt) (calls [][]*primitives.Receipt
 		calls[i] = append(calls[i], r)
 	}
 	return calls
+}
+
+// majority is the receiver of more than half of the work; empty: there is none. What is more than half is what is left when each
+// takes away as much as it is of the others (Boyer and Moore), if it is that much, too.
+func majority(list []*primitives.Receipt) (id primitives.AccountID) {
+	left, all := 0, 0
+	for _, r := range list {
+		w := weight(r)
+		all += w
+		if r.ReceiverID == id {
+			left += w
+		} else if left -= w; left < 0 {
+			id, left = r.ReceiverID, -left
+		}
+	}
+	for _, r := range list {
+		if r.ReceiverID == id {
+			all -= 2 * weight(r)
+		}
+	}
+	if all >= 0 {
+		return ""
+	}
+	return id
+}
+
+// weight is about how much work a receipt is: a call of a contract is worth ten transfers.
+func weight(r *primitives.Receipt) int {
+	if body, ok := r.Body.(*primitives.ActionReceipt); ok {
+		for _, a := range body.Actions {
+			if a.Tag() == primitives.TagFunctionCall {
+				return 10
+			}
+		}
+	}
+	return 1
 }
 
 // independent tells whether a receipt is worth running ahead: those that are known to touch what all share are not.

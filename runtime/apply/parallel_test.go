@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 
@@ -170,4 +171,27 @@ func outcomeKind(o *primitives.OutcomeWithID) string {
 		return e.InvalidTx.Tag.String()
 	}
 	return e.Action.Kind.Tag.String()
+}
+
+// TestMajority: one receiver has more than half of the work, or none has; a call counts ten.
+func TestMajority(t *testing.T) {
+	receipt := func(to primitives.AccountID, calls bool) *primitives.Receipt {
+		body := &primitives.ActionReceipt{Actions: []primitives.Action{&primitives.Transfer{}}}
+		if calls {
+			body.Actions = append(body.Actions, &primitives.FunctionCall{})
+		}
+		return &primitives.Receipt{ReceiverID: to, Body: body}
+	}
+	for list, want := range map[string]primitives.AccountID{ // small letters: transfers, capitals: calls
+		"": "", "a": "a", "ab": "", "aab": "a", "aba": "a", "baa": "a", "abab": "", "abcaa": "a", "aabbc": "",
+		"Ab": "a", "Abbbbbbbbb": "a", "Abbbbbbbbbb": "", "Abbbbbbbbbbb": "b", "bbbbbbbbbbbA": "b", "AABBB": "b", "BABAB": "b", "ABC": "",
+	} {
+		var receipts []*primitives.Receipt
+		for _, c := range list {
+			receipts = append(receipts, receipt(primitives.AccountID(strings.ToLower(string(c))), c < 'a'))
+		}
+		if got := majority(receipts); got != want {
+			t.Errorf("%s: %q, want %q", list, got, want)
+		}
+	}
 }
