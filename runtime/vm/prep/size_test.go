@@ -25,8 +25,11 @@ func TestNearSize(t *testing.T) {
 		{"empty module", wasm(), 8, 28},
 		{"empty main", mainModule("", code()), 34, 275},
 		{"main calls itself", mainModule("", code(opCall, 0)), 36, 304},
+		{"main calls itself, named", append(mainModule("", code(opCall, 0)), sec(sectionCustom, cat(4, "name", 1, 4, 1, 0, 1, "f"))...), 49, 304},
 		{"import exported again", reexport, 39, 167},
 		{"memory.grow", grow, 44, 395},
+		{"one if with a nop", wasm(sec(sectionType, vec(fn("i32"))), sec(sectionFunction, vec(leb(0))), sec(sectionExport, vec(exportOf("f", kindFunc, 0))),
+			sec(sectionCode, vec(code(opLocalGet, 0, opIf, none, opNop, opEnd)))), 38, 338},
 		{"one if", mainModule("i32", code(opLocalGet, 0, opIf, none, opEnd)), 40, 311},
 	} {
 		m, err := Prepare(c.code, june(86))
