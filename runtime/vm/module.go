@@ -47,8 +47,8 @@ func (m *module) unlinked(w *config.Wasm) string {
 
 const unknownImport = "unknown or invalid import"
 
-// infoVersion changes with the form of info.
-const infoVersion = 2
+// infoVersion changes with the form of info, and with that of the machine code.
+const infoVersion = 3
 
 // info is what is written beside the machine code.
 type info struct {

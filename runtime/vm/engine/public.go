@@ -139,8 +139,7 @@ func (e *Engine) release() {
 	}
 }
 
-// Compile translates wasm to an artifact. The error is the code generator's.
-func (e *Engine) Compile(wasm []byte) ([]byte, error) {
+func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	if !e.refs.hold() {
 		return nil, ErrClosed
 	}

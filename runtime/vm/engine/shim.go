@@ -137,9 +137,7 @@ func (e *Engine) release() {
 	}
 }
 
-// Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core. The error is the code
-// generator's.
-func (e *Engine) Compile(wasm []byte) ([]byte, error) {
+func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	if !e.refs.hold() {
 		return nil, ErrClosed
 	}

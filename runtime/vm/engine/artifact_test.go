@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"bytes"
+	"debug/elf"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+)
+
+// TestWithoutMap: the table is gone, everything else is there as it was, aligned as it was; what is broken stays as it is.
+func TestWithoutMap(t *testing.T) {
+	e := newEngine(t)
+	before, err := e.compile(contracts.Large(30_000, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := withoutMap(before)
+	if len(after) > len(before)*7/10 {
+		t.Errorf("%d bytes of %d are left", len(after), len(before))
+	}
+	read := func(b []byte) []*elf.Section {
+		f, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Sections
+	}
+	was, is := read(before), read(after)
+	if len(was) != len(is) {
+		t.Fatalf("%d sections, want %d", len(is), len(was))
+	}
+	for i, s := range was {
+		x, _ := s.Data()
+		y, err := is[i].Data()
+		if s.Name == ".wasmtime.addrmap" {
+			x = nil
+		}
+		if err != nil || is[i].Name != s.Name || !bytes.Equal(x, y) || s.Addralign > 1 && is[i].Offset%s.Addralign != s.Offset%s.Addralign {
+			t.Errorf("section %d is %v, want %v, with the same %d bytes (%v)", i, is[i].SectionHeader, s.SectionHeader, len(x), err)
+		}
+	}
+	if again := withoutMap(after); !bytes.Equal(again, after) {
+		t.Error("something more is taken out the second time")
+	}
+	broken := func(b []byte) {
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("%x: %v", b[:min(len(b), 64)], p)
+			}
+		}()
+		withoutMap(b)
+	}
+	for n := 0; n < len(before); n += 1 + n/8 {
+		broken(before[:n])
+	}
+	end := len(before) - 12*64
+	for i := range before[end:] {
+		for _, v := range []byte{0, 1, 0x7f, 0xff} {
+			b := bytes.Clone(before)
+			b[end+i] = v
+			broken(b)
+			b = bytes.Clone(before)
+			b[i%64] = v
+			broken(b)
+		}
+	}
+}
