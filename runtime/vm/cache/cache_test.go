@@ -165,7 +165,8 @@ func TestOneBuildForAll(t *testing.T) {
 // TestBackground: what is made in the background keeps nobody waiting, neither who wants the same nor who wants another. Who comes with it
 // in the background waits for whoever makes it.
 func TestBackground(t *testing.T) {
-	c, l := open(t, Options{})
+	dir := t.TempDir()
+	c, l := open(t, Options{Dir: dir})
 	begun, end := make(chan struct{}), make(chan struct{})
 	slow := func() (Artifact, error) {
 		close(begun)
@@ -199,6 +200,21 @@ func TestBackground(t *testing.T) {
 	}
 	if late, err := c.GetInBackground(key(1), nil); err != nil || late != e {
 		t.Errorf("later %v, %v", late, err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if err != nil || len(files) != 4 {
+		t.Errorf("files %v, %v; want two for each of two", files, err)
+	}
+	var size int64
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if got := c.Stats().DiskBytes; got != size {
+		t.Errorf("%d bytes on disk are counted, want %d", got, size)
 	}
 	for range 4 {
 		e.Release()

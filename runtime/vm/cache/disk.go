@@ -191,16 +191,26 @@ func (d *disk) write(path string, b []byte) error {
 		err = e
 	}
 	if err == nil {
-		err = os.Rename(t.Name(), path)
+		err = d.place(t.Name(), path, int64(len(b)))
 	}
 	if err != nil {
 		_ = os.Remove(t.Name())
-		return err
 	}
+	return err
+}
+
+// place moves a written file to where it belongs; there may be one, if two made the same.
+func (d *disk) place(from, to string, size int64) error {
 	d.mu.Lock()
-	d.total += int64(len(b))
-	d.mu.Unlock()
-	return nil
+	defer d.mu.Unlock()
+	if old, err := os.Stat(to); err == nil {
+		size -= old.Size()
+	}
+	err := os.Rename(from, to)
+	if err == nil {
+		d.total += size
+	}
+	return err
 }
 
 func (d *disk) remove(key Key) {
