@@ -19,11 +19,15 @@ func BlockInfoFromHeader(h *primitives.BlockHeader, lastFinalized primitives.Hei
 }
 
 // RecordBlockInfo adds a block whose parent has been recorded (nearcore lib.rs:880). It fills in the epoch fields of
-// block, keeps it, and returns what to persist; nothing when the block is known. rngSeed is the header's random_value.
+// block, keeps it, and returns what to persist; nothing when the block is one of the last that were. rngSeed is the header's
+// random_value. A caller that may come again with an older block has to know it.
 // A caller that fails to persist the Changes hands them to Forget. On an error nothing was recorded.
 func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Changes, error) {
-	if b, err := m.knownBlock(block.Hash); err != nil || b {
-		return Changes{}, err
+	if block.Hash.IsZero() {
+		return Changes{}, fmt.Errorf("%w: zero hash", ErrBlockInfo)
+	}
+	if _, known := m.blocks.get(block.Hash); known {
+		return Changes{}, nil
 	}
 	if block.IsGenesis() {
 		if len(block.Proposals) != 0 {
@@ -61,20 +65,6 @@ func (m *Manager) Forget(c *Changes) {
 	if c.EpochStart {
 		m.starts.drop(c.BlockInfo.EpochID)
 	}
-}
-
-func (m *Manager) knownBlock(hash primitives.Hash) (bool, error) {
-	if hash.IsZero() {
-		return false, fmt.Errorf("%w: zero hash", ErrBlockInfo)
-	}
-	if _, ok := m.blocks.get(hash); ok {
-		return true, nil
-	}
-	b, err := m.store.BlockInfo(hash)
-	if err != nil {
-		return false, fmt.Errorf("block info %v: %w", hash, err)
-	}
-	return b != nil, nil
 }
 
 // enterEpoch sets the block's epoch and the first block of it, and checks what the statistics rely on.
