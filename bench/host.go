@@ -28,6 +28,7 @@ type fullNode struct {
 	base     primitives.Hash // the genesis, which transactions refer to
 	keys     []primitives.SecretKey
 	names    []primitives.AccountID
+	untune   func()
 }
 
 // What a plain init writes: epochs and validity so long that blocks made at once do not outrun the load.
@@ -72,9 +73,12 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	if err := n.writeRecords(h.Paths.Records, rpc != ""); err != nil {
 		return nil, err
 	}
-	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe}); err != nil {
+	cores, undo := host.Tune()
+	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe, Cores: cores}); err != nil {
+		undo()
 		return nil, err
 	}
+	n.untune = undo
 	n.base = n.Engine.Genesis().Hash
 	return n, nil
 }
@@ -121,6 +125,7 @@ func (n *fullNode) writeRecords(path string, token bool) (err error) {
 func (n *fullNode) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
+	defer n.untune()
 	return n.Stop(ctx)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -97,7 +96,7 @@ when asked ("manual"): troupe.block_production in config.json, or --block-produc
 }
 
 func run(ctx context.Context, o host.Options, out io.Writer) error {
-	debug.SetGCPercent(host.GCPercent)
+	o.Cores, _ = host.Tune()
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
 	h, err := host.Start(o)
