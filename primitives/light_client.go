@@ -47,7 +47,9 @@ func (l *LightClientBlock) DecodeBorsh(r *borsh.Reader) {
 	l.InnerLite.DecodeBorsh(r)
 	l.InnerRestHash = ReadHash(r)
 	if r.Option() {
-		l.NextBPs = ReadValidatorStakes(r)
+		if l.NextBPs = ReadValidatorStakes(r); l.NextBPs == nil {
+			l.NextBPs = []ValidatorStake{} // given, and empty
+		}
 	}
 	l.ApprovalsAfterNext = ReadOptionSignatures(r)
 }
