@@ -79,16 +79,23 @@ func (s *Store) enter(v *view, e *entry, puts *Batch) error {
 	if err := s.index(&batch, e, puts); err != nil {
 		return err
 	}
-	if e.head.IsHead {
+	switch {
+	case e.head.IsHead && s.named && e.head.Prev == v.head: // no other name changes
+		name(&batch, &e.head)
+	case e.head.IsHead:
 		if err := s.makeCanonical(&batch, &e.head); err != nil {
 			return err
 		}
 	}
 	s.tip(&batch, v, e)
+	if err := s.db.write(&batch, false); err != nil {
+		return err
+	}
 	if e.head.IsHead {
 		v.head, v.final = e.head.Ref, laterRef(v.final, e.head.Final)
+		s.named = true
 	}
-	return s.db.write(&batch, false)
+	return nil
 }
 
 // fits tells whether b may be stored.
@@ -234,11 +241,16 @@ func (s *Store) makeCanonical(batch *Batch, h *head) error {
 		branch = append(branch, h)
 	}
 	for _, h := range branch {
-		blockHeight.Put(batch, h.Ref.Height, &h.Ref.Hash)
-		ordinal := Uint64(h.Ref.Height)
-		blockOrdinal.Put(batch, h.Ordinal, &ordinal)
+		name(batch, h)
 	}
 	return nil
+}
+
+// name makes a block the one of its height and ordinal.
+func name(batch *Batch, h *head) {
+	blockHeight.Put(batch, h.Ref.Height, &h.Ref.Hash)
+	ordinal := Uint64(h.Ref.Height)
+	blockOrdinal.Put(batch, h.Ordinal, &ordinal)
 }
 
 // canonicalRange calls f for the canonical blocks of heights in [lo, hi).

@@ -34,6 +34,7 @@ func (s *Store) Revert(to BlockRef, changes []FrontierChange) error {
 		return fmt.Errorf("revert to %v: %w, the earliest is %d", to, ErrGone, v.tail)
 	}
 	s.cache.clear()
+	s.named = false
 	return s.fail(s.revert(v, to, changes))
 }
 

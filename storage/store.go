@@ -59,6 +59,9 @@ type Store struct {
 	fold    foldCell     // under foldMu
 	segment uint32       // of the log, to which highest belongs; under commitMu
 	highest *segmentInfo // nil: to be looked up; under commitMu
+	// named: the canonical names are those of the head's branch, and none stand above it; false until a head is entered after
+	// Open, whose index may be ahead of its log, and after a revert. Under commitMu.
+	named bool
 }
 
 // view is what readers need to know beside the index; it is replaced, never changed.
