@@ -272,10 +272,15 @@ func newRangeLayout(boundaries []AccountID, ids []ShardID) (rangeLayout, error) 
 	if len(slices.Compact(sorted)) != len(ids) {
 		return l, fmt.Errorf("%w: a shard id occurs twice", ErrLayout)
 	}
-	if last := sorted[len(sorted)-1]; last > 1<<32-1 {
-		return l, fmt.Errorf("%w: shard id %d does not fit a uid", ErrLayout, last)
+	return l, fitsUID(sorted[len(sorted)-1])
+}
+
+// fitsUID refuses ids that no uid can have.
+func fitsUID(id ShardID) error {
+	if id > 1<<32-1 {
+		return fmt.Errorf("%w: shard id %d does not fit a uid", ErrLayout, id)
 	}
-	return l, nil
+	return nil
 }
 
 func (l *rangeLayout) shardOf(a AccountID) ShardID {

@@ -339,6 +339,7 @@ func TestBadLayouts(t *testing.T) {
 	v2("unsorted", accounts("bb", "aa"), ids(0, 1, 2), nil)
 	v2("id twice", accounts("bb"), ids(1, 1), nil)
 	v2("large id", nil, ids(1<<32), nil)
+	v2("parent past u32", accounts("bb"), ids(1, 2), splits{1 << 32: {1, 2}})
 	v2("child twice", accounts("bb"), ids(1, 2), splits{0: {1, 2}, 1: {1}})
 	v2("renamed", nil, ids(1), splits{0: {1}})
 	v2("split but there", accounts("bb"), ids(0, 1), splits{0: {0, 1}})
@@ -353,6 +354,8 @@ func TestBadLayouts(t *testing.T) {
 	v3("last split unknown", ids(1, 2), splits{0: {1, 2}}, 4)
 	v3("one child", ids(1, 2), splits{0: {1}}, 0)
 	v3("split but there", ids(1, 2), splits{1: {2, 3}}, 1)
+	v3("child that is nowhere", ids(1, 2), splits{0: {1, 2}, 3: {4, 5}}, 0)
+	v3("parent past u32", ids(1, 2), splits{1 << 32: {1, 2}}, 1<<32)
 	v3("child twice", ids(1, 2), splits{0: {1, 2}, 3: {1, 4}}, 0)
 	v3("circle", ids(1, 2), splits{5: {1, 6}, 6: {5, 2}}, 5)
 	for _, text := range []string{

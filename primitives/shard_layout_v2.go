@@ -35,6 +35,9 @@ func newShardLayoutV2(boundaries []AccountID, ids []ShardID, split map[ShardID][
 	l.parents = make(map[ShardID]ShardID, len(ids))
 	for _, parent := range slices.Sorted(maps.Keys(split)) {
 		children := split[parent]
+		if err := fitsUID(parent); err != nil {
+			return ShardLayout{}, err
+		}
 		for _, id := range children {
 			if _, twice := l.parents[id]; twice {
 				return ShardLayout{}, fmt.Errorf("%w: shard %d is a child twice", ErrLayout, id)

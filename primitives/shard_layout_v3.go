@@ -18,7 +18,7 @@ type shardLayoutV3 struct {
 }
 
 // NewShardLayoutV3 returns a layout with its history: no shard of split may be present or be a child twice, each has at
-// least two children, and lastSplit is one of them.
+// least two children that are present or were split themselves, and lastSplit is one of them.
 func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][]ShardID, lastSplit ShardID) (ShardLayout, error) {
 	r, err := newRangeLayout(boundaries, ids)
 	if err != nil {
@@ -40,6 +40,12 @@ func NewShardLayoutV3(boundaries []AccountID, ids []ShardID, split map[ShardID][
 				return ShardLayout{}, fmt.Errorf("%w: shard %d is a child twice", ErrLayout, id)
 			}
 			parents[id] = parent
+			if _, gone := split[id]; !gone && !slices.Contains(ids, id) {
+				return ShardLayout{}, fmt.Errorf("%w: child %d of shard %d is not there and was not split", ErrLayout, id, parent)
+			}
+		}
+		if err := fitsUID(parent); err != nil {
+			return ShardLayout{}, err
 		}
 	}
 	l := &shardLayoutV3{rangeLayout: r, split: split, lastSplit: lastSplit, ancestors: make(map[ShardID][]ShardID, len(ids))}
