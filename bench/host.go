@@ -28,7 +28,6 @@ type fullNode struct {
 	base     primitives.Hash // the genesis, which transactions refer to
 	keys     []primitives.SecretKey
 	names    []primitives.AccountID
-	untune   func()
 }
 
 // What a plain init writes: epochs and validity so long that blocks made at once do not outrun the load.
@@ -73,12 +72,9 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	if err := n.writeRecords(h.Paths.Records, rpc != ""); err != nil {
 		return nil, err
 	}
-	cores, undo := host.Tune()
-	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe, Cores: cores}); err != nil {
-		undo()
+	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe}); err != nil {
 		return nil, err
 	}
-	n.untune = undo
 	n.base = n.Engine.Genesis().Hash
 	return n, nil
 }
@@ -125,7 +121,6 @@ func (n *fullNode) writeRecords(path string, token bool) (err error) {
 func (n *fullNode) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	defer n.untune()
 	return n.Stop(ctx)
 }
 

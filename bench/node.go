@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -84,6 +86,7 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
 	count := int(o.Signed * (o.Warm + o.Duration).Seconds())
 	p := newPlan(count, o.Accounts, o.Signers, o.Skew)
 	f := newFollower(p)

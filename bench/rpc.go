@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -125,6 +127,7 @@ func RunRPC(ctx context.Context, o RPCOptions) (_ *RPCReport, err error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
 		o.Progress(0, "accounts")
 		if err = l.local(dir); err == nil {
 			defer func() { err = errors.Join(err, l.node.stop()) }()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -96,7 +97,7 @@ when asked ("manual"): troupe.block_production in config.json, or --block-produc
 }
 
 func run(ctx context.Context, o host.Options, out io.Writer) error {
-	o.Cores, _ = host.Tune()
+	debug.SetGCPercent(host.GCPercent)
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
 	h, err := host.Start(o)

@@ -9,8 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -43,7 +41,6 @@ type Options struct {
 	Log     *logrus.Logger // nil: warnings and errors to stderr
 	Listen  string         // where the RPC listens instead of rpc.addr, which status goes on to show
 	NoRPC   bool
-	Cores   int                           // for contracts to be compiled and views to run on; 0: as many as Go uses
 	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
@@ -67,26 +64,10 @@ type Host struct {
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
 const keysCached = 1024
 
-// gcPercent trades time for memory: nearly all of a node's memory lies in slabs without pointers, which the collector only
-// counts, so that by default it would wait for the heap to double.
-const gcPercent = 50
-
-// Tune sets Go's runtime up for a process that hosts a node. It returns how many cores that has, for Options.Cores, and what sets
-// the runtime back.
-//
-// There is one processor (in Go's sense) more than cores, unless the environment's GOMAXPROCS says how many: a goroutine that
-// waits for the disk keeps its processor until somebody notices, milliseconds later, and what could run beside it waits too.
-func Tune() (cores int, undo func()) {
-	percent := debug.SetGCPercent(gcPercent)
-	cores = goruntime.GOMAXPROCS(0)
-	if os.Getenv("GOMAXPROCS") == "" {
-		goruntime.GOMAXPROCS(cores + 1)
-	}
-	return cores, func() {
-		debug.SetGCPercent(percent)
-		goruntime.GOMAXPROCS(cores)
-	}
-}
+// GCPercent is what a process that hosts a node gives to debug.SetGCPercent. It trades time for memory: nearly all of a
+// node's memory lies in slabs without pointers, which the collector only counts, so that by default it would wait for the
+// heap to double.
+const GCPercent = 50
 
 // Start opens everything and begins to make blocks.
 func Start(o Options) (_ *Host, err error) {
@@ -104,7 +85,6 @@ func Start(o Options) (_ *Host, err error) {
 		}
 	}()
 	hm, c := o.Home, o.Home.Config
-	cores := cmp.Or(o.Cores, goruntime.GOMAXPROCS(0))
 	version := runtime.Version{Protocol: hm.Genesis.ProtocolVersion, Numbering: c.Numbering}
 	if !version.Supported() {
 		return nil, fmt.Errorf("%s: protocol_version is %d, this version runs 85 and 86", hm.Paths.Genesis, version.Protocol)
@@ -125,7 +105,7 @@ func Start(o Options) (_ *Host, err error) {
 		return nil, err
 	}
 	if h.vm, err = vm.New(vm.Options{
-		Builders: max(cores-1, 1), Dir: hm.Paths.Contracts, Memory: int64(min(c.ContractMemory, 1<<50)), Disk: int64(min(c.ContractDisk, 1<<60)),
+		Dir: hm.Paths.Contracts, Memory: int64(min(c.ContractMemory, 1<<50)), Disk: int64(min(c.ContractDisk, 1<<60)),
 		Alarm: func(err error) { o.Log.WithError(err).Error("contract engine") },
 	}); err != nil {
 		return nil, err
@@ -147,7 +127,7 @@ func Start(o Options) (_ *Host, err error) {
 	if listener == nil {
 		return h, nil
 	}
-	h.views = viewer.New(viewer.Options{Short: max(cores/2, 1), Long: max(cores/2, 1), Timeout: c.RPC.PollingTimeout, Alarm: func(e *viewer.PanicError) {
+	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout, Alarm: func(e *viewer.PanicError) {
 		o.Log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
 	}})
 	undo = append(undo, h.views.Close)
