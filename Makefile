@@ -7,6 +7,7 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 HOME_DIR ?= $(CURDIR)/bin/sandbox
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.6.1
+SUMTYPE := github.com/alecthomas/go-check-sumtype/cmd/go-check-sumtype@v0.3.1
 FUZZTIME ?= 30s
 # of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
 TIMEOUT ?= 25m
@@ -30,6 +31,7 @@ lint: ## formatting, vet, staticcheck, house rules
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "gofmt -w these:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(SUMTYPE) -default-signifies-exhaustive=true ./...
 	$(GO) test -count=1 ./internal/lint
 
 check: lint ## lint, tests, every recorded chain, a tidy go.mod

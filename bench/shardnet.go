@@ -53,7 +53,7 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 		return nil, err
 	}
 	n := &shardNet{
-		cfg: config.MustGet(config.June(config.NewestProtocol)), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
+		cfg: config.MustGet(config.June(config.Newest(primitives.NumberingJune))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
 		limit: chunkGasLimit, shards: make([]shard, o.Shards),
 		key: primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey(),
 	}

@@ -31,11 +31,8 @@ func (e *Engine) Compile(tx *primitives.SignedTransaction) (done <-chan struct{}
 	}
 	rules := &e.Head().Config.Wasm
 	for _, a := range tx.Actions {
-		switch a := a.(type) {
-		case *primitives.DeployContract:
-			done = w.Warm(a.Code, rules)
-		case *primitives.DeployGlobalContract:
-			done = w.Warm(a.Code, rules)
+		if code, ok := primitives.DeployedCode(a); ok {
+			done = w.Warm(code, rules)
 		}
 	}
 	return done

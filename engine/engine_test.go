@@ -143,7 +143,7 @@ func TestVectorA2(t *testing.T) {
 		t.Fatal(err)
 	}
 	params := EpochParams(g)
-	configs, err := epoch.NewConfigs(params, nil, config.NewestProtocol)
+	configs, err := epoch.NewConfigs(params, nil, config.Newest(primitives.NumberingJune))
 	if err != nil {
 		t.Fatal(err)
 	}

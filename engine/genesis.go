@@ -16,7 +16,7 @@ import (
 // from its beginning; it is read when the chain begins. epochConfigs are the files of <home>/epoch_configs by name.
 func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*Chain, error) {
 	params := EpochParams(g)
-	configs, err := epoch.NewConfigs(params, epochConfigs, config.NewestProtocol)
+	configs, err := epoch.NewConfigs(params, epochConfigs, config.Newest(numbering))
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch configs: %w", err)
 	}

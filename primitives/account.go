@@ -1,6 +1,10 @@
 package primitives
 
-import "github.com/troupe-chain/troupe/primitives/borsh"
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
 
 // ContractKind says where an account's code comes from.
 type ContractKind byte
@@ -28,8 +32,14 @@ func (c *AccountContract) IdentifierUsage() uint64 {
 		return uint64(len(c.Hash))
 	case ContractGlobalAccount:
 		return uint64(len(c.Account))
+	case ContractNone, ContractLocal:
+		return 0
 	}
-	return 0
+	panic(unknownKind(c.Kind))
+}
+
+func unknownKind(k ContractKind) string {
+	return fmt.Sprintf("primitives: no case for contract kind %d", k)
 }
 
 // GlobalContract returns the reference to id.
@@ -47,8 +57,10 @@ func (c *AccountContract) GlobalID() (id GlobalContractID, ok bool) {
 		return GlobalContractID{Hash: c.Hash}, true
 	case ContractGlobalAccount:
 		return GlobalContractID{Account: c.Account}, true
+	case ContractNone, ContractLocal:
+		return id, false
 	}
-	return id, false
+	panic(unknownKind(c.Kind))
 }
 
 // AppendBorsh appends tag and payload.
@@ -59,6 +71,9 @@ func (c *AccountContract) AppendBorsh(b []byte) []byte {
 		b = append(b, c.Hash[:]...)
 	case ContractGlobalAccount:
 		b = c.Account.AppendBorsh(b)
+	case ContractNone:
+	default:
+		panic(unknownKind(c.Kind))
 	}
 	return b
 }

@@ -26,6 +26,8 @@ const (
 )
 
 // Action is one step of a transaction or receipt; the types below are all there are.
+//
+//sumtype:decl
 type Action interface {
 	Tag() ActionTag
 	// appendPayload appends what follows the tag.
@@ -222,6 +224,17 @@ func (a *TransferToGasKey) appendPayload(b []byte) []byte {
 }
 func (a *WithdrawFromGasKey) appendPayload(b []byte) []byte {
 	return a.Amount.AppendBorsh(a.PublicKey.AppendBorsh(b))
+}
+
+// DeployedCode returns the code that an action deploys; ok is false for the actions that deploy none.
+func DeployedCode(a Action) (code []byte, ok bool) {
+	if local, ok := a.(*DeployContract); ok {
+		return local.Code, true
+	}
+	if global, ok := a.(*DeployGlobalContract); ok {
+		return global.Code, true
+	}
+	return nil, false
 }
 
 // AppendAction appends tag ‖ payload.

@@ -1,6 +1,10 @@
 package primitives
 
-import "github.com/troupe-chain/troupe/primitives/borsh"
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
 
 // StatusKind is the tag of an execution status.
 type StatusKind byte
@@ -65,6 +69,9 @@ func (o *Outcome) appendHashed(b []byte) []byte {
 		b = borsh.AppendBytes(b, o.Status.Value)
 	case StatusSuccessReceiptID:
 		b = append(b, o.Status.ReceiptID[:]...)
+	case StatusUnknown, StatusFailure: // the tag is all: errors are not hashed
+	default:
+		panic(fmt.Sprintf("primitives: no case for execution status %d", o.Status.Kind))
 	}
 	return b
 }

@@ -23,6 +23,8 @@ type Receipt struct {
 }
 
 // ReceiptBody is what a receipt carries.
+//
+//sumtype:decl
 type ReceiptBody interface {
 	receiptTag() byte
 	appendPayload(b []byte) []byte

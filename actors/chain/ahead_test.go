@@ -87,7 +87,7 @@ func newStand(t *testing.T) (*stand, *faulty) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	f := &faulty{Engine: s.e}
-	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key}, Vote: config.NewestProtocol, Log: log, Out: Out{
+	s.Actor = New(Options{Engine: f, Keys: map[primitives.AccountID]primitives.SecretKey{validator: s.key}, Vote: config.Newest(primitives.NumberingJune), Log: log, Out: Out{
 		ChunkMade: func(messages.ChunkMade) {},
 		Apply: func(_ primitives.ShardID, m messages.ApplyChunk) {
 			m.Job.Run()

@@ -36,7 +36,7 @@ func TestDiskFills(t *testing.T) {
 			}
 		}
 		ended := make(chan any, 1)
-		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.NewestProtocol,
+		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.Newest(primitives.NumberingJune),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 			Limits: Limits{Wait: time.Second},
 			Exit:   func(_ string, reason any, _ []byte) { ended <- reason }})

@@ -72,7 +72,7 @@ func start(t testing.TB, shards int, change func(*Options)) *sandbox {
 	t.Helper()
 	e, store, key, checker := open(t, shards, false, storage.NewMemDisk())
 	o := Options{
-		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.NewestProtocol,
+		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.Newest(primitives.NumberingJune),
 		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
 		Mempool: mempool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Exit: func(who string, reason any, stack []byte) {
@@ -272,7 +272,7 @@ func TestRestart(t *testing.T) {
 				t.Fatalf("round %d: what was executed is %v, %v", round, out.Level, err)
 			}
 		}
-		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.NewestProtocol,
+		n, err := Start(Options{Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.Newest(primitives.NumberingJune),
 			Delays: doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}}})
 		if err != nil {
 			t.Fatal(err)

@@ -52,7 +52,7 @@ func (b *Backend) Status() (*view.Status, error) {
 func (b *Backend) describe(head *engine.Entry, tail primitives.Height) (*view.Status, error) {
 	h := head.Header()
 	s := &view.Status{
-		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.NewestProtocol, RPCAddr: b.RPCAddr,
+		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.Newest(b.Engine.Chain().Version.Numbering), RPCAddr: b.RPCAddr,
 		NodePublicKey: b.NodeKey, GenesisHash: b.Engine.Genesis().Hash,
 		Sync: view.SyncInfo{LatestBlockHash: head.Hash, LatestBlockHeight: h.Height, LatestStateRoot: h.PrevStateRoot,
 			LatestBlockTime: h.Timestamp, EpochID: h.EpochID},

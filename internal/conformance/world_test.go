@@ -87,7 +87,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	w.emptyBlock()
 	w.node, err = node.Start(node.Options{
 		Engine: w.engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{root: key.SecretKey},
-		Vote: config.NewestProtocol, Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
+		Vote: config.Newest(primitives.NumberingJune), Mode: production.Manual, Limits: node.Limits{Wait: time.Minute},
 		Delays:  doomslug.Delays{Endorsement: 1e8, Skip: 1e9, MaxWait: 6e9, ChunkWait: [2]uint64{1, 3}},
 		Mempool: mempool.Limits{Transactions: 1000, Bytes: 100 << 20, KeyTransactions: 100},
 		Clock:   func() uint64 { return w.clock.Add(uint64(120 * time.Millisecond)) },
@@ -133,7 +133,7 @@ func (w *world) emptyBlock() {
 	w.t.Helper()
 	g := w.engine.Genesis()
 	n := len(g.Shards)
-	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: config.NewestProtocol,
+	p := &engine.Proposal{Parent: g.Hash, Height: g.Height() + 1, Timestamp: w.clock.Add(1e9), Vote: config.Newest(primitives.NumberingJune),
 		Chunks: make([]*primitives.Chunk, n), Endorsements: make([][]primitives.Signature, n)}
 	approvers, err := w.engine.Approvers(g.Hash)
 	w.must(err)

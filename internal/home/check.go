@@ -105,14 +105,14 @@ func (r *Report) genesis(h *Home) {
 	}
 	version := runtime.Version{Protocol: h.Genesis.ProtocolVersion, Numbering: h.Config.Numbering}
 	if !version.Supported() {
-		text := fmt.Sprintf("%s: protocol_version is %d, this node executes %d to %d", g, h.Genesis.ProtocolVersion, runtime.OldestProtocol, runtime.NewestProtocol)
+		text := fmt.Sprintf("%s: protocol_version is %d, this node executes %d to %d", g, h.Genesis.ProtocolVersion, runtime.OldestProtocol, runtime.Newest(h.Config.Numbering))
 		if public(h.Genesis.ChainID) {
 			r.warn("%s; it could join the chain only by syncing", text)
 		} else {
 			r.Errors = append(r.Errors, text)
 		}
 	}
-	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, runtime.NewestProtocol); err != nil {
+	if _, err := epoch.NewConfigs(engine.EpochParams(h.Genesis), h.EpochConfigFiles, runtime.Newest(h.Config.Numbering)); err != nil {
 		where := g
 		if h.EpochConfigFiles != nil {
 			where += " with " + h.Paths.EpochConfigs

@@ -260,7 +260,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 	c := hm.Config
 	o := node.Options{
 		Engine: h.Engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{},
-		Vote: runtime.NewestProtocol, Mode: modes[c.Production], SkipEmpty: !c.Consensus.ProduceEmptyBlocks,
+		Vote: runtime.Newest(c.Numbering), Mode: modes[c.Production], SkipEmpty: !c.Consensus.ProduceEmptyBlocks,
 		Delays: doomslug.Delays{
 			Endorsement: int64(c.Consensus.MinDelay), Skip: int64(c.Consensus.MaxDelay), MaxWait: int64(c.Consensus.MaxWait),
 			ChunkWait: c.Consensus.ChunkWait,

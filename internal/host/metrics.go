@@ -29,7 +29,7 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
 	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
 	gauge("near_sync_status", "0: in step with the chain", 0)
-	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.NewestProtocol))
+	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.Newest(h.Engine.Chain().Version.Numbering)))
 	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -1,6 +1,7 @@
 package genesis
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -262,6 +263,8 @@ func appendAction(b []byte, a primitives.Action) []byte {
 		}
 		b = appendDelegateTail(append(b, "}}"...), d.MaxBlockHeight, d.PublicKey)
 		b = appendText(append(b, '}'), `,"signature":`, a.Signature.String())
+	default:
+		panic(fmt.Sprintf("genesis: no JSON form of action %T", a))
 	}
 	return append(b, "}}"...)
 }

@@ -2,6 +2,7 @@ package genesis
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -228,6 +229,8 @@ func appendReceipt(b []byte, x *primitives.Receipt) []byte {
 		b = append(appendData(b, `,"data":`, body.Data), '}')
 	case *primitives.GlobalContractDistribution:
 		b = appendDistribution(b, body)
+	default:
+		panic(fmt.Sprintf("genesis: no JSON form of receipt %T", body))
 	}
 	return append(b, "}}"...)
 }

@@ -8,6 +8,8 @@ import (
 
 // Record is one entry of the state, as genesis.json, state dumps and sandbox_patch_state hold it (nearcore StateRecord).
 // The types below are all there are.
+//
+//sumtype:decl
 type Record interface {
 	// Owner is the account whose shard the record belongs to.
 	Owner() primitives.AccountID

@@ -1,6 +1,8 @@
 package genesis
 
 import (
+	"fmt"
+
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -34,6 +36,8 @@ func AppendRecord(b []byte, r Record) []byte {
 		b = appendText(b, `,"public_key":`, r.PublicKey.String())
 		b = appendUint(b, `,"index":`, uint64(r.Index))
 		b = append(appendUint(b, `,"nonce":`, uint64(r.Nonce)), '}')
+	default:
+		panic(fmt.Sprintf("genesis: no JSON form of record %T", r))
 	}
 	return append(b, '}')
 }
@@ -53,6 +57,9 @@ func appendAccount(b []byte, a *primitives.Account) []byte {
 		b = appendText(b, `,"global_contract_hash":`, a.Contract.Hash.String())
 	case primitives.ContractGlobalAccount:
 		b = appendText(b, `,"global_contract_account_id":`, string(a.Contract.Account))
+	case primitives.ContractNone, primitives.ContractLocal: // in code_hash
+	default:
+		panic(fmt.Sprintf("genesis: no JSON form of contract kind %d", a.Contract.Kind))
 	}
 	return append(b, '}')
 }

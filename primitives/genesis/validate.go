@@ -89,6 +89,9 @@ func (k *Checker) Record(r Record) {
 		if k.note(r.AccountID, hasContract) {
 			k.problem("account %s has more than one contract deployed", r.AccountID)
 		}
+	case *DataRecord, *PostponedReceiptRecord, *DelayedReceiptRecord, *ReceivedDataRecord, *GasKeyNonceRecord: // nothing to check
+	default:
+		panic(fmt.Sprintf("genesis: no case for %T", r))
 	}
 }
 

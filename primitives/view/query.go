@@ -1,6 +1,10 @@
 package view
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
 
 // At is the block whose state a query looked at; every reply to a query carries it.
 type At struct {
@@ -30,6 +34,9 @@ func appendAccountRest(b []byte, a *primitives.Account) []byte {
 		b = AppendAccountID(append(b, `,"global_contract_account_id":`...), a.Contract.Account)
 	case primitives.ContractGlobalHash:
 		b = AppendHash(append(b, `,"global_contract_hash":`...), &a.Contract.Hash)
+	case primitives.ContractNone, primitives.ContractLocal: // in code_hash
+	default:
+		panic(fmt.Sprintf("view: no JSON form of contract kind %d", a.Contract.Kind))
 	}
 	b = AppendBalance(append(b, `,"locked":`...), a.Locked)
 	return appendUint(append(b, `,"storage_paid_at":0,"storage_usage":`...), a.StorageUsage)

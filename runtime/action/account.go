@@ -1,6 +1,8 @@
 package action
 
 import (
+	"fmt"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/fees"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -109,8 +111,11 @@ func (x *Execution) createImplicit(deposit primitives.Balance) error {
 		hash := EthWalletHash(x.Block.ChainID)
 		x.Account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: hash})
 		x.Account.StorageUsage += uint64(len(hash))
+	case primitives.DeterministicAccount: // no key and no code until a state init
 	case primitives.NamedAccount:
 		panic("action: transfer creates a named account")
+	default:
+		panic(fmt.Sprintf("action: no case for account kind %d", id.Kind()))
 	}
 	return nil
 }

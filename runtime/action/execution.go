@@ -215,8 +215,8 @@ func (x *Execution) subUsage(n uint64) { x.Account.StorageUsage -= min(n, x.Acco
 // checkExistence tells whether the receiver may be missing, or be there (nearcore actions.rs check_account_existence).
 func (x *Execution) checkExistence(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
-	switch a.Tag() {
-	case primitives.TagCreateAccount:
+	switch a.(type) {
+	case *primitives.CreateAccount:
 		if x.Exists {
 			return &failure{Tag: primitives.ActionAccountAlreadyExists, AccountID: id}
 		}
@@ -224,45 +224,56 @@ func (x *Execution) checkExistence(a primitives.Action) *failure {
 			return &failure{Tag: primitives.ActionOnlyImplicitAccountCreationAllowed, AccountID: id}
 		}
 		return nil
-	case primitives.TagTransfer:
+	case *primitives.Transfer:
 		// A refund creates nothing: it is free. Any other action beside it might take the account over.
 		if x.Exists || len(x.Body.Actions) == 1 && x.Receipt.PredecessorID != primitives.SystemAccount && x.implicit() {
 			return nil
 		}
-	case primitives.TagDeterministicStateInit:
+	case *primitives.DeterministicStateInit:
 		return nil
-	default:
+	case *primitives.DeployContract, *primitives.FunctionCall, *primitives.Stake, *primitives.AddKey,
+		*primitives.DeleteKey, *primitives.DeleteAccount, *primitives.Delegate, *primitives.DeployGlobalContract,
+		*primitives.UseGlobalContract, *primitives.TransferToGasKey, *primitives.WithdrawFromGasKey, *primitives.DelegateV2:
 		if x.Exists {
 			return nil
 		}
+	default:
+		panic(fmt.Sprintf("action: no rule of existence for %T", a))
 	}
 	return &failure{Tag: primitives.ActionAccountDoesNotExist, AccountID: id}
 }
 
 // implicit tells whether a transfer may create the receiver.
 func (x *Execution) implicit() bool {
-	switch x.Receipt.ReceiverID.Kind() {
+	switch kind := x.Receipt.ReceiverID.Kind(); kind {
 	case primitives.NamedAccount:
 		return false
 	case primitives.EthImplicitAccount:
 		return x.Block.Config.Wasm.EthImplicitAccounts
+	case primitives.NearImplicitAccount, primitives.DeterministicAccount:
+		return true
+	default:
+		panic(fmt.Sprintf("action: no case for account kind %d", kind))
 	}
-	return true
 }
 
 // checkPermission tells whether the actor may do a to the account (nearcore actions.rs check_actor_permissions).
 func (x *Execution) checkPermission(a primitives.Action) *failure {
 	id := x.Receipt.ReceiverID
-	switch a.Tag() {
-	case primitives.TagDeployContract, primitives.TagStake, primitives.TagAddKey, primitives.TagDeleteKey,
-		primitives.TagDeployGlobalContract, primitives.TagUseGlobalContract, primitives.TagWithdrawFromGasKey,
-		primitives.TagDeleteAccount:
+	switch a.(type) {
+	case *primitives.DeployContract, *primitives.Stake, *primitives.AddKey, *primitives.DeleteKey,
+		*primitives.DeployGlobalContract, *primitives.UseGlobalContract, *primitives.WithdrawFromGasKey,
+		*primitives.DeleteAccount:
 		if x.Actor != id {
 			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.Actor}
 		}
 		if a.Tag() == primitives.TagDeleteAccount && !x.Account.Locked.IsZero() {
 			return &failure{Tag: primitives.ActionDeleteAccountStaking, AccountID: id}
 		}
+	case *primitives.CreateAccount, *primitives.FunctionCall, *primitives.Transfer, *primitives.Delegate,
+		*primitives.DeterministicStateInit, *primitives.TransferToGasKey, *primitives.DelegateV2: // anybody may
+	default:
+		panic(fmt.Sprintf("action: no rule of permission for %T", a))
 	}
 	return nil
 }

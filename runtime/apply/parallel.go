@@ -147,17 +147,15 @@ func weight(r *primitives.Receipt) int {
 // independent tells whether a receipt is worth running ahead: those that are known to touch what all share are not.
 func independent(r *primitives.Receipt) bool {
 	switch body := r.Body.(type) {
-	case *primitives.GlobalContractDistribution:
-		return false
+	case *primitives.DataReceipt:
+		return true
 	case *primitives.ActionReceipt:
-		for _, a := range body.Actions {
-			switch a.Tag() {
-			case primitives.TagDeleteAccount, primitives.TagDeployGlobalContract:
-				return false
-			}
-		}
+		return !slices.ContainsFunc(body.Actions, func(a primitives.Action) bool {
+			return a.Tag() == primitives.TagDeleteAccount || a.Tag() == primitives.TagDeployGlobalContract
+		})
+	default: // a distribution
+		return false
 	}
-	return true
 }
 
 // adopt takes over a receipt that ran ahead; false if it has to run now.

@@ -171,9 +171,9 @@ func Get(v Version) (*RuntimeConfig, error) {
 	if !v.Supported() {
 		return nil, fmt.Errorf("%w: %v", ErrUnsupportedVersion, v)
 	}
-	table := &juneConfigs
+	table := juneConfigs
 	if v.Numbering == primitives.NumberingRelease {
-		table = &releaseConfigs
+		table = releaseConfigs
 	}
 	return &table[v.Protocol-OldestProtocol], nil
 }
@@ -187,11 +187,11 @@ func MustGet(v Version) *RuntimeConfig {
 	return c
 }
 
-const supportedVersions = NewestProtocol - OldestProtocol + 1
-
 var juneConfigs, releaseConfigs = build(primitives.NumberingJune), build(primitives.NumberingRelease)
 
-func build(n primitives.Numbering) (all [supportedVersions]RuntimeConfig) {
+// build makes the configurations of all versions of a numbering, from the oldest on.
+func build(n primitives.Numbering) []RuntimeConfig {
+	all := make([]RuntimeConfig, Newest(n)-OldestProtocol+1)
 	for i := range all {
 		all[i] = values(Version{OldestProtocol + primitives.ProtocolVersion(i), n})
 	}

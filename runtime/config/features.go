@@ -59,7 +59,7 @@ const (
 )
 
 // features is the one table: from which version on a feature holds in each numbering; 0: in no version of it. Only rows
-// with built set can ever be on, so a number above NewestProtocol here is documentation.
+// with built set can ever be on, so a number above Newest here is documentation.
 var features = [numFeatures]struct {
 	name          string
 	june, release primitives.ProtocolVersion

@@ -13,7 +13,7 @@ func values(v Version) RuntimeConfig {
 			NumBytesAccount:                    100,
 			NumExtraBytesRecord:                40,
 
-			BurntGasReward:               Ratio{3, 10},
+			BurntGasReward:               burntGasReward(v),
 			PessimisticGasPriceInflation: Ratio{1, 1},
 			GasRefundPenalty:             Ratio{0, 1},
 			MinGasRefundPenalty:          0,
@@ -95,6 +95,14 @@ func values(v Version) RuntimeConfig {
 		}
 	}
 	return c
+}
+
+// burntGasReward is what a contract gets of the gas burnt in it.
+func burntGasReward(v Version) Ratio {
+	if v.Has(RemoveGasRewards) {
+		return Ratio{0, 1}
+	}
+	return Ratio{3, 10}
 }
 
 const (

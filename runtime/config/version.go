@@ -27,14 +27,28 @@ func (v Version) String() string { return fmt.Sprintf("%d (%s)", v.Protocol, v.N
 // an unknown numbering.
 var ErrUnsupportedVersion = errors.New("unsupported protocol version")
 
-// The versions whose rules are whole, in both numberings.
+// OldestProtocol is the first version whose rules are whole, in both numberings.
+const OldestProtocol primitives.ProtocolVersion = 85
+
+// The last versions whose rules are whole. June's numbers end at 86: what that build has beyond is nightly's.
 const (
-	OldestProtocol primitives.ProtocolVersion = 85
-	NewestProtocol primitives.ProtocolVersion = 86
+	newestJune    primitives.ProtocolVersion = 86
+	newestRelease primitives.ProtocolVersion = 86
 )
 
-// Supported tells whether v can be executed. A node votes for NewestProtocol.
+// Newest returns the last version of a numbering whose rules are whole, which is what a node votes for; 0 for a numbering
+// that nobody knows.
+func Newest(n primitives.Numbering) primitives.ProtocolVersion {
+	switch n {
+	case primitives.NumberingJune:
+		return newestJune
+	case primitives.NumberingRelease:
+		return newestRelease
+	}
+	return 0
+}
+
+// Supported tells whether v can be executed.
 func (v Version) Supported() bool {
-	known := v.Numbering == primitives.NumberingJune || v.Numbering == primitives.NumberingRelease
-	return known && v.Protocol >= OldestProtocol && v.Protocol <= NewestProtocol
+	return v.Protocol >= OldestProtocol && v.Protocol <= Newest(v.Numbering)
 }

@@ -189,13 +189,14 @@ type inner struct {
 	key              primitives.PublicKey
 }
 
-func delegated(a primitives.Action) (inner, bool) {
-	switch a := a.(type) {
-	case *primitives.Delegate:
-		d := &a.Action
+// delegated returns the inside of a delegate action; ok is false for the others.
+func delegated(a primitives.Action) (in inner, ok bool) {
+	if v1, ok := a.(*primitives.Delegate); ok {
+		d := &v1.Action
 		return inner{d.SenderID, d.ReceiverID, d.Actions, d.PublicKey}, true
-	case *primitives.DelegateV2:
-		d := &a.Action
+	}
+	if v2, ok := a.(*primitives.DelegateV2); ok {
+		d := &v2.Action
 		return inner{d.SenderID, d.ReceiverID, d.Actions, d.PublicKey}, true
 	}
 	return inner{}, false

@@ -1,6 +1,8 @@
 package fees
 
 import (
+	"fmt"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 )
@@ -106,8 +108,12 @@ func Deposit(a primitives.Action) primitives.Balance {
 		return a.Deposit
 	case *primitives.TransferToGasKey:
 		return a.Deposit
+	case *primitives.CreateAccount, *primitives.DeployContract, *primitives.Stake, *primitives.AddKey, *primitives.DeleteKey,
+		*primitives.DeleteAccount, *primitives.Delegate, *primitives.DelegateV2, *primitives.DeployGlobalContract,
+		*primitives.UseGlobalContract, *primitives.WithdrawFromGasKey:
+		return primitives.Balance{}
 	}
-	return primitives.Balance{}
+	panic(fmt.Sprintf("fees: no case for %T", a)) // a deposit that nobody pays would be tokens from nothing
 }
 
 // TotalDeposit sums Deposit, inner actions of delegates included: the relayer pays them (nearcore total_deposit).

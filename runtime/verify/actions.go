@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"fmt"
 	"unicode/utf8"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -42,12 +43,10 @@ func Actions(c *config.RuntimeConfig, actions []primitives.Action, receiver prim
 	}
 	delegates := 0
 	for i, a := range actions {
-		switch a.Tag() {
-		case primitives.TagDeleteAccount:
-			if i+1 < len(actions) {
-				return invalidActions(primitives.ActionsDeleteMustBeFinal)
-			}
-		case primitives.TagDelegate, primitives.TagDelegateV2:
+		switch tag := a.Tag(); { // where it may stand
+		case tag == primitives.TagDeleteAccount && i+1 < len(actions):
+			return invalidActions(primitives.ActionsDeleteMustBeFinal)
+		case tag == primitives.TagDelegate || tag == primitives.TagDelegateV2:
 			if delegates++; delegates > 1 {
 				return invalidActions(primitives.ActionsDelegateMustBeOnlyOne)
 			}
@@ -116,6 +115,9 @@ func action(c *config.RuntimeConfig, a primitives.Action, receiver primitives.Ac
 		if !c.Version.Has(config.GasKeys) {
 			return unsupported(c, config.GasKeys)
 		}
+	case *primitives.CreateAccount, *primitives.Transfer, *primitives.DeleteKey: // nothing of theirs can be wrong here
+	default:
+		panic(fmt.Sprintf("verify: no case for %T", a))
 	}
 	return nil
 }

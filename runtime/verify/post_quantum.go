@@ -1,6 +1,10 @@
 package verify
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
 
 // anyPostQuantum tells whether one of the actions, or of a delegate's inner actions, brings a key or signature that older
 // versions do not know (nearcore Action::post_quantum_signatures_required).
@@ -29,6 +33,9 @@ func postQuantum(a primitives.Action) bool {
 		return a.Action.PublicKey.Type().IsPostQuantum() || a.Signature.Type().IsPostQuantum() || anyPostQuantum(a.Action.Actions)
 	case *primitives.DelegateV2:
 		return a.Action.PublicKey.Type().IsPostQuantum() || a.Signature.Type().IsPostQuantum() || anyPostQuantum(a.Action.Actions)
+	case *primitives.CreateAccount, *primitives.DeployContract, *primitives.FunctionCall, *primitives.Transfer,
+		*primitives.DeleteAccount, *primitives.DeployGlobalContract, *primitives.UseGlobalContract, *primitives.DeterministicStateInit:
+		return false // no key in them
 	}
-	return false
+	panic(fmt.Sprintf("verify: no case for %T", a))
 }

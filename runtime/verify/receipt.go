@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"fmt"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 )
@@ -31,8 +33,11 @@ func Receipt(c *config.RuntimeConfig, r *primitives.Receipt, mode Mode) *primiti
 				Tag: primitives.ReceiptReturnedValueLengthExceeded, Length: n, Limit: limits.MaxLengthReturnedData,
 			}
 		}
+		return nil
+	case *primitives.GlobalContractDistribution:
+		return nil // made by the runtime, from contracts that were checked
 	}
-	return nil // distributions are made by the runtime, from contracts that were checked
+	panic(fmt.Sprintf("verify: no case for %T", r.Body))
 }
 
 func actionReceipt(c *config.RuntimeConfig, a *primitives.ActionReceipt, receiver primitives.AccountID, mode Mode) *primitives.ReceiptValidationError {
