@@ -285,9 +285,6 @@ func (t *pastTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
 	return primitives.TrieSplit{}, state.ErrNoSplit
 }
 
-// Code implements state.Trie.
-func (t *pastTrie) Code(primitives.Hash) ([]byte, error) { return nil, nil }
-
 // NewRecording implements state.Trie.
 func (t *pastTrie) NewRecording() state.Recording { return new(pastRecording) }
 

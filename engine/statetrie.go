@@ -75,10 +75,6 @@ func (t stateTrie) FindSplit(rec state.Recording) (primitives.TrieSplit, error) 
 	return split, err
 }
 
-// Code has nothing to offer beyond the code keys, which the runtime has looked at: code that no account of the shard holds
-// is not kept.
-func (t stateTrie) Code(primitives.Hash) ([]byte, error) { return nil, nil }
-
 // StateTrie shows a root to the runtime, for those who apply chunks without an engine.
 func StateTrie(r *trie.Root) state.Trie { return stateTrie{r} }
 

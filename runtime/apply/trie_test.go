@@ -70,8 +70,6 @@ func (t testTrie) FindSplit(rec state.Recording) (primitives.TrieSplit, error) {
 	return s, err
 }
 
-func (t testTrie) Code(primitives.Hash) ([]byte, error) { return nil, nil }
-
 // buildTrie makes a trie of the given values.
 func buildTrie(t testing.TB, values map[string][]byte) testTrie {
 	t.Helper()

@@ -195,21 +195,20 @@ func (u *TrieUpdate) SetCode(id primitives.AccountID, hash primitives.Hash, code
 // RemoveCode removes an account's own code from the state.
 func (u *TrieUpdate) RemoveCode(id primitives.AccountID) { u.Remove(primitives.AppendCodeKey(nil, id)) }
 
-// Code returns code by hash: deployed in this chunk by a DeployContract, else what the store had before the chunk. key is
-// where it should stand. nil if there is none. Nothing is recorded (nearcore core/store/src/contract.rs).
+// Code returns code by hash: what this chunk has brought, by a deployment or by the distribution of global code, else what
+// stood at key before the chunk. key is where it should stand. nil if there is none. Nothing is recorded.
+//
+// nearcore resolves an account's contract to a hash (contract_code.rs), then looks into its cache of compiled contracts,
+// which apply itself fills (actions.rs action_deploy_contract, global_contracts.rs apply_distribution_current_shard), and
+// asks the storage only for what is not there (core/store/src/contract.rs). So a call sees the code of a distribution that
+// came before it in its chunk.
 func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
-	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
-		if u.pendingCodes[i].hash == hash {
-			return u.pendingCodes[i].code, nil
-		}
-	}
-	if code, ok := u.codes[hash]; ok {
-		return code, nil
-	}
 	if u.fork != nil {
-		if code, ok := u.fork.parent.codes[hash]; ok {
+		if code, ok := u.forkCode(hash); ok {
 			return code, nil
 		}
+	} else if code, ok := u.broughtCode(hash); ok {
+		return code, nil
 	}
 	ref, found, err := u.trie.Lookup(key, nil)
 	if err != nil {
@@ -218,7 +217,21 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	if found && ref.Hash == hash {
 		return u.trie.Get(key, nil)
 	}
-	return u.trie.Code(hash)
+	if u.fork != nil { // it may come until it is this work's turn
+		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})
+	}
+	return nil, nil
+}
+
+// broughtCode is code that this chunk has brought so far.
+func (u *TrieUpdate) broughtCode(hash primitives.Hash) (code []byte, ok bool) {
+	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
+		if u.pendingCodes[i].hash == hash {
+			return u.pendingCodes[i].code, true
+		}
+	}
+	code, ok = u.codes[hash]
+	return code, ok
 }
 
 // HasGlobalCode tells whether global code is known in this shard; the path is recorded.
@@ -238,12 +251,17 @@ func (u *TrieUpdate) GlobalCodeHash(id *primitives.GlobalContractID) (primitives
 	return ref.Hash(), nil
 }
 
-// SetGlobalCode writes global code. The update keeps code.
+// SetGlobalCode writes global code and lets calls in this chunk find it. The update keeps code.
 func (u *TrieUpdate) SetGlobalCode(id *primitives.GlobalContractID, code []byte) {
 	if code == nil {
 		code = []byte{}
 	}
 	u.Set(primitives.AppendGlobalCodeKey(nil, id), code)
+	hash := id.Hash
+	if id.Account != "" {
+		hash = primitives.HashBytes(code)
+	}
+	u.pendingCodes = append(u.pendingCodes, pendingCode{hash, code})
 }
 
 // GlobalNonce is the number of the newest deployment of global code, 0 if there was none.

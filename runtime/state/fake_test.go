@@ -98,7 +98,6 @@ func (t fakeTrie) Update(changes []Change, rec Recording) (Trie, error) {
 func (t fakeTrie) FindSplit(Recording) (primitives.TrieSplit, error) {
 	return primitives.TrieSplit{}, ErrNoSplit
 }
-func (t fakeTrie) Code(primitives.Hash) ([]byte, error) { return nil, nil }
 
 func finalize(t *testing.T, u *TrieUpdate) Finalized {
 	t.Helper()

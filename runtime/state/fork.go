@@ -9,10 +9,19 @@ type forkState struct {
 	base   int32 // the parent's changes when the fork was made
 	start  int32 // the fork's changes when the present span began
 	reads  []forkRead
-	codes  []pendingCode // committed deployments, in order
+	codes  []pendingCode // committed ones, in order
+	mine   int32         // codes when the present span began
 	apart  bool          // the present span did what reads do not tell
 
-	touches []touch
+	codeReads []codeRead
+	touches   []touch
+}
+
+// codeRead is a look for code whose answer can be another one in its turn: what this chunk brought before the span, or had
+// not brought.
+type codeRead struct {
+	hash    primitives.Hash
+	brought bool
 }
 
 // touch is a call of Touch and its answer.
@@ -49,6 +58,7 @@ type Span struct {
 	changesTo, causesTo          int32
 	readsFrom, codesFrom         int32
 	readsTo, codesTo             int32
+	codeReadsFrom, codeReadsTo   int32
 	touchesFrom, touchesTo       int32
 	overLimit, apart, unfinished bool
 }
@@ -57,10 +67,10 @@ type Span struct {
 func (u *TrieUpdate) Begin() (s Span) {
 	f := u.fork
 	u.rec, u.removals = u.trie.NewRecording(), 0
-	f.start, f.apart = int32(len(u.changes)), false
+	f.start, f.mine, f.apart = int32(len(u.changes)), int32(len(f.codes)), false
 	return Span{
 		fork: u, rec: u.rec, changesFrom: f.start, causesFrom: int32(len(u.causes)),
-		readsFrom: int32(len(f.reads)), codesFrom: int32(len(f.codes)), touchesFrom: int32(len(f.touches)),
+		readsFrom: int32(len(f.reads)), codesFrom: f.mine, codeReadsFrom: int32(len(f.codeReads)), touchesFrom: int32(len(f.touches)),
 	}
 }
 
@@ -70,6 +80,7 @@ func (s *Span) End() {
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
 	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
+	s.codeReadsTo = int32(len(f.codeReads))
 	// Alone it recorded at least what it would have added in its turn. Only if that stays below the limit can no limit
 	// within the work have been met that would not have been met then, or the reverse.
 	s.overLimit = u.LimitExceeded()
@@ -94,12 +105,39 @@ func (u *TrieUpdate) lookupFork(key []byte) (value []byte, ok bool) {
 	return f.parent.overlaid(key)
 }
 
+// forkCode is broughtCode of a fork: it notes what does not come from the same span.
+func (u *TrieUpdate) forkCode(hash primitives.Hash) (code []byte, ok bool) {
+	f := u.fork
+	for i := len(u.pendingCodes) - 1; i >= 0; i-- {
+		if u.pendingCodes[i].hash == hash {
+			return u.pendingCodes[i].code, true
+		}
+	}
+	for i := len(f.codes) - 1; i >= int(f.mine); i-- {
+		if f.codes[i].hash == hash {
+			return f.codes[i].code, true
+		}
+	}
+	if code, ok = u.codes[hash]; !ok {
+		code, ok = f.parent.codes[hash]
+	}
+	if ok {
+		f.codeReads = append(f.codeReads, codeRead{hash, true})
+	}
+	return code, ok
+}
+
 // Adopt takes over the work of a span, as if it ran now, if that is the same. If it returns false nothing has changed.
 func (u *TrieUpdate) Adopt(s *Span) bool {
 	from := s.fork
 	f := from.fork
 	if s.overLimit || s.apart || s.unfinished || !u.unchanged(f, f.reads[s.readsFrom:s.readsTo]) {
 		return false
+	}
+	for _, r := range f.codeReads[s.codeReadsFrom:s.codeReadsTo] {
+		if _, brought := u.codes[r.hash]; brought != r.brought {
+			return false
+		}
 	}
 	u.owner = f.id
 	at := s.changesFrom

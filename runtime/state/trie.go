@@ -65,8 +65,6 @@ type Trie interface {
 	MemoryUsage() uint64
 	// FindSplit looks for the account that halves the shard (nearcore core/store/src/trie/split.rs). ErrNoSplit: there is none.
 	FindSplit(rec Recording) (primitives.TrieSplit, error)
-	// Code returns contract code by hash, wherever the store has it; nil if nowhere. Nothing is recorded.
-	Code(hash primitives.Hash) ([]byte, error)
 }
 
 // ErrNoSplit is wrapped by errors of FindSplit that mean that the shard cannot be split, as opposed to a broken store.

@@ -28,7 +28,7 @@ type TrieUpdate struct {
 	values      arena
 	key         []byte // scratch for building keys
 
-	codes        map[primitives.Hash][]byte // deployed in this chunk, committed
+	codes        map[primitives.Hash][]byte // brought in this chunk, committed
 	pendingCodes []pendingCode
 
 	touched map[primitives.Hash]bool // nodes and values that contracts looked at in this chunk

@@ -205,6 +205,93 @@ func TestForks(t *testing.T) {
 	}
 }
 
+// TestCode: what a chunk brings is found by its hash at once, deployed or distributed, and gone if it is rolled back; what stood
+// before at another key, or with another hash at the same, is not found.
+func TestCode(t *testing.T) {
+	old, mine, global, byName := []byte("old"), []byte("mine"), []byte("global"), []byte("by name")
+	hash := primitives.HashBytes
+	oldKey := primitives.AppendCodeKey(nil, "a")
+	u := New(fakeTrie{map[string]string{string(oldKey): string(old)}}, 1<<40)
+	want := func(when string, code []byte, key []byte, found bool) {
+		t.Helper()
+		got, err := u.Code(hash(code), key)
+		if err != nil || found != bytes.Equal(got, code) || !found && got != nil {
+			t.Errorf("%s: %q = %q, %v", when, code, got, err)
+		}
+	}
+	none := primitives.AppendCodeKey(nil, "b")
+	want("at first", old, oldKey, true)
+	want("at another key", old, none, false)
+	want("another hash", mine, oldKey, false)
+	u.SetCode("b", hash(mine), mine)
+	want("before the commit", mine, none, true)
+	u.Rollback()
+	want("rolled back", mine, none, false)
+	u.SetCode("b", hash(mine), mine)
+	u.SetGlobalCode(&primitives.GlobalContractID{Hash: hash(global)}, global)
+	u.SetGlobalCode(&primitives.GlobalContractID{Account: "a"}, byName)
+	commit(u)
+	for _, code := range [][]byte{old, mine, global, byName} {
+		want("committed", code, oldKey, true)
+	}
+	size := u.RecordedSize()
+	want("again", old, oldKey, true)
+	if size != 0 || u.RecordedSize() != 0 {
+		t.Errorf("looking for code records %d bytes", u.RecordedSize())
+	}
+}
+
+// TestForkCodes: work that looked for code is adopted only if its turn finds the same: what was brought before the work, or not.
+func TestForkCodes(t *testing.T) {
+	u := New(fakeTrie{map[string]string{string(primitives.AppendCodeKey(nil, "old")): "old"}}, 1<<40)
+	hash := func(code string) primitives.Hash { return primitives.HashBytes([]byte(code)) }
+	deploy := func(u *TrieUpdate, code string) {
+		u.SetCode(primitives.AccountID(code), hash(code), []byte(code))
+		commit(u)
+	}
+	look := func(u *TrieUpdate, code string) {
+		if _, err := u.Code(hash(code), primitives.AppendCodeKey(nil, "old")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	span := func(f *TrieUpdate, do ...func()) Span {
+		s := f.Begin()
+		for _, f := range do {
+			f()
+		}
+		commit(f)
+		s.End()
+		return s
+	}
+	deploy(u, "before")
+	f := u.Fork(1)
+	missing := span(f, func() { look(f, "later") })
+	still := span(f, func() { look(f, "never") })
+	here := span(f, func() { look(f, "before") }, func() { look(f, "old") })
+	makes := span(f, func() { deploy(f, "forked") })
+	own := span(f, func() { deploy(f, "own") }, func() { look(f, "own") })
+	uses, usesAgain := span(f, func() { look(f, "forked") }), span(f, func() { look(f, "forked") })
+	u.SetGlobalCode(&primitives.GlobalContractID{Hash: hash("later")}, []byte("later"))
+	commit(u)
+	for _, c := range []struct {
+		name string
+		s    *Span
+		want bool
+	}{
+		{"code that was not there and is now", &missing, false},
+		{"code that is not there yet", &still, true},
+		{"code from before", &here, true},
+		{"code of a span that is not adopted", &uses, false},
+		{"code of its own", &own, true},
+		{"a deployment", &makes, true},
+		{"code of a span that was adopted", &usesAgain, true},
+	} {
+		if got := u.Adopt(c.s); got != c.want {
+			t.Errorf("%s: adopted %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // TestGroups compares the groups of a buffer with a list of its receipts (nearcore outgoing_metadata.rs).
 func TestGroups(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -330,7 +330,6 @@ type emptyTrie struct{}
 func (emptyTrie) Root() primitives.Hash                       { return primitives.Hash{} }
 func (emptyTrie) NewRecording() state.Recording               { return nil }
 func (emptyTrie) MemoryUsage() uint64                         { return 0 }
-func (emptyTrie) Code(primitives.Hash) ([]byte, error)        { return nil, nil }
 func (emptyTrie) Get([]byte, state.Recording) ([]byte, error) { return nil, nil }
 func (emptyTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
 	return primitives.TrieSplit{}, state.ErrNoSplit
