@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // shared is where recordings lie beside a checkout that has them.

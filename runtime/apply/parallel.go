@@ -49,6 +49,9 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	if c.in.Par == nil || len(list) < c.window.least || c.full() {
 		return
 	}
+	if !boundedApart(c.cfg) {
+		return
+	}
 	calls := c.share(list)
 	slots := make([]ahead, len(list))
 	c.spec.done = make(map[*primitives.Receipt]*ahead, len(list))
@@ -63,10 +66,6 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 	}
 	forks := c.spec.forks
 	c.spec.forks += int32(len(calls))
-	// Whether a node of the trie was seen before shows in profiles only, as long as both prices are the same; see adopt.
-	if e := &c.cfg.Wasm.Ext; e[config.ExtTouchingTrieNode] != e[config.ExtReadCachedTrieNode] {
-		return
-	}
 	c.in.Par(len(calls), func(i int) {
 		fork := c.u.Fork(forks + int32(i) + 1)
 		var w worker
@@ -81,6 +80,15 @@ func (c *chunk) runAhead(list []*primitives.Receipt) {
 			a.out, a.ok = w.out, true
 		}
 	})
+}
+
+// boundedApart tells whether a config lets work run apart: whether a node of the trie was seen before shows in profiles only, as
+// both prices are the same (see adopt), and work that met the limit of a receipt's recorded state also passed the chunk's
+// soft limit, at which Span.End tells that it cannot be adopted.
+func boundedApart(c *config.RuntimeConfig) bool {
+	e := &c.Wasm.Ext
+	return e[config.ExtTouchingTrieNode] == e[config.ExtReadCachedTrieNode] &&
+		c.Witness.MainStorageProofSizeSoftLimit <= c.Wasm.Limits.PerReceiptStorageProofSizeLimit
 }
 
 // share deals receipts out to calls of about batch receipts each, those of one receiver to the same call and in their

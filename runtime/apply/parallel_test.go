@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
 )
 
 // goPar runs everything at the same time.
@@ -193,5 +194,47 @@ func TestMajority(t *testing.T) {
 		if got := majority(receipts); got != want {
 			t.Errorf("%s: %q, want %q", list, got, want)
 		}
+	}
+}
+
+// TestBoundedApart: every version's config lets receipts run ahead of their turn; one whose receipts may record more than a chunk
+// does not.
+func TestBoundedApart(t *testing.T) {
+	for _, numbering := range []primitives.Numbering{primitives.NumberingJune, primitives.NumberingRelease} {
+		for v := config.OldestProtocol; v <= config.Newest(numbering); v++ {
+			version := config.Version{Protocol: v, Numbering: numbering}
+			c := *config.MustGet(version)
+			if !boundedApart(&c) {
+				t.Errorf("%v: nothing may run ahead: soft limit %d, a receipt's %d", version,
+					c.Witness.MainStorageProofSizeSoftLimit, c.Wasm.Limits.PerReceiptStorageProofSizeLimit)
+			}
+			c.Witness.MainStorageProofSizeSoftLimit = c.Wasm.Limits.PerReceiptStorageProofSizeLimit + 1
+			if boundedApart(&c) {
+				t.Errorf("%v: a receipt may meet its limit below the chunk's and still be adopted", version)
+			}
+		}
+	}
+	n := newPair(t)
+	cfg := *n.cfg
+	cfg.Witness.MainStorageProofSizeSoftLimit = cfg.Wasm.Limits.PerReceiptStorageProofSizeLimit + 1
+	for _, c := range []*config.RuntimeConfig{n.cfg, &cfg} {
+		n.cfg = c
+		receipts := bobsReceipts(n, 10)
+		for i := range receipts[:5] { // whoever has most of the work is left out
+			receipts[i].ReceiverID = bob
+		}
+		n.give(receipts...)
+		n.height++
+		in := n.input(0, nil)
+		n.height--
+		in.Par, in.window = goPar, windowSizes{most: 10, least: 1}
+		r, err := Apply(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ahead, want := r.Stats.RanInParallel > 0, c != &cfg; ahead != want {
+			t.Errorf("ran ahead: %v, want %v", ahead, want)
+		}
+		n.shards[0].incoming[0] = nil
 	}
 }
