@@ -113,7 +113,7 @@ func (c *Call) run(ext *External) (CallOutcome, error) {
 	switch {
 	case c.Code == nil:
 		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationCodeDoesNotExist, AccountID: c.CurrentAccount}), nil
-	case c.Method == "":
+	case c.Block.VM == nil && c.Method == "":
 		return CallOutcome{Err: &primitives.FunctionCallError{Tag: primitives.CallMethodResolve, Method: primitives.MethodEmptyName}}, nil
 	case c.Block.VM == nil:
 		return compilationFailure(primitives.CompilationError{Tag: primitives.CompilationWasm, Message: NoVMText}), nil

@@ -55,7 +55,7 @@ func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, 
 	if err != nil {
 		return out, true, err
 	}
-	if p, compiles := b.VM.(Preparer); v.Short && compiles && c.Code != nil && c.Method != "" && !p.Ready(hash, &b.Config.Wasm) {
+	if p, compiles := b.VM.(Preparer); v.Short && compiles && c.Code != nil && !p.Ready(hash, &b.Config.Wasm) {
 		return out, true, ErrLong
 	}
 	c.View, c.Interrupt = true, v.Interrupt

@@ -36,7 +36,7 @@ type Call struct {
 
 	CodeHash primitives.Hash
 	Code     []byte // wasm as it was deployed
-	Method   string // not empty
+	Method   string // of a transaction's call or a promise's it may be empty
 	Args     []byte
 
 	CurrentAccount  primitives.AccountID

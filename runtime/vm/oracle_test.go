@@ -338,16 +338,33 @@ func TestOracles(t *testing.T) {
 	}
 }
 
-// TestLoadingErrorAt85: before FixContractLoadingError a module that does not load burns nothing.
+// TestLoadingErrorAt85: before FixContractLoadingError a module that does not load burns nothing, and that is said also of a
+// call without a method's name (nearcore with_compiled_and_loaded returns before before_loading_executable); one that does
+// not compile is not looked at before the name.
 func TestLoadingErrorAt85(t *testing.T) {
 	v := newVM(t)
-	c := call(manyGlobals(100_000), "main", 100*tera)
-	c.Block.Config.Wasm.FixContractLoadingError = false
-	out, err := v.run(c, &world{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := ended(&out), `burnt 0 used 0 {"ExecutionError":"Loading Error: `+loadText+`"}`; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	const noName = `burnt 0 used 0 {"MethodResolveError":"MethodEmptyName"}`
+	for _, test := range []struct {
+		code   []byte
+		method string
+		fixed  bool
+		want   string
+	}{
+		{manyGlobals(100_000), "main", false, `burnt 0 used 0 {"ExecutionError":"Loading Error: ` + loadText + `"}`},
+		{manyGlobals(100_000), "", false, `burnt 0 used 0 {"ExecutionError":"Loading Error: ` + loadText + `"}`},
+		{manyGlobals(100_000), "", true, noName},
+		{wat(t, simple), "", false, noName},
+		{[]byte("no wasm"), "", false, noName},
+		{[]byte("no wasm"), "", true, noName},
+	} {
+		c := call(test.code, test.method, 100*tera)
+		c.Block.Config.Wasm.FixContractLoadingError = test.fixed
+		out, err := v.run(c, &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ended(&out); got != test.want {
+			t.Errorf("%d bytes, method %q, fixed %v:\ngot  %s\nwant %s", len(test.code), test.method, test.fixed, got, test.want)
+		}
 	}
 }

@@ -130,7 +130,7 @@ func (v *VM) Call(c *action.Call, x *action.External) (action.CallOutcome, error
 }
 
 func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
-	if c.Method == "" {
+	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError { // before it, a module that does not load comes first
 		return emptyName(), nil
 	}
 	entry, err := v.get(c.CodeHash, c.Code, &c.Block.Config.Wasm, c.Block.Beside)
@@ -144,11 +144,14 @@ func (v *VM) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
 // runModule is run once the module is there; w is told of what it does, nil: nobody.
 func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) (action.CallOutcome, error) {
 	cfg := c.Block.Config
-	if m.compilation != nil {
-		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
-	}
 	if m.loadFails && !cfg.Wasm.FixContractLoadingError {
 		return failed(logic.LoadingError(loadText)), nil
+	}
+	if c.Method == "" {
+		return emptyName(), nil
+	}
+	if m.compilation != nil {
+		return failed(&primitives.FunctionCallError{Tag: primitives.CallCompilation, Compilation: m.compilation}), nil
 	}
 	l := logic.New(c, x, cfg)
 	if l.PayLoading(len(c.Code)) != nil {

@@ -78,7 +78,7 @@ func (t *Watched) Call(c *action.Call, x *action.External) (action.CallOutcome, 
 }
 
 func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, error) {
-	if c.Method == "" {
+	if c.Method == "" && c.Block.Config.Wasm.FixContractLoadingError {
 		return emptyName(), nil
 	}
 	rules := &c.Block.Config.Wasm
