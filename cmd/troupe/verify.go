@@ -101,6 +101,9 @@ func printReport(w io.Writer, file string, r *replay.Report, took time.Duration)
 	}
 	_, _ = fmt.Fprintf(w, "%s: %d blocks, %d chunks, %d transactions, %d blocks' changes, %d epochs, %d light client blocks in %.1f s\n",
 		filepath.Base(file), r.Blocks, r.Chunks, r.Transactions, r.Changes, r.Epochs, r.Lights, took.Seconds())
+	if r.Beyond > 0 {
+		_, _ = fmt.Fprintf(w, "  %d answers are of when its chain had gone on behind the last block, and not compared\n", r.Beyond)
+	}
 	_, _ = fmt.Fprintf(w, "  %d differences\n", len(r.Findings))
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -78,12 +79,14 @@ type EpochLine struct {
 	EpochID    primitives.Hash
 	Validators json.RawMessage
 	At         primitives.Height // of the block before which the line stands
+	Blocks     uint64            // that all validators together were expected to make
 }
 
 // LightLine is a next_light_client_block reply.
 type LightLine struct {
-	After primitives.Hash
-	Light json.RawMessage
+	After  primitives.Hash
+	Light  json.RawMessage
+	Height primitives.Height // of the block that it gives; 0: it gives none
 }
 
 // TxLine is a submission with its end.
@@ -216,12 +219,31 @@ func (rec *Recording) add(line []byte) error {
 		rec.Changes[l.Height] = ChangesLine{Effects: l.Effects, Changes: l.Changes}
 	case l.Validators != nil:
 		e := EpochLine{EpochID: l.EpochID, Validators: l.Validators}
+		var v struct {
+			Current []struct {
+				Blocks uint64 `json:"num_expected_blocks"`
+			} `json:"current_validators"`
+		}
+		if err := json.Unmarshal(l.Validators, &v); err != nil {
+			return fmt.Errorf("validators of epoch %v: %w", l.EpochID, err)
+		}
+		for i := range v.Current {
+			e.Blocks += v.Current[i].Blocks
+		}
 		if n := len(rec.Blocks); n > 0 {
 			e.At = rec.Blocks[n-1].Given.Header.Height + 1
 		}
 		rec.Epochs = append(rec.Epochs, e)
 	case l.Light != nil:
-		rec.Lights = append(rec.Lights, LightLine{After: l.After, Light: l.Light})
+		var b struct {
+			Lite struct {
+				Height primitives.Height `json:"height"`
+			} `json:"inner_lite"`
+		}
+		if err := json.Unmarshal(l.Light, &b); err != nil {
+			return fmt.Errorf("light client block after %v: %w", l.After, err)
+		}
+		rec.Lights = append(rec.Lights, LightLine{After: l.After, Light: l.Light, Height: b.Lite.Height})
 	case l.Tx != primitives.Hash{}:
 		t := TxLine{Hash: l.Tx, Label: l.Label, Wait: l.Wait, Status: l.Status}
 		raw, err := base64.StdEncoding.DecodeString(l.SignedTx)
@@ -238,6 +260,40 @@ func (rec *Recording) add(line []byte) error {
 		return fmt.Errorf("unknown line %.80s", line)
 	}
 	return nil
+}
+
+// lightsWithin are the light client blocks that the recorded blocks lead to. A chain that went on while its recorder asked
+// answered with later ones, which nothing in the recording tells of.
+func (rec *Recording) lightsWithin() []LightLine {
+	last := primitives.Height(0)
+	if n := len(rec.Blocks); n > 0 {
+		last = rec.Blocks[n-1].Given.Header.Height
+	}
+	i := slices.IndexFunc(rec.Lights, func(l LightLine) bool { return l.Height > last })
+	if i < 0 {
+		return rec.Lights
+	}
+	return rec.Lights[:i]
+}
+
+// epochsWithin are the answers about validators that speak of recorded blocks only: of the last epoch none that counts more
+// blocks than there are, as of a chain that went on.
+func (rec *Recording) epochsWithin() []EpochLine {
+	n := len(rec.Blocks)
+	if n == 0 {
+		return rec.Epochs
+	}
+	last := &rec.Blocks[n-1].Given.Header
+	heights := last.Height + 1 // of the last epoch
+	for i := n - 1; i >= 0; i-- {
+		if h := &rec.Blocks[i].Given.Header; h.EpochID != last.EpochID {
+			heights = last.Height - h.Height
+			break
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(rec.Epochs), func(l EpochLine) bool {
+		return l.EpochID == last.EpochID && l.Blocks > uint64(heights)
+	})
 }
 
 // Transactions returns the signed transactions of a chunk line in its order.

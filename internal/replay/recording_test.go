@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"github.com/troupe-chain/troupe/primitives"
 	"os"
 	"path/filepath"
 	"testing"
@@ -54,5 +55,26 @@ func TestDiffJSON(t *testing.T) {
 		if c.path == "" && len(d) != 0 || c.path != "" && (len(d) != 1 || d[0].Path != c.path) {
 			t.Errorf("DiffJSON(%s, %s) = %v, want path %q", c.got, c.want, d, c.path)
 		}
+	}
+}
+
+// TestBeyond: answers that count blocks behind the recording's last one are told from those that do not.
+func TestBeyond(t *testing.T) {
+	rec := &Recording{Lights: []LightLine{{Height: 3}, {Height: 0}, {Height: 7}, {Height: 9}, {Height: 12}}}
+	epoch := func(b byte) (e primitives.EpochID) { e[0] = b; return e }
+	for h := primitives.Height(0); h <= 7; h++ {
+		if h == 5 { // skipped
+			continue
+		}
+		b := BlockLine{}
+		b.Given.Header.Height, b.Given.Header.EpochID = h, epoch(byte(h/4))
+		rec.Blocks = append(rec.Blocks, b)
+	}
+	rec.Epochs = []EpochLine{{EpochID: epoch(0), Blocks: 9}, {EpochID: epoch(1), Blocks: 4}, {EpochID: epoch(1), Blocks: 5}}
+	if got := rec.lightsWithin(); len(got) != 3 || got[2].Height != 7 {
+		t.Errorf("light client blocks: %+v", got)
+	}
+	if got := rec.epochsWithin(); len(got) != 2 || got[1].Blocks != 4 {
+		t.Errorf("epochs: %+v", got)
 	}
 }

@@ -35,6 +35,7 @@ type Options struct {
 // Report is what a replay found.
 type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
+	Beyond                                                int // answers about blocks behind the recording's last: not compared
 	Roots                                                 []primitives.Hash
 	Findings                                              []Difference
 }
@@ -390,8 +391,11 @@ func (r *runner) end() error {
 			return err
 		}
 	}
-	for i := range r.rec.Lights {
-		l := &r.rec.Lights[i]
+	lights := r.rec.lightsWithin()
+	epochs := r.rec.epochsWithin()
+	r.report.Beyond = len(r.rec.Lights) - len(lights) + len(r.rec.Epochs) - len(epochs)
+	for i := range lights {
+		l := &lights[i]
 		got, err := r.e.NextLightClientBlock(l.After)
 		if err != nil {
 			return fmt.Errorf("light client block after %v: %w", l.After, err)
@@ -403,11 +407,11 @@ func (r *runner) end() error {
 		}
 		r.compare(fmt.Sprintf("light client block after %v", l.After), ours, l.Light)
 	}
-	if err := r.lightClient(); err != nil {
+	if err := r.lightClient(lights); err != nil {
 		return err
 	}
-	for i := range r.rec.Epochs {
-		l := &r.rec.Epochs[i]
+	for i := range epochs {
+		l := &epochs[i]
 		got, err := r.e.Validators(engine.ValidatorsOfEpoch(l.EpochID))
 		if err != nil {
 			return fmt.Errorf("validators of epoch %v: %w", l.EpochID, err)
@@ -419,7 +423,7 @@ func (r *runner) end() error {
 }
 
 // lightClient follows the recorded light client blocks as a client does, from the genesis's producers on.
-func (r *runner) lightClient() error {
+func (r *runner) lightClient(lights []LightLine) error {
 	var producers [2][]primitives.ValidatorStake
 	err := r.e.Epochs(func(m *epoch.Manager) (err error) {
 		if producers[0], err = m.BlockProducersOrdered(primitives.EpochID{}); err == nil {
@@ -432,8 +436,8 @@ func (r *runner) lightClient() error {
 	}
 	at := &chain.LightClientHead{Lite: r.e.Genesis().Header().BlockHeaderInnerLite, BPs: producers[0], NextBPs: producers[1]}
 	at.Lite.NextEpochID = r.e.Genesis().Hash
-	for i := range r.rec.Lights {
-		b, err := r.e.NextLightClientBlock(r.rec.Lights[i].After)
+	for i := range lights {
+		b, err := r.e.NextLightClientBlock(lights[i].After)
 		if err != nil {
 			return err
 		}
@@ -442,7 +446,7 @@ func (r *runner) lightClient() error {
 		}
 		next, err := at.Advance(b, primitives.Signature.Verify)
 		if err != nil {
-			r.found([]Difference{{Where: fmt.Sprintf("light client after %v", r.rec.Lights[i].After), Got: err.Error(), Want: "verified"}})
+			r.found([]Difference{{Where: fmt.Sprintf("light client after %v", lights[i].After), Got: err.Error(), Want: "verified"}})
 			return nil
 		}
 		at = next
