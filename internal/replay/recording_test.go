@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"github.com/troupe-chain/troupe/primitives"
 	"os"
 	"path/filepath"
 	"testing"
