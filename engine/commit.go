@@ -50,7 +50,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		if j.err != nil {
-			return nil, jobError(entry, i, j.err)
+			return nil, jobError(entry, i, j)
 		}
 		if j.result == nil {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
@@ -65,9 +65,10 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	p.settled = true
 	u := &upcoming{pending: p, stored: stored}
 	var err error
-	e.epochMu.Lock()
-	u.changes, err = e.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
-	e.epochMu.Unlock()
+	err = e.Epochs(func(m *epoch.Manager) (err error) {
+		u.changes, err = m.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch of block %d: %w", entry.Height(), err)
 	}

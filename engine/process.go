@@ -34,10 +34,13 @@ type Job struct {
 	err    error
 }
 
-// Run applies the chunk. It may run on any goroutine, once.
+// Run applies the chunk. It may run on any goroutine, once. A panic is an error like others, which Adopt tells.
 func (j *Job) Run() {
 	j.input.Recording = recordings.Get().(state.Recording)
-	j.result, j.err = apply.Apply(&j.input)
+	j.err = Catch(func() (err error) {
+		j.result, err = apply.Apply(&j.input)
+		return err
+	})
 }
 
 // Done tells whether the job has run, to who knows that it is not running now.
@@ -260,7 +263,7 @@ func (e *Engine) actionBlock(entry *Entry, info *epoch.EpochInfo) action.Block {
 func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
 	entry, parent, h := p.entry, p.parent, p.entry.Header()
 	m := e.epochs
-	base := apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: e.o.Par}
+	base := apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: carried(e.o.Par)}
 	info, err := m.EpochInfo(h.EpochID)
 	if err != nil {
 		return err

@@ -41,6 +41,16 @@ type BlockRefused struct {
 // ChunkApplied: shard -> chain, no reply. Exactly one comes for each ApplyChunk.
 type ChunkApplied struct{ Block primitives.Hash }
 
+// ChainHalted: chain -> node -> chain, producer; no reply. No block is begun any more, as one that may be right could not be applied,
+// or as an actor is gone that blocks need. The chain goes on telling of those that are on their way to the disk. A duplicate changes
+// nothing.
+type ChainHalted struct {
+	Height primitives.Height // of the block
+	Block  primitives.Hash
+	Err    error
+	Drop   func() // gives back what the block holds, once nobody looks into it any more; nil: nothing
+}
+
 // DrainChain: node -> chain, asked; answered with Drained once no block is in work or on its way to the disk. Blocks that come
 // after it are dropped.
 type DrainChain struct{}

@@ -2,12 +2,13 @@
 //
 //	in      MakeChunk, MakeBlock from the producer's side; BlockReceived from the net; ChunkApplied from the shards
 //	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
-//	        is on disk; BlockRefused
+//	        is on disk; BlockRefused; ChainHalted
 //	state   Actor: the block in work (what has nothing to run is applied here at once), those that wait for it, those on their way to the disk, those that wait for their parent
 //	units   as package engine has them
 //	bound   MaxOrphans blocks without a parent, MaxQueue received blocks, engine.MaxAhead on their way to the disk; the senders
 //	        of the rest wait for their answers
-//	errors  a bad block is refused; whatever else the engine cannot do ends the process, as the state would be in doubt
+//	errors  a bad block is refused; one that may be right and cannot be applied halts the chain (engine.Fault); whatever else the
+//	        engine cannot do is a panic, as the state would be in doubt
 //	source  our own
 package chain
 
@@ -46,6 +47,7 @@ type Out struct {
 	Adopted   messages.Sender[messages.BlockAdopted]
 	Accepted  messages.Sender[messages.BlockAccepted]
 	Refused   messages.Sender[messages.BlockRefused] // nil: nobody asks
+	Halted    messages.Sender[messages.ChainHalted]
 }
 
 // Options are what the actor works with.
@@ -69,6 +71,7 @@ type Actor struct {
 	known   map[primitives.Hash]struct{}    // orphans by their own hash
 	self    messages.Sender[next]
 	disk    messages.Sender[stored]
+	halted  bool // no block is begun any more
 }
 
 type orphan struct{ messages.BlockReceived }
@@ -120,6 +123,8 @@ func (a *Actor) Handle(msg any) {
 		}
 	case messages.ChunkApplied:
 		a.applied(m.Block)
+	case messages.ChainHalted: // elsewhere, or here
+		a.halt()
 	case next:
 		a.next()
 	case stored:
@@ -134,7 +139,7 @@ func (a *Actor) Handle(msg any) {
 }
 
 func (a *Actor) makeChunk(m *messages.MakeChunk) {
-	if len(a.drains) > 0 {
+	if a.over() {
 		return
 	}
 	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
@@ -149,16 +154,19 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 }
 
 func (a *Actor) enqueue(m any) {
-	if len(a.drains) > 0 {
+	if a.over() {
 		return
 	}
 	a.queue = append(a.queue, m)
 	a.next()
 }
 
+// over tells whether no block is begun any more.
+func (a *Actor) over() bool { return len(a.drains) > 0 || a.halted }
+
 // next begins with blocks until one has jobs under way, or too many are on their way to the disk.
 func (a *Actor) next() {
-	for a.work == nil && len(a.queue) > 0 && len(a.drains) == 0 && len(a.ahead) < engine.MaxAhead {
+	for a.work == nil && len(a.queue) > 0 && !a.over() && len(a.ahead) < engine.MaxAhead {
 		m := a.queue[0]
 		a.queue[0] = nil
 		a.queue = a.queue[1:]
@@ -249,6 +257,9 @@ func (a *Actor) start(p *engine.Pending, produced bool, from string) {
 }
 
 func (a *Actor) applied(block primitives.Hash) {
+	if a.halted {
+		return
+	}
 	if a.work == nil || a.work.hash != block {
 		panic(fmt.Sprintf("chain actor: a chunk of %v was applied, which is not in work", block))
 	}
@@ -271,6 +282,9 @@ func (a *Actor) adopt() {
 	case !w.produced && (errors.Is(err, engine.ErrChunk) || errors.Is(err, engine.ErrOld)):
 		w.pending.Drop()
 		a.refuse(w.hash, w.from, err)
+	case errors.As(err, new(*engine.Fault)):
+		a.halt()
+		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err, Drop: w.pending.Drop})
 	default:
 		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
 	}
@@ -278,6 +292,15 @@ func (a *Actor) adopt() {
 	if len(a.queue) > 0 {
 		a.self(next{}) // what the mailbox holds, above all chunks for the new tip, goes first
 	}
+}
+
+// halt is the end of all work but that on blocks on their way to the disk. A block whose chunks are still being applied is kept as it
+// is until the process ends, since that cannot be interrupted.
+func (a *Actor) halt() {
+	a.halted, a.work, a.queue, a.waiting = true, nil, nil, 0
+	clear(a.orphans)
+	clear(a.known)
+	a.drained()
 }
 
 // stored tells everybody of the blocks that have come to the disk.

@@ -94,6 +94,12 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *tracked) int64 { return int64(t.pool.Len()) })
 	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *tracked) int64 { return t.pool.Bytes() })
 
+	halted := 0
+	if _, ok := n.Halted(); ok {
+		halted = 1
+	}
+	b = fmt.Appendf(b, "# HELP troupe_halted 1: the node takes no blocks until it is restarted; status says why\n# TYPE troupe_halted gauge\ntroupe_halted %d\n", halted)
+
 	s := n.Stats()
 	for _, g := range []struct {
 		name, kind, help string

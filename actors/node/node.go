@@ -51,6 +51,9 @@ type Node struct {
 	gate     sync.RWMutex // of stopped, for those who send on async
 	stopped  bool
 	ended    chan struct{} // closed when Stop begins
+	halted   atomic.Pointer[HaltedError]
+	still    chan struct{}  // closed when the node halts
+	asides   sync.WaitGroup // what runs beside the actors
 	stopOnce sync.Once
 	stopErr  error
 }
@@ -79,12 +82,13 @@ func Start(o Options) (*Node, error) {
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil)) // failures reach the log through the supervisor
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))
-	s := &supervisor{exit: o.Exit, log: o.Log}
+	s := &supervisor{log: o.Log}
 	n := &Node{
-		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}),
+		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
 		kit:        &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s},
 		signatures: o.Signatures, async: make(chan *primitives.SignedTransaction, o.Limits.Async),
 	}
+	s.failed = n.failed
 	n.stats.begun = time.Now()
 	n.shards.n = n
 	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
@@ -123,7 +127,7 @@ func (n *Node) spawn() (err error) {
 	spawn("chain", chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Out: chainactor.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
-			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted,
+			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted,
 		},
 	}))
 	if err != nil {
@@ -215,6 +219,9 @@ func (n *Node) persistTarget(h primitives.Height) error {
 
 // Mine makes n blocks more, whatever the mode, and returns the head then.
 func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
+	if err := n.refusal(); err != nil {
+		return 0, primitives.Hash{}, err
+	}
 	m, err := n.mine(ctx, messages.MineBlocks{Blocks: blocks})
 	return m.Height, m.Hash, err
 }
@@ -224,6 +231,9 @@ func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, prim
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
 	case messages.BlockReceived:
+		if n.refusal() != nil {
+			return
+		}
 		n.tell(n.chain, m)
 	case messages.ApprovalReceived, messages.ChunkReceived, messages.ChunkEndorsed:
 		n.tell(n.producer, m)

@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -30,6 +31,7 @@ type sandbox struct {
 	e     *engine.Engine
 	key   primitives.SecretKey
 	store *storage.Store
+	ended bool // by the test itself
 
 	mu    sync.Mutex
 	nonce primitives.Nonce
@@ -39,6 +41,12 @@ const validator primitives.AccountID = "test.near"
 
 // open makes a chain by what init writes and opens an engine on it.
 func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.Engine, *storage.Store, primitives.SecretKey, *signature.Checker) {
+	t.Helper()
+	return openVM(t, shards, fast, disk, nil)
+}
+
+// openVM is open with something that runs contracts.
+func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm action.VM) (*engine.Engine, *storage.Store, primitives.SecretKey, *signature.Checker) {
 	t.Helper()
 	dir, seed := t.TempDir(), "alice"
 	_, err := home.Init(t.Context(), home.InitOptions{
@@ -61,7 +69,7 @@ func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.E
 		t.Fatal(err)
 	}
 	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check})
+	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +78,13 @@ func open(t testing.TB, shards int, fast bool, disk *storage.MemDisk) (*engine.E
 
 func start(t testing.TB, shards int, change func(*Options)) *sandbox {
 	t.Helper()
-	e, store, key, checker := open(t, shards, false, storage.NewMemDisk())
+	return startOn(t, shards, storage.NewMemDisk(), nil, change)
+}
+
+// startOn is start on what a disk has, with something that runs contracts.
+func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, change func(*Options)) *sandbox {
+	t.Helper()
+	e, store, key, checker := openVM(t, shards, false, disk, vm)
 	o := Options{
 		Engine: e, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{validator: key}, Vote: config.Newest(primitives.NumberingJune),
 		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
@@ -88,6 +102,9 @@ func start(t testing.TB, shards int, change func(*Options)) *sandbox {
 	}
 	s := &sandbox{Node: n, e: e, key: key, store: store}
 	t.Cleanup(func() {
+		if s.ended {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		if err := n.Stop(ctx); err != nil {

@@ -57,7 +57,9 @@ type Options struct {
 	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
 	Log        *logrus.Logger                            // nil: nothing is said
-	// Exit ends the process because an actor that owns state has failed. nil: the reason goes to the log, and the exit code
+	// Failed is the folder for chunks that could not be applied, Build what the program calls itself in them; empty: none is kept.
+	Failed, FailedBuild string
+	// Exit ends the process because the disk has failed an actor that owns state. nil: the reason goes to the log, and the exit code
 	// is ExitCode.
 	Exit func(who string, reason any, stack []byte)
 

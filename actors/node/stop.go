@@ -28,8 +28,14 @@ func (n *Node) stop(ctx context.Context) error {
 	close(n.ended)
 	close(n.async)
 	n.asyncEnd.Wait()
-	_, errProducer := link.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
-	_, errChain := link.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
+	n.asides.Wait()
+	var errProducer, errChain error
+	if !n.kit.supervisor.lost(n.producer) {
+		_, errProducer = link.Ask[messages.StopProducing, messages.Stopped](n.root, n.producer, drainLimit)(ctx, messages.StopProducing{})
+	}
+	if !n.kit.supervisor.lost(n.chain) {
+		_, errChain = link.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
+	}
 	ends := []*actor.PID{n.rpc, n.meter, n.producer, n.chain}
 	for _, t := range n.shards.set.Load().list {
 		ends = append(ends, t.pid)

@@ -53,10 +53,8 @@ func (n *Node) awaitCode(tx *primitives.SignedTransaction) {
 }
 
 func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
-	select {
-	case <-n.ended:
-		return false, ErrStopped
-	default:
+	if err := n.refusal(); err != nil {
+		return false, err
 	}
 	n.stats.submitted.Add(1)
 	invalid, err := n.engine.Check(tx, n.signatures.Check)

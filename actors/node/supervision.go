@@ -14,8 +14,9 @@ import (
 type failure byte
 
 const (
-	// endsProcess: it owns state that others rely on. A silent restart would leave the node alive and wrong.
-	endsProcess failure = iota
+	// halts: blocks need it and its state, and a silent restart would leave the node alive and wrong. The node takes no more
+	// blocks and goes on serving reads; only a failure of the disk ends the process.
+	halts failure = iota
 	// stopsAlone: it serves one client, who gets an error.
 	stopsAlone
 	// restarts: it has no state worth keeping, and nothing depends on it.
@@ -24,23 +25,24 @@ const (
 
 // failures says it for every actor, in one place.
 var failures = map[string]failure{
-	"chain":          endsProcess, // the engine may be half changed
-	"producer":       endsProcess, // a vote may be lost or doubled
-	"shard":          endsProcess, // the chain waits for its answer
-	"chunk-producer": endsProcess, // the block waits for its chunk
-	"mempool":        endsProcess, // the pool would run out of step with the chain
-	"milestones":     endsProcess, // every wait would end in its timeout
-	"rpc":            endsProcess, // the register of sessions would be empty
-	"session":        stopsAlone,  // one client's waits are answered with an error
-	"waiter":         stopsAlone,  // one wait is answered with an error
-	"meter":          restarts,    // a summary line is missing
+	"chain":          halts,      // the engine may be half changed
+	"producer":       halts,      // a vote may be lost or doubled
+	"shard":          halts,      // the chain waits for its answer
+	"chunk-producer": halts,      // the block waits for its chunk
+	"mempool":        halts,      // the pool would run out of step with the chain
+	"milestones":     halts,      // every wait would end in its timeout
+	"rpc":            halts,      // the register of sessions would be empty
+	"session":        stopsAlone, // one client's waits are answered with an error
+	"waiter":         stopsAlone, // one wait is answered with an error
+	"meter":          restarts,   // a summary line is missing
 }
 
 // supervisor carries the table out: as the guardian of the top, and as the strategy of every parent.
 type supervisor struct {
-	exit func(who string, reason any, stack []byte)
-	log  *logrus.Logger
-	once sync.Once
+	failed func(who string, reason any, stack []byte) // of an actor that halts
+	log    *logrus.Logger
+	mu     sync.Mutex
+	gone   map[string]bool // actors that halted, by id
 }
 
 // crash is a panic with the stack of where it happened, which the supervisor is too late to see.
@@ -80,8 +82,22 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 		s.log.WithField("actor", child.GetId()).Errorf("actor restarts: %v\n%s", c.reason, c.stack)
 		sup.RestartChildren(child)
 	default:
-		s.once.Do(func() { s.exit(child.GetId(), c.reason, c.stack) })
+		s.mu.Lock()
+		if s.gone == nil {
+			s.gone = map[string]bool{}
+		}
+		s.gone[child.GetId()] = true
+		s.mu.Unlock()
+		sup.StopChildren(child)
+		s.failed(child.GetId(), c.reason, c.stack)
 	}
+}
+
+// lost tells whether an actor is gone.
+func (s *supervisor) lost(pid *actor.PID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.gone[pid.GetId()]
 }
 
 // kit is what actors are spawned with.

@@ -44,7 +44,7 @@ func TestFailures(t *testing.T) {
 	for kind, rule := range failures {
 		for _, below := range []bool{false, true} {
 			exits := make(chan string, 4)
-			s := &supervisor{log: log, exit: func(_ string, reason any, stack []byte) {
+			s := &supervisor{log: log, failed: func(_ string, reason any, stack []byte) {
 				if !strings.Contains(string(stack), "fragile") {
 					t.Errorf("%s: the stack does not show where it failed:\n%s", kind, stack)
 				}
@@ -73,7 +73,7 @@ func TestFailures(t *testing.T) {
 			want(says, "started")
 			k.root.Send(pid, "broken")
 			switch rule {
-			case endsProcess:
+			case halts:
 				want(exits, "broken")
 			case stopsAlone:
 				want(says, "stopped")
@@ -81,7 +81,7 @@ func TestFailures(t *testing.T) {
 				want(says, "started")
 			}
 			if len(exits) > 0 {
-				t.Errorf("%s: the process ended", kind)
+				t.Errorf("%s: halted", kind)
 			}
 		}
 	}

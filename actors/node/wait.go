@@ -18,6 +18,9 @@ import (
 // SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).
 // Refused: *primitives.InvalidTxError; view.ErrTimeout; view.ErrTooManyRequests.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
+	if err := n.refusal(); err != nil {
+		return nil, err
+	}
 	if r.WaitUntil == view.LevelNone {
 		n.SendTxAsync(r.Tx)
 		return &view.FinalOutcome{Level: view.LevelNone}, nil
@@ -137,6 +140,9 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (view.Exec
 	case <-lost.C:
 		n.tell(n.rpc, messages.ForgetTransaction{Session: m.Session, Waiter: m.Waiter})
 		return 0, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
+	case <-n.still:
+		n.tell(n.rpc, messages.ForgetTransaction{Session: m.Session, Waiter: m.Waiter})
+		return 0, n.refusal()
 	case <-n.ended:
 		return 0, ErrStopped
 	}

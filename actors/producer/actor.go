@@ -161,15 +161,25 @@ func (a *Actor) Handle(msg any) {
 	case link.Request[messages.MineBlocks, messages.BlocksMined]:
 		a.mine(m)
 	case link.Request[messages.StopProducing, messages.Stopped]:
-		a.stopped = true
-		for _, g := range a.goals {
-			g.reply(messages.BlocksMined{}, ErrStopped)
-		}
-		a.goals = nil
+		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
+	case messages.ChainHalted:
+		a.stop(fmt.Errorf("%w: %w", ErrStopped, m.Err))
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("producer actor: no case for %T", m))
+	}
+}
+
+// stop ends all work. Those who wait for blocks are told why.
+func (a *Actor) stop(why error) {
+	a.stopped = true
+	for _, g := range a.goals {
+		g.reply(messages.BlocksMined{}, why)
+	}
+	a.goals = nil
+	if a.timer != nil {
+		a.timer.Stop()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/troupe-chain/troupe/engine/failed"
 	"github.com/troupe-chain/troupe/internal/replay"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -37,17 +38,28 @@ figure, state change, epoch and view with what neard had. The first differences 
 their path and both values.
 
 What a node can't know is taken from the recording: times, votes, which chunks are there, the
-order of transactions in them.`,
+order of transactions in them.
+
+A node that could not apply a chunk halts and keeps the chunk with all that it needs as a file in
+data/failed of its home. Given such a file, verify runs the chunk, and fails if the chunk does.`,
 		Example: `  troupe verify native.jsonl.gz
-  troupe verify --epoch-configs epoch_configs reshard.jsonl.gz`,
+  troupe verify --epoch-configs epoch_configs reshard.jsonl.gz
+  troupe verify ~/.near/data/failed/chunk-0000001234-s0-8Ynx3FzP.json.gz`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, files []string) error {
 			configs, err := readEpochConfigs(o.epochConfigs)
 			if err != nil {
 				return err
 			}
-			different := false
+			different, fails := false, false
 			for _, file := range files {
+				if failed.Is(file) {
+					err := verifyFailed(cmd.OutOrStdout(), file)
+					if fails = fails || errors.Is(err, errFails); err != nil && !errors.Is(err, errFails) {
+						return fmt.Errorf("%s: %w", file, err)
+					}
+					continue
+				}
 				rec, err := replay.Open(file)
 				if err != nil {
 					return err
@@ -71,8 +83,11 @@ order of transactions in them.`,
 					return fmt.Errorf("%s: %w", file, err)
 				}
 			}
-			if different {
+			switch {
+			case different:
 				return errDifferent
+			case fails:
+				return errFails
 			}
 			return nil
 		},

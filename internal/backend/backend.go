@@ -23,6 +23,7 @@ type Options struct {
 	VM        *vm.VM // the engine's, to be watched
 	Genesis   *genesis.Config
 	Submit    Submitter
+	Halted    func() *view.Halted // why the node takes no blocks, the same value as long as it is the same; nil: it does
 	Version   view.Version
 	RPCAddr   string // as config.json has it
 	Validator *primitives.KeyFile
@@ -250,7 +251,7 @@ func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) 
 // Health is nil for a node that keeps up.
 func (b *Backend) Health() error {
 	age := b.Now().Sub(time.Unix(0, int64(b.Engine.Head().Header().Timestamp)))
-	if b.MaxIdle > 0 && age > b.MaxIdle {
+	if b.MaxIdle > 0 && age > b.MaxIdle || b.Halted != nil && b.Halted() != nil {
 		return &view.LookupError{Kind: view.ErrNoNewBlocks, Elapsed: uint64(age)}
 	}
 	return nil

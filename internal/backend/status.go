@@ -14,6 +14,7 @@ import (
 type statusAt struct {
 	head   *engine.Entry
 	tail   primitives.Height
+	halted *view.Halted
 	status view.Status
 }
 
@@ -29,14 +30,19 @@ type earliest struct {
 func (b *Backend) Status() (*view.Status, error) {
 	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
 	uptime := int64(b.Now().Sub(b.started) / time.Second)
+	var halted *view.Halted
+	if b.Halted != nil {
+		halted = b.Halted()
+	}
 	last := b.status.Load()
 	switch {
-	case last == nil || last.head != head || last.tail != tail:
+	case last == nil || last.head != head || last.tail != tail || last.halted != halted:
 		s, err := b.describe(head, tail)
 		if err != nil {
 			return nil, err
 		}
-		last = &statusAt{head: head, tail: tail, status: *s}
+		s.Halted = halted
+		last = &statusAt{head: head, tail: tail, halted: halted, status: *s}
 	case last.status.UptimeSeconds == uptime:
 		return &last.status, nil
 	default:

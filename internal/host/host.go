@@ -118,7 +118,7 @@ func Start(o Options) (_ *Host, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe)); err != nil {
+	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe, o.Version.Build)); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -132,7 +132,7 @@ func Start(o Options) (_ *Host, err error) {
 	}})
 	undo = append(undo, h.views.Close)
 	back := backend.New(backend.Options{
-		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Version: o.Version, RPCAddr: c.RPC.Addr,
+		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
 	})
 	h.server, err = rpc.New(back, rpc.Options{
@@ -256,7 +256,7 @@ func keepEpochs(c *config.Config) uint64 {
 	return c.GCEpochsToKeep
 }
 
-func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe func(*messages.BlockAccepted)) node.Options {
+func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe func(*messages.BlockAccepted), build string) node.Options {
 	c := hm.Config
 	o := node.Options{
 		Engine: h.Engine, Signatures: checker, Keys: map[primitives.AccountID]primitives.SecretKey{},
@@ -266,6 +266,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 			ChunkWait: c.Consensus.ChunkWait,
 		},
 		Mempool: mempool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
+		Failed:  filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
 		Summary: c.LogSummaryPeriod, Observe: observe, Log: h.log,
 	}
 	if c.RPC != nil {

@@ -33,6 +33,25 @@ type Status struct {
 	NodePublicKey         primitives.PublicKey
 	UptimeSeconds         int64
 	GenesisHash           primitives.Hash
+	Halted                *Halted // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
+}
+
+// Halted says why a node takes no blocks any more.
+type Halted struct {
+	Since  uint64 // ns since 1970
+	Reason string
+	Height primitives.Height // of the block that could not be applied; 0: it was no block's doing
+	File   string            // what could not be applied, for troupe verify; empty: there is none
+}
+
+func appendHalted(b []byte, h *Halted) []byte {
+	if h == nil {
+		return b
+	}
+	b = appendOptionText(append(b, `,"halted":{"file":`...), h.File)
+	b = appendUint(append(b, `,"height":`...), h.Height)
+	b = AppendString(append(b, `,"reason":`...), h.Reason)
+	return append(AppendTime(append(b, `,"since":`...), h.Since), '}')
 }
 
 // SyncInfo says how far the chain is and how far back it goes; times in ns since 1970.
@@ -56,6 +75,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	}
 	b = AppendString(append(b, `{"chain_id":`...), s.ChainID)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
+	b = appendHalted(b, s.Halted)
 	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated twin
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
@@ -110,7 +130,8 @@ func appendStatusStruct(b []byte, s *Status) []byte {
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
 	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
-	return append(AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash), '}')
+	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
+	return append(appendHalted(b, s.Halted), '}')
 }
 
 func appendStatusValidators(b []byte, vs []primitives.AccountID) []byte {

@@ -1,0 +1,238 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// brittle is a VM of whose calls each is as how says.
+type brittle struct{ how atomic.Pointer[func() error] }
+
+func (v *brittle) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+	return c.Unchanged(), (*v.how.Load())()
+}
+
+func (v *brittle) set(how func() error) *brittle {
+	v.how.Store(&how)
+	return v
+}
+
+var errCompiler = errors.New("the compiler died")
+
+func call() primitives.Action {
+	return &primitives.FunctionCall{Method: "m", Gas: 10_000_000_000_000}
+}
+
+func second(_ int, text string) string { return text }
+
+// stopNow ends a node whose disk is to be opened again.
+func (s *sandbox) stopNow(t *testing.T) {
+	t.Helper()
+	s.ended = true
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	begin := time.Now()
+	if err := s.Stop(ctx); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
+	if err := s.e.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := s.store.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// TestHalt: a chunk that can't be applied, as the code panics or as the fault is this node's, halts the node: it says so, refuses
+// what is new, answers who waits, and reads go on. What failed is a file that fails again. After a restart the same block is tried
+// once more and halts it again, until the cause is mended.
+func TestHalt(t *testing.T) {
+	for name, how := range map[string]func() error{
+		"panic": func() error { panic("an impossible trap") },
+		"error": func() error { return errCompiler },
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(), "failed"), new(brittle).set(func() error { return nil })
+			var said bytes.Buffer
+			log := logrus.New()
+			log.SetOutput(&said)
+			change := func(o *Options) { o.Failed, o.FailedBuild, o.Log = dir, "test", log }
+			s := startOn(t, 2, disk, vm, change)
+			send := func(until view.ExecutionLevel, a ...primitives.Action) error {
+				_, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx(validator, a...), WaitUntil: until})
+				return err
+			}
+			w := serve(t, s)
+			if code, _ := w.get(t, "/health"); code != 200 {
+				t.Errorf("/health before: %d", code)
+			}
+			if _, text := w.get(t, "/status"); strings.Contains(text, "halted") {
+				t.Errorf("/status before: %s", text)
+			}
+			if err := send(view.LevelFinal, &primitives.DeployContract{Code: []byte("no code")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := send(view.LevelFinal, call()); err != nil {
+				t.Fatal(err)
+			}
+			vm.set(how)
+			var halted *HaltedError
+			if err := send(view.LevelExecutedOptimistic, call()); !errors.As(err, &halted) {
+				t.Fatalf("a call that fails: %v, want a *HaltedError", err)
+			}
+			head := s.e.Head()
+			until(t, func() bool { h, _ := s.Halted(); return h.File != "" })
+			h, ok := s.Halted()
+			if !ok || h.Height != head.Height()+1 || !strings.Contains(h.Reason, "impossible trap") && !strings.Contains(h.Reason, errCompiler.Error()) {
+				t.Errorf("halted: %+v, %v; the head is %d", h, ok, head.Height())
+			}
+			for _, level := range []view.ExecutionLevel{view.LevelNone, view.LevelFinal} {
+				if err := send(level, transfer(1)); !errors.As(err, &halted) {
+					t.Errorf("a transaction for %v after it: %v", level, err)
+				}
+			}
+			if _, _, err := s.Mine(t.Context(), 1); !errors.As(err, &halted) {
+				t.Errorf("mine: %v", err)
+			}
+			s.Receive(messages.BlockReceived{Block: head.Block})
+			state, err := s.e.StateAt(head.Hash)
+			if err != nil {
+				t.Fatalf("reads: %v", err)
+			}
+			state.Release()
+			if !w.reads(t) {
+				t.Error("reads by RPC fail")
+			}
+			if r := w.send(t, s.tx("near", transfer(1)), view.LevelFinal); r.fault() != "INTERNAL_ERROR" || !strings.Contains(string(r.Error.Cause.Info), "halted") {
+				t.Errorf("a transaction by RPC: %+v", r.Error)
+			}
+			if code, _ := w.get(t, "/health"); code == 200 {
+				t.Errorf("/health: %d", code)
+			}
+			if r := w.call(t, "health", []int{}); r.fault() != "NO_NEW_BLOCKS" {
+				t.Errorf("health: %+v", r)
+			}
+			for what, text := range map[string]string{"status": string(w.call(t, "status", []int{}).Result), "/status": second(w.get(t, "/status"))} {
+				var status struct {
+					Halted *struct {
+						Height       primitives.Height
+						Reason, File string
+					}
+				}
+				if err := json.Unmarshal([]byte(text), &status); err != nil || status.Halted == nil || status.Halted.Height != h.Height ||
+					status.Halted.File != h.File || !strings.Contains(status.Halted.Reason, h.Reason) {
+					t.Errorf("%s: %s, %v", what, text, err)
+				}
+			}
+			if text := second(w.get(t, "/metrics")); !strings.Contains(text, "troupe_halted 1\n") {
+				t.Error("/metrics does not say that it halted")
+			}
+			s.stopNow(t)
+			if text := said.String(); strings.Count(text, "the node has halted") != 1 || !strings.Contains(text, "troupe verify "+h.File) {
+				t.Errorf("the log says:\n%s", text)
+			}
+			f, err := failed.Read(h.File)
+			if err != nil || !failed.Is(h.File) {
+				t.Fatalf("the file: %v", err)
+			}
+			if f.Again != f.Reason || !f.State.Whole {
+				t.Errorf("a second run: %q, whole %v; the first: %q", f.Again, f.State.Whole, f.Reason)
+			}
+			if _, err := f.Run(vm); err == nil || err.Error() != f.Reason {
+				t.Errorf("the file run again: %v, want %s", err, f.Reason)
+			}
+			if name == "panic" && !strings.Contains(f.Stack, "halt_test.go") {
+				t.Errorf("the stack does not show where it failed:\n%s", f.Stack)
+			}
+
+			// The receipt is not on the chain, as its block is not: the node goes on until the same comes again.
+			s = startOn(t, 2, disk, vm, change)
+			if s.e.Head().Hash != head.Hash {
+				t.Errorf("the head after a restart is %d, was %d", s.e.Head().Height(), head.Height())
+			}
+			s.nonce = headNonce(t, s)
+			if err := send(view.LevelFinal, transfer(1)); err != nil {
+				t.Fatal(err)
+			}
+			if err := send(view.LevelFinal, call()); !errors.As(err, &halted) {
+				t.Errorf("the same call: %v", err)
+			}
+			s.stopNow(t)
+			vm.set(func() error { return nil })
+			if _, err := f.Run(vm); err != nil {
+				t.Errorf("the file, mended: %v", err)
+			}
+			s = startOn(t, 2, disk, vm, change)
+			s.nonce = headNonce(t, s)
+			if err := send(view.LevelFinal, call()); err != nil {
+				t.Errorf("mended: %v", err)
+			}
+		})
+	}
+}
+
+// TestHaltOnStoredReceipt: a receipt that is on the chain already and can't be executed halts the node at each start, after one try;
+// reads work meanwhile.
+func TestHaltOnStoredReceipt(t *testing.T) {
+	disk, dir, vm := storage.NewMemDisk(), filepath.Join(t.TempDir(), "failed"), new(brittle).set(func() error { return nil })
+	change := func(o *Options) { o.Failed = dir }
+	s := startOn(t, 1, disk, vm, change)
+	to := primitives.AccountID("other." + validator)
+	send := func(tx *primitives.SignedTransaction, until view.ExecutionLevel) error {
+		_, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: until})
+		return err
+	}
+	account := []primitives.Action{&primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(10)},
+		&primitives.DeployContract{Code: []byte("no code")}}
+	if err := send(s.tx(to, account...), view.LevelFinal); err != nil {
+		t.Fatal(err)
+	}
+	tried := new(atomic.Int64)
+	vm.set(func() error { tried.Add(1); panic("broken") })
+	tx := s.tx(to, call()) // its receipt is for another account, so it runs in the block after
+	var halted *HaltedError
+	if err := send(tx, view.LevelFinal); !errors.As(err, &halted) {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s.stopNow(t)
+		tried.Store(0)
+		s = startOn(t, 1, disk, vm, change)
+		until(t, func() bool { h, ok := s.Halted(); return ok && h.File != "" })
+		if n := tried.Load(); n != 2 { // once in the block, once for the file
+			t.Errorf("run %d times", n)
+		}
+		if out, err := s.e.TransactionStatus(tx.Hash()); err != nil || out.Level < view.LevelIncluded {
+			t.Errorf("the transaction is %v, %v", out.Level, err)
+		}
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) == 0 || len(names) > failed.MaxFiles {
+		t.Errorf("%d files, %v", len(names), err)
+	}
+	s.stopNow(t)
+	vm.set(func() error { return nil })
+	s = startOn(t, 1, disk, vm, change)
+	if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal}); err != nil || out.Level != view.LevelFinal {
+		t.Errorf("mended: %v", err)
+	}
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/runtime/vm"
+)
+
+// errFails ends verify when a chunk that a node failed to apply fails still.
+var errFails = errors.New("the chunk fails still")
+
+// verifyFailed runs a chunk that a node failed to apply, and says whether it does now.
+func verifyFailed(w io.Writer, file string) error {
+	f, err := failed.Read(file)
+	if err != nil {
+		return err
+	}
+	machine, err := vm.New(vm.Options{})
+	if err != nil {
+		return err
+	}
+	defer machine.Close()
+	_, _ = fmt.Fprintf(w, "%s: shard %d of block %d of %s, %d transactions, %d receipts; build %s failed at %s: %s\n", filepath.Base(file),
+		f.Shard, f.Height, f.Chain, len(f.Txs), len(f.Incoming), f.Build, f.Time.Format("2006-01-02 15:04:05"), f.Reason)
+	r, err := f.Run(machine)
+	var p *engine.Panic
+	switch {
+	case err == nil:
+		_, _ = fmt.Fprintf(w, "  now it is applied: %d outcomes, %d gas, state root %v\n", len(r.Outcomes), r.GasUsed, r.Trie.Root())
+		return nil
+	case errors.Is(err, failed.ErrState):
+		_, _ = fmt.Fprintln(w, "  now it goes on beyond where it failed, to a part of the state that the file does not hold")
+		return nil
+	case errors.Is(err, failed.ErrFormat):
+		return err
+	case errors.As(err, &p):
+		_, _ = fmt.Fprintf(w, "  now: %v\n%s\n", p, p.Stack)
+	default:
+		_, _ = fmt.Fprintf(w, "  now: %v\n", err)
+	}
+	return errFails
+}

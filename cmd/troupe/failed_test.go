@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine/failed"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// TestVerifyFailed: a chunk that a node failed to apply is run, and its failing is that of the command.
+func TestVerifyFailed(t *testing.T) {
+	f := &failed.File{Format: 1, Chain: "chain", Height: 7, Reason: "panic: boom", Context: failed.Context{
+		Protocol: config.Newest(primitives.NumberingJune), Numbering: primitives.NumberingJune, Layout: primitives.SingleShardLayout().AppendBorsh(nil),
+	}}
+	for _, test := range []struct {
+		fails bool
+		want  string
+	}{{false, "now it is applied: 0 outcomes"}, {true, "no congestion info of shard 0"}} {
+		f.Context.NewChunk = test.fails // and nobody says how congested the shard is, which no chunk goes without
+		path, err := failed.Write(t.TempDir(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := runLine([]string{"verify", path})
+		if !strings.Contains(out, "shard 0 of block 7 of chain") || !strings.Contains(out, "panic: boom") || !strings.Contains(out, test.want) ||
+			strings.Contains(out, errFails.Error()) != test.fails {
+			t.Errorf("fails %v:\n%s", test.fails, out)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package failed
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Bounds.
+const (
+	MaxFiles = 8
+	MaxState = 64 << 20
+	MaxFile  = 1 << 30 // unpacked
+)
+
+// ErrFormat says that something is no file of a failed chunk, or one of another version.
+var ErrFormat = errors.New("failed: not the file of a failed chunk")
+
+const pattern = "chunk-*.json.gz"
+
+// Write puts f into a folder, which it makes if need be, and returns the path. Beyond MaxFiles the oldest are removed.
+func Write(dir string, f *File) (path string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, fmt.Sprintf("chunk-%010d-s%d-%.8s.json.gz", f.Height, f.Shard, f.Block))
+	tmp, err := os.CreateTemp(dir, "new-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // unless it was renamed
+	z := gzip.NewWriter(tmp)
+	err = errors.Join(json.NewEncoder(z).Encode(f), z.Close(), tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, prune(dir)
+}
+
+// prune removes the oldest files.
+func prune(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(names) <= MaxFiles {
+		return err
+	}
+	age := func(name string) int64 {
+		info, err := os.Stat(name)
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(age(a), age(b)) })
+	for _, name := range names[:len(names)-MaxFiles] {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// Is tells whether a file begins as those of this package do.
+func Is(path string) bool {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return false
+	}
+	want := []byte(`{"failed_chunk":`)
+	got := make([]byte, len(want))
+	_, err = io.ReadFull(z, got)
+	return err == nil && bytes.Equal(got, want)
+}
+
+// Read reads a file.
+func Read(path string) (*File, error) {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	z, err := gzip.NewReader(bufio.NewReader(f))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	out := new(File)
+	if err := json.NewDecoder(io.LimitReader(z, MaxFile)).Decode(out); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if out.Format != format {
+		return nil, fmt.Errorf("%w: version %d, this program reads %d", ErrFormat, out.Format, format)
+	}
+	return out, nil
+}
