@@ -5,7 +5,7 @@ import "errors"
 // Refusals of StripJSONComments.
 var (
 	errJSONSlash = errors.New("a / outside of a string starts no comment")
-	errJSONEnd   = errors.New("the text ends within a string or comment")
+	ErrJSONEnd   = errors.New("the text ends within a string or comment")
 )
 
 // StripJSONComments returns a copy of in with the comments that nearcore allows in its files (//, # and /* */) turned to
@@ -21,7 +21,7 @@ func StripJSONComments(in []byte) ([]byte, error) {
 				}
 			}
 			if i >= len(out) {
-				return nil, errJSONEnd
+				return nil, ErrJSONEnd
 			}
 		case '#':
 			i = blankLine(out, i)
@@ -34,7 +34,7 @@ func StripJSONComments(in []byte) ([]byte, error) {
 				for ; end+1 < len(out) && (out[end] != '*' || out[end+1] != '/'); end++ {
 				}
 				if end+1 >= len(out) {
-					return nil, errJSONEnd
+					return nil, ErrJSONEnd
 				}
 				for ; i < end+2; i++ {
 					if out[i] != '\n' {

@@ -24,7 +24,6 @@ type Config struct {
 	GenesisFile, RecordsFile         string
 	ValidatorKeyFile, NodeKeyFile    string
 	RPC                              *RPC // nil: no RPC
-	NetworkAddr, BootNodes           string
 	Consensus                        Consensus
 	TrackedShards                    TrackedShards
 	Archive                          bool
@@ -46,24 +45,21 @@ type Config struct {
 
 // RPC holds rpc.* and troupe.rpc.*.
 type RPC struct {
-	Addr, PrometheusAddr            string
-	CORS                            []string
-	PollingInterval, PollingTimeout time.Duration
-	MaxBody                         uint64 // bytes
-	EnableDebug                     bool
-	HTTPStatus                      string
-	MaxConnections, MaxParked       uint64
-	MaxBatch                        uint64
-	ReadTimeout, IdleTimeout        time.Duration
+	Addr, PrometheusAddr      string
+	CORS                      []string
+	PollingTimeout            time.Duration
+	MaxBody                   uint64 // bytes
+	HTTPStatus                string
+	MaxConnections, MaxParked uint64
+	MaxBatch                  uint64
+	ReadTimeout, IdleTimeout  time.Duration
 }
 
 // Consensus holds consensus.*.
 type Consensus struct {
 	MinDelay, MaxDelay, MaxWait time.Duration
 	ChunkWait                   [2]uint64
-	Step                        time.Duration
 	ProduceEmptyBlocks          bool
-	MinNumPeers                 uint64
 }
 
 // Default returns the file that init writes. fast shortens the block delays as neard init --fast does.
@@ -156,7 +152,7 @@ func asDuration(v any) (time.Duration, bool) {
 	}
 	secs, ok1 := asU64(d.values["secs"])
 	nanos, ok2 := asU64(d.values["nanos"])
-	if !ok1 || !ok2 || secs > 1<<32 || nanos >= 1_000_000_000 {
+	if !ok1 || !ok2 || secs > maxSeconds || nanos >= 1_000_000_000 {
 		return 0, false
 	}
 	return time.Duration(secs)*time.Second + time.Duration(nanos), true
@@ -171,7 +167,6 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c := &Config{
 		GenesisFile: str("genesis_file"), RecordsFile: str("genesis_records_file"),
 		ValidatorKeyFile: str("validator_key_file"), NodeKeyFile: str("node_key_file"),
-		NetworkAddr: str("network.addr"), BootNodes: str("network.boot_nodes"),
 		Archive: yes("archive"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
 		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
@@ -184,15 +179,15 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	}
 	k := &c.Consensus
 	k.MinDelay, k.MaxDelay = dur("consensus.min_block_production_delay"), dur("consensus.max_block_production_delay")
-	k.MaxWait, k.Step = dur("consensus.max_block_wait_delay"), dur("consensus.doomslug_step_period")
+	k.MaxWait = dur("consensus.max_block_wait_delay")
 	mult, _ := d.Get("consensus.chunk_wait_mult")
 	k.ChunkWait[0], k.ChunkWait[1], _ = asRational(mult)
-	k.ProduceEmptyBlocks, k.MinNumPeers = yes("consensus.produce_empty_blocks"), num("consensus.min_num_peers")
+	k.ProduceEmptyBlocks = yes("consensus.produce_empty_blocks")
 	if v, ok := d.Get("rpc"); ok && v != nil {
 		c.RPC = &RPC{
-			Addr: str("rpc.addr"), PrometheusAddr: str("rpc.prometheus_addr"), EnableDebug: yes("rpc.enable_debug_rpc"),
-			PollingInterval: dur("rpc.polling_config.polling_interval"), PollingTimeout: dur("rpc.polling_config.polling_timeout"),
-			MaxBody: num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
+			Addr: str("rpc.addr"), PrometheusAddr: str("rpc.prometheus_addr"),
+			PollingTimeout: dur("rpc.polling_config.polling_timeout"),
+			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			MaxConnections: num("troupe.rpc.max_connections"), MaxParked: num("troupe.rpc.max_parked_requests"),
 			MaxBatch: num("troupe.rpc.max_batch"), ReadTimeout: dur("troupe.rpc.read_timeout"), IdleTimeout: dur("troupe.rpc.idle_timeout"),
 		}
@@ -204,7 +199,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	}
 	var err error
 	c.TrackedShards, err = trackedShards(file, d)
-	if err := errors.Join(err, c.rules(file, hadTracked)); err != nil {
+	if err := errors.Join(err, c.rules(file, hadTracked, str("network.addr"), str("network.boot_nodes"))); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -129,7 +129,8 @@ func TestSetAfterAndOverlay(t *testing.T) {
 	}
 	d.Overlay(top)
 	c, _, err := Parse("config.json", d.Format())
-	if err != nil || c.RPC != nil || c.NetworkAddr != "x:1" || c.Consensus.MinDelay != 120*time.Millisecond || c.MaxGasBurntView != 7 {
+	network, _ := d.Get("network.addr")
+	if err != nil || c.RPC != nil || network != "x:1" || c.Consensus.MinDelay != 120*time.Millisecond || c.MaxGasBurntView != 7 {
 		t.Errorf("overlaid: %+v, %v", c, err)
 	}
 	if ban, _ := d.Get("network.ban_window"); string(ban.(*Document).Format()) != "{\n  \"secs\": 1,\n  \"nanos\": 2\n}" {

@@ -113,7 +113,13 @@ func parseDocument(in []byte) (*Document, error) {
 	if len(in) > maxSize {
 		return nil, fmt.Errorf("%d bytes, at most %d", len(in), maxSize)
 	}
+	if len(bytes.TrimSpace(in)) == 0 {
+		return nil, errors.New("the file is empty; " + restore)
+	}
 	clean, err := primitives.StripJSONComments(in)
+	if errors.Is(err, primitives.ErrJSONEnd) {
+		return nil, cutOff(in, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +139,17 @@ func parseDocument(in []byte) (*Document, error) {
 	return doc, nil
 }
 
+// restore is what to do about a file of which the end is missing.
+const restore = "restore it, or move it away and run `troupe init`, which makes a new one"
+
+func cutOff(in []byte, err error) error {
+	return fmt.Errorf("cut off at its end, line %d: %w; %s", 1+bytes.Count(bytes.TrimRight(in, "\n"), []byte("\n")), err, restore)
+}
+
 func position(in []byte, dec *json.Decoder, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return cutOff(in, errors.New("a closing bracket or brace is missing"))
+	}
 	off := min(int(dec.InputOffset()), len(in))
 	line := 1 + bytes.Count(in[:off], []byte("\n"))
 	col := off - bytes.LastIndexByte(in[:off], '\n')

@@ -12,7 +12,7 @@ import (
 
 // rules checks what one key says in the light of others, or beyond its kind (nearcore nearcore/src/config_validate.rs),
 // on a completed file. It returns all that is wrong.
-func (c *Config) rules(file string, hadTracked []string) error {
+func (c *Config) rules(file string, hadTracked []string, network, bootNodes string) error {
 	var errs []error
 	bad := func(key, value, allowed string) {
 		errs = append(errs, &Error{File: file, Key: key, Value: value, Allowed: allowed})
@@ -24,27 +24,11 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	if k.MaxWait < k.MinDelay {
 		bad("consensus.max_block_wait_delay", k.MaxWait.String(), fmt.Sprintf("at least min_block_production_delay (%v)", k.MinDelay))
 	}
-	if k.Step <= 0 {
-		bad("consensus.doomslug_step_period", k.Step.String(), "above 0")
-	}
-	for _, key := range []string{"gc_blocks_limit", "gc_fork_clean_step", "gc_num_epochs_to_keep", "transaction_pool_size_limit",
-		"consensus.header_sync_expected_height_per_second", "troupe.mempool.max_transactions", "troupe.mempool.max_per_key",
-		"troupe.rpc.max_connections", "troupe.rpc.max_batch"} {
-		v, ok := c.Document.Get(key)
-		if n, isNumber := asU64(v); ok && isNumber && n == 0 {
-			bad(key, "0", "above 0")
-		}
-	}
-	for _, key := range []string{"gc_step_period", "log_summary_period"} {
+	for _, key := range []string{"gc_step_period", "log_summary_period", "consensus.doomslug_step_period"} {
 		if v, _ := c.Document.Get(key); v != nil {
 			if d, ok := asDuration(v); ok && d <= 0 {
 				bad(key, d.String(), "above 0")
 			}
-		}
-	}
-	if v, ok := c.Document.Get("tx_routing_height_horizon"); ok {
-		if n, isNumber := asU64(v); isNumber && (n < 2 || n > 100) {
-			bad("tx_routing_height_horizon", strconv.FormatUint(n, 10), "from 2 to 100")
 		}
 	}
 	if v, _ := c.Document.Get("save_trie_changes"); v == false && !c.Archive {
@@ -54,24 +38,21 @@ func (c *Config) rules(file string, hadTracked []string) error {
 		bad(hadTracked[1], "set", "absent beside tracked_shards_config, which replaces it")
 	}
 	if c.RPC != nil {
-		if !isAddress(c.RPC.Addr) {
+		if !IsAddress(c.RPC.Addr) {
 			bad("rpc.addr", strconv.Quote(c.RPC.Addr), "host:port, like 127.0.0.1:3030")
 		}
-		if a := c.RPC.PrometheusAddr; a != "" && !isAddress(a) {
+		if a := c.RPC.PrometheusAddr; a != "" && !IsAddress(a) {
 			bad("rpc.prometheus_addr", strconv.Quote(a), "host:port or null")
 		}
 		if c.RPC.PollingTimeout <= 0 {
 			bad("rpc.polling_config.polling_timeout", c.RPC.PollingTimeout.String(), "above 0")
 		}
-		if c.RPC.MaxBody == 0 {
-			bad("rpc.limits_config.json_payload_max_size", "0", "above 0")
-		}
 	}
-	if c.NetworkAddr != "" && !isAddress(c.NetworkAddr) {
-		bad("network.addr", strconv.Quote(c.NetworkAddr), "host:port, like 0.0.0.0:24567, or empty")
+	if network != "" && !IsAddress(network) {
+		bad("network.addr", strconv.Quote(network), "host:port, like 0.0.0.0:24567, or empty")
 	}
-	if err := CheckBootNodes(c.BootNodes); err != nil {
-		bad("network.boot_nodes", strconv.Quote(clip(c.BootNodes)), "node_key@host:port, several separated by commas: "+err.Error())
+	if err := CheckBootNodes(bootNodes); err != nil {
+		bad("network.boot_nodes", strconv.Quote(clip(bootNodes)), "node_key@host:port, several separated by commas: "+err.Error())
 	}
 	for _, f := range []struct{ key, value string }{{"genesis_file", c.GenesisFile}, {"validator_key_file", c.ValidatorKeyFile}, {"node_key_file", c.NodeKeyFile}} {
 		if f.value == "" || strings.ContainsRune(f.value, 0) {
@@ -81,8 +62,8 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	return errors.Join(errs...)
 }
 
-// isAddress tells whether s is host:port with a port in numbers; the host may be empty.
-func isAddress(s string) bool {
+// IsAddress tells whether s is host:port with a port in numbers; the host may be empty.
+func IsAddress(s string) bool {
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {
 		return false
@@ -105,7 +86,7 @@ func CheckBootNodes(list string) error {
 		if _, err := primitives.ParsePublicKey(parts[0]); err != nil {
 			return fmt.Errorf("%q: %w", clip(node), err)
 		}
-		if !isAddress(parts[1]) {
+		if !IsAddress(parts[1]) {
 			return fmt.Errorf("%q: %q is no host:port", clip(node), clip(parts[1]))
 		}
 		if len(parts) == 3 {

@@ -27,15 +27,16 @@ const (
 	kStrings  kind = "a list of strings"
 	kObject   kind = "an object"
 	kRational kind = "a fraction [num, den], both from 1 to 2^31-1"
-	kDuration kind = `a duration {"secs": n, "nanos": n}`
+	kDuration kind = `a duration {"secs": n, "nanos": n} of at most 2^29 seconds`
 	kAny      kind = "anything"
 )
 
-// rule is what one key may hold; choices narrow a string.
+// rule is what one key may hold; choices narrow a string, min and max an integer.
 type rule struct {
 	kind     kind
 	nullable bool
 	choices  []string
+	min, max uint64 // max 0: 2^64-1
 }
 
 // extras are the keys that init does not write, and those whose written value (null) says nothing of their kind.
@@ -84,20 +85,54 @@ var extras = map[string]rule{
 	"troupe.gc_min_age":                 {kind: kDuration},
 	"troupe.rpc":                        {kind: kObject},
 	"troupe.rpc.http_status":            {kind: kString, choices: []string{"spec", "nearcore", "always_200"}},
-	"troupe.rpc.max_connections":        {kind: kU64},
-	"troupe.rpc.max_parked_requests":    {kind: kU64},
-	"troupe.rpc.max_batch":              {kind: kU64},
+	"troupe.rpc.max_connections":        {kind: kU64, min: 1, max: maxCount},
+	"troupe.rpc.max_parked_requests":    {kind: kU64, max: maxCount},
+	"troupe.rpc.max_batch":              {kind: kU64, min: 1, max: maxCount},
 	"troupe.rpc.read_timeout":           {kind: kDuration},
 	"troupe.rpc.idle_timeout":           {kind: kDuration},
 	"troupe.mempool":                    {kind: kObject},
-	"troupe.mempool.max_transactions":   {kind: kU64},
-	"troupe.mempool.max_per_key":        {kind: kU64},
+	"troupe.mempool.max_transactions":   {kind: kU64, min: 1, max: maxCount},
+	"troupe.mempool.max_per_key":        {kind: kU64, min: 1, max: maxCount},
 	"troupe.storage":                    {kind: kObject},
-	"troupe.storage.write_buffer_bytes": {kind: kU64},
-	"troupe.storage.block_cache_bytes":  {kind: kU64},
+	"troupe.storage.write_buffer_bytes": {kind: kU64, max: maxMemory},
+	"troupe.storage.block_cache_bytes":  {kind: kU64, max: maxMemory},
 	"troupe.vm":                         {kind: kObject},
-	"troupe.vm.memory_bytes":            {kind: kU64},
-	"troupe.vm.disk_bytes":              {kind: kU64},
+	"troupe.vm.memory_bytes":            {kind: kU64, max: maxMemory},
+	"troupe.vm.disk_bytes":              {kind: kU64, max: maxDisk},
+}
+
+// Bounds of our own integers, so that no sum or conversion of them overflows: far above what a machine has.
+const (
+	maxCount  = 1 << 30 // things
+	maxMemory = 1 << 50 // bytes
+	maxDisk   = 1 << 60 // bytes
+	maxU32    = 1<<32 - 1
+	maxI32    = 1<<31 - 1
+
+	maxSeconds = 1 << 29 // of a duration, of which some are taken ten times
+)
+
+// bounds are those of neard's integers that init writes: what its own types hold, or what a node can do with them.
+var bounds = map[string]struct{ min, max uint64 }{
+	"rpc.limits_config.json_payload_max_size":              {1, maxI32},
+	"network.max_num_peers":                                {0, maxU32},
+	"network.minimum_outbound_peers":                       {0, maxU32},
+	"network.ideal_connections_lo":                         {0, maxU32},
+	"network.ideal_connections_hi":                         {0, maxU32},
+	"network.so_recv_buffer_size":                          {0, maxU32},
+	"network.so_send_buffer_size":                          {0, maxU32},
+	"network.safe_set_size":                                {0, maxU32},
+	"network.archival_peer_connections_lower_bound":        {0, maxU32},
+	"network.peer_states_cache_size":                       {0, maxU32},
+	"network.snapshot_hosts_cache_size":                    {0, maxU32},
+	"network.experimental.skip_sending_tombstones_seconds": {0, 1<<63 - 1},
+	"consensus.header_sync_expected_height_per_second":     {1, 0},
+	"gc_blocks_limit":                                      {1, maxCount},
+	"gc_fork_clean_step":                                   {1, 0},
+	"gc_num_epochs_to_keep":                                {1, maxCount},
+	"store.max_open_files":                                 {0, maxU32},
+	"transaction_pool_size_limit":                          {1, maxDisk},
+	"tx_routing_height_horizon":                            {2, 100},
 }
 
 // open are objects whose keys are the user's.
@@ -144,6 +179,14 @@ func buildSchema() map[string]rule {
 	add("", doc)
 	maps.Copy(rules, extras)
 	rules["rpc.cors_allowed_origins"] = rule{kind: kStrings}
+	for path, b := range bounds {
+		r, ok := rules[path]
+		if !ok || r.kind != kU64 {
+			panic("config: bounds of " + path + ", which is no integer")
+		}
+		r.min, r.max = b.min, b.max
+		rules[path] = r
+	}
 	return rules
 }
 
@@ -203,8 +246,13 @@ func check(file string, d *Document) (warnings []Warning, err error) {
 
 func (r rule) String() string {
 	s := string(r.kind)
-	if r.choices != nil {
+	switch {
+	case r.choices != nil:
 		s = "one of " + strings.Join(r.choices, ", ")
+	case r.kind == kU64 && r.max > 0:
+		s = fmt.Sprintf("an integer from %d to %d", r.min, r.max)
+	case r.kind == kU64 && r.min > 0:
+		s = fmt.Sprintf("an integer from %d to 2^64-1", r.min)
 	}
 	if r.nullable {
 		s += ", or null"
@@ -221,8 +269,8 @@ func (r rule) allows(v any) bool {
 		_, ok := v.(bool)
 		return ok
 	case kU64:
-		_, ok := asU64(v)
-		return ok
+		n, ok := asU64(v)
+		return ok && n >= r.min && (r.max == 0 || n <= r.max)
 	case kString:
 		s, ok := v.(string)
 		return ok && (r.choices == nil || slices.Contains(r.choices, s))

@@ -45,6 +45,11 @@ func Check(dir string) *Report {
 	for _, w := range warnings {
 		r.warn("%s: %v", path, w)
 	}
+	if c != nil {
+		for _, line := range c.Inert() {
+			r.warn("%s: %s", path, line)
+		}
+	}
 	if r.fail(path, err) {
 		// The other files are looked for by the names that init gives them.
 		if c, _, err = config.Parse(ConfigFile, config.Default(false).Format()); err != nil {

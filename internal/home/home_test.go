@@ -137,8 +137,8 @@ func TestInitFlags(t *testing.T) {
 	if got := h.Genesis.ShardLayout.NumShards(); got != 12 {
 		t.Errorf("%d shards, want 12", got)
 	}
-	if h.Config.BootNodes != o.BootNodes || h.Config.MaxGasBurntView != gas {
-		t.Errorf("config: %q %v", h.Config.BootNodes, h.Config.MaxGasBurntView)
+	if nodes, _ := h.Config.Document.Get("network.boot_nodes"); nodes != o.BootNodes || h.Config.MaxGasBurntView != gas {
+		t.Errorf("config: %q %v", nodes, h.Config.MaxGasBurntView)
 	}
 	want := primitives.SecretKeyFromSeed(primitives.ED25519, "alice")
 	if h.ValidatorKey.SecretKey != want || h.ValidatorKey.AccountID != "alice.near" || h.NodeKey.AccountID != "node" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // ReadConfig reads the configuration and passes over the records. recordsFile is the file that holds them instead, if the
@@ -28,15 +29,22 @@ func ReadConfig(r io.Reader) (c *Config, recordsFile string, err error) {
 		}
 	})
 	s.end()
+	var missing []string
 	for i, f := range configFields {
-		if seen[i] {
-			continue
+		switch {
+		case seen[i]:
+		case f.def == nil:
+			missing = append(missing, "`"+f.name+"`")
+		default:
+			f.def(c)
 		}
-		if f.def == nil {
-			s.fail(fmt.Errorf("missing field `%s`", f.name))
-			break
-		}
-		f.def(c)
+	}
+	switch len(missing) {
+	case 0:
+	case 1:
+		s.fail(fmt.Errorf("missing field %s", missing[0]))
+	default:
+		s.fail(fmt.Errorf("%d missing fields: %s", len(missing), strings.Join(missing, ", ")))
 	}
 	if s.err != nil {
 		return nil, "", s.err

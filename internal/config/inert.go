@@ -1,0 +1,145 @@
+package config
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// inert is what keys of neard are taken for that nothing here reads: of a key or of all below it, by the longest that fits. Every
+// key of the schema is here or in Config, which a test holds.
+var inert = map[string]string{
+	"network":                                   "this version connects to no other node",
+	"telemetry":                                 "this node reports to nobody",
+	"rosetta_rpc":                               "there is no Rosetta API",
+	"rpc.enable_debug_rpc":                      "there are no debug pages",
+	"rpc.sharded_rpc":                           "every request is answered here",
+	"rpc.polling_config":                        "who waits is told of each block, and asks for none",
+	"rpc.experimental_debug_pages_src_path":     "there are no debug pages",
+	"consensus":                                 "there is no other node to sync with or to wait for",
+	"consensus.doomslug_step_period":            "votes follow events and timers, not steps",
+	"consensus.block_production_tracking_delay": "blocks follow events and timers, not steps",
+	"tracked_shards_config":                     "every shard is followed",
+	"tracked_shards":                            "every shard is followed",
+	"tracked_accounts":                          "every shard is followed",
+	"tracked_shard_schedule":                    "every shard is followed",
+	"tracked_shadow_validator":                  "every shard is followed",
+	"log_summary_style":                         "the log has one style",
+	"enable_multiline_logging":                  "the log has one style",
+	"gc_fork_clean_step":                        "forks are collected with their heights",
+	"view_client_threads":                       "threads follow the processors",
+	"transaction_request_handler_threads":       "threads follow the processors",
+	"chunk_validation_threads":                  "threads follow the processors",
+	"state_request_throttle_period":             "this version connects to no other node",
+	"state_requests_per_throttle_period":        "this version connects to no other node",
+	"state_request_server_threads":              "this version connects to no other node",
+	"store":                                     "the store is not neard's; troupe.storage has its settings",
+	"epoch_sync":                                "there is no other node to sync with",
+	"state_sync":                                "there is no other node to sync with",
+	"state_sync_enabled":                        "there is no other node to sync with",
+	"state_sync_external_backoff":               "there is no other node to sync with",
+	"resharding_config":                         "a split is not done in batches",
+	"dynamic_resharding_dry_run":                "a split is not tried first",
+	"tx_routing_height_horizon":                 "transactions go to no other node",
+	"disable_tx_routing":                        "transactions go to no other node",
+	"chunk_distribution_network":                "chunks go to no other node",
+	"produce_chunk_add_transactions_time_limit": "a chunk is bounded by its gas and size, not by time",
+	"orphan_state_witness_pool_size":            "there are no state witnesses",
+	"orphan_state_witness_max_size":             "there are no state witnesses",
+	"save_latest_witnesses":                     "there are no state witnesses",
+	"save_invalid_witnesses":                    "there are no state witnesses",
+	"max_loaded_contracts":                      "troupe.vm.memory_bytes bounds the contracts that are loaded",
+	"contract_cache_max_size":                   "troupe.vm.disk_bytes bounds the contracts on disk",
+	"save_trie_changes":                         "what is needed is kept, with archive everything",
+	"save_tx_outcomes":                          "outcomes are always kept",
+	"save_receipt_to_tx":                        "what is needed is kept, with archive everything",
+	"save_state_changes":                        "changes are always kept",
+	"save_untracked_partial_chunks_parts":       "every shard is followed",
+	"receipt_to_tx_max_hint_window":             "there is no EXPERIMENTAL_receipt_to_tx",
+	"receipt_to_tx_max_hop_distance":            "there is no EXPERIMENTAL_receipt_to_tx",
+	"cold_store":                                "there is one store; archive keeps everything in it",
+	"split_storage":                             "there is one store; archive keeps everything in it",
+	"cloud_archival":                            "there is one store; archive keeps everything in it",
+	"cloud_archival_writer":                     "there is one store; archive keeps everything in it",
+	"expected_shutdown":                         "the node stops when it is told to, not at a height",
+	"protocol_version_check":                    "the vote of this version follows what it can execute",
+	"chunks_cache_height_horizon":               "this version connects to no other node",
+}
+
+// withoutEffect finds what a key is taken for; false for one that has an effect.
+func withoutEffect(path string) (string, bool) {
+	for {
+		if why, ok := inert[path]; ok {
+			return why, true
+		}
+		i := strings.LastIndexByte(path, '.')
+		if i < 0 || used[path] {
+			return "", false
+		}
+		path = path[:i]
+	}
+}
+
+// used are the keys with an effect below one that has none by itself.
+var used = map[string]bool{
+	"rpc.polling_config.polling_timeout": true, "store.path": true,
+	"consensus.min_block_production_delay": true, "consensus.max_block_production_delay": true,
+	"consensus.max_block_wait_delay": true, "consensus.chunk_wait_mult": true, "consensus.produce_empty_blocks": true,
+}
+
+// Inert says of the keys that ask for something else than init writes and have no effect here what they are taken for: one line for
+// each reason, in the order of the file.
+func (c *Config) Inert() []string {
+	initial := Default(false)
+	var reasons []string
+	keys := map[string][]string{}
+	var walk func(prefix string, d *Document)
+	walk = func(prefix string, d *Document) {
+		for _, k := range d.keys {
+			path, v := prefix+k, d.values[k]
+			r, known := schema[path]
+			if !known {
+				continue
+			}
+			if sub, ok := v.(*Document); ok && r.kind == kObject && !slices.Contains(open, path) {
+				walk(path+".", sub)
+				continue
+			}
+			why, ok := withoutEffect(path)
+			if !ok || v == nil || asWritten(v) == asWritten(ordinary(initial, path)) {
+				continue
+			}
+			if keys[why] == nil {
+				reasons = append(reasons, why)
+			}
+			keys[why] = append(keys[why], path)
+		}
+	}
+	walk("", c.Document)
+	for i, why := range reasons {
+		reasons[i] = strings.Join(keys[why], ", ") + ": no effect, " + why
+	}
+	return reasons
+}
+
+// ordinary is what a key says that asks for nothing: what init writes, else what amounts to saying nothing.
+func ordinary(initial *Document, path string) any {
+	if v, ok := initial.Get(path); ok && v != nil {
+		return v
+	}
+	switch r := schema[path]; r.kind {
+	case kBool:
+		return false
+	case kList, kStrings:
+		return []any{}
+	}
+	return nil
+}
+
+func asWritten(v any) string {
+	if d, ok := v.(*Document); ok {
+		return string(d.Format())
+	}
+	b, _ := json.Marshal(v) // what was read from JSON
+	return string(b)
+}

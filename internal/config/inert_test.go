@@ -1,0 +1,121 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// others are values that a key of a kind may be tried with; one of them is not what init writes.
+var others = map[kind][]string{
+	kBool: {"true", "false"}, kU64: {"3", "7"}, kList: {`[[0]]`, `[]`, `["a"]`}, kStrings: {`["a.near"]`},
+	kString:   {`"other"`, `"1.2.3.4:5"`, `"a.near"`, `"interval"`, `"release"`, `"nearcore"`, `"ed25519:AKeZjvncdbb6M2CCJxnmdmusNq2S4Fhj64n4jATQH8wr@1.2.3.4:5"`},
+	kRational: {`[2,3]`}, kDuration: {`{"secs":1,"nanos":7}`, `{"secs":9,"nanos":7}`}, kAny: {`"NoShards"`, `{"a":1}`},
+}
+
+// nested is a document with one key.
+func nested(path, value string) string {
+	parts := strings.Split(path, ".")
+	return `{"` + strings.Join(parts, `":{"`) + `":` + value + strings.Repeat("}", len(parts))
+}
+
+// TestInert wants of every key that neard or Troupe knows that it changes something in Config, or that it is said to have no effect:
+// not both, and not neither.
+func TestInert(t *testing.T) {
+	plain, _, err := Parse("config.json", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := plain.Inert(); got != nil {
+		t.Errorf("of what init writes: %q", got)
+	}
+	bare := func(c *Config) string {
+		d := *c
+		d.Document, d.TrackedShards = nil, TrackedShards{} // which shards are tracked is read to be checked
+		d.RPC = nil
+		return fmt.Sprintf("%+v %+v", d, c.RPC)
+	}
+	for _, path := range slices.Sorted(maps.Keys(schema)) {
+		r := schema[path]
+		if r.kind == kObject || slices.Contains(open, path[:max(strings.LastIndexByte(path, '.'), 0)]) || path == "rpc" {
+			continue
+		}
+		tried, effect, said := 0, false, false
+		for _, value := range others[r.kind] {
+			c, _, err := Parse("config.json", []byte(nested(path, value)))
+			if err != nil {
+				continue
+			}
+			tried++
+			effect = effect || bare(c) != bare(plain)
+			for _, line := range c.Inert() {
+				said = said || strings.HasPrefix(line, path+": no effect, ")
+			}
+		}
+		if tried == 0 {
+			t.Errorf("%s: no value to try it with", path)
+		}
+		if effect == said {
+			t.Errorf("%s: changes something: %v, is said to have no effect: %v", path, effect, said)
+		}
+	}
+}
+
+func TestInertGroups(t *testing.T) {
+	c, _, err := Parse("config.json", []byte(`{"network": {"boot_nodes": "", "max_num_peers": 8}, "store": {"max_open_files": 3000},
+		"tracked_shards_config": "NoShards", "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"enable_debug_rpc": true}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"network.max_num_peers: no effect, this version connects to no other node",
+		"store.max_open_files: no effect, the store is not neard's; troupe.storage has its settings",
+		"tracked_shards_config: no effect, every shard is followed",
+		"telemetry.endpoints: no effect, this node reports to nobody",
+		"rpc.enable_debug_rpc: no effect, there are no debug pages",
+	}
+	if got := c.Inert(); !reflect.DeepEqual(got, want) {
+		t.Errorf("Inert() = %q\nwant %q", got, want)
+	}
+}
+
+// TestBounds tries every integer of the file with what no program can use: those that this node uses refuse it with their bounds, and
+// the largest that is allowed fits an int, also twice.
+func TestBounds(t *testing.T) {
+	for _, path := range slices.Sorted(maps.Keys(schema)) {
+		r := schema[path]
+		if r.kind != kU64 || strings.HasPrefix(path, "network.experimental.") {
+			continue
+		}
+		_, unused := withoutEffect(path)
+		switch path {
+		case "max_gas_burnt_view", "trie_viewer_state_size_limit": // compared with, never converted
+			unused = true
+		}
+		if r.max == 0 && !unused {
+			t.Errorf("%s has no bound, and is used", path)
+		}
+		for _, value := range []uint64{1 << 63, 1<<64 - 1, r.max + 1} {
+			_, _, err := Parse("config.json", []byte(nested(path, fmt.Sprint(value))))
+			if refused := err != nil && strings.Contains(err.Error(), fmt.Sprintf(" to %d", r.max)); refused != (r.max > 0) {
+				t.Errorf("%s = %d: %v", path, value, err)
+			}
+		}
+		if r.max > 0 {
+			if _, _, err := Parse("config.json", []byte(nested(path, fmt.Sprint(r.max)))); err != nil || 2*r.max > 1<<63 && !unused {
+				t.Errorf("%s = %d, its largest: %v", path, r.max, err)
+			}
+			if r.min > 0 {
+				if _, _, err := Parse("config.json", []byte(nested(path, "0"))); err == nil {
+					t.Errorf("%s = 0 passes", path)
+				}
+			}
+		}
+	}
+	if _, _, err := Parse("config.json", []byte(`{"gc_step_period": {"secs": 536870913, "nanos": 0}}`)); err == nil {
+		t.Error("a duration of more than 2^29 seconds passes")
+	}
+}
