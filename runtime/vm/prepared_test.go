@@ -63,6 +63,9 @@ func FuzzAgree(f *testing.F) {
 	for _, code := range random(f) {
 		f.Add(code)
 	}
+	for _, text := range gasCallers {
+		f.Add(wat(f, text))
+	}
 	e := wasmtime.NewEngine()
 	f.Fuzz(func(t *testing.T, code []byte) { agree(t, e, code) })
 }

@@ -12,7 +12,7 @@ func (m *module) assemble() []byte {
 	if e.getGas == nil {
 		e.setGlobals(uint32(len(m.globals)))
 	}
-	out := make([]byte, 8, len(e.code)+len(m.elements)+len(m.data)+len(m.globals)*8+len(m.exports)*16+256)
+	out := make([]byte, 8, len(e.code)+int(m.elements.end-m.elements.at)+len(m.data)+len(m.globals)*8+len(m.exports)*16+256)
 	copy(out, m.code[:8])
 	var s []byte
 	leb := func(v int) { s = binary.AppendUvarint(s, uint64(v)) }
@@ -62,9 +62,16 @@ func (m *module) assemble() []byte {
 		flush(sectionImport)
 	}
 	s = s[:0]
-	if leb(m.defined); m.defined > 0 {
+	charges := 0
+	if m.gas.used {
+		charges = 1
+	}
+	if leb(m.defined + charges); m.defined+charges > 0 {
 		for _, t := range m.funcs[len(m.imports):] {
 			leb(int(t))
+		}
+		if m.gas.used {
+			leb(int(m.gas.typ))
 		}
 		flush(sectionFunction)
 	}
@@ -113,7 +120,7 @@ func (m *module) assemble() []byte {
 			mutable = 1
 		}
 		s = append(s, byte(g.typ), mutable)
-		s = append(s, m.code[g.at:g.end]...)
+		s = m.redirected(s, span{g.at, g.end})
 	}
 	s = append(s, byte(I64), 1, opI64Const, 0, opEnd, byte(I64), 1, opI64Const)
 	s = append(appendSigned(s, int64(m.limits.MaxStackHeight)), opEnd)
@@ -138,6 +145,9 @@ func (m *module) assemble() []byte {
 		}
 		name(MethodPrefix, m.nameOf(x))
 		s = append(s, x.kind)
+		if x.kind == kindFunc && m.isGas(x.index) {
+			x.index = m.gasFunc()
+		}
 		leb(int(x.index))
 	}
 	export := func(what string, kind byte, index int) {
@@ -157,15 +167,18 @@ func (m *module) assemble() []byte {
 	flush(sectionExport)
 
 	if m.segments > 0 {
-		s = append(s, m.elements...)
+		s = m.redirected(s, m.elements)
 		flush(sectionElement)
 	}
 	if m.dataCount >= 0 {
 		leb(m.dataCount)
 		flush(sectionDataCount)
 	}
-	if m.bodies > 0 {
-		n := binary.AppendUvarint(nil, uint64(m.bodies))
+	if m.bodies+charges > 0 {
+		if m.gas.used {
+			e.gasBody()
+		}
+		n := binary.AppendUvarint(nil, uint64(m.bodies+charges))
 		out = append(out, sectionCode)
 		out = binary.AppendUvarint(out, uint64(len(n)+len(e.code)))
 		out = append(append(out, n...), e.code...)

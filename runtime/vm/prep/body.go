@@ -48,7 +48,8 @@ type body struct {
 	bulks    bool
 }
 
-// edit replaces the bytes from at to end by op and, of a branch, its depth; of a local instruction depth is the local.
+// edit replaces the bytes from at to end by op and, of a branch, its depth; of a local instruction depth is the local, of a
+// call or a reference the function.
 type edit struct {
 	at, end, depth uint32
 	op             byte

@@ -202,6 +202,7 @@ func (b *body) call(off uint32) {
 		return
 	}
 	b.grown += lebLen(uint64(i)+addedFuncs) - (b.r.pos - at)
+	b.redirect(off, opCall, i)
 	b.invoke(off, b.m.types[b.m.funcs[i]])
 }
 

@@ -28,6 +28,8 @@
 // At the entry of a function the charge of its frame and that of its first instructions are taken together, but where the
 // first fails it alone is taken, as nearcore charges them one after the other.
 //
+// Calls of env.gas, by which contracts of old count their instructions themselves, are charges too: see gas.go.
+//
 // The engine sets GlobalGas before the call and reads it after it. Not negative: what is left. Negative: out of gas, and
 // limit - gas is what nearcore would have burnt with the charge that failed. A negative GlobalStack means that the
 // metered stack was exhausted. Nothing else makes either negative, and each traps at once.

@@ -19,6 +19,7 @@ type emitter struct {
 	full         bool   // the module is too large: nothing is written any more
 	compileFails bool
 	trace        bool // functions tell that they are entered and left
+	bulkLocal    int  // of the body that is written: the first of the two for counts and charges
 
 	getGas, setGas, getStack, setStack []byte // once the globals are known
 
@@ -150,9 +151,10 @@ func appendSigned(b []byte, v int64) []byte {
 func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0) // its length, when it is known
-	shadowed, edits, bulkLocal := e.shadowed(b), b.edits, b.locals
+	shadowed, edits := e.shadowed(b), b.edits
+	e.bulkLocal = b.locals
 	if shadowed {
-		edits, bulkLocal = b.withAccesses(), len(b.typ.params)+localCharge
+		edits, e.bulkLocal = b.withAccesses(), len(b.typ.params)+localCharge
 		e.shadowLocals()
 	} else {
 		e.realLocals(b)
@@ -184,7 +186,7 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 		edits = e.copy(b, from, p.off, edits)
 		from = p.off
 		if p.kind == bulk {
-			e.chargeBulk(bulkLocal)
+			e.chargeBulk(e.bulkLocal)
 		} else {
 			e.charge(uint64(p.count) * e.op)
 		}
@@ -224,7 +226,9 @@ func (e *emitter) copy(b *body, from, to uint32, edits []edit) []edit {
 		switch d.op {
 		case opLocalGet, opLocalSet, opLocalTee:
 			e.access(b, d.op, d.depth)
-		case opBr:
+		case opCall:
+			e.callGas(d.depth)
+		case opBr, opRefFunc:
 			e.add(d.op)
 			e.index(uint64(d.depth))
 		default:

@@ -62,6 +62,7 @@ func (m *module) importItem(r *reader) {
 		if t.result != none {
 			imp.Results = []ValType{t.result}
 		}
+		m.noteGas(&imp, i)
 		m.imports = append(m.imports, imp)
 		m.size.addImport(len(from), len(name), i)
 	case kindTable:
@@ -209,9 +210,11 @@ func (m *module) constant(r *reader, want ValType) (size int) {
 	case opRefNull:
 		is, size = r.heapType(), 3
 	case opRefFunc:
+		at := r.offset()
 		i := r.u32()
 		is, size = FuncRef, 2+lebLen(uint64(i)+addedFuncs)
 		m.declare(r, i)
+		m.redirect(at, r, i)
 	default:
 		r.fail("not a constant")
 	}

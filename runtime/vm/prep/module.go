@@ -82,7 +82,7 @@ type module struct {
 	exports   []export
 	start     uint32
 	hasStart  bool
-	elements  []byte // content of the section
+	elements  span   // content of the section in the code
 	segments  int    // of elements
 	dataCount int    // -1: no such section
 	datas     int    // segments
@@ -97,6 +97,7 @@ type module struct {
 	funcsLeft, localsLeft  uint64
 	size                   sizes
 	late                   *Error // the first broken rule of the instrumentation
+	gas                    gasImport
 }
 
 func newModule(code []byte, limits config.Limits) *module {
@@ -244,7 +245,7 @@ func (m *module) begin(id byte, s *reader, count uint32) func(*reader) {
 		if count > maxSegments {
 			s.fail("too many element segments")
 		}
-		m.elements = s.buf
+		m.elements = span{uint32(s.offset() - s.pos), uint32(s.offset() - s.pos + len(s.buf))}
 		return m.elementItem
 	}
 	if count > maxSegments {

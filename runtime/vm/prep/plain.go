@@ -82,6 +82,7 @@ func (b *body) plain(off uint32, op byte) {
 			r.fail("undeclared reference of a function")
 		}
 		b.grown += lebLen(uint64(i)+addedFuncs) - (r.pos - at)
+		b.redirect(off, opRefFunc, i)
 		b.constant(off, FuncRef)
 	case opPrefix:
 		b.prefixed(off)

@@ -35,8 +35,10 @@ func (m *module) elementItem(r *reader) {
 			size += m.constant(r, FuncRef)
 			continue
 		}
+		at := r.offset()
 		i := r.u32()
 		m.declare(r, i)
+		m.redirect(at, r, i)
 		size += lebLen(uint64(i) + addedFuncs)
 	}
 	m.segments++

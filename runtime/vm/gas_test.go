@@ -1,0 +1,103 @@
+package vm
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+)
+
+// gasCallers call env.gas in every way that there is.
+var gasCallers = map[string]string{
+	"direct": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (call $gas (i32.const 7)) (call $gas (i32.const 0))))`,
+	"behind others": `(module (import "env" "block_index" (func $b (result i64))) (import "env" "gas" (func $gas (param i32)))
+		(import "env" "epoch_height" (func $e (result i64))) (import "env" "gas" (func $more (param i32)))
+		(func $f (param i32) (call $more (local.get 0)) (drop (call $b)))
+		(func (export "main") (drop (call $e)) (call $f (i32.const 3)) (call $gas (i32.const 200)) (drop (call $b))))`,
+	"table of indexes": `(module (import "env" "gas" (func $gas (param i32))) (type $t (func (param i32)))
+		(func $own (param i32)) (table 9 funcref) (elem (i32.const 1) $own $gas $own $gas)
+		(func (export "main") (call_indirect (type $t) (i32.const 5) (i32.const 1)) (call_indirect (type $t) (i32.const 6) (i32.const 2))
+			(call_indirect (type $t) (i32.const 7) (i32.const 4))))`,
+	"table of expressions": `(module (import "env" "gas" (func $gas (param i32))) (type $t (func (param i32)))
+		(table 9 funcref) (elem (i32.const 3) funcref (ref.null func) (ref.func $gas) (ref.func 1)) (elem declare func 1)
+		(func (export "main") (call_indirect (type $t) (i32.const 5) (i32.const 4)) (call_indirect (type $t) (i32.const 5) (i32.const 3))))`,
+	"global": `(module (import "env" "gas" (func $gas (param i32))) (type $t (func (param i32))) (table 2 funcref)
+		(global $n i32 (i32.const 9)) (global $g funcref (ref.func $gas)) (global $m i64 (i64.const 9))
+		(func (export "main") (table.set (i32.const 1) (global.get $g)) (call_indirect (type $t) (global.get $n) (i32.const 1))))`,
+	"reference": `(module (import "env" "gas" (func $gas (param i32))) (type $t (func (param i32))) (table 2 funcref)
+		(export "g" (func $gas))
+		(func (export "main") (table.set (i32.const 1) (ref.func $gas)) (call_indirect (type $t) (i32.const 9) (i32.const 1))))`,
+	"passive elements": `(module (import "env" "gas" (func $gas (param i32))) (type $t (func (param i32))) (table 2 funcref)
+		(elem $e func $gas) (func (export "main") (table.init $e (i32.const 0) (i32.const 0) (i32.const 1))
+			(call_indirect (type $t) (i32.const 9) (i32.const 0))))`,
+	"start": `(module (import "env" "gas" (func $gas (param i32))) (start $s) (func $s (call $gas (i32.const 100)))
+		(func (export "main") (memory.fill (i32.const 0) (i32.const 0) (i32.const 100)) (call $gas (i32.const 4))) (memory 1))`,
+	"all that i32 has": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (call $gas (i32.const -1))))`,
+	"the other limit":  `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (loop (call $gas (i32.const 77777777)) (br 0))))`,
+	"locals in memory": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (local i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i64)` +
+		strings.Repeat("(if (local.get 3) (then (local.set 4 (i32.const 9)))) (call $gas (local.get 4)) (local.set 8 (i32.add (local.get 7) (i32.const 1)))", 1000) + `))`,
+	"no function": `(module (import "env" "gas" (func $gas (param i32))) (table 2 funcref) (elem (i32.const 0) $gas) (export "main" (func $gas)))`,
+	"wrong type":  `(module (import "env" "gas" (func $gas (param i64))) (func (export "main") (call $gas (i64.const 7))))`,
+}
+
+// gasCalls counts what a watcher is told of env.gas.
+type gasCalls int
+
+func (*gasCalls) CallBegins(*action.Call)      {}
+func (*gasCalls) Enter(string, primitives.Gas) {}
+func (*gasCalls) Leave(primitives.Gas)         {}
+func (*gasCalls) CallEnds(*action.CallOutcome) {}
+func (n *gasCalls) HostCall(h *HostCall) {
+	if h.Name == "gas" {
+		*n++
+	}
+}
+
+// TestGasImport: what calls env.gas ends as what calls the host's, wherever its gas ends, and never leaves the machine code.
+func TestGasImport(t *testing.T) {
+	v := newVM(t)
+	e := wasmtime.NewEngine()
+	for name, text := range gasCallers {
+		code := wat(t, text)
+		agree(t, e, code)
+		var told gasCalls
+		w := v.Watch(&told)
+		full, err := v.run(call(code, "main", 300*tera), &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := []primitives.Gas{1000 * tera, 300 * tera, full.GasBurnt, tera / 1000}
+		for step := range primitives.Gas(100) { // by half the price of an instruction, from the end
+			at = append(at, max(full.GasBurnt, 100*411_378)-step*411_378)
+		}
+		for _, view := range []bool{false, true} {
+			for _, gas := range at {
+				asked := 0
+				c := call(code, "main", gas)
+				c.View = view
+				c.Interrupt = func() error { asked++; return nil }
+				got, err := v.run(c, &world{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if asked > strings.Count(text, "call $b")+strings.Count(text, "call $e") {
+					t.Errorf("%s: %d calls of the host", name, asked)
+				}
+				want, err := w.run(c, &world{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !reflect.DeepEqual(got, want) {
+					t.Fatalf("%s with %d gas, view %v:\n%+v, watched\n%+v", name, gas, view, got, want)
+				}
+			}
+		}
+		if w.Close(); (told == 0) != (name == "no function" || name == "wrong type") {
+			t.Errorf("%s: %d calls of gas were told", name, told)
+		}
+	}
+}
