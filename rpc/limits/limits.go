@@ -1,0 +1,112 @@
+// Package limits holds what bounds the RPC: each limit once, with its name in config.json, its default and what it may be.
+//
+//	in      nothing
+//	out     Limits, and Table, from which config.json is read and checked and README is written
+//	state   none
+//	units   counts, bytes, durations
+//	bound   each row's Min and Max
+//	errors  none
+//	source  our own; neard bounds the size of a body only
+package limits
+
+import "time"
+
+// Limits are the bounds of one server. Those by address hold for all but the loopback addresses, and for these too once
+// config.json names them (see ByAddress).
+type Limits struct {
+	Connections  uint64
+	Parked       uint64        // requests about transactions that wait
+	Batch        uint64        // requests in a body
+	BatchTimeout time.Duration // for all of them together
+	ReadTimeout  time.Duration // for a request to arrive
+	WriteTimeout time.Duration // for a reply to leave
+	IdleTimeout  time.Duration // between the requests of a connection
+	JSONNodes    uint64        // values and keys in a body
+	Reply        uint64        // bytes of a reply, of a batch in all
+	InFlight     uint64        // bytes of bodies and replies in memory, of all connections
+	Simulations  uint64        // simulations and traces that run or wait
+
+	AddressConnections ByAddress
+	AddressParked      ByAddress
+	AddressInFlight    ByAddress
+	AddressSimulations ByAddress
+}
+
+// ByAddress is a limit of one client's address.
+type ByAddress struct {
+	Max      uint64
+	Loopback bool // it also holds for loopback addresses
+}
+
+// Row is one limit. Exactly one of Number, Time and Address is set.
+type Row struct {
+	Key      string // below troupe.rpc
+	Default  uint64 // of durations in ns
+	Min, Max uint64
+	Doc      string
+	Number   func(*Limits) *uint64
+	Time     func(*Limits) *time.Duration
+	Address  func(*Limits) *ByAddress
+}
+
+const (
+	second = uint64(time.Second)
+	hour   = uint64(time.Hour)
+	mib    = 1 << 20
+	gib    = 1 << 30
+)
+
+// Table is all limits, in the order of the documentation.
+var Table = []Row{
+	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "connections at once; when they are all taken the one that has been idle longest is closed",
+		Number: func(l *Limits) *uint64 { return &l.Connections }},
+	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
+		Address: func(l *Limits) *ByAddress { return &l.AddressConnections }},
+	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "requests that wait for a transaction",
+		Number: func(l *Limits) *uint64 { return &l.Parked }},
+	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
+		Address: func(l *Limits) *ByAddress { return &l.AddressParked }},
+	{Key: "max_batch", Default: 100, Min: 1, Max: 10_000, Doc: "requests in one body",
+		Number: func(l *Limits) *uint64 { return &l.Batch }},
+	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour, Doc: "for all requests of a body together; those whose turn has not come are refused",
+		Time: func(l *Limits) *time.Duration { return &l.BatchTimeout }},
+	{Key: "read_timeout", Default: 30 * second, Min: 1, Max: hour, Doc: "for one request to arrive",
+		Time: func(l *Limits) *time.Duration { return &l.ReadTimeout }},
+	{Key: "write_timeout", Default: 30 * second, Min: 1, Max: hour, Doc: "for one reply to be read by its client",
+		Time: func(l *Limits) *time.Duration { return &l.WriteTimeout }},
+	{Key: "idle_timeout", Default: 120 * second, Min: 1, Max: 24 * hour, Doc: "between requests of a connection",
+		Time: func(l *Limits) *time.Duration { return &l.IdleTimeout }},
+	{Key: "max_json_nodes", Default: 100_000, Min: 1000, Max: 10_000_000, Doc: "values and keys in one body",
+		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
+	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib, Doc: "of one reply; of a batch, of all its replies together",
+		Number: func(l *Limits) *uint64 { return &l.Reply }},
+	{Key: "max_bytes_in_flight", Default: 128 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, large requests and replies are refused and small ones served",
+		Number: func(l *Limits) *uint64 { return &l.InFlight }},
+	{Key: "max_bytes_in_flight_per_address", Default: 64 * mib, Min: mib, Max: 64 * gib, Doc: "of one address",
+		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},
+	{Key: "max_simulations", Default: 16, Min: 1, Max: 10_000, Doc: "simulations and traces that run or wait; one runs at a time",
+		Number: func(l *Limits) *uint64 { return &l.Simulations }},
+	{Key: "max_simulations_per_address", Default: 4, Min: 1, Max: 10_000, Doc: "of one address",
+		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
+}
+
+// Set puts a value into its place. named: by config.json, which makes a limit by address hold for loopback, too.
+func (r *Row) Set(l *Limits, v uint64, named bool) {
+	switch {
+	case r.Number != nil:
+		*r.Number(l) = v
+	case r.Time != nil:
+		*r.Time(l) = time.Duration(v)
+	default:
+		*r.Address(l) = ByAddress{v, named}
+	}
+}
+
+// Default returns the limits of a node whose config.json names none.
+func Default() Limits {
+	var l Limits
+	for i := range Table {
+		Table[i].Set(&l, Table[i].Default, false)
+	}
+	return l
+}
