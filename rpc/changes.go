@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"errors"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -18,11 +20,19 @@ var changes = Method[changesParams]{
 	Name: "changes", Doc: "Returns the changes of a block to accounts, keys, code or data, with their causes.",
 	Aliases: []string{"EXPERIMENTAL_changes"},
 	Faults:  []*Fault{UnknownBlock, NotSyncedYet},
+	Heavy:   true,
 	Parse:   parseChanges,
 	Handle: func(c *call, b []byte, p *changesParams) ([]byte, error) {
+		p.request.Max = c.left(b)
 		hash, changes, err := c.node.Changes(p.block, &p.request)
+		if errors.Is(err, view.ErrTooLarge) {
+			return b, c.door.tooLarge()
+		}
 		if err != nil {
 			return b, changesFault(err)
+		}
+		if b, err = c.room(b, p.request.Size); err != nil {
+			return b, err
 		}
 		return view.AppendChanges(b, &hash, changes), nil
 	},
@@ -31,6 +41,7 @@ var changes = Method[changesParams]{
 var blockEffects = Method[view.BlockRef]{
 	Name: "block_effects", Doc: "Returns which accounts a block changed, and of what kind the changes are.",
 	Aliases: []string{"EXPERIMENTAL_changes_in_block"},
+	Heavy:   true,
 	Faults:  []*Fault{UnknownBlock, NotSyncedYet},
 	Parse: func(v val) (ref view.BlockRef, err error) {
 		if err = needObject(v, "RpcStateChangesInBlockRequest"); err != nil {

@@ -1,15 +1,18 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 // dontCare is the id of replies to requests without one (node-interface.md).
@@ -21,6 +24,13 @@ const notRequest = "JSON RPC Request format was expected"
 // documents are reused from request to request.
 var documents = sync.Pool{New: func() any { return new(document) }}
 
+// maxKept is how many nodes a document keeps when it is put back.
+const maxKept = 1 << 14
+
+// maxID bounds the text of an id that is an object or a list, bytes. It is echoed with its keys sorted, which nobody needs; a text
+// costs no more than what was sent.
+const maxID = 4096
+
 // request is one call inside a body.
 type request struct {
 	method string
@@ -30,16 +40,34 @@ type request struct {
 }
 
 // answer appends the reply to a whole body and returns its HTTP status. method is that of the path, "" for POST /.
-func (x exchange) answer(b, body []byte, method string) ([]byte, int) {
+func (x *exchange) answer(b, body []byte, method string) ([]byte, int) {
+	b, status := x.answerBody(b, body, method)
+	return b, x.httpStatus(byName[method], status)
+}
+
+func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	doc := documents.Get().(*document)
-	defer documents.Put(doc)
+	defer func() {
+		doc.text = nil
+		if cap(doc.nodes) <= maxKept {
+			documents.Put(doc)
+		}
+	}()
 	if len(body) == 0 && method != "" {
 		return x.one(b, &request{method: method})
 	}
-	if bad := doc.parse(body); bad != nil {
-		text := "Failed to parse the request body as JSON: " + bad.message(body)
-		b = append(appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error"), `,"id":null}`...)
-		return b, http.StatusBadRequest
+	doc.limit = bounds{nodes: int(x.opts.Limits.JSONNodes)}
+	if method == "" {
+		doc.limit.items = int(x.opts.Limits.Batch)
+	}
+	bad, err := x.parse(doc, body)
+	if err != nil {
+		f := busy(limits.MaxConnections)
+		return appendRefused(b, f), f.status()
+	}
+	if bad != nil {
+		b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", x.syntaxText(bad, body), -32700, "Parse error")
+		return append(b, `,"id":null}`...), http.StatusBadRequest
 	}
 	root := val{doc, 0}
 	if method != "" {
@@ -49,14 +77,44 @@ func (x exchange) answer(b, body []byte, method string) ([]byte, int) {
 		return x.batch(b, root), http.StatusOK
 	}
 	var r request
-	if !r.read(root) {
-		return appendNotRequest(b), http.StatusBadRequest
+	if why := r.read(root); why != "" {
+		return appendNotRequest(b, why), http.StatusBadRequest
 	}
 	return x.one(b, &r)
 }
 
-func appendNotRequest(b []byte) []byte {
-	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", notRequest, -32700, "Parse error")
+// parse reads a body; a large one when it is its turn.
+func (x *exchange) parse(doc *document, body []byte) (*syntaxError, error) {
+	if len(body) > smallReply {
+		done, err := x.enter()
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return doc.parse(body), nil
+}
+
+// syntaxText says why a body is refused that is no JSON, or too much of it.
+func (s *Server) syntaxText(bad *syntaxError, body []byte) string {
+	switch bad.over {
+	case overNodes:
+		s.door.refused[limits.MaxJSONNodes].Add(1)
+		return fmt.Sprintf("the request has more than %d values (troupe.rpc.max_json_nodes)", s.opts.Limits.JSONNodes)
+	case overItems:
+		s.door.refused[limits.MaxBatch].Add(1)
+		return fmt.Sprintf("a batch may hold at most %d requests", s.opts.Limits.Batch)
+	}
+	return "Failed to parse the request body as JSON: " + bad.message(body)
+}
+
+// appendRefused appends a reply to a body that was not looked at.
+func appendRefused(b []byte, f *failure) []byte {
+	return append(f.appendError(append(b, `{"jsonrpc":"2.0","error":`...)), `,"id":null}`...)
+}
+
+func appendNotRequest(b []byte, why string) []byte {
+	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", why, -32700, "Parse error")
 	return append(b, `,"id":null}`...)
 }
 
@@ -69,11 +127,11 @@ func appendInvalid(b []byte, cause, member, text string, code int, message strin
 	return append(view.AppendString(b, text), '}')
 }
 
-// read fills r from an envelope; false if it is none. jsonrpc and id may be missing, other keys are ignored; nothing may
+// read fills r from an envelope, or says why it is none. jsonrpc and id may be missing, other keys are ignored; nothing may
 // stand twice.
-func (r *request) read(v val) bool {
+func (r *request) read(v val) (why string) {
 	if v.kind() != kObject {
-		return false
+		return notRequest
 	}
 	seen, ok := 0, true
 	once := func(bit int) {
@@ -98,12 +156,18 @@ func (r *request) read(v val) bool {
 			r.id, r.hasID = value, true
 		}
 	}
-	return ok && seen&2 != 0
+	switch {
+	case !ok || seen&2 == 0:
+		return notRequest
+	case r.hasID && r.id.kind() >= kArray && len(r.id.raw()) > maxID:
+		return "an id that is no text may have at most " + strconv.Itoa(maxID) + " bytes"
+	}
+	return ""
 }
 
 // path answers POST /<method>, whose body is an envelope (in which the method need not be repeated) or the bare
 // parameters.
-func (x exchange) path(b []byte, root val, method string) ([]byte, int) {
+func (x *exchange) path(b []byte, root val, method string) ([]byte, int) {
 	r := request{method: method, params: root}
 	isEnvelope := false
 	for _, key := range []string{"jsonrpc", "method", "params"} {
@@ -114,11 +178,11 @@ func (x exchange) path(b []byte, root val, method string) ([]byte, int) {
 		return x.one(b, &r)
 	}
 	r = request{}
-	if !r.read(root) && (r.method != "" || !onlyMethodMissing(root)) {
-		return appendNotRequest(b), http.StatusBadRequest
+	if why := r.read(root); why != "" && (r.method != "" || !onlyMethodMissing(root) || why != notRequest) {
+		return appendNotRequest(b, why), http.StatusBadRequest
 	}
 	if r.method != "" && r.method != method {
-		text := "the body's method is " + r.method + ", the path's " + method
+		text := "the body's method is " + clipTo(r.method, maxEcho) + ", the path's " + method
 		return x.reply(b, &r, func(b []byte) []byte {
 			return appendInvalid(append(b, `"error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
 		}), http.StatusBadRequest
@@ -132,31 +196,6 @@ func onlyMethodMissing(v val) bool {
 	version, has := v.get("jsonrpc")
 	_, method := v.get("method")
 	return !method && (!has || version.kind() == kString && string(version.str()) == "2.0")
-}
-
-// batch answers a list of requests in order, each with a reply of its own.
-func (x exchange) batch(b []byte, list val) []byte {
-	if list.len() > x.opts.MaxBatch {
-		text := fmt.Sprintf("a batch may hold at most %d requests, this one has %d", x.opts.MaxBatch, list.len())
-		b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", text, -32700, "Parse error")
-		return append(b, `,"id":null}`...)
-	}
-	b = append(b, '[')
-	sep := false
-	list.each(func(item val) bool {
-		if sep {
-			b = append(b, ',')
-		}
-		sep = true
-		var r request
-		if !r.read(item) {
-			b = appendNotRequest(b)
-		} else {
-			b, _ = x.one(b, &r)
-		}
-		return true
-	})
-	return append(b, ']')
 }
 
 // reply appends an envelope around what member appends: "result":... or "error":....
@@ -173,13 +212,13 @@ func appendID(b []byte, r *request) []byte {
 }
 
 // one answers a request and counts it.
-func (x exchange) one(b []byte, r *request) ([]byte, int) {
+func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	route := byName[r.method]
 	start := time.Now()
-	if route == nil {
+	if route == nil || x.off(route) {
 		x.metrics.observe(unknownLabel, time.Since(start), -32601)
 		return x.reply(b, r, func(b []byte) []byte {
-			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", r.method, -32601, "Method not found")
+			return appendInvalid(append(b, `"error":`...), "METHOD_NOT_FOUND", "method_name", clipTo(r.method, maxEcho), -32601, "Method not found")
 		}), http.StatusBadRequest
 	}
 	from := len(b)
@@ -187,6 +226,9 @@ func (x exchange) one(b []byte, r *request) ([]byte, int) {
 	out, label, err := x.run(b, route, r)
 	if label == "" {
 		label = r.method
+	}
+	if err == nil && len(out) > x.max {
+		err = x.door.tooLarge()
 	}
 	if err == nil {
 		x.metrics.observe(label, time.Since(start), 0)
@@ -203,11 +245,22 @@ func (x exchange) one(b []byte, r *request) ([]byte, int) {
 		errors.As(internal("", err), &f)
 		x.metrics.observe(label, time.Since(start), -32000)
 		b, httpStatus = f.appendError(b), f.status()
+		switch httpStatus {
+		case http.StatusInternalServerError:
+			x.complain(r, f)
+		case http.StatusRequestEntityTooLarge:
+			x.large++
+		}
 		if f.fault == UnknownBlock && x.belowHead(r.params) {
 			httpStatus = http.StatusUnprocessableEntity
 		}
 	}
 	return appendID(b, r), x.httpStatus(route, httpStatus)
+}
+
+// off tells whether a method is switched off: then it is as if it did not exist.
+func (s *Server) off(r *route) bool {
+	return r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
 // belowHead tells whether an object of parameters names a height below the head's: that block is not late but gone, or
@@ -218,31 +271,40 @@ func (s *Server) belowHead(params val) bool {
 	return ok && primitives.Height(height) < s.node.Head().Height
 }
 
-// httpStatus applies rpc.http_status.
+// httpStatus applies rpc.http_status; r is nil for what is no call of one method.
 func (s *Server) httpStatus(r *route, status int) int {
-	if s.opts.HTTPStatus == HTTPStatusAlways200 || s.opts.HTTPStatus == HTTPStatusSpec && r.specStatus {
+	if s.opts.HTTPStatus == HTTPStatusAlways200 || s.opts.HTTPStatus == HTTPStatusSpec && r != nil && r.specStatus {
 		return http.StatusOK
 	}
 	return status
 }
 
 // run calls a method. A panic becomes INTERNAL_ERROR; of methods that wait only so many run at once.
-func (x exchange) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
+func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label string, err error) {
+	c := call{Server: x.Server, ctx: x.ctx, conn: x.conn, x: x}
 	defer func() {
 		if p := recover(); p != nil {
 			x.metrics.panics.Add(1)
 			x.log.WithField("method", r.method).Errorf("panic: %v\n%s", p, debug.Stack())
 			out, err = b, internal(reachedLimits, errors.New("the request ended in a panic"))
 		}
-	}()
-	c := call{Server: x.Server, ctx: x.ctx, conn: x.conn}
-	if route.waits {
-		if x.metrics.waiting.Add(1) > int64(x.opts.MaxWaiting) {
-			x.metrics.waiting.Add(-1)
-			x.metrics.refused.Add(1)
-			return b, "", internal(reachedLimits, view.ErrTooManyRequests)
+		if c.leave != nil {
+			c.leave()
 		}
-		defer x.metrics.waiting.Add(-1)
+	}()
+	if route.simulates {
+		done, err := x.countSimulation()
+		if err != nil {
+			return b, "", err
+		}
+		defer done()
+	}
+	if route.waits {
+		done, err := x.park()
+		if err != nil {
+			return b, "", err
+		}
+		defer done()
 		ctx, release, err := x.wait()
 		if err != nil {
 			x.metrics.refused.Add(1)
@@ -250,6 +312,58 @@ func (x exchange) run(b []byte, route *route, r *request) (out []byte, label str
 		}
 		defer release()
 		c.ctx = ctx
+		if !x.until.IsZero() {
+			limited, cancel := context.WithDeadline(ctx, x.until)
+			defer cancel()
+			c.ctx = limited
+		}
+	}
+	if route.heavy {
+		if c.leave, err = x.enter(); err != nil {
+			return b, "", busy(limits.MaxConnections)
+		}
 	}
 	return route.run(&c, b, r.params)
+}
+
+// park counts a request that waits, in all and of its client.
+func (x *exchange) park() (done func(), err error) {
+	most, holds := x.client.most(x.opts.Limits.AddressParked)
+	switch {
+	case x.metrics.waiting.Add(1) > int64(x.opts.Limits.Parked):
+		x.metrics.waiting.Add(-1)
+		x.metrics.refused.Add(1)
+		x.door.refused[limits.MaxParked].Add(1)
+		return nil, internal(reachedLimits, view.ErrTooManyRequests)
+	case x.client.parked.Add(1) > most && holds:
+		x.client.parked.Add(-1)
+		x.metrics.waiting.Add(-1)
+		x.metrics.refused.Add(1)
+		x.door.refused[limits.MaxAddressParked].Add(1)
+		return nil, busy(limits.MaxAddressParked)
+	}
+	return func() {
+		x.client.parked.Add(-1)
+		x.metrics.waiting.Add(-1)
+	}, nil
+}
+
+// countSimulation does the same for simulations and traces.
+func (x *exchange) countSimulation() (done func(), err error) {
+	most, holds := x.client.most(x.opts.Limits.AddressSimulations)
+	switch {
+	case x.metrics.simulating.Add(1) > int64(x.opts.Limits.Simulations):
+		x.metrics.simulating.Add(-1)
+		x.door.refused[limits.MaxSimulations].Add(1)
+		return nil, busy(limits.MaxSimulations)
+	case x.client.simulations.Add(1) > most && holds:
+		x.client.simulations.Add(-1)
+		x.metrics.simulating.Add(-1)
+		x.door.refused[limits.MaxAddressSimulations].Add(1)
+		return nil, busy(limits.MaxAddressSimulations)
+	}
+	return func() {
+		x.client.simulations.Add(-1)
+		x.metrics.simulating.Add(-1)
+	}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
 	"github.com/valyala/fasthttp"
 )
 
@@ -23,6 +24,7 @@ type fakeNode struct {
 	err      error // of all reads
 	call     func(*view.Call) (*view.CallResult, error)
 	sendTx   func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	tx       func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	async    int
 	sessions atomic.Int64
 }
@@ -93,7 +95,10 @@ func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutco
 	}
 	return &view.FinalOutcome{Level: q.WaitUntil}, n.err
 }
-func (n *fakeNode) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+func (n *fakeNode) Tx(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+	if n.tx != nil {
+		return n.tx(ctx, q)
+	}
 	return &view.FinalOutcome{Level: q.WaitUntil}, n.err
 }
 func (n *fakeNode) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {
@@ -112,7 +117,7 @@ type fakeState struct {
 	code     []byte
 	items    []view.StateItem
 	err      error
-	released int
+	released atomic.Int64
 }
 
 func (s *fakeState) At() view.At { return testAt }
@@ -145,7 +150,7 @@ func (s *fakeState) Data(_ primitives.AccountID, prefix, after []byte, each func
 func (s *fakeState) DataProof(primitives.AccountID, []byte) ([][]byte, error) {
 	return [][]byte{{1}}, s.err
 }
-func (s *fakeState) Release() { s.released++ }
+func (s *fakeState) Release() { s.released.Add(1) }
 
 func newServer(tb testing.TB, n *fakeNode, opts Options) *Server {
 	tb.Helper()
@@ -154,6 +159,13 @@ func newServer(tb testing.TB, n *fakeNode, opts Options) *Server {
 		tb.Fatal(err)
 	}
 	return s
+}
+
+// limited are the default limits with a change.
+func limited(change func(*limits.Limits)) limits.Limits {
+	l := limits.Default()
+	change(&l)
+	return l
 }
 
 // post answers a POST without a network.

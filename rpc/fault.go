@@ -52,6 +52,9 @@ type failure struct {
 	info  []byte // JSON object without braces; empty for {}
 	data  []byte // JSON of the data member
 	text  string // what happened, for logs
+	cause error  // of INTERNAL_ERROR; nil: not known
+	// refusal is the HTTP status of what a limit refused; 0: it is no refusal.
+	refusal int
 }
 
 func (f *failure) Error() string {
@@ -79,13 +82,17 @@ const (
 	internalError = "Internal error: "
 )
 
+// maxInternal bounds the text of an INTERNAL_ERROR, bytes: what a contract says in a panic passes.
+const maxInternal = 64 << 10
+
 // internal makes an INTERNAL_ERROR; prefix stands in data only. Failures pass through.
 func internal(prefix string, err error) error {
 	var f *failure
 	if errors.As(err, &f) {
 		return f
 	}
-	return &failure{text: err.Error(), data: view.AppendString(nil, prefix+err.Error())}
+	text := clipTo(err.Error(), maxInternal)
+	return &failure{text: text, data: view.AppendString(nil, prefix+text), cause: err}
 }
 
 // internalAsCause is internal for methods whose data repeats the cause.
@@ -94,7 +101,7 @@ func internalAsCause(err error) error {
 	if errors.As(err, &f) {
 		return f
 	}
-	f = &failure{text: err.Error()}
+	f = &failure{text: clipTo(err.Error(), maxInternal), cause: err}
 	f.data = f.appendCause(nil)
 	return f
 }
@@ -127,6 +134,8 @@ func (f *failure) appendError(b []byte) []byte {
 // status returns the HTTP status of a failure.
 func (f *failure) status() int {
 	switch {
+	case f.refusal != 0:
+		return f.refusal
 	case f.fault == nil:
 		return http.StatusInternalServerError
 	case f.fault.Status != 0:

@@ -1,11 +1,14 @@
 package rpc
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
-	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 // endpoint is a path that GET and HEAD may ask for.
@@ -51,6 +54,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		}
 	}()
 	path := ctx.Path()
+	if !ctx.IsPost() && ctx.Request.Header.ContentLength() != 0 && ctx.Request.IsBodyStream() {
+		ctx.SetConnectionClose() // what is not read is no request
+	}
 	if ctx.IsOptions() {
 		s.cors.preflight(ctx)
 		ctx.Response.Header.Set("Allow", allowed(string(path)))
@@ -70,8 +76,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	case isMethod && ctx.IsPost():
 		s.call(ctx, string(path[1:]))
 	case read == nil && !isMethod && len(path) != 1, isMethod && read == nil && isRead:
+		ctx.SetConnectionClose()
 		ctx.SetStatusCode(http.StatusNotFound)
 	default:
+		ctx.SetConnectionClose()
 		ctx.SetStatusCode(http.StatusMethodNotAllowed)
 		ctx.Response.Header.Set("Allow", allowed(string(path)))
 	}
@@ -88,12 +96,47 @@ func allowed(path string) string {
 	return "GET,HEAD"
 }
 
-// call answers a call; its reply is written into the response's own buffer.
+// call answers a call; a small reply is written into the response's own buffer, which others use after it.
 func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
-	b, status := exchange{s, ctx.Conn()}.answer(ctx.Response.SwapBody(nil)[:0], ctx.PostBody(), method)
-	ctx.Response.SwapBody(b)
+	x := s.newExchange(ctx)
+	body, free, err := x.body(ctx)
+	if err != nil {
+		s.unread(ctx, err)
+		return
+	}
+	if free != nil {
+		defer free()
+	}
+	if x.peer != nil {
+		x.peer.state.Store(connServed)
+	}
+	b, status := x.answer(ctx.Response.SwapBody(nil)[:0], body, method)
+	if n := len(b) - x.taken; n > 0 && !x.peer.take(x.client, int64(n)) {
+		f := busy(limits.MaxInFlight)
+		b, status = appendRefused(nil, f), f.status()
+	}
+	if len(b) > smallReply {
+		ctx.Response.SwapBody(nil)
+		ctx.Response.SetBodyRaw(b)
+	} else {
+		ctx.Response.SwapBody(b)
+	}
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(status)
+}
+
+// unread answers a request whose body was not read to its end, and closes the connection after it.
+func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
+	ctx.SetConnectionClose()
+	if !errors.Is(err, errNoRoom) {
+		s.badRequest(ctx, err)
+		return
+	}
+	drain(ctx.Conn(), int64(s.opts.MaxBody))
+	f := busy(limits.MaxInFlight)
+	ctx.SetContentType(jsonType)
+	ctx.SetStatusCode(s.httpStatus(nil, f.status()))
+	ctx.Response.SetBodyRaw(appendRefused(nil, f))
 }
 
 func (s *Server) read(ctx *fasthttp.RequestCtx, read endpoint) {
@@ -144,6 +187,14 @@ func (c *cors) origin(ctx *fasthttp.RequestCtx) bool {
 	}
 	h.SetBytesV("Access-Control-Allow-Origin", origin)
 	return true
+}
+
+// allows returns the value of Access-Control-Allow-Origin for an origin.
+func (c *cors) allows(origin []byte) ([]byte, bool) {
+	if c.any {
+		return star, true
+	}
+	return origin, c.origins[string(origin)]
 }
 
 // set adds the headers of a reply.

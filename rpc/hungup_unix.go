@@ -9,8 +9,11 @@ import (
 
 // hungUp tells whether the other side has closed a connection or broken it off, without reading from it. A connection that
 // is none of the system's never is.
-func hungUp(conn net.Conn) bool {
-	system, ok := conn.(syscall.Conn)
+func hungUp(c net.Conn) bool {
+	if ours, ok := c.(*conn); ok {
+		c = ours.Conn
+	}
+	system, ok := c.(syscall.Conn)
 	if !ok {
 		return false
 	}

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -33,6 +34,7 @@ type node struct {
 type document struct {
 	text  []byte
 	nodes []node
+	limit bounds
 }
 
 // val is a value of a document; the zero val is null.
@@ -225,40 +227,40 @@ func (v val) appendCompact(b []byte) []byte {
 		return append(b, ']')
 	case kObject:
 		b = append(b, '{')
-		for i, key := range v.sortedKeys() {
+		for i, m := range v.members() {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			member, _ := v.get(key)
-			b = member.appendCompact(append(appendJSONString(b, []byte(key)), ':'))
+			b = m.value.appendCompact(append(appendJSONString(b, m.key), ':'))
 		}
 		return append(b, '}')
 	}
 	return append(b, v.raw()...)
 }
 
-// sortedKeys returns the distinct keys of an object, ascending.
-func (v val) sortedKeys() []string {
-	var keys []string
+// members returns the members of an object as serde_json's map has them: by key, ascending, and of those that stand twice the
+// last.
+func (v val) members() []pair {
+	out := make([]pair, 0, v.len())
 	for at := v.node().child; at != 0; at = v.doc.nodes[at].next {
-		key := string(val{v.doc, at}.str())
-		i, found := searchStrings(keys, key)
-		if !found {
-			keys = append(keys, "")
-			copy(keys[i+1:], keys[i:])
-			keys[i] = key
-		}
+		out = append(out, pair{val{v.doc, at}.str(), val{v.doc, v.doc.nodes[at].child}})
 	}
-	return keys
+	slices.SortStableFunc(out, func(x, y pair) int { return bytes.Compare(x.key, y.key) })
+	n := 0
+	for i := range out {
+		if i+1 < len(out) && bytes.Equal(out[i].key, out[i+1].key) {
+			continue
+		}
+		out[n] = out[i]
+		n++
+	}
+	return out[:n]
 }
 
-func searchStrings(sorted []string, s string) (int, bool) {
-	for i, x := range sorted { // objects in requests are small
-		if x >= s {
-			return i, x == s
-		}
-	}
-	return len(sorted), false
+// pair is a key of an object and its value.
+type pair struct {
+	key   []byte
+	value val
 }
 
 // appendFloat appends a float as the ryu crate does: shortest digits, ".0" on integers, an exponent below 1e-5 and

@@ -15,6 +15,18 @@ type syntaxError struct {
 	text string
 	at   int    // the position it is counted from
 	path []byte // segments from the inside out, each in front of the one before
+	over int    // the bound that is exceeded, if that is what is wrong: overNodes, overItems
+}
+
+// maxPath bounds the path that a refusal shows: what comes deeper is left out.
+const maxPath = 512
+
+// in puts a segment in front of the path.
+func (e *syntaxError) in(segment string) {
+	if len(e.path) > maxPath {
+		e.path = append(e.path[:maxPath-len(clipped)], clipped...)
+	}
+	e.path = append([]byte(segment), e.path...)
 }
 
 // message returns "path: text at line L column C".
@@ -40,6 +52,18 @@ type scanner struct {
 	depth int
 }
 
+// bounds are looked at while a text is read, so that one beyond them costs no more than one within. Zeros are no bounds.
+type bounds struct {
+	nodes int // values and keys in all
+	items int // of an array that is the whole text
+}
+
+// What a text may have too much of.
+const (
+	overNodes = 1 + iota
+	overItems
+)
+
 // parse reads the first JSON value of text; what follows it is ignored, as neard does. It keeps text.
 func (d *document) parse(text []byte) *syntaxError {
 	d.text, d.nodes = text, d.nodes[:0]
@@ -47,6 +71,9 @@ func (d *document) parse(text []byte) *syntaxError {
 	_, err := s.value()
 	return err
 }
+
+// tooMuch ends the reading.
+func (s *scanner) tooMuch(over int) *syntaxError { return &syntaxError{over: over, at: s.pos} }
 
 // fail reports at the current position, peekFail one further: serde_json has or has not consumed the character.
 func (s *scanner) fail(text string) *syntaxError { return &syntaxError{text: text, at: s.pos} }
@@ -76,6 +103,9 @@ func (s *scanner) add(n node) uint32 {
 func (s *scanner) value() (uint32, *syntaxError) {
 	if !s.space() {
 		return 0, s.peekFail("EOF while parsing a value")
+	}
+	if s.limit.nodes > 0 && len(s.nodes) >= s.limit.nodes {
+		return 0, s.tooMuch(overNodes)
 	}
 	start := s.pos
 	switch c := s.text[s.pos]; {
@@ -297,9 +327,12 @@ func (s *scanner) array(at uint32) *syntaxError {
 				return s.peekFail("trailing comma")
 			}
 		}
+		if s.depth == 1 && s.limit.items > 0 && i == s.limit.items {
+			return s.tooMuch(overItems)
+		}
 		child, err := s.value()
 		if err != nil {
-			err.path = append([]byte("["+strconv.Itoa(i)+"]"), err.path...)
+			err.in("[" + strconv.Itoa(i) + "]")
 			return err
 		}
 		last = s.link(at, last, child)
@@ -350,7 +383,7 @@ func (s *scanner) object(at uint32) *syntaxError {
 		}
 		value, err := s.member()
 		if err != nil {
-			err.path = append(append([]byte("."), val{s.document, key}.str()...), err.path...)
+			err.in("." + string(clipText(val{s.document, key}.raw())))
 			return err
 		}
 		s.nodes[key].child = value

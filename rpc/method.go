@@ -17,6 +17,12 @@ type Method[P any] struct {
 	Waits bool
 	// SpecStatus marks the method whose replies are always HTTP 200 under rpc.http_status "spec".
 	SpecStatus bool
+	// Heavy marks methods whose work goes with the size of blocks: they take turns.
+	Heavy bool
+	// Simulates marks those that run transactions; they have a small number of places of their own.
+	Simulates bool
+	// Submits marks those whose parameters are a signed transaction that they submit, and wait for: of one signer they run in order.
+	Submits bool
 	// Parse reads the parameters.
 	Parse func(val) (P, error)
 	// Handle appends the result's JSON to b.
@@ -29,8 +35,10 @@ type Method[P any] struct {
 // call is what a handler works with.
 type call struct {
 	*Server
-	ctx  context.Context // ends with the wait or the server
-	conn net.Conn        // that the request came by; nil: none
+	ctx   context.Context // ends with the wait or the server
+	conn  net.Conn        // that the request came by; nil: none
+	x     *exchange
+	leave func() // gives back the turn at the gate; nil: it has none
 }
 
 // route is a Method without its type.
@@ -40,6 +48,9 @@ type route struct {
 	faults     []*Fault
 	waits      bool
 	specStatus bool
+	heavy      bool
+	simulates  bool
+	submits    bool
 	labels     []string // of metrics; empty: the name under which it was called
 	// run appends the result; label is what Label returned, "" before the parameters are read.
 	run func(c *call, b []byte, params val) (out []byte, label string, err error)
@@ -47,7 +58,8 @@ type route struct {
 
 // route erases the type of parameters.
 func (m Method[P]) route() route {
-	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus, labels: m.Labels}
+	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
+		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, labels: m.Labels}
 	r.run = func(c *call, b []byte, params val) ([]byte, string, error) {
 		p, err := m.Parse(params)
 		if err != nil {

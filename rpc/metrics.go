@@ -38,7 +38,9 @@ type metrics struct {
 	waiting  atomic.Int64  // requests that wait now
 	refused  atomic.Uint64 // requests refused because too many wait
 	gone     atomic.Uint64 // waits whose client hung up
-	panics   atomic.Uint64
+	// simulating counts simulations and traces that run or wait now.
+	simulating atomic.Int64
+	panics     atomic.Uint64
 }
 
 const unknownLabel = "UNSUPPORTED_METHOD"
@@ -124,7 +126,11 @@ func (m *metrics) appendText(b []byte) []byte {
 			b = fmt.Appendf(b, "near_rpc_total_count{method=%q} %d\n", l, of(l).calls.Load())
 		}
 	}
-	b = m.appendWaits(b)
+	return m.appendWaits(b)
+}
+
+// appendOwn appends what nearcore has no name for.
+func (m *metrics) appendOwn(b []byte) []byte {
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_waiting_requests", "gauge", "Requests that wait for the chain now"),
 		"troupe_rpc_waiting_requests %d\n", m.waiting.Load())
 	b = counter(b, "troupe_rpc_refused_waits_total", "Requests refused because too many were waiting", m.refused.Load())

@@ -22,9 +22,9 @@ func (e *plainError) Error() string { return e.text }
 func parseErrorText(err error) string {
 	var plain *plainError
 	if errors.As(err, &plain) {
-		return plain.text
+		return clipTo(plain.text, maxText)
 	}
-	return "Failed parsing args: " + err.Error()
+	return "Failed parsing args: " + clipTo(err.Error(), maxText)
 }
 
 // found describes a value as serde's Unexpected.
@@ -34,11 +34,11 @@ func found(v val) string {
 		return "boolean `" + string(v.raw()) + "`"
 	case kNumber:
 		if v.isFloat() {
-			return "floating point `" + string(appendFloat(nil, v.raw())) + "`"
+			return "floating point `" + string(clipText(appendFloat(nil, v.raw()))) + "`"
 		}
 		return "integer `" + string(v.raw()) + "`"
 	case kString:
-		return "string " + primitives.RustDebug(string(v.str()))
+		return "string " + primitives.RustDebug(string(clipText(v.str())))
 	case kArray:
 		return "sequence"
 	case kObject:
@@ -108,7 +108,7 @@ func readAccountID(v val) (primitives.AccountID, error) {
 	}
 	id, err := primitives.ParseAccountID(string(text))
 	if err != nil {
-		return "", fmt.Errorf(`invalid value: "%s", %s`, text, accountIDText(err))
+		return "", fmt.Errorf(`invalid value: "%s", %s`, clipText(text), accountIDText(err))
 	}
 	return id, nil
 }
@@ -172,7 +172,7 @@ func unknownVariant(name []byte, names []string) error {
 	if len(names) <= 2 {
 		expected = strings.Join(quoted, " or ")
 	}
-	return fmt.Errorf("unknown variant `%s`, expected %s", name, expected)
+	return fmt.Errorf("unknown variant `%s`, expected %s", clipText(name), expected)
 }
 
 // readName reads one of a set of names and returns its index.

@@ -160,7 +160,7 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		}
 		return view.AppendQueryAccount(b, account, &at), nil
 	case qCode:
-		return answerCode(b, s, q, &at)
+		return answerCode(c, b, s, q, &at)
 	case qState:
 		return answerState(c, b, s, q, &at)
 	case qAccessKey:
@@ -186,9 +186,9 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	case qCall:
 		return answerCall(c, b, s, q, &at)
 	case qGlobalCode:
-		return answerGlobalCode(b, s, &primitives.GlobalContractID{Hash: q.codeHash}, &at)
+		return answerGlobalCode(c, b, s, &primitives.GlobalContractID{Hash: q.codeHash}, &at)
 	default:
-		return answerGlobalCode(b, s, &primitives.GlobalContractID{Account: q.account}, &at)
+		return answerGlobalCode(c, b, s, &primitives.GlobalContractID{Account: q.account}, &at)
 	}
 }
 
@@ -217,7 +217,7 @@ func contractCode(s State, id primitives.AccountID, account *primitives.Account)
 	return nil, nil
 }
 
-func answerCode(b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
+func answerCode(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
 	account, err := needAccount(s, q.account, at)
 	if err != nil {
 		return b, err
@@ -230,11 +230,10 @@ func answerCode(b []byte, s State, q *queryParams, at *view.At) ([]byte, error) 
 		return b, NoContractCode.because("Contract code for contract ID #"+string(q.account)+" has never been observed on the node",
 			member(atInfo(nil, at), "contract_account_id", quoted(string(q.account))))
 	}
-	hash := primitives.HashBytes(code)
-	return view.AppendQueryCode(b, code, &hash, at), nil
+	return appendCode(c, b, code, at)
 }
 
-func answerGlobalCode(b []byte, s State, id *primitives.GlobalContractID, at *view.At) ([]byte, error) {
+func answerGlobalCode(c *call, b []byte, s State, id *primitives.GlobalContractID, at *view.At) ([]byte, error) {
 	code, err := s.GlobalCode(id)
 	if err != nil {
 		return b, err
@@ -246,6 +245,15 @@ func answerGlobalCode(b []byte, s State, id *primitives.GlobalContractID, at *vi
 		}
 		return b, NoGlobalContractCode.because("Global contract code with identifier "+name+" has never been observed on the node",
 			member(atInfo(nil, at), "identifier", id.AppendJSON(nil)))
+	}
+	return appendCode(c, b, code, at)
+}
+
+// appendCode appends code, if there is room for it.
+func appendCode(c *call, b, code []byte, at *view.At) ([]byte, error) {
+	b, err := c.room(b, 300+len(code)/3*4)
+	if err != nil {
+		return b, err
 	}
 	hash := primitives.HashBytes(code)
 	return view.AppendQueryCode(b, code, &hash, at), nil
@@ -279,6 +287,7 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	if q.limit > 0 {
 		items = min(items, int(q.limit))
 	}
+	most := c.left(b) // bytes of the reply
 	prefixLen := len(primitives.AppendContractDataKey(nil, q.account, nil))
 	err = s.Data(q.account, q.prefix, q.after, func(key, value []byte) bool {
 		if q.paged() && (len(page.Items) >= items || used >= maxPageBytes) {
@@ -286,6 +295,9 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 			return false
 		}
 		used += prefixLen + len(key) + len(value)
+		if used/3*4 > most {
+			return false
+		}
 		page.Items = append(page.Items, view.StateItem{Key: key, Value: value})
 		return true
 	})
@@ -293,6 +305,13 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 		page.Proof, err = s.DataProof(q.account, q.prefix)
 	}
 	if err != nil {
+		return b, err
+	}
+	size := used / 3 * 4
+	for _, node := range page.Proof {
+		size += len(node) / 3 * 4
+	}
+	if b, err = c.room(b, size); err != nil {
 		return b, err
 	}
 	return view.AppendQueryState(b, &page, at), nil

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 // What rpc.http_status may be: which replies have another HTTP status than 200.
@@ -29,13 +32,12 @@ type Options struct {
 	CORSOrigins    []string      // rpc.cors_allowed_origins; ["*"]
 	HTTPStatus     string        // rpc.http_status; "spec"
 	MaxBody        int           // rpc.limits_config.json_payload_max_size, bytes; 10 MiB
-	MaxBatch       int           // requests in a batch; 100
-	MaxConnections int           // 16,384
-	MaxWaiting     int           // requests about transactions at once; 10,000
-	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long such a request may wait; 10 s
-	IdleTimeout    time.Duration // of connections without a request; 5 min
-	ReadTimeout    time.Duration // of a request, its body included; 1 min
+	PollingTimeout time.Duration // rpc.polling_config.polling_timeout: how long a request that waits may; 10 s
 	ViewStateLimit uint64        // trie_viewer_state_size_limit, bytes; 0: none
+	Limits         limits.Limits // troupe.rpc.*; limits.Default()
+	TrustedProxies []string      // troupe.rpc.trusted_proxies: whose X-Forwarded-For is believed
+	NoSimulate     bool          // troupe.rpc.simulate is false
+	NoTrace        bool          // troupe.rpc.trace is false
 	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
 	Metrics func([]byte) []byte
 	Log     logrus.FieldLogger // nil: nothing is logged
@@ -47,12 +49,8 @@ func (o *Options) setDefaults() error {
 	}
 	setDefault(&o.HTTPStatus, HTTPStatusSpec)
 	setDefault(&o.MaxBody, 10<<20)
-	setDefault(&o.MaxBatch, 100)
-	setDefault(&o.MaxConnections, 16_384)
-	setDefault(&o.MaxWaiting, 10_000)
 	setDefault(&o.PollingTimeout, 10*time.Second)
-	setDefault(&o.IdleTimeout, 5*time.Minute)
-	setDefault(&o.ReadTimeout, time.Minute)
+	setDefault(&o.Limits, limits.Default())
 	if o.Log == nil {
 		quiet := logrus.New()
 		quiet.SetOutput(io.Discard)
@@ -82,6 +80,8 @@ type Server struct {
 	statuses encodedStatus
 	sessions sessions
 	cors     cors
+	door     *door
+	troubles troubles
 	http     *fasthttp.Server
 	ctx      context.Context // ends when the server shuts down
 	stop     context.CancelCauseFunc
@@ -93,6 +93,10 @@ func New(node Node, opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins)}
+	var err error
+	if s.door, err = newDoor(&s.opts, &s.cors); err != nil {
+		return nil, err
+	}
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.http = &fasthttp.Server{
 		Handler:               s.Handle,
@@ -100,13 +104,19 @@ func New(node Node, opts Options) (*Server, error) {
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
 		MaxRequestBodySize:    opts.MaxBody,
-		Concurrency:           opts.MaxConnections,
-		IdleTimeout:           opts.IdleTimeout,
-		ReadTimeout:           opts.ReadTimeout,
+		Concurrency:           math.MaxInt32, // the door counts
+		IdleTimeout:           opts.Limits.IdleTimeout,
+		ReadTimeout:           opts.Limits.ReadTimeout,
 		ReadBufferSize:        8 << 10, // also bounds the headers
-		CloseOnShutdown:       true,
-		ConnState:             s.sessions.state,
-		Logger:                fasthttpLog{opts.Log},
+		// Bodies are read by us, within what may be in memory; forms are not what they are.
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		CloseOnShutdown:              true,
+		ConnState: func(c net.Conn, state fasthttp.ConnState) {
+			s.sessions.state(c, state)
+			s.door.follow(c, state)
+		},
+		Logger: fasthttpLog{opts.Log},
 	}
 	return s, nil
 }
@@ -115,30 +125,27 @@ func New(node Node, opts Options) (*Server, error) {
 func (s *Server) Listen() (net.Listener, error) { return net.Listen("tcp", s.opts.Addr) }
 
 // Serve answers on a listener until Shutdown; then it returns nil.
-func (s *Server) Serve(l net.Listener) error { return s.http.Serve(l) }
+func (s *Server) Serve(l net.Listener) error { return s.http.Serve(&listener{l, s.door}) }
 
-// ServeMetrics answers GET /metrics alone on a listener (rpc.prometheus_addr), until Shutdown.
-func (s *Server) ServeMetrics(l net.Listener) error {
-	only := &fasthttp.Server{
-		Handler: func(ctx *fasthttp.RequestCtx) {
-			s.cors.set(ctx)
-			if !ctx.IsGet() || string(ctx.Path()) != "/metrics" {
-				ctx.SetStatusCode(http.StatusNotFound)
-				return
-			}
-			s.read(ctx, endpoints["/metrics"])
-		},
-		NoDefaultServerHeader: true, NoDefaultContentType: true, ReadTimeout: s.opts.ReadTimeout, IdleTimeout: s.opts.IdleTimeout,
-		CloseOnShutdown: true, Logger: fasthttpLog{s.log},
-	}
-	defer context.AfterFunc(s.ctx, func() { _ = only.Shutdown() })()
-	return only.Serve(l)
-}
+// Of a shutdown: how long clients have to read what is sent, and how long connections may take to end by themselves.
+const (
+	lastWords = 300 * time.Millisecond
+	lastWait  = 600 * time.Millisecond
+)
 
-// Shutdown ends the waits, lets running requests finish and closes the connections, at most until ctx ends.
+// Shutdown ends the waits, lets running requests finish and closes the connections. Clients can't hold it up: half a request is
+// not waited for, nor is a client that does not read, and after lastWait what is still open is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop(errStopping)
-	return s.http.ShutdownWithContext(ctx)
+	s.door.stop(lastWords)
+	ctx, cancel := context.WithTimeout(ctx, lastWait)
+	defer cancel()
+	err := s.http.ShutdownWithContext(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.door.closeAll()
+		err = nil
+	}
+	return err
 }
 
 // Waiting returns how many requests wait for the chain now.
@@ -147,7 +154,8 @@ func (s *Server) Waiting() int { return int(s.metrics.waiting.Load()) }
 // AppendMetrics appends what GET /metrics shows, for a second listener (rpc.prometheus_addr).
 func (s *Server) AppendMetrics(b []byte) []byte {
 	s.metrics.scrapes.Add(1)
-	b = s.metrics.appendText(b)
+	b = s.metrics.appendOwn(s.metrics.appendText(b))
+	b = s.appendLimits(b)
 	if s.opts.Metrics != nil {
 		b = s.opts.Metrics(b)
 	}
@@ -162,12 +170,13 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	var small *fasthttp.ErrSmallBuffer
 	var timeout interface{ Timeout() bool }
 	switch {
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+	case errors.Is(err, fasthttp.ErrBodyTooLarge), errors.Is(err, errBodyLarge):
 		code, text = http.StatusRequestEntityTooLarge, "length limit exceeded"
 		drain(ctx.Conn(), int64(s.opts.MaxBody))
 	case errors.As(err, &small):
 		code, text = http.StatusRequestHeaderFieldsTooLarge, "the request's headers are too large"
 	case errors.As(err, &timeout) && timeout.Timeout():
+		s.door.refused[limits.ReadTime].Add(1)
 		code, text = http.StatusRequestTimeout, "the request did not arrive in time"
 	}
 	ctx.SetStatusCode(code)

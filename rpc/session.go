@@ -15,12 +15,6 @@ const lookEvery = 250 * time.Millisecond
 
 var errGone = errors.New("the client is gone")
 
-// exchange is a body and the connection it came by; conn is nil for a body that came by none.
-type exchange struct {
-	*Server
-	conn net.Conn
-}
-
 // session is the node's session of one connection, opened for its first request that waits.
 type session struct {
 	ctx  context.Context // carries it; ends with the server
@@ -60,7 +54,7 @@ func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
 
 // wait returns the context of one wait: it ends in time, with the server, or when the client hangs up. release is called
 // when the wait is over.
-func (x exchange) wait() (ctx context.Context, release func(), err error) {
+func (x *exchange) wait() (ctx context.Context, release func(), err error) {
 	parent, err := x.sessions.open(x.Server, x.conn)
 	if err != nil {
 		return nil, nil, err

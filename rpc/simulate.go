@@ -8,7 +8,7 @@ import (
 // block (the head by default) and skip_signature_check.
 var simulateTx = Method[view.Simulate]{
 	Name: "EXPERIMENTAL_simulate_tx", Doc: "Runs a transaction with all its receipts on the state after a block, keeps nothing, and returns what EXPERIMENTAL_tx_status would.",
-	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true,
+	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
 		s, err := c.node.Simulate(c.ctx, p)
@@ -26,11 +26,14 @@ var simulateTx = Method[view.Simulate]{
 // or those of EXPERIMENTAL_simulate_tx for one that is tried; with "profile": true the reply has a profile by function.
 var traceTx = Method[view.Trace]{
 	Name: "EXPERIMENTAL_trace_tx", Doc: "Says what a transaction did, or would do: its receipts, with the host functions and storage entries of each contract call.",
-	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true,
+	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
 		report, err := c.node.Trace(c.ctx, p)
 		if err == nil {
+			if b, err = c.room(b, len(report)); err != nil {
+				return b, err
+			}
 			return append(b, report...), nil
 		}
 		if e, ok := lookup(err); ok && e.Kind != view.ErrTimeout && e.Kind != view.ErrUnknownTx {

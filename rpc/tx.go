@@ -32,14 +32,14 @@ var txStatus = Method[view.GetTx]{
 
 var sendTx = Method[view.SendTx]{
 	Name: "send_tx", Doc: "Submits a transaction and answers once it is as far as wait_until.",
-	Faults: txFaults, Waits: true,
+	Faults: txFaults, Waits: true, Submits: true,
 	Parse:  parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) { return submit(c, b, p) },
 }
 
 var broadcastTxCommit = Method[view.SendTx]{
 	Name: "broadcast_tx_commit", Doc: "Submits a transaction and answers once it is executed.",
-	Faults: txFaults, Waits: true,
+	Faults: txFaults, Waits: true, Submits: true,
 	Parse: parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 		p.WaitUntil = view.LevelExecutedOptimistic

@@ -8,7 +8,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/rpc"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -21,7 +20,7 @@ type reader interface {
 	release()
 }
 
-// snapshot implements rpc.State.
+// snapshot implements view.State.
 type snapshot struct {
 	at  view.At
 	r   reader
@@ -29,7 +28,7 @@ type snapshot struct {
 }
 
 // State returns the state of the shard that holds an account after a block.
-func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (rpc.State, error) {
+func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.State, error) {
 	if r.Kind == view.RefHeight && b.collectable(r.Height) {
 		return nil, b.collected(r.Height)
 	}

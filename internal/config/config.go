@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 // Production is when blocks are made.
@@ -45,14 +46,14 @@ type Config struct {
 
 // RPC holds rpc.* and troupe.rpc.*.
 type RPC struct {
-	Addr, PrometheusAddr      string
-	CORS                      []string
-	PollingTimeout            time.Duration
-	MaxBody                   uint64 // bytes
-	HTTPStatus                string
-	MaxConnections, MaxParked uint64
-	MaxBatch                  uint64
-	ReadTimeout, IdleTimeout  time.Duration
+	Addr, PrometheusAddr string
+	CORS                 []string
+	PollingTimeout       time.Duration
+	MaxBody              uint64 // bytes
+	HTTPStatus           string
+	Limits               limits.Limits
+	TrustedProxies       []string // whose X-Forwarded-For is believed
+	Simulate, Trace      bool     // whether there are these methods
 }
 
 // Consensus holds consensus.*.
@@ -75,10 +76,10 @@ func Default(fast bool) *Document {
 	return d
 }
 
-// own are our keys' defaults. They are not written by init, so that the file stays neard's.
+// own are our keys' defaults, but for the limits of the RPC, which have a table. They are not written by init, so that the file
+// stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
-"rpc":{"http_status":"spec","max_connections":10000,"max_parked_requests":10000,"max_batch":100,
-"read_timeout":{"secs":30,"nanos":0},"idle_timeout":{"secs":120,"nanos":0}},
+"rpc":{"http_status":"spec","trusted_proxies":[],"simulate":true,"trace":true},
 "mempool":{"max_transactions":200000,"max_per_key":10000},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296}},"archive":false,"max_gas_burnt_view":null}`
@@ -118,6 +119,25 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	doc.Complete(base)
 	c, err := extract(file, doc, hadTracked)
 	return c, warnings, err
+}
+
+// readLimits takes the limits of the RPC that a file names, and the defaults of the others; the schema has looked at their bounds.
+func readLimits(d *Document) limits.Limits {
+	out := limits.Default()
+	for i := range limits.Table {
+		r := &limits.Table[i]
+		v, named := d.Get("troupe.rpc." + r.Key)
+		if !named || v == nil {
+			continue
+		}
+		n, _ := asU64(v)
+		if r.Time != nil {
+			t, _ := asDuration(v)
+			n = uint64(t)
+		}
+		r.Set(&out, n, true)
+	}
+	return out
 }
 
 // Yield removes from d, a file of defaults, what top says in another way: which shards are tracked, by one of the older
@@ -164,6 +184,14 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	num := func(path string) uint64 { v, _ := d.Get(path); n, _ := asU64(v); return n }
 	dur := func(path string) time.Duration { v, _ := d.Get(path); t, _ := asDuration(v); return t }
 	yes := func(path string) bool { v, _ := d.Get(path); b, _ := v.(bool); return b }
+	list := func(path string) (out []string) {
+		v, _ := d.Get(path)
+		items, _ := v.([]any)
+		for _, x := range items {
+			out = append(out, x.(string))
+		}
+		return out
+	}
 	c := &Config{
 		GenesisFile: str("genesis_file"), RecordsFile: str("genesis_records_file"),
 		ValidatorKeyFile: str("validator_key_file"), NodeKeyFile: str("node_key_file"),
@@ -188,13 +216,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			Addr: str("rpc.addr"), PrometheusAddr: str("rpc.prometheus_addr"),
 			PollingTimeout: dur("rpc.polling_config.polling_timeout"),
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
-			MaxConnections: num("troupe.rpc.max_connections"), MaxParked: num("troupe.rpc.max_parked_requests"),
-			MaxBatch: num("troupe.rpc.max_batch"), ReadTimeout: dur("troupe.rpc.read_timeout"), IdleTimeout: dur("troupe.rpc.idle_timeout"),
-		}
-		origins, _ := d.Get("rpc.cors_allowed_origins")
-		list, _ := origins.([]any)
-		for _, o := range list {
-			c.RPC.CORS = append(c.RPC.CORS, o.(string))
+			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
+			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Limits: readLimits(d),
 		}
 	}
 	var err error

@@ -137,3 +137,28 @@ func TestSetAfterAndOverlay(t *testing.T) {
 		t.Errorf("ban_window = %s", ban.(*Document).Format())
 	}
 }
+
+// TestRPCLimits: a limit that is named is taken, within its bounds, and one by address then holds for loopback, too.
+func TestRPCLimits(t *testing.T) {
+	c, _, err := Parse("config.json", []byte(`{"troupe":{"rpc":{"max_batch":7,"batch_timeout":{"secs":3,"nanos":0},"max_parked_per_address":5,"trace":false,"trusted_proxies":["10.0.0.0/8"]}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := c.RPC.Limits
+	if l.Batch != 7 || l.BatchTimeout != 3*time.Second || l.AddressParked.Max != 5 || !l.AddressParked.Loopback || l.AddressConnections.Loopback ||
+		l.Connections != 10_000 || c.RPC.Trace || !c.RPC.Simulate || len(c.RPC.TrustedProxies) != 1 {
+		t.Errorf("%+v", c.RPC)
+	}
+	for in, want := range map[string]string{
+		`"max_batch":9223372036854775808`:              "troupe.rpc.max_batch is 9223372036854775808, must be an integer from 1 to 10000",
+		`"max_connections":0`:                          "troupe.rpc.max_connections is 0, must be an integer from 1 to 1000000",
+		`"max_reply_bytes":1`:                          "troupe.rpc.max_reply_bytes is 1, must be an integer from 65536",
+		`"write_timeout":{"secs":86400,"nanos":0}`:     "from 1ns to 1h0m0s",
+		`"max_batch":"many"`:                           "troupe.rpc.max_batch",
+		`"trusted_proxies":["10.0.0.0/8","localhost"]`: `troupe.rpc.trusted_proxies is "localhost"`,
+	} {
+		if _, _, err := Parse("config.json", []byte(`{"troupe":{"rpc":{`+in+`}}}`)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -47,6 +48,11 @@ func (c *Config) rules(file string, hadTracked []string, network, bootNodes stri
 		if c.RPC.PollingTimeout <= 0 {
 			bad("rpc.polling_config.polling_timeout", c.RPC.PollingTimeout.String(), "above 0")
 		}
+		for _, p := range c.RPC.TrustedProxies {
+			if !isNetwork(p) {
+				bad("troupe.rpc.trusted_proxies", strconv.Quote(clip(p)), "addresses or networks, like 10.0.0.1 or 10.0.0.0/8")
+			}
+		}
 	}
 	if network != "" && !IsAddress(network) {
 		bad("network.addr", strconv.Quote(network), "host:port, like 0.0.0.0:24567, or empty")
@@ -60,6 +66,15 @@ func (c *Config) rules(file string, hadTracked []string, network, bootNodes stri
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isNetwork tells whether s is an address or a network of addresses.
+func isNetwork(s string) bool {
+	_, err := netip.ParsePrefix(s)
+	if err != nil {
+		_, err = netip.ParseAddr(s)
+	}
+	return err == nil
 }
 
 // IsAddress tells whether s is host:port with a port in numbers; the host may be empty.

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 // initJSON is what neard's plain init writes, key by key in its order.
@@ -36,7 +39,7 @@ type rule struct {
 	kind     kind
 	nullable bool
 	choices  []string
-	min, max uint64 // max 0: 2^64-1
+	min, max uint64 // of durations in ns; max 0: 2^64-1, any duration
 }
 
 // extras are the keys that init does not write, and those whose written value (null) says nothing of their kind.
@@ -85,11 +88,9 @@ var extras = map[string]rule{
 	"troupe.gc_min_age":                 {kind: kDuration},
 	"troupe.rpc":                        {kind: kObject},
 	"troupe.rpc.http_status":            {kind: kString, choices: []string{"spec", "nearcore", "always_200"}},
-	"troupe.rpc.max_connections":        {kind: kU64, min: 1, max: maxCount},
-	"troupe.rpc.max_parked_requests":    {kind: kU64, max: maxCount},
-	"troupe.rpc.max_batch":              {kind: kU64, min: 1, max: maxCount},
-	"troupe.rpc.read_timeout":           {kind: kDuration},
-	"troupe.rpc.idle_timeout":           {kind: kDuration},
+	"troupe.rpc.trusted_proxies":        {kind: kStrings},
+	"troupe.rpc.simulate":               {kind: kBool},
+	"troupe.rpc.trace":                  {kind: kBool},
 	"troupe.mempool":                    {kind: kObject},
 	"troupe.mempool.max_transactions":   {kind: kU64, min: 1, max: maxCount},
 	"troupe.mempool.max_per_key":        {kind: kU64, min: 1, max: maxCount},
@@ -187,6 +188,14 @@ func buildSchema() map[string]rule {
 		r.min, r.max = b.min, b.max
 		rules[path] = r
 	}
+	for i := range limits.Table {
+		l := &limits.Table[i]
+		r := rule{kind: kU64, min: l.Min, max: l.Max}
+		if l.Time != nil {
+			r.kind = kDuration
+		}
+		rules["troupe.rpc."+l.Key] = r
+	}
 	return rules
 }
 
@@ -249,6 +258,8 @@ func (r rule) String() string {
 	switch {
 	case r.choices != nil:
 		s = "one of " + strings.Join(r.choices, ", ")
+	case r.kind == kDuration && r.max > 0:
+		s += fmt.Sprintf(" from %v to %v", time.Duration(r.min), time.Duration(r.max))
 	case r.kind == kU64 && r.max > 0:
 		s = fmt.Sprintf("an integer from %d to %d", r.min, r.max)
 	case r.kind == kU64 && r.min > 0:
@@ -284,8 +295,8 @@ func (r rule) allows(v any) bool {
 		_, _, ok := asRational(v)
 		return ok
 	case kDuration:
-		_, ok := asDuration(v)
-		return ok
+		t, ok := asDuration(v)
+		return ok && (r.max == 0 || t >= time.Duration(r.min) && t <= time.Duration(r.max))
 	}
 	return true
 }

@@ -137,9 +137,8 @@ func Start(o Options) (_ *Host, err error) {
 	})
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(min(c.RPC.MaxBody, 1<<31-1)),
-		MaxBatch: int(c.RPC.MaxBatch), MaxConnections: int(c.RPC.MaxConnections), MaxWaiting: int(c.RPC.MaxParked),
-		PollingTimeout: c.RPC.PollingTimeout, IdleTimeout: c.RPC.IdleTimeout, ReadTimeout: c.RPC.ReadTimeout,
-		ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: o.Log,
+		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -270,7 +269,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 		Summary: c.LogSummaryPeriod, Observe: observe, Log: h.log,
 	}
 	if c.RPC != nil {
-		o.Limits = node.Limits{Parked: int(c.RPC.MaxParked), Sessions: int(c.RPC.MaxConnections), Wait: c.RPC.PollingTimeout}
+		o.Limits = node.Limits{Parked: int(c.RPC.Limits.Parked), Sessions: int(c.RPC.Limits.Connections), Wait: c.RPC.PollingTimeout}
 	}
 	if hm.ValidatorKey != nil {
 		o.Keys[hm.ValidatorKey.AccountID] = hm.ValidatorKey.SecretKey

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"sort"
 
@@ -33,13 +34,30 @@ type ChangesRequest struct {
 	Accounts []primitives.AccountID // of all but SingleAccessKeyChanges
 	Keys     []AccountKey           // of SingleAccessKeyChanges
 	Prefix   []byte                 // of DataChanges
+	// Max is how many bytes of JSON the changes may come to, at the least that they can; 0: any number. An account that is named
+	// twice is shown twice, as by neard, so that a short request may ask for very much.
+	Max int
+	// Size is set by Select: about how many bytes of JSON the changes come to.
+	Size int
 }
+
+// ErrTooLarge is the error of a request whose answer would be larger than it may be.
+var ErrTooLarge = errors.New("the reply would be too large")
+
+// maxStorageKey is more than a contract's keys can have in any protocol version, bytes.
+const maxStorageKey = 1 << 14
+
+// minChange is a lower bound of the JSON of a change without its values.
+const minChange = 64
 
 // TrieKeys calls each for every stretch of the block's changes that r wants, in the order of the reply: one key of the
 // trie (exact), or all that begin with it.
 func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	for i := range r.Keys {
 		each(primitives.AppendAccessKeyKey(nil, r.Keys[i].AccountID, r.Keys[i].PublicKey.Handle()), false)
+	}
+	if len(r.Prefix) > maxStorageKey { // no entry's key begins with it
+		return
 	}
 	for _, a := range r.Accounts {
 		switch r.Kind {
@@ -55,16 +73,29 @@ func (r *ChangesRequest) TrieKeys(each func(key []byte, exact bool)) {
 	}
 }
 
-// Select returns the changes that r wants from all changes of a block: those of all its shards, merged, by ascending key.
+// Select returns the changes that r wants from all changes of a block: those of all its shards, merged, by ascending key. It
+// fails with ErrTooLarge as soon as there are too many.
 func (r *ChangesRequest) Select(block []primitives.KeyChanges) ([]Change, error) {
 	var out []Change
 	var failed error
+	r.Size = 0
 	r.TrieKeys(func(key []byte, exact bool) {
+		if failed != nil {
+			return
+		}
 		i := sort.Search(len(block), func(i int) bool { return bytes.Compare(block[i].Key, key) >= 0 })
 		for ; i < len(block) && bytes.HasPrefix(block[i].Key, key) && !(exact && len(block[i].Key) > len(key)); i++ {
-			var err error
-			if out, err = AppendKeyChanges(out, &block[i]); err != nil && failed == nil {
-				failed = err
+			before := len(out)
+			if out, failed = AppendKeyChanges(out, &block[i]); failed != nil {
+				return
+			}
+			for k := range out[before:] {
+				c := &out[before+k]
+				r.Size += minChange + (len(c.Key)+len(c.Value))/3*4
+			}
+			if r.Max > 0 && r.Size > r.Max {
+				failed = ErrTooLarge
+				return
 			}
 		}
 	})

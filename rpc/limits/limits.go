@@ -9,7 +9,10 @@
 //	source  our own; neard bounds the size of a body only
 package limits
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Limits are the bounds of one server. Those by address hold for all but the loopback addresses, and for these too once
 // config.json names them (see ByAddress).
@@ -38,6 +41,29 @@ type ByAddress struct {
 	Loopback bool // it also holds for loopback addresses
 }
 
+// ID is a limit's place in Table.
+type ID int
+
+// The limits, in Table's order.
+const (
+	MaxConnections ID = iota
+	MaxAddressConnections
+	MaxParked
+	MaxAddressParked
+	MaxBatch
+	BatchTime
+	ReadTime
+	WriteTime
+	IdleTime
+	MaxJSONNodes
+	MaxReply
+	MaxInFlight
+	MaxAddressInFlight
+	MaxSimulations
+	MaxAddressSimulations
+	Count // how many there are
+)
+
 // Row is one limit. Exactly one of Number, Time and Address is set.
 type Row struct {
 	Key      string // below troupe.rpc
@@ -57,7 +83,7 @@ const (
 )
 
 // Table is all limits, in the order of the documentation.
-var Table = []Row{
+var Table = [Count]Row{
 	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "connections at once; when they are all taken the one that has been idle longest is closed",
 		Number: func(l *Limits) *uint64 { return &l.Connections }},
 	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
@@ -100,6 +126,28 @@ func (r *Row) Set(l *Limits, v uint64, named bool) {
 	default:
 		*r.Address(l) = ByAddress{v, named}
 	}
+}
+
+// Get returns a limit, of durations in ns.
+func (r *Row) Get(l *Limits) uint64 {
+	switch {
+	case r.Number != nil:
+		return *r.Number(l)
+	case r.Time != nil:
+		return uint64(*r.Time(l))
+	}
+	return r.Address(l).Max
+}
+
+// Shown is the default as people read it.
+func (r *Row) Shown() string {
+	switch {
+	case r.Time != nil:
+		return strconv.FormatUint(r.Default/second, 10) + " s"
+	case r.Default >= mib:
+		return strconv.FormatUint(r.Default/mib, 10) + " MiB"
+	}
+	return strconv.FormatUint(r.Default, 10)
 }
 
 // Default returns the limits of a node whose config.json names none.

@@ -1,0 +1,134 @@
+package rpc
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+const (
+	// maxBeside is how many requests of a batch wait beside each other.
+	maxBeside = 16
+	// maxTooLarge is how many requests of a batch may find no room for their replies before the others are not tried any more.
+	maxTooLarge = 3
+)
+
+var errBatchTime = errors.New("the time of the batch is over (troupe.rpc.batch_timeout)")
+
+// batch answers a list of requests, each with a reply of its own, in their order. They run in that order, too, but for those that
+// wait: of such that follow each other, each signer's submissions run in order, and all else beside them.
+func (x *exchange) batch(b []byte, list val) []byte {
+	x.until = time.Now().Add(x.opts.Limits.BatchTimeout)
+	items := make([]batched, 0, list.len())
+	list.each(func(v val) bool {
+		var it batched
+		if it.why = it.read(v); it.why == "" {
+			it.route = byName[it.method]
+		}
+		items = append(items, it)
+		return true
+	})
+	b = append(b, '[')
+	for i := 0; i < len(items); {
+		n := 1
+		for items[i].waits() && i+n < len(items) && items[i+n].waits() {
+			n++
+		}
+		if n > 1 {
+			b = x.beside(b, items[i:i+n], i > 0)
+		} else {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = x.item(b, &items[i])
+		}
+		i += n
+	}
+	return append(b, ']')
+}
+
+// batched is one request of a batch.
+type batched struct {
+	request
+	why   string // it is none; "": it is one
+	route *route // nil: there is no such method
+}
+
+func (it *batched) waits() bool { return it.why == "" && it.route != nil && it.route.waits }
+
+// lane is empty for requests whose order does not matter.
+func (it *batched) lane() string {
+	if !it.route.submits {
+		return ""
+	}
+	p, err := parseSendTx(it.params)
+	if err != nil {
+		return ""
+	}
+	return string(p.Tx.SignerID) + " " + string(p.Tx.PublicKey)
+}
+
+// item appends the reply to one.
+func (x *exchange) item(b []byte, it *batched) []byte {
+	switch {
+	case it.why != "":
+		return appendNotRequest(b, it.why)
+	case time.Now().After(x.until):
+		x.door.refused[limits.BatchTime].Add(1)
+		return x.refuse(b, it, internal(reachedLimits, errBatchTime).(*failure))
+	case x.large >= maxTooLarge:
+		return x.refuse(b, it, x.door.tooLarge())
+	}
+	b, _ = x.one(b, &it.request)
+	return b
+}
+
+// refuse appends a failure of a request that is not run.
+func (x *exchange) refuse(b []byte, it *batched, f *failure) []byte {
+	return x.reply(b, &it.request, func(b []byte) []byte { return f.appendError(append(b, `"error":`...)) })
+}
+
+// beside runs requests that wait.
+func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
+	if x.conn != nil { // one session for all of them
+		if _, err := x.sessions.open(x.Server, x.conn); err != nil {
+			x.log.WithError(err).Debug("no session for a batch")
+		}
+	}
+	replies := make([][]byte, len(items))
+	lanes := map[string][]int{}
+	var order []string
+	for i := range items {
+		lane := items[i].lane()
+		if lane == "" {
+			lane = "#" + string(appendInt(nil, i))
+		}
+		if lanes[lane] == nil {
+			order = append(order, lane)
+		}
+		lanes[lane] = append(lanes[lane], i)
+	}
+	places := make(chan struct{}, maxBeside)
+	var all sync.WaitGroup
+	for _, lane := range order {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			own := *x
+			own.max = (x.max - len(b)) / len(items)
+			for _, i := range lanes[lane] {
+				replies[i] = own.item(nil, &items[i])
+			}
+		})
+	}
+	all.Wait()
+	for i := range replies {
+		if sep || i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, replies[i]...)
+	}
+	return b
+}

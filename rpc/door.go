@@ -1,0 +1,365 @@
+package rpc
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// door lets connections in and keeps account of what they hold. When all places are taken, the connection that has waited
+// longest for its next request gives way, of the address that has most.
+type door struct {
+	limits  limits.Limits
+	cors    *cors
+	proxies []netip.Prefix
+	gate    gate
+
+	mu      sync.Mutex
+	conns   map[*conn]struct{}
+	clients map[netip.Addr]*client
+	nextID  uint64
+
+	inFlight atomic.Int64 // bytes of bodies and replies
+	opened   atomic.Uint64
+	evicted  atomic.Uint64
+	refused  [limits.Count]atomic.Uint64
+	refusing atomic.Int64
+	stopping atomic.Bool
+}
+
+// What a connection does: it waits for a request, or for the rest of one; or one is answered and its reply is sent.
+const (
+	connWaits = int32(iota)
+	connServed
+)
+
+func newDoor(o *Options, cors *cors) (*door, error) {
+	proxies, err := parseProxies(o.TrustedProxies)
+	if err != nil {
+		return nil, fmt.Errorf("troupe.rpc.trusted_proxies: %w", err)
+	}
+	d := &door{limits: o.Limits, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
+	d.gate.init()
+	return d, nil
+}
+
+// conn is a connection that was let in. Its counts belong to its goroutine, but for the atomic ones.
+type conn struct {
+	net.Conn
+	door   *door
+	id     uint64
+	client *client // of its address
+	proxy  bool
+	via    *client // for whom a proxy asks; nil: for itself
+	state  atomic.Int32
+	since  atomic.Int64 // when it began to wait, ns
+	wrote  time.Time    // when the write deadline was set
+	gone   bool         // not in the door's books any more; under its lock
+
+	mu     sync.Mutex // requests of a batch run beside each other
+	held   int64      // bytes in flight
+	holder *client    // whose they are
+}
+
+// listener admits what another one accepts.
+type listener struct {
+	net.Listener
+	door *door
+}
+
+// Accept returns the next connection that is let in.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if in := l.door.admit(c); in != nil {
+			return in, nil
+		}
+	}
+}
+
+// admit lets a connection in, or answers it with a refusal and returns nil.
+func (d *door) admit(c net.Conn) *conn {
+	addr := clientAddr(c.RemoteAddr())
+	d.mu.Lock()
+	cl := d.client(addr)
+	why := limits.Count
+	most, holds := cl.most(d.limits.AddressConnections)
+	proxy := d.isProxy(addr)
+	if holds && !proxy && int64(cl.conns) >= most {
+		why = limits.MaxAddressConnections
+	} else if uint64(len(d.conns)) >= d.limits.Connections && !d.evict() {
+		why = limits.MaxConnections
+	}
+	if why != limits.Count {
+		d.forget(cl)
+		d.mu.Unlock()
+		d.turnAway(c, why)
+		return nil
+	}
+	d.nextID++
+	in := &conn{Conn: c, door: d, id: d.nextID, client: cl, proxy: proxy}
+	in.since.Store(time.Now().UnixNano())
+	cl.conns++
+	d.conns[in] = struct{}{}
+	d.mu.Unlock()
+	d.opened.Add(1)
+	return in
+}
+
+// evict closes the connection that gives way to a new one; false if none waits for a request. The lock is held.
+func (d *door) evict() bool {
+	var out *conn
+	for c := range d.conns {
+		if c.state.Load() != connWaits {
+			continue
+		}
+		if out == nil || c.client.conns > out.client.conns ||
+			c.client.conns == out.client.conns && c.since.Load() < out.since.Load() {
+			out = c
+		}
+	}
+	if out == nil {
+		return false
+	}
+	d.evicted.Add(1)
+	d.strike(out)
+	_ = out.Conn.Close()
+	return true
+}
+
+// strike takes a connection out of the books. The lock is held.
+func (d *door) strike(c *conn) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	delete(d.conns, c)
+	c.client.conns--
+	d.forget(c.client)
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.drop()
+	c.leave()
+	c.door.mu.Lock()
+	c.door.strike(c)
+	c.door.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// leave ends asking for somebody else.
+func (c *conn) leave() {
+	if c.via != nil {
+		c.door.mu.Lock()
+		c.door.forget(c.via)
+		c.door.mu.Unlock()
+		c.via = nil
+	}
+}
+
+// SyscallConn is that of the connection inside.
+func (c *conn) SyscallConn() (syscall.RawConn, error) {
+	if s, ok := c.Conn.(syscall.Conn); ok {
+		return s.SyscallConn()
+	}
+	return nil, errNoSystem
+}
+
+var errNoSystem = fmt.Errorf("rpc: the connection is none of the system's")
+
+// writeStep is how long a write deadline may be in use before it is set anew: setting one costs as much as a tenth of a reply.
+const writeStep = time.Second
+
+// Write sends, within the time that a client has to read.
+func (c *conn) Write(b []byte) (int, error) {
+	if now := time.Now(); now.Sub(c.wrote) > writeStep && !c.door.stopping.Load() {
+		c.wrote = now
+		if err := c.Conn.SetWriteDeadline(now.Add(c.door.limits.WriteTimeout + writeStep)); err != nil {
+			return 0, err
+		}
+	}
+	n, err := c.Conn.Write(b)
+	if timedOut(err) {
+		c.door.refused[limits.WriteTime].Add(1)
+	}
+	return n, err
+}
+
+// SetReadDeadline is fasthttp's; while the server stops none is late.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	if c.door.stopping.Load() {
+		t = time.Now()
+	}
+	return c.Conn.SetReadDeadline(t)
+}
+
+func timedOut(err error) bool {
+	t, ok := err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}
+
+// take counts bytes that a connection is about to hold, until its reply has been sent; false if there is no room for them. Small
+// ones always have room: there are at most as many as connections.
+func (c *conn) take(of *client, n int64) bool {
+	if c == nil {
+		return true
+	}
+	d := c.door
+	if n > smallReply {
+		most, holds := of.most(d.limits.AddressInFlight)
+		switch {
+		case d.inFlight.Load()+n > int64(min(d.limits.InFlight, 1<<62)):
+			d.refused[limits.MaxInFlight].Add(1)
+			return false
+		case holds && of.inFlight.Load()+n > most:
+			d.refused[limits.MaxAddressInFlight].Add(1)
+			return false
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holder != of {
+		c.give()
+		c.holder = of
+	}
+	d.inFlight.Add(n)
+	of.inFlight.Add(n)
+	c.held += n
+	return true
+}
+
+// smallReply is what a body or a reply may have without regard to what others hold, bytes.
+const smallReply = 64 << 10
+
+// drop gives back what was taken.
+func (c *conn) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.give()
+}
+
+func (c *conn) give() {
+	if c.held != 0 {
+		c.door.inFlight.Add(-c.held)
+		c.holder.inFlight.Add(-c.held)
+		c.held = 0
+	}
+	c.holder = nil
+}
+
+// follow is told by fasthttp what becomes of connections.
+func (d *door) follow(nc net.Conn, state fasthttp.ConnState) {
+	c, ok := nc.(*conn)
+	if !ok || state != fasthttp.StateIdle {
+		return
+	}
+	c.drop()
+	c.leave()
+	c.since.Store(time.Now().UnixNano())
+	c.state.Store(connWaits)
+}
+
+// maxRefusing is how many are told at a time why they are not let in; others are just closed.
+const maxRefusing = 64
+
+// turnAway tells a client why it is not let in.
+func (d *door) turnAway(c net.Conn, why limits.ID) {
+	d.refused[why].Add(1)
+	if d.refusing.Add(1) > maxRefusing {
+		d.refusing.Add(-1)
+		_ = c.Close()
+		return
+	}
+	go func() {
+		defer d.refusing.Add(-1)
+		defer c.Close()
+		// What was sent has to be read: a connection closed with something unread takes the reply with it.
+		_ = c.SetDeadline(time.Now().Add(time.Second))
+		head := make([]byte, 4<<10)
+		n, _ := c.Read(head)
+		_, _ = c.Write(d.refusal(head[:n], why))
+		if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+			for range 16 {
+				if _, err := c.Read(head); err != nil {
+					return
+				}
+			}
+		}
+	}()
+}
+
+// refusal is the HTTP reply to a connection for which there is no place.
+func (d *door) refusal(head []byte, why limits.ID) []byte {
+	f := busy(why)
+	body := append(f.appendError([]byte(`{"jsonrpc":"2.0","error":`)), `,"id":null}`...)
+	out := []byte("HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: 1\r\n")
+	out = append(append(append(out, "Vary: "...), varyValue...), "\r\n"...)
+	if origin, ok := d.cors.allows(headerOf(head, "origin")); ok {
+		out = append(append(append(out, "Access-Control-Allow-Origin: "...), origin...), "\r\n"...)
+	}
+	out = fmt.Appendf(out, "Content-Length: %d\r\n\r\n", len(body))
+	return append(out, body...)
+}
+
+// headerOf finds a header in the beginning of a request; nil: there is none.
+func headerOf(head []byte, name string) []byte {
+	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
+		key, value, ok := bytes.Cut(line, []byte(":"))
+		if ok && bytes.EqualFold(key, []byte(name)) {
+			return bytes.TrimSpace(value)
+		}
+	}
+	return nil
+}
+
+// busy is the refusal by a limit.
+func busy(why limits.ID) *failure {
+	f := internal(reachedLimits, fmt.Errorf("%w: troupe.rpc.%s", errBusy, limits.Table[why].Key)).(*failure)
+	f.refusal = http.StatusServiceUnavailable
+	return f
+}
+
+// tooLarge is the refusal of a reply.
+func (d *door) tooLarge() *failure {
+	d.refused[limits.MaxReply].Add(1)
+	f := internal(reachedLimits, fmt.Errorf("the reply would have more than %d bytes (troupe.rpc.max_reply_bytes)", d.limits.Reply)).(*failure)
+	f.refusal = http.StatusRequestEntityTooLarge
+	return f
+}
+
+// stop lets nobody keep the server from ending: what has not arrived will not, and what is not read soon is not sent.
+func (d *door) stop(grace time.Duration) {
+	d.stopping.Store(true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for c := range d.conns {
+		_ = c.Conn.SetWriteDeadline(now.Add(grace))
+		if c.state.Load() == connWaits {
+			_ = c.Conn.SetReadDeadline(now)
+		}
+	}
+}
+
+// closeAll closes every connection.
+func (d *door) closeAll() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.conns {
+		_ = c.Conn.Close()
+	}
+}

@@ -1,0 +1,62 @@
+package rpc
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// fill is how much of each limit is taken now; of those by address, by the address that has most. Limits of one request have none.
+func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
+	d := s.door
+	d.mu.Lock()
+	set := func(id limits.ID, v int64) { fill[id], known[id] = v, true }
+	set(limits.MaxConnections, int64(len(d.conns)))
+	for _, id := range []limits.ID{limits.MaxAddressConnections, limits.MaxAddressParked, limits.MaxAddressSimulations, limits.MaxAddressInFlight} {
+		set(id, 0)
+	}
+	for _, c := range d.clients {
+		set(limits.MaxAddressConnections, max(fill[limits.MaxAddressConnections], int64(c.conns)))
+		set(limits.MaxAddressParked, max(fill[limits.MaxAddressParked], c.parked.Load()))
+		set(limits.MaxAddressSimulations, max(fill[limits.MaxAddressSimulations], c.simulations.Load()))
+		set(limits.MaxAddressInFlight, max(fill[limits.MaxAddressInFlight], c.inFlight.Load()))
+	}
+	d.mu.Unlock()
+	set(limits.MaxParked, s.metrics.waiting.Load())
+	set(limits.MaxSimulations, s.metrics.simulating.Load())
+	set(limits.MaxInFlight, d.inFlight.Load())
+	return fill, known
+}
+
+// appendLimits appends each limit with its fill and its refusals.
+func (s *Server) appendLimits(b []byte) []byte {
+	fill, known := s.fill()
+	b = appendHead(b, "troupe_rpc_limit", "gauge", "Limits of the RPC: numbers, bytes, seconds")
+	for i := range limits.Table {
+		r := &limits.Table[i]
+		v := float64(r.Get(&s.opts.Limits))
+		if r.Time != nil {
+			v /= 1e9
+		}
+		b = fmt.Appendf(b, "troupe_rpc_limit{limit=%q} %s\n", r.Key, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	b = appendHead(b, "troupe_rpc_limit_fill", "gauge", "What of a limit is taken; of those by address, by the address that has most")
+	for i := range limits.Table {
+		if known[i] {
+			b = fmt.Appendf(b, "troupe_rpc_limit_fill{limit=%q} %d\n", limits.Table[i].Key, fill[i])
+		}
+	}
+	b = appendHead(b, "troupe_rpc_limit_refusals_total", "counter", "What a limit refused, or ended")
+	for i := range limits.Table {
+		b = fmt.Appendf(b, "troupe_rpc_limit_refusals_total{limit=%q} %d\n", limits.Table[i].Key, s.door.refused[i].Load())
+	}
+	s.door.mu.Lock()
+	addresses := len(s.door.clients)
+	s.door.mu.Unlock()
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"), "troupe_rpc_addresses %d\n", addresses)
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_opened_total", "counter", "Connections that were let in"),
+		"troupe_rpc_connections_opened_total %d\n", s.door.opened.Load())
+	return fmt.Appendf(appendHead(b, "troupe_rpc_connections_evicted_total", "counter", "Idle connections that gave way to new ones"),
+		"troupe_rpc_connections_evicted_total %d\n", s.door.evicted.Load())
+}

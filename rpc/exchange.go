@@ -1,0 +1,134 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives/fair"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// exchange is a body, the connection it came by, and what its reply may come to.
+type exchange struct {
+	*Server
+	conn   net.Conn  // nil: it came by none
+	peer   *conn     // the same as the door has it; nil: it came by another way
+	client *client   // whose it is
+	max    int       // bytes of the whole reply
+	taken  int       // of them, counted as in flight
+	until  time.Time // when a batch ends; zero: it is none
+	large  int       // requests of a batch whose replies found no room
+}
+
+// newExchange makes one for a request.
+func (s *Server) newExchange(ctx *fasthttp.RequestCtx) *exchange {
+	x := &exchange{Server: s, conn: ctx.Conn(), max: int(s.opts.Limits.Reply)}
+	x.peer, _ = x.conn.(*conn)
+	x.client = s.door.clientOf(ctx, x.peer)
+	return x
+}
+
+// who is for taking turns.
+func (x *exchange) who() fair.Client {
+	w := fair.Client{}
+	if x.client.addr.IsValid() {
+		w.Address = x.client.addr.As16()
+	}
+	if x.peer != nil {
+		w.Conn = x.peer.id
+	}
+	return w
+}
+
+// enter waits for a turn at the gate, as long as a request may take.
+func (x *exchange) enter() (done func(), err error) {
+	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
+	defer cancel()
+	return x.door.gate.enter(ctx, x.who())
+}
+
+// room makes place for n more bytes of a reply: it says whether there is, and lets large ones be written only in turn.
+func (c *call) room(b []byte, n int) ([]byte, error) {
+	switch {
+	case len(b)+n > c.x.max:
+		return b, c.door.tooLarge()
+	case n <= smallReply:
+		return b, nil
+	case !c.x.peer.take(c.x.client, int64(n)):
+		return b, busy(limits.MaxInFlight)
+	}
+	c.x.taken += n
+	if c.leave == nil {
+		leave, err := c.x.enter()
+		if err != nil {
+			return b, busy(limits.MaxInFlight)
+		}
+		c.leave = leave
+	}
+	return slices.Grow(b, n), nil
+}
+
+// left is how much more the reply may get.
+func (c *call) left(b []byte) int { return max(0, c.x.max-len(b)) }
+
+// bodies are buffers for what is sent.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// Why a body is not read to its end.
+var (
+	errBodyLarge = errors.New("length limit exceeded")
+	errNoRoom    = errors.New("too many bytes in flight")
+)
+
+// body reads what was sent, within what may be in memory. free is called when it is not needed any more.
+func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err error) {
+	if !ctx.Request.IsBodyStream() {
+		return ctx.PostBody(), func() {}, nil
+	}
+	length, most := ctx.Request.Header.ContentLength(), x.opts.MaxBody
+	if length > most {
+		return nil, nil, errBodyLarge
+	}
+	buffer := bodies.Get().(*[]byte)
+	free = func() {
+		if cap(*buffer) <= smallReply {
+			bodies.Put(buffer)
+		}
+	}
+	b := (*buffer)[:0]
+	stream := ctx.RequestBodyStream()
+	for {
+		if len(b) == cap(b) {
+			n := max(1024, 3*cap(b))
+			if length >= 0 {
+				n = min(n, length+1) // and one to see the end
+			}
+			if n > smallReply && !x.peer.take(x.client, int64(n-cap(b))) {
+				return nil, free, errNoRoom
+			}
+			grown := make([]byte, len(b), n)
+			copy(grown, b)
+			b = grown
+			*buffer = b
+		}
+		n, err := stream.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case len(b) > most:
+			return nil, free, errBodyLarge
+		case err == io.EOF && (length < 0 || len(b) == length):
+			return b, free, nil
+		case err == io.EOF:
+			return nil, free, io.ErrUnexpectedEOF
+		case err != nil:
+			return nil, free, err
+		}
+	}
+}

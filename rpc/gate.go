@@ -1,0 +1,74 @@
+package rpc
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives/fair"
+)
+
+// gate lets work that takes long (large bodies to parse, large replies to write out) be done on half of the cores, clients taking
+// turns: what is small goes past it, and finds the other half.
+type gate struct {
+	mu    sync.Mutex
+	free  int
+	queue fair.Queue[*ticket]
+}
+
+type ticket struct{ turn chan struct{} }
+
+// maxGate is how many requests may wait for their turn: fewer than connections, so that a limit says so.
+const maxGate = 4096
+
+func (g *gate) init() {
+	g.free = max(1, runtime.GOMAXPROCS(0)/2)
+	g.queue.Limit = maxGate
+}
+
+// enter waits for a turn; done gives it back. An error is errBusy, or the context's.
+func (g *gate) enter(ctx context.Context, who fair.Client) (done func(), err error) {
+	g.mu.Lock()
+	if g.free > 0 && g.queue.Len() == 0 {
+		g.free--
+		g.mu.Unlock()
+		return g.leaver(who), nil
+	}
+	t := &ticket{make(chan struct{})}
+	ok := g.queue.Push(who, t)
+	g.mu.Unlock()
+	if !ok {
+		return nil, errBusy
+	}
+	select {
+	case <-t.turn:
+		return g.leaver(who), nil
+	case <-ctx.Done():
+		go func() { // the turn comes all the same
+			<-t.turn
+			g.leave()
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+func (g *gate) leaver(who fair.Client) func() {
+	start := time.Now()
+	return func() {
+		g.mu.Lock()
+		g.queue.Charge(who, int64(time.Since(start)))
+		g.mu.Unlock()
+		g.leave()
+	}
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t, _, ok := g.queue.Pop(); ok {
+		close(t.turn)
+		return
+	}
+	g.free++
+}

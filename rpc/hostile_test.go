@@ -1,0 +1,545 @@
+package rpc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// serve listens on an address of the loopback network.
+func serve(t *testing.T, n *fakeNode, o Options) (*Server, string) {
+	t.Helper()
+	o.Addr = "127.0.0.1:0"
+	s := newServer(t, n, o)
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+// dialFrom connects from an address of the loopback network.
+func dialFrom(t *testing.T, from, to string) net.Conn {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	c, err := d.Dial("tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// ask sends a body on a connection.
+func ask(c net.Conn, body string, headers ...string) (*http.Response, string, error) {
+	request := fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", len(body), strings.Join(append(headers, ""), "\r\n"), body)
+	go func() { _, _ = io.WriteString(c, request) }() // a refusal comes before all of it is sent
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	return r, string(text), err
+}
+
+const healthy = `{"method":"health","id":1}`
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestNothingIsAmplified: a reply does not grow with what is sent, wherever in a request it stands, nor takes long.
+func TestNothingIsAmplified(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{})
+	junk := strings.Repeat("\x7f", 1<<20)
+	deep := strings.Repeat(`{"`+strings.Repeat("k", 30_000)+`":`, 126) + "x"
+	bodies := []string{
+		`{"id":1,"method":"` + junk + `"}`, junk, `"` + junk + `"`, deep,
+		`{"id":1,"method":"health","` + junk + `":1`, `{"id":1,"method":"health","params":` + strings.Repeat("9", 4<<20) + `}`,
+		`{"id":1,"method":"gas_price","params":[1.` + strings.Repeat("9", 4<<20) + `]}`,
+	}
+	for i := range methods {
+		m := methods[i].name
+		bodies = append(bodies, `{"id":1,"method":"`+m+`","params":"`+junk+`"}`, `{"id":1,"method":"`+m+`","params":["`+junk+`"]}`,
+			`{"id":1,"method":"`+m+`","params":["`+junk+`","`+junk[:9]+`"]}`)
+		if p := goodParams[m]; strings.HasPrefix(p, "{") { // each value of a good request
+			for _, member := range strings.Split(strings.Trim(p, "{}"), ",") {
+				key, _, ok := strings.Cut(member, ":")
+				if !ok {
+					continue
+				}
+				bodies = append(bodies, `{"id":1,"method":"`+m+`","params":`+strings.Replace(p, member, key+`:"`+junk+`"`, 1)+`}`)
+			}
+		}
+	}
+	for _, body := range bodies {
+		start := time.Now()
+		_, reply := post(s, "/", body)
+		if took := time.Since(start); len(reply) > 8<<10 || took > 5*time.Second {
+			t.Errorf("%.80q: a reply of %d bytes in %v", body, len(reply), took)
+		}
+		if _, reply = post(s, "/block", body); len(reply) > 8<<10 {
+			t.Errorf("POST /block %.80q: a reply of %d bytes", body, len(reply))
+		}
+	}
+}
+
+// TestIDsAreBounded: an id that is an object is echoed in time that goes with its length, and none is long.
+func TestIDsAreBounded(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{})
+	object := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"%06x":0`, i*2654435761%(1<<24))
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	if status, reply := post(s, "/", `{"method":"health","id":`+object(12_000)+`}`); status != 400 || !strings.Contains(reply, "an id that is no text may have at most 4096 bytes") {
+		t.Errorf("a long id: %d %.300s", status, reply)
+	}
+	if _, reply := post(s, "/", `[{"method":"health","id":`+object(12_000)+`}]`); !strings.Contains(reply, "an id that is no text may have at most 4096 bytes") {
+		t.Errorf("a long id in a batch: %.300s", reply)
+	}
+	if status, reply := post(s, "/", `{"method":"health","id":`+object(300)+`}`); status != 200 || !strings.Contains(reply, `"id":{"000000":0,`) {
+		t.Errorf("an id of 300 members: %d %.300s", status, reply)
+	}
+	var d document
+	if err := d.parse([]byte(object(100_000))); err != nil {
+		t.Fatal(err.text)
+	}
+	start := time.Now()
+	if got := len((val{&d, 0}).appendCompact(nil)); got < 100_000 || time.Since(start) > 2*time.Second {
+		t.Errorf("100,000 members: %d bytes in %v", got, time.Since(start))
+	}
+}
+
+// TestTooManyValues: what is too much is refused while it is read, and costs no more than what is allowed.
+func TestTooManyValues(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.JSONNodes = 10_000 })})
+	for _, body := range []string{
+		`{"method":"health","params":[` + strings.Repeat("0,", 5<<20) + `0]}`, "[" + strings.Repeat("[0],", 2<<20) + "0]",
+	} {
+		var status int
+		var reply string
+		cost := allocated(func() { status, reply = post(s, "/", body) })
+		if status != 400 || !strings.Contains(reply, "the request has more than 10000 values") && !strings.Contains(reply, "a batch may hold at most 100") {
+			t.Errorf("%d %.300s", status, reply)
+		}
+		if most := uint64(len(body)) + 4<<20; cost > most { // the test's own copy of the body, and the nodes
+			t.Errorf("%d bytes allocated, want at most %d", cost, most)
+		}
+	}
+	// Parameters of one method may be more than a batch's requests.
+	list := `["` + strings.Repeat(`a.near","`, 500) + `a.near"]`
+	if status, reply := post(s, "/changes", `{"changes_type":"account_changes","account_ids":`+list+`,"finality":"final"}`); status != 200 {
+		t.Errorf("500 accounts: %d %.300s", status, reply)
+	}
+}
+
+// bigState has code of a megabyte in every account.
+func bigState() *fakeNode {
+	n := &fakeNode{}
+	n.state.account = &primitives.Account{Contract: primitives.AccountContract{Kind: primitives.ContractLocal}}
+	n.state.code = make([]byte, 1<<20)
+	return n
+}
+
+const viewCodeBody = `{"method":"query","id":1,"params":{"request_type":"view_code","finality":"final","account_id":"a.near"}}`
+
+// TestReplyBudget: a batch has one budget for all its replies; what finds no room says so.
+func TestReplyBudget(t *testing.T) {
+	s := newServer(t, bigState(), Options{Limits: limited(func(l *limits.Limits) { l.Reply = 4 << 20 })})
+	status, reply := post(s, "/", "["+strings.Repeat(viewCodeBody+",", 99)+healthy+"]")
+	if status != 200 || len(reply) > 4<<20+100*1024 {
+		t.Errorf("a batch: %d, %d bytes", status, len(reply))
+	}
+	if n := strings.Count(reply, `"code_base64"`); n != 2 {
+		t.Errorf("%d replies have code, want the 2 that fit", n)
+	}
+	if n := strings.Count(reply, "max_reply_bytes"); n < 97 {
+		t.Errorf("%d say why they have none", n)
+	}
+	s = newServer(t, bigState(), Options{Limits: limited(func(l *limits.Limits) { l.Reply = 64 << 10 })})
+	if status, reply := post(s, "/", viewCodeBody); status != 413 || !strings.Contains(reply, "INTERNAL_ERROR") {
+		t.Errorf("one that is too large: %d %.300s", status, reply)
+	}
+}
+
+// TestBytesInFlight: clients that don't read hold no more than the limit, small requests go on, and their time is over.
+func TestBytesInFlight(t *testing.T) {
+	const most = 20 << 20
+	s, addr := serve(t, bigState(), Options{Limits: limited(func(l *limits.Limits) {
+		l.InFlight, l.WriteTimeout = most, 500*time.Millisecond
+	})})
+	batch := "[" + strings.Repeat(viewCodeBody+",", 6) + healthy + "]"
+	for range 16 {
+		c := dialFrom(t, "127.0.0.1", addr)
+		_ = c.(*net.TCPConn).SetReadBuffer(4096)
+		if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := dialFrom(t, "127.0.0.1", addr)
+	for range 20 {
+		if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
+			t.Fatalf("beside slow readers: %v %s", err, text)
+		}
+		if now := s.door.inFlight.Load(); now > most {
+			t.Errorf("%d bytes in flight", now)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	eventually(t, "bytes in flight are given back", func() bool { return s.door.inFlight.Load() == 0 })
+	if s.door.refused[limits.WriteTime].Load() == 0 {
+		t.Error("no slow reader was cut off")
+	}
+	// A body that is announced and does not come costs nothing; one that comes is counted.
+	for range 50 {
+		c := dialFrom(t, "127.0.0.1", addr)
+		if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n["); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
+		t.Errorf("beside half requests: %v %s", err, text)
+	}
+	if now := s.door.inFlight.Load(); now > most/2 {
+		t.Errorf("%d bytes in flight for bodies that have not come", now)
+	}
+}
+
+func eventually(t *testing.T, what string, have func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !have(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("never: " + what)
+		}
+	}
+}
+
+// TestIdleConnectionsGiveWay: connections without a request take nobody's place.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Connections = 20 })})
+	honest := dialFrom(t, "127.0.0.2", addr)
+	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
+		t.Fatalf("%v %s", err, text)
+	}
+	for range 40 {
+		c := dialFrom(t, "127.0.0.3", addr)
+		if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
+			t.Fatalf("%v %s", err, text)
+		}
+	}
+	for _, path := range []string{"/status", "/metrics"} {
+		r, err := http.Get("http://" + addr + path)
+		if err != nil || r.StatusCode != 200 {
+			t.Fatalf("GET %s with all places taken: %v %v", path, r, err)
+		}
+		text, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		if path == "/metrics" && !strings.Contains(string(text), "troupe_rpc_limit_fill{limit=\"max_connections\"} 20\n") {
+			t.Errorf("metrics: %s", text)
+		}
+	}
+	// The address with most connections gave them, not the one that has been idle longest.
+	if r, text, err := ask(honest, healthy); err != nil || r.StatusCode != 200 {
+		t.Errorf("the connection of another address is gone: %v %s", err, text)
+	}
+	if n := s.door.evicted.Load(); n < 21 {
+		t.Errorf("%d connections gave way", n)
+	}
+}
+
+// TestTurnedAway: who is not let in is told so, as browsers and clients of JSON-RPC understand it.
+func TestTurnedAway(t *testing.T) {
+	stop := make(chan struct{})
+	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		select {
+		case <-ctx.Done():
+		case <-stop:
+		}
+		return nil, &view.LookupError{Kind: view.ErrTimeout}
+	}}
+	s, addr := serve(t, n, Options{PollingTimeout: time.Minute, CORSOrigins: []string{"https://a.example"}, Limits: limited(func(l *limits.Limits) {
+		l.Connections, l.AddressConnections = 4, limits.ByAddress{Max: 2, Loopback: true}
+	})})
+	defer close(stop)
+	wait := func(from string) {
+		c := dialFrom(t, from, addr)
+		body := `{"method":"send_tx","params":["` + signedText() + `"]}`
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	}
+	wait("127.0.0.2")
+	wait("127.0.0.2")
+	eventually(t, "both wait", func() bool { return s.Waiting() == 2 })
+	refused := func(from, key string) {
+		t.Helper()
+		r, text, err := ask(dialFrom(t, from, addr), healthy, "Origin: https://a.example")
+		if err != nil || r.StatusCode != 503 || r.Header.Get("Access-Control-Allow-Origin") != "https://a.example" ||
+			r.Header.Get("Content-Type") != "application/json" || !strings.Contains(text, `"name":"INTERNAL_ERROR"`) || !strings.Contains(text, key) {
+			t.Errorf("from %s: %v %v %s", from, err, r, text)
+		}
+	}
+	refused("127.0.0.2", "troupe.rpc.max_connections_per_address")
+	wait("127.0.0.3")
+	wait("127.0.0.3")
+	eventually(t, "all wait", func() bool { return s.Waiting() == 4 })
+	refused("127.0.0.4", "troupe.rpc.max_connections")
+	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, "troupe_rpc_limit_refusals_total{limit=\"max_connections_per_address\"} 1\n") ||
+		!strings.Contains(text, "troupe_rpc_limit_refusals_total{limit=\"max_connections\"} 1\n") {
+		t.Errorf("metrics: %s", text)
+	}
+}
+
+// TestLoopbackIsExempt: limits by address don't hold there unless they are set.
+func TestLoopbackIsExempt(t *testing.T) {
+	_, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressConnections.Max = 2 })})
+	for range 5 {
+		if r, text, err := ask(dialFrom(t, "127.0.0.2", addr), healthy); err != nil || r.StatusCode != 200 {
+			t.Errorf("%v %s", err, text)
+		}
+	}
+}
+
+// TestForwarded: a proxy's word on who asks counts if the proxy is trusted, and only what it added itself.
+func TestForwarded(t *testing.T) {
+	started := make(chan struct{}, 8)
+	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		started <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	_, addr := serve(t, n, Options{PollingTimeout: time.Second, TrustedProxies: []string{"127.0.0.9", "10.0.0.0/8"}, Limits: limited(func(l *limits.Limits) {
+		l.AddressParked.Max = 1
+	})})
+	body := `{"method":"send_tx","params":["` + signedText() + `"]}`
+	try := func(from, header string) string {
+		_, text, err := ask(dialFrom(t, from, addr), body, "X-Forwarded-For: "+header)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	var all sync.WaitGroup
+	all.Go(func() { try("127.0.0.9", "1.1.1.1, 7.7.7.7, 10.1.2.3") }) // 7.7.7.7 is parked
+	<-started
+	const key = "max_parked_per_address"
+	if text := try("127.0.0.9", "2.2.2.2, 7.7.7.7"); !strings.Contains(text, key) {
+		t.Errorf("the same client by the proxy: %s", text)
+	}
+	all.Go(func() {
+		if text := try("127.0.0.9", "7.7.7.7, 8.8.8.8"); strings.Contains(text, key) {
+			t.Errorf("another client by the proxy: %s", text)
+		}
+	})
+	<-started
+	all.Go(func() {
+		if text := try("127.0.0.8", "7.7.7.7"); strings.Contains(text, key) {
+			t.Errorf("who is no proxy is believed: %s", text)
+		}
+	})
+	<-started
+	all.Wait()
+	if _, err := New(&fakeNode{}, Options{TrustedProxies: []string{"nonsense"}}); err == nil {
+		t.Error("a proxy that is no address is taken")
+	}
+}
+
+// TestShutdownIsNotHeldUp: half a request and a client that does not read end with the server, in less than a second.
+func TestShutdownIsNotHeldUp(t *testing.T) {
+	n := bigState()
+	n.sendTx = func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	s := newServer(t, n, Options{Addr: "127.0.0.1:0", PollingTimeout: time.Minute})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	addr := l.Addr().String()
+	for _, half := range []string{"", "POST / HT", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"} {
+		if _, err := io.WriteString(dialFrom(t, "127.0.0.1", addr), half); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow := dialFrom(t, "127.0.0.1", addr)
+	_ = slow.(*net.TCPConn).SetReadBuffer(4096)
+	batch := "[" + strings.Repeat(viewCodeBody+",", 15) + healthy + "]"
+	fmt.Fprintf(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(batch), batch)
+	eventually(t, "the slow reader is served", func() bool { return s.door.inFlight.Load() > 16<<20 })
+	waits := make(chan string, 1)
+	go func() {
+		_, text, err := ask(dialFrom(t, "127.0.0.1", addr), `{"method":"send_tx","params":["`+signedText()+`"]}`)
+		waits <- fmt.Sprint(err, text)
+	}()
+	eventually(t, "one waits", func() bool { return s.Waiting() == 1 })
+	time.Sleep(50 * time.Millisecond)
+	start := time.Now()
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if took := time.Since(start); took > 900*time.Millisecond {
+		t.Errorf("shutdown took %v", took)
+	}
+	if got := <-waits; !strings.Contains(got, "the node is stopping") {
+		t.Errorf("what waited got %s", got)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+// TestTroublesAreLogged: what is answered with 500 is logged with what is needed to have it again, and not without end.
+func TestTroublesAreLogged(t *testing.T) {
+	log, hook := test.NewNullLogger()
+	n := &fakeNode{err: errors.New("disk on fire")}
+	s := newServer(t, n, Options{Log: log})
+	for range 3 * troublesEach {
+		callMethod(s, "gas_price", `{"block_id":`+strings.Repeat("1", 15)+`}`)
+	}
+	entries := hook.AllEntries()
+	if len(entries) != troublesEach {
+		t.Fatalf("%d lines, want %d", len(entries), troublesEach)
+	}
+	e := entries[0]
+	if e.Level != logrus.ErrorLevel || e.Data["method"] != "gas_price" || e.Data["params"] != `{"block_id":111111111111111}` || fmt.Sprint(e.Data["error"]) != "disk on fire" {
+		t.Errorf("logged %v %v", e.Level, e.Data)
+	}
+	hook.Reset()
+	s.troubles.since = time.Now().Add(-2 * time.Minute)
+	callMethod(s, "gas_price", `[null]`)
+	if e := hook.LastEntry(); e == nil || e.Data["not_logged"] != 2*troublesEach {
+		t.Errorf("a minute later: %v", e)
+	}
+	hook.Reset()
+	n.err = &view.LookupError{Kind: view.ErrUnknownHeight}
+	callMethod(s, "block", `[7]`)
+	callMethod(s, "gas_price", `nonsense`)
+	if e := hook.LastEntry(); e != nil {
+		t.Errorf("a fault of the client is logged: %v", e)
+	}
+}
+
+// TestStatusCodes: always_200 means always, and EXPERIMENTAL_tx_status has 200 by the specification.
+func TestStatusCodes(t *testing.T) {
+	for _, c := range []struct {
+		mode, path, body string
+		want             int
+	}{
+		{HTTPStatusAlways200, "/", "{", 200}, {HTTPStatusAlways200, "/", `{"method":"nope"}`, 200}, {HTTPStatusAlways200, "/", `5`, 200},
+		{HTTPStatusAlways200, "/gas_price", `{"method":"health"}`, 200}, {HTTPStatusAlways200, "/gas_price", `{"jsonrpc":"1.0","params":[]}`, 200},
+		{HTTPStatusSpec, "/", "{", 400}, {HTTPStatusSpec, "/", `{"method":"nope"}`, 400},
+		{HTTPStatusSpec, "/EXPERIMENTAL_tx_status", "{", 200}, {HTTPStatusSpec, "/EXPERIMENTAL_tx_status", `{"jsonrpc":"1.0","params":[]}`, 200},
+		{HTTPStatusSpec, "/EXPERIMENTAL_tx_status", `{"method":"health"}`, 200}, {HTTPStatusSpec, "/tx", "{", 400},
+		{HTTPStatusNearcore, "/EXPERIMENTAL_tx_status", "{", 400},
+	} {
+		s := newServer(t, &fakeNode{}, Options{HTTPStatus: c.mode})
+		if got, reply := post(s, c.path, c.body); got != c.want || !strings.Contains(reply, `"error"`) {
+			t.Errorf("%s: POST %s %s: %d %s, want %d", c.mode, c.path, c.body, got, reply, c.want)
+		}
+	}
+}
+
+// TestBatchTime: a batch has one time for all, and its waits run beside each other; a signer's submissions run in order.
+func TestBatchTime(t *testing.T) {
+	var mu sync.Mutex
+	now, most, order := 0, 0, 0
+	n := &fakeNode{}
+	hold := func(ctx context.Context) error {
+		mu.Lock()
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		defer func() { mu.Lock(); now--; mu.Unlock() }()
+		select {
+		case <-ctx.Done():
+			return &view.LookupError{Kind: view.ErrTimeout}
+		case <-time.After(20 * time.Millisecond):
+			return nil
+		}
+	}
+	n.tx = func(ctx context.Context, _ *view.GetTx) (*view.FinalOutcome, error) {
+		return &view.FinalOutcome{}, hold(ctx)
+	}
+	n.sendTx = func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		mu.Lock()
+		order++
+		mu.Unlock()
+		return &view.FinalOutcome{}, hold(ctx)
+	}
+	wait := `{"method":"tx","id":7,"params":["` + zeroHash + `","a.near"]}`
+	send := `{"method":"send_tx","id":8,"params":["` + signedText() + `"]}`
+	s := newServer(t, n, Options{})
+	start := time.Now()
+	_, reply := post(s, "/", "["+strings.Repeat(wait+",", 63)+wait+"]")
+	if took := time.Since(start); took > 600*time.Millisecond || strings.Count(reply, `"id":7`) != 64 {
+		t.Errorf("64 waits took %v: %.200s", took, reply)
+	}
+	if most != maxBeside {
+		t.Errorf("%d at once, want %d", most, maxBeside)
+	}
+	most = 0
+	if post(s, "/", "["+strings.Repeat(send+",", 4)+send+"]"); most != 1 || order != 5 {
+		t.Errorf("of one signer %d submissions at once, %d in all; want 1 and 5", most, order)
+	}
+	s = newServer(t, n, Options{Limits: limited(func(l *limits.Limits) { l.BatchTimeout = 50 * time.Millisecond })})
+	start = time.Now()
+	_, reply = post(s, "/", "["+strings.Repeat(send+","+healthy+",", 40)+healthy+"]")
+	if took := time.Since(start); took > 300*time.Millisecond || !strings.Contains(reply, "batch_timeout") || strings.Count(reply, `"id":`) != 81 {
+		t.Errorf("a batch of 50 ms took %v: %d replies", took, strings.Count(reply, `"id":`))
+	}
+}
+
+// TestSimulationsHaveTheirOwnPlaces: few, and none where they are switched off.
+func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{NoSimulate: true, NoTrace: true})
+	for _, m := range []string{"EXPERIMENTAL_simulate_tx", "EXPERIMENTAL_trace_tx"} {
+		if status, reply := callMethod(s, m, goodParams[m]); status != 400 || !strings.Contains(reply, "METHOD_NOT_FOUND") {
+			t.Errorf("%s switched off: %d %s", m, status, reply)
+		}
+	}
+	s = newServer(t, &fakeNode{err: errors.New("ran")}, Options{Limits: limited(func(l *limits.Limits) { l.Simulations = 1 })})
+	if status, reply := callMethod(s, "EXPERIMENTAL_trace_tx", goodParams["EXPERIMENTAL_trace_tx"]); status != 500 || !strings.Contains(reply, "ran") {
+		t.Errorf("with a free place: %d %s", status, reply)
+	}
+	s.metrics.simulating.Add(1)
+	if status, reply := callMethod(s, "EXPERIMENTAL_trace_tx", goodParams["EXPERIMENTAL_trace_tx"]); status != 503 || !strings.Contains(reply, "max_simulations") {
+		t.Errorf("without: %d %s", status, reply)
+	}
+}

@@ -1,0 +1,45 @@
+package limits
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTable: each row has one place, a default within its bounds, and stands in the README with its default.
+func TestTable(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range Table {
+		r := &Table[i]
+		places := 0
+		for _, set := range []bool{r.Number != nil, r.Time != nil, r.Address != nil} {
+			if set {
+				places++
+			}
+		}
+		if places != 1 || r.Default < r.Min || r.Default > r.Max || r.Doc == "" {
+			t.Errorf("%s: %d places, default %d of %d to %d", r.Key, places, r.Default, r.Min, r.Max)
+		}
+		var l Limits
+		if r.Set(&l, 7, true); r.Get(&l) != 7 || l == (Limits{}) {
+			t.Errorf("%s is not kept", r.Key)
+		}
+		line := "| `troupe.rpc." + r.Key + "` | " + r.Shown() + " | " + r.Doc + " |\n"
+		if !strings.Contains(string(readme), line) {
+			t.Errorf("README.md lacks %s", line)
+		}
+	}
+	for id, key := range map[ID]string{MaxConnections: "max_connections", MaxParked: "max_parked_requests", BatchTime: "batch_timeout",
+		MaxReply: "max_reply_bytes", MaxAddressSimulations: "max_simulations_per_address"} {
+		if Table[id].Key != key {
+			t.Errorf("limit %d is %s, want %s", id, Table[id].Key, key)
+		}
+	}
+	if d := Default(); d.BatchTimeout != 20*time.Second || d.AddressParked.Loopback {
+		t.Errorf("defaults: %+v", d)
+	}
+}

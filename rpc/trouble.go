@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// troubles logs what is answered with HTTP 500, at most troublesEach a minute: who can make one can make many.
+type troubles struct {
+	mu     sync.Mutex
+	since  time.Time
+	logged int
+	unsaid int // since the last that was logged
+}
+
+const (
+	troublesEach = 20
+	maxParams    = 300 // bytes of parameters in the log
+)
+
+// admit tells whether one more may be logged, and how many were not.
+func (t *troubles) admit(now time.Time) (unsaid int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now.Sub(t.since) > time.Minute {
+		t.since, t.logged = now, 0
+	}
+	if t.logged++; t.logged > troublesEach {
+		t.unsaid++
+		return 0, false
+	}
+	unsaid, t.unsaid = t.unsaid, 0
+	return unsaid, true
+}
+
+// complain logs an INTERNAL_ERROR with what is needed to have it again. What the client or the node's own end brings about is no
+// trouble.
+func (x *exchange) complain(r *request, f *failure) {
+	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || x.ctx.Err() != nil {
+		return
+	}
+	unsaid, ok := x.troubles.admit(time.Now())
+	if !ok {
+		return
+	}
+	fields := logrus.Fields{"method": r.method, "params": clipTo(string(cutTo(r.params.raw(), maxParams+1)), maxParams)}
+	if x.conn != nil {
+		fields["client"] = x.conn.RemoteAddr().String()
+	}
+	if x.client.addr.IsValid() {
+		fields["address"] = x.client.addr.String()
+	}
+	if unsaid > 0 {
+		fields["not_logged"] = unsaid
+	}
+	x.log.WithFields(fields).WithError(errors.New(clipTo(f.cause.Error(), maxText))).Error("request failed")
+}
+
+func cutTo(b []byte, n int) []byte { return b[:min(len(b), n)] }
