@@ -232,10 +232,10 @@ func (v *VM) end(l *logic.Logic, out engine.Outcome) (action.CallOutcome, error)
 
 func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 	switch {
-	case out.Trap == engine.Unreachable && out.Gas < 0:
+	case out.Gas < 0:
 		l.OutOfGas(out.Gas)
 		return nil
-	case out.Trap == engine.Unreachable && out.Stack < 0:
+	case out.Stack < 0:
 		l.Enter(out.Gas)
 		l.OutOfStack()
 		return nil

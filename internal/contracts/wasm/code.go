@@ -25,6 +25,9 @@ func (c *Code) Op(ops ...byte) *Code {
 	return c
 }
 
+// Len is how many bytes were appended so far.
+func (c *Code) Len() int { return len(c.b) }
+
 func (c *Code) u32(op byte, v ...uint32) *Code {
 	c.b = append(c.b, op)
 	for _, x := range v {

@@ -20,6 +20,7 @@ void wasmtime_config_max_wasm_stack_set(wasm_config_t *, size_t);
 void wasmtime_config_async_stack_size_set(wasm_config_t *, uint64_t);
 void wasmtime_config_cranelift_opt_level_set(wasm_config_t *, uint8_t);
 void wasmtime_config_cranelift_nan_canonicalization_set(wasm_config_t *, bool);
+void wasmtime_config_cranelift_flag_set(wasm_config_t *, const char *, const char *);
 void wasmtime_config_parallel_compilation_set(wasm_config_t *, bool);
 void wasmtime_config_native_unwind_info_set(wasm_config_t *, bool);
 void wasmtime_config_memory_may_move_set(wasm_config_t *, bool);
@@ -105,6 +106,7 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_config_max_wasm_stack_set(c, max_stack);
   wasmtime_config_cranelift_opt_level_set(c, OPT_NONE);
   wasmtime_config_cranelift_nan_canonicalization_set(c, true);
+  wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
   wasmtime_config_parallel_compilation_set(c, false);
   wasmtime_config_native_unwind_info_set(c, false);
   wasmtime_config_memory_may_move_set(c, false);

@@ -184,7 +184,7 @@ func (m *module) assemble() []byte {
 		out = append(append(out, n...), e.code...)
 	}
 	if m.datas > 0 {
-		s = append(s, m.data...)
+		s = append(s, m.dataWith()...)
 		flush(sectionData)
 	}
 	return out

@@ -125,7 +125,7 @@ func compare(t *testing.T, name string, modules [][]byte, want []string) {
 		if m.CompileFails {
 			continue
 		}
-		if err := Validate(m.Code); err != nil {
+		if err := validWritten(m.Code); err != nil {
 			t.Errorf("%s %d: result: %v", name, i, err)
 		}
 		if !bytes.HasPrefix(m.Code, []byte(header)) {

@@ -21,9 +21,9 @@
 //
 // Where gas is charged and how much is finite-wasm's analysis to the letter, for the charges are seen at every trap and
 // host call. How the charge is written is ours: nearcore calls a host function when gas runs out, we leave a negative
-// gas global and trap:
+// gas global and trap, by a load that is out of bounds if the sign is set (emitter.settle):
 //
-//	gas -= c; if gas < 0 { unreachable }
+//	gas -= c; load memory[gas >> 63]
 //
 // At the entry of a function the charge of its frame and that of its first instructions are taken together, but where the
 // first fails it alone is taken, as nearcore charges them one after the other.

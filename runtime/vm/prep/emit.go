@@ -22,6 +22,7 @@ type emitter struct {
 	bulkLocal    int  // of the body that is written: the first of the two for counts and charges
 
 	getGas, setGas, getStack, setStack []byte // once the globals are known
+	teeLeft, getLeft                   []byte // the local of the body being written that settle looks at
 
 	// Locals in memory: see shadow.go.
 	credits            uint64 // of work that compiling locals as values may still take
@@ -159,11 +160,12 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	} else {
 		e.realLocals(b)
 	}
+	e.useLocal()
 	e.add(opBlock, byte(b.typ.result))
-	e.addTo(e.getStack, e.setStack, opI64Sub, stack)
 	e.raw(e.getStack)
-	e.constant(0)
-	e.add(opI64LtS, opIf, byte(none), opUnreachable, opEnd)
+	e.constant(stack)
+	e.add(opI64Sub)
+	e.settle(e.setStack)
 	gas := e.frameGas(frame)
 	if len(points) > 0 && points[0].off == b.first && points[0].kind != bulk && e.charged(points[0]) {
 		e.chargeFrame(gas, gas+uint64(points[0].count)*e.op)
@@ -202,19 +204,20 @@ func (e *emitter) write(b *body, points []point, frame, stack uint64) {
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// realLocals declares the body's own locals, and two for bulk instructions: charge and count.
+// realLocals declares the body's own locals, one for charges, and one for the count of bulk instructions.
 func (e *emitter) realLocals(b *body) {
-	groups := len(b.groups)
+	groups := len(b.groups) + 1
 	if b.bulks {
-		groups += 2
+		groups++
 	}
 	e.index(uint64(groups))
 	for _, g := range b.groups {
 		e.index(uint64(g.n))
 		e.add(byte(g.typ))
 	}
+	e.add(1, byte(I64))
 	if b.bulks {
-		e.add(1, byte(I64), 1, byte(I32))
+		e.add(1, byte(I32))
 	}
 }
 
@@ -227,7 +230,7 @@ func (e *emitter) copy(b *body, from, to uint32, edits []edit) []edit {
 		case opLocalGet, opLocalSet, opLocalTee:
 			e.access(b, d.op, d.depth)
 		case opCall:
-			e.callGas(d.depth)
+			e.callGas()
 		case opBr, opRefFunc:
 			e.add(d.op)
 			e.index(uint64(d.depth))
@@ -252,30 +255,38 @@ func (e *emitter) tell(m *module, what int64) {
 	e.index(uint64(len(m.tables)))
 }
 
-// charge takes gas, and traps if that leaves it negative. It is most of what is written, so it appends to one slice. To
-// look first and to take in either branch costs the compiler two blocks more at each point, of which hostile code has many.
+// charge takes gas, and traps if that leaves it negative. It is most of what is written, so it appends to one slice.
 func (e *emitter) charge(gas uint64) {
 	b := append(e.code, e.getGas...)
-	b = appendSigned(append(b, opI64Const), int64(gas))
-	b = append(append(append(b, opI64Sub), e.setGas...), e.getGas...)
-	e.code = append(b, opI64Const, 0, opI64LtS, opIf, byte(none), opUnreachable, opEnd)
+	e.code = appendSigned(append(b, opI64Const), int64(gas))
+	e.add(opI64Sub)
+	e.settle(e.setGas)
+}
+
+// useLocal says that settle looks at local bulkLocal.
+func (e *emitter) useLocal() {
+	e.teeLeft = binary.AppendUvarint([]byte{opLocalTee}, uint64(e.bulkLocal))
+	e.getLeft = binary.AppendUvarint([]byte{opLocalGet}, uint64(e.bulkLocal))
+}
+
+// settle stores what is on the stack as the gas or stack that is left, and traps if it is negative: by a load of byte 0 of the
+// memory, or of byte 2^32-1, which no memory of a contract has. A branch to an unreachable would say the same, but it gives
+// the compiler two blocks more at each of the many points, and each block costs it something for every value that lives.
+func (e *emitter) settle(set []byte) {
+	b := append(append(append(e.code, e.teeLeft...), set...), e.getLeft...)
+	e.code = append(b, opI64Const, 63, opI64ShrS, opI32Wrap, opI32Load8, 0, 0, opDrop)
 }
 
 // chargeFrame takes both charges at the entry of a function together. If that fails, what is left negative is that after
 // the first if the first fails.
 func (e *emitter) chargeFrame(first, both uint64) {
 	e.raw(e.getGas)
-	e.constant(both)
-	e.add(opI64LtU, opIf, byte(none))
-	e.raw(e.getGas)
 	e.constant(first)
 	e.constant(both)
 	e.raw(e.getGas)
 	e.constant(first)
 	e.add(opI64LtU, opSelect, opI64Sub)
-	e.raw(e.setGas)
-	e.add(opUnreachable, opEnd)
-	e.addTo(e.getGas, e.setGas, opI64Sub, both)
+	e.settle(e.setGas)
 }
 
 // chargeBulk takes gas for as many bytes, elements or pages as the value on the stack says, which stays there. A count
@@ -287,12 +298,9 @@ func (e *emitter) chargeBulk(local int) {
 	e.add(opI64Mul)
 	e.constant(e.bulkBase)
 	e.add(opI64Add)
-	e.local(opLocalTee, local)
-	e.raw(e.getGas)
-	e.add(opI64GtU, opIf, byte(none))
+	e.local(opLocalSet, local)
 	e.chargeLocal(local)
-	e.add(opUnreachable, opEnd)
-	e.chargeLocal(local)
+	e.settle(e.setGas)
 	e.local(opLocalGet, local+1)
 }
 
@@ -300,7 +308,6 @@ func (e *emitter) chargeLocal(local int) {
 	e.raw(e.getGas)
 	e.local(opLocalGet, local)
 	e.add(opI64Sub)
-	e.raw(e.setGas)
 }
 
 // putLength writes a length into the five bytes kept for it.

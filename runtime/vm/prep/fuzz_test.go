@@ -54,7 +54,7 @@ func FuzzPrepare(f *testing.F) {
 		if m.CompileFails {
 			return
 		}
-		if err := Validate(m.Code); err != nil {
+		if err := validWritten(m.Code); err != nil {
 			t.Fatalf("result is invalid: %v", err)
 		}
 		if again, err := Prepare(in, w); err != nil || string(again.Code) != string(m.Code) {

@@ -65,35 +65,28 @@ func (m *module) redirected(b []byte, part span) []byte {
 // redirect does the same with the instruction at off, which was read.
 func (b *body) redirect(off uint32, op byte, i uint32) {
 	if b.metered && b.m.isGas(i) {
-		b.bulks = true
-		b.joints++
 		b.edits = append(b.edits, edit{at: off, end: uint32(b.r.pos), op: op, depth: b.m.gasFunc()})
 	}
 }
 
-// callGas writes a call of the function, but for nothing: then the call takes longer than what it costs stands for.
-func (e *emitter) callGas(function uint32) {
-	e.local(opLocalTee, e.bulkLocal+1)
-	e.add(opIf, byte(none))
-	e.local(opLocalGet, e.bulkLocal+1)
-	e.add(opCall)
-	e.index(uint64(function))
-	e.add(opEnd)
+// callGas writes what a direct call becomes: the charge itself, without a block.
+func (e *emitter) callGas() {
+	e.add(opI64Extend)
+	e.constant(e.op)
+	e.add(opI64Mul)
+	e.local(opLocalSet, e.bulkLocal)
+	e.chargeLocal(e.bulkLocal)
+	e.settle(e.setGas)
 }
 
-// gasBody writes the function. For nothing it does nothing, which is faster than to write back what was there. A charge is
-// below 2^62, so it does not overflow.
+// gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not overflow.
 func (e *emitter) gasBody() {
 	at := len(e.code)
-	e.add(0, 0, 0, 0, 0, 0) // its length, and no locals
-	e.add(opLocalGet, 0, opIf, byte(none))
-	e.raw(e.getGas)
-	e.add(opLocalGet, 0, opI64Extend)
-	e.constant(e.op)
-	e.add(opI64Mul, opI64Sub)
-	e.raw(e.setGas)
-	e.raw(e.getGas)
-	e.constant(0)
-	e.add(opI64LtS, opIf, byte(none), opUnreachable, opEnd, opEnd, opEnd)
+	e.add(0, 0, 0, 0, 0, 1, 1, byte(I64)) // its length, and a local
+	e.add(opLocalGet, 0)
+	e.bulkLocal = 1
+	e.useLocal()
+	e.callGas()
+	e.add(opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)
 }

@@ -87,6 +87,7 @@ type module struct {
 	dataCount int    // -1: no such section
 	datas     int    // segments
 	data      []byte // content of the section
+	reach     reach  // of its active segments
 	declared  []uint64
 
 	hasImports, hasGlobals bool // the section is there, if empty

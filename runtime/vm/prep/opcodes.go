@@ -56,9 +56,10 @@ const (
 	// written, not read by name
 	opI32Add     = 0x6a
 	opI32ShrU    = 0x76
-	opI64LtS     = 0x53
+	opI32Wrap    = 0xa7 // i32.wrap_i64
+	opI32Load8   = 0x2d // i32.load8_u
 	opI64LtU     = 0x54
-	opI64GtU     = 0x56
+	opI64ShrS    = 0x87
 	opI64Add     = 0x7c
 	opI64Sub     = 0x7d
 	opI64Mul     = 0x7e

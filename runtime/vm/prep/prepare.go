@@ -18,7 +18,7 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "5"
+const Version = "6"
 
 // Import is a host function that a module asks for, of module env.
 type Import struct {

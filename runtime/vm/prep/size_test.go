@@ -40,7 +40,7 @@ func TestNearSize(t *testing.T) {
 		if len(c.code) != c.in || m.Size != c.out {
 			t.Errorf("%s: %d -> %d bytes, want %d -> %d", c.name, len(c.code), m.Size, c.in, c.out)
 		}
-		if err := Validate(m.Code); err != nil {
+		if err := validWritten(m.Code); err != nil {
 			t.Errorf("%s: result: %v", c.name, err)
 		}
 	}

@@ -244,7 +244,7 @@ func TestValid(t *testing.T) {
 			t.Errorf("%s: Validate: %v", c.what, err)
 		}
 		if m != nil {
-			if err := Validate(m.Code); err != nil {
+			if err := validWritten(m.Code); err != nil {
 				t.Errorf("%s: result: %v", c.what, err)
 			}
 		}
