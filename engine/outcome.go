@@ -110,18 +110,19 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	return nil, fmt.Errorf("%w: receipt %v", ErrUnknown, id)
 }
 
-// source shows the chain to txstatus; the first error that is no "unknown" sticks.
+// source shows the chain up to a head to txstatus; the first error that is no "unknown" sticks.
 type source struct {
-	e   *Engine
-	err error
+	e           *Engine
+	head, final primitives.Height
+	err         error
 }
 
 func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
-	o, _, err := s.e.Outcome(id)
+	o, p, err := s.e.Outcome(id)
 	if err != nil && !errors.Is(err, ErrUnknown) && s.err == nil {
 		s.err = err
 	}
-	return o, err == nil
+	return o, err == nil && p.Block.Ref().Height <= s.head
 }
 
 func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
@@ -131,7 +132,7 @@ func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
 
 func (s *source) IsFinal(block primitives.Hash) bool {
 	ref, err := s.e.Ref(block)
-	return err == nil && ref.Height <= s.e.Final().Height && s.e.Canonical(ref)
+	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
 // Ref names a known block by hash.
@@ -149,11 +150,21 @@ func (e *Engine) Ref(hash primitives.Hash) (storage.BlockRef, error) {
 // TransactionStatus returns how far a transaction has come; ErrUnknown if no canonical block has it. Receipts are those of
 // the outcomes (txstatus.Receipts).
 func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, error) {
-	tx, _, err := e.Transaction(hash)
+	at := e.view.Load()
+	return e.TransactionStatusAt(hash, at.entry.Height(), at.final.Height)
+}
+
+// TransactionStatusAt is TransactionStatus as it was when the block of the current chain with a height was the head, and that
+// with another the last final block.
+func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
+	tx, place, err := e.Transaction(hash)
 	if err != nil {
 		return view.FinalOutcome{}, err
 	}
-	src := &source{e: e}
+	if place.Block.Ref().Height > head {
+		return view.FinalOutcome{}, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
+	}
+	src := &source{e: e, head: head, final: final}
 	out := txstatus.Look(tx, src)
 	if src.err != nil {
 		return out, src.err

@@ -29,6 +29,8 @@ type ShardAccepted struct {
 	Outcomes []primitives.OutcomeWithID
 	Outgoing []*primitives.Receipt // sent in this block
 	Delayed  uint64                // receipts in the shard's queue
+	// Changes are what the block wrote to the shard's state.
+	Changes []primitives.KeyChanges
 }
 
 // Height is the block's.

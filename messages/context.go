@@ -2,7 +2,10 @@ package messages
 
 import "context"
 
-type sessionKey struct{}
+type (
+	sessionKey struct{}
+	clientKey  struct{}
+)
 
 // WithSession says whose request a context belongs to.
 func WithSession(ctx context.Context, id SessionID) context.Context {
@@ -13,4 +16,15 @@ func WithSession(ctx context.Context, id SessionID) context.Context {
 func SessionOf(ctx context.Context) SessionID {
 	id, _ := ctx.Value(sessionKey{}).(SessionID)
 	return id
+}
+
+// WithClient says which client is behind a context, as the RPC tells them apart: by address, say.
+func WithClient(ctx context.Context, c Client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// ClientOf returns the client of a context, empty if it names none.
+func ClientOf(ctx context.Context) Client {
+	c, _ := ctx.Value(clientKey{}).(Client)
+	return c
 }

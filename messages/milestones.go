@@ -5,20 +5,41 @@ import "github.com/troupe-chain/troupe/primitives"
 // WaiterID names a waiter, in one process, for ever.
 type WaiterID uint64
 
-// Watch: waiter -> milestones, answered to the waiter with Watched. It adds to what the waiter is told of: the outcomes of
-// IDs, transactions or receipts, and of all receipts that follow from them. A duplicate changes nothing.
+// Address names a waiter and the session above it. Waiter 0 is the session itself.
+type Address struct {
+	Session SessionID
+	Waiter  WaiterID
+}
+
+// Position says how far the current chain is: the heights of its head and of the last final block as that head has it.
+type Position struct{ Head, Final primitives.Height }
+
+// Watch: waiter -> milestones, answered to the waiter with a Progress that is Watched. It adds to what the waiter is told of:
+// the outcomes of IDs, transactions or receipts, and of all receipts that follow from them. A duplicate changes nothing.
 type Watch struct {
-	Waiter WaiterID
-	Tell   Sender[Progress]
+	Waiter Address
 	IDs    []primitives.Hash
-	// Included: the transaction is known to be in a block, so the waiter is told when the final head moves.
-	Included bool
-	// EveryBlock: the waiter is told of every new head, as its transaction waits in no pool of this node.
-	EveryBlock bool
+	// Executed are the heights of blocks with outcomes of the transaction that the waiter has read by itself; it is told when
+	// they become final, as it is of those of blocks that come later.
+	Executed []primitives.Height
+	// Use, if Key is not empty, says what could make the transaction invalid while no pool of this node has it: the waiter is
+	// told once, with Doubt, and watches again if it still wants to know.
+	Use Use
+}
+
+// Use is what a transaction that is in no block rests on.
+type Use struct {
+	Key     string            // the key of its nonce's row in the trie: of the access key, or of the gas key's index
+	Nonce   primitives.Nonce  // it is in doubt when the row's nonce reaches this one, or the row goes away
+	Expires primitives.Height // the first height of a head at which the block that it refers to is too old
 }
 
 // Unwatch: waiter -> milestones, no reply. The waiter is told no more.
-type Unwatch struct{ Waiter WaiterID }
+type Unwatch struct{ Waiter Address }
+
+// WatchAgain: milestones -> rpc -> sessions -> waiters, no reply but a Watch of each waiter: milestones has begun anew and
+// knows of nobody. A duplicate changes nothing.
+type WatchAgain struct{}
 
 // TransactionsDropped: mempool -> milestones, no reply: transactions left a pool without being included. Each waiter that
 // watches one is told. A loss leaves such a waiter to its timeout.

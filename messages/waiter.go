@@ -2,13 +2,15 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// Progress: milestones -> waiter, no reply: what happened to what the waiter watches. Facts may come twice, since a waiter
-// also reads what was stored before it began to watch.
+// Progress: milestones -> waiter, no reply: what happened to what the waiter watches, up to and with one block. Progress comes
+// in the order of blocks. Facts may come twice, since a waiter also reads what was stored before it began to watch.
 type Progress struct {
-	Watched  bool // answers Watch: from now on the waiter is told; what is older it reads
+	// At is the position after the block, or that of milestones if there is none.
+	At       Position
+	Watched  bool // answers Watch: from At on the waiter is told; what is older it reads
 	Executed []Executed
-	Final    primitives.Height // of the head's last final block
-	NewHead  bool
+	// Doubt: what the transaction rests on has changed (Watch.Use), so it may not be valid any more.
+	Doubt bool
 	// Reorganised: what was executed may be so no longer; the waiter reads again.
 	Reorganised bool
 	// Dropped: the transaction left the pool without being included.
@@ -22,4 +24,14 @@ type Executed struct {
 	Height  primitives.Height
 	// Refund is the last of the outcome's receipts if that comes from the system, else zero.
 	Refund primitives.Hash
+}
+
+// Submitted: mempool -> waiter, no reply: what became of the transaction that the waiter has sent it.
+type Submitted struct {
+	Hash primitives.Hash
+	// Pooled: it is in the pool, which says when it drops it.
+	Pooled bool
+	// Err is why it is in none: *primitives.InvalidTxError; view.ErrTooManyRequests as *view.LookupError; anything else is the
+	// node's own fault. nil: the pool is full, which neard keeps to itself.
+	Err error
 }

@@ -65,13 +65,15 @@ type Node interface {
 	// LightClientBlockProof proves that a block is in the chain of head: ErrUnknownBlock.
 	LightClientBlockProof(block, head primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error)
 
-	// OpenSession admits a connection that has a request which waits. Waits under the context that it returns end at the
+	// OpenSession admits a connection that has a request which submits or waits. What is asked for under the context that it
+	// returns may say with messages.WithClient whose it is. Waits under the context that it returns end at the
 	// latest with done, which is called once, when the connection is closed: ErrTooManyRequests.
 	OpenSession(context.Context) (ctx context.Context, done func(), err error)
-	// SendTxAsync passes a transaction on without looking at it.
-	SendTxAsync(*primitives.SignedTransaction)
+	// SendTxAsync passes a transaction on without looking at it. A session that has sent more than is looked at waits here.
+	SendTxAsync(context.Context, *primitives.SignedTransaction)
 	// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).
-	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout.
+	// The answer says how things were with the first block that satisfies the wait.
+	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout; ErrTooManyRequests.
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	// Tx waits until a transaction has come as far as asked, or the context ends: ErrUnknownTx if nothing is to be waited
 	// for, ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.

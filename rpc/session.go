@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/valyala/fasthttp"
 )
 
@@ -15,7 +16,7 @@ const lookEvery = 250 * time.Millisecond
 
 var errGone = errors.New("the client is gone")
 
-// session is the node's session of one connection, opened for its first request that waits.
+// session is the node's session of one connection, opened for its first request that submits or waits.
 type session struct {
 	ctx  context.Context // carries it; ends with the server
 	done func()
@@ -26,7 +27,7 @@ type sessions struct {
 	of sync.Map // net.Conn -> session
 }
 
-// open returns the context of a connection's waits.
+// open returns the context of a connection's submissions and waits.
 func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) {
 	if conn == nil {
 		return server.ctx, nil
@@ -42,6 +43,16 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	return ctx, nil
 }
 
+// session returns the context of what a request submits or waits for: that of its connection, and whose it is. All that comes from
+// this machine has one address, so there each connection is a client of its own.
+func (x *exchange) session() (context.Context, error) {
+	ctx, err := x.sessions.open(x.Server, x.conn)
+	if err == nil && !x.client.loopback {
+		ctx = messages.WithClient(ctx, messages.Client(x.client.addr.AsSlice()))
+	}
+	return ctx, err
+}
+
 // state is told by fasthttp what becomes of connections.
 func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
 	if state != fasthttp.StateClosed && state != fasthttp.StateHijacked {
@@ -55,7 +66,7 @@ func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
 // wait returns the context of one wait: it ends in time, with the server, or when the client hangs up. release is called
 // when the wait is over.
 func (x *exchange) wait() (ctx context.Context, release func(), err error) {
-	parent, err := x.sessions.open(x.Server, x.conn)
+	parent, err := x.session()
 	if err != nil {
 		return nil, nil, err
 	}

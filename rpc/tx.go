@@ -51,7 +51,11 @@ var broadcastTxAsync = Method[view.SendTx]{
 	Name: "broadcast_tx_async", Doc: "Submits a transaction and answers at once with its hash.",
 	Parse: parseSendTx,
 	Handle: func(c *call, b []byte, p *view.SendTx) ([]byte, error) {
-		c.node.SendTxAsync(p.Tx)
+		ctx, err := c.x.session()
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		c.node.SendTxAsync(ctx, p.Tx)
 		hash := p.Tx.Hash()
 		return view.AppendHash(b, &hash), nil
 	},
@@ -69,7 +73,7 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 	c.metrics.wait(waitSendTx, p.WaitUntil)
 	if p.WaitUntil == view.LevelNone {
-		c.node.SendTxAsync(p.Tx)
+		c.node.SendTxAsync(c.ctx, p.Tx)
 		return view.AppendFinalOutcome(b, &view.FinalOutcome{Level: view.LevelNone}, false), nil
 	}
 	o, err := c.node.SendTx(c.ctx, p)

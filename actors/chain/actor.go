@@ -369,6 +369,7 @@ func Accepted(a *engine.Accepted) messages.BlockAccepted {
 		m.Shards[i] = messages.ShardAccepted{ID: s.ID, Chunk: s.Chunk}
 		if r := s.Result; r != nil {
 			m.Shards[i].Outcomes, m.Shards[i].Outgoing, m.Shards[i].Delayed = r.Outcomes, r.Outgoing, r.Stats.DelayedLen
+			m.Shards[i].Changes = r.Changes
 		}
 	}
 	return m

@@ -1,28 +1,77 @@
+// Package mempool is the shell of package chain/mempool: the actor that owns one shard's pool. It takes submissions, has them
+// looked at in turns of their clients, keeps the pool in step with the chain and offers chunks its transactions.
+//
+//	in      SubmitTransactions, Request: submissions; BlockAdopted, LayoutChanged from the chain; ProduceChunk from the producer;
+//	        Page, ChunkChosen from the chunk-producer; from other mempools what belongs here now
+//	out     Submitted, SubmissionsDone to who submits; TransactionsWaiting to the producer, TransactionsDropped to milestones,
+//	        Candidates to the chunk-producer; SubmitAgain when it begins after a failure
+//	state   Actor: the queue of what nobody has looked at, the pool, what is held back, the choice that is being made. Others see
+//	        the counters of Front
+//	units   as chain/mempool has them
+//	bound   chain/mempool's Limits and QueueLimits; Options.Judges batches are being looked at; MaxCode deployments are held
+//	errors  chain/mempool's, as Submitted tells them
+//	source  our own; nearcore's pool lies behind one mutex
 package mempool
 
 import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 // Out is whom the actor talks to.
 type Out struct {
-	ProduceChunk messages.Sender[messages.ProduceChunk]        // the chunk-producer
-	Dropped      messages.Sender[messages.TransactionsDropped] // milestones
+	Candidates messages.Sender[messages.Candidates]          // the chunk-producer
+	Dropped    messages.Sender[messages.TransactionsDropped] // milestones
+	Submitted  func(messages.Address, messages.Submitted)    // a waiter
+	Done       messages.Sender[messages.SubmissionsDone]     // a session
+	Forward    func(primitives.ShardID, any)                 // another mempool
+	Again      messages.Sender[messages.SubmitAgain]         // all waiters
 }
 
-// Actor keeps a shard's pool in step with the chain.
+// Options are what the actor works with. Its functions are called from any goroutine.
+type Options struct {
+	Shard primitives.ShardID
+	Pool  *core.Pool // empty
+	Queue core.QueueLimits
+	Front *Front
+	Tally *Tally
+	// Judge looks at transactions by the head's state; Judges is how often at the same time.
+	Judge  func([]*primitives.SignedTransaction) []Verdict
+	Judges int
+	// Home is the shard of an account in the next block, Base the height of a known block. Overtook tells by the tip's state
+	// whether a transaction's nonce is ahead of its key's next.
+	Home     func(primitives.AccountID) primitives.ShardID
+	Base     func(primitives.Hash) (primitives.Height, bool)
+	Overtook func(*primitives.SignedTransaction) bool
+	// Again: the actor begins after a failure. Started is called when messages reach it; nil: nobody asks.
+	Again   bool
+	Started func()
+	Out     Out
+}
+
+// Actor owns a shard's pool.
 type Actor struct {
-	shard primitives.ShardID
-	pool  *Pool
-	// mine tells whether a returned transaction's signer lives in this shard, base the height of a block.
-	mine func(*primitives.SignedTransaction) bool
-	base func(primitives.Hash) (primitives.Height, bool)
-	out  Out
-	side map[primitives.Hash]sideBlock // accepted, above the final block, and not canonical
+	o        Options
+	pool     *core.Pool
+	queue    *core.Queue[item]
+	looking  map[*[]item]struct{}       // batches that are being looked at
+	finished map[messages.SessionID]int // submissions whose sessions have not been told yet
+	holds    map[primitives.Hash]hold
+	codes    int // of holds: deployments
+	side     map[primitives.Hash]sideBlock
+
+	walk      walk
+	walks     uint64
+	producing *messages.ProduceChunk // is being answered
+	// chose is what the last chunk took: it is offered again if the next block does not include it.
+	chose []primitives.Hash
+
+	self  func(any)
+	aside func(func()) // runs beside the mailbox
 }
 
 // sideBlock is what a block of a branch that is not canonical includes: it stays in the pool until that branch wins.
@@ -32,31 +81,97 @@ type sideBlock struct {
 	txs    []*primitives.SignedTransaction
 }
 
-// NewActor returns the actor of a shard's pool.
-func NewActor(shard primitives.ShardID, pool *Pool, mine func(*primitives.SignedTransaction) bool, base func(primitives.Hash) (primitives.Height, bool), out Out) *Actor {
-	return &Actor{shard: shard, pool: pool, mine: mine, base: base, out: out, side: map[primitives.Hash]sideBlock{}}
+// New returns the actor of a shard's pool.
+func New(o Options) *Actor {
+	a := &Actor{
+		o: o, pool: o.Pool, queue: core.NewQueue[item](o.Queue), looking: map[*[]item]struct{}{}, finished: map[messages.SessionID]int{},
+		holds: map[primitives.Hash]hold{}, side: map[primitives.Hash]sideBlock{},
+	}
+	a.self = a.Handle // until it has a mailbox
+	a.aside = func(f func()) { f() }
+	return a
 }
 
 // Receive is the only way to the actor's state.
-func (a *Actor) Receive(c actor.Context) { a.Handle(c.Message()) }
+func (a *Actor) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		root, pid := c.ActorSystem().Root, c.Self()
+		a.self = func(m any) { root.Send(pid, m) }
+		a.aside = func(f func()) { go f() }
+		a.counted()
+		if a.o.Started != nil {
+			a.o.Started()
+		}
+		if a.o.Again {
+			a.o.Front.offers.Store(false)
+			a.o.Out.Again(messages.SubmitAgain{Shard: a.o.Shard})
+		}
+	case *actor.Restarting:
+		a.abandon()
+	case *actor.Stopping: // with the shard, or with the node
+		a.handOver()
+	default:
+		a.Handle(c.Message())
+	}
+}
 
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
 	switch m := msg.(type) {
+	case messages.SubmitTransactions:
+		a.submit(&m)
+	case Request:
+		a.request(m)
+	case judged:
+		a.judged(&m)
+	case over:
+		a.release(m.hash)
+	case forwarded:
+		for _, x := range m.items {
+			a.put(x)
+		}
+		a.look()
+	case moved:
+		a.moved(m.txs)
 	case messages.BlockAdopted:
 		a.accept(m.BlockAccepted)
+	case messages.LayoutChanged:
+		a.leave()
 	case messages.ProduceChunk:
-		a.out.ProduceChunk(m)
+		a.begin(m)
+	case Page:
+		a.more(m)
+	case messages.ChunkChosen:
+		a.chosen(&m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("mempool actor: no case for %T", m))
 	}
 }
 
+// counted shows the sizes.
+func (a *Actor) counted() {
+	a.o.Front.count.Store(int64(a.pool.Len()))
+	a.o.Front.size.Store(int64(a.pool.Bytes()))
+	a.o.Front.queued.Store(int64(a.queue.Len()))
+}
+
+func (a *Actor) drop(gone []primitives.Hash) {
+	for _, hash := range gone {
+		a.release(hash)
+	}
+	if len(gone) > 0 && a.o.Out.Dropped != nil {
+		a.o.Out.Dropped(messages.TransactionsDropped{Hashes: gone})
+	}
+}
+
+// accept brings the pool in step with an adopted block: what the chain includes and what has expired leaves, what a branch that
+// lost had comes back.
 func (a *Actor) accept(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
-		if m.Shards[i].ID == a.shard {
+		if m.Shards[i].ID == a.o.Shard {
 			chunk = m.Shards[i].Chunk
 		}
 	}
@@ -74,7 +189,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 			if !ok {
 				break
 			}
-			a.pool.remove(b.txs)
+			a.remove(b.txs)
 			delete(a.side, prev)
 			prev = b.prev
 		}
@@ -84,13 +199,88 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 			delete(a.side, hash)
 		}
 	}
-	var returned []*primitives.SignedTransaction
+	if chunk != nil {
+		a.remove(chunk.Transactions)
+	}
+	var expired []primitives.Hash
+	for _, tx := range a.pool.Advance(m.Height()) {
+		expired = append(expired, tx.Hash())
+	}
+	again := false
 	for _, tx := range m.Returned {
-		if a.mine(tx) {
-			returned = append(returned, tx)
+		if a.o.Home(tx.SignerID) != a.o.Shard {
+			continue
+		}
+		if base, ok := a.o.Base(tx.BlockHash); ok {
+			added, _ := a.pool.Add(tx, base) // full, or its nonce is taken: the pool's other transactions were first
+			again = again || added
 		}
 	}
-	if expired := a.pool.accept(m.Height(), chunk, returned, a.base); len(expired) > 0 && a.out.Dropped != nil {
-		a.out.Dropped(messages.TransactionsDropped{Hashes: expired})
+	for _, hash := range a.chose {
+		if a.pool.Find(hash) != nil {
+			again = true
+			break
+		}
+	}
+	a.chose = a.chose[:0]
+	a.counted()
+	if again {
+		a.o.Front.offer()
+	}
+	a.drop(expired)
+}
+
+// remove takes out what a block includes.
+func (a *Actor) remove(txs []*primitives.SignedTransaction) {
+	for _, tx := range txs {
+		if hash := tx.Hash(); a.pool.Remove(hash) {
+			a.release(hash)
+		}
+	}
+}
+
+// leave sends on what belongs to other shards now.
+func (a *Actor) leave() {
+	if a.pool.Len() == 0 {
+		return
+	}
+	away := map[primitives.ShardID][]based{}
+	var stay []based
+	a.pool.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
+		if home := a.o.Home(tx.SignerID); home == a.o.Shard {
+			stay = append(stay, based{tx, base})
+		} else {
+			away[home] = append(away[home], based{tx, base})
+		}
+	})
+	a.walk = walk{}
+	a.chose = a.chose[:0]
+	for _, x := range stay {
+		_, _ = a.pool.Add(x.tx, x.base) // it was there
+	}
+	for home, txs := range away { // each goes to its own, so the order does not matter
+		for _, x := range txs {
+			a.release(x.tx.Hash())
+		}
+		a.o.Out.Forward(home, moved{txs})
+	}
+	a.counted()
+	if a.pool.Len() == 0 {
+		a.o.Front.offers.Store(false)
+	}
+}
+
+// moved takes what another pool held.
+func (a *Actor) moved(txs []based) {
+	for _, x := range txs {
+		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard { // the layout has changed once more
+			a.o.Out.Forward(home, moved{[]based{x}})
+			continue
+		}
+		_, _ = a.pool.Add(x.tx, x.base) // a full pool drops it, as it drops a new one
+	}
+	a.counted()
+	if a.pool.Len() > 0 {
+		a.o.Front.offer()
 	}
 }

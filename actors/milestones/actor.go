@@ -1,15 +1,21 @@
 // Package milestones tells waiters what becomes of their transactions, each only what concerns it.
 //
 //	in      Watch, Unwatch from waiters; BlockAccepted from the chain; TransactionsDropped from the mempools
-//	out     Progress to waiters
-//	state   Actor: waiters, and by transaction or receipt id who waits for it
+//	out     Progress to waiters; WatchAgain when it begins
+//	state   Actor: waiters, and by transaction or receipt, by height, by key and by the height of expiry who waits for it
 //	units   heights in blocks
-//	bound   the waiters that sessions allow; ids as their transactions have receipts; a block costs a look-up an outcome
+//	bound   the waiters that sessions allow; ids as their transactions have receipts. A block costs a look-up an outcome, and
+//	        a look-up a changed access key while anybody watches one; beyond that only the waiters that it concerns. A
+//	        reorganisation concerns all
 //	errors  none
 //	source  rpc.md 5.1
+//
+// All it knows can be had again: after a failure it begins at the head, asks the waiters to say again what they watch, and
+// they read what they have missed.
 package milestones
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -18,30 +24,50 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// Out is whom the actor talks to.
+type Out struct {
+	Progress func(messages.Address, messages.Progress)
+	Again    messages.Sender[messages.WatchAgain]
+}
+
 // Actor is the register.
 type Actor struct {
-	waiters map[messages.WaiterID]*waiter
+	out     Out
+	at      messages.Position
+	waiters map[messages.Address]*waiter
 	byID    map[primitives.Hash][]*waiter
-	final   primitives.Height
+	byFinal map[primitives.Height]map[*waiter]struct{} // who is told when the block of this height is final
+	byKey   map[string]*queue                          // by nonce
+	expires queue                                      // by height
+	touched []*waiter                                  // of the block in work
 }
 
 type waiter struct {
-	id       messages.WaiterID
-	tell     messages.Sender[messages.Progress]
-	ids      []primitives.Hash
-	included bool // the transaction is in a block: final blocks matter
-	every    bool
-	news     messages.Progress // of the block in work
-	touched  bool
+	address messages.Address
+	ids     []primitives.Hash
+	finals  []primitives.Height // of byFinal
+	use     messages.Use        // Key is empty: it is in neither queue
+	place   [2]int              // in the queues
+	news    messages.Progress   // of the block in work
+	told    bool                // it is in touched
 }
 
-// New returns the actor.
-func New() *Actor {
-	return &Actor{waiters: map[messages.WaiterID]*waiter{}, byID: map[primitives.Hash][]*waiter{}}
+// New returns the actor; it knows the blocks up to at.
+func New(at messages.Position, out Out) *Actor {
+	return &Actor{
+		out: out, at: at, waiters: map[messages.Address]*waiter{}, byID: map[primitives.Hash][]*waiter{},
+		byFinal: map[primitives.Height]map[*waiter]struct{}{}, byKey: map[string]*queue{}, expires: queue{which: byExpiry},
+	}
 }
 
 // Receive is the only way to the actor's state.
-func (a *Actor) Receive(c actor.Context) { a.Handle(c.Message()) }
+func (a *Actor) Receive(c actor.Context) {
+	if _, ok := c.Message().(*actor.Started); ok {
+		a.out.Again(messages.WatchAgain{})
+		return
+	}
+	a.Handle(c.Message())
+}
 
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
@@ -55,7 +81,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.TransactionsDropped:
 		for _, hash := range m.Hashes {
 			for _, w := range a.byID[hash] {
-				w.tell(messages.Progress{Final: a.final, Dropped: true})
+				a.out.Progress(w.address, messages.Progress{At: a.at, Dropped: true})
 			}
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
@@ -64,20 +90,28 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
-// Len is the number of waiters and of ids they wait for.
-func (a *Actor) Len() (waiters, ids int) { return len(a.waiters), len(a.byID) }
+// Len is the number of waiters and of what they wait for.
+func (a *Actor) Len() (waiters, things int) {
+	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
+}
 
 func (a *Actor) watch(m *messages.Watch) {
 	w := a.waiters[m.Waiter]
 	if w == nil {
-		w = &waiter{id: m.Waiter}
+		w = &waiter{address: m.Waiter}
 		a.waiters[m.Waiter] = w
 	}
-	w.tell, w.included, w.every = m.Tell, w.included || m.Included, m.EveryBlock
 	for _, id := range m.IDs {
 		a.add(w, id)
 	}
-	w.tell(messages.Progress{Watched: true, Final: a.final})
+	for _, h := range m.Executed {
+		a.awaitFinal(w, h)
+	}
+	if m.Use.Key != "" {
+		a.unuse(w)
+		a.use(w, m.Use)
+	}
+	a.out.Progress(w.address, messages.Progress{Watched: true, At: a.at})
 }
 
 func (a *Actor) add(w *waiter, id primitives.Hash) {
@@ -87,12 +121,59 @@ func (a *Actor) add(w *waiter, id primitives.Hash) {
 	}
 }
 
-func (a *Actor) unwatch(id messages.WaiterID) {
-	w := a.waiters[id]
+func (a *Actor) awaitFinal(w *waiter, h primitives.Height) {
+	if h <= a.at.Final || slices.Contains(w.finals, h) {
+		return
+	}
+	at := a.byFinal[h]
+	if at == nil {
+		at = map[*waiter]struct{}{}
+		a.byFinal[h] = at
+	}
+	at[w] = struct{}{}
+	w.finals = append(w.finals, h)
+}
+
+// use puts a waiter into the queues of its key and of expiry.
+func (a *Actor) use(w *waiter, u messages.Use) {
+	q := a.byKey[u.Key]
+	if q == nil {
+		q = &queue{which: byNonce}
+		a.byKey[u.Key] = q
+	}
+	w.use = u
+	q.push(w)
+	a.expires.push(w)
+}
+
+// unuse takes it out of both.
+func (a *Actor) unuse(w *waiter) {
+	if w.use.Key == "" {
+		return
+	}
+	q := a.byKey[w.use.Key]
+	q.pull(w.place[byNonce])
+	if len(q.list) == 0 {
+		delete(a.byKey, w.use.Key)
+	}
+	a.expires.pull(w.place[byExpiry])
+	w.use = messages.Use{}
+}
+
+func (a *Actor) unwatch(address messages.Address) {
+	w := a.waiters[address]
 	if w == nil {
 		return
 	}
-	delete(a.waiters, id)
+	delete(a.waiters, address)
+	a.unuse(w)
+	for _, h := range w.finals {
+		if at := a.byFinal[h]; at != nil {
+			if delete(at, w); len(at) == 0 {
+				delete(a.byFinal, h)
+			}
+		}
+	}
 	for _, x := range w.ids {
 		list := slices.DeleteFunc(a.byID[x], func(o *waiter) bool { return o == w })
 		if len(list) == 0 {
@@ -103,22 +184,47 @@ func (a *Actor) unwatch(id messages.WaiterID) {
 	}
 }
 
+// touch notes that a block concerns a waiter.
+func (a *Actor) touch(w *waiter) *messages.Progress {
+	if !w.told {
+		w.told = true
+		a.touched = append(a.touched, w)
+	}
+	return &w.news
+}
+
 func (a *Actor) accept(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return // what a branch executes counts once it is the chain, and then all is read again
 	}
-	moved := m.Final != a.final
-	a.final = m.Final
+	before := a.at.Final
+	a.at = messages.Position{Head: m.Height(), Final: max(before, m.Final)}
 	if len(a.waiters) == 0 {
 		return
 	}
-	var touched []*waiter
-	touch := func(w *waiter) {
-		if !w.touched {
-			w.touched, w.news = true, messages.Progress{Final: m.Final, NewHead: w.every, Reorganised: m.Reorganised}
-			touched = append(touched, w)
+	a.executed(m)
+	a.used(m)
+	a.final(before)
+	for len(a.expires.list) > 0 && a.expires.list[0].use.Expires <= a.at.Head {
+		w := a.expires.list[0]
+		a.unuse(w)
+		a.touch(w).Doubt = true
+	}
+	if m.Reorganised {
+		for _, w := range a.waiters { // each is told on its own, so the order does not matter
+			a.touch(w).Reorganised = true
 		}
 	}
+	for i, w := range a.touched {
+		w.news.At = a.at
+		a.out.Progress(w.address, w.news)
+		w.told, w.news, a.touched[i] = false, messages.Progress{}, nil
+	}
+	a.touched = a.touched[:0]
+}
+
+// executed notes the outcomes of a block that somebody watches.
+func (a *Actor) executed(m *messages.BlockAccepted) {
 	var refunds map[primitives.Hash]bool
 	for s := range m.Shards {
 		outcomes := m.Shards[s].Outcomes
@@ -136,24 +242,66 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 				e.Refund = o.Outcome.ReceiptIDs[n-1]
 			}
 			for _, w := range list {
-				touch(w)
-				w.included = true
-				w.news.Executed = append(w.news.Executed, e)
+				news := a.touch(w)
+				news.Executed = append(news.Executed, e)
+				a.unuse(w) // it is included
+				a.awaitFinal(w, e.Height)
 				for _, id := range o.Outcome.ReceiptIDs {
 					a.add(w, id)
 				}
 			}
 		}
 	}
-	for _, w := range a.waiters { // each is told on its own, so the order does not matter
-		if w.every || m.Reorganised || w.included && moved {
-			touch(w)
+}
+
+// used looks for nonces that somebody else's transaction, or a delegate action, has used, and for keys that are gone.
+func (a *Actor) used(m *messages.BlockAccepted) {
+	for s := range m.Shards {
+		changes := m.Shards[s].Changes
+		for i := range changes {
+			if len(a.byKey) == 0 {
+				return
+			}
+			key := changes[i].Key
+			if key[0] != byte(primitives.ColAccessKey) {
+				continue
+			}
+			q := a.byKey[string(key)]
+			if q == nil {
+				continue
+			}
+			value := changes[i].Last()
+			for len(q.list) > 0 {
+				w := q.list[0]
+				if len(value) >= 8 && primitives.Nonce(binary.LittleEndian.Uint64(value)) < w.use.Nonce {
+					break
+				}
+				a.unuse(w)
+				a.touch(w).Doubt = true
+			}
 		}
 	}
-	for _, w := range touched {
-		w.touched = false
-		w.tell(w.news)
-		w.news = messages.Progress{}
+}
+
+// final tells those whose blocks have become final since before.
+func (a *Actor) final(before primitives.Height) {
+	each := func(h primitives.Height) {
+		for w := range a.byFinal[h] {
+			w.finals = slices.DeleteFunc(w.finals, func(x primitives.Height) bool { return x == h })
+			a.touch(w)
+		}
+		delete(a.byFinal, h)
+	}
+	if a.at.Final-before > primitives.Height(len(a.byFinal)) { // blocks were skipped
+		for h := range a.byFinal {
+			if h <= a.at.Final {
+				each(h)
+			}
+		}
+		return
+	}
+	for h := before + 1; h <= a.at.Final; h++ {
+		each(h)
 	}
 }
 

@@ -1,6 +1,9 @@
 package milestones
 
 import (
+	"encoding/binary"
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/messages"
@@ -24,61 +27,191 @@ func block(h, final primitives.Height, outgoing []*primitives.Receipt, outcomes 
 		Shards: []messages.ShardAccepted{{Outcomes: outcomes, Outgoing: outgoing}}}
 }
 
-func TestOnlyWhatConcerns(t *testing.T) {
-	a := New()
-	news := map[messages.WaiterID][]messages.Progress{}
-	watch := func(w messages.WaiterID, names ...string) {
-		m := messages.Watch{Waiter: w, Tell: func(p messages.Progress) { news[w] = append(news[w], p) }}
-		for _, n := range names {
-			m.IDs = append(m.IDs, id(n))
-		}
-		a.Handle(m)
+func key(name string) string {
+	return string(primitives.AppendAccessKeyKey(nil, primitives.AccountID(name), primitives.ZeroED25519Key.Handle()))
+}
+
+// nonce is a block that leaves a key with a nonce; -1: without the key.
+func nonce(h primitives.Height, name string, value int64) messages.BlockAccepted {
+	b := block(h, 0, nil)
+	change := primitives.StateChange{}
+	if value >= 0 {
+		change.Value = append(binary.LittleEndian.AppendUint64(nil, uint64(value)), 1)
 	}
-	watch(1, "tx1")
-	watch(2, "tx2")
-	watch(3, "tx1")
-	for w := range messages.WaiterID(3) {
-		if got := news[w+1]; len(got) != 1 || !got[0].Watched {
-			t.Fatalf("waiter %d: %+v, want a confirmation", w+1, got)
+	b.Shards[0].Changes = []primitives.KeyChanges{{Key: []byte(key(name)), Changes: []primitives.StateChange{change}}}
+	return b
+}
+
+// world is the actor and what it says.
+type world struct {
+	*Actor
+	news map[messages.WaiterID][]messages.Progress
+	told int
+}
+
+func newWorld() *world {
+	w := &world{news: map[messages.WaiterID][]messages.Progress{}}
+	w.Actor = New(messages.Position{}, Out{Progress: func(to messages.Address, m messages.Progress) {
+		w.news[to.Waiter] = append(w.news[to.Waiter], m)
+		w.told++
+	}})
+	return w
+}
+
+func at(w messages.WaiterID) messages.Address { return messages.Address{Session: 1, Waiter: w} }
+
+func (w *world) watch(waiter messages.WaiterID, names ...string) {
+	m := messages.Watch{Waiter: at(waiter)}
+	for _, n := range names {
+		m.IDs = append(m.IDs, id(n))
+	}
+	w.Handle(m)
+}
+
+func TestOnlyWhatConcerns(t *testing.T) {
+	w := newWorld()
+	w.watch(1, "tx1")
+	w.watch(2, "tx2")
+	w.watch(3, "tx1")
+	for i := range messages.WaiterID(3) {
+		if got := w.news[i+1]; len(got) != 1 || !got[0].Watched {
+			t.Fatalf("waiter %d: %+v, want a confirmation", i+1, got)
 		}
 	}
 	refund := &primitives.Receipt{ID: id("r"), PredecessorID: primitives.SystemAccount}
-	a.Handle(block(1, 0, nil, outcome("tx1", "a"), outcome("other", "x")))
-	a.Handle(block(2, 0, []*primitives.Receipt{refund}, outcome("a", "r"), outcome("x")))
-	a.Handle(block(3, 1, nil, outcome("r")))
-	for _, w := range []messages.WaiterID{1, 3} {
-		got := news[w][1:]
-		if len(got) != 3 || got[0].Executed[0].Outcome.ID != id("tx1") || got[1].Executed[0].Refund != id("r") || got[2].Executed[0].Height != 3 || got[2].Final != 1 {
-			t.Errorf("waiter %d: %+v", w, got)
+	w.Handle(block(1, 0, nil, outcome("tx1", "a"), outcome("other", "x")))
+	w.Handle(block(2, 0, []*primitives.Receipt{refund}, outcome("a", "r"), outcome("x")))
+	w.Handle(block(3, 1, nil, outcome("r")))
+	for _, i := range []messages.WaiterID{1, 3} {
+		got := w.news[i][1:]
+		if len(got) != 3 || got[0].Executed[0].Outcome.ID != id("tx1") || got[1].Executed[0].Refund != id("r") || got[2].Executed[0].Height != 3 || got[2].At != (messages.Position{Head: 3, Final: 1}) {
+			t.Errorf("waiter %d: %+v", i, got)
 		}
 	}
-	if len(news[2]) != 1 {
-		t.Errorf("waiter 2 was told of others' transactions: %+v", news[2][1:])
+	if len(w.news[2]) != 1 {
+		t.Errorf("waiter 2 was told of others' transactions: %+v", w.news[2][1:])
 	}
-	a.Handle(block(4, 2, nil))
-	if got := news[1]; len(got) != 5 || got[4].Final != 2 {
+	w.Handle(block(4, 2, nil))
+	if got := w.news[1]; len(got) != 5 || got[4].At.Final != 2 {
 		t.Errorf("the final head moved: %+v", got)
 	}
-	a.Handle(messages.TransactionsDropped{Hashes: []primitives.Hash{id("tx2")}})
-	if got := news[2]; len(got) != 2 || !got[1].Dropped {
+	w.Handle(block(5, 2, nil)) // concerns nobody
+	if got := w.news[1]; len(got) != 5 {
+		t.Errorf("told of a block that changes nothing: %+v", got[5:])
+	}
+	w.Handle(messages.TransactionsDropped{Hashes: []primitives.Hash{id("tx2")}})
+	if got := w.news[2]; len(got) != 2 || !got[1].Dropped {
 		t.Errorf("dropped: %+v", got)
 	}
 	side := block(9, 2, nil, outcome("tx2"))
 	side.IsHead = false
-	a.Handle(side)
-	if len(news[2]) != 2 {
+	w.Handle(side)
+	if len(w.news[2]) != 2 {
 		t.Error("a block of a branch counts")
 	}
 	again := block(10, 2, nil)
 	again.Reorganised = true
-	a.Handle(again)
-	if got := news[2]; len(got) != 3 || !got[2].Reorganised {
+	w.Handle(again)
+	if got := w.news[2]; len(got) != 3 || !got[2].Reorganised {
 		t.Errorf("reorganised: %+v", got)
 	}
-	for w := range messages.WaiterID(3) {
-		a.Handle(messages.Unwatch{Waiter: w + 1})
+	w.Handle(messages.Watch{Waiter: at(2), Use: messages.Use{Key: key("a"), Nonce: 4, Expires: 90}, Executed: []primitives.Height{8}})
+	for i := range messages.WaiterID(3) {
+		w.Handle(messages.Unwatch{Waiter: at(i + 1)})
 	}
-	if w, ids := a.Len(); w != 0 || ids != 0 {
-		t.Errorf("%d waiters and %d ids are left", w, ids)
+	if waiters, things := w.Len(); waiters != 0 || things != 0 {
+		t.Errorf("%d waiters and %d things are left", waiters, things)
+	}
+}
+
+// TestDoubt: a waiter whose transaction nobody has hears when its nonce is used, its key goes or it is too old, once, and of
+// nothing else.
+func TestDoubt(t *testing.T) {
+	w := newWorld()
+	for i, u := range []messages.Use{{Nonce: 7, Expires: 100}, {Nonce: 9, Expires: 100}, {Nonce: 50, Expires: 8}, {Nonce: 60, Expires: 100}} {
+		u.Key = key("a")
+		w.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), IDs: []primitives.Hash{{byte(i)}}, Use: u})
+	}
+	doubts := func(want ...int) {
+		t.Helper()
+		var got []int
+		for i := range messages.WaiterID(4) {
+			n := 0
+			for _, p := range w.news[i+1] {
+				if p.Doubt {
+					n++
+				}
+			}
+			got = append(got, n)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("doubts %v, want %v", got, want)
+		}
+	}
+	w.Handle(nonce(1, "b", 1000))
+	w.Handle(nonce(2, "a", 6))
+	doubts(0, 0, 0, 0)
+	w.Handle(nonce(3, "a", 7))
+	doubts(1, 0, 0, 0)
+	w.Handle(nonce(4, "a", 20))
+	w.Handle(nonce(5, "a", 21))
+	doubts(1, 1, 0, 0)
+	w.Handle(block(8, 0, nil))
+	w.Handle(block(9, 0, nil))
+	doubts(1, 1, 1, 0)
+	w.Handle(nonce(10, "a", -1))
+	doubts(1, 1, 1, 1)
+	w.Handle(messages.Watch{Waiter: at(1), Use: messages.Use{Key: key("a"), Nonce: 7, Expires: 100}})
+	w.Handle(nonce(11, "a", 7))
+	doubts(2, 1, 1, 1)
+	if _, things := w.Len(); things != 4 { // the ids
+		t.Errorf("%d things are watched, want 4 ids", things)
+	}
+}
+
+// TestBeginsAnew: an actor that begins asks for the waiters, and says from which block on it knows.
+func TestBeginsAnew(t *testing.T) {
+	var got []messages.Progress
+	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address, m messages.Progress) { got = append(got, m) }})
+	a.Handle(messages.Watch{Waiter: at(1), IDs: []primitives.Hash{id("tx")}, Executed: []primitives.Height{5, 6}})
+	a.Handle(block(8, 6, nil))
+	if len(got) != 2 || !got[0].Watched || got[0].At.Head != 7 || got[1].At != (messages.Position{Head: 8, Final: 6}) {
+		t.Errorf("told %+v, want the confirmation as of 7, and that 6 is final", got)
+	}
+}
+
+// BenchmarkBlock: a block with 1000 transfers, while others wait for what it does not concern: for transactions of other keys, of
+// the keys that the block uses, and for blocks that are not final yet.
+func BenchmarkBlock(b *testing.B) {
+	for _, n := range []int{0, 4_000, 10_000} {
+		b.Run(fmt.Sprintf("waits=%d", n), func(b *testing.B) {
+			w := newWorld()
+			for i := range n {
+				m := messages.Watch{Waiter: at(messages.WaiterID(i + 1)), IDs: []primitives.Hash{id(fmt.Sprint("wait", i))}}
+				switch i % 3 {
+				case 0:
+					m.Use = messages.Use{Key: key(fmt.Sprint("other", i)), Nonce: 1, Expires: 1 << 40}
+				case 1:
+					m.Use = messages.Use{Key: key(fmt.Sprint("signer", i%1000)), Nonce: 1 << 40, Expires: 1 << 40}
+				case 2:
+					m.Executed = []primitives.Height{1 << 40}
+				}
+				w.Handle(m)
+			}
+			blk := block(1, 0, nil)
+			for i := range 1000 {
+				blk.Shards[0].Outcomes = append(blk.Shards[0].Outcomes, outcome(fmt.Sprint("tx", i), fmt.Sprint("r", i)), outcome(fmt.Sprint("q", i)))
+				blk.Shards[0].Changes = append(blk.Shards[0].Changes, nonce(0, fmt.Sprint("signer", i), 5).Shards[0].Changes...)
+			}
+			told := w.told
+			for b.Loop() {
+				blk.Block.Header.Height++
+				blk.Final++
+				w.Handle(blk)
+			}
+			if w.told != told {
+				b.Errorf("%d waiters were told of what does not concern them", w.told-told)
+			}
+		})
 	}
 }

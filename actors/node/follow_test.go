@@ -161,7 +161,7 @@ func TestReorganisation(t *testing.T) {
 	if _, err := f.e.TransactionStatus(tx.Hash()); err == nil {
 		t.Error("the branch that won has the transaction")
 	}
-	until(t, func() bool { return f.pooled(tx.Hash()) }) // the mempool is told after the head is seen
+	until(t, func() bool { return f.Stats().Pooled == 1 }) // the mempool is told after the head is seen
 	select {
 	case err := <-done:
 		t.Fatalf("the wait ended on the branch that lost: %v", err)
@@ -177,7 +177,5 @@ func TestReorganisation(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("the wait on the branch that won: %v", err)
 	}
-	if f.pooled(tx.Hash()) {
-		t.Error("the transaction is still in the pool")
-	}
+	until(t, func() bool { return f.Stats().Pooled == 0 })
 }

@@ -12,14 +12,14 @@ import (
 // ledger shows waiters what is stored of the current chain.
 type ledger struct{ e *engine.Engine }
 
-// Outcome returns the outcome of a transaction or receipt, without its proof.
-func (l ledger) Outcome(id primitives.Hash) (m messages.Executed, found bool, err error) {
+// Outcome returns the outcome of a transaction or receipt up to a height, without its proof.
+func (l ledger) Outcome(id primitives.Hash, upto primitives.Height) (m messages.Executed, found bool, err error) {
 	places, err := l.e.Store().FindOutcome(id)
 	if err != nil {
 		return m, false, err
 	}
 	for _, p := range places {
-		if !l.e.Canonical(p.Block.Ref()) { // on the chain of the head that readers see, which the store may be ahead of
+		if p.Block.Ref().Height > upto || !l.e.Canonical(p.Block.Ref()) { // on the chain of the head that readers see, which the store may be ahead of
 			continue
 		}
 		raw, err := p.Block.Outcome(p.Shard, p.Index)

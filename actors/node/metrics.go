@@ -14,10 +14,9 @@ import (
 
 // stats count since the node began.
 type stats struct {
-	begun                       time.Time
-	blocks, transactions, gas   atomic.Uint64 // of canonical blocks
-	outcomes                    atomic.Uint64
-	submitted, refused, overrun atomic.Uint64
+	begun                     time.Time
+	blocks, transactions, gas atomic.Uint64 // of canonical blocks
+	outcomes                  atomic.Uint64
 }
 
 func (s *stats) count(m *messages.BlockAccepted) {
@@ -42,7 +41,7 @@ type Stats struct {
 	Uptime                      time.Duration
 	Blocks, Transactions        uint64 // of the current chain
 	Outcomes, Gas               uint64
-	Submitted, Refused, Overrun uint64 // Overrun: dropped unseen by SendTxAsync
+	Submitted, Refused, Overrun uint64 // Overrun: lost unseen, because too many came
 	Pooled                      int    // transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
@@ -53,7 +52,7 @@ func (n *Node) Stats() Stats {
 	s := &n.stats
 	out := Stats{
 		Uptime: time.Since(s.begun), Blocks: s.blocks.Load(), Transactions: s.transactions.Load(), Outcomes: s.outcomes.Load(),
-		Gas: s.gas.Load(), Submitted: s.submitted.Load(), Refused: s.refused.Load(), Overrun: s.overrun.Load(),
+		Gas: s.gas.Load(), Submitted: n.tally.Submitted.Load(), Refused: n.tally.Refused.Load(), Overrun: n.tally.Overrun.Load(),
 		Parked: n.parked.Load(), Sessions: n.sessions.Load(),
 	}
 	for _, t := range n.shards.set.Load().list {
@@ -92,6 +91,7 @@ func (n *Node) Metrics(b []byte) []byte {
 		}
 	}
 	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *tracked) int64 { return int64(t.pool.Len()) })
+	shard("troupe_transactions_queued", "Submitted transactions that nobody has looked at", func(t *tracked) int64 { return int64(t.pool.Queued()) })
 	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *tracked) int64 { return t.pool.Bytes() })
 
 	halted := 0

@@ -41,15 +41,11 @@ type Node struct {
 	stats                                   stats
 
 	heights  heights
-	checks   atomic.Int64 // permits in use
-	awaiting atomic.Int64 // transactions whose code is being compiled
+	tally    mempool.Tally
+	handles  handles
 	parked   atomic.Int64
 	sessions atomic.Int64
 	ids      atomic.Uint64 // of sessions and waiters
-	async    chan *primitives.SignedTransaction
-	asyncEnd sync.WaitGroup
-	gate     sync.RWMutex // of stopped, for those who send on async
-	stopped  bool
 	ended    chan struct{} // closed when Stop begins
 	halted   atomic.Pointer[HaltedError]
 	still    chan struct{}  // closed when the node halts
@@ -57,9 +53,6 @@ type Node struct {
 	stopOnce sync.Once
 	stopErr  error
 }
-
-// DefaultSession is open as long as the node runs, for callers without a connection.
-const DefaultSession messages.SessionID = 0
 
 // chainView adds to the engine what the producer also asks for.
 type chainView struct{ *engine.Engine }
@@ -86,7 +79,7 @@ func Start(o Options) (*Node, error) {
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
 		kit:        &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s},
-		signatures: o.Signatures, async: make(chan *primitives.SignedTransaction, o.Limits.Async),
+		signatures: o.Signatures,
 	}
 	s.failed = n.failed
 	n.stats.begun = time.Now()
@@ -104,7 +97,6 @@ func Start(o Options) (*Node, error) {
 		n.signatures.Close()
 		return nil, err
 	}
-	n.startAsync()
 	return n, nil
 }
 
@@ -120,9 +112,11 @@ func (n *Node) spawn() (err error) {
 			_, err = k.spawn(name, name, a)
 		}
 	}
-	spawn("milestones", milestones.New())
-	spawn("rpc", session.NewRPC(func() *actor.Props {
-		return k.props("session", func() actor.Actor { return session.NewSession(n.waiter) })
+	n.handles.open(newHandle(DefaultSession, defaultQueue))
+	spawn(session.Name, session.NewRPC(session.Options{Session: n.session, Failed: n.handles.failed}))
+	spawn("milestones", milestones.New(n.position(), milestones.Out{
+		Progress: func(to messages.Address, m messages.Progress) { n.toWaiter(to, m) },
+		Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
 	}))
 	spawn("chain", chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Out: chainactor.Out{
@@ -162,6 +156,12 @@ func (n *Node) spawn() (err error) {
 	n.mine = link.Ask[messages.MineBlocks, messages.BlocksMined](n.root, n.producer, math.MaxInt64)
 	n.tell(n.rpc, messages.OpenSession{Session: DefaultSession})
 	return nil
+}
+
+// position is how far the chain is that readers see.
+func (n *Node) position() messages.Position {
+	head := n.engine.Head()
+	return messages.Position{Head: head.Height(), Final: n.engine.Final().Height}
 }
 
 func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height }

@@ -21,20 +21,20 @@ import (
 
 // Limits bound what the edges may ask for at the same time. Zero means the default.
 type Limits struct {
-	Sessions int           // clients with an open session
-	Parked   int           // transactions that are waited for
-	Checks   int           // submissions that are being checked
-	Async    int           // submissions that nobody waits for, queued
-	Wait     time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout)
+	Sessions   int           // clients with an open session
+	Parked     int           // transactions that are waited for
+	Queue      int           // submissions that nobody has looked at, for each shard
+	QueueBytes int           // the sum of their sizes
+	Wait       time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout)
 }
 
 // Defaults of Limits.
 const (
-	DefaultSessions = 10_000
-	DefaultParked   = 10_000
-	DefaultChecks   = 10_000
-	DefaultAsync    = 20_000
-	DefaultWait     = 10 * time.Second
+	DefaultSessions   = 10_000
+	DefaultParked     = 10_000
+	DefaultQueue      = 20_000
+	DefaultQueueBytes = 64 << 20
+	DefaultWait       = 10 * time.Second
 )
 
 // Options are what a node is made of. Engine is open and nobody else changes it.
@@ -77,7 +77,7 @@ func (o *Options) complete() error {
 	}
 	l := &o.Limits
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
-	l.Checks, l.Async = cmp.Or(l.Checks, DefaultChecks), cmp.Or(l.Async, DefaultAsync)
+	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Wait = cmp.Or(l.Wait, DefaultWait)
 	if o.Clock == nil {
 		o.Clock = func() uint64 { return uint64(time.Now().UnixNano()) }

@@ -3,13 +3,12 @@ package node
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/shard"
-	core "github.com/troupe-chain/troupe/chain/mempool"
-	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -29,9 +28,11 @@ type shardSet struct {
 
 type tracked struct {
 	id   primitives.ShardID
-	pool *mempool.Pool
+	pool *mempool.Front
 	pid  *actor.PID
-	gone primitives.Height // from which on the head's branch lacks the shard; 0: it has it. The chain's goroutine's own
+	// mempool and producer are below pid.
+	mempool, producer *actor.PID
+	gone              primitives.Height // from which on the head's branch lacks the shard; 0: it has it. The chain's goroutine's own
 }
 
 func (s *shardSet) find(id primitives.ShardID) *tracked {
@@ -47,8 +48,8 @@ func (s *shardSet) of(account primitives.AccountID) *tracked {
 	return s.find(s.layout.ShardOf(account))
 }
 
-// adopt goes over to the layout behind a block: new shards get actors, and transactions go to the pools of the shards that
-// have their signers now, but for those that the block includes. Nothing happens while the layout stays.
+// adopt goes over to the layout behind a block: new shards get actors, and the mempools of those that have other accounts now send
+// on what is not theirs. Nothing happens while the layout stays.
 func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
@@ -60,7 +61,6 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 	}
 	for _, id := range layout.ShardIDs() {
 		if t := set.find(id); t != nil { // of another branch, on which a shard of this id was, too
-			t.pool.Open()
 			t.gone = 0
 			continue
 		}
@@ -74,28 +74,19 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 	if old == nil {
 		return nil
 	}
-	included := map[primitives.Hash]bool{}
-	for i := range m.Shards {
-		if c := m.Shards[i].Chunk; c != nil {
-			for _, tx := range c.Transactions {
-				included[tx.Hash()] = true
-			}
-		}
-	}
 	for _, t := range set.list {
 		if !layout.Has(t.id) && t.gone == 0 {
 			t.gone = m.Height() + 1
 		}
-		before, err := engine.Accounts(old.layout, t.id)
-		now, err2 := engine.Accounts(layout, t.id)
-		if err == nil && err2 == nil && before == now {
+		if old.find(t.id) == nil { // what a branch that lost had may be for it
+			s.n.tell(t.pid, messages.BlockAdopted{BlockAccepted: m})
 			continue
 		}
-		t.pool.Drain(err2 != nil, func(tx *primitives.SignedTransaction, base primitives.Height) {
-			if !included[tx.Hash()] {
-				_, _ = set.of(tx.SignerID).pool.Add(tx, base) // a full pool drops it, as it drops a new one
-			}
-		})
+		before, err := engine.Accounts(old.layout, t.id)
+		now, err2 := engine.Accounts(layout, t.id)
+		if err != nil || err2 != nil || before != now {
+			s.n.tell(t.pid, messages.LayoutChanged{})
+		}
 	}
 	return nil
 }
@@ -103,11 +94,11 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 // show publishes a set.
 func (s *shards) show(set *shardSet) {
 	s.set.Store(set)
-	pools := make([]*mempool.Pool, len(set.list))
+	fronts := make([]*mempool.Front, len(set.list))
 	for i, t := range set.list {
-		pools[i] = t.pool
+		fronts[i] = t.pool
 	}
-	s.n.fresh.SetPools(pools)
+	s.n.fresh.SetFronts(fronts)
 }
 
 // retire ends the actors of shards that no branch can have any more: a block of a layout without them is final. What is in
@@ -132,23 +123,28 @@ func (s *shards) retire(final primitives.Height) {
 // track starts a shard's actors.
 func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 	n, k := s.n, s.n.kit
-	overtook := n.overtook
-	if n.o.Mode != production.Instant { // the next block is not there in a moment, and what waits is sorted by then
-		overtook = nil
-	}
-	t := &tracked{id: id, pool: mempool.New(core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed), n.fresh, overtook)}
-	mine := func(tx *primitives.SignedTransaction) bool { return s.set.Load().of(tx.SignerID) == t }
+	name, address := fmt.Sprintf("shards/%d", id), n.rpc.GetAddress()
+	t := &tracked{id: id, pool: mempool.NewFront(n.fresh),
+		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address, name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
-		return shard.NewChunkProducer(n.engine, t.pool, func(m messages.MakeChunk) { n.tell(n.chain, m) }, n.dropped, n.o.Log)
+		return shard.NewChunkProducer(n.engine, shard.Out{
+			Make:   func(m messages.MakeChunk) { n.tell(n.chain, m) },
+			More:   func(m mempool.Page) { n.tell(t.mempool, m) },
+			Chosen: func(m messages.ChunkChosen) { n.tell(t.mempool, m) },
+		}, n.o.Log)
 	})
-	pool := func(produce messages.Sender[messages.ProduceChunk]) *actor.Props {
-		return k.props("mempool", func() actor.Actor {
-			return mempool.NewActor(id, t.pool, mine, n.baseHeight, mempool.Out{ProduceChunk: produce, Dropped: n.dropped})
-		})
-	}
+	ready := make(chan struct{})
+	var once sync.Once
+	again := false
+	pool := k.props("mempool", func() actor.Actor {
+		a := mempool.New(n.mempool(t, again, func() { once.Do(func() { close(ready) }) }))
+		again = true
+		return a
+	})
 	var err error
-	t.pid, err = k.spawn("shard", fmt.Sprintf("shards/%d", id),
-		shard.New(func(m messages.ChunkApplied) { n.tell(n.chain, m) }, producer, pool))
+	if t.pid, err = k.spawn("shard", name, shard.New(func(m messages.ChunkApplied) { n.tell(n.chain, m) }, producer, pool)); err == nil {
+		<-ready // submissions go straight to it
+	}
 	return t, err
 }
 
@@ -162,7 +158,6 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 			panic(err)
 		}
 		t.gone = m.Height
-		t.pool.Drain(true, nil) // empty: it is closed
 		s.show(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
 	}
 	s.n.tell(t.pid, m)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/signature"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -153,22 +154,16 @@ func TestPoolsFollow(t *testing.T) {
 		}
 		txs = append(txs, tx)
 	}
-	check := func(layout primitives.ShardLayout) {
+	check := func(layout primitives.ShardLayout) { // they move by messages
 		t.Helper()
-		set := s.shards.set.Load()
-		for _, x := range set.list {
+		for _, x := range s.shards.set.Load().list {
 			n := 0
 			for _, tx := range txs {
 				if layout.ShardOf(tx.SignerID) == x.id {
 					n++
-					if x.pool.Find(tx.Hash()) == nil {
-						t.Errorf("%v of %s is not in the pool of shard %d", tx.Hash(), tx.SignerID, x.id)
-					}
 				}
 			}
-			if got := x.pool.Len(); got != n {
-				t.Errorf("shard %d has %d transactions, want %d", x.id, got, n)
-			}
+			until(t, func() bool { return x.pool.Len() == n })
 		}
 	}
 	one := head.Layout
@@ -187,9 +182,19 @@ func TestPoolsFollow(t *testing.T) {
 			t.Fatalf("step %d", i)
 		}
 	}
-	if _, err := s.shards.set.Load().find(1).pool.Add(txs[0], 0); err == nil {
-		t.Error("the pool of a shard that is gone takes transactions")
+	late := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
+	request := mempool.NewRequest("", []*primitives.SignedTransaction{late}) // by who has looked at the layout before it changed
+	s.tell(s.shards.set.Load().find(1).mempool, request)
+	select {
+	case <-request.Done():
+		if got := request.Answers()[0]; !got.Pooled || got.Err != nil {
+			t.Errorf("sent to a shard that is gone: %+v, want it in the pool of its signer's shard", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("sent to a shard that is gone: no answer")
 	}
+	txs = append(txs, late)
+	check(one)
 	s.shards.retire(head.Height())
 	if got := s.tracked(); len(got) != 5 {
 		t.Errorf("shards with actors = %v before a block behind the split is final", got)

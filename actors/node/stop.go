@@ -22,12 +22,7 @@ func (n *Node) Stop(ctx context.Context) error {
 }
 
 func (n *Node) stop(ctx context.Context) error {
-	n.gate.Lock()
-	n.stopped = true
-	n.gate.Unlock()
 	close(n.ended)
-	close(n.async)
-	n.asyncEnd.Wait()
 	n.asides.Wait()
 	var errProducer, errChain error
 	if !n.kit.supervisor.lost(n.producer) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,8 +11,9 @@ import (
 
 	"github.com/troupe-chain/troupe/actors/mempool"
 	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -19,72 +21,157 @@ import (
 var ErrStopped = errors.New("node: stopped")
 
 // Submit checks a transaction against the head and puts it into its signer's pool. pooled is false if the pool is full:
-// like neard the node keeps that to itself. Refused: *primitives.InvalidTxError.
+// like neard the node keeps that to itself. Refused: *primitives.InvalidTxError; view.ErrTooManyRequests.
 func (n *Node) Submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
-	if n.checks.Add(1) > int64(n.o.Limits.Checks) {
-		n.checks.Add(-1)
-		return false, &view.LookupError{Kind: view.ErrTooManyRequests}
+	out, err := n.submitAll([]*primitives.SignedTransaction{tx})
+	if err != nil {
+		return false, err
 	}
-	defer n.checks.Add(-1)
-	return n.submit(tx)
+	return out[0].Pooled, out[0].Err
 }
 
-// A transaction that deploys code waits at the door until the code is compiled: a block that calls it would have to wait else, and
-// all others with it. Only so many wait, and only so long.
-const (
-	maxAwaiting = 16
-	awaitCode   = 2 * time.Second
-)
-
-func (n *Node) awaitCode(tx *primitives.SignedTransaction) {
-	done := n.engine.Compile(tx)
-	if done == nil {
-		return
+// SubmitAll submits many at once; errs[i] is nil if txs[i] was taken.
+func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
+	errs = make([]error, len(txs))
+	out, err := n.submitAll(txs)
+	for i := range txs {
+		if errs[i] = err; err == nil {
+			errs[i] = out[i].Err
+		}
 	}
-	defer n.awaiting.Add(-1)
-	if n.awaiting.Add(1) > maxAwaiting {
+	return errs
+}
+
+// submitAll asks the mempools and waits for the answers.
+func (n *Node) submitAll(txs []*primitives.SignedTransaction) ([]messages.Submitted, error) {
+	if err := n.refusal(); err != nil {
+		return nil, err
+	}
+	type part struct {
+		of  *tracked
+		txs []*primitives.SignedTransaction
+		at  []int
+		r   mempool.Request
+	}
+	var parts []*part // as many as shards
+	set := n.shards.set.Load()
+next:
+	for i, tx := range txs {
+		t := set.of(tx.SignerID)
+		for _, p := range parts {
+			if p.of == t {
+				p.txs, p.at = append(p.txs, tx), append(p.at, i)
+				continue next
+			}
+		}
+		parts = append(parts, &part{of: t, txs: []*primitives.SignedTransaction{tx}, at: []int{i}})
+	}
+	for _, p := range parts {
+		p.r = mempool.NewRequest("", p.txs)
+		n.tell(p.of.mempool, p.r)
+	}
+	lost := time.NewTimer(n.o.Limits.Wait)
+	defer lost.Stop()
+	out := make([]messages.Submitted, len(txs))
+	for _, p := range parts {
+		select {
+		case <-p.r.Done():
+		case <-n.ended:
+			return nil, ErrStopped
+		case <-lost.C:
+			return nil, fmt.Errorf("node: the mempool of shard %d does not answer", p.of.id)
+		}
+		for k, i := range p.at {
+			out[i] = p.r.Answers()[k]
+		}
+	}
+	return out, nil
+}
+
+// SendTxAsync passes a transaction on without looking at it. Who has sent more than is looked at waits here until some is, at
+// most until the context ends or patience does; beyond the queue's limit it is dropped, as a full pool drops it.
+func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) {
+	h := n.handles.of(messages.SessionOf(ctx))
+	if h == nil {
 		return
 	}
 	select {
-	case <-done:
+	case h.slots <- struct{}{}:
+	default:
+		patience := time.NewTimer(n.o.Limits.Wait)
+		defer patience.Stop()
+		select {
+		case h.slots <- struct{}{}:
+		case <-ctx.Done():
+			n.tally.Overrun.Add(1)
+			return
+		case <-patience.C:
+			n.tally.Overrun.Add(1)
+			return
+		case <-n.ended:
+			return
+		}
+	}
+	select {
 	case <-n.ended:
-	case <-time.After(awaitCode):
+		return
+	default:
+	}
+	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx), Transactions: []*primitives.SignedTransaction{tx}})
+}
+
+// route sends submissions, which have one signer, to the mempool of his shard.
+func (n *Node) route(m messages.SubmitTransactions) {
+	n.tell(n.shards.set.Load().of(m.Transactions[0].SignerID).mempool, m)
+}
+
+// mempool says what the actor of a shard's pool works with.
+func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
+	overtook := n.overtook
+	if n.o.Mode != production.Instant { // the next block is not there in a moment, and what waits is sorted by then
+		overtook = func(*primitives.SignedTransaction) bool { return false }
+	}
+	return mempool.Options{
+		Shard: t.id, Pool: core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
+		Queue: core.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
+		Front: t.pool, Tally: &n.tally, Judges: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
+		Judge:    func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.judge(txs, overtook) },
+		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
+		Base:     n.baseHeight,
+		Overtook: overtook,
+		Out: mempool.Out{
+			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
+			Dropped:    n.dropped,
+			Submitted:  func(to messages.Address, m messages.Submitted) { n.toWaiter(to, m) },
+			Done:       func(m messages.SubmissionsDone) { n.toWaiter(messages.Address{Session: m.Session}, m) },
+			Forward: func(to primitives.ShardID, m any) {
+				if other := n.shards.set.Load().find(to); other != nil {
+					n.tell(other.mempool, m)
+				}
+			},
+			Again: func(m messages.SubmitAgain) { n.tell(n.rpc, m) },
+		},
 	}
 }
 
-func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error) {
-	if err := n.refusal(); err != nil {
-		return false, err
+// judge looks at transactions by the head's state. Signatures are checked on all cores.
+func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
+	n.signatures.CheckAll(txs) // what is good is remembered
+	out := make([]mempool.Verdict, len(txs))
+	for i, tx := range txs {
+		v := &out[i]
+		if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.Check); v.Invalid != nil || v.Err != nil {
+			continue
+		}
+		var ok bool
+		if v.Base, ok = n.baseHeight(tx.BlockHash); !ok {
+			v.Invalid = &primitives.InvalidTxError{Tag: primitives.TxExpired}
+			continue
+		}
+		v.Ahead = overtook(tx)
+		v.Code = n.engine.Compile(tx)
 	}
-	n.stats.submitted.Add(1)
-	invalid, err := n.engine.Check(tx, n.signatures.Check)
-	if err != nil {
-		return false, fmt.Errorf("node: check transaction %v: %w", tx.Hash(), err)
-	}
-	if invalid != nil {
-		n.stats.refused.Add(1)
-		return false, invalid
-	}
-	n.awaitCode(tx)
-	base, ok := n.baseHeight(tx.BlockHash)
-	if !ok {
-		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}
-	}
-	for err = error(mempool.ErrMoved); errors.Is(err, mempool.ErrMoved); { // the layout has changed between the two looks
-		_, err = n.shards.set.Load().of(tx.SignerID).pool.Add(tx, base)
-	}
-	var taken *core.NonceTaken
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.As(err, &taken): // what it would be told once the other is in a block
-		n.stats.refused.Add(1)
-		return false, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: taken.Nonce, KeyNonce: taken.Nonce}
-	case errors.Is(err, core.ErrExpired):
-		n.stats.refused.Add(1)
-		return false, &primitives.InvalidTxError{Tag: primitives.TxExpired}
-	}
-	return false, nil
+	return out
 }
 
 // overtook tells whether a transaction's nonce is so little ahead of its key's next that those between are likely on their
@@ -92,59 +179,6 @@ func (n *Node) submit(tx *primitives.SignedTransaction) (pooled bool, err error)
 func (n *Node) overtook(tx *primitives.SignedTransaction) bool {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
-}
-
-// SubmitAll submits many at once; errs[i] is nil if txs[i] was taken. Signatures are checked on all cores.
-func (n *Node) SubmitAll(txs []*primitives.SignedTransaction) (errs []error) {
-	n.signatures.CheckAll(txs) // what is good is remembered
-	errs = make([]error, len(txs))
-	for i, tx := range txs {
-		_, errs[i] = n.submit(tx)
-	}
-	return errs
-}
-
-// SendTxAsync passes a transaction on without looking at it. Beyond the limit it is dropped, as a full pool drops it.
-func (n *Node) SendTxAsync(tx *primitives.SignedTransaction) {
-	n.gate.RLock()
-	defer n.gate.RUnlock()
-	if n.stopped {
-		return
-	}
-	select {
-	case n.async <- tx:
-	default:
-		n.stats.overrun.Add(1)
-	}
-}
-
-// asyncBatch is how many transactions one goroutine takes off the queue at a time.
-const asyncBatch = 64
-
-func (n *Node) startAsync() {
-	for range runtime.GOMAXPROCS(0) {
-		n.asyncEnd.Add(1)
-		go func() {
-			defer n.asyncEnd.Done()
-			batch := make([]*primitives.SignedTransaction, 0, asyncBatch)
-			for tx := range n.async {
-				batch = append(batch[:0], tx)
-			more:
-				for len(batch) < asyncBatch {
-					select {
-					case tx, ok := <-n.async:
-						if !ok {
-							break more
-						}
-						batch = append(batch, tx)
-					default:
-						break more
-					}
-				}
-				n.SubmitAll(batch) // nobody waits to be told
-			}
-		}()
-	}
 }
 
 // heights remembers the heights of blocks that transactions refer to. A block's height never changes.

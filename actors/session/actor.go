@@ -1,12 +1,14 @@
-// Package session holds what stands behind the RPC's connections: the actor rpc, one session below it for each client, and
-// the waiters below those. When a client goes away its session ends, and its waits with it.
+// Package session holds what stands behind the RPC's connections: the actor rpc, one session below it for each client that
+// submits or waits, and the waiters below those. When a client goes away its session ends, and its waits with it.
 //
-//	in      OpenSession, CloseSession, AwaitTransaction, ForgetTransaction from the node
-//	out     the answers of waiters, by the Reply of each wait
+//	in      OpenSession, CloseSession, Request, SubmitTransactions, ForgetTransaction from the node; SubmissionsDone from the
+//	        mempools; WatchAgain from milestones, SubmitAgain from the mempools
+//	out     the answers of waiters, by the Request of each wait; SubmitTransactions to the mempools
 //	state   RPC: the open sessions; Session: its waits
 //	units   none
-//	bound   Limits: sessions, waits of all, waits of one session; permits are counted before anything is sent
-//	errors  ErrNoSession; a waiter that fails is answered for with ErrFailed
+//	bound   Limits: sessions, waits of all, of one client, submissions of one session; permits are counted before anything is sent
+//	errors  ErrNoSession; a waiter that fails is answered for with ErrFailed. A session that fails takes its waits with it, and
+//	        the next message makes it anew
 //	source  our own
 //
 // Sessions hold no state of the chain: reads are answered by the connection's own goroutine from snapshots.
@@ -27,96 +29,176 @@ var (
 	ErrFailed    = errors.New("session: the waiter failed")
 )
 
-// RPC is the parent of all sessions.
-type RPC struct {
-	session func() *actor.Props
-	open    map[messages.SessionID]*actor.PID
-	byPID   map[string]messages.SessionID
+// Name is that of the actor above all sessions.
+const Name = "rpc"
+
+// ID is the name in the process of the actor of an address: a session or a waiter.
+func ID(a messages.Address) string {
+	b := append(make([]byte, 0, 64), Name+"/"...)
+	b = appendSession(b, a.Session)
+	if a.Waiter != 0 {
+		b = appendWaiter(append(b, '/'), a.Waiter)
+	}
+	return string(b)
 }
 
-// NewRPC returns the actor; session makes the properties of a session.
-func NewRPC(session func() *actor.Props) *RPC {
-	return &RPC{session: session, open: map[messages.SessionID]*actor.PID{}, byPID: map[string]messages.SessionID{}}
+func appendSession(b []byte, id messages.SessionID) []byte {
+	return strconv.AppendUint(append(b, "session-"...), uint64(id), 10)
+}
+
+func appendWaiter(b []byte, id messages.WaiterID) []byte {
+	return strconv.AppendUint(append(b, "waiter-"...), uint64(id), 10)
+}
+
+// Request is a wait on its way, with the place for its answer.
+type Request struct {
+	messages.AwaitTransaction
+	answer chan messages.Awaited
+}
+
+// NewRequest returns a request; Answer gives its one answer.
+func NewRequest(m messages.AwaitTransaction) Request {
+	return Request{AwaitTransaction: m, answer: make(chan messages.Awaited, 1)}
+}
+
+// Answer is where the answer comes.
+func (r Request) Answer() <-chan messages.Awaited { return r.answer }
+
+// Reply answers, from any goroutine; only the first counts.
+func (r Request) Reply(a messages.Awaited) {
+	select {
+	case r.answer <- a:
+	default:
+	}
+}
+
+// Options are what the actors work with.
+type Options struct {
+	Session func(messages.SessionID) *actor.Props
+	// Failed is told of a session that has ended by itself, with all that was on its way to it. nil: nobody asks.
+	Failed func(messages.SessionID)
+}
+
+// RPC is the parent of all sessions.
+type RPC struct {
+	o     Options
+	open  map[messages.SessionID]*actor.PID // nil: nothing has needed it yet
+	byPID map[string]messages.SessionID
+}
+
+// NewRPC returns the actor.
+func NewRPC(o Options) *RPC {
+	return &RPC{o: o, open: map[messages.SessionID]*actor.PID{}, byPID: map[string]messages.SessionID{}}
 }
 
 // Receive handles one message.
 func (a *RPC) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case messages.OpenSession:
-		if a.open[m.Session] != nil {
-			return
+		if _, ok := a.open[m.Session]; !ok {
+			a.open[m.Session] = nil
 		}
-		pid, err := c.SpawnNamed(a.session(), "session-"+strconv.FormatUint(uint64(m.Session), 10))
-		if err != nil {
-			panic(fmt.Errorf("rpc actor: open session %d: %w", m.Session, err))
-		}
-		a.open[m.Session], a.byPID[pid.GetId()] = pid, m.Session
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
+			delete(a.byPID, pid.GetId())
 			c.Stop(pid)
-			a.forget(pid)
 		}
-	case messages.AwaitTransaction:
-		if pid := a.open[m.Session]; pid != nil {
+		delete(a.open, m.Session)
+	case Request:
+		if pid := a.session(c, m.Waiter.Session); pid != nil {
 			c.Send(pid, m)
 		} else {
 			m.Reply(messages.Awaited{Err: ErrNoSession})
 		}
-	case messages.ForgetTransaction:
-		if pid := a.open[m.Session]; pid != nil {
+	case messages.SubmitTransactions:
+		if pid := a.session(c, m.From.Session); pid != nil {
 			c.Send(pid, m)
 		}
+	case messages.ForgetTransaction:
+		if pid := a.open[m.Waiter.Session]; pid != nil {
+			c.Send(pid, m)
+		}
+	case messages.WatchAgain, messages.SubmitAgain:
+		for _, pid := range a.open { // each on its own, so the order does not matter
+			if pid != nil {
+				c.Send(pid, m)
+			}
+		}
 	case *actor.Terminated:
-		a.forget(m.Who)
+		if id, ok := a.byPID[m.Who.GetId()]; ok { // nobody has closed it: it has failed
+			delete(a.byPID, m.Who.GetId())
+			a.open[id] = nil
+			if a.o.Failed != nil {
+				a.o.Failed(id)
+			}
+		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("rpc actor: no case for %T", m))
 	}
 }
 
-func (a *RPC) forget(pid *actor.PID) {
-	if id, ok := a.byPID[pid.GetId()]; ok {
-		delete(a.open, id)
-		delete(a.byPID, pid.GetId())
+// session returns the actor of an open session, which is made if there is none; nil: it is not open.
+func (a *RPC) session(c actor.Context, id messages.SessionID) *actor.PID {
+	pid, ok := a.open[id]
+	if !ok || pid != nil {
+		return pid
 	}
+	pid, err := c.SpawnNamed(a.o.Session(id), string(appendSession(nil, id)))
+	if err != nil {
+		panic(fmt.Errorf("rpc actor: open session %d: %w", id, err))
+	}
+	a.open[id], a.byPID[pid.GetId()] = pid, id
+	return pid
+}
+
+// SessionOptions are what a session works with.
+type SessionOptions struct {
+	Waiter func(Request) *actor.Props
+	Submit messages.Sender[messages.SubmitTransactions]
+	// Done is told of submissions that are done with.
+	Done func(int)
 }
 
 // Session is one client: the parent of its waiters.
 type Session struct {
-	waiter func(messages.AwaitTransaction) *actor.Props
-	waits  map[messages.WaiterID]*actor.PID
-	byPID  map[string]wait
+	o     SessionOptions
+	waits map[messages.WaiterID]*actor.PID
+	byPID map[string]Request
 }
 
-type wait struct {
-	id    messages.WaiterID
-	reply messages.Sender[messages.Awaited]
-}
-
-// NewSession returns the actor; waiter makes the properties of a waiter.
-func NewSession(waiter func(messages.AwaitTransaction) *actor.Props) *Session {
-	return &Session{waiter: waiter, waits: map[messages.WaiterID]*actor.PID{}, byPID: map[string]wait{}}
+// NewSession returns the actor.
+func NewSession(o SessionOptions) *Session {
+	return &Session{o: o, waits: map[messages.WaiterID]*actor.PID{}, byPID: map[string]Request{}}
 }
 
 // Receive handles one message.
 func (a *Session) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
-	case messages.AwaitTransaction:
-		pid, err := c.SpawnNamed(a.waiter(m), "waiter-"+strconv.FormatUint(uint64(m.Waiter), 10))
+	case Request:
+		pid, err := c.SpawnNamed(a.o.Waiter(m), string(appendWaiter(nil, m.Waiter.Waiter)))
 		if err != nil {
 			m.Reply(messages.Awaited{Err: fmt.Errorf("%w: %w", ErrFailed, err)})
 			return
 		}
-		a.waits[m.Waiter], a.byPID[pid.GetId()] = pid, wait{id: m.Waiter, reply: m.Reply}
+		a.waits[m.Waiter.Waiter], a.byPID[pid.GetId()] = pid, m
+	case messages.SubmitTransactions:
+		a.o.Submit(m)
+	case messages.SubmissionsDone:
+		a.o.Done(m.Count)
 	case messages.ForgetTransaction:
-		if pid := a.waits[m.Waiter]; pid != nil {
+		if pid := a.waits[m.Waiter.Waiter]; pid != nil {
 			c.Stop(pid)
 		}
+	case messages.WatchAgain, messages.SubmitAgain:
+		for _, pid := range a.waits {
+			c.Send(pid, m)
+		}
 	case *actor.Terminated: // of a waiter: it has answered, was told to stop, or failed
-		if w, ok := a.byPID[m.Who.GetId()]; ok {
-			delete(a.waits, w.id)
+		if r, ok := a.byPID[m.Who.GetId()]; ok {
+			delete(a.waits, r.Waiter.Waiter)
 			delete(a.byPID, m.Who.GetId())
-			w.reply(messages.Awaited{Err: ErrFailed}) // lost if it has answered
+			r.Reply(messages.Awaited{Err: ErrFailed}) // lost if it has answered
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

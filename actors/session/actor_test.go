@@ -2,6 +2,7 @@ package session
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,11 +12,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // lazy is a waiter that answers after a time, and counts how many of it there are.
 type lazy struct {
-	m     messages.AwaitTransaction
+	m     Request
 	after time.Duration
 	alive *atomic.Int64
 	timer *time.Timer
@@ -42,22 +44,34 @@ func (l *lazy) Receive(c actor.Context) {
 }
 
 // world is a system whose mailboxes run in the test's bubble.
-func world(t *testing.T) (rpc func(any), alive *atomic.Int64) {
+func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	t.Helper()
+	seen = &record{}
 	d, meter := link.NewDispatcher(), link.NewMeter()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	alive = new(atomic.Int64)
-	alone := &link.StopAlone{}
+	alone := stopAlone{}
 	props := func(name string, f func() actor.Actor) *actor.Props {
 		return link.Props(name, meter, f, actor.WithDispatcher(d), actor.WithSupervisor(alone))
 	}
 	pid := sys.Root.Spawn(props("rpc", func() actor.Actor {
-		return NewRPC(func() *actor.Props {
-			return props("session", func() actor.Actor {
-				return NewSession(func(m messages.AwaitTransaction) *actor.Props {
-					return props("waiter", func() actor.Actor { return &lazy{m: m, after: 10 * time.Second, alive: alive} })
+		return NewRPC(Options{
+			Failed: func(id messages.SessionID) { seen.add(func() { seen.failed = append(seen.failed, id) }) },
+			Session: func(id messages.SessionID) *actor.Props {
+				return props("session", func() actor.Actor {
+					seen.add(func() { seen.made++ })
+					return NewSession(SessionOptions{
+						Waiter: func(r Request) *actor.Props {
+							if r.Waiter.Waiter == 666 {
+								panic("a session that fails")
+							}
+							return props("waiter", func() actor.Actor { return &lazy{m: r, after: 10 * time.Second, alive: alive} })
+						},
+						Submit: func(m messages.SubmitTransactions) { seen.add(func() { seen.submitted = append(seen.submitted, m) }) },
+						Done:   func(n int) { seen.add(func() { seen.done += n }) },
+					})
 				})
-			})
+			},
 		})
 	}))
 	t.Cleanup(func() {
@@ -66,28 +80,60 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64) {
 		}
 		time.Sleep(2 * time.Minute) // idle goroutines of the dispatcher end
 	})
-	return func(m any) { sys.Root.Send(pid, m) }, alive
+	return func(m any) { sys.Root.Send(pid, m) }, alive, seen
+}
+
+// record is what the actors say.
+type record struct {
+	mu        sync.Mutex
+	made      int // sessions
+	failed    []messages.SessionID
+	submitted []messages.SubmitTransactions
+	done      int
+}
+
+func (r *record) add(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f()
+}
+
+// stopAlone is the strategy under which what fails stops.
+type stopAlone struct{}
+
+func (stopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, _, _ any) {
+	sup.StopChildren(child)
+}
+
+func wait(s messages.SessionID, w messages.WaiterID, until view.ExecutionLevel) Request {
+	return NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: s, Waiter: w}, Until: until})
+}
+
+// answered returns a request's answer, if it has one.
+func answered(r Request) (a messages.Awaited, ok bool) {
+	select {
+	case a = <-r.Answer():
+		return a, true
+	default:
+		return a, false
+	}
 }
 
 func TestWaitsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		send, alive := world(t)
-		var mu sync.Mutex
-		answers := map[messages.WaiterID][]messages.Awaited{}
-		await := func(s messages.SessionID, w messages.WaiterID, until int) {
-			m := messages.AwaitTransaction{Session: s, Waiter: w, Reply: func(a messages.Awaited) {
-				mu.Lock()
-				defer mu.Unlock()
-				answers[w] = append(answers[w], a)
-			}}
-			if until == 1 {
-				m.Until = 1
-			}
-			send(m)
+		send, alive, seen := world(t)
+		requests := map[messages.WaiterID]Request{}
+		await := func(s messages.SessionID, w messages.WaiterID, until view.ExecutionLevel) {
+			requests[w] = wait(s, w, until)
+			send(requests[w])
 		}
 		send(messages.OpenSession{Session: 1})
 		send(messages.OpenSession{Session: 1}) // again
 		send(messages.OpenSession{Session: 2})
+		synctest.Wait()
+		if seen.made != 0 {
+			t.Errorf("%d sessions are made before anybody needs them", seen.made)
+		}
 		await(1, 10, 5) // is answered
 		await(1, 11, 1) // fails
 		await(1, 12, 5) // is forgotten
@@ -97,8 +143,8 @@ func TestWaitsEnd(t *testing.T) {
 		if n := alive.Load(); n != 4 {
 			t.Errorf("%d waiters, want 4", n)
 		}
-		send(messages.ForgetTransaction{Session: 1, Waiter: 12})
-		send(messages.ForgetTransaction{Session: 1, Waiter: 99})
+		send(messages.ForgetTransaction{Waiter: messages.Address{Session: 1, Waiter: 12}})
+		send(messages.ForgetTransaction{Waiter: messages.Address{Session: 1, Waiter: 99}})
 		send(messages.CloseSession{Session: 2})
 		synctest.Wait()
 		if n := alive.Load(); n != 2 {
@@ -109,16 +155,50 @@ func TestWaitsEnd(t *testing.T) {
 		if n := alive.Load(); n != 0 {
 			t.Errorf("%d waiters are left", n)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if got := answers[10]; len(got) == 0 || got[0].Err != nil || got[0].Level != 5 {
-			t.Errorf("answers of a good waiter: %+v", got)
+		if got, ok := answered(requests[10]); !ok || got.Err != nil || got.Level != 5 {
+			t.Errorf("the answer of a good waiter: %+v", got)
 		}
-		if got := answers[11]; len(got) != 1 || got[0].Err != ErrFailed {
-			t.Errorf("answers for one that fails: %+v, want %v", got, ErrFailed)
+		if got, ok := answered(requests[11]); !ok || got.Err != ErrFailed {
+			t.Errorf("the answer for one that fails: %+v, want %v", got, ErrFailed)
 		}
-		if got := answers[30]; len(got) != 1 || got[0].Err != ErrNoSession {
-			t.Errorf("answers without a session: %+v, want %v", got, ErrNoSession)
+		if got, ok := answered(requests[30]); !ok || got.Err != ErrNoSession {
+			t.Errorf("the answer without a session: %+v, want %v", got, ErrNoSession)
+		}
+	})
+}
+
+// TestSessionIsReplaced: a session that fails takes its waits with it, which somebody is told, and the next request has a new one.
+func TestSessionIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		send, alive, seen := world(t)
+		send(messages.OpenSession{Session: 1})
+		send(messages.OpenSession{Session: 2})
+		other := wait(2, 20, 5)
+		send(other)
+		send(wait(1, 10, 5))
+		synctest.Wait()
+		send(wait(1, 666, 5))
+		synctest.Wait()
+		if !slices.Equal(seen.failed, []messages.SessionID{1}) || alive.Load() != 1 {
+			t.Fatalf("failed %v, %d waiters, want session 1, and the waiter of session 2 alone", seen.failed, alive.Load())
+		}
+		again := wait(1, 11, 5)
+		send(again)
+		send(messages.SubmitTransactions{From: messages.Address{Session: 1}, Client: "c"})
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		for name, r := range map[string]Request{"the next wait of the session that failed": again, "another session's wait": other} {
+			if got, ok := answered(r); !ok || got.Err != nil || got.Level != 5 {
+				t.Errorf("%s: %+v, %v", name, got, ok)
+			}
+		}
+		if seen.made != 3 || len(seen.submitted) != 1 || seen.submitted[0].Client != "c" {
+			t.Errorf("%d sessions were made, want 3; submitted %+v", seen.made, seen.submitted)
+		}
+		send(messages.CloseSession{Session: 1})
+		synctest.Wait()
+		if len(seen.failed) != 1 {
+			t.Errorf("failed %v: a session that was closed has not", seen.failed)
 		}
 	})
 }

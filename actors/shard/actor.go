@@ -1,7 +1,7 @@
 // Package shard holds the actors of one shard: the one that applies its chunks, and below it the chunk-producer; the
 // mempool's actor, the third, has its own package.
 //
-//	in      ApplyChunk from the chain, ProduceChunk from the producer, BlockAdopted from the chain
+//	in      ApplyChunk, BlockAdopted and LayoutChanged from the chain, ProduceChunk from the producer; Candidates from the mempool
 //	out     ChunkApplied and MakeChunk to the chain; the rest goes on to the children
 //	state   none but the mailbox: chunks of a shard are applied in order, shards at the same time
 //	units   none
@@ -26,15 +26,14 @@ const (
 // Actor applies a shard's chunks. Applying is its work, so it does that in Receive: what has to wait for it waits rightly.
 type Actor struct {
 	applied messages.Sender[messages.ChunkApplied]
-	// mempool and producer are the children's properties; mempool gets the chunk-producer's sender.
-	producer *actor.Props
-	mempool  func(messages.Sender[messages.ProduceChunk]) *actor.Props
+	// producer and mempool are the children's properties. They know each other by name.
+	producer, mempool *actor.Props
 
 	toMempool func(any)
 }
 
 // New returns a shard's actor, which spawns its children when it starts.
-func New(applied messages.Sender[messages.ChunkApplied], producer *actor.Props, mempool func(messages.Sender[messages.ProduceChunk]) *actor.Props) *Actor {
+func New(applied messages.Sender[messages.ChunkApplied], producer, mempool *actor.Props) *Actor {
 	return &Actor{applied: applied, producer: producer, mempool: mempool}
 }
 
@@ -49,11 +48,10 @@ func (a *Actor) Receive(c actor.Context) {
 
 func (a *Actor) spawn(c actor.Context) {
 	root := c.ActorSystem().Root
-	producer, err := c.SpawnNamed(a.producer, ChunkProducerName)
-	if err != nil {
+	if _, err := c.SpawnNamed(a.producer, ChunkProducerName); err != nil {
 		panic(fmt.Errorf("shard actor: spawn %s: %w", ChunkProducerName, err))
 	}
-	pool, err := c.SpawnNamed(a.mempool(func(m messages.ProduceChunk) { root.Send(producer, m) }), MempoolName)
+	pool, err := c.SpawnNamed(a.mempool, MempoolName)
 	if err != nil {
 		panic(fmt.Errorf("shard actor: spawn %s: %w", MempoolName, err))
 	}
@@ -67,6 +65,8 @@ func (a *Actor) Handle(msg any) {
 		m.Job.Run()
 		a.applied(messages.ChunkApplied{Block: m.Block})
 	case messages.BlockAdopted:
+		a.toMempool(m)
+	case messages.LayoutChanged:
 		a.toMempool(m)
 	case messages.ProduceChunk:
 		a.toMempool(m)

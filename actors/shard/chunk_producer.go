@@ -22,18 +22,24 @@ type Chooser interface {
 	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error)
 }
 
-// ChunkProducer picks the transactions of the shard's next chunk.
+// ChunkProducer picks the transactions of the shard's next chunk among the candidates of its mempool. It works in Receive, as all
+// that waits for it waits rightly.
 type ChunkProducer struct {
 	chooser Chooser
-	pool    *mempool.Pool
-	make    messages.Sender[messages.MakeChunk]
-	dropped messages.Sender[messages.TransactionsDropped]
+	out     Out
 	log     *logrus.Logger
 }
 
+// Out is whom the chunk-producer talks to.
+type Out struct {
+	Make   messages.Sender[messages.MakeChunk]   // the chain
+	More   messages.Sender[mempool.Page]         // the shard's mempool
+	Chosen messages.Sender[messages.ChunkChosen] // likewise
+}
+
 // NewChunkProducer returns the actor.
-func NewChunkProducer(c Chooser, p *mempool.Pool, chain messages.Sender[messages.MakeChunk], dropped messages.Sender[messages.TransactionsDropped], log *logrus.Logger) *ChunkProducer {
-	return &ChunkProducer{chooser: c, pool: p, make: chain, dropped: dropped, log: log}
+func NewChunkProducer(c Chooser, out Out, log *logrus.Logger) *ChunkProducer {
+	return &ChunkProducer{chooser: c, out: out, log: log}
 }
 
 // Receive is the only way to the actor's state.
@@ -42,7 +48,7 @@ func (a *ChunkProducer) Receive(c actor.Context) { a.Handle(c.Message()) }
 // Handle takes one message.
 func (a *ChunkProducer) Handle(msg any) {
 	switch m := msg.(type) {
-	case messages.ProduceChunk:
+	case messages.Candidates:
 		a.produce(&m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
@@ -50,34 +56,35 @@ func (a *ChunkProducer) Handle(msg any) {
 	}
 }
 
-func (a *ChunkProducer) produce(m *messages.ProduceChunk) {
+func (a *ChunkProducer) produce(m *messages.Candidates) {
 	out := new(apply.Prepared)
-	if c := a.pool.Choose(); c != nil {
+	if len(m.Page) > 0 {
 		var err error
-		if out, err = a.choose(m, c); err != nil {
+		if out, err = a.choose(m); err != nil {
 			if errors.Is(err, engine.ErrOrphan) {
-				a.log.WithField("shard", m.ShardID).Debug("chunk on a block that is gone")
+				a.log.WithField("shard", m.For.ShardID).Debug("chunk on a block that is gone")
 				return
 			}
-			panic(fmt.Errorf("chunk-producer: shard %d: %w", m.ShardID, err))
+			panic(fmt.Errorf("chunk-producer: shard %d: %w", m.For.ShardID, err))
 		}
 	}
-	a.make(messages.MakeChunk{
-		Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer, Transactions: out.Transactions,
+	a.out.Make(messages.MakeChunk{
+		Parent: m.For.Parent, Shard: m.For.Shard, ShardID: m.For.ShardID, Producer: m.For.Producer, Transactions: out.Transactions,
 	})
 }
 
-func (a *ChunkProducer) choose(m *messages.ProduceChunk, c *mempool.Choice) (*apply.Prepared, error) {
+func (a *ChunkProducer) choose(m *messages.Candidates) (*apply.Prepared, error) {
 	end := time.Now().Add(ChooseLimit)
-	out, err := a.chooser.Prepare(m.Parent, m.Shard, c, func() bool { return time.Now().After(end) })
-	dropped := c.Done(out)
-	if len(dropped) > 0 {
-		a.dropped(messages.TransactionsDropped{Hashes: dropped})
-		if a.log.IsLevelEnabled(logrus.DebugLevel) {
-			for i := range out.Dropped {
-				d := &out.Dropped[i]
-				a.log.WithFields(logrus.Fields{"shard": m.ShardID, "tx": d.Hash(), "reason": d.Reason}).Debug("transaction dropped")
-			}
+	c := mempool.NewChoice(m, a.out.More, ChooseLimit)
+	out, err := a.chooser.Prepare(m.For.Parent, m.For.Shard, c, func() bool { return time.Now().After(end) })
+	if err != nil {
+		out = nil
+	}
+	a.out.Chosen(c.Done(out))
+	if out != nil && a.log.IsLevelEnabled(logrus.DebugLevel) {
+		for i := range out.Dropped {
+			d := &out.Dropped[i]
+			a.log.WithFields(logrus.Fields{"shard": m.For.ShardID, "tx": d.Hash(), "reason": d.Reason}).Debug("transaction dropped")
 		}
 	}
 	return out, err

@@ -6,7 +6,7 @@
 //	state   Checker: a queue, workers, and the good ones of late
 //	units   none
 //	bound   one goroutine a core; a queue of QueueLen, beyond which callers wait; Memory transactions remembered
-//	errors  none: a signature is good or not
+//	errors  none: a signature is good or not; a panic of the verifier is that of the caller whose check it was
 //	source  our own; an ed25519 check takes 45 µs, a thousand times what asking a mailbox takes
 package signature
 
@@ -27,26 +27,34 @@ const (
 
 // Checker is safe for concurrent use.
 type Checker struct {
-	verifier *primitives.Verifier
-	queue    chan *job
-	stop     chan struct{}
-	done     sync.WaitGroup
-	closing  sync.Once
+	verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
+	queue   chan *job
+	stop    chan struct{}
+	done    sync.WaitGroup
+	closing sync.Once
 
 	mu         sync.RWMutex
 	young, old map[primitives.Hash]primitives.Signature // by transaction hash, which does not cover the signature
 }
 
 type job struct {
-	tx *primitives.SignedTransaction
-	ok bool
-	wg *sync.WaitGroup
+	tx    *primitives.SignedTransaction
+	ok    bool
+	panic any // of the verifier: it is whose check this is who shall fail, not the worker
+	wg    *sync.WaitGroup
+}
+
+// check verifies one signature.
+func (c *Checker) check(j *job) {
+	defer func() { j.panic = recover() }()
+	hash := j.tx.Hash()
+	j.ok = c.verify(j.tx.Signature, hash[:], j.tx.PublicKey)
 }
 
 // New starts a checker with a goroutine for each core.
 func New() *Checker {
 	c := &Checker{
-		verifier: primitives.NewVerifier(keys), queue: make(chan *job, QueueLen), stop: make(chan struct{}),
+		verify: primitives.NewVerifier(keys).Verify, queue: make(chan *job, QueueLen), stop: make(chan struct{}),
 		young: map[primitives.Hash]primitives.Signature{},
 	}
 	for range runtime.GOMAXPROCS(0) {
@@ -95,8 +103,7 @@ func (c *Checker) work() {
 
 func (c *Checker) run(batch []*job) {
 	for _, j := range batch {
-		hash := j.tx.Hash()
-		j.ok = c.verifier.Verify(j.tx.Signature, hash[:], j.tx.PublicKey)
+		c.check(j)
 	}
 	c.remember(batch)
 	for _, j := range batch {
@@ -142,6 +149,9 @@ func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 		c.run([]*job{&j})
 	}
 	wg.Wait()
+	if j.panic != nil {
+		panic(j.panic)
+	}
 	return j.ok
 }
 
@@ -162,6 +172,9 @@ func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	}
 	wg.Wait()
 	for i := range jobs {
+		if jobs[i].panic != nil {
+			panic(jobs[i].panic)
+		}
 		out[i] = out[i] || jobs[i].ok
 	}
 	return out

@@ -82,3 +82,30 @@ func BenchmarkCheckAll(b *testing.B) {
 		})
 	}
 }
+
+// TestPanicIsTheCallers: a check that panics does so on its caller's goroutine; the worker and others' checks go on.
+func TestPanicIsTheCallers(t *testing.T) {
+	c := New()
+	defer c.Close()
+	good := c.verify
+	c.verify = func(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
+		if k == "" {
+			panic("a key that breaks the verifier")
+		}
+		return good(s, data, k)
+	}
+	txs := signed(t, 2)
+	fine, bad := txs[0], txs[1]
+	bad.PublicKey = ""
+	caught := func(f func()) (p any) {
+		defer func() { p = recover() }()
+		f()
+		return nil
+	}
+	if caught(func() { c.Check(bad) }) == nil || caught(func() { c.CheckAll([]*primitives.SignedTransaction{bad}) }) == nil {
+		t.Error("the caller does not hear of the panic")
+	}
+	if !c.Check(fine) {
+		t.Error("a good signature is bad after another's panic")
+	}
+}

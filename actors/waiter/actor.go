@@ -1,6 +1,7 @@
 package waiter
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,14 +16,16 @@ type Options struct {
 	Wait    messages.AwaitTransaction
 	Timeout time.Duration
 	Ledger  Ledger
-	// Check tells why the transaction can't be included any more, nil if it can.
-	Check func(*primitives.SignedTransaction) *primitives.InvalidTxError
-	// Pooled tells whether the transaction waits in a pool of this node.
-	Pooled func(primitives.Hash) bool
-	// FinalHeight is that of the last final block, for what was there before the first message.
-	FinalHeight func() primitives.Height
-	Watch       messages.Sender[messages.Watch]
-	Unwatch     messages.Sender[messages.Unwatch]
+	// Check tells by the head's state why the transaction can't be included any more, nil if it can; or what went wrong.
+	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
+	// Use says what the transaction rests on.
+	Use func(*primitives.SignedTransaction) messages.Use
+	// Known tells whether the chain that readers see, which milestones may be behind, has a transaction.
+	Known   func(primitives.Hash) (bool, error)
+	Watch   messages.Sender[messages.Watch]
+	Unwatch messages.Sender[messages.Unwatch]
+	Submit  messages.Sender[messages.SubmitTransactions]
+	Reply   messages.Sender[messages.Awaited]
 }
 
 // Actor waits for one transaction, answers once, and stops.
@@ -30,10 +33,9 @@ type Actor struct {
 	o        Options
 	core     *Core
 	timer    *time.Timer
-	every    bool // told of every block
-	included bool // milestones knows
+	pooled   bool // a pool has it, or is being asked to take it, and says when it drops it
+	final    int  // blocks whose finality milestones knows to tell of
 	answered bool
-	tell     messages.Sender[messages.Progress]
 	stop     func()
 }
 
@@ -42,7 +44,7 @@ type expired struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	return &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until, o.Wait.Tx != nil)}
+	return &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until)}
 }
 
 // Receive is the only way to the actor's state.
@@ -50,7 +52,7 @@ func (a *Actor) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
 		root, self := c.ActorSystem().Root, c.Self()
-		a.start(func(m messages.Progress) { root.Send(self, m) }, func() { root.Stop(self) })
+		a.start(func() { root.Stop(self) })
 		a.timer = time.AfterFunc(a.o.Timeout, func() { root.Send(self, expired{}) })
 	case *actor.Stopping:
 		a.end()
@@ -59,15 +61,25 @@ func (a *Actor) Receive(c actor.Context) {
 	}
 }
 
-func (a *Actor) start(tell messages.Sender[messages.Progress], stop func()) {
-	a.tell, a.stop = tell, stop
-	a.every = a.o.Wait.Tx != nil && !a.o.Wait.Pooled
-	a.watch(messages.Watch{IDs: []primitives.Hash{a.o.Wait.Hash}})
+// start has the transaction watched before it is submitted, so that no block with it is missed.
+func (a *Actor) start(stop func()) {
+	a.stop = stop
+	a.pooled = a.o.Wait.Submit
+	a.watch([]primitives.Hash{a.o.Wait.Hash})
+	if a.o.Wait.Submit {
+		a.submit()
+	}
 }
 
-func (a *Actor) watch(w messages.Watch) {
-	w.Waiter, w.Tell, w.EveryBlock, w.Included = a.o.Wait.Waiter, a.tell, a.every, a.core.Included()
-	a.included = w.Included
+func (a *Actor) submit() {
+	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client, Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
+}
+
+func (a *Actor) watch(ids []primitives.Hash) {
+	w := messages.Watch{Waiter: a.o.Wait.Waiter, IDs: ids, Executed: a.core.Executed()}
+	if a.o.Wait.Tx != nil && !a.pooled && !a.core.Included() {
+		w.Use = a.o.Use(a.o.Wait.Tx)
+	}
 	a.o.Watch(w)
 }
 
@@ -86,52 +98,110 @@ func (a *Actor) Handle(msg any) {
 	}
 	switch m := msg.(type) {
 	case messages.Progress:
-		m.Final = max(m.Final, a.o.FinalHeight())
-		if m.Dropped {
-			a.every = true // no pool will say more
+		a.progress(&m)
+	case messages.Submitted:
+		a.submitted(&m)
+	case messages.WatchAgain:
+		a.watch(a.core.Open())
+	case messages.SubmitAgain:
+		if a.pooled && a.o.Wait.Submit && !a.core.Included() {
+			a.submit()
 		}
-		a.do(a.core.Step(&m), m.Dropped)
 	case expired:
-		a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level()})
+		a.expire()
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("waiter actor: no case for %T", m))
 	}
 }
 
-func (a *Actor) do(d Decision, rewatch bool) {
-	var refused *primitives.InvalidTxError
-	if d.Read && !a.every && a.o.Wait.Tx != nil && !a.core.Included() && !a.o.Pooled(a.o.Wait.Hash) {
-		d.Check, rewatch, a.every = true, true, true // it was dropped before milestones knew who waits
+func (a *Actor) progress(m *messages.Progress) {
+	d := a.core.Step(m)
+	if m.Dropped {
+		a.pooled = false // no pool will say more
 	}
-	if d.Check { // before the look: a block that makes the transaction invalid is stored before it is the head
-		refused = a.o.Check(a.o.Wait.Tx)
+	if m.Reorganised {
+		a.final = 0
 	}
-	if d.Read || refused != nil {
+	if d.Read {
 		ids, after, err := a.core.Read(a.o.Ledger)
 		if err != nil {
 			a.answer(err)
 			return
 		}
 		d.Done = after.Done
-		if len(ids) > 0 || a.core.Included() && !a.included {
-			a.watch(messages.Watch{IDs: ids})
-			rewatch = false
+		if finals := len(a.core.Executed()); !d.Done && (len(ids) > 0 || finals > a.final) {
+			a.final = finals
+			a.watch(ids)
+			return // it is read once more when that is confirmed
 		}
 	}
 	switch {
 	case d.Done:
 		a.answer(nil)
-	case refused != nil && !a.core.Included():
-		a.answer(refused)
-	case rewatch:
-		a.watch(messages.Watch{})
+	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
+	case d.Check: // to be told again; the look follows
+		a.watch(nil)
+	case m.Watched || m.Reorganised:
+		a.check()
 	}
+}
+
+// check looks whether the transaction may still come.
+func (a *Actor) check() {
+	invalid, err := a.o.Check(a.o.Wait.Tx)
+	switch {
+	case err != nil:
+		a.answer(err)
+	case invalid != nil:
+		a.refuse(invalid)
+	}
+}
+
+// refuse ends the wait, unless the transaction is refused because a block has it, of which milestones will tell.
+func (a *Actor) refuse(why error) {
+	known, err := a.o.Known(a.o.Wait.Hash)
+	switch {
+	case err != nil:
+		a.answer(err)
+	case !known:
+		a.answer(why)
+	}
+}
+
+// submitted takes the mempool's answer.
+func (a *Actor) submitted(m *messages.Submitted) {
+	var invalid *primitives.InvalidTxError
+	switch {
+	case a.core.Included() || m.Pooled:
+	case errors.As(m.Err, &invalid):
+		a.pooled = false
+		if invalid.Tag == primitives.TxInvalidNonce {
+			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did
+		} else {
+			a.answer(m.Err)
+		}
+	case m.Err != nil:
+		a.answer(m.Err)
+	default: // the pool is full
+		a.pooled = false
+		a.watch(nil)
+	}
+}
+
+// expire ends the wait when patience does: what can't come any more is refused, also where nothing was to be told of that.
+func (a *Actor) expire() {
+	if a.o.Wait.Tx != nil && !a.core.Included() {
+		if a.check(); a.answered {
+			return
+		}
+	}
+	a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level()})
 }
 
 // answer replies once and ends the actor.
 func (a *Actor) answer(err error) {
 	a.answered = true
-	a.o.Wait.Reply(messages.Awaited{Level: a.core.Level(), Err: err})
+	a.o.Reply(messages.Awaited{Level: a.core.Level(), At: a.core.At(), Err: err})
 	a.stop()
 }

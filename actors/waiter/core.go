@@ -1,11 +1,13 @@
 // Package waiter waits for one transaction: a small state machine fed with facts, and the actor around it.
 //
-//	in      messages.Progress from milestones; what is stored, read through a Ledger; the end of patience
-//	out     Decision: what to watch, to read or to check next, or the answer
-//	state   Core: the outcomes of one transaction known so far
+//	in      messages.Progress from milestones, Submitted from the mempool; what is stored, read through a Ledger; the end of
+//	        patience
+//	out     Decision: what to watch, to read or to check next, or the answer: the level as of the first block that satisfies
+//	        the wait
+//	state   Core: the outcomes of one transaction known so far, as of one block
 //	units   heights in blocks
 //	bound   one for each wait, bounded by the sessions; memory as the transaction has receipts; each ends at its timeout
-//	errors  view.ErrTimeout with the level reached, *primitives.InvalidTxError, the Ledger's errors
+//	errors  view.ErrTimeout with the level reached, *primitives.InvalidTxError, the mempool's and the Ledger's errors
 //	source  rpc.md 5.1, 5.2; nearcore chain/client/src/view_client_actor.rs:518, chain/jsonrpc/src/lib.rs tx_status_fetch
 package waiter
 
@@ -20,29 +22,28 @@ import (
 type Core struct {
 	tx       primitives.Hash
 	until    view.ExecutionLevel
-	checked  bool // the whole transaction is known, so it can be checked
 	outcomes map[primitives.Hash]messages.Executed
 	blocks   map[primitives.Hash]primitives.Height // of the outcomes
 	watched  map[primitives.Hash]bool              // ids for which milestones has been asked
-	final    primitives.Height
+	at       messages.Position                     // what is known is known as of this
 }
 
-// NewCore returns the state of a wait for tx. checked: the whole transaction is known.
-func NewCore(tx primitives.Hash, until view.ExecutionLevel, checked bool) *Core {
-	return &Core{tx: tx, until: until, checked: checked, outcomes: map[primitives.Hash]messages.Executed{},
+// NewCore returns the state of a wait for tx.
+func NewCore(tx primitives.Hash, until view.ExecutionLevel) *Core {
+	return &Core{tx: tx, until: until, outcomes: map[primitives.Hash]messages.Executed{},
 		blocks: map[primitives.Hash]primitives.Height{}, watched: map[primitives.Hash]bool{tx: true}}
 }
 
 // Decision is what the shell is to do, in this order.
 type Decision struct {
-	Read  bool // what is stored, and give it to Stored
-	Check bool // whether the transaction may still be included, and give that to Refused
-	Done  bool // the level waited for is reached
+	Read  bool // what is stored up to At, by Read
+	Check bool // whether the transaction may still be included, if it is not
+	Done  bool // the level waited for is reached, with the block At
 }
 
-// Step takes a fact.
+// Step takes a fact. Facts come in the order of blocks, so the first that satisfies the wait is found.
 func (c *Core) Step(m *messages.Progress) Decision {
-	c.final = m.Final
+	c.at = m.At
 	var d Decision
 	if m.Reorganised {
 		clear(c.outcomes) // all of it may be untrue
@@ -57,10 +58,13 @@ func (c *Core) Step(m *messages.Progress) Decision {
 		}
 	}
 	d.Read = d.Read || m.Watched
-	d.Check = c.checked && !c.Included() && (m.Dropped || m.NewHead)
-	d.Done = txstatus.Meets(c.Level(), c.until) && !d.Read
+	d.Check = m.Doubt || m.Dropped
+	d.Done = !d.Read && txstatus.Meets(c.Level(), c.until)
 	return d
 }
+
+// At is the block as of which all is known.
+func (c *Core) At() messages.Position { return c.at }
 
 func (c *Core) put(e *messages.Executed) {
 	c.outcomes[e.Outcome.ID] = *e
@@ -75,11 +79,11 @@ func (c *Core) Included() bool {
 
 // Ledger is what is stored of the current chain.
 type Ledger interface {
-	// Outcome returns the outcome of a transaction or receipt on the current chain; false if there is none.
-	Outcome(id primitives.Hash) (messages.Executed, bool, error)
+	// Outcome returns the outcome of a transaction or receipt on the current chain, up to a height; false if there is none.
+	Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error)
 }
 
-// Read takes up what is stored. It returns the ids that are still to be watched: those receipts may be executed at any
+// Read takes up what is stored up to At. It returns the ids that are still to be watched: those receipts may be executed at any
 // time, so the shell asks milestones to watch them and reads again once that is confirmed.
 func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	stack := []primitives.Hash{c.tx}
@@ -88,7 +92,7 @@ func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 		stack = stack[:len(stack)-1]
 		e, ok := c.outcomes[id]
 		if !ok {
-			if e, ok, err = l.Outcome(id); err != nil {
+			if e, ok, err = l.Outcome(id, c.at.Head); err != nil {
 				return nil, d, err
 			}
 			if ok {
@@ -106,6 +110,26 @@ func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	}
 	d.Done = txstatus.Meets(c.Level(), c.until)
 	return watch, d, nil
+}
+
+// Open are the ids that have no outcome yet.
+func (c *Core) Open() (out []primitives.Hash) {
+	for id := range c.watched {
+		if _, ok := c.outcomes[id]; !ok {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Executed are the heights of the blocks of outcomes that are not final.
+func (c *Core) Executed() (out []primitives.Height) {
+	for _, h := range c.blocks {
+		if h > c.at.Final {
+			out = append(out, h)
+		}
+	}
+	return out
 }
 
 // Level is how far the transaction has come.
@@ -133,5 +157,5 @@ func (c *Core) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 // IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
 func (c *Core) IsFinal(block primitives.Hash) bool {
 	height, ok := c.blocks[block]
-	return ok && height <= c.final
+	return ok && height <= c.at.Final
 }

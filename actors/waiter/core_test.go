@@ -30,12 +30,12 @@ func executed(name string, h primitives.Height, sends ...string) messages.Execut
 // book is a Ledger.
 type book map[primitives.Hash]messages.Executed
 
-func (b book) Outcome(id primitives.Hash) (messages.Executed, bool, error) {
+func (b book) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
 	if id == (primitives.Hash{0xbd}) {
 		return messages.Executed{}, false, errors.New("a bad disk")
 	}
 	e, ok := b[id]
-	return e, ok, nil
+	return e, ok && e.Height <= upto, nil
 }
 
 func (b book) put(es ...messages.Executed) book {
@@ -45,13 +45,17 @@ func (b book) put(es ...messages.Executed) book {
 	return b
 }
 
+func position(head, final primitives.Height) messages.Position {
+	return messages.Position{Head: head, Final: final}
+}
+
 // story is the life of a transfer: transaction in block 1, receipt in 2, refund in 3, two more blocks until 3 is final.
 var story = []messages.Progress{
-	{Executed: []messages.Executed{executed("tx", 1, "a")}},
-	{Executed: []messages.Executed{executed("a", 2, "refund")}},
-	{Executed: []messages.Executed{executed("refund", 3)}, Final: 1},
-	{Final: 2},
-	{Final: 3},
+	{At: position(1, 0), Executed: []messages.Executed{executed("tx", 1, "a")}},
+	{At: position(2, 0), Executed: []messages.Executed{executed("a", 2, "refund")}},
+	{At: position(3, 1), Executed: []messages.Executed{executed("refund", 3)}},
+	{At: position(4, 2)},
+	{At: position(5, 3)},
 }
 
 // TestLevels: which block of the story ends the wait for each milestone.
@@ -59,7 +63,7 @@ func TestLevels(t *testing.T) {
 	for level, want := range map[view.ExecutionLevel]int{
 		view.LevelIncluded: 0, view.LevelExecutedOptimistic: 1, view.LevelIncludedFinal: 2, view.LevelExecuted: 2, view.LevelFinal: 4,
 	} {
-		c := NewCore(id("tx"), level, true)
+		c := NewCore(id("tx"), level)
 		got := -1
 		for i := range story {
 			if c.Step(&story[i]).Done {
@@ -75,9 +79,9 @@ func TestLevels(t *testing.T) {
 
 // TestStored: a waiter that comes late reads what is stored, watches what is missing, and goes on with facts.
 func TestStored(t *testing.T) {
-	c := NewCore(id("tx"), view.LevelFinal, false)
+	c := NewCore(id("tx"), view.LevelFinal)
 	b := book{}.put(executed("tx", 1, "a"), executed("a", 2, "b", "refund"))
-	if d := c.Step(&messages.Progress{Watched: true, Final: 2}); !d.Read || d.Done || d.Check {
+	if d := c.Step(&messages.Progress{Watched: true, At: position(3, 2)}); !d.Read || d.Done || d.Check {
 		t.Errorf("watched: %+v, want a look at what is stored", d)
 	}
 	watch, d, err := c.Read(b)
@@ -88,25 +92,25 @@ func TestStored(t *testing.T) {
 	if watch, d, err = c.Read(b); err != nil || d.Done || len(watch) != 0 {
 		t.Fatalf("second read: watch %d ids, %+v, %v, want none", len(watch), d, err)
 	}
-	if d = c.Step(&messages.Progress{Executed: []messages.Executed{executed("refund", 4)}, Final: 3}); d.Done {
+	if d = c.Step(&messages.Progress{Executed: []messages.Executed{executed("refund", 4)}, At: position(5, 3)}); d.Done {
 		t.Error("done before the refund's block is final")
 	}
-	if d = c.Step(&messages.Progress{Final: 4}); !d.Done {
+	if d = c.Step(&messages.Progress{At: position(6, 4)}); !d.Done {
 		t.Errorf("not done, level %v", c.Level())
 	}
 }
 
 // TestReorganised: after a reorganisation only what is stored counts.
 func TestReorganised(t *testing.T) {
-	c := NewCore(id("tx"), view.LevelIncludedFinal, true)
+	c := NewCore(id("tx"), view.LevelIncludedFinal)
 	c.Step(&story[0])
-	if d := c.Step(&messages.Progress{Reorganised: true, Final: 1}); d.Done || !d.Read {
+	if d := c.Step(&messages.Progress{Reorganised: true, At: position(2, 1)}); d.Done || !d.Read {
 		t.Errorf("%+v, want a new look", d)
 	}
 	if _, d, err := c.Read(book{}); err != nil || d.Done || c.Included() {
 		t.Errorf("%+v, %v, want nothing known", d, err)
 	}
-	if d := c.Step(&messages.Progress{NewHead: true}); !d.Check {
+	if d := c.Step(&messages.Progress{Doubt: true}); !d.Check {
 		t.Errorf("%+v, want a check", d)
 	}
 }
@@ -114,25 +118,30 @@ func TestReorganised(t *testing.T) {
 // shell is an actor without a mailbox, and what it says.
 type shell struct {
 	*Actor
-	watches []messages.Watch
-	gone    int
-	answers []messages.Awaited
-	invalid *primitives.InvalidTxError
-	pooled  bool
+	watches   []messages.Watch
+	submitted []messages.SubmitTransactions
+	gone      int
+	answers   []messages.Awaited
+	invalid   *primitives.InvalidTxError
+	err       error
+	known     bool
 }
 
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
-	s := &shell{pooled: wait.Pooled}
-	wait.Reply = func(a messages.Awaited) { s.answers = append(s.answers, a) }
+	s := &shell{}
 	s.Actor = New(Options{
 		Wait: wait, Timeout: 10 * time.Second, Ledger: ledger,
-		Check:       func(*primitives.SignedTransaction) *primitives.InvalidTxError { return s.invalid },
-		Pooled:      func(primitives.Hash) bool { return s.pooled },
-		FinalHeight: func() primitives.Height { return 0 },
-		Watch:       func(w messages.Watch) { s.watches = append(s.watches, w) },
-		Unwatch:     func(messages.Unwatch) { s.gone++ },
+		Check: func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) { return s.invalid, s.err },
+		Use: func(tx *primitives.SignedTransaction) messages.Use {
+			return messages.Use{Key: "key", Nonce: tx.Nonce.Nonce, Expires: 100}
+		},
+		Known:   func(primitives.Hash) (bool, error) { return s.known, nil },
+		Watch:   func(w messages.Watch) { s.watches = append(s.watches, w) },
+		Unwatch: func(messages.Unwatch) { s.gone++ },
+		Submit:  func(m messages.SubmitTransactions) { s.submitted = append(s.submitted, m) },
+		Reply:   func(a messages.Awaited) { s.answers = append(s.answers, a) },
 	})
-	s.start(func(messages.Progress) {}, func() { s.end() })
+	s.start(func() { s.end() })
 	return s
 }
 
@@ -140,46 +149,141 @@ func signedTx() *primitives.SignedTransaction {
 	return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key}, primitives.ZeroED25519Signature)
 }
 
-// TestDropped: a transaction that its pool dropped is refused if it can't come any more, and looked at with every head else.
+// unsent is a wait for a transaction that nobody submits, submitted one for one that the waiter does.
+func unsent(tx *primitives.SignedTransaction, until view.ExecutionLevel) messages.AwaitTransaction {
+	return messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Until: until}
+}
+
+func submitted(tx *primitives.SignedTransaction, until view.ExecutionLevel) messages.AwaitTransaction {
+	m := unsent(tx, until)
+	m.Submit = true
+	return m
+}
+
+var (
+	nonceUsed = &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
+	tooOld    = &primitives.InvalidTxError{Tag: primitives.TxExpired}
+)
+
+// TestDropped: a transaction that its pool dropped is refused if it can't come any more; else it is looked at when what it rests on
+// changes, and not before.
 func TestDropped(t *testing.T) {
 	tx := signedTx()
-	s := newShell(messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Pooled: true, Until: view.LevelFinal}, book{})
+	s := newShell(submitted(tx, view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
-	s.Handle(messages.Progress{Dropped: true})
-	if n := len(s.watches); n != 2 || !s.watches[1].EveryBlock || len(s.answers) != 0 {
-		t.Fatalf("watches %+v, answers %v, want a second watch of every block", s.watches, s.answers)
+	s.Handle(messages.Submitted{Pooled: true})
+	if len(s.submitted) != 1 || len(s.watches) != 1 || s.watches[0].Use.Key != "" {
+		t.Fatalf("submitted %d times, watches %+v, want a watch of the hash alone while the pool has it", len(s.submitted), s.watches)
 	}
-	s.invalid = &primitives.InvalidTxError{Tag: primitives.TxExpired}
-	s.Handle(messages.Progress{NewHead: true})
-	s.Handle(messages.Progress{NewHead: true})
-	if len(s.answers) != 1 || s.answers[0].Err != s.invalid || s.gone != 1 {
+	s.Handle(messages.Progress{Dropped: true})
+	if n := len(s.watches); n != 2 || s.watches[1].Use.Key != "key" || len(s.answers) != 0 {
+		t.Fatalf("watches %+v, answers %v, want a second watch with the key", s.watches, s.answers)
+	}
+	s.Handle(messages.Progress{Watched: true})
+	s.Handle(messages.Progress{Doubt: true})
+	if n := len(s.watches); n != 3 || len(s.answers) != 0 {
+		t.Fatalf("watches %+v, answers %v, want the key watched again, and then a look", s.watches, s.answers)
+	}
+	s.invalid = tooOld
+	s.Handle(messages.Progress{Watched: true})
+	s.Handle(messages.Progress{Watched: true})
+	if len(s.answers) != 1 || s.answers[0].Err != tooOld || s.gone != 1 {
 		t.Errorf("answers %v, unwatched %d times, want the refusal, once", s.answers, s.gone)
 	}
 }
 
-// TestDroppedEarly: it left the pool before milestones knew who waits.
-func TestDroppedEarly(t *testing.T) {
-	tx := signedTx()
-	s := newShell(messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Pooled: true, Until: view.LevelFinal}, book{})
-	s.pooled, s.invalid = false, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
+// TestFull: a pool that is full says nothing of it, so the key is watched.
+func TestFull(t *testing.T) {
+	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true})
-	if len(s.answers) != 1 || s.answers[0].Err != s.invalid {
-		t.Errorf("answers %v, want the refusal", s.answers)
+	s.Handle(messages.Submitted{})
+	if n := len(s.watches); n != 2 || s.watches[1].Use.Key != "key" || len(s.answers) != 0 {
+		t.Errorf("watches %+v, answers %v, want a second watch with the key", s.watches, s.answers)
 	}
 }
 
-// TestIncludedAfterAll: the check refuses the nonce because a block has used it for this very transaction.
+// TestRefused: what the mempool says is the answer.
+func TestRefused(t *testing.T) {
+	broken := errors.New("a failure")
+	for _, want := range []error{nonceUsed, tooOld, &view.LookupError{Kind: view.ErrTooManyRequests}, broken} {
+		s := newShell(submitted(signedTx(), view.LevelFinal), book{})
+		s.Handle(messages.Submitted{Err: want})
+		if len(s.answers) != 1 || s.answers[0].Err != want {
+			t.Errorf("answers %v, want %v", s.answers, want)
+		}
+	}
+}
+
+// TestIncludedAfterAll: the nonce is used by a block that has this very transaction. Readers see the block, milestones will tell
+// of it: the wait goes on until then.
 func TestIncludedAfterAll(t *testing.T) {
 	tx := signedTx()
-	b := book{}
-	s := newShell(messages.AwaitTransaction{Hash: tx.Hash(), Tx: tx, Until: view.LevelIncluded}, b)
-	s.invalid = &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
-	e := executed("x", 1)
+	e := executed("x", 1, "a")
 	e.Outcome.ID = tx.Hash()
-	b.put(e)
-	s.Handle(messages.Progress{NewHead: true})
-	if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level < view.LevelIncluded {
-		t.Errorf("answers %v, want INCLUDED", s.answers)
+	for name, refuse := range map[string]func(*shell){
+		"sent again": func(s *shell) {
+			s.Handle(messages.Submitted{Err: nonceUsed})
+			s.Handle(messages.Progress{Watched: true})
+		},
+		"looked at": func(s *shell) { s.Handle(messages.Progress{Watched: true}) },
+	} {
+		m := unsent(tx, view.LevelExecutedOptimistic)
+		m.Submit = name == "sent again"
+		s := newShell(m, book{}.put(e))
+		s.invalid, s.known = nonceUsed, true
+		refuse(s)
+		if len(s.answers) != 0 {
+			t.Fatalf("%s: answers %v, want none yet", name, s.answers)
+		}
+		s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
+		s.Handle(messages.Progress{At: position(2, 0), Executed: []messages.Executed{executed("a", 2)}})
+		if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelExecutedOptimistic || s.answers[0].At.Head != 2 {
+			t.Errorf("%s: answers %v, want EXECUTED_OPTIMISTIC at block 2", name, s.answers)
+		}
+	}
+}
+
+// TestNotYet: what is stored of blocks beyond those that milestones knows is not read: the answer is that of the first block that
+// satisfies the wait.
+func TestNotYet(t *testing.T) {
+	b := book{}
+	for i := range story {
+		b.put(story[i].Executed...)
+	}
+	for level, want := range map[view.ExecutionLevel]messages.Awaited{
+		view.LevelIncluded:           {Level: view.LevelIncluded, At: position(1, 0)},
+		view.LevelExecutedOptimistic: {Level: view.LevelExecutedOptimistic, At: position(2, 0)},
+		view.LevelIncludedFinal:      {Level: view.LevelExecuted, At: position(3, 1)},
+		view.LevelExecuted:           {Level: view.LevelExecuted, At: position(3, 1)},
+		view.LevelFinal:              {Level: view.LevelFinal, At: position(5, 3)},
+	} {
+		s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: level}, b)
+		s.Handle(messages.Progress{Watched: true})
+		for i := range story {
+			s.Handle(story[i])
+		}
+		if len(s.answers) != 1 || s.answers[0] != want {
+			t.Errorf("wait for %v: answers %+v, want %+v", level, s.answers, want)
+		}
+	}
+}
+
+// TestBeginAgain: milestones has begun anew, or the mempool has.
+func TestBeginAgain(t *testing.T) {
+	s := newShell(submitted(signedTx(), view.LevelFinal), book{})
+	s.Handle(messages.WatchAgain{})
+	s.Handle(messages.SubmitAgain{})
+	if len(s.watches) != 2 || len(s.watches[1].IDs) != 1 || len(s.submitted) != 2 {
+		t.Errorf("watches %+v, submitted %d times, want the same twice", s.watches, len(s.submitted))
+	}
+	e := executed("x", 1, "a")
+	e.Outcome.ID = s.o.Wait.Hash
+	s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
+	s.Handle(messages.WatchAgain{})
+	s.Handle(messages.SubmitAgain{})
+	last := s.watches[len(s.watches)-1]
+	if len(last.IDs) != 1 || last.IDs[0] != id("a") || len(last.Executed) != 1 || last.Executed[0] != 1 || len(s.submitted) != 2 {
+		t.Errorf("watch %+v, submitted %d times, want the receipt and the block that is not final, and no submission", last, len(s.submitted))
 	}
 }
 
@@ -196,6 +300,12 @@ func TestTimeoutAndBadDisk(t *testing.T) {
 	if len(s.answers) != 1 || s.answers[0].Err == nil {
 		t.Errorf("answers %v, want the disk's error", s.answers)
 	}
+	s = newShell(submitted(signedTx(), view.LevelFinal), book{})
+	s.invalid = tooOld
+	s.Handle(expired{})
+	if len(s.answers) != 1 || s.answers[0].Err != tooOld {
+		t.Errorf("answers %v, want the refusal of what can't come any more", s.answers)
+	}
 }
 
 // TestRaces: facts, stored state and confirmations in any order give one answer.
@@ -205,12 +315,13 @@ func TestRaces(t *testing.T) {
 		b := book{}
 		s := newShell(messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, b)
 		watched, told := map[primitives.Hash]bool{}, 0
-		confirm := func() { // milestones takes the watches up and confirms them
+		var at messages.Position // of milestones
+		confirm := func() {      // milestones takes the watches up and confirms them
 			for ; told < len(s.watches); told++ {
 				for _, x := range s.watches[told].IDs {
 					watched[x] = true
 				}
-				s.Handle(messages.Progress{Watched: true})
+				s.Handle(messages.Progress{Watched: true, At: at})
 			}
 		}
 		for i := range story {
@@ -231,11 +342,12 @@ func TestRaces(t *testing.T) {
 					}
 				}
 			}
+			at = p.At
 			s.Handle(p)
 		}
 		confirm()
 		confirm()
-		s.Handle(messages.Progress{Final: 3})
+		s.Handle(messages.Progress{At: position(6, 3)})
 		if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
 			t.Fatalf("answers %v, want FINAL, once", s.answers)
 		}

@@ -115,6 +115,9 @@ func (r *Round) group() *group {
 	return &r.p.groups[r.at]
 }
 
+// Group names the current group as long as the round lasts.
+func (r *Round) Group() int32 { return r.at }
+
 // Peek returns the group's transaction with the least nonce of those not kept, nil if there is none.
 func (r *Round) Peek() *primitives.SignedTransaction {
 	g := r.group()

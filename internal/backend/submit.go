@@ -10,18 +10,20 @@ import (
 // Submitter takes transactions and waits for them: the node's actors. Its methods are those of rpc.Node.
 type Submitter interface {
 	OpenSession(context.Context) (context.Context, func(), error)
-	SendTxAsync(*primitives.SignedTransaction)
+	SendTxAsync(context.Context, *primitives.SignedTransaction)
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 }
 
-// OpenSession admits a connection that has a request which waits.
+// OpenSession admits a connection that has a request which submits or waits.
 func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	return b.Submit.OpenSession(ctx)
 }
 
 // SendTxAsync passes a transaction on without looking at it.
-func (b *Backend) SendTxAsync(tx *primitives.SignedTransaction) { b.Submit.SendTxAsync(tx) }
+func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) {
+	b.Submit.SendTxAsync(ctx, tx)
+}
 
 // SendTx submits a transaction and waits until it has come as far as asked.
 func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {

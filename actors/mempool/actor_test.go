@@ -1,0 +1,547 @@
+package mempool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+func tx(signer primitives.AccountID, nonce primitives.Nonce) *primitives.SignedTransaction {
+	return primitives.NewSignedTransaction(primitives.Transaction{SignerID: signer, PublicKey: primitives.ZeroED25519Key,
+		ReceiverID: "r.near", Nonce: primitives.TransactionNonce{Nonce: nonce}}, primitives.ZeroED25519Signature)
+}
+
+// world is the actor without a mailbox, and what it says.
+type world struct {
+	*Actor
+	front     *Front
+	fresh     *Fresh
+	tally     Tally
+	rings     int
+	dropped   []primitives.Hash
+	submitted map[messages.WaiterID][]messages.Submitted
+	done      map[messages.SessionID]int
+	forwarded map[primitives.ShardID][]any
+	offered   []messages.Candidates
+	verdicts  map[primitives.Hash]Verdict
+	ahead     func(*primitives.SignedTransaction) bool
+	away      map[primitives.AccountID]primitives.ShardID
+	looked    [][]*primitives.SignedTransaction
+	waiting   []func() // what would run beside the mailbox, if hold says that it waits
+	hold      bool
+}
+
+func newWorld(change func(*Options)) *world {
+	w := &world{fresh: new(Fresh), submitted: map[messages.WaiterID][]messages.Submitted{}, done: map[messages.SessionID]int{},
+		forwarded: map[primitives.ShardID][]any{}, verdicts: map[primitives.Hash]Verdict{}, away: map[primitives.AccountID]primitives.ShardID{}}
+	w.fresh.Tell = func(messages.TransactionsWaiting) { w.rings++ }
+	w.front = NewFront(w.fresh)
+	w.fresh.SetFronts([]*Front{w.front})
+	o := Options{
+		Shard: 0, Pool: core.New(core.Limits{}, 10, primitives.Hash{1}), Front: w.front, Tally: &w.tally, Judges: 1,
+		Judge: func(txs []*primitives.SignedTransaction) (out []Verdict) {
+			w.looked = append(w.looked, txs)
+			for _, x := range txs {
+				if x.SignerID == "panic.near" {
+					panic("a transaction that breaks the check")
+				}
+				out = append(out, w.verdicts[x.Hash()])
+			}
+			return out
+		},
+		Home:     func(a primitives.AccountID) primitives.ShardID { return w.away[a] },
+		Base:     func(primitives.Hash) (primitives.Height, bool) { return 0, true },
+		Overtook: func(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) },
+		Out: Out{
+			Candidates: func(m messages.Candidates) { w.offered = append(w.offered, m) },
+			Dropped:    func(m messages.TransactionsDropped) { w.dropped = append(w.dropped, m.Hashes...) },
+			Submitted: func(to messages.Address, m messages.Submitted) {
+				w.submitted[to.Waiter] = append(w.submitted[to.Waiter], m)
+			},
+			Done:    func(m messages.SubmissionsDone) { w.done[m.Session] += m.Count },
+			Forward: func(to primitives.ShardID, m any) { w.forwarded[to] = append(w.forwarded[to], m) },
+			Again:   func(messages.SubmitAgain) {},
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	w.Actor = New(o)
+	w.aside = func(f func()) {
+		if w.hold {
+			w.waiting = append(w.waiting, f)
+		} else {
+			f()
+		}
+	}
+	return w
+}
+
+// add submits by a batch, and returns the answers; none if they have not come.
+func (w *world) add(txs ...*primitives.SignedTransaction) []messages.Submitted {
+	r := NewRequest("", txs)
+	w.Handle(r)
+	select {
+	case <-r.Done():
+		return r.Answers()
+	default:
+		return nil
+	}
+}
+
+// choose takes what the pool offers, at most limit; the rest is dropped if drop says so.
+func (w *world) choose(limit int, drop func(*primitives.SignedTransaction) bool) (out apply.Prepared) {
+	w.Handle(messages.ProduceChunk{})
+	c := NewChoice(&w.offered[len(w.offered)-1], func(p Page) { w.Handle(p) }, time.Second)
+	for g := c.NextGroup(); g != nil; g = c.NextGroup() {
+		if len(out.Transactions) == limit {
+			out.Limit = apply.LimitGas
+			break
+		}
+		for x := g.Peek(); x != nil; x = g.Peek() {
+			g.Pop()
+			if drop == nil || !drop(x) {
+				out.Transactions = append(out.Transactions, x)
+				break
+			}
+			out.Dropped = append(out.Dropped, apply.Dropped{SignedTransaction: x})
+		}
+	}
+	w.Handle(c.Done(&out))
+	return out
+}
+
+func (w *world) block(hash, prev byte, height primitives.Height, change func(*messages.BlockAccepted), txs ...*primitives.SignedTransaction) {
+	h := &primitives.BlockHeader{PrevHash: primitives.Hash{prev}}
+	h.Height = height
+	m := messages.BlockAccepted{Block: &primitives.Block{Header: h}, Hash: primitives.Hash{hash}, IsHead: true,
+		Shards: []messages.ShardAccepted{{ID: 7}, {ID: 0, Chunk: &primitives.Chunk{ChunkBody: primitives.ChunkBody{Transactions: txs}}}}}
+	if change != nil {
+		change(&m)
+	}
+	w.Handle(messages.BlockAdopted{BlockAccepted: &m})
+}
+
+func (w *world) has(x *primitives.SignedTransaction) bool { return w.pool.Find(x.Hash()) != nil }
+
+// TestIdle: an empty pool is idle, and rings again for what comes after it was asked.
+func TestIdle(t *testing.T) {
+	w := newWorld(nil)
+	if !w.front.Idle() {
+		t.Error("an empty pool is not idle")
+	}
+	a := tx("a.near", 1)
+	w.add(a)
+	if w.front.Idle() || !w.front.offers.Load() {
+		t.Error("a pool with a transaction is idle, or offers none")
+	}
+	w.block(1, 0, 1, nil, a) // another node's block has it
+	if !w.front.offers.Load() {
+		t.Fatal("the test is about an offer that is left over")
+	}
+	if !w.front.Idle() || w.front.offers.Load() {
+		t.Error("a pool that is empty again is not idle, or still offers something")
+	}
+}
+
+// TestRings: the producer is told once until it looks, and of what a choice has left, also if it has looked before the choice has
+// ended.
+func TestRings(t *testing.T) {
+	w := newWorld(nil)
+	a, b, c := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1)
+	w.add(a, b, a)
+	if w.rings != 1 || !w.fresh.Any() {
+		t.Errorf("%d rings, want 1, and something on offer", w.rings)
+	}
+	if out := w.choose(1, nil); len(out.Transactions) != 1 || w.rings != 2 || !w.fresh.Any() {
+		t.Errorf("chose %d, %d rings, want 1, and a second ring for the other", len(out.Transactions), w.rings)
+	}
+	if out := w.choose(9, nil); len(out.Transactions) != 2 || w.fresh.Any() {
+		t.Errorf("chose %d, want 2, and nothing on offer", len(out.Transactions))
+	}
+	if w.add(c); w.rings != 3 {
+		t.Errorf("%d rings after a new one, want 3", w.rings)
+	}
+	w.block(1, 0, 1, nil, a, b, c)
+	if w.front.Len() != 0 || w.front.Bytes() != 0 || len(w.choose(9, nil).Transactions) != 0 || w.fresh.Any() {
+		t.Errorf("%d transactions are left, or on offer", w.front.Len())
+	}
+}
+
+// TestMissed: what was chosen for a chunk that the block did not include is on offer again.
+func TestMissed(t *testing.T) {
+	w := newWorld(nil)
+	a, b := tx("a.near", 1), tx("b.near", 1)
+	w.add(a, b)
+	if out := w.choose(9, nil); len(out.Transactions) != 2 || w.fresh.Any() {
+		t.Fatalf("chose %d", len(out.Transactions))
+	}
+	w.block(1, 0, 1, nil, a)
+	if !w.fresh.Any() || w.front.Len() != 1 {
+		t.Errorf("what was not included is not on offer; %d in the pool, want 1", w.front.Len())
+	}
+}
+
+func TestDroppedAndExpired(t *testing.T) {
+	w := newWorld(nil)
+	a, b := tx("a.near", 1), tx("a.near", 2)
+	w.add(a, b)
+	out := w.choose(9, func(x *primitives.SignedTransaction) bool { return x == a })
+	if len(out.Transactions) != 1 || !slices.Equal(w.dropped, []primitives.Hash{a.Hash()}) || w.front.Len() != 1 {
+		t.Errorf("chose %d, dropped %v, left %d", len(out.Transactions), w.dropped, w.front.Len())
+	}
+	w.block(1, 0, 10, nil)
+	w.block(2, 1, 11, nil)
+	if !slices.Equal(w.dropped[1:], []primitives.Hash{b.Hash()}) || w.front.Len() != 0 {
+		t.Errorf("expired %v, left %d, want the second", w.dropped[1:], w.front.Len())
+	}
+}
+
+// TestReorganisation: a branch's transactions stay until it wins; those of the one that loses come back, if they are ours.
+func TestReorganisation(t *testing.T) {
+	w := newWorld(nil)
+	a, b, c, other := tx("a.near", 1), tx("b.near", 1), tx("c.near", 1), tx("elsewhere.near", 1)
+	w.away["elsewhere.near"] = 3
+	w.add(a, b, c)
+	w.block(1, 0, 1, nil, a)
+	side := func(m *messages.BlockAccepted) { m.IsHead = false }
+	w.block(11, 0, 1, side, b)
+	w.block(99, 98, 1, side, c) // of a third branch
+	if w.front.Len() != 2 {
+		t.Errorf("%d in the pool, want 2: a branch counts only once it wins", w.front.Len())
+	}
+	w.block(12, 11, 2, func(m *messages.BlockAccepted) {
+		m.Reorganised, m.Returned = true, []*primitives.SignedTransaction{a, other}
+	})
+	if !w.has(a) || w.has(b) || !w.has(c) || w.front.Len() != 2 {
+		t.Errorf("after the reorganisation: a %v, b %v, c %v, %d in all, want a and c", w.has(a), w.has(b), w.has(c), w.front.Len())
+	}
+	if len(w.side) != 1 {
+		t.Errorf("%d side blocks are remembered, want the one that did not win", len(w.side))
+	}
+	w.block(13, 12, 3, func(m *messages.BlockAccepted) { m.Final = 1 })
+	if len(w.side) != 0 {
+		t.Errorf("%d side blocks are remembered below the final one", len(w.side))
+	}
+}
+
+// TestPages: a chunk takes the same, in the same order, whether the mempool gives it out in pages or at once; and what changes
+// meanwhile does no harm.
+func TestPages(t *testing.T) {
+	w := newWorld(nil)
+	var all []*primitives.SignedTransaction
+	for s := range 300 {
+		for n := range 5 {
+			all = append(all, tx(primitives.AccountID(fmt.Sprintf("s%d.near", s)), primitives.Nonce(n+1)))
+		}
+	}
+	w.add(all...)
+	want := core.New(core.Limits{}, 10, primitives.Hash{1})
+	for _, x := range all {
+		if _, err := want.Add(x, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := w.choose(1<<20, nil)
+	r := want.Round()
+	for i := 0; r.Next(); i++ {
+		x := r.Peek()
+		r.Keep(x)
+		if i >= len(out.Transactions) || out.Transactions[i] != x {
+			t.Fatalf("transaction %d is another than the pool's walk has", i)
+		}
+	}
+	if len(out.Transactions) != len(all) {
+		t.Errorf("chose %d of %d", len(out.Transactions), len(all))
+	}
+	if w.front.Len() != len(all) {
+		t.Errorf("%d in the pool, want all %d until a block has them", w.front.Len(), len(all))
+	}
+	w.Handle(messages.ProduceChunk{}) // another choice, in the midst of which a block comes
+	c := NewChoice(&w.offered[len(w.offered)-1], func(p Page) { w.Handle(p) }, time.Second)
+	w.block(1, 0, 1, nil, all...)
+	for g := c.NextGroup(); g != nil; g = c.NextGroup() {
+		g.Pop()
+	}
+	w.Handle(c.Done(new(apply.Prepared)))
+	if w.front.Len() != 0 || w.fresh.Any() {
+		t.Errorf("%d are left, or on offer", w.front.Len())
+	}
+}
+
+// TestStaleWalk: a page of a choice that is over is empty, and one that nobody answers ends the choice in time.
+func TestStaleWalk(t *testing.T) {
+	w := newWorld(nil)
+	p := Page{Walk: 9, answer: make(chan messages.Candidates, 1)}
+	w.Handle(p)
+	if m := <-p.Answer(); len(m.Page) != 0 || m.More {
+		t.Errorf("a page of no walk: %+v", m)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := NewChoice(&messages.Candidates{Walk: 1, Page: []messages.Candidate{{Tx: tx("a.near", 1)}}, More: true}, func(Page) {}, time.Second)
+		n := 0
+		for g := c.NextGroup(); g != nil; g = c.NextGroup() {
+			g.Pop()
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%d candidates, want 1", n)
+		}
+	})
+}
+
+// TestLeftAlone: of a group whose turn ended without a transaction (a strict nonce with a gap) no later one is offered.
+func TestLeftAlone(t *testing.T) {
+	w := newWorld(nil)
+	w.add(tx("a.near", 1), tx("a.near", 2), tx("b.near", 1), tx("b.near", 2))
+	w.Handle(messages.ProduceChunk{})
+	c := NewChoice(&w.offered[0], func(p Page) { w.Handle(p) }, time.Second)
+	var got []string
+	for g := c.NextGroup(); g != nil; g = c.NextGroup() {
+		x := g.Peek()
+		got = append(got, fmt.Sprint(x.SignerID, x.Nonce.Nonce))
+		if x.SignerID == "b.near" {
+			g.Pop()
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"a.near1", "b.near1", "b.near2"}) {
+		t.Errorf("offered %v, want no second one of a.near", got)
+	}
+}
+
+// TestAnswers: every way in which a submission ends, told to a waiter, to a session and to a batch.
+func TestAnswers(t *testing.T) {
+	w := newWorld(func(o *Options) {
+		o.Pool = core.New(core.Limits{Transactions: 3}, 10, primitives.Hash{1})
+	})
+	good, bad, fault, full, gone := tx("a.near", 1), tx("bad.near", 1), tx("fault.near", 1), tx("full.near", 1), tx("gone.near", 1)
+	twin := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", PublicKey: primitives.ZeroED25519Key, ReceiverID: "other.near",
+		Nonce: primitives.TransactionNonce{Nonce: 1}}, primitives.ZeroED25519Signature)
+	refusal, broken := &primitives.InvalidTxError{Tag: primitives.TxExpired}, errors.New("broken")
+	w.verdicts[bad.Hash()], w.verdicts[fault.Hash()] = Verdict{Invalid: refusal}, Verdict{Err: broken}
+	w.away["gone.near"] = 5
+	got := w.add(good, bad, fault, twin)
+	var taken *primitives.InvalidTxError
+	if len(got) != 4 || !got[0].Pooled || got[1].Err != refusal || got[2].Err != broken || !errors.As(got[3].Err, &taken) || taken.Tag != primitives.TxInvalidNonce {
+		t.Errorf("answers %+v", got)
+	}
+	w.add(tx("b.near", 1), tx("c.near", 1))
+	if got := w.add(full); len(got) != 1 || got[0].Pooled || got[0].Err != nil {
+		t.Errorf("a full pool says %+v, want nothing", got)
+	}
+	if got := w.add(gone); got != nil || len(w.forwarded[5]) != 1 {
+		t.Errorf("another shard's: %+v, forwarded %v", got, w.forwarded)
+	}
+	for i, x := range []*primitives.SignedTransaction{good, bad} {
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: messages.WaiterID(i + 1)}, Transactions: []*primitives.SignedTransaction{x}})
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 2}, Transactions: []*primitives.SignedTransaction{x}})
+	}
+	if a, b := w.submitted[1], w.submitted[2]; len(a) != 1 || !a[0].Pooled || len(b) != 1 || b[0].Err != refusal || w.done[2] != 2 || len(w.done) != 1 {
+		t.Errorf("waiters are told %+v and %+v, sessions %v", a, b, w.done)
+	}
+	if s, r := w.tally.Submitted.Load(), w.tally.Refused.Load(); s != 12 || r != 4 {
+		t.Errorf("%d submitted, %d refused, want 12 and 4", s, r)
+	}
+}
+
+// TestPanicIsOnes: a transaction that breaks the check is its client's own trouble.
+func TestPanicIsOnes(t *testing.T) {
+	w := newWorld(nil)
+	got := w.add(tx("a.near", 1), tx("panic.near", 1), tx("b.near", 1))
+	if len(got) != 3 || !got[0].Pooled || got[1].Err == nil || !got[2].Pooled {
+		t.Errorf("answers %+v, want the second alone to fail", got)
+	}
+}
+
+// TestTurns: who floods the queue waits for his own, not others for theirs; and what is too much is his.
+func TestTurns(t *testing.T) {
+	w := newWorld(func(o *Options) { o.Queue.Items = 1000 })
+	w.hold = true
+	send := func(session messages.SessionID, client messages.Client, x *primitives.SignedTransaction) {
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: session}, Client: client, Transactions: []*primitives.SignedTransaction{x}})
+	}
+	for i := range 3000 { // one address with many connections
+		send(messages.SessionID(10+i%50), "10.0.0.1", tx("flood.near", primitives.Nonce(i+1)))
+	}
+	honest := tx("honest.near", 1)
+	send(1, "10.0.0.2", honest)
+	if got := w.tally.Overrun.Load(); got != 3001-1000-1 { // the first is being looked at
+		t.Errorf("%d lost, want those of the flood beyond 1000", got)
+	}
+	w.hold = false
+	for _, f := range w.waiting {
+		f()
+	}
+	at := 0
+	for _, batch := range w.looked {
+		if i := slices.Index(batch, honest); i >= 0 {
+			at += i
+			break
+		}
+		at += len(batch)
+	}
+	if !w.has(honest) || at > 2 {
+		t.Errorf("the honest one came after %d others", at)
+	}
+	if w.done[1] != 1 {
+		t.Errorf("done: %v", w.done)
+	}
+	n := 0
+	for id, k := range w.done {
+		if id != 1 {
+			n += k
+		}
+	}
+	if n != 3000 {
+		t.Errorf("%d of the flood are done with, want all 3000", n)
+	}
+}
+
+// TestDeployments: what deploys code waits in the pool until it is compiled, what is behind it of its key with it, and nothing else.
+func TestDeployments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		w.aside = func(f func()) { go f() }
+		mailbox := make(chan any, 100)
+		w.self = func(m any) { mailbox <- m }
+		settle := func() {
+			synctest.Wait()
+			for len(mailbox) > 0 {
+				w.Handle(<-mailbox)
+				synctest.Wait()
+			}
+		}
+		chosen := func() (out []string) {
+			for _, x := range w.choose(99, nil).Transactions {
+				out = append(out, fmt.Sprint(x.SignerID, x.Nonce.Nonce))
+			}
+			slices.Sort(out)
+			return out
+		}
+		done := make(chan struct{})
+		slow, never, known := tx("a.near", 5), tx("b.near", 1), tx("c.near", 1)
+		ready := make(chan struct{})
+		close(ready)
+		w.verdicts[slow.Hash()], w.verdicts[never.Hash()], w.verdicts[known.Hash()] = Verdict{Code: done}, Verdict{Code: make(chan struct{})}, Verdict{Code: ready}
+		w.add(slow, never, known)
+		settle()
+		w.add(tx("a.near", 6), tx("d.near", 1)) // the first calls what is being deployed
+		settle()
+		if got := chosen(); !slices.Equal(got, []string{"c.near1", "d.near1"}) {
+			t.Errorf("chosen %v while code is compiled", got)
+		}
+		w.add(tx("a.near", 4)) // before it
+		settle()
+		if got := chosen(); !slices.Equal(got, []string{"a.near4", "c.near1", "d.near1"}) {
+			t.Errorf("chosen %v, want the nonce before the deployment too", got)
+		}
+		w.fresh.Any()
+		rings := w.rings
+		close(done)
+		settle()
+		if w.rings != rings+1 {
+			t.Error("nobody is told that the code is compiled")
+		}
+		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
+			t.Errorf("chosen %v once the code is compiled", got)
+		}
+		time.Sleep(CodeWait)
+		settle()
+		if got := chosen(); !slices.Contains(got, "b.near1") {
+			t.Errorf("chosen %v: the one whose code is never compiled waits for ever", got)
+		}
+		if len(w.holds) != 0 || w.codes != 0 {
+			t.Errorf("%d are held still, %d counted", len(w.holds), w.codes)
+		}
+		for i := range MaxCode + 3 {
+			x := tx(primitives.AccountID(fmt.Sprintf("many%d.near", i)), 1)
+			w.verdicts[x.Hash()] = Verdict{Code: make(chan struct{})}
+			w.add(x)
+		}
+		settle()
+		if w.codes != MaxCode || len(chosen()) != 6+3 {
+			t.Errorf("%d deployments are held, want %d", w.codes, MaxCode)
+		}
+		time.Sleep(CodeWait)
+		settle()
+	})
+}
+
+// TestMoves: after a change of layout transactions, also those that nobody has looked at, go to where their signers are.
+func TestMoves(t *testing.T) {
+	from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
+	to.away["b.near"] = 5
+	a, b, queued := tx("a.near", 1), tx("b.near", 1), tx("b.near", 2)
+	from.add(a, b)
+	from.hold = true
+	r := NewRequest("", []*primitives.SignedTransaction{queued})
+	from.Handle(r)
+	from.away["b.near"] = 5
+	from.Handle(messages.LayoutChanged{})
+	for _, f := range from.waiting {
+		f()
+	}
+	for _, m := range from.forwarded[5] {
+		to.Handle(m)
+	}
+	if !from.has(a) || from.has(b) || !to.has(b) || !to.has(queued) || from.front.Len() != 1 || to.front.Len() != 2 || !to.fresh.Any() {
+		t.Errorf("old pool: %d, new pool: %d", from.front.Len(), to.front.Len())
+	}
+	select {
+	case <-r.Done():
+		if !r.Answers()[0].Pooled {
+			t.Errorf("answer %+v", r.Answers()[0])
+		}
+	default:
+		t.Error("who has submitted what was forwarded has no answer")
+	}
+}
+
+// TestFails: an actor that has failed answers batches and sessions, waiters submit again; the chunk that waits for it is empty.
+func TestFails(t *testing.T) {
+	w := newWorld(nil)
+	w.hold = true
+	r := NewRequest("", []*primitives.SignedTransaction{tx("a.near", 1), tx("b.near", 1)})
+	w.Handle(r)
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4}, Transactions: []*primitives.SignedTransaction{tx("c.near", 1)}})
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4, Waiter: 1}, Transactions: []*primitives.SignedTransaction{tx("d.near", 1)}})
+	w.producing = &messages.ProduceChunk{Shard: 3}
+	w.Receive(messageOnly{m: &actor.Restarting{}})
+	select {
+	case <-r.Done():
+		if got := r.Answers()[1].Err; !errors.Is(got, ErrRestarted) {
+			t.Errorf("answer %v, want %v", got, ErrRestarted)
+		}
+	default:
+		t.Error("a batch has no answer")
+	}
+	if w.done[4] != 1 || len(w.submitted) != 0 || len(w.offered) != 1 || w.offered[0].For.Shard != 3 || len(w.offered[0].Page) != 0 {
+		t.Errorf("done %v, submitted %v, offered %+v", w.done, w.submitted, w.offered)
+	}
+	next := newWorld(nil)
+	w.self = next.Handle
+	for _, f := range w.waiting { // what it had looked at comes to the next one
+		f()
+	}
+	if w.front.Len() != 0 || next.front.Len() != 0 || len(next.submitted) != 0 {
+		t.Error("what a failed actor has looked at is taken, though all were told that it is lost")
+	}
+}
+
+// messageOnly is a context of which the actor asks for the message alone.
+type messageOnly struct {
+	actor.Context
+	m any
+}
+
+func (c messageOnly) Message() any { return c.m }

@@ -1,0 +1,184 @@
+package mempool
+
+import (
+	"time"
+
+	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// Sizes of pages: most chunks are small; large ones are fetched while the page before is being looked at.
+const (
+	firstPage = 64
+	nextPage  = 512
+)
+
+// walk is one choice: a round over the pool, given out in pages as if all of it were taken. What is not taken lies in the pool
+// as before once the round has ended.
+type walk struct {
+	id    uint64
+	round *core.Round
+}
+
+// Page is a request for more candidates, with the place for the answer.
+type Page struct {
+	Walk   uint64
+	answer chan messages.Candidates
+}
+
+// Answer is where the answer comes; it is empty where the walk is over.
+func (p Page) Answer() <-chan messages.Candidates { return p.answer }
+
+// begin answers ProduceChunk.
+func (a *Actor) begin(m messages.ProduceChunk) {
+	a.producing = &m
+	a.walks++
+	a.walk = walk{id: a.walks}
+	out := messages.Candidates{For: m, Walk: a.walks}
+	a.o.Front.offers.Store(false) // before the walk, so that what comes during it counts
+	if a.pool.Len() > 0 {
+		a.walk.round = a.pool.Round()
+		out.Page, out.More = a.page(firstPage)
+	}
+	a.producing = nil
+	a.o.Out.Candidates(out)
+}
+
+func (a *Actor) page(n int) (list []messages.Candidate, more bool) {
+	r := a.walk.round
+	for len(list) < n {
+		if !r.Next() {
+			return list, false
+		}
+		tx := r.Peek()
+		if tx == nil || a.held(tx) {
+			continue
+		}
+		list = append(list, messages.Candidate{Tx: tx, Group: r.Group()})
+		r.Keep(tx)
+	}
+	return list, true
+}
+
+// more answers a request for a page.
+func (a *Actor) more(p Page) {
+	out := messages.Candidates{Walk: p.Walk}
+	if p.Walk == a.walk.id && a.walk.round != nil {
+		out.Page, out.More = a.page(nextPage)
+	}
+	p.answer <- out
+}
+
+// chosen ends a walk: what was dropped leaves the pool, the rest stays until a block includes it.
+func (a *Actor) chosen(m *messages.ChunkChosen) {
+	if m.Walk == a.walk.id {
+		if a.walk.round != nil {
+			a.walk.round.End()
+		}
+		a.walk = walk{}
+		a.chose = a.chose[:0]
+		for _, tx := range m.Chosen {
+			a.chose = append(a.chose, tx.Hash())
+		}
+	}
+	var gone []primitives.Hash
+	for _, hash := range m.Dropped {
+		if a.pool.Remove(hash) {
+			gone = append(gone, hash)
+		}
+	}
+	a.counted()
+	a.drop(gone)
+	if m.Left || m.Failed && a.pool.Len() > 0 {
+		a.o.Front.offer()
+	}
+}
+
+// Choice is the chunk-producer's side of a walk, as apply.Candidates. Its owner waits for the mempool where a chunk takes more
+// than a page, at most until the choice's time is up; the mempool never waits for its owner.
+type Choice struct {
+	ask   messages.Sender[Page]
+	walk  uint64
+	page  []messages.Candidate // what is left of it
+	next  Page                 // has been asked for, if there is more
+	end   *time.Timer
+	left  map[int32]bool // groups whose turn ended without one
+	now   messages.Candidate
+	taken bool
+}
+
+// NewChoice begins with what the mempool has sent; limit bounds all waiting for more.
+func NewChoice(m *messages.Candidates, ask messages.Sender[Page], limit time.Duration) *Choice {
+	c := &Choice{ask: ask, walk: m.Walk, page: m.Page, taken: true}
+	if m.More {
+		c.end = time.NewTimer(limit)
+		c.fetch()
+	}
+	return c
+}
+
+func (c *Choice) fetch() {
+	c.next = Page{Walk: c.walk, answer: make(chan messages.Candidates, 1)}
+	c.ask(c.next)
+}
+
+// NextGroup is part of apply.Candidates.
+func (c *Choice) NextGroup() apply.Group {
+	if !c.taken { // the turn ended without it: those behind it would run before it
+		if c.left == nil {
+			c.left = map[int32]bool{}
+		}
+		c.left[c.now.Group] = true
+	}
+	c.taken = true
+	for {
+		for len(c.page) > 0 {
+			c.now, c.page = c.page[0], c.page[1:]
+			if !c.left[c.now.Group] {
+				c.taken = false
+				return c
+			}
+		}
+		if c.next.answer == nil {
+			return nil
+		}
+		select {
+		case m := <-c.next.answer:
+			c.page, c.next = m.Page, Page{}
+			if m.More {
+				c.fetch()
+			}
+		case <-c.end.C:
+			c.next = Page{}
+		}
+	}
+}
+
+// Peek is part of apply.Group.
+func (c *Choice) Peek() *primitives.SignedTransaction {
+	if c.taken {
+		return nil
+	}
+	return c.now.Tx
+}
+
+// Pop is part of apply.Group.
+func (c *Choice) Pop() { c.taken = true }
+
+// Done says what became of the candidates; out is nil where there is no chunk.
+func (c *Choice) Done(out *apply.Prepared) messages.ChunkChosen {
+	if c.end != nil {
+		c.end.Stop()
+	}
+	m := messages.ChunkChosen{Walk: c.walk, Failed: out == nil}
+	if out == nil {
+		return m
+	}
+	m.Chosen, m.Left = out.Transactions, out.Limit != apply.LimitNone
+	for i := range out.Dropped {
+		m.Dropped = append(m.Dropped, out.Dropped[i].Hash())
+	}
+	return m
+}

@@ -1,0 +1,73 @@
+package mempool
+
+import (
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/messages"
+)
+
+// Front is what others see of a pool: counters that its actor keeps, and whether it has something to offer.
+type Front struct {
+	fresh  *Fresh
+	offers atomic.Bool // something came since the last choice, or the last choice left something that may be taken
+	count  atomic.Int64
+	size   atomic.Int64 // bytes
+	queued atomic.Int64
+}
+
+// NewFront returns the front of an empty pool.
+func NewFront(f *Fresh) *Front { return &Front{fresh: f} }
+
+// Len is the number of transactions in the pool, Bytes the sum of their sizes, Queued the number of those that nobody has looked
+// at.
+func (f *Front) Len() int     { return int(f.count.Load()) }
+func (f *Front) Bytes() int64 { return f.size.Load() }
+func (f *Front) Queued() int  { return int(f.queued.Load()) }
+
+// Idle tells whether nothing waits at all; what comes after that is offered again.
+func (f *Front) Idle() bool {
+	if f.count.Load() != 0 {
+		return false
+	}
+	f.offers.Store(false)
+	if f.count.Load() != 0 { // it came meanwhile, and may have been offered before that
+		f.offers.Store(true)
+		return false
+	}
+	return true
+}
+
+// offer says that the pool has something for a chunk.
+func (f *Front) offer() {
+	f.offers.Store(true)
+	f.fresh.ring()
+}
+
+// Fresh tells the producer when one of a node's pools gets something to offer.
+type Fresh struct {
+	told   atomic.Bool
+	fronts atomic.Pointer[[]*Front]
+	Tell   messages.Sender[messages.TransactionsWaiting]
+}
+
+// Any tells whether a pool has something to offer; from now on the next that gets something says so.
+func (f *Fresh) Any() bool {
+	f.told.Store(false) // before the look, so that what comes after it is told
+	if list := f.fronts.Load(); list != nil {
+		for _, p := range *list {
+			if p.offers.Load() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// SetFronts replaces the fronts.
+func (f *Fresh) SetFronts(list []*Front) { f.fronts.Store(&list) }
+
+func (f *Fresh) ring() {
+	if f.told.CompareAndSwap(false, true) && f.Tell != nil {
+		f.Tell(messages.TransactionsWaiting{})
+	}
+}

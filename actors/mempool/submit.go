@@ -1,0 +1,278 @@
+package mempool
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+
+	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// maxBatch is how many transactions are looked at in one go: that is how long those of others may wait for a turn.
+const maxBatch = 32
+
+// ErrRestarted says that the mempool has failed and begun anew with an empty pool.
+var ErrRestarted = errors.New("mempool: begun anew")
+
+// Verdict is what looking at a transaction by the head's state gave.
+type Verdict struct {
+	Invalid *primitives.InvalidTxError // why it is refused
+	Err     error                      // the node's own fault
+	Base    primitives.Height          // of the block that it refers to
+	Ahead   bool                       // its nonce is ahead of its key's next
+	Code    <-chan struct{}            // is closed when the code that it deploys is compiled; nil: it deploys none
+}
+
+// Tally counts since the node began.
+type Tally struct {
+	Submitted, Refused atomic.Uint64
+	Overrun            atomic.Uint64 // lost unseen, because too many came
+}
+
+// Request is a batch of submissions whose sender is no actor, with the place for the answers.
+type Request struct {
+	Client       messages.Client
+	Transactions []*primitives.SignedTransaction
+	*answers
+}
+
+type answers struct {
+	list []messages.Submitted
+	left atomic.Int64
+	done chan struct{}
+}
+
+// NewRequest returns a request.
+func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request {
+	r := Request{Client: c, Transactions: txs, answers: &answers{list: make([]messages.Submitted, len(txs)), done: make(chan struct{})}}
+	if r.left.Store(int64(len(txs))); len(txs) == 0 {
+		close(r.done)
+	}
+	return r
+}
+
+// Done is closed when all are answered.
+func (r Request) Done() <-chan struct{} { return r.done }
+
+// Answers are those of the transactions, once Done.
+func (r Request) Answers() []messages.Submitted { return r.list }
+
+// item is a submission, and who is to be told.
+type item struct {
+	tx     *primitives.SignedTransaction
+	client messages.Client
+	from   messages.Address
+	batch  *answers // nil: from is an actor
+	index  int      // in batch
+}
+
+// forwarded: mempool -> mempool of another shard: submissions whose signers are there now.
+type forwarded struct{ items []item }
+
+// moved: mempool -> mempool of another shard: what the pool held whose signers are there now.
+type moved struct{ txs []based }
+
+type based struct {
+	tx   *primitives.SignedTransaction
+	base primitives.Height
+}
+
+// judged is a note to self: a batch has been looked at.
+type judged struct {
+	by       *Actor // one that has failed since hears of nothing
+	batch    *[]item
+	verdicts []Verdict
+}
+
+func (a *Actor) submit(m *messages.SubmitTransactions) {
+	for _, tx := range m.Transactions {
+		a.put(item{tx: tx, client: m.Client, from: m.From})
+	}
+	a.look()
+}
+
+func (a *Actor) request(r Request) {
+	for i, tx := range r.Transactions {
+		a.put(item{tx: tx, client: r.Client, batch: r.answers, index: i})
+	}
+	a.look()
+}
+
+// put queues a submission. What is lost by that has come when too many had.
+func (a *Actor) put(x item) {
+	a.o.Tally.Submitted.Add(1)
+	client := string(x.client)
+	if client == "" {
+		client = "session " + strconv.FormatUint(uint64(x.from.Session), 10) // a client of its own
+	}
+	for _, lost := range a.queue.Put(client, x.tx.Size(), x) {
+		a.o.Tally.Overrun.Add(1)
+		a.answer(lost, messages.Submitted{Err: &view.LookupError{Kind: view.ErrTooManyRequests}})
+	}
+	a.tellDone()
+}
+
+// look has submissions looked at, aside from the mailbox, by as many goroutines as Options say.
+func (a *Actor) look() {
+	for len(a.looking) < a.o.Judges && a.queue.Len() > 0 {
+		batch := new([]item)
+		for len(*batch) < maxBatch {
+			x, ok := a.queue.Take()
+			if !ok {
+				break
+			}
+			*batch = append(*batch, x)
+		}
+		a.looking[batch] = struct{}{}
+		txs := make([]*primitives.SignedTransaction, len(*batch))
+		for i := range txs {
+			txs[i] = (*batch)[i].tx
+		}
+		a.aside(func() { a.self(judged{by: a, batch: batch, verdicts: judge(a.o.Judge, txs)}) })
+	}
+	a.o.Front.queued.Store(int64(a.queue.Len()))
+}
+
+// judge asks for verdicts. A failure is that of the transaction at which it happened, so they are looked at one by one then.
+func judge(f func([]*primitives.SignedTransaction) []Verdict, txs []*primitives.SignedTransaction) (out []Verdict) {
+	defer func() {
+		p := recover()
+		switch {
+		case p == nil:
+		case len(txs) == 1:
+			out = []Verdict{{Err: fmt.Errorf("mempool: transaction %v cannot be looked at: %v\n%s", txs[0].Hash(), p, debug.Stack())}}
+		default:
+			out = nil
+			for i := range txs {
+				out = append(out, judge(f, txs[i:i+1])...)
+			}
+		}
+	}()
+	return f(txs)
+}
+
+func (a *Actor) judged(m *judged) {
+	if m.by != a {
+		return
+	}
+	for i, x := range *m.batch {
+		a.settle(x, &m.verdicts[i])
+	}
+	delete(a.looking, m.batch)
+	a.tellDone()
+	a.look()
+}
+
+// settle puts a good transaction into the pool and answers.
+func (a *Actor) settle(x item, v *Verdict) {
+	switch {
+	case v.Err != nil:
+		a.answer(x, messages.Submitted{Err: v.Err})
+		return
+	case v.Invalid != nil:
+		a.refuse(x, v.Invalid)
+		return
+	}
+	if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
+		a.o.Out.Forward(home, forwarded{[]item{x}})
+		return
+	}
+	added, err := a.pool.Add(x.tx, v.Base)
+	var taken *core.NonceTaken
+	switch {
+	case err == nil:
+		if !added {
+			a.answer(x, messages.Submitted{Pooled: true})
+			return
+		}
+		a.counted() // before it is offered
+		a.keep(x, v)
+	case errors.As(err, &taken): // what it would be told once the other is in a block
+		a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: taken.Nonce, KeyNonce: taken.Nonce})
+	case errors.Is(err, core.ErrExpired):
+		a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxExpired})
+	default: // it is full, which neard keeps to itself
+		a.answer(x, messages.Submitted{})
+	}
+}
+
+func (a *Actor) refuse(x item, why *primitives.InvalidTxError) {
+	a.o.Tally.Refused.Add(1)
+	a.answer(x, messages.Submitted{Err: why})
+}
+
+// answer tells who has sent a submission. A session is told how many are done with, for many at once.
+func (a *Actor) answer(x item, m messages.Submitted) {
+	switch {
+	case x.batch != nil:
+		m.Hash = x.tx.Hash()
+		x.batch.list[x.index] = m
+		if x.batch.left.Add(-1) == 0 {
+			close(x.batch.done)
+		}
+	case x.from.Waiter != 0:
+		m.Hash = x.tx.Hash()
+		a.o.Out.Submitted(x.from, m)
+	default:
+		a.finished[x.from.Session]++
+	}
+}
+
+func (a *Actor) tellDone() {
+	for id, n := range a.finished { // each is told on its own, so the order does not matter
+		a.o.Out.Done(messages.SubmissionsDone{Session: id, Count: n})
+		delete(a.finished, id)
+	}
+}
+
+// handOver sends on what nobody has looked at: the shard is gone.
+func (a *Actor) handOver() {
+	away := map[primitives.ShardID][]item{}
+	add := func(x item) {
+		if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
+			away[home] = append(away[home], x)
+		}
+	}
+	for batch := range a.looking {
+		for _, x := range *batch {
+			add(x)
+		}
+	}
+	for x, ok := a.queue.Take(); ok; x, ok = a.queue.Take() {
+		add(x)
+	}
+	for home, items := range away {
+		a.o.Out.Forward(home, forwarded{items})
+	}
+}
+
+// abandon answers for all that has not been looked at: the actor has failed. Waiters hear of it from the next one.
+func (a *Actor) abandon() {
+	lose := func(x item) {
+		if x.from.Waiter == 0 || x.batch != nil {
+			a.answer(x, messages.Submitted{Err: ErrRestarted})
+		}
+	}
+	for batch := range a.looking {
+		for _, x := range *batch {
+			lose(x)
+		}
+	}
+	for x, ok := a.queue.Take(); ok; x, ok = a.queue.Take() {
+		lose(x)
+	}
+	for _, h := range a.holds {
+		if h.item != nil {
+			lose(*h.item)
+		}
+	}
+	a.tellDone()
+	if a.producing != nil { // the chunk waits for it
+		a.o.Out.Candidates(messages.Candidates{For: *a.producing})
+	}
+}

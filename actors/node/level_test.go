@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestFirstBlock: a wait is answered as things were with the first block that satisfies it, however fast blocks come: each of
+// fifteen for each level, of a transfer to another account, whose life has these steps. A transfer is executed before its block
+// is final, so INCLUDED_FINAL is passed over, as in neard.
+func TestFirstBlock(t *testing.T) {
+	want := map[view.ExecutionLevel]view.ExecutionLevel{
+		view.LevelIncluded: view.LevelIncluded, view.LevelExecutedOptimistic: view.LevelExecutedOptimistic,
+		view.LevelIncludedFinal: view.LevelExecuted, view.LevelExecuted: view.LevelExecuted, view.LevelFinal: view.LevelFinal,
+	}
+	for _, shards := range []int{1, 4} {
+		for level, want := range want {
+			t.Run(fmt.Sprintf("shards=%d/%v", shards, level), func(t *testing.T) {
+				s := start(t, shards, func(o *Options) { o.Mode = production.Instant })
+				for i := range 15 {
+					tx := s.tx("near", transfer(1))
+					out, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: level})
+					if err != nil || out.Level != want {
+						t.Fatalf("transfer %d: %+v, %v, want %v", i, out, err, want)
+					}
+					if level == view.LevelIncluded {
+						continue
+					}
+					if out.Status.Kind != view.FinalSuccessValue || len(out.Outcomes) == 0 {
+						t.Errorf("transfer %d: status %v with %d receipts", i, out.Status.Kind, len(out.Outcomes))
+					}
+					// Who asks now sees no less.
+					now, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
+					if err != nil || now.Level < out.Level || len(now.Outcomes) < len(out.Outcomes) {
+						t.Errorf("transfer %d: %v after an answer that said %v: %v", i, now.Level, out.Level, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestInclusionRaces: who asks for a transaction that somebody else has sent, at the moment when a block includes it, gets its
+// status, and neither a refusal of its nonce nor a timeout.
+func TestInclusionRaces(t *testing.T) {
+	s := start(t, 1, nil)
+	for i := range 100 {
+		tx := s.tx("near", transfer(1))
+		s.SendTxAsync(t.Context(), tx)
+		begin := time.Now()
+		out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), Tx: tx, WaitUntil: view.LevelFinal})
+		if err != nil || out.Level != view.LevelFinal || time.Since(begin) > 5*time.Second {
+			t.Fatalf("transfer %d: %+v, %v after %v, want FINAL", i, out, err, time.Since(begin))
+		}
+	}
+}
+
+// TestUsedElsewhere: who waits for a transaction that nobody has sent is refused when another uses its nonce, or its key is
+// deleted, and not before.
+func TestUsedElsewhere(t *testing.T) {
+	s := start(t, 1, nil)
+	other := s.tx("near", transfer(2)) // never sent
+	s.mu.Lock()
+	s.nonce--
+	s.mu.Unlock()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Tx(t.Context(), &view.GetTx{Hash: other.Hash(), Tx: other, WaitUntil: view.LevelIncluded})
+		ended <- err
+	}()
+	until(t, func() bool { return s.Stats().Parked == 1 })
+	if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+		t.Fatal(err)
+	}
+	var invalid *primitives.InvalidTxError
+	if err := <-ended; !errors.As(err, &invalid) || invalid.Tag != primitives.TxInvalidNonce {
+		t.Errorf("%v, want InvalidNonce", err)
+	}
+}
+
+// TestFloodOfAsync: a client that sends far more than is looked at waits for room itself, and delays nobody else.
+func TestFloodOfAsync(t *testing.T) {
+	s := start(t, 1, nil)
+	flood, done, err := s.OpenSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	ctx, stop := context.WithCancel(flood)
+	ended := make(chan int)
+	go func() {
+		n := 0
+		for ; ctx.Err() == nil; n++ { // each with another hash, all refused once looked at
+			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash, Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
+			s.SendTxAsync(ctx, x)
+		}
+		ended <- n
+	}()
+	for range 20 {
+		begin := time.Now()
+		tx := s.tx("near", transfer(1))
+		s.SendTxAsync(t.Context(), tx)
+		if _, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelIncluded}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("a transfer took %v beside the flood", took)
+		}
+		if queued := s.shards.set.Load().list[0].pool.Queued(); queued > sessionQueue {
+			t.Errorf("%d of the flood are queued, want at most %d", queued, sessionQueue)
+		}
+	}
+	stop()
+	if n := <-ended; n < 100 {
+		t.Errorf("the flood was of %d", n)
+	}
+}

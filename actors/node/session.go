@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// DefaultSession is open as long as the node runs, for callers without a connection.
+const DefaultSession messages.SessionID = 0
+
+// sessionQueue is how many submissions of a session may be on their way; who has more waits. The default session has that of
+// many connections.
+const (
+	sessionQueue = 64
+	defaultQueue = 4096
+)
+
+// handle is what a session's requests share: permits, counted before anything is sent, and the news that its actor has failed.
+type handle struct {
+	id     messages.SessionID
+	slots  chan struct{} // submissions on their way
+	failed atomic.Pointer[chan struct{}]
+}
+
+func newHandle(id messages.SessionID, slots int) *handle {
+	h := &handle{id: id, slots: make(chan struct{}, slots)}
+	failed := make(chan struct{})
+	h.failed.Store(&failed)
+	return h
+}
+
+// done gives permits back.
+func (h *handle) done(n int) {
+	for range n {
+		select {
+		case <-h.slots:
+		default: // given back when the actor failed
+		}
+	}
+}
+
+// fail ends the waits of an actor that has failed; what comes now goes to a new one.
+func (h *handle) fail() {
+	next := make(chan struct{})
+	close(*h.failed.Swap(&next))
+	h.done(cap(h.slots))
+}
+
+// handles are the open sessions.
+type handles struct{ m sync.Map }
+
+func (s *handles) open(h *handle) { s.m.Store(h.id, h) }
+
+func (s *handles) close(id messages.SessionID) { s.m.Delete(id) }
+
+// of returns a session's handle, nil if it is closed.
+func (s *handles) of(id messages.SessionID) *handle {
+	h, _ := s.m.Load(id)
+	out, _ := h.(*handle)
+	return out
+}
+
+// failed is told by the rpc actor of a session that has ended by itself.
+func (s *handles) failed(id messages.SessionID) {
+	if h := s.of(id); h != nil {
+		h.fail()
+	}
+}
+
+// OpenSession admits a client. Waits under the context that it returns end at the
+// latest with done, which is called once, when the client is gone. view.ErrTooManyRequests: there are too many.
+func (n *Node) OpenSession(ctx context.Context) (session context.Context, done func(), err error) {
+	if n.sessions.Add(1) > int64(n.o.Limits.Sessions) {
+		n.sessions.Add(-1)
+		return nil, nil, &view.LookupError{Kind: view.ErrTooManyRequests}
+	}
+	id := messages.SessionID(n.ids.Add(1))
+	n.handles.open(newHandle(id, sessionQueue))
+	n.tell(n.rpc, messages.OpenSession{Session: id})
+	session, cancel := context.WithCancel(messages.WithSession(ctx, id))
+	return session, func() {
+		cancel()
+		n.sessions.Add(-1)
+		n.handles.close(id)
+		n.tell(n.rpc, messages.CloseSession{Session: id})
+	}, nil
+}
