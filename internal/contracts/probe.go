@@ -33,7 +33,19 @@ const (
 // noop does nothing, deep recurses for ever, div0 divides by zero, oob loads outside memory, spin loops for ever.
 //
 // It is the contract of the recorded chains, byte for byte, names included.
-var Probe = sync.OnceValue(func() []byte {
+var Probe = sync.OnceValue(func() []byte { return newProbe().m.Encode() })
+
+// Version is the probe with one more method: which returns one byte, n.
+func Version(n byte) []byte {
+	p := newProbe()
+	which := p.export("which")
+	which.I32(0).I32(int32(n)).Memory(wasm.I32Store8, 0, 0)
+	which.I64(1).I64(0).Call(p.host["value_return"])
+	return p.m.Encode()
+}
+
+// newProbe writes the probe.
+func newProbe() *probe {
 	p := &probe{host: map[string]uint32{}}
 	for _, f := range functions {
 		p.host[f.name] = p.m.Import("env", f.name, repeat(wasm.I64, f.params), resultType(f.result))
@@ -57,8 +69,8 @@ var Probe = sync.OnceValue(func() []byte {
 	p.export("div0").I32(1).I32(0).Op(wasm.I32DivS, wasm.Drop)
 	p.export("oob").I32(-8).Memory(wasm.I64Load, 3, 0).Op(wasm.Drop)
 	p.export("spin").Loop("", wasm.Void).Br("").End()
-	return p.m.Encode()
-})
+	return p
+}
 
 // probe is the probe being written.
 type probe struct {

@@ -1,0 +1,131 @@
+package apply
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"reflect"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/rules"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/vm"
+)
+
+// ruled are the columns of the state that the model of internal/rules has.
+var ruled = map[primitives.TrieColumn]bool{
+	primitives.ColAccount: true, primitives.ColContractCode: true, primitives.ColAccessKey: true, primitives.ColContractData: true,
+	primitives.ColGlobalContractCode: true, primitives.ColGlobalContractNonce: true,
+}
+
+// ruledNet is a chain of one shard with a world's state, where gas is free and a chunk has room for all.
+func ruledNet(t *testing.T, w *rules.World, v *vm.VM) *net {
+	n := newNet(t, primitives.SingleShardLayout())
+	cfg := *n.cfg
+	cfg.MinGasPurchasePrice, cfg.AccountCreationCharge = primitives.Balance{}, primitives.Balance{}
+	cfg.BandwidthScheduler.MaxBaseBandwidth = 4_000_000
+	n.cfg, n.price, n.limit, n.vm = &cfg, primitives.Balance{}, 1<<62, v
+	n.shards[0].trie = buildTrie(t, w.Rows())
+	return n
+}
+
+// rows are the ruled columns of a state.
+func (n *net) rows() map[string][]byte {
+	rows := map[string][]byte{}
+	err := n.shards[0].trie.Scan(nil, nil, nil, func(key, value []byte) bool {
+		if ruled[primitives.TrieColumn(key[0])] {
+			rows[string(key)] = bytes.Clone(value)
+		}
+		return true
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return rows
+}
+
+// TestRules plays generated chunks by the model of internal/rules and by Apply, one by one and ahead of their turns: what
+// each receipt gives, what leaves, and the state behind must be the same.
+func TestRules(t *testing.T) {
+	count := 300
+	if os.Getenv("TROUPE_REPLAY") == "all" {
+		count = 2000
+	}
+	v, err := vm.New(vm.Options{Alarm: func(err error) { panic(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	ends := map[string]int{}
+	var ran, again, receipts, fresh int
+	for seed := range uint64(count) {
+		s := rules.Generate(seed)
+		text := s.String()
+		n := ruledNet(t, s.World, v)
+		n.height = s.Height - 1
+		n.give(s.Incoming...)
+		n.height++
+		in := n.input(0, s.Txs)
+		n.height--
+		results := n.step(s.Txs...)
+		in.Par, in.window = goPar, windowSizes{most: 1 + int(seed)%20, least: 1}
+		ahead, err := Apply(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameResult(t, ahead, results[0])
+		ran, again = ran+ahead.Stats.RanInParallel, again+ahead.Stats.RanAgain
+		want := s.Play()
+		sameAsRuled(t, results[0].Outcomes[len(s.Txs):], results[0].Outgoing, want)
+		for _, d := range rules.Differences(n.rows(), want.Rows()) {
+			t.Errorf("state: %s", d)
+		}
+		receipts, fresh = receipts+len(want.Outcomes), fresh+want.Fresh
+		for i := range want.Outcomes {
+			ends[want.Outcomes[i].Kind()]++
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d:\n%s", seed, text)
+		}
+	}
+	t.Logf("%d receipts, %d calls of code of their own chunk, %d adopted, %d ran again; %v", receipts, fresh, ran, again, ends)
+	if again == 0 || ran == 0 || fresh < count/10 || len(ends) < 22 {
+		t.Errorf("%d adopted, %d ran again, %d calls of code of their own chunk, %d ends: the chunks reach too little", ran, again, fresh, len(ends))
+	}
+}
+
+// sameAsRuled compares outcomes of receipts and what left with the model's.
+func sameAsRuled(t *testing.T, outcomes []primitives.OutcomeWithID, leaving []*primitives.Receipt, want *rules.Chunk) {
+	t.Helper()
+	if len(outcomes) != len(want.Outcomes) {
+		t.Errorf("%d outcomes, want %d", len(outcomes), len(want.Outcomes))
+	}
+	for i := range min(len(outcomes), len(want.Outcomes)) {
+		got, w := &outcomes[i], &want.Outcomes[i]
+		status := primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: w.Value}
+		if w.Err != nil {
+			e := primitives.TxExecutionError{Action: w.Err}
+			status = primitives.ExecutionStatus{Kind: primitives.StatusFailure, Failure: e.AppendJSON(nil)}
+		}
+		if a, b := statusText(&got.Status), statusText(&status); a != b || got.ID != w.ID {
+			t.Errorf("outcome %d: %s, want %s", i, a, b)
+		}
+		if got.TokensBurnt != w.Burnt {
+			t.Errorf("outcome %d burnt %v, want %v", i, got.TokensBurnt, w.Burnt)
+		}
+		if a, b := fmt.Sprint(got.ReceiptIDs), fmt.Sprint(w.Made); a != b {
+			t.Errorf("outcome %d made %s, want %s", i, a, b)
+		}
+		if !reflect.DeepEqual(got.Metadata.Contracts, w.Contracts) {
+			t.Errorf("outcome %d ran over %v, want %v", i, got.Metadata.Contracts, w.Contracts)
+		}
+	}
+	if len(leaving) != len(want.Leaving) {
+		t.Errorf("%d receipts leave, want %d", len(leaving), len(want.Leaving))
+	}
+	for i := range min(len(leaving), len(want.Leaving)) {
+		if !bytes.Equal(leaving[i].AppendBorsh(nil), want.Leaving[i].AppendBorsh(nil)) {
+			t.Errorf("receipt %d that leaves is %+v, want %+v", i, leaving[i], want.Leaving[i])
+		}
+	}
+}
