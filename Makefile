@@ -49,8 +49,9 @@ fuzz: ## every fuzz target for FUZZTIME each
 	  done; \
 	done
 
-bench: build ## the shard executor, with the machine's limits from the same run
+bench: build ## the shard executor, with the machine's limits from the same run; what all that costs gas takes
 	$(BIN) bench shard
+	$(GO) test -run '^$$' -bench GasTime -benchtime 1x ./runtime/vm
 
 e2e: build ## real clients against a sandbox (needs Node.js)
 	$(GO) test -count=1 -tags e2e ./internal/e2e/...
