@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +35,9 @@ func looped(what string, n int) string {
 
 // instructionsTimed is what instructions take, bulk ones among them.
 func instructionsTimed() (all []timed) {
-	add := func(name, what string) { all = append(all, timed{name: name, wat: "(module " + looped(what, 50) + ")"}) }
+	add := func(name, what string) {
+		all = append(all, timed{name: name, wat: "(module " + looped(what, 50) + ")"})
+	}
 	with := func(name, fields, what string) {
 		all = append(all, timed{name: name, wat: "(module " + fields + looped(what, 50) + ")"})
 	}
@@ -246,27 +247,18 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 		var gas primitives.Gas
 		n := 0
 		var out *action.CallOutcome
-		at, end := processorTime(t), time.Now().Add(limit/3)
+		at, end := processor(), time.Now().Add(limit/3)
 		for n < 2 || time.Now().Before(end) {
 			burnt, o := run()
 			gas, out = gas+burnt, o
 			n++
 		}
-		used := processorTime(t) - at
+		used := time.Duration(processor() - at)
 		if ms := used.Seconds() * 1e3 / (float64(gas) / tera); ms < best.ms {
 			best = cost{x.name, x.most, ms, float64(used) / float64(n), float64(gas) / tera / float64(n), ended(out)}
 		}
 	}
 	return best
-}
-
-// processorTime is what the process has used of all cores.
-func processorTime(t testing.TB) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func allTimed() []timed { return slices.Concat(instructionsTimed(), callsTimed(), hostTimed()) }
@@ -282,7 +274,7 @@ func BenchmarkGasTime(b *testing.B) {
 			all = append(all, x.measure(b, v, 300*time.Millisecond))
 		}
 		slices.SortFunc(all, func(a, b cost) int { return cmp.Compare(b.ms, a.ms) })
-		fmt.Printf("\n%s, commit %s\n", processor(), commit())
+		fmt.Printf("\n%s, commit %s\n", machine(), commit())
 		for _, c := range all {
 			fmt.Printf("%9.2f ms/Tgas %12.0f ns %12.6f Tgas  %s (%.60s)\n", c.ms, c.ns, c.gas, c.name, c.end)
 		}
@@ -290,8 +282,8 @@ func BenchmarkGasTime(b *testing.B) {
 	}
 }
 
-// processor names the machine.
-func processor() string {
+// machine names the machine.
+func machine() string {
 	f, err := os.Open("/proc/cpuinfo")
 	if err != nil {
 		return runtime.GOOS + " " + runtime.GOARCH
