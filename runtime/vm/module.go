@@ -1,9 +1,7 @@
 package vm
 
 import (
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -48,7 +46,7 @@ func (m *module) unlinked(w *config.Wasm) string {
 const unknownImport = "unknown or invalid import"
 
 // infoVersion changes with the form of info, and with that of the machine code.
-const infoVersion = 3
+const infoVersion = 4
 
 // info is what is written beside the machine code.
 type info struct {
@@ -163,61 +161,21 @@ func (m *moduleInfo) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// build prepares and compiles code. Code that cannot run makes an artifact too.
-func (v *VM) build(code []byte, w *config.Wasm) (a cache.Artifact, err error) {
-	defer func() { // a broken invariant is the same on every node, and must not be a way to stop them all
-		if p := recover(); p != nil {
-			v.fault("vm: prepare: %v\n%s", p, debug.Stack())
-			a, err = negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: "internal error"}), nil
-		}
-	}()
-	return v.buildWith(prep.Prepare, code, w)
-}
-
-func (v *VM) buildWith(prepare func([]byte, *config.Wasm) (*prep.Module, error), code []byte, w *config.Wasm) (cache.Artifact, error) {
-	p, err := prepare(code, w)
-	if err != nil {
-		var why primitives.PrepareError
-		if !errors.As(err, &why) {
-			return cache.Artifact{}, err
-		}
-		return negative(&primitives.CompilationError{Tag: primitives.CompilationPrepare, Prepare: why}), nil
-	}
-	if p.CompileFails {
-		return negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: localsText}), nil
-	}
-	i := read(p)
-	a := cache.Artifact{Info: i.appendBorsh(nil)}
-	if p.LoadFails || i.strange != "" { // never to be run
-		return a, nil
-	}
-	if a.Code, err = v.engine.Compile(p.Code); errors.Is(err, engine.ErrClosed) {
-		return cache.Artifact{}, err
-	} else if err != nil {
-		// prep says that this module is fine, so the code generator has a limit that neard's has not.
-		v.fault("vm: a valid module does not compile: %w", err)
-		return negative(&primitives.CompilationError{Tag: primitives.CompilationWasm, Message: err.Error()}), nil
-	}
-	return a, nil
-}
-
-// localsText is what neard's compiler says of the two locals that instrumentation adds to the most there may be, about.
-const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"
-
-func negative(e *primitives.CompilationError) cache.Artifact {
-	return cache.Artifact{Info: (&info{compilation: e}).appendBorsh(nil)}
-}
-
 // loader makes modules of artifacts.
 type loader struct{ e *engine.Engine }
+
+// loadError is machine code that was made and does not load: the node's fault too.
+type loadError struct{ err error }
+
+func (e *loadError) Error() string { return "load: " + e.err.Error() }
+func (e *loadError) Unwrap() error { return e.err }
 
 func (l loader) Load(a cache.Artifact) (*module, error) {
 	m, err := decodeInfo(a.Info)
 	if err != nil || a.Code == nil {
 		return m, err
 	}
-	m.code, err = l.e.Load(a.Code)
-	return m, err
+	return m.with(l.e.Load(a.Code))
 }
 
 func (l loader) LoadFile(b []byte, path string) (*module, error) {
@@ -225,6 +183,14 @@ func (l loader) LoadFile(b []byte, path string) (*module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.code, err = l.e.LoadFile(path)
-	return m, err
+	return m.with(l.e.LoadFile(path))
+}
+
+// with gives a module its machine code.
+func (m *module) with(code *engine.Module, err error) (*module, error) {
+	if err != nil {
+		return nil, &loadError{err}
+	}
+	m.code = code
+	return m, nil
 }

@@ -2,13 +2,16 @@ package vm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
@@ -19,7 +22,13 @@ type Options struct {
 	Dir      string // where compiled code is kept; empty: in memory only
 	Memory   int64  // bytes of compiled code to keep loaded; 0: DefaultMemory
 	Disk     int64  // bytes to keep in Dir; 0: DefaultDisk
-	Builders int    // compilations at a time; 0: one less than there are cores, at least one
+	Builders int    // compilations at a time, one less in the background; 0: as many as cores, at least two
+	// Compiler starts a child of this binary that calls ServeCompiler; the zero value: all is compiled in this process, and what
+	// the compiler does to it is done to this process.
+	Compiler     compiler.Command
+	CompilerIdle time.Duration // after which a child ends that has nothing to do; 0: compiler.DefaultIdle
+	CompilerHang time.Duration // that a child may stand still; 0: compiler.DefaultHang
+	Build        string        // names this binary, so that what its compiler failed on is tried again by another
 	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many goroutines.
 	Alarm func(error)
 }
@@ -32,12 +41,13 @@ const (
 
 // VM runs contracts. Safe for use by many goroutines.
 type VM struct {
-	engine *engine.Engine
-	cache  *cache.Cache[*module]
-	alarm  func(error)
-	seen   atomic.Pointer[rulesOf] // of the config seen last
-	warmer warmer
-	alarms atomic.Uint64
+	engine   *engine.Engine
+	compiler *compiler.Pool
+	cache    *cache.Cache[*module]
+	alarm    func(error)
+	seen     atomic.Pointer[rulesOf] // of the config seen last
+	warmer   warmer
+	alarms   atomic.Uint64
 }
 
 var (
@@ -48,24 +58,27 @@ var (
 
 // New makes a VM.
 func New(o Options) (*VM, error) {
-	e, err := engine.New(engine.Options{
-		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack},
-	})
+	e, err := newEngine()
 	if err != nil {
 		return nil, err
 	}
-	builders := cmp.Or(o.Builders, max(runtime.GOMAXPROCS(0)-1, 1))
-	c, err := cache.New(loader{e}, cache.Options{
-		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk),
-		Version: version(), Builders: builders,
-	})
-	if err != nil {
+	v := &VM{engine: e, alarm: o.Alarm}
+	if v.cache, err = cache.New(loader{e}, cache.Options{
+		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(),
+	}); err != nil {
 		e.Close()
 		return nil, err
 	}
-	v := &VM{engine: e, cache: c, alarm: o.Alarm}
-	v.warmer.start(v, builders)
+	v.compiler = newCompiler(&o, e, func(err error) { v.fault("%w", err) })
+	v.warmer.start(v, v.compiler.Background())
 	return v, nil
+}
+
+// newEngine makes an engine with logic's functions. Those of a process and of its children are the same, so are their artifacts.
+func newEngine() (*engine.Engine, error) {
+	return engine.New(engine.Options{
+		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack},
+	})
 }
 
 // version names everything but the code and the rules that an artifact depends on.
@@ -81,19 +94,24 @@ func version() string {
 
 // Close ends the compilations in the background and frees what is not in use.
 func (v *VM) Close() {
+	v.compiler.Close() // first, so that nobody waits for a child
 	v.warmer.stop()
 	v.cache.Close()
 	v.engine.Close()
 }
 
-// Stats are those of the compiled code, and how many alarms there were.
+// Stats are those of the compiled code and of its making, and how many alarms there were.
 type Stats struct {
 	cache.Stats
-	Alarms uint64
+	Compiler compiler.Stats
+	Alarms   uint64
 }
 
 // Stats returns counts since the start.
-func (v *VM) Stats() Stats { return Stats{v.cache.Stats(), v.alarms.Load()} }
+func (v *VM) Stats() Stats { return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load()} }
+
+// Compilers are the processes that compile for this VM now.
+func (v *VM) Compilers() []int { return v.compiler.Children() }
 
 func (v *VM) fault(format string, a ...any) {
 	v.alarms.Add(1)
@@ -239,6 +257,9 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 		l.Enter(out.Gas)
 		l.OutOfStack()
 		return nil
+	case out.Trap == engine.StackOverflow: // metering is there to come first; what follows would depend on the machine
+		v.fault("%w", ErrStackOverflow)
+		return ErrStackOverflow
 	}
 	t, ok := traps[out.Trap]
 	if !ok {
@@ -246,17 +267,17 @@ func (v *VM) trapped(l *logic.Logic, out engine.Outcome) error {
 		v.fault("%w", err)
 		return err
 	}
-	if out.Trap == engine.StackOverflow { // metering is there to come first; results could depend on the machine
-		v.fault("vm: native stack overflow")
-	}
 	l.Enter(out.Gas)
 	l.Fail(logic.TrapError(t))
 	return nil
 }
 
-// traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error).
+// ErrStackOverflow is a run that reached the end of the native stack before that of the metered one. nearcore's native stack is
+// another, so no outcome of it could be the chain's.
+var ErrStackOverflow = errors.New("vm: native stack overflow")
+
+// traps is nearcore's map (wasmtime_runner/mod.rs into_vm_error), but for StackOverflow.
 var traps = map[engine.Trap]primitives.WasmTrap{
-	engine.StackOverflow:          primitives.TrapStackOverflow,
 	engine.MemoryOutOfBounds:      primitives.TrapMemoryOutOfBounds,
 	engine.TableOutOfBounds:       primitives.TrapMemoryOutOfBounds,
 	engine.IndirectCallToNull:     primitives.TrapIndirectCallToNull,

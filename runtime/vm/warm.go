@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/cache"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
@@ -39,7 +40,15 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm, background b
 	if background {
 		get = v.cache.GetInBackground
 	}
-	return get(cache.Key{Code: hash, Rules: v.rules(w)}, func() (cache.Artifact, error) { return v.build(code, w) })
+	e, err := get(cache.Key{Code: hash, Rules: v.rules(w)}, func(cancel <-chan struct{}) (cache.Artifact, error) {
+		return v.build(&task{hash: hash, code: code, rules: w, background: background, cancel: cancel})
+	})
+	var load *loadError
+	if errors.As(err, &load) {
+		v.fault("vm: code %v does not load: %w", hash, err)
+		err = &CompilerError{hash, load.Error(), err}
+	}
+	return e, err
 }
 
 // Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.
@@ -79,21 +88,27 @@ func (q *warmer) start(v *VM, workers int) {
 func (q *warmer) run(v *VM) {
 	// The thread is this goroutine's alone, and so is its low priority; it ends with it.
 	runtime.LockOSThread()
-	lowPriority()
+	compiler.LowPriority()
 	for {
 		select {
 		case <-q.end:
 			return
 		case w := <-q.queue:
+			// Failures of the compiler were told where they arose; a call that needs the code tries again.
 			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
 				e.Release()
-			} else if !errors.Is(err, cache.ErrClosed) && !errors.Is(err, engine.ErrClosed) {
+			} else if !errors.Is(err, ErrCompiler) && !closed(err) {
 				v.fault("vm: compile in advance: %w", err)
 			}
 			close(w.done)
 			q.done(w.code)
 		}
 	}
+}
+
+// closed tells whether an error is only that the VM was closed.
+func closed(err error) bool {
+	return errors.Is(err, cache.ErrClosed) || errors.Is(err, engine.ErrClosed) || errors.Is(err, compiler.ErrClosed)
 }
 
 // stopWait is how long stop waits for a compilation that runs. One that takes longer holds what it needs, and its result is lost.

@@ -85,7 +85,7 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 	key := tracedKey{c.CodeHash, t.v.rules(rules)}
 	m, ok := t.modules[key]
 	if !ok {
-		a, err := t.v.buildWith(prep.PrepareTraced, c.Code, rules)
+		a, err := t.v.build(&task{hash: c.CodeHash, code: c.Code, rules: rules, traced: true, background: true})
 		if err != nil {
 			return action.CallOutcome{}, err
 		}

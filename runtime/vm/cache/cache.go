@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"container/list"
 	"errors"
 	"sync"
 	"time"
@@ -17,7 +16,10 @@ type Key struct {
 
 // Artifact is what a build makes: what is to be known of the code, and the machine code, nil if there is none because the
 // code breaks a rule.
-type Artifact struct{ Info, Code []byte }
+type Artifact struct {
+	Info, Code []byte
+	Source     int // bytes of the code that it was made of: how large an artifact may be before it is the first to go
+}
 
 // Value is a loaded artifact.
 type Value interface {
@@ -31,16 +33,16 @@ type Loader[V Value] interface {
 	LoadFile(info []byte, path string) (V, error)
 }
 
-// Build makes an artifact. Its error is nobody's code's fault, and is not remembered.
-type Build func() (Artifact, error)
+// Build makes an artifact. Its error is nobody's code's fault, and is not remembered. It may give up when cancel is closed:
+// another build of the same has come to an end.
+type Build func(cancel <-chan struct{}) (Artifact, error)
 
 // Options are what a cache is made of.
 type Options struct {
-	Memory   int64  // bytes of artifacts to keep loaded
-	Dir      string // where artifacts are kept; empty: nowhere
-	Disk     int64  // bytes to keep there
-	Version  string // of all that makes artifacts: others of the folder are removed
-	Builders int    // builds at a time, at least 1, but for those in the background
+	Memory  int64  // bytes of artifacts to keep loaded
+	Dir     string // where artifacts are kept; empty: nowhere
+	Disk    int64  // bytes to keep there
+	Version string // of all that makes artifacts: others of the folder are removed
 }
 
 // Entry is a value that is held.
@@ -51,7 +53,8 @@ type Entry[V Value] struct {
 	key  Key
 	size int64
 	refs int // holders, and one of the cache as long as it is in it
-	at   *list.Element
+	rank rank
+	uses uint64 // that the disk was not told of
 }
 
 // Release gives the value back.
@@ -71,18 +74,20 @@ func (e *Entry[V]) drop() (last bool) {
 
 // flight is a value in the making.
 type flight[V Value] struct {
-	done       chan struct{}
-	waits      int  // that want an entry each
-	background bool // at a low priority
-	entry      *Entry[V]
-	err        error
+	done   chan struct{}
+	cancel chan struct{} // closed when another flight has brought the value
+	waits  int           // that want an entry each
+	landed bool          // by the other flight
+	entry  *Entry[V]
+	err    error
 }
 
 // Stats count since the start, but for Entries and Bytes.
 type Stats struct {
 	Hits, Loads, Builds, Failures uint64 // from memory, from disk, made; builds that failed
+	Rebuilds                      uint64 // of Builds those of what had been there and was evicted
 	Damaged, DiskErrors           uint64 // files that were not as written; that could not be written
-	Evictions                     uint64
+	Evictions, DiskEvictions      uint64
 	BuildTime                     time.Duration
 	Entries                       int
 	Bytes                         int64 // of artifacts in memory
@@ -94,15 +99,26 @@ type Cache[V Value] struct {
 	loader Loader[V]
 	limit  int64
 	disk   *disk // nil: none
-	build  chan struct{}
 
 	mu      sync.Mutex
 	entries map[Key]*Entry[V]
-	order   *list.List // of *Entry, last used first
-	flights map[Key]*flight[V]
+	order   order[V]
+	urgent  map[Key]*flight[V]
+	later   map[Key]*flight[V] // in the background
+	evicted map[Key]struct{}   // of late, from where it has to be made again
 	closed  bool
 	stats   Stats
+	asked   uint      // hits since the disk was told of them
+	told    time.Time // when it was
 }
+
+// What was evicted is remembered for Stats up to mostEvicted keys. The disk is told of what was used when it was written to, and
+// else every tellAfter, which is looked at each tellHits hits.
+const (
+	mostEvicted = 1 << 16
+	tellHits    = 1 << 12
+	tellAfter   = 5 * time.Minute
+)
 
 // ErrClosed is the error of a cache that was closed.
 var ErrClosed = errors.New("cache: closed")
@@ -110,8 +126,8 @@ var ErrClosed = errors.New("cache: closed")
 // New opens a cache.
 func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	c := &Cache[V]{
-		loader: l, limit: o.Memory, build: make(chan struct{}, max(o.Builders, 1)),
-		entries: map[Key]*Entry[V]{}, order: list.New(), flights: map[Key]*flight[V]{},
+		loader: l, limit: o.Memory, entries: map[Key]*Entry[V]{}, urgent: map[Key]*flight[V]{}, later: map[Key]*flight[V]{},
+		evicted: map[Key]struct{}{}, told: time.Now(),
 	}
 	if o.Dir != "" {
 		var err error
@@ -125,8 +141,8 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 // Get returns the value of key, held: from memory, from disk, or made. Of many that ask at once, one makes it.
 func (c *Cache[V]) Get(key Key, build Build) (*Entry[V], error) { return c.get(key, build, false) }
 
-// GetInBackground is Get for threads of a low priority: those of Get don't wait for it, neither for the same value nor for their turn.
-// So a value can be made twice; the second one is dropped.
+// GetInBackground is Get for threads of a low priority: those of Get don't wait for it. So a value can be in the making twice;
+// the first to come serves all, and the other is cancelled.
 func (c *Cache[V]) GetInBackground(key Key, build Build) (*Entry[V], error) {
 	return c.get(key, build, true)
 }
@@ -139,51 +155,77 @@ func (c *Cache[V]) get(key Key, build Build, background bool) (e *Entry[V], err 
 	}
 	if e := c.entries[key]; e != nil {
 		c.stats.Hits++
-		c.order.MoveToFront(e.at)
+		c.order.touch(e)
+		e.uses++
 		e.refs++
+		c.asked++
+		tell := c.disk != nil && c.asked%tellHits == 0 && time.Since(c.told) > tellAfter
 		c.mu.Unlock()
+		if tell {
+			c.tell()
+		}
 		return e, nil
 	}
-	if f := c.flights[key]; f != nil && (background || !f.background) {
+	own := c.urgent
+	f := own[key]
+	if background && f == nil {
+		own = c.later
+		f = own[key]
+	}
+	if f != nil {
 		f.waits++
 		c.mu.Unlock()
 		<-f.done
 		return f.entry, f.err
 	}
-	f := &flight[V]{done: make(chan struct{}), waits: 1, background: background}
-	c.flights[key] = f // if there was one in the background, it ends beside this one
+	f = &flight[V]{done: make(chan struct{}), cancel: make(chan struct{}), waits: 1}
+	own[key] = f
 	c.mu.Unlock()
 
-	f.err = errors.New("cache: the build did not return") // unless it does
+	var made *Entry[V]
+	madeErr := errors.New("cache: the build did not return") // unless it does
 	defer func() {
-		c.land(key, f)
+		c.land(key, f, own, made, madeErr)
 		e, err = f.entry, f.err
 	}()
-	f.entry, f.err = c.make(key, build, background)
+	made, madeErr = c.make(key, build, f.cancel)
 	return
 }
 
-// land ends a flight: the entry goes into the memory, and to all that wait.
-func (c *Cache[V]) land(key Key, f *flight[V]) {
+// land ends a flight: the entry goes into the memory, and to all that wait, also for the other flight to the same.
+func (c *Cache[V]) land(key Key, f *flight[V], own map[Key]*flight[V], made *Entry[V], err error) {
 	var gone []*Entry[V]
 	c.mu.Lock()
-	if c.flights[key] == f {
-		delete(c.flights, key)
+	if f.landed { // by the other
+		c.mu.Unlock()
+		if made != nil {
+			made.Value.Close()
+		}
+		return
 	}
-	if e := c.entries[key]; f.err == nil && e != nil { // it was made twice
-		gone = append(gone, f.entry)
-		f.entry = e
-		e.refs += f.waits
-	} else if f.err == nil {
-		e = f.entry
-		e.refs = f.waits
-		if !c.closed {
+	delete(own, key)
+	if f.err = err; err == nil {
+		e := c.entries[key]
+		if e != nil { // it was made twice
+			gone = append(gone, made)
+		} else if e = made; !c.closed {
 			e.refs++
-			e.at = c.order.PushFront(e)
 			c.entries[key] = e
 			c.stats.Bytes += e.size
-			gone = c.evict()
+			c.order.push(e)
 		}
+		f.entry = e
+		e.refs += f.waits
+		for _, other := range []map[Key]*flight[V]{c.urgent, c.later} {
+			if o := other[key]; o != nil {
+				o.entry, o.landed = e, true
+				e.refs += o.waits
+				close(o.cancel)
+				close(o.done)
+				delete(other, key)
+			}
+		}
+		gone = append(gone, c.evict()...)
 	}
 	c.mu.Unlock()
 	close(f.done)
@@ -192,11 +234,14 @@ func (c *Cache[V]) land(key Key, f *flight[V]) {
 	}
 }
 
-// evict takes entries out until the rest fits; it returns those that nobody holds.
+// evict takes entries out until the rest fits; it returns those that nobody holds. The last one stays.
 func (c *Cache[V]) evict() (gone []*Entry[V]) {
-	for c.stats.Bytes > c.limit && c.order.Len() > 1 {
-		e := c.order.Back().Value.(*Entry[V])
+	for c.stats.Bytes > c.limit && len(c.order.heap) > 1 {
+		e := c.order.least()
 		c.stats.Evictions++
+		if c.disk == nil {
+			c.lost(e.key)
+		}
 		if c.remove(e) {
 			gone = append(gone, e)
 		}
@@ -204,22 +249,50 @@ func (c *Cache[V]) evict() (gone []*Entry[V]) {
 	return gone
 }
 
+// lost notes what would have to be made again.
+func (c *Cache[V]) lost(key Key) {
+	if len(c.evicted) >= mostEvicted {
+		clear(c.evicted)
+	}
+	c.evicted[key] = struct{}{}
+}
+
 func (c *Cache[V]) remove(e *Entry[V]) (last bool) {
-	c.order.Remove(e.at)
+	c.order.remove(e)
 	delete(c.entries, e.key)
 	c.stats.Bytes -= e.size
+	if c.disk != nil && e.uses > 0 {
+		c.disk.use(e.key, e.uses)
+	}
 	return e.drop()
+}
+
+// tell lets the disk know what was used in memory, so that it does not take it for old.
+func (c *Cache[V]) tell() {
+	var used []Key
+	c.mu.Lock()
+	c.told = time.Now()
+	for key, e := range c.entries {
+		if e.uses > 0 {
+			c.disk.use(key, e.uses)
+			used, e.uses = append(used, key), 0
+		}
+	}
+	c.mu.Unlock()
+	c.disk.touch(used)
 }
 
 // overhead is what an entry takes besides its artifact, about.
 const overhead = 1 << 10
 
-func (c *Cache[V]) entry(key Key, v V, info, code int64) *Entry[V] {
-	return &Entry[V]{Value: v, c: c, key: key, size: info + code + overhead}
+func (c *Cache[V]) entry(key Key, v V, info, code int64, source int) *Entry[V] {
+	e := &Entry[V]{Value: v, c: c, key: key, size: info + code + overhead}
+	e.rank.worth = worth(source, e.size)
+	return e
 }
 
 // make loads the value from disk, or builds it.
-func (c *Cache[V]) make(key Key, build Build, background bool) (*Entry[V], error) {
+func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V], error) {
 	if c.disk != nil {
 		if f, err := c.disk.find(key); err != nil {
 			c.count(func(s *Stats) { s.Damaged++ })
@@ -227,22 +300,22 @@ func (c *Cache[V]) make(key Key, build Build, background bool) (*Entry[V], error
 			v, err := c.loadFile(f)
 			if err == nil {
 				c.count(func(s *Stats) { s.Loads++ })
-				return c.entry(key, v, int64(len(f.info)), f.size), nil
+				return c.entry(key, v, int64(len(f.info)), f.size, f.source), nil
 			}
 			c.count(func(s *Stats) { s.Damaged++ })
 			c.disk.remove(key)
 		}
 	}
-	a, err := c.compile(build, background)
+	a, err := c.compile(key, build, cancel)
 	if err != nil {
 		return nil, err
 	}
 	if c.disk != nil {
-		path, err := c.disk.put(key, a)
+		path, err := c.write(key, a)
 		if err == nil && a.Code != nil {
 			// Mapped from the file the code takes no memory that the system cannot have back.
 			if v, err := c.loader.LoadFile(a.Info, path); err == nil {
-				return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code))), nil
+				return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
 			}
 		}
 		if err != nil {
@@ -253,7 +326,23 @@ func (c *Cache[V]) make(key Key, build Build, background bool) (*Entry[V], error
 	if err != nil {
 		return nil, err
 	}
-	return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code))), nil
+	return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
+}
+
+// write puts an artifact on disk, and makes room for it there.
+func (c *Cache[V]) write(key Key, a Artifact) (path string, err error) {
+	if path, err = c.disk.put(key, a); err != nil || !c.disk.full() {
+		return path, err
+	}
+	c.tell()
+	gone, err := c.disk.prune(key)
+	c.mu.Lock()
+	c.stats.DiskEvictions += uint64(len(gone))
+	for _, key := range gone {
+		c.lost(key)
+	}
+	c.mu.Unlock()
+	return path, err
 }
 
 func (c *Cache[V]) loadFile(f *found) (V, error) {
@@ -263,19 +352,18 @@ func (c *Cache[V]) loadFile(f *found) (V, error) {
 	return c.loader.LoadFile(f.info, f.path)
 }
 
-// compile runs a build, in the background at once, else when it is its turn.
-func (c *Cache[V]) compile(build Build, background bool) (Artifact, error) {
-	if !background {
-		c.build <- struct{}{}
-		defer func() { <-c.build }()
-	}
+// compile runs a build.
+func (c *Cache[V]) compile(key Key, build Build, cancel <-chan struct{}) (Artifact, error) {
 	start := time.Now()
-	a, err := build()
+	a, err := build(cancel)
 	c.count(func(s *Stats) {
 		s.Builds++
 		s.BuildTime += time.Since(start)
 		if err != nil {
 			s.Failures++
+		} else if _, again := c.evicted[key]; again {
+			s.Rebuilds++
+			delete(c.evicted, key)
 		}
 	})
 	return a, err
@@ -312,12 +400,19 @@ func (c *Cache[V]) Close() {
 	c.mu.Lock()
 	c.closed = true
 	var gone []*Entry[V]
-	for c.order.Len() > 0 {
-		if e := c.order.Back().Value.(*Entry[V]); c.remove(e) {
+	var used []Key
+	for key, e := range c.entries {
+		if e.uses > 0 {
+			used = append(used, key)
+		}
+		if c.remove(e) {
 			gone = append(gone, e)
 		}
 	}
 	c.mu.Unlock()
+	if c.disk != nil {
+		c.disk.touch(used)
+	}
 	for _, e := range gone {
 		e.Value.Close()
 	}

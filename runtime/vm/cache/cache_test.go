@@ -47,7 +47,7 @@ func (l *loader) LoadFile(info []byte, path string) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.load(Artifact{info, code}, true)
+	return l.load(Artifact{Info: info, Code: code}, true)
 }
 
 func open(t *testing.T, o Options) (*Cache[*value], *loader) {
@@ -72,7 +72,7 @@ func key(n byte) Key { return Key{Code: primitives.Hash{n}, Rules: primitives.Ha
 // get gets key n, built as code of size bytes.
 func get(t *testing.T, c *Cache[*value], n byte, size int) (e *Entry[*value], built bool) {
 	t.Helper()
-	e, err := c.Get(key(n), func() (Artifact, error) {
+	e, err := c.Get(key(n), func(<-chan struct{}) (Artifact, error) {
 		built = true
 		a := Artifact{Info: []byte{n}}
 		if size > 0 {
@@ -130,7 +130,7 @@ func TestOneBuildForAll(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			e, err := c.Get(key(1), func() (Artifact, error) {
+			e, err := c.Get(key(1), func(<-chan struct{}) (Artifact, error) {
 				builds.Add(1)
 				if running.Add(1) > 1 {
 					t.Error("two builds at a time")
@@ -168,7 +168,7 @@ func TestBackground(t *testing.T) {
 	dir := t.TempDir()
 	c, l := open(t, Options{Dir: dir})
 	begun, end := make(chan struct{}), make(chan struct{})
-	slow := func() (Artifact, error) {
+	slow := func(<-chan struct{}) (Artifact, error) {
 		close(begun)
 		<-end
 		return Artifact{Info: []byte{1}, Code: []byte{1}}, nil
@@ -235,15 +235,15 @@ func TestBackground(t *testing.T) {
 func TestErrorsAreNotKept(t *testing.T) {
 	c, _ := open(t, Options{})
 	oh := errors.New("oh")
-	if _, err := c.Get(key(1), func() (Artifact, error) { return Artifact{}, oh }); !errors.Is(err, oh) {
+	if _, err := c.Get(key(1), func(<-chan struct{}) (Artifact, error) { return Artifact{}, oh }); !errors.Is(err, oh) {
 		t.Errorf("err = %v, want %v", err, oh)
 	}
-	if _, err := c.Get(key(1), func() (Artifact, error) { return Artifact{Code: []byte("bad")}, nil }); err == nil {
+	if _, err := c.Get(key(1), func(<-chan struct{}) (Artifact, error) { return Artifact{Code: []byte("bad")}, nil }); err == nil {
 		t.Error("bad code was loaded")
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.Get(key(1), func() (Artifact, error) { panic("oh") })
+		_, _ = c.Get(key(1), func(<-chan struct{}) (Artifact, error) { panic("oh") })
 	}()
 	e, built := get(t, c, 1, 10)
 	if !built {
@@ -402,7 +402,7 @@ func TestNoDisk(t *testing.T) {
 
 // FuzzInfo: no bytes of an info file are taken for an artifact unless they are one.
 func FuzzInfo(f *testing.F) {
-	f.Add([]byte("troupe artifact 1\n0123456789abcdef"))
+	f.Add([]byte("troupe artifact 2\n0123456789abcdef0123"))
 	dir := f.TempDir()
 	d, err := openDisk(dir, "v1", 1<<20)
 	if err != nil {
@@ -424,7 +424,7 @@ func FuzzInfo(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := d.put(key(2), Artifact{Info: got.info}); err != nil {
+		if _, err := d.put(key(2), Artifact{Info: got.info, Source: got.source}); err != nil {
 			t.Fatal(err)
 		}
 		again, _ := os.ReadFile(d.path(key(2), infoSuffix))

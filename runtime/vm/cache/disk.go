@@ -3,9 +3,11 @@ package cache
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,6 +26,7 @@ type disk struct {
 
 	mu    sync.Mutex
 	total int64
+	uses  map[Key]uint64 // since the start, or of late
 }
 
 const (
@@ -32,17 +35,18 @@ const (
 	tempSuffix = ".tmp"
 )
 
-// magic begins an info; then the checksum of what follows, the length of the code plus 1 (0: none), its checksum, the info.
-var magic = []byte("troupe artifact 1\n")
+// magic begins an info; then the checksum of what follows, the length of the code plus 1 (0: none), its checksum, the length of the
+// source, the info.
+var magic = []byte("troupe artifact 2\n")
 
-const headLen = 4 + 8 + 4
+const headLen = 4 + 8 + 4 + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errDamaged = errors.New("cache: file is not as it was written")
 
 func openDisk(dir, version string, limit int64) (*disk, error) {
-	d := &disk{dir: filepath.Join(dir, version), limit: limit}
+	d := &disk{dir: filepath.Join(dir, version), limit: limit, uses: map[Key]uint64{}}
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -90,6 +94,9 @@ func (d *disk) files() ([]file, error) {
 	}
 	out := make([]file, 0, len(all))
 	for _, e := range all {
+		if e.IsDir() { // not of this package
+			continue
+		}
 		info, err := e.Info()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -103,14 +110,26 @@ func (d *disk) files() ([]file, error) {
 }
 
 func (d *disk) path(key Key, suffix string) string {
-	return filepath.Join(d.dir, fmt.Sprintf("%x-%x%s", key.Code[:], key.Rules[:8], suffix))
+	return filepath.Join(d.dir, fmt.Sprintf("%x-%x%s", key.Code[:], key.Rules[:], suffix))
+}
+
+// keyOf is the key in a file's name.
+func keyOf(stem string) (key Key, ok bool) {
+	n := 2 * len(key.Code)
+	if len(stem) != n+1+2*len(key.Rules) || stem[n] != '-' {
+		return key, false
+	}
+	_, err := hex.Decode(key.Code[:], []byte(stem[:n]))
+	_, err2 := hex.Decode(key.Rules[:], []byte(stem[n+1:]))
+	return key, err == nil && err2 == nil
 }
 
 // found is an artifact on disk whose checksums are right.
 type found struct {
-	info []byte
-	path string // of the code; empty: there is none
-	size int64  // of the code
+	info   []byte
+	path   string // of the code; empty: there is none
+	size   int64  // of the code
+	source int    // bytes of what it was made of
 }
 
 func (d *disk) has(key Key) bool {
@@ -128,9 +147,24 @@ func (d *disk) find(key Key) (*found, error) {
 		d.remove(key)
 		return nil, err
 	}
-	now := time.Now() // of the last use, for prune
-	_ = os.Chtimes(d.path(key, infoSuffix), now, now)
+	d.use(key, 1)
+	d.touch([]Key{key})
 	return f, nil
+}
+
+// use counts that an artifact was used.
+func (d *disk) use(key Key, n uint64) {
+	d.mu.Lock()
+	d.uses[key] = min(d.uses[key]+n, mostHits)
+	d.mu.Unlock()
+}
+
+// touch notes on disk that artifacts were used just now.
+func (d *disk) touch(keys []Key) {
+	now := time.Now()
+	for _, key := range keys {
+		_ = os.Chtimes(d.path(key, infoSuffix), now, now)
+	}
 }
 
 func (d *disk) read(key Key) (*found, error) {
@@ -142,7 +176,7 @@ func (d *disk) read(key Key) (*found, error) {
 	if !ok || len(body) < headLen || binary.LittleEndian.Uint32(body) != crc32.Checksum(body[4:], castagnoli) {
 		return nil, errDamaged
 	}
-	f := &found{info: body[headLen:]}
+	f := &found{info: body[headLen:], source: int(binary.LittleEndian.Uint32(body[16:]))}
 	size := binary.LittleEndian.Uint64(body[4:])
 	if size == 0 {
 		return f, nil
@@ -172,14 +206,17 @@ func (d *disk) put(key Key, a Artifact) (path string, err error) {
 		binary.LittleEndian.PutUint64(head[4:], uint64(len(a.Code))+1)
 		binary.LittleEndian.PutUint32(head[12:], crc32.Checksum(a.Code, castagnoli))
 	}
+	binary.LittleEndian.PutUint32(head[16:], uint32(a.Source))
 	body := append(head, a.Info...)
 	binary.LittleEndian.PutUint32(body, crc32.Checksum(body[4:], castagnoli))
 	if err := d.write(d.path(key, infoSuffix), append(append([]byte{}, magic...), body...)); err != nil {
 		d.remove(key)
 		return "", err
 	}
-	return path, d.prune(key)
+	return path, nil
 }
+
+func (d *disk) full() bool { return d.bytes() > d.limit }
 
 func (d *disk) write(path string, b []byte) error {
 	t, err := os.CreateTemp(d.dir, "*"+tempSuffix)
@@ -214,6 +251,9 @@ func (d *disk) place(from, to string, size int64) error {
 }
 
 func (d *disk) remove(key Key) {
+	d.mu.Lock()
+	delete(d.uses, key)
+	d.mu.Unlock()
 	for _, suffix := range []string{infoSuffix, codeSuffix} {
 		d.removeFile(d.path(key, suffix))
 	}
@@ -229,36 +269,82 @@ func (d *disk) removeFile(path string) {
 	d.mu.Unlock()
 }
 
-// prune removes what was used longest ago until three quarters of the limit are left, if it is passed. keep stays.
-func (d *disk) prune(keep Key) error {
-	if d.bytes() <= d.limit {
-		return nil
-	}
-	all, err := d.files()
+// stored is an artifact on disk, as prune looks at it.
+type stored struct {
+	key  Key
+	info file
+	size int64 // of both files
+	rank uint64
+}
+
+// prune removes what is worth the least (as rank says) until three quarters of the limit are left. keep stays. How often an artifact
+// was used is known since the start of the process, and halved by each prune; in place of what was before stands when it was last
+// used: the newest counts as used 16 times.
+func (d *disk) prune(keep Key) (gone []Key, err error) {
+	const newest = 16
+	all, err := d.stored()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	size := map[string]int64{} // by stem
-	var infos []file
-	for _, f := range all {
-		stem, suffix, _ := strings.Cut(filepath.Base(f.path), ".")
-		size[stem] += f.size
-		if "."+suffix == infoSuffix {
-			infos = append(infos, f)
-		}
+	sort.Slice(all, func(i, j int) bool { return all[i].info.used.Before(all[j].info.used) })
+	for i := range all {
+		all[i].rank = worth(d.source(all[i].info.path), all[i].size)
 	}
-	sort.Slice(infos, func(i, j int) bool { return infos[i].used.Before(infos[j].used) })
-	for _, f := range infos {
+	d.mu.Lock()
+	for i := range all {
+		all[i].rank *= d.uses[all[i].key] + 1 + uint64((newest-1)*i/len(all))
+	}
+	for key, n := range d.uses {
+		d.uses[key] = n / 2
+	}
+	d.mu.Unlock()
+	sort.SliceStable(all, func(i, j int) bool { return all[i].rank < all[j].rank })
+	for _, a := range all {
 		if d.bytes() <= d.limit/4*3 {
 			break
 		}
-		if f.path == d.path(keep, infoSuffix) {
-			continue
+		if a.key != keep {
+			d.remove(a.key)
+			gone = append(gone, a.key)
 		}
-		d.removeFile(f.path)
-		d.removeFile(strings.TrimSuffix(f.path, infoSuffix) + codeSuffix)
 	}
-	return nil
+	return gone, nil
+}
+
+// stored lists what there is.
+func (d *disk) stored() ([]stored, error) {
+	files, err := d.files()
+	if err != nil {
+		return nil, err
+	}
+	size := map[string]int64{} // by stem
+	var out []stored
+	for _, f := range files {
+		stem, suffix, _ := strings.Cut(filepath.Base(f.path), ".")
+		size[stem] += f.size
+		if key, ok := keyOf(stem); ok && "."+suffix == infoSuffix {
+			out = append(out, stored{key: key, info: f})
+		}
+	}
+	for i := range out {
+		stem, _, _ := strings.Cut(filepath.Base(out[i].info.path), ".")
+		out[i].size = size[stem]
+	}
+	return out, nil
+}
+
+// source reads from an info how many bytes an artifact was made of; 0 if it does not say.
+func (d *disk) source(path string) int {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = f.Close() }()
+	b := make([]byte, len(magic)+headLen)
+	if _, err := io.ReadFull(f, b); err != nil || !bytes.HasPrefix(b, magic) {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(b[len(magic)+16:]))
 }
 
 func (d *disk) bytes() int64 {

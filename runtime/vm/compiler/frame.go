@@ -1,0 +1,170 @@
+package compiler
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Request asks a child for an artifact.
+type Request struct {
+	Background bool            // at a low priority
+	Code       primitives.Hash // of the contract, to be named in messages
+	Limits     Limits
+	Wasm       []byte // the prepared module
+}
+
+// Kind is what a reply says.
+type Kind uint32
+
+// The kinds.
+const (
+	Hello   Kind = iota + 1 // Body: the version of what the child makes; the first reply, without a request
+	Done                    // Body: the artifact
+	Refused                 // Body: what the code generator says
+	Alive                   // still at it; comes twice a second
+)
+
+// Reply is an answer of a child.
+type Reply struct {
+	Kind   Kind
+	Retire bool          // the child has grown, and is to be ended
+	CPU    time.Duration // processor time that the child has used for the request until now
+	Body   []byte
+}
+
+// Both frames: a magic number, the fixed part, the length of what follows, the checksum of all of it but itself.
+const (
+	requestMagic = 0x31717274 // "trq1"
+	replyMagic   = 0x31727274
+	requestHead  = 4 + 4 + 32 + 8 + 8 + 8 + 4
+	replyHead    = 4 + 4 + 4 + 8 + 4
+	sumLen       = 4
+
+	// MaxRequest is what a prepared module has at most: nearcore's form of it may have 16 MiB, and ours is smaller.
+	MaxRequest = 64 << 20
+	// MaxReply is the most that any contract's artifact may have.
+	MaxReply = 512 << 20
+)
+
+// ErrFrame is the error of bytes that are no frame.
+var ErrFrame = errors.New("compiler: not a frame")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// AppendRequest appends a request's frame.
+func AppendRequest(b []byte, r *Request) []byte {
+	le, start := binary.LittleEndian, len(b)
+	b = le.AppendUint32(b, requestMagic)
+	var flags uint32
+	if r.Background {
+		flags = 1
+	}
+	b = append(le.AppendUint32(b, flags), r.Code[:]...)
+	b = le.AppendUint64(b, uint64(r.Limits.CPU))
+	b = le.AppendUint64(b, uint64(r.Limits.Memory))
+	b = le.AppendUint64(b, uint64(r.Limits.Output))
+	return seal(b, start, r.Wasm)
+}
+
+// AppendReply appends a reply's frame.
+func AppendReply(b []byte, r *Reply) []byte {
+	le, start := binary.LittleEndian, len(b)
+	b = le.AppendUint32(b, replyMagic)
+	var flags uint32
+	if r.Retire {
+		flags = 1
+	}
+	b = le.AppendUint32(le.AppendUint32(b, uint32(r.Kind)), flags)
+	return seal(le.AppendUint64(b, uint64(r.CPU)), start, r.Body)
+}
+
+func seal(b []byte, start int, body []byte) []byte {
+	le := binary.LittleEndian
+	b = le.AppendUint32(b, uint32(len(body)))
+	sum := crc32.Update(crc32.Checksum(b[start:], castagnoli), castagnoli, body)
+	return append(le.AppendUint32(b, sum), body...)
+}
+
+// ReadRequest reads a request. io.EOF: there is none, and nothing else.
+func ReadRequest(in io.Reader) (*Request, error) {
+	head, body, err := open(in, requestMagic, requestHead, MaxRequest)
+	if err != nil {
+		return nil, err
+	}
+	le := binary.LittleEndian
+	r := &Request{Background: le.Uint32(head[4:]) == 1, Wasm: body}
+	copy(r.Code[:], head[8:])
+	r.Limits = Limits{time.Duration(le.Uint64(head[40:])), int64(le.Uint64(head[48:])), int64(le.Uint64(head[56:]))}
+	if le.Uint32(head[4:]) > 1 || r.Limits.CPU <= 0 || r.Limits.Memory <= 0 || r.Limits.Output <= 0 {
+		return nil, fmt.Errorf("%w: request", ErrFrame)
+	}
+	return r, nil
+}
+
+// ReadReply reads a reply whose body has at most most bytes.
+func ReadReply(in io.Reader, most int64) (*Reply, error) {
+	head, body, err := open(in, replyMagic, replyHead, min(most, MaxReply))
+	if err != nil {
+		return nil, err
+	}
+	le := binary.LittleEndian
+	r := &Reply{Kind: Kind(le.Uint32(head[4:])), Retire: le.Uint32(head[8:]) == 1, CPU: time.Duration(le.Uint64(head[12:])), Body: body}
+	if r.Kind < Hello || r.Kind > Alive || le.Uint32(head[8:]) > 1 || r.CPU < 0 {
+		return nil, fmt.Errorf("%w: reply", ErrFrame)
+	}
+	return r, nil
+}
+
+// open reads a frame. What has no right checksum is not believed in anything but that.
+func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, err error) {
+	head = make([]byte, size+sumLen)
+	if n, err := io.ReadFull(in, head); err != nil {
+		if n == 0 && errors.Is(err, io.EOF) {
+			return nil, nil, io.EOF
+		}
+		return nil, nil, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	le := binary.LittleEndian
+	if le.Uint32(head) != magic {
+		return nil, nil, fmt.Errorf("%w: it begins with %x", ErrFrame, head[:4])
+	}
+	n := int64(le.Uint32(head[size-4:]))
+	if n > most {
+		return nil, nil, &tooLongError{n, most}
+	}
+	if body, err = readBody(in, int(n)); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	if crc32.Update(crc32.Checksum(head[:size], castagnoli), castagnoli, body) != le.Uint32(head[size:]) {
+		return nil, nil, fmt.Errorf("%w: checksum", ErrFrame)
+	}
+	return head[:size], body, nil
+}
+
+// readBody takes memory as the bytes come, so that a length alone takes none.
+func readBody(in io.Reader, n int) ([]byte, error) {
+	const step = 1 << 20
+	b := make([]byte, 0, min(n, step))
+	for len(b) < n {
+		m := min(n-len(b), max(step, len(b)))
+		at := len(b)
+		b = append(b, make([]byte, m)...)
+		if _, err := io.ReadFull(in, b[at:]); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// tooLongError is a body that is longer than it may be.
+type tooLongError struct{ n, most int64 }
+
+func (e *tooLongError) Error() string {
+	return fmt.Sprintf("compiler: a frame of %d bytes, at most %d are possible", e.n, e.most)
+}

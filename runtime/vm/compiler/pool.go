@@ -1,0 +1,408 @@
+package compiler
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Options are what a pool is made of.
+type Options struct {
+	Command Command // what children are; none: all is compiled here
+	Version string  // what children must say they make
+	// Compile is how it is done here, where there are no children or none can be started.
+	Compile func(wasm []byte) ([]byte, error)
+	Total   int           // compilations at a time; 0: one for each core, at least 2. In the background one less
+	Idle    time.Duration // after which a child ends that has nothing to do; 0: DefaultIdle
+	Hang    time.Duration // that a child may stand still, using no processor time; 0: DefaultHang
+	Dir     string        // of the marks; empty: in memory only
+	Build   string        // names this binary: marks of another are forgotten
+	Alarm   func(error)   // of what goes on, but should not happen; nil: nobody
+	// Limits of a contract's size; again: of a second attempt after one that came to them. nil: LimitsOf.
+	Limits func(size int, again bool) Limits
+}
+
+// Defaults of Options.
+const (
+	DefaultIdle = 30 * time.Second
+	DefaultHang = time.Minute
+)
+
+// Pool compiles. Safe for use by many goroutines.
+type Pool struct {
+	o     Options
+	gate  gate
+	marks *Quarantine
+
+	starts   chan chan<- started // to the thread that starts children
+	starting sync.Once
+
+	mu     sync.Mutex
+	idle   []*process // the last one was used last
+	all    map[*process]struct{}
+	closed chan struct{}
+	stats  Stats
+
+	unstartable atomic.Bool // was said
+}
+
+type started struct {
+	p   *process
+	err error
+}
+
+// Stats count since the start, but for Running, Children and Quarantined.
+type Stats struct {
+	Running     int
+	Children    int
+	Started     uint64 // children
+	Deaths      uint64 // children that ended in the middle of their work, and not because they were told to
+	Retries     uint64 // attempts that were made again
+	Failed      uint64 // compilations that failed for good
+	Refused     uint64 // that were not tried since the compiler had failed on the same code
+	Cancelled   uint64
+	InProcess   uint64
+	OverBound   uint64 // compilations that took more than BoundOf
+	Quarantined int
+}
+
+// New makes a pool. It starts nothing yet.
+func New(o Options) *Pool {
+	o.Total = cmp.Or(o.Total, max(runtime.GOMAXPROCS(0), 2))
+	o.Idle, o.Hang = cmp.Or(o.Idle, DefaultIdle), cmp.Or(o.Hang, DefaultHang)
+	if o.Alarm == nil {
+		o.Alarm = func(error) {}
+	}
+	if o.Limits == nil {
+		o.Limits = LimitsOf
+	}
+	return &Pool{
+		o: o, gate: gate{total: o.Total, later: max(o.Total-1, 1)}, marks: OpenQuarantine(o.Dir, o.Build),
+		starts: make(chan chan<- started), all: map[*process]struct{}{}, closed: make(chan struct{}),
+	}
+}
+
+// Background is how many compilations can be under way in the background.
+func (p *Pool) Background() int { return p.gate.later }
+
+// Job is a compilation.
+type Job struct {
+	Name       string          // of code, rules and form, unique, as a file may be called
+	Code       primitives.Hash // of the contract
+	Size       int             // of the contract's code
+	Background bool            // no block waits for it
+	Cancel     <-chan struct{} // closed when nobody wants it any more
+	// Prepare makes the module, once it is the job's turn. What it panics with is a failure of the compiler too; its error
+	// is returned.
+	Prepare func() (wasm []byte, err error)
+}
+
+// Compile compiles. wasm nil without an error from Prepare: there is nothing to compile, and the result is nil.
+func (p *Pool) Compile(j *Job) ([]byte, error) {
+	if err := p.barred(j); err != nil {
+		return nil, err
+	}
+	if !p.gate.enter(j.Background, j.Cancel) {
+		return nil, p.stopped()
+	}
+	p.count(func(s *Stats) { s.Running++ })
+	defer func() {
+		p.count(func(s *Stats) { s.Running-- })
+		p.gate.leave(j.Background)
+	}()
+	if err := p.barred(j); err != nil { // meanwhile
+		return nil, err
+	}
+	wasm, err := prepare(j)
+	var e *Error
+	if err == nil && wasm == nil || err != nil && !errors.As(err, &e) {
+		return nil, err
+	}
+	var code []byte
+	if err == nil {
+		code, err = p.compile(j, wasm)
+	}
+	switch {
+	case err == nil:
+		p.marks.Clear(j.Name)
+	case errors.As(err, &e):
+		p.marks.Bar(j.Name, e.Reason)
+		p.count(func(s *Stats) { s.Failed++ })
+	default: // nothing was learnt
+		p.marks.Unmark(j.Name)
+	}
+	return code, err
+}
+
+// barred is why a job in the background is not tried.
+func (p *Pool) barred(j *Job) error {
+	why, barred := p.marks.Barred(j.Name)
+	if !barred || !j.Background {
+		return nil
+	}
+	p.count(func(s *Stats) { s.Refused++ })
+	return &Error{Reason: why}
+}
+
+func prepare(j *Job) (wasm []byte, err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			stack := make([]byte, 2048)
+			wasm, err = nil, &Error{Reason: fmt.Sprintf("prepare: %v\n%s", why, stack[:runtime.Stack(stack, false)]), Attempts: 1}
+		}
+	}()
+	return j.Prepare()
+}
+
+func (p *Pool) stopped() error {
+	select {
+	case <-p.closed:
+		return ErrClosed
+	default:
+		p.count(func(s *Stats) { s.Cancelled++ })
+		return ErrCancelled
+	}
+}
+
+// attempts are how often it is tried again, by what went wrong: in the background, and if a block waits.
+var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}}
+
+func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
+	if p.o.Command.Path == "" {
+		return p.here(j, wasm)
+	}
+	p.marks.Mark(j.Name, InChild)
+	most := 1
+	if j.Background {
+		most = 0
+	}
+	var tried [kinds]int
+	for n := 1; ; n++ {
+		c, err := p.take()
+		if errors.Is(err, ErrClosed) {
+			return nil, err
+		} else if err != nil {
+			if !p.unstartable.Swap(true) {
+				p.o.Alarm(fmt.Errorf("compiler: no child can be started, contracts are compiled in this process: %w", err))
+			}
+			return p.here(j, wasm)
+		}
+		reply, err := c.do(&Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited] > 0), Wasm: wasm}, j.Cancel, p.o.Hang)
+		if err == nil {
+			p.give(c, reply.Retire || c.killed())
+			p.judge(j, reply)
+			return reply.Body, nil
+		}
+		p.drop(c)
+		if p.isClosed() {
+			return nil, ErrClosed
+		}
+		var f *failure
+		if !errors.As(err, &f) {
+			p.count(func(s *Stats) { s.Cancelled++ })
+			return nil, err
+		}
+		p.count(func(s *Stats) { s.Deaths++ })
+		if tried[f.kind]++; tried[f.kind] >= attempts[f.kind][most] {
+			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited}
+		}
+		p.count(func(s *Stats) { s.Retries++ })
+	}
+}
+
+// here compiles in this process. What it takes is not limited.
+func (p *Pool) here(j *Job, wasm []byte) ([]byte, error) {
+	p.count(func(s *Stats) { s.InProcess++ })
+	p.marks.Mark(j.Name, InProcess)
+	code, err := p.o.Compile(wasm)
+	if err == nil || errors.Is(err, ErrClosed) {
+		return code, err
+	}
+	return nil, &Error{Reason: err.Error(), Attempts: 1}
+}
+
+// judge says what was more than is to be.
+func (p *Pool) judge(j *Job, r *Reply) {
+	b := BoundOf(j.Size)
+	if r.CPU <= b.CPU && int64(len(r.Body)) <= b.Output {
+		return
+	}
+	p.count(func(s *Stats) { s.OverBound++ })
+	if int64(len(r.Body)) > b.Output { // processor time is another on each machine, this is not
+		p.o.Alarm(fmt.Errorf("compiler: contract %v of %d bytes became %d bytes, bound is %d", j.Code, j.Size, len(r.Body), b.Output))
+	}
+}
+
+// take gives a child that is alive: one that is idle, or a new one.
+func (p *Pool) take() (*process, error) {
+	for {
+		p.mu.Lock()
+		n := len(p.idle) - 1
+		if n < 0 {
+			p.mu.Unlock()
+			break
+		}
+		c := p.idle[n]
+		p.idle = p.idle[:n]
+		c.idle.Stop()
+		p.mu.Unlock()
+		if c.alive() {
+			return c, nil
+		}
+		p.drop(c) // nobody's fault
+	}
+	var err error
+	for range 3 {
+		var c *process
+		if c, err = p.begin(); err == nil || errors.Is(err, ErrClosed) {
+			return c, err
+		}
+	}
+	return nil, err
+}
+
+// begin starts a child, on the thread that is there for it.
+func (p *Pool) begin() (*process, error) {
+	p.starting.Do(func() { go p.starter() })
+	answer := make(chan started, 1)
+	select {
+	case p.starts <- answer:
+	case <-p.closed:
+		return nil, ErrClosed
+	}
+	s := <-answer
+	if s.err != nil {
+		return nil, s.err
+	}
+	if err := s.p.greet(p.o.Version); err != nil {
+		p.drop(s.p)
+		if p.isClosed() {
+			err = ErrClosed
+		}
+		return nil, err
+	}
+	return s.p, nil
+}
+
+// starter starts children on one thread: they die with the thread that started them, so it must be one that stays.
+func (p *Pool) starter() {
+	runtime.LockOSThread()
+	for {
+		select {
+		case <-p.closed:
+			return
+		case answer := <-p.starts:
+			c, err := start(p.o.Command)
+			if err == nil {
+				p.mu.Lock()
+				p.all[c] = struct{}{}
+				p.stats.Started++
+				p.mu.Unlock()
+				if p.isClosed() {
+					c.kill(ErrClosed)
+				}
+			}
+			answer <- started{c, err}
+		}
+	}
+}
+
+// give puts a child back that has done its work.
+func (p *Pool) give(c *process, retire bool) {
+	p.mu.Lock()
+	if retire || p.isClosed() {
+		p.mu.Unlock()
+		p.drop(c)
+		return
+	}
+	c.idle = time.AfterFunc(p.o.Idle, func() { p.expire(c) })
+	p.idle = append(p.idle, c)
+	p.mu.Unlock()
+}
+
+// expire ends a child that is still idle.
+func (p *Pool) expire(c *process) {
+	p.mu.Lock()
+	for i, other := range p.idle {
+		if other == c {
+			p.idle = append(p.idle[:i:i], p.idle[i+1:]...)
+			p.mu.Unlock()
+			p.drop(c)
+			return
+		}
+	}
+	p.mu.Unlock()
+}
+
+// drop ends a child.
+func (p *Pool) drop(c *process) {
+	c.end()
+	p.mu.Lock()
+	delete(p.all, c)
+	p.mu.Unlock()
+}
+
+func (p *Pool) isClosed() bool {
+	select {
+	case <-p.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *Pool) count(f func(*Stats)) {
+	p.mu.Lock()
+	f(&p.stats)
+	p.mu.Unlock()
+}
+
+// Stats returns the counts.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	s := p.stats
+	s.Children = len(p.all)
+	p.mu.Unlock()
+	s.Quarantined = p.marks.Len()
+	return s
+}
+
+// Children are the processes that there are now.
+func (p *Pool) Children() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []int
+	for c := range p.all {
+		out = append(out, c.cmd.Process.Pid)
+	}
+	return out
+}
+
+// Close kills the children, and ends what waits. It waits for neither.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	if p.isClosed() {
+		p.mu.Unlock()
+		return
+	}
+	close(p.closed)
+	for c := range p.all {
+		c.kill(ErrClosed)
+		if c.idle != nil {
+			c.idle.Stop()
+		}
+	}
+	idle := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	p.gate.close()
+	for _, c := range idle {
+		p.drop(c)
+	}
+}

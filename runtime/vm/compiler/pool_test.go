@@ -1,0 +1,454 @@
+package compiler
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// childEnv makes this test binary a child.
+const childEnv = "TROUPE_TEST_COMPILER"
+
+func TestMain(m *testing.M) {
+	if version := os.Getenv(childEnv); version != "" {
+		os.Exit(Main(version, behave))
+	}
+	os.Exit(m.Run())
+}
+
+// behave does what the "module" says: words, of which the first may be a condition.
+func behave(r *Request) ([]byte, error) {
+	words := strings.Fields(string(r.Wasm))
+	if words[0] == "once" { // what follows is done the first time only
+		if _, err := os.Stat(words[1]); err == nil {
+			return []byte("made"), nil
+		}
+		if err := os.WriteFile(words[1], nil, 0o600); err != nil {
+			return nil, err
+		}
+		words = words[2:]
+	}
+	switch words[0] {
+	case "make":
+		return bytes.Repeat([]byte("x"), len(r.Wasm)), nil
+	case "nice":
+		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, syscall.Gettid())
+		return []byte(fmt.Sprint(20 - n)), err // as the system call has it
+	case "pid":
+		return []byte(fmt.Sprint(os.Getpid())), nil
+	case "refuse":
+		return nil, errors.New("no such luck")
+	case "abort":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		select {}
+	case "panic":
+		panic("oh")
+	case "kill":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	case "sleep":
+		select {}
+	case "spin":
+		for i := 0; ; i++ {
+			runtime.KeepAlive(i)
+		}
+	case "eat":
+		var all [][]byte
+		for {
+			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			runtime.KeepAlive(all)
+		}
+	case "grow":
+		all := bytes.Repeat([]byte{1}, 200<<20)
+		return all[:1], nil
+	case "long":
+		return make([]byte, r.Limits.Output+1), nil
+	}
+	return nil, fmt.Errorf("what is %q", words)
+}
+
+// open makes a pool whose children are this binary.
+func newPool(t *testing.T, change func(*Options)) *Pool {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{
+		Command: Command{Path: self, Env: []string{childEnv + "=v1"}}, Version: "v1", Hang: 5 * time.Second,
+		Compile: func([]byte) ([]byte, error) { return []byte("here"), nil },
+		Alarm:   func(err error) { t.Log("alarm:", err) },
+	}
+	if change != nil {
+		change(&o)
+	}
+	p := New(o)
+	t.Cleanup(func() {
+		p.Close()
+		deadline := time.Now().Add(10 * time.Second)
+		for len(p.Children()) > 0 && time.Now().Before(deadline) {
+			runtime.Gosched()
+		}
+		if n := p.Stats().Running; n != 0 {
+			t.Errorf("%d run after the end", n)
+		}
+	})
+	return p
+}
+
+func job(name, does string) *Job {
+	return &Job{Name: name, Code: primitives.Hash{1}, Size: 100, Prepare: func() ([]byte, error) { return []byte(does), nil }}
+}
+
+// TestChildServesMany: the same child answers one after the other, another is there for what comes at once, and none is there
+// before it is needed.
+func TestChildServesMany(t *testing.T) {
+	p := newPool(t, nil)
+	if s := p.Stats(); s.Started != 0 || s.Children != 0 {
+		t.Fatalf("%+v before anything was asked for", s)
+	}
+	for i := range 20 {
+		code, err := p.Compile(job("a", "make"+strings.Repeat(" ", i*1000)))
+		if err != nil || len(code) != 4+i*1000 {
+			t.Fatalf("%d bytes, %v", len(code), err)
+		}
+	}
+	if s := p.Stats(); s.Started != 1 || s.Children != 1 || s.Deaths != 0 {
+		t.Errorf("%+v, want one child", s)
+	}
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if code, err := p.Compile(job(fmt.Sprint(i), "make")); err != nil || string(code) != "xxxx" {
+				t.Errorf("%q, %v", code, err)
+			}
+		})
+	}
+	all.Wait()
+	if s := p.Stats(); s.Started > uint64(p.o.Total) {
+		t.Errorf("%+v, at most %d compile at a time", s, p.o.Total)
+	}
+}
+
+// TestFailures: whatever a child does, the answer is an Error that says what, after as many attempts as there are for it, and the next
+// compilation works.
+func TestFailures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts some twenty processes")
+	}
+	for _, c := range []struct {
+		does, says string
+		urgent     int // attempts
+		background int
+		limits     bool
+	}{
+		{"refuse", "no such luck", 2, 1, false},
+		{"abort", "SIGABRT", 3, 2, false},
+		{"panic", "oh", 3, 2, false},
+		{"kill", "killed", 20, 5, false},
+		{"long", "an artifact of", 2, 1, true},
+		{"sleep", "stood still", 3, 2, false},
+		{"stop", "stood still", 3, 2, false},
+		{"spin", "processor time", 2, 1, true},
+		{"eat", "memory", 2, 1, true},
+	} {
+		t.Run(c.does, func(t *testing.T) {
+			if c.does == "eat" && runtime.GOOS != "linux" {
+				t.Skip("memory is limited on Linux only")
+			}
+			p := newPool(t, func(o *Options) {
+				o.Hang = time.Second
+				o.Limits = func(int, bool) Limits {
+					return Limits{CPU: 300 * time.Millisecond, Memory: 100 << 20, Output: 10_000}
+				}
+			})
+			for _, background := range []bool{true, false} {
+				j := job("bad", c.does)
+				j.Background = background
+				want := c.urgent
+				if background {
+					want = c.background
+				}
+				_, err := p.Compile(j)
+				var e *Error
+				if !errors.As(err, &e) || !strings.Contains(e.Reason, c.says) || e.Attempts != want || e.Limits != c.limits {
+					t.Errorf("background %v: %v, want %d attempts and %q", background, err, want, c.says)
+				}
+			}
+			j := job("bad", c.does) // now it is known
+			j.Background = true
+			_, err := p.Compile(j)
+			var e *Error
+			if !errors.As(err, &e) || e.Attempts != 0 {
+				t.Errorf("tried again in the background: %v", err)
+			}
+			if code, err := p.Compile(job("good", "make")); err != nil || string(code) != "xxxx" {
+				t.Errorf("afterwards %q, %v", code, err)
+			}
+			if s := p.Stats(); s.Failed != 2 || s.Refused != 1 || s.Quarantined != 1 || s.Deaths != uint64(c.urgent+c.background) || s.InProcess != 0 {
+				t.Errorf("%+v", s)
+			}
+			// Mended: a block's attempt clears it.
+			if _, err := p.Compile(job("bad", "make")); err != nil {
+				t.Error(err)
+			}
+			if _, err := p.Compile(j); err == nil || p.Stats().Refused != 1 {
+				t.Errorf("still refused after a success: %v", err)
+			}
+		})
+	}
+}
+
+// TestRetries: what goes wrong once is not noticed by anybody but the counts.
+func TestRetries(t *testing.T) {
+	dir := t.TempDir()
+	for i, does := range []string{"abort", "panic", "kill", "refuse", "long"} {
+		p := newPool(t, nil)
+		code, err := p.Compile(job("a", fmt.Sprintf("once %s/%d %s", dir, i, does)))
+		if err != nil || string(code) != "made" {
+			t.Errorf("%s: %q, %v", does, code, err)
+		}
+		if s := p.Stats(); s.Retries != 1 || s.Deaths != 1 || s.Failed != 0 || s.Quarantined != 0 {
+			t.Errorf("%s: %+v", does, s)
+		}
+	}
+}
+
+// TestIdle: a child ends when it has had nothing to do for a while, and one that was killed meanwhile is nobody's failure.
+func TestIdle(t *testing.T) {
+	p := newPool(t, func(o *Options) { o.Idle = 200 * time.Millisecond })
+	pid := func() string {
+		code, err := p.Compile(job("a", "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(code)
+	}
+	first := pid()
+	if again := pid(); again != first {
+		t.Errorf("process %s, then %s", first, again)
+	}
+	waitFor(t, "the child to end", func() bool { return len(p.Children()) == 0 })
+	if again := pid(); again == first {
+		t.Error("an ended process answered")
+	}
+	if err := syscall.Kill(p.Children()[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	pid()
+	if s := p.Stats(); s.Failed != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestGrown: a child that has taken much memory is not kept.
+func TestGrown(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the size of a process is known on Linux only")
+	}
+	p := newPool(t, nil)
+	if _, err := p.Compile(job("a", "grow")); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.Children()); n != 0 {
+		t.Errorf("%d children", n)
+	}
+}
+
+// TestPriority: in the background at a low priority, for a block at the ordinary one, by the same child.
+func TestPriority(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("threads have priorities on Linux only")
+	}
+	p := newPool(t, nil)
+	own, err := syscall.Getpriority(syscall.PRIO_PROCESS, os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		j := job("a", "nice")
+		j.Background = i%2 == 0
+		want := 20 - own
+		if j.Background {
+			want = 10
+		}
+		if code, err := p.Compile(j); err != nil || string(code) != fmt.Sprint(want) {
+			t.Errorf("background %v: nice %s, %v, want %d", j.Background, code, err, want)
+		}
+	}
+	if s := p.Stats(); s.Started != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestCancel: what nobody wants any more ends at once, whether it waits or runs, is no failure, and leaves no mark.
+func TestCancel(t *testing.T) {
+	dir := t.TempDir()
+	p := newPool(t, func(o *Options) { o.Total, o.Dir = 2, dir })
+	cancel := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range 3 { // one runs
+		all.Go(func() {
+			j := job(fmt.Sprint(i), "sleep")
+			j.Background, j.Cancel = true, cancel
+			if _, err := p.Compile(j); !errors.Is(err, ErrCancelled) {
+				t.Errorf("err = %v, want ErrCancelled", err)
+			}
+		})
+	}
+	waitFor(t, "one to run", func() bool { s := p.Stats(); return s.Running == 1 && s.Children == 1 })
+	// Meanwhile there is room for what a block waits for.
+	if _, err := p.Compile(job("urgent", "make")); err != nil {
+		t.Error(err)
+	}
+	close(cancel)
+	all.Wait()
+	if s := p.Stats(); s.Cancelled != 3 || s.Failed != 0 || s.Quarantined != 0 {
+		t.Errorf("%+v", s)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("marks %v, %v", files, err)
+	}
+}
+
+// TestClose: Close ends what runs and what waits.
+func TestClose(t *testing.T) {
+	p := newPool(t, func(o *Options) { o.Total = 2 })
+	var all sync.WaitGroup
+	for i := range 5 {
+		all.Go(func() {
+			if _, err := p.Compile(job(fmt.Sprint(i), "sleep")); !errors.Is(err, ErrClosed) {
+				t.Errorf("err = %v, want ErrClosed", err)
+			}
+		})
+	}
+	waitFor(t, "two to run", func() bool { return p.Stats().Running == 2 && len(p.Children()) == 2 })
+	p.Close()
+	all.Wait()
+	if _, err := p.Compile(job("a", "make")); !errors.Is(err, ErrClosed) {
+		t.Errorf("err = %v, want ErrClosed", err)
+	}
+}
+
+// TestPreparePanics: what Prepare panics with is a failure of the compiler, its error is its own.
+func TestPreparePanics(t *testing.T) {
+	p := newPool(t, nil)
+	j := job("a", "")
+	j.Prepare = func() ([]byte, error) { panic("oh") }
+	var e *Error
+	if _, err := p.Compile(j); !errors.As(err, &e) || !strings.Contains(e.Reason, "prepare: oh") {
+		t.Errorf("err = %v", err)
+	}
+	oh := errors.New("oh")
+	j.Prepare = func() ([]byte, error) { return nil, oh }
+	if _, err := p.Compile(j); !errors.Is(err, oh) {
+		t.Errorf("err = %v, want %v", err, oh)
+	}
+	j.Prepare = func() ([]byte, error) { return nil, nil }
+	if code, err := p.Compile(j); code != nil || err != nil {
+		t.Errorf("%q, %v", code, err)
+	}
+	if s := p.Stats(); s.Started != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestNoChildren: where no child can be started, or it is another binary's, this process compiles, and says so once.
+func TestNoChildren(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"none":            func(o *Options) { o.Command = Command{} },
+		"no such file":    func(o *Options) { o.Command.Path = "/nowhere" },
+		"not ours":        func(o *Options) { o.Command = Command{Path: "/bin/true"} },
+		"another version": func(o *Options) { o.Version = "v2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			alarms := 0
+			p := newPool(t, func(o *Options) {
+				change(o)
+				o.Alarm = func(error) { alarms++ }
+			})
+			for range 2 {
+				if code, err := p.Compile(job("a", "make")); err != nil || string(code) != "here" {
+					t.Errorf("%q, %v", code, err)
+				}
+			}
+			want := 1
+			if name == "none" {
+				want = 0
+			}
+			if s := p.Stats(); alarms != want || s.InProcess != 2 {
+				t.Errorf("%d alarms, %+v", alarms, s)
+			}
+		})
+	}
+}
+
+// TestChildDiesWithParent: a process that starts a child and is killed leaves none.
+func TestChildDiesWithParent(t *testing.T) {
+	if os.Getenv("TROUPE_TEST_PARENT") != "" {
+		p := newPool(t, nil)
+		go func() { _, _ = p.Compile(job("a", "spin")) }()
+		waitFor(t, "a child", func() bool { return len(p.Children()) == 1 })
+		fmt.Println("child", p.Children()[0])
+		select {}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run", "^TestChildDiesWithParent$")
+	cmd.Env = append(os.Environ(), "TROUPE_TEST_PARENT=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscanf(out, "child %d\n", &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Fatalf("process %d: %v", pid, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	waitFor(t, "the child to end", func() bool { return !runs(pid) })
+}
+
+// runs tells whether a process is there that has not ended: one that nobody waits for may stay as a name.
+func runs(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return runtime.GOOS != "linux"
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}

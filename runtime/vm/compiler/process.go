@@ -1,0 +1,267 @@
+package compiler
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Command starts a child.
+type Command struct {
+	Path string   // of the binary; empty: there are no children
+	Args []string // after the name
+	Env  []string // besides what this process has
+}
+
+// process is a child as its parent sees it. One goroutine at a time uses it.
+type process struct {
+	cmd      *exec.Cmd
+	requests *os.File
+	replies  *os.File
+	in       *bufio.Reader
+	said     head
+	dead     chan struct{} // closed when it has ended
+	used     bool          // it has answered a request
+	idle     *time.Timer   // ends it; nil: it is at work
+
+	mu  sync.Mutex
+	why error // why this process has killed it; nil: it has not
+}
+
+// helloWait is how long a child may take to start, and ended how long to end when it is told to.
+const helloWait = 30 * time.Second
+
+// start starts a child. It must be called on a thread that outlives the child.
+func start(c Command) (*process, error) {
+	requestsEnd, requests, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = requestsEnd.Close() }()
+	replies, repliesEnd, err := os.Pipe()
+	if err != nil {
+		_ = requests.Close()
+		return nil, err
+	}
+	defer func() { _ = repliesEnd.Close() }()
+	p := &process{
+		cmd: exec.Command(c.Path, c.Args...), requests: requests, replies: replies, in: bufio.NewReaderSize(replies, 64<<10), dead: make(chan struct{}),
+	}
+	p.cmd.Env = append(append(os.Environ(), "GOTRACEBACK=none"), c.Env...)
+	p.cmd.ExtraFiles = []*os.File{requestsEnd, repliesEnd}
+	p.cmd.Stderr = &p.said
+	p.cmd.SysProcAttr = attributes()
+	if err := p.cmd.Start(); err != nil {
+		_ = requests.Close()
+		_ = replies.Close()
+		return nil, err
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.dead)
+	}()
+	return p, nil
+}
+
+// greet waits for the child's first words.
+func (p *process) greet(version string) error {
+	_ = p.replies.SetReadDeadline(time.Now().Add(helloWait))
+	r, err := ReadReply(p.in, 4096)
+	if err != nil {
+		return p.failed(err)
+	}
+	if r.Kind != Hello || string(r.Body) != version {
+		return fmt.Errorf("the child makes %q, wanted is %q", r.Body, version)
+	}
+	return nil
+}
+
+func (p *process) alive() bool {
+	select {
+	case <-p.dead:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the child at once; why is what its work then fails with.
+func (p *process) kill(why error) {
+	p.mu.Lock()
+	if p.why == nil {
+		p.why = why
+	}
+	p.mu.Unlock()
+	_ = p.cmd.Process.Kill()
+}
+
+// killed tells whether this process has ended the child.
+func (p *process) killed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.why != nil
+}
+
+// end is called once when the child is not needed any more. It waits until it is gone.
+func (p *process) end() {
+	p.kill(ErrClosed)
+	<-p.dead
+	_ = p.requests.Close()
+	_ = p.replies.Close()
+}
+
+// failure says what came between a request and its reply.
+type failure struct {
+	kind   failureKind
+	reason string
+}
+
+type failureKind uint8
+
+const (
+	crashed failureKind = iota
+	limited             // it came to its limits
+	refused             // the code generator gave an error
+	shot                // it was killed, and not by us
+	kinds
+)
+
+func (f *failure) Error() string { return f.reason }
+
+// stirring is the processor time that a child must use to count as at work: saying twice a second that it is takes some too.
+const stirring = 100 * time.Millisecond
+
+// do has a module compiled. After an error the process is good for nothing more; unless it is a failure, it is nobody's fault.
+func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*Reply, error) {
+	ended, watched := make(chan struct{}), make(chan struct{})
+	defer func() { close(ended); <-watched }() // a cancel that comes later must not hit what it does next
+	go func() {
+		defer close(watched)
+		select {
+		case <-cancel:
+			p.kill(ErrCancelled)
+		case <-ended:
+		}
+	}()
+	_ = p.requests.SetWriteDeadline(time.Now().Add(hang))
+	if _, err := p.requests.Write(AppendRequest(nil, r)); err != nil {
+		return nil, p.failed(err)
+	}
+	last, moved := time.Duration(0), time.Now() // processor time, and when it was last seen to grow
+	for {
+		_ = p.replies.SetReadDeadline(time.Now().Add(hang))
+		reply, err := ReadReply(p.in, r.Limits.Output)
+		var long *tooLongError
+		switch {
+		case errors.As(err, &long):
+			p.kill(&failure{limited, fmt.Sprintf("an artifact of %d bytes, at most %d are possible", long.n, long.most)})
+			return nil, p.failed(err)
+		case err != nil:
+			return nil, p.failed(err)
+		}
+		switch reply.Kind {
+		case Done:
+			p.used = true
+			return reply, nil
+		case Refused:
+			kind := refused
+			if lacksMemory(string(reply.Body)) {
+				kind = limited
+			}
+			return nil, &failure{kind, string(reply.Body)}
+		case Alive:
+			if reply.CPU >= last+stirring {
+				last, moved = reply.CPU, time.Now()
+			}
+			if reply.CPU > r.Limits.CPU+r.Limits.CPU/4+time.Second {
+				p.kill(&failure{limited, fmt.Sprintf("%v of processor time", reply.CPU)})
+			} else if time.Since(moved) > hang {
+				p.kill(&failure{crashed, "it stood still"})
+			}
+		default:
+			p.kill(&failure{crashed, "an answer that was not asked for"})
+		}
+	}
+}
+
+// failed finds out why the child does not answer: err is what reading or writing said.
+func (p *process) failed(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		p.kill(&failure{crashed, "it stood still"})
+	} else if errors.Is(err, ErrFrame) && p.alive() {
+		// Most often the pipe has ended because the process has; else it is not one of ours.
+		select {
+		case <-p.dead:
+		case <-time.After(time.Second):
+			p.kill(&failure{crashed, err.Error()})
+		}
+	} else if p.alive() {
+		select {
+		case <-p.dead:
+		case <-time.After(time.Second):
+			p.kill(&failure{crashed, "it does not listen"})
+		}
+	}
+	<-p.dead
+	p.mu.Lock()
+	why := p.why
+	p.mu.Unlock()
+	if why != nil {
+		return why
+	}
+	state := p.cmd.ProcessState
+	f := &failure{crashed, state.String()}
+	if said := p.said.String(); said != "" {
+		f.reason += ": " + said
+	}
+	status, _ := state.Sys().(syscall.WaitStatus)
+	switch {
+	case status.Exited() && status.ExitStatus() == exitCPU, lacksMemory(f.reason):
+		f.kind = limited
+	case status.Signaled():
+		switch status.Signal() {
+		case syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
+			f.kind = shot
+		}
+	}
+	return f
+}
+
+// lacksMemory tells whether a text is what the library, Go or the system says without memory.
+func lacksMemory(s string) bool {
+	s = strings.ToLower(s)
+	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "cannot map", "os error 12"} {
+		if strings.Contains(s, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// head keeps the first of what is written to it: the rest is stacks.
+type head struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const headMost = 512
+
+func (h *head) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b = append(h.b, b[:min(len(b), headMost-len(h.b))]...)
+	return len(b), nil
+}
+
+// String is it in one line.
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(strings.Fields(string(h.b)), " ")
+}

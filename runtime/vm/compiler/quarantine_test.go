@@ -1,0 +1,104 @@
+package compiler
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestQuarantine: what was being compiled when a process ended, and what failed, is barred for the next one, and for one of another
+// build no more.
+func TestQuarantine(t *testing.T) {
+	dir := t.TempDir()
+	barred := func(build string, want ...string) *Quarantine {
+		t.Helper()
+		q := OpenQuarantine(dir, build)
+		for _, name := range []string{"failed", "here", "child", "done", "nothing"} {
+			_, is := q.Barred(name)
+			wanted := false
+			for _, w := range want {
+				wanted = wanted || w == name
+			}
+			if is != wanted {
+				t.Errorf("%s: barred %v, want %v", name, is, wanted)
+			}
+		}
+		return q
+	}
+	q := barred("v1")
+	q.Bar("failed", "a reason\nof two lines")
+	q.Mark("here", InProcess)
+	q.Mark("child", InChild)
+	q.Mark("done", InProcess)
+	q.Clear("done")
+	q.Mark("nothing", InProcess)
+	q.Unmark("nothing")
+	q.Mark("failed", InProcess) // a block tries again, and the process ends: it stays barred
+	q = barred("v1", "failed", "here")
+	if why, _ := q.Barred("failed"); why != "a reason\nof two lines" {
+		t.Errorf("why = %q", why)
+	}
+	q.Mark("child", InChild) // once more
+	q = barred("v1", "failed", "here", "child")
+	q.Clear("here")
+	q = barred("v1", "failed", "child")
+	if q.Len() != 2 {
+		t.Errorf("%d barred", q.Len())
+	}
+	barred("v2")
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("%v, %v: another build's marks are still there", files, err)
+	}
+}
+
+// TestQuarantineIsBounded: in memory and on disk.
+func TestQuarantineIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	q := OpenQuarantine(dir, "v1")
+	for i := range mostMarks + 10 {
+		q.Bar(fmt.Sprint(i), "why")
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != mostMarks || q.Len() != mostMarks {
+		t.Errorf("%d files, %d barred, %v", len(files), q.Len(), err)
+	}
+	if _, is := q.Barred("9"); is {
+		t.Error("the oldest is still barred")
+	}
+}
+
+// TestQuarantineWithoutDisk: in memory it works the same.
+func TestQuarantineWithoutDisk(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"", filepath.Join(file, "no")} {
+		q := OpenQuarantine(dir, "v1")
+		q.Mark("a", InProcess)
+		q.Bar("a", "why")
+		if why, is := q.Barred("a"); !is || why != "why" {
+			t.Errorf("%q, %v", why, is)
+		}
+		q.Clear("a")
+		if _, is := q.Barred("a"); is {
+			t.Error("still barred")
+		}
+	}
+}
+
+// FuzzMark: bytes are no mark, or the one form of it.
+func FuzzMark(f *testing.F) {
+	f.Add((&mark{InChild, 1, "v1", "why"}).bytes())
+	f.Add((&mark{"", 0, "\n", "why\n"}).bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if m, ok := parseMark(b); ok && !bytes.Equal(m.bytes(), b) {
+			again, ok := parseMark(m.bytes())
+			if !ok || again != m {
+				t.Errorf("%q is read as %+v, and that as %+v", b, m, again)
+			}
+		}
+	})
+}
