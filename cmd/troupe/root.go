@@ -33,6 +33,7 @@ var commands = []func(*app) *cobra.Command{
 	newTrace,
 	newBench,
 	newVersion,
+	newCompiler,
 }
 
 // app is what commands share: the global flags, and whether the command itself was reached.

@@ -72,7 +72,7 @@ when asked ("manual"): troupe.block_production in config.json, or --block-produc
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			return run(cmd.Context(), host.Options{Home: hm, Log: log, Listen: o.rpcAddr, NoRPC: o.noRPC}, cmd.OutOrStdout())
+			return run(cmd.Context(), host.Options{Home: hm, Log: log, Listen: o.rpcAddr, NoRPC: o.noRPC, Compiler: compilerCommand()}, cmd.OutOrStdout())
 		},
 	}
 	f := c.Flags()

@@ -34,6 +34,8 @@ type Config struct {
 	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
 	ContractCachePath                string // empty: <data>/contract.cache
 	ContractMemory, ContractDisk     uint64 // bytes of compiled code to keep
+	Compilations                     uint64 // at a time; 0: as many as there are cores, at least two
+	CompilerProcesses                bool   // compile in processes of their own
 	TransactionPoolSize              uint64 // bytes
 	MempoolTransactions, MempoolKeys uint64 // bounds in number: of all, of one key
 	ViewStateSizeLimit               uint64 // bytes
@@ -82,7 +84,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "rpc":{"http_status":"spec","trusted_proxies":[],"simulate":true,"trace":true},
 "mempool":{"max_transactions":200000,"max_per_key":10000},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
-"vm":{"memory_bytes":268435456,"disk_bytes":4294967296}},"archive":false,"max_gas_burnt_view":null}`
+"vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
 func Read(file string, in []byte) (*Document, []Warning, error) {
@@ -199,6 +201,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
 		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
+		Compilations: num("troupe.vm.compilations"), CompilerProcesses: yes("troupe.vm.compiler_processes"),
 		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),
 		MempoolKeys: num("troupe.mempool.max_per_key"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
 		MaxGasBurntView: primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),

@@ -100,6 +100,8 @@ var extras = map[string]rule{
 	"troupe.vm":                         {kind: kObject},
 	"troupe.vm.memory_bytes":            {kind: kU64, max: maxMemory},
 	"troupe.vm.disk_bytes":              {kind: kU64, max: maxDisk},
+	"troupe.vm.compilations":            {kind: kU64, max: 1024},
+	"troupe.vm.compiler_processes":      {kind: kBool},
 }
 
 // Bounds of our own integers, so that no sum or conversion of them overflows: far above what a machine has.

@@ -31,6 +31,8 @@ import (
 	"github.com/troupe-chain/troupe/rpc"
 	runtime "github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
+	vmengine "github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -41,7 +43,9 @@ type Options struct {
 	Log     *logrus.Logger // nil: warnings and errors to stderr
 	Listen  string         // where the RPC listens instead of rpc.addr, which status goes on to show
 	NoRPC   bool
-	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
+	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts are compiled in this process.
+	Compiler compiler.Command
+	Observe  func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
 // Host is a running node.
@@ -104,10 +108,7 @@ func Start(o Options) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.vm, err = vm.New(vm.Options{
-		Dir: hm.Paths.Contracts, Memory: int64(min(c.ContractMemory, 1<<50)), Disk: int64(min(c.ContractDisk, 1<<60)),
-		Alarm: func(err error) { o.Log.WithError(err).Error("contract engine") },
-	}); err != nil {
+	if h.vm, err = vm.New(h.vmOptions(&o)); err != nil {
 		return nil, err
 	}
 	undo = append(undo, h.vm.Close)
@@ -155,6 +156,23 @@ func Start(o Options) (_ *Host, err error) {
 		}
 	}
 	return h, nil
+}
+
+// vmOptions say where contracts are kept, and how they are compiled.
+func (h *Host) vmOptions(o *Options) vm.Options {
+	c := o.Home.Config
+	if vmengine.ThreadPerRun() {
+		h.log.Warn("threads have stacks too small for contracts (ulimit -s unlimited gives them 2 MiB), so each call starts one of its own and takes some 20 us longer; run with ulimit -s 8192")
+	}
+	v := vm.Options{
+		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),
+		Build: o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit,
+		Alarm: func(err error) { h.log.WithError(err).Error("contract engine") },
+	}
+	if c.CompilerProcesses {
+		v.Compiler = o.Compiler
+	}
+	return v
 }
 
 // Failed tells when the RPC has ended by itself.

@@ -53,6 +53,19 @@ func (h *Host) appendContracts(b []byte) []byte {
 	row("gauge", "troupe_contract_cache_entries", "Contracts in memory", float64(s.Entries))
 	row("gauge", "troupe_contract_cache_bytes", "Bytes of compiled code in memory", float64(s.Bytes))
 	row("gauge", "troupe_contract_cache_disk_bytes", "Bytes of compiled code on disk", float64(s.DiskBytes))
+	row("counter", "troupe_contract_recompilations", "Contracts compiled again since they had been dropped from disk, or from memory where there is no disk", float64(s.Rebuilds))
+	row("counter", "troupe_contract_cache_disk_evictions", "Compiled contracts dropped from disk", float64(s.DiskEvictions))
+	k := &s.Compiler
+	row("gauge", "troupe_contract_compilers", "Processes that compile contracts, or are ready to", float64(k.Children))
+	row("gauge", "troupe_contract_compilations_running", "Compilations under way", float64(k.Running))
+	row("counter", "troupe_contract_compilers_started", "Processes started to compile contracts", float64(k.Started))
+	row("counter", "troupe_contract_compilers_died", "Of them those that ended in the middle of their work", float64(k.Deaths))
+	row("counter", "troupe_contract_compilation_retries", "Compilations tried again", float64(k.Retries))
+	row("counter", "troupe_contract_compilation_failures", "Compilations given up: the fault of this node's compiler", float64(k.Failed))
+	row("counter", "troupe_contract_compilations_refused", "Compilations not tried, since an earlier one of the same code failed", float64(k.Refused))
+	row("counter", "troupe_contract_compilations_in_process", "Compilations done by the node's own process", float64(k.InProcess))
+	row("counter", "troupe_contract_compilations_over_bound", "Compilations that took more time or made more code than they should", float64(k.OverBound))
+	row("gauge", "troupe_contract_quarantined", "Contracts that the compiler failed on, and that are compiled again for a block only", float64(k.Quarantined))
 	row("counter", "troupe_contract_alarms", "Things that no contract should be able to do", float64(s.Alarms))
 	if h.views == nil {
 		return b

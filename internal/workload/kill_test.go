@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
 // Environment of the processes that are killed, and of a run by hand with more accounts or rounds:
@@ -30,6 +31,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(compilerEnv) != "" {
+		os.Exit(vm.ServeCompiler(nil))
+	}
 	if os.Getenv(killChild) != "" {
 		if err := beKilled(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

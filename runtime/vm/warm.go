@@ -43,12 +43,17 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm, background b
 	e, err := get(cache.Key{Code: hash, Rules: v.rules(w)}, func(cancel <-chan struct{}) (cache.Artifact, error) {
 		return v.build(&task{hash: hash, code: code, rules: w, background: background, cancel: cancel})
 	})
+	return e, v.notLoaded(hash, err)
+}
+
+// notLoaded makes a CompilerError of machine code that does not load.
+func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	var load *loadError
-	if errors.As(err, &load) {
-		v.fault("vm: code %v does not load: %w", hash, err)
-		err = &CompilerError{hash, load.Error(), err}
+	if !errors.As(err, &load) {
+		return err
 	}
-	return e, err
+	v.fault("vm: code %v does not load: %w", hash, err)
+	return &CompilerError{hash, load.Error(), err}
 }
 
 // Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.

@@ -91,7 +91,7 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 		}
 		m = &tracedModule{names: prep.Names(c.Code)}
 		if m.module, err = (loader{t.v.engine}).Load(a); err != nil {
-			return action.CallOutcome{}, err
+			return action.CallOutcome{}, t.v.notLoaded(c.CodeHash, err)
 		}
 		t.modules[key] = m
 	}

@@ -324,6 +324,9 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	}
 	v, err := c.loader.Load(a)
 	if err != nil {
+		if c.disk != nil {
+			c.disk.remove(key)
+		}
 		return nil, err
 	}
 	return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil

@@ -433,3 +433,183 @@ func FuzzInfo(f *testing.F) {
 		}
 	})
 }
+
+// source gets key n, built of source bytes as code of size bytes, and gives it back.
+func source(t *testing.T, c *Cache[*value], n, source, size int) (built bool) {
+	t.Helper()
+	k := Key{Code: primitives.Hash{byte(n), byte(n >> 8)}, Rules: primitives.Hash{1}}
+	e, err := c.Get(k, func(<-chan struct{}) (Artifact, error) {
+		built = true
+		return Artifact{Info: []byte{byte(n)}, Code: make([]byte, size), Source: source}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Release()
+	return built
+}
+
+// TestHotIsNotDrivenOut: contracts in use stay, in memory and on disk, whatever number of others comes by: artifacts that are large
+// beyond their source, called alternately, or twice in a row; as many of an ordinary size; after a restart, large ones do not drive out what was hot
+// before it.
+func TestHotIsNotDrivenOut(t *testing.T) {
+	const (
+		kb      = 1 << 10
+		hot     = 10 // contracts of 4 KB, 20 KB compiled
+		rounds  = 120
+		memory  = 2560 * kb
+		onDisk  = 20480 * kb
+		perHot  = 20 * kb
+		perBomb = 168 * kb // of 57 bytes, a hundredth of what was met; as memory and disk are
+		others  = 15       // between two uses of hot ones
+	)
+	cold := map[string]func(t *testing.T, c *Cache[*value], round int){
+		"16 large, alternating":  func(t *testing.T, c *Cache[*value], i int) { source(t, c, 1000+i%16, 57, perBomb) },
+		"256 large, alternating": func(t *testing.T, c *Cache[*value], i int) { source(t, c, 1000+i%256, 57, perBomb) },
+		"256 large, twice": func(t *testing.T, c *Cache[*value], i int) {
+			for range 2 {
+				source(t, c, 1000+i%256, 57, perBomb)
+			}
+		},
+		"always new": func(t *testing.T, c *Cache[*value], i int) {
+			for j := range others {
+				source(t, c, 1000+others*i+j, 4*kb, perHot)
+			}
+		},
+		"always new, twice": func(t *testing.T, c *Cache[*value], i int) {
+			for j := range 2 * others {
+				source(t, c, 1000+others*i+j/2, 4*kb, perHot)
+			}
+		},
+	}
+	for name, next := range cold {
+		for _, dir := range []string{"", t.TempDir()} {
+			if dir != "" && name == "always new, twice" {
+				continue // to the disk that is the same as once
+			}
+			t.Run(fmt.Sprintf("%s, disk %v", name, dir != ""), func(t *testing.T) {
+				c, _ := open(t, Options{Memory: memory, Disk: onDisk, Dir: dir})
+				builds := 0
+				for i := range rounds {
+					if source(t, c, i%hot, 4*kb, perHot) { // each of the hot once in ten rounds
+						builds++
+					}
+					next(t, c, i)
+				}
+				if builds > 3*hot || dir != "" && builds != hot { // nobody knows the first time that they will be
+					t.Errorf("the hot were compiled %d times, want %d", builds, hot)
+				}
+				s := c.Stats()
+				if s.Bytes > memory || dir != "" && s.DiskBytes > onDisk {
+					t.Errorf("%+v", s)
+				}
+				if s.Evictions == 0 && name != "16 large, alternating" {
+					t.Errorf("nothing was evicted, so nothing was tried: %+v", s)
+				}
+				if dir == "" && s.Loads > 0 || dir != "" && s.Loads > uint64(rounds) {
+					t.Errorf("%+v", s)
+				}
+				c.Close()
+				if dir == "" || name == "always new" {
+					return
+				}
+				c, _ = open(t, Options{Memory: memory, Disk: onDisk, Dir: dir})
+				defer c.Close()
+				for i := range rounds {
+					next(t, c, rounds+i)
+				}
+				for n := range hot {
+					if source(t, c, n, 4*kb, perHot) {
+						t.Errorf("%d is gone after a restart and what came then", n)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDiskHearsOfHits: what is used from memory alone is not old on disk.
+func TestDiskHearsOfHits(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := open(t, Options{Dir: dir, Disk: 20_000, Memory: 1 << 20})
+	source(t, c, 0, 100, 1000)
+	for n := 1; n < 60; n++ {
+		source(t, c, n, 100, 1000)
+		source(t, c, 0, 100, 1000)
+	}
+	c.Close()
+	c, _ = open(t, Options{Dir: dir, Disk: 20_000, Memory: 1 << 20})
+	if source(t, c, 0, 100, 1000) {
+		t.Error("what was used all the time is gone from disk")
+	}
+	if s := c.Stats(); s.DiskBytes > 20_000 {
+		t.Errorf("%+v", s)
+	}
+	for n := 1; n < 60; n++ {
+		source(t, c, n, 100, 1000)
+	}
+	if s := c.Stats(); s.DiskEvictions == 0 {
+		t.Errorf("%+v", s)
+	}
+	c.Close()
+	c, _ = open(t, Options{Memory: 3000})
+	for range 2 {
+		for n := range 3 {
+			source(t, c, n, 100, 1000)
+		}
+	}
+	if s := c.Stats(); s.Rebuilds == 0 {
+		t.Errorf("%+v: want some made again", s)
+	}
+}
+
+// TestFirstCancelsOther: of two flights to the same the first to bring it ends the other, whichever it is.
+func TestFirstCancelsOther(t *testing.T) {
+	for _, backgroundFirst := range []bool{true, false} {
+		c, _ := open(t, Options{})
+		come := [2]chan struct{}{make(chan struct{}), make(chan struct{})} // to bring it
+		begun := make(chan struct{})
+		cancelled := make(chan bool, 2)
+		build := func(i int) Build {
+			return func(cancel <-chan struct{}) (Artifact, error) {
+				begun <- struct{}{}
+				select {
+				case <-come[i]:
+					return Artifact{Info: []byte{1}}, nil
+				case <-cancel:
+					cancelled <- i == 1
+					return Artifact{}, errors.New("cancelled")
+				}
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			e, err := c.GetInBackground(key(1), build(1))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			e.Release()
+		})
+		<-begun
+		all.Go(func() {
+			e, err := c.Get(key(1), build(0))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			e.Release()
+		})
+		<-begun
+		first := 0
+		if backgroundFirst {
+			first = 1
+		}
+		close(come[first])
+		if was := <-cancelled; was == backgroundFirst {
+			t.Errorf("background first %v: the wrong one was cancelled", backgroundFirst)
+		}
+		all.Wait()
+		c.Close()
+	}
+}

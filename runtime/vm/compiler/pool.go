@@ -184,24 +184,20 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	}
 	var tried [kinds]int
 	for n := 1; ; n++ {
-		c, err := p.take()
-		if errors.Is(err, ErrClosed) {
-			return nil, err
-		} else if err != nil {
+		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited] > 0), Wasm: wasm})
+		if err == nil {
+			p.judge(j, reply)
+			return reply.Body, nil
+		}
+		if p.isClosed() {
+			return nil, ErrClosed
+		}
+		var no *startError
+		if errors.As(err, &no) {
 			if !p.unstartable.Swap(true) {
 				p.o.Alarm(fmt.Errorf("compiler: no child can be started, contracts are compiled in this process: %w", err))
 			}
 			return p.here(j, wasm)
-		}
-		reply, err := c.do(&Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited] > 0), Wasm: wasm}, j.Cancel, p.o.Hang)
-		if err == nil {
-			p.give(c, reply.Retire || c.killed())
-			p.judge(j, reply)
-			return reply.Body, nil
-		}
-		p.drop(c)
-		if p.isClosed() {
-			return nil, ErrClosed
 		}
 		var f *failure
 		if !errors.As(err, &f) {
@@ -214,6 +210,21 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 		}
 		p.count(func(s *Stats) { s.Retries++ })
 	}
+}
+
+// attempt has a child do it.
+func (p *Pool) attempt(j *Job, r *Request) (*Reply, error) {
+	c, err := p.take()
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.do(r, j.Cancel, p.o.Hang)
+	if err != nil {
+		p.drop(c)
+		return nil, err
+	}
+	p.give(c, reply.Retire || c.killed())
+	return reply, nil
 }
 
 // here compiles in this process. What it takes is not limited.
@@ -263,9 +274,18 @@ func (p *Pool) take() (*process, error) {
 		if c, err = p.begin(); err == nil || errors.Is(err, ErrClosed) {
 			return c, err
 		}
+		var f *failure
+		if errors.As(err, &f) && f.kind == shot { // says nothing of what there is to start
+			return nil, err
+		}
 	}
-	return nil, err
+	return nil, &startError{err}
 }
+
+// startError: there are no children.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return e.err.Error() }
 
 // begin starts a child, on the thread that is there for it.
 func (p *Pool) begin() (*process, error) {

@@ -152,6 +152,9 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return m.Serialize()
 }
 
+// ThreadPerRun tells whether every run gets a thread of its own.
+func ThreadPerRun() bool { return false }
+
 // Module is compiled code that is ready to run. Safe for use by many goroutines.
 type Module struct {
 	e    *Engine

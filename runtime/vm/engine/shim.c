@@ -330,6 +330,18 @@ static void *run_thread(void *c) {
 // Host functions and the library itself need some stack below what wasm may use.
 #define STACK_SPARE ((size_t)512 << 10)
 
+// troupe_thread_stack is how much stack threads get that are not asked for more: those that Go makes; 0 if nobody knows.
+size_t troupe_thread_stack(void) {
+  pthread_attr_t attr;
+  size_t size = 0;
+  if (pthread_attr_init(&attr) != 0) return 0;
+  if (pthread_attr_getstacksize(&attr, &size) != 0) size = 0;
+  pthread_attr_destroy(&attr);
+  return size;
+}
+
+size_t troupe_stack_spare(void) { return STACK_SPARE; }
+
 void troupe_run(troupe_call_t *c) {
   if (stack_left() >= c->max_stack + STACK_SPARE) {
     run(c);

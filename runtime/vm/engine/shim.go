@@ -155,6 +155,11 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), nil
 }
 
+// ThreadPerRun tells whether the threads of this process have too little stack, so that every run gets one of its own.
+func ThreadPerRun() bool {
+	return uint64(C.troupe_thread_stack()) < MaxStack+uint64(C.troupe_stack_spare())
+}
+
 // Module is compiled code that is ready to run. Safe for use by many goroutines.
 type Module struct {
 	e    *Engine

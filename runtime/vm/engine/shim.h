@@ -76,6 +76,8 @@ wasmtime_error_t *troupe_link(wasmtime_linker_t *l, uint32_t index, const char *
                               size_t n_params, const uint8_t *results, size_t n_results);
 void troupe_run(troupe_call_t *c);
 size_t troupe_error_text(wasmtime_error_t *e, char *out, size_t cap); // deletes e
+size_t troupe_thread_stack(void);
+size_t troupe_stack_spare(void);
 troupe_call_t *troupe_calls_new(uint32_t n);
 
 wasmtime_error_t *wasmtime_module_new(wasm_engine_t *, const uint8_t *, size_t, wasmtime_module_t **);

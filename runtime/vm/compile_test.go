@@ -1,0 +1,270 @@
+package vm
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/vm/cache"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
+	"github.com/troupe-chain/troupe/runtime/vm/logic"
+)
+
+// childEnv makes this test binary a child that compiles. Its value says what it does to one code: "abort HASH" and the like.
+const childEnv = "TROUPE_TEST_COMPILER"
+
+func TestMain(m *testing.M) {
+	if does, child := os.LookupEnv(childEnv); child {
+		what, hash, _ := strings.Cut(does, " ")
+		if what == "garbage" {
+			os.Exit(compiler.Main(version(), func(*compiler.Request) ([]byte, error) { return []byte("garbage"), nil }))
+		}
+		os.Exit(ServeCompiler(func(code primitives.Hash) {
+			if hex.EncodeToString(code[:]) == hash {
+				misbehave(what)
+			}
+		}))
+	}
+	os.Exit(m.Run())
+}
+
+func misbehave(what string) {
+	switch what {
+	case "abort":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		select {}
+	case "panic":
+		panic("oh")
+	}
+}
+
+// children is the option that has this binary compile, and do something to code.
+func children(t *testing.T, does string, code []byte) compiler.Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := primitives.HashBytes(code)
+	return compiler.Command{Path: self, Env: []string{fmt.Sprintf("%s=%s %x", childEnv, does, hash[:])}}
+}
+
+func openVM(t *testing.T, o Options) *VM {
+	t.Helper()
+	v, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeVM(v) })
+	return v
+}
+
+// closeVM closes one that may be closed.
+func closeVM(v *VM) {
+	select {
+	case <-v.warmer.end:
+	default:
+		v.Close()
+	}
+}
+
+// TestChildMakesTheSame: artifacts of a child are those of this process, byte by byte.
+func TestChildMakesTheSame(t *testing.T) {
+	codes := map[string][]byte{"empty": wat(t, `(module (func (export "main")))`), "nop": nop(t, 1)}
+	for _, s := range contracts.Sources {
+		codes[s.Name] = contracts.C(s.Name)
+	}
+	here, there := openVM(t, Options{}), openVM(t, Options{Compiler: children(t, "", nil)})
+	rules := &call(nil, "main", 0).Block.Config.Wasm
+	for name, code := range codes {
+		for _, traced := range []bool{false, true} {
+			task := &task{hash: primitives.HashBytes(code), code: code, rules: rules, traced: traced}
+			a, err := here.build(task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := there.build(task)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(a.Code) == 0 || !bytes.Equal(a.Code, b.Code) || !bytes.Equal(a.Info, b.Info) || a.Source != len(code) {
+				t.Errorf("%s, traced %v: %d bytes and %d of a child", name, traced, len(a.Code), len(b.Code))
+			}
+		}
+	}
+	if s := there.Stats().Compiler; s.Started != 1 || s.InProcess != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// nop is a small contract, another for each n.
+func nop(t testing.TB, n int) []byte {
+	return wat(t, fmt.Sprintf(`(module (func (export "main") (drop (i32.const %d))))`, n))
+}
+
+// TestCompilerFailsIsNoOutcome: what a child does that can't compile some code is no outcome of a call of it, and nothing of it is
+// kept: the same folder with a compiler that is mended runs it, as a VM does that never failed. Other code is not concerned. Views
+// do not try it again, and what is deployed is not compiled in advance.
+func TestCompilerFailsIsNoOutcome(t *testing.T) {
+	bad, good := nop(t, 2), nop(t, 3)
+	for _, does := range []string{"abort", "panic", "garbage"} {
+		t.Run(does, func(t *testing.T) {
+			dir := t.TempDir()
+			v := openVM(t, Options{Dir: dir, Compiler: children(t, does, bad)})
+			beside := call(bad, "main", 10*tera)
+			block := *beside.Block
+			block.Beside = true
+			beside.Block = &block
+			<-v.Warm(bad, &block.Config.Wasm)
+			for n := range 3 {
+				for _, c := range []*action.Call{beside, call(bad, "main", 10*tera)} {
+					before := v.Stats().Compiler
+					out, err := v.run(c, &world{})
+					var e *CompilerError
+					if !errors.As(err, &e) || !errors.Is(err, ErrCompiler) || e.CodeHash != c.CodeHash || e.Reason == "" {
+						t.Errorf("%d: %s, err = %v, want a CompilerError", n, ended(&out), err)
+					}
+					if s := v.Stats().Compiler; does != "garbage" && c.Block.Beside && s.Deaths != before.Deaths {
+						t.Errorf("a view had it compiled again: %+v", s)
+					}
+				}
+			}
+			watched := v.Watch(silent{})
+			defer watched.Close()
+			c := *beside
+			if _, err := watched.run(&c, &world{}); !errors.Is(err, ErrCompiler) {
+				t.Errorf("a trace: err = %v", err)
+			}
+			if does != "garbage" {
+				if out, err := v.run(call(good, "main", 10*tera), &world{}); err != nil || out.Err != nil {
+					t.Errorf("other code: %s, %v", ended(&out), err)
+				}
+			}
+			if v.Ready(primitives.HashBytes(bad), &block.Config.Wasm) && does != "garbage" {
+				t.Error("it is said to be ready")
+			}
+			closeVM(v)
+			want, err := openVM(t, Options{}).run(call(bad, "main", 10*tera), &world{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mended := openVM(t, Options{Dir: dir, Compiler: children(t, "", nil)})
+			if does != "garbage" {
+				if s := mended.Stats().Compiler; s.Quarantined == 0 {
+					t.Errorf("nothing is known of it after a restart: %+v", s)
+				}
+			}
+			got, err := mended.run(call(bad, "main", 10*tera), &world{})
+			if err != nil || ended(&got) != ended(&want) {
+				t.Errorf("mended: %s, %v, want %s", ended(&got), err, ended(&want))
+			}
+			if got, err = mended.run(beside, &world{}); err != nil {
+				t.Errorf("a view of what is mended: %s, %v", ended(&got), err)
+			}
+		})
+	}
+}
+
+// silent is a Watcher.
+type silent struct{}
+
+func (silent) CallBegins(*action.Call)          {}
+func (silent) Enter(string, primitives.Gas)     {}
+func (silent) Leave(primitives.Gas)             {}
+func (silent) HostCall(*HostCall)               {}
+func (silent) CallEnds(out *action.CallOutcome) {}
+
+// TestQuarantineOfThisProcess: where this process compiles, what it was at when it ended is not compiled in advance by the next one,
+// but is when a block calls it; and a newer build tries as if nothing had been.
+func TestQuarantineOfThisProcess(t *testing.T) {
+	dir, code := t.TempDir(), nop(t, 4)
+	rules := &call(code, "main", 0).Block.Config.Wasm
+	v := openVM(t, Options{Dir: dir, Build: "1"})
+	name := v.name(&task{hash: primitives.HashBytes(code), code: code, rules: rules})
+	closeVM(v)
+	marks := filepath.Join(dir, version(), "marks")
+	compiler.OpenQuarantine(marks, "1").Mark(name, compiler.InProcess) // and it ends
+	v = openVM(t, Options{Dir: dir, Build: "1"})
+	<-v.Warm(code, rules)
+	if s := v.Stats(); s.Compiler.Refused != 1 || s.Compiler.InProcess != 0 || s.Alarms != 0 {
+		t.Errorf("%+v, want it left alone", s)
+	}
+	closeVM(v)
+	v = openVM(t, Options{Dir: dir, Build: "2"})
+	<-v.Warm(code, rules)
+	if s := v.Stats(); s.Compiler.Refused != 0 || s.Compiler.InProcess != 1 {
+		t.Errorf("%+v, want it compiled by another build", s)
+	}
+	if files, err := os.ReadDir(marks); err != nil || len(files) != 0 {
+		t.Errorf("marks %v, %v", files, err)
+	}
+}
+
+// TestStackOverflow: reaching the end of the native stack is no contract's doing, and ends in an error.
+func TestStackOverflow(t *testing.T) {
+	alarms := 0
+	v := openVM(t, Options{Alarm: func(error) { alarms++ }})
+	c := call(nop(t, 5), "main", tera)
+	l := logic.New(c, &world{}, c.Block.Config)
+	out, err := v.end(l, engine.Outcome{End: engine.Trapped, Trap: engine.StackOverflow, Gas: 1})
+	if !errors.Is(err, ErrStackOverflow) || out.Err != nil || alarms != 1 {
+		t.Errorf("%s, err = %v, %d alarms", ended(&out), err, alarms)
+	}
+}
+
+// TestLoadFails: machine code that does not load is the node's fault.
+func TestLoadFails(t *testing.T) {
+	v := openVM(t, Options{})
+	a, err := v.build(&task{hash: primitives.Hash{1}, code: nop(t, 6), rules: &call(nil, "", 0).Block.Config.Wasm})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var load *loadError
+	if _, err := (loader{v.engine}).Load(cache.Artifact{Info: a.Info, Code: []byte("garbage")}); !errors.As(err, &load) {
+		t.Errorf("err = %v", err)
+	}
+}
+
+// TestWarmDoesNotDelayCalls: while as much is compiled in the background as can be, a call of other code that is not compiled is
+// compiled at once.
+func TestWarmDoesNotDelayCalls(t *testing.T) {
+	if testing.Short() || fixture.Racing {
+		t.Skip("compiles large contracts")
+	}
+	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})
+	large := contracts.Large(250<<10, 1)
+	rules := &call(nil, "", 0).Block.Config.Wasm
+	var waits []<-chan struct{}
+	for i := range 4 {
+		waits = append(waits, v.Warm(append(bytes.Clone(large), 0, 2, 1, byte(i)), rules)) // a custom section each
+	}
+	begin := time.Now()
+	out, err := v.run(call(nop(t, 7), "main", 10*tera), &world{})
+	if err != nil || out.Err != nil {
+		t.Fatalf("%s, %v", ended(&out), err)
+	}
+	took := time.Since(begin)
+	open := 0
+	for _, w := range waits {
+		select {
+		case <-w:
+		default:
+			open++
+		}
+	}
+	if open < 3 {
+		t.Errorf("the call took %v, in which %d of 4 large contracts were compiled", took, 4-open)
+	}
+}
