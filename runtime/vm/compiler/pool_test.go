@@ -88,7 +88,7 @@ func newPool(t *testing.T, change func(*Options)) *Pool {
 		t.Fatal(err)
 	}
 	o := Options{
-		Command: Command{Path: self, Env: []string{childEnv + "=v1"}}, Version: "v1", Hang: 5 * time.Second,
+		Command: Command{Path: self, Env: []string{childEnv + "=v1"}}, Version: "v1",
 		Compile: func([]byte) ([]byte, error) { return []byte("here"), nil },
 		Alarm:   func(err error) { t.Log("alarm:", err) },
 	}
@@ -170,7 +170,9 @@ func TestFailures(t *testing.T) {
 				t.Skip("memory is limited on Linux only")
 			}
 			p := newPool(t, func(o *Options) {
-				o.Hang = time.Second
+				if c.does == "sleep" || c.does == "stop" {
+					o.Hang = 700 * time.Millisecond
+				}
 				o.Limits = func(int, bool) Limits {
 					return Limits{CPU: 300 * time.Millisecond, Memory: 100 << 20, Output: 10_000}
 				}
