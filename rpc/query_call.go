@@ -23,7 +23,7 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 		return b, err
 	}
 	out, err := c.node.CallFunction(at.Hash, &view.Call{
-		Account: q.account, Method: q.method, Args: q.args, Gone: func() bool { return hungUp(c.conn) },
+		Account: q.account, Method: q.method, Args: q.args, Client: c.x.who(), Gone: func() bool { return hungUp(c.conn) },
 	})
 	switch {
 	case err != nil:

@@ -11,6 +11,7 @@ var simulateTx = Method[view.Simulate]{
 	Faults: []*Fault{InvalidTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
+		p.Client = c.x.who()
 		s, err := c.node.Simulate(c.ctx, p)
 		if err == nil {
 			return view.AppendSimulation(b, s), nil
@@ -29,6 +30,7 @@ var traceTx = Method[view.Trace]{
 	Faults: []*Fault{InvalidTransaction, UnknownTransaction, UnknownBlock, NoSyncedBlocks, UnavailableShard, GarbageCollected, Timeout}, Waits: true, Simulates: true,
 	Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
+		p.Client = c.x.who()
 		report, err := c.node.Trace(c.ctx, p)
 		if err == nil {
 			if b, err = c.room(b, len(report)); err != nil {

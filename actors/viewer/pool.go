@@ -1,18 +1,21 @@
 // Package viewer runs contract calls that change nothing, beside the chain and never in its way.
 //
-//	in      functions, from any goroutine; each is told in which lane it runs, and gets a way to ask whether its time is over
+//	in      functions, from any goroutine, and whose they are; each is told in which lane it runs, and gets a way to ask whether its
+//	        time is over
 //	out     nothing, once the function has returned; or why it was not run or not finished
-//	state   Pool: two queues, workers, counts
+//	state   Pool: three queues, workers, counts
 //	units   time
-//	bound   Options.Short and Options.Long at a time, Options.Queue waiting for each, Options.Timeout for all of it together
+//	bound   Options.Short, Long and Aside at a time, Options.Queue waiting for each, Options.Timeout for all of it together
 //	errors  view.ErrTooManyRequests when a queue is full; view.ErrTimeout; ErrClosed; ErrGone; *PanicError, and the worker
 //	        goes on
 //	source  our own; neard has view_client_threads, and no bound
 //
-// Every call begins in the short lane, on half of the cores. One that turns out to be long (ErrLong) starts again, which
-// it may since it changed nothing, in the long lane, whose threads have a low priority and leave half of the cores alone:
-// the system lets a thread that runs go on for some milliseconds, however low it is. Only there, since a goroutine that has
-// a thread of its own costs 10 µs more a call, and most calls take less than 50.
+// Every call begins in the short lane, in its own goroutine. One that turns out to be long (ErrLong) starts again, which it may
+// since it changed nothing, in the long lane, whose threads have a low priority and leave half of the cores alone: the system
+// lets a thread that runs go on for some milliseconds, however low it is. Only there, since a goroutine that has a thread of its
+// own costs 10 µs more a call, and most calls take less than 50. Simulations and traces have a lane of their own, of the same
+// kind. In each lane clients take turns: whose call has the turn is who has had least of the lane's time (package fair), so that one
+// who comes anew waits for the calls that run, and not for those that wait.
 package viewer
 
 import (
@@ -25,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -45,8 +49,9 @@ var (
 
 // Options are the bounds of a Pool; zeros are replaced by the defaults.
 type Options struct {
-	Short   int           // workers of the short lane: half as many as cores, at least one
+	Short   int           // calls at a time in the short lane: half as many as cores, at least one
 	Long    int           // workers of the long lane: half as many as cores, at least one
+	Aside   int           // workers of the lane for simulations: one
 	Queue   int           // calls that wait for a worker, in each lane
 	Timeout time.Duration // from when a call comes to when it must be over
 	// Alarm is told of each *PanicError, by the worker; nil: nobody.
@@ -59,16 +64,29 @@ type Func func(short bool, interrupt func() error) error
 
 // Pool is safe for concurrent use.
 type Pool struct {
-	o           Options
-	short, long chan *job
-	stop        chan struct{}
-	all         sync.WaitGroup
-	jobs        sync.Pool // used ones
+	o    Options
+	mu   sync.Mutex // of what follows
+	free int        // places in the short lane
+	// waiting are the calls that wait, by lane. A client's time is that of the lane.
+	waiting [lanes]fair.Queue[*job]
+	idle    [lanes]*sync.Cond // workers of the long lanes
+	closed  bool
+	stop    chan struct{} // closed with it
+	all     sync.WaitGroup
+	jobs    sync.Pool // used ones
 
 	running                                       atomic.Int64
 	done, went, refused, timedOut, gone, panicked atomic.Uint64
 	nanos                                         atomic.Uint64
 }
+
+// The lanes.
+const (
+	short = iota
+	long
+	aside
+	lanes
+)
 
 // Stats count since the start, but for Running and Waiting.
 type Stats struct {
@@ -93,10 +111,11 @@ func (e *PanicError) Error() string { return fmt.Sprintf("viewer: a call failed:
 
 type job struct {
 	f        Func
+	who      fair.Client
 	gone     func() bool
 	deadline time.Time
 	err      error
-	ended    chan struct{} // one element
+	turn     chan struct{} // one element: its turn has come, in the short lane; or it has ended, in the others
 	stop     <-chan struct{}
 	asked    uint32 // how often interrupt was
 }
@@ -104,113 +123,180 @@ type job struct {
 // New starts a pool.
 func New(o Options) *Pool {
 	cores := runtime.GOMAXPROCS(0)
-	o.Short, o.Long = cmp.Or(o.Short, max(1, cores/2)), cmp.Or(o.Long, max(1, cores/2))
+	o.Short, o.Long, o.Aside = cmp.Or(o.Short, max(1, cores/2)), cmp.Or(o.Long, max(1, cores/2)), cmp.Or(o.Aside, 1)
 	o.Queue, o.Timeout = cmp.Or(o.Queue, DefaultQueue), cmp.Or(o.Timeout, DefaultTimeout)
-	p := &Pool{o: o, short: make(chan *job, o.Queue), long: make(chan *job, o.Queue), stop: make(chan struct{})}
-	p.jobs.New = func() any { return &job{ended: make(chan struct{}, 1)} }
-	for range o.Short {
-		p.all.Go(func() { p.work(p.short, true) })
+	p := &Pool{o: o, free: o.Short, stop: make(chan struct{})}
+	p.jobs.New = func() any { return &job{turn: make(chan struct{}, 1)} }
+	for lane := range lanes {
+		p.waiting[lane].Limit = o.Queue
+		p.idle[lane] = sync.NewCond(&p.mu)
 	}
-	for range o.Long {
-		p.all.Go(func() {
-			// The thread is this goroutine's alone, and so is its low priority; it ends with it.
-			runtime.LockOSThread()
-			lowPriority()
-			p.work(p.long, false)
-		})
+	for lane, n := range map[int]int{long: o.Long, aside: o.Aside} {
+		for range n {
+			p.all.Go(func() {
+				// The thread is this goroutine's alone, and so is its low priority; it ends with it.
+				runtime.LockOSThread()
+				lowPriority()
+				p.work(lane)
+			})
+		}
 	}
 	return p
 }
 
-// Run runs f on a worker and returns its error. gone tells whether nobody waits for it any more, which is asked before it runs in
-// the long lane; nil: somebody does.
-func (p *Pool) Run(f Func, gone func() bool) error {
-	select {
-	case <-p.stop:
-		return ErrClosed
-	default:
+// Run runs f and returns its error: in the short lane at once, if there is a place, and in the long one if it says ErrLong. gone
+// tells whether nobody waits for it any more, which is asked before it runs in the long lane; nil: somebody does.
+func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
+	j := p.job(who, f, gone)
+	err := p.runShort(j)
+	if err == ErrLong {
+		p.went.Add(1)
+		err = p.runLong(long, j)
 	}
+	p.put(j)
+	return err
+}
+
+// RunAside runs f in the lane of simulations.
+func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
+	j := p.job(who, f, gone)
+	err := p.runLong(aside, j)
+	p.put(j)
+	return err
+}
+
+func (p *Pool) job(who fair.Client, f Func, gone func() bool) *job {
 	j := p.jobs.Get().(*job)
-	j.f, j.gone, j.deadline, j.err, j.stop, j.asked = f, gone, time.Now().Add(p.o.Timeout), nil, p.stop, 0
-	select {
-	case p.short <- j:
-	default:
+	j.f, j.who, j.gone, j.deadline, j.err, j.stop, j.asked = f, who, gone, time.Now().Add(p.o.Timeout), nil, p.stop, 0
+	return j
+}
+
+func (p *Pool) put(j *job) {
+	j.f, j.gone = nil, nil
+	p.jobs.Put(j)
+}
+
+// enter queues a call; the lock is held.
+func (p *Pool) enter(lane int, j *job) error {
+	switch {
+	case p.closed:
+		return ErrClosed
+	case !p.waiting[lane].Push(j.who, j):
 		p.refused.Add(1)
 		return &view.LookupError{Kind: view.ErrTooManyRequests}
 	}
-	select {
-	case <-j.ended:
-	case <-p.stop: // Close empties the queues, unless j came behind its back
-		p.all.Wait()
-		p.drain()
-		<-j.ended
+	return nil
+}
+
+// runShort runs a call in its own goroutine, when it has a place.
+func (p *Pool) runShort(j *job) error {
+	p.mu.Lock()
+	if p.closed || p.free == 0 {
+		err := p.enter(short, j)
+		p.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if <-j.turn; j.err != nil {
+			return j.err
+		}
+	} else {
+		p.free--
+		p.all.Add(1)
+		p.mu.Unlock()
 	}
-	err := j.err
-	j.f, j.gone = nil, nil
-	p.jobs.Put(j)
+	took, err := p.run(j, true)
+	p.mu.Lock()
+	p.waiting[short].Charge(j.who, int64(took))
+	next, _, ok := p.waiting[short].Pop()
+	if !ok { // the place is free; else it is the next one's
+		p.free++
+		p.all.Done()
+	}
+	p.mu.Unlock()
+	if ok {
+		next.turn <- struct{}{}
+	}
 	return err
+}
+
+// runLong has a worker run a call.
+func (p *Pool) runLong(lane int, j *job) error {
+	p.mu.Lock()
+	err := p.enter(lane, j)
+	if err == nil {
+		p.idle[lane].Signal()
+	}
+	p.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	<-j.turn
+	return j.err
 }
 
 // Close lets the calls that run end, at their next question, and answers the others.
 func (p *Pool) Close() {
+	p.mu.Lock()
+	p.closed = true
 	close(p.stop)
-	p.all.Wait()
-	p.drain()
-}
-
-// drain answers what nobody will run.
-func (p *Pool) drain() {
-	for {
-		select {
-		case j := <-p.short:
+	for lane := range lanes {
+		for {
+			j, _, ok := p.waiting[lane].Pop()
+			if !ok {
+				break
+			}
 			j.end(ErrClosed)
-		case j := <-p.long:
-			j.end(ErrClosed)
-		default:
-			return
 		}
+		p.idle[lane].Broadcast()
 	}
+	p.mu.Unlock()
+	p.all.Wait()
 }
 
 // Stats returns the counts.
 func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	waiting := 0
+	for lane := range lanes {
+		waiting += p.waiting[lane].Len()
+	}
+	p.mu.Unlock()
 	return Stats{
-		Running: int(p.running.Load()), Waiting: len(p.short) + len(p.long), Done: p.done.Load(), Long: p.went.Load(),
+		Running: int(p.running.Load()), Waiting: waiting, Done: p.done.Load(), Long: p.went.Load(),
 		Refused: p.refused.Load(), TimedOut: p.timedOut.Load(), Gone: p.gone.Load(), Panicked: p.panicked.Load(), Busy: time.Duration(p.nanos.Load()),
 	}
 }
 
-func (p *Pool) work(queue chan *job, short bool) {
+// work is a worker of a long lane.
+func (p *Pool) work(lane int) {
 	for {
-		select {
-		case <-p.stop:
-			return
-		case j := <-queue:
-			err := p.run(j, short)
-			if !short || err != ErrLong {
-				j.end(err)
-				continue
-			}
-			p.went.Add(1)
-			select {
-			case p.long <- j:
-			default:
-				p.refused.Add(1)
-				j.end(&view.LookupError{Kind: view.ErrTooManyRequests})
-			}
+		p.mu.Lock()
+		j, who, ok := p.waiting[lane].Pop()
+		for ; !ok && !p.closed; j, who, ok = p.waiting[lane].Pop() {
+			p.idle[lane].Wait()
 		}
+		p.mu.Unlock()
+		if !ok {
+			return
+		}
+		took, err := p.run(j, false)
+		p.mu.Lock()
+		p.waiting[lane].Charge(who, int64(took))
+		p.mu.Unlock()
+		j.end(err)
 	}
 }
 
-func (p *Pool) run(j *job, short bool) (err error) {
+func (p *Pool) run(j *job, short bool) (took time.Duration, err error) {
 	start := time.Now()
 	if start.After(j.deadline) {
 		p.timedOut.Add(1)
-		return &view.LookupError{Kind: view.ErrTimeout}
+		return 0, &view.LookupError{Kind: view.ErrTimeout}
 	}
 	if !short && j.gone != nil && j.gone() {
 		p.gone.Add(1)
-		return ErrGone
+		return 0, ErrGone
 	}
 	p.running.Add(1)
 	defer func() {
@@ -222,18 +308,19 @@ func (p *Pool) run(j *job, short bool) (err error) {
 			p.panicked.Add(1)
 		}
 		p.running.Add(-1)
-		p.nanos.Add(uint64(time.Since(start)))
+		took = time.Since(start)
+		p.nanos.Add(uint64(took))
 		p.done.Add(1)
 		if errors.Is(err, view.ErrTimeout) {
 			p.timedOut.Add(1)
 		}
 	}()
-	return j.f(short, j.interrupt)
+	return 0, j.f(short, j.interrupt)
 }
 
 func (j *job) end(err error) {
 	j.err = err
-	j.ended <- struct{}{}
+	j.turn <- struct{}{}
 }
 
 // lookEvery is how many questions have one answer, since looking at the clock takes a quarter of a host call. Gas bounds what

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -18,7 +19,7 @@ func hold(p *Pool, n int) (release func()) {
 	for range n {
 		busy := make(chan struct{})
 		ended.Go(func() {
-			_ = p.Run(func(bool, func() error) error {
+			_ = p.Run(fair.Client{}, func(bool, func() error) error {
 				close(busy)
 				<-let
 				return nil
@@ -39,10 +40,10 @@ func TestBounds(t *testing.T) {
 		var late error
 		var one sync.WaitGroup
 		one.Go(func() {
-			late = p.Run(func(bool, func() error) error { t.Error("run after its time"); return nil }, nil)
+			late = p.Run(fair.Client{}, func(bool, func() error) error { t.Error("run after its time"); return nil }, nil)
 		})
 		synctest.Wait() // it waits
-		if err := p.Run(func(bool, func() error) error { return nil }, nil); !errors.Is(err, view.ErrTooManyRequests) {
+		if err := p.Run(fair.Client{}, func(bool, func() error) error { return nil }, nil); !errors.Is(err, view.ErrTooManyRequests) {
 			t.Errorf("Run with a full queue: %v, want %v", err, view.ErrTooManyRequests)
 		}
 		if s := p.Stats(); s.Running != 2 || s.Waiting != 1 || s.Refused != 1 {
@@ -75,7 +76,7 @@ func TestInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(Options{Short: 1, Timeout: time.Second})
 		start := time.Now()
-		if err := p.Run(forever, nil); !errors.Is(err, view.ErrTimeout) {
+		if err := p.Run(fair.Client{}, forever, nil); !errors.Is(err, view.ErrTimeout) {
 			t.Errorf("Run = %v, want %v", err, view.ErrTimeout)
 		}
 		if took := time.Since(start); took > 1100*time.Millisecond {
@@ -93,7 +94,7 @@ func TestLong(t *testing.T) {
 		var long sync.WaitGroup
 		let := make(chan struct{})
 		long.Go(func() {
-			err := p.Run(func(short bool, _ func() error) error {
+			err := p.Run(fair.Client{}, func(short bool, _ func() error) error {
 				lanes = append(lanes, short)
 				if short {
 					return ErrLong
@@ -106,13 +107,13 @@ func TestLong(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		if err := p.Run(func(bool, func() error) error { return nil }, nil); err != nil {
+		if err := p.Run(fair.Client{}, func(bool, func() error) error { return nil }, nil); err != nil {
 			t.Errorf("a short call beside a long one: %v", err)
 		}
 		first := func(bool, func() error) error { return ErrLong }
-		long.Go(func() { _ = p.Run(first, nil) })
+		long.Go(func() { _ = p.Run(fair.Client{}, first, nil) })
 		synctest.Wait() // it waits in the long lane, which is full then
-		if err := p.Run(first, nil); !errors.Is(err, view.ErrTooManyRequests) {
+		if err := p.Run(fair.Client{}, first, nil); !errors.Is(err, view.ErrTooManyRequests) {
 			t.Errorf("Run with a full long lane: %v, want %v", err, view.ErrTooManyRequests)
 		}
 		close(let)
@@ -133,7 +134,7 @@ func TestGone(t *testing.T) {
 	defer p.Close()
 	for _, gone := range []bool{false, true} {
 		ran := false
-		err := p.Run(func(short bool, _ func() error) error {
+		err := p.Run(fair.Client{}, func(short bool, _ func() error) error {
 			if short {
 				return ErrLong
 			}
@@ -154,10 +155,10 @@ func TestPanicIsOneCallsOwn(t *testing.T) {
 	p := New(Options{Short: 1, Alarm: func(e *PanicError) { told = e }})
 	defer p.Close()
 	var why *PanicError
-	if err := p.Run(func(bool, func() error) error { panic("oh") }, nil); !errors.As(err, &why) || why.Reason != "oh" {
+	if err := p.Run(fair.Client{}, func(bool, func() error) error { panic("oh") }, nil); !errors.As(err, &why) || why.Reason != "oh" {
 		t.Errorf("Run = %v, want the panic", err)
 	}
-	if err := p.Run(func(bool, func() error) error { return nil }, nil); err != nil {
+	if err := p.Run(fair.Client{}, func(bool, func() error) error { return nil }, nil); err != nil {
 		t.Errorf("Run after a panic: %v", err)
 	}
 	if told != why || len(told.Stack) == 0 {
@@ -168,6 +169,93 @@ func TestPanicIsOneCallsOwn(t *testing.T) {
 	}
 }
 
+// TestTurns: beside sixteen connections that do nothing but long calls, a client of another address waits for about one of them.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Short: 1, Long: 1, Timeout: time.Hour})
+		const length = 100 * time.Millisecond
+		call := func(short bool, _ func() error) error {
+			if time.Sleep(length / 20); short {
+				return ErrLong
+			}
+			time.Sleep(length)
+			return nil
+		}
+		who := func(address byte, conn uint64) fair.Client {
+			return fair.Client{Address: [16]byte{address}, Conn: conn}
+		}
+		var all sync.WaitGroup
+		end := false
+		for i := range uint64(16) {
+			all.Go(func() {
+				for !end {
+					if err := p.Run(who(1, i), call, nil); err != nil {
+						t.Errorf("Run = %v", err)
+					}
+				}
+			})
+		}
+		time.Sleep(3 * time.Second)
+		// Another address; another connection of the same.
+		for honest, most := range map[fair.Client]time.Duration{who(2, 0): 3 * length, who(1, 99): 6 * length} {
+			for range 5 {
+				start := time.Now()
+				if err := p.Run(honest, call, nil); err != nil {
+					t.Errorf("Run = %v", err)
+				}
+				// its own, and one that runs in each lane; of the same address one or two have a turn in between
+				if took := time.Since(start); took > most {
+					t.Errorf("%v: a call of %v took %v", honest, length, took)
+				}
+				time.Sleep(20 * length) // it asks for no more than its share
+			}
+		}
+		end = true
+		all.Wait()
+		p.Close()
+	})
+}
+
+// TestAside: simulations have a lane of their own.
+func TestAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := New(Options{Short: 1, Long: 1})
+		let := make(chan struct{})
+		var all sync.WaitGroup
+		ran := 0
+		for range 3 {
+			all.Go(func() {
+				if err := p.RunAside(fair.Client{}, func(short bool, _ func() error) error {
+					ran++
+					<-let
+					if short {
+						t.Error("in the short lane")
+					}
+					return nil
+				}, nil); err != nil {
+					t.Errorf("RunAside = %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if ran != 1 {
+			t.Errorf("%d at a time", ran)
+		}
+		long := func(short bool, _ func() error) error {
+			if short {
+				return ErrLong
+			}
+			return nil
+		}
+		if err := p.Run(fair.Client{}, long, nil); err != nil {
+			t.Errorf("a long call beside simulations: %v", err)
+		}
+		close(let)
+		all.Wait()
+		p.Close()
+	})
+}
+
 // TestClose: nobody waits for ever, whoever comes when.
 func TestClose(t *testing.T) {
 	for range 50 {
@@ -175,7 +263,7 @@ func TestClose(t *testing.T) {
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() {
-				err := p.Run(forever, nil)
+				err := p.Run(fair.Client{}, forever, nil)
 				if !errors.Is(err, ErrClosed) && !errors.Is(err, view.ErrTooManyRequests) {
 					t.Errorf("Run = %v", err)
 				}
@@ -183,7 +271,7 @@ func TestClose(t *testing.T) {
 		}
 		p.Close()
 		all.Wait()
-		if err := p.Run(forever, nil); !errors.Is(err, ErrClosed) {
+		if err := p.Run(fair.Client{}, forever, nil); !errors.Is(err, ErrClosed) {
 			t.Errorf("Run after Close: %v", err)
 		}
 	}
@@ -195,7 +283,7 @@ func BenchmarkRun(b *testing.B) {
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			_ = p.Run(func(bool, func() error) error { return nil }, nil)
+			_ = p.Run(fair.Client{}, func(bool, func() error) error { return nil }, nil)
 		}
 	})
 }

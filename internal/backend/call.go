@@ -18,7 +18,7 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 		return nil, &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
 	var out *view.CallResult
-	err := b.Views.Run(func(short bool, interrupt func() error) (err error) {
+	err := b.Views.Run(c.Client, func(short bool, interrupt func() error) (err error) {
 		if out, err = b.callFunction(block, c, short, interrupt); errors.Is(err, action.ErrLong) {
 			return viewer.ErrLong
 		}

@@ -8,44 +8,46 @@ import (
 	"github.com/troupe-chain/troupe/actors/viewer"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/trace"
+	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// Simulate runs a transaction on a stored state and keeps nothing, on a thread of the views' long lane.
+// Simulate runs a transaction on a stored state and keeps nothing, on a thread of its own lane.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
-	err = b.aside(ctx, func() error {
-		out, err = b.simulate(ctx, r)
+	err = b.aside(ctx, r.Client, func(ask func() error) error {
+		at, err := b.stateAt(r.Block)
+		if err != nil {
+			return err
+		}
+		defer at.Release()
+		o := simulateOptions(r)
+		o.VM = trace.Interruptible(b.VM, ask)
+		out, err = b.Engine.Simulate(ctx, at, r.Tx, o)
 		return err
 	})
 	return out, err
 }
 
-// aside runs f where it cannot be in the chain's way, unless ctx ends before its turn.
-func (b *Backend) aside(ctx context.Context, f func() error) error {
+// aside runs f where it cannot be in the chain's way, unless ctx ends before its turn. f asks now and then whether its time is over:
+// that of the pool, of the request, and of a client that has hung up.
+func (b *Backend) aside(ctx context.Context, who fair.Client, f func(ask func() error) error) error {
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
-	err := b.Views.Run(func(short bool, _ func() error) error {
-		if short {
-			return viewer.ErrLong
-		}
-		return f()
+	err := b.Views.RunAside(who, func(_ bool, interrupt func() error) error {
+		return f(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return interrupt()
+		})
 	}, func() bool { return ctx.Err() != nil })
 	if errors.Is(err, viewer.ErrGone) {
 		return ctx.Err()
 	}
 	return err
-}
-
-func (b *Backend) simulate(ctx context.Context, r *view.Simulate) (*view.Simulation, error) {
-	at, err := b.stateAt(r.Block)
-	if err != nil {
-		return nil, err
-	}
-	defer at.Release()
-	return b.Engine.Simulate(ctx, at, r.Tx, simulateOptions(r))
 }
 
 func simulateOptions(r *view.Simulate) engine.SimulateOptions {
@@ -74,10 +76,10 @@ func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
 	return at, err
 }
 
-// Trace says what a transaction did or would do, as JSON, on a thread of the views' long lane.
+// Trace says what a transaction did or would do, as JSON, on a thread of the lane of simulations.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
-	err = b.aside(ctx, func() error {
-		report, err := b.trace(ctx, r)
+	err = b.aside(ctx, r.Client, func(ask func() error) error {
+		report, err := b.trace(ctx, r, ask)
 		if err == nil {
 			out, err = json.Marshal(report)
 		}
@@ -86,16 +88,16 @@ func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err err
 	return out, err
 }
 
-func (b *Backend) trace(ctx context.Context, r *view.Trace) (*trace.Report, error) {
+func (b *Backend) trace(ctx context.Context, r *view.Trace, ask func() error) (*trace.Report, error) {
 	if r.Tx != nil {
 		at, err := b.stateAt(r.Block)
 		if err != nil {
 			return nil, err
 		}
 		defer at.Release()
-		return trace.Simulation(ctx, b.Engine, b.VM, at, r.Tx, simulateOptions(&r.Simulate), r.Profile)
+		return trace.Simulation(ctx, b.Engine, b.VM, at, r.Tx, simulateOptions(&r.Simulate), trace.Options{Profile: r.Profile, Interrupt: ask})
 	}
-	report, err := trace.Transaction(ctx, b.Engine, b.VM, r.Hash, r.Profile)
+	report, err := trace.Transaction(ctx, b.Engine, b.VM, r.Hash, trace.Options{Profile: r.Profile, Interrupt: ask})
 	switch {
 	case errors.Is(err, storage.ErrGone):
 		return nil, &view.LookupError{Kind: view.ErrGarbageCollected}

@@ -1,11 +1,13 @@
 package flame
 
-// Max is how many calls of functions a Profile takes; later ones count as their callers'.
-const Max = 1 << 20
+// Max is how many calls of functions a Profile takes by default; later ones count as their callers'. As JSON they come to some 10 MB,
+// far more than anybody looks at.
+const Max = 1 << 17
 
 // Profile is one line of gas: a call of a contract.
 type Profile struct {
 	Name    string
+	Max     int // calls that it takes
 	frames  []string
 	indexes map[string]int
 	events  []event
@@ -22,12 +24,12 @@ type event struct {
 }
 
 // New returns an empty profile.
-func New(name string) *Profile { return &Profile{Name: name, indexes: map[string]int{}} }
+func New(name string) *Profile { return &Profile{Name: name, Max: Max, indexes: map[string]int{}} }
 
 // Begin says that a function is entered when at gas is burnt. Gas never falls: less than before counts as before.
 func (p *Profile) Begin(name string, at uint64) {
 	p.at = max(p.at, at)
-	if p.skipped > 0 || len(p.events) >= 2*Max {
+	if p.skipped > 0 || len(p.events) >= 2*p.Max {
 		p.skipped++
 		p.Dropped++
 		return
@@ -61,6 +63,9 @@ func (p *Profile) Close(at uint64) {
 	}
 	p.at = max(p.at, at)
 }
+
+// Calls is how many calls were recorded.
+func (p *Profile) Calls() int { return len(p.events) / 2 }
 
 // Gas is how much was burnt at the last event.
 func (p *Profile) Gas() uint64 { return p.at }

@@ -37,6 +37,9 @@ func (t *collector) CallBegins(c *action.Call) {
 	t.calls[c.ReceiptID] = append(t.calls[c.ReceiptID], t.now)
 	if t.profiled {
 		t.profile = flame.New(string(c.CurrentAccount) + "." + c.Method)
+		for _, p := range t.profiles { // one bound for all of them
+			t.profile.Max -= p.Calls()
+		}
 		t.profile.Begin("loading", 0)
 		t.profiles = append(t.profiles, t.profile)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/flame"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/vm"
 )
 
@@ -17,14 +18,44 @@ import (
 var ErrDiffers = errors.New("trace: a chunk that is applied again differs from what it was")
 
 // place is a chunk.
+// Options say what a report is to have, and when to give up.
+type Options struct {
+	Profile bool // by function
+	// Interrupt is asked while contracts run; its error ends the trace and is returned. nil: nothing ends it.
+	Interrupt func() error
+}
+
+// Interruptible is a VM whose calls end when ask says so.
+func Interruptible(v action.VM, ask func() error) action.VM {
+	if ask == nil {
+		return v
+	}
+	return interruptible{v, ask}
+}
+
+type interruptible struct {
+	action.VM
+	ask func() error
+}
+
+// Call runs a method.
+func (v interruptible) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	if err := v.ask(); err != nil {
+		return action.CallOutcome{}, err
+	}
+	asked := *c
+	asked.Interrupt = v.ask
+	return v.VM.Call(&asked, x)
+}
+
 type place struct {
 	block primitives.Hash
 	shard primitives.ShardIndex
 }
 
 // Transaction traces a transaction that is in a block: every chunk in which one of its receipts called a contract is applied
-// again. profiled asks for a profile by function.
-func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, profiled bool) (*Report, error) {
+// again.
+func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitives.Hash, o Options) (*Report, error) {
 	status, err := e.TransactionStatus(hash)
 	if err != nil {
 		return nil, err
@@ -60,14 +91,14 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 			seen[p], places = true, append(places, p)
 		}
 	}
-	c := newCollector(profiled, func(id primitives.Hash) bool { return want[id] != nil })
+	c := newCollector(o.Profile, func(id primitives.Hash) bool { return want[id] != nil })
 	watched := v.Watch(c)
 	defer watched.Close()
 	for _, p := range places {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		r, err := e.Reapply(p.block, p.shard, watched)
+		r, err := e.Reapply(p.block, p.shard, Interruptible(watched, o.Interrupt))
 		if err != nil {
 			return nil, err
 		}
@@ -82,12 +113,12 @@ func Transaction(ctx context.Context, e *engine.Engine, v *vm.VM, hash primitive
 }
 
 // Simulation traces what a transaction would do on the states at.
-func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction, o engine.SimulateOptions, profiled bool) (*Report, error) {
-	c := newCollector(profiled, func(primitives.Hash) bool { return true })
+func Simulation(ctx context.Context, e *engine.Engine, v *vm.VM, at *engine.State, tx *primitives.SignedTransaction, so engine.SimulateOptions, o Options) (*Report, error) {
+	c := newCollector(o.Profile, func(primitives.Hash) bool { return true })
 	watched := v.Watch(c)
 	defer watched.Close()
-	o.VM = watched
-	s, err := e.Simulate(ctx, at, tx, o)
+	so.VM = Interruptible(watched, o.Interrupt)
+	s, err := e.Simulate(ctx, at, tx, so)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,7 +110,21 @@ func TestTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foretold, err := Simulation(t.Context(), c.Engine, v, at, tx, engine.SimulateOptions{Signature: verify.CheckSignature}, false)
+	// One that is told to end does so, between blocks and inside a contract.
+	enough := errors.New("enough")
+	for most := range 3 {
+		asked := 0
+		_, err := Simulation(t.Context(), c.Engine, v, at, tx, engine.SimulateOptions{Signature: verify.CheckSignature}, Options{Interrupt: func() error {
+			if asked++; asked > 40*most {
+				return enough
+			}
+			return nil
+		}})
+		if !errors.Is(err, enough) || asked > 40*most+2 {
+			t.Errorf("a simulation that is told to end: %v, asked %d times", err, asked)
+		}
+	}
+	foretold, err := Simulation(t.Context(), c.Engine, v, at, tx, engine.SimulateOptions{Signature: verify.CheckSignature}, Options{})
 	at.Release()
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +170,7 @@ func TestTransaction(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := Transaction(t.Context(), c.Engine, v, tx.Hash(), true)
+		r, err := Transaction(t.Context(), c.Engine, v, tx.Hash(), Options{Profile: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,8 +9,8 @@
 //	source  start-time fair queueing (Goyal, Vin, Cheng 1996), on two levels
 //
 // The turn is that of the address that has had least, and within an address that of the connection that has had least. Who comes
-// anew, or comes back, begins where the others are: he has no credit from the time before, and waits for at most one turn of
-// each of those who are as far as he is.
+// anew, or comes back, begins where the others are: he has no credit from the time before. But of those who are as far as each
+// other, every other turn is for such, so that one who asks seldom does not wait for a whole round of those who always ask.
 package fair
 
 import "container/heap"
@@ -40,8 +40,10 @@ type Queue[T any] struct {
 type level[K comparable, V any] struct {
 	flows map[K]*flow[K, V]
 	heap  flowHeap[K, V]
-	clock int64 // what the last one that had a turn had had before it
-	keep  int   // flows to remember of which nothing waits
+	clock int64         // what the last one that had a turn had had before it
+	keep  int           // flows to remember of which nothing waits
+	fresh []*flow[K, V] // those that came anew, and may have had their turns since
+	next  bool          // the next turn is for one of them
 }
 
 type flow[K comparable, V any] struct {
@@ -49,7 +51,10 @@ type flow[K comparable, V any] struct {
 	had  int64
 	came uint64 // breaks ties: first come
 	at   int    // in the heap; -1: nothing waits
-	of   V
+	anew bool   // it waits for its first turn since it came
+	// listed: in fresh.
+	listed bool
+	of     V
 }
 
 type fifo[T any] struct{ items []T }
@@ -117,7 +122,12 @@ func (l *level[K, V]) wait(f *flow[K, V]) {
 	if f.at >= 0 {
 		return
 	}
-	f.had = max(f.had, l.clock)
+	if f.had <= l.clock {
+		f.had, f.anew = l.clock, true
+		if !f.listed {
+			f.listed, l.fresh = true, append(l.fresh, f)
+		}
+	}
 	l.heap.came++
 	f.came = l.heap.came
 	heap.Push(&l.heap, f)
@@ -126,7 +136,17 @@ func (l *level[K, V]) wait(f *flow[K, V]) {
 // first returns the flow whose turn it is.
 func (l *level[K, V]) first() *flow[K, V] {
 	f := l.heap.list[0]
-	l.clock = max(l.clock, f.had)
+	for l.next = !l.next; l.next && len(l.fresh) > 0; {
+		came := l.fresh[0]
+		if came.at >= 0 && came.anew && came.had > f.had {
+			break // it is not where the others are any more
+		}
+		if l.fresh, came.listed = l.fresh[1:], false; came.at >= 0 && came.anew {
+			f = came
+			break
+		}
+	}
+	l.clock, f.anew = max(l.clock, f.had), false
 	return f
 }
 

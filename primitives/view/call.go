@@ -1,12 +1,16 @@
 package view
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/fair"
+)
 
 // Call is a method of an account's contract, to run as a read.
 type Call struct {
 	Account primitives.AccountID
 	Method  string
 	Args    []byte
+	Client  fair.Client // whose turn it takes
 	// Gone tells whether nobody waits for the answer any more.
 	Gone func() bool
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/fair"
 )
 
 // Simulate asks what a transaction would do on the state after a block.
@@ -12,6 +13,7 @@ type Simulate struct {
 	Block BlockRef
 	// Unsigned tries a transaction whose signature does not count: one that is still to be signed.
 	Unsigned bool
+	Client   fair.Client // whose turn it takes
 }
 
 // Trace asks what a transaction did, or would do.

@@ -145,7 +145,7 @@ func (h *watchedHost) HostCall(fn int, args []uint64, memory []byte, gas int64) 
 		} else {
 			h.w.watcher.Enter(h.w.name(uint32(index)), h.l.Burnt())
 		}
-		return 0, gas, true
+		return 0, gas, h.l.Interrupted() == nil
 	}
 	h.l.Enter(gas)
 	before := h.l.Burnt()

@@ -111,10 +111,8 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 	if l.err != nil { // a module that goes on after a trap would be the engine's fault
 		return 0, l.err
 	}
-	if l.call.Interrupt != nil {
-		if err := l.call.Interrupt(); err != nil {
-			return 0, l.keep(err)
-		}
+	if err := l.Interrupted(); err != nil {
+		return 0, err
 	}
 	f := &Functions[i]
 	if len(args) != len(f.Params) {
@@ -125,6 +123,17 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 		return 0, l.keep(err)
 	}
 	return v, nil
+}
+
+// Interrupted asks whether the call is to end, and keeps why.
+func (l *Logic) Interrupted() error {
+	if l.call.Interrupt == nil {
+		return nil
+	}
+	if err := l.call.Interrupt(); err != nil {
+		return l.keep(err)
+	}
+	return nil
 }
 
 // Err is why the call failed by now: a *HostError, or what made the chunk impossible to apply; nil if nothing did.
