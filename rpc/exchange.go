@@ -108,7 +108,7 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 		if len(b) == cap(b) {
 			n := max(1024, 3*cap(b))
 			if length >= 0 {
-				n = min(n, length+1) // and one to see the end
+				n = max(1024, min(n, length+1)) // and one to see the end
 			}
 			if n > smallReply && !x.peer.take(x.client, int64(n-cap(b))) {
 				return nil, free, errNoRoom
