@@ -18,9 +18,10 @@ import (
 type ActorResult struct {
 	Name           string  `json:"name"`
 	Messages       int64   `json:"messages"`
-	MailboxMax     int64   `json:"mailbox_max"`     // of samples every 10 ms
-	BusyShare      float64 `json:"busy_share"`      // of the clock's time spent in Receive
-	SlowestSeconds float64 `json:"slowest_seconds"` // since the node began
+	MailboxMax     int64   `json:"mailbox_max"`         // of samples every 10 ms
+	BusyShare      float64 `json:"busy_share"`          // of the clock's time spent in Receive
+	WaitedSeconds  float64 `json:"waited_p99_seconds"`  // in the mailbox: 99 of 100 messages at most; since the node began, as the next
+	HandledSeconds float64 `json:"handled_p99_seconds"` // 99 of 100 were handled in that at most
 }
 
 // meter watches the process and the node's actors for a while.
@@ -60,7 +61,7 @@ func (m *meter) sample() {
 		case <-tick.C:
 		}
 		for _, s := range m.n.Node.Meter() {
-			m.max[s.Name] = max(m.max[s.Name], s.Mailbox)
+			m.max[s.Title()] = max(m.max[s.Title()], s.Mailbox)
 		}
 		if i%16 == 0 {
 			m.rss = max(m.rss, resident(os.Getpid()))
@@ -88,12 +89,12 @@ func (m *meter) stop(r *NodeResult) {
 	r.allocated, r.allocations = mem.TotalAlloc-m.mem.TotalAlloc, mem.Mallocs-m.mem.Mallocs
 	before := map[string]link.Sample{}
 	for _, a := range m.actors {
-		before[a.Name] = a
+		before[a.Title()] = a
 	}
 	for _, a := range m.n.Node.Meter() {
-		b := before[a.Name]
-		r.Actors = append(r.Actors, ActorResult{Name: a.Name, Messages: a.Messages - b.Messages, MailboxMax: m.max[a.Name],
-			BusyShare: (a.Busy - b.Busy).Seconds() / took.Seconds(), SlowestSeconds: a.Slowest.Seconds()})
+		b := before[a.Title()]
+		r.Actors = append(r.Actors, ActorResult{Name: a.Title(), Messages: a.Messages - b.Messages, MailboxMax: m.max[a.Title()],
+			BusyShare: (a.Busy - b.Busy).Seconds() / took.Seconds(), WaitedSeconds: a.Waited.Within(0.99).Seconds(), HandledSeconds: a.Handled.Within(0.99).Seconds()})
 	}
 }
 

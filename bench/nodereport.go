@@ -144,8 +144,8 @@ func (r *NodeReport) WriteText(w io.Writer) error {
 		{"gc", fmt.Sprintf("%d collections, pauses p99 %.2f ms, longest %.2f ms, %.1f ms in all", x.Collections, x.GCPauseP99*1e3, x.GCPauseMax*1e3, x.GCPauseTotal*1e3)},
 	}...)
 	for _, a := range x.Actors {
-		lines = append(lines, [2]string{"actor", fmt.Sprintf("%-14s %8d messages, %5.1f %% busy, mailbox at most %d, slowest %.1f ms",
-			a.Name, a.Messages, a.BusyShare*100, a.MailboxMax, a.SlowestSeconds*1e3)})
+		lines = append(lines, [2]string{"actor", fmt.Sprintf("%-14s %8d messages, %5.1f %% busy, mailbox at most %d; of 100, 99 waited %.2f ms and took %.2f at most",
+			a.Name, a.Messages, a.BusyShare*100, a.MailboxMax, a.WaitedSeconds*1e3, a.HandledSeconds*1e3)})
 	}
 	if x.Refusal != "" {
 		lines = append(lines, [2]string{"refused", x.Refusal})

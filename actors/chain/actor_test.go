@@ -113,10 +113,10 @@ func TestChunkAndDrain(t *testing.T) {
 	if len(h.chunks) != 1 || h.chunks[0].Shard != 2 || h.chunks[0].Chunk.Header.PrevBlockHash != (primitives.Hash{1}) {
 		t.Fatalf("chunks %+v", h.chunks)
 	}
-	req, wait := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
+	req := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
 	a.Handle(req)
-	if _, err := wait(); err != nil {
-		t.Error(err)
+	if r := <-req.Answer(); r.Err != nil {
+		t.Error(r.Err)
 	}
 	f.err = engine.ErrKnown
 	a.Handle(messages.MakeChunk{})

@@ -147,22 +147,17 @@ func TestAheadOfTheDisk(t *testing.T) {
 	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.queue) != 0 {
 		t.Fatalf("with one more on disk: %d accepted, %d adopted", len(s.accepted), len(s.adopted))
 	}
-	req, wait := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
+	req := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
 	s.Handle(req)
-	drained := make(chan error, 1)
-	go func() {
-		_, err := wait()
-		drained <- err
-	}()
 	select {
-	case <-drained:
+	case <-req.Answer():
 		t.Fatal("the chain is drained while blocks are on their way to the disk")
 	case <-time.After(20 * time.Millisecond): // it never may; this long it is looked at
 	}
 	close(s.gate)
 	s.told(len(s.adopted))
-	if err := <-drained; err != nil {
-		t.Error(err)
+	if r := <-req.Answer(); r.Err != nil {
+		t.Error(r.Err)
 	}
 	for i := range s.accepted {
 		if s.accepted[i].Hash != s.adopted[i].Hash || s.accepted[i].Height() != primitives.Height(i+1) {

@@ -2,27 +2,31 @@
 //
 //	in      PIDs and Props of protoactor
 //	out     messages.Sender and messages.Asker, which know no PID
-//	state   one dispatcher whose goroutines are reused; counters by actor name
+//	state   one dispatcher whose goroutines are reused; mailboxes, with counters by actor kind and shard
 //	units   durations as time.Duration; counters since the process began
 //	bound   an ask waits at most its limit; idle dispatcher goroutines end after a minute
-//	errors  what the asked actor answers, ErrTimeout, or the context's error
+//	errors  what the asked actor answers, ErrTimeout, ErrFailed if it fails or has ended, or the context's error
 //	source  measured facts about protoactor-go v0.0.0-20240822202345: the default dispatcher starts a goroutine for each
-//	        wake-up (7 µs a hop against 1), Bounded mailboxes spin, the OpenTelemetry metrics cost 1.6 µs a message
+//	        wake-up (7 µs a hop against 1), Bounded mailboxes spin, the OpenTelemetry metrics cost 1.6 µs a message; its own
+//	        mailbox knows no times, and its middlewares lose count of a message whose handler panics
 package link
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/messages"
 )
 
-// ErrTimeout says that an actor did not answer within the limit.
-var ErrTimeout = errors.New("actor: no answer in time")
+var (
+	// ErrTimeout says that an actor did not answer within the limit.
+	ErrTimeout = errors.New("actor: no answer in time")
+	// ErrFailed says that an actor failed before it answered, or has ended.
+	ErrFailed = errors.New("actor: it failed before it answered")
+)
 
 // Dispatcher runs mailboxes on goroutines that are kept for the next wake-up.
 type Dispatcher struct{ work chan func() }
@@ -61,84 +65,65 @@ func (d *Dispatcher) Throughput() int { return 300 }
 
 var shared = NewDispatcher()
 
-// Props returns the house's properties: lock-free mailbox, the shared dispatcher, counters under name.
-func Props(name string, meter *Meter, producer func() actor.Actor, more ...actor.PropsOption) *actor.Props {
-	count := meter.counter(name)
+// Props returns the house's properties for one actor of a kind: its own mailbox, which keeps account in meter, and the shared
+// dispatcher. Where clients make actors, the kind is what they have in common.
+func Props(kind string, meter *Meter, producer func() actor.Actor, more ...actor.PropsOption) *actor.Props {
+	b := newBox(kind, meter)
 	opts := append([]actor.PropsOption{
-		actor.WithMailbox(actor.UnboundedLockfree(count)),
-		actor.WithDispatcher(shared),
-		actor.WithReceiverMiddleware(count.middleware),
+		actor.WithMailbox(func() actor.Mailbox { return b }), actor.WithDispatcher(shared),
 	}, more...)
-	return actor.PropsFromProducer(producer, opts...)
+	return actor.PropsFromProducer(func() actor.Actor { return &shell{producer(), b} }, opts...)
 }
 
 // Request is a question on its way: Reply is called once, from any goroutine; later calls do nothing.
 type Request[Q, R any] struct {
 	Question Q
-	answer   chan result[R]
+	answer   chan Answer[R]
 }
 
-type result[R any] struct {
-	value R
-	err   error
+// Answer is what a question is answered with.
+type Answer[R any] struct {
+	Value R
+	Err   error
 }
 
-// NewRequest returns a request and what waits for its answer, for callers that deliver it themselves.
-func NewRequest[Q, R any](q Q) (Request[Q, R], func() (R, error)) {
-	request := Request[Q, R]{Question: q, answer: make(chan result[R], 1)}
-	return request, func() (R, error) {
-		r := <-request.answer
-		return r.value, r.err
-	}
+// NewRequest puts a question on its way.
+func NewRequest[Q, R any](q Q) Request[Q, R] {
+	return Request[Q, R]{Question: q, answer: make(chan Answer[R], 1)}
 }
+
+// Answer is where the answer comes.
+func (q Request[Q, R]) Answer() <-chan Answer[R] { return q.answer }
 
 // Reply answers.
 func (q Request[Q, R]) Reply(v R, err error) {
 	select {
-	case q.answer <- result[R]{v, err}:
+	case q.answer <- Answer[R]{v, err}:
 	default:
 	}
+}
+
+// Failed answers with an error: link.Answerable.
+func (q Request[Q, R]) Failed(err error) {
+	var none R
+	q.Reply(none, err)
 }
 
 // Ask leads to pid and waits for its Reply, until ctx ends or limit has passed. The actor receives a Request[Q, R].
 func Ask[Q, R any](root *actor.RootContext, pid *actor.PID, limit time.Duration) messages.Asker[Q, R] {
 	return func(ctx context.Context, q Q) (R, error) {
-		request := Request[Q, R]{Question: q, answer: make(chan result[R], 1)}
+		request := NewRequest[Q, R](q)
 		root.Send(pid, request)
 		timer := time.NewTimer(max(limit, 0))
 		defer timer.Stop()
 		var none R
 		select {
-		case r := <-request.answer:
-			return r.value, r.err
+		case r := <-request.Answer():
+			return r.Value, r.Err
 		case <-timer.C:
 			return none, fmt.Errorf("%w: %T after %v", ErrTimeout, q, limit)
 		case <-ctx.Done():
 			return none, ctx.Err()
 		}
 	}
-}
-
-// Crash is the guardian of state owners: any failure below it ends the process through Exit, because a chain actor that was
-// silently restarted is worse than a crash.
-type Crash struct {
-	Exit func(who string, reason any, stack []byte)
-}
-
-// HandleFailure ends the process.
-func (c *Crash) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	c.Exit(child.GetId(), reason, debug.Stack())
-}
-
-// StopAlone is the strategy of edges: the child that failed stops, its siblings go on.
-type StopAlone struct {
-	Report func(who string, reason any)
-}
-
-// HandleFailure stops the child.
-func (s *StopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	if s.Report != nil {
-		s.Report(child.GetId(), reason)
-	}
-	sup.StopChildren(child)
 }

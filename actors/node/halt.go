@@ -101,7 +101,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 		m.Drop()
 		return
 	}
-	n.asides.Go(func() { // it may take as long as the chunk did
+	n.aside("keeping the chunk", func() { // it may take as long as the chunk did
 		defer m.Drop()
 		defer n.sayHalted()
 		if f == nil || n.o.Failed == "" {
@@ -162,4 +162,15 @@ func (n *Node) failed(who string, reason any, stack []byte) {
 func broken(err error) bool {
 	var errno syscall.Errno
 	return errors.Is(err, storage.ErrFull) || errors.Is(err, storage.ErrFailed) || errors.As(err, &errno)
+}
+
+// aside runs f beside the actors. Stop waits for it; a panic of it is logged, and nothing more.
+func (n *Node) aside(what string, f func()) {
+	n.asides.Go(func() {
+		err := engine.Catch(func() error { f(); return nil })
+		var p *engine.Panic
+		if errors.As(err, &p) {
+			n.o.Log.Errorf("%s failed: %v\n%s", what, p.Reason, p.Stack)
+		}
+	})
 }

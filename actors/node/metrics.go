@@ -2,13 +2,11 @@ package node
 
 import (
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
-	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -62,28 +60,10 @@ func (n *Node) Stats() Stats {
 	return out
 }
 
-// Meter returns the counters of all actors, by name.
-func (n *Node) Meter() []link.Sample { return n.kit.meter.Samples() }
-
-// Metrics appends what the actors and pools have to say in Prometheus' text format: troupe_actor_* for each kind of
-// actor, near_transaction_pool_* for each shard, troupe_* for the edges.
+// Metrics appends what the actors and pools have to say in Prometheus' text format: troupe_actor_* for each actor,
+// near_transaction_pool_* for each shard, troupe_* for the edges.
 func (n *Node) Metrics(b []byte) []byte {
-	samples := n.Meter()
-	family := func(name, kind, help string, value func(*link.Sample) string) {
-		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-		for i := range samples {
-			b = fmt.Appendf(b, "%s{actor=%q} %s\n", name, samples[i].Name, value(&samples[i]))
-		}
-	}
-	whole := func(v int64) string { return strconv.FormatInt(v, 10) }
-	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) }
-	family("troupe_actor_alive", "gauge", "Actors of a kind that run", func(s *link.Sample) string { return whole(s.Alive) })
-	family("troupe_actor_mailbox_length", "gauge", "Messages that wait", func(s *link.Sample) string { return whole(s.Mailbox) })
-	family("troupe_actor_messages_total", "counter", "Messages handled", func(s *link.Sample) string { return whole(s.Messages) })
-	family("troupe_actor_busy_seconds_total", "counter", "Time spent on messages", func(s *link.Sample) string { return seconds(s.Busy) })
-	family("troupe_actor_slowest_seconds", "gauge", "The longest time spent on one message", func(s *link.Sample) string { return seconds(s.Slowest) })
-	family("troupe_actor_restarts_total", "counter", "Restarts after a failure", func(s *link.Sample) string { return whole(s.Restarts) })
-
+	b = n.actorMetrics(b)
 	shard := func(name, help string, value func(*tracked) int64) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 		for _, t := range n.shards.set.Load().list {

@@ -82,6 +82,7 @@ func Start(o Options) (*Node, error) {
 		signatures: o.Signatures,
 	}
 	s.failed = n.failed
+	n.kit.meter.Listen(sys, kindOf)
 	n.stats.begun = time.Now()
 	n.shards.n = n
 	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
@@ -97,6 +98,7 @@ func Start(o Options) (*Node, error) {
 		n.signatures.Close()
 		return nil, err
 	}
+	n.aside("watchdog", n.watch)
 	return n, nil
 }
 

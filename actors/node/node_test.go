@@ -326,7 +326,7 @@ func TestMetrics(t *testing.T) {
 	}
 	text := string(s.Metrics(nil))
 	for _, want := range []string{
-		`troupe_actor_messages_total{actor="chain"}`, `troupe_actor_alive{actor="shard"} 2`, `troupe_actor_mailbox_length{actor="mempool"}`,
+		`troupe_actor_handle_seconds_count{actor="chain"}`, `troupe_actor_alive{actor="shard",shard_id="s1"} 1`, `troupe_actor_mailbox_length{actor="mempool",shard_id="s0"}`,
 		`troupe_actor_restarts_total{actor="waiter"} 0`, `near_transaction_pool_entries{shard_id="s0"} 0`, "troupe_transactions_included_total 1\n",
 	} {
 		if !strings.Contains(text, want) {

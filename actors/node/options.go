@@ -57,11 +57,15 @@ type Options struct {
 	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
 	Log        *logrus.Logger                            // nil: nothing is said
-	// Failed is the folder for chunks that could not be applied, Build what the program calls itself in them; empty: none is kept.
+	// Failed is the folder for chunks that could not be applied and for the stacks of standstills, FailedBuild what the program calls
+	// itself there; empty: none are kept.
 	Failed, FailedBuild string
 	// Exit ends the process because the disk has failed an actor that owns state. nil: the reason goes to the log, and the exit code
 	// is ExitCode.
 	Exit func(who string, reason any, stack []byte)
+
+	// Standstill is how long an actor may be with one message, or one wait for it, before the watchdog says so; 0: DefaultStandstill.
+	Standstill time.Duration
 
 	dispatcher actor.Dispatcher // of tests; nil: the process's
 }
@@ -79,6 +83,7 @@ func (o *Options) complete() error {
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Wait = cmp.Or(l.Wait, DefaultWait)
+	o.Standstill = cmp.Or(o.Standstill, DefaultStandstill)
 	if o.Clock == nil {
 		o.Clock = func() uint64 { return uint64(time.Now().UnixNano()) }
 	}

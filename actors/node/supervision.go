@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -45,41 +46,18 @@ type supervisor struct {
 	gone   map[string]bool // actors that halted, by id
 }
 
-// crash is a panic with the stack of where it happened, which the supervisor is too late to see.
-type crash struct {
-	name   string
-	reason any
-	stack  []byte
-}
-
-func (c *crash) String() string { return fmt.Sprint(c.reason) }
-
-// catch notes the stack of a panic and lets it go on.
-func catch(name string) actor.ReceiverMiddleware {
-	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
-		return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
-			defer func() {
-				if r := recover(); r != nil {
-					panic(&crash{name: name, reason: r, stack: debug.Stack()})
-				}
-			}()
-			next(c, e)
-		}
-	}
-}
-
 // HandleFailure is part of actor.SupervisorStrategy.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	c, ok := reason.(*crash)
+	c, ok := reason.(*link.Crash)
 	if !ok {
-		c = &crash{reason: reason, stack: debug.Stack()}
+		c = &link.Crash{Reason: reason, Stack: debug.Stack()}
 	}
-	switch failures[c.name] {
+	switch failures[c.Kind] {
 	case stopsAlone:
-		s.log.WithField("actor", child.GetId()).Errorf("actor failed: %v\n%s", c.reason, c.stack)
+		s.log.WithField("actor", child.GetId()).Errorf("actor failed: %v\n%s", c.Reason, c.Stack)
 		sup.StopChildren(child)
 	case restarts:
-		s.log.WithField("actor", child.GetId()).Errorf("actor restarts: %v\n%s", c.reason, c.stack)
+		s.log.WithField("actor", child.GetId()).Errorf("actor restarts: %v\n%s", c.Reason, c.Stack)
 		sup.RestartChildren(child)
 	default:
 		s.mu.Lock()
@@ -89,7 +67,7 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 		s.gone[child.GetId()] = true
 		s.mu.Unlock()
 		sup.StopChildren(child)
-		s.failed(child.GetId(), c.reason, c.stack)
+		s.failed(child.GetId(), c.Reason, c.Stack)
 	}
 }
 
@@ -108,12 +86,26 @@ type kit struct {
 	supervisor *supervisor
 }
 
+// kindOf tells the kind of an actor by its id: the last part of its path, without a number.
+func kindOf(id string) string {
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	kind := strings.TrimRight(id, "0123456789")
+	if kind == "" {
+		return "shard"
+	}
+	kind = strings.TrimSuffix(kind, "-")
+	if _, known := failures[kind]; !known {
+		return "other"
+	}
+	return kind
+}
+
 // props returns the properties of an actor of this kind; kind is also the name under which it is counted.
 func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
 	if _, ok := failures[kind]; !ok {
 		panic(fmt.Sprintf("node: no rule for how a %s fails", kind))
 	}
-	more := []actor.PropsOption{actor.WithReceiverMiddleware(catch(kind)), actor.WithSupervisor(k.supervisor)}
+	more := []actor.PropsOption{actor.WithSupervisor(k.supervisor)}
 	if k.dispatcher != nil {
 		more = append(more, actor.WithDispatcher(k.dispatcher))
 	}

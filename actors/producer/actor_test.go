@@ -250,10 +250,11 @@ func TestAhead(t *testing.T) {
 		c.lag = time.Second
 		answers := 0
 		for range 2 { // the second asks when the blocks of the first are made and not on disk
-			req, wait := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
+			req := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: 3})
 			c.post(func() { c.tell(0, req) })
 			go func() {
-				got, err := wait()
+				r := <-req.Answer()
+				got, err := r.Value, r.Err
 				c.post(func() {
 					if answers++; err != nil || got.Height != c.disk.Height() || got.Height != primitives.Height(3*answers) {
 						t.Errorf("answer %d: %+v, %v, with block %d on disk", answers, got, err, c.disk.Height())
@@ -266,10 +267,10 @@ func TestAhead(t *testing.T) {
 			t.Errorf("%d blocks and %d answers before the disk has any, want 6 and 0", len(c.made), answers)
 		}
 		c.run(200 * time.Millisecond)
-		req, wait := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
+		req := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{})
 		c.tell(0, req)
-		if got, err := wait(); err != nil || got.Height != 3 || got.Hash != c.disk.Hash {
-			t.Errorf("asked for no block: %+v, %v, with block %d on disk", got, err, c.disk.Height())
+		if r := <-req.Answer(); r.Err != nil || r.Value.Height != 3 || r.Value.Hash != c.disk.Hash {
+			t.Errorf("asked for no block: %+v, with block %d on disk", r, c.disk.Height())
 		}
 		if c.run(time.Second); answers != 2 {
 			t.Errorf("%d answers, want 2", answers)
@@ -376,10 +377,10 @@ func TestInstantAndManual(t *testing.T) {
 		}
 		answers := 0
 		for _, n := range []uint64{3, 2, 0} {
-			req, wait := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: n})
+			req := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: n})
 			c.post(func() { c.tell(0, req) })
 			go func() {
-				if _, err := wait(); err == nil {
+				if r := <-req.Answer(); r.Err == nil {
 					c.post(func() { answers++ })
 				}
 			}()

@@ -1,0 +1,238 @@
+package link
+
+import (
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Answerable is a message whose sender waits for an answer. Failed answers it when nobody else will.
+type Answerable interface{ Failed(error) }
+
+// Crash is a panic of an actor, with the stack of where it happened: what its supervisor gets as the reason.
+type Crash struct {
+	Kind   string // of the actor
+	Reason any
+	Stack  []byte
+}
+
+// begun is what times count from: a look at the monotonic clock alone takes half as long as one at both.
+var begun = time.Now()
+
+// clock is the time in ns, never 0.
+func clock() int64 { return int64(time.Since(begun)) | 1 }
+
+// item is a message on its way.
+type item struct {
+	next    atomic.Pointer[item]
+	message any
+	at      int64 // when it was posted; 0: a system message
+}
+
+// queue is a list with many writers and one reader: a writer takes the end, and then links what was the end to what it brings.
+type queue struct {
+	end   atomic.Pointer[item]
+	first *item // the reader's: what was taken last
+}
+
+func (q *queue) init() {
+	q.first = new(item)
+	q.end.Store(q.first)
+}
+
+func (q *queue) put(x *item) { q.end.Swap(x).next.Store(x) }
+
+// take returns the first item, nil if there is none.
+func (q *queue) take() *item {
+	x := q.first.next.Load()
+	if x != nil {
+		q.first = x
+	}
+	return x
+}
+
+// box is the mailbox of one actor, and keeps account of it. The actor's messages are handled one after the other, in the order in
+// which they came, system messages first.
+type box struct {
+	kind  string
+	meter *Meter
+	count *Counter // from the actor's start on
+
+	users, system queue
+	waiting, sys  atomic.Int64
+	scheduled     atomic.Bool
+	suspended     bool        // by the supervisor, until it has decided
+	dead          atomic.Bool // the actor has ended: what comes is answered for and dropped
+
+	oldest atomic.Int64 // when the first of those that wait was posted; 0: none
+	busy   atomic.Int64 // since when a message is being handled; 0: none is
+	told   int64        // the watchdog's: of what it has spoken
+
+	invoker    actor.MessageInvoker
+	dispatcher actor.Dispatcher
+}
+
+func newBox(kind string, meter *Meter) *box {
+	b := &box{kind: kind, meter: meter}
+	b.users.init()
+	b.system.init()
+	return b
+}
+
+// RegisterHandlers is part of actor.Mailbox.
+func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
+	b.invoker, b.dispatcher = invoker, dispatcher
+}
+
+// Start is part of actor.Mailbox.
+func (b *box) Start() {}
+
+// UserMessageCount is part of actor.Mailbox.
+func (b *box) UserMessageCount() int { return int(b.waiting.Load()) }
+
+// PostUserMessage takes a message, from any goroutine.
+func (b *box) PostUserMessage(m any) {
+	if b.dead.Load() {
+		b.drop(m)
+		return
+	}
+	now := clock()
+	b.users.put(&item{message: m, at: now})
+	b.waiting.Add(1)
+	if b.oldest.Load() == 0 {
+		b.oldest.CompareAndSwap(0, now)
+	}
+	b.schedule()
+}
+
+// PostSystemMessage takes a message of protoactor's own, from any goroutine.
+func (b *box) PostSystemMessage(m any) {
+	b.system.put(&item{message: m})
+	b.sys.Add(1)
+	b.schedule()
+}
+
+func (b *box) schedule() {
+	if b.scheduled.CompareAndSwap(false, true) {
+		b.dispatcher.Schedule(b.process)
+	}
+}
+
+// process handles what there is. Whoever posts after it has looked for the last time schedules it again.
+func (b *box) process() {
+	for {
+		b.run()
+		held := b.suspended // scheduled is false from here on: another goroutine may be the reader
+		b.scheduled.Store(false)
+		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
+			return
+		}
+	}
+}
+
+// run handles messages until there are none, or until one of them panics.
+func (b *box) run() {
+	var m any
+	defer func() {
+		if r := recover(); r != nil {
+			b.end(clock())
+			c := &Crash{Kind: b.kind, Reason: r, Stack: debug.Stack()}
+			if q, ok := m.(Answerable); ok {
+				q.Failed(ErrFailed)
+			}
+			b.invoker.EscalateFailure(c, m)
+		}
+	}()
+	now := int64(0) // 0: it must be looked at
+	for i := 0; ; i++ {
+		if i > b.dispatcher.Throughput() {
+			i, now = 0, 0
+			runtime.Gosched()
+		}
+		if x := b.system.take(); x != nil {
+			m, x.message, now = x.message, nil, 0
+			b.sys.Add(-1)
+			switch m.(type) {
+			case *actor.SuspendMailbox:
+				b.suspended = true
+			case *actor.ResumeMailbox:
+				b.suspended = false
+			default:
+				b.busy.Store(clock())
+				b.invoker.InvokeSystemMessage(m)
+				b.busy.Store(0)
+			}
+			continue
+		}
+		if b.suspended {
+			return
+		}
+		x := b.users.take()
+		if x == nil {
+			return
+		}
+		m, x.message = x.message, nil
+		b.waiting.Add(-1)
+		b.oldest.Store(0)
+		if next := x.next.Load(); next != nil { // a writer that comes later than this look sees the 0
+			b.oldest.CompareAndSwap(0, next.at)
+		}
+		if b.dead.Load() {
+			b.drop(m)
+			continue
+		}
+		if now == 0 {
+			now = clock()
+		}
+		b.busy.Store(now)
+		b.count.waited.add(now - x.at)
+		b.invoker.InvokeUserMessage(m)
+		now = b.end(clock())
+	}
+}
+
+// end notes that a message is done with.
+func (b *box) end(now int64) int64 {
+	if from := b.busy.Swap(0); from != 0 && b.count != nil {
+		b.count.handled.add(now - from)
+	}
+	return now
+}
+
+// drop answers for a message that nobody will handle.
+func (b *box) drop(m any) {
+	b.meter.Dropped(b.kind, b.count, m)
+}
+
+// shell is an actor with its account.
+type shell struct {
+	actor.Actor
+	box *box
+}
+
+// Receive is part of actor.Actor.
+func (s *shell) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		s.box.meter.enter(s.box, c.Self().GetId())
+	case *actor.Restarting:
+		s.box.count.restarts.Add(1)
+	case *actor.Stopped:
+		defer s.box.leave()
+	}
+	s.Actor.Receive(c)
+}
+
+// leave ends the account of an actor that has ended.
+func (b *box) leave() {
+	b.dead.Store(true)
+	b.meter.exit(b)
+	for x := b.users.take(); x != nil; x = b.users.take() {
+		b.waiting.Add(-1)
+		b.drop(x.message)
+	}
+	b.oldest.Store(0)
+}

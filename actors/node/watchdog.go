@@ -1,0 +1,90 @@
+package node
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/link"
+)
+
+// Bounds of the watchdog. The longest that a message rightly takes is a chunk's: a second of gas, and perhaps the compilation of what
+// it calls.
+const (
+	DefaultStandstill = 10 * time.Second
+	stackFiles        = 4       // in the folder
+	stackBytes        = 4 << 20 // of one
+	stackPause        = time.Minute
+)
+
+// watch looks for actors that stand still until the node ends, and says so with the stacks of all goroutines.
+func (n *Node) watch() {
+	tick := time.NewTicker(n.o.Standstill / 4)
+	defer tick.Stop()
+	var last time.Time // of a dump
+	for {
+		select {
+		case <-n.ended:
+			return
+		case <-tick.C:
+		}
+		stalls := n.kit.meter.Stalls(n.o.Standstill)
+		if len(stalls) == 0 {
+			continue
+		}
+		where := ""
+		if n.o.Failed != "" && (last.IsZero() || time.Since(last) > stackPause) {
+			last = time.Now()
+			var err error
+			if where, err = dumpStacks(n.o.Failed, stalls, last); err != nil {
+				n.o.Log.WithError(err).Warn("stacks not written")
+			}
+		}
+		for i := range stalls {
+			n.sayStall(&stalls[i], where)
+		}
+	}
+}
+
+func (n *Node) sayStall(s *link.Stall, where string) {
+	e := n.o.Log.WithFields(logrus.Fields{"actor": s.Kind, "mailbox": s.Mailbox})
+	if s.Shard != "" {
+		e = e.WithField("shard", s.Shard)
+	}
+	if where != "" {
+		e = e.WithField("stacks", where)
+	}
+	e.Warnf("an actor stands still: %v with one message, the next waits for %v", s.Busy.Round(time.Millisecond), s.Oldest.Round(time.Millisecond))
+}
+
+// dumpStacks writes the stacks of all goroutines into a folder, of which the oldest such files are removed.
+func dumpStacks(dir string, stalls []link.Stall, now time.Time) (path string, err error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	var text []byte
+	for i := range stalls {
+		text = fmt.Appendf(text, "%+v\n", stalls[i])
+	}
+	stacks := make([]byte, stackBytes)
+	text = append(append(text, '\n'), stacks[:runtime.Stack(stacks, true)]...)
+	path = filepath.Join(dir, "stacks-"+now.UTC().Format("20060102T150405.000")+".txt")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		return "", err
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "stacks-*.txt"))
+	if err != nil {
+		return "", err
+	}
+	slices.Sort(names) // by time
+	for _, name := range names[:max(len(names)-stackFiles, 0)] {
+		if err := os.Remove(name); err != nil {
+			return "", err
+		}
+	}
+	return path, nil
+}
