@@ -272,26 +272,37 @@ func valid(r *primitives.Receipt) *primitives.ActionErrorKind {
 	if !ok {
 		return nil
 	}
-	for i, a := range b.Actions {
-		var why *primitives.ActionsValidationError
+	why := Invalid(b.Actions, r.ReceiverID)
+	if why == nil {
+		return nil
+	}
+	return &primitives.ActionErrorKind{Tag: primitives.ActionNewReceiptValidationError, Receipt: &primitives.ReceiptValidationError{
+		Tag: primitives.ReceiptActionsValidation, Actions: why,
+	}}
+}
+
+// Invalid tells why no transaction and no receipt to an account may have these actions; nil: they may
+// (action_validation.rs validate_actions).
+func Invalid(actions []primitives.Action, to primitives.AccountID) *primitives.ActionsValidationError {
+	delegates := 0
+	for i, a := range actions {
 		switch a := a.(type) {
 		case *primitives.DeleteAccount:
-			if i+1 < len(b.Actions) {
-				why = &primitives.ActionsValidationError{Tag: primitives.ActionsDeleteMustBeFinal}
+			if i+1 < len(actions) {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsDeleteMustBeFinal}
+			}
+		case *primitives.Delegate, *primitives.DelegateV2:
+			if delegates++; delegates > 1 {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsDelegateMustBeOnlyOne}
 			}
 		case *primitives.FunctionCall:
 			if a.Gas == 0 {
-				why = &primitives.ActionsValidationError{Tag: primitives.ActionsFunctionCallZeroAttachedGas}
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsFunctionCallZeroAttachedGas}
 			}
 		case *primitives.DeterministicStateInit:
-			if id := a.Init.DerivedAccount(); id != r.ReceiverID {
-				why = &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidDeterministicStateInitReceiver, DerivedID: id, ReceiverID: r.ReceiverID}
+			if id := a.Init.DerivedAccount(); id != to {
+				return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidDeterministicStateInitReceiver, DerivedID: id, ReceiverID: to}
 			}
-		}
-		if why != nil {
-			return &primitives.ActionErrorKind{Tag: primitives.ActionNewReceiptValidationError, Receipt: &primitives.ReceiptValidationError{
-				Tag: primitives.ReceiptActionsValidation, Actions: why,
-			}}
 		}
 	}
 	return nil
