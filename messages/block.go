@@ -36,6 +36,32 @@ type ShardAccepted struct {
 // Height is the block's.
 func (b *BlockAccepted) Height() primitives.Height { return b.Block.Header.Height }
 
+// Fresh tells whether the block has transactions, Pressing whether it left receipts that are no refunds for the next one.
+func (b *BlockAccepted) Fresh() bool {
+	for i := range b.Shards {
+		if c := b.Shards[i].Chunk; c != nil && len(c.Transactions) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Pressing goes with Fresh.
+func (b *BlockAccepted) Pressing() bool {
+	for i := range b.Shards {
+		s := &b.Shards[i]
+		if s.Delayed > 0 {
+			return true
+		}
+		for _, r := range s.Outgoing {
+			if r.PredecessorID != primitives.SystemAccount {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Busy tells whether the block had work in it or left some for the next one.
 func (b *BlockAccepted) Busy() bool {
 	for i := range b.Shards {

@@ -31,6 +31,10 @@ type ApprovalReceived struct {
 // nothing new; a loss delays a block until the idle interval is over.
 type TransactionsWaiting struct{}
 
+// FinalityWanted: node -> producer, no reply: somebody waits for a block to be final, and nobody did before. More of the same say
+// nothing new; a loss delays him.
+type FinalityWanted struct{}
+
 // MineBlocks: node -> producer, asked; answered with BlocksMined when so many blocks more are accepted, or an error.
 type MineBlocks struct{ Blocks uint64 }
 

@@ -23,7 +23,8 @@ func TestFirstBlock(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		for level, want := range want {
 			t.Run(fmt.Sprintf("shards=%d/%v", shards, level), func(t *testing.T) {
-				s := start(t, shards, func(o *Options) { o.Mode = production.Instant })
+				// Nobody but who waits for final blocks has them before the rest is over.
+				s := start(t, shards, func(o *Options) { o.Mode, o.Linger = production.Instant, time.Hour })
 				for i := range 15 {
 					tx := s.tx("near", transfer(1))
 					out, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: level})
@@ -36,10 +37,13 @@ func TestFirstBlock(t *testing.T) {
 					if out.Status.Kind != view.FinalSuccessValue || len(out.Outcomes) == 0 {
 						t.Errorf("transfer %d: status %v with %d receipts", i, out.Status.Kind, len(out.Outcomes))
 					}
-					// Who asks now sees no less.
+					// Who asks now sees no less, and what has run is not final at once.
 					now, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone})
 					if err != nil || now.Level < out.Level || len(now.Outcomes) < len(out.Outcomes) {
 						t.Errorf("transfer %d: %v after an answer that said %v: %v", i, now.Level, out.Level, err)
+					}
+					if level == view.LevelExecutedOptimistic && now.Level != level {
+						t.Errorf("transfer %d: %v at the next look, want %v still", i, now.Level, level)
 					}
 				}
 			})

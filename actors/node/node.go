@@ -44,6 +44,7 @@ type Node struct {
 	tally    mempool.Tally
 	handles  handles
 	parked   atomic.Int64
+	finals   finals
 	sessions atomic.Int64
 	ids      atomic.Uint64 // of sessions and waiters
 	ended    chan struct{} // closed when Stop begins
@@ -142,8 +143,8 @@ func (n *Node) spawn() (err error) {
 	}
 	spawn("producer", producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
-		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty},
-		Final: n.finalHeight, Waiting: n.fresh.Any, Clock: n.o.Clock, LargestTarget: target, Persist: n.persistTarget,
+		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
+		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, LargestTarget: target, Persist: n.persistTarget,
 		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
 			Approval: n.o.Approval, Endorsement: n.o.Endorse,

@@ -37,6 +37,10 @@ const (
 	DefaultWait       = 10 * time.Second
 )
 
+// DefaultLinger is less than a block takes in neard. A client that has waited for execution, and asks for its transaction right
+// then, finds it executed and not final, as it does there.
+const DefaultLinger = 200 * time.Millisecond
+
 // Options are what a node is made of. Engine is open and nobody else changes it.
 type Options struct {
 	Engine *engine.Engine
@@ -47,6 +51,7 @@ type Options struct {
 	Vote       primitives.ProtocolVersion                    // the newest version this node knows in full
 	Mode       production.Mode
 	SkipEmpty  bool            // no blocks while there is nothing to do (consensus.produce_empty_blocks = false)
+	Linger     time.Duration   // of production.Rules; negative: none; the default is DefaultLinger
 	Delays     doomslug.Delays // consensus.* of config.json
 	Mempool    mempool.Limits  // of each shard's pool
 	Limits     Limits
@@ -83,6 +88,7 @@ func (o *Options) complete() error {
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
 	l.Wait = cmp.Or(l.Wait, DefaultWait)
+	o.Linger = max(cmp.Or(o.Linger, DefaultLinger), 0)
 	o.Standstill = cmp.Or(o.Standstill, DefaultStandstill)
 	if o.Clock == nil {
 		o.Clock = func() uint64 { return uint64(time.Now().UnixNano()) }

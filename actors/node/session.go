@@ -89,3 +89,13 @@ func (n *Node) OpenSession(ctx context.Context) (session context.Context, done f
 		n.tell(n.rpc, messages.CloseSession{Session: id})
 	}, nil
 }
+
+// finals counts the waits that final blocks may end.
+type finals struct{ n atomic.Int64 }
+
+// add counts one more; first tells whether there was none.
+func (f *finals) add() (first bool) { return f.n.Add(1) == 1 }
+
+func (f *finals) done() { f.n.Add(-1) }
+
+func (f *finals) any() bool { return f.n.Load() > 0 }

@@ -95,6 +95,12 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		return a, ErrStopped
 	default:
 	}
+	if m.Until > view.LevelExecutedOptimistic {
+		if n.finals.add() {
+			n.tell(n.producer, messages.FinalityWanted{})
+		}
+		defer n.finals.done()
+	}
 	m.Waiter, m.Client = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}, messages.ClientOf(ctx)
 	r := session.NewRequest(m)
 	failed := *h.failed.Load()

@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting; MineBlocks
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, FinalityWanted; MineBlocks
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -62,7 +62,9 @@ type Options struct {
 	Final  func() primitives.Height // of the last final block
 	// Waiting tells whether a pool has something to offer, and asks to be told of the next that gets something.
 	Waiting func() bool
-	Clock   func() uint64 // ns since 1970, for blocks
+	// Wanted tells whether somebody waits for blocks to be final; the first who does says so with FinalityWanted. nil: always.
+	Wanted func() bool
+	Clock  func() uint64 // ns since 1970, for blocks
 	// LargestTarget is the greatest height ever voted for, as Persist left it. Persist is called before a vote leaves the
 	// node; nil: votes are not remembered.
 	LargestTarget primitives.Height
@@ -132,11 +134,15 @@ func (a *Actor) Start() {
 		busy = busy || len(e.Shards[i].Outgoing) > 0
 	}
 	a.step(production.Waiting{Any: a.o.Waiting()})
+	a.want()
 	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
 	approvers, sole := a.approvers(e.Hash)
 	a.setHead(e, a.o.Final(), approvers, sole)
 	a.advance()
 }
+
+// want asks whether somebody waits for blocks to be final.
+func (a *Actor) want() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.Wanted()}) }
 
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
@@ -155,6 +161,9 @@ func (a *Actor) Handle(msg any) {
 		a.approval(m)
 	case messages.TransactionsWaiting:
 		a.step(production.Waiting{Any: true})
+		a.advance()
+	case messages.FinalityWanted:
+		a.want()
 		a.advance()
 	case tick:
 		a.advance()
@@ -254,7 +263,8 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 // follow makes a block the head, unless the chain is at top, beyond it: then top's own message is on its way.
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.Entry, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
-	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy()})
+	a.want()
+	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy(), Fresh: m.Fresh(), Pressing: m.Pressing()})
 	e := a.o.Chain.Adopted(m.Hash)
 	if e == nil || e.Height() < top.Height() {
 		return

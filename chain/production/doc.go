@@ -1,6 +1,7 @@
 // Package production decides at what pace blocks are made: at once, at Doomslug's own pace, or not yet.
 //
-//	in      Waiting: do transactions wait; Accepted: a new head; Mine: so many blocks are asked for; Tick: time passed
+//	in      Waiting: do transactions wait; Wanted: does somebody wait for blocks to be final; Accepted: a new head; Mine: so many
+//	        blocks are asked for; Tick: time passed
 //	out     Out: the pace, until when it holds by itself, and the interval between idle blocks
 //	state   Scheduler: what is not final yet, blocks asked for, credit of blocks that may come at once
 //	units   times in ns on any monotonic clock, heights in blocks
@@ -11,7 +12,8 @@
 // Whether a block may be made at all is for package doomslug: the pace only says when this node votes for its tip. The modes:
 //
 //	interval  the pace of nearcore's delays
-//	instant   at once as soon as a transaction waits and until all that was sent is final, else the interval
+//	instant   at once as soon as a transaction waits and until all that was sent has run and, where somebody waits for that, is
+//	          final; the blocks that make it final come after Linger else; then the interval
 //	manual    only what is asked for by Mine
 //
 // Instant blocks must not outrun clients: a transaction names a block that it is valid for transaction_validity_period blocks

@@ -38,6 +38,9 @@ type Rules struct {
 	Validity primitives.Height // transaction_validity_period of the genesis, blocks
 	// SkipEmpty holds blocks back as long as there is nothing to do (produce_empty_blocks = false).
 	SkipEmpty bool
+	// Linger, of instant mode, is how long the chain rests once all that was sent has run, before the blocks that make it final
+	// come; ns. Nobody who waits for them has to wait for it.
+	Linger int64
 }
 
 // Pace is when this node votes for its tip.
@@ -53,16 +56,20 @@ const (
 // String names the pace.
 func (p Pace) String() string { return [...]string{"hold", "free", "now"}[p] }
 
-// Event is Waiting, Accepted, Mine or Tick.
+// Event is Waiting, Wanted, Accepted, Mine or Tick.
 type Event interface{ event() }
 
 // Waiting says whether transactions wait in the pools.
 type Waiting struct{ Any bool }
 
-// Accepted is a new head. Busy: the block has transactions or outcomes, or left receipts that the next block executes.
+// Wanted says whether somebody waits for blocks to be final.
+type Wanted struct{ Any bool }
+
+// Accepted is a new head. Busy: the block has transactions or outcomes, or left receipts that the next block executes. Fresh: it
+// has transactions. Pressing: of the receipts that it left, some are no refunds.
 type Accepted struct {
-	Height, Final primitives.Height
-	Busy          bool
+	Height, Final         primitives.Height
+	Busy, Fresh, Pressing bool
 }
 
 // Mine asks for blocks, whatever the mode.
@@ -72,6 +79,7 @@ type Mine struct{ Blocks uint64 }
 type Tick struct{}
 
 func (Waiting) event()  {}
+func (Wanted) event()   {}
 func (Accepted) event() {}
 func (Mine) event()     {}
 func (Tick) event()     {}
@@ -92,9 +100,13 @@ type Scheduler struct {
 	last   int64 // when credit was counted
 
 	waiting bool
-	busy    primitives.Height // the highest block with work in it
-	final   primitives.Height
-	mine    uint64
+	wanted  bool
+	// pressing: the head left what somebody may wait for; ran is when the last of that was done.
+	pressing bool
+	ran      int64
+	busy     primitives.Height // the highest block with work in it
+	final    primitives.Height
+	mine     uint64
 }
 
 // New returns a scheduler with all its credit.
@@ -114,8 +126,10 @@ func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 	switch ev := ev.(type) {
 	case Waiting:
 		s.waiting = ev.Any
+	case Wanted:
+		s.wanted = ev.Any
 	case Accepted:
-		s.accept(ev)
+		s.accept(ev, now)
 	case Mine:
 		if ev.Blocks > MaxMine-s.mine {
 			err = fmt.Errorf("%w: %d, %d are not made yet, the limit is %d", ErrTooMany, ev.Blocks, s.mine, MaxMine)
@@ -136,7 +150,11 @@ func (s *Scheduler) earn(now int64) {
 	}
 }
 
-func (s *Scheduler) accept(ev Accepted) {
+func (s *Scheduler) accept(ev Accepted, now int64) {
+	if ev.Fresh || ev.Pressing || s.pressing {
+		s.ran = now
+	}
+	s.pressing = ev.Pressing
 	s.final = ev.Final
 	if ev.Busy || s.busy > ev.Height { // a head below an old one: the chain reorganised
 		s.busy = ev.Height
@@ -162,6 +180,8 @@ func (s *Scheduler) out(now int64) Out {
 		return Out{Pace: Free, Interval: s.rules.Interval}
 	case settled:
 		return Out{Pace: Free, Interval: s.idle()}
+	case !s.waiting && !s.pressing && !s.wanted && now < s.ran+s.rules.Linger:
+		return Out{Pace: Hold, At: s.ran + s.rules.Linger}
 	case s.credit < s.period:
 		return Out{Pace: Hold, At: now + s.period - s.credit}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestScripts plays testdata: new mode=... ; waiting yes|no ; accept height=... final=... [busy] ; mine blocks=... ; tick.
+// TestScripts plays testdata: new mode=... ; waiting yes|no ; wanted yes|no ; accept height=... final=... [busy] [fresh] [pressing] ; mine blocks=... ; tick.
 // Every command may have after=, the time since the command before.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -48,12 +48,15 @@ func TestScripts(t *testing.T) {
 				}
 				now = 0
 				s = New(Rules{Mode: Mode(mode), Interval: span("interval"), Validity: primitives.Height(num("validity")),
-					SkipEmpty: d.HasArg("skip-empty")}, now)
+					SkipEmpty: d.HasArg("skip-empty"), Linger: span("linger")}, now)
 				ev = Tick{}
 			case "waiting":
 				ev = Waiting{Any: d.HasArg("yes")}
+			case "wanted":
+				ev = Wanted{Any: d.HasArg("yes")}
 			case "accept":
-				ev = Accepted{Height: primitives.Height(num("height")), Final: primitives.Height(num("final")), Busy: d.HasArg("busy")}
+				ev = Accepted{Height: primitives.Height(num("height")), Final: primitives.Height(num("final")), Busy: d.HasArg("busy"),
+					Fresh: d.HasArg("fresh"), Pressing: d.HasArg("pressing")}
 			case "mine":
 				ev = Mine{Blocks: num("blocks")}
 			case "tick":
