@@ -56,6 +56,15 @@ func Begin(w *World, h primitives.Height, programs map[string]*Program) *Chunk {
 	return c
 }
 
+// Next is the chunk that gets what this one sends.
+func (c *Chunk) Next() *Chunk {
+	n := Begin(c.World, c.Height+1, c.Programs)
+	for _, r := range c.Leaving {
+		n.Run(r)
+	}
+	return n
+}
+
 // bring makes code known to the calls that follow.
 func (c *Chunk) bring(code []byte) {
 	if code == nil {
