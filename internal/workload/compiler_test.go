@@ -100,20 +100,28 @@ func TestKilledCompilers(t *testing.T) {
 	t.Logf("%d compilations, of which %d attempts were killed", calls, retries)
 }
 
-// kill kills compilers at random moments: of those that have begun to compile about every fourth.
+// kill kills compilers at random moments: of those that have begun to compile about every fourth, and one that was hit again and again
+// ever later, as the machine may have become slow.
 func kill(v *vm.VM, rng *rand.Rand, stop <-chan struct{}) {
+	var builds uint64
+	since := time.Duration(1)
 	for {
-		took := 20 * time.Millisecond
-		if s := v.Stats(); s.Builds > 0 {
+		took := 100 * time.Millisecond
+		s := v.Stats()
+		if s.Builds > 0 {
 			took = max(s.BuildTime/time.Duration(s.Builds), time.Millisecond)
+		}
+		if s.Builds != builds {
+			builds, since = s.Builds, 1
 		}
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(rng.Int64N(int64(4 * took)))):
+		case <-time.After(time.Duration(rng.Int64N(int64(4 * since * took)))):
 		}
 		if all := v.Compilers(); len(all) > 0 {
 			_ = syscall.Kill(all[rng.IntN(len(all))], syscall.SIGKILL) // it may have ended
+			since++
 		}
 	}
 }

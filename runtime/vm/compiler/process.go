@@ -259,9 +259,17 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is it in one line.
+// String is in one line what comes before stacks and registers.
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return strings.Join(strings.Fields(string(h.b)), " ")
+	var said []string
+	for line := range strings.Lines(string(h.b)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "PC=") || strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "runtime stack:") {
+			break
+		} else if line != "" {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "; ")
 }
