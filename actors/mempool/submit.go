@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	core "github.com/troupe-chain/troupe/chain/mempool"
@@ -45,11 +46,13 @@ type answers struct {
 	list []messages.Submitted
 	left atomic.Int64
 	done chan struct{}
+	lost chan struct{}
+	once sync.Once
 }
 
 // NewRequest returns a request.
 func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request {
-	r := Request{Client: c, Transactions: txs, answers: &answers{list: make([]messages.Submitted, len(txs)), done: make(chan struct{})}}
+	r := Request{Client: c, Transactions: txs, answers: &answers{list: make([]messages.Submitted, len(txs)), done: make(chan struct{}), lost: make(chan struct{})}}
 	if r.left.Store(int64(len(txs))); len(txs) == 0 {
 		close(r.done)
 	}
@@ -58,6 +61,12 @@ func NewRequest(c messages.Client, txs []*primitives.SignedTransaction) Request 
 
 // Done is closed when all are answered.
 func (r Request) Done() <-chan struct{} { return r.done }
+
+// Lost is closed when the actor has failed on the request itself, or has ended before it came.
+func (r Request) Lost() <-chan struct{} { return r.lost }
+
+// Failed says so: link.Answerable.
+func (r Request) Failed(error) { r.once.Do(func() { close(r.lost) }) }
 
 // Answers are those of the transactions, once Done.
 func (r Request) Answers() []messages.Submitted { return r.list }

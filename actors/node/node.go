@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,7 +36,6 @@ type Node struct {
 	shards                                  shards
 	fresh                                   *mempool.Fresh
 	signatures                              *signature.Checker
-	mine                                    messages.Asker[messages.MineBlocks, messages.BlocksMined]
 	stats                                   stats
 
 	heights  heights
@@ -79,7 +77,7 @@ func Start(o Options) (*Node, error) {
 	s := &supervisor{log: o.Log}
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
-		kit:        &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s},
+		kit:        &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip},
 		signatures: o.Signatures,
 	}
 	s.failed = n.failed
@@ -110,23 +108,31 @@ func (n *Node) dropped(m messages.TransactionsDropped) { n.tell(n.milestones, m)
 // spawn starts the tree: receivers before those who send to them.
 func (n *Node) spawn() (err error) {
 	k := n.kit
-	spawn := func(name string, a actor.Actor) {
+	spawn := func(name string, make func(again bool) actor.Actor) {
 		if err == nil {
-			_, err = k.spawn(name, name, a)
+			_, err = k.spawn(name, name, make)
 		}
 	}
 	n.handles.open(newHandle(DefaultSession, defaultQueue))
-	spawn(session.Name, session.NewRPC(session.Options{Session: n.session, Failed: n.handles.failed}))
-	spawn("milestones", milestones.New(n.position(), milestones.Out{
-		Progress: func(to messages.Address, m messages.Progress) { n.toWaiter(to, m) },
-		Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
-	}))
-	spawn("chain", chainactor.New(chainactor.Options{
+	spawn(session.Name, func(again bool) actor.Actor {
+		o := session.Options{Session: n.session, Failed: n.handles.failed}
+		if again {
+			o.Open = n.handles.failAll()
+		}
+		return session.NewRPC(o)
+	})
+	spawn("milestones", func(bool) actor.Actor {
+		return milestones.New(n.position(), milestones.Out{
+			Progress: func(to messages.Address, m messages.Progress) { n.toWaiter(to, m) },
+			Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
+		})
+	})
+	spawn("chain", onlyOnce(chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Out: chainactor.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
 			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted,
 		},
-	}))
+	})))
 	if err != nil {
 		return err
 	}
@@ -141,7 +147,7 @@ func (n *Node) spawn() (err error) {
 	if err != nil {
 		return err
 	}
-	spawn("producer", producer.New(producer.Options{
+	spawn("producer", onlyOnce(producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
 		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, LargestTarget: target, Persist: n.persistTarget,
@@ -149,14 +155,13 @@ func (n *Node) spawn() (err error) {
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
 			Approval: n.o.Approval, Endorsement: n.o.Endorse,
 		},
-	}))
+	})))
 	if err == nil && n.o.Summary > 0 {
-		n.meter, err = n.root.SpawnNamed(k.props("meter", func() actor.Actor { return &meter{n: n} }), "meter")
+		n.meter, err = k.spawn("meter", "meter", func(bool) actor.Actor { return &meter{n: n} })
 	}
 	if err != nil {
 		return err
 	}
-	n.mine = link.Ask[messages.MineBlocks, messages.BlocksMined](n.root, n.producer, math.MaxInt64)
 	n.tell(n.rpc, messages.OpenSession{Session: DefaultSession})
 	return nil
 }
@@ -225,8 +230,19 @@ func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, prim
 	if err := n.refusal(); err != nil {
 		return 0, primitives.Hash{}, err
 	}
-	m, err := n.mine(ctx, messages.MineBlocks{Blocks: blocks})
-	return m.Height, m.Hash, err
+	r := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: blocks})
+	n.tell(n.producer, r)
+	select {
+	case a := <-r.Answer():
+		if err := n.refusal(); a.Err != nil && err != nil {
+			return 0, primitives.Hash{}, err
+		}
+		return a.Value.Height, a.Value.Hash, a.Err
+	case <-n.still:
+		return 0, primitives.Hash{}, n.refusal()
+	case <-ctx.Done():
+		return 0, primitives.Hash{}, ctx.Err()
+	}
 }
 
 // Receive passes what the net brings to the actor that it is for: messages.BlockReceived, ApprovalReceived, ChunkReceived or

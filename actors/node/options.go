@@ -73,6 +73,7 @@ type Options struct {
 	Standstill time.Duration
 
 	dispatcher actor.Dispatcher // of tests; nil: the process's
+	trip       trip             // of tests; nil: nobody asks
 }
 
 // ExitCode is that of a process whose state is in doubt.

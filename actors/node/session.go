@@ -71,6 +71,16 @@ func (s *handles) failed(id messages.SessionID) {
 	}
 }
 
+// failAll is told that the actors of all sessions have ended, and returns the sessions.
+func (s *handles) failAll() (open []messages.SessionID) {
+	s.m.Range(func(id, h any) bool {
+		h.(*handle).fail()
+		open = append(open, id.(messages.SessionID))
+		return true
+	})
+	return open
+}
+
 // OpenSession admits a client. Waits under the context that it returns end at the
 // latest with done, which is called once, when the client is gone. view.ErrTooManyRequests: there are too many.
 func (n *Node) OpenSession(ctx context.Context) (session context.Context, done func(), err error) {

@@ -142,7 +142,7 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 		return a
 	})
 	var err error
-	if t.pid, err = k.spawn("shard", name, shard.New(func(m messages.ChunkApplied) { n.tell(n.chain, m) }, producer, pool)); err == nil {
+	if t.pid, err = k.spawn("shard", name, onlyOnce(shard.New(func(m messages.ChunkApplied) { n.tell(n.chain, m) }, producer, pool))); err == nil {
 		<-ready // submissions go straight to it
 	}
 	return t, err

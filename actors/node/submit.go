@@ -76,6 +76,8 @@ next:
 	for _, p := range parts {
 		select {
 		case <-p.r.Done():
+		case <-p.r.Lost():
+			return nil, mempool.ErrRestarted
 		case <-n.ended:
 			return nil, ErrStopped
 		case <-lost.C:

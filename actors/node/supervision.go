@@ -3,24 +3,27 @@ package node
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/link"
 )
 
-// failure is what becomes of an actor that panics.
+// failure is what becomes of an actor that panics, and what clients see of it.
 type failure byte
 
 const (
 	// halts: blocks need it and its state, and a silent restart would leave the node alive and wrong. The node takes no more
-	// blocks and goes on serving reads; only a failure of the disk ends the process.
+	// blocks: who waits or submits is told, reads go on. Only a failure of the disk ends the process.
 	halts failure = iota
-	// stopsAlone: it serves one client, who gets an error.
+	// stopsAlone: it serves one client. What he waits for is answered with an error; his next request makes it anew.
 	stopsAlone
-	// restarts: it has no state worth keeping, and nothing depends on it.
+	// restarts: what it knows can be had again, or is not worth keeping. Who waits for what it was doing may get an error; the next
+	// request works. One that restarts too often halts the node.
 	restarts
 )
 
@@ -30,20 +33,27 @@ var failures = map[string]failure{
 	"producer":       halts,      // a vote may be lost or doubled
 	"shard":          halts,      // the chain waits for its answer
 	"chunk-producer": halts,      // the block waits for its chunk
-	"mempool":        halts,      // the pool would run out of step with the chain
-	"milestones":     halts,      // every wait would end in its timeout
-	"rpc":            halts,      // the register of sessions would be empty
-	"session":        stopsAlone, // one client's waits are answered with an error
-	"waiter":         stopsAlone, // one wait is answered with an error
+	"mempool":        restarts,   // the pool is lost; waiters send their transactions again
+	"milestones":     restarts,   // waiters say again what they watch, and read what they have missed
+	"rpc":            restarts,   // all sessions end, and with them all waits, with an error
+	"session":        stopsAlone, // all waits of a client
+	"waiter":         stopsAlone, // one wait
 	"meter":          restarts,   // a summary line is missing
 }
 
+// So many restarts of one actor in this time are not worth another.
+const (
+	maxRestarts = 5
+	restartSpan = time.Minute
+)
+
 // supervisor carries the table out: as the guardian of the top, and as the strategy of every parent.
 type supervisor struct {
-	failed func(who string, reason any, stack []byte) // of an actor that halts
-	log    *logrus.Logger
-	mu     sync.Mutex
-	gone   map[string]bool // actors that halted, by id
+	failed   func(who string, reason any, stack []byte) // of an actor that halts the node
+	log      *logrus.Logger
+	mu       sync.Mutex
+	gone     map[string]bool        // actors that have halted the node, by id
+	restarts map[string][]time.Time // by id; of those that serve no single client, so they are few
 }
 
 // HandleFailure is part of actor.SupervisorStrategy.
@@ -52,23 +62,36 @@ func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, c
 	if !ok {
 		c = &link.Crash{Reason: reason, Stack: debug.Stack()}
 	}
-	switch failures[c.Kind] {
-	case stopsAlone:
-		s.log.WithField("actor", child.GetId()).Errorf("actor failed: %v\n%s", c.Reason, c.Stack)
+	id := child.GetId()
+	switch rule := failures[c.Kind]; {
+	case rule == stopsAlone:
+		s.log.WithField("actor", id).Errorf("actor failed: %v\n%s", c.Reason, c.Stack)
 		sup.StopChildren(child)
-	case restarts:
-		s.log.WithField("actor", child.GetId()).Errorf("actor restarts: %v\n%s", c.Reason, c.Stack)
+	case rule == restarts && s.again(id, time.Now()):
+		s.log.WithField("actor", id).Errorf("actor restarts: %v\n%s", c.Reason, c.Stack)
 		sup.RestartChildren(child)
 	default:
 		s.mu.Lock()
 		if s.gone == nil {
 			s.gone = map[string]bool{}
 		}
-		s.gone[child.GetId()] = true
+		s.gone[id] = true
 		s.mu.Unlock()
 		sup.StopChildren(child)
-		s.failed(child.GetId(), c.Reason, c.Stack)
+		s.failed(id, c.Reason, c.Stack)
 	}
+}
+
+// again tells whether an actor may restart once more.
+func (s *supervisor) again(id string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.restarts == nil {
+		s.restarts = map[string][]time.Time{}
+	}
+	recent := slices.DeleteFunc(s.restarts[id], func(t time.Time) bool { return now.Sub(t) > restartSpan })
+	s.restarts[id] = append(recent, now)
+	return len(recent) < maxRestarts
 }
 
 // lost tells whether an actor is gone.
@@ -84,6 +107,7 @@ type kit struct {
 	meter      *link.Meter
 	dispatcher actor.Dispatcher
 	supervisor *supervisor
+	trip       trip // of tests; nil: nobody asks
 }
 
 // kindOf tells the kind of an actor by its id: the last part of its path, without a number.
@@ -109,21 +133,50 @@ func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
 	if k.dispatcher != nil {
 		more = append(more, actor.WithDispatcher(k.dispatcher))
 	}
+	if k.trip != nil {
+		inner := producer
+		producer = func() actor.Actor { return &tripped{inner(), kind, k.trip} }
+	}
 	return link.Props(kind, k.meter, producer, more...)
 }
 
-// spawn starts an actor below the guardian.
-func (k *kit) spawn(kind, name string, a actor.Actor) (*actor.PID, error) {
-	made := false
+// trip is called with each message of an actor, before and after it is handled.
+type trip func(kind string, m any, after bool)
+
+// tripped is an actor in a test.
+type tripped struct {
+	actor.Actor
+	kind string
+	trip trip
+}
+
+// Receive is part of actor.Actor.
+func (t *tripped) Receive(c actor.Context) {
+	t.trip(t.kind, c.Message(), false)
+	t.Actor.Receive(c)
+	t.trip(t.kind, c.Message(), true)
+}
+
+// spawn starts an actor below the guardian. make is called again if it restarts.
+func (k *kit) spawn(kind, name string, make func(again bool) actor.Actor) (*actor.PID, error) {
+	again := false
 	pid, err := k.root.SpawnNamed(k.props(kind, func() actor.Actor {
-		if made { // state owners are never restarted
-			panic(fmt.Sprintf("node: %s was restarted", name))
-		}
-		made = true
+		a := make(again)
+		again = true
 		return a
 	}), name)
 	if err != nil {
 		return nil, fmt.Errorf("node: spawn %s: %w", name, err)
 	}
 	return pid, nil
+}
+
+// onlyOnce makes an actor that is never made again.
+func onlyOnce(a actor.Actor) func(bool) actor.Actor {
+	return func(again bool) actor.Actor {
+		if again {
+			panic(fmt.Sprintf("node: a %T was restarted", a))
+		}
+		return a
+	}
 }

@@ -77,6 +77,7 @@ type Options struct {
 	Session func(messages.SessionID) *actor.Props
 	// Failed is told of a session that has ended by itself, with all that was on its way to it. nil: nobody asks.
 	Failed func(messages.SessionID)
+	Open   []messages.SessionID // already: of an actor that has failed, whose sessions' clients have been told
 }
 
 // RPC is the parent of all sessions.
@@ -88,7 +89,11 @@ type RPC struct {
 
 // NewRPC returns the actor.
 func NewRPC(o Options) *RPC {
-	return &RPC{o: o, open: map[messages.SessionID]*actor.PID{}, byPID: map[string]messages.SessionID{}}
+	a := &RPC{o: o, open: map[messages.SessionID]*actor.PID{}, byPID: map[string]messages.SessionID{}}
+	for _, id := range o.Open {
+		a.open[id] = nil
+	}
+	return a
 }
 
 // Receive handles one message.
@@ -124,6 +129,8 @@ func (a *RPC) Receive(c actor.Context) {
 				c.Send(pid, m)
 			}
 		}
+	case *actor.Restarting: // all sessions end now, and who makes the next actor tells their clients
+		clear(a.byPID)
 	case *actor.Terminated:
 		if id, ok := a.byPID[m.Who.GetId()]; ok { // nobody has closed it: it has failed
 			delete(a.byPID, m.Who.GetId())

@@ -1,0 +1,159 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// promise is what clients see of a rule.
+type promise struct {
+	asked  []string // faults that who asked for what failed may see; "" is success
+	others []string // the same of another client, who waits for something else
+	works  bool     // the next submission does
+}
+
+var promises = map[failure]promise{
+	halts:      {asked: []string{"INTERNAL_ERROR"}, others: []string{"INTERNAL_ERROR"}},
+	stopsAlone: {asked: []string{"INTERNAL_ERROR"}, others: []string{""}, works: true},
+	restarts:   {asked: []string{"", "INTERNAL_ERROR"}, others: []string{""}, works: true},
+}
+
+// exceptions are kinds of which another client sees more than the rule says.
+var exceptions = map[string][]string{"rpc": {"INTERNAL_ERROR"}} // the parent of all sessions: all waits end
+
+// TestEachFailure: a panic in each kind of actor, with the first message that it gets and before or behind what it does with that, is to
+// clients what the table says: nobody waits longer than a moment, reads go on, and what comes next works or is told why not.
+func TestEachFailure(t *testing.T) {
+	for kind, rule := range failures {
+		for _, behind := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/behind=%v", kind, behind), func(t *testing.T) { failOnce(t, kind, rule, behind) })
+		}
+	}
+}
+
+func failOnce(t *testing.T, kind string, rule failure, behind bool) {
+	p := promises[rule]
+	if more, ok := exceptions[kind]; ok {
+		p.others = more
+	}
+	if behind { // what it did may be all that was needed
+		p.asked, p.others = append([]string{""}, p.asked...), append([]string{""}, p.others...)
+	}
+	var armed, tripped atomic.Bool
+	log, said := logrus.New(), new(safe)
+	log.SetOutput(said)
+	s := start(t, 1, func(o *Options) {
+		o.Log, o.Summary = log, 10*time.Millisecond
+		o.trip = func(of string, m any, after bool) {
+			switch m.(type) {
+			case actor.SystemMessage, actor.AutoReceiveMessage:
+				return
+			}
+			if of == kind && after == behind && armed.CompareAndSwap(true, false) {
+				tripped.Store(true)
+				panic("tripped on purpose")
+			}
+		}
+	})
+	w := serve(t, s)
+	a, b := w.another(), w.another()
+	for _, c := range []*wire{a, b} {
+		if r := c.send(t, s.tx("near", transfer(1)), view.LevelFinal); r.fault() != "" {
+			t.Fatalf("before: %+v", r.Error)
+		}
+	}
+	one, two := s.tx("near", transfer(2)), s.tx("near", transfer(3))
+	other := make(chan *reply, 1) // b waits for two, which nobody has sent yet
+	go func() {
+		other <- b.call(t, "tx", map[string]any{"tx_hash": two.Hash().String(), "sender_account_id": validator, "wait_until": "FINAL"})
+	}()
+	until(t, func() bool { return s.Stats().Parked == 1 })
+	s.idle(t) // its waiter has begun
+	armed.Store(true)
+	begin := time.Now()
+	r := a.send(t, one, view.LevelFinal)
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("who asked waited %v", took)
+	}
+	until(t, tripped.Load)
+	if !among(r.fault(), p.asked) {
+		t.Errorf("who asked sees %q, want one of %q: %+v", r.fault(), p.asked, r.Error)
+	}
+	if !a.reads(t) || !b.another().reads(t) {
+		t.Error("reads do not go on")
+	}
+	if !p.works {
+		until(t, func() bool { _, ok := s.Halted(); return ok })
+		if r := a.send(t, two, view.LevelFinal); r.fault() != "INTERNAL_ERROR" || !strings.Contains(string(r.Error.Cause.Info), "halted") {
+			t.Errorf("a submission to what has halted: %+v", r)
+		}
+		if _, text := a.get(t, "/status"); !strings.Contains(text, `"halted"`) {
+			t.Errorf("status says nothing: %s", text)
+		}
+	} else {
+		if r := a.send(t, one, view.LevelFinal); r.fault() != "" { // also if a block has it by now
+			t.Errorf("the same again: %+v", r.Error)
+		}
+		if next := a.send(t, two, view.LevelFinal); next.fault() != "" {
+			t.Errorf("the next: %+v", next.Error)
+		}
+		if h, ok := s.Halted(); ok {
+			t.Errorf("halted: %+v", h)
+		}
+	}
+	select {
+	case r := <-other:
+		if !among(r.fault(), p.others) {
+			t.Errorf("another client sees %q, want one of %q: %+v", r.fault(), p.others, r.Error)
+		}
+	case <-time.After(3 * time.Second):
+		t.Error("another client waits on")
+	}
+	until(t, func() bool { return strings.Contains(said.String(), "tripped on purpose") })
+}
+
+// idle waits until no actor has anything to do, for a moment.
+func (s *sandbox) idle(t *testing.T) {
+	t.Helper()
+	for since := time.Now(); time.Since(since) < 10*time.Millisecond; time.Sleep(time.Millisecond) {
+		for _, x := range s.Meter() {
+			if x.Name != "meter" && (x.Mailbox > 0 || x.Since > 0) {
+				since = time.Now()
+			}
+		}
+	}
+}
+
+func among(s string, list []string) bool {
+	return slices.Contains(list, s)
+}
+
+// TestRestartsAreBounded: an actor that fails with each message halts the node in the end, and not before.
+func TestRestartsAreBounded(t *testing.T) {
+	var count atomic.Int64
+	s := start(t, 1, func(o *Options) {
+		o.Summary = time.Millisecond
+		o.trip = func(of string, m any, _ bool) {
+			if _, ok := m.(summarise); ok && of == "meter" {
+				count.Add(1)
+				panic("tripped on purpose")
+			}
+		}
+	})
+	until(t, func() bool { _, ok := s.Halted(); return ok })
+	if n := count.Load(); n != maxRestarts+1 {
+		t.Errorf("halted after %d failures, want %d", n, maxRestarts+1)
+	}
+	if h, _ := s.Halted(); h.Actor != "meter" {
+		t.Errorf("halted: %+v", h)
+	}
+}
