@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -149,7 +150,10 @@ func (e *Engine) endFold(err error) error {
 
 // Fold waits for a fold that runs and moves the stored state to the last final block. A clean stop calls it, so that the next
 // start has nothing to apply again.
-func (e *Engine) Fold() error {
+func (e *Engine) Fold() error { return e.FoldWithin(context.Background()) }
+
+// FoldWithin is Fold that begins no step more when ctx has ended: a start then applies more blocks from the log.
+func (e *Engine) FoldWithin(ctx context.Context) error {
 	if _, err := e.Flush(); err != nil {
 		return err
 	}
@@ -158,6 +162,9 @@ func (e *Engine) Fold() error {
 			if err := e.endFold(<-e.folding.done); err != nil {
 				return err
 			}
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		if err := e.beginFold(e.Final()); err != nil || e.folding == nil {
 			return err

@@ -106,6 +106,10 @@ func (n *fakeNode) Simulate(context.Context, *view.Simulate) (*view.Simulation, 
 }
 func (n *fakeNode) Trace(context.Context, *view.Trace) ([]byte, error) { return []byte(`{}`), n.err }
 
+func (n *fakeNode) Mine(_ context.Context, blocks uint64) (view.At, error) {
+	return view.At{Height: 100 + primitives.Height(blocks), Hash: testHash}, n.err
+}
+
 type rawJSON string
 
 func (r rawJSON) AppendJSON(b []byte) []byte { return append(b, r...) }

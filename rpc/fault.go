@@ -43,6 +43,7 @@ var (
 	InconsistentState    = &Fault{Name: "INCONSISTENT_STATE", Fields: true}
 	NotConfirmed         = &Fault{Name: "NOT_CONFIRMED", Fields: true}
 	UnknownOutcome       = &Fault{Name: "UNKNOWN_TRANSACTION_OR_RECEIPT", Fields: true}
+	CannotMine           = &Fault{Name: "CANNOT_MINE", Fields: true}
 	UnknownReceipt       = &Fault{Name: "UNKNOWN_RECEIPT", Fields: true}
 )
 

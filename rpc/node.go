@@ -82,6 +82,8 @@ type Node interface {
 	Simulate(context.Context, *view.Simulate) (*view.Simulation, error)
 	// Trace says what a transaction did or, if it was given whole, would do, as JSON: ErrUnknownTx; errors of Simulate.
 	Trace(context.Context, *view.Trace) ([]byte, error)
+
+	Miner
 }
 
 // State is what Node.State returns. It is declared in package view so that a Node need not know package rpc.

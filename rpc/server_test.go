@@ -41,6 +41,7 @@ var goodParams = map[string]string{
 	"next_light_client_block":               `["` + zeroHash + `"]`,
 	"status":                                `[]`, "health": `[]`, "network_info": `[]`, "validators": `[null]`, "genesis_config": `[]`,
 	"EXPERIMENTAL_protocol_config": `{"finality":"final"}`,
+	"sandbox_mine":                 `{"blocks":3}`,
 	"EXPERIMENTAL_simulate_tx":     `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
 	"EXPERIMENTAL_trace_tx":        `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
@@ -473,7 +474,7 @@ func TestTable(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if got, want := len(names), 34; got != want {
+	if got, want := len(names), 35; got != want {
 		t.Errorf("%d names, want %d: %v", got, want, names)
 	}
 	for i := range methods {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -77,6 +79,12 @@ type view struct {
 // Open opens or makes the data folder dir. Another process there is ErrLocked; a folder of something else, of another
 // chain or of a newer format is ErrForeign or ErrFormat; a broken one is ErrDamaged: in all of these nothing is changed.
 func Open(dir string, o Options) (*Store, error) { return open(osDisk{dir}, o) }
+
+// Exists tells whether a folder is a store, or is said to be one.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, markName))
+	return err == nil
+}
 
 // OpenMemory opens a folder in memory.
 func OpenMemory(d *MemDisk, o Options) (*Store, error) { return open(d, o) }

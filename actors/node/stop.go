@@ -41,7 +41,16 @@ func (n *Node) stop(ctx context.Context) error {
 		if pid == nil {
 			continue
 		}
-		if err := n.root.StopFuture(pid).Wait(); err != nil {
+		stopped := make(chan error, 1)
+		future := n.root.StopFuture(pid)
+		go func() { stopped <- future.Wait() }()
+		var err error
+		select {
+		case err = <-stopped:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
 			errEnd = errors.Join(errEnd, fmt.Errorf("node: end %s: %w", pid.GetId(), err))
 		}
 	}

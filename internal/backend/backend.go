@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,8 @@ type Options struct {
 	// MaxGasBurntView is max_gas_burnt_view, 0: what a call may burn in a block.
 	MaxGasBurntView primitives.Gas
 	Now             func() time.Time
+	// Miner makes blocks on request, and returns the last; nil: there are none. Its errors are those of rpc.Miner.
+	Miner func(ctx context.Context, blocks uint64) (view.At, error)
 }
 
 // Backend implements rpc.Node.

@@ -34,3 +34,11 @@ func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcom
 func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
 	return b.Submit.Tx(ctx, r)
 }
+
+// Mine makes blocks on request.
+func (b *Backend) Mine(ctx context.Context, blocks uint64) (view.At, error) {
+	if b.Miner == nil {
+		return view.At{}, &view.MineError{Reason: "this node makes no blocks"}
+	}
+	return b.Miner(ctx, blocks)
+}

@@ -130,6 +130,8 @@ func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, err
 
 func (n *blank) Trace(context.Context, *view.Trace) ([]byte, error) { return nil, errNeedsChain }
 
+func (n *blank) Mine(context.Context, uint64) (view.At, error) { return view.At{}, errNeedsChain }
+
 func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {
 	return nil, errNeedsChain
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -42,7 +40,9 @@ type Options struct {
 	Version view.Version
 	Log     *logrus.Logger // nil: warnings and errors to stderr
 	Listen  string         // where the RPC listens instead of rpc.addr, which status goes on to show
+	Metrics bool           // rpc.prometheus_addr comes from the command line
 	NoRPC   bool
+	Trust   bool // the sense of a genesis that is not in the store yet is not checked
 	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts are compiled in this process.
 	Compiler compiler.Command
 	Observe  func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
@@ -54,6 +54,7 @@ type Host struct {
 	Node   *node.Node
 	Addr   net.Addr // of the RPC; nil: there is none
 
+	home    *home.Home
 	log     *logrus.Logger
 	store   *storage.Store
 	vm      *vm.VM
@@ -73,13 +74,14 @@ const keysCached = 1024
 // heap to double.
 const GCPercent = 50
 
-// Start opens everything and begins to make blocks.
+// Start binds what it listens on, opens everything, and begins to make blocks and to answer. What has been begun when something
+// fails is undone in the opposite order.
 func Start(o Options) (_ *Host, err error) {
 	if o.Log == nil {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Host{log: o.Log, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Host{home: o.Home, log: o.Log, upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	var undo []func()
 	defer func() {
 		if err != nil {
@@ -88,74 +90,104 @@ func Start(o Options) (_ *Host, err error) {
 			}
 		}
 	}()
-	hm, c := o.Home, o.Home.Config
-	version := runtime.Version{Protocol: hm.Genesis.ProtocolVersion, Numbering: c.Numbering}
-	if !version.Supported() {
-		return nil, fmt.Errorf("%s: protocol_version is %d, this version runs 85 and 86", hm.Paths.Genesis, version.Protocol)
+	c := o.Home.Config
+	if version := (runtime.Version{Protocol: o.Home.Genesis.ProtocolVersion, Numbering: c.Numbering}); !version.Supported() {
+		return nil, fmt.Errorf("%s: protocol_version is %d, this version runs %d to %d in the numbering %q", o.Home.Paths.Genesis, version.Protocol,
+			runtime.OldestProtocol, runtime.Newest(c.Numbering), c.Numbering)
 	}
-	var listener net.Listener
-	if c.RPC != nil && !o.NoRPC { // first, since it fails most often and cheapest
-		if listener, err = listen("rpc.addr", cmp.Or(o.Listen, c.RPC.Addr)); err != nil {
-			return nil, err
-		}
-		undo = append(undo, func() { _ = listener.Close() })
-	}
-	if h.store, err = openStore(hm, h.log); err != nil {
-		return nil, err
-	}
-	undo = append(undo, func() { _ = h.store.Close() })
-	chain, err := engine.NewChain(hm.Genesis, c.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
+	ports, err := bind(&o) // first, since it fails most often and cheapest
 	if err != nil {
 		return nil, err
 	}
-	if h.vm, err = vm.New(h.vmOptions(&o)); err != nil {
+	undo = append(undo, ports.close)
+	if err := h.open(&o, &undo); err != nil {
 		return nil, err
 	}
-	undo = append(undo, h.vm.Close)
-	checker := signature.New()
-	undo = append(undo, checker.Close)
-	if h.Engine, err = engine.Open(engine.Options{
-		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(),
-	}); err != nil {
-		return nil, err
-	}
-	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe, o.Version.Build)); err != nil {
-		return nil, err
+	if ports.rpc != nil {
+		if err := h.answer(&o, ports, &undo); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
 	go h.maintain(ctx, c)
-	if listener == nil {
-		return h, nil
+	return h, nil
+}
+
+// open opens store, engine and node.
+func (h *Host) open(o *Options, undo *[]func()) (err error) {
+	hm, c := o.Home, o.Home.Config
+	if !o.Trust && !storage.Exists(hm.Paths.Data) { // once there is a store, its genesis is known by its fingerprint
+		if err := hm.Records(func(genesis.Record) error { return nil }); err != nil {
+			return err
+		}
 	}
+	if h.store, err = openStore(hm, h.log); err != nil {
+		return err
+	}
+	*undo = append(*undo, func() { _ = h.store.Close() })
+	chain, err := engine.NewChain(hm.Genesis, c.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
+	if err != nil {
+		return err
+	}
+	if h.vm, err = vm.New(h.vmOptions(o)); err != nil {
+		return err
+	}
+	*undo = append(*undo, h.vm.Close)
+	checker := signature.New()
+	*undo = append(*undo, checker.Close)
+	if h.Engine, err = engine.Open(engine.Options{
+		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(),
+	}); err != nil {
+		return err
+	}
+	*undo = append(*undo, func() { _ = h.Engine.Close() })
+	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe, o.Version.Build)); err != nil {
+		return err
+	}
+	*undo = append(*undo, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), undoLimit)
+		defer cancel()
+		_ = h.Node.Stop(ctx)
+	})
+	return nil
+}
+
+// undoLimit bounds the stop of a node whose RPC could not be made.
+const undoLimit = 5 * time.Second
+
+// answer makes the RPC and serves it.
+func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
+	hm, c := o.Home, o.Home.Config
 	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout, Alarm: func(e *viewer.PanicError) {
-		o.Log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
+		h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
 	}})
-	undo = append(undo, h.views.Close)
+	*undo = append(*undo, h.views.Close)
 	back := backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now,
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Miner: h.mine,
 	})
 	h.server, err = rpc.New(back, rpc.Options{
-		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(min(c.RPC.MaxBody, 1<<31-1)),
+		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: o.Log,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	h.Addr = listener.Addr()
+	h.Addr = ports.rpc.Addr()
+	if exposed := h.exposed(back); exposed != "" {
+		h.log.Warn(exposed)
+	}
 	go func() {
-		if err := h.server.Serve(listener); err != nil {
+		if err := h.server.Serve(ports.rpc); err != nil {
 			h.failed <- fmt.Errorf("rpc: %w", err)
 		}
 	}()
-	if addr := c.RPC.PrometheusAddr; addr != "" && addr != c.RPC.Addr {
-		if h.metrics, err = serveMetrics(addr, h.server.AppendMetrics); err != nil {
-			return nil, err
-		}
+	if ports.metrics != nil {
+		h.metrics = serveMetrics(ports.metrics, h.server.AppendMetrics)
 	}
-	return h, nil
+	return nil
 }
 
 // vmOptions say where contracts are kept, and how they are compiled.
@@ -177,18 +209,6 @@ func (h *Host) vmOptions(o *Options) vm.Options {
 
 // Failed tells when the RPC has ended by itself.
 func (h *Host) Failed() <-chan error { return h.failed }
-
-// listen binds an address; a taken port says which key to change.
-func listen(key, addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %s is in use; stop what listens there, or choose another port with --rpc-addr or in config.json", key, addr)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
-	}
-	return l, nil
-}
 
 // openStore opens the data folder, which belongs to one chain and one process.
 func openStore(hm *home.Home, log *logrus.Logger) (*storage.Store, error) {
@@ -297,22 +317,4 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 
 var modes = map[config.Production]production.Mode{
 	config.Instant: production.Instant, config.Interval: production.Interval, config.Manual: production.Manual,
-}
-
-// Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded, the folder is closed.
-func (h *Host) Stop(ctx context.Context) error {
-	h.stop()
-	<-h.upkeep
-	var errs []error
-	if h.metrics != nil {
-		errs = append(errs, h.metrics.stop(ctx))
-	}
-	if h.server != nil {
-		h.views.Close() // first: requests that wait for a long call would hold the shutdown up
-		errs = append(errs, h.server.Shutdown(ctx))
-	}
-	errs = append(errs, h.Node.Stop(ctx))
-	errs = append(errs, h.Engine.Fold(), h.store.Close())
-	h.vm.Close()
-	return errors.Join(errs...)
 }

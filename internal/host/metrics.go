@@ -86,19 +86,25 @@ func (h *Host) appendContracts(b []byte) []byte {
 // metricsServer is rpc.prometheus_addr: a second listener for /metrics alone.
 type metricsServer struct{ http *http.Server }
 
-func serveMetrics(addr string, metrics func([]byte) []byte) (*metricsServer, error) {
-	l, err := listen("rpc.prometheus_addr", addr)
-	if err != nil {
-		return nil, err
-	}
+func serveMetrics(l net.Listener, metrics func([]byte) []byte) *metricsServer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = w.Write(metrics(nil))
 	})
-	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}}
-	go func(l net.Listener) { _ = s.http.Serve(l) }(l)
-	return s, nil
+	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}}
+	go func() { _ = s.http.Serve(l) }()
+	return s
 }
 
-func (s *metricsServer) stop(ctx context.Context) error { return s.http.Shutdown(ctx) }
+// metricsWait is how long the readers of metrics may take to end by themselves.
+const metricsWait = 300 * time.Millisecond
+
+// stop closes the listener, and the connections when they have had their time.
+func (s *metricsServer) stop(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, metricsWait)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		_ = s.http.Close()
+	}
+}

@@ -14,20 +14,40 @@ const (
 	verifyPause = 2 * time.Millisecond
 )
 
-// maintain checks the states once, and collects garbage until ctx ends.
+// obstaclePeriod is how often it is looked at whether the node can still make blocks.
+const obstaclePeriod = 2 * time.Second
+
+// sayObstacle logs what keeps the node from making blocks, or that nothing does any more.
+func (h *Host) sayObstacle(reason string) {
+	if reason == "" {
+		h.log.Info("this node makes blocks again")
+		return
+	}
+	h.log.Warnf("this node makes no blocks: %s", reason)
+}
+
+// maintain tells when the node can make no blocks any more, checks the states once, and collects garbage until ctx ends.
 func (h *Host) maintain(ctx context.Context, c *config.Config) {
 	defer close(h.upkeep)
 	h.verify(ctx)
-	if c.Archive {
-		<-ctx.Done()
-		return
-	}
+	watch := time.NewTicker(obstaclePeriod)
+	defer watch.Stop()
+	said := h.Obstacle() // whoever started the node has told of this one
 	tick := time.NewTicker(max(c.GCStepPeriod, 10*time.Millisecond))
 	defer tick.Stop()
+	if c.Archive {
+		tick.Stop()
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-watch.C:
+			if now := h.Obstacle(); now != said {
+				h.sayObstacle(now)
+				said = now
+			}
+			continue
 		case <-tick.C:
 		}
 		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks

@@ -1,0 +1,57 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded, the folder is closed. It takes no
+// longer than ctx: what is not done by then is left, and what it stands on stays open for it, until the process ends. Accepted blocks
+// are on disk in any case.
+func (h *Host) Stop(ctx context.Context) error {
+	h.stop()
+	var edges sync.WaitGroup
+	if h.metrics != nil {
+		edges.Go(func() { h.metrics.stop(ctx) })
+	}
+	var errs []error
+	done := func(what string, f func() error) bool {
+		err, inTime := within(ctx, what, f)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return inTime
+	}
+	ended := done("upkeep", func() error { <-h.upkeep; return nil })
+	if h.server != nil {
+		// The views first: requests that wait for a long call would hold the shutdown up.
+		ended = done("view calls", func() error { h.views.Close(); return nil }) && ended
+		ended = done("rpc", func() error { return h.server.Shutdown(ctx) }) && ended
+	}
+	edges.Wait()
+	ended = done("node", func() error { return h.Node.Stop(ctx) }) && ended
+	ended = ended && done("fold", func() error { return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
+	if ended {
+		h.vm.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// within runs f, at most until ctx ends.
+func within(ctx context.Context, what string, f func() error) (err error, inTime bool) {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err, true
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done: // at the same time
+		return err, true
+	default:
+		return fmt.Errorf("%s has not ended in time: %w", what, ctx.Err()), false
+	}
+}
