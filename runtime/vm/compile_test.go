@@ -268,3 +268,36 @@ func TestWarmDoesNotDelayCalls(t *testing.T) {
 		t.Errorf("the call took %v, in which %d of 4 large contracts were compiled", took, 4-open)
 	}
 }
+
+// BenchmarkCompile: what a child adds to a compilation: one that is there, and one that has to be started.
+func BenchmarkCompile(b *testing.B) {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	command := compiler.Command{Path: self, Env: []string{childEnv + "="}}
+	for _, where := range []struct {
+		name string
+		o    Options
+	}{{"here", Options{}}, {"child", Options{Compiler: command}}, {"new", Options{Compiler: command, CompilerIdle: time.Nanosecond}}} {
+		for _, size := range []int{300, 30 << 10, 250 << 10} {
+			v, err := New(where.o)
+			if err != nil {
+				b.Fatal(err)
+			}
+			code := nop(b, 1)
+			if size > 1000 {
+				code = contracts.Large(size, 1)
+			}
+			t := &task{hash: primitives.HashBytes(code), code: code, rules: &call(nil, "", 0).Block.Config.Wasm}
+			b.Run(fmt.Sprintf("by=%s/wasm=%dB", where.name, len(code)), func(b *testing.B) {
+				for b.Loop() {
+					if _, err := v.build(t); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+			v.Close()
+		}
+	}
+}

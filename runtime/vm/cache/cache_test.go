@@ -613,3 +613,19 @@ func TestFirstCancelsOther(t *testing.T) {
 		c.Close()
 	}
 }
+
+// BenchmarkHit is Get and Release of what is in memory.
+func BenchmarkHit(b *testing.B) {
+	c, err := New(&loader{}, Options{Memory: 1 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	build := func(<-chan struct{}) (Artifact, error) { return Artifact{Info: []byte{1}}, nil }
+	for b.Loop() {
+		e, err := c.Get(key(1), build)
+		if err != nil {
+			b.Fatal(err)
+		}
+		e.Release()
+	}
+}

@@ -11,16 +11,16 @@ type Limits struct {
 
 // BoundOf is what the compilation of a contract of size bytes is to take at most (docs/PERFORMANCE.md). More is worth an alarm.
 func BoundOf(size int) Limits {
-	kb := int64(size)/1024 + 1
+	kb := int64(size)/1000 + 1
 	return Limits{
 		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond,
 		Memory: 256<<20 + max(kb-250, 0)<<20,
-		Output: 1<<20 + kb<<15,
+		Output: 256<<10 + 40*int64(size),
 	}
 }
 
-// LimitsOf is where a compilation is ended: at four times its bound, since machines differ; sixteen times if a block waits for it
-// and the first attempt came to its limits.
+// LimitsOf is where a compilation is ended: at four times its bound, since machines differ, and 1 GiB above it in memory, since what
+// is mapped is more than what is used; at four times as much if a block waits for it and the first attempt came to its limits.
 func LimitsOf(size int, again bool) Limits {
 	l := BoundOf(size)
 	factor := int64(4)
@@ -28,7 +28,7 @@ func LimitsOf(size int, again bool) Limits {
 		factor = 16
 	}
 	l.CPU *= time.Duration(factor)
-	l.Memory = min(l.Memory*factor, 1<<40)
+	l.Memory += factor << 28
 	l.Output = min(l.Output*factor, MaxReply)
 	return l
 }

@@ -236,7 +236,7 @@ func (p *process) failed(err error) error {
 // lacksMemory tells whether a text is what the library, Go or the system says without memory.
 func lacksMemory(s string) bool {
 	s = strings.ToLower(s)
-	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "cannot map", "os error 12"} {
+	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12"} {
 		if strings.Contains(s, sign) {
 			return true
 		}
