@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -22,6 +23,7 @@ type client struct {
 	parked      atomic.Int64
 	simulations atomic.Int64
 	inFlight    atomic.Int64 // bytes
+	work        work
 }
 
 // nobody is the client of requests that come by no connection of a door: in tests.
@@ -134,10 +136,28 @@ func (d *door) client(a netip.Addr) *client {
 }
 
 func (d *door) forget(c *client) {
-	if c.refs--; c.refs == 0 {
-		delete(d.clients, c.addr)
+	if c.refs--; c.refs > 0 {
+		return
 	}
+	if len(d.clients) > maxAddresses || !c.work.owes(time.Now()) {
+		delete(d.clients, c.addr)
+		return
+	}
+	// Who comes back at once is not a new client. The address is kept until its debt is paid by time, at the latest.
+	c.refs++
+	time.AfterFunc(debtKept, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if c.refs--; c.refs == 0 {
+			delete(d.clients, c.addr)
+		}
+	})
 }
+
+const (
+	maxAddresses = 100_000         // beyond so many, debts are forgotten
+	debtKept     = 5 * time.Second // after the last connection
+)
 
 // errBusy is the refusal of what a limit does not let in now.
 var errBusy = errors.New("too many requests")

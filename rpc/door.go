@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -35,6 +36,8 @@ type door struct {
 	refused  [limits.Count]atomic.Uint64
 	refusing atomic.Int64
 	stopping atomic.Bool
+	large    atomic.Int64 // bytes of large bodies and replies since memory was given back
+	tidying  atomic.Bool
 }
 
 // What a connection does: it waits for a request, or for the rest of one; or one is answered and its reply is sent.
@@ -230,6 +233,9 @@ func (c *conn) take(of *client, n int64) bool {
 			return false
 		}
 	}
+	if n > smallReply {
+		d.large.Add(n)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.holder != of {
@@ -254,11 +260,35 @@ func (c *conn) drop() {
 
 func (c *conn) give() {
 	if c.held != 0 {
-		c.door.inFlight.Add(-c.held)
+		if now := c.door.inFlight.Add(-c.held); c.held > smallReply && now < quiet {
+			c.door.tidy()
+		}
 		c.holder.inFlight.Add(-c.held)
 		c.held = 0
 	}
 	c.holder = nil
+}
+
+// Memory of large requests goes back to the system once there are none: the collector alone would keep it until the heap has grown
+// again, which a node that does little takes minutes for.
+const (
+	quiet     = 1 << 20         // bytes in flight
+	tidyAfter = 5 * time.Second // that there are no more
+	untidy    = 64 << 20        // bytes of large bodies and replies that are worth it
+)
+
+// tidy counts what was large and gives memory back when it is over.
+func (d *door) tidy() {
+	if d.large.Load() < untidy || !d.tidying.CompareAndSwap(false, true) {
+		return
+	}
+	time.AfterFunc(tidyAfter, func() {
+		d.tidying.Store(false)
+		if d.inFlight.Load() < quiet && !d.stopping.Load() {
+			d.large.Store(0)
+			debug.FreeOSMemory()
+		}
+	})
 }
 
 // follow is told by fasthttp what becomes of connections.

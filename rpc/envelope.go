@@ -62,7 +62,7 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	}
 	bad, err := x.parse(doc, body)
 	if err != nil {
-		f := busy(limits.MaxConnections)
+		f := busy(limits.MaxAddressWork)
 		return appendRefused(b, f), f.status()
 	}
 	if bad != nil {
@@ -320,7 +320,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 	}
 	if route.heavy {
 		if c.leave, err = x.enter(); err != nil {
-			return b, "", busy(limits.MaxConnections)
+			return b, "", busy(limits.MaxAddressWork)
 		}
 	}
 	return route.run(&c, b, r.params)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -51,7 +52,18 @@ func (x *exchange) who() fair.Client {
 func (x *exchange) enter() (done func(), err error) {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
-	return x.door.gate.enter(ctx, x.who())
+	if err := x.mayWork(ctx); err != nil {
+		return nil, err
+	}
+	leave, err := x.door.gate.enter(ctx, x.who())
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	return func() {
+		leave()
+		x.worked(time.Since(began))
+	}, nil
 }
 
 // room makes place for n more bytes of a reply: it says whether there is, and lets large ones be written only in turn.
@@ -61,16 +73,21 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 		return b, c.door.tooLarge()
 	case n <= smallReply:
 		return b, nil
-	case !c.x.peer.take(c.x.client, int64(n)):
-		return b, busy(limits.MaxInFlight)
 	}
-	c.x.taken += n
+	if grows := len(b) + n - cap(b); grows > 0 { // the buffer may be left to the collector, too, while it is copied
+		if !c.x.peer.take(c.x.client, int64(grows)) {
+			return b, busy(limits.MaxInFlight)
+		}
+		c.x.taken += grows
+	}
 	if c.leave == nil {
 		leave, err := c.x.enter()
 		if err != nil {
-			return b, busy(limits.MaxInFlight)
+			return b, busy(limits.MaxAddressWork)
 		}
 		c.leave = leave
+	} else {
+		runtime.Gosched() // between one large reply and the next, what is small goes first
 	}
 	return slices.Grow(b, n), nil
 }
@@ -78,8 +95,18 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 // left is how much more the reply may get.
 func (c *call) left(b []byte) int { return max(0, c.x.max-len(b)) }
 
+// mayRead waits until more of a large body may be read: meanwhile it waits at the client.
+func (x *exchange) mayRead() error {
+	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
+	defer cancel()
+	return x.mayWork(ctx)
+}
+
 // bodies are buffers for what is sent.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// readStep is how much of a body is read at a time, bytes.
+const readStep = 256 << 10
 
 // Why a body is not read to its end.
 var (
@@ -113,12 +140,21 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 			if n > smallReply && !x.peer.take(x.client, int64(n-cap(b))) {
 				return nil, free, errNoRoom
 			}
+			if n > smallReply {
+				if err := x.mayRead(); err != nil {
+					return nil, free, errNoRoom
+				}
+				x.worked(time.Duration(n-cap(b)) * perByte)
+			}
 			grown := make([]byte, len(b), n)
 			copy(grown, b)
 			b = grown
 			*buffer = b
 		}
-		n, err := stream.Read(b[len(b):cap(b)])
+		if len(b) > smallReply {
+			runtime.Gosched() // what is small goes first
+		}
+		n, err := stream.Read(b[len(b):min(cap(b), len(b)+readStep)])
 		b = b[:len(b)+n]
 		switch {
 		case len(b) > most:

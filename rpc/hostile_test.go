@@ -543,3 +543,42 @@ func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
 		t.Errorf("without: %d %s", status, reply)
 	}
 }
+
+// TestWorkPerAddress: who has had his share of heavy work in a second waits; others, and small requests, don't.
+func TestWorkPerAddress(t *testing.T) {
+	s, addr := serve(t, bigState(), Options{PollingTimeout: 3 * time.Second, Limits: limited(func(l *limits.Limits) {
+		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
+	})})
+	greedy := dialFrom(t, "127.0.0.2", addr)
+	if r, text, err := ask(greedy, viewCodeBody); err != nil || r.StatusCode != 200 {
+		t.Fatalf("%v %.300s", err, text)
+	}
+	s.door.mu.Lock()
+	c := s.door.clients[clientAddr(greedy.LocalAddr())]
+	s.door.mu.Unlock()
+	timed := func(c net.Conn, body string, want int) time.Duration {
+		t.Helper()
+		start := time.Now()
+		if r, text, err := ask(c, body); err != nil || r.StatusCode != want {
+			t.Errorf("%v %v %.300s", err, r, text)
+		}
+		return time.Since(start)
+	}
+	c.work.charge(time.Now(), 180*time.Millisecond, 100*time.Millisecond) // 80 ms too much: 0.8 s
+	if took := timed(greedy, healthy, 200); took > 400*time.Millisecond {
+		t.Errorf("a small request waited %v", took)
+	}
+	if took := timed(dialFrom(t, "127.0.0.3", addr), viewCodeBody, 200); took > 400*time.Millisecond {
+		t.Errorf("another address waited %v", took)
+	}
+	if took := timed(greedy, viewCodeBody, 200); took < 300*time.Millisecond {
+		t.Errorf("who had too much waited %v", took)
+	}
+	c.work.charge(time.Now(), time.Second, 100*time.Millisecond)
+	if took := timed(greedy, viewCodeBody, 503); took > time.Second {
+		t.Errorf("a wait that can't end in time was refused after %v", took)
+	}
+	// It does not help to come again.
+	greedy.Close()
+	timed(dialFrom(t, "127.0.0.2", addr), `{"method":"health","x":"`+strings.Repeat("x", 100_000)+`"}`, 503)
+}

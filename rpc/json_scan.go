@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"runtime"
 	"strconv"
 	"unicode/utf8"
 )
@@ -94,7 +95,13 @@ func (s *scanner) space() bool {
 	return false
 }
 
+// yieldEvery is how many nodes are made before others may run: some 100 µs.
+const yieldEvery = 1 << 12
+
 func (s *scanner) add(n node) uint32 {
+	if len(s.nodes)%yieldEvery == yieldEvery-1 {
+		runtime.Gosched()
+	}
 	s.nodes = append(s.nodes, n)
 	return uint32(len(s.nodes) - 1)
 }

@@ -41,7 +41,7 @@ func (t *troubles) admit(now time.Time) (unsaid int, ok bool) {
 // complain logs an INTERNAL_ERROR with what is needed to have it again. What the client or the node's own end brings about is no
 // trouble.
 func (x *exchange) complain(r *request, f *failure) {
-	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || x.ctx.Err() != nil {
+	if f.cause == nil || errors.Is(f.cause, view.ErrTooManyRequests) || errors.Is(f.cause, errGone) || errors.Is(f.cause, errStopping) || x.ctx.Err() != nil {
 		return
 	}
 	unsaid, ok := x.troubles.admit(time.Now())

@@ -55,6 +55,9 @@ type status struct {
 	Outcome struct {
 		Block string `json:"block_hash"`
 	} `json:"transaction_outcome"`
+	Receipts []struct {
+		Block string `json:"block_hash"`
+	} `json:"receipts_outcome"`
 }
 
 // send sends and waits; it fails the test if the level is not reached.

@@ -33,6 +33,7 @@ type Limits struct {
 	AddressParked      ByAddress
 	AddressInFlight    ByAddress
 	AddressSimulations ByAddress
+	AddressWork        ByAddress // ms of heavy work in a second
 }
 
 // ByAddress is a limit of one client's address.
@@ -61,6 +62,7 @@ const (
 	MaxAddressInFlight
 	MaxSimulations
 	MaxAddressSimulations
+	MaxAddressWork
 	Count // how many there are
 )
 
@@ -106,14 +108,16 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
 	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib, Doc: "of one reply; of a batch, of all its replies together",
 		Number: func(l *Limits) *uint64 { return &l.Reply }},
-	{Key: "max_bytes_in_flight", Default: 128 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, large requests and replies are refused and small ones served",
+	{Key: "max_bytes_in_flight", Default: 96 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, large requests and replies are refused and small ones served",
 		Number: func(l *Limits) *uint64 { return &l.InFlight }},
-	{Key: "max_bytes_in_flight_per_address", Default: 64 * mib, Min: mib, Max: 64 * gib, Doc: "of one address",
+	{Key: "max_bytes_in_flight_per_address", Default: 48 * mib, Min: mib, Max: 64 * gib, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},
 	{Key: "max_simulations", Default: 16, Min: 1, Max: 10_000, Doc: "simulations and traces that run or wait; one runs at a time",
 		Number: func(l *Limits) *uint64 { return &l.Simulations }},
 	{Key: "max_simulations_per_address", Default: 4, Min: 1, Max: 10_000, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
+	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000, Doc: "milliseconds in each second that one address may have large bodies read and large replies written; beyond them its next ones wait",
+		Address: func(l *Limits) *ByAddress { return &l.AddressWork }},
 }
 
 // Set puts a value into its place. named: by config.json, which makes a limit by address hold for loopback, too.
