@@ -1,8 +1,8 @@
 package flame
 
-// Max is how many calls of functions a Profile takes by default; later ones count as their callers'. As JSON they come to some 10 MB,
+// Max is how many calls of functions a Profile takes by default; later ones count as their callers'. As JSON they come to some 5 MB,
 // far more than anybody looks at.
-const Max = 1 << 17
+const Max = 1 << 16
 
 // Profile is one line of gas: a call of a contract.
 type Profile struct {
