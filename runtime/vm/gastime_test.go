@@ -271,6 +271,9 @@ func BenchmarkGasTime(b *testing.B) {
 	for b.Loop() {
 		var all []cost
 		for _, x := range allTimed() {
+			if only := os.Getenv("TROUPE_GASTIME"); !strings.Contains(x.name, only) {
+				continue
+			}
 			all = append(all, x.measure(b, v, 300*time.Millisecond))
 		}
 		slices.SortFunc(all, func(a, b cost) int { return cmp.Compare(b.ms, a.ms) })
