@@ -65,7 +65,7 @@ wasmtime_error_t *wasmtime_linker_define_func_unchecked(wasmtime_linker_t *, con
                                                         const wasm_functype_t *, wasmtime_func_unchecked_callback_t, void *,
                                                         void (*)(void *));
 
-wasmtime_store_t *wasmtime_store_new(const wasm_engine_t *, void *, void (*)(void *));
+wasmtime_store_t *wasmtime_store_new(wasm_engine_t *, void *, void (*)(void *));
 void wasmtime_store_delete(wasmtime_store_t *);
 wasmtime_context_t *wasmtime_store_context(wasmtime_store_t *);
 void wasmtime_store_limiter(wasmtime_store_t *, int64_t, int64_t, int64_t, int64_t, int64_t);

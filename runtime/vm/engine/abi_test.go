@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const library = "github.com/bytecodealliance/wasmtime-go/v44"
+
+// output runs a program and returns what it says.
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v", name, args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestLibrary compiles the shim against the headers that come with the library: every function that it declares must be declared
+// alike there, and every type must lie in memory as there.
+func TestLibrary(t *testing.T) {
+	include := filepath.Join(output(t, "go", "list", "-m", "-f", "{{.Dir}}", library), "build", "include")
+	cc := strings.Fields(output(t, "go", "env", "CC"))
+	args := append(cc[1:len(cc):len(cc)], "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I"+include)
+	for name, value := range map[string]int{
+		"I32": int(I32), "I64": int(I64), "STACK_OVERFLOW": int(StackOverflow), "MEMORY_OUT_OF_BOUNDS": int(MemoryOutOfBounds),
+		"HEAP_MISALIGNED": int(HeapMisaligned), "TABLE_OUT_OF_BOUNDS": int(TableOutOfBounds),
+		"INDIRECT_CALL_TO_NULL": int(IndirectCallToNull), "BAD_SIGNATURE": int(BadSignature), "INTEGER_OVERFLOW": int(IntegerOverflow),
+		"INTEGER_DIVISION_BY_ZERO": int(IntegerDivisionByZero), "BAD_CONVERSION_TO_INTEGER": int(BadConversionToInteger),
+		"UNREACHABLE": int(Unreachable),
+	} {
+		args = append(args, fmt.Sprintf("-DTROUPE_%s=%d", name, value))
+	}
+	for _, file := range []string{"declarations.c", "layout.c"} {
+		args := append(args[:len(args):len(args)], filepath.Join("testdata", "abi", file))
+		if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", file, err, out)
+		}
+	}
+}
+
+// TestVersion: artifacts are kept under Version, so it is to be the library's.
+func TestVersion(t *testing.T) {
+	if got := output(t, "go", "list", "-m", "-f", "{{.Version}}", library); got != "v"+Version {
+		t.Errorf("Version is %s, go.mod has %s", Version, got)
+	}
+	header := filepath.Join(output(t, "go", "list", "-m", "-f", "{{.Dir}}", library), "build", "include", "wasmtime.h")
+	if text := output(t, "grep", "define WASMTIME_VERSION ", header); !strings.Contains(text, `"`+Version+`"`) {
+		t.Errorf("Version is %s, the library's headers say %s", Version, text)
+	}
+}
