@@ -12,7 +12,7 @@ FUZZTIME ?= 30s
 # of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
 TIMEOUT ?= 25m
 
-.PHONY: help build run test check race fuzz bench vectors contracts e2e lint clean
+.PHONY: help build run test check platforms race fuzz bench vectors contracts e2e lint clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,14 @@ check: lint ## lint, tests, every recorded chain, a tidy go.mod
 	$(GO) mod tidy -diff
 	TROUPE_REPLAY=all $(GO) test -timeout $(TIMEOUT) ./...
 	$(GO) test -tags noshim ./runtime/vm/...
+	$(MAKE) platforms
+
+# The compiler for arm64 is Debian's gcc-aarch64-linux-gnu.
+platforms: ## type-check for linux and macOS on amd64 and arm64; compile for linux/arm64 where there is a compiler for it
+	TROUPE_PLATFORMS=all $(GO) test -count=1 -run TestPlatforms ./internal/lint
+	@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
+	  echo "linux/arm64"; GOOS=linux GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build ./...; \
+	else echo "no aarch64-linux-gnu-gcc: nothing is compiled for linux/arm64"; fi
 
 race: ## all tests under the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...

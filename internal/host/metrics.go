@@ -66,6 +66,7 @@ func (h *Host) appendContracts(b []byte) []byte {
 	row("counter", "troupe_contract_compilations_in_process", "Compilations done by the node's own process", float64(k.InProcess))
 	row("counter", "troupe_contract_compilations_over_bound", "Compilations that took more time or made more code than they should", float64(k.OverBound))
 	row("gauge", "troupe_contract_quarantined", "Contracts that the compiler failed on, and that are compiled again for a block only", float64(k.Quarantined))
+	row("counter", "troupe_contract_artifacts_whole", "Compiled contracts that are twice as large as they could be, for their form is not known", float64(s.Whole))
 	row("counter", "troupe_contract_alarms", "Things that no contract should be able to do", float64(s.Alarms))
 	if h.views == nil {
 		return b

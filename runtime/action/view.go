@@ -60,7 +60,7 @@ func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, 
 	}
 	c.View, c.Interrupt = true, v.Interrupt
 	out, err = c.run(NewExternal(b, u, v.Account, primitives.Hash{}))
-	if err == nil && out.Err != nil && gas < v.Gas && out.GasBurnt >= gas { // it ran out of what a short one has
+	if err == nil && out.OutOfGas && gas < v.Gas { // of what a short one has
 		err = ErrLong
 	}
 	return out, true, err

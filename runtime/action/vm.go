@@ -65,6 +65,7 @@ type Call struct {
 type CallOutcome struct {
 	Err          *primitives.FunctionCallError
 	Cause        error  // the VM's own form of Err, of which the chain keeps the text; nil if there is none
+	OutOfGas     bool   // Err is that the gas which the call had, or may burn, was not enough
 	Return       Return // a receipt is numbered among those of this call
 	Balance      primitives.Balance
 	StorageUsage uint64

@@ -84,6 +84,9 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 	case err != nil:
 		return cache.Artifact{}, err
 	}
+	if engine.Whole(code) {
+		v.whole.Add(1)
+	}
 	a.Code, a.Source = code, len(t.code)
 	return a, nil
 }

@@ -48,6 +48,7 @@ type VM struct {
 	seen     atomic.Pointer[rulesOf] // of the config seen last
 	warmer   warmer
 	alarms   atomic.Uint64
+	whole    atomic.Uint64 // see Stats
 }
 
 var (
@@ -89,7 +90,8 @@ func version() string {
 		table = fmt.Appendf(table, "%s%x%x,", f.Name, f.Params, f.Results)
 	}
 	host := primitives.HashBytes(table)
-	return fmt.Sprintf("info-%d-wasmtime-%s-prep-%s-host-%x-%s", infoVersion, engine.Version, prep.Version, host[:4], runtime.GOARCH)
+	return fmt.Sprintf("info-%d-wasmtime-%s-%s-prep-%s-host-%x-%s", infoVersion, engine.Version, engine.Form(), prep.Version, host[:4],
+		runtime.GOARCH)
 }
 
 // Close ends the compilations in the background and frees what is not in use.
@@ -105,10 +107,13 @@ type Stats struct {
 	cache.Stats
 	Compiler compiler.Stats
 	Alarms   uint64
+	Whole    uint64 // artifacts that are twice as large as they could be: engine.Whole
 }
 
 // Stats returns counts since the start.
-func (v *VM) Stats() Stats { return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load()} }
+func (v *VM) Stats() Stats {
+	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load()}
+}
 
 // Compilers are the processes that compile for this VM now.
 func (v *VM) Compilers() []int { return v.compiler.Children() }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -51,5 +52,18 @@ func TestVersion(t *testing.T) {
 	header := filepath.Join(output(t, "go", "list", "-m", "-f", "{{.Dir}}", library), "build", "include", "wasmtime.h")
 	if text := output(t, "grep", "define WASMTIME_VERSION ", header); !strings.Contains(text, `"`+Version+`"`) {
 		t.Errorf("Version is %s, the library's headers say %s", Version, text)
+	}
+}
+
+// TestWithoutCgo: a build that cannot have the library ends with one error, which says so.
+func TestWithoutCgo(t *testing.T) {
+	for _, env := range []string{"CGO_ENABLED=0", "GOOS=windows", "GOARCH=386"} {
+		cmd := exec.Command("go", "build", ".")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", env)
+		out, err := cmd.CombinedOutput()
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if err == nil || len(lines) != 2 || !strings.Contains(lines[1], "troupe_needs_cgo_with_a_C_compiler_on_linux_or_macos_amd64_or_arm64") {
+			t.Errorf("%s: %v\n%s", env, err, out)
+		}
 	}
 }

@@ -1,7 +1,10 @@
+//go:build cgo && (linux || darwin) && (amd64 || arm64)
+
 package engine
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 )
 
@@ -12,13 +15,27 @@ func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 	return withoutMap(artifact), err
 }
 
+// mapSection is the table that leads from machine code back to wasm.
+const mapSection = ".wasmtime.addrmap"
+
+// Whole tells whether an artifact still has that table: then its form is none that withoutMap knows, and it is twice as large as it
+// could be.
+func Whole(artifact []byte) bool {
+	f, err := elf.NewFile(bytes.NewReader(artifact))
+	if err != nil {
+		return len(artifact) > 0
+	}
+	s := f.Section(mapSection)
+	return s != nil && s.Size >= 4096 || len(f.Sections) == 0
+}
+
 // withoutMap takes the table that leads from machine code back to wasm out of an artifact. It is half of the artifact, and
 // only the texts of backtraces are made of it, which nobody reads here; wasmtime has no setting for it in C. An artifact that
 // is not of the form of wasmtime 44 (ELF of 64 bits, sections aligned to pages at most) stays as it is.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096
-		name                  = ".wasmtime.addrmap\x00"
+		name                  = mapSection + "\x00"
 	)
 	le := binary.LittleEndian
 	if len(artifact) < header || !bytes.HasPrefix(artifact, []byte("\x7fELF\x02\x01")) || le.Uint16(artifact[58:]) != section {

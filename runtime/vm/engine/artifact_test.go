@@ -40,6 +40,9 @@ func TestWithoutMap(t *testing.T) {
 			t.Errorf("section %d is %v, want %v, with the same %d bytes (%v)", i, is[i].SectionHeader, s.SectionHeader, len(x), err)
 		}
 	}
+	if !Whole(before) || Whole(after) || !Whole([]byte("none")) || Whole(nil) {
+		t.Error("what is whole is not told")
+	}
 	if again := withoutMap(after); !bytes.Equal(again, after) {
 		t.Error("something more is taken out the second time")
 	}

@@ -1,4 +1,4 @@
-//go:build noshim
+//go:build cgo && (linux || darwin) && (amd64 || arm64) && noshim
 
 package engine
 
@@ -13,6 +13,9 @@ import (
 
 // publicStack is what the public API allows: the library aborts the process for more.
 const publicStack = 2 << 20
+
+// Form names what artifacts depend on besides Version: which of the two engines made them.
+func Form() string { return "public" }
 
 // Engine compiles modules and runs them. Safe for use by many goroutines.
 type Engine struct {

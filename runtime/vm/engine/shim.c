@@ -1,4 +1,4 @@
-//go:build !noshim
+//go:build cgo && (linux || darwin) && (amd64 || arm64) && !noshim
 
 // The shim: one crossing into C for a run, one out of it for a host call. wasmtime's Go package crosses for every global,
 // memory and value, takes two global locks a host call, and offers neither pooling nor InstancePre; all of that is in the

@@ -1,4 +1,4 @@
-//go:build !noshim
+//go:build cgo && (linux || darwin) && (amd64 || arm64) && !noshim
 
 package engine
 
@@ -67,15 +67,32 @@ const (
 	guard       = 32 << 20 // the library's default, on both sides
 )
 
+// chosen is the reservation of all engines of the process, 0 if there is no address space at all: the library aborts the process
+// where it cannot have that of its pool.
+var chosen = sync.OnceValue(func() uint64 {
+	return choose(func(bytes uint64) bool { return bool(C.troupe_can_reserve(C.uint64_t(bytes))) })
+})
+
+func choose(canReserve func(bytes uint64) bool) uint64 {
+	for _, space := range []uint64{reservation, MaxMemory} {
+		if canReserve((space + 2*guard) * 2 * Slots) {
+			return space
+		}
+	}
+	return 0
+}
+
+// Form names what artifacts depend on besides Version: which of the two engines made them, and how it addresses a memory.
+func Form() string { return form(chosen()) }
+
+func form(space uint64) string { return fmt.Sprintf("shim-%d", space>>20) }
+
 // New makes an engine.
 func New(o Options) (*Engine, error) {
 	once.Do(initSlots)
-	// The library aborts the process where it cannot have the address space of its pool.
-	space := uint64(reservation)
-	if !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * 2 * Slots)) {
-		if space = MaxMemory; !C.troupe_can_reserve(C.uint64_t((space + 2*guard) * 2 * Slots)) {
-			return nil, faultf("no address space for %d memories of %d MiB", Slots, space>>20)
-		}
+	space := chosen()
+	if space == 0 {
+		return nil, faultf("no address space for %d memories of %d MiB", Slots, MaxMemory>>20)
 	}
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
 	e.refs.own()

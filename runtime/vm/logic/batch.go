@@ -18,7 +18,7 @@ func (l *Logic) appendTo(receipt int, a primitives.Action) error {
 
 // createAccount (promise_index)
 func createAccount(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_create_account"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	receipt, to, err := l.receiptOf(a[0])
@@ -33,7 +33,7 @@ func createAccount(l *Logic, a []uint64) (uint64, error) {
 
 // deleteAccount (promise_index, beneficiary_id_len, beneficiary_id_ptr)
 func deleteAccount(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_delete_account"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	beneficiary, err := l.accountID(a[1], a[2])
@@ -60,7 +60,7 @@ func functionCallWeight(l *Logic, a []uint64) (uint64, error) {
 
 // appendCall adds a call: a has what functionCall has behind the index.
 func (l *Logic) appendCall(index uint64, a []uint64, weight uint64) error {
-	if err := l.begin("promise_batch_action_function_call"); err != nil {
+	if err := l.begin(); err != nil {
 		return err
 	}
 	amount, err := l.readBalance(a[4])
@@ -119,7 +119,7 @@ func (l *Logic) addCall(receipt int, method, args []byte, amount primitives.Bala
 
 // transfer (promise_index, amount_ptr). The fee includes the account that a transfer to an implicit id may create.
 func transfer(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_transfer"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	amount, err := l.readBalance(a[1])
@@ -150,7 +150,7 @@ func transfer(l *Logic, a []uint64) (uint64, error) {
 
 // deployContract (promise_index, code_len, code_ptr)
 func deployContract(l *Logic, a []uint64) (uint64, error) {
-	receipt, code, err := l.payDeploy("promise_batch_action_deploy_contract", a, config.ActionDeployContractBase, config.ActionDeployContractByte)
+	receipt, code, err := l.payDeploy(a, config.ActionDeployContractBase, config.ActionDeployContractByte)
 	if err != nil {
 		return 0, err
 	}
@@ -159,15 +159,15 @@ func deployContract(l *Logic, a []uint64) (uint64, error) {
 
 // deployGlobal (promise_index, code_len, code_ptr) is known by its hash, deployGlobalByAccount by the account.
 func deployGlobal(l *Logic, a []uint64) (uint64, error) {
-	return l.deployGlobal("promise_batch_action_deploy_global_contract", a, primitives.GlobalByCodeHash)
+	return l.deployGlobal(a, primitives.GlobalByCodeHash)
 }
 
 func deployGlobalByAccount(l *Logic, a []uint64) (uint64, error) {
-	return l.deployGlobal("promise_batch_action_deploy_global_contract_by_account_id", a, primitives.GlobalByAccountID)
+	return l.deployGlobal(a, primitives.GlobalByAccountID)
 }
 
-func (l *Logic) deployGlobal(name string, a []uint64, mode primitives.GlobalDeployMode) (uint64, error) {
-	receipt, code, err := l.payDeploy(name, a, config.ActionDeployGlobalContractBase, config.ActionDeployGlobalContractByte)
+func (l *Logic) deployGlobal(a []uint64, mode primitives.GlobalDeployMode) (uint64, error) {
+	receipt, code, err := l.payDeploy(a, config.ActionDeployGlobalContractBase, config.ActionDeployGlobalContractByte)
 	if err != nil {
 		return 0, err
 	}
@@ -175,8 +175,8 @@ func (l *Logic) deployGlobal(name string, a []uint64, mode primitives.GlobalDepl
 }
 
 // payDeploy reads code and pays for its deployment.
-func (l *Logic) payDeploy(name string, a []uint64, base, perByte config.ActionCost) (receipt int, code []byte, err error) {
-	if err := l.begin(name); err != nil {
+func (l *Logic) payDeploy(a []uint64, base, perByte config.ActionCost) (receipt int, code []byte, err error) {
+	if err := l.begin(); err != nil {
 		return 0, nil, err
 	}
 	if code, err = l.arg(a[1], a[2]); err != nil {
@@ -201,15 +201,15 @@ func (l *Logic) payDeploy(name string, a []uint64, base, perByte config.ActionCo
 
 // useGlobal (promise_index, code_hash_len, code_hash_ptr); useGlobalByAccount has an account id.
 func useGlobal(l *Logic, a []uint64) (uint64, error) {
-	return l.useGlobal("promise_batch_action_use_global_contract", a, false)
+	return l.useGlobal(a, false)
 }
 
 func useGlobalByAccount(l *Logic, a []uint64) (uint64, error) {
-	return l.useGlobal("promise_batch_action_use_global_contract_by_account_id", a, true)
+	return l.useGlobal(a, true)
 }
 
-func (l *Logic) useGlobal(name string, a []uint64, byAccount bool) (uint64, error) {
-	if err := l.begin(name); err != nil {
+func (l *Logic) useGlobal(a []uint64, byAccount bool) (uint64, error) {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	id, err := l.globalID(a[1], a[2], byAccount)
@@ -254,15 +254,15 @@ func (l *Logic) hash(n, ptr uint64, k HostErrorKind) (h primitives.Hash, err err
 // stateInit (promise_index, code_len, code_ptr, amount_ptr) returns the action's index, for its entries;
 // stateInitByAccount has an account id.
 func stateInit(l *Logic, a []uint64) (uint64, error) {
-	return l.stateInit("promise_batch_action_state_init", a, false)
+	return l.stateInit(a, false)
 }
 
 func stateInitByAccount(l *Logic, a []uint64) (uint64, error) {
-	return l.stateInit("promise_batch_action_state_init_by_account_id", a, true)
+	return l.stateInit(a, true)
 }
 
-func (l *Logic) stateInit(name string, a []uint64, byAccount bool) (uint64, error) {
-	if err := l.begin(name); err != nil {
+func (l *Logic) stateInit(a []uint64, byAccount bool) (uint64, error) {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	code, err := l.globalID(a[1], a[2], byAccount)
@@ -289,7 +289,7 @@ func (l *Logic) stateInit(name string, a []uint64, byAccount bool) (uint64, erro
 
 // stateInitEntry (promise_index, action_index, key_len, key_ptr, value_len, value_ptr)
 func stateInitEntry(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("set_state_init_data_entry"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	receipt, to, err := l.receiptOf(a[0])

@@ -24,9 +24,11 @@ type Function struct {
 	Name    string
 	Params  []ValType
 	Results []ValType
-	View    bool                    // a view may call it
+	View    bool                    // a view may call it; begin refuses the others
 	Since   func(*config.Wasm) bool // whether there is it; nil: always
 	call    hostFunc
+
+	refusedAs string // in views, where nearcore gives it another name
 }
 
 // Shapes of signatures.
@@ -106,8 +108,8 @@ var Functions = []Function{
 	{Name: "log_utf16", Params: i64s(2), Results: none, View: true, call: logUTF16},
 	{Name: "abort", Params: fourI32s, Results: none, View: true, call: abort},
 
-	{Name: "promise_create", Params: i64s(8), Results: gives, call: promiseCreate},
-	{Name: "promise_then", Params: i64s(9), Results: gives, call: promiseThen},
+	{Name: "promise_create", Params: i64s(8), Results: gives, call: promiseCreate, refusedAs: "promise_batch_create"},
+	{Name: "promise_then", Params: i64s(9), Results: gives, call: promiseThen, refusedAs: "promise_batch_then"},
 	{Name: "promise_and", Params: i64s(2), Results: gives, call: promiseAnd},
 	{Name: "promise_batch_create", Params: i64s(2), Results: gives, call: promiseBatchCreate},
 	{Name: "promise_batch_then", Params: i64s(3), Results: gives, call: promiseBatchThen},
@@ -122,7 +124,7 @@ var Functions = []Function{
 	{Name: "promise_batch_action_state_init_by_account_id", Params: i64s(4), Results: gives, call: stateInitByAccount},
 	{Name: "set_state_init_data_entry", Params: i64s(6), Results: none, call: stateInitEntry},
 	{Name: "promise_batch_action_function_call", Params: i64s(7), Results: none, call: functionCall},
-	{Name: "promise_batch_action_function_call_weight", Params: i64s(8), Results: none, call: functionCallWeight},
+	{Name: "promise_batch_action_function_call_weight", Params: i64s(8), Results: none, call: functionCallWeight, refusedAs: "promise_batch_action_function_call"},
 	{Name: "promise_batch_action_transfer", Params: i64s(2), Results: none, call: transfer},
 	{Name: "promise_batch_action_stake", Params: i64s(4), Results: none, call: stake},
 	{Name: "promise_batch_action_add_key_with_full_access", Params: i64s(4), Results: none, call: addFullKey},

@@ -46,7 +46,7 @@ func (k *publicKey) decode() (primitives.PublicKey, error) {
 
 // stake (promise_index, amount_ptr, public_key_len, public_key_ptr)
 func stake(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_stake"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	amount, err := l.readBalance(a[1])
@@ -64,7 +64,7 @@ func stake(l *Logic, a []uint64) (uint64, error) {
 
 // deleteKey (promise_index, public_key_len, public_key_ptr)
 func deleteKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_delete_key"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	k, err := l.publicKey(a[1], a[2])
@@ -78,7 +78,7 @@ func deleteKey(l *Logic, a []uint64) (uint64, error) {
 
 // addFullKey (promise_index, public_key_len, public_key_ptr, nonce)
 func addFullKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_add_key_with_full_access"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	k, err := l.publicKey(a[1], a[2])
@@ -109,7 +109,7 @@ func (l *Logic) keyAction(promise uint64, k publicKey, c config.ActionCost, buil
 // addCallKey (promise_index, public_key_len, public_key_ptr, nonce, allowance_ptr, receiver_id_len, receiver_id_ptr,
 // method_names_len, method_names_ptr); an allowance of 0 is none.
 func addCallKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_add_key_with_function_call"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	k, err := l.publicKey(a[1], a[2])
@@ -192,7 +192,7 @@ func (l *Logic) addKey(receipt int, k publicKey, p *permission, access primitive
 
 // transferToGasKey (promise_index, public_key_len, public_key_ptr, amount_ptr)
 func transferToGasKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_transfer_to_gas_key"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	k, err := l.publicKey(a[1], a[2])
@@ -233,7 +233,7 @@ func transferToGasKey(l *Logic, a []uint64) (uint64, error) {
 
 // addFullGasKey (promise_index, public_key_len, public_key_ptr, num_nonces)
 func addFullGasKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_add_gas_key_with_full_access"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	k, nonces, err := l.gasKey(a[1:])
@@ -252,7 +252,7 @@ func addFullGasKey(l *Logic, a []uint64) (uint64, error) {
 
 // addCallGasKey is addCallKey with num_nonces in place of nonce.
 func addCallGasKey(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_action_add_gas_key_with_function_call"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	k, nonces, err := l.gasKey(a[1:])

@@ -14,6 +14,7 @@
 package logic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -34,6 +35,7 @@ type Logic struct {
 	wasm *config.Wasm
 	gas  gasCounter
 
+	function  *Function // that runs
 	registers registers
 	promises  []promise
 
@@ -115,6 +117,7 @@ func (l *Logic) Invoke(i int, args []uint64) (uint64, error) {
 		return 0, err
 	}
 	f := &Functions[i]
+	l.function = f
 	if len(args) != len(f.Params) {
 		return 0, l.keep(fmt.Errorf("logic: %s called with %d arguments", f.Name, len(args)))
 	}
@@ -157,16 +160,18 @@ func (l *Logic) keep(err error) error {
 func (l *Logic) Outcome() (action.CallOutcome, error) {
 	failure := l.failure
 	var cause error
+	outOfGas := false
 	if l.err != nil {
 		var host *HostError
 		if !errors.As(l.err, &host) {
 			return action.CallOutcome{}, l.err
 		}
 		failure, cause = host.Execution(), host
+		outOfGas = host.Kind == GasExceeded || host.Kind == GasLimitExceeded
 	}
 	rest := l.gas.instructions()
 	out := action.CallOutcome{
-		Err: failure, Cause: cause, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(rest), Logs: l.logs,
+		Err: failure, Cause: cause, OutOfGas: outOfGas, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(rest), Logs: l.logs,
 		Profile: l.gas.profile(rest),
 	}
 	if failure == nil {
@@ -175,17 +180,18 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 	return out, nil
 }
 
-// begin is how most functions start: the base price, and the refusal of what a view must not do ("" may be done).
-func (l *Logic) begin(prohibited string) error {
+// begin is how most functions start: the base price, and the refusal of what a view must not do.
+func (l *Logic) begin() error {
 	if err := l.gas.pay(config.ExtBase); err != nil {
 		return err
 	}
-	return l.refuse(prohibited)
+	return l.refuse()
 }
 
-func (l *Logic) refuse(prohibited string) error {
-	if prohibited != "" && l.call.View {
-		return &HostError{Kind: ProhibitedInView, Text: prohibited}
+// refuse fails in a view if the function that runs is none for views.
+func (l *Logic) refuse() error {
+	if l.call.View && !l.function.View {
+		return &HostError{Kind: ProhibitedInView, Text: cmp.Or(l.function.refusedAs, l.function.Name)}
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func promiseThen(l *Logic, a []uint64) (uint64, error) {
 
 // promiseAnd (promise_idx_ptr, promise_idx_count) joins promises, little-endian u64s in the memory.
 func promiseAnd(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_and"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if err := l.gas.pay(config.ExtPromiseAndBase); err != nil {
@@ -154,7 +154,7 @@ func promiseAnd(l *Logic, a []uint64) (uint64, error) {
 
 // promiseBatchCreate (account_id_len, account_id_ptr)
 func promiseBatchCreate(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_create"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	to, err := l.accountID(a[0], a[1])
@@ -173,7 +173,7 @@ func promiseBatchCreate(l *Logic, a []uint64) (uint64, error) {
 
 // promiseBatchThen (promise_index, account_id_len, account_id_ptr)
 func promiseBatchThen(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_batch_then"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	to, err := l.accountID(a[1], a[2])
@@ -208,7 +208,7 @@ func promiseBatchThen(l *Logic, a []uint64) (uint64, error) {
 
 // promiseSetRefundTo (promise_index, account_id_len, account_id_ptr)
 func promiseSetRefundTo(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_set_refund_to"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	id, err := l.accountID(a[1], a[2])
@@ -228,7 +228,7 @@ func promiseSetRefundTo(l *Logic, a []uint64) (uint64, error) {
 // promiseResult (result_idx, register_id) returns 1 for a result, 2 for a failure. A result's length was paid for when it
 // was returned.
 func promiseResult(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_result"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if a[0] >= uint64(len(l.call.Results)) {
@@ -242,13 +242,13 @@ func promiseResult(l *Logic, a []uint64) (uint64, error) {
 
 // promiseReturn (promise_idx) makes the promise's result the call's.
 func promiseReturn(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.gas.pay(config.ExtBase); err != nil { // not begin: nearcore refuses after the second price
 		return 0, err
 	}
 	if err := l.gas.pay(config.ExtPromiseReturn); err != nil {
 		return 0, err
 	}
-	if err := l.refuse("promise_return"); err != nil {
+	if err := l.refuse(); err != nil {
 		return 0, err
 	}
 	p, err := l.promise(a[0])
@@ -264,7 +264,7 @@ func promiseReturn(l *Logic, a []uint64) (uint64, error) {
 
 // valueReturn (value_len, value_ptr). What waits for the result gets it in a data receipt, whose bytes are paid for here.
 func valueReturn(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	value, err := l.arg(a[0], a[1])

@@ -56,7 +56,7 @@ func (r *registers) room(id, n uint64, limits *config.Limits) *register {
 
 // readRegister (register_id, ptr) copies a register into the memory.
 func readRegister(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	data, err := l.arg(inRegister, a[0])
@@ -68,7 +68,7 @@ func readRegister(l *Logic, a []uint64) (uint64, error) {
 
 // registerLen (register_id) is all ones if the register is not set.
 func registerLen(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if data, ok := l.registers.get(a[0]); ok {
@@ -79,7 +79,7 @@ func registerLen(l *Logic, a []uint64) (uint64, error) {
 
 // writeRegister (register_id, data_len, data_ptr) copies from the memory; a register cannot be the source.
 func writeRegister(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	data, err := l.read(a[2], a[1])

@@ -23,10 +23,9 @@ func (l *Logic) key(n, ptr uint64) ([]byte, error) {
 	return key, nil
 }
 
-// access begins a function whose first arguments are a storage key, and pays for the key. prohibited is the function's name if views
-// must not call it.
-func (l *Logic) access(prohibited string, base, perByte config.ExtCost, a []uint64) ([]byte, error) {
-	if err := l.begin(prohibited); err != nil {
+// access begins a function whose first arguments are a storage key, and pays for the key.
+func (l *Logic) access(base, perByte config.ExtCost, a []uint64) ([]byte, error) {
+	if err := l.begin(); err != nil {
 		return nil, err
 	}
 	if err := l.gas.pay(base); err != nil {
@@ -62,7 +61,7 @@ func (l *Logic) record(key []byte) uint64 { return uint64(len(key)) + l.cfg.Fees
 // storageWrite (key_len, key_ptr, value_len, value_ptr, register_id) returns 1 if there was a value, which goes into the
 // register.
 func storageWrite(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("storage_write"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if err := l.gas.pay(config.ExtStorageWriteBase); err != nil {
@@ -111,7 +110,7 @@ func (l *Logic) payEvicted(n uint32) error {
 
 // storageRead (key_len, key_ptr, register_id) returns 1 if there is a value.
 func storageRead(l *Logic, a []uint64) (uint64, error) {
-	key, err := l.access("", config.ExtStorageReadBase, config.ExtStorageReadKeyByte, a)
+	key, err := l.access(config.ExtStorageReadBase, config.ExtStorageReadKeyByte, a)
 	if err != nil {
 		return 0, err
 	}
@@ -140,7 +139,7 @@ func (l *Logic) payRead(n uint32) error {
 
 // storageRemove (key_len, key_ptr, register_id) returns 1 if there was a value, which goes into the register.
 func storageRemove(l *Logic, a []uint64) (uint64, error) {
-	key, err := l.access("storage_remove", config.ExtStorageRemoveBase, config.ExtStorageRemoveKeyByte, a)
+	key, err := l.access(config.ExtStorageRemoveBase, config.ExtStorageRemoveKeyByte, a)
 	if err != nil {
 		return 0, err
 	}
@@ -169,7 +168,7 @@ func (l *Logic) payRemoved(n uint32) error {
 
 // storageHasKey (key_len, key_ptr)
 func storageHasKey(l *Logic, a []uint64) (uint64, error) {
-	key, err := l.access("", config.ExtStorageHasKeyBase, config.ExtStorageHasKeyByte, a)
+	key, err := l.access(config.ExtStorageHasKeyBase, config.ExtStorageHasKeyByte, a)
 	if err != nil {
 		return 0, err
 	}

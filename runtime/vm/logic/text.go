@@ -192,7 +192,7 @@ func logUTF8(l *Logic, a []uint64) (uint64, error) { return 0, l.logString(a, (*
 func logUTF16(l *Logic, a []uint64) (uint64, error) { return 0, l.logString(a, (*Logic).utf16) }
 
 func (l *Logic) logString(a []uint64, read func(l *Logic, n, ptr uint64) (string, error)) error {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return err
 	}
 	if err := l.mayLog(); err != nil {
@@ -210,7 +210,7 @@ func (l *Logic) logString(a []uint64, read func(l *Logic, n, ptr uint64) (string
 
 // panicPlain ends the call.
 func panicPlain(l *Logic, _ []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	return 0, &HostError{Kind: GuestPanic, Text: "explicit guest panic"}
@@ -218,7 +218,7 @@ func panicPlain(l *Logic, _ []uint64) (uint64, error) {
 
 // panicUTF8 (len, ptr) ends the call with a text.
 func panicUTF8(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	message, err := l.utf8(a[0], a[1])
@@ -231,7 +231,7 @@ func panicUTF8(l *Logic, a []uint64) (uint64, error) {
 // abort (msg_ptr, filename_ptr, line, col), all i32, is how AssemblyScript panics: its strings have their length in bytes
 // before them.
 func abort(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin(""); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	msg, file, line, col := uint64(uint32(a[0])), uint64(uint32(a[1])), uint32(a[2]), uint32(a[3])

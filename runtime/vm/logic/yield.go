@@ -8,7 +8,7 @@ import (
 // yieldCreate (method_name_len, method_name_ptr, arguments_len, arguments_ptr, gas, gas_weight, register_id) makes a call to
 // the account itself that waits until somebody resumes it; the register gets the id of what it waits for.
 func yieldCreate(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_yield_create"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if err := l.gas.pay(config.ExtYieldCreateBase); err != nil {
@@ -48,7 +48,7 @@ const noYield = ^uint64(0)
 // yieldCreateWithID (method_name_len, method_name_ptr, arguments_len, arguments_ptr, amount_ptr, gas, gas_weight,
 // yield_id_len, yield_id_ptr) is yieldCreate with an id of the contract's choice, and a deposit.
 func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
-	if err := l.begin("promise_yield_create_with_id"); err != nil {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if err := l.gas.pay(config.ExtYieldCreateWithIDBase); err != nil {
@@ -98,16 +98,16 @@ func yieldCreateWithID(l *Logic, a []uint64) (uint64, error) {
 
 // yieldResume (data_id_len, data_id_ptr, payload_len, payload_ptr) returns 1 if there was what it resumes.
 func yieldResume(l *Logic, a []uint64) (uint64, error) {
-	return l.resume("promise_yield_resume", a, DataIDMalformed, l.x.Resume)
+	return l.resume(a, DataIDMalformed, l.x.Resume)
 }
 
 // yieldResumeByID is yieldResume by the id that the contract chose.
 func yieldResumeByID(l *Logic, a []uint64) (uint64, error) {
-	return l.resume("promise_yield_resume_with_yield_id", a, YieldIDMalformed, l.x.ResumeByID)
+	return l.resume(a, YieldIDMalformed, l.x.ResumeByID)
 }
 
-func (l *Logic) resume(name string, a []uint64, malformed HostErrorKind, resume func(primitives.Hash, []byte) (bool, error)) (uint64, error) {
-	if err := l.begin(name); err != nil {
+func (l *Logic) resume(a []uint64, malformed HostErrorKind, resume func(primitives.Hash, []byte) (bool, error)) (uint64, error) {
+	if err := l.begin(); err != nil {
 		return 0, err
 	}
 	if err := l.gas.pay(config.ExtYieldResumeBase); err != nil {
