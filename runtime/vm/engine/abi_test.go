@@ -57,13 +57,23 @@ func TestVersion(t *testing.T) {
 
 // TestWithoutCgo: a build that cannot have the library ends with one error, which says so.
 func TestWithoutCgo(t *testing.T) {
-	for _, env := range []string{"CGO_ENABLED=0", "GOOS=windows", "GOARCH=386"} {
-		cmd := exec.Command("go", "build", ".")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", env)
-		out, err := cmd.CombinedOutput()
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		if err == nil || len(lines) != 2 || !strings.Contains(lines[1], "troupe_needs_cgo_with_a_C_compiler_on_linux_or_macos_amd64_or_arm64") {
-			t.Errorf("%s: %v\n%s", env, err, out)
+	cmd := exec.Command("go", "build", ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err == nil || len(lines) != 2 || !strings.Contains(lines[1], "troupe_needs_cgo_with_a_C_compiler_on_linux_or_macos_amd64_or_arm64") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for platform, want := range map[string]string{
+		"linux/amd64/0": "[doc.go engine.go platform.go refs.go]", "windows/amd64/1": "[doc.go engine.go platform.go refs.go]",
+		"linux/386/1": "[doc.go engine.go platform.go refs.go]", "linux/arm64/1": "[artifact.go doc.go engine.go refs.go]",
+		"darwin/amd64/1": "[artifact.go doc.go engine.go refs.go]", "darwin/arm64/1": "[artifact.go doc.go engine.go refs.go]",
+	} {
+		p := strings.Split(platform, "/")
+		cmd := exec.Command("go", "list", "-e", "-f", "{{.GoFiles}}", ".")
+		cmd.Env = append(os.Environ(), "GOOS="+p[0], "GOARCH="+p[1], "CGO_ENABLED="+p[2], "CC=none")
+		if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s builds %s, want %s (%v)", platform, out, want, err)
 		}
 	}
 }
