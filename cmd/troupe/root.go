@@ -38,11 +38,13 @@ var commands = []func(*app) *cobra.Command{
 
 // app is what commands share: the global flags, and whether the command itself was reached.
 type app struct {
-	home    string
-	verbose string // empty: quiet; "all", or a part of the node
-	fast    bool   // --unsafe-fast-startup
-	color   string
-	started bool
+	home string
+	// homeGiven: --home or NEAR_HOME said so.
+	homeGiven bool
+	verbose   string // empty: no more than usual; "all", or a part of the node
+	fast      bool   // --unsafe-fast-startup: the sense of a new chain's genesis is not checked
+	color     string
+	started   bool
 }
 
 // usageError is a command line that cannot be meant so: exit code 2.
@@ -58,6 +60,7 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// A command's cmd.Context() is done at SIGINT and SIGTERM; it then ends in its own time.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second one ends the process at once
 	a := &app{}
 	root := newRoot(a)
 	root.SetArgs(args)
@@ -94,9 +97,13 @@ validator_key.json, node_key.json, and data/ once it has run.`,
 		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains([]string{"auto", "always", "never"}, a.color) {
 				return usagef("--color is %q, must be auto, always or never", a.color)
+			}
+			a.homeGiven = cmd.Flags().Changed("home") || os.Getenv("NEAR_HOME") != ""
+			if _, _, err := newFilter("", false, a.verbose); err != nil {
+				return err
 			}
 			a.started = true
 			return nil
@@ -108,20 +115,21 @@ validator_key.json, node_key.json, and data/ once it has run.`,
 	f := root.PersistentFlags()
 	f.SortFlags = false
 	f.StringVar(&a.home, "home", home.DefaultDir(), "folder of config and data; NEAR_HOME sets the default")
-	f.StringVar(&a.verbose, "verbose", "", "log more: of everything, or of one part of the node")
+	f.StringVar(&a.verbose, "verbose", "", "log what helps debugging, of everything or of a part: --verbose=rpc; RUST_LOG does the same")
 	f.Lookup("verbose").NoOptDefVal = "all"
 	f.StringVar(&a.color, "color", "auto", "color the log: auto, always or never")
-	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "do not check the sense of genesis.json when starting")
+	f.BoolVar(&a.fast, "unsafe-fast-startup", false, "do not check the sense of genesis.json before a chain begins from it")
 	// neard's, for which there is nothing here to set. They are taken, so that scripts written for it work.
-	f.String("opentelemetry", "off", "ignored")
-	f.Bool("log-span-events", false, "ignored")
-	f.String("record-io-trace", "", "ignored")
+	f.String("opentelemetry", "off", "no effect")
+	f.Bool("log-span-events", false, "no effect")
+	f.String("record-io-trace", "", "no effect")
 	for _, name := range []string{"opentelemetry", "log-span-events", "record-io-trace"} {
 		_ = f.MarkHidden(name) // fails for names that don't exist
 	}
 	for _, c := range commands {
 		root.AddCommand(c(a))
 	}
+	addAbsent(root)
 	return root
 }
 

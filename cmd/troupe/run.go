@@ -6,11 +6,10 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"strings"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
@@ -36,35 +35,63 @@ func newRun(a *app) *cobra.Command {
 override config.json for this run.
 
 Blocks are made as soon as a transaction waits ("instant"), at neard's delays ("interval"), or only
-when asked ("manual"): troupe.block_production in config.json, or --block-production.`,
+when sandbox_mine asks for them ("manual"): troupe.block_production in config.json, or
+--block-production.
+
+What a node says goes to stderr; RUST_LOG and --verbose say how much. A second signal ends it
+at once.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
   curl -s localhost:3030/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			flags := cmd.Flags()
+			for flag, addr := range map[string]string{"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr} {
+				if flags.Changed(flag) && !config.IsAddress(addr) {
+					return usagef("--%s is %q, must be host:port, like 127.0.0.1:3030", flag, addr)
+				}
+			}
+			if err := config.CheckBootNodes(o.bootNodes); err != nil {
+				return usagef("--boot-nodes must be node_key@host:port, several separated by commas: %w", err)
+			}
+			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant && p != config.Interval && p != config.Manual {
+				return usagef("--block-production is %q, must be instant, interval or manual", o.production)
+			}
 			hm, err := home.Load(a.home)
 			if err != nil {
 				return err
 			}
-			log := newLog(cmd.ErrOrStderr(), a)
+			log, err := newLog(cmd.ErrOrStderr(), a)
+			if err != nil {
+				return err
+			}
 			for _, w := range hm.Warnings {
 				log.Warn(w.String())
 			}
 			cfg := hm.Config
-			flags := cmd.Flags()
-			if o.prometheusAddr != "" && cfg.RPC != nil {
+			for _, line := range append(sayInert(flags), cfg.Inert()...) {
+				log.Info(line)
+			}
+			switch asked := flags.Changed("rpc-addr") || flags.Changed("rpc-prometheus-addr"); {
+			case o.noRPC && asked:
+				log.Warn("no JSON-RPC: --disable-rpc leaves --rpc-addr and --rpc-prometheus-addr without effect")
+			case o.noRPC:
+				log.Info("no JSON-RPC: --disable-rpc")
+			case cfg.RPC == nil && asked:
+				if err := cfg.AddRPC(); err != nil {
+					return err
+				}
+			case cfg.RPC == nil:
+				log.Warn(`no JSON-RPC: "rpc" is null in config.json; --rpc-addr gives one`)
+			}
+			if flags.Changed("rpc-prometheus-addr") && cfg.RPC != nil {
 				cfg.RPC.PrometheusAddr = o.prometheusAddr
 			}
 			if flags.Changed("archive") {
 				cfg.Archive = o.archive
 			}
 			if flags.Changed("block-production") {
-				switch p := config.Production(o.production); p {
-				case config.Instant, config.Interval, config.Manual:
-					cfg.Production = p
-				default:
-					return usagef("--block-production is %q, must be instant, interval or manual", o.production)
-				}
+				cfg.Production = config.Production(o.production)
 			}
 			if flags.Changed("produce-empty-blocks") {
 				cfg.Consensus.ProduceEmptyBlocks = o.produceEmpty
@@ -72,24 +99,24 @@ when asked ("manual"): troupe.block_production in config.json, or --block-produc
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			return run(cmd.Context(), host.Options{Home: hm, Log: log, Listen: o.rpcAddr, NoRPC: o.noRPC, Compiler: compilerCommand()}, cmd.OutOrStdout())
+			return run(cmd.Context(), host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand()}, cmd.OutOrStdout())
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "where JSON-RPC listens, host:port")
 	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "where /metrics also listens, host:port")
-	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port; this version connects to none")
-	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to; this version connects to none")
+	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port; no effect: "+noNetwork)
+	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to; no effect: "+noNetwork)
 	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")
 	f.StringVar(&o.production, "block-production", "", "when to make blocks: instant, interval or manual")
 	f.BoolVar(&o.produceEmpty, "produce-empty-blocks", true, "make blocks while nothing waits")
 	f.Uint64Var(&o.maxGas, "max-gas-burnt-view", 0, "most gas that a view call may burn")
 	// neard's, with nothing here to set; taken so that scripts work.
-	f.Uint64("min-peers", 0, "ignored")
-	f.String("telemetry-url", "", "ignored")
-	f.Bool("connect-to-reliable-peers-on-startup", false, "ignored")
+	f.Uint64("min-peers", 0, "no effect")
+	f.String("telemetry-url", "", "no effect")
+	f.Bool("connect-to-reliable-peers-on-startup", false, "no effect")
 	for _, name := range []string{"min-peers", "telemetry-url", "connect-to-reliable-peers-on-startup"} {
 		_ = f.MarkHidden(name) // fails for names that don't exist
 	}
@@ -105,10 +132,14 @@ func run(ctx context.Context, o host.Options, out io.Writer) error {
 		return err
 	}
 	if h.Addr != nil {
-		greet(out, h, o.Home)
+		o.Log.Infof("chain %s, JSON-RPC on %s", o.Home.Genesis.ChainID, host.URL(h.Addr.String()))
+	}
+	if _, quiet := os.LookupEnv("RUST_LOG"); !quiet && isTerminal(out) {
+		_, _ = io.WriteString(out, greeting(h, o.Home))
 	}
 	select {
 	case <-ctx.Done():
+		o.Log.Info("stopping; a second signal ends the process at once")
 	case err = <-h.Failed():
 	}
 	stopping, cancel := context.WithTimeout(context.Background(), stopLimit)
@@ -119,30 +150,33 @@ func run(ctx context.Context, o host.Options, out io.Writer) error {
 	return err
 }
 
-// greet prints what to try next.
-func greet(w io.Writer, h *host.Host, hm *home.Home) {
-	account := "near"
+// greeting is what somebody at a terminal may want to try next.
+func greeting(h *host.Host, hm *home.Home) string {
+	if h.Addr == nil {
+		return fmt.Sprintf("Chain %s runs, without JSON-RPC. Ctrl-C ends the node.\n", hm.Genesis.ChainID)
+	}
+	url := host.URL(h.Addr.String())
+	account := primitives.AccountID("near")
 	if hm.ValidatorKey != nil {
-		account = string(hm.ValidatorKey.AccountID)
+		account = hm.ValidatorKey.AccountID
 	}
-	_, _ = fmt.Fprintf(w, `Chain %s runs; JSON-RPC on http://%s
-Try:
-  curl -s http://%[2]s/status
-  curl -s http://%[2]s -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"query","params":{"request_type":"view_account","finality":"final","account_id":"%[3]s"}}'
-The key of %[3]s is in %[4]s. Ctrl-C ends the node.
-`, hm.Genesis.ChainID, h.Addr, account, hm.Paths.ValidatorKey)
-}
-
-// newLog returns a log to stderr: warnings, and the summary line; with --verbose everything.
-func newLog(w io.Writer, a *app) *logrus.Logger {
-	log := logrus.New()
-	log.SetOutput(w)
-	f, isFile := w.(*os.File)
-	colors := a.color == "always" || a.color == "auto" && isFile && term.IsTerminal(int(f.Fd()))
-	log.SetFormatter(&logrus.TextFormatter{ForceColors: colors, DisableColors: !colors, FullTimestamp: true, TimestampFormat: "2006-01-02T15:04:05.000Z07:00"})
-	log.SetLevel(logrus.InfoLevel)
-	if a.verbose != "" {
-		log.SetLevel(logrus.DebugLevel)
+	var b strings.Builder
+	call := func(method, params string) {
+		fmt.Fprintf(&b, "  curl -s %s -H 'content-type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":%s}'\n", url, method, params)
 	}
-	return log
+	fmt.Fprintf(&b, "Chain %s runs; JSON-RPC on %s\nTry:\n  curl -s %[2]s/status\n", hm.Genesis.ChainID, url)
+	call("query", fmt.Sprintf(`{"request_type":"view_account","finality":"final","account_id":"%s"}`, account))
+	obstacle := h.Obstacle()
+	switch {
+	case obstacle != "":
+		fmt.Fprintf(&b, "It makes no blocks: %s.\n", obstacle)
+	case hm.Config.Production == config.Manual:
+		b.WriteString("Blocks are made when they are asked for:\n")
+		call("sandbox_mine", `{"blocks":1}`)
+	}
+	if hm.ValidatorKey != nil {
+		fmt.Fprintf(&b, "The key of %s is in %s. ", account, hm.Paths.ValidatorKey)
+	}
+	b.WriteString("Ctrl-C ends the node.\n")
+	return b.String()
 }

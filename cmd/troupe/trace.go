@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -16,10 +19,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/flame"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/internal/trace"
 )
 
-func newTrace(*app) *cobra.Command {
+func newTrace(a *app) *cobra.Command {
 	var o struct {
 		url, signed, block, flame string
 		unsigned, raw             bool
@@ -48,6 +53,10 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 			switch {
 			case (len(args) == 1) == (o.signed != ""):
 				return usagef("name the hash of a transaction, or give one with --signed")
+			case o.signed == "" && (o.block != "" || o.unsigned):
+				return usagef("--block and --skip-signature-check are for a transaction that is tried, with --signed")
+			case cmd.Flags().Changed("lines") && o.raw:
+				return usagef("--lines is for the text, not for --json, which has everything")
 			case o.signed != "":
 				params["signed_tx_base64"], params["skip_signature_check"] = o.signed, o.unsigned
 				if height, err := strconv.ParseUint(o.block, 10, 64); err == nil {
@@ -58,13 +67,17 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 			default:
 				params["tx_hash"] = args[0]
 			}
-			text, err := askRPC(cmd.Context(), o.url, "EXPERIMENTAL_trace_tx", params)
+			place, err := a.nodeURL(o.url)
+			if err != nil {
+				return err
+			}
+			text, err := askRPC(cmd.Context(), place, "EXPERIMENTAL_trace_tx", params)
 			if err != nil {
 				return err
 			}
 			var report trace.Report
 			if err := json.Unmarshal(text, &report); err != nil {
-				return fmt.Errorf("%s answers with something that is no trace: %w", o.url, err)
+				return fmt.Errorf("%s answers with something that is no trace: %w", place, err)
 			}
 			if o.flame != "" {
 				if err := writeFlame(o.flame, report.Profile); err != nil {
@@ -83,7 +96,7 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.url, "url", "http://127.0.0.1:3030", "JSON-RPC of the node")
+	f.StringVar(&o.url, "url", "", "JSON-RPC of the node (default: rpc.addr of config.json in --home, else http://127.0.0.1:3030)")
 	f.StringVar(&o.signed, "signed", "", "try this transaction (borsh in base64) instead")
 	f.StringVar(&o.block, "block", "", "on the state after this block, by hash or height (default: the head)")
 	f.BoolVar(&o.unsigned, "skip-signature-check", false, "the transaction of --signed need not be signed yet")
@@ -91,6 +104,31 @@ https://speedscope.app; a name that ends in .pb.gz makes one for go tool pprof.`
 	f.IntVar(&o.lines, "lines", 40, "host functions to show of each call, 0: all")
 	f.BoolVar(&o.raw, "json", false, "print the report as JSON")
 	return c
+}
+
+// nodeURL is where a node's JSON-RPC is: the one given, else that of the home folder's config.json.
+func (a *app) nodeURL(given string) (string, error) {
+	if given == "" {
+		c, _, err := home.LoadConfig(a.home)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && !a.homeGiven:
+			given = "http://127.0.0.1:3030"
+		case err != nil:
+			return "", err
+		case c.RPC == nil:
+			return "", fmt.Errorf(`%s: "rpc" is null, so the node listens nowhere; where it was started with --rpc-addr, name that with --url`, filepath.Join(a.home, home.ConfigFile))
+		default:
+			given = host.URL(c.RPC.Addr)
+		}
+	}
+	if !strings.Contains(given, "://") {
+		given = "http://" + given
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", usagef("--url is %q, must be http://host:port or https://host", given)
+	}
+	return given, nil
 }
 
 // writeFlame writes a speedscope profile as it is, or turned into one for pprof.
@@ -125,7 +163,7 @@ func askRPC(ctx context.Context, url, method string, params any) (json.RawMessag
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("no answer from %s (is `troupe run` up?): %w", url, err)
+		return nil, fmt.Errorf("no answer from %s (does the node run there? --url names another place): %w", url, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<30))

@@ -123,6 +123,21 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	return c, warnings, err
 }
 
+// AddRPC gives a configuration without RPC the one that init writes, with what is set under troupe.rpc.
+func (c *Config) AddRPC() error {
+	d := NewDocument()
+	for _, k := range c.Document.keys {
+		if k != "rpc" {
+			d.put(k, c.Document.values[k])
+		}
+	}
+	with, _, err := Parse("config.json", d.Format())
+	if err == nil {
+		c.RPC = with.RPC
+	}
+	return err
+}
+
 // readLimits takes the limits of the RPC that a file names, and the defaults of the others; the schema has looked at their bounds.
 func readLimits(d *Document) limits.Limits {
 	out := limits.Default()

@@ -147,4 +147,3 @@ func TestCompilerAborts(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
-

@@ -110,7 +110,14 @@ func Start(o Options) (_ *Host, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
-	go h.maintain(ctx, c)
+	obstacle := h.Obstacle()
+	switch {
+	case obstacle != "":
+		h.sayObstacle(obstacle)
+	case c.Production == config.Manual:
+		h.log.Info("blocks are made when sandbox_mine asks for them")
+	}
+	go h.maintain(ctx, c, obstacle)
 	return h, nil
 }
 

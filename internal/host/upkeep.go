@@ -27,12 +27,11 @@ func (h *Host) sayObstacle(reason string) {
 }
 
 // maintain tells when the node can make no blocks any more, checks the states once, and collects garbage until ctx ends.
-func (h *Host) maintain(ctx context.Context, c *config.Config) {
+func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 	defer close(h.upkeep)
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
 	defer watch.Stop()
-	said := h.Obstacle() // whoever started the node has told of this one
 	tick := time.NewTicker(max(c.GCStepPeriod, 10*time.Millisecond))
 	defer tick.Stop()
 	if c.Archive {

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/host"
+)
+
+// watched is a writer that calls seen once its text holds a word.
+type watched struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	word string
+	seen func()
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(p)
+	if strings.Contains(w.text.String(), w.word) {
+		w.seen()
+	}
+	return len(p), nil
+}
+
+// runUntil runs a command line until its stderr holds a word, or for some time, and then ends it as a signal would.
+func runUntil(t *testing.T, word string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	w := &watched{word: word, seen: cancel}
+	root := newRoot(new(app))
+	root.SetArgs(args)
+	root.SetOut(&out)
+	root.SetErr(w)
+	if err := root.ExecuteContext(ctx); err != nil {
+		t.Errorf("%v: %v", args, err)
+	}
+	return out.String(), w.text.String()
+}
+
+// newHome is a home as init makes it, with a config.json that says so.
+func newHome(t *testing.T, conf string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "home")
+	if got := runLine([]string{"--home", dir, "init", "--chain-id", "test"}); strings.Contains(got, "exit ") {
+		t.Fatal(got)
+	}
+	if conf != "" {
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(conf), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestRunSays: what a flag or key does not do here, and why there are no blocks or no RPC, is said when the node starts, on stderr;
+// stdout, which is no terminal, stays empty.
+func TestRunSays(t *testing.T) {
+	const local = "127.0.0.1:0"
+	for _, c := range []struct {
+		name, config, drop string
+		args               []string
+		says, never        []string
+	}{
+		{"nothing special", "", "", []string{"--rpc-addr", local}, []string{"chain test, JSON-RPC on http://127.0.0.1:"}, []string{"no effect", "no blocks", "warning", "debug"}},
+		{"flags without effect", "", "", []string{"--rpc-addr", local, "--network-addr", local, "--min-peers", "0", "--telemetry-url", "http://x"},
+			[]string{"--network-addr: no effect, this version connects to no other node", "--telemetry-url: no effect, this node reports to nobody"}, []string{"--min-peers"}},
+		{"keys without effect", `{"tracked_shards_config":"NoShards","store":{"max_open_files":3000},"rpc":{"enable_debug_rpc":true}}`, "", []string{"--rpc-addr", local},
+			[]string{"tracked_shards_config: no effect, every shard is followed", "store.max_open_files: no effect", "rpc.enable_debug_rpc: no effect"}, nil},
+		{"no key", "", "validator_key.json", []string{"--rpc-addr", local}, []string{"this node makes no blocks: there is no "}, nil},
+		{"rpc is null", `{"rpc":null}`, "", nil, []string{"no JSON-RPC: ", "is null in config.json; --rpc-addr gives one"}, []string{"JSON-RPC on"}},
+		{"rpc is null, and asked for", `{"rpc":null}`, "", []string{"--rpc-addr", local}, []string{"JSON-RPC on http://127.0.0.1:"}, nil},
+		{"no rpc", "", "", []string{"--disable-rpc"}, []string{"no JSON-RPC: --disable-rpc"}, []string{"JSON-RPC on"}},
+		{"no rpc, and an address", "", "", []string{"--disable-rpc", "--rpc-addr", local}, []string{"--disable-rpc leaves --rpc-addr and --rpc-prometheus-addr without effect"}, nil},
+		{"manual", "", "", []string{"--rpc-addr", local, "--block-production", "manual"}, []string{"blocks are made when sandbox_mine asks for them"}, nil},
+		{"every address", "", "", []string{"--rpc-addr", "0.0.0.0:0"}, []string{"JSON-RPC on http://127.0.0.1:", "JSON-RPC listens on [::]:", "any origin"}, nil},
+		{"verbose", "", "", []string{"--rpc-addr", local, "--verbose=host"}, []string{"level=debug"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := newHome(t, c.config)
+			if c.drop != "" {
+				if err := os.Remove(filepath.Join(dir, c.drop)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last := c.says[len(c.says)-1]
+			stdout, stderr := runUntil(t, last, append([]string{"--home", dir, "run"}, c.args...)...)
+			if stdout != "" {
+				t.Errorf("stdout: %s", stdout)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(stderr, want) {
+					t.Errorf("lacks %q:\n%s", want, stderr)
+				}
+			}
+			for _, word := range c.never {
+				if strings.Contains(stderr, word) {
+					t.Errorf("says %q:\n%s", word, stderr)
+				}
+			}
+		})
+	}
+}
+
+// TestRunQuiet: with RUST_LOG as near-sandbox-rs sets it, nothing is said but errors.
+func TestRunQuiet(t *testing.T) {
+	t.Setenv("RUST_LOG", "near=error,stats=error,network=error")
+	dir := newHome(t, `{"tracked_shards_config":"NoShards"}`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	root := newRoot(new(app))
+	root.SetArgs([]string{"--home", dir, "run", "--rpc-addr", "0.0.0.0:0", "--network-addr", "0.0.0.0:0"})
+	root.SetOut(&out)
+	root.SetErr(&out)
+	if err := root.ExecuteContext(ctx); err != nil || out.Len() > 0 {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestGreeting: what somebody at a terminal reads names no file that is not there, and says why no blocks come.
+func TestGreeting(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		edit        func(*home.Home, *host.Options)
+		says, never []string
+	}{
+		{"plain", func(*home.Home, *host.Options) {}, []string{"Chain test runs; JSON-RPC on http://127.0.0.1:", "The key of test.near is in ", "validator_key.json"}, []string{"no blocks", "sandbox_mine", "[::]"}},
+		{"no key", func(hm *home.Home, _ *host.Options) { hm.ValidatorKey = nil }, []string{"It makes no blocks: there is no ", `"account_id":"near"`}, []string{"The key of"}},
+		{"manual", func(hm *home.Home, _ *host.Options) { hm.Config.Production = config.Manual }, []string{"Blocks are made when they are asked for:\n  curl -s http://127.0.0.1:", `"method":"sandbox_mine"`}, nil},
+		{"every address", func(_ *home.Home, o *host.Options) { o.Listen = "0.0.0.0:0" }, []string{"JSON-RPC on http://127.0.0.1:"}, []string{"0.0.0.0", "[::]"}},
+		{"no rpc", func(_ *home.Home, o *host.Options) { o.NoRPC = true }, []string{"Chain test runs, without JSON-RPC."}, []string{"curl"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			hm, err := home.Load(newHome(t, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := logrus.New()
+			log.SetOutput(io.Discard)
+			o := host.Options{Home: hm, Listen: "127.0.0.1:0", Log: log}
+			c.edit(hm, &o)
+			h, err := host.Start(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := greeting(h, hm)
+			if err := h.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(got, want) {
+					t.Errorf("lacks %q:\n%s", want, got)
+				}
+			}
+			for _, word := range c.never {
+				if strings.Contains(got, word) {
+					t.Errorf("says %q:\n%s", word, got)
+				}
+			}
+		})
+	}
+}
+
+// TestFilter: RUST_LOG and --verbose as neard reads them, over the parts of this node.
+func TestFilter(t *testing.T) {
+	const (
+		rpc   = module + "rpc.(*Server).Handle"
+		meter = module + "actors/node.(*meter).Receive"
+		node  = module + "actors/node.Start"
+		own   = "main.run"
+	)
+	for _, c := range []struct {
+		env     string
+		set     bool
+		verbose string
+		want    map[string]logrus.Level // the most that passes
+	}{
+		{"", false, "", map[string]logrus.Level{rpc: logrus.InfoLevel, own: logrus.InfoLevel}},
+		{"", false, "all", map[string]logrus.Level{rpc: logrus.DebugLevel, meter: logrus.DebugLevel}},
+		{"", false, "rpc", map[string]logrus.Level{rpc: logrus.DebugLevel, meter: logrus.InfoLevel}},
+		{"", false, "network", map[string]logrus.Level{rpc: logrus.InfoLevel}},
+		{"near=error,stats=error,network=error", true, "", map[string]logrus.Level{rpc: logrus.ErrorLevel, meter: logrus.ErrorLevel}},
+		{"warn,stats=info", true, "", map[string]logrus.Level{rpc: logrus.WarnLevel, meter: logrus.InfoLevel, node: logrus.WarnLevel}},
+		{"info,jsonrpc=DEBUG", true, "", map[string]logrus.Level{rpc: logrus.DebugLevel, node: logrus.InfoLevel, own: logrus.InfoLevel}},
+		{"config=info", true, "", map[string]logrus.Level{own: logrus.InfoLevel, rpc: logrus.ErrorLevel}},
+		{"rpc", true, "", map[string]logrus.Level{rpc: logrus.TraceLevel, own: logrus.ErrorLevel}},
+		{"off", true, "", map[string]logrus.Level{rpc: logrus.ErrorLevel}},
+		{"", true, "stats", map[string]logrus.Level{meter: logrus.DebugLevel, node: logrus.ErrorLevel}},
+	} {
+		f, unknown, err := newFilter(c.env, c.set, c.verbose)
+		if err != nil || unknown != nil {
+			t.Errorf("%q %q: %v %v", c.env, c.verbose, unknown, err)
+		}
+		for function, level := range c.want {
+			if !f.passes(function, level) || level < logrus.TraceLevel && f.passes(function, level+1) {
+				t.Errorf("%q %q: of %s not just %v", c.env, c.verbose, function, level)
+			}
+			if f.most() < level {
+				t.Errorf("%q %q: the log's level %v hides %v", c.env, c.verbose, f.most(), level)
+			}
+		}
+	}
+	if _, unknown, err := newFilter("info,rpc=loud,a b=info", true, ""); err != nil || len(unknown) != 2 {
+		t.Errorf("unknown = %v, %v", unknown, err)
+	}
+	if _, _, err := newFilter("", false, "nonsense"); err == nil || !strings.Contains(err.Error(), "rpc") {
+		t.Errorf("--verbose=nonsense: %v", err)
+	}
+}
