@@ -85,6 +85,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 		t.Errorf("who asked waited %v", took)
 	}
 	until(t, tripped.Load)
+	until(t, func() bool { return strings.Contains(said.String(), "tripped on purpose") })
 	if !among(r.fault(), p.asked) {
 		t.Errorf("who asked sees %q, want one of %q: %+v", r.fault(), p.asked, r.Error)
 	}
@@ -118,7 +119,6 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	case <-time.After(3 * time.Second):
 		t.Error("another client waits on")
 	}
-	until(t, func() bool { return strings.Contains(said.String(), "tripped on purpose") })
 }
 
 // idle waits until no actor has anything to do, for a moment.

@@ -33,8 +33,8 @@ type Actor struct {
 	o        Options
 	core     *Core
 	timer    *time.Timer
-	pooled   bool // a pool has it, or is being asked to take it, and says when it drops it
-	final    int  // blocks whose finality milestones knows to tell of
+	pooled   bool                           // a pool has it, or is being asked to take it, and says when it drops it
+	told     map[primitives.Height]struct{} // blocks of whose finality milestones knows to tell
 	answered bool
 	stop     func()
 }
@@ -44,7 +44,7 @@ type expired struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	return &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until)}
+	return &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until), told: map[primitives.Height]struct{}{}}
 }
 
 // Receive is the only way to the actor's state.
@@ -121,7 +121,7 @@ func (a *Actor) progress(m *messages.Progress) {
 		a.pooled = false // no pool will say more
 	}
 	if m.Reorganised {
-		a.final = 0
+		clear(a.told)
 	}
 	if d.Read {
 		ids, after, err := a.core.Read(a.o.Ledger)
@@ -130,8 +130,7 @@ func (a *Actor) progress(m *messages.Progress) {
 			return
 		}
 		d.Done = after.Done
-		if finals := len(a.core.Executed()); !d.Done && (len(ids) > 0 || finals > a.final) {
-			a.final = finals
+		if more := a.untold(); !d.Done && (len(ids) > 0 || more) {
 			a.watch(ids)
 			return // it is read once more when that is confirmed
 		}
@@ -145,6 +144,17 @@ func (a *Actor) progress(m *messages.Progress) {
 	case m.Watched || m.Reorganised:
 		a.check()
 	}
+}
+
+// untold notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One
+// may have become final since the last look while another has come, so their number says nothing.
+func (a *Actor) untold() (more bool) {
+	for _, h := range a.core.Executed() {
+		if _, ok := a.told[h]; !ok {
+			a.told[h], more = struct{}{}, true
+		}
+	}
+	return more
 }
 
 // check looks whether the transaction may still come.

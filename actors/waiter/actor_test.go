@@ -1,0 +1,47 @@
+package waiter
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestFinalsOneByOne: while a waiter that begins late reads, one of the blocks with its outcomes becomes final and another comes: it
+// asks to be told when that one is final, too.
+func TestFinalsOneByOne(t *testing.T) {
+	tx, receipt := primitives.Hash{1}, primitives.Hash{2}
+	ran := func(id primitives.Hash, height primitives.Height, sends ...primitives.Hash) messages.Executed {
+		o := &primitives.OutcomeWithID{ID: id}
+		o.Outcome.ReceiptIDs = sends
+		o.Outcome.Status.Kind = primitives.StatusSuccessValue
+		if len(sends) > 0 {
+			o.Outcome.Status.Kind, o.Outcome.Status.ReceiptID = primitives.StatusSuccessReceiptID, sends[0]
+		}
+		return messages.Executed{Outcome: o, Block: primitives.Hash{9, byte(height)}, Height: height}
+	}
+	ledger := book{tx: ran(tx, 1, receipt), receipt: ran(receipt, 3)}
+	var watched []messages.Watch
+	var answers []messages.Awaited
+	a := New(Options{
+		Wait: messages.AwaitTransaction{Hash: tx, Until: view.LevelFinal}, Ledger: ledger,
+		Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {},
+		Reply: func(m messages.Awaited) { answers = append(answers, m) },
+	})
+	a.start(func() {})
+	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 1}})
+	if n := len(watched); n != 2 || !slices.Equal(watched[1].Executed, []primitives.Height{1}) || !slices.Equal(watched[1].IDs, []primitives.Hash{receipt}) {
+		t.Fatalf("after the first look: %+v", watched)
+	}
+	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
+	if n := len(watched); n != 3 || !slices.Equal(watched[2].Executed, []primitives.Height{3}) {
+		t.Fatalf("after the second look: %+v", watched)
+	}
+	a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
+	a.Handle(messages.Progress{At: messages.Position{Head: 5, Final: 3}})
+	if len(watched) != 3 || len(answers) != 1 || answers[0].Err != nil || answers[0].Level != view.LevelFinal {
+		t.Errorf("watches %+v, answers %+v", watched, answers)
+	}
+}
