@@ -1,0 +1,34 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == compilerName { // this binary is what compilerCommand starts
+		os.Exit(execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// TestCompiler: what a running node starts is a child that compiles.
+func TestCompiler(t *testing.T) {
+	if compiler.Self == "" {
+		t.Skip("this system has no children that compile")
+	}
+	v, err := vm.New(vm.Options{Compiler: compilerCommand(), Alarm: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	<-v.Warm(contracts.C("ft"), &config.MustGet(config.June(86)).Wasm)
+	if s := v.Stats(); s.Builds != 1 || s.Failures != 0 || s.Compiler.Started != 1 || s.Compiler.InProcess != 0 {
+		t.Errorf("%+v", s)
+	}
+}
