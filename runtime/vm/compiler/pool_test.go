@@ -321,7 +321,13 @@ func TestCancel(t *testing.T) {
 			}
 		})
 	}
-	waitFor(t, "one to run", func() bool { s := p.Stats(); return s.Running == 1 && s.Children == 1 })
+	waitFor(t, "one to run and two to wait", func() bool {
+		p.gate.mu.Lock()
+		waiting := len(p.gate.patients)
+		p.gate.mu.Unlock()
+		s := p.Stats()
+		return waiting == 2 && s.Running == 1 && s.Children == 1
+	})
 	// Meanwhile there is room for what a block waits for.
 	if _, err := p.Compile(job("urgent", "make")); err != nil {
 		t.Error(err)
