@@ -9,12 +9,13 @@ import (
 	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
 // random is the modules of package prep's testdata, most of them broken.
 func random(t testing.TB) (modules [][]byte) {
 	t.Helper()
-	for data := fixture.Read(t, "prep/testdata/random.bin.gz"); len(data) > 0; {
+	for data := fixture.Read(t, "prep/check/testdata/random.bin.gz"); len(data) > 0; {
 		n := binary.LittleEndian.Uint32(data)
 		modules = append(modules, data[4:4+n])
 		data = data[4+n:]
@@ -25,7 +26,7 @@ func random(t testing.TB) (modules [][]byte) {
 // agree wants that wasmtime takes what package prep takes, and what it writes: no error may depend on the library.
 func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	t.Helper()
-	valid := prep.Validate(code) == nil
+	valid := check.Validate(code) == nil
 	if err := wasmtime.ModuleValidate(e, code); valid && err != nil {
 		t.Errorf("valid for prep, not for wasmtime: %v\n%x", err, code)
 	}

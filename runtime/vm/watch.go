@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
-	"github.com/troupe-chain/troupe/runtime/vm/prep"
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
 // Watcher is told what calls do, while they do it. burnt is the gas that the call has burnt by then.
@@ -89,7 +89,7 @@ func (t *Watched) run(c *action.Call, x logic.External) (action.CallOutcome, err
 		if err != nil {
 			return action.CallOutcome{}, err
 		}
-		m = &tracedModule{names: prep.Names(c.Code)}
+		m = &tracedModule{names: check.Names(c.Code)}
 		if m.module, err = (loader{t.v.engine}).Load(a); err != nil {
 			return action.CallOutcome{}, t.v.notLoaded(c.CodeHash, err)
 		}

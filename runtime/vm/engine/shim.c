@@ -105,7 +105,7 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_config_async_stack_size_set(c, async_stack);
   wasmtime_config_max_wasm_stack_set(c, max_stack);
   wasmtime_config_cranelift_opt_level_set(c, OPT_NONE);
-  wasmtime_config_cranelift_nan_canonicalization_set(c, true);
+  wasmtime_config_cranelift_nan_canonicalization_set(c, false); // prepared modules do it themselves
   wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
   wasmtime_config_parallel_compilation_set(c, false);
   wasmtime_config_native_unwind_info_set(c, false);

@@ -3,17 +3,17 @@ package prep
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
+
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
 // assemble writes the instrumented module. Indexes are the module's own: what is added comes behind.
-func (m *module) assemble() []byte {
-	e := m.emit
-	if e.getGas == nil {
-		e.setGlobals(uint32(len(m.globals)))
+func (e *emitter) assemble(m *check.Module) []byte {
+	if e.m == nil {
+		e.begin(m)
 	}
-	out := make([]byte, 8, len(e.code)+int(m.elements.end-m.elements.at)+len(m.data)+len(m.globals)*8+len(m.exports)*16+256)
-	copy(out, m.code[:8])
+	out := make([]byte, 8, len(e.code)+len(m.Elements)+len(m.Data)+len(m.Globals)*8+len(m.Exports)*16+256)
+	copy(out, m.Code[:8])
 	var s []byte
 	leb := func(v int) { s = binary.AppendUvarint(s, uint64(v)) }
 	flush := func(id byte) {
@@ -26,8 +26,9 @@ func (m *module) assemble() []byte {
 		leb(len(prefix) + len(n))
 		s = append(append(s, prefix...), n...)
 	}
-	slots := int(m.limits.MaxStackHeight) / leastMetered
-	tables := len(m.tables)
+	defined := len(m.Funcs) - len(m.Imports)
+	slots := int(e.limits.MaxStackHeight) / leastMetered
+	tables := len(m.Tables)
 	if e.references {
 		tables++
 	}
@@ -35,15 +36,15 @@ func (m *module) assemble() []byte {
 	if e.trace {
 		added = 1
 	}
-	if leb(len(m.types) + added); len(m.types)+added > 0 {
-		for _, t := range m.types {
+	if leb(len(m.Types) + added); len(m.Types)+added > 0 {
+		for _, t := range m.Types {
 			s = append(s, typeFunction)
-			leb(len(t.params))
-			for _, p := range t.params {
+			leb(len(t.Params))
+			for _, p := range t.Params {
 				s = append(s, byte(p))
 			}
-			if s = append(s, byte(values(t.result))); t.result != none {
-				s = append(s, byte(t.result))
+			if s = append(s, byte(values(t.Result))); t.Result != none {
+				s = append(s, byte(t.Result))
 			}
 		}
 		if e.trace {
@@ -52,39 +53,39 @@ func (m *module) assemble() []byte {
 		flush(sectionType)
 	}
 	s = s[:0]
-	if leb(len(m.imports)); len(m.imports) > 0 {
-		for i := range m.imports {
+	if leb(len(m.Imports)); len(m.Imports) > 0 {
+		for i := range m.Imports {
 			name("env", nil)
-			name(m.imports[i].Name, nil)
+			name(m.Imports[i].Name, nil)
 			s = append(s, kindFunc)
-			leb(int(m.funcs[i]))
+			leb(int(m.Funcs[i]))
 		}
 		flush(sectionImport)
 	}
 	s = s[:0]
 	charges := 0
-	if m.gas.used {
+	if e.gas.used {
 		charges = 1
 	}
-	if leb(m.defined + charges); m.defined+charges > 0 {
-		for _, t := range m.funcs[len(m.imports):] {
+	if leb(defined + charges); defined+charges > 0 {
+		for _, t := range m.Funcs[len(m.Imports):] {
 			leb(int(t))
 		}
-		if m.gas.used {
-			leb(int(m.gas.typ))
+		if e.gas.used {
+			leb(int(e.gas.typ))
 		}
 		flush(sectionFunction)
 	}
 	s = s[:0]
 	if leb(tables + added); tables+added > 0 {
-		for _, t := range m.tables {
+		for _, t := range m.Tables {
 			// The engine lets no table grow over nearcore's limit; said here, it does not bind the table of references.
-			if most := uint32(min(m.limits.MaxElementsPerContractTable, math.MaxUint32)); !t.bounded || t.max > most {
-				t.max = max(most, t.min)
+			if most := uint32(min(e.limits.MaxElementsPerContractTable, math.MaxUint32)); !t.Bounded || t.Max > most {
+				t.Max = max(most, t.Min)
 			}
 			s = append(s, byte(FuncRef), 1)
-			leb(int(t.min))
-			leb(int(t.max))
+			leb(int(t.Min))
+			leb(int(t.Max))
 		}
 		if e.trace {
 			s = append(s, byte(FuncRef), 1, 1, 1) // exactly one
@@ -97,15 +98,15 @@ func (m *module) assemble() []byte {
 		flush(sectionTable)
 	}
 	s = s[:0]
-	memories, globals := 1, len(m.globals)+addedGlobals
-	if e.shadow {
+	memories, globals := 1, len(m.Globals)+2
+	if e.memory {
 		memories, globals = memories+1, globals+1
 	}
 	leb(memories)
 	s = append(s, 1)
-	leb(int(m.limits.InitialMemoryPages))
-	leb(int(m.limits.MaxMemoryPages))
-	if e.shadow {
+	leb(int(e.limits.InitialMemoryPages))
+	leb(int(e.limits.MaxMemoryPages))
+	if e.memory {
 		pages := (slots*slotBytes + wasmPage - 1) / wasmPage
 		s = append(s, 1)
 		leb(pages)
@@ -114,41 +115,41 @@ func (m *module) assemble() []byte {
 	flush(sectionMemory)
 
 	leb(globals)
-	for _, g := range m.globals {
+	for _, g := range m.Globals {
 		mutable := byte(0)
-		if g.mutable {
+		if g.Mutable {
 			mutable = 1
 		}
-		s = append(s, byte(g.typ), mutable)
-		s = m.redirected(s, span{g.at, g.end})
+		s = append(s, byte(g.Type), mutable)
+		s = e.constExpr(s, &code{b: g.Value})
 	}
 	s = append(s, byte(I64), 1, opI64Const, 0, opEnd, byte(I64), 1, opI64Const)
-	s = append(appendSigned(s, int64(m.limits.MaxStackHeight)), opEnd)
-	if e.shadow {
+	s = append(appendSigned(s, int64(e.limits.MaxStackHeight)), opEnd)
+	if e.memory {
 		s = append(s, byte(I32), 1, opI32Const, 0, opEnd)
 	}
 	flush(sectionGlobal)
 
 	count := 3 + added
-	for _, x := range m.exports {
-		if x.kind != kindMemory {
+	for _, x := range m.Exports {
+		if x.Kind != kindMemory {
 			count++
 		}
 	}
-	if m.hasStart {
+	if m.HasStart {
 		count++
 	}
 	leb(count)
-	for _, x := range m.exports {
-		if x.kind == kindMemory {
+	for _, x := range m.Exports {
+		if x.Kind == kindMemory {
 			continue
 		}
-		name(MethodPrefix, m.nameOf(x))
-		s = append(s, x.kind)
-		if x.kind == kindFunc && m.isGas(x.index) {
-			x.index = m.gasFunc()
+		name(MethodPrefix, m.NameOf(x))
+		s = append(s, x.Kind)
+		if x.Kind == kindFunc && e.isGas(x.Index) {
+			x.Index = e.gasFunc()
 		}
-		leb(int(x.index))
+		leb(int(x.Index))
 	}
 	export := func(what string, kind byte, index int) {
 		name(what, nil)
@@ -156,64 +157,36 @@ func (m *module) assemble() []byte {
 		leb(index)
 	}
 	export(GlobalMemory, kindMemory, 0)
-	export(GlobalGas, kindGlobal, len(m.globals))
-	export(GlobalStack, kindGlobal, len(m.globals)+1)
+	export(GlobalGas, kindGlobal, len(m.Globals))
+	export(GlobalStack, kindGlobal, len(m.Globals)+1)
 	if e.trace {
-		export(TableTrace, kindTable, len(m.tables))
+		export(TableTrace, kindTable, len(m.Tables))
 	}
-	if m.hasStart {
-		export(FuncStart, kindFunc, int(m.start))
+	if m.HasStart {
+		export(FuncStart, kindFunc, int(m.Start))
 	}
 	flush(sectionExport)
 
-	if m.segments > 0 {
-		s = m.redirected(s, m.elements)
+	if m.Segments > 0 {
+		s = append(s, e.elements()...)
 		flush(sectionElement)
 	}
-	if m.dataCount >= 0 {
-		leb(m.dataCount)
+	if m.DataCount >= 0 {
+		leb(m.DataCount)
 		flush(sectionDataCount)
 	}
-	if m.bodies+charges > 0 {
-		if m.gas.used {
+	if m.Bodies+charges > 0 {
+		if e.gas.used {
 			e.gasBody()
 		}
-		n := binary.AppendUvarint(nil, uint64(m.bodies+charges))
+		n := binary.AppendUvarint(nil, uint64(m.Bodies+charges))
 		out = append(out, sectionCode)
 		out = binary.AppendUvarint(out, uint64(len(n)+len(e.code)))
 		out = append(append(out, n...), e.code...)
 	}
-	if m.datas > 0 {
-		s = append(s, m.dataWith()...)
+	if m.Datas > 0 {
+		s = append(s, e.data()...)
 		flush(sectionData)
 	}
 	return out
-}
-
-// Sizes of what nearcore's runtime holds for an instance, in bytes of a 1 MiB slot; measured on both sides of each.
-const (
-	instanceRoom    = 1_048_112
-	instanceGlobal  = 16
-	instanceImport  = 64
-	instanceEscaped = 32 // a function that can be had as a reference
-	instanceTable   = 16
-)
-
-// loadFails tells whether an instance of the module is too large for nearcore's pool.
-func (m *module) loadFails() bool {
-	imported := len(m.funcs) - m.defined
-	escaped := 0
-	for _, w := range m.declared {
-		escaped += bits.OnesCount64(w)
-	}
-	for i := range imported {
-		if m.isDeclared(uint32(i)) {
-			escaped--
-		}
-	}
-	if m.hasStart && int(m.start) >= imported && !m.isDeclared(m.start) {
-		escaped++
-	}
-	return instanceGlobal*len(m.globals)+instanceImport*imported+instanceEscaped*escaped+instanceTable*len(m.tables) >
-		instanceRoom
 }

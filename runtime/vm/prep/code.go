@@ -1,89 +1,227 @@
 package prep
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"encoding/binary"
 
-// codeSection reads the bodies. Its checks come before it is known that the section lies within the code.
-func (m *module) codeSection(r *reader, n int, last *int) *Error {
-	at := r.offset()
-	count := r.u32()
-	n -= r.offset() - at
-	if r.bad != "" || n < 0 {
-		return invalid(at, "malformed code section")
-	}
-	if uint64(count) > m.funcsLeft {
-		return &Error{Kind: primitives.PrepareTooManyFunctions, Offset: at, Reason: "too many functions"}
-	}
-	if err := m.order(sectionCode, last, at); err != nil {
-		return err
-	}
-	if int(count) != m.defined {
-		return invalid(at, "function and code sections differ")
-	}
-	m.hasCode = true
-	s := r.sub(n)
-	if r.bad != "" {
-		return r.err()
-	}
-	b := &body{m: m, metered: m.emit != nil}
-	if b.metered {
-		m.emit.code = make([]byte, 0, 3*n)
-	}
-	imported := len(m.funcs) - m.defined
-	for m.bodies < int(count) {
-		size := s.u32()
-		b.r = s.sub(int(size))
-		if s.bad != "" {
-			return s.err()
-		}
-		if err := m.body(b, m.types[m.funcs[imported+m.bodies]]); err != nil {
-			return err
-		}
-		m.bodies++
-	}
-	if !s.eof() {
-		return invalid(s.offset(), "code section longer than its bodies")
-	}
-	return nil
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
+)
+
+// The types of values, as package check names them.
+const (
+	I32     = check.I32
+	I64     = check.I64
+	F32     = check.F32
+	F64     = check.F64
+	FuncRef = check.FuncRef
+	none    = check.None
+)
+
+// Instructions that are read or written by name.
+const (
+	opUnreachable  = 0x00
+	opNop          = 0x01
+	opBlock        = 0x02
+	opLoop         = 0x03
+	opIf           = 0x04
+	opElse         = 0x05
+	opEnd          = 0x0b
+	opBr           = 0x0c
+	opBrIf         = 0x0d
+	opBrTable      = 0x0e
+	opReturn       = 0x0f
+	opCall         = 0x10
+	opCallIndirect = 0x11
+	opDrop         = 0x1a
+	opSelect       = 0x1b
+	opSelectTyped  = 0x1c
+	opLocalGet     = 0x20
+	opLocalSet     = 0x21
+	opLocalTee     = 0x22
+	opGlobalGet    = 0x23
+	opGlobalSet    = 0x24
+	opTableGet     = 0x25
+	opTableSet     = 0x26
+	opFirstAccess  = 0x28
+	opI32Load8     = 0x2d // i32.load8_u
+	opLastAccess   = 0x3e
+	opMemorySize   = 0x3f
+	opMemoryGrow   = 0x40
+	opI32Const     = 0x41
+	opI64Const     = 0x42
+	opF32Const     = 0x43
+	opF64Const     = 0x44
+	opFirstNumeric = 0x45
+	opI64LtU       = 0x54
+	opF32Ne        = 0x5c
+	opF64Ne        = 0x62
+	opI32Add       = 0x6a
+	opI32ShrU      = 0x76
+	opI64Add       = 0x7c
+	opI64Sub       = 0x7d
+	opI64Mul       = 0x7e
+	opI64ShrS      = 0x87
+	opI32Wrap      = 0xa7 // i32.wrap_i64
+	opI64Extend    = 0xad // i64.extend_i32_u
+	opLastNumeric  = 0xc4
+	opRefNull      = 0xd0
+	opRefIsNull    = 0xd1
+	opRefFunc      = 0xd2
+	opPrefix       = 0xfc
+	typeFunction   = 0x60
+
+	// behind opPrefix
+	opTruncSatLast = 0x07
+	opMemoryInit   = 0x08
+	opDataDrop     = 0x09
+	opMemoryCopy   = 0x0a
+	opMemoryFill   = 0x0b
+	opTableInit    = 0x0c
+	opElemDrop     = 0x0d
+	opTableCopy    = 0x0e
+	opTableGrow    = 0x0f
+	opTableSize    = 0x10
+	opTableFill    = 0x11
+)
+
+// The kinds of imports and exports.
+const (
+	kindFunc = iota
+	kindTable
+	kindMemory
+	kindGlobal
+)
+
+// The sections that are written.
+const (
+	sectionType      = 1
+	sectionImport    = 2
+	sectionFunction  = 3
+	sectionTable     = 4
+	sectionMemory    = 5
+	sectionGlobal    = 6
+	sectionExport    = 7
+	sectionElement   = 9
+	sectionCode      = 10
+	sectionData      = 11
+	sectionDataCount = 12
+)
+
+// code reads what package check has found valid, so it looks for no errors.
+type code struct {
+	b   []byte
+	pos int
 }
 
-// body validates one body, and instruments it.
-func (m *module) body(b *body, t funcType) *Error {
-	at := b.r.offset()
-	if uint64(len(b.r.buf)) > m.limits.MaxFunctionBodySize {
-		return &Error{Kind: primitives.PrepareFunctionBodyTooLarge, Offset: at, Reason: "function body too large"}
-	}
-	b.begin(t)
-	locals, enabled := b.readLocals()
-	switch {
-	case locals > m.localsLeft:
-		return &Error{Kind: primitives.PrepareTooManyLocals, Offset: at, Reason: "too many locals"}
-	case b.r.bad != "":
-		return b.r.err()
-	case !enabled:
-		return invalid(at, "locals that are too many or of a type that is not enabled")
-	}
-	m.localsLeft -= locals
-	b.first = uint32(b.r.pos)
-	if b.instructions(); b.r.bad != "" {
-		return b.r.err()
-	}
-	if b.a.lost {
-		return invalid(at, "the analysis lost the stack")
-	}
-	if m.emit != nil && m.late == nil {
-		if err := m.each(b); err != nil {
-			err.Offset = at
-			m.late = err
-		}
-	}
-	return nil
+func (c *code) u8() byte {
+	c.pos++
+	return c.b[c.pos-1]
 }
 
-// begin makes the state ready for a body.
-func (b *body) begin(t funcType) {
-	b.typ = t
-	b.ops, b.edits, b.accesses, b.joints = b.ops[:0], b.edits[:0], b.accesses[:0], 0
-	b.frames = append(b.frames[:0], frame{op: opBlock, typ: t.result})
-	b.a.reset()
-	b.grown, b.blocks, b.returns, b.bulks = 0, 0, 0, false
+func (c *code) u32() uint32 {
+	if v := c.b[c.pos]; v < 0x80 {
+		c.pos++
+		return uint32(v)
+	}
+	v, n := binary.Uvarint(c.b[c.pos:])
+	c.pos += n
+	return uint32(v)
+}
+
+// signed reads a signed number of 32 bits.
+func (c *code) signed() int32 {
+	v := int32(0)
+	for shift := 0; ; shift += 7 {
+		b := c.u8()
+		v |= int32(b&0x7f) << shift
+		if b < 0x80 {
+			if shift < 25 {
+				v = v << (25 - shift) >> (25 - shift)
+			}
+			return v
+		}
+	}
+}
+
+func (c *code) skipLeb() {
+	for c.u8() >= 0x80 {
+	}
+}
+
+// value reads a type; that of references has a long spelling.
+func (c *code) value() check.ValType {
+	t := c.u8()
+	if t == 0x63 {
+		t = c.u8()
+	}
+	return check.ValType(t)
+}
+
+// instr is an instruction: a is its first number, b its second, typ its type.
+type instr struct {
+	at, end int
+	a, b    uint32
+	op      byte
+	typ     check.ValType
+}
+
+// next reads an instruction. Of a br_table a is the last target, of one behind opPrefix what follows that.
+func (c *code) next(in *instr) {
+	in.at = c.pos
+	in.op = c.u8()
+	switch op := in.op; {
+	case op >= opFirstNumeric && op <= opLastNumeric:
+	case op >= opLocalGet && op <= opTableSet, op == opBr, op == opBrIf, op == opCall, op == opRefFunc:
+		in.a = c.u32()
+	case op >= opFirstAccess && op <= opLastAccess:
+		c.skipLeb()
+		c.skipLeb()
+	default:
+		c.other(in)
+	}
+	in.end = c.pos
+}
+
+func (c *code) other(in *instr) {
+	switch in.op {
+	case opBlock, opLoop, opIf:
+		in.typ = c.value()
+	case opBrTable:
+		for n := c.u32(); n > 0; n-- {
+			c.skipLeb()
+		}
+		in.a = c.u32()
+	case opCallIndirect:
+		in.a, in.b = c.u32(), c.u32()
+	case opSelectTyped:
+		c.u32()
+		in.typ = c.value()
+	case opMemorySize, opMemoryGrow, opRefNull:
+		c.pos++
+	case opI32Const, opI64Const:
+		c.skipLeb()
+	case opF32Const:
+		c.pos += 4
+	case opF64Const:
+		c.pos += 8
+	case opPrefix:
+		in.a = c.u32()
+		switch in.a {
+		case opMemoryInit, opMemoryCopy, opTableInit, opTableCopy:
+			c.skipLeb()
+			c.skipLeb()
+		case opDataDrop, opMemoryFill, opElemDrop, opTableGrow, opTableSize, opTableFill:
+			c.skipLeb()
+		}
+	}
+}
+
+// appendSigned appends the shortest signed LEB128.
+func appendSigned(b []byte, v int64) []byte {
+	for {
+		c := byte(v) & 0x7f
+		if v >>= 7; v == 0 && c < 0x40 || v == -1 && c >= 0x40 {
+			return append(b, c)
+		}
+		b = append(b, c|0x80)
+	}
 }

@@ -4,123 +4,58 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// emitter writes instrumented bodies, counts their size in nearcore's form, and holds the limits that nearcore checks
-// there.
+// emitter writes instrumented bodies.
 type emitter struct {
 	op, bulkBase, bulkUnit uint64 // gas
 	limits                 config.Limits
-	paramsLeft, blocksLeft uint64
+	trace                  bool // functions tell that they are entered and left
+	always                 bool // every body is kept in memory; for tests
 
-	code         []byte // the bodies written
-	full         bool   // the module is too large: nothing is written any more
-	compileFails bool
-	trace        bool // functions tell that they are entered and left
-	bulkLocal    int  // of the body that is written: the first of the two for counts and charges
+	m    *check.Module
+	gas  gasImport
+	code []byte // the bodies written
 
-	getGas, setGas, getStack, setStack []byte // once the globals are known
-	teeLeft, getLeft                   []byte // the local of the body being written that settle looks at
+	getGas, setGas, getStack, setStack, getSlots, setSlots []byte // of the globals
+	teeLeft, getLeft                                       []byte // of the local that settle looks at
 
-	// Locals in memory: see shadow.go.
-	credits            uint64 // of work that compiling locals as values may still take
-	shadow, references bool   // the memory is used, the table is
-	getSlots, setSlots []byte
+	// Of the body being written.
+	b     *check.Body
+	in    code
+	depth uint32    // blocks that are open
+	mem   *operands // its locals and operands are in memory; nil: they are not
+	at    places
+
+	flow, lived        uint64 // that the compiler may still be given: see memory.go
+	memory, references bool   // the memory for locals is used, the table is
+}
+
+// places are the numbers of the locals that the body has beside its own.
+type places struct {
+	left, count    int // i64: what settle looks at; i32: the count of a bulk instruction
+	f32, f64       int // a float that may be no number
+	nan32, nan64   int // the canonical ones
+	frame          int // i32: where the frame's slots begin, in bytes
+	i32, i64, refs int // on the way to a slot; floats wait where they are made canonical
 }
 
 func newEmitter(w *config.Wasm) *emitter {
-	e := &emitter{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost),
-		limits: w.Limits, credits: shadowCredits, paramsLeft: w.Limits.MaxParamsPerContract, blocksLeft: w.Limits.MaxBlocksPerContract}
-	// Charges are written without a check of their own, so none may reach the sign.
-	if e.op >= 1<<30 || e.bulkUnit == 0 || e.bulkUnit >= 1<<30 || e.bulkBase >= 1<<62 {
-		panic("prep: costs of instructions that the instrumentation is not made for")
-	}
-	return e
+	return &emitter{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost),
+		limits: w.Limits, flow: flowAtFirst, lived: livedAtFirst}
 }
 
-// body checks the limits of one body, counts it, and writes it.
-func (e *emitter) body(b *body) *Error {
-	broken := func(kind primitives.PrepareError, why string) *Error { return &Error{Kind: kind, Reason: why} }
-	params := uint64(len(b.typ.params))
-	switch {
-	case params > e.limits.MaxParamsPerFunction:
-		return broken(primitives.PrepareTooManyParamsPerFunction, "too many parameters of a function")
-	case params > e.paramsLeft:
-		return broken(primitives.PrepareTooManyParamsPerContract, "too many parameters")
-	case b.a.maxHeight > e.limits.MaxOperandStackBytesPerFunction:
-		return broken(primitives.PrepareOperandStackTooLarge, "operand stack too large")
-	case b.blocks > e.limits.MaxBlocksPerFunction:
-		return broken(primitives.PrepareTooManyBlocksPerFunction, "too many blocks in a function")
-	case b.blocks > e.blocksLeft:
-		return broken(primitives.PrepareTooManyBlocksPerContract, "too many blocks")
-	}
-	e.paramsLeft -= params
-	e.blocksLeft -= b.blocks
-	if b.locals+2 > maxLocals {
-		e.compileFails = true
-	}
-	if e.getGas == nil {
-		e.setGlobals(uint32(len(b.m.globals)))
-	}
-	frame := b.frameSize()
-	stack := b.a.maxHeight + frame
-	points := b.a.join()
-	b.m.size.code += nameLen(e.size(b, points, frame, stack))
-	if e.full = e.full || uint64(b.m.size.code) > e.limits.MaxInstrumentedCodeSize || e.compileFails; e.full {
-		e.code = nil
-		return nil
-	}
-	e.write(b, points, frame, stack)
-	return nil
-}
-
-// frameSize is what a call of the function takes off the stack besides its operands, in bytes.
-func (b *body) frameSize() uint64 {
-	n := uint64(64)
-	for _, t := range b.typ.params {
-		n += uint64(t.size())
-	}
-	for _, g := range b.groups {
-		n += uint64(g.n) * uint64(g.typ.size())
-	}
-	return n
-}
-
-// frameGas is what a call of the function costs besides its instructions.
-func (e *emitter) frameGas(frame uint64) uint64 { return (frame + 7) / 8 * e.op }
-
-// size counts the body in nearcore's form, without the length before it.
-func (e *emitter) size(b *body, points []point, frame, stack uint64) int {
-	globals := len(b.m.globals)
-	n := lebLen(uint64(len(b.groups))+2) + 4 // with two groups of one local
-	for _, g := range b.groups {
-		n += lebLen(uint64(g.n)) + 1
-	}
-	n += 2 + stackSize(stack, globals) // a block around it all
-	if gas := e.frameGas(frame); gas > 0 {
-		n += gasSize(gas, globals)
-	}
-	for _, p := range points {
-		switch {
-		case p.kind == bulk:
-			n += bulkSize(e.bulkBase, e.bulkUnit, b.locals, globals)
-		case e.charged(p):
-			n += gasSize(uint64(p.count)*e.op, globals)
-		}
-	}
-	return n + len(b.r.buf) - int(b.first) + b.grown + (b.returns+1)*stackSize(stack, globals) + 1
-}
-
-// charged tells whether gas is charged at the point.
-func (e *emitter) charged(p point) bool { return p.kind != dead && p.count > 0 && e.op > 0 }
-
-func (e *emitter) setGlobals(own uint32) {
-	global := func(op byte, i uint32) []byte { return binary.AppendUvarint([]byte{op}, uint64(i)) }
-	e.getGas, e.setGas = global(opGlobalGet, own), global(opGlobalSet, own)
-	e.getStack, e.setStack = global(opGlobalGet, own+1), global(opGlobalSet, own+1)
-	e.setSlotGlobal(own + 2)
+// begin looks at the module, which is known but for what follows the code.
+func (e *emitter) begin(m *check.Module) {
+	e.m = m
+	e.code = make([]byte, 0, min(3*len(m.Code), 1<<20))
+	global := func(op byte, i int) []byte { return binary.AppendUvarint([]byte{op}, uint64(len(m.Globals)+i)) }
+	e.getGas, e.setGas = global(opGlobalGet, 0), global(opGlobalSet, 0)
+	e.getStack, e.setStack = global(opGlobalGet, 1), global(opGlobalSet, 1)
+	e.getSlots, e.setSlots = global(opGlobalGet, 2), global(opGlobalSet, 2)
+	e.findGas()
 }
 
 // The pieces of what is written.
@@ -130,184 +65,189 @@ func (e *emitter) raw(b []byte)      { e.code = append(e.code, b...) }
 func (e *emitter) index(v uint64)    { e.code = binary.AppendUvarint(e.code, v) }
 func (e *emitter) local(op, i int)   { e.add(byte(op)); e.index(uint64(i)) }
 func (e *emitter) constant(v uint64) { e.code = appendSigned(append(e.code, opI64Const), int64(v)) }
-func (e *emitter) addTo(get, set []byte, op byte, v uint64) {
-	e.raw(get)
-	e.constant(v)
-	e.add(op)
-	e.raw(set)
-}
+func (e *emitter) int32(n int)       { e.code = appendSigned(append(e.code, opI32Const), int64(n)) }
 
-// appendSigned appends the shortest signed LEB128.
-func appendSigned(b []byte, v int64) []byte {
-	for {
-		c := byte(v) & 0x7f
-		if v >>= 7; v == 0 && c < 0x40 || v == -1 && c >= 0x40 {
-			return append(b, c)
-		}
-		b = append(b, c|0x80)
+// body writes the body: a block around it takes stack at first and gives it back at the end.
+func (e *emitter) body(m *check.Module, b *check.Body) {
+	if e.m == nil {
+		e.begin(m)
 	}
-}
-
-// write writes the body: a block around it takes stack at first and gives it back at the end.
-func (e *emitter) write(b *body, points []point, frame, stack uint64) {
+	e.b, e.depth, e.mem = b, 0, nil
+	e.in = code{b: b.Code, pos: int(b.First)}
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0) // its length, when it is known
-	shadowed, edits := e.shadowed(b), b.edits
-	e.bulkLocal = b.locals
-	if shadowed {
-		edits, e.bulkLocal = b.withAccesses(), len(b.typ.params)+localCharge
-		e.shadowLocals()
-	} else {
-		e.realLocals(b)
+	if e.inMemory(b) {
+		e.mem = &operands{e: e, result: b.Type.Result}
+		e.mem.open(none)
 	}
-	e.useLocal()
-	e.add(opBlock, byte(b.typ.result))
+	e.declare()
+	e.add(opBlock, byte(b.Type.Result))
+	stack := b.Frame + b.Operands
 	e.raw(e.getStack)
 	e.constant(stack)
 	e.add(opI64Sub)
 	e.settle(e.setStack)
-	gas := e.frameGas(frame)
-	if len(points) > 0 && points[0].off == b.first && points[0].kind != bulk && e.charged(points[0]) {
-		e.chargeFrame(gas, gas+uint64(points[0].count)*e.op)
+	gas, points := check.FrameGas(b.Frame, e.op), b.Points
+	if len(points) > 0 && points[0].Off == b.First && !points[0].Bulk {
+		e.chargeFrame(gas, gas+uint64(points[0].Count)*e.op)
 		points = points[1:]
 	} else if gas > 0 {
 		e.charge(gas)
 	}
-	if shadowed {
-		e.enter(b)
+	if e.mem != nil {
+		e.enter()
 	}
-	index := int64(len(b.m.funcs) - b.m.defined + b.m.bodies)
-	e.tell(b.m, index)
-
-	end := uint32(len(b.r.buf)) - 1 // of the last instruction
-	from := b.first
+	e.setNaNs()
+	e.tell(int64(b.Index))
 	for _, p := range points {
-		if p.kind != bulk && !e.charged(p) {
-			continue
-		}
-		edits = e.copy(b, from, p.off, edits)
-		from = p.off
-		if p.kind == bulk {
-			e.chargeBulk(e.bulkLocal)
+		e.copy(int(p.Off))
+		if p.Bulk {
+			if e.mem != nil {
+				e.mem.ready()
+			}
+			e.chargeBulk()
 		} else {
-			e.charge(uint64(p.count) * e.op)
+			e.charge(uint64(p.Count) * e.op)
 		}
 	}
-	e.copy(b, from, end, edits)
-	e.add(opEnd)
-	e.tell(b.m, ^index)
-	if shadowed {
-		e.leave(b)
+	e.copy(len(b.Code) - 1) // the last end is that of the block around it all
+	if e.mem != nil {
+		e.mem.finish()
 	}
-	e.addTo(e.getStack, e.setStack, opI64Add, stack)
+	e.add(opEnd)
+	e.tell(^int64(b.Index))
+	if e.mem != nil {
+		e.leave()
+	}
+	e.raw(e.getStack)
+	e.constant(stack)
+	e.add(opI64Add)
+	e.raw(e.setStack)
 	e.add(opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// realLocals declares the body's own locals, one for charges, and one for the count of bulk instructions.
-func (e *emitter) realLocals(b *body) {
-	groups := len(b.groups) + 1
-	if b.bulks {
+// declare declares the body's own locals, but where they are in memory, and those that the code around it needs.
+func (e *emitter) declare() {
+	b := e.b
+	bulks := false
+	for _, p := range b.Points {
+		bulks = bulks || p.Bulk
+	}
+	groups, next := 0, len(b.Type.Params)
+	var more []byte
+	own := func(t check.ValType) int {
 		groups++
+		more = append(more, 1, byte(t))
+		next++
+		return next - 1
+	}
+	if e.mem == nil {
+		groups, next = len(b.Groups), b.Locals
+	}
+	e.at = places{left: own(I64)}
+	if bulks {
+		e.at.count = own(I32)
+	}
+	if b.Floats > 0 || e.mem != nil {
+		e.at.f32, e.at.f64 = own(F32), own(F64)
+	}
+	if b.Floats > 0 {
+		e.at.nan32, e.at.nan64 = own(F32), own(F64)
+	}
+	if e.mem != nil {
+		e.at.frame, e.at.i32, e.at.i64, e.at.refs = own(I32), own(I32), own(I64), own(FuncRef)
 	}
 	e.index(uint64(groups))
-	for _, g := range b.groups {
-		e.index(uint64(g.n))
-		e.add(byte(g.typ))
+	if e.mem == nil {
+		for _, g := range b.Groups {
+			e.index(uint64(g.N))
+			e.add(byte(g.Type))
+		}
 	}
-	e.add(1, byte(I64))
-	if b.bulks {
-		e.add(1, byte(I32))
-	}
+	e.raw(more)
+	e.useLocal(e.at.left)
 }
 
-// copy copies instructions of the body, edited; it returns the edits that are left.
-func (e *emitter) copy(b *body, from, to uint32, edits []edit) []edit {
-	for len(edits) > 0 && edits[0].at < to {
-		d := edits[0]
-		e.raw(b.r.buf[from:d.at])
-		switch d.op {
-		case opLocalGet, opLocalSet, opLocalTee:
-			e.access(b, d.op, d.depth)
-		case opCall:
-			e.callGas()
-		case opBr, opRefFunc:
-			e.add(d.op)
-			e.index(uint64(d.depth))
-		default:
-			e.add(d.op)
+// mostOwn is how many locals declare adds at the most.
+const mostOwn = 10
+
+// copy copies the instructions before offset to, changed where they must be.
+func (e *emitter) copy(to int) {
+	from := e.in.pos
+	var in instr
+	for e.in.pos < to {
+		e.in.next(&in)
+		same := e.same(&in)
+		if e.mem == nil && same {
+			continue // goes with what comes before the next change
 		}
-		from = d.end
-		edits = edits[1:]
+		e.raw(e.in.b[from:in.at])
+		from = in.end
+		if e.mem != nil && !e.mem.before(&in) {
+			continue
+		}
+		if same {
+			e.raw(e.in.b[in.at:in.end])
+		} else {
+			e.change(&in)
+		}
 	}
-	e.raw(b.r.buf[from:to])
-	return edits
+	e.raw(e.in.b[from:to])
+}
+
+// same tells whether an instruction is written as it stands, and counts the blocks.
+func (e *emitter) same(in *instr) bool {
+	switch in.op {
+	case opBlock, opLoop, opIf:
+		e.depth++
+		return in.end-in.at == 2 // but for the long spelling of a type
+	case opEnd:
+		e.depth--
+	case opReturn:
+		return false
+	case opSelectTyped:
+		return in.end-in.at == 3
+	case opCall, opRefFunc:
+		return !e.isGas(in.a)
+	case opLocalGet, opLocalSet, opLocalTee:
+		return e.mem == nil
+	}
+	return !floats[in.op]
+}
+
+// change writes an instruction in its other form.
+func (e *emitter) change(in *instr) {
+	switch in.op {
+	case opBlock, opLoop, opIf:
+		e.add(in.op, byte(in.typ))
+	case opReturn: // to the block around the body, which gives the stack back
+		e.add(opBr)
+		e.index(uint64(e.depth))
+	case opSelectTyped:
+		e.add(in.op, 1, byte(in.typ))
+	case opCall:
+		e.callGas()
+	case opRefFunc:
+		e.add(opRefFunc)
+		e.index(uint64(e.gasFunc()))
+	case opLocalGet, opLocalSet, opLocalTee:
+		e.access(in.op, in.a)
+	default:
+		e.add(in.op)
+		e.canonical(in.op)
+	}
 }
 
 // tell calls what the engine has put into the table of a traced module.
-func (e *emitter) tell(m *module, what int64) {
+func (e *emitter) tell(what int64) {
 	if !e.trace {
 		return
 	}
 	e.code = appendSigned(append(e.code, opI32Const), what)
 	e.add(opI32Const, 0, opCallIndirect)
-	e.index(uint64(len(m.types)))
-	e.index(uint64(len(m.tables)))
-}
-
-// charge takes gas, and traps if that leaves it negative. It is most of what is written, so it appends to one slice.
-func (e *emitter) charge(gas uint64) {
-	b := append(e.code, e.getGas...)
-	e.code = appendSigned(append(b, opI64Const), int64(gas))
-	e.add(opI64Sub)
-	e.settle(e.setGas)
-}
-
-// useLocal says that settle looks at local bulkLocal.
-func (e *emitter) useLocal() {
-	e.teeLeft = binary.AppendUvarint([]byte{opLocalTee}, uint64(e.bulkLocal))
-	e.getLeft = binary.AppendUvarint([]byte{opLocalGet}, uint64(e.bulkLocal))
-}
-
-// settle stores what is on the stack as the gas or stack that is left, and traps if it is negative: by a load of byte 0 of the
-// memory, or of byte 2^32-1, which no memory of a contract has. A branch to an unreachable would say the same, but it gives
-// the compiler two blocks more at each of the many points, and each block costs it something for every value that lives.
-func (e *emitter) settle(set []byte) {
-	b := append(append(append(e.code, e.teeLeft...), set...), e.getLeft...)
-	e.code = append(b, opI64Const, 63, opI64ShrS, opI32Wrap, opI32Load8, 0, 0, opDrop)
-}
-
-// chargeFrame takes both charges at the entry of a function together. If that fails, what is left negative is that after
-// the first if the first fails.
-func (e *emitter) chargeFrame(first, both uint64) {
-	e.raw(e.getGas)
-	e.constant(first)
-	e.constant(both)
-	e.raw(e.getGas)
-	e.constant(first)
-	e.add(opI64LtU, opSelect, opI64Sub)
-	e.settle(e.setGas)
-}
-
-// chargeBulk takes gas for as many bytes, elements or pages as the value on the stack says, which stays there. A count
-// has 32 bits, so the charge does not overflow.
-func (e *emitter) chargeBulk(local int) {
-	e.local(opLocalTee, local+1)
-	e.add(opI64Extend)
-	e.constant(e.bulkUnit)
-	e.add(opI64Mul)
-	e.constant(e.bulkBase)
-	e.add(opI64Add)
-	e.local(opLocalSet, local)
-	e.chargeLocal(local)
-	e.settle(e.setGas)
-	e.local(opLocalGet, local+1)
-}
-
-func (e *emitter) chargeLocal(local int) {
-	e.raw(e.getGas)
-	e.local(opLocalGet, local)
-	e.add(opI64Sub)
+	e.index(uint64(len(e.m.Types)))
+	e.index(uint64(len(e.m.Tables)))
 }
 
 // putLength writes a length into the five bytes kept for it.

@@ -1,7 +1,6 @@
 package prep
 
 import (
-	"cmp"
 	"encoding/binary"
 	"slices"
 )
@@ -15,58 +14,85 @@ import (
 type gasImport struct {
 	funcs []uint32 // imports that are it, in order
 	typ   uint32
-	used  bool   // there is one, and the module gets the function
-	spans []span // indexes of it in elements and globals, in order
+	used  bool // there is one, and the module gets the function
 }
 
-// span is a part of the code.
-type span struct{ at, end uint32 }
-
-// noteGas looks at the import that comes next, of type typ. Under another type it does not link.
-func (m *module) noteGas(i *Import, typ uint32) {
-	if m.emit == nil || m.emit.trace || i.Name != "gas" || len(i.Params) != 1 || i.Params[0] != I32 || len(i.Results) != 0 {
-		return
+// findGas looks for the import. Under another type it does not link.
+func (e *emitter) findGas() {
+	for n := range e.m.Imports {
+		i := &e.m.Imports[n]
+		if e.trace || i.Name != "gas" || len(i.Params) != 1 || i.Params[0] != I32 || len(i.Results) != 0 {
+			continue
+		}
+		e.gas.funcs, e.gas.typ, e.gas.used = append(e.gas.funcs, uint32(n)), e.m.Funcs[n], true
 	}
-	m.gas.funcs, m.gas.typ, m.gas.used = append(m.gas.funcs, uint32(len(m.imports))), typ, true
 }
 
-func (m *module) isGas(i uint32) bool {
-	if !m.gas.used {
+func (e *emitter) isGas(i uint32) bool {
+	if !e.gas.used {
 		return false
 	}
-	_, is := slices.BinarySearch(m.gas.funcs, i)
+	_, is := slices.BinarySearch(e.gas.funcs, i)
 	return is
 }
 
 // gasFunc is the index of the function, behind all of the module's own.
-func (m *module) gasFunc() uint32 { return uint32(len(m.funcs)) }
+func (e *emitter) gasFunc() uint32 { return uint32(len(e.m.Funcs)) }
 
-// redirect notes that the index which was read from at on names function i.
-func (m *module) redirect(at int, r *reader, i uint32) {
-	if m.isGas(i) {
-		m.gas.spans = append(m.gas.spans, span{uint32(at), uint32(r.offset())})
+// function appends the index of a function, or of the one that stands for it.
+func (e *emitter) function(b []byte, i uint32) []byte {
+	if e.isGas(i) {
+		i = e.gasFunc()
 	}
+	return binary.AppendUvarint(b, uint64(i))
 }
 
-// redirected appends a part of the code with the indexes changed.
-func (m *module) redirected(b []byte, part span) []byte {
-	from, _ := slices.BinarySearchFunc(m.gas.spans, part.at, func(s span, at uint32) int { return cmp.Compare(s.at, at) })
-	for _, s := range m.gas.spans[from:] {
-		if s.at >= part.end {
-			break
+// constExpr appends a constant expression.
+func (e *emitter) constExpr(b []byte, c *code) []byte {
+	at := c.pos
+	if op := c.u8(); op == opRefFunc {
+		b = e.function(append(b, op), c.u32())
+		at = c.pos
+	} else {
+		c.pos = at
+		c.next(&instr{})
+	}
+	c.pos++ // end
+	return append(b, c.b[at:c.pos]...)
+}
+
+// elements returns the content of the section of elements.
+func (e *emitter) elements() []byte {
+	c := code{b: e.m.Elements}
+	if !e.gas.used {
+		return c.b
+	}
+	c.u32() // how many there are
+	b := append([]byte{}, c.b[:c.pos]...)
+	for range e.m.Segments {
+		at := c.pos
+		flags := c.u32()
+		if flags&3 == 2 {
+			c.u32() // table
 		}
-		b = append(b, m.code[part.at:s.at]...)
-		b = binary.AppendUvarint(b, uint64(m.gasFunc()))
-		part.at = s.end
+		if flags&1 == 0 {
+			b = e.constExpr(append(b, c.b[at:c.pos]...), &c)
+			at = c.pos
+		}
+		if flags&3 != 0 {
+			c.value() // of references; or the kind of what has an index
+		}
+		n := c.u32()
+		b = append(b, c.b[at:c.pos]...)
+		for range n {
+			if flags&4 != 0 {
+				b = e.constExpr(b, &c)
+			} else {
+				b = e.function(b, c.u32())
+			}
+		}
 	}
-	return append(b, m.code[part.at:part.end]...)
-}
-
-// redirect does the same with the instruction at off, which was read.
-func (b *body) redirect(off uint32, op byte, i uint32) {
-	if b.metered && b.m.isGas(i) {
-		b.edits = append(b.edits, edit{at: off, end: uint32(b.r.pos), op: op, depth: b.m.gasFunc()})
-	}
+	return b
 }
 
 // callGas writes what a direct call becomes: the charge itself, without a block.
@@ -74,9 +100,7 @@ func (e *emitter) callGas() {
 	e.add(opI64Extend)
 	e.constant(e.op)
 	e.add(opI64Mul)
-	e.local(opLocalSet, e.bulkLocal)
-	e.chargeLocal(e.bulkLocal)
-	e.settle(e.setGas)
+	e.chargeTop()
 }
 
 // gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not overflow.
@@ -84,8 +108,7 @@ func (e *emitter) gasBody() {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0, 1, 1, byte(I64)) // its length, and a local
 	e.add(opLocalGet, 0)
-	e.bulkLocal = 1
-	e.useLocal()
+	e.useLocal(1)
 	e.callGas()
 	e.add(opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)

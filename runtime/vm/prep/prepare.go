@@ -1,8 +1,8 @@
 package prep
 
 import (
-	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
 // Names that an instrumented module exports. The module's own are behind MethodPrefix, so none can clash.
@@ -18,13 +18,13 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "6"
+const Version = "7"
 
-// Import is a host function that a module asks for, of module env.
-type Import struct {
-	Name            string
-	Params, Results []ValType
-}
+// ValType and Import are those of package check.
+type (
+	ValType = check.ValType
+	Import  = check.Import
+)
 
 // Module is a prepared module.
 type Module struct {
@@ -42,54 +42,41 @@ type Module struct {
 	Size int
 }
 
-// Prepare checks and instruments a module. Its error is an *Error.
-func Prepare(code []byte, w *config.Wasm) (*Module, error) { return prepare(code, w, false) }
+// Prepare checks and instruments a module. Its error is a *check.Error.
+func Prepare(code []byte, w *config.Wasm) (*Module, error) { return newEmitter(w).prepare(code, w) }
 
 // PrepareTraced is Prepare of a module that tells which functions it runs (TableTrace). It costs the same gas.
-func PrepareTraced(code []byte, w *config.Wasm) (*Module, error) { return prepare(code, w, true) }
+func PrepareTraced(code []byte, w *config.Wasm) (*Module, error) {
+	e := newEmitter(w)
+	e.trace = true
+	return e.prepare(code, w)
+}
 
-func prepare(code []byte, w *config.Wasm, trace bool) (*Module, error) {
-	m := newModule(code, w.Limits)
-	m.emit = newEmitter(w)
-	m.emit.trace = trace
-	m.each = m.emit.body
-	if err := m.run(); err != nil {
+func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
+	m, err := check.Run(code, w, e.body)
+	if err != nil {
 		return nil, err
 	}
-	if m.late != nil {
-		return nil, m.late
-	}
-	size := m.nearSize()
-	if uint64(size) > w.Limits.MaxInstrumentedCodeSize {
-		return nil, &Error{Kind: primitives.PrepareInstrumentedCodeTooLarge, Reason: "instrumented code too large"}
-	}
-	out := &Module{Imports: m.imports, Methods: m.methods(), HasStart: m.hasStart, CompileFails: m.emit.compileFails,
-		LoadFails: m.loadFails(), Size: size}
+	out := &Module{Imports: m.Imports, Methods: methods(m), HasStart: m.HasStart, CompileFails: m.CompileFails,
+		LoadFails: m.LoadFails, Size: m.Size}
 	if !out.CompileFails {
-		out.Code = m.assemble()
+		out.Code = e.assemble(m)
 	}
 	return out, nil
 }
 
-// Validate checks that a module is valid with the features that contracts have, and nothing of nearcore's limits.
-func Validate(code []byte) error {
-	if err := newModule(code, unlimited()).run(); err != nil {
-		return err
-	}
-	return nil
-}
-
-func (m *module) methods() map[string]bool {
+func methods(m *check.Module) map[string]bool {
 	n := 0
-	for _, e := range m.exports {
-		if e.kind == kindFunc {
+	for _, e := range m.Exports {
+		if e.Kind == kindFunc {
 			n++
 		}
 	}
 	methods := make(map[string]bool, n)
-	for _, e := range m.exports {
-		if e.kind == kindFunc {
-			methods[string(m.nameOf(e))] = m.types[m.funcs[e.index]].plain()
+	for _, e := range m.Exports {
+		if e.Kind == kindFunc {
+			t := m.Types[m.Funcs[e.Index]]
+			methods[string(m.NameOf(e))] = len(t.Params) == 0 && t.Result == none
 		}
 	}
 	return methods

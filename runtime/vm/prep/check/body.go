@@ -1,0 +1,225 @@
+package check
+
+// frame is a block of the body that is open, the body itself the first.
+type frame struct {
+	height  uint32 // of the validator's operands where it began
+	sizes   uint32 // of the analysis' operands where it began
+	point   uint32 // of a loop: the point before it; the one after it follows
+	typ     ValType
+	op      byte // opBlock, opLoop, opIf, opElse
+	taken   bool // something branches to its end
+	dead    bool // validator: the rest of it cannot be reached
+	nowhere bool // analysis: the same, or it began where that was so
+}
+
+// flatLocals is how many locals are looked up without a search.
+const flatLocals = 256
+
+// maxLocals is wasmparser's bound on parameters and locals of one function.
+const maxLocals = 50_000
+
+// body validates and analyses one function body at a time, and keeps its memory for the next.
+type body struct {
+	m       *module
+	r       reader
+	typ     FuncType
+	groups  []Group
+	flat    []ValType // the first locals behind the parameters
+	locals  int       // parameters and locals
+	ops     []ValType
+	points  []Point
+	frames  []frame
+	a       analysis
+	metered bool   // the analysis is wanted
+	first   uint32 // where the first instruction is
+	grown   int    // bytes that nearcore's indexes of functions add
+	blocks  uint64
+	returns int
+
+	joints, lived, accesses, floats uint64 // no verdict stands on these: see Body
+}
+
+// readLocals reads the groups of locals. It refuses what does not parse; whether types and count are allowed comes back.
+func (b *body) readLocals() (total uint64, enabled bool) {
+	b.groups = b.groups[:0]
+	n := uint64(len(b.typ.Params))
+	count := b.r.u32()
+	enabled = true
+	for ; count > 0 && b.r.bad == ""; count-- {
+		c := b.r.u32()
+		t := b.r.valType()
+		if b.r.bad != "" {
+			break
+		}
+		if total += uint64(c); total > b.m.localsLeft {
+			return total, false
+		}
+		if t == bottom {
+			enabled = false
+		}
+		if n += uint64(c); n > maxLocals && c > 0 {
+			enabled = false
+		}
+		if enabled {
+			b.groups = append(b.groups, Group{End: uint32(n), N: c, Type: t})
+		}
+	}
+	b.locals = int(min(n, maxLocals))
+	b.flat = b.flat[:0]
+	for _, g := range b.groups {
+		for i := uint32(0); i < g.N && len(b.flat) < flatLocals; i++ {
+			b.flat = append(b.flat, g.Type)
+		}
+	}
+	return total, enabled
+}
+
+// local returns the type of a local.
+func (b *body) local(i uint32) ValType {
+	p := uint32(len(b.typ.Params))
+	if i < p {
+		return b.typ.Params[i]
+	}
+	if int(i-p) < len(b.flat) {
+		return b.flat[i-p]
+	}
+	if int64(i) >= int64(b.locals) {
+		b.r.fail("unknown local")
+		return bottom
+	}
+	low, high := 0, len(b.groups)-1
+	for low < high {
+		if mid := (low + high) / 2; b.groups[mid].End > i {
+			high = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return b.groups[low].Type
+}
+
+func (b *body) top() *frame { return &b.frames[len(b.frames)-1] }
+
+// push puts a value on the validator's stack.
+func (b *body) push(t ValType) { b.ops = append(b.ops, t) }
+
+// pop takes a value of type want off, or of any type if want is bottom, and returns what it was.
+func (b *body) pop(want ValType) ValType {
+	n := len(b.ops)
+	if f := b.top(); n == int(f.height) {
+		if !f.dead {
+			b.r.fail("nothing on the stack")
+		}
+		return bottom
+	}
+	is := b.ops[n-1]
+	b.ops = b.ops[:n-1]
+	if is != want && is != bottom && want != bottom {
+		b.r.fail("type mismatch")
+	}
+	return is
+}
+
+// popAll takes values of the types off, the last first. What dead code lacks costs no time.
+func (b *body) popAll(types []ValType) {
+	f := b.top()
+	have := len(b.ops) - int(f.height)
+	if have < len(types) {
+		if !f.dead {
+			b.r.fail("nothing on the stack")
+			return
+		}
+		types = types[len(types)-have:]
+	}
+	at := len(b.ops) - len(types)
+	for i, want := range types {
+		if is := b.ops[at+i]; is != want && is != bottom {
+			b.r.fail("type mismatch")
+			return
+		}
+	}
+	b.ops = b.ops[:at]
+}
+
+// stop makes the rest of the frame dead.
+func (b *body) stop() {
+	f := b.top()
+	f.dead, f.nowhere = true, true
+	b.ops = b.ops[:f.height]
+}
+
+// open begins a block.
+func (b *body) open(op byte, t ValType) {
+	b.join()
+	f := frame{op: op, typ: t, height: uint32(len(b.ops)), sizes: uint32(len(b.a.sizes)), nowhere: b.top().nowhere,
+		taken: op == opIf || op == opElse}
+	b.frames = append(b.frames, f)
+}
+
+// close checks that the values of the frame are its result, and ends it. The frame that it returns is gone.
+func (b *body) close() frame {
+	f := *b.top()
+	if f.typ != none {
+		b.pop(f.typ)
+	}
+	if len(b.ops) != int(f.height) {
+		b.r.fail("values remain at the end of a block")
+		return f
+	}
+	b.frames = b.frames[:len(b.frames)-1]
+	if len(b.frames) > 0 && !b.top().nowhere {
+		b.a.truncate(int(f.sizes))
+	}
+	return f
+}
+
+// target returns the frame that a branch goes to and the value that it takes along.
+func (b *body) target(depth uint32) (*frame, ValType) {
+	if uint64(depth) >= uint64(len(b.frames)) {
+		b.r.fail("unknown label")
+		return b.top(), none
+	}
+	f := &b.frames[len(b.frames)-1-int(depth)]
+	if f.op == opLoop {
+		return f, none
+	}
+	return f, f.typ
+}
+
+// take tells the analysis that something branches to the frame.
+func (b *body) take(f *frame) {
+	b.join()
+	if f.op != opLoop {
+		f.taken = true
+		return
+	}
+	if b.metered {
+		b.a.points[f.point].kind = pre
+		b.a.points[f.point+1].kind = post
+	}
+}
+
+// join counts a place where the flow of control joins or parts, with the operands that live over it.
+func (b *body) join() {
+	b.joints++
+	b.lived += uint64(len(b.ops))
+}
+
+// blockType reads the type of a block; it has no parameters and at most one result.
+func (b *body) blockType() ValType {
+	c := b.r.peek()
+	if c == byte(none) {
+		b.r.pos++
+		return none
+	}
+	if c&0xc0 != 0x40 {
+		b.r.fail("blocks with a type's index are not enabled")
+		return none
+	}
+	return b.inlineType()
+}
+
+// inlineType reads a type among the instructions.
+func (b *body) inlineType() ValType {
+	return b.r.value()
+}

@@ -1,0 +1,36 @@
+package check
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// Run checks a module and counts it. each is given every body, in order, as long as nothing speaks against the module; the
+// Module has by then what stands before the code. The error is an *Error.
+func Run(code []byte, w *config.Wasm, each func(*Module, *Body)) (*Module, error) {
+	m := newModule(code, w.Limits)
+	m.costs = costsOf(w)
+	m.each, m.take = each, m.count
+	if err := m.run(); err != nil {
+		return nil, err
+	}
+	if m.late != nil {
+		return nil, m.late
+	}
+	m.Size = m.nearSize()
+	if m.tooLarge(m.Size) {
+		return nil, &Error{Kind: primitives.PrepareInstrumentedCodeTooLarge, Reason: "instrumented code too large"}
+	}
+	m.LoadFails = m.loadFails()
+	return &m.Module, nil
+}
+
+// Validate checks that a module is valid with the features that contracts have, and nothing of nearcore's limits.
+func Validate(code []byte) error {
+	if err := newModule(code, unlimited()).run(); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (m *module) tooLarge(size int) bool { return uint64(size) > m.limits.MaxInstrumentedCodeSize }

@@ -1,0 +1,25 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Error says which rule a module breaks, and where. errors.Is and errors.As find the Kind; Reason is for logs only.
+type Error struct {
+	Kind   primitives.PrepareError
+	Offset int // in the code
+	Reason string
+}
+
+// Error returns kind, reason and offset.
+func (e *Error) Error() string { return fmt.Sprintf("%v: %s (offset %#x)", e.Kind, e.Reason, e.Offset) }
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// invalid is the error of everything that the validator refuses.
+func invalid(offset int, reason string) *Error {
+	return &Error{Kind: primitives.PrepareDeserialization, Offset: offset, Reason: reason}
+}

@@ -1,0 +1,150 @@
+package prep
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+func june86() *config.Wasm { return &config.MustGet(config.June(86)).Wasm }
+
+func wat(t testing.TB, text string) []byte {
+	t.Helper()
+	b, err := wasmtime.Wat2Wasm(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return b
+}
+
+// ways are the forms in which a module can be written.
+var ways = map[string]func(*emitter){
+	"as it is":         func(*emitter) {},
+	"all in values":    func(e *emitter) { e.flow, e.lived = 1<<62, 1<<62 },
+	"all in memory":    func(e *emitter) { e.flow, e.lived = 0, 0; e.always = true },
+	"traced in memory": func(e *emitter) { e.trace, e.always = true, true },
+}
+
+func corpus(t testing.TB) (modules [][]byte) {
+	t.Helper()
+	for data := fixture.Read(t, "check/testdata/random.bin.gz"); len(data) > 0; {
+		n := int(binary.LittleEndian.Uint32(data))
+		modules = append(modules, data[4:4+n])
+		data = data[4+n:]
+	}
+	return modules
+}
+
+// TestWritten: what is written of any valid module is valid, in each form.
+func TestWritten(t *testing.T) {
+	e := wasmtime.NewEngine()
+	n := 0
+	for i, code := range corpus(t) {
+		for name, way := range ways {
+			em := newEmitter(june86())
+			way(em)
+			m, err := em.prepare(code, june86())
+			if err != nil || m.CompileFails {
+				continue
+			}
+			n++
+			if err := wasmtime.ModuleValidate(e, m.Code); err != nil {
+				t.Errorf("module %d, %s: %v", i, name, err)
+			}
+		}
+	}
+	if n < 1_000 {
+		t.Errorf("%d modules were written", n)
+	}
+}
+
+// FuzzPrepare: any bytes are refused or become a module that is valid.
+func FuzzPrepare(f *testing.F) {
+	for i, code := range corpus(f) {
+		if i%40 == 0 {
+			f.Add(code)
+		}
+	}
+	engine := wasmtime.NewEngine()
+	f.Fuzz(func(t *testing.T, in []byte) {
+		for name, way := range ways {
+			e := newEmitter(june86())
+			way(e)
+			m, err := e.prepare(in, june86())
+			if err != nil || m.CompileFails {
+				return
+			}
+			if err := wasmtime.ModuleValidate(engine, m.Code); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+		m, _ := Prepare(in, june86())
+		if again, err := Prepare(in, june86()); err != nil || !bytes.Equal(again.Code, m.Code) {
+			t.Fatal("prepared twice, differently")
+		}
+	})
+}
+
+// TestModule: what a caller sees of a module.
+func TestModule(t *testing.T) {
+	m, err := Prepare(wat(t, `(module (import "env" "input" (func $i)) (import "env" "f" (func (param i32) (result i64)))
+		(memory (export "memory") 0) (export "input" (func $i))
+		(func $main (export "main")) (func (export "") (param i32) (result i64) (i64.const 0)) (start $main))`), june86())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(m.Imports, m.Methods, m.HasStart), "[{input [] []} {f [i32] [i64]}] map[:false input:true main:true] true"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestFarData: data whose image would be far larger than its segments keeps the engine from making one, by a sum.
+func TestFarData(t *testing.T) {
+	for _, c := range []struct {
+		what, data string
+		far        bool
+	}{
+		{"none", "", false},
+		{"one far away", `(data (i32.const 16000000) "x")`, false},
+		{"two, near", `(data (i32.const 0) "x") (data (i32.const 65000) "x")`, false},
+		{"two bytes 16 MB apart", `(data (i32.const 0) "x") (data (i32.const 16776900) "x")`, true},
+		{"the first behind a passive one", `(data "p") (data (i32.const 16776900) "x") (data (i32.const 0) "x")`, true},
+		{"16 MB apart as negative numbers", `(data (i32.const -1073741824) "x") (data (i32.const -1056964608) "x")`, true},
+		{"far apart but large", `(data (i32.const 0) "` + string(bytes.Repeat([]byte("y"), 100_000)) + `") (data (i32.const 1600000) "x")`, false},
+	} {
+		code := wat(t, `(module (memory 1) `+c.data+`)`)
+		m, err := Prepare(code, june86())
+		if err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if sums := bytes.Count(m.Code, []byte{opI32Const, 0, opI32Add, opEnd}); sums != 0 && !c.far || sums != 1 && c.far {
+			t.Errorf("%s: %d sums", c.what, sums)
+		}
+	}
+}
+
+// TestModel: what the compiler is given of any shape stays within what the model allows, and so does what is written.
+func TestModel(t *testing.T) {
+	w := june86()
+	for _, s := range append(bombs.Known(), bombs.Listed()...) {
+		code := s.Encode()
+		e := newEmitter(w)
+		m, err := e.prepare(code, w)
+		if err != nil || m.CompileFails || m.LoadFails {
+			continue
+		}
+		if e.flow > 1<<60 || e.lived > 1<<60 {
+			t.Errorf("%s: more was given than there is", s.Name)
+		}
+		if most := 48*len(code) + 64<<10; len(m.Code) > most {
+			t.Errorf("%s: %d bytes of %d", s.Name, len(m.Code), len(code))
+		}
+	}
+}
