@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -56,6 +57,35 @@ func startWith(t *testing.T, dir string, bad []byte) *Host {
 	return h
 }
 
+// warnings are what a log says that is worth reading.
+type warnings chan string
+
+func (w warnings) Levels() []logrus.Level { return []logrus.Level{logrus.WarnLevel} }
+
+func (w warnings) Fire(e *logrus.Entry) error {
+	select {
+	case w <- e.Message:
+	default: // nobody reads so many
+	}
+	return nil
+}
+
+// wait returns when a warning begins so.
+func (w warnings) wait(t *testing.T, begin string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		select {
+		case text := <-w:
+			if strings.HasPrefix(text, begin) {
+				return
+			}
+		case <-late:
+			t.Fatalf("no warning begins with %q", begin)
+		}
+	}
+}
+
 // TestCompilerAborts: a contract on which the compiler always aborts is deployed, and the chain goes on; what only reads it gets an
 // internal error, again and again, and hurts nothing. When a block calls it the node takes no more blocks, says so and serves
 // reads, also after a restart. With a compiler that is mended it goes on, and the call runs.
@@ -100,6 +130,9 @@ func TestCompilerAborts(t *testing.T) {
 			want && !strings.Contains(status.Halted.Reason, "can't be compiled by this node") {
 			t.Errorf("status: %q, %+v, want halted %v", cause, status, want)
 		}
+		if got := h.Obstacle(); strings.HasPrefix(got, "it has halted: ") != want || !want && got != "" {
+			t.Errorf("Obstacle() = %q, want halted %v", got, want)
+		}
 	}
 
 	h := startWith(t, dir, bad)
@@ -117,13 +150,18 @@ func TestCompilerAborts(t *testing.T) {
 		t.Errorf("%d compilers died of reads of what is known to kill them", again-deaths)
 	}
 
-	for range 2 {
+	warned := make(warnings, 100)
+	h.log.AddHook(warned)
+	for i := range 2 {
 		nonce++
 		signed, _ := encode(draft(h, key, nonce, me, call), key)
 		if cause := ask(t, h, "send_tx", map[string]any{"signed_tx_base64": signed, "wait_until": "EXECUTED_OPTIMISTIC"}, new(txStatus)); cause != "INTERNAL_ERROR" {
 			t.Errorf("a call in a block: %q", cause)
 		}
 		nonce-- // it is in no block
+		if i == 0 {
+			warned.wait(t, "this node makes no blocks: it has halted: ")
+		}
 		halted(h, true)
 		reads(h)
 		r, err := http.Get("http://" + h.Addr.String() + "/metrics")

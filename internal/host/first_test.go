@@ -273,3 +273,20 @@ func TestStopInTime(t *testing.T) {
 		t.Errorf("within: %v, %v", err, inTime)
 	}
 }
+
+// TestUpkeepPanics: what fails in the upkeep ends the upkeep, is logged, and the node can still be stopped.
+func TestUpkeepPanics(t *testing.T) {
+	var said bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&said)
+	h := &Host{log: log, upkeep: make(chan struct{})}
+	h.maintain(t.Context(), &config.Config{}, "") // there is no engine to check the states of
+	select {
+	case <-h.upkeep:
+	default:
+		t.Error("it does not say that it has ended")
+	}
+	if got := said.String(); !strings.Contains(got, "upkeep has failed") || !strings.Contains(got, "maintain") {
+		t.Errorf("logged: %s", got)
+	}
+}

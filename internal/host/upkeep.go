@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"runtime/debug"
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/config"
@@ -26,9 +27,17 @@ func (h *Host) sayObstacle(reason string) {
 	h.log.Warnf("this node makes no blocks: %s", reason)
 }
 
+// survive ends the upkeep where it panics, and nothing else: the chain does not rest on it.
+func (h *Host) survive() {
+	if p := recover(); p != nil {
+		h.log.Errorf("upkeep has failed and ends until the node is restarted; nothing is collected any more: %v\n%s", p, debug.Stack())
+	}
+}
+
 // maintain tells when the node can make no blocks any more, checks the states once, and collects garbage until ctx ends.
 func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 	defer close(h.upkeep)
+	defer h.survive()
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
 	defer watch.Stop()
