@@ -11,7 +11,7 @@
 //
 // The tree:
 //
-//	node                    the guardian of state owners: it ends the process
+//	node                    the guardian: see supervision.go for who halts the node and who restarts
 //	├── chain               the one goroutine that changes the engine
 //	├── producer            votes, block production
 //	├── shards/<id>         applies the shard's chunks
@@ -23,5 +23,5 @@
 //	│       └── waiter-<n>  one an awaited transaction
 //	└── meter               the summary line
 //
-// No mailbox lies on the way of reads, of signature checks (package actors/signature) and of pool look-ups.
+// No mailbox lies on the way of reads, of signature checks (package engine/signature) and of pool look-ups.
 package node

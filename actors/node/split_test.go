@@ -8,9 +8,9 @@ import (
 
 	chainactor "github.com/troupe-chain/troupe/actors/chain"
 	"github.com/troupe-chain/troupe/actors/mempool"
-	"github.com/troupe-chain/troupe/actors/signature"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"

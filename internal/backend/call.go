@@ -3,8 +3,8 @@ package backend
 import (
 	"errors"
 
-	"github.com/troupe-chain/troupe/actors/viewer"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
