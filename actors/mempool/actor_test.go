@@ -433,8 +433,21 @@ func TestDeployments(t *testing.T) {
 		ready := make(chan struct{})
 		close(ready)
 		w.verdicts[slow.Hash()], w.verdicts[never.Hash()], w.verdicts[known.Hash()] = Verdict{Code: done}, Verdict{Code: make(chan struct{})}, Verdict{Code: ready}
-		w.add(slow, never, known)
+		batch := NewRequest("", []*primitives.SignedTransaction{slow})
+		w.Handle(batch)
+		w.add(never, known)
 		settle()
+		answered := func() bool {
+			select {
+			case <-batch.Done():
+				return true
+			default:
+				return false
+			}
+		}
+		if answered() {
+			t.Error("who has sent a batch is told that a block could have what is held")
+		}
 		w.add(tx("a.near", 6), tx("d.near", 1)) // the first calls what is being deployed
 		settle()
 		if got := chosen(); !slices.Equal(got, []string{"c.near1", "d.near1"}) {
@@ -449,6 +462,9 @@ func TestDeployments(t *testing.T) {
 		rings := w.rings
 		close(done)
 		settle()
+		if !answered() {
+			t.Error("who has sent a batch is not told that its code is compiled")
+		}
 		if w.rings != rings+1 {
 			t.Error("nobody is told that the code is compiled")
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 // maxBatch is how many transactions are looked at in one go: that is how long those of others may wait for a turn.
-const maxBatch = 32
+const maxBatch = 64
 
 // ErrRestarted says that the mempool has failed and begun anew with an empty pool.
 var ErrRestarted = errors.New("mempool: begun anew")
@@ -99,6 +99,7 @@ type judged struct {
 }
 
 func (a *Actor) submit(m *messages.SubmitTransactions) {
+	m.Client = clientOf(m.Client, m.From.Session)
 	for _, tx := range m.Transactions {
 		a.put(item{tx: tx, client: m.Client, from: m.From})
 	}
@@ -106,20 +107,25 @@ func (a *Actor) submit(m *messages.SubmitTransactions) {
 }
 
 func (a *Actor) request(r Request) {
+	client := clientOf(r.Client, 0)
 	for i, tx := range r.Transactions {
-		a.put(item{tx: tx, client: r.Client, batch: r.answers, index: i})
+		a.put(item{tx: tx, client: client, batch: r.answers, index: i})
 	}
 	a.look()
+}
+
+// clientOf is whose turn it is: a session without a name is a client of its own.
+func clientOf(c messages.Client, session messages.SessionID) messages.Client {
+	if c != "" {
+		return c
+	}
+	return messages.Client(strconv.AppendUint([]byte("session "), uint64(session), 10))
 }
 
 // put queues a submission. What is lost by that has come when too many had.
 func (a *Actor) put(x item) {
 	a.o.Tally.Submitted.Add(1)
-	client := string(x.client)
-	if client == "" {
-		client = "session " + strconv.FormatUint(uint64(x.from.Session), 10) // a client of its own
-	}
-	for _, lost := range a.queue.Put(client, x.tx.Size(), x) {
+	for _, lost := range a.queue.Put(string(x.client), x.tx.Size(), x) {
 		a.o.Tally.Overrun.Add(1)
 		a.answer(lost, messages.Submitted{Err: &view.LookupError{Kind: view.ErrTooManyRequests}})
 	}
