@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,7 @@ func TestSplit(t *testing.T) {
 	var waits, submits sync.WaitGroup
 	var sent []*primitives.SignedTransaction
 	stop := make(chan struct{})
+	var turns atomic.Int64 // of who submits: blocks do not outrun him, as a transaction lives for 16 of them
 	submits.Go(func() {
 		for i := 0; ; i++ {
 			select {
@@ -73,6 +75,7 @@ func TestSplit(t *testing.T) {
 				return
 			case <-time.After(200 * time.Microsecond):
 			}
+			turns.Add(1)
 			head := s.e.Head()
 			tx := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
 			if i%40 != 0 || i >= 40*cap(ends) {
@@ -90,8 +93,9 @@ func TestSplit(t *testing.T) {
 	})
 	layouts := 0
 	for block := 0; block < 120 && s.e.Head().Layout.NumShards() < 5; block++ {
-		before := s.e.Head().Layout
+		before, turn := s.e.Head().Layout, turns.Load()
 		mine(t, s, 1)
+		until(t, func() bool { return turns.Load() > turn })
 		if !s.e.Head().Layout.Equal(before) {
 			layouts++
 		}
