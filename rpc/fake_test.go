@@ -88,7 +88,10 @@ func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), er
 	n.sessions.Add(1)
 	return ctx, func() { n.sessions.Add(-1) }, nil
 }
-func (n *fakeNode) SendTxAsync(context.Context, *primitives.SignedTransaction) { n.async++ }
+func (n *fakeNode) SendTxAsync(context.Context, *primitives.SignedTransaction) error {
+	n.async++
+	return nil
+}
 func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
 	if n.sendTx != nil {
 		return n.sendTx(ctx, q)

@@ -69,8 +69,9 @@ type Node interface {
 	// returns may say with messages.WithClient whose it is. Waits under the context that it returns end at the
 	// latest with done, which is called once, when the connection is closed: ErrTooManyRequests.
 	OpenSession(context.Context) (ctx context.Context, done func(), err error)
-	// SendTxAsync passes a transaction on without looking at it. A session that has sent more than is looked at waits here.
-	SendTxAsync(context.Context, *primitives.SignedTransaction)
+	// SendTxAsync passes a transaction on without looking at it. A session that has sent more than is looked at waits here. An error
+	// says that the node takes none at all.
+	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).
 	// The answer says how things were with the first block that satisfies the wait.
 	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout; ErrTooManyRequests.

@@ -55,7 +55,9 @@ var broadcastTxAsync = Method[view.SendTx]{
 		if err != nil {
 			return b, internal(reachedLimits, err)
 		}
-		c.node.SendTxAsync(ctx, p.Tx)
+		if err := c.node.SendTxAsync(ctx, p.Tx); err != nil {
+			return b, internal(reachedLimits, err)
+		}
 		hash := p.Tx.Hash()
 		return view.AppendHash(b, &hash), nil
 	},
@@ -73,7 +75,9 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 	c.metrics.wait(waitSendTx, p.WaitUntil)
 	if p.WaitUntil == view.LevelNone {
-		c.node.SendTxAsync(c.ctx, p.Tx)
+		if err := c.node.SendTxAsync(c.ctx, p.Tx); err != nil {
+			return b, c.txFault(err)
+		}
 		return view.AppendFinalOutcome(b, &view.FinalOutcome{Level: view.LevelNone}, false), nil
 	}
 	o, err := c.node.SendTx(c.ctx, p)

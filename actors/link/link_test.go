@@ -27,7 +27,7 @@ func (d *doubler) Receive(c actor.Context) {
 }
 
 func TestAsk(t *testing.T) {
-	sys := actor.NewActorSystem()
+	sys := NewSystem()
 	meter := NewMeter()
 	pid := sys.Root.Spawn(Props("doubler", meter, func() actor.Actor { return &doubler{} }))
 	ask := Ask[double, int](sys.Root, pid, time.Second)
@@ -46,7 +46,7 @@ func TestAsk(t *testing.T) {
 }
 
 func BenchmarkAsk(b *testing.B) {
-	sys := actor.NewActorSystem()
+	sys := NewSystem()
 	pid := sys.Root.Spawn(Props("doubler", NewMeter(), func() actor.Actor { return &doubler{} }))
 	ask := Ask[double, int](sys.Root, pid, time.Second)
 	for b.Loop() {

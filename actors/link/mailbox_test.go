@@ -2,18 +2,12 @@ package link
 
 import (
 	"errors"
-	"io"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
-
-func quiet() *actor.ActorSystem {
-	return actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }))
-}
 
 // recorder is an actor that does what messages say, and a strategy that does what rule says.
 type recorder struct {
@@ -85,7 +79,7 @@ func only(t *testing.T, m *Meter) Sample {
 // TestOrder: messages of each sender come in its order, none is lost, and the account is exact.
 func TestOrder(t *testing.T) {
 	const senders, each = 8, 20_000
-	sys, meter, r := quiet(), NewMeter(), new(recorder)
+	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid := sys.Root.Spawn(Props("recorder", meter, func() actor.Actor { return r }))
 	var all sync.WaitGroup
 	for s := range senders {
@@ -114,7 +108,7 @@ func TestOrder(t *testing.T) {
 // TestStandstill: while a message is being handled, the account says so, and for how long the next waits; the watchdog is told once;
 // afterwards nothing of it stays but in the histograms.
 func TestStandstill(t *testing.T) {
-	sys, meter, r := quiet(), NewMeter(), new(recorder)
+	sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 	pid, err := sys.Root.SpawnNamed(Props("recorder", meter, func() actor.Actor { return r }), "shards/7")
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +144,7 @@ func TestStandstill(t *testing.T) {
 // TestFailure: who waits for the message that an actor fails on is answered; the reason has the place; the account loses nothing.
 func TestFailure(t *testing.T) {
 	for _, restart := range []bool{true, false} {
-		sys, meter, r := quiet(), NewMeter(), new(recorder)
+		sys, meter, r := NewSystem(), NewMeter(), new(recorder)
 		meter.Listen(sys, func(id string) string { return "recorder" })
 		crashes := make(chan *Crash, 1)
 		root := sys.Root.WithGuardian(&decide{func(sup actor.Supervisor, child *actor.PID, c *Crash) {
@@ -248,7 +242,7 @@ func BenchmarkMessage(b *testing.B) {
 		},
 	} {
 		b.Run("mailbox="+name, func(b *testing.B) {
-			sys, done := quiet(), make(chan struct{})
+			sys, done := NewSystem(), make(chan struct{})
 			n := 0
 			pid := sys.Root.Spawn(props(func() actor.Actor {
 				return actor.ReceiveFunc(func(c actor.Context) {

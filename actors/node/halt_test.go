@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/failed"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/storage"
@@ -125,6 +127,13 @@ func TestHalt(t *testing.T) {
 			}
 			if r := w.send(t, s.tx("near", transfer(1)), view.LevelFinal); r.fault() != "INTERNAL_ERROR" || !strings.Contains(string(r.Error.Cause.Info), "halted") {
 				t.Errorf("a transaction by RPC: %+v", r.Error)
+			}
+			late := s.tx("near", transfer(1))
+			if r := w.send(t, late, view.LevelNone); r.fault() != "INTERNAL_ERROR" {
+				t.Errorf("one that nobody waits for: %+v", r)
+			}
+			if r := w.call(t, "broadcast_tx_async", []string{base64.StdEncoding.EncodeToString(borsh.Marshal(late))}); r.fault() != "INTERNAL_ERROR" {
+				t.Errorf("broadcast_tx_async: %+v", r)
 			}
 			if code, _ := w.get(t, "/health"); code == 200 {
 				t.Errorf("/health: %d", code)

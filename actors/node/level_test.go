@@ -57,7 +57,9 @@ func TestInclusionRaces(t *testing.T) {
 	s := start(t, 1, nil)
 	for i := range 100 {
 		tx := s.tx("near", transfer(1))
-		s.SendTxAsync(t.Context(), tx)
+		if err := s.SendTxAsync(t.Context(), tx); err != nil {
+			t.Fatal(err)
+		}
 		begin := time.Now()
 		out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), Tx: tx, WaitUntil: view.LevelFinal})
 		if err != nil || out.Level != view.LevelFinal || time.Since(begin) > 5*time.Second {
@@ -103,14 +105,18 @@ func TestFloodOfAsync(t *testing.T) {
 		n := 0
 		for ; ctx.Err() == nil; n++ { // each with another hash, all refused once looked at
 			x := s.sign(primitives.Transaction{SignerID: "nobody.near", ReceiverID: "near", BlockHash: s.e.Head().Hash, Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(n + 1)}})
-			s.SendTxAsync(ctx, x)
+			if err := s.SendTxAsync(ctx, x); err != nil {
+				t.Error(err)
+			}
 		}
 		ended <- n
 	}()
 	for range 20 {
 		begin := time.Now()
 		tx := s.tx("near", transfer(1))
-		s.SendTxAsync(t.Context(), tx)
+		if err := s.SendTxAsync(t.Context(), tx); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelIncluded}); err != nil {
 			t.Fatal(err)
 		}

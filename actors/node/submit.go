@@ -91,11 +91,14 @@ next:
 }
 
 // SendTxAsync passes a transaction on without looking at it. Who has sent more than is looked at waits here until some is, at
-// most until the context ends or patience does; beyond the queue's limit it is dropped, as a full pool drops it.
-func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) {
+// most until the context ends or patience does; beyond the queue's limit it is dropped, as a full pool drops it. An error says that the node takes none at all.
+func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
+	if err := n.refusal(); err != nil {
+		return err
+	}
 	h := n.handles.of(messages.SessionOf(ctx))
 	if h == nil {
-		return
+		return nil
 	}
 	select {
 	case h.slots <- struct{}{}:
@@ -106,20 +109,21 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 		case h.slots <- struct{}{}:
 		case <-ctx.Done():
 			n.tally.Overrun.Add(1)
-			return
+			return nil
 		case <-patience.C:
 			n.tally.Overrun.Add(1)
-			return
+			return nil
 		case <-n.ended:
-			return
+			return ErrStopped
 		}
 	}
 	select {
 	case <-n.ended:
-		return
+		return ErrStopped
 	default:
 	}
 	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx), Transactions: []*primitives.SignedTransaction{tx}})
+	return nil
 }
 
 // route sends submissions, which have one signer, to the mempool of his shard.

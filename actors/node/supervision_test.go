@@ -2,7 +2,6 @@ package node
 
 import (
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -50,7 +49,7 @@ func TestFailures(t *testing.T) {
 				}
 				exits <- reason.(string)
 			}}
-			sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+			sys := link.NewSystem()
 			k := &kit{root: sys.Root.WithGuardian(s), meter: link.NewMeter(), supervisor: s}
 			says := make(chan string, 8)
 			props := k.props(kind, func() actor.Actor { return &fragile{says: says} })

@@ -24,7 +24,9 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 		return nil, err
 	}
 	if r.WaitUntil == view.LevelNone {
-		n.SendTxAsync(ctx, r.Tx)
+		if err := n.SendTxAsync(ctx, r.Tx); err != nil {
+			return nil, err
+		}
 		return &view.FinalOutcome{Level: view.LevelNone}, nil
 	}
 	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil})

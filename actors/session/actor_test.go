@@ -1,7 +1,6 @@
 package session
 
 import (
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -48,7 +47,7 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 	t.Helper()
 	seen = &record{}
 	d, meter := link.NewDispatcher(), link.NewMeter()
-	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
+	sys := link.NewSystem()
 	alive = new(atomic.Int64)
 	alone := stopAlone{}
 	props := func(name string, f func() actor.Actor) *actor.Props {

@@ -10,7 +10,7 @@ import (
 // Submitter takes transactions and waits for them: the node's actors. Its methods are those of rpc.Node.
 type Submitter interface {
 	OpenSession(context.Context) (context.Context, func(), error)
-	SendTxAsync(context.Context, *primitives.SignedTransaction)
+	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 }
@@ -21,8 +21,8 @@ func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), err
 }
 
 // SendTxAsync passes a transaction on without looking at it.
-func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) {
-	b.Submit.SendTxAsync(ctx, tx)
+func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
+	return b.Submit.SendTxAsync(ctx, tx)
 }
 
 // SendTx submits a transaction and waits until it has come as far as asked.

@@ -118,7 +118,7 @@ func (n *blank) LightClientBlockProof(block, _ primitives.Hash) (*primitives.Lit
 func (n *blank) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() {}, nil
 }
-func (n *blank) SendTxAsync(context.Context, *primitives.SignedTransaction) {}
+func (n *blank) SendTxAsync(context.Context, *primitives.SignedTransaction) error { return nil }
 
 func (n *blank) CallFunction(primitives.Hash, *view.Call) (*view.CallResult, error) {
 	return nil, errNeedsChain
