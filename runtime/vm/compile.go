@@ -46,9 +46,12 @@ type task struct {
 	cancel     <-chan struct{}
 }
 
-func (t *task) prepare() (*prep.Module, error) {
-	if t.traced {
+func (v *VM) prepare(t *task) (*prep.Module, error) {
+	switch {
+	case t.traced:
 		return prep.PrepareTraced(t.code, t.rules)
+	case v.inMemory:
+		return prep.PrepareInMemory(t.code, t.rules)
 	}
 	return prep.Prepare(t.code, t.rules)
 }
@@ -70,7 +73,7 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
-			a, wasm, err = prepared(t.prepare())
+			a, wasm, err = prepared(v.prepare(t))
 			return wasm, err
 		},
 	})

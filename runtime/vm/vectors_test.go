@@ -130,6 +130,11 @@ func TestOracleRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer m.Close()
+			inMemory, err := vm.New(vm.Options{Memory: 64 << 20, Builders: 1, InMemory: true, Alarm: func(err error) { t.Errorf("alarm: %v", err) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer inMemory.Close()
 			calls := 0
 			u, sessions := state.NewUnrecorded(emptyTrie{}), strings.Contains(file, "contracts") || strings.Contains(file, "mathcalls")
 			vectors(t, file, func(i int, v *vector) {
@@ -137,12 +142,16 @@ func TestOracleRuns(t *testing.T) {
 				if !sessions && (i%every != 0 || len(v.Wasm) > 200_000 && every > 1) {
 					return
 				}
+				by := m
+				if i%(2*every) == 0 || every == 1 && i%2 == 0 { // half of them with locals and operands in memory
+					by = inMemory
+				}
 				if !v.Keep {
 					u = state.NewUnrecorded(emptyTrie{})
 				}
 				for j := len(v.Runs) - 1; j >= 0; j-- { // the first is the one that stays
 					calls++
-					got, err := v.call(m, u, &v.Runs[j])
+					got, err := v.call(by, u, &v.Runs[j])
 					if err != nil {
 						t.Errorf("%s, gas %d: %v", v.Name, v.Runs[j].Gas, err)
 					} else if d := got.differences(&v.Runs[j], v.View); d != "" {

@@ -29,6 +29,9 @@ type Options struct {
 	CompilerIdle time.Duration // after which a child ends that has nothing to do; 0: compiler.DefaultIdle
 	CompilerHang time.Duration // that a child may stand still; 0: compiler.DefaultHang
 	Build        string        // names this binary, so that what its compiler failed on is tried again by another
+	// InMemory writes every function of a contract with its locals and operands in memory, as only such are that would keep the
+	// compiler busy. For tests, without Dir.
+	InMemory bool
 	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many goroutines.
 	Alarm func(error)
 }
@@ -49,6 +52,7 @@ type VM struct {
 	warmer   warmer
 	alarms   atomic.Uint64
 	whole    atomic.Uint64 // see Stats
+	inMemory bool          // see Options
 }
 
 var (
@@ -63,7 +67,7 @@ func New(o Options) (*VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &VM{engine: e, alarm: o.Alarm}
+	v := &VM{engine: e, alarm: o.Alarm, inMemory: o.InMemory}
 	if v.cache, err = cache.New(loader{e}, cache.Options{
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(),
 	}); err != nil {

@@ -13,7 +13,7 @@ type emitter struct {
 	op, bulkBase, bulkUnit uint64 // gas
 	limits                 config.Limits
 	trace                  bool // functions tell that they are entered and left
-	always                 bool // every body is kept in memory; for tests
+	always                 bool // every body has its locals in memory, and all operands over joints
 
 	m    *check.Module
 	gas  gasImport

@@ -158,7 +158,11 @@ func (o *operands) branch(in *instr) {
 
 // settle puts operands into their slots if too many but for the last keep ones live over what follows.
 func (o *operands) settle(keep int) {
-	if o.loose-keep > mostLoose {
+	most := mostLoose
+	if o.e.always {
+		most = 0
+	}
+	if o.loose-keep > most {
 		o.keep(len(o.stack))
 	}
 }

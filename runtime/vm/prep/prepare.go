@@ -52,6 +52,13 @@ func PrepareTraced(code []byte, w *config.Wasm) (*Module, error) {
 	return e.prepare(code, w)
 }
 
+// PrepareInMemory is Prepare with the locals and operands of every function in memory. It costs the same gas.
+func PrepareInMemory(code []byte, w *config.Wasm) (*Module, error) {
+	e := newEmitter(w)
+	e.always = true
+	return e.prepare(code, w)
+}
+
 func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
 	m, err := check.Run(code, w, e.body)
 	if err != nil {
