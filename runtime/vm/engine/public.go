@@ -214,7 +214,7 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	r := &run{host: c.Host, left: c.Gas}
 	store := wasmtime.NewStoreWithData(m.e.engine, r)
 	defer store.Close()
-	store.Limiter(MaxMemory, MaxElements, 1, 3, 2)
+	store.Limiter(MaxMemory, MaxElements, 1, 4, 2)
 	out := Outcome{Gas: c.Gas}
 	in, err := m.e.linker.Instantiate(store, m.m)
 	if err != nil {

@@ -126,11 +126,11 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
 
   wasmtime_pool_t *p = wasmtime_pooling_allocation_config_new();
   wasmtime_pooling_allocation_config_total_core_instances_set(p, instances);
-  // A prepared module may have one memory more than its contract, and two tables: for its locals, for a trace.
+  // A prepared module may have one memory more than its contract, and three tables: for its locals, for a trace, for its functions.
   wasmtime_pooling_allocation_config_total_memories_set(p, 2 * instances);
   wasmtime_pooling_allocation_config_max_memories_per_module_set(p, 2);
-  wasmtime_pooling_allocation_config_total_tables_set(p, 3 * instances);
-  wasmtime_pooling_allocation_config_max_tables_per_module_set(p, 3);
+  wasmtime_pooling_allocation_config_total_tables_set(p, 4 * instances);
+  wasmtime_pooling_allocation_config_max_tables_per_module_set(p, 4);
   wasmtime_pooling_allocation_config_total_component_instances_set(p, 0);
   wasmtime_pooling_allocation_config_total_stacks_set(p, 0);
   wasmtime_pooling_allocation_config_total_gc_heaps_set(p, 0);
@@ -275,7 +275,7 @@ static void use_large_pages(const wasmtime_context_t *cx, const wasmtime_memory_
 static void run(troupe_call_t *c) {
   wasmtime_store_t *store = wasmtime_store_new(c->engine, c, NULL);
   wasmtime_context_t *cx = wasmtime_store_context(store);
-  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 3, 2);
+  wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 4, 2);
   c->status = TROUPE_DONE;
   c->has_gas = c->has_stack = c->has_memory = c->host_failed = false;
   c->error = NULL;

@@ -29,14 +29,22 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	defined := len(m.Funcs) - len(m.Imports)
 	slots := int(e.limits.MaxStackHeight) / leastMetered
 	tables := len(m.Tables)
-	if e.references {
+	entries := len(e.refs.funcs) > 0 || e.refs.inits
+	if entries {
+		tables += 2
+	} else if e.references {
 		tables++
 	}
 	added := 0 // types and tables
 	if e.trace {
 		added = 1
 	}
-	if leb(len(m.Types) + added); len(m.Types)+added > 0 {
+	types := len(m.Types) + added
+	helping := types
+	if len(e.refs.helpers) > 0 {
+		types += len(helperTypes)
+	}
+	if leb(types); types > 0 {
 		for _, t := range m.Types {
 			s = append(s, typeFunction)
 			leb(len(t.Params))
@@ -49,6 +57,9 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		}
 		if e.trace {
 			s = append(s, typeFunction, 1, byte(I32), 0)
+		}
+		if types > helping {
+			s = append(append(s, helperTypes[0]...), helperTypes[1]...)
 		}
 		flush(sectionType)
 	}
@@ -63,16 +74,23 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		flush(sectionImport)
 	}
 	s = s[:0]
-	charges := 0
+	own := len(e.refs.helpers) // functions that are added
 	if e.gas.used {
-		charges = 1
+		own++
 	}
-	if leb(defined + charges); defined+charges > 0 {
+	if leb(defined + own); defined+own > 0 {
 		for _, t := range m.Funcs[len(m.Imports):] {
 			leb(int(t))
 		}
 		if e.gas.used {
 			leb(int(e.gas.typ))
+		}
+		for _, h := range e.refs.helpers {
+			if h.copies {
+				leb(helping + 1)
+			} else {
+				leb(helping)
+			}
 		}
 		flush(sectionFunction)
 	}
@@ -90,24 +108,41 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		if e.trace {
 			s = append(s, byte(FuncRef), 1, 1, 1) // exactly one
 		}
-		if e.references {
+		if e.references || entries {
+			n := 0
+			if e.references {
+				n = slots
+			}
 			s = append(s, byte(FuncRef), 1)
-			leb(slots)
-			leb(slots)
+			leb(n)
+			leb(n)
+		}
+		if entries {
+			s = append(s, byte(FuncRef), 1)
+			leb(len(e.refs.funcs) + 1)
+			leb(len(e.refs.funcs) + 1)
 		}
 		flush(sectionTable)
 	}
 	s = s[:0]
-	memories, globals := 1, len(m.Globals)+2
+	memories, globals := 1, len(m.Globals)+2+e.refs.dropGlobals()
+	slotsGlobal := e.memory || e.refs.dropGlobals() > 0
 	if e.memory {
-		memories, globals = memories+1, globals+1
+		memories++
+	}
+	if slotsGlobal {
+		globals++
 	}
 	leb(memories)
 	s = append(s, 1)
 	leb(int(e.limits.InitialMemoryPages))
 	leb(int(e.limits.MaxMemoryPages))
 	if e.memory {
-		pages := (slots*slotBytes + wasmPage - 1) / wasmPage
+		bytes := slots * slotBytes
+		if e.refs.inits {
+			bytes += len(e.refs.entries)
+		}
+		pages := (bytes + wasmPage - 1) / wasmPage
 		s = append(s, 1)
 		leb(pages)
 		leb(pages)
@@ -125,8 +160,11 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	}
 	s = append(s, byte(I64), 1, opI64Const, 0, opEnd, byte(I64), 1, opI64Const)
 	s = append(appendSigned(s, int64(e.limits.MaxStackHeight)), opEnd)
-	if e.memory {
+	if slotsGlobal {
 		s = append(s, byte(I32), 1, opI32Const, 0, opEnd)
+	}
+	for range e.refs.dropGlobals() {
+		s = append(s, byte(I64), 1, opI64Const, 0, opEnd)
 	}
 	flush(sectionGlobal)
 
@@ -167,26 +205,50 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	}
 	flush(sectionExport)
 
-	if m.Segments > 0 {
+	if len(e.refs.funcs) > 0 {
+		leb(m.Segments + 1)
+		s = e.entrySegment(append(s, afterCount(e.elements())...))
+		flush(sectionElement)
+	} else if m.Segments > 0 {
 		s = append(s, e.elements()...)
 		flush(sectionElement)
 	}
+	datas := m.Datas
+	if e.refs.inits {
+		datas++
+	}
 	if m.DataCount >= 0 {
-		leb(m.DataCount)
+		leb(datas)
 		flush(sectionDataCount)
 	}
-	if m.Bodies+charges > 0 {
+	if m.Bodies+own > 0 {
 		if e.gas.used {
 			e.gasBody()
 		}
-		n := binary.AppendUvarint(nil, uint64(m.Bodies+charges))
+		for _, h := range e.refs.helpers {
+			e.helperBody(h)
+		}
+		n := binary.AppendUvarint(nil, uint64(m.Bodies+own))
 		out = append(out, sectionCode)
 		out = binary.AppendUvarint(out, uint64(len(n)+len(e.code)))
 		out = append(append(out, n...), e.code...)
 	}
-	if m.Datas > 0 {
+	if e.refs.inits {
+		leb(datas)
+		s = e.entryData(append(s, afterCount(e.data())...))
+		flush(sectionData)
+	} else if m.Datas > 0 {
 		s = append(s, e.data()...)
 		flush(sectionData)
 	}
 	return out
+}
+
+// afterCount is the content of a section behind the count of its items; of a section that is not there it is empty.
+func afterCount(content []byte) []byte {
+	c := code{b: content}
+	if len(content) > 0 {
+		c.u32()
+	}
+	return content[c.pos:]
 }

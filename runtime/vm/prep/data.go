@@ -13,6 +13,9 @@ func (e *emitter) data() []byte {
 	var low, high uint64
 	first := 0 // where the constant of the first active segment ends
 	c := code{b: e.m.Data}
+	if e.m.Datas == 0 {
+		return c.b
+	}
 	c.u32() // how many there are
 	for range e.m.Datas {
 		flags := c.u32()

@@ -14,9 +14,12 @@ type emitter struct {
 	limits                 config.Limits
 	trace                  bool // functions tell that they are entered and left
 	always                 bool // every body has its locals in memory, and all operands over joints
+	plain                  bool // references are the engine's own; for tests
+	room                   bool // they are not
 
 	m    *check.Module
 	gas  gasImport
+	refs references
 	code []byte // the bodies written
 
 	getGas, setGas, getStack, setStack, getSlots, setSlots []byte // of the globals
@@ -56,6 +59,7 @@ func (e *emitter) begin(m *check.Module) {
 	e.getStack, e.setStack = global(opGlobalGet, 1), global(opGlobalSet, 1)
 	e.getSlots, e.setSlots = global(opGlobalGet, 2), global(opGlobalSet, 2)
 	e.findGas()
+	e.room = e.roomForReferences()
 }
 
 // The pieces of what is written.
@@ -198,6 +202,9 @@ func (e *emitter) copy(to int) {
 
 // same tells whether an instruction is written as it stands, and counts the blocks.
 func (e *emitter) same(in *instr) bool {
+	if e.isReference(in) {
+		return false
+	}
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.depth++
@@ -218,6 +225,10 @@ func (e *emitter) same(in *instr) bool {
 
 // change writes an instruction in its other form.
 func (e *emitter) change(in *instr) {
+	if e.isReference(in) {
+		e.changeReference(in)
+		return
+	}
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.add(in.op, byte(in.typ))

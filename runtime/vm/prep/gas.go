@@ -64,7 +64,7 @@ func (e *emitter) constExpr(b []byte, c *code) []byte {
 // elements returns the content of the section of elements.
 func (e *emitter) elements() []byte {
 	c := code{b: e.m.Elements}
-	if !e.gas.used {
+	if !e.gas.used || e.m.Segments == 0 {
 		return c.b
 	}
 	c.u32() // how many there are

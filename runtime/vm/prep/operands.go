@@ -248,8 +248,10 @@ func (o *operands) effect(in *instr) (pops int, push check.ValType, joint bool) 
 		return 0, F32, false
 	case opF64Const:
 		return 0, F64, false
-	case opRefNull, opRefFunc:
+	case opRefNull:
 		return 0, FuncRef, false
+	case opRefFunc:
+		return 0, FuncRef, true
 	case opCall:
 		t := m.Types[m.Funcs[in.a]]
 		return len(t.Params), t.Result, false
@@ -265,7 +267,7 @@ func (o *operands) effect(in *instr) (pops int, push check.ValType, joint bool) 
 		case opTableSize:
 			return 0, I32, false
 		case opDataDrop, opElemDrop:
-			return 0, none, false
+			return 0, none, true
 		}
 		return 1, check.TruncSat(in.a), false
 	}

@@ -1,0 +1,354 @@
+package prep
+
+import "encoding/binary"
+
+// Some instructions the engine's compiler makes calls of its library of, which take twenty to a hundred times as long as what they
+// cost stands for: to make a reference of a function, to copy references one by one, to drop a segment once more. They are
+// written as others that say the same:
+//
+//	ref.func     a look into a table of the module's own, that has every function which is ever referred to; its entries are
+//	             made when they are first looked at, once for an instance
+//	table.init   a loop over the same table; which function is where in a segment stands in the memory for locals, behind them
+//	table.copy   a loop
+//	*.drop       nothing, if a bit in a global says that the segment is gone
+//
+// An access out of bounds is one still: of the table by a read of the entry 2^32-1, which no table has.
+
+// references is what the module does with references.
+type references struct {
+	index    map[uint32]int // function -> entry in the table; 0 is null
+	funcs    []uint32       // of the entries from 1 on
+	dropped  map[uint64]int // segment -> its bit in the globals
+	helpers  []helper
+	segments []segment // of elements; nil: not read
+	entries  []byte    // of those that are passive, two bytes each
+	inits    bool      // entries are wanted
+}
+
+// segment is a segment of elements: where its entries begin, and how many it has. One that is not passive has none when code
+// runs.
+type segment struct{ from, n int }
+
+// helper is a function of the module's own, for table.init (of and from are the same) or table.copy.
+type helper struct {
+	copies   bool
+	of, from uint32 // tables
+}
+
+const (
+	mostSegments = 100_000   // that an engine takes
+	mostEntries  = 1<<16 - 1 // that two bytes name
+	dropElements = 1 << 32   // in names of segments: of elements
+)
+
+// roomForReferences tells whether the module can have what this adds to it.
+func (e *emitter) roomForReferences() bool {
+	return !e.plain && e.m.Segments < mostSegments && e.m.Datas < mostSegments && len(e.m.Funcs) < mostEntries
+}
+
+// entryTable is the index of the table: behind the contract's, the trace's, and that of references in locals.
+func (e *emitter) entryTable() uint64 {
+	n := len(e.m.Tables) + 1
+	if e.trace {
+		n++
+	}
+	return uint64(n)
+}
+
+// entry is the place of a function in the table.
+func (r *references) entry(function uint32) int {
+	if r.index == nil {
+		r.index = map[uint32]int{}
+	}
+	i, ok := r.index[function]
+	if !ok {
+		r.funcs = append(r.funcs, function)
+		i = len(r.funcs)
+		r.index[function] = i
+	}
+	return i
+}
+
+// refFunc writes ref.func.
+func (e *emitter) refFunc(function uint32) {
+	e.int32(e.refs.entry(function))
+	e.add(opTableGet)
+	e.index(e.entryTable())
+}
+
+// bit is where the global is that says whether a segment was dropped, and which bit of it.
+func (e *emitter) bit(name uint64) (global, bit uint64) {
+	r := &e.refs
+	if r.dropped == nil {
+		r.dropped = map[uint64]int{}
+	}
+	i, ok := r.dropped[name]
+	if !ok {
+		i = len(r.dropped)
+		r.dropped[name] = i
+	}
+	return uint64(len(e.m.Globals) + 3 + i/64), 1 << (i % 64)
+}
+
+// dropGlobals is how many globals there are for the bits.
+func (r *references) dropGlobals() int { return (len(r.dropped) + 63) / 64 }
+
+// isThere pushes 1 if a segment was not dropped by an instruction, else 0.
+func (e *emitter) isThere(name uint64) (global, bit uint64) {
+	global, bit = e.bit(name)
+	e.add(opGlobalGet)
+	e.index(global)
+	e.constant(bit)
+	e.add(opI64And, opI64Eqz)
+	return global, bit
+}
+
+// drop writes data.drop or elem.drop.
+func (e *emitter) drop(op byte, segment uint32) {
+	name := uint64(segment)
+	if op == opElemDrop {
+		name |= dropElements
+	}
+	global, bit := e.isThere(name)
+	e.add(opIf, byte(none), opPrefix, op)
+	e.index(uint64(segment))
+	e.add(opGlobalGet)
+	e.index(global)
+	e.constant(bit)
+	e.add(opI64Or, opGlobalSet)
+	e.index(global)
+	e.add(opEnd)
+}
+
+// helperFunc is the index of a helper: behind the module's own functions and that for gas.
+func (e *emitter) helperFunc(h helper) uint64 {
+	first := len(e.m.Funcs)
+	if e.gas.used {
+		first++
+	}
+	for i, x := range e.refs.helpers {
+		if x == h {
+			return uint64(first + i)
+		}
+	}
+	e.refs.helpers = append(e.refs.helpers, h)
+	return uint64(first + len(e.refs.helpers) - 1)
+}
+
+// tableInit writes table.init: its operands, then where the segment's entries are and how many it has.
+func (e *emitter) tableInit(segment, table uint32) {
+	r := &e.refs
+	if r.segments == nil {
+		e.readSegments()
+	}
+	r.inits, e.memory = true, true
+	s := r.segments[segment]
+	e.int32(s.from)
+	e.int32(s.n)
+	e.isThere(dropElements | uint64(segment))
+	e.add(opI32Mul, opCall)
+	e.index(e.helperFunc(helper{of: table, from: table}))
+}
+
+// readSegments reads the elements.
+func (e *emitter) readSegments() {
+	r := &e.refs
+	r.segments = make([]segment, e.m.Segments)
+	c := code{b: e.m.Elements}
+	c.u32() // how many there are
+	for i := range r.segments {
+		s := &r.segments[i]
+		flags := c.u32()
+		if flags&3 == 2 {
+			c.u32() // table
+		}
+		if flags&1 == 0 {
+			c.next(&instr{})
+			c.pos++ // end
+		}
+		if flags&3 != 0 {
+			c.value()
+		}
+		passive := flags&3 == 1
+		s.from = len(r.entries) / 2
+		for n := c.u32(); n > 0; n-- {
+			entry := 0
+			if flags&4 == 0 {
+				if f := c.u32(); passive {
+					entry = r.entry(f)
+				}
+			} else {
+				var in instr
+				if c.next(&in); in.op == opRefFunc && passive {
+					entry = r.entry(in.a)
+				}
+				c.pos++ // end
+			}
+			if passive {
+				r.entries = binary.LittleEndian.AppendUint16(r.entries, uint16(entry))
+				s.n++
+			}
+		}
+	}
+}
+
+// entriesAt is where the entries begin in the memory for locals.
+func (e *emitter) entriesAt() int { return int(e.limits.MaxStackHeight) / leastMetered * slotBytes }
+
+// change writes one of these instructions, whose numbers begin behind its first byte.
+func (e *emitter) changeReference(in *instr) {
+	c := code{b: e.in.b, pos: in.at + 1}
+	if in.op == opRefFunc {
+		e.refFunc(in.a)
+		return
+	}
+	switch op := c.u32(); op {
+	case opDataDrop, opElemDrop:
+		e.drop(byte(op), c.u32())
+	case opTableInit:
+		segment := c.u32()
+		e.tableInit(segment, c.u32())
+	case opTableCopy:
+		of := c.u32()
+		e.add(opCall)
+		e.index(e.helperFunc(helper{copies: true, of: of, from: c.u32()}))
+	}
+}
+
+// isReference tells whether an instruction is one of these.
+func (e *emitter) isReference(in *instr) bool {
+	switch {
+	case !e.room:
+		return false
+	case in.op == opPrefix:
+		return in.a == opDataDrop || in.a == opElemDrop || in.a == opTableInit || in.a == opTableCopy
+	}
+	return in.op == opRefFunc
+}
+
+// Of a helper: to which entry, from which, how many are left; of table.init where the segment's entries begin and how many
+// they are, of table.copy the step.
+const (
+	helperTo = iota
+	helperFrom
+	helperLeft
+	helperBase
+	helperCount
+	helperStep = helperBase
+)
+
+// helperBody writes a helper's body.
+func (e *emitter) helperBody(h helper) {
+	at := len(e.code)
+	e.add(0, 0, 0, 0, 0)
+	if h.copies {
+		e.add(1, 1, byte(I32))
+	} else {
+		e.add(0)
+	}
+	get := func(local int) { e.add(opLocalGet, byte(local)) }
+	set := func(local int) { e.add(opLocalSet, byte(local)) }
+	beyond := func(place int, size func()) { // place + left > size
+		get(place)
+		e.add(opI64Extend)
+		get(helperLeft)
+		e.add(opI64Extend, opI64Add)
+		size()
+		e.add(opI64Extend, opI64GtU)
+	}
+	sizeOf := func(table uint32) func() {
+		return func() {
+			e.add(opPrefix, opTableSize)
+			e.index(uint64(table))
+		}
+	}
+	if beyond(helperTo, sizeOf(h.of)); h.copies {
+		beyond(helperFrom, sizeOf(h.from))
+	} else {
+		beyond(helperFrom, func() { get(helperCount) })
+	}
+	e.add(opI32Or, opIf, byte(none))
+	e.int32(-1)
+	e.add(opTableGet)
+	e.index(uint64(h.of))
+	e.add(opDrop, opEnd)
+	step := func(local int, by func()) {
+		get(local)
+		by()
+		e.add(opI32Add)
+		set(local)
+	}
+	constant := func(n int) func() { return func() { e.int32(n) } }
+	by := func() { get(helperStep) }
+	if h.copies { // upwards, unless that would write what is still to be read
+		e.int32(1)
+		e.int32(-1)
+		get(helperTo)
+		get(helperFrom)
+		e.add(opI32LeU, opSelect)
+		set(helperStep)
+		get(helperTo)
+		get(helperFrom)
+		e.add(opI32GtU, opIf, byte(none))
+		for _, local := range []int{helperTo, helperFrom} {
+			step(local, func() { get(helperLeft); e.int32(-1); e.add(opI32Add) })
+		}
+		e.add(opEnd)
+	} else {
+		step(helperFrom, func() { get(helperBase) })
+		get(helperFrom)
+		e.int32(1)
+		e.add(opI32Shl)
+		set(helperFrom)
+	}
+	e.add(opBlock, byte(none), opLoop, byte(none))
+	get(helperLeft)
+	e.add(opI32Eqz, opBrIf, 1)
+	get(helperTo)
+	get(helperFrom)
+	if h.copies {
+		e.add(opTableGet)
+		e.index(uint64(h.from))
+	} else {
+		e.add(opI32Load16, 1|0x40, shadowMemory)
+		e.index(uint64(e.entriesAt()))
+		e.add(opTableGet)
+		e.index(e.entryTable())
+	}
+	e.add(opTableSet)
+	e.index(uint64(h.of))
+	if h.copies {
+		step(helperTo, by)
+		step(helperFrom, by)
+	} else {
+		step(helperTo, constant(1))
+		step(helperFrom, constant(2))
+	}
+	step(helperLeft, constant(-1))
+	e.add(opBr, 0, opEnd, opEnd, opEnd)
+	putLength(e.code[at:], len(e.code)-at-5)
+}
+
+// helperTypes are those of the two kinds of helpers: table.init, table.copy.
+var helperTypes = [][]byte{
+	{typeFunction, 5, byte(I32), byte(I32), byte(I32), byte(I32), byte(I32), 0},
+	{typeFunction, 3, byte(I32), byte(I32), byte(I32), 0},
+}
+
+// entrySegment is the segment of elements that fills the table.
+func (e *emitter) entrySegment(b []byte) []byte {
+	b = binary.AppendUvarint(append(b, 2), e.entryTable())
+	b = append(b, opI32Const, 1, opEnd, 0)
+	b = binary.AppendUvarint(b, uint64(len(e.refs.funcs)))
+	for _, f := range e.refs.funcs {
+		b = e.function(b, f)
+	}
+	return b
+}
+
+// entryData is the segment of data that says which function is where in segments of elements.
+func (e *emitter) entryData(b []byte) []byte {
+	b = appendSigned(append(b, 2, shadowMemory, opI32Const), int64(e.entriesAt()))
+	b = binary.AppendUvarint(append(b, opEnd), uint64(len(e.refs.entries)))
+	return append(b, e.refs.entries...)
+}
