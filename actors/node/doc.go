@@ -16,12 +16,12 @@
 //	├── producer            votes, block production
 //	├── shards/<id>         applies the shard's chunks
 //	│   ├── chunk-producer  chooses transactions
-//	│   └── mempool         keeps the pool in step with the chain
+//	│   └── mempool         owns the pool: takes submissions, offers chunks its transactions
 //	├── milestones          who waits for which transaction
 //	├── rpc                 the parent of sessions
-//	│   └── session-<n>     one a client
+//	│   └── session-<n>     one a client, from its first submission or wait on
 //	│       └── waiter-<n>  one an awaited transaction
 //	└── meter               the summary line
 //
-// No mailbox lies on the way of reads, of signature checks (package engine/signature) and of pool look-ups.
+// No mailbox lies on the way of reads, of signature checks (package engine/signature) and of pools' counters.
 package node
