@@ -50,7 +50,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	rules := workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance}
 	o := workload.Options{Accounts: accounts, Shards: shards}
 	if rpc != "" {
-		o.Names = []primitives.AccountID{n.token()}
+		o.Names = []primitives.AccountID{n.token(), n.plain()}
 	}
 	g, err := workload.Genesis(o, rules)
 	if err != nil {
@@ -80,7 +80,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 }
 
 // writeRecords writes the genesis's records: the validator, the treasury, each account with its key.
-func (n *fullNode) writeRecords(path string, token bool) (err error) {
+func (n *fullNode) writeRecords(path string, contracts bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
 		return err
@@ -105,12 +105,13 @@ func (n *fullNode) writeRecords(path string, token bool) (err error) {
 		put(&account)
 		put(&genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: n.keys[i].PublicKey().Handle()})
 	}
-	if token {
-		t := newToken(n.token(), n.accounts, accountBalance)
-		put(&genesis.AccountRecord{AccountID: t.id, Account: t.account})
-		put(&genesis.ContractRecord{AccountID: t.id, Code: t.code})
-		for _, d := range t.data {
-			put(&genesis.DataRecord{AccountID: t.id, Key: d.key, Value: d.value})
+	if contracts {
+		for _, t := range []*token{newToken(n.token(), n.accounts, accountBalance), newPlain(n.plain(), accountBalance)} {
+			put(&genesis.AccountRecord{AccountID: t.id, Account: t.account})
+			put(&genesis.ContractRecord{AccountID: t.id, Code: t.code})
+			for _, d := range t.data {
+				put(&genesis.DataRecord{AccountID: t.id, Key: d.key, Value: d.value})
+			}
 		}
 	}
 	_ = out.WriteByte(']')
@@ -243,6 +244,9 @@ func resident(pid int) uint64 {
 	}
 	return pages * uint64(os.Getpagesize())
 }
+
+// plain is the account of a contract with methods that do next to nothing.
+func (n *fullNode) plain() primitives.AccountID { return n.names[0][:1] + "plain.w" }
 
 // token is the account of the token.
 func (n *fullNode) token() primitives.AccountID { return tokenOf(n.names[0], 0) }

@@ -54,6 +54,8 @@ type scenario struct {
 // scenarios are all there are, in the order in which they run.
 var scenarios = []scenario{
 	{name: "view_account", target: 60_000, p99: 10e-3, run: (*rpcLoad).viewAccount},
+	{name: "call_empty", token: true, run: (*rpcLoad).callEmpty},
+	{name: "call_read", token: true, run: (*rpcLoad).callRead},
 	{name: "ft_balance_of", target: 25_000, p99: 10e-3, token: true, run: (*rpcLoad).balanceOf},
 	{name: "block", target: 50_000, run: reads(`"block","params":{"finality":"final"}`)},
 	{name: "status", target: 50_000, run: reads(`"status","params":[]`)},
@@ -289,6 +291,19 @@ func (l *rpcLoad) viewAccount(ctx context.Context, r *RPCResult) error {
 		c.body = append(append(c.body, l.view(i*uint64(l.o.Connections)+uint64(k))...), `"}}`...)
 		return true, c.call(c.body)
 	})
+}
+
+// callEmpty and callRead call methods that do nothing, or read one entry: what a call costs beside a look at an account.
+func (l *rpcLoad) callEmpty(ctx context.Context, r *RPCResult) error {
+	return l.callPlain(ctx, r, "empty")
+}
+func (l *rpcLoad) callRead(ctx context.Context, r *RPCResult) error {
+	return l.callPlain(ctx, r, "read")
+}
+
+func (l *rpcLoad) callPlain(ctx context.Context, r *RPCResult, method string) error {
+	return reads(fmt.Sprintf(`"query","params":{"request_type":"call_function","finality":"final","account_id":%q,"method_name":%q,"args_base64":""}`,
+		l.node.plain(), method))(l, ctx, r)
 }
 
 // balanceOf asks the token for what accounts at random hold.

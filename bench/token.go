@@ -58,12 +58,24 @@ func newToken(id primitives.AccountID, holders int, amount primitives.Balance) *
 	put("o", []byte(id))
 	put("t", balance(uint64(holders)*tokensHeld))
 	slices.SortFunc(t.data, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
+	t.settle(amount)
+	return t
+}
+
+// newPlain is a contract with methods that do next to nothing, and what they read.
+func newPlain(id primitives.AccountID, amount primitives.Balance) *token {
+	t := &token{id: id, code: contracts.Plain(), data: []pair{{[]byte(contracts.PlainKey), balance(1)}}}
+	t.settle(amount)
+	return t
+}
+
+// settle fills in the account of a contract's code and data.
+func (t *token) settle(amount primitives.Balance) {
 	t.account = primitives.Account{Amount: amount, StorageUsage: 100 + uint64(len(t.code)), Version: primitives.AccountV1}
 	t.account.Contract = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: primitives.HashBytes(t.code)}
 	for _, p := range t.data {
 		t.account.StorageUsage += uint64(len(p.key)+len(p.value)) + 40
 	}
-	return t
 }
 
 // balance is an amount as the token stores it.

@@ -19,17 +19,17 @@ func (e *callFault) Unwrap() error { return e.failure }
 
 // answerCall runs a method as a read.
 func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte, error) {
-	if _, err := needAccount(s, q.account, at); err != nil {
-		return b, err
-	}
 	out, err := c.node.CallFunction(at.Hash, &view.Call{
 		Account: q.account, Method: q.method, Args: q.args, Client: c.x.who(), Gone: func() bool { return hungUp(c.conn) },
 	})
 	switch {
 	case err != nil:
 		return b, err
-	case out == nil: // needAccount saw it
-		return b, textError("account " + string(q.account) + " is gone")
+	case out == nil: // there is no such account, which is looked up again to say so
+		if _, err = needAccount(s, q.account, at); err == nil {
+			err = textError("account " + string(q.account) + " is gone")
+		}
+		return b, err
 	case out.Err != nil:
 		return b, &callFault{result: out, failure: ContractExecution.because("Function call returned an error: "+callDebug(out, true),
 			member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))).(*failure)}

@@ -121,7 +121,7 @@ func (n *blank) OpenSession(ctx context.Context) (context.Context, func(), error
 func (n *blank) SendTxAsync(context.Context, *primitives.SignedTransaction) error { return nil }
 
 func (n *blank) CallFunction(primitives.Hash, *view.Call) (*view.CallResult, error) {
-	return nil, errNeedsChain
+	return nil, nil // it has no accounts
 }
 
 func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {

@@ -111,6 +111,7 @@ func (e *PanicError) Error() string { return fmt.Sprintf("viewer: a call failed:
 
 type job struct {
 	f        Func
+	start    time.Time // when it came, or its turn did
 	who      fair.Client
 	gone     func() bool
 	deadline time.Time
@@ -167,7 +168,8 @@ func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
 
 func (p *Pool) job(who fair.Client, f Func, gone func() bool) *job {
 	j := p.jobs.Get().(*job)
-	j.f, j.who, j.gone, j.deadline, j.err, j.stop, j.asked = f, who, gone, time.Now().Add(p.o.Timeout), nil, p.stop, 0
+	j.start = time.Now()
+	j.f, j.who, j.gone, j.deadline, j.err, j.stop, j.asked = f, who, gone, j.start.Add(p.o.Timeout), nil, p.stop, 0
 	return j
 }
 
@@ -200,6 +202,7 @@ func (p *Pool) runShort(j *job) error {
 		if <-j.turn; j.err != nil {
 			return j.err
 		}
+		j.start = time.Now()
 	} else {
 		p.free--
 		p.all.Add(1)
@@ -280,6 +283,7 @@ func (p *Pool) work(lane int) {
 		if !ok {
 			return
 		}
+		j.start = time.Now()
 		took, err := p.run(j, false)
 		p.mu.Lock()
 		p.waiting[lane].Charge(who, int64(took))
@@ -289,8 +293,7 @@ func (p *Pool) work(lane int) {
 }
 
 func (p *Pool) run(j *job, short bool) (took time.Duration, err error) {
-	start := time.Now()
-	if start.After(j.deadline) {
+	if j.start.After(j.deadline) {
 		p.timedOut.Add(1)
 		return 0, &view.LookupError{Kind: view.ErrTimeout}
 	}
@@ -308,7 +311,7 @@ func (p *Pool) run(j *job, short bool) (took time.Duration, err error) {
 			p.panicked.Add(1)
 		}
 		p.running.Add(-1)
-		took = time.Since(start)
+		took = time.Since(j.start)
 		p.nanos.Add(uint64(took))
 		p.done.Add(1)
 		if errors.Is(err, view.ErrTimeout) {
