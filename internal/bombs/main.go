@@ -29,6 +29,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/internal/contracts/bombs"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
@@ -43,29 +44,14 @@ type result struct {
 	RSS      int     // bytes at the most, all the process
 	Refused  string  // prep's verdict, if it is no
 	Killed   bool    // by the limit of time
-	Work     uint64
 }
-
-// The bound: see docs/PERFORMANCE.md.
-const (
-	baseCPU, cpuKB           = 2.0, 1.5e-3 // seconds, seconds a KB
-	baseRSS, freeKB, rssKB   = 256 << 20, 250, 1 << 20
-	baseArtifact, artifactOf = 256 << 10, 40
-)
 
 func (r *result) kb() float64 { return float64(r.Wasm) / 1000 }
 
 // ratios to the bound of time, memory and artifact.
 func (r *result) ratios() (cpu, rss, artifact float64) {
-	cpu = r.CPU / (baseCPU + cpuKB*r.kb())
-	rss = float64(r.RSS) / (baseRSS + rssKB*max(0, r.kb()-freeKB))
-	artifact = float64(r.Artifact) / (baseArtifact + artifactOf*float64(r.Wasm))
-	return cpu, rss, artifact
-}
-
-func (r *result) worst() float64 {
-	a, b, c := r.ratios()
-	return max(a, b, c)
+	bound := compiler.BoundOf(r.Wasm)
+	return r.CPU / bound.CPU.Seconds(), float64(r.RSS) / float64(bound.Memory), float64(r.Artifact) / float64(bound.Output)
 }
 
 func seconds() float64 {

@@ -39,6 +39,7 @@ func Listed() []Shape {
 		add(Shape{Name: fmt.Sprintf("%d functions of 100 locals", n), Funcs: n, Bytes: 30, Locals: 100, Units: units("local-sum")})
 		add(Shape{Name: fmt.Sprintf("%d functions that branch", n), Funcs: n, Bytes: 30, Locals: 5, Units: units("if-local", "loop-set")})
 	}
+	add(Shape{Name: "90 functions of call_indirect", Funcs: 90, Bytes: maxBody / 8, Units: units("call_indirect")})
 	add(Shape{Name: "780 functions of 64 parameters", Funcs: 780, Bytes: 300, Params: 64, Result: true, Units: units("call-args")})
 	add(Shape{Name: "64 parameters, all moved", Funcs: 1, Bytes: maxBody, Params: 64, Units: units("params")})
 	add(Shape{Name: "64 arguments a call", Funcs: 1, Bytes: maxBody, Params: 64, Units: units("call-args")})

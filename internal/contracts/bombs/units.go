@@ -1,6 +1,10 @@
 package bombs
 
-import "github.com/troupe-chain/troupe/internal/contracts/wasm"
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/internal/contracts/wasm"
+)
 
 // body writes one function.
 type body struct {
@@ -124,10 +128,18 @@ func (b *body) write() {
 		}
 		b.depth++
 	}
-	limit := min(s.Bytes, maxBody-live-2*b.depth-1400)
+	limit := min(s.Bytes, maxBody-live-2*b.depth-1400-3*min(b.params+b.locals, 2_000))
+	if slices.Contains(s.Units, unit("br_table-wide")) {
+		limit -= 8_000
+	}
+	calls := 0
 	for i := 0; len(s.Units) > 0; i++ {
 		before, at := b.blocks, b.len()
-		b.unit(s.Units[i%len(s.Units)], b.turn+i)
+		if u := s.Units[i%len(s.Units)]; u != unit("call_indirect") {
+			b.unit(u, b.turn+i)
+		} else if calls++; calls < 1_000 { // the analysis leaves the index on the stack
+			b.unit(u, b.turn+i)
+		}
 		if b.len() > limit || b.len() == at && before == b.blocks && i > 4*len(s.Units) {
 			break
 		}
@@ -144,8 +156,28 @@ func (b *body) write() {
 		}
 		f.GlobalSet(0)
 	}
+	b.useLocals()
 	if s.Result {
 		f.I64(1)
+	}
+}
+
+// useLocals adds up locals: what nobody uses is not computed.
+func (b *body) useLocals() {
+	sum := false
+	for i := range min(b.params+b.locals, 2_000) {
+		if b.len() > maxBody-100 {
+			break
+		}
+		if k, ok := b.index(i, wasm.I64); ok && k == uint32(i) {
+			if b.f.Get(k); sum {
+				b.f.Op(wasm.I64Add)
+			}
+			sum = true
+		}
+	}
+	if sum {
+		b.f.GlobalSet(2)
 	}
 }
 
@@ -229,7 +261,7 @@ func (b *body) unit(u Unit, n int) {
 		f.Block("", wasm.Void).I32(0).Op(0x0e)
 		f.Op(wasm.AppendU32(nil, uint32(targets))...)
 		for i := range targets + 1 {
-			if b.depth > 0 {
+			if b.depth > 0 && i < targets { // what follows can be reached
 				f.Op(wasm.AppendU32(nil, uint32((n+i)%(b.depth+1)))...)
 			} else {
 				f.Op(0)
@@ -399,7 +431,7 @@ func (b *body) unit(u Unit, n int) {
 			f.Set(i)
 		}
 	case "global":
-		f.GlobalGet(uint32(n & 3)).GlobalSet(uint32(n + 1&3))
+		f.GlobalGet(uint32(n & 3)).GlobalSet(uint32((n + 1) & 3))
 	case "global-chain":
 		f.GlobalGet(0)
 		for k := range 8 {
@@ -515,58 +547,4 @@ func (b *body) unit(u Unit, n int) {
 			f.Op(wasm.Drop)
 		}
 	}
-}
-
-// sink uses a value: what nobody uses is not computed.
-func (b *body) sink(t wasm.ValType) {
-	switch t {
-	case wasm.I32:
-		b.f.Op(wasm.I64ExtendU)
-	case wasm.F32:
-		b.f.Op(wasm.I32Bits, wasm.I64ExtendU)
-	case wasm.F64:
-		b.f.Op(wasm.I64Bits)
-	}
-	b.f.GlobalSet(1)
-}
-
-// live pushes an operand of the type of those that stay.
-func (b *body) live(n int) {
-	if b.m.s.Live4 {
-		b.f.MemorySize()
-	} else {
-		b.f.GlobalGet(uint32(n & 3))
-	}
-}
-
-func (b *body) add() byte {
-	if b.m.s.Live4 {
-		return wasm.I32Add
-	}
-	return wasm.I64Add
-}
-
-// args pushes the arguments of a call of the module's functions, result takes what they return.
-func (b *body) args(n int) {
-	for i := range b.params {
-		if n == 0 {
-			b.f.I64(0)
-		} else {
-			b.get(n + i)
-		}
-	}
-}
-
-func (b *body) result() {
-	if b.m.s.Result {
-		b.f.Op(wasm.Drop)
-	}
-}
-
-// passive is the index of the passive segment of data, which comes last.
-func (m *module) passive() int {
-	if m.s.Bulk > 0 {
-		return m.s.Datas + 1
-	}
-	return m.s.Datas
 }

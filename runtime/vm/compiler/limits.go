@@ -14,8 +14,8 @@ func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
 		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond,
-		Memory: 256<<20 + max(kb-250, 0)<<20,
-		Output: 256<<10 + 40*int64(size),
+		Memory: 320<<20 + max(kb-250, 0)<<20,
+		Output: 256<<10 + 100*int64(size),
 	}
 }
 

@@ -161,7 +161,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	s = append(s, byte(I64), 1, opI64Const, 0, opEnd, byte(I64), 1, opI64Const)
 	s = append(appendSigned(s, int64(e.limits.MaxStackHeight)), opEnd)
 	if slotsGlobal {
-		s = append(s, byte(I32), 1, opI32Const, 0, opEnd)
+		s = append(appendSigned(append(s, byte(I32), 1, opI32Const), int64(slots*slotBytes)), opEnd)
 	}
 	for range e.refs.dropGlobals() {
 		s = append(s, byte(I64), 1, opI64Const, 0, opEnd)

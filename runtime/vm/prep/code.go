@@ -61,6 +61,7 @@ const (
 	opF32Ne        = 0x5c
 	opF64Ne        = 0x62
 	opI32Add       = 0x6a
+	opI32Sub       = 0x6b
 	opI32Mul       = 0x6c
 	opI32Or        = 0x72
 	opI32Shl       = 0x74

@@ -41,7 +41,6 @@ type places struct {
 	left, count    int // i64: what settle looks at; i32: the count of a bulk instruction
 	f32, f64       int // a float that may be no number
 	nan32, nan64   int // the canonical ones
-	frame          int // i32: where the frame's slots begin, in bytes
 	i32, i64, refs int // on the way to a slot; floats wait where they are made canonical
 }
 
@@ -160,7 +159,7 @@ func (e *emitter) declare() {
 		e.at.nan32, e.at.nan64 = own(F32), own(F64)
 	}
 	if e.mem != nil {
-		e.at.frame, e.at.i32, e.at.i64, e.at.refs = own(I32), own(I32), own(I64), own(FuncRef)
+		e.at.i32, e.at.i64, e.at.refs = own(I32), own(I64), own(FuncRef)
 	}
 	e.index(uint64(groups))
 	if e.mem == nil {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v44"
 
-	"github.com/troupe-chain/troupe/internal/contracts/bombs"
 	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/runtime/config"
 )
@@ -126,25 +125,6 @@ func TestFarData(t *testing.T) {
 		}
 		if sums := bytes.Count(m.Code, []byte{opI32Const, 0, opI32Add, opEnd}); sums != 0 && !c.far || sums != 1 && c.far {
 			t.Errorf("%s: %d sums", c.what, sums)
-		}
-	}
-}
-
-// TestModel: what the compiler is given of any shape stays within what the model allows, and so does what is written.
-func TestModel(t *testing.T) {
-	w := june86()
-	for _, s := range append(bombs.Known(), bombs.Listed()...) {
-		code := s.Encode()
-		e := newEmitter(w)
-		m, err := e.prepare(code, w)
-		if err != nil || m.CompileFails || m.LoadFails {
-			continue
-		}
-		if e.flow > 1<<60 || e.lived > 1<<60 {
-			t.Errorf("%s: more was given than there is", s.Name)
-		}
-		if most := 48*len(code) + 64<<10; len(m.Code) > most {
-			t.Errorf("%s: %d bytes of %d", s.Name, len(m.Code), len(code))
 		}
 	}
 }
