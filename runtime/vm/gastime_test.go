@@ -23,9 +23,6 @@ type timed struct {
 	wat  string // exports main
 	// once: main ends by itself soon, so the call's own price counts as well. Else it ends when its gas does.
 	once bool
-	// most is what is tolerated where nothing can be done about it, in ms for a Tgas; 0: see TestGasTime. docs/PERFORMANCE.md has
-	// the reason of each.
-	most float64
 }
 
 // looped is main that does something for ever, many times a turn.
@@ -207,7 +204,6 @@ func hostTimed() (all []timed) {
 // cost is what a case cost.
 type cost struct {
 	name string
-	most float64
 	ms   float64 // of processor time for a Tgas
 	ns   float64 // and for a run
 	gas  float64 // Tgas of a run
@@ -237,7 +233,7 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 		return out.GasBurnt + price, &out
 	}
 	if !x.once {
-		c.PrepaidGas = tera / 20
+		c.PrepaidGas = tera / 10
 	}
 	if _, out := run(); x.once == (out.GasBurnt == c.PrepaidGas) {
 		t.Fatalf("%s: %s", x.name, ended(out))
@@ -255,7 +251,7 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 		}
 		used := time.Duration(processor() - at)
 		if ms := used.Seconds() * 1e3 / (float64(gas) / tera); ms < best.ms {
-			best = cost{x.name, x.most, ms, float64(used) / float64(n), float64(gas) / tera / float64(n), ended(out)}
+			best = cost{x.name, ms, float64(used) / float64(n), float64(gas) / tera / float64(n), ended(out)}
 		}
 	}
 	return best
@@ -266,6 +262,8 @@ func allTimed() []timed { return slices.Concat(instructionsTimed(), callsTimed()
 // BenchmarkGasTime prints what everything that a contract can do takes, worst first, in ms of processor time for a Tgas:
 //
 //	go test -run '^$' -bench GasTime -benchtime 1x ./runtime/vm
+//
+// TROUPE_GASTIME=table: only what has that in its name.
 func BenchmarkGasTime(b *testing.B) {
 	v := newVM(b)
 	for b.Loop() {

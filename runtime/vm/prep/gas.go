@@ -103,13 +103,14 @@ func (e *emitter) callGas() {
 	e.chargeTop()
 }
 
-// gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not overflow.
+// gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not overflow; none at all is not
+// written back, as that takes longer than what the call costs stands for.
 func (e *emitter) gasBody() {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0, 1, 1, byte(I64)) // its length, and a local
-	e.add(opLocalGet, 0)
+	e.add(opLocalGet, 0, opIf, byte(none), opLocalGet, 0)
 	e.useLocal(1)
 	e.callGas()
-	e.add(opEnd)
+	e.add(opEnd, opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)
 }
