@@ -101,3 +101,31 @@ func TestGasImport(t *testing.T) {
 		}
 	}
 }
+
+// TestOutOfGasIsTold: the outcome says that gas ran out, wherever, and of nothing else, also if it burnt all that it had.
+func TestOutOfGasIsTold(t *testing.T) {
+	v := newVM(t)
+	code := wat(t, `(module (import "env" "panic" (func $panic)) (import "env" "block_index" (func $host (result i64)))
+		(func (export "loop") (loop (br 0))) (func (export "host") (loop (drop (call $host)) (br 0)))
+		(func (export "panic") (call $panic)) (func (export "trap") unreachable) (func (export "fine")))`)
+	for method, want := range map[string]bool{"loop": true, "host": true, "panic": false, "trap": false, "fine": false} {
+		for _, view := range []bool{false, true} {
+			c := call(code, method, tera)
+			c.View = view
+			for range 2 { // with plenty, and with no more than it needs
+				out, err := v.run(c, &world{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.OutOfGas != want {
+					t.Errorf("%s, view %v, %d gas: out of gas is %v", method, view, c.PrepaidGas, out.OutOfGas)
+				}
+				c.PrepaidGas = max(out.GasBurnt, 1)
+			}
+		}
+	}
+	c := call(code, "fine", 1000) // not enough to load it
+	if out, err := v.run(c, &world{}); err != nil || !out.OutOfGas {
+		t.Errorf("not enough for loading: %+v, %v", out, err)
+	}
+}

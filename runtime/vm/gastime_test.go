@@ -23,6 +23,7 @@ type timed struct {
 	wat  string // exports main
 	// once: main ends by itself soon, so the call's own price counts as well. Else it ends when its gas does.
 	once bool
+	gas  primitives.Gas // of a run; 0: 0.1 Tgas
 }
 
 // looped is main that does something for ever, many times a turn.
@@ -64,6 +65,9 @@ func instructionsTimed() (all []timed) {
 	with("global.get, set", "(global $g (mut i64) (i64.const 1))", "(global.set $g (i64.add (global.get $g) (i64.const 1)))")
 	with("memory.size", "(memory 1)", "(drop (memory.size))")
 	with("i64.load, store", "(memory 1)", "(i64.store (i32.const 64) (i64.add (i64.load (i32.const 64)) (i64.const 1)))")
+	all = append(all, timed{name: "i32.load all over 64 MiB, dependent", gas: 5 * tera, wat: `(module (memory 1) (func (export "main") (local $i i32)
+		(loop (i32.store (local.get $i) (i32.const 1)) (br_if 0 (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 0x100000))) (i32.const 0x4000000))))
+		(loop (local.set $i (i32.add (i32.mul (i32.add (local.get $i) (i32.load (i32.and (local.get $i) (i32.const 0x3fffffc)))) (i32.const 1664525)) (i32.const 1013904223))) (br 0))))`})
 	with("call", "(func $f)", "(call $f)")
 	with("call with 10 parameters", "(func $f (param i64 i64 i64 i64 i64 i64 i64 i64 i64 i64))",
 		"(call $f (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j))")
@@ -233,7 +237,7 @@ func (x *timed) measure(t testing.TB, v *VM, limit time.Duration) cost {
 		return out.GasBurnt + price, &out
 	}
 	if !x.once {
-		c.PrepaidGas = tera / 10
+		c.PrepaidGas = cmp.Or(x.gas, tera/10)
 	}
 	if _, out := run(); x.once == (out.GasBurnt == c.PrepaidGas) {
 		t.Fatalf("%s: %s", x.name, ended(out))

@@ -8,6 +8,7 @@
 //	errors  what a contract does is in the Outcome; an error is the node's fault (or, from Compile, of the code generator)
 //	source  nearcore runtime/near-vm-runner/src/wasmtime_runner/mod.rs; reference/vm.md C, D
 //
-// There are two forms behind one interface: shim.go and shim.c, which speak to the C library that wasmtime's Go package
-// links, and with the build tag noshim public.go, which uses that package alone and is some ten times slower a host call.
+// The engine is shim.go and shim.c, which speak to the C library that wasmtime's Go package links. Behind the same interface there is
+// its oracle, public.go, with the build tag noshim: it uses that package alone and no pool, has half the stack, and is some ten times
+// slower a host call. Nodes run the first only; make check runs the tests of runtime/vm on both.
 package engine
