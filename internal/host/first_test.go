@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 func loaded(t *testing.T, dir string) *home.Home {
@@ -280,13 +281,35 @@ func TestUpkeepPanics(t *testing.T) {
 	log := logrus.New()
 	log.SetOutput(&said)
 	h := &Host{log: log, upkeep: make(chan struct{})}
-	h.maintain(t.Context(), &config.Config{}, "") // there is no engine to check the states of
-	select {
-	case <-h.upkeep:
-	default:
-		t.Error("it does not say that it has ended")
-	}
+	h.keepUp(t.Context(), &config.Config{}, "") // there is no engine to check the states of
+	<-h.upkeep
 	if got := said.String(); !strings.Contains(got, "upkeep has failed") || !strings.Contains(got, "maintain") {
 		t.Errorf("logged: %s", got)
 	}
+}
+
+// TestStopStuck: a part that does not end holds the stop up no longer than its time, is named, and keeps the store that it may use.
+func TestStopStuck(t *testing.T) {
+	h := mustStart(t, made(t))
+	stuck, ended := make(chan struct{}), h.upkeep
+	h.upkeep = stuck
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	err := h.Stop(ctx)
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("stopped after %v", took)
+	}
+	if err == nil || !strings.Contains(err.Error(), "upkeep has not ended in time") {
+		t.Errorf("Stop: %v", err)
+	}
+	_ = h.Node.Stop(t.Context()) // which may not have begun before
+	if err := h.store.Write(new(storage.Batch)); err != nil {
+		t.Errorf("the store was closed under what had not ended: %v", err)
+	}
+	<-ended
+	if err := errors.Join(h.Engine.Fold(), h.store.Close()); err != nil {
+		t.Error(err)
+	}
+	h.vm.Close()
 }

@@ -117,7 +117,7 @@ func Start(o Options) (_ *Host, err error) {
 	case c.Production == config.Manual:
 		h.log.Info("blocks are made when sandbox_mine asks for them")
 	}
-	go h.maintain(ctx, c, obstacle)
+	h.keepUp(ctx, c, obstacle)
 	return h, nil
 }
 

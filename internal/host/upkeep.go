@@ -27,6 +27,16 @@ func (h *Host) sayObstacle(reason string) {
 	h.log.Warnf("this node makes no blocks: %s", reason)
 }
 
+// keepUp begins the upkeep, which ends with ctx.
+func (h *Host) keepUp(ctx context.Context, c *config.Config, said string) {
+	done := h.upkeep
+	go func() {
+		defer close(done)
+		defer h.survive()
+		h.maintain(ctx, c, said)
+	}()
+}
+
 // survive ends the upkeep where it panics, and nothing else: the chain does not rest on it.
 func (h *Host) survive() {
 	if p := recover(); p != nil {
@@ -36,8 +46,6 @@ func (h *Host) survive() {
 
 // maintain tells when the node can make no blocks any more, checks the states once, and collects garbage until ctx ends.
 func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
-	defer close(h.upkeep)
-	defer h.survive()
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
 	defer watch.Stop()
