@@ -483,8 +483,8 @@ func TestDeployments(t *testing.T) {
 			x := tx(primitives.AccountID(fmt.Sprintf("many%d.near", i)), 1)
 			w.verdicts[x.Hash()] = Verdict{Code: make(chan struct{})}
 			w.add(x)
+			settle()
 		}
-		settle()
 		if w.codes != MaxCode || len(chosen()) != 6+3 {
 			t.Errorf("%d deployments are held, want %d", w.codes, MaxCode)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -120,7 +121,11 @@ func TestFloodOfAsync(t *testing.T) {
 		if _, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelIncluded}); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took > 2*time.Second {
+		limit := 2 * time.Second
+		if fixture.Racing {
+			limit *= 5
+		}
+		if took := time.Since(begin); took > limit {
 			t.Errorf("a transfer took %v beside the flood", took)
 		}
 		if queued := s.shards.set.Load().list[0].pool.Queued(); queued > sessionQueue {
