@@ -124,7 +124,9 @@ func (b *box) schedule() {
 // process handles what there is. Whoever posts after it has looked for the last time schedules it again.
 func (b *box) process() {
 	for {
-		b.run()
+		if !b.run() { // a writer has taken its place and not put its message there yet: it needs the processor more than this
+			runtime.Gosched()
+		}
 		held := b.suspended // scheduled is false from here on: another goroutine may be the reader
 		b.scheduled.Store(false)
 		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
@@ -133,11 +135,12 @@ func (b *box) process() {
 	}
 }
 
-// run handles messages until there are none, or until one of them panics.
-func (b *box) run() {
+// run handles messages until there are none, or until one of them panics, and tells whether there were any.
+func (b *box) run() (some bool) {
 	var m any
 	defer func() {
 		if r := recover(); r != nil {
+			some = true
 			b.end(clock())
 			c := &Crash{Kind: b.kind, Reason: r, Stack: debug.Stack()}
 			if q, ok := m.(Answerable); ok {
@@ -153,7 +156,7 @@ func (b *box) run() {
 			runtime.Gosched()
 		}
 		if x := b.system.take(); x != nil {
-			m, x.message, now = x.message, nil, 0
+			m, x.message, now, some = x.message, nil, 0, true
 			b.sys.Add(-1)
 			switch m.(type) {
 			case *actor.SuspendMailbox:
@@ -168,13 +171,13 @@ func (b *box) run() {
 			continue
 		}
 		if b.suspended {
-			return
+			return some
 		}
 		x := b.users.take()
 		if x == nil {
-			return
+			return some
 		}
-		m, x.message = x.message, nil
+		m, x.message, some = x.message, nil, true
 		b.waiting.Add(-1)
 		b.oldest.Store(0)
 		if next := x.next.Load(); next != nil { // a writer that comes later than this look sees the 0
