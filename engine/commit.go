@@ -64,8 +64,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	}
 	p.settled = true
 	u := &upcoming{pending: p, stored: stored}
-	var err error
-	err = e.Epochs(func(m *epoch.Manager) (err error) {
+	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		u.changes, err = m.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)
 		return err
 	})

@@ -30,7 +30,7 @@ type pairTable struct {
 }
 
 var (
-	codeRow  = regexp.MustCompile("^\\| ([A-Z]{2,3}) \\| ([A-Za-z]+) \\| (.*)\\|$")
+	codeRow  = regexp.MustCompile(`^\| ([A-Z]{2,3}) \| ([A-Za-z]+) \| (.*)\|$`)
 	upstream = regexp.MustCompile(`[a-z_]+\.rs:\d+`)
 )
 

@@ -54,10 +54,8 @@ type module struct {
 	*wasm.Module
 	s       *Shape
 	imports []uint32
-	signed  uint32 // a type of 64 parameters
 	kind    uint32 // the type of the functions
 	first   uint32 // the first function
-	targets int
 }
 
 // Encode writes the module. Some shapes are too much for prep in the end; that is its to say.

@@ -14,8 +14,6 @@ type body struct {
 	params, locals int
 	blocks         int // that may still be opened
 	depth          int
-	written        int // bytes that the units before took
-	dead           bool
 }
 
 const (
@@ -178,13 +176,6 @@ func (b *body) useLocals() {
 	}
 	if sum {
 		b.f.GlobalSet(2)
-	}
-}
-
-// chain is an operation of a value on itself, eight times.
-func (b *body) chain(ops ...byte) {
-	for range 8 {
-		b.f.Op(ops...)
 	}
 }
 
