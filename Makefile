@@ -57,9 +57,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	  done; \
 	done
 
-bench: build ## the shard executor, with the machine's limits from the same run; what all that costs gas takes
+bench: build ## the shard executor, with the machine's limits from the same run; what all that costs gas takes; contracts hard to compile
 	$(BIN) bench shard
-	$(GO) test -run '^$$' -bench GasTime -benchtime 1x ./runtime/vm
+	$(GO) test -run '^$$' -bench 'GasTime|Plain' -benchtime 1x ./runtime/vm
+	$(GO) run ./internal/bombs -search 40 -top 30
 
 e2e: build ## real clients against a sandbox (needs Node.js)
 	$(GO) test -count=1 -tags e2e ./internal/e2e/...

@@ -215,6 +215,9 @@ func run(rounds int, seed uint64, only string, top int, by string) error {
 		list = append(list, got)
 		pool = append(pool, got)
 		sort.SliceStable(pool, func(i, j int) bool { return score(pool[i]) > score(pool[j]) })
+		if pool[0] == got {
+			fmt.Fprintf(os.Stderr, "%d: %.2f %+v\n", i, score(got), got.Shape)
+		}
 		pool = pool[:min(len(pool), 12)]
 	}
 	sort.SliceStable(list, func(i, j int) bool { return score(list[i]) > score(list[j]) })

@@ -182,8 +182,16 @@ func (o *operands) need(n int) {
 	if n == 0 || !o.stack[from].kept {
 		return // those above it are not in slots either
 	}
-	o.keep(len(o.stack))
-	for i := from; i < len(o.stack); i++ {
+	last := len(o.stack) - 1
+	if n > 1 && !o.stack[last].kept && o.stack[last-1].kept { // the most frequent: it waits in a local
+		t := o.stack[last].typ
+		o.e.local(opLocalSet, o.e.wait(t))
+		defer func() { o.e.local(opLocalGet, o.e.wait(t)) }()
+		last--
+	} else {
+		o.keep(len(o.stack))
+	}
+	for i := from; i <= last; i++ {
 		o.e.load(o.stack[i].typ, o.slot(i))
 		o.stack[i].kept = false
 		o.loose++

@@ -18,7 +18,7 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "9"
+const Version = "10"
 
 // ValType and Import are those of package check.
 type (
