@@ -201,7 +201,7 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 func (h *Host) vmOptions(o *Options) vm.Options {
 	c := o.Home.Config
 	if vmengine.ThreadPerRun() {
-		h.log.Warn("threads have stacks too small for contracts (ulimit -s unlimited gives them 2 MiB), so each call starts one of its own and takes some 20 us longer; run with ulimit -s 8192")
+		h.log.Warn("threads have stacks too small for contracts, and this system's C library has no way to make them larger, so each call starts one of its own and takes some 20 us longer")
 	}
 	v := vm.Options{
 		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),

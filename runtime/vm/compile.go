@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -42,12 +43,15 @@ type task struct {
 	code       []byte
 	rules      *config.Wasm
 	traced     bool
+	compact    bool // for small frames: see engine.Fits
 	background bool
 	cancel     <-chan struct{}
 }
 
 func (v *VM) prepare(t *task) (*prep.Module, error) {
 	switch {
+	case t.compact:
+		return prep.PrepareCompact(t.code, t.rules, t.traced)
 	case t.traced:
 		return prep.PrepareTraced(t.code, t.rules)
 	case v.inMemory:
@@ -70,10 +74,12 @@ func (v *VM) name(t *task) string {
 // compiler says is never kept.
 func (v *VM) build(t *task) (cache.Artifact, error) {
 	var a cache.Artifact
+	var p *prep.Module
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
-			a, wasm, err = prepared(v.prepare(t))
+			p, err = v.prepare(t)
+			a, wasm, err = prepared(p, err)
 			return wasm, err
 		},
 	})
@@ -86,6 +92,21 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		return cache.Artifact{}, &CompilerError{t.hash, failed.Reason, err}
 	case err != nil:
 		return cache.Artifact{}, err
+	}
+	if code != nil {
+		fits, err := engine.Fits(code, len(p.Imports), p.Metered, uint64(t.rules.Limits.MaxStackHeight))
+		switch {
+		case fits:
+		case !t.compact:
+			v.compact.Add(1)
+			again := *t
+			again.compact = true
+			return v.build(&again)
+		default:
+			err = fmt.Errorf("frames too large for the native stack: %w", cmp.Or(err, ErrStackOverflow))
+			v.fault("vm: code %v: %w", t.hash, err)
+			return cache.Artifact{}, &CompilerError{t.hash, err.Error(), err}
+		}
 	}
 	if engine.Whole(code) {
 		v.whole.Add(1)
@@ -141,6 +162,7 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 // ServeCompiler makes this process a child that compiles for its parent, which is a VM with Options.Compiler, until that ends or is
 // done with it. It returns the exit code. before, if not nil, is called before each compilation, for tests of what it may do.
 func ServeCompiler(before func(code primitives.Hash)) int {
+	engine.PlainThreads()
 	e, err := newEngine()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -46,7 +46,7 @@ func (m *module) unlinked(w *config.Wasm) string {
 const unknownImport = "unknown or invalid import"
 
 // infoVersion changes with the form of info, and with that of the machine code.
-const infoVersion = 4
+const infoVersion = 5
 
 // info is what is written beside the machine code.
 type info struct {

@@ -2,9 +2,89 @@ package vm
 
 import (
 	"fmt"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
+
+// values is a function that calls itself first and behind that has n values that live over a joint. A compiler of one pass keeps
+// a slot of the frame for each; what the metered stack takes is the same for any n.
+func values(n int) string {
+	return `(func $g (result i64) (i64.const 1)) (func $f (export "main") (local i64) (call $f)` +
+		strings.Repeat("(local.set 0 (i64.add (call $g) (if (result i64) (i32.const 1) (then (call $g)) (else (i64.const 2)))))", n) + `)`
+}
+
+// TestNativeStackOfValues: code whose frames hold more than the metered stack knows of is compiled once more, for small frames, if
+// the native stack would end first, and only then.
+func TestNativeStackOfValues(t *testing.T) {
+	v := newVM(t)
+	compact := func(n int) bool {
+		t.Helper()
+		was := v.Stats().Compact
+		out, err := v.run(call(wat(t, `(module (memory 1) `+values(n)+`)`), "main", 300*tera), &world{})
+		if err != nil || out.Err == nil || string(out.Err.AppendJSON(nil)) != noAccess {
+			t.Fatalf("%d values: %s, %v", n, ended(&out), err)
+		}
+		return v.Stats().Compact > was
+	}
+	fits, not := 50, 2000
+	if compact(fits) || engine.Measured != compact(not) {
+		t.Fatalf("%d values compiled for small frames, or %d not", fits, not)
+	}
+	for engine.Measured && fits+1 < not { // as large as they can be, frames still fit
+		if n := (fits + not) / 2; compact(n) {
+			not = n
+		} else {
+			fits = n
+		}
+	}
+}
+
+// TestStackIsGivenBack: what a deep run has used of a thread's stack does not stay with it.
+func TestStackIsGivenBack(t *testing.T) {
+	if runtime.GOOS != "linux" || !engine.Measured {
+		t.Skip("for linux on amd64")
+	}
+	v := newVM(t)
+	code := wat(t, `(module (memory 1) `+values(200)+`)`) // 13 MiB
+	measure := make(chan struct{})
+	defer close(measure)
+	run := func() { // on a thread that nobody else has until all is measured
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread()
+			_, err := v.run(call(code, "main", 300*tera), &world{})
+			done <- err
+			<-measure
+		}()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	resident := func() (kb int) {
+		b, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(string(b), "VmRSS:")
+		if _, err := fmt.Sscanf(after, "%d kB", &kb); err != nil {
+			t.Fatal(err)
+		}
+		return kb
+	}
+	run()
+	before := resident()
+	const threads = 12
+	for range threads {
+		run()
+	}
+	if more := (resident() - before) >> 10; more > threads*6 {
+		t.Errorf("%d threads keep %d MiB more", threads, more)
+	}
+}
 
 // TestNativeStack: whatever a recursion holds, the metered stack ends before the thread's. The VM of the test takes a native
 // overflow for an alarm, which fails the test.
@@ -26,6 +106,12 @@ func TestNativeStack(t *testing.T) {
 		"through a table": `(type $t (func)) (table 1 funcref) (elem (i32.const 0) $f) (func $f (export "main") (call_indirect (type $t) (i32.const 0)))`,
 		"short lives": `(func $g (result f32) (f32.const 1)) (func $f (export "main") (local f32) ` + times(100, "(f32.sqrt (local.get 0))") +
 			times(3000, "(f32.sqrt (call $g)) (call $g) f32.add drop") + `(call $f)` + times(100, "drop") + `)`,
+		"divisions":      `(func $f (export "main") (local i32) (call $f) (local.get 0)` + times(2000, "(i32.div_s (local.get 0))") + `drop)`,
+		"conditions":     `(func $f (export "main") (local i32 i32) (call $f)` + times(2000, "(i32.load (local.get 0)) (br_if 0 (local.get 1)) (local.set 0)") + `)`,
+		"operands":       `(func $f (export "main") (local i32) (call $f)` + times(20, times(100, "(i32.load (local.get 0))")+"(call $f)"+times(99, "i32.div_s")+"(local.set 0)") + `)`,
+		"through tables": `(type $t (func (result i32))) (table 1 funcref) (func $f (export "main") (local i32) (call $f)` + times(1000, "(local.set 0 (call_indirect (type $t) (local.get 0)))") + `)`,
+		"joints": `(func $f (export "main") (local ` + times(20, "i32") + `) (call $f)` +
+			times(100, "(if (local.get 0) (then "+setAll(20, "(i32.add (local.get 1) (i32.const 1))")+"))") + getAll(20) + `)`,
 		"constants in a loop": `(func $f (export "main") (local i32) (loop ` + times(5000, "(i32.store (i32.add (local.get 0) (i32.const 77)) (local.get 0))") +
 			`(call $f) (br_if 0 (i32.const 1))))`,
 	} {

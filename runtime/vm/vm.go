@@ -52,7 +52,8 @@ type VM struct {
 	warmer   warmer
 	alarms   atomic.Uint64
 	whole    atomic.Uint64 // see Stats
-	inMemory bool          // see Options
+	compact  atomic.Uint64
+	inMemory bool // see Options
 }
 
 var (
@@ -112,11 +113,12 @@ type Stats struct {
 	Compiler compiler.Stats
 	Alarms   uint64
 	Whole    uint64 // artifacts that are twice as large as they could be: engine.Whole
+	Compact  uint64 // modules that were compiled once more, for smaller frames
 }
 
 // Stats returns counts since the start.
 func (v *VM) Stats() Stats {
-	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load()}
+	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load(), v.compact.Load()}
 }
 
 // Compilers are the processes that compile for this VM now.

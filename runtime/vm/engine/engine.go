@@ -8,11 +8,11 @@ import (
 // Version is wasmtime's; artifacts of one version do not load in another.
 const Version = "44.0.0"
 
-// What a run may have. The code generator is told MaxStack; metering ends a recursion long before.
+// What a run may have. MaxStack is the native stack, which code is to fit into whatever the metered one allows: see Fits.
 const (
 	MaxMemory   = 128 << 20
 	MaxElements = 65_536 // a contract's own table says itself that it has at most 10,000
-	MaxStack    = 4 << 20
+	MaxStack    = 24 << 20
 )
 
 // Slots is how many runs the process can have open; further ones wait.

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 typedef wasm_trap_t *(*wasmtime_func_unchecked_callback_t)(void *, wasmtime_caller_t *, wasmtime_val_raw_t *, size_t);
 
@@ -99,14 +100,19 @@ enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_TABLE = 2, KIND_MEMORY = 3, VALUE_I3
 #define KEEP_RESIDENT (80 << 10)
 
 wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
-                                 size_t max_stack, size_t async_stack) {
+                                 size_t max_stack, size_t async_stack, bool compact) {
   wasm_config_t *c = wasm_config_new();
   // The library aborts the process if the first exceeds the second, so the second is set first.
   wasmtime_config_async_stack_size_set(c, async_stack);
   wasmtime_config_max_wasm_stack_set(c, max_stack);
   wasmtime_config_cranelift_opt_level_set(c, OPT_NONE);
   wasmtime_config_cranelift_nan_canonicalization_set(c, false); // prepared modules do it themselves
-  wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
+#ifdef __x86_64__
+  // Fast, but a function's frame has a slot of its own for each value that was ever on the stack: see Fits in frames.go.
+  if (!compact) wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
+#else
+  (void)compact; // frames are not measured, so all are small
+#endif
   wasmtime_config_parallel_compilation_set(c, false);
   wasmtime_config_native_unwind_info_set(c, false);
   wasmtime_config_memory_may_move_set(c, false);
@@ -346,6 +352,41 @@ static void *run_thread(void *c) {
 // Host functions and the library itself need some stack below what wasm may use.
 #define STACK_SPARE ((size_t)512 << 10)
 
+// Threads that Go makes get as much stack as a run may need, not what the shell's limit says. It is mapped, and used where a
+// run comes to it.
+static void thread_stacks(size_t size) {
+#if defined(__GLIBC__)
+  pthread_attr_t attr;
+  if (pthread_attr_init(&attr) != 0) return;
+  if (pthread_attr_setstacksize(&attr, size) == 0) pthread_setattr_default_np(&attr);
+  pthread_attr_destroy(&attr);
+#else
+  (void)size;
+#endif
+}
+
+__attribute__((constructor)) static void roomy_threads(void) { thread_stacks(TROUPE_MAX_STACK + 2 * STACK_SPARE); }
+
+// troupe_plain_threads gives threads to come the usual stack: for a process that runs nothing.
+void troupe_plain_threads(void) { thread_stacks((size_t)8 << 20); }
+
+// STACK_KEPT is how much of a thread's stack stays with it after a run.
+#define STACK_KEPT ((size_t)4 << 20)
+
+// give_back returns what a deep run has used of this thread's stack. Frames leave out no page, so one tells.
+static void give_back(size_t left) {
+#ifdef __linux__
+  unsigned char there = 0;
+  char here;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), top = ((uintptr_t)&here - STACK_KEPT) & ~(page - 1);
+  if (left <= STACK_KEPT + 2 * STACK_SPARE || mincore((void *)top, page, &there) != 0 || !(there & 1)) return;
+  uintptr_t low = ((uintptr_t)&here - left + STACK_SPARE) & ~(page - 1); // not the guard
+  madvise((void *)low, top - low, MADV_DONTNEED);
+#else
+  (void)left;
+#endif
+}
+
 // troupe_thread_stack is how much stack threads get that are not asked for more: those that Go makes; 0 if nobody knows.
 size_t troupe_thread_stack(void) {
   pthread_attr_t attr;
@@ -359,8 +400,10 @@ size_t troupe_thread_stack(void) {
 size_t troupe_stack_spare(void) { return STACK_SPARE; }
 
 void troupe_run(troupe_call_t *c) {
-  if (stack_left() >= c->max_stack + STACK_SPARE) {
+  size_t left = stack_left();
+  if (left >= c->max_stack + STACK_SPARE) {
     run(c);
+    give_back(left);
     return;
   }
   pthread_attr_t attr;

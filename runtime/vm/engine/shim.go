@@ -20,6 +20,8 @@ import (
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // links the library
 )
 
+const _ = uint(MaxStack-C.TROUPE_MAX_STACK) + uint(C.TROUPE_MAX_STACK-MaxStack) // they are the same
+
 // A raw value is read as two words. What else library.h says of the library's types is held by TestLibrary.
 var _ [2]uint64 = [C.sizeof_wasmtime_val_raw_t / 8]uint64{}
 
@@ -55,6 +57,7 @@ type Engine struct {
 	funcs  []Function
 	engine *C.wasm_engine_t
 	linker *C.wasmtime_linker_t
+	small  compactEngine
 	gas    *C.char
 	stack  *C.char
 	names  Exports
@@ -96,7 +99,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
 	e.refs.own()
-	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20))
+	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), false)
 	e.linker = C.troupe_linker_new(e.engine)
 	e.gas, e.stack = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack)
 	for i := range o.Functions {
@@ -134,9 +137,25 @@ func (e *Engine) release() {
 	if e.refs.drop() {
 		C.wasmtime_linker_delete(e.linker)
 		C.wasm_engine_delete(e.engine)
+		if e.small.engine != nil {
+			C.wasm_engine_delete(e.small.engine)
+		}
 		C.free(unsafe.Pointer(e.gas))
 		C.free(unsafe.Pointer(e.stack))
 	}
+}
+
+// compactEngine compiles for small frames, and runs nothing. Its artifacts are those of any other engine.
+type compactEngine struct {
+	once   sync.Once
+	engine *C.wasm_engine_t
+}
+
+func (c *compactEngine) get() *C.wasm_engine_t {
+	c.once.Do(func() {
+		c.engine = C.troupe_engine_new(1, C.uint64_t(chosen()), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), true)
+	})
+	return c.engine
 }
 
 func (e *Engine) compile(wasm []byte) ([]byte, error) {
@@ -144,8 +163,12 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 		return nil, ErrClosed
 	}
 	defer e.release()
+	engine := e.engine
+	if IsCompact(wasm) {
+		engine = e.small.get()
+	}
 	var m *C.wasmtime_module_t
-	if err := C.wasmtime_module_new(e.engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
+	if err := C.wasmtime_module_new(engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
 		return nil, faultf("compile: %s", text(err))
 	}
 	defer C.wasmtime_module_delete(m)
@@ -156,6 +179,15 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	defer C.wasm_byte_vec_delete(&out)
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), nil
 }
+
+// Measured: Fits looks at code. Elsewhere the compiler is the one that uses slots of frames again.
+const Measured = runtime.GOARCH == "amd64"
+
+// init keeps the process's first thread, whose stack is what the shell says, to the main goroutine, which runs no contracts.
+func init() { runtime.LockOSThread() }
+
+// PlainThreads makes threads to come small again: for a process that only compiles.
+func PlainThreads() { C.troupe_plain_threads() }
 
 // ThreadPerRun tells whether the threads of this process have too little stack, so that every run gets one of its own.
 func ThreadPerRun() bool {

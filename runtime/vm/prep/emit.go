@@ -14,6 +14,7 @@ type emitter struct {
 	limits                 config.Limits
 	trace                  bool // functions tell that they are entered and left
 	always                 bool // every body has its locals in memory, and all operands over joints
+	compact                bool // the compiler is to make small frames
 	plain                  bool // references are the engine's own; for tests
 	room                   bool // they are not
 
@@ -21,6 +22,8 @@ type emitter struct {
 	gas  gasImport
 	refs references
 	code []byte // the bodies written
+
+	metered []uint64 // of each of them
 
 	getGas, setGas, getStack, setStack, getSlots, setSlots []byte // of the globals
 	teeLeft, getLeft                                       []byte // of the local that settle looks at
@@ -86,6 +89,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.declare()
 	e.add(opBlock, byte(b.Type.Result))
 	stack := b.Frame + b.Operands
+	e.metered = append(e.metered, stack)
 	e.raw(e.getStack)
 	e.constant(stack)
 	e.add(opI64Sub)

@@ -91,6 +91,9 @@ func (o *operands) before(in *instr) bool {
 	if f.dead {
 		return true
 	}
+	if o.e.compact && o.loose > mostLoose {
+		o.keep(len(o.stack)) // the slower allocator's work is what lives at a time
+	}
 	switch in.op {
 	case opDrop:
 		last := len(o.stack) - 1

@@ -17,6 +17,9 @@ const (
 	TableTrace = "trace"
 )
 
+// compactSection is engine.Compact.
+const compactSection = "\x00\x08\x07compact"
+
 // Version names what Prepare writes: a compiled module is good for one version only.
 const Version = "10"
 
@@ -40,6 +43,8 @@ type Module struct {
 	LoadFails bool
 	// Size is that of nearcore's instrumented module, in bytes.
 	Size int
+	// Metered is what a call of each function takes of the metered stack, in bytes; functions number from Imports on.
+	Metered []uint64
 }
 
 // Prepare checks and instruments a module. Its error is a *check.Error.
@@ -59,6 +64,13 @@ func PrepareInMemory(code []byte, w *config.Wasm) (*Module, error) {
 	return e.prepare(code, w)
 }
 
+// PrepareCompact is PrepareInMemory of a module whose machine code had frames too large; the compiler is told to make small ones.
+func PrepareCompact(code []byte, w *config.Wasm, traced bool) (*Module, error) {
+	e := newEmitter(w)
+	e.always, e.compact, e.trace = true, true, traced
+	return e.prepare(code, w)
+}
+
 func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
 	m, err := check.Run(code, w, e.body)
 	if err != nil {
@@ -67,7 +79,10 @@ func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
 	out := &Module{Imports: m.Imports, Methods: methods(m), HasStart: m.HasStart, CompileFails: m.CompileFails,
 		LoadFails: m.LoadFails, Size: m.Size}
 	if !out.CompileFails {
-		out.Code = e.assemble(m)
+		out.Code, out.Metered = e.assemble(m), e.metered
+		if e.compact {
+			out.Code = append(out.Code, compactSection...)
+		}
 	}
 	return out, nil
 }
