@@ -4,9 +4,11 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	"github.com/troupe-chain/troupe/internal/contracts/wasm"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/compiler"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
 // TestArtifactsOfBombs: the artifacts of shapes that once had the largest for a byte of wasm are within the bound. They are the same
@@ -30,5 +32,99 @@ func TestArtifactsOfBombs(t *testing.T) {
 	}
 	if len(small) > 0 {
 		t.Errorf("not there: %v", small)
+	}
+}
+
+// TestWrittenIsBounded: what prep makes of a function that it writes at the greatest length, by the longest numbers of locals, is so
+// much shorter than a request may be that a contract of functions like it compiles too. One that did not would halt every
+// node whose block calls it.
+func TestWrittenIsBounded(t *testing.T) {
+	const size = 190_000
+	w := config.MustGet(config.June(86)).Wasm
+	inMemory := func(f *wasm.Func, of wasm.ValType) {
+		f.Locals(20_000, of)
+		for range 1_000 {
+			f.Block("", wasm.Void).I32(0).Op(0x0d, 0).End()
+		}
+		for range 10_000 { // joints times accesses are too many
+			f.Get(0).Op(wasm.Drop)
+		}
+	}
+	operands := func(of wasm.ValType, op ...byte) func(*wasm.Module, *wasm.Func) {
+		return func(_ *wasm.Module, f *wasm.Func) {
+			inMemory(f, of)
+			for f.Len() < size {
+				n := 500
+				for range n {
+					f.Get(0)
+				}
+				f.Block("", wasm.Void).End()
+				for i := range n - 1 {
+					f.Op(op[i%len(op)])
+				}
+				f.Op(wasm.Drop)
+			}
+		}
+	}
+	most := 0.0
+	for name, body := range map[string]func(*wasm.Module, *wasm.Func){
+		"square roots": func(_ *wasm.Module, f *wasm.Func) {
+			f.Locals(20_000, wasm.F64).F64(1)
+			for f.Len() < size {
+				f.Op(wasm.F64Sqrt)
+			}
+			f.Set(0)
+		},
+		"square roots looked at": func(_ *wasm.Module, f *wasm.Func) {
+			f.Locals(20_000, wasm.F64).F64(1)
+			for f.Len() < size {
+				f.Op(wasm.F64Sqrt, wasm.I64Bits, 0xbf)
+			}
+			f.Set(0)
+		},
+		"square roots in locals": func(_ *wasm.Module, f *wasm.Func) {
+			f.Locals(20_000, wasm.F64).F64(1)
+			for f.Len() < size {
+				f.Op(wasm.F64Sqrt).Tee(0)
+			}
+			f.Set(0)
+		},
+		"integers in memory":     operands(wasm.I64, wasm.I64Add),
+		"floats in memory":       operands(wasm.F64, 0xa0),
+		"floats and signs":       operands(wasm.F64, 0xa0, 0xa6),
+		"small floats and signs": operands(wasm.F32, 0x92, 0x98),
+		"references as arguments": func(m *wasm.Module, f *wasm.Func) {
+			inMemory(f, wasm.FuncRef)
+			params := make([]wasm.ValType, 64)
+			for i := range params {
+				params[i] = wasm.FuncRef
+			}
+			to := m.Func(params, nil).Index
+			for f.Len() < size {
+				for range params {
+					f.Get(0)
+				}
+				f.Block("", wasm.Void).End().Call(to)
+			}
+		},
+	} {
+		m := &wasm.Module{}
+		f := m.Func(nil, nil)
+		body(m, f)
+		code := m.Encode()
+		p, err := prep.Prepare(code, &w)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		times := float64(len(p.Code)) / float64(len(code))
+		most = max(most, times)
+		t.Logf("%s: %.1f times", name, times)
+		if limit := float64(compiler.MaxRequest) / float64(w.Limits.MaxContractSize); times > limit*3/4 {
+			t.Errorf("%s: %d bytes became %d, %.1f times; a request has room for %.1f", name, len(code), len(p.Code), times, limit)
+		}
+	}
+	if most < 15 {
+		t.Errorf("the longest is %.1f times: these are not the shapes that are written at length", most)
 	}
 }

@@ -58,6 +58,29 @@ func TestNaN(t *testing.T) {
 		add("abs", f.odd&^f.sign, f.odd)
 		add("copysign", f.odd&^f.sign, f.odd, f.one)
 		add("copysign", f.one|f.sign, f.one, f.odd)
+		// what is computed from one that nobody has looked at, and what looks at it
+		op := func(name string, operands ...string) string { return fmt.Sprintf("(f%d.%s %s)", f.size, name, strings.Join(operands, " ")) }
+		sum := op("add", value(f.odd), value(f.one))
+		for _, x := range []struct {
+			code string
+			want uint64
+		}{
+			{op("sqrt", sum), f.canonical}, {op("sqrt", op("neg", sum)), f.canonical}, {op("neg", op("sqrt", op("abs", sum))), f.canonical | f.sign},
+			{op("abs", op("neg", sum)), f.canonical}, {op("neg", op("neg", sum)), f.canonical}, {op("mul", value(f.one), op("neg", sum)), f.canonical},
+			{op("add", sum, sum), f.canonical}, {op("neg", op("max", op("neg", sum), sum)), f.canonical | f.sign},
+			{op("copysign", value(f.one), sum), f.one}, {op("copysign", value(f.one), op("neg", sum)), f.one | f.sign}, {op("copysign", sum, value(f.one|f.sign)), f.canonical | f.sign},
+			{fmt.Sprintf("(if (result f%d) (i32.const 1) (then %s) (else %s))", f.size, op("neg", sum), value(f.one)), f.canonical | f.sign},
+			{fmt.Sprintf("(select %s %s (i32.const 1))", op("sqrt", sum), value(f.one)), f.canonical},
+			{fmt.Sprintf("%s nop nop %s", sum, op("neg")), f.canonical | f.sign},
+		} {
+			result(x.code, bits(x.code), x.want)
+		}
+		for _, x := range []struct {
+			code string
+			want uint64
+		}{{op("ne", sum, sum), 1}, {op("lt", op("neg", sum), value(f.one)), 0}, {fmt.Sprintf("(i32.trunc_sat_f%d_s %s)", f.size, sum), 0}} {
+			result(x.code, "(i64.extend_i32_u "+x.code+")", x.want)
+		}
 		// the sign of one that was made canonical
 		result(fmt.Sprintf("f%d.neg of a sum", f.size), bits(fmt.Sprintf("(f%d.neg (f%d.add %s %s))", f.size, f.size, value(f.odd), value(f.one))), f.canonical|f.sign)
 	}

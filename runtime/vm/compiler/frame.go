@@ -46,8 +46,9 @@ const (
 	replyHead    = 4 + 4 + 4 + 8 + 4
 	sumLen       = 4
 
-	// MaxRequest is what a prepared module has at most: nearcore's form of it may have 16 MiB, and ours is smaller.
-	MaxRequest = 64 << 20
+	// MaxRequest is what a prepared module has at most. One of the 4 MiB that a contract may have becomes up to 25 times as much,
+	// where all its operands are kept in memory; a contract that is too long for a request would be one that no block can call.
+	MaxRequest = 256 << 20
 	// MaxReply is the most that any contract's artifact may have.
 	MaxReply = 512 << 20
 )
@@ -59,6 +60,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // AppendRequest appends a request's frame.
 func AppendRequest(b []byte, r *Request) []byte {
+	return append(appendRequestHead(b, r), r.Wasm...)
+}
+
+// appendRequestHead appends all but the module, which is not copied where it is large.
+func appendRequestHead(b []byte, r *Request) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, requestMagic)
 	var flags uint32
@@ -69,7 +75,7 @@ func AppendRequest(b []byte, r *Request) []byte {
 	b = le.AppendUint64(b, uint64(r.Limits.CPU))
 	b = le.AppendUint64(b, uint64(r.Limits.Memory))
 	b = le.AppendUint64(b, uint64(r.Limits.Output))
-	return seal(b, start, r.Wasm)
+	return sealHead(b, start, r.Wasm)
 }
 
 // AppendReply appends a reply's frame.
@@ -81,14 +87,15 @@ func AppendReply(b []byte, r *Reply) []byte {
 		flags = 1
 	}
 	b = le.AppendUint32(le.AppendUint32(b, uint32(r.Kind)), flags)
-	return seal(le.AppendUint64(b, uint64(r.CPU)), start, r.Body)
+	return append(sealHead(le.AppendUint64(b, uint64(r.CPU)), start, r.Body), r.Body...)
 }
 
-func seal(b []byte, start int, body []byte) []byte {
+// sealHead ends a head: with the length of the body, and the checksum of both.
+func sealHead(b []byte, start int, body []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint32(b, uint32(len(body)))
 	sum := crc32.Update(crc32.Checksum(b[start:], castagnoli), castagnoli, body)
-	return append(le.AppendUint32(b, sum), body...)
+	return le.AppendUint32(b, sum)
 }
 
 // ReadRequest reads a request. io.EOF: there is none, and nothing else.

@@ -150,8 +150,10 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 		}
 	}()
 	_ = p.requests.SetWriteDeadline(time.Now().Add(hang))
-	if _, err := p.requests.Write(AppendRequest(nil, r)); err != nil {
-		return nil, p.failed(err)
+	for _, part := range [][]byte{appendRequestHead(nil, r), r.Wasm} {
+		if _, err := p.requests.Write(part); err != nil {
+			return nil, p.failed(err)
+		}
 	}
 	last, moved := time.Duration(0), time.Now() // processor time, and when it was last seen to grow
 	for {

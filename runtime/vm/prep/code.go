@@ -72,8 +72,16 @@ const (
 	opI64And       = 0x83
 	opI64Or        = 0x84
 	opI64ShrS      = 0x87
+	opF32Abs       = 0x8b
+	opF32Neg       = 0x8c
+	opF32CopySign  = 0x98
+	opF64Abs       = 0x99
+	opF64Neg       = 0x9a
+	opF64CopySign  = 0xa6
 	opI32Wrap      = 0xa7 // i32.wrap_i64
 	opI64Extend    = 0xad // i64.extend_i32_u
+	opI32OfF32     = 0xbc // i32.reinterpret_f32
+	opI64OfF64     = 0xbd // i64.reinterpret_f64
 	opLastNumeric  = 0xc4
 	opRefNull      = 0xd0
 	opRefIsNull    = 0xd1

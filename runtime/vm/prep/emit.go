@@ -249,7 +249,9 @@ func (e *emitter) change(in *instr) {
 		e.access(in.op, in.a)
 	default:
 		e.add(in.op)
-		e.canonical(in.op)
+		if !e.unseen() {
+			e.canonical(in.op)
+		}
 	}
 }
 
