@@ -39,6 +39,7 @@ func (x *receipt) act(a primitives.Action) *failure {
 		if x.actor != id {
 			return &failure{Tag: primitives.ActionActorNoPermission, AccountID: id, ActorID: x.actor}
 		}
+	default: // the others may come from anybody
 	}
 	switch a := a.(type) {
 	case *primitives.CreateAccount:

@@ -270,6 +270,7 @@ func deposits(actions []primitives.Action) (sum primitives.Balance) {
 			sum = more(sum, deposits(a.Action.Actions))
 		case *primitives.DelegateV2:
 			sum = more(sum, deposits(a.Action.Actions))
+		default: // the others take nothing
 		}
 	}
 	return sum
@@ -312,6 +313,7 @@ func Invalid(actions []primitives.Action, to primitives.AccountID) *primitives.A
 			if id := a.Init.DerivedAccount(); id != to {
 				return &primitives.ActionsValidationError{Tag: primitives.ActionsInvalidDeterministicStateInitReceiver, DerivedID: id, ReceiverID: to}
 			}
+		default: // of the others the generator makes only good ones
 		}
 	}
 	return nil

@@ -124,7 +124,7 @@ func promise(c *contracts.Program, batch contracts.Result, a primitives.Action) 
 		c.Call(name+"delete_account", batch, string(a.Beneficiary))
 	case *primitives.TransferToGasKey:
 		c.Call(name+"transfer_to_gas_key", batch, []byte(a.PublicKey), contracts.Amount(a.Deposit))
-	default:
+	case *primitives.Stake, *primitives.Delegate, *primitives.DelegateV2, *primitives.WithdrawFromGasKey:
 		panic(fmt.Sprintf("rules: no promise of %T", a))
 	}
 }
@@ -267,6 +267,7 @@ func Actions(actions []primitives.Action) string {
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
 		case *primitives.DelegateV2:
 			text += fmt.Sprintf(" %s to %s: [%s]", a.Action.SenderID, a.Action.ReceiverID, Actions(a.Action.Actions))
+		default: // the name says it
 		}
 		list = append(list, text)
 	}

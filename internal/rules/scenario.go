@@ -353,6 +353,7 @@ func (g *generator) actions(to primitives.AccountID) (list []primitives.Action) 
 			delegated = true
 		case *primitives.DeleteAccount:
 			return append(list, a)
+		default: // the others may stand anywhere
 		}
 		list = append(list, a)
 	}
