@@ -1,6 +1,11 @@
 package primitives
 
-import "github.com/troupe-chain/troupe/primitives/borsh"
+import (
+	"bytes"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
 
 // ActionTag is the borsh discriminant of an action (nearcore core/primitives/src/action/mod.rs).
 type ActionTag byte
@@ -156,7 +161,8 @@ func (s *StateInit) AppendBorsh(b []byte) []byte {
 	})
 }
 
-// DecodeBorsh reads it. Keys must ascend strictly, as borsh-rs demands of a BTreeMap.
+// DecodeBorsh reads it. Entries may come in any order, and the last of a key counts: borsh-rs collects them in a BTreeMap and asks
+// for no order unless its feature de_strict_order is on, which nearcore's is not.
 func (s *StateInit) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("DeterministicAccountStateInit", tag)
@@ -166,12 +172,23 @@ func (s *StateInit) DecodeBorsh(r *borsh.Reader) {
 	s.Data = borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
 		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}
 	})
+	byKey := func(a, b StateEntry) int { return bytes.Compare(a.Key, b.Key) }
+	ascend := true
 	for i := 1; i < len(s.Data); i++ {
-		if string(s.Data[i-1].Key) >= string(s.Data[i].Key) {
-			r.Failf("keys must be in ascending order")
-			return
+		ascend = ascend && byKey(s.Data[i-1], s.Data[i]) < 0
+	}
+	if ascend {
+		return
+	}
+	r.Loosen()
+	slices.SortStableFunc(s.Data, byKey)
+	last := s.Data[:0]
+	for i, e := range s.Data {
+		if i+1 == len(s.Data) || byKey(e, s.Data[i+1]) != 0 {
+			last = append(last, e)
 		}
 	}
+	s.Data = last
 }
 
 // Tag of each action.

@@ -140,11 +140,16 @@ func (s *SignedTransaction) AppendBorsh(b []byte) []byte {
 	return s.Signature.AppendBorsh(s.Transaction.AppendBorsh(b))
 }
 
-// DecodeBorsh reads it and computes the hash from the bytes read.
+// DecodeBorsh reads it and computes the hash from the bytes read, or from its encoding, where that is another.
 func (s *SignedTransaction) DecodeBorsh(r *borsh.Reader) {
 	in := r.Rest()
 	s.Transaction.DecodeBorsh(r)
 	if r.Err() != nil {
+		return
+	}
+	if r.Loose() {
+		s.Signature.DecodeBorsh(r)
+		*s = *NewSignedTransaction(s.Transaction, s.Signature)
 		return
 	}
 	n := len(in) - r.Remaining()

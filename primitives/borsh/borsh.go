@@ -92,12 +92,19 @@ func AppendUint64s(b []byte, v []uint64) []byte {
 
 // Reader decodes a byte slice. The first error sticks: later reads return zero values.
 type Reader struct {
-	buf []byte
-	err error
+	buf   []byte
+	err   error
+	loose bool
 }
 
 // NewReader reads from in, which must not change while values alias it (see Take and Bytes).
 func NewReader(in []byte) *Reader { return &Reader{buf: in} }
+
+// Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in any order, and repeated ones.
+func (r *Reader) Loosen() { r.loose = true }
+
+// Loose tells whether anything was not what would be written.
+func (r *Reader) Loose() bool { return r.loose }
 
 // Err returns the first error.
 func (r *Reader) Err() error { return r.err }
