@@ -8,6 +8,7 @@
 #endif
 #include "shim.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -268,13 +269,23 @@ static wasmtime_error_t *set_trace(troupe_call_t *c, wasmtime_context_t *cx, con
 // have all that is theirs, a large page would take longer to be set to zero than the few small ones that are touched.
 #define LARGE_FROM ((size_t)2 << 20)
 
-static void use_large_pages(const wasmtime_context_t *cx, const wasmtime_memory_t *m, size_t max_memory) {
+// The system keeps in mind what it was told of a slot of the pool, until a module with other data is laid into it. So it is told once
+// for a slot and a module: each time takes a lock that all threads want, and more than all else of a short call. What is forgotten or
+// mistaken here costs time and nothing else.
+#define TOLD 4096
+static _Atomic(uintptr_t) told[TOLD];
+
+static void use_large_pages(const wasmtime_context_t *cx, const wasmtime_memory_t *m, const void *module, size_t max_memory) {
 #ifdef MADV_HUGEPAGE
   uintptr_t from = (uintptr_t)wasmtime_memory_data(cx, m), end = from + max_memory;
+  uintptr_t key = (from >> 12) * (uintptr_t)0x9e3779b97f4a7c15 ^ (uintptr_t)module;
+  _Atomic(uintptr_t) *at = &told[(from >> 16) * (uintptr_t)0x9e3779b97f4a7c15 >> (8 * sizeof(uintptr_t) - 12)];
+  if (atomic_load_explicit(at, memory_order_relaxed) == key) return;
+  atomic_store_explicit(at, key, memory_order_relaxed);
   from = (from + LARGE_FROM + LARGE_FROM - 1) & ~(LARGE_FROM - 1);
   madvise((void *)from, end - from, MADV_HUGEPAGE);
 #else
-  (void)cx, (void)m, (void)max_memory;
+  (void)cx, (void)m, (void)module, (void)max_memory;
 #endif
 }
 
@@ -298,7 +309,7 @@ static void run(troupe_call_t *c) {
   if (wasmtime_instance_export_get(cx, &in, "memory", 6, &e) && e.kind == KIND_MEMORY) {
     c->memory = e.of.memory;
     c->has_memory = true;
-    use_large_pages(cx, &c->memory, c->max_memory);
+    use_large_pages(cx, &c->memory, c->pre, c->max_memory);
   }
   if (wasmtime_instance_export_get(cx, &in, c->stack_name, c->stack_name_len, &e) && e.kind == KIND_GLOBAL) {
     c->stack_global = e.of.global;
