@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -74,11 +73,13 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 	case n <= smallReply:
 		return b, nil
 	}
-	if grows := len(b) + n - cap(b); grows > 0 { // the buffer may be left to the collector, too, while it is copied
-		if !c.x.peer.take(c.x.client, int64(grows)) {
+	size := cap(b)
+	if len(b)+n > size {
+		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // in steps, since more may follow
+		if !c.x.peer.take(c.x.client, int64(size-cap(b))) {
 			return b, busy(limits.MaxInFlight)
 		}
-		c.x.taken += grows
+		c.x.taken += size - cap(b)
 	}
 	if c.leave == nil {
 		leave, err := c.x.enter()
@@ -89,7 +90,10 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 	} else {
 		runtime.Gosched() // between one large reply and the next, what is small goes first
 	}
-	return slices.Grow(b, n), nil
+	if size > cap(b) {
+		b = append(make([]byte, 0, size), b...)
+	}
+	return b, nil
 }
 
 // left is how much more the reply may get.
@@ -112,6 +116,7 @@ const readStep = 256 << 10
 var (
 	errBodyLarge = errors.New("length limit exceeded")
 	errNoRoom    = errors.New("too many bytes in flight")
+	errNoWork    = errors.New("too much work")
 )
 
 // body reads what was sent, within what may be in memory. free is called when it is not needed any more.
@@ -133,16 +138,19 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 	stream := ctx.RequestBodyStream()
 	for {
 		if len(b) == cap(b) {
-			n := max(1024, 3*cap(b))
+			n := max(1024, 4*cap(b))
 			if length >= 0 {
 				n = max(1024, min(n, length+1)) // and one to see the end
+				if cap(b) >= smallReply {
+					n = length + 1 // so much has come: it is no mere word
+				}
 			}
 			if n > smallReply && !x.peer.take(x.client, int64(n-cap(b))) {
 				return nil, free, errNoRoom
 			}
 			if n > smallReply {
 				if err := x.mayRead(); err != nil {
-					return nil, free, errNoRoom
+					return nil, free, errNoWork
 				}
 				x.worked(time.Duration(n-cap(b)) * perByte)
 			}

@@ -128,12 +128,15 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
 // unread answers a request whose body was not read to its end, and closes the connection after it.
 func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
-	if !errors.Is(err, errNoRoom) {
+	f := busy(limits.MaxInFlight)
+	switch {
+	case errors.Is(err, errNoWork):
+		f = busy(limits.MaxAddressWork)
+	case !errors.Is(err, errNoRoom):
 		s.badRequest(ctx, err)
 		return
 	}
 	drain(ctx.Conn(), int64(s.opts.MaxBody))
-	f := busy(limits.MaxInFlight)
 	ctx.SetContentType(jsonType)
 	ctx.SetStatusCode(s.httpStatus(nil, f.status()))
 	ctx.Response.SetBodyRaw(appendRefused(nil, f))

@@ -49,6 +49,7 @@ type Backend struct {
 	started     time.Time
 	status      atomic.Pointer[statusAt]
 	first       atomic.Pointer[earliest]
+	long        longCalls
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 

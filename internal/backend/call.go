@@ -2,6 +2,9 @@ package backend
 
 import (
 	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/viewer"
@@ -18,13 +21,66 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 		return nil, &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
 	var out *view.CallResult
-	err := b.Views.Run(c.Client, func(short bool, interrupt func() error) (err error) {
+	run, key := b.Views.Run, longKey{c.Client.Address, c.Account, c.Method}
+	if b.long.has(&key, b.Now()) {
+		run = b.Views.RunLong
+	}
+	err := run(c.Client, func(short bool, interrupt func() error) (err error) {
 		if out, err = b.callFunction(block, c, short, interrupt); errors.Is(err, action.ErrLong) {
+			b.long.add(key, b.Now())
 			return viewer.ErrLong
 		}
 		return err
 	}, c.Gone)
 	return out, err
+}
+
+// longCalls remembers which methods of which contracts were long for which address, so that who calls them again and again does not
+// first take the time of a short call each time. Others are not affected by it.
+type longCalls struct {
+	mu sync.Mutex
+	at map[longKey]time.Time
+	n  atomic.Int64 // so that nothing is locked where there are none
+}
+
+type longKey struct {
+	address [16]byte
+	account primitives.AccountID
+	method  string
+}
+
+// Bounds of longCalls.
+const (
+	maxLong  = 4096
+	longKept = 10 * time.Second
+)
+
+func (l *longCalls) has(k *longKey, now time.Time) bool {
+	if l.n.Load() == 0 {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at, ok := l.at[*k]
+	if ok && now.Sub(at) > longKept {
+		delete(l.at, *k)
+		l.n.Store(int64(len(l.at)))
+		ok = false
+	}
+	return ok
+}
+
+func (l *longCalls) add(k longKey, now time.Time) {
+	if len(k.method) > 256 { // a name is short
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at == nil || len(l.at) >= maxLong {
+		l.at = map[longKey]time.Time{}
+	}
+	l.at[k] = now
+	l.n.Store(int64(len(l.at)))
 }
 
 func (b *Backend) callFunction(block primitives.Hash, c *view.Call, short bool, interrupt func() error) (*view.CallResult, error) {

@@ -158,6 +158,15 @@ func (p *Pool) Run(who fair.Client, f Func, gone func() bool) error {
 	return err
 }
 
+// RunLong runs f in the long lane at once: of a call that is known to be long.
+func (p *Pool) RunLong(who fair.Client, f Func, gone func() bool) error {
+	j := p.job(who, f, gone)
+	p.went.Add(1)
+	err := p.runLong(long, j)
+	p.put(j)
+	return err
+}
+
 // RunAside runs f in the lane of simulations.
 func (p *Pool) RunAside(who fair.Client, f Func, gone func() bool) error {
 	j := p.job(who, f, gone)
