@@ -1,7 +1,10 @@
 package rpc
 
 import (
+	"time"
+
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 // simulateTx is our own: no other node has it. Parameters are [signed], or an object with signed_tx_base64, a reference to a
@@ -12,7 +15,11 @@ var simulateTx = Method[view.Simulate]{
 	Parse: parseSimulate,
 	Handle: func(c *call, b []byte, p *view.Simulate) ([]byte, error) {
 		p.Client = c.x.who()
+		if err := c.x.mayWork(c.ctx); err != nil {
+			return b, busy(limits.MaxAddressWork)
+		}
 		s, err := c.node.Simulate(c.ctx, p)
+		c.x.worked(time.Duration(p.Took))
 		if err == nil {
 			return view.AppendSimulation(b, s), nil
 		}
@@ -31,7 +38,11 @@ var traceTx = Method[view.Trace]{
 	Parse: parseTrace,
 	Handle: func(c *call, b []byte, p *view.Trace) ([]byte, error) {
 		p.Client = c.x.who()
+		if err := c.x.mayWork(c.ctx); err != nil {
+			return b, busy(limits.MaxAddressWork)
+		}
 		report, err := c.node.Trace(c.ctx, p)
+		c.x.worked(time.Duration(p.Took))
 		if err == nil {
 			if b, err = c.room(b, len(report)); err != nil {
 				return b, err

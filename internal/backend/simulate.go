@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime"
+	"time"
 
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/trace"
 	"github.com/troupe-chain/troupe/internal/viewer"
-	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
@@ -16,7 +17,7 @@ import (
 
 // Simulate runs a transaction on a stored state and keeps nothing, on a thread of its own lane.
 func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Simulation, err error) {
-	err = b.aside(ctx, r.Client, func(ask func() error) error {
+	err = b.aside(ctx, r, func(ask func() error) error {
 		at, err := b.stateAt(r.Block)
 		if err != nil {
 			return err
@@ -32,12 +33,17 @@ func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Sim
 
 // aside runs f where it cannot be in the chain's way, unless ctx ends before its turn. f asks now and then whether its time is over:
 // that of the pool, of the request, and of a client that has hung up.
-func (b *Backend) aside(ctx context.Context, who fair.Client, f func(ask func() error) error) error {
+func (b *Backend) aside(ctx context.Context, r *view.Simulate, f func(ask func() error) error) error {
 	if b.Views == nil {
 		return &view.LookupError{Kind: view.ErrContractsUnsupported}
 	}
-	err := b.Views.RunAside(who, func(_ bool, interrupt func() error) error {
+	err := b.Views.RunAside(r.Client, func(_ bool, interrupt func() error) error {
+		asked, began := 0, time.Now()
+		defer func() { r.Took = int64(time.Since(began)) }()
 		return f(func() error {
+			if asked++; asked%64 == 0 {
+				runtime.Gosched()
+			}
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -78,7 +84,7 @@ func (b *Backend) stateAt(r view.BlockRef) (*engine.State, error) {
 
 // Trace says what a transaction did or would do, as JSON, on a thread of the lane of simulations.
 func (b *Backend) Trace(ctx context.Context, r *view.Trace) (out []byte, err error) {
-	err = b.aside(ctx, r.Client, func(ask func() error) error {
+	err = b.aside(ctx, &r.Simulate, func(ask func() error) error {
 		report, err := b.trace(ctx, r, ask)
 		if err == nil {
 			out, err = json.Marshal(report)

@@ -135,9 +135,13 @@ func New(o Options) *Pool {
 	for lane, n := range map[int]int{long: o.Long, aside: o.Aside} {
 		for range n {
 			p.all.Go(func() {
-				// The thread is this goroutine's alone, and so is its low priority; it ends with it.
-				runtime.LockOSThread()
-				lowPriority()
+				// The thread is this goroutine's alone, and so is its low priority; it ends with it. Not for simulations:
+				// a trace runs in Go for the most part, and would keep one of Go's processors from the others while the
+				// system keeps its thread waiting. It yields instead.
+				if lane == long {
+					runtime.LockOSThread()
+					lowPriority()
+				}
 				p.work(lane)
 			})
 		}

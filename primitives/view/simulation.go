@@ -14,6 +14,7 @@ type Simulate struct {
 	// Unsigned tries a transaction whose signature does not count: one that is still to be signed.
 	Unsigned bool
 	Client   fair.Client // whose turn it takes
+	Took     int64       // ns that it ran, without the time that it waited; set by who runs it
 }
 
 // Trace asks what a transaction did, or would do.

@@ -116,7 +116,7 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.Simulations }},
 	{Key: "max_simulations_per_address", Default: 4, Min: 1, Max: 10_000, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
-	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000, Doc: "milliseconds in each second that one address may have large bodies read and large replies written; beyond them its next ones wait",
+	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000, Doc: "milliseconds in each second that one address may have large bodies read, large replies written, transactions simulated and traced; beyond them its next ones wait",
 		Address: func(l *Limits) *ByAddress { return &l.AddressWork }},
 }
 
