@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -25,6 +26,7 @@ type fakeNode struct {
 	call     func(*view.Call) (*view.CallResult, error)
 	sendTx   func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	tx       func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+	took     time.Duration // of simulations
 	async    int
 	sessions atomic.Int64
 }
@@ -104,10 +106,14 @@ func (n *fakeNode) Tx(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, e
 	}
 	return &view.FinalOutcome{Level: q.WaitUntil}, n.err
 }
-func (n *fakeNode) Simulate(context.Context, *view.Simulate) (*view.Simulation, error) {
+func (n *fakeNode) Simulate(_ context.Context, q *view.Simulate) (*view.Simulation, error) {
+	q.Took = int64(n.took)
 	return &view.Simulation{FinalOutcome: view.FinalOutcome{Level: view.LevelFinal}, At: testAt, Blocks: 3, Complete: true}, n.err
 }
-func (n *fakeNode) Trace(context.Context, *view.Trace) ([]byte, error) { return []byte(`{}`), n.err }
+func (n *fakeNode) Trace(_ context.Context, q *view.Trace) ([]byte, error) {
+	q.Took = int64(n.took)
+	return []byte(`{}`), n.err
+}
 
 func (n *fakeNode) Mine(_ context.Context, blocks uint64) (view.At, error) {
 	return view.At{Height: 100 + primitives.Height(blocks), Hash: testHash}, n.err

@@ -582,3 +582,20 @@ func TestWorkPerAddress(t *testing.T) {
 	greedy.Close()
 	timed(dialFrom(t, "127.0.0.2", addr), `{"method":"health","x":"`+strings.Repeat("x", 100_000)+`"}`, 503)
 }
+
+// TestSimulationsAreWork: what a simulation or trace took counts in its client's share.
+func TestSimulationsAreWork(t *testing.T) {
+	n := &fakeNode{took: 700 * time.Millisecond}
+	_, addr := serve(t, n, Options{PollingTimeout: time.Second, Limits: limited(func(l *limits.Limits) {
+		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
+	})})
+	for _, m := range []string{"EXPERIMENTAL_simulate_tx", "EXPERIMENTAL_trace_tx"} {
+		c := dialFrom(t, "127.0.0."+fmt.Sprint(len(m)), addr)
+		body := `{"jsonrpc":"2.0","id":1,"method":"` + m + `","params":` + goodParams[m] + `}`
+		for i, want := range []int{200, 503} {
+			if r, text, err := ask(c, body); err != nil || r.StatusCode != want || want == 503 && !strings.Contains(text, "max_work_per_address") {
+				t.Errorf("%s, the %d-th: %v %v %.200s", m, i, err, r, text)
+			}
+		}
+	}
+}

@@ -13,8 +13,8 @@
 // Every call begins in the short lane, in its own goroutine. One that turns out to be long (ErrLong) starts again, which it may
 // since it changed nothing, in the long lane, whose threads have a low priority and leave half of the cores alone: the system
 // lets a thread that runs go on for some milliseconds, however low it is. Only there, since a goroutine that has a thread of its
-// own costs 10 µs more a call, and most calls take less than 50. Simulations and traces have a lane of their own, of the same
-// kind. In each lane clients take turns: whose call has the turn is who has had least of the lane's time (package fair), so that one
+// own costs 10 µs more a call, and most calls take less than 50. Simulations and traces have a lane of their own, and yield
+// (simulate.go of internal/backend). In each lane clients take turns: whose call has the turn is who has had least of the lane's time (package fair), so that one
 // who comes anew waits for the calls that run, and not for those that wait.
 package viewer
 

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
@@ -93,4 +94,24 @@ func TestSelectRecorded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSelectMax: an account that is named again and again is shown so, as by neard, until it is too much; then nothing is selected at
+// length, and prefixes that no key can have cost nothing.
+func TestSelectMax(t *testing.T) {
+	code := make([]byte, 30_000)
+	block := []primitives.KeyChanges{{Key: primitives.AppendCodeKey(nil, "a.near"), Changes: []primitives.StateChange{{Value: code}}}}
+	r := ChangesRequest{Kind: ContractCodeChanges, Accounts: slices.Repeat([]primitives.AccountID{"a.near"}, 150)}
+	got, err := r.Select(block)
+	if err != nil || len(got) != 150 || r.Size < 150*40_000 {
+		t.Errorf("without a bound: %d changes of %d bytes, %v", len(got), r.Size, err)
+	}
+	r.Max = 1 << 20
+	if got, err = r.Select(block); !errors.Is(err, ErrTooLarge) || len(got) > 27 {
+		t.Errorf("with 1 MiB: %d changes, %v", len(got), err)
+	}
+	r = ChangesRequest{Kind: DataChanges, Accounts: r.Accounts, Prefix: make([]byte, 1<<20)}
+	if cost := testing.AllocsPerRun(1, func() { got, err = r.Select(block) }); err != nil || len(got) > 0 || cost > 10 {
+		t.Errorf("a prefix of 1 MiB: %d changes, %v, %v allocations", len(got), err, cost)
+	}
 }
