@@ -50,6 +50,10 @@ func Listed() []Shape {
 		}
 		add(Shape{Name: fmt.Sprintf("ten times 4900 deep in %d", nest), Funcs: 10, Bytes: 100_000, Depth: 4_900, Nest: nest, Locals: 50, Units: units("br_if-far", "local-sum")})
 	}
+	for _, u := range []string{"call", "f32-chain", "load-chain", "table.get", "f64-trunc", "memory.grow", "sqrt-chain"} { // a megabyte, or as much as fits
+		add(Shape{Name: "much " + u, Funcs: 5, Bytes: maxBody, Units: units(u)})
+	}
+	add(Shape{Name: "1.5 MB of floats", Funcs: 8, Bytes: maxBody, Units: units("f32-chain")})
 	add(Shape{Name: "250,000 exports", Funcs: 1, Exports: 250_000})
 	add(Shape{Name: "exports of long names", Funcs: 1, Exports: 10_000, Long: 300})
 	add(Shape{Name: "1,000 types", Funcs: 1, Types: 1_000})

@@ -13,11 +13,14 @@ type Limits struct {
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
-		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond,
-		Memory: 320<<20 + max(kb-250, 0)<<20,
+		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond + time.Duration(max(kb-250, 0))*8500*time.Microsecond,
+		Memory: 384<<20 + max(kb-250, 0)<<20,
 		Output: 256<<10 + 100*int64(size),
 	}
 }
+
+// mostCPU is where any compilation is ended.
+const mostCPU = 3 * time.Minute
 
 // LimitsOf is where a compilation is ended: at four times its bound, since machines differ, and 1 GiB above it in memory, since what
 // is mapped is more than what is used; at four times as much if a block waits for it and the first attempt came to its limits.
@@ -27,7 +30,7 @@ func LimitsOf(size int, again bool) Limits {
 	if again {
 		factor = 16
 	}
-	l.CPU *= time.Duration(factor)
+	l.CPU = min(l.CPU*time.Duration(factor), mostCPU)
 	l.Memory += factor << 28
 	l.Output = min(l.Output*factor, MaxReply)
 	return l
