@@ -59,7 +59,9 @@ func TestNaN(t *testing.T) {
 		add("copysign", f.odd&^f.sign, f.odd, f.one)
 		add("copysign", f.one|f.sign, f.one, f.odd)
 		// what is computed from one that nobody has looked at, and what looks at it
-		op := func(name string, operands ...string) string { return fmt.Sprintf("(f%d.%s %s)", f.size, name, strings.Join(operands, " ")) }
+		op := func(name string, operands ...string) string {
+			return fmt.Sprintf("(f%d.%s %s)", f.size, name, strings.Join(operands, " "))
+		}
 		sum := op("add", value(f.odd), value(f.one))
 		for _, x := range []struct {
 			code string
