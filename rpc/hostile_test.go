@@ -393,8 +393,11 @@ func TestShutdownIsNotHeldUp(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	addr := l.Addr().String()
+	var open []net.Conn
 	for _, half := range []string{"", "POST / HT", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"} {
-		if _, err := io.WriteString(dialFrom(t, "127.0.0.1", addr), half); err != nil {
+		c := dialFrom(t, "127.0.0.1", addr)
+		open = append(open, c)
+		if _, err := io.WriteString(c, half); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -416,6 +419,17 @@ func TestShutdownIsNotHeldUp(t *testing.T) {
 	}
 	if took := time.Since(start); took > 900*time.Millisecond {
 		t.Errorf("shutdown took %v", took)
+	}
+	eventually(t, "no connection is left", func() bool { // that of the slow reader among them
+		s.door.mu.Lock()
+		defer s.door.mu.Unlock()
+		return len(s.door.conns) == 0
+	})
+	for i, c := range open {
+		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if _, err := io.Copy(io.Discard, c); timedOut(err) {
+			t.Errorf("connection %d is still open", i)
+		}
 	}
 	if got := <-waits; !strings.Contains(got, "the node is stopping") {
 		t.Errorf("what waited got %s", got)

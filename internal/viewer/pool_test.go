@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,10 +186,10 @@ func TestTurns(t *testing.T) {
 			return fair.Client{Address: [16]byte{address}, Conn: conn}
 		}
 		var all sync.WaitGroup
-		end := false
+		var end atomic.Bool
 		for i := range uint64(16) {
 			all.Go(func() {
-				for !end {
+				for !end.Load() {
 					if err := p.Run(who(1, i), call, nil); err != nil {
 						t.Errorf("Run = %v", err)
 					}
@@ -210,7 +211,7 @@ func TestTurns(t *testing.T) {
 				time.Sleep(20 * length) // it asks for no more than its share
 			}
 		}
-		end = true
+		end.Store(true)
 		all.Wait()
 		p.Close()
 	})
