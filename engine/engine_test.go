@@ -40,6 +40,20 @@ func testGenesis(t *testing.T, validators ...primitives.AccountID) *genesis.Gene
 	return g
 }
 
+// TestOwnParameters: nearcore core/parameters/src/config_store.rs:171 for_chain_id gives two chains of its tests, by their names,
+// other limits of congestion, bandwidth and witnesses.
+func TestOwnParameters(t *testing.T) {
+	for id, want := range map[string]error{
+		"benchmarknet": ErrChainID, "congestion_control_test": ErrChainID, "mocknet": nil, "localnet": nil, "benchmarknet2": nil,
+	} {
+		g := testGenesis(t, "a.near")
+		g.Config.ChainID = id
+		if _, err := NewChain(&g.Config, primitives.NumberingJune, nil, nil); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", id, err, want)
+		}
+	}
+}
+
 func openNode(t *testing.T, g *genesis.Genesis) *node {
 	t.Helper()
 	return openOn(t, g, storage.NewMemDisk(), storage.Options{})

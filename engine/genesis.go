@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -15,6 +16,9 @@ import (
 // NewChain reads what the engine needs from a genesis. records opens the genesis document (or its records file), each time
 // from its beginning; it is read when the chain begins. epochConfigs are the files of <home>/epoch_configs by name.
 func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs map[string][]byte, records func() (io.ReadCloser, error)) (*Chain, error) {
+	if ownParameters(g.ChainID) {
+		return nil, fmt.Errorf("%w: %q", ErrChainID, g.ChainID)
+	}
 	params := EpochParams(g)
 	configs, err := epoch.NewConfigs(params, epochConfigs, config.Newest(numbering))
 	if err != nil {
@@ -29,6 +33,16 @@ func NewChain(g *genesis.Config, numbering primitives.Numbering, epochConfigs ma
 	}
 	c.Load = func() (*GenesisState, error) { return loadState(g, configs, c.Version, records) }
 	return c, nil
+}
+
+// ErrChainID says that neard gives chains of this name parameters of their own, which are not built: with the usual ones it
+// would be another chain.
+var ErrChainID = errors.New("engine: neard has other parameters for chains of this name; choose another chain_id")
+
+// ownParameters tells whether the parameters of a chain depend on its name, which they do for two names of nearcore's tests
+// (core/parameters/src/config_store.rs:171). testnet's are by now those of all others.
+func ownParameters(chainID string) bool {
+	return chainID == "benchmarknet" || chainID == "congestion_control_test"
 }
 
 // GenesisState is the first state of a chain.

@@ -272,6 +272,19 @@ func TestGasKeyTransaction(t *testing.T) {
 	if got, _, _ := n.view(alice).GasKeyNonce(alice, key.PublicKey().Handle(), 1); got != start+2 {
 		t.Errorf("row = %d, want %d", got, start+2)
 	}
+	// Where the compute of sending is not its gas, a transaction that becomes a receipt counts the compute, one that fails for
+	// its deposits the gas (nearcore core/primitives/src/transaction.rs:739 failed_with_gas_burnt).
+	cfg := *n.cfg
+	cfg.Fees.Action[config.ActionTransfer].SendNotSIR.Compute += 7
+	n.cfg = &cfg
+	for amount, more := range map[uint64]primitives.Gas{1: 7, 10_000: 0} {
+		n.settle()
+		n.height += 2
+		o := send(primitives.InitialNonce(n.height)+primitives.Nonce(amount), 1, primitives.NEAR(amount))
+		if o.ComputeUsage != o.GasBurnt+more || n.shards[0].last.Stats.Compute != uint64(o.ComputeUsage) {
+			t.Errorf("%d NEAR: compute %d, the chunk's %d, of %d gas", amount, o.ComputeUsage, n.shards[0].last.Stats.Compute, o.GasBurnt)
+		}
+	}
 }
 
 // TestDelegate covers the rules of delegate actions (nearcore actions.rs:1868-2127 and before).

@@ -115,10 +115,11 @@ func (c *chunk) transaction(t *Transaction, hash primitives.Hash) error {
 	o.GasBurnt, o.ComputeUsage, o.TokensBurnt = charges.GasBurnt, primitives.Gas(charges.ComputeBurnt), charges.BurntAmount
 	if verdict.Err != nil { // a gas key pays for a transaction whose deposits the account cannot pay
 		o.Status = invalidTxStatus(verdict.Err)
+		o.ComputeUsage = o.GasBurnt // whatever the compute of the conversion is (core/primitives/src/transaction.rs:739)
 	} else if err := c.convert(tx, hash, charges, o); err != nil {
 		return err
 	}
-	if err := c.count(charges.GasBurnt, charges.ComputeBurnt); err != nil {
+	if err := c.count(o.GasBurnt, config.Compute(o.ComputeUsage)); err != nil {
 		return err
 	}
 	s.store(c.u, tx, handle, charges)
