@@ -106,7 +106,7 @@ func (a *RPC) Receive(c actor.Context) {
 	case messages.CloseSession:
 		if pid := a.open[m.Session]; pid != nil {
 			delete(a.byPID, pid.GetId())
-			c.Stop(pid)
+			c.Poison(pid) // behind what he has handed in, which is looked at also when he is gone
 		}
 		delete(a.open, m.Session)
 	case Request:

@@ -1,0 +1,65 @@
+package node
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestClientLeavesAtOnce: what a client has handed in is looked at, also if he is gone the moment after.
+func TestClientLeavesAtOnce(t *testing.T) {
+	const n = 300
+	t.Run("session", func(t *testing.T) {
+		s := start(t, 1, nil)
+		for range n {
+			ctx, done, err := s.OpenSession(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.SendTxAsync(ctx, s.tx("near", transfer(1))); err != nil {
+				t.Fatal(err)
+			}
+			done()
+		}
+		s.idle(t)
+		if got := s.tally.Submitted.Load(); got != n {
+			t.Errorf("%d submissions reached the mempool, want %d", got, n)
+		}
+		if live := s.alive("session"); live != 0 {
+			t.Errorf("%d sessions are left", live)
+		}
+	})
+	t.Run("wire", func(t *testing.T) { // a connection for each
+		s := start(t, 1, nil)
+		w := serve(t, s)
+		var all sync.WaitGroup
+		for range 8 {
+			one := w.another()
+			one.client.Transport.(*http.Transport).DisableKeepAlives = true
+			all.Go(func() {
+				for range n / 8 {
+					if r := one.send(t, s.tx("near", transfer(1)), view.LevelNone); r.fault() != "" {
+						t.Errorf("%+v", r.Error)
+					}
+				}
+			})
+		}
+		all.Wait()
+		s.idle(t)
+		if got := s.tally.Submitted.Load(); got != n/8*8 {
+			t.Errorf("%d submissions reached the mempool, want %d", got, n/8*8)
+		}
+	})
+}
+
+// alive is how many actors of a kind there are.
+func (s *sandbox) alive(kind string) (n int64) {
+	for _, x := range s.Meter() {
+		if x.Name == kind {
+			n += x.Alive
+		}
+	}
+	return n
+}
