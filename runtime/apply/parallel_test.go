@@ -75,13 +75,13 @@ func sameResult(t *testing.T, got, want *Result) {
 // TestParallelEqualsSerial runs random workloads under limits that make receipts wait, and compares each chunk. Tokens are
 // counted on the way: what is held falls by what the chunks say is burnt.
 func TestParallelEqualsSerial(t *testing.T) {
-	seeds := 60
+	first := 0
 	if testing.Short() {
-		seeds = 8
+		first = 52 // the last few reach all that is asked for below, and the first few do not
 	}
 	var ran, again, delayed, buffered int
 	outcomes := map[string]int{}
-	for seed := range seeds {
+	for seed := first; seed < 60; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWild(t, threeShards(), uint64(seed))
 			cfg := *w.cfg
