@@ -35,7 +35,7 @@ type Actor struct {
 	out     Out
 	at      messages.Position
 	waiters map[messages.Address]*waiter
-	byID    map[primitives.Hash][]*waiter
+	byID    map[primitives.Hash]map[*waiter]struct{}   // many may wait for one thing, so it is no list
 	byFinal map[primitives.Height]map[*waiter]struct{} // who is told when the block of this height is final
 	byKey   map[string]*queue                          // by nonce
 	expires queue                                      // by height
@@ -55,7 +55,7 @@ type waiter struct {
 // New returns the actor; it knows the blocks up to at.
 func New(at messages.Position, out Out) *Actor {
 	return &Actor{
-		out: out, at: at, waiters: map[messages.Address]*waiter{}, byID: map[primitives.Hash][]*waiter{},
+		out: out, at: at, waiters: map[messages.Address]*waiter{}, byID: map[primitives.Hash]map[*waiter]struct{}{},
 		byFinal: map[primitives.Height]map[*waiter]struct{}{}, byKey: map[string]*queue{}, expires: queue{which: byExpiry},
 	}
 }
@@ -80,7 +80,7 @@ func (a *Actor) Handle(msg any) {
 		a.accept(&m)
 	case messages.TransactionsDropped:
 		for _, hash := range m.Hashes {
-			for _, w := range a.byID[hash] {
+			for w := range a.byID[hash] { // each is told on its own, so the order does not matter
 				a.out.Progress(w.address, messages.Progress{At: a.at, Dropped: true})
 			}
 		}
@@ -115,8 +115,13 @@ func (a *Actor) watch(m *messages.Watch) {
 }
 
 func (a *Actor) add(w *waiter, id primitives.Hash) {
-	if list := a.byID[id]; !slices.Contains(list, w) {
-		a.byID[id] = append(list, w)
+	at := a.byID[id]
+	if at == nil {
+		at = map[*waiter]struct{}{}
+		a.byID[id] = at
+	}
+	if _, ok := at[w]; !ok {
+		at[w] = struct{}{}
 		w.ids = append(w.ids, id)
 	}
 }
@@ -175,11 +180,10 @@ func (a *Actor) unwatch(address messages.Address) {
 		}
 	}
 	for _, x := range w.ids {
-		list := slices.DeleteFunc(a.byID[x], func(o *waiter) bool { return o == w })
-		if len(list) == 0 {
-			delete(a.byID, x)
+		if at := a.byID[x]; len(at) > 1 {
+			delete(at, w)
 		} else {
-			a.byID[x] = list
+			delete(a.byID, x)
 		}
 	}
 }
@@ -194,8 +198,10 @@ func (a *Actor) touch(w *waiter) *messages.Progress {
 }
 
 func (a *Actor) accept(m *messages.BlockAccepted) {
-	if !m.IsHead {
-		return // what a branch executes counts once it is the chain, and then all is read again
+	if !m.IsHead || m.Height() <= a.at.Head {
+		// What a branch executes counts once it is the chain, and then all is read again. A block that is no news lay in the mailbox when
+		// this actor began at one that followed it.
+		return
 	}
 	before := a.at.Final
 	a.at = messages.Position{Head: m.Height(), Final: max(before, m.Final)}
@@ -241,7 +247,7 @@ func (a *Actor) executed(m *messages.BlockAccepted) {
 			if n := len(o.Outcome.ReceiptIDs); n > 0 && refunds[o.Outcome.ReceiptIDs[n-1]] {
 				e.Refund = o.Outcome.ReceiptIDs[n-1]
 			}
-			for _, w := range list {
+			for w := range list { // as above
 				news := a.touch(w)
 				news.Executed = append(news.Executed, e)
 				a.unuse(w) // it is included

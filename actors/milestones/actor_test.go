@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -174,9 +175,48 @@ func TestBeginsAnew(t *testing.T) {
 	var got []messages.Progress
 	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address, m messages.Progress) { got = append(got, m) }})
 	a.Handle(messages.Watch{Waiter: at(1), IDs: []primitives.Hash{id("tx")}, Executed: []primitives.Height{5, 6}})
+	for _, old := range []primitives.Height{6, 7} { // they lay in the mailbox
+		a.Handle(block(old, old-2, nil, outcome("tx")))
+		a.Handle(messages.Watch{Waiter: at(2), IDs: []primitives.Hash{id("other")}})
+		if p := got[len(got)-1]; p.At != (messages.Position{Head: 7, Final: 5}) {
+			t.Errorf("behind block %d it is at %+v, which is back", old, p.At)
+		}
+	}
+	got = got[:1]
 	a.Handle(block(8, 6, nil))
 	if len(got) != 2 || !got[0].Watched || got[0].At.Head != 7 || got[1].At != (messages.Position{Head: 8, Final: 6}) {
 		t.Errorf("told %+v, want the confirmation as of 7, and that 6 is final", got)
+	}
+}
+
+// TestManyWaitForOne: what many wait for costs as many steps as they are.
+func TestManyWaitForOne(t *testing.T) {
+	const receipts = 100
+	o := outcome("tx")
+	for i := range receipts {
+		o.Outcome.ReceiptIDs = append(o.Outcome.ReceiptIDs, id(fmt.Sprint(i)))
+	}
+	run := func(n int) (took time.Duration) {
+		begin, w := time.Now(), newWorld()
+		for i := range n {
+			w.watch(messages.WaiterID(i+1), "tx")
+		}
+		w.Handle(block(1, 0, nil, o))
+		if _, things := w.Len(); things != receipts+2 {
+			t.Fatalf("%d things are watched, want %d", things, receipts+2)
+		}
+		for i := range n {
+			w.Handle(messages.Unwatch{Waiter: at(messages.WaiterID(i + 1))})
+		}
+		return time.Since(begin)
+	}
+	few := run(500)
+	for range 4 {
+		few = min(few, run(500))
+	}
+	// 16 times as many. With the square of them it took 250 times as long.
+	if many := run(8000); many > 100*few {
+		t.Errorf("500 waiters took %v, 8000 %v", few, many)
 	}
 }
 
