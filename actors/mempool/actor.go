@@ -57,6 +57,7 @@ type Options struct {
 type Actor struct {
 	o        Options
 	pool     *core.Pool
+	came     []item // of the message in work, and not queued yet
 	queue    *core.Queue[item]
 	looking  map[*[]item]struct{}       // batches that are being looked at
 	finished map[messages.SessionID]int // submissions whose sessions have not been told yet
@@ -128,10 +129,8 @@ func (a *Actor) Handle(msg any) {
 	case over:
 		a.release(m.hash)
 	case forwarded:
-		for _, x := range m.items {
-			a.put(x)
-		}
-		a.look()
+		a.came = append(a.came, m.items...)
+		a.take()
 	case moved:
 		a.moved(m.txs)
 	case messages.BlockAdopted:

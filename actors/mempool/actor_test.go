@@ -554,6 +554,63 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// TestFailsInBetween: of those that come or have been looked at together, one breaks the actor: each is answered once all the same.
+func TestFailsInBetween(t *testing.T) {
+	broken := func(w *world, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Error("nothing broke")
+			}
+			w.Receive(messageOnly{m: &actor.Restarting{}})
+		}()
+		f()
+	}
+	home := func(a primitives.AccountID) primitives.ShardID {
+		if a == "bad.near" {
+			panic("an account that breaks the actor")
+		}
+		return 0
+	}
+	w := newWorld(func(o *Options) { o.Home, o.Judges = home, 2 })
+	w.hold = true
+	var txs []*primitives.SignedTransaction
+	for n := range primitives.Nonce(maxBatch + 10) {
+		txs = append(txs, tx("a.near", n+1))
+	}
+	txs[5] = tx("bad.near", 1)
+	r := NewRequest("", txs)
+	w.Handle(r) // two batches
+	for n := range primitives.Nonce(3) {
+		w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 4}, Transactions: txs[n : n+1]})
+	}
+	w.self = func(m any) { broken(w, func() { w.Handle(m) }) }
+	w.waiting[0]()
+	if left := r.left.Load(); left != 0 {
+		t.Errorf("%d of %d submissions are not answered (below 0: answered twice)", left, len(txs))
+	}
+	for i, got := range r.Answers() {
+		if pooled := i < 5; got.Hash != txs[i].Hash() || got.Pooled != pooled || pooled == errors.Is(got.Err, ErrRestarted) {
+			t.Errorf("submission %d: %+v", i, got)
+		}
+	}
+	if w.done[4] != 3 {
+		t.Errorf("a session is told that %d submissions are done with, want 3", w.done[4])
+	}
+	// While they are being queued.
+	w = newWorld(nil)
+	r = NewRequest("", txs[:3])
+	w.hold = true
+	w.came = append(w.came, item{tx: txs[0], batch: r.answers, index: 0}, item{tx: txs[1], batch: r.answers, index: 1}, item{tx: txs[2], batch: r.answers, index: 2})
+	w.queue = nil
+	broken(w, func() {
+		defer func() { w.queue = core.NewQueue[item](core.QueueLimits{}) }()
+		w.take()
+	})
+	if left := r.left.Load(); left != 0 {
+		t.Errorf("%d submissions are not answered", left)
+	}
+}
+
 // messageOnly is a context of which the actor asks for the message alone.
 type messageOnly struct {
 	actor.Context

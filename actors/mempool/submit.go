@@ -99,18 +99,29 @@ type judged struct {
 }
 
 func (a *Actor) submit(m *messages.SubmitTransactions) {
-	m.Client = clientOf(m.Client, m.From.Session)
+	client := clientOf(m.Client, m.From.Session)
 	for _, tx := range m.Transactions {
-		a.put(item{tx: tx, client: m.Client, from: m.From})
+		a.came = append(a.came, item{tx: tx, client: client, from: m.From})
 	}
-	a.look()
+	a.take()
 }
 
 func (a *Actor) request(r Request) {
 	client := clientOf(r.Client, 0)
 	for i, tx := range r.Transactions {
-		a.put(item{tx: tx, client: client, batch: r.answers, index: i})
+		a.came = append(a.came, item{tx: tx, client: client, batch: r.answers, index: i})
 	}
+	a.take()
+}
+
+// take queues the submissions that a message has brought. Until one is queued it is among those that have come, so that it is answered
+// for wherever this fails.
+func (a *Actor) take() {
+	for i := range a.came {
+		a.put(a.came[i])
+		a.came[i] = item{}
+	}
+	a.came = a.came[:0]
 	a.look()
 }
 
@@ -177,6 +188,7 @@ func (a *Actor) judged(m *judged) {
 	}
 	for i, x := range *m.batch {
 		a.settle(x, &m.verdicts[i])
+		(*m.batch)[i] = item{} // is done with, if a later one fails
 	}
 	delete(a.looking, m.batch)
 	a.tellDone()
@@ -269,9 +281,12 @@ func (a *Actor) handOver() {
 // abandon answers for all that has not been looked at: the actor has failed. Waiters hear of it from the next one.
 func (a *Actor) abandon() {
 	lose := func(x item) {
-		if x.from.Waiter == 0 || x.batch != nil {
+		if x.tx != nil && (x.from.Waiter == 0 || x.batch != nil) {
 			a.answer(x, messages.Submitted{Err: ErrRestarted})
 		}
+	}
+	for _, x := range a.came {
+		lose(x)
 	}
 	for batch := range a.looking {
 		for _, x := range *batch {

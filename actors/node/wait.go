@@ -117,6 +117,7 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
 		return a, n.timeout(m.Hash)
 	case <-failed:
+		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter}) // it may go to the session's next actor
 		return a, session.ErrFailed
 	case <-lost.C:
 		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})

@@ -75,6 +75,13 @@ func (a *Actor) submit() {
 	a.o.Submit(messages.SubmitTransactions{From: a.o.Wait.Waiter, Client: a.o.Wait.Client, Transactions: []*primitives.SignedTransaction{a.o.Wait.Tx}})
 }
 
+// again submits once more, unless it is known what became of it. A pool that has it says so.
+func (a *Actor) again() {
+	if a.pooled && a.o.Wait.Submit && !a.core.Included() {
+		a.submit()
+	}
+}
+
 func (a *Actor) watch(ids []primitives.Hash) {
 	w := messages.Watch{Waiter: a.o.Wait.Waiter, IDs: ids, Executed: a.core.Executed()}
 	if a.o.Wait.Tx != nil && !a.pooled && !a.core.Included() {
@@ -103,10 +110,9 @@ func (a *Actor) Handle(msg any) {
 		a.submitted(&m)
 	case messages.WatchAgain:
 		a.watch(a.core.Open())
+		a.again() // that a pool dropped it may have been said while milestones knew nobody
 	case messages.SubmitAgain:
-		if a.pooled && a.o.Wait.Submit && !a.core.Included() {
-			a.submit()
-		}
+		a.again()
 	case expired:
 		a.expire()
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
