@@ -2,6 +2,8 @@ package vm
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -177,6 +179,33 @@ func TestDisk(t *testing.T) {
 			t.Errorf("start %d: %q, want %q", i, got, want)
 		}
 		v.Close()
+	}
+}
+
+// TestDiskGone: a VM whose folder cannot be made says so and does without.
+func TestDiskGone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said []error
+	v, err := New(Options{Dir: filepath.Join(file, "cache"), Alarm: func(err error) { said = append(said, err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	if out, err := v.run(call(wat(t, simple), "main", 100*tera), &world{}); err != nil || out.Err != nil {
+		t.Errorf("%s, %v", ended(&out), err)
+	}
+	if s := v.Stats(); len(said) != 1 || s.DiskErrors != 0 {
+		t.Errorf("said %v, %+v", said, s)
+	}
+}
+
+// TestVersions: folders of other versions are known by the pattern that this one's fits.
+func TestVersions(t *testing.T) {
+	if ok, err := filepath.Match(versions, version()); !ok || err != nil {
+		t.Errorf("%s does not fit %s: %v", version(), versions, err)
 	}
 }
 

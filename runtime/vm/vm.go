@@ -69,9 +69,15 @@ func New(o Options) (*VM, error) {
 		return nil, err
 	}
 	v := &VM{engine: e, alarm: o.Alarm, inMemory: o.InMemory}
-	if v.cache, err = cache.New(loader{e}, cache.Options{
-		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(),
-	}); err != nil {
+	co := cache.Options{
+		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
+	}
+	if v.cache, err = cache.New(loader{e}, co); err != nil && o.Dir != "" { // nothing is lost without it but time
+		v.fault("contracts are not kept on disk, and compiled again after each start: %w", err)
+		o.Dir, co.Dir = "", ""
+		v.cache, err = cache.New(loader{e}, co)
+	}
+	if err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -86,6 +92,9 @@ func newEngine() (*engine.Engine, error) {
 		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack},
 	})
 }
+
+// versions is the pattern of all that version has given and will give.
+const versions = "info-[0-9]*-wasmtime-*"
 
 // version names everything but the code and the rules that an artifact depends on.
 func version() string {

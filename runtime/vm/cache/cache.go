@@ -42,7 +42,9 @@ type Options struct {
 	Memory  int64  // bytes of artifacts to keep loaded
 	Dir     string // where artifacts are kept; empty: nowhere
 	Disk    int64  // bytes to keep there
-	Version string // of all that makes artifacts: others of the folder are removed
+	Version string // of all that makes artifacts
+	// Versions is the pattern (filepath.Match) of all versions' names: folders of others in Dir are removed, and nothing else.
+	Versions string
 }
 
 // Entry is a value that is held.
@@ -131,7 +133,7 @@ func New[V Value](l Loader[V], o Options) (*Cache[V], error) {
 	}
 	if o.Dir != "" {
 		var err error
-		if c.disk, err = openDisk(o.Dir, o.Version, o.Disk); err != nil {
+		if c.disk, err = openDisk(o.Dir, o.Version, o.Versions, o.Disk); err != nil {
 			return nil, err
 		}
 	}

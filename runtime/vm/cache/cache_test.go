@@ -59,7 +59,7 @@ func open(t *testing.T, o Options) (*Cache[*value], *loader) {
 	if o.Disk == 0 {
 		o.Disk = 1 << 20
 	}
-	o.Version = "v1"
+	o.Version, o.Versions = "v1", "v[0-9]"
 	c, err := New(l, o)
 	if err != nil {
 		t.Fatal(err)
@@ -257,6 +257,10 @@ func TestDisk(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "v0", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	theirs := filepath.Join(dir, "data", "log") // the folder may be one that has other things in it
+	if err := os.MkdirAll(theirs, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	c, _ := open(t, Options{Dir: dir})
 	for n, size := range map[byte]int{1: 5000, 2: 0} {
 		e, built := get(t, c, n, size)
@@ -268,6 +272,9 @@ func TestDisk(t *testing.T) {
 	c.Close()
 	if _, err := os.Stat(filepath.Join(dir, "v0")); err == nil {
 		t.Error("what another version left is still there")
+	}
+	if _, err := os.Stat(theirs); err != nil {
+		t.Error("a folder that is no version's is gone")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "v1", "a.tmp"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -404,7 +411,7 @@ func TestNoDisk(t *testing.T) {
 func FuzzInfo(f *testing.F) {
 	f.Add([]byte("troupe artifact 2\n0123456789abcdef0123"))
 	dir := f.TempDir()
-	d, err := openDisk(dir, "v1", 1<<20)
+	d, err := openDisk(dir, "v1", "v[0-9]", 1<<20)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -45,23 +45,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var errDamaged = errors.New("cache: file is not as it was written")
 
-func openDisk(dir, version string, limit int64) (*disk, error) {
+func openDisk(dir, version, versions string, limit int64) (*disk, error) {
 	d := &disk{dir: filepath.Join(dir, version), limit: limit, uses: map[Key]uint64{}}
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
-	// What other versions left is of no use to anybody.
-	all, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range all {
-		if e.IsDir() && e.Name() != version {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return nil, err
-			}
-		}
-	}
+	d.removeOthers(dir, version, versions)
 	files, err := d.files()
 	if err != nil {
 		return nil, err
@@ -79,6 +68,17 @@ func openDisk(dir, version string, limit int64) (*disk, error) {
 		d.total += f.size
 	}
 	return d, nil
+}
+
+// removeOthers removes what other versions left, which is of no use to anybody. The folder may have more in it than artifacts: whoever
+// runs the node says which it is. What cannot be removed stays.
+func (*disk) removeOthers(dir, version, versions string) {
+	all, _ := os.ReadDir(dir)
+	for _, e := range all {
+		if other, _ := filepath.Match(versions, e.Name()); other && e.IsDir() && e.Name() != version {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
 }
 
 type file struct {
