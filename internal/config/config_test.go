@@ -138,6 +138,39 @@ func TestSetAfterAndOverlay(t *testing.T) {
 	}
 }
 
+// TestNull: every key that is an Option in neard may be null, and a limit that is null is none.
+func TestNull(t *testing.T) {
+	for _, path := range []string{
+		"genesis_records_file", "rpc", "rosetta_rpc", "tracked_shards_config", "tracked_accounts", "tracked_shadow_validator", "tracked_shards",
+		"tracked_shard_schedule", "cloud_archival", "cloud_archival_writer", "save_trie_changes", "save_tx_outcomes", "save_receipt_to_tx",
+		"receipt_to_tx_max_hint_window", "receipt_to_tx_max_hop_distance", "receipt_to_tx_max_outcomes_per_request", "save_state_changes",
+		"save_untracked_partial_chunks_parts", "enable_multiline_logging", "chunk_validation_threads", "trie_viewer_state_size_limit",
+		"max_gas_burnt_view", "cold_store", "split_storage", "expected_shutdown", "state_sync", "epoch_sync", "transaction_pool_size_limit",
+		"transaction_pool_strict_nonce_ttl_blocks", "produce_chunk_add_transactions_time_limit", "chunk_distribution_network",
+		"protocol_version_check_config_override", "contract_cache_path", "enable_early_prepare_transactions", "chunks_cache_height_horizon",
+		"store.path", "rpc.prometheus_addr", "rpc.experimental_debug_pages_src_path", "rpc.sharded_rpc",
+		"network.so_recv_buffer_size", "network.so_send_buffer_size",
+	} {
+		c, warnings, err := Parse("config.json", []byte(nested(path, "null")))
+		if err != nil || len(warnings) != 0 {
+			t.Errorf("%s: %v, %v", path, warnings, err)
+			continue
+		}
+		if said := c.Inert(); said != nil {
+			t.Errorf("%s: %q", path, said)
+		}
+	}
+	c, _, err := Parse("config.json", []byte(`{"transaction_pool_size_limit": null, "trie_viewer_state_size_limit": null}`))
+	if err != nil || c.TransactionPoolSize != 0 || c.ViewStateSizeLimit != 0 { // which is how those that hold them say none
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, path := range []string{"archive", "gc_num_epochs_to_keep", "network.max_num_peers", "network", "troupe.vm.disk_bytes"} {
+		if _, _, err := Parse("config.json", []byte(nested(path, "null"))); err == nil {
+			t.Errorf("%s: null passes, which neard refuses", path)
+		}
+	}
+}
+
 // TestRPCLimits: a limit that is named is taken, within its bounds, and one by address then holds for loopback, too.
 func TestRPCLimits(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"troupe":{"rpc":{"max_batch":7,"batch_timeout":{"secs":3,"nanos":0},"max_parked_per_address":5,"trace":false,"trusted_proxies":["10.0.0.0/8"]}}}`))

@@ -44,43 +44,48 @@ type rule struct {
 
 // extras are the keys that init does not write, and those whose written value (null) says nothing of their kind.
 var extras = map[string]rule{
-	"genesis_records_file":                  {kind: kString, nullable: true},
-	"rpc":                                   {kind: kObject, nullable: true},
-	"rpc.addr":                              {kind: kString},
-	"rpc.prometheus_addr":                   {kind: kString, nullable: true},
-	"rpc.experimental_debug_pages_src_path": {kind: kString, nullable: true},
-	"rpc.sharded_rpc":                       {kind: kAny, nullable: true},
-	"rosetta_rpc":                           {kind: kAny, nullable: true},
-	"store.path":                            {kind: kString, nullable: true},
-	"contract_cache_path":                   {kind: kString, nullable: true},
-	"tracked_shards_config":                 {kind: kAny, nullable: true},
-	"tracked_shards":                        {kind: kList},
-	"tracked_accounts":                      {kind: kStrings},
-	"tracked_shard_schedule":                {kind: kList},
-	"tracked_shadow_validator":              {kind: kString, nullable: true},
-	"archive":                               {kind: kBool},
-	"save_trie_changes":                     {kind: kBool, nullable: true},
-	"save_tx_outcomes":                      {kind: kBool, nullable: true},
-	"save_receipt_to_tx":                    {kind: kBool, nullable: true},
-	"save_state_changes":                    {kind: kBool, nullable: true},
-	"save_untracked_partial_chunks_parts":   {kind: kBool, nullable: true},
-	"receipt_to_tx_max_hint_window":         {kind: kU64},
-	"receipt_to_tx_max_hop_distance":        {kind: kU64},
-	"max_gas_burnt_view":                    {kind: kU64, nullable: true},
-	"chunk_validation_threads":              {kind: kU64},
-	"cold_store":                            {kind: kAny, nullable: true},
-	"split_storage":                         {kind: kAny, nullable: true},
-	"cloud_archival":                        {kind: kAny, nullable: true},
-	"cloud_archival_writer":                 {kind: kAny, nullable: true},
-	"expected_shutdown":                     {kind: kU64, nullable: true},
-	"state_sync":                            {kind: kAny, nullable: true},
-	"state_sync_enabled":                    {kind: kBool},
-	"chunk_distribution_network":            {kind: kAny, nullable: true},
-	"dynamic_resharding_dry_run":            {kind: kBool},
-	"protocol_version_check":                {kind: kAny, nullable: true},
-	"state_sync_external_backoff":           {kind: kDuration},
-	"chunks_cache_height_horizon":           {kind: kU64},
-	"network.experimental":                  {kind: kObject},
+	"genesis_records_file":                     {kind: kString, nullable: true},
+	"rpc":                                      {kind: kObject, nullable: true},
+	"rpc.addr":                                 {kind: kString},
+	"rpc.prometheus_addr":                      {kind: kString, nullable: true},
+	"rpc.experimental_debug_pages_src_path":    {kind: kString, nullable: true},
+	"rpc.sharded_rpc":                          {kind: kAny, nullable: true},
+	"rosetta_rpc":                              {kind: kAny, nullable: true},
+	"store.path":                               {kind: kString, nullable: true},
+	"contract_cache_path":                      {kind: kString, nullable: true},
+	"tracked_shards_config":                    {kind: kAny, nullable: true},
+	"tracked_shards":                           {kind: kList, nullable: true},
+	"tracked_accounts":                         {kind: kStrings, nullable: true},
+	"tracked_shard_schedule":                   {kind: kList, nullable: true},
+	"tracked_shadow_validator":                 {kind: kString, nullable: true},
+	"archive":                                  {kind: kBool},
+	"save_trie_changes":                        {kind: kBool, nullable: true},
+	"save_tx_outcomes":                         {kind: kBool, nullable: true},
+	"save_receipt_to_tx":                       {kind: kBool, nullable: true},
+	"save_state_changes":                       {kind: kBool, nullable: true},
+	"save_untracked_partial_chunks_parts":      {kind: kBool, nullable: true},
+	"receipt_to_tx_max_hint_window":            {kind: kU64, nullable: true},
+	"receipt_to_tx_max_hop_distance":           {kind: kU64, nullable: true},
+	"receipt_to_tx_max_outcomes_per_request":   {kind: kU64, nullable: true},
+	"max_gas_burnt_view":                       {kind: kU64, nullable: true},
+	"chunk_validation_threads":                 {kind: kU64, nullable: true},
+	"cold_store":                               {kind: kAny, nullable: true},
+	"split_storage":                            {kind: kAny, nullable: true},
+	"cloud_archival":                           {kind: kAny, nullable: true},
+	"cloud_archival_writer":                    {kind: kAny, nullable: true},
+	"expected_shutdown":                        {kind: kU64, nullable: true},
+	"state_sync":                               {kind: kAny, nullable: true},
+	"state_sync_enabled":                       {kind: kBool},
+	"chunk_distribution_network":               {kind: kAny, nullable: true},
+	"dynamic_resharding_dry_run":               {kind: kBool},
+	"protocol_version_check_config_override":   {kind: kString, nullable: true, choices: []string{"Next", "NextNext"}},
+	"transaction_pool_strict_nonce_ttl_blocks": {kind: kU64, nullable: true},
+	"enable_early_prepare_transactions":        {kind: kBool, nullable: true},
+	"view_client_throttle_period":              {kind: kDuration},
+	"view_client_num_state_requests_per_throttle_period": {kind: kU64},
+	"state_sync_external_backoff":                        {kind: kDuration},
+	"chunks_cache_height_horizon":                        {kind: kU64, nullable: true},
+	"network.experimental":                               {kind: kObject},
 
 	"troupe":                            {kind: kObject},
 	"troupe.block_production":           {kind: kString, choices: []string{"instant", "interval", "manual"}},
@@ -102,6 +107,12 @@ var extras = map[string]rule{
 	"troupe.vm.disk_bytes":              {kind: kU64, max: maxDisk},
 	"troupe.vm.compilations":            {kind: kU64, max: 1024},
 	"troupe.vm.compiler_processes":      {kind: kBool},
+}
+
+// optional are the keys that init writes with a value and that may be null in neard's file too.
+var optional = []string{
+	"network.so_recv_buffer_size", "network.so_send_buffer_size", "enable_multiline_logging", "trie_viewer_state_size_limit", "epoch_sync",
+	"transaction_pool_size_limit", "produce_chunk_add_transactions_time_limit",
 }
 
 // Bounds of our own integers, so that no sum or conversion of them overflows: far above what a machine has.
@@ -188,6 +199,14 @@ func buildSchema() map[string]rule {
 			panic("config: bounds of " + path + ", which is no integer")
 		}
 		r.min, r.max = b.min, b.max
+		rules[path] = r
+	}
+	for _, path := range optional {
+		r, ok := rules[path]
+		if !ok {
+			panic("config: there is no " + path + " to be null")
+		}
+		r.nullable = true
 		rules[path] = r
 	}
 	for i := range limits.Table {
