@@ -61,7 +61,8 @@ func (n *Node) sayStall(s *link.Stall, where string) {
 	e.Warnf("an actor stands still: %v with one message, the next waits for %v", s.Busy.Round(time.Millisecond), s.Oldest.Round(time.Millisecond))
 }
 
-// dumpStacks writes the stacks of all goroutines into a folder, of which the oldest such files are removed.
+// dumpStacks writes the stacks of all goroutines into a folder, of which the oldest such files are removed, but never the one that it
+// writes: the clock may have gone back. A disk without room keeps no part of one.
 func dumpStacks(dir string, stalls []link.Stall, now time.Time) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -74,17 +75,14 @@ func dumpStacks(dir string, stalls []link.Stall, now time.Time) (path string, er
 	text = append(append(text, '\n'), stacks[:runtime.Stack(stacks, true)]...)
 	path = filepath.Join(dir, "stacks-"+now.UTC().Format("20060102T150405.000")+".txt")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
+		_ = os.Remove(path)
 		return "", err
 	}
-	names, err := filepath.Glob(filepath.Join(dir, "stacks-*.txt"))
-	if err != nil {
-		return "", err
-	}
+	names, _ := filepath.Glob(filepath.Join(dir, "stacks-*.txt"))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == path })
 	slices.Sort(names) // by time
-	for _, name := range names[:max(len(names)-stackFiles, 0)] {
-		if err := os.Remove(name); err != nil {
-			return "", err
-		}
+	for _, name := range names[:max(len(names)+1-stackFiles, 0)] {
+		_ = os.Remove(name)
 	}
 	return path, nil
 }

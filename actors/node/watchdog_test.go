@@ -112,4 +112,14 @@ func TestDumps(t *testing.T) {
 	if err != nil || len(names) != stackFiles || names[0].Name() != "stacks-19700101T001642.000.txt" {
 		t.Errorf("%v, %v", names, err)
 	}
+	path, err := dumpStacks(dir, nil, time.Unix(1, 0)) // the clock has gone back
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Errorf("the file that was written is gone: %v", err)
+	}
+	if names, err = os.ReadDir(dir); err != nil || len(names) != stackFiles {
+		t.Errorf("%v, %v", names, err)
+	}
 }

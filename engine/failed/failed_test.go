@@ -138,6 +138,25 @@ func TestFolder(t *testing.T) {
 			t.Errorf("%s is still there, %v", f.Name(), err)
 		}
 	}
+	late, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range late { // the clock has gone back since
+		if err := os.Chtimes(filepath.Join(dir, f.Name()), now, now.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := filepath.Join(dir, "new-1") // by a process that was killed
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if path, err := Write(dir, &File{Format: format, Height: 7}); err != nil || !Is(path) {
+		t.Errorf("what was written is not there: %v", err)
+	}
+	if list, _ := os.ReadDir(dir); len(list) != MaxFiles || Is(left) {
+		t.Errorf("%d files, want %d", len(list), MaxFiles)
+	}
 	other := filepath.Join(dir, "other.jsonl.gz")
 	if err := os.WriteFile(other, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)

@@ -24,15 +24,22 @@ const (
 // ErrFormat says that something is no file of a failed chunk, or one of another version.
 var ErrFormat = errors.New("failed: not the file of a failed chunk")
 
-const pattern = "chunk-*.json.gz"
+const (
+	pattern = "chunk-*.json.gz"
+	half    = "new-*"
+)
 
-// Write puts f into a folder, which it makes if need be, and returns the path. Beyond MaxFiles the oldest are removed.
+// Write puts f into a folder, which it makes if need be, and returns the path. Beyond MaxFiles the oldest are removed, never f.
 func Write(dir string, f *File) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
+	halves, _ := filepath.Glob(filepath.Join(dir, half)) // of a process that ended while it wrote
+	for _, name := range halves {
+		_ = os.Remove(name)
+	}
 	path = filepath.Join(dir, fmt.Sprintf("chunk-%010d-s%d-%.8s.json.gz", f.Height, f.Shard, f.Block))
-	tmp, err := os.CreateTemp(dir, "new-*")
+	tmp, err := os.CreateTemp(dir, half)
 	if err != nil {
 		return "", err
 	}
@@ -45,15 +52,14 @@ func Write(dir string, f *File) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return path, prune(dir)
+	prune(dir, path)
+	return path, nil
 }
 
-// prune removes the oldest files.
-func prune(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, pattern))
-	if err != nil || len(names) <= MaxFiles {
-		return err
-	}
+// prune removes the oldest files, but not keep: the clock may have gone back.
+func prune(dir, keep string) {
+	names, _ := filepath.Glob(filepath.Join(dir, pattern))
+	names = slices.DeleteFunc(names, func(name string) bool { return name == keep })
 	age := func(name string) int64 {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -62,10 +68,9 @@ func prune(dir string) error {
 		return info.ModTime().UnixNano()
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(age(a), age(b)) })
-	for _, name := range names[:len(names)-MaxFiles] {
-		err = errors.Join(err, os.Remove(name))
+	for _, name := range names[:max(len(names)+1-MaxFiles, 0)] {
+		_ = os.Remove(name)
 	}
-	return err
 }
 
 // Is tells whether a file begins as those of this package do.
