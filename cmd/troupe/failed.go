@@ -14,13 +14,14 @@ import (
 // errFails ends verify when a chunk that a node failed to apply fails still.
 var errFails = errors.New("the chunk fails still")
 
-// verifyFailed runs a chunk that a node failed to apply, and says whether it does now.
+// verifyFailed runs a chunk that a node failed to apply, and says whether it does now. Contracts are compiled as the node has them
+// compiled: by children, since the compiler may be what fails.
 func verifyFailed(w io.Writer, file string) error {
 	f, err := failed.Read(file)
 	if err != nil {
 		return err
 	}
-	machine, err := vm.New(vm.Options{})
+	machine, err := vm.New(vm.Options{Compiler: compilerCommand()})
 	if err != nil {
 		return err
 	}

@@ -127,8 +127,8 @@ func run(ctx context.Context, o host.Options, out io.Writer) error {
 	debug.SetGCPercent(host.GCPercent)
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
-	h, err := host.Start(o)
-	if err != nil {
+	h, err := startWithin(ctx, o)
+	if err != nil || h == nil {
 		return err
 	}
 	if h.Addr != nil {
@@ -148,6 +148,35 @@ func run(ctx context.Context, o host.Options, out io.Writer) error {
 		err = stopErr
 	}
 	return err
+}
+
+// startGrace is what a start gets to come to its end once the node is told to stop.
+const startGrace = time.Second
+
+// startWithin starts the node, unless ctx ends first: a genesis with millions of records takes a minute. Then it returns neither node
+// nor error, and what was begun is left as by a crash at that moment, which the next start goes on from.
+func startWithin(ctx context.Context, o host.Options) (*host.Host, error) {
+	type started struct {
+		h   *host.Host
+		err error
+	}
+	done := make(chan started, 1)
+	go func() {
+		h, err := host.Start(o)
+		done <- started{h, err}
+	}()
+	select {
+	case s := <-done:
+		return s.h, s.err
+	case <-ctx.Done():
+	}
+	o.Log.Info("told to stop while it starts; a second signal ends the process at once")
+	select {
+	case s := <-done:
+		return s.h, s.err
+	case <-time.After(startGrace):
+		return nil, nil
+	}
 }
 
 // greeting is what somebody at a terminal may want to try next.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,6 +67,34 @@ func newHome(t *testing.T, conf string) string {
 		}
 	}
 	return dir
+}
+
+// TestStopWhileItStarts: a start that takes long ends soon when it is told to.
+func TestStopWhileItStarts(t *testing.T) {
+	dir := newHome(t, `{"genesis_records_file":"slow","rpc":null}`)
+	if err := syscall.Mkfifo(filepath.Join(dir, "slow"), 0o600); err != nil { // whose reader waits for a writer
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(200*time.Millisecond, cancel)
+	var said bytes.Buffer
+	root := newRoot(new(app))
+	root.SetArgs([]string{"--home", dir, "run"})
+	root.SetErr(&said)
+	ended := make(chan error, 1)
+	go func() { ended <- root.ExecuteContext(ctx) }()
+	select {
+	case err := <-ended:
+		if err != nil || !strings.Contains(said.String(), "told to stop while it starts") {
+			t.Errorf("%v, said %s", err, said.String())
+		}
+	case <-time.After(startGrace + 5*time.Second):
+		t.Error("it goes on starting")
+	}
+	w, err := os.OpenFile(filepath.Join(dir, "slow"), os.O_WRONLY|syscall.O_NONBLOCK, 0) // let the start that is left come to its end
+	if err == nil {
+		_ = w.Close()
+	}
 }
 
 // TestRunSays: what a flag or key does not do here, and why there are no blocks or no RPC, is said when the node starts, on stderr;
