@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/valyala/fasthttp"
 
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -35,6 +37,9 @@ type door struct {
 	evicted  atomic.Uint64
 	refused  [limits.Count]atomic.Uint64
 	refusing atomic.Int64
+	failed   atomic.Uint64 // connections that the system could not give
+	said     time.Time     // when that was logged
+	log      logrus.FieldLogger
 	stopping atomic.Bool
 	large    atomic.Int64 // bytes of large bodies and replies since memory was given back
 	tidying  atomic.Bool
@@ -51,7 +56,11 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 	if err != nil {
 		return nil, fmt.Errorf("troupe.rpc.trusted_proxies: %w", err)
 	}
-	d := &door{limits: o.Limits, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
+	if most := places(openFiles()); o.Limits.Connections > most {
+		o.Log.Infof("%d files may be open at a time, so at most %d connections (troupe.rpc.max_connections: %d)", openFiles(), most, o.Limits.Connections)
+		o.Limits.Connections = most
+	}
+	d := &door{limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
 	d.gate.init()
 	return d, nil
 }
@@ -80,18 +89,51 @@ type listener struct {
 	door *door
 }
 
-// Accept returns the next connection that is let in.
+// Accept returns the next connection that is let in. It fails for a listener that is closed only: that there are too many open
+// files, or that a connection was broken off before it was taken, ends nothing.
 func (l *listener) Accept() (net.Conn, error) {
-	for {
+	for pause := time.Duration(0); ; {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err
+			if errors.Is(err, net.ErrClosed) || isClosed(err) {
+				return nil, err
+			}
+			pause = min(max(2*pause, time.Millisecond), maxPause)
+			l.door.shortage(err)
+			time.Sleep(pause)
+			continue
 		}
+		pause = 0
 		if in := l.door.admit(c); in != nil {
 			return in, nil
 		}
 	}
 }
+
+// maxPause is how long the listener leaves connections alone when it can't take them.
+const maxPause = 100 * time.Millisecond
+
+// shortage makes place when the system had none for a connection, and says so once a minute.
+func (d *door) shortage(err error) {
+	d.failed.Add(1)
+	d.mu.Lock()
+	d.evict(time.Second) // one that has just come may be about to ask
+	say := time.Since(d.said) > time.Minute
+	if say {
+		d.said = time.Now()
+	}
+	d.mu.Unlock()
+	if say {
+		d.log.WithError(err).Warn("a connection could not be taken; those that wait for requests are closed one by one")
+	}
+}
+
+// Of the files that the process may have open: what is left to the store, the compilers, the second listener, and those who are
+// told that there is no place for them.
+const filesApart = 512
+
+// places is how many connections there may be beside the node's own files.
+func places(files uint64) uint64 { return max(1, files-min(filesApart, files/2)) }
 
 // admit lets a connection in, or answers it with a refusal and returns nil.
 func (d *door) admit(c net.Conn) *conn {
@@ -103,7 +145,7 @@ func (d *door) admit(c net.Conn) *conn {
 	proxy := d.isProxy(addr)
 	if holds && !proxy && int64(cl.conns) >= most {
 		why = limits.MaxAddressConnections
-	} else if uint64(len(d.conns)) >= d.limits.Connections && !d.evict() {
+	} else if uint64(len(d.conns)) >= d.limits.Connections && !d.evict(0) {
 		why = limits.MaxConnections
 	}
 	if why != limits.Count {
@@ -122,11 +164,12 @@ func (d *door) admit(c net.Conn) *conn {
 	return in
 }
 
-// evict closes the connection that gives way to a new one; false if none waits for a request. The lock is held.
-func (d *door) evict() bool {
+// evict closes the connection that gives way to a new one; false if none has waited so long for a request. The lock is held.
+func (d *door) evict(idle time.Duration) bool {
 	var out *conn
+	latest := time.Now().Add(-idle).UnixNano()
 	for c := range d.conns {
-		if c.state.Load() != connWaits {
+		if c.state.Load() != connWaits || c.since.Load() > latest {
 			continue
 		}
 		if out == nil || c.client.conns > out.client.conns ||

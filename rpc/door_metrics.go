@@ -57,6 +57,8 @@ func (s *Server) appendLimits(b []byte) []byte {
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"), "troupe_rpc_addresses %d\n", addresses)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_opened_total", "counter", "Connections that were let in"),
 		"troupe_rpc_connections_opened_total %d\n", s.door.opened.Load())
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_failed_total", "counter", "Connections that the system could not give: too many open files"),
+		"troupe_rpc_connections_failed_total %d\n", s.door.failed.Load())
 	return fmt.Appendf(appendHead(b, "troupe_rpc_connections_evicted_total", "counter", "Idle connections that gave way to new ones"),
 		"troupe_rpc_connections_evicted_total %d\n", s.door.evicted.Load())
 }

@@ -1,0 +1,81 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// short is a listener of a system that has no place for every other connection.
+type short struct {
+	net.Listener
+	asked atomic.Uint64
+}
+
+func (l *short) Accept() (net.Conn, error) {
+	if l.asked.Add(1)%2 == 1 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// TestTooManyOpenFiles: a shortage of files ends neither the server nor who is served, and idle connections give way.
+func TestTooManyOpenFiles(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(&short{Listener: l}) }()
+	for i := range 5 {
+		if i == 4 {
+			time.Sleep(1100 * time.Millisecond)
+		}
+		if r, text, err := ask(dialFrom(t, "127.0.0.1", l.Addr().String()), healthy); err != nil || r.StatusCode != 200 {
+			t.Fatalf("%v %s", err, text)
+		}
+	}
+	if n := s.door.failed.Load(); n < 5 {
+		t.Errorf("%d connections failed", n)
+	}
+	if n := s.door.evicted.Load(); n == 0 {
+		t.Errorf("%d connections gave way", n)
+	}
+	if !strings.Contains(string(s.AppendMetrics(nil)), "troupe_rpc_connections_failed_total ") {
+		t.Error("metrics don't tell of it")
+	}
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case err := <-served:
+		if err != nil && !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it goes on listening")
+	}
+}
+
+// TestPlaces: connections leave the node's own files alone.
+func TestPlaces(t *testing.T) {
+	for files, want := range map[uint64]uint64{256: 128, 1024: 512, 20_000: 19_488, 1: 1} {
+		if got := places(files); got != want {
+			t.Errorf("%d files: %d places, want %d", files, got, want)
+		}
+	}
+	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.Connections = 1 << 62 })})
+	if most := places(openFiles()); s.door.limits.Connections != most || s.opts.Limits.Connections != most {
+		t.Errorf("%d and %d connections, want %d", s.door.limits.Connections, s.opts.Limits.Connections, most)
+	}
+}
