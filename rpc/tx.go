@@ -189,10 +189,15 @@ func parseSendTx(v val) (p view.SendTx, err error) {
 	return p, readStruct(v, "RpcSendTransactionRequest", fields...)
 }
 
-// decodeTx decodes a transaction; nothing may follow it.
+// listRoom is what the items of a transaction's lists may take in memory, bytes: 131,072 actions, of which a hundred are allowed, or
+// 43,690 entries of a state init, of which gas allows 5,000.
+const listRoom = 2 << 20
+
+// decodeTx decodes a transaction; nothing may follow it. One whose lists are longer than any that is valid is refused before they
+// are made: 10 MiB of actions that take one byte each would be 120 MiB, and twice that on the way.
 func decodeTx(raw []byte) (*primitives.SignedTransaction, error) {
 	t := new(primitives.SignedTransaction)
-	if err := borsh.Unmarshal(raw, t); err != nil {
+	if err := borsh.UnmarshalWithin(raw, t, listRoom); err != nil {
 		return nil, errors.New(borshText(err))
 	}
 	return t, nil

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // ErrInvalid is wrapped by every decoding error.
@@ -23,6 +24,9 @@ var ErrEOF = fmt.Errorf("%w: Unexpected length of input", ErrInvalid)
 
 // ErrTrailing says that bytes were left after the value; it wraps ErrInvalid. Its text is borsh-rs's.
 var ErrTrailing = fmt.Errorf("%w: Not all bytes read", ErrInvalid)
+
+// ErrTooMuch says that a value would take more memory than its reader may spend; it wraps ErrInvalid.
+var ErrTooMuch = fmt.Errorf("%w: Too many items", ErrInvalid)
 
 // Appender is a value that knows its encoding.
 type Appender interface{ AppendBorsh(b []byte) []byte }
@@ -37,6 +41,15 @@ func Marshal(v Appender) []byte { return v.AppendBorsh(nil) }
 // On an error v holds an unspecified part of the value.
 func Unmarshal(in []byte, v Decoder) error {
 	r := NewReader(in)
+	v.DecodeBorsh(r)
+	return r.Close()
+}
+
+// UnmarshalWithin is Unmarshal of what a stranger sent: the items of its lists may take room bytes in memory, else the error is
+// ErrTooMuch, before there are any. An item of one byte may be one of sixteen, or fifty, in memory.
+func UnmarshalWithin(in []byte, v Decoder, room int) error {
+	r := NewReader(in)
+	r.bounded, r.room = true, room
 	v.DecodeBorsh(r)
 	return r.Close()
 }
@@ -92,9 +105,11 @@ func AppendUint64s(b []byte, v []uint64) []byte {
 
 // Reader decodes a byte slice. The first error sticks: later reads return zero values.
 type Reader struct {
-	buf   []byte
-	err   error
-	loose bool
+	buf     []byte
+	err     error
+	loose   bool
+	bounded bool
+	room    int // if bounded: bytes that items of lists may take yet
 }
 
 // NewReader reads from in, which must not change while values alias it (see Take and Bytes).
@@ -277,6 +292,14 @@ func Slice[T any](r *Reader, minSize int, f func(*Reader) T) []T {
 	n := r.Len(minSize)
 	if r.err != nil || n == 0 {
 		return nil
+	}
+	var item T
+	if size := int(unsafe.Sizeof(item)); r.bounded {
+		if n > r.room/max(size, 1) {
+			r.Fail(ErrTooMuch)
+			return nil
+		}
+		r.room -= n * size
 	}
 	out := make([]T, 0, min(n, 1024))
 	for range n {
