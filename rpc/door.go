@@ -31,6 +31,7 @@ type door struct {
 	conns   map[*conn]struct{}
 	clients map[netip.Addr]*client
 	nextID  uint64
+	most    int // connections at a time, since they became few
 
 	inFlight atomic.Int64 // bytes of bodies and replies
 	opened   atomic.Uint64
@@ -77,6 +78,7 @@ type conn struct {
 	since  atomic.Int64 // when it began to wait, ns
 	wrote  time.Time    // when the write deadline was set
 	gone   bool         // not in the door's books any more; under its lock
+	transfer
 
 	mu     sync.Mutex // requests of a batch run beside each other
 	held   int64      // bytes in flight
@@ -159,6 +161,7 @@ func (d *door) admit(c net.Conn) *conn {
 	in.since.Store(time.Now().UnixNano())
 	cl.conns++
 	d.conns[in] = struct{}{}
+	d.most = max(d.most, len(d.conns))
 	d.mu.Unlock()
 	d.opened.Add(1)
 	return in
@@ -193,6 +196,11 @@ func (d *door) strike(c *conn) {
 	}
 	c.gone = true
 	delete(d.conns, c)
+	if d.most >= crowd && len(d.conns) < d.most/8 {
+		d.most = len(d.conns)
+		d.large.Add(untidy)
+		d.tidy()
+	}
 	c.client.conns--
 	d.forget(c.client)
 }
@@ -238,12 +246,26 @@ func (c *conn) Write(b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := c.Conn.Write(b)
-	if timedOut(err) {
-		c.door.refused[limits.WriteTime].Add(1)
+	if len(b) > smallReply {
+		c.transfer.begin()
+		defer c.transfer.end()
 	}
-	return n, err
+	sent := 0
+	for {
+		n, err := c.Conn.Write(b[sent:min(len(b), sent+writeChunk)])
+		sent += n
+		c.transfer.move(n)
+		if timedOut(err) {
+			c.door.refused[limits.WriteTime].Add(1)
+		}
+		if err != nil || sent == len(b) {
+			return sent, err
+		}
+	}
 }
+
+// writeChunk is how much is sent in one go, bytes: so much later it is seen whether a client reads.
+const writeChunk = 256 << 10
 
 // SetReadDeadline is fasthttp's; while the server stops none is late.
 func (c *conn) SetReadDeadline(t time.Time) error {
@@ -268,11 +290,11 @@ func (c *conn) take(of *client, n int64) bool {
 	if n > smallReply {
 		most, holds := of.most(d.limits.AddressInFlight)
 		switch {
-		case d.inFlight.Load()+n > int64(min(d.limits.InFlight, 1<<62)):
-			d.refused[limits.MaxInFlight].Add(1)
-			return false
 		case holds && of.inFlight.Load()+n > most:
 			d.refused[limits.MaxAddressInFlight].Add(1)
+			return false
+		case !d.fits(n):
+			d.refused[limits.MaxInFlight].Add(1)
 			return false
 		}
 	}
@@ -318,6 +340,7 @@ const (
 	quiet     = 1 << 20         // bytes in flight
 	tidyAfter = 5 * time.Second // that there are no more
 	untidy    = 64 << 20        // bytes of large bodies and replies that are worth it
+	crowd     = 1000            // connections that are, when they have gone: each has buffers and a stack
 )
 
 // tidy counts what was large and gives memory back when it is over.

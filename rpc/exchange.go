@@ -142,11 +142,15 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 			if length >= 0 {
 				n = max(1024, min(n, length+1)) // and one to see the end
 				if cap(b) >= smallReply {
-					n = length + 1 // so much has come: it is no mere word
+					n = min(length+1, 8*cap(b)) // so much has come: it is no mere word
 				}
 			}
 			if n > smallReply && !x.peer.take(x.client, int64(n-cap(b))) {
 				return nil, free, errNoRoom
+			}
+			if x.peer != nil && n > smallReply && cap(b) <= smallReply {
+				x.peer.transfer.begin()
+				defer x.peer.transfer.end()
 			}
 			if n > smallReply {
 				if err := x.mayRead(); err != nil {
@@ -164,6 +168,9 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 		}
 		n, err := stream.Read(b[len(b):min(cap(b), len(b)+readStep)])
 		b = b[:len(b)+n]
+		if x.peer != nil {
+			x.peer.transfer.move(n)
+		}
 		switch {
 		case len(b) > most:
 			return nil, free, errBodyLarge

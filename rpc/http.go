@@ -57,6 +57,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	if !ctx.IsPost() && ctx.Request.Header.ContentLength() != 0 && ctx.Request.IsBodyStream() {
 		ctx.SetConnectionClose() // what is not read is no request
 	}
+	if ctx.Request.Header.ContentLength() < 0 && headerOf(ctx.Request.Header.RawHeaders(), "content-length") != nil {
+		ctx.SetConnectionClose() // two lengths: who passed it on may take another one for true, and what follows for something else
+	}
 	if ctx.IsOptions() {
 		s.cors.preflight(ctx)
 		ctx.Response.Header.Set("Allow", allowed(string(path)))

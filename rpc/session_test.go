@@ -72,12 +72,18 @@ func TestClientHangsUp(t *testing.T) {
 	stays.Close()
 	eventually("sessions", 0, n.sessions.Load)
 
-	goes := dial()
-	send(goes)
-	eventually("sessions", 1, n.sessions.Load)
-	goes.Close()
-	if err := <-ended; !errors.Is(err, errGone) {
-		t.Fatalf("the wait ended with %v", err)
+	for _, more := range []string{"", "P"} { // with what it sent before it went, unread
+		goes := dial()
+		send(goes)
+		eventually("sessions", 1, n.sessions.Load)
+		if _, err := goes.Write([]byte(more)); err != nil {
+			t.Fatal(err)
+		}
+		goes.Close()
+		if err := <-ended; !errors.Is(err, errGone) {
+			t.Fatalf("the wait of a client that sent %q more ended with %v", more, err)
+		}
+		eventually("sessions", 0, n.sessions.Load)
 	}
 	eventually("sessions", 0, n.sessions.Load)
 	eventually("waits", 0, func() int64 { return int64(s.Waiting()) })
