@@ -94,9 +94,12 @@ func serveMetrics(l net.Listener, metrics func([]byte) []byte) *metricsServer {
 		_, _ = w.Write(metrics(nil))
 	})
 	s := &metricsServer{&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}}
-	go func() { _ = s.http.Serve(l) }()
+	go func() { _ = s.http.Serve(&few{Listener: l, most: metricsReaders}) }()
 	return s
 }
+
+// metricsReaders is how many connections it has at a time.
+const metricsReaders = 64
 
 // metricsWait is how long the readers of metrics may take to end by themselves.
 const metricsWait = 300 * time.Millisecond
