@@ -14,6 +14,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -43,6 +44,7 @@ type result struct {
 	CPU      float64 // seconds
 	RSS      int     // bytes at the most, all the process
 	Refused  string  // prep's verdict, if it is no
+	Again    int     // compiled a second time, or a third, for small frames
 	Killed   bool    // by the limit of time
 }
 
@@ -72,6 +74,15 @@ func peak() int {
 	return 0
 }
 
+// encode is the shape's contract.
+func encode(s *bombs.Shape) []byte {
+	if n, ok := strings.CutPrefix(s.Name, "ordinary "); ok {
+		size, _ := strconv.Atoi(n)
+		return contracts.Large(size, 1)
+	}
+	return s.Encode()
+}
+
 // child compiles the shape on its input and tells what it took.
 func child() error {
 	runtime.GOMAXPROCS(1)
@@ -84,14 +95,11 @@ func child() error {
 		return err
 	}
 	r := result{Shape: s}
-	code := s.Encode()
-	if n, ok := strings.CutPrefix(s.Name, "ordinary "); ok {
-		size, _ := strconv.Atoi(n)
-		code = contracts.Large(size, 1)
-	}
+	code := encode(&s)
 	r.Wasm = len(code)
 	begun := seconds()
-	m, err := prep.Prepare(code, &config.MustGet(config.June(86)).Wasm)
+	w := &config.MustGet(config.June(86)).Wasm
+	m, err := prep.Prepare(code, w)
 	switch {
 	case err != nil:
 		r.Refused = err.Error()
@@ -103,6 +111,29 @@ func child() error {
 		a, err := e.Compile(m.Code)
 		if err != nil {
 			return err
+		}
+		height := uint64(w.Limits.MaxStackHeight)
+		fits := func() bool {
+			fits, _ := engine.Fits(a, len(m.Imports), m.Metered, height)
+			return fits
+		}
+		if !fits() { // as vm.VM does
+			r.Again++
+			if m, err = prep.PrepareCompact(encode(&s), w, false); err != nil {
+				return err
+			}
+			if a, err = e.Compile(m.Code); err != nil {
+				return err
+			}
+		}
+		if !fits() {
+			r.Again++
+			if a, err = e.Compile(engine.Share(m.Code)); err != nil {
+				return err
+			}
+		}
+		if !fits() {
+			return errors.New("frames are still too large")
 		}
 		r.Artifact = len(a)
 	}
@@ -144,6 +175,9 @@ func print(list []*result, n int) {
 		name := r.Shape.Name
 		if name == "random" {
 			name = fmt.Sprintf("%+v", r.Shape)
+		}
+		if r.Again > 0 {
+			name += []string{"", " (twice)", " (three times)"}[r.Again]
 		}
 		if r.Refused != "" {
 			name += " (" + r.Refused + ")"

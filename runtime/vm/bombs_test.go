@@ -66,6 +66,15 @@ func TestWrittenIsBounded(t *testing.T) {
 			}
 		}
 	}
+	n := 0
+	operandsOf := func(of wasm.ValType, piece func(f *wasm.Func)) func(*wasm.Module, *wasm.Func) {
+		return func(m *wasm.Module, f *wasm.Func) {
+			m.Memory(1, -1)
+			for inMemory(f, of); f.Len() < size; {
+				piece(f)
+			}
+		}
+	}
 	most := 0.0
 	for name, body := range map[string]func(*wasm.Module, *wasm.Func){
 		"square roots": func(_ *wasm.Module, f *wasm.Func) {
@@ -93,6 +102,32 @@ func TestWrittenIsBounded(t *testing.T) {
 		"floats in memory":       operands(wasm.F64, 0xa0),
 		"floats and signs":       operands(wasm.F64, 0xa0, 0xa6),
 		"small floats and signs": operands(wasm.F32, 0x92, 0x98),
+		"selects": operandsOf(wasm.I64, func(f *wasm.Func) {
+			for range 500 {
+				f.MemorySize()
+			}
+			for range 249 {
+				f.Op(wasm.Select)
+			}
+			f.Op(wasm.Drop, wasm.Drop)
+		}),
+		"divisions": operandsOf(wasm.I32, func(f *wasm.Func) {
+			for range 400 {
+				f.MemorySize()
+			}
+			for range 399 {
+				f.Op(0x6d)
+			}
+			f.Op(wasm.Drop)
+		}),
+		"results of blocks": operandsOf(wasm.I64, func(f *wasm.Func) {
+			if n++; n < 4_000 {
+				f.Block("", byte(wasm.I32)).MemorySize().MemorySize().Op(0x0d, 0).End().Op(wasm.Drop)
+			} else {
+				f.Op(wasm.Nop)
+			}
+		}),
+		"references moved": operandsOf(wasm.FuncRef, func(f *wasm.Func) { f.Get(0).Set(1) }),
 		"references as arguments": func(m *wasm.Module, f *wasm.Func) {
 			inMemory(f, wasm.FuncRef)
 			params := make([]wasm.ValType, 64)
@@ -112,16 +147,21 @@ func TestWrittenIsBounded(t *testing.T) {
 		f := m.Func(nil, nil)
 		body(m, f)
 		code := m.Encode()
-		p, err := prep.Prepare(code, &w)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		times := float64(len(p.Code)) / float64(len(code))
-		most = max(most, times)
-		t.Logf("%s: %.1f times", name, times)
-		if limit := float64(compiler.MaxRequest) / float64(w.Limits.MaxContractSize); times > limit*3/4 {
-			t.Errorf("%s: %d bytes became %d, %.1f times; a request has room for %.1f", name, len(code), len(p.Code), times, limit)
+		for _, compact := range []bool{false, true} {
+			p, err := prep.Prepare(code, &w)
+			if compact {
+				p, err = prep.PrepareCompact(code, &w, false)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			times := float64(len(p.Code)) / float64(len(code))
+			most = max(most, times)
+			t.Logf("%s, compact %v: %.1f times", name, compact, times)
+			if limit := float64(compiler.MaxRequest) / float64(w.Limits.MaxContractSize); times > limit*3/4 {
+				t.Errorf("%s, compact %v: %d bytes became %d, %.1f times; a request has room for %.1f", name, compact, len(code), len(p.Code), times, limit)
+			}
 		}
 	}
 	if most < 15 {

@@ -43,17 +43,34 @@ type task struct {
 	code       []byte
 	rules      *config.Wasm
 	traced     bool
-	compact    bool // for small frames: see engine.Fits
+	frames     frames
 	background bool
 	cancel     <-chan struct{}
 }
 
+// frames is what is done about those of the machine code: see engine.Fits.
+type frames uint8
+
+const (
+	anyFrames    frames = iota
+	compact             // the code is written for small ones
+	sharedFrames        // and compiled by the slower register allocator
+)
+
 func (v *VM) prepare(t *task) (*prep.Module, error) {
 	switch {
-	case t.compact:
+	case t.frames == compact:
 		return prep.PrepareCompact(t.code, t.rules, t.traced)
+	case t.frames == sharedFrames:
+		p, err := prep.PrepareCompact(t.code, t.rules, t.traced)
+		if err == nil {
+			p.Code = engine.Share(p.Code)
+		}
+		return p, err
 	case t.traced:
 		return prep.PrepareTraced(t.code, t.rules)
+	case v.compactly:
+		return prep.PrepareCompact(t.code, t.rules, false)
 	case v.inMemory:
 		return prep.PrepareInMemory(t.code, t.rules)
 	}
@@ -97,10 +114,14 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		fits, err := engine.Fits(code, len(p.Imports), p.Metered, uint64(t.rules.Limits.MaxStackHeight))
 		switch {
 		case fits:
-		case !t.compact:
-			v.compact.Add(1)
+		case t.frames < sharedFrames:
+			if t.frames == anyFrames {
+				v.compact.Add(1)
+			} else {
+				v.shared.Add(1)
+			}
 			again := *t
-			again.compact = true
+			again.frames++
 			return v.build(&again)
 		default:
 			err = fmt.Errorf("frames too large for the native stack: %w", cmp.Or(err, ErrStackOverflow))

@@ -58,8 +58,9 @@ func (n *gasCalls) HostCall(h *HostCall) {
 }
 
 // TestGasImport: what calls env.gas ends as what calls the host's, wherever its gas ends, and never leaves the machine code.
-func TestGasImport(t *testing.T) {
-	v := newVM(t)
+func TestGasImport(t *testing.T) { inForms(t, testGasImport) }
+
+func testGasImport(t *testing.T, v *VM) {
 	e := wasmtime.NewEngine()
 	for name, text := range gasCallers {
 		code := wat(t, text)
@@ -103,8 +104,9 @@ func TestGasImport(t *testing.T) {
 }
 
 // TestOutOfGasIsTold: the outcome says that gas ran out, wherever, and of nothing else, also if it burnt all that it had.
-func TestOutOfGasIsTold(t *testing.T) {
-	v := newVM(t)
+func TestOutOfGasIsTold(t *testing.T) { inForms(t, testOutOfGasIsTold) }
+
+func testOutOfGasIsTold(t *testing.T, v *VM) {
 	code := wat(t, `(module (import "env" "panic" (func $panic)) (import "env" "block_index" (func $host (result i64)))
 		(func (export "loop") (loop (br 0))) (func (export "host") (loop (drop (call $host)) (br 0)))
 		(func (export "panic") (call $panic)) (func (export "trap") unreachable) (func (export "fine")))`)

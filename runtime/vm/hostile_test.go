@@ -12,8 +12,9 @@ import (
 // TestLocalsInMemory: a function whose locals prep keeps in memory does what it does with real ones, at the same gas: locals of
 // every type, parameters, recursion (frames are apart and begin with zeros), bulk instructions, references, early returns and
 // traps. What makes the difference is dead code that is never run.
-func TestLocalsInMemory(t *testing.T) {
-	v := newVM(t)
+func TestLocalsInMemory(t *testing.T) { inForms(t, testLocalsInMemory) }
+
+func testLocalsInMemory(t *testing.T, v *VM) {
 	module := func(dead int, end string) []byte {
 		return wat(t, `(module
 		(import "env" "value_return" (func $return (param i64 i64)))

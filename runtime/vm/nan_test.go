@@ -9,8 +9,9 @@ import (
 
 // TestNaN: a float that is computed and is no number has the canonical form, whatever made it; what only moves a sign or bits
 // keeps the payload. Both where locals are values and where they are in memory, which dead code brings about.
-func TestNaN(t *testing.T) {
-	v := newVM(t)
+func TestNaN(t *testing.T) { inForms(t, testNaN) }
+
+func testNaN(t *testing.T, v *VM) {
 	const odd32, odd64 = 0xffc0_0123, 0xfff8_0000_0000_0123 // negative, with a payload
 	type want struct {
 		what string

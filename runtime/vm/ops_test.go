@@ -16,8 +16,9 @@ import (
 const opGas = 822_756
 
 // TestOps holds what instructions burn beyond the entry of a function with one i32 local, which is 9: vm.md B.
-func TestOps(t *testing.T) {
-	v := newVM(t)
+func TestOps(t *testing.T) { inForms(t, testOps) }
+
+func testOps(t *testing.T, v *VM) {
 	fib := `(func $fib (param i32) (result i32)
 		(if (result i32) (i32.lt_u (local.get 0) (i32.const 2)) (then (local.get 0))
 			(else (i32.add (call $fib (i32.sub (local.get 0) (i32.const 1))) (call $fib (i32.sub (local.get 0) (i32.const 2)))))))`
@@ -81,8 +82,9 @@ func (promiseWorld) AppendCall(int, *primitives.FunctionCall, uint64) error { re
 // TestOutOfGasWithPromises: what is burnt when gas ends while promises hold some is up to the call's prepaid gas, and includes
 // the charge that failed: at most what would have been burnt, at most prepaid (nearcore process_gas_limit). vm.md A5, ran: 20 T
 // prepaid, promise_create with 10 T, an endless loop.
-func TestOutOfGasWithPromises(t *testing.T) {
-	v := newVM(t)
+func TestOutOfGasWithPromises(t *testing.T) { inForms(t, testOutOfGasWithPromises) }
+
+func testOutOfGasWithPromises(t *testing.T, v *VM) {
 	// Of the module that upstream ran only the figure is known, which fits 128 bytes and no other below 800,000.
 	code := wat(t, `(module (import "env" "promise_create" (func (param i64 i64 i64 i64 i64 i64 i64 i64) (result i64)))
 		(memory 1) (data (i32.const 0) "bob.near") (data (i32.const 8) "m")

@@ -297,8 +297,9 @@ func manyGlobals(n int) []byte {
 }
 
 // TestOracles holds gas and error of nearcore's own tests, twice: compiled, and from the memory.
-func TestOracles(t *testing.T) {
-	v := newVM(t)
+func TestOracles(t *testing.T) { inForms(t, testOracles) }
+
+func testOracles(t *testing.T, v *VM) {
 	for _, o := range oracles {
 		t.Run(o.name, func(t *testing.T) {
 			code, method, gas := o.code, o.method, o.gas

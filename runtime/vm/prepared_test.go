@@ -30,14 +30,23 @@ func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	if err := wasmtime.ModuleValidate(e, code); valid && err != nil {
 		t.Errorf("valid for prep, not for wasmtime: %v\n%x", err, code)
 	}
-	m, err := prep.Prepare(code, &config.MustGet(config.June(86)).Wasm)
-	if err != nil || m.CompileFails {
-		return nil
+	rules := &config.MustGet(config.June(86)).Wasm
+	for _, p := range []func() (*prep.Module, error){
+		func() (*prep.Module, error) { return prep.PrepareCompact(code, rules, false) },
+		func() (*prep.Module, error) { return prep.PrepareCompact(code, rules, true) },
+		func() (*prep.Module, error) { return prep.PrepareInMemory(code, rules) },
+		func() (*prep.Module, error) { return prep.Prepare(code, rules) },
+	} {
+		m, err := p()
+		if err != nil || m.CompileFails {
+			return nil
+		}
+		if err := wasmtime.ModuleValidate(e, m.Code); err != nil {
+			t.Errorf("prepared, but not valid for wasmtime: %v\n%x", err, code)
+		}
+		prepared = m.Code
 	}
-	if err := wasmtime.ModuleValidate(e, m.Code); err != nil {
-		t.Errorf("prepared, but not valid for wasmtime: %v\n%x", err, code)
-	}
-	return m.Code
+	return prepared
 }
 
 func TestPreparedCompiles(t *testing.T) {

@@ -48,14 +48,24 @@ func (w *world) Write(key, value []byte, pay func(uint32) error) ([]byte, action
 	return old, action.NodeCount{}, nil
 }
 
-func newVM(t testing.TB) *VM {
+func newVM(t testing.TB) *VM { return vmOf(t, Options{}) }
+
+func vmOf(t testing.TB, o Options) *VM {
 	t.Helper()
-	v, err := New(Options{Alarm: func(err error) { t.Error("alarm:", err) }})
+	o.Alarm = func(err error) { t.Error("alarm:", err) }
+	v, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(v.Close)
 	return v
+}
+
+// inForms runs a test with contracts in each form that prep writes.
+func inForms(t *testing.T, test func(*testing.T, *VM)) {
+	for name, o := range map[string]Options{"plain": {}, "in memory": {InMemory: true}, "compact": {Compact: true}} {
+		t.Run(name, func(t *testing.T) { test(t, vmOf(t, o)) })
+	}
 }
 
 const tera = 1_000_000_000_000

@@ -17,8 +17,9 @@ import (
 // TestSanity holds nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose snapshot
 // ..receipts_gas_profile_nondeterministic.snap has all costs of a call of a trivial contract, with the fees of 86. What is not
 // trivial is logic's TestCostSanity.
-func TestSanity(t *testing.T) {
-	v := newVM(t)
+func TestSanity(t *testing.T) { inForms(t, testSanity) }
+
+func testSanity(t *testing.T, v *VM) {
 	code := wat(t, `(module (func (export "main") (i32.const 92) (drop)))`)
 	out, err := v.run(call(code, "main", 300*tera), &world{})
 	if err != nil || out.Err != nil || len(code) != 38 || len(out.Return.Value) != 0 {
@@ -37,8 +38,9 @@ func TestSanity(t *testing.T) {
 }
 
 // TestSanityOfUsedGas holds sanity_checks.rs:238: what used_gas says within a metered block, and behind it.
-func TestSanityOfUsedGas(t *testing.T) {
-	v := newVM(t)
+func TestSanityOfUsedGas(t *testing.T) { inForms(t, testSanityOfUsedGas) }
+
+func testSanityOfUsedGas(t *testing.T, v *VM) {
 	code := wat(t, `(module
 		(type $t0 (func (result i64))) (type $t1 (func (param i64 i64))) (type $t2 (func))
 		(import "env" "used_gas" (func $env.used_gas (type $t0)))

@@ -125,6 +125,9 @@ func TestNativeStack(t *testing.T) {
 			}
 		})
 	}
+	if s := v.Stats(); s.Shared > 0 || engine.Measured && s.Compact == 0 {
+		t.Errorf("%d compiled for small frames, %d of them by the slower allocator too", s.Compact, s.Shared)
+	}
 }
 
 func setAll(n int, value string) string {

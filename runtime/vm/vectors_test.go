@@ -135,6 +135,12 @@ func TestOracleRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer inMemory.Close()
+			compact, err := vm.New(vm.Options{Memory: 64 << 20, Builders: 1, Compact: true, Alarm: func(err error) { t.Errorf("alarm: %v", err) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer compact.Close()
+			forms, turn := []*vm.VM{inMemory, m, compact}, 0
 			calls := 0
 			u, sessions := state.NewUnrecorded(emptyTrie{}), strings.Contains(file, "contracts") || strings.Contains(file, "mathcalls")
 			vectors(t, file, func(i int, v *vector) {
@@ -142,10 +148,8 @@ func TestOracleRuns(t *testing.T) {
 				if !sessions && (i%every != 0 || len(v.Wasm) > 200_000 && every > 1) {
 					return
 				}
-				by := m
-				if i%(2*every) == 0 || every == 1 && i%2 == 0 { // half of them with locals and operands in memory
-					by = inMemory
-				}
+				by := forms[turn%len(forms)] // a third with locals and operands in memory, a third compact
+				turn++
 				if !v.Keep {
 					u = state.NewUnrecorded(emptyTrie{})
 				}

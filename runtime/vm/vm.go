@@ -32,6 +32,8 @@ type Options struct {
 	// InMemory writes every function of a contract with its locals and operands in memory, as only such are that would keep the
 	// compiler busy. For tests, without Dir.
 	InMemory bool
+	// Compact writes all contracts as only such are whose frames were too large. For tests, without Dir.
+	Compact bool
 	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many goroutines.
 	Alarm func(error)
 }
@@ -53,7 +55,9 @@ type VM struct {
 	alarms   atomic.Uint64
 	whole    atomic.Uint64 // see Stats
 	compact  atomic.Uint64
-	inMemory bool // see Options
+	shared   atomic.Uint64
+
+	inMemory, compactly bool // see Options
 }
 
 var (
@@ -68,7 +72,7 @@ func New(o Options) (*VM, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &VM{engine: e, alarm: o.Alarm, inMemory: o.InMemory}
+	v := &VM{engine: e, alarm: o.Alarm, inMemory: o.InMemory, compactly: o.Compact}
 	co := cache.Options{
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
 	}
@@ -123,11 +127,12 @@ type Stats struct {
 	Alarms   uint64
 	Whole    uint64 // artifacts that are twice as large as they could be: engine.Whole
 	Compact  uint64 // modules that were compiled once more, for smaller frames
+	Shared   uint64 // and of these once more, by the slower allocator
 }
 
 // Stats returns counts since the start.
 func (v *VM) Stats() Stats {
-	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load(), v.compact.Load()}
+	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load(), v.compact.Load(), v.shared.Load()}
 }
 
 // Compilers are the processes that compile for this VM now.

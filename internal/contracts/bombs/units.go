@@ -32,7 +32,10 @@ var unitNames = []string{"if", "if-local", "if-else", "if-result", "block", "loo
 	"i64-rotl", "popcnt", "i64-chain", "local-move", "local-sum", "local-tee", "local-f64", "global", "global-chain", "select", "select-chain",
 	"select-f64", "memory.size", "memory.grow", "memory.fill", "memory.copy", "memory.init", "table.get", "table.set", "table.grow", "table.fill",
 	"ref.func", "const", "const-f64", "nop", "return", "unreachable", "live-swap", "live-add", "dead-br", "params", "many-consts", "compare",
-	"if-return", "loop-br", "drops", "wrap", "table.size", "table.copy", "f64-compare", "f32-promote", "local-f64-sum", "data.drop"}
+	"if-return", "loop-br", "drops", "wrap", "table.size", "table.copy", "f64-compare", "f32-promote", "local-f64-sum", "data.drop",
+	"held-if", "held-value", "held-br_if", "held-br_table", "held-call", "held-call-100", "held-call_indirect", "held-table.get", "held-ref", "held-memory.grow",
+	"held-memory.copy", "held-trunc", "held-return", "held-f64", "held-arguments", "held-div", "div-chain", "rem-chain", "shl-chain", "load-tree",
+	"held-many"}
 
 // Units returns the number of kinds of units.
 func Units() int { return len(unitNames) }
@@ -516,6 +519,10 @@ func (b *body) unit(u Unit, n int) {
 			f.Op(b.add())
 			b.live(n)
 		}
+	case "held-if", "held-value", "held-br_if", "held-br_table", "held-call", "held-call-100", "held-call_indirect", "held-table.get", "held-ref",
+		"held-memory.grow", "held-memory.copy", "held-trunc", "held-return", "held-f64", "held-arguments", "held-div", "div-chain", "rem-chain",
+		"shl-chain", "load-tree", "held-many":
+		b.held(unitNames[u], n)
 	case "params":
 		if b.params > 0 {
 			b.get(n % b.params)

@@ -11,19 +11,28 @@ import (
 	"strings"
 )
 
-// Compact at the end of a module, a custom section, says that it is to be compiled for small frames, which takes twice as long.
-const Compact = "\x00\x08\x07compact"
+// sharing, a custom section, is where the sections of a module begin that is to be compiled by the other register allocator.
+const sharing = "\x00\x08\x07sharing"
 
-// IsCompact tells whether a module says so.
-func IsCompact(wasm []byte) bool { return bytes.HasSuffix(wasm, []byte(Compact)) }
+const header = 8 // bytes of a module before its sections
+
+// Share returns a prepared module that asks for the register allocator that lets values share slots of the frame. It takes several
+// times as long. No contract can ask for it: what package prep writes begins with another section.
+func Share(wasm []byte) []byte {
+	return append(append(append(make([]byte, 0, len(wasm)+len(sharing)), wasm[:header]...), sharing...), wasm[header:]...)
+}
+
+func shares(wasm []byte) bool {
+	return len(wasm) > header && bytes.HasPrefix(wasm[header:], []byte(sharing))
+}
 
 // Fits tells whether an artifact's code stays within the native stack as long as it stays within the metered one, of height bytes.
 // metered is what each of the functions from number first on takes of that.
 //
-// The code generator of amd64 works in a single pass, and never uses a slot of a frame for two values. So a function whose code is long may
+// The register allocator of amd64 works in a single pass, and never uses a slot of a frame for two values. So a function whose code is long may
 // have a frame of megabytes where the metered stack knows of 72 bytes, and recursion goes on while that has room. Two thirds of
 // the stack are for all frames that the metered stack has room for, the rest is for the one that it no longer has: a function has
-// its frame before it is metered. Functions that are not metered end at once.
+// its frame before it is metered. Functions that are not metered end at once, or call one that is: the largest of them counts with each.
 func Fits(artifact []byte, first int, metered []uint64, height uint64) (bool, error) {
 	if !Measured {
 		return true, nil
@@ -33,12 +42,18 @@ func Fits(artifact []byte, first int, metered []uint64, height uint64) (bool, er
 		return false, err
 	}
 	const last = MaxStack/3 - 1<<20
+	own := uint64(0)
+	for n, frame := range frames {
+		if n < first || n >= first+len(metered) {
+			own = max(own, frame)
+		}
+	}
 	for i, m := range metered {
 		frame, ok := frames[first+i]
 		if !ok {
 			return false, fmt.Errorf("engine: function %d is not in its artifact", first+i)
 		}
-		if frame > last || frame*height > m*(MaxStack/3*2) {
+		if frame += own; frame > last || frame*height > m*(MaxStack/3*2) {
 			return false, nil
 		}
 	}

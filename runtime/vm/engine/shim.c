@@ -101,7 +101,7 @@ enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_TABLE = 2, KIND_MEMORY = 3, VALUE_I3
 #define KEEP_RESIDENT (80 << 10)
 
 wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
-                                 size_t max_stack, size_t async_stack, bool compact) {
+                                 size_t max_stack, size_t async_stack, bool sharing) {
   wasm_config_t *c = wasm_config_new();
   // The library aborts the process if the first exceeds the second, so the second is set first.
   wasmtime_config_async_stack_size_set(c, async_stack);
@@ -110,9 +110,9 @@ wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint6
   wasmtime_config_cranelift_nan_canonicalization_set(c, false); // prepared modules do it themselves
 #ifdef __x86_64__
   // Fast, but a function's frame has a slot of its own for each value that was ever on the stack: see Fits in frames.go.
-  if (!compact) wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
+  if (!sharing) wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
 #else
-  (void)compact; // frames are not measured, so all are small
+  (void)sharing; // frames are not measured, so all are small
 #endif
   wasmtime_config_parallel_compilation_set(c, false);
   wasmtime_config_native_unwind_info_set(c, false);

@@ -57,7 +57,7 @@ type Engine struct {
 	funcs  []Function
 	engine *C.wasm_engine_t
 	linker *C.wasmtime_linker_t
-	small  compactEngine
+	shared sharingEngine
 	gas    *C.char
 	stack  *C.char
 	names  Exports
@@ -137,21 +137,21 @@ func (e *Engine) release() {
 	if e.refs.drop() {
 		C.wasmtime_linker_delete(e.linker)
 		C.wasm_engine_delete(e.engine)
-		if e.small.engine != nil {
-			C.wasm_engine_delete(e.small.engine)
+		if e.shared.engine != nil {
+			C.wasm_engine_delete(e.shared.engine)
 		}
 		C.free(unsafe.Pointer(e.gas))
 		C.free(unsafe.Pointer(e.stack))
 	}
 }
 
-// compactEngine compiles for small frames, and runs nothing. Its artifacts are those of any other engine.
-type compactEngine struct {
+// sharingEngine compiles with the other register allocator, and runs nothing. Its artifacts are those of any other engine.
+type sharingEngine struct {
 	once   sync.Once
 	engine *C.wasm_engine_t
 }
 
-func (c *compactEngine) get() *C.wasm_engine_t {
+func (c *sharingEngine) get() *C.wasm_engine_t {
 	c.once.Do(func() {
 		c.engine = C.troupe_engine_new(1, C.uint64_t(chosen()), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), true)
 	})
@@ -164,8 +164,8 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	}
 	defer e.release()
 	engine := e.engine
-	if IsCompact(wasm) {
-		engine = e.small.get()
+	if shares(wasm) {
+		engine = e.shared.get()
 	}
 	var m *C.wasmtime_module_t
 	if err := C.wasmtime_module_new(engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {

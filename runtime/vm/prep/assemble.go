@@ -46,20 +46,15 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	}
 	if leb(types); types > 0 {
 		for _, t := range m.Types {
-			s = append(s, typeFunction)
-			leb(len(t.Params))
-			for _, p := range t.Params {
-				s = append(s, byte(p))
-			}
-			if s = append(s, byte(values(t.Result))); t.Result != none {
-				s = append(s, byte(t.Result))
-			}
+			s = appendType(s, t)
 		}
 		if e.trace {
 			s = append(s, typeFunction, 1, byte(I32), 0)
 		}
 		if types > helping {
-			s = append(append(s, helperTypes[0]...), helperTypes[1]...)
+			for _, t := range helperTypes {
+				s = appendType(s, t)
+			}
 		}
 		flush(sectionType)
 	}
@@ -86,11 +81,7 @@ func (e *emitter) assemble(m *check.Module) []byte {
 			leb(int(e.gas.typ))
 		}
 		for _, h := range e.refs.helpers {
-			if h.copies {
-				leb(helping + 1)
-			} else {
-				leb(helping)
-			}
+			leb(helping + h.kind())
 		}
 		flush(sectionFunction)
 	}

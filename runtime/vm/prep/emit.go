@@ -14,7 +14,7 @@ type emitter struct {
 	limits                 config.Limits
 	trace                  bool // functions tell that they are entered and left
 	always                 bool // every body has its locals in memory, and all operands over joints
-	compact                bool // the compiler is to make small frames
+	compact                bool // frames are to be small: see compact.go
 	plain                  bool // references are the engine's own; for tests
 	room                   bool // they are not
 
@@ -87,7 +87,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 		e.mem.open(none)
 	}
 	e.declare()
-	e.add(opBlock, byte(b.Type.Result))
+	e.add(opBlock, byte(e.blockType(b.Type.Result)))
 	stack := b.Frame + b.Operands
 	e.metered = append(e.metered, stack)
 	e.raw(e.getStack)
@@ -108,12 +108,21 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.tell(int64(b.Index))
 	for _, p := range points {
 		e.copy(int(p.Off))
-		if p.Bulk {
+		switch {
+		case p.Bulk && e.compact:
+			e.mem.keepAll()
+			e.load(I32, e.mem.slot(len(e.mem.stack)-1))
+			e.chargeBulk()
+			e.add(opDrop)
+		case p.Bulk:
 			if e.mem != nil {
 				e.mem.ready()
 			}
 			e.chargeBulk()
-		} else {
+		default:
+			if e.compact {
+				e.mem.keepAll()
+			}
 			e.charge(uint64(p.Count) * e.op)
 		}
 	}
@@ -122,6 +131,9 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 		e.mem.finish()
 	}
 	e.add(opEnd)
+	if e.compact && b.Type.Result != none {
+		e.load(b.Type.Result, e.resultSlot())
+	}
 	e.tell(^int64(b.Index))
 	if e.mem != nil {
 		e.leave()
@@ -211,7 +223,7 @@ func (e *emitter) same(in *instr) bool {
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		e.depth++
-		return in.end-in.at == 2 // but for the long spelling of a type
+		return in.end-in.at == 2 && e.blockType(in.typ) == in.typ // but for the long spelling of a type
 	case opEnd:
 		e.depth--
 	case opReturn:
@@ -234,7 +246,7 @@ func (e *emitter) change(in *instr) {
 	}
 	switch in.op {
 	case opBlock, opLoop, opIf:
-		e.add(in.op, byte(in.typ))
+		e.add(in.op, byte(e.blockType(in.typ)))
 	case opReturn: // to the block around the body, which gives the stack back
 		e.add(opBr)
 		e.index(uint64(e.depth))
@@ -253,6 +265,14 @@ func (e *emitter) change(in *instr) {
 			e.canonical(in.op)
 		}
 	}
+}
+
+// blockType is what a block of a type is written as.
+func (e *emitter) blockType(t check.ValType) check.ValType {
+	if e.compact {
+		return none
+	}
+	return t
 }
 
 // tell calls what the engine has put into the table of a traced module.

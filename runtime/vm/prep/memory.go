@@ -80,7 +80,11 @@ func (e *emitter) leave() {
 }
 
 func (e *emitter) frameBytes() int {
-	return (e.b.Locals + int(e.b.Operands)/leastMetered) * slotBytes
+	n := e.b.Locals + int(e.b.Operands)/leastMetered
+	if e.compact {
+		n++ // for results; what is metered of any function has room for it
+	}
+	return n * slotBytes
 }
 
 // shadowTable is the index of the table of references, behind the contract's and the trace's.

@@ -42,6 +42,7 @@ func (o *operands) open(t check.ValType) { o.frames = append(o.frames, frame{op:
 func (o *operands) finish() {
 	if !o.top().dead {
 		o.need(values(o.result))
+		o.keepResult(o.result, 0)
 	}
 }
 
@@ -65,6 +66,9 @@ func values(t check.ValType) int {
 // before makes the operands of an instruction ready and follows what it does. Not true: it is not to be written.
 func (o *operands) before(in *instr) bool {
 	f := o.top()
+	if o.e.compact && f.dead && !o.ends(in) {
+		return false // what is dead is not written: it knows nothing of where results are
+	}
 	switch in.op {
 	case opBlock, opLoop, opIf:
 		o.block(in)
@@ -72,6 +76,7 @@ func (o *operands) before(in *instr) bool {
 	case opElse:
 		if !f.dead {
 			o.need(values(f.typ))
+			o.keepResult(f.typ, 0)
 		}
 		o.truncate(f.height)
 		f.op, f.dead = opElse, f.born
@@ -79,20 +84,27 @@ func (o *operands) before(in *instr) bool {
 	case opEnd:
 		if !f.dead {
 			o.need(values(f.typ))
+			o.keepResult(f.typ, 0)
 		}
 		o.truncate(f.height)
 		t, dead := f.typ, f.born
 		o.frames = o.frames[:len(o.frames)-1]
-		if t != none && !dead {
-			o.push(t)
+		if t == none || dead {
+			return true
 		}
+		if o.e.compact {
+			o.e.add(opEnd)
+			o.takeResult(t)
+			return false
+		}
+		o.push(t)
 		return true
 	}
 	if f.dead {
 		return true
 	}
-	if o.e.compact && o.loose > mostLoose {
-		o.keep(len(o.stack)) // the slower allocator's work is what lives at a time
+	if o.e.compact && o.outline(in) {
+		return false
 	}
 	switch in.op {
 	case opDrop:
@@ -105,7 +117,10 @@ func (o *operands) before(in *instr) bool {
 		return true
 	}
 	pops, push, joint := o.effect(in)
-	if joint {
+	switch {
+	case o.e.compact && pops == 0:
+		o.keepAll()
+	case joint:
 		o.settle(pops)
 	}
 	o.need(pops)
@@ -114,6 +129,22 @@ func (o *operands) before(in *instr) bool {
 		o.push(push)
 	}
 	return true
+}
+
+// ends follows the blocks of dead code. It tells whether an instruction is the end, or the middle, of a block that was there before.
+func (o *operands) ends(in *instr) bool {
+	switch in.op {
+	case opBlock, opLoop, opIf:
+		o.block(in)
+	case opElse:
+		return !o.top().born
+	case opEnd:
+		if !o.top().born {
+			return true
+		}
+		o.frames = o.frames[:len(o.frames)-1]
+	}
+	return false
 }
 
 func (o *operands) block(in *instr) {
@@ -131,18 +162,30 @@ func (o *operands) block(in *instr) {
 }
 
 func (o *operands) branch(in *instr) {
-	carried := 0
+	t := none
 	switch in.op {
 	case opReturn:
-		carried = values(o.result)
+		t = o.result
 	case opBr, opBrIf, opBrTable:
 		f := &o.frames[max(0, len(o.frames)-1-int(in.a))]
 		switch {
 		case int(in.a) >= len(o.frames)-1:
-			carried = values(o.result)
+			t = o.result
 		case f.op != opLoop:
-			carried = values(f.typ)
+			t = f.typ
 		}
+	}
+	carried := values(t)
+	if o.e.compact && carried > 0 {
+		above := 0
+		if in.op == opBrIf || in.op == opBrTable {
+			above = 1
+		}
+		o.keepResult(t, above)
+		if o.truncate(len(o.stack) - above); in.op != opBrIf {
+			o.stop()
+		}
+		return
 	}
 	switch in.op {
 	case opBrIf:
@@ -154,6 +197,11 @@ func (o *operands) branch(in *instr) {
 		carried++
 	}
 	o.need(carried)
+	o.stop()
+}
+
+// stop makes the rest of the block dead.
+func (o *operands) stop() {
 	f := o.top()
 	o.truncate(f.height)
 	f.dead = true
@@ -178,6 +226,9 @@ func (o *operands) keep(n int) {
 		o.loose--
 	}
 }
+
+// keepAll keeps all that there are.
+func (o *operands) keepAll() { o.keep(len(o.stack)) }
 
 // need puts the last n operands onto the engine's stack.
 func (o *operands) need(n int) {

@@ -17,11 +17,8 @@ const (
 	TableTrace = "trace"
 )
 
-// compactSection is engine.Compact.
-const compactSection = "\x00\x08\x07compact"
-
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "10"
+const Version = "11"
 
 // ValType and Import are those of package check.
 type (
@@ -64,7 +61,7 @@ func PrepareInMemory(code []byte, w *config.Wasm) (*Module, error) {
 	return e.prepare(code, w)
 }
 
-// PrepareCompact is PrepareInMemory of a module whose machine code had frames too large; the compiler is told to make small ones.
+// PrepareCompact is Prepare of a module whose machine code had frames too large: see compact.go. It costs the same gas.
 func PrepareCompact(code []byte, w *config.Wasm, traced bool) (*Module, error) {
 	e := newEmitter(w)
 	e.always, e.compact, e.trace = true, true, traced
@@ -80,9 +77,6 @@ func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
 		LoadFails: m.LoadFails, Size: m.Size}
 	if !out.CompileFails {
 		out.Code, out.Metered = e.assemble(m), e.metered
-		if e.compact {
-			out.Code = append(out.Code, compactSection...)
-		}
 	}
 	return out, nil
 }

@@ -1,6 +1,10 @@
 package prep
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
+)
 
 // Some instructions the engine's compiler makes calls of its library of, which take twenty to a hundred times as long as what they
 // cost stands for: to make a reference of a function, to copy references one by one, to drop a segment once more. They are
@@ -20,19 +24,23 @@ type references struct {
 	funcs    []uint32       // of the entries from 1 on
 	dropped  map[uint64]int // segment -> its bit in the globals
 	helpers  []helper
-	segments []segment // of elements; nil: not read
-	entries  []byte    // of those that are passive, two bytes each
-	inits    bool      // entries are wanted
+	numbers  map[helper]int // of helpers
+	segments []segment      // of elements; nil: not read
+	entries  []byte         // of those that are passive, two bytes each
+	inits    bool           // entries are wanted
 }
 
 // segment is a segment of elements: where its entries begin, and how many it has. One that is not passive has none when code
 // runs.
 type segment struct{ from, n int }
 
-// helper is a function of the module's own, for table.init (of and from are the same) or table.copy.
+// helper is a function of the module's own, for table.init (of and from are the same) or table.copy; if op is not 0 for that
+// instruction of a compact module.
 type helper struct {
 	copies   bool
-	of, from uint32 // tables
+	op       byte
+	bulk     uint32 // behind opPrefix
+	of, from uint32 // tables; or the type and the table of an indirect call, or a segment
 }
 
 const (
@@ -126,13 +134,16 @@ func (e *emitter) helperFunc(h helper) uint64 {
 	if e.gas.used {
 		first++
 	}
-	for i, x := range e.refs.helpers {
-		if x == h {
-			return uint64(first + i)
+	i, ok := e.refs.numbers[h]
+	if !ok {
+		if e.refs.numbers == nil {
+			e.refs.numbers = map[helper]int{}
 		}
+		i = len(e.refs.helpers)
+		e.refs.numbers[h] = i
+		e.refs.helpers = append(e.refs.helpers, h)
 	}
-	e.refs.helpers = append(e.refs.helpers, h)
-	return uint64(first + len(e.refs.helpers) - 1)
+	return uint64(first + i)
 }
 
 // tableInit writes table.init: its operands, then where the segment's entries are and how many it has.
@@ -239,6 +250,10 @@ const (
 
 // helperBody writes a helper's body.
 func (e *emitter) helperBody(h helper) {
+	if h.op != 0 {
+		e.outlinedBody(h)
+		return
+	}
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0)
 	if h.copies {
@@ -329,10 +344,24 @@ func (e *emitter) helperBody(h helper) {
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// helperTypes are those of the two kinds of helpers: table.init, table.copy.
-var helperTypes = [][]byte{
-	{typeFunction, 5, byte(I32), byte(I32), byte(I32), byte(I32), byte(I32), 0},
-	{typeFunction, 3, byte(I32), byte(I32), byte(I32), 0},
+// helperTypes are those of the kinds of helpers: table.init, table.copy, an outlined instruction, a copy of a reference.
+var helperTypes = []check.FuncType{
+	{Params: []check.ValType{I32, I32, I32, I32, I32}, Result: none},
+	{Params: []check.ValType{I32, I32, I32}, Result: none},
+	{Params: []check.ValType{I32}, Result: none},
+	{Params: []check.ValType{I32, I32}, Result: none},
+}
+
+func (h helper) kind() int {
+	switch {
+	case h.op == opCopyReference:
+		return 3
+	case h.op != 0:
+		return 2
+	case h.copies:
+		return 1
+	}
+	return 0
 }
 
 // entrySegment is the segment of elements that fills the table.

@@ -29,6 +29,8 @@ var ways = map[string]func(*emitter){
 	"all in values":    func(e *emitter) { e.flow, e.lived = 1<<62, 1<<62 },
 	"all in memory":    func(e *emitter) { e.flow, e.lived = 0, 0; e.always = true },
 	"traced in memory": func(e *emitter) { e.trace, e.always = true, true },
+	"compact":          func(e *emitter) { e.always, e.compact = true, true },
+	"traced compact":   func(e *emitter) { e.always, e.compact, e.trace = true, true, true },
 }
 
 func corpus(t testing.TB) (modules [][]byte) {
