@@ -280,11 +280,11 @@ func timedOut(err error) bool {
 	return ok && t.Timeout()
 }
 
-// take counts bytes that a connection is about to hold, until its reply has been sent; false if there is no room for them. Small
-// ones always have room: there are at most as many as connections.
-func (c *conn) take(of *client, n int64) bool {
+// take counts bytes that a connection is about to hold, until its reply has been sent; full is the limit by which there is no
+// room for them, limits.Count if there is. Small ones always have room: there are at most as many as connections.
+func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
-		return true
+		return limits.Count
 	}
 	d := c.door
 	if n > smallReply {
@@ -292,10 +292,10 @@ func (c *conn) take(of *client, n int64) bool {
 		switch {
 		case holds && of.inFlight.Load()+n > most:
 			d.refused[limits.MaxAddressInFlight].Add(1)
-			return false
+			return limits.MaxAddressInFlight
 		case !d.fits(n):
 			d.refused[limits.MaxInFlight].Add(1)
-			return false
+			return limits.MaxInFlight
 		}
 	}
 	if n > smallReply {
@@ -310,7 +310,7 @@ func (c *conn) take(of *client, n int64) bool {
 	d.inFlight.Add(n)
 	of.inFlight.Add(n)
 	c.held += n
-	return true
+	return limits.Count
 }
 
 // smallReply is what a body or a reply may have without regard to what others hold, bytes.

@@ -334,7 +334,7 @@ func (x *exchange) park() (done func(), err error) {
 		x.metrics.waiting.Add(-1)
 		x.metrics.refused.Add(1)
 		x.door.refused[limits.MaxParked].Add(1)
-		return nil, internal(reachedLimits, view.ErrTooManyRequests)
+		return nil, busy(limits.MaxParked)
 	case x.client.parked.Add(1) > most && holds:
 		x.client.parked.Add(-1)
 		x.metrics.waiting.Add(-1)

@@ -76,8 +76,8 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 	size := cap(b)
 	if len(b)+n > size {
 		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // in steps, since more may follow
-		if !c.x.peer.take(c.x.client, int64(size-cap(b))) {
-			return b, busy(limits.MaxInFlight)
+		if full := c.x.peer.take(c.x.client, int64(size-cap(b))); full != limits.Count {
+			return b, busy(full)
 		}
 		c.x.taken += size - cap(b)
 	}
@@ -112,12 +112,8 @@ var bodies = sync.Pool{New: func() any { return new([]byte) }}
 // readStep is how much of a body is read at a time, bytes.
 const readStep = 256 << 10
 
-// Why a body is not read to its end.
-var (
-	errBodyLarge = errors.New("length limit exceeded")
-	errNoRoom    = errors.New("too many bytes in flight")
-	errNoWork    = errors.New("too much work")
-)
+// errBodyLarge is why a body is not read to its end; else it is a failure by a limit, or the connection's.
+var errBodyLarge = errors.New("length limit exceeded")
 
 // body reads what was sent, within what may be in memory. free is called when it is not needed any more.
 func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err error) {
@@ -145,8 +141,10 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 					n = min(length+1, 8*cap(b)) // so much has come: it is no mere word
 				}
 			}
-			if n > smallReply && !x.peer.take(x.client, int64(n-cap(b))) {
-				return nil, free, errNoRoom
+			if n > smallReply {
+				if full := x.peer.take(x.client, int64(n-cap(b))); full != limits.Count {
+					return nil, free, busy(full)
+				}
 			}
 			if x.peer != nil && n > smallReply && cap(b) <= smallReply {
 				x.peer.transfer.begin()
@@ -154,7 +152,7 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 			}
 			if n > smallReply {
 				if err := x.mayRead(); err != nil {
-					return nil, free, errNoWork
+					return nil, free, busy(limits.MaxAddressWork)
 				}
 				x.worked(time.Duration(n-cap(b)) * perByte)
 			}

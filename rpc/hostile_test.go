@@ -241,6 +241,20 @@ func TestBytesInFlight(t *testing.T) {
 	}
 }
 
+// TestFullOfOneAddress: a refusal names the limit that is reached.
+func TestFullOfOneAddress(t *testing.T) {
+	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) {
+		l.InFlight, l.AddressInFlight = 64<<20, limits.ByAddress{Max: 1 << 20, Loopback: true}
+	})})
+	r, text, err := ask(dialFrom(t, "127.0.0.2", addr), healthy+strings.Repeat(" ", 4<<20))
+	if err != nil || r.StatusCode != 503 || !strings.Contains(text, "troupe.rpc.max_bytes_in_flight_per_address") {
+		t.Errorf("%v %s", err, text)
+	}
+	if a, b := s.door.refused[limits.MaxAddressInFlight].Load(), s.door.refused[limits.MaxInFlight].Load(); a != 1 || b != 0 {
+		t.Errorf("%d refusals by address, %d in all", a, b)
+	}
+}
+
 func eventually(t *testing.T, what string, have func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !have(); time.Sleep(time.Millisecond) {

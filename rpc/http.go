@@ -114,9 +114,11 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
 		x.peer.state.Store(connServed)
 	}
 	b, status := x.answer(ctx.Response.SwapBody(nil)[:0], body, method)
-	if n := len(b) - x.taken; n > 0 && !x.peer.take(x.client, int64(n)) {
-		f := busy(limits.MaxInFlight)
-		b, status = appendRefused(nil, f), f.status()
+	if n := len(b) - x.taken; n > 0 {
+		if full := x.peer.take(x.client, int64(n)); full != limits.Count {
+			f := busy(full)
+			b, status = appendRefused(nil, f), f.status()
+		}
 	}
 	if len(b) > smallReply {
 		ctx.Response.SwapBody(nil)
@@ -131,11 +133,8 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
 // unread answers a request whose body was not read to its end, and closes the connection after it.
 func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetConnectionClose()
-	f := busy(limits.MaxInFlight)
-	switch {
-	case errors.Is(err, errNoWork):
-		f = busy(limits.MaxAddressWork)
-	case !errors.Is(err, errNoRoom):
+	var f *failure
+	if !errors.As(err, &f) {
 		s.badRequest(ctx, err)
 		return
 	}

@@ -175,7 +175,7 @@ func TestWaitsAreLimitedAndEnd(t *testing.T) {
 	for s.Waiting() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	if status, reply := callMethod(s, "send_tx", params); status != 500 || !strings.Contains(reply, "too many waiting requests") {
+	if status, reply := callMethod(s, "send_tx", params); status != 503 || !strings.Contains(reply, "troupe.rpc.max_parked_requests") {
 		t.Errorf("over the limit: %d %s", status, reply)
 	}
 	want := `408{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout"},"id":1}`
