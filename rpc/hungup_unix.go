@@ -1,4 +1,4 @@
-//go:build unix && !linux
+//go:build unix
 
 package rpc
 
@@ -22,16 +22,6 @@ func hungUp(c net.Conn) bool {
 		return true
 	}
 	gone := false
-	err = raw.Control(func(fd uintptr) {
-		var b [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		switch err {
-		case nil:
-			gone = n == 0
-		case syscall.EAGAIN, syscall.EINTR:
-		default:
-			gone = true
-		}
-	})
+	err = raw.Control(func(fd uintptr) { gone = closed(int(fd)) })
 	return err != nil || gone
 }

@@ -119,7 +119,7 @@ func child() error {
 		}
 		if !fits() { // as vm.VM does
 			r.Again++
-			if m, err = prep.PrepareCompact(encode(&s), w, false); err != nil {
+			if m, err = prep.PrepareCompact(code, w, false); err != nil {
 				return err
 			}
 			if a, err = e.Compile(m.Code); err != nil {

@@ -59,11 +59,9 @@ const (
 
 func (v *VM) prepare(t *task) (*prep.Module, error) {
 	switch {
-	case t.frames == compact:
-		return prep.PrepareCompact(t.code, t.rules, t.traced)
-	case t.frames == sharedFrames:
+	case t.frames != anyFrames:
 		p, err := prep.PrepareCompact(t.code, t.rules, t.traced)
-		if err == nil {
+		if err == nil && t.frames == sharedFrames {
 			p.Code = engine.Share(p.Code)
 		}
 		return p, err

@@ -22,6 +22,14 @@ func (b *body) held(name string, n int) {
 		f.Call(b.m.first)
 		b.result()
 	}
+	chain := func(op byte) {
+		b.get(n)
+		for range 30 {
+			b.get(n + 1)
+			f.Op(op)
+		}
+		b.set(n)
+	}
 	switch name {
 	case "held-if":
 		if b.room(1) {
@@ -111,19 +119,9 @@ func (b *body) held(name string, n int) {
 		}
 		b.sink(wasm.I32)
 	case "rem-chain":
-		b.get(n)
-		for range 30 {
-			b.get(n + 1)
-			f.Op(i64RemU)
-		}
-		b.set(n)
+		chain(i64RemU)
 	case "shl-chain":
-		b.get(n)
-		for range 30 {
-			b.get(n + 1)
-			f.Op(i64Shl)
-		}
-		b.set(n)
+		chain(i64Shl)
 	case "load-tree":
 		for range 60 {
 			load()

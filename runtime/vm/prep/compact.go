@@ -2,6 +2,7 @@ package prep
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
@@ -70,7 +71,7 @@ func (o *operands) outline(in *instr) bool {
 	if in.op == opRefFunc && e.room {
 		e.refs.entry(in.a)
 	}
-	o.keep(len(o.stack))
+	o.keepAll()
 	o.truncate(len(o.stack) - len(t.Params))
 	e.raw(e.getSlots)
 	e.int32(len(o.stack)*slotBytes + e.b.Locals*slotBytes)
@@ -82,21 +83,14 @@ func (o *operands) outline(in *instr) bool {
 	return true
 }
 
-func hasReferences(params []check.ValType) bool {
-	for _, t := range params {
-		if t == FuncRef {
-			return true
-		}
-	}
-	return false
-}
+func hasReferences(params []check.ValType) bool { return slices.Contains(params, FuncRef) }
 
 // pushKept pushes an operand that is in its slot.
 func (o *operands) pushKept(t check.ValType) { o.stack = append(o.stack, operand{typ: t, kept: true}) }
 
 // moveReference writes a local instruction of a reference.
 func (o *operands) moveReference(op byte, local uint32) {
-	o.keep(len(o.stack))
+	o.keepAll()
 	if op == opLocalGet {
 		o.pushKept(FuncRef)
 		o.copyReference(o.slot(len(o.stack)-1), local)
@@ -290,7 +284,7 @@ func (o *operands) keepResult(t check.ValType, above int) {
 	if !o.e.compact || t == none {
 		return
 	}
-	o.keep(len(o.stack))
+	o.keepAll()
 	at := len(o.stack) - 1 - above
 	o.copySlot(t, o.e.resultSlot(), o.slot(at))
 	if above > 0 {

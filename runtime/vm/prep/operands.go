@@ -243,7 +243,7 @@ func (o *operands) need(n int) {
 		defer func() { o.e.local(opLocalGet, o.e.wait(t)) }()
 		last--
 	} else {
-		o.keep(len(o.stack))
+		o.keepAll()
 	}
 	for i := from; i <= last; i++ {
 		o.e.load(o.stack[i].typ, o.slot(i))
