@@ -34,6 +34,8 @@ type Actor struct {
 	core     *Core
 	timer    *time.Timer
 	pooled   bool                           // a pool has it, or is being asked to take it, and says when it drops it
+	judged   bool                           // the mempool has answered, or need not
+	done     bool                           // the level is reached, and the mempool's answer to come
 	told     map[primitives.Height]struct{} // blocks of whose finality milestones knows to tell
 	answered bool
 	stop     func()
@@ -64,7 +66,7 @@ func (a *Actor) Receive(c actor.Context) {
 // start has the transaction watched before it is submitted, so that no block with it is missed.
 func (a *Actor) start(stop func()) {
 	a.stop = stop
-	a.pooled = a.o.Wait.Submit
+	a.pooled, a.judged = a.o.Wait.Submit, !a.o.Wait.Submit
 	a.watch([]primitives.Hash{a.o.Wait.Hash})
 	if a.o.Wait.Submit {
 		a.submit()
@@ -122,6 +124,10 @@ func (a *Actor) Handle(msg any) {
 }
 
 func (a *Actor) progress(m *messages.Progress) {
+	if a.done && !m.Reorganised {
+		return // the answer is of the first block that satisfies the wait
+	}
+	a.done = false
 	d := a.core.Step(m)
 	if m.Dropped {
 		a.pooled = false // no pool will say more
@@ -142,6 +148,8 @@ func (a *Actor) progress(m *messages.Progress) {
 		}
 	}
 	switch {
+	case d.Done && !a.judged:
+		a.done = true // neard looks at a transaction first: one that was executed long ago is refused as expired
 	case d.Done:
 		a.answer(nil)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
@@ -187,10 +195,12 @@ func (a *Actor) refuse(why error) {
 
 // submitted takes the mempool's answer.
 func (a *Actor) submitted(m *messages.Submitted) {
+	first := !a.judged
+	a.judged = true
 	var invalid *primitives.InvalidTxError
-	switch {
-	case a.core.Included() || m.Pooled:
-	case errors.As(m.Err, &invalid):
+	switch refused := errors.As(m.Err, &invalid); {
+	case a.core.Included() && !(refused && first), m.Pooled:
+	case refused:
 		a.pooled = false
 		if invalid.Tag == primitives.TxInvalidNonce {
 			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did
@@ -203,6 +213,9 @@ func (a *Actor) submitted(m *messages.Submitted) {
 		a.pooled = false
 		a.watch(nil)
 	}
+	if a.done && !a.answered {
+		a.answer(nil)
+	}
 }
 
 // expire ends the wait when patience does: what can't come any more is refused, also where nothing was to be told of that.
@@ -211,6 +224,10 @@ func (a *Actor) expire() {
 		if a.check(); a.answered {
 			return
 		}
+	}
+	if a.done {
+		a.answer(nil)
+		return
 	}
 	a.answer(&view.LookupError{Kind: view.ErrTimeout, Level: a.core.Level()})
 }

@@ -1,6 +1,7 @@
 package waiter
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -43,5 +44,43 @@ func TestFinalsOneByOne(t *testing.T) {
 	a.Handle(messages.Progress{At: messages.Position{Head: 5, Final: 3}})
 	if len(watched) != 3 || len(answers) != 1 || answers[0].Err != nil || answers[0].Level != view.LevelFinal {
 		t.Errorf("watches %+v, answers %+v", watched, answers)
+	}
+}
+
+// TestMempoolFirst: what became of a submission is decided by the mempool's answer, also where the transaction is known to be executed
+// before that comes; without a refusal the reply is of the first block that satisfied the wait.
+func TestMempoolFirst(t *testing.T) {
+	tx := primitives.Hash{1}
+	done := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 1}
+	done.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
+	for _, c := range []struct {
+		name   string
+		answer messages.Submitted
+		want   error
+	}{
+		{"expired", messages.Submitted{Err: tooOld}, tooOld},
+		{"its own nonce", messages.Submitted{Err: &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}}, nil},
+		{"pooled", messages.Submitted{Pooled: true}, nil},
+		{"pool full", messages.Submitted{}, nil},
+		{"begun anew", messages.Submitted{Err: errors.New("begun anew")}, nil},
+	} {
+		var answers []messages.Awaited
+		a := New(Options{
+			Wait:   messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true, Until: view.LevelFinal},
+			Ledger: book{tx: done}, Known: func(primitives.Hash) (bool, error) { return true, nil },
+			Watch: func(messages.Watch) {}, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
+			Reply: func(m messages.Awaited) { answers = append(answers, m) },
+		})
+		a.start(func() {})
+		first := messages.Position{Head: 3, Final: 1}
+		a.Handle(messages.Progress{Watched: true, At: first})
+		a.Handle(messages.Progress{At: messages.Position{Head: 4, Final: 2}})
+		if len(answers) != 0 {
+			t.Fatalf("%s: answered before the mempool was: %+v", c.name, answers)
+		}
+		a.Handle(c.answer)
+		if len(answers) != 1 || answers[0].Err != c.want || c.want == nil && answers[0].At != first {
+			t.Errorf("%s: %+v", c.name, answers)
+		}
 	}
 }
