@@ -25,6 +25,11 @@ type pace struct {
 func paceOf(b *testing.B, h *Host, span time.Duration) (p pace) {
 	from := h.Engine.Head().Height()
 	time.Sleep(span)
+	return paceSince(b, h, from)
+}
+
+// paceSince looks at the blocks above a height.
+func paceSince(b *testing.B, h *Host, from primitives.Height) (p pace) {
 	last := h.Engine.Head().Header()
 	first := last
 	var between []time.Duration
@@ -38,7 +43,7 @@ func paceOf(b *testing.B, h *Host, span time.Duration) (p pace) {
 	}
 	n := len(between)
 	if n == 0 {
-		b.Fatalf("no block in %v", span)
+		b.Fatal("no block")
 	}
 	slices.Sort(between)
 	p.p99, p.longest = between[(n*99-1)/100], between[n-1]

@@ -77,7 +77,10 @@ type childMain struct {
 func (c *childMain) write(r *Reply) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := c.out.Write(AppendReply(nil, r))
+	if _, err := c.out.Write(appendReplyHead(nil, r)); err != nil {
+		return err
+	}
+	_, err := c.out.Write(r.Body)
 	return err
 }
 

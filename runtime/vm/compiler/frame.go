@@ -80,6 +80,11 @@ func appendRequestHead(b []byte, r *Request) []byte {
 
 // AppendReply appends a reply's frame.
 func AppendReply(b []byte, r *Reply) []byte {
+	return append(appendReplyHead(b, r), r.Body...)
+}
+
+// appendReplyHead appends all but the body, which is not copied where it is large.
+func appendReplyHead(b []byte, r *Reply) []byte {
 	le, start := binary.LittleEndian, len(b)
 	b = le.AppendUint32(b, replyMagic)
 	var flags uint32
@@ -87,7 +92,7 @@ func AppendReply(b []byte, r *Reply) []byte {
 		flags = 1
 	}
 	b = le.AppendUint32(le.AppendUint32(b, uint32(r.Kind)), flags)
-	return append(sealHead(le.AppendUint64(b, uint64(r.CPU)), start, r.Body), r.Body...)
+	return sealHead(le.AppendUint64(b, uint64(r.CPU)), start, r.Body)
 }
 
 // sealHead ends a head: with the length of the body, and the checksum of both.

@@ -4,26 +4,35 @@ import "sync"
 
 // gate says when a compilation may begin. Those that a block waits for go first, and one place is always theirs.
 type gate struct {
-	total, later int // that may be under way: all, and in the background
+	total, later int   // that may be under way: all, and in the background
+	memory       int64 // that those in the background may take together, as weighed; one may take more. 0: any
 
 	mu               sync.Mutex
 	running, back    int
-	urgent, patients []chan struct{} // that wait, first come first
+	taken            int64     // of memory, by all that run
+	urgent, patients []waiting // that wait, first come first
 	closed           bool
 }
 
+// waiting is a compilation that waits for its turn.
+type waiting struct {
+	turn   chan struct{}
+	weight int64 // bytes
+}
+
 // enter waits for a place. False: the pool was closed, or cancel came first.
-func (g *gate) enter(background bool, cancel <-chan struct{}) bool {
+func (g *gate) enter(background bool, weight int64, cancel <-chan struct{}) bool {
 	turn := make(chan struct{})
+	w := waiting{turn, weight}
 	g.mu.Lock()
 	if g.closed {
 		g.mu.Unlock()
 		return false
 	}
 	if background {
-		g.patients = append(g.patients, turn)
+		g.patients = append(g.patients, w)
 	} else {
-		g.urgent = append(g.urgent, turn)
+		g.urgent = append(g.urgent, w)
 	}
 	g.next()
 	g.mu.Unlock()
@@ -40,10 +49,11 @@ func (g *gate) enter(background bool, cancel <-chan struct{}) bool {
 	return !g.closed
 }
 
-func (g *gate) leave(background bool) {
+func (g *gate) leave(background bool, weight int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.running--
+	g.taken -= weight
 	if background {
 		g.back--
 	}
@@ -53,25 +63,34 @@ func (g *gate) leave(background bool) {
 // next gives free places to those that wait.
 func (g *gate) next() {
 	for len(g.urgent) > 0 && (g.running < g.total || g.closed) {
-		g.running++
-		close(g.urgent[0])
+		g.begin(g.urgent[0])
 		g.urgent = g.urgent[1:]
 	}
-	for len(g.patients) > 0 && (g.running < g.total && g.back < g.later || g.closed) {
-		g.running++
+	for len(g.patients) > 0 && (g.running < g.total && g.back < g.later && g.room(g.patients[0].weight) || g.closed) {
 		g.back++
-		close(g.patients[0])
+		g.begin(g.patients[0])
 		g.patients = g.patients[1:]
 	}
+}
+
+func (g *gate) begin(w waiting) {
+	g.running++
+	g.taken += w.weight
+	close(w.turn)
+}
+
+// room tells whether there is memory for one more in the background. What a block waits for counts, and is never kept waiting.
+func (g *gate) room(weight int64) bool {
+	return g.memory == 0 || g.running == 0 || g.taken+weight <= g.memory
 }
 
 // withdraw takes one that waits out; false: it waits no more.
 func (g *gate) withdraw(turn chan struct{}) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, q := range []*[]chan struct{}{&g.urgent, &g.patients} {
-		for i, t := range *q {
-			if t == turn {
+	for _, q := range []*[]waiting{&g.urgent, &g.patients} {
+		for i, w := range *q {
+			if w.turn == turn {
 				*q = append((*q)[:i:i], (*q)[i+1:]...)
 				return true
 			}

@@ -12,7 +12,7 @@ func TestGate(t *testing.T) {
 		in := make(chan bool, 100) // whether in the background
 		enter := func(background bool) {
 			go func() {
-				if g.enter(background, nil) {
+				if g.enter(background, 1, nil) {
 					in <- background
 				}
 			}()
@@ -33,35 +33,73 @@ func TestGate(t *testing.T) {
 		for len(in) > 0 {
 			<-in
 		}
-		g.leave(true)
+		g.leave(true, 1)
 		synctest.Wait()
 		if len(in) != 1 || <-in {
 			t.Error("a block does not go first")
 		}
 		cancel := make(chan struct{})
 		left := make(chan bool, 1)
-		go func() { left <- g.enter(false, cancel) }()
+		go func() { left <- g.enter(false, 1, cancel) }()
 		synctest.Wait()
 		close(cancel)
 		if <-left {
 			t.Error("went in though cancelled")
 		}
-		g.leave(false)
+		g.leave(false, 1)
 		synctest.Wait()
 		if len(in) != 1 || <-in {
 			t.Error("the second block does not follow")
 		}
-		g.leave(false)
+		g.leave(false, 1)
 		synctest.Wait()
 		if len(in) != 1 || !<-in {
 			t.Error("the background does not follow")
 		}
 		waits := make(chan bool, 1)
-		go func() { waits <- g.enter(true, nil) }()
+		go func() { waits <- g.enter(true, 1, nil) }()
 		synctest.Wait()
 		g.close()
-		if <-waits || g.enter(false, nil) {
+		if <-waits || g.enter(false, 1, nil) {
 			t.Error("went in though closed")
+		}
+	})
+}
+
+// TestGateWeighs: compilations in the background that together take more memory than they may have go one after the other; what a block
+// waits for does not wait.
+func TestGateWeighs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{total: 8, later: 7, memory: 100}
+		in := make(chan int64, 100)
+		enter := func(background bool, weight int64) {
+			go func() {
+				if g.enter(background, weight, nil) {
+					in <- weight
+				}
+			}()
+			synctest.Wait()
+		}
+		for _, weight := range []int64{300, 60, 61, 20} {
+			enter(true, weight)
+		}
+		if len(in) != 1 || <-in != 300 {
+			t.Fatal("not just the first, which is alone, runs")
+		}
+		enter(false, 500)
+		if len(in) != 1 || <-in != 500 {
+			t.Fatal("a block waits for memory")
+		}
+		g.leave(false, 500)
+		g.leave(true, 300)
+		synctest.Wait()
+		if len(in) != 1 || <-in != 60 {
+			t.Fatal("not just one of two that do not fit runs")
+		}
+		g.leave(true, 60)
+		synctest.Wait()
+		if len(in) != 2 || g.taken != 81 {
+			t.Errorf("%d run with %d, want the two that fit", len(in), g.taken)
 		}
 	})
 }

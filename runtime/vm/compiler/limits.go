@@ -19,6 +19,12 @@ func BoundOf(size int) Limits {
 	}
 }
 
+// inBackground is the memory that compilations in the background may take together: of what is hard to compile, one.
+const inBackground = 384 << 20
+
+// weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a byte of wasm (docs/PERFORMANCE.md).
+func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size).Memory) }
+
 // mostCPU is where any compilation is ended.
 const mostCPU = 3 * time.Minute
 

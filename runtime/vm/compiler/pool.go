@@ -83,7 +83,7 @@ func New(o Options) *Pool {
 		o.Limits = LimitsOf
 	}
 	return &Pool{
-		o: o, gate: gate{total: o.Total, later: max(o.Total-1, 1)}, marks: OpenQuarantine(o.Dir, o.Build),
+		o: o, gate: gate{total: o.Total, later: max(o.Total-1, 1), memory: inBackground}, marks: OpenQuarantine(o.Dir, o.Build),
 		starts: make(chan chan<- started), all: map[*process]struct{}{}, closed: make(chan struct{}),
 	}
 }
@@ -108,13 +108,14 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	if err := p.barred(j); err != nil {
 		return nil, err
 	}
-	if !p.gate.enter(j.Background, j.Cancel) {
+	weight := weightOf(j.Size)
+	if !p.gate.enter(j.Background, weight, j.Cancel) {
 		return nil, p.stopped()
 	}
 	p.count(func(s *Stats) { s.Running++ })
 	defer func() {
 		p.count(func(s *Stats) { s.Running-- })
-		p.gate.leave(j.Background)
+		p.gate.leave(j.Background, weight)
 	}()
 	if err := p.barred(j); err != nil { // meanwhile
 		return nil, err

@@ -72,7 +72,7 @@ func withoutMap(artifact []byte) []byte {
 			return artifact
 		}
 	}
-	out := append(bytes.Clone(artifact[:from]), artifact[from+cut:]...)
+	out := artifact[:from+uint64(copy(artifact[from:], artifact[from+cut:]))] // in place: it may have 100 MB
 	le.PutUint64(out[40:], table-cut)
 	for i := range count {
 		s := out[table-cut+i*section:][:section]
