@@ -10,9 +10,10 @@ type Chunk struct {
 	Height   primitives.Height
 	Programs map[string]*Program // by the arguments of calls of run
 
-	Outcomes []Outcome             // of receipts, as executed
-	Leaving  []*primitives.Receipt // in order
-	Fresh    int                   // calls that ran code which the chunk itself had brought
+	Refusals []*primitives.InvalidTxError // of transactions; nil: it became a receipt
+	Outcomes []Outcome                    // of receipts, as executed
+	Leaving  []*primitives.Receipt        // in order
+	Fresh    int                          // calls that ran code which the chunk itself had brought
 
 	known   map[primitives.Hash]known // code that calls find
 	begun   bool
@@ -73,20 +74,6 @@ func (c *Chunk) bring(code []byte) {
 	hash := primitives.HashBytes(code)
 	if _, ok := c.known[hash]; !ok {
 		c.known[hash] = known{versionOf(code), c.begun}
-	}
-}
-
-// Transaction charges a transaction of an account to itself; the deposits leave the account, gas is free. It returns the
-// receipt, which Run takes once all transactions were charged.
-func (c *Chunk) Transaction(tx *primitives.SignedTransaction) *primitives.Receipt {
-	t := &tx.Transaction
-	a := c.Accounts[t.SignerID]
-	k := a.Keys[t.PublicKey]
-	k.Nonce = t.Nonce.Nonce
-	a.Amount = less(a.Amount, deposits(t.Actions))
-	return &primitives.Receipt{
-		PredecessorID: t.SignerID, ReceiverID: t.ReceiverID, ID: primitives.ReceiptIDFromTransaction(tx.Hash(), c.Height),
-		Body: &primitives.ActionReceipt{SignerID: t.SignerID, SignerPublicKey: t.PublicKey, Actions: t.Actions},
 	}
 }
 

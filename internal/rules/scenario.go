@@ -12,7 +12,7 @@ import (
 type Scenario struct {
 	World    *World
 	Height   primitives.Height
-	Txs      []*primitives.SignedTransaction // each of an account to itself
+	Txs      []*primitives.SignedTransaction
 	Incoming []*primitives.Receipt
 	Programs map[string]*Program
 }
@@ -22,7 +22,15 @@ func (s *Scenario) Play() *Chunk {
 	c := Begin(s.World, s.Height, s.Programs)
 	var local []*primitives.Receipt
 	for _, tx := range s.Txs {
-		local = append(local, c.Transaction(tx))
+		r, e := c.Transaction(tx)
+		c.Refusals = append(c.Refusals, e)
+		switch {
+		case e != nil:
+		case r.PredecessorID == r.ReceiverID:
+			local = append(local, r)
+		default:
+			c.Leaving = append(c.Leaving, r)
+		}
 	}
 	for _, r := range local {
 		c.Run(r)
@@ -37,7 +45,8 @@ func (s *Scenario) Play() *Chunk {
 func (s *Scenario) String() string {
 	var b strings.Builder
 	for _, tx := range s.Txs {
-		fmt.Fprintf(&b, "tx %s: %s\n", tx.Transaction.SignerID, Actions(tx.Transaction.Actions))
+		t := &tx.Transaction
+		fmt.Fprintf(&b, "tx %s -> %s, nonce %+v, mode %d: %s\n", t.SignerID, t.ReceiverID, t.Nonce, t.NonceMode, Actions(t.Actions))
 	}
 	for _, r := range s.Incoming {
 		switch body := r.Body.(type) {
@@ -241,18 +250,80 @@ func (g *generator) amount() primitives.Balance {
 	return primitives.Yocto(2 + g.Uint64N(1<<62))
 }
 
-// transaction is one of somebody who can pay to himself.
+// transaction is one that may be wrong in any way; half are of somebody who can pay to himself.
 func (g *generator) transaction() {
 	id := people[g.IntN(3)]
-	sk := key(string(id))
+	sk, to := key(string(id)), id
 	g.n++
-	tx := primitives.Transaction{
-		SignerID: id, ReceiverID: id, PublicKey: sk.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(g.s.Height-2)*noncesOfABlock + primitives.Nonce(g.n)},
-		Actions: g.actions(id),
+	tx := primitives.Transaction{Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(g.s.Height-2)*noncesOfABlock + primitives.Nonce(g.n)}}
+	if g.one(2) {
+		switch id = pick(g, people); g.IntN(10) {
+		case 0:
+			id = pick(g, g.all)
+		case 1, 2, 3:
+			id = "poor.near"
+		}
+		if to = pick(g, people); g.one(3) {
+			to = id
+		}
+		sk = g.signer(id)
+		g.nonce(&tx, sk.PublicKey(), id)
+	}
+	tx.SignerID, tx.ReceiverID, tx.PublicKey = id, to, sk.PublicKey()
+	if tx.Actions = g.actions(to); g.one(3) { // what a key for calls may do, or nearly
+		tx.Actions = []primitives.Action{g.call(to, inDelegate)}
+	}
+	if g.one(20) { // what cannot be in any
+		tx.Actions = append([]primitives.Action{&primitives.DeleteAccount{Beneficiary: to}}, tx.Actions...)
 	}
 	hash := tx.Hash()
-	g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sk.Sign(hash[:])))
+	sig := sk.Sign(hash[:])
+	if g.one(20) {
+		sig = key("nobody").Sign(hash[:])
+	}
+	g.s.Txs = append(g.s.Txs, primitives.NewSignedTransaction(tx, sig))
 }
+
+// signer is mostly a key that the account has, and not its first one.
+func (g *generator) signer(id primitives.AccountID) primitives.SecretKey {
+	sk := key(pick(g, keyNames))
+	for range 4 {
+		if a := g.s.World.Accounts[id]; a != nil && a.Keys[sk.PublicKey()] != nil {
+			return sk
+		}
+		sk = key(pick(g, keyNames))
+	}
+	if g.one(2) {
+		return sk
+	}
+	return key(string(id))
+}
+
+// nonce makes a nonce that may be of a gas key, too small, too large, or the next one of a fresh key.
+func (g *generator) nonce(tx *primitives.Transaction, pk primitives.PublicKey, id primitives.AccountID) {
+	switch g.IntN(8) {
+	case 0:
+		tx.Nonce.Nonce = g.small(8)
+	case 1:
+		tx.Nonce.Nonce = primitives.Nonce(g.s.Height)*noncesOfABlock - 1 + g.small(3)
+	}
+	gas := false
+	if a := g.s.World.Accounts[id]; a != nil && a.Keys[pk] != nil {
+		gas = a.Keys[pk].GasKey != nil
+	}
+	if gas != g.one(6) { // a key of the one kind is seldom used as one of the other
+		tx.Nonce.HasIndex, tx.Nonce.Index = true, uint16(g.IntN(3))
+	}
+	if tx.Nonce.HasIndex || g.one(2) {
+		tx.Version = primitives.TransactionV1
+	}
+	if tx.Version == primitives.TransactionV1 && g.one(4) {
+		tx.NonceMode, tx.Nonce.Nonce = primitives.NonceStrict, 1+5*g.small(2)
+	}
+}
+
+// small is a nonce below n.
+func (g *generator) small(n uint64) primitives.Nonce { return primitives.Nonce(g.Uint64N(n)) }
 
 // receipt adds what comes to the chunk.
 func (g *generator) receipt() {

@@ -90,6 +90,12 @@ func TestRules(t *testing.T) {
 		// What the chunk sends comes back to the shard in the next one, until nothing is on its way.
 		txs := len(s.Txs)
 		for want := s.Play(); ; want = want.Next() {
+			for i, e := range want.Refusals {
+				sameRefusal(t, i, &results[0].Outcomes[i], e)
+				if e != nil {
+					ends[e.Tag.String()]++
+				}
+			}
 			sameAsRuled(t, results[0].Outcomes[txs:], results[0].Outgoing, want)
 			txs = 0
 			for _, d := range rules.Differences(n.rows(), want.Rows()) {
@@ -109,8 +115,25 @@ func TestRules(t *testing.T) {
 		}
 	}
 	t.Logf("%d receipts, %d calls of code of their own chunk, %d adopted, %d ran again, %d delayed; %v", receipts, fresh, ran, again, delayed, ends)
-	if again == 0 || ran == 0 || delayed == 0 || fresh < count/10 || len(ends) < 22 {
+	if again == 0 || ran == 0 || delayed == 0 || fresh < count/10 || len(ends) < 30 {
 		t.Errorf("%d adopted, %d ran again, %d calls of code of their own chunk, %d ends: the chunks reach too little", ran, again, fresh, len(ends))
+	}
+}
+
+// sameRefusal compares the outcome of transaction i with what the model refuses it for, if it does.
+func sameRefusal(t *testing.T, i int, got *primitives.OutcomeWithID, e *primitives.InvalidTxError) {
+	t.Helper()
+	want := "a receipt"
+	if e != nil {
+		failure := primitives.TxExecutionError{InvalidTx: e}
+		want = string(failure.AppendJSON(nil))
+	}
+	text := "a receipt"
+	if got.Status.Kind != primitives.StatusSuccessReceiptID {
+		text = statusText(&got.Status)
+	}
+	if text != want {
+		t.Errorf("transaction %d: %s, want %s", i, text, want)
 	}
 }
 
