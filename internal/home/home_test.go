@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,6 +116,38 @@ func TestInitIsNeards(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInitIsOnDisk: every file is synced before it has its name, whole, and the folder once all have.
+func TestInitIsOnDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "home")
+	var synced []os.FileInfo
+	var mu sync.Mutex
+	syncFile = func(f *os.File) error {
+		mu.Lock()
+		defer mu.Unlock()
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Clean(f.Name()) != dir && !strings.Contains(f.Name(), ".new-") {
+			t.Errorf("%s is synced when it is in its place", f.Name())
+		}
+		synced = append(synced, info)
+		return f.Sync()
+	}
+	defer func() { syncFile = (*os.File).Sync }()
+	made := mustInit(t, options(dir)).Made
+	for _, name := range append(made, ".") {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(synced, func(s os.FileInfo) bool { return os.SameFile(s, info) })
+		if at < 0 || name != "." && synced[at].Size() != info.Size() || name == "." && at != len(made) {
+			t.Errorf("%s: synced as %d of %d", name, at, len(synced))
+		}
 	}
 }
 
