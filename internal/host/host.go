@@ -205,13 +205,26 @@ func (h *Host) vmOptions(o *Options) vm.Options {
 	}
 	v := vm.Options{
 		Dir: o.Home.Paths.Contracts, Memory: int64(c.ContractMemory), Disk: int64(c.ContractDisk), Builders: int(c.Compilations),
-		Build: o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit,
+		Build: o.Version.Version + " " + o.Version.Build + " " + o.Version.Commit + executable(),
 		Alarm: func(err error) { h.log.WithError(err).Error("contract engine") },
 	}
 	if c.CompilerProcesses {
 		v.Compiler = o.Compiler
 	}
 	return v
+}
+
+// executable tells the running file from others whose version says the same, as of all that `go build` makes.
+func executable() string {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" %d %d", info.Size(), info.ModTime().UnixNano())
 }
 
 // Failed tells when the RPC has ended by itself.

@@ -35,8 +35,9 @@ type Quarantine struct {
 // mostMarks bounds what is remembered; the oldest goes.
 const mostMarks = 4096
 
-// endings is how many processes may end while their child compiles the same code before it is suspected.
-const endings = 2
+// endings is how many processes must end while their child compiles the same code, one after the other, before it is suspected: a
+// child does little to its parent, and power cuts and kills come in rows. What is suspected can't be read until a block has called it.
+const endings = 5
 
 // OpenQuarantine reads what is in dir. A folder that can't be read or written is done without: nothing is decided by it but whether
 // to try again.

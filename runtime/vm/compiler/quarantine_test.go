@@ -40,7 +40,11 @@ func TestQuarantine(t *testing.T) {
 	if why, _ := q.Barred("failed"); why != "a reason\nof two lines" {
 		t.Errorf("why = %q", why)
 	}
-	q.Mark("child", InChild) // once more
+	for range endings - 2 { // once more, and again
+		q.Mark("child", InChild)
+		q = barred("v1", "failed", "here")
+	}
+	q.Mark("child", InChild)
 	q = barred("v1", "failed", "here", "child")
 	q.Clear("here")
 	q = barred("v1", "failed", "child")
@@ -50,6 +54,26 @@ func TestQuarantine(t *testing.T) {
 	barred("v2")
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
 		t.Errorf("%v, %v: another build's marks are still there", files, err)
+	}
+}
+
+// TestQuarantineForgivesKills: a node that was killed twice while a child compiled the same code compiles it again, and then all is forgotten.
+func TestQuarantineForgivesKills(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		OpenQuarantine(dir, "v1").Mark("child", InChild)
+	}
+	q := OpenQuarantine(dir, "v1")
+	if why, is := q.Barred("child"); is {
+		t.Fatalf("barred: %s", why)
+	}
+	q.Mark("child", InChild)
+	q.Clear("child")
+	for range endings - 1 {
+		OpenQuarantine(dir, "v1").Mark("child", InChild)
+	}
+	if why, is := OpenQuarantine(dir, "v1").Barred("child"); is {
+		t.Errorf("what was before a success is counted: %s", why)
 	}
 }
 
