@@ -397,6 +397,9 @@ func TestNoDisk(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	e, built := get(t, c, 1, 100)
 	if !built || e.Value.file {
 		t.Error("not from memory")
@@ -404,6 +407,31 @@ func TestNoDisk(t *testing.T) {
 	e.Release()
 	if s := c.Stats(); s.DiskErrors != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestFolderDeleted: a folder that is deleted meanwhile is made again, with what comes next, and nothing else is counted.
+func TestFolderDeleted(t *testing.T) {
+	dir := t.TempDir()
+	c, _ := open(t, Options{Dir: dir})
+	for n, size := range []int{5000, 300} {
+		if n == 1 {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, _ := get(t, c, byte(n), size)
+		e.Release()
+	}
+	if s := c.Stats(); s.DiskErrors != 0 || s.DiskBytes < 300 || s.DiskBytes > 500 {
+		t.Errorf("%+v", s)
+	}
+	c.Close()
+	c, _ = open(t, Options{Dir: dir})
+	if e, built := get(t, c, 1, 300); built {
+		t.Error("what came after was not kept")
+	} else {
+		e.Release()
 	}
 }
 

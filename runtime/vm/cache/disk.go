@@ -220,6 +220,9 @@ func (d *disk) full() bool { return d.bytes() > d.limit }
 
 func (d *disk) write(path string, b []byte) error {
 	t, err := os.CreateTemp(d.dir, "*"+tempSuffix)
+	if errors.Is(err, fs.ErrNotExist) && d.renew() == nil {
+		t, err = os.CreateTemp(d.dir, "*"+tempSuffix)
+	}
 	if err != nil {
 		return err
 	}
@@ -234,6 +237,17 @@ func (d *disk) write(path string, b []byte) error {
 		_ = os.Remove(t.Name())
 	}
 	return err
+}
+
+// renew makes the folder again, which may be deleted at any time.
+func (d *disk) renew() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := os.Stat(d.dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	d.total = 0
+	return os.MkdirAll(d.dir, 0o700)
 }
 
 // place moves a written file to where it belongs; there may be one, if two made the same.
