@@ -21,6 +21,7 @@ type Options struct {
 	Total   int           // compilations at a time; 0: one for each core, at least 2. In the background one less
 	Idle    time.Duration // after which a child ends that has nothing to do; 0: DefaultIdle
 	Hang    time.Duration // that a child may stand still, using no processor time; 0: DefaultHang
+	Pause   time.Duration // before a block's next attempt where the machine was at fault, at first; 0: DefaultPause
 	Dir     string        // of the marks; empty: in memory only
 	Build   string        // names this binary: marks of another are forgotten
 	Alarm   func(error)   // of what goes on, but should not happen; nil: nobody
@@ -32,6 +33,8 @@ type Options struct {
 const (
 	DefaultIdle = 30 * time.Second
 	DefaultHang = time.Minute
+	// DefaultPause makes 6 s of the attempts of what lacks memory, 34 s of those of what is killed.
+	DefaultPause = 200 * time.Millisecond
 )
 
 // Pool compiles. Safe for use by many goroutines.
@@ -75,6 +78,7 @@ type Stats struct {
 // New makes a pool. It starts nothing yet.
 func New(o Options) *Pool {
 	o.Total = cmp.Or(o.Total, max(runtime.GOMAXPROCS(0), 2))
+	o.Pause = cmp.Or(o.Pause, DefaultPause)
 	o.Idle, o.Hang = cmp.Or(o.Idle, DefaultIdle), cmp.Or(o.Hang, DefaultHang)
 	if o.Alarm == nil {
 		o.Alarm = func(error) {}
@@ -172,7 +176,24 @@ func (p *Pool) stopped() error {
 }
 
 // attempts are how often it is tried again, by what went wrong: in the background, and if a block waits.
-var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}}
+var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}, starved: {1, 6}}
+
+// wait lets time pass before another attempt of a block's where the machine was at fault, which may have more to give in a moment: to
+// fail for good stops the node. False: it is not wanted any more.
+func (p *Pool) wait(j *Job, f *failure, tried int) bool {
+	if j.Background || f.kind != shot && f.kind != starved {
+		return true
+	}
+	pause := time.NewTimer(p.o.Pause * time.Duration(min(1<<min(tried-1, 10), 10)))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+		return true
+	case <-j.Cancel:
+	case <-p.closed:
+	}
+	return false
+}
 
 func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	if p.o.Command.Path == "" {
@@ -185,7 +206,7 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 	}
 	var tried [kinds]int
 	for n := 1; ; n++ {
-		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited] > 0), Wasm: wasm})
+		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited]+tried[starved] > 0), Wasm: wasm})
 		if err == nil {
 			p.judge(j, reply)
 			return reply.Body, nil
@@ -207,9 +228,12 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 		}
 		p.count(func(s *Stats) { s.Deaths++ })
 		if tried[f.kind]++; tried[f.kind] >= attempts[f.kind][most] {
-			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited}
+			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited || f.kind == starved}
 		}
 		p.count(func(s *Stats) { s.Retries++ })
+		if !p.wait(j, f, tried[f.kind]) {
+			return nil, p.stopped()
+		}
 	}
 }
 

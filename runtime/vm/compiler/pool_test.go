@@ -29,6 +29,19 @@ func TestMain(m *testing.M) {
 // behave does what the "module" says: words, of which the first may be a condition.
 func behave(r *Request) ([]byte, error) {
 	words := strings.Fields(string(r.Wasm))
+	if words[0] == "until" { // what follows is done as long as there are fewer files than that
+		files, err := os.ReadDir(words[1])
+		if err != nil {
+			return nil, err
+		}
+		if fmt.Sprint(len(files)) >= words[2] {
+			return []byte("made"), nil
+		}
+		if _, err := os.CreateTemp(words[1], ""); err != nil {
+			return nil, err
+		}
+		words = words[3:]
+	}
 	if words[0] == "once" { // what follows is done the first time only
 		if _, err := os.Stat(words[1]); err == nil {
 			return []byte("made"), nil
@@ -53,6 +66,10 @@ func behave(r *Request) ([]byte, error) {
 		select {}
 	case "panic":
 		panic("oh")
+	case "threads":
+		panic("runtime: failed to create new OS thread (have 9 already; errno=11)")
+	case "memory":
+		panic("memory allocation of 65536 bytes failed")
 	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
@@ -88,7 +105,7 @@ func newPool(t *testing.T, change func(*Options)) *Pool {
 		t.Fatal(err)
 	}
 	o := Options{
-		Command: Command{Path: self, Env: []string{childEnv + "=v1"}}, Version: "v1",
+		Pause: time.Millisecond, Command: Command{Path: self, Env: []string{childEnv + "=v1"}}, Version: "v1",
 		Compile: func([]byte) ([]byte, error) { return []byte("here"), nil },
 		Alarm:   func(err error) { t.Log("alarm:", err) },
 	}
@@ -163,7 +180,7 @@ func TestFailures(t *testing.T) {
 		{"sleep", "stood still", 3, 2, false},
 		{"stop", "stood still", 3, 2, false},
 		{"spin", "processor time", 2, 1, true},
-		{"eat", "", 2, 1, true}, // who runs out of it says so in its own words,
+		{"eat", "", 6, 1, true}, // who runs out of it says so in its own words,
 	} {
 		t.Run(c.does, func(t *testing.T) {
 			if c.does == "eat" && runtime.GOOS != "linux" {
@@ -226,6 +243,36 @@ func TestRetries(t *testing.T) {
 		if s := p.Stats(); s.Retries != 1 || s.Deaths != 1 || s.Failed != 0 || s.Quarantined != 0 {
 			t.Errorf("%s: %+v", does, s)
 		}
+	}
+}
+
+// TestMachineAtFault: what kills children or gives them nothing for some seconds does not make a block's compilation fail, and is not
+// remembered; the attempts are not all made at once.
+func TestMachineAtFault(t *testing.T) {
+	for does, times := range map[string]int{"threads": 5, "memory": 5, "kill": 9} {
+		p := newPool(t, func(o *Options) { o.Pause = 20 * time.Millisecond })
+		begun := time.Now()
+		code, err := p.Compile(job("a", fmt.Sprintf("until %s %d %s", t.TempDir(), times, does)))
+		if err != nil || string(code) != "made" {
+			t.Errorf("%s: %q, %v", does, code, err)
+		}
+		if s := p.Stats(); s.Retries != uint64(times) || s.Failed+s.InProcess != 0 || s.Quarantined != 0 {
+			t.Errorf("%s: %+v", does, s)
+		}
+		if took := time.Since(begun); took < 500*time.Millisecond {
+			t.Errorf("%s: all was tried within %v", does, took)
+		}
+	}
+	p := newPool(t, func(o *Options) { o.Pause = time.Hour })
+	j, cancel := job("a", "memory"), make(chan struct{})
+	j.Cancel = cancel
+	time.AfterFunc(time.Second, func() { close(cancel) })
+	if _, err := p.Compile(j); !errors.Is(err, ErrCancelled) {
+		t.Errorf("cancelled in a pause: %v", err)
+	}
+	time.AfterFunc(time.Second, p.Close)
+	if _, err := p.Compile(job("a", "memory")); !errors.Is(err, ErrClosed) {
+		t.Errorf("closed in a pause: %v", err)
 	}
 }
 

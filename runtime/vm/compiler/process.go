@@ -133,6 +133,7 @@ const (
 	limited             // it came to its limits
 	refused             // the code generator gave an error
 	shot                // it was killed, and not by us
+	starved             // the system, or its limit, gave it no more memory or no thread
 	kinds
 )
 
@@ -177,8 +178,8 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			return reply, nil
 		case Refused:
 			kind := refused
-			if lacksMemory(string(reply.Body)) {
-				kind = limited
+			if lacks(string(reply.Body)) {
+				kind = starved
 			}
 			return nil, &failure{kind, string(reply.Body)}
 		case Alive:
@@ -228,8 +229,10 @@ func (p *process) failed(err error) error {
 	}
 	status, _ := state.Sys().(syscall.WaitStatus)
 	switch {
-	case status.Exited() && status.ExitStatus() == exitCPU, lacksMemory(f.reason):
+	case status.Exited() && status.ExitStatus() == exitCPU:
 		f.kind = limited
+	case lacks(f.reason):
+		f.kind = starved
 	case status.Signaled():
 		switch status.Signal() {
 		case syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT:
@@ -239,10 +242,11 @@ func (p *process) failed(err error) error {
 	return f
 }
 
-// lacksMemory tells whether a text is what the library, Go or the system says without memory.
-func lacksMemory(s string) bool {
+// lacks tells whether a text is what the library, Go or the system says without memory, or where there can be no more threads.
+func lacks(s string) bool {
 	s = strings.ToLower(s)
-	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12"} {
+	for _, sign := range []string{"memory allocation of", "out of memory", "cannot allocate memory", "failed to allocate", "cannot map", "os error 12",
+		"failed to create new os thread", "resource temporarily unavailable", "too many open files"} {
 		if strings.Contains(s, sign) {
 			return true
 		}
