@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,6 +176,147 @@ func TestCompilerFailsIsNoOutcome(t *testing.T) {
 				t.Errorf("a view of what is mended: %s, %v", ended(&got), err)
 			}
 		})
+	}
+}
+
+// TestDiskIsNotTrusted: whatever was done to the folder of artifacts and marks, a call ends as it does without one: files cut, overwritten,
+// exchanged for those of other code, folders where files are to be and files where folders are, marks that say that the compiler
+// fails on it, and the folder gone while the VM runs.
+func TestDiskIsNotTrusted(t *testing.T) {
+	first, second := nop(t, 11), wat(t, `(module (func (export "main") unreachable))`)
+	plain := openVM(t, Options{})
+	want := map[string]string{}
+	for _, code := range [][]byte{first, second} {
+		out, err := plain.run(call(code, "main", 10*tera), &world{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[string(code)] = ended(&out)
+	}
+	each := func(dir string, do func(path string, b []byte)) {
+		t.Helper()
+		files, _ := filepath.Glob(filepath.Join(dir, version(), "*"))
+		if len(files) < 4 {
+			t.Fatalf("only %v is there", files)
+		}
+		for _, path := range files {
+			if b, err := os.ReadFile(path); err == nil {
+				do(path, b)
+			}
+		}
+	}
+	write := func(path string, b []byte) { // a new file: what is written over while it is mapped is as a binary that is written over
+		if err := errors.Join(os.RemoveAll(path), os.WriteFile(path, b, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hash := func(code []byte) string { h := primitives.HashBytes(code); return hex.EncodeToString(h[:]) }
+	for name, harm := range map[string]func(dir string){
+		"cut":   func(dir string) { each(dir, func(path string, b []byte) { write(path, b[:len(b)/2]) }) },
+		"empty": func(dir string) { each(dir, func(path string, b []byte) { write(path, nil) }) },
+		"overwritten": func(dir string) {
+			each(dir, func(path string, b []byte) { write(path, bytes.Repeat([]byte{0x55}, len(b))) })
+		},
+		"exchanged": func(dir string) {
+			content := map[string][]byte{}
+			each(dir, func(path string, b []byte) { content[path] = b })
+			for path := range content {
+				other := strings.Replace(path, hash(first), hash(second), 1)
+				if other == path {
+					other = strings.Replace(path, hash(second), hash(first), 1)
+				}
+				write(path, content[other])
+			}
+		},
+		"folders": func(dir string) {
+			each(dir, func(path string, b []byte) {
+				if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "in"), 0o700)); err != nil {
+					t.Fatal(err)
+				}
+			})
+		},
+		"marks": func(dir string) {
+			q := compiler.OpenQuarantine(filepath.Join(dir, version(), "marks"), "")
+			for _, code := range [][]byte{first, second} {
+				q.Bar(plain.name(&task{hash: primitives.HashBytes(code), rules: &call(nil, "", 0).Block.Config.Wasm}), "it is said")
+			}
+			each(dir, func(path string, b []byte) { _ = os.Remove(path) })
+		},
+		"no marks": func(dir string) {
+			marks := filepath.Join(dir, version(), "marks")
+			_ = os.RemoveAll(marks)
+			write(marks, []byte("a file"))
+			each(dir, func(path string, b []byte) {
+				if path != marks {
+					_ = os.Remove(path)
+				}
+			})
+		},
+		"gone": func(dir string) { _ = os.RemoveAll(dir) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			run := func(v *VM, when string) {
+				t.Helper()
+				for _, code := range [][]byte{first, second} {
+					if out, err := v.run(call(code, "main", 10*tera), &world{}); err != nil || ended(&out) != want[string(code)] {
+						t.Errorf("%s: %s, %v, want %s", when, ended(&out), err, want[string(code)])
+					}
+				}
+			}
+			o := Options{Dir: dir, Memory: 1, Compiler: children(t, "", nil)} // no room: from disk each time
+			v := openVM(t, o)
+			run(v, "before")
+			harm(dir)
+			run(v, "while it runs")
+			closeVM(v)
+			harmed := openVM(t, o)
+			run(harmed, "after a start")
+			run(harmed, "and again")
+		})
+	}
+}
+
+// TestBinaryIsGone: children are this binary still when its file was removed or is another's.
+func TestBinaryIsGone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("by /proc")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const env = "TROUPE_TEST_GONE"
+	if path := os.Getenv(env); path != "" { // the process below
+		if err := os.Remove(self); err != nil {
+			t.Fatal(err)
+		}
+		if path == "replaced" {
+			if err := os.WriteFile(self, []byte("#!/bin/false\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		v := openVM(t, Options{Compiler: compiler.Command{Path: compiler.Self, Env: []string{childEnv + "="}}})
+		out, err := v.run(call(nop(t, 12), "main", 10*tera), &world{})
+		if s := v.Stats().Compiler; err != nil || out.Err != nil || s.Started != 1 || s.InProcess != 0 {
+			t.Errorf("%s, %v, %+v", ended(&out), err, s)
+		}
+		return
+	}
+	for _, how := range []string{"removed", "replaced"} {
+		path := filepath.Join(t.TempDir(), "node")
+		if err := os.WriteFile(path, b, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(path, "-test.run=^TestBinaryIsGone$", "-test.v")
+		c.Env = append(os.Environ(), env+"="+how)
+		if out, err := c.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
+			t.Errorf("%s: %v\n%s", how, err, out)
+		}
 	}
 }
 

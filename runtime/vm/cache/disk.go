@@ -124,6 +124,11 @@ func keyOf(stem string) (key Key, ok bool) {
 	return key, err == nil && err2 == nil
 }
 
+// sumOf is the checksum of what is known of code: with the key, so that files under another's name are damaged ones.
+func sumOf(key Key, b []byte) uint32 {
+	return crc32.Update(crc32.Update(crc32.Checksum(key.Code[:], castagnoli), castagnoli, key.Rules[:]), castagnoli, b)
+}
+
 // found is an artifact on disk whose checksums are right.
 type found struct {
 	info   []byte
@@ -173,7 +178,7 @@ func (d *disk) read(key Key) (*found, error) {
 		return nil, err
 	}
 	body, ok := bytes.CutPrefix(b, magic)
-	if !ok || len(body) < headLen || binary.LittleEndian.Uint32(body) != crc32.Checksum(body[4:], castagnoli) {
+	if !ok || len(body) < headLen || binary.LittleEndian.Uint32(body) != sumOf(key, body[4:]) {
 		return nil, errDamaged
 	}
 	f := &found{info: body[headLen:], source: int(binary.LittleEndian.Uint32(body[16:]))}
@@ -208,7 +213,7 @@ func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	}
 	binary.LittleEndian.PutUint32(head[16:], uint32(a.Source))
 	body := append(head, a.Info...)
-	binary.LittleEndian.PutUint32(body, crc32.Checksum(body[4:], castagnoli))
+	binary.LittleEndian.PutUint32(body, sumOf(key, body[4:]))
 	if err := d.write(d.path(key, infoSuffix), append(append([]byte{}, magic...), body...)); err != nil {
 		d.remove(key)
 		return "", err
