@@ -117,7 +117,7 @@ func child() error {
 			fits, _ := engine.Fits(a, len(m.Imports), m.Metered, height)
 			return fits
 		}
-		if !fits() { // as vm.VM does
+		if !fits() && !m.Compact { // as vm.VM does
 			r.Again++
 			if m, err = prep.PrepareCompact(code, w, false); err != nil {
 				return err

@@ -113,13 +113,15 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		switch {
 		case fits:
 		case t.frames < sharedFrames:
-			if t.frames == anyFrames {
+			if t.frames == anyFrames && !p.Compact {
 				v.compact.Add(1)
 			} else {
 				v.shared.Add(1)
 			}
 			again := *t
-			again.frames++
+			if again.frames++; p.Compact {
+				again.frames = sharedFrames
+			}
 			return v.build(&again)
 		default:
 			err = fmt.Errorf("frames too large for the native stack: %w", cmp.Or(err, ErrStackOverflow))

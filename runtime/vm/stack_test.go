@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/contracts"
 	"github.com/troupe-chain/troupe/runtime/vm/engine"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
 // values is a function that calls itself first and behind that has n values that live over a joint. A compiler of one pass keeps
@@ -152,4 +154,37 @@ func paramsAll(n int, add string) string {
 		fmt.Fprintf(&b, "(%s (local.get %d)) ", add, i)
 	}
 	return b.String()
+}
+
+// TestCompactAtOnce: code of which prep knows that its frames will be too large is compiled once, and contracts as compilers write them
+// are never written so.
+func TestCompactAtOnce(t *testing.T) {
+	v := newVM(t)
+	rules := &call(nil, "", 0).Block.Config.Wasm
+	for unit, count := range map[string]int{"(drop (table.get (i32.const 1)))": 300, "(drop (ref.func $f))": 300, "(drop (memory.grow (i32.const 0)))": 1000,
+		"(local.set 0 (i32.div_s (local.get 0) (i32.const 3)))": 1000} {
+		for few, n := range map[bool]int{true: count / 4, false: count} {
+			code := wat(t, `(module (memory 1) (table 2 funcref) (elem declare func $f) (func $f (export "main") (local i32) (call $f) `+strings.Repeat(unit, n)+`))`)
+			p, err := prep.Prepare(code, rules)
+			if err != nil || p.Compact == few {
+				t.Fatalf("%d of %s: compact %v, %v", n, unit, p.Compact, err)
+			}
+			out, err := v.run(call(code, "main", 300*tera), &world{})
+			if err != nil || out.Err == nil || string(out.Err.AppendJSON(nil)) != noAccess {
+				t.Errorf("%d of %s: %s, %v", n, unit, ended(&out), err)
+			}
+		}
+	}
+	if s := v.Stats(); s.Compact+s.Shared != 0 {
+		t.Errorf("compiled again: %d for small frames, %d of them by the slower allocator too", s.Compact, s.Shared)
+	}
+	codes := map[string][]byte{"large": contracts.Large(250_000, 1), "larger": contracts.Large(1_000_000, 2)}
+	for _, s := range contracts.Sources {
+		codes[s.Name] = contracts.C(s.Name)
+	}
+	for name, code := range codes {
+		if p, err := prep.Prepare(code, rules); err != nil || p.Compact {
+			t.Errorf("%s: compact, %v", name, err)
+		}
+	}
 }

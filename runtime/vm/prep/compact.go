@@ -20,6 +20,30 @@ const mostInline = 2
 // opCopyReference is no instruction: a helper that copies an entry of the table of references, to, from.
 const opCopyReference = 1
 
+// tooLarge is how many times what is metered a frame may have, at the most: engine.Fits knows it better. A function that is larger for
+// what frameOf counts, is not compiled in vain.
+const tooLarge = 64
+
+// frameOf is how much larger an instruction makes the frame where it is not outlined: in nearly all places, as measured.
+func frameOf(in *instr) uint64 {
+	switch in.op {
+	case opI32DivS, opI32DivU, opI32RemS, opI32RemU, opI64DivS, opI64DivU, opI64RemS, opI64RemU, opMemoryGrow:
+		return 8
+	case opTableGet:
+		return 24
+	case opRefFunc:
+		return 32
+	case opPrefix:
+		switch in.a {
+		case opMemoryFill, opTableFill:
+			return 8
+		case opMemoryInit:
+			return 16
+		}
+	}
+	return 0
+}
+
 // outline writes an instruction as the call of a function that does it. Not true: it is none of those that are.
 func (o *operands) outline(in *instr) bool {
 	e := o.e

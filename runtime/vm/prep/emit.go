@@ -15,6 +15,7 @@ type emitter struct {
 	trace                  bool // functions tell that they are entered and left
 	always                 bool // every body has its locals in memory, and all operands over joints
 	compact                bool // frames are to be small: see compact.go
+	large                  bool // but for that, some frame will be too large
 	plain                  bool // references are the engine's own; for tests
 	room                   bool // they are not
 
@@ -32,6 +33,7 @@ type emitter struct {
 	b     *check.Body
 	in    code
 	depth uint32    // blocks that are open
+	frame uint64    // bytes that it takes surely, nearly
 	mem   *operands // its locals and operands are in memory; nil: they are not
 	at    places
 
@@ -78,7 +80,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	if e.m == nil {
 		e.begin(m)
 	}
-	e.b, e.depth, e.mem = b, 0, nil
+	e.b, e.depth, e.mem, e.frame = b, 0, nil, 0
 	e.in = code{b: b.Code, pos: int(b.First)}
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0) // its length, when it is known
@@ -138,6 +140,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	if e.mem != nil {
 		e.leave()
 	}
+	e.large = e.large || e.frame > stack*tooLarge
 	e.raw(e.getStack)
 	e.constant(stack)
 	e.add(opI64Add)
@@ -217,6 +220,7 @@ func (e *emitter) copy(to int) {
 
 // same tells whether an instruction is written as it stands, and counts the blocks.
 func (e *emitter) same(in *instr) bool {
+	e.frame += frameOf(in)
 	if e.isReference(in) {
 		return false
 	}

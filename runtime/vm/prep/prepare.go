@@ -18,7 +18,7 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "11"
+const Version = "12"
 
 // ValType and Import are those of package check.
 type (
@@ -40,6 +40,8 @@ type Module struct {
 	LoadFails bool
 	// Size is that of nearcore's instrumented module, in bytes.
 	Size int
+	// Compact: the code is written for small frames already.
+	Compact bool
 	// Metered is what a call of each function takes of the metered stack, in bytes; functions number from Imports on.
 	Metered []uint64
 }
@@ -73,8 +75,11 @@ func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.large && !e.always {
+		return PrepareCompact(code, w, e.trace)
+	}
 	out := &Module{Imports: m.Imports, Methods: methods(m), HasStart: m.HasStart, CompileFails: m.CompileFails,
-		LoadFails: m.LoadFails, Size: m.Size}
+		LoadFails: m.LoadFails, Size: m.Size, Compact: e.compact}
 	if !out.CompileFails {
 		out.Code, out.Metered = e.assemble(m), e.metered
 	}
