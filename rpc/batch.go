@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -112,18 +113,22 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 	}
 	places := make(chan struct{}, maxBeside)
 	var all sync.WaitGroup
+	var taken atomic.Int64
 	for _, lane := range order {
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
 			own := *x
-			own.max = (x.max - len(b)) / len(items)
+			own.max, own.taken = (x.max-len(b))/len(items), 0
 			for _, i := range lanes[lane] {
+				own.taken = 0
 				replies[i] = own.item(nil, &items[i])
+				taken.Add(int64(own.taken))
 			}
 		})
 	}
 	all.Wait()
+	x.taken += int(taken.Load())
 	for i := range replies {
 		if sep || i > 0 {
 			b = append(b, ',')

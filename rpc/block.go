@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -33,12 +34,30 @@ var chunk = Method[view.ChunkRef]{
 	Faults: []*Fault{UnknownBlock, InvalidShardID, UnknownChunk, NotSyncedYet},
 	Parse:  readChunkRef,
 	Handle: func(c *call, b []byte, ref *view.ChunkRef) ([]byte, error) {
+		if err := c.expect(chunkKey(ref)); err != nil {
+			return b, err
+		}
 		author, chunk, err := c.node.Chunk(*ref)
 		if err != nil {
 			return b, chunkFault(err)
 		}
+		if b, err = c.room(b, view.ChunkSize(chunk)); err != nil {
+			return b, err
+		}
 		return view.AppendChunk(b, author, chunk), nil
 	},
+}
+
+// chunkKey is a chunk's hash, or its block and shard.
+func chunkKey(ref *view.ChunkRef) any {
+	if ref.ByHash {
+		return ref.Hash
+	}
+	return struct {
+		height primitives.Height
+		block  primitives.Hash
+		shard  primitives.ShardID
+	}{ref.Block.Height, ref.Block.Hash, ref.ShardID}
 }
 
 func chunkFault(err error) error {

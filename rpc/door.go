@@ -44,6 +44,7 @@ type door struct {
 	stopping atomic.Bool
 	large    atomic.Int64 // bytes of large bodies and replies since memory was given back
 	tidying  atomic.Bool
+	sizes    sizes
 }
 
 // What a connection does: it waits for a request, or for the rest of one; or one is answered and its reply is sent.

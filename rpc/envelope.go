@@ -231,6 +231,9 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 		err = x.door.tooLarge()
 	}
 	if err == nil {
+		err = x.settle(out)
+	}
+	if err == nil {
 		x.metrics.observe(label, time.Since(start), 0)
 		return appendID(out, r), http.StatusOK
 	}
@@ -288,6 +291,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 			x.log.WithField("method", r.method).Errorf("panic: %v\n%s", p, debug.Stack())
 			out, err = b, internal(reachedLimits, errors.New("the request ended in a panic"))
 		}
+		c.giveBack()
 		if c.leave != nil {
 			c.leave()
 		}

@@ -67,6 +67,9 @@ func (x *exchange) enter() (done func(), err error) {
 
 // room makes place for n more bytes of a reply: it says whether there is, and lets large ones be written only in turn.
 func (c *call) room(b []byte, n int) ([]byte, error) {
+	if n > smallReply && c.key != nil {
+		c.door.sizes.set(c.key, n)
+	}
 	switch {
 	case len(b)+n > c.x.max:
 		return b, c.door.tooLarge()
@@ -81,19 +84,38 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 		}
 		c.x.taken += size - cap(b)
 	}
-	if c.leave == nil {
-		leave, err := c.x.enter()
-		if err != nil {
-			return b, busy(limits.MaxAddressWork)
-		}
-		c.leave = leave
-	} else {
-		runtime.Gosched() // between one large reply and the next, what is small goes first
+	if err := c.turn(); err != nil {
+		return b, err
 	}
 	if size > cap(b) {
 		b = append(make([]byte, 0, size), b...)
 	}
 	return b, nil
+}
+
+// turn waits for a turn at the gate, unless the call has it.
+func (c *call) turn() error {
+	if c.leave != nil {
+		runtime.Gosched() // between one large reply and the next, what is small goes first
+		return nil
+	}
+	leave, err := c.x.enter()
+	if err != nil {
+		return busy(limits.MaxAddressWork)
+	}
+	c.leave = leave
+	return nil
+}
+
+// settle counts what a reply has grown by without having asked for room; a limit's failure if there is none.
+func (x *exchange) settle(b []byte) error {
+	if grown := len(b) - x.taken; grown > smallReply {
+		if full := x.peer.take(x.client, int64(grown)); full != limits.Count {
+			return busy(full)
+		}
+		x.taken += grown
+	}
+	return nil
 }
 
 // left is how much more the reply may get.

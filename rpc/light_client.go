@@ -131,12 +131,18 @@ var receipt = Method[primitives.Hash]{
 		return h, err
 	},
 	Handle: func(c *call, b []byte, id *primitives.Hash) ([]byte, error) {
+		if err := c.expect(*id); err != nil {
+			return b, err
+		}
 		receipt, err := c.node.Receipt(*id)
 		if errors.Is(err, view.ErrUnknownReceipt) {
 			return b, UnknownReceipt.asCause(member(nil, "receipt_id", view.AppendHash(nil, id)))
 		}
 		if err != nil {
 			return b, internalAsCause(err)
+		}
+		if b, err = c.room(b, view.ReceiptSize(receipt)); err != nil {
+			return b, err
 		}
 		return view.AppendReceipt(b, receipt), nil
 	},

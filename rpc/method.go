@@ -39,6 +39,9 @@ type call struct {
 	conn  net.Conn        // that the request came by; nil: none
 	x     *exchange
 	leave func() // gives back the turn at the gate; nil: it has none
+
+	key      any   // what is asked for, of replies that may be large
+	borrowed int64 // bytes in flight for what the reply is made of
 }
 
 // route is a Method without its type.

@@ -176,8 +176,17 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		}
 		return view.AppendQueryAccessKey(b, &key, &at), nil
 	case qAccessKeyList:
+		var account primitives.Account // who has many keys pays for their storage: to list them takes turns
+		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply {
+			if err := c.turn(); err != nil {
+				return b, err
+			}
+		}
 		keys, err := s.AccessKeys(q.account)
 		if err != nil {
+			return b, err
+		}
+		if b, err = c.room(b, view.KeysSize(keys)); err != nil {
 			return b, err
 		}
 		return view.AppendQueryAccessKeyList(b, keys, &at), nil

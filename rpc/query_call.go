@@ -34,6 +34,9 @@ func answerCall(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byte
 		return b, &callFault{result: out, failure: ContractExecution.because("Function call returned an error: "+callDebug(out, true),
 			member(atInfo(nil, at), "vm_error", out.Err.AppendJSON(nil))).(*failure)}
 	}
+	if b, err = c.room(b, view.CallSize(out)); err != nil {
+		return b, err
+	}
 	return view.AppendQueryCall(b, out.Result, out.Logs, at), nil
 }
 

@@ -21,6 +21,9 @@ var simulateTx = Method[view.Simulate]{
 		s, err := c.node.Simulate(c.ctx, p)
 		c.x.worked(time.Duration(p.Took))
 		if err == nil {
+			if b, err = c.room(b, s.Size(true)); err != nil {
+				return b, err
+			}
 			return view.AppendSimulation(b, s), nil
 		}
 		if e, ok := lookup(err); ok && e.Kind != view.ErrTimeout {

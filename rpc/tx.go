@@ -65,9 +65,19 @@ var broadcastTxAsync = Method[view.SendTx]{
 
 func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 	c.metrics.wait(waitTxStatus, p.WaitUntil)
+	key := p.Hash
+	if p.Tx != nil {
+		key = p.Tx.Hash()
+	}
+	if err := c.expect(key); err != nil {
+		return b, err
+	}
 	o, err := c.node.Tx(c.ctx, p)
 	if err != nil {
 		return b, c.txFault(err)
+	}
+	if b, err = c.room(b, o.Size(p.Receipts)); err != nil {
+		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, p.Receipts), nil
 }
@@ -80,9 +90,15 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 		}
 		return view.AppendFinalOutcome(b, &view.FinalOutcome{Level: view.LevelNone}, false), nil
 	}
+	if err := c.expect(p.Tx.Hash()); err != nil {
+		return b, err
+	}
 	o, err := c.node.SendTx(c.ctx, p)
 	if err != nil {
 		return b, c.txFault(err)
+	}
+	if b, err = c.room(b, o.Size(false)); err != nil {
+		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, false), nil
 }

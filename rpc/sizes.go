@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"sync"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// sizes remembers which replies were large, by what was asked for: what such a reply is made of is itself in memory before there is
+// a byte of it, so the next time room is asked for first.
+type sizes struct {
+	mu         sync.Mutex
+	young, old map[any]int
+}
+
+// maxSizes is how many replies are remembered twice over.
+const maxSizes = 4096
+
+func (s *sizes) get(key any) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n, ok := s.young[key]; ok {
+		return n
+	}
+	return s.old[key]
+}
+
+func (s *sizes) set(key any, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.young == nil || len(s.young) >= maxSizes {
+		s.old, s.young = s.young, map[any]int{}
+	}
+	s.young[key] = n
+}
+
+// expect asks for room for what a reply is made of, if it was large the last time. key is what is asked for, comparable, and cannot
+// be said in two ways.
+func (c *call) expect(key any) error {
+	c.key = key
+	if n := c.door.sizes.get(key); n > 0 {
+		if full := c.x.peer.take(c.x.client, int64(n)); full != limits.Count {
+			return busy(full)
+		}
+		c.borrowed += int64(n)
+	}
+	return nil
+}
+
+// giveBack ends what expect took.
+func (c *call) giveBack() {
+	if c.borrowed == 0 || c.x.peer == nil {
+		return
+	}
+	p := c.x.peer
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := min(c.borrowed, p.held); p.holder == c.x.client {
+		p.held -= n
+		p.door.inFlight.Add(-n)
+		p.holder.inFlight.Add(-n)
+	}
+	c.borrowed = 0
+}
