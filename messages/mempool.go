@@ -17,8 +17,9 @@ type SubmissionsDone struct {
 	Count   int
 }
 
-// SubmitAgain: mempool -> rpc -> sessions -> waiters, no reply: the mempool of a shard has begun anew and knows nothing of what
-// it had. Waiters send their transactions again. A duplicate changes nothing.
+// SubmitAgain: mempool -> rpc -> sessions -> waiters, and -> producer, no reply: the mempool of a shard has begun anew and knows nothing
+// of what it had. Waiters send their transactions again, and the producer asks again for a chunk that has not come. A duplicate
+// changes nothing.
 type SubmitAgain struct{ Shard primitives.ShardID }
 
 // Candidates: mempool -> chunk-producer, answers ProduceChunk: the first of those that a chunk may take, in the order in which it

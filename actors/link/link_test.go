@@ -39,6 +39,7 @@ func TestAsk(t *testing.T) {
 	if _, err := Ask[double, int](sys.Root, pid, time.Millisecond)(t.Context(), 13); !errors.Is(err, ErrTimeout) {
 		t.Errorf("ask of a mute actor: %v, want ErrTimeout", err)
 	}
+	until(t, "the mute actor has had the question", func() bool { return meter.Samples()[0].Messages == 101 })
 	s := meter.Samples()
 	if len(s) != 1 || s[0].Messages != 101 || s[0].Mailbox != 0 || s[0].Alive != 1 {
 		t.Errorf("samples = %+v", s)

@@ -63,8 +63,10 @@ type box struct {
 
 	users, system queue
 	waiting, sys  atomic.Int64
+	started       atomic.Bool // its actor has its name, and the message that it has been started is in here
 	scheduled     atomic.Bool
 	suspended     bool        // by the supervisor, until it has decided
+	ending        bool        // the actor stops: it may wait for its children, and handles nothing of what comes meanwhile
 	dead          atomic.Bool // the actor has ended: what comes is answered for and dropped
 
 	oldest atomic.Int64 // when the first of those that wait was posted; 0: none
@@ -87,8 +89,11 @@ func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Di
 	b.invoker, b.dispatcher = invoker, dispatcher
 }
 
-// Start is part of actor.Mailbox.
-func (b *box) Start() {}
+// Start is part of actor.Mailbox. Who knows the actor's name may have sent it messages since it has that, before it could take any.
+func (b *box) Start() {
+	b.started.Store(true)
+	b.schedule()
+}
 
 // UserMessageCount is part of actor.Mailbox.
 func (b *box) UserMessageCount() int { return int(b.waiting.Load()) }
@@ -116,7 +121,7 @@ func (b *box) PostSystemMessage(m any) {
 }
 
 func (b *box) schedule() {
-	if b.scheduled.CompareAndSwap(false, true) {
+	if b.started.Load() && b.scheduled.CompareAndSwap(false, true) {
 		b.dispatcher.Schedule(b.process)
 	}
 }
@@ -127,13 +132,16 @@ func (b *box) process() {
 		if !b.run() { // a writer has taken its place and not put its message there yet: it needs the processor more than this
 			runtime.Gosched()
 		}
-		held := b.suspended // scheduled is false from here on: another goroutine may be the reader
+		held := b.held() // scheduled is false from here on: another goroutine may be the reader
 		b.scheduled.Store(false)
 		if b.sys.Load() == 0 && (held || b.waiting.Load() == 0) || !b.scheduled.CompareAndSwap(false, true) {
 			return
 		}
 	}
 }
+
+// held tells whether only system messages are handled.
+func (b *box) held() bool { return b.suspended || b.ending }
 
 // run handles messages until there are none, or until one of them panics, and tells whether there were any.
 func (b *box) run() (some bool) {
@@ -142,7 +150,10 @@ func (b *box) run() (some bool) {
 		if r := recover(); r != nil {
 			some = true
 			b.end(clock())
-			c := &Crash{Kind: b.kind, Reason: r, Stack: debug.Stack()}
+			c, ok := r.(*Crash)
+			if !ok {
+				c = &Crash{Kind: b.kind, Reason: r, Stack: debug.Stack()}
+			}
 			if q, ok := m.(Answerable); ok {
 				q.Failed(ErrFailed)
 			}
@@ -170,7 +181,7 @@ func (b *box) run() (some bool) {
 			}
 			continue
 		}
-		if b.suspended {
+		if b.held() {
 			return some
 		}
 		x := b.users.take()
@@ -223,15 +234,45 @@ func (s *shell) Receive(c actor.Context) {
 		s.box.meter.enter(s.box, c.Self().GetId())
 	case *actor.Restarting:
 		s.box.count.restarts.Add(1)
+		defer s.survive(c, nil)
+	case *actor.Stopping: // a child that is made from here on would not be stopped
+		s.box.ending = true
+		defer s.survive(c, nil)
 	case *actor.Stopped:
 		defer s.box.leave()
+		defer s.survive(c, nil)
+	case *actor.Terminated:
+		defer s.survive(c, func(crash *Crash) { c.Send(c.Self(), failing{crash}) })
+	case failing:
+		panic(c.Message().(failing).crash)
 	}
 	s.Actor.Receive(c)
+}
+
+// failing is a note to self: the actor has failed at what was no message of ours.
+type failing struct{ crash *Crash }
+
+// survive ends a panic at what protoactor says of an actor's life, as protoactor goes on behind that: an actor that is ending would
+// stay for ever, and its parent with it. then decides what becomes of one that is not ending.
+func (s *shell) survive(c actor.Context, then func(*Crash)) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	crash := &Crash{Kind: s.box.kind, Reason: r, Stack: debug.Stack()}
+	if then != nil && !s.box.ending {
+		then(crash)
+		return
+	}
+	if say := s.box.meter.Crashed; say != nil {
+		say(c.Self().GetId(), crash)
+	}
 }
 
 // leave ends the account of an actor that has ended.
 func (b *box) leave() {
 	b.dead.Store(true)
+	b.suspended, b.ending = false, false // what comes yet is dropped
 	b.meter.exit(b)
 	for x := b.users.take(); x != nil; x = b.users.take() {
 		b.waiting.Add(-1)

@@ -13,6 +13,9 @@ import (
 
 // Meter keeps account of all actors: by kind and shard those that there are a few of, by kind those that clients make.
 type Meter struct {
+	// Crashed is told of a panic of an actor that was ending already; nil: nobody. It is set before the first actor is made.
+	Crashed func(id string, c *Crash)
+
 	mu    sync.Mutex
 	all   map[name]*Counter
 	boxes map[*box]struct{} // of actors that live

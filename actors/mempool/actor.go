@@ -29,7 +29,7 @@ type Out struct {
 	Submitted  func(messages.Address, messages.Submitted)    // a waiter
 	Done       messages.Sender[messages.SubmissionsDone]     // a session
 	Forward    func(primitives.ShardID, any)                 // another mempool
-	Again      messages.Sender[messages.SubmitAgain]         // all waiters
+	Again      messages.Sender[messages.SubmitAgain]         // all waiters, and the producer
 }
 
 // Options are what the actor works with. Its functions are called from any goroutine.
@@ -65,9 +65,7 @@ type Actor struct {
 	codes    int // of holds: deployments
 	side     map[primitives.Hash]sideBlock
 
-	walk      walk
-	walks     uint64
-	producing *messages.ProduceChunk // is being answered
+	walk walk
 	// chose is what the last chunk took: it is offered again if the next block does not include it.
 	chose []primitives.Hash
 

@@ -33,16 +33,13 @@ func (p Page) Answer() <-chan messages.Candidates { return p.answer }
 
 // begin answers ProduceChunk.
 func (a *Actor) begin(m messages.ProduceChunk) {
-	a.producing = &m
-	a.walks++
-	a.walk = walk{id: a.walks}
-	out := messages.Candidates{For: m, Walk: a.walks}
+	a.walk = walk{id: a.o.Front.walks.Add(1)}
+	out := messages.Candidates{For: m, Walk: a.walk.id}
 	a.o.Front.offers.Store(false) // before the walk, so that what comes during it counts
 	if a.pool.Len() > 0 {
 		a.walk.round = a.pool.Round()
 		out.Page, out.More = a.page(firstPage)
 	}
-	a.producing = nil
 	a.o.Out.Candidates(out)
 }
 

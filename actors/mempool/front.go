@@ -9,7 +9,8 @@ import (
 // Front is what others see of a pool: counters that its actor keeps, and whether it has something to offer.
 type Front struct {
 	fresh  *Fresh
-	offers atomic.Bool // something came since the last choice, or the last choice left something that may be taken
+	walks  atomic.Uint64 // names of choices, also of an actor that has failed
+	offers atomic.Bool   // something came since the last choice, or the last choice left something that may be taken
 	count  atomic.Int64
 	size   atomic.Int64 // bytes
 	queued atomic.Int64

@@ -278,7 +278,7 @@ func (a *Actor) handOver() {
 	}
 }
 
-// abandon answers for all that has not been looked at: the actor has failed. Waiters hear of it from the next one.
+// abandon answers for all that has not been looked at: the actor has failed. Waiters and the producer hear of it from the next one.
 func (a *Actor) abandon() {
 	lose := func(x item) {
 		if x.tx != nil && (x.from.Waiter == 0 || x.batch != nil) {
@@ -302,7 +302,4 @@ func (a *Actor) abandon() {
 		}
 	}
 	a.tellDone()
-	if a.producing != nil { // the chunk waits for it
-		a.o.Out.Candidates(messages.Candidates{For: *a.producing})
-	}
 }

@@ -78,6 +78,9 @@ func Start(o Options) (*Node, error) {
 		signatures: o.Signatures,
 	}
 	s.failed = n.failed
+	n.kit.meter.Crashed = func(id string, c *link.Crash) {
+		o.Log.WithField("actor", id).Errorf("actor failed while it ended: %v\n%s", c.Reason, c.Stack)
+	}
 	n.kit.meter.Listen(sys, kindOf)
 	n.stats.begun = time.Now()
 	n.shards.n = n

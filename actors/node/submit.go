@@ -155,7 +155,10 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 					n.tell(other.mempool, m)
 				}
 			},
-			Again: func(m messages.SubmitAgain) { n.tell(n.rpc, m) },
+			Again: func(m messages.SubmitAgain) {
+				n.tell(n.rpc, m)
+				n.tell(n.producer, m)
+			},
 		},
 	}
 }

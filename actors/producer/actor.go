@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, FinalityWanted; MineBlocks
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -162,6 +162,8 @@ func (a *Actor) Handle(msg any) {
 	case messages.TransactionsWaiting:
 		a.step(production.Waiting{Any: true})
 		a.advance()
+	case messages.SubmitAgain:
+		a.askAgain(m.Shard)
 	case messages.FinalityWanted:
 		a.want()
 		a.advance()

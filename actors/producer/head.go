@@ -100,6 +100,19 @@ func (a *Actor) askChunks() {
 	}
 }
 
+// askAgain asks once more for a shard's chunk that has not come: the mempool that was asked has failed, perhaps with the question.
+func (a *Actor) askAgain(id primitives.ShardID) {
+	if a.head == nil || a.stopped {
+		return
+	}
+	for i := range a.head.shards {
+		if s := &a.head.shards[i]; s.id == id && s.asked && s.chunk == nil {
+			s.asked = false
+			a.askChunks()
+		}
+	}
+}
+
 // park keeps what is ahead of the head.
 func (a *Actor) park(m any) {
 	if len(a.early) < MaxParked {
@@ -233,7 +246,7 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 	}
 	for i := range h.shards {
 		if s := &h.shards[i]; s.complete() {
-			m.Chunks[i], m.Endorsements[i] = s.chunk, s.signed
+			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // more may come
 		}
 	}
 	a.o.Out.MakeBlock(m)

@@ -72,6 +72,9 @@ func (r Request) Reply(a messages.Awaited) {
 	}
 }
 
+// Failed answers for an actor that will not: link.Answerable.
+func (r Request) Failed(error) { r.Reply(messages.Awaited{Err: ErrFailed}) }
+
 // Options are what the actors work with.
 type Options struct {
 	Session func(messages.SessionID) *actor.Props

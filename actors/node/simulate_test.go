@@ -1,0 +1,264 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/mempool"
+	"github.com/troupe-chain/troupe/actors/session"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// fate decides at each boundary of a message whether its actor fails there, or dawdles.
+type fate struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	on    bool
+	left  map[string]int // failures that a kind has yet
+	fell  map[string]int
+	where []string
+}
+
+func (f *fate) trip(kind string, m any, after bool) {
+	switch m.(type) {
+	case *actor.Started, *actor.Stopping, *actor.Stopped, *actor.Restarting: // are no message of ours
+		return
+	}
+	f.mu.Lock()
+	if !f.on {
+		f.mu.Unlock()
+		return
+	}
+	dice := f.rng.IntN(400)
+	fails := dice < 12 && f.left[kind] > 0
+	if fails {
+		f.left[kind]--
+		f.fell[kind]++
+		f.where = append(f.where, fmt.Sprintf("%s %s %T after=%v", time.Now().Format("05.000000"), kind, m, after))
+	}
+	f.mu.Unlock()
+	switch {
+	case fails:
+		panic("failed on purpose")
+	case dice > 380:
+		time.Sleep(time.Duration(dice-380) * 50 * time.Microsecond)
+	}
+}
+
+// told is what a client was told of a submission.
+type told struct {
+	tx    *primitives.SignedTransaction
+	level view.ExecutionLevel
+	out   *view.FinalOutcome
+	err   error
+	took  time.Duration
+	begin time.Time
+}
+
+// history is the positions of the chain, as blocks were accepted.
+type history struct {
+	mu   sync.Mutex
+	list []messages.Position
+}
+
+func (h *history) observe(m *messages.BlockAccepted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, messages.Position{Head: m.Height(), Final: m.Final})
+}
+
+// first is how far a transaction had come with the first block that satisfies a wait.
+func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash, until view.ExecutionLevel) (view.ExecutionLevel, bool) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.list {
+		out, err := e.TransactionStatusAt(tx, p.Head, p.Final)
+		if errors.Is(err, engine.ErrUnknown) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if txstatus.Meets(out.Level, until) {
+			return out.Level, true
+		}
+	}
+	return 0, false
+}
+
+// TestFailuresAnywhere: clients submit and wait for every level while actors that restart or stop alone fail at the boundaries of their
+// messages, and dawdle there. Everybody is answered once and in time, and what he is told is what the chain says.
+func TestFailuresAnywhere(t *testing.T) {
+	seeds := uint64(24)
+	if testing.Short() {
+		seeds = 3
+	}
+	fell := map[string]int{}
+	for seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { failAnywhere(t, seed, fell) })
+	}
+	t.Logf("failures: %v", fell)
+	for kind, rule := range failures {
+		if rule != halts && kind != "meter" && fell[kind] == 0 {
+			t.Errorf("no %s has failed", kind)
+		}
+	}
+}
+
+func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
+	const clients, each = 6, 14
+	// Fewer than halt the node.
+	f := &fate{rng: rand.New(rand.NewPCG(seed, 1)), left: map[string]int{}, fell: fell}
+	for _, kind := range []string{"mempool", "milestones", "rpc"} {
+		f.left[kind] = f.rng.IntN(maxRestarts + 1)
+	}
+	f.left["session"], f.left["waiter"] = f.rng.IntN(6), f.rng.IntN(6)
+	had := map[string]int{}
+	for k, n := range f.left {
+		had[k] = n
+	}
+	var past history
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	s := start(t, 1, func(o *Options) {
+		o.Log, o.trip, o.Observe = log, f.trip, past.observe
+		o.Limits.Wait = 4 * time.Second
+	})
+	keys := make([]primitives.SecretKey, clients)
+	for i := range keys {
+		keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint("client ", i))
+		add := s.tx(validator, &primitives.AddKey{PublicKey: keys[i].PublicKey()})
+		if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: add, WaitUntil: view.LevelFinal}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.mu.Lock()
+	f.on = true
+	f.mu.Unlock()
+	levels := []view.ExecutionLevel{view.LevelNone, view.LevelIncluded, view.LevelExecutedOptimistic, view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal}
+	results := make([][]told, clients)
+	var all sync.WaitGroup
+	for i := range clients {
+		rng := rand.New(rand.NewPCG(seed, uint64(i)+2))
+		all.Go(func() {
+			ctx, done, err := s.OpenSession(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { done() }()
+			base, ok, err := s.e.KeyNonce(&primitives.SignedTransaction{Transaction: primitives.Transaction{SignerID: validator, PublicKey: keys[i].PublicKey()}})
+			if err != nil || !ok {
+				t.Error(ok, err)
+				return
+			}
+			for n := range primitives.Nonce(each) {
+				x := primitives.Transaction{SignerID: validator, ReceiverID: "near", Nonce: primitives.TransactionNonce{Nonce: base + n + 1},
+					BlockHash: s.e.Head().Hash, Actions: []primitives.Action{transfer(1)}, PublicKey: keys[i].PublicKey()}
+				h := x.Hash()
+				r := told{tx: primitives.NewSignedTransaction(x, keys[i].Sign(h[:])), level: levels[rng.IntN(len(levels))]}
+				begin := time.Now()
+				r.out, r.err = s.SendTx(ctx, &view.SendTx{Tx: r.tx, WaitUntil: r.level})
+				r.took, r.begin = time.Since(begin), begin
+				results[i] = append(results[i], r)
+				if rng.IntN(8) == 0 { // it hangs up, and comes back
+					done()
+					if ctx, done, err = s.OpenSession(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	f.mu.Lock()
+	f.on = false
+	where := f.where
+	f.mu.Unlock()
+	s.idle(t)
+	if h, ok := s.Halted(); ok {
+		t.Fatalf("halted: %+v", h)
+	}
+	failed := func(kinds ...string) bool {
+		for _, k := range kinds {
+			if had[k] > f.left[k] {
+				return true
+			}
+		}
+		return false
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, _, err := s.Mine(ctx, 5); err != nil {
+		t.Fatal(err)
+	}
+	for i := range results {
+		for k := range results[i] {
+			check(t, s, &past, failed, &results[i][k], fmt.Sprintf("client %d, submission %d", i, k))
+		}
+	}
+	until(t, func() bool { return s.alive("session") <= 1 && s.alive("waiter") == 0 }) // the default session's
+	if t.Failed() {
+		t.Logf("failed: %q", where)
+	}
+}
+
+// check compares what a client was told with what the chain says.
+func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool, r *told, who string) {
+	t.Helper()
+	hash := r.tx.Hash()
+	_, _, err := s.e.Transaction(hash)
+	if err != nil && !errors.Is(err, engine.ErrUnknown) {
+		t.Fatal(err)
+	}
+	there := err == nil
+	if r.took > 6*time.Second {
+		t.Errorf("%s: the answer took %v", who, r.took)
+	}
+	var invalid *primitives.InvalidTxError
+	switch {
+	case r.err == nil && r.level == view.LevelNone:
+		if !there && !failed("mempool", "session", "rpc") {
+			t.Errorf("%s: taken, and in no block", who)
+		}
+	case r.err == nil:
+		want, ok := past.first(t, s.e, hash, r.level)
+		switch {
+		case !there || !ok:
+			t.Errorf("%s: told that it is %v, and it is in no block (%v) or never was", who, r.out.Level, there)
+		case r.out.Level != want && !failed("milestones", "mempool"):
+			t.Errorf("%s: waited for %v and was told %v; with the first block that satisfies it is %v", who, r.level, r.out.Level, want)
+		case !txstatus.Meets(r.out.Level, r.level):
+			t.Errorf("%s: waited for %v and was told %v", who, r.level, r.out.Level)
+		}
+	case errors.As(r.err, &invalid):
+		if there {
+			t.Errorf("%s: refused, and in a block: %v", who, r.err)
+		}
+	case errors.Is(r.err, session.ErrFailed):
+		if !failed("session", "rpc", "waiter") {
+			t.Errorf("%s: %v, and nothing of it failed", who, r.err)
+		}
+	case errors.Is(r.err, mempool.ErrRestarted), errors.Is(r.err, link.ErrFailed):
+		if !failed("mempool") {
+			t.Errorf("%s: %v, and nothing of it failed", who, r.err)
+		}
+	default:
+		t.Errorf("%s: waited for %v: %v after %v; in a block: %v, from %v", who, r.level, r.err, r.took, there, r.begin.Format("05.000000"))
+	}
+}
