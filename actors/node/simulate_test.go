@@ -103,7 +103,7 @@ func (h *history) first(t *testing.T, e *engine.Engine, tx primitives.Hash, unti
 // TestFailuresAnywhere: clients submit and wait for every level while actors that restart or stop alone fail at the boundaries of their
 // messages, and dawdle there. Everybody is answered once and in time, and what he is told is what the chain says.
 func TestFailuresAnywhere(t *testing.T) {
-	seeds := uint64(24)
+	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 3
 	}

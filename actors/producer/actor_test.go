@@ -32,6 +32,8 @@ type cluster struct {
 	final   primitives.Height
 	queue   chan func()
 	made    []messages.MakeBlock
+	signed  []int    // endorsements in each when it was made
+	late    []func() // the last validator's endorsements: they come when the block is being made
 	waiting bool
 }
 
@@ -160,7 +162,11 @@ func (c *cluster) produceChunk(i int, m messages.ProduceChunk) {
 		e := &primitives.ChunkEndorsement{ChunkHash: chunk.Hash, Signature: c.keys[k].Sign(primitives.ChunkEndorsementBytes(chunk.Hash))}
 		e.Metadata = primitives.ChunkEndorsementMetadata{AccountID: c.names[k], ShardID: m.ShardID, HeightCreated: h + 1}
 		for to := range c.nodes { // often before the chunk itself
-			c.post(func() { c.tell(to, messages.ChunkEndorsed{Endorsement: e}) })
+			if come := func() { c.tell(to, messages.ChunkEndorsed{Endorsement: e}) }; k == len(c.nodes)-1 && len(c.down) == 0 {
+				c.late = append(c.late, come)
+			} else {
+				c.post(come)
+			}
 		}
 	}
 	c.broadcast(i, messages.ChunkReceived{Shard: m.Shard, Chunk: chunk})
@@ -178,7 +184,11 @@ func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
 		c.t.Errorf("block %d on %v, which is not the head", m.Height, m.Parent)
 		return
 	}
-	c.made = append(c.made, m)
+	c.made, c.signed = append(c.made, m), append(c.signed, signatures(&m))
+	for _, come := range c.late {
+		come()
+	}
+	c.late = nil
 	e := entry(m.Height, m.Parent)
 	grand := c.entries[c.head.Header().PrevHash]
 	if grand != nil && grand.Height()+2 == m.Height {
@@ -201,6 +211,17 @@ func (c *cluster) makeBlock(i int, m messages.MakeBlock) {
 		// In order: timers of one moment fire in any.
 		time.AfterFunc(c.lag+time.Duration(len(c.made))*time.Microsecond, func() { c.post(accepted) })
 	}
+}
+
+func signatures(b *messages.MakeBlock) (n int) {
+	for _, list := range b.Endorsements {
+		for _, s := range list {
+			if s != "" {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 func (c *cluster) count(b *messages.MakeBlock) (chunks, votes int) {
@@ -304,6 +325,9 @@ func TestFour(t *testing.T) {
 			}
 			if chunks, votes := c.count(m); chunks != shards || votes < 3 {
 				t.Errorf("block %d has %d chunks and %d votes, want %d and at least 3", m.Height, chunks, votes, shards)
+			}
+			if now := signatures(m); now != c.signed[i] {
+				t.Errorf("block %d had %d endorsements when it was asked for, and has %d", m.Height, c.signed[i], now)
 			}
 		}
 	})
