@@ -68,7 +68,9 @@ func receiptsSize(list []*primitives.Receipt) (n int) {
 	return n
 }
 
-func transactionSize(t *primitives.SignedTransaction) int { return jsonReceipt + actionsSize(t.Actions) }
+func transactionSize(t *primitives.SignedTransaction) int {
+	return jsonReceipt + actionsSize(t.Actions)
+}
 
 func outcomeSize(o *OutcomeProof) int {
 	n := jsonOutcome + jsonKey*len(o.Outcome.ReceiptIDs) + inBase64(len(o.Outcome.Status.Value)) + len(o.Outcome.Status.Failure)
