@@ -159,6 +159,7 @@ type bombing struct {
 	calmFinal, final  []time.Duration // of the honest transfers
 	before, peak, now int64           // bytes
 	alone             int64           // of the node without compilers, at the most
+	compilers, mapped int64           // at the peak: of the compilers; files that this process has mapped, artifacts and the binary
 	children          int             // at the most
 	deployed, refused atomic.Int64
 	deploy            []time.Duration // until it was executed
@@ -202,7 +203,10 @@ func bombed(b *testing.B, h *Host, honest *bomber, evil []*bomber, codes [][]byt
 				return
 			case <-tick.C:
 				all, node, children := memoryOf(h)
-				r.peak, r.alone, r.children = max(r.peak, all), max(r.alone, node), max(r.children, children)
+				r.alone, r.children = max(r.alone, node), max(r.children, children)
+				if all > r.peak {
+					r.peak, r.compilers, r.mapped = all, all-node, resident(os.Getpid(), "RssFile:")
+				}
 			}
 		}
 	}()
@@ -294,6 +298,7 @@ func (r *bombing) report(b *testing.B) {
 		"ms-final-p50-calm": ms(r.calmFinal, .5), "ms-final-worst-calm": ms(r.calmFinal, 1),
 		"ms-final-p50": ms(r.final, .5), "ms-final-worst": ms(r.final, 1),
 		"MiB-before": float64(r.before / mib), "MiB-peak": float64(r.peak / mib), "MiB-after": float64(r.now / mib), "MiB-node-peak": float64(r.alone / mib),
+		"MiB-peak-compilers": float64(r.compilers / mib), "MiB-peak-mapped": float64(r.mapped / mib),
 		"s-back": r.back.Seconds(), "compilers": float64(r.children), "deployed": float64(r.deployed.Load()), "refused": float64(r.refused.Load()),
 		"s-deploy-p50": ms(r.deploy, .5) / 1000, "s-deploy-worst": ms(r.deploy, 1) / 1000, "s-call-worst": ms(r.call, 1) / 1000,
 	} {

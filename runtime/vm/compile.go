@@ -129,6 +129,9 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			return cache.Artifact{}, &CompilerError{t.hash, err.Error(), err}
 		}
 	}
+	if len(code) >= largeArtifact {
+		v.large.Store(true)
+	}
 	if engine.Whole(code) {
 		v.whole.Add(1)
 	}
@@ -154,6 +157,10 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 	}
 	return a, p.Code, nil
 }
+
+// largeArtifact is how many bytes of one are worth a collection of garbage once it is on disk: the collector has more room than that
+// before it begins by itself, and the next compilation's memory would come on top.
+const largeArtifact = 4 << 20
 
 // localsText is what neard's compiler says of the two locals that instrumentation adds to the most there may be, about.
 const localsText = "failed to compile: Invalid input WebAssembly code: too many locals: locals exceed maximum"

@@ -52,6 +52,7 @@ type VM struct {
 	alarm    func(error)
 	seen     atomic.Pointer[rulesOf] // of the config seen last
 	warmer   warmer
+	large    atomic.Bool // a large artifact was made, which is garbage now
 	alarms   atomic.Uint64
 	whole    atomic.Uint64 // see Stats
 	compact  atomic.Uint64

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,6 +103,9 @@ func (q *warmer) run(v *VM) {
 			// Failures of the compiler were told where they arose; a call that needs the code tries again.
 			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
 				e.Release()
+				if v.large.Swap(false) {
+					debug.FreeOSMemory()
+				}
 			} else if !errors.Is(err, ErrCompiler) && !closed(err) {
 				v.fault("vm: compile in advance: %w", err)
 			}

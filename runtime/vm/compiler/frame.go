@@ -159,19 +159,11 @@ func open(in io.Reader, magic uint32, size int, most int64) (head, body []byte, 
 	return head[:size], body, nil
 }
 
-// readBody takes memory as the bytes come, so that a length alone takes none.
+// readBody takes room for the whole body at once: of what does not come only addresses are taken, and nothing is copied as it grows.
 func readBody(in io.Reader, n int) ([]byte, error) {
-	const step = 1 << 20
-	b := make([]byte, 0, min(n, step))
-	for len(b) < n {
-		m := min(n-len(b), max(step, len(b)))
-		at := len(b)
-		b = append(b, make([]byte, m)...)
-		if _, err := io.ReadFull(in, b[at:]); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	b := make([]byte, n)
+	_, err := io.ReadFull(in, b)
+	return b, err
 }
 
 // tooLongError is a body that is longer than it may be.
