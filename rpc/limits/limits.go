@@ -86,7 +86,7 @@ const (
 
 // Table is all limits, in the order of the documentation.
 var Table = [Count]Row{
-	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "connections at once; when they are all taken the one that has been idle longest is closed",
+	{Key: "max_connections", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "connections at once, fewer where the system lets the process have few files open; when they are all taken the one that has been idle longest, of the address with most, is closed",
 		Number: func(l *Limits) *uint64 { return &l.Connections }},
 	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressConnections }},
@@ -108,7 +108,7 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
 	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib, Doc: "of one reply; of a batch, of all its replies together",
 		Number: func(l *Limits) *uint64 { return &l.Reply }},
-	{Key: "max_bytes_in_flight", Default: 48 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, large requests and replies are refused and small ones served",
+	{Key: "max_bytes_in_flight", Default: 48 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, who sends or reads at less than 1 MiB a second gives way, large requests and replies are refused, and small ones served",
 		Number: func(l *Limits) *uint64 { return &l.InFlight }},
 	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Min: mib, Max: 64 * gib, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},
