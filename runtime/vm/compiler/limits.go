@@ -14,7 +14,7 @@ func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
 		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond + time.Duration(max(kb-250, 0))*8500*time.Microsecond,
-		Memory: 384<<20 + max(kb-250, 0)<<20,
+		Memory: 416<<20 + max(kb-250, 0)<<20,
 		Output: 256<<10 + 100*int64(size),
 	}
 }
