@@ -9,6 +9,16 @@
 // A command is a file with a func(*app) *cobra.Command, listed in commands.
 package main
 
-import "os"
+import (
+	"os"
+	"runtime"
+)
 
-func main() { os.Exit(execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+// The process's first thread is left alone: its stack is as large as the shell's limit says, which contracts may not fit into.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	code := make(chan int)
+	go func() { code <- execute(os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
+	os.Exit(<-code)
+}

@@ -26,8 +26,11 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 		run = b.Views.RunLong
 	}
 	err := run(c.Client, func(short bool, interrupt func() error) (err error) {
-		if out, err = b.callFunction(block, c, short, interrupt); errors.Is(err, action.ErrLong) {
+		switch out, err = b.callFunction(block, c, short, interrupt); {
+		case errors.Is(err, action.ErrLong):
 			b.long.add(key, b.Now())
+			return viewer.ErrLong
+		case errors.Is(err, action.ErrNotReady):
 			return viewer.ErrLong
 		}
 		return err

@@ -125,6 +125,26 @@ func TestViewCalls(t *testing.T) {
 	}
 }
 
+// TestViewOfNewCode: the call that has code compiled is a long one, those behind it are not.
+func TestViewOfNewCode(t *testing.T) {
+	h, key := withProbe(t, nil)
+	paths := h.home.Paths
+	stop(t, h)
+	if err := os.RemoveAll(paths.Contracts); err != nil {
+		t.Fatal(err)
+	}
+	h = mustStart(t, paths.Dir)
+	defer stop(t, h)
+	for i := range 3 {
+		if c := look(t, h, key.AccountID, "noop", nil); c.Error != "" {
+			t.Errorf("call %d: %+v", i, c)
+		}
+	}
+	if s := h.views.Stats(); s.Long != 1 {
+		t.Errorf("%d calls were long, want 1", s.Long)
+	}
+}
+
 // TestViewContext: a view sees the block on whose state it runs. Its seed is that of no action and the state's root.
 func TestViewContext(t *testing.T) {
 	h, key := withProbe(t, nil)

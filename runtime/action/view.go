@@ -15,16 +15,19 @@ type View struct {
 	Args      []byte
 	Gas       primitives.Gas // all that it may burn
 	Interrupt func() error   // as Call's
-	// Short ends the run with ErrLong once it is clear that it takes long: code is not compiled yet, or it burns more than
-	// ShortGas.
+	// Short ends the run once it is clear that it takes long: with ErrNotReady where code is not compiled yet, with ErrLong where it
+	// burns more than ShortGas.
 	Short bool
 }
 
 // ShortGas is what a short view burns at most: 5 ms at the worst of the host functions, 1.5 ms of instructions.
 const ShortGas = 10 * primitives.Gas(1_000_000_000_000)
 
-// ErrLong is the error of a short view that is a long one.
-var ErrLong = errors.New("not a short view")
+// Errors of a short view.
+var (
+	ErrLong     = errors.New("not a short view")                     // nor will it be the next time
+	ErrNotReady = errors.New("the code of a view is to be compiled") // this once
+)
 
 // Preparer is a VM that compiles.
 type Preparer interface {
@@ -56,7 +59,7 @@ func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, 
 		return out, true, err
 	}
 	if p, compiles := b.VM.(Preparer); v.Short && compiles && c.Code != nil && !p.Ready(hash, &b.Config.Wasm) {
-		return out, true, ErrLong
+		return out, true, ErrNotReady
 	}
 	c.View, c.Interrupt = true, v.Interrupt
 	out, err = c.run(NewExternal(b, u, v.Account, primitives.Hash{}))

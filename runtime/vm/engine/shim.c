@@ -417,6 +417,10 @@ void troupe_run(troupe_call_t *c) {
     give_back(left);
     return;
   }
+  if (!c->own_thread) {
+    c->status = TROUPE_SHORT_STACK;
+    return;
+  }
   pthread_attr_t attr;
   pthread_t t;
   pthread_attr_init(&attr);

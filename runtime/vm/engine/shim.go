@@ -274,7 +274,10 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	k.max_stack, k.max_memory, k.max_elements = MaxStack, MaxMemory, MaxElements
 	k.start, k.gas = C.bool(c.Start), C.int64_t(c.Gas)
 	k.trace, k.trace_index = C.bool(c.Trace), C.uint32_t(len(m.e.funcs)-1)
-	C.troupe_run(k)
+	k.own_thread = false
+	if C.troupe_run(k); k.status == C.TROUPE_SHORT_STACK {
+		elsewhere(k)
+	}
 	if s.panic != nil {
 		return Outcome{}, faultf("%v", s.panic)
 	}
@@ -294,6 +297,21 @@ func (m *Module) Run(c Call) (Outcome, error) {
 		return out, faultf("stage %d: %s", out.Stage, why)
 	}
 	return out, nil
+}
+
+// elsewhere runs a call on another of Go's threads: the process's first has as much stack as the shell's limit says, and others as much
+// as a run may need. What is locked to a thread keeps Go from using it for the other. A thread that C makes for a run costs ten times as
+// much, and Go's handlers of signals are not at home on it: that is for processes whose threads are all too small (ThreadPerRun).
+func elsewhere(k *C.troupe_call_t) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.own_thread = true
+		C.troupe_run(k)
+	}()
+	<-done
 }
 
 func (s *slot) setMethod(name string) {

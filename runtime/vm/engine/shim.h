@@ -18,6 +18,7 @@ enum {
   TROUPE_HOST = 2,      // a host function asked to stop
   TROUPE_FAULT = 3,     // anything else: error holds the text
   TROUPE_NO_EXPORT = 4, // the module lacks the method
+  TROUPE_SHORT_STACK = 5, // nothing was done: this thread has too little stack, and own_thread is not set
 };
 
 // Where a trap arose.
@@ -31,6 +32,7 @@ typedef struct {
   size_t method_len, gas_name_len, stack_name_len, max_stack;
   int64_t max_memory, max_elements;
   bool start; // run the export "start" first
+  bool own_thread; // where this thread has too little stack, the run gets one of its own
   bool trace; // host function number trace_index goes into the export "trace"
   uint32_t trace_index;
   uint32_t slot;
