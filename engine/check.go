@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/congestion"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -20,22 +19,6 @@ func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.Signat
 	head := e.acquireHead()
 	defer head.Release()
 	return e.checkAt(head, head.trieOf, tx, signature)
-}
-
-// Compile has the code that a transaction deploys compiled in the background, so that it is ready when it is first called; the
-// channel is closed when the last of it is. nil: there is nothing to compile. Safe from any goroutine.
-func (e *Engine) Compile(tx *primitives.SignedTransaction) (done <-chan struct{}) {
-	w, ok := e.o.VM.(action.Warmer)
-	if !ok {
-		return nil
-	}
-	rules := &e.Head().Config.Wasm
-	for _, a := range tx.Actions {
-		if code, ok := primitives.DeployedCode(a); ok {
-			done = w.Warm(code, rules)
-		}
-	}
-	return done
 }
 
 // checkAt is Check by the state after a block.

@@ -8,13 +8,15 @@
 //	state   Actor: the queue of what nobody has looked at, the pool, what is held back, the choice that is being made. Others see
 //	        the counters of Front
 //	units   as chain/mempool has them
-//	bound   chain/mempool's Limits and QueueLimits; Options.Judges batches are being looked at; MaxCode deployments are held
+//	bound   chain/mempool's Limits and QueueLimits; Options.Judges batches are being looked at; Options.Hold wait for
+//	        their code, Compiling of them are with the compiler, and what is behind them has half of the pool
 //	errors  chain/mempool's, as Submitted tells them
 //	source  our own; nearcore's pool lies behind one mutex
 package mempool
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/asynkron/protoactor-go/actor"
 	core "github.com/troupe-chain/troupe/chain/mempool"
@@ -37,6 +39,7 @@ type Options struct {
 	Shard primitives.ShardID
 	Pool  *core.Pool // empty
 	Queue core.QueueLimits
+	Hold  core.QueueLimits // of what waits for its code
 	Front *Front
 	Tally *Tally
 	// Judge looks at transactions by the head's state; Judges is how often at the same time.
@@ -61,9 +64,13 @@ type Actor struct {
 	queue    *core.Queue[item]
 	looking  map[*[]item]struct{}       // batches that are being looked at
 	finished map[messages.SessionID]int // submissions whose sessions have not been told yet
-	holds    map[primitives.Hash]hold
-	codes    int // of holds: deployments
 	side     map[primitives.Hash]sideBlock
+
+	holds           map[primitives.Hash]hold
+	held, heldBytes int                  // of holds: what waits for its code
+	unready         *core.Queue[unready] // of these: what has not had its turn
+	compiling       int                  // and what the compiler is at work for, also if it has left the pool
+	ended           chan struct{}        // closed when the actor has ended or failed
 
 	walk walk
 	// chose is what the last chunk took: it is offered again if the next block does not include it.
@@ -84,8 +91,10 @@ type sideBlock struct {
 func New(o Options) *Actor {
 	a := &Actor{
 		o: o, pool: o.Pool, queue: core.NewQueue[item](o.Queue), looking: map[*[]item]struct{}{}, finished: map[messages.SessionID]int{},
-		holds: map[primitives.Hash]hold{}, side: map[primitives.Hash]sideBlock{},
+		holds: map[primitives.Hash]hold{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
+	o.Hold.Turn = math.MaxInt // each takes the compiler, whatever its size
+	a.unready = core.NewQueue[unready](o.Hold)
 	a.self = a.Handle // until it has a mailbox
 	a.aside = func(f func()) { f() }
 	return a
@@ -107,8 +116,10 @@ func (a *Actor) Receive(c actor.Context) {
 			a.o.Out.Again(messages.SubmitAgain{Shard: a.o.Shard})
 		}
 	case *actor.Restarting:
+		a.end()
 		a.abandon()
 	case *actor.Stopping: // with the shard, or with the node
+		a.end()
 		a.handOver()
 	default:
 		a.Handle(c.Message())
@@ -125,7 +136,7 @@ func (a *Actor) Handle(msg any) {
 	case judged:
 		a.judged(&m)
 	case over:
-		a.release(m.hash)
+		a.over(m)
 	case forwarded:
 		a.came = append(a.came, m.items...)
 		a.take()
@@ -147,11 +158,23 @@ func (a *Actor) Handle(msg any) {
 	}
 }
 
+// end says that nobody waits for the compiler any more.
+func (a *Actor) end() {
+	select {
+	case <-a.ended:
+	default:
+		close(a.ended)
+	}
+}
+
 // counted shows the sizes.
 func (a *Actor) counted() {
 	a.o.Front.count.Store(int64(a.pool.Len()))
 	a.o.Front.size.Store(int64(a.pool.Bytes()))
 	a.o.Front.queued.Store(int64(a.queue.Len()))
+	a.o.Front.held.Store(int64(a.held))
+	a.o.Front.heldBytes.Store(int64(a.heldBytes))
+	a.o.Front.compiling.Store(int64(a.compiling))
 }
 
 func (a *Actor) drop(gone []primitives.Hash) {
@@ -245,9 +268,9 @@ func (a *Actor) leave() {
 	var stay []based
 	a.pool.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
 		if home := a.o.Home(tx.SignerID); home == a.o.Shard {
-			stay = append(stay, based{tx, base})
+			stay = append(stay, based{tx: tx, base: base})
 		} else {
-			away[home] = append(away[home], based{tx, base})
+			away[home] = append(away[home], based{tx: tx, base: base})
 		}
 	})
 	a.walk = walk{}
@@ -256,8 +279,13 @@ func (a *Actor) leave() {
 		_, _ = a.pool.Add(x.tx, x.base) // it was there
 	}
 	for home, txs := range away { // each goes to its own, so the order does not matter
-		for _, x := range txs {
-			a.release(x.tx.Hash())
+		for i := range txs {
+			hash := txs[i].tx.Hash()
+			if h := a.holds[hash]; h.code != nil { // it waits there, with its turn
+				txs[i].hold = h
+				a.forget(hash, h)
+			}
+			a.release(hash)
 		}
 		a.o.Out.Forward(home, moved{txs})
 	}
@@ -274,8 +302,16 @@ func (a *Actor) moved(txs []based) {
 			a.o.Out.Forward(home, moved{[]based{x}})
 			continue
 		}
-		_, _ = a.pool.Add(x.tx, x.base) // a full pool drops it, as it drops a new one
+		added, _ := a.pool.Add(x.tx, x.base) // a full pool drops it, as it drops a new one
+		switch h := x.hold; {
+		case h.code == nil:
+		case added && a.hold(x.tx, hold{item: h.item}, h.code):
+			continue
+		case h.item != nil:
+			a.answer(*h.item, messages.Submitted{Pooled: a.pool.Find(x.tx.Hash()) != nil})
+		}
 	}
+	a.compile()
 	a.counted()
 	if a.pool.Len() > 0 {
 		a.o.Front.offer()

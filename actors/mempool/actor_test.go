@@ -407,22 +407,37 @@ func TestTurns(t *testing.T) {
 	}
 }
 
+// compiles is the verdict on what waits for code until done is closed; nil: for ever.
+func compiles(done chan struct{}) Verdict {
+	return Verdict{Code: func(end <-chan struct{}) {
+		select {
+		case <-done:
+		case <-end:
+		}
+	}}
+}
+
+// beside lets run what runs beside the mailbox; settle is called in a synctest bubble, and takes what has come.
+func (w *world) beside() (settle func()) {
+	w.aside = func(f func()) { go f() }
+	mailbox := make(chan any, 1000)
+	w.self = func(m any) { mailbox <- m }
+	return func() {
+		synctest.Wait()
+		for len(mailbox) > 0 {
+			w.Handle(<-mailbox)
+			synctest.Wait()
+		}
+	}
+}
+
 // TestDeployments: what deploys code waits in the pool until it is compiled, what is behind it of its key with it, and nothing else.
 func TestDeployments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		w.aside = func(f func()) { go f() }
-		mailbox := make(chan any, 100)
-		w.self = func(m any) { mailbox <- m }
-		settle := func() {
-			synctest.Wait()
-			for len(mailbox) > 0 {
-				w.Handle(<-mailbox)
-				synctest.Wait()
-			}
-		}
+		settle := w.beside()
 		chosen := func() (out []string) {
-			for _, x := range w.choose(99, nil).Transactions {
+			for _, x := range w.choose(999, nil).Transactions {
 				out = append(out, fmt.Sprint(x.SignerID, x.Nonce.Nonce))
 			}
 			slices.Sort(out)
@@ -432,10 +447,10 @@ func TestDeployments(t *testing.T) {
 		slow, never, known := tx("a.near", 5), tx("b.near", 1), tx("c.near", 1)
 		ready := make(chan struct{})
 		close(ready)
-		w.verdicts[slow.Hash()], w.verdicts[never.Hash()], w.verdicts[known.Hash()] = Verdict{Code: done}, Verdict{Code: make(chan struct{})}, Verdict{Code: ready}
+		w.verdicts[slow.Hash()], w.verdicts[never.Hash()], w.verdicts[known.Hash()] = compiles(done), compiles(nil), compiles(ready)
 		batch := NewRequest("", []*primitives.SignedTransaction{slow})
 		w.Handle(batch)
-		w.add(never, known)
+		w.add(known, never)
 		settle()
 		answered := func() bool {
 			select {
@@ -471,25 +486,53 @@ func TestDeployments(t *testing.T) {
 		if got := chosen(); !slices.Equal(got, []string{"a.near4", "a.near5", "a.near6", "c.near1", "d.near1"}) {
 			t.Errorf("chosen %v once the code is compiled", got)
 		}
-		time.Sleep(CodeWait)
+		w.Handle(messages.ChunkChosen{Dropped: []primitives.Hash{never.Hash()}}) // as a chunk does that finds it invalid
+		if w.held != 0 || len(w.holds) != 0 || w.compiling != 1 {
+			t.Errorf("%d are held still, %d counted, %d with the compiler, which has not ended", len(w.holds), w.held, w.compiling)
+		}
+		w.end()
 		settle()
-		if got := chosen(); !slices.Contains(got, "b.near1") {
-			t.Errorf("chosen %v: the one whose code is never compiled waits for ever", got)
+		if w.compiling != 0 {
+			t.Errorf("%d wait for the compiler once nobody is there", w.compiling)
 		}
-		if len(w.holds) != 0 || w.codes != 0 {
-			t.Errorf("%d are held still, %d counted", len(w.holds), w.codes)
-		}
-		for i := range MaxCode + 3 {
-			x := tx(primitives.AccountID(fmt.Sprintf("many%d.near", i)), 1)
-			w.verdicts[x.Hash()] = Verdict{Code: make(chan struct{})}
+		w.ended = make(chan struct{})
+
+		// One signer has many and large ones, another comes later with one: it has its turn among the first.
+		var begun []string
+		var done2 []chan struct{}
+		deploy := func(signer primitives.AccountID, nonce primitives.Nonce) {
+			x, done := tx(signer, nonce), make(chan struct{})
+			w.verdicts[x.Hash()] = Verdict{Code: func(<-chan struct{}) {
+				begun, done2 = append(begun, string(signer)), append(done2, done)
+				<-done
+			}}
 			w.add(x)
 			settle()
 		}
-		if w.codes != MaxCode || len(chosen()) != 6+3 {
-			t.Errorf("%d deployments are held, want %d", w.codes, MaxCode)
+		for i := range primitives.Nonce(100) {
+			deploy("many.near", i+1)
 		}
-		time.Sleep(CodeWait)
-		settle()
+		deploy("one.near", 1)
+		for i := range 3 {
+			if len(begun) != Compiling+i || w.compiling != Compiling {
+				t.Fatalf("%v are with the compiler after %d, counted %d; want %d more", begun, i, w.compiling, Compiling)
+			}
+			if got := len(chosen()); got != 5+i {
+				t.Errorf("%d are chosen after %d", got, i)
+			}
+			close(done2[i])
+			settle()
+		}
+		if !slices.Contains(begun[:Compiling+2], "one.near") {
+			t.Errorf("the order is %v: one waits for all of another's", begun)
+		}
+		for i := 3; i < 101; i++ {
+			close(done2[i])
+			settle()
+		}
+		if len(w.holds) != 0 || w.compiling != 0 || w.front.Held() != 0 || w.front.HeldBytes() != 0 || len(chosen()) != 5+101 {
+			t.Errorf("%d are held still, %d and %d counted, %d chosen", len(w.holds), w.compiling, w.front.Held(), len(chosen()))
+		}
 	})
 }
 

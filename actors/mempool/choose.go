@@ -50,7 +50,7 @@ func (a *Actor) page(n int) (list []messages.Candidate, more bool) {
 			return list, false
 		}
 		tx := r.Peek()
-		if tx == nil || a.held(tx) {
+		if tx == nil || a.isHeld(tx) {
 			continue
 		}
 		list = append(list, messages.Candidate{Tx: tx, Group: r.Group()})

@@ -14,6 +14,8 @@ type Front struct {
 	count  atomic.Int64
 	size   atomic.Int64 // bytes
 	queued atomic.Int64
+
+	held, heldBytes, compiling atomic.Int64 // of the pool
 }
 
 // NewFront returns the front of an empty pool.
@@ -24,6 +26,12 @@ func NewFront(f *Fresh) *Front { return &Front{fresh: f} }
 func (f *Front) Len() int     { return int(f.count.Load()) }
 func (f *Front) Bytes() int64 { return f.size.Load() }
 func (f *Front) Queued() int  { return int(f.queued.Load()) }
+
+// Held is the number of transactions in the pool whose code is not compiled, HeldBytes the sum of their sizes, Compiling the number
+// of those of them that the compiler is at work for.
+func (f *Front) Held() int        { return int(f.held.Load()) }
+func (f *Front) HeldBytes() int64 { return f.heldBytes.Load() }
+func (f *Front) Compiling() int   { return int(f.compiling.Load()) }
 
 // Idle tells whether nothing waits at all; what comes after that is offered again.
 func (f *Front) Idle() bool {

@@ -26,13 +26,16 @@ type Verdict struct {
 	Err     error                      // the node's own fault
 	Base    primitives.Height          // of the block that it refers to
 	Ahead   bool                       // its nonce is ahead of its key's next
-	Code    <-chan struct{}            // is closed when the code that it deploys is compiled; nil: it deploys none
+	// Code has the code compiled that it deploys or calls, beside the mailbox, and returns when that is done or end is closed; nil: it
+	// is compiled, or nobody waits for that.
+	Code func(end <-chan struct{})
 }
 
 // Tally counts since the node began.
 type Tally struct {
 	Submitted, Refused atomic.Uint64
 	Overrun            atomic.Uint64 // lost unseen, because too many came
+	Unheld             atomic.Uint64 // lost while they waited for their code, or behind such, because too many did
 }
 
 // Request is a batch of submissions whose sender is no actor, with the place for the answers.
@@ -89,6 +92,7 @@ type moved struct{ txs []based }
 type based struct {
 	tx   *primitives.SignedTransaction
 	base primitives.Height
+	hold hold // where it waits for its code
 }
 
 // judged is a note to self: a batch has been looked at.
@@ -207,6 +211,11 @@ func (a *Actor) settle(x item, v *Verdict) {
 	}
 	if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
 		a.o.Out.Forward(home, forwarded{[]item{x}})
+		return
+	}
+	if !a.room(x.tx) && a.pool.Find(x.tx.Hash()) == nil {
+		a.o.Tally.Unheld.Add(1)
+		a.answer(x, messages.Submitted{})
 		return
 	}
 	added, err := a.pool.Add(x.tx, v.Base)

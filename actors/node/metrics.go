@@ -73,6 +73,9 @@ func (n *Node) Metrics(b []byte) []byte {
 	shard("near_transaction_pool_entries", "Total number of transactions currently in the pools tracked by the node", func(t *tracked) int64 { return int64(t.pool.Len()) })
 	shard("troupe_transactions_queued", "Submitted transactions that nobody has looked at", func(t *tracked) int64 { return int64(t.pool.Queued()) })
 	shard("near_transaction_pool_size", "Total size of transactions currently in the pools tracked by the node, bytes", func(t *tracked) int64 { return t.pool.Bytes() })
+	shard("troupe_transactions_held", "Transactions in the pools that wait until the code that they deploy or call is compiled", func(t *tracked) int64 { return int64(t.pool.Held()) })
+	shard("troupe_transactions_held_bytes", "The sum of their sizes", func(t *tracked) int64 { return t.pool.HeldBytes() })
+	shard("troupe_transactions_compiling", "Those of them that the compiler is at work for", func(t *tracked) int64 { return int64(t.pool.Compiling()) })
 
 	halted := 0
 	if _, ok := n.Halted(); ok {
@@ -90,6 +93,7 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_transactions_submitted_total", "counter", "Transactions that came to the door", s.Submitted},
 		{"troupe_transactions_refused_total", "counter", "Transactions that the door refused", s.Refused},
 		{"troupe_transactions_overrun_total", "counter", "Transactions dropped unseen because too many came", s.Overrun},
+		{"troupe_transactions_unheld_total", "counter", "Transactions dropped that waited for their code, or behind such, because too many did", n.tally.Unheld.Load()},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
 	} {

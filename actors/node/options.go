@@ -25,6 +25,8 @@ type Limits struct {
 	Parked     int           // transactions that are waited for
 	Queue      int           // submissions that nobody has looked at, for each shard
 	QueueBytes int           // the sum of their sizes
+	Held       int           // transactions that wait until their code is compiled, for each shard
+	HeldBytes  int           // the sum of their sizes
 	Wait       time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout)
 }
 
@@ -34,6 +36,9 @@ const (
 	DefaultParked     = 10_000
 	DefaultQueue      = 20_000
 	DefaultQueueBytes = 64 << 20
+	DefaultHeld       = 4096
+	DefaultHeldBytes  = 24 << 20
+	leastHeldBytes    = 4 << 20 // of the largest transactions, two
 	DefaultWait       = 10 * time.Second
 )
 
@@ -88,6 +93,10 @@ func (o *Options) complete() error {
 	l := &o.Limits
 	l.Sessions, l.Parked = cmp.Or(l.Sessions, DefaultSessions), cmp.Or(l.Parked, DefaultParked)
 	l.Queue, l.QueueBytes = cmp.Or(l.Queue, DefaultQueue), cmp.Or(l.QueueBytes, DefaultQueueBytes)
+	l.Held, l.HeldBytes = cmp.Or(l.Held, DefaultHeld), cmp.Or(l.HeldBytes, DefaultHeldBytes)
+	if most := o.Mempool.Bytes / 4; most > 0 { // what waits for the compiler keeps others out of the pool
+		l.HeldBytes = min(l.HeldBytes, max(int(most), leastHeldBytes))
+	}
 	l.Wait = cmp.Or(l.Wait, DefaultWait)
 	o.Linger = max(cmp.Or(o.Linger, DefaultLinger), 0)
 	o.Standstill = cmp.Or(o.Standstill, DefaultStandstill)

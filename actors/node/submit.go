@@ -140,6 +140,7 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 	return mempool.Options{
 		Shard: t.id, Pool: core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
 		Queue: core.QueueLimits{Items: n.o.Limits.Queue, Bytes: n.o.Limits.QueueBytes},
+		Hold:  core.QueueLimits{Items: n.o.Limits.Held, Bytes: n.o.Limits.HeldBytes},
 		Front: t.pool, Tally: &n.tally, Judges: runtime.GOMAXPROCS(0) + 1, Again: again, Started: started,
 		Judge:    func(txs []*primitives.SignedTransaction) []mempool.Verdict { return n.judge(txs, overtook) },
 		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
@@ -178,7 +179,13 @@ func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primiti
 			continue
 		}
 		v.Ahead = overtook(tx)
-		v.Code = n.engine.Compile(tx)
+		switch u := n.engine.Unready(tx); {
+		case u == nil:
+		case n.o.Mode == production.Manual: // who says when blocks come has said when he waits
+			u.Warm()
+		default:
+			v.Code = u.Compile
+		}
 	}
 	return out
 }

@@ -118,6 +118,21 @@ func (p *Pool) HasPredecessor(tx *primitives.SignedTransaction) bool {
 	return ok
 }
 
+// Front returns the transaction with the lowest nonce of those that wait of the same key; nil: none does.
+func (p *Pool) Front(tx *primitives.SignedTransaction) *primitives.SignedTransaction {
+	key := p.groupKey(&tx.Transaction)
+	g := p.order.find(&key)
+	if g == none || len(p.groups[g].waiting) == 0 {
+		return nil
+	}
+	return p.entries[p.groups[g].waiting[0]].tx
+}
+
+// Crowded tells whether more than half of the places or bytes are taken.
+func (p *Pool) Crowded() bool {
+	return over(p.limits.Transactions/2, uint64(len(p.byHash)), 1) || over(p.limits.Bytes/2, p.bytes, 1)
+}
+
 // Add takes a transaction whose base block has height base. One that is there already is no error: added is false.
 func (p *Pool) Add(tx *primitives.SignedTransaction, base primitives.Height) (added bool, err error) {
 	hash, size := tx.Hash(), uint64(tx.Size())

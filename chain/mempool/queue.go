@@ -1,7 +1,12 @@
 package mempool
 
+import "cmp"
+
 // QueueLimits bound a Queue. Zero means no limit.
-type QueueLimits struct{ Items, Bytes int }
+type QueueLimits struct {
+	Items, Bytes int
+	Turn         int // bytes that a turn pays for; 0: 64 KiB
+}
 
 // Queue holds what waits to be looked at, and gives it out in turns: one item of each client after the other, and of a client
 // whose items are large the fewer. When it is full it is the client with the most in it who loses what came last of his; so a
@@ -31,7 +36,7 @@ type queued[T any] struct {
 	size int
 }
 
-// An item counts as its bytes and a little more. A turn pays for so many bytes.
+// An item counts as its bytes and a little more.
 const (
 	itemWeight = 512
 	turnBytes  = 64 << 10
@@ -39,6 +44,7 @@ const (
 
 // NewQueue returns an empty queue.
 func NewQueue[T any](l QueueLimits) *Queue[T] {
+	l.Turn = cmp.Or(l.Turn, turnBytes)
 	return &Queue[T]{limits: l, lines: map[string]*line[T]{}}
 }
 
@@ -90,8 +96,8 @@ func (q *Queue[T]) Take() (item T, ok bool) {
 		case l.head == len(l.list): // it has lost all
 			q.leave(l)
 			continue
-		case l.debt > turnBytes:
-			l.debt -= turnBytes
+		case l.debt > q.limits.Turn:
+			l.debt -= q.limits.Turn
 			q.turns = append(q.turns, l)
 			continue
 		}

@@ -38,6 +38,8 @@ type Config struct {
 	CompilerProcesses                bool   // compile in processes of their own
 	TransactionPoolSize              uint64 // bytes
 	MempoolTransactions, MempoolKeys uint64 // bounds in number: of all, of one key
+	Queued, QueuedBytes              uint64 // of each shard: submissions that nobody has looked at
+	Held, HeldBytes                  uint64 // and those that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
 	MaxGasBurntView                  primitives.Gas
 	LogSummaryPeriod                 time.Duration
@@ -82,7 +84,7 @@ func Default(fast bool) *Document {
 // stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
 "rpc":{"http_status":"spec","trusted_proxies":[],"simulate":true,"trace":true},
-"mempool":{"max_transactions":200000,"max_per_key":10000},
+"mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true}},"archive":false,"max_gas_burnt_view":null}`
 
@@ -218,7 +220,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
 		Compilations: num("troupe.vm.compilations"), CompilerProcesses: yes("troupe.vm.compiler_processes"),
 		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),
-		MempoolKeys: num("troupe.mempool.max_per_key"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
+		MempoolKeys: num("troupe.mempool.max_per_key"),
+		Queued:      num("troupe.mempool.max_queued"), QueuedBytes: num("troupe.mempool.max_queued_bytes"),
+		Held: num("troupe.mempool.max_held"), HeldBytes: num("troupe.mempool.max_held_bytes"), ViewStateSizeLimit: num("trie_viewer_state_size_limit"),
 		MaxGasBurntView: primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
 		Production: Production(str("troupe.block_production")), Numbering: primitives.Numbering(str("troupe.numbering")),
 		Document: d,

@@ -44,7 +44,11 @@ func TestInert(t *testing.T) {
 			continue
 		}
 		tried, effect, said := 0, false, false
-		for _, value := range others[r.kind] {
+		values := others[r.kind]
+		if r.kind == kU64 && r.min > 0 {
+			values = append(slices.Clone(values), fmt.Sprint(r.min+1))
+		}
+		for _, value := range values {
 			c, _, err := Parse("config.json", []byte(nested(path, value)))
 			if err != nil {
 				continue

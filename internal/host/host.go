@@ -326,8 +326,9 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 		Failed:  filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
 		Summary: c.LogSummaryPeriod, Observe: observe, Log: h.log,
 	}
+	o.Limits = node.Limits{Queue: int(c.Queued), QueueBytes: int(c.QueuedBytes), Held: int(c.Held), HeldBytes: int(c.HeldBytes)}
 	if c.RPC != nil {
-		o.Limits = node.Limits{Parked: int(c.RPC.Limits.Parked), Sessions: int(c.RPC.Limits.Connections), Wait: c.RPC.PollingTimeout}
+		o.Limits.Parked, o.Limits.Sessions, o.Limits.Wait = int(c.RPC.Limits.Parked), int(c.RPC.Limits.Connections), c.RPC.PollingTimeout
 	}
 	if hm.ValidatorKey != nil {
 		o.Keys[hm.ValidatorKey.AccountID] = hm.ValidatorKey.SecretKey

@@ -60,19 +60,28 @@ func (x *Execution) functionCall(a *primitives.FunctionCall) (*failure, error) {
 // contract finds the hash of the code that the account runs, and the trie key where it should stand; a nil key means that
 // it has none (nearcore contract_code.rs RuntimeContractIdentifier::resolve).
 func (x *Execution) contract() (hash primitives.Hash, key []byte, err error) {
-	c := &x.Account.Contract
+	return ContractOf(x.State, x.Block.ChainID, x.Receipt.ReceiverID, &x.Account.Contract)
+}
+
+// ContractOf returns the hash of the code that an account's contract is, and the key in the state where it stands; nil: it has none.
+func ContractOf(u *state.TrieUpdate, chainID string, account primitives.AccountID, c *primitives.AccountContract) (hash primitives.Hash, key []byte, err error) {
 	if c.Kind == primitives.ContractNone {
 		return hash, nil, nil
 	}
-	id, global := GlobalCodeOf(x.Block.ChainID, x.Receipt.ReceiverID, c)
+	id, global := GlobalCodeOf(chainID, account, c)
 	if !global {
-		return c.Hash, primitives.AppendCodeKey(nil, x.Receipt.ReceiverID), nil
+		return c.Hash, primitives.AppendCodeKey(nil, account), nil
 	}
-	key = primitives.AppendGlobalCodeKey(nil, &id)
+	return GlobalContract(u, &id)
+}
+
+// GlobalContract returns the hash of global code, and the key in the state where it stands.
+func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash primitives.Hash, key []byte, err error) {
+	key = primitives.AppendGlobalCodeKey(nil, id)
 	if id.Account == "" {
 		return id.Hash, key, nil
 	}
-	hash, err = x.State.GlobalCodeHash(&id)
+	hash, err = u.GlobalCodeHash(id)
 	return hash, key, err
 }
 

@@ -1,0 +1,214 @@
+package mempool
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	core "github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// holding submits, for a waiter of that number, a transaction whose code is compiled when done is closed.
+func (w *world) holding(x *primitives.SignedTransaction, waiter messages.WaiterID, done chan struct{}) {
+	w.verdicts[x.Hash()] = compiles(done)
+	w.Handle(messages.SubmitTransactions{From: messages.Address{Session: 1, Waiter: waiter}, Client: "c", Transactions: []*primitives.SignedTransaction{x}})
+}
+
+// TestHeldBounds: what waits for its code is bounded. Who has most of it loses what came last of his, and is told so as if the pool were
+// full; nobody else does.
+func TestHeldBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(o *Options) { o.Hold = core.QueueLimits{Items: 5} })
+		settle := w.beside()
+		for i := range 20 {
+			w.holding(tx("many.near", primitives.Nonce(i+1)), messages.WaiterID(i+1), nil)
+			settle()
+		}
+		// Two are with the compiler, and five wait.
+		if w.front.Held() != 7 || w.front.Compiling() != Compiling || w.front.Len() != 7 || len(w.holds) != 7 {
+			t.Errorf("%d are held, %d with the compiler, %d in the pool, %d known; want 7, %d, 7, 7", w.front.Held(), w.front.Compiling(), w.front.Len(), len(w.holds), Compiling)
+		}
+		for i := range messages.WaiterID(20) {
+			if got := w.submitted[i+1]; len(got) != 1 || got[0].Pooled != (i < 7) || got[0].Err != nil {
+				t.Errorf("submission %d is told %+v", i+1, got)
+			}
+		}
+		one, last := tx("one.near", 1), tx("many.near", 7)
+		w.holding(one, 21, nil)
+		settle()
+		if got := w.submitted[21]; len(got) != 1 || !got[0].Pooled || !w.has(one) || w.has(last) || w.front.Held() != 7 {
+			t.Errorf("one comes behind many: told %+v, is there %v, the last of many %v, %d are held", got, w.has(one), w.has(last), w.front.Held())
+		}
+		if !slices.Equal(w.dropped, []primitives.Hash{last.Hash()}) || w.tally.Unheld.Load() != 14 {
+			t.Errorf("dropped %v, counted %d; want the last of many, 14", w.dropped, w.tally.Unheld.Load())
+		}
+		w.end()
+		settle()
+	})
+}
+
+// TestHeldRoom: what is behind one that waits for its code has half of the pool; all else has the rest.
+func TestHeldRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(o *Options) { o.Pool = core.New(core.Limits{Transactions: 20}, 10, primitives.Hash{1}) })
+		settle := w.beside()
+		w.holding(tx("many.near", 10), 1, nil)
+		settle()
+		for i := range primitives.Nonce(30) {
+			w.add(tx("many.near", 11+i))
+			settle()
+		}
+		if w.front.Len() != 10 || w.tally.Unheld.Load() != 21 {
+			t.Errorf("%d are in the pool, %d were refused; want 10, 21", w.front.Len(), w.tally.Unheld.Load())
+		}
+		again, before := tx("many.near", 11), tx("many.near", 1)
+		for _, x := range []*primitives.SignedTransaction{again, before} { // one that is there, one that can go
+			if got := w.add(x); got != nil {
+				t.Fatal("answered before it was looked at")
+			}
+			settle()
+			if !w.has(x) {
+				t.Errorf("nonce %d is not in the pool", x.Nonce.Nonce)
+			}
+		}
+		for i := range 9 {
+			w.add(tx(primitives.AccountID(fmt.Sprintf("other%d.near", i)), 1))
+			settle()
+		}
+		if w.front.Len() != 20 {
+			t.Errorf("others have %d of the places, want 9", w.front.Len()-11)
+		}
+		w.end()
+		settle()
+	})
+}
+
+// TestHeldRestart: an actor that has failed is told nothing of what the compiler did for it, and the one after it begins with nothing.
+func TestHeldRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(nil)
+		settle := w.beside()
+		done := make(chan struct{})
+		code := compiles(done).Code
+		x := tx("a.near", 1)
+		w.verdicts[x.Hash()] = Verdict{Code: func(end <-chan struct{}) {
+			code(end)
+			time.Sleep(time.Second) // it does not know at once
+		}}
+		r := NewRequest("", []*primitives.SignedTransaction{x})
+		w.Handle(r)
+		settle()
+		if w.compiling != 1 {
+			t.Fatalf("%d are with the compiler", w.compiling)
+		}
+		w.end() // what Receive does at *actor.Restarting
+		w.abandon()
+		select {
+		case <-r.Done():
+			if got := r.Answers()[0]; got.Err != ErrRestarted {
+				t.Errorf("told %+v", got)
+			}
+		default:
+			t.Error("who has sent a batch is not told that it is lost")
+		}
+		w.o.Pool = core.New(core.Limits{}, 10, primitives.Hash{1})
+		w.Actor = New(w.o) // what comes of the old one's compilation comes to this one: they have one mailbox
+		settle2 := w.beside()
+		w.holding(x, 1, make(chan struct{}))
+		settle2()
+		time.Sleep(2 * time.Second)
+		settle()
+		settle2()
+		if w.compiling != 1 || w.front.Compiling() != 1 || w.front.Held() != 1 || len(w.holds) != 1 {
+			t.Errorf("%d and %d are with the compiler, %d held, %d known; want 1 each", w.compiling, w.front.Compiling(), w.front.Held(), len(w.holds))
+		}
+		w.end()
+		settle2()
+	})
+}
+
+// TestHeldEarly: one that has to wait for its code and for the nonces before it waits for both, in whatever order they come.
+func TestHeldEarly(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(nil)
+			settle := w.beside()
+			w.ahead = func(x *primitives.SignedTransaction) bool { return x.Nonce.Nonce > 4 }
+			done := make(chan struct{})
+			x := tx("a.near", 5)
+			v := compiles(done)
+			v.Ahead = true
+			w.verdicts[x.Hash()] = v
+			w.add(x)
+			settle()
+			chosen := func() int { return len(w.choose(99, nil).Transactions) }
+			if slow {
+				time.Sleep(2 * EarlyWait)
+				settle()
+				if chosen() != 0 {
+					t.Error("it does not wait for its code")
+				}
+				close(done)
+				settle()
+			} else {
+				time.Sleep(EarlyWait / 2)
+				close(done)
+				settle()
+				if chosen() != 0 {
+					t.Error("it does not wait for what is before it")
+				}
+				time.Sleep(EarlyWait)
+				settle()
+			}
+			if !w.fresh.Any() || chosen() != 1 || len(w.holds) != 0 {
+				t.Errorf("slow %v: it is held still", slow)
+			}
+		})
+	}
+}
+
+// TestHeldMoves: what waits for its code waits in the pool that it moves to, and its sender is told when it does not any more.
+func TestHeldMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		from, to := newWorld(nil), newWorld(func(o *Options) { o.Shard = 5 })
+		settleFrom, settleTo := from.beside(), to.beside()
+		to.away["b.near"], to.away["c.near"] = 5, 5
+		done := make(chan struct{})
+		list := []*primitives.SignedTransaction{tx("b.near", 1), tx("c.near", 1), tx("b.near", 9)}
+		for _, x := range list {
+			from.verdicts[x.Hash()] = compiles(done)
+		}
+		r := NewRequest("", list)
+		from.Handle(r)
+		settleFrom()
+		from.away["b.near"], from.away["c.near"] = 5, 5
+		from.Handle(messages.LayoutChanged{})
+		for _, m := range from.forwarded[5] {
+			to.Handle(m)
+		}
+		settleTo()
+		if got := to.choose(99, nil).Transactions; len(got) != 0 || to.front.Held() != 3 || from.front.Held() != 0 {
+			t.Errorf("%d go into a chunk, %d are held there and %d here; want 0, 3, 0", len(got), to.front.Held(), from.front.Held())
+		}
+		select {
+		case <-r.Done():
+			t.Error("the sender is told before they are ready")
+		default:
+		}
+		close(done)
+		settleFrom()
+		settleTo()
+		select {
+		case <-r.Done():
+		default:
+			t.Error("the sender is not told")
+		}
+		if got := to.choose(99, nil).Transactions; len(got) != 3 || from.compiling != 0 || to.compiling != 0 {
+			t.Errorf("%d go into a chunk; %d and %d are with the compiler", len(got), from.compiling, to.compiling)
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// slowVM is a VM whose compiler is done with code when the test says so.
+type slowVM struct {
+	mu    sync.Mutex
+	under map[primitives.Hash][]chan struct{} // what waits for it
+	ready map[primitives.Hash]bool
+	cold  atomic.Int64 // calls of code that was not compiled
+}
+
+func newSlowVM() *slowVM {
+	return &slowVM{under: map[primitives.Hash][]chan struct{}{}, ready: map[primitives.Hash]bool{}}
+}
+
+func (v *slowVM) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+	if !v.Ready(c.CodeHash, nil) {
+		v.cold.Add(1)
+	}
+	return c.Unchanged(), nil
+}
+
+func (v *slowVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.ready[code]
+}
+
+func (v *slowVM) Warm(code []byte, _ *config.Wasm) <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	hash, done := primitives.HashBytes(code), make(chan struct{})
+	v.under[hash] = append(v.under[hash], done)
+	return done
+}
+
+// end ends the compilation of code. It has failed if not ok.
+func (v *slowVM) end(code string, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	hash := primitives.HashBytes([]byte(code))
+	v.ready[hash] = ok
+	for _, done := range v.under[hash] {
+		close(done)
+	}
+	delete(v.under, hash)
+}
+
+func (v *slowVM) asked(code string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.under[primitives.HashBytes([]byte(code))]) > 0
+}
+
+func startSlow(t *testing.T, change func(*Options)) (*sandbox, *slowVM) {
+	t.Helper()
+	vm := newSlowVM()
+	s := startOn(t, 1, storage.NewMemDisk(), vm, change)
+	if s.o.Mode == production.Manual {
+		return s, vm
+	}
+	born := s.tx(somebody, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: primitives.NEAR(10)}, &primitives.AddKey{PublicKey: s.key.PublicKey()})
+	out, err := s.SendTx(t.Context(), &view.SendTx{Tx: born, WaitUntil: view.LevelFinal})
+	if err != nil || out.Status.Kind != view.FinalSuccessValue {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	return s, vm
+}
+
+const somebody = primitives.AccountID("somebody." + validator)
+
+func deployCode(code string) primitives.Action { return &primitives.DeployContract{Code: []byte(code)} }
+
+// other signs a transaction of another account.
+func (s *sandbox) other(nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
+	return s.sign(primitives.Transaction{SignerID: somebody, ReceiverID: somebody, BlockHash: s.e.Head().Hash, Actions: actions,
+		Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(s.e.Head().Height()) + nonce}})
+}
+
+// sends sends a transaction and waits for it.
+func (s *sandbox) sends(ctx context.Context, x *primitives.SignedTransaction, level view.ExecutionLevel) <-chan error {
+	out := make(chan error, 1)
+	go func() {
+		_, err := s.SendTx(ctx, &view.SendTx{Tx: x, WaitUntil: level})
+		out <- err
+	}()
+	return out
+}
+
+// included tells whether a block has a transaction.
+func (s *sandbox) included(x *primitives.SignedTransaction) bool {
+	_, err := s.e.TransactionStatus(x.Hash())
+	return err == nil
+}
+
+// TestHeld: while code is with the compiler blocks go on without what needs it, and with all else; nonces keep their order; then, or
+// when the compiler has failed, it goes into a block. It is the same whether somebody waits for it or not.
+func TestHeld(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"instant":                       func(*Options) {},
+		"instant, without empty blocks": func(o *Options) { o.SkipEmpty = true },
+		"interval": func(o *Options) {
+			o.Mode = production.Interval
+			o.Delays = doomslug.Delays{Endorsement: int64(20 * time.Millisecond), Skip: int64(time.Second), MaxWait: int64(2 * time.Second), ChunkWait: [2]uint64{1, 3}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, vm := startSlow(t, change)
+			ctx := t.Context()
+			session, done, err := s.OpenSession(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer done()
+			deploys, follows := s.tx(validator, deployCode("one")), s.tx(validator, transfer(1))
+			if err := s.SendTxAsync(session, deploys); err != nil { // nobody waits for it yet
+				t.Fatal(err)
+			}
+			until(t, func() bool { return vm.asked("one") })
+			included := make(chan error, 1)
+			go func() {
+				_, err := s.Tx(ctx, &view.GetTx{Hash: deploys.Hash(), Sender: validator, WaitUntil: view.LevelIncluded})
+				included <- err
+			}()
+			behind := s.sends(session, follows, view.LevelFinal)
+			if err := <-s.sends(ctx, s.other(1, transfer(1)), view.LevelFinal); err != nil {
+				t.Fatalf("another's transfer: %v", err)
+			}
+			if s.included(deploys) || s.included(follows) || len(included)+len(behind) > 0 {
+				t.Error("what the compiler is at work for is in a block, or what is behind it")
+			}
+			text := string(s.Metrics(nil))
+			for _, line := range []string{"troupe_transactions_held{shard_id=\"s0\"} 1\n", "troupe_transactions_compiling{shard_id=\"s0\"} 1\n", "troupe_transactions_unheld_total 0\n"} {
+				if !strings.Contains(text, line) {
+					t.Errorf("metrics lack %q", line)
+				}
+			}
+			vm.end("one", true)
+			if err := <-included; err != nil {
+				t.Errorf("who waits for its block: %v", err)
+			}
+			if err := <-behind; err != nil {
+				t.Errorf("what is behind it: %v", err)
+			}
+
+			// A call, of code that is not compiled any more.
+			vm.end("one", false)
+			calls := s.sends(ctx, s.tx(validator, call()), view.LevelExecutedOptimistic)
+			until(t, func() bool { return vm.asked("one") })
+			if err := <-s.sends(ctx, s.other(2, transfer(1)), view.LevelFinal); err != nil || len(calls) > 0 || vm.cold.Load() > 0 {
+				t.Errorf("another's transfer: %v; the call is answered %v, ran cold %v", err, len(calls) > 0, vm.cold.Load() > 0)
+			}
+			vm.end("one", true)
+			if err := <-calls; err != nil || vm.cold.Load() > 0 {
+				t.Errorf("a call: %v, ran cold %v", err, vm.cold.Load() > 0)
+			}
+
+			// And of what the compiler fails on: a block that calls it says what is so.
+			vm.end("one", false)
+			calls = s.sends(ctx, s.tx(validator, call()), view.LevelExecutedOptimistic)
+			until(t, func() bool { return vm.asked("one") })
+			vm.end("one", false)
+			if err := <-calls; err != nil || vm.cold.Load() != 1 {
+				t.Errorf("a call of what does not compile: %v, in a block %v", err, vm.cold.Load() == 1)
+			}
+		})
+	}
+}
+
+// TestHeldManual: who says when blocks come gets what he has sent before, and the block waits for the compiler.
+func TestHeldManual(t *testing.T) {
+	s, vm := startSlow(t, func(o *Options) { o.Mode = production.Manual })
+	x := s.tx(validator, deployCode("one"))
+	if pooled, err := s.Submit(x); err != nil || !pooled {
+		t.Fatal(pooled, err)
+	}
+	if !vm.asked("one") {
+		t.Error("nobody has asked for its code")
+	}
+	if _, _, err := s.Mine(t.Context(), 1); err != nil || !s.included(x) {
+		t.Errorf("the next block has it: %v, %v", s.included(x), err)
+	}
+}
+
+// TestHeldStop: a node that ends waits for no compiler, tells who waits, and nothing waits on.
+func TestHeldStop(t *testing.T) {
+	s, vm := startSlow(t, nil)
+	x := s.tx(validator, deployCode("one"))
+	waits := s.sends(t.Context(), x, view.LevelFinal)
+	until(t, func() bool { return vm.asked("one") })
+	s.stopNow(t)
+	if err := <-waits; err == nil {
+		t.Error("who waits is told of success")
+	}
+	until(t, func() bool {
+		stacks := make([]byte, 4<<20)
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("engine.(*Unready).Compile"))
+	})
+}
+
+// TestHeldRestart: a mempool that fails while it holds something gets it again from who waits.
+func TestHeldRestart(t *testing.T) {
+	var trip atomic.Bool
+	s, vm := startSlow(t, func(o *Options) {
+		o.trip = func(of string, m any, after bool) {
+			if _, adopted := m.(messages.BlockAdopted); of == "mempool" && adopted && trip.CompareAndSwap(true, false) {
+				panic("tripped on purpose")
+			}
+		}
+	})
+	x := s.tx(validator, deployCode("one"))
+	waits := s.sends(t.Context(), x, view.LevelFinal)
+	until(t, func() bool { return vm.asked("one") })
+	trip.Store(true)
+	<-s.sends(t.Context(), s.other(1, transfer(1)), view.LevelFinal)
+	until(t, func() bool { return !trip.Load() })
+	until(t, func() bool {
+		vm.mu.Lock()
+		defer vm.mu.Unlock()
+		return len(vm.under[primitives.HashBytes([]byte("one"))]) == 2
+	})
+	if s.included(x) || len(waits) > 0 {
+		t.Error("it is in a block, or answered")
+	}
+	vm.end("one", true)
+	if err := <-waits; err != nil {
+		t.Errorf("who waited: %v", err)
+	}
+	until(t, func() bool { set := s.shards.set.Load().list[0].pool; return set.Held() == 0 && set.Compiling() == 0 })
+}

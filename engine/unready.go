@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// CompileWait is the longest that Unready.Compile takes. The compiler's own limits end each compilation before; this is for what
+// nobody thought of.
+const CompileWait = 5 * time.Minute
+
+// warmAgain is the pause before code is given to a compiler once more that has too much to do.
+const warmAgain = 100 * time.Millisecond
+
+// mostContracts is how often it may be found that an account has other code by the time that its code is compiled.
+const mostContracts = 4
+
+// Unready is code that a transaction deploys or calls and that was not compiled when it was looked at. Safe from any goroutine.
+type Unready struct {
+	e    *Engine
+	vm   compiling
+	list []unready
+}
+
+type compiling interface {
+	action.Warmer
+	action.Preparer
+}
+
+// unready is code that is not compiled: what a transaction deploys, or where it stands at the head.
+type unready struct {
+	code    []byte
+	hash    primitives.Hash             // of code
+	account primitives.AccountID        // if code is nil: whose contract it is, or in whose shard
+	global  primitives.GlobalContractID // that the account is about to use; zero: what it has
+}
+
+// Unready returns the code that a transaction deploys or calls and that is not compiled; nil: there is none. It looks into delegate
+// actions. What a contract deploys or calls is not seen from here. Safe from any goroutine.
+func (e *Engine) Unready(tx *primitives.SignedTransaction) *Unready {
+	vm, ok := e.o.VM.(compiling)
+	if !ok {
+		return nil
+	}
+	u := &Unready{e: e, vm: vm}
+	u.add(tx.ReceiverID, tx.Actions)
+	for _, a := range tx.Actions {
+		switch a := a.(type) {
+		case *primitives.Delegate:
+			u.add(a.Action.ReceiverID, a.Action.Actions)
+		case *primitives.DelegateV2:
+			u.add(a.Action.ReceiverID, a.Action.Actions)
+		default: // no other carries actions
+		}
+	}
+	if u.list == nil {
+		return nil
+	}
+	return u
+}
+
+// add looks at actions for an account. What a call runs is what stands at the head, unless an action before it brings other code.
+func (u *Unready) add(to primitives.AccountID, actions []primitives.Action) {
+	rules := &u.e.Head().Config.Wasm
+	callable := []unready{{account: to}}
+	for _, a := range actions {
+		if code, ok := primitives.DeployedCode(a); ok {
+			if x := (unready{code: code, hash: primitives.HashBytes(code)}); !u.vm.Ready(x.hash, rules) {
+				u.list = append(u.list, x)
+			}
+		}
+		switch a := a.(type) {
+		case *primitives.DeployContract:
+			callable = nil
+		case *primitives.UseGlobalContract:
+			callable = []unready{{account: to, global: a.ID}}
+		case *primitives.DeterministicStateInit:
+			callable = append(callable, unready{account: to, global: a.Init.Code})
+		case *primitives.FunctionCall:
+			for _, x := range callable {
+				u.e.lookContract(&x, func(hash primitives.Hash, _ func() []byte) {
+					if !u.vm.Ready(hash, rules) {
+						u.list = append(u.list, x)
+					}
+				})
+			}
+			callable = nil // the same
+		default: // brings no code
+		}
+	}
+}
+
+// Warm asks for the code to be compiled in the background, and waits for nothing.
+func (u *Unready) Warm() {
+	rules := &u.e.Head().Config.Wasm
+	u.each(rules, func(_ primitives.Hash, code []byte) { u.vm.Warm(code, rules) })
+}
+
+// Compile has the code compiled in the background and returns when that is done, when it has failed, of which a block that needs the
+// code will say more, or when end is closed. It looks again at what accounts have then, since that may be another contract meanwhile.
+func (u *Unready) Compile(end <-chan struct{}) {
+	limit := time.NewTimer(CompileWait)
+	defer limit.Stop()
+	tried := map[primitives.Hash]bool{}
+	for rounds := 0; rounds < mostContracts; {
+		rules := &u.e.Head().Config.Wasm
+		var under []<-chan struct{}
+		full := false
+		u.each(rules, func(hash primitives.Hash, code []byte) {
+			if tried[hash] {
+				return
+			}
+			done := u.vm.Warm(code, rules) // which keeps a copy
+			select {
+			case <-done: // too many wait there: it was not taken
+				full = !u.vm.Ready(hash, rules) || full
+			default:
+				tried[hash] = true
+				under = append(under, done)
+			}
+		})
+		if len(under) == 0 && !full {
+			return
+		}
+		if len(under) > 0 {
+			rounds++
+		}
+		for _, done := range under {
+			select {
+			case <-done:
+			case <-end:
+				return
+			case <-limit.C:
+				return
+			}
+		}
+		if full {
+			pause := time.NewTimer(warmAgain)
+			select {
+			case <-pause.C:
+			case <-end:
+				pause.Stop()
+				return
+			case <-limit.C:
+				pause.Stop()
+				return
+			}
+		}
+	}
+}
+
+// each shows what is still not compiled. code is gone when do returns.
+func (u *Unready) each(rules *config.Wasm, do func(hash primitives.Hash, code []byte)) {
+	for i := range u.list {
+		x := &u.list[i]
+		if x.code != nil {
+			if !u.vm.Ready(x.hash, rules) {
+				do(x.hash, x.code)
+			}
+			continue
+		}
+		u.e.lookContract(x, func(hash primitives.Hash, code func() []byte) {
+			if u.vm.Ready(hash, rules) {
+				return
+			}
+			if code := code(); code != nil {
+				do(hash, code)
+			}
+		})
+	}
+}
+
+// lookContract shows the hash of the code that a call of an account would run by the state of the head, and what reads it, which is
+// gone when look returns. What can't be read is not looked at: a block that calls it will say so.
+func (e *Engine) lookContract(x *unready, look func(hash primitives.Hash, code func() []byte)) {
+	head := e.acquireHead()
+	defer head.Release()
+	i, err := head.Layout.Index(head.Layout.ShardOf(x.account))
+	if err != nil {
+		return
+	}
+	u := state.NewUnrecorded(head.trieOf(i))
+	var hash primitives.Hash
+	var key []byte
+	if x.global != (primitives.GlobalContractID{}) {
+		hash, key, err = action.GlobalContract(u, &x.global)
+	} else {
+		var account primitives.Account
+		if found, err := u.Account(x.account, &account); err != nil || !found {
+			return
+		}
+		hash, key, err = action.ContractOf(u, e.chain.ID, x.account, &account.Contract)
+	}
+	if err != nil || key == nil {
+		return
+	}
+	look(hash, func() []byte {
+		code, err := u.Code(hash, key)
+		if err != nil {
+			return nil
+		}
+		return code
+	})
+}
