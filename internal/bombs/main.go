@@ -14,7 +14,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -44,7 +43,6 @@ type result struct {
 	CPU      float64 // seconds
 	RSS      int     // bytes at the most, all the process
 	Refused  string  // prep's verdict, if it is no
-	Again    int     // compiled a second time, or a third, for small frames
 	Killed   bool    // by the limit of time
 }
 
@@ -112,29 +110,6 @@ func child() error {
 		if err != nil {
 			return err
 		}
-		height := uint64(w.Limits.MaxStackHeight)
-		fits := func() bool {
-			fits, _ := engine.Fits(a, len(m.Imports), m.Metered, height)
-			return fits
-		}
-		if !fits() && !m.Compact { // as vm.VM does
-			r.Again++
-			if m, err = prep.PrepareCompact(code, w, false); err != nil {
-				return err
-			}
-			if a, err = e.Compile(m.Code); err != nil {
-				return err
-			}
-		}
-		if !fits() {
-			r.Again++
-			if a, err = e.Compile(engine.Share(m.Code)); err != nil {
-				return err
-			}
-		}
-		if !fits() {
-			return errors.New("frames are still too large")
-		}
 		r.Artifact = len(a)
 	}
 	r.CPU, r.RSS = seconds()-begun, peak()
@@ -175,9 +150,6 @@ func print(list []*result, n int) {
 		name := r.Shape.Name
 		if name == "random" {
 			name = fmt.Sprintf("%+v", r.Shape)
-		}
-		if r.Again > 0 {
-			name += []string{"", " (twice)", " (three times)"}[r.Again]
 		}
 		if r.Refused != "" {
 			name += " (" + r.Refused + ")"

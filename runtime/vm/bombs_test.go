@@ -147,24 +147,19 @@ func TestWrittenIsBounded(t *testing.T) {
 		f := m.Func(nil, nil)
 		body(m, f)
 		code := m.Encode()
-		for _, compact := range []bool{false, true} {
-			p, err := prep.Prepare(code, &w)
-			if compact {
-				p, err = prep.PrepareCompact(code, &w, false)
-			}
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-				continue
-			}
-			times := float64(len(p.Code)) / float64(len(code))
-			most = max(most, times)
-			t.Logf("%s, compact %v: %.1f times", name, compact, times)
-			if limit := float64(compiler.MaxRequest) / float64(w.Limits.MaxContractSize); times > limit*3/4 {
-				t.Errorf("%s, compact %v: %d bytes became %d, %.1f times; a request has room for %.1f", name, compact, len(code), len(p.Code), times, limit)
-			}
+		p, err := prep.Prepare(code, &w)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		times := float64(len(p.Code)) / float64(len(code))
+		most = max(most, times)
+		t.Logf("%s: %.1f times", name, times)
+		if limit := float64(compiler.MaxRequest) / float64(w.Limits.MaxContractSize); times > limit*3/4 {
+			t.Errorf("%s: %d bytes became %d, %.1f times; a request has room for %.1f", name, len(code), len(p.Code), times, limit)
 		}
 	}
-	if most < 15 {
+	if most < 8 {
 		t.Errorf("the longest is %.1f times: these are not the shapes that are written at length", most)
 	}
 }

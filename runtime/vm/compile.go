@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -43,34 +42,13 @@ type task struct {
 	code       []byte
 	rules      *config.Wasm
 	traced     bool
-	frames     frames
 	background bool
 	cancel     <-chan struct{}
 }
 
-// frames is what is done about those of the machine code: see engine.Fits.
-type frames uint8
-
-const (
-	anyFrames    frames = iota
-	compact             // the code is written for small ones
-	sharedFrames        // and compiled by the slower register allocator
-)
-
 func (v *VM) prepare(t *task) (*prep.Module, error) {
-	switch {
-	case t.frames != anyFrames:
-		p, err := prep.PrepareCompact(t.code, t.rules, t.traced)
-		if err == nil && t.frames == sharedFrames {
-			p.Code = engine.Share(p.Code)
-		}
-		return p, err
-	case t.traced:
+	if t.traced {
 		return prep.PrepareTraced(t.code, t.rules)
-	case v.compactly:
-		return prep.PrepareCompact(t.code, t.rules, false)
-	case v.inMemory:
-		return prep.PrepareInMemory(t.code, t.rules)
 	}
 	return prep.Prepare(t.code, t.rules)
 }
@@ -89,12 +67,10 @@ func (v *VM) name(t *task) string {
 // compiler says is never kept.
 func (v *VM) build(t *task) (cache.Artifact, error) {
 	var a cache.Artifact
-	var p *prep.Module
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
-			p, err = v.prepare(t)
-			a, wasm, err = prepared(p, err)
+			a, wasm, err = prepared(v.prepare(t))
 			return wasm, err
 		},
 	})
@@ -107,27 +83,6 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		return cache.Artifact{}, &CompilerError{t.hash, failed.Reason, err}
 	case err != nil:
 		return cache.Artifact{}, err
-	}
-	if code != nil {
-		fits, err := engine.Fits(code, len(p.Imports), p.Metered, uint64(t.rules.Limits.MaxStackHeight))
-		switch {
-		case fits:
-		case t.frames < sharedFrames:
-			if t.frames == anyFrames && !p.Compact {
-				v.compact.Add(1)
-			} else {
-				v.shared.Add(1)
-			}
-			again := *t
-			if again.frames++; p.Compact {
-				again.frames = sharedFrames
-			}
-			return v.build(&again)
-		default:
-			err = fmt.Errorf("frames too large for the native stack: %w", cmp.Or(err, ErrStackOverflow))
-			v.fault("vm: code %v: %w", t.hash, err)
-			return cache.Artifact{}, &CompilerError{t.hash, err.Error(), err}
-		}
 	}
 	if len(code) >= largeArtifact {
 		v.large.Store(true)
@@ -190,8 +145,7 @@ func newCompiler(o *Options, e *engine.Engine, alarm func(error)) *compiler.Pool
 // ServeCompiler makes this process a child that compiles for its parent, which is a VM with Options.Compiler, until that ends or is
 // done with it. It returns the exit code. before, if not nil, is called before each compilation, for tests of what it may do.
 func ServeCompiler(before func(code primitives.Hash)) int {
-	engine.PlainThreads()
-	e, err := newEngine()
+	e, err := newEngine(false)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -32,9 +32,7 @@ func agree(t *testing.T, e *wasmtime.Engine, code []byte) (prepared []byte) {
 	}
 	rules := &config.MustGet(config.June(86)).Wasm
 	for _, p := range []func() (*prep.Module, error){
-		func() (*prep.Module, error) { return prep.PrepareCompact(code, rules, false) },
-		func() (*prep.Module, error) { return prep.PrepareCompact(code, rules, true) },
-		func() (*prep.Module, error) { return prep.PrepareInMemory(code, rules) },
+		func() (*prep.Module, error) { return prep.PrepareTraced(code, rules) },
 		func() (*prep.Module, error) { return prep.Prepare(code, rules) },
 	} {
 		m, err := p()

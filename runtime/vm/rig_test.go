@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/logic"
 )
 
@@ -61,9 +62,9 @@ func vmOf(t testing.TB, o Options) *VM {
 	return v
 }
 
-// inForms runs a test with contracts in each form that prep writes.
+// inForms runs a test with each of the code generators.
 func inForms(t *testing.T, test func(*testing.T, *VM)) {
-	for name, o := range map[string]Options{"plain": {}, "in memory": {InMemory: true}, "compact": {Compact: true}} {
+	for name, o := range map[string]Options{engine.Generator(): {}, "oracle": {Cranelift: true}} {
 		t.Run(name, func(t *testing.T) { test(t, vmOf(t, o)) })
 	}
 }

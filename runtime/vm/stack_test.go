@@ -2,98 +2,26 @@ package vm
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/runtime/vm/engine"
-	"github.com/troupe-chain/troupe/runtime/vm/prep"
 )
 
-// values is a function that calls itself first and behind that has n values that live over a joint. A compiler of one pass keeps
-// a slot of the frame for each; what the metered stack takes is the same for any n.
+// values is a function that calls itself first and behind that has n values that live over a joint: a generator that keeps a slot of the
+// frame for each comes to the end of the native stack, where what the metered stack takes is the same for any n.
 func values(n int) string {
 	return `(func $g (result i64) (i64.const 1)) (func $f (export "main") (local i64) (call $f)` +
 		strings.Repeat("(local.set 0 (i64.add (call $g) (if (result i64) (i32.const 1) (then (call $g)) (else (i64.const 2)))))", n) + `)`
 }
 
-// TestNativeStackOfValues: code whose frames hold more than the metered stack knows of is compiled once more, for small frames, if
-// the native stack would end first, and only then.
-func TestNativeStackOfValues(t *testing.T) {
-	v := newVM(t)
-	compact := func(n int) bool {
-		t.Helper()
-		was := v.Stats().Compact
-		out, err := v.run(call(wat(t, `(module (memory 1) `+values(n)+`)`), "main", 300*tera), &world{})
-		if err != nil || out.Err == nil || string(out.Err.AppendJSON(nil)) != noAccess {
-			t.Fatalf("%d values: %s, %v", n, ended(&out), err)
-		}
-		return v.Stats().Compact > was
-	}
-	fits, not := 50, 2000
-	if compact(fits) || engine.Measured != compact(not) {
-		t.Fatalf("%d values compiled for small frames, or %d not", fits, not)
-	}
-	for engine.Measured && fits+1 < not { // as large as they can be, frames still fit
-		if n := (fits + not) / 2; compact(n) {
-			not = n
-		} else {
-			fits = n
-		}
-	}
-}
-
-// TestStackIsGivenBack: what a deep run has used of a thread's stack does not stay with it.
-func TestStackIsGivenBack(t *testing.T) {
-	if runtime.GOOS != "linux" || !engine.Measured {
-		t.Skip("for linux on amd64")
-	}
-	v := newVM(t)
-	code := wat(t, `(module (memory 1) `+values(200)+`)`) // 13 MiB
-	measure := make(chan struct{})
-	defer close(measure)
-	run := func() { // on a thread that nobody else has until all is measured
-		done := make(chan error)
-		go func() {
-			runtime.LockOSThread()
-			_, err := v.run(call(code, "main", 300*tera), &world{})
-			done <- err
-			<-measure
-		}()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-	resident := func() (kb int) {
-		b, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, after, _ := strings.Cut(string(b), "VmRSS:")
-		if _, err := fmt.Sscanf(after, "%d kB", &kb); err != nil {
-			t.Fatal(err)
-		}
-		return kb
-	}
-	run()
-	before := resident()
-	const threads = 12
-	for range threads {
-		run()
-	}
-	if more := (resident() - before) >> 10; more > threads*6 {
-		t.Errorf("%d threads keep %d MiB more", threads, more)
-	}
-}
-
 // TestNativeStack: whatever a recursion holds, the metered stack ends before the thread's. The VM of the test takes a native
 // overflow for an alarm, which fails the test.
-func TestNativeStack(t *testing.T) {
-	v := newVM(t)
+func TestNativeStack(t *testing.T) { inForms(t, testNativeStack) }
+
+func testNativeStack(t *testing.T, v *VM) {
 	times := func(n int, s string) string { return strings.Repeat(s+" ", n) }
 	for name, module := range map[string]string{
+		"few values":  values(50),
+		"values":      values(2_000),
 		"nothing":     `(func $f (export "main") (call $f))`,
 		"2000 f32":    `(func $f (export "main") (local f32) ` + times(2000, "(f32.sqrt (local.get 0))") + `(call $f)` + times(2000, "drop") + `)`,
 		"1000 f64":    `(func $f (export "main") (local f64) ` + times(1000, "(f64.sqrt (local.get 0))") + `(call $f)` + times(1000, "drop") + `)`,
@@ -127,9 +55,6 @@ func TestNativeStack(t *testing.T) {
 			}
 		})
 	}
-	if s := v.Stats(); s.Shared > 0 || engine.Measured && s.Compact == 0 {
-		t.Errorf("%d compiled for small frames, %d of them by the slower allocator too", s.Compact, s.Shared)
-	}
 }
 
 func setAll(n int, value string) string {
@@ -154,37 +79,4 @@ func paramsAll(n int, add string) string {
 		fmt.Fprintf(&b, "(%s (local.get %d)) ", add, i)
 	}
 	return b.String()
-}
-
-// TestCompactAtOnce: code of which prep knows that its frames will be too large is compiled once, and contracts as compilers write them
-// are never written so.
-func TestCompactAtOnce(t *testing.T) {
-	v := newVM(t)
-	rules := &call(nil, "", 0).Block.Config.Wasm
-	for unit, count := range map[string]int{"(drop (table.get (i32.const 1)))": 300, "(drop (ref.func $f))": 300, "(drop (memory.grow (i32.const 0)))": 1000,
-		"(local.set 0 (i32.div_s (local.get 0) (i32.const 3)))": 1000} {
-		for few, n := range map[bool]int{true: count / 4, false: count} {
-			code := wat(t, `(module (memory 1) (table 2 funcref) (elem declare func $f) (func $f (export "main") (local i32) (call $f) `+strings.Repeat(unit, n)+`))`)
-			p, err := prep.Prepare(code, rules)
-			if err != nil || p.Compact == few {
-				t.Fatalf("%d of %s: compact %v, %v", n, unit, p.Compact, err)
-			}
-			out, err := v.run(call(code, "main", 300*tera), &world{})
-			if err != nil || out.Err == nil || string(out.Err.AppendJSON(nil)) != noAccess {
-				t.Errorf("%d of %s: %s, %v", n, unit, ended(&out), err)
-			}
-		}
-	}
-	if s := v.Stats(); s.Compact+s.Shared != 0 {
-		t.Errorf("compiled again: %d for small frames, %d of them by the slower allocator too", s.Compact, s.Shared)
-	}
-	codes := map[string][]byte{"large": contracts.Large(250_000, 1), "larger": contracts.Large(1_000_000, 2)}
-	for _, s := range contracts.Sources {
-		codes[s.Name] = contracts.C(s.Name)
-	}
-	for name, code := range codes {
-		if p, err := prep.Prepare(code, rules); err != nil || p.Compact {
-			t.Errorf("%s: compact, %v", name, err)
-		}
-	}
 }

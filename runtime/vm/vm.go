@@ -29,11 +29,8 @@ type Options struct {
 	CompilerIdle time.Duration // after which a child ends that has nothing to do; 0: compiler.DefaultIdle
 	CompilerHang time.Duration // that a child may stand still; 0: compiler.DefaultHang
 	Build        string        // names this binary, so that what its compiler failed on is tried again by another
-	// InMemory writes every function of a contract with its locals and operands in memory, as only such are that would keep the
-	// compiler busy. For tests, without Dir.
-	InMemory bool
-	// Compact writes all contracts as only such are whose frames were too large. For tests, without Dir.
-	Compact bool
+	// Cranelift has contracts compiled by the generator that is not this platform's own. For tests, without Dir and Compiler.
+	Cranelift bool
 	// Alarm is told of what no contract should be able to do; nil: nobody. It may be called by many goroutines.
 	Alarm func(error)
 }
@@ -55,10 +52,6 @@ type VM struct {
 	large    atomic.Bool // a large artifact was made, which is garbage now
 	alarms   atomic.Uint64
 	whole    atomic.Uint64 // see Stats
-	compact  atomic.Uint64
-	shared   atomic.Uint64
-
-	inMemory, compactly bool // see Options
 }
 
 var (
@@ -69,11 +62,11 @@ var (
 
 // New makes a VM.
 func New(o Options) (*VM, error) {
-	e, err := newEngine()
+	e, err := newEngine(o.Cranelift)
 	if err != nil {
 		return nil, err
 	}
-	v := &VM{engine: e, alarm: o.Alarm, inMemory: o.InMemory, compactly: o.Compact}
+	v := &VM{engine: e, alarm: o.Alarm}
 	co := cache.Options{
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
 	}
@@ -92,9 +85,9 @@ func New(o Options) (*VM, error) {
 }
 
 // newEngine makes an engine with logic's functions. Those of a process and of its children are the same, so are their artifacts.
-func newEngine() (*engine.Engine, error) {
+func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
-		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack},
+		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}, Cranelift: cranelift,
 	})
 }
 
@@ -127,13 +120,11 @@ type Stats struct {
 	Compiler compiler.Stats
 	Alarms   uint64
 	Whole    uint64 // artifacts that are twice as large as they could be: engine.Whole
-	Compact  uint64 // modules that were compiled once more, for smaller frames
-	Shared   uint64 // and of these once more, by the slower allocator
 }
 
 // Stats returns counts since the start.
 func (v *VM) Stats() Stats {
-	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load(), v.compact.Load(), v.shared.Load()}
+	return Stats{v.cache.Stats(), v.compiler.Stats(), v.alarms.Load(), v.whole.Load()}
 }
 
 // Compilers are the processes that compile for this VM now.

@@ -12,7 +12,7 @@ const Version = "44.0.0"
 const (
 	MaxMemory   = 128 << 20
 	MaxElements = 65_536 // a contract's own table says itself that it has at most 10,000
-	MaxStack    = 24 << 20
+	MaxStack    = 4 << 20
 )
 
 // Slots is how many runs the process can have open; further ones wait.
@@ -40,7 +40,14 @@ type Exports struct{ Gas, Stack string }
 type Options struct {
 	Functions []Function
 	Exports   Exports
+	Cranelift bool // compile by the other code generator, for tests; its artifacts do not load in engines without this
 }
+
+// The code generators of the library.
+const (
+	Winch     = "Winch"     // in one pass, as nearcore's on amd64
+	Cranelift = "Cranelift" // on arm64, as nearcore's there, and where Winch can't be had
+)
 
 // Host answers the host calls of one run.
 type Host interface {

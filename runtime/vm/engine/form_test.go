@@ -2,22 +2,31 @@
 
 package engine
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
-// TestForm: an engine with less address space is another one, and says so.
+// TestForm: an engine with less address space, or with the other generator, is another one, and says so.
 func TestForm(t *testing.T) {
 	seen := map[string]bool{"public": true}
 	for _, most := range []uint64{1 << 50, 100 << 30, 0} {
-		f := form(choose(func(bytes uint64) bool { return bytes <= most }))
-		if seen[f] {
-			t.Errorf("two are %s", f)
+		for _, generator := range []string{Winch, Cranelift} {
+			f := form(generator, choose(func(bytes uint64) bool { return bytes <= most }))
+			if seen[f] {
+				t.Errorf("two are %s", f)
+			}
+			seen[f] = true
 		}
-		seen[f] = true
 	}
-	if !seen["shim-4096"] || !seen["shim-128"] || !seen["shim-0"] {
+	if !seen["shim-winch-4096"] || !seen["shim-cranelift-128"] || !seen["shim-winch-0"] {
 		t.Errorf("%v", seen)
 	}
-	if f := Form(); f != "shim-4096" && f != "shim-128" {
+	generator := "cranelift"
+	if runtime.GOARCH == "amd64" {
+		generator = "winch"
+	}
+	if f := Form(); f != "shim-"+generator+"-4096" && f != "shim-"+generator+"-128" {
 		t.Error("this one is", f)
 	}
 }

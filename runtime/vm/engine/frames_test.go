@@ -1,57 +1,141 @@
 //go:build amd64 && !noshim
 
-package engine_test
+package engine
 
 import (
-	"fmt"
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/bytecodealliance/wasmtime-go/v44"
-
-	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
 	"github.com/troupe-chain/troupe/runtime/config"
-	"github.com/troupe-chain/troupe/runtime/vm/engine"
 	"github.com/troupe-chain/troupe/runtime/vm/prep"
+	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
 
-// TestFits: whether a module's frames are too large for the native stack is read from its machine code; if they are, those of its
-// compact form are not, and that loads.
-func TestFits(t *testing.T) {
-	w := config.MustGet(config.Version{Protocol: 86, Numbering: primitives.NumberingJune}).Wasm
-	e, err := engine.New(engine.Options{Functions: []engine.Function{{Name: "host"}}, Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})
+// frames reads the prologues of an artifact's functions: how much of the stack each takes, in bytes.
+func frames(t *testing.T, artifact []byte) map[int]uint64 {
+	t.Helper()
+	f, err := elf.NewFile(bytes.NewReader(artifact))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := f.Section(".text").Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[int]uint64{}
+	for i := range symbols {
+		name, ok := strings.CutPrefix(symbols[i].Name, "wasm[0]::function[")
+		name, _, _ = strings.Cut(name, "]")
+		n, err := strconv.Atoi(name)
+		if !ok || err != nil {
+			continue // a trampoline
+		}
+		code, ok := bytes.CutPrefix(text[symbols[i].Value:], winchBegins)
+		if !ok {
+			t.Fatalf("function %d does not begin as Winch's do: % x", n, text[symbols[i].Value:][:24])
+		}
+		out[n] = 16 + uint64(binary.LittleEndian.Uint32(code)) // the return address and the frame's pointer
+	}
+	return out
+}
+
+// TestFrames: the frames of Winch's machine code are at most twice what the metered stack takes of a call, whatever the code; so the
+// native stack is never what a recursion comes to the end of. That is all that MaxStack rests on.
+func TestFrames(t *testing.T) {
+	e, err := New(Options{Exports: Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	one := "(local.set 0 (i64.load (i32.wrap_i64 (local.get 0)))) (if (i64.eqz (local.get 0)) (then (local.set 0 (i64.const 7))))"
-	for n, want := range map[int]bool{0: true, 10: true, 100: true, 4000: false} {
-		wasm, err := wasmtime.Wat2Wasm(fmt.Sprintf(`(module (import "env" "host" (func $host)) (memory 1) (func $leaf) (func $more (call $host) (call $leaf))
-			(func $f (export "main") (local i64) (call $f) (call $more) %s))`, strings.Repeat(one, n)))
+	w := &config.MustGet(config.June(86)).Wasm
+	worst, largest, seen := 0.0, uint64(0), 0
+	measure := func(name string, code []byte) {
+		t.Helper()
+		var metered []uint64
+		m, err := check.Run(code, w, func(_ *check.Module, b *check.Body) { metered = append(metered, b.Frame+b.Operands) })
+		if err != nil || m.CompileFails || m.LoadFails {
+			return
+		}
+		p, err := prep.Prepare(code, w)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, compact := range []bool{false, true} {
-			p, err := prep.Prepare(wasm, &w)
-			if compact {
-				p, err = prep.PrepareCompact(wasm, &w, false)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			artifact, err := e.Compile(p.Code)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := engine.Fits(artifact, len(p.Imports), p.Metered, uint64(w.Limits.MaxStackHeight))
-			if err != nil || got != (want || compact) {
-				t.Errorf("%d values, compact %v: fits %v, %v", n, compact, got, err)
-			}
-			m, err := e.Load(artifact)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.Close()
+		a, err := e.Compile(p.Code)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
+		of := frames(t, a)
+		for i, m := range metered {
+			frame, ok := of[len(p.Imports)+i]
+			if delete(of, len(p.Imports)+i); !ok {
+				t.Fatalf("%s: function %d is not in its artifact", name, i)
+			}
+			seen++
+			worst, largest = max(worst, float64(frame)/float64(m)), max(largest, frame)
+			if frame > 2*m {
+				t.Errorf("%s: function %d has a frame of %d bytes, metered are %d", name, i, frame, m)
+			}
+		}
+		for i, frame := range of { // of prep's own functions, which call none that is metered
+			if frame > 256 {
+				t.Errorf("%s: function %d has a frame of %d bytes", name, i, frame)
+			}
+		}
+	}
+	for i, s := range append(bombs.Known(), bombs.Listed()...) {
+		if code := s.Encode(); i%12 == 0 && len(code) < 300_000 {
+			measure(s.Name, code)
+		}
+	}
+	types := []asm.ValType{asm.I32, asm.I64, asm.F32, asm.F64}
+	for _, params := range []int{0, 1, 7, 20, 64} {
+		for of, typ := range types {
+			m := &asm.Module{}
+			m.Memory(1, -1)
+			list := make([]asm.ValType, params)
+			for i := range list {
+				if list[i] = typ; of == 0 && i%3 == 0 {
+					list[i] = types[i%4]
+				}
+			}
+			f := m.Func(list, nil)
+			f.Locals(3, typ)
+			for range 20 { // arguments of a call, over arguments of a call
+				for i := range list {
+					f.Get(uint32(i))
+				}
+			}
+			for range 20 {
+				f.Call(f.Index)
+			}
+			m.ExportFunc("main", f)
+			measure("arguments", m.Encode())
+		}
+	}
+	many := &asm.Module{}
+	many.Memory(1, -1)
+	f := many.Func(nil, nil)
+	f.Locals(49_990, asm.I32).I32(0)
+	for i := range uint32(49_990) { // each is named
+		f.Tee(i)
+	}
+	f.Op(asm.Drop)
+	measure("locals", many.Encode())
+	t.Logf("%d functions: at most %.2f times what is metered, the largest has %d bytes", seen, worst, largest)
+	if seen < 1_000 || largest < 200_000 {
+		t.Errorf("%d functions, the largest frame has %d bytes", seen, largest)
+	}
+	if deep := 2*uint64(w.Limits.MaxStackHeight) + 2*largest; deep > MaxStack/2 {
+		t.Errorf("a recursion may take %d bytes", deep)
 	}
 }

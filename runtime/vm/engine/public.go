@@ -155,11 +155,8 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return m.Serialize()
 }
 
-// Measured: this compiler uses slots of frames again.
-const Measured = false
-
-// PlainThreads does nothing here.
-func PlainThreads() {}
+// Generator is the code generator.
+func Generator() string { return Cranelift }
 
 // ThreadPerRun tells whether every run gets a thread of its own.
 func ThreadPerRun() bool { return false }

@@ -12,17 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
+#ifdef __APPLE__
+#include <malloc/malloc.h>
+#define allocated(p) malloc_size(p)
+#else
+#include <malloc.h>
+#define allocated(p) malloc_usable_size(p)
+#endif
 
 typedef wasm_trap_t *(*wasmtime_func_unchecked_callback_t)(void *, wasmtime_caller_t *, wasmtime_val_raw_t *, size_t);
 
 wasm_config_t *wasm_config_new(void);
 wasm_engine_t *wasm_engine_new_with_config(wasm_config_t *);
+void wasm_config_delete(wasm_config_t *);
+void wasmtime_config_strategy_set(wasm_config_t *, uint8_t);
 void wasmtime_config_max_wasm_stack_set(wasm_config_t *, size_t);
 void wasmtime_config_async_stack_size_set(wasm_config_t *, uint64_t);
 void wasmtime_config_cranelift_opt_level_set(wasm_config_t *, uint8_t);
 void wasmtime_config_cranelift_nan_canonicalization_set(wasm_config_t *, bool);
-void wasmtime_config_cranelift_flag_set(wasm_config_t *, const char *, const char *);
 void wasmtime_config_parallel_compilation_set(wasm_config_t *, bool);
 void wasmtime_config_native_unwind_info_set(wasm_config_t *, bool);
 void wasmtime_config_memory_may_move_set(wasm_config_t *, bool);
@@ -100,20 +107,44 @@ enum { KIND_FUNC = 0, KIND_GLOBAL = 1, KIND_TABLE = 2, KIND_MEMORY = 3, VALUE_I3
 // Stack, data and the first of the heap of contracts with a stack of 64 KiB.
 #define KEEP_RESIDENT (80 << 10)
 
-wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
-                                 size_t max_stack, size_t async_stack, bool sharing) {
+enum { STRATEGY_CRANELIFT = 1, STRATEGY_WINCH = 2 };
+
+// strategy finds where a configuration keeps which code generator is to be used: the one byte that wasmtime_config_strategy_set sets back
+// when it is another. NULL: there is none, or more than one. The library has Winch, and its C interface no name for it.
+static uint8_t *strategy(wasm_config_t *c) {
+  uint8_t *bytes = (uint8_t *)c, *found = NULL;
+  wasmtime_config_strategy_set(c, STRATEGY_CRANELIFT);
+  for (size_t n = allocated(c), i = 0; i < n; i++) {
+    if (bytes[i] != STRATEGY_CRANELIFT) continue;
+    bytes[i] = STRATEGY_WINCH;
+    wasmtime_config_strategy_set(c, STRATEGY_CRANELIFT);
+    if (bytes[i] != STRATEGY_CRANELIFT) {
+      bytes[i] = STRATEGY_CRANELIFT;
+      continue;
+    }
+    if (found != NULL) return NULL;
+    found = &bytes[i];
+  }
+  return found;
+}
+
+bool troupe_has_strategy(void) {
   wasm_config_t *c = wasm_config_new();
+  bool has = strategy(c) != NULL;
+  wasm_config_delete(c);
+  return has;
+}
+
+wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
+                                 size_t max_stack, size_t async_stack, bool winch) {
+  wasm_config_t *c = wasm_config_new();
+  uint8_t *generator = winch ? strategy(c) : NULL;
+  if (generator != NULL) *generator = STRATEGY_WINCH;
   // The library aborts the process if the first exceeds the second, so the second is set first.
   wasmtime_config_async_stack_size_set(c, async_stack);
   wasmtime_config_max_wasm_stack_set(c, max_stack);
   wasmtime_config_cranelift_opt_level_set(c, OPT_NONE);
   wasmtime_config_cranelift_nan_canonicalization_set(c, false); // prepared modules do it themselves
-#ifdef __x86_64__
-  // Fast, but a function's frame has a slot of its own for each value that was ever on the stack: see Fits in frames.go.
-  if (!sharing) wasmtime_config_cranelift_flag_set(c, "regalloc_algorithm", "single_pass");
-#else
-  (void)sharing; // frames are not measured, so all are small
-#endif
   wasmtime_config_parallel_compilation_set(c, false);
   wasmtime_config_native_unwind_info_set(c, false);
   wasmtime_config_memory_may_move_set(c, false);
@@ -378,26 +409,6 @@ static void thread_stacks(size_t size) {
 
 __attribute__((constructor)) static void roomy_threads(void) { thread_stacks(TROUPE_MAX_STACK + 2 * STACK_SPARE); }
 
-// troupe_plain_threads gives threads to come the usual stack: for a process that runs nothing.
-void troupe_plain_threads(void) { thread_stacks((size_t)8 << 20); }
-
-// STACK_KEPT is how much of a thread's stack stays with it after a run.
-#define STACK_KEPT ((size_t)4 << 20)
-
-// give_back returns what a deep run has used of this thread's stack. Frames leave out no page, so one tells.
-static void give_back(size_t left) {
-#ifdef __linux__
-  unsigned char there = 0;
-  char here;
-  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), top = ((uintptr_t)&here - STACK_KEPT) & ~(page - 1);
-  if (left <= STACK_KEPT + 2 * STACK_SPARE || mincore((void *)top, page, &there) != 0 || !(there & 1)) return;
-  uintptr_t low = ((uintptr_t)&here - left + STACK_SPARE) & ~(page - 1); // not the guard
-  madvise((void *)low, top - low, MADV_DONTNEED);
-#else
-  (void)left;
-#endif
-}
-
 // troupe_thread_stack is how much stack threads get that are not asked for more: those that Go makes; 0 if nobody knows.
 size_t troupe_thread_stack(void) {
   pthread_attr_t attr;
@@ -411,10 +422,8 @@ size_t troupe_thread_stack(void) {
 size_t troupe_stack_spare(void) { return STACK_SPARE; }
 
 void troupe_run(troupe_call_t *c) {
-  size_t left = stack_left();
-  if (left >= c->max_stack + STACK_SPARE) {
+  if (stack_left() >= c->max_stack + STACK_SPARE) {
     run(c);
-    give_back(left);
     return;
   }
   if (!c->own_thread) {

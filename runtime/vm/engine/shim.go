@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -57,7 +58,6 @@ type Engine struct {
 	funcs  []Function
 	engine *C.wasm_engine_t
 	linker *C.wasmtime_linker_t
-	shared sharingEngine
 	gas    *C.char
 	stack  *C.char
 	names  Exports
@@ -85,21 +85,25 @@ func choose(canReserve func(bytes uint64) bool) uint64 {
 	return 0
 }
 
-// Form names what artifacts depend on besides Version: which of the two engines made them, and how it addresses a memory.
-func Form() string { return form(chosen()) }
+// Form names what artifacts depend on besides Version: which of the two engines made them, which code generator, and how it addresses
+// a memory.
+func Form() string { return form(Generator(), chosen()) }
 
-func form(space uint64) string { return fmt.Sprintf("shim-%d", space>>20) }
+func form(generator string, space uint64) string {
+	return fmt.Sprintf("shim-%s-%d", strings.ToLower(generator), space>>20)
+}
 
 // New makes an engine.
 func New(o Options) (*Engine, error) {
 	once.Do(initSlots)
+	winch := C.bool(!o.Cranelift && Generator() == Winch)
 	space := chosen()
 	if space == 0 {
 		return nil, faultf("no address space for %d memories of %d MiB", Slots, MaxMemory>>20)
 	}
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
 	e.refs.own()
-	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), false)
+	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), winch)
 	e.linker = C.troupe_linker_new(e.engine)
 	e.gas, e.stack = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack)
 	for i := range o.Functions {
@@ -137,25 +141,9 @@ func (e *Engine) release() {
 	if e.refs.drop() {
 		C.wasmtime_linker_delete(e.linker)
 		C.wasm_engine_delete(e.engine)
-		if e.shared.engine != nil {
-			C.wasm_engine_delete(e.shared.engine)
-		}
 		C.free(unsafe.Pointer(e.gas))
 		C.free(unsafe.Pointer(e.stack))
 	}
-}
-
-// sharingEngine compiles with the other register allocator, and runs nothing. Its artifacts are those of any other engine.
-type sharingEngine struct {
-	once   sync.Once
-	engine *C.wasm_engine_t
-}
-
-func (c *sharingEngine) get() *C.wasm_engine_t {
-	c.once.Do(func() {
-		c.engine = C.troupe_engine_new(1, C.uint64_t(chosen()), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), true)
-	})
-	return c.engine
 }
 
 func (e *Engine) compile(wasm []byte) ([]byte, error) {
@@ -163,12 +151,8 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 		return nil, ErrClosed
 	}
 	defer e.release()
-	engine := e.engine
-	if shares(wasm) {
-		engine = e.shared.get()
-	}
 	var m *C.wasmtime_module_t
-	if err := C.wasmtime_module_new(engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
+	if err := C.wasmtime_module_new(e.engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
 		return nil, faultf("compile: %s", text(err))
 	}
 	defer C.wasmtime_module_delete(m)
@@ -180,14 +164,8 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	return C.GoBytes(unsafe.Pointer(out.data), C.int(out.size)), nil
 }
 
-// Measured: Fits looks at code. Elsewhere the compiler is the one that uses slots of frames again.
-const Measured = runtime.GOARCH == "amd64"
-
 // init keeps the process's first thread, whose stack is what the shell says, to the main goroutine, which runs no contracts.
 func init() { runtime.LockOSThread() }
-
-// PlainThreads makes threads to come small again: for a process that only compiles.
-func PlainThreads() { C.troupe_plain_threads() }
 
 // ThreadPerRun tells whether the threads of this process have too little stack, so that every run gets one of its own.
 func ThreadPerRun() bool {

@@ -46,10 +46,11 @@ typedef struct {
   wasmtime_global_t gas_global, stack_global;
 } troupe_call_t;
 
-#define TROUPE_MAX_STACK ((size_t)24 << 20) // engine.MaxStack
+#define TROUPE_MAX_STACK ((size_t)4 << 20) // engine.MaxStack
 
 wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
-                                 size_t max_stack, size_t async_stack, bool sharing);
+                                 size_t max_stack, size_t async_stack, bool winch);
+bool troupe_has_strategy(void);
 bool troupe_can_reserve(uint64_t bytes);
 wasmtime_linker_t *troupe_linker_new(wasm_engine_t *e);
 wasmtime_error_t *troupe_link(wasmtime_linker_t *l, uint32_t index, const char *name, size_t name_len, const uint8_t *params,
@@ -58,7 +59,6 @@ void troupe_run(troupe_call_t *c);
 size_t troupe_error_text(wasmtime_error_t *e, char *out, size_t cap); // deletes e
 size_t troupe_thread_stack(void);
 size_t troupe_stack_spare(void);
-void troupe_plain_threads(void);
 troupe_call_t *troupe_calls_new(uint32_t n);
 
 wasmtime_error_t *wasmtime_module_new(wasm_engine_t *, const uint8_t *, size_t, wasmtime_module_t **);

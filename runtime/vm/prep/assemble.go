@@ -27,12 +27,9 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		s = append(append(s, prefix...), n...)
 	}
 	defined := len(m.Funcs) - len(m.Imports)
-	slots := int(e.limits.MaxStackHeight) / leastMetered
 	tables := len(m.Tables)
 	entries := len(e.refs.funcs) > 0 || e.refs.inits
 	if entries {
-		tables += 2
-	} else if e.references {
 		tables++
 	}
 	added := 0 // types and tables
@@ -99,15 +96,6 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		if e.trace {
 			s = append(s, byte(FuncRef), 1, 1, 1) // exactly one
 		}
-		if e.references || entries {
-			n := 0
-			if e.references {
-				n = slots
-			}
-			s = append(s, byte(FuncRef), 1)
-			leb(n)
-			leb(n)
-		}
 		if entries {
 			s = append(s, byte(FuncRef), 1)
 			leb(len(e.refs.funcs) + 1)
@@ -117,23 +105,19 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	}
 	s = s[:0]
 	memories, globals := 1, len(m.Globals)+2+e.refs.dropGlobals()
-	slotsGlobal := e.memory || e.refs.dropGlobals() > 0
-	if e.memory {
+	if e.refs.inits {
 		memories++
 	}
-	if slotsGlobal {
-		globals++
+	placed := e.crowded || e.refs.dropGlobals() > 0
+	if placed {
+		globals += len(placeTypes)
 	}
 	leb(memories)
 	s = append(s, 1)
 	leb(int(e.limits.InitialMemoryPages))
 	leb(int(e.limits.MaxMemoryPages))
-	if e.memory {
-		bytes := slots * slotBytes
-		if e.refs.inits {
-			bytes += len(e.refs.entries)
-		}
-		pages := (bytes + wasmPage - 1) / wasmPage
+	if e.refs.inits {
+		pages := (len(e.refs.entries) + wasmPage - 1) / wasmPage
 		s = append(s, 1)
 		leb(pages)
 		leb(pages)
@@ -151,8 +135,10 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	}
 	s = append(s, byte(I64), 1, opI64Const, 0, opEnd, byte(I64), 1, opI64Const)
 	s = append(appendSigned(s, int64(e.limits.MaxStackHeight)), opEnd)
-	if slotsGlobal {
-		s = append(appendSigned(append(s, byte(I32), 1, opI32Const), int64(slots*slotBytes)), opEnd)
+	if placed {
+		for _, t := range placeTypes {
+			s = append(append(s, byte(t), 1), zeros[t]...)
+		}
 	}
 	for range e.refs.dropGlobals() {
 		s = append(s, byte(I64), 1, opI64Const, 0, opEnd)
@@ -242,4 +228,21 @@ func afterCount(content []byte) []byte {
 		c.u32()
 	}
 	return content[c.pos:]
+}
+
+// zeros are the constant expressions of zero.
+var zeros = map[check.ValType][]byte{
+	I32: {opI32Const, 0, opEnd}, I64: {opI64Const, 0, opEnd}, F32: {opF32Const, 0, 0, 0, 0, opEnd}, F64: {opF64Const, 0, 0, 0, 0, 0, 0, 0, 0, opEnd},
+}
+
+// appendType appends a type of functions.
+func appendType(b []byte, t check.FuncType) []byte {
+	b = binary.AppendUvarint(append(b, typeFunction), uint64(len(t.Params)))
+	for _, p := range t.Params {
+		b = append(b, byte(p))
+	}
+	if t.Result == none {
+		return append(b, 0)
+	}
+	return append(b, 1, byte(t.Result))
 }

@@ -1,7 +1,5 @@
 package prep
 
-import "encoding/binary"
-
 // charge takes gas, and traps if that leaves it negative. It is most of what is written, so it appends to one slice.
 func (e *emitter) charge(gas uint64) {
 	b := append(e.code, e.getGas...)
@@ -10,11 +8,16 @@ func (e *emitter) charge(gas uint64) {
 	e.settle(e.setGas)
 }
 
-// useLocal says that settle looks at this local.
-func (e *emitter) useLocal(local int) {
-	e.at.left = local
-	e.teeLeft = binary.AppendUvarint([]byte{opLocalTee}, uint64(local))
-	e.getLeft = binary.AppendUvarint([]byte{opLocalGet}, uint64(local))
+// useLeft makes ready what settle writes to look at what is left.
+func (e *emitter) useLeft() {
+	code := e.code
+	e.code = nil
+	e.tee(e.at.left)
+	e.teeLeft = e.code
+	e.code = nil
+	e.get(e.at.left)
+	e.getLeft = e.code
+	e.code = code
 }
 
 // settle stores what is on the stack as the gas or stack that is left, and traps if it is negative: by a load of byte 0 of the
@@ -40,21 +43,21 @@ func (e *emitter) chargeFrame(first, both uint64) {
 // chargeBulk takes gas for as many bytes, elements or pages as the value on the stack says, which stays there. A count
 // has 32 bits, so the charge does not overflow.
 func (e *emitter) chargeBulk() {
-	e.local(opLocalTee, e.at.count)
+	e.tee(e.at.count)
 	e.add(opI64Extend)
 	e.constant(e.bulkUnit)
 	e.add(opI64Mul)
 	e.constant(e.bulkBase)
 	e.add(opI64Add)
 	e.chargeTop()
-	e.local(opLocalGet, e.at.count)
+	e.get(e.at.count)
 }
 
 // chargeTop takes as much gas as the value on the stack says, which goes.
 func (e *emitter) chargeTop() {
-	e.local(opLocalSet, e.at.left)
+	e.set(e.at.left)
 	e.raw(e.getGas)
-	e.local(opLocalGet, e.at.left)
+	e.get(e.at.left)
 	e.add(opI64Sub)
 	e.settle(e.setGas)
 }

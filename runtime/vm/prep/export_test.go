@@ -2,9 +2,11 @@ package prep
 
 import "github.com/troupe-chain/troupe/runtime/config"
 
-// PrepareAs is Prepare with references as the engine has them, or with all locals in memory.
-func PrepareAs(code []byte, w *config.Wasm, plain, always bool) (*Module, error) {
+// PrepareAs is Prepare with references as the engine has them, or with what bodies have beside their own locals in globals.
+func PrepareAs(code []byte, w *config.Wasm, plain, crowded bool) (*Module, error) {
 	e := newEmitter(w)
-	e.plain, e.always = plain, always
+	if e.plain = plain; crowded {
+		e.most = 0
+	}
 	return e.prepare(code, w)
 }

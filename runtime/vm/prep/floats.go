@@ -7,8 +7,8 @@ import (
 )
 
 // A float that is computed and is no number has the canonical form: quiet, positive, no payload. The engine can see to that, but
-// what its compiler makes of an operation then takes it ten times as long and eight times the memory; three plain
-// instructions say the same. They are left out where nothing sees the difference: 4 MB of square roots of square roots were written
+// one of its compilers then takes ten times as long and eight times the memory for an operation; a few plain
+// instructions say the same to any. They are left out where nothing sees the difference: 4 MB of square roots of square roots were written
 // as 90.
 
 // floats are the instructions whose result is made canonical: those of the compiler's own pass, all but neg, abs and copysign.
@@ -25,9 +25,9 @@ func (e *emitter) setNaNs() {
 		return
 	}
 	e.code = binary.LittleEndian.AppendUint32(append(e.code, opF32Const), 0x7fc0_0000)
-	e.local(opLocalSet, e.at.nan32)
+	e.set(e.at.nan32)
 	e.code = binary.LittleEndian.AppendUint64(append(e.code, opF64Const), 0x7ff8_0000_0000_0000)
-	e.local(opLocalSet, e.at.nan64)
+	e.set(e.at.nan64)
 }
 
 // blind are the instructions that take a float and cannot tell one that is no number from another: all that compute with it, whose
@@ -65,10 +65,10 @@ func (e *emitter) canonical(op byte) {
 	if _, out, _, _ := check.Numeric(op); out == F32 {
 		value, nan, differs = e.at.f32, e.at.nan32, opF32Ne
 	}
-	e.local(opLocalSet, value)
-	e.local(opLocalGet, nan)
-	e.local(opLocalGet, value)
-	e.local(opLocalGet, value)
-	e.local(opLocalGet, value)
+	e.set(value)
+	e.get(nan)
+	e.get(value)
+	e.get(value)
+	e.get(value)
 	e.add(differs, opSelect)
 }

@@ -109,7 +109,8 @@ func (e *emitter) gasBody() {
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0, 1, 1, byte(I64)) // its length, and a local
 	e.add(opLocalGet, 0, opIf, byte(none), opLocalGet, 0)
-	e.useLocal(1)
+	e.at = places{left: 1}
+	e.useLeft()
 	e.callGas()
 	e.add(opEnd, opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)

@@ -18,7 +18,7 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "12"
+const Version = "13"
 
 // ValType and Import are those of package check.
 type (
@@ -40,10 +40,6 @@ type Module struct {
 	LoadFails bool
 	// Size is that of nearcore's instrumented module, in bytes.
 	Size int
-	// Compact: the code is written for small frames already.
-	Compact bool
-	// Metered is what a call of each function takes of the metered stack, in bytes; functions number from Imports on.
-	Metered []uint64
 }
 
 // Prepare checks and instruments a module. Its error is a *check.Error.
@@ -56,32 +52,15 @@ func PrepareTraced(code []byte, w *config.Wasm) (*Module, error) {
 	return e.prepare(code, w)
 }
 
-// PrepareInMemory is Prepare with the locals and operands of every function in memory. It costs the same gas.
-func PrepareInMemory(code []byte, w *config.Wasm) (*Module, error) {
-	e := newEmitter(w)
-	e.always = true
-	return e.prepare(code, w)
-}
-
-// PrepareCompact is Prepare of a module whose machine code had frames too large: see compact.go. It costs the same gas.
-func PrepareCompact(code []byte, w *config.Wasm, traced bool) (*Module, error) {
-	e := newEmitter(w)
-	e.always, e.compact, e.trace = true, true, traced
-	return e.prepare(code, w)
-}
-
 func (e *emitter) prepare(code []byte, w *config.Wasm) (*Module, error) {
 	m, err := check.Run(code, w, e.body)
 	if err != nil {
 		return nil, err
 	}
-	if e.large && !e.always {
-		return PrepareCompact(code, w, e.trace)
-	}
 	out := &Module{Imports: m.Imports, Methods: methods(m), HasStart: m.HasStart, CompileFails: m.CompileFails,
-		LoadFails: m.LoadFails, Size: m.Size, Compact: e.compact}
+		LoadFails: m.LoadFails, Size: m.Size}
 	if !out.CompileFails {
-		out.Code, out.Metered = e.assemble(m), e.metered
+		out.Code = e.assemble(m)
 	}
 	return out, nil
 }

@@ -12,7 +12,7 @@ import (
 //
 //	ref.func     a look into a table of the module's own, that has every function which is ever referred to; its entries are
 //	             made when they are first looked at, once for an instance
-//	table.init   a loop over the same table; which function is where in a segment stands in the memory for locals, behind them
+//	table.init   a loop over the same table; which function is where in a segment stands in a memory of the module's own
 //	table.copy   a loop
 //	*.drop       nothing, if a bit in a global says that the segment is gone
 //
@@ -34,19 +34,18 @@ type references struct {
 // runs.
 type segment struct{ from, n int }
 
-// helper is a function of the module's own, for table.init (of and from are the same) or table.copy; if op is not 0 for that
-// instruction of a compact module.
+// helper is a function of the module's own, for table.init (of and from are the same) or table.copy.
 type helper struct {
 	copies   bool
-	op       byte
-	bulk     uint32 // behind opPrefix
-	of, from uint32 // tables; or the type and the table of an indirect call, or a segment
+	of, from uint32 // tables
 }
 
 const (
 	mostSegments = 100_000   // that an engine takes
 	mostEntries  = 1<<16 - 1 // that two bytes name
 	dropElements = 1 << 32   // in names of segments: of elements
+	entryMemory  = 1         // index of the memory of entries; 0 is the contract's
+	wasmPage     = 64 << 10
 )
 
 // roomForReferences tells whether the module can have what this adds to it.
@@ -54,9 +53,9 @@ func (e *emitter) roomForReferences() bool {
 	return !e.plain && e.m.Segments < mostSegments && e.m.Datas < mostSegments && len(e.m.Funcs) < mostEntries
 }
 
-// entryTable is the index of the table: behind the contract's, the trace's, and that of references in locals.
+// entryTable is the index of the table: behind the contract's and the trace's.
 func (e *emitter) entryTable() uint64 {
-	n := len(e.m.Tables) + 1
+	n := len(e.m.Tables)
 	if e.trace {
 		n++
 	}
@@ -95,7 +94,7 @@ func (e *emitter) bit(name uint64) (global, bit uint64) {
 		i = len(r.dropped)
 		r.dropped[name] = i
 	}
-	return uint64(len(e.m.Globals) + 3 + i/64), 1 << (i % 64)
+	return uint64(len(e.m.Globals) + 2 + len(placeTypes) + i/64), 1 << (i % 64)
 }
 
 // dropGlobals is how many globals there are for the bits.
@@ -152,7 +151,7 @@ func (e *emitter) tableInit(segment, table uint32) {
 	if r.segments == nil {
 		e.readSegments()
 	}
-	r.inits, e.memory = true, true
+	r.inits = true
 	s := r.segments[segment]
 	e.int32(s.from)
 	e.int32(s.n)
@@ -203,9 +202,6 @@ func (e *emitter) readSegments() {
 	}
 }
 
-// entriesAt is where the entries begin in the memory for locals.
-func (e *emitter) entriesAt() int { return int(e.limits.MaxStackHeight) / leastMetered * slotBytes }
-
 // change writes one of these instructions, whose numbers begin behind its first byte.
 func (e *emitter) changeReference(in *instr) {
 	c := code{b: e.in.b, pos: in.at + 1}
@@ -250,10 +246,6 @@ const (
 
 // helperBody writes a helper's body.
 func (e *emitter) helperBody(h helper) {
-	if h.op != 0 {
-		e.outlinedBody(h)
-		return
-	}
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0)
 	if h.copies {
@@ -325,9 +317,7 @@ func (e *emitter) helperBody(h helper) {
 		e.add(opTableGet)
 		e.index(uint64(h.from))
 	} else {
-		e.add(opI32Load16, 1|0x40, shadowMemory)
-		e.index(uint64(e.entriesAt()))
-		e.add(opTableGet)
+		e.add(opI32Load16, 1|0x40, entryMemory, 0, opTableGet)
 		e.index(e.entryTable())
 	}
 	e.add(opTableSet)
@@ -344,21 +334,14 @@ func (e *emitter) helperBody(h helper) {
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// helperTypes are those of the kinds of helpers: table.init, table.copy, an outlined instruction, a copy of a reference.
+// helperTypes are those of the kinds of helpers: table.init, table.copy.
 var helperTypes = []check.FuncType{
 	{Params: []check.ValType{I32, I32, I32, I32, I32}, Result: none},
 	{Params: []check.ValType{I32, I32, I32}, Result: none},
-	{Params: []check.ValType{I32}, Result: none},
-	{Params: []check.ValType{I32, I32}, Result: none},
 }
 
 func (h helper) kind() int {
-	switch {
-	case h.op == opCopyReference:
-		return 3
-	case h.op != 0:
-		return 2
-	case h.copies:
+	if h.copies {
 		return 1
 	}
 	return 0
@@ -377,7 +360,7 @@ func (e *emitter) entrySegment(b []byte) []byte {
 
 // entryData is the segment of data that says which function is where in segments of elements.
 func (e *emitter) entryData(b []byte) []byte {
-	b = appendSigned(append(b, 2, shadowMemory, opI32Const), int64(e.entriesAt()))
-	b = binary.AppendUvarint(append(b, opEnd), uint64(len(e.refs.entries)))
+	b = append(b, 2, entryMemory, opI32Const, 0, opEnd)
+	b = binary.AppendUvarint(b, uint64(len(e.refs.entries)))
 	return append(b, e.refs.entries...)
 }

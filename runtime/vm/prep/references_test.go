@@ -97,8 +97,8 @@ func TestReferences(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		run := func(plain, always bool) (engine.Outcome, told) {
-			p, err := prep.PrepareAs(code, w, plain, always)
+		run := func(plain, crowded bool) (engine.Outcome, told) {
+			p, err := prep.PrepareAs(code, w, plain, crowded)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,9 +119,9 @@ func TestReferences(t *testing.T) {
 			return out, h
 		}
 		want, says := run(true, false)
-		for _, always := range []bool{false, true} {
-			if got, said := run(false, always); got != want || !reflect.DeepEqual(said, says) {
-				t.Fatalf("seed %d, in memory %v: %+v %d\nwant %+v %d\n%s", seed, always, got, said, want, says, text)
+		for _, crowded := range []bool{false, true} {
+			if got, said := run(false, crowded); got != want || !reflect.DeepEqual(said, says) {
+				t.Fatalf("seed %d, crowded %v: %+v %d\nwant %+v %d\n%s", seed, crowded, got, said, want, says, text)
 			}
 		}
 		if want.End == engine.Trapped {

@@ -25,12 +25,11 @@ func wat(t testing.TB, text string) []byte {
 
 // ways are the forms in which a module can be written.
 var ways = map[string]func(*emitter){
-	"as it is":         func(*emitter) {},
-	"all in values":    func(e *emitter) { e.flow, e.lived = 1<<62, 1<<62 },
-	"all in memory":    func(e *emitter) { e.flow, e.lived = 0, 0; e.always = true },
-	"traced in memory": func(e *emitter) { e.trace, e.always = true, true },
-	"compact":          func(e *emitter) { e.always, e.compact = true, true },
-	"traced compact":   func(e *emitter) { e.always, e.compact, e.trace = true, true, true },
+	"as it is":       func(*emitter) {},
+	"traced":         func(e *emitter) { e.trace = true },
+	"crowded":        func(e *emitter) { e.most = 0 },
+	"traced crowded": func(e *emitter) { e.trace, e.most = true, 0 },
+	"plain":          func(e *emitter) { e.plain = true },
 }
 
 func corpus(t testing.TB) (modules [][]byte) {

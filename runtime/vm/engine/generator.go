@@ -1,0 +1,60 @@
+//go:build cgo && (linux || darwin) && (amd64 || arm64) && !noshim
+
+package engine
+
+/*
+#include "shim.h"
+*/
+import "C"
+
+import (
+	"bytes"
+	"debug/elf"
+	"runtime"
+	"sync"
+)
+
+// Generator is the code generator that engines of this process have: Winch on amd64, if the library lets itself be asked for it and
+// what it makes then is Winch's; else Cranelift. Its C interface has no name for Winch (see strategy in shim.c), so what comes of
+// asking is looked at, once for a process.
+func Generator() string { return generator() }
+
+var generator = sync.OnceValue(func() string {
+	if runtime.GOARCH != "amd64" || !bool(C.troupe_has_strategy()) {
+		return Cranelift
+	}
+	e := &Engine{}
+	e.refs.own()
+	e.engine = C.troupe_engine_new(1, MaxMemory, MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), true)
+	e.linker = C.troupe_linker_new(e.engine)
+	defer e.Close()
+	artifact, err := e.compile(probe)
+	if err != nil {
+		return Cranelift
+	}
+	return madeBy(artifact)
+})
+
+// probe is a module with an empty function.
+var probe = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")
+
+// winchBegins is what every function of Winch's begins with on amd64: it compares the stack that is left with what it will use, by a
+// register that Cranelift takes another for.
+var winchBegins = []byte("\x55\x48\x89\xe5" + "\x4c\x8b\x5f\x08" + "\x4d\x8b\x5b\x18" + "\x49\x81\xc3") // push rbp; mov rbp, rsp; mov r11, [rdi+8]; mov r11, [r11+24]; add r11, imm32
+
+// madeBy recognises the generator by an artifact of probe.
+func madeBy(artifact []byte) string {
+	f, err := elf.NewFile(bytes.NewReader(artifact))
+	if err != nil {
+		return Cranelift
+	}
+	section := f.Section(".text")
+	if section == nil {
+		return Cranelift
+	}
+	text, err := section.Data()
+	if err != nil || !bytes.HasPrefix(text, winchBegins) {
+		return Cranelift
+	}
+	return Winch
+}

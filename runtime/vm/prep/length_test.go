@@ -1,0 +1,26 @@
+package prep
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/contracts/bombs"
+)
+
+// TestLength: what is written of any shape is not much longer than the shape.
+func TestLength(t *testing.T) {
+	w, seen := june86(), 0
+	for _, s := range append(bombs.Known(), bombs.Listed()...) {
+		code := s.Encode()
+		m, err := Prepare(code, w)
+		if err != nil || m.CompileFails || m.LoadFails {
+			continue
+		}
+		seen++
+		if most := 12*len(code) + 64<<10; len(m.Code) > most {
+			t.Errorf("%s: %d bytes of %d", s.Name, len(m.Code), len(code))
+		}
+	}
+	if seen < 200 {
+		t.Errorf("%d shapes were prepared", seen)
+	}
+}
