@@ -119,7 +119,7 @@ func (b *Block) encode() *recordWriter {
 	w.one(kindMerkleTree, 0, b.MerkleTree)
 	w.one(kindOtherBlock, 0, b.Other)
 	if b.Puts != nil && b.Puts.Len() > 0 {
-		w.one(kindPuts, 0, b.Puts.b.Dump())
+		w.one(kindPuts, 0, b.Puts.b)
 	}
 	for i := range b.Shards {
 		b.Shards[i].encode(w)

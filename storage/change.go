@@ -12,10 +12,8 @@ import (
 // Change is what one block did to one key of a shard's trie: the delta that forks are kept apart by, the undo log, and
 // what the changes RPC tells, in one. A nil value means that the key is absent; an empty one is not nil.
 type Change struct {
-	primitives.KeyChanges // at least one write
-	// Old is the value before the block. With OldUnknown Commit looks it up, which costs a read.
-	Old        []byte
-	OldUnknown bool
+	primitives.KeyChanges        // at least one write
+	Old                   []byte // the value before the block
 }
 
 // Flags of values in an encoded change.

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -75,7 +74,7 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	next.tail = height
 	s.view.Store(&next)
 	s.commitMu.Unlock()
-	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+	if err := s.step(&batch); err != nil {
 		return done, s.fail(err)
 	}
 	done.Tail, done.More = height, height < stop
@@ -168,7 +167,7 @@ func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 	}
 	remove := func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) }
 	p.eachPointer(remove)
-	p.eachReceipt(child, remove)
+	p.eachReceipt(executedBy(p, child), remove)
 	blockHeight.Delete(batch, p.ref.Height)
 	collected.Put(batch, p.ref.Height, &p.ref.Hash)
 	blockOrdinal.Delete(batch, e.head.Ordinal)
@@ -176,6 +175,22 @@ func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 		epochFirst.Delete(batch, p.ref.Height)
 	}
 	return nil
+}
+
+// executedBy tells of ids whether one of two blocks executes them; the second may be nil.
+func executedBy(p, child *pendingBlock) func(primitives.Hash) bool {
+	set := map[primitives.Hash]bool{}
+	for _, b := range []*pendingBlock{p, child} {
+		if b == nil {
+			continue
+		}
+		for i := range b.shards {
+			for _, id := range b.shards[i].outcomes {
+				set[id] = true
+			}
+		}
+	}
+	return func(id primitives.Hash) bool { return set[id] }
 }
 
 // dropEntries removes the entries of heights that chunks above the new tail can't refer to any more.
@@ -191,13 +206,10 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 
 // dropSegments removes the segments of the log that hold nothing above the tail, but the first, which is genesis's own.
 func (s *Store) dropSegments(tail primitives.Height) error {
-	s.commitMu.Lock()
-	current := s.log.end.Segment
-	s.commitMu.Unlock()
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
 		n := segmentNumber(key)
-		if n >= min(current, s.fold.Log.Segment) {
+		if n >= s.fold.From.Segment {
 			return false
 		}
 		if n > 0 && info.Highest+ReceiptsReach < tail {
@@ -215,23 +227,5 @@ func (s *Store) dropSegments(tail primitives.Height) error {
 		}
 		segments.Delete(&batch, n)
 	}
-	return s.db.write(&batch, false) // lost: the next call removes what is not there
-}
-
-// checkSegments tells whether a file of the log is missing.
-func (s *Store) checkSegments() error {
-	names, err := s.disk.listFiles()
-	if err != nil {
-		return wrapIndex("list log", err)
-	}
-	tail := s.view.Load().tail
-	var missing error
-	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
-		// One that was to go anyway lost its row to a crash.
-		if name := segmentName(segmentNumber(key)); !slices.Contains(names, name) && info.Highest+ReceiptsReach >= tail {
-			missing = damaged("log/%s is missing", name)
-		}
-		return missing == nil
-	})
-	return errors.Join(err, missing)
+	return s.fail(s.step(&batch)) // lost: the next call removes what is not there
 }

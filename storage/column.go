@@ -1,9 +1,6 @@
 package storage
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -16,10 +13,9 @@ type Rule byte
 const (
 	Insert  Rule = iota // one value for ever; a second Put must bring the same bytes
 	Replace             // the last Put counts
-	Counted             // Add and Drop count the owners of a value; the last Drop deletes it
 )
 
-func (r Rule) String() string { return [...]string{"insert", "replace", "counted"}[r] }
+func (r Rule) String() string { return [...]string{"insert", "replace"}[r] }
 
 // Column is one kind of entry of the index. On disk a key is the column's ID, then key(k); the value is V's borsh form.
 // Integers in keys are big-endian, so that scans run in their order.
@@ -64,7 +60,7 @@ func column[K, V any, P interface {
 func (c *Column[K, V]) dbKey(k K) []byte { return c.key(append(make([]byte, 0, 48), c.id), k) }
 
 // Get returns the value of k, or an error that names column and key and wraps ErrNotFound.
-func (c *Column[K, V]) Get(r Reader, k K) (V, error) {
+func (c *Column[K, V]) Get(r Getter, k K) (V, error) {
 	var v V
 	raw, err := r.get(c.dbKey(k))
 	if err == nil {
@@ -78,12 +74,6 @@ func (c *Column[K, V]) Get(r Reader, k K) (V, error) {
 
 // unmarshal reads exactly one value; what does not parse was damaged on disk.
 func (c *Column[K, V]) unmarshal(raw []byte, v *V) error {
-	if c.rule == Counted {
-		if len(raw) < 4 {
-			return damaged("value of %d bytes without its count", len(raw))
-		}
-		raw = raw[:len(raw)-4]
-	}
 	r := borsh.NewReader(raw)
 	c.decode(r, v)
 	if err := r.Close(); err != nil {
@@ -92,56 +82,14 @@ func (c *Column[K, V]) unmarshal(raw []byte, v *V) error {
 	return nil
 }
 
-// Put writes the value of k. Columns of the rule Counted use Add.
+// Put writes the value of k.
 func (c *Column[K, V]) Put(b *Batch, k K, v *V) {
-	if c.rule == Counted {
-		panic("storage: Put to counted column " + c.name)
-	}
 	b.put(c.dbKey(k), c.encode(nil, v))
 }
 
 // Delete removes k, present or not.
 func (c *Column[K, V]) Delete(b *Batch, k K) {
-	if c.rule == Counted {
-		panic("storage: Delete from counted column " + c.name)
-	}
 	b.delete(c.dbKey(k))
-}
-
-// Add counts one more owner of v under k, and Drop one less. r must see all earlier writes to the column, the batch must
-// hold none of the same key: goleveldb has no merge operator, so there is one writer, which reads first.
-func (c *Column[K, V]) Add(r Reader, b *Batch, k K, v *V) error { return c.count(r, b, k, v, 1) }
-
-// Drop is the opposite of Add; the last one deletes.
-func (c *Column[K, V]) Drop(r Reader, b *Batch, k K) error { return c.count(r, b, k, nil, -1) }
-
-func (c *Column[K, V]) count(r Reader, b *Batch, k K, v *V, by int64) error {
-	if c.rule != Counted {
-		panic("storage: counting in column " + c.name)
-	}
-	key := c.dbKey(k)
-	raw, err := r.get(key)
-	var value []byte
-	n := int64(0)
-	switch {
-	case errors.Is(err, ErrNotFound) && v != nil:
-		value = c.encode(nil, v)
-	case err != nil:
-		return fmt.Errorf("%s %v: %w", c.name, k, err)
-	case len(raw) < 4:
-		return fmt.Errorf("%s %v: %w", c.name, k, damaged("value of %d bytes without its count", len(raw)))
-	default:
-		value, n = raw[:len(raw)-4], int64(binary.LittleEndian.Uint32(raw[len(raw)-4:]))
-	}
-	switch n += by; {
-	case n > 1<<32-1 || n < 0:
-		return fmt.Errorf("%s %v: %w", c.name, k, damaged("%d owners", n))
-	case n == 0:
-		b.delete(key)
-	default:
-		b.put(key, binary.LittleEndian.AppendUint32(bytes.Clone(value), uint32(n)))
-	}
-	return nil
 }
 
 // Scan calls f for each entry of the column whose key, without the ID, is in [lo, hi), upwards, until f returns false.

@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write golden files")
 func TestColumnTable(t *testing.T) {
 	var b strings.Builder
 	for _, c := range columnTable {
-		if c != nil && c.id != testCounted.id {
+		if c != nil && c.id != testColumn.id {
 			fmt.Fprintf(&b, "%#02x %s %s %s -> %s\n", c.id, c.name, c.rule, c.key, c.value)
 		}
 	}
@@ -41,7 +41,7 @@ func TestColumnTable(t *testing.T) {
 	}
 }
 
-var testCounted = column[uint64, Raw](0xfe, "TestCounted", Counted, func(b []byte, k uint64) []byte { return append(b, byte(k)) })
+var testColumn = column[uint64, Raw](0xfe, "Test", Replace, func(b []byte, k uint64) []byte { return append(b, byte(k)) })
 
 func TestColumnReusedID(t *testing.T) {
 	defer func() {
@@ -66,7 +66,7 @@ func TestColumnErrorNamesKey(t *testing.T) {
 	hash := hashOf("x")
 	blockHeight.Put(&b, 7, &hash)
 	b.put([]byte{blockHeight.id, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{1, 2})
-	if err := s.Write(&b); err != nil {
+	if err := s.db.write(&b, false); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := blockHeight.Get(s.db, 7); err != nil || got != hash {
@@ -79,36 +79,5 @@ func TestColumnErrorNamesKey(t *testing.T) {
 	err = blockHeight.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool { seen = append(seen, heightOf(key)); return true })
 	if !errors.Is(err, ErrDamaged) || len(seen) != 1 {
 		t.Errorf("Scan saw %v, %v", seen, err)
-	}
-}
-
-func TestColumnCounted(t *testing.T) {
-	s, err := OpenMemory(NewMemDisk(), testOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	v := Raw("code")
-	for step, add := range []bool{true, true, false, false} {
-		var b Batch
-		if add {
-			err = testCounted.Add(s.db, &b, 1, &v)
-		} else {
-			err = testCounted.Drop(s.db, &b, 1)
-		}
-		if err == nil {
-			err = s.Write(&b)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := testCounted.Get(s.db, 1)
-		if last := step == 3; last != errors.Is(err, ErrNotFound) || !last && string(got) != "code" {
-			t.Errorf("step %d: %q, %v", step, got, err)
-		}
-	}
-	var b Batch
-	if err := testCounted.Drop(s.db, &b, 1); !errors.Is(err, ErrNotFound) {
-		t.Errorf("Drop of nothing: %v, want ErrNotFound", err)
 	}
 }

@@ -10,10 +10,9 @@ import (
 // The columns of the index. What is in the log (blocks, chunks, outcomes, receipts, changes) has its kinds in section.go.
 // IDs: 0x01.. what the store keeps for itself, 0x40.. what the engine puts, 0xff is never used (a scan ends before id+1).
 var (
-	// meta holds the store's own few cells, by name (see state.go).
+	// meta holds the store's own few cells, by name (see meta.go).
 	meta = column[string, Raw](0x01, "Meta", Replace, appendText)
-	// entries: (height, hash) -> where the block's record is, and its head. Every block of every branch above the folded
-	// height, the canonical ones below.
+	// entries: (height, hash) -> where the block's record is, and its head. Canonical and folded blocks, like all rows here.
 	entries = column[BlockRef, entry](0x02, "Entry", Insert, appendRef)
 	// hashHeights: first 8 bytes of the block hash, height -> nothing. The reader checks the whole hash.
 	hashHeights = column[shortRef, Nothing](0x03, "HashHeight", Insert, appendShortRef)
@@ -45,6 +44,9 @@ var (
 	// splitParents: height of the first canonical, folded block of a layout, shard that it lacks -> nothing.
 	splitParents = column[splitKey, Nothing](0x10, "SplitParent", Insert, appendSplitKey)
 
+	// steps: number of a write of the store's own to the index -> nothing. See step.go.
+	steps = column[uint64, Nothing](0x11, "Step", Insert, binary.BigEndian.AppendUint64)
+
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)
 	// EpochStart: epoch id -> height of its first block.
@@ -53,8 +55,6 @@ var (
 	EpochLightClientBlock = column[primitives.EpochID, Raw](0x42, "EpochLightClientBlock", Replace, appendHash)
 	// EpochSummary: epoch id -> validators, kickouts and proposals of an epoch that ended (the validators RPC).
 	EpochSummary = column[primitives.EpochID, Raw](0x43, "EpochSummary", Replace, appendHash)
-	// Approvals: height -> this node's doomslug votes, which must not be forgotten before they are sent.
-	Approvals = column[primitives.Height, Raw](0x44, "Approvals", Replace, appendHeight)
 	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
 )

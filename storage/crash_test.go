@@ -114,6 +114,7 @@ func TestCrashChild(t *testing.T) {
 	}
 	fmt.Println("open", s.Tip().Head.Height)
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	rows := storedRows(t, s)
 	for {
 		tip := s.Tip()
 		final := tip.Head
@@ -150,20 +151,19 @@ func TestCrashChild(t *testing.T) {
 				t.Fatal(err)
 			}
 		default:
-			h := tip.Head.Height - min(tip.Head.Height-tip.Tail, primitives.Height(rng.IntN(8)))
-			hash, err := s.HashAt(h)
-			if err != nil {
+			rows++
+			var b Batch
+			row := Raw(fmt.Append(nil, rows))
+			Misc.Put(&b, "rows", &row)
+			if err := s.Write(&b); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Println("revert", h)
-			if err := s.Revert(BlockRef{h, hash}, nil); err != nil {
-				t.Fatal(err)
-			}
+			fmt.Println("rows", rows)
 		}
 	}
 }
 
-// TestCrash kills a process that commits, folds, reverts and collects, at random moments, and checks what it left.
+// TestCrash kills a process that commits, folds, writes rows and collects, at random moments, and checks what it left.
 func TestCrash(t *testing.T) {
 	rounds := 16
 	if testing.Short() {
@@ -171,17 +171,32 @@ func TestCrash(t *testing.T) {
 	}
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
+	rows := 0
 	for round := range rounds {
-		told := runAndKill(t, dir, time.Duration(rng.IntN(120))*time.Millisecond)
-		checkCrashed(t, dir, round, told)
+		told, n := runAndKill(t, dir, time.Duration(rng.IntN(120))*time.Millisecond)
+		rows = max(rows, n)
+		checkCrashed(t, dir, round, told, rows)
 		if t.Failed() {
 			return
 		}
 	}
 }
 
-// runAndKill returns the height that the child said its head reached at least.
-func runAndKill(t *testing.T, dir string, after time.Duration) primitives.Height {
+// storedRows is the number that the child wrote last as a row.
+func storedRows(t *testing.T, s *Store) (n int) {
+	t.Helper()
+	raw, err := Misc.Get(s.Reader(), "rows")
+	if err == nil {
+		_, err = fmt.Sscan(string(raw), &n)
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	return n
+}
+
+// runAndKill returns the height that the child said its head reached at least, and the number of its last row.
+func runAndKill(t *testing.T, dir string, after time.Duration) (told primitives.Height, rows int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestCrashChild$")
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
@@ -194,15 +209,18 @@ func runAndKill(t *testing.T, dir string, after time.Duration) primitives.Height
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	told := primitives.Height(0)
 	lines := bufio.NewScanner(out)
 	for started := false; lines.Scan(); {
 		var word string
 		var h primitives.Height
-		if _, err := fmt.Sscan(lines.Text(), &word, &h); err != nil || !slices.Contains([]string{"open", "head", "revert"}, word) {
+		if _, err := fmt.Sscan(lines.Text(), &word, &h); err != nil || !slices.Contains([]string{"open", "head", "rows"}, word) {
 			t.Fatalf("child said %q and %s", lines.Text(), stderr.String())
 		}
-		told = h
+		if word == "rows" {
+			rows = int(h)
+		} else {
+			told = h
+		}
 		if !started {
 			started = true
 			time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
@@ -211,10 +229,10 @@ func runAndKill(t *testing.T, dir string, after time.Duration) primitives.Height
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("child ended by itself: %v %s", err, stderr.String())
 	}
-	return told
+	return told, rows
 }
 
-func checkCrashed(t *testing.T, dir string, round int, told primitives.Height) {
+func checkCrashed(t *testing.T, dir string, round int, told primitives.Height, rows int) {
 	t.Helper()
 	o := testOptions()
 	s, err := Open(dir, o)
@@ -222,6 +240,9 @@ func checkCrashed(t *testing.T, dir string, round int, told primitives.Height) {
 		t.Fatalf("round %d: %v", round, err)
 	}
 	defer func() { _ = s.Close() }()
+	if n := storedRows(t, s); n < rows {
+		t.Errorf("round %d: row %d, but the child had reported %d", round, n, rows)
+	}
 	tip := s.Tip()
 	if tip.Head.Height < told {
 		t.Errorf("round %d: head %d, but the child had reported %d", round, tip.Head.Height, told)

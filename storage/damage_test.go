@@ -140,7 +140,7 @@ func TestForeign(t *testing.T) {
 		"another program's files": {map[string]string{"CURRENT": "MANIFEST-000001\n", "000003.log": "x"}, ErrForeign},
 		"another genesis":         {with(map[string]string{markName: string(other.mark())}), ErrForeign},
 		"another numbering":       {with(map[string]string{markName: string(renumbered.mark())}), ErrForeign},
-		"newer format":            {with(map[string]string{markName: strings.Replace(good[markName], "format 1", "format 2", 1)}), ErrFormat},
+		"newer format":            {with(map[string]string{markName: strings.Replace(good[markName], "format 2", "format 3", 1)}), ErrFormat},
 		"broken marker":           {with(map[string]string{markName: "Troupe"}), ErrForeign},
 		"index without marker":    {map[string]string{"index/CURRENT": good["index/CURRENT"], "index/000007.ldb": "x", "index/MANIFEST-000000": "x"}, ErrForeign},
 		"log without marker":      {map[string]string{"log/0000000000.seg": "x"}, ErrForeign},
@@ -329,11 +329,11 @@ func TestDiskFull(t *testing.T) {
 			}
 			continue
 		}
-		checkCrashed(t, dir, try, reached)
+		checkCrashed(t, dir, try, reached, 0)
 		if _, err := growCrashChain(t, osDisk{dir}, 20); err != nil {
 			t.Errorf("try %d: with room again: %v", try, err)
 		}
-		checkCrashed(t, dir, try, reached)
+		checkCrashed(t, dir, try, reached, 0)
 	}
 }
 

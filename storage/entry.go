@@ -33,6 +33,9 @@ func (e *entry) size() int64 {
 	return int64(n)
 }
 
+// start is where the record begins in the log.
+func (e *entry) start() position { return position{e.at.Segment, e.at.Offset - recordHeader} }
+
 // end is where the record ends in the log.
 func (e *entry) end() position { return position{e.at.Segment, e.at.Offset + e.size()} }
 

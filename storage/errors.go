@@ -53,3 +53,6 @@ func wrapIndex(what string, err error) error {
 func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }
+
+// isAbsent tells whether an error says that there is no such thing, or no longer.
+func isAbsent(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) }

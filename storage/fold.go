@@ -1,7 +1,10 @@
 package storage
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -18,15 +21,14 @@ type FrontierChange struct {
 // writes a key that changes often less often; folding less leaves less for a restart.
 func (s *Store) FoldDue() (BlockRef, bool) {
 	v := s.view.Load()
-	blocks, bytes := 0, 0
-	for p := v.pending[v.final.Hash]; p != nil; p = v.pending[p.prev.Hash] {
-		blocks++
-		bytes += p.bytes
+	p := v.canonicalAt(v.final.Height)
+	if p == nil {
+		return v.final, false
 	}
-	return v.final, blocks > 0 && (bytes >= s.o.FoldBytes || blocks >= s.o.FoldBlocks)
+	return v.final, p.sum-v.base.sum >= s.o.FoldBytes || p.count-v.base.count >= s.o.FoldBlocks
 }
 
-// Fold moves Flat and Frontier to the final block upto: it must be an ancestor of the last final block, or that block.
+// Fold moves all that the index knows to the final block upto: it must be an ancestor of the last final block, or that block.
 // changes is the difference of the frontier between the folded block and upto. Blocks that do not descend from upto, and
 // are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile. A block that splits shards may
 // only be the first of a fold.
@@ -46,60 +48,102 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 			return fmt.Errorf("%w: block %v splits shards in the middle of a fold", ErrOrder, p.ref)
 		}
 	}
-	if err := s.foldHistory(v.base, chain); err != nil {
-		return s.fail(err)
-	}
-	if err := s.copyRows(chain[0].entry.head.Splits); err != nil {
+	if err := s.foldAhead(v.base, chain); err != nil {
 		return s.fail(err)
 	}
 	var batch Batch
+	foldNames(&batch, chain)
+	foldEpochs(&batch, v.base, chain)
 	for _, x := range chain[0].entry.head.Splits {
 		splitParents.Put(&batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
 	}
 	foldState(&batch, chain)
-	if err := s.foldEpochs(&batch, chain); err != nil {
-		return err
-	}
 	putFrontier(&batch, changes)
-	forgetForks(&batch, v.pending, upto)
-	s.commitMu.Lock()
-	cell := foldCell{Folded: upto, Log: s.log.end, FrontierLost: s.fold.FrontierLost}
-	s.commitMu.Unlock()
+	cell, touched, written := s.foldPoint(chain[len(chain)-1])
+	for _, p := range chain {
+		if p.puts != nil {
+			batch.add(p.puts)
+		}
+	}
+	for _, b := range written {
+		batch.add(b)
+	}
+	if err := s.putSegments(&batch, touched); err != nil {
+		return s.fail(err)
+	}
 	putCell(&batch, cellFold, &cell)
-	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+	if err := s.step(&batch); err != nil {
 		return s.fail(err)
 	}
 	s.fold = cell
-	return s.publishFold(chain[len(chain)-1], v)
+	s.publishFold(chain, v, written)
+	return nil
 }
 
-// publishFold replaces the readers' view. Blocks that were committed meanwhile on a lost branch are forgotten too.
-func (s *Store) publishFold(last *pendingBlock, before *view) error {
+// foldPoint says where the log stands for a fold to a block, and takes what is yet to be written of segments and rows.
+func (s *Store) foldPoint(last *pendingBlock) (cell foldCell, touched map[uint32]primitives.Height, written []*Batch) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	cell = foldCell{Folded: last.ref, From: s.log.end, To: s.log.end}
+	for _, p := range last.children { // their descendants come behind them
+		if at := p.entry.start(); at.before(cell.From) {
+			cell.From = at
+		}
+	}
+	touched, written = s.segments, s.rows
+	s.segments, s.rows = map[uint32]primitives.Height{}, nil
+	return cell, touched, written
+}
+
+// putSegments writes what segments of the log hold.
+func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) error {
+	for _, n := range slices.Sorted(maps.Keys(touched)) {
+		info, err := segments.Get(s.db, n)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		info.Highest = max(info.Highest, touched[n])
+		segments.Put(batch, n, &info)
+	}
+	return nil
+}
+
+// publishFold replaces the readers' view, and takes from the tree what is in the index now, or lost.
+func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batch) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	next := *s.view.Load()
-	late := map[primitives.Hash]*pendingBlock{}
-	for hash, p := range next.pending {
-		if before.pending[hash] == nil {
-			late[hash] = p
-		}
-	}
-	all := next.pending
+	last := chain[len(chain)-1]
 	next.folded, next.base = last.ref, last
-	next.pending = make(map[primitives.Hash]*pendingBlock, len(all))
-	var batch Batch
-	for hash, p := range all {
-		if descends(all, p, last.ref) {
-			next.pending[hash] = p
-		} else if late[hash] != nil {
-			forget(&batch, &p.entry.head, func(k pointer) bool { return included(all, p, k) })
-		}
-	}
+	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
+	next.canon = next.canon[n:]
 	s.view.Store(&next)
-	if batch.Len() == 0 {
-		return nil
+	parent := before.base
+	for _, p := range chain {
+		for _, q := range parent.children {
+			if q != p {
+				s.dropBranch(q)
+			}
+		}
+		s.tree.remove(p, p != last)
+		parent.children, parent = nil, p
 	}
-	return s.fail(s.db.write(&batch, false))
+	s.tree.forgetIDs(before.base)
+	for _, b := range written {
+		s.tree.mu.Lock()
+		s.tree.dropPuts(nil, b)
+		s.tree.mu.Unlock()
+	}
+	last.parent.Store(nil)
+}
+
+// dropBranch forgets a block that lost, and its descendants.
+func (s *Store) dropBranch(p *pendingBlock) {
+	for list := []*pendingBlock{p}; len(list) > 0; {
+		p := list[len(list)-1]
+		list = append(list[:len(list)-1], p.children...)
+		s.tree.remove(p, true)
+	}
 }
 
 // finalChain returns the blocks from the folded one, which is not among them, to upto.
@@ -107,30 +151,23 @@ func finalChain(v *view, upto BlockRef) ([]*pendingBlock, error) {
 	if upto == v.folded {
 		return nil, nil
 	}
-	var chain []*pendingBlock
-	reached := false
-	for p := v.pending[v.final.Hash]; p != nil; p = v.pending[p.prev.Hash] {
-		if reached = reached || p.ref == upto; reached {
-			chain = append(chain, p)
-		}
-	}
-	if !reached {
+	last := v.canonicalAt(upto.Height)
+	if last == nil || last.ref != upto || upto.Height > v.final.Height {
 		return nil, fmt.Errorf("%w: fold up to %v, which is not between the folded block %v and the final one %v", ErrOrder,
 			upto, v.folded, v.final)
 	}
-	slices.Reverse(chain)
-	return chain, nil
+	return slices.Clone(v.canon[:1+slices.Index(v.canon, last)]), nil
 }
 
 // historyBatch is how many bytes of history are written at once: Commit waits for no more.
 const historyBatch = 256 << 10
 
-// foldHistory writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, and
-// where their ids stand. It goes first and in pieces; the fold's sync is theirs too.
+// foldAhead writes what can't be wrong even if the fold itself never comes: where the values before the blocks are, where their
+// ids stand, and the rows of shards that a split makes. It goes in pieces, and is synced before the fold is written.
 //
 // Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
 // (view.base holds it until then), and those of the base come now.
-func (s *Store) foldHistory(base *pendingBlock, chain []*pendingBlock) (err error) {
+func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock) (err error) {
 	var batch Batch
 	flush := func(least int) {
 		if err == nil && batch.Size() >= least && batch.Len() > 0 {
@@ -149,11 +186,34 @@ func (s *Store) foldHistory(base *pendingBlock, chain []*pendingBlock) (err erro
 			flush(historyBatch)
 		}
 		p.eachPointer(put)
-		base.eachReceipt(p, put)
+		base.eachReceipt(s.executed(base, p), put)
 		base = p
 	}
 	flush(0)
-	return err
+	if err != nil {
+		return err
+	}
+	if err := s.copyRows(chain[0].entry.head.Splits); err != nil {
+		return err
+	}
+	return s.step(&batch) // which syncs all of it
+}
+
+// foldNames writes where blocks are and what they are called.
+func foldNames(batch *Batch, chain []*pendingBlock) {
+	for _, p := range chain {
+		h := &p.entry.head
+		entries.Put(batch, h.Ref, p.entry)
+		hashHeights.Put(batch, shortRef{h.Ref.Hash, h.Ref.Height}, &Nothing{})
+		blockHeight.Put(batch, h.Ref.Height, &h.Ref.Hash)
+		ordinal := Uint64(h.Ref.Height)
+		blockOrdinal.Put(batch, h.Ordinal, &ordinal)
+		for i := range h.Shards {
+			if sh := &h.Shards[i]; sh.HasChunk {
+				chunkPlaces.Put(batch, pointer{sh.Chunk, h.Ref.Height, sh.ID, 0}, &Nothing{})
+			}
+		}
+	}
 }
 
 // foldState writes the last value of each key to Flat.
@@ -192,11 +252,8 @@ func (p *pendingBlock) eachPointer(f func(c *Column[pointer, Nothing], k pointer
 }
 
 // eachReceipt calls f for the pointers to receipts. Nearly all are executed by the next block, or by their own: those have
-// none, since FindReceipt looks around the outcome. A nil child executes nothing.
-func (p *pendingBlock) eachReceipt(child *pendingBlock, f func(c *Column[pointer, Nothing], k pointer)) {
-	executed := func(id primitives.Hash) bool {
-		return slices.ContainsFunc(p.find(id), isOutcome) || child != nil && slices.ContainsFunc(child.find(id), isOutcome)
-	}
+// none, since FindReceipt looks around the outcome.
+func (p *pendingBlock) eachReceipt(executed func(primitives.Hash) bool, f func(c *Column[pointer, Nothing], k pointer)) {
 	for i := range p.shards {
 		s := &p.shards[i]
 		for j, id := range s.receipts {
@@ -212,60 +269,30 @@ func (p *pendingBlock) eachReceipt(child *pendingBlock, f func(c *Column[pointer
 	}
 }
 
-func isOutcome(f found) bool { return f.kind == kindOutcomes }
+// executed tells of ids whether the base or its child, which are in the tree, executes them.
+func (s *Store) executed(base, child *pendingBlock) func(primitives.Hash) bool {
+	return func(id primitives.Hash) bool { return s.tree.executes(base, id) || s.tree.executes(child, id) }
+}
 
 // foldEpochs notes where epochs begin.
-func (s *Store) foldEpochs(batch *Batch, chain []*pendingBlock) error {
-	before, err := s.entry(chain[0].prev)
-	if err != nil {
-		return err
-	}
-	epoch := before.head.Epoch
+func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
+	epoch := base.entry.head.Epoch
 	for _, p := range chain {
 		if h := &p.entry.head; h.Epoch != epoch {
 			epoch = h.Epoch
 			epochFirst.Put(batch, h.Ref.Height, &epoch)
 		}
 	}
-	return nil
 }
 
-// forgetForks removes the blocks that are neither ancestors nor descendants of upto.
-func forgetForks(batch *Batch, pending map[primitives.Hash]*pendingBlock, upto BlockRef) {
-	ancestors := map[primitives.Hash]bool{}
-	for p := pending[upto.Hash]; p != nil; p = pending[p.prev.Hash] {
-		ancestors[p.ref.Hash] = true
-	}
-	for hash, p := range pending {
-		if !ancestors[hash] && !descends(pending, p, upto) {
-			forget(batch, &p.entry.head, func(k pointer) bool { return included(pending, p, k) })
+func putFrontier(batch *Batch, changes []FrontierChange) {
+	for i := range changes {
+		c := &changes[i]
+		k := frontierKey{c.Shard, string(c.Path)}
+		if c.Gone {
+			frontier.Delete(batch, k)
+		} else {
+			frontier.Put(batch, k, &stub{c.Hash, c.MemoryUsage})
 		}
 	}
-}
-
-// included tells whether another block of the same height includes the same chunk: their pointers are the same key. If that
-// block is forgotten too, one pointer to nothing stays, which look-ups pass over.
-func included(pending map[primitives.Hash]*pendingBlock, but *pendingBlock, k pointer) bool {
-	for _, p := range pending {
-		if p == but || p.ref.Height != k.height {
-			continue
-		}
-		for i := range p.shards {
-			if s := &p.shards[i]; s.id == k.shard && s.chunk != nil && *s.chunk == k.id {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// descends tells whether p is a descendant of ref.
-func descends(pending map[primitives.Hash]*pendingBlock, p *pendingBlock, ref BlockRef) bool {
-	for p != nil && p.ref.Height > ref.Height {
-		if p.prev == ref {
-			return true
-		}
-		p = pending[p.prev.Hash]
-	}
-	return false
 }

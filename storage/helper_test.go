@@ -232,9 +232,6 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 				if old, ok := before[k]; ok {
 					c.Old = []byte(old)
 				}
-				if m.rng.IntN(3) == 0 {
-					c.Old, c.OldUnknown = nil, true
-				}
 				changes[k.key] = c
 			}
 			w := primitives.StateChange{Cause: primitives.StateChangeCause{Kind: primitives.CauseMigration}}

@@ -56,31 +56,27 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 	if err := s.log.flush(); err != nil {
 		return s.fail(err)
 	}
+	base := newPending(e, genesis, nil)
 	var batch Batch
-	err = s.index(&batch, e, genesis.Puts)
-	if err == nil {
-		err = s.makeCanonical(&batch, &e.head)
+	foldNames(&batch, []*pendingBlock{base})
+	base.eachPointer(func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
+	if base.puts != nil {
+		batch.add(base.puts)
 	}
-	if err != nil {
+	if err := s.putSegments(&batch, map[uint32]primitives.Height{e.at.Segment: genesis.Ref.Height}); err != nil {
 		return s.fail(err)
 	}
-	base := newPending(e, genesis)
-	base.eachPointer(func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
 	epochFirst.Put(&batch, genesis.Ref.Height, &genesis.Epoch)
-	s.tip(&batch, v, e)
-	cell := foldCell{Folded: genesis.Ref, Log: s.log.end}
+	cell := foldCell{Folded: genesis.Ref, From: s.log.end, To: s.log.end}
 	putCell(&batch, cellFold, &cell)
-	tail := Uint64(genesis.Ref.Height)
-	putCell(&batch, cellTail, tail)
+	putCell(&batch, cellTail, Uint64(genesis.Ref.Height))
 	meta.Delete(&batch, cellImport)
-	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+	if err := s.step(&batch); err != nil {
 		return s.fail(err)
 	}
 	s.fold = cell
-	next := *v
-	next.empty, next.base = false, base
-	next.head, next.final, next.folded, next.tail = genesis.Ref, laterRef(v.final, genesis.Final), genesis.Ref, genesis.Ref.Height
-	s.view.Store(&next)
+	s.tree.addIDs(base)
+	s.view.Store(&view{head: genesis.Ref, final: genesis.Final, folded: genesis.Ref, tail: genesis.Ref.Height, base: base})
 	return nil
 }
 
@@ -116,25 +112,26 @@ func (s *Store) clear() error {
 	var batch Batch
 	marker := Raw{1}
 	meta.Put(&batch, cellImport, &marker)
-	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
+	if err := s.step(&batch); err != nil {
 		return err
 	}
-	for {
-		batch.Reset()
-		cur := s.db.iterate([]byte{meta.id + 1}, nil)
-		for batch.Size() < importBatch && cur.next() {
-			batch.delete(cur.key())
-		}
-		if err := cur.done(); err != nil {
-			return err
-		}
-		if batch.Len() == 0 {
-			break
-		}
-		if err := s.db.write(&batch, false); err != nil {
-			return err
+	for _, r := range [...][2][]byte{{{meta.id + 1}, {steps.id}}, {{steps.id + 1}, nil}} {
+		for more := true; more; {
+			batch.Reset()
+			cur := s.db.iterate(r[0], r[1])
+			for batch.Size() < importBatch && cur.next() {
+				batch.delete(cur.key())
+			}
+			if err := cur.done(); err != nil {
+				return err
+			}
+			if more = batch.Len() > 0; more {
+				if err := s.db.write(&batch, false); err != nil {
+					return err
+				}
+			}
 		}
 	}
-	s.highest = nil
+	s.segments, s.rows = map[uint32]primitives.Height{}, nil
 	return s.log.reset()
 }

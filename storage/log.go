@@ -21,6 +21,10 @@ type position struct {
 	Offset  int64
 }
 
+func (p position) before(q position) bool {
+	return p.Segment < q.Segment || p.Segment == q.Segment && p.Offset < q.Offset
+}
+
 // AppendBorsh appends 12 bytes.
 func (p position) AppendBorsh(b []byte) []byte {
 	return borsh.AppendUint64(borsh.AppendUint32(b, p.Segment), uint64(p.Offset))
@@ -74,7 +78,7 @@ func newLog(d disk, o *Options) *blockLog {
 	return &blockLog{disk: d, segmentSize: o.SegmentSize, sync: !o.NoSync, open: map[uint32]*readFile{}}
 }
 
-// recover opens the log whose records up to end are in the index and calls f for each whole record from start on. What a
+// recover opens the log, which reached end at least, and calls f for each whole record from start on. What a
 // crash left behind the last whole record is cut off; broken bytes with whole records behind them are damage.
 func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
 	names, err := l.disk.listFiles()
@@ -208,7 +212,7 @@ func probe(fl file, off, size int64) error {
 		if err != nil || payload == nil {
 			return err
 		}
-		if payload[0] != recordBehind {
+		if !behind(payload) {
 			return damaged("record at byte %d is broken, with a whole one behind it", off)
 		}
 		next += recordHeader + int64(len(payload))
@@ -236,7 +240,7 @@ func (l *blockLog) append(payload []byte) (position, error) {
 		l.cur.Reserve(l.reserved)
 	}
 	if l.dirty {
-		payload[0] = recordBehind
+		payload[0] += recordBehind
 	}
 	buf := make([]byte, 0, recordHeader+len(payload))
 	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -13,8 +12,8 @@ import (
 // entry returns where a block's record is.
 func (s *Store) entry(ref BlockRef) (*entry, error) { return s.entryFrom(s.db, ref) }
 
-func (s *Store) entryFrom(r Reader, ref BlockRef) (*entry, error) {
-	if p := s.view.Load().pending[ref.Hash]; p != nil && p.ref == ref {
+func (s *Store) entryFrom(r Getter, ref BlockRef) (*entry, error) {
+	if p := s.tree.get(ref.Hash); p != nil && p.ref == ref {
 		return p.entry, nil
 	}
 	if e := s.cache.entry(ref); e != nil {
@@ -42,7 +41,7 @@ func (s *Store) Block(ref BlockRef) (*Record, error) {
 
 // BlockByHash returns a stored block of any branch.
 func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
-	if p := s.view.Load().pending[hash]; p != nil {
+	if p := s.tree.get(hash); p != nil {
 		return &Record{s: s, e: p.entry}, nil
 	}
 	prefix := append([]byte{}, hash[:shortLen]...)
@@ -73,6 +72,12 @@ func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
 // HashAt returns the canonical block of a height: ErrNotFound if the height was skipped or is to come, ErrGone below the
 // tail.
 func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
+	if v := s.view.Load(); height > v.folded.Height {
+		if p := v.canonicalAt(height); p != nil {
+			return p.ref.Hash, nil
+		}
+		return primitives.Hash{}, fmt.Errorf("height %d: %w", height, ErrNotFound)
+	}
 	hash, err := blockHeight.Get(s.db, height)
 	if errors.Is(err, ErrNotFound) && height < s.view.Load().tail {
 		err = fmt.Errorf("height %d: %w", height, ErrGone)
@@ -95,33 +100,46 @@ func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
 }
 
 // NextBlock returns the lowest canonical block at or above a height.
-func (s *Store) NextBlock(from primitives.Height) (BlockRef, error) {
-	var out BlockRef
-	err := s.canonicalRange(from, 1<<48, func(ref BlockRef) error { out = ref; return errStop })
-	if err != nil && !errors.Is(err, errStop) {
-		return out, err
+func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
+	v := s.view.Load()
+	if from <= v.folded.Height {
+		err := blockHeight.Scan(s.db, appendHeight(nil, from), nil, func(key []byte, hash primitives.Hash) bool {
+			out = BlockRef{heightOf(key), hash}
+			return false
+		})
+		if err != nil || !out.IsZero() {
+			return out, err
+		}
 	}
-	if out.IsZero() {
-		return out, fmt.Errorf("block at or above height %d: %w", from, ErrNotFound)
+	i, _ := slices.BinarySearchFunc(v.canon, from, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
+	if i < len(v.canon) {
+		return v.canon[i].ref, nil
 	}
-	return out, nil
+	return out, fmt.Errorf("block at or above height %d: %w", from, ErrNotFound)
 }
 
-var errStop = errors.New("stop")
-
-// BlocksAt returns all stored blocks of a height, of every branch, ascending by hash.
+// BlocksAt returns all stored blocks of a height, of every branch that is not decided, ascending by hash.
 func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
 	var out []BlockRef
+	for _, p := range s.tree.at(height) {
+		out = append(out, p.ref)
+	}
 	lo := appendHeight(nil, height)
 	err := entries.Scan(s.db, lo, PrefixEnd(lo), func(_ []byte, e entry) bool {
 		out = append(out, e.head.Ref)
 		return true
 	})
-	return out, err
+	slices.SortFunc(out, func(a, b BlockRef) int { return a.Hash.Compare(b.Hash) })
+	return slices.Compact(out), err // a fold may have come between
 }
 
 // OrdinalAt returns the canonical block with an ordinal.
 func (s *Store) OrdinalAt(ordinal uint64) (BlockRef, error) {
+	v := s.view.Load()
+	i, ok := slices.BinarySearchFunc(v.canon, ordinal, func(p *pendingBlock, n uint64) int { return cmp.Compare(p.entry.head.Ordinal, n) })
+	if ok {
+		return v.canon[i].ref, nil
+	}
 	height, err := blockOrdinal.Get(s.db, ordinal)
 	if err != nil {
 		return BlockRef{}, err
@@ -132,8 +150,8 @@ func (s *Store) OrdinalAt(ordinal uint64) (BlockRef, error) {
 
 // IsCanonical tells whether a block is on the head's branch.
 func (s *Store) IsCanonical(ref BlockRef) (bool, error) {
-	hash, err := blockHeight.Get(s.db, ref.Height)
-	if errors.Is(err, ErrNotFound) {
+	hash, err := s.HashAt(ref.Height)
+	if isAbsent(err) {
 		return false, nil
 	}
 	return err == nil && hash == ref.Hash, err
@@ -165,15 +183,6 @@ func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 			r, err := p.Receipt()
 			return r.ID, err
 		})
-	if v := s.view.Load(); err == nil && v.base != nil {
-		for _, f := range v.base.find(id) {
-			if f.kind == kindOutgoing || f.kind == kindLocal {
-				out = append(out, Place{Block: &Record{s: s, e: v.base.entry}, Shard: f.shard, Index: f.index,
-					Local: f.kind == kindLocal, Canonical: true})
-			}
-		}
-		out = unique(out)
-	}
 	if err != nil || len(out) > 0 {
 		return out, err
 	}
@@ -198,17 +207,6 @@ func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 		}
 	}
 	return out, nil
-}
-
-// unique drops later places in a block and shard that has one: a fold during the look-up shows a block twice.
-func unique(places []Place) []Place {
-	var out []Place
-	for _, p := range places {
-		if !slices.ContainsFunc(out, func(q Place) bool { return q.Block.Ref() == p.Block.Ref() && q.Shard == p.Shard }) {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // findReceipt appends the places of a receipt in the block.
@@ -281,27 +279,21 @@ func (p *Place) Receipt() (Receipt, error) {
 // find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt.
 func (s *Store) find(id primitives.Hash, c *Column[pointer, Nothing], wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
-	v := s.view.Load()
+	hits := s.tree.find(id)
+	v := s.view.Load() // behind the tree: see there
 	var main, forks []Place
-	var hits []*pendingBlock // most ids are in none or one
-	for _, p := range v.pending {
-		if len(p.find(id)) > 0 {
-			hits = append(hits, p)
+	for _, h := range hits {
+		p := h.block
+		// Of the folded block the index has all but the receipts, of older ones all.
+		if !wanted(h.kind) || p.ref.Height <= v.folded.Height && (p != v.base || c != receiptPlaces) {
+			continue
 		}
-	}
-	slices.SortFunc(hits, byRef)
-	for _, p := range hits {
-		for _, f := range p.find(id) {
-			if !wanted(f.kind) {
-				continue
-			}
-			place := Place{Block: &Record{s: s, e: p.entry}, Shard: f.shard, Index: f.index, Local: f.kind == kindLocal,
-				Canonical: v.canonical(p)}
-			if place.Canonical {
-				main = append(main, place)
-			} else {
-				forks = append(forks, place)
-			}
+		place := Place{Block: &Record{s: s, e: p.entry}, Shard: h.shard, Index: h.index, Local: h.kind == kindLocal,
+			Canonical: p == v.base || v.canonical(p)}
+		if place.Canonical {
+			main = append(main, place)
+		} else {
+			forks = append(forks, place)
 		}
 	}
 	stored, err := s.findStored(v, id, c, idAt)
@@ -328,8 +320,8 @@ func (s *Store) findStored(v *view, id primitives.Hash, c *Column[pointer, Nothi
 	}
 	var out []Place
 	for _, p := range at {
-		if p.height > v.folded.Height || p.height < v.tail {
-			continue // pending; or being collected just now
+		if p.height > v.folded.Height || p.height < v.tail || c == receiptPlaces && p.height == v.folded.Height {
+			continue // in memory; or being collected just now
 		}
 		rec, err := s.BlockAt(p.height)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
@@ -356,24 +348,8 @@ func (s *Store) findStored(v *view, id primitives.Hash, c *Column[pointer, Nothi
 // Pending returns the blocks above the folded one, of all branches, parents first: what a restart applies to the trie.
 func (s *Store) Pending() []*Record {
 	var out []*Record
-	for _, p := range s.view.Load().sorted() {
+	for _, p := range s.tree.sorted() {
 		out = append(out, &Record{s: s, e: p.entry})
 	}
 	return out
-}
-
-// sorted returns the pending blocks by height, then hash.
-func (v *view) sorted() []*pendingBlock { return slices.SortedFunc(maps.Values(v.pending), byRef) }
-
-func byRef(a, b *pendingBlock) int {
-	return cmp.Or(cmp.Compare(a.ref.Height, b.ref.Height), a.ref.Hash.Compare(b.ref.Hash))
-}
-
-// canonical tells whether a pending block is the head or one of its ancestors.
-func (v *view) canonical(p *pendingBlock) bool {
-	at := v.pending[v.head.Hash]
-	for at != nil && at.ref.Height > p.ref.Height {
-		at = v.pending[at.prev.Hash]
-	}
-	return at == p
 }

@@ -8,48 +8,31 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// Cells of the column Meta. Each belongs to one kind of write, so that commits, folds and collection do not mix.
+// Cells of the column Meta.
 const (
-	cellCommit = "commit" // written by every commit
-	cellFold   = "fold"   // by folds and reverts
+	cellFold   = "fold"   // by folds
 	cellTail   = "tail"   // by collection
 	cellImport = "import" // by Import: present while one is unfinished
 )
 
-// commitCell is the state of the chain's tip.
-type commitCell struct {
-	Head, Final BlockRef
-	Log         position // behind the last record that is in the index
-}
-
-func (c *commitCell) AppendBorsh(b []byte) []byte {
-	return c.Log.AppendBorsh(appendRef(appendRef(b, c.Head), c.Final))
-}
-
-func (c *commitCell) DecodeBorsh(r *borsh.Reader) {
-	*c = commitCell{Head: readRef(r), Final: readRef(r)}
-	c.Log.DecodeBorsh(r)
-}
-
-// foldCell is the state of Flat.
+// foldCell says what the index holds: everything of the canonical blocks up to one.
 type foldCell struct {
 	Folded BlockRef // the block whose state Flat holds
-	// Log is the end of the log at this fold, which was synced with all commits before it. Open indexes the records from
-	// here on again: commits are not synced in the index.
-	Log position
-	// FrontierLost: a revert went below what the frontier was known for; it must be made from Flat again.
-	FrontierLost bool
+	// From is where in the log the first record begins that this fold left: Open reads from here on. To is the end of the log at this
+	// fold, which was synced.
+	From, To position
 }
 
+// AppendBorsh appends 64 bytes.
 func (c *foldCell) AppendBorsh(b []byte) []byte {
-	b = c.Log.AppendBorsh(appendRef(b, c.Folded))
-	return borsh.AppendBool(b, c.FrontierLost)
+	return c.To.AppendBorsh(c.From.AppendBorsh(appendRef(b, c.Folded)))
 }
 
+// DecodeBorsh reads 64 bytes.
 func (c *foldCell) DecodeBorsh(r *borsh.Reader) {
 	*c = foldCell{Folded: readRef(r)}
-	c.Log.DecodeBorsh(r)
-	c.FrontierLost = r.Bool()
+	c.From.DecodeBorsh(r)
+	c.To.DecodeBorsh(r)
 }
 
 func putCell(b *Batch, name string, v borsh.Appender) {
@@ -58,7 +41,7 @@ func putCell(b *Batch, name string, v borsh.Appender) {
 }
 
 // getCell reads a cell; ok is false when it was never written.
-func getCell(r Reader, name string, v borsh.Decoder) (ok bool, err error) {
+func getCell(r Getter, name string, v borsh.Decoder) (ok bool, err error) {
 	raw, err := meta.Get(r, name)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
@@ -78,7 +61,7 @@ type Identity struct {
 	Numbering primitives.Numbering
 }
 
-const formatVersion = 1
+const formatVersion = 2
 
 // The format marker is text, for whoever looks into the folder.
 const markText = "Troupe data folder. Written by the node; do not edit.\nformat %d\nchain %q\ngenesis %s\nnumbering %q\n"

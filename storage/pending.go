@@ -1,25 +1,27 @@
 package storage
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// pendingBlock is a block above the folded one, of any branch. Its changes are in memory: Flat does not have them yet.
+// pendingBlock is a block above the folded one, of any branch, or the folded one itself. The index knows nothing of it.
 type pendingBlock struct {
 	ref, prev BlockRef
-	entry     *entry
-	shards    []pendingShard
-	keys      []pendingKey // of all shards, ascending by flat key
-	bytes     int          // of keys and values
-
-	once sync.Once
-	byID map[primitives.Hash][]found // made at the first look-up
+	// parent is nil behind the folded block: a fold cuts it, so that what is folded goes.
+	parent   atomic.Pointer[pendingBlock]
+	children []*pendingBlock // under commitMu
+	entry    *entry
+	shards   []pendingShard
+	keys     []pendingKey // of all shards, ascending by flat key
+	puts     *Batch       // rows of the engine's; nil: none
+	bytes    int          // of keys and values
+	// count and sum are the number of blocks and their bytes from some block on, which is the same for all: what lies between two of one
+	// branch is a difference.
+	count, sum int
 }
 
 type pendingShard struct {
@@ -45,15 +47,26 @@ type pendingKey struct {
 	change *Change
 }
 
-// found is where an id of a pending block stands.
+// place is where an id stands in a pending block: the position in a list of the shard with that number. list is kindChunk,
+// kindOutcomes, kindTransactions (those without an outcome) or kindOutgoing (all receipts).
+type place struct {
+	list  kind
+	shard int32
+	index int32
+}
+
+// found is the same as others know it.
 type found struct {
 	kind  kind
 	shard primitives.ShardID
 	index int
 }
 
-func newPending(e *entry, b *Block) *pendingBlock {
+func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 	p := &pendingBlock{ref: b.Ref, prev: b.Prev, entry: e, shards: make([]pendingShard, len(b.Shards))}
+	if b.Puts != nil && b.Puts.Len() > 0 {
+		p.puts = b.Puts
+	}
 	for i := range b.Shards {
 		s, out := &b.Shards[i], &p.shards[i]
 		out.id, out.changes = s.ID, s.Changes
@@ -81,7 +94,17 @@ func newPending(e *entry, b *Block) *pendingBlock {
 		}
 	}
 	p.sortKeys()
+	p.follow(parent)
 	return p
+}
+
+// follow puts the block behind its parent; nil: there is none.
+func (p *pendingBlock) follow(parent *pendingBlock) {
+	p.count, p.sum = 1, p.bytes
+	if parent != nil {
+		p.count, p.sum = parent.count+1, parent.sum+p.bytes
+		p.parent.Store(parent)
+	}
 }
 
 func (p *pendingBlock) sortKeys() {
@@ -124,80 +147,52 @@ func (p *pendingBlock) rangeKeys(lo, hi string) []pendingKey {
 	return p.keys[at(lo):max(at(lo), at(hi))]
 }
 
-// find returns where an id stands in the block.
-func (p *pendingBlock) find(id primitives.Hash) []found {
-	p.once.Do(func() {
-		p.byID = map[primitives.Hash][]found{}
-		add := func(id primitives.Hash, f found) { p.byID[id] = append(p.byID[id], f) }
-		for i := range p.shards {
-			s := &p.shards[i]
-			if s.chunk != nil {
-				add(*s.chunk, found{kindChunk, s.id, 0})
-			}
-			for j, id := range s.outcomes {
-				add(id, found{kindOutcomes, s.id, j})
-			}
-			for _, t := range s.txs {
-				add(t.hash, found{kindTransactions, s.id, t.index})
-			}
-			for j, id := range s.receipts {
-				if j < s.outgoing {
-					add(id, found{kindOutgoing, s.id, j})
-				} else {
-					add(id, found{kindLocal, s.id, j - s.outgoing})
-				}
-			}
+// eachID calls f for all ids of the block.
+func (p *pendingBlock) eachID(f func(id *primitives.Hash, at place)) {
+	for i := range p.shards {
+		s := &p.shards[i]
+		if s.chunk != nil {
+			f(s.chunk, place{kindChunk, int32(i), 0})
 		}
-	})
-	return p.byID[id]
+		for j := range s.outcomes {
+			f(&s.outcomes[j], place{kindOutcomes, int32(i), int32(j)})
+		}
+		for j := range s.txs {
+			f(&s.txs[j].hash, place{kindTransactions, int32(i), int32(j)})
+		}
+		for j := range s.receipts {
+			f(&s.receipts[j], place{kindOutgoing, int32(i), int32(j)})
+		}
+	}
 }
 
-// restorePending loads the blocks above the folded one, while the store opens. Entries that do not descend from the folded
-// block are leftovers of a crash between a fold and the end of a commit; they are removed.
-func (s *Store) restorePending() error {
-	v := *s.view.Load()
-	v.pending = map[primitives.Hash]*pendingBlock{}
-	base, err := s.entry(v.folded)
-	if err == nil {
-		v.base, err = s.loadPending(base)
+// id returns what stands at a place.
+func (p *pendingBlock) id(at place) primitives.Hash {
+	s := &p.shards[at.shard]
+	switch at.list {
+	case kindChunk:
+		return *s.chunk
+	case kindOutcomes:
+		return s.outcomes[at.index]
+	case kindTransactions:
+		return s.txs[at.index].hash
+	default:
+		return s.receipts[at.index]
 	}
-	if err != nil {
-		return err
-	}
-	var all []entry
-	err = entries.Scan(s.db, appendHeight(nil, v.folded.Height+1), nil, func(_ []byte, e entry) bool {
-		all = append(all, e)
-		return true
-	})
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.head.Ref.Height, b.head.Ref.Height) })
-	var batch Batch
-	for i := range all {
-		e := &all[i]
-		if e.head.Prev != v.folded && v.pending[e.head.Prev.Hash] == nil {
-			forget(&batch, &e.head, nil)
-			continue
-		}
-		p, err := s.loadPending(e)
-		if err != nil {
-			return fmt.Errorf("block %v: %w", e.head.Ref, err)
-		}
-		v.pending[p.ref.Hash] = p
-	}
-	if v.head != v.folded && v.pending[v.head.Hash] == nil {
-		return damaged("head %v is not in the index", v.head)
-	}
-	if batch.Len() > 0 {
-		if err := s.db.write(&batch, false); err != nil {
-			return err
-		}
-	}
-	s.view.Store(&v)
-	return nil
 }
 
+func (p *pendingBlock) found(at place) found {
+	s, n := &p.shards[at.shard], int(at.index)
+	switch {
+	case at.list == kindTransactions:
+		return found{kindTransactions, s.id, s.txs[n].index}
+	case at.list == kindOutgoing && n >= s.outgoing:
+		return found{kindLocal, s.id, n - s.outgoing}
+	}
+	return found{at.list, s.id, n}
+}
+
+// loadPending reads a block from its record.
 func (s *Store) loadPending(e *entry) (*pendingBlock, error) {
 	r := &Record{s: s, e: e}
 	p := &pendingBlock{ref: e.head.Ref, prev: e.head.Prev, entry: e, shards: make([]pendingShard, len(e.head.Shards))}
@@ -235,19 +230,16 @@ func (s *Store) loadPending(e *entry) (*pendingBlock, error) {
 			return nil, err
 		}
 	}
+	raw, err := r.one(kindPuts, 0)
+	switch {
+	case err == nil:
+		p.puts, err = parseBatch(raw)
+	case isAbsent(err):
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
 	p.sortKeys()
 	return p, nil
-}
-
-// forget removes what the index says about a block because of its record. kept tells whether another block of the same
-// height includes the same chunk.
-func forget(batch *Batch, h *head, kept func(pointer) bool) {
-	entries.Delete(batch, h.Ref)
-	hashHeights.Delete(batch, shortRef{h.Ref.Hash, h.Ref.Height})
-	for i := range h.Shards {
-		sh := &h.Shards[i]
-		if p := (pointer{sh.Chunk, h.Ref.Height, sh.ID, 0}); sh.HasChunk && (kept == nil || !kept(p)) {
-			chunkPlaces.Delete(batch, p)
-		}
-	}
 }

@@ -56,7 +56,7 @@ type head struct {
 	Final     BlockRef // last final block as this block tells
 	IsHead    bool     // this block became the head when it was committed
 	Shards    []shardHead
-	Splits    []Split // of shards of the parent's layout; in heads of version 2
+	Splits    []Split // of shards of the parent's layout
 	Sections  []section
 }
 
@@ -82,22 +82,14 @@ type frame struct {
 	Items, Stored, Raw int
 	Method             byte
 	CRC                uint32 // of the stored bytes
+	RawCRC             uint32 // of what they unpack to; the same where nothing is packed
 }
 
-// Versions of a head: most blocks split nothing, and their heads are of the first.
-const (
-	headVersion      = 1
-	headVersionSplit = 2 // Splits behind the shards, at least one
-)
+const headVersion = 3 // 1 and 2 were of format 1
 
 // AppendBorsh appends the head. Counts and sizes are varints.
 func (h *head) AppendBorsh(b []byte) []byte {
-	if len(h.Splits) == 0 {
-		b = append(b, headVersion)
-	} else {
-		b = append(b, headVersionSplit)
-	}
-	b = appendRef(b, h.Ref)
+	b = appendRef(append(b, headVersion), h.Ref)
 	b = appendRef(b, h.Prev)
 	b = borsh.AppendUint64(b, h.Timestamp)
 	b = borsh.AppendUint64(b, h.Ordinal)
@@ -117,11 +109,9 @@ func (h *head) AppendBorsh(b []byte) []byte {
 			b = appendRef(b, ref)
 		}
 	}
-	if len(h.Splits) > 0 {
-		b = binary.AppendUvarint(b, uint64(len(h.Splits)))
-		for i := range h.Splits {
-			b = h.Splits[i].AppendBorsh(b)
-		}
+	b = binary.AppendUvarint(b, uint64(len(h.Splits)))
+	for i := range h.Splits {
+		b = h.Splits[i].AppendBorsh(b)
 	}
 	b = binary.AppendUvarint(b, uint64(len(h.Sections)))
 	for i := range h.Sections {
@@ -133,8 +123,10 @@ func (h *head) AppendBorsh(b []byte) []byte {
 			b = binary.AppendUvarint(b, uint64(f.Items))
 			b = binary.AppendUvarint(b, uint64(f.Stored))
 			b = binary.AppendUvarint(b, uint64(f.Raw))
-			b = append(b, f.Method)
-			b = borsh.AppendUint32(b, f.CRC)
+			b = borsh.AppendUint32(append(b, f.Method), f.CRC)
+			if f.Method != plain {
+				b = borsh.AppendUint32(b, f.RawCRC)
+			}
 		}
 	}
 	return b
@@ -142,8 +134,7 @@ func (h *head) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads a head.
 func (h *head) DecodeBorsh(r *borsh.Reader) {
-	version := r.Byte()
-	if version != headVersion && version != headVersionSplit {
+	if version := r.Byte(); version != headVersion {
 		r.BadTag("record head", version)
 		return
 	}
@@ -159,20 +150,19 @@ func (h *head) DecodeBorsh(r *borsh.Reader) {
 		}
 		h.Shards = append(h.Shards, s)
 	}
-	if version == headVersionSplit {
-		h.Splits = make([]Split, readCount(r, 3))
-		for i := range h.Splits {
-			h.Splits[i].DecodeBorsh(r)
-		}
-		if r.Err() == nil && len(h.Splits) == 0 {
-			r.Failf("no split in a head of version %d", version)
-		}
+	for range readCount(r, 3) {
+		var x Split
+		x.DecodeBorsh(r)
+		h.Splits = append(h.Splits, x)
 	}
 	offset := 0
 	for range readCount(r, 3) {
 		s := section{Kind: kind(r.Byte()), Shard: primitives.ShardID(readUvarint(r)), offset: offset}
 		for range readCount(r, 8) {
 			f := frame{Items: readInt(r), Stored: readInt(r), Raw: readInt(r), Method: r.Byte(), CRC: r.Uint32()}
+			if f.RawCRC = f.CRC; f.Method != plain {
+				f.RawCRC = r.Uint32()
+			}
 			s.Frames = append(s.Frames, f)
 			offset += f.Stored
 		}
@@ -223,10 +213,22 @@ func appendVarBytes(b, v []byte) []byte {
 }
 
 // A record of the log: type, u32 length of the head, head, frames. The log's own header has length and checksum.
+//
+// A record of rows is a type and a batch: rows of the engine's that came by themselves.
 const (
-	recordBlock  = 1
-	recordBehind = 2 // the same, written when the record before was not synced yet: a power cut may leave it without that one
+	recordBlock = 1
+	recordRows  = 3
+	// recordBehind is added to a type when the record before was not synced yet: a power cut may leave it without that one.
+	recordBehind = 1
 )
+
+// behind tells whether a record was written so.
+func behind(payload []byte) bool { return payload[0]%2 == 0 }
+
+// isRows tells whether a record is one of rows.
+func isRows(payload []byte) bool {
+	return payload[0] == recordRows || payload[0] == recordRows+recordBehind
+}
 
 // recordWriter gathers the sections of a record.
 type recordWriter struct {
@@ -260,8 +262,11 @@ func (w *recordWriter) flush() {
 		w.data, method = compress(w.data, w.raw)
 	}
 	stored := w.data[start:]
-	w.cur.Frames = append(w.cur.Frames,
-		frame{Items: w.n, Stored: len(stored), Raw: len(w.raw), Method: method, CRC: checksum(stored)})
+	f := frame{Items: w.n, Stored: len(stored), Raw: len(w.raw), Method: method, CRC: checksum(stored)}
+	if f.RawCRC = f.CRC; method != plain {
+		f.RawCRC = checksum(w.raw)
+	}
+	w.cur.Frames = append(w.cur.Frames, f)
 	w.raw, w.n = w.raw[:0], 0
 }
 
@@ -296,7 +301,7 @@ const recordPrefix = 1 + 4
 // parseRecord returns the head of a payload, its encoding, and the frames behind it.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
-	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBehind {
+	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordBehind {
 		return h, nil, nil, damaged("record of type %d", tag)
 	}
 	raw = r.Take(int(r.Uint32()))
@@ -320,6 +325,9 @@ func unpackFrame(f frame, stored []byte) ([][]byte, error) {
 	raw, err := decompress(stored, f.Method, f.Raw)
 	if err != nil {
 		return nil, err
+	}
+	if f.Method != plain && checksum(raw) != f.RawCRC {
+		return nil, damaged("frame of %d bytes unpacks to another one than was packed", f.Stored)
 	}
 	r := borsh.NewReader(raw)
 	items := make([][]byte, 0, min(f.Items, len(raw)))

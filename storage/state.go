@@ -13,19 +13,21 @@ import (
 // the key is absent there, ErrGone when the block is below the tail. The block may be of any branch above the folded one,
 // canonical below.
 func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
-	return s.valueAt(s.view.Load(), at, shard, key)
-}
-
-// valueAt is ValueAt by a view that was taken before: the index may be newer than the view, never older.
-func (s *Store) valueAt(v *view, at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
-	k, c, found := v.pendingChange(at, shard, key)
-	switch {
-	case !found:
-		return nil, ErrNotFound
-	case c != nil && c.Last() == nil:
-		return nil, ErrNotFound
-	case c != nil:
-		return c.Last(), nil
+	p, v := s.branch(at)
+	for ; p != nil; p, v = s.branch(at) {
+		k, c, found, whole := v.pendingChange(p, shard, key)
+		switch {
+		case !whole: // a fold has come between
+			if s.view.Load().folded == v.folded {
+				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // and this block lost
+			}
+			continue
+		case !found, c != nil && c.Last() == nil:
+			return nil, ErrNotFound
+		case c != nil:
+			return c.Last(), nil
+		}
+		return s.storedValue(v.folded.Height, k)
 	}
 	snap, err := s.db.snapshot()
 	if err != nil {
@@ -36,36 +38,55 @@ func (s *Store) valueAt(v *view, at BlockRef, shard primitives.ShardID, key []by
 	if err != nil {
 		return nil, err
 	}
-	return s.flatAt(snap, height, k)
+	return s.flatAt(snap, height, flatKey(shard, key))
 }
 
-// pendingChange returns the youngest change of a key on the branch of at, among the blocks that are not folded; nil: none,
+func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error) {
+	snap, err := s.db.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer snap.release()
+	return s.flatAt(snap, height, key)
+}
+
+// branch returns a block above the folded one, and a view that has it so; nil: it is none, in that view.
+func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
+	p := s.tree.get(at.Hash)
+	v := s.view.Load() // behind the tree: see there
+	if p != nil && (p.ref != at || p.ref.Height <= v.folded.Height) {
+		p = nil
+	}
+	return p, v
+}
+
+// pendingChange returns the youngest change of a key on the branch of p, among the blocks that are not folded; nil: none,
 // then flat is the key that Flat has it by, which names the shard that was there at the folded block. possible is false if
-// that shard's key is none of this one's.
-func (v *view) pendingChange(at BlockRef, shard primitives.ShardID, key []byte) (flat string, c *Change, possible bool) {
+// that shard's key is none of this one's. whole is false if the branch does not lead to the folded block.
+func (v *view) pendingChange(p *pendingBlock, shard primitives.ShardID, key []byte) (flat string, c *Change, possible, whole bool) {
 	flat = flatKey(shard, key)
-	for p := v.pending[at.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+	for ; p != v.base; p = p.parent.Load() {
+		if p == nil {
+			return flat, nil, false, false
+		}
 		if c := p.change(flat); c != nil {
-			return flat, c, true
+			return flat, c, true, true
 		}
 		if x := splitOf(p.entry.head.Splits, shard); x != nil && len(key) > 0 && shardBound(key[0]) {
 			if !x.inherits(shard, key[0]) {
-				return flat, nil, false
+				return flat, nil, false, true
 			}
 			shard = x.Parent
 			flat = flatKey(shard, key)
 		}
 	}
-	return flat, nil, true
+	return flat, nil, true, true
 }
 
-// stateHeight returns the height at which Flat and Undo know the state of at, but for its pending changes.
-func (s *Store) stateHeight(v *view, r Reader, at BlockRef) (primitives.Height, error) {
+// stateHeight returns the height at which Flat and Undo know the state of a block that is not pending in the view.
+func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height, error) {
 	if v.empty {
 		return 0, fmt.Errorf("block %v: %w", at, ErrNotFound)
-	}
-	if p := v.pending[at.Hash]; p != nil && p.ref == at {
-		return v.folded.Height, nil
 	}
 	// The tail of now, not of v: it rises before anything is removed, so it bounds what the snapshot r lacks.
 	if tail := s.view.Load().tail; at.Height < tail {
@@ -79,11 +100,15 @@ func (s *Store) stateHeight(v *view, r Reader, at BlockRef) (primitives.Height, 
 }
 
 // flatAt returns the value of a flat key after the canonical block at height.
-func (s *Store) flatAt(r Reader, height primitives.Height, key string) ([]byte, error) {
+func (s *Store) flatAt(r snapshot, height primitives.Height, key string) ([]byte, error) {
 	// The first change above the height knows the value before it. There may be such changes even at the folded height:
 	// a fold may have ended since the view was taken.
+	folded, err := foldedAt(r)
+	if err != nil {
+		return nil, err
+	}
 	from := undo.dbKey(undoKey{key, height + 1})
-	cur := r.iterate(from, undo.dbKey(undoKey{key, 1<<64 - 1}))
+	cur := r.iterate(from, undo.dbKey(undoKey{key, folded + 1}))
 	if cur.next() {
 		k, uv, err := parseUndo(cur)
 		if derr := cur.done(); err == nil {
@@ -104,7 +129,14 @@ func (s *Store) flatAt(r Reader, height primitives.Height, key string) ([]byte, 
 	return v, err
 }
 
-func parseUndo(cur *cursor) (undoKey, undoValue, error) {
+// foldedAt returns the height that Flat has in a snapshot. Rows of Undo above it are of a fold that has not come to its end.
+func foldedAt(r snapshot) (primitives.Height, error) {
+	var cell foldCell
+	_, err := getCell(r, cellFold, &cell)
+	return cell.Folded.Height, err
+}
+
+func parseUndo(cur cursor) (undoKey, undoValue, error) {
 	var v undoValue
 	k, ok := parseUndoKey(cur.key()[1:])
 	if !ok {
@@ -117,7 +149,7 @@ func parseUndo(cur *cursor) (undoKey, undoValue, error) {
 }
 
 // undoValue returns the value before the change that an entry of Undo names.
-func (s *Store) undoValue(r Reader, k undoKey, v undoValue) ([]byte, error) {
+func (s *Store) undoValue(r snapshot, k undoKey, v undoValue) ([]byte, error) {
 	hash, err := blockHeight.Get(r, k.height)
 	if err != nil {
 		return nil, err
@@ -153,19 +185,35 @@ func (s *Store) undoValue(r Reader, k undoKey, v undoValue) ([]byte, error) {
 // during the call only.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
-	v := s.view.Load()
+	ranges := flatRanges(shard, accounts, from, to)
+	overs := make([][]pendingKey, len(ranges))
+	p, v := s.branch(at)
+again:
+	for i := 0; p != nil && i < len(ranges); i++ {
+		var whole bool
+		if overs[i], whole = v.overlay(p, shard, &ranges[i]); whole {
+			continue
+		}
+		if s.view.Load().folded == v.folded {
+			return fmt.Errorf("block %v: %w", at, ErrNotFound) // it lost
+		}
+		ranges, overs = flatRanges(shard, accounts, from, to), make([][]pendingKey, len(ranges))
+		p, v = s.branch(at)
+		goto again
+	}
 	snap, err := s.db.snapshot()
 	if err != nil {
 		return err
 	}
 	defer snap.release()
-	height, err := s.stateHeight(v, snap, at)
-	if err != nil {
-		return err
+	height := v.folded.Height
+	if p == nil {
+		if height, err = s.stateHeight(v, snap, at); err != nil {
+			return err
+		}
 	}
-	for _, r := range flatRanges(shard, accounts, from, to) {
-		over := v.overlay(at, shard, &r)
-		more, err := s.scanRange(snap, height, r, over, yield)
+	for i, r := range ranges {
+		more, err := s.scanRange(snap, height, r, overs[i], yield)
 		if err != nil || !more {
 			return err
 		}
@@ -173,11 +221,13 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// overlay returns the pending changes of a range on the branch of at, ascending; the youngest of each key. Where a pending
-// block has made the shard by a split, the range and the keys become those of the shard that it came from.
-func (v *view) overlay(at BlockRef, shard primitives.ShardID, r *flatRange) []pendingKey {
-	var all []pendingKey
-	for p := v.pending[at.Hash]; p != nil; p = v.pending[p.prev.Hash] {
+// overlay returns the pending changes of a range on the branch of p, ascending; the youngest of each key. Where a pending
+// block has made the shard by a split, the range and the keys become those of the shard that it came from. whole as for pendingChange.
+func (v *view) overlay(p *pendingBlock, shard primitives.ShardID, r *flatRange) (all []pendingKey, whole bool) {
+	for ; p != v.base; p = p.parent.Load() {
+		if p == nil {
+			return nil, false
+		}
 		all = append(all, p.rangeKeys(r.lo, r.hi)...)
 		x := splitOf(p.entry.head.Splits, shard)
 		if x == nil || r.lo == "" || !shardBound(r.lo[0]) {
@@ -202,11 +252,11 @@ func (v *view) overlay(at BlockRef, shard primitives.ShardID, r *flatRange) []pe
 	}
 	// The younger block was appended first: a stable sort keeps it first among equals.
 	slices.SortStableFunc(all, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
-	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat })
+	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat }), true
 }
 
 // scanRange merges three sorted lists: Flat, the values that Undo has for keys changed above height, and the overlay.
-func (s *Store) scanRange(r Reader, height primitives.Height, rg flatRange, over []pendingKey,
+func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, over []pendingKey,
 	yield func(key, value []byte) bool) (more bool, err error) {
 	var hi, uhi []byte
 	if rg.hi == "" {
@@ -218,7 +268,11 @@ func (s *Store) scanRange(r Reader, height primitives.Height, rg flatRange, over
 	flats := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
 	undos := r.iterate(escape([]byte{undo.id}, rg.lo), uhi)
 	defer func() { err = errors.Join(err, flats.done(), undos.done()) }()
-	old := undoScan{s: s, r: r, cur: undos, height: height}
+	folded, err := foldedAt(r)
+	if err != nil {
+		return false, err
+	}
+	old := undoScan{cur: undos, height: height, folded: folded}
 	flats.next()
 	if err := old.next(); err != nil {
 		return false, err
@@ -273,10 +327,8 @@ func (s *Store) scanRange(r Reader, height primitives.Height, rg flatRange, over
 
 // undoScan finds for each key, ascending, its first change above a height.
 type undoScan struct {
-	s      *Store
-	r      Reader
-	cur    *cursor
-	height primitives.Height
+	cur            cursor
+	height, folded primitives.Height
 
 	key   undoKey
 	value undoValue
@@ -297,6 +349,10 @@ func (u *undoScan) next() (err error) {
 	for valid {
 		if u.key, u.value, err = parseUndo(u.cur); err != nil {
 			return err
+		}
+		if u.key.height > u.folded { // of a fold that has not come to its end
+			valid = u.cur.seek(undo.dbKey(undoKey{u.key.flat, 1<<64 - 1}))
+			continue
 		}
 		if u.key.height > u.height {
 			u.ok = true
@@ -382,37 +438,4 @@ func (s *Store) Frontier(shard primitives.ShardID, yield func(Stub) bool) error 
 	return frontier.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v stub) bool {
 		return yield(Stub{slices.Clone(key[8:]), v.hash, v.usage})
 	})
-}
-
-// ResetFrontier replaces the whole frontier, for the folded block: after a revert that lost it (FrontierLost).
-func (s *Store) ResetFrontier(all []FrontierChange) error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
-	if err := s.writable(); err != nil {
-		return err
-	}
-	var batch Batch
-	if err := deleteRange(s.db, &batch, []byte{frontier.id}, []byte{frontier.id + 1}); err != nil {
-		return err
-	}
-	for i := range all {
-		c := &all[i]
-		frontier.Put(&batch, frontierKey{c.Shard, string(c.Path)}, &stub{c.Hash, c.MemoryUsage})
-	}
-	cell := s.fold
-	cell.FrontierLost = false
-	putCell(&batch, cellFold, &cell)
-	if err := s.db.write(&batch, !s.o.NoSync); err != nil {
-		return s.fail(err)
-	}
-	s.fold = cell
-	return nil
-}
-
-func deleteRange(r Reader, batch *Batch, lo, hi []byte) error {
-	cur := r.iterate(lo, hi)
-	for cur.next() {
-		batch.delete(cur.key())
-	}
-	return cur.done()
 }

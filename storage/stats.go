@@ -1,10 +1,6 @@
 package storage
 
-import (
-	"time"
-
-	"github.com/syndtr/goleveldb/leveldb"
-)
+import "time"
 
 // Stats are counters since the store was opened, and present sizes, in bytes where nothing else is said.
 type Stats struct {
@@ -23,29 +19,15 @@ type Stats struct {
 }
 
 // Stats returns the counters; zeros after Close.
-func (s *Store) Stats() Stats {
-	var l leveldb.DBStats
-	if err := s.db.ldb.Stats(&l); err != nil {
-		return Stats{}
-	}
-	out := Stats{LogBytes: s.log.written.Load(), IndexBytes: l.IOWrite, IndexRead: l.IORead, LevelTables: l.LevelTablesCounts,
-		CacheBytes: l.BlockCacheSize, OpenTables: l.OpenedTablesCount, DelayCount: int(l.WriteDelayCount),
-		Delay: l.WriteDelayDuration, Paused: l.WritePaused}
-	for _, size := range l.LevelSizes {
-		out.LevelSizes = append(out.LevelSizes, size)
-	}
-	v := s.view.Load()
-	out.Pending = len(v.pending)
-	for _, p := range v.pending {
-		out.PendingBytes += p.bytes
-	}
+func (s *Store) Stats() (out Stats) {
+	out.LogBytes = s.log.written.Load()
+	s.db.stats(&out)
+	out.Pending, out.PendingBytes = s.tree.stats()
 	return out
 }
 
 // PendingBytes is the size of the changes of all blocks that are not folded: what the store itself holds of them.
 func (s *Store) PendingBytes() (n int) {
-	for _, p := range s.view.Load().pending {
-		n += p.bytes
-	}
+	_, n = s.tree.stats()
 	return n
 }

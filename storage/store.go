@@ -44,36 +44,25 @@ func setDefault[T int | int64](v *T, d T) {
 	}
 }
 
-// Store is an open data folder. Reads may come from any goroutine; Commit and Put exclude each other, and so do Fold,
-// Import, Revert and Collect. Revert and Import exclude everything: the caller sees to that.
+// Store is an open data folder. Reads may come from any goroutine; Commit and Write exclude each other, and so do Fold,
+// Import and Collect. Import excludes everything: the caller sees to that.
 type Store struct {
 	o    Options
 	disk disk
-	db   *db
+	db   index
 	log  *blockLog
 
-	commitMu sync.Mutex // log, pending, tip
-	foldMu   sync.Mutex // Flat, Undo, Frontier, tail; taken before commitMu
+	commitMu sync.Mutex // log, tree, segments, rows
+	foldMu   sync.Mutex // the index: fold, steps; taken before commitMu
 	view     atomic.Pointer[view]
 	failed   atomic.Pointer[error]
+	tree     *tree
 	cache    cache
 
-	fold    foldCell     // under foldMu
-	segment uint32       // of the log, to which highest belongs; under commitMu
-	highest *segmentInfo // nil: to be looked up; under commitMu
-	// named: the canonical names are those of the head's branch, and none stand above it; false until a head is entered after
-	// Open, whose index may be ahead of its log, and after a revert. Under commitMu.
-	named bool
-}
-
-// view is what readers need to know beside the index; it is replaced, never changed.
-type view struct {
-	head, final BlockRef
-	folded      BlockRef
-	base        *pendingBlock // the folded block
-	tail        primitives.Height
-	empty       bool // no genesis yet
-	pending     map[primitives.Hash]*pendingBlock
+	fold     foldCell                     // under foldMu
+	steps    uint64                       // written to the index; under foldMu
+	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
+	rows     []*Batch                     // by Write, since the last fold; under commitMu
 }
 
 // Open opens or makes the data folder dir. Another process there is ErrLocked; a folder of something else, of another
@@ -95,7 +84,7 @@ func open(d disk, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
-	s := &Store{o: o, disk: d, log: newLog(d, &o)}
+	s := &Store{o: o, disk: d, log: newLog(d, &o), tree: newTree(), segments: map[uint32]primitives.Height{}}
 	if err := s.open(fresh); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.path(), err)
 	}
@@ -143,13 +132,15 @@ func (s *Store) open(fresh bool) (err error) {
 		_ = stor.Close()
 		return err
 	}
-	if s.db, err = openDB(stor, &s.o); err != nil {
+	db, err := openLevel(stor, &s.o)
+	if err != nil {
 		_ = stor.Close()
 		if errors.Is(err, lstorage.ErrLocked) {
 			return ErrLocked
 		}
 		return err
 	}
+	s.db = db
 	defer func() {
 		if err != nil {
 			_ = s.log.close()
@@ -226,51 +217,6 @@ func (s *Store) removeBeginning(stor lstorage.Storage) error {
 	return wrapWrite("remove the beginning of an index", s.disk.removeCurrent())
 }
 
-// recover reads the cells, indexes again what a crash may have cut from the index, and loads what is not folded.
-func (s *Store) recover() error {
-	var commit commitCell
-	var tail Uint64
-	if _, err := getCell(s.db, cellCommit, &commit); err != nil {
-		return err
-	}
-	genesis, err := getCell(s.db, cellFold, &s.fold)
-	if err != nil {
-		return err
-	}
-	if _, err := getCell(s.db, cellTail, &tail); err != nil {
-		return err
-	}
-	s.view.Store(&view{head: commit.Head, final: commit.Final, folded: s.fold.Folded, tail: primitives.Height(tail),
-		empty: !genesis, pending: map[primitives.Hash]*pendingBlock{}})
-	if !genesis {
-		return s.log.recover(position{}, position{}, func(position, []byte) error { return nil })
-	}
-	// Records that are in the index already are indexed again: the same keys, the same values, in the same order.
-	var seen []BlockRef
-	err = s.log.recover(s.fold.Log, commit.Log, func(at position, payload []byte) error {
-		h, raw, data, err := parseRecord(payload)
-		if err != nil {
-			return err
-		}
-		e := entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
-		seen = append(seen, h.Ref)
-		return s.reindex(&e, data)
-	})
-	if err != nil {
-		return err
-	}
-	if err := s.checkSegments(); err != nil {
-		return err
-	}
-	if err := s.dropStale(seen); err != nil {
-		return err
-	}
-	if err := s.restorePending(); err != nil {
-		return err
-	}
-	return s.resumeRevert()
-}
-
 // fail remembers that a write failed half-way: what is in memory may differ from the disk, so nothing is written any more.
 func (s *Store) fail(err error) error {
 	if err == nil {
@@ -288,26 +234,28 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// Write applies a batch of the engine's columns by itself, synced unless Options.NoSync says otherwise.
-func (s *Store) Write(b *Batch) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
-	return s.db.write(b, !s.o.NoSync)
-}
-
-// Reader returns the index for the engine's columns: EpochInfo.Get(s.Reader(), id).
-func (s *Store) Reader() Reader { return s.db }
-
-// Close ends the store. Nothing is lost without it; it leaves no work for the next Open.
+// Close ends the store. Nothing is lost without it; with it the next Open knows how far the log went.
 func (s *Store) Close() error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
+	err := s.noteEnd()
 	closed := fmt.Errorf("%w", ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
-	return errors.Join(s.log.close(), s.db.close())
+	return errors.Join(err, s.log.close(), s.db.close())
+}
+
+// noteEnd tells the index where the log ends: without that a last record that the disk lost looks like one that was never whole.
+func (s *Store) noteEnd() error {
+	if s.writable() != nil || s.view.Load().empty || s.fold.To == s.log.end {
+		return nil
+	}
+	cell := s.fold
+	cell.To = s.log.end
+	var batch Batch
+	putCell(&batch, cellFold, &cell)
+	return s.step(&batch)
 }
 
 // Tip is where the chain stands.
@@ -322,19 +270,4 @@ type Tip struct {
 func (s *Store) Tip() Tip {
 	v := s.view.Load()
 	return Tip{v.head, v.final, v.folded, v.tail, v.empty}
-}
-
-// FrontierLost tells that the frontier must be made from Flat again (see Revert).
-func (s *Store) FrontierLost() bool {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
-	return s.fold.FrontierLost
-}
-
-func clonePending(m map[primitives.Hash]*pendingBlock) map[primitives.Hash]*pendingBlock {
-	out := make(map[primitives.Hash]*pendingBlock, len(m)+1)
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TestModel drives a store and whole states in maps with the same random blocks, forks, folds, restarts, reverts and
+// TestModel drives a store and whole states in maps with the same random blocks, forks, folds, restarts and
 // collections, and compares all they know.
 func TestModel(t *testing.T) {
 	seeds := 8
@@ -47,8 +47,6 @@ func TestModel(t *testing.T) {
 					if s, err = Open(dir, testOptions()); err != nil {
 						t.Fatal(err)
 					}
-				case op < 37:
-					m.revert(s)
 				case op < 38:
 					m.collect(s)
 				case op < 39:
@@ -139,34 +137,6 @@ func (m *model) fold(s *Store) {
 			if _, err := s.BlockByHash(ref.Hash); err == nil {
 				m.t.Fatalf("block %v of a lost fork is still found", ref)
 			}
-		}
-	}
-}
-
-func (m *model) revert(s *Store) {
-	m.t.Helper()
-	to := m.head
-	for range m.rng.IntN(8) {
-		if prev := m.blocks[to].block.Prev; !prev.IsZero() && prev.Height >= m.tail {
-			to = prev
-		}
-	}
-	if err := s.Revert(to, nil); err != nil {
-		m.t.Fatal(err)
-	}
-	for ref := range m.blocks {
-		if ref.Height > to.Height {
-			delete(m.blocks, ref)
-		}
-	}
-	m.head, m.final = to, m.blocks[to].block.Final
-	if m.folded.Height > to.Height {
-		m.folded = to
-		if !s.FrontierLost() {
-			m.t.Fatal("a revert below the folded block without changes keeps the frontier")
-		}
-		if err := s.ResetFrontier(nil); err != nil || s.FrontierLost() {
-			m.t.Fatalf("ResetFrontier: %v, lost %v", err, s.FrontierLost())
 		}
 	}
 }

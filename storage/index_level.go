@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"sync"
+
+	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/filter"
+	"github.com/syndtr/goleveldb/leveldb/iterator"
+	"github.com/syndtr/goleveldb/leveldb/opt"
+	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
+	"github.com/syndtr/goleveldb/leveldb/util"
+)
+
+// levelIndex is an index on goleveldb.
+type levelIndex struct {
+	ldb  *leveldb.DB
+	stor lstorage.Storage
+}
+
+// Sizes of the index's memory. The write buffer is reserved at once but touched only as it fills, so an idle node pays
+// nothing for it; goleveldb allocates it anew at each flush and frees the spare after half a minute. The cache grows as
+// blocks are read.
+const (
+	DefaultWriteBuffer = 16 << 20
+	DefaultBlockCache  = 48 << 20
+	tableSize          = 8 << 20
+	levelOneSize       = 256 << 20
+	openTables         = 200 // file descriptors; a table is 8 MiB. No demand on ulimit
+)
+
+func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
+	stor = &journalSyncer{Storage: stor}
+	ldb, err := leveldb.Open(stor, &opt.Options{
+		WriteBuffer:            o.WriteBuffer,
+		BlockCacheCapacity:     o.BlockCache,
+		OpenFilesCacheCapacity: openTables,
+		Filter:                 filter.NewBloomFilter(10),
+		CompactionTableSize:    tableSize,
+		CompactionTotalSize:    levelOneSize,
+		// Every flush covers the whole key space, so a merge of level 0 rewrites level 1: let several flushes gather.
+		CompactionL0Trigger:    12,
+		WriteL0SlowdownTrigger: 24,
+		WriteL0PauseTrigger:    36,
+		DisableSeeksCompaction: true,
+		// A batch above the write buffer would otherwise become a table without passing the journal, in a transaction that
+		// merges with nothing. With this it grows the buffer instead, once, and stays one atomic journal record.
+		DisableLargeBatchTransaction: true,
+	})
+	if err != nil {
+		return nil, wrapWrite("open index", err)
+	}
+	return &levelIndex{ldb: ldb, stor: stor}, nil
+}
+
+func (d *levelIndex) close() error {
+	err := d.ldb.Close()
+	if cerr := d.stor.Close(); err == nil {
+		err = cerr
+	}
+	return wrapIndex("close index", err)
+}
+
+func (d *levelIndex) get(key []byte) ([]byte, error) {
+	v, err := d.ldb.Get(key, nil)
+	return v, getError(err)
+}
+
+func (d *levelIndex) iterate(lo, hi []byte) cursor {
+	return levelCursor{d.ldb.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)}
+}
+
+func (d *levelIndex) write(b *Batch, synced bool) error {
+	var lb leveldb.Batch
+	b.each(func(key, value []byte) {
+		if value == nil {
+			lb.Delete(key)
+		} else {
+			lb.Put(key, value)
+		}
+	})
+	return wrapWrite("index write", d.ldb.Write(&lb, &opt.WriteOptions{Sync: synced}))
+}
+
+func (d *levelIndex) stats(out *Stats) {
+	var l leveldb.DBStats
+	if d.ldb.Stats(&l) != nil {
+		return
+	}
+	out.IndexBytes, out.IndexRead, out.LevelTables, out.CacheBytes = l.IOWrite, l.IORead, l.LevelTablesCounts, l.BlockCacheSize
+	out.OpenTables, out.DelayCount, out.Delay, out.Paused = l.OpenedTablesCount, int(l.WriteDelayCount), l.WriteDelayDuration, l.WritePaused
+	for _, size := range l.LevelSizes {
+		out.LevelSizes = append(out.LevelSizes, size)
+	}
+}
+
+func getError(err error) error {
+	switch err {
+	case nil:
+		return nil
+	case leveldb.ErrNotFound:
+		return ErrNotFound
+	}
+	return wrapIndex("index", err)
+}
+
+// levelSnapshot is the database at one moment.
+type levelSnapshot struct{ s *leveldb.Snapshot }
+
+func (d *levelIndex) snapshot() (snapshot, error) {
+	s, err := d.ldb.GetSnapshot()
+	if err != nil {
+		return nil, wrapIndex("snapshot", err)
+	}
+	return levelSnapshot{s}, nil
+}
+
+func (s levelSnapshot) get(key []byte) ([]byte, error) {
+	v, err := s.s.Get(key, nil)
+	return v, getError(err)
+}
+
+func (s levelSnapshot) iterate(lo, hi []byte) cursor {
+	return levelCursor{s.s.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)}
+}
+
+func (s levelSnapshot) release() { s.s.Release() }
+
+type levelCursor struct{ it iterator.Iterator }
+
+func (c levelCursor) next() bool           { return c.it.Next() }
+func (c levelCursor) seek(key []byte) bool { return c.it.Seek(key) }
+func (c levelCursor) key() []byte          { return c.it.Key() }
+func (c levelCursor) value() []byte        { return c.it.Value() }
+func (c levelCursor) valid() bool          { return c.it.Valid() }
+
+func (c levelCursor) done() error {
+	err := c.it.Error()
+	c.it.Release()
+	return wrapIndex("index scan", err)
+}
+
+// journalSyncer syncs a journal before the next one begins. goleveldb does not, though a synced write to the next is to have all
+// earlier writes last.
+type journalSyncer struct {
+	lstorage.Storage
+	mu   sync.Mutex
+	last lstorage.Writer
+}
+
+// Create begins a file.
+func (s *journalSyncer) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
+	if fd.Type != lstorage.TypeJournal {
+		return s.Storage.Create(fd)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil {
+		if err := s.last.Sync(); err != nil {
+			return nil, err
+		}
+	}
+	w, err := s.Storage.Create(fd)
+	s.last = w
+	return w, err
+}

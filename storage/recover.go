@@ -1,0 +1,100 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// recover reads what the index says, and from the log everything that is newer.
+func (s *Store) recover() error {
+	if err := s.readSteps(); err != nil {
+		return err
+	}
+	genesis, err := getCell(s.db, cellFold, &s.fold)
+	if err != nil {
+		return err
+	}
+	if !genesis {
+		s.view.Store(&view{empty: true})
+		return s.log.recover(position{}, position{}, func(position, []byte) error { return nil })
+	}
+	var tail Uint64
+	if _, err := getCell(s.db, cellTail, &tail); err != nil {
+		return err
+	}
+	if err := s.checkSegments(primitives.Height(tail)); err != nil {
+		return err
+	}
+	e, err := entries.Get(s.db, s.fold.Folded)
+	if err != nil {
+		return err
+	}
+	base, err := s.loadPending(&e)
+	if err != nil {
+		return fmt.Errorf("block %v: %w", s.fold.Folded, err)
+	}
+	v := &view{head: s.fold.Folded, final: e.head.Final, folded: s.fold.Folded, tail: primitives.Height(tail), base: base}
+	if !e.head.Prev.IsZero() { // whatever is folded was final
+		v.final = laterRef(v.final, v.folded)
+	}
+	s.tree.addIDs(base)
+	err = s.log.recover(s.fold.From, s.fold.To, func(at position, payload []byte) error { return s.reread(v, at, payload) })
+	s.view.Store(v)
+	return err
+}
+
+// reread takes up a record of the log, while the store opens.
+func (s *Store) reread(v *view, at position, payload []byte) error {
+	if isRows(payload) {
+		b, err := rowsOf(payload)
+		if err == nil {
+			s.tree.write(b)
+			s.rows = append(s.rows, b)
+		}
+		return err
+	}
+	h, raw, _, err := parseRecord(payload)
+	if err != nil {
+		return err
+	}
+	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
+	s.noteSegment(e)
+	parent := v.base
+	if h.Prev != v.folded {
+		if parent = s.tree.get(h.Prev.Hash); parent == nil || parent.ref != h.Prev {
+			return nil // folded already, or of a branch that lost
+		}
+	}
+	p, err := s.loadPending(e)
+	if err != nil {
+		return fmt.Errorf("block %v: %w", h.Ref, err)
+	}
+	p.follow(parent)
+	parent.children = append(parent.children, p)
+	s.tree.add(p)
+	v.add(p)
+	return nil
+}
+
+// checkSegments tells whether a file of the log is missing.
+func (s *Store) checkSegments(tail primitives.Height) error {
+	names, err := s.disk.listFiles()
+	if err != nil {
+		return wrapIndex("list log", err)
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[name] = true
+	}
+	var missing error
+	err = segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
+		// One that was to go anyway lost its row to a crash.
+		if name := segmentName(segmentNumber(key)); !there[name] && info.Highest+ReceiptsReach >= tail {
+			missing = damaged("log/%s is missing", name)
+		}
+		return missing == nil
+	})
+	return errors.Join(err, missing)
+}

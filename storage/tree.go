@@ -1,0 +1,240 @@
+package storage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// tree finds the blocks above the folded one, of all branches, and what they hold. Writers hold Store.commitMu.
+//
+// A fold writes blocks to the index, then shows the view that has them folded, then takes them from here. So who asks the tree first,
+// takes the view next and reads the index last misses nothing, but may find a block twice: those not above the view's folded one
+// count as folded.
+type tree struct {
+	mu      sync.RWMutex
+	blocks  map[primitives.Hash]*pendingBlock
+	heights map[primitives.Height][]*pendingBlock
+	ids     map[uint64]int32 // first bytes of an id -> the newest of its slots
+	slots   []idSlot
+	free    int32 // a list through next; noSlot: none
+	puts    map[string][]putVersion
+	bytes   int // of the blocks' changes
+}
+
+// idSlot says that a block has an id.
+type idSlot struct {
+	block *pendingBlock
+	place
+	next int32
+}
+
+const noSlot = -1
+
+// putVersion is a row of the engine's that is not in the index yet; a nil value is a deletion. owner nil: it came by itself.
+type putVersion struct {
+	owner *pendingBlock
+	value []byte
+}
+
+func newTree() *tree {
+	return &tree{blocks: map[primitives.Hash]*pendingBlock{}, heights: map[primitives.Height][]*pendingBlock{},
+		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}}
+}
+
+// add takes up a stored block, whose parent is known.
+func (t *tree) add(p *pendingBlock) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.blocks[p.ref.Hash] = p
+	t.heights[p.ref.Height] = append(t.heights[p.ref.Height], p)
+	t.bytes += p.bytes
+	t.addIDs(p)
+	if p.puts != nil {
+		t.addPuts(p, p.puts)
+	}
+}
+
+func (t *tree) addIDs(p *pendingBlock) {
+	p.eachID(func(id *primitives.Hash, at place) {
+		n := t.free
+		if n == noSlot {
+			n = int32(len(t.slots))
+			t.slots = append(t.slots, idSlot{})
+		} else {
+			t.free = t.slots[n].next
+		}
+		key := binary.LittleEndian.Uint64(id[:])
+		next, ok := t.ids[key]
+		if !ok {
+			next = noSlot
+		}
+		t.slots[n] = idSlot{p, at, next}
+		t.ids[key] = n
+	})
+}
+
+func (t *tree) addPuts(owner *pendingBlock, b *Batch) {
+	b.each(func(key, value []byte) {
+		t.puts[string(key)] = append(t.puts[string(key)], putVersion{owner, value})
+	})
+}
+
+// write takes up rows that came by themselves.
+func (t *tree) write(b *Batch) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.addPuts(nil, b)
+}
+
+// remove drops a block that was folded or lost. The ids of the new base stay: see forgetIDs.
+func (t *tree) remove(p *pendingBlock, ids bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.blocks, p.ref.Hash)
+	same := slices.DeleteFunc(t.heights[p.ref.Height], func(q *pendingBlock) bool { return q == p })
+	if len(same) == 0 {
+		delete(t.heights, p.ref.Height)
+	} else {
+		t.heights[p.ref.Height] = same
+	}
+	t.bytes -= p.bytes
+	if p.puts != nil {
+		t.dropPuts(p, p.puts)
+	}
+	if ids {
+		t.dropIDs(p)
+	}
+}
+
+// forgetIDs drops what remove kept.
+func (t *tree) forgetIDs(p *pendingBlock) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropIDs(p)
+}
+
+func (t *tree) dropIDs(p *pendingBlock) {
+	p.eachID(func(id *primitives.Hash, at place) {
+		key := binary.LittleEndian.Uint64(id[:])
+		last := int32(noSlot)
+		n, ok := t.ids[key]
+		for ok && n != noSlot && (t.slots[n].block != p || t.slots[n].place != at) {
+			last, n = n, t.slots[n].next
+		}
+		if !ok || n == noSlot {
+			return
+		}
+		switch next := t.slots[n].next; {
+		case last != noSlot:
+			t.slots[last].next = next
+		case next != noSlot:
+			t.ids[key] = next
+		default:
+			delete(t.ids, key)
+		}
+		t.slots[n] = idSlot{next: t.free}
+		t.free = n
+	})
+}
+
+// dropPuts drops the versions of an owner; nil: all that came by themselves before, which are the first n of each key in b.
+func (t *tree) dropPuts(owner *pendingBlock, b *Batch) {
+	b.each(func(key, _ []byte) {
+		list := t.puts[string(key)]
+		if i := slices.IndexFunc(list, func(v putVersion) bool { return v.owner == owner }); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		if len(list) == 0 {
+			delete(t.puts, string(key))
+		} else {
+			t.puts[string(key)] = list
+		}
+	})
+}
+
+// get returns a pending block; nil: there is none of that name.
+func (t *tree) get(hash primitives.Hash) *pendingBlock {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.blocks[hash]
+}
+
+// at returns the pending blocks of a height.
+func (t *tree) at(height primitives.Height) []*pendingBlock {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.Clone(t.heights[height])
+}
+
+// sorted returns all pending blocks by height, then hash: parents first.
+func (t *tree) sorted() []*pendingBlock {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(t.blocks), byRef)
+}
+
+func byRef(a, b *pendingBlock) int {
+	return cmp.Or(cmp.Compare(a.ref.Height, b.ref.Height), a.ref.Hash.Compare(b.ref.Hash))
+}
+
+// hit is a place where an id stands in a block.
+type hit struct {
+	block *pendingBlock
+	found
+}
+
+// find returns where an id stands, by block, the oldest first. The base is among the blocks.
+func (t *tree) find(id primitives.Hash) []hit {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, ok := t.ids[binary.LittleEndian.Uint64(id[:])]
+	if !ok {
+		return nil
+	}
+	var out []hit
+	for ; n != noSlot; n = t.slots[n].next {
+		s := &t.slots[n]
+		if s.block.id(s.place) == id {
+			out = append(out, hit{s.block, s.block.found(s.place)})
+		}
+	}
+	slices.Reverse(out) // as they were added
+	slices.SortStableFunc(out, func(a, b hit) int { return byRef(a.block, b.block) })
+	return out
+}
+
+// has tells whether a block executes something with an id.
+func (t *tree) executes(p *pendingBlock, id primitives.Hash) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n, ok := t.ids[binary.LittleEndian.Uint64(id[:])]
+	for ; ok && n != noSlot; n = t.slots[n].next {
+		if s := &t.slots[n]; s.block == p && s.list == kindOutcomes && p.id(s.place) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// put returns the newest version of a row.
+func (t *tree) put(key []byte) (v []byte, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	list := t.puts[string(key)]
+	if len(list) == 0 {
+		return nil, false
+	}
+	return list[len(list)-1].value, true
+}
+
+// stats returns the number of blocks and the bytes of their changes.
+func (t *tree) stats() (blocks, bytes int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.blocks), t.bytes
+}
