@@ -1,0 +1,273 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// strictChain is the crash chain on a strict disk, with what its client was told.
+type strictChain struct {
+	t      *testing.T
+	rng    *rand.Rand
+	disk   *strictDisk
+	values [][crashKeys][]byte // by height: what each key is
+	told   []BlockRef          // the head's branch, as far as it was told
+	rows   int                 // the last number that was told
+	wrote  int                 // the last that was tried
+	points int                 // at which the disk failed
+}
+
+// value is crashValue, once for each height.
+func (c *strictChain) value(i int, h primitives.Height) []byte {
+	for n := primitives.Height(len(c.values)); n <= h; n++ {
+		var at [crashKeys][]byte
+		if n <= 1 {
+			for i := range at {
+				at[i] = crashValue(i, 1)
+			}
+		} else {
+			at = c.values[n-1]
+			written, removed := crashSet(n)
+			for _, i := range removed {
+				at[i] = nil
+			}
+			for _, i := range written {
+				at[i] = crashValue(i, n)
+			}
+		}
+		c.values = append(c.values, at)
+	}
+	return c.values[h][i]
+}
+
+func (c *strictChain) block(prev, final BlockRef, head bool) *Block {
+	b := crashBlock(c.rng, prev, final, head)
+	for i := range b.Shards {
+		s := &b.Shards[i]
+		for j := range s.Changes { // crashBlock looks through all heights for it
+			for k := range crashKeys {
+				if _, key := crashKey(k); string(key) == string(s.Changes[j].Key) {
+					s.Changes[j].Old = c.value(k, prev.Height)
+				}
+			}
+		}
+	}
+	return b
+}
+
+// grow commits, folds, writes and collects until something fails.
+func (c *strictChain) grow(s *Store, steps int) error {
+	if s.Tip().Empty {
+		err := s.Import(&Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf(0), Head: true}, nil, func(put func(Pair) error) error {
+			for i := range crashKeys {
+				shard, key := crashKey(i)
+				if err := put(Pair{shard, key, crashValue(i, 1)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		c.told = []BlockRef{s.Tip().Head}
+	}
+	c.catchUp(s)
+	for range steps {
+		tip := s.Tip()
+		final := tip.Final
+		if rec, err := s.Block(tip.Head); err != nil {
+			return err
+		} else if prev := rec.Prev(); prev.Height > final.Height && c.rng.IntN(8) > 0 {
+			final = prev
+		}
+		switch op := c.rng.IntN(40); {
+		case op < 24:
+			all := []*Block{c.block(tip.Head, final, true)}
+			for len(all) < 1+op%4 {
+				last := all[len(all)-1]
+				all = append(all, c.block(last.Ref, last.Prev, true))
+			}
+			n, err := s.CommitAll(all)
+			for _, b := range all[:n] {
+				c.told = append(c.told, b.Ref)
+			}
+			if err != nil {
+				return err
+			}
+		case op < 28: // beside the head's branch
+			if err := s.Commit(c.block(tip.Head, tip.Final, false)); err != nil {
+				return err
+			}
+		case op < 36:
+			if err := s.Fold(tip.Final, nil); err != nil && !errors.Is(err, ErrOrder) {
+				return err
+			}
+		case op < 38:
+			if _, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50}); err != nil {
+				return err
+			}
+		default:
+			c.wrote++
+			var b Batch
+			row := Raw(strconv.Itoa(c.wrote))
+			Misc.Put(&b, "rows", &row)
+			if err := s.Write(&b); err != nil {
+				return err
+			}
+			c.rows = c.wrote
+		}
+	}
+	return nil
+}
+
+func strictOptions() Options {
+	return Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FoldBlocks: 4}
+}
+
+// fail makes one of the next calls fail.
+func (c *strictChain) fail(within int) {
+	c.disk.mu.Lock()
+	defer c.disk.mu.Unlock()
+	c.disk.at = c.disk.calls + 1 + c.rng.IntN(within)
+	c.disk.how = [...]error{errDied, errDied, errDied, errIO, errRoom}[c.rng.IntN(5)]
+}
+
+// failed counts a failure, if there was one, and says whether an error is its.
+func (c *strictChain) failed(err error) bool {
+	c.disk.mu.Lock()
+	defer c.disk.mu.Unlock()
+	if c.disk.at == 0 || c.disk.calls < c.disk.at {
+		return err == nil
+	}
+	c.points++
+	return err == nil || errors.Is(err, errDied) || errors.Is(err, syscall.EIO) || errors.Is(err, ErrFull) || errors.Is(err, ErrFailed)
+}
+
+// round works until the disk fails or the work is done, cuts the power or not, and again while the store comes back.
+func (c *strictChain) round() {
+	c.fail(1 + c.rng.IntN(200))
+	for again := true; again; again = c.rng.IntN(2) == 0 {
+		s, err := open(c.disk, strictOptions())
+		if err == nil {
+			err = c.grow(s, c.rng.IntN(30))
+		}
+		if !c.failed(err) {
+			c.t.Fatalf("%d calls, failing at %d: %v", c.disk.calls, c.disk.at, err)
+		}
+		if s != nil && c.rng.IntN(4) == 0 {
+			_ = s.Close()
+		}
+		if c.disk.dead || c.rng.IntN(2) == 0 {
+			c.disk = c.disk.crash()
+		} else {
+			c.disk.at = 0
+		}
+		if s != nil {
+			_ = s.Close()
+		}
+		c.fail(1 + c.rng.IntN(30))
+	}
+	c.disk.at = 0
+	c.check()
+}
+
+// catchUp adds what was written and not told.
+func (c *strictChain) catchUp(s *Store) {
+	if len(c.told) == 0 {
+		c.told = []BlockRef{{1, hashOf("g")}}
+	}
+	head, last := s.Tip().Head, c.told[len(c.told)-1]
+	if head.Height < last.Height {
+		c.t.Fatalf("head %v, but %v was told", head, last)
+	}
+	for h := last.Height + 1; h <= head.Height; h++ {
+		hash, err := s.HashAt(h)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.told = append(c.told, BlockRef{h, hash})
+	}
+}
+
+// check opens the folder, which must be sound and have all that was told.
+func (c *strictChain) check() {
+	s, err := open(c.disk, strictOptions())
+	if err != nil {
+		c.t.Fatalf("a sound folder: %v", err)
+	}
+	defer func() { _ = s.Close() }()
+	tip := s.Tip()
+	if tip.Empty {
+		if len(c.told) > 0 {
+			c.t.Fatal("the folder is empty, though genesis was stored")
+		}
+		return
+	}
+	if n := storedRows(c.t, s); n < c.rows || n > c.wrote {
+		c.t.Fatalf("row %d, but %d was told and %d the last that was tried", n, c.rows, c.wrote)
+	}
+	c.catchUp(s)
+	for range 3 {
+		ref := c.told[len(c.told)-1-c.rng.IntN(min(len(c.told), int(tip.Head.Height-tip.Tail)+1))]
+		if got, err := s.HashAt(ref.Height); err != nil || got != ref.Hash {
+			c.t.Fatalf("%+v: height %d is %v, %v, and %v was told", tip, ref.Height, got, err, ref.Hash)
+		}
+		rec, err := s.Block(ref)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := EpochInfo.Get(s.Reader(), rec.Epoch()); ref.Height > 1 && err != nil {
+			c.t.Fatal(err)
+		}
+		for i := range crashKeys {
+			shard, key := crashKey(i)
+			got, err := s.ValueAt(ref, shard, key)
+			want := c.value(i, ref.Height)
+			if string(got) != string(want) || want == nil != errors.Is(err, ErrNotFound) {
+				c.t.Fatalf("%+v: height %d key %d = %q, %v, want %q", tip, ref.Height, i, got, err, want)
+			}
+		}
+		shard := primitives.ShardID(c.rng.IntN(2))
+		at, err := s.FindOutcome(hashOf("o", ref.Height, shard))
+		if ref.Height > 1 && (err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical })) {
+			c.t.Fatalf("outcome of height %d: %v, %v", ref.Height, at, err)
+		}
+	}
+}
+
+// TestCrashPoints lets the disk fail at calls of every kind, over and over, while the store works and while it comes back: what was
+// synced is there, and no sound folder is refused. TROUPE_CRASH_POINTS says how many.
+func TestCrashPoints(t *testing.T) {
+	points := 3000
+	if testing.Short() || fixture.Racing {
+		points = 300
+	}
+	if n, err := strconv.Atoi(os.Getenv("TROUPE_CRASH_POINTS")); err == nil {
+		points = n
+	}
+	begun, done := time.Now(), 0
+	for seed := uint64(1); done < points; seed++ {
+		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 12)), disk: newStrictDisk(seed)}
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			c.t = t
+			for len(c.told) < 300 && done+c.points < points {
+				c.round()
+			}
+		})
+		if done += c.points; t.Failed() {
+			break
+		}
+	}
+	t.Logf("%d points in %.0f s", done, time.Since(begun).Seconds())
+}

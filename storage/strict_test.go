@@ -1,0 +1,463 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+
+	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
+)
+
+// strictDisk is a folder as bad as a file system may be: what is not synced is lost page by page, in any order, torn within pages;
+// what was removed may come back. It dies, or refuses, at the call with a chosen number.
+type strictDisk struct {
+	mu      sync.Mutex
+	rng     *rand.Rand
+	files   map[string]*strictFile // of the log
+	tables  map[lstorage.FileDesc]*strictFile
+	meta    lstorage.FileDesc
+	mark    []byte
+	removed []func(d *strictDisk) // bring back what was removed and not synced
+
+	calls int   // so far
+	at    int   // the call that fails; 0: none
+	how   error // errDied: and all that follow; else it alone
+	dead  bool
+}
+
+var (
+	errDied = errors.New("the power is gone")
+	errIO   = &fs.PathError{Op: "test", Path: "disk", Err: syscall.EIO}
+	errRoom = &fs.PathError{Op: "test", Path: "disk", Err: syscall.ENOSPC}
+)
+
+const strictPage, strictSector = 4096, 512
+
+type strictFile struct {
+	d       *strictDisk
+	now     []byte // as the process sees it
+	safe    []byte // as it was synced
+	there   bool   // its name was synced
+	changed map[int]bool
+}
+
+func newStrictDisk(seed uint64) *strictDisk {
+	return &strictDisk{rng: rand.New(rand.NewPCG(seed, 11)), files: map[string]*strictFile{}, tables: map[lstorage.FileDesc]*strictFile{}}
+}
+
+// call counts a call that changes the disk; its error is the disk's. Under mu.
+func (d *strictDisk) call() error {
+	if d.dead {
+		return errDied
+	}
+	if d.calls++; d.calls != d.at {
+		return nil
+	}
+	d.dead = d.how == errDied
+	return d.how
+}
+
+// crash returns what a power cut leaves.
+func (d *strictDisk) crash() *strictDisk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = true
+	out := &strictDisk{rng: d.rng, files: map[string]*strictFile{}, tables: map[lstorage.FileDesc]*strictFile{}, meta: d.meta, mark: d.mark}
+	for name, f := range d.files {
+		if left := f.left(out); left != nil {
+			out.files[name] = left
+		}
+	}
+	for fd, f := range d.tables {
+		if left := f.left(out); left != nil {
+			out.tables[fd] = left
+		}
+	}
+	for _, back := range d.removed {
+		if d.rng.IntN(2) == 0 {
+			back(out)
+		}
+	}
+	return out
+}
+
+// left is what a power cut leaves of a file; nil: not even its name.
+func (f *strictFile) left(d *strictDisk) *strictFile {
+	if !f.there && d.rng.IntN(2) == 0 {
+		return nil
+	}
+	size := len(f.safe)
+	if n := len(f.now); n != size {
+		switch d.rng.IntN(4) {
+		case 0:
+			size = n
+		case 1:
+			size = min(size, n) + d.rng.IntN(max(size, n)-min(size, n)+1)
+		case 2:
+			size = min(max(size, n), (min(size, n)/strictPage+1)*strictPage)
+		}
+	}
+	b := make([]byte, size)
+	copy(b, f.safe)
+	for page := range f.changed {
+		lo, hi := page*strictPage, min((page+1)*strictPage, size)
+		if lo >= hi {
+			continue
+		}
+		was := make([]byte, hi-lo)
+		if lo < len(f.safe) {
+			copy(was, f.safe[lo:])
+		}
+		now := make([]byte, hi-lo)
+		if lo < len(f.now) {
+			copy(now, f.now[lo:])
+		}
+		switch d.rng.IntN(3) {
+		case 0:
+			copy(b[lo:hi], was)
+		case 1:
+			copy(b[lo:hi], now)
+		case 2:
+			for at := 0; at < hi-lo; at += strictSector {
+				from, end := was, min(at+strictSector, hi-lo)
+				if d.rng.IntN(2) == 0 {
+					from = now
+				}
+				copy(b[lo+at:lo+end], from[at:end])
+			}
+		}
+	}
+	return &strictFile{d: d, now: b, safe: bytes.Clone(b), there: true, changed: map[int]bool{}}
+}
+
+func (f *strictFile) touch(from, to int) {
+	for page := from / strictPage; page*strictPage < to; page++ {
+		f.changed[page] = true
+	}
+}
+
+func (f *strictFile) writeAt(p []byte, off int) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	err := f.d.call()
+	if err != nil {
+		if f.d.dead && err == errDied && f.d.calls != f.d.at {
+			return 0, err
+		}
+		p = p[:f.d.rng.IntN(len(p)+1)] // as far as it came
+	}
+	if end := off + len(p); end > len(f.now) {
+		f.now = append(f.now, make([]byte, end-len(f.now))...)
+	}
+	f.touch(off, off+len(p))
+	return copy(f.now[off:], p), err
+}
+
+// WriteAt is a call.
+func (f *strictFile) WriteAt(p []byte, off int64) (int, error) { return f.writeAt(p, int(off)) }
+
+// ReadAt reads what was written.
+func (f *strictFile) ReadAt(p []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.dead {
+		return 0, errDied
+	}
+	if off >= int64(len(f.now)) {
+		return 0, io.EOF
+	}
+	n := copy(p, f.now[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Truncate is a call.
+func (f *strictFile) Truncate(size int64) error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if err := f.d.call(); err != nil {
+		return err
+	}
+	n := int(size)
+	f.touch(min(n, len(f.now)), max(n, len(f.now)))
+	if n <= len(f.now) {
+		f.now = f.now[:n:n]
+	} else {
+		f.now = append(f.now, make([]byte, n-len(f.now))...)
+	}
+	return nil
+}
+
+// Reserve makes the file longer, as zeros.
+func (f *strictFile) Reserve(size int64) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if n := int(size); !f.d.dead && n > len(f.now) {
+		f.touch(len(f.now), n)
+		f.now = append(f.now, make([]byte, n-len(f.now))...)
+	}
+}
+
+// Size is that of what was written.
+func (f *strictFile) Size() (int64, error) {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.dead {
+		return 0, errDied
+	}
+	return int64(len(f.now)), nil
+}
+
+// Sync is a call. When it fails, the pages may be on the disk or not, and a later one does not try again.
+func (f *strictFile) Sync() error {
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	err := f.d.call()
+	if err == errDied {
+		return err
+	}
+	if err != nil {
+		half := f.left(f.d)
+		if half == nil {
+			half = &strictFile{}
+		}
+		f.safe, f.changed = half.now, map[int]bool{}
+		return err
+	}
+	f.safe, f.there, f.changed = bytes.Clone(f.now), true, map[int]bool{}
+	return nil
+}
+
+// Close forgets nothing.
+func (f *strictFile) Close() error { return nil }
+
+func (d *strictDisk) path() string { return "strict" }
+
+func (d *strictDisk) createFile(name string) (file, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files[name] != nil {
+		return nil, fs.ErrExist
+	}
+	err := d.call()
+	if err == nil || err == errDied && d.calls == d.at && d.rng.IntN(2) == 0 {
+		d.files[name] = &strictFile{d: d, changed: map[int]bool{}, there: err == nil} // osDisk syncs the folder
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.files[name], nil
+}
+
+func (d *strictDisk) openFile(name string) (file, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return nil, errDied
+	}
+	if f := d.files[name]; f != nil {
+		return f, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (d *strictDisk) removeFile(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.files[name]
+	if f == nil {
+		return fs.ErrNotExist
+	}
+	if err := d.call(); err != nil {
+		return err
+	}
+	delete(d.files, name)
+	d.removed = append(d.removed, func(to *strictDisk) {
+		if left := f.left(to); left != nil && to.files[name] == nil {
+			to.files[name] = left
+		}
+	})
+	return nil
+}
+
+func (d *strictDisk) listFiles() ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return nil, errDied
+	}
+	return slices.Sorted(maps.Keys(d.files)), nil
+}
+
+func (d *strictDisk) readMark() ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return nil, errDied
+	}
+	if d.mark == nil {
+		return nil, fs.ErrNotExist
+	}
+	return d.mark, nil
+}
+
+func (d *strictDisk) writeMark(b []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.call()
+	if err == nil || err == errDied && d.calls == d.at && d.rng.IntN(2) == 0 {
+		d.mark = bytes.Clone(b)
+	}
+	return err
+}
+
+func (d *strictDisk) strangers() ([]string, error) { return nil, nil }
+func (d *strictDisk) removeCurrent() error         { return nil }
+
+func (d *strictDisk) openIndex() (lstorage.Storage, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dead {
+		return nil, errDied
+	}
+	return &strictStorage{d: d}, nil
+}
+
+// strictStorage is goleveldb's folder on such a disk.
+type strictStorage struct{ d *strictDisk }
+
+type strictLock struct{}
+
+// Unlock does nothing: a process that died holds no lock.
+func (strictLock) Unlock() {}
+
+// Lock is never refused.
+func (s *strictStorage) Lock() (lstorage.Locker, error) { return strictLock{}, nil }
+
+// Log says nothing.
+func (s *strictStorage) Log(string) {}
+
+// SetMeta is atomic and synced, as goleveldb's own is.
+func (s *strictStorage) SetMeta(fd lstorage.FileDesc) error {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	err := s.d.call()
+	if err == nil || err == errDied && s.d.calls == s.d.at && s.d.rng.IntN(2) == 0 {
+		s.d.meta = fd
+	}
+	return err
+}
+
+// GetMeta is what SetMeta set.
+func (s *strictStorage) GetMeta() (lstorage.FileDesc, error) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	switch {
+	case s.d.dead:
+		return lstorage.FileDesc{}, errDied
+	case s.d.meta.Zero():
+		return lstorage.FileDesc{}, fs.ErrNotExist
+	}
+	return s.d.meta, nil
+}
+
+// List lists files.
+func (s *strictStorage) List(types lstorage.FileType) (out []lstorage.FileDesc, err error) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if s.d.dead {
+		return nil, errDied
+	}
+	for fd := range s.d.tables {
+		if fd.Type&types != 0 {
+			out = append(out, fd)
+		}
+	}
+	return out, nil
+}
+
+type strictReader struct {
+	*bytes.Reader
+}
+
+// Close does nothing.
+func (strictReader) Close() error { return nil }
+
+// Open reads a file as it is now.
+func (s *strictStorage) Open(fd lstorage.FileDesc) (lstorage.Reader, error) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if s.d.dead {
+		return nil, errDied
+	}
+	f := s.d.tables[fd]
+	if f == nil {
+		return nil, fs.ErrNotExist
+	}
+	return strictReader{bytes.NewReader(bytes.Clone(f.now))}, nil
+}
+
+type strictWriter struct{ *strictFile }
+
+// Write appends.
+func (w strictWriter) Write(p []byte) (int, error) {
+	w.d.mu.Lock()
+	off := len(w.now)
+	w.d.mu.Unlock()
+	return w.writeAt(p, off)
+}
+
+// Create begins a file; its name is synced with its contents.
+func (s *strictStorage) Create(fd lstorage.FileDesc) (lstorage.Writer, error) {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if err := s.d.call(); err != nil {
+		return nil, err
+	}
+	f := &strictFile{d: s.d, changed: map[int]bool{}}
+	s.d.tables[fd] = f
+	return strictWriter{f}, nil
+}
+
+// Remove removes a file, until a power cut may bring it back.
+func (s *strictStorage) Remove(fd lstorage.FileDesc) error {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	f := s.d.tables[fd]
+	if f == nil {
+		return fs.ErrNotExist
+	}
+	if err := s.d.call(); err != nil {
+		return err
+	}
+	delete(s.d.tables, fd)
+	s.d.removed = append(s.d.removed, func(to *strictDisk) {
+		if left := f.left(to); left != nil && to.tables[fd] == nil {
+			to.tables[fd] = left
+		}
+	})
+	return nil
+}
+
+// Rename renames a file.
+func (s *strictStorage) Rename(from, to lstorage.FileDesc) error {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	if err := s.d.call(); err != nil {
+		return err
+	}
+	s.d.tables[to] = s.d.tables[from]
+	delete(s.d.tables, from)
+	return nil
+}
+
+// Close does nothing.
+func (s *strictStorage) Close() error { return nil }
