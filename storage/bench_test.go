@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -214,6 +215,59 @@ func BenchmarkCommit(b *testing.B) {
 				b.ReportMetric(float64(after.LogBytes-before.LogBytes+after.IndexBytes-before.IndexBytes)/n, "B/transfer")
 				b.ReportMetric(n/b.Elapsed().Seconds(), "transfers/s")
 			})
+		}
+	}
+}
+
+// BenchmarkStalledFinality stores 10,000 blocks of ten transfers of which none becomes final, and then folds them all. It tells what a
+// block costs at the end beside the beginning, the fold, and a start in the middle.
+func BenchmarkStalledFinality(b *testing.B) {
+	const blocks, part = 10_000, 1000
+	for b.Loop() {
+		c := &benchChain{rng: rand.New(rand.NewPCG(1, 2)), accounts: 100_000, zipf: 1, old: map[string][]byte{}, epoch: hashOf("epoch")}
+		dir, o := b.TempDir(), Options{Identity: testIdentity, NoSync: true}
+		s, err := Open(dir, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		g := &Block{Ref: BlockRef{1, hashOf("g")}, Epoch: c.epoch, Head: true}
+		if err := s.Import(g, nil, func(func(Pair) error) error { return nil }); err != nil {
+			b.Fatal(err)
+		}
+		c.last = g.Ref
+		var took [blocks / part]time.Duration
+		for n := range blocks {
+			blk := c.block(10)
+			blk.Final = BlockRef{}
+			if n == blocks-1 {
+				blk.Final = c.last
+			}
+			c.last = blk.Ref
+			begun := time.Now()
+			if err := s.Commit(blk); err != nil {
+				b.Fatal(err)
+			}
+			s.FoldDue()
+			took[n/part] += time.Since(begun)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		begun := time.Now()
+		if s, err = Open(dir, o); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(time.Since(begun).Seconds(), "s/start")
+		begun = time.Now()
+		if err := s.Fold(s.Tip().Final, nil); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(time.Since(begun).Seconds(), "s/fold")
+		b.ReportMetric(float64(took[0].Microseconds())/part, "us/block-first")
+		b.ReportMetric(float64(took[len(took)-1].Microseconds())/part, "us/block-last")
+		b.ReportMetric(float64(took[len(took)-1])/float64(took[0]), "last/first")
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

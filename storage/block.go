@@ -23,7 +23,6 @@ type Block struct {
 	Header, Body []byte // two parts, so that headers are read alone
 	Info         []byte // BlockInfo
 	MerkleTree   []byte // PartialMerkleTree of the blocks before
-	Other        []byte // whatever else the engine keeps of the block
 	Shards       []Shard
 	Splits       []Split // of shards of the parent's layout
 	Puts         *Batch  // writes to the engine's columns, applied with the block; nil: none
@@ -117,7 +116,6 @@ func (b *Block) encode() *recordWriter {
 	w.one(kindBody, 0, b.Body)
 	w.one(kindInfo, 0, b.Info)
 	w.one(kindMerkleTree, 0, b.MerkleTree)
-	w.one(kindOtherBlock, 0, b.Other)
 	if b.Puts != nil && b.Puts.Len() > 0 {
 		w.one(kindPuts, 0, b.Puts.b)
 	}

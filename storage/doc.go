@@ -1,7 +1,7 @@
 // Package storage keeps everything of a chain that outlives the process: blocks, chunks, outcomes, receipts, state
 // changes, the flat state with its history, and the small indices that find them.
 //
-//	in      Block: all of one block, handed to Commit; folds, imports, reverts, garbage collection
+//	in      Block: all of one block, handed to Commit; folds, imports, garbage collection
 //	out     Records (a stored block and its parts), values of the state at any kept block, scans, statistics
 //	state   a folder: log/ (append-only segments, one record a block), index/ (goleveldb), FORMAT (who owns the folder)
 //	units   heights in blocks, sizes in bytes, timestamps in nanoseconds since 1970
@@ -12,18 +12,23 @@
 //
 // # How a block reaches the disk
 //
-// Commit appends one record to the log and syncs it: that is the atomic step. A record holds everything of its block, in
-// frames that are compressed and checked one by one. What the index says about a block (its place, height, chunk hashes)
-// follows from the record, so the index needs no sync of its own: Open makes again, from the records behind the last
-// synced fold, whatever a crash has cut from it. The bulk is therefore written once, where an LSM tree would write it four
-// times (journal, level 0, level 1, level 2). CommitAll does so for several blocks with one sync; a power cut may then leave
-// a later record whole and an earlier one torn, which the later one's type says, so that Open cuts both off.
+// Commit appends one record to the log and syncs it: that is the atomic step, and the only write. A record holds everything of its
+// block, in frames that are compressed and checked one by one, packed and unpacked. The bulk is therefore written once, where an
+// LSM tree would write it four times (journal, level 0, level 1, level 2). CommitAll does so for several blocks with one sync; a power
+// cut may then leave a later record whole and an earlier one torn, which the later one's type says, so that Open cuts both
+// off. Rows of the engine's own that belong to no block (Write) are records too.
 //
-// Fold moves the state forward: it takes the changes of blocks that became final, writes the last value of each key to
-// Flat, leaves in Undo where the value before is to be found (in the record of the block that changed it), points from
-// outcome ids to places, forgets the forks that lost, and replaces the frontier hashes. The history goes first, in small
-// batches that are right with or without the rest; then one synced batch.
-// A value at an old block is then one seek in Undo, for the first change above that block, or else a get in Flat.
+// What is above the folded block is in memory, as a tree of blocks (tree.go), whatever branch it is on: what a block is called, where
+// its ids stand, what it changed, which rows it puts. Open makes the tree again from the log. A commit costs the same whether two
+// blocks wait for finality or ten thousand.
+//
+// Fold is what writes to the index: for the blocks that became final their places and names, the last value of each key to
+// Flat, in Undo where the value before is to be found (in the record of the block that changed it), pointers from outcome ids,
+// the frontier's hashes, and from where on in the log the next Open has to read. What does not hurt without the rest goes first, in
+// pieces, and is synced; then the rest as one synced batch. So the index is always that of some fold, and needs nothing of its
+// engine but that a synced write lasts and that a batch is whole or absent (step.go). Forks that lose never come to the index.
+//
+// A value at an old block is one seek in Undo, for the first change above that block, or else a get in Flat.
 //
 // Garbage collection drops index entries height by height, and whole segments of the log.
 package storage

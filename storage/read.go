@@ -63,9 +63,6 @@ func (r *Record) Info() ([]byte, error) { return r.one(kindInfo, 0) }
 // MerkleTree returns the PartialMerkleTree.
 func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) }
 
-// OtherOfBlock returns Block.Other.
-func (r *Record) OtherOfBlock() ([]byte, error) { return r.one(kindOtherBlock, 0) }
-
 // Chunk returns Chunk.Header of a new chunk.
 func (r *Record) Chunk(shard primitives.ShardID) ([]byte, error) { return r.one(kindChunk, shard) }
 

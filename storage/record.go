@@ -28,7 +28,7 @@ const (
 	kindIncoming     kind = 14 // receipt proofs, for a node that gets receipts from others
 	kindChanges      kind = 15 // of the state, sorted by key
 	kindOther        kind = 16 // one item: what the engine wants to keep with the chunk
-	kindOtherBlock   kind = 17 // one item: the same for the block
+	// 17 was what the engine kept of a block
 )
 
 // dense tells whether a frame of n bytes is hashes and signatures, which compression makes no shorter: trying takes longer
@@ -345,7 +345,7 @@ func unpackFrame(f frame, stored []byte) ([][]byte, error) {
 
 func (k kind) String() string {
 	names := [...]string{"", "header", "body", "info", "merkle tree", "puts", "chunk", "transactions", "receipts", "extra",
-		"outcome ids", "outcomes", "outgoing", "local", "incoming", "changes", "other", "other of block"}
+		"outcome ids", "outcomes", "outgoing", "local", "incoming", "changes", "other"}
 	if int(k) < len(names) {
 		return names[k]
 	}

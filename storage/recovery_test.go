@@ -1,0 +1,164 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// journalOf names the newest journal of an index among a folder's files.
+func journalOf(files map[string]string) (newest string) {
+	for name := range files {
+		if strings.HasPrefix(name, indexName+"/") && strings.HasSuffix(name, ".log") {
+			newest = max(newest, name)
+		}
+	}
+	return newest
+}
+
+// wholeHead opens a folder and wants the crash chain up to a height in it.
+func wholeHead(t *testing.T, files map[string]string, what string, height primitives.Height) {
+	t.Helper()
+	dir := t.TempDir()
+	writeDir(t, dir, files)
+	s, err := Open(dir, testOptions())
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	defer func() { _ = s.Close() }()
+	head := s.Tip().Head
+	if head.Height != height {
+		t.Fatalf("%s: head %v, want height %d", what, head, height)
+	}
+	for i := range crashKeys {
+		shard, key := crashKey(i)
+		got, err := s.ValueAt(head, shard, key)
+		want := crashValue(i, height)
+		if !bytes.Equal(got, want) || want == nil != errors.Is(err, ErrNotFound) {
+			t.Fatalf("%s: key %d = %q, %v, want %q", what, i, got, err, want)
+		}
+	}
+}
+
+// TestInterruptedRecovery: an index of two journals, as a kill in the middle of a flush leaves it, whose recovery is cut off for want of
+// room at any moment, opens with all that was stored.
+func TestInterruptedRecovery(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := growCrashChain(t, osDisk{dir}, 30); err != nil {
+		t.Fatal(err)
+	}
+	first := readDir(t, dir)
+	height, err := growCrashChain(t, osDisk{dir}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := readDir(t, dir)
+	// What the second run has written to its journal and to the log, behind what the first has left: as if nothing had been flushed.
+	files := maps.Clone(first)
+	files[journalOf(both)] = both[journalOf(both)]
+	for name, b := range both {
+		if strings.HasPrefix(name, logName+"/") {
+			files[name] = b
+		}
+	}
+	if journalOf(first) == journalOf(both) {
+		t.Fatal("one journal")
+	}
+	wholeHead(t, files, "two journals", height)
+	cut := 0
+	for left := int64(0); ; left += 200 {
+		dir := t.TempDir()
+		writeDir(t, dir, files)
+		d := &faultDisk{disk: osDisk{dir}}
+		d.left.Store(left)
+		s, err := open(d, testOptions())
+		if err == nil {
+			_ = s.Close()
+			break
+		}
+		cut++
+		wholeHead(t, readDir(t, dir), fmt.Sprintf("cut off after %d bytes", left), height)
+	}
+	if cut < 10 {
+		t.Errorf("cut off %d times only", cut)
+	}
+}
+
+// TestLostPage: of what was written to the index and not synced a power cut may take any page. All of it comes again.
+func TestLostPage(t *testing.T) {
+	dir := t.TempDir()
+	o := testOptions()
+	o.NoSync, o.WriteBuffer = false, 1<<20
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	m := newModel(t, 9)
+	importGenesis(t, s, m)
+	for range 40 {
+		m.commit(s, m.head, true)
+	}
+	synced := readDir(t, dir)
+	journal := journalOf(synced)
+	v := s.view.Load()
+	chain, err := finalChain(v, v.final)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range chain { // a fold that did not come to its sync
+		var batch Batch
+		for j := range p.keys {
+			undo.Put(&batch, undoKey{p.keys[j].flat, p.ref.Height}, &undoValue{p.keys[j].shard, p.keys[j].item})
+		}
+		pad := Raw(make([]byte, 2000))
+		Misc.Put(&batch, fmt.Sprint("pad ", i), &pad)
+		if err := s.db.write(&batch, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files := readDir(t, dir)
+	from, to := len(synced[journal]), len(files[journal])
+	if to-from < 4*4096 {
+		t.Fatalf("%d bytes that are not synced", to-from)
+	}
+	for page := from/4096 + 1; (page+1)*4096 <= to; page++ {
+		broken := maps.Clone(files)
+		b := []byte(files[journal])
+		clear(b[page*4096 : (page+1)*4096])
+		broken[journal] = string(b)
+		dir := t.TempDir()
+		writeDir(t, dir, broken)
+		again, err := Open(dir, o)
+		if err != nil {
+			t.Fatalf("page %d lost: %v", page, err)
+		}
+		m.check(again)
+		if err := again.Fold(m.final, nil); err == nil {
+			m.check2(again)
+		}
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// check2 is check behind a fold to the last final block, if the model allows one.
+func (m *model) check2(s *Store) {
+	m.t.Helper()
+	was := *m
+	m.blocks = maps.Clone(m.blocks)
+	m.folded = s.Tip().Folded
+	for ref := range m.blocks {
+		if !m.isAncestor(ref, m.folded) && !m.isAncestor(m.folded, ref) {
+			delete(m.blocks, ref)
+		}
+	}
+	m.check(s)
+	*m = was
+}
