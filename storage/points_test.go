@@ -25,7 +25,10 @@ type strictChain struct {
 	rows   int                 // the last number that was told
 	wrote  int                 // the last that was tried
 	points int                 // at which the disk failed
+	fat    int                 // outcomes of a block beside the usual one: with many a fold is larger than what a journal loses at once
 }
+
+func fatOutcome(h primitives.Height, i int) primitives.Hash { return hashOf("fat", h, i) }
 
 // value is crashValue, once for each height.
 func (c *strictChain) value(i int, h primitives.Height) []byte {
@@ -52,6 +55,9 @@ func (c *strictChain) value(i int, h primitives.Height) []byte {
 
 func (c *strictChain) block(prev, final BlockRef, head bool) *Block {
 	b := crashBlock(c.rng, prev, final, head)
+	for i := range c.fat {
+		b.Shards[0].Outcomes = append(b.Shards[0].Outcomes, Outcome{fatOutcome(b.Ref.Height, i), []byte("fat")})
+	}
 	for i := range b.Shards {
 		s := &b.Shards[i]
 		for j := range s.Changes { // crashBlock looks through all heights for it
@@ -131,8 +137,12 @@ func (c *strictChain) grow(s *Store, steps int) error {
 	return nil
 }
 
-func strictOptions() Options {
-	return Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FoldBlocks: 4}
+func (c *strictChain) options() Options {
+	o := Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FoldBlocks: 4}
+	if c.fat > 0 {
+		o.WriteBuffer = 1 << 20
+	}
+	return o
 }
 
 // fail makes one of the next calls fail.
@@ -158,7 +168,7 @@ func (c *strictChain) failed(err error) bool {
 func (c *strictChain) round() {
 	c.fail(1 + c.rng.IntN(200))
 	for again := true; again; again = c.rng.IntN(2) == 0 {
-		s, err := open(c.disk, strictOptions())
+		s, err := open(c.disk, c.options())
 		if err == nil {
 			err = c.grow(s, c.rng.IntN(30))
 		}
@@ -202,7 +212,7 @@ func (c *strictChain) catchUp(s *Store) {
 
 // check opens the folder, which must be sound and have all that was told.
 func (c *strictChain) check() {
-	s, err := open(c.disk, strictOptions())
+	s, err := open(c.disk, c.options())
 	if err != nil {
 		c.t.Fatalf("a sound folder: %v", err)
 	}
@@ -238,6 +248,13 @@ func (c *strictChain) check() {
 				c.t.Fatalf("%+v: height %d key %d = %q, %v, want %q", tip, ref.Height, i, got, err, want)
 			}
 		}
+		if c.fat > 0 && ref.Height > 1 {
+			id := fatOutcome(ref.Height, c.rng.IntN(c.fat))
+			at, err := s.FindOutcome(id)
+			if err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical }) {
+				c.t.Fatalf("%+v: fat outcome of height %d: %v, %v", tip, ref.Height, at, err)
+			}
+		}
 		shard := primitives.ShardID(c.rng.IntN(2))
 		at, err := s.FindOutcome(hashOf("o", ref.Height, shard))
 		if ref.Height > 1 && (err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical })) {
@@ -259,6 +276,9 @@ func TestCrashPoints(t *testing.T) {
 	begun, done := time.Now(), 0
 	for seed := uint64(1); done < points; seed++ {
 		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 12)), disk: newStrictDisk(seed)}
+		if seed%4 == 0 {
+			c.fat = 200
+		}
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			c.t = t
 			for len(c.told) < 300 && done+c.points < points {
