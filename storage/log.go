@@ -111,8 +111,8 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 		got, err := scanSegment(fl, from, func(off int64, payload []byte) error {
 			return f(position{seg, off}, payload)
 		})
-		if err == nil && seg <= end.Segment && (seg < end.Segment || got < end.Offset) && l.short(fl, seg, got, end) {
-			err = damaged("broken at byte %d, though records behind it were committed", got)
+		if err == nil && seg <= end.Segment && (seg < end.Segment || got < end.Offset) {
+			err = l.short(fl, seg, got, end)
 		}
 		if err != nil {
 			_ = fl.Close()
@@ -139,14 +139,17 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 	}
 }
 
-// short tells whether segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last
+// short says it if segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last
 // and has bytes behind got.
-func (l *blockLog) short(fl file, seg uint32, got int64, end position) bool {
-	if seg == end.Segment {
-		return true
-	}
+func (l *blockLog) short(fl file, seg uint32, got int64, end position) error {
 	size, err := fl.Size()
-	return err != nil || size > got
+	switch {
+	case err != nil:
+		return wrapIndex("size", err)
+	case seg == end.Segment || size > got:
+		return damaged("broken at byte %d, though records behind it were committed", got)
+	}
+	return nil
 }
 
 // scanSegment calls f for each whole record from offset from on and returns where they end. Zeros or a torn record at the
