@@ -124,6 +124,26 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 	return b, borsh.Unmarshal(raw, b)
 }
 
+// saveLightClientBlocks does what saveLightClientBlock does for each block that becomes canonical with the head: the first of an epoch
+// may have been on a branch that was none, while another that crossed the end of the epoch sooner was the head.
+func (e *Engine) saveLightClientBlocks(b *storage.Batch, head, old *Entry) error {
+	for x := head; x != nil && old != nil && x.Hash != old.Hash; {
+		if x.Height() < old.Height() {
+			old = e.Adopted(old.Header().PrevHash)
+			continue
+		}
+		parent := e.Adopted(x.Header().PrevHash)
+		if parent == nil {
+			break
+		}
+		if err := e.saveLightClientBlock(b, x, parent); err != nil {
+			return fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
+		}
+		x = parent
+	}
+	return nil
+}
+
 // saveLightClientBlock keeps the view of an epoch's last final block when the first block of the next one becomes the head.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *Entry) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {

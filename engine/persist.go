@@ -244,8 +244,8 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 		}
 	}
 	if b.Head {
-		if err := e.saveLightClientBlock(b.Puts, entry, parent); err != nil {
-			return nil, fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
+		if err := e.saveLightClientBlocks(b.Puts, entry, u.accepted.OldHead); err != nil {
+			return nil, err
 		}
 	}
 	return b, nil

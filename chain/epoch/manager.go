@@ -46,7 +46,6 @@ type Manager struct {
 
 	epochs  *cache[primitives.EpochID, *EpochInfo]
 	blocks  *cache[primitives.Hash, *BlockInfo]
-	starts  *cache[primitives.EpochID, primitives.Height]
 	samples *cache[sampleKey, [][]WeightedValidator]
 
 	aggregator *Aggregator // up to the last final block; nil before the first
@@ -69,7 +68,6 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 		configs: configs, rewards: newRewardCalculator(g), store: store, genesis: info, dummy: &BlockInfo{},
 		epochs:  newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
 		blocks:  newCache[primitives.Hash, *BlockInfo](blockCacheSize),
-		starts:  newCache[primitives.EpochID, primitives.Height](epochCacheSize),
 		samples: newCache[sampleKey, [][]WeightedValidator](sampleCacheSize),
 	}, nil
 }
@@ -112,11 +110,9 @@ func (m *Manager) EpochInfo(id primitives.EpochID) (*EpochInfo, error) {
 	return e, nil
 }
 
-// EpochStart returns the height of an epoch's first block. ErrEpochOutOfBounds when it has not begun.
+// EpochStart returns the height of an epoch's first block, as the store has it: branches may begin one at different heights.
+// ErrEpochOutOfBounds when it has not begun.
 func (m *Manager) EpochStart(id primitives.EpochID) (primitives.Height, error) {
-	if h, ok := m.starts.get(id); ok {
-		return h, nil
-	}
 	h, ok, err := m.store.EpochStart(id)
 	if err != nil {
 		return 0, fmt.Errorf("epoch start %v: %w", id, err)
@@ -124,7 +120,6 @@ func (m *Manager) EpochStart(id primitives.EpochID) (primitives.Height, error) {
 	if !ok {
 		return 0, epochOutOfBounds(id)
 	}
-	m.starts.put(id, h)
 	return h, nil
 }
 

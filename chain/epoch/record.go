@@ -46,9 +46,6 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 		m.blocks.drop(block.Hash)
 		return Changes{}, err
 	}
-	if changes.EpochStart {
-		m.starts.put(block.EpochID, block.Height)
-	}
 	return changes, nil
 }
 
@@ -61,9 +58,6 @@ func (m *Manager) Forget(c *Changes) {
 	m.blocks.drop(c.BlockInfo.Hash)
 	if c.NextNextEpoch != nil {
 		m.epochs.drop(c.BlockInfo.Hash)
-	}
-	if c.EpochStart {
-		m.starts.drop(c.BlockInfo.EpochID)
 	}
 }
 
