@@ -34,6 +34,26 @@ type Judgement struct {
 	Produced     bool // our own block: signatures, approvals, finality and endorsements are not checked again
 }
 
+// ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, and that who was to make it
+// did, with this body. What passes is the one block that its hash names.
+func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+	h := b.Header
+	if h.Version != primitives.HeaderV6 {
+		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	}
+	if len(h.ChunkMask) != shards || len(b.Body.Chunks) != shards {
+		return InvalidNumberOfChunkHeaders
+	}
+	hash := h.Hash()
+	if !verify(h.Signature, hash[:], producer) {
+		return invalidf(InvalidSignature, "of the block's producer")
+	}
+	if b.Body.Hash() != h.BlockBodyHash {
+		return InvalidBodyHash
+	}
+	return nil
+}
+
 // ValidateBlock checks everything about a block that does not need its chunks' contents
 // (nearcore chain.rs validate_header, validate_block, preprocess_block). The first broken rule is the error.
 func ValidateBlock(b *primitives.Block, j *Judgement) error {
@@ -255,6 +275,18 @@ func validateEndorsements(b *primitives.Block, j *Judgement) error {
 		if !EndorsedEnough(j.Assigned[i], func(k int) bool { return sigs[k] != "" }) {
 			return invalidf(InvalidChunkEndorsement, "too little stake in shard %d", c.ShardID)
 		}
+	}
+	return nil
+}
+
+// ValidateBody compares what came with a chunk's header with it, as far as that needs no state: a chunk that passes is the one that its
+// hash names, with its transactions. Its receipts are not looked at.
+func ValidateBody(c *primitives.Chunk) error {
+	switch {
+	case c.Hash != c.Header.ChunkHash():
+		return invalidf(InvalidChunk, "hash")
+	case c.Header.TxRoot != TxRoot(c.Transactions):
+		return InvalidTxRoot
 	}
 	return nil
 }
