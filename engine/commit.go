@@ -50,7 +50,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	for i := range p.jobs {
 		j := &p.jobs[i]
 		if j.err != nil {
-			return nil, jobError(entry, i, j)
+			return nil, e.jobError(p, i)
 		}
 		if j.result == nil {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())

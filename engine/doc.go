@@ -7,7 +7,8 @@
 //	units   heights in blocks, times in ns since 1970
 //	bound   entries: blocks above the last folded one, on all branches; forests: what their roots share; MaxAhead blocks that
 //	        are not on disk, which the caller sees to
-//	errors  chain.Invalid, ErrChunk for bad blocks; ErrOrphan, ErrKnown, ErrOld; everything else is fatal to the node
+//	errors  VerdictOf says whose fault one is: chain.Invalid, ErrChunk for bad blocks; ErrOrphan, ErrMissing, ErrKnown, ErrOld for
+//	        those that are nobody's fault; everything else is fatal to the node
 //	source  nearcore chain/chain/src/chain.rs, chain/client/src/client.rs
 //
 // One goroutine changes an Engine. Begin splits the work of a block into Jobs, one a shard, that may run anywhere. Commit joins

@@ -54,6 +54,8 @@ type Engine struct {
 	foldedAt *Entry // Flat and the frontier on disk are of this block or of folding's; held
 	folding  *folding
 	foretold *foretold // of the block that was made last
+	made     recent    // chunks: they need not be checked when a block of this engine has them
+	judged   recent    // blocks that were good but for the bodies that they lacked
 	ahead    ahead
 	view     atomic.Pointer[head]        // what is on disk
 	tip      atomic.Pointer[head]        // what is adopted: the same, or ahead of it

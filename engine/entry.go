@@ -19,6 +19,8 @@ var (
 	ErrOrphan = errors.New("engine: parent is not known")
 	ErrKnown  = errors.New("engine: block is known")
 	ErrOld    = errors.New("engine: block does not descend from the final one")
+	// ErrMissing: the body of a new chunk is not there.
+	ErrMissing = errors.New("engine: a chunk is missing")
 	// ErrReshard: the layout changes by more than one split into two shards (nearcore resharding/event_type.rs).
 	ErrReshard = errors.New("engine: the shard layout changes by more than one split")
 )
@@ -37,6 +39,7 @@ type Entry struct {
 	finalHeight primitives.Height // of Header.LastFinalBlock; genesis's while there is none
 	refs        atomic.Int64      // holders of the state roots; 0: they are gone
 	stored      atomic.Bool       // on disk, and readers may see it
+	above       primitives.Hash   // a final block that it is known to descend from; the writer's own
 
 	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
 	heirsMu sync.Mutex

@@ -105,10 +105,15 @@ func carried(par apply.Par) apply.Par {
 }
 
 // jobError says why a block's job failed, and whose fault that is. Only what is known to follow from the chunk alone is the
-// block's: whatever else goes wrong, the state above all, is this node's, which then must not go on.
-func jobError(e *Entry, shard int, j *Job) error {
+// block's: whatever else goes wrong, the state above all, is this node's, which then must not go on. So is what it made itself and
+// cannot apply.
+func (e *Engine) jobError(p *Pending, shard int) error {
+	s, j := &p.entry.Shards[shard], &p.jobs[shard]
 	var receipt *primitives.ReceiptValidationError
 	bad := errors.Is(j.err, primitives.ErrOverflow) || errors.Is(j.err, congestion.ErrOverflow) ||
 		errors.Is(j.err, primitives.ErrUnknownShard) || errors.As(j.err, &receipt)
-	return &Fault{Height: e.Height(), Block: e.Hash, Shard: e.Shards[shard].ID, Err: j.err, bad: bad, job: j}
+	if p.produced && (s.Chunk == nil || e.made.has(s.Chunk.Hash)) {
+		bad = false
+	}
+	return &Fault{Height: p.entry.Height(), Block: p.entry.Hash, Shard: s.ID, Err: j.err, bad: bad, job: j}
 }

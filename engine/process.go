@@ -15,14 +15,16 @@ import (
 // Pending is a valid block whose chunks are yet to be applied. It holds its parent's states, and those that its jobs make,
 // until it is adopted or dropped.
 type Pending struct {
-	entry   *Entry
-	parent  *Entry
-	prev    []ShardState // what the parent left, by the block's shards
-	jobs    []Job
-	first   bool // of its epoch
-	settled bool // the entry is complete: somebody may have seen it, and it does not change any more
-	adopted bool // the engine's now
-	dropped bool
+	entry  *Entry
+	parent *Entry
+	prev   []ShardState // what the parent left, by the block's shards
+	jobs   []Job
+	first  bool // of its epoch
+
+	produced bool // this engine made the block
+	settled  bool // the entry is complete: somebody may have seen it, and it does not change any more
+	adopted  bool // the engine's now
+	dropped  bool
 }
 
 // Job applies one shard's chunk, or what a missing chunk leaves to do. Jobs of a block are independent.
@@ -88,7 +90,10 @@ func (p *Pending) Drop() {
 func (p *Pending) Block() *primitives.Block { return p.entry.Block }
 
 // Begin judges a block and its new chunks (by shard index; nil: missed) and prepares their application. produced says that
-// this engine made it: then what it took from its own books is not checked again.
+// this engine made it: then what it took from its own books is not checked again, and of its chunks only those that others made are.
+//
+// A block that is good but for chunks that are not there gives ErrMissing, and is judged at less cost the next time. VerdictOf tells what
+// other errors mean.
 func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *Pending, err error) {
 	if e.Adopted(b.Hash()) != nil {
 		return nil, ErrKnown
@@ -117,6 +122,10 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if err := chain.ValidateBlock(b, j); err != nil {
 		return nil, err
 	}
+	if i := missing(b, chunks); i >= 0 {
+		e.judged.add(b.Hash())
+		return nil, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
+	}
 	layout, err := e.epochs.ShardLayout(j.EpochID)
 	if err != nil {
 		return nil, err
@@ -138,14 +147,11 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		if h.HeightIncluded != b.Header.Height {
 			continue
 		}
-		if i >= len(chunks) || chunks[i] == nil || chunks[i].Hash != h.ChunkHash() {
-			return nil, fmt.Errorf("engine: chunk of shard %d of block %d is missing", h.ShardID, b.Header.Height)
-		}
 		s.Chunk = chunks[i]
-		if !produced {
+		if own := produced && e.made.has(s.Chunk.Hash); !own {
 			prev := &inherited[i]
 			if err := chain.ValidateChunk(s.Chunk, prev.Extra, prev.Outgoing, layout, e.coding); err != nil {
-				return nil, fmt.Errorf("shard %d of block %d: %w", s.ID, b.Header.Height, err)
+				return nil, fmt.Errorf("%w: shard %d of block %d: %w", ErrChunk, s.ID, b.Header.Height, err)
 			}
 			// What came beside the checked hashes is replaced: the header's signature and height are the block's, the receipts ours.
 			checked := *s.Chunk
@@ -154,20 +160,39 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry)
-	p = &Pending{entry: entry, parent: parent, prev: inherited}
+	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
+// missing returns the first shard index whose new chunk is not among those that came, -1 if there is none.
+func missing(b *primitives.Block, chunks []*primitives.Chunk) int {
+	for i, h := range b.Body.Chunks {
+		if h.HeightIncluded == b.Header.Height && (i >= len(chunks) || chunks[i] == nil || chunks[i].Hash != h.ChunkHash()) {
+			return i
+		}
+	}
+	return -1
+}
+
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
+// What was found is noted in the entries, so that a long way to the final block is gone once and not for each block.
 func (e *Engine) descendsFromFinal(at *Entry) bool {
 	final := e.TipFinal()
-	for at != nil && at.Height() > final.Height {
+	var path []*Entry
+	for at != nil && at.Height() > final.Height && at.above != final.Hash {
+		path = append(path, at)
 		at = e.Adopted(at.Header().PrevHash)
 	}
-	return at != nil && at.Hash == final.Hash
+	if at == nil || at.Hash != final.Hash && at.above != final.Hash {
+		return false
+	}
+	for _, x := range path {
+		x.above = final.Hash
+	}
+	return true
 }
 
 // finalHeight returns the height of a header's last final block.

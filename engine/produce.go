@@ -32,6 +32,9 @@ func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, t
 		PrevBlock: parent, Height: p.Height() + 1, ShardID: id, Extra: s.Extra, Outgoing: s.Outgoing,
 		Transactions: txs, Layout: layout, Coding: e.coding,
 	}, key)
+	if err == nil {
+		e.made.add(c.Hash)
+	}
 	return c, err
 }
 

@@ -24,18 +24,48 @@ type MakeBlock struct {
 }
 
 // BlockReceived: net -> chain, answered with BlockAccepted to everybody if it is valid, with BlockRefused if it is not. A
-// block whose parent is unknown waits for it, within limits. A duplicate changes nothing; a loss is for sync to mend.
+// block whose parent or chunks' bodies are not there waits for them, within limits, and they are asked for with BlockWanted and
+// ChunksWanted. A duplicate changes nothing; a loss is for sync to mend.
 type BlockReceived struct {
 	Block  *primitives.Block
-	Chunks []*primitives.Chunk // the new ones, by shard index
-	From   string              // who sent it, for scores and logs
+	Chunks []*primitives.Chunk // what came with it of the new ones, by shard index
+	From   string              // who sent it, for scores, shares of room and logs
 }
 
-// BlockRefused: chain -> net, no reply.
+// ChunkReceivedAlone: net -> chain, answered with ChunkRefused if it is not what its header says: a chunk with its transactions that
+// came without its block. It is kept for a block that waits for it, or for one to come if the right producer has signed it. A
+// duplicate changes nothing; a loss leaves its block waiting.
+type ChunkReceivedAlone struct {
+	Chunk *primitives.Chunk
+	From  string
+}
+
+// BlockRefused: chain -> net, no reply: the block is bad, and who sent it could have known.
 type BlockRefused struct {
 	Hash primitives.Hash
 	From string
 	Err  error
+}
+
+// ChunkRefused: chain -> net, no reply: a chunk's body that is not what its header says.
+type ChunkRefused struct {
+	Hash primitives.Hash // as the sender calls it; zero: it came with a block
+	From string
+	Err  error
+}
+
+// BlockWanted: chain -> net, no reply: a block from From builds on this one, which is not known. A loss is mended by the next who sends
+// the child.
+type BlockWanted struct {
+	Hash primitives.Hash
+	From string
+}
+
+// ChunksWanted: chain -> net, no reply: a block from From has chunks whose bodies have not come. A loss as with BlockWanted.
+type ChunksWanted struct {
+	Block  *primitives.Block
+	Chunks []primitives.Hash
+	From   string
 }
 
 // ChunkApplied: shard -> chain, no reply. Exactly one comes for each ApplyChunk.

@@ -1,14 +1,15 @@
 // Package chain is the shell around the engine: the one goroutine that changes it.
 //
-//	in      MakeChunk, MakeBlock from the producer's side; BlockReceived from the net; ChunkApplied from the shards
+//	in      MakeChunk, MakeBlock from the producer's side; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from the shards
 //	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
-//	        is on disk; BlockRefused; ChainHalted
-//	state   Actor: the block in work (what has nothing to run is applied here at once), those that wait for it, those on their way to the disk, those that wait for their parent
+//	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted
+//	state   Actor: the block in work (what has nothing to run is applied here at once), blocks to be made, received ones that wait
+//	        for their turn, their parent or their chunks (chain/intake), those on their way to the disk
 //	units   as package engine has them
-//	bound   MaxOrphans blocks without a parent, MaxQueue received blocks, engine.MaxAhead on their way to the disk; the senders
-//	        of the rest wait for their answers
-//	errors  a bad block is refused; one that may be right and cannot be applied halts the chain (engine.Fault); whatever else the
-//	        engine cannot do is a panic, as the state would be in doubt
+//	bound   those of chain/intake for what others send; engine.MaxAhead blocks on their way to the disk; the senders of the rest
+//	        wait for their answers
+//	errors  as engine.VerdictOf has it: a bad block is refused, what was overtaken is dropped, this node's own failure halts the
+//	        chain; where the engine may be half changed, it is a panic
 //	source  our own
 package chain
 
@@ -20,19 +21,16 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Bounds of what others send.
-const (
-	MaxOrphans = 256
-	MaxQueue   = 1024
-)
-
 // Engine is what the actor drives; *engine.Engine is it.
 type Engine interface {
+	Admit(b *primitives.Block) (intake.Standing, primitives.AccountID, error)
+	AdmitBody(c *primitives.Chunk) (signed bool, err error)
 	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
@@ -46,8 +44,12 @@ type Out struct {
 	Apply     func(primitives.ShardID, messages.ApplyChunk)
 	Adopted   messages.Sender[messages.BlockAdopted]
 	Accepted  messages.Sender[messages.BlockAccepted]
-	Refused   messages.Sender[messages.BlockRefused] // nil: nobody asks
 	Halted    messages.Sender[messages.ChainHalted]
+	// To the net; nil: there is none.
+	Refused      messages.Sender[messages.BlockRefused]
+	ChunkRefused messages.Sender[messages.ChunkRefused]
+	Wanted       messages.Sender[messages.BlockWanted]
+	ChunksWanted messages.Sender[messages.ChunksWanted]
 }
 
 // Options are what the actor works with.
@@ -55,26 +57,26 @@ type Options struct {
 	Engine Engine
 	Keys   map[primitives.AccountID]primitives.SecretKey // of this node's validators
 	Vote   primitives.ProtocolVersion                    // latest_protocol_version of blocks made here
+	Tip    primitives.Height                             // of the engine
+	Final  primitives.Height                             // of the engine's last final block
+	Clock  func() uint64                                 // ns, for how often the net is asked; nil: time stands still
 	Log    *logrus.Logger
 	Out    Out
 }
 
 // Actor is the shell.
 type Actor struct {
-	o       Options
-	work    *work
-	ahead   []*messages.BlockAccepted       // adopted and not known to be on disk
-	queue   []any                           // MakeBlock, messages.BlockReceived
-	orphans map[primitives.Hash][]orphan    // by parent
-	waiting int                             // number of orphans
-	drains  []func(messages.Drained, error) // who waits for the end
-	known   map[primitives.Hash]struct{}    // orphans by their own hash
-	self    messages.Sender[next]
-	disk    messages.Sender[stored]
-	halted  bool // no block is begun any more
+	o      Options
+	work   *work
+	ahead  []*messages.BlockAccepted // adopted and not known to be on disk
+	makes  []messages.MakeBlock
+	pool   *intake.Pool                    // of received blocks
+	tip    primitives.Height               // of the engine
+	drains []func(messages.Drained, error) // who waits for the end
+	self   messages.Sender[next]
+	disk   messages.Sender[stored]
+	halted bool // no block is begun any more
 }
-
-type orphan struct{ messages.BlockReceived }
 
 // work is the block whose chunks are being applied.
 type work struct {
@@ -93,7 +95,10 @@ type stored struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, orphans: map[primitives.Hash][]orphan{}, known: map[primitives.Hash]struct{}{}}
+	a := &Actor{o: o, tip: o.Tip, pool: intake.New(o.Tip, o.Final)}
+	if a.o.Clock == nil {
+		a.o.Clock = func() uint64 { return 0 }
+	}
 	a.self = func(next) { a.next() } // until it has a mailbox
 	a.disk = func(stored) {}
 	return a
@@ -116,11 +121,14 @@ func (a *Actor) Handle(msg any) {
 	case messages.MakeChunk:
 		a.makeChunk(&m)
 	case messages.MakeBlock:
-		a.enqueue(m)
-	case messages.BlockReceived:
-		if len(a.queue) < MaxQueue {
-			a.enqueue(m)
+		if !a.over() {
+			a.makes = append(a.makes, m)
+			a.next()
 		}
+	case messages.BlockReceived:
+		a.received(&m)
+	case messages.ChunkReceivedAlone:
+		a.receivedChunk(&m)
 	case messages.ChunkApplied:
 		a.applied(m.Block)
 	case messages.ChainHalted: // elsewhere, or here
@@ -147,90 +155,68 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	case errors.Is(err, engine.ErrOrphan): // final blocks have overtaken it
 		a.o.Log.WithField("shard", m.ShardID).Debug("chunk on a block that is gone")
 	case err != nil:
-		panic(fmt.Errorf("chain: make the chunk of shard %d: %w", m.ShardID, err))
+		a.fail(fmt.Errorf("chain: make the chunk of shard %d: %w", m.ShardID, err))
 	default:
 		a.o.Out.ChunkMade(messages.ChunkMade{Shard: m.Shard, Chunk: c})
 	}
 }
 
-func (a *Actor) enqueue(m any) {
-	if a.over() {
-		return
-	}
-	a.queue = append(a.queue, m)
-	a.next()
-}
-
 // over tells whether no block is begun any more.
 func (a *Actor) over() bool { return len(a.drains) > 0 || a.halted }
 
-// next begins with blocks until one has jobs under way, or too many are on their way to the disk.
+// next begins with blocks until one has jobs under way, or too many are on their way to the disk: first those to be made, as they
+// are too late soon.
 func (a *Actor) next() {
-	for a.work == nil && len(a.queue) > 0 && !a.over() && len(a.ahead) < engine.MaxAhead {
-		m := a.queue[0]
-		a.queue[0] = nil
-		a.queue = a.queue[1:]
-		switch m := m.(type) {
-		case messages.MakeBlock:
+	for a.work == nil && !a.over() && len(a.ahead) < engine.MaxAhead {
+		if len(a.makes) > 0 {
+			m := a.makes[0]
+			a.makes[0] = messages.MakeBlock{}
+			a.makes = a.makes[1:]
 			a.make(&m)
-		case messages.BlockReceived:
-			a.begin(m)
+			continue
 		}
+		b := a.pool.Next()
+		if b == nil {
+			return
+		}
+		a.begin(b)
 	}
 }
 
-// make makes a block of this node.
+// make makes a block of this node. A received block may have overtaken it at any point: then it is dropped.
 func (a *Actor) make(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
 		Approvals: m.Approvals, Vote: a.o.Vote,
 	}, a.o.Keys[m.Producer])
-	if errors.Is(err, engine.ErrOrphan) {
-		return // final blocks have overtaken its parent
+	var p *engine.Pending
+	if err == nil {
+		p, err = a.o.Engine.Begin(b, m.Chunks, true)
 	}
-	if err != nil {
-		panic(fmt.Errorf("chain: make block %d: %w", m.Height, err))
-	}
-	p, err := a.o.Engine.Begin(b, m.Chunks, true)
-	if err != nil {
-		panic(fmt.Errorf("chain: own block %d: %w", m.Height, err))
-	}
-	a.start(p, true, "")
-}
-
-// begin judges a received block.
-func (a *Actor) begin(m messages.BlockReceived) {
-	hash := m.Block.Hash()
-	p, err := a.o.Engine.Begin(m.Block, m.Chunks, false)
-	switch {
-	case err == nil:
-		a.start(p, false, m.From)
-	case errors.Is(err, engine.ErrKnown):
-	case errors.Is(err, engine.ErrOrphan):
-		a.park(hash, m)
-	default:
-		a.refuse(hash, m.From, err)
-	}
-}
-
-func (a *Actor) refuse(hash primitives.Hash, from string, err error) {
-	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
-		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block refused")
-	}
-	if a.o.Out.Refused != nil {
-		a.o.Out.Refused(messages.BlockRefused{Hash: hash, From: from, Err: err})
-	}
-}
-
-// park keeps a block until its parent comes; beyond the bound it is dropped, and sync will bring it again.
-func (a *Actor) park(hash primitives.Hash, m messages.BlockReceived) {
-	if _, ok := a.known[hash]; ok || a.waiting >= MaxOrphans {
+	if err == nil {
+		a.start(p, true, "")
 		return
 	}
-	a.known[hash] = struct{}{}
-	parent := m.Block.Header.PrevHash
-	a.orphans[parent] = append(a.orphans[parent], orphan{m})
-	a.waiting++
+	a.unmade(m.Height, err)
+}
+
+// unmade judges why a block of this node cannot be. With a chunk that another made and that is bad it is no better than others'.
+func (a *Actor) unmade(height primitives.Height, err error) {
+	log := a.o.Log.WithError(err).WithField("height", height)
+	switch {
+	case errors.Is(err, engine.ErrOrphan), engine.VerdictOf(err) == engine.Overtaken:
+		log.Info("own block was overtaken")
+	case errors.Is(err, engine.ErrChunk):
+		log.Error("own block has a bad chunk of another producer")
+	default:
+		a.fail(fmt.Errorf("chain: own block %d: %w", height, err))
+	}
+}
+
+// fail halts the chain for a failure of this node's own that has left the engine as it was.
+func (a *Actor) fail(err error) {
+	a.halt()
+	a.o.Out.Halted(messages.ChainHalted{Err: err, Drop: func() {}})
 }
 
 func (a *Actor) start(p *engine.Pending, produced bool, from string) {
@@ -278,18 +264,21 @@ func (a *Actor) adopt() {
 		m := Accepted(acc)
 		a.ahead = append(a.ahead, &m)
 		a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
-		a.unpark(acc)
-	case !w.produced && (errors.Is(err, engine.ErrChunk) || errors.Is(err, engine.ErrOld)):
-		w.pending.Drop()
-		a.refuse(w.hash, w.from, err)
-	case errors.As(err, new(*engine.Fault)):
+		a.adopted(acc)
+	case errors.As(err, new(*engine.Fault)) && engine.VerdictOf(err) == engine.Own:
 		a.halt()
 		a.o.Out.Halted(messages.ChainHalted{Height: w.pending.Block().Header.Height, Block: w.hash, Err: err, Drop: w.pending.Drop})
-	default:
+	case engine.VerdictOf(err) == engine.Own:
 		panic(fmt.Errorf("chain: adopt block %d: %w", w.pending.Block().Header.Height, err))
+	case w.produced:
+		w.pending.Drop()
+		a.unmade(w.pending.Block().Header.Height, err)
+	default:
+		w.pending.Drop()
+		a.unfit(w.pending.Block(), w.from, err)
 	}
 	a.drained()
-	if len(a.queue) > 0 {
+	if blocks, _ := a.pool.Len(); len(a.makes) > 0 || blocks > 0 {
 		a.self(next{}) // what the mailbox holds, above all chunks for the new tip, goes first
 	}
 }
@@ -297,9 +286,8 @@ func (a *Actor) adopt() {
 // halt is the end of all work but that on blocks on their way to the disk. A block whose chunks are still being applied is kept as it
 // is until the process ends, since that cannot be interrupted.
 func (a *Actor) halt() {
-	a.halted, a.work, a.queue, a.waiting = true, nil, nil, 0
-	clear(a.orphans)
-	clear(a.known)
+	a.halted, a.work, a.makes = true, nil, nil
+	a.pool.Clear()
 	a.drained()
 }
 
@@ -320,31 +308,6 @@ func (a *Actor) stored() {
 	}
 	a.drained()
 	a.next()
-}
-
-// unpark queues the blocks that waited for this one, and forgets those that final blocks have overtaken.
-func (a *Actor) unpark(acc *engine.Accepted) {
-	for _, o := range a.orphans[acc.Entry.Hash] {
-		a.forget(o)
-		a.queue = append(a.queue, o.BlockReceived)
-	}
-	delete(a.orphans, acc.Entry.Hash)
-	if acc.Final == acc.OldFinal || a.waiting == 0 {
-		return
-	}
-	for parent, list := range a.orphans {
-		if list[0].Block.Header.Height <= acc.Final.Height {
-			for _, o := range list {
-				a.forget(o)
-			}
-			delete(a.orphans, parent)
-		}
-	}
-}
-
-func (a *Actor) forget(o orphan) {
-	delete(a.known, o.Block.Hash())
-	a.waiting--
 }
 
 // drained answers those who wait for the end, once nothing is in work.

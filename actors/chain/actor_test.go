@@ -7,6 +7,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -15,9 +17,15 @@ import (
 // fake is an engine that knows no block's parent, or finds every block bad. What needs a real engine is tested with package
 // node.
 type fake struct {
-	err   error
-	asked int
+	err      error
+	standing intake.Standing
+	asked    int
 }
+
+func (f *fake) Admit(b *primitives.Block) (intake.Standing, primitives.AccountID, error) {
+	return f.standing, "producer", nil
+}
+func (f *fake) AdmitBody(*primitives.Chunk) (bool, error) { return false, nil }
 
 func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*primitives.SignedTransaction, _ primitives.SecretKey) (*primitives.Chunk, error) {
 	if f.err != nil {
@@ -40,6 +48,7 @@ func (f *fake) Stored() ([]*engine.Accepted, error)                     { return
 type heard struct {
 	chunks  []messages.ChunkMade
 	refused []messages.BlockRefused
+	halted  []messages.ChainHalted
 }
 
 func newActor(f *fake) (*Actor, *heard) {
@@ -49,6 +58,7 @@ func newActor(f *fake) (*Actor, *heard) {
 	return New(Options{Engine: f, Log: log, Out: Out{
 		ChunkMade: func(m messages.ChunkMade) { h.chunks = append(h.chunks, m) },
 		Refused:   func(m messages.BlockRefused) { h.refused = append(h.refused, m) },
+		Halted:    func(m messages.ChainHalted) { h.halted = append(h.halted, m) },
 	}}), h
 }
 
@@ -61,47 +71,61 @@ func received(height primitives.Height) messages.BlockReceived {
 
 // TestOrphansAreBounded: blocks without a parent are kept once each, and no more than the bound.
 func TestOrphansAreBounded(t *testing.T) {
-	a, h := newActor(&fake{err: engine.ErrOrphan})
-	for i := range primitives.Height(2 * MaxOrphans) {
+	a, h := newActor(&fake{standing: intake.Orphan})
+	for i := range primitives.Height(2 * intake.MaxBlocks) {
 		a.Handle(received(i + 1))
 		a.Handle(received(i + 1))
 	}
-	if a.waiting != MaxOrphans || len(a.orphans) != MaxOrphans || len(a.known) != MaxOrphans {
-		t.Errorf("%d blocks wait under %d parents, want %d", a.waiting, len(a.orphans), MaxOrphans)
+	if n, _ := a.pool.Len(); n != intake.MaxBlocks {
+		t.Errorf("%d blocks wait, want %d", n, intake.MaxBlocks)
 	}
 	if len(h.refused) != 0 {
 		t.Errorf("%d orphans were refused", len(h.refused))
 	}
 }
 
-func TestBadBlocks(t *testing.T) {
-	bad := errors.New("bad signature")
-	a, h := newActor(&fake{err: bad})
+// TestVerdicts: what becomes of a received block by the reason why it could not be begun.
+func TestVerdicts(t *testing.T) {
 	m := received(1)
-	a.Handle(m)
-	if len(h.refused) != 1 || h.refused[0].Err != bad || h.refused[0].From != "peer" || h.refused[0].Hash != m.Block.Hash() {
-		t.Errorf("refused %+v", h.refused)
-	}
-	a, h = newActor(&fake{err: engine.ErrKnown})
-	if a.Handle(m); len(h.refused) != 0 {
-		t.Error("a known block is refused")
+	for name, tt := range map[string]struct {
+		err            error
+		refused, asked int // after it came twice
+		halted         bool
+	}{
+		"bad, and remembered":   {chain.InvalidApprovals, 2, 1, false},
+		"bad chunk":             {engine.ErrChunk, 2, 1, false},
+		"too early":             {chain.InvalidBlockFutureTime, 2, 2, false},
+		"known":                 {engine.ErrKnown, 0, 2, false},
+		"overtaken":             {engine.ErrOld, 0, 2, false},
+		"its parent went":       {engine.ErrOrphan, 0, 2, false},
+		"this node's own fault": {errors.New("state"), 0, 1, true},
+	} {
+		f := &fake{err: tt.err}
+		a, h := newActor(f)
+		a.Handle(m)
+		a.Handle(m)
+		if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
+			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked, a.halted, tt.refused, tt.asked, tt.halted)
+		}
+		for _, r := range h.refused {
+			if !errors.Is(r.Err, tt.err) || r.From != "peer" || r.Hash != m.Block.Hash() {
+				t.Errorf("%s: refused %+v", name, r)
+			}
+		}
 	}
 }
 
-// TestOwnFailuresEndTheProcess: what this node cannot make is no peer's fault.
-func TestOwnFailuresEndTheProcess(t *testing.T) {
+// TestOwnBlocks: a block of this node that others have overtaken is dropped, and so is one with another's bad chunk; what this node
+// cannot make through its own fault halts it.
+func TestOwnBlocks(t *testing.T) {
 	for name, m := range map[string]any{"block": messages.MakeBlock{Height: 3}, "chunk": messages.MakeChunk{ShardID: 1}} {
-		panics := func(err error) (p bool) {
-			defer func() { p = recover() != nil }()
-			a, _ := newActor(&fake{err: err})
+		for _, err := range []error{engine.ErrOrphan, engine.ErrOld, engine.ErrKnown, engine.ErrChunk, chain.InvalidApprovals, engine.ErrMissing, errors.New("disk is full")} {
+			a, h := newActor(&fake{err: err})
 			a.Handle(m)
-			return false
-		}
-		if !panics(errors.New("disk is full")) {
-			t.Errorf("%s: an error of the engine passes", name)
-		}
-		if panics(engine.ErrOrphan) {
-			t.Errorf("%s: a parent that final blocks have overtaken ends the process", name)
+			own := err != engine.ErrOrphan && (name == "chunk" || err != engine.ErrOld && err != engine.ErrKnown && err != engine.ErrChunk)
+			if a.halted != own || len(h.halted) != 0 != own || own && !errors.Is(h.halted[0].Err, err) {
+				t.Errorf("%s, %v: halted %v, want %v", name, err, a.halted, own)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/messages"
@@ -35,6 +37,8 @@ type stand struct {
 	adopted  []messages.BlockAdopted
 	accepted []messages.BlockAccepted
 	refused  []messages.BlockRefused
+	halts    []messages.ChainHalted
+	wanted   []messages.BlockWanted
 }
 
 // faulty is an engine that finds a block's chunk at fault when it has been applied.
@@ -96,6 +100,8 @@ func newStand(t *testing.T) (*stand, *faulty) {
 		Adopted:  func(m messages.BlockAdopted) { s.adopted = append(s.adopted, m) },
 		Accepted: func(m messages.BlockAccepted) { s.accepted = append(s.accepted, m) },
 		Refused:  func(m messages.BlockRefused) { s.refused = append(s.refused, m) },
+		Halted:   func(m messages.ChainHalted) { s.halts = append(s.halts, m) },
+		Wanted:   func(m messages.BlockWanted) { s.wanted = append(s.wanted, m) },
 	}})
 	s.disk = func(stored) { s.stored <- struct{}{} }
 	return s, f
@@ -104,10 +110,15 @@ func newStand(t *testing.T) (*stand, *faulty) {
 // make asks for a block on the tip; its chunks are missed.
 func (s *stand) make() {
 	s.t.Helper()
-	tip := s.e.Tip()
-	inner := primitives.NewApprovalInner(tip.Hash, tip.Height(), tip.Height()+1)
-	approvals := []primitives.Signature{s.key.Sign(inner.SignedBytes(tip.Height() + 1))}
-	s.Handle(messages.MakeBlock{Parent: tip.Hash, Height: tip.Height() + 1, Producer: validator, Approvals: approvals,
+	s.makeOn(s.e.Tip(), s.e.Tip().Height()+1)
+}
+
+// makeOn asks for a block of a height on another.
+func (s *stand) makeOn(parent *engine.Entry, height primitives.Height) {
+	s.t.Helper()
+	inner := primitives.NewApprovalInner(parent.Hash, parent.Height(), height)
+	approvals := []primitives.Signature{s.key.Sign(inner.SignedBytes(height))}
+	s.Handle(messages.MakeBlock{Parent: parent.Hash, Height: height, Producer: validator, Approvals: approvals,
 		Chunks: make([]*primitives.Chunk, 2), Endorsements: make([][]primitives.Signature, 2)})
 }
 
@@ -139,12 +150,12 @@ func TestAheadOfTheDisk(t *testing.T) {
 		s.make()
 	}
 	s.make()
-	if len(s.adopted) != 1+engine.MaxAhead || len(s.queue) != 1 || len(s.accepted) != 1 {
-		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.queue), len(s.accepted), 1+engine.MaxAhead)
+	if len(s.adopted) != 1+engine.MaxAhead || len(s.makes) != 1 || len(s.accepted) != 1 {
+		t.Fatalf("%d blocks adopted, %d wait, %d accepted, want %d, 1 and 1", len(s.adopted), len(s.makes), len(s.accepted), 1+engine.MaxAhead)
 	}
 	s.gate <- nil
 	s.told(2)
-	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.queue) != 0 {
+	if len(s.accepted) != 2 || len(s.adopted) != engine.MaxAhead+2 || len(s.makes) != 0 {
 		t.Fatalf("with one more on disk: %d accepted, %d adopted", len(s.accepted), len(s.adopted))
 	}
 	req := link.NewRequest[messages.DrainChain, messages.Drained](messages.DrainChain{})
@@ -202,16 +213,23 @@ func TestChunkAtFault(t *testing.T) {
 	maker.make()
 	block := maker.adopted[0].Block
 	m := messages.BlockReceived{Block: block, Chunks: make([]*primitives.Chunk, 2), From: "peer"}
-	for _, bad := range []error{engine.ErrChunk, engine.ErrOld} {
+	for bad, blamed := range map[error]int{engine.ErrChunk: 1, engine.ErrOld: 0} {
 		s, f := newStand(t)
 		f.at, f.err = 1, bad
 		s.Handle(m)
-		if len(s.refused) != 1 || !errors.Is(s.refused[0].Err, bad) || s.refused[0].From != "peer" || s.refused[0].Hash != block.Hash() || len(s.adopted) != 0 {
+		if len(s.refused) != blamed || len(s.adopted) != 0 {
 			t.Fatalf("%v: refused %+v, adopted %d", bad, s.refused, len(s.adopted))
+		}
+		if blamed > 0 && (!errors.Is(s.refused[0].Err, bad) || s.refused[0].From != "peer" || s.refused[0].Hash != block.Hash()) {
+			t.Errorf("%v: refused %+v", bad, s.refused)
 		}
 		f.err = nil
 		s.Handle(m)
-		if len(s.adopted) != 1 || s.adopted[0].Hash != block.Hash() {
+		if len(s.adopted) != 1-blamed || len(s.refused) != 2*blamed {
+			t.Errorf("%v: when it comes again %d adopted, refused %+v", bad, len(s.adopted), s.refused)
+		}
+		s.make() // another of that height
+		if len(s.adopted) == 0 {
 			t.Errorf("%v: a good block after it is not adopted", bad)
 		}
 		if _, err := s.e.Flush(); err != nil {
@@ -232,10 +250,83 @@ func TestChunkAtFault(t *testing.T) {
 	if !panics(storage.ErrDamaged, false) {
 		t.Error("a failure of this node's own passes for the block's")
 	}
-	if !panics(engine.ErrChunk, true) {
-		t.Error("a chunk of a block of its own that cannot be applied passes")
+	if panics(engine.ErrChunk, true) {
+		t.Error("another's chunk in a block of its own ends the process")
 	}
 	if _, err := maker.e.Flush(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLosingFork: an own block on a branch that final blocks of others have left behind, an own block that is there already, and what
+// others send of such a branch, are dropped: the chain goes on, and nobody is blamed.
+func TestLosingFork(t *testing.T) {
+	other, _ := newStand(t)
+	other.makeOn(other.e.Genesis(), 2)
+	for len(other.adopted) < 3 {
+		other.make()
+	}
+	s, _ := newStand(t)
+	s.make()
+	lost := s.e.Tip()
+	for _, m := range other.adopted { // 2, 3, 4: with these 2 is final
+		s.Handle(messages.BlockReceived{Block: m.Block, From: "peer"})
+	}
+	if len(s.adopted) != 4 || s.e.TipFinal().Height != 2 {
+		t.Fatalf("%d blocks adopted, final %d", len(s.adopted), s.e.TipFinal().Height)
+	}
+	s.makeOn(lost, 5)
+	s.makeOn(other.e.Genesis(), 5)
+	s.Handle(messages.MakeChunk{Parent: lost.Hash, Producer: validator})
+	late, _ := newStand(t)
+	late.make()
+	for len(late.adopted) < 6 { // 1 is s's own, the rest builds on it
+		late.makeOn(late.e.Tip(), late.e.Tip().Height()+3)
+	}
+	for _, m := range late.adopted {
+		s.Handle(messages.BlockReceived{Block: m.Block, From: "late"})
+		s.Handle(messages.BlockReceived{Block: m.Block, From: "late"})
+	}
+	if s.halted || len(s.halts) != 0 || len(s.refused) != 0 || len(s.adopted) != 4 {
+		t.Fatalf("halted %+v, refused %+v, %d blocks adopted", s.halts, s.refused, len(s.adopted))
+	}
+	s.make()
+	if s.e.Tip().Height() != 5 || len(s.adopted) != 5 {
+		t.Errorf("the chain does not go on: tip %d", s.e.Tip().Height())
+	}
+	for _, x := range []*stand{s, other, late} {
+		if _, err := x.e.Flush(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestForgedOrphans: blocks at heights far away that nobody signed, or whose height is another than was signed, find no place and
+// keep no block out that comes before its parent.
+func TestForgedOrphans(t *testing.T) {
+	other, _ := newStand(t)
+	for len(other.adopted) < 6 {
+		other.make()
+	}
+	s, _ := newStand(t)
+	for i := range 2 * intake.MaxBlocks {
+		h := *other.adopted[3].Block.Header
+		h.PrevHash, h.Height = primitives.Hash{1, byte(i), byte(i >> 8)}, 1<<40
+		h.Init()
+		s.Handle(messages.BlockReceived{Block: &primitives.Block{Header: &h, Body: other.adopted[3].Block.Body}, From: "forger"})
+	}
+	if n, _ := s.pool.Len(); n != 0 || len(s.refused) != 2*intake.MaxBlocks || len(s.wanted) != 0 {
+		t.Errorf("%d forged blocks are kept, %d refused, %d asked for", n, len(s.refused), len(s.wanted))
+	}
+	for _, m := range slices.Backward(other.adopted) {
+		s.Handle(messages.BlockReceived{Block: m.Block, From: "peer"})
+	}
+	if s.e.Tip().Hash != other.e.Tip().Hash || len(s.wanted) != 5 {
+		t.Errorf("tip %d, want 6; %d parents asked for, want 5", s.e.Tip().Height(), len(s.wanted))
+	}
+	for _, x := range []*stand{s, other} {
+		if _, err := x.e.Flush(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -96,6 +96,9 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	var f *engine.Fault
 	if errors.As(m.Err, &f) {
 		h.Shard, h.Reason = f.Shard, f.Err.Error()
+	} else if broken(m.Err) {
+		n.o.Exit("chain", m.Err, nil)
+		return
 	}
 	if !n.halt(h) {
 		m.Drop()

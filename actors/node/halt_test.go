@@ -6,15 +6,18 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine/failed"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -243,5 +246,23 @@ func TestHaltOnStoredReceipt(t *testing.T) {
 	s = startOn(t, 1, disk, vm, change)
 	if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelFinal}); err != nil || out.Level != view.LevelFinal {
 		t.Errorf("mended: %v", err)
+	}
+}
+
+// TestOwnFailureOfTheChain: a failure of this node's own that is no chunk's halts it, one of the disk ends the process.
+func TestOwnFailureOfTheChain(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		ends bool
+	}{{errors.New("the state contradicts itself"), false}, {fmt.Errorf("read: %w", syscall.EIO), true}, {storage.ErrFull, true}} {
+		var ended []any
+		s := start(t, 1, func(o *Options) {
+			o.Mode, o.Exit = production.Manual, func(_ string, reason any, _ []byte) { ended = append(ended, reason) }
+		})
+		s.chainHalted(messages.ChainHalted{Err: tt.err, Drop: func() {}})
+		h, halted := s.Halted()
+		if halted == tt.ends || len(ended) > 0 != tt.ends || halted && h.Reason != tt.err.Error() {
+			t.Errorf("%v: halted %v (%s), ended %v", tt.err, halted, h.Reason, ended)
+		}
 	}
 }

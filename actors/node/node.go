@@ -128,9 +128,11 @@ func (n *Node) spawn() (err error) {
 		})
 	})
 	spawn("chain", onlyOnce(chainactor.New(chainactor.Options{
-		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Out: chainactor.Out{
+		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
+		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
 			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted,
+			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
 		},
 	})))
 	if err != nil {
@@ -245,11 +247,11 @@ func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, prim
 	}
 }
 
-// Receive passes what the net brings to the actor that it is for: messages.BlockReceived, ApprovalReceived, ChunkReceived or
-// ChunkEndorsed.
+// Receive passes what the net brings to the actor that it is for: messages.BlockReceived, ChunkReceivedAlone, ApprovalReceived,
+// ChunkReceived or ChunkEndorsed.
 func (n *Node) Receive(m any) {
 	switch m := m.(type) {
-	case messages.BlockReceived:
+	case messages.BlockReceived, messages.ChunkReceivedAlone:
 		if n.refusal() != nil {
 			return
 		}

@@ -66,7 +66,8 @@ type Options struct {
 	Observe    func(*messages.BlockAccepted)             // called for each accepted block, on the chain's goroutine; nil: nobody
 	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
-	Log        *logrus.Logger                            // nil: nothing is said
+	Net        Net
+	Log        *logrus.Logger // nil: nothing is said
 	// Failed is the folder for chunks that could not be applied and for the stacks of standstills, FailedBuild what the program calls
 	// itself there; empty: none are kept.
 	Failed, FailedBuild string
@@ -79,6 +80,14 @@ type Options struct {
 
 	dispatcher actor.Dispatcher // of tests; nil: the process's
 	trip       trip             // of tests; nil: nobody asks
+}
+
+// Net is what the chain says to the network, on its own goroutine; nil: there is none.
+type Net struct {
+	Refused      messages.Sender[messages.BlockRefused]
+	ChunkRefused messages.Sender[messages.ChunkRefused]
+	Wanted       messages.Sender[messages.BlockWanted]
+	ChunksWanted messages.Sender[messages.ChunksWanted]
 }
 
 // ExitCode is that of a process whose state is in doubt.

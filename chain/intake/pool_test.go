@@ -214,10 +214,7 @@ func TestFlood(t *testing.T) {
 	}
 	f := newFollower(w)
 	signatures := make([]primitives.Signature, 8000)
-	big := []*primitives.SignedTransaction{primitives.NewSignedTransaction(primitives.Transaction{
-		SignerID: "a", ReceiverID: "b", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(),
-		Actions: []primitives.Action{&primitives.FunctionCall{Method: "f", Args: make([]byte, 8<<20)}},
-	}, primitives.ZeroED25519Signature)}
+	big := heavyBody()
 	heavy := 0
 	orphan := func(height primitives.Height, body bool) {
 		b := w.lost(height)
@@ -244,7 +241,14 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	p := f.pool
-	if p.bytes < MaxBlockBytes-MaxBlockSize || p.bodies.bytes < MaxBodyBytes-MaxBodySize || len(p.strangers) != MaxStrangers {
+	for h := Window; h > 500 && p.bytes < MaxBlockBytes-2500; h-- { // what large ones leave
+		for range MaxTwins {
+			if b := w.lost(h); w.isHostile(h) {
+				_ = f.take(b, nil, "attacker")
+			}
+		}
+	}
+	if p.bytes < MaxBlockBytes-2500 || p.bodies.bytes < MaxBodyBytes-MaxBodySize || len(p.strangers) != MaxStrangers {
 		t.Fatalf("the bounds are not filled: blocks of %d bytes, bodies of %d, %d strangers", p.bytes, p.bodies.bytes, len(p.strangers))
 	}
 	for i, b := range slices.Backward(list) {
@@ -276,6 +280,45 @@ func TestFlood(t *testing.T) {
 	f.audit()
 	if want := list[len(list)-1].Header; f.head != want {
 		t.Errorf("head %d, want %d", f.head.Height, want.Height)
+	}
+}
+
+// heavyBody is 8 MiB of transactions.
+func heavyBody() []*primitives.SignedTransaction {
+	return []*primitives.SignedTransaction{primitives.NewSignedTransaction(primitives.Transaction{
+		SignerID: "a", ReceiverID: "b", PublicKey: primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(),
+		Actions: []primitives.Action{&primitives.FunctionCall{Method: "f", Args: make([]byte, 8<<20)}},
+	}, primitives.ZeroED25519Signature)}
+}
+
+// TestJudgedGoFirst: bodies of orphans, however near, give way to one of a block that was judged.
+func TestJudgedGoFirst(t *testing.T) {
+	w := newWorld(t, 6, 1000)
+	f := newFollower(w)
+	big := heavyBody()
+	for h := primitives.Height(1); f.pool.bodies.bytes < MaxBodyBytes-MaxBodySize; h++ {
+		b := w.lost(h)
+		w.chunk(b, 0, big)
+		if err := f.take(b, w.chunks(b), "attacker"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := w.make(w.genesis.Header, 500, 0)
+	for i := range 6 {
+		w.chunk(b, i, big)
+	}
+	f.chunksW = func(hash primitives.Hash) {
+		if err := f.body(w.bodies[hash], false); err != nil {
+			t.Errorf("a body of the judged block: %v", err)
+		}
+	}
+	if err := f.take(b, nil, "friend"); err != nil {
+		t.Fatal(err)
+	}
+	f.run()
+	f.audit()
+	if f.head != b.Header {
+		t.Errorf("head %d, want 500", f.head.Height)
 	}
 }
 

@@ -30,6 +30,9 @@ type Options struct {
 	Progress    func(done, all int)          // after each block
 	MaxFindings int                          // stop after so many differences; 0: 20
 	BlockEnd    func(h primitives.Height)    // for tests that kill the process
+
+	// behind is called behind each made block, which then need not be the head: it may have made others. Of tests; nil: nobody asks.
+	behind func(*runner, *primitives.Block, []*primitives.Chunk) error
 }
 
 // Report is what a replay found.
@@ -171,8 +174,13 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 		r.found([]Difference{{Where: where, Got: err.Error(), Want: "accepted"}})
 		return false, nil
 	}
-	if !a.IsHead {
+	if !a.IsHead && r.o.behind == nil {
 		return false, fmt.Errorf("is not the head")
+	}
+	if r.o.behind != nil {
+		if err := r.o.behind(r, block, chunks); err != nil {
+			return false, err
+		}
 	}
 	r.report.Blocks++
 	for i := range a.Entry.Shards {

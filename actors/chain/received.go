@@ -1,0 +1,155 @@
+package chain
+
+import (
+	"errors"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// received takes a block from the net: judged as far as that goes at once, it waits for its turn.
+func (a *Actor) received(m *messages.BlockReceived) {
+	if !a.over() {
+		a.take(m)
+		a.next()
+	}
+}
+
+func (a *Actor) take(m *messages.BlockReceived) {
+	hash := m.Block.Hash()
+	if err := a.pool.Refusal(hash); err != nil {
+		a.refuse(hash, m.From, err)
+		return
+	}
+	b := intake.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: intake.Orphan}
+	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
+		var err error
+		if b.Standing, b.Producer, err = a.o.Engine.Admit(m.Block); err != nil {
+			a.unadmitted(hash, m.From, err)
+			return
+		}
+	}
+	out, err := a.pool.Add(b, a.o.Clock())
+	if out.Bad != nil && a.o.Out.ChunkRefused != nil {
+		a.o.Out.ChunkRefused(messages.ChunkRefused{From: m.From, Err: out.Bad})
+	}
+	switch {
+	case errors.Is(err, intake.ErrRefused):
+		a.refuse(hash, m.From, err)
+	case err != nil:
+		a.dropped(hash, m.From, err)
+	}
+	a.want(m.Block, m.From, &out)
+}
+
+// want asks the net for what a block lacks.
+func (a *Actor) want(b *primitives.Block, from string, out *intake.Out) {
+	if !out.Parent.IsZero() && a.o.Out.Wanted != nil {
+		a.o.Out.Wanted(messages.BlockWanted{Hash: out.Parent, From: from})
+	}
+	if len(out.Chunks) > 0 && a.o.Out.ChunksWanted != nil {
+		a.o.Out.ChunksWanted(messages.ChunksWanted{Block: b, Chunks: out.Chunks, From: from})
+	}
+}
+
+// unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
+func (a *Actor) unadmitted(hash primitives.Hash, from string, err error) {
+	switch engine.VerdictOf(err) {
+	case engine.Own:
+		a.fail(err)
+	case engine.Overtaken, engine.Waits:
+		a.dropped(hash, from, err)
+	default:
+		a.refuse(hash, from, err)
+	}
+}
+
+// receivedChunk takes a chunk that came without its block.
+func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
+	if a.over() {
+		return
+	}
+	signed := false
+	if !a.pool.Wants(m.Chunk.Hash) {
+		var err error
+		if signed, err = a.o.Engine.AdmitBody(m.Chunk); err != nil {
+			a.fail(err)
+			return
+		}
+	}
+	err := a.pool.AddBody(m.Chunk, signed)
+	if err != nil && engine.VerdictOf(err) == engine.Bad && a.o.Out.ChunkRefused != nil {
+		a.o.Out.ChunkRefused(messages.ChunkRefused{Hash: m.Chunk.Hash, From: m.From, Err: err})
+	}
+	a.next()
+}
+
+// begin judges a received block whose parent is there. One that is good and lacks bodies waits for them.
+func (a *Actor) begin(b *intake.Block) {
+	p, err := a.o.Engine.Begin(b.Block, b.Chunks, false)
+	if err == nil {
+		a.start(p, false, b.From)
+		return
+	}
+	if errors.Is(err, engine.ErrMissing) {
+		if out, ok := a.pool.Lacking(b.Hash(), a.o.Clock()); ok {
+			a.want(b.Block, b.From, &out)
+			return
+		}
+	}
+	a.unfit(b.Block, b.From, err)
+}
+
+// unfit judges why a received block was not adopted.
+func (a *Actor) unfit(b *primitives.Block, from string, err error) {
+	hash := b.Hash()
+	switch engine.VerdictOf(err) {
+	case engine.Bad:
+		fell := a.pool.Refused(hash, err)
+		a.refuse(hash, from, err)
+		for i := range fell {
+			a.refuse(fell[i].Hash(), fell[i].From, a.pool.Refusal(fell[i].Hash()))
+		}
+	case engine.Early:
+		a.pool.Dropped(hash, true)
+		a.refuse(hash, from, err)
+	case engine.Overtaken, engine.Waits:
+		a.pool.Dropped(hash, false)
+		a.dropped(hash, from, err)
+	default:
+		a.fail(err)
+	}
+}
+
+// refuse says that a block is its sender's fault.
+func (a *Actor) refuse(hash primitives.Hash, from string, err error) {
+	if a.o.Log.IsLevelEnabled(logrus.InfoLevel) {
+		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Info("block refused")
+	}
+	if a.o.Out.Refused != nil {
+		a.o.Out.Refused(messages.BlockRefused{Hash: hash, From: from, Err: err})
+	}
+}
+
+// dropped says that a block is not kept, through nobody's fault.
+func (a *Actor) dropped(hash primitives.Hash, from string, err error) {
+	if a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
+		a.o.Log.WithError(err).WithFields(logrus.Fields{"block": hash, "peer": from}).Debug("block dropped")
+	}
+}
+
+// adopted has what waited for a block go on, and looks again at what could not be judged before it.
+func (a *Actor) adopted(acc *engine.Accepted) {
+	epoch := false
+	if acc.IsHead {
+		a.tip = acc.Entry.Height()
+		epoch = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
+	}
+	for _, b := range a.pool.Adopted(acc.Entry.Block, a.tip, acc.Final.Height, epoch) {
+		a.take(&messages.BlockReceived{Block: b.Block, From: b.From})
+	}
+}

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// changed is a copy of a block with another header, signed by key; a zero key leaves the signature.
+func changed(b *primitives.Block, key *primitives.SecretKey, change func(*primitives.BlockHeader)) *primitives.Block {
+	h := *b.Header
+	change(&h)
+	c := &primitives.Block{Header: h.Init(), Body: b.Body}
+	if key != nil {
+		chain.SignBlock(c, *key)
+	}
+	return c
+}
+
+// TestAdmit: what can be told of a block at once, with its parent known and without.
+func TestAdmit(t *testing.T) {
+	g := testGenesis(t, "aa", "bb", "cc")
+	maker, n := openNode(t, g), openNode(t, g)
+	var list []*primitives.Block
+	var bodies [][]*primitives.Chunk
+	for len(list) < 30 {
+		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false)
+		maker.accept(b, chunks)
+		list, bodies = append(list, b), append(bodies, chunks)
+	}
+	at := func(h int) *primitives.Block { return list[h-1] }
+	key := func(h int) *primitives.SecretKey {
+		k := maker.producer(at(h).Header.PrevHash, primitives.Height(h))
+		return &k
+	}
+	same := func(*primitives.BlockHeader) {}
+	other := seedKey("nobody")
+	wrongBody := changed(at(3), nil, same)
+	wrongBody.Body.VRFValue[0]++
+	check := func(name string, b *primitives.Block, want intake.Standing, wantErr error) {
+		t.Helper()
+		standing, producer, err := n.Admit(b)
+		if !errors.Is(err, wantErr) || err == nil && standing != want {
+			t.Errorf("%s: standing %d, %v; want %d, %v", name, standing, err, want, wantErr)
+		}
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil && want != intake.Stranger && producer != by.AccountID && maker.Adopted(b.Header.PrevHash) != nil {
+			t.Errorf("%s: producer %q, want %q", name, producer, by.AccountID)
+		}
+	}
+	check("the next", at(1), intake.Follows, nil)
+	check("one after it", at(3), intake.Orphan, nil)
+	check("one of the next epoch", at(13), intake.Orphan, nil)
+	check("one of the epoch after that", at(25), intake.Stranger, nil)
+	check("signed by nobody", changed(at(1), &other, same), 0, chain.InvalidSignature)
+	check("an orphan signed by nobody", changed(at(3), &other, same), 0, chain.InvalidSignature)
+	check("another height than was signed", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Height = 1 << 40 }), 0, chain.InvalidSignature)
+	check("another body", wrongBody, 0, chain.InvalidBodyHash)
+	check("an old form", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Version-- }), 0, chain.InvalidHeaderVersion)
+	check("another epoch than the parent's child is in", changed(at(1), key(1), func(h *primitives.BlockHeader) { h.EpochID = primitives.Hash{7} }), 0, chain.InvalidEpochHash)
+	check("no higher than its parent", changed(at(1), nil, func(h *primitives.BlockHeader) { h.Height = 0 }), 0, ErrOld)
+	check("a mask of other shards", changed(at(3), key(3), func(h *primitives.BlockHeader) { h.ChunkMask = nil }), 0, chain.InvalidNumberOfChunkHeaders)
+	for i, b := range list[:25] {
+		n.accept(b, bodies[i])
+	}
+	check("known", at(25), 0, ErrKnown)
+	check("below the final one", changed(at(4), key(4), func(h *primitives.BlockHeader) { h.Timestamp++ }), 0, ErrOld)
+	check("on one below the final one", changed(at(26), key(26), func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight = at(4).Hash(), 4 }), 0, ErrOld)
+	check("no higher than its parent, above the final one", changed(at(26), key(26), func(h *primitives.BlockHeader) { h.Height = 25 }), 0, chain.InvalidBlockHeight)
+	check("an orphan of an epoch that is over", changed(at(27), key(27), func(h *primitives.BlockHeader) { h.EpochID = at(2).Header.EpochID }), intake.Stranger, nil)
+	check("an orphan", at(27), intake.Orphan, nil)
+}
+
+// TestAdmitBody: who has to make a chunk is known once the block before it is part of the chain.
+func TestAdmitBody(t *testing.T) {
+	g := testGenesis(t, "aa", "bb", "cc")
+	maker, n := openNode(t, g), openNode(t, g)
+	_, first := maker.make(maker.Head().Hash, 1, false)
+	maker.accept(maker.make(maker.Head().Hash, 1, false))
+	_, second := maker.make(maker.Head().Hash, 2, false)
+	forged, odd, far := *first[0], *first[0], *first[0]
+	forged.Header.Signature = primitives.ZeroED25519Signature
+	odd.Header.ShardID = 77
+	odd.Hash = odd.Header.ChunkHash()
+	far.Header.HeightCreated = 9
+	far.Hash = far.Header.ChunkHash()
+	for name, tt := range map[string]struct {
+		c    *primitives.Chunk
+		want bool
+	}{"of the next block": {first[0], true}, "of another shard": {first[1], true}, "of the block after that": {second[0], false},
+		"signed by nobody": {&forged, false}, "of no shard": {&odd, false}, "of another height": {&far, false}} {
+		if got, err := n.AdmitBody(tt.c); got != tt.want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, tt.want)
+		}
+	}
+}
+
+// TestLateBodies: a block without bodies is judged all the same; with them it goes on, but not as a copy that nobody signed.
+func TestLateBodies(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
+	b, chunks := n.make(n.Head().Hash, 1, false)
+	before := n.state()
+	for _, given := range [][]*primitives.Chunk{nil, chunks[:1], {chunks[1], chunks[0]}} {
+		if _, err := n.Begin(b, given, false); !errors.Is(err, ErrMissing) || VerdictOf(err) != Waits {
+			t.Errorf("with %d bodies: %v", len(given), err)
+		}
+	}
+	bad := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
+	chain.SignBlock(bad, n.producer(n.Head().Hash, 1))
+	if _, err := n.Begin(bad, nil, false); !errors.Is(err, chain.NotEnoughApprovals) {
+		t.Errorf("a bad block without bodies: %v", err)
+	}
+	other := seedKey("nobody")
+	if _, err := n.Begin(changed(b, &other, func(*primitives.BlockHeader) {}), chunks, false); !errors.Is(err, chain.InvalidSignature) {
+		t.Errorf("another copy of it: %v", err)
+	}
+	if n.state() != before {
+		t.Errorf("the engine was %v and is %v", before, n.state())
+	}
+	if a := n.accept(b, chunks); !a.IsHead {
+		t.Error("with its bodies it is not the head")
+	}
+}
+
+// TestOthersChunks: in a block of its own an engine checks the chunks that it did not make; one of its own that it cannot apply is its
+// fault.
+func TestOthersChunks(t *testing.T) {
+	g := testGenesis(t, "aa")
+	maker, n := openNode(t, g), openNode(t, g)
+	b, chunks := maker.make(maker.Head().Hash, 1, false)
+	wrong := *chunks[0]
+	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 1)}
+	if _, err := n.Begin(b, []*primitives.Chunk{&wrong, chunks[1]}, true); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
+		t.Errorf("another's chunk with other transactions: %v", err)
+	}
+	for _, tt := range []struct {
+		n    *node
+		want Verdict
+	}{{n, Bad}, {maker, Own}} {
+		p, err := tt.n.Begin(b, chunks, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.jobs[0].Run()
+		p.jobs[1].err = fmt.Errorf("balance: %w", primitives.ErrOverflow)
+		if _, err = tt.n.Adopt(p, nil); VerdictOf(err) != tt.want || !errors.As(err, new(*Fault)) {
+			t.Errorf("verdict %d of %v, want %d", VerdictOf(err), err, tt.want)
+		}
+		p.Drop()
+	}
+}
+
+// TestVerdicts: what is not known to be the block's fault is the node's.
+func TestVerdicts(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want Verdict
+	}{
+		{ErrKnown, Overtaken}, {ErrOld, Overtaken}, {ErrOrphan, Waits}, {ErrMissing, Waits}, {chain.InvalidBlockFutureTime, Early},
+		{chain.InvalidBlockHeight, Early}, {chain.NotEnoughApprovals, Bad}, {fmt.Errorf("%w: x", ErrChunk), Bad}, {&Fault{bad: true}, Bad},
+		{&Fault{Err: storage.ErrDamaged}, Own}, {ErrReshard, Own}, {storage.ErrFull, Own}, {errors.New("anything"), Own}, {nil, Own},
+	} {
+		if tt.err != nil {
+			tt.err = fmt.Errorf("wrapped: %w", tt.err)
+		}
+		if got := VerdictOf(tt.err); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestDescends: whether a block descends from the final one is found in one step from its parent, on any branch, and anew when another
+// block is final.
+func TestDescends(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	fork := n.accept(n.make(n.Genesis().Hash, 1, false)).Entry
+	a := n.accept(n.make(n.Genesis().Hash, 2, false)).Entry
+	for range 20 { // with gaps nothing becomes final
+		a = n.accept(n.make(a.Hash, a.Height()+2, false)).Entry
+	}
+	final := n.TipFinal()
+	if !n.descendsFromFinal(a) || !n.descendsFromFinal(fork) || final.Hash != n.Genesis().Hash {
+		t.Fatal("a block does not descend from the genesis")
+	}
+	for x := a; x.Hash != final.Hash; x = n.Adopted(x.Header().PrevHash) {
+		if x.above != final.Hash {
+			t.Fatalf("block %d is not noted", x.Height())
+		}
+	}
+	for range 3 {
+		a = n.accept(n.make(a.Hash, a.Height()+1, false)).Entry
+	}
+	if n.TipFinal().Hash == final.Hash || !n.descendsFromFinal(a) || n.descendsFromFinal(fork) {
+		t.Errorf("final %d: head descends %v, the fork %v", n.TipFinal().Height, n.descendsFromFinal(a), n.descendsFromFinal(fork))
+	}
+}

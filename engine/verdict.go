@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+)
+
+// Verdict is what an error of Begin or Adopt means for the block, whoever made it.
+type Verdict byte
+
+// The verdicts. What is not known to be the block's fault is this node's: its disk, its state, its code.
+const (
+	Own       Verdict = iota // this node's fault: it cannot go on
+	Bad                      // the block is bad, whoever judges it and whenever
+	Early                    // it is ahead of the clock or of the tip, and may be right later
+	Waits                    // its parent or bodies of its chunks are missing
+	Overtaken                // it is known, or does not descend from the final block any more: nobody's fault
+)
+
+// VerdictOf tells what an error of Begin or Adopt means. Those of Admit are about a copy and never Bad.
+func VerdictOf(err error) Verdict {
+	var invalid chain.Invalid
+	switch {
+	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld):
+		return Overtaken
+	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing):
+		return Waits
+	case errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight):
+		return Early
+	case errors.Is(err, ErrChunk), errors.As(err, &invalid):
+		return Bad
+	}
+	return Own
+}
