@@ -32,12 +32,12 @@ type world struct {
 	t     *testing.T
 	f     *Forest
 	root  *Root
-	judge *Partial
+	judge *judgeTrie
 	truth map[string][]byte
 }
 
 func newWorld(t *testing.T, f *Forest) *world {
-	return &world{t, f, f.Empty(), NewPartial(nil, primitives.Hash{}), map[string][]byte{}}
+	return &world{t, f, f.Empty(), newJudge(nil, primitives.Hash{}), map[string][]byte{}}
 }
 
 // fork returns an independent version.

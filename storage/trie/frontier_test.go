@@ -230,8 +230,11 @@ func TestConcurrentReaders(t *testing.T) {
 					}
 					count++
 				}
-				p := NewPartial(rec.Proof(), root.Hash())
-				if got, err := p.Get(w.keys[0]); err != nil || got == nil || count != len(w.keys) {
+				p, err := NewPartial(rec.Proof(), root.Hash())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := p.Get(w.keys[0], nil); err != nil || got == nil || count != len(w.keys) {
 					t.Errorf("of %d pairs, the first is %x, %v", count, got, err)
 				}
 				root.Release()

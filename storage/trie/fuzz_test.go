@@ -78,7 +78,7 @@ func FuzzPartial(f *testing.F) {
 		if len(batches) < 2 {
 			return
 		}
-		whole, err := NewPartial(nil, primitives.Hash{}).Update(batches[0])
+		whole, err := newJudge(nil, primitives.Hash{}).Update(batches[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func FuzzPartial(f *testing.F) {
 		for _, h := range whole.Visited() {
 			proof = append(proof, bytes.Clone(whole.Bytes(h)))
 		}
-		got, err := NewPartial(proof, whole.Root()).Update(batches[1])
+		got, err := updated(proof, whole.Root(), batches[1])
 		if err != nil || got.Root() != want.Root() {
 			t.Fatalf("on the proof: %v, %v, want %v", got, err, want.Root())
 		}
@@ -99,22 +99,48 @@ func FuzzPartial(f *testing.F) {
 		}
 		hurt := proof[int(which)%len(proof)]
 		hurt[int(where)%len(hurt)] ^= byte(where>>8) | 1
-		if _, err = NewPartial(proof, whole.Root()).Update(batches[1]); !errors.Is(err, ErrMissing) {
+		if _, err = updated(proof, whole.Root(), batches[1]); !errors.Is(err, ErrMissing) {
 			t.Errorf("on a damaged proof: %v, want %v", err, ErrMissing)
 		}
 		for _, s := range [][]byte{hurt, in} { // a root that lies about itself
-			p := NewPartial(append(proof, in), primitives.HashBytes(s))
-			for _, c := range batches[1] {
-				if _, err := p.Get(c.Key); err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrCorrupt) {
-					t.Error(err)
-				}
+			p, err := NewPartial(append(proof, in), primitives.HashBytes(s))
+			bad := func(err error) bool {
+				return err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrCorrupt)
 			}
-			if _, err := p.Update(batches[1]); err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrCorrupt) {
+			if bad(err) {
 				t.Error(err)
 			}
-			if _, err := p.FindSplit(); err != nil && !errors.Is(err, ErrMissing) && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNoSplit) {
+			if err != nil {
+				continue
+			}
+			for _, c := range batches[1] {
+				if _, err := p.Get(c.Key, nil); bad(err) {
+					t.Error(err)
+				}
+				for _, after := range [][]byte{nil, c.Key} {
+					if err := p.Scan(c.Key, after, nil, func(_, _ []byte) bool { return true }); bad(err) {
+						t.Error(err)
+					}
+				}
+			}
+			if _, err := p.Update(batches[1], nil); bad(err) {
+				t.Error(err)
+			}
+			if _, err := p.FindSplit(nil); bad(err) && !errors.Is(err, ErrNoSplit) {
+				t.Error(err)
+			}
+			if _, err := p.Restrict(SplitIntervals("b", where%2 == 0), nil); bad(err) {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// updated applies changes to what a proof shows.
+func updated(proof [][]byte, root primitives.Hash, changes []Change) (*Partial, error) {
+	p, err := NewPartial(proof, root)
+	if err != nil {
+		return nil, err
+	}
+	return p.Update(changes, nil)
 }

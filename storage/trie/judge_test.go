@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// judgeScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a Partial, for a prefix or from a bound on; it returns
+// judgeScan is nearcore's TrieIteratorImpl (ops/iter.rs) over a judgeTrie, for a prefix or from a bound on; it returns
 // the pairs, and p remembers what was read after the seek.
-func judgeScan(t *testing.T, p *Partial, start []byte, prefixSeek, exclusive bool) (pairs []pair) {
+func judgeScan(t *testing.T, p *judgeTrie, start []byte, prefixSeek, exclusive bool) (pairs []pair) {
 	t.Helper()
 	type crumb struct {
 		n      *RawNode // nil: empty

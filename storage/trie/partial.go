@@ -3,435 +3,259 @@ package trie
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"math/bits"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ErrMissing says that a proof lacks a node or value that an operation needs.
+// ErrMissing says that a proof lacks a node or value that an operation needs: whoever made the proof is at fault.
 var ErrMissing = errors.New("trie: missing from the proof")
 
-// Partial is a trie of which only some nodes and values are known, by hash: what a state proof shows. It works key by
-// key as nearcore does (ops/insert_delete.rs, ops/squash.rs) and so is both the verifier of proofs and the slow second
-// version that judges Forest. It remembers what it read. For one goroutine.
+// MaxProof bounds the strings of a proof together, in bytes: no state witness is longer (nearcore state_witness.rs
+// MAX_UNCOMPRESSED_STATE_WITNESS_SIZE).
+const MaxProof = 64 << 20
+
+// maxUsage bounds what a node of a proof may claim as its memory usage, so that sums cannot overflow.
+const maxUsage = 1 << 56
+
+// Partial is a trie of which only some nodes and values are known, by hash: what a state proof shows. It does what a Root
+// does, in the same order and with the same records, and fails with ErrMissing where the proof does not go. Nothing in a proof is
+// trusted but that a string has its hash: what is malformed is ErrCorrupt. It never changes; any number of readers.
 type Partial struct {
 	root    primitives.Hash
-	known   map[primitives.Hash][]byte
-	visited []primitives.Hash
-	seen    map[primitives.Hash]bool
+	usage   uint64
+	strings *proofStrings
+	made    *proofStrings // by updates, behind strings; nil: nothing
 }
 
-// NewPartial takes the byte strings of a proof, which it keeps; nothing in them is trusted but that it has its hash.
-func NewPartial(strings [][]byte, root primitives.Hash) *Partial {
-	p := &Partial{root: root, known: make(map[primitives.Hash][]byte, len(strings)), seen: map[primitives.Hash]bool{}}
-	for _, s := range strings {
-		p.known[primitives.HashBytes(s)] = s
+// proofStrings are distinct strings with their hashes.
+type proofStrings struct {
+	list   [][]byte
+	hashes []primitives.Hash
+	index  map[primitives.Hash]uint32
+}
+
+func (s *proofStrings) add(str []byte) primitives.Hash {
+	h := primitives.HashBytes(str)
+	s.put(h, str)
+	return h
+}
+
+func (s *proofStrings) put(h primitives.Hash, str []byte) {
+	if _, known := s.index[h]; !known {
+		s.index[h] = uint32(len(s.list))
+		s.list, s.hashes = append(s.list, str), append(s.hashes, h)
 	}
-	return p
+}
+
+func newStrings(room int) *proofStrings {
+	return &proofStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room), index: make(map[primitives.Hash]uint32, room)}
+}
+
+// NewPartial takes the byte strings of a proof, which it keeps, and the root whose state they show. Their order does not matter;
+// equal ones count once, and what nothing leads to is ignored, as in nearcore, where contracts' code is appended.
+func NewPartial(strings [][]byte, root primitives.Hash) (*Partial, error) {
+	size := 0
+	for _, s := range strings {
+		if size += len(s); size > MaxProof {
+			return nil, fmt.Errorf("%w: a proof of more than %d bytes", ErrCorrupt, MaxProof)
+		}
+	}
+	p := &Partial{root: root, strings: newStrings(min(len(strings), MaxProof/rawUsage))}
+	for _, s := range strings {
+		p.strings.add(s)
+	}
+	return p, p.setRoot()
+}
+
+// setRoot reads what is asked of the root node without an error.
+func (p *Partial) setRoot() error {
+	if p.root.IsZero() {
+		return nil
+	}
+	n, err := p.node(&p.root, nil)
+	p.usage = n.usage
+	return err
 }
 
 // Root returns the state root.
 func (p *Partial) Root() primitives.Hash { return p.root }
 
-// Visited returns the hashes of the strings read so far, in the order of their first reading.
-func (p *Partial) Visited() []primitives.Hash { return p.visited }
+// MemoryUsage returns the root node's, 0 of an empty trie.
+func (p *Partial) MemoryUsage() uint64 { return p.usage }
 
-// Bytes returns the string of a hash, nil if unknown; it is read only.
-func (p *Partial) Bytes(h primitives.Hash) []byte { return p.known[h] }
-
-// Forget makes nothing visited.
-func (p *Partial) Forget() { p.visited, p.seen = nil, map[primitives.Hash]bool{} }
-
-// Strings returns all known strings in ascending order.
-func (p *Partial) Strings() [][]byte {
-	out := make([][]byte, 0, len(p.known))
-	for _, s := range p.known {
-		out = append(out, s)
+// Find returns the string of a hash, whatever it is; it is read only. Contracts' code is looked for like this.
+func (p *Partial) Find(h primitives.Hash) ([]byte, bool) {
+	ref := p.ref(&h)
+	if ref == 0 {
+		return nil, false
 	}
-	slices.SortFunc(out, slices.Compare)
-	return out
+	return p.at(ref), true
 }
 
-// read returns the string of a hash and marks it as visited.
-func (p *Partial) read(h primitives.Hash) ([]byte, error) {
-	s, ok := p.known[h]
-	if !ok {
-		return nil, fmt.Errorf("%w: %v", ErrMissing, h)
+// ref returns 1 + the place of a string, first of the proof, then of what was made; 0: it is not known.
+func (p *Partial) ref(h *primitives.Hash) uint32 {
+	if i, ok := p.strings.index[*h]; ok {
+		return i + 1
 	}
-	if !p.seen[h] {
-		p.seen[h] = true
-		p.visited = append(p.visited, h)
-	}
-	return s, nil
-}
-
-// Node reads and decodes the node of a hash. The keys of the result are well formed.
-func (p *Partial) Node(h primitives.Hash) (*RawNode, error) {
-	s, err := p.read(h)
-	if err != nil {
-		return nil, err
-	}
-	n := new(RawNode)
-	if err := borsh.Unmarshal(s, n); err != nil {
-		return nil, fmt.Errorf("%w: node %v: %w", ErrCorrupt, h, err)
-	}
-	if n.Kind == Leaf || n.Kind == Extension {
-		if len(n.Key) == 0 || len(n.Key) > MaxKeyLen+1 || n.Kind == Extension && extNibs(n.Key).n == 0 {
-			return nil, fmt.Errorf("%w: node %v has a key of %d bytes", ErrCorrupt, h, len(n.Key))
+	if p.made != nil {
+		if i, ok := p.made.index[*h]; ok {
+			return uint32(len(p.strings.list)) + i + 1
 		}
 	}
-	return n, nil
+	return 0
 }
 
-// Lookup finds key.
-func (p *Partial) Lookup(key []byte) (v ValueID, found bool, err error) {
-	if p.root.IsZero() {
-		return v, false, nil
+// at returns the string of a reference.
+func (p *Partial) at(ref uint32) []byte {
+	if i := int(ref) - 1; i < len(p.strings.list) {
+		return p.strings.list[i]
 	}
-	rest, h := keyNibs(key, 0), p.root
-	for {
-		n, err := p.Node(h)
-		if err != nil {
-			return v, false, err
-		}
-		switch n.Kind {
-		case Leaf:
-			return n.Value, compareNibs(rest, extNibs(n.Key)) == 0, nil
-		case Extension:
-			ext := extNibs(n.Key)
-			if commonPrefix(rest, ext) < ext.n {
-				return v, false, nil
-			}
-			rest, h = rest.from(ext.n), n.Child
-		default:
-			if rest.n == 0 {
-				return n.Value, n.Kind == BranchWithValue, nil
-			}
-			if n.Mask>>rest.at(0)&1 == 0 {
-				return v, false, nil
-			}
-			h, rest = n.Children[rest.at(0)], rest.from(1)
-		}
+	return p.made.list[int(ref)-1-len(p.strings.list)]
+}
+
+// proofNode is a view of a node's encoding, which it aliases.
+type proofNode struct {
+	kind  Kind
+	mask  uint16
+	len   uint32
+	usage uint64
+	key   []byte // hex-prefix encoded; leaf, extension
+	value []byte // length u32 ‖ hash; leaf, branch with value
+	kids  []byte // hashes; branches, and the one of an extension
+}
+
+func (n *proofNode) hasValue() bool { return n.value != nil }
+
+func (n *proofNode) valueID() ValueID {
+	return ValueID{le32(n.value), primitives.Hash(n.value[4:])}
+}
+
+// kid returns the hash of a branch's child, nil: there is none.
+func (n *proofNode) kid(nibble byte) *primitives.Hash {
+	if n.mask>>nibble&1 == 0 {
+		return nil
 	}
+	i := bits.OnesCount16(n.mask & (1<<nibble - 1))
+	return (*primitives.Hash)(n.kids[32*i:])
 }
 
-// Get returns the value of key, nil if absent.
-func (p *Partial) Get(key []byte) ([]byte, error) {
-	v, found, err := p.Lookup(key)
-	if err != nil || !found {
-		return nil, err
-	}
-	s, err := p.read(v.Hash)
-	if err == nil && s == nil {
-		s = []byte{}
-	}
-	return s, err
-}
+// child returns the hash below an extension.
+func (n *proofNode) child() *primitives.Hash { return (*primitives.Hash)(n.kids) }
 
-// pnode is a node under change: kind leaf, branch or extension, or 0xff for an empty place.
-type pnode struct {
-	kind Kind // Branch also with a value
-	key  nibs
-	val  *ValueID
-	kids [16]link // branch
-	kid  link     // extension
-	rest uint64   // memory usage of the children
-}
-
-const noNode Kind = 0xff
-
-// link leads to a node under change, or by hash to one that is as it was.
-type link struct {
-	hash  primitives.Hash
-	node  *pnode
-	exist bool
-}
-
-func (n *pnode) own() (usage uint64) {
+// own is what a node uses itself.
+func (n *proofNode) own() (usage uint64) {
 	switch n.kind {
-	case Leaf:
-		usage = keyCost(hexPrefixLen(n.key.n))
-	case Extension:
-		usage = keyCost(hexPrefixLen(n.key.n))
-	case Branch:
+	case Leaf, Extension:
+		usage = keyCost(len(n.key))
+	default:
 		usage = costNode
 	}
-	if n.val != nil {
-		usage += valueCost(n.val.Len)
+	if n.hasValue() {
+		usage += valueCost(le32(n.value))
 	}
 	return usage
 }
 
-func (n *pnode) usage() uint64 { return n.own() + n.rest }
-
-// without takes a child's usage off that of n's children.
-func (n *pnode) without(child *pnode) error {
-	u := child.usage()
-	if u > n.rest {
-		return fmt.Errorf("%w: a child uses %d of its parent's %d", ErrCorrupt, u, n.rest)
-	}
-	n.rest -= u
-	return nil
+func le32(b []byte) uint32 {
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// open makes the node of a link changeable, reading it if it is as it was.
-func (p *Partial) open(l link) (*pnode, error) {
-	if l.node != nil {
-		return l.node, nil
+func le64(b []byte) uint64 { return uint64(le32(b)) | uint64(le32(b[4:]))<<32 }
+
+// parseNode looks at an encoding; ok is false if it is not the one encoding of a node.
+func parseNode(s []byte) (n proofNode, ok bool) {
+	if len(s) < 1+rawUsage {
+		return n, false
 	}
-	raw, err := p.Node(l.hash)
-	if err != nil {
-		return nil, err
-	}
-	n := &pnode{kind: raw.Kind}
-	switch raw.Kind {
-	case Leaf:
-		n.key, n.val = extNibs(raw.Key), &raw.Value
-	case Extension:
-		n.key, n.kid = extNibs(raw.Key), link{hash: raw.Child, exist: true}
+	n.kind, n.len, n.usage = Kind(s[0]), uint32(len(s)), le64(s[len(s)-rawUsage:])
+	rest := s[1 : len(s)-rawUsage]
+	switch n.kind {
+	case Leaf, Extension:
+		tail := 36
+		if n.kind == Extension {
+			tail = 32
+		}
+		if len(rest) < 4+1+tail || uint64(le32(rest)) != uint64(len(rest)-4-tail) {
+			return n, false
+		}
+		n.key = rest[4 : len(rest)-tail]
+		if !wellFormed(n.key, n.kind == Leaf) {
+			return n, false
+		}
+		if n.kind == Leaf {
+			n.value = rest[len(rest)-tail:]
+		} else {
+			n.kids = rest[len(rest)-tail:]
+		}
+	case Branch, BranchWithValue:
+		if n.kind == BranchWithValue {
+			if len(rest) < 36 {
+				return n, false
+			}
+			n.value, rest = rest[:36], rest[36:]
+		}
+		if len(rest) < 2 {
+			return n, false
+		}
+		n.mask, n.kids = uint16(rest[0])|uint16(rest[1])<<8, rest[2:]
+		if len(n.kids) != 32*bits.OnesCount16(n.mask) {
+			return n, false
+		}
 	default:
-		n.kind = Branch
-		if raw.Kind == BranchWithValue {
-			n.val = &raw.Value
-		}
-		for i := range n.kids {
-			n.kids[i] = link{hash: raw.Children[i], exist: raw.Mask>>i&1 == 1}
-		}
+		return n, false
 	}
-	if n.rest = raw.MemoryUsage - n.own(); n.rest > raw.MemoryUsage {
-		return nil, fmt.Errorf("%w: node %v claims a memory usage of %d", ErrCorrupt, l.hash, raw.MemoryUsage)
+	return n, n.usage >= n.own() && n.usage <= maxUsage
+}
+
+// wellFormed tells whether key is the hex-prefix encoding of a leaf's or an extension's nibbles, of which the latter has some.
+func wellFormed(key []byte, leaf bool) bool {
+	if len(key) > MaxKeyLen+1 {
+		return false
+	}
+	head := key[0]
+	if head&0x20 != 0 != leaf || head&0xc0 != 0 {
+		return false
+	}
+	if head&0x10 == 0 {
+		return head&0xf == 0 && (leaf || len(key) > 1)
+	}
+	return true
+}
+
+// node reads the node of a hash and tells rec.
+func (p *Partial) node(h *primitives.Hash, rec *Recording) (proofNode, error) {
+	ref := p.ref(h)
+	if ref == 0 {
+		return proofNode{}, fmt.Errorf("%w: node %v", ErrMissing, *h)
+	}
+	n, ok := parseNode(p.at(ref))
+	if !ok {
+		return proofNode{}, fmt.Errorf("%w: string %v is no node", ErrCorrupt, *h)
+	}
+	if rec != nil {
+		rec.bindProof(p)
+		rec.addRef(h[:], n.len, ref)
 	}
 	return n, nil
 }
 
-// Update returns the trie with the changes made in their order. p remembers what was read.
-func (p *Partial) Update(changes []Change) (*Partial, error) {
-	root := &pnode{kind: noNode}
-	if !p.root.IsZero() {
-		var err error
-		if root, err = p.open(link{hash: p.root, exist: true}); err != nil {
-			return nil, err
-		}
+// Value returns the bytes of a value, read only, and tells rec.
+func (p *Partial) Value(v ValueID, rec *Recording) ([]byte, error) {
+	ref := p.ref(&v.Hash)
+	if ref == 0 {
+		return nil, fmt.Errorf("%w: value %v", ErrMissing, v.Hash)
 	}
-	out := &Partial{known: make(map[primitives.Hash][]byte, len(p.known)), seen: map[primitives.Hash]bool{}}
-	for h, s := range p.known {
-		out.known[h] = s
+	s := p.at(ref)
+	if uint64(len(s)) != uint64(v.Len) {
+		return nil, fmt.Errorf("%w: value %v has %d bytes, not %d", ErrCorrupt, v.Hash, len(s), v.Len)
 	}
-	for _, c := range changes {
-		var err error
-		if c.Value == nil {
-			_, err = p.remove(root, keyNibs(c.Key, 0))
-		} else {
-			v := newValue(c.Value)
-			out.known[v.Hash] = slices.Clone(c.Value)
-			err = p.insert(root, keyNibs(c.Key, 0), v.ValueID)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if rec != nil {
+		rec.bindProof(p)
+		rec.addRef(v.Hash[:], v.Len, ref)
 	}
-	if root.kind != noNode {
-		out.root = out.flatten(root)
+	if s == nil {
+		s = []byte{}
 	}
-	return out, nil
-}
-
-// insert sets key below n, in place.
-func (p *Partial) insert(n *pnode, key nibs, v ValueID) error {
-	switch n.kind {
-	case noNode:
-		*n = pnode{kind: Leaf, key: key, val: &v}
-		return nil
-	case Branch:
-		if key.n == 0 {
-			n.val = &v
-			return nil
-		}
-		child := &pnode{kind: noNode}
-		if l := n.kids[key.at(0)]; l.exist {
-			var err error
-			if child, err = p.open(l); err != nil {
-				return err
-			}
-		}
-		if err := n.without(child); err != nil {
-			return err
-		}
-		err := p.insert(child, key.from(1), v)
-		n.rest += child.usage()
-		n.kids[key.at(0)] = link{node: child, exist: true}
-		return err
-	}
-	l := commonPrefix(key, n.key)
-	switch {
-	case n.kind == Leaf && l == n.key.n && l == key.n:
-		n.val = &v
-		return nil
-	case n.kind == Extension && l == n.key.n:
-		child, err := p.open(n.kid)
-		if err != nil {
-			return err
-		}
-		err = p.insert(child, key.from(l), v)
-		n.rest, n.kid = child.usage(), link{node: child, exist: true}
-		return err
-	}
-	// The node parts from the key after l nibbles: a branch comes there, below an extension if l > 0.
-	below := *n
-	below.key = n.key.from(l)
-	branch := &pnode{kind: Branch}
-	if below.kind == Leaf && below.key.n == 0 {
-		branch.val = below.val
-	} else {
-		i := below.key.at(0)
-		below.key = below.key.from(1)
-		if below.kind == Extension && below.key.n == 0 {
-			branch.kids[i], branch.rest = below.kid, below.rest
-		} else {
-			branch.kids[i], branch.rest = link{node: &below, exist: true}, below.usage()
-		}
-	}
-	if err := p.insert(branch, key.from(l), v); err != nil {
-		return err
-	}
-	if l == 0 {
-		*n = *branch
-	} else {
-		*n = pnode{kind: Extension, key: n.key.first(l), kid: link{node: branch, exist: true}, rest: branch.usage()}
-	}
-	return nil
-}
-
-// remove deletes key below n, in place, and tells whether it was there.
-func (p *Partial) remove(n *pnode, key nibs) (bool, error) {
-	switch n.kind {
-	case noNode:
-		return false, nil
-	case Leaf:
-		if compareNibs(key, n.key) != 0 {
-			return false, nil
-		}
-		*n = pnode{kind: noNode}
-		return true, nil
-	case Extension:
-		if commonPrefix(key, n.key) < n.key.n {
-			return false, nil
-		}
-		child, err := p.open(n.kid)
-		if err != nil {
-			return false, err
-		}
-		n.kid = link{node: child, exist: true}
-		deleted, err := p.remove(child, key.from(n.key.n))
-		n.rest = child.usage()
-		if err != nil || !deleted {
-			return false, err
-		}
-		return true, p.squash(n)
-	}
-	if key.n == 0 {
-		if n.val == nil {
-			return false, nil
-		}
-		n.val = nil
-		return true, p.squash(n)
-	}
-	l := &n.kids[key.at(0)]
-	if !l.exist {
-		return false, nil
-	}
-	child, err := p.open(*l)
-	if err != nil {
-		return false, err
-	}
-	*l = link{node: child, exist: true}
-	if err := n.without(child); err != nil {
-		return false, err
-	}
-	deleted, err := p.remove(child, key.from(1))
-	n.rest += child.usage()
-	if err != nil || !deleted {
-		return false, err
-	}
-	return true, p.squash(n)
-}
-
-// squash gives n the one form that its content has (nearcore ops/squash.rs).
-func (p *Partial) squash(n *pnode) error {
-	if n.kind == Extension {
-		return p.extend(n, n.key, n.kid)
-	}
-	count, last := 0, 0
-	for i := range n.kids {
-		if k := &n.kids[i]; k.node != nil && k.node.kind == noNode {
-			*k = link{}
-		} else if k.exist {
-			count, last = count+1, i
-		}
-	}
-	switch {
-	case count == 0 && n.val == nil:
-		*n = pnode{kind: noNode}
-	case count == 0:
-		*n = pnode{kind: Leaf, val: n.val}
-	case count == 1 && n.val == nil:
-		return p.extend(n, single(byte(last)), n.kids[last])
-	}
-	return nil
-}
-
-// extend makes n what ext above the child is, reading the child.
-func (p *Partial) extend(n *pnode, ext nibs, l link) error {
-	child, err := p.open(l)
-	if err != nil {
-		return err
-	}
-	switch child.kind {
-	case noNode:
-		*n = pnode{kind: noNode}
-	case Leaf:
-		*n = pnode{kind: Leaf, key: concat(ext, child.key), val: child.val}
-	case Branch:
-		*n = pnode{kind: Extension, key: ext, kid: link{node: child, exist: true}, rest: child.usage()}
-	default:
-		*n = pnode{kind: Extension, key: concat(ext, child.key), kid: child.kid, rest: child.rest}
-	}
-	return nil
-}
-
-// flatten encodes n and what is new below it.
-func (p *Partial) flatten(n *pnode) primitives.Hash {
-	hashOf := func(l link) primitives.Hash {
-		if l.node != nil {
-			return p.flatten(l.node)
-		}
-		return l.hash
-	}
-	raw := RawNode{Kind: n.kind, MemoryUsage: n.usage()}
-	if n.val != nil {
-		raw.Value = *n.val
-	}
-	switch n.kind {
-	case Leaf, Extension:
-		raw.Key = make([]byte, hexPrefixLen(n.key.n))
-		putHexPrefix(raw.Key, n.key, n.kind == Leaf)
-		if n.kind == Extension {
-			raw.Child = hashOf(n.kid)
-		}
-	default:
-		if n.val != nil {
-			raw.Kind = BranchWithValue
-		}
-		for i, l := range n.kids {
-			if l.exist {
-				raw.Mask |= 1 << i
-				raw.Children[i] = hashOf(l)
-			}
-		}
-	}
-	s := borsh.Marshal(&raw)
-	h := primitives.HashBytes(s)
-	p.known[h] = s
-	return h
+	return s, nil
 }

@@ -22,6 +22,7 @@ type Recorded struct {
 // The roots that are read must be held as long as it is in use: it knows nodes by reference too.
 type Recording struct {
 	forest  *Forest
+	proof   *Partial // in place of a forest
 	entries []Recorded
 	table   []recordSlot // open addressing by hash; nil while entries are few
 	size    uint64
@@ -50,14 +51,18 @@ func (r *Recording) Contains(h primitives.Hash) bool {
 
 // Reset forgets everything, also the forest, but keeps the memory.
 func (r *Recording) Reset() {
-	r.forest, r.entries, r.size = nil, r.entries[:0], 0
+	r.forest, r.proof, r.entries, r.size = nil, nil, r.entries[:0], 0
 	clear(r.table)
 	clear(r.recent)
 }
 
 // Merge records what o has, in o's order.
 func (r *Recording) Merge(o *Recording) {
-	if len(o.entries) > 0 {
+	switch {
+	case len(o.entries) == 0:
+	case o.proof != nil:
+		r.bindProof(o.proof)
+	default:
 		r.bind(o.forest)
 	}
 	for i := range o.entries {
@@ -81,7 +86,7 @@ func (r *Recording) Truncate(n int) {
 
 // Clone returns an independent copy.
 func (r *Recording) Clone() *Recording {
-	return &Recording{r.forest, slices.Clone(r.entries), slices.Clone(r.table), r.size, slices.Clone(r.recent)}
+	return &Recording{r.forest, r.proof, slices.Clone(r.entries), slices.Clone(r.table), r.size, slices.Clone(r.recent)}
 }
 
 // bind ties the recording to f, since references mean nothing elsewhere.
@@ -91,6 +96,16 @@ func (r *Recording) bind(f *Forest) {
 			panic("trie: one recording for two forests")
 		}
 		r.forest = f
+	}
+}
+
+// bindProof ties the recording to what a proof shows.
+func (r *Recording) bindProof(p *Partial) {
+	if r.proof != p {
+		if len(r.entries) > 0 {
+			panic("trie: one recording for two proofs")
+		}
+		r.proof = p
 	}
 }
 
@@ -179,19 +194,35 @@ func (r *Recording) node(f *Forest, ref uint32, n node) {
 
 // addNode records a node of the bound forest.
 func (r *Recording) addNode(ref uint32, n node) {
-	if r.recent != nil {
-		at := &r.recent[ref%recentNodes]
-		if *at == ref {
-			return
-		}
-		*at = ref
+	if r.recent != nil && r.wasRecent(ref) {
+		return
 	}
 	r.add(n.hash(), n.rawLen(), ref, false)
+}
+
+// addRef records a string of a proof: one that is a node here and a value there is the same one.
+func (r *Recording) addRef(h []byte, length, ref uint32) {
+	if r.recent == nil || !r.wasRecent(ref) {
+		r.add(h, length, ref, false)
+	}
+}
+
+// wasRecent tells whether a reference was the last one of its low bits.
+func (r *Recording) wasRecent(ref uint32) bool {
+	at := &r.recent[ref%recentNodes]
+	if *at == ref {
+		return true
+	}
+	*at = ref
+	return false
 }
 
 // AppendBytes appends the i-th recorded string.
 func (r *Recording) AppendBytes(b []byte, i int) []byte {
 	e := &r.entries[i]
+	if r.proof != nil {
+		return append(b, r.proof.at(e.ref)...)
+	}
 	m := r.forest.arena.mem()
 	n := m.at(e.ref)
 	if e.value {

@@ -55,9 +55,12 @@ func TestRecording(t *testing.T) {
 	if got, want := uint64(total), all.Size(); got != want {
 		t.Errorf("proof of %d bytes, want %d", got, want)
 	}
-	p := NewPartial(proof, w.root.Hash())
+	p, err := NewPartial(proof, w.root.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, k := range w.keys {
-		got, err := p.Get(k)
+		got, err := p.Get(k, nil)
 		want, _ := w.root.Get(k, nil)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("Get(%q) from the proof = %x, %v, want %x", k, got, err, want)
@@ -76,7 +79,11 @@ func TestProve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, found, err := NewPartial(proof, w.root.Hash()).Lookup(k)
+		p, err := NewPartial(proof, w.root.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, found, err := p.Lookup(k, nil)
 		want, wanted, _ := w.root.Lookup(k, nil)
 		if err != nil || found != wanted || v != want.ValueID && found {
 			t.Errorf("Lookup(%q) in its proof = %v, %v, %v, want %v, %v", k, v, found, err, want.ValueID, wanted)

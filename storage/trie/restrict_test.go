@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// judgeRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a Partial.
-func judgeRetain(t *testing.T, p *Partial, keep []Interval) *Partial {
+// judgeRetain is nearcore's retain_multi_range_recursive (ops/resharding.rs) on a judgeTrie.
+func judgeRetain(t *testing.T, p *judgeTrie, keep []Interval) *judgeTrie {
 	t.Helper()
 	var from, to [][]byte
 	for _, i := range keep {
@@ -26,15 +26,15 @@ func judgeRetain(t *testing.T, p *Partial, keep []Interval) *Partial {
 		}
 		return false
 	}
-	open := func(l link) *pnode {
+	open := func(l judgeLink) *judgeNode {
 		n, err := p.open(l)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	var retain func(n *pnode, key []byte)
-	retain = func(n *pnode, key []byte) {
+	var retain func(n *judgeNode, key []byte)
+	retain = func(n *judgeNode, key []byte) {
 		descend := false
 		for i := range from {
 			if bytes.HasPrefix(from[i], key) || bytes.HasPrefix(to[i], key) {
@@ -44,15 +44,15 @@ func judgeRetain(t *testing.T, p *Partial, keep []Interval) *Partial {
 			}
 		}
 		if !descend {
-			*n = pnode{kind: noNode}
+			*n = judgeNode{kind: noJudgeNode}
 			return
 		}
 		switch n.kind {
-		case noNode:
+		case noJudgeNode:
 			return
 		case Leaf:
 			if !contains(n.key.appendNibbles(slices.Clone(key))) {
-				*n = pnode{kind: noNode}
+				*n = judgeNode{kind: noJudgeNode}
 			}
 			return
 		case Branch:
@@ -66,25 +66,25 @@ func judgeRetain(t *testing.T, p *Partial, keep []Interval) *Partial {
 				}
 				child := open(n.kids[i])
 				retain(child, append(slices.Clone(key), byte(i)))
-				n.kids[i] = link{node: child, exist: true}
+				n.kids[i] = judgeLink{node: child, exist: true}
 				n.rest += child.usage()
 			}
 		default:
 			child := open(n.kid)
 			retain(child, n.key.appendNibbles(slices.Clone(key)))
-			n.kid, n.rest = link{node: child, exist: true}, child.usage()
+			n.kid, n.rest = judgeLink{node: child, exist: true}, child.usage()
 		}
 		if err := p.squash(n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out := &Partial{known: maps.Clone(p.known), seen: map[primitives.Hash]bool{}}
+	out := &judgeTrie{known: maps.Clone(p.known), seen: map[primitives.Hash]bool{}}
 	if p.root.IsZero() {
 		return out
 	}
-	root := open(link{hash: p.root, exist: true})
+	root := open(judgeLink{hash: p.root, exist: true})
 	retain(root, nil)
-	if root.kind != noNode {
+	if root.kind != noJudgeNode {
 		out.root = out.flatten(root)
 	}
 	return out

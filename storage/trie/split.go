@@ -53,27 +53,6 @@ func (r *Root) FindSplit(rec *Recording) (primitives.TrieSplit, error) {
 	})
 }
 
-// FindSplit is the search on what a proof shows.
-func (p *Partial) FindSplit() (primitives.TrieSplit, error) {
-	if p.root.IsZero() {
-		return primitives.TrieSplit{}, fmt.Errorf("%w: empty trie", ErrNoSplit)
-	}
-	return findSplit(p.root, func(h primitives.Hash) (splitNode[primitives.Hash], error) {
-		n, err := p.Node(h)
-		if err != nil {
-			return splitNode[primitives.Hash]{}, err
-		}
-		s := splitNode[primitives.Hash]{kind: n.Kind, usage: n.MemoryUsage, child: n.Child, mask: n.Mask, kids: n.Children}
-		switch n.Kind {
-		case Leaf, Extension:
-			s.key = extNibs(n.Key)
-		case BranchWithValue:
-			s.kind = Branch
-		}
-		return s, nil
-	})
-}
-
 // splitNode is what the search needs of a node at a P.
 type splitNode[P comparable] struct {
 	kind  Kind
@@ -293,6 +272,9 @@ func (s *splitter[P]) find() (best primitives.TrieSplit, err error) {
 		if !ok {
 			break
 		}
+		if len(s.path) > 2*MaxKeyLen {
+			return best, fmt.Errorf("%w: accounts of more than %d bytes", ErrCorrupt, MaxKeyLen)
+		}
 		if err := s.step(nibble); err != nil {
 			return best, err
 		}
@@ -414,7 +396,7 @@ func (s *splitter[P]) stepBy(nibble byte, sums [16]uint64) error {
 // below it, or behind it, at its name with "-0" appended, so that it goes left with its keys and data. The first wins
 // a tie; without a valid name there is none.
 func (s *splitter[P]) best() (best primitives.TrieSplit, ok bool, err error) {
-	if len(s.path)%2 != 0 {
+	if len(s.path)%2 != 0 || len(s.path) > 2*primitives.MaxAccountIDLen {
 		return best, false, nil
 	}
 	name := string(packNibbles(s.path))

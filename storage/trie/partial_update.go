@@ -1,0 +1,454 @@
+package trie
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// growing is a node under change: leaf, branch (also with a value) or extension, or noNode for an empty place.
+type growing struct {
+	kind Kind
+	has  bool // a value
+	val  ValueID
+	rest uint64    // memory usage of the children
+	key  nibs      // leaf, extension
+	kids *[16]link // branch
+	kid  link      // extension
+}
+
+const noNode Kind = 0xff
+
+// link leads to a node under change, or by hash to one that is as it was; the zero link leads nowhere.
+type link struct {
+	hash *primitives.Hash
+	node *growing
+}
+
+func (l link) exists() bool { return l.hash != nil || l.node != nil }
+
+func (n *growing) own() (usage uint64) {
+	switch n.kind {
+	case Leaf, Extension:
+		usage = keyCost(hexPrefixLen(n.key.n))
+	case Branch:
+		usage = costNode
+	}
+	if n.has {
+		usage += valueCost(n.val.Len)
+	}
+	return usage
+}
+
+func (n *growing) usage() uint64 { return n.own() + n.rest }
+
+// without takes a child's usage off that of n's children.
+func (n *growing) without(child *growing) error {
+	u := child.usage()
+	if u > n.rest {
+		return fmt.Errorf("%w: a child uses %d of its parent's %d", ErrCorrupt, u, n.rest)
+	}
+	n.rest -= u
+	return nil
+}
+
+// grower applies changes to what a proof shows, key by key, as nearcore does (ops/insert_delete.rs, ops/squash.rs): what the sum
+// of memory usages is made of, and what is read, follow from that order.
+type grower struct {
+	p   *Partial
+	rec *Recording
+	out *Partial
+	buf []byte // for encodings
+}
+
+// grower begins an update that makes about as many strings. What earlier updates made comes along.
+func (p *Partial) grower(rec *Recording, room int) *grower {
+	g := &grower{p: p, rec: rec, out: &Partial{strings: p.strings, made: newStrings(room)}}
+	if p.made != nil {
+		for i, s := range p.made.list {
+			g.out.made.put(p.made.hashes[i], s)
+		}
+	}
+	return g
+}
+
+// Update returns the trie with the changes, in strictly ascending order of keys, and tells rec the old nodes that Forest.Update
+// does. p stays as it is; the result shares its strings and keeps the
+// values. On an error nothing has changed but rec.
+func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
+	g := p.grower(rec, 2*len(changes))
+	root := &growing{kind: noNode}
+	if !p.root.IsZero() {
+		var err error
+		if root, err = g.open(link{hash: &p.root}); err != nil {
+			return nil, err
+		}
+	}
+	for i := range changes {
+		switch c := &changes[i]; {
+		case len(c.Key) > MaxKeyLen:
+			return nil, ErrKeyLen
+		case i > 0 && bytes.Compare(changes[i-1].Key, c.Key) >= 0:
+			return nil, fmt.Errorf("%w: %x after %x", ErrOrder, c.Key, changes[i-1].Key)
+		case uint64(len(c.Value)) > 1<<32-1:
+			return nil, fmt.Errorf("trie: value of %x has %d bytes", c.Key, len(c.Value))
+		}
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.Value == nil {
+			if _, err := g.remove(root, keyNibs(c.Key, 0)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		v := ValueID{uint32(len(c.Value)), g.out.made.add(c.Value)}
+		if err := g.insert(root, keyNibs(c.Key, 0), v); err != nil {
+			return nil, err
+		}
+	}
+	return g.finish(root)
+}
+
+// finish encodes the new trie.
+func (g *grower) finish(root *growing) (*Partial, error) {
+	if root.kind != noNode {
+		h, err := g.flatten(root)
+		if err != nil {
+			return nil, err
+		}
+		g.out.root = *h
+	}
+	return g.out, g.out.setRoot()
+}
+
+// open makes the node of a link changeable, reading it if it is as it was.
+func (g *grower) open(l link) (*growing, error) {
+	if l.node != nil {
+		return l.node, nil
+	}
+	raw, err := g.p.node(l.hash, g.rec)
+	if err != nil {
+		return nil, err
+	}
+	n := &growing{kind: raw.kind, has: raw.hasValue(), rest: raw.usage - raw.own()}
+	if n.has {
+		n.val = raw.valueID()
+	}
+	switch raw.kind {
+	case Leaf:
+		n.key = extNibs(raw.key)
+	case Extension:
+		n.key, n.kid = extNibs(raw.key), link{hash: raw.child()}
+	default:
+		n.kind, n.kids = Branch, new([16]link)
+		for i := range n.kids {
+			n.kids[i].hash = raw.kid(byte(i))
+		}
+	}
+	return n, nil
+}
+
+// insert sets key below n, in place.
+func (g *grower) insert(n *growing, key nibs, v ValueID) error {
+	switch n.kind {
+	case noNode:
+		*n = growing{kind: Leaf, key: key, has: true, val: v}
+		return nil
+	case Branch:
+		if key.n == 0 {
+			n.has, n.val = true, v
+			return nil
+		}
+		l := &n.kids[key.at(0)]
+		child := &growing{kind: noNode}
+		if l.exists() {
+			var err error
+			if child, err = g.open(*l); err != nil {
+				return err
+			}
+		}
+		if err := n.without(child); err != nil {
+			return err
+		}
+		err := g.insert(child, key.from(1), v)
+		n.rest += child.usage()
+		*l = link{node: child}
+		return err
+	}
+	l := commonPrefix(key, n.key)
+	switch {
+	case n.kind == Leaf && l == n.key.n && l == key.n:
+		n.has, n.val = true, v
+		return nil
+	case n.kind == Extension && l == n.key.n:
+		child, err := g.open(n.kid)
+		if err != nil {
+			return err
+		}
+		err = g.insert(child, key.from(l), v)
+		n.rest, n.kid = child.usage(), link{node: child}
+		return err
+	}
+	// The node parts from the key after l nibbles: a branch comes there, below an extension if l > 0.
+	below := new(growing)
+	*below = *n
+	below.key = n.key.from(l)
+	branch := &growing{kind: Branch, kids: new([16]link)}
+	if below.kind == Leaf && below.key.n == 0 {
+		branch.has, branch.val = true, below.val
+	} else {
+		i := below.key.at(0)
+		below.key = below.key.from(1)
+		if below.kind == Extension && below.key.n == 0 {
+			branch.kids[i], branch.rest = below.kid, below.rest
+		} else {
+			branch.kids[i], branch.rest = link{node: below}, below.usage()
+		}
+	}
+	if err := g.insert(branch, key.from(l), v); err != nil {
+		return err
+	}
+	if l == 0 {
+		*n = *branch
+	} else {
+		*n = growing{kind: Extension, key: n.key.first(l), kid: link{node: branch}, rest: branch.usage()}
+	}
+	return nil
+}
+
+// remove deletes key below n, in place, and tells whether it was there.
+func (g *grower) remove(n *growing, key nibs) (bool, error) {
+	switch n.kind {
+	case noNode:
+		return false, nil
+	case Leaf:
+		if compareNibs(key, n.key) != 0 {
+			return false, nil
+		}
+		*n = growing{kind: noNode}
+		return true, nil
+	case Extension:
+		if commonPrefix(key, n.key) < n.key.n {
+			return false, nil
+		}
+		child, err := g.open(n.kid)
+		if err != nil {
+			return false, err
+		}
+		n.kid = link{node: child}
+		deleted, err := g.remove(child, key.from(n.key.n))
+		n.rest = child.usage()
+		if err != nil || !deleted {
+			return false, err
+		}
+		return true, g.squash(n)
+	}
+	if key.n == 0 {
+		if !n.has {
+			return false, nil
+		}
+		n.has, n.val = false, ValueID{}
+		return true, g.squash(n)
+	}
+	l := &n.kids[key.at(0)]
+	if !l.exists() {
+		return false, nil
+	}
+	child, err := g.open(*l)
+	if err != nil {
+		return false, err
+	}
+	*l = link{node: child}
+	if err := n.without(child); err != nil {
+		return false, err
+	}
+	deleted, err := g.remove(child, key.from(1))
+	n.rest += child.usage()
+	if err != nil || !deleted {
+		return false, err
+	}
+	return true, g.squash(n)
+}
+
+// squash gives n the one form that its content has.
+func (g *grower) squash(n *growing) error {
+	if n.kind == Extension {
+		return g.extend(n, n.key, n.kid)
+	}
+	if n.kind != Branch {
+		return nil
+	}
+	count, last := 0, 0
+	for i := range n.kids {
+		if k := &n.kids[i]; k.node != nil && k.node.kind == noNode {
+			*k = link{}
+		} else if k.exists() {
+			count, last = count+1, i
+		}
+	}
+	switch {
+	case count == 0 && !n.has:
+		*n = growing{kind: noNode}
+	case count == 0:
+		*n = growing{kind: Leaf, has: true, val: n.val}
+	case count == 1 && !n.has:
+		return g.extend(n, single(byte(last)), n.kids[last])
+	}
+	return nil
+}
+
+// extend makes n what ext above the child is, reading the child.
+func (g *grower) extend(n *growing, ext nibs, l link) error {
+	child, err := g.open(l)
+	if err != nil {
+		return err
+	}
+	switch child.kind {
+	case noNode:
+		*n = growing{kind: noNode}
+	case Leaf:
+		*n = growing{kind: Leaf, key: concat(ext, child.key), has: true, val: child.val}
+	case Branch:
+		*n = growing{kind: Extension, key: ext, kid: link{node: child}, rest: child.usage()}
+	default:
+		*n = growing{kind: Extension, key: concat(ext, child.key), kid: child.kid, rest: child.rest}
+	}
+	return nil
+}
+
+// flatten encodes n and what is new below it.
+func (g *grower) flatten(n *growing) (h *primitives.Hash, err error) {
+	var hashes [16]*primitives.Hash
+	mask := uint16(0)
+	switch n.kind {
+	case Extension:
+		hashes[0], err = g.hashOf(n.kid)
+	case Branch:
+		for i := 0; i < len(n.kids) && err == nil; i++ {
+			if n.kids[i].exists() {
+				mask |= 1 << i
+				hashes[i], err = g.hashOf(n.kids[i])
+			}
+		}
+	}
+	if err == nil && n.usage() > maxUsage {
+		err = fmt.Errorf("%w: a memory usage of %d", ErrCorrupt, n.usage())
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := g.buf[:0]
+	value := func() { b = append(borsh.AppendUint32(b, n.val.Len), n.val.Hash[:]...) }
+	switch n.kind {
+	case Leaf, Extension:
+		l := hexPrefixLen(n.key.n)
+		b = borsh.AppendUint32(append(b, byte(n.kind)), uint32(l))
+		at := len(b)
+		b = append(b, make([]byte, l)...)
+		putHexPrefix(b[at:], n.key, n.kind == Leaf)
+		if n.kind == Leaf {
+			value()
+		} else {
+			b = append(b, hashes[0][:]...)
+		}
+	default:
+		if n.has {
+			b = append(b, byte(BranchWithValue))
+			value()
+		} else {
+			b = append(b, byte(Branch))
+		}
+		b = borsh.AppendUint16(b, mask)
+		for _, h := range hashes {
+			if h != nil {
+				b = append(b, h[:]...)
+			}
+		}
+	}
+	g.buf = borsh.AppendUint64(b, n.usage())
+	made := g.out.made.add(bytes.Clone(g.buf))
+	return &made, nil
+}
+
+func (g *grower) hashOf(l link) (*primitives.Hash, error) {
+	if l.node != nil {
+		return g.flatten(l.node)
+	}
+	return l.hash, nil
+}
+
+// Restrict returns the trie that has only the keys in some of the intervals, and tells rec what Forest.Restrict does
+// (nearcore ops/resharding.rs retain_multi_range): a child of a split shard is proven by it.
+func (p *Partial) Restrict(keep []Interval, rec *Recording) (*Partial, error) {
+	g := p.grower(rec, 0)
+	if p.root.IsZero() {
+		return g.out, nil
+	}
+	re := restricter{}
+	for _, i := range keep {
+		re.from = append(re.from, keyNibs(i.From, 0).appendNibbles(nil))
+		re.to = append(re.to, keyNibs(i.To, 0).appendNibbles(nil))
+	}
+	root, err := g.open(link{hash: &p.root})
+	if err != nil {
+		return nil, err
+	}
+	if err := g.retain(root, nil, &re); err != nil {
+		return nil, err
+	}
+	return g.finish(root)
+}
+
+// retain keeps what belongs below path, in place.
+func (g *grower) retain(n *growing, path []byte, re *restricter) error {
+	if len(path) > 2*MaxKeyLen {
+		return fmt.Errorf("%w: keys of more than %d bytes", ErrCorrupt, MaxKeyLen)
+	}
+	all, none := re.decide(path)
+	if all {
+		return nil
+	}
+	if none {
+		*n = growing{kind: noNode}
+		return nil
+	}
+	switch n.kind {
+	case Leaf:
+		if !re.holds(n.key.appendNibbles(bytes.Clone(path))) {
+			*n = growing{kind: noNode}
+		}
+		return nil
+	case Extension:
+		child, err := g.open(n.kid)
+		if err != nil {
+			return err
+		}
+		if err := g.retain(child, n.key.appendNibbles(bytes.Clone(path)), re); err != nil {
+			return err
+		}
+		n.kid, n.rest = link{node: child}, child.usage()
+		return g.squash(n)
+	}
+	if n.has && !re.holds(path) {
+		n.has, n.val = false, ValueID{}
+	}
+	n.rest = 0
+	for i := range n.kids {
+		if !n.kids[i].exists() {
+			continue
+		}
+		child, err := g.open(n.kids[i])
+		if err != nil {
+			return err
+		}
+		if err := g.retain(child, append(bytes.Clone(path), byte(i)), re); err != nil {
+			return err
+		}
+		n.kids[i] = link{node: child}
+		n.rest += child.usage()
+	}
+	return g.squash(n)
+}
