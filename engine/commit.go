@@ -60,6 +60,10 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 		if p.settled { // this is another try
 			break
 		}
+		if t := p.jobs[i].transition; t != nil {
+			t.Block, t.Height = entry.Hash, entry.Height()
+			e.proofs.keep(t)
+		}
 		settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
 	}
 	p.settled = true
@@ -75,6 +79,9 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	a := &Accepted{Entry: entry, OldHead: old.entry, OldFinal: old.final, Final: old.final, IsHead: entry.Height() > old.entry.Height()}
 	if f := e.finalRef(entry); a.IsHead && f.Height > a.Final.Height { // a longer branch may tell of an older one
 		a.Final = f
+		if final := e.Adopted(f.Hash); final != nil {
+			e.proofs.prune(final)
+		}
 	}
 	u.accepted = a
 	e.mu.Lock()
@@ -97,12 +104,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
 	s.Result, s.root = r, r.Trie.(stateTrie).root
-	if r.Recording != nil { // the proof is for witnesses; nobody asks for it later
-		r.Recording.Reset()
-		recordings.Put(r.Recording)
-		r.Recording = nil
-	}
-	j.input.Recording = nil
+	j.giveBack()
 	if !j.input.NewChunk {
 		extra := *prev.Extra // a missing chunk changes the state root only
 		extra.StateRoot = s.root.Hash()

@@ -31,6 +31,8 @@ type Options struct {
 	// MaxHeightJump bounds how far a block's height may lie above the head: 20 epochs by default; 0 in a sandbox, which may
 	// fast-forward: no bound.
 	MaxHeightJump primitives.Height
+	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
+	Proofs int64
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
@@ -57,6 +59,7 @@ type Engine struct {
 	made     recent    // chunks: they need not be checked when a block of this engine has them
 	judged   recent    // blocks that were good but for the bodies that they lacked
 	ahead    ahead
+	proofs   proofs
 	view     atomic.Pointer[head]        // what is on disk
 	tip      atomic.Pointer[head]        // what is adopted: the same, or ahead of it
 	viewed   atomic.Pointer[viewedEpoch] // by CallView, last
@@ -84,6 +87,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.ancestry.init(e)
 	e.ahead.init()
+	e.proofs.limit = o.Proofs
 	var err error
 	if e.epochs, err = epoch.NewManager(c.Params, c.Configs, epochStore{e}); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)

@@ -34,15 +34,29 @@ type Job struct {
 	input  apply.Input
 	result *apply.Result
 	err    error
+
+	prove      bool        // somebody asks what proves it
+	transition *Transition // then this, but for its block
 }
 
 // Run applies the chunk. It may run on any goroutine, once. A panic is an error like others, which Adopt tells.
 func (j *Job) Run() {
 	j.input.Recording = recordings.Get().(state.Recording)
 	j.err = Catch(func() (err error) {
-		j.result, err = apply.Apply(&j.input)
+		if j.result, err = apply.Apply(&j.input); err == nil && j.prove {
+			j.transition = j.proven()
+		}
 		return err
 	})
+}
+
+// giveBack gives up the recording, for use by another job.
+func (j *Job) giveBack() {
+	if rec := j.result.Recording; rec != nil {
+		rec.Reset()
+		recordings.Put(rec)
+	}
+	j.result.Recording, j.input.Recording = nil, nil
 }
 
 // Done tells whether the job has run, to who knows that it is not running now.
@@ -163,6 +177,9 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
 		return nil, err
+	}
+	for i := range p.jobs {
+		p.jobs[i].prove = e.proofs.limit > 0
 	}
 	return p, nil
 }

@@ -25,21 +25,14 @@ func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm 
 		return nil, err
 	}
 	defer parent.Release()
-	before, err := e.before(parent, entry.Layout)
-	if err != nil {
-		return nil, err
+	if int(shard) >= len(entry.Shards) {
+		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, entry.Height())
 	}
-	p := &Pending{entry: entry, parent: parent.Entry, prev: before.shards}
-	e.epochMu.Lock()
-	err = e.prepare(p, before.chunks, func(i primitives.ShardIndex) state.Trie { return before.tries[i] })
-	e.epochMu.Unlock()
+	job, err := e.jobAgain(entry, parent, entry.Shards[shard].ID)
 	if err != nil {
 		return nil, fmt.Errorf("engine: block %d again: %w", entry.Height(), err)
 	}
-	if int(shard) >= len(p.jobs) {
-		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, entry.Height())
-	}
-	in := p.jobs[shard].input
+	in := job.input
 	in.Block.VM, in.Par, in.Split = vm, nil, nil
 	r, err := apply.Apply(&in)
 	if err != nil {

@@ -87,7 +87,7 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 	}
 	family, _ := layout.Children(prev.ID)
 	left := family[0] == s.ID
-	whole, err := prev.root.Forest().Restrict(prev.root, keep, nil)
+	whole, err := e.splitOff(parent, prev, s.ID, keep)
 	if err != nil {
 		return err
 	}

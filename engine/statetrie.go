@@ -56,11 +56,7 @@ func (t stateTrie) Scan(prefix, after []byte, rec state.Recording, yield func(ke
 }
 
 func (t stateTrie) Update(changes []state.Change, rec state.Recording) (state.Trie, error) {
-	list := make([]trie.Change, len(changes))
-	for i, c := range changes {
-		list[i] = trie.Change(c)
-	}
-	root, err := t.root.Forest().Update(t.root, list, inner(rec))
+	root, err := t.root.Forest().Update(t.root, trieChanges(changes), inner(rec))
 	if err != nil {
 		return nil, err
 	}
@@ -69,10 +65,23 @@ func (t stateTrie) Update(changes []state.Change, rec state.Recording) (state.Tr
 
 func (t stateTrie) FindSplit(rec state.Recording) (primitives.TrieSplit, error) {
 	split, err := t.root.FindSplit(inner(rec))
+	return split, noSplit(err)
+}
+
+func trieChanges(changes []state.Change) []trie.Change {
+	list := make([]trie.Change, len(changes))
+	for i, c := range changes {
+		list[i] = trie.Change(c)
+	}
+	return list
+}
+
+// noSplit says in the runtime's words that there is no split.
+func noSplit(err error) error {
 	if errors.Is(err, trie.ErrNoSplit) {
 		err = fmt.Errorf("%w: %w", state.ErrNoSplit, err)
 	}
-	return split, err
+	return err
 }
 
 // StateTrie shows a root to the runtime, for those who apply chunks without an engine.

@@ -30,6 +30,7 @@ type Options struct {
 	Progress    func(done, all int)          // after each block
 	MaxFindings int                          // stop after so many differences; 0: 20
 	BlockEnd    func(h primitives.Height)    // for tests that kill the process
+	Witnesses   bool                         // apply every chunk again from its own proof
 
 	// behind is called behind each made block, which then need not be the head: it may have made others. Of tests; nil: nobody asks.
 	behind func(*runner, *primitives.Block, []*primitives.Chunk) error
@@ -39,6 +40,7 @@ type Options struct {
 type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
 	Beyond                                                int // answers about blocks behind the recording's last: not compared
+	Transitions                                           int // applied from their proofs
 	Roots                                                 []primitives.Hash
 	Findings                                              []Difference
 }
@@ -53,6 +55,7 @@ type runner struct {
 	e      *engine.Engine
 	vm     action.VM
 	keys   map[primitives.AccountID]primitives.SecretKey
+	proven map[*engine.Transition]bool
 }
 
 // Run replays a recording and compares everything that must come out.
@@ -98,7 +101,11 @@ func (r *runner) open() (err error) {
 	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	r.e, err = engine.Open(engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par})
+	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par}
+	if r.o.Witnesses {
+		o.Proofs = keptProofs
+	}
+	r.e, err = engine.Open(o)
 	return err
 }
 
@@ -185,6 +192,11 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	r.report.Blocks++
 	for i := range a.Entry.Shards {
 		r.report.Roots = append(r.report.Roots, a.Entry.Shards[i].Extra.StateRoot)
+	}
+	if r.o.Witnesses {
+		if err := r.witnesses(a.Entry); err != nil {
+			return false, err
+		}
 	}
 	return true, r.afterBlock(a.Entry)
 }

@@ -303,6 +303,7 @@ func (c *chunk) close() error {
 	}
 	c.res.Trie, c.res.Changes, c.res.Olds = f.Trie, f.Changes, f.Olds
 	c.res.Recording, c.res.RecordedSize = c.u.Recording(), c.u.RecordedSize()
+	c.res.Accesses = c.u.Accesses()
 	return nil
 }
 

@@ -128,6 +128,7 @@ type Result struct {
 	Olds              []state.OldValue        // of the same keys, as far as they were read: with Par fewer are known
 	RecordedSize      uint64                  // of the proof, in bytes
 	Recording         state.Recording
+	Accesses          []state.CodeAccess // code that was called and is in no recording
 	Processed         []Processed
 	YieldTimeouts     []state.YieldTimeout // that were taken off the queue
 	Stats             Stats

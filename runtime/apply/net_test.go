@@ -128,10 +128,12 @@ func (n *net) step(txs ...*primitives.SignedTransaction) []*Result {
 	}
 	results := make([]*Result, len(n.shards))
 	for i := range n.shards {
-		r, err := Apply(n.input(i, txs))
+		in := n.input(i, txs)
+		r, err := Apply(in)
 		if err != nil {
 			n.t.Fatalf("height %d shard %d: %v", n.height, i, err)
 		}
+		fromProof(n.t, in, r)
 		results[i] = r
 	}
 	for i, r := range results {

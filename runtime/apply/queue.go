@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"errors"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/congestion"
 	"github.com/troupe-chain/troupe/runtime/fees"
@@ -113,6 +115,9 @@ func (c *chunk) peekDelayed() error {
 	var list []*primitives.Receipt
 	for i := q.First; i < q.Next && i-q.First < uint64(c.window.most); i++ {
 		x, err := c.u.PeekDelayed(i)
+		if errors.Is(err, state.ErrMissing) { // a proof goes no further than this chunk will
+			break
+		}
 		if err != nil {
 			return err
 		}

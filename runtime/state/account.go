@@ -210,12 +210,20 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 	} else if code, ok := u.broughtCode(hash); ok {
 		return code, nil
 	}
-	ref, found, err := u.trie.Lookup(key, nil)
-	if err != nil {
-		return nil, err
-	}
-	if found && ref.Hash == hash {
-		return u.trie.Get(key, nil)
+	if p, ok := u.trie.(Proven); ok {
+		if code := p.CodeOf(hash); code != nil {
+			u.access(CodeAccess{hash, key})
+			return code, nil
+		}
+	} else {
+		ref, found, err := u.trie.Lookup(key, nil)
+		if err != nil {
+			return nil, err
+		}
+		if found && ref.Hash == hash {
+			u.access(CodeAccess{hash, key})
+			return u.trie.Get(key, nil)
+		}
 	}
 	if u.fork != nil { // it may come until it is this work's turn
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})

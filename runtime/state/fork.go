@@ -60,6 +60,7 @@ type Span struct {
 	readsTo, codesTo             int32
 	codeReadsFrom, codeReadsTo   int32
 	touchesFrom, touchesTo       int32
+	accessesFrom, accessesTo     int32
 	overLimit, apart, unfinished bool
 }
 
@@ -71,6 +72,7 @@ func (u *TrieUpdate) Begin() (s Span) {
 	return Span{
 		fork: u, rec: u.rec, changesFrom: f.start, causesFrom: int32(len(u.causes)),
 		readsFrom: int32(len(f.reads)), codesFrom: f.mine, codeReadsFrom: int32(len(f.codeReads)), touchesFrom: int32(len(f.touches)),
+		accessesFrom: int32(len(u.accesses)),
 	}
 }
 
@@ -80,7 +82,7 @@ func (s *Span) End() {
 	s.removals, s.apart, s.unfinished = u.removals, f.apart, len(u.prospective) > 0
 	s.changesTo, s.causesTo = int32(len(u.changes)), int32(len(u.causes))
 	s.readsTo, s.codesTo, s.touchesTo = int32(len(f.reads)), int32(len(f.codes)), int32(len(f.touches))
-	s.codeReadsTo = int32(len(f.codeReads))
+	s.codeReadsTo, s.accessesTo = int32(len(f.codeReads)), int32(len(u.accesses))
 	// Alone it recorded at least what it would have added in its turn. Only if that stays below the limit can no limit
 	// within the work have been met that would not have been met then, or the reverse.
 	s.overLimit = u.LimitExceeded()
@@ -163,6 +165,9 @@ func (u *TrieUpdate) Adopt(s *Span) bool {
 	}
 	for _, t := range f.touches[s.touchesFrom:s.touchesTo] {
 		u.Touch(t.hash, t.paid)
+	}
+	for _, a := range from.accesses[s.accessesFrom:s.accessesTo] {
+		u.access(a)
 	}
 	u.removals += s.removals
 	if u.rec != nil {

@@ -67,5 +67,22 @@ type Trie interface {
 	FindSplit(rec Recording) (primitives.TrieSplit, error)
 }
 
+// Proven is a Trie that is made of a proof. A proof lacks contracts' code, which comes another way: it is known by its hash and
+// not by where it stands.
+type Proven interface {
+	Trie
+	// CodeOf returns the code of a hash, nil if nobody brought it.
+	CodeOf(hash primitives.Hash) []byte
+}
+
+// ErrMissing is wrapped by errors of a Trie that is made of a proof where that does not go.
+var ErrMissing = errors.New("missing from the proof")
+
+// CodeAccess is code that stood in the state before the chunk and was called in it.
+type CodeAccess struct {
+	Hash primitives.Hash
+	Key  []byte // where it stood, of one account that has it
+}
+
 // ErrNoSplit is wrapped by errors of FindSplit that mean that the shard cannot be split, as opposed to a broken store.
 var ErrNoSplit = errors.New("no split")

@@ -30,6 +30,8 @@ type TrieUpdate struct {
 
 	codes        map[primitives.Hash][]byte // brought in this chunk, committed
 	pendingCodes []pendingCode
+	accesses     []CodeAccess // each hash once
+	accessed     map[primitives.Hash]bool
 
 	touched map[primitives.Hash]bool // nodes and values that contracts looked at in this chunk
 
@@ -113,6 +115,24 @@ func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalChar
 
 // LimitExceeded tells whether no further receipt may be started.
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
+
+// Accesses returns the code that was looked for and found below the update, in the order of first looking: a proof lacks it,
+// so that whoever checks the chunk is told (nearcore function_call.rs record_contract_call).
+func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
+
+func (u *TrieUpdate) access(a CodeAccess) {
+	if u.fork != nil { // counts with the span that is adopted
+		u.accesses = append(u.accesses, a)
+		return
+	}
+	if u.accessed == nil {
+		u.accessed = make(map[primitives.Hash]bool)
+	}
+	if !u.accessed[a.Hash] {
+		u.accessed[a.Hash] = true
+		u.accesses = append(u.accesses, a)
+	}
+}
 
 // overlaid returns the newest value in the overlay: ok is false if the key was never written.
 func (u *TrieUpdate) overlaid(key []byte) (value []byte, ok bool) {

@@ -236,8 +236,39 @@ func TestCode(t *testing.T) {
 	}
 	size := u.RecordedSize()
 	want("again", old, oldKey, true)
+	if got := u.Accesses(); len(got) != 1 || got[0].Hash != hash(old) || !bytes.Equal(got[0].Key, oldKey) {
+		t.Errorf("accesses = %v, want the one code that was there before", got)
+	}
 	if size != 0 || u.RecordedSize() != 0 {
 		t.Errorf("looking for code records %d bytes", u.RecordedSize())
+	}
+}
+
+// provenTrie knows code by its hash alone.
+type provenTrie struct {
+	fakeTrie
+	codes map[primitives.Hash][]byte
+}
+
+func (t provenTrie) CodeOf(hash primitives.Hash) []byte { return t.codes[hash] }
+
+// TestCodeOfProof: a proof does not show where code stands, so it is looked for by its hash alone; what the chunk brought goes first.
+func TestCodeOfProof(t *testing.T) {
+	key, code := primitives.AppendCodeKey(nil, "a"), []byte("code")
+	hash := primitives.HashBytes(code)
+	for _, c := range []struct {
+		codes map[primitives.Hash][]byte
+		want  []byte
+	}{{map[primitives.Hash][]byte{hash: code}, code}, {nil, nil}} {
+		u := New(provenTrie{fakeTrie{map[string]string{string(key): "code"}}, c.codes}, 1<<40)
+		if got, err := u.Code(hash, key); err != nil || !bytes.Equal(got, c.want) || len(u.Accesses()) != len(c.codes) {
+			t.Errorf("Code = %q, %v, accesses %v, want %q", got, err, u.Accesses(), c.want)
+		}
+		u.SetCode("b", hash, []byte("brought"))
+		commit(u)
+		if got, err := u.Code(hash, key); err != nil || string(got) != "brought" {
+			t.Errorf("Code = %q, %v, want what was brought", got, err)
+		}
 	}
 }
 
@@ -289,6 +320,9 @@ func TestForkCodes(t *testing.T) {
 		if got := u.Adopt(c.s); got != c.want {
 			t.Errorf("%s: adopted %v, want %v", c.name, got, c.want)
 		}
+	}
+	if got := u.Accesses(); len(got) != 1 || got[0].Hash != hash("old") {
+		t.Errorf("accesses = %v, want those of the spans that were adopted", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"sync"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -25,31 +26,38 @@ type Partial struct {
 	root    primitives.Hash
 	usage   uint64
 	strings *proofStrings
-	made    *proofStrings // by updates, behind strings; nil: nothing
+	made    *madeStrings // by updates, behind strings; nil: nothing
 }
 
-// proofStrings are distinct strings with their hashes.
+// proofStrings are distinct strings, found by their hashes.
 type proofStrings struct {
+	list  [][]byte
+	index map[primitives.Hash]uint32
+}
+
+// madeStrings are strings that updates made, some of them perhaps twice. Few ask for them: a chunk's result is its root.
+type madeStrings struct {
 	list   [][]byte
 	hashes []primitives.Hash
-	index  map[primitives.Hash]uint32
+	once   sync.Once
+	index  map[primitives.Hash]uint32 // made at the first question
 }
 
-func (s *proofStrings) add(str []byte) primitives.Hash {
+func (s *madeStrings) add(str []byte) primitives.Hash {
 	h := primitives.HashBytes(str)
-	s.put(h, str)
+	s.list, s.hashes = append(s.list, str), append(s.hashes, h)
 	return h
 }
 
-func (s *proofStrings) put(h primitives.Hash, str []byte) {
-	if _, known := s.index[h]; !known {
-		s.index[h] = uint32(len(s.list))
-		s.list, s.hashes = append(s.list, str), append(s.hashes, h)
-	}
-}
-
-func newStrings(room int) *proofStrings {
-	return &proofStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room), index: make(map[primitives.Hash]uint32, room)}
+func (s *madeStrings) find(h *primitives.Hash) (uint32, bool) {
+	s.once.Do(func() {
+		s.index = make(map[primitives.Hash]uint32, len(s.hashes))
+		for i, h := range s.hashes {
+			s.index[h] = uint32(i)
+		}
+	})
+	i, ok := s.index[*h]
+	return i, ok
 }
 
 // NewPartial takes the byte strings of a proof, which it keeps, and the root whose state they show. Their order does not matter;
@@ -61,21 +69,24 @@ func NewPartial(strings [][]byte, root primitives.Hash) (*Partial, error) {
 			return nil, fmt.Errorf("%w: a proof of more than %d bytes", ErrCorrupt, MaxProof)
 		}
 	}
-	p := &Partial{root: root, strings: newStrings(min(len(strings), MaxProof/rawUsage))}
+	known := &proofStrings{list: make([][]byte, 0, len(strings)), index: make(map[primitives.Hash]uint32, len(strings))}
 	for _, s := range strings {
-		p.strings.add(s)
+		h := primitives.HashBytes(s)
+		if _, doubled := known.index[h]; !doubled {
+			known.index[h] = uint32(len(known.list))
+			known.list = append(known.list, s)
+		}
 	}
-	return p, p.setRoot()
-}
-
-// setRoot reads what is asked of the root node without an error.
-func (p *Partial) setRoot() error {
-	if p.root.IsZero() {
-		return nil
+	p := &Partial{root: root, strings: known}
+	if root.IsZero() {
+		return p, nil
 	}
-	n, err := p.node(&p.root, nil)
+	n, err := p.node(&root, nil) // what is asked of it later cannot fail
+	if err != nil {
+		return nil, err
+	}
 	p.usage = n.usage
-	return err
+	return p, nil
 }
 
 // Root returns the state root.
@@ -99,7 +110,7 @@ func (p *Partial) ref(h *primitives.Hash) uint32 {
 		return i + 1
 	}
 	if p.made != nil {
-		if i, ok := p.made.index[*h]; ok {
+		if i, ok := p.made.find(h); ok {
 			return uint32(len(p.strings.list)) + i + 1
 		}
 	}

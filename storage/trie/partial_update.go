@@ -19,7 +19,10 @@ type growing struct {
 	kid  link      // extension
 }
 
-const noNode Kind = 0xff
+const (
+	noNode  Kind = 0xff
+	rawMost      = 1 + 36 + 2 + 16*32 + rawUsage // bytes of the longest encoding but for a key
+)
 
 // link leads to a node under change, or by hash to one that is as it was; the zero link leads nowhere.
 type link struct {
@@ -57,29 +60,47 @@ func (n *growing) without(child *growing) error {
 // grower applies changes to what a proof shows, key by key, as nearcore does (ops/insert_delete.rs, ops/squash.rs): what the sum
 // of memory usages is made of, and what is read, follow from that order.
 type grower struct {
-	p   *Partial
-	rec *Recording
-	out *Partial
-	buf []byte // for encodings
+	p     *Partial
+	rec   *Recording
+	out   *Partial
+	nodes []growing // room for some
+	kids  [][16]link
+	buf   []byte // room for encodings
+}
+
+const growRoom = 64 // nodes that are made at once
+
+func (g *grower) node(n growing) *growing {
+	if len(g.nodes) == cap(g.nodes) {
+		g.nodes = make([]growing, 0, growRoom)
+	}
+	g.nodes = append(g.nodes, n)
+	return &g.nodes[len(g.nodes)-1]
+}
+
+func (g *grower) branch() *[16]link {
+	if len(g.kids) == cap(g.kids) {
+		g.kids = make([][16]link, 0, growRoom)
+	}
+	g.kids = g.kids[:len(g.kids)+1]
+	return &g.kids[len(g.kids)-1]
 }
 
 // grower begins an update that makes about as many strings. What earlier updates made comes along.
 func (p *Partial) grower(rec *Recording, room int) *grower {
-	g := &grower{p: p, rec: rec, out: &Partial{strings: p.strings, made: newStrings(room)}}
+	made := &madeStrings{list: make([][]byte, 0, room), hashes: make([]primitives.Hash, 0, room)}
 	if p.made != nil {
-		for i, s := range p.made.list {
-			g.out.made.put(p.made.hashes[i], s)
-		}
+		made.list, made.hashes = append(made.list, p.made.list...), append(made.hashes, p.made.hashes...)
 	}
-	return g
+	return &grower{p: p, rec: rec, out: &Partial{strings: p.strings, made: made}}
 }
 
 // Update returns the trie with the changes, in strictly ascending order of keys, and tells rec the old nodes that Forest.Update
 // does. p stays as it is; the result shares its strings and keeps the
 // values. On an error nothing has changed but rec.
 func (p *Partial) Update(changes []Change, rec *Recording) (*Partial, error) {
-	g := p.grower(rec, 2*len(changes))
-	root := &growing{kind: noNode}
+	g := p.grower(rec, 4*len(changes))
+	root := g.node(growing{kind: noNode})
 	if !p.root.IsZero() {
 		var err error
 		if root, err = g.open(link{hash: &p.root}); err != nil {
@@ -119,9 +140,9 @@ func (g *grower) finish(root *growing) (*Partial, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.out.root = *h
+		g.out.root, g.out.usage = *h, root.usage()
 	}
-	return g.out, g.out.setRoot()
+	return g.out, nil
 }
 
 // open makes the node of a link changeable, reading it if it is as it was.
@@ -133,7 +154,7 @@ func (g *grower) open(l link) (*growing, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &growing{kind: raw.kind, has: raw.hasValue(), rest: raw.usage - raw.own()}
+	n := g.node(growing{kind: raw.kind, has: raw.hasValue(), rest: raw.usage - raw.own()})
 	if n.has {
 		n.val = raw.valueID()
 	}
@@ -143,7 +164,7 @@ func (g *grower) open(l link) (*growing, error) {
 	case Extension:
 		n.key, n.kid = extNibs(raw.key), link{hash: raw.child()}
 	default:
-		n.kind, n.kids = Branch, new([16]link)
+		n.kind, n.kids = Branch, g.branch()
 		for i := range n.kids {
 			n.kids[i].hash = raw.kid(byte(i))
 		}
@@ -163,12 +184,14 @@ func (g *grower) insert(n *growing, key nibs, v ValueID) error {
 			return nil
 		}
 		l := &n.kids[key.at(0)]
-		child := &growing{kind: noNode}
+		var child *growing
 		if l.exists() {
 			var err error
 			if child, err = g.open(*l); err != nil {
 				return err
 			}
+		} else {
+			child = g.node(growing{kind: noNode})
 		}
 		if err := n.without(child); err != nil {
 			return err
@@ -193,10 +216,9 @@ func (g *grower) insert(n *growing, key nibs, v ValueID) error {
 		return err
 	}
 	// The node parts from the key after l nibbles: a branch comes there, below an extension if l > 0.
-	below := new(growing)
-	*below = *n
+	below := g.node(*n)
 	below.key = n.key.from(l)
-	branch := &growing{kind: Branch, kids: new([16]link)}
+	branch := g.node(growing{kind: Branch, kids: g.branch()})
 	if below.kind == Leaf && below.key.n == 0 {
 		branch.has, branch.val = true, below.val
 	} else {
@@ -340,7 +362,11 @@ func (g *grower) flatten(n *growing) (h *primitives.Hash, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := g.buf[:0]
+	if cap(g.buf)-len(g.buf) < rawMost+len(n.key.b) {
+		g.buf = make([]byte, 0, max(1<<14, 2*(rawMost+len(n.key.b))))
+	}
+	from := len(g.buf)
+	b := g.buf
 	value := func() { b = append(borsh.AppendUint32(b, n.val.Len), n.val.Hash[:]...) }
 	switch n.kind {
 	case Leaf, Extension:
@@ -369,7 +395,7 @@ func (g *grower) flatten(n *growing) (h *primitives.Hash, err error) {
 		}
 	}
 	g.buf = borsh.AppendUint64(b, n.usage())
-	made := g.out.made.add(bytes.Clone(g.buf))
+	made := g.out.made.add(g.buf[from:len(g.buf):len(g.buf)])
 	return &made, nil
 }
 

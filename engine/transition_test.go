@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// steps returns the blocks whose part in a shard a chunk on a block proves, by the headers alone, the main one first.
+func (n *node) steps(prev *Entry, shard int) (out []primitives.Hash) {
+	since := prev.Block.Body.Chunks[shard].HeightIncluded
+	for at := prev; ; {
+		out = append(out, at.Hash)
+		if at.Height() == since {
+			slices.Reverse(out)
+			return out
+		}
+		var err error
+		if at, err = n.Block(at.Header().PrevHash); err != nil {
+			n.t.Fatal(err)
+		}
+	}
+}
+
+// TestTransitions: what a chunk's witness proves are the last chunk and each block since, each from the root that the step before
+// leaves; each gives on its proof alone what it gave, of which no string is idle. Whoever keeps no proofs makes the same on demand,
+// also after a restart.
+func TestTransitions(t *testing.T) {
+	g := testGenesis(t, "aa", "bb")
+	keeps, asked := openNode(t, g), openNode(t, g)
+	keeps.proofs.limit = 1 << 30
+	root := keeps.Head().Hash
+	check := func(n *node, prev *Entry) (all [][]*Transition) {
+		t.Helper()
+		for i, id := range prev.Layout.ShardIDs() {
+			main, implicit, err := n.Transitions(prev.Hash, id)
+			if first := n.Adopted(n.steps(prev, i)[0]); errors.Is(err, storage.ErrGone) && n.proofs.limit == 0 && (first == nil || first.Height() <= n.foldedAt.Height()) {
+				all = append(all, nil) // it was not kept, and the state before it is folded
+				continue
+			}
+			if err != nil {
+				t.Fatalf("block %d, shard %d: %v", prev.Height(), id, err)
+			}
+			list := append([]*Transition{main}, implicit...)
+			all = append(all, list)
+			var blocks []primitives.Hash
+			for k, tr := range list {
+				blocks = append(blocks, tr.Block)
+				if want := k == 0; (tr.Kind == TransitionChunk) != want || k > 0 && tr.Pre != list[k-1].Post {
+					t.Errorf("block %d, shard %d: step %d is of kind %d, from %v", prev.Height(), id, k, tr.Kind, tr.Pre)
+				}
+			}
+			if want := n.steps(prev, i); !slices.Equal(blocks, want) {
+				t.Errorf("block %d, shard %d: steps %v, want %v", prev.Height(), id, blocks, want)
+			}
+			if got, want := list[len(list)-1].Post, prev.Shards[i].Extra.StateRoot; got != want {
+				t.Errorf("block %d, shard %d: ends at %v, want %v", prev.Height(), id, got, want)
+			}
+		}
+		return all
+	}
+	if all := check(keeps, keeps.Head()); all[0][0].Proof != nil || all[0][0].Receipts != primitives.HashBytes(make([]byte, 4)) {
+		t.Errorf("the genesis proves %+v", all[0][0])
+	}
+	longest, again := 0, 0
+	for i := range 40 {
+		tx := transfer(root, primitives.Nonce(i+1))
+		skip := i%9 > 4
+		b, chunks := keeps.make(keeps.Head().Hash, keeps.Head().Height()+1, skip, tx)
+		p, err := asked.Begin(b, chunks, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := range p.jobs {
+			if p.jobs[k].Run(); p.jobs[k].transition != nil {
+				t.Fatal("a proof is made where nobody asks")
+			}
+		}
+		p.Drop()
+		a := keeps.accept(b, chunks)
+		asked.accept(b, chunks)
+		kept := check(keeps, a.Entry)
+		for s, list := range kept {
+			longest = max(longest, len(list))
+			last := list[len(list)-1]
+			r, err := keeps.ApplyTransition(last, nil)
+			if err != nil {
+				t.Fatalf("block %d, shard index %d: %v", a.Entry.Height(), s, err)
+			}
+			want := a.Entry.Shards[s].Result
+			if r.Trie.Root() != last.Post || r.RecordedSize != want.RecordedSize || r.OutcomeRoot != want.OutcomeRoot || !reflect.DeepEqual(r.Outcomes, want.Outcomes) || !reflect.DeepEqual(r.Changes, want.Changes) {
+				t.Errorf("block %d, shard index %d: on its proof another result", a.Entry.Height(), s)
+			}
+			for k := range last.Proof {
+				less := *last
+				less.Proof = slices.Delete(slices.Clone(last.Proof), k, k+1)
+				if _, err := keeps.ApplyTransition(&less, nil); !errors.Is(err, state.ErrMissing) || !errors.Is(err, trie.ErrMissing) {
+					t.Fatalf("block %d, shard index %d, without string %d: %v, want %v", a.Entry.Height(), s, k, err, state.ErrMissing)
+				}
+			}
+		}
+		if i%4 == 3 {
+			for s, made := range check(asked, asked.Head()) {
+				if made != nil {
+					again++
+				}
+				if made != nil && !reflect.DeepEqual(made, kept[s]) {
+					t.Errorf("block %d: made again, the transitions are others", a.Entry.Height())
+				}
+			}
+		}
+	}
+	if longest < 4 || again < 15 {
+		t.Errorf("at most %d steps, %d made again: want some missing chunks, and most made again", longest, again)
+	}
+	if n := len(keeps.proofs.kept); n > 24 || n == 0 || len(asked.proofs.kept) != 0 {
+		t.Errorf("%d proofs are kept, and %d where nobody asks", n, len(asked.proofs.kept))
+	}
+	want := check(keeps, keeps.Head())
+	disk := asked.disk
+	if err := errors.Join(asked.Close(), asked.Store().Close()); err != nil {
+		t.Fatal(err)
+	}
+	if opened := openOn(t, g, disk, storage.Options{}); !reflect.DeepEqual(check(opened, opened.Head()), want) {
+		t.Error("after a restart the transitions are others")
+	}
+	if _, _, err := keeps.Transitions(primitives.Hash{1}, 0); err == nil {
+		t.Error("transitions of an unknown block")
+	}
+}
+
+// TestProofsAreBounded: what is kept stays below the limit, the oldest goes first, and what no descendant of the final block needs
+// goes at once.
+func TestProofsAreBounded(t *testing.T) {
+	p := proofs{limit: 10_000}
+	for i := range 100 {
+		p.keep(&Transition{Height: primitives.Height(i), Block: primitives.Hash{byte(i)}, Proof: [][]byte{make([]byte, i%7*500)}})
+		if p.size > p.limit || len(p.kept) != len(p.order) {
+			t.Fatalf("%d bytes in %d proofs, %d in order", p.size, len(p.kept), len(p.order))
+		}
+	}
+	if p.get(primitives.Hash{99}, 0) == nil || p.get(primitives.Hash{1}, 0) != nil {
+		t.Error("the newest is gone, or the oldest there")
+	}
+	before := len(p.kept)
+	p.keep(&Transition{Block: primitives.Hash{200}, Proof: [][]byte{make([]byte, 10_000)}})
+	if p.get(primitives.Hash{200}, 0) != nil || len(p.kept) != before {
+		t.Error("one that is larger than all may be was kept")
+	}
+	header := new(primitives.BlockHeader)
+	header.Height = 99
+	final := &Entry{Block: &primitives.Block{Header: header, Body: primitives.BlockBody{
+		Chunks: []*primitives.ChunkHeader{{HeightIncluded: 98}}}}, Shards: []ShardState{{ID: 0}}}
+	p.prune(final)
+	if p.get(primitives.Hash{97}, 0) != nil || p.get(primitives.Hash{98}, 0) == nil || len(p.kept) != 2 {
+		t.Errorf("after the final block %d are kept", len(p.kept))
+	}
+	sum := int64(0)
+	for _, tr := range p.kept {
+		sum += tr.size()
+	}
+	if sum != p.size {
+		t.Errorf("size = %d, want %d", p.size, sum)
+	}
+}
+
+// TestHostileTransitions: whatever a proof holds, applying it ends with an error or with the root that follows from it.
+func TestHostileTransitions(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	root := n.Head().Hash
+	a := n.accept(n.make(root, 1, false, transfer(root, 1)))
+	a = n.accept(n.make(a.Entry.Hash, 2, false, transfer(root, 2)))
+	tr, err := n.Transition(a.Entry.Hash, a.Entry.Layout.ShardIDs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(name string, want error, change func(tr *Transition)) *apply.Result {
+		hurt := *tr
+		hurt.Proof = nil
+		for _, s := range tr.Proof {
+			hurt.Proof = append(hurt.Proof, slices.Clone(s))
+		}
+		change(&hurt)
+		r, err := n.ApplyTransition(&hurt, nil)
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+		return r
+	}
+	try("no proof", state.ErrMissing, func(tr *Transition) { tr.Proof = nil })
+	try("another root", state.ErrMissing, func(tr *Transition) { tr.Pre = primitives.Hash{1} })
+	try("a bit", state.ErrMissing, func(tr *Transition) { tr.Proof[len(tr.Proof)/2][0] ^= 1 })
+	try("a root that is none", trie.ErrCorrupt, func(tr *Transition) {
+		tr.Proof = append(tr.Proof, []byte("root"))
+		tr.Pre = primitives.HashBytes([]byte("root"))
+	})
+	for name, change := range map[string]func(tr *Transition){
+		"doubled": func(tr *Transition) { tr.Proof = append(tr.Proof, tr.Proof...) },
+		"more":    func(tr *Transition) { tr.Proof = append(tr.Proof, []byte("what nobody reads")) },
+		"turned":  func(tr *Transition) { slices.Reverse(tr.Proof) },
+	} {
+		if r := try(name, nil, change); r == nil || r.Trie.Root() != tr.Post {
+			t.Errorf("%s: another root", name)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package replay
+
+import "testing"
+
+// TestWitnesses applies every chunk of neard's chains, what missing chunks leave to do and what shards keep in a split, once more from
+// its own proof, and wants the same in everything; of a part of the proof it wants an error.
+func TestWitnesses(t *testing.T) {
+	for _, name := range chains("four", "reshard") {
+		t.Run(name, func(t *testing.T) {
+			rec, err := Open("testdata/" + name + ".jsonl.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all() {
+				rec = openShared(t, name+".jsonl.gz")
+			}
+			report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), Witnesses: true, Restart: atBorders(rec)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range report.Findings {
+				t.Errorf("%v", d)
+			}
+			if t.Logf("%d transitions of %d blocks", report.Transitions, report.Blocks); report.Transitions < report.Blocks-1 {
+				t.Errorf("%d transitions of %d blocks", report.Transitions, report.Blocks)
+			}
+		})
+	}
+}
