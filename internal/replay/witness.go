@@ -105,7 +105,7 @@ func (r *runner) witness(where string, entry *engine.Entry, t *engine.Transition
 func unlike(got, want *apply.Result) (out []string) {
 	a, b := *got, *want
 	for _, r := range []*apply.Result{&a, &b} {
-		r.Trie, r.Recording, r.Olds = nil, nil, nil
+		r.Trie, r.Recording, r.Olds, r.Accesses = nil, nil, nil, nil
 		r.Stats.RanInParallel, r.Stats.RanAgain = 0, 0
 	}
 	x, y := reflect.ValueOf(a), reflect.ValueOf(b)

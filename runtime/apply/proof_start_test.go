@@ -32,6 +32,7 @@ func TestProofStart(t *testing.T) {
 	} {
 		var starts []uint64
 		n := newPair(t)
+		n.once = true
 		n.give(n.selfReceipt(alice, 1, &primitives.DeployContract{Code: []byte("code")}))
 		n.cfg, n.vm = freeConfig(), proofNotes{&starts}
 		n.step()

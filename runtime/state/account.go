@@ -203,17 +203,15 @@ func (u *TrieUpdate) RemoveCode(id primitives.AccountID) { u.Remove(primitives.A
 // asks the storage only for what is not there (core/store/src/contract.rs). So a call sees the code of a distribution that
 // came before it in its chunk.
 func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
+	brought := u.broughtCode
 	if u.fork != nil {
-		if code, ok := u.forkCode(hash); ok {
-			return code, nil
-		}
-	} else if code, ok := u.broughtCode(hash); ok {
-		return code, nil
+		brought = u.forkCode
 	}
-	if p, ok := u.trie.(Proven); ok {
-		if code := p.CodeOf(hash); code != nil {
-			u.access(CodeAccess{hash, key})
-			return code, nil
+	code, ok := brought(hash)
+	if p, proven := u.trie.(Proven); proven { // whoever checks a chunk tells nobody what it called
+		if !ok {
+			code = p.CodeOf(hash)
+			ok = code != nil
 		}
 	} else {
 		ref, found, err := u.trie.Lookup(key, nil)
@@ -222,8 +220,13 @@ func (u *TrieUpdate) Code(hash primitives.Hash, key []byte) ([]byte, error) {
 		}
 		if found && ref.Hash == hash {
 			u.access(CodeAccess{hash, key})
-			return u.trie.Get(key, nil)
+			if !ok {
+				return u.trie.Get(key, nil)
+			}
 		}
+	}
+	if ok {
+		return code, nil
 	}
 	if u.fork != nil { // it may come until it is this work's turn
 		u.fork.codeReads = append(u.fork.codeReads, codeRead{hash, false})

@@ -117,7 +117,7 @@ func (u *TrieUpdate) UpperBound() uint64 { return u.RecordedSize() + removalChar
 func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound() > u.limit }
 
 // Accesses returns the code that was looked for and found below the update, in the order of first looking: a proof lacks it,
-// so that whoever checks the chunk is told (nearcore function_call.rs record_contract_call).
+// so that whoever checks the chunk is told (nearcore function_call.rs record_contract_call). None on a proof.
 func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 
 func (u *TrieUpdate) access(a CodeAccess) {
