@@ -40,7 +40,7 @@ type Options struct {
 type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
 	Beyond                                                int // answers about blocks behind the recording's last: not compared
-	Transitions                                           int // applied from their proofs
+	Transitions, Splits                                   int // applied from their proofs; of them splits, of each child
 	Roots                                                 []primitives.Hash
 	Findings                                              []Difference
 }

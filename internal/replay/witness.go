@@ -86,6 +86,7 @@ func (r *runner) witness(where string, entry *engine.Entry, t *engine.Transition
 		}
 	}
 	if t.Kind == engine.TransitionSplit {
+		r.report.Splits++
 		return nil
 	}
 	index, err := entry.Layout.Index(t.Shard)
