@@ -274,9 +274,6 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 	}
 	old := undoScan{cur: undos, height: height, folded: folded}
 	flats.next()
-	if err := old.next(); err != nil {
-		return false, err
-	}
 	for {
 		// The least key of the three.
 		key, any := "", false
@@ -288,11 +285,14 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 		if flats.valid() {
 			consider(string(flats.key()[1:]))
 		}
-		if old.ok {
-			consider(old.key.flat)
-		}
 		if len(over) > 0 {
 			consider(over[0].flat)
+		}
+		if err := old.upTo(key, any); err != nil {
+			return false, err
+		}
+		if old.ok {
+			consider(old.key.flat)
 		}
 		if !any {
 			return true, nil
@@ -312,9 +312,7 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 			} else if err != nil {
 				return false, err
 			}
-			if err := old.next(); err != nil {
-				return false, err
-			}
+			old.pass()
 		}
 		if len(over) > 0 && over[0].flat == key {
 			value, over = over[0].change.Last(), over[1:]
@@ -325,42 +323,52 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 	}
 }
 
-// undoScan finds for each key, ascending, its first change above a height.
+// undoScan finds for each key, ascending, its first change above a height. It looks no further than it is asked to: most rows are of
+// keys that have not changed since.
 type undoScan struct {
 	cur            cursor
 	height, folded primitives.Height
 
-	key   undoKey
-	value undoValue
-	ok    bool
-	begun bool
+	key          undoKey // of the row at the cursor, if read
+	value        undoValue
+	begun, valid bool // valid: there is a row at the cursor
+	read, ok     bool // ok: the row is such a change
 }
 
-func (u *undoScan) next() (err error) {
-	last, had := u.key.flat, u.ok
-	u.ok = false
-	valid := u.cur.valid()
+// upTo goes on to the first such change of a key that is not above limit, or without bounded of any; ok tells whether there is one. A
+// change that was found stays until pass.
+func (u *undoScan) upTo(limit string, bounded bool) (err error) {
 	if !u.begun {
-		u.begun = true
-		valid = u.cur.next()
-	} else if had { // behind all changes of that key
-		valid = u.cur.seek(undo.dbKey(undoKey{last, 1<<64 - 1}))
+		u.begun, u.valid = true, u.cur.next()
 	}
-	for valid {
-		if u.key, u.value, err = parseUndo(u.cur); err != nil {
-			return err
+	for u.valid && !u.ok {
+		if !u.read {
+			if u.key, u.value, err = parseUndo(u.cur); err != nil {
+				return err
+			}
+			u.read = true
 		}
-		if u.key.height > u.folded { // of a fold that has not come to its end
-			valid = u.cur.seek(undo.dbKey(undoKey{u.key.flat, 1<<64 - 1}))
-			continue
-		}
-		if u.key.height > u.height {
-			u.ok = true
+		switch {
+		case bounded && u.key.flat > limit:
 			return nil
+		case u.key.height > u.folded: // of a fold that has not come to its end
+			u.pass()
+		case u.key.height > u.height:
+			u.ok = true
+		default:
+			u.seek(u.height + 1)
 		}
-		valid = u.cur.seek(undo.dbKey(undoKey{u.key.flat, u.height + 1}))
 	}
 	return nil
+}
+
+// pass goes behind all changes of the present key.
+func (u *undoScan) pass() { u.seek(1<<64 - 1) }
+
+// seek goes to the present key's first change at or above a height, or to the next key.
+func (u *undoScan) seek(h primitives.Height) {
+	u.valid = u.cur.seek(undo.dbKey(undoKey{u.key.flat, h}))
+	u.read, u.ok = false, false
 }
 
 // AccountRange is a shard's accounts: Lo <= account < Hi in byte order; empty: no bound on that side.

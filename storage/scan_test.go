@@ -1,0 +1,133 @@
+package storage
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// countedIndex counts the steps of cursors over Undo.
+type countedIndex struct {
+	index
+	steps int
+}
+
+func (c *countedIndex) snapshot() (snapshot, error) {
+	s, err := c.index.snapshot()
+	return countedSnapshot{s, c}, err
+}
+
+type countedSnapshot struct {
+	snapshot
+	in *countedIndex
+}
+
+func (s countedSnapshot) iterate(lo, hi []byte) cursor {
+	cur := s.snapshot.iterate(lo, hi)
+	if lo[0] == undo.id {
+		return countedCursor{cur, s.in}
+	}
+	return cur
+}
+
+type countedCursor struct {
+	cursor
+	in *countedIndex
+}
+
+func (c countedCursor) next() bool           { c.in.steps++; return c.cursor.next() }
+func (c countedCursor) seek(key []byte) bool { c.in.steps++; return c.cursor.seek(key) }
+
+// historyStore has a chain of four blocks of which the second changes all keys, and the third and the fourth only the last one. All
+// but the fourth are folded: the state after the third is old.
+func historyStore(t testing.TB, keys int) (s *Store, old BlockRef) {
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	name := func(i int) []byte { return fmt.Appendf([]byte{byte(primitives.ColAccount)}, "user%07d", i) }
+	refs := []BlockRef{{}, {1, hashOf("history", 1)}}
+	g := &Block{Ref: refs[1], Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}}}
+	if err := s.Import(g, nil, func(put func(Pair) error) error {
+		for i := range keys {
+			if err := put(Pair{0, name(i), []byte("1")}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for h := primitives.Height(2); h <= 4; h++ {
+		refs = append(refs, BlockRef{h, hashOf("history", h)})
+		b := &Block{Ref: refs[h], Prev: refs[h-1], Ordinal: uint64(h), Epoch: g.Epoch, Head: true, Final: refs[h-1], Shards: []Shard{{ID: 0}}}
+		if h == 4 {
+			b.Final = refs[4]
+		}
+		first := keys - 1
+		if h == 2 {
+			first = 0
+		}
+		for i := first; i < keys; i++ {
+			x := Change{KeyChanges: primitives.KeyChanges{Key: name(i)}, Old: fmt.Append(nil, h-1)}
+			x.Changes = []primitives.StateChange{{Value: fmt.Append(nil, h)}}
+			b.Shards[0].Changes = append(b.Shards[0].Changes, x)
+		}
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Fold(refs[4], nil); err != nil {
+		t.Fatal(err)
+	}
+	return s, refs[3]
+}
+
+// first returns the first pair of the accounts.
+func first(t testing.TB, s *Store, at BlockRef) (key, value string) {
+	if err := s.Scan(at, 0, AccountRange{}, []byte{0}, []byte{1}, func(k, v []byte) bool {
+		key, value = string(k), string(v)
+		return false
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return key, value
+}
+
+// TestFirstOld: the first pair of a range at an old block costs no more where the range has a long history: what is written of later
+// keys is not looked at.
+func TestFirstOld(t *testing.T) {
+	const keys = 500
+	s, old := historyStore(t, keys)
+	counted := &countedIndex{index: s.db}
+	s.db = counted
+	if key, value := first(t, s, old); key != "\x00user0000000" || value != "2" {
+		t.Errorf("first pair %q = %q, want that of the first account, of block 2", key, value)
+	}
+	if got, want := counted.steps, 4; got > want {
+		t.Errorf("%d steps in the history of %d keys, want at most %d", got, keys, want)
+	}
+	var last string
+	n := 0
+	if err := s.Scan(old, 0, AccountRange{}, []byte{0}, []byte{1}, func(k, v []byte) bool {
+		last = string(v)
+		n++
+		return true
+	}); err != nil || n != keys || last != "3" {
+		t.Errorf("%d pairs, the last %q, %v, want %d and block 3's", n, last, err, keys)
+	}
+}
+
+// BenchmarkFirstOld is the first pair of a range at an old block, by the keys in it.
+func BenchmarkFirstOld(b *testing.B) {
+	for _, keys := range []int{1000, 10_000, 100_000} {
+		s, old := historyStore(b, keys)
+		b.Run(fmt.Sprintf("op=first/keys=%d", keys), func(b *testing.B) {
+			for b.Loop() {
+				first(b, s, old)
+			}
+		})
+	}
+}
