@@ -134,10 +134,19 @@ func (e *Engine) Final() storage.BlockRef { return e.view.Load().final }
 // Store returns the store, for readers.
 func (e *Engine) Store() *storage.Store { return e.store }
 
-// forest makes the forest of a shard whose state is on disk.
-func (e *Engine) forest(layout primitives.ShardLayout, i int) *trie.Forest {
-	index := primitives.ShardIndex(i)
-	return trie.New(trie.Options{Loader: e.loader(layout.ShardIDs()[i], accounts(layout, index))})
+// forest makes the forest of a shard whose state after a block is on disk.
+func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i int) *trie.Forest {
+	f := trie.New(trie.Options{})
+	f.SetSource(e.source(at, layout, i))
+	return f
+}
+
+// source is where the forest of a shard finds what it does not have in memory: in the store, after a block.
+func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i int) trie.Source {
+	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
+	return trie.Source{Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+		return e.store.Load(at, id, r, from, to, yield)
+	}}
 }
 
 // version returns the rules of an epoch. The caller holds epochMu.
@@ -168,7 +177,7 @@ func (e *Engine) begin() error {
 	roots := make([]*trie.Root, len(ids))
 	hashes := make([]primitives.Hash, len(ids))
 	for i, id := range ids {
-		if roots[i], err = e.forest(layout, i).Build(first.Pairs(i)); err != nil {
+		if roots[i], err = trie.New(trie.Options{}).Build(first.Pairs(i)); err != nil {
 			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
 		}
 		hashes[i] = roots[i].Hash()
@@ -191,6 +200,9 @@ func (e *Engine) begin() error {
 	}
 	if err := e.storeGenesis(entry, &changes, first); err != nil {
 		return err
+	}
+	for i := range roots {
+		roots[i].Forest().SetSource(e.source(ref(entry), layout, i))
 	}
 	e.start(entry, entry)
 	return nil

@@ -50,7 +50,8 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 		return nil
 	}
 	f := &folding{from: from, to: to, done: make(chan error, 1)}
-	if err := f.thaw(e); err != nil {
+	var err error
+	if f.inherited, err = e.inherited(from, to.Layout); err != nil {
 		return err
 	}
 	if !to.Acquire() || !from.Acquire() {
@@ -77,25 +78,6 @@ func (e *Engine) beforeSplit(to *Entry) *Entry {
 		x = parent
 	}
 	return to
-}
-
-// thaw lets the readers of shards that the fold leaves behind find what they have not loaded in the history: the flat state
-// goes on to the shards that follow.
-func (f *folding) thaw(e *Engine) (err error) {
-	if f.inherited, err = e.inherited(f.from, f.to.Layout); err != nil || f.to.Layout.Equal(f.from.Layout) {
-		return err
-	}
-	for i := range f.from.Shards {
-		s, at := &f.from.Shards[i], ref(f.from)
-		if f.to.Layout.Has(s.ID) {
-			continue
-		}
-		r := accounts(f.from.Layout, primitives.ShardIndex(i))
-		s.root.Forest().SetLoader(func(from, to []byte, yield func(key, value []byte) bool) error {
-			return e.store.Scan(at, s.ID, r, from, to, yield)
-		})
-	}
-	return nil
 }
 
 // writeFold stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's.
@@ -138,11 +120,10 @@ func (e *Engine) endFold(err error) error {
 	if err != nil {
 		return err
 	}
-	for i := range f.inherited { // the disk has the new shards now: their forests need the old ones no more
-		if s := &f.inherited[i]; !f.from.Layout.Has(s.ID) {
-			s.root.Forest().SetOrigin(nil)
-			s.root.Forest().SetLoader(e.loader(s.ID, accounts(f.to.Layout, primitives.ShardIndex(i))))
-		}
+	// The flat state is of this block now. What is being loaded by the source before, and what a shard that was split off has not loaded,
+	// is read from the history; the forests of new shards need the old ones no more.
+	for i := range f.to.Shards {
+		f.to.Shards[i].root.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
 	}
 	e.forget(f.to)
 	return nil

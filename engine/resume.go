@@ -142,7 +142,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 			return true
 		})
 		if err == nil {
-			s.root, err = e.forest(w.entry.Layout, i).Import(list, s.Extra.StateRoot)
+			s.root, err = e.forest(ref(w.entry), w.entry.Layout, i).Import(list, s.Extra.StateRoot)
 		}
 		if err != nil {
 			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)

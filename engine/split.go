@@ -96,14 +96,8 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 	if err != nil {
 		return err
 	}
-	forest := trie.New(trie.Options{Loader: e.heirLoader(parent, whole, s.ID, accounts(layout, primitives.ShardIndex(i)))})
-	forest.SetOrigin(func(use func(*trie.Root) error) error {
-		if !parent.Acquire() {
-			return nil
-		}
-		defer parent.Release()
-		return use(whole)
-	})
+	forest := trie.New(trie.Options{})
+	forest.SetSource(e.heirSource(parent, prev.ID, whole, keep, accounts(layout, primitives.ShardIndex(i))))
 	if s.root, err = forest.Import(frontier, whole.Hash()); err != nil {
 		return err
 	}
@@ -165,23 +159,25 @@ func unbuffered(x *chain.ChunkExtra, root *trie.Root, layout primitives.ShardLay
 	return nil
 }
 
-// heirLoader loads what is not copied of a new shard: from the memory of the shard it came from, as long as the last block
-// before the split is held, which is until the disk has the new shard.
-func (e *Engine) heirLoader(parent *Entry, whole *trie.Root, id primitives.ShardID, r storage.AccountRange) trie.Loader {
-	return func(from, to []byte, yield func(key, value []byte) bool) error {
+// heirSource is where a new shard finds what is not copied yet: what it keeps of the shard that it came from, after the last block of
+// that. It is in memory as long as the block is held, which is until the disk has the new shard, and then in the store's history.
+func (e *Engine) heirSource(parent *Entry, of primitives.ShardID, whole *trie.Root, keep []trie.Interval, r storage.AccountRange) trie.Source {
+	lend := func(use func(*trie.Root) error) error {
 		if !parent.Acquire() {
-			return e.store.Load(id, r, from, to, yield)
+			return nil
 		}
 		defer parent.Release()
-		return whole.Range(from, to, yield)
+		return use(whole)
 	}
-}
-
-// loader loads subtrees of a shard from the disk.
-func (e *Engine) loader(id primitives.ShardID, r storage.AccountRange) trie.Loader {
-	return func(from, to []byte, yield func(key, value []byte) bool) error {
-		return e.store.Load(id, r, from, to, yield)
-	}
+	return trie.Source{Lend: lend, Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+		if parent.Acquire() {
+			defer parent.Release()
+			return whole.Range(from, to, yield)
+		}
+		return e.store.Load(ref(parent), of, r, from, to, func(key, value []byte) bool {
+			return !trie.Kept(keep, key) || yield(key, value)
+		})
+	}}
 }
 
 // accounts returns the range of a shard's accounts in a layout.

@@ -91,7 +91,7 @@ func BenchmarkColdTouch(b *testing.B) {
 					at := time.Now()
 					defer func() { load += time.Since(at) }()
 					loads++
-					return s.Load(0, AccountRange{}, from, to, func(k, v []byte) bool { pairs++; return yield(k, v) })
+					return s.Load(g.Ref, 0, AccountRange{}, from, to, func(k, v []byte) bool { pairs++; return yield(k, v) })
 				}})
 				root, err := f.Import(list, full.Hash())
 				if err != nil {
@@ -128,7 +128,7 @@ func BenchmarkColdTouch(b *testing.B) {
 			for b.Loop() {
 				i := rng.IntN(accounts)
 				n := 0
-				if err := s.Load(0, AccountRange{}, keys[i], nil, func(k, v []byte) bool { n++; return n < 6 }); err != nil {
+				if err := s.Load(g.Ref, 0, AccountRange{}, keys[i], nil, func(k, v []byte) bool { n++; return n < 6 }); err != nil {
 					b.Fatal(err)
 				}
 			}

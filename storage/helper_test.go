@@ -451,20 +451,23 @@ func (m *model) checkScan(s *Store, ref BlockRef) {
 				}
 			}
 			slices.Sort(want)
-			var got []string
-			last, sorted := "", true
-			err := s.Scan(ref, shard, on.accounts, []byte(prefix), PrefixEnd([]byte(prefix)), func(k, v []byte) bool {
-				got = append(got, fmt.Sprintf("%x=%x", k, v))
-				sorted = sorted && last < string(k)
-				last = string(k)
-				return true
-			})
-			if err != nil || !sorted {
-				m.t.Fatalf("Scan(%v, %d, %q): %v, sorted %v", ref, shard, prefix, err, sorted)
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				m.t.Fatalf("Scan(%v, %d, %q) = %v\nwant %v", ref, shard, prefix, got, want)
+			for what, scan := range map[string]func(BlockRef, primitives.ShardID, AccountRange, []byte, []byte, func(k, v []byte) bool) error{
+				"Scan": s.Scan, "Load": s.Load} {
+				var got []string
+				last, sorted := "", true
+				err := scan(ref, shard, on.accounts, []byte(prefix), PrefixEnd([]byte(prefix)), func(k, v []byte) bool {
+					got = append(got, fmt.Sprintf("%x=%x", k, v))
+					sorted = sorted && last < string(k)
+					last = string(k)
+					return true
+				})
+				if err != nil || !sorted {
+					m.t.Fatalf("%s(%v, %d, %q): %v, sorted %v", what, ref, shard, prefix, err, sorted)
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, want) {
+					m.t.Fatalf("%s(%v, %d, %q) = %v\nwant %v", what, ref, shard, prefix, got, want)
+				}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -117,6 +118,97 @@ func TestFirstOld(t *testing.T) {
 		return true
 	}); err != nil || n != keys || last != "3" {
 		t.Errorf("%d pairs, the last %q, %v, want %d and block 3's", n, last, err, keys)
+	}
+}
+
+// betweenIndex does something before one of the first looks at the index.
+type betweenIndex struct {
+	index
+	look, at int
+	do       func()
+}
+
+func (b *betweenIndex) step() {
+	if b.look++; b.look == b.at {
+		b.do()
+	}
+}
+
+func (b *betweenIndex) get(key []byte) ([]byte, error) { b.step(); return b.index.get(key) }
+func (b *betweenIndex) iterate(lo, hi []byte) cursor   { b.step(); return b.index.iterate(lo, hi) }
+func (b *betweenIndex) snapshot() (snapshot, error) {
+	b.step()
+	s, err := b.index.snapshot()
+	return betweenSnapshot{s, b}, err
+}
+
+type betweenSnapshot struct {
+	snapshot
+	in *betweenIndex
+}
+
+func (s betweenSnapshot) get(key []byte) ([]byte, error) { s.in.step(); return s.snapshot.get(key) }
+func (s betweenSnapshot) iterate(lo, hi []byte) cursor {
+	s.in.step()
+	return s.snapshot.iterate(lo, hi)
+}
+
+// TestLoadBesideFold: what is loaded of a version is that version's, at whatever moment of the load a fold moves the flat state on,
+// also to the shards that follow in a split.
+func TestLoadBesideFold(t *testing.T) {
+	before := map[string]string{"\x00a": "1", "\x00b": "1", "\x00c": "1", "\x02b": "1", "\x07": "1", "\x0d": "1"}
+	for point := 1; ; point++ {
+		s, err := OpenMemory(NewMemDisk(), testOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &Block{Ref: BlockRef{1, hashOf("a")}, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}}}
+		if err := s.Import(g, nil, func(put func(Pair) error) error {
+			for k, v := range before {
+				if err := put(Pair{0, []byte(k), []byte(v)}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		change := func(key string, value []byte) Change {
+			x := Change{KeyChanges: primitives.KeyChanges{Key: []byte(key), Changes: []primitives.StateChange{{Value: value}}}}
+			if old, ok := before[key]; ok {
+				x.Old = []byte(old)
+			}
+			return x
+		}
+		b := &Block{Ref: BlockRef{2, hashOf("b")}, Prev: g.Ref, Ordinal: 2, Epoch: g.Epoch, Head: true, Splits: []Split{{0, 1, 2}}}
+		b.Final = b.Ref
+		b.Shards = []Shard{
+			{ID: 1, Changes: []Change{change("\x00a", []byte("2")), change("\x07", []byte("2")), change("\x0d", nil)}},
+			{ID: 2, Changes: []Change{change("\x00b", nil), change("\x00bb", []byte("2")), change("\x02b", []byte("2"))}},
+		}
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+		between := &betweenIndex{index: s.db, at: point, do: func() {
+			if err := s.Fold(b.Ref, nil); err != nil {
+				t.Fatal(err)
+			}
+		}}
+		s.db = between
+		got := map[string]string{}
+		if err := s.Load(g.Ref, 0, AccountRange{}, nil, nil, func(k, v []byte) bool {
+			got[string(k)] = string(v)
+			return true
+		}); err != nil || !maps.Equal(got, before) {
+			t.Errorf("fold before look %d: %q, %v, want %q", point, got, err, before)
+		}
+		_ = s.Close()
+		if between.look < point {
+			if point < 3 {
+				t.Fatalf("only %d looks", point)
+			}
+			return
+		}
 	}
 }
 

@@ -419,17 +419,30 @@ func flatRanges(shard primitives.ShardID, accounts AccountRange, from, to []byte
 // maxTrieColumn is the highest first byte of a trie key, with room for columns to come.
 const maxTrieColumn = 63
 
-// Load yields the pairs of Flat, as of the folded block, with from <= key < to: what a trie's lazily loaded subtree is
-// made of. It fits trie.Loader when shard and accounts are bound.
-func (s *Store) Load(shard primitives.ShardID, accounts AccountRange, from, to []byte,
+// Load is Scan for what a trie's subtree is loaded from: it fits trie.Loader when the block, shard and accounts are bound. If the block
+// is the folded one, Flat has it all, and nothing else is looked at; whether it is stands in the snapshot that is read, so that no fold
+// can come between.
+func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
+	snap, err := s.db.snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.release()
+	var cell foldCell
+	if _, err := getCell(snap, cellFold, &cell); err != nil {
+		return err
+	}
+	if cell.Folded != at {
+		return s.Scan(at, shard, accounts, from, to, yield)
+	}
 	for _, r := range flatRanges(shard, accounts, from, to) {
 		lo, hi := []byte(r.lo), []byte(r.hi)
 		if r.hi == "" {
 			hi = nil
 		}
 		more := true
-		err := flat.Scan(s.db, lo, hi, func(key []byte, v packed) bool {
+		err := flat.Scan(snap, lo, hi, func(key []byte, v packed) bool {
 			more = yield(trieKey(key), v)
 			return more
 		})

@@ -172,7 +172,7 @@ func BenchmarkSplit(b *testing.B) {
 		}
 		f := New(Options{Loader: whole.Range})
 		if origin {
-			f.SetOrigin(func(use func(*Root) error) error { return use(whole) })
+			f.SetSource(Source{whole.Range, func(use func(*Root) error) error { return use(whole) }})
 		}
 		root, err := f.Import(frontier, whole.Hash())
 		if err != nil {

@@ -27,17 +27,26 @@ var (
 // It may be called by several goroutines at once; what it yields may be reused after yield returns.
 type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 
+// Origin lends use a root of another forest whose subtrees are those of this one, if that root is still there.
+type Origin func(use func(*Root) error) error
+
+// Source is where a forest finds the subtrees that it does not have in memory. It is of one version and never leaves it: a load that
+// began before the flat state moved on, and reads after, reads what it would have read before.
+type Source struct {
+	Load Loader
+	Lend Origin // what subtrees can be copied from without hashing anything anew; nil: nothing
+}
+
 // Options of a forest.
 type Options struct {
 	Frontier uint64 // see DefaultFrontier; 0 means that
-	Loader   Loader // needed by Import only
+	Loader   Loader // of the source; needed by Import only
 }
 
 // Forest holds the nodes of all versions of one shard's trie.
 type Forest struct {
 	frontier uint64
-	loader   atomic.Pointer[Loader]
-	origin   atomic.Pointer[Origin]
+	source   atomic.Pointer[Source]
 
 	mu     sync.Mutex // the writer's: all below but the atomics
 	arena  *arena
@@ -58,13 +67,12 @@ func New(o Options) *Forest {
 		o.Frontier = DefaultFrontier
 	}
 	f := &Forest{frontier: o.Frontier, arena: newArena()}
-	f.SetLoader(o.Loader)
-	f.SetOrigin(nil)
+	f.SetSource(Source{Load: o.Loader})
 	return f
 }
 
-// SetLoader replaces the loader. The new one must yield the same for all that is not loaded. Any goroutine may call it.
-func (f *Forest) SetLoader(l Loader) { f.loader.Store(&l) }
+// SetSource replaces the source: by that of a later version, which has the same for all that is not loaded. Any goroutine may call it.
+func (f *Forest) SetSource(s Source) { f.source.Store(&s) }
 
 // Root is an immutable version of the trie. Whoever holds one owns a count: Release gives it back, after which the
 // holder must not use the root, nor bytes that it got from it.

@@ -233,7 +233,7 @@ func (f *Forest) importedValues(entries []FrontierEntry) ([][]byte, error) {
 			continue
 		}
 		if data[i] = e.Data; e.Data == nil && e.Size > 0 {
-			load := *f.loader.Load()
+			load := f.source.Load().Load
 			if load == nil || len(e.Path)%2 != 0 {
 				return nil, fmt.Errorf("%w: no value at path %x", ErrCorrupt, e.Path)
 			}

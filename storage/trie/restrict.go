@@ -41,6 +41,16 @@ func SplitIntervals(boundary primitives.AccountID, left bool) (out []Interval) {
 	return out
 }
 
+// Kept tells whether one of the intervals has the key.
+func Kept(keep []Interval, key []byte) bool {
+	for i := range keep {
+		if bytes.Compare(keep[i].From, key) <= 0 && bytes.Compare(key, keep[i].To) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Restrict derives the root that has only the keys in some of the intervals. rec is told what nearcore reads: the root,
 // every child of a node in which an interval begins or ends, and what is squashed (ops/resharding.rs).
 func (f *Forest) Restrict(r *Root, keep []Interval, rec *Recording) (*Root, error) {
@@ -191,23 +201,13 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 	return re.join(0, new([16]cursor), &res, 0xffff, val, count, false)
 }
 
-// Origin lends use a root of another forest, of which this forest's first root is a copy, if that root is still there.
-type Origin func(use func(*Root) error) error
-
-// SetOrigin tells where subtrees that are not loaded can be copied from, without hashing anything anew; nil: nowhere, they are
-// the loader's. It is for a shard that goes its own way. Any goroutine may call it.
-func (f *Forest) SetOrigin(o Origin) { f.origin.Store(&o) }
-
-// hasOrigin tells whether adopt may find something.
-func (f *Forest) hasOrigin() bool { return *f.origin.Load() != nil }
-
-// adopt copies the subtree of the stub n from the origin; 0: that is gone. The caller has the writer's turn.
-func (f *Forest) adopt(n node, s *stub) (ref uint32, err error) {
-	o := *f.origin.Load()
-	if o == nil {
+// adopt copies the subtree of the stub n from what the source lends, for a shard that goes its own way; 0: that is gone. The caller
+// has the writer's turn.
+func (f *Forest) adopt(n node, s *stub, src *Source) (ref uint32, err error) {
+	if src.Lend == nil {
 		return 0, nil
 	}
-	err = o(func(r *Root) error {
+	err = src.Lend(func(r *Root) error {
 		at, err := r.at(s.path)
 		if err != nil {
 			return err

@@ -159,13 +159,13 @@ func TestRestrict(t *testing.T) {
 			other := New(Options{Frontier: options.Frontier, Loader: root.Range})
 			if r.IntN(3) > 0 { // gone after a while: then subtrees are loaded
 				left := r.IntN(8)
-				other.SetOrigin(func(use func(*Root) error) error {
+				other.SetSource(Source{root.Range, func(use func(*Root) error) error {
 					if lent++; lent > left {
 						return nil
 					}
 					copied++
 					return use(root)
-				})
+				}})
 			}
 			adopted, err := other.Import(frontier, root.Hash())
 			if err != nil || adopted.Hash() != child.root.Hash() || adopted.MemoryUsage() != child.root.MemoryUsage() {

@@ -32,13 +32,12 @@ type flatPairs struct {
 	keys, values [][]byte
 }
 
-func (f *Forest) fetch(path []byte) (p flatPairs, err error) {
-	load := *f.loader.Load()
-	if load == nil {
+func (src *Source) fetch(path []byte) (p flatPairs, err error) {
+	if src.Load == nil {
 		return p, fmt.Errorf("trie: no loader for the subtree at %x", path)
 	}
 	from, to := PathRange(path)
-	err = load(from, to, func(key, value []byte) bool {
+	err = src.Load(from, to, func(key, value []byte) bool {
 		p.keys = append(p.keys, bytes.Clone(key))
 		p.values = append(p.values, bytes.Clone(value))
 		return true
@@ -52,12 +51,13 @@ func (f *Forest) load(n node) (uint32, error) {
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	if f.hasOrigin() {
-		if ref, err := f.loadOwn(n, s); ref != 0 || err != nil {
+	src := f.source.Load()
+	if src.Lend != nil {
+		if ref, err := f.loadLent(n, s, src); ref != 0 || err != nil {
 			return ref, err
 		}
 	}
-	pairs, err := f.fetch(s.path) // without the lock: it may take long
+	pairs, err := src.fetch(s.path) // without the lock: it may take long
 	f.mu.Lock()
 	defer f.unlock()
 	if ref := s.target.Load(); ref != 0 {
@@ -69,14 +69,14 @@ func (f *Forest) load(n node) (uint32, error) {
 	return f.fill(n, s, pairs)
 }
 
-// loadOwn copies the subtree of a stub from the origin, 0 if that is gone.
-func (f *Forest) loadOwn(n node, s *stub) (uint32, error) {
+// loadLent copies the subtree of a stub from what the source lends, 0 if that is gone.
+func (f *Forest) loadLent(n node, s *stub, src *Source) (uint32, error) {
 	f.mu.Lock()
 	defer f.unlock()
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	return f.adopt(n, s)
+	return f.adopt(n, s, src)
 }
 
 // loadLocked is load for the writer.
@@ -85,10 +85,11 @@ func (f *Forest) loadLocked(n node) (uint32, error) {
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	if ref, err := f.adopt(n, s); ref != 0 || err != nil {
+	src := f.source.Load()
+	if ref, err := f.adopt(n, s, src); ref != 0 || err != nil {
 		return ref, err
 	}
-	pairs, err := f.fetch(s.path)
+	pairs, err := src.fetch(s.path)
 	if err != nil {
 		return 0, err
 	}
@@ -101,7 +102,7 @@ func (f *Forest) check(n node) error {
 	if s.target.Load() != 0 {
 		return nil
 	}
-	pairs, err := f.fetch(s.path)
+	pairs, err := f.source.Load().fetch(s.path)
 	f.mu.Lock()
 	defer f.unlock()
 	if s.target.Load() != 0 { // loaded meanwhile, and so possibly changed below us
