@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"sync"
@@ -106,24 +107,33 @@ func (v packed) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads the packed form.
 func (v *packed) DecodeBorsh(r *borsh.Reader) {
-	switch tag := r.Byte(); tag {
+	out, err := unpack(nil, r.Take(r.Remaining()))
+	if err != nil {
+		r.Fail(err)
+		return
+	}
+	*v = out
+}
+
+// unpack returns what packed bytes stand for, never nil, in dst's memory if there is room.
+func unpack(dst, in []byte) ([]byte, error) {
+	if len(in) == 0 {
+		return nil, errors.New("packed value without a tag")
+	}
+	tag, in := in[0], in[1:]
+	switch tag {
 	case plain:
-		*v = append(packed{}, r.Take(r.Remaining())...)
+		if dst == nil {
+			dst = []byte{}
+		}
+		return append(dst[:0], in...), nil
 	case snappyCell:
-		in := r.Take(r.Remaining())
 		n, err := snappy.DecodedLen(in)
 		// Snappy's copies yield at most 64 bytes for 2 to 3: a longer claim is a lie.
-		if err != nil || n > 64*len(in) {
-			r.Failf("snappy length of %d in %d bytes", n, len(in))
-			return
+		if err != nil || n == 0 || n > 64*len(in) {
+			return nil, fmt.Errorf("snappy length of %d in %d bytes", n, len(in))
 		}
-		out, err := snappy.Decode(nil, in)
-		if err != nil {
-			r.Fail(err)
-			return
-		}
-		*v = out
-	default:
-		r.BadTag("packed value", tag)
+		return snappy.Decode(dst[:cap(dst)], in)
 	}
+	return nil, fmt.Errorf("packed value with tag %d", tag)
 }

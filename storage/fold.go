@@ -29,7 +29,8 @@ func (s *Store) FoldDue() (BlockRef, bool) {
 }
 
 // Fold moves all that the index knows to the final block upto: it must be an ancestor of the last final block, or that block.
-// changes is the difference of the frontier between the folded block and upto. Blocks that do not descend from upto, and
+// changes is the difference of the frontier between the folded block and upto; of shards that a split has made it is the whole of it,
+// and of one that is gone nothing. Blocks that do not descend from upto, and
 // are none of its ancestors, are forgotten. Atomic, synced; Commit and reads go on meanwhile. A block that splits shards may
 // only be the first of a fold.
 func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
@@ -48,7 +49,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 			return fmt.Errorf("%w: block %v splits shards in the middle of a fold", ErrOrder, p.ref)
 		}
 	}
-	if err := s.foldAhead(v.base, chain); err != nil {
+	if err := s.foldAhead(v.base, chain, changes); err != nil {
 		return s.fail(err)
 	}
 	var batch Batch
@@ -58,7 +59,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 		splitParents.Put(&batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
 	}
 	foldState(&batch, chain)
-	putFrontier(&batch, changes)
+	putFrontier(&batch, changes, chain[0].entry.head.Splits)
 	cell, touched, written := s.foldPoint(chain[len(chain)-1])
 	for _, p := range chain {
 		if p.puts != nil {
@@ -167,7 +168,7 @@ const historyBatch = 256 << 10
 //
 // Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
 // (view.base holds it until then), and those of the base come now.
-func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock) (err error) {
+func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock, changes []FrontierChange) (err error) {
 	var batch Batch
 	flush := func(least int) {
 		if err == nil && batch.Size() >= least && batch.Len() > 0 {
@@ -193,7 +194,11 @@ func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock) (err error)
 	if err != nil {
 		return err
 	}
-	if err := s.copyRows(chain[0].entry.head.Splits); err != nil {
+	splits := chain[0].entry.head.Splits
+	if err := s.copyRows(splits); err != nil {
+		return err
+	}
+	if err := s.copyFrontier(splits, changes); err != nil {
 		return err
 	}
 	return s.step(&batch) // which syncs all of it
@@ -285,9 +290,13 @@ func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	}
 }
 
-func putFrontier(batch *Batch, changes []FrontierChange) {
+// putFrontier writes changes of the frontier, but for shards that these splits make.
+func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 	for i := range changes {
 		c := &changes[i]
+		if splitOf(splits, c.Shard) != nil {
+			continue
+		}
 		k := frontierKey{c.Shard, string(c.Path)}
 		if c.Gone {
 			frontier.Delete(batch, k)

@@ -223,3 +223,81 @@ func BenchmarkFirstOld(b *testing.B) {
 		})
 	}
 }
+
+// sizedIndex knows its largest batch.
+type sizedIndex struct {
+	index
+	largest int
+}
+
+func (s *sizedIndex) write(b *Batch, synced bool) error {
+	s.largest = max(s.largest, b.Size())
+	return s.index.write(b, synced)
+}
+
+// TestSplitFold: a fold over a split writes the frontiers of the new shards in pieces, so that no batch is in proportion to the state;
+// what a fold that was broken off has left is not there any more; the old shard's goes when it is collected.
+func TestSplitFold(t *testing.T) {
+	const rows = 20_000
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	frontierOf := func(shard primitives.ShardID, from, to int) (out []FrontierChange) {
+		for i := from; i < to; i++ {
+			path := []byte{byte(i >> 16 & 15), byte(i >> 12 & 15), byte(i >> 8 & 15), byte(i >> 4 & 15), byte(i & 15)}
+			out = append(out, FrontierChange{Shard: shard, Stub: Stub{path, hashOf(shard, i), uint64(i)}})
+		}
+		return out
+	}
+	same := func(shard primitives.ShardID, want []FrontierChange) {
+		t.Helper()
+		n := 0
+		if err := s.Frontier(shard, func(x Stub) bool {
+			if n < len(want) && (string(x.Path) != string(want[n].Path) || x.Hash != want[n].Hash || x.MemoryUsage != want[n].MemoryUsage) {
+				t.Errorf("row %d of shard %d is %+v, want %+v", n, shard, x, want[n])
+			}
+			n++
+			return !t.Failed()
+		}); err != nil || n != len(want) {
+			t.Errorf("%d rows of shard %d, %v, want %d", n, shard, err, len(want))
+		}
+	}
+	g := &Block{Ref: BlockRef{1, hashOf("a")}, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}}}
+	whole := frontierOf(0, 0, rows)
+	if err := s.Import(g, whole, func(func(Pair) error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	b := &Block{Ref: BlockRef{2, hashOf("b")}, Prev: g.Ref, Ordinal: 2, Epoch: g.Epoch, Head: true, Splits: []Split{{0, 1, 2}},
+		Shards: []Shard{{ID: 1}, {ID: 2}}}
+	b.Final = b.Ref
+	if err := s.Commit(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.copyFrontier(b.Splits, frontierOf(1, rows, rows+10)); err != nil { // and then the power was cut
+		t.Fatal(err)
+	}
+	left, right := frontierOf(1, 0, rows/2), frontierOf(2, rows/2, rows)
+	sized := &sizedIndex{index: s.db}
+	s.db = sized
+	if err := s.Fold(b.Ref, append(append([]FrontierChange{}, left...), right...)); err != nil {
+		t.Fatal(err)
+	}
+	if sized.largest > historyBatch+4096 {
+		t.Errorf("a batch of %d bytes for %d rows, want at most %d", sized.largest, rows, historyBatch)
+	}
+	same(0, whole)
+	same(1, left)
+	same(2, right)
+	var batch Batch
+	sized.largest = 0
+	if err := s.collectShards(&batch, 2); err != nil {
+		t.Fatal(err)
+	}
+	same(0, nil)
+	same(2, right)
+	if got := max(sized.largest, batch.Size()); got > historyBatch+4096 {
+		t.Errorf("a batch of %d bytes to remove %d rows, want at most %d", got, rows, historyBatch)
+	}
+}

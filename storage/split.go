@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -122,8 +123,63 @@ func (s *Store) copyRows(splits []Split) error {
 	return flush(0)
 }
 
+// copyFrontier writes the frontiers of the shards that splits make, in pieces as copyRows does: there is a row for each subtree of the
+// whole state, too much for the batch of a fold. What a fold that was broken off has left is removed first: it may have gone to another block.
+func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
+	for i := range splits {
+		for _, child := range [...]primitives.ShardID{splits[i].Left, splits[i].Right} {
+			if err := s.dropFrontier(child); err != nil {
+				return err
+			}
+		}
+	}
+	var batch Batch
+	flush := func(least int) (err error) {
+		if batch.Size() >= least && batch.Len() > 0 {
+			err = s.db.write(&batch, false)
+			batch.Reset()
+		}
+		return err
+	}
+	for i := range changes {
+		c := &changes[i]
+		if splitOf(splits, c.Shard) == nil || c.Gone {
+			continue
+		}
+		frontier.Put(&batch, frontierKey{c.Shard, string(c.Path)}, &stub{c.Hash, c.MemoryUsage})
+		if err := flush(historyBatch); err != nil {
+			return err
+		}
+	}
+	return flush(0)
+}
+
+// dropFrontier removes the frontier of a shard that no folded block has, in pieces.
+func (s *Store) dropFrontier(shard primitives.ShardID) error {
+	lo := append([]byte{frontier.id}, appendFrontierKey(nil, frontierKey{shard: shard})...)
+	hi := PrefixEnd(lo)
+	var batch Batch
+	for {
+		cur := s.db.iterate(lo, hi)
+		for batch.Size() < historyBatch && cur.next() {
+			batch.delete(cur.key())
+			lo = append(bytes.Clone(cur.key()), 0)
+		}
+		if err := cur.done(); err != nil || batch.Len() == 0 {
+			return err
+		}
+		if err := s.db.write(&batch, false); err != nil {
+			return err
+		}
+		batch.Reset()
+	}
+}
+
 // dropRows removes the rows of a shard that is gone, or whose split is undone.
 func (s *Store) dropRows(batch *Batch, shard primitives.ShardID) error {
+	if err := s.dropFrontier(shard); err != nil {
+		return err
+	}
 	return shardColumns(shard, func(_ byte, lo, hi []byte) error {
 		return deleteRange(s.db, batch, append([]byte{flat.id}, lo...), append([]byte{flat.id}, hi...))
 	})

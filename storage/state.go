@@ -437,20 +437,34 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 		return s.Scan(at, shard, accounts, from, to, yield)
 	}
 	for _, r := range flatRanges(shard, accounts, from, to) {
-		lo, hi := []byte(r.lo), []byte(r.hi)
-		if r.hi == "" {
-			hi = nil
-		}
-		more := true
-		err := flat.Scan(snap, lo, hi, func(key []byte, v packed) bool {
-			more = yield(trieKey(key), v)
-			return more
-		})
-		if err != nil || !more {
+		if more, err := loadRange(snap, r, yield); err != nil || !more {
 			return err
 		}
 	}
 	return nil
+}
+
+// loadRange yields the rows of Flat in a range, in memory that is used again for each.
+func loadRange(r snapshot, rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
+	hi := append([]byte{flat.id}, rg.hi...)
+	if rg.hi == "" {
+		hi = []byte{flat.id + 1}
+	}
+	cur := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
+	defer func() { err = errors.Join(err, cur.done()) }()
+	var key, value []byte
+	for cur.next() {
+		if key = cur.key()[1:]; len(key) >= 9 && shardBound(key[0]) {
+			key = append([]byte{key[0]}, key[9:]...)
+		}
+		if value, err = unpack(value, cur.value()); err != nil {
+			return false, fmt.Errorf("%s %x: %w", flat.name, key, damaged("%w", err))
+		}
+		if !yield(key, value) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // Frontier calls yield for a shard's subtrees at the folded block, ascending by path.
