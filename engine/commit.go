@@ -56,17 +56,19 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
 	}
-	for i := range p.jobs {
-		if p.settled { // this is another try
-			break
+	if !p.settled { // else this is another try
+		for i := range p.jobs {
+			if t := p.jobs[i].transition; t != nil {
+				t.Block, t.Height = entry.Hash, entry.Height()
+				e.proofs.keep(t)
+			}
+			settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
 		}
-		if t := p.jobs[i].transition; t != nil {
-			t.Block, t.Height = entry.Hash, entry.Height()
-			e.proofs.keep(t)
+		p.settled = true
+		if err := e.trim(entry); err != nil {
+			return nil, err
 		}
-		settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
 	}
-	p.settled = true
 	u := &upcoming{pending: p, stored: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {
 		u.changes, err = m.RecordBlockInfo(epoch.BlockInfoFromHeader(entry.Header(), entry.finalHeight), entry.Header().RandomValue)

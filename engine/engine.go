@@ -33,6 +33,10 @@ type Options struct {
 	MaxHeightJump primitives.Height
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
 	Proofs int64
+	// StateBytes is what the nodes of all tries may take in memory, about; 0: no bound.
+	StateBytes uint64
+	// Tries are how the forests are made, but for their sources. Tests make them small.
+	Tries trie.Options
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
@@ -52,17 +56,19 @@ type Engine struct {
 	mu      sync.RWMutex // entries
 	entries map[primitives.Hash]*Entry
 
-	ancestry ancestry
-	foldedAt *Entry // Flat and the frontier on disk are of this block or of folding's; held
-	folding  *folding
-	foretold *foretold // of the block that was made last
-	made     recent    // chunks: they need not be checked when a block of this engine has them
-	judged   recent    // blocks that were good but for the bodies that they lacked
-	ahead    ahead
-	proofs   proofs
-	view     atomic.Pointer[head]        // what is on disk
-	tip      atomic.Pointer[head]        // what is adopted: the same, or ahead of it
-	viewed   atomic.Pointer[viewedEpoch] // by CallView, last
+	ancestry  ancestry
+	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held
+	folding   *folding
+	trimmedAt primitives.Height // the last block whose tries were made smaller
+	evicted   atomic.Uint64     // bytes that have left
+	foretold  *foretold         // of the block that was made last
+	made      recent            // chunks: they need not be checked when a block of this engine has them
+	judged    recent            // blocks that were good but for the bodies that they lacked
+	ahead     ahead
+	proofs    proofs
+	view      atomic.Pointer[head]        // what is on disk
+	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
+	viewed    atomic.Pointer[viewedEpoch] // by CallView, last
 }
 
 // head is what readers begin with.
@@ -136,7 +142,7 @@ func (e *Engine) Store() *storage.Store { return e.store }
 
 // forest makes the forest of a shard whose state after a block is on disk.
 func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i int) *trie.Forest {
-	f := trie.New(trie.Options{})
+	f := trie.New(e.o.Tries)
 	f.SetSource(e.source(at, layout, i))
 	return f
 }
@@ -177,7 +183,7 @@ func (e *Engine) begin() error {
 	roots := make([]*trie.Root, len(ids))
 	hashes := make([]primitives.Hash, len(ids))
 	for i, id := range ids {
-		if roots[i], err = trie.New(trie.Options{}).Build(first.Pairs(i)); err != nil {
+		if roots[i], err = trie.New(e.o.Tries).Build(first.Pairs(i)); err != nil {
 			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
 		}
 		hashes[i] = roots[i].Hash()

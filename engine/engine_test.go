@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 func seedKey(name primitives.AccountID) primitives.SecretKey {
@@ -62,6 +63,12 @@ func openNode(t *testing.T, g *genesis.Genesis) *node {
 // openOn opens a node on a disk that may hold its chain already.
 func openOn(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options) *node {
 	t.Helper()
+	return openWith(t, g, disk, o, trie.Options{Poison: true})
+}
+
+// openWith is openOn with tries of some kind.
+func openWith(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, tries trie.Options) *node {
+	t.Helper()
 	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
 		records := []byte{'['}
 		for i, r := range g.Records {
@@ -80,7 +87,7 @@ func openOn(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(Options{Chain: c, Store: s, MaxHeightJump: 100, Now: func() uint64 { return 1_800_000_000_000_000_000 }})
+	e, err := Open(Options{Chain: c, Store: s, Tries: tries, MaxHeightJump: 100, Now: func() uint64 { return 1_800_000_000_000_000_000 }})
 	if err != nil {
 		t.Fatal(err)
 	}

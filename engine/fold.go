@@ -94,19 +94,6 @@ func (e *Engine) writeFold(f *folding) error {
 		}
 		changes = appendFrontier(changes, s.ID, put, removed)
 	}
-	for i := range f.from.Shards {
-		s := &f.from.Shards[i]
-		if f.to.Layout.Has(s.ID) {
-			continue
-		}
-		gone, err := s.root.Frontier()
-		if err != nil {
-			return fmt.Errorf("engine: frontier of shard %d: %w", s.ID, err)
-		}
-		for k := range gone {
-			changes = appendFrontier(changes, s.ID, nil, [][]byte{gone[k].Path})
-		}
-	}
 	if err := e.store.Fold(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
 	}
@@ -119,6 +106,11 @@ func (e *Engine) endFold(err error) error {
 	e.folding = nil
 	if err != nil {
 		return err
+	}
+	for i := range f.from.Shards {
+		if s := &f.from.Shards[i]; !f.to.Layout.Has(s.ID) {
+			s.root.Forest().Abandon()
+		}
 	}
 	// The flat state is of this block now. What is being loaded by the source before, and what a shard that was split off has not loaded,
 	// is read from the history; the forests of new shards need the old ones no more.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
@@ -14,7 +15,24 @@ import (
 // heirs are what a block leaves to the shards of its children when their layout is another: made once, at the first question.
 type heirs struct {
 	shards []ShardState
-	whole  []*trie.Root // in the split shard's forest, of what each new shard keeps: what its subtrees are copied from
+	lent   []*lent
+}
+
+// lent is what a new shard keeps, in the split shard's forest: what its nodes are copied from. It is forgotten when the block is let go,
+// so that the sources of nodes that nobody has come by do not keep the old forest.
+type lent struct {
+	of    atomic.Pointer[Entry] // the last block before the split, which is to be held while whole is used; nil: gone
+	whole atomic.Pointer[trie.Root]
+}
+
+// use lends the root, and returns false if it is gone.
+func (l *lent) use(f func(*trie.Root) error) (bool, error) {
+	at := l.of.Load()
+	if at == nil || !at.Acquire() {
+		return false, nil
+	}
+	defer at.Release()
+	return true, f(l.whole.Load())
 }
 
 // inherited returns what parent left of each shard of its children, by their layout: parent's own shards unless the layout
@@ -43,8 +61,10 @@ func (h *heirs) release(parent *Entry) {
 			s.root.Release()
 		}
 	}
-	for _, r := range h.whole {
-		r.Release()
+	for _, l := range h.lent {
+		l.whole.Load().Release()
+		l.of.Store(nil)
+		l.whole.Store(nil)
 	}
 }
 
@@ -91,14 +111,13 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 	if err != nil {
 		return err
 	}
-	h.whole = append(h.whole, whole)
-	frontier, err := whole.Frontier()
-	if err != nil {
-		return err
-	}
-	forest := trie.New(trie.Options{})
-	forest.SetSource(e.heirSource(parent, prev.ID, whole, keep, accounts(layout, primitives.ShardIndex(i))))
-	if s.root, err = forest.Import(frontier, whole.Hash()); err != nil {
+	l := new(lent)
+	l.of.Store(parent)
+	l.whole.Store(whole)
+	h.lent = append(h.lent, l)
+	forest := trie.New(e.o.Tries)
+	forest.SetSource(e.heirSource(l, ref(parent), prev.ID, keep, accounts(layout, primitives.ShardIndex(i))))
+	if s.root, err = forest.Inherit(whole); err != nil {
 		return err
 	}
 	if s.ID != min(family[0], family[1]) {
@@ -161,20 +180,16 @@ func unbuffered(x *chain.ChunkExtra, root *trie.Root, layout primitives.ShardLay
 
 // heirSource is where a new shard finds what is not copied yet: what it keeps of the shard that it came from, after the last block of
 // that. It is in memory as long as the block is held, which is until the disk has the new shard, and then in the store's history.
-func (e *Engine) heirSource(parent *Entry, of primitives.ShardID, whole *trie.Root, keep []trie.Interval, r storage.AccountRange) trie.Source {
+func (e *Engine) heirSource(l *lent, at storage.BlockRef, of primitives.ShardID, keep []trie.Interval, r storage.AccountRange) trie.Source {
 	lend := func(use func(*trie.Root) error) error {
-		if !parent.Acquire() {
-			return nil
-		}
-		defer parent.Release()
-		return use(whole)
+		_, err := l.use(use)
+		return err
 	}
 	return trie.Source{Lend: lend, Load: func(from, to []byte, yield func(key, value []byte) bool) error {
-		if parent.Acquire() {
-			defer parent.Release()
-			return whole.Range(from, to, yield)
+		if there, err := l.use(func(whole *trie.Root) error { return whole.Range(from, to, yield) }); there {
+			return err
 		}
-		return e.store.Load(ref(parent), of, r, from, to, func(key, value []byte) bool {
+		return e.store.Load(at, of, r, from, to, func(key, value []byte) bool {
 			return !trie.Kept(keep, key) || yield(key, value)
 		})
 	}}

@@ -25,12 +25,14 @@ func (e *Engine) Verify() *Verification {
 	return &Verification{e: e, entry: e.foldedAt}
 }
 
-// Step checks about n subtrees. An error names the shard and the path of what contradicts its hash: the folder is damaged.
+// Step checks about n subtrees. What it has read stays in memory as long as there is room: blocks find it there. An error names the
+// shard and the path of what contradicts its hash: the folder is damaged.
 func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
 		return true, nil
 	}
-	next, err := v.entry.Shards[v.shard].root.Verify(v.path, n, false)
+	root := v.entry.Shards[v.shard].root
+	next, err := root.Verify(v.path, n, v.e.roomy(root.Forest()))
 	if err != nil {
 		err = fmt.Errorf("engine: state of shard %d at block %d: %w", v.entry.Shards[v.shard].ID, v.entry.Height(), err)
 		v.Stop()

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // seen is what a block left, as its tries said when it was the head.
@@ -60,6 +61,7 @@ func TestViewsOverSplits(t *testing.T) {
 	o, course := workload.RandomSplits(4, 110)
 	course.Fork = 0
 	course.PerStep = 12
+	o.StateBytes, o.Tries = 1, trie.Options{Frontier: 256, Poison: true} // nearly all is read from the disk
 	c, err := workload.OpenChain(o)
 	if err != nil {
 		t.Fatal(err)

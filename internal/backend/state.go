@@ -52,7 +52,7 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 			k.entry.Release()
 			return nil, err
 		}
-		s.r = trieReader{k.entry, k.entry.Root(i)}
+		s.r = trieReader{k.entry, k.entry.Root(i), b.Engine.Store(), shard}
 		return s, nil
 	}
 	if k.ref.Height < tail {
@@ -126,10 +126,26 @@ func (b *Backend) collected(height primitives.Height) error {
 type trieReader struct {
 	entry *engine.Entry
 	root  *trie.Root
+	store *storage.Store
+	shard primitives.ShardID
 }
 
-func (t trieReader) get(key []byte) ([]byte, error) { return t.root.Get(key, nil) }
-func (t trieReader) release()                       { t.entry.Release() }
+func (t trieReader) release() { t.entry.Release() }
+
+// get does not load what is not in memory: the flat state tells one value for less, and readers do not decide what stays in memory.
+func (t trieReader) get(key []byte) ([]byte, error) {
+	if v, known := t.root.Peek(key); known {
+		return v, nil
+	}
+	v, err := t.store.ValueAt(storage.BlockRef{Height: t.entry.Height(), Hash: t.entry.Hash}, t.shard, key)
+	switch {
+	case err == nil:
+		return v, nil
+	case err == storage.ErrNotFound: // not wrapped: the key is absent
+		return nil, nil
+	}
+	return t.root.Get(key, nil) // the store has no such block any more, which lost, or is another's
+}
 
 func (t trieReader) scan(prefix, after []byte, each func(key, value []byte) bool) error {
 	s := t.root.Scan(prefix, after, nil)

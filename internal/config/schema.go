@@ -106,6 +106,8 @@ var extras = map[string]rule{
 	"troupe.storage":                    {kind: kObject},
 	"troupe.storage.write_buffer_bytes": {kind: kU64, max: maxMemory},
 	"troupe.storage.block_cache_bytes":  {kind: kU64, max: maxMemory},
+	"troupe.state":                      {kind: kObject},
+	"troupe.state.memory_bytes":         {kind: kU64, max: maxMemory},
 	"troupe.vm":                         {kind: kObject},
 	"troupe.vm.memory_bytes":            {kind: kU64, max: maxMemory},
 	"troupe.vm.disk_bytes":              {kind: kU64, max: maxDisk},

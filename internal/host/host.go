@@ -144,7 +144,7 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	checker := signature.New()
 	*undo = append(*undo, checker.Close)
 	if h.Engine, err = engine.Open(engine.Options{
-		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(),
+		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
 	}); err != nil {
 		return err
 	}

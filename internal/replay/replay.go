@@ -17,12 +17,15 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/vm"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // Options say how a recording is run.
 type Options struct {
 	Par         apply.Par         // nil: receipts one by one
 	VM          action.VM         // nil: one of its own
+	StateBytes  uint64            // memory for the tries; 0: no bound
+	Tries       trie.Options      // of the forests
 	EpochConfig map[string][]byte // files of <home>/epoch_configs
 	Open        func(storage.Options) (*storage.Store, error)
 	RestartAt   primitives.Height            // close and open again behind this block; 0: never
@@ -42,6 +45,7 @@ type Report struct {
 	Beyond                                                int // answers about blocks behind the recording's last: not compared
 	Transitions, Splits                                   int // applied from their proofs; of them splits, of each child
 	Roots                                                 []primitives.Hash
+	Evicted                                               uint64 // bytes of tries that have left the memory
 	Findings                                              []Difference
 }
 
@@ -101,7 +105,7 @@ func (r *runner) open() (err error) {
 	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par}
+	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries}
 	if r.o.Witnesses {
 		o.Proofs = keptProofs
 	}
@@ -109,7 +113,10 @@ func (r *runner) open() (err error) {
 	return err
 }
 
-func (r *runner) close() error { return errors.Join(r.e.Close(), r.store.Close()) }
+func (r *runner) close() error {
+	r.report.Evicted += r.e.Evicted()
+	return errors.Join(r.e.Close(), r.store.Close())
+}
 
 func (r *runner) restart() error {
 	if err := r.close(); err != nil {

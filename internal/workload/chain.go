@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // ChainOptions say how a chain is run. Nothing of them but the workload and the rules may change what comes out.
@@ -25,6 +26,10 @@ type ChainOptions struct {
 	Par apply.Par
 	// Signature checks transactions; nil: each one is verified.
 	Signature verify.SignatureFunc
+	// StateBytes bounds the memory of the tries; 0: nothing does.
+	StateBytes uint64
+	// Tries are how forests are made.
+	Tries trie.Options
 	// VM runs contracts; nil: a call that would run one fails.
 	VM action.VM
 }
@@ -77,7 +82,8 @@ func (c *Chain) open() (err error) {
 	if err != nil {
 		return err
 	}
-	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM})
+	c.Engine, err = engine.Open(engine.Options{Chain: c.chain, Store: c.Store, Par: c.o.Par, Signature: c.o.Signature, VM: c.o.VM,
+		StateBytes: c.o.StateBytes, Tries: c.o.Tries})
 	if err != nil {
 		_ = c.Store.Close() // the first error is the one to be told
 	}

@@ -26,6 +26,7 @@ type arena struct {
 	stock  []byte // memory for further slabs
 	blocks uint64 // allocated blocks
 	inUse  uint64 // bytes in allocated blocks
+	poison bool   // what is freed is filled with a pattern
 }
 
 func newArena() *arena {
@@ -138,7 +139,15 @@ func (a *arena) spare() {
 	}
 }
 
+// poisoned is what freed memory is filled with in tests.
+const poisoned = 0xdb
+
 func (a *arena) release(ref uint32, class uint8) {
+	if a.poison {
+		for i, block := 0, a.mem().at(ref)[:classUnits[class]*unitSize]; i < len(block); i++ {
+			block[i] = poisoned
+		}
+	}
 	a.free[class] = append(a.free[class], ref)
 	a.blocks--
 	a.inUse -= uint64(classUnits[class]) * unitSize

@@ -41,6 +41,7 @@ type Source struct {
 type Options struct {
 	Frontier uint64 // see DefaultFrontier; 0 means that
 	Loader   Loader // of the source; needed by Import only
+	Poison   bool   // freed memory is filled with a pattern: for tests, so that who still looks at it sees that
 }
 
 // Forest holds the nodes of all versions of one shard's trie.
@@ -48,14 +49,18 @@ type Forest struct {
 	frontier uint64
 	source   atomic.Pointer[Source]
 
-	mu     sync.Mutex // the writer's: all below but the atomics
-	arena  *arena
-	larges table[large]
-	stubs  table[stub]
-	lastID uint64
-	roots  int      // held by somebody
-	made   []uint32 // scratch of the writer
-	killed []dead
+	mu         sync.Mutex // the writer's: all below but the atomics
+	arena      *arena
+	larges     table[large]
+	stubs      table[stub]
+	lastID     uint64
+	clock      atomic.Uint64 // lastID, for readers
+	roots      int           // held by somebody
+	largeBytes uint64
+	made       []uint32 // scratch of the writer
+	killed     []dead
+
+	abandoned bool // nothing is taken apart any more
 
 	pendingMu sync.Mutex
 	pending   []*Root // released, not yet taken apart
@@ -67,6 +72,7 @@ func New(o Options) *Forest {
 		o.Frontier = DefaultFrontier
 	}
 	f := &Forest{frontier: o.Frontier, arena: newArena()}
+	f.arena.poison = o.Poison
 	f.SetSource(Source{Load: o.Loader})
 	return f
 }
@@ -148,7 +154,9 @@ func (f *Forest) unlock() {
 	f.pendingMu.Unlock()
 	for _, r := range released {
 		f.roots--
-		f.collapse(r)
+		if !f.abandoned {
+			f.collapse(r)
+		}
 	}
 	f.mu.Unlock()
 }
@@ -168,9 +176,18 @@ func (f *Forest) publish(parent *Root, ref uint32, id uint64, killed []dead) *Ro
 	return r
 }
 
+// Abandon says that no version will be derived any more. Roots that are held stay as they are, but none is taken apart when it is
+// released: all memory goes at once, with the forest.
+func (f *Forest) Abandon() {
+	f.mu.Lock()
+	defer f.unlock()
+	f.abandoned = true
+}
+
 // nextID numbers versions.
 func (f *Forest) nextID() uint64 {
 	f.lastID++
+	f.clock.Store(f.lastID)
 	return f.lastID
 }
 
@@ -317,13 +334,19 @@ type Stats struct {
 	Stubs    int    // subtrees known by hash, loaded or not
 }
 
+// Bytes returns what nodes and large values take.
+func (f *Forest) Bytes() uint64 {
+	f.mu.Lock()
+	defer f.unlock()
+	return f.arena.inUse + f.largeBytes
+}
+
 // Stats returns present figures.
 func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
-	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse, Roots: f.roots, Stubs: f.stubs.used}
+	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes, Roots: f.roots, Stubs: f.stubs.used}
 	s.Reserved = uint64(len(f.arena.mem())) * slabSize
-	f.larges.each(func(l *large) { s.Bytes += uint64(len(l.data)) })
 	return s
 }
 
@@ -336,6 +359,7 @@ type large struct {
 func (f *Forest) releaseLarge(slot uint32) {
 	l := f.larges.get(slot)
 	if l.refs--; l.refs == 0 {
+		f.largeBytes -= uint64(len(l.data))
 		f.larges.drop(slot)
 	}
 }
@@ -379,14 +403,4 @@ func (t *table[T]) drop(i uint32) {
 	(*t.slots.Load())[i] = nil
 	t.free = append(t.free, i)
 	t.used--
-}
-
-func (t *table[T]) each(do func(*T)) {
-	if p := t.slots.Load(); p != nil {
-		for _, v := range *p {
-			if v != nil {
-				do(v)
-			}
-		}
-	}
 }

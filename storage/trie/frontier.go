@@ -314,7 +314,7 @@ func (im *importer) stub(e *FrontierEntry) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n.setChild(im.forest.stubs.put(&stub{path: bytes.Clone(e.Path)}))
+	n.setChild(im.forest.stubs.put(&stub{path: bytes.Clone(e.Path), src: im.forest.source.Load()}))
 	n.setUsage(e.Size)
 	copy(n.hash(), e.Hash[:])
 	return ref, nil
@@ -356,12 +356,18 @@ func (v *verifier) walk(ref uint32) error {
 		}
 	case kindStub:
 		s := v.f.stubs.get(n.child())
+		if top := s.target.Load(); top != 0 && n.usage() >= v.f.frontier {
+			return v.walk(top) // which has stubs itself
+		}
 		if v.left == 0 || v.after != nil && bytes.Compare(s.path, v.after) <= 0 {
 			return nil
 		}
 		v.left, v.last = v.left-1, s.path
 		if v.keep {
-			_, err := v.f.load(n)
+			top, err := v.f.load(n)
+			if err == nil && n.usage() >= v.f.frontier {
+				err = v.walk(top)
+			}
 			return err
 		}
 		return v.f.check(n)

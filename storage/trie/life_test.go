@@ -17,8 +17,8 @@ type version struct {
 	truth   map[string][]byte
 }
 
-// life is a forest as a node uses it: one writer, readers that hold what they read, folds beside the writer that move the flat
-// state on and release on their own goroutine, and restarts from what the last fold has stored.
+// life is a forest as a node uses it: one writer, who has parts leave the memory, readers that hold what they read, folds beside the
+// writer that move the flat state on and release on their own goroutine, and restarts from what the last fold has stored.
 type life struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -46,8 +46,9 @@ func (l *life) truthOf(truth map[string][]byte) primitives.Hash {
 
 // open begins with the stored frontier and applies what is not folded again.
 func (l *life) open() {
-	f := New(Options{Frontier: 400, Loader: l.disk.load})
+	f := New(Options{Frontier: 400, Poison: true})
 	first := l.live[0]
+	f.SetSource(sourceOf(first.truth))
 	var err error
 	if first.root, err = f.Import(l.disk.entries(), l.truthOf(first.truth)); err != nil {
 		l.t.Fatal(err)
@@ -95,6 +96,13 @@ func (l *life) write(rec *Recording) {
 	}
 	if got, want := v.root.Hash(), l.truthOf(v.truth); got != want {
 		l.t.Fatalf("root %v, want %v", got, want)
+	}
+	if l.rng.IntN(3) == 0 {
+		full := v.root
+		if v.root, _, err = full.Forest().Evict(full, l.live[0].root, 1+l.rng.Uint64N(4000)); err != nil {
+			l.t.Fatal(err)
+		}
+		full.Release()
 	}
 	l.mu.Lock()
 	l.live = append(l.live, v)
@@ -173,6 +181,7 @@ func TestLife(t *testing.T) {
 				gone := l.live[:i]
 				l.live = slices.Clone(l.live[i:])
 				l.mu.Unlock()
+				to.root.Forest().SetSource(sourceOf(to.truth))
 				for _, v := range gone {
 					v.root.Release()
 				}

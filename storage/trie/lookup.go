@@ -2,6 +2,7 @@ package trie
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/bits"
 
@@ -23,14 +24,27 @@ type Visit struct {
 // Lookup finds key. rec (may be nil) is told every node on the path, also that of an absent key, up to where it ends;
 // the value is not touched. The error is that of loading a subtree.
 func (r *Root) Lookup(key []byte, rec *Recording) (v ValueRef, found bool, err error) {
-	v, _, found, err = r.walk(key, rec, nil, false)
+	v, _, found, err = r.walk(key, rec, nil, false, true)
 	return v, found, err
+}
+
+// errNotLoaded ends a walk that may load nothing.
+var errNotLoaded = errors.New("trie: not in memory")
+
+// Peek returns the value of key, nil if there is none, as far as memory tells: known is false if a subtree would have to be loaded. What
+// it does not know a reader of single values gets cheaper from the flat state.
+func (r *Root) Peek(key []byte) (value []byte, known bool) {
+	v, _, found, err := r.walk(key, nil, nil, false, false)
+	if err != nil || !found {
+		return nil, err == nil
+	}
+	return r.Value(v, nil), true
 }
 
 // Path is Lookup which appends the nodes that it passed to path: their number is what contract writes pay for, whether
 // they were recorded before or not.
 func (r *Root) Path(key []byte, rec *Recording, path []Visit) (_ []Visit, v ValueRef, found bool, err error) {
-	v, path, found, err = r.walk(key, rec, path, true)
+	v, path, found, err = r.walk(key, rec, path, true, true)
 	return path, v, found, err
 }
 
@@ -67,7 +81,8 @@ func (r *Root) Value(v ValueRef, rec *Recording) []byte {
 	return f.valueOf(f.arena.mem().at(v.ref))
 }
 
-func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect bool) (v ValueRef, _ []Visit, found bool, err error) {
+// walk follows a key. With collect it appends the nodes to path; without load it ends at what is not in memory.
+func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect, load bool) (v ValueRef, _ []Visit, found bool, err error) {
 	f, ref, pos := r.forest, r.ref, 0
 	if rec != nil {
 		rec.bind(f)
@@ -76,6 +91,9 @@ func (r *Root) walk(key []byte, rec *Recording, path []Visit, collect bool) (v V
 	for ref != 0 {
 		n := m.at(ref)
 		if n.kind() == kindStub {
+			if !load && f.stubs.get(n.child()).target.Load() == 0 {
+				return v, path, false, errNotLoaded
+			}
 			if ref, err = f.load(n); err != nil {
 				return v, path, false, err
 			}

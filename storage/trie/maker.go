@@ -124,6 +124,7 @@ func (mk *maker) setValue(n node, v *value) {
 		mk.forest.larges.get(slot).refs++
 	} else {
 		slot = mk.forest.larges.put(&large{data: bytes.Clone(v.data), refs: 1})
+		mk.forest.largeBytes += uint64(v.Len)
 	}
 	binary.LittleEndian.PutUint32(n[at:], slot)
 }

@@ -201,8 +201,39 @@ func (re *restricter) restrict(ref uint32, path []byte) (sub, error) {
 	return re.join(0, new([16]cursor), &res, 0xffff, val, count, false)
 }
 
-// adopt copies the subtree of the stub n from what the source lends, for a shard that goes its own way; 0: that is gone. The caller
-// has the writer's turn.
+// Inherit makes a root that is equal to r, of another forest, which the source lends. Nothing is copied yet: what somebody comes by is,
+// some nodes at a time, and hashed no more.
+func (f *Forest) Inherit(r *Root) (*Root, error) {
+	f.mu.Lock()
+	defer f.unlock()
+	id := f.nextID()
+	if r.ref == 0 {
+		return f.publish(nil, 0, id, nil), nil
+	}
+	mk := f.maker(id)
+	ref, err := mk.stub(r.forest.arena.mem().at(r.ref), nil)
+	if err != nil {
+		mk.undo()
+		return nil, err
+	}
+	mk.done()
+	return f.publish(nil, ref, id, nil), nil
+}
+
+// stub makes the node that stands for n, at a path, and all below it.
+func (mk *maker) stub(n node, path []byte) (uint32, error) {
+	ref, c, err := mk.alloc(kindStub, 0, 0, 0)
+	if err != nil {
+		return 0, err
+	}
+	c.setChild(mk.forest.stubs.put(&stub{path: bytes.Clone(path), src: mk.forest.source.Load()}))
+	c.setUsage(n.usage())
+	copy(c.hash(), n.hash())
+	return ref, nil
+}
+
+// adopt copies the top of the subtree of the stub n from what the source lends, for a shard that goes its own way; 0: that is gone. The
+// caller has the writer's turn.
 func (f *Forest) adopt(n node, s *stub, src *Source) (ref uint32, err error) {
 	if src.Lend == nil {
 		return 0, nil
@@ -213,7 +244,7 @@ func (f *Forest) adopt(n node, s *stub, src *Source) (ref uint32, err error) {
 			return err
 		}
 		mk := f.maker(n.birth())
-		made, err := mk.copy(r.forest, at)
+		made, err := mk.copy(r.forest, at, s.path, copiedLevels)
 		if err == nil && !bytes.Equal(mk.mem.at(made).hash(), n.hash()) {
 			err = fmt.Errorf("%w: subtree at path %x of the forest before", ErrCorrupt, s.path)
 		}
@@ -221,6 +252,7 @@ func (f *Forest) adopt(n node, s *stub, src *Source) (ref uint32, err error) {
 			mk.undo()
 			return err
 		}
+		mk.done()
 		ref = made
 		s.target.Store(ref)
 		return nil
@@ -255,16 +287,27 @@ func (r *Root) at(path []byte) (uint32, error) {
 	return ref, nil
 }
 
-// copy makes a node like that at ref of another forest, and all below it.
-func (mk *maker) copy(other *Forest, ref uint32) (uint32, error) {
+// copiedLevels bounds what is copied at once of the nodes above the frontier: some 16 of them, and as many stubs for each.
+const copiedLevels = 2
+
+// copy makes a node like that at ref of another forest, and what is below it: all of it, if it is no more than is loaded as one, else so
+// many levels, and stubs for what hangs there.
+func (mk *maker) copy(other *Forest, ref uint32, path []byte, levels int) (uint32, error) {
 	_, n, err := other.resolve(ref, false)
 	if err != nil {
 		return 0, err
 	}
+	above := n.kind() != kindLeaf && n.usage() >= mk.forest.frontier
+	below := func(c uint32, path []byte) (uint32, error) {
+		if k := other.arena.mem().at(c); above && (levels == 1 || k.usage() < mk.forest.frontier) {
+			return mk.stub(k, path)
+		}
+		return mk.copy(other, c, path, levels-1)
+	}
 	var kids [16]uint32
 	for i := range byte(16) {
 		if c := n.kid(i); c != 0 {
-			if kids[i], err = mk.copy(other, c); err != nil {
+			if kids[i], err = below(c, append(path[:len(path):len(path)], i)); err != nil {
 				return 0, err
 			}
 		}
@@ -278,7 +321,7 @@ func (mk *maker) copy(other *Forest, ref uint32) (uint32, error) {
 	}
 	var child uint32
 	if n.kind() == kindExtension {
-		if child, err = mk.copy(other, n.child()); err != nil {
+		if child, err = below(n.child(), extNibs(n.ext()).appendNibbles(path[:len(path):len(path)])); err != nil {
 			return 0, err
 		}
 	}

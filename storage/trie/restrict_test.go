@@ -2,6 +2,7 @@ package trie
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -168,6 +169,10 @@ func TestRestrict(t *testing.T) {
 				}})
 			}
 			adopted, err := other.Import(frontier, root.Hash())
+			if err == nil && r.IntN(2) == 0 {
+				adopted.Release()
+				adopted, err = other.Inherit(root)
+			}
 			if err != nil || adopted.Hash() != child.root.Hash() || adopted.MemoryUsage() != child.root.MemoryUsage() {
 				t.Fatalf("seed %d: adopted %v, %v", seed, adopted.Hash(), err)
 			}
@@ -193,6 +198,66 @@ func TestRestrict(t *testing.T) {
 		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
 			t.Fatalf("seed %d: left over: %+v", seed, s)
 		}
+	}
+}
+
+// TestInherit: what a shard takes over in a split costs nothing at first, and then what is come by, whatever the state has.
+func TestInherit(t *testing.T) {
+	for _, accounts := range []int{500, 20_000} {
+		w := &benchTrie{f: New(Options{Frontier: 4 << 10, Poison: true}), keys: benchKeys(accounts)}
+		parent, err := w.f.Build(w.pairs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := w.f.Restrict(parent, SplitIntervals(primitives.AccountID(fmt.Sprintf("user%07d", accounts/2)), true), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := New(Options{Frontier: 4 << 10, Poison: true})
+		f.SetSource(Source{whole.Range, func(use func(*Root) error) error { return use(whole) }})
+		heir, err := f.Inherit(whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := f.Stats(); s.Nodes != 1 || heir.Hash() != whole.Hash() || heir.MemoryUsage() != whole.MemoryUsage() {
+			t.Errorf("%d accounts: %+v, root %v, want one node and %v", accounts, s, heir.Hash(), whole.Hash())
+		}
+		v, err := heir.Get(w.keys[7], nil)
+		want, werr := whole.Get(w.keys[7], nil)
+		if err != nil || werr != nil || v == nil || !bytes.Equal(v, want) {
+			t.Errorf("%d accounts: %x, %v, want %x, %v", accounts, v, err, want, werr)
+		}
+		if s := f.Stats(); s.Nodes > 1000 {
+			t.Errorf("%d accounts: %d nodes were copied to read one account", accounts, s.Nodes)
+		}
+		mine, err := heir.Frontier()
+		theirs, werr := whole.Frontier()
+		if err != nil || werr != nil || len(mine) != len(theirs) {
+			t.Fatalf("%d accounts: a frontier of %d, %v, want %d, %v", accounts, len(mine), err, len(theirs), werr)
+		}
+		for i := range mine {
+			if !bytes.Equal(mine[i].Path, theirs[i].Path) || mine[i].Hash != theirs[i].Hash || mine[i].Size != theirs[i].Size {
+				t.Fatalf("%d accounts: frontier entry %d is %+v, want %+v", accounts, i, mine[i], theirs[i])
+			}
+		}
+		next, _, err := f.Evict(heir, heir, 1<<60) // with the stubs above the frontier
+		if err != nil || next.Hash() != heir.Hash() {
+			t.Fatalf("%d accounts: %v, %v", accounts, next, err)
+		}
+		heir.Release()
+		if v, err := next.Get(w.keys[7], nil); err != nil || !bytes.Equal(v, want) {
+			t.Errorf("%d accounts, after it has left the memory: %x, %v, want %x", accounts, v, err, want)
+		}
+		next.Release()
+		if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
+			t.Errorf("%d accounts: left over: %+v", accounts, s)
+		}
+		w.f.Abandon()
+		whole.Release()
+		if v, err := parent.Get(w.keys[7], nil); err != nil || v == nil {
+			t.Errorf("%d accounts: the shard before: %x, %v", accounts, v, err)
+		}
+		parent.Release()
 	}
 }
 

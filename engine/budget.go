@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// maxForest is what one forest is let grow to, whatever the budget: a little less than its references reach.
+const maxForest = 56 << 30
+
+// share is what the tries of one of so many shards may take.
+func (e *Engine) share(shards int) uint64 { return min(e.o.StateBytes/uint64(shards), maxForest) }
+
+// roomy tells whether a forest takes so little that it may be filled with what nobody has asked for yet.
+func (e *Engine) roomy(f *trie.Forest) bool {
+	return f.Bytes() < e.share(len(e.Head().Shards))/2
+}
+
+// Evicted returns how many bytes of tries have left the memory so far, about. Safe from any goroutine.
+func (e *Engine) Evicted() uint64 { return e.evicted.Load() }
+
+// trim keeps the tries within the memory that they may take, an equal share for each shard: where the states that a block has left take
+// more, what was not used for the longest time is known by its hash only from this block on, and its memory comes back when the blocks
+// before are folded. So it is done once between two folds. Beyond the budget goes what is loaded meanwhile, and what has changed
+// since the folded block.
+func (e *Engine) trim(entry *Entry) error {
+	if e.o.StateBytes == 0 || e.trimmedAt > e.foldedAt.Height() {
+		return nil
+	}
+	limit := e.share(len(entry.Shards))
+	for i := range entry.Shards {
+		s := &entry.Shards[i]
+		at, err := e.foldedAt.Layout.Index(s.ID)
+		if err != nil {
+			continue // the disk does not have this shard yet
+		}
+		f, base := s.root.Forest(), e.foldedAt.Shards[at].root
+		has := f.Bytes()
+		if has <= limit || base.Forest() != f {
+			continue
+		}
+		root, gone, err := f.Evict(s.root, base, has-limit+limit/16)
+		if err != nil {
+			return fmt.Errorf("engine: memory of shard %d at block %d: %w", s.ID, entry.Height(), err)
+		}
+		s.root.Release()
+		s.root = root
+		if gone > 0 {
+			e.trimmedAt = entry.Height()
+			e.evicted.Add(gone)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"errors"
+	"maps"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// TestSources: what a forest loads by a source is of that source's block, also when folds have moved the flat state on since it was taken.
+func TestSources(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb"))
+	pairs := func(load trie.Loader) map[string]string {
+		out := map[string]string{}
+		if err := load(nil, nil, func(k, v []byte) bool {
+			out[string(k)] = string(v)
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	first := n.foldedAt
+	taken := n.source(ref(first), first.Layout, 0) // by a load that goes on later
+	before := pairs(first.Shards[0].root.Range)
+	for h := primitives.Height(1); h < 8; h++ {
+		n.accept(n.make(n.Head().Hash, h, false, transfer(n.Genesis().Hash, primitives.Nonce(h))))
+	}
+	if err := n.Fold(); err != nil {
+		t.Fatal(err)
+	}
+	if n.foldedAt == first {
+		t.Fatal("nothing was folded")
+	}
+	if got := pairs(taken.Load); !maps.Equal(got, before) {
+		t.Errorf("a source of block %d yields the pairs of another", first.Height())
+	}
+	now := pairs(n.source(ref(n.foldedAt), n.foldedAt.Layout, 0).Load)
+	if want := pairs(n.foldedAt.Shards[0].root.Range); !maps.Equal(now, want) || maps.Equal(now, before) {
+		t.Errorf("the source of block %d yields the pairs of another", n.foldedAt.Height())
+	}
+}
+
+// TestVerifyKeeps: the check after a start leaves in memory what it has read, as far as there is room.
+func TestVerifyKeeps(t *testing.T) {
+	g, disk, small := testGenesis(t, "aa", "bb"), storage.NewMemDisk(), trie.Options{Frontier: 256}
+	n := openWith(t, g, disk, storage.Options{}, small)
+	for h := primitives.Height(1); h < 8; h++ {
+		n.accept(n.make(n.Head().Hash, h, false))
+	}
+	if err := errors.Join(n.Fold(), n.Close(), n.store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n = openWith(t, g, disk, storage.Options{}, small)
+	check := func() uint64 {
+		v := n.Verify()
+		for done := false; !done; {
+			var err error
+			if done, err = v.Step(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n.Head().Root(0).Forest().Bytes() + n.Head().Root(1).Forest().Bytes()
+	}
+	bare := check()
+	n.o.StateBytes = 1
+	if got := check(); got != bare {
+		t.Errorf("%d bytes after a check without room, %d before", got, bare)
+	}
+	n.o.StateBytes = 1 << 30
+	if got := check(); got <= bare {
+		t.Errorf("%d bytes after a check with room, %d before", got, bare)
+	}
+}

@@ -1,0 +1,41 @@
+package host
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+)
+
+// unknownMemory is what a machine is taken to have that does not say.
+const unknownMemory = 8 << 30
+
+// stateMemory returns what the tries may take: as configured, or a quarter of what the machine has, or this process may have of it. The
+// rest is for what is loaded and changed between two folds, for the collector of garbage, and for the system, whose cache of files is
+// where the flat state is read from.
+func stateMemory(configured uint64) uint64 {
+	if configured != 0 {
+		return configured
+	}
+	return machineMemory(os.ReadFile) / 4
+}
+
+// machineMemory is what Linux says of the machine and of the group of processes that this one is in, whichever is less.
+func machineMemory(read func(string) ([]byte, error)) uint64 {
+	least := uint64(0)
+	info, _ := read("/proc/meminfo")
+	if _, line, ok := bytes.Cut(info, []byte("MemTotal:")); ok {
+		if f := bytes.Fields(line); len(f) > 1 && string(f[1]) == "kB" {
+			if n, err := strconv.ParseUint(string(f[0]), 10, 54); err == nil {
+				least = n << 10
+			}
+		}
+	}
+	group, _ := read("/sys/fs/cgroup/memory.max")
+	if n, err := strconv.ParseUint(string(bytes.TrimSpace(group)), 10, 64); err == nil && n > 0 && (least == 0 || n < least) {
+		least = n
+	}
+	if least == 0 {
+		return unknownMemory
+	}
+	return least
+}

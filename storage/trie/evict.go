@@ -1,0 +1,213 @@
+package trie
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// minEvicted is the memory usage of the least subtree that is worth a stub, unless the frontier is finer.
+const minEvicted = 1024
+
+// Evict derives a root that has the same pairs, of which what was not used for the longest time is known by its hash only: at least
+// want bytes of it, if there is so much. Only subtrees go that are those of base, the version of the forest's source, where they can be
+// loaded from again. Their memory comes back when the last root that has them is released. It returns r itself, retained, if there is
+// nothing to do, and how many bytes go, about.
+func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
+	if r.forest != f || base.forest != f {
+		panic("trie: root of another forest")
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	if r.ref == 0 || base.ref == 0 || want == 0 {
+		return r.Retain(), 0, nil
+	}
+	e := evictor{want: want, least: min(minEvicted, f.frontier/4), now: f.lastID}
+	if _, err := e.walk(&maker{forest: f, mem: f.arena.mem()}, r.ref, base.ref, false, nil); err != nil {
+		return nil, 0, err
+	}
+	var found uint64
+	for e.age = len(e.byAge) - 1; e.age > 0; e.age-- {
+		if found += e.byAge[e.age]; found >= want {
+			break
+		}
+	}
+	id := f.nextID()
+	mk := f.maker(id)
+	e.evicts = true
+	ref, err := e.walk(&mk, r.ref, base.ref, false, nil)
+	if err != nil {
+		mk.undo()
+		return nil, 0, err
+	}
+	mk.done()
+	if ref == r.ref {
+		return r.Retain(), 0, nil
+	}
+	return f.publish(r, ref, id, e.killed), e.found, nil
+}
+
+// evictor looks at all subtrees of a frontier's size, first to sum them up by age, then to replace the oldest.
+type evictor struct {
+	want, found uint64
+	least       uint64
+	now         uint64
+	byAge       [65]uint64 // bytes, by the bits of the number of versions since the last use
+	age         int        // what is younger stays
+	evicts      bool
+	killed      []dead
+}
+
+// bytesOfUsage estimates the memory that nodes of some memory usage take.
+func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
+
+// walk returns what the node at ref, which lies at path, has become. base is the node there in the base version, or 0; same tells that
+// all below is as in the base.
+func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (uint32, error) {
+	f := mk.forest
+	if e.evicts && e.found >= e.want {
+		return ref, nil
+	}
+	n := mk.mem.at(ref)
+	var b node
+	if !same {
+		if base == 0 {
+			return ref, nil
+		}
+		b = mk.mem.at(base)
+		same = bytes.Equal(n.hash(), b.hash())
+	}
+	if n.kind() == kindStub && n.usage() >= f.frontier { // as Inherit makes them; or of a great leaf
+		top := f.stubs.get(n.child()).target.Load()
+		if top == 0 {
+			return ref, nil
+		}
+		if mk.mem.at(top).kind() != kindLeaf {
+			made, err := e.walk(mk, top, base, same, path)
+			if err != nil || made == top {
+				return ref, err
+			}
+			e.killed = append(e.killed, deadOf(ref, n)) // a stub goes with its top node
+			return made, nil
+		}
+	}
+	if n.kind() == kindStub || n.kind() == kindLeaf || n.usage() < f.frontier {
+		if !same {
+			return ref, nil
+		}
+		return e.subtree(mk, ref, n, path)
+	}
+	if !same && b.kind() == kindStub { // what is changed below it was loaded for that
+		if base = f.stubs.get(b.child()).target.Load(); base == 0 {
+			return ref, nil
+		}
+		b = mk.mem.at(base)
+	}
+	if n.kind() == kindExtension {
+		below := uint32(0)
+		if !same {
+			if b.kind() != kindExtension || !bytes.Equal(n.ext(), b.ext()) {
+				return ref, nil
+			}
+			below = b.child()
+		}
+		child, err := e.walk(mk, n.child(), below, same, extNibs(n.ext()).appendNibbles(path))
+		if err != nil || child == n.child() {
+			return ref, err
+		}
+		made, c, err := mk.twin(n)
+		if err == nil {
+			c.setChild(child)
+			e.killed = append(e.killed, deadOf(ref, n))
+		}
+		return made, err
+	}
+	if !same && b.kind() != kindBranch && b.kind() != kindBranchValue {
+		return ref, nil
+	}
+	var kids [16]uint32
+	var changed uint16
+	for m := n.mask(); m != 0; m &= m - 1 {
+		i := bits.TrailingZeros16(m)
+		below := uint32(0)
+		if !same {
+			below = b.kid(byte(i))
+		}
+		old := n.kid(byte(i))
+		var err error
+		if kids[i], err = e.walk(mk, old, below, same, append(path, byte(i))); err != nil {
+			return 0, err
+		}
+		if kids[i] != old {
+			changed |= 1 << i
+		}
+	}
+	if changed == 0 {
+		return ref, nil
+	}
+	made, c, err := mk.twin(n)
+	if err != nil {
+		return 0, err
+	}
+	for m := changed; m != 0; m &= m - 1 {
+		i := bits.TrailingZeros16(m)
+		binary.LittleEndian.PutUint32(c[bodyAt+4*bits.OnesCount16(n.mask()&(1<<i-1)):], kids[i])
+	}
+	e.killed = append(e.killed, deadOf(ref, n))
+	return made, nil
+}
+
+// subtree looks at a subtree that goes as a whole, or stays.
+func (e *evictor) subtree(mk *maker, ref uint32, n node, path []byte) (uint32, error) {
+	used, size := n.birth(), bytesOfUsage(n.usage())
+	if n.kind() == kindStub {
+		s := mk.forest.stubs.get(n.child())
+		if s.target.Load() == 0 {
+			return ref, nil
+		}
+		used = max(used, s.used.Load())
+	}
+	if n.usage() < e.least {
+		return ref, nil
+	}
+	age := bits.Len64(e.now - min(used, e.now))
+	if !e.evicts {
+		e.byAge[age] += size
+		return ref, nil
+	}
+	if age < e.age {
+		return ref, nil
+	}
+	made, err := mk.stub(n, path)
+	if err != nil {
+		return 0, err
+	}
+	d := deadOf(ref, n)
+	d.flags |= deadDeep
+	e.killed = append(e.killed, d)
+	e.found += size
+	return made, nil
+}
+
+// twin makes a branch or an extension that differs from n in nothing but the version it is made for, so that references to children can
+// be replaced by others to nodes of the same hashes.
+func (mk *maker) twin(n node) (uint32, node, error) {
+	extra, large := 0, n.hasValue() && n.large()
+	switch {
+	case large:
+		extra = 4
+	case n.hasValue():
+		extra = int(n.valueLen())
+	}
+	ref, c, err := mk.alloc(n.kind(), n.mask(), n.extLen(), extra)
+	if err != nil {
+		return 0, nil, err
+	}
+	end := n.tailAt()
+	copy(c[4:end], n[4:end])
+	copy(c[end+tailSize:end+tailSize+extra], n[end+tailSize:])
+	if large {
+		mk.forest.larges.get(n.slot()).refs++
+	}
+	return ref, c, nil
+}
