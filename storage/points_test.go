@@ -266,7 +266,7 @@ func (c *strictChain) check() {
 // TestCrashPoints lets the disk fail at calls of every kind, over and over, while the store works and while it comes back: what was
 // synced is there, and no sound folder is refused. TROUPE_CRASH_POINTS says how many.
 func TestCrashPoints(t *testing.T) {
-	points := 3000
+	points := 1000
 	if testing.Short() || fixture.Racing {
 		points = 300
 	}

@@ -12,7 +12,7 @@ import (
 // TestModel drives a store and whole states in maps with the same random blocks, forks, folds, restarts and
 // collections, and compares all they know.
 func TestModel(t *testing.T) {
-	seeds := 8
+	seeds := 3
 	if testing.Short() || fixture.Racing {
 		seeds = 2
 	}
