@@ -2,7 +2,7 @@
 //
 //	in      sorted key/value pairs (Build), sorted changes (Update), frontier entries (Import), and a Source for what is not in memory;
 //	        the strings of a proof (NewPartial)
-//	out     Roots: immutable snapshots with lookups, scans, recorded reads, proofs, splits, frontier differences
+//	out     Roots: immutable snapshots with lookups, scans, recorded reads, proofs, splits, parts, frontier differences
 //	state   a Forest: nodes in pointer-free 1 MiB slabs, shared by all Roots of a shard
 //	units   paths and depths in nibbles (high one first), lengths in bytes, memory usage in nearcore's TRIE_COSTS
 //	bound   keys of MaxKeyLen bytes, values below 4 GiB, 64 GiB of nodes a forest; a Root frees its nodes when released, Evict

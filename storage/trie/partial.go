@@ -63,10 +63,15 @@ func (s *madeStrings) find(h *primitives.Hash) (uint32, bool) {
 // NewPartial takes the byte strings of a proof, which it keeps, and the root whose state they show. Their order does not matter;
 // equal ones count once, and what nothing leads to is ignored, as in nearcore, where contracts' code is appended.
 func NewPartial(strings [][]byte, root primitives.Hash) (*Partial, error) {
+	return newPartial(strings, root, MaxProof)
+}
+
+// newPartial is NewPartial for no more than limit bytes.
+func newPartial(strings [][]byte, root primitives.Hash, limit int) (*Partial, error) {
 	size := 0
 	for _, s := range strings {
-		if size += len(s); size > MaxProof {
-			return nil, fmt.Errorf("%w: a proof of more than %d bytes", ErrCorrupt, MaxProof)
+		if size += len(s); size > limit {
+			return nil, fmt.Errorf("%w: a proof of more than %d bytes", ErrCorrupt, limit)
 		}
 	}
 	known := &proofStrings{list: make([][]byte, 0, len(strings)), index: make(map[primitives.Hash]uint32, len(strings))}
