@@ -9,12 +9,20 @@ import (
 // maxForest is what one forest is let grow to, whatever the budget: a little less than its references reach.
 const maxForest = 56 << 30
 
-// share is what the tries of one of so many shards may take.
-func (e *Engine) share(shards int) uint64 { return min(e.o.StateBytes/uint64(shards), maxForest) }
+// share is what the tries of one of these shards may take: an equal part for each that is held.
+func (e *Engine) share(shards []ShardState) uint64 {
+	n := uint64(0)
+	for i := range shards {
+		if shards[i].Held() {
+			n++
+		}
+	}
+	return min(e.o.StateBytes/max(n, 1), maxForest)
+}
 
 // roomy tells whether a forest takes so little that it may be filled with what nobody has asked for yet.
 func (e *Engine) roomy(f *trie.Forest) bool {
-	return f.Bytes() < e.share(len(e.Head().Shards))/2
+	return f.Bytes() < e.share(e.Head().Shards)/2
 }
 
 // Evicted returns how many bytes of tries have left the memory so far, about. Safe from any goroutine.
@@ -28,12 +36,12 @@ func (e *Engine) trim(entry *Entry) error {
 	if e.o.StateBytes == 0 || e.trimmedAt > e.foldedAt.Height() {
 		return nil
 	}
-	limit := e.share(len(entry.Shards))
+	limit := e.share(entry.Shards)
 	for i := range entry.Shards {
 		s := &entry.Shards[i]
 		at, err := e.foldedAt.Layout.Index(s.ID)
-		if err != nil {
-			continue // the disk does not have this shard yet
+		if err != nil || !s.Held() {
+			continue // the disk does not have this shard, yet or at all
 		}
 		f, base := s.root.Forest(), e.foldedAt.Shards[at].root
 		has := f.Bytes()

@@ -19,6 +19,9 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	if err != nil {
 		return out, false, err
 	}
+	if !at.Shards[i].Held() {
+		return out, false, fmt.Errorf("%w: shard %d", ErrUntracked, shard)
+	}
 	info, err := e.viewEpoch(h.EpochID)
 	if err != nil {
 		return out, false, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -114,7 +115,7 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	if err != nil {
 		return 0, false, err
 	}
-	u, handle := state.NewUnrecorded(stateTrie{head.Shards[i].root}), tx.PublicKey.Handle()
+	u, handle := state.NewUnrecorded(head.trieOf(i)), tx.PublicKey.Handle()
 	if tx.Nonce.HasIndex {
 		return u.GasKeyNonce(tx.SignerID, handle, tx.Nonce.Index)
 	}
@@ -171,6 +172,9 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 		return nil, err
 	}
 	s := &inherited[shard]
+	if !s.Held() {
+		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, s.ID)
+	}
 	in := &apply.PrepareInput{
 		Trie: stateTrie{s.root}, Config: next.config, Layout: next.layout, ShardID: s.ID, PrevHeight: p.Height(),
 		GasPrice: p.Header().NextGasPrice, Candidates: waiting, Stop: stop,

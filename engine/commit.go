@@ -52,7 +52,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 		if j.err != nil {
 			return nil, e.jobError(p, i)
 		}
-		if j.result == nil {
+		if !j.Done() {
 			return nil, fmt.Errorf("engine: shard %d of block %d was not applied", entry.Shards[i].ID, entry.Height())
 		}
 	}
@@ -61,6 +61,9 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 			if t := p.jobs[i].transition; t != nil {
 				t.Block, t.Height = entry.Hash, entry.Height()
 				e.proofs.keep(t)
+			}
+			if p.jobs[i].idle() {
+				continue
 			}
 			settle(&entry.Shards[i], &p.prev[i], &p.jobs[i], entry.Hash)
 		}

@@ -31,6 +31,8 @@ type Options struct {
 	// MaxHeightJump bounds how far a block's height may lie above the head: 20 epochs by default; 0 in a sandbox, which may
 	// fast-forward: no bound.
 	MaxHeightJump primitives.Height
+	// Tracks tells which shards this node holds; nil: all. What the store holds already is held on until its shard is split.
+	Tracks Track
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
 	Proofs int64
 	// StateBytes is what the nodes of all tries may take in memory, about; 0: no bound.
@@ -204,11 +206,19 @@ func (e *Engine) begin() error {
 	if err != nil {
 		return fmt.Errorf("engine: genesis: %w", err)
 	}
+	for i := range entry.Shards {
+		if s := &entry.Shards[i]; !e.tracks(layout, s.ID) {
+			s.root.Release()
+			*s = ShardState{ID: s.ID, Chunk: s.Chunk}
+		}
+	}
 	if err := e.storeGenesis(entry, &changes, first); err != nil {
 		return err
 	}
-	for i := range roots {
-		roots[i].Forest().SetSource(e.source(ref(entry), layout, i))
+	for i := range entry.Shards {
+		if r := entry.Shards[i].root; r != nil {
+			r.Forest().SetSource(e.source(ref(entry), layout, i))
+		}
 	}
 	e.start(entry, entry)
 	return nil

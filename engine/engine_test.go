@@ -69,6 +69,16 @@ func openOn(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.O
 // openWith is openOn with tries of some kind.
 func openWith(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, tries trie.Options) *node {
 	t.Helper()
+	n, err := openChanged(t, g, disk, o, func(o *Options) { o.Tries = tries })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// openChanged is openOn with other options of the engine.
+func openChanged(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, change func(*Options)) (*node, error) {
+	t.Helper()
 	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
 		records := []byte{'['}
 		for i, r := range g.Records {
@@ -87,12 +97,11 @@ func openWith(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := Open(Options{Chain: c, Store: s, Tries: tries, MaxHeightJump: 100, Now: func() uint64 { return 1_800_000_000_000_000_000 }})
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { _ = s.Close() })
-	return &node{e, t, disk}
+	eo := Options{Chain: c, Store: s, MaxHeightJump: 100, Now: func() uint64 { return 1_800_000_000_000_000_000 }}
+	change(&eo)
+	e, err := Open(eo)
+	return &node{e, t, disk}, err
 }
 
 // make makes a block of a height on parent: txs go into the first shard's chunk; skip leaves the second shard's chunk out.

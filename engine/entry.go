@@ -49,10 +49,10 @@ type Entry struct {
 // ShardState is what a block left of one shard.
 type ShardState struct {
 	ID    primitives.ShardID
-	Extra *chain.ChunkExtra
-	// Chunk is the block's new chunk, nil if it missed one.
+	Extra *chain.ChunkExtra // nil: this node does not hold the shard
+	// Chunk is the block's new chunk, nil if it missed one. Of a shard that is not held it has proofs in place of the body.
 	Chunk *primitives.Chunk
-	// Result is what applying gave; its Trie is not to be used. nil after a restart.
+	// Result is what applying gave; its Trie is not to be used. nil after a restart, and of a shard that is not held.
 	Result *apply.Result
 	// Outgoing are the receipts that the shard's last new chunk made for others: the next chunk carries them.
 	Outgoing []*primitives.Receipt
@@ -60,7 +60,8 @@ type ShardState struct {
 	// shard that had the chunk: this one, or the one that it came from.
 	OutgoingAt primitives.Hash
 	OutgoingOf primitives.ShardID
-	// Incoming are the receipts that this block's new chunks brought to the shard, in the order they are applied.
+	// Incoming are the receipts that this block's new chunks brought to the shard, in the order they are applied; none if it is not
+	// held.
 	Incoming []*primitives.Receipt
 
 	root *trie.Root
@@ -119,5 +120,5 @@ func (e *Entry) Changes() []primitives.KeyChanges {
 	return all
 }
 
-// Root returns a shard's state after the block. It is valid while the entry is held (Acquire).
+// Root returns a shard's state after the block, nil of a shard that is not held. It is valid while the entry is held (Acquire).
 func (e *Entry) Root(shard primitives.ShardIndex) *trie.Root { return e.Shards[shard].root }

@@ -85,6 +85,9 @@ func (e *Engine) writeFold(f *folding) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
+		if s.root == nil { // not held
+			continue
+		}
 		if !f.from.Layout.Has(s.ID) {
 			old = nil // a new shard: all of it
 		}
@@ -108,14 +111,16 @@ func (e *Engine) endFold(err error) error {
 		return err
 	}
 	for i := range f.from.Shards {
-		if s := &f.from.Shards[i]; !f.to.Layout.Has(s.ID) {
+		if s := &f.from.Shards[i]; !f.to.Layout.Has(s.ID) && s.root != nil {
 			s.root.Forest().Abandon()
 		}
 	}
 	// The flat state is of this block now. What is being loaded by the source before, and what a shard that was split off has not loaded,
 	// is read from the history; the forests of new shards need the old ones no more.
 	for i := range f.to.Shards {
-		f.to.Shards[i].root.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
+		if r := f.to.Shards[i].root; r != nil {
+			r.Forest().SetSource(e.source(ref(f.to), f.to.Layout, i))
+		}
 	}
 	e.forget(f.to)
 	return nil

@@ -144,6 +144,10 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 	epochPuts(b.Puts, c)
 	for i := range entry.Shards {
 		s := &entry.Shards[i]
+		if !s.Held() {
+			b.Shards[i] = storedFollowed(s)
+			continue
+		}
 		b.Shards[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: appendOrigin(nil, s)}
 		if s.Chunk == nil {
 			continue
@@ -186,6 +190,9 @@ func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisStat
 	b.Head = true
 	var frontier []storage.FrontierChange
 	for i := range entry.Shards {
+		if !entry.Shards[i].Held() {
+			continue
+		}
 		list, err := entry.Shards[i].root.Frontier()
 		if err != nil {
 			return err
@@ -194,6 +201,9 @@ func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisStat
 	}
 	return e.store.Import(b, frontier, func(put func(storage.Pair) error) (err error) {
 		for i := range entry.Shards {
+			if !entry.Shards[i].Held() {
+				continue
+			}
 			for k, v := range first.Pairs(i) {
 				if err = put(storage.Pair{Shard: entry.Shards[i].ID, Key: k, Value: v}); err != nil {
 					return err
@@ -223,7 +233,9 @@ func (e *Engine) storeBlocks(list []*upcoming) (n int, err error) {
 	}
 	for _, u := range list[:n] {
 		for i := range u.pending.entry.Shards {
-			u.pending.entry.Shards[i].Result.Olds = nil // nobody asks for them later
+			if r := u.pending.entry.Shards[i].Result; r != nil {
+				r.Olds = nil // nobody asks for them later
+			}
 		}
 	}
 	return n, bad
@@ -239,6 +251,9 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 		b.Final = e.finalRef(entry)
 	}
 	for i := range entry.Shards {
+		if !entry.Shards[i].Held() {
+			continue
+		}
 		if err := storedResult(&b.Shards[i], &entry.Shards[i], &u.pending.prev[i], e, entry.Height()); err != nil {
 			return nil, err
 		}

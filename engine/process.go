@@ -27,7 +27,7 @@ type Pending struct {
 	dropped  bool
 }
 
-// Job applies one shard's chunk, or what a missing chunk leaves to do. Jobs of a block are independent.
+// Job applies one shard's chunk, or what a missing chunk leaves to do; nothing if the shard is not held. Jobs of a block are independent.
 type Job struct {
 	Shard  primitives.ShardIndex
 	ID     primitives.ShardID
@@ -41,6 +41,9 @@ type Job struct {
 
 // Run applies the chunk. It may run on any goroutine, once. A panic is an error like others, which Adopt tells.
 func (j *Job) Run() {
+	if j.idle() {
+		return
+	}
 	j.input.Recording = recordings.Get().(state.Recording)
 	j.err = Catch(func() (err error) {
 		if j.result, err = apply.Apply(&j.input); err == nil && j.prove {
@@ -49,6 +52,9 @@ func (j *Job) Run() {
 		return err
 	})
 }
+
+// idle tells whether the shard is not held.
+func (j *Job) idle() bool { return j.input.Trie == nil }
 
 // giveBack gives up the recording, for use by another job.
 func (j *Job) giveBack() {
@@ -60,11 +66,14 @@ func (j *Job) giveBack() {
 }
 
 // Done tells whether the job has run, to who knows that it is not running now.
-func (j *Job) Done() bool { return j.result != nil || j.err != nil }
+func (j *Job) Done() bool { return j.result != nil || j.err != nil || j.idle() }
 
 // Light tells whether there is nothing to run, so that applying takes less than handing the job to another goroutine.
 func (j *Job) Light() bool {
 	in := &j.input
+	if j.idle() {
+		return true
+	}
 	if len(in.Transactions) > 0 || len(in.Incoming) > 0 || in.Validators != nil {
 		return false
 	}
@@ -136,14 +145,19 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if err := chain.ValidateBlock(b, j); err != nil {
 		return nil, err
 	}
-	if i := missing(b, chunks); i >= 0 {
-		e.judged.add(b.Hash())
-		return nil, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
-	}
 	layout, err := e.epochs.ShardLayout(j.EpochID)
 	if err != nil {
 		return nil, err
 	}
+	holds, err := e.holds(parent, layout)
+	if err != nil {
+		return nil, err
+	}
+	if i := missing(b, chunks, layout, holds); i >= 0 {
+		e.judged.add(b.Hash())
+		return nil, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
+	}
+	held := heldIDs(layout, holds)
 	inherited, err := e.inherited(parent, layout)
 	if err != nil {
 		return nil, err
@@ -161,6 +175,16 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		if h.HeightIncluded != b.Header.Height {
 			continue
 		}
+		if !holds[i] {
+			var came *primitives.Chunk
+			if len(held) > 0 {
+				came = chunks[i]
+			}
+			if s.Chunk, err = followed(came, h, held); err != nil {
+				return nil, fmt.Errorf("%w: shard %d of block %d: %w", ErrMissing, s.ID, b.Header.Height, err)
+			}
+			continue
+		}
 		s.Chunk = chunks[i]
 		if own := produced && e.made.has(s.Chunk.Hash); !own {
 			prev := &inherited[i]
@@ -173,7 +197,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 			s.Chunk = &checked
 		}
 	}
-	gatherIncoming(entry)
+	gatherIncoming(entry, holds)
 	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
 		return nil, err
@@ -182,16 +206,6 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		p.jobs[i].prove = e.proofs.limit > 0
 	}
 	return p, nil
-}
-
-// missing returns the first shard index whose new chunk is not among those that came, -1 if there is none.
-func missing(b *primitives.Block, chunks []*primitives.Chunk) int {
-	for i, h := range b.Body.Chunks {
-		if h.HeightIncluded == b.Header.Height && (i >= len(chunks) || chunks[i] == nil || chunks[i].Hash != h.ChunkHash()) {
-			return i
-		}
-	}
-	return -1
 }
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).
@@ -230,21 +244,32 @@ func (e *Engine) finalHeight(h *primitives.BlockHeader, parent *Entry) primitive
 	return parent.finalHeight
 }
 
-// gatherIncoming sorts the receipts that the new chunks of a block bring: one list a chunk for each shard, the lists
-// shuffled by the previous block's hash (runtime.md 6.1).
-func gatherIncoming(entry *Entry) {
+// gatherIncoming sorts the receipts that the new chunks of a block bring to the shards that are held: one list a chunk for each shard,
+// the lists shuffled by the previous block's hash (runtime.md 6.1). The entry's shards are known to be held by their state or, while that
+// is to come, by holds.
+func gatherIncoming(entry *Entry, holds []bool) {
 	lists := make([][][]*primitives.Receipt, len(entry.Shards))
 	for i := range entry.Shards {
 		c := entry.Shards[i].Chunk
 		if c == nil {
 			continue
 		}
-		for k, g := range chain.GroupReceipts(c.PrevOutgoingReceipts, entry.Layout) {
-			lists[k] = append(lists[k], g.Receipts)
+		if holds[i] {
+			for k, g := range chain.GroupReceipts(c.PrevOutgoingReceipts, entry.Layout) {
+				lists[k] = append(lists[k], g.Receipts)
+			}
+			continue
+		}
+		for k := range entry.Shards {
+			if p := chain.ProofTo(c, entry.Shards[k].ID); p != nil {
+				lists[k] = append(lists[k], p.Receipts)
+			}
 		}
 	}
 	for k := range lists {
-		entry.Shards[k].Incoming = apply.OrderIncoming(entry.Header().PrevHash, lists[k])
+		if holds[k] {
+			entry.Shards[k].Incoming = apply.OrderIncoming(entry.Header().PrevHash, lists[k])
+		}
 	}
 }
 
@@ -339,7 +364,10 @@ func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie 
 	for i := range entry.Shards {
 		s, prev := &entry.Shards[i], &p.prev[i]
 		job := &p.jobs[i]
-		job.Shard, job.ID, job.input = primitives.ShardIndex(i), s.ID, base
+		if job.Shard, job.ID = primitives.ShardIndex(i), s.ID; !prev.Held() {
+			continue
+		}
+		job.input = base
 		in := &job.input
 		in.Block.ShardID, in.Trie, in.NewChunk = s.ID, trie(job.Shard), s.Chunk != nil
 		in.GasLimit = entry.Block.Body.Chunks[i].GasLimit

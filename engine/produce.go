@@ -28,6 +28,9 @@ func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, t
 		return nil, err
 	}
 	s := &inherited[shard]
+	if !s.Held() {
+		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, id)
+	}
 	c, _, err := chain.BuildChunk(&chain.ChunkInput{
 		PrevBlock: parent, Height: p.Height() + 1, ShardID: id, Extra: s.Extra, Outgoing: s.Outgoing,
 		Transactions: txs, Layout: layout, Coding: e.coding,

@@ -28,6 +28,9 @@ func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm 
 	if int(shard) >= len(entry.Shards) {
 		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, entry.Height())
 	}
+	if !entry.Shards[shard].Held() {
+		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, entry.Shards[shard].ID)
+	}
 	job, err := e.jobAgain(entry, parent, entry.Shards[shard].ID)
 	if err != nil {
 		return nil, fmt.Errorf("engine: block %d again: %w", entry.Height(), err)
@@ -68,6 +71,13 @@ func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before,
 			return b, err
 		}
 		b.chunks = append(b.chunks, parent.Block.Body.Chunks[k])
+		if !parent.Shards[k].Held() || parent.past == nil && !b.shards[i].Held() {
+			if parent.past != nil {
+				b.shards = append(b.shards, ShardState{ID: id})
+			}
+			b.tries = append(b.tries, unheldTrie{id})
+			continue
+		}
 		if parent.past == nil {
 			b.tries = append(b.tries, stateTrie{b.shards[i].root})
 			continue

@@ -37,6 +37,9 @@ func (e *Engine) resume() error {
 			return err
 		}
 	}
+	if err := e.checkTracked(folded); err != nil {
+		return err
+	}
 	e.start(first, folded)
 	back := []*waiting{{entry: folded}}
 	for _, rec := range e.store.Pending() {
@@ -135,6 +138,9 @@ func (e *Engine) restoreRun(back []*waiting) error {
 // which must give the root that the block names.
 func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 	s := &w.entry.Shards[i]
+	if !s.Held() {
+		return nil
+	}
 	if w.rec == nil {
 		var list []trie.FrontierEntry
 		err := e.store.Frontier(s.ID, func(f storage.Stub) bool {
@@ -204,18 +210,30 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 	if entry.Layout.NumShards() != len(entry.Shards) {
 		return nil, fmt.Errorf("%w: %d chunks in block %v of %d shards", ErrInconsistent, len(entry.Shards), rec.Ref(), entry.Layout.NumShards())
 	}
+	holds := make([]bool, len(entry.Shards))
 	for i, id := range entry.Layout.ShardIDs() {
-		if err := e.loadShard(rec, &entry.Shards[i], id); err != nil {
+		err := e.loadShard(rec, &entry.Shards[i], id)
+		if errors.Is(err, errNotHeld) {
+			err = loadFollowed(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
+		}
+		holds[i] = entry.Shards[i].Held()
+		if err != nil {
 			return nil, fmt.Errorf("engine: shard %d of block %v: %w", id, rec.Ref(), err)
 		}
 	}
-	gatherIncoming(entry)
+	gatherIncoming(entry, holds)
 	return entry, nil
 }
+
+// errNotHeld says that the store has no state of a shard.
+var errNotHeld = errors.New("engine: no state of the shard is stored")
 
 func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.ShardID) error {
 	s.ID, s.Extra = id, new(chain.ChunkExtra)
 	raw, err := rec.Extra(s.ID)
+	if errors.Is(err, storage.ErrNotFound) {
+		return errNotHeld
+	}
 	if err == nil {
 		err = borsh.Unmarshal(raw, s.Extra)
 	}

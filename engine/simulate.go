@@ -114,6 +114,9 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	}
 	for i := range at.Shards {
 		from, c := &at.Shards[i], at.Block.Body.Chunks[i]
+		if !from.Held() {
+			return nil, fmt.Errorf("%w: shard %d, and a simulation needs all", ErrUntracked, from.ID)
+		}
 		s.shards = append(s.shards, simulatedShard{
 			id: from.ID, state: at.Trie(primitives.ShardIndex(i)), gasLimit: from.Extra.GasLimit, congestion: from.Extra.CongestionInfo,
 			missed: uint64(h.Height - c.HeightIncluded), requests: from.Extra.BandwidthRequests, outgoing: from.Outgoing,

@@ -84,6 +84,10 @@ func (e *Engine) split(parent *Entry, layout primitives.ShardLayout) (*heirs, er
 			return h, err
 		}
 		prev := &parent.Shards[index]
+		if !prev.Held() || from != id && !e.tracks(layout, id) {
+			h.shards[i] = ShardState{ID: id}
+			continue
+		}
 		h.shards[i] = ShardState{ID: id, Extra: prev.Extra, Outgoing: prev.Outgoing, OutgoingAt: prev.OutgoingAt,
 			OutgoingOf: prev.OutgoingOf, root: prev.root}
 		if from == id {

@@ -35,6 +35,10 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 	}
 	s := &State{Entry: at}
 	for i := range at.Shards {
+		if !at.Shards[i].Held() {
+			s.past = append(s.past, unheldTrie{at.Shards[i].ID})
+			continue
+		}
 		s.past = append(s.past, &pastTrie{base: storedValues{e, rec.Ref(), at.Shards[i].ID, accounts(at.Layout, primitives.ShardIndex(i))}})
 	}
 	return s, nil
@@ -79,7 +83,11 @@ func (s *State) Release() {
 
 // trieOf shows the runtime a shard's state after a block that is held.
 func (e *Entry) trieOf(shard primitives.ShardIndex) state.Trie {
-	return stateTrie{e.Shards[shard].root}
+	s := &e.Shards[shard]
+	if s.root == nil {
+		return unheldTrie{s.ID}
+	}
+	return stateTrie{s.root}
 }
 
 // storedValues are the values of a shard after a block, from the store.

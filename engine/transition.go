@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -93,6 +94,9 @@ func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*T
 func (e *Engine) proveBlock(entry *Entry, shard primitives.ShardID) (*Transition, error) {
 	if entry.Header().PrevHash.IsZero() {
 		return nil, fmt.Errorf("%w: the genesis", ErrUnknown)
+	}
+	if index, err := entry.Layout.Index(shard); err != nil || !entry.Shards[index].Held() {
+		return nil, errors.Join(err, fmt.Errorf("%w: shard %d", ErrUntracked, shard))
 	}
 	parent, err := e.StateAt(entry.Header().PrevHash)
 	if err != nil {

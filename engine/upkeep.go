@@ -31,8 +31,10 @@ func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
 		return true, nil
 	}
-	root := v.entry.Shards[v.shard].root
-	next, err := root.Verify(v.path, n, v.e.roomy(root.Forest()))
+	var next []byte
+	if root := v.entry.Shards[v.shard].root; root != nil {
+		next, err = root.Verify(v.path, n, v.e.roomy(root.Forest()))
+	}
 	if err != nil {
 		err = fmt.Errorf("engine: state of shard %d at block %d: %w", v.entry.Shards[v.shard].ID, v.entry.Height(), err)
 		v.Stop()
@@ -55,7 +57,7 @@ func (v *Verification) Stop() {
 	}
 }
 
-// StateSize returns the memory usage of a shard's state at the head, in nearcore's units.
+// StateSize returns the memory usage of a shard's state at the head, in nearcore's units; 0 if it is not held.
 func (e *Engine) StateSize(shard primitives.ShardIndex) uint64 {
-	return e.Head().Shards[shard].root.MemoryUsage()
+	return e.Head().trieOf(shard).MemoryUsage()
 }

@@ -224,6 +224,9 @@ type Chunk struct {
 	Hash   Hash
 	Header ChunkHeader
 	ChunkBody
+	// Proofs are there instead of the body for a node that does not hold the shard: the receipts that the chunk brings to the
+	// shards that the node holds. They are no part of the encoding.
+	Proofs []ReceiptProof
 }
 
 // AppendBorsh appends tag 1 and the fields.

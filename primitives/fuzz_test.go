@@ -290,3 +290,9 @@ func TestDecodersSurvive(t *testing.T) {
 		}
 	}
 }
+
+// FuzzReceiptProof decodes what is said to prove a chunk's receipts.
+func FuzzReceiptProof(f *testing.F) {
+	to := &Receipt{PredecessorID: "system", ReceiverID: "a.near", Body: &ActionReceipt{SignerID: "a.near", SignerPublicKey: ZeroED25519Key}}
+	arrives(f, &ReceiptProof{From: 1, To: 2}, &ReceiptProof{Receipts: []*Receipt{to, to}, From: 3, To: 4, Proof: MerklePath{{Hash{1}, Left}, {Hash{2}, Right}}})
+}

@@ -1,0 +1,72 @@
+package chain
+
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ProveReceipts proves the receipts that a shard's chunk brings, one proof for each shard of the layout in its order, those to which
+// there are none included.
+func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) []primitives.ReceiptProof {
+	groups := GroupReceipts(receipts, layout)
+	out := make([]primitives.ReceiptProof, len(groups))
+	leaves := make([]primitives.Hash, len(groups))
+	for i, g := range groups {
+		out[i] = primitives.ReceiptProof{Receipts: g.Receipts, From: from, To: g.ShardID}
+		leaves[i] = out[i].Leaf()
+	}
+	_, paths := primitives.Merklize(leaves)
+	for i := range out {
+		out[i].Proof = paths[i]
+	}
+	return out
+}
+
+// CutChunk is a chunk as a node gets it that holds only the shards to of the layout, and not the chunk's own.
+func CutChunk(c *primitives.Chunk, layout primitives.ShardLayout, to []primitives.ShardID) *primitives.Chunk {
+	cut := &primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}
+	for _, p := range ProveReceipts(c.Header.ShardID, c.PrevOutgoingReceipts, layout) {
+		if slices.Contains(to, p.To) {
+			cut.Proofs = append(cut.Proofs, p)
+		}
+	}
+	return cut
+}
+
+// maxProofPath bounds a proof's path: 2^10 shards are more than layouts have.
+const maxProofPath = 10
+
+// ValidateProofs compares the proofs that came with a chunk's header with it: what passes are the receipts that the chunk brings to the
+// shards that they name, one proof for each.
+func ValidateProofs(c *primitives.Chunk) error {
+	if c.Hash != c.Header.ChunkHash() {
+		return invalidf(InvalidChunk, "hash")
+	}
+	for i := range c.Proofs {
+		p := &c.Proofs[i]
+		if p.From != c.Header.ShardID || len(p.Proof) > maxProofPath || !p.Verify(c.Header.PrevOutgoingReceiptsRoot) {
+			return invalidf(InvalidReceiptsProof, "from shard %d to %d", p.From, p.To)
+		}
+		for k := range i {
+			if c.Proofs[k].To == p.To {
+				return invalidf(InvalidReceiptsProof, "two to shard %d", p.To)
+			}
+		}
+	}
+	return nil
+}
+
+// ProofTo returns the proof of a chunk's receipts to a shard, nil if it is not there.
+func ProofTo(c *primitives.Chunk, to primitives.ShardID) *primitives.ReceiptProof {
+	i := slices.IndexFunc(c.Proofs, func(p primitives.ReceiptProof) bool { return p.To == to })
+	if i < 0 {
+		return nil
+	}
+	return &c.Proofs[i]
+}
+
+// Proves tells whether a chunk came as proofs to at least these shards.
+func Proves(c *primitives.Chunk, to []primitives.ShardID) bool {
+	return !slices.ContainsFunc(to, func(id primitives.ShardID) bool { return ProofTo(c, id) == nil })
+}

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ErrUntracked says that this node does not hold a shard.
+var ErrUntracked = errors.New("engine: the shard is not held here")
+
+// Track tells whether a node is to hold a shard of a layout (nearcore TrackedShardsConfig).
+type Track func(primitives.ShardLayout, primitives.ShardID) bool
+
+// TrackShards holds shards and what they are split into: at any time later where the layouts know their history, which those of version
+// 3 do, else once.
+func TrackShards(ids ...primitives.ShardID) Track {
+	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
+		if slices.Contains(ids, id) {
+			return true
+		}
+		if all, known := layout.Ancestors(id); known {
+			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(ids, a) })
+		}
+		parent, err := layout.Parent(id)
+		return err == nil && slices.Contains(ids, parent)
+	}
+}
+
+// TrackAccounts holds the shards of these accounts.
+func TrackAccounts(accounts ...primitives.AccountID) Track {
+	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
+		return slices.ContainsFunc(accounts, func(a primitives.AccountID) bool { return layout.ShardOf(a) == id })
+	}
+}
+
+// tracks tells whether this node is to hold a shard.
+func (e *Engine) tracks(layout primitives.ShardLayout, id primitives.ShardID) bool {
+	return e.o.Tracks == nil || e.o.Tracks(layout, id)
+}
+
+// Held tells whether this node holds the shard's state. Of others it knows what chunk headers say, and the receipts that they bring to
+// the shards that it holds.
+func (s *ShardState) Held() bool { return s.Extra != nil }
+
+// holds tells which shards of a layout a node holds behind a block, by index: those that it holds already, and of a split one the
+// children that it is to hold.
+func (e *Engine) holds(parent *Entry, layout primitives.ShardLayout) ([]bool, error) {
+	out := make([]bool, layout.NumShards())
+	if layout.Equal(parent.Layout) {
+		for i := range parent.Shards {
+			out[i] = parent.Shards[i].Held()
+		}
+		return out, nil
+	}
+	for i, id := range layout.ShardIDs() {
+		from, err := layout.Parent(id)
+		if err != nil {
+			return nil, err
+		}
+		index, err := parent.Layout.Index(from)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = parent.Shards[index].Held() && (from == id || e.tracks(layout, id))
+	}
+	return out, nil
+}
+
+// heldIDs names those shards.
+func heldIDs(layout primitives.ShardLayout, holds []bool) (out []primitives.ShardID) {
+	for i, id := range layout.ShardIDs() {
+		if holds[i] {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// missing returns the first shard index whose new chunk is not among those that came, -1 if there is none: of a shard that is held its
+// body, of others the proofs of its receipts to those that are.
+func missing(b *primitives.Block, chunks []*primitives.Chunk, layout primitives.ShardLayout, holds []bool) int {
+	held := heldIDs(layout, holds)
+	for i, h := range b.Body.Chunks {
+		if h.HeightIncluded != b.Header.Height || !holds[i] && len(held) == 0 {
+			continue
+		}
+		switch {
+		case i >= len(chunks) || chunks[i] == nil || chunks[i].Hash != h.ChunkHash():
+			return i
+		case holds[i] && chunks[i].Proofs != nil, !holds[i] && !chain.Proves(chunks[i], held):
+			return i
+		}
+	}
+	return -1
+}
+
+// followed is the new chunk of a shard that is not held, with what is kept of it. came is nil if nothing of it is needed.
+func followed(came *primitives.Chunk, h *primitives.ChunkHeader, held []primitives.ShardID) (*primitives.Chunk, error) {
+	c := &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
+	for _, id := range held {
+		c.Proofs = append(c.Proofs, *chain.ProofTo(came, id))
+	}
+	return c, chain.ValidateProofs(c)
+}
+
+// storedFollowed is what the store has of a shard that is not held.
+func storedFollowed(s *ShardState) storage.Shard {
+	out := storage.Shard{ID: s.ID}
+	if s.Chunk != nil {
+		out.Incoming = primitives.AppendReceiptProofs(nil, s.Chunk.Proofs)
+	}
+	return out
+}
+
+// loadFollowed reads a shard that is not held.
+func loadFollowed(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader) error {
+	s.Extra = nil
+	if h.HeightIncluded != rec.Ref().Height {
+		return nil
+	}
+	s.Chunk = &primitives.Chunk{Hash: h.ChunkHash(), Header: *h, Proofs: []primitives.ReceiptProof{}}
+	raw, err := rec.Incoming(s.ID)
+	if errors.Is(err, storage.ErrNotFound) { // the genesis brings none
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r := borsh.NewReader(raw)
+	s.Chunk.Proofs = primitives.ReadReceiptProofs(r)
+	return r.Close()
+}
+
+// checkTracked tells whether a store has the shards that this node is to hold.
+func (e *Engine) checkTracked(at *Entry) error {
+	for i := range at.Shards {
+		if s := &at.Shards[i]; e.tracks(at.Layout, s.ID) && !s.Held() {
+			return fmt.Errorf("%w: shard %d is to be held, and the data folder has nothing of it at block %d", ErrUntracked, s.ID, at.Height())
+		}
+	}
+	return nil
+}
+
+// unheldTrie is the state of a shard that is not held: whoever asks is told so.
+type unheldTrie struct{ shard primitives.ShardID }
+
+func (a unheldTrie) err() error { return fmt.Errorf("%w: shard %d", ErrUntracked, a.shard) }
+
+func (a unheldTrie) Root() primitives.Hash         { return primitives.Hash{} }
+func (a unheldTrie) NewRecording() state.Recording { return new(recording) }
+func (a unheldTrie) MemoryUsage() uint64           { return 0 }
+
+func (a unheldTrie) Get([]byte, state.Recording) ([]byte, error) { return nil, a.err() }
+
+func (a unheldTrie) Lookup([]byte, state.Recording) (state.ValueRef, bool, error) {
+	return state.ValueRef{}, false, a.err()
+}
+
+func (a unheldTrie) Path(_ []byte, _ state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+	return path, state.ValueRef{}, false, a.err()
+}
+
+func (a unheldTrie) Scan(_, _ []byte, _ state.Recording, _ func(key, value []byte) bool) error {
+	return a.err()
+}
+
+func (a unheldTrie) Update([]state.Change, state.Recording) (state.Trie, error) { return nil, a.err() }
+
+func (a unheldTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
+	return primitives.TrieSplit{}, a.err()
+}

@@ -1,0 +1,179 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// partial is an engine beside a replay that holds some of the shards, and gets of the others' chunks nothing but the proofs of the
+// receipts that go to those.
+type partial struct {
+	name    string
+	track   engine.Track
+	disk    *storage.MemDisk
+	store   *storage.Store
+	e       *engine.Engine
+	applied int // chunks, or what a missing one leaves
+	fed     int // proofs
+}
+
+func (p *partial) open(r *runner) (err error) {
+	if p.store, err = storage.OpenMemory(p.disk, storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
+		return err
+	}
+	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track})
+	return err
+}
+
+func (p *partial) close() error { return errors.Join(p.e.Close(), p.store.Close()) }
+
+// cutChunks returns what a node gets of a block's chunks that holds some shards of its layout.
+func cutChunks(chunks []*primitives.Chunk, layout primitives.ShardLayout, track engine.Track) (out []*primitives.Chunk, proofs int) {
+	var held []primitives.ShardID
+	for _, id := range layout.ShardIDs() {
+		if track(layout, id) {
+			held = append(held, id)
+		}
+	}
+	out = make([]*primitives.Chunk, len(chunks))
+	for i, c := range chunks {
+		switch {
+		case c == nil:
+		case slices.Contains(held, c.Header.ShardID):
+			whole := *c
+			whole.PrevOutgoingReceipts = nil // which follow from the state
+			out[i] = &whole
+		case len(held) > 0:
+			out[i] = chain.CutChunk(c, layout, held)
+			proofs += len(out[i].Proofs)
+		}
+	}
+	return out, proofs
+}
+
+// feed gives a block of the replay to the engine, which must come to the same in the shards that it holds, and nowhere else.
+func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
+	whole := r.e.Adopted(b.Hash())
+	some, proofs := cutChunks(chunks, whole.Layout, p.track)
+	p.fed += proofs
+	a, err := p.e.Process(b, some, false)
+	if err != nil {
+		return fmt.Errorf("%s: block %d: %w", p.name, b.Header.Height, err)
+	}
+	for i := range whole.Shards {
+		got, want := &a.Entry.Shards[i], &whole.Shards[i]
+		where := fmt.Sprintf("%s: shard %d of block %d", p.name, want.ID, b.Header.Height)
+		if !p.track(whole.Layout, want.ID) {
+			if got.Held() || got.Result != nil || len(got.Incoming) > 0 || a.Entry.Root(primitives.ShardIndex(i)) != nil {
+				r.differs(where, "held", "not held")
+			}
+			continue
+		}
+		if !got.Held() {
+			r.differs(where, "not held", "held")
+			continue
+		}
+		p.applied++
+		if !bytes.Equal(got.Extra.AppendBorsh(nil), want.Extra.AppendBorsh(nil)) {
+			r.differs(where, fmt.Sprintf("%+v", *got.Extra), fmt.Sprintf("%+v", *want.Extra))
+		}
+		if !bytes.Equal(primitives.AppendReceipts(nil, got.Incoming), primitives.AppendReceipts(nil, want.Incoming)) {
+			r.differs(where, "other incoming receipts", "the same")
+		}
+		for _, d := range unlike(got.Result, want.Result) {
+			r.differs(where, d, "as where all shards are held")
+		}
+	}
+	return nil
+}
+
+// partials are engines that hold each shard of the first layout with what comes of it, those that hold the shard of one account of each
+// shard of the last layout, if that is another, and one that holds none.
+func partials(rec *Recording) (out []*partial) {
+	add := func(name string, track engine.Track) {
+		out = append(out, &partial{name: name, track: track, disk: storage.NewMemDisk()})
+	}
+	for _, c := range rec.Blocks[0].Given.Chunks {
+		add(fmt.Sprintf("shard %d", c.ShardID), engine.TrackShards(c.ShardID))
+	}
+	last := rec.Blocks[len(rec.Blocks)-1].Given.Chunks
+	if len(last) != len(rec.Blocks[0].Given.Chunks) {
+		for _, account := range []primitives.AccountID{"aa", "h", "probe.near", "zz.near"} {
+			add("shard of "+string(account), engine.TrackAccounts(account))
+		}
+	}
+	add("no shard", func(primitives.ShardLayout, primitives.ShardID) bool { return false })
+	return out
+}
+
+// TestTrackedAlone: on every recorded chain an engine that holds one shard alone, and knows the others by the receipts that they send
+// it, comes to the same states, outcomes, receipts and changes as the one that holds all, also over restarts, missing chunks and
+// splits, of whose children it may hold both or one.
+func TestTrackedAlone(t *testing.T) {
+	names := chains("four", "reshard")
+	if !all() {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" }) // the others have more in them
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			rec, err := Open("testdata/" + name + ".jsonl.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all() {
+				rec = openShared(t, name+".jsonl.gz")
+			}
+			trackAlone(t, rec, name)
+		})
+	}
+}
+
+func trackAlone(t *testing.T, rec *Recording, name string) {
+	list, border := partials(rec), atBorders(rec)
+	opened := false
+	report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: func(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
+		for _, p := range list {
+			if !opened {
+				if err := p.open(r); err != nil {
+					return err
+				}
+			}
+			if err := p.feed(r, b, chunks); err != nil {
+				return err
+			}
+			if border(b.Header.Height) {
+				if err := p.close(); err != nil {
+					return err
+				}
+				if err := p.open(r); err != nil {
+					return fmt.Errorf("%s: restart behind block %d: %w", p.name, b.Header.Height, err)
+				}
+			}
+		}
+		opened = true
+		return nil
+	}})
+	for _, d := range report.Findings {
+		t.Errorf("%v", d)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		t.Logf("%s: %d steps of %d blocks, %d proofs of receipts", p.name, p.applied, report.Blocks, p.fed)
+		if p.applied < report.Blocks-1 && p.name != "no shard" || p.name != "no shard" && p.fed == 0 && len(rec.Blocks[0].Given.Chunks) > 1 {
+			t.Errorf("%s: the test reaches too little", p.name)
+		}
+		if err := p.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
