@@ -9,18 +9,25 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
+// Admitted is what could be told of a block at once.
+type Admitted struct {
+	Standing intake.Standing
+	Producer primitives.AccountID // none for a stranger
+	Needs    []intake.Need        // of its new chunks, by shard index
+}
+
 // Admit judges what can be judged of a received block at once, whether its parent is known or not: its form, its height, and that
 // the producer of that height made it, by the parent's epoch or else by one of those that are under way. Of a block of another epoch
 // nothing can be said: it is a stranger.
 //
 // An error is about this copy alone and not to be remembered: what a hash covers may come again with the right signature and body.
-func (e *Engine) Admit(b *primitives.Block) (standing intake.Standing, producer primitives.AccountID, err error) {
+func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 	h := b.Header
 	if e.Adopted(b.Hash()) != nil {
-		return 0, "", ErrKnown
+		return a, ErrKnown
 	}
 	if h.Height <= e.TipFinal().Height {
-		return 0, "", ErrOld
+		return a, ErrOld
 	}
 	parent := e.Adopted(h.PrevHash)
 	e.epochMu.Lock()
@@ -28,33 +35,76 @@ func (e *Engine) Admit(b *primitives.Block) (standing intake.Standing, producer 
 	id := h.EpochID
 	switch {
 	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // a parent that is there no more, or never was
-		return 0, "", ErrOld
+		return a, ErrOld
 	case parent == nil:
-		standing = intake.Orphan
+		a.Standing = intake.Orphan
 		if known, err := e.underWay(id); err != nil || !known {
-			return intake.Stranger, "", err
+			return Admitted{Standing: intake.Stranger}, err
 		}
 	case !e.descendsFromFinal(parent):
-		return 0, "", ErrOld
+		return a, ErrOld
 	case h.Height <= parent.Height():
-		return 0, "", chain.InvalidBlockHeight
+		return a, chain.InvalidBlockHeight
 	default:
 		if id, err = e.epochs.EpochIDFromPrev(parent.Hash); err != nil {
-			return 0, "", err
+			return a, err
 		}
 		if h.EpochID != id {
-			return 0, "", chain.InvalidEpochHash
+			return a, chain.InvalidEpochHash
 		}
 	}
 	v, err := e.epochs.BlockProducer(id, h.Height)
 	if err != nil {
-		return 0, "", err
+		return a, err
 	}
 	layout, err := e.epochs.ShardLayout(id)
 	if err != nil {
-		return 0, "", err
+		return a, err
 	}
-	return standing, v.AccountID, chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), e.verify)
+	if a.Needs, err = e.needs(parent, layout); err != nil {
+		return a, err
+	}
+	a.Producer = v.AccountID
+	return a, chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), e.verify)
+}
+
+// needs tells what is needed of the chunks of a block of this layout on parent. If that is not known (nil) it is what the tip's block
+// would need; what is wrong about that is seen when the block is judged.
+func (e *Engine) needs(parent *Entry, layout primitives.ShardLayout) ([]intake.Need, error) {
+	if parent == nil {
+		if parent = e.Tip(); !layout.Equal(parent.Layout) && !descends(layout, parent.Layout) {
+			holds := make([]bool, layout.NumShards())
+			for i, id := range layout.ShardIDs() {
+				holds[i] = e.tracks(layout, id)
+			}
+			return needsOf(layout, holds), nil
+		}
+	}
+	holds, err := e.holds(parent, layout)
+	if err != nil {
+		return nil, err
+	}
+	return needsOf(layout, holds), nil
+}
+
+// descends tells whether each shard of a layout is one of another, or comes of one of those.
+func descends(layout, from primitives.ShardLayout) bool {
+	for _, id := range layout.ShardIDs() {
+		if parent, err := layout.Parent(id); err != nil || !from.Has(parent) {
+			return false
+		}
+	}
+	return true
+}
+
+func needsOf(layout primitives.ShardLayout, holds []bool) []intake.Need {
+	out, held := make([]intake.Need, len(holds)), heldIDs(layout, holds)
+	for i := range out {
+		if out[i].Body = holds[i]; !holds[i] {
+			out[i].To = held
+		}
+	}
+	return out
 }
 
 // underWay tells whether an epoch is that of the final block, of the tip, of its child, or the one that follows. An older one's
@@ -83,16 +133,36 @@ func (e *Engine) underWay(id primitives.EpochID) (bool, error) {
 	return err == nil, err
 }
 
-// AdmitBody tells whether a chunk was signed by who had to make it. That is known if the block before it is part of the chain.
-func (e *Engine) AdmitBody(c *primitives.Chunk) (signed bool, err error) {
+// AdmitBody tells whether a chunk was signed by who had to make it, and what is needed of it then. That is known if the block before it
+// is part of the chain.
+func (e *Engine) AdmitBody(c *primitives.Chunk) (signed bool, need intake.Need, err error) {
 	h := &c.Header
 	parent := e.Adopted(h.PrevBlockHash)
 	if parent == nil || h.HeightCreated != parent.Height()+1 || h.ChunkHash() != c.Hash {
-		return false, nil
+		return false, need, nil
 	}
 	v, err := e.ChunkProducer(h.PrevBlockHash, h.ShardID)
 	if errors.Is(err, epoch.ErrSharding) {
-		return false, nil
+		return false, need, nil
 	}
-	return err == nil && e.verify(h.Signature, c.Hash[:], v.PublicKey), err
+	if err != nil || !e.verify(h.Signature, c.Hash[:], v.PublicKey) {
+		return false, need, err
+	}
+	var layout primitives.ShardLayout
+	err = e.Epochs(func(m *epoch.Manager) (err error) {
+		layout, err = m.ShardLayoutFromPrev(parent.Hash)
+		return err
+	})
+	if err != nil {
+		return false, need, err
+	}
+	i, err := layout.Index(h.ShardID)
+	if err != nil {
+		return false, need, err
+	}
+	needs, err := e.needs(parent, layout)
+	if err != nil {
+		return false, need, err
+	}
+	return true, needs[i], nil
 }

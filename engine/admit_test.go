@@ -44,7 +44,8 @@ func TestAdmit(t *testing.T) {
 	wrongBody.Body.VRFValue[0]++
 	check := func(name string, b *primitives.Block, want intake.Standing, wantErr error) {
 		t.Helper()
-		standing, producer, err := n.Admit(b)
+		a, err := n.Admit(b)
+		standing, producer := a.Standing, a.Producer
 		if !errors.Is(err, wantErr) || err == nil && standing != want {
 			t.Errorf("%s: standing %d, %v; want %d, %v", name, standing, err, want, wantErr)
 		}
@@ -93,7 +94,7 @@ func TestAdmitBody(t *testing.T) {
 		want bool
 	}{"of the next block": {first[0], true}, "of another shard": {first[1], true}, "of the block after that": {second[0], false},
 		"signed by nobody": {&forged, false}, "of no shard": {&odd, false}, "of another height": {&far, false}} {
-		if got, err := n.AdmitBody(tt.c); got != tt.want || err != nil {
+		if got, _, err := n.AdmitBody(tt.c); got != tt.want || err != nil {
 			t.Errorf("%s: %v, %v; want %v", name, got, err, tt.want)
 		}
 	}

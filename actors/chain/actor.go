@@ -29,8 +29,8 @@ import (
 
 // Engine is what the actor drives; *engine.Engine is it.
 type Engine interface {
-	Admit(b *primitives.Block) (intake.Standing, primitives.AccountID, error)
-	AdmitBody(c *primitives.Chunk) (signed bool, err error)
+	Admit(b *primitives.Block) (engine.Admitted, error)
+	AdmitBody(c *primitives.Chunk) (signed bool, need intake.Need, err error)
 	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)

@@ -22,10 +22,12 @@ type fake struct {
 	asked    int
 }
 
-func (f *fake) Admit(b *primitives.Block) (intake.Standing, primitives.AccountID, error) {
-	return f.standing, "producer", nil
+func (f *fake) Admit(*primitives.Block) (engine.Admitted, error) {
+	return engine.Admitted{Standing: f.standing, Producer: "producer"}, nil
 }
-func (f *fake) AdmitBody(*primitives.Chunk) (bool, error) { return false, nil }
+func (f *fake) AdmitBody(*primitives.Chunk) (bool, intake.Need, error) {
+	return false, intake.Need{}, nil
+}
 
 func (f *fake) NewChunk(parent primitives.Hash, _ primitives.ShardIndex, txs []*primitives.SignedTransaction, _ primitives.SecretKey) (*primitives.Chunk, error) {
 	if f.err != nil {

@@ -27,11 +27,12 @@ func (a *Actor) take(m *messages.BlockReceived) {
 	}
 	b := intake.Block{Block: m.Block, Chunks: m.Chunks, From: m.From, Standing: intake.Orphan}
 	if !a.pool.Has(hash) { // else this copy brings nothing but bodies
-		var err error
-		if b.Standing, b.Producer, err = a.o.Engine.Admit(m.Block); err != nil {
+		as, err := a.o.Engine.Admit(m.Block)
+		if err != nil {
 			a.unadmitted(hash, m.From, err)
 			return
 		}
+		b.Standing, b.Producer, b.Needs = as.Standing, as.Producer, as.Needs
 	}
 	out, err := a.pool.Add(b, a.o.Clock())
 	if out.Bad != nil && a.o.Out.ChunkRefused != nil {
@@ -73,15 +74,15 @@ func (a *Actor) receivedChunk(m *messages.ChunkReceivedAlone) {
 	if a.over() {
 		return
 	}
-	signed := false
+	signed, need := false, intake.Need{}
 	if !a.pool.Wants(m.Chunk.Hash) {
 		var err error
-		if signed, err = a.o.Engine.AdmitBody(m.Chunk); err != nil {
+		if signed, need, err = a.o.Engine.AdmitBody(m.Chunk); err != nil {
 			a.fail(err)
 			return
 		}
 	}
-	err := a.pool.AddBody(m.Chunk, signed)
+	err := a.pool.AddBody(m.Chunk, signed, need)
 	if err != nil && engine.VerdictOf(err) == engine.Bad && a.o.Out.ChunkRefused != nil {
 		a.o.Out.ChunkRefused(messages.ChunkRefused{Hash: m.Chunk.Hash, From: m.From, Err: err})
 	}

@@ -16,7 +16,36 @@ type bodies struct {
 	seq   uint64
 }
 
-// body is a chunk of which what its hash covers is right: the transactions, not the receipts.
+// Need is what a node wants of a chunk besides the header that its block has. The zero Need: nothing.
+type Need struct {
+	Body bool                 // it holds the shard
+	To   []primitives.ShardID // else: proofs of the receipts to these shards, which it holds
+}
+
+// take returns of what came with a chunk's header what is needed, and no more: the rest nobody has checked. ErrUnwanted: it is not all
+// of what is needed. An error of package chain: it is not what the header says.
+func (n *Need) take(c *primitives.Chunk) (*primitives.Chunk, error) {
+	out := &primitives.Chunk{Hash: c.Hash, Header: c.Header}
+	if n.Body {
+		if c.Proofs != nil {
+			return nil, ErrUnwanted
+		}
+		out.Transactions = c.Transactions
+		return out, chain.ValidateBody(out)
+	}
+	if c.Proofs == nil || !chain.Proves(c, n.To) {
+		return nil, ErrUnwanted
+	}
+	for _, id := range n.To {
+		out.Proofs = append(out.Proofs, *chain.ProofTo(c, id))
+	}
+	return out, chain.ValidateProofs(out)
+}
+
+// none tells whether nothing is needed.
+func (n *Need) none() bool { return !n.Body && len(n.To) == 0 }
+
+// body is a chunk of which what is needed is there and right: the transactions, or the receipts to some shards.
 type body struct {
 	chunk  *primitives.Chunk
 	hash   primitives.Hash
@@ -34,23 +63,28 @@ func (p *Pool) Wants(chunk primitives.Hash) bool {
 	return len(p.bodies.wants[chunk]) > 0 && p.bodies.all[chunk] == nil
 }
 
-// AddBody takes a chunk that came by itself. signed tells that the producer of its shard and height has signed it; if not, or if that
-// is not known, it is kept only for a block that waits for it. An error of package chain: the body is not what its header says.
-func (p *Pool) AddBody(c *primitives.Chunk, signed bool) error {
+// AddBody takes a chunk that came by itself. signed tells that the producer of its shard and height has signed it, and need what is
+// needed of it then; if not, or if that is not known, it is kept only for a block that waits for it. An error of package chain: the
+// body is not what its header says.
+func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	b := &p.bodies
 	if b.all[c.Hash] != nil {
 		return nil
 	}
 	wanted := len(b.wants[c.Hash]) > 0
+	if wanted {
+		need = b.wants[c.Hash][0].need(c.Hash)
+	}
 	switch {
-	case !wanted && !signed:
+	case !wanted && !signed, need.none():
 		return ErrUnwanted
 	case c.Header.HeightCreated <= p.final:
 		return ErrStale
 	case !wanted && p.bodyTwins(&c.Header) >= MaxBodyTwins:
 		return ErrTwin
 	}
-	if err := chain.ValidateBody(c); err != nil {
+	c, err := need.take(c)
+	if err != nil {
 		return err
 	}
 	b.seq++
@@ -137,6 +171,9 @@ func (p *Pool) want(x *item) {
 		if c.HeightIncluded != x.Header.Height {
 			continue
 		}
+		if x.Needs != nil && x.Needs[i].none() {
+			continue
+		}
 		hash := c.ChunkHash()
 		if slices.Contains(x.needs, hash) {
 			continue // a bad block: it lacks nothing, and will be judged
@@ -147,6 +184,14 @@ func (p *Pool) want(x *item) {
 			x.missing++
 		}
 	}
+}
+
+// need returns what a block needs of a chunk that it wants.
+func (x *item) need(hash primitives.Hash) Need {
+	if i := slices.Index(x.needs, hash); x.Needs != nil {
+		return x.Needs[i]
+	}
+	return Need{Body: true}
 }
 
 // unwant ends that. Bodies that only this block vouched for go.
@@ -183,7 +228,7 @@ func (p *Pool) bring(x *item, chunks []*primitives.Chunk) (bad error) {
 		if c == nil || i >= len(x.needs) || c.Hash != x.needs[i] {
 			continue
 		}
-		err := p.AddBody(c, false)
+		err := p.AddBody(c, false, Need{})
 		if bad == nil && errors.As(err, new(chain.Invalid)) {
 			bad = err
 		}
@@ -219,6 +264,9 @@ func bodySize(c *primitives.Chunk) int {
 	n := 1024
 	for _, tx := range c.Transactions {
 		n += 256 + tx.Size()
+	}
+	for i := range c.Proofs {
+		n += 256 + 2*len(c.Proofs[i].AppendBorsh(nil))
 	}
 	return n
 }

@@ -62,6 +62,7 @@ type Block struct {
 	Chunks   []*primitives.Chunk // what came with it of its new chunks, by shard index
 	From     string
 	Producer primitives.AccountID // of its height; none for a Stranger
+	Needs    []Need               // of its new chunks, by shard index; nil: all bodies
 	Standing Standing
 }
 

@@ -423,3 +423,88 @@ func TestBodies(t *testing.T) {
 		}
 	}
 }
+
+// TestProofs: of a chunk whose shard is not held a block waits for the receipts to the shards that are, all of them, and for nothing of
+// the rest; what nobody needs and nobody has checked is not kept.
+func TestProofs(t *testing.T) {
+	w := newWorld(t, 1, 100)
+	layout, err := primitives.MultiShardLayout(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := layout.ShardIDs()
+	b := w.make(w.genesis.Header, 1, 0)
+	var whole []*primitives.Chunk
+	for i, id := range ids {
+		w.chunk(b, i, nil)
+		c := w.bodies[b.Body.Chunks[i].ChunkHash()]
+		c.PrevOutgoingReceipts = []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "a.near",
+			Body: &primitives.ActionReceipt{SignerID: "a.near", SignerPublicKey: primitives.ZeroED25519Key}}}
+		c.Header.ShardID = id
+		c.Header.PrevOutgoingReceiptsRoot, _ = chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
+		c.Hash = c.Header.ChunkHash()
+		h := c.Header
+		h.HeightIncluded = 1
+		b.Body.Chunks[i] = &h
+		whole = append(whole, c)
+	}
+	held := []primitives.ShardID{ids[0], ids[2]}
+	add := func(needs []Need) *Pool {
+		p := New(0, 0)
+		if _, err := p.Add(Block{Block: b, Standing: Follows, Producer: "v", Needs: needs}, 1); err != nil {
+			t.Fatal(err)
+		}
+		if p.Next() == nil {
+			t.Fatal("the block is not judged")
+		}
+		return p
+	}
+	p := add([]Need{{Body: true}, {To: held}, {Body: true}, {To: held}})
+	if out, ok := p.Lacking(b.Hash(), 1); !ok || len(out.Chunks) != 4 {
+		t.Fatalf("%d chunks are asked for", len(out.Chunks))
+	}
+	bad := *chain.CutChunk(whole[1], layout, held)
+	bad.Proofs = slices.Clone(bad.Proofs)
+	bad.Proofs[1].Receipts = whole[1].PrevOutgoingReceipts[:0]
+	bad.Proofs[0].Receipts = bad.Proofs[0].Receipts[:0]
+	for name, tt := range map[string]struct {
+		c    *primitives.Chunk
+		want error
+	}{
+		"proofs of a held shard":      {chain.CutChunk(whole[0], layout, ids), ErrUnwanted},
+		"a body, which has no proofs": {whole[1], ErrUnwanted},
+		"one proof of two":            {chain.CutChunk(whole[1], layout, held[:1]), ErrUnwanted},
+		"none":                        {chain.CutChunk(whole[1], layout, nil), ErrUnwanted},
+		"other receipts":              {&bad, chain.InvalidReceiptsProof},
+	} {
+		if err := p.AddBody(tt.c, true, Need{Body: true}); !errors.Is(err, tt.want) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	for i, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[1], layout, ids), whole[2], chain.CutChunk(whole[3], layout, held)} {
+		if p.Next() != nil {
+			t.Fatalf("the block goes on with %d of 4", i)
+		}
+		if err := p.AddBody(c, false, Need{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.Next()
+	if got == nil {
+		t.Fatal("the block does not go on")
+	}
+	for i, c := range got.Chunks {
+		if want := map[bool]int{true: 0, false: 2}[i%2 == 0]; c == nil || len(c.Proofs) != want || len(c.PrevOutgoingReceipts) != 0 {
+			t.Errorf("chunk %d is kept with more or less than is needed: %+v", i, c)
+		}
+	}
+	p = add(make([]Need, 4)) // of a node that holds no shard
+	if _, ok := p.Lacking(b.Hash(), 1); ok {
+		t.Error("a block waits for what nobody needs")
+	}
+	for _, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[0], layout, ids)} {
+		if err := p.AddBody(c, true, Need{}); !errors.Is(err, ErrUnwanted) {
+			t.Errorf("what nobody needs is taken: %v", err)
+		}
+	}
+}

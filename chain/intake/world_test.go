@@ -185,7 +185,7 @@ func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from st
 
 // body is a chunk that comes alone.
 func (f *follower) body(c *primitives.Chunk, signed bool) error {
-	err := f.pool.AddBody(c, signed)
+	err := f.pool.AddBody(c, signed, Need{Body: true})
 	f.check()
 	return err
 }

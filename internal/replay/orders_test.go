@@ -27,7 +27,9 @@ type tape struct {
 	bodies map[primitives.Hash]*primitives.Chunk
 	order  []*primitives.Block // as they were made
 	main   map[primitives.Hash]bool
-	last   primitives.Height // of the recording
+	shards map[primitives.Hash][]engine.ShardState    // what each block left
+	of     map[primitives.Hash]primitives.ShardLayout // of the block that has a chunk
+	last   primitives.Height                          // of the recording
 }
 
 // record replays a recording and makes forks beside it, of up to five blocks with gaps between them, so that none becomes final. At
@@ -35,19 +37,21 @@ type tape struct {
 func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape {
 	t.Helper()
 	p := &tape{blocks: map[primitives.Hash]*primitives.Block{}, bodies: map[primitives.Hash]*primitives.Chunk{}, main: map[primitives.Hash]bool{},
-		last: rec.Blocks[len(rec.Blocks)-1].Given.Header.Height}
+		shards: map[primitives.Hash][]engine.ShardState{}, of: map[primitives.Hash]primitives.ShardLayout{}, last: rec.Blocks[len(rec.Blocks)-1].Given.Header.Height}
 	forked := primitives.Height(0)
-	note := func(b *primitives.Block, chunks []*primitives.Chunk) {
+	note := func(entry *engine.Entry, chunks []*primitives.Chunk) {
+		b := entry.Block
+		p.shards[entry.Hash] = entry.Shards
 		p.blocks[b.Hash()] = b
 		p.order = append(p.order, b)
 		for _, c := range chunks {
 			if c != nil {
-				p.bodies[c.Hash] = c
+				p.bodies[c.Hash], p.of[c.Hash] = c, entry.Layout
 			}
 		}
 	}
 	report, err := Run(rec, Options{Par: par, EpochConfig: epochConfigs(t, name), behind: func(r *runner, b *primitives.Block, chunks []*primitives.Chunk) error {
-		note(b, chunks)
+		note(r.e.Adopted(b.Hash()), chunks)
 		p.main[b.Hash()] = true
 		if b.Header.Height <= forked || random.IntN(3) > 0 {
 			return nil
@@ -69,7 +73,7 @@ func record(t *testing.T, rec *Recording, name string, random *rand.Rand) *tape 
 			if _, err := r.e.Process(fork, chunks, false); err != nil {
 				return fmt.Errorf("fork at %d: %w", height, err)
 			}
-			note(fork, chunks)
+			note(r.e.Adopted(fork.Hash()), chunks)
 			at, forked = fork.Hash(), height
 		}
 		return nil
@@ -134,6 +138,7 @@ func (r *runner) fork(parent *engine.Entry, height primitives.Height, random *ra
 // peer sends a tape to a node.
 type peer struct {
 	*tape
+	track  engine.Track // what the node holds; nil: all
 	n      *node.Node
 	random *rand.Rand
 
@@ -143,6 +148,22 @@ type peer struct {
 	chunks  int
 	refused []error
 	woken   chan struct{}
+}
+
+// body is what the node gets of a chunk.
+func (p *peer) body(hash primitives.Hash) *primitives.Chunk {
+	c := p.bodies[hash]
+	if p.track == nil || c == nil {
+		return c
+	}
+	index, err := p.of[hash].Index(c.Header.ShardID)
+	if err != nil {
+		panic(err)
+	}
+	all := make([]*primitives.Chunk, p.of[hash].NumShards())
+	all[index] = c
+	some, _ := cutChunks(all, p.of[hash], p.track)
+	return some[index]
 }
 
 func (p *peer) wake() {
@@ -170,7 +191,7 @@ func (p *peer) net() node.Net {
 			defer p.mu.Unlock()
 			for _, c := range m.Chunks {
 				p.chunks++
-				p.asked = append(p.asked, messages.ChunkReceivedAlone{Chunk: p.bodies[c], From: "asked"})
+				p.asked = append(p.asked, messages.ChunkReceivedAlone{Chunk: p.body(c), From: "asked"})
 			}
 			p.wake()
 		},
@@ -210,7 +231,7 @@ func (p *peer) messages(window []*primitives.Block) (out []any) {
 			if h.HeightIncluded != b.Header.Height {
 				continue
 			}
-			c := p.bodies[h.ChunkHash()]
+			c := p.body(h.ChunkHash())
 			switch p.random.IntN(4) {
 			case 0:
 				m.Chunks[i] = c
@@ -248,13 +269,41 @@ func TestOrders(t *testing.T) {
 			if all() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
-			follow(t, rec, name, record(t, rec, name, random), random)
+			follow(t, rec, name, record(t, rec, name, random), random, nil)
 		})
 	}
 }
 
-func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.Rand) {
-	r := &runner{rec: rec, report: &Report{}, o: Options{Par: par, MaxFindings: 20}}
+// TestOrdersTracked: so does a node that holds one shard, and gets of the others' chunks the receipts that they send it, late or by
+// themselves; it comes to the same states.
+func TestOrdersTracked(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 3))
+	for _, name := range []string{"four", "reshard", "storm"} {
+		t.Run(name, func(t *testing.T) {
+			rec, err := Open("testdata/" + name + ".jsonl.gz")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if all() {
+				rec = openShared(t, name+".jsonl.gz")
+			}
+			first := rec.Blocks[0].Given.Chunks
+			tape := record(t, rec, name, random)
+			for range 2 {
+				track := engine.TrackShards(first[random.IntN(len(first))].ShardID)
+				if name == "reshard" && random.IntN(2) == 0 {
+					track = engine.TrackAccounts([]primitives.AccountID{"aa", "h", "probe.near", "zz.near"}[random.IntN(4)])
+				}
+				follow(t, rec, name, tape, random, track)
+			}
+		})
+	}
+}
+
+func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.Rand, track engine.Track) {
+	r := &runner{rec: rec, report: &Report{}, o: Options{Par: par, MaxFindings: 20, tracks: track}}
 	var err error
 	if r.chain, err = Genesis(rec, epochConfigs(t, name)); err != nil {
 		t.Fatal(err)
@@ -275,10 +324,10 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 			t.Error(err)
 		}
 	}()
-	p := &peer{tape: tape, random: random, woken: make(chan struct{}, 1)}
+	p := &peer{tape: tape, track: track, random: random, woken: make(chan struct{}, 1)}
 	var mu sync.Mutex // of what follows, and of the report
 	accepted := map[primitives.Hash]bool{r.e.Genesis().Hash: true}
-	forks := 0
+	forks, steps := 0, 0
 	p.n, err = node.Start(node.Options{
 		Engine: r.e, Mode: production.Manual, Net: p.net(),
 		Delays:  doomslug.Delays{Endorsement: int64(600 * time.Millisecond), Skip: int64(2 * time.Second), MaxWait: int64(6 * time.Second), ChunkWait: [2]uint64{1, 3}},
@@ -287,11 +336,14 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 			mu.Lock()
 			defer mu.Unlock()
 			accepted[m.Hash] = true
-			if tape.main[m.Hash] {
+			if track != nil {
+				steps += r.held(r.e.Entry(m.Hash), tape.shards[m.Hash], track)
+			}
+			if tape.main[m.Hash] && track == nil {
 				if err := r.afterBlock(r.e.Entry(m.Hash)); err != nil {
 					t.Error(err)
 				}
-			} else {
+			} else if !tape.main[m.Hash] {
 				forks++
 			}
 			p.wake()
@@ -368,8 +420,10 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 		t.Errorf("refused: %v", err)
 	}
 	p.mu.Unlock()
-	if err := r.end(); err != nil {
-		t.Fatal(err)
+	if track == nil {
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, d := range r.report.Findings {
 		t.Errorf("%v", d)
@@ -378,5 +432,8 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 		len(tape.main), len(tape.order)-len(tape.main), forks, p.blocks, p.chunks, r.report.Changes, r.report.Epochs, r.report.Lights)
 	if forks == 0 || p.blocks == 0 || p.chunks == 0 {
 		t.Error("the test reaches too little")
+	}
+	if track != nil && steps < len(tape.main) {
+		t.Errorf("%d steps of held shards are compared", steps)
 	}
 }

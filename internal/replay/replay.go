@@ -37,6 +37,7 @@ type Options struct {
 
 	// behind is called behind each made block, which then need not be the head: it may have made others. Of tests; nil: nobody asks.
 	behind func(*runner, *primitives.Block, []*primitives.Chunk) error
+	tracks engine.Track // of tests: the shards that are held; nil: all
 }
 
 // Report is what a replay found.
@@ -105,7 +106,7 @@ func (r *runner) open() (err error) {
 	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries}
+	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks}
 	if r.o.Witnesses {
 		o.Proofs = keptProofs
 	}

@@ -68,11 +68,17 @@ func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chun
 	if err != nil {
 		return fmt.Errorf("%s: block %d: %w", p.name, b.Header.Height, err)
 	}
-	for i := range whole.Shards {
-		got, want := &a.Entry.Shards[i], &whole.Shards[i]
-		where := fmt.Sprintf("%s: shard %d of block %d", p.name, want.ID, b.Header.Height)
-		if !p.track(whole.Layout, want.ID) {
-			if got.Held() || got.Result != nil || len(got.Incoming) > 0 || a.Entry.Root(primitives.ShardIndex(i)) != nil {
+	p.applied += r.held(a.Entry, whole.Shards, p.track)
+	return nil
+}
+
+// held compares the shards that an engine holds with what a block leaves where all are, and counts them.
+func (r *runner) held(entry *engine.Entry, whole []engine.ShardState, track engine.Track) (n int) {
+	for i := range whole {
+		got, want := &entry.Shards[i], &whole[i]
+		where := fmt.Sprintf("held shard %d of block %d", want.ID, entry.Height())
+		if !track(entry.Layout, want.ID) {
+			if got.Held() || got.Result != nil || len(got.Incoming) > 0 || entry.Root(primitives.ShardIndex(i)) != nil {
 				r.differs(where, "held", "not held")
 			}
 			continue
@@ -81,7 +87,7 @@ func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chun
 			r.differs(where, "not held", "held")
 			continue
 		}
-		p.applied++
+		n++
 		if !bytes.Equal(got.Extra.AppendBorsh(nil), want.Extra.AppendBorsh(nil)) {
 			r.differs(where, fmt.Sprintf("%+v", *got.Extra), fmt.Sprintf("%+v", *want.Extra))
 		}
@@ -92,7 +98,7 @@ func (p *partial) feed(r *runner, b *primitives.Block, chunks []*primitives.Chun
 			r.differs(where, d, "as where all shards are held")
 		}
 	}
-	return nil
+	return n
 }
 
 // partials are engines that hold each shard of the first layout with what comes of it, those that hold the shard of one account of each
