@@ -280,7 +280,11 @@ func TestOrdersTracked(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))
-	for _, name := range []string{"four", "reshard", "storm"} {
+	names := []string{"reshard", "storm"}
+	if all() {
+		names = chains("four")
+	}
+	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			rec, err := Open("testdata/" + name + ".jsonl.gz")
 			if err != nil {
@@ -291,7 +295,7 @@ func TestOrdersTracked(t *testing.T) {
 			}
 			first := rec.Blocks[0].Given.Chunks
 			tape := record(t, rec, name, random)
-			for range 2 {
+			for range 1 + len(names)/3 {
 				track := engine.TrackShards(first[random.IntN(len(first))].ShardID)
 				if name == "reshard" && random.IntN(2) == 0 {
 					track = engine.TrackAccounts([]primitives.AccountID{"aa", "h", "probe.near", "zz.near"}[random.IntN(4)])
