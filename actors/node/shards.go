@@ -102,7 +102,7 @@ func (s *shards) show(set *shardSet) {
 }
 
 // retire ends the actors of shards that no branch can have any more: a block of a layout without them is final. What is in
-// their mailboxes is done first.
+// their mailboxes and in those of their mempools is done first.
 func (s *shards) retire(final primitives.Height) {
 	old := s.set.Load()
 	past := func(t *tracked) bool { return t.gone != 0 && t.gone <= final }
@@ -112,7 +112,7 @@ func (s *shards) retire(final primitives.Height) {
 	set := &shardSet{layout: old.layout}
 	for _, t := range old.list {
 		if past(t) {
-			s.n.root.Poison(t.pid)
+			s.n.tell(t.pid, shard.Retire{})
 		} else {
 			set.list = append(set.list, t)
 		}

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/messages"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +21,10 @@ import (
 )
 
 // splitting starts a node, which makes blocks when asked, on a chain of short epochs whose shards are split again and again.
-func splitting(t *testing.T) (*sandbox, *workload.Generator) {
+func splitting(t *testing.T) (*sandbox, *workload.Generator) { return splittingTripped(t, nil) }
+
+func splittingTripped(t *testing.T, trip trip) (*sandbox, *workload.Generator) {
+	t.Helper()
 	o := workload.Options{Seed: 1, Accounts: 26, Shards: 1}
 	r := workload.Rules{EpochLength: 8, Validity: 16, GasLimit: 30_000_000_000_000,
 		Splitting: &workload.Splitting{Threshold: 3_000, MinChild: 500, MaxShards: 5, MinEpochs: 1}}
@@ -39,7 +44,7 @@ func splitting(t *testing.T) (*sandbox, *workload.Generator) {
 	s := start(t, 1, func(x *Options) {
 		_ = x.Engine.Close()
 		x.Limits.Wait = time.Minute
-		x.Engine, x.Signatures, x.Mode = e, checker, production.Manual
+		x.Engine, x.Signatures, x.Mode, x.trip = e, checker, production.Manual, trip
 		x.Keys = map[primitives.AccountID]primitives.SecretKey{workload.Validator: workload.StakeKey(workload.Validator)}
 	})
 	s.e = e
@@ -211,6 +216,59 @@ func TestPoolsFollow(t *testing.T) {
 	if left := s.Stats().Pooled; left != 0 {
 		t.Errorf("%d transactions wait still", left)
 	}
+}
+
+// TestRetiredShardHandsOver: what lies in the mailbox of the mempool of a shard that is gone is looked at before it ends.
+func TestRetiredShardHandsOver(t *testing.T) {
+	gate, reached := make(chan struct{}), make(chan struct{})
+	var armed atomic.Bool
+	s, g := splittingTripped(t, func(kind string, m any, after bool) {
+		if _, ok := m.(messages.LayoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
+			close(reached)
+			<-gate
+		}
+	})
+	head := s.e.Head()
+	one := head.Layout
+	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	for _, layout := range []primitives.ShardLayout{derive(t, one, "m0.w"), one} { // there and back, so that two shards are gone
+		if err := s.shards.adopt(layout, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gone := s.shards.set.Load().find(1)
+	until(t, func() bool {
+		return s.account(t, "mempool", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
+	})
+	armed.Store(true)
+	s.tell(gone.mempool, messages.LayoutChanged{})
+	<-reached
+	var requests []mempool.Request
+	for range 20 {
+		r := mempool.NewRequest("", []*primitives.SignedTransaction{g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})})
+		s.tell(gone.mempool, r)
+		requests = append(requests, r)
+	}
+	s.shards.retire(head.Height() + 1)
+	until(t, func() bool { // it has taken note of that
+		return s.account(t, "shard", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
+	})
+	time.Sleep(10 * time.Millisecond)
+	close(gate)
+	for i, r := range requests {
+		select {
+		case <-r.Done():
+			if got := r.Answers()[0]; !got.Pooled || got.Err != nil {
+				t.Fatalf("submission %d is told %+v", i, got)
+			}
+		case <-r.Lost():
+			t.Fatalf("submission %d is lost", i)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("submission %d is not answered", i)
+		}
+	}
+	registry := s.root.ActorSystem().ProcessRegistry
+	until(t, func() bool { _, there := registry.GetLocal("shards/1"); return !there })
 }
 
 func derive(t *testing.T, l primitives.ShardLayout, boundary primitives.AccountID) primitives.ShardLayout {

@@ -30,7 +30,12 @@ type Actor struct {
 	producer, mempool *actor.Props
 
 	toMempool func(any)
+	pool      *actor.PID
 }
+
+// Retire: node -> shard: no branch can have the shard any more. It ends behind what lies in its mailbox and in that of its mempool, which
+// sends on what belongs to other shards.
+type Retire struct{}
 
 // New returns a shard's actor, which spawns its children when it starts.
 func New(applied messages.Sender[messages.ChunkApplied], producer, mempool *actor.Props) *Actor {
@@ -39,11 +44,18 @@ func New(applied messages.Sender[messages.ChunkApplied], producer, mempool *acto
 
 // Receive is the only way to the actor's state.
 func (a *Actor) Receive(c actor.Context) {
-	if _, ok := c.Message().(*actor.Started); ok {
+	switch m := c.Message().(type) {
+	case *actor.Started:
 		a.spawn(c)
-		return
+	case Retire:
+		c.Poison(a.pool) // which is taken in turn; a stop of this actor would go before all that it has
+	case *actor.Terminated:
+		if m.Who.Equal(a.pool) {
+			c.Stop(c.Self())
+		}
+	default:
+		a.Handle(m)
 	}
-	a.Handle(c.Message())
 }
 
 func (a *Actor) spawn(c actor.Context) {
@@ -55,6 +67,7 @@ func (a *Actor) spawn(c actor.Context) {
 	if err != nil {
 		panic(fmt.Errorf("shard actor: spawn %s: %w", MempoolName, err))
 	}
+	a.pool = pool
 	a.toMempool = func(m any) { root.Send(pool, m) }
 }
 
