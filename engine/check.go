@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -181,7 +182,7 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 		Valid: func(tx *primitives.SignedTransaction) bool { return e.ancestry.valid(p, tx.BlockHash) },
 		Fresh: func(tx *primitives.SignedTransaction) bool {
 			h, ok := e.ancestry.height(p, tx.BlockHash)
-			return ok && p.Height() <= h+e.chain.ValidityPeriod
+			return ok && p.Height() <= h+min(cmp.Or(e.o.GapBlocks, DefaultGapBlocks), e.chain.ValidityPeriod)
 		},
 	}
 	for _, c := range p.Block.Body.Chunks {

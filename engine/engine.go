@@ -39,9 +39,15 @@ type Options struct {
 	StateBytes uint64
 	// Tries are how the forests are made, but for their sources. Tests make them small.
 	Tries trie.Options
+	// GapBlocks is how many blocks above the one that it refers to a transaction with a strict nonce waits for those before it;
+	// 0: DefaultGapBlocks.
+	GapBlocks primitives.Height
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
+
+// DefaultGapBlocks is neard's (transaction_pool_strict_nonce_ttl_blocks).
+const DefaultGapBlocks primitives.Height = 64
 
 // Engine is the core. See the package comment for who may call what.
 type Engine struct {

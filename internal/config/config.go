@@ -39,6 +39,7 @@ type Config struct {
 	CompilerProcesses                bool   // compile in processes of their own
 	TransactionPoolSize              uint64 // bytes
 	MempoolTransactions, MempoolKeys uint64 // bounds in number: of all, of one key
+	StrictNonceBlocks                uint64 // that a strict nonce waits for those before it; 0: the engine's own choice
 	Queued, QueuedBytes              uint64 // of each shard: submissions that nobody has looked at
 	Held, HeldBytes                  uint64 // and those that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
@@ -229,6 +230,9 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		MaxGasBurntView: primitives.Gas(num("max_gas_burnt_view")), LogSummaryPeriod: dur("log_summary_period"),
 		Production: Production(str("troupe.block_production")), Numbering: primitives.Numbering(str("troupe.numbering")),
 		Document: d,
+	}
+	if v, _ := d.Get("transaction_pool_strict_nonce_ttl_blocks"); v != nil {
+		c.StrictNonceBlocks = max(num("transaction_pool_strict_nonce_ttl_blocks"), 1)
 	}
 	k := &c.Consensus
 	k.MinDelay, k.MaxDelay = dur("consensus.min_block_production_delay"), dur("consensus.max_block_production_delay")

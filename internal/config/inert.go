@@ -63,7 +63,6 @@ var inert = map[string]string{
 	"cloud_archival":                                     "there is one store; archive keeps everything in it",
 	"cloud_archival_writer":                              "there is one store; archive keeps everything in it",
 	"expected_shutdown":                                  "the node stops when it is told to, not at a height",
-	"transaction_pool_strict_nonce_ttl_blocks":           "a transaction waits as long as it is valid",
 	"enable_early_prepare_transactions":                  "a chunk's transactions are taken when it is made",
 	"view_client_throttle_period":                        "this version connects to no other node",
 	"view_client_num_state_requests_per_throttle_period": "this version connects to no other node",

@@ -153,6 +153,7 @@ var bounds = map[string]struct{ min, max uint64 }{
 	"store.max_open_files":                                 {0, maxU32},
 	"transaction_pool_size_limit":                          {1, maxDisk},
 	"tx_routing_height_horizon":                            {2, 100},
+	"transaction_pool_strict_nonce_ttl_blocks":             {0, maxCount},
 }
 
 // open are objects whose keys are the user's.

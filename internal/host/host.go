@@ -145,6 +145,7 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	*undo = append(*undo, checker.Close)
 	if h.Engine, err = engine.Open(engine.Options{
 		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
+		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks),
 	}); err != nil {
 		return err
 	}
