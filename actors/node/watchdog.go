@@ -5,11 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/engine/failed"
 )
 
 // Bounds of the watchdog. The longest that a message rightly takes is a chunk's: a second of gas, and perhaps the compilation of what
@@ -78,11 +78,6 @@ func dumpStacks(dir string, stalls []link.Stall, now time.Time) (path string, er
 		_ = os.Remove(path)
 		return "", err
 	}
-	names, _ := filepath.Glob(filepath.Join(dir, "stacks-*.txt"))
-	names = slices.DeleteFunc(names, func(name string) bool { return name == path })
-	slices.Sort(names) // by time
-	for _, name := range names[:max(len(names)+1-stackFiles, 0)] {
-		_ = os.Remove(name)
-	}
+	failed.Prune(dir, "stacks-*.txt", path, stackFiles)
 	return path, nil
 }

@@ -52,12 +52,12 @@ func Write(dir string, f *File) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	prune(dir, path)
+	Prune(dir, pattern, path, MaxFiles)
 	return path, nil
 }
 
-// prune removes the oldest files, but not keep: the clock may have gone back.
-func prune(dir, keep string) {
+// Prune removes the oldest files of a pattern in a folder beyond most, but not keep: the clock may have gone back.
+func Prune(dir, pattern, keep string, most int) {
 	names, _ := filepath.Glob(filepath.Join(dir, pattern))
 	names = slices.DeleteFunc(names, func(name string) bool { return name == keep })
 	age := func(name string) int64 {
@@ -67,8 +67,8 @@ func prune(dir, keep string) {
 		}
 		return info.ModTime().UnixNano()
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(age(a), age(b)) })
-	for _, name := range names[:max(len(names)+1-MaxFiles, 0)] {
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(age(a), age(b)), cmp.Compare(a, b)) })
+	for _, name := range names[:max(len(names)+1-most, 0)] {
 		_ = os.Remove(name)
 	}
 }

@@ -30,6 +30,7 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/vm/compiler"
 )
 
 // Defaults of Options.
@@ -140,7 +141,7 @@ func New(o Options) *Pool {
 				// system keeps its thread waiting. It yields instead.
 				if lane == long {
 					runtime.LockOSThread()
-					lowPriority()
+					compiler.LowPriority()
 				}
 				p.work(lane)
 			})
