@@ -149,7 +149,7 @@ func TestHeld(t *testing.T) {
 				t.Error("what the compiler is at work for is in a block, or what is behind it")
 			}
 			text := string(s.Metrics(nil))
-			for _, line := range []string{"troupe_transactions_held{shard_id=\"s0\"} 1\n", "troupe_transactions_compiling{shard_id=\"s0\"} 1\n", "troupe_transactions_unheld_total 0\n"} {
+			for _, line := range []string{"troupe_transactions_held{shard_id=\"s0\"} 1\n", "troupe_transactions_compiling{shard_id=\"s0\"} 1\n", "troupe_transactions_unheld_total 0\n", "troupe_transactions_held_limit 4096\n", "troupe_transactions_held_bytes_limit 25165824\n", "troupe_transactions_queued_limit 20000\n"} {
 				if !strings.Contains(text, line) {
 					t.Errorf("metrics lack %q", line)
 				}

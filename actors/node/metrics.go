@@ -94,6 +94,10 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_transactions_refused_total", "counter", "Transactions that the door refused", s.Refused},
 		{"troupe_transactions_overrun_total", "counter", "Transactions dropped unseen because too many came", s.Overrun},
 		{"troupe_transactions_unheld_total", "counter", "Transactions dropped that waited for their code, or behind such, because too many did", n.tally.Unheld.Load()},
+		{"troupe_transactions_queued_limit", "gauge", "Submitted transactions that nobody has looked at, of each shard, at the most", uint64(n.o.Limits.Queue)},
+		{"troupe_transactions_queued_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.QueueBytes)},
+		{"troupe_transactions_held_limit", "gauge", "Transactions that wait for their code, of each shard, at the most, besides those that the compiler is at work for", uint64(n.o.Limits.Held)},
+		{"troupe_transactions_held_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.HeldBytes)},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
 	} {

@@ -77,6 +77,11 @@ func BenchmarkBombs(b *testing.B) {
 // startBombed starts a node that compiles in processes of their own, as an installed one.
 func startBombed(b *testing.B, interval time.Duration) (*Host, *primitives.KeyFile) {
 	dir := made(b)
+	return openBombed(b, dir, interval)
+}
+
+// openBombed starts it on the folder of a chain.
+func openBombed(b *testing.B, dir string, interval time.Duration) (*Host, *primitives.KeyFile) {
 	path := filepath.Join(dir, "config.json")
 	text, err := os.ReadFile(path)
 	if err != nil {
