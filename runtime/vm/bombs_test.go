@@ -98,8 +98,8 @@ func TestWrittenIsBounded(t *testing.T) {
 			}
 			f.Set(0)
 		},
-		"integers in memory":     operands(wasm.I64, wasm.I64Add),
-		"floats in memory":       operands(wasm.F64, 0xa0),
+		"integers":               operands(wasm.I64, wasm.I64Add),
+		"floats":                 operands(wasm.F64, 0xa0),
 		"floats and signs":       operands(wasm.F64, 0xa0, 0xa6),
 		"small floats and signs": operands(wasm.F32, 0x92, 0x98),
 		"selects": operandsOf(wasm.I64, func(f *wasm.Func) {

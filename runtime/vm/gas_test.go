@@ -38,7 +38,7 @@ var gasCallers = map[string]string{
 		(func (export "main") (memory.fill (i32.const 0) (i32.const 0) (i32.const 100)) (call $gas (i32.const 4))) (memory 1))`,
 	"all that i32 has": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (call $gas (i32.const -1))))`,
 	"the other limit":  `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (loop (call $gas (i32.const 77777777)) (br 0))))`,
-	"locals in memory": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (local i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i64)` +
+	"many locals": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (local i32 i32 i32 i32 i32 i32 i32 i32 i32 i64 i64)` +
 		strings.Repeat("(if (local.get 3) (then (local.set 4 (i32.const 9)))) (call $gas (local.get 4)) (local.set 8 (i32.add (local.get 7) (i32.const 1)))", 1000) + `))`,
 	"no function": `(module (import "env" "gas" (func $gas (param i32))) (table 2 funcref) (elem (i32.const 0) $gas) (export "main" (func $gas)))`,
 	"wrong type":  `(module (import "env" "gas" (func $gas (param i64))) (func (export "main") (call $gas (i64.const 7))))`,

@@ -72,9 +72,9 @@ func instructionsTimed() (all []timed) {
 	with("call with 10 parameters", "(func $f (param i64 i64 i64 i64 i64 i64 i64 i64 i64 i64))",
 		"(call $f (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j) (local.get $j))")
 	with("call with 1000 locals", "(func $f (local "+strings.Repeat("i64 ", 1000)+"))", "(call $f)")
-	with("call with 1000 locals in memory", "(func $f (local "+strings.Repeat("i64 ", 1000)+") (br_if 0 (i32.const 1))"+manyJoints(1000)+")", "(call $f)")
+	with("call with 1000 locals over joints", "(func $f (local "+strings.Repeat("i64 ", 1000)+") (br_if 0 (i32.const 1))"+manyJoints(1000)+")", "(call $f)")
 	with("call_indirect", "(type $t (func)) (func $f) (table 1 funcref) (elem (i32.const 0) $f)", "(call_indirect (type $t) (i32.const 0))")
-	with("locals in memory", "(func $f (local "+strings.Repeat("i64 ", 100)+") "+manyJoints(300)+" (loop "+strings.Repeat("(local.set 3 (i64.add (local.get 4) (local.get 5)))", 50)+" (br 0)))", "(call $f)")
+	with("locals over joints", "(func $f (local "+strings.Repeat("i64 ", 100)+") "+manyJoints(300)+" (loop "+strings.Repeat("(local.set 3 (i64.add (local.get 4) (local.get 5)))", 50)+" (br 0)))", "(call $f)")
 	with("ref.func", "(func $f) (elem declare func $f)", "(drop (ref.func $f))")
 	with("table.get", "(func $f) (table 1 funcref) (elem (i32.const 0) $f)", "(drop (table.get (i32.const 0)))")
 	with("table.set", "(table 1 funcref)", "(table.set (i32.const 0) (ref.null func))")
@@ -108,7 +108,7 @@ func instructionsTimed() (all []timed) {
 
 const gasImport = `(import "env" "gas" (func $gas (param i32)))`
 
-// manyJoints is code that makes prep put locals into memory.
+// manyJoints is code whose flow of control parts and joins often.
 func manyJoints(n int) string {
 	return strings.Repeat("(if (i32.const 0) (then (local.set 1 (local.get 2))))", n)
 }

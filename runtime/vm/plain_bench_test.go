@@ -21,7 +21,7 @@ func processor() int64 {
 func BenchmarkPlain(b *testing.B) {
 	v := newVM(b)
 	many := func(n int, what string) string { return strings.Repeat(what+"\n", n) }
-	// 30 locals alive over 30 joints, and the same in memory.
+	// 30 locals alive over 30 joints, and the same beside thousands more.
 	busy := func(dead int) string {
 		return `(local ` + many(30, "i64") + `) (loop $l ` + func() (s string) {
 			for i := range 30 {
@@ -46,8 +46,8 @@ func BenchmarkPlain(b *testing.B) {
 		{"env.gas", "(loop $l " + many(20, "(call $gas (i32.const 0))") + "(br $l))"},
 		{"globals", "(loop $l " + many(20, "(global.set 0 (i64.add (global.get 0) (global.get 1)))") + "(br $l))"},
 		{"busy locals", busy(0)},
-		{"locals in memory", busy(4_000)},
-		{"operands in memory", "(local " + many(30, "i64") + ") (loop $l " + many(30, "local.get 5") + "(block) (br_if 0 (i32.const 0))" + many(29, "i64.add") +
+		{"busy locals, more joints", busy(4_000)},
+		{"operands over joints", "(local " + many(30, "i64") + ") (loop $l " + many(30, "local.get 5") + "(block) (br_if 0 (i32.const 0))" + many(29, "i64.add") +
 			" local.set 3 (br $l)) " + many(4_000, "(block)")},
 		{"branches", "(local i32) (loop $l " + many(20, "(block (br_if 0 (i32.and (local.tee 0 (i32.add (i32.mul (local.get 0) (i32.const 1664525)) (i32.const 1013904223))) (i32.const 0x10000))) (nop))") + "(br $l))"},
 		{"table of branches", "(local i32) (loop $l " + many(10, "(block (block (block (br_table 0 1 2 (i32.and (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const 3))))))") + "(br $l))"},

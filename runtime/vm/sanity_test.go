@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
 )
 
 // TestSanity holds nearcore's integration-tests/src/tests/runtime/sanity_checks.rs:173, whose snapshot
@@ -185,5 +187,15 @@ func TestP256(t *testing.T) {
 		case out.Err != nil || len(out.Return.Value) != 8 || binary.LittleEndian.Uint64(out.Return.Value) != c.want:
 			t.Errorf("%s: %s, %x", c.name, ended(&out), out.Return.Value)
 		}
+	}
+}
+
+// TestOtherGenerator: a node whose contracts are compiled by another generator than its platform's says so.
+func TestOtherGenerator(t *testing.T) {
+	if err := otherGenerator(engine.Generator(), engine.Wanted()); err != nil {
+		t.Error(err)
+	}
+	if err := otherGenerator(engine.Cranelift, engine.Winch); err == nil || !strings.Contains(err.Error(), engine.Cranelift) {
+		t.Errorf("said: %v", err)
 	}
 }

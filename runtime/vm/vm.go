@@ -67,6 +67,9 @@ func New(o Options) (*VM, error) {
 		return nil, err
 	}
 	v := &VM{engine: e, alarm: o.Alarm}
+	if err := otherGenerator(engine.Generator(), engine.Wanted()); err != nil {
+		v.fault("%w", err)
+	}
 	co := cache.Options{
 		Memory: cmp.Or(o.Memory, DefaultMemory), Dir: o.Dir, Disk: cmp.Or(o.Disk, DefaultDisk), Version: version(), Versions: versions,
 	}
@@ -89,6 +92,15 @@ func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
 		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}, Cranelift: cranelift,
 	})
+}
+
+// otherGenerator is what is to be said of a code generator that is not the platform's.
+func otherGenerator(is, wanted string) error {
+	if is == wanted {
+		return nil
+	}
+	return fmt.Errorf("contracts are compiled by %s, since %s is not where it was in the library: what is made to be hard to compile may keep it busy for long",
+		is, wanted)
 }
 
 // versions is the pattern of all that version has given and will give.

@@ -13,14 +13,14 @@ type Limits struct {
 func BoundOf(size int) Limits {
 	kb := int64(size)/1000 + 1
 	return Limits{
-		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond + time.Duration(max(kb-250, 0))*8500*time.Microsecond,
-		Memory: 416<<20 + max(kb-250, 0)<<20,
+		CPU:    2*time.Second + time.Duration(kb)*1500*time.Microsecond + time.Duration(max(kb-1000, 0))*time.Millisecond,
+		Memory: 256<<20 + max(kb-250, 0)<<19,
 		Output: 256<<10 + 100*int64(size),
 	}
 }
 
 // inBackground is the memory that compilations in the background may take together: of what is hard to compile, one.
-const inBackground = 384 << 20
+const inBackground = 256 << 20
 
 // weightOf is the memory that a compilation may need: the worst that was found takes 1.9 KB for a byte of wasm (docs/PERFORMANCE.md).
 func weightOf(size int) int64 { return min(16<<20+2000*int64(size), BoundOf(size).Memory) }

@@ -11,9 +11,9 @@ func TestLimits(t *testing.T) {
 		size int
 		want Limits
 	}{
-		{0, Limits{2001500 * time.Microsecond, 416 << 20, 256 << 10}},
-		{249_999, Limits{2375 * time.Millisecond, 416 << 20, 256<<10 + 24_999_900}},
-		{1_000_000, Limits{9885 * time.Millisecond, 1167 << 20, 256<<10 + 100_000_000}},
+		{0, Limits{2001500 * time.Microsecond, 256 << 20, 256 << 10}},
+		{249_999, Limits{2375 * time.Millisecond, 256 << 20, 256<<10 + 24_999_900}},
+		{1_000_000, Limits{3502500 * time.Microsecond, 631<<20 + 1<<19, 256<<10 + 100_000_000}},
 	} {
 		b := BoundOf(c.size)
 		if b != c.want {

@@ -19,8 +19,16 @@ import (
 // asking is looked at, once for a process.
 func Generator() string { return generator() }
 
+// Wanted is the generator that this platform is to have.
+func Wanted() string {
+	if runtime.GOARCH == "amd64" {
+		return Winch
+	}
+	return Cranelift
+}
+
 var generator = sync.OnceValue(func() string {
-	if runtime.GOARCH != "amd64" || !bool(C.troupe_has_strategy()) {
+	if Wanted() == Cranelift || !bool(C.troupe_has_strategy()) {
 		return Cranelift
 	}
 	e := &Engine{}

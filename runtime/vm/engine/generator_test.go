@@ -15,6 +15,9 @@ func TestGenerator(t *testing.T) {
 	if runtime.GOARCH == "amd64" {
 		want = Winch
 	}
+	if got := Wanted(); got != want {
+		t.Fatalf("wanted is %s, not %s", got, want)
+	}
 	if got := Generator(); got != want {
 		t.Fatalf("the generator is %s, want %s", got, want)
 	}

@@ -158,6 +158,9 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 // Generator is the code generator.
 func Generator() string { return Cranelift }
 
+// Wanted is the generator that this engine is to have.
+func Wanted() string { return Cranelift }
+
 // ThreadPerRun tells whether every run gets a thread of its own.
 func ThreadPerRun() bool { return false }
 

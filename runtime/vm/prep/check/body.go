@@ -36,7 +36,7 @@ type body struct {
 	blocks  uint64
 	returns int
 
-	joints, lived, accesses, floats uint64 // no verdict stands on these: see Body
+	accesses, floats uint64 // no verdict stands on these: see Body
 }
 
 // readLocals reads the groups of locals. It refuses what does not parse; whether types and count are allowed comes back.
@@ -150,7 +150,6 @@ func (b *body) stop() {
 
 // open begins a block.
 func (b *body) open(op byte, t ValType) {
-	b.join()
 	f := frame{op: op, typ: t, height: uint32(len(b.ops)), sizes: uint32(len(b.a.sizes)), nowhere: b.top().nowhere,
 		taken: op == opIf || op == opElse}
 	b.frames = append(b.frames, f)
@@ -188,7 +187,6 @@ func (b *body) target(depth uint32) (*frame, ValType) {
 
 // take tells the analysis that something branches to the frame.
 func (b *body) take(f *frame) {
-	b.join()
 	if f.op != opLoop {
 		f.taken = true
 		return
@@ -197,12 +195,6 @@ func (b *body) take(f *frame) {
 		b.a.points[f.point].kind = pre
 		b.a.points[f.point+1].kind = post
 	}
-}
-
-// join counts a place where the flow of control joins or parts, with the operands that live over it.
-func (b *body) join() {
-	b.joints++
-	b.lived += uint64(len(b.ops))
 }
 
 // blockType reads the type of a block; it has no parameters and at most one result.

@@ -80,7 +80,7 @@ func (m *module) body(b *body, t FuncType) *Error {
 func (b *body) begin(t FuncType) {
 	b.typ = t
 	b.ops = b.ops[:0]
-	b.joints, b.lived, b.accesses, b.floats = 0, 0, 0, 0
+	b.accesses, b.floats = 0, 0
 	b.frames = append(b.frames[:0], frame{op: opBlock, typ: t.Result})
 	b.a.reset()
 	b.grown, b.blocks, b.returns = 0, 0, 0

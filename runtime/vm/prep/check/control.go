@@ -211,7 +211,6 @@ func (b *body) callIndirect(off uint32) {
 		b.r.fail("unknown type")
 	}
 	b.pop(I32)
-	b.join()
 	if b.r.bad == "" {
 		b.invoke(off, b.m.Types[i])
 	}

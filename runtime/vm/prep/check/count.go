@@ -49,7 +49,7 @@ func (m *module) count(b *body) *Error {
 	out := &Body{
 		Index: uint32(len(m.Funcs) - m.defined + m.Bodies), Type: b.typ, Code: b.r.buf, First: b.first,
 		Groups: b.groups, Locals: b.locals, Frame: frame, Operands: b.a.maxHeight,
-		Joints: b.joints, Lived: b.lived, Accesses: b.accesses, Floats: b.floats, Points: b.points[:0],
+		Accesses: b.accesses, Floats: b.floats, Points: b.points[:0],
 	}
 	for _, p := range points {
 		if p.kind == bulk || m.charged(p) {

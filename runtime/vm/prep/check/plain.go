@@ -41,7 +41,6 @@ func (b *body) plain(off uint32, op byte) {
 		b.needTable(r.u32())
 		b.chargeEffects(off, 1)
 		b.pop(I32)
-		b.join()
 		b.push(FuncRef)
 		b.counted(1, FuncRef)
 	case opTableSet:
@@ -83,7 +82,6 @@ func (b *body) plain(off uint32, op byte) {
 			r.fail("undeclared reference of a function")
 		}
 		b.grown += lebLen(uint64(i)+addedFuncs) - (r.pos - at)
-		b.join()
 		b.constant(off, FuncRef)
 	case opPrefix:
 		b.prefixed(off)
@@ -217,7 +215,6 @@ func (b *body) prefixed(off uint32) {
 	case opDataDrop:
 		b.needData(r.u32())
 		b.charge(off)
-		b.join()
 	case opMemoryCopy:
 		b.needMemory(r.u32())
 		b.needMemory(r.u32())
@@ -232,7 +229,6 @@ func (b *body) prefixed(off uint32) {
 	case opElemDrop:
 		b.needElements(r.u32())
 		b.charge(off)
-		b.join()
 	case opTableCopy:
 		b.needTable(r.u32())
 		b.needTable(r.u32())

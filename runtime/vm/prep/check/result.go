@@ -69,9 +69,8 @@ type Body struct {
 	// most, in bytes.
 	Frame, Operands uint64
 
-	// Of no verdict, but for whoever translates it: how many edges the flow of control has, how many operands live over them,
-	// taken together, how many instructions name locals, and how many compute floats.
-	Joints, Lived, Accesses, Floats uint64
+	// Of no verdict, but for whoever translates it: how many instructions name locals, and how many compute floats.
+	Accesses, Floats uint64
 }
 
 // Group is a run of locals of a type.
