@@ -155,9 +155,10 @@ func (e *Engine) compile(wasm []byte) ([]byte, error) {
 	if err := C.wasmtime_module_new(e.engine, byteData(wasm), C.size_t(len(wasm)), &m); err != nil {
 		return nil, faultf("compile: %s", text(err))
 	}
-	defer C.wasmtime_module_delete(m)
 	var out C.wasm_byte_vec_t
-	if err := C.wasmtime_module_serialize(m, &out); err != nil {
+	err := C.wasmtime_module_serialize(m, &out)
+	C.wasmtime_module_delete(m) // before there is a third copy: of a megabyte of wasm each may have 80
+	if err != nil {
 		return nil, faultf("serialize: %s", text(err))
 	}
 	defer C.wasm_byte_vec_delete(&out)
