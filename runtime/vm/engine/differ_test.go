@@ -451,6 +451,13 @@ var byResult = func() map[asm.ValType][]byte {
 	return out
 }()
 
+// numericOf says of a numeric instruction what it takes, whether two of it, and whether it may trap.
+func numericOf(op byte) (in asm.ValType, two, traps bool) {
+	of, _, two, _ := check.Numeric(op)
+	traps = op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82 || op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1
+	return asm.ValType(of), two, traps
+}
+
 var (
 	someInts   = []int64{0, 1, -1, 2, 3, 7, 8, 31, 32, 33, 63, 64, 127, 128, 255, 256, -128, 1 << 15, 1 << 16, math.MaxInt32, math.MinInt32, 1 << 32, math.MaxInt64, math.MinInt64}
 	someFloats = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, -0.5, math.Inf(1), math.Inf(-1), math.NaN(), 1 << 31, -(1 << 31) - 1, 1 << 32, 1 << 63, -(1 << 63), 1 << 64, math.MaxFloat32,
@@ -610,14 +617,13 @@ func (p *program) value(t asm.ValType, d int) {
 		}
 	default:
 		op := byResult[t][p.n(len(byResult[t]))]
-		in, _, two, _ := check.Numeric(op)
-		traps := op >= 0x6d && op <= 0x70 || op >= 0x7f && op <= 0x82 || op >= 0xa8 && op <= 0xab || op >= 0xae && op <= 0xb1
+		in, two, traps := numericOf(op)
 		if traps && !p.one(8) {
 			p.value(t, d-1)
 			return
 		}
-		if p.value(asm.ValType(in), d-1); two {
-			p.value(asm.ValType(in), d-1)
+		if p.value(in, d-1); two {
+			p.value(in, d-1)
 		}
 		p.f.Op(op)
 	}
@@ -662,8 +668,8 @@ func newDiffer(t *testing.T) *differ {
 }
 
 // run wants that the program of a seed ends alike by both, with much gas and with less.
-func (d *differ) run(seed uint64) {
-	code := newProgram(seed)
+func (d *differ) run(seed uint64, write func(seed uint64) []byte) {
+	code := write(seed)
 	p, err := prep.Prepare(code, d.rules)
 	if err != nil {
 		d.t.Fatalf("seed %d: %v", seed, err)
@@ -731,7 +737,8 @@ func TestDiffer(t *testing.T) {
 	d := newDiffer(t)
 	if s := os.Getenv("TROUPE_DIFFER"); s != "" {
 		if n, err := strconv.ParseUint(s, 10, 64); err == nil { // one seed
-			d.run(n)
+			d.run(n, newProgram)
+			d.run(n, newTangle)
 			return
 		}
 		long, err := time.ParseDuration(s)
@@ -740,13 +747,15 @@ func TestDiffer(t *testing.T) {
 		}
 		seed, n := rand.Uint64(), 0
 		for end := time.Now().Add(long); time.Now().Before(end); n++ {
-			d.run(seed + uint64(n))
+			d.run(seed+uint64(n), []func(uint64) []byte{newProgram, newTangle}[n%2])
 		}
 		t.Logf("%d programs from seed %d: %v", n, seed, d.ends)
 		return
 	}
 	for seed := range uint64(80) {
-		d.run(seed)
+		if d.run(seed, newProgram); seed%2 == 0 {
+			d.run(seed, newTangle)
+		}
 	}
 	t.Log(d.ends)
 	for what, least := range map[string]int{"end 0": 20, "out of gas": 50, "told much": 30, fmt.Sprint("trap ", engine.MemoryOutOfBounds): 1, fmt.Sprint("trap ", engine.BadSignature): 1} {

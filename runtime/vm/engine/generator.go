@@ -31,6 +31,9 @@ var generator = sync.OnceValue(func() string {
 	if Wanted() == Cranelift || !bool(C.troupe_has_strategy()) {
 		return Cranelift
 	}
+	if chosen() == 0 { // so there will be no engine; the library aborts the process where it has no room for one
+		return Cranelift
+	}
 	e := &Engine{}
 	e.refs.own()
 	e.engine = C.troupe_engine_new(1, MaxMemory, MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), true)

@@ -7,8 +7,37 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
+
+// TestNoAddressSpace: a process without address space for an engine says so, and is not aborted by the library, not even by the look
+// for the code generator.
+func TestNoAddressSpace(t *testing.T) {
+	if os.Getenv("TROUPE_TEST_SPACE") == "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(self, "-test.run", "^TestNoAddressSpace$")
+		c.Env = append(os.Environ(), "TROUPE_TEST_SPACE=1")
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "said: engine: no address space") {
+			t.Errorf("%v: %s", err, out)
+		}
+		return
+	}
+	var pages uint64
+	statm, err := os.ReadFile("/proc/self/statm")
+	if _, scan := fmt.Sscan(string(statm), &pages); err != nil || scan != nil {
+		t.Fatal(err, scan)
+	}
+	all := pages*uint64(os.Getpagesize()) + 200<<20
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: all, Max: all}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = New(Options{})
+	fmt.Println("said:", err)
+}
 
 // TestThreadPerRun: threads have stacks large enough for runs, whatever limit the process is started with.
 func TestThreadPerRun(t *testing.T) {

@@ -5,7 +5,8 @@
 //	out     Module: instrumented wasm, imports, methods, and check's verdicts
 //	state   none; one Prepare runs in one goroutine and shares nothing
 //	units   gas; stack bytes as finite-wasm counts them
-//	bound   time and memory linear in the code; so is what the compiler is given to do (memory.go)
+//	bound   time and memory linear in the code; what is written is so too, and what Winch does with it is linear in that times the operands
+//	        that a function may have at a time, of which nearcore allows 8 KB
 //	errors  *check.Error
 //	source  package check for what is charged where; how it is written is ours
 //

@@ -1,0 +1,299 @@
+package engine_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	asm "github.com/troupe-chain/troupe/internal/contracts/wasm"
+)
+
+// tangle writes a random module of branches: with operands left behind or none, to blocks of any depth and any results, in code that
+// cannot be reached as in code that can. Loops may never end; gas does.
+type tangle struct {
+	program
+	stack []asm.ValType // of the operands that are known
+	open  []level
+}
+
+// level is an open block.
+type level struct {
+	result, label asm.ValType // 0: none
+	height        int
+	dead          bool // what follows in it cannot be reached
+	op            byte
+	more          int // statements that it is still to have
+}
+
+// newTangle writes the module of a seed.
+func newTangle(seed uint64) []byte {
+	t := &tangle{program: program{r: rand.New(rand.NewPCG(seed, 11)), m: &asm.Module{}}}
+	for i, v := range []asm.ValType{asm.I32, asm.I64, asm.I32, asm.I64} {
+		t.out[i] = t.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []asm.ValType{v}, nil)
+	}
+	t.m.Memory(1, -1)
+	t.first = 4
+	var made []*asm.Func
+	for range 3 {
+		k := kind{}
+		for range t.n(9) {
+			k.params = append(k.params, t.typ())
+		}
+		if !t.one(3) {
+			k.result = t.typ()
+		}
+		t.funcs = append(t.funcs, k)
+		made = append(made, t.m.Func(k.params, k.results()))
+	}
+	main := t.m.Func(nil, nil)
+	for i, f := range append(made, main) {
+		k := kind{}
+		if f != main {
+			k = t.funcs[i]
+		}
+		t.write(f, k, 30+t.n(200))
+	}
+	t.m.ExportFunc("main", main)
+	return t.m.Encode()
+}
+
+func (t *tangle) top() *level { return &t.open[len(t.open)-1] }
+
+func (t *tangle) push(v asm.ValType) { t.stack = append(t.stack, v) }
+
+// write writes a function.
+func (t *tangle) write(f *asm.Func, k kind, length int) {
+	t.f, t.local = f, slices.Clone(k.params)
+	for range 1 + t.n(6) {
+		v := t.typ()
+		n := uint32(1 + t.n(3))
+		f.Run(n, v)
+		for range n {
+			t.local = append(t.local, v)
+		}
+	}
+	t.stack, t.open = nil, []level{{result: k.result, label: k.result, more: length}}
+	for {
+		if l := t.top(); l.more > 0 && len(t.open) < 40 {
+			l.more--
+			t.step()
+			continue
+		}
+		if len(t.open) == 1 {
+			for i, v := range t.local {
+				if t.one(2) {
+					t.f.Get(uint32(i))
+					t.tell(v)
+				}
+			}
+			t.level(k.result)
+			return
+		}
+		t.end()
+	}
+}
+
+// take makes the operands on top be of those types, and takes them.
+func (t *tangle) take(want ...asm.ValType) {
+	l := t.top()
+	have := t.stack[l.height:]
+	if n := len(have); n >= len(want) && slices.Equal(have[n-len(want):], want) {
+		t.stack = t.stack[:len(t.stack)-len(want)]
+		return
+	}
+	if l.dead && len(have) == 0 && t.one(2) {
+		return // whatever is wanted is there
+	}
+	for _, v := range want {
+		t.leaf(v)
+	}
+}
+
+// leaf pushes a value, which is not counted.
+func (t *tangle) leaf(v asm.ValType) {
+	if at, ok := t.of(v); ok && !t.one(3) {
+		t.f.Get(at)
+	} else {
+		t.constant(v)
+	}
+}
+
+// level leaves in the block just its result.
+func (t *tangle) level(result asm.ValType) {
+	l := t.top()
+	have := t.stack[l.height:]
+	if result != 0 && len(have) == 1 && have[0] == result {
+		return
+	}
+	if len(have) == 0 && l.dead && t.one(2) {
+		return
+	}
+	if result != 0 && len(have) > 1 && have[len(have)-1] == result && t.one(2) { // by a branch, over what is left
+		t.f.Op(0x0c, 0)
+		t.stack = t.stack[:l.height]
+		return
+	}
+	for range have {
+		t.f.Op(asm.Drop)
+	}
+	t.stack = t.stack[:l.height]
+	if result != 0 {
+		t.leaf(result)
+	}
+}
+
+func (t *tangle) end() {
+	l := *t.top()
+	t.level(l.result)
+	t.stack = t.stack[:l.height]
+	if l.op == 0x04 && (l.result != 0 || t.one(2)) {
+		t.f.Else()
+		*t.top() = level{result: l.result, label: l.label, height: l.height, op: 0x05, more: t.n(6)}
+		return
+	}
+	t.f.End()
+	t.open = t.open[:len(t.open)-1]
+	if l.result != 0 {
+		t.push(l.result)
+	}
+}
+
+// die follows what never goes on.
+func (t *tangle) die() {
+	l := t.top()
+	l.dead = true
+	t.stack = t.stack[:l.height]
+	l.more = min(l.more, 4)
+}
+
+func (t *tangle) begin(op byte) {
+	var result asm.ValType
+	b := asm.ValType(asm.Void)
+	if !t.one(3) {
+		result = t.typ()
+		b = result
+	}
+	if op == 0x04 {
+		t.take(asm.I32)
+	}
+	label := result
+	switch op {
+	case 0x02:
+		t.f.Block("", byte(b))
+	case 0x03:
+		t.f.Loop("", byte(b))
+		label = 0
+	case 0x04:
+		t.f.If("", byte(b))
+	}
+	t.open = append(t.open, level{result: result, label: label, height: len(t.stack), op: op, more: t.n(10)})
+}
+
+// depths are those of the open blocks whose branches carry that.
+func (t *tangle) depths(label asm.ValType) (out []uint32) {
+	for i := range t.open {
+		if l := t.open[len(t.open)-1-i]; l.label == label {
+			out = append(out, uint32(i))
+		}
+	}
+	return out
+}
+
+// step writes a statement.
+func (t *tangle) step() {
+	v := t.typ()
+	switch t.n(22) {
+	case 0, 1, 2, 3:
+		t.leaf(v)
+		t.push(v)
+	case 4:
+		t.begin(0x02)
+	case 5:
+		t.begin(0x03)
+	case 6:
+		t.begin(0x04)
+	case 7, 8, 9: // br_if
+		d := t.n(len(t.open))
+		label := t.open[len(t.open)-1-d].label
+		if label == 0 {
+			t.take(asm.I32)
+			t.op(0x0d, uint32(d))
+			return
+		}
+		t.take(label, asm.I32)
+		t.op(0x0d, uint32(d))
+		t.push(label)
+	case 10: // br_table
+		d := t.n(len(t.open))
+		label := t.open[len(t.open)-1-d].label
+		if label == 0 {
+			t.take(asm.I32)
+		} else {
+			t.take(label, asm.I32)
+		}
+		all := t.depths(label)
+		n := t.n(6)
+		t.op(0x0e, uint32(n))
+		for range n + 1 {
+			t.u32(all[t.n(len(all))])
+		}
+		t.die()
+	case 11:
+		d := t.n(len(t.open))
+		if label := t.open[len(t.open)-1-d].label; label != 0 {
+			t.take(label)
+		}
+		t.op(0x0c, uint32(d))
+		t.die()
+	case 12:
+		if t.one(6) {
+			if result := t.open[0].result; result != 0 {
+				t.take(result)
+			}
+			t.f.Op(asm.Return)
+			t.die()
+		}
+	case 13:
+		if at, ok := t.of(v); ok {
+			t.take(v)
+			if t.one(2) {
+				t.f.Set(at)
+			} else {
+				t.f.Tee(at)
+				t.push(v)
+			}
+		}
+	case 14:
+		t.take(v)
+		t.tell(v)
+	case 15:
+		t.take(v, v, asm.I32)
+		t.f.Op(asm.Select)
+		t.push(v)
+	case 16:
+		n := t.n(len(t.funcs))
+		k := t.funcs[n]
+		t.take(k.params...)
+		if t.f.Call(t.first + uint32(n)); k.result != 0 {
+			t.push(k.result)
+		}
+	case 17:
+		t.take(asm.I32)
+		t.f.I32(math.MaxUint16-7).Op(0x71).Memory(0x29, 0, 0)
+		t.push(asm.I64)
+	default:
+		ops := byResult[v]
+		op := ops[t.n(len(ops))]
+		in, two, traps := numericOf(op)
+		if traps && !t.one(10) {
+			return
+		}
+		if two {
+			t.take(in, in)
+		} else {
+			t.take(in)
+		}
+		t.f.Op(op)
+		t.push(v)
+	}
+}
