@@ -29,11 +29,11 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	b := e.actionBlock(at.Entry, info)
 	b.ShardID, b.Height, b.PrevHash, b.Timestamp, b.RandomValue = shard, h.Height, h.PrevHash, h.Timestamp, at.Shards[i].Extra.StateRoot
 	b.Beside = true
-	call := *v
-	if most := at.Config.Wasm.Limits.MaxGasBurnt; call.Gas == 0 {
-		call.Gas = most
+	if v.Gas == 0 {
+		most := *v
+		most.Gas, v = at.Config.Wasm.Limits.MaxGasBurnt, &most
 	}
-	return call.Run(&b, state.NewUnrecorded(at.Trie(i)))
+	return v.Run(&b, state.NewUnrecorded(at.Trie(i)))
 }
 
 // viewedEpoch spares readers the lock of the epoch manager.

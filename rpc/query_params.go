@@ -80,6 +80,11 @@ func (q *queryParams) read(v val) error {
 		q.account, err = readAccountID(x)
 		return err
 	}
+	if q.kind == qCall { // the next
+		if done, err := q.readCall(v); done {
+			return err
+		}
+	}
 	fields := q.fields()
 	if q.kind == qState {
 		if _, ok := v.get("include_proof"); !ok { // has a default, but null is refused
@@ -96,6 +101,25 @@ func (q *queryParams) read(v val) error {
 		return &plainError{"after_key_base64 must start with prefix_base64"}
 	}
 	return nil
+}
+
+// readCall reads the members of a call in readFields' order, if they are all there.
+func (q *queryParams) readCall(v val) (done bool, err error) {
+	account, ok1 := v.get("account_id")
+	args, ok2 := v.get("args_base64")
+	method, ok3 := v.get("method_name")
+	if !ok1 || !ok2 || !ok3 {
+		return false, nil
+	}
+	if q.account, err = readAccountID(account); err != nil {
+		return true, err
+	}
+	if q.args, err = readBase64(args); err != nil {
+		return true, err
+	}
+	text, err := readString(method)
+	q.method = string(text)
+	return true, err
 }
 
 // parseQuery reads the parameters of method query: first the block, then the request's type, then its members.

@@ -22,7 +22,7 @@ func (b *Backend) CallFunction(block primitives.Hash, c *view.Call) (*view.CallR
 	}
 	var out *view.CallResult
 	run, key := b.Views.Run, longKey{c.Client.Address, c.Account, c.Method}
-	if b.long.has(&key, b.Now()) {
+	if b.long.has(&key, b.Now) {
 		run = b.Views.RunLong
 	}
 	err := run(c.Client, func(short bool, interrupt func() error) (err error) {
@@ -58,14 +58,14 @@ const (
 	longKept = 10 * time.Second
 )
 
-func (l *longCalls) has(k *longKey, now time.Time) bool {
+func (l *longCalls) has(k *longKey, clock func() time.Time) bool {
 	if l.n.Load() == 0 {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.at[*k]
-	if ok && now.Sub(at) > longKept {
+	if ok && clock().Sub(at) > longKept {
 		delete(l.at, *k)
 		l.n.Store(int64(len(l.at)))
 		ok = false

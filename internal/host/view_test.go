@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -321,4 +323,63 @@ func BenchmarkBalanceOf(b *testing.B) {
 		}
 	})
 	b.ReportMetric(float64(h.views.Stats().Long), "long")
+}
+
+// processorTime is what the process has had of all cores.
+func processorTime(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkQuery is what reads and calls take between the request's body and the reply's: one client, and 32 a core.
+func BenchmarkQuery(b *testing.B) {
+	dir := made(b)
+	h := mustStart(b, dir)
+	defer stop(b, h)
+	key, err := home.ReadKeyFile(filepath.Join(dir, "validator_key.json"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	act(b, h, key, 1, &primitives.DeployContract{Code: contracts.Plain()})
+	call := `"call_function","finality":"final","args_base64":"","account_id":%q,"method_name":`
+	for _, c := range []struct{ name, request string }{
+		{"view_account", `"view_account","finality":"final","account_id":%q`}, {"call_empty", call + `"empty"`}, {"call_read", call + `"read"`},
+	} {
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"dontcare","method":"query","params":{"request_type":`+c.request+`}}`, key.AccountID)
+		one := func(ctx *fasthttp.RequestCtx) bool {
+			ctx.Request.Reset()
+			ctx.Response.Reset()
+			ctx.Request.Header.SetMethod("POST")
+			ctx.Request.SetRequestURI("/")
+			ctx.Request.SetBodyString(body)
+			h.server.Handle(ctx)
+			return bytes.Contains(ctx.Response.Body(), []byte(`"block_hash"`)) && !bytes.Contains(ctx.Response.Body(), []byte(`rror"`))
+		}
+		b.Run("method="+c.name+"/clients=1", func(b *testing.B) {
+			b.ReportAllocs()
+			var ctx fasthttp.RequestCtx
+			for b.Loop() {
+				if !one(&ctx) {
+					b.Fatalf("%s", ctx.Response.Body())
+				}
+			}
+		})
+		b.Run("method="+c.name+"/clients=64", func(b *testing.B) {
+			b.SetParallelism(32)
+			before := processorTime(b)
+			defer func() { b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "processor-ns/op") }()
+			b.RunParallel(func(pb *testing.PB) {
+				var ctx fasthttp.RequestCtx
+				for pb.Next() {
+					if !one(&ctx) {
+						b.Errorf("%s", ctx.Response.Body())
+						return
+					}
+				}
+			})
+		})
+	}
 }

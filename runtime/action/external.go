@@ -30,7 +30,13 @@ type External struct {
 
 // NewExternal is the world of a call whose receipt starts now, or that no receipt makes: of a view, or of a test.
 func NewExternal(b *Block, u *state.TrieUpdate, account primitives.AccountID, actionHash primitives.Hash) *External {
-	return &External{State: u, block: b, account: account, actionHash: actionHash, receiptStart: u.UpperBound()}
+	x := new(External)
+	x.begin(b, u, account, actionHash)
+	return x
+}
+
+func (x *External) begin(b *Block, u *state.TrieUpdate, account primitives.AccountID, actionHash primitives.Hash) {
+	*x = External{State: u, block: b, account: account, actionHash: actionHash, receiptStart: u.UpperBound()}
 }
 
 // Made is what the call has promised so far, and which yields it answered. They stay the External's.

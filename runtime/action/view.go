@@ -39,10 +39,17 @@ type Preparer interface {
 // RandomValue, which is the root of the state. What comes of the call is in the outcome; u is not to be used after it
 // (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
 func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, err error) {
-	x := &Execution{
-		Block: b, State: u, Receipt: &primitives.Receipt{PredecessorID: v.Account, ReceiverID: v.Account},
-		Body: &primitives.ActionReceipt{SignerID: v.Account, SignerPublicKey: primitives.ZeroED25519Key},
-	}
+	parts := new(struct { // of one piece of memory: most views are short
+		x        Execution
+		receipt  primitives.Receipt
+		body     primitives.ActionReceipt
+		function primitives.FunctionCall
+		world    External
+	})
+	x := &parts.x
+	x.Block, x.State, x.Receipt, x.Body = b, u, &parts.receipt, &parts.body
+	x.Receipt.PredecessorID, x.Receipt.ReceiverID = v.Account, v.Account
+	x.Body.SignerID, x.Body.SignerPublicKey = v.Account, primitives.ZeroED25519Key
 	if found, err = u.Account(v.Account, &x.Account); !found || err != nil {
 		return out, found, err
 	}
@@ -54,15 +61,18 @@ func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, 
 	if v.Short {
 		gas = min(gas, ShortGas)
 	}
-	c, err := x.call(&primitives.FunctionCall{Method: v.Method, Args: v.Args, Gas: gas}, hash, key, primitives.Hash{})
+	f := &parts.function
+	f.Method, f.Args, f.Gas = v.Method, v.Args, gas
+	c, err := x.call(f, hash, key, primitives.Hash{})
 	if err != nil {
 		return out, true, err
 	}
 	if p, compiles := b.VM.(Preparer); v.Short && compiles && c.Code != nil && !p.Ready(hash, &b.Config.Wasm) {
 		return out, true, ErrNotReady
 	}
-	c.View, c.Interrupt = true, v.Interrupt
-	out, err = c.run(NewExternal(b, u, v.Account, primitives.Hash{}))
+	c.View, c.Brief, c.Interrupt = true, true, v.Interrupt
+	parts.world.begin(b, u, v.Account, primitives.Hash{})
+	out, err = c.run(&parts.world)
 	if err == nil && out.OutOfGas && gas < v.Gas { // of what a short one has
 		err = ErrLong
 	}

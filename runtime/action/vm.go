@@ -56,6 +56,8 @@ type Call struct {
 
 	// View: nothing may be changed, and functions that have no meaning fail. PrepaidGas is all that the call may burn.
 	View bool
+	// Brief: the outcome needs no Profile and no Compute, which go into blocks.
+	Brief bool
 	// Interrupt, if not nil, is asked before each host function; its error ends the call and is returned. Views have one: they
 	// must not take for ever, and no block depends on them.
 	Interrupt func() error

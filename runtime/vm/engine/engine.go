@@ -97,7 +97,7 @@ type Outcome struct {
 	Stage Stage
 	Trap  Trap
 	Gas   int64 // of the gas global; Call.Gas if the module has none
-	Stack int64 // of the stack global; 0 if there is none
+	Stack int64 // of the stack global when the run trapped; 0 if there is none
 }
 
 // Trap is a trap code of wasmtime.

@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (Outcome{End: Done, Stage: Running, Gas: 1000 - 1 - 10 - 1 - 10 - 10, Stack: 262144}); out != want {
+	if want := (Outcome{End: Done, Stage: Running, Gas: 1000 - 1 - 10 - 1 - 10 - 10}); out != want {
 		t.Errorf("outcome %+v, want %+v", out, want)
 	}
 	want := []uint64{0, 0xFFFFFFFF_FFFFFFFE, 0xFFFFFFFF, 999, 2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 988, 1, 978}
@@ -156,7 +156,11 @@ func TestTraps(t *testing.T) {
 			t.Errorf("%s: %v", c.method, err)
 			continue
 		}
-		if want := (Outcome{End: c.end, Trap: c.trap, Stage: Running, Gas: c.gas, Stack: 262144}); out != want {
+		want := Outcome{End: c.end, Trap: c.trap, Stage: Running, Gas: c.gas}
+		if c.end == Trapped { // nobody else asks
+			want.Stack = 262144
+		}
+		if out != want {
 			t.Errorf("%s: %+v, want %+v", c.method, out, want)
 		}
 	}

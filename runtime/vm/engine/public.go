@@ -265,10 +265,13 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	if r.gas != nil {
 		out.Gas = r.gas.Get(store).I64()
 	}
+	if out, err = r.ended(out, err); err != nil || out.End != Trapped {
+		return out, err
+	}
 	if x := in.GetExport(store, m.e.names.Stack); x != nil && x.Global() != nil {
 		out.Stack = x.Global().Get(store).I64()
 	}
-	return r.ended(out, err)
+	return out, nil
 }
 
 // ended says how a run ended that returned err.

@@ -325,7 +325,7 @@ static void run(troupe_call_t *c) {
   wasmtime_context_t *cx = wasmtime_store_context(store);
   wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 4, 2);
   c->status = TROUPE_DONE;
-  c->has_gas = c->has_stack = c->has_memory = c->host_failed = false;
+  c->has_gas = c->has_memory = c->host_failed = false;
   c->error = NULL;
   c->code = 0;
   c->stack = 0;
@@ -342,10 +342,6 @@ static void run(troupe_call_t *c) {
     c->has_memory = true;
     use_large_pages(cx, &c->memory, c->pre, c->max_memory);
   }
-  if (wasmtime_instance_export_get(cx, &in, c->stack_name, c->stack_name_len, &e) && e.kind == KIND_GLOBAL) {
-    c->stack_global = e.of.global;
-    c->has_stack = true;
-  }
   if (wasmtime_instance_export_get(cx, &in, c->gas_name, c->gas_name_len, &e) && e.kind == KIND_GLOBAL) {
     c->gas_global = e.of.global;
     c->has_gas = true;
@@ -358,8 +354,9 @@ static void run(troupe_call_t *c) {
     wasmtime_global_get(cx, &c->gas_global, &v);
     c->gas = v.of.i64;
   }
-  if (c->has_stack) {
-    wasmtime_global_get(cx, &c->stack_global, &v);
+  // Only of a trap it matters whether it was for want of stack.
+  if (c->status == TROUPE_TRAP && wasmtime_instance_export_get(cx, &in, c->stack_name, c->stack_name_len, &e) && e.kind == KIND_GLOBAL) {
+    wasmtime_global_get(cx, &e.of.global, &v);
     c->stack = v.of.i64;
   }
 out:

@@ -38,12 +38,12 @@ typedef struct {
   uint32_t slot;
   int64_t gas; // in, out, and across each host call
 
-  int64_t stack; // of the stack global at the end
+  int64_t stack; // of the stack global at a trap; else 0
   uint8_t status, stage, code;
-  bool has_gas, has_stack, has_memory, host_failed;
+  bool has_gas, has_memory, host_failed;
   wasmtime_error_t *error;
   wasmtime_memory_t memory;
-  wasmtime_global_t gas_global, stack_global;
+  wasmtime_global_t gas_global;
 } troupe_call_t;
 
 #define TROUPE_MAX_STACK ((size_t)4 << 20) // engine.MaxStack

@@ -169,10 +169,12 @@ func (l *Logic) Outcome() (action.CallOutcome, error) {
 		failure, cause = host.Execution(), host
 		outOfGas = host.Kind == GasExceeded || host.Kind == GasLimitExceeded
 	}
-	rest := l.gas.instructions()
 	out := action.CallOutcome{
-		Err: failure, Cause: cause, OutOfGas: outOfGas, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Compute: l.gas.compute(rest), Logs: l.logs,
-		Profile: l.gas.profile(rest),
+		Err: failure, Cause: cause, OutOfGas: outOfGas, GasBurnt: l.gas.burnt, GasUsed: l.gas.used(), Logs: l.logs,
+	}
+	if !l.call.Brief {
+		rest := l.gas.instructions()
+		out.Compute, out.Profile = l.gas.compute(rest), l.gas.profile(rest)
 	}
 	if failure == nil {
 		out.Return, out.Balance, out.StorageUsage, out.Subsidized = l.result, l.balance, l.usage, l.subsidized
