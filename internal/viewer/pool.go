@@ -13,7 +13,8 @@
 // Every call begins in the short lane, in its own goroutine. One that turns out to be long (ErrLong) starts again, which it may
 // since it changed nothing, in the long lane, whose threads have a low priority and leave half of the cores alone: the system
 // lets a thread that runs go on for some milliseconds, however low it is. Only there, since a goroutine that has a thread of its
-// own costs 10 µs more a call, and most calls take less than 50. Simulations and traces have a lane of their own, and yield
+// own costs 10 µs more a call, and most calls take less than 50. The short lane has a place for each core: where there is one for two,
+// it goes at each call from one that runs to one that sleeps, and stands empty until that has been woken. Simulations and traces have a lane of their own, and yield
 // (simulate.go of internal/backend). In each lane clients take turns: whose call has the turn is who has had least of the lane's time (package fair), so that one
 // who comes anew waits for the calls that run, and not for those that wait.
 package viewer
@@ -50,7 +51,7 @@ var (
 
 // Options are the bounds of a Pool; zeros are replaced by the defaults.
 type Options struct {
-	Short   int           // calls at a time in the short lane: half as many as cores, at least one
+	Short   int           // calls at a time in the short lane: as many as cores
 	Long    int           // workers of the long lane: half as many as cores, at least one
 	Aside   int           // workers of the lane for simulations: one
 	Queue   int           // calls that wait for a worker, in each lane
@@ -125,7 +126,7 @@ type job struct {
 // New starts a pool.
 func New(o Options) *Pool {
 	cores := runtime.GOMAXPROCS(0)
-	o.Short, o.Long, o.Aside = cmp.Or(o.Short, max(1, cores/2)), cmp.Or(o.Long, max(1, cores/2)), cmp.Or(o.Aside, 1)
+	o.Short, o.Long, o.Aside = cmp.Or(o.Short, cores), cmp.Or(o.Long, max(1, cores/2)), cmp.Or(o.Aside, 1)
 	o.Queue, o.Timeout = cmp.Or(o.Queue, DefaultQueue), cmp.Or(o.Timeout, DefaultTimeout)
 	p := &Pool{o: o, free: o.Short, stop: make(chan struct{})}
 	p.jobs.New = func() any { return &job{turn: make(chan struct{}, 1)} }
