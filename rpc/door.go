@@ -45,6 +45,7 @@ type door struct {
 	large    atomic.Int64 // bytes of large bodies and replies since memory was given back
 	tidying  atomic.Bool
 	sizes    sizes
+	parking  parking
 }
 
 // What a connection does: it waits for a request, or for the rest of one; or one is answered and its reply is sent.
@@ -63,7 +64,7 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 		o.Limits.Connections = most
 	}
 	d := &door{limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
-	d.gate.init()
+	d.gate.init(d.limits.HeavyWaiting)
 	return d, nil
 }
 
@@ -76,7 +77,9 @@ type conn struct {
 	proxy  bool
 	via    *client // for whom a proxy asks; nil: for itself
 	state  atomic.Int32
-	since  atomic.Int64 // when it began to wait, ns
+	since  atomic.Int64 // when it began to wait, by clock
+	heard  bool         // something has come since the last request
+	again  bool         // there was a request before
 	wrote  time.Time    // when the write deadline was set
 	gone   bool         // not in the door's books any more; under its lock
 	transfer
@@ -85,6 +88,12 @@ type conn struct {
 	held   int64      // bytes in flight
 	holder *client    // whose they are
 }
+
+// started is when the process did: what has gone by since then does not depend on what somebody sets the clock on the wall to.
+var started = time.Now()
+
+// clock is how long ago that was, in ns; never 0.
+func clock() int64 { return int64(time.Since(started)) + 1 }
 
 // listener admits what another one accepts.
 type listener struct {
@@ -159,7 +168,7 @@ func (d *door) admit(c net.Conn) *conn {
 	}
 	d.nextID++
 	in := &conn{Conn: c, door: d, id: d.nextID, client: cl, proxy: proxy}
-	in.since.Store(time.Now().UnixNano())
+	in.since.Store(clock())
 	cl.conns++
 	d.conns[in] = struct{}{}
 	d.most = max(d.most, len(d.conns))
@@ -171,7 +180,7 @@ func (d *door) admit(c net.Conn) *conn {
 // evict closes the connection that gives way to a new one; false if none has waited so long for a request. The lock is held.
 func (d *door) evict(idle time.Duration) bool {
 	var out *conn
-	latest := time.Now().Add(-idle).UnixNano()
+	latest := clock() - int64(idle)
 	for c := range d.conns {
 		if c.state.Load() != connWaits || c.since.Load() > latest {
 			continue
@@ -267,6 +276,17 @@ func (c *conn) Write(b []byte) (int, error) {
 
 // writeChunk is how much is sent in one go, bytes: so much later it is seen whether a client reads.
 const writeChunk = 256 << 10
+
+// Read counts the connections that end as nothing came for too long.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.heard = true
+	} else if c.again && !c.heard && timedOut(err) && !c.door.stopping.Load() {
+		c.door.refused[limits.IdleTime].Add(1)
+	}
+	return n, err
+}
 
 // SetReadDeadline is fasthttp's; while the server stops none is late.
 func (c *conn) SetReadDeadline(t time.Time) error {
@@ -366,7 +386,8 @@ func (d *door) follow(nc net.Conn, state fasthttp.ConnState) {
 	}
 	c.drop()
 	c.leave()
-	c.since.Store(time.Now().UnixNano())
+	c.heard, c.again = false, true
+	c.since.Store(clock())
 	c.state.Store(connWaits)
 }
 

@@ -26,6 +26,7 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	set(limits.MaxParked, s.metrics.waiting.Load())
 	set(limits.MaxSimulations, s.metrics.simulating.Load())
 	set(limits.MaxInFlight, d.inFlight.Load())
+	set(limits.MaxHeavyWaiting, int64(d.gate.waiting()))
 	return fill, known
 }
 

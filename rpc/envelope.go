@@ -62,8 +62,7 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 	}
 	bad, err := x.parse(doc, body)
 	if err != nil {
-		f := busy(limits.MaxAddressWork)
-		return appendRefused(b, f), f.status()
+		return appendRefused(b, err), err.status()
 	}
 	if bad != nil {
 		b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", x.syntaxText(bad, body), -32700, "Parse error")
@@ -84,7 +83,7 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 }
 
 // parse reads a body; a large one when it is its turn.
-func (x *exchange) parse(doc *document, body []byte) (*syntaxError, error) {
+func (x *exchange) parse(doc *document, body []byte) (*syntaxError, *failure) {
 	if len(body) > smallReply {
 		done, err := x.enter()
 		if err != nil {
@@ -304,17 +303,22 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 		defer done()
 	}
 	if route.waits {
-		done, err := x.park()
-		if err != nil {
-			return b, "", err
+		place, full := x.park()
+		if full != nil {
+			return b, "", full
 		}
-		defer done()
+		defer func() {
+			if place.leave() && err != nil {
+				out, err = b, busy(limits.MaxParked)
+			}
+		}()
 		ctx, release, err := x.wait()
 		if err != nil {
 			x.metrics.refused.Add(1)
 			return b, "", internal(reachedLimits, err)
 		}
 		defer release()
+		ctx = place.context(ctx)
 		c.ctx = ctx
 		if !x.until.IsZero() {
 			limited, cancel := context.WithDeadline(ctx, x.until)
@@ -323,36 +327,15 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 		}
 	}
 	if route.heavy {
-		if c.leave, err = x.enter(); err != nil {
-			return b, "", busy(limits.MaxAddressWork)
+		leave, full := x.enter()
+		if c.leave = leave; full != nil {
+			return b, "", full
 		}
 	}
 	return route.run(&c, b, r.params)
 }
 
-// park counts a request that waits, in all and of its client.
-func (x *exchange) park() (done func(), err error) {
-	most, holds := x.client.most(x.opts.Limits.AddressParked)
-	switch {
-	case x.metrics.waiting.Add(1) > int64(x.opts.Limits.Parked):
-		x.metrics.waiting.Add(-1)
-		x.metrics.refused.Add(1)
-		x.door.refused[limits.MaxParked].Add(1)
-		return nil, busy(limits.MaxParked)
-	case x.client.parked.Add(1) > most && holds:
-		x.client.parked.Add(-1)
-		x.metrics.waiting.Add(-1)
-		x.metrics.refused.Add(1)
-		x.door.refused[limits.MaxAddressParked].Add(1)
-		return nil, busy(limits.MaxAddressParked)
-	}
-	return func() {
-		x.client.parked.Add(-1)
-		x.metrics.waiting.Add(-1)
-	}, nil
-}
-
-// countSimulation does the same for simulations and traces.
+// countSimulation counts a simulation or trace, in all and of its client.
 func (x *exchange) countSimulation() (done func(), err error) {
 	most, holds := x.client.most(x.opts.Limits.AddressSimulations)
 	switch {

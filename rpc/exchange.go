@@ -47,16 +47,17 @@ func (x *exchange) who() fair.Client {
 	return w
 }
 
-// enter waits for a turn at the gate, as long as a request may take.
-func (x *exchange) enter() (done func(), err error) {
+// enter waits for a turn at the gate, as long as a request may take; an error is the refusal.
+func (x *exchange) enter() (done func(), full *failure) {
 	ctx, cancel := context.WithTimeout(x.ctx, x.opts.PollingTimeout)
 	defer cancel()
 	if err := x.mayWork(ctx); err != nil {
-		return nil, err
+		return nil, busy(limits.MaxAddressWork)
 	}
 	leave, err := x.door.gate.enter(ctx, x.who())
-	if err != nil {
-		return nil, err
+	if err != nil { // there are too many, or it takes too long
+		x.door.refused[limits.MaxHeavyWaiting].Add(1)
+		return nil, busy(limits.MaxHeavyWaiting)
 	}
 	began := time.Now()
 	return func() {
@@ -99,9 +100,9 @@ func (c *call) turn() error {
 		runtime.Gosched() // between one large reply and the next, what is small goes first
 		return nil
 	}
-	leave, err := c.x.enter()
-	if err != nil {
-		return busy(limits.MaxAddressWork)
+	leave, full := c.x.enter()
+	if full != nil {
+		return full
 	}
 	c.leave = leave
 	return nil

@@ -19,12 +19,9 @@ type gate struct {
 
 type ticket struct{ turn chan struct{} }
 
-// maxGate is how many requests may wait for their turn: fewer than connections, so that a limit says so.
-const maxGate = 4096
-
-func (g *gate) init() {
+func (g *gate) init(waiting uint64) {
 	g.free = max(1, runtime.GOMAXPROCS(0)/2)
-	g.queue.Limit = maxGate
+	g.queue.Limit = int(waiting)
 }
 
 // enter waits for a turn; done gives it back. An error is errBusy, or the context's.
@@ -71,4 +68,11 @@ func (g *gate) leave() {
 		return
 	}
 	g.free++
+}
+
+// waiting is how many wait for their turn.
+func (g *gate) waiting() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.queue.Len()
 }

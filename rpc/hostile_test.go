@@ -2,15 +2,19 @@ package rpc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -625,5 +629,102 @@ func TestSimulationsAreWork(t *testing.T) {
 				t.Errorf("%s, the %d-th: %v %v %.200s", m, i, err, r, text)
 			}
 		}
+	}
+}
+
+// TestParkedTakeTurns: who waits for little finds a place where others have taken all, which is one of theirs; his own he keeps.
+func TestParkedTakeTurns(t *testing.T) {
+	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	s, addr := serve(t, n, Options{PollingTimeout: 2 * time.Second, Limits: limited(func(l *limits.Limits) { l.Parked = 6 })})
+	body := `{"method":"send_tx","params":["` + signedText() + `"]}`
+	var all sync.WaitGroup
+	var gaveWay, other atomic.Int64
+	wait := func(from string) {
+		before := s.Waiting()
+		c := dialFrom(t, from, addr)
+		all.Go(func() {
+			switch r, text, err := ask(c, body); {
+			case err != nil:
+				t.Errorf("%s: %v", from, err)
+			case r.StatusCode == 503 && strings.Contains(text, "troupe.rpc.max_parked_requests") && from == "127.0.0.3":
+				gaveWay.Add(1)
+			case r.StatusCode != 408:
+				other.Add(1)
+				t.Errorf("%s: %d %s", from, r.StatusCode, text)
+			}
+		})
+		for s.Waiting() == before && before < 6 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for range 6 {
+		wait("127.0.0.3")
+	}
+	for i := range 3 { // until both have three
+		wait("127.0.0.2")
+		for gaveWay.Load() != int64(i+1) && other.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for _, from := range []string{"127.0.0.2", "127.0.0.3"} {
+		if r, text, err := ask(dialFrom(t, from, addr), body); err != nil || r.StatusCode != 503 || !strings.Contains(text, "max_parked_requests") {
+			t.Errorf("a fourth of %s: %v %s", from, err, text)
+		}
+	}
+	if got := s.Waiting(); got != 6 {
+		t.Errorf("%d wait, want 6", got)
+	}
+	if got := s.door.refused[limits.MaxParked].Load(); got != 5 {
+		t.Errorf("%d refusals on /metrics, want 3 that gave way and 2", got)
+	}
+	all.Wait()
+	s.door.parking.mu.Lock()
+	defer s.door.parking.mu.Unlock()
+	if len(s.door.parking.of) != 0 || s.Waiting() != 0 {
+		t.Errorf("%d clients stay parked, %d waits", len(s.door.parking.of), s.Waiting())
+	}
+}
+
+// TestIdleTimeIsCounted: a connection that is closed as nothing more came is one that idle_timeout ended.
+func TestIdleTimeIsCounted(t *testing.T) {
+	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.IdleTimeout = 50 * time.Millisecond })})
+	const line = "troupe_rpc_limit_refusals_total{limit=\"idle_timeout\"} "
+	c := dialFrom(t, "127.0.0.2", addr)
+	if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
+		t.Fatalf("%v %s", err, text)
+	}
+	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, line+"0\n") {
+		t.Errorf("before: %s", text)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Fatalf("after the time: %v", err)
+	}
+	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, line+"1\n") {
+		t.Errorf("after: %s", text)
+	}
+}
+
+// TestClockIsMonotonic: what has elapsed at the door is not told by the clock on the wall, which people set.
+func TestClockIsMonotonic(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "_test.go") && bytes.Contains(text, []byte(".UnixNano(")) {
+			t.Errorf("%s takes the time from the wall", name)
+		}
+	}
+	a := clock()
+	if b := clock(); a <= 0 || b < a {
+		t.Errorf("%d, then %d", a, b)
 	}
 }

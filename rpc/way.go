@@ -10,13 +10,13 @@ import (
 // transfer is a large body that comes, or a large reply that goes: until it is over, what it takes in memory is not there for
 // others, so who does neither send nor read has to give way to who does.
 type transfer struct {
-	began atomic.Int64 // ns; 0: there is none
-	last  atomic.Int64 // ns, when bytes moved last
+	began atomic.Int64 // by clock; 0: there is none
+	last  atomic.Int64 // when bytes moved last
 	moved atomic.Int64 // bytes since it began
 }
 
 func (t *transfer) begin() {
-	now := time.Now().UnixNano()
+	now := clock()
 	t.moved.Store(0)
 	t.last.Store(now)
 	t.began.Store(now)
@@ -25,18 +25,16 @@ func (t *transfer) begin() {
 func (t *transfer) move(n int) {
 	if n > 0 && t.began.Load() != 0 {
 		t.moved.Add(int64(n))
-		t.last.Store(time.Now().UnixNano())
+		t.last.Store(clock())
 	}
 }
 
 func (t *transfer) end() { t.began.Store(0) }
 
-// Of a transfer that others wait for: how long it may be slow, and what slow is.
+// Of who waits for memory: how long it may take until a slow transfer has given up its own, and how often that is looked at.
 const (
-	slowAfter = time.Second
-	slowRate  = 1 << 20 // bytes a second
-	wayWait   = 200 * time.Millisecond
-	wayLook   = time.Millisecond
+	wayWait = 200 * time.Millisecond
+	wayLook = time.Millisecond
 )
 
 // fits waits until n more bytes may be in memory; false if only those stand in the way who are not slow.
@@ -59,18 +57,18 @@ func (d *door) giveWay() bool {
 	defer d.mu.Unlock()
 	var out *conn
 	var worst int64 // bytes a second
-	now := time.Now().UnixNano()
+	now, after := clock(), int64(d.limits.SlowAfter)
 	for c := range d.conns {
 		began := c.transfer.began.Load()
 		took := now - began
-		if began == 0 || took < int64(slowAfter) {
+		if began == 0 || took < after {
 			continue
 		}
 		rate := int64(float64(c.transfer.moved.Load()) / (float64(took) / 1e9))
-		if now-c.transfer.last.Load() >= int64(slowAfter) {
+		if now-c.transfer.last.Load() >= after {
 			rate = 0
 		}
-		if rate >= slowRate {
+		if rate >= int64(d.limits.SlowRate) {
 			continue
 		}
 		if out == nil || c.client.inFlight.Load() > out.client.inFlight.Load() ||
@@ -82,6 +80,11 @@ func (d *door) giveWay() bool {
 		return false
 	}
 	d.refused[limits.MaxInFlight].Add(1)
+	if worst == 0 {
+		d.refused[limits.SlowTime].Add(1)
+	} else {
+		d.refused[limits.SlowRate].Add(1)
+	}
 	d.strike(out)
 	_ = out.Conn.Close()
 	return true

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
@@ -35,7 +36,7 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 					t.Fatalf("%d bytes in flight", s.door.inFlight.Load())
 				}
 			}
-			time.Sleep(slowAfter + 100*time.Millisecond)
+			time.Sleep(limits.Default().SlowAfter + 100*time.Millisecond)
 			// What is still on its way to the server is no slow transfer yet, on a machine that is.
 			eventually(t, "who sends has room", func() bool {
 				r, _, err := ask(dialFrom(t, "127.0.0.2", addr), large)
@@ -45,6 +46,73 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 				t.Error("it is not counted")
 			}
 		})
+	}
+}
+
+// TestSlowIsWhatConfigSays: after how long, and below what rate, a transfer gives way, and by which of the two it was ended.
+func TestSlowIsWhatConfigSays(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		rate  uint64
+		want  bool
+		by    limits.ID
+	}{
+		{time.Hour, 1 << 30, false, limits.Count}, {300 * time.Millisecond, 1 << 30, true, limits.SlowRate}, {300 * time.Millisecond, 1, false, limits.Count},
+		{20 * time.Millisecond, 1, true, limits.SlowTime},
+	} {
+		s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = c.after, c.rate })})
+		slow := dialFrom(t, "127.0.0.3", addr)
+		_, _ = io.WriteString(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n["+strings.Repeat("0", 200<<10))
+		time.Sleep(200 * time.Millisecond)
+		if c.after > 100*time.Millisecond {
+			_, _ = io.WriteString(slow, "0")
+			time.Sleep(150 * time.Millisecond)
+		}
+		if got := s.door.giveWay(); got != c.want {
+			t.Errorf("after %v, %d bytes/s: gives way %v", c.after, c.rate, got)
+		}
+		if c.want && s.door.refused[c.by].Load() != 1 {
+			t.Errorf("after %v, %d bytes/s: it is not counted by its limit", c.after, c.rate)
+		}
+	}
+}
+
+// TestHeavyWaiting: as many requests as config says wait for their turn at what takes long; the next is told by which limit it is not.
+func TestHeavyWaiting(t *testing.T) {
+	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Second, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
+	var leave []func()
+	for range s.door.gate.free { // nobody's turn comes
+		done, err := s.door.gate.enter(t.Context(), fair.Client{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, done)
+	}
+	large := healthy + strings.Repeat(" ", 100<<10)
+	waits := make(chan int)
+	go func() {
+		r, _, err := ask(dialFrom(t, "127.0.0.2", addr), large)
+		if err != nil {
+			t.Error(err)
+			waits <- 0
+			return
+		}
+		waits <- r.StatusCode
+	}()
+	for s.door.gate.waiting() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, "troupe_rpc_limit_fill{limit=\"max_heavy_waiting\"} 1\n") {
+		t.Errorf("metrics: %s", text)
+	}
+	if r, text, err := ask(dialFrom(t, "127.0.0.3", addr), large); err != nil || r.StatusCode != 503 || !strings.Contains(text, "troupe.rpc.max_heavy_waiting") {
+		t.Errorf("a second: %v %s", err, text)
+	}
+	for _, done := range leave {
+		done()
+	}
+	if got := <-waits; got != 200 {
+		t.Errorf("the first: %d", got)
 	}
 }
 

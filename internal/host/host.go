@@ -167,7 +167,7 @@ const undoLimit = 5 * time.Second
 // answer makes the RPC and serves it.
 func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 	hm, c := o.Home, o.Home.Config
-	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout, Alarm: func(e *viewer.PanicError) {
+	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout, Queue: int(c.RPC.Limits.Views), Alarm: func(e *viewer.PanicError) {
 		h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
 	}})
 	*undo = append(*undo, h.views.Close)

@@ -29,6 +29,11 @@ type Limits struct {
 	InFlight     uint64        // bytes of bodies and replies in memory, of all connections
 	Simulations  uint64        // simulations and traces that run or wait
 
+	HeavyWaiting uint64        // requests that wait for their turn at what takes long
+	Views        uint64        // contract calls that wait for theirs, in each lane
+	SlowAfter    time.Duration // without anything moving a transfer is slow
+	SlowRate     uint64        // bytes a second, below which it is
+
 	AddressConnections ByAddress
 	AddressParked      ByAddress
 	AddressInFlight    ByAddress
@@ -63,6 +68,10 @@ const (
 	MaxSimulations
 	MaxAddressSimulations
 	MaxAddressWork
+	MaxHeavyWaiting
+	MaxViewsWaiting
+	SlowTime
+	SlowRate
 	Count // how many there are
 )
 
@@ -90,7 +99,7 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.Connections }},
 	{Key: "max_connections_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressConnections }},
-	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "requests that wait for a transaction",
+	{Key: "max_parked_requests", Default: 10_000, Min: 1, Max: 1_000_000, Doc: "requests that wait for a transaction; when they are all taken the last one of the address with most gives way to who has fewer",
 		Number: func(l *Limits) *uint64 { return &l.Parked }},
 	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressParked }},
@@ -118,6 +127,14 @@ var Table = [Count]Row{
 		Address: func(l *Limits) *ByAddress { return &l.AddressSimulations }},
 	{Key: "max_work_per_address", Default: 250, Min: 1, Max: 1000, Doc: "milliseconds in each second that one address may have large bodies read, large replies written, transactions simulated and traced; beyond them its next ones wait",
 		Address: func(l *Limits) *ByAddress { return &l.AddressWork }},
+	{Key: "max_heavy_waiting", Default: 4096, Min: 1, Max: 1_000_000, Doc: "requests that wait until it is their turn to have a large body read or a large reply written",
+		Number: func(l *Limits) *uint64 { return &l.HeavyWaiting }},
+	{Key: "max_views_waiting", Default: 4096, Min: 1, Max: 1_000_000, Doc: "contract calls that wait until it is their turn, of short ones, of long ones and of simulations each",
+		Number: func(l *Limits) *uint64 { return &l.Views }},
+	{Key: "slow_transfer_after", Default: second, Min: second / 1000, Max: hour, Doc: "seconds without anything moving, or as many at less than slow_transfer_bytes_per_second on the whole, after which a large request or reply gives way to who waits for its memory",
+		Time: func(l *Limits) *time.Duration { return &l.SlowAfter }},
+	{Key: "slow_transfer_bytes_per_second", Default: mib, Min: 1, Max: gib, Doc: "see slow_transfer_after",
+		Number: func(l *Limits) *uint64 { return &l.SlowRate }},
 }
 
 // Set puts a value into its place. named: by config.json, which makes a limit by address hold for loopback, too.

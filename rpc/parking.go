@@ -1,0 +1,120 @@
+package rpc
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// parking holds the requests that wait for a transaction, by client. When its places are all taken, a client that has fewer than
+// another gets one of that one's: of the client with most the wait that came last ends.
+type parking struct {
+	mu sync.Mutex
+	of map[*client]*list.List // of *parked, in the order in which they came
+}
+
+// parked is one of them.
+type parked struct {
+	x      *exchange
+	at     *list.Element // nil: it has left, or given way
+	gave   bool          // way
+	cancel context.CancelCauseFunc
+}
+
+// errGaveWay ends the wait that gives way.
+var errGaveWay = errors.New("the place is another client's")
+
+// park counts a request that waits, in all and of its client, and makes place for it where others have more.
+func (x *exchange) park() (*parked, error) {
+	l := &x.door.parking
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	most, holds := x.client.most(x.opts.Limits.AddressParked)
+	if holds && x.client.parked.Load() >= most {
+		return nil, x.unparked(limits.MaxAddressParked)
+	}
+	if x.metrics.waiting.Load() >= int64(x.opts.Limits.Parked) && !l.giveWay(x.client.parked.Load()+1) {
+		return nil, x.unparked(limits.MaxParked)
+	}
+	x.metrics.waiting.Add(1)
+	x.client.parked.Add(1)
+	if l.of == nil {
+		l.of = map[*client]*list.List{}
+	}
+	mine := l.of[x.client]
+	if mine == nil {
+		mine = list.New()
+		l.of[x.client] = mine
+	}
+	p := &parked{x: x}
+	p.at = mine.PushBack(p)
+	return p, nil
+}
+
+// unparked is the refusal of a wait.
+func (x *exchange) unparked(why limits.ID) *failure {
+	x.metrics.refused.Add(1)
+	x.door.refused[why].Add(1)
+	return busy(why)
+}
+
+// giveWay ends the last wait of the client that has most, if those are more than n. The lock is held.
+func (l *parking) giveWay(n int64) bool {
+	var last *list.Element
+	for c, waits := range l.of {
+		if has := c.parked.Load(); has > n {
+			n, last = has, waits.Back()
+		}
+	}
+	if last == nil {
+		return false
+	}
+	p := last.Value.(*parked)
+	p.gave = true
+	p.x.door.refused[limits.MaxParked].Add(1)
+	l.remove(p)
+	if p.cancel != nil {
+		p.cancel(errGaveWay)
+	}
+	return true
+}
+
+func (l *parking) remove(p *parked) {
+	if p.at == nil {
+		return
+	}
+	waits := l.of[p.x.client]
+	waits.Remove(p.at)
+	if p.at = nil; waits.Len() == 0 {
+		delete(l.of, p.x.client)
+	}
+	p.x.client.parked.Add(-1)
+	p.x.metrics.waiting.Add(-1)
+}
+
+// context returns the one of the wait, which ends when it gives way.
+func (p *parked) context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	l := &p.x.door.parking
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.cancel = cancel; p.gave {
+		cancel(errGaveWay)
+	}
+	return ctx
+}
+
+// leave ends the wait; true if it gave way.
+func (p *parked) leave() bool {
+	l := &p.x.door.parking
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remove(p)
+	if p.cancel != nil {
+		p.cancel(nil)
+	}
+	return p.gave
+}
