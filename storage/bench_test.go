@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -250,14 +251,24 @@ func BenchmarkStalledFinality(b *testing.B) {
 			s.FoldDue()
 			took[n/part] += time.Since(begun)
 		}
+		heap := func() float64 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return float64(m.HeapAlloc) / (1 << 20)
+		}
+		c = nil
+		b.ReportMetric(heap(), "MiB-heap")
 		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
+		s = nil
 		begun := time.Now()
 		if s, err = Open(dir, o); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(time.Since(begun).Seconds(), "s/start")
+		b.ReportMetric(heap(), "MiB-heap-start")
 		begun = time.Now()
 		if err := s.Fold(s.Tip().Final, nil); err != nil {
 			b.Fatal(err)

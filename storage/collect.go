@@ -162,12 +162,17 @@ func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 	if err != nil {
 		return err
 	}
-	for i := range p.keys {
-		undo.Delete(batch, undoKey{p.keys[i].flat, p.ref.Height})
+	d := p.body.Load()
+	for i := range d.keys {
+		undo.Delete(batch, undoKey{d.keys[i].flat, p.ref.Height})
+	}
+	var next *body
+	if child != nil {
+		next = child.body.Load()
 	}
 	remove := func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) }
-	p.eachPointer(remove)
-	p.eachReceipt(executedBy(p, child), remove)
+	d.eachPointer(p.ref.Height, remove)
+	d.eachReceipt(p.ref.Height, executedBy(d, next), remove)
 	blockHeight.Delete(batch, p.ref.Height)
 	collected.Put(batch, p.ref.Height, &p.ref.Hash)
 	blockOrdinal.Delete(batch, e.head.Ordinal)
@@ -178,9 +183,9 @@ func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 }
 
 // executedBy tells of ids whether one of two blocks executes them; the second may be nil.
-func executedBy(p, child *pendingBlock) func(primitives.Hash) bool {
+func executedBy(p, child *body) func(primitives.Hash) bool {
 	set := map[primitives.Hash]bool{}
-	for _, b := range []*pendingBlock{p, child} {
+	for _, b := range []*body{p, child} {
 		if b == nil {
 			continue
 		}

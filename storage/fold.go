@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -49,7 +50,10 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 			return fmt.Errorf("%w: block %v splits shards in the middle of a fold", ErrOrder, p.ref)
 		}
 	}
-	if err := s.foldAhead(v.base, chain, changes); err != nil {
+	s.hold(upto.Height)
+	defer s.hold(0)
+	last, err := s.foldAhead(v.base, chain, changes)
+	if err != nil {
 		return s.fail(err)
 	}
 	var batch Batch
@@ -58,7 +62,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	for _, x := range chain[0].entry.head.Splits {
 		splitParents.Put(&batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
 	}
-	foldState(&batch, chain)
+	foldState(&batch, last)
 	putFrontier(&batch, changes, chain[0].entry.head.Splits)
 	cell, touched, written := s.foldPoint(chain[len(chain)-1])
 	for _, p := range chain {
@@ -79,6 +83,13 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	s.fold = cell
 	s.publishFold(chain, v, written)
 	return nil
+}
+
+// hold keeps bodies that are in memory there.
+func (s *Store) hold(upto primitives.Height) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	s.folding = upto
 }
 
 // foldPoint says where the log stands for a fold to a block, and takes what is yet to be written of segments and rows.
@@ -130,6 +141,7 @@ func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batc
 		parent.children, parent = nil, p
 	}
 	s.tree.forgetIDs(before.base)
+	s.tree.sweep()
 	for _, b := range written {
 		s.tree.mu.Lock()
 		s.tree.dropPuts(nil, b)
@@ -168,7 +180,9 @@ const historyBatch = 256 << 10
 //
 // Receipts of a block are pointed to when its child is final and known, so those of the last block wait for the next fold
 // (view.base holds it until then), and those of the base come now.
-func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock, changes []FrontierChange) (err error) {
+//
+// It returns the last value of each key: cold blocks are read once.
+func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
 	var batch Batch
 	flush := func(least int) {
 		if err == nil && batch.Size() >= least && batch.Len() > 0 {
@@ -180,28 +194,43 @@ func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock, changes []F
 		c.Put(&batch, k, &Nothing{})
 		flush(historyBatch)
 	}
+	before, err := s.bodyOf(base, false)
+	if err != nil {
+		return nil, err
+	}
+	last = map[string][]byte{}
 	for _, p := range chain {
-		for j := range p.keys {
-			k := &p.keys[j]
+		d, derr := s.bodyOf(p, false)
+		if derr != nil {
+			return nil, derr
+		}
+		warm := p.body.Load() != nil
+		for j := range d.keys {
+			k := &d.keys[j]
 			undo.Put(&batch, undoKey{k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
 			flush(historyBatch)
+			v := k.change.Last()
+			if !warm {
+				v = bytes.Clone(v) // else it would keep all that was read with it
+			}
+			last[k.flat] = v
 		}
-		p.eachPointer(put)
-		base.eachReceipt(s.executed(base, p), put)
-		base = p
+		d.eachPointer(p.ref.Height, put)
+		before.eachReceipt(base.ref.Height, s.executed(base, p, before, d), put)
+		base, before = p, d
 	}
 	flush(0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	splits := chain[0].entry.head.Splits
 	if err := s.copyRows(splits); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.copyFrontier(splits, changes); err != nil {
-		return err
+		return nil, err
 	}
-	return s.step(&batch) // which syncs all of it
+	return last, s.step(&batch) // which syncs all of it
 }
 
 // foldNames writes where blocks are and what they are called.
@@ -222,15 +251,9 @@ func foldNames(batch *Batch, chain []*pendingBlock) {
 }
 
 // foldState writes the last value of each key to Flat.
-func foldState(batch *Batch, chain []*pendingBlock) {
-	done := map[string]bool{}
-	for _, p := range slices.Backward(chain) {
-		for i := range p.keys {
-			if k := &p.keys[i]; !done[k.flat] {
-				done[k.flat] = true
-				putFlat(batch, k.flat, k.change.Last())
-			}
-		}
+func foldState(batch *Batch, last map[string][]byte) {
+	for _, k := range slices.Sorted(maps.Keys(last)) {
+		putFlat(batch, k, last[k])
 	}
 }
 
@@ -244,23 +267,23 @@ func putFlat(batch *Batch, key string, value []byte) {
 }
 
 // eachPointer calls f for the pointers to outcomes and to transactions without one.
-func (p *pendingBlock) eachPointer(f func(c *Column[pointer, Nothing], k pointer)) {
-	for i := range p.shards {
-		s := &p.shards[i]
+func (d *body) eachPointer(height primitives.Height, f func(c *Column[pointer, Nothing], k pointer)) {
+	for i := range d.shards {
+		s := &d.shards[i]
 		for j, id := range s.outcomes {
-			f(places, pointer{id, p.ref.Height, s.id, j})
+			f(places, pointer{id, height, s.id, j})
 		}
 		for _, t := range s.txs {
-			f(txPlaces, pointer{t.hash, p.ref.Height, s.id, t.index})
+			f(txPlaces, pointer{t.hash, height, s.id, t.index})
 		}
 	}
 }
 
 // eachReceipt calls f for the pointers to receipts. Nearly all are executed by the next block, or by their own: those have
 // none, since FindReceipt looks around the outcome.
-func (p *pendingBlock) eachReceipt(executed func(primitives.Hash) bool, f func(c *Column[pointer, Nothing], k pointer)) {
-	for i := range p.shards {
-		s := &p.shards[i]
+func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool, f func(c *Column[pointer, Nothing], k pointer)) {
+	for i := range d.shards {
+		s := &d.shards[i]
 		for j, id := range s.receipts {
 			if executed(id) {
 				continue
@@ -269,14 +292,17 @@ func (p *pendingBlock) eachReceipt(executed func(primitives.Hash) bool, f func(c
 			if j >= s.outgoing {
 				at = 2*(j-s.outgoing) + 1
 			}
-			f(receiptPlaces, pointer{id, p.ref.Height, s.id, at})
+			f(receiptPlaces, pointer{id, height, s.id, at})
 		}
 	}
 }
 
 // executed tells of ids whether the base or its child, which are in the tree, executes them.
-func (s *Store) executed(base, child *pendingBlock) func(primitives.Hash) bool {
-	return func(id primitives.Hash) bool { return s.tree.executes(base, id) || s.tree.executes(child, id) }
+func (s *Store) executed(base, child *pendingBlock, b, c *body) func(primitives.Hash) bool {
+	if base.body.Load() == nil || child.body.Load() == nil {
+		return executedBy(b, c)
+	}
+	return func(id primitives.Hash) bool { return s.tree.executes(base, b, id) || s.tree.executes(child, c, id) }
 }
 
 // foldEpochs notes where epochs begin.

@@ -59,7 +59,7 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 	base := newPending(e, genesis, nil)
 	var batch Batch
 	foldNames(&batch, []*pendingBlock{base})
-	base.eachPointer(func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
+	base.body.Load().eachPointer(base.ref.Height, func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
 	if base.puts != nil {
 		batch.add(base.puts)
 	}
@@ -75,7 +75,7 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 		return s.fail(err)
 	}
 	s.fold = cell
-	s.tree.addIDs(base)
+	s.tree.addIDs(base, base.body.Load())
 	s.view.Store(&view{head: genesis.Ref, final: genesis.Final, folded: genesis.Ref, tail: genesis.Ref.Height, base: base})
 	return nil
 }

@@ -279,7 +279,10 @@ func (p *Place) Receipt() (Receipt, error) {
 // find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt.
 func (s *Store) find(id primitives.Hash, c *Column[pointer, Nothing], wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
-	hits := s.tree.find(id)
+	hits, err := s.findPending(id)
+	if err != nil {
+		return nil, err
+	}
 	v := s.view.Load() // behind the tree: see there
 	var main, forks []Place
 	for _, h := range hits {

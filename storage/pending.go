@@ -15,13 +15,20 @@ type pendingBlock struct {
 	parent   atomic.Pointer[pendingBlock]
 	children []*pendingBlock // under commitMu
 	entry    *entry
-	shards   []pendingShard
-	keys     []pendingKey // of all shards, ascending by flat key
-	puts     *Batch       // rows of the engine's; nil: none
-	bytes    int          // of keys and values
+	body     atomic.Pointer[body] // nil: it is in the log alone, see cold.go
+	cold     uint32               // its number in the cold index; under the tree's mu
+	split    *pendingBlock        // the block or its next ancestor that splits shards; nil: none
+	puts     *Batch               // rows of the engine's; nil: none
+	bytes    int                  // of keys and values
 	// count and sum are the number of blocks and their bytes from some block on, which is the same for all: what lies between two of one
 	// branch is a difference.
 	count, sum int
+}
+
+// body is what a block did, as far as it is to be found by id or key.
+type body struct {
+	shards []pendingShard
+	keys   []pendingKey // of all shards, ascending by flat key
 }
 
 type pendingShard struct {
@@ -63,12 +70,13 @@ type found struct {
 }
 
 func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
-	p := &pendingBlock{ref: b.Ref, prev: b.Prev, entry: e, shards: make([]pendingShard, len(b.Shards))}
+	p := &pendingBlock{ref: b.Ref, prev: b.Prev, entry: e}
 	if b.Puts != nil && b.Puts.Len() > 0 {
 		p.puts = b.Puts
 	}
+	d := &body{shards: make([]pendingShard, len(b.Shards))}
 	for i := range b.Shards {
-		s, out := &b.Shards[i], &p.shards[i]
+		s, out := &b.Shards[i], &d.shards[i]
 		out.id, out.changes = s.ID, s.Changes
 		out.outcomes = make([]primitives.Hash, len(s.Outcomes))
 		executed := make(map[primitives.Hash]bool, len(s.Outcomes))
@@ -93,9 +101,15 @@ func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 			out.receipts = append(out.receipts, s.Local[j].ID)
 		}
 	}
-	p.sortKeys()
+	p.fill(d)
 	p.follow(parent)
 	return p
+}
+
+// fill gives the block its body.
+func (p *pendingBlock) fill(d *body) {
+	p.bytes = d.sortKeys()
+	p.body.Store(d)
 }
 
 // follow puts the block behind its parent; nil: there is none.
@@ -104,53 +118,59 @@ func (p *pendingBlock) follow(parent *pendingBlock) {
 	if parent != nil {
 		p.count, p.sum = parent.count+1, parent.sum+p.bytes
 		p.parent.Store(parent)
+		p.split = parent.split
+	}
+	if len(p.entry.head.Splits) > 0 {
+		p.split = p
 	}
 }
 
-func (p *pendingBlock) sortKeys() {
+// sortKeys returns the bytes of keys and values.
+func (d *body) sortKeys() (bytes int) {
 	n := 0
-	for i := range p.shards {
-		n += len(p.shards[i].changes)
+	for i := range d.shards {
+		n += len(d.shards[i].changes)
 	}
-	p.keys = make([]pendingKey, 0, n)
-	for i := range p.shards {
-		s := &p.shards[i]
+	d.keys = make([]pendingKey, 0, n)
+	for i := range d.shards {
+		s := &d.shards[i]
 		for j := range s.changes {
 			c := &s.changes[j]
-			p.keys = append(p.keys, pendingKey{flatKey(s.id, c.Key), s.id, j, c})
-			p.bytes += len(c.Key) + len(c.Old) + len(c.Last())
+			d.keys = append(d.keys, pendingKey{flatKey(s.id, c.Key), s.id, j, c})
+			bytes += len(c.Key) + len(c.Old) + len(c.Last())
 		}
 	}
-	if len(p.shards) > 1 || slices.ContainsFunc(p.keys, func(k pendingKey) bool { return shardBound(k.flat[0]) }) {
-		slices.SortFunc(p.keys, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
+	if len(d.shards) > 1 || slices.ContainsFunc(d.keys, func(k pendingKey) bool { return shardBound(k.flat[0]) }) {
+		slices.SortFunc(d.keys, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
 	}
+	return bytes
 }
 
 // change returns what the block did to a flat key.
-func (p *pendingBlock) change(flat string) *Change {
-	i, ok := slices.BinarySearchFunc(p.keys, flat, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
+func (d *body) change(flat string) *Change {
+	i, ok := slices.BinarySearchFunc(d.keys, flat, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
 	if !ok {
 		return nil
 	}
-	return p.keys[i].change
+	return d.keys[i].change
 }
 
 // rangeKeys returns the changed keys in [lo, hi); hi empty: to the end.
-func (p *pendingBlock) rangeKeys(lo, hi string) []pendingKey {
+func (d *body) rangeKeys(lo, hi string) []pendingKey {
 	at := func(f string) int {
-		i, _ := slices.BinarySearchFunc(p.keys, f, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
+		i, _ := slices.BinarySearchFunc(d.keys, f, func(k pendingKey, f string) int { return strings.Compare(k.flat, f) })
 		return i
 	}
 	if hi == "" {
-		return p.keys[at(lo):]
+		return d.keys[at(lo):]
 	}
-	return p.keys[at(lo):max(at(lo), at(hi))]
+	return d.keys[at(lo):max(at(lo), at(hi))]
 }
 
 // eachID calls f for all ids of the block.
-func (p *pendingBlock) eachID(f func(id *primitives.Hash, at place)) {
-	for i := range p.shards {
-		s := &p.shards[i]
+func (d *body) eachID(f func(id *primitives.Hash, at place)) {
+	for i := range d.shards {
+		s := &d.shards[i]
 		if s.chunk != nil {
 			f(s.chunk, place{kindChunk, int32(i), 0})
 		}
@@ -167,8 +187,8 @@ func (p *pendingBlock) eachID(f func(id *primitives.Hash, at place)) {
 }
 
 // id returns what stands at a place.
-func (p *pendingBlock) id(at place) primitives.Hash {
-	s := &p.shards[at.shard]
+func (d *body) id(at place) primitives.Hash {
+	s := &d.shards[at.shard]
 	switch at.list {
 	case kindChunk:
 		return *s.chunk
@@ -181,8 +201,8 @@ func (p *pendingBlock) id(at place) primitives.Hash {
 	}
 }
 
-func (p *pendingBlock) found(at place) found {
-	s, n := &p.shards[at.shard], int(at.index)
+func (d *body) found(at place) found {
+	s, n := &d.shards[at.shard], int(at.index)
 	switch {
 	case at.list == kindTransactions:
 		return found{kindTransactions, s.id, s.txs[n].index}
@@ -194,10 +214,40 @@ func (p *pendingBlock) found(at place) found {
 
 // loadPending reads a block from its record.
 func (s *Store) loadPending(e *entry) (*pendingBlock, error) {
-	r := &Record{s: s, e: e}
-	p := &pendingBlock{ref: e.head.Ref, prev: e.head.Prev, entry: e, shards: make([]pendingShard, len(e.head.Shards))}
-	for i := range e.head.Shards {
-		sh, out := &e.head.Shards[i], &p.shards[i]
+	r, err := s.whole(e)
+	if err != nil {
+		return nil, err
+	}
+	return r.pending()
+}
+
+// pending makes a pending block of a record that is in memory.
+func (r *Record) pending() (*pendingBlock, error) {
+	e := r.e
+	d, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	p := &pendingBlock{ref: e.head.Ref, prev: e.head.Prev, entry: e}
+	raw, err := r.one(kindPuts, 0)
+	switch {
+	case err == nil:
+		p.puts, err = parseBatch(raw)
+	case isAbsent(err):
+		err = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.fill(d)
+	return p, nil
+}
+
+// body makes a block's body, but for the order of its keys.
+func (r *Record) body() (*body, error) {
+	d := &body{shards: make([]pendingShard, len(r.e.head.Shards))}
+	for i := range r.e.head.Shards {
+		sh, out := &r.e.head.Shards[i], &d.shards[i]
 		out.id = sh.ID
 		var err error
 		if out.outcomes, err = r.OutcomeIDs(sh.ID); err != nil {
@@ -230,16 +280,5 @@ func (s *Store) loadPending(e *entry) (*pendingBlock, error) {
 			return nil, err
 		}
 	}
-	raw, err := r.one(kindPuts, 0)
-	switch {
-	case err == nil:
-		p.puts, err = parseBatch(raw)
-	case isAbsent(err):
-		err = nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	p.sortKeys()
-	return p, nil
+	return d, nil
 }

@@ -10,8 +10,23 @@ import (
 // Record is a stored block. Its methods read from disk when called; what they return is the caller's, but must be treated
 // as read only, since items share memory. Safe for concurrent use.
 type Record struct {
-	s *Store
-	e *entry
+	s    *Store
+	e    *entry
+	data []byte // its frames, where they are in memory
+}
+
+// whole reads a record at once: for who wants all of it.
+func (s *Store) whole(e *entry) (*Record, error) {
+	at := e.at
+	at.Offset += int64(recordPrefix + e.headLen)
+	if int64(recordPrefix+e.headLen) == e.size() {
+		return &Record{s: s, e: e, data: []byte{}}, nil
+	}
+	data, err := s.log.read(at, int(e.size())-recordPrefix-e.headLen)
+	if err != nil {
+		return nil, fmt.Errorf("block %v: %w", e.head.Ref, err)
+	}
+	return &Record{s: s, e: e, data: data}, nil
 }
 
 // Ref returns the block's name, Prev its parent's.
@@ -248,12 +263,15 @@ func (r *Record) frame(s *section, n int) ([][]byte, error) {
 	for _, f := range s.Frames[:n] {
 		offset += f.Stored
 	}
+	f := s.Frames[n]
+	if r.data != nil {
+		return unpackFrame(f, r.data[offset:offset+f.Stored])
+	}
 	at := r.e.at
 	at.Offset += int64(recordPrefix + r.e.headLen + offset)
 	if items, ok := r.s.cache.frame(at); ok {
 		return items, nil
 	}
-	f := s.Frames[n]
 	stored, err := r.s.log.read(at, f.Stored)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (s *Store) recover() error {
 	if !e.head.Prev.IsZero() { // whatever is folded was final
 		v.final = laterRef(v.final, v.folded)
 	}
-	s.tree.addIDs(base)
+	s.tree.addIDs(base, base.body.Load())
 	err = s.log.recover(s.fold.From, s.fold.To, func(at position, payload []byte) error { return s.reread(v, at, payload) })
 	s.view.Store(v)
 	return err
@@ -55,7 +55,7 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 		}
 		return err
 	}
-	h, raw, _, err := parseRecord(payload)
+	h, raw, data, err := parseRecord(payload)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 			return nil // folded already, or of a branch that lost
 		}
 	}
-	p, err := s.loadPending(e)
+	p, err := (&Record{s: s, e: e, data: data}).pending()
 	if err != nil {
 		return fmt.Errorf("block %v: %w", h.Ref, err)
 	}
@@ -75,6 +75,7 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 	parent.children = append(parent.children, p)
 	s.tree.add(p)
 	v.add(p)
+	s.warm(p)
 	return nil
 }
 

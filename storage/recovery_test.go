@@ -113,8 +113,9 @@ func TestLostPage(t *testing.T) {
 	}
 	for i, p := range chain { // a fold that did not come to its sync
 		var batch Batch
-		for j := range p.keys {
-			undo.Put(&batch, undoKey{p.keys[j].flat, p.ref.Height}, &undoValue{p.keys[j].shard, p.keys[j].item})
+		keys := p.body.Load().keys
+		for j := range keys {
+			undo.Put(&batch, undoKey{keys[j].flat, p.ref.Height}, &undoValue{keys[j].shard, keys[j].item})
 		}
 		pad := Raw(make([]byte, 2000))
 		Misc.Put(&batch, fmt.Sprint("pad ", i), &pad)

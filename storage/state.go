@@ -15,8 +15,10 @@ import (
 func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
 	p, v := s.branch(at)
 	for ; p != nil; p, v = s.branch(at) {
-		k, c, found, whole := v.pendingChange(p, shard, key)
+		k, c, found, whole, err := s.pendingChange(v, p, shard, key)
 		switch {
+		case err != nil:
+			return nil, err
 		case !whole: // a fold has come between
 			if s.view.Load().folded == v.folded {
 				return nil, fmt.Errorf("block %v: %w", at, ErrNotFound) // and this block lost
@@ -63,24 +65,72 @@ func (s *Store) branch(at BlockRef) (*pendingBlock, *view) {
 // pendingChange returns the youngest change of a key on the branch of p, among the blocks that are not folded; nil: none,
 // then flat is the key that Flat has it by, which names the shard that was there at the folded block. possible is false if
 // that shard's key is none of this one's. whole is false if the branch does not lead to the folded block.
-func (v *view) pendingChange(p *pendingBlock, shard primitives.ShardID, key []byte) (flat string, c *Change, possible, whole bool) {
+func (s *Store) pendingChange(v *view, p *pendingBlock, shard primitives.ShardID, key []byte) (flat string, c *Change, possible, whole bool, err error) {
 	flat = flatKey(shard, key)
-	for ; p != v.base; p = p.parent.Load() {
+	// up goes beyond a split.
+	up := func(splits []Split) bool {
+		x := splitOf(splits, shard)
+		if x == nil || len(key) == 0 || !shardBound(key[0]) {
+			return true
+		}
+		if !x.inherits(shard, key[0]) {
+			return false
+		}
+		shard = x.Parent
+		flat = flatKey(shard, key)
+		return true
+	}
+	for p != v.base {
 		if p == nil {
-			return flat, nil, false, false
+			return flat, nil, false, false, nil
 		}
-		if c := p.change(flat); c != nil {
-			return flat, c, true, true
-		}
-		if x := splitOf(p.entry.head.Splits, shard); x != nil && len(key) > 0 && shardBound(key[0]) {
-			if !x.inherits(shard, key[0]) {
-				return flat, nil, false, true
+		d := p.body.Load()
+		if d == nil { // nor have its ancestors a body in memory
+			var split *pendingBlock
+			if c, split, whole, err = s.coldChange(v, p, flat); c != nil || split == nil || !whole || err != nil {
+				return flat, c, true, whole, err
 			}
-			shard = x.Parent
-			flat = flatKey(shard, key)
+			if !up(split.entry.head.Splits) {
+				return flat, nil, false, true, nil
+			}
+			p = split.parent.Load()
+			continue
+		}
+		if c := d.change(flat); c != nil {
+			return flat, c, true, true, nil
+		}
+		if !up(p.entry.head.Splits) {
+			return flat, nil, false, true, nil
+		}
+		p = p.parent.Load()
+	}
+	return flat, nil, true, true, nil
+}
+
+// coldChange is pendingChange for a block that is in the log alone, down to the next split, which it returns.
+func (s *Store) coldChange(v *view, p *pendingBlock, flat string) (c *Change, split *pendingBlock, whole bool, err error) {
+	if split = p.split; split != nil && split.ref.Height <= v.folded.Height {
+		split = nil
+	}
+	if !v.rooted(p) {
+		return nil, split, false, nil
+	}
+	for _, q := range s.tree.coldKey(flat) {
+		if q.ref.Height > p.ref.Height || !v.ancestor(q.ref, p) {
+			continue
+		}
+		if split != nil && q.ref.Height < split.ref.Height {
+			break
+		}
+		d, err := s.bodyOf(q, true)
+		if err != nil {
+			return nil, nil, true, err
+		}
+		if c := d.change(flat); c != nil {
+			return c, split, true, nil
 		}
 	}
-	return flat, nil, true, true
+	return nil, split, s.view.Load().folded == v.folded, nil // else a fold may have taken from the index what was to be found
 }
 
 // stateHeight returns the height at which Flat and Undo know the state of a block that is not pending in the view.
@@ -191,7 +241,11 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 again:
 	for i := 0; p != nil && i < len(ranges); i++ {
 		var whole bool
-		if overs[i], whole = v.overlay(p, shard, &ranges[i]); whole {
+		var err error
+		if overs[i], whole, err = s.overlay(v, p, shard, &ranges[i]); err != nil {
+			return err
+		}
+		if whole {
 			continue
 		}
 		if s.view.Load().folded == v.folded {
@@ -223,12 +277,17 @@ again:
 
 // overlay returns the pending changes of a range on the branch of p, ascending; the youngest of each key. Where a pending
 // block has made the shard by a split, the range and the keys become those of the shard that it came from. whole as for pendingChange.
-func (v *view) overlay(p *pendingBlock, shard primitives.ShardID, r *flatRange) (all []pendingKey, whole bool) {
+// Of cold blocks each is read, which takes its time.
+func (s *Store) overlay(v *view, p *pendingBlock, shard primitives.ShardID, r *flatRange) (all []pendingKey, whole bool, err error) {
 	for ; p != v.base; p = p.parent.Load() {
 		if p == nil {
-			return nil, false
+			return nil, false, nil
 		}
-		all = append(all, p.rangeKeys(r.lo, r.hi)...)
+		d, err := s.bodyOf(p, false)
+		if err != nil {
+			return nil, false, err
+		}
+		all = append(all, d.rangeKeys(r.lo, r.hi)...)
 		x := splitOf(p.entry.head.Splits, shard)
 		if x == nil || r.lo == "" || !shardBound(r.lo[0]) {
 			continue
@@ -252,7 +311,7 @@ func (v *view) overlay(p *pendingBlock, shard primitives.ShardID, r *flatRange) 
 	}
 	// The younger block was appended first: a stable sort keeps it first among equals.
 	slices.SortStableFunc(all, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
-	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat }), true
+	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat }), true, nil
 }
 
 // scanRange merges three sorted lists: Flat, the values that Undo has for keys changed above height, and the overlay.

@@ -21,6 +21,8 @@ type Options struct {
 	SegmentSize int64 // bytes; DefaultSegment
 	FoldBytes   int   // bytes of pending changes at which FoldDue says so; DefaultFoldBytes
 	FoldBlocks  int   // the same in final blocks; DefaultFoldBlocks
+	WarmBlocks  int   // of what is not folded, the newest in memory with all they did; DefaultWarmBlocks
+	WarmBytes   int   // the same in bytes of changes; DefaultWarmBytes
 	NoSync      bool  // leave syncing to the operating system: survives kill -9, not a power cut
 }
 
@@ -36,6 +38,8 @@ func (o *Options) fill() {
 	setDefault(&o.SegmentSize, DefaultSegment)
 	setDefault(&o.FoldBytes, DefaultFoldBytes)
 	setDefault(&o.FoldBlocks, DefaultFoldBlocks)
+	setDefault(&o.WarmBlocks, DefaultWarmBlocks)
+	setDefault(&o.WarmBytes, DefaultWarmBytes)
 }
 
 func setDefault[T int | int64](v *T, d T) {
@@ -58,11 +62,14 @@ type Store struct {
 	failed   atomic.Pointer[error]
 	tree     *tree
 	cache    cache
+	bodies   bodies
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu
 	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
 	rows     []*Batch                     // by Write, since the last fold; under commitMu
+	warmth   warmth                       // under commitMu
+	folding  primitives.Height            // bodies up to here stay in memory: a fold reads them; under commitMu
 }
 
 // Open opens or makes the data folder dir. Another process there is ErrLocked; a folder of something else, of another

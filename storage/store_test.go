@@ -20,7 +20,11 @@ func TestModel(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			dir := t.TempDir()
 			m := newModel(t, uint64(seed))
-			s, err := Open(dir, testOptions())
+			o := testOptions()
+			if seed%3 > 0 { // else all is in memory
+				o.WarmBlocks = 2 * seed
+			}
+			s, err := Open(dir, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +48,7 @@ func TestModel(t *testing.T) {
 					if err := s.Close(); err != nil {
 						t.Fatal(err)
 					}
-					if s, err = Open(dir, testOptions()); err != nil {
+					if s, err = Open(dir, o); err != nil {
 						t.Fatal(err)
 					}
 				case op < 38:

@@ -23,7 +23,8 @@ type tree struct {
 	slots   []idSlot
 	free    int32 // a list through next; noSlot: none
 	puts    map[string][]putVersion
-	bytes   int // of the blocks' changes
+	bytes   int // of the changes in memory
+	cold    coldIndex
 }
 
 // idSlot says that a block has an id.
@@ -42,8 +43,10 @@ type putVersion struct {
 }
 
 func newTree() *tree {
-	return &tree{blocks: map[primitives.Hash]*pendingBlock{}, heights: map[primitives.Height][]*pendingBlock{},
+	t := &tree{blocks: map[primitives.Hash]*pendingBlock{}, heights: map[primitives.Height][]*pendingBlock{},
 		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}}
+	t.cold.init()
+	return t
 }
 
 // add takes up a stored block, whose parent is known.
@@ -53,14 +56,14 @@ func (t *tree) add(p *pendingBlock) {
 	t.blocks[p.ref.Hash] = p
 	t.heights[p.ref.Height] = append(t.heights[p.ref.Height], p)
 	t.bytes += p.bytes
-	t.addIDs(p)
+	t.addIDs(p, p.body.Load())
 	if p.puts != nil {
 		t.addPuts(p, p.puts)
 	}
 }
 
-func (t *tree) addIDs(p *pendingBlock) {
-	p.eachID(func(id *primitives.Hash, at place) {
+func (t *tree) addIDs(p *pendingBlock, d *body) {
+	d.eachID(func(id *primitives.Hash, at place) {
 		n := t.free
 		if n == noSlot {
 			n = int32(len(t.slots))
@@ -102,7 +105,9 @@ func (t *tree) remove(p *pendingBlock, ids bool) {
 	} else {
 		t.heights[p.ref.Height] = same
 	}
-	t.bytes -= p.bytes
+	if p.body.Load() != nil {
+		t.bytes -= p.bytes
+	}
 	if p.puts != nil {
 		t.dropPuts(p, p.puts)
 	}
@@ -118,8 +123,20 @@ func (t *tree) forgetIDs(p *pendingBlock) {
 	t.dropIDs(p)
 }
 
+// sweep drops what the cold index has of blocks that are gone.
+func (t *tree) sweep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cold.sweep()
+}
+
 func (t *tree) dropIDs(p *pendingBlock) {
-	p.eachID(func(id *primitives.Hash, at place) {
+	d := p.body.Load()
+	if d == nil {
+		t.cold.drop(p)
+		return
+	}
+	d.eachID(func(id *primitives.Hash, at place) {
 		key := binary.LittleEndian.Uint64(id[:])
 		last := int32(noSlot)
 		n, ok := t.ids[key]
@@ -188,33 +205,35 @@ type hit struct {
 	found
 }
 
-// find returns where an id stands, by block, the oldest first. The base is among the blocks.
-func (t *tree) find(id primitives.Hash) []hit {
+// find returns where an id stands in blocks that are in memory, by block, the oldest first, and which others may have it. The base is
+// among the blocks.
+func (t *tree) find(id primitives.Hash) (out []hit, cold []*pendingBlock) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	n, ok := t.ids[binary.LittleEndian.Uint64(id[:])]
-	if !ok {
-		return nil
-	}
-	var out []hit
-	for ; n != noSlot; n = t.slots[n].next {
-		s := &t.slots[n]
-		if s.block.id(s.place) == id {
-			out = append(out, hit{s.block, s.block.found(s.place)})
+	if n, ok := t.ids[binary.LittleEndian.Uint64(id[:])]; ok {
+		for ; n != noSlot; n = t.slots[n].next {
+			s := &t.slots[n]
+			if d := s.block.body.Load(); d.id(s.place) == id {
+				out = append(out, hit{s.block, d.found(s.place)})
+			}
 		}
+		slices.Reverse(out) // as they were added
+		sortHits(out)
 	}
-	slices.Reverse(out) // as they were added
-	slices.SortStableFunc(out, func(a, b hit) int { return byRef(a.block, b.block) })
-	return out
+	return out, t.cold.find(t.cold.id(id))
 }
 
-// has tells whether a block executes something with an id.
-func (t *tree) executes(p *pendingBlock, id primitives.Hash) bool {
+func sortHits(list []hit) {
+	slices.SortStableFunc(list, func(a, b hit) int { return byRef(a.block, b.block) })
+}
+
+// executes tells whether a block that is in memory executes something with an id.
+func (t *tree) executes(p *pendingBlock, d *body, id primitives.Hash) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	n, ok := t.ids[binary.LittleEndian.Uint64(id[:])]
 	for ; ok && n != noSlot; n = t.slots[n].next {
-		if s := &t.slots[n]; s.block == p && s.list == kindOutcomes && p.id(s.place) == id {
+		if s := &t.slots[n]; s.block == p && s.list == kindOutcomes && d.id(s.place) == id {
 			return true
 		}
 	}

@@ -45,6 +45,14 @@ func (v *view) ancestor(ref BlockRef, p *pendingBlock) bool {
 	return false
 }
 
+// rooted tells whether a block leads to the folded one.
+func (v *view) rooted(p *pendingBlock) bool {
+	for p != nil && p != v.base && !v.canonical(p) {
+		p = p.parent.Load()
+	}
+	return p != nil
+}
+
 // add takes up a stored block of the tree.
 func (v *view) add(p *pendingBlock) {
 	if h := &p.entry.head; h.IsHead {

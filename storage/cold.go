@@ -1,0 +1,227 @@
+package storage
+
+import (
+	"cmp"
+	"hash/maphash"
+	"slices"
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Where finality stands still blocks gather above the folded one. Of all but the newest the memory has no more than what finds them: their
+// names, the directory of their record, and eight bytes for each id and key. What they did is in the log, and is read from
+// there when somebody asks, when they are folded, and when their branch is scanned.
+
+// Bounds of the bodies in memory: the newest blocks, as they came.
+const (
+	DefaultWarmBlocks = 1024
+	DefaultWarmBytes  = 32 << 20 // of changes
+)
+
+// coldIndex finds the cold blocks that may have an id or key. Rows are hashes under a seed that nobody knows, with the number of a
+// block in their lower bits, in sorted runs that are merged eight by eight: a block costs the logarithm of all.
+type coldIndex struct {
+	seed   maphash.Seed
+	blocks map[uint32]*pendingBlock
+	next   uint32
+	runs   []coldRun // the greatest first
+}
+
+type coldRun struct {
+	rows []uint64
+	tier int
+	last uint32 // the highest block
+}
+
+const (
+	coldBits  = 28 // of the number of a block: eight years of one each second
+	coldMerge = 8
+)
+
+func (c *coldIndex) init() { c.seed, c.blocks = maphash.MakeSeed(), map[uint32]*pendingBlock{} }
+
+func (c *coldIndex) id(id primitives.Hash) uint64 {
+	return maphash.Bytes(c.seed, id[:]) >> coldBits << coldBits
+}
+func (c *coldIndex) key(flat string) uint64 {
+	return maphash.String(c.seed, flat) >> coldBits << coldBits
+}
+
+// add takes up a block.
+func (c *coldIndex) add(p *pendingBlock, d *body) {
+	c.next = (c.next + 1) % (1 << coldBits)
+	p.cold = c.next
+	c.blocks[p.cold] = p
+	var rows []uint64
+	d.eachID(func(id *primitives.Hash, _ place) { rows = append(rows, c.id(*id)|uint64(p.cold)) })
+	for i := range d.keys {
+		rows = append(rows, c.key(d.keys[i].flat)|uint64(p.cold))
+	}
+	slices.Sort(rows)
+	c.runs = append(c.runs, coldRun{slices.Clip(slices.Compact(rows)), 0, p.cold})
+	for c.merge() {
+	}
+}
+
+// merge makes one run of the last eight, if they are of one tier.
+func (c *coldIndex) merge() bool {
+	n := len(c.runs) - coldMerge
+	if n < 0 || c.runs[n].tier != c.runs[len(c.runs)-1].tier {
+		return false
+	}
+	size := 0
+	for i := range c.runs[n:] {
+		size += len(c.runs[n+i].rows)
+	}
+	all := make([]uint64, 0, size)
+	for i := range c.runs[n:] {
+		all = append(all, c.runs[n+i].rows...)
+	}
+	slices.Sort(all)
+	last := c.runs[len(c.runs)-1]
+	c.runs = append(c.runs[:n], coldRun{all, last.tier + 1, last.last})
+	return true
+}
+
+// drop forgets a block. Its rows stay until all of their run are of none.
+func (c *coldIndex) drop(p *pendingBlock) {
+	if c.blocks[p.cold] == p {
+		delete(c.blocks, p.cold)
+	}
+}
+
+// sweep drops runs of which no block is left.
+func (c *coldIndex) sweep() {
+	least := c.next + 1
+	for n := range c.blocks {
+		least = min(least, n)
+	}
+	c.runs = slices.DeleteFunc(c.runs, func(r coldRun) bool { return r.last < least })
+}
+
+// find returns the blocks that may have a hash.
+func (c *coldIndex) find(hash uint64) (out []*pendingBlock) {
+	for i := range c.runs {
+		rows := c.runs[i].rows
+		n, _ := slices.BinarySearch(rows, hash)
+		for ; n < len(rows) && rows[n]>>coldBits == hash>>coldBits; n++ {
+			if p := c.blocks[uint32(rows[n]&(1<<coldBits-1))]; p != nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// cool leaves the body of a block to the log.
+func (t *tree) cool(p *pendingBlock) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := p.body.Load()
+	if t.blocks[p.ref.Hash] != p || d == nil {
+		return // folded, or lost
+	}
+	t.dropIDs(p)
+	t.cold.add(p, d)
+	t.bytes -= p.bytes
+	p.body.Store(nil) // last: who finds none finds it in the index
+}
+
+// coldKey returns the cold blocks that may have changed a key, the newest first.
+func (t *tree) coldKey(flat string) []*pendingBlock {
+	t.mu.RLock()
+	out := t.cold.find(t.cold.key(flat))
+	t.mu.RUnlock()
+	slices.SortFunc(out, func(a, b *pendingBlock) int { return cmp.Compare(b.ref.Height, a.ref.Height) })
+	return slices.Compact(out)
+}
+
+// warmth is the bodies in memory, the oldest first; under commitMu.
+type warmth struct {
+	list  []*pendingBlock
+	bytes int
+}
+
+// warm notes a new block, and leaves the bodies of the oldest to the log. What is being folded stays: see Fold.
+func (s *Store) warm(p *pendingBlock) {
+	w := &s.warmth
+	w.list = append(w.list, p)
+	w.bytes += p.bytes
+	for len(w.list) > 1 && (len(w.list) > s.o.WarmBlocks || w.bytes > s.o.WarmBytes) {
+		q := w.list[0]
+		if q.ref.Height <= s.folding {
+			break
+		}
+		w.list[0] = nil
+		w.list = w.list[1:]
+		w.bytes -= q.bytes
+		s.tree.cool(q)
+	}
+}
+
+// bodies are those that were read last.
+type bodies struct {
+	mu    sync.Mutex
+	ring  [8]readBody
+	next  int
+	reads int // since the store was opened
+}
+
+type readBody struct {
+	p *pendingBlock
+	d *body
+}
+
+// bodyOf returns what a block did. keep: it may be wanted again.
+func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
+	if d := p.body.Load(); d != nil {
+		return d, nil
+	}
+	c := &s.bodies
+	c.mu.Lock()
+	for i := range c.ring {
+		if c.ring[i].p == p {
+			d := c.ring[i].d
+			c.mu.Unlock()
+			return d, nil
+		}
+	}
+	c.reads++
+	c.mu.Unlock()
+	r, err := s.whole(p.entry)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	d.sortKeys()
+	if keep {
+		c.mu.Lock()
+		c.ring[c.next], c.next = readBody{p, d}, (c.next+1)%len(c.ring)
+		c.mu.Unlock()
+	}
+	return d, nil
+}
+
+// findPending returns where an id stands above the folded block and in that, by block, the oldest first.
+func (s *Store) findPending(id primitives.Hash) ([]hit, error) {
+	out, cold := s.tree.find(id)
+	for _, p := range cold {
+		d, err := s.bodyOf(p, true)
+		if err != nil {
+			return nil, err
+		}
+		d.eachID(func(other *primitives.Hash, at place) {
+			if *other == id {
+				out = append(out, hit{p, d.found(at)})
+			}
+		})
+	}
+	if len(cold) > 0 {
+		sortHits(out)
+	}
+	return out, nil
+}

@@ -1,0 +1,120 @@
+package storage
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// stalledChain stores blocks of which none becomes final but by the last one.
+func stalledChain(t *testing.T, s *Store, c *benchChain, blocks, transfers int) (all []*Block) {
+	t.Helper()
+	g := &Block{Ref: BlockRef{1, hashOf("g")}, Epoch: c.epoch, Head: true}
+	if err := s.Import(g, nil, func(func(Pair) error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	c.last = g.Ref
+	for n := range blocks {
+		b := c.block(transfers)
+		b.Final = BlockRef{}
+		if n == blocks-1 {
+			b.Final = c.last
+		}
+		c.last = b.Ref
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// inMemory counts the bodies of blocks that the store holds.
+func inMemory(s *Store) (n int) {
+	for _, p := range s.tree.sorted() {
+		if p.body.Load() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestStalledFinality: of blocks that wait for finality the newest alone are in memory, before and after a restart. What an old one did
+// is found by reading about one record, and a fold reads each once.
+func TestStalledFinality(t *testing.T) {
+	const blocks, transfers, warm = 1500, 4, 32
+	dir := t.TempDir()
+	o := Options{Identity: testIdentity, NoSync: true, WarmBlocks: warm}
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	c := &benchChain{rng: rand.New(rand.NewPCG(1, 2)), accounts: 2000, zipf: 1, old: map[string][]byte{}, epoch: hashOf("epoch")}
+	all := stalledChain(t, s, c, blocks, transfers)
+	check := func(what string) {
+		t.Helper()
+		if n := inMemory(s); n > warm {
+			t.Fatalf("%s: %d bodies in memory, %d are to be", what, n, warm)
+		}
+		if st := s.Stats(); st.Pending != blocks || st.PendingBytes > warm*transfers*2000 {
+			t.Fatalf("%s: %d blocks with %d bytes", what, st.Pending, st.PendingBytes)
+		}
+		rows, runs, has := 0, len(s.tree.cold.runs), 0
+		for _, r := range s.tree.cold.runs {
+			rows += len(r.rows)
+		}
+		for _, b := range all[:blocks-warm] {
+			has += len(b.Shards[0].Changes) + 2*len(b.Shards[0].Outcomes) + len(b.Shards[0].Outgoing) + 1
+		}
+		if rows > has || runs > 7*5 {
+			t.Fatalf("%s: %d rows in %d runs, for %d ids and keys", what, rows, runs, has)
+		}
+		before, asked := s.bodies.reads, 0
+		for n := 0; n < blocks; n += 37 {
+			sh := &all[n].Shards[0]
+			ch := sh.Changes[n%len(sh.Changes)]
+			got, err := s.ValueAt(all[n].Ref, 0, ch.Key)
+			if err != nil || string(got) != string(ch.Last()) {
+				t.Fatalf("%s: block %d: %x, %v", what, n, got, err)
+			}
+			at, err := s.FindOutcome(sh.Outcomes[0].ID)
+			if err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == all[n].Ref && p.Canonical }) {
+				t.Fatalf("%s: outcome of block %d: %v, %v", what, n, at, err)
+			}
+			got, err = s.ValueAt(s.Tip().Head, 0, ch.Key)
+			if err != nil || string(got) != string(c.old[string(ch.Key)]) {
+				t.Fatalf("%s: key of block %d at the head: %x, %v", what, n, got, err)
+			}
+			asked += 3
+		}
+		if n := s.bodies.reads - before; n > asked+asked/10 {
+			t.Fatalf("%s: %d questions, %d records read", what, asked, n)
+		}
+	}
+	check("at the end")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	check("after a start")
+	before := s.bodies.reads
+	if err := s.Fold(s.Tip().Final, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.bodies.reads - before; n > blocks {
+		t.Fatalf("the fold read %d records of %d blocks", n, blocks)
+	}
+	if len(s.tree.cold.blocks) != 0 {
+		t.Fatalf("%d cold blocks are left", len(s.tree.cold.blocks))
+	}
+	for n := 0; n < blocks; n += 101 {
+		sh := &all[n].Shards[0]
+		ch := sh.Changes[n%len(sh.Changes)]
+		if got, err := s.ValueAt(all[n].Ref, 0, ch.Key); err != nil || string(got) != string(ch.Last()) {
+			t.Fatalf("after the fold: block %d: %x, %v", n, got, err)
+		}
+	}
+}
