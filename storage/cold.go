@@ -197,6 +197,11 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, e := range s.lateEntries(p.ref) {
+		if err := s.addLate(d, e); err != nil {
+			return nil, err
+		}
+	}
 	d.sortKeys()
 	if keep {
 		c.mu.Lock()
@@ -204,6 +209,17 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 		c.mu.Unlock()
 	}
 	return d, nil
+}
+
+// forget drops what was read of a block.
+func (c *bodies) forget(p *pendingBlock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.ring {
+		if c.ring[i].p == p {
+			c.ring[i] = readBody{}
+		}
+	}
 }
 
 // findPending returns where an id stands above the folded block and in that, by block, the oldest first.

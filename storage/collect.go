@@ -38,6 +38,9 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	if err := s.writable(); err != nil {
 		return Collected{}, err
 	}
+	if err := s.endAllLeaving(); err != nil {
+		return Collected{}, s.fail(err)
+	}
 	v := s.view.Load()
 	done := Collected{Tail: v.tail}
 	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs))
@@ -130,14 +133,19 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 				return n, false, err
 			}
 		}
-		hashHeights.Delete(batch, shortRef{e.head.Ref.Hash, height})
-		for j := range e.head.Shards {
-			if sh := &e.head.Shards[j]; sh.HasChunk {
-				chunkPlaces.Delete(batch, pointer{sh.Chunk, height, sh.ID, 0})
-			}
-		}
+		dropNames(batch, &e.head)
 	}
 	return n, false, nil
+}
+
+// dropNames removes by what a block of any branch is found.
+func dropNames(batch *Batch, h *head) {
+	hashHeights.Delete(batch, shortRef{h.Ref.Hash, h.Ref.Height})
+	for j := range h.Shards {
+		if sh := &h.Shards[j]; sh.HasChunk {
+			chunkPlaces.Delete(batch, pointer{sh.Chunk, h.Ref.Height, sh.ID, 0})
+		}
+	}
 }
 
 // child loads the canonical child of a canonical block; nil: there is none.
@@ -163,16 +171,25 @@ func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
 		return err
 	}
 	d := p.body.Load()
+	var other *body
+	if child != nil {
+		other = child.body.Load()
+	}
+	executed := executedBy(d, other)
+	for _, late := range s.lateEntries(p.ref) {
+		executed = func(primitives.Hash) bool { return false } // all were written
+		if err := s.addLate(d, late); err != nil {
+			return err
+		}
+		lates.Delete(batch, lateKey{p.ref, late.head.Shards[0].ID})
+	}
+	d.sortKeys()
 	for i := range d.keys {
 		undo.Delete(batch, undoKey{d.keys[i].flat, p.ref.Height})
 	}
-	var next *body
-	if child != nil {
-		next = child.body.Load()
-	}
 	remove := func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) }
 	d.eachPointer(p.ref.Height, remove)
-	d.eachReceipt(p.ref.Height, executedBy(d, next), remove)
+	d.eachReceipt(p.ref.Height, executed, remove)
 	blockHeight.Delete(batch, p.ref.Height)
 	collected.Put(batch, p.ref.Height, &p.ref.Hash)
 	blockOrdinal.Delete(batch, e.head.Ordinal)
@@ -201,9 +218,26 @@ func executedBy(p, child *body) func(primitives.Hash) bool {
 // dropEntries removes the entries of heights that chunks above the new tail can't refer to any more.
 func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) error {
 	back := func(h primitives.Height) primitives.Height { return h - min(h, ReceiptsReach) }
-	return entries.Scan(s.db, appendHeight(nil, back(oldTail)), appendHeight(nil, back(newTail)), func(_ []byte, e entry) bool {
-		if !e.head.Prev.IsZero() {
-			entries.Delete(batch, e.head.Ref)
+	var begin Uint64
+	if _, err := getCell(s.db, cellBegin, &begin); err != nil {
+		return err
+	}
+	from := back(oldTail)
+	if primitives.Height(begin) > back(oldTail) { // else the blocks that it began with are gone
+		from = 0
+	}
+	return entries.Scan(s.db, appendHeight(nil, from), appendHeight(nil, back(newTail)), func(_ []byte, e entry) bool {
+		h := &e.head
+		if h.Prev.IsZero() {
+			return true
+		}
+		entries.Delete(batch, h.Ref)
+		if h.Ref.Height < primitives.Height(begin) { // nobody has collected it by its height
+			dropNames(batch, h)
+			blockHeight.Delete(batch, h.Ref.Height)
+			blockOrdinal.Delete(batch, h.Ordinal)
+			epochFirst.Delete(batch, h.Ref.Height)
+			collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
 		}
 		return true
 	})

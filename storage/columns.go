@@ -47,6 +47,14 @@ var (
 	// steps: number of a write of the store's own to the index -> nothing. See step.go.
 	steps = column[uint64, Nothing](0x11, "Step", Insert, binary.BigEndian.AppendUint64)
 
+	// staged: shard that is coming in -> its block. stagedParts: shard, part of it that is here -> nothing.
+	staged      = column[primitives.ShardID, stagedCell](0x12, "Staged", Replace, appendShard)
+	stagedParts = column[partKey, Nothing](0x13, "StagedPart", Insert, appendPartKey)
+	// shardCells: shard that is not, or was not always, where the store is -> where it is.
+	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
+	// lates: block, shard that came in after it -> where the record of what it did there is.
+	lates = column[lateKey, entry](0x15, "Late", Insert, appendLateKey)
+
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)
 	// EpochStart: epoch id -> height of its first block.

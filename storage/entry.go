@@ -33,6 +33,16 @@ func (e *entry) size() int64 {
 	return int64(n)
 }
 
+// has tells whether a shard's results are in the record.
+func (e *entry) has(shard primitives.ShardID) bool {
+	for i := range e.head.Sections {
+		if s := &e.head.Sections[i]; s.Kind == kindExtra && s.Shard == shard {
+			return true
+		}
+	}
+	return false
+}
+
 // start is where the record begins in the log.
 func (e *entry) start() position { return position{e.at.Segment, e.at.Offset - recordHeader} }
 

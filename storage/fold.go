@@ -52,7 +52,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	}
 	s.hold(upto.Height)
 	defer s.hold(0)
-	last, err := s.foldAhead(v.base, chain, changes)
+	last, err := s.foldAhead(v, chain, changes)
 	if err != nil {
 		return s.fail(err)
 	}
@@ -64,6 +64,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	}
 	foldState(&batch, last)
 	putFrontier(&batch, changes, chain[0].entry.head.Splits)
+	shards := s.foldShards(&batch, v, chain)
 	cell, touched, written := s.foldPoint(chain[len(chain)-1])
 	for _, p := range chain {
 		if p.puts != nil {
@@ -81,7 +82,7 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 		return s.fail(err)
 	}
 	s.fold = cell
-	s.publishFold(chain, v, written)
+	s.publishFold(chain, v, written, shards)
 	return nil
 }
 
@@ -121,12 +122,12 @@ func (s *Store) putSegments(batch *Batch, touched map[uint32]primitives.Height) 
 }
 
 // publishFold replaces the readers' view, and takes from the tree what is in the index now, or lost.
-func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batch) {
+func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batch, shards map[primitives.ShardID]shardCell) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	next := *s.view.Load()
 	last := chain[len(chain)-1]
-	next.folded, next.base = last.ref, last
+	next.folded, next.base, next.shards = last.ref, last, shards
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	next.canon = next.canon[n:]
 	s.view.Store(&next)
@@ -182,8 +183,9 @@ const historyBatch = 256 << 10
 // (view.base holds it until then), and those of the base come now.
 //
 // It returns the last value of each key: cold blocks are read once.
-func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
+func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
 	var batch Batch
+	base := v.base
 	flush := func(least int) {
 		if err == nil && batch.Size() >= least && batch.Len() > 0 {
 			err = s.db.write(&batch, false)
@@ -207,6 +209,9 @@ func (s *Store) foldAhead(base *pendingBlock, chain []*pendingBlock, changes []F
 		warm := p.body.Load() != nil
 		for j := range d.keys {
 			k := &d.keys[j]
+			if v.skips(k.shard, p.ref.Height) {
+				continue
+			}
 			undo.Put(&batch, undoKey{k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
 			flush(historyBatch)
 			v := k.change.Last()

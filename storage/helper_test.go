@@ -110,6 +110,7 @@ type model struct {
 	folded  BlockRef
 	tail    primitives.Height
 	serial  int
+	whole   bool // no shard is split
 }
 
 func newModel(t *testing.T, seed uint64) *model {
@@ -177,7 +178,7 @@ func (m *model) child(parent BlockRef, head bool) *Block {
 		}
 	}
 	layout, split := p.layout, (*Split)(nil)
-	if len(layout) < 6 && m.rng.IntN(8) == 0 {
+	if !m.whole && len(layout) < 6 && m.rng.IntN(8) == 0 {
 		if layout, split = m.split(layout); split != nil {
 			b.Splits = []Split{*split}
 		}

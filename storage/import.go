@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -21,6 +23,17 @@ type Pair struct {
 // A state is larger than what one batch may hold, so it is cut; a marker, removed by the last batch, makes an interrupted
 // import begin again: until then the folder is empty (Tip.Empty) and the next Import clears it.
 func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs func(put func(Pair) error) error) error {
+	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
+}
+
+// ImportAt begins a store in the middle of a chain: blocks are genesis, then any ancestors that are wanted, ascending, then the block after
+// which the state is that of the shards that were staged for it (Stage, StagePart), of which frontier is the whole frontier. Ancestors have no
+// state: what they are asked for is their records. Where the last block names shards that were not staged, these are not here.
+func (s *Store) ImportAt(blocks []*Block, frontierStubs []FrontierChange) error {
+	return s.importAt(blocks, frontierStubs, nil)
+}
+
+func (s *Store) importAt(blocks []*Block, frontierStubs []FrontierChange, pairs func(put func(Pair) error) error) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	s.commitMu.Lock()
@@ -32,52 +45,119 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 	if !v.empty {
 		return fmt.Errorf("%w: there is a genesis already", ErrOrder)
 	}
-	if err := genesis.check(); err != nil {
+	if err := checkFirst(blocks); err != nil {
 		return err
 	}
-	if !genesis.Prev.IsZero() || !genesis.Head {
-		return fmt.Errorf("%w: a genesis block has no parent and is the head", ErrOrder)
-	}
-	for i := range genesis.Shards {
-		if len(genesis.Shards[i].Changes) > 0 {
-			return fmt.Errorf("%w: the state of genesis comes as pairs, not as changes", ErrOrder)
+	var batch Batch
+	last := blocks[len(blocks)-1]
+	if pairs != nil {
+		if err := s.clear(); err != nil {
+			return s.fail(err)
 		}
-	}
-	if err := s.clear(); err != nil {
-		return s.fail(err)
-	}
-	if err := s.importPairs(frontierStubs, pairs); err != nil {
-		return err // the folder stays empty
-	}
-	e, err := s.append(genesis)
-	if err != nil {
+		if err := s.importPairs(frontierStubs, pairs); err != nil {
+			return err // the folder stays empty
+		}
+	} else if err := s.importStaged(&batch, last.Ref, frontierStubs); err != nil {
 		return err
+	}
+	all := make([]*pendingBlock, len(blocks))
+	touched := map[uint32]primitives.Height{}
+	for i, b := range blocks {
+		e, err := s.append(b)
+		if err != nil {
+			return err
+		}
+		all[i] = newPending(e, b, nil)
+		touched[e.at.Segment] = b.Ref.Height
 	}
 	if err := s.log.flush(); err != nil {
 		return s.fail(err)
 	}
-	base := newPending(e, genesis, nil)
-	var batch Batch
-	foldNames(&batch, []*pendingBlock{base})
+	base := all[len(all)-1]
+	foldNames(&batch, all)
 	base.body.Load().eachPointer(base.ref.Height, func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
-	if base.puts != nil {
-		batch.add(base.puts)
+	for i, p := range all {
+		if p.puts != nil {
+			batch.add(p.puts)
+		}
+		if i == 0 || blocks[i].Epoch != blocks[i-1].Epoch {
+			epochFirst.Put(&batch, p.ref.Height, &blocks[i].Epoch)
+		}
 	}
-	if err := s.putSegments(&batch, map[uint32]primitives.Height{e.at.Segment: genesis.Ref.Height}); err != nil {
+	if err := s.putSegments(&batch, touched); err != nil {
 		return s.fail(err)
 	}
-	epochFirst.Put(&batch, genesis.Ref.Height, &genesis.Epoch)
-	cell := foldCell{Folded: genesis.Ref, From: s.log.end, To: s.log.end}
+	cell := foldCell{Folded: last.Ref, From: s.log.end, To: s.log.end}
 	putCell(&batch, cellFold, &cell)
-	putCell(&batch, cellTail, Uint64(genesis.Ref.Height))
+	putCell(&batch, cellTail, Uint64(last.Ref.Height))
+	if len(all) > 1 {
+		putCell(&batch, cellBegin, Uint64(last.Ref.Height))
+	}
 	meta.Delete(&batch, cellImport)
 	if err := s.step(&batch); err != nil {
 		return s.fail(err)
 	}
 	s.fold = cell
 	s.tree.addIDs(base, base.body.Load())
-	s.view.Store(&view{head: genesis.Ref, final: genesis.Final, folded: genesis.Ref, tail: genesis.Ref.Height, base: base})
+	final := last.Final
+	if len(all) > 1 { // as a start has it
+		final = last.Ref
+	}
+	s.view.Store(&view{head: last.Ref, final: final, folded: last.Ref, tail: last.Ref.Height, base: base})
 	return nil
+}
+
+// checkFirst says why a store can't begin with these blocks.
+func checkFirst(blocks []*Block) error {
+	if len(blocks) == 0 || !blocks[0].Prev.IsZero() || !blocks[len(blocks)-1].Head {
+		return fmt.Errorf("%w: a genesis block has no parent, and the last block is the head", ErrOrder)
+	}
+	for i, b := range blocks {
+		if err := b.check(); err != nil {
+			return err
+		}
+		if i > 0 && (b.Ref.Height <= blocks[i-1].Ref.Height || b.Prev.IsZero()) {
+			return fmt.Errorf("%w: block %v behind %v", ErrOrder, b.Ref, blocks[i-1].Ref)
+		}
+		for j := range b.Shards {
+			if len(b.Shards[j].Changes) > 0 {
+				return fmt.Errorf("%w: the state of the first block comes as pairs, not as changes", ErrOrder)
+			}
+		}
+	}
+	return nil
+}
+
+// importStaged takes what was staged as the state after a block.
+func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs []FrontierChange) error {
+	var shards []primitives.ShardID
+	var wrong error
+	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
+		id := primitives.ShardID(binary.BigEndian.Uint64(key))
+		shards = append(shards, id)
+		if c.At != at {
+			wrong = fmt.Errorf("%w: shard %d was staged for block %v, not %v", ErrOrder, id, c.At, at)
+		}
+		return true
+	})
+	if err == nil && len(shards) == 0 {
+		wrong = fmt.Errorf("%w: no shard was staged", ErrOrder)
+	}
+	if err := errors.Join(err, wrong); err != nil {
+		return err
+	}
+	if err := s.log.reset(); err != nil { // of one that did not come to its end
+		return s.fail(err)
+	}
+	for _, id := range shards {
+		if err := s.dropFrontier(id); err != nil {
+			return s.fail(err)
+		}
+		if err := s.unstage(batch, id); err != nil {
+			return s.fail(err)
+		}
+	}
+	return s.writeFrontier(frontierStubs)
 }
 
 func (s *Store) importPairs(stubs []FrontierChange, pairs func(put func(Pair) error) error) error {

@@ -12,6 +12,7 @@ import (
 const (
 	cellFold   = "fold"   // by folds
 	cellTail   = "tail"   // by collection
+	cellBegin  = "begin"  // by ImportAt: the height at which the store begins; blocks below it are there without their state
 	cellImport = "import" // by Import: present while one is unfinished
 )
 

@@ -248,13 +248,21 @@ func (r *Record) Changes(shard primitives.ShardID) ([]Change, error) {
 	return out, err
 }
 
-func (r *Record) section(k kind, shard primitives.ShardID) *section {
+// section finds a section, and the record that has it: the block's own, or a later one of the shard.
+func (r *Record) section(k kind, shard primitives.ShardID) (*Record, *section) {
 	for i := range r.e.head.Sections {
 		if s := &r.e.head.Sections[i]; s.Kind == k && s.Shard == shard {
-			return s
+			return r, s
 		}
 	}
-	return nil
+	for _, e := range r.s.lateEntries(r.e.head.Ref) {
+		for i := range e.head.Sections {
+			if s := &e.head.Sections[i]; s.Kind == k && s.Shard == shard {
+				return &Record{s: r.s, e: e}, s
+			}
+		}
+	}
+	return nil, nil
 }
 
 // frame returns the items of a frame of the record, from the cache or the log.
@@ -295,7 +303,7 @@ func (r *Record) wrap(k kind, shard primitives.ShardID, err error) error {
 
 // each calls f for every item of a section.
 func (r *Record) each(k kind, shard primitives.ShardID, f func(i int, item []byte) error) error {
-	s := r.section(k, shard)
+	r, s := r.section(k, shard)
 	if s == nil {
 		return nil
 	}
@@ -317,10 +325,11 @@ func (r *Record) each(k kind, shard primitives.ShardID, f func(i int, item []byt
 
 // item returns item i of a section.
 func (r *Record) item(k kind, shard primitives.ShardID, i int) ([]byte, error) {
-	s := r.section(k, shard)
+	in, s := r.section(k, shard)
 	if s == nil || i < 0 {
 		return nil, r.wrap(k, shard, ErrNotFound)
 	}
+	r = in
 	for n, f := range s.Frames {
 		if i >= f.Items {
 			i -= f.Items

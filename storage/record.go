@@ -218,6 +218,7 @@ func appendVarBytes(b, v []byte) []byte {
 const (
 	recordBlock = 1
 	recordRows  = 3
+	recordLate  = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
 	// recordBehind is added to a type when the record before was not synced yet: a power cut may leave it without that one.
 	recordBehind = 1
 )
@@ -228,6 +229,11 @@ func behind(payload []byte) bool { return payload[0]%2 == 0 }
 // isRows tells whether a record is one of rows.
 func isRows(payload []byte) bool {
 	return payload[0] == recordRows || payload[0] == recordRows+recordBehind
+}
+
+// isLate tells whether a record is one of a shard that came in later.
+func isLate(payload []byte) bool {
+	return payload[0] == recordLate || payload[0] == recordLate+recordBehind
 }
 
 // recordWriter gathers the sections of a record.
@@ -301,7 +307,7 @@ const recordPrefix = 1 + 4
 // parseRecord returns the head of a payload, its encoding, and the frames behind it.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
 	r := borsh.NewReader(payload)
-	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordBehind {
+	if tag := r.Byte(); r.Err() == nil && tag != recordBlock && tag != recordBlock+recordBehind && tag != recordLate && tag != recordLate+recordBehind {
 		return h, nil, nil, damaged("record of type %d", tag)
 	}
 	raw = r.Take(int(r.Uint32()))

@@ -40,6 +40,9 @@ func (s *Store) recover() error {
 		v.final = laterRef(v.final, v.folded)
 	}
 	s.tree.addIDs(base, base.body.Load())
+	if err := s.readShards(v); err != nil {
+		return err
+	}
 	err = s.log.recover(s.fold.From, s.fold.To, func(at position, payload []byte) error { return s.reread(v, at, payload) })
 	s.view.Store(v)
 	return err
@@ -54,6 +57,9 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 			s.rows = append(s.rows, b)
 		}
 		return err
+	}
+	if isLate(payload) {
+		return s.rereadLate(at, payload)
 	}
 	h, raw, data, err := parseRecord(payload)
 	if err != nil {
@@ -76,6 +82,23 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 	s.tree.add(p)
 	v.add(p)
 	s.warm(p)
+	return nil
+}
+
+// rereadLate takes up what a pending block did in a shard that came in later. That of a folded one is in the index.
+func (s *Store) rereadLate(at position, payload []byte) error {
+	h, raw, _, err := parseRecord(payload)
+	if err != nil {
+		return err
+	}
+	if len(h.Shards) != 1 {
+		return damaged("late record of %d shards", len(h.Shards))
+	}
+	e := &entry{at: position{at.Segment, at.Offset + recordHeader}, headLen: len(raw), head: h}
+	s.noteSegment(e)
+	if p := s.tree.get(h.Ref.Hash); p != nil && p.ref == h.Ref {
+		return s.join(p, e)
+	}
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -157,22 +156,7 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 // dropFrontier removes the frontier of a shard that no folded block has, in pieces.
 func (s *Store) dropFrontier(shard primitives.ShardID) error {
 	lo := append([]byte{frontier.id}, appendFrontierKey(nil, frontierKey{shard: shard})...)
-	hi := PrefixEnd(lo)
-	var batch Batch
-	for {
-		cur := s.db.iterate(lo, hi)
-		for batch.Size() < historyBatch && cur.next() {
-			batch.delete(cur.key())
-			lo = append(bytes.Clone(cur.key()), 0)
-		}
-		if err := cur.done(); err != nil || batch.Len() == 0 {
-			return err
-		}
-		if err := s.db.write(&batch, false); err != nil {
-			return err
-		}
-		batch.Reset()
-	}
+	return s.dropRange(lo, PrefixEnd(lo))
 }
 
 // dropRows removes the rows of a shard that is gone, or whose split is undone.

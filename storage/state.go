@@ -14,6 +14,9 @@ import (
 // canonical below.
 func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]byte, error) {
 	p, v := s.branch(at)
+	if err := v.readable(at, shard); err != nil {
+		return nil, err
+	}
 	for ; p != nil; p, v = s.branch(at) {
 		k, c, found, whole, err := s.pendingChange(v, p, shard, key)
 		switch {
@@ -238,6 +241,9 @@ func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	ranges := flatRanges(shard, accounts, from, to)
 	overs := make([][]pendingKey, len(ranges))
 	p, v := s.branch(at)
+	if err := v.readable(at, shard); err != nil {
+		return err
+	}
 again:
 	for i := 0; p != nil && i < len(ranges); i++ {
 		var whole bool
@@ -492,7 +498,7 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	if _, err := getCell(snap, cellFold, &cell); err != nil {
 		return err
 	}
-	if cell.Folded != at {
+	if c, ok := s.view.Load().shards[shard]; cell.Folded != at || ok && (c.Left || !c.With) {
 		return s.Scan(at, shard, accounts, from, to, yield)
 	}
 	for _, r := range flatRanges(shard, accounts, from, to) {

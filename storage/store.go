@@ -60,6 +60,7 @@ type Store struct {
 	foldMu   sync.Mutex // the index: fold, steps; taken before commitMu
 	view     atomic.Pointer[view]
 	failed   atomic.Pointer[error]
+	hasLates atomic.Bool // there is a record of a shard that came in later
 	tree     *tree
 	cache    cache
 	bodies   bodies

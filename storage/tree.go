@@ -25,6 +25,7 @@ type tree struct {
 	puts    map[string][]putVersion
 	bytes   int // of the changes in memory
 	cold    coldIndex
+	lates   map[primitives.Hash][]*entry // records of shards that came in later, by block
 }
 
 // idSlot says that a block has an id.
@@ -44,7 +45,7 @@ type putVersion struct {
 
 func newTree() *tree {
 	t := &tree{blocks: map[primitives.Hash]*pendingBlock{}, heights: map[primitives.Height][]*pendingBlock{},
-		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}}
+		ids: map[uint64]int32{}, free: noSlot, puts: map[string][]putVersion{}, lates: map[primitives.Hash][]*entry{}}
 	t.cold.init()
 	return t
 }
@@ -99,6 +100,7 @@ func (t *tree) remove(p *pendingBlock, ids bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.blocks, p.ref.Hash)
+	delete(t.lates, p.ref.Hash)
 	same := slices.DeleteFunc(t.heights[p.ref.Height], func(q *pendingBlock) bool { return q == p })
 	if len(same) == 0 {
 		delete(t.heights, p.ref.Height)

@@ -12,7 +12,8 @@ type view struct {
 	head, final BlockRef
 	folded      BlockRef
 	tail        primitives.Height
-	empty       bool // no genesis yet
+	empty       bool                             // no genesis yet
+	shards      map[primitives.ShardID]shardCell // that are not, or were not always, where the store is; never changed
 
 	base  *pendingBlock   // the folded block
 	canon []*pendingBlock // the head's branch above it, ascending; never written again below its length

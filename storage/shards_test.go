@@ -1,0 +1,423 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// comer drives a store in which shard 1 comes and goes, beside one that has all.
+type comer struct {
+	t     *testing.T
+	m     *model
+	all   *Store
+	s     *Store
+	dir   string
+	since BlockRef // of the state of shard 1; zero: it is not here
+	had   map[BlockRef]bool
+}
+
+const coming = primitives.ShardID(1)
+
+func (c *comer) open() {
+	o := testOptions()
+	o.WarmBlocks = 4
+	var err error
+	if c.s, err = Open(c.dir, o); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *comer) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// commit stores a block in both; in the one that has no shard 1, or not up to its parent, without that.
+func (c *comer) commit(parent BlockRef, head bool) {
+	b := c.m.next(parent, head)
+	c.must(c.all.Commit(b))
+	part := *b
+	part.Puts = &Batch{b: slices.Clone(b.Puts.b), n: b.Puts.n}
+	if c.had[b.Ref] = c.had[parent]; !c.had[b.Ref] {
+		part.Shards = slices.DeleteFunc(slices.Clone(b.Shards), func(s Shard) bool { return s.ID == coming })
+	}
+	c.must(c.s.Commit(&part))
+}
+
+func (c *comer) fold() {
+	upto := c.m.final
+	if upto.Height <= c.m.folded.Height {
+		return
+	}
+	c.must(c.all.Fold(upto, nil))
+	c.must(c.s.Fold(upto, nil))
+	c.m.folded = upto
+}
+
+// enter brings shard 1 in at the folded block, in parts, some of them twice, with restarts between.
+func (c *comer) enter() {
+	at, accounts := c.m.folded, AccountRange{Lo: "m"}
+	if _, err := c.s.Stage(coming, c.m.genesis, accounts); err != nil { // another block, of which one part came
+		c.t.Fatal(err)
+	}
+	c.must(c.s.StagePart(coming, 7, func(put func(key, value []byte) error) error { return put([]byte("\x00zz"), []byte("old")) }))
+	if _, err := c.s.Stage(coming, at, accounts); err != nil {
+		c.t.Fatal(err)
+	}
+	var pairs [][2]string
+	c.must(c.all.Scan(at, coming, accounts, nil, nil, func(k, v []byte) bool {
+		pairs = append(pairs, [2]string{string(k), string(v)})
+		return true
+	}))
+	err := c.s.StagePart(coming, 0, func(put func(key, value []byte) error) error { return put([]byte("\x00a"), []byte("not its")) })
+	if !errors.Is(err, ErrOrder) {
+		c.t.Fatalf("a part with another shard's key: %v", err)
+	}
+	const parts = 3
+	for n := range uint64(parts) {
+		if n == 1 {
+			c.must(c.s.Close())
+			c.open()
+			got, err := c.s.Stage(coming, at, accounts)
+			if err != nil || !slices.Equal(got, []uint64{0}) {
+				c.t.Fatalf("parts %v, %v after a restart", got, err)
+			}
+		}
+		c.must(c.s.StagePart(coming, n, func(put func(key, value []byte) error) error {
+			for _, p := range pairs[len(pairs)*int(n)/parts : len(pairs)*int(n+1)/parts] {
+				if err := put([]byte(p[0]), []byte(p[1])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for range c.m.rng.IntN(6) { // the others go on
+		c.commit(c.m.head, true)
+		c.fold()
+	}
+	c.must(c.s.EnterShard(coming, []Stub{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
+	var stubs []Stub
+	c.must(c.s.Frontier(coming, func(s Stub) bool { stubs = append(stubs, s); return true }))
+	if len(stubs) != 1 || stubs[0].Hash != hashOf(at) {
+		c.t.Fatalf("frontier %v", stubs)
+	}
+	c.since, c.had = at, map[BlockRef]bool{at: true}
+}
+
+// catchUp stores what blocks did in shard 1 since it came in, at most n of them.
+func (c *comer) catchUp(n int) {
+	for _, ref := range c.m.live() {
+		prev := c.m.blocks[ref].block.Prev
+		if n == 0 || c.had[ref] || !c.had[prev] {
+			continue
+		}
+		if at, here := c.s.ShardAt(coming); !here || ref.Height <= c.m.folded.Height && at != prev {
+			c.t.Fatalf("shard at %v, %v, parent %v", at, here, prev)
+		}
+		c.must(c.s.CommitShard(ref, shardOf(c.m.blocks[ref].block, coming), nil))
+		c.had[ref] = true
+		n--
+	}
+}
+
+func (c *comer) leave() {
+	c.must(c.s.LeaveShard(coming, AccountRange{Lo: "m"}))
+	for _, col := range []*Column[string, packed]{flat} {
+		for _, r := range flatRanges(coming, AccountRange{Lo: "m"}, nil, nil) {
+			c.must(col.Scan(c.s.db, []byte(r.lo), []byte(r.hi), func(key []byte, _ packed) bool {
+				c.t.Fatalf("row %x of a shard that has left", key)
+				return false
+			}))
+		}
+	}
+	c.since, c.had = BlockRef{}, map[BlockRef]bool{}
+}
+
+// check compares shard 1 with that of the store that has all, and shard 0.
+func (c *comer) check() {
+	c.t.Helper()
+	for _, ref := range c.m.live() {
+		if ref.Height < c.m.tail {
+			continue
+		}
+		for i, accounts := range []AccountRange{{Hi: "m"}, {Lo: "m"}} {
+			shard := primitives.ShardID(i)
+			list := func(s *Store) (out []string, err error) {
+				err = s.Scan(ref, shard, accounts, nil, nil, func(k, v []byte) bool {
+					out = append(out, fmt.Sprintf("%x=%x", k, v))
+					return true
+				})
+				return out, err
+			}
+			got, err := list(c.s)
+			if shard == coming && !c.had[ref] {
+				if c.since.IsZero() && !c.m.isAncestor(c.m.folded, ref) && err == nil && len(got) > 0 {
+					c.t.Fatalf("block %v: %d pairs of a shard that is not here", ref, len(got))
+				}
+				continue
+			}
+			want, err2 := list(c.all)
+			if err != nil || err2 != nil || !slices.Equal(got, want) {
+				c.t.Fatalf("block %v shard %d: %v, %v, %v\nwant %v", ref, shard, got, err, err2, want)
+			}
+			if ref == c.since || ref == c.m.genesis {
+				continue
+			}
+			for _, o := range shardOf(c.m.blocks[ref].block, shard).Outcomes {
+				at, err := c.s.FindOutcome(o.ID)
+				if err != nil || len(in(ref, at)) == 0 {
+					c.t.Fatalf("block %v shard %d: outcome %v: %v, %v", ref, shard, o.ID, at, err)
+				}
+			}
+			rec, err := c.s.Block(ref)
+			c.must(err)
+			changes, err := rec.Changes(shard)
+			if err != nil || len(changes) != len(shardOf(c.m.blocks[ref].block, shard).Changes) {
+				c.t.Fatalf("block %v shard %d: %d changes, %v", ref, shard, len(changes), err)
+			}
+		}
+	}
+}
+
+// TestShardsComeAndGo: a shard comes in at a folded block while the others go on, catches up on every branch, goes with the others, leaves and
+// comes back; all the while it is what it is in a store that has all, through folds, restarts and collections.
+func TestShardsComeAndGo(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			c := &comer{t: t, m: newModel(t, seed), dir: t.TempDir(), had: map[BlockRef]bool{}}
+			c.m.whole = true
+			c.m.rng = rand.New(rand.NewPCG(seed, 7))
+			var err error
+			if c.all, err = OpenMemory(NewMemDisk(), testOptions()); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.all.Close() }()
+			c.open()
+			defer func() { _ = c.s.Close() }()
+			importGenesis(t, c.all, c.m)
+			importGenesis(t, c.s, c.m)
+			for range 8 {
+				c.commit(c.m.head, true)
+			}
+			c.fold()
+			c.leave()
+			for range 120 {
+				switch op := c.m.rng.IntN(20); {
+				case op < 6:
+					c.commit(c.m.head, true)
+				case op < 8:
+					c.commit(c.m.randomOpen(), c.m.rng.IntN(2) == 0)
+				case op < 11:
+					c.fold()
+				case op < 12 && c.since.IsZero():
+					c.enter()
+				case op < 16 && !c.since.IsZero():
+					c.catchUp(1 + c.m.rng.IntN(6))
+				case op == 16 && !c.since.IsZero() && c.m.rng.IntN(3) == 0:
+					c.leave()
+				case op == 17:
+					c.must(c.s.Close())
+					c.open()
+				case op == 18:
+					c.check()
+				}
+				for ref := range c.m.blocks { // what lost
+					if !c.m.isAncestor(ref, c.m.folded) && !c.m.isAncestor(c.m.folded, ref) {
+						delete(c.m.blocks, ref)
+					}
+				}
+			}
+			if c.since.IsZero() {
+				c.enter()
+			}
+			c.catchUp(1 << 30)
+			c.check()
+			if at, here := c.s.ShardAt(coming); !here || at != c.m.folded {
+				t.Fatalf("shard at %v, %v, folded %v", at, here, c.m.folded)
+			}
+			for range 30 {
+				c.commit(c.m.head, true)
+				c.fold()
+			}
+			c.check()
+		})
+	}
+}
+
+// TestImportAt begins a store in the middle of a chain: it goes on as one that has seen all, keeps what it was given of the blocks before
+// until garbage collection takes them, and an import that did not come to its end begins again with the parts that it had.
+func TestImportAt(t *testing.T) {
+	m := newModel(t, 3)
+	m.whole = true
+	all, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = all.Close() }()
+	importGenesis(t, all, m)
+	grow := func(stores ...*Store) {
+		t.Helper()
+		for range 12 {
+			b := m.next(m.head, true)
+			for _, s := range stores {
+				copied := *b
+				if err := s.Commit(&copied); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		upto := m.final
+		for _, s := range stores {
+			if err := s.Fold(upto, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.folded = upto
+	}
+	grow(all)
+	at := m.folded
+	disk := NewMemDisk()
+	s, err := OpenMemory(disk, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []*Block
+	for ref := at; len(blocks) < 4; ref = m.blocks[ref].block.Prev {
+		b := *m.blocks[ref].block
+		b.Shards = slices.Clone(b.Shards)
+		for i := range b.Shards {
+			b.Shards[i].Changes = nil
+		}
+		blocks = append(blocks, &b)
+	}
+	blocks = append(blocks, m.blocks[m.genesis].block)
+	slices.Reverse(blocks)
+	if err := s.ImportAt(blocks, nil); !errors.Is(err, ErrOrder) {
+		t.Fatalf("import of no shard: %v", err)
+	}
+	for _, on := range firstLayout {
+		for part := range uint64(2) {
+			parts, err := s.Stage(on.id, at, on.accounts)
+			if err != nil || len(parts) != int(part) {
+				t.Fatal(parts, err)
+			}
+			if part == 1 {
+				if s, err = OpenMemory(reopened(t, s, disk), testOptions()); err != nil || !s.Tip().Empty {
+					t.Fatal(err)
+				}
+			}
+			err = s.StagePart(on.id, part, func(put func(key, value []byte) error) (err error) {
+				n := uint64(0)
+				scan := all.Scan(at, on.id, on.accounts, nil, nil, func(k, v []byte) bool {
+					if n++; n%2 == part {
+						err = put(k, v)
+					}
+					return err == nil
+				})
+				return errors.Join(scan, err)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.ImportAt(blocks, []FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	same := func(what string) {
+		t.Helper()
+		tip, want := s.Tip(), all.Tip()
+		want.Tail = tip.Tail
+		if tip != want {
+			t.Fatalf("%s: %+v, want %+v", what, tip, want)
+		}
+		for _, ref := range m.live() {
+			for _, on := range firstLayout {
+				list := func(s *Store) (out []string, err error) {
+					err = s.Scan(ref, on.id, on.accounts, nil, nil, func(k, v []byte) bool {
+						out = append(out, fmt.Sprintf("%x=%x", k, v))
+						return true
+					})
+					return out, err
+				}
+				got, err := list(s)
+				if ref.Height < tip.Tail {
+					if !errors.Is(err, ErrGone) {
+						t.Fatalf("%s: state of block %v, before the first: %d pairs, %v", what, ref, len(got), err)
+					}
+					continue
+				}
+				if want, _ := list(all); err != nil || !slices.Equal(got, want) {
+					t.Fatalf("%s: block %v shard %d: %v, %v\nwant %v", what, ref, on.id, got, err, want)
+				}
+			}
+		}
+	}
+	for _, ref := range m.live() {
+		if ref.Height > at.Height {
+			copied := *m.blocks[ref].block
+			if err := s.Commit(&copied); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	grow(s, all)
+	same("grown")
+	for _, b := range blocks {
+		rec, err := s.BlockByHash(b.Ref.Hash)
+		if err != nil || rec.Ref() != b.Ref {
+			t.Fatal(err)
+		}
+		if hash, err := s.HashAt(b.Ref.Height); err != nil || hash != b.Ref.Hash {
+			t.Fatalf("block %v: %v, %v", b.Ref, hash, err)
+		}
+	}
+	if s, err = OpenMemory(reopened(t, s, disk), testOptions()); err != nil {
+		t.Fatal(err)
+	}
+	same("opened")
+	for range 20 {
+		grow(s, all)
+		for {
+			done, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !done.More {
+				break
+			}
+		}
+	}
+	if s.Tip().Tail < at.Height+ReceiptsReach+2 {
+		t.Fatalf("tail %d", s.Tip().Tail)
+	}
+	for _, b := range blocks[1:] {
+		if _, err := s.BlockByHash(b.Ref.Hash); !isAbsent(err) {
+			t.Fatalf("block %v is not collected: %v", b.Ref, err)
+		}
+		if hash, err := s.HashAt(b.Ref.Height); !errors.Is(err, ErrGone) {
+			t.Fatalf("height of block %v: %v, %v", b.Ref, hash, err)
+		}
+	}
+	m.tail = s.Tip().Tail
+	same("collected")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func reopened(t *testing.T, s *Store, d *MemDisk) *MemDisk {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
