@@ -92,6 +92,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	e.mu.Lock()
 	e.entries[entry.Hash] = entry
 	e.mu.Unlock()
+	e.warm = append(e.warm, entry)
 	p.adopted = true
 	if a.IsHead {
 		if old.entry.Hash != entry.Header().PrevHash {
@@ -139,13 +140,13 @@ func (e *Engine) returned(old, now *Entry) []*primitives.SignedTransaction {
 	var out []*primitives.SignedTransaction
 	for old != nil && now != nil && old.Hash != now.Hash {
 		if now.Height() >= old.Height() {
-			for _, tx := range now.transactions() {
+			for _, tx := range e.full(now).transactions() {
 				kept[tx.Hash()] = true
 			}
 			now = e.Adopted(now.Header().PrevHash)
 			continue
 		}
-		out = append(out, old.transactions()...)
+		out = append(out, e.full(old).transactions()...)
 		old = e.Adopted(old.Header().PrevHash)
 	}
 	n := 0

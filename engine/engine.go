@@ -42,6 +42,8 @@ type Options struct {
 	// GapBlocks is how many blocks above the one that it refers to a transaction with a strict nonce waits for those before it;
 	// 0: DefaultGapBlocks.
 	GapBlocks primitives.Height
+	// WarmBlocks are how many of the newest blocks have all they did in memory where finality stands still; 0: maxUnfolded.
+	WarmBlocks int
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
@@ -67,6 +69,7 @@ type Engine struct {
 	ancestry  ancestry
 	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held
 	folding   *folding
+	warm      []*Entry          // that are not light, as they came, and some that are gone
 	trimmedAt primitives.Height // the last block whose tries were made smaller
 	evicted   atomic.Uint64     // bytes that have left
 	foretold  *foretold         // of the block that was made last
@@ -133,7 +136,7 @@ func (e *Engine) Epochs(f func(*epoch.Manager) error) error {
 
 // Entry returns a recent block by hash, nil if it is unknown, not on disk yet, or folded away.
 func (e *Engine) Entry(hash primitives.Hash) *Entry {
-	if x := e.Adopted(hash); x != nil && x.stored.Load() {
+	if x := e.Adopted(hash); x != nil && x.stored.Load() && !x.light {
 		return x
 	}
 	return nil

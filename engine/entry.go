@@ -40,6 +40,7 @@ type Entry struct {
 	refs        atomic.Int64      // holders of the state roots; 0: they are gone
 	stored      atomic.Bool       // on disk, and readers may see it
 	above       primitives.Hash   // a final block that it is known to descend from; the writer's own
+	light       bool              // no states, chunks or receipts: they are to be had of the store, see stalled.go
 
 	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
 	heirsMu sync.Mutex

@@ -25,6 +25,7 @@ const (
 
 // fold takes over what a fold has done, and begins the next one when enough final blocks wait.
 func (e *Engine) fold() error {
+	e.shed()
 	if e.folding != nil {
 		final := e.Final().Height
 		if final-min(final, e.folding.to.Height()) < maxUnfolded && e.store.PendingBytes() < maxUnfoldedBytes {
@@ -45,12 +46,20 @@ func (e *Engine) fold() error {
 }
 
 func (e *Engine) beginFold(upto storage.BlockRef) error {
-	to, from := e.beforeSplit(e.Entry(upto.Hash)), e.foldedAt
-	if to == nil || to == from {
+	to, from := e.Adopted(upto.Hash), e.foldedAt
+	if to == nil || !to.stored.Load() {
 		return nil
 	}
-	f := &folding{from: from, to: to, done: make(chan error, 1)}
+	if to = e.beforeSplit(to); to == from {
+		return nil
+	}
 	var err error
+	if to.light {
+		if to, err = e.revive(to); err != nil {
+			return err
+		}
+	}
+	f := &folding{from: from, to: to, done: make(chan error, 1)}
 	if f.inherited, err = e.inherited(from, to.Layout); err != nil {
 		return err
 	}
@@ -71,7 +80,7 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 // fold goes from one layout to at most one other, and the change is its first step.
 func (e *Engine) beforeSplit(to *Entry) *Entry {
 	for x := to; x != nil && x != e.foldedAt; {
-		parent := e.Entry(x.Header().PrevHash)
+		parent := e.Adopted(x.Header().PrevHash)
 		if parent != nil && parent != e.foldedAt && !parent.Layout.Equal(x.Layout) {
 			to = parent
 		}
@@ -170,7 +179,9 @@ func (e *Engine) forget(folded *Entry) {
 	for hash, x := range e.entries {
 		if x.stored.Load() && !descends(x) { // what is on its way to the disk goes once it is there
 			delete(e.entries, hash)
-			x.Release()
+			if !x.light {
+				x.Release()
+			}
 		}
 	}
 	e.foldedAt = folded

@@ -128,6 +128,11 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if !e.descendsFromFinal(parent) {
 		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
 	}
+	if parent.light {
+		if parent, err = e.revive(parent); err != nil {
+			return nil, err
+		}
+	}
 	if !parent.Acquire() {
 		return nil, fmt.Errorf("engine: the states of block %d are gone", parent.Height())
 	}
@@ -280,6 +285,15 @@ func (e *Engine) incoming(entry, parent *Entry, shard int, since primitives.Heig
 	out := entry.Shards[shard].Incoming
 	layout, id := entry.Layout, entry.Shards[shard].ID
 	for at := parent; at.Height() > since; {
+		if at.light {
+			rec, err := e.store.Block(ref(at))
+			if err != nil {
+				return nil, err
+			}
+			if at, err = e.loadLocked(rec); err != nil {
+				return nil, err
+			}
+		}
 		if !at.Layout.Equal(layout) {
 			var err error
 			if id, err = layout.Parent(id); err != nil {

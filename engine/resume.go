@@ -48,10 +48,18 @@ func (e *Engine) resume() error {
 			return err
 		}
 		back = append(back, w)
+		if len(back) >= e.warmBlocks() { // a start holds no more than a node that runs
+			if err := e.restore(back); err != nil {
+				return err
+			}
+			back = back[:0:0]
+			e.shed()
+		}
 	}
 	if err := e.restore(back); err != nil {
 		return err
 	}
+	e.shed()
 	at := e.Entry(tip.Head.Hash)
 	if at == nil {
 		return fmt.Errorf("%w: head %v is not above the folded block", ErrInconsistent, tip.Head)
@@ -81,7 +89,13 @@ func (e *Engine) loadWaiting(rec *storage.Record) (*waiting, error) {
 	if parent == nil {
 		return nil, fmt.Errorf("%w: block %v without its parent", ErrInconsistent, rec.Ref())
 	}
+	if parent.light {
+		if parent, err = e.revive(parent); err != nil {
+			return nil, err
+		}
+	}
 	e.entries[entry.Hash] = entry
+	e.warm = append(e.warm, entry)
 	return &waiting{rec: rec, entry: entry, parent: parent}, nil
 }
 
