@@ -145,7 +145,7 @@ func (e *Engine) restoreRun(back []*waiting) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return e.explained(errors.Join(errs...))
 }
 
 // restoreShard makes one shard's trie: the folded block's of its frontier, another's of its parent's and the stored changes,
@@ -182,7 +182,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 		return err
 	}
 	if s.root.Hash() != s.Extra.StateRoot {
-		return fmt.Errorf("%w: shard %d of block %v has root %v, stored changes give %v", ErrInconsistent, s.ID, w.rec.Ref(), s.Extra.StateRoot, s.root.Hash())
+		return &mismatch{w, i, s.root.Hash()}
 	}
 	return nil
 }

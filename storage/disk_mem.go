@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 
@@ -158,3 +161,58 @@ func (d *MemDisk) writeMark(b []byte) error {
 }
 
 func (d *MemDisk) strangers() ([]string, error) { return nil, nil }
+
+// Save writes the folder to a new one of the operating system, which Open opens: to look at what a test has left. Nobody writes meanwhile.
+func (d *MemDisk) Save(dir string) error {
+	for _, sub := range []string{indexName, logName} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, f := range d.files {
+		if err := os.WriteFile(filepath.Join(dir, logName, name), f.b, 0o644); err != nil {
+			return err
+		}
+	}
+	if d.index != nil {
+		if err := copyIndex(filepath.Join(dir, indexName), d.index); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, markName), d.mark, 0o644)
+}
+
+func copyIndex(dir string, from lstorage.Storage) error {
+	to, err := lstorage.OpenFile(dir, false)
+	if err != nil {
+		return err
+	}
+	copyAll := func() error {
+		fds, err := from.List(lstorage.TypeAll)
+		if err != nil {
+			return err
+		}
+		for _, fd := range fds {
+			r, err := from.Open(fd)
+			if err != nil {
+				return err
+			}
+			w, err := to.Create(fd)
+			if err == nil {
+				_, err = io.Copy(w, r)
+				err = errors.Join(err, w.Close())
+			}
+			if err = errors.Join(err, r.Close()); err != nil {
+				return err
+			}
+		}
+		at, err := from.GetMeta()
+		if err != nil {
+			return err
+		}
+		return to.SetMeta(at)
+	}
+	return errors.Join(copyAll(), to.Close())
+}

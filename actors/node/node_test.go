@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // sandbox is a chain in memory with one validator, test.near, whose key signs everything.
@@ -69,7 +70,11 @@ func openVM(t testing.TB, shards int, fast bool, disk *storage.MemDisk, vm actio
 		t.Fatal(err)
 	}
 	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm})
+	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check, VM: vm, Tries: trie.Options{Poison: true}})
+	if errors.Is(err, engine.ErrInconsistent) { // what the disk has is evidence
+		kept, derr := os.MkdirTemp("", "troupe-inconsistent-")
+		t.Logf("the folder is kept in %s: %v", kept, errors.Join(derr, disk.Save(kept)))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// mismatch is a stored block whose changes do not lead to the root that it names.
+type mismatch struct {
+	w     *waiting
+	shard int
+	got   primitives.Hash
+}
+
+func (m *mismatch) Error() string {
+	s := &m.w.entry.Shards[m.shard]
+	return fmt.Sprintf("shard %d of block %v has root %v, stored changes give %v", s.ID, m.w.rec.Ref(), s.Extra.StateRoot, m.got)
+}
+
+func (m *mismatch) Unwrap() error { return ErrInconsistent }
+
+// explained adds to the mismatches among errors which side has moved. Nothing is written: the folder stays as it is.
+func (e *Engine) explained(err error) error {
+	var m *mismatch
+	if !errors.As(err, &m) {
+		return err
+	}
+	var says []string
+	cerr := Catch(func() (err error) { says, err = e.explain(m); return err })
+	if cerr != nil {
+		says = append(says, fmt.Sprintf("it can't be applied again: %v", cerr))
+	}
+	return fmt.Errorf("%w; %s; the data folder is as it was found: keep a copy of it", err, strings.Join(says, "; "))
+}
+
+// explain compares what is stored of a block with its parent's state, and applies the chunk again.
+func (e *Engine) explain(m *mismatch) (says []string, err error) {
+	s, prev := &m.w.entry.Shards[m.shard], &m.w.prev[m.shard]
+	stored, err := m.w.rec.Changes(s.ID)
+	if err != nil {
+		return nil, err
+	}
+	// The values that the changes replaced are those of the parent's state, unless one of the two is another than it was.
+	moved := 0
+	for i := range stored {
+		old, err := prev.root.Get(stored[i].Key, nil)
+		if err != nil {
+			return says, err
+		}
+		if !bytes.Equal(old, stored[i].Old) || (old == nil) != (stored[i].Old == nil) {
+			if moved == 0 {
+				says = append(says, fmt.Sprintf("key %x had %x when the block was applied, its parent's state has %x", stored[i].Key, stored[i].Old, old))
+			}
+			moved++
+		}
+	}
+	says = append(says, fmt.Sprintf("%d of %d changes replace another value than the parent's state has", moved, len(stored)))
+	if !m.w.parent.Acquire() {
+		return says, errors.New("the parent's state is gone")
+	}
+	parent := &State{Entry: m.w.parent}
+	defer parent.Release()
+	job, err := e.jobAgain(m.w.entry, parent, s.ID)
+	if err != nil {
+		return says, err
+	}
+	r, err := apply.Apply(&job.input)
+	if err != nil {
+		return says, err
+	}
+	defer release(r.Trie)
+	switch root := r.Trie.Root(); root {
+	case s.Extra.StateRoot:
+		says = append(says, "applied again the chunk gives the block's root: what moved is the stored changes")
+	case m.got:
+		says = append(says, "applied again the chunk gives the root of the stored changes: what moved is the block's root, or what it was computed with")
+	default:
+		says = append(says, fmt.Sprintf("applied again the chunk gives a third root, %v: what moved is the parent's state", root))
+	}
+	differ := 0
+	for i, n := 0, max(len(stored), len(r.Changes)); i < n; i++ {
+		if i < len(stored) && i < len(r.Changes) && bytes.Equal(stored[i].Key, r.Changes[i].Key) && bytes.Equal(stored[i].Last(), r.Changes[i].Last()) {
+			continue
+		}
+		if differ++; differ > 1 {
+			continue
+		}
+		if i < len(stored) {
+			says = append(says, fmt.Sprintf("stored is key %x = %x", stored[i].Key, stored[i].Last()))
+		}
+		if i < len(r.Changes) {
+			says = append(says, fmt.Sprintf("applied is key %x = %x", r.Changes[i].Key, r.Changes[i].Last()))
+		}
+	}
+	return append(says, fmt.Sprintf("%d changes differ", differ)), nil
+}

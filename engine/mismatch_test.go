@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// TestMismatch: where a stored block does not lead to its root, the start says which side has moved, and leaves the folder as it is.
+func TestMismatch(t *testing.T) {
+	for what, change := range map[string]func(j *Job){
+		"what moved is the stored changes": func(j *Job) {
+			c := &j.result.Changes[len(j.result.Changes)-1]
+			c.Changes[len(c.Changes)-1].Value = []byte("another value")
+		},
+		"1 of": func(j *Job) { j.result.Olds[0].Known, j.result.Olds[0].Value = true, []byte("another value") },
+	} {
+		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
+		n := openOn(t, g, disk, storage.Options{})
+		n.accept(n.make(n.Head().Hash, 1, false))
+		b, chunks := n.make(n.Head().Hash, 2, false, transfer(n.Head().Hash, 1))
+		p := n.applied(b, chunks)
+		change(&p.Jobs()[0])
+		if what == "1 of" { // and a root that does not come out
+			c := &p.Jobs()[0].result.Changes[0]
+			c.Changes[len(c.Changes)-1].Value = []byte("another value")
+		}
+		if _, err := n.Commit(p); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(n.Close(), n.store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the second start finds the same
+			s, err := storage.OpenMemory(disk, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = Open(Options{Chain: n.chain, Store: s, Tries: trie.Options{Poison: true}})
+			if !errors.Is(err, ErrInconsistent) || !strings.Contains(err.Error(), what) || !strings.Contains(err.Error(), " of block 2 ") {
+				t.Errorf("%s: %v", what, err)
+			}
+			_ = s.Close()
+		}
+		dir := t.TempDir()
+		if err := disk.Save(dir); err != nil { // as TestRestart keeps it
+			t.Fatal(err)
+		}
+		s, err := storage.Open(dir, storage.Options{Identity: storage.Identity{ChainID: n.chain.ID, Numbering: primitives.NumberingJune}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Tip() != n.store.Tip() {
+			t.Errorf("%s: saved is %+v, want %+v", what, s.Tip(), n.store.Tip())
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
