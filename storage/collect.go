@@ -95,7 +95,13 @@ func (s *Store) collectStop(keep int) (primitives.Height, error) {
 	if err != nil || len(first) < keep {
 		return 0, err
 	}
-	return min(first[len(first)-keep], s.fold.Folded.Height), nil
+	stop := min(first[len(first)-keep], s.fold.Folded.Height)
+	for _, c := range s.view.Load().shards { // what a shard that came in has yet to take over stays
+		if !c.Left && !c.With {
+			stop = min(stop, c.At.Height)
+		}
+	}
+	return stop, nil
 }
 
 // collectHeight gathers the deletions of a height, but for the entries themselves. young: its block must stay for its age.

@@ -25,7 +25,10 @@ type strictChain struct {
 	rows   int                 // the last number that was told
 	wrote  int                 // the last that was tried
 	points int                 // at which the disk failed
-	fat    int                 // outcomes of a block beside the usual one: with many a fold is larger than what a journal loses at once
+	// A third shard: see comes_test.go.
+	came    bool     // it must be here
+	stageAt BlockRef // where it comes in
+	fat     int      // outcomes of a block beside the usual one: with many a fold is larger than what a journal loses at once
 }
 
 func fatOutcome(h primitives.Height, i int) primitives.Hash { return hashOf("fat", h, i) }
@@ -97,7 +100,11 @@ func (c *strictChain) grow(s *Store, steps int) error {
 		} else if prev := rec.Prev(); prev.Height > final.Height && c.rng.IntN(8) > 0 {
 			final = prev
 		}
-		switch op := c.rng.IntN(40); {
+		switch op := c.rng.IntN(46); {
+		case op >= 40:
+			if err := c.comes(s); err != nil {
+				return err
+			}
 		case op < 24:
 			all := []*Block{c.block(tip.Head, final, true)}
 			for len(all) < 1+op%4 {
@@ -228,6 +235,7 @@ func (c *strictChain) check() {
 		c.t.Fatalf("row %d, but %d was told and %d the last that was tried", n, c.rows, c.wrote)
 	}
 	c.catchUp(s)
+	c.checkLate(s)
 	for range 3 {
 		ref := c.told[len(c.told)-1-c.rng.IntN(min(len(c.told), int(tip.Head.Height-tip.Tail)+1))]
 		if got, err := s.HashAt(ref.Height); err != nil || got != ref.Hash {

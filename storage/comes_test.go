@@ -1,0 +1,160 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// What the chain of crash points does in a third shard, which comes and goes. Its results come in records of their own alone.
+
+const (
+	lateShard = primitives.ShardID(2)
+	lateKeys  = 4
+)
+
+var lateAccounts = AccountRange{Lo: "~"}
+
+func lateName(i int) []byte { return fmt.Appendf(nil, "\x00~%d", i) }
+
+// lateValue is what key i has after a height: it changes at every multiple of i+2.
+func lateValue(i int, h primitives.Height) []byte {
+	if h -= h % primitives.Height(i+2); h == 0 {
+		return nil
+	}
+	return fmt.Appendf(nil, "late %d %d", i, h)
+}
+
+func lateChanges(prev, h primitives.Height) *Shard {
+	sh := &Shard{ID: lateShard, Extra: []byte("extra"), Outcomes: []Outcome{{hashOf("late", h), []byte("o")}}}
+	for i := range lateKeys {
+		old, now := lateValue(i, prev), lateValue(i, h)
+		if string(old) != string(now) {
+			sh.Changes = append(sh.Changes, Change{Old: old, KeyChanges: primitives.KeyChanges{Key: lateName(i),
+				Changes: []primitives.StateChange{{Cause: primitives.StateChangeCause{Kind: primitives.CauseMigration}, Value: now}}}})
+		}
+	}
+	return sh
+}
+
+// comes brings the shard in, on, or out.
+func (c *strictChain) comes(s *Store) error {
+	_, known := s.view.Load().shards[lateShard]
+	_, here := s.ShardAt(lateShard)
+	if here = here && known; !here {
+		return c.comesIn(s)
+	}
+	if c.rng.IntN(12) == 0 {
+		c.came = false
+		return s.LeaveShard(lateShard, lateAccounts)
+	}
+	for range 1 + c.rng.IntN(5) {
+		next, prev, ok := c.nextLate(s)
+		if !ok {
+			return nil
+		}
+		if err := s.CommitShard(next, lateChanges(prev.Height, next.Height), nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextLate returns the next block of the head's branch that lacks the shard.
+func (c *strictChain) nextLate(s *Store) (next, prev BlockRef, ok bool) {
+	at, _ := s.ShardAt(lateShard)
+	for {
+		ref, err := s.NextBlock(at.Height + 1)
+		if err != nil {
+			return next, prev, false
+		}
+		if ref.Height <= s.Tip().Folded.Height || !s.hasShard(ref, lateShard) {
+			return ref, at, true
+		}
+		at = ref
+	}
+}
+
+func (c *strictChain) comesIn(s *Store) error {
+	tip := s.Tip()
+	if c.stageAt.Height < tip.Tail || c.stageAt.Height > tip.Folded.Height || c.rng.IntN(6) == 0 {
+		c.stageAt = tip.Folded
+	}
+	if hash, err := s.HashAt(c.stageAt.Height); err != nil || hash != c.stageAt.Hash {
+		c.stageAt = tip.Folded
+	}
+	done, err := s.Stage(lateShard, c.stageAt, lateAccounts)
+	if err != nil {
+		return err
+	}
+	for n := uint64(len(done)); n < lateKeys; n++ { // they come in their order
+		err := s.StagePart(lateShard, n, func(put func(key, value []byte) error) error {
+			if v := lateValue(int(n), c.stageAt.Height); v != nil {
+				return put(lateName(int(n)), v)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if c.rng.IntN(4) == 0 {
+			return nil
+		}
+	}
+	if err := s.EnterShard(lateShard, []Stub{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}}); err != nil {
+		return err
+	}
+	c.came = true
+	return nil
+}
+
+// checkLate holds the shard to what it must be wherever it is.
+func (c *strictChain) checkLate(s *Store) {
+	cell, known := s.view.Load().shards[lateShard]
+	if !known || cell.Left {
+		if c.came {
+			c.t.Fatal("a shard that came in is not here")
+		}
+		return
+	}
+	tip := s.Tip()
+	at, _ := s.ShardAt(lateShard)
+	for ref := at; ; {
+		for i := range lateKeys {
+			if ref.Height < max(cell.Since, tip.Tail) {
+				break
+			}
+			got, err := s.ValueAt(ref, lateShard, lateName(i))
+			want := lateValue(i, ref.Height)
+			if string(got) != string(want) || want == nil != errors.Is(err, ErrNotFound) {
+				c.t.Fatalf("%+v, %+v: late shard at %v, key %d = %q, %v, want %q", tip, cell, ref, i, got, err, want)
+			}
+		}
+		next, err := s.NextBlock(ref.Height + 1)
+		if err != nil || next.Height <= tip.Folded.Height || !s.hasShard(next, lateShard) {
+			break
+		}
+		ref = next
+	}
+	from := max(cell.Since+1, tip.Tail)
+	for range 3 {
+		if from > at.Height {
+			break
+		}
+		h := from + primitives.Height(c.rng.Uint64N(uint64(at.Height-from+1)))
+		hash, err := s.HashAt(h)
+		if err != nil {
+			continue
+		}
+		i := c.rng.IntN(lateKeys)
+		got, err := s.ValueAt(BlockRef{h, hash}, lateShard, lateName(i))
+		if want := lateValue(i, h); string(got) != string(want) {
+			c.t.Fatalf("%+v, %+v: late shard at height %d, key %d = %q, %v, want %q", tip, cell, h, i, got, err, want)
+		}
+		found, err := s.FindOutcome(hashOf("late", h))
+		if err != nil || len(found) == 0 {
+			c.t.Fatalf("late outcome of height %d: %v, %v", h, found, err)
+		}
+	}
+}
