@@ -116,6 +116,17 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 		}
 		return b, nil
 	}
+	for x := head; x != nil; { // while the next epoch's first block is not folded, rows of all branches are there
+		parent := e.Entry(x.Header().PrevHash)
+		if parent != nil && parent.Header().EpochID == at.NextEpochID && x.Header().EpochID != at.NextEpochID {
+			b, err := e.lightClientBlock(parent, parent.Header())
+			if errors.Is(err, ErrUnknown) || errors.Is(err, storage.ErrNotFound) || parent.Header().LastFinalBlock.IsZero() {
+				return nil, nil
+			}
+			return b, err
+		}
+		x = parent
+	}
 	raw, err := storage.EpochLightClientBlock.Get(e.store.Reader(), at.NextEpochID)
 	if err != nil {
 		return nil, absent(err)
@@ -124,27 +135,9 @@ func (e *Engine) NextLightClientBlock(last primitives.Hash) (*primitives.LightCl
 	return b, borsh.Unmarshal(raw, b)
 }
 
-// saveLightClientBlocks does what saveLightClientBlock does for each block that becomes canonical with the head: the first of an epoch
-// may have been on a branch that was none, while another that crossed the end of the epoch sooner was the head.
-func (e *Engine) saveLightClientBlocks(b *storage.Batch, head, old *Entry) error {
-	for x := head; x != nil && old != nil && x.Hash != old.Hash; {
-		if x.Height() < old.Height() {
-			old = e.Adopted(old.Header().PrevHash)
-			continue
-		}
-		parent := e.Adopted(x.Header().PrevHash)
-		if parent == nil {
-			break
-		}
-		if err := e.saveLightClientBlock(b, x, parent); err != nil {
-			return fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
-		}
-		x = parent
-	}
-	return nil
-}
-
-// saveLightClientBlock keeps the view of an epoch's last final block when the first block of the next one becomes the head.
+// saveLightClientBlock keeps the view of an epoch's last final block with the first block of the next one, on any branch, the head's or
+// not: the row stands and falls with that block. With the block that makes a branch the head it would be lost where that is on another
+// branch above the same first block.
 func (e *Engine) saveLightClientBlock(b *storage.Batch, entry, parent *Entry) error {
 	if entry.Header().EpochID == parent.Header().EpochID || parent.Header().LastFinalBlock.IsZero() {
 		return nil

@@ -258,10 +258,8 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 			return nil, err
 		}
 	}
-	if b.Head {
-		if err := e.saveLightClientBlocks(b.Puts, entry, u.accepted.OldHead); err != nil {
-			return nil, err
-		}
+	if err := e.saveLightClientBlock(b.Puts, entry, parent); err != nil {
+		return nil, fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
 	}
 	return b, nil
 }
