@@ -73,6 +73,33 @@ func ValidateBlock(b *primitives.Block, j *Judgement) error {
 	return nil
 }
 
+// ValidateHeader checks everything about a header that needs neither its body nor any state (nearcore chain.rs validate_header). Of the
+// rest its producer vouches, and those who approve of what builds on it: what its body says is checked when that comes.
+func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
+	if h.Version != primitives.HeaderV6 {
+		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	}
+	if h.PrevHash != j.Parent.Hash() {
+		return InvalidPrevBlock
+	}
+	hash := h.Hash()
+	if !j.Verify(h.Signature, hash[:], j.Producer) {
+		return invalidf(InvalidSignature, "of the block's producer")
+	}
+	if err := validateFields(h, j); err != nil {
+		return err
+	}
+	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
+		return InvalidEndorsementBitmap
+	}
+	for i, bits := range h.ChunkEndorsements {
+		if want := (len(j.Assigned[i]) + 7) / 8; h.ChunkMask[i] && len(bits) != want || !h.ChunkMask[i] && len(bits) != 0 {
+			return invalidf(InvalidEndorsementBitmap, "shard index %d", i)
+		}
+	}
+	return validateHeaderVotes(h, j)
+}
+
 func validateIdentity(b *primitives.Block, j *Judgement) error {
 	h := b.Header
 	if h.Version != primitives.HeaderV6 {
@@ -92,8 +119,15 @@ func validateIdentity(b *primitives.Block, j *Judgement) error {
 }
 
 func validateHeader(b *primitives.Block, j *Judgement) error {
-	h, p := b.Header, j.Parent
-	if len(h.ChunkMask) != len(j.ShardIDs) || len(b.Body.Chunks) != len(j.ShardIDs) {
+	if len(b.Body.Chunks) != len(j.ShardIDs) {
+		return InvalidNumberOfChunkHeaders
+	}
+	return validateFields(b.Header, j)
+}
+
+func validateFields(h *primitives.BlockHeader, j *Judgement) error {
+	p := j.Parent
+	if len(h.ChunkMask) != len(j.ShardIDs) {
 		return InvalidNumberOfChunkHeaders
 	}
 	switch {
@@ -115,8 +149,10 @@ func validateHeader(b *primitives.Block, j *Judgement) error {
 	return nil
 }
 
-func validateVotes(b *primitives.Block, j *Judgement) error {
-	h, p := b.Header, j.Parent
+func validateVotes(b *primitives.Block, j *Judgement) error { return validateHeaderVotes(b.Header, j) }
+
+func validateHeaderVotes(h *primitives.BlockHeader, j *Judgement) error {
+	p := j.Parent
 	if len(h.Approvals) > len(j.Approvers) {
 		return InvalidApprovals
 	}
