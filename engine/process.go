@@ -259,7 +259,7 @@ func gatherIncoming(entry *Entry, holds []bool) {
 		if c == nil {
 			continue
 		}
-		if holds[i] {
+		if c.Proofs == nil {
 			for k, g := range chain.GroupReceipts(c.PrevOutgoingReceipts, entry.Layout) {
 				lists[k] = append(lists[k], g.Receipts)
 			}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -235,6 +236,11 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 			return nil, fmt.Errorf("engine: shard %d of block %v: %w", id, rec.Ref(), err)
 		}
 	}
+	if !slices.Contains(holds, true) { // an ancestor that came without a state: what it brought is for whoever asks
+		for i := range holds {
+			holds[i] = true
+		}
+	}
 	gatherIncoming(entry, holds)
 	return entry, nil
 }
@@ -265,8 +271,15 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	}
 	if _, ok := rec.ChunkHash(s.ID); ok {
 		s.Chunk, err = LoadChunk(rec, s.ID)
+		return err
 	}
-	return err
+	if raw, err = rec.Incoming(s.ID); err == nil { // the block with which the folder began
+		s.Chunk = new(primitives.Chunk)
+		r := borsh.NewReader(raw)
+		s.Chunk.Proofs = primitives.ReadReceiptProofs(r)
+		return r.Close()
+	}
+	return nil
 }
 
 // loadOutgoing reads the receipts of a shard's last new chunk.

@@ -27,7 +27,7 @@ func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs fun
 }
 
 // ImportAt begins a store in the middle of a chain: blocks are genesis, then any ancestors that are wanted, ascending, then the block after
-// which the state is that of the shards that were staged for it (Stage, StagePart), of which frontier is the whole frontier. Ancestors have no
+// which the state is that of the shards that were staged for it (Stage, StagePart), of which frontier is the whole frontier, nil: as it was staged. Ancestors have no
 // state: what they are asked for is their records. Where the last block names shards that were not staged, these are not here.
 func (s *Store) ImportAt(blocks []*Block, frontierStubs []FrontierChange) error {
 	return s.importAt(blocks, frontierStubs, nil)
@@ -150,8 +150,10 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs []Frontier
 		return s.fail(err)
 	}
 	for _, id := range shards {
-		if err := s.dropFrontier(id); err != nil {
-			return s.fail(err)
+		if frontierStubs != nil {
+			if err := s.dropFrontier(id); err != nil {
+				return s.fail(err)
+			}
 		}
 		if err := s.unstage(batch, id); err != nil {
 			return s.fail(err)

@@ -1,0 +1,274 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Arrival brings a chain into an empty folder in its middle: blocks without any state, then the state after the last of them, as parts
+// of each shard, which may come in any order and over restarts. Each part is judged as it comes. What others say is wrong where an
+// error wraps chain.Invalid, trie.ErrMissing or trie.ErrCorrupt. It is for one goroutine, but for Part.
+type Arrival struct {
+	o      Options
+	blocks []*primitives.Block
+	next   []*primitives.Chunk
+	proofs map[primitives.Hash][]*primitives.Chunk
+	layout primitives.ShardLayout
+	stored []*storage.Block
+	infos  *arrived
+	epochs *epoch.Manager
+}
+
+// Beginning is what is known of a chain where a node begins to follow it.
+type Beginning struct {
+	// Blocks are those from the genesis to the one after which the state is, in their order. Their headers were judged before.
+	Blocks []*primitives.Block
+	// Next are the new chunks of all shards in the block behind those, with the receipts that they bring: their headers say what the last
+	// block left of its shards.
+	Next []*primitives.Chunk
+	// Proofs are the receipts that came to shards which have had no chunk since: for each block behind the oldest last chunk of a shard,
+	// by shard index its new chunks, as proofs. A block that is not here brought none.
+	Proofs map[primitives.Hash][]*primitives.Chunk
+}
+
+// Arrive begins or goes on with an arrival in the store of o. What Beginning says is compared with the blocks' hashes.
+func Arrive(o Options, b *Beginning) (*Arrival, error) {
+	a := &Arrival{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newArrived()}
+	var err error
+	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
+		return nil, fmt.Errorf("engine: epochs: %w", err)
+	}
+	if err := a.take(); err != nil {
+		return nil, err
+	}
+	return a, a.stage()
+}
+
+// take judges how the blocks hang together, and gathers what is stored of them.
+func (a *Arrival) take() error {
+	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
+	for i, b := range a.blocks {
+		h := b.Header
+		entry := &Entry{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
+		switch {
+		case i == 0 && !h.PrevHash.IsZero():
+			return fmt.Errorf("%w: the first block is no genesis", chain.InvalidBlockHeight)
+		case i > 0 && (h.PrevHash != a.blocks[i-1].Hash() || h.Height <= a.blocks[i-1].Header.Height):
+			return fmt.Errorf("%w: block %d is not behind the one before", chain.InvalidBlockHeight, h.Height)
+		case i > 0 && h.BlockMerkleRoot != tree.Root():
+			return chain.InvalidBlockMerkleRoot
+		}
+		if at, ok := final[h.LastFinalBlock]; ok {
+			entry.finalHeight = at
+		}
+		final[entry.Hash] = h.Height
+		if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && (r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
+			return chain.InvalidChunkHeadersRoot
+		}
+		random := h.RandomValue
+		if i == 0 {
+			random = primitives.Hash{}
+		}
+		changes, err := a.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(h, entry.finalHeight), random)
+		if err != nil {
+			return fmt.Errorf("engine: epoch of block %d: %w", h.Height, err)
+		}
+		a.infos.add(&changes)
+		if entry.Layout, err = a.epochs.ShardLayout(h.EpochID); err != nil {
+			return err
+		}
+		if err := a.keep(entry, &changes, i); err != nil {
+			return err
+		}
+		tree.Insert(entry.Hash)
+		a.layout = entry.Layout
+	}
+	return a.checkNext()
+}
+
+// keep gathers what is stored of a block without its state.
+func (a *Arrival) keep(entry *Entry, c *epoch.Changes, i int) error {
+	chunks := a.proofs[entry.Hash]
+	for k, id := range entry.Layout.ShardIDs() {
+		s := ShardState{ID: id}
+		if h := entry.Block.Body.Chunks[k]; k < len(chunks) && chunks[k] != nil {
+			came := chunks[k]
+			if came.Hash != h.ChunkHash() || h.HeightIncluded != entry.Height() {
+				return fmt.Errorf("%w: proofs of a chunk that is not in block %d", chain.InvalidChunk, entry.Height())
+			}
+			if err := chain.ValidateProofs(came); err != nil {
+				return err
+			}
+			s.Chunk = came
+		}
+		entry.Shards = append(entry.Shards, s)
+	}
+	b := stored(entry, c)
+	if i > 0 {
+		p := a.blocks[i-1]
+		b.Prev = storage.BlockRef{Height: p.Header.Height, Hash: p.Hash()}
+		if last := entry.Header().LastFinalBlock; !last.IsZero() {
+			b.Final = storage.BlockRef{Height: entry.finalHeight, Hash: last}
+		}
+	}
+	a.stored = append(a.stored, b)
+	return nil
+}
+
+// checkNext compares the chunks behind the last block with it.
+func (a *Arrival) checkNext() error {
+	at := a.last()
+	layout, err := a.epochs.ShardLayoutFromPrev(at.Hash())
+	if err != nil {
+		return err
+	}
+	if !layout.Equal(a.layout) {
+		return fmt.Errorf("%w: behind block %d", ErrReshard, at.Header.Height)
+	}
+	if len(a.next) != layout.NumShards() {
+		return fmt.Errorf("%w: %d chunks of %d shards", chain.InvalidChunk, len(a.next), layout.NumShards())
+	}
+	for i, id := range layout.ShardIDs() {
+		c := a.next[i]
+		root, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
+		if c.Hash != c.Header.ChunkHash() || c.Header.ShardID != id || c.Header.PrevBlockHash != at.Hash() || c.Header.PrevOutgoingReceiptsRoot != root {
+			return fmt.Errorf("%w: of shard %d behind block %d", chain.InvalidChunk, id, at.Header.Height)
+		}
+	}
+	return nil
+}
+
+func (a *Arrival) last() *primitives.Block { return a.blocks[len(a.blocks)-1] }
+
+func (a *Arrival) at() storage.BlockRef {
+	return storage.BlockRef{Height: a.last().Header.Height, Hash: a.last().Hash()}
+}
+
+func (a *Arrival) stage() error {
+	for i, id := range a.layout.ShardIDs() {
+		if _, err := a.o.Store.Stage(id, a.at(), accounts(a.layout, primitives.ShardIndex(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Root returns the state root whose parts are to come.
+func (a *Arrival) Root(shard primitives.ShardIndex) primitives.Hash {
+	return a.next[shard].Header.PrevStateRoot
+}
+
+// Has returns the parts of a shard that have come, before a restart too.
+func (a *Arrival) Has(shard primitives.ShardIndex) ([]uint64, error) {
+	return a.o.Store.Stage(a.layout.ShardIDs()[shard], a.at(), accounts(a.layout, shard))
+}
+
+// Part judges a part of a shard's state and stores it. Any goroutine may call it.
+func (a *Arrival) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
+	p, err := trie.OpenPart(strings, a.Root(shard), id, a.o.Tries.Frontier)
+	if err != nil {
+		return err
+	}
+	name := a.layout.ShardIDs()[shard]
+	stubs := make([]storage.Stub, len(p.Frontier))
+	for i, f := range p.Frontier {
+		stubs[i] = storage.Stub{Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
+		if f.IsValue {
+			stubs[i].MemoryUsage |= valueFlag
+		}
+	}
+	if err := a.o.Store.StageFrontier(name, stubs); err != nil {
+		return err
+	}
+	return a.o.Store.StagePart(name, id.Index, func(put func(key, value []byte) error) error {
+		for i := range p.Pairs {
+			if err := put(p.Pairs[i].Key, p.Pairs[i].Value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Finish makes what has come the chain of the folder, which Open then goes on with. All parts must have come.
+func (a *Arrival) Finish() error {
+	last := a.stored[len(a.stored)-1]
+	last.Head = true
+	height := map[primitives.Height]*storage.Block{}
+	for _, b := range a.stored {
+		height[b.Ref.Height] = b
+	}
+	for i, h := range a.last().Body.Chunks {
+		next, s := &a.next[i].Header, &last.Shards[i]
+		extra := &chain.ChunkExtra{StateRoot: next.PrevStateRoot, OutcomeRoot: next.PrevOutcomeRoot, Proposals: next.PrevValidatorProposals,
+			GasUsed: next.PrevGasUsed, GasLimit: next.GasLimit, BalanceBurnt: next.PrevBalanceBurnt, CongestionInfo: next.CongestionInfo,
+			BandwidthRequests: next.BandwidthRequests, ProposedSplit: next.ProposedSplit}
+		from := height[h.HeightIncluded]
+		if from == nil {
+			return fmt.Errorf("%w: no block of height %d with a chunk of shard %d", chain.InvalidChunk, h.HeightIncluded, s.ID)
+		}
+		origin := ShardState{ID: s.ID, OutgoingAt: from.Ref.Hash, OutgoingOf: h.ShardID}
+		s.Extra, s.Other = extra.AppendBorsh(nil), appendOrigin(nil, &origin)
+		for k := range from.Shards {
+			if from.Shards[k].ID != h.ShardID {
+				continue
+			}
+			for _, x := range a.next[i].PrevOutgoingReceipts {
+				from.Shards[k].Outgoing = append(from.Shards[k].Outgoing, storage.Receipt{ID: x.ID, Value: x.AppendBorsh(nil)})
+			}
+		}
+	}
+	return a.o.Store.ImportAt(a.stored, nil)
+}
+
+// arrived are the rows of epochs that blocks without a state have.
+type arrived struct {
+	blocks    map[primitives.Hash]*epoch.BlockInfo
+	epochs    map[primitives.EpochID]*epoch.EpochInfo
+	starts    map[primitives.EpochID]primitives.Height
+	summaries map[primitives.EpochID]*epoch.EpochSummary
+}
+
+func newArrived() *arrived {
+	return &arrived{map[primitives.Hash]*epoch.BlockInfo{}, map[primitives.EpochID]*epoch.EpochInfo{}, map[primitives.EpochID]primitives.Height{},
+		map[primitives.EpochID]*epoch.EpochSummary{}}
+}
+
+func (s *arrived) add(c *epoch.Changes) {
+	if c.BlockInfo == nil {
+		return
+	}
+	s.blocks[c.BlockInfo.Hash] = c.BlockInfo
+	if c.EpochStart {
+		s.starts[c.BlockInfo.EpochID] = c.BlockInfo.Height
+	}
+	if c.NextNextEpoch != nil {
+		s.epochs[c.BlockInfo.Hash] = c.NextNextEpoch
+	}
+	if c.Summary != nil {
+		s.summaries[c.BlockInfo.EpochID] = c.Summary
+	}
+}
+
+func (s *arrived) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
+	return s.blocks[hash], nil
+}
+
+func (s *arrived) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
+	return s.epochs[id], nil
+}
+
+func (s *arrived) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
+	at, ok := s.starts[id]
+	return at, ok, nil
+}
+
+func (s *arrived) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
+	return s.summaries[id], nil
+}

@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// SyncPoint returns the block whose child is the sync block of an epoch as a block of that knows it: the first one behind the epoch's
+// first at which each shard has had two new chunks or more (nearcore state_sync/utils.rs). nil: it is yet to come. at is of the epoch.
+func (e *Engine) SyncPoint(at *Entry) (*Entry, error) {
+	var list []*Entry // of the epoch, newest first, without its first block
+	for x := at; ; {
+		prev, err := e.Block(x.Header().PrevHash)
+		if err != nil {
+			return nil, err
+		}
+		if prev.Header().EpochID != x.Header().EpochID || prev.Header().PrevHash.IsZero() {
+			break
+		}
+		list = append(list, x)
+		x = prev
+	}
+	had := make([]int, len(at.Shards))
+	for i := len(list) - 1; i >= 0; i-- {
+		done := true
+		for k, c := range list[i].Block.Body.Chunks {
+			if c.HeightIncluded == list[i].Height() {
+				had[k]++
+			}
+			done = done && had[k] >= 2
+		}
+		if done {
+			return list[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// Part returns a part of a shard's state after a block, whose states must be held: storage.ErrGone if they are not. Safe from any
+// goroutine.
+func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) ([][]byte, error) {
+	at := e.Adopted(block)
+	if at == nil || !at.Acquire() {
+		return nil, fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
+	}
+	defer at.Release()
+	if int(shard) >= len(at.Shards) || !at.Shards[shard].Held() {
+		return nil, fmt.Errorf("%w: shard index %d", ErrUntracked, shard)
+	}
+	return at.Shards[shard].root.Part(id)
+}
