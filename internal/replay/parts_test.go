@@ -15,7 +15,6 @@ import (
 
 // arrivals is a replay beside which, at every epoch's sync block, a new node begins with nothing but blocks and state parts, and goes on.
 type arrivals struct {
-	t       *testing.T
 	blocks  []*primitives.Block
 	chunks  map[primitives.Hash][]*primitives.Chunk
 	nodes   []*partial
@@ -164,7 +163,7 @@ func TestArrivals(t *testing.T) {
 			if all() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
-			a := &arrivals{t: t, chunks: map[primitives.Hash][]*primitives.Chunk{}, begun: map[primitives.EpochID]bool{}, every: every}
+			a := &arrivals{chunks: map[primitives.Hash][]*primitives.Chunk{}, begun: map[primitives.EpochID]bool{}, every: every}
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), behind: a.behind, Tries: trie.Options{Frontier: 2048}}
 			report, err := Run(rec, o)
 			if err != nil {
