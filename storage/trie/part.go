@@ -107,6 +107,11 @@ type partNodes[P comparable] interface {
 	data(n *partNode[P]) ([]byte, error)
 }
 
+var (
+	_ partNodes[uint32]          = (*rootNodes)(nil)
+	_ partNodes[primitives.Hash] = (*proofNodes)(nil)
+)
+
 // rootNodes are those of a whole trie.
 type rootNodes struct {
 	f   *Forest
