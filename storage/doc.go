@@ -22,11 +22,17 @@
 // its ids stand, what it changed, which rows it puts. Open makes the tree again from the log. A commit costs the same whether two
 // blocks wait for finality or ten thousand.
 //
+// Of blocks far above the folded one the memory has no more than what finds them (cold.go): the newest 1,024, or 32 MiB of
+// changes, have all they did.
+//
 // Fold is what writes to the index: for the blocks that became final their places and names, the last value of each key to
 // Flat, in Undo where the value before is to be found (in the record of the block that changed it), pointers from outcome ids,
 // the frontier's hashes, and from where on in the log the next Open has to read. What does not hurt without the rest goes first, in
 // pieces, and is synced; then the rest as one synced batch. So the index is always that of some fold, and needs nothing of its
 // engine but that a synced write lasts and that a batch is whole or absent (step.go). Forks that lose never come to the index.
+//
+// A shard may stand elsewhere than the others (shards.go, late.go, leave.go): it comes in as pairs at a folded block, gets what the blocks behind
+// that did in it by records of its own, goes with the others when it has come to the folded block, and leaves by the range of its accounts.
 //
 // A value at an old block is one seek in Undo, for the first change above that block, or else a get in Flat.
 //
