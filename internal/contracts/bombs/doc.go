@@ -6,5 +6,5 @@
 //	state   none; equal shapes give equal bytes
 //	bound   functions of 196,608 bytes, modules as large as they come out
 //	errors  none
-//	source  reviews of how Cranelift's time and memory grow: with operands and locals that live over joints, with floats
+//	source  reviews of how Cranelift's and Winch's time and memory grow: with operands and locals that live over joints, with floats
 package bombs

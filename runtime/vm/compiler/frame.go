@@ -46,8 +46,8 @@ const (
 	replyHead    = 4 + 4 + 4 + 8 + 4
 	sumLen       = 4
 
-	// MaxRequest is what a prepared module has at most. One of the 4 MiB that a contract may have becomes up to 25 times as much,
-	// where all its operands are kept in memory; a contract that is too long for a request would be one that no block can call.
+	// MaxRequest is what a prepared module has at most. One of the 4 MiB that a contract may have becomes up to 20 times as much
+	// (memory.grow over memory.grow); a contract that is too long for a request would be one that no block can call.
 	MaxRequest = 256 << 20
 	// MaxReply is the most that any contract's artifact may have.
 	MaxReply = 512 << 20
