@@ -12,7 +12,7 @@ FUZZTIME ?= 30s
 # of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
 TIMEOUT ?= 25m
 
-.PHONY: help build run test check platforms race fuzz bench vectors contracts e2e lint clean
+.PHONY: help build run test check platforms replay race fuzz bench vectors contracts e2e lint clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -46,6 +46,9 @@ platforms: ## type-check for linux and macOS on amd64 and arm64; compile for lin
 	@if command -v aarch64-linux-gnu-gcc >/dev/null; then \
 	  echo "linux/arm64"; GOOS=linux GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc $(GO) build ./...; \
 	else echo "no aarch64-linux-gnu-gcc: nothing is compiled for linux/arm64"; fi
+
+replay: ## every recorded chain in every way: arrival in random order, each shard alone, headers, state parts, witnesses
+	TROUPE_REPLAY=modes $(GO) test -count=1 -timeout 3h ./internal/replay
 
 race: ## all tests under the race detector
 	$(GO) test -race -timeout $(TIMEOUT) ./...

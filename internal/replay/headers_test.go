@@ -203,7 +203,7 @@ func TestHeaders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all() {
+			if modes() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
 			random := rand.New(rand.NewPCG(seed, 4))

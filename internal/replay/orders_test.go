@@ -257,7 +257,7 @@ func TestOrders(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 2))
 	names := chains("four", "storm")
-	if !all() {
+	if !modes() {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" }) // the others have more in them
 	}
 	for _, name := range names {
@@ -266,7 +266,7 @@ func TestOrders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all() {
+			if modes() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
 			follow(t, rec, name, record(t, rec, name, random), random, nil)
@@ -281,7 +281,7 @@ func TestOrdersTracked(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 3))
 	names := []string{"reshard", "storm"}
-	if all() {
+	if modes() {
 		names = chains("four")
 	}
 	for _, name := range names {
@@ -290,7 +290,7 @@ func TestOrdersTracked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all() {
+			if modes() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
 			first := rec.Blocks[0].Given.Chunks

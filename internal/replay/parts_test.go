@@ -151,7 +151,7 @@ func (a *arrivals) begin(r *runner, point *engine.Entry) error {
 // the blocks before and no state else; the new node goes on from there, and leaves of every chunk what the old one does.
 func TestArrivals(t *testing.T) {
 	names, every := []string{"four", "reshard"}, 5
-	if all() {
+	if modes() {
 		names, every = chains(names...), 1
 	}
 	for _, name := range names {
@@ -160,7 +160,7 @@ func TestArrivals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all() {
+			if modes() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
 			a := &arrivals{chunks: map[primitives.Hash][]*primitives.Chunk{}, begun: map[primitives.EpochID]bool{}, every: every}

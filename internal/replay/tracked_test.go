@@ -125,7 +125,7 @@ func partials(rec *Recording) (out []*partial) {
 // splits, of whose children it may hold both or one.
 func TestTrackedAlone(t *testing.T) {
 	names := chains("four", "reshard")
-	if !all() {
+	if !modes() {
 		names = slices.DeleteFunc(names, func(name string) bool { return name == "native" || name == "probe" }) // the others have more in them
 	}
 	for _, name := range names {
@@ -134,7 +134,7 @@ func TestTrackedAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all() {
+			if modes() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
 			trackAlone(t, rec, name)

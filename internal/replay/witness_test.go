@@ -11,7 +11,7 @@ func TestWitnesses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if all() {
+			if modes() {
 				rec = openShared(t, name+".jsonl.gz")
 			}
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), Witnesses: true}
