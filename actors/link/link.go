@@ -26,6 +26,8 @@ var (
 	ErrTimeout = errors.New("actor: no answer in time")
 	// ErrFailed says that an actor failed before it answered, or has ended.
 	ErrFailed = errors.New("actor: it failed before it answered")
+	// ErrUnhandled is the ErrFailed of a message that no actor has seen.
+	ErrUnhandled = fmt.Errorf("%w: it had ended", ErrFailed)
 )
 
 // Dispatcher runs mailboxes on goroutines that are kept for the next wake-up.

@@ -96,7 +96,7 @@ func (m *Meter) Dropped(kind string, c *Counter, msg any) {
 	}
 	c.dead.Add(1)
 	if q, ok := msg.(Answerable); ok {
-		q.Failed(ErrFailed)
+		q.Failed(ErrUnhandled)
 	}
 }
 

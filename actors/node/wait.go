@@ -103,30 +103,49 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		}
 		defer n.finals.done()
 	}
-	m.Waiter, m.Client = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}, messages.ClientOf(ctx)
+	m.Client = messages.ClientOf(ctx)
+	for again := range maxUnhandled {
+		if a, err = n.ask(ctx, h, m); !errors.Is(err, session.ErrUnhandled) {
+			return a, err
+		}
+		time.Sleep(time.Duration(again) * time.Millisecond) // the session has failed, and the actor above it has not heard of it
+	}
+	return a, err
+}
+
+// maxUnhandled is how often a request is sent to a session which has failed on another request.
+const maxUnhandled = 16
+
+// ask sends a request once and waits for its answer.
+func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction) (a messages.Awaited, err error) {
+	m.Waiter = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}
 	r := session.NewRequest(m)
 	failed := *h.failed.Load()
 	n.tell(n.rpc, r)
 	// The waiter has its own timer; this one is for a waiter that is lost.
 	lost := time.NewTimer(n.o.Limits.Wait + 2*time.Second)
 	defer lost.Stop()
-	select {
-	case a = <-r.Answer():
-		return a, a.Err
-	case <-ctx.Done():
-		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
-		return a, n.timeout(m.Hash)
-	case <-failed:
-		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter}) // it may go to the session's next actor
-		return a, session.ErrFailed
-	case <-lost.C:
-		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
-		return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
-	case <-n.still:
-		n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
-		return a, n.refusal()
-	case <-n.ended:
-		return a, ErrStopped
+	for {
+		select {
+		case a = <-r.Answer():
+			return a, a.Err
+		case <-ctx.Done():
+			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+			return a, n.timeout(m.Hash)
+		case <-failed:
+			if r.TakenBy(failed) {
+				return a, session.ErrFailed
+			}
+			failed = *h.failed.Load() // it goes to the session's next actor, or comes back
+		case <-lost.C:
+			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
+		case <-n.still:
+			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+			return a, n.refusal()
+		case <-n.ended:
+			return a, ErrStopped
+		}
 	}
 }
 
@@ -142,11 +161,15 @@ func (n *Node) timeout(hash primitives.Hash) error {
 // session returns the properties of a client's actor.
 func (n *Node) session(id messages.SessionID) *actor.Props {
 	return n.kit.props("session", func() actor.Actor {
-		return session.NewSession(session.SessionOptions{Waiter: n.waiter, Submit: n.route, Done: func(count int) {
+		o := session.SessionOptions{Waiter: n.waiter, Submit: n.route, Done: func(count int) {
 			if h := n.handles.of(id); h != nil {
 				h.done(count)
 			}
-		}})
+		}}
+		if h := n.handles.of(id); h != nil {
+			o.Ended = *h.failed.Load()
+		}
+		return session.NewSession(o)
 	})
 }
 

@@ -18,8 +18,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -27,6 +29,8 @@ import (
 var (
 	ErrNoSession = errors.New("session: not open")
 	ErrFailed    = errors.New("session: the waiter failed")
+	// ErrUnhandled is the ErrFailed of a request that came to a session which had failed on another, so that it may be sent again.
+	ErrUnhandled = fmt.Errorf("%w: not on this request", ErrFailed)
 )
 
 // Name is that of the actor above all sessions.
@@ -54,11 +58,12 @@ func appendWaiter(b []byte, id messages.WaiterID) []byte {
 type Request struct {
 	messages.AwaitTransaction
 	answer chan messages.Awaited
+	taken  *atomic.Pointer[chan struct{}]
 }
 
 // NewRequest returns a request; Answer gives its one answer.
 func NewRequest(m messages.AwaitTransaction) Request {
-	return Request{AwaitTransaction: m, answer: make(chan messages.Awaited, 1)}
+	return Request{AwaitTransaction: m, answer: make(chan messages.Awaited, 1), taken: new(atomic.Pointer[chan struct{}])}
 }
 
 // Answer is where the answer comes.
@@ -73,7 +78,19 @@ func (r Request) Reply(a messages.Awaited) {
 }
 
 // Failed answers for an actor that will not: link.Answerable.
-func (r Request) Failed(error) { r.Reply(messages.Awaited{Err: ErrFailed}) }
+func (r Request) Failed(why error) {
+	if errors.Is(why, link.ErrUnhandled) {
+		r.Reply(messages.Awaited{Err: ErrUnhandled})
+		return
+	}
+	r.Reply(messages.Awaited{Err: ErrFailed})
+}
+
+// TakenBy tells whether it is a session's that ends with a channel: SessionOptions.Ended.
+func (r Request) TakenBy(ended chan struct{}) bool {
+	by := r.taken.Load()
+	return by != nil && *by == ended
+}
 
 // Options are what the actors work with.
 type Options struct {
@@ -168,6 +185,8 @@ type SessionOptions struct {
 	Submit messages.Sender[messages.SubmitTransactions]
 	// Done is told of submissions that are done with.
 	Done func(int)
+	// Ended is closed once it is known that the session has failed.
+	Ended chan struct{}
 }
 
 // Session is one client: the parent of its waiters.
@@ -186,6 +205,7 @@ func NewSession(o SessionOptions) *Session {
 func (a *Session) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case Request:
+		m.taken.Store(&a.o.Ended)
 		pid, err := c.SpawnNamed(a.o.Waiter(m), string(appendWaiter(nil, m.Waiter.Waiter)))
 		if err != nil {
 			m.Reply(messages.Awaited{Err: fmt.Errorf("%w: %w", ErrFailed, err)})
