@@ -22,6 +22,7 @@ type disk interface {
 	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
 	removeFile(name string) error
 	listFiles() ([]string, error) // names of segments, sorted
+	syncNames() error             // of files that were created
 	readMark() ([]byte, error)    // the format marker; fs.ErrNotExist
 	writeMark(b []byte) error     // atomic and synced
 	strangers() ([]string, error) // names in the folder that are not ours
@@ -93,12 +94,14 @@ func (d osDisk) createFile(name string) (file, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(filepath.Join(d.dir, logName)); err != nil {
+	if err := d.syncNames(); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return osFile{f}, nil
 }
+
+func (d osDisk) syncNames() error { return syncDir(filepath.Join(d.dir, logName)) }
 
 func (d osDisk) openFile(name string) (file, error) {
 	f, err := os.OpenFile(filepath.Join(d.dir, logName, name), os.O_RDWR, 0)

@@ -321,6 +321,11 @@ func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	}
 }
 
+// putStub writes an entry of the frontier.
+func putStub(batch *Batch, shard primitives.ShardID, s *Stub) {
+	frontier.Put(batch, frontierKey{shard, string(s.Path)}, &stub{s.Hash, s.MemoryUsage})
+}
+
 // putFrontier writes changes of the frontier, but for shards that these splits make.
 func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 	for i := range changes {
@@ -328,11 +333,10 @@ func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 		if splitOf(splits, c.Shard) != nil {
 			continue
 		}
-		k := frontierKey{c.Shard, string(c.Path)}
 		if c.Gone {
-			frontier.Delete(batch, k)
+			frontier.Delete(batch, frontierKey{c.Shard, string(c.Path)})
 		} else {
-			frontier.Put(batch, k, &stub{c.Hash, c.MemoryUsage})
+			putStub(batch, c.Shard, &c.Stub)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (s *Store) importPairs(stubs []FrontierChange, pairs func(put func(Pair) er
 	}
 	for i := range stubs {
 		c := &stubs[i]
-		frontier.Put(&batch, frontierKey{c.Shard, string(c.Path)}, &stub{c.Hash, c.MemoryUsage})
+		putStub(&batch, c.Shard, &c.Stub)
 	}
 	return flush()
 }

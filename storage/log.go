@@ -79,7 +79,7 @@ func newLog(d disk, o *Options) *blockLog {
 }
 
 // recover opens the log, which reached end at least, and calls f for each whole record from start on. What a
-// crash left behind the last whole record is cut off; broken bytes with whole records behind them are damage.
+// crash left behind the last whole record is cut off, and what is whole lasts when it has come back; broken bytes with whole records behind them are damage.
 func (l *blockLog) recover(start, end position, f func(at position, payload []byte) error) error {
 	names, err := l.disk.listFiles()
 	if err != nil {
@@ -122,21 +122,29 @@ func (l *blockLog) recover(start, end position, f func(at position, payload []by
 			_ = fl.Close()
 			continue
 		}
-		if size, err := fl.Size(); err != nil || size > got {
-			if err == nil {
-				err = fl.Truncate(got)
-			}
-			if err == nil {
-				err = fl.Sync()
-			}
-			if err != nil {
-				_ = fl.Close()
-				return wrapWrite("cut log", err)
-			}
+		if err := l.settle(fl, got); err != nil {
+			_ = fl.Close()
+			return wrapWrite("cut log", err)
 		}
 		l.cur, l.end = fl, position{seg, got}
 		return nil
 	}
+}
+
+// settle cuts the last segment off behind its whole records, and syncs them: a process that was killed, or whose sync failed, leaves
+// records that are there to read and not on the disk, and from now on others are told of them.
+func (l *blockLog) settle(fl file, end int64) error {
+	size, err := fl.Size()
+	if err == nil && size > end {
+		err = fl.Truncate(end)
+	}
+	if err == nil && (l.sync || size > end) {
+		err = fl.Sync()
+	}
+	if err == nil && l.sync {
+		err = l.disk.syncNames()
+	}
+	return err
 }
 
 // short says it if segment seg, whole up to got, lacks committed records: it ends before end, or it is not the last

@@ -126,10 +126,7 @@ func (s *Store) StagePart(shard primitives.ShardID, part uint64, pairs func(put 
 	if err := s.writable(); err != nil {
 		return err
 	}
-	cell, err := staged.Get(s.db, shard)
-	if errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%w: shard %d is not staged", ErrOrder, shard)
-	}
+	cell, err := s.stagedShard(shard)
 	if err != nil {
 		return err
 	}
@@ -172,10 +169,7 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 	if err := s.writable(); err != nil {
 		return err
 	}
-	cell, err := staged.Get(s.db, shard)
-	if errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("%w: shard %d is not staged", ErrOrder, shard)
-	}
+	cell, err := s.stagedShard(shard)
 	if err != nil {
 		return err
 	}
@@ -183,11 +177,7 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 	if ok, err := s.IsCanonical(cell.At); err != nil || !ok || cell.At.Height > v.folded.Height || cell.At.Height < v.tail {
 		return errors.Join(err, fmt.Errorf("%w: shard %d comes in at block %v, which is not folded", ErrOrder, shard, cell.At))
 	}
-	changes := make([]FrontierChange, len(frontierStubs))
-	for i := range changes {
-		changes[i] = FrontierChange{Shard: shard, Stub: frontierStubs[i]}
-	}
-	if err := s.writeFrontier(changes); err != nil {
+	if err := s.writeFrontier(entering(shard, frontierStubs)); err != nil {
 		return s.fail(err)
 	}
 	var batch Batch
@@ -203,12 +193,21 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 	return nil
 }
 
+// entering are the changes of the frontier that bring a shard's entries.
+func entering(shard primitives.ShardID, stubs []Stub) []FrontierChange {
+	changes := make([]FrontierChange, len(stubs))
+	for i := range stubs {
+		changes[i] = FrontierChange{Shard: shard, Stub: stubs[i]}
+	}
+	return changes
+}
+
 // writeFrontier writes rows in pieces, which nobody reads yet.
 func (s *Store) writeFrontier(changes []FrontierChange) error {
 	var batch Batch
 	for i := range changes {
 		c := &changes[i]
-		frontier.Put(&batch, frontierKey{c.Shard, string(c.Path)}, &stub{c.Hash, c.MemoryUsage})
+		putStub(&batch, c.Shard, &c.Stub)
 		if batch.Size() >= historyBatch || i == len(changes)-1 {
 			if err := s.db.write(&batch, false); err != nil {
 				return err
@@ -217,6 +216,15 @@ func (s *Store) writeFrontier(changes []FrontierChange) error {
 		}
 	}
 	return nil
+}
+
+// stagedShard returns what says that a shard is coming in. ErrOrder: none does.
+func (s *Store) stagedShard(shard primitives.ShardID) (stagedCell, error) {
+	cell, err := staged.Get(s.db, shard)
+	if errors.Is(err, ErrNotFound) {
+		return cell, fmt.Errorf("%w: shard %d is not staged", ErrOrder, shard)
+	}
+	return cell, err
 }
 
 // unstage removes what says that a shard is coming in.

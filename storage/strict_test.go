@@ -257,6 +257,18 @@ func (d *strictDisk) createFile(name string) (file, error) {
 	return d.files[name], nil
 }
 
+func (d *strictDisk) syncNames() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.call()
+	if err == nil {
+		for _, f := range d.files {
+			f.there = true
+		}
+	}
+	return err
+}
+
 func (d *strictDisk) openFile(name string) (file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// judgeTrie is the slow second version that judges Forest and judgeTrie: strings by hash, and every change key by key as nearcore
+// judgeTrie is the slow second version that judges Forest and Partial: strings by hash, and every change key by key as nearcore
 // does it (ops/insert_delete.rs, ops/squash.rs). It remembers what it read.
 type judgeTrie struct {
 	root    primitives.Hash
