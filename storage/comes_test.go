@@ -3,6 +3,8 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -89,13 +91,7 @@ func (c *strictChain) comesIn(s *Store) error {
 		return err
 	}
 	for n := uint64(len(done)); n < lateKeys; n++ { // they come in their order
-		err := s.StagePart(lateShard, n, func(put func(key, value []byte) error) error {
-			if v := lateValue(int(n), c.stageAt.Height); v != nil {
-				return put(lateName(int(n)), v)
-			}
-			return nil
-		})
-		if err != nil {
+		if err := c.latePart(s, int(n)); err != nil {
 			return err
 		}
 		if c.rng.IntN(4) == 0 {
@@ -107,6 +103,16 @@ func (c *strictChain) comesIn(s *Store) error {
 	}
 	c.came = true
 	return nil
+}
+
+// latePart stores a key of the shard that comes in.
+func (c *strictChain) latePart(s *Store, n int) error {
+	return s.StagePart(lateShard, uint64(n), func(put func(key, value []byte) error) error {
+		if v := lateValue(n, c.stageAt.Height); v != nil {
+			return put(lateName(n), v)
+		}
+		return nil
+	})
 }
 
 // checkLate holds the shard to what it must be wherever it is.
@@ -156,5 +162,78 @@ func (c *strictChain) checkLate(s *Store) {
 		if err != nil || len(found) == 0 {
 			c.t.Fatalf("late outcome of height %d: %v, %v", h, found, err)
 		}
+	}
+}
+
+// TestStageAfterLeaving: a shard that a power cut stopped from leaving comes back, cut off again at any call, with a collection in between:
+// what Stage says is here is here.
+func TestStageAfterLeaving(t *testing.T) {
+	left, staged := 0, 0
+	for seed := uint64(1); seed <= 400; seed++ {
+		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 14)), disk: newStrictDisk(seed)}
+		s, err := open(c.disk, c.options())
+		for err == nil && !c.came {
+			if err = c.grow(s, 3); err == nil {
+				err = c.comesIn(s)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.came = false
+		c.disk.at, c.disk.how = c.disk.calls+1+c.rng.IntN(6), errDied
+		_ = s.LeaveShard(lateShard, lateAccounts)
+		again := func() {
+			c.disk = c.disk.crash()
+			_ = s.Close()
+			if s, err = open(c.disk, c.options()); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		again()
+		cell := s.view.Load().shards[lateShard]
+		if !cell.Left {
+			_ = s.Close()
+			continue
+		}
+		if cell.Leaving {
+			left++
+		}
+		if c.stageAt = s.Tip().Folded; seed%2 == 0 { // all parts, and a collection before it enters
+			_, err := s.Stage(lateShard, c.stageAt, lateAccounts)
+			for n := 0; n < lateKeys && err == nil; n++ {
+				err = c.latePart(s, n)
+			}
+			if err == nil {
+				_, err = s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
+			}
+			if err == nil {
+				err = s.EnterShard(lateShard, []Stub{{Path: []byte{2}, Hash: hashOf(c.stageAt), MemoryUsage: 3}})
+			}
+			if c.came = true; err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		} else {
+			c.disk.at, c.disk.how = c.disk.calls+4+c.rng.IntN(30), errDied
+			for err == nil && !c.came {
+				if err = c.comesIn(s); err == nil {
+					_, err = s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})
+				}
+			}
+			if err != nil {
+				staged++
+			}
+			for again(); err == nil && !c.came; {
+				err = c.comesIn(s)
+			}
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		c.checkLate(s)
+		_ = s.Close()
+	}
+	if left < 40 || staged < 20 {
+		t.Errorf("%d times it was cut off while it left, %d times while it came", left, staged)
 	}
 }

@@ -88,8 +88,14 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 		return nil, err
 	}
 	v := s.view.Load()
-	if c, ok := v.shards[shard]; !v.empty && !(ok && c.Left) && v.base.entry.has(shard) {
+	c, ok := v.shards[shard]
+	if !v.empty && !(ok && c.Left) && v.base.entry.has(shard) {
 		return nil, fmt.Errorf("%w: shard %d is here", ErrOrder, shard)
+	}
+	if c.Leaving { // a crash has left something of it, and who finds that later would take what comes in for it
+		if err := s.endLeaving(shard, c); err != nil {
+			return nil, s.fail(err)
+		}
 	}
 	want := stagedCell{at, accounts}
 	switch got, err := staged.Get(s.db, shard); {
@@ -100,11 +106,20 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	case !errors.Is(err, ErrNotFound):
 		return nil, err
 	}
-	// What is there of it is of another time. That it comes in is said last.
+	// What is there of it is of another time, and goes in pieces: so first it is said that no part is here, of no block, and last that it
+	// comes in.
+	var batch Batch
+	if err := s.unstage(&batch, shard); err != nil {
+		return nil, s.fail(err)
+	}
+	staged.Put(&batch, shard, &stagedCell{BlockRef{}, accounts})
+	if err := s.step(&batch); err != nil {
+		return nil, s.fail(err)
+	}
 	if err := s.removeShard(shard, accounts); err != nil {
 		return nil, s.fail(err)
 	}
-	var batch Batch
+	batch.Reset()
 	staged.Put(&batch, shard, &want)
 	return nil, s.fail(s.step(&batch))
 }
