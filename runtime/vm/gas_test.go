@@ -14,6 +14,13 @@ import (
 // gasCallers call env.gas in every way that there is.
 var gasCallers = map[string]string{
 	"direct": `(module (import "env" "gas" (func $gas (param i32))) (func (export "main") (call $gas (i32.const 7)) (call $gas (i32.const 0))))`,
+	"numbers that are not its own": `(module (import "env" "gas" (func $gas (param i32))) (import "env" "block_index" (func $b (result i64)))
+		(func (export "main") (local $i i32) i32.const 3 i32.const 5 call $gas call $gas i32.const 7 nop call $gas
+			i32.const 9 (drop (call $b)) call $gas i32.const 11 (block) call $gas i32.const 13 (local.set $i (i32.const 15)) call $gas
+			(block (result i32) i32.const 17 i32.const 1 br_if 0) call $gas (if (result i32) (local.get $i) (then i32.const 19) (else i32.const 21)) call $gas
+			(loop (result i32) i32.const 23) call $gas i32.const 25 drop local.get $i call $gas i32.const 0x8000 call $gas))`,
+	"numbers in code that cannot be reached": `(module (import "env" "gas" (func $gas (param i32)))
+		(func (export "main") (block i32.const 5 br 0 i32.const 3 call $gas) i32.const -2147483648 call $gas))`,
 	"behind others": `(module (import "env" "block_index" (func $b (result i64))) (import "env" "gas" (func $gas (param i32)))
 		(import "env" "epoch_height" (func $e (result i64))) (import "env" "gas" (func $more (param i32)))
 		(func $f (param i32) (call $more (local.get 0)) (drop (call $b)))

@@ -53,6 +53,9 @@ func instructionsTimed() (all []timed) {
 	add("i32.rem_s, dependent", "(local.set $i (i32.rem_s (i32.const -3) (i32.or (local.get $i) (i32.const 7))))")
 	add("i64.popcnt, clz, ctz", "(local.set $j (i64.popcnt (i64.clz (i64.ctz (local.get $j)))))")
 	add("f64.add, dependent", "(local.set $d (f64.add (local.get $d) (f64.const 1.5)))")
+	with("f64.add, dependent, in a global", "(global $g (mut f64) (f64.const 1))", "(global.set $g (f64.add (global.get $g) (f64.const 1.5)))")
+	with("f64.add, dependent, in memory", "(memory 1)", "(f64.store (i32.const 64) (f64.add (f64.load (i32.const 64)) (f64.const 1.5)))")
+	add("f64.add, all seen", "(local.set $j (i64.reinterpret_f64 (f64.add (local.get $d) (f64.const 1.5))))")
 	add("f64.mul, denormal", "(local.set $d (f64.mul (f64.const 0x1p-1060) (f64.add (local.get $d) (f64.const 0.5))))")
 	add("f64.div, dependent", "(local.set $d (f64.div (local.get $d) (f64.const 1.5)))")
 	add("f64.sqrt, dependent", "(local.set $d (f64.sqrt (f64.sqrt (f64.sqrt (f64.sqrt (local.get $d))))))")
@@ -82,6 +85,7 @@ func instructionsTimed() (all []timed) {
 	with("table.size", "(table 1 funcref)", "(drop (table.size))")
 	with("env.gas(0)", gasImport, "(call $gas (i32.const 0))")
 	with("env.gas(1)", gasImport, "(call $gas (i32.const 1))")
+	with("env.gas of a local", gasImport, "(call $gas (local.get $i))")
 	with("env.gas(0) through a table", gasImport+"(type $t (func (param i32))) (table 1 funcref) (elem (i32.const 0) $gas)", "(call_indirect (type $t) (i32.const 0) (i32.const 0))")
 
 	for _, n := range []int{0, 1, 1000, 65536} {

@@ -31,6 +31,8 @@ type program struct {
 	local []asm.ValType // of the function at work
 	open  []target
 	left  int // instructions that it may still have, about
+	// floats: most of what it holds are floats, and most of those no numbers, of any sign and payload.
+	floats bool
 }
 
 // kind is a type of functions.
@@ -54,16 +56,22 @@ type target struct {
 
 var values = []asm.ValType{asm.I32, asm.I64, asm.F32, asm.F64}
 
-func (p *program) n(most int) int   { return p.r.IntN(most) }
-func (p *program) one(in int) bool  { return p.r.IntN(in) == 0 }
-func (p *program) typ() asm.ValType { return values[p.n(4)] }
-func (p *program) u32(v uint32)     { p.f.Op(asm.AppendU32(nil, v)...) }
-func (p *program) small(most int)   { p.f.I32(int32(p.n(most))) }
+func (p *program) n(most int) int  { return p.r.IntN(most) }
+func (p *program) one(in int) bool { return p.r.IntN(in) == 0 }
+func (p *program) u32(v uint32)    { p.f.Op(asm.AppendU32(nil, v)...) }
+func (p *program) small(most int)  { p.f.I32(int32(p.n(most))) }
 func (p *program) op(op byte, v ...uint32) {
 	p.f.Op(op)
 	for _, x := range v {
 		p.u32(x)
 	}
+}
+
+func (p *program) typ() asm.ValType {
+	if p.floats && !p.one(5) {
+		return values[2+p.n(2)]
+	}
+	return values[p.n(4)]
 }
 
 const (
@@ -73,13 +81,27 @@ const (
 
 // newProgram writes the module of a seed.
 func newProgram(seed uint64) []byte {
-	p := &program{r: rand.New(rand.NewPCG(seed, 7)), m: &asm.Module{DataCount: true}}
+	return (&program{r: rand.New(rand.NewPCG(seed, 7))}).encode()
+}
+
+// newFloats is newProgram of floats that are no numbers.
+func newFloats(seed uint64) []byte {
+	return (&program{r: rand.New(rand.NewPCG(seed, 9)), floats: true}).encode()
+}
+
+// encode writes a module.
+func (p *program) encode() []byte {
+	p.m = &asm.Module{DataCount: true}
 	for i, t := range []asm.ValType{asm.I32, asm.I64, asm.I32, asm.I64} {
 		p.out[i] = p.m.Import("env", []string{"i32", "i64", "f32", "f64"}[i], []asm.ValType{t}, nil)
 	}
 	p.first = 5
 	get := p.m.Import("env", "get", []asm.ValType{asm.I64, asm.I32}, []asm.ValType{asm.I64})
-	p.m.Memory(1, -1)
+	if p.floats {
+		p.m.Memory(1024, 2048) // what prepared modules have
+	} else {
+		p.m.Memory(1, -1)
+	}
 	for range tables {
 		p.m.Table(tableSize, 30)
 	}
@@ -144,6 +166,9 @@ func newProgram(seed uint64) []byte {
 
 // body writes a function.
 func (p *program) body(f *asm.Func, k kind, length int) {
+	if p.floats {
+		length *= 2
+	}
 	p.f, p.left = f, length
 	p.local = slices.Clone(k.params)
 	for range p.n(12) {
@@ -162,7 +187,7 @@ func (p *program) body(f *asm.Func, k kind, length int) {
 		p.statement(4)
 	}
 	for i, t := range p.local {
-		if t != asm.FuncRef && p.one(3) {
+		if t != asm.FuncRef && (p.floats || p.one(3)) {
 			p.f.Get(uint32(i))
 			p.tell(t)
 		}
@@ -321,7 +346,7 @@ func (p *program) branch(d int, condition bool) {
 	}
 	depth := p.n(len(p.open))
 	to := p.open[len(p.open)-1-depth]
-	if to.loop {
+	if to.loop || p.floats && depth == len(p.open)-1 && !p.one(20) {
 		return
 	}
 	if to.carries != 0 {
@@ -471,6 +496,9 @@ func (p *program) constant(t asm.ValType) {
 		bits |= 0x7ff0_0000_7f80_0000 // no number, of any kind
 	}
 	random := p.one(3)
+	if p.floats && !p.one(3) {
+		random, bits = true, bits|0x7ff0_0000_7f80_0000
+	}
 	switch t {
 	case asm.I32:
 		if random {
@@ -506,6 +534,10 @@ func (p *program) value(t asm.ValType, d int) {
 		} else {
 			p.constant(t)
 		}
+		return
+	}
+	if p.floats && (t == asm.F32 || t == asm.F64) && !p.one(3) {
+		p.float(t, d)
 		return
 	}
 	switch p.n(24) {
@@ -629,6 +661,22 @@ func (p *program) value(t asm.ValType, d int) {
 	}
 }
 
+// float computes one: by what changes only its sign as often as by what makes it canonical.
+func (p *program) float(t asm.ValType, d int) {
+	op := byResult[t][p.n(len(byResult[t]))]
+	if p.one(2) {
+		op = []byte{0x8b, 0x8c, 0x98}[p.n(3)] // f32.abs, neg, copysign
+		if t == asm.F64 {
+			op += 0x99 - 0x8b
+		}
+	}
+	in, two, _ := numericOf(op)
+	if p.value(in, d-1); two {
+		p.value(in, d-1)
+	}
+	p.f.Op(op)
+}
+
 // seenBy is a host that keeps a sum of all that a program tells it, with the gas that is left and what the memory holds.
 type seenBy struct {
 	sum   maphash.Hash
@@ -739,6 +787,7 @@ func TestDiffer(t *testing.T) {
 		if n, err := strconv.ParseUint(s, 10, 64); err == nil { // one seed
 			d.run(n, newProgram)
 			d.run(n, newTangle)
+			d.run(n, newFloats)
 			return
 		}
 		long, err := time.ParseDuration(s)
@@ -747,7 +796,7 @@ func TestDiffer(t *testing.T) {
 		}
 		seed, n := rand.Uint64(), 0
 		for end := time.Now().Add(long); time.Now().Before(end); n++ {
-			d.run(seed+uint64(n), []func(uint64) []byte{newProgram, newTangle}[n%2])
+			d.run(seed+uint64(n), []func(uint64) []byte{newProgram, newTangle, newFloats}[n%3])
 		}
 		t.Logf("%d programs from seed %d: %v", n, seed, d.ends)
 		return

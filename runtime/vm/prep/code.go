@@ -58,8 +58,8 @@ const (
 	opI64Eqz       = 0x50
 	opI64LtU       = 0x54
 	opI64GtU       = 0x56
-	opF32Ne        = 0x5c
-	opF64Ne        = 0x62
+	opF32Eq        = 0x5b
+	opF64Eq        = 0x61
 	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
 	opI32Mul       = 0x6c

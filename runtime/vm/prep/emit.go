@@ -22,7 +22,6 @@ type emitter struct {
 	code []byte // the bodies written
 
 	getGas, setGas, getStack, setStack []byte // of the globals
-	teeLeft, getLeft                   []byte // of the local that settle looks at
 
 	// Of the body being written.
 	b     *check.Body
@@ -37,14 +36,14 @@ type emitter struct {
 
 // places are the numbers of the locals that the body has beside its own; if it has as many as there may be, of globals.
 type places struct {
-	left, count  int // i64: what settle looks at; i32: the count of a bulk instruction
+	count        int // i32: that of a bulk instruction
 	f32, f64     int // a float that may be no number
 	nan32, nan64 int // the canonical ones
 	global       bool
 }
 
 // placeTypes are the places' types, in their order as globals, behind gas and stack.
-var placeTypes = [...]check.ValType{I64, I32, F32, F64, F32, F64}
+var placeTypes = [...]check.ValType{I32, F32, F64, F32, F64}
 
 // mostLocals is how many locals a body may have with the most that are added: the engine's bound.
 const mostLocals = 50_000
@@ -88,7 +87,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.raw(e.getStack)
 	e.constant(stack)
 	e.add(opI64Sub)
-	e.settle(e.setStack)
+	e.settle(e.setStack, e.getStack)
 	gas, points := check.FrameGas(b.Frame, e.op), b.Points
 	if len(points) > 0 && points[0].Off == b.First && !points[0].Bulk {
 		e.chargeFrame(gas, gas+uint64(points[0].Count)*e.op)
@@ -134,9 +133,9 @@ func (e *emitter) declare() {
 	}
 	if next > e.most-len(placeTypes) {
 		n := len(e.m.Globals) + 2
-		e.at, e.crowded = places{n, n + 1, n + 2, n + 3, n + 4, n + 5, true}, true
+		e.at, e.crowded = places{n, n + 1, n + 2, n + 3, n + 4, true}, true
 	} else {
-		e.at = places{left: own(I64)}
+		e.at = places{}
 		if bulks {
 			e.at.count = own(I32)
 		}
@@ -150,7 +149,6 @@ func (e *emitter) declare() {
 		e.add(byte(g.Type))
 	}
 	e.raw(more)
-	e.useLeft()
 }
 
 // get, set and tee write the instructions of a place. What is there is used before anything else can run, so that a global will do.
@@ -183,13 +181,22 @@ func (e *emitter) placed(local, global byte, place int) {
 func (e *emitter) copy(to int) {
 	from := e.in.pos
 	var in instr
+	number := instr{end: -1} // an i32.const that is not written yet
 	for e.in.pos < to {
 		if e.in.next(&in); e.same(&in) {
+			if in.op == opI32Const {
+				number = in
+			}
 			continue // goes with what comes before the next change
 		}
-		e.raw(e.in.b[from:in.at])
+		if in.op == opCall && number.end == in.at { // of env.gas: what it takes is known
+			e.raw(e.in.b[from:number.at])
+			e.chargeGas(number.at)
+		} else {
+			e.raw(e.in.b[from:in.at])
+			e.change(&in)
+		}
 		from = in.end
-		e.change(&in)
 	}
 	e.raw(e.in.b[from:to])
 }

@@ -98,19 +98,26 @@ func (e *emitter) elements() []byte {
 // callGas writes what a direct call becomes: the charge itself, without a block.
 func (e *emitter) callGas() {
 	e.add(opI64Extend)
-	e.constant(e.op)
+	e.constant(-e.op)
 	e.add(opI64Mul)
 	e.chargeTop()
+}
+
+// chargeGas writes what a call becomes whose argument is the i32.const at an offset: a charge as any other, and none for 0. As all that
+// contracts write of it is of this kind, it costs about what the two instructions' gas stands for.
+func (e *emitter) chargeGas(at int) {
+	c := code{b: e.in.b, pos: at + 1}
+	if n := uint32(c.signed()); n > 0 {
+		e.charge(uint64(n) * e.op)
+	}
 }
 
 // gasBody writes the function, for calls through a table. A charge is below 2^62, so it does not overflow; none at all is not
 // written back, as that takes longer than what the call costs stands for.
 func (e *emitter) gasBody() {
 	at := len(e.code)
-	e.add(0, 0, 0, 0, 0, 1, 1, byte(I64)) // its length, and a local
+	e.add(0, 0, 0, 0, 0, 0) // its length, and no locals
 	e.add(opLocalGet, 0, opIf, byte(none), opLocalGet, 0)
-	e.at = places{left: 1}
-	e.useLeft()
 	e.callGas()
 	e.add(opEnd, opEnd)
 	putLength(e.code[at:], len(e.code)-at-5)

@@ -18,7 +18,7 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "13"
+const Version = "14"
 
 // ValType and Import are those of package check.
 type (

@@ -1,0 +1,158 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/bytecodealliance/wasmtime-go/v44"
+
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/vm/engine"
+	"github.com/troupe-chain/troupe/runtime/vm/prep"
+)
+
+// heard is what a program told its host: which function, and what.
+type heard [][2]uint64
+
+// mostTold is how often a program may call its host, which then stops it.
+const mostTold = 2000
+
+func (s *heard) HostCall(fn int, args []uint64, _ []byte, gas int64) (uint64, int64, bool) {
+	*s = append(*s, [2]uint64{uint64(fn), args[0]})
+	return args[0]*31 + 7, gas, len(*s) < mostTold
+}
+
+// canonical runs programs as they are, not prepared: Cranelift with canonical floats that are no numbers, which it makes itself.
+type canonical struct {
+	store  *wasmtime.Store
+	linker *wasmtime.Linker
+	told   *heard
+}
+
+func newCanonical(t *testing.T) *canonical {
+	c := wasmtime.NewConfig()
+	c.SetCraneliftNanCanonicalization(true)
+	c.SetConsumeFuel(true)
+	e := wasmtime.NewEngineWithConfig(c)
+	x := &canonical{store: wasmtime.NewStore(e), linker: wasmtime.NewLinker(e), told: new(heard)}
+	call := func(fn int, v uint64) (uint64, *wasmtime.Trap) {
+		result, _, ok := x.told.HostCall(fn, []uint64{v}, nil, 0)
+		if !ok {
+			return 0, wasmtime.NewTrap("told enough")
+		}
+		return result, nil
+	}
+	for fn, name := range []string{"i32", "i64", "f32", "f64", "get"} {
+		var f any = func(v int64) *wasmtime.Trap { _, trap := call(fn, uint64(v)); return trap }
+		switch fn {
+		case 0, 2:
+			f = func(v int32) *wasmtime.Trap { _, trap := call(fn, uint64(uint32(v))); return trap }
+		case 4:
+			f = func(v int64, _ int32) (int64, *wasmtime.Trap) { r, trap := call(fn, uint64(v)); return int64(r), trap }
+		}
+		if err := x.linker.FuncWrap("env", name, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return x
+}
+
+// run runs a program; false: it came to the end of what the engine lets it have.
+func (x *canonical) run(t *testing.T, code []byte) (heard, bool) {
+	*x.told = nil
+	m, err := wasmtime.NewModule(x.store.Engine, code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := x.store.SetFuel(3_000_000); err != nil {
+		t.Fatal(err)
+	}
+	in, err := x.linker.Instantiate(x.store, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = in.GetFunc(x.store, "main").Call(x.store)
+	left, _ := x.store.GetFuel()
+	ended := left > 0
+	if trap, is := err.(*wasmtime.Trap); is && trap.Code() != nil && *trap.Code() == wasmtime.StackOverflow {
+		ended = false
+	}
+	return slices.Clone(*x.told), ended
+}
+
+// TestFloats: programs of floats that are no numbers, over operands, locals, globals, memory, blocks, selects, calls and signs, tell
+// the bits that they tell where the engine makes each canonical as it is computed. So what prep writes, where it
+// thinks that somebody sees, is seen by nobody else. TROUPE_DIFFER=10m goes on for so long, from another seed each time.
+func TestFloats(t *testing.T) {
+	d, rules := newDiffer(t), &config.MustGet(config.June(86)).Wasm
+	x := newCanonical(t)
+	ends, noNumbers, odd, n := 0, 0, 0, 0
+	run := func(seed uint64) {
+		if n++; n%100 == 0 {
+			x = newCanonical(t) // a store keeps all instances
+		}
+		code := newFloats(seed)
+		p, err := prep.Prepare(code, rules)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		want, ended := x.run(t, code)
+		if !ended {
+			return
+		}
+		for _, e := range []*engine.Engine{d.winch, d.other} {
+			var got heard
+			m := d.load(e, p.Code, seed)
+			out, err := m.Run(engine.Call{Method: prep.MethodPrefix + "main", Gas: 1 << 60, Host: &got})
+			if err != nil {
+				t.Fatalf("seed %d: %+v, %v", seed, out, err)
+			}
+			m.Close()
+			if out.Stack < 0 && len(got) < len(want) { // which the other has more of
+				want = want[:len(got)]
+			}
+			if !slices.Equal(got, want) {
+				for i := range min(len(got), len(want)) {
+					if got[i] != want[i] {
+						t.Fatalf("seed %d, number %d of %d: %d %x, want %d %x", seed, i, len(want), got[i][0], got[i][1], want[i][0], want[i][1])
+					}
+				}
+				t.Fatalf("seed %d: told %d values, want %d", seed, len(got), len(want))
+			}
+		}
+		ends++
+		for _, v := range want {
+			if f := math.Float32frombits(uint32(v[1])); v[0] == 2 && f != f {
+				if noNumbers++; v[1] != 0x7fc0_0000 {
+					odd++
+				}
+			}
+			if f := math.Float64frombits(v[1]); v[0] == 3 && f != f {
+				if noNumbers++; v[1] != 0x7ff8_0000_0000_0000 {
+					odd++
+				}
+			}
+		}
+	}
+	if long, err := time.ParseDuration(os.Getenv("TROUPE_DIFFER")); err == nil {
+		seed := rand.Uint64()
+		t.Logf("from seed %d", seed)
+		for end := time.Now().Add(long); time.Now().Before(end); {
+			run(seed + uint64(n))
+		}
+	} else {
+		for seed := range uint64(100) {
+			run(seed)
+		}
+	}
+	what := fmt.Sprintf("%d of %d programs ended, %d floats that are no numbers were told, %d of them not canonical", ends, n, noNumbers, odd)
+	if t.Log(what); ends < 80 || noNumbers-odd < 2000 || odd < 2000 {
+		t.Error("these are few")
+	}
+}
