@@ -71,6 +71,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 		if err := e.trim(entry); err != nil {
 			return nil, err
 		}
+		e.hastenNext(entry) // behind trim, which puts other roots in place of the entry's
 	}
 	u := &upcoming{pending: p, stored: stored}
 	err := e.Epochs(func(m *epoch.Manager) (err error) {

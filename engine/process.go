@@ -210,6 +210,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	for i := range p.jobs {
 		p.jobs[i].prove = e.proofs.limit > 0
 	}
+	e.hastenBlock(p)
 	return p, nil
 }
 

@@ -66,12 +66,27 @@ func (e *Engine) Unready(tx *primitives.SignedTransaction) *Unready {
 // add looks at actions for an account. What a call runs is what stands at the head, unless an action before it brings other code.
 func (u *Unready) add(to primitives.AccountID, actions []primitives.Action) {
 	rules := &u.e.Head().Config.Wasm
+	codesOf(to, actions, func(x unready) {
+		if x.code != nil {
+			if x.hash = primitives.HashBytes(x.code); !u.vm.Ready(x.hash, rules) {
+				u.list = append(u.list, x)
+			}
+			return
+		}
+		u.e.lookContract(&x, func(hash primitives.Hash, _ func() []byte) {
+			if !u.vm.Ready(hash, rules) {
+				u.list = append(u.list, x)
+			}
+		})
+	})
+}
+
+// codesOf tells what code actions for an account bring, without its hash, and what they call.
+func codesOf(to primitives.AccountID, actions []primitives.Action, tell func(unready)) {
 	callable := []unready{{account: to}}
 	for _, a := range actions {
 		if code, ok := primitives.DeployedCode(a); ok {
-			if x := (unready{code: code, hash: primitives.HashBytes(code)}); !u.vm.Ready(x.hash, rules) {
-				u.list = append(u.list, x)
-			}
+			tell(unready{code: code})
 		}
 		switch a := a.(type) {
 		case *primitives.DeployContract:
@@ -82,11 +97,7 @@ func (u *Unready) add(to primitives.AccountID, actions []primitives.Action) {
 			callable = append(callable, unready{account: to, global: a.Init.Code})
 		case *primitives.FunctionCall:
 			for _, x := range callable {
-				u.e.lookContract(&x, func(hash primitives.Hash, _ func() []byte) {
-					if !u.vm.Ready(hash, rules) {
-						u.list = append(u.list, x)
-					}
-				})
+				tell(x)
 			}
 			callable = nil // the same
 		default: // brings no code
@@ -183,9 +194,15 @@ func (e *Engine) lookContract(x *unready, look func(hash primitives.Hash, code f
 	if err != nil {
 		return
 	}
-	u := state.NewUnrecorded(head.trieOf(i))
+	lookContractIn(head.trieOf(i), e.chain.ID, x, look)
+}
+
+// lookContractIn is lookContract by the state of a shard.
+func lookContractIn(t state.Trie, chainID string, x *unready, look func(hash primitives.Hash, code func() []byte)) {
+	u := state.NewUnrecorded(t)
 	var hash primitives.Hash
 	var key []byte
+	var err error
 	if x.global != (primitives.GlobalContractID{}) {
 		hash, key, err = action.GlobalContract(u, &x.global)
 	} else {
@@ -193,7 +210,7 @@ func (e *Engine) lookContract(x *unready, look func(hash primitives.Hash, code f
 		if found, err := u.Account(x.account, &account); err != nil || !found {
 			return
 		}
-		hash, key, err = action.ContractOf(u, e.chain.ID, x.account, &account.Contract)
+		hash, key, err = action.ContractOf(u, chainID, x.account, &account.Contract)
 	}
 	if err != nil || key == nil {
 		return

@@ -21,6 +21,13 @@ type Warmer interface {
 	Warm(code []byte, w *config.Wasm) (done <-chan struct{})
 }
 
+// Hastener is a VM that compiles code before a block calls it, and as soon as for the call. Hasten returns when that is done or has failed,
+// of which the call says more. Safe for use by many goroutines.
+type Hastener interface {
+	Preparer
+	Hasten(code []byte, w *config.Wasm)
+}
+
 // Warm tells the VM of code that is being deployed.
 func (b *Block) Warm(code []byte) {
 	if w, ok := b.VM.(Warmer); ok {

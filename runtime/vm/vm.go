@@ -58,6 +58,7 @@ var (
 	_ action.VM       = (*VM)(nil)
 	_ action.Warmer   = (*VM)(nil)
 	_ action.Preparer = (*VM)(nil)
+	_ action.Hastener = (*VM)(nil)
 )
 
 // New makes a VM.

@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"bytes"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// The receipts of a chunk run in turn, so code that is compiled when it is called is compiled one after the other, while all wait. What is
+// going to be called is known before: from the parent's outgoing receipts as soon as that is applied, from the chunks when they are
+// there. So it is compiled ahead, as much at a time as the compiler takes. A receipt that is delayed or waits for data came once, and its
+// code was compiled then.
+
+// What is compiled ahead at a time, of a block. Code that does not fit is compiled when it is called.
+const (
+	hastenAtOnce = 4
+	hastenBytes  = 32 << 20
+)
+
+// hastening is code that a block is going to need, to be looked at.
+type hastening struct {
+	vm    action.Hastener
+	entry *Entry // whose states are looked at
+	seen  map[hasteKey]bool
+	list  []hasty
+}
+
+// hasteKey tells one contract of another.
+type hasteKey struct {
+	account primitives.AccountID
+	global  primitives.GlobalContractID
+}
+
+type hasty struct {
+	unready
+	trie state.Trie
+}
+
+// hasten begins to look at what is to be called by the states of an entry, which is held. nil: the VM compiles nothing.
+func (e *Engine) hasten(entry *Entry) *hastening {
+	vm, ok := e.o.VM.(action.Hastener)
+	if !ok {
+		return nil
+	}
+	return &hastening{vm: vm, entry: entry}
+}
+
+// add takes up what actions for an account bring or call, by the state of its shard.
+func (h *hastening) add(t state.Trie, to primitives.AccountID, actions []primitives.Action) {
+	if !runsCode(actions) {
+		return
+	}
+	codesOf(to, actions, func(x unready) {
+		if x.code == nil {
+			key := hasteKey{x.account, x.global}
+			if h.seen[key] {
+				return
+			}
+			if h.seen == nil {
+				h.seen = map[hasteKey]bool{}
+			}
+			h.seen[key] = true
+		}
+		h.list = append(h.list, hasty{x, t})
+	})
+}
+
+// runsCode tells whether there is a call among actions.
+func runsCode(actions []primitives.Action) bool {
+	for _, a := range actions {
+		if _, is := a.(*primitives.FunctionCall); is {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *hastening) addReceipts(t state.Trie, list []*primitives.Receipt) {
+	for _, r := range list {
+		if a, is := r.Body.(*primitives.ActionReceipt); is {
+			h.add(t, r.ReceiverID, a.Actions)
+		}
+	}
+}
+
+// hastenBlock has the code compiled that a block is about to run, whose jobs are made on the states of its parent.
+func (e *Engine) hastenBlock(p *Pending) {
+	h := e.hasten(p.parent)
+	if h == nil {
+		return
+	}
+	for i := range p.jobs {
+		in := &p.jobs[i].input
+		if p.jobs[i].idle() {
+			continue
+		}
+		h.addReceipts(in.Trie, in.Incoming)
+		h.addLocal(in)
+	}
+	e.hurry(h, p.entry)
+}
+
+// addLocal takes up the transactions that run in the chunk which has them: those that their signer receives.
+func (h *hastening) addLocal(in *apply.Input) {
+	for i := range in.Transactions {
+		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
+			h.add(in.Trie, tx.ReceiverID, tx.Actions)
+		}
+	}
+}
+
+// hastenNext has the code compiled that the receipts of an applied block are going to run in the next, in shards that are held.
+func (e *Engine) hastenNext(entry *Entry) {
+	h := e.hasten(entry)
+	if h == nil {
+		return
+	}
+	for i := range entry.Shards {
+		if entry.Shards[i].Chunk == nil {
+			continue
+		}
+		for _, r := range entry.Shards[i].Outgoing {
+			a, is := r.Body.(*primitives.ActionReceipt)
+			if !is || !runsCode(a.Actions) {
+				continue
+			}
+			if to, err := entry.Layout.Index(entry.Layout.ShardOf(r.ReceiverID)); err == nil && entry.Shards[to].Held() {
+				h.add(entry.trieOf(to), r.ReceiverID, a.Actions)
+			}
+		}
+	}
+	e.hurry(h, entry)
+}
+
+// hurry looks at what was taken up, beside the caller, and compiles what is not. The states are held until it has looked.
+func (e *Engine) hurry(h *hastening, entry *Entry) {
+	if len(h.list) == 0 || !h.entry.Acquire() {
+		return
+	}
+	rules := &entry.Config.Wasm
+	e.hastens.Go(func() {
+		var codes [][]byte
+		left := hastenBytes
+		take := func(hash primitives.Hash, code func() []byte) {
+			if h.vm.Ready(hash, rules) {
+				return
+			}
+			if c := code(); c != nil && len(c) <= left {
+				left -= len(c)
+				codes = append(codes, bytes.Clone(c))
+			}
+		}
+		for i := range h.list {
+			x := &h.list[i]
+			if x.code != nil {
+				take(primitives.HashBytes(x.code), func() []byte { return x.code })
+				continue
+			}
+			lookContractIn(x.trie, e.chain.ID, &x.unready, take)
+		}
+		h.entry.Release()
+		if len(codes) == 0 {
+			return
+		}
+		next := make(chan []byte, len(codes))
+		for _, c := range codes {
+			next <- c
+		}
+		close(next)
+		for range min(hastenAtOnce, len(codes)) {
+			go func() { // nobody waits for it: the VM ends it when it is closed
+				for c := range next {
+					h.vm.Hasten(c, rules)
+				}
+			}()
+		}
+	})
+}

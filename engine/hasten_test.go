@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// hastyVM is a VM that only says what it is hastened to compile, which takes until the test lets it end.
+type hastyVM struct {
+	action.VM
+	ready []primitives.Hash
+	asked chan string
+	end   chan struct{}
+	all   sync.WaitGroup
+}
+
+func (v *hastyVM) Ready(code primitives.Hash, _ *config.Wasm) bool {
+	return slices.Contains(v.ready, code)
+}
+
+func (v *hastyVM) Hasten(code []byte, _ *config.Wasm) {
+	v.all.Add(1)
+	defer v.all.Done()
+	v.asked <- string(code)
+	<-v.end
+}
+
+// wants wants that the VM is hastened to compile that, all at a time, and nothing else.
+func (v *hastyVM) wants(t *testing.T, n *node, what string, codes ...string) {
+	t.Helper()
+	n.hastens.Wait()
+	var got []string
+	for range codes {
+		select {
+		case code := <-v.asked:
+			got = append(got, code)
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: %q are compiled ahead, want %q", what, got, codes)
+		}
+	}
+	close(v.end)
+	v.all.Wait()
+	select {
+	case code := <-v.asked:
+		t.Errorf("%s: %q is compiled ahead too", what, code)
+	default:
+	}
+	if slices.Sort(got); !slices.Equal(got, codes) {
+		t.Errorf("%s: %q are compiled ahead, want %q", what, got, codes)
+	}
+	v.end = make(chan struct{})
+}
+
+// signed is a transaction.
+func (n *node) signed(from, to primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
+	key := seedKey(from)
+	x := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: to,
+		BlockHash: n.Head().Hash, Actions: actions}
+	hash := x.Hash()
+	return primitives.NewSignedTransaction(x, key.Sign(hash[:]))
+}
+
+// TestHasten: what receipts of an applied block call, and what a block's own receipts and transactions call, is compiled before it runs, side by
+// side; what is compiled is not, and no state is held for longer than it is looked at.
+func TestHasten(t *testing.T) {
+	n, _ := unreadyNode(t)
+	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
+	vm := &hastyVM{asked: make(chan string, 10), end: make(chan struct{})}
+	n.o.VM = vm
+	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
+	next := func(txs ...*primitives.SignedTransaction) (*primitives.Block, []*primitives.Chunk) {
+		return n.make(n.Head().Hash, n.Head().Height()+1, false, txs...)
+	}
+
+	to := func(to primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
+		return n.signed(owner, to, nonce, actions...)
+	}
+	n.accept(next(to(bare, 2, &primitives.Transfer{}), to(bare, 3, use, call), to(bare, 4, use, call, call), to(bare, 5, deploys("more"), call), to(bare, 6, deploys("idle"))))
+	vm.wants(t, n, "receipts of an applied block", "more", "theirs")
+
+	block, chunks := next(to(owner, 7, deploys("new"), call), to(owner, 8, deploys("idle")), to(owner, 9, call), to(bare, 10, use, call))
+	begin := func() {
+		t.Helper()
+		before := n.Head().refs.Load()
+		p, err := n.Begin(block, chunks, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.hastens.Wait()
+		p.Drop()
+		if after := n.Head().refs.Load(); after != before {
+			t.Errorf("%d holders of the states before, %d after", before, after)
+		}
+	}
+	begin()
+	vm.wants(t, n, "a block's receipts and transactions", "more", "new", "own", "theirs")
+	vm.ready = []primitives.Hash{primitives.HashBytes([]byte("own")), primitives.HashBytes([]byte("new")), primitives.HashBytes([]byte("more"))}
+	begin()
+	vm.wants(t, n, "a block of which one code is not compiled", "theirs")
+}
