@@ -44,6 +44,7 @@ type task struct {
 	traced     bool
 	background bool
 	cancel     <-chan struct{}
+	file       bool // it goes into v.cache, so it may come in a file of that
 }
 
 func (v *VM) prepare(t *task) (*prep.Module, error) {
@@ -67,12 +68,25 @@ func (v *VM) name(t *task) string {
 // compiler says is never kept.
 func (v *VM) build(t *task) (cache.Artifact, error) {
 	var a cache.Artifact
+	temp := ""
+	defer func() {
+		if temp != "" && a.File == "" {
+			_ = os.Remove(temp)
+		}
+	}()
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
 			a, wasm, err = prepared(v.prepare(t))
 			return wasm, err
 		},
+		File: func() string {
+			if t.file {
+				temp = v.cache.TempFile()
+			}
+			return temp
+		},
+		Wrote: func(path string, w compiler.Written) { a.File, a.Size, a.Sum = path, w.Size, w.Sum },
 	})
 	var failed *compiler.Error
 	switch {
@@ -84,14 +98,23 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 	case err != nil:
 		return cache.Artifact{}, err
 	}
-	if len(code) >= largeArtifact {
+	if len(code) >= largeArtifact || a.Size >= largeArtifact {
 		v.large.Store(true)
 	}
-	if engine.Whole(code) {
+	if engine.Whole(code) || a.File != "" && wholeFile(a.File) {
 		v.whole.Add(1)
 	}
 	a.Code, a.Source = code, len(t.code)
 	return a, nil
+}
+
+func wholeFile(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = f.Close() }()
+	return engine.WholeIn(f)
 }
 
 // prepared is what is known of a module before it is compiled, and wasm, nil if there is nothing to compile.

@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -442,5 +444,48 @@ func BenchmarkCompile(b *testing.B) {
 			})
 			v.Close()
 		}
+	}
+}
+
+// TestArtifactByFile: what a child compiles comes by a file into the cache, the same as this process makes; a child that is killed, or
+// that fails, leaves none behind.
+func TestArtifactByFile(t *testing.T) {
+	code, dir := nop(t, 1), t.TempDir()
+	files := func() (list []string) {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() && !strings.Contains(path, "marks") {
+				list = append(list, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(list)
+		return list
+	}
+	broken := openVM(t, Options{Compiler: children(t, "abort", code), Dir: dir})
+	if _, err := broken.run(call(code, "main", 300*tera), &world{}); !errors.Is(err, ErrCompiler) {
+		t.Errorf("a child that aborts: err = %v", err)
+	}
+	if list := files(); len(list) > 0 {
+		t.Errorf("it left %v", list)
+	}
+	closeVM(broken)
+	v := openVM(t, Options{Compiler: children(t, "", nil), Dir: dir})
+	if _, err := v.run(call(code, "main", 300*tera), &world{}); err != nil {
+		t.Fatal(err)
+	}
+	list := files()
+	if s := v.Stats(); s.Compiler.Started != 1 || s.Compiler.InProcess != 0 || s.DiskErrors != 0 || s.Whole != 0 || len(list) != 2 {
+		t.Fatalf("%+v, files %v", s, list)
+	}
+	got, err := os.ReadFile(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := openVM(t, Options{}).build(&task{hash: primitives.HashBytes(code), code: code, rules: &call(nil, "main", 0).Block.Config.Wasm})
+	if err != nil || !bytes.Equal(got, want.Code) {
+		t.Errorf("%s has %d bytes, want %d; %v", list[0], len(got), len(want.Code), err)
 	}
 }

@@ -42,7 +42,7 @@ func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm, background b
 		get = v.cache.GetInBackground
 	}
 	e, err := get(cache.Key{Code: hash, Rules: v.rules(w)}, func(cancel <-chan struct{}) (cache.Artifact, error) {
-		return v.build(&task{hash: hash, code: code, rules: w, background: background, cancel: cancel})
+		return v.build(&task{hash: hash, code: code, rules: w, background: background, cancel: cancel, file: true})
 	})
 	return e, v.notLoaded(hash, err)
 }

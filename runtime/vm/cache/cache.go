@@ -2,6 +2,8 @@ package cache
 
 import (
 	"errors"
+	"hash/crc32"
+	"os"
 	"sync"
 	"time"
 
@@ -18,7 +20,10 @@ type Key struct {
 // code breaks a rule.
 type Artifact struct {
 	Info, Code []byte
-	Source     int // bytes of the code that it was made of: how large an artifact may be before it is the first to go
+	File       string // has the machine code in place of Code: one of TempFile's, which the cache takes over
+	Size       int64  // of what is in File
+	Sum        uint32 // and its CRC-32C
+	Source     int    // bytes of the code that it was made of: how large an artifact may be before it is the first to go
 }
 
 // Value is a loaded artifact.
@@ -312,6 +317,9 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	if err != nil {
 		return nil, err
 	}
+	if a.File != "" {
+		return c.takeOver(key, a)
+	}
 	if c.disk != nil {
 		path, err := c.write(key, a)
 		if err == nil && a.Code != nil {
@@ -332,6 +340,47 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 		return nil, err
 	}
 	return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
+}
+
+// takeOver makes an entry of an artifact in a file: it is put where it belongs, or read if that is not possible.
+func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
+	path, err := c.write(key, a)
+	if err != nil {
+		c.count(func(s *Stats) { s.DiskErrors++ })
+	}
+	if path == "" { // it was not put there
+		path = a.File
+	} else if v, err := c.loader.LoadFile(a.Info, path); err == nil {
+		return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
+	}
+	a.Code, err = os.ReadFile(path)
+	_ = os.Remove(a.File)
+	c.disk.remove(key)
+	if err == nil && (int64(len(a.Code)) != a.Size || crc32.Checksum(a.Code, castagnoli) != a.Sum) {
+		err = errDamaged
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.loader.Load(a)
+	if err != nil {
+		return nil, err
+	}
+	return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
+}
+
+// TempFile makes an empty file where artifacts are kept, and returns its name; empty: there is no such place. Whoever fills it gives it back as
+// Artifact.File, or removes it; if neither comes to pass, the next New does.
+func (c *Cache[V]) TempFile() string {
+	if c.disk == nil {
+		return ""
+	}
+	f, err := c.disk.temp()
+	if err != nil {
+		return ""
+	}
+	_ = f.Close()
+	return f.Name()
 }
 
 // write puts an artifact on disk, and makes room for it there.

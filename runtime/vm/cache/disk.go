@@ -200,10 +200,17 @@ func (d *disk) read(key Key) (*found, error) {
 	return f, nil
 }
 
-// put writes an artifact and returns the path of its code.
+// put writes an artifact, or takes over its file, and returns the path of its code. If there is an error, a file is where it was.
 func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	head := make([]byte, headLen, headLen+len(a.Info))
-	if a.Code != nil {
+	if a.File != "" {
+		path = d.path(key, codeSuffix)
+		if err := d.place(a.File, path, a.Size); err != nil {
+			return "", err
+		}
+		binary.LittleEndian.PutUint64(head[4:], uint64(a.Size)+1)
+		binary.LittleEndian.PutUint32(head[12:], a.Sum)
+	} else if a.Code != nil {
 		path = d.path(key, codeSuffix)
 		if err := d.write(path, a.Code); err != nil {
 			return "", err
@@ -215,6 +222,11 @@ func (d *disk) put(key Key, a Artifact) (path string, err error) {
 	body := append(head, a.Info...)
 	binary.LittleEndian.PutUint32(body, sumOf(key, body[4:]))
 	if err := d.write(d.path(key, infoSuffix), append(append([]byte{}, magic...), body...)); err != nil {
+		if a.File != "" && os.Rename(path, a.File) == nil { // its maker's again
+			d.mu.Lock()
+			d.total -= a.Size
+			d.mu.Unlock()
+		}
 		d.remove(key)
 		return "", err
 	}
@@ -224,10 +236,7 @@ func (d *disk) put(key Key, a Artifact) (path string, err error) {
 func (d *disk) full() bool { return d.bytes() > d.limit }
 
 func (d *disk) write(path string, b []byte) error {
-	t, err := os.CreateTemp(d.dir, "*"+tempSuffix)
-	if errors.Is(err, fs.ErrNotExist) && d.renew() == nil {
-		t, err = os.CreateTemp(d.dir, "*"+tempSuffix)
-	}
+	t, err := d.temp()
 	if err != nil {
 		return err
 	}
@@ -242,6 +251,15 @@ func (d *disk) write(path string, b []byte) error {
 		_ = os.Remove(t.Name())
 	}
 	return err
+}
+
+// temp makes a file that is still to be put into its place.
+func (d *disk) temp() (*os.File, error) {
+	t, err := os.CreateTemp(d.dir, "*"+tempSuffix)
+	if errors.Is(err, fs.ErrNotExist) && d.renew() == nil {
+		t, err = os.CreateTemp(d.dir, "*"+tempSuffix)
+	}
+	return t, err
 }
 
 // renew makes the folder again, which may be deleted at any time.

@@ -89,6 +89,7 @@ func (c *childMain) answer(r *Request) error {
 	start := processorTime()
 	limitMemory(c.base, r.Limits.Memory)
 	limitProcessor(r.Limits.CPU)
+	limitFiles(r.Limits.Output)
 	type result struct {
 		code []byte
 		err  error
@@ -117,6 +118,11 @@ func (c *childMain) answer(r *Request) error {
 			}
 		case got := <-done:
 			reply := &Reply{Kind: Done, CPU: processorTime() - start, Body: got.code}
+			if got.err == nil && r.File != "" && int64(len(got.code)) <= r.Limits.Output { // else the parent says what is wrong
+				if w, err := writeFile(r.File, got.code); err == nil { // else it goes through the pipe
+					reply.InFile, reply.Body = true, w.append(nil)
+				}
+			}
 			if got.err != nil {
 				reply.Kind, reply.Body = Refused, []byte(got.err.Error())
 			}
@@ -133,6 +139,15 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// limitFiles limits what a file may have that this process writes.
+func limitFiles(most int64) {
+	var l syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_FSIZE, &l) == nil {
+		l.Cur = min(uint64(most), l.Max)
+		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l)
+	}
 }
 
 // limitProcessor is the second line behind answer's own look at the clock: the system's limit, in whole seconds.

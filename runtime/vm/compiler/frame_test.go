@@ -12,12 +12,15 @@ import (
 
 var requests = []*Request{
 	{Limits: Limits{1, 2, 3}, Wasm: []byte{}},
+	{Limits: Limits{1, 2, 3}, File: "/a/file", Wasm: []byte("wasm")},
+	{Limits: Limits{1, 2, 3}, File: "/another", Wasm: []byte{}},
 	{Background: true, Code: primitives.Hash{1, 2}, Limits: Limits{time.Hour, 1 << 40, MaxReply}, Wasm: bytes.Repeat([]byte("wasm"), 1<<19)},
 }
 
 var replies = []*Reply{
 	{Kind: Hello, Body: []byte("v1")},
 	{Kind: Done, Retire: true, CPU: time.Minute, Body: bytes.Repeat([]byte{7}, 3<<20)},
+	{Kind: Done, InFile: true, CPU: 1, Body: Written{1 << 40, 7}.append(nil)},
 	{Kind: Refused, Body: []byte("no")},
 	{Kind: Alive, CPU: 1, Body: []byte{}},
 }
@@ -31,8 +34,14 @@ func TestFrames(t *testing.T) {
 	in := bytes.NewReader(b)
 	for _, want := range requests {
 		got, err := ReadRequest(in)
-		if err != nil || got.Background != want.Background || got.Code != want.Code || got.Limits != want.Limits || !bytes.Equal(got.Wasm, want.Wasm) {
+		if err != nil || got.Background != want.Background || got.Code != want.Code || got.Limits != want.Limits || got.File != want.File || !bytes.Equal(got.Wasm, want.Wasm) {
 			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	for _, r := range []*Reply{{Kind: Refused, InFile: true, Body: Written{1, 1}.append(nil)}, {Kind: Done, InFile: true, Body: []byte("short")},
+		{Kind: Done, InFile: true, Body: Written{-1, 1}.append(nil)}} {
+		if _, err := ReadReply(bytes.NewReader(AppendReply(nil, r)), MaxReply); !errors.Is(err, ErrFrame) {
+			t.Errorf("%+v: err = %v", r, err)
 		}
 	}
 	if _, err := ReadRequest(in); err != io.EOF {
@@ -41,7 +50,7 @@ func TestFrames(t *testing.T) {
 	for _, want := range replies {
 		b := AppendReply(nil, want)
 		got, err := ReadReply(bytes.NewReader(b), MaxReply)
-		if err != nil || got.Kind != want.Kind || got.Retire != want.Retire || got.CPU != want.CPU || !bytes.Equal(got.Body, want.Body) {
+		if err != nil || got.Kind != want.Kind || got.Retire != want.Retire || got.InFile != want.InFile || got.size() != want.size() || got.CPU != want.CPU || !bytes.Equal(got.Body, want.Body) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		var long *tooLongError

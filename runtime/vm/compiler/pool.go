@@ -105,6 +105,10 @@ type Job struct {
 	// Prepare makes the module, once it is the job's turn. What it panics with is a failure of the compiler too; its error
 	// is returned.
 	Prepare func() (wasm []byte, err error)
+	// File, if not nil, makes an empty file that a child is to write the artifact to, and returns its name; it is called once, and an
+	// empty name means that there is none. Wrote is told that it was written; then Compile returns no code. Else it is the caller's to remove.
+	File  func() string
+	Wrote func(path string, w Written)
 }
 
 // Compile compiles. wasm nil without an error from Prepare: there is nothing to compile, and the result is nil.
@@ -205,10 +209,17 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 		most = 0
 	}
 	var tried [kinds]int
+	file := ""
+	if j.File != nil {
+		file = j.File()
+	}
 	for n := 1; ; n++ {
-		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited]+tried[starved] > 0), Wasm: wasm})
+		reply, err := p.attempt(j, &Request{Background: j.Background, Code: j.Code, Limits: p.o.Limits(j.Size, tried[limited]+tried[starved] > 0), File: file, Wasm: wasm})
 		if err == nil {
-			p.judge(j, reply)
+			if p.judge(j, reply); reply.InFile {
+				j.Wrote(file, reply.written())
+				return nil, nil
+			}
 			return reply.Body, nil
 		}
 		if p.isClosed() {
@@ -266,12 +277,12 @@ func (p *Pool) here(j *Job, wasm []byte) ([]byte, error) {
 // judge says what was more than is to be.
 func (p *Pool) judge(j *Job, r *Reply) {
 	b := BoundOf(j.Size)
-	if r.CPU <= b.CPU && int64(len(r.Body)) <= b.Output {
+	if r.CPU <= b.CPU && r.size() <= b.Output {
 		return
 	}
 	p.count(func(s *Stats) { s.OverBound++ })
-	if int64(len(r.Body)) > b.Output { // processor time is another on each machine, this is not
-		p.o.Alarm(fmt.Errorf("compiler: contract %v of %d bytes became %d bytes, bound is %d", j.Code, j.Size, len(r.Body), b.Output))
+	if r.size() > b.Output { // processor time is another on each machine, this is not
+		p.o.Alarm(fmt.Errorf("compiler: contract %v of %d bytes became %d bytes, bound is %d", j.Code, j.Size, r.size(), b.Output))
 	}
 }
 

@@ -91,6 +91,19 @@ func behave(r *Request) ([]byte, error) {
 	case "grow":
 		all := bytes.Repeat([]byte{1}, 200<<20)
 		return all[:1], nil
+	case "flood":
+		for at := int64(0); ; at += 1 << 10 {
+			f, err := os.OpenFile(words[1], os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := f.Write(make([]byte, 1<<10)); err != nil {
+				return nil, err
+			}
+			if err := f.Close(); err != nil || at > 4*r.Limits.Output {
+				return nil, err
+			}
+		}
 	case "long":
 		return make([]byte, r.Limits.Output+1), nil
 	}

@@ -174,6 +174,11 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 		}
 		switch reply.Kind {
 		case Done:
+			if reply.InFile {
+				if err := p.accept(r, reply.written()); err != nil {
+					return nil, err
+				}
+			}
 			p.used = true
 			return reply, nil
 		case Refused:
@@ -195,6 +200,20 @@ func (p *process) do(r *Request, cancel <-chan struct{}, hang time.Duration) (*R
 			p.kill(&failure{crashed, "an answer that was not asked for"})
 		}
 	}
+}
+
+// accept checks an artifact that is in a file.
+func (p *process) accept(r *Request, w Written) error {
+	if w.Size > r.Limits.Output {
+		return &failure{limited, (&tooLongError{w.Size, r.Limits.Output}).Error()}
+	}
+	if r.File == "" {
+		return &failure{crashed, "an artifact in a file that was not asked for"}
+	}
+	if err := checkFile(r.File, w); err != nil {
+		return &failure{crashed, err.Error()}
+	}
+	return nil
 }
 
 // failed finds out why the child does not answer: err is what reading or writing said.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"io"
 )
 
 // Compile translates wasm to an artifact. It takes 1 to 5 ms a kilobyte of contract, on one core. The error is the code
@@ -21,9 +22,14 @@ const mapSection = ".wasmtime.addrmap"
 // Whole tells whether an artifact still has that table: then its form is none that withoutMap knows, and it is twice as large as it
 // could be.
 func Whole(artifact []byte) bool {
-	f, err := elf.NewFile(bytes.NewReader(artifact))
+	return len(artifact) > 0 && WholeIn(bytes.NewReader(artifact))
+}
+
+// WholeIn is Whole of an artifact that is elsewhere.
+func WholeIn(artifact io.ReaderAt) bool {
+	f, err := elf.NewFile(artifact)
 	if err != nil {
-		return len(artifact) > 0
+		return true
 	}
 	s := f.Section(mapSection)
 	return s != nil && s.Size >= 4096 || len(f.Sections) == 0

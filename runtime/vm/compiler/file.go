@@ -1,0 +1,56 @@
+package compiler
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+// An artifact may have a hundred times as many bytes as its contract. So a child writes it to a file that its parent has made and says
+// only how long it is and its checksum: in the parent it is never in memory, but where it is mapped to be run.
+
+// Written is an artifact in a file.
+type Written struct {
+	Size int64
+	Sum  uint32 // CRC-32C
+}
+
+// writtenLen is the length of what a reply says of it.
+const writtenLen = 12
+
+func (w Written) append(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint64(b, uint64(w.Size)), w.Sum)
+}
+
+func written(b []byte) Written {
+	return Written{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint32(b[8:])}
+}
+
+// writeFile is the child's: it fills the file. It makes none.
+func writeFile(path string, code []byte) (w Written, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return w, err
+	}
+	_, err = f.Write(code)
+	return Written{int64(len(code)), crc32.Checksum(code, castagnoli)}, errors.Join(err, f.Close())
+}
+
+// checkFile is the parent's: the file has what the child said. It is read piece by piece, since what is mapped would count as this
+// process's memory.
+func checkFile(path string, w Written) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	sum := crc32.New(castagnoli)
+	n, err := io.Copy(sum, f)
+	if err == nil && (n != w.Size || sum.Sum32() != w.Sum) {
+		err = fmt.Errorf("the file of the artifact has %d bytes with checksum %x, %d with %x were said", n, sum.Sum32(), w.Size, w.Sum)
+	}
+	return err
+}
