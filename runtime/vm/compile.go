@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -78,6 +79,9 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
 			a, wasm, err = prepared(v.prepare(t))
+			if len(wasm) >= largeArtifact { // what it was made of is as much again and more, and the compiler's memory comes on top
+				debug.FreeOSMemory()
+			}
 			return wasm, err
 		},
 		File: func() string {
@@ -136,7 +140,7 @@ func prepared(p *prep.Module, err error) (a cache.Artifact, wasm []byte, _ error
 	return a, p.Code, nil
 }
 
-// largeArtifact is how many bytes of one are worth a collection of garbage once it is on disk: the collector has more room than that
+// largeArtifact is how many bytes of one, or of a prepared module, are worth a collection of garbage: the collector has more room than that
 // before it begins by itself, and the next compilation's memory would come on top.
 const largeArtifact = 4 << 20
 

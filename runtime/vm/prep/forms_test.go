@@ -1,0 +1,50 @@
+package prep
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// TestFloatForm: a float that is made canonical stays on the stack while it is looked at, so that what needs it waits for no store and
+// load: that took twice as long as a sum.
+func TestFloatForm(t *testing.T) {
+	for _, c := range []struct {
+		code      string
+		op, equal byte
+	}{
+		{"(drop (i64.reinterpret_f64 (f64.add (f64.const 1) (f64.const 2))))", 0xa0, opF64Eq},
+		{"(drop (i32.reinterpret_f32 (f32.mul (f32.const 1) (f32.const 2))))", 0x94, opF32Eq},
+	} {
+		m, err := Prepare(wat(t, "(module (func (export \"main\") "+c.code+"))"), june86())
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := bytes.Index(m.Code, []byte{c.op, opLocalTee})
+		if at < 0 {
+			t.Fatalf("%s: no tee behind the instruction: %x", c.code, m.Code)
+		}
+		got := m.Code[at+2:]
+		value, nan := got[0], got[2]
+		if want := []byte{value, opLocalGet, nan, opLocalGet, value, opLocalGet, value, c.equal, opSelect}; !bytes.HasPrefix(got, want) || value == nan {
+			t.Errorf("%s: %x, want %x", c.code, got[:len(want)], want)
+		}
+	}
+}
+
+// TestGasOfNumbers: calls of env.gas with 0 are nothing beside what the instructions cost, and those with another number are a charge.
+func TestGasOfNumbers(t *testing.T) {
+	length := func(what string) int {
+		m, err := Prepare(wat(t, `(module (import "env" "gas" (func $gas (param i32))) (import "env" "g" (func $g (param i32)))
+			(func (export "main") `+strings.Repeat(what, 1000)+"))"), june86())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(m.Code)
+	}
+	call, none, one := length("(call $g (i32.const 0))"), length("(call $gas (i32.const 0))"), length("(call $gas (i32.const 7))")
+	const charge = 26
+	if none > call-3_900 || one-none < 1000*10 || one-none > 1000*charge {
+		t.Errorf("1,000 calls of another function are %d bytes, of env.gas(0) %d, of env.gas(7) %d", call, none, one)
+	}
+}
