@@ -16,11 +16,7 @@ import (
 // as it was, but for the state root, the recorded size and a proposal to split where the state is older than the tries in
 // memory. ErrUnknown; storage.ErrGone if the state was collected. Safe from any goroutine.
 func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm action.VM) (*apply.Result, error) {
-	entry, err := e.Block(block)
-	if err != nil {
-		return nil, err
-	}
-	parent, err := e.StateAt(entry.Header().PrevHash)
+	entry, parent, err := e.blockAgain(block)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +40,16 @@ func (e *Engine) Reapply(block primitives.Hash, shard primitives.ShardIndex, vm 
 	release(r.Trie)
 	r.Trie = nil
 	return r, nil
+}
+
+// blockAgain returns a block that is to be applied again, and the states before it, which the caller releases.
+func (e *Engine) blockAgain(block primitives.Hash) (*Entry, *State, error) {
+	entry, err := e.Block(block)
+	if err != nil {
+		return nil, nil, err
+	}
+	parent, err := e.StateAt(entry.Header().PrevHash)
+	return entry, parent, err
 }
 
 // before is what a block left to the next one, by the next one's shards.

@@ -274,11 +274,7 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 	if len(t.Codes) == 0 {
 		return nil, nil
 	}
-	entry, err := e.Block(t.Block)
-	if err != nil {
-		return nil, err
-	}
-	parent, err := e.StateAt(entry.Header().PrevHash)
+	entry, parent, err := e.blockAgain(t.Block)
 	if err != nil {
 		return nil, err
 	}
@@ -310,18 +306,14 @@ func (e *Engine) Codes(t *Transition) ([][]byte, error) {
 // state.ErrMissing or trie.ErrCorrupt, and another root than Post, mean that the transition proves nothing. What else a chunk needs is
 // taken from the block, which must be known, and its parent. Safe from any goroutine.
 func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, error) {
-	entry, err := e.Block(t.Block)
-	if err != nil {
-		return nil, err
-	}
 	if t.Kind == TransitionSplit {
-		return e.applySplit(entry, t)
+		return e.applySplit(t)
 	}
 	proof, err := ProofTrie(append(t.Proof[:len(t.Proof):len(t.Proof)], codes...), t.Pre)
 	if err != nil {
 		return nil, err
 	}
-	parent, err := e.StateAt(entry.Header().PrevHash)
+	entry, parent, err := e.blockAgain(t.Block)
 	if err != nil {
 		return nil, err
 	}
@@ -339,9 +331,9 @@ func (e *Engine) ApplyTransition(t *Transition, codes [][]byte) (*apply.Result, 
 	return r, err
 }
 
-func (e *Engine) applySplit(entry *Entry, t *Transition) (*apply.Result, error) {
+func (e *Engine) applySplit(t *Transition) (*apply.Result, error) {
 	e.epochMu.Lock()
-	layout, err := e.epochs.ShardLayoutFromPrev(entry.Hash)
+	layout, err := e.epochs.ShardLayoutFromPrev(t.Block)
 	e.epochMu.Unlock()
 	if err != nil {
 		return nil, err

@@ -13,10 +13,7 @@ import (
 // pattern.
 func TestBudget(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
-		rec, err := Open("testdata/" + name + ".jsonl.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := openCut(t, name)
 		run := func(o Options) *Report {
 			disk := storage.NewMemDisk()
 			o.Open = func(so storage.Options) (*storage.Store, error) {

@@ -199,13 +199,7 @@ func TestHeaders(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for _, name := range chains("four", "storm") {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if modes() {
-				rec = openShared(t, name+".jsonl.gz")
-			}
+			rec := openWay(t, name)
 			random := rand.New(rand.NewPCG(seed, 4))
 			c := &headerChain{store: newHeaderRows(), random: random}
 			border, forks, forked := atBorders(rec), 0, primitives.Height(0)

@@ -54,10 +54,7 @@ func TestKilled(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for _, name := range chains("storm", "reshard") {
-		rec, err := Open("testdata/" + name + ".jsonl.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := openCut(t, name)
 		through, err := Run(rec, Options{EpochConfig: epochConfigs(t, name)})
 		if err != nil {
 			t.Fatal(err)

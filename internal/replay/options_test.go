@@ -43,10 +43,7 @@ func chains(few ...string) []string {
 // gives the same roots.
 func TestModesAgree(t *testing.T) {
 	for _, name := range chains("four", "storm") {
-		rec, err := Open("testdata/" + name + ".jsonl.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		rec := openCut(t, name)
 		if all() && name != "storm" { // which takes a minute each time; TestWholeRecordings has it
 			rec = openShared(t, name+".jsonl.gz")
 		}

@@ -262,13 +262,7 @@ func TestOrders(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if modes() {
-				rec = openShared(t, name+".jsonl.gz")
-			}
+			rec := openWay(t, name)
 			follow(t, rec, name, record(t, rec, name, random), random, nil)
 		})
 	}
@@ -286,13 +280,7 @@ func TestOrdersTracked(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if modes() {
-				rec = openShared(t, name+".jsonl.gz")
-			}
+			rec := openWay(t, name)
 			first := rec.Blocks[0].Given.Chunks
 			tape := record(t, rec, name, random)
 			for range 1 + len(names)/3 {

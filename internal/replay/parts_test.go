@@ -156,13 +156,7 @@ func TestArrivals(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if modes() {
-				rec = openShared(t, name+".jsonl.gz")
-			}
+			rec := openWay(t, name)
 			a := &arrivals{chunks: map[primitives.Hash][]*primitives.Chunk{}, begun: map[primitives.EpochID]bool{}, every: every}
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), behind: a.behind, Tries: trie.Options{Frontier: 2048}}
 			report, err := Run(rec, o)

@@ -24,6 +24,25 @@ func openShared(t *testing.T, name string) *Recording {
 	return rec
 }
 
+// openWay opens a recording for a test of one of the ways that a chain may come: the cut-down one, or whole where every way is replayed.
+func openWay(t *testing.T, name string) *Recording {
+	t.Helper()
+	if modes() {
+		return openShared(t, name+".jsonl.gz")
+	}
+	return openCut(t, name)
+}
+
+// openCut opens the first blocks of a recording, which the project carries.
+func openCut(t *testing.T, name string) *Recording {
+	t.Helper()
+	rec, err := Open("testdata/" + name + ".jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec
+}
+
 func TestReadRecording(t *testing.T) {
 	rec := openShared(t, "four.jsonl.gz")
 	if got, want := len(rec.Blocks), 1041; got != want {

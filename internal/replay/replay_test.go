@@ -17,10 +17,7 @@ func modes() bool { return os.Getenv("TROUPE_REPLAY") == "modes" }
 func TestCutRecordings(t *testing.T) {
 	for name := range cuts {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
+			rec := openCut(t, name)
 			check(t, rec, name)
 		})
 	}

@@ -130,13 +130,7 @@ func TestTrackedAlone(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if modes() {
-				rec = openShared(t, name+".jsonl.gz")
-			}
+			rec := openWay(t, name)
 			trackAlone(t, rec, name)
 		})
 	}

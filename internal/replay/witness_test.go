@@ -7,13 +7,7 @@ import "testing"
 func TestWitnesses(t *testing.T) {
 	for _, name := range chains("four", "reshard") {
 		t.Run(name, func(t *testing.T) {
-			rec, err := Open("testdata/" + name + ".jsonl.gz")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if modes() {
-				rec = openShared(t, name+".jsonl.gz")
-			}
+			rec := openWay(t, name)
 			o := Options{Par: par, EpochConfig: epochConfigs(t, name), Witnesses: true}
 			if name == "reshard" { // of which no shard misses a chunk over a restart and a fold: what was kept would be gone
 				o.Restart = atBorders(rec)
