@@ -33,6 +33,20 @@ func TrackShards(ids ...primitives.ShardID) Track {
 	}
 }
 
+// TrackUIDs is TrackShards for shards that are named with the version of their layout (nearcore shard_tracker.rs).
+func TrackUIDs(uids ...primitives.ShardUID) Track {
+	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
+		if slices.Contains(uids, layout.UID(id)) {
+			return true
+		}
+		if all, known := layout.Ancestors(id); known {
+			return slices.ContainsFunc(all, func(a primitives.ShardID) bool { return slices.Contains(uids, layout.UID(a)) })
+		}
+		parent, err := layout.Parent(id) // which version its layout had is not known here
+		return err == nil && parent != id && slices.ContainsFunc(uids, func(u primitives.ShardUID) bool { return primitives.ShardID(u.ID) == parent })
+	}
+}
+
 // TrackAccounts holds the shards of these accounts.
 func TrackAccounts(accounts ...primitives.AccountID) Track {
 	return func(layout primitives.ShardLayout, id primitives.ShardID) bool {
@@ -43,6 +57,16 @@ func TrackAccounts(accounts ...primitives.AccountID) Track {
 // tracks tells whether this node is to hold a shard.
 func (e *Engine) tracks(layout primitives.ShardLayout, id primitives.ShardID) bool {
 	return e.o.Tracks == nil || e.o.Tracks(layout, id)
+}
+
+// HoldsAll tells whether this node is to hold all shards, and so does. Safe from any goroutine.
+func (e *Engine) HoldsAll() bool { return e.o.Tracks == nil }
+
+// Holds tells whether the head has the state of a shard of its layout. Safe from any goroutine.
+func (e *Engine) Holds(id primitives.ShardID) bool {
+	at := e.Head()
+	i, err := at.Layout.Index(id)
+	return err == nil && at.Shards[i].Held()
 }
 
 // Held tells whether this node holds the shard's state. Of others it knows what chunk headers say, and the receipts that they bring to

@@ -12,8 +12,10 @@ import (
 	"github.com/troupe-chain/troupe/actors/mempool"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -171,6 +173,9 @@ func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primiti
 	for i, tx := range txs {
 		v := &out[i]
 		if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.Check); v.Invalid != nil || v.Err != nil {
+			if errors.Is(v.Err, engine.ErrUntracked) {
+				v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
+			}
 			continue
 		}
 		var ok bool

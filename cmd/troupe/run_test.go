@@ -110,7 +110,7 @@ func TestRunSays(t *testing.T) {
 		{"flags without effect", "", "", []string{"--rpc-addr", local, "--network-addr", local, "--min-peers", "0", "--telemetry-url", "http://x"},
 			[]string{"--network-addr: no effect, this version connects to no other node", "--telemetry-url: no effect, this node reports to nobody"}, []string{"--min-peers"}},
 		{"keys without effect", `{"tracked_shards_config":"NoShards","store":{"max_open_files":3000},"rpc":{"enable_debug_rpc":true}}`, "", []string{"--rpc-addr", local},
-			[]string{"tracked_shards_config: no effect, every shard is followed", "store.max_open_files: no effect", "rpc.enable_debug_rpc: no effect"}, nil},
+			[]string{"every shard is held: test.near of validator_key.json makes chunks of them", "store.max_open_files: no effect", "rpc.enable_debug_rpc: no effect"}, nil},
 		{"no key", "", "validator_key.json", []string{"--rpc-addr", local}, []string{"this node makes no blocks: there is no "}, nil},
 		{"rpc is null", `{"rpc":null}`, "", nil, []string{"no JSON-RPC: ", "is null in config.json; --rpc-addr gives one"}, []string{"JSON-RPC on"}},
 		{"rpc is null, and asked for", `{"rpc":null}`, "", []string{"--rpc-addr", local}, []string{"JSON-RPC on http://127.0.0.1:"}, nil},

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -78,6 +79,9 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	if c := blk.Body.Chunks[i]; c.HeightIncluded != blk.Header.Height { // an older chunk, repeated
 		return b.chunkByHash(c.ChunkHash())
 	}
+	if held, err := b.hasChunk(k, i); err != nil || !held { // neard lacks the body, too
+		return "", nil, cmp.Or[error](err, &view.LookupError{Kind: view.ErrUnknownChunk, Hash: blk.Body.Chunks[i].ChunkHash()})
+	}
 	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
 		return b.author(k.entry.Shards[i].Chunk, blk.Header.Height)
 	}
@@ -90,6 +94,27 @@ func (b *Backend) Chunk(r view.ChunkRef) (primitives.AccountID, *primitives.Chun
 		return "", nil, err
 	}
 	return b.author(c, blk.Header.Height)
+}
+
+// hasChunk tells whether a block's new chunk is here with its body.
+func (b *Backend) hasChunk(k *block, i primitives.ShardIndex) (bool, error) {
+	if b.Engine.HoldsAll() {
+		return true, nil
+	}
+	if k.entry != nil {
+		c := k.entry.Shards[i].Chunk
+		return c != nil && c.Proofs == nil, nil
+	}
+	layout, err := b.layoutOf(k)
+	if err != nil {
+		return false, err
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return false, err
+	}
+	_, has := rec.ChunkHash(layout.ShardIDs()[i])
+	return has, nil
 }
 
 func (b *Backend) chunkByHash(hash primitives.Hash) (primitives.AccountID, *primitives.Chunk, error) {

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,10 @@ func (b *Backend) callFunction(block primitives.Hash, c *view.Call, short bool, 
 		return nil, err
 	}
 	defer at.Release()
+	shard := at.Layout.ShardOf(c.Account)
+	if i, err := at.Layout.Index(shard); err != nil || !at.Shards[i].Held() {
+		return nil, cmp.Or(err, unavailable(shard))
+	}
 	out, found, err := b.Engine.CallView(at, &action.View{
 		Account: c.Account, Method: c.Method, Args: c.Args, Gas: b.MaxGasBurntView, Interrupt: interrupt, Short: short,
 	})

@@ -38,6 +38,9 @@ func (b *Backend) NextLightClientBlock(last primitives.Hash) (*primitives.LightC
 func (b *Backend) LightClientProof(r *view.OutcomeRef) (*view.LightClientProof, error) {
 	outcome, place, err := b.Engine.Outcome(r.ID)
 	if errors.Is(err, engine.ErrUnknown) || gone(err) {
+		if shard := b.Engine.Head().Layout.ShardOf(r.Account); !b.Engine.Holds(shard) {
+			return nil, &view.LookupError{Kind: view.ErrOutcomeShard, Hash: r.ID, ShardID: shard}
+		}
 		return nil, &view.LookupError{Kind: view.ErrUnknownOutcome, Hash: r.ID}
 	}
 	if err != nil {

@@ -25,10 +25,23 @@ func (b *Backend) Simulate(ctx context.Context, r *view.Simulate) (out *view.Sim
 		defer at.Release()
 		o := simulateOptions(r)
 		o.VM = trace.Interruptible(b.VM, ask)
+		if err := simulable(at); err != nil {
+			return err
+		}
 		out, err = b.Engine.Simulate(ctx, at, r.Tx, o)
 		return err
 	})
 	return out, err
+}
+
+// simulable names a shard that is not held: a simulation may come by any.
+func simulable(at *engine.State) error {
+	for i := range at.Shards {
+		if !at.Shards[i].Held() {
+			return unavailable(at.Shards[i].ID)
+		}
+	}
+	return nil
 }
 
 // aside runs f where it cannot be in the chain's way, unless ctx ends before its turn. f asks now and then whether its time is over:
@@ -101,6 +114,9 @@ func (b *Backend) trace(ctx context.Context, r *view.Trace, ask func() error) (*
 			return nil, err
 		}
 		defer at.Release()
+		if err := simulable(at); err != nil {
+			return nil, err
+		}
 		return trace.Simulation(ctx, b.Engine, b.VM, at, r.Tx, simulateOptions(&r.Simulate), trace.Options{Profile: r.Profile, Interrupt: ask})
 	}
 	report, err := trace.Transaction(ctx, b.Engine, b.VM, r.Hash, trace.Options{Profile: r.Profile, Interrupt: ask})

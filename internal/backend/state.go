@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -52,11 +53,18 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 			k.entry.Release()
 			return nil, err
 		}
+		if !k.entry.Shards[i].Held() {
+			k.entry.Release()
+			return nil, unavailable(shard)
+		}
 		s.r = trieReader{k.entry, k.entry.Root(i), b.Engine.Store(), shard}
 		return s, nil
 	}
 	if k.ref.Height < tail {
-		return nil, &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: shard}
+		return nil, unavailable(shard)
+	}
+	if held, err := b.holds(k, shard); err != nil || !held {
+		return nil, cmp.Or(err, unavailable(shard))
 	}
 	accounts, err := engine.Accounts(layout, shard)
 	if err != nil {
@@ -64,6 +72,27 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	}
 	s.r = storeReader{b.Engine, k.ref, shard, accounts}
 	return s, nil
+}
+
+// unavailable says that the state of a shard is not here (nearcore view_client_actor.rs:413).
+func unavailable(shard primitives.ShardID) error {
+	return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: shard}
+}
+
+// holds tells whether this node has what a block that is stored did in a shard. Nearly always it has all shards.
+func (b *Backend) holds(k *block, shard primitives.ShardID) (bool, error) {
+	if b.Engine.HoldsAll() {
+		return true, nil
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return false, err
+	}
+	_, err = rec.Extra(shard)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // layoutOf returns the shards of a block.
@@ -180,7 +209,7 @@ func (s storeReader) get(key []byte) ([]byte, error) {
 		return nil, nil
 	}
 	if errors.Is(err, storage.ErrGone) {
-		return nil, &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: s.shard}
+		return nil, unavailable(s.shard)
 	}
 	return v, err
 }
@@ -193,7 +222,7 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 	to := storage.PrefixEnd(prefix)
 	err := s.e.Store().Scan(s.at, s.shard, s.accounts, from, to, each)
 	if errors.Is(err, storage.ErrGone) {
-		return &view.LookupError{Kind: view.ErrUnavailableShard, ShardID: s.shard}
+		return unavailable(s.shard)
 	}
 	return err
 }

@@ -58,6 +58,7 @@ func TestParseRefuses(t *testing.T) {
 		{`{"consensus": {"chunk_wait_mult": [1, 0]}}`, "consensus.chunk_wait_mult"},
 		{`{"troupe": {"block_production": "fast"}}`, "troupe.block_production"},
 		{`{"tracked_shards_config": "Some"}`, "tracked_shards_config"},
+		{`{"tracked_shards_config": {"Schedule": []}}`, "tracked_shards_config"},
 		{`{"tracked_shards_config": {"Shards": ["0"]}}`, "tracked_shards_config"},
 		{`{"tracked_accounts": ["X"]}`, "tracked_accounts"},
 		{`{"tracked_shards_config": "AllShards", "tracked_shards": []}`, "tracked_shards"},
@@ -92,6 +93,16 @@ func TestTrackedShards(t *testing.T) {
 		`{"tracked_shards_config": {"ShadowValidator": "node.near"}}`: func(s TrackedShards) bool { return s.ShadowValidator == "node.near" },
 		`{"tracked_shards": [0]}`:                                     func(s TrackedShards) bool { return s.All },
 		`{"tracked_accounts": ["a.near"]}`:                            func(s TrackedShards) bool { return len(s.Accounts) == 1 },
+		`{"tracked_shards": []}`:                                      func(s TrackedShards) bool { return s.None && !s.All },
+		`{"tracked_accounts": []}`:                                    func(s TrackedShards) bool { return s.None && !s.All },
+		`{"tracked_shard_schedule": []}`:                              func(s TrackedShards) bool { return s.None && !s.All },
+		`{"tracked_shards_config": {"Shards": []}}`:                   func(s TrackedShards) bool { return s.None && !s.All },
+		`{"tracked_shards": null}`:                                    func(s TrackedShards) bool { return s.All },
+		`{"tracked_shards": [9], "tracked_accounts": ["a.near"]}`:     func(s TrackedShards) bool { return s.All && s.Accounts == nil },
+		`{"tracked_shard_schedule": [[1]], "tracked_shadow_validator": "a.near"}`: func(s TrackedShards) bool {
+			return len(s.Schedule) == 1 && s.ShadowValidator == ""
+		},
+		`{"tracked_accounts": ["a.near"], "tracked_shadow_validator": "b.near"}`: func(s TrackedShards) bool { return s.ShadowValidator == "b.near" },
 	} {
 		if c, _, err := Parse("config.json", []byte(in)); err != nil || !want(c.TrackedShards) {
 			t.Errorf("Parse(%s) = %+v, %v", in, c, err)

@@ -34,7 +34,7 @@ func TestInert(t *testing.T) {
 	}
 	bare := func(c *Config) string {
 		d := *c
-		d.Document, d.TrackedShards = nil, TrackedShards{} // which shards are tracked is read to be checked
+		d.Document = nil
 		d.RPC = nil
 		return fmt.Sprintf("%+v %+v", d, c.RPC)
 	}
@@ -70,14 +70,14 @@ func TestInert(t *testing.T) {
 
 func TestInertGroups(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"network": {"boot_nodes": "", "max_num_peers": 8}, "store": {"max_open_files": 3000},
-		"tracked_shards_config": "NoShards", "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"enable_debug_rpc": true}}`))
+		"save_untracked_partial_chunks_parts": true, "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"enable_debug_rpc": true}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"network.max_num_peers: no effect, this version connects to no other node",
 		"store.max_open_files: no effect, the store is not neard's; troupe.storage has its settings",
-		"tracked_shards_config: no effect, every shard is followed",
+		"save_untracked_partial_chunks_parts: no effect, of shards that are not followed nothing is kept but the receipts that they send to others",
 		"telemetry.endpoints: no effect, this node reports to nobody",
 		"rpc.enable_debug_rpc: no effect, there are no debug pages",
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// TrackedShards says which shards a node follows; exactly one field is set.
+// TrackedShards says which shards a node follows; one field is set, besides None where a list is empty.
 type TrackedShards struct {
 	All             bool
 	None            bool
@@ -22,8 +22,8 @@ var trackedKeys = []string{"tracked_shards_config", "tracked_shards", "tracked_a
 
 const trackedAllowed = `"AllShards", "NoShards", {"Shards": ["s0.v3", ...]}, {"Accounts": [account, ...]}, {"Schedule": [[shard id, ...], ...]} or {"ShadowValidator": account}`
 
-// trackedShards reads tracked_shards_config in all its forms, else the older keys (nearcore config.rs); with none of them
-// all shards are tracked.
+// trackedShards reads tracked_shards_config in all its forms, else the older keys in the order in which neard heeds them (nearcore
+// client_config.rs from_deprecated_config_values). With none of them all shards are tracked, as init writes; a neard without any tracks none.
 func trackedShards(file string, d *Document) (TrackedShards, error) {
 	v, ok := d.Get("tracked_shards_config")
 	if !ok || v == nil {
@@ -55,16 +55,17 @@ func trackedShards(file string, d *Document) (TrackedShards, error) {
 				}
 				out.Shards = append(out.Shards, uid)
 			}
+			out.None = len(out.Shards) == 0
 			return out, nil
 		case key == "Accounts" && isList:
 			ids, ok := accounts(list)
 			if !ok {
 				return TrackedShards{}, bad
 			}
-			return TrackedShards{Accounts: ids}, nil
+			return TrackedShards{Accounts: ids, None: len(ids) == 0}, nil
 		case key == "Schedule" && isList:
 			rows, ok := schedule(list)
-			if !ok {
+			if !ok || len(rows) == 0 {
 				return TrackedShards{}, bad
 			}
 			return TrackedShards{Schedule: rows}, nil
@@ -80,12 +81,9 @@ func trackedShards(file string, d *Document) (TrackedShards, error) {
 }
 
 func oldTrackedShards(file string, d *Document) (TrackedShards, error) {
-	if v, _ := d.Get("tracked_shadow_validator"); v != nil {
-		id, err := primitives.ParseAccountID(v.(string))
-		if err != nil {
-			return TrackedShards{}, &Error{File: file, Key: "tracked_shadow_validator", Value: showValue(v), Allowed: "an account id"}
-		}
-		return TrackedShards{ShadowValidator: id}, nil
+	all, _ := d.Get("tracked_shards")
+	if list, ok := all.([]any); ok && len(list) > 0 { // whatever it lists
+		return TrackedShards{All: true}, nil
 	}
 	if v, _ := d.Get("tracked_shard_schedule"); v != nil && len(v.([]any)) > 0 {
 		rows, ok := schedule(v.([]any))
@@ -94,14 +92,25 @@ func oldTrackedShards(file string, d *Document) (TrackedShards, error) {
 		}
 		return TrackedShards{Schedule: rows}, nil
 	}
-	if v, _ := d.Get("tracked_accounts"); v != nil && len(v.([]any)) > 0 {
+	if v, _ := d.Get("tracked_shadow_validator"); v != nil {
+		id, err := primitives.ParseAccountID(v.(string))
+		if err != nil {
+			return TrackedShards{}, &Error{File: file, Key: "tracked_shadow_validator", Value: showValue(v), Allowed: "an account id"}
+		}
+		return TrackedShards{ShadowValidator: id}, nil
+	}
+	none := all != nil
+	if v, _ := d.Get("tracked_shard_schedule"); v != nil {
+		none = true
+	}
+	if v, _ := d.Get("tracked_accounts"); v != nil {
 		ids, ok := accounts(v.([]any))
 		if !ok {
 			return TrackedShards{}, &Error{File: file, Key: "tracked_accounts", Value: showValue(v), Allowed: "a list of account ids"}
 		}
-		return TrackedShards{Accounts: ids}, nil
+		return TrackedShards{Accounts: ids, None: len(ids) == 0}, nil
 	}
-	return TrackedShards{All: true}, nil
+	return TrackedShards{All: !none, None: none}, nil
 }
 
 func accounts(list []any) ([]primitives.AccountID, bool) {

@@ -143,13 +143,21 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	*undo = append(*undo, h.vm.Close)
 	checker := signature.New()
 	*undo = append(*undo, checker.Close)
-	if h.Engine, err = engine.Open(engine.Options{
-		Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
-		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks),
-	}); err != nil {
+	track, err := tracks(hm)
+	if err != nil {
 		return err
 	}
+	if h.Engine, err = engine.Open(engine.Options{
+		Tracks: track, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
+		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks),
+	}); err != nil {
+		return checkTracked(hm, err)
+	}
 	*undo = append(*undo, func() { _ = h.Engine.Close() })
+	if err := h.checkDuties(); err != nil {
+		return err
+	}
+	h.sayTracked(&c.TrackedShards)
 	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe, o.Version.Build)); err != nil {
 		return err
 	}

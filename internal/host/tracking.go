@@ -1,0 +1,116 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// errTracked says that a node can't follow what it is to follow.
+var errTracked = errors.New("which shards are followed")
+
+// tracks says which shards a node holds; nil: all. As in neard a validator holds the shards of its duties whatever config.json says: who
+// has been one since the genesis, of any shard.
+func tracks(hm *home.Home) (engine.Track, error) {
+	c := &hm.Config.TrackedShards
+	if c.All || initialValidator(hm) {
+		return nil, nil
+	}
+	switch {
+	case c.None:
+		return func(primitives.ShardLayout, primitives.ShardID) bool { return false }, nil
+	case c.Shards != nil:
+		return engine.TrackUIDs(c.Shards...), nil
+	case c.Accounts != nil:
+		return engine.TrackAccounts(c.Accounts...), nil
+	case c.Schedule != nil:
+		for _, row := range c.Schedule[1:] {
+			if !sameShards(row, c.Schedule[0]) {
+				return nil, fmt.Errorf("%w: config.json has a schedule in which epochs have other shards than those before, and this version "+
+					"can't bring in a shard that it has not followed from the genesis on; name the same shards in each row, or use \"AllShards\"", errTracked)
+			}
+		}
+		ids := c.Schedule[0]
+		return func(_ primitives.ShardLayout, id primitives.ShardID) bool { return slices.Contains(ids, id) }, nil
+	}
+	return nil, fmt.Errorf("%w: config.json has the shards of %s, which change from epoch to epoch, and this version can't bring in a shard "+
+		"that it has not followed from the genesis on; use \"AllShards\"", errTracked, c.ShadowValidator)
+}
+
+func sameShards(a, b []primitives.ShardID) bool {
+	return !slices.ContainsFunc(a, func(id primitives.ShardID) bool { return !slices.Contains(b, id) }) &&
+		!slices.ContainsFunc(b, func(id primitives.ShardID) bool { return !slices.Contains(a, id) })
+}
+
+// initialValidator tells whether the account of validator_key.json is one of the genesis's.
+func initialValidator(hm *home.Home) bool {
+	return hm.ValidatorKey != nil && slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool {
+		return v.AccountID == hm.ValidatorKey.AccountID
+	})
+}
+
+// checkTracked adds what may be done to an engine's refusal of a folder that lacks a shard.
+func checkTracked(hm *home.Home, err error) error {
+	if !errors.Is(err, engine.ErrUntracked) {
+		return err
+	}
+	what := "config.json says so"
+	if initialValidator(hm) && !hm.Config.TrackedShards.All {
+		what = fmt.Sprintf("%s of validator_key.json makes chunks of every shard", hm.ValidatorKey.AccountID)
+	}
+	return fmt.Errorf("%w: %s; a folder begins with all shards that it is to have: follow those that it has, or remove %s and start again", err, what, hm.Paths.Data)
+}
+
+// checkDuties refuses a validator of the next block's epoch without a shard that it is to make chunks of.
+func (h *Host) checkDuties() error {
+	key := h.home.ValidatorKey
+	if key == nil {
+		return nil
+	}
+	head := h.Engine.Head()
+	return h.Engine.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		for i := range head.Shards {
+			s := &head.Shards[i]
+			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() { // of a shard that is split now, its children say
+				return fmt.Errorf("%w: %s of validator_key.json makes chunks of shard %d in this epoch, and %s does not have it; this version can't bring it in: "+
+					"start with another folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
+			}
+		}
+		return nil
+	})
+}
+
+// sayTracked says which shards are held if these are not all.
+func (h *Host) sayTracked(c *config.TrackedShards) {
+	switch held := h.held(); {
+	case c.All:
+	case len(held) == h.Engine.Head().Layout.NumShards() && initialValidator(h.home):
+		h.log.Infof("every shard is held: %s of validator_key.json makes chunks of them", h.home.ValidatorKey.AccountID)
+	case len(held) == 0 && !c.None:
+		h.log.Warnf("no shard is held: config.json names none of %v", h.Engine.Head().Layout.ShardUIDs())
+	default:
+		h.log.Infof("shards that are held: %v", held)
+	}
+}
+
+// held are the shards at the head whose state is here.
+func (h *Host) held() []primitives.ShardID {
+	out := []primitives.ShardID{}
+	for _, id := range h.Engine.Head().Layout.ShardIDs() {
+		if h.Engine.Holds(id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
