@@ -35,6 +35,9 @@ type Options struct {
 	Tracks Track
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
 	Proofs int64
+	// ProofsOf is whose witnesses they are for: kept is what proves the chunks of shards of which that account makes chunks in the epoch or
+	// the next, if there are others to check them. Empty: every chunk.
+	ProofsOf primitives.AccountID
 	// StateBytes is what the nodes of all tries may take in memory, about; 0: no bound.
 	StateBytes uint64
 	// Tries are how the forests are made, but for their sources. Tests make them small.

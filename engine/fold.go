@@ -89,7 +89,7 @@ func (e *Engine) beforeSplit(to *Entry) *Entry {
 	return to
 }
 
-// writeFold stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's.
+// writeFold stores what changed between two blocks. It runs beside the writer and touches nothing of the engine's but the proofs.
 func (e *Engine) writeFold(f *folding) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
@@ -105,6 +105,9 @@ func (e *Engine) writeFold(f *folding) error {
 			return fmt.Errorf("engine: frontier of shard %d: %w", s.ID, err)
 		}
 		changes = appendFrontier(changes, s.ID, put, removed)
+	}
+	if err := e.saveProofs(f.to); err != nil {
+		return err
 	}
 	if err := e.store.Fold(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)

@@ -207,9 +207,12 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
 		return nil, err
 	}
+	asked := false
 	for i := range p.jobs {
-		p.jobs[i].prove = e.proofs.limit > 0
+		p.jobs[i].prove = e.asks(j.EpochID, parent.Hash, p.jobs[i].ID)
+		asked = asked || p.jobs[i].prove
 	}
+	e.proofs.asked.Store(asked)
 	e.hastenBlock(p)
 	return p, nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -15,6 +16,8 @@ type proofs struct {
 	kept  map[proofKey]*Transition
 	order []proofKey // oldest first
 	size  int64
+	saved atomic.Bool // there is a row of them, see keep.go
+	asked atomic.Bool // of the block that was begun last somebody asks for some
 }
 
 type proofKey struct {

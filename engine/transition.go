@@ -198,7 +198,7 @@ func restrict(parent *Entry, prev *ShardState, child primitives.ShardID, keep []
 
 // splitOff derives what a child keeps of a split shard, and keeps the proof if somebody asks.
 func (e *Engine) splitOff(parent *Entry, prev *ShardState, child primitives.ShardID, keep []trie.Interval) (*trie.Root, error) {
-	if e.proofs.limit == 0 {
+	if !e.proofs.asked.Load() {
 		return prev.root.Forest().Restrict(prev.root, keep, nil)
 	}
 	whole, t, err := restrict(parent, prev, child, keep)

@@ -20,6 +20,16 @@ const (
 	Manual   Production = "manual"
 )
 
+// Proofs says which chunks a node keeps proofs of, for those who check them.
+type Proofs string
+
+// The choices: of a validator's own where there are others to check them, of all, of none.
+const (
+	ProofsOfDuties Proofs = "duties"
+	ProofsOfAll    Proofs = "all"
+	ProofsOfNone   Proofs = "none"
+)
+
 // Config is what this node takes from config.json.
 type Config struct {
 	GenesisFile, RecordsFile         string
@@ -33,6 +43,8 @@ type Config struct {
 	StorePath                        string // empty: <home>/data
 	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
 	StateMemory                      uint64 // bytes of tries; 0: a share of the machine's
+	Proofs                           Proofs
+	ProofBytes                       uint64 // that they may take
 	ContractCachePath                string // empty: <data>/contract.cache
 	ContractMemory, ContractDisk     uint64 // bytes of compiled code to keep
 	Compilations                     uint64 // at a time; 0: as many as there are cores, at least two
@@ -89,6 +101,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "state":{"memory_bytes":0},
+"proofs":{"of":"duties","memory_bytes":268435456},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
@@ -220,7 +233,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		Archive: yes("archive"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
 		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
-		StateMemory:       num("troupe.state.memory_bytes"),
+		StateMemory: num("troupe.state.memory_bytes"),
+		Proofs:      Proofs(str("troupe.proofs.of")), ProofBytes: num("troupe.proofs.memory_bytes"),
 		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
 		Compilations: num("troupe.vm.compilations"), CompilerProcesses: yes("troupe.vm.compiler_processes"),
 		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),

@@ -143,12 +143,13 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	*undo = append(*undo, h.vm.Close)
 	checker := signature.New()
 	*undo = append(*undo, checker.Close)
+	proofs, of := proofsOf(hm)
 	track, err := tracks(hm)
 	if err != nil {
 		return err
 	}
 	if h.Engine, err = engine.Open(engine.Options{
-		Tracks: track, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
+		Tracks: track, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks),
 	}); err != nil {
 		return checkTracked(hm, err)

@@ -56,6 +56,17 @@ func initialValidator(hm *home.Home) bool {
 	})
 }
 
+// proofsOf says how many bytes of proofs a node keeps, and of whose chunks; of an empty account: of all.
+func proofsOf(hm *home.Home) (bytes int64, of primitives.AccountID) {
+	switch c := hm.Config; {
+	case c.Proofs == config.ProofsOfAll:
+		return int64(c.ProofBytes), ""
+	case c.Proofs == config.ProofsOfDuties && hm.ValidatorKey != nil:
+		return int64(c.ProofBytes), hm.ValidatorKey.AccountID
+	}
+	return 0, ""
+}
+
 // checkTracked adds what may be done to an engine's refusal of a folder that lacks a shard.
 func checkTracked(hm *home.Home, err error) error {
 	if !errors.Is(err, engine.ErrUntracked) {

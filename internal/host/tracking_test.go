@@ -107,6 +107,27 @@ func (f *feed) to(t *testing.T, h *Host, track engine.Track) {
 	}
 }
 
+// TestProofsOf: who has no validator's key keeps no proofs unless config.json asks for those of all chunks.
+func TestProofsOf(t *testing.T) {
+	for proofs, want := range map[string][2]int64{`{}`: {0, 1 << 28}, `{"proofs": {"of": "all", "memory_bytes": 5}}`: {5, 5}, `{"proofs": {"of": "none"}}`: {}} {
+		dir := made(t)
+		setTracked(t, dir, `{"troupe": `+proofs+`}`)
+		for i, key := range []bool{false, true} {
+			hm, err := home.Load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !key {
+				hm.ValidatorKey = nil
+			}
+			bytes, of := proofsOf(hm)
+			if bytes != want[i] || (of != "") != (key && proofs == `{}`) {
+				t.Errorf("%s, validator %v: %d bytes of %q", proofs, key, bytes, of)
+			}
+		}
+	}
+}
+
 // TestTracked: a node that config.json gives one shard follows a chain of three by what the others send it, and answers over HTTP as neard
 // does: of its shard as one that has all, of others that they are not here; also of old blocks, and behind a restart.
 func TestTracked(t *testing.T) {

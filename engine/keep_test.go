@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// openKeeping opens a node that keeps proofs, of an account's chunks or of all.
+func openKeeping(t *testing.T, disk *storage.MemDisk, of primitives.AccountID, validators ...primitives.AccountID) *node {
+	t.Helper()
+	n, err := openChanged(t, testGenesis(t, validators...), disk, storage.Options{FoldBlocks: 2}, func(o *Options) {
+		o.Tries, o.Proofs, o.ProofsOf = trie.Options{Poison: true}, 1<<30, of
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// row is what folds have kept.
+func (n *node) row() []*Transition {
+	n.t.Helper()
+	raw, err := storage.Misc.Get(n.store.Reader(), keptRow)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	list, err := readTransitions(raw)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return list
+}
+
+// TestProofsOutlastFolds: a node that folds and is started again behind every block proves of every chunk what one proves that never
+// stops, also where a shard has missed its chunks for so long that the blocks are folded. What it keeps for that goes when it is not
+// needed any more.
+func TestProofsOutlastFolds(t *testing.T) {
+	whole, disk := openKeeping(t, storage.NewMemDisk(), "", "aa", "bb"), storage.NewMemDisk()
+	n := openKeeping(t, disk, "", "aa", "bb")
+	root := whole.Head().Hash
+	longest, kept := 0, 0
+	for i := range 60 {
+		skip := i%20 >= 4 && i%20 < 15 || i%20 == 17
+		b, chunks := whole.make(whole.Head().Hash, whole.Head().Height()+1, skip, transfer(root, primitives.Nonce(i+1)))
+		a := whole.accept(b, chunks)
+		n.accept(b, chunks)
+		if err := n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		if i%7 == 3 { // a branch that goes no further
+			fork, its := whole.make(whole.Head().Header().PrevHash, whole.Head().Height()+1, true)
+			whole.accept(fork, its)
+			n.accept(fork, its)
+			b, chunks = whole.make(a.Entry.Hash, whole.Head().Height()+1, skip)
+			a = whole.accept(b, chunks)
+			n.accept(b, chunks)
+		}
+		if err := errors.Join(n.Close(), n.store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		n = openKeeping(t, disk, "", "aa", "bb")
+		if i%20 == 1 && len(n.row()) > 0 {
+			t.Errorf("block %d: every shard has its chunks, and %d transitions are kept", a.Entry.Height(), len(n.row()))
+		}
+		kept = max(kept, len(n.row()))
+		for _, id := range a.Entry.Layout.ShardIDs() {
+			main, steps, err := n.Transitions(a.Entry.Hash, id)
+			if err != nil {
+				t.Fatalf("block %d, shard %d: %v", a.Entry.Height(), id, err)
+			}
+			wantMain, want, err := whole.Transitions(a.Entry.Hash, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(main, wantMain) || !reflect.DeepEqual(steps, want) {
+				t.Errorf("block %d, shard %d: other transitions than without a restart", a.Entry.Height(), id)
+			}
+			longest = max(longest, len(steps))
+		}
+	}
+	if longest < 10 || kept < 8 {
+		t.Errorf("at most %d steps and %d kept by a fold: the test reaches too little", longest, kept)
+	}
+}
+
+// TestProofsOfDuties: proofs are made of the chunks of shards of which the account makes chunks in the epoch or the next, where there are
+// others to check them.
+func TestProofsOfDuties(t *testing.T) {
+	for _, c := range []struct {
+		of         primitives.AccountID
+		validators []primitives.AccountID
+		some, all  bool
+	}{
+		{"aa", []primitives.AccountID{"aa"}, false, false},
+		{"aa", []primitives.AccountID{"aa", "bb", "cc", "dd"}, true, false},
+		{"zz", []primitives.AccountID{"aa", "bb"}, false, false},
+		{"", []primitives.AccountID{"aa"}, true, true},
+	} {
+		n := openKeeping(t, storage.NewMemDisk(), c.of, c.validators...)
+		made, not := 0, 0
+		for range 40 {
+			head := n.Head()
+			b, chunks := n.make(head.Hash, head.Height()+1, false)
+			p, err := n.Begin(b, chunks, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range p.jobs {
+				j := &p.jobs[i]
+				j.Run()
+				want := c.of == ""
+				if c.of != "" && len(c.validators) > 1 {
+					if err := n.Epochs(func(m *epoch.Manager) error {
+						now, err := m.CaresAboutShard(b.Header.EpochID, c.of, j.ID)
+						next, err2 := m.CaresAboutShard(b.Header.NextEpochID, c.of, j.ID)
+						want = now || next
+						return errors.Join(err, err2)
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if (j.transition != nil) != want {
+					t.Errorf("%q of %v: block %d, shard %d: a proof is made: %v", c.of, c.validators, b.Header.Height, j.ID, !want)
+				}
+				if want {
+					made++
+				} else {
+					not++
+				}
+			}
+			if _, err := n.Commit(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if made > 0 != c.some || c.all && not > 0 {
+			t.Errorf("%q of %v: %d proofs, %d steps without one", c.of, c.validators, made, not)
+		}
+	}
+}
+
+// FuzzTransitions feeds bytes to the decoder of what folds keep: what it takes is the one encoding of that.
+func FuzzTransitions(f *testing.F) {
+	f.Add(appendTransitions(nil, []*Transition{{Kind: TransitionSplit, Block: primitives.Hash{1}, Height: 2, Shard: 3, Pre: primitives.Hash{4}, Proof: [][]byte{{5}, {}}}}))
+	f.Add(appendTransitions(nil, nil))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if list, err := readTransitions(in); err == nil && !bytes.Equal(appendTransitions(nil, list), in) {
+			t.Errorf("%x became %x", in, appendTransitions(nil, list))
+		}
+	})
+}
