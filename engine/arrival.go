@@ -171,11 +171,15 @@ func (a *Arrival) Has(shard primitives.ShardIndex) ([]uint64, error) {
 
 // Part judges a part of a shard's state and stores it. Any goroutine may call it.
 func (a *Arrival) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
-	p, err := trie.OpenPart(strings, a.Root(shard), id, a.o.Tries.Frontier)
+	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.Root(shard), id, strings)
+}
+
+// stagePart judges a part of a state and stores it.
+func stagePart(o *Options, name primitives.ShardID, root primitives.Hash, id trie.PartID, strings [][]byte) error {
+	p, err := trie.OpenPart(strings, root, id, o.Tries.Frontier)
 	if err != nil {
 		return err
 	}
-	name := a.layout.ShardIDs()[shard]
 	stubs := make([]storage.Stub, len(p.Frontier))
 	for i, f := range p.Frontier {
 		stubs[i] = storage.Stub{Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
@@ -183,10 +187,10 @@ func (a *Arrival) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]
 			stubs[i].MemoryUsage |= valueFlag
 		}
 	}
-	if err := a.o.Store.StageFrontier(name, stubs); err != nil {
+	if err := o.Store.StageFrontier(name, stubs); err != nil {
 		return err
 	}
-	return a.o.Store.StagePart(name, id.Index, func(put func(key, value []byte) error) error {
+	return o.Store.StagePart(name, id.Index, func(put func(key, value []byte) error) error {
 		for i := range p.Pairs {
 			if err := put(p.Pairs[i].Key, p.Pairs[i].Value); err != nil {
 				return err

@@ -40,6 +40,7 @@ type Entry struct {
 	refs        atomic.Int64      // holders of the state roots; 0: they are gone
 	stored      atomic.Bool       // on disk, and readers may see it
 	above       primitives.Hash   // a final block that it is known to descend from; the writer's own
+	under       *Entry            // the same block before a shard came in, whose other states this one has by holding it; nil: none
 	light       bool              // no states, chunks or receipts: they are to be had of the store, see stalled.go
 
 	rules   atomic.Pointer[rules] // of its children; nil: nobody has asked yet
@@ -65,7 +66,8 @@ type ShardState struct {
 	// held.
 	Incoming []*primitives.Receipt
 
-	root *trie.Root
+	root    *trie.Root
+	brought []primitives.ReceiptProof // of Incoming what chunks that are not held brought, if the shard came in later than the block; else none
 }
 
 // Header returns the block's header.
@@ -96,7 +98,7 @@ func (e *Entry) Release() {
 		return
 	}
 	for i := range e.Shards {
-		if r := e.Shards[i].root; r != nil {
+		if r := e.Shards[i].root; r != nil && (e.under == nil || e.under.Shards[i].root == nil) {
 			r.Release()
 		}
 	}
@@ -105,6 +107,9 @@ func (e *Entry) Release() {
 	if e.heirs != nil {
 		e.heirs.release(e)
 		e.heirs = nil
+	}
+	if e.under != nil {
+		e.under.Release()
 	}
 }
 

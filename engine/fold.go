@@ -94,8 +94,10 @@ func (e *Engine) writeFold(f *folding) error {
 	var changes []storage.FrontierChange
 	for i := range f.to.Shards {
 		s, old := &f.to.Shards[i], f.inherited[i].root
-		if s.root == nil { // not held
-			continue
+		if s.root == nil { // not held, or on one of the blocks between for the last time
+			if s = e.lastHeld(f, i); s == nil {
+				continue
+			}
 		}
 		if !f.from.Layout.Has(s.ID) {
 			old = nil // a new shard: all of it
@@ -111,6 +113,20 @@ func (e *Engine) writeFold(f *folding) error {
 	}
 	if err := e.store.Fold(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
+	}
+	return nil
+}
+
+// lastHeld is the newest state of a shard between the two blocks of a fold if the first of them has it and the last one has not: a start
+// has found a shard that came in on some of the blocks. nil: it has none.
+func (e *Engine) lastHeld(f *folding, i int) *ShardState {
+	if f.inherited[i].root == nil {
+		return nil
+	}
+	for x := f.to; x != nil && x != f.from; x = e.Adopted(x.Header().PrevHash) {
+		if s := &x.Shards[i]; s.root != nil {
+			return s
+		}
 	}
 	return nil
 }

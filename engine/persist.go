@@ -139,16 +139,22 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 	b := &storage.Block{
 		Ref: ref(entry), Timestamp: h.Timestamp, Ordinal: entry.Tree.Size() + 1, Epoch: h.EpochID,
 		Header: h.AppendBorsh(nil), Body: entry.Block.Body.AppendBorsh(nil), Info: c.BlockInfo.AppendBorsh(nil),
-		MerkleTree: entry.Tree.AppendBorsh(nil), Puts: new(storage.Batch), Shards: make([]storage.Shard, len(entry.Shards)),
+		MerkleTree: entry.Tree.AppendBorsh(nil), Puts: new(storage.Batch), Shards: storedShards(entry.Shards),
 	}
 	epochPuts(b.Puts, c)
-	for i := range entry.Shards {
-		s := &entry.Shards[i]
+	return b
+}
+
+// storedShards gathers of shards what does not depend on the block's parent.
+func storedShards(shards []ShardState) []storage.Shard {
+	out := make([]storage.Shard, len(shards))
+	for i := range shards {
+		s := &shards[i]
 		if !s.Held() {
-			b.Shards[i] = storedFollowed(s)
+			out[i] = storedFollowed(s)
 			continue
 		}
-		b.Shards[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: appendOrigin(nil, s)}
+		out[i] = storage.Shard{ID: s.ID, Extra: s.Extra.AppendBorsh(nil), Other: appendOrigin(nil, s)}
 		if s.Chunk == nil {
 			continue
 		}
@@ -158,14 +164,18 @@ func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 		for i, tx := range s.Chunk.Transactions {
 			c.Transactions[i] = storage.Transaction{Hash: tx.Hash(), Value: buf.of(tx)}
 		}
-		b.Shards[i].Chunk = c
+		out[i].Chunk = c
 	}
-	return b
+	return out
 }
 
-// appendOrigin appends where a shard's outgoing receipts are: the block, and the shard if it is another.
+// appendOrigin appends where a shard's outgoing receipts are: the block, and the shard if it is another. Behind that stands what chunks
+// have brought to a shard that came in later: the block's own record has no place for it.
 func appendOrigin(b []byte, s *ShardState) []byte {
 	b = s.OutgoingAt.AppendBorsh(b)
+	if len(s.brought) > 0 {
+		return primitives.AppendReceiptProofs(borsh.AppendUint64(b, uint64(s.OutgoingOf)), s.brought)
+	}
 	if s.OutgoingOf != s.ID && !s.OutgoingAt.IsZero() {
 		b = borsh.AppendUint64(b, uint64(s.OutgoingOf))
 	}
@@ -177,7 +187,12 @@ func (s *ShardState) readOrigin(raw []byte) error {
 	r := borsh.NewReader(raw)
 	s.OutgoingAt, s.OutgoingOf = primitives.ReadHash(r), s.ID
 	if r.Remaining() > 0 {
-		if s.OutgoingOf = primitives.ShardID(r.Uint64()); r.Err() == nil && (s.OutgoingOf == s.ID || s.OutgoingAt.IsZero()) {
+		s.OutgoingOf = primitives.ShardID(r.Uint64())
+		if r.Remaining() > 0 {
+			if s.brought = primitives.ReadReceiptProofs(r); r.Err() == nil && len(s.brought) == 0 {
+				r.Failf("an empty list")
+			}
+		} else if r.Err() == nil && (s.OutgoingOf == s.ID || s.OutgoingAt.IsZero()) {
 			r.Failf("receipts of shard %d in block %v", s.OutgoingOf, s.OutgoingAt)
 		}
 	}

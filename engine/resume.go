@@ -157,15 +157,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 		return nil
 	}
 	if w.rec == nil {
-		var list []trie.FrontierEntry
-		err := e.store.Frontier(s.ID, func(f storage.Stub) bool {
-			list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage &^ valueFlag, IsValue: f.MemoryUsage&valueFlag != 0})
-			return true
-		})
-		if err == nil {
-			s.root, err = e.forest(ref(w.entry), w.entry.Layout, i).Import(list, s.Extra.StateRoot)
-		}
-		if err != nil {
+		if s.root, err = e.imported(ref(w.entry), w.entry.Layout, i, s.Extra.StateRoot); err != nil {
 			return fmt.Errorf("engine: state of shard %d at block %d: %w", s.ID, w.entry.Height(), err)
 		}
 		return nil
@@ -186,6 +178,19 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 		return &mismatch{w, i, s.root.Hash()}
 	}
 	return nil
+}
+
+// imported makes a shard's trie after the block at which the store has it.
+func (e *Engine) imported(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
+	var list []trie.FrontierEntry
+	err := e.store.Frontier(layout.ShardIDs()[i], func(f storage.Stub) bool {
+		list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage &^ valueFlag, IsValue: f.MemoryUsage&valueFlag != 0})
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.forest(at, layout, i).Import(list, root)
 }
 
 // load reads a block from the store, without its state.
@@ -234,6 +239,13 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 		holds[i] = entry.Shards[i].Held()
 		if err != nil {
 			return nil, fmt.Errorf("engine: shard %d of block %v: %w", id, rec.Ref(), err)
+		}
+	}
+	for i := range entry.Shards {
+		for _, p := range entry.Shards[i].brought {
+			if k, err := entry.Layout.Index(p.From); err == nil && entry.Shards[k].Chunk != nil && entry.Shards[k].Chunk.Proofs != nil {
+				entry.Shards[k].Chunk.Proofs = append(entry.Shards[k].Chunk.Proofs, p)
+			}
 		}
 	}
 	if !slices.Contains(holds, true) { // an ancestor that came without a state: what it brought is for whoever asks

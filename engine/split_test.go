@@ -10,7 +10,8 @@ import (
 // FuzzOrigin feeds bytes to the decoder of where a shard's outgoing receipts are: what it takes is the one encoding of that.
 func FuzzOrigin(f *testing.F) {
 	at := primitives.HashBytes([]byte("block"))
-	for _, s := range []ShardState{{ID: 3, OutgoingAt: at, OutgoingOf: 3}, {ID: 3, OutgoingAt: at, OutgoingOf: 1}, {ID: 3, OutgoingOf: 3}} {
+	for _, s := range []ShardState{{ID: 3, OutgoingAt: at, OutgoingOf: 3}, {ID: 3, OutgoingAt: at, OutgoingOf: 1}, {ID: 3, OutgoingOf: 3},
+		{ID: 3, OutgoingAt: at, OutgoingOf: 3, brought: []primitives.ReceiptProof{{From: 1, To: 3}}}} {
 		f.Add(appendOrigin(nil, &s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {

@@ -59,8 +59,13 @@ func (r *Record) Shards() []primitives.ShardID {
 // ChunkHash returns the hash of the new chunk of a shard; ok is false when the shard has none in this block.
 func (r *Record) ChunkHash(shard primitives.ShardID) (hash primitives.Hash, ok bool) {
 	for i := range r.e.head.Shards {
-		if sh := &r.e.head.Shards[i]; sh.ID == shard {
-			return sh.Chunk, sh.HasChunk
+		if sh := &r.e.head.Shards[i]; sh.ID == shard && sh.HasChunk {
+			return sh.Chunk, true
+		}
+	}
+	for _, e := range r.s.lateEntries(r.e.head.Ref) {
+		if sh := &e.head.Shards[0]; sh.ID == shard && sh.HasChunk {
+			return sh.Chunk, true
 		}
 	}
 	return hash, false

@@ -339,7 +339,11 @@ func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) map[pri
 	}
 	for _, p := range chain {
 		for _, e := range s.lateEntries(p.ref) {
-			lates.Put(batch, lateKey{p.ref, e.head.Shards[0].ID}, e)
+			sh := &e.head.Shards[0]
+			lates.Put(batch, lateKey{p.ref, sh.ID}, e)
+			if sh.HasChunk {
+				chunkPlaces.Put(batch, pointer{sh.Chunk, p.ref.Height, sh.ID, 0}, &Nothing{})
+			}
 		}
 	}
 	return next

@@ -29,7 +29,7 @@ func (p *partial) open(r *runner) (err error) {
 	if p.store, err = storage.OpenMemory(p.disk, storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track})
+	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track, Tries: r.o.Tries})
 	return err
 }
 

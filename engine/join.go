@@ -1,0 +1,466 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// ErrNotYet says that a shard that comes in can't take the next step: blocks have to be folded first, or parts to come.
+var ErrNotYet = errors.New("engine: the shard is not there yet")
+
+// Joining brings a shard into an engine that runs: its state after a block as parts, which are judged as they come, then what the blocks
+// behind did in it, one by one, while others are processed; at last it is held with the rest. A restart goes on where it was, with the
+// same Join. It belongs to the engine's goroutine, but for Part; while it lasts the layout must stay, and Finish wants no block between Begin
+// and Commit. What others have sent that is wrong is ErrChunk, ErrMissing, trie.ErrMissing or trie.ErrCorrupt.
+type Joining struct {
+	e      *Engine
+	id     primitives.ShardID
+	index  primitives.ShardIndex
+	layout primitives.ShardLayout
+	at     storage.BlockRef // after which the state is that comes
+	next   *primitives.Chunk
+	before [][]*primitives.Receipt // that came to the shard after its last chunk up to at, oldest first
+
+	block *Entry // where the shard is, which ours need not hold; nil: parts are awaited
+	shard ShardState
+}
+
+// Join begins or goes on to bring in a shard. next is its last new chunk in the block before an epoch's sync block (SyncPoint), or in an older
+// one if it has missed that: its header says which state comes, its body what the shard had sent. before are the chunks of blocks behind the
+// shard's last chunk before that, as proofs to the shard: none where it has missed none.
+func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*Joining, error) {
+	j := &Joining{e: e, index: index, layout: point.Layout, next: next}
+	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) || tip.Shards[index].Held() {
+		return nil, fmt.Errorf("%w: shard index %d of block %d is not one to bring in", ErrUnknown, index, point.Height())
+	}
+	j.id = point.Layout.ShardIDs()[index]
+	root, _ := chain.OutgoingReceiptsRoot(next.PrevOutgoingReceipts, j.layout)
+	if h := point.Block.Body.Chunks[index]; next.Hash != h.ChunkHash() || next.Hash != next.Header.ChunkHash() || next.Header.PrevOutgoingReceiptsRoot != root {
+		return nil, fmt.Errorf("%w: of shard %d at block %d", ErrChunk, j.id, point.Height())
+	}
+	at, err := e.Block(next.Header.PrevBlockHash)
+	if err != nil {
+		return nil, err
+	}
+	if !at.Layout.Equal(j.layout) {
+		return nil, fmt.Errorf("%w: behind block %d", ErrReshard, at.Height())
+	}
+	j.at = ref(at)
+	if err := j.gather(at, before); err != nil {
+		return nil, err
+	}
+	here, entered, err := j.where()
+	if err != nil {
+		return nil, err
+	}
+	if !entered {
+		_, err = e.store.Stage(j.id, j.at, accounts(j.layout, index))
+		return j, err
+	}
+	return j, j.resume(here)
+}
+
+// gather takes the receipts that came to the shard between its last chunk and the block after which its state comes.
+func (j *Joining) gather(at *Entry, before map[primitives.Hash][]*primitives.Chunk) error {
+	since := at.Block.Body.Chunks[j.index].HeightIncluded
+	for at.Height() > since {
+		y, err := j.bare(at, before[at.Hash])
+		if err != nil {
+			return err
+		}
+		j.before = append([][]*primitives.Receipt{y.Shards[j.index].Incoming}, j.before...)
+		if at, err = j.e.Block(at.Header().PrevHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bare is a block as one sees it who holds this shard alone: its new chunks with what they bring to it.
+func (j *Joining) bare(x *Entry, chunks []*primitives.Chunk) (*Entry, error) {
+	y := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: make([]ShardState, len(x.Shards)), finalHeight: x.finalHeight}
+	holds, held := make([]bool, len(x.Shards)), []primitives.ShardID{j.id}
+	holds[j.index] = true
+	for k, h := range x.Block.Body.Chunks {
+		s := &y.Shards[k]
+		if s.ID = x.Shards[k].ID; h.HeightIncluded != x.Height() {
+			continue
+		}
+		if own := x.Shards[k].Chunk; primitives.ShardIndex(k) != j.index && x.Shards[k].Held() && own != nil && own.Proofs == nil {
+			s.Chunk = own
+			continue
+		}
+		if k >= len(chunks) || chunks[k] == nil || chunks[k].Hash != h.ChunkHash() {
+			return nil, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, k, x.Height())
+		}
+		var err error
+		switch {
+		case primitives.ShardIndex(k) == j.index && chunks[k].Proofs == nil:
+			s.Chunk = chunks[k]
+		case !chain.Proves(chunks[k], held):
+			err = fmt.Errorf("%w: proofs of shard index %d of block %d", ErrMissing, k, x.Height())
+		default:
+			s.Chunk, err = followed(chunks[k], h, held)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	gatherIncoming(y, holds)
+	return y, nil
+}
+
+// where is the block at which the store has the shard; entered: it has it.
+func (j *Joining) where() (*Entry, bool, error) {
+	folded := j.e.store.Tip().Folded
+	at, here := j.e.store.ShardAt(j.id)
+	for now := j.e.store.Tip().Folded; now != folded; now = j.e.store.Tip().Folded { // a fold runs beside this
+		folded = now
+		at, here = j.e.store.ShardAt(j.id)
+	}
+	if !here {
+		return nil, false, nil
+	}
+	rec, err := j.e.store.Block(at)
+	if err != nil {
+		return nil, false, err
+	}
+	x, err := j.e.load(rec)
+	if err != nil {
+		return nil, false, err
+	}
+	i, err := x.Layout.Index(j.id)
+	return x, err == nil && (x.Shards[i].Held() || at != folded), err
+}
+
+// extra is what the next chunk says of the state that comes.
+func (j *Joining) extra() *chain.ChunkExtra {
+	h := &j.next.Header
+	return &chain.ChunkExtra{StateRoot: h.PrevStateRoot, OutcomeRoot: h.PrevOutcomeRoot, Proposals: h.PrevValidatorProposals,
+		GasUsed: h.PrevGasUsed, GasLimit: h.GasLimit, BalanceBurnt: h.PrevBalanceBurnt, CongestionInfo: h.CongestionInfo,
+		BandwidthRequests: h.BandwidthRequests, ProposedSplit: h.ProposedSplit}
+}
+
+// resume takes up a shard that the store has at a block.
+func (j *Joining) resume(x *Entry) error {
+	j.block, j.shard = x, x.Shards[j.index]
+	if ref(x) == j.at {
+		j.shard = ShardState{ID: j.id, Extra: j.extra(), Outgoing: j.next.PrevOutgoingReceipts}
+	}
+	if !j.shard.Held() {
+		return fmt.Errorf("%w: shard %d at block %d", ErrUntracked, j.id, x.Height())
+	}
+	var err error
+	j.shard.root, err = j.e.imported(ref(x), j.layout, int(j.index), j.shard.Extra.StateRoot)
+	return err
+}
+
+// Root is the state root whose parts are awaited.
+func (j *Joining) Root() primitives.Hash { return j.next.Header.PrevStateRoot }
+
+// Has returns the parts that have come, before a restart too; nil once the shard has them all.
+func (j *Joining) Has() ([]uint64, error) {
+	if j.block != nil {
+		return nil, nil
+	}
+	return j.e.store.Stage(j.id, j.at, accounts(j.layout, j.index))
+}
+
+// Part judges a part of the shard's state and stores it. Any goroutine may call it.
+func (j *Joining) Part(id trie.PartID, strings [][]byte) error {
+	return stagePart(&j.e.o, j.id, j.Root(), id, strings)
+}
+
+// Enter makes the parts the shard's state; total is how many there are. ErrNotYet: one is missing, or their block is not folded.
+func (j *Joining) Enter(total uint64) error {
+	if j.block != nil {
+		return nil
+	}
+	if parts, err := j.Has(); err != nil || uint64(len(parts)) != total {
+		return errors.Join(err, fmt.Errorf("%w: %d of %d parts of shard %d", ErrNotYet, len(parts), total, j.id))
+	}
+	if j.e.store.Tip().Folded.Height <= j.at.Height {
+		return fmt.Errorf("%w: block %d is not folded", ErrNotYet, j.at.Height)
+	}
+	root, err := j.e.imported(j.at, j.layout, int(j.index), j.Root())
+	if err != nil {
+		return fmt.Errorf("engine: parts of shard %d: %w", j.id, err)
+	}
+	root.Release()
+	if err := j.e.store.EnterShard(j.id, nil); err != nil {
+		return err
+	}
+	rec, err := j.e.store.Block(j.at)
+	if err != nil {
+		return err
+	}
+	x, err := j.e.load(rec)
+	if err != nil {
+		return err
+	}
+	return j.resume(x)
+}
+
+// At is the block after which the shard's state is here.
+func (j *Joining) At() storage.BlockRef {
+	if j.block == nil {
+		return storage.BlockRef{}
+	}
+	return ref(j.block)
+}
+
+// Next names the folded block whose new chunks CatchUp takes next; false: it is at the folded block, and Finish does the rest.
+func (j *Joining) Next() (storage.BlockRef, bool, error) {
+	if j.block == nil {
+		return storage.BlockRef{}, false, ErrNotYet
+	}
+	folded := j.e.store.Tip().Folded
+	if j.block.Height() >= folded.Height {
+		return storage.BlockRef{}, false, nil
+	}
+	at, err := j.e.store.NextBlock(j.block.Height() + 1)
+	return at, err == nil, err
+}
+
+// CatchUp does what the block that Next names did in the shard. chunks are the block's new ones, that of the shard with its transactions,
+// those of others that are not held with the proofs of what they bring to it.
+func (j *Joining) CatchUp(chunks []*primitives.Chunk) error {
+	at, more, err := j.Next()
+	if err != nil || !more {
+		return errors.Join(err, ErrNotYet)
+	}
+	rec, err := j.e.store.Block(at)
+	if err != nil {
+		return err
+	}
+	x, err := j.e.load(rec)
+	if err != nil {
+		return err
+	}
+	before := j.shard
+	s, err := j.step(j.block, &before, x, chunks)
+	if err != nil {
+		return err
+	}
+	put, removed, err := s.root.FrontierSince(before.root)
+	if err == nil {
+		err = j.commit(x, s, &before, appendFrontier(nil, j.id, put, removed))
+	}
+	if err != nil {
+		s.root.Release()
+		return err
+	}
+	s.root.Forest().SetSource(j.e.source(at, j.layout, int(j.index)))
+	before.root.Release()
+	j.block, j.shard = x, *s
+	return nil
+}
+
+// commit stores what a block did in the shard.
+func (j *Joining) commit(x *Entry, s, before *ShardState, changes []storage.FrontierChange) error {
+	out := storedShards([]ShardState{*s})[0]
+	prev := *before
+	prev.OutgoingAt = primitives.Hash{} // the receipts that a chunk brings stand with it: who sent them may not be stored with them
+	if err := storedResult(&out, s, &prev, j.e, x.Height()); err != nil {
+		return err
+	}
+	return j.e.store.CommitShard(ref(x), &out, changes)
+}
+
+// step applies a block's part in the shard to what its parent left.
+func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*primitives.Chunk) (*ShardState, error) {
+	if !x.Layout.Equal(j.layout) {
+		return nil, fmt.Errorf("%w: behind block %d, while shard %d comes in", ErrReshard, parent.Height(), j.id)
+	}
+	y, err := j.bare(x, chunks)
+	if err != nil {
+		return nil, err
+	}
+	s := &y.Shards[j.index]
+	if s.Chunk != nil {
+		if err := chain.ValidateChunk(s.Chunk, before.Extra, before.Outgoing, j.layout, j.e.coding); err != nil {
+			return nil, fmt.Errorf("%w: shard %d of block %d: %w", ErrChunk, j.id, x.Height(), err)
+		}
+		checked := *s.Chunk
+		checked.Header, checked.PrevOutgoingReceipts = *x.Block.Body.Chunks[j.index], before.Outgoing
+		s.Chunk = &checked
+		holds := make([]bool, len(y.Shards))
+		holds[j.index] = true
+		gatherIncoming(y, holds)
+	}
+	p := &Pending{entry: y, parent: parent, prev: make([]ShardState, len(y.Shards))}
+	p.prev[j.index] = *before
+	j.e.epochMu.Lock()
+	err = j.e.prepare(p, parent.Block.Body.Chunks, func(primitives.ShardIndex) state.Trie { return stateTrie{before.root} })
+	j.e.epochMu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	job := &p.jobs[j.index]
+	if s.Chunk != nil {
+		if job.input.Incoming, err = j.incoming(y, parent); err != nil {
+			return nil, err
+		}
+	}
+	if job.Run(); job.err != nil {
+		return nil, job.err
+	}
+	settle(s, before, job, x.Hash)
+	for k := range y.Shards {
+		if c := y.Shards[k].Chunk; c != nil && c.Proofs != nil {
+			s.brought = append(s.brought, *chain.ProofTo(c, j.id))
+		}
+	}
+	return s, nil
+}
+
+// incoming is what a new chunk of the shard applies: the receipts of its block, then those of the blocks before down to the shard's last
+// chunk.
+func (j *Joining) incoming(y, parent *Entry) ([]*primitives.Receipt, error) {
+	out := append([]*primitives.Receipt{}, y.Shards[j.index].Incoming...)
+	since := parent.Block.Body.Chunks[j.index].HeightIncluded
+	for at := parent; at.Height() > since; {
+		if ref(at) == j.at {
+			for i := len(j.before) - 1; i >= 0; i-- {
+				out = append(out, j.before[i]...)
+			}
+			break
+		}
+		full, err := j.e.Block(at.Hash)
+		if err != nil {
+			return nil, err
+		}
+		if !full.Shards[j.index].Held() { // brought in since it was made
+			rec, err := j.e.store.Block(ref(at))
+			if err == nil {
+				full, err = j.e.load(rec)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, full.Shards[j.index].Incoming...)
+		if at, err = j.e.Block(at.Header().PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Finish brings the shard from the folded block to all above it, on every branch, and the engine holds it from then on. chunks gives
+// the new chunks of a block as CatchUp takes them. ErrNotYet: folded blocks are to be caught up with first.
+func (j *Joining) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
+	e := j.e
+	if _, err := e.Flush(); err != nil {
+		return err
+	}
+	if e.folding != nil {
+		if err := e.endFold(<-e.folding.done); err != nil {
+			return err
+		}
+	}
+	if _, more, err := j.Next(); err != nil || more {
+		return errors.Join(err, ErrNotYet)
+	}
+	order, err := j.above()
+	if err != nil {
+		return err
+	}
+	states := map[primitives.Hash]*ShardState{e.foldedAt.Hash: &j.shard}
+	if s := &e.foldedAt.Shards[j.index]; s.Held() { // a start has brought it back
+		states[e.foldedAt.Hash] = s
+	}
+	for _, x := range order {
+		s := &x.Shards[j.index]
+		if !s.Held() {
+			parent := e.entries[x.Header().PrevHash]
+			if s, err = j.step(parent, states[parent.Hash], x, chunks(x.Hash)); err != nil {
+				j.release(states)
+				return err
+			}
+		}
+		states[x.Hash] = s
+	}
+	for _, x := range order { // now nothing is missing: a fold never comes upon a part of it
+		if s := states[x.Hash]; !x.Shards[j.index].Held() {
+			if err := j.commit(x, s, states[x.Header().PrevHash], nil); err != nil {
+				j.release(states)
+				return err
+			}
+		}
+	}
+	j.hold(states)
+	return nil
+}
+
+// release gives up the states that were made in vain.
+func (j *Joining) release(states map[primitives.Hash]*ShardState) {
+	for hash, s := range states {
+		if s != &j.shard && !j.e.entries[hash].Shards[j.index].Held() {
+			s.root.Release()
+		}
+	}
+}
+
+// above are the blocks above the folded one, parents first.
+func (j *Joining) above() (order []*Entry, err error) {
+	for _, x := range j.e.entries {
+		if x.light || !x.Layout.Equal(j.layout) {
+			return nil, fmt.Errorf("%w: finality is far behind, or the shards change", ErrNotYet)
+		}
+		if x != j.e.foldedAt {
+			order = append(order, x)
+		}
+	}
+	slices.SortFunc(order, func(a, b *Entry) int { return cmp.Compare(a.Height(), b.Height()) })
+	return order, nil
+}
+
+// hold replaces the entries by such that hold the shard. Who reads an old one goes on with it: the new one holds it.
+func (j *Joining) hold(states map[primitives.Hash]*ShardState) {
+	e := j.e
+	now := map[*Entry]*Entry{}
+	e.mu.Lock()
+	for hash, x := range e.entries {
+		if x.Shards[j.index].Held() {
+			continue
+		}
+		y := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
+			finalHeight: x.finalHeight, above: x.above, under: x}
+		y.Shards[j.index] = *states[hash]
+		y.refs.Store(1)
+		y.stored.Store(true)
+		y.rules.Store(x.rules.Load())
+		now[x] = y
+		e.entries[hash] = y
+	}
+	if y := now[e.foldedAt]; y != nil {
+		e.foldedAt = y
+	}
+	e.mu.Unlock()
+	for i, x := range e.warm {
+		if y := now[x]; y != nil {
+			e.warm[i] = y
+		}
+	}
+	for _, p := range []interface {
+		Load() *head
+		Store(*head)
+	}{&e.view, &e.tip} {
+		if h := p.Load(); now[h.entry] != nil {
+			p.Store(&head{entry: now[h.entry], final: h.final})
+		}
+	}
+	if states[e.foldedAt.Hash] != &j.shard {
+		j.shard.root.Release()
+	}
+	j.block = nil
+}

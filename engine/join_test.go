@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// joinPair is a node that makes blocks, and one that holds the first of its two shards.
+type joinPair struct {
+	t      *testing.T
+	maker  *node
+	n      *node
+	disk   *storage.MemDisk
+	ids    []primitives.ShardID
+	chunks map[primitives.Hash][]*primitives.Chunk
+	nonce  primitives.Nonce
+}
+
+func newJoinPair(t *testing.T) *joinPair {
+	p := &joinPair{t: t, maker: openNode(t, testGenesis(t, "aa", "bb")), disk: storage.NewMemDisk(), chunks: map[primitives.Hash][]*primitives.Chunk{}}
+	p.ids = p.maker.Head().Layout.ShardIDs()
+	p.open(p.ids[0])
+	return p
+}
+
+func (p *joinPair) open(ids ...primitives.ShardID) {
+	p.t.Helper()
+	var err error
+	if p.n, err = openChanged(p.t, testGenesis(p.t, "aa", "bb"), p.disk, storage.Options{FoldBlocks: 2}, func(o *Options) {
+		o.Tries, o.Tracks = trie.Options{Poison: true}, TrackShards(ids...)
+	}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *joinPair) restart(ids ...primitives.ShardID) {
+	p.t.Helper()
+	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {
+		p.t.Fatal(err)
+	}
+	p.open(ids...)
+}
+
+// cut is what who holds one shard gets of a block's chunks.
+func (p *joinPair) cut(block primitives.Hash, id primitives.ShardID) (out []*primitives.Chunk) {
+	for i, c := range p.chunks[block] {
+		if c != nil && p.ids[i] != id {
+			c = chain.CutChunk(c, p.maker.Head().Layout, []primitives.ShardID{id})
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// blocks makes blocks and gives them to both.
+func (p *joinPair) blocks(n int, skip func(int) bool) {
+	p.t.Helper()
+	for i := range n {
+		p.nonce++
+		head := p.maker.Head()
+		b, chunks := p.maker.make(head.Hash, head.Height()+1, skip(i), transfer(p.maker.Genesis().Hash, p.nonce))
+		p.maker.accept(b, chunks)
+		p.chunks[b.Hash()] = chunks
+		given := p.cut(b.Hash(), p.ids[0])
+		if tip := p.n.Tip(); tip.Shards[1].Held() {
+			given = chunks
+		}
+		p.n.accept(b, given)
+	}
+}
+
+func (p *joinPair) join(point primitives.Hash) *Joining {
+	p.t.Helper()
+	at, err := p.n.Block(point)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	j, err := p.n.Join(at, 1, p.chunks[point][1], nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return j
+}
+
+func (p *joinPair) catchUp(j *Joining) (n int) {
+	p.t.Helper()
+	for ; ; n++ {
+		at, more, err := j.Next()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if !more {
+			return n
+		}
+		if err := j.CatchUp(p.cut(at.Hash, p.ids[1])); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// same compares the states and extras of the folded block and all above it.
+func (p *joinPair) same() {
+	p.t.Helper()
+	for x := p.n.Head(); x != nil; x = p.n.Entry(x.Header().PrevHash) {
+		want, err := p.maker.Block(x.Hash)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for i := range x.Shards {
+			if !x.Shards[i].Held() || x.Shards[i].root == nil {
+				p.t.Fatalf("shard %d of block %d is not held", p.ids[i], x.Height())
+			}
+			if root := x.Shards[i].root.Hash(); !bytes.Equal(x.Shards[i].Extra.AppendBorsh(nil), want.Shards[i].Extra.AppendBorsh(nil)) || root != x.Shards[i].Extra.StateRoot {
+				p.t.Errorf("shard %d of block %d is another", p.ids[i], x.Height())
+			}
+		}
+	}
+	v := p.n.Verify()
+	for {
+		done, err := v.Step(100)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		if done {
+			return
+		}
+	}
+}
+
+// TestJoinCutShort: a process that ends while a shard is brought to the blocks above the folded one leaves some of them with it and some
+// without. The chain goes on without it, also over folds; it is taken up where it is, and comes in.
+func TestJoinCutShort(t *testing.T) {
+	for cut := range 3 { // blocks that have the shard when the process ends
+		p := newJoinPair(t)
+		never := func(int) bool { return false }
+		p.blocks(8, never)
+		point := p.maker.Head()
+		part, err := p.maker.Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := p.join(point.Hash)
+		if err := j.Enter(1); !errors.Is(err, ErrNotYet) {
+			t.Fatalf("entered without parts: %v", err)
+		}
+		if err := j.Part(trie.PartID{Total: 1}, part); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Enter(1); !errors.Is(err, ErrNotYet) {
+			t.Fatalf("entered at a block that is not folded: %v", err)
+		}
+		p.blocks(9, func(i int) bool { return i%3 > 0 })
+		if err := errors.Join(p.n.Fold(), j.Enter(1)); err != nil {
+			t.Fatal(err)
+		}
+		if n := p.catchUp(j); n < 3 {
+			t.Fatalf("%d blocks are caught up with", n)
+		}
+		p.blocks(3, func(i int) bool { return i == 1 })
+		if p.n.folding != nil { // the disk is left as it is before a fold
+			if err := p.n.endFold(<-p.n.folding.done); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.catchUp(j)
+		order, err := j.above()
+		if err != nil || len(order) < 3 {
+			t.Fatalf("%d blocks above the folded one, %v", len(order), err)
+		}
+		states := map[primitives.Hash]*ShardState{p.n.foldedAt.Hash: &j.shard}
+		for _, x := range order[:cut] { // as Finish does
+			before := states[x.Header().PrevHash]
+			s, err := j.step(p.n.entries[x.Header().PrevHash], before, x, p.cut(x.Hash, p.ids[1]))
+			if err == nil {
+				err = j.commit(x, s, before, nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			states[x.Hash] = s
+		}
+		p.restart(p.ids[0])
+		if held := order[max(cut, 1)-1].Hash; cut > 0 && !p.n.Entry(held).Shards[1].Held() || p.n.Tip().Shards[1].Held() {
+			t.Fatalf("after %d: what was stored is not there", cut)
+		}
+		p.blocks(9, func(i int) bool { return i%4 == 1 })
+		if err := p.n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		p.restart(p.ids[0])
+		j = p.join(point.Hash)
+		if p.catchUp(j) == 0 {
+			t.Errorf("after %d: nothing is to be caught up with", cut)
+		}
+		if err := j.Finish(func(block primitives.Hash) []*primitives.Chunk { return nil }); !errors.Is(err, ErrMissing) || p.n.Tip().Shards[1].Held() {
+			t.Fatalf("without chunks: %v", err)
+		}
+		if err := j.Finish(func(block primitives.Hash) []*primitives.Chunk { return p.cut(block, p.ids[1]) }); err != nil {
+			t.Fatal(err)
+		}
+		p.same()
+		p.blocks(7, func(i int) bool { return i < 3 })
+		p.same()
+		if err := p.n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		p.restart(p.ids...)
+		p.same()
+		p.blocks(3, never)
+		p.same()
+	}
+}
