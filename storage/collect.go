@@ -30,7 +30,8 @@ type Collected struct {
 const collectBatch = 1 << 20
 
 // Collect removes the oldest blocks: an epoch goes once KeepEpochs younger ones, or their beginnings, are folded, so that
-// the state at the first block that stays can still be read. Genesis itself stays. An archival node does not call it.
+// the state at the first block that stays can still be read. No record is read for it: what is found by ids and keys stands in eras, of which each goes when
+// the tail has passed it. Genesis itself stays. An archival node does not call it.
 // Reads go on meanwhile; those of a block that goes may fail with ErrGone.
 func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	s.foldMu.Lock()
@@ -44,15 +45,26 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	v := s.view.Load()
 	done := Collected{Tail: v.tail}
 	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs))
-	if err != nil || stop <= v.tail {
+	if err != nil || v.empty {
 		return done, err
 	}
+	if err := s.collectBlocks(&done, stop, o); err != nil {
+		return done, err
+	}
+	more, err := s.dropEras(done.Tail)
+	done.More = done.More || more
+	return done, err
+}
+
+// collectBlocks raises the tail, at most up to stop.
+func (s *Store) collectBlocks(done *Collected, stop primitives.Height, o CollectOptions) error {
+	v := s.view.Load()
 	var batch Batch
 	height := v.tail
 	for end := v.tail + primitives.Height(max(o.MaxHeights, 1)); height < min(stop, end) && batch.Size() < collectBatch; {
 		n, young, err := s.collectHeight(&batch, height, o.Before)
 		if err != nil {
-			return done, err
+			return err
 		}
 		if young {
 			stop = height
@@ -62,13 +74,13 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 		height++
 	}
 	if height == v.tail {
-		return done, nil
+		return nil
 	}
 	if err := s.dropEntries(&batch, v.tail, height); err != nil {
-		return done, err
+		return err
 	}
 	if err := s.collectShards(&batch, height); err != nil {
-		return done, err
+		return err
 	}
 	putCell(&batch, cellTail, Uint64(height))
 	// Readers learn first: whoever then misses something, or has a snapshot without it, finds the new tail.
@@ -78,11 +90,11 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	s.view.Store(&next)
 	s.commitMu.Unlock()
 	if err := s.step(&batch); err != nil {
-		return done, s.fail(err)
+		return s.fail(err)
 	}
 	done.Tail, done.More = height, height < stop
 	s.cache.clear()
-	return done, s.dropSegments(height)
+	return s.dropSegments(height)
 }
 
 // collectStop returns the first height that must stay: the beginning of the oldest epoch that is kept.
@@ -131,11 +143,7 @@ func (s *Store) collectHeight(batch *Batch, height primitives.Height, before uin
 		}
 		n++
 		if e.head.Ref.Hash == canonical {
-			child, err := s.child(e.head.Ref)
-			if err == nil {
-				err = s.uncount(batch, e, child)
-			}
-			if err != nil {
+			if err := s.uncount(batch, &e.head); err != nil {
 				return n, false, err
 			}
 		}
@@ -154,71 +162,25 @@ func dropNames(batch *Batch, h *head) {
 	}
 }
 
-// child loads the canonical child of a canonical block; nil: there is none.
-func (s *Store) child(ref BlockRef) (*pendingBlock, error) {
-	next, err := s.NextBlock(ref.Height + 1)
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	e, err := s.entry(next)
-	if err != nil {
-		return nil, err
-	}
-	return s.loadPending(e)
-}
-
-// uncount removes what folding a canonical block added: Undo, the pointers, its names.
-func (s *Store) uncount(batch *Batch, e *entry, child *pendingBlock) error {
-	p, err := s.loadPending(e)
-	if err != nil {
+// uncount removes the names that folding a canonical block gave it, and what else stands there by its height. Its rows in Undo and the
+// pointers to what is in it go with their era.
+func (s *Store) uncount(batch *Batch, h *head) error {
+	blockHeight.Delete(batch, h.Ref.Height)
+	collected.Put(batch, h.Ref.Height, &h.Ref.Hash)
+	blockOrdinal.Delete(batch, h.Ordinal)
+	// The light client's view of an epoch is asked for with a block of the epoch before, of which there is none any more. What the epochs
+	// were is asked for by their ids, at any time.
+	if epoch, err := epochFirst.Get(s.db, h.Ref.Height); err == nil {
+		EpochLightClientBlock.Delete(batch, epoch)
+		epochFirst.Delete(batch, h.Ref.Height)
+	} else if !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	d := p.body.Load()
-	var other *body
-	if child != nil {
-		other = child.body.Load()
+	if !s.hasLates.Load() {
+		return nil
 	}
-	executed := executedBy(d, other)
-	for _, late := range s.lateEntries(p.ref) {
-		executed = func(primitives.Hash) bool { return false } // all were written
-		if err := s.addLate(d, late); err != nil {
-			return err
-		}
-		lates.Delete(batch, lateKey{p.ref, late.head.Shards[0].ID})
-	}
-	d.sortKeys()
-	for i := range d.keys {
-		undo.Delete(batch, undoKey{d.keys[i].flat, p.ref.Height})
-	}
-	remove := func(c *Column[pointer, Nothing], k pointer) { c.Delete(batch, k) }
-	d.eachPointer(p.ref.Height, remove)
-	d.eachReceipt(p.ref.Height, executed, remove)
-	blockHeight.Delete(batch, p.ref.Height)
-	collected.Put(batch, p.ref.Height, &p.ref.Hash)
-	blockOrdinal.Delete(batch, e.head.Ordinal)
-	if !e.head.Prev.IsZero() {
-		epochFirst.Delete(batch, p.ref.Height)
-	}
-	return nil
-}
-
-// executedBy tells of ids whether one of two blocks executes them; the second may be nil.
-func executedBy(p, child *body) func(primitives.Hash) bool {
-	set := map[primitives.Hash]bool{}
-	for _, b := range []*body{p, child} {
-		if b == nil {
-			continue
-		}
-		for i := range b.shards {
-			for _, id := range b.shards[i].outcomes {
-				set[id] = true
-			}
-		}
-	}
-	return func(id primitives.Hash) bool { return set[id] }
+	lo := append([]byte{lates.id}, appendRef(nil, h.Ref)...)
+	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }
 
 // dropEntries removes the entries of heights that chunks above the new tail can't refer to any more.

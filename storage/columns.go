@@ -22,15 +22,15 @@ var (
 	blockOrdinal = column[uint64, Uint64](0x05, "BlockOrdinal", Replace, binary.BigEndian.AppendUint64)
 	// chunkPlaces: first 8 bytes of the chunk hash, height of a block that includes it as new, shard -> nothing.
 	chunkPlaces = column[pointer, Nothing](0x06, "ChunkPlace", Insert, appendPointer)
-	// places: first 8 bytes of an outcome id (transaction hash or receipt id), height, shard, index -> nothing. Canonical and
+	// places: era, first 8 bytes of an outcome id (transaction hash or receipt id), height, shard, index -> nothing. Canonical and
 	// folded blocks only; younger ones are in memory.
-	places = column[pointer, Nothing](0x07, "OutcomePlace", Insert, appendPointer)
+	places = column[placeKey, Nothing](0x07, "OutcomePlace", Insert, appendPlaceKey)
 	// receiptPlaces: the same for receipts, where they were created; txPlaces for transactions without an outcome.
-	receiptPlaces = column[pointer, Nothing](0x08, "ReceiptPlace", Insert, appendPointer)
-	txPlaces      = column[pointer, Nothing](0x09, "TransactionPlace", Insert, appendPointer)
+	receiptPlaces = column[placeKey, Nothing](0x08, "ReceiptPlace", Insert, appendPlaceKey)
+	txPlaces      = column[placeKey, Nothing](0x09, "TransactionPlace", Insert, appendPlaceKey)
 	// flat: trie key, with the shard behind its first byte where the column belongs to a shard -> value at the folded block.
 	flat = column[string, packed](0x0a, "Flat", Replace, appendText)
-	// undo: escaped flat key, height of the block that changed it -> which change of that block holds the value before.
+	// undo: era, escaped flat key, height of the block that changed it -> which change of that block holds the value before.
 	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
 	// frontier: shard, path -> hash and memory usage of the subtree there, at the folded block.
 	frontier = column[frontierKey, stub](0x0c, "Frontier", Replace, appendFrontierKey)
@@ -54,6 +54,8 @@ var (
 	shardCells = column[primitives.ShardID, shardCell](0x14, "Shard", Replace, appendShard)
 	// lates: block, shard that came in after it -> where the record of what it did there is.
 	lates = column[lateKey, entry](0x15, "Late", Insert, appendLateKey)
+	// eras: first height of a run of heights whose history stands together -> nothing. See era.go.
+	eras = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
 
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

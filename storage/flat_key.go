@@ -42,8 +42,9 @@ func trieKey(flat []byte) []byte {
 	return append([]byte{flat[0]}, flat[9:]...)
 }
 
-// undoKey names a change of a flat key by the block at height.
+// undoKey names a change of a flat key by the block at height, which is of the era.
 type undoKey struct {
+	era    primitives.Height
 	flat   string
 	height primitives.Height
 }
@@ -53,7 +54,7 @@ func (k undoKey) String() string { return fmt.Sprintf("%x %d", k.flat, k.height)
 // appendUndoKey escapes the key, 00 as 00 ff, and ends it with 00 01: flat keys may be prefixes of each other, and their
 // entries must neither mix nor lose the order that a prefix scan needs.
 func appendUndoKey(b []byte, k undoKey) []byte {
-	return appendHeight(append(escape(b, k.flat), 0, 1), k.height)
+	return appendHeight(append(escape(appendHeight(b, k.era), k.flat), 0, 1), k.height)
 }
 
 func escape(b []byte, s string) []byte {
@@ -66,7 +67,8 @@ func escape(b []byte, s string) []byte {
 }
 
 func parseUndoKey(key []byte) (undoKey, bool) {
-	if len(key) < 10 {
+	era, key, ok := cutEra(key)
+	if !ok || len(key) < 10 {
 		return undoKey{}, false
 	}
 	esc, height := key[:len(key)-10], key[len(key)-8:]
@@ -82,7 +84,7 @@ func parseUndoKey(key []byte) (undoKey, bool) {
 			}
 		}
 	}
-	return undoKey{string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
+	return undoKey{era, string(flat), primitives.Height(binary.BigEndian.Uint64(height))}, true
 }
 
 // undoValue says which change, of the canonical block at the key's height, holds the value before it.

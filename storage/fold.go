@@ -52,6 +52,9 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	}
 	s.hold(upto.Height)
 	defer s.hold(0)
+	if err := s.beginEra(chain[0].ref.Height); err != nil {
+		return s.fail(err)
+	}
 	last, err := s.foldAhead(v, chain, changes)
 	if err != nil {
 		return s.fail(err)
@@ -192,8 +195,8 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 			batch.Reset()
 		}
 	}
-	put := func(c *Column[pointer, Nothing], k pointer) {
-		c.Put(&batch, k, &Nothing{})
+	put := func(c *Column[placeKey, Nothing], k pointer) {
+		c.Put(&batch, placeKey{s.eraOf(k.height), k}, &Nothing{})
 		flush(historyBatch)
 	}
 	before, err := s.bodyOf(base, false)
@@ -206,13 +209,13 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 		if derr != nil {
 			return nil, derr
 		}
-		warm := p.body.Load() != nil
+		warm, era := p.body.Load() != nil, s.eraOf(p.ref.Height)
 		for j := range d.keys {
 			k := &d.keys[j]
 			if v.skips(k.shard, p.ref.Height) {
 				continue
 			}
-			undo.Put(&batch, undoKey{k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
+			undo.Put(&batch, undoKey{era, k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
 			flush(historyBatch)
 			v := k.change.Last()
 			if !warm {
@@ -272,7 +275,7 @@ func putFlat(batch *Batch, key string, value []byte) {
 }
 
 // eachPointer calls f for the pointers to outcomes and to transactions without one.
-func (d *body) eachPointer(height primitives.Height, f func(c *Column[pointer, Nothing], k pointer)) {
+func (d *body) eachPointer(height primitives.Height, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]
 		for j, id := range s.outcomes {
@@ -286,7 +289,7 @@ func (d *body) eachPointer(height primitives.Height, f func(c *Column[pointer, N
 
 // eachReceipt calls f for the pointers to receipts. Nearly all are executed by the next block, or by their own: those have
 // none, since FindReceipt looks around the outcome.
-func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool, f func(c *Column[pointer, Nothing], k pointer)) {
+func (d *body) eachReceipt(height primitives.Height, executed func(primitives.Hash) bool, f func(c *Column[placeKey, Nothing], k pointer)) {
 	for i := range d.shards {
 		s := &d.shards[i]
 		for j, id := range s.receipts {
@@ -308,6 +311,22 @@ func (s *Store) executed(base, child *pendingBlock, b, c *body) func(primitives.
 		return executedBy(b, c)
 	}
 	return func(id primitives.Hash) bool { return s.tree.executes(base, b, id) || s.tree.executes(child, c, id) }
+}
+
+// executedBy tells of ids whether one of two blocks executes them; the second may be nil.
+func executedBy(p, child *body) func(primitives.Hash) bool {
+	set := map[primitives.Hash]bool{}
+	for _, b := range []*body{p, child} {
+		if b == nil {
+			continue
+		}
+		for i := range b.shards {
+			for _, id := range b.shards[i].outcomes {
+				set[id] = true
+			}
+		}
+	}
+	return func(id primitives.Hash) bool { return set[id] }
 }
 
 // foldEpochs notes where epochs begin.

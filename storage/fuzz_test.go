@@ -99,7 +99,7 @@ func FuzzCells(f *testing.F) {
 		&foldCell{Folded: BlockRef{1, hashOf(1)}, From: position{2, 3}, To: position{4, 5}}, Uint64(7), &Split{1, 2, 3}} {
 		f.Add(byte(kind), v.AppendBorsh(nil))
 	}
-	f.Add(byte(8), appendUndoKey(nil, undoKey{"a\x00b", 9}))
+	f.Add(byte(8), appendUndoKey(nil, undoKey{7, "a\x00b", 9}))
 	f.Add(byte(9), appendPointer(nil, pointer{hashOf("id"), 1 << 40, 300, 1 << 20}))
 	f.Add(byte(10), testIdentity.mark())
 	var rows Batch

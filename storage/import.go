@@ -75,7 +75,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs []FrontierChange, pairs 
 	}
 	base := all[len(all)-1]
 	foldNames(&batch, all)
-	base.body.Load().eachPointer(base.ref.Height, func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) })
+	base.body.Load().eachPointer(base.ref.Height, func(c *Column[placeKey, Nothing], k pointer) { c.Put(&batch, placeKey{0, k}, &Nothing{}) })
 	for i, p := range all {
 		if p.puts != nil {
 			batch.add(p.puts)
@@ -88,6 +88,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs []FrontierChange, pairs 
 		return s.fail(err)
 	}
 	cell := foldCell{Folded: last.Ref, From: s.log.end, To: s.log.end}
+	eras.Put(&batch, 0, &Nothing{})
 	putCell(&batch, cellFold, &cell)
 	putCell(&batch, cellTail, Uint64(last.Ref.Height))
 	if len(all) > 1 {
@@ -98,6 +99,7 @@ func (s *Store) importAt(blocks []*Block, frontierStubs []FrontierChange, pairs 
 		return s.fail(err)
 	}
 	s.fold = cell
+	s.eras.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
 	final := last.Final
 	if len(all) > 1 { // as a start has it

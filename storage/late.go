@@ -182,10 +182,12 @@ func (s *Store) commitFolded(rec *Record, sh *Shard, cell shardCell, changes []F
 	var batch Batch
 	for i := range d.keys {
 		k := &d.keys[i]
-		undo.Put(&batch, undoKey{k.flat, rec.Ref().Height}, &undoValue{k.shard, k.item})
+		undo.Put(&batch, undoKey{s.eraOf(rec.Ref().Height), k.flat, rec.Ref().Height}, &undoValue{k.shard, k.item})
 		putFlat(&batch, k.flat, k.change.Last())
 	}
-	put := func(c *Column[pointer, Nothing], k pointer) { c.Put(&batch, k, &Nothing{}) }
+	put := func(c *Column[placeKey, Nothing], k pointer) {
+		c.Put(&batch, placeKey{s.eraOf(k.height), k}, &Nothing{})
+	}
 	d.eachPointer(rec.Ref().Height, put)
 	d.eachReceipt(rec.Ref().Height, func(primitives.Hash) bool { return false }, put)
 	if c := sh.Chunk; c != nil {

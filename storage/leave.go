@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -65,15 +66,17 @@ func (s *Store) endAllLeaving() error {
 // removeShard removes the rows of a shard, in pieces.
 func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) error {
 	for _, r := range flatRanges(shard, accounts, nil, nil) {
-		hi, uhi := []byte{flat.id + 1}, []byte{undo.id + 1}
+		hi := []byte{flat.id + 1}
 		if r.hi != "" {
-			hi, uhi = append([]byte{flat.id}, r.hi...), escape([]byte{undo.id}, r.hi)
+			hi = append([]byte{flat.id}, r.hi...)
 		}
 		if err := s.dropRange(append([]byte{flat.id}, r.lo...), hi); err != nil {
 			return err
 		}
-		if err := s.dropRange(escape([]byte{undo.id}, r.lo), uhi); err != nil {
-			return err
+		for _, era := range *s.eras.Load() {
+			if err := s.dropRange(undoRange(era, r)); err != nil {
+				return err
+			}
 		}
 	}
 	if err := s.dropFrontier(shard); err != nil {
@@ -85,19 +88,26 @@ func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) err
 
 // dropRange deletes a range of keys, in pieces.
 func (s *Store) dropRange(lo, hi []byte) error {
+	_, err := s.dropPieces(lo, hi, math.MaxInt)
+	return err
+}
+
+// dropPieces is dropRange for so many pieces at the most; it returns how many there were.
+func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
 	var batch Batch
-	for {
+	for ; n < most; n++ {
 		cur := s.db.iterate(lo, hi)
 		for batch.Size() < historyBatch && cur.next() {
 			batch.delete(cur.key())
 			lo = append(bytes.Clone(cur.key()), 0)
 		}
 		if err := cur.done(); err != nil || batch.Len() == 0 {
-			return err
+			return n, err
 		}
 		if err := s.db.write(&batch, false); err != nil {
-			return err
+			return n, err
 		}
 		batch.Reset()
 	}
+	return n, nil
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -169,7 +170,7 @@ type Place struct {
 // FindOutcome returns where the outcomes of a transaction or receipt are: canonical first, then on branches that are not
 // decided yet. None: an empty list.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) {
-	return s.find(id, places, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
+	return s.find(id, s.inEras(places), true, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
 		o, err := p.Block.Outcome(p.Shard, p.Index)
 		return o.ID, err
 	})
@@ -178,7 +179,7 @@ func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) {
 // FindReceipt returns where a receipt was created: from memory or by its pointer, or else in the block of its outcome or
 // that one's parent.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
-	out, err := s.find(id, receiptPlaces, func(k kind) bool { return k == kindOutgoing || k == kindLocal },
+	out, err := s.find(id, s.inEras(receiptPlaces), true, func(k kind) bool { return k == kindOutgoing || k == kindLocal },
 		func(p *Place) (primitives.Hash, error) {
 			r, err := p.Receipt()
 			return r.ID, err
@@ -247,7 +248,7 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 			return nil, err
 		}
 	}
-	loose, err := s.find(hash, txPlaces, func(k kind) bool { return k == kindTransactions },
+	loose, err := s.find(hash, s.inEras(txPlaces), false, func(k kind) bool { return k == kindTransactions },
 		func(p *Place) (primitives.Hash, error) {
 			t, err := p.Block.Transaction(p.Shard, p.Index)
 			return t.Hash, err
@@ -257,7 +258,7 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 
 // FindChunk returns the blocks that include a chunk as new.
 func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
-	return s.find(hash, chunkPlaces, func(k kind) bool { return k == kindChunk }, func(p *Place) (primitives.Hash, error) {
+	return s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk }, func(p *Place) (primitives.Hash, error) {
 		got, _ := p.Block.ChunkHash(p.Shard)
 		return got, nil
 	})
@@ -276,8 +277,9 @@ func (p *Place) Receipt() (Receipt, error) {
 	return parseInside(item)
 }
 
-// find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt.
-func (s *Store) find(id primitives.Hash, c *Column[pointer, Nothing], wanted func(kind) bool,
+// find looks an id up, first in memory, then in a column of pointers, whose hits are checked by idAt. once: on one branch it stands in one
+// place only, behind which nobody looks for another.
+func (s *Store) find(id primitives.Hash, rows pointerRows, once bool, wanted func(kind) bool,
 	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	hits, err := s.findPending(id)
 	if err != nil {
@@ -288,7 +290,7 @@ func (s *Store) find(id primitives.Hash, c *Column[pointer, Nothing], wanted fun
 	for _, h := range hits {
 		p := h.block
 		// Of the folded block the index has all but the receipts, of older ones all.
-		if !wanted(h.kind) || p.ref.Height <= v.folded.Height && (p != v.base || c != receiptPlaces) {
+		if !wanted(h.kind) || p.ref.Height <= v.folded.Height && (p != v.base || !wanted(kindOutgoing)) {
 			continue
 		}
 		place := Place{Block: &Record{s: s, e: p.entry}, Shard: h.shard, Index: h.index, Local: h.kind == kindLocal,
@@ -299,42 +301,68 @@ func (s *Store) find(id primitives.Hash, c *Column[pointer, Nothing], wanted fun
 			forks = append(forks, place)
 		}
 	}
-	stored, err := s.findStored(v, id, c, idAt)
+	if once && len(main) > 0 {
+		return append(main, forks...), nil
+	}
+	stored, err := s.findStored(v, id, rows, once, wanted(kindOutgoing), idAt)
 	return append(append(main, stored...), forks...), err
 }
 
-// findStored follows the pointers whose prefix is id's. Pointers to blocks that are pending in the view were counted.
-func (s *Store) findStored(v *view, id primitives.Hash, c *Column[pointer, Nothing],
-	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
-	var at []pointer
-	var ferr error
-	prefix := append([]byte{}, id[:shortLen]...)
-	err := c.Scan(s.db, prefix, PrefixEnd(prefix), func(key []byte, _ Nothing) bool {
+// pointerRows yields the pointers in the index whose prefix is an id's, while there are to be more.
+type pointerRows func(id primitives.Hash, yield func(pointer) (more bool, err error)) error
+
+// inEras looks in each era, the newest first.
+func (s *Store) inEras(c *Column[placeKey, Nothing]) pointerRows {
+	return func(id primitives.Hash, yield func(pointer) (bool, error)) (err error) {
+		cur := s.db.iterate([]byte{c.id}, []byte{c.id + 1})
+		defer func() { err = errors.Join(err, cur.done()) }()
+		for _, era := range slices.Backward(*s.eras.Load()) {
+			prefix := append(appendHeight([]byte{c.id}, era), id[:shortLen]...)
+			for ok := cur.seek(prefix); ok && bytes.HasPrefix(cur.key(), prefix); ok = cur.next() {
+				p, sound := parsePointer(cur.key()[1+8:])
+				if !sound {
+					return damaged("%s: key %x", c.name, cur.key())
+				}
+				if more, err := yield(p); err != nil || !more {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func (s *Store) chunkPointers(id primitives.Hash, yield func(pointer) (bool, error)) error {
+	var failed error
+	err := chunkPlaces.Scan(s.db, id[:shortLen], PrefixEnd(id[:shortLen]), func(key []byte, _ Nothing) (more bool) {
 		p, ok := parsePointer(key)
 		if !ok {
-			ferr = damaged("%s: key %x", c.name, key)
+			failed = damaged("%s: key %x", chunkPlaces.name, key)
 			return false
 		}
-		at = append(at, p)
-		return true
+		more, failed = yield(p)
+		return more && failed == nil
 	})
-	if err = errors.Join(err, ferr); err != nil {
-		return nil, err
-	}
+	return errors.Join(failed, err)
+}
+
+// findStored follows the pointers whose prefix is id's. Pointers to blocks that are pending in the view were counted.
+func (s *Store) findStored(v *view, id primitives.Hash, rows pointerRows, once, receipts bool,
+	idAt func(*Place) (primitives.Hash, error)) ([]Place, error) {
 	var out []Place
-	for _, p := range at {
-		if p.height > v.folded.Height || p.height < v.tail || c == receiptPlaces && p.height == v.folded.Height {
-			continue // in memory; or being collected just now
+	err := rows(id, func(p pointer) (more bool, err error) {
+		if p.height > v.folded.Height || p.height < v.tail || receipts && p.height == v.folded.Height {
+			return true, nil // in memory; or below the tail
 		}
 		rec, err := s.BlockAt(p.height)
 		if errors.Is(err, ErrNotFound) || errors.Is(err, ErrGone) {
-			continue
+			return true, nil
 		}
 		if err != nil {
-			return nil, err
+			return false, err
 		}
 		place := Place{Block: rec, Shard: p.shard, Index: p.index, Canonical: true}
-		if c == receiptPlaces {
+		if receipts {
 			place.Index, place.Local = p.index/2, p.index%2 == 1
 		}
 		got, err := idAt(&place)
@@ -342,8 +370,12 @@ func (s *Store) findStored(v *view, id primitives.Hash, c *Column[pointer, Nothi
 		case err == nil && got == id:
 			out = append(out, place)
 		case err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone):
-			return nil, err
+			return false, err
 		}
+		return !once || len(out) == 0, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -62,7 +62,7 @@ type Identity struct {
 	Numbering primitives.Numbering
 }
 
-const formatVersion = 2
+const formatVersion = 3
 
 // The format marker is text, for whoever looks into the folder.
 const markText = "Troupe data folder. Written by the node; do not edit.\nformat %d\nchain %q\ngenesis %s\nnumbering %q\n"

@@ -12,6 +12,9 @@ func (s *Store) recover() error {
 	if err := s.readSteps(); err != nil {
 		return err
 	}
+	if err := s.readEras(); err != nil {
+		return err
+	}
 	genesis, err := getCell(s.db, cellFold, &s.fold)
 	if err != nil {
 		return err

@@ -115,7 +115,7 @@ func TestLostPage(t *testing.T) {
 		var batch Batch
 		keys := p.body.Load().keys
 		for j := range keys {
-			undo.Put(&batch, undoKey{keys[j].flat, p.ref.Height}, &undoValue{keys[j].shard, keys[j].item})
+			undo.Put(&batch, undoKey{0, keys[j].flat, p.ref.Height}, &undoValue{keys[j].shard, keys[j].item})
 		}
 		pad := Raw(make([]byte, 2000))
 		Misc.Put(&batch, fmt.Sprint("pad ", i), &pad)

@@ -25,7 +25,7 @@ const coming = primitives.ShardID(1)
 
 func (c *comer) open() {
 	o := testOptions()
-	o.WarmBlocks = 4
+	o.WarmBlocks, o.EraBlocks = 4, 5
 	var err error
 	if c.s, err = Open(c.dir, o); err != nil {
 		c.t.Fatal(err)

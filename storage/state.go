@@ -32,18 +32,23 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		case c != nil:
 			return c.Last(), nil
 		}
-		return s.storedValue(v.folded.Height, k)
+		value, err := s.storedValue(v.folded.Height, k)
+		if s.view.Load().tail > v.folded.Height { // garbage collection has come by
+			continue
+		}
+		return value, err
 	}
 	snap, err := s.db.snapshot()
 	if err != nil {
 		return nil, err
 	}
 	defer snap.release()
+	all := s.erasAbove(at.Height + 1)
 	height, err := s.stateHeight(v, snap, at)
 	if err != nil {
 		return nil, err
 	}
-	return s.flatAt(snap, height, flatKey(shard, key))
+	return s.flatAt(snap, all, height, flatKey(shard, key))
 }
 
 func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error) {
@@ -52,7 +57,7 @@ func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error
 		return nil, err
 	}
 	defer snap.release()
-	return s.flatAt(snap, height, key)
+	return s.flatAt(snap, s.erasAbove(height+1), height, key)
 }
 
 // branch returns a block above the folded one, and a view that has it so; nil: it is none, in that view.
@@ -152,34 +157,55 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 	return at.Height, err
 }
 
-// flatAt returns the value of a flat key after the canonical block at height.
-func (s *Store) flatAt(r snapshot, height primitives.Height, key string) ([]byte, error) {
+// flatAt returns the value of a flat key after the canonical block at height. eras are those above it.
+func (s *Store) flatAt(r snapshot, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
 	// The first change above the height knows the value before it. There may be such changes even at the folded height:
 	// a fold may have ended since the view was taken.
 	folded, err := foldedAt(r)
 	if err != nil {
 		return nil, err
 	}
-	from := undo.dbKey(undoKey{key, height + 1})
-	cur := r.iterate(from, undo.dbKey(undoKey{key, folded + 1}))
-	if cur.next() {
-		k, uv, err := parseUndo(cur)
-		if derr := cur.done(); err == nil {
-			err = derr
-		}
-		if err != nil {
-			return nil, err
-		}
-		return s.undoValue(r, k, uv)
-	}
-	if err := cur.done(); err != nil {
+	k, uv, found, err := firstUndo(r, eras, key, height, folded)
+	if err != nil {
 		return nil, err
+	}
+	if found {
+		return s.undoValue(r, k, uv)
 	}
 	v, err := flat.Get(r, key)
 	if errors.Is(err, ErrNotFound) {
 		return nil, ErrNotFound
 	}
 	return v, err
+}
+
+// firstUndo finds the first change of a key above a height and up to the folded one.
+func firstUndo(r snapshot, eras []primitives.Height, key string, height, folded primitives.Height) (k undoKey, v undoValue, found bool, err error) {
+	if height >= folded || len(eras) == 0 {
+		return k, v, false, nil
+	}
+	last := undoKey{eras[len(eras)-1], key, folded + 1}
+	cur := r.iterate(undo.dbKey(undoKey{eras[0], key, height + 1}), undo.dbKey(last))
+	for i, era := range eras {
+		if i == 0 {
+			found = cur.next()
+		} else {
+			found = cur.seek(undo.dbKey(undoKey{era, key, 0}))
+		}
+		if !found {
+			break
+		}
+		if k, v, err = parseUndo(cur); err != nil {
+			break
+		}
+		if found = k.era == era && k.flat == key && k.height <= folded; found {
+			break
+		}
+	}
+	if derr := cur.done(); err == nil {
+		err = derr
+	}
+	return k, v, found && err == nil, err
 }
 
 // foldedAt returns the height that Flat has in a snapshot. Rows of Undo above it are of a fold that has not come to its end.
@@ -268,12 +294,18 @@ again:
 	defer snap.release()
 	height := v.folded.Height
 	if p == nil {
+		height = at.Height
+	}
+	all := s.erasAbove(height + 1)
+	if p == nil {
 		if height, err = s.stateHeight(v, snap, at); err != nil {
 			return err
 		}
+	} else if s.view.Load().tail > height { // garbage collection has come by
+		return s.Scan(at, shard, accounts, from, to, yield)
 	}
 	for i, r := range ranges {
-		more, err := s.scanRange(snap, height, r, overs[i], yield)
+		more, err := s.scanRange(snap, all, height, r, overs[i], yield)
 		if err != nil || !more {
 			return err
 		}
@@ -320,27 +352,33 @@ func (s *Store) overlay(v *view, p *pendingBlock, shard primitives.ShardID, r *f
 	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat }), true, nil
 }
 
-// scanRange merges three sorted lists: Flat, the values that Undo has for keys changed above height, and the overlay.
-func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, over []pendingKey,
+// scanRange merges sorted lists: Flat, the values that Undo has in each era for keys changed above height, and the overlay.
+func (s *Store) scanRange(r snapshot, eras []primitives.Height, height primitives.Height, rg flatRange, over []pendingKey,
 	yield func(key, value []byte) bool) (more bool, err error) {
-	var hi, uhi []byte
-	if rg.hi == "" {
-		hi, uhi = []byte{flat.id + 1}, []byte{undo.id + 1}
-	} else {
+	hi := []byte{flat.id + 1}
+	if rg.hi != "" {
 		hi = append([]byte{flat.id}, rg.hi...)
-		uhi = escape([]byte{undo.id}, rg.hi)
 	}
 	flats := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
-	undos := r.iterate(escape([]byte{undo.id}, rg.lo), uhi)
-	defer func() { err = errors.Join(err, flats.done(), undos.done()) }()
+	defer func() { err = errors.Join(err, flats.done()) }()
 	folded, err := foldedAt(r)
 	if err != nil {
 		return false, err
 	}
-	old := undoScan{cur: undos, height: height, folded: folded}
+	var olds []undoScan
+	defer func() {
+		for i := range olds {
+			err = errors.Join(err, olds[i].cur.done())
+		}
+	}()
+	for _, era := range eras {
+		if height < folded {
+			olds = append(olds, undoScan{cur: r.iterate(undoRange(era, rg)), height: height, folded: folded})
+		}
+	}
 	flats.next()
 	for {
-		// The least key of the three.
+		// The least key of all.
 		key, any := "", false
 		consider := func(k string) {
 			if !any || k < key {
@@ -353,11 +391,13 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 		if len(over) > 0 {
 			consider(over[0].flat)
 		}
-		if err := old.upTo(key, any); err != nil {
-			return false, err
-		}
-		if old.ok {
-			consider(old.key.flat)
+		for i := range olds {
+			if err := olds[i].upTo(key, any); err != nil {
+				return false, err
+			}
+			if olds[i].ok {
+				consider(olds[i].key.flat)
+			}
 		}
 		if !any {
 			return true, nil
@@ -371,12 +411,20 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 			value = p
 			flats.next()
 		}
-		if old.ok && old.key.flat == key {
-			if value, err = s.undoValue(r, old.key, old.value); errors.Is(err, ErrNotFound) {
-				value = nil
-			} else if err != nil {
-				return false, err
+		first := true // of the eras that have the key the oldest counts
+		for i := range olds {
+			old := &olds[i]
+			if !old.ok || old.key.flat != key {
+				continue
 			}
+			if first {
+				if value, err = s.undoValue(r, old.key, old.value); errors.Is(err, ErrNotFound) {
+					value = nil
+				} else if err != nil {
+					return false, err
+				}
+			}
+			first = false
 			old.pass()
 		}
 		if len(over) > 0 && over[0].flat == key {
@@ -386,6 +434,15 @@ func (s *Store) scanRange(r snapshot, height primitives.Height, rg flatRange, ov
 			return false, nil
 		}
 	}
+}
+
+// undoRange is where the history of a range stands in an era.
+func undoRange(era primitives.Height, rg flatRange) (lo, hi []byte) {
+	prefix := appendHeight([]byte{undo.id}, era)
+	if hi = PrefixEnd(prefix); rg.hi != "" {
+		hi = escape(slices.Clone(prefix), rg.hi)
+	}
+	return escape(prefix, rg.lo), hi
 }
 
 // undoScan finds for each key, ascending, its first change above a height. It looks no further than it is asked to: most rows are of
@@ -432,7 +489,7 @@ func (u *undoScan) pass() { u.seek(1<<64 - 1) }
 
 // seek goes to the present key's first change at or above a height, or to the next key.
 func (u *undoScan) seek(h primitives.Height) {
-	u.valid = u.cur.seek(undo.dbKey(undoKey{u.key.flat, h}))
+	u.valid = u.cur.seek(undo.dbKey(undoKey{u.key.era, u.key.flat, h}))
 	u.read, u.ok = false, false
 }
 

@@ -16,14 +16,15 @@ import (
 // Options of a store. The zero value of each field is its default.
 type Options struct {
 	Identity    Identity
-	WriteBuffer int   // bytes; DefaultWriteBuffer
-	BlockCache  int   // bytes; DefaultBlockCache
-	SegmentSize int64 // bytes; DefaultSegment
-	FoldBytes   int   // bytes of pending changes at which FoldDue says so; DefaultFoldBytes
-	FoldBlocks  int   // the same in final blocks; DefaultFoldBlocks
-	WarmBlocks  int   // of what is not folded, the newest in memory with all they did; DefaultWarmBlocks
-	WarmBytes   int   // the same in bytes of changes; DefaultWarmBytes
-	NoSync      bool  // leave syncing to the operating system: survives kill -9, not a power cut
+	WriteBuffer int               // bytes; DefaultWriteBuffer
+	BlockCache  int               // bytes; DefaultBlockCache
+	SegmentSize int64             // bytes; DefaultSegment
+	FoldBytes   int               // bytes of pending changes at which FoldDue says so; DefaultFoldBytes
+	FoldBlocks  int               // the same in final blocks; DefaultFoldBlocks
+	WarmBlocks  int               // of what is not folded, the newest in memory with all they did; DefaultWarmBlocks
+	WarmBytes   int               // the same in bytes of changes; DefaultWarmBytes
+	EraBlocks   primitives.Height // heights of history that are removed at once, at least; DefaultEraBlocks
+	NoSync      bool              // leave syncing to the operating system: survives kill -9, not a power cut
 }
 
 // Bounds of what waits to be folded. It is in memory, and a restart applies it to the trie again.
@@ -40,9 +41,10 @@ func (o *Options) fill() {
 	setDefault(&o.FoldBlocks, DefaultFoldBlocks)
 	setDefault(&o.WarmBlocks, DefaultWarmBlocks)
 	setDefault(&o.WarmBytes, DefaultWarmBytes)
+	setDefault(&o.EraBlocks, DefaultEraBlocks)
 }
 
-func setDefault[T int | int64](v *T, d T) {
+func setDefault[T int | int64 | primitives.Height](v *T, d T) {
 	if *v == 0 {
 		*v = d
 	}
@@ -60,7 +62,8 @@ type Store struct {
 	foldMu   sync.Mutex // the index: fold, steps; taken before commitMu
 	view     atomic.Pointer[view]
 	failed   atomic.Pointer[error]
-	hasLates atomic.Bool // there is a record of a shard that came in later
+	eras     atomic.Pointer[[]primitives.Height] // ascending; written under foldMu
+	hasLates atomic.Bool                         // there is a record of a shard that came in later
 	tree     *tree
 	cache    cache
 	bodies   bodies

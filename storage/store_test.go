@@ -21,6 +21,7 @@ func TestModel(t *testing.T) {
 			dir := t.TempDir()
 			m := newModel(t, uint64(seed))
 			o := testOptions()
+			o.EraBlocks = primitives.Height(3 + 6*seed)
 			if seed%3 > 0 { // else all is in memory
 				o.WarmBlocks = 2 * seed
 			}

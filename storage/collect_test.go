@@ -1,0 +1,225 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// longStore has a chain of so many blocks, all folded in steps, in epochs of ten, each with changes, outcomes and receipts.
+func longStore(t testing.TB, o Options, disk *MemDisk, blocks, keys int) (s *Store, refs []BlockRef) {
+	s, err := OpenMemory(disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func(i int) []byte { return append([]byte{byte(primitives.ColAccount)}, hashOf("name", i).String()...) }
+	refs = []BlockRef{{1, hashOf("long", 1)}}
+	if err := s.Import(&Block{Ref: refs[0], Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}}}, nil, func(func(Pair) error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	last := map[string][]byte{}
+	for h := primitives.Height(2); len(refs) < blocks; h++ {
+		prev := refs[len(refs)-1]
+		ref := BlockRef{h, hashOf("long", h)}
+		refs = append(refs, ref)
+		var rows Batch
+		if h%10 == 0 { // the first of its epoch
+			for _, c := range []*Column[primitives.EpochID, Raw]{EpochInfo, EpochLightClientBlock} {
+				row := Raw{byte(h)}
+				c.Put(&rows, hashOf("epoch", h/10-1), &row)
+			}
+		}
+		b := &Block{Puts: &rows, Ref: ref, Prev: prev, Ordinal: uint64(h), Epoch: hashOf("epoch", h/10), Head: true, Final: ref}
+		sh := Shard{ID: 0, Extra: []byte("extra"), Chunk: &Chunk{Hash: hashOf("chunk", h), Header: []byte("header")}}
+		for i := range keys {
+			k := string(key((int(h)*31 + i*7) % (16 * keys)))
+			c := Change{KeyChanges: primitives.KeyChanges{Key: []byte(k)}, Old: last[k]}
+			last[k] = hashOf("value", h, i).AppendBorsh(nil)
+			c.Changes = []primitives.StateChange{{Value: last[k]}}
+			sh.Changes = append(sh.Changes, c)
+			id := hashOf("id", h, i)
+			sh.Outcomes = append(sh.Outcomes, Outcome{ID: id, Value: id[:]})
+			sh.Outgoing = append(sh.Outgoing, Receipt{ID: hashOf("receipt", h, i), Value: id[:]})
+			loose := hashOf("loose", h, i)
+			sh.Chunk.Transactions = append(sh.Chunk.Transactions, Transaction{Hash: loose, Value: loose[:]})
+		}
+		slices.SortFunc(sh.Changes, func(a, b Change) int { return bytes.Compare(a.Key, b.Key) })
+		b.Shards = []Shard{sh}
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+		if h%4 == 0 {
+			if err := s.Fold(ref, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return s, refs
+}
+
+// collectAll collects until there is no more; it returns the number of calls.
+func collectAll(t testing.TB, s *Store) (calls int) {
+	for more := true; more; calls++ {
+		done, err := s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 62, MaxHeights: 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		more = done.More
+	}
+	return calls
+}
+
+// historyRows counts the rows of history by their height.
+func historyRows(t testing.TB, s *Store) (by [4]map[primitives.Height]int) {
+	by[0] = map[primitives.Height]int{}
+	if err := undo.Scan(s.db, nil, nil, func(key []byte, _ undoValue) bool {
+		k, ok := parseUndoKey(key)
+		if !ok {
+			t.Fatalf("Undo: key %x", key)
+		}
+		by[0][k.height]++
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []*Column[placeKey, Nothing]{places, receiptPlaces, txPlaces} {
+		by[i+1] = map[primitives.Height]int{}
+		if err := c.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+			p, ok := parsePointer(key[8:])
+			if !ok {
+				t.Fatalf("%s: key %x", c.name, key)
+			}
+			by[i+1][p.height]++
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return by
+}
+
+// TestCollectReadsNoRecords: garbage collection goes on where no byte of the log can be read, leaves no row of history below the era
+// of the tail, and all of what is above it.
+func TestCollectReadsNoRecords(t *testing.T) {
+	o, disk := testOptions(), NewMemDisk()
+	o.EraBlocks = 7
+	const blocks = 201
+	s, refs := longStore(t, o, disk, blocks, 12)
+	for i, by := range historyRows(t, s) {
+		if len(by) < blocks-10 {
+			t.Fatalf("column %x has rows of %d heights", eraRows()[i], len(by))
+		}
+	}
+	saved := map[string][]byte{}
+	for name, f := range disk.files {
+		saved[name] = append([]byte{}, f.b...)
+		for i := range f.b {
+			f.b[i] ^= 0x5a
+		}
+	}
+	s.cache.clear()
+	if calls := collectAll(t, s); calls < 5 {
+		t.Errorf("%d calls", calls)
+	}
+	for name, f := range disk.files {
+		copy(f.b, saved[name])
+	}
+	tail := s.Tip().Tail
+	if tail < blocks-40 {
+		t.Fatalf("tail %d", tail)
+	}
+	first := (*s.eras.Load())[0]
+	if first > tail || tail-first > blocks/3+10 {
+		t.Errorf("the first era begins at %d, the tail is %d", first, tail)
+	}
+	for i, by := range historyRows(t, s) {
+		for h := range by {
+			if h < first {
+				t.Errorf("column %x has %d rows of height %d, the first era begins at %d", eraRows()[i], by[h], h, first)
+			}
+		}
+		for h := tail; h < blocks-4; h++ {
+			if by[h] == 0 {
+				t.Errorf("column %x has no rows of height %d", eraRows()[i], h)
+			}
+		}
+	}
+	for e := primitives.Height(0); e < blocks/10; e++ {
+		id := hashOf("epoch", e)
+		if _, err := EpochInfo.Get(s.Reader(), id); err != nil {
+			t.Errorf("what epoch %d was: %v", e, err)
+		}
+		_, err := EpochLightClientBlock.Get(s.Reader(), id)
+		if kept := err == nil; kept != (10*e >= tail) || err != nil && !errors.Is(err, ErrNotFound) {
+			t.Errorf("light client's view of epoch %d, which begins at %d: %v; the tail is %d", e, 10*e, err, tail)
+		}
+	}
+	check := func() {
+		t.Helper()
+		for _, ref := range refs[1 : blocks-5] {
+			for _, find := range []func(primitives.Hash) ([]Place, error){s.FindOutcome, s.FindReceipt, s.FindTransaction} {
+				for _, kind := range []string{"id", "receipt", "loose"} {
+					got, err := find(hashOf(kind, ref.Height, 3))
+					if err != nil || ref.Height < tail && len(got) > 0 {
+						t.Fatalf("%s of height %d: %v, %v", kind, ref.Height, got, err)
+					}
+				}
+			}
+			if got, err := s.FindOutcome(hashOf("id", ref.Height, 3)); ref.Height >= tail && (err != nil || len(got) != 1 || got[0].Block.Ref() != ref) {
+				t.Fatalf("outcome of height %d: %v, %v", ref.Height, got, err)
+			}
+		}
+	}
+	check()
+	_ = s.Close()
+	s, err := OpenMemory(disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	check()
+}
+
+// TestErasAreFew: where nothing is collected the number of eras grows with the logarithm of the length.
+func TestErasAreFew(t *testing.T) {
+	o := testOptions()
+	o.EraBlocks = 4
+	s, _ := longStore(t, o, NewMemDisk(), 900, 1)
+	defer func() { _ = s.Close() }()
+	if n := len(*s.eras.Load()); n < 8 || n > 30 {
+		t.Errorf("%d eras of 900 heights", n)
+	}
+}
+
+// BenchmarkCollect removes a chain of 2,000 blocks.
+func BenchmarkCollect(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		o := testOptions()
+		o.WriteBuffer, o.SegmentSize = 1<<20, 1<<20
+		s, _ := longStore(b, o, NewMemDisk(), 2000, 100)
+		b.StartTimer()
+		collectAll(b, s)
+		b.StopTimer()
+		_ = s.Close()
+		b.StartTimer()
+	}
+}
+
+// BenchmarkFindOutcome looks an id up in a folder with four eras.
+func BenchmarkFindOutcome(b *testing.B) {
+	o := testOptions()
+	o.EraBlocks, o.WriteBuffer, o.SegmentSize = 2000/4, 1<<20, 1<<20
+	s, _ := longStore(b, o, NewMemDisk(), 2000, 100)
+	defer func() { _ = s.Close() }()
+	i := 0
+	for b.Loop() {
+		i++
+		if got, err := s.FindOutcome(hashOf("id", 2+i%1990, i%100)); err != nil || len(got) != 1 {
+			b.Fatal(got, err)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package storage
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// History (Undo, and the pointers from ids) is kept by eras: runs of heights, whose first height stands before the keys. So all that
+// garbage collection has to know of an era to remove it is where its rows begin and end, and no merge of the index moves rows of one era
+// for the sake of another. Who looks for a key looks once in each era that may have it: an era is a third of what is kept, or
+// DefaultEraBlocks, so that there are some four of them, and in a folder of which nothing is collected their number grows with the
+// logarithm of its length.
+
+// DefaultEraBlocks is how many heights an era has at least.
+const DefaultEraBlocks = 1024
+
+// eraShare is the part of the kept heights that an era is.
+const eraShare = 3
+
+// eraRows are the columns whose keys begin with an era.
+func eraRows() [4]byte { return [...]byte{undo.id, places.id, receiptPlaces.id, txPlaces.id} }
+
+// placeKey is a pointer in its era.
+type placeKey struct {
+	era primitives.Height
+	pointer
+}
+
+func appendPlaceKey(b []byte, k placeKey) []byte {
+	return appendPointer(appendHeight(b, k.era), k.pointer)
+}
+
+// eraOf returns the era of a height.
+func (s *Store) eraOf(height primitives.Height) primitives.Height {
+	all := s.erasAbove(height)
+	if len(all) == 0 {
+		return 0
+	}
+	return all[0]
+}
+
+// erasAbove returns the eras of a height and above it, ascending. A reader asks behind his snapshot and before he looks at the tail: an era is told
+// before it has rows, and forgotten when the tail has passed it.
+func (s *Store) erasAbove(height primitives.Height) []primitives.Height {
+	all := *s.eras.Load()
+	n, found := slices.BinarySearch(all, height)
+	if !found && n > 0 {
+		n--
+	}
+	return all[n:]
+}
+
+// readEras reads them when a store opens.
+func (s *Store) readEras() error {
+	var all []primitives.Height
+	err := eras.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+		all = append(all, heightOf(key))
+		return true
+	})
+	s.eras.Store(&all)
+	return err
+}
+
+// beginEra begins a new era with the next block to be folded, if the last one is long enough. Its row is synced before any row stands
+// in it: what a crash leaves behind is in an era that is known.
+func (s *Store) beginEra(first primitives.Height) error {
+	all := *s.eras.Load()
+	last, tail := all[len(all)-1], s.view.Load().tail
+	least := max(s.o.EraBlocks, (first-min(first, tail))/eraShare)
+	if first-last < least {
+		return nil
+	}
+	var batch Batch
+	eras.Put(&batch, first, &Nothing{})
+	if err := s.step(&batch); err != nil {
+		return err
+	}
+	all = append(slices.Clone(all), first)
+	s.eras.Store(&all)
+	return nil
+}
+
+// eraPieces is how many pieces of old eras one call of Collect removes.
+const eraPieces = 16
+
+// dropEras removes the rows of eras that end below the tail, in pieces that are bounded for one call. more: there are others.
+func (s *Store) dropEras(tail primitives.Height) (more bool, err error) {
+	all := *s.eras.Load()
+	pieces := eraPieces
+	for len(all) > 1 && all[1] <= tail {
+		for _, id := range eraRows() {
+			lo := appendHeight([]byte{id}, all[0])
+			n, err := s.dropPieces(lo, PrefixEnd(lo), pieces)
+			if err != nil {
+				return false, s.fail(err)
+			}
+			if pieces -= n; pieces <= 0 {
+				return true, nil
+			}
+		}
+		var batch Batch
+		eras.Delete(&batch, all[0])
+		if err := s.step(&batch); err != nil {
+			return false, s.fail(err)
+		}
+		all = slices.Clone(all[1:])
+		s.eras.Store(&all)
+	}
+	return false, nil
+}
+
+// cutEra takes the era off a key.
+func cutEra(key []byte) (era primitives.Height, rest []byte, ok bool) {
+	if len(key) < 8 {
+		return 0, nil, false
+	}
+	return primitives.Height(binary.BigEndian.Uint64(key)), key[8:], true
+}
