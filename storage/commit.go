@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -153,17 +155,34 @@ func (s *Store) Write(b *Batch) error {
 // Reader returns the engine's rows: EpochInfo.Get(s.Reader(), id).
 func (s *Store) Reader() Getter { return rows{s} }
 
-// rows are those of pending blocks and of Write, or else the index's.
+// rows are the newest of those of Write and of the pending blocks of the head's branch, or else the index's. What only blocks beside the head's branch
+// have is theirs: rows that are named by such a block are found, and no other branch has any of that name.
 type rows struct{ s *Store }
 
 func (r rows) get(key []byte) ([]byte, error) {
-	if v, ok := r.s.tree.put(key); ok {
-		if v == nil {
-			return nil, ErrNotFound
-		}
-		return append([]byte{}, v...), nil
+	list := r.s.tree.put(key)
+	if len(list) == 0 {
+		return r.s.db.get(key)
 	}
-	return r.s.db.get(key)
+	v := r.s.view.Load() // behind the tree: see there
+	for _, x := range slices.Backward(list) {
+		if x.owner == nil || x.owner.ref.Height > v.folded.Height && v.canonical(x.owner) {
+			return valueOf(x.value)
+		}
+	}
+	got, err := r.s.db.get(key)
+	if errors.Is(err, ErrNotFound) {
+		return valueOf(list[len(list)-1].value)
+	}
+	return got, err
+}
+
+// valueOf copies a row; nil: it was deleted.
+func valueOf(value []byte) ([]byte, error) {
+	if value == nil {
+		return nil, ErrNotFound
+	}
+	return bytes.Clone(value), nil
 }
 
 // rowsOf reads what Write has written.

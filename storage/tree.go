@@ -242,15 +242,11 @@ func (t *tree) executes(p *pendingBlock, d *body, id primitives.Hash) bool {
 	return false
 }
 
-// put returns the newest version of a row.
-func (t *tree) put(key []byte) (v []byte, ok bool) {
+// put returns the versions of a row, the oldest first.
+func (t *tree) put(key []byte) []putVersion {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	list := t.puts[string(key)]
-	if len(list) == 0 {
-		return nil, false
-	}
-	return list[len(list)-1].value, true
+	return slices.Clone(t.puts[string(key)])
 }
 
 // stats returns the number of blocks and the bytes of their changes.
