@@ -1,6 +1,9 @@
 package chain
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Invalid is a rule that a block or chunk breaks; the names are those of nearcore's chain errors.
 type Invalid string
@@ -51,6 +54,18 @@ const (
 	ArithmeticOverflow          Invalid = "ArithmeticOverflow"
 	InvalidNumberOfChunkHeaders Invalid = "IncorrectNumberOfChunkHeaders"
 )
+
+// OfOutcome tells whether an error of ValidateChunk is about what applying the shard's chunk before came to, which follows from its input: who
+// finds another outcome is wrong, or whoever signed this one.
+func OfOutcome(err error) bool {
+	for _, e := range [...]Invalid{InvalidStateRoot, InvalidOutcomesProof, InvalidValidatorProposals, InvalidGasLimit, InvalidGasUsed, InvalidBalanceBurnt,
+		InvalidReceiptsProof, InvalidCongestionInfo, InvalidBandwidthRequests, InvalidShardSplit} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
 
 func invalidf(e Invalid, format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{e}, args...)...)

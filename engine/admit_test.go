@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -153,6 +154,73 @@ func TestOthersChunks(t *testing.T) {
 		}
 		p.Drop()
 	}
+}
+
+// TestDoubt: a chunk that its validators endorse, and that tells another outcome than this node has, is no fault of its sender's: the node can't
+// go on, and shows by what input it came to its own. Where they do not endorse it the block is bad, and where the outcome is the same but
+// the body is wrong the chunk is.
+func TestDoubt(t *testing.T) {
+	g := testGenesis(t, "aa", "bb", "cc")
+	maker, n := openNode(t, g), openNode(t, g)
+	for range 3 {
+		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false, transfer(maker.Genesis().Hash, primitives.Nonce(maker.Head().Height()+1)))
+		maker.accept(b, chunks)
+		n.accept(b, chunks)
+	}
+	head := maker.Head()
+	lie := func(change func(*chain.ChunkExtra)) func() {
+		s := &head.Shards[0]
+		was, other := s.Extra, *s.Extra
+		change(&other)
+		s.Extra = &other
+		return func() { s.Extra = was }
+	}
+	for name, change := range map[string]func(*chain.ChunkExtra){
+		"state root":   func(x *chain.ChunkExtra) { x.StateRoot = primitives.Hash{9} },
+		"outcome root": func(x *chain.ChunkExtra) { x.OutcomeRoot = primitives.Hash{9} },
+		"gas used":     func(x *chain.ChunkExtra) { x.GasUsed++ },
+	} {
+		honest := lie(change)
+		b, chunks := maker.make(head.Hash, head.Height()+1, false)
+		honest()
+		before := n.state()
+		_, err := n.Begin(b, chunks, false)
+		var f *Fault
+		var d *Doubt
+		if VerdictOf(err) != Own || !errors.As(err, &f) || !errors.As(err, &d) || errors.Is(err, ErrChunk) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if f.Block != n.Head().Hash || f.Shard != head.Shards[0].ID || d.Block != b.Hash() || d.Chunk != chunks[0].Hash || !f.HasInput() {
+			t.Errorf("%s: %+v of %+v", name, f, d)
+		}
+		in := f.Input()
+		in.Recording = new(recording)
+		r, err := apply.Apply(&in)
+		if err != nil || r.Trie.Root() != n.Head().Shards[0].Extra.StateRoot {
+			t.Errorf("%s: its input again: %v", name, err)
+		}
+		release(r.Trie)
+		f.Release()
+		if n.state() != before {
+			t.Errorf("%s: the engine was %v and is %v", name, before, n.state())
+		}
+		few := changed(b, nil, func(*primitives.BlockHeader) {})
+		few.Body.ChunkEndorsements = [][]primitives.Signature{make([]primitives.Signature, len(b.Body.ChunkEndorsements[0])), b.Body.ChunkEndorsements[1]}
+		few.Header.ChunkEndorsements = chain.EndorsementBitmaps(few.Body.ChunkEndorsements)
+		few.Header.BlockBodyHash = few.Body.Hash()
+		few.Header.Init()
+		chain.SignBlock(few, n.producer(head.Hash, few.Header.Height))
+		if _, err := n.Begin(few, chunks, false); VerdictOf(err) != Bad || errors.As(err, new(*Doubt)) {
+			t.Errorf("%s, endorsed by nobody: %v", name, err)
+		}
+	}
+	b, chunks := maker.make(head.Hash, head.Height()+1, false)
+	wrong := *chunks[0]
+	wrong.Transactions = []*primitives.SignedTransaction{transfer(n.Genesis().Hash, 77)}
+	if _, err := n.Begin(b, []*primitives.Chunk{&wrong, chunks[1]}, false); !errors.Is(err, ErrChunk) || VerdictOf(err) != Bad {
+		t.Errorf("another body: %v", err)
+	}
+	n.accept(b, chunks)
 }
 
 // TestVerdicts: what is not known to be the block's fault is the node's.

@@ -23,6 +23,7 @@ type Fault struct {
 	Err    error // *Panic, if the code panicked
 	bad    bool  // it is an ErrChunk
 	job    *Job
+	held   *Entry // whose state is in the input, if nobody else holds it
 }
 
 // Error says which chunk it is, and why.
@@ -42,7 +43,18 @@ func (f *Fault) Unwrap() []error {
 	return []error{f.Err}
 }
 
-// Input is what was to be applied. The state in it lasts until the block is dropped (Pending.Drop).
+// HasInput tells whether there is an Input.
+func (f *Fault) HasInput() bool { return f.job != nil }
+
+// Release gives back what a Fault of Begin holds for its input; of Adopt's it is the block that does.
+func (f *Fault) Release() {
+	if f.held != nil {
+		f.held.Release()
+		f.held = nil
+	}
+}
+
+// Input is what was to be applied. The state in it lasts until the block is dropped (Pending.Drop), or the Fault is released.
 func (f *Fault) Input() apply.Input {
 	in := f.job.input
 	in.Recording, in.Par = nil, nil

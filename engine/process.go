@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -117,27 +118,40 @@ func (p *Pending) Block() *primitives.Block { return p.entry.Block }
 //
 // A block that is good but for chunks that are not there gives ErrMissing, and is judged at less cost the next time. VerdictOf tells what
 // other errors mean.
-func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *Pending, err error) {
+//
+// Where a chunk that its validators endorse tells another outcome than this engine has, the error is a Fault with a Doubt in it.
+func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*Pending, error) {
+	p, layout, err := e.judge(b, chunks, produced)
+	if d := (*Doubt)(nil); errors.As(err, &d) {
+		f := e.faultOf(d, layout)
+		d.parent.Release()
+		return nil, f
+	}
+	return p, err
+}
+
+// judge is Begin; behind a Doubt the parent is still held.
+func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *Pending, layout primitives.ShardLayout, err error) {
 	if e.Adopted(b.Hash()) != nil {
-		return nil, ErrKnown
+		return nil, layout, ErrKnown
 	}
 	parent := e.Adopted(b.Header.PrevHash)
 	if parent == nil {
-		return nil, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
+		return nil, layout, fmt.Errorf("%w: %v of block %d", ErrOrphan, b.Header.PrevHash, b.Header.Height)
 	}
 	if !e.descendsFromFinal(parent) {
-		return nil, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
+		return nil, layout, fmt.Errorf("%w: block %d on %v", ErrOld, b.Header.Height, parent.Hash)
 	}
 	if parent.light {
 		if parent, err = e.revive(parent); err != nil {
-			return nil, err
+			return nil, layout, err
 		}
 	}
 	if !parent.Acquire() {
-		return nil, fmt.Errorf("engine: the states of block %d are gone", parent.Height())
+		return nil, layout, fmt.Errorf("engine: the states of block %d are gone", parent.Height())
 	}
 	defer func() {
-		if err != nil {
+		if err != nil && !errors.As(err, new(*Doubt)) {
 			parent.Release()
 		}
 	}()
@@ -145,31 +159,30 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	defer e.epochMu.Unlock()
 	j, tree, err := e.judgement(b, parent, produced)
 	if err != nil {
-		return nil, err
+		return nil, layout, err
 	}
 	if err := chain.ValidateBlock(b, j); err != nil {
-		return nil, err
+		return nil, layout, err
 	}
-	layout, err := e.epochs.ShardLayout(j.EpochID)
-	if err != nil {
-		return nil, err
+	if layout, err = e.epochs.ShardLayout(j.EpochID); err != nil {
+		return nil, layout, err
 	}
 	holds, err := e.holds(parent, layout)
 	if err != nil {
-		return nil, err
+		return nil, layout, err
 	}
 	if i := missing(b, chunks, layout, holds); i >= 0 {
 		e.judged.add(b.Hash())
-		return nil, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
+		return nil, layout, fmt.Errorf("%w: of shard index %d of block %d", ErrMissing, i, b.Header.Height)
 	}
 	held := heldIDs(layout, holds)
 	inherited, err := e.inherited(parent, layout)
 	if err != nil {
-		return nil, err
+		return nil, layout, err
 	}
 	cfg, err := e.version(j.EpochID)
 	if err != nil {
-		return nil, err
+		return nil, layout, err
 	}
 	entry := &Entry{Block: b, Hash: b.Hash(), Layout: layout, Config: cfg, Tree: tree,
 		Shards: make([]ShardState, layout.NumShards()), finalHeight: e.finalHeight(b.Header, parent)}
@@ -186,7 +199,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 				came = chunks[i]
 			}
 			if s.Chunk, err = followed(came, h, held); err != nil {
-				return nil, fmt.Errorf("%w: shard %d of block %d: %w", ErrMissing, s.ID, b.Header.Height, err)
+				return nil, layout, fmt.Errorf("%w: shard %d of block %d: %w", ErrMissing, s.ID, b.Header.Height, err)
 			}
 			continue
 		}
@@ -194,7 +207,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 		if own := produced && e.made.has(s.Chunk.Hash); !own {
 			prev := &inherited[i]
 			if err := chain.ValidateChunk(s.Chunk, prev.Extra, prev.Outgoing, layout, e.coding); err != nil {
-				return nil, fmt.Errorf("%w: shard %d of block %d: %w", ErrChunk, s.ID, b.Header.Height, err)
+				return nil, layout, differs(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
 			// What came beside the checked hashes is replaced: the header's signature and height are the block's, the receipts ours.
 			checked := *s.Chunk
@@ -205,7 +218,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	gatherIncoming(entry, holds)
 	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
-		return nil, err
+		return nil, layout, err
 	}
 	asked := false
 	for i := range p.jobs {
@@ -214,7 +227,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 	}
 	e.proofs.asked.Store(asked)
 	e.hastenBlock(p)
-	return p, nil
+	return p, layout, nil
 }
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).

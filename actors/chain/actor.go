@@ -213,10 +213,14 @@ func (a *Actor) unmade(height primitives.Height, err error) {
 	}
 }
 
-// fail halts the chain for a failure of this node's own that has left the engine as it was.
+// fail halts the chain for a failure of this node's own that has left the engine as it was. What a doubt holds goes when its input is kept.
 func (a *Actor) fail(err error) {
 	a.halt()
-	a.o.Out.Halted(messages.ChainHalted{Err: err, Drop: func() {}})
+	m := messages.ChainHalted{Err: err, Drop: func() {}}
+	if f := (*engine.Fault)(nil); errors.As(err, &f) {
+		m.Height, m.Block, m.Drop = f.Height, f.Block, f.Release
+	}
+	a.o.Out.Halted(m)
 }
 
 func (a *Actor) start(p *engine.Pending, produced bool, from string) {

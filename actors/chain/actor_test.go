@@ -101,6 +101,7 @@ func TestVerdicts(t *testing.T) {
 		"overtaken":             {engine.ErrOld, 0, 2, false},
 		"its parent went":       {engine.ErrOrphan, 0, 2, false},
 		"this node's own fault": {errors.New("state"), 0, 1, true},
+		"a doubt of this node":  {&engine.Fault{Height: 7, Block: primitives.Hash{8}, Err: &engine.Doubt{Err: chain.InvalidStateRoot}}, 0, 1, true},
 	} {
 		f := &fake{err: tt.err}
 		a, h := newActor(f)
@@ -108,6 +109,9 @@ func TestVerdicts(t *testing.T) {
 		a.Handle(m)
 		if len(h.refused) != tt.refused || f.asked != tt.asked || len(h.halted) != 0 != tt.halted || a.halted != tt.halted {
 			t.Errorf("%s: refused %d times, judged %d times, halted %v; want %d, %d, %v", name, len(h.refused), f.asked, a.halted, tt.refused, tt.asked, tt.halted)
+		}
+		if f := (*engine.Fault)(nil); errors.As(tt.err, &f) && (h.halted[0].Height != f.Height || h.halted[0].Block != f.Block || h.halted[0].Drop == nil) {
+			t.Errorf("%s: halted %+v", name, h.halted[0])
 		}
 		for _, r := range h.refused {
 			if !errors.Is(r.Err, tt.err) || r.From != "peer" || r.Hash != m.Block.Hash() {

@@ -107,7 +107,7 @@ func (n *Node) chainHalted(m messages.ChainHalted) {
 	n.aside("keeping the chunk", func() { // it may take as long as the chunk did
 		defer m.Drop()
 		defer n.sayHalted()
-		if f == nil || n.o.Failed == "" {
+		if f == nil || !f.HasInput() || n.o.Failed == "" {
 			return
 		}
 		path, err := keep(f, n.o.FailedBuild, n.o.Failed)

@@ -266,3 +266,64 @@ func TestOwnFailureOfTheChain(t *testing.T) {
 		}
 	}
 }
+
+// talker is a VM of which each call logs one line more than on other nodes.
+type talker struct{}
+
+func (talker) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+	out := c.Unchanged()
+	out.Logs = append(out.Logs, "a line")
+	return out, nil
+}
+
+// TestDoubtHalts: where a block's chunk, endorsed by its validators, tells another outcome than this node has, the node halts and keeps the input
+// by which it came to its own; who sent the block is not blamed, and reads go on.
+func TestDoubtHalts(t *testing.T) {
+	r := newTape()
+	a := startOn(t, 2, storage.NewMemDisk(), new(brittle).set(func() error { return nil }), func(o *Options) {
+		o.Mode, o.Observe = production.Manual, r.observe
+	})
+	var said bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&said)
+	dir, refused := filepath.Join(t.TempDir(), "failed"), 0
+	b := startOn(t, 2, storage.NewMemDisk(), talker{}, func(o *Options) {
+		o.Mode, o.Keys, o.Failed, o.FailedBuild, o.Log = production.Manual, nil, dir, "test", log
+		o.Net.Refused = func(messages.BlockRefused) { refused++ }
+	})
+	for _, action := range []primitives.Action{&primitives.DeployContract{Code: []byte("no code")}, call()} {
+		if _, err := a.Submit(a.tx(validator, action)); err != nil {
+			t.Fatal(err)
+		}
+		mine(t, a, 3)
+	}
+	blocks := r.all()
+	for _, m := range blocks {
+		b.Receive(m)
+	}
+	until(t, func() bool { h, _ := b.Halted(); return h.File != "" })
+	h, _ := b.Halted()
+	head := b.e.Head()
+	if h.Height != head.Height() || h.Block != head.Hash || head.Height() >= a.e.Head().Height() || !strings.Contains(h.Reason, "more than two thirds") {
+		t.Errorf("halted %+v; the head is %d, of the other %d", h, head.Height(), a.e.Head().Height())
+	}
+	b.stopNow(t)
+	if refused != 0 || !strings.Contains(said.String(), "another outcome than this node has") {
+		t.Errorf("%d refused; the log: %s", refused, said.String())
+	}
+	file, err := failed.Read(h.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[primitives.Hash]bool{}
+	for _, vm := range []action.VM{talker{}, new(brittle).set(func() error { return nil })} {
+		x, err := file.Run(vm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[primitives.HashBytes(fmt.Append(nil, x.Outcomes))] = true
+	}
+	if len(got) != 2 {
+		t.Error("the file gives the same outcomes with either VM: it has another chunk")
+	}
+}
