@@ -17,8 +17,8 @@ type Admitted struct {
 }
 
 // Admit judges what can be judged of a received block at once, whether its parent is known or not: its form, its height, and that
-// the producer of that height made it, by the parent's epoch or else by one of those that are under way. Of a block of another epoch
-// nothing can be said: it is a stranger.
+// the producer of that height made it, by the parent's epoch or else by one of those that are under way, or that headers tell of (AddHeaders). Of
+// a block of another epoch nothing can be said: it is a stranger.
 //
 // An error is about this copy alone and not to be remembered: what a hash covers may come again with the right signature and body.
 func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
@@ -32,14 +32,22 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 	parent := e.Adopted(h.PrevHash)
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
-	id := h.EpochID
+	id, m := h.EpochID, e.epochs
 	switch {
 	case parent == nil && h.PrevHeight <= e.TipFinal().Height: // a parent that is there no more, or never was
 		return a, ErrOld
 	case parent == nil:
 		a.Standing = intake.Orphan
-		if known, err := e.underWay(id); err != nil || !known {
-			return Admitted{Standing: intake.Stranger}, err
+		known, err := e.underWay(id)
+		if err != nil {
+			return Admitted{}, err
+		}
+		if !known {
+			e.leading.mu.Lock()
+			defer e.leading.mu.Unlock()
+			if m, err = e.leadingEpoch(id); err != nil || m == nil {
+				return Admitted{Standing: intake.Stranger}, err
+			}
 		}
 	case !e.descendsFromFinal(parent):
 		return a, ErrOld
@@ -53,11 +61,11 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 			return a, chain.InvalidEpochHash
 		}
 	}
-	v, err := e.epochs.BlockProducer(id, h.Height)
+	v, err := m.BlockProducer(id, h.Height)
 	if err != nil {
 		return a, err
 	}
-	layout, err := e.epochs.ShardLayout(id)
+	layout, err := m.ShardLayout(id)
 	if err != nil {
 		return a, err
 	}

@@ -80,6 +80,7 @@ type Engine struct {
 	made      recent            // chunks: they need not be checked when a block of this engine has them
 	judged    recent            // blocks that were good but for the bodies that they lacked
 	ahead     ahead
+	leading   leading // headers ahead of the blocks
 	proofs    proofs
 	view      atomic.Pointer[head]        // what is on disk
 	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it

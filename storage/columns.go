@@ -67,6 +67,15 @@ var (
 	EpochSummary = column[primitives.EpochID, Raw](0x43, "EpochSummary", Replace, appendHash)
 	// Misc: name -> bytes: "doomslug_largest_target_height", "latest_known", named snapshots.
 	Misc = column[string, Raw](0x45, "Misc", Replace, appendText)
+
+	// HeaderRow: block hash -> what is kept of a header that is above the folded block (see headers.go). HeaderHeight: the same by height, hash -> what
+	// else goes with it. HeaderEpochInfo, HeaderEpochStart, HeaderEpochSummary: what headers alone say of epochs. HeaderCell: name -> bytes.
+	HeaderRow          = column[primitives.Hash, Raw](0x46, "HeaderRow", Replace, appendHash)
+	HeaderHeight       = column[BlockRef, Raw](0x47, "HeaderHeight", Replace, appendRef)
+	HeaderEpochInfo    = column[primitives.EpochID, Raw](0x48, "HeaderEpochInfo", Replace, appendHash)
+	HeaderEpochStart   = column[primitives.EpochID, Uint64](0x49, "HeaderEpochStart", Replace, appendHash)
+	HeaderEpochSummary = column[primitives.EpochID, Raw](0x4a, "HeaderEpochSummary", Replace, appendHash)
+	HeaderCell         = column[string, Raw](0x4b, "HeaderCell", Replace, appendText)
 )
 
 // Raw is an opaque value.

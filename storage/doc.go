@@ -34,7 +34,9 @@
 // A shard may stand elsewhere than the others (shards.go, late.go, leave.go): it comes in as pairs at a folded block, gets what the blocks behind
 // that did in it by records of its own, goes with the others when it has come to the folded block, and leaves by the range of its accounts.
 //
-// A value at an old block is one seek in Undo, for the first change above that block, or else a get in Flat.
+// A value at an old block is a seek in Undo in each era above it, for the first change above that block, or else a get in Flat.
 //
-// Garbage collection drops index entries height by height, and whole segments of the log.
+// Garbage collection drops blocks' entries height by height, history era by era (era.go), and whole segments of the log. It reads no record.
+//
+// Headers ahead of the blocks (headers.go) are in no record; their rows are written in synced batches of their own.
 package storage

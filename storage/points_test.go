@@ -25,6 +25,8 @@ type strictChain struct {
 	rows   int                 // the last number that was told
 	wrote  int                 // the last that was tried
 	points int                 // at which the disk failed
+	// Header rows: the last number that was told, the last that was tried, and how many were told.
+	headers, wroteHeader, toldHeaders int
 	// A third shard: see comes_test.go.
 	came    bool     // it must be here
 	stageAt BlockRef // where it comes in
@@ -139,6 +141,19 @@ func (c *strictChain) grow(s *Store, steps int) error {
 				return err
 			}
 			c.rows = c.wrote
+			if c.rng.IntN(2) == 0 {
+				continue
+			}
+			c.wroteHeader++
+			b.Reset()
+			cell := Raw(strconv.Itoa(c.wroteHeader))
+			HeaderCell.Put(&b, "n", &cell)
+			HeaderHeight.Put(&b, BlockRef{primitives.Height(c.wroteHeader), hashOf("header", c.wroteHeader)}, &cell)
+			if err := s.PutHeaders(&b); err != nil {
+				return err
+			}
+			c.headers = c.wroteHeader
+			c.toldHeaders++
 		}
 	}
 	return nil
@@ -234,6 +249,7 @@ func (c *strictChain) check() {
 	if n := storedRows(c.t, s); n < c.rows || n > c.wrote {
 		c.t.Fatalf("row %d, but %d was told and %d the last that was tried", n, c.rows, c.wrote)
 	}
+	c.checkHeaders(s)
 	c.catchUp(s)
 	c.checkLate(s)
 	for range 3 {
@@ -268,6 +284,22 @@ func (c *strictChain) check() {
 		if ref.Height > 1 && (err != nil || !slices.ContainsFunc(at, func(p Place) bool { return p.Block.Ref() == ref && p.Canonical })) {
 			c.t.Fatalf("outcome of height %d: %v, %v", ref.Height, at, err)
 		}
+	}
+}
+
+// checkHeaders: header rows that were told are there, and each batch of them is there as a whole.
+func (c *strictChain) checkHeaders(s *Store) {
+	n, rows := 0, 0
+	if raw, err := HeaderCell.Get(s.Reader(), "n"); err == nil {
+		n, _ = strconv.Atoi(string(raw))
+	} else if !errors.Is(err, ErrNotFound) {
+		c.t.Fatal(err)
+	}
+	if err := s.HeadersUpTo(1<<40, func(BlockRef, Raw) bool { rows++; return true }); err != nil {
+		c.t.Fatal(err)
+	}
+	if n < c.headers || n > c.wroteHeader || rows < c.toldHeaders || rows > n {
+		c.t.Fatalf("header %d and %d rows, but %d was told and %d the last that was tried", n, rows, c.headers, c.wroteHeader)
 	}
 }
 

@@ -1,0 +1,293 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// leading is the chain of headers where it is ahead of the blocks. Its rows begin above the folded block: what they say of older ones is the
+// engine's own.
+type leading struct {
+	adding sync.Mutex // one list at a time; taken before mu
+	mu     sync.Mutex // taken behind epochMu, for one header's time
+	chain  *following.Chain
+	rows   *leadingRows
+	busy   bool // a list is being added, whose rows are not all written
+}
+
+// headersHead is the cell with the hash of the head by headers.
+const headersHead = "head"
+
+// pruneHeaders is how many headers one call of AddHeaders removes whose blocks are folded.
+const pruneHeaders = 4096
+
+// AddHeaders follows headers ahead of their blocks, parents first, as they come in one answer of a peer: each is judged as far as a header can be.
+// They are on disk, all that were taken, when it returns. It stops at the first that is not taken, for the reason that package chain/headers gives:
+// chain.Invalid is the sender's fault. Those that are known are passed over. From any goroutine.
+func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err error) {
+	l := &e.leading
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := e.lead(); err != nil {
+		return 0, err
+	}
+	l.busy = true
+	defer func() { l.busy = false }()
+	for i, h := range list {
+		named := i+1 < len(list) && list[i+1].PrevHash == h.Hash()
+		_, aerr := l.chain.Add(h, named)
+		if errors.Is(aerr, following.ErrKnown) {
+			continue
+		}
+		if aerr != nil {
+			err = fmt.Errorf("engine: header of height %d: %w", h.Height, aerr)
+			break
+		}
+		taken++
+		l.mu.Unlock() // who admits blocks waits for one header and not for all
+		l.mu.Lock()
+	}
+	if taken == 0 {
+		return 0, err
+	}
+	err = errors.Join(err, l.rows.prune(e.store.Tip().Folded.Height))
+	l.mu.Unlock() // nobody else writes to the batch
+	ferr := e.store.PutHeaders(&l.rows.batch)
+	l.mu.Lock()
+	l.rows.reset()
+	if ferr != nil {
+		l.chain = nil // it is ahead of its rows: the next call begins with those that are there
+		return 0, ferr
+	}
+	return taken, err
+}
+
+// HeaderHead names the highest header that is known: the head's, if no other is above it.
+func (e *Engine) HeaderHead() (storage.BlockRef, error) {
+	e.leading.mu.Lock()
+	defer e.leading.mu.Unlock()
+	if err := e.lead(); err != nil {
+		return storage.BlockRef{}, err
+	}
+	h := e.leading.chain.Head().Info
+	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
+}
+
+// lead makes the chain where there is none, or where blocks that are on disk have overtaken it. The caller holds mu.
+func (e *Engine) lead() error {
+	l, tip := &e.leading, e.Head()
+	if l.chain != nil && (l.busy || l.chain.Head().Info.Height >= tip.Height()) {
+		return nil
+	}
+	l.rows = &leadingRows{e: e}
+	l.rows.reset() // nothing of it is unwritten
+	head := tip.Hash
+	if raw, err := storage.HeaderCell.Get(e.store.Reader(), headersHead); err == nil && len(raw) == len(head) {
+		if r, err := l.rows.Row(primitives.Hash(raw)); err != nil {
+			return err
+		} else if r != nil && r.Info.Height > tip.Height() {
+			head = primitives.Hash(raw)
+		}
+	} else if absent(err) != nil {
+		return err
+	}
+	var err error
+	if l.chain, err = e.follow(head); errors.Is(err, following.ErrOrphan) && head != tip.Hash { // of a branch that lost
+		l.chain, err = e.follow(tip.Hash)
+	}
+	return err
+}
+
+func (e *Engine) follow(head primitives.Hash) (*following.Chain, error) {
+	return following.New(following.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.leading.rows,
+		Head: head, Verify: e.verify, MaxHeightJump: e.o.MaxHeightJump})
+}
+
+// leadingEpoch returns who knows an epoch that headers tell of, above the folded block; nil: they do not. The caller holds mu.
+func (e *Engine) leadingEpoch(id primitives.EpochID) (*epoch.Manager, error) {
+	_, err := storage.HeaderEpochInfo.Get(e.store.Reader(), id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	ref, err := e.headerAt(primitives.Hash(id))
+	if err != nil || ref <= e.store.Tip().Folded.Height { // of an epoch that may be over; Begin will know
+		return nil, err
+	}
+	if err := e.lead(); err != nil {
+		return nil, err
+	}
+	return e.leading.chain.Epochs(), nil
+}
+
+// headerAt returns the height of a header that is kept; 0: it is not.
+func (e *Engine) headerAt(hash primitives.Hash) (primitives.Height, error) {
+	raw, err := storage.HeaderRow.Get(e.store.Reader(), hash)
+	if err != nil {
+		return 0, absent(err)
+	}
+	r := new(following.Row)
+	if err := borsh.Unmarshal(raw, r); err != nil {
+		return 0, err
+	}
+	return r.Info.Height, nil
+}
+
+// leadingRows are the rows of headers: those that are yet to be written, those on disk, and the engine's own of blocks.
+type leadingRows struct {
+	e     *Engine
+	batch storage.Batch
+	new   map[primitives.Hash]*following.Row
+	infos map[primitives.EpochID]*epoch.EpochInfo
+	sums  map[primitives.EpochID]*epoch.EpochSummary
+	first map[primitives.EpochID]primitives.Height
+}
+
+func (s *leadingRows) reset() {
+	s.batch.Reset()
+	s.new, s.infos = map[primitives.Hash]*following.Row{}, map[primitives.EpochID]*epoch.EpochInfo{}
+	s.sums, s.first = map[primitives.EpochID]*epoch.EpochSummary{}, map[primitives.EpochID]primitives.Height{}
+}
+
+// Put gathers a header with what it adds.
+func (s *leadingRows) Put(r *following.Row, c *epoch.Changes, head bool) error {
+	ref := storage.BlockRef{Height: r.Info.Height, Hash: r.Info.Hash}
+	raw := storage.Raw(r.AppendBorsh(nil))
+	storage.HeaderRow.Put(&s.batch, ref.Hash, &raw)
+	s.new[ref.Hash] = r
+	with := storage.Raw(append(make([]byte, 0, len(r.Info.EpochID)), r.Info.EpochID[:]...))
+	storage.HeaderHeight.Put(&s.batch, ref, &with)
+	if c.EpochStart {
+		h := storage.Uint64(ref.Height)
+		storage.HeaderEpochStart.Put(&s.batch, r.Info.EpochID, &h)
+		s.first[r.Info.EpochID] = ref.Height
+	}
+	if c.NextNextEpoch != nil {
+		raw := storage.Raw(c.NextNextEpoch.AppendBorsh(nil))
+		storage.HeaderEpochInfo.Put(&s.batch, ref.Hash, &raw)
+		s.infos[ref.Hash] = c.NextNextEpoch
+	}
+	if c.Summary != nil {
+		raw := storage.Raw(c.Summary.AppendBorsh(nil))
+		storage.HeaderEpochSummary.Put(&s.batch, r.Info.EpochID, &raw)
+		s.sums[r.Info.EpochID] = c.Summary
+	}
+	if head {
+		raw := storage.Raw(append([]byte{}, ref.Hash[:]...))
+		storage.HeaderCell.Put(&s.batch, headersHead, &raw)
+	}
+	return nil
+}
+
+// prune removes headers up to a height: what they say the engine's blocks say too, or they have lost.
+func (s *leadingRows) prune(height primitives.Height) error {
+	n := 0
+	return s.e.store.HeadersUpTo(height, func(ref storage.BlockRef, id storage.Raw) bool {
+		storage.HeaderRow.Delete(&s.batch, ref.Hash)
+		storage.HeaderHeight.Delete(&s.batch, ref)
+		storage.HeaderEpochInfo.Delete(&s.batch, ref.Hash)
+		if len(id) == len(primitives.EpochID{}) {
+			storage.HeaderEpochStart.Delete(&s.batch, primitives.EpochID(id))
+			storage.HeaderEpochSummary.Delete(&s.batch, primitives.EpochID(id))
+		}
+		n++
+		return n < pruneHeaders
+	})
+}
+
+// Row is a header's row.
+func (s *leadingRows) Row(hash primitives.Hash) (*following.Row, error) {
+	if r := s.new[hash]; r != nil {
+		return r, nil
+	}
+	raw, err := storage.HeaderRow.Get(s.e.store.Reader(), hash)
+	if err == nil {
+		r := new(following.Row)
+		return r, borsh.Unmarshal(raw, r)
+	}
+	if absent(err) != nil {
+		return nil, err
+	}
+	return s.ofBlock(hash)
+}
+
+// ofBlock is the row of a header whose block is here.
+func (s *leadingRows) ofBlock(hash primitives.Hash) (*following.Row, error) {
+	info, err := (epochStore{s.e}).BlockInfo(hash)
+	if err != nil || info == nil {
+		return nil, err
+	}
+	if at := s.e.Entry(hash); at != nil { // what is not on disk yet may be lost, and the headers on it are written
+		return &following.Row{Header: at.Header(), Info: info, Tree: at.Tree, Final: at.finalHeight}, nil
+	}
+	rec, err := s.e.store.BlockByHash(hash)
+	if err != nil {
+		return nil, absent(err)
+	}
+	r := &following.Row{Header: new(primitives.BlockHeader), Info: info, Tree: new(primitives.PartialMerkleTree), Final: max(rec.Final().Height, s.e.chain.Height)}
+	for _, part := range []struct {
+		get  func() ([]byte, error)
+		into borsh.Decoder
+	}{{rec.Header, r.Header}, {rec.MerkleTree, r.Tree}} {
+		raw, err := part.get()
+		if err == nil {
+			err = borsh.Unmarshal(raw, part.into)
+		}
+		if err != nil {
+			return nil, absent(err)
+		}
+	}
+	return r, nil
+}
+
+// EpochInfo is what blocks or headers say of an epoch. So are the others.
+func (s *leadingRows) EpochInfo(id primitives.EpochID) (*epoch.EpochInfo, error) {
+	if v := s.infos[id]; v != nil {
+		return v, nil
+	}
+	if v, err := (epochStore{s.e}).EpochInfo(id); err != nil || v != nil {
+		return v, err
+	}
+	raw, err := storage.HeaderEpochInfo.Get(s.e.store.Reader(), id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	v := new(epoch.EpochInfo)
+	return v, borsh.Unmarshal(raw, v)
+}
+
+// EpochStart is the height of an epoch's first block.
+func (s *leadingRows) EpochStart(id primitives.EpochID) (primitives.Height, bool, error) {
+	if h, ok := s.first[id]; ok {
+		return h, true, nil
+	}
+	if h, ok, err := (epochStore{s.e}).EpochStart(id); err != nil || ok {
+		return h, ok, err
+	}
+	h, err := storage.HeaderEpochStart.Get(s.e.store.Reader(), id)
+	return primitives.Height(h), err == nil, absent(err)
+}
+
+// EpochSummary is what an epoch came to.
+func (s *leadingRows) EpochSummary(id primitives.EpochID) (*epoch.EpochSummary, error) {
+	if v := s.sums[id]; v != nil {
+		return v, nil
+	}
+	if v, err := (epochStore{s.e}).EpochSummary(id); err != nil || v != nil {
+		return v, err
+	}
+	raw, err := storage.HeaderEpochSummary.Get(s.e.store.Reader(), id)
+	if err != nil {
+		return nil, absent(err)
+	}
+	v := new(epoch.EpochSummary)
+	return v, borsh.Unmarshal(raw, v)
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestLeadingHeaders: with the headers of a chain a node knows the epochs that its blocks have not come to: who made a block of one of them is judged at
+// once, also after a restart in the middle; without them it is a stranger. Headers of folded blocks are removed, and more can be added behind
+// blocks that have come meanwhile.
+func TestLeadingHeaders(t *testing.T) {
+	g := testGenesis(t, "aa", "bb", "cc")
+	maker, disk := openNode(t, g), storage.NewMemDisk()
+	n := openOn(t, g, disk, storage.Options{})
+	var list []*primitives.Block
+	var bodies [][]*primitives.Chunk
+	var heads []*primitives.BlockHeader
+	for len(list) < 70 {
+		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false)
+		maker.accept(b, chunks)
+		list, bodies, heads = append(list, b), append(bodies, chunks), append(heads, b.Header)
+	}
+	other := seedKey("nobody")
+	standing := func(when string, h int, want intake.Standing) {
+		t.Helper()
+		b := list[h-1]
+		a, err := n.Admit(b)
+		if err != nil || a.Standing != want {
+			t.Fatalf("%s: block %d: standing %d, %v; want %d", when, h, a.Standing, err, want)
+		}
+		if by, _ := maker.BlockProducer(b.Header.PrevHash, b.Header.Height); want != intake.Stranger && (a.Producer != by.AccountID || len(a.Needs) != 2) {
+			t.Errorf("%s: block %d by %q, want %q; needs %v", when, h, a.Producer, by.AccountID, a.Needs)
+		}
+		_, err = n.Admit(changed(b, &other, func(*primitives.BlockHeader) {}))
+		if refused := errors.Is(err, chain.InvalidSignature); refused != (want != intake.Stranger) {
+			t.Errorf("%s: block %d signed by nobody: %v", when, h, err)
+		}
+	}
+	add := func(from, to, want int) {
+		t.Helper()
+		if got, err := n.AddHeaders(heads[from-1 : to]); err != nil || got != want {
+			t.Fatalf("headers %d to %d: %d taken, %v; want %d", from, to, got, err, want)
+		}
+		if at, err := n.HeaderHead(); err != nil || at.Hash != list[to-1].Hash() {
+			t.Fatalf("head by headers %v, %v; want %d", at, err, to)
+		}
+	}
+	rows := func() (out []primitives.Height) {
+		if err := n.store.HeadersUpTo(1<<40, func(ref storage.BlockRef, _ storage.Raw) bool { out = append(out, ref.Height); return true }); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	reopen := func() {
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_ = n.store.Close()
+		n = openOn(t, g, disk, storage.Options{})
+	}
+	standing("without headers", 45, intake.Stranger)
+	if _, err := n.AddHeaders(heads[1:5]); !errors.Is(err, following.ErrOrphan) {
+		t.Errorf("headers without their parent: %v", err)
+	}
+	add(1, 20, 20)
+	standing("with 20 headers", 45, intake.Stranger)
+	reopen()
+	bad := append(append([]*primitives.BlockHeader{}, heads[15:30]...), changed(list[30], &other, func(*primitives.BlockHeader) {}).Header)
+	if got, err := n.AddHeaders(bad); got != 10 || !errors.Is(err, chain.InvalidSignature) {
+		t.Fatalf("a header that nobody signed: %d taken before it, %v", got, err)
+	}
+	add(31, 40, 10)
+	standing("with 40 headers", 45, intake.Orphan)
+	reopen()
+	standing("after a restart", 45, intake.Orphan)
+	standing("after a restart", 70, intake.Stranger)
+	if got := rows(); len(got) != 40 {
+		t.Errorf("%d headers are kept", len(got))
+	}
+	for i, b := range list[:50] { // blocks overtake the headers
+		n.accept(b, bodies[i])
+		if i%4 == 3 {
+			if err := n.Fold(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add(51, 58, 8)
+	if got, folded := rows(), n.store.Tip().Folded.Height; folded < 40 || len(got) == 0 || got[0] <= folded {
+		t.Errorf("headers %v are kept, the folded block is %d", got, folded)
+	}
+	reopen()
+	add(59, 70, 12)
+	for i := 50; i < 70; i++ {
+		n.accept(list[i], bodies[i])
+	}
+	standingOver, err := n.Admit(changed(list[2], nil, func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight, h.Height = primitives.Hash{1}, 70, 71 }))
+	if err != nil || standingOver.Standing != intake.Stranger {
+		t.Errorf("a block of an epoch that is over: %+v, %v", standingOver, err)
+	}
+}
