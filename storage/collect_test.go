@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -199,13 +200,15 @@ func BenchmarkCollect(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()
 		o := testOptions()
-		o.WriteBuffer, o.SegmentSize = 1<<20, 1<<20
+		o.WriteBuffer, o.SegmentSize, o.EraBlocks = 1<<20, 1<<20, 200
 		s, _ := longStore(b, o, NewMemDisk(), 2000, 100)
+		before := cpuTime(b)
 		b.StartTimer()
 		collectAll(b, s)
-		b.StopTimer()
-		_ = s.Close()
-		b.StartTimer()
+		if err := s.Close(); err != nil { // waits for compactions
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(cpuTime(b)-before)/1e6, "cpu-ms/op")
 	}
 }
 
@@ -215,11 +218,21 @@ func BenchmarkFindOutcome(b *testing.B) {
 	o.EraBlocks, o.WriteBuffer, o.SegmentSize = 2000/4, 1<<20, 1<<20
 	s, _ := longStore(b, o, NewMemDisk(), 2000, 100)
 	defer func() { _ = s.Close() }()
-	i := 0
+	i, before := 0, cpuTime(b)
 	for b.Loop() {
 		i++
 		if got, err := s.FindOutcome(hashOf("id", 2+i%1990, i%100)); err != nil || len(got) != 1 {
 			b.Fatal(got, err)
 		}
 	}
+	b.ReportMetric(float64(cpuTime(b)-before)/1e3/float64(i), "cpu-us/op")
+}
+
+// cpuTime is the processor time of this process in nanoseconds.
+func cpuTime(t testing.TB) int64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
 }
