@@ -180,11 +180,10 @@ func stagePart(o *Options, name primitives.ShardID, root primitives.Hash, id tri
 	if err != nil {
 		return err
 	}
-	stubs := make([]storage.Stub, len(p.Frontier))
-	for i, f := range p.Frontier {
-		stubs[i] = storage.Stub{Path: f.Path, Hash: f.Hash, MemoryUsage: f.Size}
-		if f.IsValue {
-			stubs[i].MemoryUsage |= valueFlag
+	var stubs []storage.Stub
+	for level, entries := range p.Frontier {
+		for i := range entries {
+			stubs = append(stubs, stubOf(level, &entries[i]))
 		}
 	}
 	if err := o.Store.StageFrontier(name, stubs); err != nil {

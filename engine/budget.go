@@ -20,6 +20,9 @@ func (e *Engine) share(shards []ShardState) uint64 {
 	return min(e.o.StateBytes/max(n, 1), maxForest)
 }
 
+// bytesOfState estimates what the nodes of a state of some memory usage take.
+func bytesOfState(usage uint64) uint64 { return usage + usage/4 }
+
 // roomy tells whether a forest takes so little that it may be filled with what nobody has asked for yet.
 func (e *Engine) roomy(f *trie.Forest) bool {
 	return f.Bytes() < e.share(e.Head().Shards)/2

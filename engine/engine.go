@@ -166,7 +166,7 @@ func (e *Engine) forest(at storage.BlockRef, layout primitives.ShardLayout, i in
 // source is where the forest of a shard finds what it does not have in memory: in the store, after a block.
 func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i int) trie.Source {
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
-	return trie.Source{Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
 		return e.store.Load(at, id, r, from, to, yield)
 	}}
 }
@@ -196,10 +196,10 @@ func (e *Engine) begin() error {
 		return err
 	}
 	ids := layout.ShardIDs()
-	roots := make([]*trie.Root, len(ids))
+	roots, rows := make([]*trie.Root, len(ids)), make([]frontierRows, len(ids))
 	hashes := make([]primitives.Hash, len(ids))
 	for i, id := range ids {
-		if roots[i], err = trie.New(e.o.Tries).Build(first.Pairs(i)); err != nil {
+		if roots[i], err = trie.New(e.o.Tries).BuildFrontier(first.Pairs(i), e.o.StateBytes/uint64(len(ids)), rows[i].add); err != nil {
 			return fmt.Errorf("engine: genesis state of shard %d: %w", id, err)
 		}
 		hashes[i] = roots[i].Hash()
@@ -226,7 +226,7 @@ func (e *Engine) begin() error {
 			*s = ShardState{ID: s.ID, Chunk: s.Chunk}
 		}
 	}
-	if err := e.storeGenesis(entry, &changes, first); err != nil {
+	if err := e.storeGenesis(entry, &changes, first, rows); err != nil {
 		return err
 	}
 	for i := range entry.Shards {

@@ -102,11 +102,10 @@ func (e *Engine) writeFold(f *folding) error {
 		if !f.from.Layout.Has(s.ID) {
 			old = nil // a new shard: all of it
 		}
-		put, removed, err := s.root.FrontierSince(old)
-		if err != nil {
+		var err error
+		if changes, err = appendFrontier(changes, s.ID, old, s.root); err != nil {
 			return fmt.Errorf("engine: frontier of shard %d: %w", s.ID, err)
 		}
-		changes = appendFrontier(changes, s.ID, put, removed)
 	}
 	if err := e.saveProofs(f.to); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -48,10 +49,45 @@ func ownParameters(chainID string) bool {
 // GenesisState is the first state of a chain.
 type GenesisState struct {
 	shards []*state.Shard
+	more   []iter.Seq2[[]byte, []byte] // by shard
+}
+
+// Add gives a shard further pairs, of other keys, which are made in ascending order each time that they are asked for: a state that is
+// greater than the memory. What they yield may be used again.
+func (s *GenesisState) Add(shard int, pairs iter.Seq2[[]byte, []byte]) {
+	if s.more == nil {
+		s.more = make([]iter.Seq2[[]byte, []byte], len(s.shards))
+	}
+	s.more[shard] = pairs
 }
 
 // Pairs yields a shard's keys and values in ascending order.
-func (s *GenesisState) Pairs(shard int) iter.Seq2[[]byte, []byte] { return s.shards[shard].Pairs() }
+func (s *GenesisState) Pairs(shard int) iter.Seq2[[]byte, []byte] {
+	own := s.shards[shard].Pairs()
+	if s.more == nil || s.more[shard] == nil {
+		return own
+	}
+	return func(yield func(k, v []byte) bool) {
+		next, stop := iter.Pull2(own)
+		defer stop()
+		key, value, more := next()
+		for k, v := range s.more[shard] {
+			for ; more && bytes.Compare(key, k) < 0; key, value, more = next() {
+				if !yield(key, value) {
+					return
+				}
+			}
+			if !yield(k, v) {
+				return
+			}
+		}
+		for ; more; key, value, more = next() {
+			if !yield(key, value) {
+				return
+			}
+		}
+	}
+}
 
 // Congestion are the shards' infos, by index.
 func (s *GenesisState) Congestion() []primitives.CongestionInfo {

@@ -250,9 +250,9 @@ func (j *Joining) CatchUp(chunks []*primitives.Chunk) error {
 	if err != nil {
 		return err
 	}
-	put, removed, err := s.root.FrontierSince(before.root)
+	changes, err := appendFrontier(nil, j.id, before.root, s.root)
 	if err == nil {
-		err = j.commit(x, s, &before, appendFrontier(nil, j.id, put, removed))
+		err = j.commit(x, s, &before, changes)
 	}
 	if err != nil {
 		s.root.Release()

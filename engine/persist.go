@@ -9,7 +9,6 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
-	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // epochStore shows the store as the epoch manager wants it, with the rows of adopted blocks on top.
@@ -200,19 +199,15 @@ func (s *ShardState) readOrigin(raw []byte) error {
 }
 
 // storeGenesis imports the first block with its states.
-func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisState) error {
+func (e *Engine) storeGenesis(entry *Entry, c *epoch.Changes, first *GenesisState, rows []frontierRows) error {
 	b := stored(entry, c)
 	b.Head = true
-	var frontier []storage.FrontierChange
-	for i := range entry.Shards {
-		if !entry.Shards[i].Held() {
-			continue
+	frontier := func(yield func(storage.FrontierChange) bool) {
+		for i := range rows {
+			if entry.Shards[i].Held() && !rows[i].each(entry.Shards[i].ID, yield) {
+				return
+			}
 		}
-		list, err := entry.Shards[i].root.Frontier()
-		if err != nil {
-			return err
-		}
-		frontier = appendFrontier(frontier, entry.Shards[i].ID, list, nil)
 	}
 	return e.store.Import(b, frontier, func(put func(storage.Pair) error) (err error) {
 		for i := range entry.Shards {
@@ -322,21 +317,4 @@ func storedResult(out *storage.Shard, s, prev *ShardState, e *Engine, height pri
 		out.Chunk.Receipts = append(out.Chunk.Receipts, buf.of(x))
 	}
 	return nil
-}
-
-// valueFlag marks a frontier entry of a single value in the stored memory usage.
-const valueFlag = 1 << 63
-
-func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, put []trie.FrontierEntry, removed [][]byte) []storage.FrontierChange {
-	for _, p := range removed {
-		out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Path: p}, Gone: true})
-	}
-	for _, f := range put {
-		usage := f.Size
-		if f.IsValue {
-			usage |= valueFlag
-		}
-		out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Path: f.Path, Hash: f.Hash, MemoryUsage: usage}})
-	}
-	return out
 }

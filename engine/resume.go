@@ -183,8 +183,8 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 // imported makes a shard's trie after the block at which the store has it.
 func (e *Engine) imported(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
 	var list []trie.FrontierEntry
-	err := e.store.Frontier(layout.ShardIDs()[i], func(f storage.Stub) bool {
-		list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage &^ valueFlag, IsValue: f.MemoryUsage&valueFlag != 0})
+	err := e.rows(layout.ShardIDs()[i])(trie.Top, nil, func(f trie.FrontierEntry) bool {
+		list = append(list, f)
 		return true
 	})
 	if err != nil {

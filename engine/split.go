@@ -189,7 +189,7 @@ func (e *Engine) heirSource(l *lent, at storage.BlockRef, of primitives.ShardID,
 		_, err := l.use(use)
 		return err
 	}
-	return trie.Source{Lend: lend, Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+	return trie.Source{Lend: lend, Rows: e.rows(of), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
 		if there, err := l.use(func(whole *trie.Root) error { return whole.Range(from, to, yield) }); there {
 			return err
 		}

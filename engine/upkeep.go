@@ -2,6 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -12,6 +15,48 @@ type Verification struct {
 	entry *Entry
 	shard int
 	path  []byte
+}
+
+// preloadFrom is the memory usage from which subtrees are loaded ahead.
+const preloadFrom = 64 << 10
+
+// Preload loads the upper levels of all tries, for a node that has just started, on as many goroutines as there are processors: a state
+// that is first touched then costs a page of entries and one of pairs. It ends early when stop says so or when half of the tries' memory is
+// used.
+func (e *Engine) Preload(stop func() bool) error {
+	e.mu.RLock()
+	entry := e.foldedAt
+	held := entry.Acquire()
+	e.mu.RUnlock()
+	if !held {
+		return nil
+	}
+	defer entry.Release()
+	for i := range entry.Shards {
+		root := entry.Shards[i].root
+		if root == nil {
+			continue
+		}
+		err := root.Preload(preloadFrom, spread, func() bool { return stop() || e.o.StateBytes > 0 && !e.roomy(root.Forest()) })
+		if err != nil {
+			return fmt.Errorf("engine: state of shard %d at block %d: %w", entry.Shards[i].ID, entry.Height(), err)
+		}
+	}
+	return nil
+}
+
+// spread calls do for 0 ... n-1 on all processors.
+func spread(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				do(int(i))
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Verify begins a check of all states, for a node that has just started and so far has loaded only what was touched. The
@@ -25,7 +70,7 @@ func (e *Engine) Verify() *Verification {
 	return &Verification{e: e, entry: e.foldedAt}
 }
 
-// Step checks about n subtrees. What it has read stays in memory as long as there is room: blocks find it there. An error names the
+// Step checks about n subtrees. What it has read stays in memory if there is room for all of it: blocks find it there. An error names the
 // shard and the path of what contradicts its hash: the folder is damaged.
 func (v *Verification) Step(n int) (done bool, err error) {
 	if v.entry == nil {
@@ -33,7 +78,8 @@ func (v *Verification) Step(n int) (done bool, err error) {
 	}
 	var next []byte
 	if root := v.entry.Shards[v.shard].root; root != nil {
-		next, err = root.Verify(v.path, n, v.e.roomy(root.Forest()))
+		keep := v.e.roomy(root.Forest()) && bytesOfState(root.MemoryUsage()) < v.e.share(v.e.Head().Shards)/2
+		next, err = root.Verify(v.path, n, keep)
 	}
 	if err != nil {
 		err = fmt.Errorf("engine: state of shard %d at block %d: %w", v.entry.Shards[v.shard].ID, v.entry.Height(), err)

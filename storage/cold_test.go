@@ -33,23 +33,23 @@ func coldPairs(accounts int) (keys, values [][]byte) {
 	return keys, values
 }
 
-// BenchmarkColdTouch is what the first read of an account costs after a start, by the size of the subtrees that are loaded as one: the
-// start itself, the load of the pairs alone, and the whole of it; and what of memory a touch keeps.
+// BenchmarkColdTouch is what the first read of an account costs after a start, by the size of the subtrees that are loaded as pairs: the
+// start itself, the touch, what of it are pairs and what entries of the frontier, and what of memory a touch keeps; and the same of a second
+// touch of some thousands, when the upper levels are there.
 func BenchmarkColdTouch(b *testing.B) {
 	const accounts, touches = 300_000, 2000
 	keys, values := coldPairs(accounts)
-	for _, limit := range []uint64{64 << 10, 16 << 10, 4 << 10, 1 << 10} {
-		full, err := trie.New(trie.Options{Frontier: limit}).Build(func(yield func(k, v []byte) bool) {
+	for _, limit := range []uint64{64 << 10, 16 << 10, 4 << 10, 2 << 10} {
+		var stubs []FrontierChange
+		full, err := trie.New(trie.Options{Frontier: limit}).BuildFrontier(func(yield func(k, v []byte) bool) {
 			for i := range keys {
 				if !yield(keys[i], values[i]) {
 					return
 				}
 			}
+		}, 0, func(level int, e *trie.FrontierEntry) {
+			stubs = append(stubs, FrontierChange{Stub: Stub{uint8(level), bytes.Clone(e.Path), e.Hash, e.Size}})
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		all, err := full.Frontier()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -59,12 +59,8 @@ func BenchmarkColdTouch(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var stubs []FrontierChange
-		for _, e := range all {
-			stubs = append(stubs, FrontierChange{Stub: Stub{e.Path, e.Hash, e.Size}})
-		}
 		g := &Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf("epoch"), Head: true}
-		if err := s.Import(g, stubs, func(put func(Pair) error) error {
+		if err := s.Import(g, slices.Values(stubs), func(put func(Pair) error) error {
 			for i := range keys {
 				if err := put(Pair{0, keys[i], values[i]}); err != nil {
 					return err
@@ -75,35 +71,46 @@ func BenchmarkColdTouch(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("op=touch/accounts=%d/frontier=%d", accounts, limit), func(b *testing.B) {
-			var start, load, get time.Duration
-			var kept, pairs, loads uint64
+			var start, load, page, get, again time.Duration
+			var kept, pairs, loads, rows, pages uint64
 			rng := rand.New(rand.NewPCG(3, 4))
 			for b.Loop() {
 				begun := time.Now()
 				var list []trie.FrontierEntry
-				if err := s.Frontier(0, func(f Stub) bool {
-					list = append(list, trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage})
-					return true
-				}); err != nil {
-					b.Fatal(err)
-				}
-				f := trie.New(trie.Options{Frontier: limit, Loader: func(from, to []byte, yield func(k, v []byte) bool) error {
+				source := trie.Source{Rows: func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
+					at := time.Now()
+					defer func() { page += time.Since(at) }()
+					pages++
+					return s.Frontier(0, uint8(level), path, func(f Stub) bool {
+						rows++
+						return yield(trie.FrontierEntry{Path: f.Path, Hash: f.Hash, Size: f.MemoryUsage})
+					})
+				}, Load: func(from, to []byte, yield func(k, v []byte) bool) error {
 					at := time.Now()
 					defer func() { load += time.Since(at) }()
 					loads++
 					return s.Load(g.Ref, 0, AccountRange{}, from, to, func(k, v []byte) bool { pairs++; return yield(k, v) })
-				}})
+				}}
+				if err := source.Rows(trie.Top, nil, func(e trie.FrontierEntry) bool { list = append(list, e); return true }); err != nil {
+					b.Fatal(err)
+				}
+				f := trie.New(trie.Options{Frontier: limit})
+				f.SetSource(source)
 				root, err := f.Import(list, full.Hash())
 				if err != nil {
 					b.Fatal(err)
 				}
 				start += time.Since(begun)
 				before := f.Stats().Bytes
-				for range touches {
+				for k := range 2 * touches {
 					i := rng.IntN(accounts)
 					at := time.Now()
 					v, err := root.Get(keys[i], nil)
-					get += time.Since(at)
+					if k < touches {
+						get += time.Since(at)
+					} else {
+						again += time.Since(at)
+					}
 					if err != nil || !bytes.Equal(v, values[i]) {
 						b.Fatal(err)
 					}
@@ -112,12 +119,14 @@ func BenchmarkColdTouch(b *testing.B) {
 				root.Release()
 			}
 			n := float64(b.N * touches)
-			b.ReportMetric(float64(len(all)), "entries")
+			b.ReportMetric(float64(len(stubs)), "entries")
 			b.ReportMetric(perAccount, "nodeB/account")
 			b.ReportMetric(float64(usage)/accounts, "usage/account")
 			b.ReportMetric(float64(start.Microseconds())/float64(b.N)/1000, "ms/start")
 			b.ReportMetric(float64(get.Nanoseconds())/n/1000, "us/touch")
-			b.ReportMetric(float64(get.Nanoseconds())/float64(loads)/1000, "us/load")
+			b.ReportMetric(float64(again.Nanoseconds())/n/1000, "us/later-touch")
+			b.ReportMetric(float64(page.Nanoseconds())/float64(pages)/1000, "us/page-of-entries")
+			b.ReportMetric(float64(rows)/float64(pages), "entries/page")
 			b.ReportMetric(float64(load.Nanoseconds())/float64(loads)/1000, "us/load-of-pairs")
 			b.ReportMetric(float64(pairs)/float64(loads), "pairs/load")
 			b.ReportMetric(float64(kept)/float64(loads), "B/load")

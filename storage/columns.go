@@ -32,7 +32,7 @@ var (
 	flat = column[string, packed](0x0a, "Flat", Replace, appendText)
 	// undo: era, escaped flat key, height of the block that changed it -> which change of that block holds the value before.
 	undo = column[undoKey, undoValue](0x0b, "Undo", Insert, appendUndoKey)
-	// frontier: shard, path -> hash and memory usage of the subtree there, at the folded block.
+	// frontier: shard, level, path -> hash and memory usage of the subtree there, at the folded block.
 	frontier = column[frontierKey, stub](0x0c, "Frontier", Replace, appendFrontierKey)
 	// segments: number of a segment of the log -> heights it holds.
 	segments = column[uint32, segmentInfo](0x0d, "Segment", Replace, binary.BigEndian.AppendUint32)

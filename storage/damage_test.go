@@ -140,7 +140,7 @@ func TestForeign(t *testing.T) {
 		"another program's files": {map[string]string{"CURRENT": "MANIFEST-000001\n", "000003.log": "x"}, ErrForeign},
 		"another genesis":         {with(map[string]string{markName: string(other.mark())}), ErrForeign},
 		"another numbering":       {with(map[string]string{markName: string(renumbered.mark())}), ErrForeign},
-		"newer format":            {with(map[string]string{markName: strings.Replace(good[markName], "format 2", "format 3", 1)}), ErrFormat},
+		"newer format":            {with(map[string]string{markName: strings.Replace(good[markName], "format 3", "format 4", 1)}), ErrFormat},
 		"broken marker":           {with(map[string]string{markName: "Troupe"}), ErrForeign},
 		"index without marker":    {map[string]string{"index/CURRENT": good["index/CURRENT"], "index/000007.ldb": "x", "index/MANIFEST-000000": "x"}, ErrForeign},
 		"log without marker":      {map[string]string{"log/0000000000.seg": "x"}, ErrForeign},

@@ -103,18 +103,20 @@ func (v *undoValue) DecodeBorsh(r *borsh.Reader) {
 	*v = undoValue{primitives.ShardID(readUvarint(r)), readInt(r)}
 }
 
-// frontierKey is a path in a shard's trie, one nibble a byte.
+// frontierKey is a path in a shard's trie, one nibble a byte, on one of the frontier's levels.
 type frontierKey struct {
 	shard primitives.ShardID
+	level uint8
 	path  string
 }
 
 func appendFrontierKey(b []byte, k frontierKey) []byte {
-	return append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.path...)
+	return append(append(binary.BigEndian.AppendUint64(b, uint64(k.shard)), k.level), k.path...)
 }
 
-// Stub is a subtree that is known by its hash only.
+// Stub is a subtree that is known by its hash only, on a level of the frontier.
 type Stub struct {
+	Level       uint8
 	Path        []byte // nibbles, one a byte
 	Hash        primitives.Hash
 	MemoryUsage uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// FrontierChange is a new, changed or removed subtree of a shard's frontier.
+// FrontierChange is a new, changed or removed entry of a shard's frontier.
 type FrontierChange struct {
 	Shard primitives.ShardID
 	Stub
@@ -342,7 +342,7 @@ func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 
 // putStub writes an entry of the frontier.
 func putStub(batch *Batch, shard primitives.ShardID, s *Stub) {
-	frontier.Put(batch, frontierKey{shard, string(s.Path)}, &stub{s.Hash, s.MemoryUsage})
+	frontier.Put(batch, frontierKey{shard, s.Level, string(s.Path)}, &stub{s.Hash, s.MemoryUsage})
 }
 
 // putFrontier writes changes of the frontier, but for shards that these splits make.
@@ -353,7 +353,7 @@ func putFrontier(batch *Batch, changes []FrontierChange, splits []Split) {
 			continue
 		}
 		if c.Gone {
-			frontier.Delete(batch, frontierKey{c.Shard, string(c.Path)})
+			frontier.Delete(batch, frontierKey{c.Shard, c.Level, string(c.Path)})
 		} else {
 			putStub(batch, c.Shard, &c.Stub)
 		}

@@ -328,7 +328,7 @@ func (m *model) add(b *Block) {
 func importGenesis(t testing.TB, s *Store, m *model) {
 	t.Helper()
 	g := m.blocks[m.genesis]
-	err := s.Import(g.block, []FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{1, 2}, Hash: hashOf("stub"), MemoryUsage: 7}}}, func(put func(Pair) error) error {
+	err := s.Import(g.block, slices.Values([]FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{1, 2}, Hash: hashOf("stub"), MemoryUsage: 7}}}), func(put func(Pair) error) error {
 		for k, v := range g.state {
 			if err := put(Pair{k.shard, []byte(k.key), []byte(v)}); err != nil {
 				return err

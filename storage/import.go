@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -18,22 +19,23 @@ type Pair struct {
 }
 
 // Import stores the genesis block and its state in an empty folder. pairs calls its argument for every key of the state, in
-// any order, and returns the argument's error. frontier is the whole frontier of that state.
+// any order, and returns the argument's error. frontierStubs (nil: none) are the whole frontier of that state, in any order; they are
+// asked for when pairs has returned.
 //
 // A state is larger than what one batch may hold, so it is cut; a marker, removed by the last batch, makes an interrupted
 // import begin again: until then the folder is empty (Tip.Empty) and the next Import clears it.
-func (s *Store) Import(genesis *Block, frontierStubs []FrontierChange, pairs func(put func(Pair) error) error) error {
+func (s *Store) Import(genesis *Block, frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	return s.importAt([]*Block{genesis}, frontierStubs, pairs)
 }
 
 // ImportAt begins a store in the middle of a chain: blocks are genesis, then any ancestors that are wanted, ascending, then the block after
 // which the state is that of the shards that were staged for it (Stage, StagePart), of which frontier is the whole frontier, nil: as it was staged. Ancestors have no
 // state: what they are asked for is their records. Where the last block names shards that were not staged, these are not here.
-func (s *Store) ImportAt(blocks []*Block, frontierStubs []FrontierChange) error {
+func (s *Store) ImportAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]) error {
 	return s.importAt(blocks, frontierStubs, nil)
 }
 
-func (s *Store) importAt(blocks []*Block, frontierStubs []FrontierChange, pairs func(put func(Pair) error) error) error {
+func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	s.commitMu.Lock()
@@ -131,7 +133,7 @@ func checkFirst(blocks []*Block) error {
 }
 
 // importStaged takes what was staged as the state after a block.
-func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs []FrontierChange) error {
+func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs iter.Seq[FrontierChange]) error {
 	var shards []primitives.ShardID
 	var wrong error
 	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
@@ -164,7 +166,7 @@ func (s *Store) importStaged(batch *Batch, at BlockRef, frontierStubs []Frontier
 	return s.writeFrontier(frontierStubs)
 }
 
-func (s *Store) importPairs(stubs []FrontierChange, pairs func(put func(Pair) error) error) error {
+func (s *Store) importPairs(stubs iter.Seq[FrontierChange], pairs func(put func(Pair) error) error) error {
 	var batch Batch
 	flush := func() error { // the last batch of the import syncs them all
 		err := s.db.write(&batch, false)
@@ -184,11 +186,10 @@ func (s *Store) importPairs(stubs []FrontierChange, pairs func(put func(Pair) er
 	if err != nil {
 		return err
 	}
-	for i := range stubs {
-		c := &stubs[i]
-		putStub(&batch, c.Shard, &c.Stub)
+	if err := flush(); err != nil {
+		return err
 	}
-	return flush()
+	return s.writeFrontier(stubs)
 }
 
 // clear sets the marker and removes what an earlier import left.

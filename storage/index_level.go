@@ -25,18 +25,21 @@ const (
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
 	levelOneSize       = 256 << 20
-	openTables         = 200 // file descriptors; a table is 8 MiB. No demand on ulimit
+	largeTable         = 4 // times tableSize below level one, where nearly all of a large index is
+	mostTables         = 4096
+	leastTables        = 200
 )
 
 func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
 	stor = &journalSyncer{Storage: stor}
 	ldb, err := leveldb.Open(stor, &opt.Options{
-		WriteBuffer:            o.WriteBuffer,
-		BlockCacheCapacity:     o.BlockCache,
-		OpenFilesCacheCapacity: openTables,
-		Filter:                 filter.NewBloomFilter(10),
-		CompactionTableSize:    tableSize,
-		CompactionTotalSize:    levelOneSize,
+		WriteBuffer:                           o.WriteBuffer,
+		BlockCacheCapacity:                    o.BlockCache,
+		OpenFilesCacheCapacity:                openTables(),
+		Filter:                                filter.NewBloomFilter(10),
+		CompactionTableSize:                   tableSize,
+		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
+		CompactionTotalSize:                   levelOneSize,
 		// Every flush covers the whole key space, so a merge of level 0 rewrites level 1: let several flushes gather.
 		CompactionL0Trigger:    12,
 		WriteL0SlowdownTrigger: 24,

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -177,7 +178,7 @@ func (r *AccountRange) has(key []byte) bool {
 }
 
 // EnterShard makes what was staged the state of the shard after its block, which is canonical and folded. frontier is the whole of its
-// frontier.
+// frontier, all levels.
 func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
@@ -209,28 +210,33 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 }
 
 // entering are the changes of the frontier that bring a shard's entries.
-func entering(shard primitives.ShardID, stubs []Stub) []FrontierChange {
-	changes := make([]FrontierChange, len(stubs))
-	for i := range stubs {
-		changes[i] = FrontierChange{Shard: shard, Stub: stubs[i]}
-	}
-	return changes
-}
-
-// writeFrontier writes rows in pieces, which nobody reads yet.
-func (s *Store) writeFrontier(changes []FrontierChange) error {
-	var batch Batch
-	for i := range changes {
-		c := &changes[i]
-		putStub(&batch, c.Shard, &c.Stub)
-		if batch.Size() >= historyBatch || i == len(changes)-1 {
-			if err := s.db.write(&batch, false); err != nil {
-				return err
+func entering(shard primitives.ShardID, stubs []Stub) iter.Seq[FrontierChange] {
+	return func(yield func(FrontierChange) bool) {
+		for i := range stubs {
+			if !yield(FrontierChange{Shard: shard, Stub: stubs[i]}) {
+				return
 			}
-			batch.Reset()
 		}
 	}
-	return nil
+}
+
+// writeFrontier writes rows in pieces, which nobody reads yet; nil: none. A path may be used again once the next one is asked for.
+func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
+	if changes == nil {
+		return nil
+	}
+	var batch Batch
+	for c := range changes {
+		putStub(&batch, c.Shard, &c.Stub)
+		if batch.Size() < historyBatch {
+			continue
+		}
+		if err := s.db.write(&batch, false); err != nil {
+			return err
+		}
+		batch.Reset()
+	}
+	return s.db.write(&batch, false)
 }
 
 // stagedShard returns what says that a shard is coming in. ErrOrder: none does.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -103,13 +104,21 @@ func (c *comer) enter() {
 		c.commit(c.m.head, true)
 		c.fold()
 	}
+	staged := Stub{Level: 2, Path: []byte{1, 2}, Hash: hashOf(at), MemoryUsage: 8}
+	c.must(c.s.StageFrontier(coming, []Stub{staged}))
 	c.must(c.s.EnterShard(coming, []Stub{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
-	var stubs []Stub
-	c.must(c.s.Frontier(coming, func(s Stub) bool { stubs = append(stubs, s); return true }))
-	if len(stubs) != 1 || stubs[0].Hash != hashOf(at) {
+	if stubs := c.frontier(); len(stubs) != 2 || stubs[0].Level != 0 || stubs[0].Hash != hashOf(at) || !reflect.DeepEqual(stubs[1], staged) {
 		c.t.Fatalf("frontier %v", stubs)
 	}
 	c.since, c.had = at, map[BlockRef]bool{at: true}
+}
+
+// frontier returns what the store has of all levels of the coming shard.
+func (c *comer) frontier() (stubs []Stub) {
+	for level := range uint8(4) {
+		c.must(c.s.Frontier(coming, level, nil, func(s Stub) bool { stubs = append(stubs, s); return true }))
+	}
+	return stubs
 }
 
 // catchUp stores what blocks did in shard 1 since it came in, at most n of them.
@@ -130,6 +139,9 @@ func (c *comer) catchUp(n int) {
 
 func (c *comer) leave() {
 	c.must(c.s.LeaveShard(coming, AccountRange{Lo: "m"}))
+	if stubs := c.frontier(); len(stubs) > 0 {
+		c.t.Fatalf("frontier %v of a shard that has left", stubs)
+	}
 	for _, col := range []*Column[string, packed]{flat} {
 		for _, r := range flatRanges(coming, AccountRange{Lo: "m"}, nil, nil) {
 			c.must(col.Scan(c.s.db, []byte(r.lo), []byte(r.hi), func(key []byte, _ packed) bool {
@@ -329,7 +341,7 @@ func TestImportAt(t *testing.T) {
 			}
 		}
 	}
-	if err := s.ImportAt(blocks, []FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}}); err != nil {
+	if err := s.ImportAt(blocks, slices.Values([]FrontierChange{{Shard: 1, Stub: Stub{Path: []byte{3}, Hash: hashOf(at), MemoryUsage: 1}}})); err != nil {
 		t.Fatal(err)
 	}
 	same := func(what string) {

@@ -155,7 +155,7 @@ func (s *Store) copyFrontier(splits []Split, changes []FrontierChange) error {
 
 // dropFrontier removes the frontier of a shard that no folded block has, in pieces.
 func (s *Store) dropFrontier(shard primitives.ShardID) error {
-	lo := append([]byte{frontier.id}, appendFrontierKey(nil, frontierKey{shard: shard})...)
+	lo := append([]byte{frontier.id}, appendShard(nil, shard)...) // all levels
 	return s.dropRange(lo, PrefixEnd(lo))
 }
 

@@ -589,10 +589,10 @@ func loadRange(r snapshot, rg flatRange, yield func(key, value []byte) bool) (mo
 	return true, nil
 }
 
-// Frontier calls yield for a shard's subtrees at the folded block, ascending by path.
-func (s *Store) Frontier(shard primitives.ShardID, yield func(Stub) bool) error {
-	lo := appendFrontierKey(nil, frontierKey{shard: shard})
+// Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block.
+func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
+	lo := appendFrontierKey(nil, frontierKey{shard, level, string(below)})
 	return frontier.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v stub) bool {
-		return yield(Stub{slices.Clone(key[8:]), v.hash, v.usage})
+		return yield(Stub{level, slices.Clone(key[9:]), v.hash, v.usage})
 	})
 }

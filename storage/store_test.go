@@ -133,7 +133,7 @@ func (m *model) fold(s *Store) {
 	}
 	m.folded = upto
 	var got []Stub
-	if err := s.Frontier(0, func(st Stub) bool { got = append(got, st); return true }); err != nil || len(got) != 1 || got[0].Hash != hashOf(upto) {
+	if err := s.Frontier(0, 0, nil, func(st Stub) bool { got = append(got, st); return true }); err != nil || len(got) != 1 || got[0].Hash != hashOf(upto) {
 		m.t.Fatalf("frontier = %v, %v", got, err)
 	}
 	for ref := range m.blocks {

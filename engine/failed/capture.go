@@ -54,7 +54,11 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 // capture runs the input again and keeps what that loads.
 func (f *File) capture(in *apply.Input) error {
 	root := engine.TrieRoot(in.Trie)
-	list, err := root.Frontier()
+	level := 0
+	if root.MemoryUsage() >= 1<<20 {
+		level = 1 // of a great state the frontier is to be small as well
+	}
+	list, err := root.Frontier(level)
 	if err != nil {
 		return fmt.Errorf("failed: frontier of the state: %w", err)
 	}

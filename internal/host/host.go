@@ -45,7 +45,9 @@ type Options struct {
 	Trust   bool // the sense of a genesis that is not in the store yet is not checked
 	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts are compiled in this process.
 	Compiler compiler.Command
-	Observe  func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
+	// Grow adds to the first state of a chain that begins; nil: nothing.
+	Grow    func(*engine.GenesisState)
+	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
 // Host is a running node.
@@ -136,6 +138,15 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	chain, err := engine.NewChain(hm.Genesis, c.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
 	if err != nil {
 		return err
+	}
+	if load := chain.Load; o.Grow != nil {
+		chain.Load = func() (*engine.GenesisState, error) {
+			s, err := load()
+			if err == nil {
+				o.Grow(s)
+			}
+			return s, err
+		}
 	}
 	if h.vm, err = vm.New(h.vmOptions(o)); err != nil {
 		return err
@@ -252,7 +263,7 @@ func openStore(hm *home.Home, log *logrus.Logger) (*storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: int(c.BlockCache)})
+	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 	switch {
 	case errors.Is(err, storage.ErrLocked):
 		return nil, fmt.Errorf("%w: another node runs on %s", err, hm.Paths.Dir)

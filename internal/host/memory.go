@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // unknownMemory is what a machine is taken to have that does not say.
@@ -17,6 +20,15 @@ func stateMemory(configured uint64) uint64 {
 		return configured
 	}
 	return machineMemory(os.ReadFile) / 4
+}
+
+// blockCache is how much the index may keep of what it has read: as configured, or an eighth of what the tries may take. It has the
+// tables' own indices and filters beside the blocks, some 2 % of the index; below that each look reads them again.
+func blockCache(c *config.Config) int {
+	if c.BlockCache != 0 {
+		return int(c.BlockCache)
+	}
+	return int(min(max(stateMemory(c.StateMemory)/8, storage.DefaultBlockCache), 1<<30))
 }
 
 // machineMemory is what Linux says of the machine and of the group of processes that this one is in, whichever is less.

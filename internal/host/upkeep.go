@@ -9,9 +9,11 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// verifyStep is how many subtrees are checked at once after a start, and verifyPause the pause that lets others work.
+// verifyStep is how many subtrees are checked at once after a start. The pause that lets others work is so many times what the step took,
+// and no less than verifyPause.
 const (
 	verifyStep  = 64
+	verifyRest  = 3
 	verifyPause = 2 * time.Millisecond
 )
 
@@ -82,9 +84,15 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 // verify reads all states once and compares their hashes, while the node already works.
 func (h *Host) verify(ctx context.Context) {
 	begin := time.Now()
+	if err := h.Engine.Preload(func() bool { return ctx.Err() != nil }); err != nil {
+		h.log.WithError(err).Error("the stored state is damaged: what this node answers and makes can't be trusted; stop it and restore the data folder")
+		return
+	}
+	h.log.WithField("ms", time.Since(begin).Milliseconds()).Debug("upper levels of the states are loaded")
 	v := h.Engine.Verify()
 	defer v.Stop()
 	for {
+		at := time.Now()
 		done, err := v.Step(verifyStep)
 		if err != nil {
 			h.log.WithError(err).Error("the stored state is damaged: what this node answers and makes can't be trusted; stop it and restore the data folder")
@@ -97,7 +105,7 @@ func (h *Host) verify(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(verifyPause):
+		case <-time.After(max(verifyPause, verifyRest*time.Since(at))):
 		}
 	}
 }

@@ -130,7 +130,7 @@ func BenchmarkUpdate(b *testing.B) {
 // BenchmarkImport is a restart: from the stored frontier to the first lookup.
 func BenchmarkImport(b *testing.B) {
 	t := benchWorld(b, 500_000)
-	frontier, err := t.root.Frontier()
+	frontier, err := t.root.Frontier(0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -169,11 +169,11 @@ func BenchmarkSplit(b *testing.B) {
 		f := New(Options{Loader: whole.Range})
 		var root *Root
 		if origin {
-			f.SetSource(Source{whole.Range, func(use func(*Root) error) error { return use(whole) }})
+			f.SetSource(Source{Load: whole.Range, Lend: func(use func(*Root) error) error { return use(whole) }})
 			root, err = f.Inherit(whole)
 		} else {
 			var frontier []FrontierEntry
-			if frontier, err = whole.Frontier(); err == nil {
+			if frontier, err = whole.Frontier(0); err == nil {
 				root, err = f.Import(frontier, whole.Hash())
 			}
 		}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"iter"
+	"math/bits"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // builder makes a subtree of pairs that come in ascending order, in one pass: a branch is made as soon as a key lies
@@ -18,7 +21,13 @@ type builder struct {
 	some   bool
 	branch uint32 // what hangs below the last frame: this branch at depth, or if 0 the leaf of the last pair
 	depth  int
+
+	emit func(level int, e *FrontierEntry) // told the frontier, level by level in no order; nil: nobody
+	keep uint64                            // bytes of nodes beyond which what is done becomes a stub; 0: no bound
 }
+
+// sparseUnit is the memory usage from which a finished subtree becomes a stub when there is no room.
+const sparseUnit = 1 << 20
 
 type frame struct {
 	depth int
@@ -98,6 +107,11 @@ func (b *builder) close(l int) error {
 		if err != nil {
 			return err
 		}
+		if b.emit != nil {
+			if ref, err = b.finished(ref, top.depth); err != nil {
+				return err
+			}
+		}
 		b.branch, b.depth = ref, top.depth
 		b.frames = b.frames[:len(b.frames)-1]
 	}
@@ -151,4 +165,80 @@ func (b *builder) run(pairs iter.Seq2[[]byte, []byte]) (uint32, error) {
 		return 0, err
 	}
 	return b.mk.commit(&s)
+}
+
+// BuildFrontier is Build which tells emit all entries of all levels of the frontier, in no order; what it gets is valid while it runs. Once
+// the nodes take keep bytes (0: never), what is finished of the trie becomes stubs, which a source that has the entries can load again: so
+// a state can be made that is larger than the memory. If it fails the forest is of no use any more.
+func (f *Forest) BuildFrontier(pairs iter.Seq2[[]byte, []byte], keep uint64, emit func(level int, e *FrontierEntry)) (*Root, error) {
+	f.mu.Lock()
+	defer f.unlock()
+	id := f.nextID()
+	mk := f.maker(id)
+	b := builder{mk: &mk, emit: emit, keep: keep}
+	ref, err := b.run(pairs)
+	if err != nil {
+		return nil, err
+	}
+	if ref != 0 {
+		b.top(ref)
+	}
+	return f.publish(nil, ref, id, nil), nil
+}
+
+// finished emits what the branch at ref, whose path is the beginning of the last key, has of the frontier, and returns it or its stub.
+func (b *builder) finished(ref uint32, depth int) (uint32, error) {
+	mk := b.mk
+	n := mk.mem.at(ref)
+	if n.usage() < mk.forest.frontier {
+		return ref, nil
+	}
+	path := keyNibs(b.key, 0).appendNibbles(nil)[:depth:depth]
+	for m := n.mask(); m != 0; m &= m - 1 {
+		i := bits.TrailingZeros16(m)
+		b.below(n.usage(), mk.mem.at(n.kid(byte(i))), append(path, byte(i)))
+	}
+	if n.kind() == kindBranchValue {
+		e := FrontierEntry{Path: path, Hash: primitives.Hash(n.valueHash()), Size: uint64(n.valueLen()), IsValue: true}
+		for level := 0; level < Top && mk.forest.levels[level] <= n.usage(); level++ {
+			b.emit(level, &e)
+		}
+	}
+	if b.keep == 0 || mk.forest.arena.inUse < b.keep || n.usage() < sparseUnit {
+		return ref, nil
+	}
+	made, err := mk.stub(n, path)
+	if err == nil {
+		mk.forest.freeTree(ref, 0)
+		mk.made = mk.made[:0]
+	}
+	return made, err
+}
+
+// below emits the entries that a child at path is, on the levels that its parent is above.
+func (b *builder) below(parent uint64, n node, path []byte) {
+	f := b.mk.forest
+	for level := 0; level < Top && f.levels[level] <= parent; level++ {
+		if n.kind() == kindLeaf || n.usage() < f.levels[level] {
+			b.emit(level, &FrontierEntry{Path: path, Hash: n.hashValue(), Size: n.usage()})
+		}
+	}
+	if n.kind() == kindExtension {
+		b.below(n.usage(), b.mk.mem.at(n.child()), extNibs(n.ext()).appendNibbles(path[:len(path):len(path)]))
+	}
+}
+
+// top emits what the root is.
+func (b *builder) top(ref uint32) {
+	f, n := b.mk.forest, b.mk.mem.at(ref)
+	e := FrontierEntry{Hash: n.hashValue(), Size: n.usage()}
+	b.emit(Top, &e)
+	for level := 0; level < Top; level++ {
+		if n.kind() == kindLeaf && n.usage() >= f.levels[level] || level == 0 && n.usage() < f.frontier {
+			b.emit(level, &e)
+		}
+	}
+	if n.kind() == kindExtension {
+		b.below(n.usage(), b.mk.mem.at(n.child()), extNibs(n.ext()).appendNibbles(nil))
+	}
 }

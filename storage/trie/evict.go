@@ -23,7 +23,7 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 		return r.Retain(), 0, nil
 	}
 	e := evictor{want: want, least: min(minEvicted, f.frontier/4), now: f.lastID}
-	if _, err := e.walk(&maker{forest: f, mem: f.arena.mem()}, r.ref, base.ref, false, nil); err != nil {
+	if _, _, err := e.walk(&maker{forest: f, mem: f.arena.mem()}, r.ref, base.ref, false, nil); err != nil {
 		return nil, 0, err
 	}
 	var found uint64
@@ -35,7 +35,7 @@ func (f *Forest) Evict(r, base *Root, want uint64) (*Root, uint64, error) {
 	id := f.nextID()
 	mk := f.maker(id)
 	e.evicts = true
-	ref, err := e.walk(&mk, r.ref, base.ref, false, nil)
+	ref, _, err := e.walk(&mk, r.ref, base.ref, false, nil)
 	if err != nil {
 		mk.undo()
 		return nil, 0, err
@@ -61,45 +61,47 @@ type evictor struct {
 // bytesOfUsage estimates the memory that nodes of some memory usage take.
 func bytesOfUsage(usage uint64) uint64 { return usage + usage/4 }
 
-// walk returns what the node at ref, which lies at path, has become. base is the node there in the base version, or 0; same tells that
-// all below is as in the base.
-func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (uint32, error) {
+// walk returns what the node at ref, which lies at path, has become, and whether nothing below it has to stay: it is known by its hash
+// only, or is too small to have a stub of its own and as old as what goes. base is the node there in the base version, or 0; same tells
+// that all below is as in the base. Where nothing below a branch has to stay, it goes as a whole: else stubs were all that is left of what
+// is cold, and there are many.
+func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ uint32, cold bool, err error) {
 	f := mk.forest
 	if e.evicts && e.found >= e.want {
-		return ref, nil
+		return ref, false, nil
 	}
 	n := mk.mem.at(ref)
 	var b node
 	if !same {
 		if base == 0 {
-			return ref, nil
+			return ref, false, nil
 		}
 		b = mk.mem.at(base)
 		same = bytes.Equal(n.hash(), b.hash())
 	}
-	if n.kind() == kindStub && n.usage() >= f.frontier { // as Inherit makes them; or of a great leaf
+	if n.kind() == kindStub && n.usage() >= f.frontier { // whose subtree has stubs itself; or is a great leaf
 		top := f.stubs.get(n.child()).target.Load()
 		if top == 0 {
-			return ref, nil
+			return ref, same, nil
 		}
 		if mk.mem.at(top).kind() != kindLeaf {
-			made, err := e.walk(mk, top, base, same, path)
+			made, cold, err := e.walk(mk, top, base, same, path)
 			if err != nil || made == top {
-				return ref, err
+				return ref, cold, err
 			}
 			e.killed = append(e.killed, deadOf(ref, n)) // a stub goes with its top node
-			return made, nil
+			return made, cold, nil
 		}
 	}
 	if n.kind() == kindStub || n.kind() == kindLeaf || n.usage() < f.frontier {
 		if !same {
-			return ref, nil
+			return ref, false, nil
 		}
 		return e.subtree(mk, ref, n, path)
 	}
 	if !same && b.kind() == kindStub { // what is changed below it was loaded for that
 		if base = f.stubs.get(b.child()).target.Load(); base == 0 {
-			return ref, nil
+			return ref, false, nil
 		}
 		b = mk.mem.at(base)
 	}
@@ -107,26 +109,28 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (uin
 		below := uint32(0)
 		if !same {
 			if b.kind() != kindExtension || !bytes.Equal(n.ext(), b.ext()) {
-				return ref, nil
+				return ref, false, nil
 			}
 			below = b.child()
 		}
-		child, err := e.walk(mk, n.child(), below, same, extNibs(n.ext()).appendNibbles(path))
+		child, cold, err := e.walk(mk, n.child(), below, same, extNibs(n.ext()).appendNibbles(path))
 		if err != nil || child == n.child() {
-			return ref, err
+			return ref, cold && same, err
 		}
 		made, c, err := mk.twin(n)
 		if err == nil {
 			c.setChild(child)
 			e.killed = append(e.killed, deadOf(ref, n))
 		}
-		return made, err
+		return made, cold && same, err
 	}
 	if !same && b.kind() != kindBranch && b.kind() != kindBranchValue {
-		return ref, nil
+		return ref, false, nil
 	}
 	var kids [16]uint32
 	var changed uint16
+	made, killed := len(mk.made), len(e.killed)
+	cold = same
 	for m := n.mask(); m != 0; m &= m - 1 {
 		i := bits.TrailingZeros16(m)
 		below := uint32(0)
@@ -134,59 +138,74 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (uin
 			below = b.kid(byte(i))
 		}
 		old := n.kid(byte(i))
-		var err error
-		if kids[i], err = e.walk(mk, old, below, same, append(path, byte(i))); err != nil {
-			return 0, err
+		var gone bool
+		if kids[i], gone, err = e.walk(mk, old, below, same, append(path, byte(i))); err != nil {
+			return 0, false, err
 		}
 		if kids[i] != old {
 			changed |= 1 << i
 		}
+		cold = cold && gone
+	}
+	if cold && e.evicts {
+		for _, x := range mk.made[made:] { // stubs and twins that nobody has seen
+			f.freeDead(deadOf(x, mk.mem.at(x)))
+		}
+		mk.made, e.killed = mk.made[:made], e.killed[:killed]
+		return e.whole(mk, ref, n, path)
 	}
 	if changed == 0 {
-		return ref, nil
+		return ref, cold, nil
 	}
-	made, c, err := mk.twin(n)
+	at, c, err := mk.twin(n)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for m := changed; m != 0; m &= m - 1 {
 		i := bits.TrailingZeros16(m)
 		binary.LittleEndian.PutUint32(c[bodyAt+4*bits.OnesCount16(n.mask()&(1<<i-1)):], kids[i])
 	}
 	e.killed = append(e.killed, deadOf(ref, n))
-	return made, nil
+	return at, false, nil
 }
 
 // subtree looks at a subtree that goes as a whole, or stays.
-func (e *evictor) subtree(mk *maker, ref uint32, n node, path []byte) (uint32, error) {
+func (e *evictor) subtree(mk *maker, ref uint32, n node, path []byte) (_ uint32, cold bool, err error) {
 	used, size := n.birth(), bytesOfUsage(n.usage())
 	if n.kind() == kindStub {
 		s := mk.forest.stubs.get(n.child())
 		if s.target.Load() == 0 {
-			return ref, nil
+			return ref, true, nil
 		}
 		used = max(used, s.used.Load())
 	}
-	if n.usage() < e.least {
-		return ref, nil
-	}
 	age := bits.Len64(e.now - min(used, e.now))
 	if !e.evicts {
-		e.byAge[age] += size
-		return ref, nil
+		if n.usage() >= e.least {
+			e.byAge[age] += size
+		}
+		return ref, false, nil
 	}
 	if age < e.age {
-		return ref, nil
+		return ref, false, nil
 	}
+	if n.usage() < e.least {
+		return ref, true, nil
+	}
+	e.found += size
+	return e.whole(mk, ref, n, path)
+}
+
+// whole makes the stub that stands for a subtree from now on.
+func (e *evictor) whole(mk *maker, ref uint32, n node, path []byte) (uint32, bool, error) {
 	made, err := mk.stub(n, path)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	d := deadOf(ref, n)
 	d.flags |= deadDeep
 	e.killed = append(e.killed, d)
-	e.found += size
-	return made, nil
+	return made, true, nil
 }
 
 // twin makes a branch or an extension that differs from n in nothing but the version it is made for, so that references to children can

@@ -33,7 +33,11 @@ func TestEvict(t *testing.T) {
 			if r.IntN(3) == 0 { // a fold
 				base.Release()
 				base = w.root.Retain()
-				f.SetSource(sourceOf(maps.Clone(w.truth)))
+				d := &disk{flat: maps.Clone(w.truth), frontier: map[string]FrontierEntry{}}
+				if seed%2 == 0 {
+					d.finalise(t, nil, w.root, w.truth)
+				}
+				f.SetSource(d.source())
 			}
 			if r.IntN(2) == 0 {
 				next, n, err := f.Evict(w.root, base, 1+r.Uint64N(1<<uint(8+r.IntN(12))))
@@ -108,8 +112,9 @@ func TestEvictOldest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := &disk{flat: flat}
-	f.SetSource(Source{Load: source.load})
+	source := &disk{frontier: map[string]FrontierEntry{}}
+	source.finalise(t, nil, root, flat)
+	f.SetSource(source.source())
 	evict := func(want uint64) {
 		next, _, err := f.Evict(root, root, want)
 		if err != nil {
@@ -120,11 +125,14 @@ func TestEvictOldest(t *testing.T) {
 	}
 	all := f.Stats().Bytes
 	evict(1 << 60)
-	if v, known := root.Peek(b.keys[5]); known || source.loads != 0 {
-		t.Errorf("peeking at what is not in memory: %x, %v, %d loads", v, known, source.loads)
+	if v, known := root.Peek(b.keys[5]); known || source.loads+source.rows != 0 {
+		t.Errorf("peeking at what is not in memory: %x, %v, %d loads", v, known, source.loads+source.rows)
 	}
 	if got := f.Stats().Bytes; got > all/8 {
 		t.Errorf("%d of %d bytes stay where all may go", got, all)
+	}
+	if s := f.Stats(); s.Stubs != 1 {
+		t.Errorf("%d stubs are left where one tells all", s.Stubs)
 	}
 	for i := 0; i < len(b.keys); i += 20 { // all of it comes back
 		if _, err := root.Get(b.keys[i], nil); err != nil {
@@ -154,8 +162,8 @@ func TestEvictOldest(t *testing.T) {
 	if got := f.Stats().Bytes; got > loaded*3/4 {
 		t.Errorf("%d of %d bytes stay where half was to go", got, loaded)
 	}
-	source.loads = 0
-	if _, err := root.Get(hot, nil); err != nil || source.loads != 0 {
+	source.loads, source.rows = 0, 0
+	if _, err := root.Get(hot, nil); err != nil || source.loads+source.rows != 0 {
 		t.Errorf("what is used all the time was loaded again, %v", err)
 	}
 	root.Release()

@@ -3,6 +3,7 @@ package trie
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -12,8 +13,15 @@ import (
 // MaxKeyLen bounds keys, in bytes; nearcore's longest are below 2200 (a contract key of 2048 and its account).
 const MaxKeyLen = 16 << 10
 
-// DefaultFrontier is the memory usage below which a subtree is stored as one frontier entry and loaded as a whole.
-const DefaultFrontier = 64 << 10
+// DefaultFrontier is the memory usage below which a subtree is one entry of the frontier's lowest level, and loaded as a whole.
+const DefaultFrontier = 4 << 10
+
+// Levels of the frontier: the limit of each is 16 times that below it, as a branch has 16 children; the highest has none, so that its only
+// entry is the root. What is loaded at once is so a page of some dozens of entries or pairs, whatever a state's size.
+const (
+	Levels = 8
+	Top    = Levels - 1
+)
 
 // Refusals. ErrCorrupt means that stored data contradicts a hash: the node cannot go on with it.
 var (
@@ -30,10 +38,15 @@ type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 // Origin lends use a root of another forest whose subtrees are those of this one, if that root is still there.
 type Origin func(use func(*Root) error) error
 
-// Source is where a forest finds the subtrees that it does not have in memory. It is of one version and never leaves it: a load that
+// Rows yields the stored entries of a level of the frontier below a path, ascending, until yield says false. They need not be those of the
+// source's version: they are used if they have the hash that they are loaded for. No entries at all is no error.
+type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
+
+// Source is where a forest finds the subtrees that it does not have in memory. Its pairs are of one version and never leave it: a load that
 // began before the flat state moved on, and reads after, reads what it would have read before.
 type Source struct {
 	Load Loader
+	Rows Rows   // nil: what is greater than the lowest level is loaded as pairs too
 	Lend Origin // what subtrees can be copied from without hashing anything anew; nil: nothing
 }
 
@@ -46,7 +59,8 @@ type Options struct {
 
 // Forest holds the nodes of all versions of one shard's trie.
 type Forest struct {
-	frontier uint64
+	frontier uint64 // levels[0]
+	levels   [Levels]uint64
 	source   atomic.Pointer[Source]
 
 	mu         sync.Mutex // the writer's: all below but the atomics
@@ -71,10 +85,19 @@ func New(o Options) *Forest {
 	if o.Frontier == 0 {
 		o.Frontier = DefaultFrontier
 	}
-	f := &Forest{frontier: o.Frontier, arena: newArena()}
+	f := &Forest{frontier: o.Frontier, levels: levelsFrom(o.Frontier), arena: newArena()}
 	f.arena.poison = o.Poison
 	f.SetSource(Source{Load: o.Loader})
 	return f
+}
+
+// levelsFrom returns the limits of all levels from that of the lowest.
+func levelsFrom(lowest uint64) (limits [Levels]uint64) {
+	for i := range limits {
+		limits[i] = lowest << (4 * i)
+	}
+	limits[Top] = math.MaxUint64
+	return limits
 }
 
 // SetSource replaces the source: by that of a later version, which has the same for all that is not loaded. Any goroutine may call it.
@@ -328,24 +351,27 @@ func (f *Forest) Empty() *Root {
 // Stats tells how much a forest holds.
 type Stats struct {
 	Nodes    uint64 // stubs included
-	Bytes    uint64 // of nodes and large values
+	Bytes    uint64 // of nodes, stubs and large values
 	Reserved uint64 // bytes of slabs taken from the system
 	Roots    int    // held
 	Stubs    int    // subtrees known by hash, loaded or not
 }
 
-// Bytes returns what nodes and large values take.
+// stubBytes is about what a stub takes beside its node.
+const stubBytes = 80
+
+// Bytes returns what nodes, stubs and large values take.
 func (f *Forest) Bytes() uint64 {
 	f.mu.Lock()
 	defer f.unlock()
-	return f.arena.inUse + f.largeBytes
+	return f.arena.inUse + f.largeBytes + uint64(f.stubs.used)*stubBytes
 }
 
 // Stats returns present figures.
 func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
-	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes, Roots: f.roots, Stubs: f.stubs.used}
+	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.stubs.used)*stubBytes, Roots: f.roots, Stubs: f.stubs.used}
 	s.Reserved = uint64(len(f.arena.mem())) * slabSize
 	return s
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// FrontierEntry is one line of what a trie looks like from above: a maximal subtree of less than Options.Frontier
-// memory usage (or a single greater leaf), or a value that sits in a branch above those. Stored with each
-// finalisation, the entries bring a trie back without reading what lies below them.
+// FrontierEntry is one line of what a trie looks like from above, on one of several levels: a maximal subtree of less than the level's
+// limit of memory usage (or a single greater leaf), or a value that sits in a branch above those. Stored with each
+// finalisation, the entries bring a trie back from above, as far down as somebody looks.
 type FrontierEntry struct {
 	Path    []byte          // nibbles, one a byte: down to the subtree's top node without its own key, or the value's key
 	Hash    primitives.Hash // of the top node, or of the value
@@ -49,28 +49,30 @@ type place struct {
 // differ compares two roots from above.
 type differ struct {
 	f       *Forest
+	limit   uint64
 	path    []byte
 	put     []FrontierEntry
 	removed [][]byte
 }
 
-// Frontier returns all entries of r, by ascending path.
-func (r *Root) Frontier() ([]FrontierEntry, error) {
-	put, _, err := r.FrontierSince(nil)
+// Frontier returns all entries of a level of r, by ascending path.
+func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
+	put, _, err := r.FrontierSince(nil, level)
 	return put, err
 }
 
-// FrontierSince returns how r's frontier differs from that of an earlier (or any) root of the same forest, nil for the
-// empty one: entries to put, replacing those of equal path, and paths to remove. Both are in ascending order.
-func (r *Root) FrontierSince(old *Root) (put []FrontierEntry, removed [][]byte, err error) {
-	d := differ{f: r.forest}
-	var a, b place
-	if old != nil && old.ref != 0 {
-		a = place{ref: old.ref, n: d.f.arena.mem().at(old.ref)}
+// FrontierSince returns how a level of r's frontier differs from that of an earlier (or any) root of the same forest, nil for the
+// empty one: entries to put, replacing those of equal path, and paths to remove. Both are in ascending order. Between the lowest and the
+// highest level a trie that is below the limit as a whole has no entries: nobody would ask for them.
+func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
+	d := differ{f: r.forest, limit: r.forest.levels[level]}
+	place := func(r *Root) (p place) {
+		if r != nil && r.ref != 0 && (level == 0 || level == Top || r.usage >= d.limit) {
+			p.ref, p.n = r.ref, d.f.arena.mem().at(r.ref)
+		}
+		return p
 	}
-	if r.ref != 0 {
-		b = place{ref: r.ref, n: d.f.arena.mem().at(r.ref)}
-	}
+	a, b := place(old), place(r)
 	if err := d.diff(a, b); err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +91,7 @@ func (r *Root) FrontierSince(old *Root) (put []FrontierEntry, removed [][]byte, 
 
 // below tells whether the place holds nothing or a subtree that is one entry.
 func (d *differ) below(p place) bool {
-	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.f.frontier
+	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.limit
 }
 
 // diff compares what lies at the present path.
@@ -183,27 +185,18 @@ func (d *differ) step(p place, nibble byte) place {
 // touched; then, as here for the whole, a hash that differs gives ErrCorrupt with the path. The loader must go on to
 // yield what it would now for the range of each subtree until the subtree is loaded or changed by an update.
 func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {
-	for i, e := range entries {
-		if i > 0 && bytes.Compare(entries[i-1].Path, e.Path) >= 0 {
-			return nil, fmt.Errorf("%w: path %x after %x", ErrOrder, e.Path, entries[i-1].Path)
-		}
-		if len(e.Path) > 2*MaxKeyLen {
-			return nil, ErrKeyLen
-		}
-		for _, v := range e.Path {
-			if v > 15 {
-				return nil, fmt.Errorf("%w: path %x", ErrCorrupt, e.Path)
-			}
-		}
+	if err := checkEntries(entries, nil); err != nil {
+		return nil, err
 	}
-	data, err := f.importedValues(entries)
+	src := f.source.Load()
+	data, err := src.values(entries)
 	if err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.unlock()
 	id := f.nextID()
-	im := importer{maker: f.maker(id), entries: entries, data: data}
+	im := importer{maker: f.maker(id), src: src, entries: entries, data: data}
 	var ref uint32
 	if len(entries) > 0 {
 		ref, err = im.subtree(0, len(entries), 0)
@@ -224,8 +217,29 @@ func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, e
 	return f.publish(nil, ref, id, nil), nil
 }
 
-// importedValues collects the values of the entries, asking the loader for the long ones.
-func (f *Forest) importedValues(entries []FrontierEntry) ([][]byte, error) {
+// checkEntries wants entries below a path in ascending order.
+func checkEntries(entries []FrontierEntry, below []byte) error {
+	for i, e := range entries {
+		if i > 0 && bytes.Compare(entries[i-1].Path, e.Path) >= 0 {
+			return fmt.Errorf("%w: path %x after %x", ErrOrder, e.Path, entries[i-1].Path)
+		}
+		if len(e.Path) > 2*MaxKeyLen {
+			return ErrKeyLen
+		}
+		if !bytes.HasPrefix(e.Path, below) {
+			return fmt.Errorf("%w: path %x below %x", ErrCorrupt, e.Path, below)
+		}
+		for _, v := range e.Path {
+			if v > 15 {
+				return fmt.Errorf("%w: path %x", ErrCorrupt, e.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// values collects the values of the entries, asking the loader for those that they lack.
+func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 	data := make([][]byte, len(entries))
 	for i := range entries {
 		e := &entries[i]
@@ -233,7 +247,7 @@ func (f *Forest) importedValues(entries []FrontierEntry) ([][]byte, error) {
 			continue
 		}
 		if data[i] = e.Data; e.Data == nil && e.Size > 0 {
-			load := f.source.Load().Load
+			load := src.Load
 			if load == nil || len(e.Path)%2 != 0 {
 				return nil, fmt.Errorf("%w: no value at path %x", ErrCorrupt, e.Path)
 			}
@@ -256,6 +270,7 @@ func (f *Forest) importedValues(entries []FrontierEntry) ([][]byte, error) {
 // importer makes the nodes above the frontier.
 type importer struct {
 	maker
+	src     *Source
 	entries []FrontierEntry
 	data    [][]byte
 }
@@ -314,63 +329,8 @@ func (im *importer) stub(e *FrontierEntry) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n.setChild(im.forest.stubs.put(&stub{path: bytes.Clone(e.Path), src: im.forest.source.Load()}))
+	n.setChild(im.forest.stubs.put(&stub{path: bytes.Clone(e.Path), src: im.src}))
 	n.setUsage(e.Size)
 	copy(n.hash(), e.Hash[:])
 	return ref, nil
-}
-
-// Verify loads the subtrees of r beyond the path after (nil: from the start), at most n of them, and checks their
-// hashes. It returns the path to go on from, nil when all are done. Without keep, memory is given back: it is a check
-// of what is stored only. Subtrees that are in memory have been checked.
-func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
-	v := verifier{f: r.forest, after: after, left: n, keep: keep}
-	if r.ref == 0 {
-		return nil, nil
-	}
-	if err := v.walk(r.ref); err != nil || v.left > 0 {
-		return nil, err
-	}
-	return v.last, nil
-}
-
-type verifier struct {
-	f           *Forest
-	after, last []byte
-	left        int
-	keep        bool
-}
-
-func (v *verifier) walk(ref uint32) error {
-	n := v.f.arena.mem().at(ref)
-	switch n.kind() {
-	case kindExtension:
-		return v.walk(n.child())
-	case kindBranch, kindBranchValue:
-		for i := range byte(16) {
-			if c := n.kid(i); c != 0 && v.left > 0 {
-				if err := v.walk(c); err != nil {
-					return err
-				}
-			}
-		}
-	case kindStub:
-		s := v.f.stubs.get(n.child())
-		if top := s.target.Load(); top != 0 && n.usage() >= v.f.frontier {
-			return v.walk(top) // which has stubs itself
-		}
-		if v.left == 0 || v.after != nil && bytes.Compare(s.path, v.after) <= 0 {
-			return nil
-		}
-		v.left, v.last = v.left-1, s.path
-		if v.keep {
-			top, err := v.f.load(n)
-			if err == nil && n.usage() >= v.f.frontier {
-				err = v.walk(top)
-			}
-			return err
-		}
-		return v.f.check(n)
-	}
-	return nil
 }

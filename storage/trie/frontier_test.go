@@ -17,9 +17,11 @@ import (
 // disk is what storage keeps of a trie: flat values and the frontier.
 type disk struct {
 	flat     map[string][]byte
-	frontier map[string]FrontierEntry
+	frontier map[string]FrontierEntry // by level and path
 	mu       sync.Mutex
 	loads    int
+	pairs    int // loaded
+	rows     int // pages of entries
 }
 
 func (d *disk) load(from, to []byte, yield func(k, v []byte) bool) error {
@@ -27,17 +29,44 @@ func (d *disk) load(from, to []byte, yield func(k, v []byte) bool) error {
 	defer d.mu.Unlock()
 	d.loads++
 	for _, k := range slices.Sorted(maps.Keys(d.flat)) {
-		if k >= string(from) && (to == nil || k < string(to)) && !yield([]byte(k), d.flat[k]) {
+		if k >= string(from) && (to == nil || k < string(to)) {
+			if d.pairs++; !yield([]byte(k), d.flat[k]) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// page is the disk's Rows.
+func (d *disk) page(level int, path []byte, yield func(FrontierEntry) bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rows++
+	for _, e := range d.entries(level) {
+		if bytes.HasPrefix(e.Path, path) && !yield(e) {
 			break
 		}
 	}
 	return nil
 }
 
-func (d *disk) entries() []FrontierEntry {
+func (d *disk) source() Source { return Source{Load: d.load, Rows: d.page} }
+
+// forest is one that finds all levels on the disk.
+func (d *disk) forest(limit uint64) *Forest {
+	f := New(Options{Frontier: limit})
+	f.SetSource(d.source())
+	return f
+}
+
+func (d *disk) entries(level int) []FrontierEntry {
 	var out []FrontierEntry
 	for _, p := range slices.Sorted(maps.Keys(d.frontier)) {
-		e, stored := d.frontier[p], FrontierEntry{Path: []byte(p)}
+		if int(p[0]) != level {
+			continue
+		}
+		e, stored := d.frontier[p], FrontierEntry{Path: []byte(p[1:])}
 		if err := borsh.Unmarshal(borsh.Marshal(&e), &stored); err != nil {
 			panic(err)
 		}
@@ -49,29 +78,35 @@ func (d *disk) entries() []FrontierEntry {
 // finalise stores what next has beyond old.
 func (d *disk) finalise(t *testing.T, old *Root, next *Root, flat map[string][]byte) {
 	t.Helper()
-	put, removed, err := next.FrontierSince(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range removed {
-		if _, ok := d.frontier[string(p)]; !ok {
-			t.Fatalf("removed path %x, which was not there", p)
+	for level := range Levels {
+		put, removed, err := next.FrontierSince(old, level)
+		if err != nil {
+			t.Fatal(err)
 		}
-		delete(d.frontier, string(p))
+		for _, p := range removed {
+			if _, ok := d.frontier[rowKey(level, p)]; !ok {
+				t.Fatalf("removed path %x of level %d, which was not there", p, level)
+			}
+			delete(d.frontier, rowKey(level, p))
+		}
+		for _, e := range put {
+			d.frontier[rowKey(level, e.Path)] = e
+		}
+		d.flat = maps.Clone(flat)
+		all, err := next.Frontier(level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := d.entries(level); !slices.EqualFunc(got, all, equalEntries) {
+			t.Fatalf("differences of level %d lead to %v, want %v", level, got, all)
+		}
 	}
-	for _, e := range put {
-		d.frontier[string(e.Path)] = e
-	}
-	d.flat = maps.Clone(flat)
-	all, err := next.Frontier()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := d.entries(), all; !slices.EqualFunc(got, want, func(a, b FrontierEntry) bool {
-		return bytes.Equal(a.Path, b.Path) && a.Hash == b.Hash && a.Size == b.Size && a.IsValue == b.IsValue && bytes.Equal(a.Data, b.Data)
-	}) {
-		t.Fatalf("differences lead to %v, want %v", got, want)
-	}
+}
+
+func rowKey(level int, path []byte) string { return string(append([]byte{byte(level)}, path...)) }
+
+func equalEntries(a, b FrontierEntry) bool {
+	return bytes.Equal(a.Path, b.Path) && a.Hash == b.Hash && a.Size == b.Size && a.IsValue == b.IsValue && bytes.Equal(a.Data, b.Data)
 }
 
 func TestFrontier(t *testing.T) {
@@ -79,7 +114,7 @@ func TestFrontier(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		limit := uint64(1 + r.IntN(3000))
 		d := &disk{frontier: map[string]FrontierEntry{}}
-		f := New(Options{Frontier: limit, Loader: d.load})
+		f := d.forest(limit)
 		w := newWorld(t, f)
 		letters, longest := 2+r.IntN(7), 1+r.IntN(5)
 		for range 25 {
@@ -92,9 +127,13 @@ func TestFrontier(t *testing.T) {
 				if s := f.Stats(); s.Nodes != 0 || s.Bytes != 0 || s.Stubs != 0 {
 					t.Fatalf("seed %d: left over: %+v", seed, s)
 				}
-				f = New(Options{Frontier: limit, Loader: d.load})
+				f = d.forest(limit)
+				level := []int{0, Top, Top}[r.IntN(3)]
+				if r.IntN(5) == 0 { // a disk without entries
+					f = New(Options{Frontier: limit, Loader: d.load})
+				}
 				d.loads = 0
-				root, err := f.Import(d.entries(), w.judge.Root())
+				root, err := f.Import(d.entries(level), w.judge.Root())
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
@@ -139,14 +178,14 @@ func TestLazy(t *testing.T) {
 	flat := map[string][]byte{}
 	b.pairs(func(k, v []byte) bool { flat[string(k)] = bytes.Clone(v); return true })
 	d := &disk{frontier: map[string]FrontierEntry{}}
-	source := New(Options{Loader: d.load})
+	source := New(Options{Frontier: 64 << 10})
 	full, err := source.Build(b.pairs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.finalise(t, nil, full, flat)
-	f := New(Options{Loader: d.load})
-	root, err := f.Import(d.entries(), full.Hash())
+	f := d.forest(64 << 10)
+	root, err := f.Import(d.entries(0), full.Hash())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,8 +226,8 @@ func TestLazy(t *testing.T) {
 	wg.Wait()
 
 	d.flat[string(keys[0])] = []byte("damage")
-	bad := New(Options{Loader: d.load})
-	if root, err = bad.Import(d.entries(), full.Hash()); err != nil {
+	bad := d.forest(64 << 10)
+	if root, err = bad.Import(d.entries(0), full.Hash()); err != nil {
 		t.Fatal(err)
 	}
 	before := bad.Stats()
@@ -204,7 +243,7 @@ func TestLazy(t *testing.T) {
 	if got := bad.Stats(); got != before {
 		t.Errorf("after failures: %+v, want %+v", got, before)
 	}
-	if _, err := bad.Import(d.entries()[1:], full.Hash()); !errors.Is(err, ErrCorrupt) {
+	if _, err := bad.Import(d.entries(0)[1:], full.Hash()); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("Import of a part: %v, want %v", err, ErrCorrupt)
 	}
 	if _, err := bad.Import(nil, primitives.Hash{1}); !errors.Is(err, ErrCorrupt) {

@@ -48,9 +48,9 @@ func (l *life) truthOf(truth map[string][]byte) primitives.Hash {
 func (l *life) open() {
 	f := New(Options{Frontier: 400, Poison: true})
 	first := l.live[0]
-	f.SetSource(sourceOf(first.truth))
+	f.SetSource(Source{Load: sourceOf(first.truth).Load, Rows: l.disk.page})
 	var err error
-	if first.root, err = f.Import(l.disk.entries(), l.truthOf(first.truth)); err != nil {
+	if first.root, err = f.Import(l.disk.entries(Top), l.truthOf(first.truth)); err != nil {
 		l.t.Fatal(err)
 	}
 	for i, v := range l.live[1:] {
@@ -134,16 +134,22 @@ func (l *life) read(done <-chan struct{}, seed uint64) {
 
 // fold stores the state of a version, beside the writer.
 func (l *life) fold(from, to *version, done chan<- struct{}) {
-	put, removed, err := to.root.FrontierSince(from.root)
-	if err != nil {
-		l.t.Error(err)
+	var puts [Levels][]FrontierEntry
+	var gone [Levels][][]byte
+	for level := range Levels {
+		var err error
+		if puts[level], gone[level], err = to.root.FrontierSince(from.root, level); err != nil {
+			l.t.Error(err)
+		}
 	}
 	l.disk.mu.Lock()
-	for _, p := range removed {
-		delete(l.disk.frontier, string(p))
-	}
-	for _, e := range put {
-		l.disk.frontier[string(e.Path)] = e
+	for level := range Levels {
+		for _, p := range gone[level] {
+			delete(l.disk.frontier, rowKey(level, p))
+		}
+		for _, e := range puts[level] {
+			l.disk.frontier[rowKey(level, e.Path)] = e
+		}
 	}
 	l.disk.flat = to.truth
 	l.disk.mu.Unlock()
@@ -181,7 +187,7 @@ func TestLife(t *testing.T) {
 				gone := l.live[:i]
 				l.live = slices.Clone(l.live[i:])
 				l.mu.Unlock()
-				to.root.Forest().SetSource(sourceOf(to.truth))
+				to.root.Forest().SetSource(Source{Load: sourceOf(to.truth).Load, Rows: l.disk.page})
 				for _, v := range gone {
 					v.root.Release()
 				}

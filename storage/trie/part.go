@@ -49,8 +49,8 @@ func (r *Root) Part(id PartID) ([][]byte, error) {
 
 // Part is a part of a state that was found to be right.
 type Part struct {
-	Pairs    []Change        // ascending by key; they alias the part's strings
-	Frontier []FrontierEntry // of the subtrees that begin in the part or reach into it, and of values above those
+	Pairs    []Change                // ascending by key; they alias the part's strings
+	Frontier [Levels][]FrontierEntry // of the subtrees of each level that begin in the part or reach into it, and of values above those
 }
 
 // OpenPart judges a part of the state of a root, and takes it apart: it must have what Root.Part gives and nothing else, in any order
@@ -77,7 +77,7 @@ func OpenPart(strings [][]byte, root primitives.Hash, id PartID, frontier uint64
 		return nil, fmt.Errorf("%w: %d strings in a part, %d distinct", ErrCorrupt, len(strings), n)
 	}
 	src := &proofNodes{p: p, seen: make([]bool, len(strings))}
-	w := partWalk[primitives.Hash]{src: src, frontier: frontier, part: new(Part)}
+	w := partWalk[primitives.Hash]{src: src, levels: levelsFrom(frontier), part: new(Part)}
 	if err := w.run(root, p.usage, id); err != nil {
 		return nil, err
 	}
@@ -192,11 +192,11 @@ func (s *proofNodes) data(n *partNode[primitives.Hash]) ([]byte, error) {
 // partWalk goes over a part, in the order of nearcore (state_parts.rs find_state_part_boundary, ops/iter.rs visit_nodes_interval). It is
 // from what it touches that the part is made.
 type partWalk[P comparable] struct {
-	src      partNodes[P]
-	frontier uint64
-	part     *Part  // what is found; nil: nobody asks
-	end      []byte // nibbles, one a byte: where the walk ends; nil: nowhere
-	path     []byte // nibbles down to where the walk is
+	src    partNodes[P]
+	levels [Levels]uint64 // of the frontier
+	part   *Part          // what is found; nil: nobody asks
+	end    []byte         // nibbles, one a byte: where the walk ends; nil: nowhere
+	path   []byte         // nibbles down to where the walk is
 }
 
 func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
@@ -215,7 +215,7 @@ func (w *partWalk[P]) run(root P, usage uint64, id PartID) error {
 	if w.end = end; last {
 		w.end = nil
 	}
-	err = w.below(root, pathNibs(begin), true, true)
+	err = w.below(root, pathNibs(begin), true, Levels)
 	if errors.Is(err, errStop) {
 		err = nil
 	}
@@ -289,18 +289,17 @@ func whole(path []byte) error {
 // ended tells whether the path is at the end, or behind it.
 func (w *partWalk[P]) ended() bool { return w.end != nil && bytes.Compare(w.path, w.end) >= 0 }
 
-// below goes over what is below a node, as far as it is not below from; free: there is no such bound any more where from is empty. above
-// tells that what is below may be cut into several subtrees.
-func (w *partWalk[P]) below(at P, from nibs, bounded, above bool) error {
+// below goes over what is below a node, as far as it is not below from; free: there is no such bound any more where from is empty. Of the
+// frontier's levels those below above are yet to have an entry for what is here.
+func (w *partWalk[P]) below(at P, from nibs, bounded bool, above int) error {
 	var n partNode[P]
 	if err := w.src.node(at, &n); err != nil {
 		return err
 	}
 	depth := len(w.path)
 	defer func() { w.path = w.path[:depth] }()
-	if above && w.part != nil && (n.kind == Leaf || n.usage < w.frontier) {
-		w.part.Frontier = append(w.part.Frontier, FrontierEntry{Path: bytes.Clone(w.path), Hash: n.hash, Size: n.usage})
-		above = false
+	if w.part != nil {
+		above = w.entries(&n, above)
 	}
 	if depth+n.key.n > 2*MaxKeyLen {
 		return fmt.Errorf("%w: a path of %d nibbles", ErrCorrupt, depth+n.key.n)
@@ -311,7 +310,7 @@ func (w *partWalk[P]) below(at P, from nibs, bounded, above bool) error {
 			return nil
 		}
 		w.path = n.key.appendNibbles(w.path)
-		return w.pair(&n, false)
+		return w.pair(&n, 0)
 	case Extension:
 		if bounded {
 			if l := commonPrefix(n.key, from); l == n.key.n {
@@ -360,8 +359,23 @@ func (w *partWalk[P]) below(at P, from nibs, bounded, above bool) error {
 	return nil
 }
 
-// pair takes the value at the path; above: the frontier has it too.
-func (w *partWalk[P]) pair(n *partNode[P], above bool) error {
+// entries notes the node at the path on the levels below above on which it is an entry, and returns below which it is none.
+func (w *partWalk[P]) entries(n *partNode[P], above int) int {
+	rest := 0
+	for level := range above {
+		switch {
+		case n.kind != Leaf && n.usage >= w.levels[level]:
+			rest = level + 1
+		case len(w.path) == 0 && level > 0 && level < Top && n.usage < w.levels[level]: // see FrontierSince
+		default:
+			w.part.Frontier[level] = append(w.part.Frontier[level], FrontierEntry{Path: bytes.Clone(w.path), Hash: n.hash, Size: n.usage})
+		}
+	}
+	return rest
+}
+
+// pair takes the value at the path, which the levels of the frontier below above have too.
+func (w *partWalk[P]) pair(n *partNode[P], above int) error {
 	if w.ended() {
 		return errStop
 	}
@@ -373,12 +387,14 @@ func (w *partWalk[P]) pair(n *partNode[P], above bool) error {
 		return err
 	}
 	w.part.Pairs = append(w.part.Pairs, Change{Key: packNibbles(w.path), Value: v})
-	if above {
+	if above > 0 {
 		e := FrontierEntry{Path: bytes.Clone(w.path), Hash: n.value.Hash, Size: uint64(n.value.Len), IsValue: true}
 		if n.value.Len <= maxInline {
 			e.Data = v
 		}
-		w.part.Frontier = append(w.part.Frontier, e)
+		for level := range above {
+			w.part.Frontier[level] = append(w.part.Frontier[level], e)
+		}
 	}
 	return nil
 }

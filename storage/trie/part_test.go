@@ -3,7 +3,6 @@ package trie
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -118,20 +117,17 @@ func partWorld(t *testing.T, seed uint64, o Options) *world {
 	return w
 }
 
-// TestParts: parts are those of a second version made from the definition; each proves itself, and together they are the state and its
-// frontier. Tries of which little is in memory give the same.
+// TestParts: parts are those of a second version made from the definition; each proves itself, and together they are the state and all
+// levels of its frontier. Tries of which little is in memory give the same.
 func TestParts(t *testing.T) {
 	for seed := range uint64(40) {
 		w := partWorld(t, seed, Options{Frontier: 300})
 		all := w.judge.list(t, w.judge.Root(), -1, nil)
-		wantFrontier, err := w.root.Frontier()
-		if err != nil {
-			t.Fatal(err)
-		}
-		stubs := New(Options{Frontier: 300})
-		stubs.SetSource(sourceOf(w.truth))
+		d := &disk{frontier: map[string]FrontierEntry{}}
+		d.finalise(t, w.f.Empty(), w.root, w.truth)
+		stubs := d.forest(300)
 		for _, n := range []uint64{1, 2, 3, 5, 7, 16, 50} {
-			cold, err := stubs.Import(wantFrontier, w.root.Hash())
+			cold, err := stubs.Import(d.entries(Top), w.root.Hash())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,22 +154,22 @@ func TestParts(t *testing.T) {
 					}
 					got[string(c.Key)] = c.Value
 				}
-				for _, e := range p.Frontier {
-					e.Data = nil
-					frontier[string(e.Path)] = e
+				for level := range p.Frontier {
+					for _, e := range p.Frontier[level] {
+						frontier[rowKey(level, e.Path)] = e
+					}
 				}
 			}
 			if !maps.EqualFunc(got, w.truth, bytes.Equal) {
 				t.Fatalf("seed %d: %d parts have %d pairs, want %d", seed, n, len(got), len(w.truth))
 			}
-			for _, e := range wantFrontier {
-				e.Data = nil
-				if have := frontier[string(e.Path)]; fmt.Sprint(have) != fmt.Sprint(e) {
+			for key, e := range d.frontier {
+				if have := frontier[key]; !equalEntries(have, e) {
 					t.Fatalf("seed %d: frontier of %d parts has %v, want %v", seed, n, have, e)
 				}
 			}
-			if len(frontier) != len(wantFrontier) {
-				t.Fatalf("seed %d: frontier of %d parts has %d entries, want %d", seed, n, len(frontier), len(wantFrontier))
+			if len(frontier) != len(d.frontier) {
+				t.Fatalf("seed %d: frontier of %d parts has %d entries, want %d", seed, n, len(frontier), len(d.frontier))
 			}
 			cold.Release()
 		}

@@ -112,7 +112,7 @@ func TestRestrict(t *testing.T) {
 			w.root.Release()
 			f = New(options)
 			var err error
-			if w.root, err = f.Import(d.entries(), w.judge.Root()); err != nil {
+			if w.root, err = f.Import(d.entries(0), w.judge.Root()); err != nil {
 				t.Fatal(err)
 			}
 			w.f = f
@@ -152,7 +152,7 @@ func TestRestrict(t *testing.T) {
 					delete(child.truth, k)
 				}
 			}
-			frontier, err := child.root.Frontier()
+			frontier, err := child.root.Frontier(0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +160,7 @@ func TestRestrict(t *testing.T) {
 			other := New(Options{Frontier: options.Frontier, Loader: root.Range})
 			if r.IntN(3) > 0 { // gone after a while: then subtrees are loaded
 				left := r.IntN(8)
-				other.SetSource(Source{root.Range, func(use func(*Root) error) error {
+				other.SetSource(Source{Load: root.Range, Lend: func(use func(*Root) error) error {
 					if lent++; lent > left {
 						return nil
 					}
@@ -214,7 +214,7 @@ func TestInherit(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := New(Options{Frontier: 4 << 10, Poison: true})
-		f.SetSource(Source{whole.Range, func(use func(*Root) error) error { return use(whole) }})
+		f.SetSource(Source{Load: whole.Range, Lend: func(use func(*Root) error) error { return use(whole) }})
 		heir, err := f.Inherit(whole)
 		if err != nil {
 			t.Fatal(err)
@@ -230,8 +230,8 @@ func TestInherit(t *testing.T) {
 		if s := f.Stats(); s.Nodes > 1000 {
 			t.Errorf("%d accounts: %d nodes were copied to read one account", accounts, s.Nodes)
 		}
-		mine, err := heir.Frontier()
-		theirs, werr := whole.Frontier()
+		mine, err := heir.Frontier(0)
+		theirs, werr := whole.Frontier(0)
 		if err != nil || werr != nil || len(mine) != len(theirs) {
 			t.Fatalf("%d accounts: a frontier of %d, %v, want %d, %v", accounts, len(mine), err, len(theirs), werr)
 		}

@@ -54,16 +54,52 @@ func (p *flatPairs) each(yield func(key, value []byte) bool) {
 	}
 }
 
-func (src *Source) fetch(path []byte) (p flatPairs, err error) {
-	if src.Load == nil {
-		return p, fmt.Errorf("trie: no loader for the subtree at %x", path)
+// fetched is what a subtree is made of: entries of the frontier with the values of those that are values, or else pairs.
+type fetched struct {
+	entries []FrontierEntry
+	data    [][]byte
+	pairs   flatPairs
+}
+
+// maxByPairs is the memory usage up to which a subtree whose stored entries are of another version is made of its pairs.
+const maxByPairs = 256 << 20
+
+// fetch reads what a subtree is made of: with rows the entries of the highest level that lies within it, if there are any; else its pairs.
+func (f *Forest) fetch(src *Source, n node, s *stub, rows bool) (got fetched, err error) {
+	if rows {
+		if got.entries, err = f.fetchRows(src, n, s); err == nil {
+			got.data, err = src.values(got.entries)
+		}
+		return got, err
 	}
-	from, to := PathRange(path)
+	if src.Load == nil {
+		return got, fmt.Errorf("trie: no loader for the subtree at %x", s.path)
+	}
+	from, to := PathRange(s.path)
 	err = src.Load(from, to, func(key, value []byte) bool {
-		p.add(key, value)
+		got.pairs.add(key, value)
 		return true
 	})
-	return p, err
+	return got, err
+}
+
+// fetchRows reads the entries of a subtree, nil if there are none or the subtree is one entry: a great leaf.
+func (f *Forest) fetchRows(src *Source, n node, s *stub) (entries []FrontierEntry, err error) {
+	if src.Rows == nil || n.usage() < f.frontier {
+		return nil, nil
+	}
+	level := 0
+	for level+1 < Top && f.levels[level+1] <= n.usage() {
+		level++
+	}
+	err = src.Rows(level, s.path, func(e FrontierEntry) bool {
+		entries = append(entries, e)
+		return true
+	})
+	if err != nil || len(entries) == 1 && len(entries[0].Path) == len(s.path) {
+		return nil, err
+	}
+	return entries, checkEntries(entries, s.path)
 }
 
 // load returns the subtree of a stub, building it if need be. Loading twice at once is a waste, not an error.
@@ -75,10 +111,26 @@ func (f *Forest) load(n node) (uint32, error) {
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
+	return f.loadStub(n, s, false)
+}
+
+// loadLocked is load for the writer.
+func (f *Forest) loadLocked(n node) (uint32, error) {
+	s := f.stubs.get(n.child())
+	if ref := s.target.Load(); ref != 0 {
+		return ref, nil
+	}
+	s.used.Store(f.lastID)
+	return f.loadStub(n, s, true)
+}
+
+// loadStub loads a stub: from what the source lends, from the entries of the frontier, from pairs, or from pairs of the source that the
+// stub was made with.
+func (f *Forest) loadStub(n node, s *stub, locked bool) (uint32, error) {
 	src := f.source.Load()
-	ref, err := f.loadFrom(n, s, src)
+	ref, err := f.loadFrom(n, s, src, locked)
 	if s.lost(src, err) {
-		ref, err = f.loadFrom(n, s, s.src)
+		ref, err = f.loadFrom(n, s, s.src, locked)
 	}
 	return ref, err
 }
@@ -89,100 +141,70 @@ func (s *stub) lost(src *Source, err error) bool {
 	return errors.Is(err, ErrCorrupt) && s.src != nil && s.src != src
 }
 
-// loadFrom loads a stub by a source.
-func (f *Forest) loadFrom(n node, s *stub, src *Source) (uint32, error) {
+// loadFrom loads a stub by a source. Stored entries may be of another version than the source; then pairs tell.
+func (f *Forest) loadFrom(n node, s *stub, src *Source, locked bool) (uint32, error) {
 	if src.Lend != nil {
-		if ref, err := f.loadLent(n, s, src); ref != 0 || err != nil {
+		if ref, err := f.loadLent(n, s, src, locked); ref != 0 || err != nil {
 			return ref, err
 		}
 	}
-	pairs, err := src.fetch(s.path) // without the lock: it may take long
-	f.mu.Lock()
-	defer f.unlock()
+	if src.Rows != nil && n.usage() >= f.frontier {
+		ref, err := f.loadBy(n, s, src, true, locked)
+		if ref != 0 || err != nil && !(errors.Is(err, ErrCorrupt) && n.usage() <= maxByPairs) {
+			return ref, err
+		}
+	}
+	return f.loadBy(n, s, src, false, locked)
+}
+
+// loadBy loads a stub by the entries or the pairs of a source; 0 without an error: there are no entries.
+func (f *Forest) loadBy(n node, s *stub, src *Source, rows, locked bool) (uint32, error) {
+	got, err := f.fetch(src, n, s, rows) // without the lock if nobody holds it: it may take long
+	if !locked {
+		f.mu.Lock()
+		defer f.unlock()
+	}
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	if err != nil {
+	if err != nil || rows && got.entries == nil {
 		return 0, err
 	}
-	return f.fill(n, s, pairs)
+	mk := f.maker(n.birth()) // its nodes belong to the version that the stub belongs to
+	ref, err := mk.loaded(n, s, src, &got)
+	if err != nil {
+		mk.undo()
+		return 0, err
+	}
+	mk.done()
+	s.target.Store(ref)
+	return ref, nil
 }
 
 // loadLent copies the subtree of a stub from what the source lends, 0 if that is gone.
-func (f *Forest) loadLent(n node, s *stub, src *Source) (uint32, error) {
-	f.mu.Lock()
-	defer f.unlock()
+func (f *Forest) loadLent(n node, s *stub, src *Source, locked bool) (uint32, error) {
+	if !locked {
+		f.mu.Lock()
+		defer f.unlock()
+	}
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
 	return f.adopt(n, s, src)
 }
 
-// loadLocked is load for the writer.
-func (f *Forest) loadLocked(n node) (uint32, error) {
-	s := f.stubs.get(n.child())
-	if ref := s.target.Load(); ref != 0 {
-		return ref, nil
+// loaded makes the subtree of a stub of what was read and compares it with what the stub promises.
+func (mk *maker) loaded(n node, s *stub, src *Source, got *fetched) (ref uint32, err error) {
+	if got.entries == nil {
+		return mk.subtreeOf(n, s, got.pairs)
 	}
-	s.used.Store(f.lastID)
-	src := f.source.Load()
-	ref, err := f.loadFromLocked(n, s, src)
-	if s.lost(src, err) {
-		ref, err = f.loadFromLocked(n, s, s.src)
-	}
-	return ref, err
-}
-
-func (f *Forest) loadFromLocked(n node, s *stub, src *Source) (uint32, error) {
-	if ref, err := f.adopt(n, s, src); ref != 0 || err != nil {
-		return ref, err
-	}
-	pairs, err := src.fetch(s.path)
+	im := importer{maker: *mk, src: src, entries: got.entries, data: got.data}
+	ref, err = im.subtree(0, len(got.entries), len(s.path))
+	*mk = im.maker
 	if err != nil {
 		return 0, err
 	}
-	return f.fill(n, s, pairs)
-}
-
-// check builds the subtree of a stub that is not loaded, and frees it again.
-func (f *Forest) check(n node) error {
-	s, src := f.stubs.get(n.child()), f.source.Load()
-	err := f.checkFrom(n, s, src)
-	if s.lost(src, err) {
-		err = f.checkFrom(n, s, s.src)
-	}
-	return err
-}
-
-func (f *Forest) checkFrom(n node, s *stub, src *Source) error {
-	if s.target.Load() != 0 {
-		return nil
-	}
-	pairs, err := src.fetch(s.path)
-	f.mu.Lock()
-	defer f.unlock()
-	if s.target.Load() != 0 { // loaded meanwhile, and so possibly changed below us
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	mk := f.maker(n.birth())
-	_, err = mk.subtreeOf(n, s, pairs)
-	mk.undo()
-	return err
-}
-
-// fill builds the subtree of the stub n. Its nodes belong to the version that the stub belongs to.
-func (f *Forest) fill(n node, s *stub, pairs flatPairs) (uint32, error) {
-	mk := f.maker(n.birth())
-	ref, err := mk.subtreeOf(n, s, pairs)
-	if err != nil {
-		mk.undo()
-		return 0, err
-	}
-	s.target.Store(ref)
-	return ref, nil
+	return ref, mk.promised(n, s, ref)
 }
 
 // subtreeOf makes the subtree of a stub and compares it with what the stub promises.
@@ -201,11 +223,16 @@ func (mk *maker) subtreeOf(n node, s *stub, pairs flatPairs) (uint32, error) {
 	if ref == 0 {
 		return 0, fmt.Errorf("%w: nothing stored under path %x", ErrCorrupt, s.path)
 	}
+	return ref, mk.promised(n, s, ref)
+}
+
+// promised compares what was made of a stub with it.
+func (mk *maker) promised(n node, s *stub, ref uint32) error {
 	switch top := mk.mem.at(ref); {
 	case !bytes.Equal(top.hash(), n.hash()):
-		return 0, fmt.Errorf("%w: subtree at path %x hashes to %v, want %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())
+		return fmt.Errorf("%w: subtree at path %x hashes to %v, want %v", ErrCorrupt, s.path, top.hashValue(), n.hashValue())
 	case top.usage() != n.usage():
-		return 0, fmt.Errorf("%w: subtree at path %x uses %d, want %d", ErrCorrupt, s.path, top.usage(), n.usage())
+		return fmt.Errorf("%w: subtree at path %x uses %d, want %d", ErrCorrupt, s.path, top.usage(), n.usage())
 	}
-	return ref, nil
+	return nil
 }

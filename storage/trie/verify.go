@@ -1,0 +1,201 @@
+package trie
+
+import (
+	"bytes"
+	"errors"
+	"math/bits"
+)
+
+// checkUnit is the memory usage below which what is only checked is read as pairs at once, whatever the frontier has below it.
+const checkUnit = 64 << 10
+
+// Verify loads the subtrees of r beyond the path after (nil: from the start), at most n of them, and checks their
+// hashes. It returns the path to go on from, nil when all are done. Without keep, memory is given back: it is a check
+// of what is stored only. Subtrees that are in memory have been checked.
+func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
+	v := verifier{f: r.forest, after: after, left: n, keep: keep}
+	if r.ref == 0 {
+		return nil, nil
+	}
+	if err := v.walk(r.ref); err != nil || v.left > 0 {
+		return nil, err
+	}
+	return v.last, nil
+}
+
+type verifier struct {
+	f           *Forest
+	after, last []byte
+	left        int
+	keep        bool
+}
+
+func (v *verifier) walk(ref uint32) error {
+	n := v.f.arena.mem().at(ref)
+	switch n.kind() {
+	case kindExtension:
+		return v.walk(n.child())
+	case kindBranch, kindBranchValue:
+		for i := range byte(16) {
+			if c := n.kid(i); c != 0 && v.left > 0 {
+				if err := v.walk(c); err != nil {
+					return err
+				}
+			}
+		}
+	case kindStub:
+		s, above := v.f.stubs.get(n.child()), n.usage() >= v.f.frontier
+		if v.left == 0 || v.passed(s.path, above) {
+			return nil
+		}
+		top := s.target.Load()
+		switch {
+		case top != 0 && above:
+			return v.walk(top) // which has stubs itself
+		case top == 0 && above && v.keep:
+			top, err := v.f.load(n)
+			if err != nil {
+				return err
+			}
+			return v.walk(top)
+		case !v.keep:
+			return v.check(FrontierEntry{Path: s.path, Hash: n.hashValue(), Size: n.usage()}, s)
+		}
+		v.left, v.last = v.left-1, s.path
+		_, err := v.f.load(n)
+		return err
+	}
+	return nil
+}
+
+// passed tells whether all of a subtree lies before where the check goes on; above: it has paths of its own.
+func (v *verifier) passed(path []byte, above bool) bool {
+	return v.after != nil && bytes.Compare(path, v.after) <= 0 && !(above && bytes.HasPrefix(v.after, path))
+}
+
+// check reads a subtree and leaves nothing of it in memory: what is small as pairs, of what is not the entries of the level below, and
+// then what each of them says.
+func (v *verifier) check(e FrontierEntry, s *stub) error {
+	if e.IsValue || v.left == 0 || v.passed(e.Path, e.Size >= checkUnit && e.Size >= v.f.frontier) {
+		return nil
+	}
+	n := stubNode(&e)
+	if e.Size >= checkUnit && e.Size >= v.f.frontier {
+		got, err := v.f.checked(n, &stub{path: e.Path, src: s.src}, true)
+		if err != nil {
+			return err
+		}
+		if len(got) > 0 {
+			for i := range got {
+				if err := v.check(got[i], s); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	v.left, v.last = v.left-1, e.Path
+	_, err := v.f.checked(n, &stub{path: e.Path, src: s.src}, false)
+	return err
+}
+
+// stubNode is a node outside of any forest for what an entry says.
+func stubNode(e *FrontierEntry) node {
+	n := make(node, bodyAt+rawUsage+tailSize)
+	n[0] = kindStub
+	copy(n.hash(), e.Hash[:])
+	n.setUsage(e.Size)
+	return n
+}
+
+// checked builds what the stored entries or pairs of a stub give and frees it again. It returns the entries; without them, where there
+// are none or they are of another version, nothing is said yet.
+func (f *Forest) checked(n node, s *stub, rows bool) ([]FrontierEntry, error) {
+	src := f.source.Load()
+	entries, err := f.checkedFrom(n, s, src, rows)
+	if !rows && s.lost(src, err) {
+		return f.checkedFrom(n, s, s.src, false)
+	}
+	if rows && errors.Is(err, ErrCorrupt) && n.usage() <= maxByPairs {
+		return nil, nil
+	}
+	return entries, err
+}
+
+func (f *Forest) checkedFrom(n node, s *stub, src *Source, rows bool) ([]FrontierEntry, error) {
+	got, err := f.fetch(src, n, s, rows)
+	if err != nil || rows && got.entries == nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.unlock()
+	mk := f.maker(n.birth())
+	_, err = mk.loaded(n, s, src, &got)
+	mk.undo()
+	return got.entries, err
+}
+
+// Preload loads the subtrees of r of at least limit memory usage from the entries that are stored of them, so that what is cold after a start
+// costs one page of entries or pairs when it is first touched. It goes on until stop says so; par runs its calls side by side.
+func (r *Root) Preload(limit uint64, par func(n int, do func(i int)), stop func() bool) error {
+	f := r.forest
+	limit = max(limit, f.frontier)
+	list := []uint32{r.ref}
+	if r.ref == 0 {
+		list = nil
+	}
+	for len(list) > 0 && !stop() { // breadth first, so that the upper levels are there soon
+		next, errs := make([][]uint32, len(list)), make([]error, len(list))
+		par(len(list), func(i int) {
+			if !stop() {
+				next[i], errs[i] = f.preload(list[i], limit, nil)
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			return err
+		}
+		list = list[:0]
+		for _, x := range next {
+			list = append(list, x...)
+		}
+	}
+	return nil
+}
+
+// preload appends the subtrees below ref that are yet to be loaded, having loaded ref if it is one.
+func (f *Forest) preload(ref uint32, limit uint64, out []uint32) ([]uint32, error) {
+	n := f.arena.mem().at(ref)
+	if n.usage() < limit {
+		return out, nil
+	}
+	switch n.kind() {
+	case kindStub:
+		top, err := f.load(n)
+		if err != nil {
+			return out, err
+		}
+		return f.stubsBelow(top, limit, out), nil
+	case kindExtension, kindBranch, kindBranchValue:
+		return f.stubsBelow(ref, limit, out), nil
+	}
+	return out, nil
+}
+
+// stubsBelow appends the nearest stubs from limit on that hang below a node.
+func (f *Forest) stubsBelow(ref uint32, limit uint64, out []uint32) []uint32 {
+	n := f.arena.mem().at(ref)
+	if n.usage() < limit {
+		return out
+	}
+	switch n.kind() {
+	case kindStub:
+		return append(out, ref)
+	case kindExtension:
+		return f.stubsBelow(n.child(), limit, out)
+	case kindBranch, kindBranchValue:
+		for m := n.mask(); m != 0; m &= m - 1 {
+			out = f.stubsBelow(n.kid(byte(bits.TrailingZeros16(m))), limit, out)
+		}
+	}
+	return out
+}
