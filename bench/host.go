@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/host"
@@ -25,9 +27,9 @@ import (
 type fullNode struct {
 	*host.Host
 	accounts int
-	base     primitives.Hash // the genesis, which transactions refer to
-	keys     []primitives.SecretKey
-	names    []primitives.AccountID
+	base     primitives.Hash        // the genesis, which transactions refer to
+	keys     []primitives.SecretKey // of the accounts, in turn
+	first    primitives.Nonce       // the last one that earlier runs may have taken
 }
 
 // What a plain init writes: epochs and validity so long that blocks made at once do not outrun the load.
@@ -42,25 +44,32 @@ var accountBalance = primitives.NEAR(1_000_000)
 // startNode makes a chain in dir and runs it. rpc is where JSON-RPC listens, empty: nowhere; if somewhere, there is a
 // token too, of which all accounts hold as much.
 func startNode(dir string, accounts, shards int, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
-	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts), names: make([]primitives.AccountID, accounts)}
+	n := &fullNode{accounts: accounts, keys: make([]primitives.SecretKey, accounts)}
 	spread(accounts, func(i int) {
-		n.names[i] = workload.Account(i)
-		n.keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, string(n.names[i]))
+		n.keys[i] = primitives.SecretKeyFromSeed(primitives.ED25519, string(n.name(i)))
 	})
-	rules := workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance}
 	o := workload.Options{Accounts: accounts, Shards: shards}
 	if rpc != "" {
 		o.Names = []primitives.AccountID{n.token(), n.plain()}
 	}
-	g, err := workload.Genesis(o, rules)
+	return n, n.start(dir, o, time.Now(), 0, rpc, observe, nil)
+}
+
+// name returns an account's.
+func (n *fullNode) name(i int) primitives.AccountID { return workload.Account(i) }
+
+// start runs the node in dir. With grow the records are those of no account: what grow adds, when the chain begins, has them.
+func (n *fullNode) start(dir string, o workload.Options, at time.Time, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) error {
+	g, err := workload.Genesis(o, workload.Rules{EpochLength: epochLength, Validity: validity, Balance: accountBalance})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	g.GenesisTime = genesis.Time(time.Now().UnixNano())
+	g.GenesisTime = genesis.Time(at.UnixNano())
 	c, _, err := config.Parse("", []byte("{}"))
 	if err != nil {
-		return nil, err
+		return err
 	}
+	c.StateMemory = memory
 	c.Archive = true // what is measured is written, not collected
 	if c.RPC.Addr = rpc; rpc == "" {
 		c.RPC = nil
@@ -69,18 +78,24 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 		ValidatorKey: &primitives.KeyFile{AccountID: workload.Validator, SecretKey: workload.StakeKey(workload.Validator)}}
 	h.Paths.Records = filepath.Join(dir, "records.json")
 	h.Paths.Genesis = h.Paths.Records
-	if err := n.writeRecords(h.Paths.Records, rpc != ""); err != nil {
-		return nil, err
+	if _, err := os.Stat(h.Paths.Records); errors.Is(err, os.ErrNotExist) {
+		accounts := n.accounts
+		if grow != nil {
+			accounts = 0
+		}
+		if err := n.writeRecords(h.Paths.Records, accounts, len(o.Names) > 0); err != nil {
+			return err
+		}
 	}
-	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe}); err != nil {
-		return nil, err
+	if n.Host, err = host.Start(host.Options{Home: h, Observe: observe, Grow: grow, Trust: grow != nil}); err != nil {
+		return err
 	}
 	n.base = n.Engine.Genesis().Hash
-	return n, nil
+	return nil
 }
 
 // writeRecords writes the genesis's records: the validator, the treasury, each account with its key.
-func (n *fullNode) writeRecords(path string, contracts bool) (err error) {
+func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err error) {
 	g, err := genesis.Localnet(genesis.LocalnetOptions{Accounts: []primitives.AccountID{workload.Validator}, Validators: 1, Shards: 1})
 	if err != nil {
 		return err
@@ -100,8 +115,8 @@ func (n *fullNode) writeRecords(path string, contracts bool) (err error) {
 		put(r)
 	}
 	account := genesis.AccountRecord{Account: primitives.Account{Version: primitives.AccountV1, Amount: accountBalance}}
-	for i := range n.accounts {
-		account.AccountID = n.names[i]
+	for i := range accounts {
+		account.AccountID = n.name(i)
 		put(&account)
 		put(&genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: n.keys[i].PublicKey().Handle()})
 	}
@@ -144,33 +159,62 @@ func spread(n int, do func(i int)) {
 type plan struct {
 	from, to []int32
 	nonce    []int32
-	of       [][]int32 // by signer: its transfers
+	of       [][]int32 // by signer: its transfers; if there are many signers
+	some     map[int32][]int32
+	first    primitives.Nonce // comes before all nonces
 }
 
 // newPlan draws n transfers among accounts, of which the first signers send; popular accounts are chosen as 1/rank^skew.
 func newPlan(n, accounts, signers int, skew float64) *plan {
 	rng := rand.New(rand.NewPCG(1, 1))
-	p := &plan{from: make([]int32, n), to: make([]int32, n), nonce: make([]int32, n), of: make([][]int32, signers)}
+	p := &plan{from: make([]int32, n), to: make([]int32, n), nonce: make([]int32, n)}
+	if signers <= manySigners {
+		p.of = make([][]int32, signers)
+	} else {
+		p.some = map[int32][]int32{}
+	}
 	receivers, senders := workload.NewZipf(rng, accounts, skew), workload.NewZipf(rng, signers, skew)
 	for i := range n {
 		p.from[i], p.to[i] = int32(senders.Draw(rng)), int32(receivers.Draw(rng))
-		list := &p.of[p.from[i]]
-		*list = append(*list, int32(i))
-		p.nonce[i] = int32(len(*list))
+		list := append(p.sent(p.from[i]), int32(i))
+		if p.of != nil {
+			p.of[p.from[i]] = list
+		} else {
+			p.some[p.from[i]] = list
+		}
+		p.nonce[i] = int32(len(list))
 	}
 	return p
 }
 
+// manySigners is from where on only those are noted that send.
+const manySigners = 2_000_000
+
+// sent returns a signer's transfers.
+func (p *plan) sent(signer int32) []int32 {
+	if p.of == nil {
+		return p.some[signer]
+	}
+	return p.of[signer]
+}
+
 // find returns the number of a signer's transfer.
 func (p *plan) find(signer int, nonce primitives.Nonce) (int, bool) {
-	if signer < 0 || signer >= len(p.of) || nonce < 1 || nonce > primitives.Nonce(len(p.of[signer])) {
+	if signer < 0 || p.of != nil && signer >= len(p.of) || signer > math.MaxInt32 {
 		return 0, false
 	}
-	return int(p.of[signer][nonce-1]), true
+	list := p.sent(int32(signer))
+	if nonce <= p.first {
+		return 0, false
+	}
+	if nonce -= p.first; nonce > primitives.Nonce(len(list)) {
+		return 0, false
+	}
+	return int(list[nonce-1]), true
 }
 
 // bytes is about what it holds.
-func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of)) }
+func (p *plan) bytes() uint64 { return uint64(16*len(p.from) + 24*len(p.of) + 64*len(p.some)) }
 
 // transfers are signed transfers of 1 yoctoNEAR in their encoding, one after another: without pointers, so that they cost
 // the collector nothing.
@@ -204,10 +248,10 @@ func (n *fullNode) sign(p *plan, progress func(part float64)) *transfers {
 
 // transfer signs a transfer.
 func (n *fullNode) transfer(from, to int, nonce primitives.Nonce) *primitives.SignedTransaction {
-	key := n.keys[from]
+	key := n.keys[from%len(n.keys)]
 	t := primitives.Transaction{
-		SignerID: n.names[from], PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
-		ReceiverID: n.names[to], BlockHash: n.base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}},
+		SignerID: n.name(from), PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: n.first + nonce},
+		ReceiverID: n.name(to), BlockHash: n.base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}},
 	}
 	hash := t.Hash()
 	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
@@ -246,10 +290,10 @@ func resident(pid int) uint64 {
 }
 
 // plain is the account of a contract with methods that do next to nothing.
-func (n *fullNode) plain() primitives.AccountID { return n.names[0][:1] + "plain.w" }
+func (n *fullNode) plain() primitives.AccountID { return n.name(0)[:1] + "plain.w" }
 
 // token is the account of the token.
-func (n *fullNode) token() primitives.AccountID { return tokenOf(n.names[0], 0) }
+func (n *fullNode) token() primitives.AccountID { return tokenOf(n.name(0), 0) }
 
 // account returns one of the accounts for any number.
-func (n *fullNode) account(i uint64) primitives.AccountID { return n.names[i%uint64(len(n.names))] }
+func (n *fullNode) account(i uint64) primitives.AccountID { return n.name(int(i % uint64(n.accounts))) }

@@ -24,13 +24,15 @@ type NodeOptions struct {
 	Signers  int           `json:"signers"` // of them; 0: all
 	Skew     float64       `json:"skew"`    // Zipf exponent of who sends and who receives
 	Shards   int           `json:"shards"`
-	Senders  int           `json:"senders"`     // goroutines that submit
-	Batch    int           `json:"batch"`       // transfers submitted at a time
-	Window   int           `json:"window"`      // transfers submitted and not included, at the most
-	Rate     float64       `json:"rate"`        // transfers/s to submit; 0: as many as the window lets through
-	Warm     time.Duration `json:"warm_ns"`     // before measuring begins
-	Duration time.Duration `json:"duration_ns"` // of measuring
-	Signed   float64       `json:"signed"`      // transfers signed beforehand, for each second of the run
+	Senders  int           `json:"senders"`                // goroutines that submit
+	Batch    int           `json:"batch"`                  // transfers submitted at a time
+	Window   int           `json:"window"`                 // transfers submitted and not included, at the most
+	Rate     float64       `json:"rate"`                   // transfers/s to submit; 0: as many as the window lets through
+	Warm     time.Duration `json:"warm_ns"`                // before measuring begins
+	Duration time.Duration `json:"duration_ns"`            // of measuring
+	Signed   float64       `json:"signed"`                 // transfers signed beforehand, for each second of the run
+	State    string        `json:"state,omitempty"`        // a folder that RunState made: its accounts
+	Memory   uint64        `json:"memory_bytes,omitempty"` // for the tries of that; 0: the node's own choice
 	Commit   string        `json:"-"`
 	Dir      string        `json:"-"` // where the chain's folder is made; empty: the system's place for such
 	// CPUProfile is of the measured time; nil: none.
@@ -39,11 +41,18 @@ type NodeOptions struct {
 }
 
 func (o *NodeOptions) check() error {
+	if o.State != "" {
+		at, err := readState(o.State)
+		if err != nil {
+			return err
+		}
+		o.Accounts, o.Shards = at.Accounts, 1
+	}
 	if o.Signers == 0 {
 		o.Signers = o.Accounts
 	}
 	switch {
-	case o.Accounts < 2 || o.Accounts > 10_000_000:
+	case o.Accounts < 2 || o.Accounts > 10_000_000 && o.State == "":
 		return fmt.Errorf("bench: %d accounts, must be 2 to 10,000,000", o.Accounts)
 	case o.Senders < 1 || o.Senders > 1024:
 		return fmt.Errorf("bench: %d senders, must be 1 to 1024", o.Senders)
@@ -90,6 +99,9 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	count := int(o.Signed * (o.Warm + o.Duration).Seconds())
 	p := newPlan(count, o.Accounts, o.Signers, o.Skew)
 	f := newFollower(p)
+	if o.State != "" {
+		return r, r.onState(ctx, &o, p, f)
+	}
 	o.Progress(0, "accounts")
 	start := time.Now()
 	n, err := startNode(dir, o.Accounts, o.Shards, "", f.observe)
@@ -108,6 +120,38 @@ func RunNode(ctx context.Context, o NodeOptions) (_ *NodeReport, err error) {
 	}
 	r.finish()
 	return r, nil
+}
+
+// onState measures on a stored state. Transfers are signed before the node starts, so that what is measured begins with its first second.
+func (r *NodeReport) onState(ctx context.Context, o *NodeOptions, p *plan, f *follower) (err error) {
+	at, err := readState(o.State)
+	if err != nil {
+		return err
+	}
+	signer := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
+	spread(len(signer.keys), func(i int) { signer.keys[i] = keyOf(i) })
+	p.first = signer.first
+	if signer.base, err = genesisOf(o.State); err != nil {
+		return err
+	}
+	o.Progress(0, "signatures")
+	start := time.Now()
+	t := signer.sign(p, func(part float64) { o.Progress(part, "signatures") })
+	r.Result.SignSeconds = time.Since(start).Seconds()
+	debug.FreeOSMemory()
+	start = time.Now()
+	n, err := reopenState(o.State, o.Memory, "", f.observe)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.stop()); close(f.blocks) }()
+	r.Result.SetupSeconds = time.Since(start).Seconds()
+	load := &nodeLoad{o: o, n: n, p: p, t: t, f: f, r: &r.Result}
+	if err := load.run(ctx); err != nil {
+		return err
+	}
+	r.finish()
+	return nil
 }
 
 // nodeLoad is the state of one RunNode.

@@ -23,10 +23,12 @@ import (
 
 // RPCOptions say what RunRPC measures.
 type RPCOptions struct {
-	URL         string   `json:"url,omitempty"` // of a running node; empty: one is started in this process
-	Scenarios   []string `json:"scenarios"`     // of RPCScenarios; empty: all that are possible
-	Connections int      `json:"connections"`   // keep-alive, each with one request at a time
-	Accounts    int      `json:"accounts"`      // of the node that is started
+	URL         string   `json:"url,omitempty"`          // of a running node; empty: one is started in this process
+	Scenarios   []string `json:"scenarios"`              // of RPCScenarios; empty: all that are possible
+	Connections int      `json:"connections"`            // keep-alive, each with one request at a time
+	Accounts    int      `json:"accounts"`               // of the node that is started
+	State       string   `json:"state,omitempty"`        // a folder that RunState made: the node runs there, and only reads are measured
+	Memory      uint64   `json:"memory_bytes,omitempty"` // for the tries of that; 0: the node's own choice
 	// Background is how many transfers a second make blocks while other things are measured.
 	Background float64       `json:"background"`
 	Duration   time.Duration `json:"duration_ns"` // of each scenario
@@ -77,10 +79,17 @@ func (o *RPCOptions) check() error {
 			return fmt.Errorf("bench: no scenario %q, there are %s", s, strings.Join(RPCScenarios(), ", "))
 		}
 	}
+	if o.State != "" {
+		at, err := readState(o.State)
+		if err != nil {
+			return err
+		}
+		o.Accounts = at.Accounts
+	}
 	switch {
 	case o.Connections < 1 || o.Connections > 16_384:
 		return fmt.Errorf("bench: %d connections, must be 1 to 16,384", o.Connections)
-	case o.URL == "" && (o.Accounts < o.Connections || o.Accounts > 10_000_000):
+	case o.URL == "" && (o.Accounts < o.Connections || o.Accounts > 10_000_000 && o.State == ""):
 		return fmt.Errorf("bench: %d accounts, must be as many as connections, at most 10,000,000", o.Accounts)
 	case o.Duration <= 0 || o.Background < 0 || o.Rate < 0 || o.Rate == 0 && o.Signed <= 0:
 		return errors.New("bench: duration and signed transfers must be positive, rate and background not negative")
@@ -162,6 +171,14 @@ func RunRPC(ctx context.Context, o RPCOptions) (_ *RPCReport, err error) {
 
 // local starts a node in this process.
 func (l *rpcLoad) local(dir string) (err error) {
+	if l.o.State != "" {
+		if l.node, err = reopenState(l.o.State, l.o.Memory, "127.0.0.1:0", nil); err != nil {
+			return err
+		}
+		n := l.node
+		l.addr, l.view = n.Addr.String(), func(i uint64) primitives.AccountID { return n.account(scatter(i)) }
+		return nil
+	}
 	if l.node, err = startNode(dir, l.o.Accounts, 1, "127.0.0.1:0", nil); err != nil {
 		return err
 	}

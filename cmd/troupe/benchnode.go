@@ -86,6 +86,8 @@ and latencies those of a full node. With --rate latencies count from when a tran
 	f.DurationVar(&o.Duration, "duration", time.Minute, "how long to measure")
 	f.Float64Var(&o.Signed, "signed", 25_000, "transfers to sign beforehand for each second; the run ends when all are submitted")
 	f.StringVar(&o.Dir, "dir", "", "where the chain's folder is made and removed; the system's temporary folder by default")
+	f.StringVar(&o.State, "state", "", "a chain that bench state made: run on it")
+	f.Uint64Var(&o.Memory, "memory", 0, "bytes for the tries of that chain; 0: the node's own choice")
 	b.flags(c)
 	return c
 }

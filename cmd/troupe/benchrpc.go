@@ -53,6 +53,8 @@ only reads are measured then.`,
 	f.StringVar(&o.URL, "url", "", "http://host:port of a node that runs; by default one is started")
 	f.StringVar(&keyFile, "key-file", "", "with --url: the key that signs transfers")
 	f.StringVar(&o.Dir, "dir", "", "where the chain's folder is made and removed; the system's temporary folder by default")
+	f.StringVar(&o.State, "state", "", "a chain that bench state made: run on it")
+	f.Uint64Var(&o.Memory, "memory", 0, "bytes for the tries of that chain; 0: the node's own choice")
 	b.flags(c)
 	return c
 }

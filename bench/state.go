@@ -1,0 +1,238 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// StateOptions say what chain RunState makes.
+type StateOptions struct {
+	Dir      string `json:"dir"` // made; must not be there
+	Accounts int    `json:"accounts"`
+	Memory   uint64 `json:"memory_bytes"` // for the tries; 0: the node's own choice
+	Commit   string `json:"-"`
+	// Progress is told how much is done.
+	Progress func(part float64, what string) `json:"-"`
+}
+
+// StateReport is what RunState found.
+type StateReport struct {
+	Command string       `json:"command"`
+	Time    string       `json:"time"`
+	Commit  string       `json:"commit"`
+	Machine Machine      `json:"machine"`
+	Options StateOptions `json:"options"`
+	Result  StateResult  `json:"result"`
+}
+
+// StateResult are its figures.
+type StateResult struct {
+	Seconds           float64 `json:"seconds"`
+	AccountsPerSecond float64 `json:"accounts_per_second"`
+	CPUSeconds        float64 `json:"cpu_seconds"`
+	StateBytes        uint64  `json:"state_bytes"` // memory usage as nearcore counts it
+	DiskBytes         uint64  `json:"disk_bytes"`
+	ResidentBytes     uint64  `json:"resident_bytes"` // at the end
+}
+
+// stateFile says in a chain's folder what it was made of.
+const stateFile = "bench.json"
+
+// storedState is what stateFile has.
+type storedState struct {
+	Accounts int
+	Time     time.Time
+	Runs     int // that have sent transfers
+	Genesis  primitives.Hash
+}
+
+// genesisOf is the hash of a stored state's first block.
+func genesisOf(dir string) (primitives.Hash, error) {
+	at, err := readState(dir)
+	return at.Genesis, err
+}
+
+func (s *storedState) write(dir string) error {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, stateFile), raw, 0o644)
+}
+
+// someKeys is how many keys the accounts of a stored state share: making one takes longer than all else that is made of an account.
+const someKeys = 1 << 16
+
+func keyOf(i int) primitives.SecretKey {
+	return primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprintf("bench state %d", i%someKeys))
+}
+
+// RunState makes a chain of one shard with many accounts, each with a key, for benchmarks to run on: node, rpc and shard with a state.
+// Nothing is kept in memory that grows with the accounts but the entries of the trie's frontier, some 30 bytes an account.
+func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
+	if o.Accounts < 2 || o.Accounts > 1<<31-1 {
+		return nil, fmt.Errorf("bench: %d accounts", o.Accounts)
+	}
+	if o.Progress == nil {
+		o.Progress = func(float64, string) {}
+	}
+	if err := os.Mkdir(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	r := &StateReport{Command: "bench state", Time: time.Now().UTC().Format(time.RFC3339), Commit: o.Commit, Machine: ThisMachine(), Options: o}
+	defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+	at := storedState{Accounts: o.Accounts, Time: time.Now()}
+	start, cpu := time.Now(), cpuTime()
+	n, err := openState(o.Dir, &at, o.Memory, "", nil, func(s *engine.GenesisState) { s.Add(0, statePairs(o.Accounts, o.Progress)) })
+	if err != nil {
+		return nil, err
+	}
+	r.Result.StateBytes, at.Genesis = n.Engine.StateSize(0), n.base
+	if err := n.stop(); err != nil {
+		return nil, err
+	}
+	r.Result.Seconds, r.Result.CPUSeconds = time.Since(start).Seconds(), (cpuTime() - cpu).Seconds()
+	r.Result.AccountsPerSecond = float64(o.Accounts) / r.Result.Seconds
+	r.Result.ResidentBytes, r.Result.DiskBytes = resident(os.Getpid()), diskBytes(o.Dir)
+	return r, at.write(o.Dir)
+}
+
+// runNonces is how many nonces a run may take of a key.
+const runNonces = 200_000
+
+// openState runs the node of a stored state, or makes the state with grow.
+func openState(dir string, at *storedState, memory uint64, rpc string, observe func(*messages.BlockAccepted), grow func(*engine.GenesisState)) (*fullNode, error) {
+	n := &fullNode{accounts: at.Accounts, keys: make([]primitives.SecretKey, min(someKeys, at.Accounts)), first: primitives.Nonce(at.Runs) * runNonces}
+	spread(len(n.keys), func(i int) { n.keys[i] = keyOf(i) })
+	o := workload.Options{Accounts: at.Accounts, Shards: 1}
+	return n, n.start(dir, o, at.Time, memory, rpc, observe, grow)
+}
+
+// reopenState runs the node of a stored state for a benchmark that may send transfers.
+func reopenState(dir string, memory uint64, rpc string, observe func(*messages.BlockAccepted)) (*fullNode, error) {
+	at, err := readState(dir)
+	if err != nil {
+		return nil, err
+	}
+	n, err := openState(dir, &at, memory, rpc, observe, nil)
+	if err != nil {
+		return nil, err
+	}
+	at.Runs++
+	return n, at.write(dir)
+}
+
+// readState reads what a folder of RunState's was made of.
+func readState(dir string) (at storedState, err error) {
+	raw, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return at, err
+	}
+	return at, json.Unmarshal(raw, &at)
+}
+
+// sorted calls yield for all accounts in ascending order of their names: by letter, and then as the decimal numbers stand in a dictionary.
+func sorted(accounts int, yield func(i int) bool) {
+	for letter := range 26 {
+		var walk func(n int) bool
+		walk = func(n int) bool {
+			if n%26 == letter && !yield(n) {
+				return false
+			}
+			if n == 0 {
+				return true
+			}
+			for d := range 10 {
+				if m := 10*n + d; m < accounts && !walk(m) {
+					return false
+				}
+			}
+			return true
+		}
+		for first := range 10 {
+			if first < accounts && !walk(first) {
+				return
+			}
+		}
+	}
+}
+
+// statePairs are the accounts and then their keys, as the trie has them.
+func statePairs(accounts int, progress func(float64, string)) iter.Seq2[[]byte, []byte] {
+	account := primitives.Account{Amount: accountBalance, StorageUsage: 182, Version: primitives.AccountV1}
+	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
+	handles := make([]primitives.PublicKeyHandle, min(someKeys, accounts))
+	spread(len(handles), func(i int) { handles[i] = keyOf(i).PublicKey().Handle() })
+	pass := 0
+	return func(yield func(k, v []byte) bool) {
+		pass++
+		what := "hashing"
+		if pass > 1 {
+			what = "writing"
+		}
+		start, n := time.Now(), 0
+		told := func() {
+			if n++; n%(1<<16) == 0 {
+				progress(float64(n)/float64(2*accounts), fmt.Sprintf("%s, %.0f accounts/s", what, float64(n)/2/time.Since(start).Seconds()))
+			}
+		}
+		var key []byte
+		more := true
+		sorted(accounts, func(i int) bool {
+			told()
+			key = primitives.AppendAccountKey(key[:0], workload.Account(i))
+			more = yield(bytes.Clone(key), accountValue)
+			return more
+		})
+		sorted(accounts, func(i int) bool {
+			if !more {
+				return false
+			}
+			told()
+			key = primitives.AppendAccessKeyKey(key[:0], workload.Account(i), handles[i%someKeys])
+			more = yield(bytes.Clone(key), keyValue)
+			return more
+		})
+	}
+}
+
+// diskBytes is what the files of a folder have.
+func diskBytes(dir string) (sum uint64) {
+	_ = filepath.Walk(dir, func(_ string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() {
+			sum += uint64(info.Size())
+		}
+		return nil
+	})
+	return sum
+}
+
+// WriteJSON writes the report.
+func (r *StateReport) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// WriteText writes the report for people.
+func (r *StateReport) WriteText(w io.Writer) error {
+	x := &r.Result
+	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each in %s: %.0f/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\n",
+		r.Time, r.Options.Accounts, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds, float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9)
+	return errors.Join(err)
+}

@@ -1,0 +1,49 @@
+package bench
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/workload"
+)
+
+// TestSorted: accounts come in the order of their names, each once.
+func TestSorted(t *testing.T) {
+	for _, accounts := range []int{1, 26, 27, 261, 5000} {
+		var got, want []string
+		sorted(accounts, func(i int) bool { got = append(got, string(workload.Account(i))); return true })
+		for i := range accounts {
+			want = append(want, string(workload.Account(i)))
+		}
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%d accounts: %v, want %v", accounts, got, want)
+		}
+	}
+}
+
+// TestRunState: a chain that is made without room for its trie is run twice, under transfers, and answers.
+func TestRunState(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	made, err := RunState(t.Context(), StateOptions{Dir: dir, Accounts: 20_000, Memory: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made.Result.StateBytes < 20_000*100 || made.Result.AccountsPerSecond <= 0 {
+		t.Errorf("%+v", made.Result)
+	}
+	for range 2 {
+		r, err := RunNode(t.Context(), NodeOptions{State: dir, Memory: 1 << 20, Skew: 1, Senders: 2, Batch: 8, Window: 200, Rate: 300, Duration: time.Second, Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := &r.Result; x.Included == 0 || x.Refused != 0 || x.Failed != 0 {
+			t.Errorf("included %d, %d refused (%s), %d failed", x.Included, x.Refused, x.Refusal, x.Failed)
+		}
+	}
+	r, err := RunRPC(t.Context(), RPCOptions{State: dir, Memory: 1 << 20, Scenarios: []string{"view_account"}, Connections: 2, Rate: 200, Duration: 200 * time.Millisecond, Dir: t.TempDir()})
+	if err != nil || len(r.Results) != 1 || r.Results[0].Requests == 0 {
+		t.Errorf("reads of a stored state: %v, %v", r, err)
+	}
+}
