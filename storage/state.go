@@ -38,26 +38,28 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		}
 		return value, err
 	}
-	snap, err := s.db.snapshot()
+	r, err := s.readStill()
 	if err != nil {
 		return nil, err
 	}
-	defer snap.release()
+	defer r.done()
 	all := s.erasAbove(at.Height + 1)
-	height, err := s.stateHeight(v, snap, at)
-	if err != nil {
-		return nil, err
+	height := r.at.Height
+	if r.at != at {
+		if height, err = s.stateHeight(v, r.snap, at); err != nil {
+			return nil, err
+		}
 	}
-	return s.flatAt(snap, all, height, flatKey(shard, key))
+	return s.flatAt(r, all, height, flatKey(shard, key))
 }
 
 func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error) {
-	snap, err := s.db.snapshot()
+	r, err := s.readStill()
 	if err != nil {
 		return nil, err
 	}
-	defer snap.release()
-	return s.flatAt(snap, s.erasAbove(height+1), height, key)
+	defer r.done()
+	return s.flatAt(r, s.erasAbove(height+1), height, key)
 }
 
 // branch returns a block above the folded one, and a view that has it so; nil: it is none, in that view.
@@ -158,21 +160,17 @@ func (s *Store) stateHeight(v *view, r snapshot, at BlockRef) (primitives.Height
 }
 
 // flatAt returns the value of a flat key after the canonical block at height. eras are those above it.
-func (s *Store) flatAt(r snapshot, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
+func (s *Store) flatAt(r *still, eras []primitives.Height, height primitives.Height, key string) ([]byte, error) {
 	// The first change above the height knows the value before it. There may be such changes even at the folded height:
 	// a fold may have ended since the view was taken.
-	folded, err := foldedAt(r)
-	if err != nil {
-		return nil, err
-	}
-	k, uv, found, err := firstUndo(r, eras, key, height, folded)
+	k, uv, found, err := firstUndo(r.snap, eras, key, height, r.at.Height)
 	if err != nil {
 		return nil, err
 	}
 	if found {
-		return s.undoValue(r, k, uv)
+		return s.undoValue(r.snap, k, uv)
 	}
-	v, err := flat.Get(r, key)
+	v, err := flat.Get(r.snap, key)
 	if errors.Is(err, ErrNotFound) {
 		return nil, ErrNotFound
 	}
@@ -546,53 +544,41 @@ const maxTrieColumn = 63
 // can come between.
 func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
-	snap, err := s.db.snapshot()
+	with := func() bool { // the others
+		c, ok := s.view.Load().shards[shard]
+		return !ok || !c.Left && c.With
+	}
+	was := with()
+	r, err := s.readStill()
 	if err != nil {
 		return err
 	}
-	defer snap.release()
-	var cell foldCell
-	if _, err := getCell(snap, cellFold, &cell); err != nil {
-		return err
-	}
-	if c, ok := s.view.Load().shards[shard]; cell.Folded != at || ok && (c.Left || !c.With) {
+	defer r.done()
+	if r.at != at || !was || !with() {
 		return s.Scan(at, shard, accounts, from, to, yield)
 	}
-	for _, r := range flatRanges(shard, accounts, from, to) {
-		if more, err := loadRange(snap, r, yield); err != nil || !more {
+	for _, rg := range flatRanges(shard, accounts, from, to) {
+		if more, err := r.loadRange(rg, yield); err != nil || !more {
 			return err
 		}
 	}
 	return nil
 }
 
-// loadRange yields the rows of Flat in a range, in memory that is used again for each.
-func loadRange(r snapshot, rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
-	hi := append([]byte{flat.id}, rg.hi...)
-	if rg.hi == "" {
-		hi = []byte{flat.id + 1}
-	}
-	cur := r.iterate(append([]byte{flat.id}, rg.lo...), hi)
-	defer func() { err = errors.Join(err, cur.done()) }()
-	var key, value []byte
-	for cur.next() {
-		if key = cur.key()[1:]; len(key) >= 9 && shardBound(key[0]) {
-			key = append([]byte{key[0]}, key[9:]...)
-		}
-		if value, err = unpack(value, cur.value()); err != nil {
-			return false, fmt.Errorf("%s %x: %w", flat.name, key, damaged("%w", err))
-		}
-		if !yield(key, value) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
 // Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
-	lo := appendFrontierKey(nil, frontierKey{shard, level, string(below)})
-	return frontier.Scan(s.db, lo, PrefixEnd(lo), func(key []byte, v stub) bool {
-		return yield(Stub{level, slices.Clone(key[9:]), v.hash, v.usage})
+	r, err := s.readStill()
+	if err != nil {
+		return err
+	}
+	defer r.done()
+	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
+	_, err = r.scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
+		var v stub
+		if err := frontier.unmarshal(value, &v); err != nil {
+			return false, fmt.Errorf("%s %x: %w", frontier.name, key, err)
+		}
+		return yield(Stub{level, slices.Clone(key[10:]), v.hash, v.usage}), nil
 	})
+	return err
 }

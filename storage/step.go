@@ -23,6 +23,7 @@ func (s *Store) step(b *Batch) error {
 		return err
 	}
 	s.steps = n
+	s.dropStill()
 	return nil
 }
 

@@ -67,6 +67,7 @@ type Store struct {
 	tree     *tree
 	cache    cache
 	bodies   bodies
+	stills   stills
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu
@@ -254,6 +255,7 @@ func (s *Store) Close() error {
 	err := s.noteEnd()
 	closed := fmt.Errorf("%w", ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
+	s.dropStill()
 	return errors.Join(err, s.log.close(), s.db.close())
 }
 

@@ -1,0 +1,148 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+)
+
+// still is the index at one moment, between two steps, with cursors that are used again: making one looks into each table, which takes
+// longer than what a load of a subtree then reads.
+type still struct {
+	snap snapshot
+	at   BlockRef // the folded block
+
+	mu   sync.Mutex
+	free []cursor
+	uses int // who reads by it; and one more as long as it is the store's
+}
+
+// freeCursors is how many cursors wait for their next use, each with a block of some tables.
+const freeCursors = 16
+
+// stills is the newest still of a store.
+type stills struct {
+	mu    sync.Mutex
+	now   *still // nil: nobody has read since the last step
+	steps int
+}
+
+// readStill returns the index at a moment that is not before the last step; done gives it back.
+func (s *Store) readStill() (*still, error) {
+	x := &s.stills
+	x.mu.Lock()
+	r, steps := x.now, x.steps
+	if r != nil {
+		r.use()
+	}
+	x.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	snap, err := s.db.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	var cell foldCell
+	if _, err := getCell(snap, cellFold, &cell); err != nil {
+		snap.release()
+		return nil, err
+	}
+	r = &still{snap: snap, at: cell.Folded, uses: 1}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.now == nil && x.steps == steps {
+		x.now = r
+		r.use()
+	}
+	return r, nil
+}
+
+// dropStill says that the index has moved on.
+func (s *Store) dropStill() {
+	x := &s.stills
+	x.mu.Lock()
+	old := x.now
+	x.now, x.steps = nil, x.steps+1
+	x.mu.Unlock()
+	if old != nil {
+		old.done()
+	}
+}
+
+func (r *still) use() {
+	r.mu.Lock()
+	r.uses++
+	r.mu.Unlock()
+}
+
+// done gives up one use.
+func (r *still) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.uses--; r.uses > 0 {
+		return
+	}
+	for _, cur := range r.free {
+		_ = cur.done() // it had none when it was put here
+	}
+	r.free = nil
+	r.snap.release()
+}
+
+// cursor returns one that stands anywhere.
+func (r *still) cursor() cursor {
+	r.mu.Lock()
+	n := len(r.free)
+	if n == 0 {
+		r.mu.Unlock()
+		return r.snap.iterate(nil, nil)
+	}
+	defer r.mu.Unlock()
+	cur := r.free[n-1]
+	r.free = r.free[:n-1]
+	return cur
+}
+
+// scan calls yield for the rows from lo on, before hi (nil: to the end), until it returns false or an error. Key and value are valid
+// during the call only.
+func (r *still) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
+	cur := r.cursor()
+	more = true
+	ok := cur.seek(lo)
+	for ; ok && more && err == nil && (hi == nil || bytes.Compare(cur.key(), hi) < 0); ok = cur.next() {
+		more, err = yield(cur.key(), cur.value())
+	}
+	if !ok { // behind the last row, or damaged
+		if derr := cur.done(); derr != nil && err == nil {
+			err = derr
+		}
+		return more, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.free) < freeCursors {
+		r.free = append(r.free, cur)
+		return more, err
+	}
+	_ = cur.done()
+	return more, err
+}
+
+// loadRange yields the rows of Flat in a range, in memory that is used again for each.
+func (r *still) loadRange(rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
+	hi := append([]byte{flat.id}, rg.hi...)
+	if rg.hi == "" {
+		hi = []byte{flat.id + 1}
+	}
+	var key, value []byte
+	return r.scan(append([]byte{flat.id}, rg.lo...), hi, func(row, packed []byte) (bool, error) {
+		if key = row[1:]; len(key) >= 9 && shardBound(key[0]) {
+			key = append([]byte{key[0]}, key[9:]...)
+		}
+		if value, err = unpack(value, packed); err != nil {
+			return false, fmt.Errorf("%s %x: %w", flat.name, key, damaged("%w", err))
+		}
+		return yield(key, value), nil
+	})
+}
