@@ -46,7 +46,25 @@ func (e *Engine) checkAt(head *Entry, tries func(primitives.ShardIndex) state.Tr
 	if err != nil {
 		return nil, err
 	}
-	return verify.CanCharge(next.config, &tx.Transaction, price, signer), nil
+	if err := verify.CanCharge(next.config, &tx.Transaction, price, signer); err != nil {
+		return err, nil
+	}
+	return nil, warmReceiver(head.Layout, tries, tx.ReceiverID)
+}
+
+// warmReceiver has the account loaded that a good transaction goes to, as reading its signer did that one's: a block that has it will not
+// wait for that. Nothing else is read.
+func warmReceiver(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, id primitives.AccountID) error {
+	i, err := layout.Index(layout.ShardOf(id))
+	if err != nil {
+		return err
+	}
+	t, ok := tries(i).(state.Warmer)
+	if !ok || !t.Cold() {
+		return nil
+	}
+	_, _, err = t.Lookup(primitives.AppendAccountKey(nil, id), nil)
+	return err
 }
 
 // acquireHead returns the head with its states held.

@@ -26,6 +26,7 @@ func inner(rec state.Recording) *trie.Recording {
 
 func (t stateTrie) Root() primitives.Hash         { return t.root.Hash() }
 func (t stateTrie) NewRecording() state.Recording { return new(recording) }
+func (t stateTrie) Cold() bool                    { return t.root.Cold() }
 func (t stateTrie) MemoryUsage() uint64           { return t.root.MemoryUsage() }
 
 func (t stateTrie) Get(key []byte, rec state.Recording) ([]byte, error) {

@@ -95,6 +95,7 @@ func Apply(in *Input) (*Result, error) {
 	if !in.NewChunk {
 		return c.finishMissing()
 	}
+	c.warm()
 	if err := c.openSink(); err != nil {
 		return nil, err
 	}

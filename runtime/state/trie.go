@@ -67,6 +67,13 @@ type Trie interface {
 	FindSplit(rec Recording) (primitives.TrieSplit, error)
 }
 
+// Warmer is a Trie of which not all is in memory.
+type Warmer interface {
+	Trie
+	// Cold tells whether looks at it have lately had to wait for loading, so that keys are better looked up ahead, side by side.
+	Cold() bool
+}
+
 // Proven is a Trie that is made of a proof. A proof lacks contracts' code, which comes another way: it is known by its hash and
 // not by where it stands.
 type Proven interface {

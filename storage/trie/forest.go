@@ -69,6 +69,7 @@ type Forest struct {
 	stubs      table[stub]
 	lastID     uint64
 	clock      atomic.Uint64 // lastID, for readers
+	loaded     atomic.Uint64 // the clock when a subtree was last loaded
 	roots      int           // held by somebody
 	largeBytes uint64
 	made       []uint32 // scratch of the writer

@@ -111,8 +111,15 @@ func (f *Forest) load(n node) (uint32, error) {
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
+	f.loaded.Store(f.clock.Load())
 	return f.loadStub(n, s, false)
 }
+
+// lately is how many versions ago a subtree may have been loaded of a root that is Cold.
+const lately = 8
+
+// Cold tells whether lookups have lately had to load subtrees.
+func (r *Root) Cold() bool { return r.forest.loaded.Load()+lately >= r.forest.clock.Load() }
 
 // loadLocked is load for the writer.
 func (f *Forest) loadLocked(n node) (uint32, error) {

@@ -1,0 +1,37 @@
+package trie
+
+import "testing"
+
+// TestCold: a trie is cold when something had to be loaded lately, and not any more when nothing was for some versions.
+func TestCold(t *testing.T) {
+	d, full, keys := bigDisk(t, 3000)
+	f := d.forest(0)
+	root, err := f.Import(d.entries(Top), full.Hash())
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(i int) {
+		t.Helper()
+		if _, err := root.Get(keys[i], nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 3 { // each loads what was not there
+		get(round * 1000)
+		if !root.Cold() {
+			t.Fatalf("round %d: not cold behind a load", round)
+		}
+		for range lately + 1 {
+			next, err := f.Update(root, []Change{{Key: keys[0], Value: []byte{byte(round)}}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			root.Release()
+			root = next
+			get(round * 1000)
+		}
+		if root.Cold() {
+			t.Fatalf("round %d: cold though nothing was loaded for %d versions", round, lately+1)
+		}
+	}
+}
