@@ -77,6 +77,7 @@ type Engine struct {
 	evicted   atomic.Uint64     // bytes that have left
 	hastens   sync.WaitGroup    // what looks at states for code to be compiled ahead
 	foretold  *foretold         // of the block that was made last
+	patch     patchOf           // for the block that was made last
 	made      recent            // chunks: they need not be checked when a block of this engine has them
 	judged    recent            // blocks that were good but for the bodies that they lacked
 	ahead     ahead

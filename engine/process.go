@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -21,6 +22,7 @@ type Pending struct {
 	prev   []ShardState // what the parent left, by the block's shards
 	jobs   []Job
 	first  bool // of its epoch
+	patch  []genesis.Record
 
 	produced bool // this engine made the block
 	settled  bool // the entry is complete: somebody may have seen it, and it does not change any more
@@ -75,7 +77,7 @@ func (j *Job) Light() bool {
 	if j.idle() {
 		return true
 	}
-	if len(in.Transactions) > 0 || len(in.Incoming) > 0 || in.Validators != nil {
+	if len(in.Transactions) > 0 || len(in.Incoming) > 0 || in.Validators != nil || len(in.Patch) > 0 {
 		return false
 	}
 	for i := range in.Congestion {
@@ -216,7 +218,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry, holds)
-	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
+	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced, patch: e.takePatch(entry.Hash)}
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
 		return nil, layout, err
 	}
@@ -414,6 +416,7 @@ func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie 
 		if s.Chunk == nil {
 			continue
 		}
+		in.Patch = patchFor(p.patch, entry.Layout, s.ID)
 		since := prevChunks[i].HeightIncluded
 		if in.Incoming, err = e.incoming(entry, parent, i, since); err != nil {
 			return err

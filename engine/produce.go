@@ -2,9 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
 // NewChunk makes a shard's next chunk on parent with these transactions, in their order.
@@ -50,6 +52,7 @@ type Proposal struct {
 	Endorsements [][]primitives.Signature // by shard index, one a chunk validator; empty string: none
 	Approvals    []primitives.Signature   // one an approver; empty string: none
 	Vote         primitives.ProtocolVersion
+	Patch        []genesis.Record // of a sandbox: what is written into the state with the block, all of whose chunks are there
 }
 
 // NewBlock makes and signs a block.
@@ -102,6 +105,12 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, err
 	}
 	chain.SignBlock(b, key)
+	if len(p.Patch) > 0 {
+		if slices.Contains(p.Chunks, nil) {
+			return nil, fmt.Errorf("engine: a patch with block %d, which misses a chunk", p.Height)
+		}
+		e.patch = patchOf{b.Hash(), p.Patch}
+	}
 	e.foretell(b, key)
 	return b, nil
 }

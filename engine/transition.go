@@ -133,6 +133,9 @@ func (e *Engine) jobAgain(entry *Entry, parent *State, shard primitives.ShardID)
 		return nil, err
 	}
 	p := &Pending{entry: entry, parent: parent.Entry, prev: before.shards}
+	if p.patch, err = e.storedPatch(entry.Hash); err != nil {
+		return nil, err
+	}
 	e.epochMu.Lock()
 	defer e.epochMu.Unlock()
 	if err := e.prepare(p, before.chunks, func(i primitives.ShardIndex) state.Trie { return before.tries[i] }); err != nil {

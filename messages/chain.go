@@ -1,6 +1,9 @@
 package messages
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
 
 // MakeChunk: chunk-producer -> chain, answered to the producer with ChunkMade. A parent that is gone gives nothing: the
 // producer has moved on. A duplicate makes the same chunk again.
@@ -21,6 +24,7 @@ type MakeBlock struct {
 	Chunks       []*primitives.Chunk  // by shard index; nil: missed
 	Endorsements [][]primitives.Signature
 	Approvals    []primitives.Signature
+	Patch        []genesis.Record // what is written into the state with it; not with a missed chunk
 }
 
 // BlockReceived: net -> chain, answered with BlockAccepted to everybody if it is valid, with BlockRefused if it is not. A

@@ -1,6 +1,9 @@
 package messages
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
 
 // ChunkMade: chain -> producer, no reply. A chunk on another block than the head is dropped, so is a second one.
 type ChunkMade struct {
@@ -40,6 +43,26 @@ type MineBlocks struct{ Blocks uint64 }
 
 // BlocksMined answers MineBlocks: the head then.
 type BlocksMined struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+}
+
+// PatchState: node -> producer, asked; answered with StatePatched when a block is on disk that has written the records into the state,
+// behind all else that it does. A duplicate writes them twice.
+type PatchState struct{ Records []genesis.Record }
+
+// StatePatched answers PatchState: the block, or the head then.
+type StatePatched struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+}
+
+// FastForward: node -> producer, asked; answered with Forwarded when the head is so many heights above where it was. One that comes while
+// another is under way waits for that one.
+type FastForward struct{ Heights uint64 }
+
+// Forwarded answers FastForward: the head then.
+type Forwarded struct {
 	Height primitives.Height
 	Hash   primitives.Hash
 }

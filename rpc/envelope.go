@@ -262,7 +262,7 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 
 // off tells whether a method is switched off: then it is as if it did not exist.
 func (s *Server) off(r *route) bool {
-	return r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
+	return r.steers && s.opts.NoSandbox || r.simulates && (r.name == simulateTx.Name && s.opts.NoSimulate || r.name == traceTx.Name && s.opts.NoTrace)
 }
 
 // belowHead tells whether an object of parameters names a height below the head's: that block is not late but gone, or
@@ -312,7 +312,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 				out, err = b, busy(limits.MaxParked)
 			}
 		}()
-		ctx, release, err := x.wait()
+		ctx, release, err := x.wait(route.patience)
 		if err != nil {
 			x.metrics.refused.Add(1)
 			return b, "", internal(reachedLimits, err)

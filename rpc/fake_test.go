@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc/limits"
 	"github.com/valyala/fasthttp"
@@ -21,14 +22,16 @@ var (
 // fakeNode answers what a test sets; all else is the nil Node inside, whose methods panic.
 type fakeNode struct {
 	Node
-	state    fakeState
-	err      error // of all reads
-	call     func(*view.Call) (*view.CallResult, error)
-	sendTx   func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
-	tx       func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
-	took     time.Duration // of simulations
-	async    int
-	sessions atomic.Int64
+	state     fakeState
+	err       error // of all reads
+	call      func(*view.Call) (*view.CallResult, error)
+	sendTx    func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	tx        func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+	took      time.Duration // of simulations
+	async     int
+	patched   []genesis.Record
+	forwarded uint64
+	sessions  atomic.Int64
 }
 
 func (n *fakeNode) Head() view.At { return testAt }
@@ -113,6 +116,16 @@ func (n *fakeNode) Simulate(_ context.Context, q *view.Simulate) (*view.Simulati
 func (n *fakeNode) Trace(_ context.Context, q *view.Trace) ([]byte, error) {
 	q.Took = int64(n.took)
 	return []byte(`{}`), n.err
+}
+
+func (n *fakeNode) PatchState(_ context.Context, records []genesis.Record) error {
+	n.patched = records
+	return n.err
+}
+
+func (n *fakeNode) FastForward(_ context.Context, heights uint64) error {
+	n.forwarded = heights
+	return n.err
 }
 
 func (n *fakeNode) Mine(_ context.Context, blocks uint64) (view.At, error) {

@@ -44,6 +44,8 @@ var (
 	NotConfirmed         = &Fault{Name: "NOT_CONFIRMED", Fields: true}
 	UnknownOutcome       = &Fault{Name: "UNKNOWN_TRANSACTION_OR_RECEIPT", Fields: true}
 	CannotMine           = &Fault{Name: "CANNOT_MINE", Fields: true}
+	CannotPatch          = &Fault{Name: "CANNOT_PATCH", Fields: true}
+	CannotFastForward    = &Fault{Name: "CANNOT_FAST_FORWARD", Fields: true}
 	UnknownReceipt       = &Fault{Name: "UNKNOWN_RECEIPT", Fields: true}
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 )
 
 // Method is the declaration of one method: its routes, metrics and tests follow from it.
@@ -21,6 +22,10 @@ type Method[P any] struct {
 	Heavy bool
 	// Simulates marks those that run transactions; they have a small number of places of their own.
 	Simulates bool
+	// Steers marks those that make a chain of one's own do as one likes.
+	Steers bool
+	// Patience is how long a wait lasts at most where that is not PollingTimeout.
+	Patience time.Duration
 	// Submits marks those whose parameters are a signed transaction that they submit, and wait for: of one signer they run in order.
 	Submits bool
 	// Parse reads the parameters.
@@ -54,6 +59,8 @@ type route struct {
 	heavy      bool
 	simulates  bool
 	submits    bool
+	steers     bool
+	patience   time.Duration
 	labels     []string // of metrics; empty: the name under which it was called
 	// run appends the result; label is what Label returned, "" before the parameters are read.
 	run func(c *call, b []byte, params val) (out []byte, label string, err error)
@@ -62,7 +69,7 @@ type route struct {
 // route erases the type of parameters.
 func (m Method[P]) route() route {
 	r := route{name: m.Name, doc: m.Doc, aliases: m.Aliases, faults: m.Faults, waits: m.Waits, specStatus: m.SpecStatus,
-		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, labels: m.Labels}
+		heavy: m.Heavy, simulates: m.Simulates, submits: m.Submits, steers: m.Steers, patience: m.Patience, labels: m.Labels}
 	r.run = func(c *call, b []byte, params val) ([]byte, string, error) {
 		p, err := m.Parse(params)
 		if err != nil {

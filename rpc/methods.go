@@ -9,7 +9,7 @@ var methods = []route{
 	tx.route(), txStatus.route(), sendTx.route(), broadcastTxAsync.route(), broadcastTxCommit.route(), simulateTx.route(), traceTx.route(),
 	receipt.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
 	status.route(), health.route(), networkInfo.route(), validators.route(), genesisConfig.route(), protocolConfig.route(),
-	sandboxMine.route(),
+	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(),
 }
 
 // byName finds a route by name or alias.

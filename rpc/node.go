@@ -84,7 +84,7 @@ type Node interface {
 	// Trace says what a transaction did or, if it was given whole, would do, as JSON: ErrUnknownTx; errors of Simulate.
 	Trace(context.Context, *view.Trace) ([]byte, error)
 
-	Miner
+	Steerer
 }
 
 // State is what Node.State returns. It is declared in package view so that a Node need not know package rpc.

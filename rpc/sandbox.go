@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -22,20 +24,83 @@ type mineBlocks struct{ blocks uint64 }
 var sandboxMine = Method[mineBlocks]{
 	Name: "sandbox_mine", Doc: `Makes blocks where troupe.block_production is "manual", and returns height and hash of the last.`,
 	Faults: []*Fault{CannotMine, Timeout}, Waits: true,
-	Parse: parseMine,
+	Steers: true, Parse: parseMine,
 	Handle: func(c *call, b []byte, p *mineBlocks) ([]byte, error) {
 		at, err := c.node.Mine(c.ctx, p.blocks)
-		var refused *view.MineError
-		switch {
-		case err == nil:
-			b = view.AppendString(append(b, `{"hash":`...), at.Hash.String())
-			return append(appendInt(append(b, `,"height":`...), int(at.Height)), '}'), nil
-		case errors.As(err, &refused):
-			return b, CannotMine.because(refused.Reason, view.AppendString([]byte(`"reason":`), refused.Reason))
-		case errors.Is(err, view.ErrTimeout):
-			return b, Timeout.because("not all of the blocks were made in time; the others still come", nil)
+		if err != nil {
+			return b, steered(err, CannotMine, "not all of the blocks were made in time; the others still come")
 		}
-		return b, internal("", err)
+		b = view.AppendString(append(b, `{"hash":`...), at.Hash.String())
+		return append(appendInt(append(b, `,"height":`...), int(at.Height)), '}'), nil
+	},
+}
+
+// steered turns an error of a Steerer into a fault.
+func steered(err error, refused *Fault, late string) error {
+	var e *view.SteerError
+	switch {
+	case errors.As(err, &e):
+		return refused.because(e.Reason, view.AppendString([]byte(`"reason":`), e.Reason))
+	case errors.Is(err, view.ErrTimeout):
+		return Timeout.because(late, nil)
+	}
+	return internal("", err)
+}
+
+// patchState are the parameters of sandbox_patch_state.
+type patchState struct{ records []genesis.Record }
+
+// sandboxPatchState is nearcore's (chain/jsonrpc/src/lib.rs sandbox_patch_state), for records of all kinds and for removals.
+var sandboxPatchState = Method[patchState]{
+	Name: "sandbox_patch_state", Doc: `Writes records into the state: accounts, keys, code, data, receipts, as genesis.json has them. null in place of
+account, value, code, access_key or nonce removes what there is. The reply comes when a block is on disk that has done it.`,
+	Faults: []*Fault{CannotPatch, Timeout}, Waits: true, Steers: true,
+	Parse: parsePatchState,
+	Handle: func(c *call, b []byte, p *patchState) ([]byte, error) {
+		if err := c.node.PatchState(c.ctx, p.records); err != nil {
+			return b, steered(err, CannotPatch, "the records were not written in time; they still may be")
+		}
+		return append(b, "{}"...), nil
+	},
+}
+
+func parsePatchState(v val) (p patchState, err error) {
+	return p, readStruct(v, "RpcSandboxPatchStateRequest", field{"records", false, into(&p.records, readRecords)})
+}
+
+func readRecords(v val) ([]genesis.Record, error) {
+	if v.kind() != kArray {
+		return nil, typeError(v, "a sequence")
+	}
+	records, err := genesis.ParsePatch(v.raw())
+	if err != nil {
+		var e *genesis.Error
+		if errors.As(err, &e) {
+			return nil, e.Err
+		}
+	}
+	return records, err
+}
+
+// fastForward are the parameters of sandbox_fast_forward.
+type fastForward struct{ delta uint64 }
+
+// forwardPatience is how long neard waits (chain/jsonrpc/src/lib.rs sandbox_fast_forward).
+const forwardPatience = time.Hour
+
+// sandboxFastForward is nearcore's.
+var sandboxFastForward = Method[fastForward]{
+	Name: "sandbox_fast_forward", Doc: `Goes so many heights on: time passes as it would have, epochs begin and end, and only the blocks that that needs are made. One
+who asks while another is under way waits for that.`,
+	Faults: []*Fault{CannotFastForward, Timeout}, Waits: true, Steers: true, Patience: forwardPatience,
+	Parse: func(v val) (p fastForward, err error) {
+		return p, readStruct(v, "RpcSandboxFastForwardRequest", field{"delta_height", false, into(&p.delta, readUint64)})
+	},
+	Handle: func(c *call, b []byte, p *fastForward) ([]byte, error) {
+		if err := c.node.FastForward(c.ctx, p.delta); err != nil {
+			return b, steered(err, CannotFastForward, "sandbox failed to fast forward within reasonable time of an hour")
+		}
+		return append(b, "{}"...), nil
 	},
 }
 
@@ -62,9 +127,13 @@ func readMine(v val) (uint64, error) {
 	return n, err
 }
 
-// Miner makes blocks on request.
-type Miner interface {
-	// Mine makes so many blocks more and returns the last: *view.MineError for a node that makes none on request, ErrTimeout when
-	// the context ends before they are made.
+// Steerer does what a sandbox is asked to. Each of its methods returns *view.SteerError for a node that does no such thing or can't, and
+// ErrTimeout when the context ends before it is done.
+type Steerer interface {
+	// Mine makes so many blocks more and returns the last.
 	Mine(ctx context.Context, blocks uint64) (view.At, error)
+	// PatchState writes records into the state with the next block.
+	PatchState(ctx context.Context, records []genesis.Record) error
+	// FastForward goes so many heights on.
+	FastForward(ctx context.Context, heights uint64) error
 }

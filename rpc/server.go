@@ -38,6 +38,7 @@ type Options struct {
 	TrustedProxies []string      // troupe.rpc.trusted_proxies: whose X-Forwarded-For is believed
 	NoSimulate     bool          // troupe.rpc.simulate is false
 	NoTrace        bool          // troupe.rpc.trace is false
+	NoSandbox      bool          // troupe.rpc.sandbox is false
 	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
 	Metrics func([]byte) []byte
 	Log     logrus.FieldLogger // nil: nothing is logged

@@ -42,6 +42,8 @@ var goodParams = map[string]string{
 	"status":                                `[]`, "health": `[]`, "network_info": `[]`, "validators": `[null]`, "genesis_config": `[]`,
 	"EXPERIMENTAL_protocol_config": `{"finality":"final"}`,
 	"sandbox_mine":                 `{"blocks":3}`,
+	"sandbox_patch_state":          `{"records":[]}`,
+	"sandbox_fast_forward":         `{"delta_height":3}`,
 	"EXPERIMENTAL_simulate_tx":     `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
 	"EXPERIMENTAL_trace_tx":        `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
@@ -474,7 +476,7 @@ func TestTable(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if got, want := len(names), 35; got != want {
+	if got, want := len(names), 37; got != want {
 		t.Errorf("%d names, want %d: %v", got, want, names)
 	}
 	for i := range methods {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -63,14 +64,14 @@ func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
 	}
 }
 
-// wait returns the context of one wait: it ends in time, with the server, or when the client hangs up. release is called
+// wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the server, or when the client hangs up. release is called
 // when the wait is over.
-func (x *exchange) wait() (ctx context.Context, release func(), err error) {
+func (x *exchange) wait(patience time.Duration) (ctx context.Context, release func(), err error) {
 	parent, err := x.session()
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, timeout := context.WithTimeout(parent, x.opts.PollingTimeout)
+	ctx, timeout := context.WithTimeout(parent, cmp.Or(patience, x.opts.PollingTimeout))
 	ctx, cancel := context.WithCancelCause(ctx)
 	var look *time.Timer
 	var mu sync.Mutex // look is set before it is used

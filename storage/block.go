@@ -26,6 +26,7 @@ type Block struct {
 	Shards       []Shard
 	Splits       []Split // of shards of the parent's layout
 	Puts         *Batch  // writes to the engine's columns, applied with the block; nil: none
+	Patch        []byte  // what the engine wants to keep of a patch of the state; nil: there was none
 }
 
 // Shard is what one block did in one shard.
@@ -118,6 +119,9 @@ func (b *Block) encode() *recordWriter {
 	w.one(kindMerkleTree, 0, b.MerkleTree)
 	if b.Puts != nil && b.Puts.Len() > 0 {
 		w.one(kindPuts, 0, b.Puts.b)
+	}
+	if b.Patch != nil {
+		w.one(kindPatch, 0, b.Patch)
 	}
 	for i := range b.Shards {
 		b.Shards[i].encode(w)

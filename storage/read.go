@@ -83,6 +83,14 @@ func (r *Record) Info() ([]byte, error) { return r.one(kindInfo, 0) }
 // MerkleTree returns the PartialMerkleTree.
 func (r *Record) MerkleTree() ([]byte, error) { return r.one(kindMerkleTree, 0) }
 
+// Patch returns Block.Patch; nil: there was none.
+func (r *Record) Patch() ([]byte, error) {
+	if _, s := r.section(kindPatch, 0); s == nil {
+		return nil, nil
+	}
+	return r.one(kindPatch, 0)
+}
+
 // Chunk returns Chunk.Header of a new chunk.
 func (r *Record) Chunk(shard primitives.ShardID) ([]byte, error) { return r.one(kindChunk, shard) }
 

@@ -29,6 +29,7 @@ const (
 	kindChanges      kind = 15 // of the state, sorted by key
 	kindOther        kind = 16 // one item: what the engine wants to keep with the chunk
 	// 17 was what the engine kept of a block
+	kindPatch kind = 18 // one item: what a sandbox wrote into the state with the block
 )
 
 // dense tells whether a frame of n bytes is hashes and signatures, which compression makes no shorter: trying takes longer

@@ -187,7 +187,7 @@ func (a *Actor) next() {
 func (a *Actor) make(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
-		Approvals: m.Approvals, Vote: a.o.Vote,
+		Approvals: m.Approvals, Vote: a.o.Vote, Patch: m.Patch,
 	}, a.o.Keys[m.Producer])
 	var p *engine.Pending
 	if err == nil {

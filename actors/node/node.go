@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -63,6 +62,16 @@ func (c chainView) ChildEpoch(parent primitives.Hash) (id primitives.EpochID, la
 		return err
 	})
 	return id, layout, err
+}
+
+// Epoch tells where a block stands in its epoch.
+func (c chainView) Epoch(block primitives.Hash) (at production.Epoch, err error) {
+	err = c.Epochs(func(m *epoch.Manager) error {
+		first, length, last, err := m.EpochSpan(block)
+		at = production.Epoch{First: first, Length: primitives.Height(length), Last: last}
+		return err
+	})
+	return at, err
 }
 
 // Start starts the actors at the engine's head.
@@ -225,26 +234,6 @@ func (n *Node) persistTarget(h primitives.Height) error {
 	raw := encodeHeight(h)
 	storage.Misc.Put(&b, targetKey, &raw)
 	return n.engine.Store().Write(&b)
-}
-
-// Mine makes n blocks more, whatever the mode, and returns the head then.
-func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
-	if err := n.refusal(); err != nil {
-		return 0, primitives.Hash{}, err
-	}
-	r := link.NewRequest[messages.MineBlocks, messages.BlocksMined](messages.MineBlocks{Blocks: blocks})
-	n.tell(n.producer, r)
-	select {
-	case a := <-r.Answer():
-		if err := n.refusal(); a.Err != nil && err != nil {
-			return 0, primitives.Hash{}, err
-		}
-		return a.Value.Height, a.Value.Hash, a.Err
-	case <-n.still:
-		return 0, primitives.Hash{}, n.refusal()
-	case <-ctx.Done():
-		return 0, primitives.Hash{}, ctx.Err()
-	}
 }
 
 // Receive passes what the net brings to the actor that it is for: messages.BlockReceived, ChunkReceivedAlone, ApprovalReceived,

@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -43,6 +43,8 @@ type Chain interface {
 	ChunkValidators(parent *engine.Entry, shard primitives.ShardID) ([]chain.Assigned, error)
 	// ChildEpoch returns the epoch of a block's children, and its shards.
 	ChildEpoch(parent primitives.Hash) (primitives.EpochID, primitives.ShardLayout, error)
+	// Epoch tells where a block stands in its epoch.
+	Epoch(block primitives.Hash) (production.Epoch, error)
 }
 
 // Out is whom the actor talks to.
@@ -85,7 +87,10 @@ type Actor struct {
 	held    bool   // the tracker's timers do not run
 	stopped bool
 	goals   []goal
-	early   []any // ApprovalReceived, ChunkEndorsed: ahead of the head
+	patches []patch
+	forward forward
+	shift   uint64 // ns that blocks are ahead of the clock
+	early   []any  // ApprovalReceived, ChunkEndorsed: ahead of the head
 	timer   *time.Timer
 	self    messages.Sender[tick]
 }
@@ -137,6 +142,9 @@ func (a *Actor) Start() {
 	a.want()
 	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
 	approvers, sole := a.approvers(e.Hash)
+	if now := a.o.Clock(); sole && e.Header().Timestamp > now { // it was fast-forwarded before the node started
+		a.shift = e.Header().Timestamp - now
+	}
 	a.setHead(e, a.o.Final(), approvers, sole)
 	a.advance()
 }
@@ -171,6 +179,10 @@ func (a *Actor) Handle(msg any) {
 		a.advance()
 	case link.Request[messages.MineBlocks, messages.BlocksMined]:
 		a.mine(m)
+	case link.Request[messages.PatchState, messages.StatePatched]:
+		a.patchState(m)
+	case link.Request[messages.FastForward, messages.Forwarded]:
+		a.fastForward(m)
 	case link.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
@@ -189,6 +201,7 @@ func (a *Actor) stop(why error) {
 		g.reply(messages.BlocksMined{}, why)
 	}
 	a.goals = nil
+	a.refuseAll(why)
 	if a.timer != nil {
 		a.timer.Stop()
 	}
@@ -252,6 +265,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		left = append(left, g)
 	}
 	a.goals = left
+	a.accepted(m)
 	followed := false
 	if len(a.ahead) > 0 {
 		followed, a.ahead = a.ahead[0], a.ahead[1:]
@@ -266,12 +280,14 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 func (a *Actor) follow(m *messages.BlockAccepted, top *engine.Entry, approvers []chain.Approver, sole bool) {
 	a.step(production.Waiting{Any: a.o.Waiting()})
 	a.want()
-	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: m.Busy(), Fresh: m.Fresh(), Pressing: m.Pressing()})
+	busy := m.Busy() || a.patchedAt(m.Height())
+	a.step(production.Accepted{Height: m.Height(), Final: m.Final, Busy: busy, Fresh: m.Fresh(), Pressing: m.Pressing()})
 	e := a.o.Chain.Adopted(m.Hash)
 	if e == nil || e.Height() < top.Height() {
 		return
 	}
 	a.setHead(e, m.Final, approvers, sole)
+	a.due()
 	a.advance()
 }
 
@@ -295,6 +311,12 @@ func (a *Actor) advance() {
 	a.delays(out.Interval)
 	if out.Pace == production.Now && a.head.sole {
 		a.askChunks() // they are made while this actor signs its vote
+	}
+	if to := a.next(); to > a.head.height+1 {
+		if a.head.making == 0 && a.head.next != to {
+			a.head.next = to
+			a.vote(a.tracker.SkipTo(to, now), now)
+		}
 	}
 	for _, p := range a.tracker.Tick(now, out.Pace == production.Now) {
 		a.vote(p, now)

@@ -73,6 +73,10 @@ func (c *cluster) ChildEpoch(primitives.Hash) (primitives.EpochID, primitives.Sh
 	return primitives.EpochID{5}, primitives.NewShardLayoutV0(shards, 0), nil
 }
 
+func (c *cluster) Epoch(primitives.Hash) (production.Epoch, error) {
+	return production.Epoch{First: 1, Length: 1000}, nil
+}
+
 func entry(height primitives.Height, prev primitives.Hash) *engine.Entry {
 	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: prev, Signature: primitives.ZeroED25519Signature}
 	h.Height = height

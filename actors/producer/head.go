@@ -24,6 +24,7 @@ type head struct {
 	sole      bool // all approvers are this node's
 	shards    []shard
 	making    primitives.Height // the block that the chain has been asked for
+	next      primitives.Height // the height to which others are passed over; 0: none are
 }
 
 // shard is what has come for a shard's chunk on the head.
@@ -212,7 +213,7 @@ func (a *Actor) make(now int64) (wait int64) {
 	for i := range h.shards {
 		complete = complete && h.shards[i].complete()
 	}
-	for height := h.height + 1; height <= a.tracker.LargestReady(); height++ {
+	for height := max(h.height+1, h.next); height <= a.tracker.LargestReady(); height++ {
 		p := must(a.o.Chain.BlockProducer(h.hash, height))
 		if !a.own(p.AccountID, p.PublicKey) {
 			continue
@@ -239,8 +240,11 @@ func (a *Actor) make(now int64) (wait int64) {
 func (a *Actor) propose(height primitives.Height, producer primitives.AccountID) {
 	h := a.head
 	h.making = height
+	if h.next == height {
+		a.passOver(height - h.height - 1)
+	}
 	m := messages.MakeBlock{
-		Parent: h.hash, Height: height, Timestamp: a.o.Clock(), Producer: producer,
+		Parent: h.hash, Height: height, Timestamp: a.o.Clock() + a.shift, Producer: producer,
 		Chunks: make([]*primitives.Chunk, len(h.shards)), Endorsements: make([][]primitives.Signature, len(h.shards)),
 		Approvals: a.tracker.Approvals(height, h.approvers),
 	}
@@ -248,6 +252,9 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 		if s := &h.shards[i]; s.complete() {
 			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // more may come
 		}
+	}
+	if !slices.Contains(m.Chunks, nil) {
+		m.Patch = a.takePatches(height)
 	}
 	a.o.Out.MakeBlock(m)
 }

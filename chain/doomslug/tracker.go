@@ -49,6 +49,7 @@ type Tracker struct {
 	timerHeight     primitives.Height
 	largestTarget   primitives.Height
 	largestReady    primitives.Height
+	jump            primitives.Height // of SkipTo
 	heights         map[primitives.Height]*heightVotes
 }
 
@@ -112,9 +113,10 @@ func (t *Tracker) propose(target primitives.Height) Proposal {
 	return Proposal{Inner: primitives.NewApprovalInner(t.tip, t.tipHeight, target), Target: target, LargestTarget: t.largestTarget}
 }
 
-// SkipTo says that heights up to to-1 are passed over at once (fast-forward): it proposes the approval for to.
+// SkipTo says that heights up to to-1 are passed over at once (fast-forward): it proposes the approval for to, for which votes are kept
+// however far ahead it is.
 func (t *Tracker) SkipTo(to primitives.Height, now int64) Proposal {
-	t.timerHeight, t.timerStarted, t.pending = to, now, false
+	t.timerHeight, t.timerStarted, t.pending, t.jump = to, now, false, to
 	t.largestTarget = max(to, t.largestTarget)
 	return t.propose(to)
 }
@@ -131,7 +133,7 @@ func (t *Tracker) Next() int64 {
 // Vote counts an approval, whose signature has been checked. approvers are the slots of the block it votes for. An account's
 // newer vote for the same target replaces its older one. It reports whether the vote was taken.
 func (t *Tracker) Vote(a *primitives.Approval, approvers []chain.Approver, now int64) bool {
-	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead {
+	if a.Target < t.tipHeight || a.Target > t.tipHeight+MaxAhead && a.Target != t.jump {
 		return false
 	}
 	if slotOf(approvers, a.AccountID) < 0 {

@@ -18,6 +18,18 @@ func (m *Manager) epochSpan(b *BlockInfo) (first primitives.Height, length uint6
 	return fb.Height, config.EpochLength, nil
 }
 
+// EpochSpan returns the height of the first block of a recorded block's epoch, its planned length, and whether the block is its last.
+func (m *Manager) EpochSpan(hash primitives.Hash) (first primitives.Height, length uint64, last bool, err error) {
+	b, err := m.BlockInfo(hash)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	if first, length, err = m.epochSpan(b); err == nil {
+		last, err = m.isLast(b)
+	}
+	return first, length, last, err
+}
+
 // endsEpoch is the rule of nearcore lib.rs:1596 for a block of the given height and last final height: the epoch ends
 // with the first block whose last final block is within two heights of the planned end. Lengths up to 3 go by height.
 func endsEpoch(first primitives.Height, length uint64, height, lastFinal primitives.Height) bool {

@@ -56,7 +56,7 @@ const (
 // String names the pace.
 func (p Pace) String() string { return [...]string{"hold", "free", "now"}[p] }
 
-// Event is Waiting, Wanted, Accepted, Mine or Tick.
+// Event is Waiting, Wanted, Accepted, Mine, Due or Tick.
 type Event interface{ event() }
 
 // Waiting says whether transactions wait in the pools.
@@ -75,6 +75,9 @@ type Accepted struct {
 // Mine asks for blocks, whatever the mode.
 type Mine struct{ Blocks uint64 }
 
+// Due says whether the next block is asked for by somebody, whatever the mode, for what is to go with it.
+type Due struct{ Any bool }
+
 // Tick says that time has passed.
 type Tick struct{}
 
@@ -82,6 +85,7 @@ func (Waiting) event()  {}
 func (Wanted) event()   {}
 func (Accepted) event() {}
 func (Mine) event()     {}
+func (Due) event()      {}
 func (Tick) event()     {}
 
 // Out is the pace from now on. At is when it may change without an event, 0: never.
@@ -101,6 +105,7 @@ type Scheduler struct {
 
 	waiting bool
 	wanted  bool
+	due     bool
 	// pressing: the head left what somebody may wait for; ran is when the last of that was done.
 	pressing bool
 	ran      int64
@@ -136,6 +141,8 @@ func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 			break
 		}
 		s.mine += ev.Blocks
+	case Due:
+		s.due = ev.Any
 	case Tick:
 	default:
 		panic(fmt.Sprintf("production: no case for %T", ev))
@@ -172,7 +179,7 @@ func (s *Scheduler) Left() uint64 { return s.mine }
 func (s *Scheduler) out(now int64) Out {
 	settled := s.Settled()
 	switch {
-	case s.mine > 0:
+	case s.mine > 0, s.due:
 		return Out{Pace: Now}
 	case s.rules.Mode == Manual, s.rules.SkipEmpty && settled:
 		return Out{Pace: Hold}

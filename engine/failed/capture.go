@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -47,6 +48,9 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	}
 	for _, r := range in.Incoming {
 		out.Incoming = append(out.Incoming, borsh.Marshal(r))
+	}
+	if len(in.Patch) > 0 {
+		out.Patch = genesis.AppendRecords(nil, in.Patch)
 	}
 	return out
 }

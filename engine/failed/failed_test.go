@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
@@ -40,7 +41,9 @@ func whole(t *testing.T) *apply.Input {
 		Requests:   []bandwidth.SenderRequests{{Shard: 2, Requests: []primitives.BandwidthRequest{{ToShard: 1, Bitmap: [5]byte{1, 2, 3, 4, 255}}}}},
 		Validators: &apply.ValidatorUpdate{Stakes: amounts, Rewards: amounts, Treasury: "treasury",
 			LastProposals: []primitives.ValidatorStake{{AccountID: "a.near", PublicKey: key.PublicKey(), Stake: primitives.NEAR(9)}}},
-		Split:        &apply.SplitRule{MaxShards: 4, Force: []primitives.ShardID{1}, Block: []primitives.ShardID{2}, MemoryThreshold: 5, MinChildMemory: 6},
+		Split: &apply.SplitRule{MaxShards: 4, Force: []primitives.ShardID{1}, Block: []primitives.ShardID{2}, MemoryThreshold: 5, MinChildMemory: 6},
+		Patch: []genesis.Record{&genesis.DataRecord{AccountID: "b.near", Key: []byte{1}, Value: []byte{2}},
+			&genesis.Removal{Of: &genesis.ContractRecord{AccountID: "b.near"}}},
 		Transactions: []apply.Transaction{{SignedTransaction: primitives.NewSignedTransaction(body, key.Sign(hash[:])), Valid: true}},
 		Incoming: []*primitives.Receipt{{PredecessorID: "a.near", ReceiverID: "b.near", ID: primitives.Hash{8},
 			Body: &primitives.ActionReceipt{SignerID: "a.near", SignerPublicKey: key.PublicKey(), GasPrice: primitives.Yocto(1), Actions: body.Actions}}},
@@ -90,6 +93,7 @@ func TestWhole(t *testing.T) {
 	for what, change := range map[string]func(*File){
 		"layout": func(f *File) { f.Context.Layout = []byte{9} }, "transaction": func(f *File) { f.Txs[0].Bytes = nil },
 		"receipt": func(f *File) { f.Incoming[0] = []byte{1} }, "proposals": func(f *File) { f.Context.Update.Proposals = []byte{1} },
+		"patch":   func(f *File) { f.Patch = []byte("[1]") },
 		"version": func(f *File) { f.Context.Protocol = 1 },
 	} {
 		bad, err := Read(path)

@@ -1,6 +1,7 @@
 package failed
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -27,7 +28,8 @@ type File struct {
 	Shard    primitives.ShardID `json:"shard"`
 	Context  Context            `json:"context"`
 	Txs      []Transaction      `json:"transactions"`
-	Incoming [][]byte           `json:"incoming"` // receipts, as they are applied
+	Incoming [][]byte           `json:"incoming"`        // receipts, as they are applied
+	Patch    json.RawMessage    `json:"patch,omitempty"` // records, as sandbox_patch_state has them
 	State    State              `json:"state"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -85,6 +86,12 @@ func (f *File) input() (*apply.Input, error) {
 		r := new(primitives.Receipt)
 		read("receipt", b, r)
 		in.Incoming = append(in.Incoming, r)
+	}
+	if len(f.Patch) > 0 {
+		var e error
+		if in.Patch, e = genesis.ParsePatch(f.Patch); e != nil && err == nil {
+			err = fmt.Errorf("%w: patch: %w", ErrFormat, e)
+		}
 	}
 	if u := c.Update; u != nil {
 		r := borsh.NewReader(u.Proposals)

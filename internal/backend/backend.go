@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -38,8 +37,8 @@ type Options struct {
 	// MaxGasBurntView is max_gas_burnt_view, 0: what a call may burn in a block.
 	MaxGasBurntView primitives.Gas
 	Now             func() time.Time
-	// Miner makes blocks on request, and returns the last; nil: there are none. Its errors are those of rpc.Miner.
-	Miner func(ctx context.Context, blocks uint64) (view.At, error)
+	// Steer does what a sandbox is asked to; nil: nothing.
+	Steer Steerer
 }
 
 // Backend implements rpc.Node.

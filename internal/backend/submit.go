@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -35,10 +36,35 @@ func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, er
 	return b.Submit.Tx(ctx, r)
 }
 
+// Steerer is rpc.Steerer.
+type Steerer interface {
+	Mine(ctx context.Context, blocks uint64) (view.At, error)
+	PatchState(ctx context.Context, records []genesis.Record) error
+	FastForward(ctx context.Context, heights uint64) error
+}
+
+var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
+
 // Mine makes blocks on request.
 func (b *Backend) Mine(ctx context.Context, blocks uint64) (view.At, error) {
-	if b.Miner == nil {
-		return view.At{}, &view.MineError{Reason: "this node makes no blocks"}
+	if b.Steer == nil {
+		return view.At{}, errNoSteerer
 	}
-	return b.Miner(ctx, blocks)
+	return b.Steer.Mine(ctx, blocks)
+}
+
+// PatchState writes records into the state.
+func (b *Backend) PatchState(ctx context.Context, records []genesis.Record) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.PatchState(ctx, records)
+}
+
+// FastForward goes so many heights on.
+func (b *Backend) FastForward(ctx context.Context, heights uint64) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.FastForward(ctx, heights)
 }

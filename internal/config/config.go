@@ -72,6 +72,7 @@ type RPC struct {
 	Limits               limits.Limits
 	TrustedProxies       []string // whose X-Forwarded-For is believed
 	Simulate, Trace      bool     // whether there are these methods
+	Sandbox              *bool    // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
 }
 
 // Consensus holds consensus.*.
@@ -97,7 +98,7 @@ func Default(fast bool) *Document {
 // own are our keys' defaults, but for the limits of the RPC, which have a table. They are not written by init, so that the file
 // stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
-"rpc":{"http_status":"spec","trusted_proxies":[],"simulate":true,"trace":true},
+"rpc":{"http_status":"spec","trusted_proxies":[],"simulate":true,"trace":true,"sandbox":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "state":{"memory_bytes":0},
@@ -219,6 +220,13 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	num := func(path string) uint64 { v, _ := d.Get(path); n, _ := asU64(v); return n }
 	dur := func(path string) time.Duration { v, _ := d.Get(path); t, _ := asDuration(v); return t }
 	yes := func(path string) bool { v, _ := d.Get(path); b, _ := v.(bool); return b }
+	maybe := func(path string) *bool {
+		v, _ := d.Get(path)
+		if b, ok := v.(bool); ok {
+			return &b
+		}
+		return nil
+	}
 	list := func(path string) (out []string) {
 		v, _ := d.Get(path)
 		items, _ := v.([]any)
@@ -260,7 +268,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			PollingTimeout: dur("rpc.polling_config.polling_timeout"),
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
-			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Limits: readLimits(d),
+			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Limits: readLimits(d),
 		}
 	}
 	var err error

@@ -96,6 +96,7 @@ var extras = map[string]rule{
 	"troupe.rpc.trusted_proxies":        {kind: kStrings},
 	"troupe.rpc.simulate":               {kind: kBool},
 	"troupe.rpc.trace":                  {kind: kBool},
+	"troupe.rpc.sandbox":                {kind: kBool, nullable: true},
 	"troupe.mempool":                    {kind: kObject},
 	"troupe.mempool.max_transactions":   {kind: kU64, min: 1, max: maxCount},
 	"troupe.mempool.max_per_key":        {kind: kU64, min: 1, max: maxCount},

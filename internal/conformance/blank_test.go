@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc"
 )
@@ -130,7 +131,9 @@ func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, err
 
 func (n *blank) Trace(context.Context, *view.Trace) ([]byte, error) { return nil, errNeedsChain }
 
-func (n *blank) Mine(context.Context, uint64) (view.At, error) { return view.At{}, errNeedsChain }
+func (n *blank) Mine(context.Context, uint64) (view.At, error)      { return view.At{}, errNeedsChain }
+func (n *blank) PatchState(context.Context, []genesis.Record) error { return errNeedsChain }
+func (n *blank) FastForward(context.Context, uint64) error          { return errNeedsChain }
 
 func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {
 	return nil, errNeedsChain

@@ -24,10 +24,22 @@ func (h *Host) exposed(back *backend.Backend) string {
 	for _, account := range h.seeded(back) {
 		what = append(what, fmt.Sprintf("anybody can sign for %s, whose key is made from a word", account))
 	}
-	if what == nil {
+	if len(what) == 0 {
 		return ""
 	}
+	if h.steered(back) {
+		what = append(what, "anybody can write into its state (troupe.rpc.sandbox)")
+	}
 	return fmt.Sprintf("JSON-RPC listens on %s, not on this machine alone: %s. To keep it to this machine: --rpc-addr 127.0.0.1:%d, or rpc.addr", tcp, strings.Join(what, "; "), tcp.Port)
+}
+
+// steered tells whether there are the methods that steer a sandbox: as the config says, else on a chain that is no secret of anybody's, as
+// init makes them.
+func (h *Host) steered(back *backend.Backend) bool {
+	if on := h.home.Config.RPC.Sandbox; on != nil {
+		return *on
+	}
+	return len(h.seeded(back)) > 0
 }
 
 // seeded finds accounts whose keys init derives from words that everybody knows.

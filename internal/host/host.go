@@ -193,12 +193,12 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 	*undo = append(*undo, h.views.Close)
 	back := backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Miner: h.mine,
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{h},
 	})
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {
 		return err

@@ -1,16 +1,11 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/epoch"
-	"github.com/troupe-chain/troupe/chain/production"
-	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // Obstacle says why this node can make no blocks, and what would change that; empty: it can.
@@ -110,23 +105,4 @@ func absence(m *epoch.Manager, head primitives.Hash, id primitives.EpochID, acco
 		}
 	}
 	return none + ": " + advice
-}
-
-// mine makes blocks on request, where that is how blocks are made.
-func (h *Host) mine(ctx context.Context, blocks uint64) (at view.At, err error) {
-	if p := h.home.Config.Production; p != config.Manual {
-		return at, &view.MineError{Reason: fmt.Sprintf(`blocks are made by themselves: troupe.block_production is %q, and not "manual"`, p)}
-	}
-	if reason := h.Obstacle(); reason != "" {
-		return at, &view.MineError{Reason: "this node makes no blocks: " + reason}
-	}
-	at.Height, at.Hash, err = h.Node.Mine(ctx, blocks)
-	var halted *node.HaltedError
-	switch {
-	case errors.Is(err, production.ErrTooMany), errors.As(err, &halted):
-		err = &view.MineError{Reason: err.Error()}
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = &view.LookupError{Kind: view.ErrTimeout}
-	}
-	return at, err
 }

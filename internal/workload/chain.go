@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/verify"
@@ -123,6 +124,8 @@ type Plan struct {
 	Missing func(primitives.ShardIndex) bool
 	// Chunks are taken as they are where they are not nil, by shard index.
 	Chunks []*primitives.Chunk
+	// Patch is written into the state with the block.
+	Patch []genesis.Record
 	// Delay is added to the parent's timestamp, ns; 0: a second.
 	Delay uint64
 }
@@ -151,7 +154,7 @@ func (c *Chain) Make(p *Plan) (*primitives.Block, []*primitives.Chunk, error) {
 	prop := &engine.Proposal{
 		Parent: p.Parent, Height: p.Height, Timestamp: parent.Header().Timestamp + p.Delay,
 		Chunks: make([]*primitives.Chunk, len(byShard)), Endorsements: make([][]primitives.Signature, len(byShard)),
-		Vote: max(c.chain.Version.Protocol, splittingSince),
+		Vote: max(c.chain.Version.Protocol, splittingSince), Patch: p.Patch,
 	}
 	for i := range byShard {
 		if p.Missing != nil && p.Missing(primitives.ShardIndex(i)) {

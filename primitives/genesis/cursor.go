@@ -18,6 +18,9 @@ type cursor struct {
 	path []step
 	err  error
 	at   string // path of the error
+
+	removals bool // null in place of what a record holds is allowed: it is to be removed
+	gone     bool // there was such a null
 }
 
 // step is an element of a path: a member's name, or an index if the name is empty.
@@ -97,6 +100,15 @@ func (c *cursor) null() bool {
 		return true
 	}
 	return false
+}
+
+// absent takes a null that says that something is to be removed, where that may be said.
+func (c *cursor) absent() bool {
+	if !c.removals || !c.null() {
+		return false
+	}
+	c.gone = true
+	return true
 }
 
 // object calls f for each member; f takes the value and returns true, or returns false for a key it does not know.

@@ -63,7 +63,7 @@ func (s *scanner) decode(buf []byte, path []step, f func(*cursor)) []byte {
 		return buf
 	}
 	s.path = nil
-	c := cursor{b: buf, path: path}
+	c := cursor{b: buf, path: path, removals: s.removals}
 	f(&c)
 	if c.err != nil {
 		s.fail(&Error{Line: line + 1, Column: int(offset-lineStart) + 1, Path: c.at, Err: c.err})
@@ -142,9 +142,11 @@ func Parse(in []byte) (*Genesis, error) {
 	return g, err
 }
 
-// parseList reads records from a JSON value, without comments or a place to point to: an array, or exactly one.
-func parseList(in []byte, list bool) (out []Record, err error) {
+// parseList reads records from a JSON value, without comments or a place to point to: an array, or exactly one; removals among them
+// or not.
+func parseList(in []byte, list, removals bool) (out []Record, err error) {
 	s := newScanner(bytes.NewReader(in))
+	s.removals = removals
 	keep := func(r Record) error {
 		out = append(out, r)
 		return nil

@@ -55,6 +55,9 @@ type (
 		Index     uint16
 		Nonce     primitives.Nonce
 	}
+	// Removal is our own, and of patches alone: what the record says is to be taken out of the state, of which it has the names. It is
+	// written with null in place of account, value, code, access_key or nonce.
+	Removal struct{ Of Record }
 )
 
 // Owner of each record.
@@ -67,6 +70,8 @@ func (r *ReceivedDataRecord) Owner() primitives.AccountID     { return r.Account
 func (r *DelayedReceiptRecord) Owner() primitives.AccountID   { return r.Receipt.ReceiverID }
 func (r *GasKeyNonceRecord) Owner() primitives.AccountID      { return r.AccountID }
 
+func (r *Removal) Owner() primitives.AccountID { return r.Of.Owner() }
+
 func (*AccountRecord) recordName() string          { return "Account" }
 func (*DataRecord) recordName() string             { return "Data" }
 func (*ContractRecord) recordName() string         { return "Contract" }
@@ -75,6 +80,7 @@ func (*PostponedReceiptRecord) recordName() string { return "PostponedReceipt" }
 func (*ReceivedDataRecord) recordName() string     { return "ReceivedData" }
 func (*DelayedReceiptRecord) recordName() string   { return "DelayedReceipt" }
 func (*GasKeyNonceRecord) recordName() string      { return "GasKeyNonce" }
+func (r *Removal) recordName() string              { return r.Of.recordName() }
 
 // UnknownRecordText is nearcore's refusal of a record of another name; RPC shows it.
 const UnknownRecordText = "unknown variant `%s`, expected one of `Account`, `Data`, `Contract`, `AccessKey`, " +
@@ -113,6 +119,9 @@ func (c *cursor) record() (r Record) {
 	if n == 0 && c.err == nil {
 		c.failf("invalid value: map, expected map with a single key")
 	}
+	if c.gone {
+		return &Removal{r}
+	}
 	return r
 }
 
@@ -125,7 +134,9 @@ func (c *cursor) accountRecord() *AccountRecord {
 			r.AccountID = c.account()
 		case "account":
 			c.field("account").once(&seen, 1)
-			r.Account = c.accountState()
+			if !c.absent() {
+				r.Account = c.accountState()
+			}
 		default:
 			return false
 		}
@@ -220,7 +231,9 @@ func (c *cursor) accessKeyRecord() *AccessKeyRecord {
 			r.PublicKey = c.handle()
 		case "access_key":
 			c.field("access_key").once(&seen, 2)
-			r.AccessKey = c.accessKey()
+			if !c.absent() {
+				r.AccessKey = c.accessKey()
+			}
 		default:
 			return false
 		}
@@ -242,7 +255,9 @@ func (c *cursor) dataRecord() *DataRecord {
 			r.Key = c.base64()
 		case "value":
 			c.field("value").once(&seen, 2)
-			r.Value = c.base64()
+			if !c.absent() {
+				r.Value = c.base64()
+			}
 		default:
 			return false
 		}
@@ -261,7 +276,9 @@ func (c *cursor) contractRecord() *ContractRecord {
 			r.AccountID = c.account()
 		case "code":
 			c.field("code").once(&seen, 1)
-			r.Code = c.base64()
+			if !c.absent() {
+				r.Code = c.base64()
+			}
 		default:
 			return false
 		}
@@ -286,7 +303,9 @@ func (c *cursor) gasKeyNonceRecord() *GasKeyNonceRecord {
 			r.Index = uint16(c.uint(16))
 		case "nonce":
 			c.field("nonce").once(&seen, 3)
-			r.Nonce = primitives.Nonce(c.uint(64))
+			if !c.absent() {
+				r.Nonce = primitives.Nonce(c.uint(64))
+			}
 		default:
 			return false
 		}

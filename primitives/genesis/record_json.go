@@ -8,8 +8,11 @@ import (
 
 // AppendRecord appends r in nearcore's struct order, without spaces.
 func AppendRecord(b []byte, r Record) []byte {
+	begun := len(b)
 	b = append(append(append(b, `{"`...), r.recordName()...), `":`...)
 	switch r := r.(type) {
+	case *Removal:
+		return appendRemoval(b[:begun], r.Of)
 	case *AccountRecord:
 		b = appendText(b, `{"account_id":`, string(r.AccountID))
 		b = append(appendAccount(append(b, `,"account":`...), &r.Account), '}')
@@ -64,14 +67,50 @@ func appendAccount(b []byte, a *primitives.Account) []byte {
 	return append(b, '}')
 }
 
+// appendRemoval appends a record with null in place of what it holds.
+func appendRemoval(b []byte, r Record) []byte {
+	b = append(append(append(b, `{"`...), r.recordName()...), `":`...)
+	b = appendText(b, `{"account_id":`, string(r.Owner()))
+	switch r := r.(type) {
+	case *AccountRecord:
+		b = append(b, `,"account":null`...)
+	case *DataRecord:
+		b = append(appendBase64(b, `,"data_key":`, r.Key), `,"value":null`...)
+	case *ContractRecord:
+		b = append(b, `,"code":null`...)
+	case *AccessKeyRecord:
+		b = append(appendText(b, `,"public_key":`, r.PublicKey.String()), `,"access_key":null`...)
+	case *GasKeyNonceRecord:
+		b = appendText(b, `,"public_key":`, r.PublicKey.String())
+		b = append(appendUint(b, `,"index":`, uint64(r.Index)), `,"nonce":null`...)
+	case *PostponedReceiptRecord, *ReceivedDataRecord, *DelayedReceiptRecord, *Removal:
+		panic(fmt.Sprintf("genesis: a %T can't be removed", r))
+	default:
+		panic(fmt.Sprintf("genesis: no case for %T", r))
+	}
+	return append(b, "}}"...)
+}
+
+// AppendRecords appends an array of records.
+func AppendRecords(b []byte, records []Record) []byte {
+	b = append(b, '[')
+	for i, r := range records {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = AppendRecord(b, r)
+	}
+	return append(b, ']')
+}
+
 // ParseRecord reads one record from JSON that has no comments.
 func ParseRecord(in []byte) (Record, error) {
-	rs, err := parseList(in, false)
+	rs, err := parseList(in, false, false)
 	if err != nil {
 		return nil, err
 	}
 	return rs[0], nil
 }
 
-// ParseRecords reads an array of records, as sandbox_patch_state has it.
-func ParseRecords(in []byte) ([]Record, error) { return parseList(in, true) }
+// ParsePatch reads an array of records and removals, as sandbox_patch_state has it.
+func ParsePatch(in []byte) ([]Record, error) { return parseList(in, true, true) }

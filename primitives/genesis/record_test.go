@@ -102,15 +102,24 @@ func TestRecordRoundTrip(t *testing.T) {
 			t.Errorf("%T: owner %s", r, r.Owner())
 		}
 	}
-	all := []byte{'['}
-	for i, r := range everyRecord() {
-		if i > 0 {
-			all = append(all, ',')
+	all := everyRecord()
+	for _, r := range everyRemoval() {
+		b := AppendRecord(nil, r)
+		if got, err := ParseRecord(b); err == nil {
+			t.Errorf("%s is read as a record: %+v", b, got)
 		}
-		all = AppendRecord(all, r)
+		all = append(all, r)
 	}
-	if got, err := ParseRecords(append(all, ']')); err != nil || !reflect.DeepEqual(got, everyRecord()) {
+	if got, err := ParsePatch(AppendRecords(nil, all)); err != nil || !reflect.DeepEqual(got, all) {
 		t.Errorf("all records: %v", err)
+	}
+}
+
+func everyRemoval() []Record {
+	return []Record{
+		&Removal{&AccountRecord{AccountID: "a.near"}}, &Removal{&DataRecord{AccountID: "a.near", Key: []byte("k")}},
+		&Removal{&ContractRecord{AccountID: "a.near"}}, &Removal{&AccessKeyRecord{AccountID: "a.near", PublicKey: edKey.Handle()}},
+		&Removal{&GasKeyNonceRecord{AccountID: "a.near", PublicKey: edKey.Handle(), Index: 1}},
 	}
 }
 

@@ -46,6 +46,7 @@ type scanner struct {
 	lineStart int64  // offset of the current line
 	path      []step // of the value that is being taken, for errors
 	err       error
+	removals  bool // see cursor
 }
 
 func newScanner(r io.Reader) *scanner { return &scanner{r: r, buf: make([]byte, 0, 64<<10)} }

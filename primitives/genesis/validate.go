@@ -90,6 +90,8 @@ func (k *Checker) Record(r Record) {
 			k.problem("account %s has more than one contract deployed", r.AccountID)
 		}
 	case *DataRecord, *PostponedReceiptRecord, *DelayedReceiptRecord, *ReceivedDataRecord, *GasKeyNonceRecord: // nothing to check
+	case *Removal:
+		k.problem("record %s of %s removes what is not there", r.recordName(), r.Owner())
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))
 	}

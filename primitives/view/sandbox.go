@@ -1,6 +1,6 @@
 package view
 
-// MineError says why a node makes no blocks on request.
-type MineError struct{ Reason string }
+// SteerError says why a node does not do what a sandbox is asked to.
+type SteerError struct{ Reason string }
 
-func (e *MineError) Error() string { return "no blocks on request: " + e.Reason }
+func (e *SteerError) Error() string { return "sandbox: " + e.Reason }

@@ -121,6 +121,8 @@ func (in *Input) check() error {
 		return fmt.Errorf("%w: no trie, config or layout", ErrInput)
 	case !in.Layout.Has(in.Block.ShardID):
 		return fmt.Errorf("%w: shard %d is not in the layout", ErrInput, in.Block.ShardID)
+	case !in.NewChunk && len(in.Patch) > 0:
+		return fmt.Errorf("%w: a patch without a chunk", ErrInput)
 	case in.NewChunk && in.ownCongestion() == nil: // a missing one behind a split repeats the header of another shard
 		return fmt.Errorf("%w: no congestion info of shard %d", ErrInput, in.Block.ShardID)
 	}
@@ -254,6 +256,9 @@ func (c *chunk) settle(out *executed) error {
 
 // finish writes what is left to write and closes the state.
 func (c *chunk) finish() (*Result, error) {
+	if err := c.patchQueue(); err != nil {
+		return nil, err
+	}
 	if err := c.delayed.account(congestion.Account{Info: &c.own}); err != nil {
 		return nil, err
 	}
@@ -267,6 +272,9 @@ func (c *chunk) finish() (*Result, error) {
 		return nil, err
 	}
 	c.u.Commit(primitives.CauseUpdatedDelayedReceipts, primitives.Hash{})
+	if err := c.patch(); err != nil {
+		return nil, err
+	}
 	r := c.res
 	r.Stats.UpperBoundBytes = c.u.UpperBound()
 	if err := c.close(); err != nil {

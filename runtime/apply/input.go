@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/bandwidth"
 	"github.com/troupe-chain/troupe/runtime/state"
@@ -35,6 +36,8 @@ type Input struct {
 
 	Transactions []Transaction
 	Incoming     []*primitives.Receipt // in the order of OrderIncoming
+	// Patch is what a sandbox writes into the state behind all else, of accounts of this shard. It needs a new chunk.
+	Patch []genesis.Record
 	// Signature checks transactions; nil: verify.CheckSignature.
 	Signature verify.SignatureFunc
 

@@ -92,6 +92,8 @@ func (b *Builder) Add(r genesis.Record) error {
 		if err := b.addLoad(s, r.Receipt, uint64(len(b.buf)-len(k))); err != nil {
 			return err
 		}
+	case *genesis.Removal:
+		return &Error{owner, "a genesis removes nothing"}
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))
 	}

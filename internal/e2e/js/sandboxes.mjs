@@ -61,7 +61,16 @@ await step("near-kit: its sandbox, transfers, restart", async () => {
     ok(await near.accountExists(`alice.${id}`, { finality: "optimistic" }), "it exists");
     await sandbox.restart(); // without its data folder: a new chain of the same genesis
     ok(!(await near.accountExists(`alice.${id}`, { finality: "optimistic" })), "a new chain");
-    // patchState, fastForward and dumpState come with the sandbox methods.
+    await sandbox.patchState([
+      { Account: { account_id: `bob.${id}`, account: { amount: "7000000000000000000000000", locked: "0", code_hash: "11111111111111111111111111111111", storage_usage: 182 } } },
+      { Data: { account_id: id, data_key: "YQ==", value: "Yg==" } },
+    ]);
+    ok(await near.accountExists(`bob.${id}`, { finality: "optimistic" }), "patched");
+    const height = async () => (await near.getStatus()).sync_info.latest_block_height;
+    const before = await height();
+    await sandbox.fastForward(100_000);
+    ok((await height()) >= before + 100_000, "heights were passed over");
+    // dumpState comes with view-state.
   } finally {
     await sandbox.stop();
   }

@@ -1,0 +1,174 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// Refusals of what a sandbox may do.
+var (
+	// ErrShared: other validators have a say in the next block.
+	ErrShared = errors.New("producer: the chain has other validators")
+	// ErrForward: a height that can't be gone to.
+	ErrForward = errors.New("producer: fast forward")
+)
+
+// MaxForward bounds the heights that one FastForward passes over, and maxForwardBlocks the blocks that it makes on the way.
+const (
+	MaxForward       = 1_000_000_000
+	maxForwardBlocks = production.MaxMine
+)
+
+// patch is a PatchState that is not answered.
+type patch struct {
+	records []genesis.Record
+	reply   func(messages.StatePatched, error)
+	at      primitives.Height // of the block that it goes with; 0: none yet
+}
+
+// forward is where the chain is to go, for all who wait for that.
+type forward struct {
+	target  primitives.Height // 0: nowhere
+	replies []func(messages.Forwarded, error)
+}
+
+func (a *Actor) patchState(m link.Request[messages.PatchState, messages.StatePatched]) {
+	if err := a.alone(); err != nil {
+		m.Reply(messages.StatePatched{}, err)
+		return
+	}
+	a.patches = append(a.patches, patch{records: m.Question.Records, reply: m.Reply})
+	a.due()
+	a.advance()
+}
+
+// alone tells why this node can't say by itself what the next block is; nil: it can.
+func (a *Actor) alone() error {
+	switch {
+	case a.stopped:
+		return ErrStopped
+	case a.head == nil || !a.head.sole:
+		return ErrShared
+	}
+	return nil
+}
+
+// due says whether the next block is asked for.
+func (a *Actor) due() {
+	any := a.head != nil && a.forward.target > a.head.height
+	for i := range a.patches {
+		any = any || a.patches[i].at == 0
+	}
+	a.step(production.Due{Any: any})
+}
+
+// takePatches returns what is to be written into the state with the block of a height.
+func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
+	for i := range a.patches {
+		if p := &a.patches[i]; p.at == 0 {
+			p.at = height
+			out = append(out, p.records...)
+		}
+	}
+	if out != nil {
+		a.due()
+	}
+	return out
+}
+
+// fastForward goes to a height. One who asks while another is on his way waits for that one, and then for the height that he asked for.
+func (a *Actor) fastForward(m link.Request[messages.FastForward, messages.Forwarded]) {
+	var target primitives.Height
+	err := a.alone()
+	if err == nil {
+		target, err = a.judgeForward(m.Question.Heights)
+	}
+	if err != nil {
+		m.Reply(messages.Forwarded{}, err)
+		return
+	}
+	if m.Question.Heights == 0 && a.forward.target == 0 {
+		m.Reply(messages.Forwarded{Height: a.head.height}, nil)
+		return
+	}
+	if a.forward.target == 0 {
+		a.forward.target = target
+	}
+	a.forward.replies = append(a.forward.replies, m.Reply)
+	a.due()
+	a.advance()
+}
+
+// judgeForward returns the height that lies so many above the head.
+func (a *Actor) judgeForward(n uint64) (primitives.Height, error) {
+	e := must(a.o.Chain.Epoch(a.head.hash))
+	average := uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2
+	switch {
+	case e.Length < production.MinForward:
+		return 0, fmt.Errorf("%w: epochs of %d blocks are too short, %d is the least", ErrForward, e.Length, production.MinForward)
+	case n > MaxForward, n/uint64(e.Length)*4 > maxForwardBlocks:
+		return 0, fmt.Errorf("%w: by %d heights, in epochs of %d; the limit is %d heights and %d blocks", ErrForward, n, e.Length, MaxForward, maxForwardBlocks)
+	case average > 0 && n > (math.MaxInt64-a.o.Clock()-a.shift)/average:
+		return 0, fmt.Errorf("%w: by %d heights: there is no such time", ErrForward, n)
+	}
+	return a.head.height + primitives.Height(n), nil
+}
+
+// next returns the height of the next block, if that is to be another than the one above the head.
+func (a *Actor) next() primitives.Height {
+	h := a.head
+	if a.forward.target <= h.height || !h.sole {
+		return h.height + 1
+	}
+	return production.Forward(h.height, a.forward.target, must(a.o.Chain.Epoch(h.hash)))
+}
+
+// passOver counts the time that heights would have taken that are passed over, which all later blocks have behind them
+// (nearcore sandbox_delta_time).
+func (a *Actor) passOver(n primitives.Height) {
+	a.shift += uint64(n) * (uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2)
+}
+
+// patchedAt tells whether the block of a height was to have a patch.
+func (a *Actor) patchedAt(height primitives.Height) bool {
+	return slices.ContainsFunc(a.patches, func(p patch) bool { return p.at == height })
+}
+
+// accepted answers those whose block is on disk.
+func (a *Actor) accepted(m *messages.BlockAccepted) {
+	left := a.patches[:0]
+	for _, p := range a.patches {
+		if p.at == 0 || p.at > m.Height() {
+			left = append(left, p)
+			continue
+		}
+		p.reply(messages.StatePatched{Height: m.Height(), Hash: m.Hash}, nil)
+	}
+	clear(a.patches[len(left):])
+	a.patches = left
+	if f := &a.forward; f.target > 0 && m.Height() >= f.target {
+		for _, reply := range f.replies {
+			reply(messages.Forwarded{Height: m.Height(), Hash: m.Hash}, nil)
+		}
+		*f = forward{}
+	}
+}
+
+// refuseAll answers those who wait for a block that will not come.
+func (a *Actor) refuseAll(why error) {
+	for _, p := range a.patches {
+		p.reply(messages.StatePatched{}, why)
+	}
+	for _, reply := range a.forward.replies {
+		reply(messages.Forwarded{}, why)
+	}
+	a.patches, a.forward = nil, forward{}
+}

@@ -1,0 +1,131 @@
+package producer
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// ask tells the first node a request and notes when it is answered.
+func ask[Q, A any](c *cluster, q Q, answered func(A, error)) {
+	r := link.NewRequest[Q, A](q)
+	c.post(func() { c.tell(0, r) })
+	go func() {
+		a := <-r.Answer()
+		c.post(func() { answered(a.Value, a.Err) })
+	}()
+}
+
+// TestPatchState: a patch goes with the next block, which comes at once in every mode, together with others that came meanwhile; it is
+// answered when that block is on disk, and no later block has it again.
+func TestPatchState(t *testing.T) {
+	for _, mode := range []production.Mode{production.Instant, production.Interval, production.Manual} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 1, mode)
+			defer c.stop()
+			c.lag = 100 * time.Millisecond
+			c.run(time.Second)
+			before, answers := len(c.made), 0
+			for range 3 {
+				ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}}, func(got messages.StatePatched, err error) {
+					if answers++; err != nil || got.Hash != c.disk.Hash && got.Height > c.disk.Height() {
+						t.Errorf("%v: %+v, %v, with block %d on disk", mode, got, err, c.disk.Height())
+					}
+				})
+			}
+			c.run(50 * time.Millisecond)
+			if len(c.made) == before || answers > 0 {
+				t.Fatalf("%v: %d blocks and %d answers at once", mode, len(c.made)-before, answers)
+			}
+			c.run(2 * time.Second)
+			records := 0
+			for i := range c.made {
+				records += len(c.made[i].Patch)
+			}
+			if answers != 3 || records != 3 {
+				t.Errorf("%v: %d answers, %d records in blocks", mode, answers, records)
+			}
+		})
+	}
+}
+
+// TestFastForward: the head is exactly so many heights on, with the time that they would have taken; who asks meanwhile waits; what can't
+// be is refused; stopping answers who waits.
+func TestFastForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Manual)
+		defer c.stop()
+		c.lag = 10 * time.Millisecond
+		c.run(time.Second)
+		answers := 0
+		answered := func(got messages.Forwarded, err error) {
+			if answers++; err != nil || got.Height != 1600 || c.disk.Height() != 1600 {
+				t.Errorf("%+v, %v, with block %d on disk", got, err, c.disk.Height())
+			}
+		}
+		begun := time.Now()
+		ask(c, messages.FastForward{Heights: 1600}, answered)
+		ask(c, messages.FastForward{Heights: 5}, answered)
+		if c.run(5 * time.Second); answers != 2 || c.head.Height() != 1600 {
+			t.Fatalf("%d answers, head %d", answers, c.head.Height())
+		}
+		passed := primitives.Height(0)
+		for i, prev := range append([]messages.MakeBlock{{}}, c.made[:len(c.made)-1]...) {
+			passed += c.made[i].Height - prev.Height - 1
+		}
+		last := c.made[len(c.made)-1]
+		if want := uint64(begun.UnixNano()) + uint64(passed)*1_300_000_000; last.Timestamp < want || last.Timestamp > want+uint64(time.Second) {
+			t.Errorf("%d heights were passed over; the last block's time is %d, want %d and a bit", passed, last.Timestamp, want)
+		}
+		for _, n := range []uint64{MaxForward + 1, 1 << 63} {
+			ask(c, messages.FastForward{Heights: n}, func(_ messages.Forwarded, err error) {
+				if answers++; !errors.Is(err, ErrForward) {
+					t.Errorf("%d heights: %v", n, err)
+				}
+			})
+		}
+		c.run(time.Second)
+		c.down = map[int]bool{} // the disk stands still from here on
+		c.lag = time.Hour
+		ask(c, messages.FastForward{Heights: 10}, func(_ messages.Forwarded, err error) {
+			if answers++; !errors.Is(err, ErrStopped) {
+				t.Errorf("stopped: %v", err)
+			}
+		})
+		c.run(time.Second)
+		ask(c, messages.StopProducing{}, func(messages.Stopped, error) {})
+		if c.run(time.Second); answers != 5 {
+			t.Errorf("%d answers, want 5", answers)
+		}
+	})
+}
+
+// TestShared: where others vote nobody steers.
+func TestShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 4, production.Interval)
+		defer c.stop()
+		c.run(time.Second)
+		answers := 0
+		ask(c, messages.PatchState{}, func(_ messages.StatePatched, err error) {
+			if answers++; !errors.Is(err, ErrShared) {
+				t.Errorf("patch: %v", err)
+			}
+		})
+		ask(c, messages.FastForward{Heights: 3}, func(_ messages.Forwarded, err error) {
+			if answers++; !errors.Is(err, ErrShared) {
+				t.Errorf("fast forward: %v", err)
+			}
+		})
+		if c.run(time.Second); answers != 2 {
+			t.Errorf("%d answers", answers)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package production
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestForward: the blocks on the way to a height, with finality two blocks behind what is without gaps.
+func TestForward(t *testing.T) {
+	for _, c := range []struct {
+		at, first, length, target primitives.Height
+		want                      []primitives.Height
+	}{
+		{at: 7, first: 1, length: 100, target: 8, want: []primitives.Height{8}},
+		{at: 7, first: 1, length: 100, target: 50, want: []primitives.Height{50}},
+		{at: 7, first: 1, length: 100, target: 98, want: []primitives.Height{98}},
+		{at: 7, first: 1, length: 100, target: 99, want: []primitives.Height{98, 99}},
+		{at: 7, first: 1, length: 100, target: 205, want: []primitives.Height{98, 99, 100, 101, 102, 198, 199, 200, 201, 202, 205}},
+		{at: 100, first: 1, length: 100, target: 103, want: []primitives.Height{101, 102, 103}},
+		{at: 1, first: 1, length: 4, target: 7, want: []primitives.Height{2, 3, 4, 5, 6, 7}},
+	} {
+		var got []primitives.Height
+		e, run, final := Epoch{First: c.first, Length: c.length}, primitives.Height(1), c.first
+		for at := c.at; at < c.target; {
+			next := Forward(at, c.target, e)
+			if run++; next > at+1 {
+				run = 1
+			}
+			if e.Last {
+				e = Epoch{First: next, Length: c.length}
+			}
+			if run >= 3 {
+				final = next - 2
+			}
+			e.Last = e.First < next && final+3 >= e.First+e.Length
+			got, at = append(got, next), next
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("from %d to %d, epoch of %d from %d on: %v, want %v", c.at, c.target, c.length, c.first, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// TestPatches: what is written into the state with a block is there at that block and not before, over restarts and folds, in each shard
+// what belongs there; the block's chunks applied again write it too.
+func TestPatches(t *testing.T) {
+	o := ChainOptions{Options: Options{Seed: 5, Shards: 4}}
+	o.EpochLength, o.Validity, o.Store.FoldBlocks = 40, 80, 3
+	p := newPath(t, o)
+	key := func(i int) []byte { return fmt.Append(nil, "key ", i) }
+	var hashes []primitives.Hash
+	var results [][]primitives.KeyChanges
+	for i := range 40 {
+		head := p.Engine.Head()
+		plan := &Plan{Parent: head.Hash, Height: head.Height() + 1, Transactions: p.txs(3, Base{Height: head.Height() + 1, Hash: head.Hash})}
+		if i%3 == 0 {
+			for n := range 8 {
+				id := Account(n)
+				plan.Patch = append(plan.Patch, &genesis.DataRecord{AccountID: id, Key: key(i), Value: key(i)})
+				if i > 6 {
+					plan.Patch = append(plan.Patch, &genesis.Removal{Of: &genesis.DataRecord{AccountID: id, Key: key(i - 6)}})
+				}
+			}
+		}
+		if err := p.Engine.CheckPatch(plan.Patch); err != nil {
+			t.Fatal(err)
+		}
+		a := p.plan(plan)
+		hashes = append(hashes, a.Entry.Hash)
+		for s := range a.Entry.Shards {
+			results = append(results, a.Entry.Shards[s].Result.Changes)
+		}
+		if i%7 == 0 {
+			p.restart()
+		}
+	}
+	again := 0
+	for i, hash := range hashes {
+		at, err := p.Engine.StateAt(hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range 8 {
+			id := Account(n)
+			index, err := at.Layout.Index(at.Layout.ShardOf(id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := 0; k < len(hashes); k += 3 {
+				want := key(k)
+				if k > i || k > 0 && i >= k+6 {
+					want = nil
+				}
+				if got, err := at.Trie(index).Get(primitives.AppendContractDataKey(nil, id, key(k)), nil); err != nil || !bytes.Equal(got, want) {
+					t.Fatalf("block %d: %s of %s is %q, %v, want %q", at.Height(), key(k), id, got, err, want)
+				}
+			}
+		}
+		for s := range at.Shards {
+			if at.Height() == 1 {
+				continue
+			}
+			r, err := p.Engine.Reapply(hash, primitives.ShardIndex(s), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := results[i*len(at.Shards)+s]; !reflect.DeepEqual(r.Changes, want) {
+				t.Fatalf("block %d, shard %d applied again: %d changes, and it had %d", at.Height(), s, len(r.Changes), len(want))
+			}
+			again++
+		}
+		at.Release()
+	}
+	if again < 100 {
+		t.Errorf("%d chunks applied again", again)
+	}
+}
+
+// TestCheckPatch: what would leave a state that contradicts itself is refused.
+func TestCheckPatch(t *testing.T) {
+	p := newPath(t, ChainOptions{Options: Options{Seed: 5, Shards: 2}})
+	p.next(3)
+	waiting := func(yield bool, inputs ...primitives.Hash) *primitives.Receipt {
+		return &primitives.Receipt{PredecessorID: Account(0), ReceiverID: Account(1), ID: primitives.Hash{1},
+			Body: &primitives.ActionReceipt{SignerID: Account(0), SignerPublicKey: StakeKey("a").PublicKey(), InputDataIDs: inputs, Yield: yield}}
+	}
+	most := primitives.Balance{Hi: math.MaxUint64, Lo: math.MaxUint64}
+	for name, records := range map[string][]genesis.Record{
+		"code of nobody":           {&genesis.ContractRecord{AccountID: "nobody.near", Code: []byte{1}}},
+		"code of a removed one":    {&genesis.Removal{Of: &genesis.AccountRecord{AccountID: Account(1)}}, &genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
+		"large code":               {&genesis.ContractRecord{AccountID: Account(1), Code: make([]byte, 4<<20+1)}},
+		"large key":                {&genesis.DataRecord{AccountID: Account(1), Key: make([]byte, 2049)}},
+		"large value":              {&genesis.DataRecord{AccountID: Account(1), Value: make([]byte, 4<<20+1)}},
+		"system":                   {&genesis.DataRecord{AccountID: "system"}},
+		"balances overflow":        {&genesis.AccountRecord{AccountID: Account(1), Account: primitives.Account{Amount: most, Locked: most}}},
+		"a yield of two":           {&genesis.PostponedReceiptRecord{Receipt: waiting(true, primitives.Hash{1}, primitives.Hash{2})}},
+		"waits for nothing":        {&genesis.PostponedReceiptRecord{Receipt: waiting(false)}},
+		"all data is there":        {&genesis.ReceivedDataRecord{AccountID: Account(1), DataID: primitives.Hash{2}}, &genesis.PostponedReceiptRecord{Receipt: waiting(false, primitives.Hash{2})}},
+		"postponed data":           {&genesis.PostponedReceiptRecord{Receipt: &primitives.Receipt{PredecessorID: Account(0), ReceiverID: Account(1), Body: &primitives.DataReceipt{}}}},
+		"delayed, no valid sender": {&genesis.DelayedReceiptRecord{Receipt: &primitives.Receipt{PredecessorID: "!", ReceiverID: Account(1), Body: &primitives.DataReceipt{}}}},
+	} {
+		if err := p.Engine.CheckPatch(records); !errors.Is(err, engine.ErrPatch) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, records := range map[string][]genesis.Record{
+		"code before its hash":  {&genesis.ContractRecord{AccountID: Account(1), Code: []byte{1}}},
+		"code of a new account": {&genesis.AccountRecord{AccountID: "new.near"}, &genesis.ContractRecord{AccountID: "new.near", Code: []byte{1}}},
+		"waits":                 {&genesis.PostponedReceiptRecord{Receipt: waiting(false, primitives.Hash{2})}},
+		"nothing":               nil,
+	} {
+		if err := p.Engine.CheckPatch(records); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
