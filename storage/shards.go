@@ -311,7 +311,7 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 		return fmt.Errorf("shard %d at block %v: %w, it has left", shard, at, ErrGone)
 	case at.Height < c.Since:
 		return fmt.Errorf("shard %d at block %v: %w, it came in at height %d", shard, at, ErrGone, c.Since)
-	case !c.With && at.Height > c.At.Height && at.Height <= v.folded.Height:
+	case !c.With && at.Height > c.At.Height:
 		return fmt.Errorf("shard %d at block %v: %w, it is at height %d", shard, at, ErrNotFound, c.At.Height)
 	}
 	return nil

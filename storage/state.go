@@ -33,8 +33,12 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 			return c.Last(), nil
 		}
 		value, err := s.storedValue(v.folded.Height, k)
-		if s.view.Load().tail > v.folded.Height { // garbage collection has come by
+		now := s.view.Load()
+		if now.tail > v.folded.Height { // garbage collection has come by
 			continue
+		}
+		if gone := now.readable(at, shard); gone != nil { // and this shard may have left
+			return nil, gone
 		}
 		return value, err
 	}
@@ -43,6 +47,9 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		return nil, err
 	}
 	defer r.done()
+	if err := s.view.Load().readable(at, shard); err != nil { // a shard that left since: readers are told before a row goes
+		return nil, err
+	}
 	all := s.erasAbove(at.Height + 1)
 	height := r.at.Height
 	if r.at != at {
@@ -290,6 +297,9 @@ again:
 		return err
 	}
 	defer snap.release()
+	if err := s.view.Load().readable(at, shard); err != nil { // as in ValueAt
+		return err
+	}
 	height := v.folded.Height
 	if p == nil {
 		height = at.Height

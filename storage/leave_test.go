@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestReadBesideLeave: a shard leaves at whatever moment of a read. The reader gets what it had, or is told that it is gone, and never that
+// what he reads was not there.
+func TestReadBesideLeave(t *testing.T) {
+	key := []byte("\x00a")
+	scan := func(read func(yield func(_, value []byte) bool) error) (value []byte, err error) {
+		err = read(func(_, v []byte) bool { value = append(value, v...); return true })
+		return value, err
+	}
+	reads := map[string]func(s *Store, at BlockRef) ([]byte, error){
+		"value": func(s *Store, at BlockRef) ([]byte, error) { return s.ValueAt(at, 0, key) },
+		"scan": func(s *Store, at BlockRef) ([]byte, error) {
+			return scan(func(yield func(_, value []byte) bool) error { return s.Scan(at, 0, AccountRange{}, nil, nil, yield) })
+		},
+		"load": func(s *Store, at BlockRef) ([]byte, error) {
+			return scan(func(yield func(_, value []byte) bool) error { return s.Load(at, 0, AccountRange{}, nil, nil, yield) })
+		},
+	}
+	for name, read := range reads {
+		for _, pending := range []bool{false, true} {
+			for point := 1; ; point++ {
+				s, err := OpenMemory(NewMemDisk(), testOptions())
+				if err != nil {
+					t.Fatal(err)
+				}
+				at := BlockRef{1, hashOf("a")}
+				g := &Block{Ref: at, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}, {ID: 1}}}
+				if err := s.Import(g, nil, func(put func(Pair) error) error { return put(Pair{0, key, []byte("1")}) }); err != nil {
+					t.Fatal(err)
+				}
+				if pending {
+					at = BlockRef{2, hashOf("b")}
+					if err := s.Commit(&Block{Ref: at, Prev: g.Ref, Ordinal: 2, Epoch: g.Epoch, Head: true, Shards: []Shard{{ID: 1}}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				left := false
+				s.db = &betweenIndex{index: s.db, at: point, do: func() {
+					left = true
+					if err := s.LeaveShard(0, AccountRange{}); err != nil {
+						t.Fatal(err)
+					}
+				}}
+				if got, err := read(s, at); (err != nil || string(got) != "1") && !errors.Is(err, ErrGone) {
+					t.Errorf("%s of a shard that leaves before look %d, pending %v: %q, %v", name, point, pending, got, err)
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if !left {
+					break
+				}
+			}
+		}
+	}
+}
+
+// TestReadBehindShard: a shard that came in is behind the folded block. Its state after blocks to come is not known, also where they are not
+// folded.
+func TestReadBehindShard(t *testing.T) {
+	key := []byte("\x00z")
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	g := &Block{Ref: BlockRef{1, hashOf("a")}, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}}}
+	if err := s.Import(g, nil, func(func(Pair) error) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	at := g.Ref
+	for i, name := range []string{"b", "c"} {
+		b := &Block{Ref: BlockRef{at.Height + 1, hashOf(name)}, Prev: at, Ordinal: uint64(i) + 2, Epoch: g.Epoch, Head: true, Shards: []Shard{{ID: 0}}}
+		if b.Final = at; i == 1 {
+			b.Final = b.Prev
+		}
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+		at = b.Ref
+	}
+	if err := s.Fold(BlockRef{2, hashOf("b")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Stage(1, g.Ref, AccountRange{Lo: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.StagePart(1, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.EnterShard(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.ValueAt(g.Ref, 1, key); err != nil || string(got) != "1" {
+		t.Fatalf("where the shard is: %q, %v", got, err)
+	}
+	for _, ref := range []BlockRef{{2, hashOf("b")}, at} {
+		if got, err := s.ValueAt(ref, 1, key); err == nil {
+			t.Errorf("a shard that is at block 1 has %q after block %d", got, ref.Height)
+		}
+		if err := s.Scan(ref, 1, AccountRange{Lo: "m"}, nil, nil, func(_, _ []byte) bool { return true }); err == nil {
+			t.Errorf("a shard that is at block 1 is scanned after block %d", ref.Height)
+		}
+	}
+}
