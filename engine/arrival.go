@@ -171,11 +171,11 @@ func (a *Arrival) Has(shard primitives.ShardIndex) ([]uint64, error) {
 
 // Part judges a part of a shard's state and stores it. Any goroutine may call it.
 func (a *Arrival) Part(shard primitives.ShardIndex, id trie.PartID, strings [][]byte) error {
-	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.Root(shard), id, strings)
+	return stagePart(&a.o, a.layout.ShardIDs()[shard], a.at(), a.Root(shard), id, strings)
 }
 
-// stagePart judges a part of a state and stores it.
-func stagePart(o *Options, name primitives.ShardID, root primitives.Hash, id trie.PartID, strings [][]byte) error {
+// stagePart judges a part of a state after a block and stores it.
+func stagePart(o *Options, name primitives.ShardID, at storage.BlockRef, root primitives.Hash, id trie.PartID, strings [][]byte) error {
 	p, err := trie.OpenPart(strings, root, id, o.Tries.Frontier)
 	if err != nil {
 		return err
@@ -186,10 +186,10 @@ func stagePart(o *Options, name primitives.ShardID, root primitives.Hash, id tri
 			stubs = append(stubs, stubOf(level, &entries[i]))
 		}
 	}
-	if err := o.Store.StageFrontier(name, stubs); err != nil {
+	if err := o.Store.StageFrontier(name, at, stubs); err != nil {
 		return err
 	}
-	return o.Store.StagePart(name, id.Index, func(put func(key, value []byte) error) error {
+	return o.Store.StagePart(name, at, id.Index, func(put func(key, value []byte) error) error {
 		for i := range p.Pairs {
 			if err := put(p.Pairs[i].Key, p.Pairs[i].Value); err != nil {
 				return err

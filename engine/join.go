@@ -176,7 +176,7 @@ func (j *Joining) Has() ([]uint64, error) {
 
 // Part judges a part of the shard's state and stores it. Any goroutine may call it.
 func (j *Joining) Part(id trie.PartID, strings [][]byte) error {
-	return stagePart(&j.e.o, j.id, j.Root(), id, strings)
+	return stagePart(&j.e.o, j.id, j.at, j.Root(), id, strings)
 }
 
 // Enter makes the parts the shard's state; total is how many there are. ErrNotYet: one is missing, or their block is not folded.

@@ -107,7 +107,7 @@ func (c *strictChain) comesIn(s *Store) error {
 
 // latePart stores a key of the shard that comes in.
 func (c *strictChain) latePart(s *Store, n int) error {
-	return s.StagePart(lateShard, uint64(n), func(put func(key, value []byte) error) error {
+	return s.StagePart(lateShard, c.stageAt, uint64(n), func(put func(key, value []byte) error) error {
 		if v := lateValue(n, c.stageAt.Height); v != nil {
 			return put(lateName(n), v)
 		}

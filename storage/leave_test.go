@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"crypto/rand"
 	"errors"
 	"testing"
 )
@@ -91,7 +92,7 @@ func TestReadBehindShard(t *testing.T) {
 	if _, err := s.Stage(1, g.Ref, AccountRange{Lo: "m"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.StagePart(1, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }); err != nil {
+	if err := s.StagePart(1, g.Ref, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.EnterShard(1, nil); err != nil {
@@ -107,5 +108,54 @@ func TestReadBehindShard(t *testing.T) {
 		if err := s.Scan(ref, 1, AccountRange{Lo: "m"}, nil, nil, func(_, _ []byte) bool { return true }); err == nil {
 			t.Errorf("a shard that is at block 1 is scanned after block %d", ref.Height)
 		}
+	}
+}
+
+// TestStageBesidePart: a shard is staged anew while a part of its state before still comes. Nothing of that part is in the new state.
+func TestStageBesidePart(t *testing.T) {
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	before, now, accounts := BlockRef{1, hashOf("a")}, BlockRef{2, hashOf("b")}, AccountRange{}
+	if _, err := s.Stage(0, before, accounts); err != nil {
+		t.Fatal(err)
+	}
+	big := make([]byte, historyBatch)
+	if _, err := rand.Read(big); err != nil {
+		t.Fatal(err)
+	}
+	err = s.StagePart(0, before, 0, func(put func(key, value []byte) error) error {
+		if err := put([]byte("\x00a"), big); err != nil { // which is written
+			return err
+		}
+		if _, err := s.Stage(0, now, accounts); err != nil {
+			return err
+		}
+		if err := put([]byte("\x00b"), big); err != nil {
+			return err
+		}
+		return put([]byte("\x00c"), []byte("1"))
+	})
+	if !errors.Is(err, ErrOrder) {
+		t.Errorf("a part of a state that is not awaited any more: %v", err)
+	}
+	stub := []Stub{{Path: []byte{1}, Hash: hashOf("stub"), MemoryUsage: 5}}
+	if err := s.StageFrontier(0, before, stub); !errors.Is(err, ErrOrder) {
+		t.Errorf("the frontier of a state that is not awaited any more: %v", err)
+	}
+	none := func(func(key, value []byte) error) error { return nil }
+	if err := s.StagePart(0, before, 1, none); !errors.Is(err, ErrOrder) {
+		t.Errorf("a part that comes behind: %v", err)
+	}
+	if parts, err := s.Stage(0, now, accounts); err != nil || len(parts) > 0 {
+		t.Errorf("parts %v of the new state are here, %v", parts, err)
+	}
+	if err := flat.Scan(s.db, nil, nil, func(key []byte, _ packed) bool {
+		t.Errorf("row %x of the state before", key)
+		return true
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

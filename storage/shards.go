@@ -136,13 +136,11 @@ func (s *Store) stagedParts(shard primitives.ShardID) (parts []uint64, err error
 	return parts, err
 }
 
-// StagePart stores a part of a shard that is coming in: any pairs, which others may be given again by another part. When it returns nil the part is
-// among those that Stage returns. Parts may come at once from several goroutines.
-func (s *Store) StagePart(shard primitives.ShardID, part uint64, pairs func(put func(key, value []byte) error) error) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
-	cell, err := s.stagedShard(shard)
+// StagePart stores a part of a shard that is coming in with its state after a block: any pairs, which others may be given again by another
+// part. When it returns nil the part is among those that Stage returns. Parts may come at once from several goroutines. ErrOrder: another
+// block's state is awaited, maybe since the part began.
+func (s *Store) StagePart(shard primitives.ShardID, at BlockRef, part uint64, pairs func(put func(key, value []byte) error) error) error {
+	cell, err := s.stagedShard(shard, at)
 	if err != nil {
 		return err
 	}
@@ -155,7 +153,7 @@ func (s *Store) StagePart(shard primitives.ShardID, part uint64, pairs func(put 
 		if batch.Size() < historyBatch {
 			return nil
 		}
-		err := s.db.write(&batch, false)
+		err := s.stagedWrite(shard, at, &batch)
 		batch.Reset()
 		return err
 	})
@@ -165,7 +163,20 @@ func (s *Store) StagePart(shard primitives.ShardID, part uint64, pairs func(put 
 	stagedParts.Put(&batch, partKey{shard, part}, &Nothing{})
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
+	if _, err := s.stagedShard(shard, at); err != nil {
+		return err
+	}
 	return s.fail(s.step(&batch))
+}
+
+// stagedWrite writes rows of a shard that is coming in, unless another state of it is awaited meanwhile.
+func (s *Store) stagedWrite(shard primitives.ShardID, at BlockRef, batch *Batch) error {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	if _, err := s.stagedShard(shard, at); err != nil {
+		return err
+	}
+	return s.db.write(batch, false)
 }
 
 // has tells whether a trie key can be of a shard of that range.
@@ -185,7 +196,7 @@ func (s *Store) EnterShard(shard primitives.ShardID, frontierStubs []Stub) error
 	if err := s.writable(); err != nil {
 		return err
 	}
-	cell, err := s.stagedShard(shard)
+	cell, err := s.staging(shard)
 	if err != nil {
 		return err
 	}
@@ -239,11 +250,23 @@ func (s *Store) writeFrontier(changes iter.Seq[FrontierChange]) error {
 	return s.db.write(&batch, false)
 }
 
-// stagedShard returns what says that a shard is coming in. ErrOrder: none does.
-func (s *Store) stagedShard(shard primitives.ShardID) (stagedCell, error) {
+// staging returns what says that a shard is coming in. ErrOrder: none does.
+func (s *Store) staging(shard primitives.ShardID) (stagedCell, error) {
 	cell, err := staged.Get(s.db, shard)
 	if errors.Is(err, ErrNotFound) {
 		return cell, fmt.Errorf("%w: shard %d is not staged", ErrOrder, shard)
+	}
+	return cell, err
+}
+
+// stagedShard is staging for a state after a block, with a store that takes writes. ErrOrder: it is not that which is awaited.
+func (s *Store) stagedShard(shard primitives.ShardID, at BlockRef) (stagedCell, error) {
+	if err := s.writable(); err != nil {
+		return stagedCell{}, err
+	}
+	cell, err := s.staging(shard)
+	if err == nil && cell.At != at {
+		err = fmt.Errorf("%w: shard %d is staged for block %v, not %v", ErrOrder, shard, cell.At, at)
 	}
 	return cell, err
 }

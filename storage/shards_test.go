@@ -68,7 +68,7 @@ func (c *comer) enter() {
 	if _, err := c.s.Stage(coming, c.m.genesis, accounts); err != nil { // another block, of which one part came
 		c.t.Fatal(err)
 	}
-	c.must(c.s.StagePart(coming, 7, func(put func(key, value []byte) error) error { return put([]byte("\x00zz"), []byte("old")) }))
+	c.must(c.s.StagePart(coming, c.m.genesis, 7, func(put func(key, value []byte) error) error { return put([]byte("\x00zz"), []byte("old")) }))
 	if _, err := c.s.Stage(coming, at, accounts); err != nil {
 		c.t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (c *comer) enter() {
 		pairs = append(pairs, [2]string{string(k), string(v)})
 		return true
 	}))
-	err := c.s.StagePart(coming, 0, func(put func(key, value []byte) error) error { return put([]byte("\x00a"), []byte("not its")) })
+	err := c.s.StagePart(coming, at, 0, func(put func(key, value []byte) error) error { return put([]byte("\x00a"), []byte("not its")) })
 	if !errors.Is(err, ErrOrder) {
 		c.t.Fatalf("a part with another shard's key: %v", err)
 	}
@@ -91,7 +91,7 @@ func (c *comer) enter() {
 				c.t.Fatalf("parts %v, %v after a restart", got, err)
 			}
 		}
-		c.must(c.s.StagePart(coming, n, func(put func(key, value []byte) error) error {
+		c.must(c.s.StagePart(coming, at, n, func(put func(key, value []byte) error) error {
 			for _, p := range pairs[len(pairs)*int(n)/parts : len(pairs)*int(n+1)/parts] {
 				if err := put([]byte(p[0]), []byte(p[1])); err != nil {
 					return err
@@ -105,7 +105,7 @@ func (c *comer) enter() {
 		c.fold()
 	}
 	staged := Stub{Level: 2, Path: []byte{1, 2}, Hash: hashOf(at), MemoryUsage: 8}
-	c.must(c.s.StageFrontier(coming, []Stub{staged}))
+	c.must(c.s.StageFrontier(coming, at, []Stub{staged}))
 	c.must(c.s.EnterShard(coming, []Stub{{Path: []byte{1}, Hash: hashOf(at), MemoryUsage: 9}}))
 	if stubs := c.frontier(); len(stubs) != 2 || stubs[0].Level != 0 || stubs[0].Hash != hashOf(at) || !reflect.DeepEqual(stubs[1], staged) {
 		c.t.Fatalf("frontier %v", stubs)
@@ -326,7 +326,7 @@ func TestImportAt(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err = s.StagePart(on.id, part, func(put func(key, value []byte) error) (err error) {
+			err = s.StagePart(on.id, at, part, func(put func(key, value []byte) error) (err error) {
 				n := uint64(0)
 				scan := all.Scan(at, on.id, on.accounts, nil, nil, func(k, v []byte) bool {
 					if n++; n%2 == part {
