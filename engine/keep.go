@@ -17,6 +17,10 @@ import (
 // keptRow names the row.
 const keptRow = "transitions"
 
+// mostKept is what the row takes at the most, whatever the bound of those in memory: a record of the log is no larger than 1 GiB, and a fold that
+// could not write its row would be the node's end.
+const mostKept = 512 << 20
+
 // asks tells whether somebody asks what proves a shard's part of a block of an epoch on parent: all of it, or with Options.ProofsOf
 // the other validators of that epoch or the next, in which the account makes the shard's chunks. The caller holds epochMu.
 func (e *Engine) asks(id primitives.EpochID, parent primitives.Hash, shard primitives.ShardID) bool {
@@ -72,14 +76,14 @@ func (e *Engine) endangered(to *Entry) (list []*Transition) {
 	if e.proofs.limit == 0 {
 		return nil
 	}
-	seen, size := map[*Transition]bool{}, int64(0)
+	seen, size, limit := map[*Transition]bool{}, int64(0), min(e.proofs.limit, mostKept)
 	for _, id := range e.without(to) {
 		main, implicit, err := e.Transitions(to.Hash, id)
 		if err != nil {
 			continue
 		}
 		for _, t := range append([]*Transition{main}, implicit...) {
-			if seen[t] || t.Proof == nil || size+t.size() > e.proofs.limit { // of the genesis there is no proof
+			if seen[t] || t.Proof == nil || size+t.size() > limit { // of the genesis there is no proof
 				continue
 			}
 			seen[t] = true

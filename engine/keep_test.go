@@ -93,6 +93,29 @@ func TestProofsOutlastFolds(t *testing.T) {
 	}
 }
 
+// TestKeptFits: what a fold keeps fits into a record of the log, also where the memory has more.
+func TestKeptFits(t *testing.T) {
+	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
+	for h := range primitives.Height(10) {
+		n.accept(n.make(n.Head().Hash, h+1, h > 1))
+	}
+	blob, all := make([]byte, 100<<20), int64(0)
+	for _, x := range n.proofs.kept {
+		x.Proof = [][]byte{blob}
+		all += x.size()
+	}
+	if all <= 1<<30 {
+		t.Fatalf("only %d bytes of proofs are in memory", all)
+	}
+	size := int64(0)
+	for _, x := range n.endangered(n.Head()) {
+		size += x.size()
+	}
+	if size == 0 || size > mostKept {
+		t.Errorf("%d bytes are kept, want at most %d", size, mostKept)
+	}
+}
+
 // TestProofsOfDuties: proofs are made of the chunks of shards of which the account makes chunks in the epoch or the next, where there are
 // others to check them.
 func TestProofsOfDuties(t *testing.T) {
