@@ -189,18 +189,36 @@ func (s *leadingRows) Put(r *following.Row, c *epoch.Changes, head bool) error {
 
 // prune removes headers up to a height: what they say the engine's blocks say too, or they have lost.
 func (s *leadingRows) prune(height primitives.Height) error {
-	n := 0
-	return s.e.store.HeadersUpTo(height, func(ref storage.BlockRef, id storage.Raw) bool {
+	n, seen := 0, map[string]bool{}
+	var failed error
+	err := s.e.store.HeadersUpTo(height, func(ref storage.BlockRef, id storage.Raw) bool {
 		storage.HeaderRow.Delete(&s.batch, ref.Hash)
 		storage.HeaderHeight.Delete(&s.batch, ref)
 		storage.HeaderEpochInfo.Delete(&s.batch, ref.Hash)
-		if len(id) == len(primitives.EpochID{}) {
-			storage.HeaderEpochStart.Delete(&s.batch, primitives.EpochID(id))
-			storage.HeaderEpochSummary.Delete(&s.batch, primitives.EpochID(id))
+		if id := string(id); len(id) == len(primitives.EpochID{}) && !seen[id] { // once for each epoch
+			seen[id] = true
+			if id := primitives.EpochID([]byte(id)); s.begun(id, height, &failed) {
+				storage.HeaderEpochStart.Delete(&s.batch, id)
+				storage.HeaderEpochSummary.Delete(&s.batch, id)
+			}
 		}
 		n++
-		return n < pruneHeaders
+		return n < pruneHeaders && failed == nil
 	})
+	return errors.Join(err, failed)
+}
+
+// begun tells whether headers say that an epoch has begun up to a height. On another branch than that of a header of it that lost it may
+// begin later, and then that is what they say.
+func (s *leadingRows) begun(id primitives.EpochID, height primitives.Height, failed *error) bool {
+	if at, ok := s.first[id]; ok {
+		return at <= height
+	}
+	at, err := storage.HeaderEpochStart.Get(s.e.store.Reader(), id)
+	if *failed = absent(err); *failed != nil {
+		return false
+	}
+	return err != nil || primitives.Height(at) <= height
 }
 
 // Row is a header's row.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	following "github.com/troupe-chain/troupe/chain/headers"
 	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/primitives"
@@ -103,5 +104,44 @@ func TestLeadingHeaders(t *testing.T) {
 	standingOver, err := n.Admit(changed(list[2], nil, func(h *primitives.BlockHeader) { h.PrevHash, h.PrevHeight, h.Height = primitives.Hash{1}, 70, 71 }))
 	if err != nil || standingOver.Standing != intake.Stranger {
 		t.Errorf("a block of an epoch that is over: %+v, %v", standingOver, err)
+	}
+}
+
+// TestHeadersOfLostBranch: headers of a branch that lost are removed with the height they have. What begins an epoch on the branch that goes on
+// stays, though the other began it before.
+func TestHeadersOfLostBranch(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	rows := &leadingRows{e: n.Engine}
+	rows.reset()
+	write := func() {
+		t.Helper()
+		if err := n.store.PutHeaders(&rows.batch); err != nil {
+			t.Fatal(err)
+		}
+		rows.reset()
+	}
+	id := primitives.EpochID{7}
+	put := func(h primitives.Height, name byte) {
+		t.Helper()
+		info := &epoch.BlockInfo{Hash: primitives.Hash{name}, Height: h, EpochID: id}
+		r := &following.Row{Header: n.Head().Header(), Info: info, Tree: new(primitives.PartialMerkleTree)}
+		if err := rows.Put(r, &epoch.Changes{BlockInfo: info, EpochStart: true}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(5, 1) // lost
+	put(9, 2)
+	write()
+	for _, c := range []struct {
+		upto primitives.Height
+		want bool
+	}{{5, true}, {9, false}} {
+		if err := rows.prune(c.upto); err != nil {
+			t.Fatal(err)
+		}
+		write()
+		if h, ok, err := rows.EpochStart(id); err != nil || ok != c.want || ok && h != 9 {
+			t.Errorf("headers up to %d are removed: the epoch begins at %d (%v), %v", c.upto, h, ok, err)
+		}
 	}
 }
