@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"hash/crc32"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -314,11 +315,15 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 		}
 	}
 	a, err := c.compile(key, build, cancel)
+	for again := 0; err == nil && a.File != ""; again++ {
+		e, lost := c.takeOver(key, a)
+		if lost == nil || again == mostLost || errors.As(lost, new(*notLoaded)) {
+			return e, lost
+		}
+		a, err = c.compile(key, build, cancel) // somebody took the file away
+	}
 	if err != nil {
 		return nil, err
-	}
-	if a.File != "" {
-		return c.takeOver(key, a)
 	}
 	if c.disk != nil {
 		path, err := c.write(key, a)
@@ -342,21 +347,38 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
 }
 
-// takeOver makes an entry of an artifact in a file: it is put where it belongs, or read if that is not possible.
+// mostLost is how often an artifact is made again whose file is not there or not as it was said: the folder may be deleted at any time, and
+// a block may wait.
+const mostLost = 2
+
+// notLoaded is the loader's error of what is as it was made: to make it again changes nothing.
+type notLoaded struct{ err error }
+
+func (e *notLoaded) Error() string { return e.err.Error() }
+func (e *notLoaded) Unwrap() error { return e.err }
+
+// takeOver makes an entry of an artifact in a file: it is put where it belongs, or read if that is not possible. It is held open, since
+// from its place it may be removed before it is loaded, if at the same time another is put there and needs the room.
 func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
+	f, err := os.Open(a.File)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
 	path, err := c.write(key, a)
 	if err != nil {
 		c.count(func(s *Stats) { s.DiskErrors++ })
 	}
-	if path == "" { // it was not put there
-		path = a.File
-	} else if v, err := c.loader.LoadFile(a.Info, path); err == nil {
-		return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
+	if path != "" {
+		if v, err := c.loader.LoadFile(a.Info, path); err == nil {
+			return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
+		}
 	}
-	a.Code, err = os.ReadFile(path)
+	a.Code = make([]byte, a.Size)
+	_, err = io.ReadFull(f, a.Code)
 	_ = os.Remove(a.File)
 	c.disk.remove(key)
-	if err == nil && (int64(len(a.Code)) != a.Size || crc32.Checksum(a.Code, castagnoli) != a.Sum) {
+	if err == nil && crc32.Checksum(a.Code, castagnoli) != a.Sum {
 		err = errDamaged
 	}
 	if err != nil {
@@ -364,7 +386,7 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	}
 	v, err := c.loader.Load(a)
 	if err != nil {
-		return nil, err
+		return nil, &notLoaded{err}
 	}
 	return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
 }

@@ -25,8 +25,9 @@ func (v *value) Close() { v.closed.Add(1) }
 
 // loader keeps what it loaded, and refuses code that begins with "bad".
 type loader struct {
-	mu  sync.Mutex
-	all []*value
+	mu     sync.Mutex
+	all    []*value
+	before func() // it loads a file; nil: nothing
 }
 
 func (l *loader) load(a Artifact, file bool) (*value, error) {
@@ -43,6 +44,9 @@ func (l *loader) load(a Artifact, file bool) (*value, error) {
 func (l *loader) Load(a Artifact) (*value, error) { return l.load(a, false) }
 
 func (l *loader) LoadFile(info []byte, path string) (*value, error) {
+	if l.before != nil {
+		l.before()
+	}
 	code, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

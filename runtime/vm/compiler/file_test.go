@@ -66,6 +66,14 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, code, c.want)
 		}
 	}
+	for _, background := range []bool{false, true} {
+		p, j := newPool(t, func(o *Options) { o.Limits = limits }), job("forgotten", "make")
+		j.Background = background
+		j.File, j.Wrote = func() string { return os.DevNull }, func(string, Written) { t.Error("told of a file that has nothing") }
+		if code, err := p.Compile(j); err != nil || string(code) != "xxxx" {
+			t.Errorf("a file that keeps nothing: %q, %v", code, err)
+		}
+	}
 	p, path := newPool(t, func(o *Options) { o.Limits = limits }), filepath.Join(dir, "flood")
 	_, err := p.Compile(job("flood", "flood "+path))
 	var failed *Error

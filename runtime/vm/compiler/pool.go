@@ -180,7 +180,7 @@ func (p *Pool) stopped() error {
 }
 
 // attempts are how often it is tried again, by what went wrong: in the background, and if a block waits.
-var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}, starved: {1, 6}}
+var attempts = [kinds][2]int{crashed: {2, 3}, limited: {1, 2}, refused: {1, 2}, shot: {5, 20}, starved: {1, 6}, spoilt: {2, 2}}
 
 // wait lets time pass before another attempt of a block's where the machine was at fault, which may have more to give in a moment: to
 // fail for good stops the node. False: it is not wanted any more.
@@ -242,6 +242,9 @@ func (p *Pool) compile(j *Job, wasm []byte) ([]byte, error) {
 			return nil, &Error{Reason: f.reason, Attempts: n, Limits: f.kind == limited || f.kind == starved}
 		}
 		p.count(func(s *Stats) { s.Retries++ })
+		if f.kind == spoilt { // the disk's fault, or of who cleans up there: it comes through the pipe
+			file = ""
+		}
 		if !p.wait(j, f, tried[f.kind]) {
 			return nil, p.stopped()
 		}

@@ -134,6 +134,7 @@ const (
 	refused             // the code generator gave an error
 	shot                // it was killed, and not by us
 	starved             // the system, or its limit, gave it no more memory or no thread
+	spoilt              // the file has not what it wrote
 	kinds
 )
 
@@ -211,7 +212,7 @@ func (p *process) accept(r *Request, w Written) error {
 		return &failure{crashed, "an artifact in a file that was not asked for"}
 	}
 	if err := checkFile(r.File, w); err != nil {
-		return &failure{crashed, err.Error()}
+		return &failure{spoilt, err.Error()}
 	}
 	return nil
 }
