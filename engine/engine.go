@@ -75,7 +75,7 @@ type Engine struct {
 	warm      []*Entry          // that are not light, as they came, and some that are gone
 	trimmedAt primitives.Height // the last block whose tries were made smaller
 	evicted   atomic.Uint64     // bytes that have left
-	hastens   sync.WaitGroup    // what looks at states for code to be compiled ahead
+	haste     haste             // code that is compiled ahead
 	foretold  *foretold         // of the block that was made last
 	patch     patchOf           // for the block that was made last
 	made      recent            // chunks: they need not be checked when a block of this engine has them

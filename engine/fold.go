@@ -208,7 +208,7 @@ func (e *Engine) forget(folded *Entry) {
 // Close waits for adopted blocks to come to the disk, and for a fold that runs. The store is the caller's to close, after
 // this.
 func (e *Engine) Close() error {
-	e.hastens.Wait()
+	e.haste.looks.Wait()
 	_, err := e.Flush()
 	if e.folding != nil {
 		err = errors.Join(err, e.endFold(<-e.folding.done))

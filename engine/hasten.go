@@ -2,10 +2,12 @@ package engine
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/state"
 )
 
@@ -14,11 +16,76 @@ import (
 // there. So it is compiled ahead, as much at a time as the compiler takes. A receipt that is delayed or waits for data came once, and its
 // code was compiled then.
 
-// What is compiled ahead at a time, of a block. Code that does not fit is compiled when it is called.
+// What is compiled ahead at a time, and how many bytes of code wait for that or are looked at for a block: of all blocks, since who makes
+// many with receipts that are delayed would have what they call pile up. Code that does not fit is compiled when it is called.
 const (
 	hastenAtOnce = 4
 	hastenBytes  = 32 << 20
 )
+
+// haste is what is being compiled ahead.
+type haste struct {
+	looks sync.WaitGroup // at states for code
+
+	mu      sync.Mutex
+	codes   map[hastyCode]bool // that wait or are compiled
+	bytes   int                // of those
+	waiting []waitingCode
+	workers int
+}
+
+// hastyCode names code and the rules that it is compiled by.
+type hastyCode struct {
+	hash  primitives.Hash
+	rules *config.Wasm
+}
+
+type waitingCode struct {
+	hastyCode
+	code []byte
+}
+
+// free tells whether code is not on its way, and there is room for more.
+func (h *haste) free(c hastyCode) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.codes[c] && h.bytes < hastenBytes
+}
+
+// push takes code in, which is copied, and has it compiled.
+func (h *haste) push(vm action.Hastener, c hastyCode, code []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.codes[c] || h.bytes+len(code) > hastenBytes {
+		return
+	}
+	if h.codes == nil {
+		h.codes = map[hastyCode]bool{}
+	}
+	h.codes[c] = true
+	h.bytes += len(code)
+	h.waiting = append(h.waiting, waitingCode{c, bytes.Clone(code)})
+	if h.workers < hastenAtOnce {
+		h.workers++
+		go h.work(vm) // nobody waits for it: the VM ends it when it is closed
+	}
+}
+
+func (h *haste) work(vm action.Hastener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.waiting) > 0 {
+		c := h.waiting[0]
+		h.waiting = h.waiting[1:]
+		h.mu.Unlock()
+		vm.Hasten(c.code, c.rules)
+		h.mu.Lock()
+		delete(h.codes, c.hastyCode)
+		h.bytes -= len(c.code)
+	}
+	h.waiting = nil
+	h.workers--
+}
 
 // hastening is code that a block is going to need, to be looked at.
 type hastening struct {
@@ -37,6 +104,7 @@ type hasteKey struct {
 type hasty struct {
 	unready
 	trie state.Trie
+	paid func() bool // nil: it is
 }
 
 // hasten begins to look at what is to be called by the states of an entry, which is held. nil: the VM compiles nothing.
@@ -48,13 +116,13 @@ func (e *Engine) hasten(entry *Entry) *hastening {
 	return &hastening{vm: vm, entry: entry}
 }
 
-// add takes up what actions for an account bring or call, by the state of its shard.
-func (h *hastening) add(t state.Trie, to primitives.AccountID, actions []primitives.Action) {
+// add takes up what actions for an account bring or call, by the state of its shard. paid tells whether somebody has paid for them; nil: yes.
+func (h *hastening) add(t state.Trie, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
 	if !runsCode(actions) {
 		return
 	}
 	codesOf(to, actions, func(x unready) {
-		if x.code == nil {
+		if x.code == nil && paid == nil {
 			key := hasteKey{x.account, x.global}
 			if h.seen[key] {
 				return
@@ -64,7 +132,7 @@ func (h *hastening) add(t state.Trie, to primitives.AccountID, actions []primiti
 			}
 			h.seen[key] = true
 		}
-		h.list = append(h.list, hasty{x, t})
+		h.list = append(h.list, hasty{x, t, paid})
 	})
 }
 
@@ -81,7 +149,7 @@ func runsCode(actions []primitives.Action) bool {
 func (h *hastening) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	for _, r := range list {
 		if a, is := r.Body.(*primitives.ActionReceipt); is {
-			h.add(t, r.ReceiverID, a.Actions)
+			h.add(t, r.ReceiverID, a.Actions, nil)
 		}
 	}
 }
@@ -103,11 +171,12 @@ func (e *Engine) hastenBlock(p *Pending) {
 	e.hurry(h, p.entry)
 }
 
-// addLocal takes up the transactions that run in the chunk which has them: those that their signer receives.
+// addLocal takes up the transactions that run in the chunk which has them: those that their signer receives. A chunk may have such as
+// are not valid, which cost nobody anything.
 func (h *hastening) addLocal(in *apply.Input) {
 	for i := range in.Transactions {
 		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
-			h.add(in.Trie, tx.ReceiverID, tx.Actions)
+			h.add(in.Trie, tx.ReceiverID, tx.Actions, func() bool { return in.Pays(i) })
 		}
 	}
 }
@@ -128,7 +197,7 @@ func (e *Engine) hastenNext(entry *Entry) {
 				continue
 			}
 			if to, err := entry.Layout.Index(entry.Layout.ShardOf(r.ReceiverID)); err == nil && entry.Shards[to].Held() {
-				h.add(entry.trieOf(to), r.ReceiverID, a.Actions)
+				h.add(entry.trieOf(to), r.ReceiverID, a.Actions, nil)
 			}
 		}
 	}
@@ -141,41 +210,26 @@ func (e *Engine) hurry(h *hastening, entry *Entry) {
 		return
 	}
 	rules := &entry.Config.Wasm
-	e.hastens.Go(func() {
-		var codes [][]byte
-		left := hastenBytes
-		take := func(hash primitives.Hash, code func() []byte) {
-			if h.vm.Ready(hash, rules) {
-				return
-			}
-			if c := code(); c != nil && len(c) <= left {
-				left -= len(c)
-				codes = append(codes, bytes.Clone(c))
-			}
-		}
+	e.haste.looks.Go(func() {
+		defer h.entry.Release()
+		left := hastenBytes // to be looked at
 		for i := range h.list {
 			x := &h.list[i]
+			take := func(hash primitives.Hash, code func() []byte) {
+				c := hastyCode{hash, rules}
+				if left <= 0 || h.vm.Ready(hash, rules) || !e.haste.free(c) || x.paid != nil && !x.paid() {
+					return
+				}
+				if b := code(); b != nil {
+					left -= len(b)
+					e.haste.push(h.vm, c, b)
+				}
+			}
 			if x.code != nil {
 				take(primitives.HashBytes(x.code), func() []byte { return x.code })
 				continue
 			}
 			lookContractIn(x.trie, e.chain.ID, &x.unready, take)
-		}
-		h.entry.Release()
-		if len(codes) == 0 {
-			return
-		}
-		next := make(chan []byte, len(codes))
-		for _, c := range codes {
-			next <- c
-		}
-		close(next)
-		for range min(hastenAtOnce, len(codes)) {
-			go func() { // nobody waits for it: the VM ends it when it is closed
-				for c := range next {
-					h.vm.Hasten(c, rules)
-				}
-			}()
 		}
 	})
 }

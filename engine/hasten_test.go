@@ -34,7 +34,7 @@ func (v *hastyVM) Hasten(code []byte, _ *config.Wasm) {
 // wants wants that the VM is hastened to compile that, all at a time, and nothing else.
 func (v *hastyVM) wants(t *testing.T, n *node, what string, codes ...string) {
 	t.Helper()
-	n.hastens.Wait()
+	n.haste.looks.Wait()
 	var got []string
 	for range codes {
 		select {
@@ -92,7 +92,7 @@ func TestHasten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.hastens.Wait()
+		n.haste.looks.Wait()
 		p.Drop()
 		if after := n.Head().refs.Load(); after != before {
 			t.Errorf("%d holders of the states before, %d after", before, after)
@@ -100,7 +100,13 @@ func TestHasten(t *testing.T) {
 	}
 	begin()
 	vm.wants(t, n, "a block's receipts and transactions", "more", "new", "own", "theirs")
-	vm.ready = []primitives.Hash{primitives.HashBytes([]byte("own")), primitives.HashBytes([]byte("new")), primitives.HashBytes([]byte("more"))}
+	unpaid := n.signed(owner, owner, 10, deploys("nobody pays"), call)
+	unpaid.Signature = n.signed(owner, owner, 11).Signature
+	block, chunks = n.make(n.Head().Hash, n.Head().Height()+1, false, to(owner, 7, deploys("new"), call), to(owner, 8, deploys("new"), call), unpaid,
+		to(owner, 1, deploys("old nonce"), call), to(owner, 1<<60, deploys("no nonce"), call), to(owner, 9, deploys("newer"), &primitives.Transfer{}, call))
+	begin()
+	vm.wants(t, n, "a block with transactions that are not valid, and with code twice", "more", "new", "newer", "theirs")
+	vm.ready = []primitives.Hash{primitives.HashBytes([]byte("own")), primitives.HashBytes([]byte("new")), primitives.HashBytes([]byte("more")), primitives.HashBytes([]byte("newer"))}
 	begin()
 	vm.wants(t, n, "a block of which one code is not compiled", "theirs")
 }

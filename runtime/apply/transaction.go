@@ -168,3 +168,23 @@ func invalidTxStatus(e *primitives.InvalidTxError) primitives.ExecutionStatus {
 func (c *chunk) reject(tx *primitives.Transaction, hash primitives.Hash, e *primitives.InvalidTxError) {
 	c.newOutcome(tx, hash).Status = invalidTxStatus(e)
 }
+
+// Pays tells whether one of the transactions would be charged if it were the first: it is signed, and its signer can pay. Nothing is recorded.
+func (in *Input) Pays(i int) bool {
+	t, cfg := &in.Transactions[i], in.Block.Config
+	if !t.Valid || verify.Transaction(cfg, t.SignedTransaction, in.signature()) != nil {
+		return false
+	}
+	tx := &t.SignedTransaction.Transaction
+	cost, e := verify.Cost(cfg, tx, in.Block.GasPrice)
+	if e != nil {
+		return false
+	}
+	var s signer
+	view, err := readSigner(state.NewUnrecorded(in.Trie), tx, tx.PublicKey.Handle(), &s)
+	if err != nil || verify.MissingSigner(tx, view, verify.InChunk) != nil {
+		return false
+	}
+	verdict := verify.Charge(cfg, tx, &cost, view, in.Block.Height)
+	return verdict.Charged && verdict.Err == nil
+}
