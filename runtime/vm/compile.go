@@ -44,6 +44,7 @@ type task struct {
 	rules      *config.Wasm
 	traced     bool
 	background bool
+	placed     bool // it has its place in the compiler
 	cancel     <-chan struct{}
 	file       bool // it goes into v.cache, so it may come in a file of that
 }
@@ -76,7 +77,7 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		}
 	}()
 	code, err := v.compiler.Compile(&compiler.Job{
-		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Cancel: t.cancel,
+		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Placed: t.placed, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
 			a, wasm, err = prepared(v.prepare(t))
 			if len(wasm) >= largeArtifact { // what it was made of is as much again and more, and the compiler's memory comes on top

@@ -414,6 +414,48 @@ func TestWarmDoesNotDelayCalls(t *testing.T) {
 	}
 }
 
+// TestHastenDoesNotDelayCalls: while as much is compiled ahead as can be, a call of other code that is not compiled is compiled at once, and so
+// is one of code that waits to be compiled ahead.
+func TestHastenDoesNotDelayCalls(t *testing.T) {
+	if testing.Short() || fixture.Racing {
+		t.Skip("compiles large contracts")
+	}
+	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})
+	large := contracts.Large(250<<10, 1)
+	rules := &call(nil, "", 0).Block.Config.Wasm
+	ended := make(chan time.Time, 5)
+	for i := range 5 {
+		code := append(bytes.Clone(large), 0, 2, 1, byte(i)) // a custom section each
+		if i == 4 {
+			code = nop(t, 8)
+		}
+		go func() {
+			v.Hasten(code, rules)
+			ended <- time.Now()
+		}()
+		if i == 3 {
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	for _, code := range [][]byte{nop(t, 7), nop(t, 8)} {
+		if out, err := v.run(call(code, "main", 10*tera), &world{}); err != nil || out.Err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	done, before := time.Now(), 0
+	for range 5 {
+		if (<-ended).Before(done) {
+			before++
+		}
+	}
+	if before > 0 {
+		t.Errorf("two small calls waited for %d large compilations", before)
+	}
+	if s := v.Stats(); s.Builds != 6 {
+		t.Errorf("%d compilations, want 6", s.Builds)
+	}
+}
+
 // BenchmarkCompile: what a child adds to a compilation: one that is there, and one that has to be started.
 func BenchmarkCompile(b *testing.B) {
 	self, err := os.Executable()

@@ -37,14 +37,24 @@ func (v *VM) rules(w *config.Wasm) primitives.Hash {
 
 // get returns a module. In the background: nothing in a block waits for it.
 func (v *VM) get(hash primitives.Hash, code []byte, w *config.Wasm, background bool) (*cache.Entry[*module], error) {
+	return v.make(&task{hash: hash, code: code, rules: w, background: background})
+}
+
+// make is get of a task.
+func (v *VM) make(t *task) (*cache.Entry[*module], error) {
 	get := v.cache.Get
-	if background {
+	if t.background {
 		get = v.cache.GetInBackground
 	}
-	e, err := get(cache.Key{Code: hash, Rules: v.rules(w)}, func(cancel <-chan struct{}) (cache.Artifact, error) {
-		return v.build(&task{hash: hash, code: code, rules: w, background: background, cancel: cancel, file: true})
+	e, err := get(v.key(t.hash, t.rules), func(cancel <-chan struct{}) (cache.Artifact, error) {
+		t.cancel, t.file = cancel, true
+		return v.build(t)
 	})
-	return e, v.notLoaded(hash, err)
+	return e, v.notLoaded(t.hash, err)
+}
+
+func (v *VM) key(code primitives.Hash, w *config.Wasm) cache.Key {
+	return cache.Key{Code: code, Rules: v.rules(w)}
 }
 
 // notLoaded makes a CompilerError of machine code that does not load.
@@ -59,13 +69,22 @@ func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 
 // Ready tells whether code is compiled by the rules of a config, so that calling it takes no longer than loading it.
 func (v *VM) Ready(code primitives.Hash, w *config.Wasm) bool {
-	return v.cache.Has(cache.Key{Code: code, Rules: v.rules(w)})
+	return v.cache.Has(v.key(code, w))
 }
 
 // Hasten compiles code by the rules of a config as a call would, ahead of the call: what a block is about to call is compiled side by side,
-// not one after the other as its receipts run. What fails is told by the call.
+// not one after the other as its receipts run. No call waits for its turn, be it of this code or another. What fails is told by the call.
 func (v *VM) Hasten(code []byte, w *config.Wasm) {
-	if e, err := v.get(primitives.HashBytes(code), code, w, false); err == nil {
+	leave, ok := v.compiler.Ahead(len(code))
+	if !ok {
+		return
+	}
+	defer leave()
+	hash := primitives.HashBytes(code)
+	if v.cache.Making(v.key(hash, w)) {
+		return
+	}
+	if e, err := v.make(&task{hash: hash, code: code, rules: w, placed: true}); err == nil {
 		e.Release()
 	}
 }

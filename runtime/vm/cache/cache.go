@@ -459,6 +459,13 @@ func (c *Cache[V]) Has(key Key) bool {
 	return ok || c.disk != nil && c.disk.has(key)
 }
 
+// Making tells whether a Get is making it.
+func (c *Cache[V]) Making(key Key) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.urgent[key] != nil
+}
+
 // Stats returns the counts.
 func (c *Cache[V]) Stats() Stats {
 	c.mu.Lock()

@@ -103,3 +103,75 @@ func TestGateWeighs(t *testing.T) {
 		}
 	})
 }
+
+// TestGateAhead: what is compiled ahead goes behind what a block waits for and before the background, not together if that takes too much
+// memory; while all places are its own a block has one more.
+func TestGateAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{total: 2, later: 1, memory: 100}
+		in := make(chan string, 100)
+		enter := func(what string, weight int64) {
+			go func() {
+				if ok := false; what == "ahead" {
+					ok = g.enterAhead(weight)
+					if ok {
+						in <- what
+					}
+				} else if g.enter(what == "later", weight, nil) {
+					in <- what
+				}
+			}()
+			synctest.Wait()
+		}
+		wants := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			for _, w := range want {
+				if len(in) == 0 {
+					t.Fatalf("nothing begins, want %s", w)
+				}
+				if got := <-in; got != w {
+					t.Fatalf("%s begins, want %s", got, w)
+				}
+			}
+			if len(in) > 0 {
+				t.Fatalf("%s begins too", <-in)
+			}
+		}
+		enter("ahead", 300)
+		enter("ahead", 101) // too much beside the first
+		wants("ahead")
+		enter("ahead", 10)
+		wants() // in turn
+		g.leaveAhead(300)
+		wants("ahead", "ahead")
+		enter("later", 1)
+		enter("call", 500)
+		wants("call")
+		enter("call", 500)
+		enter("ahead", 1)
+		wants()
+		g.leaveAhead(101)
+		wants() // the call runs in its place
+		g.leave(false, 500)
+		wants("call")
+		g.leaveAhead(10)
+		wants("ahead")
+		g.leave(false, 500)
+		wants("later")
+		g.leaveAhead(1)
+		g.leave(true, 1)
+		if g.running != 0 || g.ahead != 0 || g.back != 0 || g.taken != 0 {
+			t.Errorf("%+v are left", g)
+		}
+		enter("call", 1)
+		enter("call", 1)
+		enter("ahead", 1)
+		wants("call", "call")
+		g.close()
+		synctest.Wait()
+		if len(in) != 0 || g.enterAhead(1) {
+			t.Error("went in though closed")
+		}
+	})
+}

@@ -101,6 +101,7 @@ type Job struct {
 	Code       primitives.Hash // of the contract
 	Size       int             // of the contract's code
 	Background bool            // no block waits for it
+	Placed     bool            // it has its place from Ahead
 	Cancel     <-chan struct{} // closed when nobody wants it any more
 	// Prepare makes the module, once it is the job's turn. What it panics with is a failure of the compiler too; its error
 	// is returned.
@@ -116,15 +117,15 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 	if err := p.barred(j); err != nil {
 		return nil, err
 	}
-	weight := weightOf(j.Size)
-	if !p.gate.enter(j.Background, weight, j.Cancel) {
-		return nil, p.stopped()
+	if !j.Placed {
+		weight := weightOf(j.Size)
+		if !p.gate.enter(j.Background, weight, j.Cancel) {
+			return nil, p.stopped()
+		}
+		defer p.gate.leave(j.Background, weight)
 	}
 	p.count(func(s *Stats) { s.Running++ })
-	defer func() {
-		p.count(func(s *Stats) { s.Running-- })
-		p.gate.leave(j.Background, weight)
-	}()
+	defer p.count(func(s *Stats) { s.Running-- })
 	if err := p.barred(j); err != nil { // meanwhile
 		return nil, err
 	}
@@ -147,6 +148,16 @@ func (p *Pool) Compile(j *Job) ([]byte, error) {
 		p.marks.Unmark(j.Name)
 	}
 	return code, err
+}
+
+// Ahead waits for a place for a compilation of size bytes that no block waits for, but soon one will. leave gives it back; false: the pool was
+// closed. Whoever waits has begun nothing, so that a block which needs the same meanwhile does not wait for its turn.
+func (p *Pool) Ahead(size int) (leave func(), ok bool) {
+	weight := weightOf(size)
+	if !p.gate.enterAhead(weight) {
+		return nil, false
+	}
+	return func() { p.gate.leaveAhead(weight) }, true
 }
 
 // barred is why a job in the background is not tried.
