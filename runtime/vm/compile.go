@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
@@ -81,7 +80,7 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 		Prepare: func() (wasm []byte, err error) {
 			a, wasm, err = prepared(v.prepare(t))
 			if len(wasm) >= largeArtifact { // what it was made of is as much again and more, and the compiler's memory comes on top
-				debug.FreeOSMemory()
+				go v.collector.run() // beside: a block may wait for the compiler
 			}
 			return wasm, err
 		},

@@ -43,15 +43,16 @@ const (
 
 // VM runs contracts. Safe for use by many goroutines.
 type VM struct {
-	engine   *engine.Engine
-	compiler *compiler.Pool
-	cache    *cache.Cache[*module]
-	alarm    func(error)
-	seen     atomic.Pointer[rulesOf] // of the config seen last
-	warmer   warmer
-	large    atomic.Bool // a large artifact was made, which is garbage now
-	alarms   atomic.Uint64
-	whole    atomic.Uint64 // see Stats
+	engine    *engine.Engine
+	compiler  *compiler.Pool
+	cache     *cache.Cache[*module]
+	alarm     func(error)
+	seen      atomic.Pointer[rulesOf] // of the config seen last
+	warmer    warmer
+	large     atomic.Bool // a large artifact was made, which is garbage now
+	collector collector
+	alarms    atomic.Uint64
+	whole     atomic.Uint64 // see Stats
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -131,7 +130,7 @@ func (q *warmer) run(v *VM) {
 			if e, err := v.get(primitives.HashBytes(w.code), w.code, w.w, true); err == nil {
 				e.Release()
 				if v.large.Swap(false) {
-					debug.FreeOSMemory()
+					v.collector.run()
 				}
 			} else if !errors.Is(err, ErrCompiler) && !closed(err) {
 				v.fault("vm: compile in advance: %w", err)

@@ -1,0 +1,58 @@
+package vm
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/fixture"
+)
+
+// TestCollector: collections take a twentieth of the time at most, and nobody waits for another's.
+func TestCollector(t *testing.T) {
+	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			runs := 0
+			c := &collector{free: func() { runs++; time.Sleep(took) }}
+			begun := time.Now()
+			for time.Since(begun) < 100*collectRest*took {
+				go c.run()
+				c.run()
+				time.Sleep(took / 10)
+			}
+			synctest.Wait()
+			if runs < 90 || runs > 101 {
+				t.Errorf("%d collections of %v in %v", runs, took, time.Since(begun))
+			}
+		})
+	}
+}
+
+// TestPrepareDoesNotWaitForCollection: a large module is given to the compiler while garbage is collected, be the heap as large as it may; and
+// the next ones cause no other collection.
+func TestPrepareDoesNotWaitForCollection(t *testing.T) {
+	if testing.Short() || fixture.Racing {
+		t.Skip("compiles large contracts")
+	}
+	v := openVM(t, Options{Compiler: children(t, "", nil), Builders: 2})
+	begun, end := make(chan struct{}, 10), make(chan struct{})
+	v.collector.free = func() {
+		begun <- struct{}{}
+		<-end
+	}
+	large := contracts.Large(2<<20, 1)
+	rules := &call(nil, "", 0).Block.Config.Wasm
+	for i := range 3 {
+		v.Hasten(append(large[:len(large):len(large)], 0, 2, 1, byte(i)), rules)
+	}
+	close(end)
+	select {
+	case <-begun:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing is collected")
+	}
+	if len(begun) > 0 {
+		t.Errorf("%d collections more", len(begun))
+	}
+}
