@@ -117,11 +117,21 @@ func (e *Engine) hasten(entry *Entry) *hastening {
 }
 
 // add takes up what actions for an account bring or call, by the state of its shard. paid tells whether somebody has paid for them; nil: yes.
-func (h *hastening) add(t state.Trie, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
+// Code that they bring is taken if its deployment is sure to be executed: one behind another action, which may fail, or of another account
+// costs a tenth of it, and is not called.
+func (h *hastening) add(t state.Trie, from, to primitives.AccountID, actions []primitives.Action, paid func() bool) {
 	if !runsCode(actions) {
 		return
 	}
+	_, sure := actions[0].(*primitives.DeployContract)
+	sure = sure && from == to
 	codesOf(to, actions, func(x unready) {
+		if x.code != nil {
+			if !sure {
+				return
+			}
+			sure = false // of the next
+		}
 		if x.code == nil && paid == nil {
 			key := hasteKey{x.account, x.global}
 			if h.seen[key] {
@@ -149,7 +159,7 @@ func runsCode(actions []primitives.Action) bool {
 func (h *hastening) addReceipts(t state.Trie, list []*primitives.Receipt) {
 	for _, r := range list {
 		if a, is := r.Body.(*primitives.ActionReceipt); is {
-			h.add(t, r.ReceiverID, a.Actions, nil)
+			h.add(t, r.PredecessorID, r.ReceiverID, a.Actions, nil)
 		}
 	}
 }
@@ -176,7 +186,7 @@ func (e *Engine) hastenBlock(p *Pending) {
 func (h *hastening) addLocal(in *apply.Input) {
 	for i := range in.Transactions {
 		if tx := in.Transactions[i].SignedTransaction; tx.SignerID == tx.ReceiverID {
-			h.add(in.Trie, tx.ReceiverID, tx.Actions, func() bool { return in.Pays(i) })
+			h.add(in.Trie, tx.SignerID, tx.ReceiverID, tx.Actions, func() bool { return in.Pays(i) })
 		}
 	}
 }
@@ -197,7 +207,7 @@ func (e *Engine) hastenNext(entry *Entry) {
 				continue
 			}
 			if to, err := entry.Layout.Index(entry.Layout.ShardOf(r.ReceiverID)); err == nil && entry.Shards[to].Held() {
-				h.add(entry.trieOf(to), r.ReceiverID, a.Actions, nil)
+				h.add(entry.trieOf(to), r.PredecessorID, r.ReceiverID, a.Actions, nil)
 			}
 		}
 	}

@@ -81,8 +81,8 @@ func TestHasten(t *testing.T) {
 	to := func(to primitives.AccountID, nonce primitives.Nonce, actions ...primitives.Action) *primitives.SignedTransaction {
 		return n.signed(owner, to, nonce, actions...)
 	}
-	n.accept(next(to(bare, 2, &primitives.Transfer{}), to(bare, 3, use, call), to(bare, 4, use, call, call), to(bare, 5, deploys("more"), call), to(bare, 6, deploys("idle"))))
-	vm.wants(t, n, "receipts of an applied block", "more", "theirs")
+	n.accept(next(to(bare, 2, &primitives.Transfer{}), to(bare, 3, use, call), to(bare, 4, use, call, call), to(bare, 5, deploys("not theirs to deploy"), call), to(bare, 6, deploys("idle"))))
+	vm.wants(t, n, "receipts of an applied block", "theirs")
 
 	block, chunks := next(to(owner, 7, deploys("new"), call), to(owner, 8, deploys("idle")), to(owner, 9, call), to(bare, 10, use, call))
 	begin := func() {
@@ -99,14 +99,66 @@ func TestHasten(t *testing.T) {
 		}
 	}
 	begin()
-	vm.wants(t, n, "a block's receipts and transactions", "more", "new", "own", "theirs")
+	vm.wants(t, n, "a block's receipts and transactions", "new", "own", "theirs")
 	unpaid := n.signed(owner, owner, 10, deploys("nobody pays"), call)
 	unpaid.Signature = n.signed(owner, owner, 11).Signature
 	block, chunks = n.make(n.Head().Hash, n.Head().Height()+1, false, to(owner, 7, deploys("new"), call), to(owner, 8, deploys("new"), call), unpaid,
-		to(owner, 1, deploys("old nonce"), call), to(owner, 1<<60, deploys("no nonce"), call), to(owner, 9, deploys("newer"), &primitives.Transfer{}, call))
+		to(owner, 1, deploys("old nonce"), call), to(owner, 1<<60, deploys("no nonce"), call), to(owner, 9, deploys("newer"), &primitives.Transfer{}, call),
+		to(owner, 10, &primitives.Transfer{}, deploys("behind what may fail"), call))
 	begin()
-	vm.wants(t, n, "a block with transactions that are not valid, and with code twice", "more", "new", "newer", "theirs")
-	vm.ready = []primitives.Hash{primitives.HashBytes([]byte("own")), primitives.HashBytes([]byte("new")), primitives.HashBytes([]byte("more")), primitives.HashBytes([]byte("newer"))}
+	vm.wants(t, n, "a block with transactions that are not valid, that may fail, and with code twice", "new", "newer", "theirs")
+	vm.ready = []primitives.Hash{primitives.HashBytes([]byte("own")), primitives.HashBytes([]byte("new")), primitives.HashBytes([]byte("newer"))}
 	begin()
 	vm.wants(t, n, "a block of which one code is not compiled", "theirs")
+}
+
+// TestHasteIsBounded: over all blocks so many are compiled ahead at a time, so many bytes wait, and no code twice; what does not fit is not
+// taken in, until there is room again.
+func TestHasteIsBounded(t *testing.T) {
+	vm := &hastyVM{asked: make(chan string, 100), end: make(chan struct{})}
+	var h haste
+	rules := &config.MustGet(config.June(86)).Wasm
+	push := func(n byte, size int) {
+		code := make([]byte, size)
+		code[0] = n
+		c := hastyCode{primitives.Hash{n}, rules}
+		for range 2 {
+			h.push(vm, c, code)
+		}
+		if h.free(c) {
+			t.Errorf("code %d would be taken once more", n)
+		}
+	}
+	for n := range byte(hastenAtOnce + 3) {
+		push(n, 1000)
+	}
+	push(100, hastenBytes-(hastenAtOnce+3)*1000) // the last that fits
+	push(101, 1)
+	for range hastenAtOnce {
+		<-vm.asked
+	}
+	select {
+	case <-vm.asked:
+		t.Error("more than may be are compiled at a time")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(vm.end)
+	for range 4 {
+		<-vm.asked
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		h.mu.Lock()
+		empty := h.workers == 0 && h.bytes == 0 && len(h.codes) == 0
+		h.mu.Unlock()
+		if empty {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d workers, %d bytes", h.workers, h.bytes)
+		}
+	}
+	push(102, 1)
+	if <-vm.asked; len(vm.asked) > 0 {
+		t.Error("what did not fit was compiled")
+	}
 }
