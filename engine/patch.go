@@ -6,6 +6,8 @@ import (
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/fees"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/runtime/verify"
 )
@@ -61,7 +63,8 @@ func (e *Engine) CheckPatch(records []genesis.Record) error {
 	if err != nil {
 		return err
 	}
-	c := patchCheck{head: head, rules: next, accounts: map[primitives.AccountID]*primitives.Account{}, data: map[dataOf]bool{}}
+	c := patchCheck{head: head, rules: next, treasury: e.chain.Treasury, accounts: map[primitives.AccountID]*primitives.Account{},
+		data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
 	for i, r := range records {
 		if err := c.record(r); err != nil {
 			if errors.Is(err, errRefused) {
@@ -83,6 +86,16 @@ type refusal struct{ text string }
 func (r refusal) Error() string   { return r.text }
 func (r refusal) Is(e error) bool { return e == errRefused }
 
+// Bounds of what a patch may say. They are far above what there is on any chain, and so far below where figures overflow that thousands of
+// patches don't lead there: a chunk in which that happens can't be applied. The greatest number of a balance is no balance at all in an
+// account's encoding, but marks its version.
+var (
+	maxPatchBalance = primitives.Balance{Hi: 1 << 52} // 2^116 yoctoNEAR, 83 billion NEAR
+	maxPatchPrice   = primitives.Balance{Hi: 1}       // 2^64 yoctoNEAR for a unit of gas
+)
+
+const maxPatchUsage = 1 << 48 // bytes
+
 type dataOf struct {
 	account primitives.AccountID
 	id      primitives.Hash
@@ -92,8 +105,10 @@ type dataOf struct {
 type patchCheck struct {
 	head     *Entry
 	rules    *rules
+	treasury primitives.AccountID
 	accounts map[primitives.AccountID]*primitives.Account // nil: gone
-	data     map[dataOf]bool
+	data     map[dataOf]bool                              // that is there
+	waiting  map[dataOf]bool                              // ids of receipts that wait, and of the data that they wait for
 }
 
 func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
@@ -127,8 +142,12 @@ func (c *patchCheck) record(r genesis.Record) error {
 	limits := &c.rules.config.Wasm.Limits
 	switch r := r.(type) {
 	case *genesis.AccountRecord:
-		if _, ok := r.Account.Amount.Add(r.Account.Locked); !ok {
-			return refused("amount and locked overflow")
+		sum, ok := r.Account.Amount.Add(r.Account.Locked)
+		switch {
+		case !ok || maxPatchBalance.Less(sum):
+			return refused("amount and locked are more than %v yoctoNEAR", maxPatchBalance)
+		case r.Account.StorageUsage > maxPatchUsage:
+			return refused("storage_usage is more than %d", uint64(maxPatchUsage))
 		}
 		c.accounts[r.AccountID] = &r.Account
 	case *genesis.DataRecord:
@@ -152,10 +171,17 @@ func (c *patchCheck) record(r genesis.Record) error {
 	case *genesis.PostponedReceiptRecord:
 		return c.postponed(r.Receipt)
 	case *genesis.DelayedReceiptRecord:
-		if e := verify.Receipt(c.rules.config, r.Receipt, verify.ExistingReceipt); e != nil {
-			return refused("the receipt is not valid: %v", e)
+		return c.delayed(r.Receipt)
+	case *genesis.AccessKeyRecord:
+		k := r.AccessKey.GasKey
+		switch {
+		case k == nil:
+		case k.NumNonces == 0 || k.NumNonces > verify.MaxNoncesForGasKey:
+			return refused("a gas key has 1 to %d nonces, this one %d", verify.MaxNoncesForGasKey, k.NumNonces)
+		case maxPatchBalance.Less(k.Balance):
+			return refused("the gas key's balance is more than %v yoctoNEAR", maxPatchBalance)
 		}
-	case *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord: // nothing depends on them
+	case *genesis.GasKeyNonceRecord: // nothing depends on it
 	case *genesis.Removal:
 		of, ok := r.Of.(*genesis.AccountRecord)
 		if !ok {
@@ -165,7 +191,10 @@ func (c *patchCheck) record(r genesis.Record) error {
 		if err != nil {
 			return err
 		}
-		if a != nil && !a.Locked.IsZero() {
+		switch {
+		case of.AccountID == c.treasury:
+			return refused("each epoch pays to it as the protocol's treasury, and it can't be removed")
+		case a != nil && !a.Locked.IsZero():
 			return refused("it has %v yoctoNEAR locked, and can't be removed", a.Locked)
 		}
 		c.accounts[of.AccountID] = nil
@@ -175,34 +204,69 @@ func (c *patchCheck) record(r genesis.Record) error {
 	return nil
 }
 
-// postponed judges a receipt that is to wait.
-func (c *patchCheck) postponed(r *primitives.Receipt) error {
+// receipt judges what a receipt says.
+func (c *patchCheck) receipt(r *primitives.Receipt) error {
 	if e := verify.Receipt(c.rules.config, r, verify.ExistingReceipt); e != nil {
 		return refused("the receipt is not valid: %v", e)
 	}
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
+		return nil
+	}
+	sum, err := fees.TotalDeposit(a.Actions)
+	switch {
+	case err != nil || maxPatchBalance.Less(sum):
+		return refused("the receipt's deposits are more than %v yoctoNEAR", maxPatchBalance)
+	case maxPatchPrice.Less(a.GasPrice):
+		return refused("the receipt's gas_price is more than %v yoctoNEAR", maxPatchPrice)
+	}
+	return nil
+}
+
+// delayed judges a receipt that is to run. One with inputs could take what another waits for, whenever its turn comes.
+func (c *patchCheck) delayed(r *primitives.Receipt) error {
+	switch a := r.Body.(type) {
+	case *primitives.ActionReceipt:
+		if a.Yield || len(a.InputDataIDs) > 0 {
+			return refused("a delayed receipt has no inputs; one that waits for some is a postponed one")
+		}
+	case *primitives.GlobalContractDistribution:
+		return refused("code is distributed by the runtime alone")
+	}
+	return c.receipt(r)
+}
+
+// postponed judges a receipt that is to wait.
+func (c *patchCheck) postponed(r *primitives.Receipt) error {
+	if err := c.receipt(r); err != nil {
+		return err
+	}
+	a, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok {
 		return refused("a postponed receipt has actions")
 	}
-	if a.Yield {
-		if len(a.InputDataIDs) != 1 {
-			return refused("a promise yield has one input, this one %d", len(a.InputDataIDs))
-		}
-		return nil
+	if a.Yield && len(a.InputDataIDs) != 1 {
+		return refused("a promise yield has one input, this one %d", len(a.InputDataIDs))
 	}
 	u, err := c.state(r.ReceiverID)
 	if err != nil {
 		return err
 	}
-	for _, id := range a.InputDataIDs {
-		if c.data[dataOf{r.ReceiverID, id}] {
-			continue
-		}
-		if there, err := u.HasReceivedData(r.ReceiverID, id); err != nil {
-			return err
-		} else if !there {
-			return nil
-		}
+	if there, err := apply.Waits(u, r); there || err != nil { // it is sent once more
+		return err
 	}
-	return refused("a postponed receipt waits for data, and this one has all of it")
+	may, err := apply.MayWait(u, r)
+	if err != nil {
+		return err
+	}
+	ids := append([]primitives.Hash{r.ID}, a.InputDataIDs...)
+	for i, id := range ids {
+		of := dataOf{r.ReceiverID, id}
+		may = may && !c.waiting[of] && (i == 0 || !c.data[of])
+		c.waiting[of] = true
+	}
+	if !may {
+		return refused("a postponed receipt waits for data that has not come, each once, that no other one waits for")
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -54,7 +56,7 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 		u.SetCode(r.AccountID, hash, r.Code)
 		return patchContract(u, r.AccountID, primitives.AccountContract{Kind: primitives.ContractLocal, Hash: hash})
 	case *genesis.AccessKeyRecord:
-		u.SetAccessKey(r.AccountID, r.PublicKey, &r.AccessKey)
+		return patchKey(u, r)
 	case *genesis.GasKeyNonceRecord:
 		u.SetGasKeyNonce(r.AccountID, r.PublicKey, r.Index, r.Nonce)
 	case *genesis.ReceivedDataRecord:
@@ -96,35 +98,96 @@ func patchContract(u *state.TrieUpdate, id primitives.AccountID, to primitives.A
 	return nil
 }
 
-// patchPostponed stores a receipt that waits for data, or a yield. One that waits for nothing is left out.
-func patchPostponed(u *state.TrieUpdate, r *primitives.Receipt) error {
+// Waits tells whether a receipt is among those that wait.
+func Waits(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
 	a, ok := r.Body.(*primitives.ActionReceipt)
 	if !ok {
-		return nil
+		return false, nil
 	}
+	var there *primitives.Receipt
+	var err error
 	if a.Yield {
 		if len(a.InputDataIDs) == 1 {
-			u.SetYieldReceipt(r, a.InputDataIDs[0])
+			there, err = u.YieldReceipt(r.ReceiverID, a.InputDataIDs[0])
 		}
+	} else if has, e := u.HasPostponedReceipt(r.ReceiverID, r.ID); e != nil {
+		err = e
+	} else if has {
+		there, err = u.PostponedReceipt(r.ReceiverID, r.ID)
+	}
+	return there != nil && bytes.Equal(there.AppendBorsh(nil), r.AppendBorsh(nil)), err
+}
+
+// MayWait tells whether a receipt can be put among those that wait: none has its id, and none of its inputs has come, or is waited for,
+// or is there twice. Else one of two would take what the other needs, and the chunk in which that one runs can't be applied.
+func MayWait(u *state.TrieUpdate, r *primitives.Receipt) (bool, error) {
+	a, ok := r.Body.(*primitives.ActionReceipt)
+	if !ok || len(a.InputDataIDs) == 0 || a.Yield && len(a.InputDataIDs) != 1 {
+		return false, nil
+	}
+	if taken, err := u.HasPostponedReceipt(r.ReceiverID, r.ID); taken || err != nil {
+		return false, err
+	}
+	for i, id := range a.InputDataIDs {
+		if slices.Contains(a.InputDataIDs[:i], id) {
+			return false, nil
+		}
+		if come, err := u.HasReceivedData(r.ReceiverID, id); come || err != nil {
+			return false, err
+		}
+		if _, taken, err := u.PostponedReceiptID(r.ReceiverID, id); taken || err != nil {
+			return false, err
+		}
+		if taken, err := u.HasYieldReceipt(r.ReceiverID, id); taken || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// patchPostponed stores a receipt that waits for data, or a yield. One that can't wait is left out.
+func patchPostponed(u *state.TrieUpdate, r *primitives.Receipt) error {
+	if may, err := MayWait(u, r); !may || err != nil {
+		return err
+	}
+	a := r.Body.(*primitives.ActionReceipt) // MayWait has looked
+	if a.Yield {
+		u.SetYieldReceipt(r, a.InputDataIDs[0])
 		return nil
 	}
-	var missing []primitives.Hash
 	for _, id := range a.InputDataIDs {
-		switch there, err := u.HasReceivedData(r.ReceiverID, id); {
+		u.SetPostponedReceiptID(r.ReceiverID, id, r.ID)
+	}
+	u.SetPendingDataCount(r.ReceiverID, r.ID, uint32(len(a.InputDataIDs)))
+	u.SetPostponedReceipt(r)
+	return nil
+}
+
+// patchKey writes an access key; a gas key has all of its nonces.
+func patchKey(u *state.TrieUpdate, r *genesis.AccessKeyRecord) error {
+	u.SetAccessKey(r.AccountID, r.PublicKey, &r.AccessKey)
+	if r.AccessKey.GasKey == nil {
+		return nil
+	}
+	for i := range r.AccessKey.GasKey.NumNonces {
+		switch _, there, err := u.GasKeyNonce(r.AccountID, r.PublicKey, i); {
 		case err != nil:
 			return err
 		case !there:
-			missing = append(missing, id)
+			u.SetGasKeyNonce(r.AccountID, r.PublicKey, i, 0)
 		}
 	}
-	if len(missing) == 0 {
-		return nil
+	return nil
+}
+
+// patchNonce takes out a nonce of a gas key, unless the key is there and has it.
+func patchNonce(u *state.TrieUpdate, r *genesis.GasKeyNonceRecord) error {
+	var key primitives.AccessKey
+	found, err := u.AccessKey(r.AccountID, r.PublicKey, &key)
+	if err != nil || found && key.GasKey != nil && r.Index < key.GasKey.NumNonces {
+		return err
 	}
-	for _, id := range missing {
-		u.SetPostponedReceiptID(r.ReceiverID, id, r.ID)
-	}
-	u.SetPendingDataCount(r.ReceiverID, r.ID, uint32(len(missing)))
-	u.SetPostponedReceipt(r)
+	u.RemoveGasKeyNonce(r.AccountID, r.PublicKey, r.Index)
 	return nil
 }
 
@@ -160,7 +223,7 @@ func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 		}
 		u.RemoveAccessKey(r.AccountID, r.PublicKey)
 	case *genesis.GasKeyNonceRecord:
-		u.RemoveGasKeyNonce(r.AccountID, r.PublicKey, r.Index)
+		return patchNonce(u, r)
 	case *genesis.PostponedReceiptRecord, *genesis.ReceivedDataRecord, *genesis.DelayedReceiptRecord, *genesis.Removal:
 		panic(fmt.Sprintf("apply: a %T can't be removed", r))
 	default:

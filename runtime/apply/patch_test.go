@@ -31,10 +31,15 @@ func (n *net) update() *state.TrieUpdate { return state.NewUnrecorded(n.shards[0
 func TestPatch(t *testing.T) {
 	n := newNet(t, primitives.SingleShardLayout(), "aa", "bb")
 	code, key := []byte("code"), testKey("other").PublicKey().Handle()
-	gas := primitives.AccessKey{Nonce: 3, GasKey: &primitives.GasKeyInfo{NumNonces: 2}}
-	waits := &primitives.Receipt{PredecessorID: "aa", ReceiverID: "cc", ID: primitives.Hash{1}, Body: &primitives.ActionReceipt{
-		SignerID: "aa", SignerPublicKey: testKey("aa").PublicKey(), InputDataIDs: []primitives.Hash{{2}, {3}},
-		Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(7)}}}}
+	gas := primitives.AccessKey{Nonce: 3, GasKey: &primitives.GasKeyInfo{NumNonces: 3}}
+	waiting := func(id byte, inputs ...byte) *primitives.Receipt {
+		a := &primitives.ActionReceipt{SignerID: "aa", SignerPublicKey: testKey("aa").PublicKey(), Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(7)}}}
+		for _, n := range inputs {
+			a.InputDataIDs = append(a.InputDataIDs, primitives.Hash{n})
+		}
+		return &primitives.Receipt{PredecessorID: "aa", ReceiverID: "cc", ID: primitives.Hash{id}, Body: a}
+	}
+	waits := waiting(1, 2, 3)
 	r := n.patched(
 		&genesis.AccountRecord{AccountID: "cc", Account: primitives.Account{Amount: primitives.NEAR(5)}},
 		&genesis.ContractRecord{AccountID: "cc", Code: code},
@@ -42,8 +47,14 @@ func TestPatch(t *testing.T) {
 		&genesis.AccessKeyRecord{AccountID: "cc", PublicKey: key, AccessKey: gas},
 		&genesis.GasKeyNonceRecord{AccountID: "cc", PublicKey: key, Index: 0, Nonce: 9},
 		&genesis.GasKeyNonceRecord{AccountID: "cc", PublicKey: key, Index: 1, Nonce: 8},
-		&genesis.ReceivedDataRecord{AccountID: "cc", DataID: primitives.Hash{2}, Data: []byte("d")},
+		&genesis.ReceivedDataRecord{AccountID: "cc", DataID: primitives.Hash{5}, Data: []byte("d")},
 		&genesis.PostponedReceiptRecord{Receipt: waits},
+		&genesis.PostponedReceiptRecord{Receipt: waits}, // once more; and others that would take what it waits for, or that wait for nothing
+		&genesis.PostponedReceiptRecord{Receipt: waiting(6, 3, 4)},
+		&genesis.PostponedReceiptRecord{Receipt: waiting(6, 4, 4)},
+		&genesis.PostponedReceiptRecord{Receipt: waiting(6, 4, 5)},
+		&genesis.PostponedReceiptRecord{Receipt: waiting(6)},
+		&genesis.Removal{Of: &genesis.GasKeyNonceRecord{AccountID: "cc", PublicKey: key, Index: 1}}, // which the key has
 	)
 	for _, c := range r.Changes {
 		for _, w := range c.Changes {
@@ -66,11 +77,20 @@ func TestPatch(t *testing.T) {
 	if got, ok, err := u.GasKeyNonce("cc", key, 1); got != 8 || !ok || err != nil {
 		t.Errorf("nonce %d, %v, %v", got, ok, err)
 	}
-	if got, err := u.PendingDataCount("cc", waits.ID); got != 1 || err != nil {
-		t.Errorf("waits for %d, %v, want 1", got, err)
+	if got, err := u.PendingDataCount("cc", waits.ID); got != 2 || err != nil {
+		t.Errorf("waits for %d, %v, want 2", got, err)
+	}
+	if has, err := u.HasPostponedReceipt("cc", primitives.Hash{6}); has || err != nil {
+		t.Errorf("one that can't wait: %v, %v", has, err)
+	}
+	if got, ok, err := u.GasKeyNonce("cc", key, 2); got != 0 || !ok || err != nil {
+		t.Errorf("a nonce that was not named: %d, %v, %v", got, ok, err)
 	}
 	// What was postponed runs once its data has come, as any other.
-	n.shards[0].incoming[0] = []*primitives.Receipt{{PredecessorID: "aa", ReceiverID: "cc", ID: primitives.Hash{4}, Body: &primitives.DataReceipt{DataID: primitives.Hash{3}}}}
+	n.shards[0].incoming[0] = nil
+	for _, id := range []primitives.Hash{{2}, {3}} {
+		n.shards[0].incoming[0] = append(n.shards[0].incoming[0], &primitives.Receipt{PredecessorID: "aa", ReceiverID: "cc", ID: primitives.Hash{4}, Body: &primitives.DataReceipt{DataID: id}})
+	}
 	if got := n.step()[0]; len(got.Outcomes) != 1 || got.Outcomes[0].ID != waits.ID {
 		t.Errorf("outcomes %+v", got.Outcomes)
 	}

@@ -118,6 +118,11 @@ func (u *TrieUpdate) RemovePendingDataCount(a primitives.AccountID, receipt prim
 	u.Remove(u.accountHashKey(primitives.ColPendingDataCount, a, receipt))
 }
 
+// HasPostponedReceipt tells whether there is one, without reading it.
+func (u *TrieUpdate) HasPostponedReceipt(a primitives.AccountID, id primitives.Hash) (bool, error) {
+	return u.Contains(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
+}
+
 // PostponedReceipt reads a receipt that waited for inputs; it must be there.
 func (u *TrieUpdate) PostponedReceipt(a primitives.AccountID, id primitives.Hash) (*primitives.Receipt, error) {
 	x, err := u.getReceipt(u.accountHashKey(primitives.ColPostponedReceipt, a, id))
