@@ -46,12 +46,14 @@ func (l *Logic) payNodes(n action.NodeCount) error {
 	return l.gas.payPer(config.ExtReadCachedTrieNode, n.Cached)
 }
 
-// addUsage changes the account's storage usage by what is added and what is removed.
+// addUsage changes the account's storage usage by what is added and what is removed. It stays at least 0, as where keys and code are removed:
+// the record of a genesis or of a patch says of it what it likes, and nearcore's node dies of less than 0 (logic.rs:4081).
 func (l *Logic) addUsage(more, less uint64) error {
-	if l.usage < less || l.usage-less+more < more {
+	rest := l.usage - min(less, l.usage)
+	if rest+more < more {
 		return state.Inconsistent("storage usage of %s: %w", l.call.CurrentAccount, primitives.ErrOverflow)
 	}
-	l.usage += more - less
+	l.usage = rest + more
 	return nil
 }
 
