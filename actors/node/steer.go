@@ -16,7 +16,7 @@ func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, prim
 }
 
 // PatchState writes records into the state with the next block, which is made at once, and returns that. engine.ErrPatch where they would
-// not fit; producer.ErrShared.
+// not fit; producer.ErrShared, ErrMany.
 func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primitives.Height, primitives.Hash, error) {
 	if err := n.engine.CheckPatch(records); err != nil {
 		return 0, primitives.Hash{}, err
@@ -25,7 +25,8 @@ func (n *Node) PatchState(ctx context.Context, records []genesis.Record) (primit
 	return a.Height, a.Hash, err
 }
 
-// FastForward goes so many heights on, passing over what may be passed over, and returns the head then. producer.ErrShared, ErrForward.
+// FastForward goes so many heights on, passing over what may be passed over, and returns the head then. producer.ErrShared, ErrForward,
+// ErrMany.
 func (n *Node) FastForward(ctx context.Context, heights uint64) (primitives.Height, primitives.Hash, error) {
 	a, err := askProducer[messages.FastForward, messages.Forwarded](ctx, n, messages.FastForward{Heights: heights})
 	return a.Height, a.Hash, err

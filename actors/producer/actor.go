@@ -287,6 +287,9 @@ func (a *Actor) follow(m *messages.BlockAccepted, top *engine.Entry, approvers [
 		return
 	}
 	a.setHead(e, m.Final, approvers, sole)
+	if !sole {
+		a.shared()
+	}
 	a.due()
 	a.advance()
 }

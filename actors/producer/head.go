@@ -253,7 +253,7 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // more may come
 		}
 	}
-	if !slices.Contains(m.Chunks, nil) {
+	if h.sole && !slices.Contains(m.Chunks, nil) {
 		m.Patch = a.takePatches(height)
 	}
 	a.o.Out.MakeBlock(m)

@@ -3,7 +3,6 @@ package producer
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/troupe-chain/troupe/actors/link"
@@ -19,17 +18,29 @@ var (
 	ErrShared = errors.New("producer: the chain has other validators")
 	// ErrForward: a height that can't be gone to.
 	ErrForward = errors.New("producer: fast forward")
+	// ErrMany: more is asked for than is done.
+	ErrMany = errors.New("producer: too much is asked for at once")
 )
 
 // MaxForward bounds the heights that one FastForward passes over, and maxForwardBlocks the blocks that it makes on the way.
 const (
 	MaxForward       = 1_000_000_000
 	maxForwardBlocks = production.MaxMine
+	// maxForwardTime is what the clock of the chain gets to, ns: it is shown as an int64, in which there are some forty years left.
+	maxForwardTime = 8_000_000_000_000_000_000
+)
+
+// Bounds of what waits, which those who asked may have hung up on: the bytes of patches that are not on disk, beyond one that comes when
+// none waits, and who waits for a fast-forward.
+const (
+	maxPatchBytes = 64 << 20
+	maxForwarded  = 10_000
 )
 
 // patch is a PatchState that is not answered.
 type patch struct {
 	records []genesis.Record
+	bytes   int
 	reply   func(messages.StatePatched, error)
 	at      primitives.Height // of the block that it goes with; 0: none yet
 }
@@ -45,9 +56,57 @@ func (a *Actor) patchState(m link.Request[messages.PatchState, messages.StatePat
 		m.Reply(messages.StatePatched{}, err)
 		return
 	}
-	a.patches = append(a.patches, patch{records: m.Question.Records, reply: m.Reply})
+	sum := patchBytes(m.Question.Records)
+	p := patch{records: m.Question.Records, bytes: sum, reply: m.Reply}
+	for i := range a.patches {
+		sum += a.patches[i].bytes
+	}
+	if len(a.patches) > 0 && sum > maxPatchBytes {
+		m.Reply(messages.StatePatched{}, fmt.Errorf("%w: %d patches of %d bytes are not written yet", ErrMany, len(a.patches), sum-p.bytes))
+		return
+	}
+	a.patches = append(a.patches, p)
 	a.due()
 	a.advance()
+}
+
+// patchBytes is about what a patch takes in memory.
+func patchBytes(records []genesis.Record) int {
+	sum := 1 << 10
+	for _, r := range records {
+		sum += 512
+		switch r := r.(type) {
+		case *genesis.DataRecord:
+			sum += len(r.Key) + len(r.Value)
+		case *genesis.ContractRecord:
+			sum += len(r.Code)
+		case *genesis.ReceivedDataRecord:
+			sum += len(r.Data)
+		case *genesis.PostponedReceiptRecord:
+			sum += len(r.Receipt.AppendBorsh(nil))
+		case *genesis.DelayedReceiptRecord:
+			sum += len(r.Receipt.AppendBorsh(nil))
+		}
+	}
+	return sum
+}
+
+// shared refuses what waits for the next block where others have a say in it from now on.
+func (a *Actor) shared() {
+	left := a.patches[:0]
+	for _, p := range a.patches {
+		if p.at > 0 {
+			left = append(left, p)
+			continue
+		}
+		p.reply(messages.StatePatched{}, ErrShared)
+	}
+	clear(a.patches[len(left):])
+	a.patches = left
+	for _, reply := range a.forward.replies {
+		reply(messages.Forwarded{}, ErrShared)
+	}
+	a.forward = forward{}
 }
 
 // alone tells why this node can't say by itself what the next block is; nil: it can.
@@ -84,7 +143,7 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 	return out
 }
 
-// fastForward goes to a height. One who asks while another is on his way waits for that one, and then for the height that he asked for.
+// fastForward goes to a height. One who asks while another is on his way waits for that one (nearcore chain/jsonrpc/src/lib.rs:2543).
 func (a *Actor) fastForward(m link.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.alone()
@@ -97,6 +156,10 @@ func (a *Actor) fastForward(m link.Request[messages.FastForward, messages.Forwar
 	}
 	if m.Question.Heights == 0 && a.forward.target == 0 {
 		m.Reply(messages.Forwarded{Height: a.head.height}, nil)
+		return
+	}
+	if len(a.forward.replies) >= maxForwarded {
+		m.Reply(messages.Forwarded{}, fmt.Errorf("%w: %d wait for a fast-forward", ErrMany, maxForwarded))
 		return
 	}
 	if a.forward.target == 0 {
@@ -116,7 +179,7 @@ func (a *Actor) judgeForward(n uint64) (primitives.Height, error) {
 		return 0, fmt.Errorf("%w: epochs of %d blocks are too short, %d is the least", ErrForward, e.Length, production.MinForward)
 	case n > MaxForward, n/uint64(e.Length)*4 > maxForwardBlocks:
 		return 0, fmt.Errorf("%w: by %d heights, in epochs of %d; the limit is %d heights and %d blocks", ErrForward, n, e.Length, MaxForward, maxForwardBlocks)
-	case average > 0 && n > (math.MaxInt64-a.o.Clock()-a.shift)/average:
+	case average > 0 && n > (maxForwardTime-min(a.o.Clock()+a.shift, maxForwardTime))/average:
 		return 0, fmt.Errorf("%w: by %d heights: there is no such time", ErrForward, n)
 	}
 	return a.head.height + primitives.Height(n), nil

@@ -129,3 +129,95 @@ func TestShared(t *testing.T) {
 		}
 	})
 }
+
+// TestManyPatches: patches that the disk has not taken are bounded, whoever waits for them; a large one is taken where none waits.
+func TestManyPatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Manual)
+		defer c.stop()
+		c.run(time.Second)
+		c.lag = time.Hour // the disk stands still
+		large := []genesis.Record{&genesis.DataRecord{AccountID: "a", Value: make([]byte, maxPatchBytes)}}
+		many, stopped := 0, 0
+		refused := func(err error) {
+			switch {
+			case errors.Is(err, ErrMany):
+				many++
+			case errors.Is(err, ErrStopped):
+				stopped++
+			default:
+				t.Error(err)
+			}
+		}
+		for range 3 {
+			ask(c, messages.PatchState{Records: large}, func(_ messages.StatePatched, err error) {
+				refused(err)
+			})
+		}
+		for range maxForwarded + 7 {
+			ask(c, messages.FastForward{Heights: 5}, func(_ messages.Forwarded, err error) {
+				refused(err)
+			})
+			c.run(time.Nanosecond)
+		}
+		if c.run(time.Second); many != 2+7 {
+			t.Errorf("%d were refused, want 9", many)
+		}
+		ask(c, messages.StopProducing{}, func(messages.Stopped, error) {})
+		if c.run(time.Second); stopped != 1+maxForwarded {
+			t.Errorf("%d were told of the end, want %d", stopped, 1+maxForwarded)
+		}
+	})
+}
+
+// TestSharedLater: what waits when others get a say is refused, and their block has no patch.
+func TestSharedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Manual)
+		defer c.stop()
+		c.run(time.Second)
+		a := c.nodes[0]
+		a.head.making = a.head.height + 1 // a block is on its way
+		refused := 0
+		ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}}, func(_ messages.StatePatched, err error) {
+			if refused++; !errors.Is(err, ErrShared) {
+				t.Error(err)
+			}
+		})
+		ask(c, messages.FastForward{Heights: 50}, func(_ messages.Forwarded, err error) {
+			if refused++; !errors.Is(err, ErrShared) {
+				t.Error(err)
+			}
+		})
+		c.run(time.Second)
+		c.names = append(c.names, "other.near")
+		c.keys = append(c.keys, primitives.SecretKeyFromSeed(primitives.ED25519, "other"))
+		e := entry(c.head.Height()+1, c.head.Hash)
+		c.head, c.disk = e, e
+		c.entries[e.Hash] = e
+		c.tell(0, messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true})
+		if c.run(time.Second); refused != 2 || len(a.patches) != 0 || a.forward.target != 0 {
+			t.Errorf("%d refused; %d patches, target %d", refused, len(a.patches), a.forward.target)
+		}
+	})
+}
+
+// TestForwardTime: the chain's clock does not come to the end of time, however often it is put ahead.
+func TestForwardTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Manual)
+		defer c.stop()
+		c.run(time.Second)
+		a := c.nodes[0]
+		for _, shift := range []uint64{maxForwardTime - a.o.Clock(), maxForwardTime, 1<<63 - a.o.Clock() + 5} {
+			a.shift = shift
+			if _, err := a.judgeForward(1_000_000); !errors.Is(err, ErrForward) {
+				t.Errorf("%d ns ahead: %v", shift, err)
+			}
+		}
+		a.shift = 0
+		if _, err := a.judgeForward(1_000); err != nil {
+			t.Error(err)
+		}
+	})
+}

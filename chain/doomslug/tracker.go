@@ -27,6 +27,9 @@ type Delays struct {
 func (d *Delays) skip(n primitives.Height) int64 {
 	step := d.Skip / 10
 	extra := int64(min(max(n, 2)-2, 1<<20))
+	if step > 0 && extra > (d.MaxWait-d.Skip)/step { // the sum may be beyond an int64
+		return d.MaxWait
+	}
 	return min(d.MaxWait, d.Skip+step*extra)
 }
 

@@ -335,3 +335,14 @@ func TestEqualEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestDelayFarAhead: however far a height is above the final block, its delay is what it may grow to at most, and not what is left of it in 64
+// bits: a sole validator, who skips nothing, goes far ahead.
+func TestDelayFarAhead(t *testing.T) {
+	d := Delays{Skip: 1 << 48, MaxWait: 1 << 48}
+	for _, n := range []primitives.Height{0, 3, 327_000, 330_000, 1 << 20, 1 << 40} {
+		if got := d.skip(n); got != 1<<48 {
+			t.Errorf("%d heights: %d", n, got)
+		}
+	}
+}

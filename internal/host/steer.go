@@ -63,7 +63,7 @@ func steerError(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared),
+	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
 		errors.As(err, &halted):
 		return &view.SteerError{Reason: err.Error()}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
