@@ -1,14 +1,18 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/action"
 	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // hastyVM is a VM that only says what it is hastened to compile, which takes until the test lets it end.
@@ -161,4 +165,50 @@ func TestHasteIsBounded(t *testing.T) {
 	if <-vm.asked; len(vm.asked) > 0 {
 		t.Error("what did not fit was compiled")
 	}
+}
+
+// waitingVM is a hastyVM that lets nobody look at one code until it is told to.
+type waitingVM struct {
+	hastyVM
+	at   primitives.Hash
+	look chan struct{}
+}
+
+func (v *waitingVM) Ready(code primitives.Hash, rules *config.Wasm) bool {
+	if code == v.at {
+		<-v.look
+	}
+	return v.hastyVM.Ready(code, rules)
+}
+
+// TestHastenBesideTrim: what receipts of an applied block call is looked at by the states that the block is left with, where what it had
+// before leaves the memory.
+func TestHastenBesideTrim(t *testing.T) {
+	const there = primitives.AccountID("00.test1") // in the first shard, which has more than it changes
+	accounts := []primitives.AccountID{bare, owner}
+	for i := range 40 {
+		accounts = append(accounts, primitives.AccountID(fmt.Sprintf("%02d.test1", i)), primitives.AccountID(fmt.Sprintf("test1%02d", i)))
+	}
+	g, err := genesis.Localnet(genesis.LocalnetOptions{
+		ChainID: "test-hasten", Time: 1_700_000_000_000_000_000, Accounts: accounts, Validators: 1, Shards: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := openWith(t, g, storage.NewMemDisk(), storage.Options{}, trie.Options{Poison: true, Frontier: 256})
+	vm := &waitingVM{hastyVM{asked: make(chan string, 10), end: make(chan struct{})}, primitives.HashBytes([]byte("more")), make(chan struct{})}
+	n.o.VM = &hastyVM{ready: []primitives.Hash{primitives.HashBytes([]byte("theirs"))}, end: make(chan struct{})}
+	n.does(1, &primitives.DeployGlobalContract{Code: []byte("theirs"), Mode: primitives.GlobalByAccountID})
+	n.does(2, deploys("more"))
+	if err := n.Fold(); err != nil { // what is unchanged since may leave
+		t.Fatal(err)
+	}
+	n.o.VM, n.o.StateBytes = vm, 1
+	call, use := &primitives.FunctionCall{Method: "run", Gas: 10e12}, &primitives.UseGlobalContract{ID: primitives.GlobalContractID{Account: owner}}
+	n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false, n.signed(there, owner, 1, call), n.signed(owner, there, 3, use, call)))
+	if n.Evicted() == 0 {
+		t.Fatal("nothing has left the memory")
+	}
+	close(vm.look)
+	vm.wants(t, n, "receipts of a block whose states were trimmed", "more", "theirs")
 }
