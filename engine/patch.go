@@ -232,6 +232,7 @@ func (c *patchCheck) delayed(r *primitives.Receipt) error {
 		}
 	case *primitives.GlobalContractDistribution:
 		return refused("code is distributed by the runtime alone")
+	case *primitives.DataReceipt: // its data waits for who asks for it
 	}
 	return c.receipt(r)
 }
