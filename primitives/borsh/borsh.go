@@ -48,8 +48,7 @@ func Unmarshal(in []byte, v Decoder) error {
 // UnmarshalWithin is Unmarshal of what a stranger sent: the items of its lists may take room bytes in memory, else the error is
 // ErrTooMuch, before there are any. An item of one byte may be one of sixteen, or fifty, in memory.
 func UnmarshalWithin(in []byte, v Decoder, room int) error {
-	r := NewReader(in)
-	r.bounded, r.room = true, room
+	r := NewReaderWithin(in, room)
 	v.DecodeBorsh(r)
 	return r.Close()
 }
@@ -114,6 +113,9 @@ type Reader struct {
 
 // NewReader reads from in, which must not change while values alias it (see Take and Bytes).
 func NewReader(in []byte) *Reader { return &Reader{buf: in} }
+
+// NewReaderWithin reads what a stranger sent, with the bound of UnmarshalWithin.
+func NewReaderWithin(in []byte, room int) *Reader { return &Reader{buf: in, bounded: true, room: room} }
 
 // Loosen notes that what was read is not what would be written: borsh-rs takes entries of a map in any order, and repeated ones.
 func (r *Reader) Loosen() { r.loose = true }

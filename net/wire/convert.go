@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// conversion keeps the first error of several reads.
+type conversion struct{ err error }
+
+func (c *conversion) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = invalid(format, args...)
+	}
+}
+
+// done returns m, or the first error.
+func (c *conversion) done(m Message) (Message, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return m, nil
+}
+
+// items yields fields until there is an error, so that a refused frame takes no more memory.
+func (c *conversion) items(s *schema, in []byte) iter.Seq[item] {
+	return func(yield func(item) bool) {
+		for it := range s.items(in) {
+			if c.err != nil || !yield(it) {
+				return
+			}
+		}
+	}
+}
+
+// wrappedBytes returns the only field of a wrapper, empty if it is not there.
+func wrappedBytes(in []byte) []byte {
+	var out []byte
+	for it := range wrapped.items(in) {
+		out = it.b
+	}
+	return out
+}
+
+// sub returns the message in field num of in; it must be there.
+func (c *conversion) sub(s *schema, in []byte, num uint32) []byte {
+	var out []byte
+	for it := range s.items(in) {
+		if it.num == num {
+			out = it.b
+		}
+	}
+	if out == nil {
+		c.fail("field %d of %s is missing", num, s.name)
+	}
+	return out
+}
+
+// optional is sub where nil is fine.
+func optional(s *schema, in []byte, num uint32) []byte {
+	var out []byte
+	for it := range s.items(in) {
+		if it.num == num {
+			out = it.b
+		}
+	}
+	return out
+}
+
+func (c *conversion) hash(b []byte) (h primitives.Hash) {
+	if len(b) != len(h) {
+		c.fail("hash of %d bytes", len(b))
+		return h
+	}
+	return primitives.Hash(b)
+}
+
+// hashOf reads a wrapped hash.
+func (c *conversion) hashOf(s *schema, in []byte, num uint32) primitives.Hash {
+	if b := c.sub(s, in, num); b != nil {
+		return c.hash(wrappedBytes(b))
+	}
+	return primitives.Hash{}
+}
+
+// room is how much memory the lists of a message may take. An absent signature is one byte on the wire and sixteen here: without a
+// bound the longest frame would take eight GiB. The constant is far above what a block or a chunk of any network holds.
+func room(in []byte) int { return 16<<20 + 4*len(in) }
+
+// pointerTo is a pointer that decodes borsh.
+type pointerTo[T any] interface {
+	*T
+	borsh.Decoder
+}
+
+// unmarshal reads exactly one T.
+func unmarshal[T any, P pointerTo[T]](c *conversion, in []byte) P {
+	v := P(new(T))
+	if c.err == nil {
+		if err := borsh.UnmarshalWithin(in, v, room(in)); err != nil {
+			c.err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	return v
+}
+
+// borshOf reads the T that is wrapped in field num.
+func borshOf[T any, P pointerTo[T]](c *conversion, s *schema, in []byte, num uint32) P {
+	if b := c.sub(s, in, num); b != nil {
+		return unmarshal[T, P](c, wrappedBytes(b))
+	}
+	return P(new(T))
+}
+
+func appendVarint(b []byte, v uint64) []byte { return binary.AppendUvarint(b, v) }

@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// PartialEdge is one side's half of an edge.
+type PartialEdge struct {
+	Nonce     uint64
+	Signature primitives.Signature // by the sender's node key, over EdgeHash
+}
+
+// Edge says that two nodes are connected (odd nonce), or are not any more (even). The higher nonce of a pair counts.
+type Edge struct {
+	Low, High       PeerID // Low < High
+	Nonce           uint64 // odd: seconds of UTC at least, by custom
+	LowSig, HighSig primitives.Signature
+	RemovalSig      primitives.Signature // "": none, and there must be none if the edge is active
+	RemovedByLow    bool
+}
+
+// EdgeHash returns what both ends sign: H(low ‖ high ‖ nonce).
+func EdgeHash(a, b PeerID, nonce uint64) primitives.Hash {
+	if a > b {
+		a, b = b, a
+	}
+	buf := make([]byte, 0, len(a)+len(b)+8)
+	return primitives.HashBytes(borsh.AppendUint64(b.AppendBorsh(a.AppendBorsh(buf)), nonce))
+}
+
+// SignEdge makes the half of an edge from key's node to other.
+func SignEdge(key primitives.SecretKey, other PeerID, nonce uint64) PartialEdge {
+	h := EdgeHash(key.PublicKey(), other, nonce)
+	return PartialEdge{nonce, key.Sign(h[:])}
+}
+
+// NewEdge joins both halves of an active edge; the signatures belong to a and b.
+func NewEdge(a, b PeerID, nonce uint64, sigA, sigB primitives.Signature) *Edge {
+	if a > b {
+		a, b, sigA, sigB = b, a, sigB, sigA
+	}
+	return &Edge{Low: a, High: b, Nonce: nonce, LowSig: sigA, HighSig: sigB}
+}
+
+// NextNonce is that of the edge after one with this nonce: the next odd number, and one more removal is left room for.
+func NextNonce(nonce uint64) uint64 {
+	if nonce%2 == 0 {
+		return nonce + 1
+	}
+	return nonce + 2
+}
+
+// FreshNonce is the nonce for an edge made now: the seconds of UTC, made odd.
+func FreshNonce(seconds int64) uint64 { return uint64(seconds) | 1 }
+
+// Active tells whether the edge says that there is a connection.
+func (e *Edge) Active() bool { return e.Nonce%2 == 1 }
+
+// Other returns the end that is not me, "" if me is no end.
+func (e *Edge) Other(me PeerID) PeerID {
+	switch me {
+	case e.Low:
+		return e.High
+	case e.High:
+		return e.Low
+	}
+	return ""
+}
+
+// Remove returns the edge that says that e, which is active, is no more, signed by key, which is one of the ends'.
+func (e *Edge) Remove(key primitives.SecretKey) *Edge {
+	out := *e
+	out.Nonce++
+	h := EdgeHash(e.Low, e.High, out.Nonce)
+	out.RemovedByLow, out.RemovalSig = key.PublicKey() == e.Low, key.Sign(h[:])
+	return &out
+}
+
+// Verify tells whether the signatures are right: two over the nonce of an active edge, over the nonce before and a third over its own of
+// a removed one. An edge from a node to itself is right too; only a validator's loop of T1 has one.
+func (e *Edge) Verify() bool {
+	if e.Low > e.High || e.Nonce == 0 {
+		return false
+	}
+	added := e.Nonce
+	if !e.Active() {
+		added--
+	}
+	h := EdgeHash(e.Low, e.High, added)
+	if !e.LowSig.Verify(h[:], e.Low) || !e.HighSig.Verify(h[:], e.High) {
+		return false
+	}
+	if e.Active() {
+		return e.RemovalSig == ""
+	}
+	by := e.High
+	if e.RemovedByLow {
+		by = e.Low
+	}
+	h = EdgeHash(e.Low, e.High, e.Nonce)
+	return e.RemovalSig.Verify(h[:], by)
+}
+
+// AppendBorsh appends nonce and signature.
+func (p *PartialEdge) AppendBorsh(b []byte) []byte {
+	return p.Signature.AppendBorsh(borsh.AppendUint64(b, p.Nonce))
+}
+
+// DecodeBorsh reads nonce and signature.
+func (p *PartialEdge) DecodeBorsh(r *borsh.Reader) {
+	p.Nonce, p.Signature = r.Uint64(), primitives.ReadSignature(r)
+}
+
+// AppendBorsh appends ends, nonce, signatures and Option<(bool, signature)>.
+func (e *Edge) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendUint64(e.High.AppendBorsh(e.Low.AppendBorsh(b)), e.Nonce)
+	b = e.HighSig.AppendBorsh(e.LowSig.AppendBorsh(b))
+	if e.RemovalSig == "" {
+		return append(b, 0)
+	}
+	return e.RemovalSig.AppendBorsh(borsh.AppendBool(append(b, 1), e.RemovedByLow))
+}
+
+// DecodeBorsh reads it; nothing is verified, not even the order of the ends.
+func (e *Edge) DecodeBorsh(r *borsh.Reader) {
+	*e = Edge{Low: primitives.ReadPublicKey(r), High: primitives.ReadPublicKey(r), Nonce: r.Uint64()}
+	e.LowSig, e.HighSig = primitives.ReadSignature(r), primitives.ReadSignature(r)
+	if r.Option() {
+		e.RemovedByLow, e.RemovalSig = r.Bool(), primitives.ReadSignature(r)
+	}
+}
+
+// Announcement says which node is an account's in an epoch.
+type Announcement struct {
+	AccountID primitives.AccountID
+	PeerID    PeerID
+	EpochID   primitives.EpochID
+	Signature primitives.Signature // by the account's validator key of that epoch, over Hash
+}
+
+// NewAnnouncement makes and signs one.
+func NewAnnouncement(account primitives.AccountID, peer PeerID, epoch primitives.EpochID, key primitives.SecretKey) *Announcement {
+	a := &Announcement{AccountID: account, PeerID: peer, EpochID: epoch}
+	h := a.Hash()
+	a.Signature = key.Sign(h[:])
+	return a
+}
+
+func (a *Announcement) appendSigned(b []byte) []byte {
+	return a.EpochID.AppendBorsh(a.PeerID.AppendBorsh(a.AccountID.AppendBorsh(b)))
+}
+
+// Hash returns what is signed.
+func (a *Announcement) Hash() primitives.Hash { return primitives.HashBytes(a.appendSigned(nil)) }
+
+// Verify tells whether it is signed by key.
+func (a *Announcement) Verify(key primitives.PublicKey) bool {
+	h := a.Hash()
+	return a.Signature.Verify(h[:], key)
+}
+
+// AppendBorsh appends the fields.
+func (a *Announcement) AppendBorsh(b []byte) []byte {
+	return a.Signature.AppendBorsh(a.appendSigned(b))
+}
+
+// DecodeBorsh reads the fields.
+func (a *Announcement) DecodeBorsh(r *borsh.Reader) {
+	a.AccountID, a.PeerID = primitives.ReadAccountID(r), primitives.ReadPublicKey(r)
+	a.EpochID, a.Signature = primitives.ReadHash(r), primitives.ReadSignature(r)
+}

@@ -1,0 +1,81 @@
+package wire
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// MaxHostShards is how many shards a host may list; who sends more is banned.
+const MaxHostShards = 512
+
+// SnapshotHost says which shards' state of an epoch a node serves. SyncHash is the hash of the block two before the real sync block.
+type SnapshotHost struct {
+	PeerID      PeerID
+	SyncHash    primitives.Hash
+	EpochHeight uint64
+	Shards      []primitives.ShardID
+	Signature   primitives.Signature // by the node key, over Hash
+}
+
+// SnapshotHosts brings hosts, all that are known or new ones.
+type SnapshotHosts struct{ Hosts []*SnapshotHost }
+
+// Kind returns KindSnapshotHosts.
+func (*SnapshotHosts) Kind() Kind { return KindSnapshotHosts }
+
+// NewSnapshotHost makes and signs one.
+func NewSnapshotHost(key primitives.SecretKey, sync primitives.Hash, epochHeight uint64, shards []primitives.ShardID) *SnapshotHost {
+	s := &SnapshotHost{PeerID: key.PublicKey(), SyncHash: sync, EpochHeight: epochHeight, Shards: shards}
+	h := s.Hash()
+	s.Signature = key.Sign(h[:])
+	return s
+}
+
+// Hash returns H(sync hash ‖ epoch height ‖ shards), which is signed; the peer id is bound by the signature alone.
+func (s *SnapshotHost) Hash() primitives.Hash {
+	b := borsh.AppendUint64(s.SyncHash.AppendBorsh(nil), s.EpochHeight)
+	b = borsh.AppendSlice(b, s.Shards, func(b []byte, v *primitives.ShardID) []byte { return borsh.AppendUint64(b, uint64(*v)) })
+	return primitives.HashBytes(b)
+}
+
+// Verify tells whether the signature is the host's.
+func (s *SnapshotHost) Verify() bool {
+	h := s.Hash()
+	return s.Signature.Verify(h[:], s.PeerID)
+}
+
+func appendShards(b []byte, num uint32, shards []primitives.ShardID) []byte {
+	for _, s := range shards { // unpacked, 0 too
+		b = appendVarint(appendTag(b, num, varintType), uint64(s))
+	}
+	return b
+}
+
+func (m *SnapshotHosts) appendFields(b []byte) []byte {
+	for _, s := range m.Hosts {
+		b = appendMessage(b, 1, func(b []byte) []byte {
+			b = appendUint(appendHash(appendBorsh(b, 1, s.PeerID), 2, &s.SyncHash), 3, s.EpochHeight)
+			return appendBorsh(appendShards(b, 4, s.Shards), 5, s.Signature)
+		})
+	}
+	return b
+}
+
+func readSnapshotHosts(in []byte) (Message, error) {
+	m, c := new(SnapshotHosts), conversion{}
+	for it := range c.items(snapshotHosts, in) {
+		s := &SnapshotHost{PeerID: *borshOf[PeerID](&c, snapshotHostInfo, it.b, 1)}
+		s.SyncHash = c.hashOf(snapshotHostInfo, it.b, 2)
+		for f := range c.items(snapshotHostInfo, it.b) {
+			switch f.num {
+			case 3:
+				s.EpochHeight = f.v
+			case 4:
+				s.Shards = append(s.Shards, primitives.ShardID(f.v))
+			}
+		}
+		s.Signature = *borshOf[primitives.Signature](&c, snapshotHostInfo, it.b, 5)
+		m.Hosts = append(m.Hosts, s)
+	}
+	return c.done(m)
+}

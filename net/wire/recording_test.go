@@ -1,0 +1,336 @@
+package wire
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// recorded is a line of a recording: a frame between two neards.
+type recorded struct {
+	T        float64
+	Conn     int
+	From, To string
+	Kind     string
+	Frame    []byte
+}
+
+// network is the first line of a recording: who takes part, with all secrets.
+type network struct {
+	Nodes []struct {
+		Name         string
+		NodeKey      keyFile  `json:"node_key"`
+		ValidatorKey *keyFile `json:"validator_key"`
+	}
+}
+
+type keyFile struct {
+	AccountID primitives.AccountID `json:"account_id"`
+	SecretKey string               `json:"secret_key"`
+}
+
+// keys are the secrets of a recording, by public key, and the validators' by account.
+type keys struct {
+	secret    map[primitives.PublicKey]primitives.SecretKey
+	validator map[primitives.AccountID]primitives.PublicKey
+}
+
+func (k *keys) add(t testing.TB, line []byte) {
+	var n network
+	if err := json.Unmarshal(line, &n); err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range n.Nodes {
+		for _, f := range []*keyFile{&node.NodeKey, node.ValidatorKey} {
+			if f == nil {
+				continue
+			}
+			key, err := primitives.ParseSecretKey(f.SecretKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k.secret[key.PublicKey()] = key
+			if f == node.ValidatorKey {
+				k.validator[f.AccountID] = key.PublicKey()
+			}
+		}
+	}
+}
+
+var cut = flag.Bool("cut", false, "write testdata/*.jsonl.gz anew from the recordings in ../shared")
+
+// TestCut takes from the whole recordings what a clone without them tests with: how each connection begins, and some frames of each kind
+// and body.
+func TestCut(t *testing.T) {
+	if !*cut {
+		t.Skip("writes testdata; run with -cut")
+	}
+	const opening, each = 16, 10 // frames
+	for _, name := range []string{"frames.jsonl.gz", "late.jsonl.gz"} {
+		var out bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		conns, kinds := map[int]int{}, map[string]int{}
+		for n, line := range fixture.Lines(t, sharedNet+name) {
+			if n > 1 {
+				var f recorded
+				if err := json.Unmarshal(line, &f); err != nil {
+					t.Fatal(err)
+				}
+				m, err := Decode(f.Frame)
+				if err != nil {
+					t.Fatal(err)
+				}
+				kind := f.Kind
+				if r, ok := m.(*Routed); ok {
+					kind = r.Body.BodyKind().String()
+				}
+				if conns[f.Conn]++; conns[f.Conn] > opening && kinds[kind] >= each {
+					continue
+				}
+				kinds[kind]++
+			}
+			_, _ = z.Write(append(line, '\n'))
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d bytes", name, out.Len())
+		if err := os.WriteFile("testdata/"+name, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const sharedNet = "../../../shared/data/neard/net/"
+
+// recordings are the whole ones, or what testdata has of them.
+func recordings(t testing.TB) []string {
+	if _, err := os.Stat(sharedNet + "frames.jsonl.gz"); err == nil && !testing.Short() {
+		return []string{sharedNet + "frames.jsonl.gz", sharedNet + "late.jsonl.gz"}
+	}
+	return []string{"testdata/frames.jsonl.gz", "testdata/late.jsonl.gz"}
+}
+
+// judge checks the signatures of a recording: each is verified, and made again with the key that made it. What was judged is remembered,
+// since most of it comes many times.
+type judge struct {
+	*testing.T
+	keys
+	done  map[primitives.Hash]bool
+	count map[string]int
+	where string
+}
+
+// signature judges one.
+func (j *judge) signature(what string, by primitives.PublicKey, data []byte, sig primitives.Signature) {
+	j.Helper()
+	id := primitives.HashBytes(append(append([]byte(by), data...), sig...))
+	if j.done[id] {
+		return
+	}
+	j.done[id] = true
+	j.count[what+" signatures"]++
+	key, known := j.secret[by]
+	if !known {
+		j.Errorf("%s: %s by %v, whose key is not known", j.where, what, by)
+		return
+	}
+	if !sig.Verify(data, by) {
+		j.Errorf("%s: %s by %v does not verify", j.where, what, by)
+	}
+	if again := key.Sign(data); again != sig {
+		j.Errorf("%s: %s by %v made again is %v, want %v", j.where, what, by, again, sig)
+	}
+}
+
+// validatorOf returns the validator whose signature of data sig is.
+func (j *judge) validatorOf(data []byte, sig primitives.Signature) primitives.PublicKey {
+	for _, key := range j.validator {
+		if sig.Verify(data, key) {
+			return key
+		}
+	}
+	j.Errorf("%s: no validator has signed %x", j.where, data)
+	return ""
+}
+
+func (j *judge) edge(e *Edge) {
+	if !e.Verify() {
+		j.Errorf("%s: edge %v %v %d does not verify", j.where, e.Low, e.High, e.Nonce)
+	}
+	nonce := e.Nonce
+	if !e.Active() {
+		nonce--
+	}
+	h := EdgeHash(e.Low, e.High, nonce)
+	j.signature("edge", e.Low, h[:], e.LowSig)
+	j.signature("edge", e.High, h[:], e.HighSig)
+	again := NewEdge(e.High, e.Low, nonce, e.HighSig, e.LowSig)
+	if !e.Active() {
+		by := e.High
+		if e.RemovedByLow {
+			by = e.Low
+		}
+		j.count["removed edges"]++
+		again = again.Remove(j.secret[by])
+	}
+	if *again != *e {
+		j.Errorf("%s: edge made again is %+v, want %+v", j.where, again, e)
+	}
+}
+
+func (j *judge) header(h *primitives.BlockHeader) {
+	if id := h.Hash(); h.IsGenesis() {
+		if h.Signature != primitives.ZeroED25519Signature {
+			j.Errorf("%s: genesis is signed", j.where)
+		}
+	} else if !j.done[id] {
+		j.done[id] = true
+		j.signature("header", j.validatorOf(id[:], h.Signature), id[:], h.Signature)
+	}
+}
+
+func (j *judge) message(m Message) {
+	switch m := m.(type) {
+	case *Handshake:
+		h := EdgeHash(m.Sender, m.Target, m.PartialEdge.Nonce)
+		j.signature("handshake", m.Sender, h[:], m.PartialEdge.Signature)
+		if again := SignEdge(j.secret[m.Sender], m.Target, m.PartialEdge.Nonce); again != m.PartialEdge {
+			j.Errorf("%s: half edge made again is %+v", j.where, again)
+		}
+		if o := m.OwnedAccount; o != nil {
+			j.signature("owned account", o.AccountKey, o.Payload, o.Signature)
+			again := OwnedAccount{PeerID: o.PeerID, Timestamp: o.Timestamp}
+			if again.Sign(j.secret[o.AccountKey]); !bytes.Equal(again.Payload, o.Payload) || again.Signature != o.Signature {
+				j.Errorf("%s: owned account made again is %x, want %x", j.where, again.Payload, o.Payload)
+			}
+		}
+	case *RoutingTable:
+		for _, e := range m.Edges {
+			j.edge(e)
+		}
+		for _, a := range m.Accounts {
+			h := a.Hash()
+			j.signature("announcement", j.validator[a.AccountID], h[:], a.Signature)
+			if !a.Verify(j.validator[a.AccountID]) {
+				j.Errorf("%s: announcement of %s does not verify", j.where, a.AccountID)
+			}
+		}
+	case *AccountsData:
+		for _, d := range m.Data {
+			j.signature("account data", d.AccountKey, d.Payload, d.Signature)
+			again := AccountData{PeerID: d.PeerID, Proxies: d.Proxies, Version: d.Version, Timestamp: d.Timestamp}
+			if err := again.Sign(j.secret[d.AccountKey]); err != nil || !bytes.Equal(again.Payload, d.Payload) {
+				j.Errorf("%s: account data made again is %x, want %x, %v", j.where, again.Payload, d.Payload, err)
+			}
+		}
+	case *SnapshotHosts:
+		for _, s := range m.Hosts {
+			h := s.Hash()
+			j.signature("snapshot host", s.PeerID, h[:], s.Signature)
+			if again := NewSnapshotHost(j.secret[s.PeerID], s.SyncHash, s.EpochHeight, s.Shards); again.Signature != s.Signature {
+				j.Errorf("%s: host made again has another signature", j.where)
+			}
+		}
+	case *Block:
+		j.header(m.Block.Header)
+	case *Headers:
+		for _, h := range m.Headers {
+			j.header(h)
+		}
+	case *OptimisticBlock:
+		if h := m.Block.Hash(); h != m.WireHash {
+			j.Errorf("%s: hash %v on the wire, %v made again", j.where, m.WireHash, h)
+		} else if !j.done[h] {
+			j.done[h] = true
+			j.signature("optimistic block", j.validatorOf(h[:], m.Block.Signature), h[:], m.Block.Signature)
+		}
+	case *Routed:
+		j.routed(m)
+	}
+}
+
+func (j *judge) routed(m *Routed) {
+	h := m.Hash()
+	j.signature("routed", m.Author, h[:], m.Signature)
+	if body := m.Body.AppendBorsh([]byte{byte(m.Body.BodyKind())}); !bytes.Equal(body, m.tagged) {
+		j.Errorf("%s: %v encodes to %x, was %x", j.where, m.Body.BodyKind(), body, m.tagged)
+	}
+	if m.CreatedAt == nil || uint32(m.TTL)+m.Hops != StartTTL {
+		j.Errorf("%s: ttl %d, hops %d, created at %v", j.where, m.TTL, m.Hops, m.CreatedAt)
+	} else if again := NewRouted(j.secret[m.Author], m.Target, m.Body, *m.CreatedAt); again.Signature != m.Signature {
+		j.Errorf("%s: message made again has another signature", j.where)
+	}
+	j.v3(m)
+	switch b := m.Body.(type) {
+	case *BlockApproval:
+		j.signature("approval", j.validator[b.AccountID], b.Inner.SignedBytes(b.Target), b.Signature)
+	case *ChunkEndorsement:
+		by := j.validator[b.Metadata.AccountID]
+		j.signature("endorsement", by, primitives.ChunkEndorsementBytes(b.ChunkHash), b.Signature)
+		j.signature("endorsement", by, b.Metadata.AppendBorsh(nil), b.MetadataSignature)
+	}
+}
+
+// v3 wants the third form to name and sign the same message.
+func (j *judge) v3(m *Routed) {
+	back, err := Decode(m.AppendV3(nil))
+	if err != nil {
+		j.Errorf("%s: the third form of %v: %v", j.where, m.Body.BodyKind(), err)
+		return
+	}
+	if again := back.(*Routed); again.Hash() != m.Hash() || !bytes.Equal(Append(nil, again), Append(nil, m)) {
+		j.Errorf("%s: %v is another message in the third form", j.where, m.Body.BodyKind())
+	}
+}
+
+// TestRecording reads every frame that two networks of neards exchanged and writes it again, byte for byte, and verifies and makes again
+// every signature that this package knows of.
+func TestRecording(t *testing.T) {
+	for _, path := range recordings(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			j := &judge{T: t, keys: keys{map[primitives.PublicKey]primitives.SecretKey{}, map[primitives.AccountID]primitives.PublicKey{}},
+				done: map[primitives.Hash]bool{}, count: map[string]int{}}
+			for n, line := range fixture.Lines(t, path) {
+				if n == 1 {
+					j.add(t, line)
+					continue
+				}
+				var f recorded
+				if err := json.Unmarshal(line, &f); err != nil {
+					t.Fatal(err)
+				}
+				j.where = path + " line " + f.Kind
+				j.count["frames"]++
+				m, err := Decode(f.Frame)
+				if err != nil {
+					t.Fatalf("line %d, %s: %v\n%s", n, f.Kind, err, base64.StdEncoding.EncodeToString(f.Frame))
+				}
+				if m.Kind().String() != f.Kind {
+					t.Errorf("line %d is %v, want %s", n, m.Kind(), f.Kind)
+				}
+				if again := Append(nil, m); !bytes.Equal(again, f.Frame) {
+					t.Fatalf("line %d, %s becomes\n%x, was\n%x", n, f.Kind, again, f.Frame)
+				}
+				j.message(m)
+				if t.Failed() && n%1000 == 0 {
+					t.FailNow()
+				}
+			}
+			if j.count["frames"] == 0 {
+				t.Error("no frames")
+			}
+			for what, n := range j.count {
+				t.Logf("%7d %s", n, what)
+			}
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// StartTTL is how many hops a message may make.
+const StartTTL = 100
+
+// Target is where a routed message goes: to a node, or the way back of the request with this hash.
+type Target struct {
+	PeerID PeerID // "": Back
+	Back   primitives.Hash
+}
+
+// ToPeer is the target of a node.
+func ToPeer(id PeerID) Target { return Target{PeerID: id} }
+
+// WayBack is the target of an answer to the message with this hash.
+func WayBack(request primitives.Hash) Target { return Target{Back: request} }
+
+// AppendBorsh appends 0 ‖ id or 1 ‖ hash.
+func (t *Target) AppendBorsh(b []byte) []byte {
+	if t.PeerID != "" {
+		return t.PeerID.AppendBorsh(append(b, 0))
+	}
+	return t.Back.AppendBorsh(append(b, 1))
+}
+
+// DecodeBorsh reads it.
+func (t *Target) DecodeBorsh(r *borsh.Reader) {
+	*t = Target{}
+	switch tag := r.Byte(); tag {
+	case 0:
+		t.PeerID = primitives.ReadPublicKey(r)
+	case 1:
+		t.Back = primitives.ReadHash(r)
+	default:
+		r.BadTag("PeerIdOrHash", tag)
+	}
+}
+
+// Routed is a message that hops pass on. All but TTL, CreatedAt and Hops is signed; nothing else may be changed after it was made.
+type Routed struct {
+	Target    Target
+	Author    PeerID
+	Signature primitives.Signature // over Hash; "": none, which never verifies
+	TTL       byte
+	Body      Body
+	CreatedAt *int64 // seconds of UTC; nil: not said
+	Hops      uint32
+
+	tagged []byte // the body with its tag, as it is hashed and sent
+}
+
+// Kind returns KindRouted, the form in which it is sent.
+func (*Routed) Kind() Kind { return KindRouted }
+
+// NewRouted makes and signs a message of key's node.
+func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
+	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds}
+	m.tagged = body.AppendBorsh([]byte{byte(body.BodyKind())})
+	h := m.Hash()
+	m.Signature = key.Sign(h[:])
+	return m
+}
+
+// Hash returns H(target ‖ author ‖ body with the tag of the first form), which names and signs the message in every form.
+func (m *Routed) Hash() primitives.Hash {
+	b := make([]byte, 0, 33+len(m.Author)+len(m.Target.PeerID)+len(m.tagged))
+	return primitives.HashBytes(append(m.Author.AppendBorsh(m.Target.AppendBorsh(b)), m.tagged...))
+}
+
+// Verify tells whether the author signed it.
+func (m *Routed) Verify() bool {
+	if m.Signature == "" {
+		return false
+	}
+	h := m.Hash()
+	return m.Signature.Verify(h[:], m.Author)
+}
+
+// Hop returns the message as the next hop sends it, or nil when it has made too many.
+func (m *Routed) Hop() *Routed {
+	if m.TTL <= 1 {
+		return nil
+	}
+	out := *m
+	out.TTL--
+	out.Hops++
+	return &out
+}
+
+// appendFields appends the form of neard: V1's borsh, and beside it what V2 added. Without a signature neard writes zeros.
+func (m *Routed) appendFields(b []byte) []byte {
+	sig := m.Signature
+	if sig == "" {
+		sig = primitives.ZeroED25519Signature
+	}
+	v1 := sig.AppendBorsh(m.Author.AppendBorsh(m.Target.AppendBorsh(make([]byte, 0, 256+len(m.tagged)))))
+	b = appendBytes(b, 1, append(append(v1, m.TTL), m.tagged...))
+	if m.CreatedAt != nil && *m.CreatedAt >= minSeconds && *m.CreatedAt <= maxSeconds {
+		b = appendTimestamp(b, 2, Timestamp{Seconds: *m.CreatedAt})
+	}
+	return appendUint(b, 4, uint64(m.Hops))
+}
+
+// AppendV3 appends the frame of the third form, which neard takes but does not send.
+func (m *Routed) AppendV3(b []byte) []byte {
+	return appendMessage(b, uint32(KindRoutedV3), func(b []byte) []byte {
+		b = appendMessage(b, 1, func(b []byte) []byte {
+			if m.Target.PeerID != "" {
+				return appendBorsh(b, 1, m.Target.PeerID)
+			}
+			return appendHash(b, 2, &m.Target.Back)
+		})
+		b = appendUint(appendBorsh(b, 2, m.Author), 3, uint64(m.TTL))
+		tag := bodies[m.Body.BodyKind()].tieredTag()
+		if b = appendBytes(b, 4, append(tag[:], m.tagged[1:]...)); m.Signature != "" {
+			b = appendBorsh(b, 5, m.Signature)
+		}
+		if m.CreatedAt != nil {
+			b = appendVarint(appendTag(b, 6, varintType), uint64(*m.CreatedAt))
+		}
+		return appendUint(b, 7, uint64(m.Hops))
+	})
+}
+
+// readBody reads a body after its tag. tagged holds the bytes from the tag of the first form on, or is nil.
+func (m *Routed) readBody(r *borsh.Reader, kind BodyKind, tagged []byte) {
+	spec, known := bodies[kind]
+	if !known {
+		r.BadTag("RoutedMessageBody", byte(kind))
+		return
+	}
+	in := r.Rest()
+	m.Body = spec.read(r)
+	if r.Err() != nil {
+		return
+	}
+	switch n := len(in) - r.Remaining(); {
+	case r.Loose(): // neard hashes what it would write
+		m.tagged = m.Body.AppendBorsh([]byte{byte(kind)})
+	case tagged != nil:
+		m.tagged = tagged[:1+n]
+	default:
+		m.tagged = append(append(make([]byte, 0, 1+n), byte(kind)), in[:n]...)
+	}
+}
+
+func readRouted(in []byte) (Message, error) {
+	var c conversion
+	var m Routed
+	var v1 []byte
+	for it := range routed.items(in) {
+		switch it.num {
+		case 1:
+			v1 = it.b
+		case 2:
+			seconds := c.timestamp(it.b).Seconds
+			m.CreatedAt = &seconds
+		case 4:
+			m.Hops = uint32(it.v)
+		}
+	}
+	r := borsh.NewReaderWithin(v1, room(v1))
+	m.Target.DecodeBorsh(r)
+	m.Author, m.Signature, m.TTL = primitives.ReadPublicKey(r), primitives.ReadSignature(r), r.Byte()
+	tagged := r.Rest()
+	m.readBody(r, BodyKind(r.Byte()), tagged)
+	return c.routed(&m, r)
+}
+
+// routed returns m if it was read whole.
+func (c *conversion) routed(m *Routed, r *borsh.Reader) (Message, error) {
+	if err := r.Close(); err != nil && c.err == nil {
+		c.err = fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return c.done(m)
+}
+
+func readRoutedV3(in []byte) (Message, error) {
+	var c conversion
+	var m Routed
+	target := c.sub(routedV3, in, 1)
+	var of item
+	for of = range peerIDOrHash.items(target) {
+	}
+	switch of.num {
+	case 1:
+		m.Target = ToPeer(*unmarshal[PeerID](&c, wrappedBytes(of.b)))
+	case 2:
+		m.Target = WayBack(c.hash(wrappedBytes(of.b)))
+	default:
+		c.fail("target of no type")
+	}
+	m.Author = *borshOf[PeerID](&c, routedV3, in, 2)
+	var body []byte
+	for it := range routedV3.items(in) {
+		switch it.num {
+		case 3:
+			m.TTL = byte(it.v) // neard cuts it too
+		case 4:
+			body = it.b
+		case 6:
+			seconds := int64(it.v)
+			m.CreatedAt = &seconds
+		case 7:
+			m.Hops = uint32(it.v)
+		}
+	}
+	if sig := optional(routedV3, in, 5); sig != nil {
+		m.Signature = *unmarshal[primitives.Signature](&c, wrappedBytes(sig))
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	r := borsh.NewReaderWithin(body, room(body))
+	tier, inner := r.Byte(), r.Byte()
+	if kind, known := tiered[[2]byte{tier, inner}]; known {
+		m.readBody(r, kind, nil)
+	} else {
+		r.BadTag("TieredMessageBody", inner)
+	}
+	return c.routed(&m, r)
+}
