@@ -358,41 +358,74 @@ func (e *Engine) actionBlock(entry *Entry, info *epoch.EpochInfo) action.Block {
 	return b
 }
 
-// prepare makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
-// holds epochMu.
-func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
-	entry, parent, h := p.entry, p.parent, p.entry.Header()
-	m := e.epochs
-	base := apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: carried(e.o.Par)}
+// common is what the parts of all shards in a block have in common, but for a sandbox's patch.
+type common struct {
+	input  apply.Input
+	update *apply.ValidatorUpdate // in the first block of an epoch, but for each shard's proposals
+	first  bool                   // of its epoch
+}
+
+// commonOf gathers it from a block and its parent, without any state. The caller holds epochMu.
+func (e *Engine) commonOf(entry, parent *Entry) (c common, err error) {
+	h, m := entry.Header(), e.epochs
+	c.input = apply.Input{Layout: entry.Layout, Signature: e.o.Signature, Par: carried(e.o.Par)}
 	info, err := m.EpochInfo(h.EpochID)
 	if err != nil {
-		return err
+		return c, err
 	}
 	minimum, err := m.MinimumStake(parent.Hash)
 	if err != nil {
-		return err
+		return c, err
 	}
-	base.Block = e.actionBlock(entry, info)
-	block := &base.Block
+	c.input.Block = e.actionBlock(entry, info)
+	block := &c.input.Block
 	block.Height, block.PrevHash, block.Timestamp, block.RandomValue = h.Height, parent.Hash, h.Timestamp, h.RandomValue
 	block.GasPrice, block.MinimumStake = parent.Header().NextGasPrice, minimum
-	for _, c := range entry.Block.Body.Chunks {
-		base.Congestion = append(base.Congestion, apply.ShardCongestion{Shard: c.ShardID, Info: c.CongestionInfo, Missed: uint64(h.Height - c.HeightIncluded)})
-		base.Requests = append(base.Requests, senderRequests(c))
+	for _, x := range entry.Block.Body.Chunks {
+		c.input.Congestion = append(c.input.Congestion, apply.ShardCongestion{Shard: x.ShardID, Info: x.CongestionInfo, Missed: uint64(h.Height - x.HeightIncluded)})
+		c.input.Requests = append(c.input.Requests, senderRequests(x))
 	}
-	if p.first, err = m.IsNextBlockEpochStart(parent.Hash); err != nil {
-		return err
+	if c.first, err = m.IsNextBlockEpochStart(parent.Hash); err != nil {
+		return c, err
 	}
-	var update *apply.ValidatorUpdate
-	if p.first {
-		if update, err = validatorUpdate(m, parent.Hash, e.chain.Treasury); err != nil {
-			return err
+	if c.first {
+		if c.update, err = validatorUpdate(m, parent.Hash, e.chain.Treasury); err != nil {
+			return c, err
 		}
 	}
 	rule, err := m.MayProposeSplit(h.Height, parent.Hash)
 	if err != nil {
+		return c, err
+	}
+	c.input.Split = splitRule(rule)
+	return c, nil
+}
+
+// of is the input of one shard, whose state, transactions and receipts are yet to come. proposals are those of its new chunk's header, or of the
+// last new one's result.
+func (c *common) of(entry *Entry, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) apply.Input {
+	in := c.input
+	header := entry.Block.Body.Chunks[shard]
+	in.Block.ShardID, in.NewChunk, in.GasLimit = entry.Shards[shard].ID, fresh, header.GasLimit
+	if c.update != nil {
+		u := *c.update
+		if u.LastProposals = proposals; fresh {
+			u.LastProposals = header.PrevValidatorProposals
+		}
+		in.Validators = &u
+	}
+	return in
+}
+
+// prepare makes the jobs of a judged block, on the states that trie gives: what prevChunks, by its layout, left. The caller
+// holds epochMu.
+func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie func(primitives.ShardIndex) state.Trie) error {
+	entry, parent := p.entry, p.parent
+	c, err := e.commonOf(entry, parent)
+	if err != nil {
 		return err
 	}
+	p.first = c.first
 	p.jobs = make([]Job, len(entry.Shards))
 	for i := range entry.Shards {
 		s, prev := &entry.Shards[i], &p.prev[i]
@@ -400,19 +433,9 @@ func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie 
 		if job.Shard, job.ID = primitives.ShardIndex(i), s.ID; !prev.Held() {
 			continue
 		}
-		job.input = base
+		job.input = c.of(entry, job.Shard, s.Chunk != nil, prev.Extra.Proposals)
 		in := &job.input
-		in.Block.ShardID, in.Trie, in.NewChunk = s.ID, trie(job.Shard), s.Chunk != nil
-		in.GasLimit = entry.Block.Body.Chunks[i].GasLimit
-		in.Split = splitRule(rule)
-		if update != nil {
-			u := *update
-			u.LastProposals = prev.Extra.Proposals
-			if s.Chunk != nil {
-				u.LastProposals = s.Chunk.Header.PrevValidatorProposals
-			}
-			in.Validators = &u
-		}
+		in.Trie = trie(job.Shard)
 		if s.Chunk == nil {
 			continue
 		}

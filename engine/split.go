@@ -111,7 +111,7 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 	}
 	family, _ := layout.Children(prev.ID)
 	left := family[0] == s.ID
-	whole, err := e.splitOff(parent, prev, s.ID, keep)
+	whole, err := e.splitOff(parent, prev, s.ID, left, keep)
 	if err != nil {
 		return err
 	}
@@ -130,13 +130,18 @@ func (e *Engine) inherit(h *heirs, i int, parent *Entry, prev *ShardState, layou
 	extra := *prev.Extra
 	s.Extra, extra.StateRoot = &extra, whole.Hash()
 	if !left {
-		if err := unbuffered(&extra, prev.root, parent.Layout); err != nil {
+		if err := unbuffered(&extra, stateTrie{prev.root}, parent.Layout); err != nil {
 			return err
 		}
 	}
-	// The height, which else takes part, is left out here: nearcore's seed is the index alone.
-	extra.CongestionInfo.AllowedShard = uint16(congestion.AllowedShard(0, primitives.ShardIndex(i), layout.ShardIDs()))
+	extra.CongestionInfo.AllowedShard = heirAllows(layout, primitives.ShardIndex(i))
 	return nil
+}
+
+// heirAllows is the shard that a child of a split lets send to it at first. The height, which else takes part, is left out here: nearcore's seed
+// is the index alone.
+func heirAllows(layout primitives.ShardLayout, i primitives.ShardIndex) uint16 {
+	return uint16(congestion.AllowedShard(0, i, layout.ShardIDs()))
 }
 
 // kept returns the keys that one of the two children of a split shard keeps.
@@ -157,8 +162,8 @@ func kept(layout primitives.ShardLayout, parent, child primitives.ShardID) ([]tr
 }
 
 // unbuffered takes what is buffered off a congestion info: buffers go to the left child.
-func unbuffered(x *chain.ChunkExtra, root *trie.Root, layout primitives.ShardLayout) error {
-	u, account := state.NewUnrecorded(stateTrie{root}), congestion.Account{Info: &x.CongestionInfo}
+func unbuffered(x *chain.ChunkExtra, t state.Trie, layout primitives.ShardLayout) error {
+	u, account := state.NewUnrecorded(t), congestion.Account{Info: &x.CongestionInfo}
 	for _, to := range layout.ShardIDs() {
 		g, err := u.Groups(to)
 		if err != nil {

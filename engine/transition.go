@@ -163,6 +163,7 @@ func (e *Engine) proveSplit(entry *Entry, child primitives.ShardID) (*Transition
 	if err != nil {
 		return nil, err
 	}
+	family, _ := layout.Children(from)
 	index, err := entry.Layout.Index(from)
 	if err != nil {
 		return nil, err
@@ -170,7 +171,7 @@ func (e *Engine) proveSplit(entry *Entry, child primitives.ShardID) (*Transition
 	if entry.Shards[index].root == nil { // it is from the store
 		return nil, fmt.Errorf("its trie: %w", storage.ErrGone)
 	}
-	whole, t, err := restrict(entry, &entry.Shards[index], child, keep)
+	whole, t, err := restrict(entry, &entry.Shards[index], child, family[0] == child, keep)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +189,17 @@ func keptOf(layout primitives.ShardLayout, child primitives.ShardID) (primitives
 	return from, keep, err
 }
 
-// restrict derives what a child keeps of a split shard, with what proves it. The caller holds the parent's states.
-func restrict(parent *Entry, prev *ShardState, child primitives.ShardID, keep []trie.Interval) (*trie.Root, *Transition, error) {
+// restrict derives what a child keeps of a split shard, with what proves it. The caller holds the parent's states. Of the right child it is
+// proven too what is buffered, which its congestion info is without (nearcore chain/chain/src/resharding/manager.rs:220).
+func restrict(parent *Entry, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, *Transition, error) {
 	var rec trie.Recording
+	if !left {
+		for _, to := range parent.Layout.ShardIDs() {
+			if _, err := prev.root.Get(primitives.AppendBufferedGroupsKey(nil, to), &rec); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
 	whole, err := prev.root.Forest().Restrict(prev.root, keep, &rec)
 	if err != nil {
 		return nil, nil, err
@@ -200,11 +209,11 @@ func restrict(parent *Entry, prev *ShardState, child primitives.ShardID, keep []
 }
 
 // splitOff derives what a child keeps of a split shard, and keeps the proof if somebody asks.
-func (e *Engine) splitOff(parent *Entry, prev *ShardState, child primitives.ShardID, keep []trie.Interval) (*trie.Root, error) {
+func (e *Engine) splitOff(parent *Entry, prev *ShardState, child primitives.ShardID, left bool, keep []trie.Interval) (*trie.Root, error) {
 	if !e.proofs.asked.Load() {
 		return prev.root.Forest().Restrict(prev.root, keep, nil)
 	}
-	whole, t, err := restrict(parent, prev, child, keep)
+	whole, t, err := restrict(parent, prev, child, left, keep)
 	if err == nil {
 		e.proofs.keep(t)
 	}

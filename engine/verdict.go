@@ -18,17 +18,17 @@ const (
 	Overtaken                // it is known, or does not descend from the final block any more: nobody's fault
 )
 
-// VerdictOf tells what an error of Begin or Adopt means. Those of Admit are about a copy and never Bad.
+// VerdictOf tells what an error of Begin, Adopt or CheckWitness means. Those of Admit are about a copy and never Bad.
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {
 	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld):
 		return Overtaken
-	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing):
+	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode):
 		return Waits
 	case errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight):
 		return Early
-	case errors.Is(err, ErrChunk), errors.As(err, &invalid):
+	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.As(err, &invalid):
 		return Bad
 	}
 	return Own

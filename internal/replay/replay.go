@@ -45,6 +45,7 @@ type Report struct {
 	Blocks, Chunks, Transactions, Changes, Epochs, Lights int // compared
 	Beyond                                                int // answers about blocks behind the recording's last: not compared
 	Transitions, Splits                                   int // applied from their proofs; of them splits, of each child
+	Witnesses, Implicit                                   int // of chunks, made and judged; their implicit transitions
 	Roots                                                 []primitives.Hash
 	Evicted                                               uint64 // bytes of tries that have left the memory
 	Findings                                              []Difference
@@ -203,6 +204,9 @@ func (r *runner) block(line *BlockLine) (ok bool, err error) {
 	}
 	if r.o.Witnesses {
 		if err := r.witnesses(a.Entry); err != nil {
+			return false, err
+		}
+		if err := r.chunkWitnesses(a.Entry); err != nil {
 			return false, err
 		}
 	}

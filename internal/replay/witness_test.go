@@ -31,6 +31,9 @@ func TestWitnesses(t *testing.T) {
 			if report.Splits == 0 && name == "reshard" {
 				t.Error("no split was proven")
 			}
+			if t.Logf("%d witnesses with %d implicit transitions", report.Witnesses, report.Implicit); report.Witnesses == 0 || report.Implicit == 0 {
+				t.Errorf("%d witnesses, %d implicit transitions", report.Witnesses, report.Implicit)
+			}
 			if t.Logf("%d transitions of %d blocks", report.Transitions, report.Blocks); report.Transitions < report.Blocks-1 {
 				t.Errorf("%d transitions of %d blocks", report.Transitions, report.Blocks)
 			}

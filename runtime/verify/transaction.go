@@ -24,14 +24,23 @@ func Transaction(c *config.RuntimeConfig, tx *primitives.SignedTransaction, sign
 	if err := Actions(c, tx.Actions, tx.ReceiverID, NewReceipt); err != nil {
 		return &primitives.InvalidTxError{Tag: primitives.TxActionsValidation, Actions: err}
 	}
+	if err := Form(c, tx); err != nil {
+		return err
+	}
+	if !signature(tx) {
+		return invalidTx(primitives.TxInvalidSignature)
+	}
+	return nil
+}
+
+// Form checks what a version of the rules says of a transaction before it looks into it: that it knows all that tx uses, and the size. A
+// chunk with another one is no chunk, whatever its outcome would be (nearcore transaction.rs check_valid_for_config).
+func Form(c *config.RuntimeConfig, tx *primitives.SignedTransaction) *primitives.InvalidTxError {
 	if !versionAllowed(c, tx) {
 		return invalidTx(primitives.TxInvalidVersion)
 	}
 	if size, limit := uint64(tx.Size()), c.Wasm.Limits.MaxTransactionSize; size > limit {
 		return &primitives.InvalidTxError{Tag: primitives.TxSizeExceeded, Size: size, Limit: limit}
-	}
-	if !signature(tx) {
-		return invalidTx(primitives.TxInvalidSignature)
 	}
 	return nil
 }

@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Witness is what the validators of a chunk get, but for the code that they have not.
+type Witness struct {
+	*primitives.ChunkStateWitness
+	Transition primitives.TransitionKey // of the main one
+	Accesses   []primitives.Hash        // of contracts that it has called, in no order
+	Deploys    [][]byte                 // code that it has deployed, as far as that is still in memory
+}
+
+// Witness makes the witness of a chunk on a known block, whose shard must be held (nearcore chain/chain/src/stateless_validation/state_witness.rs
+// create_state_witness). Errors are those of Transition. Safe from any goroutine.
+func (e *Engine) Witness(c *primitives.Chunk) (*Witness, error) {
+	h := &c.Header
+	main, implicit, err := e.Transitions(h.PrevBlockHash, h.ShardID)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.span(h.PrevBlockHash, h.ShardID)
+	if err != nil {
+		return nil, err
+	}
+	if s.last.Hash != main.Block || s.shard != main.Shard {
+		return nil, fmt.Errorf("engine: the main transition of shard %d is in block %v, not %v", main.Shard, main.Block, s.last.Hash)
+	}
+	w := &primitives.ChunkStateWitness{EpochID: s.epoch, Header: *h, Main: shown(main), AppliedReceipts: main.Receipts, NewTransactions: c.Transactions}
+	w.Header.HeightIncluded = 0
+	for _, t := range implicit {
+		w.Implicit = append(w.Implicit, shown(t))
+	}
+	out := &Witness{ChunkStateWitness: w, Transition: primitives.TransitionKey{Block: main.Block, ShardID: main.Shard}}
+	if s.genesis() {
+		return out, nil
+	}
+	last := &s.last.Shards[s.index]
+	w.Transactions = last.Chunk.Transactions
+	for _, src := range s.sources {
+		if err := src.prove(w); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(w.Sources, func(a, b primitives.SourceProof) int { return a.Chunk.Compare(b.Chunk) })
+	for _, code := range main.Codes {
+		out.Accesses = append(out.Accesses, code.Hash)
+	}
+	if last.Result != nil {
+		out.Deploys = deployed(last.Result.Changes)
+	}
+	return out, nil
+}
+
+// shown is a transition as a witness shows it.
+func shown(t *Transition) primitives.StateTransition {
+	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
+}
+
+// deployed are the contracts among changes: of accounts, and global ones.
+func deployed(changes []primitives.KeyChanges) (out [][]byte) {
+	for i := range changes {
+		key := changes[i].Key
+		if len(key) == 0 || key[0] != byte(primitives.ColContractCode) && key[0] != byte(primitives.ColGlobalContractCode) {
+			continue
+		}
+		for _, x := range changes[i].Changes {
+			if x.Value != nil && !slices.ContainsFunc(out, func(o []byte) bool { return bytes.Equal(o, x.Value) }) {
+				out = append(out, x.Value)
+			}
+		}
+	}
+	return out
+}
+
+// span are the blocks that a chunk's witness is about.
+type span struct {
+	epoch  primitives.EpochID     // of the chunk
+	layout primitives.ShardLayout // of the chunk
+	prev   *Entry                 // the block on which the chunk is
+	steps  []spanStep             // implicit transitions, oldest first
+	last   *Entry                 // the block with the shard's last new chunk
+	shard  primitives.ShardID     // that the chunk's was then
+	index  primitives.ShardIndex
+	// sources are the blocks whose new chunks have brought the receipts of that last chunk, newest first, beginning with last.
+	sources []bringer
+}
+
+// spanStep is one implicit transition: of a block without a new chunk, or a split behind a block.
+type spanStep struct {
+	split bool
+	at    *Entry
+	shard primitives.ShardID // of a split the child
+}
+
+// bringer is a block with what the target was called in its layout.
+type bringer struct {
+	at *Entry
+	to primitives.ShardID
+}
+
+func (s *span) genesis() bool { return s.last.Header().PrevHash.IsZero() }
+
+// span walks back from the block on which a chunk is, over the last new chunk of the shard to the one before (nearcore
+// chain/chain/src/stateless_validation/chunk_validation.rs get_state_witness_block_range). It needs no state.
+func (e *Engine) span(prev primitives.Hash, shard primitives.ShardID) (*span, error) {
+	at, err := e.Block(prev)
+	if err != nil {
+		return nil, err
+	}
+	s := &span{prev: at}
+	err = e.Epochs(func(m *epoch.Manager) error {
+		if s.epoch, err = m.EpochIDFromPrev(prev); err != nil {
+			return err
+		}
+		s.layout, err = m.ShardLayout(s.epoch)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !s.layout.Has(shard) {
+		return nil, fmt.Errorf("%w: shard %d behind block %d", chain.InvalidShardID, shard, at.Height())
+	}
+	for layout, seen := s.layout, 0; ; {
+		before, index, err := shardIn(at, layout, shard)
+		if err != nil {
+			return nil, err
+		}
+		if seen == 0 && before != shard {
+			s.steps = append(s.steps, spanStep{split: true, at: at, shard: shard})
+		}
+		fresh := at.Block.Body.Chunks[index].HeightIncluded == at.Height()
+		switch {
+		case fresh && seen == 1:
+			slices.Reverse(s.steps)
+			return s, nil
+		case fresh:
+			seen, s.last, s.shard, s.index = 1, at, before, index
+			s.sources = append(s.sources, bringer{at, before})
+		case seen == 1:
+			s.sources = append(s.sources, bringer{at, before})
+		default:
+			s.steps = append(s.steps, spanStep{at: at, shard: before})
+		}
+		if at.Header().PrevHash.IsZero() {
+			if seen == 0 {
+				return nil, fmt.Errorf("%w: shard %d has no chunk in the genesis", ErrInconsistent, before)
+			}
+			slices.Reverse(s.steps)
+			return s, nil
+		}
+		shard, layout = before, at.Layout
+		if at, err = e.Block(at.Header().PrevHash); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// shardIn is what a shard of a layout was called in a block before, and its place there.
+func shardIn(at *Entry, layout primitives.ShardLayout, shard primitives.ShardID) (primitives.ShardID, primitives.ShardIndex, error) {
+	if !at.Layout.Equal(layout) {
+		var err error
+		if shard, err = layout.Parent(shard); err != nil {
+			return 0, 0, err
+		}
+	}
+	index, err := at.Layout.Index(shard)
+	return shard, index, err
+}
+
+// prove adds the proofs of what a block's new chunks bring.
+func (src *bringer) prove(w *primitives.ChunkStateWitness) error {
+	for i := range src.at.Shards {
+		s := &src.at.Shards[i]
+		if s.Chunk == nil {
+			continue
+		}
+		p := chain.ProofTo(s.Chunk, src.to)
+		if p == nil && s.Chunk.Proofs == nil {
+			to, err := src.at.Layout.Index(src.to)
+			if err != nil {
+				return err
+			}
+			p = &chain.ProveReceipts(s.ID, s.Chunk.PrevOutgoingReceipts, src.at.Layout)[to]
+		}
+		if p == nil {
+			return fmt.Errorf("%w: what the chunk of shard %d of block %d brings to shard %d", ErrMissing, s.ID, src.at.Height(), src.to)
+		}
+		w.Sources = append(w.Sources, primitives.SourceProof{Chunk: s.Chunk.Hash, ReceiptProof: *p})
+	}
+	return nil
+}

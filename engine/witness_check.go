@@ -1,0 +1,386 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// ErrWitness says that a witness does not prove its chunk: its maker, who has signed its parts, is at fault.
+var ErrWitness = errors.New("engine: the witness does not prove its chunk")
+
+// ErrNoCode says that a witness can't be judged, since it calls a contract whose code was not given with it: nobody's fault that is known.
+var ErrNoCode = errors.New("engine: code that a witness calls is missing")
+
+func bad(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrWitness}, args...)...)
+}
+
+// CheckWitness judges a witness as a validator that holds no state: by the blocks up to the one on which the chunk is, which must be known, and by
+// the code of contracts, as much as is given with it (nearcore chunk_validation.rs pre_validate_chunk_state_witness, validate_chunk_state_witness).
+// nil: the chunk's header says of the state what follows from the chain. Whether the validator is assigned is for the caller.
+//
+// VerdictOf tells what an error means: Bad, the witness's maker is at fault; Waits, the block or code is not here; Own, this node is. Safe from any
+// goroutine.
+func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error {
+	s, receipts, err := e.checkForm(w)
+	if err != nil {
+		return err
+	}
+	var lacks lacking
+	err = e.replay(w, s, receipts, codes, &lacks)
+	if missed, some := lacks.any(); some && err != nil {
+		return fmt.Errorf("%w: %v, and then %w", ErrNoCode, missed, err)
+	}
+	return err
+}
+
+// CheckHeld is CheckWitness for a validator that holds the shard: the state that the header tells of is compared with its own, and what the witness
+// shows of it is not looked at (nearcore chunk_validation_actor.rs:420). held is false if it does not hold it, and nothing was judged.
+func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness) (held bool, err error) {
+	s, _, err := e.checkForm(w)
+	if err != nil || !s.prev.Acquire() {
+		return err != nil, err
+	}
+	defer s.prev.Release()
+	inherited, err := e.inherited(s.prev, s.layout)
+	if err != nil {
+		return false, err
+	}
+	index, err := s.layout.Index(w.Header.ShardID)
+	if err != nil {
+		return false, err
+	}
+	own := &inherited[index]
+	if !own.Held() {
+		return false, nil
+	}
+	return true, e.compare(w, s, own.Extra, own.Outgoing)
+}
+
+// checkForm judges all that needs no application, and returns what was applied.
+func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
+	h := &w.Header
+	prev, err := e.Block(h.PrevBlockHash)
+	if errors.Is(err, ErrUnknown) {
+		return nil, nil, fmt.Errorf("%w: %v of the chunk of shard %d at %d", ErrOrphan, h.PrevBlockHash, h.ShardID, h.HeightCreated)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	next, err := e.rulesBehind(prev)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !next.layout.Has(h.ShardID) {
+		return nil, nil, bad("shard %d is not in the layout", h.ShardID)
+	}
+	s, err := e.span(prev.Hash, h.ShardID)
+	if err != nil {
+		return nil, nil, err
+	}
+	producer, err := e.ChunkProducer(prev.Hash, h.ShardID)
+	if err != nil {
+		return nil, nil, err
+	}
+	hash := h.ChunkHash()
+	switch {
+	case w.EpochID != s.epoch:
+		return nil, nil, bad("epoch %v", w.EpochID)
+	case h.HeightCreated != prev.Height()+1:
+		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+	case h.HeightIncluded != 0:
+		return nil, nil, bad("included at %d before it was", h.HeightIncluded)
+	case !e.verify(h.Signature, hash[:], producer.PublicKey):
+		return nil, nil, bad("the header's signature is not that of %s", producer.AccountID)
+	case w.Main.Block != s.last.Hash:
+		return nil, nil, bad("the main transition is of block %v", w.Main.Block)
+	case len(w.Implicit) != len(s.steps):
+		return nil, nil, bad("%d implicit transitions, not %d", len(w.Implicit), len(s.steps))
+	}
+	for i, step := range s.steps {
+		if w.Implicit[i].Block != step.at.Hash {
+			return nil, nil, bad("implicit transition %d is of block %v", i, w.Implicit[i].Block)
+		}
+	}
+	for _, tx := range w.NewTransactions {
+		if err := verify.Form(next.config, tx); err != nil {
+			return nil, nil, bad("new transaction %v: %w", tx.Hash(), err)
+		}
+	}
+	receipts, err := s.receipts(w.Sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	if got := receiptsHash(receipts); got != w.AppliedReceipts {
+		return nil, nil, bad("receipts of hash %v, not %v", got, w.AppliedReceipts)
+	}
+	if root := chain.TxRoot(w.Transactions); root != s.last.Block.Body.Chunks[s.index].TxRoot {
+		return nil, nil, bad("transactions of root %v", root)
+	}
+	return s, receipts, nil
+}
+
+// receipts checks the proofs of what chunks have brought, one for each, and returns it in the order of application: the newest block first, in a
+// block as apply.OrderIncoming says.
+func (s *span) receipts(proofs []primitives.SourceProof) ([]*primitives.Receipt, error) {
+	if s.genesis() {
+		if len(proofs) > 0 {
+			return nil, bad("%d proofs of receipts in the genesis", len(proofs))
+		}
+		return nil, nil
+	}
+	by := make(map[primitives.Hash]*primitives.ReceiptProof, len(proofs))
+	for i := range proofs {
+		by[proofs[i].Chunk] = &proofs[i].ReceiptProof
+	}
+	var out []*primitives.Receipt
+	wanted := 0
+	for _, src := range s.sources {
+		var lists [][]*primitives.Receipt
+		for _, h := range src.at.Block.Body.Chunks {
+			if h.HeightIncluded != src.at.Height() {
+				continue
+			}
+			wanted++
+			p := by[h.ChunkHash()]
+			switch {
+			case p == nil:
+				return nil, bad("no receipts of the chunk of shard %d of block %d", h.ShardID, src.at.Height())
+			case p.From != h.ShardID || p.To != src.to:
+				return nil, bad("receipts from shard %d to %d, not from %d to %d", p.From, p.To, h.ShardID, src.to)
+			case !p.Verify(h.PrevOutgoingReceiptsRoot):
+				return nil, bad("receipts of shard %d of block %d that are not proven", h.ShardID, src.at.Height())
+			}
+			list := p.Receipts
+			if src.to != s.shard {
+				list = chain.ReceiptsFor(list, s.last.Layout, s.index)
+			}
+			lists = append(lists, list)
+		}
+		out = append(out, apply.OrderIncoming(src.at.Header().PrevHash, lists)...)
+	}
+	if len(proofs) != wanted {
+		return nil, bad("%d proofs of receipts, not %d", len(proofs), wanted)
+	}
+	return out, nil
+}
+
+// replay does all that the witness shows, and compares what comes of it with the chunk's header.
+func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *lacking) error {
+	extra, outgoing, err := e.replayMain(w, s, receipts, codes, lacks)
+	if err != nil {
+		return fmt.Errorf("the main transition: %w", err)
+	}
+	if extra.StateRoot != w.Main.PostState {
+		return bad("the main transition leads to %v, not %v", extra.StateRoot, w.Main.PostState)
+	}
+	for i := range s.steps {
+		step := &s.steps[i]
+		if step.split {
+			outgoing, err = e.replaySplit(w.Implicit[i].Base, step, i+1 == len(s.steps), s, extra, outgoing)
+		} else {
+			err = e.replayMissing(w.Implicit[i].Base, step, extra)
+		}
+		if err != nil {
+			return fmt.Errorf("implicit transition %d: %w", i, err)
+		}
+		if extra.StateRoot != w.Implicit[i].PostState {
+			return bad("implicit transition %d leads to %v, not %v", i, extra.StateRoot, w.Implicit[i].PostState)
+		}
+	}
+	return e.compare(w, s, extra, outgoing)
+}
+
+// compare is what a chunk's header is judged by in the end.
+func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) error {
+	c := &primitives.Chunk{Hash: w.Header.ChunkHash(), Header: w.Header, ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions}}
+	if err := chain.ValidateChunk(c, extra, outgoing, s.layout, e.coding); err != nil {
+		return fmt.Errorf("%w: %w", ErrWitness, err)
+	}
+	return nil
+}
+
+// replayMain applies the shard's last new chunk; the genesis' is not applied.
+func (e *Engine) replayMain(w *primitives.ChunkStateWitness, s *span, receipts []*primitives.Receipt, codes [][]byte, lacks *lacking) (*chain.ChunkExtra, []*primitives.Receipt, error) {
+	header := s.last.Block.Body.Chunks[s.index]
+	if s.genesis() {
+		if len(w.Main.Base) > 0 {
+			return nil, nil, bad("%d strings of the state before the genesis", len(w.Main.Base))
+		}
+		return &chain.ChunkExtra{StateRoot: header.PrevStateRoot, GasLimit: header.GasLimit, CongestionInfo: header.CongestionInfo}, nil, nil
+	}
+	parent, in, err := e.inputOf(s.last, s.index, true, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	strings := append(w.Main.Base[:len(w.Main.Base):len(w.Main.Base)], codes...)
+	if in.Trie, err = lacks.proof(strings, header.PrevStateRoot); err != nil {
+		return nil, nil, shownBad(err)
+	}
+	in.Incoming = receipts
+	in.Transactions = make([]apply.Transaction, len(w.Transactions))
+	for i, tx := range w.Transactions {
+		in.Transactions[i] = apply.Transaction{SignedTransaction: tx, Valid: e.ancestry.valid(parent, tx.BlockHash)}
+	}
+	r, err := applyShown(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &chain.ChunkExtra{
+		StateRoot: r.Trie.Root(), OutcomeRoot: r.OutcomeRoot, Proposals: r.Proposals, GasUsed: r.GasUsed,
+		GasLimit: in.GasLimit, BalanceBurnt: r.BalanceBurnt, CongestionInfo: r.Congestion,
+		BandwidthRequests: r.BandwidthRequests, ProposedSplit: r.ProposedSplit,
+	}, r.Outgoing, nil
+}
+
+// replayMissing does what a block without a new chunk does to the shard.
+func (e *Engine) replayMissing(base [][]byte, step *spanStep, extra *chain.ChunkExtra) error {
+	index, err := step.at.Layout.Index(step.shard)
+	if err != nil {
+		return err
+	}
+	_, in, err := e.inputOf(step.at, index, false, extra.Proposals)
+	if err != nil {
+		return err
+	}
+	if in.Trie, err = ProofTrie(base, extra.StateRoot); err != nil {
+		return shownBad(err)
+	}
+	r, err := applyShown(in)
+	if err == nil {
+		extra.StateRoot = r.Trie.Root()
+	}
+	return err
+}
+
+// replaySplit does what a split behind a block leaves to one of the two shards, as inherit does with the state at hand.
+func (e *Engine) replaySplit(base [][]byte, step *spanStep, last bool, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) ([]*primitives.Receipt, error) {
+	layout := s.layout
+	if !last { // blocks of the new layout have come since
+		var err error
+		if layout, err = e.layoutBehind(step.at); err != nil {
+			return nil, err
+		}
+	}
+	from, keep, err := keptOf(layout, step.shard)
+	if err != nil {
+		return nil, err
+	}
+	family, _ := layout.Children(from)
+	index, err := layout.Index(step.shard)
+	if err != nil {
+		return nil, err
+	}
+	p, err := trie.NewPartial(base, extra.StateRoot)
+	if err != nil {
+		return nil, shownBad(unproven(err))
+	}
+	if family[0] != step.shard {
+		if err := unbuffered(extra, proofTrie{p}, step.at.Layout); err != nil {
+			return nil, shownBad(err)
+		}
+	}
+	extra.CongestionInfo.AllowedShard = heirAllows(layout, index)
+	if p, err = p.Restrict(keep, nil); err != nil {
+		return nil, shownBad(unproven(err))
+	}
+	extra.StateRoot = p.Root()
+	if step.shard != min(family[0], family[1]) { // what the shard sent last goes with the other one
+		outgoing = nil
+	}
+	return outgoing, nil
+}
+
+// layoutBehind is that of a block's children.
+func (e *Engine) layoutBehind(at *Entry) (primitives.ShardLayout, error) {
+	next, err := e.rulesBehind(at)
+	if err != nil {
+		return primitives.ShardLayout{}, err
+	}
+	return next.layout, nil
+}
+
+// inputOf is the input of one shard of a block, and the block's parent.
+func (e *Engine) inputOf(entry *Entry, shard primitives.ShardIndex, fresh bool, proposals []primitives.ValidatorStake) (*Entry, *apply.Input, error) {
+	parent := e.Adopted(entry.Header().PrevHash) // as ancestry knows it, if it is in memory
+	if parent == nil {
+		var err error
+		if parent, err = e.Block(entry.Header().PrevHash); err != nil {
+			return nil, nil, err
+		}
+	}
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	c, err := e.commonOf(entry, parent)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := c.of(entry, shard, fresh, proposals)
+	return parent, &in, nil
+}
+
+// applyShown applies a part of a block on a state that is shown.
+func applyShown(in *apply.Input) (r *apply.Result, err error) {
+	err = Catch(func() (err error) {
+		r, err = apply.Apply(in)
+		return err
+	})
+	return r, shownBad(err)
+}
+
+// shownBad says whose fault an error on a state that is shown is: its maker's, if the strings do not go where application does, or are no nodes. What
+// is shown was hashed, and stands below the root that the chain knows, so what contradicts itself in it is this node's own trouble, or the chain's.
+func shownBad(err error) error {
+	if errors.Is(err, state.ErrMissing) || errors.Is(err, trie.ErrCorrupt) {
+		return fmt.Errorf("%w: %w", ErrWitness, err)
+	}
+	return err
+}
+
+// lacking collects the hashes of code that was called and not given. Application may ask from several goroutines.
+type lacking struct {
+	mu   sync.Mutex
+	list []primitives.Hash
+}
+
+func (l *lacking) any() ([]primitives.Hash, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.list, len(l.list) > 0
+}
+
+// proof is ProofTrie whose code is asked for so.
+func (l *lacking) proof(strings [][]byte, root primitives.Hash) (state.Trie, error) {
+	t, err := ProofTrie(strings, root)
+	if err != nil {
+		return nil, err
+	}
+	return &codeTrie{t, l}, nil
+}
+
+// codeTrie notes what code is not there.
+type codeTrie struct {
+	state.Proven
+	lacks *lacking
+}
+
+func (t *codeTrie) CodeOf(hash primitives.Hash) []byte {
+	code := t.Proven.CodeOf(hash)
+	if code == nil {
+		t.lacks.mu.Lock()
+		defer t.lacks.mu.Unlock()
+		if !slices.Contains(t.lacks.list, hash) {
+			t.lacks.list = append(t.lacks.list, hash)
+		}
+	}
+	return code
+}

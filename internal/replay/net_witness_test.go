@@ -1,0 +1,253 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	spread "github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// judged is a witness that was accepted, with the code that it calls.
+type judged struct {
+	w    *primitives.ChunkStateWitness
+	code [][]byte
+}
+
+// TestNetWitnesses: for every chunk that a recorded network of neards made, an engine that follows the chain makes the witness that neard sent, to the
+// byte, with its parts, their signatures and the endorsements, and names the contracts that neard named; one that holds no state judges what neard
+// sent, from the blocks and the code alone, and accepts it. A changed bit is refused.
+func TestNetWitnesses(t *testing.T) {
+	n := readNetwork(t, netPath())
+	whole, stateless := n.open(t, engine.Options{Par: par, Proofs: keptProofs}), n.open(t, engine.Options{Tracks: none})
+	var all []judged
+	implicit, contracts, asked, parts, endorsements, deploys := 0, 0, 0, 0, 0, 0
+	for _, b := range n.blocks {
+		if b.Header.PrevHash.IsZero() {
+			continue
+		}
+		bodies := n.bodies(b)
+		for i, c := range bodies {
+			h := b.Body.Chunks[i]
+			if h.HeightIncluded != b.Header.Height {
+				continue
+			}
+			key := primitives.ChunkKey{ShardID: h.ShardID, EpochID: b.Header.EpochID, HeightCreated: h.HeightCreated}
+			parent, err := whole.Block(b.Header.PrevHash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			validators, err := whole.ChunkValidators(parent, h.ShardID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			payload := n.payload(t, key, len(validators))
+			if payload == nil {
+				continue
+			}
+			w, _, err := spread.Decode(payload)
+			if err != nil {
+				t.Fatalf("%+v: %v", key, err)
+			}
+			made, err := whole.Witness(c)
+			if err != nil {
+				t.Fatalf("%+v: %v", key, err)
+			}
+			if got, want := made.AppendBorsh(nil), unpacked(t, payload); !bytes.Equal(got, want) {
+				t.Fatalf("%+v: another witness than neard's:\n%+v\n%+v", key, made.ChunkStateWitness, w)
+			}
+			if a := n.accesses[key]; a != nil {
+				if a.Transition != made.Transition || !sameHashes(a.Contracts, made.Accesses) {
+					t.Errorf("%+v: contracts %v of %+v, neard tells %v of %+v", key, made.Accesses, made.Transition, a.Contracts, a.Transition)
+				}
+				contracts += len(a.Contracts)
+			}
+			code := codesOf(t, whole, made)
+			if err := stateless.CheckWitness(w, code); err != nil {
+				t.Fatalf("%+v: neard's witness is refused: %v", key, err)
+			}
+			if err := stateless.CheckWitness(w, nil); len(code) > 0 && err != nil { // else its own receipts bring it
+				if !errors.Is(err, engine.ErrNoCode) || engine.VerdictOf(err) != engine.Waits {
+					t.Errorf("%+v: without its code: %v, want %v", key, err, engine.ErrNoCode)
+				}
+				asked++
+			}
+			if is, err := stateless.CheckHeld(w); is || err != nil {
+				t.Errorf("%+v: judged by a state that is not held: %v, %v", key, is, err)
+			}
+			if is, err := whole.CheckHeld(w); !is || err != nil {
+				t.Errorf("%+v: judged by the state: %v, %v", key, is, err)
+			}
+			parts += n.sameParts(t, key, payload, len(validators), whole, b)
+			for _, want := range n.endorsements[key] {
+				by := want.Metadata.AccountID
+				if got := spread.Endorse(key, c.Hash, by, n.keys[by]); !bytes.Equal(got.AppendBorsh(nil), want.AppendBorsh(nil)) {
+					t.Errorf("%+v: another endorsement of %s", key, by)
+				}
+				endorsements++
+			}
+			deploys += n.sameDeploys(t, key, made)
+			all, implicit = append(all, judged{w, code}), implicit+len(w.Implicit)
+		}
+		if _, err := whole.Process(b, bodies, false); err != nil {
+			t.Fatalf("block %d: %v", b.Header.Height, err)
+		}
+		if _, err := stateless.Process(b, nil, false); err != nil {
+			t.Fatalf("block %d without state: %v", b.Header.Height, err)
+		}
+	}
+	t.Logf("%d blocks, %d witnesses in %d parts, %d implicit transitions, %d contracts, %d asked for, %d endorsements, %d deploys",
+		len(n.blocks), len(all), parts, implicit, contracts, asked, endorsements, deploys)
+	if len(all) < 100 || implicit == 0 || contracts == 0 || asked == 0 || endorsements < 300 || deploys == 0 {
+		t.Error("that is few")
+	}
+	testBits(t, stateless, all)
+}
+
+// unpacked is a witness as neard wrote it.
+func unpacked(t testing.TB, payload []byte) []byte {
+	t.Helper()
+	w, size, err := spread.Decode(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := borsh.NewReader(w.AppendBorsh(nil))
+	if again := new(primitives.ChunkStateWitness); size != r.Remaining() {
+		t.Fatalf("%d bytes became %d: %+v", size, r.Remaining(), again)
+	}
+	return r.Rest()
+}
+
+// sameParts cuts a compressed witness and signs its parts as its producer has.
+func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byte, validators int, e *engine.Engine, b *primitives.Block) int {
+	t.Helper()
+	producer, err := e.ChunkProducer(b.Header.PrevHash, key.ShardID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := spread.Parts(key, payload, validators, n.keys[producer.AccountID])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ord, want := range n.parts[key] {
+		if !bytes.Equal(made[ord].AppendBorsh(nil), want.AppendBorsh(nil)) {
+			t.Errorf("%+v: another part %d", key, ord)
+		}
+	}
+	return len(n.parts[key])
+}
+
+// sameDeploys compares the code that a chunk has deployed with what neard has spread.
+func (n *network) sameDeploys(t testing.TB, key primitives.ChunkKey, made *engine.Witness) int {
+	t.Helper()
+	all := n.deploys[key]
+	if len(all) == 0 {
+		return 0
+	}
+	const owners = 3 // all validators but the shard's one producer
+	c, err := spread.DeploysCoder(owners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts, length := make([][]byte, owners), uint64(0)
+	for ord, p := range all {
+		parts[ord], length = p.Part, p.EncodedLength
+	}
+	if len(all) < c.DataParts() {
+		return 0
+	}
+	payload, err := c.Join(parts, length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes, err := spread.DecodeContracts(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !sameHashes(hashesOf(codes), hashesOf(made.Deploys)) {
+		t.Errorf("%+v: deployed %v, neard tells of %v", key, hashesOf(made.Deploys), hashesOf(codes))
+	}
+	return len(codes)
+}
+
+func hashesOf(codes [][]byte) (out []primitives.Hash) {
+	for _, c := range codes {
+		out = append(out, primitives.HashBytes(c))
+	}
+	return out
+}
+
+// testBits changes bits of witnesses that were accepted: all of the smallest, some of every field of others. Each is refused, and the maker is at
+// fault, unless it is of another block now, which may come.
+func testBits(t *testing.T, e *engine.Engine, list []judged) {
+	list = slices.Clone(list)
+	slices.SortFunc(list, func(a, b judged) int { return len(a.w.AppendBorsh(nil)) - len(b.w.AppendBorsh(nil)) })
+	flipped, undecoded, waiting := 0, 0, 0
+	for i, j := range list {
+		raw := j.w.AppendBorsh(nil)
+		step := 1
+		if some := i%(len(list)/12+1) == 0 || len(j.w.Implicit) > 0 && i%3 == 0 || len(j.code) > 0; i > 0 && !some {
+			continue
+		} else if i > 0 {
+			step = 8*len(raw)/150 + 1
+		}
+		for bit := i % step; bit < 8*len(raw); bit += step {
+			hurt := bytes.Clone(raw)
+			hurt[bit/8] ^= 1 << (bit % 8)
+			flipped++
+			w := new(primitives.ChunkStateWitness)
+			if borsh.Unmarshal(hurt, w) != nil {
+				undecoded++
+				continue
+			}
+			err := e.CheckWitness(w, j.code)
+			switch verdict := engine.VerdictOf(err); {
+			case err == nil:
+				t.Errorf("witness %d: bit %d of byte %d of %d changed, and it is accepted", i, bit%8, bit/8, len(raw))
+			case w.Header.PrevBlockHash != j.w.Header.PrevBlockHash && errors.Is(err, engine.ErrOrphan):
+				waiting++
+			case verdict != engine.Bad:
+				t.Errorf("witness %d: bit %d of byte %d of %d changed: verdict %d, %v", i, bit%8, bit/8, len(raw), verdict, err)
+			}
+		}
+	}
+	t.Logf("%d bits changed: %d do not decode, %d are of unknown blocks", flipped, undecoded, waiting)
+	if flipped < 6000 {
+		t.Error("that is few")
+	}
+}
+
+// sameHashes compares hashes in any order.
+func sameHashes(a, b []primitives.Hash) bool {
+	count := map[primitives.Hash]int{}
+	for _, h := range a {
+		count[h]++
+	}
+	for _, h := range b {
+		count[h]--
+	}
+	for _, c := range count {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// codesOf is the code that a witness calls.
+func codesOf(t testing.TB, e *engine.Engine, w *engine.Witness) [][]byte {
+	t.Helper()
+	main, _, err := e.Transitions(w.Header.PrevBlockHash, w.Header.ShardID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := e.Codes(main)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
