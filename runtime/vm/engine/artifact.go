@@ -19,6 +19,16 @@ func (e *Engine) Compile(wasm []byte) ([]byte, error) {
 // mapSection is the table that leads from machine code back to wasm.
 const mapSection = ".wasmtime.addrmap"
 
+// mapped tells whether there is anything in that table.
+func mapped(artifact []byte) bool {
+	f, err := elf.NewFile(bytes.NewReader(artifact))
+	if err != nil {
+		return true
+	}
+	s := f.Section(mapSection)
+	return s != nil && s.Size > 0
+}
+
 // Whole tells whether an artifact still has that table: then its form is none that withoutMap knows, and it is twice as large as it
 // could be.
 func Whole(artifact []byte) bool {
@@ -36,8 +46,8 @@ func WholeIn(artifact io.ReaderAt) bool {
 }
 
 // withoutMap takes the table that leads from machine code back to wasm out of an artifact. It is half of the artifact, and
-// only the texts of backtraces are made of it, which nobody reads here; wasmtime has no setting for it in C. An artifact that
-// is not of the form of wasmtime 44 (ELF of 64 bits, sections aligned to pages at most) stays as it is.
+// only the texts of backtraces are made of it, which nobody reads here; wasmtime has no setting for it in C, so it may be there (Mapless).
+// An artifact that is not of the form of wasmtime 44 (ELF of 64 bits, sections aligned to pages at most) stays as it is.
 func withoutMap(artifact []byte) []byte {
 	const (
 		header, section, page = 64, 64, 4096

@@ -10,7 +10,8 @@ import (
 
 // TestWithoutMap: the table is gone, everything else is there as it was, aligned as it was; what is broken stays as it is.
 func TestWithoutMap(t *testing.T) {
-	e := newEngine(t)
+	e := bare(Generator() == Winch, false, chosen())
+	defer e.Close()
 	before, err := e.compile(contracts.Large(30_000, 1))
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,12 @@ import (
 // Generator is the code generator that engines of this process have: Winch on amd64, if the library lets itself be asked for it and
 // what it makes then is Winch's; else Cranelift. Its C interface has no name for Winch (see strategy in shim.c), so what comes of
 // asking is looked at, once for a process.
-func Generator() string { return generator() }
+func Generator() string { return settled().generator }
+
+// Mapless tells whether engines of this process make no table that leads from machine code back to wasm. Nobody reads it here
+// (withoutMap); a compiler that makes it needs a third more memory. The library's C interface has no name for that either (see address_map
+// in shim.c).
+func Mapless() bool { return settled().mapless }
 
 // Wanted is the generator that this platform is to have.
 func Wanted() string {
@@ -27,24 +32,39 @@ func Wanted() string {
 	return Cranelift
 }
 
-var generator = sync.OnceValue(func() string {
-	if Wanted() == Cranelift || !bool(C.troupe_has_strategy()) {
-		return Cranelift
-	}
+// settings are what was asked of the library and is seen in what it makes.
+type settings struct {
+	generator string
+	mapless   bool
+}
+
+var settled = sync.OnceValue(func() settings {
+	s := settings{generator: Cranelift}
 	if chosen() == 0 { // so there will be no engine; the library aborts the process where it has no room for one
-		return Cranelift
+		return s
 	}
-	e := &Engine{}
-	e.refs.own()
-	e.engine = C.troupe_engine_new(1, MaxMemory, MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), true)
-	e.linker = C.troupe_linker_new(e.engine)
+	winch, mapless := Wanted() == Winch && bool(C.troupe_has_strategy()), bool(C.troupe_has_address_map())
+	e := bare(winch, mapless, MaxMemory)
 	defer e.Close()
 	artifact, err := e.compile(probe)
 	if err != nil {
-		return Cranelift
+		return s
 	}
-	return madeBy(artifact)
+	if winch {
+		s.generator = madeBy(artifact)
+	}
+	s.mapless = mapless && !mapped(artifact)
+	return s
 })
+
+// bare makes an engine without host functions, for one run at a time.
+func bare(winch, mapless bool, space uint64) *Engine {
+	e := &Engine{}
+	e.refs.own()
+	e.engine = C.troupe_engine_new(1, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), C.bool(winch), C.bool(mapless))
+	e.linker = C.troupe_linker_new(e.engine)
+	return e
+}
 
 // probe is a module with an empty function.
 var probe = []byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x0a\x04\x01\x02\x00\x0b")

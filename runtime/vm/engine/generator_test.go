@@ -3,9 +3,13 @@
 package engine
 
 import (
+	"bytes"
+	"debug/elf"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
 )
 
 // TestGenerator: on amd64 machine code is Winch's, on others Cranelift's; who made it is recognised, and code of the one does not load
@@ -54,6 +58,61 @@ func TestGenerator(t *testing.T) {
 	for _, broken := range [][]byte{nil, []byte("none"), ours[:len(ours)/2], ours[:200]} {
 		if got := madeBy(broken); got != Cranelift {
 			t.Errorf("%d bytes are made by %s", len(broken), got)
+		}
+	}
+}
+
+// TestMapless: this version of the library makes no table back to wasm when it is asked not to; machine code and traps are the same with it
+// and without, and either artifact loads.
+func TestMapless(t *testing.T) {
+	if !Mapless() {
+		t.Fatal("the library is not asked to leave the table out, or does not")
+	}
+	code := contracts.Large(30_000, 1)
+	with, without := bare(Generator() == Winch, false, chosen()), bare(Generator() == Winch, true, chosen())
+	defer with.Close()
+	defer without.Close()
+	made := func(e *Engine) (*elf.File, []byte) {
+		t.Helper()
+		a, err := e.compile(code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := elf.NewFile(bytes.NewReader(a))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, a
+	}
+	whole, a := made(with)
+	part, b := made(without)
+	if !mapped(a) || mapped(b) || !mapped([]byte("none")) {
+		t.Errorf("has the table: %v as the library makes it, %v without", mapped(a), mapped(b))
+	}
+	if cut := withoutMap(bytes.Clone(a)); len(b) > len(cut) {
+		t.Errorf("%d bytes, %d where the table is taken out", len(b), len(cut))
+	}
+	same := 0
+	for _, s := range whole.Sections {
+		switch s.Name {
+		case ".text", ".wasmtime.traps", ".rodata.wasm", ".wasmtime.info":
+			x, _ := s.Data()
+			y, err := part.Section(s.Name).Data()
+			if err != nil || len(x) == 0 && s.Name != ".rodata.wasm" || !bytes.Equal(x, y) {
+				t.Errorf("%s has %d bytes, without the table %d others (%v)", s.Name, len(x), len(y), err)
+			}
+			same++
+		}
+	}
+	if same < 3 {
+		t.Errorf("only %d sections are known", same)
+	}
+	for _, artifact := range [][]byte{a, b} {
+		m, err := newEngine(t).Load(artifact)
+		if err == nil {
+			m.Close()
+		} else if !strings.Contains(err.Error(), "link: ") { // this engine has other host functions
+			t.Error(err)
 		}
 	}
 }

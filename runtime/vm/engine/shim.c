@@ -33,6 +33,7 @@ void wasmtime_config_cranelift_nan_canonicalization_set(wasm_config_t *, bool);
 void wasmtime_config_parallel_compilation_set(wasm_config_t *, bool);
 void wasmtime_config_native_unwind_info_set(wasm_config_t *, bool);
 void wasmtime_config_memory_may_move_set(wasm_config_t *, bool);
+void wasmtime_config_wasm_relaxed_simd_deterministic_set(wasm_config_t *, bool);
 void wasmtime_config_memory_reservation_set(wasm_config_t *, uint64_t);
 void wasmtime_config_memory_reservation_for_growth_set(wasm_config_t *, uint64_t);
 void wasmtime_config_memory_init_cow_set(wasm_config_t *, bool);
@@ -135,9 +136,50 @@ bool troupe_has_strategy(void) {
   return has;
 }
 
-wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
-                                 size_t max_stack, size_t async_stack, bool winch) {
+enum { UNSET = 2 }; // of a configuration's choice that was not made: neither false nor true
+
+// choice finds the byte of a configuration that set makes false, and leaves it unset; NULL: there is none, or more than one.
+static uint8_t *choice(wasm_config_t *c, void (*set)(wasm_config_t *, bool)) {
+  uint8_t *bytes = (uint8_t *)c, *found = NULL;
+  size_t n = allocated(c);
+  uint8_t *was = malloc(n);
+  if (was == NULL) return NULL;
+  memcpy(was, bytes, n);
+  set(c, false);
+  size_t changed = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (bytes[i] == was[i]) continue;
+    changed++;
+    if (was[i] == UNSET && bytes[i] == false) found = &bytes[i];
+  }
+  free(was);
+  if (found != NULL) *found = UNSET;
+  return changed == 1 ? found : NULL;
+}
+
+// address_map finds where a configuration keeps whether there is to be a table that leads from machine code back to wasm. The library has
+// that as the fourth of six choices in a row, of which the first and the last have names in its C interface. NULL: they are not in a row,
+// or some were made.
+static uint8_t *address_map(wasm_config_t *c) {
+  uint8_t *first = choice(c, wasmtime_config_memory_may_move_set), *last = choice(c, wasmtime_config_wasm_relaxed_simd_deterministic_set);
+  if (first == NULL || last != first + 5) return NULL;
+  for (uint8_t *p = first; p <= last; p++)
+    if (*p != UNSET) return NULL;
+  return first + 3;
+}
+
+bool troupe_has_address_map(void) {
   wasm_config_t *c = wasm_config_new();
+  bool has = address_map(c) != NULL;
+  wasm_config_delete(c);
+  return has;
+}
+
+wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
+                                 size_t max_stack, size_t async_stack, bool winch, bool mapless) {
+  wasm_config_t *c = wasm_config_new();
+  uint8_t *map = mapless ? address_map(c) : NULL;
+  if (map != NULL) *map = false;
   uint8_t *generator = winch ? strategy(c) : NULL;
   if (generator != NULL) *generator = STRATEGY_WINCH;
   // The library aborts the process if the first exceeds the second, so the second is set first.

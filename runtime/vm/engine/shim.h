@@ -49,8 +49,9 @@ typedef struct {
 #define TROUPE_MAX_STACK ((size_t)4 << 20) // engine.MaxStack
 
 wasm_engine_t *troupe_engine_new(uint32_t instances, uint64_t reservation, uint64_t max_memory, uint64_t table_elements,
-                                 size_t max_stack, size_t async_stack, bool winch);
+                                 size_t max_stack, size_t async_stack, bool winch, bool mapless);
 bool troupe_has_strategy(void);
+bool troupe_has_address_map(void);
 bool troupe_can_reserve(uint64_t bytes);
 wasmtime_linker_t *troupe_linker_new(wasm_engine_t *e);
 wasmtime_error_t *troupe_link(wasmtime_linker_t *l, uint32_t index, const char *name, size_t name_len, const uint8_t *params,
