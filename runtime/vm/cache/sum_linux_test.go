@@ -1,0 +1,48 @@
+package cache
+
+import (
+	"bytes"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestSumFile: checksum and length are those of the file, at the edges of what is mapped at a time too, and no more of it than that is
+// ever this process's memory.
+func TestSumFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, size := range []int{0, 1, sumWindow - 1, sumWindow, sumWindow + 1, 3 * sumWindow, 16*sumWindow + 4097} {
+		b := bytes.Repeat([]byte("artifact"), size/8+1)[:size]
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := crc32.Checksum(b, castagnoli)
+		if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil { // the most so far is what there is now
+			t.Skip(err)
+		}
+		before := line(t, "VmRSS:")
+		if sum, n, err := sumFile(path); err != nil || sum != want || n != int64(size) {
+			t.Errorf("%d bytes: %x, %d, %v", size, sum, n, err)
+		}
+		if more := line(t, "VmHWM:") - before; more > 4*sumWindow {
+			t.Errorf("%d bytes were %d of this process's memory", size, more)
+		}
+	}
+}
+
+// line reads a line of the system's account of this process: bytes.
+func line(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte(name))
+	kb, err := strconv.Atoi(string(bytes.Fields(text)[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
