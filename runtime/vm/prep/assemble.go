@@ -12,7 +12,11 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	if e.m == nil {
 		e.begin(m)
 	}
-	out := make([]byte, 8, len(e.code)+len(m.Elements)+len(m.Data)+len(m.Globals)*8+len(m.Exports)*16+256)
+	names := 0
+	for _, x := range m.Exports {
+		names += len(m.NameOf(x))
+	}
+	out := make([]byte, 8, e.sum+len(e.code)+len(m.Elements)+len(m.Data)+len(m.Funcs)*3+len(m.Globals)*8+len(m.Exports)*16+names+1024)
 	copy(out, m.Code[:8])
 	var s []byte
 	leb := func(v int) { s = binary.AppendUvarint(s, uint64(v)) }
@@ -207,8 +211,12 @@ func (e *emitter) assemble(m *check.Module) []byte {
 		}
 		n := binary.AppendUvarint(nil, uint64(m.Bodies+own))
 		out = append(out, sectionCode)
-		out = binary.AppendUvarint(out, uint64(len(n)+len(e.code)))
-		out = append(append(out, n...), e.code...)
+		out = binary.AppendUvarint(out, uint64(len(n)+e.sum+len(e.code)))
+		out = append(out, n...)
+		for _, b := range e.full {
+			out = append(out, b...)
+		}
+		out = append(out, e.code...)
 	}
 	if e.refs.inits {
 		leb(datas)

@@ -19,7 +19,10 @@ type emitter struct {
 	m    *check.Module
 	gas  gasImport
 	refs references
-	code []byte // the bodies written
+	cuts int      // truncations so far
+	code []byte   // the bodies written, behind those of pieces
+	full [][]byte // pieces of them that are full
+	sum  int      // bytes in those
 
 	getGas, setGas, getStack, setStack []byte // of the globals
 
@@ -30,6 +33,8 @@ type emitter struct {
 	at    places
 	used  map[uint32]uint32 // the locals that are named, by what they are called here; nil: all are, as there
 
+	piece   int  // bytes of bodies that lie together: mostPiece, or less for tests
+	inline  int  // truncations that stand in the code: mostTruncs, or less for tests
 	most    int  // locals that a body may have: mostLocals, or less for tests
 	crowded bool // some body has its places in globals
 }
@@ -50,13 +55,13 @@ const mostLocals = 50_000
 
 func newEmitter(w *config.Wasm) *emitter {
 	return &emitter{op: uint64(w.RegularOpCost), bulkBase: uint64(w.LinearOpBaseCost), bulkUnit: uint64(w.LinearOpUnitCost),
-		limits: w.Limits, most: mostLocals}
+		limits: w.Limits, most: mostLocals, inline: mostTruncs, piece: mostPiece}
 }
 
 // begin looks at the module, which is known but for what follows the code.
 func (e *emitter) begin(m *check.Module) {
 	e.m = m
-	e.code = make([]byte, 0, min(3*len(m.Code), 1<<20))
+	e.code = make([]byte, 0, min(3*len(m.Code)+256, e.piece+e.piece/8))
 	global := func(op byte, i int) []byte { return binary.AppendUvarint([]byte{op}, uint64(len(m.Globals)+i)) }
 	e.getGas, e.setGas = global(opGlobalGet, 0), global(opGlobalSet, 0)
 	e.getStack, e.setStack = global(opGlobalGet, 1), global(opGlobalSet, 1)
@@ -79,7 +84,8 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	}
 	e.b, e.depth = b, 0
 	e.in = code{b: b.Code, pos: int(b.First)}
-	at := len(e.code)
+	e.fill()
+	in, at, from := len(e.full), len(e.code), e.sum+len(e.code)
 	e.add(0, 0, 0, 0, 0) // its length, when it is known
 	e.declare()
 	e.add(opBlock, byte(b.Type.Result))
@@ -98,6 +104,7 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.setNaNs()
 	e.tell(int64(b.Index))
 	for _, p := range points {
+		e.fill()
 		if e.copy(int(p.Off)); p.Bulk {
 			e.chargeBulk()
 		} else {
@@ -112,7 +119,24 @@ func (e *emitter) body(m *check.Module, b *check.Body) {
 	e.add(opI64Add)
 	e.raw(e.setStack)
 	e.add(opEnd)
-	putLength(e.code[at:], len(e.code)-at-5)
+	begun := e.code
+	if in < len(e.full) {
+		begun = e.full[in]
+	}
+	putLength(begun[at:], e.sum+len(e.code)-from-5)
+}
+
+// mostPiece is how many bytes of bodies lie together, about. One slice of them all would be copied five times as it grows, and they may be
+// twenty times as long as they were.
+const mostPiece = 256 << 10
+
+// fill begins another piece if the one being written is full.
+func (e *emitter) fill() {
+	if len(e.code) < e.piece {
+		return
+	}
+	e.full, e.sum = append(e.full, e.code), e.sum+len(e.code)
+	e.code = make([]byte, 0, e.piece+e.piece/8)
 }
 
 // declare declares the body's own locals, and those that the code around it needs.
@@ -196,6 +220,7 @@ func (e *emitter) copy(to int) {
 			e.raw(e.in.b[from:in.at])
 			e.change(&in)
 		}
+		e.fill()
 		from = in.end
 	}
 	e.raw(e.in.b[from:to])
@@ -220,6 +245,10 @@ func (e *emitter) same(in *instr) bool {
 		return !e.isGas(in.a)
 	case opLocalGet, opLocalSet, opLocalTee:
 		return e.used == nil
+	}
+	if truncs[in.op] {
+		e.cuts++
+		return e.cuts <= e.inline
 	}
 	return !floats[in.op]
 }
@@ -247,6 +276,11 @@ func (e *emitter) change(in *instr) {
 		e.add(opRefFunc)
 		e.index(uint64(e.gasFunc()))
 	default:
+		if truncs[in.op] {
+			e.add(opCall)
+			e.index(e.helperFunc(helper{op: in.op}))
+			return
+		}
 		e.add(in.op)
 		if !e.unseen() {
 			e.canonical(in.op)

@@ -10,3 +10,10 @@ func PrepareAs(code []byte, w *config.Wasm, plain, crowded bool) (*Module, error
 	}
 	return e.prepare(code, w)
 }
+
+// PrepareInline is Prepare with so many truncations in the code.
+func PrepareInline(code []byte, w *config.Wasm, inline int) (*Module, error) {
+	e := newEmitter(w)
+	e.inline = inline
+	return e.prepare(code, w)
+}

@@ -18,7 +18,7 @@ const (
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "14"
+const Version = "15"
 
 // ValType and Import are those of package check.
 type (

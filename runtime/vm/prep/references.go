@@ -2,6 +2,7 @@ package prep
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/troupe-chain/troupe/runtime/vm/prep/check"
 )
@@ -34,9 +35,10 @@ type references struct {
 // runs.
 type segment struct{ from, n int }
 
-// helper is a function of the module's own, for table.init (of and from are the same) or table.copy.
+// helper is a function of the module's own, for table.init (of and from are the same), table.copy or a truncation.
 type helper struct {
 	copies   bool
+	op       byte   // of a truncation; else 0
 	of, from uint32 // tables
 }
 
@@ -246,6 +248,10 @@ const (
 
 // helperBody writes a helper's body.
 func (e *emitter) helperBody(h helper) {
+	if h.op != 0 {
+		e.truncBody(h.op)
+		return
+	}
 	at := len(e.code)
 	e.add(0, 0, 0, 0, 0)
 	if h.copies {
@@ -334,14 +340,20 @@ func (e *emitter) helperBody(h helper) {
 	putLength(e.code[at:], len(e.code)-at-5)
 }
 
-// helperTypes are those of the kinds of helpers: table.init, table.copy.
+// helperTypes are those of the kinds of helpers: table.init, table.copy, truncations.
 var helperTypes = []check.FuncType{
 	{Params: []check.ValType{I32, I32, I32, I32, I32}, Result: none},
 	{Params: []check.ValType{I32, I32, I32}, Result: none},
+	{Params: []check.ValType{F32}, Result: I32}, {Params: []check.ValType{F64}, Result: I32},
+	{Params: []check.ValType{F32}, Result: I64}, {Params: []check.ValType{F64}, Result: I64},
 }
 
 func (h helper) kind() int {
-	if h.copies {
+	switch {
+	case h.op != 0:
+		in, out, _, _ := check.Numeric(h.op)
+		return 2 + slices.IndexFunc(helperTypes[2:], func(t check.FuncType) bool { return t.Params[0] == in && t.Result == out })
+	case h.copies:
 		return 1
 	}
 	return 0

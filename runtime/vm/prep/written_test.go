@@ -29,6 +29,7 @@ var ways = map[string]func(*emitter){
 	"traced":         func(e *emitter) { e.trace = true },
 	"crowded":        func(e *emitter) { e.most = 0 },
 	"traced crowded": func(e *emitter) { e.trace, e.most = true, 0 },
+	"truncs":         func(e *emitter) { e.inline = 0 },
 	"plain":          func(e *emitter) { e.plain = true },
 }
 
