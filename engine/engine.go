@@ -33,6 +33,8 @@ type Options struct {
 	MaxHeightJump primitives.Height
 	// Tracks tells which shards this node holds; nil: all. What the store holds already is held on until its shard is split.
 	Tracks Track
+	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
+	Snapshots bool
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
 	Proofs int64
 	// ProofsOf is whose witnesses they are for: kept is what proves the chunks of shards of which that account makes chunks in the epoch or
@@ -83,6 +85,7 @@ type Engine struct {
 	ahead     ahead
 	leading   leading // headers ahead of the blocks
 	proofs    proofs
+	snapshots snapshots
 	view      atomic.Pointer[head]        // what is on disk
 	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
 	viewed    atomic.Pointer[viewedEpoch] // by CallView, last

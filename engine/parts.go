@@ -39,16 +39,28 @@ func (e *Engine) SyncPoint(at *Entry) (*Entry, error) {
 	return nil, nil
 }
 
-// Part returns a part of a shard's state after a block, whose states must be held: storage.ErrGone if they are not. Safe from any
-// goroutine.
+// Part returns a part of a shard's state after a block: storage.ErrGone if the state is neither held nor that of a snapshot
+// (Options.Snapshots). Safe from any goroutine.
 func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) ([][]byte, error) {
 	at := e.Adopted(block)
-	if at == nil || !at.Acquire() {
-		return nil, fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
+	there := at != nil && at.Acquire()
+	if there {
+		defer at.Release()
+		if int(shard) < len(at.Shards) && at.Shards[shard].root != nil {
+			return at.Shards[shard].root.Part(id)
+		}
 	}
-	defer at.Release()
-	if int(shard) >= len(at.Shards) || !at.Shards[shard].Held() {
+	if p, pinned := e.pinOf(block, shard); pinned {
+		part, err := e.pinnedPart(&p, id)
+		if err == nil {
+			return part, nil
+		}
+		if q, still := e.pinOf(block, shard); still && q == p {
+			return nil, fmt.Errorf("engine: part %d of %d of shard %d after block %v: %w", id.Index, id.Total, p.Shard, p.At, err)
+		}
+	}
+	if there {
 		return nil, fmt.Errorf("%w: shard index %d", ErrUntracked, shard)
 	}
-	return at.Shards[shard].root.Part(id)
+	return nil, fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
 }

@@ -70,7 +70,7 @@ func (e *Engine) resume() error {
 		final = storage.BlockRef{Height: e.chain.Height, Hash: first.Hash}
 	}
 	e.show(&head{entry: at, final: final})
-	return e.loadProofs()
+	return errors.Join(e.loadProofs(), e.loadPins())
 }
 
 // waiting is a block whose states are to be brought back: the folded one, which has no record here, or one above it.

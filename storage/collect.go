@@ -113,7 +113,11 @@ func (s *Store) collectStop(keep int) (primitives.Height, error) {
 			stop = min(stop, c.At.Height)
 		}
 	}
-	return stop, nil
+	err = pins.Scan(s.db, nil, nil, func(key []byte, _ pinCell) bool { // the lowest comes first
+		stop = min(stop, heightOf(key))
+		return false
+	})
+	return stop, err
 }
 
 // collectHeight gathers the deletions of a height, but for the entries themselves. young: its block must stay for its age.

@@ -56,6 +56,9 @@ var (
 	lates = column[lateKey, entry](0x15, "Late", Insert, appendLateKey)
 	// eras: first height of a run of heights whose history stands together -> nothing. See era.go.
 	eras = column[primitives.Height, Nothing](0x16, "Era", Insert, appendHeight)
+	// pins: height of a block, shard -> the state there that stays (pin.go). pinRows: those, level, path -> as in frontier.
+	pins    = column[pinKey, pinCell](0x17, "Pin", Replace, appendPinKey)
+	pinRows = column[pinRowKey, stub](0x18, "PinRow", Replace, appendPinRowKey)
 
 	// EpochInfo: epoch id -> borsh EpochInfo.
 	EpochInfo = column[primitives.EpochID, Raw](0x40, "EpochInfo", Insert, appendHash)

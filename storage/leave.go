@@ -65,6 +65,9 @@ func (s *Store) endAllLeaving() error {
 
 // removeShard removes the rows of a shard, in pieces.
 func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) error {
+	if err := s.unpinAccounts(shard, accounts); err != nil {
+		return err
+	}
 	for _, r := range flatRanges(shard, accounts, nil, nil) {
 		hi := []byte{flat.id + 1}
 		if r.hi != "" {

@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
 )
 
 // childEnv makes the test binary a child that replays a recording in a folder and says each block that it has committed.
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 			configs, err = readEpochConfigs(name)
 		}
 		if err == nil {
-			_, err = Run(rec, Options{EpochConfig: configs, Open: inFolder(dir), BlockEnd: func(h primitives.Height) {
+			_, err = Run(rec, Options{EpochConfig: configs, Open: inFolder(dir), snapshots: true, BlockEnd: func(h primitives.Height) {
 				_, _ = os.Stdout.WriteString(strconv.FormatUint(uint64(h), 10) + "\n")
 			}})
 		}
@@ -77,11 +79,12 @@ func TestKilled(t *testing.T) {
 			if got := s.Tip().Head.Height; got < said {
 				t.Errorf("%s: head is %d after the kill, but %d was committed", name, got, said)
 			}
+			checkPins(t, rec, name, s)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		report, err := Run(rec, Options{Open: inFolder(dir), EpochConfig: epochConfigs(t, name)})
+		report, err := Run(rec, Options{Open: inFolder(dir), EpochConfig: epochConfigs(t, name), snapshots: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +94,49 @@ func TestKilled(t *testing.T) {
 		if n := min(len(report.Roots), len(through.Roots)); !slices.Equal(report.Roots[len(report.Roots)-n:], through.Roots[len(through.Roots)-n:]) {
 			t.Errorf("%s: killed and resumed gives other roots", name)
 		}
+		s, err := storage.Open(dir, storage.Options{Identity: identity(t, rec, name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if checkPins(t, rec, name, s) == 0 {
+			t.Errorf("%s: no snapshot is there", name)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
+}
+
+// checkPins makes all parts of the states that are pinned, of which each must be judged to be just that, and returns how many there are.
+func checkPins(t *testing.T, rec *Recording, name string, s *storage.Store) int {
+	t.Helper()
+	c, err := Genesis(rec, epochConfigs(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(engine.Options{Chain: c, Store: s, Snapshots: true})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	list, err := s.Pins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		for id := (trie.PartID{Total: 3}); id.Index < id.Total; id.Index++ {
+			part, err := e.Part(p.At.Hash, p.Index, id)
+			if err == nil {
+				_, err = trie.OpenPart(part, p.Root, id, 0)
+			}
+			if err != nil {
+				t.Errorf("%s: part %d of shard %d after block %v: %v", name, id.Index, p.Shard, p.At, err)
+			}
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	return len(list)
 }
 
 func identity(t *testing.T, rec *Recording, name string) storage.Identity {

@@ -36,8 +36,9 @@ type Options struct {
 	Witnesses   bool                         // apply every chunk again from its own proof
 
 	// behind is called behind each made block, which then need not be the head: it may have made others. Of tests; nil: nobody asks.
-	behind func(*runner, *primitives.Block, []*primitives.Chunk) error
-	tracks engine.Track // of tests: the shards that are held; nil: all
+	behind    func(*runner, *primitives.Block, []*primitives.Chunk) error
+	tracks    engine.Track // of tests: the shards that are held; nil: all
+	snapshots bool         // of tests: states at sync blocks stay
 }
 
 // Report is what a replay found.
@@ -107,7 +108,7 @@ func (r *runner) open() (err error) {
 	if r.store, err = r.o.Open(storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks}
+	o := engine.Options{Chain: r.chain, Store: r.store, VM: r.vm, Par: r.o.Par, StateBytes: r.o.StateBytes, Tries: r.o.Tries, Tracks: r.o.tracks, Snapshots: r.o.snapshots}
 	if r.o.Witnesses {
 		o.Proofs = keptProofs
 	}

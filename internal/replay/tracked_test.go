@@ -23,13 +23,15 @@ type partial struct {
 	e       *engine.Engine
 	applied int // chunks, or what a missing one leaves
 	fed     int // proofs
+
+	snapshots bool
 }
 
 func (p *partial) open(r *runner) (err error) {
 	if p.store, err = storage.OpenMemory(p.disk, storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track, Tries: r.o.Tries})
+	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track, Tries: r.o.Tries, Snapshots: p.snapshots})
 	return err
 }
 

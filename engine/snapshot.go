@@ -1,0 +1,343 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// A snapshot is what parts of the states at an epoch's sync block are made of once these have left the memory: of each shard a pin in the
+// store. It has the upper levels of the frontier, some thousandths of the state; what is below is made of values as the history has them. It is made
+// behind the fold that passes the block before the sync block: of the tries that are in memory, or else of the folded ones, of which the
+// changes since are taken back. So a crash at any time has it made by the next fold. The newest two stay, for three epochs at the most.
+
+// pinLevel is the lowest level of the frontier that a snapshot has: subtrees of 1 MiB, of which a part has some dozens.
+const pinLevel = 2
+
+// keptSnapshots is how many stay, keptSnapshotEpochs how old they get: no older than what garbage collection leaves at the least.
+const (
+	keptSnapshots      = 2
+	keptSnapshotEpochs = storage.MinKeptEpochs
+)
+
+// snapshots are the pins, and how far sync blocks have been looked for.
+type snapshots struct {
+	mu   sync.Mutex
+	pins map[primitives.Hash][]storage.Pin // by block
+
+	// Of whoever folds:
+	begun bool
+	scan  syncScan
+}
+
+// syncScan looks for the sync point of an epoch among folded blocks.
+type syncScan struct {
+	epoch storage.EpochBegin
+	next  primitives.Height // the first that it has not looked at
+	had   []int             // new chunks, by shard index
+	found bool
+}
+
+// syncPoint is the block before a sync block: each chunk header there says which state is given in parts.
+type syncPoint struct {
+	at     storage.BlockRef
+	epoch  primitives.EpochID
+	chunks []*primitives.ChunkHeader
+}
+
+// loadPins reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection.
+func (e *Engine) loadPins() error {
+	if !e.o.Snapshots {
+		if list, err := e.store.Pins(); err != nil || len(list) == 0 {
+			return err
+		}
+		return e.store.Unpin(^primitives.Height(0))
+	}
+	return e.readPins()
+}
+
+func (e *Engine) readPins() error {
+	list, err := e.store.Pins()
+	if err != nil {
+		return err
+	}
+	pins := map[primitives.Hash][]storage.Pin{}
+	for _, p := range list {
+		pins[p.At.Hash] = append(pins[p.At.Hash], p)
+	}
+	e.snapshots.mu.Lock()
+	defer e.snapshots.mu.Unlock()
+	e.snapshots.pins = pins
+	return nil
+}
+
+// pinOf finds the pin of a shard's state after a block.
+func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (storage.Pin, bool) {
+	e.snapshots.mu.Lock()
+	defer e.snapshots.mu.Unlock()
+	list := e.snapshots.pins[block]
+	i := slices.IndexFunc(list, func(p storage.Pin) bool { return p.Index == shard })
+	if i < 0 {
+		return storage.Pin{}, false
+	}
+	return list[i], true
+}
+
+// snapshot makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
+func (e *Engine) snapshot(at *Entry) error {
+	x := &e.snapshots
+	if !e.o.Snapshots || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
+		return nil
+	}
+	epochs, err := e.store.Epochs()
+	if err != nil || len(epochs) == 0 {
+		return err
+	}
+	first := max(0, len(epochs)-keptSnapshots) // a crash may have come between a fold and its snapshot
+	if x.begun {
+		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= x.scan.epoch.Height })
+	}
+	for i := max(first, 0); i < len(epochs); i++ {
+		if !x.begun || x.scan.epoch != epochs[i] {
+			x.begun, x.scan = true, syncScan{epoch: epochs[i], next: epochs[i].Height + 1}
+		}
+		end := at.Height() + 1
+		if i+1 < len(epochs) {
+			end = epochs[i+1].Height
+		}
+		point, err := e.findPoint(&x.scan, end)
+		if err == nil && point != nil {
+			err = e.pinPoint(point, at)
+		}
+		if err != nil {
+			return fmt.Errorf("engine: snapshot of epoch %v: %w", epochs[i].Epoch, err)
+		}
+	}
+	return e.dropPins(epochs)
+}
+
+// findPoint goes on with a scan, up to a height; nil: the point has been found before, or is yet to come. It counts as SyncPoint does.
+func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
+	for !s.found && s.next < end {
+		at, err := e.store.NextBlock(s.next)
+		if err != nil || at.Height >= end {
+			if errors.Is(err, storage.ErrNotFound) {
+				err = nil
+			}
+			return nil, err
+		}
+		rec, err := e.store.Block(at)
+		if err != nil {
+			return nil, err
+		}
+		s.next = at.Height + 1
+		if rec.Prev() == ref(e.genesis) {
+			continue
+		}
+		var body primitives.BlockBody
+		raw, err := rec.Body()
+		if err == nil {
+			err = borsh.Unmarshal(raw, &body)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s.had == nil {
+			s.had = make([]int, len(body.Chunks))
+		}
+		s.found = true
+		for k, c := range body.Chunks {
+			if c.HeightIncluded == at.Height {
+				s.had[k]++
+			}
+			s.found = s.found && s.had[k] >= 2
+		}
+		if s.found {
+			return &syncPoint{at, rec.Epoch(), body.Chunks}, nil
+		}
+	}
+	return nil, nil
+}
+
+// pinPoint stores the states of a snapshot that are not stored yet, of the shards that are held; base is folded and held.
+func (e *Engine) pinPoint(p *syncPoint, base *Entry) error {
+	made := false
+	for i, h := range p.chunks {
+		rec, err := e.store.BlockByHash(h.PrevBlockHash)
+		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
+			continue // before the blocks that the folder began with
+		}
+		if err != nil {
+			return err
+		}
+		index := primitives.ShardIndex(i)
+		if _, there := e.pinOf(rec.Ref().Hash, index); there {
+			continue
+		}
+		pin := storage.Pin{Shard: h.ShardID, Index: index, At: rec.Ref(), Of: p.at, Root: h.PrevStateRoot}
+		if pin.Accounts, err = e.accountsIn(p.epoch, h.ShardID); err != nil {
+			return err
+		}
+		ok, err := e.pinShard(&pin, base)
+		if err != nil {
+			return fmt.Errorf("state of shard %d after block %d: %w", h.ShardID, pin.At.Height, err)
+		}
+		made = made || ok
+	}
+	if !made {
+		return nil
+	}
+	return e.readPins()
+}
+
+func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) (storage.AccountRange, error) {
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	layout, err := e.epochs.ShardLayout(epoch)
+	if err != nil {
+		return storage.AccountRange{}, err
+	}
+	return Accounts(layout, shard)
+}
+
+// pinShard stores one state; false: it is not held, or was not then.
+func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
+	root, err := e.stateThen(pin, base)
+	if err != nil || root == nil {
+		return false, err
+	}
+	defer root.Release()
+	if root.Hash() != pin.Root {
+		return false, fmt.Errorf("%w: it has root %v, the chunk behind it says %v", ErrInconsistent, root.Hash(), pin.Root)
+	}
+	var stubs []storage.Stub
+	for level := pinLevel; level < trie.Levels; level++ {
+		entries, err := root.Frontier(level)
+		if err != nil {
+			return false, err
+		}
+		for i := range entries {
+			stubs = append(stubs, stubOf(level, &entries[i]))
+		}
+	}
+	err = e.store.Pin(*pin, slices.Values(stubs))
+	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) { // the shard has come in, or left, since
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// stateThen is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
+// changes since are taken back. nil: it is not held.
+func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
+	if x := e.Adopted(pin.At.Hash); x != nil && x.Acquire() {
+		defer x.Release()
+		if s := &x.Shards[pin.Index]; s.root != nil {
+			return s.root.Retain(), nil
+		}
+		return nil, nil
+	}
+	i, err := base.Layout.Index(pin.Shard)
+	if err != nil || base.Shards[i].root == nil {
+		return nil, nil // it was split since, and a fold passed that without this one
+	}
+	then := map[string][]byte{}
+	for at := ref(base); at != pin.At; {
+		rec, err := e.store.Block(at)
+		if err == nil {
+			_, err = rec.Extra(pin.Shard)
+		}
+		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
+			return nil, nil // the shard came in later
+		}
+		if err != nil {
+			return nil, err
+		}
+		changes, err := rec.Changes(pin.Shard)
+		if err != nil {
+			return nil, err
+		}
+		for k := range changes {
+			then[string(changes[k].Key)] = changes[k].Old
+		}
+		if at = rec.Prev(); at.Height < pin.At.Height {
+			return nil, fmt.Errorf("%w: block %v is not behind block %v", ErrInconsistent, ref(base), pin.At)
+		}
+	}
+	back := make([]trie.Change, 0, len(then))
+	for key, value := range then {
+		back = append(back, trie.Change{Key: []byte(key), Value: value})
+	}
+	slices.SortFunc(back, func(a, b trie.Change) int { return slices.Compare(a.Key, b.Key) })
+	root := base.Shards[i].root
+	return root.Forest().Update(root, back, nil)
+}
+
+// dropPins gives up all but the newest snapshots.
+func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
+	list, err := e.store.Pins()
+	if err != nil {
+		return err
+	}
+	var points []storage.BlockRef // newest last
+	for i := range list {
+		if !slices.Contains(points, list[i].Of) {
+			points = append(points, list[i].Of)
+		}
+	}
+	slices.SortFunc(points, func(a, b storage.BlockRef) int { return int(int64(a.Height) - int64(b.Height)) })
+	oldest := points[max(0, len(points)-keptSnapshots):]
+	below := epochs[max(0, len(epochs)-keptSnapshotEpochs)].Height
+	for i := range list {
+		if p := &list[i]; !slices.Contains(oldest, p.Of) { // an epoch's states are all above those of the one before
+			below = max(below, p.At.Height+1)
+		}
+	}
+	if len(list) == 0 || list[0].At.Height >= below {
+		return nil
+	}
+	if err := e.store.Unpin(below); err != nil {
+		return err
+	}
+	return e.readPins()
+}
+
+// pinnedPart makes a part of a state that a snapshot has. What it loads for it does not stay in memory.
+func (e *Engine) pinnedPart(p *storage.Pin, id trie.PartID) ([][]byte, error) {
+	o := e.o.Tries
+	if o.Frontier == 0 {
+		o.Frontier = trie.DefaultFrontier
+	}
+	o.Frontier <<= 4 * pinLevel // what is its lowest level is the lowest that there is
+	rows := func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
+		return e.store.PinnedFrontier(p, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
+	}
+	forest := trie.New(o)
+	forest.SetSource(trie.Source{
+		Rows: func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
+			if level += pinLevel; level >= trie.Top {
+				return nil
+			}
+			return rows(level, path, yield)
+		},
+		Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+			return e.store.Load(p.At, p.Shard, p.Accounts, from, to, yield)
+		},
+	})
+	var top []trie.FrontierEntry
+	if err := rows(trie.Top, nil, func(f trie.FrontierEntry) bool { top = append(top, f); return true }); err != nil {
+		return nil, err
+	}
+	root, err := forest.Import(top, p.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Release()
+	return root.Part(id)
+}
