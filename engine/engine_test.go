@@ -24,12 +24,12 @@ func seedKey(name primitives.AccountID) primitives.SecretKey {
 // node is an engine whose validators we all are.
 type node struct {
 	*Engine
-	t    *testing.T
+	t    testing.TB
 	disk *storage.MemDisk
 }
 
 // testGenesis is that of `neard localnet` with the given validators, two shards and epochs of ten blocks.
-func testGenesis(t *testing.T, validators ...primitives.AccountID) *genesis.Genesis {
+func testGenesis(t testing.TB, validators ...primitives.AccountID) *genesis.Genesis {
 	t.Helper()
 	g, err := genesis.Localnet(genesis.LocalnetOptions{
 		ChainID: "test-engine", Time: 1_700_000_000_000_000_000, Accounts: validators, Validators: len(validators), Shards: 2,
@@ -77,7 +77,7 @@ func openWith(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage
 }
 
 // openChanged is openOn with other options of the engine.
-func openChanged(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, change func(*Options)) (*node, error) {
+func openChanged(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, change func(*Options)) (*node, error) {
 	t.Helper()
 	c, err := NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) {
 		records := []byte{'['}
