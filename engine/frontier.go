@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -49,26 +51,53 @@ func (e *Engine) rows(shard primitives.ShardID) trie.Rows {
 	}
 }
 
-// frontierRows are the entries of a state that is being made, one behind the other: there may be tens of millions.
-type frontierRows struct{ b []byte }
+// frontierRows are the entries of a state that is being made, level by level: there may be tens of millions.
+type frontierRows [trie.Levels]levelRows
 
-func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
-	s := stubOf(level, f)
-	r.b = append(binary.AppendUvarint(append(r.b, s.Level), uint64(len(s.Path))), s.Path...)
-	r.b = binary.LittleEndian.AppendUint64(append(r.b, s.Hash[:]...), s.MemoryUsage)
+// levelRows are entries of one level, one behind the other.
+type levelRows struct {
+	b    []byte
+	ends []uint64 // of each entry in b
 }
 
-// each yields them until it is told to stop, and returns false then. What it yields is valid while yield runs.
+func (r *frontierRows) add(level int, f *trie.FrontierEntry) {
+	l, s := &r[level], stubOf(level, f)
+	l.b = append(append(l.b, s.Hash[:]...), s.Path...)
+	l.b = binary.LittleEndian.AppendUint64(l.b, s.MemoryUsage)
+	l.ends = append(l.ends, uint64(len(l.b)))
+}
+
+// entry is the one that ends there. It is valid as long as the rows.
+func (l *levelRows) entry(start, end uint64) (path []byte, hash primitives.Hash, usage uint64) {
+	b := l.b[start:end]
+	return b[32 : len(b)-8 : len(b)-8], primitives.Hash(b[:32]), binary.LittleEndian.Uint64(b[len(b)-8:])
+}
+
+// sorted returns where the entries are, in the order of their paths: they were made in that of their ends, above which come those beside.
+func (l *levelRows) sorted() [][2]uint64 {
+	at, start := make([][2]uint64, len(l.ends)), uint64(0)
+	for i, end := range l.ends {
+		at[i] = [2]uint64{start, end}
+		start = end
+	}
+	slices.SortFunc(at, func(x, y [2]uint64) int {
+		a, _, _ := l.entry(x[0], x[1])
+		b, _, _ := l.entry(y[0], y[1])
+		return bytes.Compare(a, b)
+	})
+	return at
+}
+
+// each yields them in the order of their keys until it is told to stop, and returns false then. What it yields is valid as long as the rows.
 func (r *frontierRows) each(shard primitives.ShardID, yield func(storage.FrontierChange) bool) bool {
-	for b := r.b; len(b) > 0; {
-		c := storage.FrontierChange{Shard: shard, Stub: storage.Stub{Level: b[0]}}
-		n, size := binary.Uvarint(b[1:])
-		b = b[1+size:]
-		c.Path, b = b[:n:n], b[n:]
-		c.Hash, b = primitives.Hash(b[:32]), b[32:]
-		c.MemoryUsage, b = binary.LittleEndian.Uint64(b), b[8:]
-		if !yield(c) {
-			return false
+	for level := range r {
+		l := &r[level]
+		for _, at := range l.sorted() {
+			c := storage.FrontierChange{Shard: shard, Stub: storage.Stub{Level: uint8(level)}}
+			c.Path, c.Hash, c.MemoryUsage = l.entry(at[0], at[1])
+			if !yield(c) {
+				return false
+			}
 		}
 	}
 	return true

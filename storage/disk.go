@@ -17,6 +17,7 @@ import (
 // The operating system's is osDisk, the one of tests MemDisk; fault tests wrap either.
 type disk interface {
 	openIndex() (lstorage.Storage, error) // takes the lock against a second process
+	indexSize() int64                     // bytes of its files, about
 	removeCurrent() error                 // the files by which goleveldb finds its manifest
 	createFile(name string) (file, error) // must not exist
 	openFile(name string) (file, error)   // for reading and writing; fs.ErrNotExist
@@ -73,6 +74,16 @@ func (d osDisk) openIndex() (lstorage.Storage, error) {
 		return nil, ErrLocked
 	}
 	return s, err
+}
+
+func (d osDisk) indexSize() (sum int64) {
+	entries, _ := os.ReadDir(filepath.Join(d.dir, indexName))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			sum += info.Size()
+		}
+	}
+	return sum
 }
 
 func (d osDisk) removeCurrent() error {

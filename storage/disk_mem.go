@@ -103,6 +103,9 @@ func (d *MemDisk) openIndex() (lstorage.Storage, error) {
 	return d.index, nil
 }
 
+// indexSize is not known: what is in memory is not large.
+func (d *MemDisk) indexSize() int64 { return 0 }
+
 // removeCurrent has nothing to do: in memory goleveldb's pointer to its manifest is there or not.
 func (d *MemDisk) removeCurrent() error { return nil }
 

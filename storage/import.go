@@ -100,6 +100,9 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	if err := s.step(&batch); err != nil {
 		return s.fail(err)
 	}
+	if err := s.settle(); err != nil {
+		return s.fail(err)
+	}
 	s.fold = cell
 	s.eras.Store(&[]primitives.Height{0})
 	s.tree.addIDs(base, base.body.Load())
@@ -109,6 +112,16 @@ func (s *Store) importAt(blocks []*Block, frontierStubs iter.Seq[FrontierChange]
 	}
 	s.view.Store(&view{head: last.Ref, final: final, folded: last.Ref, tail: last.Ref.Height, base: base})
 	return nil
+}
+
+// settle ends an import with an index that is at rest, unless it was so small that it has made no table.
+func (s *Store) settle() error {
+	var now Stats
+	if s.db.stats(&now); len(now.LevelTables) == 0 {
+		return nil
+	}
+	s.dropStill() // a snapshot holds what the merging replaces
+	return s.db.settle()
 }
 
 // checkFirst says why a store can't begin with these blocks.

@@ -16,6 +16,11 @@ type index interface {
 	// write applies a batch as one. synced: it and all earlier writes survive a power cut when it returns. Of writes behind the
 	// last synced one a power cut leaves any; each of them whole or not at all.
 	write(b *Batch, synced bool) error
+	// rotate lets what was written so far leave the journal for a table.
+	rotate() error
+	// settle merges all that is there, so that reads look in one place and nothing is left to be merged. It takes its time; reads and
+	// writes go on.
+	settle() error
 	stats(*Stats)
 	close() error
 }

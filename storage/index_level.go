@@ -21,14 +21,21 @@ type levelIndex struct {
 // nothing for it; goleveldb allocates it anew at each flush and frees the spare after half a minute. The cache grows as
 // blocks are read.
 const (
-	DefaultWriteBuffer = 16 << 20
+	DefaultWriteBuffer = 16 << 20 // and more for an index that is large: see writeBuffer
+	mostWriteBuffer    = 64 << 20
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
-	levelOneSize       = 256 << 20
-	largeTable         = 4 // times tableSize below level one, where nearly all of a large index is
+	levelOneSize       = 256 << 20 // or eight write buffers
+	largeTable         = 4         // times tableSize below level one, where nearly all of a large index is
 	mostTables         = 4096
 	leastTables        = 200
 )
+
+// writeBuffer is how much of an index on disk of some size waits in memory before it becomes a table. What is written is scattered over
+// all of it, so each merge rewrites most of what it falls on: the more comes at once the less often.
+func writeBuffer(size int64) int {
+	return int(min(max(size/32, DefaultWriteBuffer), mostWriteBuffer))
+}
 
 func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
 	stor = &journalSyncer{Storage: stor}
@@ -39,7 +46,7 @@ func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
 		Filter:                                filter.NewBloomFilter(10),
 		CompactionTableSize:                   tableSize,
 		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
-		CompactionTotalSize:                   levelOneSize,
+		CompactionTotalSize:                   max(levelOneSize, 8*o.WriteBuffer),
 		// Every flush covers the whole key space, so a merge of level 0 rewrites level 1: let several flushes gather.
 		CompactionL0Trigger:    12,
 		WriteL0SlowdownTrigger: 24,
@@ -82,6 +89,21 @@ func (d *levelIndex) write(b *Batch, synced bool) error {
 		}
 	})
 	return wrapWrite("index write", d.ldb.Write(&lb, &opt.WriteOptions{Sync: synced}))
+}
+
+// rotate makes a table of the write buffer: what opening a transaction does.
+func (d *levelIndex) rotate() error {
+	tr, err := d.ldb.OpenTransaction()
+	if err != nil {
+		return wrapWrite("index rotate", err)
+	}
+	tr.Discard()
+	return nil
+}
+
+// settle brings all rows to the deepest level that there is.
+func (d *levelIndex) settle() error {
+	return wrapWrite("index settle", d.ldb.CompactRange(util.Range{}))
 }
 
 func (d *levelIndex) stats(out *Stats) {

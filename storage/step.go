@@ -9,8 +9,11 @@ import (
 // repairs in silence: what is broken in its journal it skips, and applies what follows. With the numbers a lost step shows, if later
 // ones are there; where the last ones are lost, the index is an older one, and the log knows the rest.
 
-// keptSteps is more than fit into two journals: what is older is in tables, which have checksums of their own.
-const keptSteps = 4096
+// keptSteps is as many as two journals have at most: what is older is in tables, which have checksums of their own.
+const keptSteps = 2 * journalSteps
+
+// journalSteps is how many steps a journal may have, however small they are.
+const journalSteps = 2048
 
 // step writes a batch, synced, behind all that was written before. Under foldMu.
 func (s *Store) step(b *Batch) error {
@@ -24,6 +27,9 @@ func (s *Store) step(b *Batch) error {
 	}
 	s.steps = n
 	s.dropStill()
+	if n%journalSteps == 0 {
+		return s.db.rotate()
+	}
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 // Options of a store. The zero value of each field is its default.
 type Options struct {
 	Identity    Identity
-	WriteBuffer int               // bytes; DefaultWriteBuffer
+	WriteBuffer int               // bytes; by the size of the index, DefaultWriteBuffer at least
 	BlockCache  int               // bytes; DefaultBlockCache
 	SegmentSize int64             // bytes; DefaultSegment
 	FoldBytes   int               // bytes of pending changes at which FoldDue says so; DefaultFoldBytes
@@ -34,7 +34,6 @@ const (
 )
 
 func (o *Options) fill() {
-	setDefault(&o.WriteBuffer, DefaultWriteBuffer)
 	setDefault(&o.BlockCache, DefaultBlockCache)
 	setDefault(&o.SegmentSize, DefaultSegment)
 	setDefault(&o.FoldBytes, DefaultFoldBytes)
@@ -143,6 +142,9 @@ func (s *Store) open(fresh bool) (err error) {
 	if err := s.checkIndexFiles(stor, fresh); err != nil {
 		_ = stor.Close()
 		return err
+	}
+	if s.o.WriteBuffer == 0 {
+		s.o.WriteBuffer = writeBuffer(s.disk.indexSize())
 	}
 	db, err := openLevel(stor, &s.o)
 	if err != nil {

@@ -1,0 +1,108 @@
+package storage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// tables returns how many tables each level of the index has.
+func tables(s *Store) []int {
+	var now Stats
+	s.db.stats(&now)
+	return now.LevelTables
+}
+
+// TestImportRest: whatever the order in which an import's rows come, it ends with all tables on one level, none of which has to be merged with
+// another, and one that fits into the write buffer ends without any.
+func TestImportRest(t *testing.T) {
+	for _, n := range []int{10, 20_000} {
+		o := testOptions()
+		s, err := OpenMemory(NewMemDisk(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		genesis := &Block{Ref: BlockRef{1, hashOf("g")}, Epoch: hashOf(0), Head: true, Shards: []Shard{{ID: 0}}}
+		order := rand.New(rand.NewPCG(1, 1)).Perm(n)
+		err = s.Import(genesis, nil, func(put func(Pair) error) error {
+			for _, i := range order {
+				if err := put(Pair{0, fmt.Append([]byte{0}, i), fmt.Append(nil, hashOf(i))}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := 0
+		for _, tables := range tables(s) {
+			if tables > 0 {
+				used++
+			}
+		}
+		if want := min(n/1000, 1); used != want {
+			t.Errorf("%d rows: tables on the levels %v, want %d level with any", n, tables(s), want)
+		}
+		for i := 0; i < n; i += 7 {
+			v, err := s.ValueAt(genesis.Ref, 0, fmt.Append([]byte{0}, i))
+			if err != nil || string(v) != fmt.Sprint(hashOf(i)) {
+				t.Fatalf("row %d = %s, %v", i, v, err)
+			}
+		}
+	}
+}
+
+// TestJournalSteps: a journal has no more steps than half of those that are kept, however small they are: a start misses each that is lost.
+func TestJournalSteps(t *testing.T) {
+	o := testOptions()
+	o.WriteBuffer = 1 << 20
+	s, err := OpenMemory(NewMemDisk(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	sum := func() (n int) {
+		for _, k := range tables(s) {
+			n += k
+		}
+		return n
+	}
+	before := sum()
+	for range 2*journalSteps + 1 {
+		var batch Batch
+		if err := s.step(&batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made := sum() - before; made != 2 {
+		t.Errorf("%d steps made %d tables, want 2", 2*journalSteps+1, made)
+	}
+}
+
+// TestWriteBuffer: what waits in memory follows the size of the index, within bounds, unless it is configured.
+func TestWriteBuffer(t *testing.T) {
+	for size, want := range map[int64]int{0: 16 << 20, 512 << 20: 16 << 20, 1 << 30: 32 << 20, 2 << 30: 64 << 20, 1 << 40: 64 << 20} {
+		if got := writeBuffer(size); got != want {
+			t.Errorf("%d bytes: write buffer %d, want %d", size, got, want)
+		}
+	}
+	dir := t.TempDir()
+	for _, o := range []Options{{Identity: testIdentity}, {Identity: testIdentity, WriteBuffer: 1 << 20}} {
+		s, err := Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := o.WriteBuffer
+		if want == 0 {
+			want = DefaultWriteBuffer
+		}
+		if got := s.o.WriteBuffer; got != want {
+			t.Errorf("write buffer %d, want %d", got, want)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
