@@ -80,17 +80,7 @@ func chunkFault(err error) error {
 var gasPrice = Method[*view.BlockRef]{
 	Name: "gas_price", Doc: "Returns the price of gas after a block, the head if none is named.",
 	Faults: []*Fault{UnknownBlock, NotSyncedYet},
-	Parse: func(v val) (ref *view.BlockRef, err error) {
-		err = readStruct(v, "RpcGasPriceRequest", field{"block_id", v.kind() == kObject, func(x val) error {
-			if x.isNull() {
-				return nil
-			}
-			id, err := readBlockID(x)
-			ref = &id
-			return err
-		}})
-		return ref, err
-	},
+	Parse:  parseMaybeBlock("RpcGasPriceRequest"),
 	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
 		price, err := c.node.GasPrice(*ref)
 		if fault, ok := blockFault(err, "BLOCK HEADER"); ok {

@@ -89,6 +89,20 @@ func (n *fakeNode) LightClientProof(*view.OutcomeRef) (*view.LightClientProof, e
 func (n *fakeNode) LightClientBlockProof(_, _ primitives.Hash) (*primitives.LiteHeader, primitives.MerklePath, error) {
 	return &primitives.LiteHeader{}, nil, n.err
 }
+func (n *fakeNode) CongestionLevel(view.ChunkRef) (float64, error) { return 0.25, n.err }
+func (n *fakeNode) ValidatorsOrdered(*view.BlockRef) ([]primitives.ValidatorStake, error) {
+	return []primitives.ValidatorStake{{AccountID: "a.near", PublicKey: testKey}}, n.err
+}
+func (n *fakeNode) MaintenanceWindows(primitives.AccountID) ([]view.Window, error) {
+	return []view.Window{{Start: 3, End: 5}}, n.err
+}
+func (n *fakeNode) ClientConfig() ([]byte, error) { return []byte(`{"archive":false}`), n.err }
+func (n *fakeNode) SplitStorage() (*view.SplitStorage, error) {
+	return &view.SplitStorage{Head: 100, Final: 98, Kind: "RPC"}, n.err
+}
+func (n *fakeNode) ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error) {
+	return &view.Origin{Transaction: testHash, Sender: "a.near"}, n.err
+}
 func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	n.sessions.Add(1)
 	return ctx, func() { n.sessions.Add(-1) }, nil

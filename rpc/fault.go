@@ -47,6 +47,12 @@ var (
 	CannotPatch          = &Fault{Name: "CANNOT_PATCH", Fields: true}
 	CannotFastForward    = &Fault{Name: "CANNOT_FAST_FORWARD", Fields: true}
 	UnknownReceipt       = &Fault{Name: "UNKNOWN_RECEIPT", Fields: true}
+	DepthExceeded        = &Fault{Name: "DEPTH_EXCEEDED", Fields: true}
+	OriginUnsupported    = &Fault{Name: "UNSUPPORTED", Fields: true}
+	OutcomesNotStored    = &Fault{Name: "OUTCOMES_NOT_STORED"}
+	WindowTooLarge       = &Fault{Name: "WINDOW_TOO_LARGE", Fields: true}
+	MalformedHint        = &Fault{Name: "MALFORMED_HINT", Fields: true}
+	BudgetExceeded       = &Fault{Name: "BUDGET_EXCEEDED", Fields: true}
 )
 
 // failure is a fault that happened. A nil fault is INTERNAL_ERROR with text as its message.

@@ -2,13 +2,14 @@ package rpc
 
 // methods is the whole API of this server, in the order of its documentation.
 var methods = []route{
-	block.route(), chunk.route(), gasPrice.route(),
+	block.route(), chunk.route(), congestionLevel.route(), gasPrice.route(),
 	query.route(), viewAccount.route(), viewCode.route(), viewState.route(), viewAccessKey.route(), viewAccessKeyList.route(),
 	viewGasKeyNonces.route(), callFunction.route(),
 	changes.route(), blockEffects.route(),
 	tx.route(), txStatus.route(), sendTx.route(), broadcastTxAsync.route(), broadcastTxCommit.route(), simulateTx.route(), traceTx.route(),
-	receipt.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
-	status.route(), health.route(), networkInfo.route(), validators.route(), genesisConfig.route(), protocolConfig.route(),
+	receipt.route(), receiptToTx.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
+	status.route(), health.route(), networkInfo.route(), validators.route(), validatorsOrdered.route(), maintenanceWindows.route(),
+	genesisConfig.route(), protocolConfig.route(), clientConfig.route(), splitStorageInfo.route(),
 	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(),
 }
 

@@ -23,6 +23,8 @@ type Node interface {
 	// Chunk returns a chunk with its author. HeightIncluded of its header is the true one. ErrUnknownChunk,
 	// ErrInvalidShard; errors of the block.
 	Chunk(view.ChunkRef) (primitives.AccountID, *primitives.Chunk, error)
+	// CongestionLevel returns how congested a chunk's shard was when the chunk was made, from 0 to 1: errors of Chunk.
+	CongestionLevel(view.ChunkRef) (float64, error)
 	// GasPrice returns the price in the block's header. Here a nil ref is the head.
 	GasPrice(*view.BlockRef) (primitives.Balance, error)
 
@@ -42,6 +44,14 @@ type Node interface {
 
 	// Validators describes an epoch: ErrUnknownEpoch, ErrNoValidatorInfo.
 	Validators(view.EpochRef) (*view.Validators, error)
+	// ValidatorsOrdered lists the block producers of a block's epoch, nil: the head's. Errors of the block.
+	ValidatorsOrdered(*view.BlockRef) ([]primitives.ValidatorStake, error)
+	// MaintenanceWindows lists the heights of the epoch from the head on at which an account makes neither block nor chunk.
+	MaintenanceWindows(primitives.AccountID) ([]view.Window, error)
+	// ClientConfig returns the JSON of client_config, keys ascending.
+	ClientConfig() ([]byte, error)
+	// SplitStorage says how far the store is.
+	SplitStorage() (*view.SplitStorage, error)
 	// Status describes node and chain: ErrEpochOutOfBounds. What it returns never changes; as long as there is nothing new to
 	// say it returns the same value, so that its encoding can be kept.
 	Status() (*view.Status, error)
@@ -56,6 +66,9 @@ type Node interface {
 
 	// Receipt returns a receipt that is stored: ErrUnknownReceipt.
 	Receipt(primitives.Hash) (*primitives.Receipt, error)
+	// ReceiptToTx names the transaction that a receipt comes from: *view.OriginError. It looks at what may be many outcomes, until the
+	// context ends.
+	ReceiptToTx(context.Context, *view.OriginQuery) (*view.Origin, error)
 	// NextLightClientBlock returns what follows a block for a light client, nil if nothing does yet: ErrUnknownBlock,
 	// ErrEpochOutOfBounds.
 	NextLightClientBlock(primitives.Hash) (*primitives.LightClientBlock, error)

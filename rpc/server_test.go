@@ -40,12 +40,17 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_light_client_block_proof": `["` + zeroHash + `","` + zeroHash + `"]`,
 	"next_light_client_block":               `["` + zeroHash + `"]`,
 	"status":                                `[]`, "health": `[]`, "network_info": `[]`, "validators": `[null]`, "genesis_config": `[]`,
-	"EXPERIMENTAL_protocol_config": `{"finality":"final"}`,
-	"sandbox_mine":                 `{"blocks":3}`,
-	"sandbox_patch_state":          `{"records":[]}`,
-	"sandbox_fast_forward":         `{"delta_height":3}`,
-	"EXPERIMENTAL_simulate_tx":     `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
-	"EXPERIMENTAL_trace_tx":        `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
+	"EXPERIMENTAL_protocol_config":    `{"finality":"final"}`,
+	"EXPERIMENTAL_congestion_level":   `{"block_id":1,"shard_id":0}`,
+	"EXPERIMENTAL_receipt_to_tx":      `{"receipt_id":"` + zeroHash + `"}`,
+	"EXPERIMENTAL_validators_ordered": `[null]`,
+	"maintenance_windows":             `["a.near"]`,
+	"client_config":                   `[]`, "EXPERIMENTAL_split_storage_info": `[]`,
+	"sandbox_mine":             `{"blocks":3}`,
+	"sandbox_patch_state":      `{"records":[]}`,
+	"sandbox_fast_forward":     `{"delta_height":3}`,
+	"EXPERIMENTAL_simulate_tx": `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
+	"EXPERIMENTAL_trace_tx":    `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
 
 // TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or INTERNAL_ERROR and 500.
@@ -65,7 +70,8 @@ func TestEveryKindOfError(t *testing.T) {
 			n.err = &view.LookupError{Kind: kind, Height: 7, Hash: testHash, ShardID: 3}
 			status, reply := callMethod(s, r.name, params)
 			switch {
-			case r.name == "genesis_config" || r.name == "network_info":
+			case slices.Contains([]string{"genesis_config", "network_info", "client_config", "maintenance_windows", "EXPERIMENTAL_split_storage_info",
+				"EXPERIMENTAL_receipt_to_tx"}, r.name): // they have no such errors
 				if status != 500 {
 					t.Errorf("%s of %v: %d %s", r.name, kind, status, reply)
 				}
@@ -469,15 +475,25 @@ func TestCacheForgets(t *testing.T) {
 	}
 }
 
-// TestTable: names are unique and told by the reference.
+// neardNames are the names under which neard answers (rpc.md 1.2).
+const neardNames = `block chunk gas_price query changes EXPERIMENTAL_changes block_effects EXPERIMENTAL_changes_in_block tx EXPERIMENTAL_tx_status
+	send_tx broadcast_tx_commit broadcast_tx_async status health network_info client_config genesis_config EXPERIMENTAL_genesis_config
+	EXPERIMENTAL_protocol_config validators EXPERIMENTAL_validators_ordered light_client_proof EXPERIMENTAL_light_client_proof
+	EXPERIMENTAL_light_client_block_proof next_light_client_block maintenance_windows EXPERIMENTAL_maintenance_windows EXPERIMENTAL_receipt
+	EXPERIMENTAL_receipt_to_tx EXPERIMENTAL_congestion_level EXPERIMENTAL_split_storage_info EXPERIMENTAL_view_account EXPERIMENTAL_view_code
+	EXPERIMENTAL_view_state EXPERIMENTAL_view_access_key EXPERIMENTAL_view_access_key_list EXPERIMENTAL_view_gas_key_nonces
+	EXPERIMENTAL_call_function sandbox_patch_state sandbox_fast_forward`
+
+// TestTable: every name of neard's is there, and says what it does.
 func TestTable(t *testing.T) {
-	var names []string
-	for name := range byName {
-		names = append(names, name)
+	names := strings.Fields(neardNames)
+	if len(names) != 41 {
+		t.Errorf("%d names of neard", len(names))
 	}
-	slices.Sort(names)
-	if got, want := len(names), 37; got != want {
-		t.Errorf("%d names, want %d: %v", got, want, names)
+	for _, name := range names {
+		if byName[name] == nil {
+			t.Errorf("there is no %s", name)
+		}
 	}
 	for i := range methods {
 		if r := &methods[i]; r.doc == "" || !strings.HasSuffix(r.doc, ".") {

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"errors"
 	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -67,13 +66,8 @@ var validators = Method[view.EpochRef]{
 	Parse:  parseEpochRef,
 	Handle: func(c *call, b []byte, ref *view.EpochRef) ([]byte, error) {
 		v, err := c.node.Validators(*ref)
-		switch {
-		case errors.Is(err, view.ErrUnknownEpoch), errors.Is(err, view.ErrUnknownBlock), errors.Is(err, view.ErrUnknownHeight):
-			return b, UnknownEpoch.because("Unknown Epoch", nil)
-		case errors.Is(err, view.ErrNoValidatorInfo):
-			return b, NoValidatorInfo.because("Validator info unavailable", nil)
-		case err != nil:
-			return b, internal(reachedLimits, err)
+		if err != nil {
+			return b, validatorsFault(err)
 		}
 		return view.AppendValidators(b, v), nil
 	},

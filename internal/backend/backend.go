@@ -37,6 +37,10 @@ type Options struct {
 	// MaxGasBurntView is max_gas_burnt_view, 0: what a call may burn in a block.
 	MaxGasBurntView primitives.Gas
 	Now             func() time.Time
+	// Config is the JSON of client_config.
+	Config []byte
+	// Origins bound ReceiptToTx.
+	Origins Origins
 	// Steer does what a sandbox is asked to; nil: nothing.
 	Steer Steerer
 }

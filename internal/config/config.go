@@ -56,10 +56,17 @@ type Config struct {
 	Held, HeldBytes                  uint64 // and those that wait until their code is compiled
 	ViewStateSizeLimit               uint64 // bytes
 	MaxGasBurntView                  primitives.Gas
+	ReceiptOrigins                   ReceiptOrigins
 	LogSummaryPeriod                 time.Duration
 	Production                       Production
 	Numbering                        primitives.Numbering
 	Document                         *Document // the whole file, completed
+}
+
+// ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far EXPERIMENTAL_receipt_to_tx looks.
+type ReceiptOrigins struct {
+	Mapping, Outcomes   bool
+	Window, Hop, Budget uint64 // 0: as neard does
 }
 
 // RPC holds rpc.* and troupe.rpc.*.
@@ -271,6 +278,16 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Limits: readLimits(d),
 		}
 	}
+	unless := func(path string, otherwise bool) bool {
+		if b := maybe(path); b != nil {
+			return *b
+		}
+		return otherwise
+	}
+	o := &c.ReceiptOrigins
+	o.Outcomes = unless("save_tx_outcomes", true)
+	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
+	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
 	var err error
 	c.TrackedShards, err = trackedShards(file, d)
 	if err := errors.Join(err, c.rules(file, hadTracked, str("network.addr"), str("network.boot_nodes"))); err != nil {

@@ -116,6 +116,34 @@ func (n *blank) LightClientBlockProof(block, _ primitives.Hash) (*primitives.Lit
 	return nil, nil, n.lacks(view.BlockRef{Kind: view.RefHash, Hash: block})
 }
 
+// CongestionLevel is that of chunks which the blank node does not have.
+func (n *blank) CongestionLevel(ref view.ChunkRef) (float64, error) {
+	_, _, err := n.Chunk(ref)
+	return 0, err
+}
+
+func (n *blank) ValidatorsOrdered(ref *view.BlockRef) ([]primitives.ValidatorStake, error) {
+	if ref == nil {
+		return nil, errNeedsChain
+	}
+	return nil, n.lacks(*ref)
+}
+
+func (n *blank) MaintenanceWindows(primitives.AccountID) ([]view.Window, error) {
+	return nil, errNeedsChain
+}
+
+func (n *blank) ClientConfig() ([]byte, error) { return nil, errNeedsChain }
+
+func (n *blank) SplitStorage() (*view.SplitStorage, error) { return nil, errNeedsChain }
+
+func (n *blank) ReceiptToTx(_ context.Context, q *view.OriginQuery) (*view.Origin, error) {
+	if q.Window != nil {
+		return nil, errNeedsChain
+	}
+	return nil, &view.OriginError{Kind: view.OriginUnknown, Receipt: q.Receipt}
+}
+
 func (n *blank) OpenSession(ctx context.Context) (context.Context, func(), error) {
 	return ctx, func() {}, nil
 }

@@ -104,7 +104,7 @@ type Kind string
 const (
 	Offline Kind = "offline"  // checked without a chain
 	Chain   Kind = "chain"    // checked against a running node
-	FullRPC Kind = "full-rpc" // methods that come later
+	FullRPC Kind = "full-rpc" // what comes later
 	Differs Kind = "differs"  // answered differently on purpose
 )
 

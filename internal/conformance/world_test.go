@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
+	settings "github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -83,6 +84,11 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	views := viewer.New(viewer.Options{})
 	t.Cleanup(views.Close)
 	key := primitives.KeyFile{AccountID: root, SecretKey: seedKey(WireSeeds[0])}
+	file := settings.Default(true) // as the recorder had it
+	file.Set("gc_num_epochs_to_keep", json.Number("100000"))
+	file.Set("save_receipt_to_tx", true)
+	conf, _, err := settings.Parse("config.json", file.Format())
+	w.must(err)
 	w.keys[root] = key.SecretKey
 	w.emptyBlock()
 	w.node, err = node.Start(node.Options{
@@ -99,6 +105,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	back := backend.New(backend.Options{
 		Engine: w.engine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
 		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Views: views, Now: time.Now,
+		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Steer: steerer{w.node},
 	})
 	serve := func(timeout time.Duration) Client {
 		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000})
@@ -119,6 +126,24 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	})
 	w.client, w.hasty = serve(time.Minute), serve(patience)
 	return w
+}
+
+// steerer makes the chain do what sandbox_ methods ask for.
+type steerer struct{ *node.Node }
+
+func (s steerer) Mine(ctx context.Context, blocks uint64) (at view.At, err error) {
+	at.Height, at.Hash, err = s.Node.Mine(ctx, blocks)
+	return at, err
+}
+
+func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error {
+	_, _, err := s.Node.PatchState(ctx, records)
+	return err
+}
+
+func (s steerer) FastForward(ctx context.Context, heights uint64) error {
+	_, _, err := s.Node.FastForward(ctx, heights)
+	return err
 }
 
 func (w *world) must(err error) {

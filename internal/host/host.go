@@ -194,6 +194,7 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 	back := backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{h},
+		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),

@@ -1,0 +1,112 @@
+package backend
+
+import (
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/congestion"
+)
+
+// ClientConfig returns the JSON of client_config.
+func (b *Backend) ClientConfig() ([]byte, error) { return b.Config, nil }
+
+// SplitStorage says how far the store is.
+func (b *Backend) SplitStorage() (*view.SplitStorage, error) {
+	s := &view.SplitStorage{Head: b.Engine.Head().Height(), Final: b.Engine.Final().Height, Kind: "RPC"}
+	if b.KeepEpochs == 0 {
+		s.Kind = "Archive"
+	}
+	return s, nil
+}
+
+// CongestionLevel returns how congested a chunk's shard was, missed chunks not counted (nearcore core/primitives/src/views.rs:3058).
+func (b *Backend) CongestionLevel(r view.ChunkRef) (float64, error) {
+	_, chunk, err := b.Chunk(r)
+	if err != nil {
+		return 0, err
+	}
+	k, err := b.byHeight(chunk.Header.HeightIncluded)
+	if err != nil {
+		return 0, err
+	}
+	h, err := b.header(k)
+	if err != nil {
+		return 0, err
+	}
+	var pv primitives.ProtocolVersion
+	if err := b.Engine.Epochs(func(m *epoch.Manager) (err error) { pv, err = m.ProtocolVersion(h.EpochID); return }); err != nil {
+		return 0, err
+	}
+	runtime, err := config.Get(config.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	if err != nil {
+		return 0, err
+	}
+	return (&congestion.Control{Config: &runtime.CongestionControl, Info: chunk.Header.CongestionInfo}).Level(), nil
+}
+
+// ValidatorsOrdered lists the block producers of a block's epoch.
+func (b *Backend) ValidatorsOrdered(r *view.BlockRef) (out []primitives.ValidatorStake, err error) {
+	h := b.Engine.Head().Header()
+	if r != nil {
+		k, err := b.find(*r)
+		if err != nil {
+			return nil, err
+		}
+		if h, err = b.header(k); err != nil {
+			return nil, err
+		}
+	}
+	err = b.Engine.Epochs(func(m *epoch.Manager) (err error) { out, err = m.BlockProducersOrdered(h.EpochID); return })
+	return out, err
+}
+
+// MaintenanceWindows lists the heights of the running epoch, from the head's on, at which an account makes neither block nor chunk
+// (nearcore chain/client/src/view_client_actor.rs:310).
+func (b *Backend) MaintenanceWindows(account primitives.AccountID) ([]view.Window, error) {
+	head := b.Engine.Head()
+	var info *epoch.EpochInfo
+	var end primitives.Height
+	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
+		id := head.Header().EpochID
+		if info, err = m.EpochInfo(id); err != nil {
+			return err
+		}
+		c, err := m.EpochConfig(id)
+		if err != nil {
+			return err
+		}
+		end, err = m.EpochStartHeight(head.Hash)
+		end += primitives.Height(c.EpochLength)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	id, seated := info.ValidatorID(account)
+	busy := func(h primitives.Height) (bool, error) {
+		if !seated || info.SampleBlockProducer(h) == id {
+			return seated, nil
+		}
+		for i := range head.Layout.NumShards() {
+			if p, err := info.SampleChunkProducer(head.Layout, primitives.ShardIndex(i), h); err != nil || p == id {
+				return true, err
+			}
+		}
+		return false, nil
+	}
+	var out []view.Window
+	for h := head.Height(); h < end; h++ {
+		is, err := busy(h)
+		switch n := len(out); {
+		case err != nil:
+			return nil, err
+		case is:
+		case n > 0 && out[n-1].End == h:
+			out[n-1].End++
+		default:
+			out = append(out, view.Window{Start: h, End: h + 1})
+		}
+	}
+	return out, nil
+}

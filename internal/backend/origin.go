@@ -1,0 +1,348 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// A receipt's parent is found without a column of its own: the store knows the block and shard that sent each receipt, and a receipt's id is
+// derived from that of its parent, the height at which that ran, and a number. So the outcomes of that block are looked through,
+// and if the receipt was held back for a congested shard, those of the blocks before. Receipts that no outcome names (data, answers to
+// yields) are recognised by their ids.
+
+// Origins bound ReceiptToTx. The zero value is what config.json says by default.
+type Origins struct {
+	NoMapping   bool   // save_receipt_to_tx is false: only with a hint
+	NoOutcomes  bool   // save_tx_outcomes is false: a hint is of no use
+	MaxWindow   uint64 // receipt_to_tx_max_hint_window, blocks; 0: 20
+	MaxHop      uint64 // receipt_to_tx_max_hop_distance, blocks; 0: 20
+	MaxOutcomes uint64 // receipt_to_tx_max_outcomes_per_request; 0: 20,000
+}
+
+const (
+	originDepth  = 1000 // receipts between one and its transaction
+	originBlocks = 5000 // that a receipt is looked for behind the one that sent it
+	// Derived ids that are tried: data receipts come behind the others of one receipt, answers to yields are counted by chunk.
+	dataReceipts  = 1024
+	yieldTimeouts = 4096
+)
+
+// origin is a search with what it may still cost.
+type origin struct {
+	*Backend
+	ctx    context.Context
+	bounds Origins
+	left   uint64 // outcomes
+}
+
+// ReceiptToTx names the transaction that a receipt comes from.
+func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.Origin, error) {
+	o := &origin{Backend: b, ctx: ctx, bounds: b.Origins}
+	for _, d := range []struct {
+		at    *uint64
+		value uint64
+	}{{&o.bounds.MaxWindow, 20}, {&o.bounds.MaxHop, 20}, {&o.bounds.MaxOutcomes, 20_000}} {
+		if *d.at == 0 {
+			*d.at = d.value
+		}
+	}
+	o.left = o.bounds.MaxOutcomes
+	window := uint64(view.DefaultOriginWindow)
+	if q.Window != nil {
+		window = *q.Window
+	}
+	switch hinted := q.Height != nil; {
+	case q.Shard != nil && !hinted:
+		return nil, &view.OriginError{Kind: view.OriginHint, Text: "shard_id requires block_height"}
+	case q.Window != nil && !hinted:
+		return nil, &view.OriginError{Kind: view.OriginHint, Text: "window requires block_height"}
+	case hinted && window > o.bounds.MaxWindow:
+		return nil, &view.OriginError{Kind: view.OriginWindow, Got: window, Limit: o.bounds.MaxWindow}
+	case !b.Engine.HoldsAll():
+		return nil, &view.OriginError{Kind: view.OriginUnsupported, Text: "node does not track all shards"}
+	case !hinted && o.bounds.NoMapping:
+		return nil, &view.OriginError{Kind: view.OriginUnsupported,
+			Text: "receipt-to-tx mapping is disabled (save_receipt_to_tx=false) and no hint supplied"}
+	}
+	id := q.Receipt
+	for range originDepth {
+		parent, err := o.parent(id)
+		if errors.Is(err, view.OriginUnknown) && q.Height != nil && id == q.Receipt {
+			parent, err = o.around(q, window)
+		}
+		if err != nil {
+			return nil, err
+		}
+		tx, _, err := b.Engine.Transaction(parent)
+		if err == nil {
+			return &view.Origin{Transaction: parent, Sender: tx.SignerID}, nil
+		}
+		if !errors.Is(err, engine.ErrUnknown) {
+			return nil, err
+		}
+		id = parent
+	}
+	return nil, &view.OriginError{Kind: view.OriginDepth, Receipt: q.Receipt, Limit: originDepth}
+}
+
+func unknownOrigin(id primitives.Hash) error {
+	return &view.OriginError{Kind: view.OriginUnknown, Receipt: id}
+}
+
+// parent returns the transaction or receipt that made a receipt.
+func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
+	places, err := o.Engine.Store().FindReceipt(id)
+	if err != nil && !gone(err) {
+		return id, err
+	}
+	i := slices.IndexFunc(places, func(p storage.Place) bool { return o.Engine.Canonical(p.Block.Ref()) })
+	if i < 0 {
+		return id, unknownOrigin(id)
+	}
+	p := &places[i]
+	stored, err := p.Receipt()
+	if err != nil {
+		return id, err
+	}
+	receipt := new(primitives.Receipt)
+	if err := borsh.Unmarshal(stored.Value, receipt); err != nil {
+		return id, err
+	}
+	switch body := receipt.Body.(type) {
+	case *primitives.GlobalContractDistribution:
+		if parent, ok, err := o.distributor(p, receipt, body); err != nil || ok {
+			return parent, err
+		}
+	case *primitives.DataReceipt:
+		if body.Resume && body.Data == nil && derived(body.DataID, p.Block.Ref().Height, yieldTimeouts, id) {
+			return o.yield(p, id, body.DataID)
+		}
+	}
+	return o.search(p, id, func(out *primitives.OutcomeWithID, height primitives.Height) bool {
+		if slices.Contains(out.ReceiptIDs, id) {
+			return true
+		}
+		switch receipt.Body.(type) { // what outcomes do not name
+		case *primitives.DataReceipt:
+			return out.ExecutorID == receipt.PredecessorID && derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
+		case *primitives.GlobalContractDistribution:
+			return derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
+		}
+		return false
+	})
+}
+
+// derived tells whether id is one of the first n that derive from base at a height.
+func derived(base primitives.Hash, height primitives.Height, n int, id primitives.Hash) bool {
+	for i := range n {
+		if primitives.ReceiptIDFromReceipt(base, height, uint64(i)) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// search looks for an outcome in the block and shard of a place, and in those before it.
+func (o *origin) search(p *storage.Place, id primitives.Hash, is func(*primitives.OutcomeWithID, primitives.Height) bool) (parent primitives.Hash, err error) {
+	found := false
+	err = o.back(p, originBlocks, func(rec *storage.Record, shard primitives.ShardID) (bool, error) {
+		parent, found, err = o.outcome(rec, shard, is)
+		return !found, err
+	})
+	if err == nil && !found {
+		err = unknownOrigin(id)
+	}
+	return parent, err
+}
+
+// outcome looks for an outcome among those of a chunk.
+func (o *origin) outcome(rec *storage.Record, shard primitives.ShardID, is func(*primitives.OutcomeWithID, primitives.Height) bool) (primitives.Hash, bool, error) {
+	all, err := rec.Outcomes(shard)
+	if err != nil && !gone(err) {
+		return primitives.Hash{}, false, err
+	}
+	for i := range all {
+		if err := o.pay(); err != nil {
+			return primitives.Hash{}, false, err
+		}
+		out := primitives.OutcomeWithID{ID: all[i].ID}
+		if err := borsh.Unmarshal(all[i].Value, &out.Outcome); err != nil {
+			return out.ID, false, err
+		}
+		if is(&out, rec.Ref().Height) {
+			return out.ID, true, nil
+		}
+	}
+	return primitives.Hash{}, false, nil
+}
+
+// pay counts one outcome or receipt that is looked at.
+func (o *origin) pay() error {
+	if o.left == 0 {
+		return &view.OriginError{Kind: view.OriginBudget, Got: o.bounds.MaxOutcomes, Limit: o.bounds.MaxOutcomes}
+	}
+	o.left--
+	return nil
+}
+
+// back goes through the blocks from a place's on, towards the genesis, with the shard that the place's was in each; as long as each says so.
+func (o *origin) back(p *storage.Place, blocks int, each func(*storage.Record, primitives.ShardID) (more bool, err error)) error {
+	rec, shard := p.Block, p.Shard
+	for range blocks {
+		if err := o.ctx.Err(); err != nil {
+			return err
+		}
+		if more, err := each(rec, shard); err != nil || !more {
+			return err
+		}
+		layout, err := o.layoutOf(&block{ref: rec.Ref(), rec: rec})
+		if err != nil {
+			return err
+		}
+		before, err := o.Engine.Store().Block(rec.Prev())
+		if gone(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		was, err := o.layoutOf(&block{ref: before.Ref(), rec: before})
+		if err != nil {
+			return err
+		}
+		if !was.Equal(layout) {
+			if shard, err = layout.Parent(shard); err != nil {
+				return err
+			}
+		}
+		rec = before
+	}
+	return nil
+}
+
+// yield finds the receipt that an answer is for which came because nobody gave one.
+func (o *origin) yield(p *storage.Place, id, data primitives.Hash) (parent primitives.Hash, err error) {
+	found := false
+	err = o.back(p, originBlocks, func(rec *storage.Record, shard primitives.ShardID) (bool, error) {
+		local, err1 := rec.Local(shard)
+		sent, err2 := rec.Outgoing(shard)
+		if err := errors.Join(err1, err2); err != nil && !gone(err) {
+			return false, err
+		}
+		for _, stored := range append(local, sent...) {
+			if err := o.pay(); err != nil {
+				return false, err
+			}
+			x := new(primitives.Receipt)
+			if err := borsh.Unmarshal(stored.Value, x); err != nil {
+				return false, err
+			}
+			if a, ok := x.Body.(*primitives.ActionReceipt); ok && a.Yield && slices.Contains(a.InputDataIDs, data) {
+				parent, found = x.ID, true
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err == nil && !found {
+		err = unknownOrigin(id)
+	}
+	return parent, err
+}
+
+// distributor finds the distribution of global code of which another is the continuation: it came from another shard, some blocks before.
+func (o *origin) distributor(p *storage.Place, r *primitives.Receipt, d *primitives.GlobalContractDistribution) (parent primitives.Hash, found bool, err error) {
+	height := p.Block.Ref().Height
+	blocks := o.bounds.MaxHop
+	err = o.back(p, int(min(blocks, originBlocks))+1, func(rec *storage.Record, _ primitives.ShardID) (bool, error) {
+		for _, shard := range rec.Shards() {
+			sent, err := rec.Outgoing(shard)
+			if err != nil && !gone(err) {
+				return false, err
+			}
+			for _, stored := range sent {
+				if err := o.pay(); err != nil {
+					return false, err
+				}
+				if stored.ID != r.ID && derived(stored.ID, height, 1, r.ID) {
+					parent, found = stored.ID, true
+					return false, nil
+				}
+			}
+		}
+		return true, nil
+	})
+	return parent, found, err
+}
+
+// around looks for the parent of a receipt that is not stored itself, at the heights around a hint, the nearest first.
+func (o *origin) around(q *view.OriginQuery, window uint64) (parent primitives.Hash, err error) {
+	if o.bounds.NoOutcomes {
+		return parent, &view.OriginError{Kind: view.OriginNoOutcomes}
+	}
+	at := *q.Height
+	heights := []primitives.Height{at}
+	for d := primitives.Height(1); d <= primitives.Height(window); d++ {
+		if d <= at {
+			heights = append(heights, at-d)
+		}
+		if at+d > at {
+			heights = append(heights, at+d)
+		}
+	}
+	for _, h := range heights {
+		k, err := o.byHeight(h)
+		if errors.Is(err, view.ErrUnknownHeight) || errors.Is(err, view.ErrUnknownBlock) {
+			continue
+		}
+		if err != nil {
+			return parent, err
+		}
+		rec, err := o.record(k)
+		if err != nil {
+			return parent, err
+		}
+		shards, err := o.hinted(k, rec, q.Shard)
+		if err != nil {
+			return parent, err
+		}
+		for _, shard := range shards {
+			parent, found, err := o.outcome(rec, shard, func(out *primitives.OutcomeWithID, _ primitives.Height) bool {
+				return slices.Contains(out.ReceiptIDs, q.Receipt)
+			})
+			if err != nil || found {
+				return parent, err
+			}
+		}
+	}
+	return parent, unknownOrigin(q.Receipt)
+}
+
+// hinted are the shards of a block to look at: the one that was named and what it was split from, or all.
+func (o *origin) hinted(k *block, rec *storage.Record, named *primitives.ShardID) ([]primitives.ShardID, error) {
+	if named == nil {
+		return rec.Shards(), nil
+	}
+	layout, err := o.layoutOf(k)
+	if err != nil {
+		return nil, err
+	}
+	if layout.Has(*named) {
+		return []primitives.ShardID{*named}, nil
+	}
+	now := o.Engine.Head().Layout
+	if older, ok := now.Ancestors(*named); ok {
+		return slices.DeleteFunc(slices.Clone(older), func(id primitives.ShardID) bool { return !layout.Has(id) }), nil
+	}
+	if parent, err := now.Parent(*named); err == nil && layout.Has(parent) {
+		return []primitives.ShardID{parent}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,28 @@
+package view
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// Window is a range of heights, the end not in it.
+type Window struct{ Start, End primitives.Height }
+
+// AppendWindows appends the reply of maintenance_windows.
+func AppendWindows(b []byte, ws []Window) []byte {
+	return appendList(b, ws, func(b []byte, w *Window) []byte {
+		b = appendUint(append(b, `{"end":`...), w.End)
+		return append(appendUint(append(b, `,"start":`...), w.Start), '}')
+	})
+}
+
+// SplitStorage says how far the stores of a node are (nearcore SplitStorageInfoView). There is one store here, so that there is no cold
+// head.
+type SplitStorage struct {
+	Head, Final primitives.Height
+	Kind        string // "RPC", or "Archive"
+}
+
+// AppendSplitStorage appends the reply of EXPERIMENTAL_split_storage_info.
+func AppendSplitStorage(b []byte, s *SplitStorage) []byte {
+	b = appendUint(append(b, `{"cold_head_height":null,"final_head_height":`...), s.Final)
+	b = appendUint(append(b, `,"head_height":`...), s.Head)
+	return append(AppendString(append(b, `,"hot_db_kind":`...), s.Kind), '}')
+}

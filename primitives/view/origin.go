@@ -1,0 +1,64 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// OriginQuery asks which transaction a receipt comes from.
+type OriginQuery struct {
+	Receipt primitives.Hash
+	// Height and Shard say about where the receipt was made, for receipts that the node does not find by themselves; nil: not said.
+	Height *primitives.Height
+	Shard  *primitives.ShardID
+	Window *uint64 // how many heights around Height to look at; nil: DefaultOriginWindow
+}
+
+// DefaultOriginWindow is how many heights on each side of a hint are looked at (nearcore chain/chain/src/receipt_to_tx.rs).
+const DefaultOriginWindow = 5
+
+// Origin is the transaction that a receipt comes from.
+type Origin struct {
+	Transaction primitives.Hash
+	Sender      primitives.AccountID
+}
+
+// OriginKind says why a receipt is not traced back. A kind is itself an error, for errors.Is.
+type OriginKind byte
+
+// The kinds, with the fields of OriginError that count.
+const (
+	OriginUnknown     OriginKind = iota // Receipt: not here
+	OriginDepth                         // Receipt, Limit: too many receipts between
+	OriginUnsupported                   // Text
+	OriginNoOutcomes                    // config.json says that outcomes are not kept
+	OriginWindow                        // Got, Limit: the window asked for, and the largest
+	OriginHint                          // Text: the hint makes no sense
+	OriginBudget                        // Got, Limit: outcomes looked at
+)
+
+var originTexts = [...]string{"unknown receipt", "too deep", "unsupported", "outcomes not stored", "window too large", "malformed hint", "budget exceeded"}
+
+func (k OriginKind) Error() string { return originTexts[k] }
+
+// OriginError is such a failure.
+type OriginError struct {
+	Kind       OriginKind
+	Receipt    primitives.Hash
+	Text       string
+	Got, Limit uint64
+}
+
+func (e *OriginError) Error() string {
+	return fmt.Sprintf("%v: receipt %v %s %d of %d", e.Kind, e.Receipt, e.Text, e.Got, e.Limit)
+}
+
+// Is tells whether target is e's kind.
+func (e *OriginError) Is(target error) bool { return target == e.Kind }
+
+// AppendOrigin appends the reply of EXPERIMENTAL_receipt_to_tx.
+func AppendOrigin(b []byte, o *Origin) []byte {
+	b = AppendAccountID(append(b, `{"sender_account_id":`...), o.Sender)
+	return append(AppendHash(append(b, `,"transaction_hash":`...), &o.Transaction), '}')
+}

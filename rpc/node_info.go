@@ -1,0 +1,102 @@
+package rpc
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+var clientConfig = Method[noParams]{
+	Name: "client_config", Doc: "Returns the node's configuration with what its keys amount to.",
+	Parse: parseNone,
+	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
+		config, err := c.node.ClientConfig()
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		return append(b, config...), nil
+	},
+}
+
+var congestionLevel = Method[view.ChunkRef]{
+	Name: "EXPERIMENTAL_congestion_level", Doc: "Returns how congested a shard was at a chunk, from 0.0 to 1.0.",
+	Faults: []*Fault{UnknownBlock, InvalidShardID, UnknownChunk, NotSyncedYet},
+	Parse:  readChunkRef,
+	Handle: func(c *call, b []byte, ref *view.ChunkRef) ([]byte, error) {
+		level, err := c.node.CongestionLevel(*ref)
+		if err != nil {
+			return b, chunkFault(err)
+		}
+		b = appendFloat(append(b, `{"congestion_level":`...), strconv.AppendFloat(nil, level, 'g', -1, 64))
+		return append(b, '}'), nil
+	},
+}
+
+var validatorsOrdered = Method[*view.BlockRef]{
+	Name: "EXPERIMENTAL_validators_ordered", Doc: "Lists the block producers of a block's epoch in their order, of the head's if none is named.",
+	Faults: []*Fault{UnknownEpoch, NoValidatorInfo},
+	Parse:  parseMaybeBlock("RpcValidatorsOrderedRequest"),
+	Handle: func(c *call, b []byte, ref **view.BlockRef) ([]byte, error) {
+		v, err := c.node.ValidatorsOrdered(*ref)
+		if err != nil {
+			return b, validatorsFault(err)
+		}
+		return view.AppendValidatorStakes(b, v), nil
+	},
+}
+
+var maintenanceWindows = Method[primitives.AccountID]{
+	Name: "maintenance_windows", Doc: "Lists the heights of what is left of the epoch at which an account has no block or chunk to make.",
+	Aliases: []string{"EXPERIMENTAL_maintenance_windows"},
+	Heavy:   true,
+	Parse: func(v val) (id primitives.AccountID, err error) {
+		return id, readStruct(v, "RpcMaintenanceWindowsRequest", field{"account_id", false, into(&id, readAccountID)})
+	},
+	Handle: func(c *call, b []byte, id *primitives.AccountID) ([]byte, error) {
+		windows, err := c.node.MaintenanceWindows(*id)
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		return view.AppendWindows(b, windows), nil
+	},
+}
+
+var splitStorageInfo = Method[noParams]{
+	Name: "EXPERIMENTAL_split_storage_info", Doc: "Says how far the node's store is.",
+	Parse: func(v val) (p noParams, err error) { return p, readStruct(v, "RpcSplitStorageInfoRequest") },
+	Handle: func(c *call, b []byte, _ *noParams) ([]byte, error) {
+		s, err := c.node.SplitStorage()
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		return view.AppendSplitStorage(b, s), nil
+	},
+}
+
+// parseMaybeBlock reads {"block_id"}, in which null is as good as nothing, or the same as an array.
+func parseMaybeBlock(name string) func(val) (*view.BlockRef, error) {
+	return func(v val) (ref *view.BlockRef, err error) {
+		err = readStruct(v, name, field{"block_id", v.kind() == kObject, func(x val) error {
+			if x.isNull() {
+				return nil
+			}
+			id, err := readBlockID(x)
+			ref = &id
+			return err
+		}})
+		return ref, err
+	}
+}
+
+// validatorsFault makes the faults of both methods about validators.
+func validatorsFault(err error) error {
+	switch {
+	case errors.Is(err, view.ErrUnknownEpoch), errors.Is(err, view.ErrUnknownBlock), errors.Is(err, view.ErrUnknownHeight):
+		return UnknownEpoch.because("Unknown Epoch", nil)
+	case errors.Is(err, view.ErrNoValidatorInfo):
+		return NoValidatorInfo.because("Validator info unavailable", nil)
+	}
+	return internal(reachedLimits, err)
+}
