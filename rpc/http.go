@@ -39,7 +39,8 @@ var endpoints = map[string]endpoint{
 		}
 		return view.AppendNetworkInfo(b, info, view.StructOrder), jsonType, true
 	},
-	"/metrics": func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
+	"/openapi.json": serveDocument,
+	"/metrics":      func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
 }
 
 // Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the endpoints, any OPTIONS is a

@@ -102,10 +102,9 @@ type Kind string
 
 // The kinds of the plan.
 const (
-	Offline Kind = "offline"  // checked without a chain
-	Chain   Kind = "chain"    // checked against a running node
-	FullRPC Kind = "full-rpc" // what comes later
-	Differs Kind = "differs"  // answered differently on purpose
+	Offline Kind = "offline" // checked without a chain
+	Chain   Kind = "chain"   // checked against a running node
+	Differs Kind = "differs" // answered differently on purpose
 )
 
 // Entry is a line's place in the plan.
@@ -146,7 +145,7 @@ func LoadPlan(path string) (Plan, error) {
 			e.Reason = f[3]
 		}
 		switch e.Kind {
-		case Offline, Chain, FullRPC:
+		case Offline, Chain:
 		case Differs:
 			if e.Reason == "" {
 				return nil, fmt.Errorf("%s:%d: a difference needs its reason", path, i+1)

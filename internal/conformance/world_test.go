@@ -336,22 +336,22 @@ func (w *world) ask(l *Line) (Reply, error) {
 	}
 }
 
-// play asks the lines in order, but those of the kinds that are not for this issue, and compares. before is called ahead of
-// each line.
+// play asks the lines in order and compares, also with the OpenAPI document. before is called ahead of each line.
 func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Kind]int) {
 	w.t.Helper()
 	passed = map[Kind]int{}
+	document := newChecker(w.t, w.client)
 	for i := range lines {
 		l := &lines[i]
 		kind := plan[l.File][l.N].Kind
 		before(l.N)
-		if kind != Offline && kind != Chain && kind != Differs {
-			continue
-		}
 		got, err := w.ask(l)
 		if err != nil {
 			w.t.Errorf("%v: %v", l, err)
 			continue
+		}
+		if why := document.reply(w.scene.Request(l), got); why != "" {
+			w.t.Errorf("%v: not as /openapi.json has it: %s", l, why)
 		}
 		if l.Method == "HEAD" {
 			got.Body = ""
@@ -368,6 +368,7 @@ func (w *world) play(lines []Line, plan Plan, before func(n int)) (passed map[Ki
 		}
 		passed[kind]++
 	}
+	w.t.Logf("%d methods, or faults of them, were held to /openapi.json", len(document.seen))
 	return passed
 }
 

@@ -1,0 +1,407 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/rpc/openapi"
+)
+
+// schemas reads an OpenAPI document and brings its schemas into a normal form, in which two that allow the same are the same, whatever they
+// are called and however they are put together.
+type schemas struct {
+	paths      map[string]any
+	components map[string]any
+	done       map[string]normal
+}
+
+// normal is what a value may be: one of some alternatives, by their text.
+type normal map[string]*alternative
+
+// alternative is one of: a text or number of a kind, a list, an object.
+type alternative struct {
+	kind    string // "string", "u64", `"text"`, "null", "any", "list", "object", "map"
+	items   []normal
+	members map[string]memberOf
+	closed  bool
+}
+
+type memberOf struct {
+	required bool
+	of       normal
+}
+
+func (n normal) String() string { return strings.Join(slices.Sorted(maps.Keys(n)), " | ") }
+
+func (a *alternative) String() string {
+	var b strings.Builder
+	b.WriteString(a.kind)
+	for _, it := range a.items {
+		fmt.Fprintf(&b, "[%v]", it)
+	}
+	if a.closed {
+		b.WriteString("!")
+	}
+	for _, k := range slices.Sorted(maps.Keys(a.members)) {
+		m := a.members[k]
+		fmt.Fprintf(&b, "{%s %v: %v}", k, m.required, m.of)
+	}
+	return b.String()
+}
+
+func one(a *alternative) normal { return normal{a.String(): a} }
+
+func readSchemas(t *testing.T, text []byte) *schemas {
+	t.Helper()
+	var d struct {
+		Paths      map[string]any
+		Components struct{ Schemas map[string]any }
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return &schemas{d.Paths, d.Components.Schemas, map[string]normal{}}
+}
+
+// norm is the normal form of a schema.
+func (s *schemas) norm(v any) normal {
+	m, ok := v.(map[string]any)
+	if !ok {
+		panic(fmt.Sprintf("%v is no schema", v))
+	}
+	var parts []normal // all of which hold
+	nullable, _ := m["nullable"].(bool)
+	if r, ok := m["$ref"].(string); ok {
+		name := r[strings.LastIndexByte(r, '/')+1:]
+		if s.done[name] == nil {
+			if s.components[name] == nil {
+				panic("no component " + name)
+			}
+			s.done[name] = s.norm(s.components[name])
+		}
+		parts = append(parts, s.done[name])
+	}
+	for _, word := range []string{"oneOf", "anyOf"} {
+		if list, ok := m[word].([]any); ok {
+			union := normal{}
+			for _, x := range list {
+				maps.Copy(union, s.norm(x))
+			}
+			parts = append(parts, union)
+		}
+	}
+	if list, ok := m["allOf"].([]any); ok {
+		for _, x := range list {
+			parts = append(parts, s.norm(x))
+		}
+	}
+	if own := s.own(m); own != nil {
+		parts = append(parts, own)
+	}
+	if parts == nil {
+		return one(&alternative{kind: "any"})
+	}
+	out := parts[0]
+	for _, p := range parts[1:] {
+		out = both(out, p)
+	}
+	if nullable {
+		out = maps.Clone(out)
+		maps.Copy(out, one(&alternative{kind: "null"}))
+	}
+	return out
+}
+
+// own is what a schema says of its own, without what it is put together of.
+func (s *schemas) own(m map[string]any) normal {
+	if list, ok := m["enum"].([]any); ok {
+		out := normal{}
+		for _, x := range list {
+			a := &alternative{kind: "null"}
+			if x != nil {
+				a.kind = fmt.Sprintf("%q", x)
+			}
+			maps.Copy(out, one(a))
+		}
+		return out
+	}
+	switch m["type"] {
+	case "string":
+		return one(&alternative{kind: "string"})
+	case "boolean":
+		return one(&alternative{kind: "bool"})
+	case "integer", "number":
+		return one(&alternative{kind: fmt.Sprintf("%v from %v to %v", m["format"], m["minimum"], m["maximum"])})
+	case "array":
+		a := &alternative{kind: fmt.Sprintf("list of %v", m["minItems"])}
+		if tuple, ok := m["items"].([]any); ok {
+			for _, x := range tuple {
+				a.items = append(a.items, s.norm(x))
+			}
+		} else {
+			a.items = []normal{s.norm(m["items"])}
+		}
+		return one(a)
+	case "object":
+		extra, has := m["additionalProperties"].(map[string]any)
+		if has {
+			return one(&alternative{kind: "map", items: []normal{s.norm(extra)}})
+		}
+		a := &alternative{kind: "object", closed: m["additionalProperties"] == false, members: map[string]memberOf{}}
+		required, _ := m["required"].([]any)
+		properties, _ := m["properties"].(map[string]any)
+		for k, v := range properties {
+			a.members[k] = memberOf{slices.Contains(required, any(k)), s.norm(v)}
+		}
+		if len(a.members) == 0 && (m["oneOf"] != nil || m["anyOf"] != nil || m["allOf"] != nil) {
+			return nil
+		}
+		return one(a)
+	}
+	return nil
+}
+
+// both is what is allowed by two.
+func both(x, y normal) normal {
+	out := normal{}
+	for _, a := range x {
+		for _, b := range y {
+			switch {
+			case a.kind == "any":
+				maps.Copy(out, one(b))
+			case b.kind == "any":
+				maps.Copy(out, one(a))
+			case a.kind == "object" && b.kind == "object":
+				c := &alternative{kind: "object", closed: a.closed || b.closed, members: maps.Clone(a.members)}
+				maps.Copy(c.members, b.members)
+				maps.Copy(out, one(c))
+			}
+		}
+	}
+	return out
+}
+
+// differ tells where two differ: what theirs has and ours lacks with -, what ours has with +.
+func differ(at string, theirs, ours normal, say func(string)) {
+	var lacks, more []*alternative
+	for k, a := range theirs {
+		if ours[k] == nil {
+			lacks = append(lacks, a)
+		}
+	}
+	for k, a := range ours {
+		if theirs[k] == nil {
+			more = append(more, a)
+		}
+	}
+	byText := func(a, b *alternative) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(lacks, byText)
+	slices.SortFunc(more, byText)
+	for _, a := range lacks { // what is nearly the same is looked into
+		i := slices.IndexFunc(more, func(b *alternative) bool { return a.like(b) })
+		if i < 0 {
+			say("- " + at + ": " + a.short())
+			continue
+		}
+		b := more[i]
+		more = slices.Delete(more, i, i+1)
+		switch {
+		case a.kind == "object" && a.closed != b.closed:
+			say(fmt.Sprintf("± %s: closed %v, ours %v", at, a.closed, b.closed))
+		case len(a.items) > 0:
+			for i := range a.items {
+				differ(at+"[]", a.items[i], b.items[i], say)
+			}
+		}
+		keys := maps.Clone(a.members)
+		maps.Copy(keys, b.members)
+		for _, k := range slices.Sorted(maps.Keys(keys)) {
+			x, in := a.members[k]
+			y, here := b.members[k]
+			switch {
+			case !here:
+				say("- " + at + "." + k)
+			case !in:
+				say("+ " + at + "." + k)
+			default:
+				if x.required != y.required {
+					say(fmt.Sprintf("± %s.%s: required %v, ours %v", at, k, x.required, y.required))
+				}
+				differ(at+"."+k, x.of, y.of, say)
+			}
+		}
+	}
+	for _, b := range more {
+		say("+ " + at + ": " + b.short())
+	}
+}
+
+// like tells whether two alternatives stand for the same: objects with the same distinguishing member, lists of one length.
+func (a *alternative) like(b *alternative) bool {
+	if a.kind != b.kind || len(a.items) != len(b.items) {
+		return false
+	}
+	return a.kind != "object" || a.sign() == b.sign()
+}
+
+// sign is what tells an object from others of its union.
+func (a *alternative) sign() string {
+	for _, k := range []string{"name", "request_type", "changes_type", "type"} {
+		if m, ok := a.members[k]; ok && len(m.of) == 1 && strings.HasPrefix(m.of.String(), `"`) {
+			return k + m.of.String() + a.anchor()
+		}
+	}
+	if a.closed && len(a.members) == 1 {
+		return slices.Collect(maps.Keys(a.members))[0]
+	}
+	return a.anchor()
+}
+
+func (a *alternative) anchor() (out string) {
+	for _, k := range []string{"block_id", "finality", "sync_checkpoint", "chunk_id", "epoch_id", "latest", "signed_tx_base64", "result", "error"} {
+		if m, ok := a.members[k]; ok && m.required {
+			out += " " + k
+		}
+	}
+	return out
+}
+
+func (a *alternative) short() string {
+	if s := a.sign(); s != "" {
+		return s
+	}
+	if s := a.String(); len(s) < 100 {
+		return s
+	}
+	return a.kind + " of " + strings.Join(slices.Sorted(maps.Keys(a.members)), " ")
+}
+
+const nearcoreDocument = "../../shared/data/openapi.json"
+
+// TestDocument compares the document that is made of the table of methods with nearcore's: paths, members, what is required, every enum.
+// The differences are those of testdata/openapi-differences.txt, each with its reason.
+func TestDocument(t *testing.T) {
+	text, err := openAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirText, err := os.ReadFile(nearcoreDocument)
+	if err != nil {
+		t.Skip("nearcore's document is beside the checkout of who works on this: ", err)
+	}
+	ours, theirs := readSchemas(t, text), readSchemas(t, theirText)
+	var found []string
+	dig := func(v any, path ...string) any {
+		for _, k := range path {
+			v = v.(map[string]any)[k]
+		}
+		return v
+	}
+	for _, path := range slices.Sorted(maps.Keys(theirs.paths)) {
+		if ours.paths[path] == nil {
+			found = append(found, "- "+path)
+			continue
+		}
+		for _, side := range [][]string{{"requestBody"}, {"responses", "200"}} {
+			at := append(append([]string{"post"}, side...), "content", "application/json", "schema")
+			differ(path+" "+side[0], theirs.norm(dig(theirs.paths[path], at...)), ours.norm(dig(ours.paths[path], at...)), func(d string) {
+				found = append(found, d)
+			})
+		}
+		if id := dig(ours.paths[path], "post", "operationId"); id != path[1:] {
+			t.Errorf("%s is called %v", path, id)
+		}
+	}
+	for path := range ours.paths {
+		if theirs.paths[path] == nil {
+			found = append(found, "+ "+path)
+		}
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	reasons := readReasons(t, "testdata/openapi-differences.txt")
+	used := map[string]bool{}
+	for _, f := range found {
+		ok := false
+		for pattern := range reasons {
+			if matches(pattern, f) {
+				used[pattern], ok = true, true
+			}
+		}
+		if !ok {
+			t.Errorf("without a reason: %s", f)
+		}
+	}
+	for pattern := range reasons {
+		if !used[pattern] {
+			t.Errorf("is no difference (any more): %s", pattern)
+		}
+	}
+}
+
+// TestDocumentIsWhole: of every method but those of a sandbox the document says what it takes and returns, and of every fault.
+func TestDocumentIsWhole(t *testing.T) {
+	all := slices.DeleteFunc(documented(), func(m openapi.Method) bool { return strings.HasPrefix(m.Name, "sandbox_") })
+	if lacks, err := openapi.Lacks(all); err != nil || len(lacks) > 0 {
+		t.Errorf("shapes.txt says nothing of %v, %v", lacks, err)
+	}
+	if lacks, err := openapi.Lacks([]openapi.Method{{Name: "nope", Faults: []openapi.Fault{{Name: "NOPE", Fields: true}}}}); len(lacks) != 2 {
+		t.Errorf("of a method that it does not know it lacks %v, %v", lacks, err)
+	}
+	s := newServer(t, &fakeNode{}, Options{})
+	var ctx fasthttp.RequestCtx
+	ctx.Request.SetRequestURI("/openapi.json")
+	s.Handle(&ctx)
+	if want, err := openAPI(); err != nil || ctx.Response.StatusCode() != 200 || !bytes.Equal(ctx.Response.Body(), want) {
+		t.Errorf("GET /openapi.json: %d, %d bytes, %v", ctx.Response.StatusCode(), len(ctx.Response.Body()), err)
+	}
+}
+
+// readReasons reads patterns of differences and their reasons, "pattern  # reason" each on a line.
+func readReasons(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, line := range strings.Split(string(text), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		pattern, reason, ok := strings.Cut(line, " # ")
+		if pattern = strings.TrimSpace(pattern); !ok || reason == "" || out[pattern] != "" {
+			t.Errorf("%s: %q has no reason, or stands twice", file, line)
+		}
+		out[pattern] = reason
+	}
+	return out
+}
+
+// matches tells whether a text is as a pattern says, in which * is anything.
+func matches(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if !strings.HasPrefix(text, parts[0]) {
+		return false
+	}
+	if len(parts) == 1 {
+		return text == pattern
+	}
+	text = text[len(parts[0]):]
+	for _, p := range parts[1 : len(parts)-1] {
+		i := strings.Index(text, p)
+		if i < 0 {
+			return false
+		}
+		text = text[i+len(p):]
+	}
+	return strings.HasSuffix(text, parts[len(parts)-1])
+}

@@ -1,0 +1,70 @@
+package openapi
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+//go:embed shapes.txt
+var shapesText string
+
+// shapes is what shapes.txt says.
+type shapes struct {
+	params, results map[string]shape // by method
+	faults          map[string]*shape
+	types           map[string]shape
+	order           []string // of the types
+}
+
+var readShapes = sync.OnceValues(func() (*shapes, error) { return parseShapes(shapesText) })
+
+// parseShapes reads lines; one that begins with a space goes on with the one before.
+func parseShapes(text string) (*shapes, error) {
+	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{}, types: map[string]shape{}}
+	for _, line := range strings.Split(strings.ReplaceAll(text, "\n    ", " "), "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		kind, rest, _ := strings.Cut(line, " ")
+		name, of, _ := strings.Cut(rest, " ")
+		if err := s.line(kind, name, of); err != nil {
+			return nil, fmt.Errorf("openapi: %s %s: %w", kind, name, err)
+		}
+	}
+	return s, nil
+}
+
+func (s *shapes) line(kind, name, of string) (err error) {
+	switch kind {
+	case "method":
+		params, result, ok := strings.Cut(of, " -> ")
+		if _, twice := s.params[name]; !ok || twice {
+			return fmt.Errorf("%q is no parameters and result, or stands twice", of)
+		}
+		if s.params[name], err = parseShape(params); err == nil {
+			s.results[name], err = parseShape(result)
+		}
+		return err
+	case "fault":
+		if _, twice := s.faults[name]; twice {
+			return fmt.Errorf("stands twice")
+		}
+		if s.faults[name] = nil; of == "" {
+			return nil
+		}
+		info, err := parseShape(of)
+		s.faults[name] = &info
+		return err
+	case "type":
+		text, ok := strings.CutPrefix(of, "= ")
+		if _, twice := s.types[name]; !ok || twice {
+			return fmt.Errorf("%q is no shape, or stands twice", of)
+		}
+		s.types[name], err = parseShape(text)
+		s.order = append(s.order, name)
+		return err
+	}
+	return fmt.Errorf("no such kind of line")
+}
