@@ -12,7 +12,6 @@ var absent = []struct {
 	name, alias, instead string
 }{
 	{"localnet", "", "for a chain with several shards: troupe init --num-shards N, and one run; nodes of this version do not connect to each other"},
-	{"view-state", "view_state", "for the state of accounts: the JSON-RPC of troupe run, methods query and changes, of any block that is kept; it can't be dumped into a genesis yet"},
 	{"verify-proof", "verify_proof", "proofs come from light_client_proof; to check a whole recorded chain: troupe verify"},
 	{"ping", "", "this version connects to no other node"},
 	{"mirror", "", "this version connects to no other node"},

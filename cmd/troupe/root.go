@@ -31,6 +31,7 @@ var commands = []func(*app) *cobra.Command{
 	newValidateConfig,
 	newVerify,
 	newTrace,
+	newViewState,
 	newBench,
 	newVersion,
 	newCompiler,

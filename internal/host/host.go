@@ -64,6 +64,7 @@ type Host struct {
 	server  *rpc.Server
 	metrics *metricsServer
 	stop    context.CancelFunc
+	control *control      // nil: the system has no such sockets
 	upkeep  chan struct{} // closed when upkeep has ended
 	failed  chan error    // the RPC ended by itself
 }
@@ -109,6 +110,9 @@ func Start(o Options) (_ *Host, err error) {
 		if err := h.answer(&o, ports, &undo); err != nil {
 			return nil, err
 		}
+	}
+	if h.control, err = h.listenControl(); err != nil { // what it is for can be done when the node has stopped
+		h.log.WithError(err).Warn("no socket for other processes: `troupe view-state` works only while this node is stopped")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
@@ -267,7 +271,7 @@ func openStore(hm *home.Home, log *logrus.Logger) (*storage.Store, error) {
 	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(c.WriteBuffer), BlockCache: blockCache(c)})
 	switch {
 	case errors.Is(err, storage.ErrLocked):
-		return nil, fmt.Errorf("%w: another node runs on %s", err, hm.Paths.Dir)
+		return nil, fmt.Errorf("%w: another node runs on %s; stop it first, or ask it: by JSON-RPC, or for its state by troupe view-state dump-state", err, hm.Paths.Dir)
 	case errors.Is(err, storage.ErrForeign):
 		return nil, fmt.Errorf("%w. If the genesis was changed on purpose, remove %s and start again", err, dir)
 	case err != nil:

@@ -24,6 +24,9 @@ func (h *Host) Stop(ctx context.Context) error {
 		}
 		return inTime
 	}
+	if h.control != nil {
+		edges.Go(h.control.close)
+	}
 	ended := done("upkeep", func() error { <-h.upkeep; return nil })
 	if h.server != nil {
 		// The views first: requests that wait for a long call would hold the shutdown up.

@@ -1,0 +1,127 @@
+// Package dump says what a chain's state is, as the genesis of a chain that begins where this one stands.
+//
+//	in      a Request; the engine of a node that runs, or of a folder that was opened for it; over a stream: lines of JSON
+//	out     lines of JSON: the genesis without records, each record, how many there were; Receive reads them back; Files are neard's
+//	state   none: a dump is of one stored block
+//	units   as package genesis has them
+//	bound   one record in memory, a line of maxLine bytes
+//	errors  those of engine.EachRecord; ErrNoBlock; ErrBroken: the stream ended before the dump did
+//	source  nearcore tools/state-viewer/src/state_dump.rs
+package dump
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ErrNoBlock says that there is no block at the height that was asked for.
+var ErrNoBlock = errors.New("dump: no such block")
+
+// Request says what is wanted. It is the first line of a stream to a node.
+type Request struct {
+	Height *primitives.Height `json:"height,omitempty"` // nil: the head
+	// Accounts are whose records are wanted, nil: all. Those of validators and of the treasury always are.
+	Accounts []primitives.AccountID `json:"account_ids,omitempty"`
+	// Validators are who stays one, nil: all. Others have their stake back.
+	Validators []primitives.AccountID `json:"include_validators,omitempty"`
+}
+
+// Dump is what one block left.
+type Dump struct {
+	Genesis  *genesis.Config // of a chain that begins behind the block
+	engine   *engine.Engine
+	block    primitives.Hash
+	accounts []primitives.AccountID
+	stakes   map[primitives.AccountID]primitives.Balance
+}
+
+// Open finds the block and makes the genesis, for which the accounts are read once.
+func Open(e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*Dump, error) {
+	at, err := blockAt(e, r.Height)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dump{engine: e, block: at.Hash, stakes: map[primitives.AccountID]primitives.Balance{}}
+	h, c := at.Header(), *g
+	c.GenesisHeight, c.GenesisTime = h.Height+1, now
+	c.ProtocolVersion, c.ShardLayout = h.LatestProtocolVersion, at.Layout
+	c.Validators, c.TotalSupply = []genesis.Validator{}, primitives.Balance{}
+	var producers []primitives.ValidatorStake
+	if err := e.Epochs(func(m *epoch.Manager) (err error) {
+		producers, err = m.BlockProducersOrdered(h.EpochID)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	keep := []primitives.AccountID{c.ProtocolTreasuryAccount}
+	for _, v := range producers {
+		keep = append(keep, v.AccountID)
+		if r.Validators != nil && !slices.Contains(r.Validators, v.AccountID) {
+			continue
+		}
+		d.stakes[v.AccountID] = v.Stake
+		c.Validators = append(c.Validators, genesis.Validator{AccountID: v.AccountID, PublicKey: v.PublicKey, Amount: v.Stake})
+	}
+	slices.SortFunc(c.Validators, func(a, b genesis.Validator) int { return cmp.Compare(a.AccountID, b.AccountID) })
+	if r.Accounts != nil {
+		d.accounts = append(keep, r.Accounts...)
+	}
+	err = e.EachAccount(d.block, d.accounts, func(r *genesis.AccountRecord) error {
+		d.settle(r)
+		sum, ok := r.Account.Amount.Add(r.Account.Locked)
+		if ok {
+			c.TotalSupply, ok = c.TotalSupply.Add(sum)
+		}
+		if !ok {
+			return fmt.Errorf("dump: the balances are more than there can be, with %s", r.AccountID)
+		}
+		return nil
+	})
+	d.Genesis = &c
+	return d, err
+}
+
+// blockAt finds the block at a height of the current chain.
+func blockAt(e *engine.Engine, height *primitives.Height) (*engine.Entry, error) {
+	head := e.Head()
+	if height == nil {
+		return head, nil
+	}
+	hash, err := e.Store().HashAt(*height)
+	if errors.Is(err, storage.ErrNotFound) || *height > head.Height() {
+		return nil, fmt.Errorf("%w: at height %d; the head is at %d", ErrNoBlock, *height, head.Height())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.Block(hash)
+}
+
+// settle leaves locked what the account has at stake as a validator of the genesis: what is more was on its way back.
+func (d *Dump) settle(r *genesis.AccountRecord) {
+	a, stake := &r.Account, d.stakes[r.AccountID]
+	if stake.Less(a.Locked) {
+		a.Amount = a.Amount.SaturatingAdd(a.Locked.SaturatingSub(stake))
+	}
+	if !a.Locked.IsZero() {
+		a.Locked = stake
+	}
+}
+
+// Records calls yield for each record.
+func (d *Dump) Records(yield func(genesis.Record) error) error {
+	return d.engine.EachRecord(d.block, d.accounts, func(r genesis.Record) error {
+		if a, ok := r.(*genesis.AccountRecord); ok {
+			d.settle(a)
+		}
+		return yield(r)
+	})
+}

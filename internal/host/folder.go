@@ -1,0 +1,43 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// openFolder opens the chain of a home on which no node runs, to look at it. done closes it.
+func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
+	if !storage.Exists(hm.Paths.Data) {
+		return nil, nil, fmt.Errorf("%s: no node has run here yet, so the state is that of %s", hm.Paths.Data, hm.Paths.Genesis)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	store, err := openStore(hm, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	chain, err := engine.NewChain(hm.Genesis, hm.Config.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
+	if err == nil {
+		var track engine.Track
+		if track, err = tracks(hm); err == nil {
+			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: track, StateBytes: stateMemory(hm.Config.StateMemory)})
+		}
+	}
+	if err != nil {
+		_ = store.Close()
+		return nil, nil, checkTracked(hm, err)
+	}
+	return e, func() {
+		_ = e.Close()
+		_ = store.Close()
+	}, nil
+}
+
+func isLocked(err error) bool { return errors.Is(err, storage.ErrLocked) }
