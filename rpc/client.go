@@ -22,6 +22,8 @@ type client struct {
 	refs        int // of connections and requests; 0: forgotten
 	parked      atomic.Int64
 	simulations atomic.Int64
+	sockets     atomic.Int64
+	subs        atomic.Int64 // subscriptions
 	inFlight    atomic.Int64 // bytes
 	work        work
 }

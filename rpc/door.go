@@ -82,7 +82,7 @@ type conn struct {
 	again  bool         // there was a request before
 	wrote  time.Time    // when the write deadline was set
 	gone   bool         // not in the door's books any more; under its lock
-	transfer
+	*transfer
 
 	mu     sync.Mutex // requests of a batch run beside each other
 	held   int64      // bytes in flight
@@ -167,7 +167,7 @@ func (d *door) admit(c net.Conn) *conn {
 		return nil
 	}
 	d.nextID++
-	in := &conn{Conn: c, door: d, id: d.nextID, client: cl, proxy: proxy}
+	in := &conn{Conn: c, door: d, id: d.nextID, client: cl, proxy: proxy, transfer: new(transfer)}
 	in.since.Store(clock())
 	cl.conns++
 	d.conns[in] = struct{}{}

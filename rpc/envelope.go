@@ -65,10 +65,19 @@ func (x *exchange) answerBody(b, body []byte, method string) ([]byte, int) {
 		return appendRefused(b, err), err.status()
 	}
 	if bad != nil {
-		b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", x.syntaxText(bad, body), -32700, "Parse error")
-		return append(b, `,"id":null}`...), http.StatusBadRequest
+		return x.appendBad(b, bad, body), http.StatusBadRequest
 	}
-	root := val{doc, 0}
+	return x.parsed(b, val{doc, 0}, method)
+}
+
+// appendBad appends the reply to a body that is no JSON, or too much of it.
+func (s *Server) appendBad(b []byte, bad *syntaxError, body []byte) []byte {
+	b = appendInvalid(append(b, `{"jsonrpc":"2.0","error":`...), "PARSE_ERROR", "error_message", s.syntaxText(bad, body), -32700, "Parse error")
+	return append(b, `,"id":null}`...)
+}
+
+// parsed appends the reply to a body that is JSON.
+func (x *exchange) parsed(b []byte, root val, method string) ([]byte, int) {
 	if method != "" {
 		return x.path(b, root, method)
 	}

@@ -143,7 +143,12 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 	if !ctx.Request.IsBodyStream() {
 		return ctx.PostBody(), func() {}, nil
 	}
-	length, most := ctx.Request.Header.ContentLength(), x.opts.MaxBody
+	return x.read(ctx.RequestBodyStream(), ctx.Request.Header.ContentLength())
+}
+
+// read is body of a stream of so many bytes; a negative length is not known.
+func (x *exchange) read(stream io.Reader, length int) (body []byte, free func(), err error) {
+	most := x.opts.MaxBody
 	if length > most {
 		return nil, nil, errBodyLarge
 	}
@@ -154,7 +159,6 @@ func (x *exchange) body(ctx *fasthttp.RequestCtx) (body []byte, free func(), err
 		}
 	}
 	b := (*buffer)[:0]
-	stream := ctx.RequestBodyStream()
 	for {
 		if len(b) == cap(b) {
 			n := max(1024, 4*cap(b))

@@ -66,6 +66,7 @@ func (n *fakeNode) Changes(view.BlockRef, *view.ChangesRequest) (primitives.Hash
 func (n *fakeNode) Effects(view.BlockRef) (primitives.Hash, []view.Effect, error) {
 	return testHash, nil, n.err
 }
+func (n *fakeNode) StreamerMessage(view.BlockRef) ([]byte, error) { return []byte("{}"), n.err }
 func (n *fakeNode) Validators(view.EpochRef) (*view.Validators, error) {
 	return &view.Validators{}, n.err
 }

@@ -42,6 +42,9 @@ type Node interface {
 	// Effects returns a block's hash and what of which accounts it wrote.
 	Effects(view.BlockRef) (primitives.Hash, []view.Effect, error)
 
+	// StreamerMessage returns the JSON of what nearcore's indexer framework says of a block.
+	StreamerMessage(view.BlockRef) ([]byte, error)
+
 	// Validators describes an epoch: ErrUnknownEpoch, ErrNoValidatorInfo.
 	Validators(view.EpochRef) (*view.Validators, error)
 	// ValidatorsOrdered lists the block producers of a block's epoch, nil: the head's. Errors of the block.

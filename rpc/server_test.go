@@ -33,6 +33,7 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_call_function":            `{"finality":"final","account_id":"a.near","method_name":"m","args_base64":""}`,
 	"changes":                               `{"changes_type":"account_changes","account_ids":["a.near"],"finality":"final"}`,
 	"block_effects":                         `{"finality":"final"}`,
+	"troupe_streamer_message":               `{"finality":"final"}`,
 	"tx":                                    `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_tx_status":                `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_receipt":                  `["` + zeroHash + `"]`,

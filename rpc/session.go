@@ -56,7 +56,7 @@ func (x *exchange) session() (context.Context, error) {
 
 // state is told by fasthttp what becomes of connections.
 func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
-	if state != fasthttp.StateClosed && state != fasthttp.StateHijacked {
+	if state != fasthttp.StateClosed { // a WebSocket says it by itself
 		return
 	}
 	if old, ok := s.of.LoadAndDelete(conn); ok {

@@ -54,6 +54,8 @@ func (n *blank) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.Chun
 	return "", nil, n.lacks(ref.Block)
 }
 
+func (n *blank) StreamerMessage(ref view.BlockRef) ([]byte, error) { return nil, n.lacks(ref) }
+
 func (n *blank) GasPrice(ref *view.BlockRef) (primitives.Balance, error) {
 	if ref == nil {
 		return primitives.Balance{}, errNeedsChain

@@ -33,6 +33,7 @@ type Options struct {
 	Progress    func(done, all int)          // after each block
 	MaxFindings int                          // stop after so many differences; 0: 20
 	BlockEnd    func(h primitives.Height)    // for tests that kill the process
+	End         func(*engine.Engine) error   // called before the engine is closed; nil: nobody asks
 	Witnesses   bool                         // apply every chunk again from its own proof
 
 	// behind is called behind each made block, which then need not be the head: it may have made others. Of tests; nil: nobody asks.
@@ -97,7 +98,10 @@ func Run(rec *Recording, o Options) (*Report, error) {
 	if err := r.blocks(); err != nil || r.full() {
 		return r.report, err
 	}
-	return r.report, r.end()
+	if err := r.end(); err != nil || o.End == nil {
+		return r.report, err
+	}
+	return r.report, o.End(r.e)
 }
 
 func storeIdentity(rec *Recording, c *engine.Chain) storage.Identity {

@@ -1,0 +1,306 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/runtime/verify"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/stream"
+)
+
+// StreamerMessage returns what nearcore's indexer framework says of a block: errors of the block.
+func (b *Backend) StreamerMessage(r view.BlockRef) ([]byte, error) {
+	k, err := b.find(r)
+	if err != nil {
+		return nil, err
+	}
+	m, err := b.streamed(k)
+	if err != nil {
+		return nil, err
+	}
+	details, err := b.details(k, m)
+	if err != nil {
+		return nil, err
+	}
+	return stream.AppendMessage(nil, m, details)
+}
+
+// streamed gathers what a block did.
+func (b *Backend) streamed(k *block) (*stream.Block, error) {
+	blk, err := b.whole(k)
+	if err != nil {
+		return nil, err
+	}
+	m := &stream.Block{Block: blk, Hash: k.ref.Hash}
+	if m.Author, err = b.producer(k.ref.Hash, blk.Header); err != nil {
+		return nil, err
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
+	}
+	m.Final = max(rec.Final().Height, b.Engine.Chain().Height)
+	layout, err := b.layoutOf(k)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range layout.ShardIDs() {
+		s := stream.Shard{ID: id}
+		if blk.Body.Chunks[i].HeightIncluded == blk.Header.Height {
+			held, err := b.hasChunk(k, primitives.ShardIndex(i))
+			if err != nil {
+				return nil, err
+			}
+			if held {
+				if s.Author, s.Chunk, err = b.newChunk(k, rec, i, id); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := did(k, rec, i, &s); err != nil {
+			return nil, fmt.Errorf("backend: shard %d of block %v: %w", id, k.ref, err)
+		}
+		m.Shards = append(m.Shards, s)
+	}
+	return m, nil
+}
+
+func (b *Backend) newChunk(k *block, rec *storage.Record, i int, id primitives.ShardID) (primitives.AccountID, *primitives.Chunk, error) {
+	if k.entry != nil && k.entry.Shards[i].Chunk != nil {
+		return b.author(k.entry.Shards[i].Chunk, k.ref.Height)
+	}
+	c, err := engine.LoadChunk(rec, id)
+	if err != nil {
+		return "", nil, err
+	}
+	return b.author(c, k.ref.Height)
+}
+
+// did adds what applying a shard gave.
+func did(k *block, rec *storage.Record, i int, s *stream.Shard) error {
+	if k.entry != nil && k.entry.Shards[i].Result != nil {
+		r := k.entry.Shards[i].Result
+		s.Outcomes = r.Outcomes
+		for _, x := range r.Outgoing {
+			s.Refund(x)
+		}
+		return nil
+	}
+	outcomes, err := rec.Outcomes(s.ID)
+	if err != nil {
+		return err
+	}
+	s.Outcomes = make([]primitives.OutcomeWithID, len(outcomes))
+	for i := range outcomes {
+		s.Outcomes[i].ID = outcomes[i].ID
+		if err := borsh.Unmarshal(outcomes[i].Value, &s.Outcomes[i].Outcome); err != nil {
+			return err
+		}
+	}
+	outgoing, err := rec.Outgoing(s.ID)
+	if err != nil {
+		return err
+	}
+	for i := range outgoing {
+		x, err := receipt(outgoing[i].Value)
+		if err != nil {
+			return err
+		}
+		s.Refund(x)
+	}
+	return nil
+}
+
+func receipt(raw []byte) (*primitives.Receipt, error) {
+	x := new(primitives.Receipt)
+	return x, borsh.Unmarshal(raw, x)
+}
+
+// details adds what only the indexer's message shows.
+func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]stream.Details, len(m.Shards))
+	lost := map[primitives.Hash]*stream.Details{} // receipts that are not stored by themselves
+	for i := range m.Shards {
+		s, d := &m.Shards[i], &out[i]
+		d.Receipts = map[primitives.Hash]*primitives.Receipt{}
+		if err := b.local(k, rec, s, d); err != nil {
+			return nil, err
+		}
+		changes, err := rec.Changes(s.ID)
+		if err != nil {
+			return nil, err
+		}
+		for c := range changes {
+			d.Changes = append(d.Changes, changes[c].KeyChanges)
+		}
+		isTx := map[primitives.Hash]bool{}
+		if s.Chunk != nil {
+			for _, tx := range s.Chunk.Transactions {
+				isTx[tx.Hash()] = true
+			}
+		}
+		for o := range s.Outcomes {
+			id := s.Outcomes[o].ID
+			if isTx[id] || d.Receipts[id] != nil {
+				continue
+			}
+			x, err := b.storedReceipt(id)
+			if err != nil {
+				return nil, err
+			}
+			if x != nil {
+				d.Receipts[id] = x
+			} else {
+				lost[id] = d
+			}
+		}
+	}
+	return out, b.delayed(rec, lost)
+}
+
+// storedReceipt finds a receipt by its id, whichever branch made it; nil: it is not stored.
+func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error) {
+	places, err := b.Engine.Store().FindReceipt(id)
+	if err != nil || len(places) == 0 {
+		if gone(err) {
+			err = nil
+		}
+		return nil, err
+	}
+	p := places[0]
+	list, err := p.Block.Outgoing(p.Shard)
+	if p.Local {
+		list, err = p.Block.Local(p.Shard)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return receipt(list[p.Index].Value)
+}
+
+// local adds the receipts that a shard made for itself.
+func (b *Backend) local(k *block, rec *storage.Record, s *stream.Shard, d *stream.Details) error {
+	stored, err := rec.Local(s.ID)
+	if err != nil {
+		return err
+	}
+	byID := map[primitives.Hash]*primitives.Receipt{}
+	for i := range stored {
+		x, err := receipt(stored[i].Value)
+		if err != nil {
+			return err
+		}
+		byID[x.ID] = x
+		d.Receipts[x.ID] = x
+	}
+	if s.Chunk != nil {
+		for tx, id := range s.Locals() {
+			x := byID[id]
+			delete(byID, id)
+			if x == nil { // it went to the queue, and is stored nowhere by itself
+				if x, err = b.localReceipt(rec, tx, id); err != nil {
+					return err
+				}
+			}
+			d.Local = append(d.Local, x)
+		}
+	}
+	for i := range stored {
+		if x := byID[stored[i].ID]; x != nil {
+			d.Instant = append(d.Instant, x)
+		}
+	}
+	return nil
+}
+
+// localReceipt makes the receipt of a transaction again, as the block has made it.
+func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransaction, id primitives.Hash) (*primitives.Receipt, error) {
+	prev, err := b.Engine.Store().Block(rec.Prev())
+	if err != nil {
+		return nil, err
+	}
+	h, err := b.header(&block{ref: prev.Ref(), rec: prev})
+	if err != nil {
+		return nil, err
+	}
+	var pv primitives.ProtocolVersion
+	err = b.Engine.Epochs(func(m *epoch.Manager) (err error) { pv, err = m.ProtocolVersion(rec.Epoch()); return })
+	if err != nil {
+		return nil, err
+	}
+	runtime, err := config.Get(config.Version{Protocol: pv, Numbering: b.Engine.Chain().Version.Numbering})
+	if err != nil {
+		return nil, err
+	}
+	cost, invalid := verify.Cost(runtime, &tx.Transaction, h.NextGasPrice)
+	if invalid != nil {
+		return nil, invalid
+	}
+	return &primitives.Receipt{PredecessorID: tx.SignerID, ReceiverID: tx.ReceiverID, ID: id, Body: &primitives.ActionReceipt{
+		SignerID: tx.SignerID, SignerPublicKey: tx.PublicKey, GasPrice: cost.ReceiptGasPrice, Actions: tx.Actions,
+	}}, nil
+}
+
+// delayedReach is how many blocks back receipts are looked for that their shard's queue has held, as in nearcore.
+const delayedReach = 1000
+
+// delayed finds receipts of transactions of accounts with themselves that their shard has put into its queue: they are stored with the
+// transaction alone, some blocks before.
+func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
+	for range delayedReach {
+		if len(lost) == 0 || rec.Prev().IsZero() {
+			return nil // what still lacks the message tells
+		}
+		prev, err := b.Engine.Store().Block(rec.Prev())
+		if err != nil {
+			if gone(err) {
+				return nil
+			}
+			return err
+		}
+		rec = prev
+		for _, id := range rec.Shards() {
+			if err := b.delayedOf(rec, id, lost); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Backend) delayedOf(rec *storage.Record, id primitives.ShardID, lost map[primitives.Hash]*stream.Details) error {
+	txs, err := rec.Transactions(id)
+	if err != nil {
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil
+		}
+		return err
+	}
+	for i := range txs {
+		receiptID := primitives.ReceiptIDFromTransaction(txs[i].Hash, rec.Ref().Height)
+		d := lost[receiptID]
+		if d == nil {
+			continue
+		}
+		tx := new(primitives.SignedTransaction)
+		if err := borsh.Unmarshal(txs[i].Value, tx); err != nil {
+			return err
+		}
+		if d.Receipts[receiptID], err = b.localReceipt(rec, tx, receiptID); err != nil {
+			return err
+		}
+		delete(lost, receiptID)
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package stream
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Block is a block with what its chunks did. Others may read its parts, too.
+type Block struct {
+	Author primitives.AccountID
+	Block  *primitives.Block
+	Hash   primitives.Hash
+	// Final is the height of the last final block as this one tells.
+	Final  primitives.Height
+	Shards []Shard // by index in the layout
+}
+
+// Shard is what a block did in one shard.
+type Shard struct {
+	ID       primitives.ShardID
+	Author   primitives.AccountID // of the chunk
+	Chunk    *primitives.Chunk    // nil: missed, or not held
+	Outcomes []primitives.OutcomeWithID
+	Refunds  map[primitives.Hash]bool // of the receipts that it sent, those from the system
+}
+
+// Details are what only the indexer's message needs of a shard.
+type Details struct {
+	// Receipts are those that were executed, by id; those of transactions of accounts with themselves, too.
+	Receipts map[primitives.Hash]*primitives.Receipt
+	// Local are the receipts of the chunk's transactions of accounts with themselves, in their order; Instant those which were made and
+	// processed within the chunk.
+	Local, Instant []*primitives.Receipt
+	Changes        []primitives.KeyChanges // ascending by key
+}
+
+// ErrReceipt says that a receipt is not at hand which the message shows.
+var ErrReceipt = errors.New("stream: a receipt is missing")
+
+// AppendMessage appends nearcore's StreamerMessage. details are by shard, as of b.
+func AppendMessage(b []byte, m *Block, details []Details) ([]byte, error) {
+	e := encoder{b: append(b, `{"block":{"author":`...)}
+	e.b = view.AppendAccountID(e.b, m.Author)
+	e.put(`,"header":`, "#header", func(b []byte) []byte { return view.AppendBlockHeader(b, m.Block.Header) })
+	e.b = append(e.b, `,"chunks":[`...)
+	for i, h := range m.Block.Body.Chunks {
+		e.put(comma(i), "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, h) })
+	}
+	e.b = append(e.b, `]},"shards":[`...)
+	for i := range m.Shards {
+		e.b = append(e.b, comma(i)...)
+		if err := e.shard(m, &m.Shards[i], &details[i]); err != nil {
+			return b, err
+		}
+	}
+	return append(e.b, "]}"...), nil
+}
+
+// encoder appends texts in the order of nearcore's structs.
+type encoder struct{ b, scratch []byte }
+
+// put appends before, and then what one appends with ascending keys.
+func (e *encoder) put(before, name string, one func([]byte) []byte) {
+	e.scratch = one(e.scratch[:0])
+	e.b = ordered(append(e.b, before...), name, e.scratch)
+}
+
+func comma(i int) string {
+	if i > 0 {
+		return ","
+	}
+	return ""
+}
+
+func (e *encoder) shard(m *Block, s *Shard, d *Details) error {
+	e.b = strconv.AppendUint(append(e.b, `{"shard_id":`...), uint64(s.ID), 10)
+	outcomes := Proven(m, s)
+	rest := outcomes
+	if s.Chunk == nil {
+		e.b = append(e.b, `,"chunk":null`...)
+	} else {
+		rest = e.chunk(s, d, outcomes)
+	}
+	e.b = append(e.b, `,"receipt_execution_outcomes":[`...)
+	for i := range rest {
+		receipt := d.Receipts[rest[i].ID]
+		if receipt == nil {
+			return fmt.Errorf("%w: %v, executed in block %v", ErrReceipt, rest[i].ID, m.Hash)
+		}
+		e.put(comma(i)+`{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &rest[i]) })
+		e.put(`,"receipt":`, "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, receipt) })
+		e.b = append(e.b, '}')
+	}
+	e.b = append(e.b, `],"state_changes":[`...)
+	n := 0
+	var changes []view.Change
+	for i := range d.Changes {
+		var err error
+		if changes, err = view.AppendKeyChanges(changes[:0], &d.Changes[i]); err != nil {
+			return err
+		}
+		for k := range changes {
+			e.put(comma(n), "#change", func(b []byte) []byte { return view.AppendChange(b, &changes[k]) })
+			n++
+		}
+	}
+	e.b = append(e.b, "]}"...)
+	return nil
+}
+
+// chunk appends a new chunk and returns the outcomes that are not of its transactions.
+func (e *encoder) chunk(s *Shard, d *Details, outcomes []view.OutcomeProof) (rest []view.OutcomeProof) {
+	header := s.Chunk.Header
+	header.HeightIncluded = 0 // by its hash nearcore finds the chunk as it was made
+	e.b = view.AppendAccountID(append(e.b, `,"chunk":{"author":`...), s.Author)
+	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
+	e.b = append(e.b, `,"transactions":[`...)
+	byID := make(map[primitives.Hash]int, len(outcomes))
+	for i := range outcomes {
+		byID[outcomes[i].ID] = i
+	}
+	of := make([]bool, len(outcomes))
+	n := 0
+	for _, tx := range s.Chunk.Transactions {
+		i, ok := byID[tx.Hash()]
+		if !ok { // it was not valid any more
+			continue
+		}
+		of[i] = true
+		e.put(comma(n)+`{"transaction":`, "#transaction", func(b []byte) []byte { return view.AppendSignedTransaction(b, tx) })
+		e.put(`,"outcome":{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &outcomes[i]) })
+		e.b = append(e.b, `,"receipt":null}}`...)
+		n++
+	}
+	for _, list := range []struct {
+		name     string
+		receipts []*primitives.Receipt
+	}{{`],"receipts":[`, s.Chunk.PrevOutgoingReceipts}, {`],"local_receipts":[`, d.Local}, {`],"instant_receipts":[`, d.Instant}} {
+		e.b = append(e.b, list.name...)
+		for i, r := range list.receipts {
+			e.put(comma(i), "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, r) })
+		}
+	}
+	e.b = append(e.b, "]}"...)
+	for i := range outcomes {
+		if !of[i] {
+			rest = append(rest, outcomes[i])
+		}
+	}
+	return rest
+}
+
+// Proven returns a shard's outcomes with their proofs.
+func Proven(m *Block, s *Shard) []view.OutcomeProof {
+	out := make([]view.OutcomeProof, len(s.Outcomes))
+	leaves := make([]primitives.Hash, len(s.Outcomes))
+	for i := range s.Outcomes {
+		out[i] = view.OutcomeProof{OutcomeWithID: s.Outcomes[i], BlockHash: m.Hash}
+		leaves[i] = s.Outcomes[i].LeafHash()
+	}
+	_, paths := primitives.Merklize(leaves)
+	for i := range out {
+		out[i].Proof = paths[i]
+	}
+	return out
+}
+
+// Refund notes a receipt that the shard sends if it comes from the system.
+func (s *Shard) Refund(r *primitives.Receipt) {
+	if r.PredecessorID != primitives.SystemAccount {
+		return
+	}
+	if s.Refunds == nil {
+		s.Refunds = map[primitives.Hash]bool{}
+	}
+	s.Refunds[r.ID] = true
+}
+
+// Locals yields the transactions of accounts with themselves which the chunk has made a receipt of, with the receipt's id.
+func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Hash] {
+	return func(yield func(*primitives.SignedTransaction, primitives.Hash) bool) {
+		made := map[primitives.Hash]primitives.Hash{}
+		for i := range s.Outcomes {
+			if o := &s.Outcomes[i]; o.Outcome.Status.Kind == primitives.StatusSuccessReceiptID {
+				made[o.ID] = o.Outcome.Status.ReceiptID
+			}
+		}
+		for _, tx := range s.Chunk.Transactions {
+			if tx.SignerID != tx.ReceiverID {
+				continue
+			}
+			if id, ok := made[tx.Hash()]; ok && !yield(tx, id) {
+				return
+			}
+		}
+	}
+}
+
+func appendInt(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }
