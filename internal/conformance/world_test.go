@@ -328,8 +328,12 @@ func (w *world) ask(l *Line) (Reply, error) {
 		if err != nil || mined == maxBlocksWaited || w.node.Stats().Parked == 0 {
 			continue
 		}
-		if out, err := w.engine.TransactionStatus(tx.Hash()); err == nil && txstatus.Meets(out.Level, until) {
+		out, unknown := w.engine.TransactionStatus(tx.Hash())
+		if unknown == nil && txstatus.Meets(out.Level, until) {
 			continue // the reply is on its way
+		}
+		if unknown != nil && w.node.Stats().Pooled == 0 {
+			continue // it is on its way to the pool: a block would be without it
 		}
 		w.mine(w.engine.Head().Height() + 1)
 		mined++
