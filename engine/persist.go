@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -119,17 +121,32 @@ func epochPuts(b *storage.Batch, c *epoch.Changes) {
 
 func ref(e *Entry) storage.BlockRef { return storage.BlockRef{Height: e.Height(), Hash: e.Hash} }
 
-// encodings makes many small encodings that live and die together: they share slabs of memory.
+// encodings makes many small encodings that live and die together: they share slabs of memory, which begin small and double, since most
+// blocks have a few. What is large has memory of its own, as much as it needs.
 type encodings struct{ slab []byte }
 
-const encodingSlab = 64 << 10
+const (
+	firstEncodings = 4 << 10
+	mostEncodings  = 64 << 10
+)
+
+// scratch is where a value is encoded at first: how long it is, is not known before.
+var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 func (e *encodings) of(v borsh.Appender) []byte {
-	if cap(e.slab)-len(e.slab) < 1<<10 { // greater encodings move the slab; what was cut off stays where it is
-		e.slab = make([]byte, 0, encodingSlab)
+	s := scratch.Get().(*[]byte)
+	defer scratch.Put(s)
+	*s = v.AppendBorsh((*s)[:0])
+	n := len(*s)
+	if n > cap(e.slab)-len(e.slab) {
+		size := min(max(firstEncodings, 2*cap(e.slab)), mostEncodings)
+		if n > size/4 {
+			return bytes.Clone(*s)
+		}
+		e.slab = make([]byte, 0, size)
 	}
 	from := len(e.slab)
-	e.slab = v.AppendBorsh(e.slab)
+	e.slab = append(e.slab, *s...)
 	return e.slab[from:len(e.slab):len(e.slab)]
 }
 

@@ -1,27 +1,30 @@
 package state
 
-import "github.com/troupe-chain/troupe/primitives/borsh"
+import (
+	"cmp"
 
-// arena holds encoded values: many small ones share a slab, so that a write costs no allocation of its own.
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// arena holds encoded values: many small ones share a slab, so that a write costs no allocation of its own. Slabs begin small and double,
+// since a block's values stay in memory until it is folded, and most blocks have a few.
 type arena struct {
 	buf  []byte
-	slab int // bytes of the next slab; 0: slabSize
+	slab int // bytes of a slab, at the most; 0: slabSize
 }
 
 const (
-	slabSize = 1 << 16
-	forkSlab = 1 << 13 // forks write little
-	slabRoom = 1 << 10 // a slab with less room is left
+	slabFirst = 1 << 12
+	slabSize  = 1 << 16
+	forkSlab  = 1 << 13 // forks write little
+	slabRoom  = 1 << 10 // a slab with less room is left
 )
 
 // room makes sure that appending n bytes, or a value of common size, does not copy the slab.
 func (a *arena) room(n int) {
 	if n = max(n, slabRoom); cap(a.buf)-len(a.buf) < n {
-		size := slabSize
-		if a.slab != 0 {
-			size = a.slab
-		}
-		a.buf = make([]byte, 0, max(n, size))
+		size := max(slabFirst, 2*cap(a.buf))
+		a.buf = make([]byte, 0, max(n, min(size, cmp.Or(a.slab, slabSize))))
 	}
 }
 

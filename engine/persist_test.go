@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// sized is a value of so many bytes, all the last one of its length.
+type sized int
+
+func (n sized) AppendBorsh(b []byte) []byte {
+	for range n {
+		b = append(b, byte(n))
+	}
+	return b
+}
+
+var _ borsh.Appender = sized(0)
+
+// TestEncodings: what few small values keep in memory is small, many share, a large one has what it needs, and none changes another.
+func TestEncodings(t *testing.T) {
+	var few encodings
+	if few.of(sized(100)); cap(few.slab) > firstEncodings {
+		t.Errorf("a value of 100 bytes keeps %d", cap(few.slab))
+	}
+	if b := few.of(sized(1_000_000)); cap(b) > 1_100_000 || cap(few.slab) > firstEncodings {
+		t.Errorf("a value of 1,000,000 bytes keeps %d", cap(b))
+	}
+	var many encodings
+	var all [][]byte
+	if n := testing.AllocsPerRun(1, func() {
+		all = all[:0]
+		for i := range 10_000 {
+			all = append(all, many.of(sized(i%200)))
+		}
+	}); n > 100 {
+		t.Errorf("%v allocations for 10,000 values", n)
+	}
+	for i, b := range all {
+		if want := sized(i % 200).AppendBorsh(nil); !bytes.Equal(b, want) || cap(b) > len(b) && len(b) > 0 {
+			t.Fatalf("value %d is %d bytes with room for %d", i, len(b), cap(b))
+		}
+	}
+}
