@@ -184,6 +184,7 @@ func (e *Engine) restoreShard(w *waiting, i int) (err error) {
 func (e *Engine) imported(at storage.BlockRef, layout primitives.ShardLayout, i int, root primitives.Hash) (*trie.Root, error) {
 	var list []trie.FrontierEntry
 	err := e.rows(layout.ShardIDs()[i])(trie.Top, nil, func(f trie.FrontierEntry) bool {
+		f.Path = slices.Clone(f.Path)
 		list = append(list, f)
 		return true
 	})

@@ -122,10 +122,13 @@ type Stub struct {
 	MemoryUsage uint64
 }
 
+// stub is what a row has of it: stubSize bytes.
 type stub struct {
 	hash  primitives.Hash
 	usage uint64
 }
+
+const stubSize = 40
 
 // AppendBorsh appends hash and memory usage.
 func (s stub) AppendBorsh(b []byte) []byte {

@@ -116,7 +116,11 @@ func (c *comer) enter() {
 // frontier returns what the store has of all levels of the coming shard.
 func (c *comer) frontier() (stubs []Stub) {
 	for level := range uint8(4) {
-		c.must(c.s.Frontier(coming, level, nil, func(s Stub) bool { stubs = append(stubs, s); return true }))
+		c.must(c.s.Frontier(coming, level, nil, func(s Stub) bool {
+			s.Path = slices.Clone(s.Path)
+			stubs = append(stubs, s)
+			return true
+		}))
 	}
 	return stubs
 }

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -575,7 +576,8 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 	return nil
 }
 
-// Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block.
+// Frontier calls yield for the subtrees of a level of a shard's frontier that lie below a path, ascending, at the folded block. The path is
+// valid during the call only.
 func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yield func(Stub) bool) error {
 	r, err := s.readStill()
 	if err != nil {
@@ -584,11 +586,10 @@ func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yi
 	defer r.done()
 	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
 	_, err = r.scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
-		var v stub
-		if err := frontier.unmarshal(value, &v); err != nil {
-			return false, fmt.Errorf("%s %x: %w", frontier.name, key, err)
+		if len(value) != stubSize {
+			return false, fmt.Errorf("%s %x: %w", frontier.name, key, damaged("%d bytes", len(value)))
 		}
-		return yield(Stub{level, slices.Clone(key[10:]), v.hash, v.usage}), nil
+		return yield(Stub{level, key[10:], primitives.Hash(value[:32]), binary.LittleEndian.Uint64(value[32:])}), nil
 	})
 	return err
 }

@@ -39,7 +39,8 @@ type Loader func(from, to []byte, yield func(key, value []byte) bool) error
 type Origin func(use func(*Root) error) error
 
 // Rows yields the stored entries of a level of the frontier below a path, ascending, until yield says false. They need not be those of the
-// source's version: they are used if they have the hash that they are loaded for. No entries at all is no error.
+// source's version: they are used if they have the hash that they are loaded for. No entries at all is no error. What is yielded is valid
+// while yield runs.
 type Rows func(level int, path []byte, yield func(FrontierEntry) bool) error
 
 // Source is where a forest finds the subtrees that it does not have in memory. Its pairs are of one version and never leave it: a load that
@@ -402,32 +403,40 @@ func (f *Forest) valueOf(n node) []byte {
 
 // table gives numbers to Go values that nodes refer to. Readers call get, the writer all else.
 type table[T any] struct {
-	slots atomic.Pointer[[]*T]
-	free  []uint32
-	used  int
+	chunks atomic.Pointer[[]*tableChunk[T]]
+	n      uint32 // slots that have been given out
+	free   []uint32
+	used   int
 }
 
-func (t *table[T]) get(i uint32) *T { return (*t.slots.Load())[i] }
+// tableChunk are some slots, so that a table grows without being copied.
+type tableChunk[T any] [1 << tableBits]*T
+
+const tableBits = 10
+
+func (t *table[T]) get(i uint32) *T { return *t.slot(i) }
+
+func (t *table[T]) slot(i uint32) **T { return &(*t.chunks.Load())[i>>tableBits][i&(1<<tableBits-1)] }
 
 func (t *table[T]) put(v *T) uint32 {
 	t.used++
-	var slots []*T
-	if p := t.slots.Load(); p != nil {
-		slots = *p
-	}
+	i := t.n
 	if n := len(t.free); n > 0 { // no reader knows a freed number
-		i := t.free[n-1]
-		t.free = t.free[:n-1]
-		slots[i] = v
-		return i
+		i, t.free = t.free[n-1], t.free[:n-1]
+	} else if t.n++; i&(1<<tableBits-1) == 0 {
+		var chunks []*tableChunk[T]
+		if p := t.chunks.Load(); p != nil {
+			chunks = *p
+		}
+		chunks = append(chunks, new(tableChunk[T])) // in place or not: readers with the old slice never look at the new element
+		t.chunks.Store(&chunks)
 	}
-	slots = append(slots, v) // in place or not: readers with the old slice never look at the new element
-	t.slots.Store(&slots)
-	return uint32(len(slots) - 1)
+	*t.slot(i) = v
+	return i
 }
 
 func (t *table[T]) drop(i uint32) {
-	(*t.slots.Load())[i] = nil
+	*t.slot(i) = nil
 	t.free = append(t.free, i)
 	t.used--
 }

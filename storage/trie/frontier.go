@@ -3,6 +3,7 @@ package trie
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -129,9 +130,10 @@ func (d *differ) diff(old, new place) error {
 		new = place{}
 	}
 	d.values(old, new)
-	for i := range byte(16) {
+	for m := old.ways() | new.ways(); m != 0; m &= m - 1 {
+		i := byte(bits.TrailingZeros16(m))
 		a, b := d.step(old, i), d.step(new, i)
-		if a.ref == 0 && b.ref == 0 {
+		if a.ref == b.ref && a.skip == b.skip { // nearly all that is beside a change
 			continue
 		}
 		d.path = append(d.path, i)
@@ -158,6 +160,17 @@ func (d *differ) values(old, new place) {
 		}
 		d.put = append(d.put, e)
 	}
+}
+
+// ways are the nibbles by which it goes on from a place above, a bit each.
+func (p place) ways() uint16 {
+	switch {
+	case p.ref == 0:
+		return 0
+	case p.n.kind() == kindExtension:
+		return 1 << extNibs(p.n.ext()).at(p.skip)
+	}
+	return p.n.mask()
 }
 
 // step goes one nibble down from a place above.
@@ -187,6 +200,10 @@ func (d *differ) step(p place, nibble byte) place {
 func (f *Forest) Import(entries []FrontierEntry, want primitives.Hash) (*Root, error) {
 	if err := checkEntries(entries, nil); err != nil {
 		return nil, err
+	}
+	entries = slices.Clone(entries)
+	for i := range entries {
+		entries[i].Path = bytes.Clone(entries[i].Path)
 	}
 	src := f.source.Load()
 	data, err := src.values(entries)
@@ -238,13 +255,16 @@ func checkEntries(entries []FrontierEntry, below []byte) error {
 	return nil
 }
 
-// values collects the values of the entries, asking the loader for those that they lack.
+// values collects the values of the entries, asking the loader for those that they lack; nil if none has one.
 func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
-	data := make([][]byte, len(entries))
+	var data [][]byte
 	for i := range entries {
 		e := &entries[i]
 		if !e.IsValue {
 			continue
+		}
+		if data == nil {
+			data = make([][]byte, len(entries))
 		}
 		if data[i] = e.Data; e.Data == nil && e.Size > 0 {
 			load := src.Load
@@ -267,12 +287,16 @@ func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 	return data, nil
 }
 
+// stubSlab is how many stubs are made at once: no more than are often on one page, since all of them stay while one does.
+const stubSlab = 16
+
 // importer makes the nodes above the frontier.
 type importer struct {
 	maker
 	src     *Source
-	entries []FrontierEntry
-	data    [][]byte
+	entries []FrontierEntry // their paths belong to the stubs that are made of them
+	data    [][]byte        // of those that are values
+	stubs   []stub          // to be used, made at once
 }
 
 // subtree makes the node at depth of the entries from lo to hi, which share that many nibbles.
@@ -329,7 +353,13 @@ func (im *importer) stub(e *FrontierEntry) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	n.setChild(im.forest.stubs.put(&stub{path: bytes.Clone(e.Path), src: im.src}))
+	if len(im.stubs) == 0 {
+		im.stubs = make([]stub, stubSlab)
+	}
+	s := &im.stubs[0]
+	im.stubs = im.stubs[1:]
+	s.path, s.src = e.Path, im.src
+	n.setChild(im.forest.stubs.put(s))
 	n.setUsage(e.Size)
 	copy(n.hash(), e.Hash[:])
 	return ref, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 )
 
@@ -61,43 +62,66 @@ type fetched struct {
 	pairs   flatPairs
 }
 
+// fetches is memory for what is read, to be used again: nodes are made of copies, and of paths, which stay.
+var fetches = sync.Pool{New: func() any { return new(fetched) }}
+
+// maxFetched is how many entries or bytes of pairs may wait to be used again.
+const maxFetched = 16 << 10
+
+// done gives it back.
+func (g *fetched) done() {
+	if cap(g.entries) > maxFetched/64 || cap(g.pairs.data) > maxFetched {
+		return
+	}
+	clear(g.entries)
+	*g = fetched{entries: g.entries[:0], pairs: flatPairs{g.pairs.data[:0], g.pairs.ends[:0]}}
+	fetches.Put(g)
+}
+
 // maxByPairs is the memory usage up to which a subtree whose stored entries are of another version is made of its pairs.
 const maxByPairs = 256 << 20
 
 // fetch reads what a subtree is made of: with rows the entries of the highest level that lies within it, if there are any; else its pairs.
-func (f *Forest) fetch(src *Source, n node, s *stub, rows bool) (got fetched, err error) {
+// The memory is the caller's, empty before.
+func (f *Forest) fetch(got *fetched, src *Source, n node, s *stub, rows bool) (err error) {
 	if rows {
-		if got.entries, err = f.fetchRows(src, n, s); err == nil {
+		if got.entries, err = f.fetchRows(got.entries, src, n, s); err == nil {
 			got.data, err = src.values(got.entries)
 		}
-		return got, err
+		return err
 	}
 	if src.Load == nil {
-		return got, fmt.Errorf("trie: no loader for the subtree at %x", s.path)
+		return fmt.Errorf("trie: no loader for the subtree at %x", s.path)
 	}
 	from, to := PathRange(s.path)
-	err = src.Load(from, to, func(key, value []byte) bool {
+	return src.Load(from, to, func(key, value []byte) bool {
 		got.pairs.add(key, value)
 		return true
 	})
-	return got, err
 }
 
-// fetchRows reads the entries of a subtree, nil if there are none or the subtree is one entry: a great leaf.
-func (f *Forest) fetchRows(src *Source, n node, s *stub) (entries []FrontierEntry, err error) {
+// usualRows is about what a page of entries has.
+const usualRows = 32
+
+// fetchRows appends the entries of a subtree, none if there are none or the subtree is one entry: a great leaf.
+func (f *Forest) fetchRows(entries []FrontierEntry, src *Source, n node, s *stub) (_ []FrontierEntry, err error) {
 	if src.Rows == nil || n.usage() < f.frontier {
-		return nil, nil
+		return entries, nil
 	}
 	level := 0
 	for level+1 < Top && f.levels[level+1] <= n.usage() {
 		level++
 	}
+	paths := make([]byte, 0, usualRows*(len(s.path)+4)) // of all of them
 	err = src.Rows(level, s.path, func(e FrontierEntry) bool {
+		start := len(paths)
+		paths = append(paths, e.Path...)
+		e.Path = paths[start:len(paths):len(paths)]
 		entries = append(entries, e)
 		return true
 	})
 	if err != nil || len(entries) == 1 && len(entries[0].Path) == len(s.path) {
-		return nil, err
+		return entries[:0], err
 	}
 	return entries, checkEntries(entries, s.path)
 }
@@ -166,7 +190,9 @@ func (f *Forest) loadFrom(n node, s *stub, src *Source, locked bool) (uint32, er
 
 // loadBy loads a stub by the entries or the pairs of a source; 0 without an error: there are no entries.
 func (f *Forest) loadBy(n node, s *stub, src *Source, rows, locked bool) (uint32, error) {
-	got, err := f.fetch(src, n, s, rows) // without the lock if nobody holds it: it may take long
+	got := fetches.Get().(*fetched)
+	defer got.done()
+	err := f.fetch(got, src, n, s, rows) // without the lock if nobody holds it: it may take long
 	if !locked {
 		f.mu.Lock()
 		defer f.unlock()
@@ -174,11 +200,11 @@ func (f *Forest) loadBy(n node, s *stub, src *Source, rows, locked bool) (uint32
 	if ref := s.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	if err != nil || rows && got.entries == nil {
+	if err != nil || rows && len(got.entries) == 0 {
 		return 0, err
 	}
 	mk := f.maker(n.birth()) // its nodes belong to the version that the stub belongs to
-	ref, err := mk.loaded(n, s, src, &got)
+	ref, err := mk.loaded(n, s, src, got)
 	if err != nil {
 		mk.undo()
 		return 0, err
@@ -202,7 +228,7 @@ func (f *Forest) loadLent(n node, s *stub, src *Source, locked bool) (uint32, er
 
 // loaded makes the subtree of a stub of what was read and compares it with what the stub promises.
 func (mk *maker) loaded(n node, s *stub, src *Source, got *fetched) (ref uint32, err error) {
-	if got.entries == nil {
+	if len(got.entries) == 0 {
 		return mk.subtreeOf(n, s, got.pairs)
 	}
 	im := importer{maker: *mk, src: src, entries: got.entries, data: got.data}

@@ -123,8 +123,9 @@ func (f *Forest) checked(n node, s *stub, rows bool) ([]FrontierEntry, error) {
 }
 
 func (f *Forest) checkedFrom(n node, s *stub, src *Source, rows bool) ([]FrontierEntry, error) {
-	got, err := f.fetch(src, n, s, rows)
-	if err != nil || rows && got.entries == nil {
+	var got fetched
+	err := f.fetch(&got, src, n, s, rows)
+	if err != nil || rows && len(got.entries) == 0 {
 		return nil, err
 	}
 	f.mu.Lock()
