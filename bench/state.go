@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -18,6 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // StateOptions say what chain RunState makes.
@@ -48,6 +50,9 @@ type StateResult struct {
 	StateBytes        uint64  `json:"state_bytes"` // memory usage as nearcore counts it
 	DiskBytes         uint64  `json:"disk_bytes"`
 	ResidentBytes     uint64  `json:"resident_bytes"` // at the end
+	// Of accounts drawn uniformly, processor time: a value of the store, and what of that is the index's own look for the row.
+	ValueMicros  float64 `json:"value_us"`
+	LookUpMicros float64 `json:"look_up_us"`
 }
 
 // stateFile says in a chain's folder what it was made of.
@@ -103,6 +108,9 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 		return nil, err
 	}
 	r.Result.StateBytes, at.Genesis = n.Engine.StateSize(0), n.base
+	if err := r.Result.look(n); err != nil {
+		return nil, errors.Join(err, n.stop())
+	}
 	if err := n.stop(); err != nil {
 		return nil, err
 	}
@@ -110,6 +118,32 @@ func RunState(_ context.Context, o StateOptions) (_ *StateReport, err error) {
 	r.Result.AccountsPerSecond = float64(o.Accounts) / r.Result.Seconds
 	r.Result.ResidentBytes, r.Result.DiskBytes = resident(os.Getpid()), diskBytes(o.Dir)
 	return r, at.write(o.Dir)
+}
+
+// looks is how many values are read of a state that was made.
+const looks = 50_000
+
+// look measures what a value costs, and a row of the index beside it: equal numbers of accounts, none of them twice but by chance, in turns.
+func (x *StateResult) look(n *fullNode) error {
+	s, head, rng := n.Engine.Store(), n.Engine.Head(), rand.New(rand.NewPCG(5, 6))
+	at, shard := storage.BlockRef{Height: head.Height(), Hash: head.Hash}, head.Shards[0].ID
+	ways := [...]func(key []byte) error{
+		func(key []byte) error { _, err := s.ValueAt(at, shard, key); return err },
+		func(key []byte) error { return s.LookUp(shard, key) },
+	}
+	var took [len(ways)]time.Duration
+	const turns = 10
+	for turn := range turns * len(ways) {
+		begun := cpuTime()
+		for range looks / turns {
+			if err := ways[turn%len(ways)](primitives.AppendAccountKey(nil, n.account(rng.Uint64()))); err != nil {
+				return err
+			}
+		}
+		took[turn%len(ways)] += cpuTime() - begun
+	}
+	x.ValueMicros, x.LookUpMicros = took[0].Seconds()*1e6/looks, took[1].Seconds()*1e6/looks
+	return nil
 }
 
 // runNonces is how many nonces a run may take of a key.
@@ -232,7 +266,7 @@ func (r *StateReport) WriteJSON(w io.Writer) error {
 // WriteText writes the report for people.
 func (r *StateReport) WriteText(w io.Writer) error {
 	x := &r.Result
-	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each in %s: %.0f/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\n",
-		r.Time, r.Options.Accounts, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds, float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9)
+	_, err := fmt.Fprintf(w, "%s\n%d accounts with a key each in %s: %.0f/s, %.1f s, of processor time %.1f s\nstate %.2f GB as nearcore counts it, %.2f GB on disk, resident at the end %.2f GB\na value of an account drawn uniformly %.1f us of processor, the index's own look for its row %.1f us\n",
+		r.Time, r.Options.Accounts, r.Options.Dir, x.AccountsPerSecond, x.Seconds, x.CPUSeconds, float64(x.StateBytes)/1e9, float64(x.DiskBytes)/1e9, float64(x.ResidentBytes)/1e9, x.ValueMicros, x.LookUpMicros)
 	return errors.Join(err)
 }

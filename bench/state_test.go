@@ -30,7 +30,7 @@ func TestRunState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.Result.StateBytes < 20_000*100 || made.Result.AccountsPerSecond <= 0 {
+	if x := &made.Result; x.StateBytes < 20_000*100 || x.AccountsPerSecond <= 0 || cpuTime() > 0 && (x.ValueMicros <= 0 || x.LookUpMicros <= 0) {
 		t.Errorf("%+v", made.Result)
 	}
 	for range 2 {

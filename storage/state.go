@@ -61,6 +61,12 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 	return s.flatAt(r, all, height, flatKey(shard, key))
 }
 
+// LookUp reads the row of a key of Flat as the index has it and makes nothing of it: what a look at a value costs at the least, for benchmarks.
+func (s *Store) LookUp(shard primitives.ShardID, key []byte) error {
+	_, err := s.db.get(flat.dbKey(flatKey(shard, key)))
+	return err
+}
+
 func (s *Store) storedValue(height primitives.Height, key string) ([]byte, error) {
 	r, err := s.readStill()
 	if err != nil {
