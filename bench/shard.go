@@ -29,6 +29,8 @@ type ShardOptions struct {
 	Tokens     bool          `json:"ft_transfer"` // calls of ft_transfer in place of native transfers
 	Contracts  int           `json:"tokens"`      // tokens in each shard that are called, all alike; 0: 1
 	Seed       uint64        `json:"seed"`
+	State      string        `json:"state,omitempty"`        // a folder that RunState made: its accounts, in one shard
+	Memory     uint64        `json:"memory_bytes,omitempty"` // for the tries of that while it opens; 0: the node's own choice
 	Commit     string        `json:"-"`
 	Dir        string        `json:"-"` // for the file that is synced; empty: the system's folder for such
 	CPUProfile io.Writer     `json:"-"` // of the measured blocks and the making of their transactions; nil: none
@@ -37,7 +39,16 @@ type ShardOptions struct {
 }
 
 func (o *ShardOptions) check() error {
+	if o.State != "" {
+		at, err := readState(o.State)
+		if err != nil {
+			return err
+		}
+		o.Accounts = at.Accounts
+	}
 	switch {
+	case o.State != "" && (o.Shards != 1 || o.Tokens):
+		return errors.New("bench: a stored state has one shard and no token")
 	case o.Accounts < 2 || o.Accounts > 1<<31-1:
 		return fmt.Errorf("bench: %d accounts", o.Accounts)
 	case o.Skew < 0 || o.Skew > 5:
@@ -133,6 +144,13 @@ func (s *shardRun) block() (results []*apply.Result, waits bool, err error) {
 		runtime.ReadMemStats(&before)
 	}
 	cpu, start := cpuTime(), time.Now()
+	if s.o.State != "" {
+		if err := s.net.load(txs[0], s.par); err != nil {
+			return nil, false, err
+		}
+		s.r.LoadCPUSeconds += (cpuTime() - cpu).Seconds()
+		cpu, start = cpuTime(), time.Now()
+	}
 	results, err = s.net.step(txs, s.par)
 	s.took += time.Since(start)
 	s.cpu += cpuTime() - cpu

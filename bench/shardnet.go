@@ -2,6 +2,8 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -29,15 +31,16 @@ type shardNet struct {
 	height primitives.Height
 	price  primitives.Balance
 	limit  primitives.Gas
-	key    primitives.PublicKey     // of all accounts
+	keys   []primitives.PublicKey   // of the accounts, in turn
 	shards []shard                  // by index
 	vm     *vm.VM                   // nil: native transfers only
 	tokens [][]primitives.AccountID // of each shard
+	node   *fullNode                // of a stored state; nil: the state is made here
 }
 
 type shard struct {
 	root     *trie.Root
-	names    []int32 // numbers of the shard's accounts
+	names    []int32 // numbers of the shard's accounts; nil: all, as they are
 	zipf     *workload.Zipf
 	info     primitives.CongestionInfo
 	requests []primitives.BandwidthRequest
@@ -55,7 +58,10 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 	n := &shardNet{
 		cfg: config.MustGet(config.June(config.Newest(primitives.NumberingJune))), layout: layout, height: 100, price: primitives.Yocto(100_000_000),
 		limit: chunkGasLimit, shards: make([]shard, o.Shards),
-		key: primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey(),
+		keys: []primitives.PublicKey{primitives.SecretKeyFromSeed(primitives.ED25519, "bench").PublicKey()},
+	}
+	if o.State != "" {
+		return n, n.onState(o, rng)
 	}
 	for i := range o.Accounts {
 		at, err := layout.Index(layout.ShardOf(workload.Account(i)))
@@ -93,11 +99,65 @@ func newShardNet(o *ShardOptions, rng *rand.Rand) (*shardNet, error) {
 	return n, nil
 }
 
-// close ends the VM.
+// onState takes the state of a stored chain's last block. Its node is there for what has to be loaded, and makes no blocks.
+func (n *shardNet) onState(o *ShardOptions, rng *rand.Rand) (err error) {
+	at, err := readState(o.State)
+	if err != nil {
+		return err
+	}
+	if n.node, err = openState(o.State, &at, o.Memory, "", nil, nil); err != nil {
+		return err
+	}
+	n.keys = n.keys[:0]
+	for _, key := range n.node.keys {
+		n.keys = append(n.keys, key.PublicKey())
+	}
+	n.shards[0] = shard{root: n.node.Engine.Head().Root(0).Retain(), zipf: workload.NewZipf(rng, o.Accounts, o.Skew), incoming: make([][]*primitives.Receipt, 1)}
+	return nil
+}
+
+// load looks up what a chunk names, so that applying it finds all of that in memory.
+func (n *shardNet) load(txs []apply.Transaction, par apply.Par) error {
+	const batch = 32
+	errs := make([]error, (len(txs)+batch-1)/batch)
+	one := func(i int) {
+		for _, t := range txs[i*batch : min((i+1)*batch, len(txs))] {
+			tx := &t.Transaction
+			for _, key := range [...][]byte{primitives.AppendAccountKey(nil, tx.SignerID), primitives.AppendAccountKey(nil, tx.ReceiverID),
+				primitives.AppendAccessKeyKey(nil, tx.SignerID, tx.PublicKey.Handle())} {
+				if _, found, err := n.shards[0].root.Lookup(key, nil); err != nil || !found {
+					errs[i] = cmp.Or(err, fmt.Errorf("bench: the state has no key %x", key))
+				}
+			}
+		}
+	}
+	if par != nil {
+		par(len(errs), one)
+	} else {
+		for i := range errs {
+			one(i)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// close ends the VM and the node.
 func (n *shardNet) close() {
 	if n.vm != nil {
 		n.vm.Close()
 	}
+	if n.node != nil {
+		_ = n.node.stop() // it has nothing to lose
+	}
+}
+
+// draw chooses one of a shard's accounts.
+func (s *shard) draw(rng *rand.Rand) int {
+	i := s.zipf.Draw(rng)
+	if s.names != nil {
+		return int(s.names[i])
+	}
+	return i
 }
 
 // state yields the accounts, each with 1000 NEAR and the key, ascending by trie key.
@@ -109,7 +169,7 @@ func (n *shardNet) state(names []int32) iter.Seq2[[]byte, []byte] {
 	slices.SortFunc(ids, strings.Compare)
 	account := primitives.Account{Amount: primitives.NEAR(1000), StorageUsage: 182, Version: primitives.AccountV1}
 	accountValue, keyValue := account.AppendBorsh(nil), (&primitives.AccessKey{}).AppendBorsh(nil)
-	handle := n.key.Handle()
+	handle := n.keys[0].Handle()
 	return func(yield func(k, v []byte) bool) {
 		var key []byte
 		for _, id := range ids {
@@ -136,14 +196,15 @@ func (n *shardNet) chunk(rng *rand.Rand, i, size int, cross float64) []apply.Tra
 			at = (i + 1 + rng.IntN(len(n.shards)-1)) % len(n.shards)
 		}
 		to := &n.shards[at]
+		from := s.draw(rng)
 		tx := primitives.Transaction{
-			SignerID: workload.Account(int(s.names[s.zipf.Draw(rng)])), PublicKey: n.key,
+			SignerID: workload.Account(from), PublicKey: n.keys[from%len(n.keys)],
 			Nonce: primitives.TransactionNonce{Nonce: primitives.InitialNonce(n.height+1) + primitives.Nonce(k) + 1},
 		}
 		if n.vm != nil {
 			n.call(rng, &tx, n.tokens[at][rng.IntN(len(n.tokens[at]))], to)
 		} else {
-			tx.ReceiverID = workload.Account(int(to.names[to.zipf.Draw(rng)]))
+			tx.ReceiverID = workload.Account(to.draw(rng))
 			tx.Actions = []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1 + rng.Uint64N(1_000_000))}}
 		}
 		out[k] = apply.Transaction{Valid: true, SignedTransaction: primitives.NewSignedTransaction(tx, primitives.ZeroED25519Signature)}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -30,6 +31,7 @@ type ShardResult struct {
 	Transfers        int     `json:"transfers"`
 	Seconds          float64 `json:"seconds"`
 	CPUSeconds       float64 `json:"cpu_seconds"`
+	LoadCPUSeconds   float64 `json:"load_cpu_seconds,omitempty"` // of a stored state: before each block what it names was loaded, beside the measured time
 	BlocksPerSecond  float64 `json:"blocks_per_second"`
 	PerSecond        float64 `json:"transfers_per_second"`
 	PerCPUSecond     float64 `json:"transfers_per_cpu_second"`
@@ -155,7 +157,11 @@ func (r *ShardReport) WriteText(w io.Writer) error {
 		{"chunks", fmt.Sprintf("%.0f %s, %.0f TGas, %.2f MB of recorded state each", x.PerChunk, o.what(), x.GasPerChunk/1e12, x.RecordedPerChunk/1e6)},
 		{"outcomes", fmt.Sprintf("%d, %d failed; %d receipts run in parallel", x.Outcomes, x.Failed, x.RanInParallel)},
 		{"memory", fmt.Sprintf("%.1f allocations and %.0f bytes a transfer; trie arenas %d MiB, %d MiB in use", x.AllocsPer, x.AllocatedPer, x.ArenaBytes>>20, x.ArenaInUse>>20)},
+		{"loads", fmt.Sprintf("%.1f us of processor a transfer before its block, not in the figures above", x.LoadCPUSeconds/max(float64(x.Transfers), 1)*1e6)},
 		{"setup", (time.Duration(x.SetupSeconds*1000) * time.Millisecond).String()},
+	}
+	if o.State == "" {
+		lines = slices.DeleteFunc(lines, func(l [2]string) bool { return l[0] == "loads" })
 	}
 	for i, root := range x.Roots {
 		lines = append(lines, [2]string{"root", fmt.Sprintf("%v of shard %d at block %d", root, i, x.Height)})

@@ -42,6 +42,10 @@ func TestRunState(t *testing.T) {
 			t.Errorf("included %d, %d refused (%s), %d failed", x.Included, x.Refused, x.Refusal, x.Failed)
 		}
 	}
+	x, err := RunShard(t.Context(), ShardOptions{State: dir, Memory: 1 << 20, Skew: 1, Shards: 1, Batch: 50, Blocks: 3, Cores: 2, Seed: 1, Dir: t.TempDir()})
+	if err != nil || x.Result.Transfers != 150 || x.Result.Failed != 0 || cpuTime() > 0 && x.Result.LoadCPUSeconds <= 0 {
+		t.Errorf("the executor on a stored state: %+v, %v", x, err)
+	}
 	r, err := RunRPC(t.Context(), RPCOptions{State: dir, Memory: 1 << 20, Scenarios: []string{"view_account"}, Connections: 2, Rate: 200, Duration: 200 * time.Millisecond, Dir: t.TempDir()})
 	if err != nil || len(r.Results) != 1 || r.Results[0].Requests == 0 {
 		t.Errorf("reads of a stored state: %v, %v", r, err)

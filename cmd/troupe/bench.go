@@ -75,6 +75,8 @@ transactions) and after (writing to disk) is left out.`,
 	f.IntVar(&o.Contracts, "tokens", 1, "with --ft-transfer, tokens in each shard, each a contract of its own")
 	f.IntVar(&o.Cores, "cores", 1, "cores to use; with more than 1, receipts and shards run in parallel")
 	f.Uint64Var(&o.Seed, "seed", 1, "of the random transfers: the same seed and sizes, the same roots")
+	f.StringVar(&o.State, "state", "", "a chain that bench state made: its accounts, loaded before the block that names them")
+	f.Uint64Var(&o.Memory, "memory", 0, "bytes for the tries of that chain; 0: the node's own choice")
 	f.StringVar(&o.Dir, "dir", "", "folder for the file that shows how long a sync takes; the system's temporary one by default")
 	f.StringVar(&jsonFile, "json", "", "write the report to this file as JSON too")
 	f.StringVar(&profile, "cpuprofile", "", "write a profile of the processor's time to this file")
