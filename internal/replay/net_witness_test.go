@@ -91,6 +91,7 @@ func TestNetWitnesses(t *testing.T) {
 				endorsements++
 			}
 			deploys += n.sameDeploys(t, key, made)
+			n.tracked(t, stateless, key, w, len(all))
 			all, implicit = append(all, judged{w, code}), implicit+len(w.Implicit)
 		}
 		if _, err := whole.Process(b, bodies, false); err != nil {
@@ -139,6 +140,55 @@ func (n *network) sameParts(t testing.TB, key primitives.ChunkKey, payload []byt
 		}
 	}
 	return len(n.parts[key])
+}
+
+// tracked has one of a chunk's validators take the recorded parts, as its tracker does, and endorse: by the chain alone.
+func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKey, w *primitives.ChunkStateWitness, turn int) {
+	t.Helper()
+	v := e.Validation()
+	list, err := v.Validators(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	producer, err := v.Producer(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	me := list[turn%len(list)].AccountID
+	tracker := spread.NewTracker(spread.Validator{Account: me, Key: n.keys[me]}, v, primitives.Signature.Verify)
+	var out spread.Out
+	for ord := range uint64(len(list)) {
+		p := n.parts[key][ord]
+		if p == nil || len(out.Judge) > 0 {
+			continue
+		}
+		if out, err = tracker.Step(spread.Part{Part: p, Forward: true}); err != nil {
+			t.Fatalf("%+v, part %d at %s: %v", key, ord, me, err)
+		}
+	}
+	if len(out.Judge) != 1 || !bytes.Equal(out.Judge[0].Witness.AppendBorsh(nil), w.AppendBorsh(nil)) || (len(out.Send) == 1) != (me != producer.AccountID) {
+		t.Fatalf("%+v at %s: %d to be judged, %d sent", key, me, len(out.Judge), len(out.Send))
+	}
+	if out, err = tracker.Step(spread.Judged{Judgement: out.Judge[0], Good: true}); err != nil || len(out.Send) != 1 {
+		t.Fatalf("%+v at %s: %v", key, me, err)
+	}
+	votes := spread.NewEndorsements(v, primitives.Signature.Verify)
+	if err := votes.Add(out.Send[0].Body.(*primitives.ChunkEndorsement)); err != nil {
+		t.Error(err)
+	}
+	for _, x := range n.endorsements[key] {
+		if err := votes.Add(x); err != nil && !errors.Is(err, spread.ErrKnown) {
+			t.Errorf("%+v: the endorsement of %s: %v", key, x.Metadata.AccountID, err)
+		}
+	}
+	if sigs, enough, err := votes.Of(key, w.Header.ChunkHash()); err != nil || len(n.endorsements[key]) == len(list) && (!enough || slices.Contains(sigs, "")) {
+		t.Errorf("%+v: %d endorsements are not enough: %v", key, len(n.endorsements[key]), err)
+	}
+	for _, far := range []primitives.Height{key.HeightCreated - 3, key.HeightCreated + 6} {
+		if other := (primitives.ChunkKey{ShardID: key.ShardID, EpochID: key.EpochID, HeightCreated: far}); v.Relevant(other) {
+			t.Errorf("%+v is relevant at %d", other, key.HeightCreated)
+		}
+	}
 }
 
 // sameDeploys compares the code that a chunk has deployed with what neard has spread.

@@ -1,0 +1,121 @@
+package witness
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Refusals of messages. They are dropped; nothing is remembered of them.
+var (
+	ErrIrrelevant = errors.New("witness: the chunk is too old, too far ahead or of another epoch")
+	ErrPart       = errors.New("witness: bad part")
+	ErrSigner     = errors.New("witness: not signed by who should have")
+	ErrAssigned   = errors.New("witness: not assigned to the chunk")
+	ErrKnown      = errors.New("witness: known already")
+	ErrUnasked    = errors.New("witness: nobody has asked for that")
+	ErrContracts  = errors.New("witness: not the contracts that were asked for")
+)
+
+// Chain is what must be known of the chain. Its answers are of the moment.
+type Chain interface {
+	// Relevant tells whether a chunk may still come to be: its shard exists in the epoch, the epoch is possible for the height, which is above the final
+	// block and at most MaxAhead above the head.
+	Relevant(primitives.ChunkKey) bool
+	Producer(primitives.ChunkKey) (primitives.ValidatorStake, error)
+	Validators(primitives.ChunkKey) ([]chain.Assigned, error) // of a chunk, in the order of assignment
+	Producers(primitives.EpochID, primitives.ShardID) ([]primitives.AccountID, error)
+	AllValidators(primitives.EpochID) ([]primitives.AccountID, error)
+	Key(primitives.EpochID, primitives.AccountID) (primitives.PublicKey, error) // of a validator
+	BlockProducer(primitives.EpochID, primitives.Height) (primitives.AccountID, error)
+}
+
+// MaxAhead is how far a chunk may lie above the head (nearcore validate.rs:22).
+const MaxAhead = 5
+
+// Event is one of the types below.
+type Event interface{ event() }
+
+// Made is a chunk of this validator with its witness.
+type Made struct {
+	Witness    *primitives.ChunkStateWitness
+	Transition primitives.TransitionKey
+	Accesses   []primitives.Hash
+	Deploys    [][]byte
+}
+
+// Part came from the chunk's producer, or from another validator.
+type Part struct {
+	Part    *primitives.PartialWitness
+	Forward bool
+}
+
+// Accesses came from the chunk's producer. Missing are those that are not compiled here; Chance chooses who is asked for them.
+type Accesses struct {
+	Accesses *primitives.ContractAccesses
+	Missing  []primitives.Hash
+	Chance   uint64
+}
+
+// CodeAsked came from a validator of a chunk. Transition is what this node derives for it, and Codes the code of what that has called.
+type CodeAsked struct {
+	Request    *primitives.ContractCodeRequest
+	Transition primitives.TransitionKey
+	Codes      map[primitives.Hash][]byte
+}
+
+// Code came from who was asked.
+type Code struct {
+	Response *primitives.ContractCodeResponse
+}
+
+// Deploys came from a chunk's producer, or from the owner of the part.
+type Deploys struct {
+	Part *primitives.PartialContractDeploys
+}
+
+// Judged is what became of a Judgement. Early: the block on which the chunk is was not known, and the head was at Head.
+type Judged struct {
+	Judgement
+	Good, Early bool
+	Head        primitives.Height
+}
+
+// BlockCame is a block that is known now, with the last final height.
+type BlockCame struct {
+	Hash  primitives.Hash
+	Final primitives.Height
+}
+
+func (Made) event()      {}
+func (Part) event()      {}
+func (Accesses) event()  {}
+func (CodeAsked) event() {}
+func (Code) event()      {}
+func (Deploys) event()   {}
+func (Judged) event()    {}
+func (BlockCame) event() {}
+
+// Send is a message to validators. One to this validator itself is handled here, without the network.
+type Send struct {
+	To      []primitives.AccountID
+	Body    borsh.Appender // of primitives
+	Forward bool           // a PartialWitness that is passed on
+}
+
+// Judgement is a witness to be judged, with code that came for it.
+type Judgement struct {
+	Key     primitives.ChunkKey
+	Witness *primitives.ChunkStateWitness
+	Size    int // bytes, not compressed
+	Codes   [][]byte
+}
+
+// Out is what the shell is to do: send in this order, judge, compile ahead.
+type Out struct {
+	Send    []Send
+	Judge   []Judgement
+	Compile [][]byte
+}

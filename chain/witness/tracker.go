@@ -1,0 +1,299 @@
+package witness
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Bounds, as in nearcore: partial_witness_tracker.rs:34, partial_deploys_tracker.rs:16, partial_witness_actor.rs:63, orphan_witness_pool.rs,
+// chunk_validation_actor.rs:45.
+const (
+	MaxWitnesses  = 5  // a shard, that come together
+	maxProcessed  = 50 // a shard, that have
+	maxDeploys    = 20
+	maxAnswered   = 30
+	maxOrphans    = 25
+	maxOrphan     = 40 << 20 // bytes, not compressed
+	orphanFrom    = 2        // above the head
+	orphanTo      = 5
+	MaxRequested  = 1282 // contracts
+	endorsedUntil = 5    // producers of so many heights get an endorsement
+)
+
+// Validator is who a Tracker is for.
+type Validator struct {
+	Account primitives.AccountID
+	Key     primitives.SecretKey
+}
+
+// Tracker is a validator's part in spreading witnesses: of its own chunks, and of those that it is to judge. Not safe for concurrent use.
+type Tracker struct {
+	me       Validator
+	chain    Chain
+	verify   func(primitives.Signature, []byte, primitives.PublicKey) bool
+	shards   map[primitives.ShardID]*shard
+	orphans  recent[primitives.ChunkKey, Judgement]
+	deploys  recent[primitives.ChunkKey, *gathering]
+	spread   recent[primitives.ChunkKey, struct{}] // deploys that have come together
+	answered recent[asker, struct{}]
+}
+
+type asker struct {
+	key primitives.ChunkKey
+	by  primitives.AccountID
+}
+
+type shard struct {
+	coming    recent[primitives.ChunkKey, *coming]
+	processed recent[primitives.ChunkKey, struct{}]
+}
+
+// coming is a witness of which something has come.
+type coming struct {
+	parts   *gathering
+	payload []byte // joined; nil: not yet
+	asked   []primitives.Hash
+	codes   [][]byte
+	waits   bool // for codes
+}
+
+// gathering are parts of a payload.
+type gathering struct {
+	coder  *Coder
+	parts  [][]byte
+	have   int
+	length uint64
+}
+
+// NewTracker returns an empty one. verify checks signatures.
+func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Tracker {
+	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{},
+		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *gathering](maxDeploys),
+		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered)}
+}
+
+// Step takes an event. On an error the message is to be dropped; what is in Out is to be done nevertheless.
+func (t *Tracker) Step(ev Event) (Out, error) {
+	switch ev := ev.(type) {
+	case Made:
+		return t.made(&ev)
+	case Part:
+		return t.part(ev.Part, ev.Forward)
+	case Accesses:
+		return t.accesses(&ev)
+	case CodeAsked:
+		return t.codeAsked(&ev)
+	case Code:
+		return t.code(ev.Response)
+	case Deploys:
+		return t.deploysPart(ev.Part)
+	case Judged:
+		return t.judged(&ev)
+	case BlockCame:
+		return t.blockCame(&ev), nil
+	}
+	panic(fmt.Sprintf("witness: no case for %T", ev))
+}
+
+// add puts a part into its place, and returns the payload when the last needed one has come.
+func (g *gathering) add(ord uint64, part []byte, length uint64) ([]byte, error) {
+	switch {
+	case ord >= uint64(len(g.parts)):
+		return nil, fmt.Errorf("%w: number %d of %d", ErrPart, ord, len(g.parts))
+	case length != g.length:
+		return nil, fmt.Errorf("%w: of a length of %d, not %d", ErrPart, length, g.length)
+	case g.parts[ord] != nil:
+		return nil, fmt.Errorf("%w: part %d", ErrKnown, ord)
+	}
+	g.parts[ord] = append(make([]byte, 0, len(part)), part...)
+	if g.have++; g.have < g.coder.DataParts() {
+		return nil, nil
+	}
+	return g.coder.Join(g.parts, g.length)
+}
+
+func newGathering(c *Coder, length uint64) *gathering {
+	return &gathering{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
+}
+
+// signedBy tells whether the chunk's producer has signed.
+func (t *Tracker) signedBy(key primitives.ChunkKey, data []byte, sig primitives.Signature) error {
+	p, err := t.chain.Producer(key)
+	if err != nil {
+		return err
+	}
+	if !t.verify(sig, data, p.PublicKey) {
+		return fmt.Errorf("%w: %s", ErrSigner, p.AccountID)
+	}
+	return nil
+}
+
+// assigned returns the chunk's validators, among whom account must be.
+func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID) ([]chain.Assigned, error) {
+	if !t.chain.Relevant(key) {
+		return nil, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, key.ShardID, key.HeightCreated)
+	}
+	list, err := t.chain.Validators(key)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == account }) {
+		return nil, fmt.Errorf("%w: %s", ErrAssigned, account)
+	}
+	return list, nil
+}
+
+// part takes a part of a witness, and passes on what came from the producer: to all other validators of the chunk but him.
+func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
+	key := p.Key()
+	if p.EncodedLength > MaxEncoded {
+		return out, fmt.Errorf("%w: of a witness of %d bytes", ErrPart, p.EncodedLength)
+	}
+	list, err := t.assigned(key, t.me.Account)
+	if err != nil {
+		return out, err
+	}
+	c, err := WitnessCoder(len(list))
+	if err != nil {
+		return out, err
+	}
+	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
+		return out, fmt.Errorf("%w: number %d of %d, %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
+	}
+	if err := t.signedBy(key, p.SignedBytes(), p.Signature); err != nil {
+		return out, err
+	}
+	if !forward {
+		producer, err := t.chain.Producer(key)
+		if err != nil {
+			return out, err
+		}
+		var to []primitives.AccountID
+		for _, a := range list {
+			if a.AccountID != producer.AccountID && a.AccountID != t.me.Account {
+				to = append(to, a.AccountID)
+			}
+		}
+		if len(to) > 0 {
+			out.Send = append(out.Send, Send{To: to, Body: p, Forward: true})
+		}
+	}
+	w, err := t.coming(key, true)
+	if err != nil {
+		return out, err
+	}
+	if w.payload != nil {
+		return out, fmt.Errorf("%w: enough parts", ErrKnown)
+	}
+	if w.parts == nil {
+		w.parts = newGathering(c, p.EncodedLength)
+	}
+	if w.payload, err = w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
+		if w.parts.have >= c.DataParts() { // they do not join, and never will
+			t.done(key)
+		}
+		return out, err
+	}
+	return t.together(out, key, w)
+}
+
+// coming returns what there is of a witness, and begins with nothing if it may.
+func (t *Tracker) coming(key primitives.ChunkKey, begin bool) (*coming, error) {
+	s := t.shards[key.ShardID]
+	if s == nil {
+		s = &shard{newRecent[primitives.ChunkKey, *coming](MaxWitnesses), newRecent[primitives.ChunkKey, struct{}](maxProcessed)}
+		t.shards[key.ShardID] = s
+	}
+	if s.processed.has(key) {
+		return nil, fmt.Errorf("%w: shard %d at %d", ErrKnown, key.ShardID, key.HeightCreated)
+	}
+	w, ok := s.coming.get(key)
+	if !ok && !begin {
+		return nil, fmt.Errorf("%w: shard %d at %d", ErrUnasked, key.ShardID, key.HeightCreated)
+	}
+	if !ok {
+		w = new(coming)
+		s.coming.put(key, w)
+	}
+	return w, nil
+}
+
+func (t *Tracker) done(key primitives.ChunkKey) {
+	s := t.shards[key.ShardID]
+	s.coming.drop(key)
+	s.processed.put(key, struct{}{})
+}
+
+// together goes on with a witness if nothing is awaited any more.
+func (t *Tracker) together(out Out, key primitives.ChunkKey, w *coming) (Out, error) {
+	if w.payload == nil || w.waits {
+		return out, nil
+	}
+	t.done(key)
+	witness, size, err := Decode(w.payload)
+	if err != nil {
+		return out, err
+	}
+	if witness.Key() != key {
+		return out, fmt.Errorf("%w: a witness of shard %d at %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
+	}
+	producer, err := t.chain.Producer(key)
+	if err != nil {
+		return out, err
+	}
+	if producer.AccountID != t.me.Account {
+		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer.AccountID}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
+	}
+	out.Judge = append(out.Judge, Judgement{Key: key, Witness: witness, Size: size, Codes: w.codes})
+	return out, nil
+}
+
+// judged endorses what was good, and keeps what came before its block.
+func (t *Tracker) judged(j *Judged) (out Out, err error) {
+	switch {
+	case j.Good:
+		return t.endorse(out, j.Key, j.Witness.Header.ChunkHash())
+	case !j.Early:
+		return out, nil
+	}
+	above := int64(j.Key.HeightCreated) - int64(j.Head)
+	if above < orphanFrom || above > orphanTo || j.Size > maxOrphan {
+		return out, fmt.Errorf("%w: an orphan %d above the head, %d bytes", ErrIrrelevant, above, j.Size)
+	}
+	t.orphans.put(j.Key, j.Judgement)
+	return out, nil
+}
+
+// blockCame has those judged that have waited for the block, and forgets what is below the final one.
+func (t *Tracker) blockCame(b *BlockCame) (out Out) {
+	for _, key := range slices.Clone(t.orphans.order) {
+		j := t.orphans.by[key]
+		switch {
+		case j.Witness.Header.PrevBlockHash == b.Hash:
+			out.Judge = append(out.Judge, j)
+		case key.HeightCreated > b.Final:
+			continue
+		}
+		t.orphans.drop(key)
+	}
+	return out
+}
+
+// endorse sends an endorsement to the producers of the next heights, each once.
+func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Hash) (Out, error) {
+	var to []primitives.AccountID
+	for i := range primitives.Height(endorsedUntil) {
+		p, err := t.chain.BlockProducer(key.EpochID, key.HeightCreated+i)
+		if err != nil {
+			break // beyond the epoch
+		}
+		if !slices.Contains(to, p) {
+			to = append(to, p)
+		}
+	}
+	out.Send = append(out.Send, Send{To: to, Body: Endorse(key, chunk, t.me.Account, t.me.Key)})
+	return out, nil
+}

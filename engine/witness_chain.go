@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Validation shows chain/witness the chain as it is at each question. Safe from any goroutine.
+type Validation struct{ e *Engine }
+
+var _ witness.Chain = Validation{}
+
+// Validation returns it.
+func (e *Engine) Validation() Validation { return Validation{e} }
+
+// Relevant tells whether a chunk may still come to be (nearcore chain/client/src/stateless_validation/validate.rs:260).
+func (v Validation) Relevant(k primitives.ChunkKey) (ok bool) {
+	tip, final := v.e.Tip(), v.e.TipFinal()
+	if k.HeightCreated <= final.Height || k.HeightCreated > tip.Height()+witness.MaxAhead {
+		return false
+	}
+	_ = v.e.Epochs(func(m *epoch.Manager) error { // an epoch that is not known is none
+		layout, err := m.ShardLayout(k.EpochID)
+		if err != nil || !layout.Has(k.ShardID) {
+			return err
+		}
+		possible, err := possibleEpochs(m, tip, k.HeightCreated)
+		ok = slices.Contains(possible, k.EpochID)
+		return err
+	})
+	return ok
+}
+
+// possibleEpochs are those in which a chunk of a height around the tip may be (nearcore chain/epoch-manager/src/adapter.rs:728).
+func possibleEpochs(m *epoch.Manager, tip *Entry, h primitives.Height) ([]primitives.EpochID, error) {
+	if tip.Header().PrevHash.IsZero() {
+		id, err := m.EpochIDFromPrev(tip.Hash)
+		return []primitives.EpochID{id}, err
+	}
+	first, length, _, err := m.EpochSpan(tip.Hash)
+	if err != nil {
+		return nil, err
+	}
+	header := tip.Header()
+	switch end := first + primitives.Height(length); {
+	case h >= end: // missing blocks make an epoch longer
+		return []primitives.EpochID{header.EpochID, header.NextEpochID}, nil
+	case h >= first:
+		return []primitives.EpochID{header.EpochID}, nil
+	}
+	info, err := m.BlockInfo(tip.Hash)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = m.BlockInfo(info.EpochFirstBlock); err != nil {
+		return nil, err
+	}
+	if info, err = m.BlockInfo(info.PrevHash); err != nil || h > info.Height {
+		return nil, err
+	}
+	return []primitives.EpochID{info.EpochID}, nil
+}
+
+// Producer is who makes a chunk.
+func (v Validation) Producer(k primitives.ChunkKey) (out primitives.ValidatorStake, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.ChunkProducer(k.EpochID, k.ShardID, k.HeightCreated)
+		if err == nil {
+			out = *p
+		}
+		return err
+	})
+	return out, err
+}
+
+// Validators are who judges a chunk, in the order of assignment.
+func (v Validation) Validators(k primitives.ChunkKey) (out []chain.Assigned, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) (err error) {
+		out, err = assigned(m, k.EpochID, k.ShardID, k.HeightCreated)
+		return err
+	})
+	return out, err
+}
+
+// Producers are who makes chunks of a shard in an epoch.
+func (v Validation) Producers(id primitives.EpochID, shard primitives.ShardID) (out []primitives.AccountID, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) (err error) {
+		out, err = m.ChunkProducersForShard(id, shard)
+		return err
+	})
+	return out, err
+}
+
+// AllValidators are the validators of an epoch.
+func (v Validation) AllValidators(id primitives.EpochID) (out []primitives.AccountID, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) error {
+		info, err := m.EpochInfo(id)
+		if err != nil {
+			return err
+		}
+		for i := range info.Validators {
+			out = append(out, info.Validators[i].AccountID)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Key is a validator's key in an epoch.
+func (v Validation) Key(id primitives.EpochID, account primitives.AccountID) (out primitives.PublicKey, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.Validator(id, account)
+		if err == nil {
+			out = p.PublicKey
+		}
+		return err
+	})
+	return out, err
+}
+
+// BlockProducer is who makes the block of a height in an epoch.
+func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (out primitives.AccountID, err error) {
+	err = v.e.Epochs(func(m *epoch.Manager) error {
+		p, err := m.BlockProducer(id, h)
+		if err == nil {
+			out = p.AccountID
+		}
+		return err
+	})
+	return out, err
+}
+
+// CodeOf is the code that the main transition of a chunk has called, for its validators: of the chunk on the head's chain, whichever block that is in
+// (nearcore partial_witness_actor.rs:787). ErrUnknown if its block is not there yet, or not on that chain.
+func (e *Engine) CodeOf(k primitives.ChunkKey) (at primitives.TransitionKey, codes map[primitives.Hash][]byte, err error) {
+	prev := e.Head()
+	for prev != nil && prev.Height()+1 > k.HeightCreated {
+		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
+			return at, nil, err
+		}
+	}
+	if prev.Height()+1 != k.HeightCreated {
+		return at, nil, fmt.Errorf("%w: a block of height %d", ErrUnknown, k.HeightCreated-1)
+	}
+	main, _, err := e.Transitions(prev.Hash, k.ShardID)
+	if err != nil {
+		return at, nil, err
+	}
+	list, err := e.Codes(main)
+	if err != nil {
+		return at, nil, err
+	}
+	codes = make(map[primitives.Hash][]byte, len(list))
+	for _, c := range list {
+		codes[primitives.HashBytes(c)] = c
+	}
+	return primitives.TransitionKey{Block: main.Block, ShardID: main.Shard}, codes, nil
+}
