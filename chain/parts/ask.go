@@ -1,0 +1,154 @@
+package parts
+
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// wanted notes chunks that a block needs. Who gets forwards waits for them first, unless the block is an old one (nearcore shards_manager_actor.rs:724).
+func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
+	id, known := p.chain.Epoch(w.Ancestor)
+	if !known {
+		return ErrUnknown
+	}
+	for _, h := range w.Headers {
+		own := *h
+		own.HeightIncluded = 0
+		e := p.know(h.ChunkHash(), &own)
+		if err := p.settle(out, e); err != nil {
+			return err
+		}
+		if e.complete || e.failed || e.want != nil {
+			continue
+		}
+		e.want = &want{w.Ancestor, now, now}
+		waits, err := p.getsForwards(id, h)
+		if err != nil {
+			return err
+		}
+		if waits && !p.old(h) {
+			continue
+		}
+		if err := p.ask(out, e, id, false, p.old(h)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// old tells whether a chunk is on neither of the last two headers.
+func (p *Pool) old(h *primitives.ChunkHeader) bool {
+	return h.PrevBlockHash != p.head.Hash && h.PrevBlockHash != p.head.Prev
+}
+
+// getsForwards tells whether others pass parts of a chunk on to this node.
+func (p *Pool) getsForwards(id primitives.EpochID, h *primitives.ChunkHeader) (bool, error) {
+	if p.me == "" {
+		return false, nil
+	}
+	list, err := p.chain.BlockProducers(id)
+	if err != nil || slices.Contains(list, p.me) {
+		return err == nil, err
+	}
+	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
+	return err == nil && next.AccountID == p.me, err
+}
+
+// tick asks again for what has not come, and gives up what never does.
+func (p *Pool) tick(out *Out, now int64) error {
+	var due []*entry
+	for _, e := range p.entries {
+		switch {
+		case e.want == nil:
+		case now-e.want.added >= GiveUp:
+			e.want = nil
+		case now-e.want.last >= Retry:
+			due = append(due, e)
+		}
+	}
+	slices.SortFunc(due, func(a, b *entry) int { return a.hash.Compare(b.hash) })
+	for _, e := range due {
+		e.want.last = now
+		id, known := p.chain.Epoch(e.want.ancestor)
+		if !known {
+			continue
+		}
+		since := now - e.want.added
+		if err := p.ask(out, e, id, since >= FullFetch, p.old(e.header) || since >= ToOthers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks for what is missing of a chunk: each part of its owner, own ones and receipts of the producer, or, if others is set, of anybody who holds the
+// shard. All parts are needed by who holds the shard, and if full is set.
+func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
+	h, ancestor := e.header, e.want.ancestor
+	full = full || p.chain.Holds(ancestor, h.ShardID)
+	var main primitives.AccountID
+	if _, known := p.chain.Epoch(h.PrevBlockHash); known && !others {
+		producer, err := p.chain.Producer(id, h.ShardID, h.HeightCreated)
+		if err != nil {
+			return err
+		}
+		if producer.AccountID != p.me {
+			main = producer.AccountID
+		}
+	}
+	if main == "" {
+		list, err := p.chain.BlockProducers(id)
+		if err != nil {
+			return err
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
+		if len(list) > 0 {
+			main = list[p.random(len(list))]
+		}
+	}
+	requests := map[primitives.AccountID]*primitives.ChunkRequest{}
+	var order []primitives.AccountID
+	of := func(a primitives.AccountID) *primitives.ChunkRequest {
+		if requests[a] == nil {
+			requests[a] = &primitives.ChunkRequest{ChunkHash: e.hash}
+			order = append(order, a)
+		}
+		return requests[a]
+	}
+	for ord := range uint64(p.rs.TotalParts()) {
+		if e.parts[ord] != nil {
+			continue
+		}
+		owner, err := p.chain.Owner(id, ord)
+		if err != nil {
+			return err
+		}
+		mine := p.me != "" && owner == p.me
+		if !full && !mine {
+			continue
+		}
+		if mine {
+			owner = main
+		}
+		of(owner).Ords = append(of(owner).Ords, ord)
+	}
+	if !full {
+		layout, err := p.chain.Layout(id)
+		if err != nil {
+			return err
+		}
+		if held := p.held(layout, ancestor); len(held) > 0 {
+			slices.Sort(held)
+			of(main).Shards = held
+		}
+	}
+	least := primitives.Height(0)
+	if h.HeightCreated > peerHorizon {
+		least = h.HeightCreated - peerHorizon
+	}
+	for _, a := range order {
+		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: least, Request: requests[a]})
+	}
+	return nil
+}

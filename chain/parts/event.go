@@ -1,0 +1,134 @@
+package parts
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Bounds and times of nearcore: chunk_cache.rs:30, shards_manager_actor.rs:141.
+const (
+	HeightHorizon primitives.Height = 128
+	MaxAhead      primitives.Height = 5
+	MaxForwards                     = 1000
+	Retry                           = 100       // ms: a chunk is asked for at most so often
+	ToOthers                        = 400       // ms after which own parts are asked of others than the producer
+	FullFetch                       = 3_000     // ms after which all parts are asked for
+	GiveUp                          = 1_000_000 // ms
+	peerHorizon   primitives.Height = 5         // a peer that is asked instead is at most so far behind the chunk
+)
+
+// Refusals. The message is dropped.
+var (
+	ErrHorizon   = errors.New("parts: the chunk is too old or too far ahead")
+	ErrOther     = errors.New("parts: there is another chunk of that shard and height")
+	ErrPart      = errors.New("parts: bad part")
+	ErrReceipts  = errors.New("parts: receipts that are not proven")
+	ErrHeader    = errors.New("parts: bad header")
+	ErrSignature = errors.New("parts: not signed by the chunk's producer")
+	ErrUnknown   = errors.New("parts: unknown chunk")
+)
+
+// Chain is what must be known of the chain. Its answers are of the moment.
+type Chain interface {
+	Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) // of the block behind prev
+	NextEpoch(prev primitives.Hash) (primitives.EpochID, error)     // the one after that
+	Layout(primitives.EpochID) (primitives.ShardLayout, error)
+	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
+	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error) // of a chunk
+	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
+	// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or the next; Holds whether this node holds it, or will then.
+	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
+	Holds(prev primitives.Hash, shard primitives.ShardID) bool
+	// Stored returns a chunk that is not here any more, with its body, nil if there is none.
+	Stored(primitives.Hash) *primitives.Chunk
+}
+
+// Event is one of the types below.
+type Event interface{ event() }
+
+// Made is a chunk of this validator, with its coded body.
+type Made struct {
+	Chunk *primitives.Chunk
+	Parts [][]byte
+}
+
+// Partial, Forward and Response are what others have sent.
+type (
+	Partial  struct{ *primitives.PartialChunk }
+	Forward  struct{ *primitives.ChunkForward }
+	Response struct{ *primitives.ChunkResponse }
+)
+
+// Request is another's; the answer goes back to From, whatever that is.
+type Request struct {
+	*primitives.ChunkRequest
+	From any
+}
+
+// Wanted are the new chunks of a block on Prev. If Prev is not known, Ancestor is a block of the same epoch that is; else it is Prev.
+type Wanted struct {
+	Headers  []*primitives.ChunkHeader
+	Ancestor primitives.Hash
+}
+
+// BlockCame is a block that is known now.
+type BlockCame struct{ Hash primitives.Hash }
+
+// Head is the highest header that is known.
+type Head struct {
+	Hash, Prev primitives.Hash
+	Height     primitives.Height
+}
+
+// Tick comes every chunk_request_retry_period, 400 ms.
+type Tick struct{}
+
+func (Made) event()      {}
+func (Partial) event()   {}
+func (Forward) event()   {}
+func (Response) event()  {}
+func (Request) event()   {}
+func (Wanted) event()    {}
+func (BlockCame) event() {}
+func (Head) event()      {}
+func (Tick) event()      {}
+
+// Send is a message to a validator.
+type Send struct {
+	To   primitives.AccountID
+	Body borsh.Appender // of primitives
+}
+
+// Ask is a request: to Account, or, if PreferPeer or there is none, to a peer that tracks the shard and is at least at MinHeight.
+type Ask struct {
+	Account    primitives.AccountID
+	PreferPeer bool
+	Shard      primitives.ShardID
+	MinHeight  primitives.Height
+	Request    *primitives.ChunkRequest
+}
+
+// Answer goes back to who has asked.
+type Answer struct {
+	To   any
+	Body *primitives.ChunkResponse
+}
+
+// Complete is a chunk of which all is here that this node needs: the body if it holds the shard, else proofs of the receipts to those that it holds.
+// Partial is what it is to keep for others.
+type Complete struct {
+	Chunk   *primitives.Chunk
+	Partial *primitives.PartialChunk
+}
+
+// Out is what the shell is to do.
+type Out struct {
+	Send     []Send
+	Ask      []Ask
+	Answer   []Answer
+	Ready    []*primitives.ChunkHeader // this validator has its own parts of them: they may go into a block
+	Complete []Complete
+	Bad      []*primitives.ChunkHeader // signed by their producers, and no chunks
+}

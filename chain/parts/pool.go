@@ -1,0 +1,404 @@
+package parts
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Pool holds the chunks around the head. Not safe for concurrent use.
+type Pool struct {
+	me     primitives.AccountID // none: not a validator
+	chain  Chain
+	rs     *primitives.ReedSolomon
+	verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	random func(n int) int
+
+	head     Head
+	highest  primitives.Height
+	entries  map[primitives.Hash]*entry
+	at       map[place]primitives.Hash
+	forwards map[primitives.Hash][]primitives.ChunkPart // of unknown chunks
+	order    []primitives.Hash                          // of forwards, oldest first
+}
+
+type place struct {
+	height primitives.Height
+	shard  primitives.ShardID
+}
+
+// entry is a chunk whose header is known.
+type entry struct {
+	hash     primitives.Hash
+	header   *primitives.ChunkHeader
+	parts    []*primitives.ChunkPart // by number
+	have     int
+	receipts map[primitives.ShardID]primitives.ReceiptProof
+	signed   bool // the header's signature was checked
+	ready    bool
+	complete bool
+	failed   bool
+	want     *want
+}
+
+// want is that a chunk is asked for.
+type want struct {
+	ancestor    primitives.Hash
+	added, last int64 // ms
+}
+
+// New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.
+func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
+	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, at: map[place]primitives.Hash{},
+		forwards: map[primitives.Hash][]primitives.ChunkPart{}}
+}
+
+// Step takes an event at a time in ms. On an error the message is to be dropped; what is in Out is to be done nevertheless.
+func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
+	switch ev := ev.(type) {
+	case Made:
+		err = p.made(&out, &ev)
+	case Partial:
+		err = p.partial(&out, now, ev.PartialChunk, false)
+	case Forward:
+		err = p.forward(&out, now, ev.ChunkForward)
+	case Response:
+		e := p.entries[ev.ChunkHash]
+		if e == nil {
+			return out, fmt.Errorf("%w: %v", ErrUnknown, ev.ChunkHash)
+		}
+		err = p.partial(&out, now, &primitives.PartialChunk{Header: *e.header, Parts: ev.Parts, Receipts: ev.Receipts}, true)
+	case Request:
+		out.Answer = []Answer{{ev.From, p.answer(ev.ChunkRequest)}}
+	case Wanted:
+		err = p.wanted(&out, now, &ev)
+	case BlockCame:
+		for _, e := range p.on(ev.Hash) {
+			if e := p.settle(&out, e); e != nil {
+				err = e
+			}
+		}
+	case Head:
+		p.setHead(ev)
+	case Tick:
+		err = p.tick(&out, now)
+	default:
+		panic(fmt.Sprintf("parts: no case for %T", ev))
+	}
+	return out, err
+}
+
+// on are the incomplete chunks on a block, by shard.
+func (p *Pool) on(prev primitives.Hash) (list []*entry) {
+	for _, e := range p.entries {
+		if e.header.PrevBlockHash == prev && !e.complete && !e.failed {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *entry) int { return a.hash.Compare(b.hash) })
+	return list
+}
+
+// setHead moves the horizon.
+func (p *Pool) setHead(h Head) {
+	if p.head = h; h.Height <= p.highest {
+		return
+	}
+	p.highest = h.Height
+	for hash, e := range p.entries {
+		if e.header.HeightCreated+HeightHorizon < p.highest && e.want == nil {
+			p.remove(hash, e)
+		}
+	}
+}
+
+func (p *Pool) remove(hash primitives.Hash, e *entry) {
+	delete(p.entries, hash)
+	if at := (place{e.header.HeightCreated, e.header.ShardID}); p.at[at] == hash {
+		delete(p.at, at)
+	}
+}
+
+// know returns the entry of a header, with the forwards that have come before it.
+func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
+	if e := p.entries[hash]; e != nil {
+		return e
+	}
+	e := &entry{hash: hash, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
+	p.entries[hash] = e
+	p.at[place{h.HeightCreated, h.ShardID}] = hash
+	if list, ok := p.forwards[hash]; ok { // checked against the root that makes the hash
+		p.forget(hash)
+		for i := range list {
+			e.add(&list[i])
+		}
+	}
+	return e
+}
+
+func (p *Pool) forget(hash primitives.Hash) {
+	delete(p.forwards, hash)
+	i := slices.Index(p.order, hash)
+	p.order = slices.Delete(p.order, i, i+1)
+}
+
+// add takes a part that was checked, and tells whether it is new.
+func (e *entry) add(x *primitives.ChunkPart) bool {
+	if e.parts[x.Ord] != nil {
+		return false
+	}
+	e.parts[x.Ord] = &primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}
+	e.have++
+	return true
+}
+
+// forward takes parts that their owner passes on; where the header is not known yet they wait for it.
+func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
+	if !f.Consistent() {
+		return fmt.Errorf("%w: of a forward", ErrHeader)
+	}
+	for i := range f.Parts {
+		if !f.Parts[i].Verify(f.MerkleRoot, p.rs.TotalParts()) {
+			return fmt.Errorf("%w: %d of a forward", ErrPart, f.Parts[i].Ord)
+		}
+	}
+	if id, known := p.chain.Epoch(f.PrevBlockHash); known {
+		producer, err := p.chain.Producer(id, f.ShardID, f.HeightCreated)
+		if err != nil {
+			return err
+		}
+		if !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
+			return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
+		}
+	}
+	if e := p.entries[f.ChunkHash]; e != nil {
+		return p.partial(out, now, &primitives.PartialChunk{Header: *e.header, Parts: f.Parts}, true)
+	}
+	list, ok := p.forwards[f.ChunkHash]
+	if !ok {
+		if p.order = append(p.order, f.ChunkHash); len(p.order) > MaxForwards {
+			p.forget(p.order[0])
+		}
+	}
+	for i := range f.Parts {
+		x := &f.Parts[i]
+		if !slices.ContainsFunc(list, func(y primitives.ChunkPart) bool { return y.Ord == x.Ord }) {
+			list = append(list, primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof})
+		}
+	}
+	p.forwards[f.ChunkHash] = list
+	return nil
+}
+
+// partial takes parts and receipts of a chunk; known says that the header is one that is known.
+func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bool) error {
+	h, hash := &c.Header, c.Header.ChunkHash()
+	e := p.entries[hash]
+	if e != nil && (e.complete || e.failed) {
+		return nil
+	}
+	if e == nil || e.want == nil {
+		if h.HeightCreated+HeightHorizon < p.highest || h.HeightCreated > p.highest+MaxAhead {
+			return fmt.Errorf("%w: shard %d at %d", ErrHorizon, h.ShardID, h.HeightCreated)
+		}
+		if other, ok := p.at[place{h.HeightCreated, h.ShardID}]; ok && other != hash {
+			return fmt.Errorf("%w: shard %d at %d", ErrOther, h.ShardID, h.HeightCreated)
+		}
+	}
+	id, placed := p.chain.Epoch(h.PrevBlockHash)
+	if !placed && !known {
+		if id, placed = p.chain.Epoch(p.head.Hash); placed { // likely; what is wrong about the header is seen when its block comes
+			if layout, err := p.chain.Layout(id); err == nil && !layout.Has(h.ShardID) {
+				return fmt.Errorf("%w: of shard %d on an unknown block", ErrHeader, h.ShardID)
+			}
+		}
+	}
+	for i := range c.Parts {
+		if !c.Parts[i].Verify(h.EncodedMerkleRoot, p.rs.TotalParts()) {
+			return fmt.Errorf("%w: %d", ErrPart, c.Parts[i].Ord)
+		}
+	}
+	for i := range c.Receipts {
+		if r := &c.Receipts[i]; r.From != h.ShardID || !r.Verify(h.PrevOutgoingReceiptsRoot) {
+			return fmt.Errorf("%w: from shard %d to %d", ErrReceipts, r.From, r.To)
+		}
+	}
+	if e == nil {
+		own := *h
+		e = p.know(hash, &own)
+	}
+	var fresh []primitives.ChunkPart
+	for i := range c.Parts {
+		if x := &c.Parts[i]; e.add(x) {
+			fresh = append(fresh, *e.parts[x.Ord])
+		}
+	}
+	for _, r := range c.Receipts {
+		if _, ok := e.receipts[r.To]; !ok {
+			e.receipts[r.To] = r
+		}
+	}
+	if err := p.check(e); err != nil {
+		return err
+	}
+	if placed {
+		if err := p.passOn(out, e, id, fresh); err != nil {
+			return err
+		}
+	}
+	if err := p.settle(out, e); err != nil {
+		return err
+	}
+	if !e.complete && !e.failed && e.want == nil {
+		if _, here := p.chain.Epoch(h.PrevBlockHash); here {
+			e.want = &want{h.PrevBlockHash, now, now}
+		}
+	}
+	return nil
+}
+
+// check has the header's signature checked once its block is known; an entry with a bad one goes.
+func (p *Pool) check(e *entry) error {
+	id, known := p.chain.Epoch(e.header.PrevBlockHash)
+	if e.signed || !known {
+		return nil
+	}
+	producer, err := p.chain.Producer(id, e.header.ShardID, e.header.HeightCreated)
+	if err != nil {
+		p.remove(e.hash, e)
+		return fmt.Errorf("%w: %w", ErrHeader, err)
+	}
+	if !p.verify(e.header.Signature, e.hash[:], producer.PublicKey) {
+		p.remove(e.hash, e)
+		return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
+	}
+	e.signed = true
+	return nil
+}
+
+// settle does what can be done with a chunk whose block is known: says that own parts are here, puts it together, or is content with what it needs.
+func (p *Pool) settle(out *Out, e *entry) error {
+	id, known := p.chain.Epoch(e.header.PrevBlockHash)
+	if !known || e.complete || e.failed {
+		return nil
+	}
+	if err := p.check(e); err != nil {
+		return err
+	}
+	own, err := p.ownParts(id)
+	if err != nil {
+		return err
+	}
+	all := !slices.ContainsFunc(own, func(ord uint64) bool { return e.parts[ord] == nil })
+	if all && !e.ready {
+		e.ready = true
+		out.Ready = append(out.Ready, e.header)
+	}
+	layout, err := p.chain.Layout(id)
+	if err != nil {
+		return err
+	}
+	held := p.held(layout, e.header.PrevBlockHash)
+	receipts := !slices.ContainsFunc(held, func(s primitives.ShardID) bool { _, ok := e.receipts[s]; return !ok })
+	holds := slices.Contains(held, e.header.ShardID)
+	switch {
+	case !holds && all && receipts:
+		c := &primitives.Chunk{Hash: e.hash, Header: *e.header, Proofs: []primitives.ReceiptProof{}}
+		for _, s := range held {
+			c.Proofs = append(c.Proofs, e.receipts[s])
+		}
+		p.done(out, e, c, own)
+	case e.have >= p.rs.DataParts():
+		c := p.join(e, layout)
+		if c == nil {
+			e.failed, e.want = true, nil
+			out.Bad = append(out.Bad, e.header)
+			return nil
+		}
+		if !e.ready { // own parts are among those that were made; nearcore does not say so then
+			e.ready = true
+			out.Ready = append(out.Ready, e.header)
+		}
+		if !holds {
+			c = chain.CutChunk(c, layout, held)
+		}
+		p.done(out, e, c, own)
+	}
+	return nil
+}
+
+func (p *Pool) done(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
+	e.complete, e.want = true, nil
+	kept := &primitives.PartialChunk{Header: *e.header}
+	for _, x := range e.parts {
+		if x != nil && (c.Proofs == nil || slices.Contains(own, x.Ord)) {
+			kept.Parts = append(kept.Parts, *x)
+		}
+	}
+	for _, r := range e.receipts {
+		if c.Proofs == nil || chain.ProofTo(c, r.To) != nil {
+			kept.Receipts = append(kept.Receipts, r)
+		}
+	}
+	slices.SortFunc(kept.Receipts, func(a, b primitives.ReceiptProof) int { return int(a.To) - int(b.To) })
+	out.Complete = append(out.Complete, Complete{c, kept})
+}
+
+// join puts a body together, with all parts and all proofs of receipts; nil if its producer has signed what is no chunk.
+func (p *Pool) join(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
+	parts := make([][]byte, len(e.parts))
+	for i, x := range e.parts {
+		if x != nil {
+			parts[i] = x.Part
+		}
+	}
+	h := e.header
+	if p.rs.Reconstruct(parts, h.EncodedLength) != nil {
+		return nil
+	}
+	root, paths := primitives.MerklizeParts(parts)
+	raw := slices.Concat(parts[:p.rs.DataParts()]...)
+	c := &primitives.Chunk{Hash: e.hash, Header: *h}
+	if root != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) || borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, 64*len(raw)+1<<16) != nil {
+		return nil
+	}
+	outgoing, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
+	if outgoing != h.PrevOutgoingReceiptsRoot || chain.TxRoot(c.Transactions) != h.TxRoot {
+		return nil
+	}
+	for i := range parts {
+		e.add(&primitives.ChunkPart{Ord: uint64(i), Part: parts[i], Proof: paths[i]})
+	}
+	for _, r := range chain.ProveReceipts(h.ShardID, c.PrevOutgoingReceipts, layout) {
+		e.receipts[r.To] = r
+	}
+	return c
+}
+
+// ownParts are the numbers of this validator's parts in an epoch.
+func (p *Pool) ownParts(id primitives.EpochID) (own []uint64, err error) {
+	for ord := range uint64(p.rs.TotalParts()) {
+		owner, err := p.chain.Owner(id, ord)
+		if err != nil {
+			return nil, err
+		}
+		if p.me != "" && owner == p.me {
+			own = append(own, ord)
+		}
+	}
+	return own, nil
+}
+
+// held are the shards that this node holds, or will.
+func (p *Pool) held(layout primitives.ShardLayout, prev primitives.Hash) (out []primitives.ShardID) {
+	for _, s := range layout.ShardIDs() {
+		if p.chain.Holds(prev, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package parts
+
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// producers are the block producers of the epoch behind prev, and of the next, each once; next are the latter.
+func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
+	this, err := p.chain.BlockProducers(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	following, err := p.chain.NextEpoch(prev)
+	if err != nil {
+		return nil, nil, err
+	}
+	next, err = p.chain.BlockProducers(following)
+	for _, a := range slices.Concat(this, next) {
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all, next, err
+}
+
+// made gives the parts of an own chunk to their owners, and the receipts that it brings to who makes chunks of the shards that they go to: also the block
+// producers of the next epoch, who hold those already (nearcore shards_manager_actor.rs:2150).
+func (p *Pool) made(out *Out, m *Made) error {
+	h := &m.Chunk.Header
+	id, known := p.chain.Epoch(h.PrevBlockHash)
+	if !known {
+		return ErrUnknown
+	}
+	layout, err := p.chain.Layout(id)
+	if err != nil {
+		return err
+	}
+	all, next, err := p.producers(id, h.PrevBlockHash)
+	if err != nil {
+		return err
+	}
+	_, paths := primitives.MerklizeParts(m.Parts)
+	of := map[primitives.AccountID][]primitives.ChunkPart{}
+	own := *h
+	e := p.know(m.Chunk.Hash, &own)
+	for i, part := range m.Parts {
+		owner, err := p.chain.Owner(id, uint64(i))
+		if err != nil {
+			return err
+		}
+		x := primitives.ChunkPart{Ord: uint64(i), Part: part, Proof: paths[i]}
+		of[owner] = append(of[owner], x)
+		e.add(&x)
+	}
+	proofs := chain.ProveReceipts(h.ShardID, m.Chunk.PrevOutgoingReceipts, layout)
+	for _, r := range proofs {
+		e.receipts[r.To] = r
+	}
+	for _, to := range all {
+		if to == p.me {
+			continue
+		}
+		c := &primitives.PartialChunk{Header: *h, Parts: of[to]}
+		for _, r := range proofs {
+			if p.chain.Cares(to, h.PrevBlockHash, r.To) {
+				c.Receipts = append(c.Receipts, r)
+			}
+		}
+		if len(c.Parts) > 0 || slices.Contains(next, to) {
+			out.Send = append(out.Send, Send{to, c})
+		}
+	}
+	e.signed, e.ready = true, true
+	out.Ready = append(out.Ready, e.header)
+	kept, err := p.ownParts(id)
+	if err == nil {
+		p.done(out, e, m.Chunk, kept)
+	}
+	return err
+}
+
+// passOn gives own parts, when they come first, to the block producers of this epoch and the next that hold the shard, and to who makes its next chunk.
+func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
+	if p.me == "" || len(fresh) == 0 {
+		return nil
+	}
+	var own []primitives.ChunkPart
+	for _, x := range fresh {
+		owner, err := p.chain.Owner(id, x.Ord)
+		if err != nil {
+			return err
+		}
+		if owner == p.me {
+			own = append(own, x)
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	h, prev := e.header, e.header.PrevBlockHash
+	if _, known := p.chain.Epoch(prev); !known {
+		prev = p.head.Hash
+	}
+	all, _, err := p.producers(id, prev)
+	if err != nil {
+		return err
+	}
+	to := slices.DeleteFunc(all, func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, prev, h.ShardID) })
+	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
+	if err != nil {
+		return err
+	}
+	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) {
+		to = append(to, next.AccountID)
+	}
+	f := primitives.NewChunkForward(h, own)
+	for _, a := range to {
+		out.Send = append(out.Send, Send{a, f})
+	}
+	return nil
+}
+
+// answer gives what is here, else what the stored chunk codes to.
+func (p *Pool) answer(q *primitives.ChunkRequest) *primitives.ChunkResponse {
+	a := &primitives.ChunkResponse{ChunkHash: q.ChunkHash}
+	ords, shards := slices.Clone(q.Ords), slices.Clone(q.Shards)
+	slices.Sort(ords)
+	ords = slices.Compact(ords)
+	take := func(parts []*primitives.ChunkPart, receipts map[primitives.ShardID]primitives.ReceiptProof) {
+		ords = slices.DeleteFunc(ords, func(ord uint64) bool {
+			found := ord < uint64(len(parts)) && parts[ord] != nil
+			if found {
+				a.Parts = append(a.Parts, *parts[ord])
+			}
+			return found
+		})
+		shards = slices.DeleteFunc(shards, func(s primitives.ShardID) bool {
+			r, found := receipts[s]
+			if found {
+				a.Receipts = append(a.Receipts, r)
+			}
+			return found
+		})
+	}
+	if e := p.entries[q.ChunkHash]; e != nil {
+		take(e.parts, e.receipts)
+	}
+	if len(ords)+len(shards) > 0 {
+		if c := p.chain.Stored(q.ChunkHash); c != nil {
+			take(p.code(c))
+		}
+	}
+	slices.SortFunc(a.Parts, func(x, y primitives.ChunkPart) int { return int(x.Ord) - int(y.Ord) })
+	slices.SortFunc(a.Receipts, func(x, y primitives.ReceiptProof) int { return int(x.To) - int(y.To) })
+	return a
+}
+
+// code makes parts and proofs of a chunk again.
+func (p *Pool) code(c *primitives.Chunk) ([]*primitives.ChunkPart, map[primitives.ShardID]primitives.ReceiptProof) {
+	receipts := map[primitives.ShardID]primitives.ReceiptProof{}
+	for _, r := range c.Proofs {
+		receipts[r.To] = r
+	}
+	id, known := p.chain.Epoch(c.Header.PrevBlockHash)
+	if c.Proofs != nil || !known {
+		return nil, receipts
+	}
+	layout, err := p.chain.Layout(id)
+	if err != nil {
+		return nil, receipts
+	}
+	for _, r := range chain.ProveReceipts(c.Header.ShardID, c.PrevOutgoingReceipts, layout) {
+		receipts[r.To] = r
+	}
+	coded, err := chain.EncodeBody(&c.ChunkBody, p.rs)
+	if err != nil {
+		return nil, receipts
+	}
+	_, paths := primitives.MerklizeParts(coded.Parts)
+	parts := make([]*primitives.ChunkPart, len(coded.Parts))
+	for i := range parts {
+		parts[i] = &primitives.ChunkPart{Ord: uint64(i), Part: coded.Parts[i], Proof: paths[i]}
+	}
+	return parts, receipts
+}

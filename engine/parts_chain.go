@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Distribution shows chain/parts the chain as it is at each question. Safe from any goroutine.
+type Distribution struct {
+	Validation
+	stored func(primitives.Hash) *primitives.Chunk
+}
+
+var _ parts.Chain = Distribution{}
+
+// Distribution returns it. stored finds whole chunks that are part of the chain, and gives nil where there is none.
+func (e *Engine) Distribution(stored func(primitives.Hash) *primitives.Chunk) Distribution {
+	return Distribution{e.Validation(), stored}
+}
+
+// Epoch is that of the block behind prev; known is false if prev is not part of the chain.
+func (d Distribution) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
+	err := d.e.Epochs(func(m *epoch.Manager) (err error) {
+		id, err = m.EpochIDFromPrev(prev)
+		return err
+	})
+	return id, err == nil
+}
+
+// NextEpoch is the one after that.
+func (d Distribution) NextEpoch(prev primitives.Hash) (id primitives.EpochID, err error) {
+	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
+		id, err = m.NextEpochIDFromPrev(prev)
+		return err
+	})
+	return id, err
+}
+
+// Layout is that of an epoch.
+func (d Distribution) Layout(id primitives.EpochID) (layout primitives.ShardLayout, err error) {
+	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
+		layout, err = m.ShardLayout(id)
+		return err
+	})
+	return layout, err
+}
+
+// Owner is who owns a part of each chunk in an epoch.
+func (d Distribution) Owner(id primitives.EpochID, part uint64) (owner primitives.AccountID, err error) {
+	err = d.e.Epochs(func(m *epoch.Manager) (err error) {
+		owner, err = m.PartOwner(id, part)
+		return err
+	})
+	return owner, err
+}
+
+// Producer is who makes a chunk.
+func (d Distribution) Producer(id primitives.EpochID, shard primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
+	return d.Validation.Producer(primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: h})
+}
+
+// BlockProducers are those of an epoch, each once.
+func (d Distribution) BlockProducers(id primitives.EpochID) (out []primitives.AccountID, err error) {
+	err = d.e.Epochs(func(m *epoch.Manager) error {
+		list, err := m.BlockProducersOrdered(id)
+		for i := range list {
+			out = append(out, list[i].AccountID)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or in the next.
+func (d Distribution) Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) (cares bool) {
+	_ = d.e.Epochs(func(m *epoch.Manager) error { // of an unknown block: of none
+		id, err := m.EpochIDFromPrev(prev)
+		if err != nil {
+			return err
+		}
+		if cares, err = m.CaresAboutShard(id, account, shard); err != nil || cares {
+			return err
+		}
+		cares, err = m.CaresAboutShardNextEpoch(prev, account, shard)
+		return err
+	})
+	return cares
+}
+
+// Holds tells whether this node holds a shard behind prev.
+func (d Distribution) Holds(prev primitives.Hash, shard primitives.ShardID) bool {
+	parent := d.e.Adopted(prev)
+	if parent == nil {
+		return false
+	}
+	next, err := d.e.rulesBehind(parent)
+	if err != nil {
+		return false
+	}
+	i, err := next.layout.Index(shard)
+	if err != nil {
+		return false
+	}
+	holds, err := d.e.holds(parent, next.layout)
+	return err == nil && holds[i]
+}
+
+// Stored finds a chunk of the chain.
+func (d Distribution) Stored(hash primitives.Hash) *primitives.Chunk { return d.stored(hash) }

@@ -1,0 +1,97 @@
+package replay
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	spread "github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestNetParts: of every chunk of a recorded network its producer's pool sends each validator what neard sent, to the byte: its parts and the receipts to
+// the shards that it has in this epoch or the next. What a validator gets so makes its pool say that the chunk is ready, and complete; a node that follows
+// the chain with all shards puts the body together from the recorded parts.
+func TestNetParts(t *testing.T) {
+	n := readNetwork(t, netPath())
+	e := n.open(t, engine.Options{Par: par})
+	view := e.Distribution(func(h primitives.Hash) *primitives.Chunk { return n.chunks[h] })
+	var head spread.Head
+	pool := func(me primitives.AccountID) *spread.Pool {
+		p := spread.New(me, view, e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
+		if _, err := p.Step(0, head); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	all := pool("")
+	chunks, sent, forwards := 0, 0, 0
+	for _, b := range n.blocks {
+		if b.Header.PrevHash.IsZero() {
+			continue
+		}
+		head = spread.Head{Hash: b.Header.PrevHash, Height: b.Header.PrevHeight}
+		if _, err := all.Step(0, head); err != nil {
+			t.Fatal(err)
+		}
+		bodies := n.bodies(b)
+		for i, c := range bodies {
+			h := b.Body.Chunks[i]
+			if h.HeightIncluded != b.Header.Height {
+				continue
+			}
+			producer, err := e.ChunkProducer(b.Header.PrevHash, h.ShardID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			coded, err := chain.EncodeBody(&c.ChunkBody, e.Coding())
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := *c
+			whole.Header = *h
+			whole.Header.HeightIncluded = 0
+			maker := pool(producer.AccountID)
+			out, err := maker.Step(0, spread.Made{Chunk: &whole, Parts: coded.Parts})
+			if err != nil || len(out.Send) < 2 { // one of the four is kicked out for some epochs
+				t.Fatalf("shard %d at %d: %v, sent to %d", h.ShardID, h.HeightCreated, err, len(out.Send))
+			}
+			chunks++
+			for _, want := range n.partial[c.Hash] {
+				found := false
+				for _, s := range out.Send {
+					found = found || bytes.Equal(s.Body.AppendBorsh(nil), want.AppendBorsh(nil))
+				}
+				if !found {
+					t.Errorf("shard %d at %d: neard has sent what is not sent here", h.ShardID, h.HeightCreated)
+				}
+				sent++
+			}
+			s := out.Send[chunks%len(out.Send)]
+			got, err := pool(s.To).Step(0, spread.Partial{PartialChunk: s.Body.(*primitives.PartialChunk)})
+			if err != nil || len(got.Ready) != 1 || len(got.Complete) != 1 {
+				t.Errorf("shard %d at %d, %s: %v, %d ready, %d complete", h.ShardID, h.HeightCreated, s.To, err, len(got.Ready), len(got.Complete))
+			}
+			forwards += len(got.Send)
+			got, err = all.Step(0, spread.Partial{PartialChunk: n.partial[c.Hash][0]})
+			if err != nil || len(got.Complete) != 1 || !bytes.Equal(got.Complete[0].Chunk.ChunkBody.AppendBorsh(nil), c.ChunkBody.AppendBorsh(nil)) {
+				t.Errorf("shard %d at %d, from one part: %v, %d complete", h.ShardID, h.HeightCreated, err, len(got.Complete))
+			}
+			q := &primitives.ChunkRequest{ChunkHash: c.Hash, Ords: []uint64{3, 0, 7, 3}, Shards: []primitives.ShardID{h.ShardID}}
+			for _, p := range []*spread.Pool{all, maker, pool("")} { // the last has it from the store
+				a, err := p.Step(0, spread.Request{ChunkRequest: q})
+				if err != nil || len(a.Answer) != 1 || len(a.Answer[0].Body.Parts) != 2 || len(a.Answer[0].Body.Receipts) != 1 || !bytes.Equal(a.Answer[0].Body.Parts[1].Part, coded.Parts[3]) {
+					t.Fatalf("shard %d at %d, asked for two parts: %v, %+v", h.ShardID, h.HeightCreated, err, a.Answer)
+				}
+			}
+		}
+		if _, err := e.Process(b, bodies, false); err != nil {
+			t.Fatalf("block %d: %v", b.Header.Height, err)
+		}
+	}
+	t.Logf("%d chunks, %d messages of neards, %d forwards", chunks, sent, forwards)
+	if chunks < 500 || sent < chunks || forwards == 0 {
+		t.Error("that is few")
+	}
+}
