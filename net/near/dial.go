@@ -1,0 +1,205 @@
+package near
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// dial opens a connection unless there is one, or one is under way.
+func (n *Node) dial(p wire.PeerInfo, tier wire.Tier) bool {
+	_, under := n.out[tier][p.ID]
+	if under || n.ready[tier][p.ID] != nil || p.ID == n.me && tier != wire.T1 || !p.Addr.IsValid() {
+		return false
+	}
+	n.out[tier][p.ID] = p
+	n.do(Dial{p, tier})
+	return true
+}
+
+func (n *Node) dialFailed(now time.Time, id wire.PeerID, tier wire.Tier) {
+	switch tier {
+	case wire.T2:
+		n.store.failed(now, id)
+	case wire.T3:
+		delete(n.answers, id)
+	}
+}
+
+// monitor keeps the number of T2 connections where it should be: one dial a time if there are too few, one goodbye if there are too many.
+func (n *Node) monitor(now time.Time) {
+	n.store.update(now)
+	for id, at := range n.pending3 {
+		if now.Sub(at) >= pending3Life {
+			delete(n.pending3, id)
+		}
+	}
+	t2, pending, ours := len(n.ready[wire.T2]), len(n.out[wire.T2]), 0
+	for _, c := range n.ready[wire.T2] {
+		if !c.inbound {
+			ours++
+		}
+	}
+	if t2+pending < n.IdealLow || t2+pending < n.MaxPeers && ours+pending < n.MinOutbound {
+		prefer := n.Draw(100) < preferKnown
+		p, found := n.store.candidate(n.Draw, prefer, func(p wire.PeerInfo) bool {
+			_, under := n.out[wire.T2][p.ID]
+			return p.ID == n.me || p.Addr == n.ListenAddr || under
+		})
+		if found {
+			n.dial(p, wire.T2)
+		}
+	}
+	n.dropOne(now, ours)
+	for _, c := range n.sorted(wire.T3) {
+		if now.Sub(c.heard) >= idleT3 && now.Sub(c.since) >= idleT3 {
+			n.close(now, c, Requested, NotBanned)
+		}
+	}
+}
+
+// dropOne closes a drawn connection when there are more than IdealHigh, but none of the safe ones: whitelisted, outbound while there are
+// few, and those that last longest.
+func (n *Node) dropOne(now time.Time, ours int) {
+	safe := map[wire.PeerID]bool{}
+	list := n.sorted(wire.T2)
+	for _, c := range list {
+		if n.whitelisted(c.peer) {
+			safe[c.peer.ID] = true
+		}
+	}
+	if len(list)-len(safe) <= n.IdealHigh {
+		return
+	}
+	if ours+len(n.out[wire.T2]) <= n.MinOutbound {
+		for _, c := range list {
+			safe[c.peer.ID] = safe[c.peer.ID] || !c.inbound
+		}
+	}
+	byAge := slices.Clone(list)
+	slices.SortStableFunc(byAge, func(a, b *conn) int { return a.since.Compare(b.since) })
+	for _, c := range byAge {
+		if now.Sub(c.heard) < recentlyActive && countTrue(safe) < n.SafeSet {
+			safe[c.peer.ID] = true
+		}
+	}
+	list = slices.DeleteFunc(list, func(c *conn) bool { return safe[c.peer.ID] })
+	if len(list) > 0 {
+		n.close(now, list[n.Draw(len(list))], Requested, NotBanned)
+	}
+}
+
+func countTrue(m map[wire.PeerID]bool) (count int) {
+	for _, v := range m {
+		if v {
+			count++
+		}
+	}
+	return count
+}
+
+// remember keeps the connections of ours that have lasted.
+func (n *Node) remember(now time.Time) {
+	for _, c := range n.sorted(wire.T2) {
+		if !c.inbound && c.isReady && now.Sub(c.since) >= recentAfter {
+			n.forgetOutbound(c.peer.ID)
+			n.recent = slices.Insert(n.recent, 0, outbound{c.peer})
+		}
+	}
+	n.recent = n.recent[:min(len(n.recent), maxRecent)]
+	for _, p := range n.redial {
+		n.retries[p.ID] = retry{p, maxRedials, now}
+	}
+	n.redial = nil
+}
+
+func (n *Node) forgetOutbound(id wire.PeerID) {
+	n.recent = slices.DeleteFunc(n.recent, func(o outbound) bool { return o.peer.ID == id })
+}
+
+// lost notes the end of a connection that was ready: one of ours that lasted is dialled again.
+func (n *Node) lost(c *conn, why CloseReason) {
+	if c.inbound {
+		return
+	}
+	if why.forgets() {
+		n.forgetOutbound(c.peer.ID)
+	}
+	if slices.ContainsFunc(n.recent, func(o outbound) bool { return o.peer.ID == c.peer.ID }) {
+		n.redial = append(n.redial, c.peer)
+	}
+}
+
+func (n *Node) tickRetries(now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(n.retries)) {
+		r := n.retries[id]
+		switch {
+		case now.Before(r.at):
+		case r.left == 0 || n.ready[wire.T2][id] != nil:
+			delete(n.retries, id)
+		default:
+			n.retries[id] = retry{r.peer, r.left - 1, now.Add(redialPeriod)}
+			n.dial(r.peer, wire.T2)
+		}
+	}
+}
+
+// advertise tells everybody how this validator is reached, and asks for all that others know.
+func (n *Node) advertise(now time.Time) {
+	n.timers.advertise = now.Add(advertisePeriod)
+	if d := n.accounts.advertise(now); d != nil {
+		n.toAll(&wire.AccountsData{Data: []*wire.AccountData{d}, Incremental: true})
+	}
+}
+
+// connectT1 closes T1 connections that serve no account any more and dials a proxy of each account that is not connected.
+func (n *Node) connectT1(now time.Time) {
+	if n.NoOutboundT1 {
+		return
+	}
+	key := n.accounts.key
+	validating := !key.IsZero() && n.accounts.keys[key.PublicKey()]
+	safe, keep := map[primitives.PublicKey]bool{}, map[wire.PeerID]bool{}
+	for k, c := range n.byKey[wire.T1] {
+		if n.accounts.keys[k] && (validating || c.inbound) {
+			safe[k], keep[c.peer.ID] = true, true
+		}
+	}
+	if validating {
+		keep[n.me] = true
+		for _, d := range n.accounts.all() {
+			for _, p := range d.Proxies {
+				if c := n.ready[wire.T1][p.PeerID]; c != nil && !c.inbound && !safe[d.AccountKey] {
+					safe[d.AccountKey], keep[p.PeerID] = true, true
+				}
+			}
+		}
+		for _, p := range n.accounts.proxies {
+			keep[p.PeerID] = true
+		}
+	}
+	for _, c := range n.sorted(wire.T1) {
+		if !keep[c.peer.ID] {
+			n.close(now, c, Requested, NotBanned)
+		}
+	}
+	if !validating {
+		return
+	}
+	var wanted []*wire.AccountData
+	for _, d := range n.accounts.all() {
+		if !safe[d.AccountKey] && d.AccountKey != key.PublicKey() && len(d.Proxies) > 0 {
+			wanted = append(wanted, d)
+		}
+	}
+	for dials := 0; dials < maxNewT1 && len(wanted) > 0; {
+		i := n.Draw(len(wanted))
+		p := wanted[i].Proxies[n.Draw(len(wanted[i].Proxies))]
+		if wanted = slices.Delete(wanted, i, i+1); n.dial(wire.PeerInfo{ID: p.PeerID, Addr: p.Addr}, wire.T1) {
+			dials++
+		}
+	}
+}

@@ -1,0 +1,379 @@
+package near
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+const (
+	handshakeLimit  = 20 * time.Second
+	maxInHandshake  = 60 // connections of others
+	maxAccountSkew  = 30 * time.Minute
+	maxSeenMessages = 1000
+	duplicateWindow = 50 * time.Millisecond
+)
+
+// conn is a connection, in its handshake or after it.
+type conn struct {
+	id      ConnID
+	addr    netip.AddrPort // of the other end of the socket
+	inbound bool
+	opened  time.Time
+	isReady bool
+	waiting bool // the handshake was fine and waits for its edge to be in the graph
+
+	// What we propose, if the connection is ours.
+	tier    wire.Tier
+	target  wire.PeerID
+	version uint32
+	half    wire.PartialEdge
+
+	// What we know after the handshake.
+	peer     wire.PeerInfo
+	owned    primitives.PublicKey
+	tracked  []primitives.ShardID
+	archival bool
+	since    time.Time
+	heard    time.Time
+	height   primitives.Height
+	hash     primitives.Hash
+	hasBlock bool
+
+	held   []held     // while waiting, in order
+	asked  lastHashes // blocks that were asked for
+	seen   seenMessages
+	due    connTimers
+	bucket [2]time.Time // when epoch sync requests and responses are taken next
+
+	accounts gossip[primitives.PublicKey, *wire.AccountData]
+	hosts    gossip[wire.PeerID, *wire.SnapshotHost]
+}
+
+// held is a message that came, or is to go out, while a handshake waits for its edge.
+type held struct {
+	msg wire.Message
+	in  bool
+}
+
+// maxHeld is how many messages may wait so; it lasts a second at most.
+const maxHeld = 10_000
+
+func (n *Node) dialled(now time.Time, ev Dialled) {
+	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version, peer: ev.Peer}
+	if n.ready[ev.Tier][ev.Peer.ID] != nil || ev.Peer.ID == n.me && ev.Tier != wire.T1 {
+		delete(n.out[ev.Tier], ev.Peer.ID)
+		n.do(Close{Conn: ev.Conn, Reason: OutboundNotAllowed})
+		return
+	}
+	n.conns[c.id] = c
+	n.out[ev.Tier][ev.Peer.ID] = ev.Peer
+	c.half = n.propose(now, c.target)
+	n.write(c, n.handshake(now, c.tier, c.target, c.version, c.half))
+}
+
+func (n *Node) accepted(now time.Time, ev Accepted) {
+	inHandshake := 0
+	for _, c := range n.conns {
+		if c.inbound && !c.isReady {
+			inHandshake++
+		}
+	}
+	if inHandshake >= maxInHandshake {
+		n.do(Close{Conn: ev.Conn, Reason: TooManyInbound})
+		return
+	}
+	n.conns[ev.Conn] = &conn{id: ev.Conn, addr: ev.Addr, inbound: true, opened: now}
+}
+
+// propose makes our half of an edge with a nonce of now, above that of the edge there is.
+func (n *Node) propose(now time.Time, to wire.PeerID) wire.PartialEdge {
+	nonce := wire.FreshNonce(now.Unix())
+	if e := n.graph.Local(to); e != nil {
+		nonce = max(nonce, wire.NextNonce(e.Nonce))
+	}
+	return wire.SignEdge(n.Key, to, nonce)
+}
+
+func (n *Node) handshake(now time.Time, tier wire.Tier, to wire.PeerID, version uint32, half wire.PartialEdge) *wire.Handshake {
+	h := &wire.Handshake{Tier: tier, Version: version, Oldest: n.Oldest, Sender: n.me, Target: to, ListenPort: n.ListenAddr.Port(),
+		Chain: wire.ChainInfo{Genesis: n.Genesis, Archival: n.Archival}, PartialEdge: half}
+	if n.head != nil {
+		h.Chain.Height, h.Chain.TrackedShards = n.head.Block.Header.Height, n.head.TrackedShards
+	}
+	if key := n.accounts.key; !key.IsZero() {
+		h.OwnedAccount = &wire.OwnedAccount{PeerID: n.me, Timestamp: timestamp(now)}
+		h.OwnedAccount.Sign(key)
+	}
+	return h
+}
+
+func (n *Node) self() wire.PeerInfo {
+	return wire.PeerInfo{ID: n.me, Addr: n.ListenAddr, AccountID: n.account}
+}
+
+// connecting handles a message of a connection whose handshake is not done; what does not belong there is ignored.
+func (n *Node) connecting(now time.Time, c *conn, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Handshake:
+		if !c.waiting {
+			n.shake(now, c, m)
+		}
+	case *wire.HandshakeFailure:
+		if !c.inbound {
+			n.refused(now, c, m)
+		}
+	case *wire.LastEdge:
+		if c.inbound {
+			return
+		}
+		if e := m.Edge; e.Other(n.me) != c.target || e.Nonce < c.half.Nonce || !e.Verify() {
+			n.close(now, c, HandshakeFailed, NotBanned)
+			return
+		}
+		c.half = wire.SignEdge(n.Key, c.target, max(wire.NextNonce(m.Edge.Nonce), wire.FreshNonce(now.Unix())))
+		n.write(c, n.handshake(now, c.tier, c.target, c.version, c.half))
+	}
+}
+
+// refused handles the answer to a handshake of ours that the other side did not take.
+func (n *Node) refused(now time.Time, c *conn, f *wire.HandshakeFailure) {
+	switch f.Reason {
+	case wire.VersionMismatch:
+		common := min(f.Version, n.Version)
+		if common >= f.Oldest && common >= n.Oldest {
+			c.version = common
+			n.write(c, n.handshake(now, c.tier, c.target, c.version, c.half))
+			return
+		}
+	case wire.InvalidTarget:
+		n.store.met(now, f.Peer)
+	}
+	n.close(now, c, HandshakeFailed, NotBanned)
+}
+
+// shake judges a handshake, in the order of neard's checks.
+func (n *Node) shake(now time.Time, c *conn, h *wire.Handshake) {
+	if c.inbound {
+		if !n.shakeInbound(now, c, h) {
+			return
+		}
+	} else if h.Version != c.version || h.Chain.Genesis != n.Genesis || h.Sender != c.target || h.Tier != c.tier ||
+		h.PartialEdge.Nonce != c.half.Nonce {
+		n.close(now, c, HandshakeFailed, NotBanned)
+		return
+	}
+	if o := h.OwnedAccount; o != nil {
+		at := time.Unix(o.Timestamp.Seconds, int64(o.Timestamp.Nanos))
+		switch d := at.Sub(now); {
+		case !o.Verify(o.AccountKey):
+			n.peerOf(c, h)
+			n.close(now, c, Banned, InvalidSignature)
+			return
+		case o.PeerID != h.Sender:
+			n.close(now, c, AccountMismatch, NotBanned)
+			return
+		case d >= maxAccountSkew || d <= -maxAccountSkew:
+			n.close(now, c, ClockSkew, NotBanned)
+			return
+		}
+	}
+	if c.inbound {
+		c.tier, c.version, c.half = h.Tier, h.Version, wire.SignEdge(n.Key, h.Sender, h.PartialEdge.Nonce)
+	}
+	n.peerOf(c, h)
+	edge := wire.NewEdge(n.me, h.Sender, h.PartialEdge.Nonce, c.half.Signature, h.PartialEdge.Signature)
+	if !n.admissible(now, c, edge) || !n.insert(c) {
+		n.close(now, c, Rejected, NotBanned)
+		return
+	}
+	if c.waiting = true; c.tier == wire.T2 { // one batch of edges a second
+		n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: []*wire.Edge{edge}, done: c.id})
+		return
+	}
+	n.established(now, c)
+}
+
+// shakeInbound answers what is wrong with a handshake of others, after which they may try another; false if that was it.
+func (n *Node) shakeInbound(now time.Time, c *conn, h *wire.Handshake) bool {
+	fail := func(f wire.HandshakeFailure) bool {
+		f.Peer = n.self()
+		n.write(c, &f)
+		return false
+	}
+	switch {
+	case h.Version < n.Oldest || h.Version > n.Version:
+		return fail(wire.HandshakeFailure{Reason: wire.VersionMismatch, Version: n.Version, Oldest: n.Oldest})
+	case h.Chain.Genesis != n.Genesis:
+		return fail(wire.HandshakeFailure{Reason: wire.GenesisMismatch, Genesis: n.Genesis})
+	case h.Target != n.me:
+		return fail(wire.HandshakeFailure{Reason: wire.InvalidTarget})
+	case !validNonce(h.PartialEdge.Nonce, now):
+		n.close(now, c, HandshakeFailed, NotBanned)
+		return false
+	}
+	if e := n.graph.Local(h.Sender); e != nil && e.Nonce >= h.PartialEdge.Nonce {
+		n.write(c, &wire.LastEdge{Edge: e})
+		return false
+	}
+	return true
+}
+
+// peerOf takes from a handshake who the other side is.
+func (n *Node) peerOf(c *conn, h *wire.Handshake) {
+	c.peer = wire.PeerInfo{ID: h.Sender}
+	if h.ListenPort != 0 {
+		c.peer.Addr = netip.AddrPortFrom(c.addr.Addr(), h.ListenPort)
+	}
+	c.tracked, c.archival = h.Chain.TrackedShards, h.Chain.Archival
+	if c.owned = ""; h.OwnedAccount != nil {
+		c.owned = h.OwnedAccount.AccountKey
+	}
+}
+
+// admissible tells whether the peer may be connected to on this tier (network_state/mod.rs:406).
+func (n *Node) admissible(now time.Time, c *conn, edge *wire.Edge) bool {
+	if !c.peer.Addr.IsValid() || n.Blacklisted(c.peer.Addr) || n.store.isBanned(c.peer.ID) {
+		return false
+	}
+	if c.inbound {
+		switch c.tier {
+		case wire.T1:
+			if n.NoInboundT1 || c.owned == "" || !n.accounts.keys[c.owned] {
+				return false
+			}
+		case wire.T2:
+			if len(n.ready[wire.T2])+len(n.out[wire.T2]) >= n.MaxPeers && !n.whitelisted(c.peer) {
+				return false
+			}
+		case wire.T3:
+			if at, asked := n.pending3[c.peer.ID]; !asked || now.Sub(at) >= pending3Life {
+				return false
+			}
+		}
+	}
+	return edge.Verify()
+}
+
+func (n *Node) whitelisted(p wire.PeerInfo) bool {
+	for _, w := range n.Whitelist {
+		if w.ID == p.ID && w.Addr == p.Addr && (w.AccountID == "" || w.AccountID == p.AccountID) {
+			return true
+		}
+	}
+	return false
+}
+
+// insert takes c into the pool of its tier, if there is no other connection with this peer or this key. Of two that were dialled at the
+// same time, the one that the lower id has dialled stays.
+func (n *Node) insert(c *conn) bool {
+	ready, out := n.ready[c.tier], n.out[c.tier]
+	if c.inbound && c.peer.ID == n.me {
+		if _, dialling := out[n.me]; n.loop != nil || ready[n.me] == nil && !dialling {
+			return false
+		}
+		n.loop = c
+		return true
+	}
+	if _, dialling := out[c.peer.ID]; c.inbound && dialling && c.peer.ID >= n.me {
+		return false
+	}
+	if ready[c.peer.ID] != nil || c.owned != "" && n.byKey[c.tier][c.owned] != nil {
+		return false
+	}
+	if ready[c.peer.ID] = c; c.owned != "" {
+		n.byKey[c.tier][c.owned] = c
+	}
+	return true
+}
+
+// established ends a handshake: the answer, and what neard sends at once after it.
+func (n *Node) established(now time.Time, c *conn) {
+	waited := c.held
+	c.isReady, c.waiting, c.held, c.since, c.heard = true, false, nil, now, now
+	if !c.inbound {
+		delete(n.out[c.tier], c.target)
+	} else {
+		n.write(c, n.handshake(now, c.tier, c.peer.ID, c.version, c.half))
+	}
+	switch c.tier {
+	case wire.T2:
+		delete(n.retries, c.peer.ID)
+		n.store.connected(now, c.peer)
+		n.greet(now, c)
+	case wire.T3:
+		for _, r := range n.answers[c.peer.ID] {
+			n.write(c, r)
+		}
+		delete(n.answers, c.peer.ID)
+	}
+	for _, h := range waited {
+		if n.conns[c.id] != c {
+			return
+		}
+		if h.in {
+			n.received(now, c, h.msg)
+		} else {
+			n.write(c, h.msg)
+		}
+	}
+}
+
+// greet sends what a T2 connection begins with: all edges, announcements and hosts. What is sent from time to time comes by tick, at
+// once for the first time.
+func (n *Node) greet(now time.Time, c *conn) {
+	edges := n.graph.Edges()
+	if n.SkipTombstones > 0 {
+		edges = activeOnly(edges)
+	}
+	n.write(c, &wire.RoutingTable{Edges: edges, Accounts: n.announced.all()})
+	n.write(c, &wire.SnapshotHosts{Hosts: n.hosts.all()})
+	c.due.start(now, !c.inbound)
+}
+
+func activeOnly(edges []*wire.Edge) []*wire.Edge {
+	var out []*wire.Edge
+	for _, e := range edges {
+		if e.Active() {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// close ends a connection, tells the other side so, and forgets it.
+func (n *Node) close(now time.Time, c *conn, why CloseReason, ban Reason) {
+	if n.conns[c.id] != c {
+		return
+	}
+	c.waiting, c.held = false, nil
+	n.write(c, &wire.Disconnect{RemoveFromStore: c.inbound && why.forgets()})
+	n.do(Close{c.id, why, ban})
+	delete(n.conns, c.id)
+	if !c.isReady && !c.inbound {
+		delete(n.out[c.tier], c.target)
+		n.dialFailed(now, c.target, c.tier)
+	}
+	if n.loop == c {
+		n.loop = nil
+		return
+	}
+	inPool := c.tier != 0 && n.ready[c.tier][c.peer.ID] == c
+	if !inPool {
+		return
+	}
+	delete(n.ready[c.tier], c.peer.ID)
+	if c.owned != "" && n.byKey[c.tier][c.owned] == c {
+		delete(n.byKey[c.tier], c.owned)
+	}
+	if c.tier != wire.T2 || !c.isReady {
+		return
+	}
+	if e := n.graph.Local(c.peer.ID); e != nil && e.Active() {
+		n.addLocal(e.Remove(n.Key))
+	}
+	n.store.gone(now, c.peer.ID, ban)
+	n.lost(c, why)
+}

@@ -1,0 +1,148 @@
+package near
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+const (
+	maxHosts       = 1000
+	hostEpochsKept = 1 // before the current one
+)
+
+// hosts is who serves which shards' state.
+type hosts struct {
+	of    map[wire.PeerID]*wire.SnapshotHost
+	order []wire.PeerID // the oldest entry first
+	least uint64        // epoch heights below are not kept
+	tried map[hostTry]int
+}
+
+// hostTry counts requests of a part from a host.
+type hostTry struct {
+	shard primitives.ShardID
+	part  uint64
+	peer  wire.PeerID
+}
+
+func newHosts() *hosts {
+	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
+}
+
+// add takes hosts that a peer has sent, and returns those that are new.
+func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
+	seen := map[wire.PeerID]bool{}
+	for _, s := range list {
+		if seen[s.PeerID] {
+			return nil, Abusive
+		}
+		seen[s.PeerID] = true
+	}
+	for _, s := range list {
+		if len(s.Shards) == 0 || !h.isNew(s) {
+			continue
+		}
+		if len(s.Shards) > wire.MaxHostShards {
+			return fresh, Abusive
+		}
+		if !s.Verify() {
+			return fresh, InvalidSignature
+		}
+		h.put(s)
+		fresh = append(fresh, s)
+	}
+	return fresh, NotBanned
+}
+
+func (h *hosts) isNew(s *wire.SnapshotHost) bool {
+	old := h.of[s.PeerID]
+	return s.EpochHeight >= h.least && (old == nil || s.EpochHeight > old.EpochHeight)
+}
+
+func (h *hosts) put(s *wire.SnapshotHost) {
+	if h.of[s.PeerID] != nil {
+		h.order = slices.DeleteFunc(h.order, func(p wire.PeerID) bool { return p == s.PeerID })
+	} else if len(h.of) >= maxHosts {
+		delete(h.of, h.order[0])
+		h.order = h.order[1:]
+	}
+	h.of[s.PeerID] = s
+	h.order = append(h.order, s.PeerID)
+}
+
+// setEpoch forgets hosts of epochs that are over.
+func (h *hosts) setEpoch(height uint64) {
+	h.least = height - min(height, hostEpochsKept)
+	h.order = slices.DeleteFunc(h.order, func(p wire.PeerID) bool {
+		if h.of[p].EpochHeight >= h.least {
+			return false
+		}
+		delete(h.of, p)
+		return true
+	})
+}
+
+// all returns the hosts, the newest entry first, as neard lists them.
+func (h *hosts) all() []*wire.SnapshotHost {
+	out := make([]*wire.SnapshotHost, 0, len(h.order))
+	for _, p := range slices.Backward(h.order) {
+		out = append(out, h.of[p])
+	}
+	return out
+}
+
+// serving returns who serves a shard of a snapshot, in the order of ids.
+func (h *hosts) serving(sync primitives.Hash, shard primitives.ShardID) []wire.PeerID {
+	var out []wire.PeerID
+	for _, s := range h.of {
+		if s.SyncHash == sync && slices.Contains(s.Shards, shard) {
+			out = append(out, s.PeerID)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// HostScore orders the hosts of a part: of those that were asked least often, the highest is asked first.
+func HostScore(peer wire.PeerID, shard primitives.ShardID, part uint64) primitives.Hash {
+	b := borsh.AppendUint64([]byte(peer.Raw()), uint64(shard))
+	return primitives.HashBytes(borsh.AppendUint64(b, part))
+}
+
+// forPart chooses the host to ask for a part, and counts it; "" if there is none.
+func (h *hosts) forPart(sync primitives.Hash, shard primitives.ShardID, part uint64) wire.PeerID {
+	var best wire.PeerID
+	for _, p := range h.serving(sync, shard) {
+		if best == "" || h.before(hostTry{shard, part, p}, hostTry{shard, part, best}) {
+			best = p
+		}
+	}
+	if best != "" {
+		h.tried[hostTry{shard, part, best}]++
+	}
+	return best
+}
+
+func (h *hosts) before(a, b hostTry) bool {
+	if h.tried[a] != h.tried[b] {
+		return h.tried[a] < h.tried[b]
+	}
+	x, y := HostScore(a.peer, a.shard, a.part), HostScore(b.peer, b.shard, b.part)
+	if c := bytes.Compare(x[:], y[:]); c != 0 {
+		return c > 0
+	}
+	return a.peer > b.peer
+}
+
+// partDone forgets who was asked for a part that has come.
+func (h *hosts) partDone(shard primitives.ShardID, part uint64) {
+	for t := range h.tried {
+		if t.shard == shard && t.part == part {
+			delete(h.tried, t)
+		}
+	}
+}

@@ -1,0 +1,443 @@
+package near
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func headAt(h primitives.Height) Head {
+	header := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
+	header.Height = h
+	header.Init()
+	return Head{Block: &primitives.Block{Header: header}}
+}
+
+// quiet lets a node dial nobody.
+func quiet(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
+
+// TestGreeting wants the messages after a T2 handshake, and their order, to be those of network.md 16.1.
+func TestGreeting(t *testing.T) {
+	f := newFabric(t, 1)
+	a, b := f.add("a", quiet), f.add("b", quiet)
+	for _, m := range []*member{a, b} {
+		f.step(m, headAt(5))
+	}
+	f.dial(a, b, wire.T2)
+	f.run(2 * time.Second)
+	if got, want := f.wrote("b", "a"), "tier2_handshake sync_routing_table sync_snapshot_hosts sync_routing_table peers_request block_response "+
+		"peers_response sync_accounts_data"; !sameWords(got, want, 6) {
+		t.Errorf("the listener writes\n%s, want\n%s", got, want)
+	}
+	if got, want := f.wrote("a", "b"), "tier2_handshake sync_routing_table sync_snapshot_hosts sync_routing_table sync_accounts_data peers_request "+
+		"block_response peers_response"; !sameWords(got, want, 3) {
+		t.Errorf("the dialler writes\n%s, want\n%s", got, want)
+	}
+	for _, m := range []*member{a, b} {
+		if len(m.Info().Peers) != 1 || m.Info().Peers[0].Height != 5 || m.Info().Reachable != 1 {
+			t.Errorf("%s: %+v", m.name, m.Info())
+		}
+		if len(m.delivered) != 1 || m.delivered[0].Msg.Kind() != wire.KindBlock || m.delivered[0].Requested {
+			t.Errorf("%s is told %+v", m.name, m.delivered)
+		}
+	}
+	if a.Info().Public != a.ListenAddr || b.Info().Public != b.ListenAddr {
+		t.Errorf("own addresses %v and %v", a.Info().Public, b.Info().Public)
+	}
+	if e := a.graph.Local(b.me); e == nil || !e.Active() || !e.Verify() || e.Nonce != wire.FreshNonce(start.Unix()) {
+		t.Errorf("edge %+v", e)
+	}
+	if n := strings.Count(f.wrote("a", "b"), "block_response"); n != 1 {
+		t.Errorf("%d blocks in two seconds", n)
+	}
+	f.run(61 * time.Second)
+	if n := strings.Count(f.wrote("a", "b"), "block_response"); n != 2 {
+		t.Errorf("%d blocks in a minute", n)
+	}
+}
+
+// sameWords compares the first n words in order, and the rest as a set.
+func sameWords(got, want string, n int) bool {
+	g, w := strings.Fields(got), strings.Fields(want)
+	if len(g) != len(w) || !slices.Equal(g[:n], w[:n]) {
+		return false
+	}
+	slices.Sort(g)
+	slices.Sort(w)
+	return slices.Equal(g, w)
+}
+
+// TestHandshakeChecks gives a listener handshakes that are wrong in one thing, in the order of neard's checks.
+func TestHandshakeChecks(t *testing.T) {
+	owner := keyFor("owner")
+	tests := []struct {
+		name  string
+		spoil func(h *wire.Handshake, l *member)
+		want  string // kinds written, and the close
+	}{
+		{"nothing", func(*wire.Handshake, *member) {}, "tier2_handshake"},
+		{"version too low", func(h *wire.Handshake, _ *member) { h.Version = 82 }, "ProtocolVersionMismatch"},
+		{"the oldest version", func(h *wire.Handshake, _ *member) { h.Version = 83 }, "tier2_handshake"},
+		{"version too high", func(h *wire.Handshake, _ *member) { h.Version = 87 }, "ProtocolVersionMismatch"},
+		{"version before genesis", func(h *wire.Handshake, _ *member) { h.Version, h.Chain.Genesis.ChainID = 87, "x" }, "ProtocolVersionMismatch"},
+		{"another chain", func(h *wire.Handshake, _ *member) { h.Chain.Genesis.ChainID = "x" }, "GenesisMismatch"},
+		{"another genesis", func(h *wire.Handshake, _ *member) { h.Chain.Genesis.Hash[0] = 1 }, "GenesisMismatch"},
+		{"genesis before target", func(h *wire.Handshake, _ *member) { h.Chain.Genesis.ChainID, h.Target = "x", h.Sender }, "GenesisMismatch"},
+		{"another target", func(h *wire.Handshake, _ *member) { h.Target = idOf("c") }, "InvalidTarget"},
+		{"nonce 0", func(h *wire.Handshake, _ *member) { h.PartialEdge.Nonce = 0 }, "disconnect HandshakeFailed"},
+		{"an old nonce", func(h *wire.Handshake, l *member) {
+			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()-1199)|1)
+		}, "tier2_handshake"},
+		{"too old a nonce", func(h *wire.Handshake, l *member) {
+			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()-1201)|1)
+		}, "disconnect HandshakeFailed"},
+		{"too new a nonce", func(h *wire.Handshake, l *member) {
+			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()+1200)|1)
+		}, "disconnect HandshakeFailed"},
+		{"an even nonce", func(h *wire.Handshake, l *member) {
+			h.PartialEdge = wire.SignEdge(keyFor("a"), l.me, uint64(start.Unix()))
+		}, "disconnect RejectedByPeerManager"},
+		{"a signature of another", func(h *wire.Handshake, l *member) {
+			h.PartialEdge.Signature = wire.SignEdge(keyFor("c"), l.me, h.PartialEdge.Nonce).Signature
+		}, "disconnect RejectedByPeerManager"},
+		{"no listen port", func(h *wire.Handshake, _ *member) { h.ListenPort = 0 }, "disconnect RejectedByPeerManager"},
+		{"an owned account", func(h *wire.Handshake, _ *member) { own(h, owner, h.Sender, start) }, "tier2_handshake"},
+		{"an owned account of another", func(h *wire.Handshake, _ *member) { own(h, owner, idOf("c"), start) }, "disconnect OwnedAccountMismatch"},
+		{"an owned account of long ago", func(h *wire.Handshake, _ *member) { own(h, owner, h.Sender, start.Add(-30*time.Minute)) }, "disconnect TooLargeClockSkew"},
+		{"an owned account of not so long ago", func(h *wire.Handshake, _ *member) { own(h, owner, h.Sender, start.Add(-30*time.Minute+time.Second)) }, "tier2_handshake"},
+		{"a forged owned account", func(h *wire.Handshake, _ *member) {
+			own(h, owner, h.Sender, start)
+			h.OwnedAccount.Signature = keyFor("c").Sign(h.OwnedAccount.Payload)
+		}, "disconnect Ban"},
+		{"a banned peer", func(h *wire.Handshake, l *member) {
+			l.store.connected(start, wire.PeerInfo{ID: h.Sender, Addr: netip.MustParseAddrPort("9.9.9.9:9")})
+			l.Step(start, Ban{h.Sender, Abusive})
+		}, "disconnect RejectedByPeerManager"},
+		{"T1 without a key that counts", func(h *wire.Handshake, _ *member) { h.Tier = wire.T1; own(h, owner, h.Sender, start) }, "disconnect RejectedByPeerManager"},
+		{"T1 with a key that counts", func(h *wire.Handshake, l *member) {
+			h.Tier = wire.T1
+			own(h, owner, h.Sender, start)
+			head := headAt(1)
+			head.T1 = map[primitives.AccountID][]primitives.PublicKey{"o": {owner.PublicKey()}}
+			l.Step(start, head)
+		}, "tier1_handshake"},
+		{"T3 that nobody waits for", func(h *wire.Handshake, _ *member) { h.Tier = wire.T3 }, "disconnect RejectedByPeerManager"},
+		{"T3 that was asked for", func(h *wire.Handshake, l *member) {
+			h.Tier = wire.T3
+			l.PublicAddr = l.ListenAddr
+			l.Step(start, AskState{Host: h.Sender})
+		}, "tier3_handshake"},
+		{"no room", func(h *wire.Handshake, l *member) { l.MaxPeers = -1 }, "disconnect RejectedByPeerManager"},
+	}
+	for _, tt := range tests {
+		f := newFabric(t, 1)
+		a, l := f.add("a", quiet), f.add("l", quiet)
+		l.Step(start, Accepted{1, netip.MustParseAddrPort("1.2.3.4:5")})
+		h := a.handshake(start, wire.T2, l.me, 86, a.propose(start, l.me))
+		tt.spoil(h, l)
+		effects := l.Step(start, Received{1, h})
+		if tt.want == "tier2_handshake" {
+			effects = append(effects, l.Step(start.Add(time.Second), Tick{})...)
+		}
+		var got []string
+		for _, e := range effects {
+			switch e := e.(type) {
+			case Write:
+				if f, ok := e.Msg.(*wire.HandshakeFailure); ok {
+					got = append(got, f.Reason.String())
+				} else {
+					got = append(got, e.Msg.Kind().String())
+				}
+			case Close:
+				got = append(got, e.Reason.String())
+			}
+		}
+		if len(got) == 0 || !strings.HasPrefix(strings.Join(got, " "), tt.want) || strings.HasPrefix(tt.want, "disc") && len(got) != 2 {
+			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+func own(h *wire.Handshake, key primitives.SecretKey, peer wire.PeerID, at time.Time) {
+	h.OwnedAccount = &wire.OwnedAccount{PeerID: peer, Timestamp: timestamp(at)}
+	h.OwnedAccount.Sign(key)
+}
+
+// TestLastEdge wants a dialler whose nonce is too low to try again above the edge that it is shown, on the same connection.
+func TestLastEdge(t *testing.T) {
+	f := newFabric(t, 1)
+	a, b := f.add("a", quiet), f.add("b", quiet)
+	nonce := uint64(start.Unix()+100) | 1
+	edge := wire.NewEdge(a.me, b.me, nonce, wire.SignEdge(a.Key, b.me, nonce).Signature, wire.SignEdge(b.Key, a.me, nonce).Signature)
+	b.graph.Add(start, []*wire.Edge{edge}, "")
+	f.dial(a, b, wire.T2)
+	f.run(3 * time.Second)
+	if got := f.wrote("b", "a"); !strings.HasPrefix(got, "last_edge tier2_handshake") {
+		t.Errorf("the listener writes %s", got)
+	}
+	if e := a.graph.Local(b.me); e == nil || e.Nonce != nonce+2 {
+		t.Errorf("edge %+v, want nonce %d", e, nonce+2)
+	}
+	// An edge that is older than what was proposed, of others, or not signed, ends it.
+	for i, bad := range []func(e *wire.Edge){func(e *wire.Edge) { e.Nonce = 1 }, func(e *wire.Edge) { e.LowSig = e.HighSig },
+		func(e *wire.Edge) { e.High = idOf("c") }} {
+		a := newFabric(t, 1).add("a", quiet)
+		a.Step(start, Dialled{1, b.info(), wire.T2})
+		e := *edge
+		bad(&e)
+		if got := a.Step(start, Received{1, &wire.LastEdge{Edge: &e}}); !closes(got, HandshakeFailed) {
+			t.Errorf("bad edge %d: %v", i, got)
+		}
+	}
+}
+
+func closes(effects []Effect, why CloseReason) bool {
+	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == why })
+}
+
+func bans(effects []Effect, why Reason) bool {
+	return slices.ContainsFunc(effects, func(e Effect) bool { c, ok := e.(Close); return ok && c.Reason == Banned && c.Ban == why })
+}
+
+// TestVersions wants a dialler to agree to an older protocol that both speak, and to give up if there is none.
+func TestVersions(t *testing.T) {
+	f := newFabric(t, 1)
+	a := f.add("a", quiet)
+	b := f.add("b", func(c *Config) { quiet(c); c.Version, c.Oldest = 85, 84 })
+	f.dial(a, b, wire.T2)
+	f.run(2 * time.Second)
+	if len(a.Info().Peers) != 1 || len(b.Info().Peers) != 1 {
+		t.Errorf("85 and 86 do not meet: %v", f.log)
+	}
+	c := f.add("c", func(c *Config) { quiet(c); c.Version, c.Oldest = 90, 87 })
+	f.dial(a, c, wire.T2)
+	f.run(2 * time.Second)
+	if len(c.Info().Peers) != 0 || f.log[len(f.log)-1] != "a closes HandshakeFailed" && !slices.Contains(f.log, "a closes HandshakeFailed") {
+		t.Errorf("86 and 87 meet: %v", f.log)
+	}
+}
+
+// TestCrossedDials wants one connection of two that were dialled at once: that of the lower id.
+func TestCrossedDials(t *testing.T) {
+	f := newFabric(t, 1)
+	lo, hi := low("a", "b")
+	x, y := f.add(lo, quiet), f.add(hi, quiet)
+	f.step(x, Tick{})
+	f.dial(x, y, wire.T2)
+	f.dial(y, x, wire.T2)
+	f.run(3 * time.Second)
+	for _, m := range []*member{x, y} {
+		p := m.Info().Peers
+		if len(p) != 1 || p[0].Inbound != (m == y) {
+			t.Errorf("%s has %+v\n%s", m.name, p, strings.Join(f.log, "\n"))
+		}
+	}
+}
+
+// TestRouting wants messages to go by a shortest way and answers to come back by the same, over nodes that are not connected.
+func TestRouting(t *testing.T) {
+	f := newFabric(t, 1)
+	var m [4]*member
+	for i := range m {
+		m[i] = f.add(fmt.Sprint("n", i), quiet)
+	}
+	for i := range 3 {
+		f.dial(m[i], m[i+1], wire.T2)
+	}
+	f.run(10 * time.Second)
+	if r := m[0].Info().Reachable; r != 3 {
+		t.Fatalf("%d of 3 reachable", r)
+	}
+	f.log = nil
+	q := &wire.TxStatusRequest{Signer: "a.near"}
+	f.step(m[0], RouteTo{wire.ToPeer(m[3].me), q})
+	f.run(time.Second)
+	if len(m[3].delivered) != 1 {
+		t.Fatalf("not delivered: %v", f.log)
+	}
+	got := m[3].delivered[0].Msg.(*wire.Routed)
+	if got.Author != m[0].me || got.TTL != 98 || got.Hops != 2 || m[3].delivered[0].From != m[2].me {
+		t.Errorf("delivered %+v", got)
+	}
+	for range 2 { // the second answer finds no way
+		f.step(m[3], RouteTo{wire.WayBack(got.Hash()), &wire.WitnessAck{}})
+	}
+	f.run(time.Second)
+	if len(m[0].delivered) != 1 || len(m[1].delivered)+len(m[2].delivered) != 0 {
+		t.Errorf("answers: %+v", m[0].delivered)
+	}
+	f.log = nil
+	f.step(m[0], RouteTo{wire.ToPeer(m[3].me), &wire.Ping{Nonce: 1, Source: m[0].me}})
+	f.run(time.Second)
+	if got := strings.Join(f.log, " "); strings.Count(got, "routed") != 6 {
+		t.Errorf("ping and pong: %s", got)
+	}
+	// n1 and n2 part: there is no way any more, and everybody hears of it.
+	c := m[1].ready[wire.T2][m[2].me]
+	f.shut(c.id)
+	f.step(m[1], Closed{c.id})
+	f.run(10 * time.Second)
+	for i, want := range []int{1, 1, 1, 1} {
+		if r := m[i].Info().Reachable; r != want {
+			t.Errorf("n%d reaches %d, want %d", i, r, want)
+		}
+	}
+	if e := m[0].graph.edges[keyOf(m[1].graph.Local(m[2].me))]; e.Active() || !e.Verify() {
+		t.Errorf("the edge between n1 and n2 is %+v", e)
+	}
+}
+
+// TestAccounts wants account data to reach everybody, messages to accounts to go over T1 where there is a connection and thrice over T2
+// where there is none, and a validator's word to be renewed when an older run of it is heard.
+func TestAccounts(t *testing.T) {
+	f := newFabric(t, 1)
+	vk := keyFor("validator")
+	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
+	head := headAt(1)
+	head.T1 = map[primitives.AccountID][]primitives.PublicKey{"val.near": {vk.PublicKey()}, "c.near": {keyFor("cv").PublicKey()}}
+	f.dial(a, b, wire.T2)
+	f.dial(b, c, wire.T2)
+	f.run(5 * time.Second)
+	for _, m := range []*member{a, b, c} {
+		f.step(m, head)
+	}
+	f.step(a, Validator{AccountID: "val.near", Key: vk, Proxies: []wire.PeerAddr{{Addr: a.ListenAddr, PeerID: a.me}}})
+	f.step(c, Validator{AccountID: "c.near", Key: keyFor("cv")})
+	f.run(time.Second)
+	if d := c.accounts.data[vk.PublicKey()]; d == nil || d.PeerID != a.me || d.Version != 1 {
+		t.Fatalf("c knows %+v", d)
+	}
+	approval := &wire.BlockApproval{Approval: primitives.Approval{Inner: primitives.ApprovalInner{Skip: true}, Signature: primitives.ZeroED25519Signature, AccountID: "c.near"}}
+	f.log = nil
+	f.step(c, RouteToAccount{"val.near", approval})
+	f.run(time.Second)
+	if n := strings.Count(f.wrote("c", "b"), "routed"); n != 3 {
+		t.Errorf("an approval goes %d times over T2, want 3", n)
+	}
+	if n := len(a.delivered); n != 1 {
+		t.Errorf("an approval is delivered %d times", n)
+	}
+	f.run(61 * time.Second) // c dials a proxy of val.near
+	if len(c.Info().T1) != 1 || len(a.Info().T1) != 1 {
+		t.Fatalf("no T1 connection: %v", f.log)
+	}
+	f.log, a.delivered = nil, nil
+	f.step(c, RouteToAccount{"val.near", approval})
+	f.step(c, OptimisticTo{[]primitives.AccountID{"val.near"}, &wire.OptimisticBlock{Block: &primitives.OptimisticBlock{Signature: primitives.ZeroED25519Signature}}})
+	f.run(time.Second)
+	if f.wrote("c", "a") != "routed optimistic_block" || len(a.delivered) != 2 || a.delivered[0].Tier != wire.T1 {
+		t.Errorf("over T1: %v, %+v", f.log, a.delivered)
+	}
+	// A node with the same key that knows nothing of this run begins at version 1, and ends above what the others have.
+	a2 := f.add("a2", quiet)
+	f.step(a2, head)
+	f.step(a2, Validator{AccountID: "val.near", Key: vk})
+	f.dial(a2, c, wire.T2)
+	f.run(30 * time.Second)
+	if d := c.accounts.data[vk.PublicKey()]; d.PeerID != a2.me || d.Version < 2 {
+		t.Errorf("c knows %+v after a restart", d)
+	}
+	a2.delivered = nil
+	f.step(a2, RouteToAccount{"val.near", approval}) // to itself: dropped
+	f.step(a2, RouteToAccount{"val.near", &wire.ChunkEndorsement{}})
+	if len(a2.delivered) != 1 || a2.delivered[0].Msg.(*wire.Routed).Body.BodyKind() != wire.BodyChunkEndorsement {
+		t.Errorf("to itself: %+v", a2.delivered)
+	}
+}
+
+// TestBans gives a peer's messages that neard bans for, each to a fresh pair.
+func TestBans(t *testing.T) {
+	vk := keyFor("v")
+	data := func(n int) *wire.AccountData {
+		d := &wire.AccountData{PeerID: idOf("b"), Version: 1}
+		for range n {
+			d.Proxies = append(d.Proxies, wire.PeerAddr{Addr: netip.MustParseAddrPort("1.2.3.4:5"), PeerID: idOf("b")})
+		}
+		if d.Sign(vk) != nil {
+			d.Signature = vk.Sign(d.Payload)
+		}
+		return d
+	}
+	forged := data(0)
+	forged.Signature = keyFor("b").Sign(forged.Payload)
+	host := wire.NewSnapshotHost(keyFor("h"), primitives.Hash{}, 1, []primitives.ShardID{1})
+	forgedHost := *host
+	forgedHost.EpochHeight = 2
+	edge := wire.NewEdge(idOf("x"), idOf("y"), uint64(start.Unix())|1, keyFor("x").Sign(nil), keyFor("y").Sign(nil))
+	loop := wire.NewEdge(idOf("x"), idOf("x"), uint64(start.Unix())|1, keyFor("x").Sign(nil), keyFor("x").Sign(nil))
+	unsigned := wire.NewRouted(keyFor("b"), wire.ToPeer(idOf("x")), &wire.WitnessAck{}, 0)
+	unsigned.Signature = keyFor("x").Sign(nil)
+	peers := func(n, direct int) *wire.PeersResponse {
+		r := &wire.PeersResponse{}
+		for i := range n + direct {
+			p := wire.PeerInfo{ID: primitives.PublicKey(fmt.Sprintf("\x00%032d", i))}
+			if i < n {
+				r.Peers = append(r.Peers, p)
+			} else {
+				r.DirectPeers = append(r.DirectPeers, p)
+			}
+		}
+		return r
+	}
+	shards := make([]primitives.ShardID, 513)
+	for _, tt := range []struct {
+		name string
+		msg  wire.Message
+		ban  Reason
+	}{
+		{"headers of 20 hashes", &wire.HeadersRequest{Hashes: make([]primitives.Hash, 20)}, NotBanned},
+		{"headers of 21 hashes", &wire.HeadersRequest{Hashes: make([]primitives.Hash, 21)}, Abusive},
+		{"512 peers and 128", peers(512, 128), NotBanned},
+		{"513 peers", peers(513, 0), Abusive},
+		{"129 direct peers", peers(0, 129), Abusive},
+		{"account data", &wire.AccountsData{Data: []*wire.AccountData{data(1)}}, NotBanned},
+		{"account data twice", &wire.AccountsData{Data: []*wire.AccountData{data(1), data(2)}}, Abusive},
+		{"account data too long", &wire.AccountsData{Data: []*wire.AccountData{data(300)}}, Abusive},
+		{"forged account data", &wire.AccountsData{Data: []*wire.AccountData{forged}}, InvalidSignature},
+		{"host", &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{host}}, NotBanned},
+		{"host twice", &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{host, host}}, Abusive},
+		{"host of 512 shards", &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{wire.NewSnapshotHost(keyFor("h"), primitives.Hash{}, 1, shards[:512])}}, NotBanned},
+		{"host of 513 shards", &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{wire.NewSnapshotHost(keyFor("h"), primitives.Hash{}, 1, shards)}}, Abusive},
+		{"forged host", &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{&forgedHost}}, InvalidSignature},
+		{"forged edge", &wire.RoutingTable{Edges: []*wire.Edge{edge}}, InvalidEdge},
+		{"loop", &wire.RoutingTable{Edges: []*wire.Edge{loop}}, InvalidEdge},
+		{"50,001 forged edges", &wire.RoutingTable{Edges: slices.Repeat([]*wire.Edge{edge}, 50_001)}, NotBanned},
+		{"50,000 forged edges", &wire.RoutingTable{Edges: slices.Repeat([]*wire.Edge{edge}, 50_000)}, InvalidEdge},
+		{"nonce of long ago", &wire.NonceRequest{PartialEdge: wire.SignEdge(keyFor("b"), idOf("a"), uint64(start.Unix()-1300)|1)}, InvalidEdge},
+		{"nonce of now", &wire.NonceRequest{PartialEdge: wire.SignEdge(keyFor("b"), idOf("a"), uint64(start.Unix()+60)|1)}, NotBanned},
+		{"forged nonce", &wire.NonceRequest{PartialEdge: wire.SignEdge(keyFor("x"), idOf("a"), uint64(start.Unix()+60)|1)}, InvalidEdge},
+		{"forged routed message", unsigned, InvalidSignature},
+	} {
+		f := newFabric(t, 1)
+		a, b := f.add("a", quiet), f.add("b", quiet)
+		head := headAt(1)
+		head.T1 = map[primitives.AccountID][]primitives.PublicKey{"v": {vk.PublicKey()}}
+		f.step(a, head)
+		f.dial(b, a, wire.T2)
+		f.run(3 * time.Second)
+		c := a.ready[wire.T2][b.me]
+		effects := a.Step(f.now, Received{c.id, tt.msg})
+		effects = append(effects, a.Step(f.now.Add(time.Second), Tick{})...)
+		if banned := slices.ContainsFunc(effects, func(e Effect) bool { _, ok := e.(Close); return ok }); banned != (tt.ban != NotBanned) || banned && !bans(effects, tt.ban) {
+			t.Errorf("%s: %v, want %v", tt.name, effects, tt.ban)
+		}
+		if a.store.isBanned(b.me) != (tt.ban != NotBanned) {
+			t.Errorf("%s: banned %v", tt.name, a.store.isBanned(b.me))
+		}
+		if tt.ban == NotBanned {
+			continue
+		}
+		a.store.update(f.now.Add(banLife - time.Second))
+		early := a.store.isBanned(b.me)
+		a.store.update(f.now.Add(banLife + time.Second))
+		if !early || a.store.isBanned(b.me) {
+			t.Errorf("%s: the ban does not last three hours", tt.name)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package near
+
+import (
+	"slices"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// The bounds of plain messages. Above them the sender is banned.
+const (
+	maxPeersTold       = 512
+	maxDirectPeersTold = 128
+	maxLocator         = 20
+	maxTxsPerBlock     = 1000 // ForwardTx between blocks, of all peers; more are dropped
+	epochSyncPeriod    = 30 * time.Second
+)
+
+// received handles a message of c.
+func (n *Node) received(now time.Time, c *conn, m wire.Message) {
+	switch {
+	case c.waiting && len(c.held) >= maxHeld:
+		n.close(now, c, StreamError, NotBanned)
+	case c.waiting:
+		c.held = append(c.held, held{m, true})
+	case limited(now, c, m):
+	case !c.isReady:
+		n.connecting(now, c, m)
+	default:
+		if c.heard = now; !c.tier.Allows(m) {
+			n.close(now, c, DisallowedMessage, NotBanned)
+			return
+		}
+		n.handle(now, c, m)
+	}
+}
+
+// limited tells whether an epoch sync message comes too early after another.
+func limited(now time.Time, c *conn, m wire.Message) bool {
+	i := 0
+	switch m.(type) {
+	case *wire.EpochSyncRequest:
+	case *wire.EpochSyncResponse:
+		i = 1
+	default:
+		return false
+	}
+	if now.Before(c.bucket[i]) {
+		return true
+	}
+	c.bucket[i] = now.Add(epochSyncPeriod)
+	return false
+}
+
+// handle handles a message of a connection that is ready.
+func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.Routed:
+		n.handleRouted(now, c, m)
+	case *wire.Disconnect:
+		if m.RemoveFromStore {
+			n.forgetOutbound(c.peer.ID)
+		}
+		n.close(now, c, Disconnected, NotBanned)
+	case *wire.Handshake:
+		n.close(now, c, DisallowedMessage, NotBanned)
+	case *wire.PeersRequest:
+		n.tellPeers(c, m)
+	case *wire.PeersResponse:
+		n.hearPeers(now, c, m)
+	case *wire.NonceRequest:
+		n.nonceRequest(now, c, m.PartialEdge)
+	case *wire.RoutingTable:
+		n.routingTable(now, c, m)
+	case *wire.AccountsData:
+		n.accountsData(now, c, m)
+	case *wire.SnapshotHosts:
+		fresh, ban := n.hosts.add(m.Hosts)
+		n.gossipHosts(fresh)
+		n.banIf(now, c, ban)
+	case *wire.HeadersRequest:
+		if len(m.Hashes) > maxLocator {
+			n.close(now, c, Banned, Abusive)
+			return
+		}
+		n.deliver(c, m)
+	case *wire.Block:
+		n.block(c, m)
+	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge: // too late, or of no use
+	default:
+		n.deliver(c, m)
+	}
+}
+
+func (n *Node) deliver(c *conn, m wire.Message) {
+	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m})
+}
+
+func (n *Node) banIf(now time.Time, c *conn, ban Reason) {
+	if ban != NotBanned {
+		n.close(now, c, Banned, ban)
+	}
+}
+
+// block notes how far the peer is and passes the block on.
+func (n *Node) block(c *conn, m *wire.Block) {
+	n.txs = 0
+	h := m.Block.Header
+	if !c.hasBlock || c.height <= h.Height {
+		c.hasBlock, c.height, c.hash = true, h.Height, h.Hash()
+	}
+	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: c.asked.has(h.Hash())})
+}
+
+func (n *Node) tellPeers(c *conn, q *wire.PeersRequest) {
+	limit := maxPeersTold
+	if q.MaxPeers != nil {
+		limit = min(limit, int(*q.MaxPeers))
+	}
+	r := &wire.PeersResponse{Peers: n.store.healthy(n.Draw, limit)}
+	for _, p := range n.sorted(wire.T2) {
+		r.DirectPeers = append(r.DirectPeers, p.peer)
+	}
+	if q.MaxDirectPeers != nil {
+		for len(r.DirectPeers) > int(*q.MaxDirectPeers) {
+			i := n.Draw(len(r.DirectPeers))
+			r.DirectPeers = slices.Delete(r.DirectPeers, i, i+1)
+		}
+	}
+	if len(r.Peers)+len(r.DirectPeers) > 0 {
+		n.write(c, r)
+	}
+}
+
+func (n *Node) hearPeers(now time.Time, c *conn, r *wire.PeersResponse) {
+	if len(r.Peers) > maxPeersTold || len(r.DirectPeers) > maxDirectPeersTold {
+		n.close(now, c, Banned, Abusive)
+		return
+	}
+	for _, p := range r.DirectPeers {
+		if p.ID == n.me && p.Addr.IsValid() && !n.PublicAddr.IsValid() {
+			n.PublicAddr = p.Addr
+		}
+	}
+	for _, list := range [...][]wire.PeerInfo{r.Peers, r.DirectPeers} {
+		n.store.hear(now, slices.DeleteFunc(slices.Clone(list), func(p wire.PeerInfo) bool { return p.Addr.IsValid() && n.Blacklisted(p.Addr) }), n.me)
+	}
+}
+
+// nonceRequest answers with the edge there is if it is as new, else signs the one that the peer wants.
+func (n *Node) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
+	if !validNonce(half.Nonce, now) {
+		n.close(now, c, Banned, InvalidEdge)
+		return
+	}
+	if e := n.graph.Local(c.peer.ID); e != nil && e.Active() && e.Nonce >= half.Nonce {
+		n.write(c, &wire.RoutingTable{Edges: []*wire.Edge{e}})
+		return
+	}
+	mine := wire.SignEdge(n.Key, c.peer.ID, half.Nonce)
+	n.edgeBatch = append(n.edgeBatch, edgeBatch{from: c.id,
+		edges: []*wire.Edge{wire.NewEdge(n.me, c.peer.ID, half.Nonce, mine.Signature, half.Signature)}})
+}
+
+func (n *Node) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
+	edges := m.Edges
+	if n.SkipTombstones > 0 && now.Sub(c.since) < n.SkipTombstones {
+		edges = activeOnly(edges)
+	}
+	if len(edges) > 0 && len(edges) <= maxEdgesInMessage {
+		n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: edges, source: c.peer.ID, from: c.id})
+	}
+	if len(m.Accounts) == 0 {
+		return
+	}
+	j := JudgeAnnouncements{From: c.peer.ID, List: m.Accounts, KnownEpoch: map[primitives.AccountID]primitives.EpochID{}}
+	for _, a := range m.Accounts {
+		if old := n.announced.of[a.AccountID]; old != nil {
+			j.KnownEpoch[a.AccountID] = old.EpochID
+		}
+	}
+	n.do(j)
+}
+
+// judged takes announcements that the rest of the node has verified and tells them on.
+func (n *Node) judged(now time.Time, j Judged) {
+	if fresh := n.announced.add(j.Good); len(fresh) > 0 {
+		n.toAll(&wire.RoutingTable{Accounts: fresh})
+	}
+	if j.Ban != NotBanned {
+		n.ban(now, j.From, j.Ban)
+	}
+}
+
+// ban ends the T2 connection of a peer, or remembers the ban for when it comes again.
+func (n *Node) ban(now time.Time, peer wire.PeerID, why Reason) {
+	if c := n.ready[wire.T2][peer]; c != nil {
+		n.close(now, c, Banned, why)
+		return
+	}
+	n.store.gone(now, peer, why)
+}
+
+func (n *Node) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
+	if m.RequestingFullSync {
+		n.write(c, &wire.AccountsData{Data: n.accounts.all()})
+	}
+	fresh, ban := n.accounts.add(now, m.Data)
+	for _, p := range n.sorted(wire.T2) {
+		for _, d := range fresh {
+			p.accounts.add(d.AccountKey, d, func(a, b *wire.AccountData) bool { return a.Version > b.Version })
+		}
+	}
+	n.banIf(now, c, ban)
+}
+
+func (n *Node) gossipHosts(fresh []*wire.SnapshotHost) {
+	for _, p := range n.sorted(wire.T2) {
+		for _, s := range fresh {
+			p.hosts.add(s.PeerID, s, func(a, b *wire.SnapshotHost) bool { return a.EpochHeight > b.EpochHeight })
+		}
+	}
+}
+
+// snapshot tells everybody which shards this node serves.
+func (n *Node) snapshot(now time.Time, ev Snapshot) {
+	s := wire.NewSnapshotHost(n.Key, ev.SyncHash, ev.EpochHeight, ev.Shards)
+	if n.hosts.isNew(s) {
+		n.hosts.put(s)
+	}
+	n.toAll(&wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{s}})
+}

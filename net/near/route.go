@@ -1,0 +1,177 @@
+package near
+
+import (
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// pending3Life is how long a host may take to come with the state it was asked for.
+const pending3Life = 60 * time.Second
+
+// handleRouted takes a routed message: for us, for the next hop, or for nobody.
+func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
+	if c.seen.again(now, m) {
+		return
+	}
+	kind := m.Body.BodyKind()
+	if kind == wire.BodyForwardTx {
+		if n.txs > maxTxsPerBlock {
+			return
+		}
+		n.txs++
+	}
+	if !m.Verify() {
+		n.close(now, c, Banned, InvalidSignature)
+		return
+	}
+	forMe := m.Target.PeerID == n.me || m.Target.PeerID == "" && n.back.peek(m.Target.Back) == n.me
+	if kind.ExpectsResponse() && c.tier == wire.T2 {
+		n.back.put(now, m.Hash(), c.peer.ID)
+	}
+	if !forMe {
+		if next := m.Hop(); next != nil {
+			n.route(now, c.tier, next)
+		}
+		return
+	}
+	if m.Target.PeerID == "" {
+		n.back.take(m.Target.Back)
+	}
+	switch b := m.Body.(type) {
+	case *wire.Ping:
+		n.route(now, c.tier, wire.NewRouted(n.Key, wire.WayBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
+	case *wire.Pong:
+	default:
+		n.deliver(c, m)
+	}
+}
+
+// route hands a message to whom it goes to next: over T1 and T3 only to its very target, over T2 by a shortest way, or back where a
+// request came from.
+func (n *Node) route(now time.Time, tier wire.Tier, m *wire.Routed) bool {
+	to := m.Target.PeerID
+	if to == n.me {
+		return false
+	}
+	if tier != wire.T2 {
+		return to != "" && n.toPeer(tier, to, m)
+	}
+	if to == "" {
+		to = n.back.take(m.Target.Back)
+	} else {
+		to = n.graph.NextHop(to)
+	}
+	if to == "" {
+		return false
+	}
+	if m.Author == n.me && m.Body.BodyKind().ExpectsResponse() {
+		n.back.put(now, m.Hash(), n.me)
+	}
+	return n.toPeer(wire.T2, to, m)
+}
+
+// proxy returns the T1 neighbour through which an account is reached, "" if there is none.
+func (n *Node) proxy(d *wire.AccountData) wire.PeerID {
+	if c := n.byKey[wire.T1][d.AccountKey]; c != nil {
+		return c.peer.ID
+	}
+	for _, p := range d.Proxies {
+		if n.ready[wire.T1][p.PeerID] != nil {
+			return p.PeerID
+		}
+	}
+	return ""
+}
+
+// routeToAccount sends a body to an account: to ourselves, over T1 if it may and there is a way, else over T2 as often as it must.
+func (n *Node) routeToAccount(now time.Time, ev RouteToAccount) bool {
+	kind := ev.Body.BodyKind()
+	if ev.AccountID == n.account && n.account != "" {
+		if kind.MayGoToSelf() {
+			n.do(Deliver{Tier: wire.T1, Msg: wire.NewRouted(n.Key, wire.ToPeer(n.me), ev.Body, now.Unix())})
+		}
+		return kind.MayGoToSelf()
+	}
+	data := n.accounts.of(ev.AccountID)
+	if kind.IsT1() {
+		for _, d := range data {
+			if via := n.proxy(d); via != "" {
+				return n.toPeer(wire.T1, via, wire.NewRouted(n.Key, wire.ToPeer(d.PeerID), ev.Body, now.Unix()))
+			}
+		}
+	}
+	var to wire.PeerID
+	if len(data) > 0 {
+		to = data[0].PeerID
+	} else if a := n.announced.of[ev.AccountID]; a != nil {
+		to = a.PeerID
+	} else {
+		return false
+	}
+	m := wire.NewRouted(n.Key, wire.ToPeer(to), ev.Body, now.Unix())
+	sent := false
+	for range kind.Copies() {
+		sent = n.route(now, wire.T2, m) || sent
+	}
+	return sent
+}
+
+// optimistic sends an announced block to the T1 neighbours of accounts, each once.
+func (n *Node) optimistic(ev OptimisticTo) {
+	sent := map[wire.PeerID]bool{}
+	for _, id := range ev.Accounts {
+		for _, d := range n.accounts.of(id) {
+			if via := n.proxy(d); via != "" && !sent[via] {
+				sent[via] = true
+				n.toPeer(wire.T1, via, ev.Msg)
+				break
+			}
+		}
+	}
+}
+
+// askState asks a host; it answers by a T3 connection to the address at which others see this node.
+func (n *Node) askState(now time.Time, ev AskState) {
+	if !n.PublicAddr.IsValid() {
+		return
+	}
+	var body wire.Body = &wire.RoutedStatePartRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Part: ev.Part, Addr: n.PublicAddr}
+	if ev.IsHeader {
+		body = &wire.RoutedStateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}
+	}
+	n.pending3[ev.Host] = now
+	n.route(now, wire.T2, wire.NewRouted(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))
+}
+
+// HostFor chooses whom to ask for a state header or part of a snapshot; "" if nobody serves it.
+func (n *Node) HostFor(sync primitives.Hash, shard primitives.ShardID, isHeader bool, part uint64) wire.PeerID {
+	if !isHeader {
+		return n.hosts.forPart(sync, shard, part)
+	}
+	if list := n.hosts.serving(sync, shard); len(list) > 0 {
+		return list[n.Draw(len(list))]
+	}
+	return ""
+}
+
+// PartDone forgets who was asked for a part that has come.
+func (n *Node) PartDone(shard primitives.ShardID, part uint64) { n.hosts.partDone(shard, part) }
+
+// answerState sends a response over T3, where one dial at a time leads: what comes meanwhile goes out after it, not, as at neard, nowhere.
+func (n *Node) answerState(ev AnswerState) {
+	if n.toPeer(wire.T3, ev.Peer.ID, ev.Msg) {
+		return
+	}
+	if len(n.answers[ev.Peer.ID]) >= maxAnswers {
+		return
+	}
+	n.answers[ev.Peer.ID] = append(n.answers[ev.Peer.ID], ev.Msg)
+	if _, dialling := n.out[wire.T3][ev.Peer.ID]; !dialling {
+		n.dial(ev.Peer, wire.T3)
+	}
+}
+
+// maxAnswers is how many state responses may wait for a node's connection.
+const maxAnswers = 8

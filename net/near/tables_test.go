@@ -1,0 +1,241 @@
+package near
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// distances is a search of another kind: lengths of ways by repeated relaxation, not through unreliable peers.
+func distances(from wire.PeerID, edges map[[2]wire.PeerID]bool, unreliable map[wire.PeerID]bool) map[wire.PeerID]int {
+	d := map[wire.PeerID]int{from: 0}
+	for changed := true; changed; {
+		changed = false
+		for e := range edges {
+			for _, x := range [...][2]wire.PeerID{e, {e[1], e[0]}} {
+				if at, known := d[x[0]]; known && !unreliable[x[0]] {
+					if old, there := d[x[1]]; !there || at+1 < old {
+						d[x[1]], changed = at+1, true
+					}
+				}
+			}
+		}
+	}
+	return d
+}
+
+// TestNextHops compares next hops on random graphs with distances found otherwise: a neighbour is one if and only if it is one step closer.
+func TestNextHops(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	names := make([]wire.PeerID, 12)
+	for i := range names {
+		names[i] = idOf(fmt.Sprint(i))
+	}
+	for round := range 300 {
+		g, edges, unreliable := NewGraph(names[0]), map[[2]wire.PeerID]bool{}, map[wire.PeerID]bool{}
+		for range rng.IntN(30) {
+			a, b := names[rng.IntN(len(names))], names[rng.IntN(len(names))]
+			if a > b {
+				a, b = b, a
+			}
+			if a != b {
+				g.put(&wire.Edge{Low: a, High: b, Nonce: uint64(start.Unix()) | 1}, "")
+				edges[[2]wire.PeerID{a, b}] = true
+			}
+		}
+		for _, p := range names[1:] {
+			unreliable[p] = rng.IntN(6) == 0
+		}
+		g.Recompute(start, unreliable)
+		want := distances(names[0], edges, unreliable)
+		for _, to := range names[1:] {
+			var hops []wire.PeerID
+			for n := range g.active[names[0]] {
+				others := maps.Clone(edges)
+				for e := range others {
+					if e[0] == names[0] || e[1] == names[0] {
+						delete(others, e)
+					}
+				}
+				if d, there := distances(n, others, unreliable)[to]; there && d+1 == want[to] && (n == to || !unreliable[n]) {
+					hops = append(hops, n)
+				}
+			}
+			if slices.Sort(hops); !slices.Equal(hops, g.hops[to]) {
+				t.Fatalf("round %d: hops to %v are %v, want %v", round, to, g.hops[to], hops)
+			}
+		}
+	}
+}
+
+// TestTurns wants hops that are as good as each other taken in turns.
+func TestTurns(t *testing.T) {
+	g := NewGraph("a")
+	for _, e := range [][2]wire.PeerID{{"a", "b"}, {"a", "c"}, {"b", "d"}, {"c", "d"}} {
+		g.put(&wire.Edge{Low: e[0], High: e[1], Nonce: uint64(start.Unix()) | 1}, "")
+	}
+	g.Recompute(start, nil)
+	if x, y, z := g.NextHop("d"), g.NextHop("d"), g.NextHop("d"); x == y || x != z || g.NextHop("e") != "" {
+		t.Errorf("hops %v %v %v", x, y, z)
+	}
+}
+
+// TestEdgeLife wants edges forgotten after half an hour, not taken when they are older, and lost peers after an hour.
+func TestEdgeLife(t *testing.T) {
+	make := func(a, b string, at time.Time) *wire.Edge {
+		nonce := uint64(at.Unix()) | 1
+		return wire.NewEdge(idOf(a), idOf(b), nonce, wire.SignEdge(keyFor(a), idOf(b), nonce).Signature, wire.SignEdge(keyFor(b), idOf(a), nonce).Signature)
+	}
+	g := NewGraph(idOf("a"))
+	old, young := make("a", "b", start.Add(-31*time.Minute)), make("a", "b", start.Add(-29*time.Minute))
+	if fresh, ok := g.Add(start, []*wire.Edge{old}, "s"); len(fresh) != 0 || !ok {
+		t.Errorf("an old edge: %v, %v", fresh, ok)
+	}
+	if fresh, ok := g.Add(start, []*wire.Edge{young, young, old}, "s"); len(fresh) != 1 || !ok {
+		t.Errorf("a young edge: %v, %v", fresh, ok)
+	}
+	if g.Recompute(start, nil); g.Reachable() != 1 || g.ofSource["s"] != 1 {
+		t.Error("not reachable")
+	}
+	if g.Recompute(start.Add(2*time.Minute), nil); g.Reachable() != 0 || len(g.edges) != 0 || len(g.ofSource) != 0 || len(g.active) != 0 {
+		t.Errorf("after half an hour: %+v", g)
+	}
+	far := make("x", "y", start)
+	g.Add(start, []*wire.Edge{far}, "s")
+	if g.Recompute(start, nil); len(g.edges) != 0 {
+		t.Error("an edge between peers that were never reached stays")
+	}
+}
+
+// TestEdgeBounds wants a source to bring so many edges and no more, and no signature of one too many to be looked at.
+func TestEdgeBounds(t *testing.T) {
+	g := NewGraph(idOf("a"))
+	g.ofSource["s"] = maxEdgesOfSource
+	e := wire.NewEdge(idOf("x"), idOf("y"), uint64(start.Unix())|1, keyFor("x").Sign(nil), keyFor("y").Sign(nil)) // not signed rightly
+	if fresh, ok := g.Add(start, []*wire.Edge{e}, "s"); len(fresh) != 0 || !ok {
+		t.Errorf("one too many: %v, %v", fresh, ok)
+	}
+	g.ofSource["s"]--
+	if _, ok := g.Add(start, []*wire.Edge{e}, "s"); ok {
+		t.Error("one that is forged passes")
+	}
+	for i := range maxGraphPeers {
+		g.active[wire.PeerID(fmt.Sprint(i))] = map[wire.PeerID]bool{}
+	}
+	if g.put(e, "s") {
+		t.Error("more peers than there may be")
+	}
+}
+
+// TestWaysBack wants a full memory to lose what the one who fills it has put, and old entries to go first.
+func TestWaysBack(t *testing.T) {
+	hash := func(i int) (h primitives.Hash) {
+		h[0], h[1], h[2] = byte(i), byte(i>>8), byte(i>>16)
+		return h
+	}
+	w := newWaysBack()
+	w.put(start, hash(1<<20), "quiet")
+	for i := range maxWaysBack + 10 {
+		w.put(start.Add(time.Second), hash(i), "loud")
+	}
+	if len(w.from) > maxWaysBack || w.peek(hash(1<<20)) != "quiet" || w.peek(hash(0)) != "" || w.peek(hash(maxWaysBack)) != "loud" {
+		t.Errorf("%d ways; quiet %q, oldest %q", len(w.from), w.peek(hash(1<<20)), w.peek(hash(0)))
+	}
+	for i := maxWaysBack + 10; len(w.from) < maxWaysBack; i++ {
+		w.put(start.Add(2*time.Second), hash(i), "loud")
+	}
+	w.put(start.Add(3*time.Minute), hash(1<<21), "late")
+	if len(w.from) != 1 || w.take(hash(1<<21)) != "late" || w.take(hash(1<<21)) != "" {
+		t.Errorf("%d ways after all were old", len(w.from))
+	}
+	for i := range 100_000 {
+		w.put(start.Add(4*time.Minute), hash(i), "p")
+		w.take(hash(i))
+	}
+	if len(w.order) > 3000 || len(w.of) != 0 {
+		t.Errorf("%d entries of ways that were taken, %v", len(w.order), w.of)
+	}
+}
+
+// TestHosts wants each part asked of the host with the highest score, then of others, hosts of old epochs forgotten.
+func TestHosts(t *testing.T) {
+	h := newHosts()
+	sync := primitives.Hash{1}
+	for i := range 4 {
+		h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor(fmt.Sprint(i)), sync, uint64(5+i%2), []primitives.ShardID{2})})
+	}
+	var got []wire.PeerID
+	for range 8 {
+		got = append(got, h.forPart(sync, 2, 7))
+	}
+	want := h.serving(sync, 2)
+	slices.SortFunc(want, func(a, b wire.PeerID) int {
+		x, y := HostScore(a, 2, 7), HostScore(b, 2, 7)
+		return y.Compare(x)
+	})
+	if !slices.Equal(got, slices.Concat(want, want)) {
+		t.Errorf("asked %v, want %v twice", got, want)
+	}
+	h.partDone(2, 7)
+	if h.setEpoch(7); len(h.all()) != 2 || len(h.tried) != 0 || h.forPart(sync, 1, 0) != "" {
+		t.Errorf("%d hosts in epoch 7", len(h.all()))
+	}
+	if fresh, _ := h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor("old"), sync, 5, []primitives.ShardID{2})}); len(fresh) != 0 {
+		t.Error("a host of an old epoch is taken")
+	}
+	for i := range maxHosts + 5 {
+		h.put(&wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint(i)), EpochHeight: 9})
+	}
+	if len(h.of) != maxHosts || len(h.order) != maxHosts {
+		t.Errorf("%d hosts", len(h.of))
+	}
+}
+
+// TestStore wants an address to belong to one peer, hearsay to change nothing that is known, and old peers to go, but no boot node.
+func TestStore(t *testing.T) {
+	addr := func(n int) netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}), 1)
+	}
+	s := newStore(start, []wire.PeerInfo{{ID: "boot", Addr: addr(1)}}, false)
+	s.hear(start, []wire.PeerInfo{{ID: "x", Addr: addr(1)}, {ID: "boot", Addr: addr(2)}, {ID: "me", Addr: addr(3)}, {ID: "y", Addr: addr(4)}}, "me")
+	if len(s.peers) != 2 || s.peers["boot"].info.Addr != addr(1) || s.byAddr[addr(4)] != "y" {
+		t.Errorf("after hearsay: %v", s.byAddr)
+	}
+	s.connected(start, wire.PeerInfo{ID: "z", Addr: addr(4)})
+	if s.byAddr[addr(4)] != "z" || s.peers["y"].info.Addr.IsValid() {
+		t.Errorf("after a handshake: %v", s.byAddr)
+	}
+	s.met(start, wire.PeerInfo{ID: "z", Addr: addr(5)})
+	if s.peers["z"].info.Addr != addr(4) {
+		t.Error("what a peer says of itself is believed over a handshake")
+	}
+	draw := func(n int) int { return n - 1 }
+	none := func(wire.PeerInfo) bool { return false }
+	if p, ok := s.candidate(draw, true, none); !ok || p.ID != "boot" {
+		t.Errorf("candidate %v, %v", p, ok)
+	}
+	s.gone(start, "z", NotBanned)
+	if p, _ := s.candidate(draw, true, none); p.ID != "z" {
+		t.Errorf("candidate %v, want one that was connected", p)
+	}
+	s.gone(start, "z", Abusive)
+	if p, _ := s.candidate(draw, true, none); p.ID == "z" || len(s.healthy(draw, 9)) != 2 {
+		t.Errorf("a banned peer is dialled or told of: %v", p)
+	}
+	for i := range 2 * maxKnownPeers {
+		s.hear(start.Add(time.Second), []wire.PeerInfo{{ID: wire.PeerID(fmt.Sprint("p", i)), Addr: addr(100 + i)}}, "me")
+	}
+	if len(s.peers) != maxKnownPeers || s.peers["boot"] == nil || s.peers["z"] == nil || len(s.byAddr) > maxKnownPeers {
+		t.Errorf("%d peers", len(s.peers))
+	}
+	if s.update(start.Add(8 * 24 * time.Hour)); len(s.peers) != 1 || s.peers["boot"] == nil || len(s.byAddr) != 1 {
+		t.Errorf("%d peers after a week", len(s.peers))
+	}
+}

@@ -1,0 +1,279 @@
+package near
+
+import (
+	"slices"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// The timers of neard (network.md 12 and 16).
+const (
+	edgePeriod      = time.Second // between batches of edges
+	peersPeriod     = time.Minute
+	blockPeriod     = time.Minute
+	accountsPeriod  = 10 * time.Minute
+	noncePeriod     = edgeLife / 3
+	advertisePeriod = 15 * time.Minute
+	fixPeriod       = time.Minute
+	fixPatience     = 6 * time.Second
+	monitorFirst    = 10 * time.Millisecond
+	monitorLast     = time.Minute
+	recentPeriod    = time.Minute
+	recentAfter     = 10 * time.Minute // how long a connection must last to be remembered
+	maxRecent       = 40
+	redialPeriod    = 10 * time.Second
+	maxRedials      = 6
+	idleT3          = 15 * time.Second
+	unreliableLag   = 60 // blocks
+	maxNewT1        = 50 // dials a round
+	preferKnown     = 60 // of 100 dials go to a peer that was connected before, if there is one
+	recentlyActive  = 10 * time.Minute
+)
+
+// timers are when what is done for all connections is done next.
+type timers struct {
+	monitor, fix, t1, advertise, recent time.Time
+	monitorStep, t1Period               time.Duration
+}
+
+func (t *timers) start(now time.Time, t1 time.Duration) {
+	t.monitor, t.monitorStep, t.t1Period = now, monitorFirst, t1
+	t.fix, t.t1, t.recent = now.Add(fixPeriod), now, now.Add(recentPeriod)
+}
+
+// connTimers are when what is sent from time to time is sent next; zero: never.
+type connTimers struct{ accounts, peers, block, nonce time.Time }
+
+func (t *connTimers) start(now time.Time, ours bool) {
+	t.peers, t.block = now, now
+	if ours {
+		t.accounts, t.nonce = now, now.Add(noncePeriod)
+	}
+}
+
+// edgeBatch are edges that wait to be taken.
+type edgeBatch struct {
+	edges  []*wire.Edge
+	source wire.PeerID // "": ours
+	from   ConnID      // to be banned if they are invalid; 0: nobody
+	done   ConnID      // whose handshake waits for them; 0: nobody's
+}
+
+// fix is a local edge that does not agree with the connections.
+type fix struct {
+	peer wire.PeerID
+	at   time.Time
+	edge *wire.Edge // to be removed if the peer is still not connected; nil: disconnect unless it is active
+}
+
+// retry is a peer that is dialled again.
+type retry struct {
+	peer wire.PeerInfo
+	left int
+	at   time.Time
+}
+
+// outbound is a connection of ours that lasted.
+type outbound struct{ peer wire.PeerInfo }
+
+func passed(now, at time.Time) bool { return !now.Before(at) }
+
+// tick does all that is due.
+func (n *Node) tick(now time.Time) {
+	n.takeEdges(now)
+	for _, c := range n.byID() {
+		if !c.isReady && !c.waiting && now.Sub(c.opened) >= handshakeLimit {
+			n.close(now, c, HandshakeFailed, NotBanned)
+		}
+	}
+	for _, c := range n.sorted(wire.T2) {
+		if c.isReady {
+			n.tickPeer(now, c)
+		}
+	}
+	n.tickRetries(now)
+	t := &n.timers
+	if passed(now, t.recent) {
+		t.recent = now.Add(recentPeriod)
+		n.remember(now)
+	}
+	if passed(now, t.advertise) {
+		n.advertise(now)
+	}
+	if passed(now, t.t1) {
+		t.t1 = now.Add(t.t1Period)
+		n.connectT1(now)
+	}
+	if passed(now, t.fix) {
+		t.fix = now.Add(fixPeriod)
+		n.findFixes(now)
+	}
+	n.applyFixes(now)
+	if passed(now, t.monitor) {
+		t.monitor = now.Add(t.monitorStep)
+		t.monitorStep = min(t.monitorStep*11/10, monitorLast)
+		n.monitor(now)
+	}
+	n.takeEdges(now)
+}
+
+// byID returns the connections in the order in which they came up.
+func (n *Node) byID() []*conn {
+	out := make([]*conn, 0, len(n.conns))
+	for _, c := range n.conns {
+		out = append(out, c)
+	}
+	slices.SortFunc(out, func(a, b *conn) int { return int(a.id) - int(b.id) })
+	return out
+}
+
+// Wake returns when Tick is due, if nothing else happens before.
+func (n *Node) Wake() time.Time {
+	wake := n.timers.monitor
+	sooner := func(at time.Time) {
+		if !at.IsZero() && at.Before(wake) {
+			wake = at
+		}
+	}
+	for _, at := range [...]time.Time{n.timers.fix, n.timers.t1, n.timers.advertise, n.timers.recent} {
+		sooner(at)
+	}
+	if len(n.edgeBatch) > 0 {
+		sooner(n.edgesAt)
+	}
+	for _, c := range n.conns {
+		if !c.isReady {
+			sooner(c.opened.Add(handshakeLimit))
+		}
+		for _, at := range [...]time.Time{c.due.accounts, c.due.peers, c.due.block, c.due.nonce} {
+			sooner(at)
+		}
+		if len(c.accounts.pending) > 0 {
+			sooner(c.accounts.next)
+		}
+		if len(c.hosts.pending) > 0 {
+			sooner(c.hosts.next)
+		}
+	}
+	for _, r := range n.retries {
+		sooner(r.at)
+	}
+	for _, f := range n.fixing {
+		sooner(f.at)
+	}
+	return wake
+}
+
+// addLocal has an edge of ours taken with the next batch.
+func (n *Node) addLocal(e *wire.Edge) {
+	n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: []*wire.Edge{e}})
+}
+
+// takeEdges takes what has come since the last batch, finds the routes again, tells everybody what was new, the source too, and ends
+// handshakes that waited.
+func (n *Node) takeEdges(now time.Time) {
+	if len(n.edgeBatch) == 0 || now.Before(n.edgesAt) {
+		return
+	}
+	batch := n.edgeBatch
+	n.edgeBatch, n.edgesAt = nil, now.Add(edgePeriod)
+	var fresh []*wire.Edge
+	bad := make([]bool, len(batch))
+	for i, b := range batch {
+		got, ok := n.graph.Add(now, b.edges, b.source)
+		fresh, bad[i] = append(fresh, got...), !ok
+	}
+	n.graph.Recompute(now, n.unreliable())
+	if n.SkipTombstones > 0 && now.Sub(n.created) < n.SkipTombstones {
+		fresh = activeOnly(fresh)
+	}
+	if len(fresh) > 0 {
+		n.toAll(&wire.RoutingTable{Edges: deduplicate(fresh)})
+	}
+	for i, b := range batch {
+		if c := n.conns[b.from]; c != nil && bad[i] {
+			n.close(now, c, Banned, InvalidEdge)
+		}
+		if c := n.conns[b.done]; c != nil && c.waiting {
+			n.established(now, c)
+		}
+	}
+}
+
+// tickPeer sends a peer of T2 what is due.
+func (n *Node) tickPeer(now time.Time, c *conn) {
+	d := &c.due
+	again := func(at *time.Time, period time.Duration) bool {
+		if at.IsZero() || now.Before(*at) {
+			return false
+		}
+		*at = now.Add(period)
+		return true
+	}
+	if again(&d.accounts, accountsPeriod) {
+		n.write(c, &wire.AccountsData{Data: n.accounts.all(), RequestingFullSync: true})
+	}
+	if again(&d.peers, peersPeriod) {
+		peers, direct := uint32(maxPeersTold), uint32(maxDirectPeersTold)
+		n.write(c, &wire.PeersRequest{MaxPeers: &peers, MaxDirectPeers: &direct})
+	}
+	if again(&d.block, blockPeriod) && n.head != nil {
+		n.write(c, &wire.Block{Block: n.head.Block})
+	}
+	if again(&d.nonce, noncePeriod) {
+		n.write(c, &wire.NonceRequest{PartialEdge: wire.SignEdge(n.Key, c.peer.ID, wire.FreshNonce(now.Unix()))})
+	}
+	if data := c.accounts.due(now); data != nil {
+		n.write(c, &wire.AccountsData{Data: data, Incremental: true})
+	}
+	if list := c.hosts.due(now); list != nil {
+		n.write(c, &wire.SnapshotHosts{Hosts: list})
+	}
+}
+
+// unreliable are the peers that are too far behind to lead a way through.
+func (n *Node) unreliable() map[wire.PeerID]bool {
+	out := map[wire.PeerID]bool{}
+	if n.head == nil {
+		return out
+	}
+	for id, c := range n.ready[wire.T2] {
+		if c.hasBlock && c.height+unreliableLag < n.head.Block.Header.Height {
+			out[id] = true
+		}
+	}
+	return out
+}
+
+// findFixes looks for edges that say something else than the connections, and begins to mend them.
+func (n *Node) findFixes(now time.Time) {
+	for _, e := range n.graph.Locals() {
+		other := e.Other(n.me)
+		c := n.ready[wire.T2][other]
+		switch {
+		case c != nil && c.isReady && !e.Active():
+			nonce := max(wire.FreshNonce(now.Unix()), wire.NextNonce(e.Nonce))
+			n.write(c, &wire.NonceRequest{PartialEdge: wire.SignEdge(n.Key, other, nonce)})
+			n.fixing = append(n.fixing, fix{other, now.Add(fixPatience), nil})
+		case c == nil && e.Active():
+			n.fixing = append(n.fixing, fix{other, now.Add(fixPatience), e})
+		}
+	}
+}
+
+func (n *Node) applyFixes(now time.Time) {
+	n.fixing = slices.DeleteFunc(n.fixing, func(f fix) bool {
+		if now.Before(f.at) {
+			return false
+		}
+		c, e := n.ready[wire.T2][f.peer], n.graph.Local(f.peer)
+		switch {
+		case f.edge != nil && c == nil:
+			n.addLocal(f.edge.Remove(n.Key))
+		case f.edge == nil && c != nil && (e == nil || !e.Active()):
+			n.close(now, c, Requested, NotBanned)
+		}
+		return true
+	})
+}
