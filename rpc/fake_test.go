@@ -157,6 +157,8 @@ type fakeState struct {
 	key      *primitives.AccessKey
 	code     []byte
 	items    []view.StateItem
+	keys     []view.KeyInfo
+	proof    error
 	err      error
 	released atomic.Int64
 }
@@ -174,7 +176,17 @@ func (s *fakeState) AccessKey(_ primitives.AccountID, _ primitives.PublicKeyHand
 	}
 	return s.key != nil, s.err
 }
-func (s *fakeState) AccessKeys(primitives.AccountID) ([]view.KeyInfo, error) { return nil, s.err }
+func (s *fakeState) AccessKeys(_ primitives.AccountID, after primitives.PublicKeyHandle, limit int) (keys []view.KeyInfo, more bool, err error) {
+	for _, k := range s.keys {
+		if k.Handle > after {
+			keys = append(keys, k)
+		}
+	}
+	if more = limit > 0 && len(keys) > limit; more {
+		keys = keys[:limit]
+	}
+	return keys, more, s.err
+}
 func (s *fakeState) GasKeyNonce(_ primitives.AccountID, _ primitives.PublicKeyHandle, i uint16) (primitives.Nonce, bool, error) {
 	return primitives.Nonce(i), true, s.err
 }
@@ -189,6 +201,9 @@ func (s *fakeState) Data(_ primitives.AccountID, prefix, after []byte, each func
 	return s.err
 }
 func (s *fakeState) DataProof(primitives.AccountID, []byte) ([][]byte, error) {
+	if s.proof != nil {
+		return nil, s.proof
+	}
 	return [][]byte{{1}}, s.err
 }
 func (s *fakeState) Release() { s.released.Add(1) }

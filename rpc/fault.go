@@ -47,6 +47,7 @@ var (
 	CannotPatch          = &Fault{Name: "CANNOT_PATCH", Fields: true}
 	CannotFastForward    = &Fault{Name: "CANNOT_FAST_FORWARD", Fields: true}
 	UnknownReceipt       = &Fault{Name: "UNKNOWN_RECEIPT", Fields: true}
+	ProofUnavailable     = &Fault{Name: "PROOF_UNAVAILABLE", Fields: true}
 	DepthExceeded        = &Fault{Name: "DEPTH_EXCEEDED", Fields: true}
 	OriginUnsupported    = &Fault{Name: "UNSUPPORTED", Fields: true}
 	OutcomesNotStored    = &Fault{Name: "OUTCOMES_NOT_STORED"}

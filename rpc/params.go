@@ -138,6 +138,15 @@ func readKey(v val) (primitives.PublicKey, error) {
 	return primitives.ParsePublicKey(string(text))
 }
 
+// readHandle reads a key as lists of keys have it.
+func readHandle(v val) (primitives.PublicKeyHandle, error) {
+	text, err := readString(v)
+	if err != nil {
+		return "", err
+	}
+	return primitives.ParsePublicKeyHandle(string(text))
+}
+
 func readBase64(v val) ([]byte, error) {
 	text, err := readString(v)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 var queryFaults = []*Fault{
 	NoSyncedBlocks, UnavailableShard, GarbageCollected, UnknownBlock, UnknownAccount, NoContractCode, TooLargeState, UnknownGasKey,
-	NoGlobalContractCode,
+	NoGlobalContractCode, ProofUnavailable,
 }
 
 var query = Method[queryParams]{
@@ -46,7 +46,7 @@ var queryLabels = func() (labels []string) {
 // viewMethod declares an EXPERIMENTAL_ method for one request type; its errors are structured throughout.
 func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Method[queryParams] {
 	return Method[queryParams]{
-		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount}, faults...),
+		Name: name, Doc: doc, Faults: append([]*Fault{UnknownBlock, UnknownAccount, NoSyncedBlocks, UnavailableShard, GarbageCollected}, faults...),
 		Parse: parseView(kind, params),
 		Handle: func(c *call, b []byte, q *queryParams) ([]byte, error) {
 			s, err := c.node.State(q.block, q.account)
@@ -66,7 +66,7 @@ func viewMethod(kind queryKind, name, params, doc string, faults ...*Fault) Meth
 var (
 	viewAccount = viewMethod(qAccount, "EXPERIMENTAL_view_account", "RpcViewAccountRequest", "Reads an account.")
 	viewCode    = viewMethod(qCode, "EXPERIMENTAL_view_code", "RpcViewCodeRequest", "Reads an account's code.", NoContractCode)
-	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Reads a contract's state.", TooLargeState)
+	viewState   = viewMethod(qState, "EXPERIMENTAL_view_state", "RpcViewStateRequest", "Reads a contract's state.", TooLargeState, ProofUnavailable)
 
 	viewAccessKey     = viewMethod(qAccessKey, "EXPERIMENTAL_view_access_key", "RpcViewAccessKeyRequest", "Reads a key.", UnknownAccessKey)
 	viewAccessKeyList = viewMethod(qAccessKeyList, "EXPERIMENTAL_view_access_key_list", "RpcViewAccessKeyListRequest", "Reads all keys.")
@@ -122,23 +122,13 @@ type textError string
 
 func (e textError) Error() string { return string(e) }
 
-// viewBlockFault is queryBlockFault for the EXPERIMENTAL_ methods: they know of no fault but the unknown block.
+// viewBlockFault is queryBlockFault with the other words that the EXPERIMENTAL_ methods have for an unknown block. For all else neard has
+// INTERNAL_ERROR there; here it is query's.
 func viewBlockFault(err error, ref *view.BlockRef) error {
-	e, ok := lookup(err)
-	if !ok {
-		return internal(reachedLimits, err)
-	}
-	switch e.Kind {
-	case view.ErrUnknownHeight, view.ErrUnknownBlock:
+	if e, ok := lookup(err); ok && (e.Kind == view.ErrUnknownHeight || e.Kind == view.ErrUnknownBlock) {
 		return UnknownBlock.because(unknownReference(ref), member(nil, "block_reference", ref.AppendJSON(nil)))
-	case view.ErrNotSynced:
-		err = textError("There are no fully synchronized blocks on the node yet")
-	case view.ErrUnavailableShard:
-		err = textError(unavailableShard(e))
-	case view.ErrGarbageCollected:
-		err = textError(collected(e))
 	}
-	return internal(reachedLimits, err)
+	return queryBlockFault(err, ref)
 }
 
 // atInfo appends the block to an info object; its keys come first in all of them.
@@ -177,19 +167,19 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		return view.AppendQueryAccessKey(b, &key, &at), nil
 	case qAccessKeyList:
 		var account primitives.Account // who has many keys pays for their storage: to list them takes turns
-		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply {
+		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply && (q.limit == 0 || q.limit > 100) {
 			if err := c.turn(); err != nil {
 				return b, err
 			}
 		}
-		keys, err := s.AccessKeys(q.account)
+		keys, more, err := s.AccessKeys(q.account, q.afterKey, int(q.limit))
 		if err != nil {
 			return b, err
 		}
 		if b, err = c.room(b, view.KeysSize(keys)); err != nil {
 			return b, err
 		}
-		return view.AppendQueryAccessKeyList(b, keys, &at), nil
+		return view.AppendQueryAccessKeyList(b, keys, more, &at), nil
 	case qGasKeyNonces:
 		return answerGasKey(b, s, q, &at)
 	case qCall:
@@ -312,6 +302,11 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	})
 	if err == nil && q.proof {
 		page.Proof, err = s.DataProof(q.account, q.prefix)
+	}
+	if e, ok := lookup(err); ok && e.Kind == view.ErrNoProof {
+		height := strconv.FormatUint(uint64(e.Height), 10)
+		return b, ProofUnavailable.because("Proofs are to be had from block #"+height+" on; ask without include_proof, or for a newer block",
+			member(atInfo(nil, at), "earliest_provable_height", []byte(height)))
 	}
 	if err != nil {
 		return b, err

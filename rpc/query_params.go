@@ -34,14 +34,15 @@ type queryParams struct {
 	kind     queryKind
 	block    view.BlockRef
 	account  primitives.AccountID
-	key      primitives.PublicKey // of qAccessKey, qGasKeyNonces
-	prefix   []byte               // of qState
-	after    []byte               // of qState; nil: from the start
-	limit    uint32               // of qState; 0: none
-	proof    bool                 // of qState
-	method   string               // of qCall
-	args     []byte               // of qCall
-	codeHash primitives.Hash      // of qGlobalCode
+	key      primitives.PublicKey       // of qAccessKey, qGasKeyNonces
+	prefix   []byte                     // of qState
+	after    []byte                     // of qState; nil: from the start
+	afterKey primitives.PublicKeyHandle // of qAccessKeyList; empty: from the start
+	limit    uint32                     // of qState and qAccessKeyList; 0: none
+	proof    bool                       // of qState
+	method   string                     // of qCall
+	args     []byte                     // of qCall
+	codeHash primitives.Hash            // of qGlobalCode
 }
 
 // paged tells whether a page of state was asked for.
@@ -55,6 +56,8 @@ func (q *queryParams) fields() []field {
 		return []field{account, {"prefix_base64", false, into(&q.prefix, readBase64)},
 			{"after_key_base64", true, into(&q.after, readBase64)}, {"limit", true, into(&q.limit, readLimit)},
 			{"include_proof", false, into(&q.proof, readBool)}}
+	case qAccessKeyList: // pages are of nearcore 2.14
+		return []field{account, {"after_key", true, into(&q.afterKey, readHandle)}, {"limit", true, into(&q.limit, readLimit)}}
 	case qAccessKey, qGasKeyNonces:
 		return []field{account, {"public_key", false, into(&q.key, readKey)}}
 	case qCall:

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,8 +106,24 @@ func TestViewsOverSplits(t *testing.T) {
 				t.Errorf("%s at %d: %v %v %v, want %v", id, s.ref.Height, a, ok, err, want)
 			}
 			if ok {
-				if keys, err := st.AccessKeys(id); err != nil || len(keys) != s.keys[id] {
-					t.Errorf("%s at %d: %d keys, %v, want %d", id, s.ref.Height, len(keys), err, s.keys[id])
+				keys, more, err := st.AccessKeys(id, "", 0)
+				if err != nil || len(keys) != s.keys[id] || more {
+					t.Errorf("%s at %d: %d keys, more: %v, %v, want %d", id, s.ref.Height, len(keys), more, err, s.keys[id])
+				}
+				var paged []view.KeyInfo // one by one
+				for more = len(keys) > 0; more; {
+					after := primitives.PublicKeyHandle("")
+					if n := len(paged); n > 0 {
+						after = paged[n-1].Handle
+					}
+					var page []view.KeyInfo
+					if page, more, err = st.AccessKeys(id, after, 1); err != nil || len(page) != 1 {
+						t.Fatalf("%s at %d: a page of %d keys, %v", id, s.ref.Height, len(page), err)
+					}
+					paged = append(paged, page...)
+				}
+				if !slices.EqualFunc(paged, keys, func(x, y view.KeyInfo) bool { return x.Handle == y.Handle }) {
+					t.Errorf("%s at %d: %d keys page by page, %d at once", id, s.ref.Height, len(paged), len(keys))
 				}
 			}
 			st.Release()
@@ -138,5 +155,29 @@ func TestViewsOverSplits(t *testing.T) {
 	}
 	if proofs < 100 {
 		t.Errorf("%d proofs", proofs)
+	}
+	provable(t, b, all[1].ref, ids[0])
+}
+
+// provable wants of a block without a trie the height from which on there are tries, and a proof there.
+func provable(t *testing.T, b *Backend, old view.BlockRef, id primitives.AccountID) {
+	prove := func(ref view.BlockRef) ([][]byte, error) {
+		st, err := b.State(ref, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Release()
+		return st.DataProof(id, nil)
+	}
+	_, err := prove(old)
+	var e *view.LookupError
+	if !errors.As(err, &e) || e.Kind != view.ErrNoProof || e.Height <= old.Height {
+		t.Fatalf("a proof at %d: %v", old.Height, err)
+	}
+	if nodes, err := prove(view.BlockRef{Kind: view.RefHeight, Height: e.Height}); err != nil || len(nodes) == 0 {
+		t.Errorf("a proof at %d, from where on there are: %d nodes, %v", e.Height, len(nodes), err)
+	}
+	if _, err := prove(view.BlockRef{Kind: view.RefHeight, Height: e.Height - 1}); !errors.Is(err, view.ErrNoProof) {
+		t.Errorf("a proof at %d, before which there are none: %v", e.Height-1, err)
 	}
 }

@@ -227,10 +227,15 @@ func (s storeReader) scan(prefix, after []byte, each func(key, value []byte) boo
 	return err
 }
 
-// errNoProof says that the trie of an old block is not at hand.
-var errNoProof = errors.New("proofs are kept for recent blocks only; ask without include_proof, or for a newer block")
-
-func (s storeReader) prove([]byte) ([][]byte, error) { return nil, errNoProof }
+// prove tells from where on the tries are at hand, which prove.
+func (s storeReader) prove([]byte) ([][]byte, error) {
+	e := &view.LookupError{Kind: view.ErrNoProof}
+	for x := s.e.Head(); x != nil && x.Acquire(); x = s.e.Entry(x.Header().PrevHash) {
+		e.Height = x.Height()
+		x.Release()
+	}
+	return nil, e
+}
 
 // At is the block.
 func (s *snapshot) At() view.At { return s.at }
@@ -259,16 +264,23 @@ func (s *snapshot) AccessKey(id primitives.AccountID, h primitives.PublicKeyHand
 	return s.read(k)
 }
 
-// AccessKeys returns all keys of an account in the order of the trie.
-func (s *snapshot) AccessKeys(id primitives.AccountID) (out []view.KeyInfo, err error) {
+// AccessKeys returns keys of an account in the order of the trie.
+func (s *snapshot) AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (out []view.KeyInfo, more bool, err error) {
 	prefix := primitives.AppendAccessKeyPrefix(nil, id)
+	var from []byte
+	if after != "" {
+		from = primitives.AppendAccessKeyKey(nil, id, after)
+	}
 	var bad error
-	err = s.r.scan(prefix, nil, func(key, value []byte) bool {
+	err = s.r.scan(prefix, from, func(key, value []byte) bool {
 		var k view.KeyInfo
 		r := borsh.NewReader(key[len(prefix):])
 		k.Handle.DecodeBorsh(r)
 		if r.Err() == nil && r.Remaining() > 0 { // a nonce of a gas key
 			return true
+		}
+		if more = limit > 0 && len(out) == limit; more {
+			return false
 		}
 		if bad = r.Close(); bad == nil {
 			bad = borsh.Unmarshal(value, &k.AccessKey)
@@ -276,7 +288,7 @@ func (s *snapshot) AccessKeys(id primitives.AccountID) (out []view.KeyInfo, err 
 		out = append(out, k)
 		return bad == nil
 	})
-	return out, errors.Join(err, bad)
+	return out, more, errors.Join(err, bad)
 }
 
 // GasKeyNonce reads one nonce of a gas key.

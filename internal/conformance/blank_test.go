@@ -188,7 +188,9 @@ func (s blankState) Account(primitives.AccountID, *primitives.Account) (bool, er
 func (s blankState) AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error) {
 	return false, nil
 }
-func (s blankState) AccessKeys(primitives.AccountID) ([]view.KeyInfo, error) { return nil, nil }
+func (s blankState) AccessKeys(primitives.AccountID, primitives.PublicKeyHandle, int) ([]view.KeyInfo, bool, error) {
+	return nil, false, nil
+}
 func (s blankState) GasKeyNonce(primitives.AccountID, primitives.PublicKeyHandle, uint16) (primitives.Nonce, bool, error) {
 	return 0, false, nil
 }

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -32,11 +34,12 @@ var differences = []struct {
 	{"wire", []int{380, 381, 382, 386, 387, 388}, bothNames},
 	{"wire2", []int{102, 113, 120}, bothNames},
 	{"wire2", []int{132, 137, 138}, otherOrdinal},
+	{"wire2", []int{66, 88, 99, 117}, queryFault},
 	{"wire", []int{410, 411, 415, 417, 419, 420, 422, 423, 424, 425}, sameBodyStatus200},
 }
 
 // needsChain are the differences that only a node with a chain can show.
-var needsChain = map[string]map[int]bool{"wire": {148: true, 154: true, 304: true}, "wire2": {102: true, 113: true, 120: true, 132: true, 137: true, 138: true}}
+var needsChain = map[string]map[int]bool{"wire": {148: true, 154: true, 304: true}, "wire2": {102: true, 113: true, 120: true, 132: true, 137: true, 138: true, 66: true, 88: true, 99: true, 117: true}}
 
 // plusMember wants the recorded reply once a member of ours is taken out.
 func plusMember(member string) func(*testing.T, *Line, Reply) {
@@ -75,6 +78,23 @@ func otherOrdinal(t *testing.T, l *Line, got Reply) {
 	}
 	if diff := Compare(&want, got, true); diff != "" {
 		t.Errorf("%v: %s", l, diff)
+	}
+}
+
+// queryFault wants a fault with the text that neard has in an INTERNAL_ERROR.
+func queryFault(t *testing.T, l *Line, got Reply) {
+	var ours, theirs struct {
+		Error struct {
+			Name, Data string
+			Cause      struct{ Name string }
+		}
+	}
+	if err := errors.Join(json.Unmarshal([]byte(got.Body), &ours), json.Unmarshal([]byte(l.Body), &theirs)); err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != 200 || ours.Error.Name != "HANDLER_ERROR" || ours.Error.Cause.Name == "" || theirs.Error.Name != "INTERNAL_ERROR" ||
+		!strings.HasSuffix(theirs.Error.Data, ours.Error.Data) {
+		t.Errorf("%v: %d %s, neard %s", l, got.Status, got.Body, l.Body)
 	}
 }
 

@@ -302,7 +302,8 @@ func (w *world) ask(l *Line) (Reply, error) {
 			Level  string `json:"wait_until"`
 		}
 	}
-	if json.Unmarshal([]byte(r.Body), &q) != nil || q.Params.Signed == "" || q.Params.Level == "NONE" {
+	if json.Unmarshal([]byte(r.Body), &q) != nil || q.Params.Signed == "" || q.Params.Level == "NONE" ||
+		strings.Contains(l.Body, "INVALID_TRANSACTION") { // which needs no block
 		a := <-got
 		return a.Reply, a.err
 	}

@@ -32,6 +32,7 @@ const (
 	ErrSyncing                                // health: the chain is not caught up
 	ErrNoNewBlocks                            // health; Elapsed
 	ErrTooManyRequests                        // the limit of requests that wait is reached
+	ErrNoProof                                // Height: the earliest at which the state can be proven
 	ErrContractsUnsupported                   // the call would execute wasm
 )
 
@@ -40,6 +41,7 @@ var lookupTexts = [...]string{
 	"no such shard", "unknown epoch", "validator info unavailable", "epoch out of bounds", "unknown receipt",
 	"inconsistent state", "not confirmed", "unknown transaction or receipt", "outcome's shard unavailable",
 	"unknown transaction", "shard not tracked", "timeout", "syncing", "no new blocks", "too many waiting requests",
+	"no proof at the height",
 	"contract execution is not part of this version",
 }
 

@@ -55,13 +55,16 @@ type KeyInfo struct {
 	AccessKey primitives.AccessKey
 }
 
-// AppendQueryAccessKeyList appends the reply of view_access_key_list.
-func AppendQueryAccessKeyList(b []byte, keys []KeyInfo, at *At) []byte {
+// AppendQueryAccessKeyList appends the reply of view_access_key_list; more: there are others behind the last.
+func AppendQueryAccessKeyList(b []byte, keys []KeyInfo, more bool, at *At) []byte {
 	b = appendAt(append(b, '{'), at)
 	b = appendList(append(b, `,"keys":`...), keys, func(b []byte, k *KeyInfo) []byte {
 		b = AppendAccessKey(append(b, `{"access_key":`...), &k.AccessKey)
 		return append(AppendHandle(append(b, `,"public_key":`...), k.Handle), '}')
 	})
+	if more {
+		b = AppendHandle(append(b, `,"last_key":`...), keys[len(keys)-1].Handle)
+	}
 	return append(b, '}')
 }
 

@@ -145,7 +145,7 @@ func TestKeysAscend(t *testing.T) {
 		"level alone": AppendFinalOutcome(nil, &FinalOutcome{Level: LevelIncluded}, true),
 		"account":     AppendQueryAccount(nil, account, &testAt),
 		"key":         AppendQueryAccessKey(nil, &primitives.AccessKey{FunctionCall: limited, GasKey: gasKey}, &testAt),
-		"keys":        AppendQueryAccessKeyList(nil, []KeyInfo{{Handle: testKey.Handle()}}, &testAt),
+		"keys":        AppendQueryAccessKeyList(nil, []KeyInfo{{Handle: testKey.Handle()}}, true, &testAt),
 		"nonces":      AppendQueryGasKeyNonces(nil, []primitives.Nonce{1, 2}, &testAt),
 		"state":       AppendQueryState(nil, &StatePage{Items: []StateItem{{[]byte("k"), []byte("v")}}, Proof: [][]byte{{1}}, LastKey: []byte("k")}, &testAt),
 		"code":        AppendQueryCode(nil, []byte("x"), &testHash, &testAt),

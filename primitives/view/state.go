@@ -10,8 +10,9 @@ type State interface {
 	Account(primitives.AccountID, *primitives.Account) (bool, error)
 	// AccessKey reads a key of an account; false if there is none.
 	AccessKey(primitives.AccountID, primitives.PublicKeyHandle, *primitives.AccessKey) (bool, error)
-	// AccessKeys returns all keys of an account in the order of the trie.
-	AccessKeys(primitives.AccountID) ([]KeyInfo, error)
+	// AccessKeys returns the keys of an account in the order of the trie: those after a key, "": from the first on, and at most so many,
+	// 0: all; more: there are others behind them.
+	AccessKeys(id primitives.AccountID, after primitives.PublicKeyHandle, limit int) (keys []KeyInfo, more bool, err error)
 	// GasKeyNonce reads one nonce of a gas key; false if there is none.
 	GasKeyNonce(a primitives.AccountID, key primitives.PublicKeyHandle, index uint16) (primitives.Nonce, bool, error)
 	// Code returns an account's own code, nil if it has none.
