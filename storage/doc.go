@@ -18,6 +18,8 @@
 // cut may then leave a later record whole and an earlier one torn, which the later one's type says, so that Open cuts both
 // off. Rows of the engine's own that belong to no block (Write) are records too.
 //
+// The head may go back to a block above the folded one (rewind.go): that is a record of its own.
+//
 // What is above the folded block is in memory, as a tree of blocks (tree.go), whatever branch it is on: what a block is called, where
 // its ids stand, what it changed, which rows it puts. Open makes the tree again from the log. A commit costs the same whether two
 // blocks wait for finality or ten thousand.

@@ -27,6 +27,11 @@ type strictChain struct {
 	points int                 // at which the disk failed
 	// Header rows: the last number that was told, the last that was tried, and how many were told.
 	headers, wroteHeader, toldHeaders int
+	// Going back, in place of a third shard that comes.
+	rewinds bool
+	back    BlockRef   // where to, if it is not known whether that has happened
+	gone    []BlockRef // blocks that were told, and then gone back behind
+	went    int
 	// A third shard: see comes_test.go.
 	came    bool     // it must be here
 	stageAt BlockRef // where it comes in
@@ -103,6 +108,10 @@ func (c *strictChain) grow(s *Store, steps int) error {
 			final = prev
 		}
 		switch op := c.rng.IntN(46); {
+		case op >= 40 && c.rewinds:
+			if err := c.rewind(s); err != nil {
+				return err
+			}
 		case op >= 40:
 			if err := c.comes(s); err != nil {
 				return err
@@ -219,6 +228,10 @@ func (c *strictChain) catchUp(s *Store) {
 	if len(c.told) == 0 {
 		c.told = []BlockRef{{1, hashOf("g")}}
 	}
+	if to := c.back; !to.IsZero() && to == s.Tip().Head {
+		c.forget(to)
+	}
+	c.back = BlockRef{}
 	head, last := s.Tip().Head, c.told[len(c.told)-1]
 	if head.Height < last.Height {
 		c.t.Fatalf("head %v, but %v was told", head, last)
@@ -230,6 +243,26 @@ func (c *strictChain) catchUp(s *Store) {
 		}
 		c.told = append(c.told, BlockRef{h, hash})
 	}
+}
+
+// rewind goes back to a block that is not folded deeper.
+func (c *strictChain) rewind(s *Store) error {
+	tip := s.Tip()
+	height := tip.Folded.Height + primitives.Height(c.rng.IntN(int(tip.Head.Height-tip.Folded.Height)+1))
+	c.back = c.told[height-1]
+	err := s.Rewind(c.back)
+	if err == nil {
+		c.forget(c.back)
+		c.back = BlockRef{}
+		c.went++
+	}
+	return err
+}
+
+// forget takes what is behind a block from what was told.
+func (c *strictChain) forget(to BlockRef) {
+	c.gone = append(c.gone, c.told[to.Height:]...)
+	c.told = c.told[:to.Height:to.Height]
 }
 
 // check opens the folder, which must be sound and have all that was told.
@@ -252,6 +285,11 @@ func (c *strictChain) check() {
 	c.checkHeaders(s)
 	c.catchUp(s)
 	c.checkLate(s)
+	for _, ref := range c.gone {
+		if _, err := s.BlockByHash(ref.Hash); !errors.Is(err, ErrNotFound) {
+			c.t.Fatalf("%+v: block %v was gone back behind: %v", tip, ref, err)
+		}
+	}
 	for range 3 {
 		ref := c.told[len(c.told)-1-c.rng.IntN(min(len(c.told), int(tip.Head.Height-tip.Tail)+1))]
 		if got, err := s.HashAt(ref.Height); err != nil || got != ref.Hash {
@@ -355,21 +393,26 @@ func TestCrashPoints(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("TROUPE_CRASH_POINTS")); err == nil {
 		points = n
 	}
-	begun, done := time.Now(), 0
+	begun, done, went := time.Now(), 0, 0
 	for seed := uint64(1); done < points; seed++ {
 		c := &strictChain{t: t, rng: rand.New(rand.NewPCG(seed, 12)), disk: newStrictDisk(seed)}
 		if seed%4 == 0 {
 			c.fat = 200
 		}
+		c.rewinds = seed%2 == 1
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			c.t = t
 			for len(c.told) < 300 && done+c.points < points {
 				c.round()
 			}
 		})
+		went += c.went
 		if done += c.points; t.Failed() {
 			break
 		}
 	}
-	t.Logf("%d points in %.0f s", done, time.Since(begun).Seconds())
+	if went == 0 {
+		t.Error("it never went back")
+	}
+	t.Logf("%d points in %.0f s, %d times back", done, time.Since(begun).Seconds(), went)
 }

@@ -217,9 +217,10 @@ func appendVarBytes(b, v []byte) []byte {
 //
 // A record of rows is a type and a batch: rows of the engine's that came by themselves.
 const (
-	recordBlock = 1
-	recordRows  = 3
-	recordLate  = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
+	recordBlock  = 1
+	recordRows   = 3
+	recordLate   = 5 // what a block did in a shard that came in after it: as recordBlock, with that shard alone
+	recordRewind = 7 // see rewind.go
 	// recordBehind is added to a type when the record before was not synced yet: a power cut may leave it without that one.
 	recordBehind = 1
 )

@@ -64,6 +64,9 @@ func (s *Store) reread(v *view, at position, payload []byte) error {
 	if isLate(payload) {
 		return s.rereadLate(at, payload)
 	}
+	if isRewind(payload) {
+		return s.rereadRewind(v, at, payload)
+	}
 	h, raw, data, err := parseRecord(payload)
 	if err != nil {
 		return err
