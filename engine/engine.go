@@ -85,7 +85,7 @@ type Engine struct {
 	ahead     ahead
 	leading   leading // headers ahead of the blocks
 	proofs    proofs
-	snapshots snapshots
+	pins      pins
 	view      atomic.Pointer[head]        // what is on disk
 	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
 	viewed    atomic.Pointer[viewedEpoch] // by CallView, last

@@ -110,13 +110,13 @@ func (e *Engine) writeFold(f *folding) error {
 	if err := e.saveProofs(f.to); err != nil {
 		return err
 	}
-	if err := e.snapshot(f.from); err != nil { // what a crash has left undone
+	if err := e.pin(f.from); err != nil { // what a crash has left undone
 		return err
 	}
 	if err := e.store.Fold(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
 	}
-	return e.snapshot(f.to)
+	return e.pin(f.to)
 }
 
 // lastHeld is the newest state of a shard between the two blocks of a fold if the first of them has it and the last one has not: a start

@@ -463,5 +463,5 @@ func (j *Joining) hold(states map[primitives.Hash]*ShardState) {
 		j.shard.root.Release()
 	}
 	j.block = nil
-	e.snapshots.begun = false // the next fold makes the shard's part of those that there are; none is under way
+	e.pins.begun = false // the next fold makes the shard's part of those that there are; none is under way
 }

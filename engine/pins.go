@@ -26,8 +26,8 @@ const (
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
-// snapshots are the pins, and how far sync blocks have been looked for.
-type snapshots struct {
+// pins are the states that are kept for parts, and how far sync blocks have been looked for.
+type pins struct {
 	mu   sync.Mutex
 	pins map[primitives.Hash][]storage.Pin // by block
 
@@ -71,17 +71,17 @@ func (e *Engine) readPins() error {
 	for _, p := range list {
 		pins[p.At.Hash] = append(pins[p.At.Hash], p)
 	}
-	e.snapshots.mu.Lock()
-	defer e.snapshots.mu.Unlock()
-	e.snapshots.pins = pins
+	e.pins.mu.Lock()
+	defer e.pins.mu.Unlock()
+	e.pins.pins = pins
 	return nil
 }
 
 // pinOf finds the pin of a shard's state after a block.
 func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (storage.Pin, bool) {
-	e.snapshots.mu.Lock()
-	defer e.snapshots.mu.Unlock()
-	list := e.snapshots.pins[block]
+	e.pins.mu.Lock()
+	defer e.pins.mu.Unlock()
+	list := e.pins.pins[block]
 	i := slices.IndexFunc(list, func(p storage.Pin) bool { return p.Index == shard })
 	if i < 0 {
 		return storage.Pin{}, false
@@ -89,9 +89,9 @@ func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (stor
 	return list[i], true
 }
 
-// snapshot makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
-func (e *Engine) snapshot(at *Entry) error {
-	x := &e.snapshots
+// pin makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
+func (e *Engine) pin(at *Entry) error {
+	x := &e.pins
 	if !e.o.Snapshots || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
 		return nil
 	}
