@@ -86,6 +86,7 @@ type Engine struct {
 	leading   leading // headers ahead of the blocks
 	proofs    proofs
 	pins      pins
+	snapshots []*Snapshot                 // that have not ended
 	view      atomic.Pointer[head]        // what is on disk
 	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
 	viewed    atomic.Pointer[viewedEpoch] // by CallView, last

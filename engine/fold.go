@@ -42,7 +42,7 @@ func (e *Engine) fold() error {
 	if !due {
 		return nil
 	}
-	return e.beginFold(upto)
+	return e.beginFold(e.foldable(upto))
 }
 
 func (e *Engine) beginFold(upto storage.BlockRef) error {
@@ -174,7 +174,7 @@ func (e *Engine) FoldWithin(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := e.beginFold(e.Final()); err != nil || e.folding == nil {
+		if err := e.beginFold(e.foldable(e.Final())); err != nil || e.folding == nil {
 			return err
 		}
 	}

@@ -28,8 +28,8 @@ const (
 
 // pins are the states that are kept for parts, and how far sync blocks have been looked for.
 type pins struct {
-	mu   sync.Mutex
-	pins map[primitives.Hash][]storage.Pin // by block
+	mu      sync.Mutex
+	byBlock map[primitives.Hash][]storage.Pin
 
 	// Of whoever folds:
 	begun bool
@@ -73,7 +73,7 @@ func (e *Engine) readPins() error {
 	}
 	e.pins.mu.Lock()
 	defer e.pins.mu.Unlock()
-	e.pins.pins = pins
+	e.pins.byBlock = pins
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (e *Engine) readPins() error {
 func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (storage.Pin, bool) {
 	e.pins.mu.Lock()
 	defer e.pins.mu.Unlock()
-	list := e.pins.pins[block]
+	list := e.pins.byBlock[block]
 	i := slices.IndexFunc(list, func(p storage.Pin) bool { return p.Index == shard })
 	if i < 0 {
 		return storage.Pin{}, false

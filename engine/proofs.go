@@ -56,6 +56,25 @@ func (p *proofs) drop(key proofKey) {
 	delete(p.kept, key)
 }
 
+// forget drops what blocks have that are gone.
+func (p *proofs) forget(blocks []primitives.Hash) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.order) == 0 {
+		return
+	}
+	gone := map[primitives.Hash]bool{}
+	for _, hash := range blocks {
+		gone[hash] = true
+	}
+	p.order = slices.DeleteFunc(p.order, func(key proofKey) bool {
+		if gone[key.block] {
+			p.drop(key)
+		}
+		return gone[key.block]
+	})
+}
+
 // prune drops what no descendant of a final block needs: of each shard what came before its last new chunk there.
 func (p *proofs) prune(final *Entry) {
 	p.mu.Lock()

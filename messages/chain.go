@@ -13,6 +13,7 @@ type MakeChunk struct {
 	ShardID      primitives.ShardID
 	Producer     primitives.AccountID // one of this node's validators
 	Transactions []*primitives.SignedTransaction
+	Era          Era
 }
 
 // MakeBlock: producer -> chain, answered to everybody with BlockAdopted and BlockAccepted. A duplicate is refused as known.
@@ -25,6 +26,7 @@ type MakeBlock struct {
 	Endorsements [][]primitives.Signature
 	Approvals    []primitives.Signature
 	Patch        []genesis.Record // what is written into the state with it; not with a missed chunk
+	Era          Era
 }
 
 // BlockReceived: net -> chain, answered with BlockAccepted to everybody if it is valid, with BlockRefused if it is not. A

@@ -9,6 +9,7 @@ import (
 type ChunkMade struct {
 	Shard primitives.ShardIndex
 	Chunk *primitives.Chunk
+	Era   Era
 }
 
 // ChunkReceived: net -> producer, no reply: another validator's chunk, whose header has been checked. It is included once

@@ -20,4 +20,5 @@ type ProduceChunk struct {
 	Shard    primitives.ShardIndex // in the layout of the parent's children
 	ShardID  primitives.ShardID
 	Producer primitives.AccountID // one of this node's validators
+	Era      Era
 }

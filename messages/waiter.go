@@ -15,6 +15,8 @@ type Progress struct {
 	Reorganised bool
 	// Dropped: the transaction left the pool without being included.
 	Dropped bool
+	// Lost ends the wait: what it waited for has never been.
+	Lost error
 }
 
 // Executed is the outcome of a transaction or receipt in an accepted block of the current chain.

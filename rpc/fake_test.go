@@ -22,16 +22,18 @@ var (
 // fakeNode answers what a test sets; all else is the nil Node inside, whose methods panic.
 type fakeNode struct {
 	Node
-	state     fakeState
-	err       error // of all reads
-	call      func(*view.Call) (*view.CallResult, error)
-	sendTx    func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
-	tx        func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
-	took      time.Duration // of simulations
-	async     int
-	patched   []genesis.Record
-	forwarded uint64
-	sessions  atomic.Int64
+	state      fakeState
+	err        error // of all reads
+	call       func(*view.Call) (*view.CallResult, error)
+	sendTx     func(context.Context, *view.SendTx) (*view.FinalOutcome, error)
+	tx         func(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+	took       time.Duration // of simulations
+	async      int
+	patched    []genesis.Record
+	forwarded  uint64
+	clock      *view.SetClock
+	production *view.SetProduction
+	sessions   atomic.Int64
 }
 
 func (n *fakeNode) Head() view.At { return testAt }
@@ -143,8 +145,28 @@ func (n *fakeNode) FastForward(_ context.Context, heights uint64) error {
 	return n.err
 }
 
-func (n *fakeNode) Mine(_ context.Context, blocks uint64) (view.At, error) {
-	return view.At{Height: 100 + primitives.Height(blocks), Hash: testHash}, n.err
+func (n *fakeNode) Mine(_ context.Context, m *view.Mine) (view.At, error) {
+	if m.Until != nil {
+		return view.At{Height: 7, Hash: *m.Until}, n.err
+	}
+	return view.At{Height: 100 + primitives.Height(m.Blocks), Hash: testHash}, n.err
+}
+func (n *fakeNode) NextEpoch(context.Context) (view.At, error) { return testAt, n.err }
+func (n *fakeNode) TakeSnapshot(_ context.Context, name string) (view.Snapshot, error) {
+	return view.Snapshot{ID: "of " + name, At: testAt}, n.err
+}
+func (n *fakeNode) Revert(context.Context, string) (view.At, error) { return testAt, n.err }
+func (n *fakeNode) DropSnapshot(string) error                       { return n.err }
+func (n *fakeNode) Snapshots() ([]view.Snapshot, error) {
+	return []view.Snapshot{{ID: "a", At: testAt}, {ID: "b", At: testAt}}, n.err
+}
+func (n *fakeNode) SetClock(_ context.Context, c *view.SetClock) (view.Clock, error) {
+	n.clock = c
+	return view.Clock{Time: 1, Frozen: true, Next: 2, Interval: 3}, n.err
+}
+func (n *fakeNode) SetProduction(_ context.Context, p *view.SetProduction) (view.Production, error) {
+	n.production = p
+	return view.Production{Mode: "manual", Quiet: true, Interval: 5}, n.err
 }
 
 type rawJSON string

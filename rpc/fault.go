@@ -46,6 +46,7 @@ var (
 	CannotMine           = &Fault{Name: "CANNOT_MINE", Fields: true}
 	CannotPatch          = &Fault{Name: "CANNOT_PATCH", Fields: true}
 	CannotFastForward    = &Fault{Name: "CANNOT_FAST_FORWARD", Fields: true}
+	SandboxRefused       = &Fault{Name: "SANDBOX_REFUSED", Fields: true}
 	UnknownReceipt       = &Fault{Name: "UNKNOWN_RECEIPT", Fields: true}
 	ProofUnavailable     = &Fault{Name: "PROOF_UNAVAILABLE", Fields: true}
 	DepthExceeded        = &Fault{Name: "DEPTH_EXCEEDED", Fields: true}

@@ -10,7 +10,9 @@ var methods = []route{
 	receipt.route(), receiptToTx.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
 	status.route(), health.route(), networkInfo.route(), validators.route(), validatorsOrdered.route(), maintenanceWindows.route(),
 	genesisConfig.route(), protocolConfig.route(), clientConfig.route(), splitStorageInfo.route(),
-	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(),
+	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(), sandboxNextEpoch.route(),
+	sandboxSnapshot.route(), sandboxRevert.route(), sandboxDropSnapshot.route(), sandboxSnapshots.route(),
+	sandboxSetClock.route(), sandboxSetProduction.route(),
 }
 
 // byName finds a route by name or alias.

@@ -15,18 +15,16 @@ import (
 // MaxMine is how many blocks one request may ask for.
 const MaxMine = 10_000
 
-// mineBlocks are the parameters of sandbox_mine.
-type mineBlocks struct{ blocks uint64 }
-
-// sandboxMine is our own. Parameters are {"blocks": n} or [n]; without them it is one block. The blocks are made as fast as they can
-// be, also empty ones, and the reply comes when the last of them is on disk. What a wait that ends before that has asked for is
-// made all the same.
-var sandboxMine = Method[mineBlocks]{
-	Name: "sandbox_mine", Doc: `Makes blocks where troupe.block_production is "manual", and returns height and hash of the last.`,
+// sandboxMine is our own. Parameters are {"blocks": n} or [n], or {"until": hash}; without them it is one block. The blocks are made as
+// fast as they can be, also empty ones, and the reply comes when the last of them is on disk. What a wait that ends before that has
+// asked for is made all the same.
+var sandboxMine = Method[view.Mine]{
+	Name: "sandbox_mine", Doc: `Makes blocks at once, however they are made else, and returns height and hash of the last: so many, or until a transaction and all receipts
+that follow from it have run.`,
 	Faults: []*Fault{CannotMine, Timeout}, Waits: true,
 	Steers: true, Parse: parseMine,
-	Handle: func(c *call, b []byte, p *mineBlocks) ([]byte, error) {
-		at, err := c.node.Mine(c.ctx, p.blocks)
+	Handle: func(c *call, b []byte, p *view.Mine) ([]byte, error) {
+		at, err := c.node.Mine(c.ctx, p)
 		if err != nil {
 			return b, steered(err, CannotMine, "not all of the blocks were made in time; the others still come")
 		}
@@ -104,19 +102,19 @@ who asks while another is under way waits for that.`,
 	},
 }
 
-func parseMine(v val) (p mineBlocks, err error) {
-	p.blocks = 1
+func parseMine(v val) (p view.Mine, err error) {
+	p.Blocks = 1
 	switch {
 	case v.isNull(), v.kind() == kArray && v.len() == 0:
 		return p, nil
 	case v.kind() == kArray && v.len() == 1:
-		p.blocks, err = readMine(v.item(0))
+		p.Blocks, err = readMine(v.item(0))
 		return p, err
 	}
 	if err := needObject(v, "RpcSandboxMineRequest"); err != nil {
 		return p, err
 	}
-	return p, readFields(v, []field{{"blocks", true, into(&p.blocks, readMine)}})
+	return p, readFields(v, []field{{"blocks", true, into(&p.Blocks, readMine)}, {"until", true, into(&p.Until, pointer(readHash))}})
 }
 
 func readMine(v val) (uint64, error) {
@@ -130,10 +128,21 @@ func readMine(v val) (uint64, error) {
 // Steerer does what a sandbox is asked to. Each of its methods returns *view.SteerError for a node that does no such thing or can't, and
 // ErrTimeout when the context ends before it is done.
 type Steerer interface {
-	// Mine makes so many blocks more and returns the last.
-	Mine(ctx context.Context, blocks uint64) (view.At, error)
+	// Mine makes blocks and returns the last.
+	Mine(ctx context.Context, m *view.Mine) (view.At, error)
 	// PatchState writes records into the state with the next block.
 	PatchState(ctx context.Context, records []genesis.Record) error
 	// FastForward goes so many heights on.
 	FastForward(ctx context.Context, heights uint64) error
+	// NextEpoch goes to the first block of the next epoch.
+	NextEpoch(ctx context.Context) (view.At, error)
+	// TakeSnapshot keeps the way back to the head under a name, or a number if that is empty.
+	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
+	// Revert goes back to a snapshot, DropSnapshot gives it up, and Snapshots lists all.
+	Revert(ctx context.Context, id string) (view.At, error)
+	DropSnapshot(id string) error
+	Snapshots() ([]view.Snapshot, error)
+	// SetClock sets what time blocks have, SetProduction when they are made; both return how things are then.
+	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
+	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 }

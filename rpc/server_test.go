@@ -50,6 +50,13 @@ var goodParams = map[string]string{
 	"sandbox_mine":             `{"blocks":3}`,
 	"sandbox_patch_state":      `{"records":[]}`,
 	"sandbox_fast_forward":     `{"delta_height":3}`,
+	"sandbox_next_epoch":       `[]`,
+	"sandbox_snapshot":         `{"name":"a"}`,
+	"sandbox_revert":           `{"id":"a"}`,
+	"sandbox_drop_snapshot":    `{"id":"a"}`,
+	"sandbox_snapshots":        `[]`,
+	"sandbox_set_clock":        `{"advance_nanosec":1}`,
+	"sandbox_set_production":   `{"mode":"manual"}`,
 	"EXPERIMENTAL_simulate_tx": `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
 	"EXPERIMENTAL_trace_tx":    `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }

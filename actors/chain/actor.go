@@ -1,8 +1,8 @@
 // Package chain is the shell around the engine: the one goroutine that changes it.
 //
-//	in      MakeChunk, MakeBlock from the producer's side; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from the shards
+//	in      MakeChunk, MakeBlock from the producer's side; TakeSnapshot, EndSnapshot, GoBack from the node; BlockReceived, ChunkReceivedAlone from the net; ChunkApplied from the shards
 //	out     ChunkMade; ApplyChunk to the shards; BlockAdopted to who makes the next block, BlockAccepted to everybody once it
-//	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted
+//	        is on disk; BlockRefused, ChunkRefused; BlockWanted, ChunksWanted; ChainHalted; WentBack
 //	state   Actor: the block in work (what has nothing to run is applied here at once), blocks to be made, received ones that wait
 //	        for their turn, their parent or their chunks (chain/intake), those on their way to the disk
 //	units   as package engine has them
@@ -25,6 +25,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Engine is what the actor drives; *engine.Engine is it.
@@ -36,6 +37,11 @@ type Engine interface {
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
 	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
+	Snapshot() (*engine.Snapshot, error)
+	EndSnapshot(*engine.Snapshot)
+	Rewind(*engine.Snapshot) error
+	Head() *engine.Entry
+	Final() storage.BlockRef
 }
 
 // Out is whom the actor talks to.
@@ -45,6 +51,8 @@ type Out struct {
 	Adopted   messages.Sender[messages.BlockAdopted]
 	Accepted  messages.Sender[messages.BlockAccepted]
 	Halted    messages.Sender[messages.ChainHalted]
+	Captured  func() // a snapshot was taken, and is not answered yet; nil: nobody asks for any
+	WentBack  messages.Sender[messages.WentBack]
 	// To the net; nil: there is none.
 	Refused      messages.Sender[messages.BlockRefused]
 	ChunkRefused messages.Sender[messages.ChunkRefused]
@@ -73,6 +81,8 @@ type Actor struct {
 	pool   *intake.Pool                    // of received blocks
 	tip    primitives.Height               // of the engine
 	drains []func(messages.Drained, error) // who waits for the end
+	rests  []func()                        // what is done between two blocks
+	era    messages.Era
 	self   messages.Sender[next]
 	disk   messages.Sender[stored]
 	halted bool // no block is begun any more
@@ -121,7 +131,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.MakeChunk:
 		a.makeChunk(&m)
 	case messages.MakeBlock:
-		if !a.over() {
+		if !a.over() && m.Era == a.era {
 			a.makes = append(a.makes, m)
 			a.next()
 		}
@@ -140,6 +150,12 @@ func (a *Actor) Handle(msg any) {
 	case link.Request[messages.DrainChain, messages.Drained]:
 		a.drains = append(a.drains, m.Reply)
 		a.drained()
+	case link.Request[messages.TakeSnapshot, messages.SnapshotTaken]:
+		a.rest(func() { a.snapshot(m) })
+	case link.Request[messages.GoBack, messages.SnapshotTaken]:
+		a.rest(func() { a.goBack(m) })
+	case messages.EndSnapshot:
+		a.o.Engine.EndSnapshot(m.Snapshot.(*engine.Snapshot))
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:
 		panic(fmt.Sprintf("chain actor: no case for %T", m))
@@ -147,7 +163,7 @@ func (a *Actor) Handle(msg any) {
 }
 
 func (a *Actor) makeChunk(m *messages.MakeChunk) {
-	if a.over() {
+	if a.over() || m.Era != a.era {
 		return
 	}
 	c, err := a.o.Engine.NewChunk(m.Parent, m.Shard, m.Transactions, a.o.Keys[m.Producer])
@@ -157,7 +173,7 @@ func (a *Actor) makeChunk(m *messages.MakeChunk) {
 	case err != nil:
 		a.fail(fmt.Errorf("chain: make the chunk of shard %d: %w", m.ShardID, err))
 	default:
-		a.o.Out.ChunkMade(messages.ChunkMade{Shard: m.Shard, Chunk: c})
+		a.o.Out.ChunkMade(messages.ChunkMade{Shard: m.Shard, Chunk: c, Era: a.era})
 	}
 }
 
@@ -167,7 +183,7 @@ func (a *Actor) over() bool { return len(a.drains) > 0 || a.halted }
 // next begins with blocks until one has jobs under way, or too many are on their way to the disk: first those to be made, as they
 // are too late soon.
 func (a *Actor) next() {
-	for a.work == nil && !a.over() && len(a.ahead) < engine.MaxAhead {
+	for a.work == nil && !a.over() && len(a.rests) == 0 && len(a.ahead) < engine.MaxAhead {
 		if len(a.makes) > 0 {
 			m := a.makes[0]
 			a.makes[0] = messages.MakeBlock{}
@@ -322,6 +338,7 @@ func (a *Actor) drained() {
 	for _, reply := range a.drains {
 		reply(messages.Drained{}, nil)
 	}
+	a.rested()
 }
 
 // Accepted puts what adopting a block did into a message.

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // fake is an engine that knows no block's parent, or finds every block bad. What needs a real engine is tested with package
@@ -46,6 +47,12 @@ func (f *fake) Begin(*primitives.Block, []*primitives.Chunk, bool) (*engine.Pend
 }
 func (f *fake) Adopt(*engine.Pending, func()) (*engine.Accepted, error) { return nil, f.err }
 func (f *fake) Stored() ([]*engine.Accepted, error)                     { return nil, f.err }
+
+func (f *fake) Snapshot() (*engine.Snapshot, error) { return nil, f.err }
+func (f *fake) EndSnapshot(*engine.Snapshot)        {}
+func (f *fake) Rewind(*engine.Snapshot) error       { return f.err }
+func (f *fake) Head() *engine.Entry                 { return nil }
+func (f *fake) Final() storage.BlockRef             { return storage.BlockRef{} }
 
 type heard struct {
 	chunks  []messages.ChunkMade

@@ -1,7 +1,7 @@
 // Package mempool is the shell of package chain/mempool: the actor that owns one shard's pool. It takes submissions, has them
 // looked at in turns of their clients, keeps the pool in step with the chain and offers chunks its transactions.
 //
-//	in      SubmitTransactions, Request: submissions; BlockAdopted, LayoutChanged from the chain; ProduceChunk from the producer;
+//	in      SubmitTransactions, Request: submissions; BlockAdopted, LayoutChanged, CapturePool, RestorePool from the chain; ProduceChunk from the producer;
 //	        Page, ChunkChosen from the chunk-producer; from other mempools what belongs here now
 //	out     Submitted, SubmissionsDone to who submits; TransactionsWaiting to the producer, TransactionsDropped to milestones,
 //	        Candidates to the chunk-producer; SubmitAgain when it begins after a failure
@@ -19,6 +19,7 @@ import (
 	"math"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -148,6 +149,10 @@ func (a *Actor) Handle(msg any) {
 		a.leave()
 	case messages.ProduceChunk:
 		a.begin(m)
+	case link.Request[messages.CapturePool, messages.PoolCaptured]:
+		m.Reply(a.capture(), nil)
+	case messages.RestorePool:
+		a.restore(&m)
 	case Page:
 		a.more(m)
 	case messages.ChunkChosen:

@@ -1,6 +1,6 @@
 // Package milestones tells waiters what becomes of their transactions, each only what concerns it.
 //
-//	in      Watch, Unwatch from waiters; BlockAccepted from the chain; TransactionsDropped from the mempools
+//	in      Watch, Unwatch from waiters; BlockAccepted, WentBack from the chain; TransactionsDropped from the mempools
 //	out     Progress to waiters; WatchAgain when it begins
 //	state   Actor: waiters, and by transaction or receipt, by height, by key and by the height of expiry who waits for it
 //	units   heights in blocks
@@ -16,6 +16,7 @@ package milestones
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -78,6 +79,8 @@ func (a *Actor) Handle(msg any) {
 		a.unwatch(m.Waiter)
 	case messages.BlockAccepted:
 		a.accept(&m)
+	case messages.WentBack:
+		a.wentBack(m.At)
 	case messages.TransactionsDropped:
 		for _, hash := range m.Hashes {
 			for w := range a.byID[hash] { // each is told on its own, so the order does not matter
@@ -185,6 +188,18 @@ func (a *Actor) unwatch(address messages.Address) {
 		} else {
 			delete(a.byID, x)
 		}
+	}
+}
+
+// ErrWentBack ends waits for what has never been.
+var ErrWentBack = errors.New("the chain went back to a snapshot, behind which nothing of this is known")
+
+// wentBack begins anew at a position that the chain had before.
+func (a *Actor) wentBack(at messages.Position) {
+	a.at = at
+	for address := range a.waiters { // each is told on its own, so the order does not matter
+		a.out.Progress(address, messages.Progress{At: at, Lost: ErrWentBack})
+		a.unwatch(address)
 	}
 }
 

@@ -36,6 +36,8 @@ type Node struct {
 	stats                                   stats
 
 	heights  heights
+	turns    turns
+	mode     atomic.Int32 // a production.Mode
 	tally    mempool.Tally
 	handles  handles
 	parked   atomic.Int64
@@ -92,6 +94,8 @@ func Start(o Options) (*Node, error) {
 	}
 	n.kit.meter.Listen(sys, kindOf)
 	n.stats.begun = time.Now()
+	n.turns.turn = make(chan struct{}, 1)
+	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
 	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
 		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc,
@@ -140,7 +144,7 @@ func (n *Node) spawn() (err error) {
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
 		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
 			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
-			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted,
+			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Captured: n.captured, WentBack: n.wentBack,
 			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
 		},
 	})))

@@ -170,7 +170,7 @@ func (s *shards) produce(m messages.ProduceChunk) {
 	switch {
 	case t == nil:
 	case t.pool.Idle():
-		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer})
+		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer, Era: m.Era})
 	default:
 		s.n.tell(t.pid, m)
 	}

@@ -136,7 +136,7 @@ func (n *Node) route(m messages.SubmitTransactions) {
 // mempool says what the actor of a shard's pool works with.
 func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 	overtook := n.overtook
-	if n.o.Mode != production.Instant { // the next block is not there in a moment, and what waits is sorted by then
+	if n.Mode() != production.Instant { // the next block is not there in a moment, and what waits is sorted by then
 		overtook = func(*primitives.SignedTransaction) bool { return false }
 	}
 	return mempool.Options{
@@ -186,7 +186,7 @@ func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primiti
 		v.Ahead = overtook(tx)
 		switch u := n.engine.Unready(tx); {
 		case u == nil:
-		case n.o.Mode == production.Manual: // who says when blocks come has said when he waits
+		case n.Mode() == production.Manual: // who says when blocks come has said when he waits
 			u.Warm()
 		default:
 			v.Code = u.Compile
@@ -210,6 +210,13 @@ type heights struct {
 
 // maxHeights bounds the memory; it is emptied when full.
 const maxHeights = 8192
+
+// forget drops what is remembered: blocks may be gone.
+func (h *heights) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.m = nil
+}
 
 // baseHeight returns the height of a known block.
 func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {

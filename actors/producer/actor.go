@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward; CaptureClock, SetClock, SetProduction; WentBack, RestoreClock
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -89,8 +89,9 @@ type Actor struct {
 	goals   []goal
 	patches []patch
 	forward forward
-	shift   uint64 // ns that blocks are ahead of the clock
-	early   []any  // ApprovalReceived, ChunkEndorsed: ahead of the head
+	clock   clock
+	era     messages.Era // of the chain
+	early   []any        // ApprovalReceived, ChunkEndorsed: ahead of the head
 	timer   *time.Timer
 	self    messages.Sender[tick]
 }
@@ -106,7 +107,7 @@ type tick struct{}
 
 // New returns the actor; it is at the chain's head.
 func New(o Options) *Actor {
-	a := &Actor{o: o, begun: time.Now()}
+	a := &Actor{o: o, begun: time.Now(), clock: clock{wall: o.Clock}}
 	a.tracker = doomslug.New(o.Delays, o.LargestTarget, 0)
 	a.sched = production.New(o.Rules, 0)
 	a.self = func(tick) {}
@@ -133,6 +134,16 @@ func (a *Actor) Receive(c actor.Context) {
 
 // Start goes to the chain's head.
 func (a *Actor) Start() {
+	if e := a.o.Chain.Head(); e.Header().Timestamp > a.clock.now() { // it was fast-forwarded before the node started
+		if _, sole := a.approvers(e.Hash); sole {
+			a.clock.set(e.Header().Timestamp)
+		}
+	}
+	a.begin()
+}
+
+// begin begins anew on the chain's head.
+func (a *Actor) begin() {
 	e := a.o.Chain.Head()
 	busy := false
 	for i := range e.Shards {
@@ -142,9 +153,6 @@ func (a *Actor) Start() {
 	a.want()
 	a.step(production.Accepted{Height: e.Height(), Final: a.o.Final(), Busy: busy})
 	approvers, sole := a.approvers(e.Hash)
-	if now := a.o.Clock(); sole && e.Header().Timestamp > now { // it was fast-forwarded before the node started
-		a.shift = e.Header().Timestamp - now
-	}
 	a.setHead(e, a.o.Final(), approvers, sole)
 	a.advance()
 }
@@ -160,7 +168,9 @@ func (a *Actor) Handle(msg any) {
 	case messages.BlockAccepted:
 		a.accept(&m)
 	case messages.ChunkMade:
-		a.chunk(m.Shard, m.Chunk, true)
+		if m.Era == a.era {
+			a.chunk(m.Shard, m.Chunk, true)
+		}
 	case messages.ChunkReceived:
 		a.chunk(m.Shard, m.Chunk, false)
 	case messages.ChunkEndorsed:
@@ -183,6 +193,16 @@ func (a *Actor) Handle(msg any) {
 		a.patchState(m)
 	case link.Request[messages.FastForward, messages.Forwarded]:
 		a.fastForward(m)
+	case link.Request[messages.CaptureClock, messages.Clock]:
+		a.captureClock(m)
+	case link.Request[messages.SetClock, messages.Clock]:
+		a.setClock(m)
+	case link.Request[messages.SetProduction, messages.Production]:
+		a.setProduction(m)
+	case messages.RestoreClock:
+		a.clock.restore(m.Clock)
+	case messages.WentBack:
+		a.wentBack(&m)
 	case link.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)

@@ -96,7 +96,7 @@ func (a *Actor) askChunks() {
 		}
 		s.asked = true
 		a.o.Out.ProduceChunk(messages.ProduceChunk{
-			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer,
+			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer, Era: a.era,
 		})
 	}
 }
@@ -240,11 +240,12 @@ func (a *Actor) make(now int64) (wait int64) {
 func (a *Actor) propose(height primitives.Height, producer primitives.AccountID) {
 	h := a.head
 	h.making = height
+	passed := uint64(0)
 	if h.next == height {
-		a.passOver(height - h.height - 1)
+		passed = a.passed(height - h.height - 1)
 	}
 	m := messages.MakeBlock{
-		Parent: h.hash, Height: height, Timestamp: a.o.Clock() + a.shift, Producer: producer,
+		Parent: h.hash, Height: height, Timestamp: a.clock.stamp(a.o.Chain.Adopted(h.hash).Header().Timestamp, passed), Producer: producer, Era: a.era,
 		Chunks: make([]*primitives.Chunk, len(h.shards)), Endorsements: make([][]primitives.Signature, len(h.shards)),
 		Approvals: a.tracker.Approvals(height, h.approvers),
 	}

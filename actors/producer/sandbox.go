@@ -180,7 +180,7 @@ func (a *Actor) judgeForward(n uint64) (primitives.Height, error) {
 		return 0, fmt.Errorf("%w: epochs of %d blocks are too short, %d is the least", ErrForward, e.Length, production.MinForward)
 	case n > MaxForward, n/uint64(e.Length)*4 > maxForwardBlocks:
 		return 0, fmt.Errorf("%w: by %d heights, in epochs of %d; the limit is %d heights and %d blocks", ErrForward, n, e.Length, MaxForward, maxForwardBlocks)
-	case average > 0 && n > (maxForwardTime-min(a.o.Clock()+a.shift, maxForwardTime))/average:
+	case average > 0 && n > (maxForwardTime-min(a.clock.now(), maxForwardTime))/average:
 		return 0, fmt.Errorf("%w: by %d heights: there is no such time", ErrForward, n)
 	}
 	return a.head.height + primitives.Height(n), nil
@@ -193,12 +193,6 @@ func (a *Actor) next() primitives.Height {
 		return h.height + 1
 	}
 	return production.Forward(h.height, a.forward.target, must(a.o.Chain.Epoch(h.hash)))
-}
-
-// passOver counts the time that heights would have taken that are passed over, which all later blocks have behind them
-// (nearcore sandbox_delta_time).
-func (a *Actor) passOver(n primitives.Height) {
-	a.shift += uint64(n) * (uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2)
 }
 
 // patchedAt tells whether the block of a height was to have a patch.

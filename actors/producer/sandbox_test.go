@@ -210,12 +210,12 @@ func TestForwardTime(t *testing.T) {
 		c.run(time.Second)
 		a := c.nodes[0]
 		for _, shift := range []uint64{maxForwardTime - a.o.Clock(), maxForwardTime, 1<<63 - a.o.Clock() + 5} {
-			a.shift = shift
+			a.clock.shift = shift
 			if _, err := a.judgeForward(1_000_000); !errors.Is(err, ErrForward) {
 				t.Errorf("%d ns ahead: %v", shift, err)
 			}
 		}
-		a.shift = 0
+		a.clock.shift = 0
 		if _, err := a.judgeForward(1_000); err != nil {
 			t.Error(err)
 		}

@@ -1,7 +1,7 @@
 // Package shard holds the actors of one shard: the one that applies its chunks, and below it the chunk-producer; the
 // mempool's actor, the third, has its own package.
 //
-//	in      ApplyChunk, BlockAdopted and LayoutChanged from the chain, ProduceChunk from the producer; Candidates from the mempool
+//	in      ApplyChunk, BlockAdopted, LayoutChanged, CapturePool and RestorePool from the chain, ProduceChunk from the producer; Candidates from the mempool
 //	out     ChunkApplied and MakeChunk to the chain; the rest goes on to the children
 //	state   none but the mailbox: chunks of a shard are applied in order, shards at the same time
 //	units   none
@@ -14,6 +14,7 @@ import (
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -82,6 +83,10 @@ func (a *Actor) Handle(msg any) {
 	case messages.LayoutChanged:
 		a.toMempool(m)
 	case messages.ProduceChunk:
+		a.toMempool(m)
+	case link.Request[messages.CapturePool, messages.PoolCaptured]:
+		a.toMempool(m)
+	case messages.RestorePool:
 		a.toMempool(m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -70,6 +70,7 @@ func (a *ChunkProducer) produce(m *messages.Candidates) {
 	}
 	a.out.Make(messages.MakeChunk{
 		Parent: m.For.Parent, Shard: m.For.Shard, ShardID: m.For.ShardID, Producer: m.For.Producer, Transactions: out.Transactions,
+		Era: m.For.Era,
 	})
 }
 

@@ -124,6 +124,10 @@ func (a *Actor) Handle(msg any) {
 }
 
 func (a *Actor) progress(m *messages.Progress) {
+	if m.Lost != nil {
+		a.answer(m.Lost)
+		return
+	}
 	if a.done && !m.Reorganised {
 		return // the answer is of the first block that satisfies the wait
 	}

@@ -246,6 +246,13 @@ func (p *Pool) Advance(head primitives.Height) []*primitives.SignedTransaction {
 	return out
 }
 
+// Each calls f for what the pool holds, with the heights of the base blocks, in no order.
+func (p *Pool) Each(f func(tx *primitives.SignedTransaction, base primitives.Height)) {
+	for _, i := range p.byHash {
+		f(p.entries[i].tx, primitives.Height(p.entries[i].key[byAge]))
+	}
+}
+
 // Drain empties the pool and returns what it held with the heights of the base blocks, by hash order of groups: for the
 // pools that follow when a shard is split.
 func (p *Pool) Drain(each func(tx *primitives.SignedTransaction, base primitives.Height)) {

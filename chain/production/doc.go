@@ -1,7 +1,7 @@
 // Package production decides at what pace blocks are made: at once, at Doomslug's own pace, or not yet.
 //
 //	in      Waiting: do transactions wait; Wanted: does somebody wait for blocks to be final; Accepted: a new head; Mine: so many
-//	        blocks are asked for; Due: the next one is; Tick: time passed
+//	        blocks are asked for; Due: the next one is; SetRules: what to do from now on; Tick: time passed
 //	out     Out: the pace, until when it holds by itself, and the interval between idle blocks
 //	state   Scheduler: what is not final yet, blocks asked for, credit of blocks that may come at once
 //	units   times in ns on any monotonic clock, heights in blocks

@@ -31,7 +31,7 @@ const (
 // ErrTooMany says that more blocks were asked for than MaxMine.
 var ErrTooMany = errors.New("production: too many blocks asked for")
 
-// Rules do not change while a node runs.
+// Rules change by SetRules alone.
 type Rules struct {
 	Mode     Mode
 	Interval int64             // ns between blocks when nothing is to be done
@@ -56,7 +56,7 @@ const (
 // String names the pace.
 func (p Pace) String() string { return [...]string{"hold", "free", "now"}[p] }
 
-// Event is Waiting, Wanted, Accepted, Mine, Due or Tick.
+// Event is Waiting, Wanted, Accepted, Mine, Due, SetRules or Tick.
 type Event interface{ event() }
 
 // Waiting says whether transactions wait in the pools.
@@ -78,6 +78,9 @@ type Mine struct{ Blocks uint64 }
 // Due says whether the next block is asked for by somebody, whatever the mode, for what is to go with it.
 type Due struct{ Any bool }
 
+// SetRules replaces the rules.
+type SetRules struct{ Rules Rules }
+
 // Tick says that time has passed.
 type Tick struct{}
 
@@ -86,6 +89,7 @@ func (Wanted) event()   {}
 func (Accepted) event() {}
 func (Mine) event()     {}
 func (Due) event()      {}
+func (SetRules) event() {}
 func (Tick) event()     {}
 
 // Out is the pace from now on. At is when it may change without an event, 0: never.
@@ -143,6 +147,8 @@ func (s *Scheduler) Step(ev Event, now int64) (Out, error) {
 		s.mine += ev.Blocks
 	case Due:
 		s.due = ev.Any
+	case SetRules:
+		s.rules = ev.Rules
 	case Tick:
 	default:
 		panic(fmt.Sprintf("production: no case for %T", ev))
@@ -172,6 +178,9 @@ func (s *Scheduler) accept(ev Accepted, now int64) {
 
 // Settled tells whether nothing waits and all work is final.
 func (s *Scheduler) Settled() bool { return !s.waiting && s.busy <= s.final }
+
+// Rules are those in force.
+func (s *Scheduler) Rules() Rules { return s.rules }
 
 // Left is how many blocks asked for by Mine are not made yet.
 func (s *Scheduler) Left() uint64 { return s.mine }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -34,37 +33,4 @@ func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcom
 // Tx waits until a transaction has come as far as asked.
 func (b *Backend) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
 	return b.Submit.Tx(ctx, r)
-}
-
-// Steerer is rpc.Steerer.
-type Steerer interface {
-	Mine(ctx context.Context, blocks uint64) (view.At, error)
-	PatchState(ctx context.Context, records []genesis.Record) error
-	FastForward(ctx context.Context, heights uint64) error
-}
-
-var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
-
-// Mine makes blocks on request.
-func (b *Backend) Mine(ctx context.Context, blocks uint64) (view.At, error) {
-	if b.Steer == nil {
-		return view.At{}, errNoSteerer
-	}
-	return b.Steer.Mine(ctx, blocks)
-}
-
-// PatchState writes records into the state.
-func (b *Backend) PatchState(ctx context.Context, records []genesis.Record) error {
-	if b.Steer == nil {
-		return errNoSteerer
-	}
-	return b.Steer.PatchState(ctx, records)
-}
-
-// FastForward goes so many heights on.
-func (b *Backend) FastForward(ctx context.Context, heights uint64) error {
-	if b.Steer == nil {
-		return errNoSteerer
-	}
-	return b.Steer.FastForward(ctx, heights)
 }

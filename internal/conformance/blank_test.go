@@ -12,7 +12,10 @@ import (
 
 // blank is a node that knows nothing: no account, no transaction, no block but a head at some height, whose state is
 // empty. It answers the lines that need no chain.
-type blank struct{ head view.At }
+type blank struct {
+	head        view.At
+	rpc.Steerer // nil: of what only this node has nothing was recorded
+}
 
 // errNeedsChain shows that a line is not an offline one.
 var errNeedsChain = errors.New("this needs a chain")
@@ -161,7 +164,7 @@ func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, err
 
 func (n *blank) Trace(context.Context, *view.Trace) ([]byte, error) { return nil, errNeedsChain }
 
-func (n *blank) Mine(context.Context, uint64) (view.At, error)      { return view.At{}, errNeedsChain }
+func (n *blank) Mine(context.Context, *view.Mine) (view.At, error)  { return view.At{}, errNeedsChain }
 func (n *blank) PatchState(context.Context, []genesis.Record) error { return errNeedsChain }
 func (n *blank) FastForward(context.Context, uint64) error          { return errNeedsChain }
 

@@ -49,7 +49,7 @@ func TestPlanIsComplete(t *testing.T) {
 func server(t *testing.T, opts rpc.Options) Client {
 	t.Helper()
 	opts.PollingTimeout = 20 * time.Millisecond
-	s, err := rpc.New(&blank{view.At{Height: 1000, Hash: primitives.HashBytes([]byte("head"))}}, opts)
+	s, err := rpc.New(&blank{head: view.At{Height: 1000, Hash: primitives.HashBytes([]byte("head"))}}, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	back := backend.New(backend.Options{
 		Engine: w.engine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
 		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Views: views, Now: time.Now,
-		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Steer: steerer{w.node},
+		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Steer: steerer{node: w.node},
 	})
 	serve := func(timeout time.Duration) Client {
 		server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, ViewStateLimit: 50_000})
@@ -128,21 +128,24 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	return w
 }
 
-// steerer makes the chain do what sandbox_ methods ask for.
-type steerer struct{ *node.Node }
+// steerer makes the chain do what neard's sandbox_ methods ask for.
+type steerer struct {
+	backend.Steerer // nil: nothing of this node's own was recorded
+	node            *node.Node
+}
 
-func (s steerer) Mine(ctx context.Context, blocks uint64) (at view.At, err error) {
-	at.Height, at.Hash, err = s.Node.Mine(ctx, blocks)
+func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
+	at.Height, at.Hash, err = s.node.Mine(ctx, m.Blocks)
 	return at, err
 }
 
 func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error {
-	_, _, err := s.Node.PatchState(ctx, records)
+	_, _, err := s.node.PatchState(ctx, records)
 	return err
 }
 
 func (s steerer) FastForward(ctx context.Context, heights uint64) error {
-	_, _, err := s.Node.FastForward(ctx, heights)
+	_, _, err := s.node.FastForward(ctx, heights)
 	return err
 }
 

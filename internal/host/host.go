@@ -56,17 +56,18 @@ type Host struct {
 	Node   *node.Node
 	Addr   net.Addr // of the RPC; nil: there is none
 
-	home    *home.Home
-	log     *logrus.Logger
-	store   *storage.Store
-	vm      *vm.VM
-	views   *viewer.Pool
-	server  *rpc.Server
-	metrics *metricsServer
-	stop    context.CancelFunc
-	control *control      // nil: the system has no such sockets
-	upkeep  chan struct{} // closed when upkeep has ended
-	failed  chan error    // the RPC ended by itself
+	snapshots snapshots
+	home      *home.Home
+	log       *logrus.Logger
+	store     *storage.Store
+	vm        *vm.VM
+	views     *viewer.Pool
+	server    *rpc.Server
+	metrics   *metricsServer
+	stop      context.CancelFunc
+	control   *control      // nil: the system has no such sockets
+	upkeep    chan struct{} // closed when upkeep has ended
+	failed    chan error    // the RPC ended by itself
 }
 
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.

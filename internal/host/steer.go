@@ -4,29 +4,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/actors/producer"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // steerer makes the chain of a sandbox do what it is asked to.
 type steerer struct{ *Host }
 
-// Mine makes blocks, where that is how blocks are made.
-func (s steerer) Mine(ctx context.Context, blocks uint64) (at view.At, err error) {
-	if p := s.home.Config.Production; p != config.Manual {
-		return at, &view.SteerError{Reason: fmt.Sprintf(`blocks are made by themselves: troupe.block_production is %q, and not "manual"`, p)}
-	}
+// maxUntil is how many blocks are made for one transaction.
+const maxUntil = 1000
+
+// Mine makes blocks, however they are made else.
+func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error) {
 	if err := s.may(); err != nil {
 		return at, err
 	}
-	at.Height, at.Hash, err = s.Node.Mine(ctx, blocks)
-	return at, steerError(ctx, err)
+	if m.Until == nil {
+		at.Height, at.Hash, err = s.Node.Mine(ctx, m.Blocks)
+		return at, steerError(ctx, err)
+	}
+	for range maxUntil {
+		head := s.Engine.Head()
+		at = view.At{Height: head.Height(), Hash: head.Hash}
+		status, err := s.Engine.TransactionStatus(*m.Until)
+		switch {
+		case err != nil && !errors.Is(err, engine.ErrUnknown):
+			return at, err
+		case err == nil && txstatus.Meets(status.Level, view.LevelExecutedOptimistic):
+			return at, nil
+		}
+		if _, _, err := s.Node.Mine(ctx, 1); err != nil {
+			return at, steerError(ctx, err)
+		}
+	}
+	return at, &view.SteerError{Reason: fmt.Sprintf("transaction %v has not run in %d blocks", *m.Until, maxUntil)}
+}
+
+// NextEpoch goes to the first block of the next epoch.
+func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
+	if err := s.may(); err != nil {
+		return at, err
+	}
+	epoch, _, end, err := s.epochOf(s.Engine.Head())
+	if err != nil {
+		return at, err
+	}
+	for range maxUntil {
+		head := s.Engine.Head()
+		if head.Header().EpochID != epoch {
+			return view.At{Height: head.Height(), Hash: head.Hash}, nil
+		}
+		step := primitives.Height(1)
+		if head.Height() < end {
+			step = end - head.Height()
+		}
+		if _, _, err := s.Node.FastForward(ctx, uint64(step)); err != nil {
+			return at, steerError(ctx, err)
+		}
+	}
+	return at, &view.SteerError{Reason: fmt.Sprintf("the epoch has not ended %d blocks behind its length", maxUntil)}
+}
+
+// epochOf tells a block's epoch, and from where to where its heights go as planned.
+func (s steerer) epochOf(at *engine.Entry) (id primitives.EpochID, first, end primitives.Height, err error) {
+	err = s.Engine.Epochs(func(m *epoch.Manager) error {
+		start, length, _, err := m.EpochSpan(at.Hash)
+		first, end = start, start+primitives.Height(length)-1
+		return err
+	})
+	return at.Header().EpochID, first, end, err
+}
+
+// SetClock sets what time blocks have.
+func (s steerer) SetClock(ctx context.Context, c *view.SetClock) (out view.Clock, err error) {
+	if err := s.may(); err != nil {
+		return out, err
+	}
+	now, err := s.Node.Clock(ctx, messages.SetClock{Time: c.Time, Advance: c.Advance, Frozen: c.Frozen, Next: c.Next, Step: c.Interval})
+	return view.Clock{Time: now.Time, Frozen: now.Frozen, Next: now.Next, Interval: now.Step}, steerError(ctx, err)
+}
+
+// SetProduction sets when blocks are made.
+func (s steerer) SetProduction(ctx context.Context, p *view.SetProduction) (out view.Production, err error) {
+	if err := s.may(); err != nil {
+		return out, err
+	}
+	m := messages.SetProduction{Quiet: p.Quiet}
+	if p.Mode != nil {
+		mode := byte(modes[config.Production(*p.Mode)])
+		m.Mode = &mode
+	}
+	if p.Interval != nil {
+		ns := int64(min(*p.Interval, math.MaxInt64))
+		m.Interval = &ns
+	}
+	now, err := s.Node.Production(ctx, m)
+	return view.Production{Mode: production.Mode(now.Mode).String(), Quiet: now.Quiet, Interval: uint64(now.Interval)}, steerError(ctx, err)
 }
 
 // PatchState writes records into the state.
@@ -64,6 +149,7 @@ func steerError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
+		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrWentBack), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
 		errors.As(err, &halted):
 		return &view.SteerError{Reason: err.Error()}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

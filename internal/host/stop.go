@@ -35,7 +35,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	}
 	edges.Wait()
 	ended = done("node", func() error { return h.Node.Stop(ctx) }) && ended
-	ended = ended && done("fold", func() error { return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
+	ended = ended && done("fold", func() error { h.Engine.EndSnapshots(); return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
 	if ended {
 		h.vm.Close()
 	}

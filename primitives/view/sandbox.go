@@ -1,6 +1,84 @@
 package view
 
+import (
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
 // SteerError says why a node does not do what a sandbox is asked to.
 type SteerError struct{ Reason string }
 
 func (e *SteerError) Error() string { return "sandbox: " + e.Reason }
+
+// Snapshot is a block that a sandbox may go back to.
+type Snapshot struct {
+	ID string
+	At
+}
+
+// AppendJSON appends the object.
+func (s *Snapshot) AppendJSON(b []byte) []byte {
+	b = AppendString(append(b, `{"id":`...), s.ID)
+	return s.At.AppendMembers(append(b, ','))
+}
+
+// AppendMembers appends "hash" and "height", and ends the object.
+func (a *At) AppendMembers(b []byte) []byte {
+	b = AppendString(append(b, `"hash":`...), a.Hash.String())
+	return append(strconv.AppendUint(append(b, `,"height":`...), uint64(a.Height), 10), '}')
+}
+
+// SetClock says what the clock of a sandbox is to do; what is nil stays. Times in ns since 1970.
+type SetClock struct {
+	Time, Next, Interval *uint64
+	Advance              uint64 // ns
+	Frozen               *bool
+}
+
+// Clock is what the clock of a sandbox shows. Times in ns since 1970.
+type Clock struct {
+	Time           uint64
+	Frozen         bool
+	Next, Interval uint64 // 0: none is set
+}
+
+// AppendJSON appends the object; times are decimal strings, as nearcore's timestamp_nanosec.
+func (c *Clock) AppendJSON(b []byte) []byte {
+	decimal := func(key string, n uint64) {
+		b = append(append(b, key...), '"')
+		b = append(strconv.AppendUint(b, n, 10), '"')
+	}
+	b = strconv.AppendBool(append(b, `{"frozen":`...), c.Frozen)
+	decimal(`,"interval_nanosec":`, c.Interval)
+	decimal(`,"next_timestamp_nanosec":`, c.Next)
+	decimal(`,"timestamp_nanosec":`, c.Time)
+	return append(b, '}')
+}
+
+// SetProduction says when blocks are made; what is nil stays.
+type SetProduction struct {
+	Mode     *string
+	Quiet    *bool
+	Interval *uint64 // ns
+}
+
+// Production is when blocks are made.
+type Production struct {
+	Mode     string // instant, interval or manual
+	Quiet    bool   // none unless something waits or is asked for
+	Interval uint64 // ns between blocks when nothing is to be done
+}
+
+// AppendJSON appends the object.
+func (p *Production) AppendJSON(b []byte) []byte {
+	b = strconv.AppendUint(append(b, `{"interval_nanosec":"`...), p.Interval, 10)
+	b = AppendString(append(b, `","mode":`...), p.Mode)
+	return append(strconv.AppendBool(append(b, `,"quiet":`...), p.Quiet), '}')
+}
+
+// Mine says how many blocks are to be made: so many, or until a transaction and all receipts that follow from it have run.
+type Mine struct {
+	Blocks uint64
+	Until  *primitives.Hash
+}

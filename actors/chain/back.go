@@ -1,0 +1,75 @@
+package chain
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ErrOver refuses what would need further blocks.
+var ErrOver = errors.New("chain: no block is begun any more")
+
+// rest has something done once no block is in work or on its way to the disk; until then none is begun.
+func (a *Actor) rest(do func()) {
+	a.rests = append(a.rests, do)
+	a.rested()
+}
+
+func (a *Actor) rested() {
+	if a.work != nil || len(a.ahead) > 0 || len(a.rests) == 0 {
+		return
+	}
+	list := a.rests
+	a.rests = nil
+	for _, do := range list {
+		do()
+	}
+	a.self(next{})
+}
+
+func (a *Actor) snapshot(m link.Request[messages.TakeSnapshot, messages.SnapshotTaken]) {
+	if a.over() {
+		m.Reply(messages.SnapshotTaken{}, ErrOver)
+		return
+	}
+	s, err := a.o.Engine.Snapshot()
+	if err != nil {
+		m.Reply(messages.SnapshotTaken{}, err)
+		return
+	}
+	a.o.Out.Captured()
+	m.Reply(a.taken(s), nil)
+}
+
+func (a *Actor) taken(s *engine.Snapshot) messages.SnapshotTaken {
+	head := a.o.Engine.Head()
+	return messages.SnapshotTaken{Snapshot: s, Height: head.Height(), Hash: head.Hash}
+}
+
+// goBack makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
+func (a *Actor) goBack(m link.Request[messages.GoBack, messages.SnapshotTaken]) {
+	s := m.Question.Snapshot.(*engine.Snapshot)
+	if a.over() {
+		m.Reply(messages.SnapshotTaken{}, ErrOver)
+		return
+	}
+	err := a.o.Engine.Rewind(s)
+	switch {
+	case errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrOrder):
+		m.Reply(messages.SnapshotTaken{}, err)
+		return
+	case err != nil:
+		panic(fmt.Errorf("chain: %w", err))
+	}
+	a.era++
+	a.makes = nil
+	head := a.o.Engine.Head()
+	a.tip, a.pool = head.Height(), intake.New(head.Height(), a.o.Engine.Final().Height)
+	a.o.Out.WentBack(messages.WentBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
+	m.Reply(a.taken(s), nil)
+}

@@ -1,0 +1,40 @@
+package mempool
+
+import (
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// capture notes what the pool holds. What nobody has looked at yet is not part of it.
+func (a *Actor) capture() (out messages.PoolCaptured) {
+	a.pool.Each(func(tx *primitives.SignedTransaction, base primitives.Height) {
+		out.Transactions, out.Bases = append(out.Transactions, tx), append(out.Bases, base)
+	})
+	return out
+}
+
+// restore makes the pool what it was. A choice that is being made gets no more candidates, and its chunk is not taken.
+func (a *Actor) restore(m *messages.RestorePool) {
+	var before, gone []primitives.Hash
+	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx.Hash()) })
+	a.walk = walk{}
+	a.chose = a.chose[:0]
+	clear(a.side)
+	a.pool.Advance(m.Head)
+	for i, tx := range m.Transactions {
+		if a.o.Home(tx.SignerID) == a.o.Shard {
+			_, _ = a.pool.Add(tx, m.Bases[i]) // it was there
+		}
+	}
+	for _, hash := range before {
+		if a.pool.Find(hash) == nil {
+			gone = append(gone, hash)
+		}
+	}
+	a.drop(gone)
+	a.counted()
+	a.o.Front.offers.Store(false)
+	if a.pool.Len() > 0 {
+		a.o.Front.offer()
+	}
+}

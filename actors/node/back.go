@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Snapshot is what the chain may go back to: a block, what waited in the pools, and the clock.
+type Snapshot struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+	state  messages.Snapshot
+	clock  messages.Clock
+	pools  map[primitives.ShardID]messages.PoolCaptured
+}
+
+// turns has one at a time take a snapshot or go back, and holds what the chain's goroutine needs for it.
+type turns struct {
+	turn  chan struct{}
+	clock link.Request[messages.CaptureClock, messages.Clock]
+	pools map[primitives.ShardID]link.Request[messages.CapturePool, messages.PoolCaptured]
+	back  *Snapshot // where the chain is going
+}
+
+// captured asks who makes blocks and all pools what they have, on the chain's goroutine, between two blocks.
+func (n *Node) captured() {
+	n.turns.clock = link.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})
+	n.tell(n.producer, n.turns.clock)
+	n.turns.pools = map[primitives.ShardID]link.Request[messages.CapturePool, messages.PoolCaptured]{}
+	for _, t := range n.shards.set.Load().list {
+		r := link.NewRequest[messages.CapturePool, messages.PoolCaptured](messages.CapturePool{})
+		n.turns.pools[t.id] = r
+		n.tell(t.pid, r)
+	}
+}
+
+// wentBack tells everybody, on the chain's goroutine. Who makes blocks hears of it last, so that what he asks for comes after.
+func (n *Node) wentBack(m messages.WentBack) {
+	s := n.turns.back
+	n.heights.forget()
+	head := n.engine.Head()
+	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
+	if err == nil {
+		accepted := messages.BlockAccepted{Block: head.Block, Hash: head.Hash, IsHead: true, Final: m.At.Final}
+		err = n.shards.adopt(layout, &accepted)
+	}
+	if err != nil {
+		panic(errors.Join(errors.New("node: shards of a snapshot"), err))
+	}
+	n.tell(n.milestones, m)
+	for _, t := range n.shards.set.Load().list {
+		n.tell(t.pid, messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
+	}
+	n.tell(n.producer, messages.RestoreClock{Clock: s.clock})
+	n.tell(n.producer, m)
+}
+
+// TakeSnapshot keeps the way back to the head. producer.ErrShared.
+func (n *Node) TakeSnapshot(ctx context.Context) (*Snapshot, error) {
+	return inTurn(ctx, n, func() (*Snapshot, error) {
+		a, err := await(n, n.chain, link.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{}))
+		if err != nil {
+			return nil, err
+		}
+		s := &Snapshot{Height: a.Height, Hash: a.Hash, state: a.Snapshot, pools: map[primitives.ShardID]messages.PoolCaptured{}}
+		if s.clock, err = await(n, nil, n.turns.clock); err == nil {
+			for id, r := range n.turns.pools {
+				if s.pools[id], err = await(n, nil, r); err != nil {
+					break
+				}
+			}
+		}
+		if err != nil {
+			n.EndSnapshot(s)
+			return nil, err
+		}
+		return s, nil
+	}, n.EndSnapshot)
+}
+
+// Ended tells whether there is no way back any more.
+func (s *Snapshot) Ended() bool { return s.state.Ended() }
+
+// EndSnapshot gives up a snapshot.
+func (n *Node) EndSnapshot(s *Snapshot) { n.tell(n.chain, messages.EndSnapshot{Snapshot: s.state}) }
+
+// GoBack makes a snapshot's block the head again, with the pools and the clock of then. Who waits for what has never been by then is told
+// so. engine.ErrEnded, producer.ErrShared.
+func (n *Node) GoBack(ctx context.Context, s *Snapshot) error {
+	_, err := inTurn(ctx, n, func() (none struct{}, err error) {
+		if _, err := await(n, n.producer, link.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})); err != nil {
+			return none, err
+		}
+		n.turns.back = s
+		_, err = await(n, n.chain, link.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: s.state}))
+		return none, err
+	}, func(struct{}) {})
+	return err
+}
+
+// inTurn runs f when nobody else does so, and returns what it does, unless ctx ends before: then f goes on, and lost gets what it returns.
+func inTurn[T any](ctx context.Context, n *Node, f func() (T, error), lost func(T)) (none T, err error) {
+	if err := n.refusal(); err != nil {
+		return none, err
+	}
+	select {
+	case n.turns.turn <- struct{}{}:
+	case <-n.still:
+		return none, n.refusal()
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result)
+	n.aside("snapshot", func() {
+		v, err := f()
+		<-n.turns.turn
+		select {
+		case done <- result{v, err}:
+		case <-ctx.Done():
+			if err == nil {
+				lost(v)
+			}
+		}
+	})
+	select {
+	case r := <-done:
+		return r.v, r.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}
+
+// await asks, unless to is nil because that has been done, and waits for the answer until the node halts.
+func await[Q, A any](n *Node, to *actor.PID, r link.Request[Q, A]) (none A, err error) {
+	if to != nil {
+		n.tell(to, r)
+	}
+	select {
+	case a := <-r.Answer():
+		if err := n.refusal(); a.Err != nil && err != nil {
+			return none, err
+		}
+		return a.Value, a.Err
+	case <-n.still:
+		return none, n.refusal()
+	case <-n.ended:
+		return none, n.refusal()
+	}
+}
+
+// Clock sets and tells what time blocks have. producer.ErrShared, ErrClock.
+func (n *Node) Clock(ctx context.Context, m messages.SetClock) (messages.Clock, error) {
+	return askProducer[messages.SetClock, messages.Clock](ctx, n, m)
+}
+
+// Production sets and tells when blocks are made. producer.ErrShared, ErrProduction.
+func (n *Node) Production(ctx context.Context, m messages.SetProduction) (messages.Production, error) {
+	p, err := askProducer[messages.SetProduction, messages.Production](ctx, n, m)
+	if err == nil {
+		n.mode.Store(int32(p.Mode))
+	}
+	return p, err
+}
+
+// Mode is when blocks are made.
+func (n *Node) Mode() production.Mode { return production.Mode(n.mode.Load()) }
+
+// Waiting is how many transactions all pools have.
+func (n *Node) Waiting() (sum int) {
+	for _, t := range n.shards.set.Load().list {
+		sum += t.pool.Len()
+	}
+	return sum
+}

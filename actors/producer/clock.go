@@ -1,0 +1,128 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ErrClock: a time that blocks can't have.
+var ErrClock = errors.New("producer: clock")
+
+// clock is what blocks have as their time: the machine's, as far as a sandbox is not told otherwise.
+type clock struct {
+	wall   func() uint64
+	shift  uint64 // ns that blocks are ahead of the machine's clock; behind it by wrapping around
+	frozen bool
+	still  uint64 // what it shows while it is frozen
+	next   uint64 // of the next block; 0: it is not said
+	step   uint64 // between blocks; 0: the clock counts
+}
+
+func (c *clock) now() uint64 {
+	if c.frozen {
+		return c.still
+	}
+	return c.wall() + c.shift
+}
+
+// set makes it show a time.
+func (c *clock) set(t uint64) { c.still, c.shift = t, t-c.wall() }
+
+// advance lets time pass.
+func (c *clock) advance(ns uint64) { c.set(c.now() + ns) }
+
+// stamp is the time of a block, which follows one of the time parent with so much time passed over between. A block of this node is never
+// older than its parent, whatever this says.
+func (c *clock) stamp(parent, passed uint64) uint64 {
+	t := c.now() + passed
+	switch {
+	case c.next != 0:
+		t, c.next = c.next, 0
+	case c.step != 0:
+		t = parent + c.step + passed
+	case passed == 0:
+		return t
+	}
+	c.set(t)
+	return t
+}
+
+func (c *clock) state() messages.Clock {
+	return messages.Clock{Time: c.now(), Frozen: c.frozen, Next: c.next, Step: c.step}
+}
+
+func (c *clock) restore(s messages.Clock) {
+	c.frozen, c.next, c.step = s.Frozen, s.Next, s.Step
+	c.set(s.Time)
+}
+
+// captureClock says what time it is, where this node alone says that.
+func (a *Actor) captureClock(m link.Request[messages.CaptureClock, messages.Clock]) {
+	if err := a.alone(); err != nil {
+		m.Reply(messages.Clock{}, err)
+		return
+	}
+	m.Reply(a.clock.state(), nil)
+}
+
+// setClock does all that is said, or nothing.
+func (a *Actor) setClock(m link.Request[messages.SetClock, messages.Clock]) {
+	q, c := &m.Question, a.clock
+	err := a.alone()
+	if err == nil && q.Frozen != nil {
+		c.set(c.now())
+		c.frozen = *q.Frozen
+	}
+	if err == nil && q.Time != nil {
+		if err = a.mayShow(*q.Time); err == nil {
+			c.set(*q.Time)
+		}
+	}
+	if err == nil && q.Advance > 0 {
+		if q.Advance > maxForwardTime {
+			err = fmt.Errorf("%w: %d ns on: there is no such time", ErrClock, q.Advance)
+		} else if err = a.mayShow(c.now() + q.Advance); err == nil {
+			c.advance(q.Advance)
+		}
+	}
+	if err == nil && q.Next != nil {
+		if *q.Next != 0 {
+			err = a.mayShow(*q.Next)
+		}
+		c.next = *q.Next
+	}
+	if err == nil && q.Step != nil {
+		if c.step = *q.Step; c.step > maxStep {
+			err = fmt.Errorf("%w: %d ns between blocks, the limit is %d", ErrClock, c.step, uint64(maxStep))
+		}
+	}
+	if err != nil {
+		m.Reply(messages.Clock{}, err)
+		return
+	}
+	a.clock = c
+	m.Reply(c.state(), nil)
+}
+
+// maxStep is the most time between two blocks, ns: a year.
+const maxStep = 365 * 24 * 3_600_000_000_000
+
+// mayShow judges a time that is to be shown: blocks go forward.
+func (a *Actor) mayShow(t uint64) error {
+	switch head := a.o.Chain.Adopted(a.head.hash).Header().Timestamp; {
+	case t <= head:
+		return fmt.Errorf("%w: %d, and the head is of %d; only a snapshot leads back", ErrClock, t, head)
+	case t > maxForwardTime:
+		return fmt.Errorf("%w: %d: there is no such time", ErrClock, t)
+	}
+	return nil
+}
+
+// passed is the time that heights take which are passed over (nearcore sandbox_delta_time).
+func (a *Actor) passed(n primitives.Height) uint64 {
+	return uint64(n) * (uint64(a.o.Delays.Endorsement+a.o.Delays.Skip) / 2)
+}

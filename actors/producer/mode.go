@@ -1,0 +1,44 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+)
+
+// ErrProduction: no way of making blocks.
+var ErrProduction = errors.New("producer: block production")
+
+// Bounds of the interval between blocks when nothing is to be done, ns.
+const (
+	minInterval = 1_000_000
+	maxInterval = 24 * 3_600_000_000_000
+)
+
+// setProduction does all that is said, or nothing.
+func (a *Actor) setProduction(m link.Request[messages.SetProduction, messages.Production]) {
+	q, rules := &m.Question, a.sched.Rules()
+	if err := a.alone(); err != nil {
+		m.Reply(messages.Production{}, err)
+		return
+	}
+	if q.Mode != nil {
+		rules.Mode = production.Mode(*q.Mode)
+	}
+	if q.Quiet != nil {
+		rules.SkipEmpty = *q.Quiet
+	}
+	if q.Interval != nil {
+		rules.Interval = *q.Interval
+	}
+	if rules.Mode > production.Manual || q.Interval != nil && (rules.Interval < minInterval || rules.Interval > maxInterval) {
+		m.Reply(messages.Production{}, fmt.Errorf("%w: %d ns between blocks, from %d to %d is possible", ErrProduction, rules.Interval, int64(minInterval), int64(maxInterval)))
+		return
+	}
+	a.step(production.SetRules{Rules: rules})
+	m.Reply(messages.Production{Mode: byte(rules.Mode), Quiet: rules.SkipEmpty, Interval: rules.Interval}, nil)
+	a.advance()
+}

@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// MaxSnapshotBlocks bounds the blocks behind a snapshot. No fold passes the oldest one, so what is behind it is in memory, as where finality
+// stands still, and a start after a crash applies it again. One that has more behind it is ended.
+const MaxSnapshotBlocks = 10_000
+
+// Refusals of what goes back.
+var (
+	// ErrEnded: the snapshot has too many blocks behind it, or is behind one that the chain went back to.
+	ErrEnded = errors.New("engine: the snapshot has ended")
+	// ErrAhead: blocks are on their way to the disk.
+	ErrAhead = errors.New("engine: blocks are on their way to the disk")
+)
+
+// Snapshot is a block to which the chain may go back. Its states stay at hand as long as it does.
+type Snapshot struct {
+	entry  *Entry // held; nil: it has ended
+	ended  atomic.Bool
+	ref    storage.BlockRef
+	final  storage.BlockRef
+	epochs epoch.Mark
+}
+
+// Ref names the block.
+func (s *Snapshot) Ref() storage.BlockRef { return s.ref }
+
+// Ended tells whether there is no way back to it any more. Safe from any goroutine.
+func (s *Snapshot) Ended() bool { return s.ended.Load() }
+
+// Snapshot keeps the way back to the head, until EndSnapshot. Nothing is written. ErrAhead.
+func (e *Engine) Snapshot() (*Snapshot, error) {
+	if e.Ahead() > 0 {
+		return nil, ErrAhead
+	}
+	h := e.view.Load()
+	if !h.entry.Acquire() {
+		return nil, fmt.Errorf("engine: the states of block %d are gone", h.entry.Height())
+	}
+	s := &Snapshot{entry: h.entry, ref: ref(h.entry), final: h.final}
+	e.epochMu.Lock()
+	s.epochs = e.epochs.Mark()
+	e.epochMu.Unlock()
+	e.snapshots = append(e.snapshots, s)
+	return s, nil
+}
+
+// EndSnapshot gives up a snapshot; one that has ended may be.
+func (e *Engine) EndSnapshot(s *Snapshot) {
+	if s.entry == nil {
+		return
+	}
+	s.entry.Release()
+	s.entry = nil
+	s.ended.Store(true)
+	e.snapshots = slices.DeleteFunc(e.snapshots, func(x *Snapshot) bool { return x == s })
+}
+
+// EndSnapshots gives up all.
+func (e *Engine) EndSnapshots() {
+	for len(e.snapshots) > 0 {
+		e.EndSnapshot(e.snapshots[0])
+	}
+}
+
+// pinned returns the oldest snapshot's block, nil: there is none. Snapshots with too much behind them end.
+func (e *Engine) pinned() *Entry {
+	var oldest *Entry
+	for _, s := range slices.Clone(e.snapshots) {
+		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxSnapshotBlocks {
+			e.EndSnapshot(s)
+			continue
+		}
+		if oldest == nil || s.entry.Height() < oldest.Height() {
+			oldest = s.entry
+		}
+	}
+	return oldest
+}
+
+// foldable is the block up to which may be folded of those up to a final one.
+func (e *Engine) foldable(upto storage.BlockRef) storage.BlockRef {
+	if at := e.pinned(); at != nil && at.Height() < upto.Height {
+		return ref(at)
+	}
+	return upto
+}
+
+// Rewind makes a snapshot's block the head again. All blocks behind it, and all that are not its ancestors, are as if they had never been,
+// on the disk too, and their heights come again. Snapshots of such blocks end; the snapshot itself stays. A fold that runs is waited for.
+// ErrEnded; ErrAhead; other errors are fatal to the node, but for ErrFull of the store, after which nothing has changed.
+func (e *Engine) Rewind(s *Snapshot) error {
+	if s.entry == nil {
+		return fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
+	}
+	if e.Ahead() > 0 {
+		return ErrAhead
+	}
+	if e.folding != nil {
+		if err := e.endFold(<-e.folding.done); err != nil {
+			return err
+		}
+	}
+	if err := e.store.Rewind(s.ref); err != nil {
+		return fmt.Errorf("engine: back to block %v: %w", s.ref, err)
+	}
+	e.forgetBehind(s)
+	return nil
+}
+
+// forgetBehind takes from the memory what Rewind has taken from the store.
+func (e *Engine) forgetBehind(s *Snapshot) {
+	keep := map[primitives.Hash]bool{s.ref.Hash: true}
+	for x := e.Adopted(s.entry.Header().PrevHash); x != nil; x = e.Adopted(x.Header().PrevHash) {
+		keep[x.Hash] = true
+	}
+	var gone []*Entry
+	e.mu.Lock()
+	for hash, x := range e.entries {
+		if !keep[hash] {
+			delete(e.entries, hash)
+			gone = append(gone, x)
+		}
+	}
+	at := e.entries[s.ref.Hash]
+	if at == nil || at.light {
+		at = s.entry
+		at.Acquire() // which the snapshot holds, so it is there
+		e.entries[s.ref.Hash] = at
+		e.warm = append(e.warm, at)
+	}
+	e.mu.Unlock()
+	for _, x := range slices.Clone(e.snapshots) {
+		if !keep[x.ref.Hash] {
+			e.EndSnapshot(x)
+		}
+	}
+	e.warm = slices.DeleteFunc(e.warm, func(x *Entry) bool { return e.Adopted(x.Hash) != x })
+	e.trimmedAt = min(e.trimmedAt, s.ref.Height)
+	e.foretold, e.patch = nil, patchOf{}
+	hashes := make([]primitives.Hash, len(gone))
+	for i, x := range gone {
+		hashes[i] = x.Hash
+	}
+	e.epochMu.Lock()
+	e.epochs.Rewind(s.epochs, hashes)
+	e.epochMu.Unlock()
+	e.viewed.Store(nil)
+	e.proofs.forget(hashes)
+	e.show(&head{entry: at, final: s.final})
+	for _, x := range gone { // behind the view: who reads by the old one has acquired it, or finds it gone and looks again
+		if !x.light {
+			x.Release()
+		}
+	}
+}

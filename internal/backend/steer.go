@@ -1,0 +1,104 @@
+package backend
+
+import (
+	"context"
+
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Steerer is rpc.Steerer.
+type Steerer interface {
+	Mine(ctx context.Context, m *view.Mine) (view.At, error)
+	PatchState(ctx context.Context, records []genesis.Record) error
+	FastForward(ctx context.Context, heights uint64) error
+	NextEpoch(ctx context.Context) (view.At, error)
+	TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error)
+	Revert(ctx context.Context, id string) (view.At, error)
+	DropSnapshot(id string) error
+	Snapshots() ([]view.Snapshot, error)
+	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
+	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
+}
+
+var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
+
+// Mine makes blocks on request.
+func (b *Backend) Mine(ctx context.Context, m *view.Mine) (view.At, error) {
+	if b.Steer == nil {
+		return view.At{}, errNoSteerer
+	}
+	return b.Steer.Mine(ctx, m)
+}
+
+// PatchState writes records into the state.
+func (b *Backend) PatchState(ctx context.Context, records []genesis.Record) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.PatchState(ctx, records)
+}
+
+// FastForward goes so many heights on.
+func (b *Backend) FastForward(ctx context.Context, heights uint64) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.FastForward(ctx, heights)
+}
+
+// NextEpoch goes to the next epoch.
+func (b *Backend) NextEpoch(ctx context.Context) (view.At, error) {
+	if b.Steer == nil {
+		return view.At{}, errNoSteerer
+	}
+	return b.Steer.NextEpoch(ctx)
+}
+
+// TakeSnapshot keeps the way back to the head.
+func (b *Backend) TakeSnapshot(ctx context.Context, name string) (view.Snapshot, error) {
+	if b.Steer == nil {
+		return view.Snapshot{}, errNoSteerer
+	}
+	return b.Steer.TakeSnapshot(ctx, name)
+}
+
+// Revert goes back to a snapshot.
+func (b *Backend) Revert(ctx context.Context, id string) (view.At, error) {
+	if b.Steer == nil {
+		return view.At{}, errNoSteerer
+	}
+	return b.Steer.Revert(ctx, id)
+}
+
+// DropSnapshot gives up a snapshot.
+func (b *Backend) DropSnapshot(id string) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.DropSnapshot(id)
+}
+
+// Snapshots lists them.
+func (b *Backend) Snapshots() ([]view.Snapshot, error) {
+	if b.Steer == nil {
+		return nil, errNoSteerer
+	}
+	return b.Steer.Snapshots()
+}
+
+// SetClock sets what time blocks have.
+func (b *Backend) SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error) {
+	if b.Steer == nil {
+		return view.Clock{}, errNoSteerer
+	}
+	return b.Steer.SetClock(ctx, c)
+}
+
+// SetProduction sets when blocks are made.
+func (b *Backend) SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error) {
+	if b.Steer == nil {
+		return view.Production{}, errNoSteerer
+	}
+	return b.Steer.SetProduction(ctx, p)
+}

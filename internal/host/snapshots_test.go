@@ -1,0 +1,294 @@
+package host
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+type at struct {
+	ID, Hash string
+	Height   uint64
+}
+
+// manual is a node that makes blocks only when it is asked to.
+func manual(t *testing.T, dir string) *Host {
+	t.Helper()
+	hm := loaded(t, dir)
+	hm.Config.Production = config.Manual
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// must posts a request that is answered.
+func must(t *testing.T, h *Host, method, params string) (got at) {
+	t.Helper()
+	if f := rpcOf(t, h, method, params, &got); f != "" {
+		t.Fatalf("%s %s: %s", method, params, f)
+	}
+	return got
+}
+
+func patchData(value string) string {
+	return fmt.Sprintf(`{"records":[{"Data":{"account_id":"near","data_key":"aw==","value":%q}}]}`, value)
+}
+
+// dataOf is what patchData has written.
+func dataOf(t *testing.T, h *Host) string {
+	t.Helper()
+	var got struct{ Values []struct{ Value string } }
+	if f := rpcOf(t, h, "query", `{"request_type":"view_state","finality":"optimistic","account_id":"near","prefix_base64":""}`, &got); f != "" {
+		t.Fatal(f)
+	}
+	if len(got.Values) != 1 {
+		return ""
+	}
+	return got.Values[0].Value
+}
+
+// TestSnapshots: what is gone back to is as it was, over epochs and snapshots within: state, head, pool and clock; the blocks behind it are
+// unknown by hash and height, and come again otherwise; who waits for what never was is told; ended snapshots are refused by name; and a
+// restart finds the chain that went back.
+func TestSnapshots(t *testing.T) {
+	dir := made(t)
+	h := manual(t, dir)
+	var none struct{}
+	rpc := func(method, params string) {
+		t.Helper()
+		if f := rpcOf(t, h, method, params, &none); f != "" {
+			t.Fatalf("%s: %s", method, f)
+		}
+	}
+	rpc("sandbox_patch_state", patchData("AQ=="))
+	key := loaded(t, dir).ValidatorKey
+	held, heldHash := encode(draft(h, key, 10, "near", &primitives.Transfer{Deposit: primitives.NEAR(1)}), key)
+	var hash string
+	if f := rpcOf(t, h, "broadcast_tx_async", fmt.Sprintf("[%q]", held), &hash); f != "" {
+		t.Fatal(f)
+	}
+	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the pool has nothing")
+		}
+	}
+	base := must(t, h, "sandbox_snapshot", `{"name":"base"}`)
+	if base.ID != "base" || base.Height != uint64(h.Engine.Head().Height()) {
+		t.Fatalf("%+v, the head is %d", base, h.Engine.Head().Height())
+	}
+	var clock struct {
+		Time string `json:"timestamp_nanosec"`
+	}
+	if f := rpcOf(t, h, "sandbox_set_clock", `null`, &clock); f != "" {
+		t.Fatal(f)
+	}
+	rpc("sandbox_patch_state", patchData("Ag=="))
+	behind := must(t, h, "sandbox_mine", `{"blocks":40}`)
+	if n := h.Node.Waiting(); n != 0 {
+		t.Errorf("%d wait behind blocks", n)
+	}
+	inner := must(t, h, "sandbox_snapshot", `null`)
+	rpc("sandbox_fast_forward", `{"delta_height":100000}`)
+	rpc("sandbox_patch_state", patchData("Aw=="))
+	last := must(t, h, "sandbox_snapshot", `[]`)
+	if inner.ID != "1" || last.ID != "2" {
+		t.Errorf("they are called %q and %q", inner.ID, last.ID)
+	}
+	if got := must(t, h, "sandbox_revert", `["1"]`); got.Hash != inner.Hash || dataOf(t, h) != "Ag==" || h.Engine.Head().Hash.String() != inner.Hash {
+		t.Errorf("%+v and %q, want %+v", got, dataOf(t, h), inner)
+	}
+	if f := rpcOf(t, h, "sandbox_revert", `{"id":2}`, &none); f != `SANDBOX_REFUSED: there is no snapshot "2", or it has ended; there are ["base" "1"]` {
+		t.Errorf("one that ended: %s", f)
+	}
+	rpc("sandbox_next_epoch", `null`)
+
+	// Somebody waits for a transaction that has never been by then.
+	waits := make(chan string, 1)
+	lost, _ := encode(draft(h, key, 11, "near", &primitives.Transfer{Deposit: primitives.NEAR(2)}), key)
+	go func() {
+		var status txStatus
+		waits <- ask(t, h, "send_tx", map[string]any{"signed_tx_base64": lost, "wait_until": "INCLUDED"}, &status)
+	}()
+	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the pool has nothing")
+		}
+	}
+	must(t, h, "sandbox_revert", `{"id":"base"}`)
+	if got := <-waits; !strings.Contains(got, "INTERNAL_ERROR") {
+		t.Errorf("who waited was told %q", got)
+	}
+	if head := h.Engine.Head(); head.Hash.String() != base.Hash || dataOf(t, h) != "AQ==" {
+		t.Errorf("the head is %d, the data %q", head.Height(), dataOf(t, h))
+	}
+	for _, params := range []string{fmt.Sprintf(`{"block_id":%q}`, behind.Hash), fmt.Sprintf(`{"block_id":%d}`, behind.Height)} {
+		if f := rpcOf(t, h, "block", params, &none); !strings.HasPrefix(f, "UNKNOWN_BLOCK") {
+			t.Errorf("block %s, which has never been: %q", params, f)
+		}
+	}
+	before := clock.Time
+	if f := rpcOf(t, h, "sandbox_set_clock", `null`, &clock); f != "" || len(clock.Time) != len(before) || clock.Time[:8] != before[:8] {
+		t.Errorf("the clock shows %s, then it was %s, %s", clock.Time, before, f)
+	}
+	if n := h.Node.Waiting(); n != 1 {
+		t.Errorf("%d wait, want the one that waited", n)
+	}
+	if got := must(t, h, "sandbox_mine", fmt.Sprintf(`{"until":%q}`, heldHash.String())); got.Height < base.Height+1 || got.Height > base.Height+3 {
+		t.Errorf("it has run at %d, the snapshot is %d", got.Height, base.Height)
+	}
+	again := must(t, h, "sandbox_mine", fmt.Sprintf("[%d]", behind.Height-uint64(h.Engine.Head().Height())))
+	if again.Height != behind.Height || again.Hash == behind.Hash {
+		t.Errorf("%+v came again as %+v", behind, again)
+	}
+	must(t, h, "sandbox_drop_snapshot", `{"id":"base"}`)
+	var list []at
+	if f := rpcOf(t, h, "sandbox_snapshots", `[]`, &list); f != "" || len(list) != 0 {
+		t.Errorf("%v, %s", list, f)
+	}
+	must(t, h, "sandbox_mine", `[300]`) // folds pass where the snapshots were
+	head := h.Engine.Head().Hash
+	stop(t, h)
+	h = manual(t, dir)
+	defer stop(t, h)
+	if h.Engine.Head().Hash != head || dataOf(t, h) != "AQ==" {
+		t.Errorf("after a restart the head is %d, the data %q", h.Engine.Head().Height(), dataOf(t, h))
+	}
+}
+
+// TestRevertOften: up to a thousand blocks on the way, an instant chain, and snapshots used over and over: each time the same state, and blocks
+// go on.
+func TestRevertOften(t *testing.T) {
+	h := mustStart(t, made(t))
+	defer stop(t, h)
+	var none struct{}
+	if f := rpcOf(t, h, "sandbox_patch_state", patchData("AQ=="), &none); f != "" {
+		t.Fatal(f)
+	}
+	base := must(t, h, "sandbox_snapshot", `null`)
+	key := h.home.ValidatorKey
+	for i := range 12 {
+		act(t, h, key, primitives.Nonce(i+1), &primitives.Transfer{Deposit: primitives.NEAR(1)})
+		if f := rpcOf(t, h, "sandbox_patch_state", patchData("Ag=="), &none); f != "" {
+			t.Fatal(f)
+		}
+		if i%6 == 5 {
+			must(t, h, "sandbox_mine", `[900]`)
+		}
+		got := must(t, h, "sandbox_revert", fmt.Sprintf("[%q]", base.ID))
+		if got.Hash != base.Hash || dataOf(t, h) != "AQ==" {
+			t.Fatalf("round %d: %+v, %q", i, got, dataOf(t, h))
+		}
+	}
+}
+
+// TestClock: blocks have the time that they are told to have.
+func TestClock(t *testing.T) {
+	h := manual(t, made(t))
+	defer stop(t, h)
+	set := func(params string) (fault string) {
+		t.Helper()
+		var none struct{}
+		return rpcOf(t, h, "sandbox_set_clock", params, &none)
+	}
+	stamp := func() uint64 {
+		t.Helper()
+		must(t, h, "sandbox_mine", `null`)
+		return h.Engine.Head().Header().Timestamp
+	}
+	first := stamp()
+	const hour = 3_600_000_000_000
+	if f := set(fmt.Sprintf(`{"advance_nanosec":"%d"}`, 5*hour)); f != "" {
+		t.Fatal(f)
+	}
+	if got := stamp(); got < first+5*hour || got > first+6*hour {
+		t.Errorf("five hours on it is %d ns on", got-first)
+	}
+	when := first + 10*hour
+	if f := set(fmt.Sprintf(`{"next_timestamp_nanosec":%d}`, when)); f != "" {
+		t.Fatal(f)
+	}
+	if got := stamp(); got != when {
+		t.Errorf("the next block has %d, want %d", got, when)
+	}
+	if got := stamp(); got <= when || got > when+hour {
+		t.Errorf("from there it goes on by %d", got-when)
+	}
+	when += 10 * hour
+	if f := set(fmt.Sprintf(`{"timestamp_nanosec":%d,"frozen":true}`, when)); f != "" {
+		t.Fatal(f)
+	}
+	if a, b := stamp(), stamp(); a != when || b != when+1 {
+		t.Errorf("it stands at %d, and is %d and %d", when, a, b)
+	}
+	if f := set(`{"interval_nanosec":1000000000,"frozen":false}`); f != "" {
+		t.Fatal(f)
+	}
+	if a, b := stamp(), stamp(); b-a != 1_000_000_000 {
+		t.Errorf("%d ns between blocks", b-a)
+	}
+	if f := set(fmt.Sprintf(`{"timestamp_nanosec":%d}`, first)); !strings.HasPrefix(f, "SANDBOX_REFUSED: producer: clock: ") {
+		t.Errorf("back: %s", f)
+	}
+	if f := set(`{"advance_nanosec":18446744073709551615}`); !strings.Contains(f, "there is no such time") {
+		t.Errorf("far: %s", f)
+	}
+}
+
+// TestProduction: when blocks are made can be changed while the node runs: a quiet chain makes none by itself and one for who waits, a
+// manual one none at all; an interval is held.
+func TestProduction(t *testing.T) {
+	dir := made(t)
+	hm := loaded(t, dir)
+	hm.Config.Consensus.MinDelay, hm.Config.Consensus.MaxDelay = 20*time.Millisecond, 40*time.Millisecond
+	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, h)
+	var got struct {
+		Mode  string
+		Quiet bool
+	}
+	set := func(params string) {
+		t.Helper()
+		if f := rpcOf(t, h, "sandbox_set_production", params, &got); f != "" {
+			t.Fatal(f)
+		}
+	}
+	after := func(wait time.Duration) primitives.Height {
+		<-time.After(wait)
+		return h.Engine.Head().Height()
+	}
+	if set(`null`); got.Mode != "instant" || got.Quiet {
+		t.Errorf("%+v at first", got)
+	}
+	if set(`{"quiet":true}`); got.Mode != "instant" || !got.Quiet {
+		t.Errorf("%+v", got)
+	}
+	before := after(300 * time.Millisecond) // what was under way
+	if now := after(500 * time.Millisecond); now != before {
+		t.Errorf("a quiet chain made %d blocks", now-before)
+	}
+	act(t, h, h.home.ValidatorKey, 1, &primitives.Transfer{Deposit: primitives.NEAR(1)})
+	if now := h.Engine.Head().Height(); now <= before || now > before+6 {
+		t.Errorf("%d blocks for a transaction", now-before)
+	}
+	set(`{"mode":"manual","quiet":false}`)
+	before = after(200 * time.Millisecond)
+	if now := after(300 * time.Millisecond); now != before {
+		t.Errorf("a manual chain made %d blocks", now-before)
+	}
+	set(`{"mode":"interval","interval_nanosec":"10000000"}`)
+	if now := after(time.Second); now < before+10 {
+		t.Errorf("%d blocks in a second, one each 10 ms", now-before)
+	}
+	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f, "SANDBOX_REFUSED: producer: block production: ") {
+		t.Errorf("an interval of 1 ns: %s", f)
+	}
+}

@@ -1,0 +1,205 @@
+package rpc
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// refused is the fault of methods that have no more to say than the reason.
+var sandboxFaults = []*Fault{SandboxRefused, Timeout}
+
+// maxSnapshotName bounds a name, bytes.
+const maxSnapshotName = 128
+
+// takeSnapshot are the parameters of sandbox_snapshot.
+type takeSnapshot struct{ name string }
+
+// sandboxSnapshot is our own.
+var sandboxSnapshot = Method[takeSnapshot]{
+	Name: "sandbox_snapshot", Doc: `Keeps the way back to the head: state, transactions that wait, clock and epoch. Returns its id: the name that was given, or else a
+number. A snapshot of that name is replaced.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p takeSnapshot, err error) {
+		if v.isNull() {
+			return p, nil
+		}
+		return p, readStruct(v, "RpcSandboxSnapshotRequest", field{"name", true, into(&p.name, readSnapshotName)})
+	},
+	Handle: func(c *call, b []byte, p *takeSnapshot) ([]byte, error) {
+		s, err := c.node.TakeSnapshot(c.ctx, p.name)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "no snapshot was taken in time")
+		}
+		return s.AppendJSON(b), nil
+	},
+}
+
+// snapshotID are the parameters of methods that name a snapshot.
+type snapshotID struct{ id string }
+
+func parseSnapshotID(v val) (p snapshotID, err error) {
+	return p, readStruct(v, "RpcSandboxSnapshotId", field{"id", false, into(&p.id, readSnapshotName)})
+}
+
+// sandboxRevert is our own.
+var sandboxRevert = Method[snapshotID]{
+	Name: "sandbox_revert", Doc: `Goes back to a snapshot: its block is the head again, on disk too, and the blocks behind it have never been. Snapshots that were taken
+behind it end; it stays, and may be gone back to again. Who waits for a transaction meanwhile gets an error.`,
+	Faults: sandboxFaults, Waits: true, Steers: true, Parse: parseSnapshotID,
+	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
+		at, err := c.node.Revert(c.ctx, p.id)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "the chain did not go back in time; it still may")
+		}
+		return at.AppendMembers(append(b, '{')), nil
+	},
+}
+
+// sandboxDropSnapshot is our own.
+var sandboxDropSnapshot = Method[snapshotID]{
+	Name: "sandbox_drop_snapshot", Doc: `Gives up a snapshot, and what it keeps in memory.`,
+	Faults: sandboxFaults, Steers: true, Parse: parseSnapshotID,
+	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
+		if err := c.node.DropSnapshot(p.id); err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		return append(b, "{}"...), nil
+	},
+}
+
+// sandboxSnapshots is our own.
+var sandboxSnapshots = Method[struct{}]{
+	Name: "sandbox_snapshots", Doc: `Lists the snapshots that can be gone back to, in the order in which they were taken.`,
+	Faults: sandboxFaults, Steers: true, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
+		list, err := c.node.Snapshots()
+		if err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		b = append(b, '[')
+		for i := range list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = list[i].AppendJSON(b)
+		}
+		return append(b, ']'), nil
+	},
+}
+
+func readSnapshotName(v val) (string, error) {
+	if n, ok := v.uint64(); ok {
+		return strconv.FormatUint(n, 10), nil
+	}
+	text, err := readString(v)
+	if err == nil && (len(text) == 0 || len(text) > maxSnapshotName) {
+		err = fmt.Errorf("invalid value: a name of %d bytes, expected 1 to %d", len(text), maxSnapshotName)
+	}
+	return string(text), err
+}
+
+// sandboxSetClock is our own.
+var sandboxSetClock = Method[view.SetClock]{
+	Name: "sandbox_set_clock", Doc: `Sets what time blocks have, and returns the clock; without parameters it only returns it. timestamp_nanosec: what it shows from now on;
+advance_nanosec: so much later than now; frozen: it stands still; next_timestamp_nanosec: of the next block, from where it goes on;
+interval_nanosec: between a block and the one before, whatever the clock shows, 0: the clock counts. Numbers, or decimal strings.
+Time never goes back: only sandbox_revert does.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p view.SetClock, err error) {
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		if err := needObject(v, "RpcSandboxSetClockRequest"); err != nil {
+			return p, err
+		}
+		return p, readFields(v, []field{
+			{"timestamp_nanosec", true, into(&p.Time, pointer(readNanos))},
+			{"advance_nanosec", true, into(&p.Advance, readNanos)},
+			{"frozen", true, into(&p.Frozen, pointer(readBool))},
+			{"next_timestamp_nanosec", true, into(&p.Next, pointer(readNanos))},
+			{"interval_nanosec", true, into(&p.Interval, pointer(readNanos))},
+		})
+	},
+	Handle: func(c *call, b []byte, p *view.SetClock) ([]byte, error) {
+		clock, err := c.node.SetClock(c.ctx, p)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "the clock was not set in time; it still may be")
+		}
+		return clock.AppendJSON(b), nil
+	},
+}
+
+// sandboxSetProduction is our own.
+var sandboxSetProduction = Method[view.SetProduction]{
+	Name: "sandbox_set_production", Doc: `Sets when blocks are made, until the node ends, and returns it; without parameters it only returns it. mode: "instant", "interval" or
+"manual", as troupe.block_production has them; quiet: no block unless something waits or is asked for; interval_nanosec: between blocks
+when nothing is to be done.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p view.SetProduction, err error) {
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		if err := needObject(v, "RpcSandboxSetProductionRequest"); err != nil {
+			return p, err
+		}
+		return p, readFields(v, []field{
+			{"mode", true, into(&p.Mode, pointer(readMode))},
+			{"quiet", true, into(&p.Quiet, pointer(readBool))},
+			{"interval_nanosec", true, into(&p.Interval, pointer(readNanos))},
+		})
+	},
+	Handle: func(c *call, b []byte, p *view.SetProduction) ([]byte, error) {
+		production, err := c.node.SetProduction(c.ctx, p)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "block production was not set in time; it still may be")
+		}
+		return production.AppendJSON(b), nil
+	},
+}
+
+// sandboxNextEpoch is our own.
+var sandboxNextEpoch = Method[struct{}]{
+	Name: "sandbox_next_epoch", Doc: `Goes to the first block of the next epoch, as sandbox_fast_forward goes, and returns it.`,
+	Faults: sandboxFaults, Waits: true, Steers: true, Patience: forwardPatience, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
+		at, err := c.node.NextEpoch(c.ctx)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "the epoch did not end in time; it still will")
+		}
+		return at.AppendMembers(append(b, '{')), nil
+	},
+}
+
+// pointer makes a reader of what may be left out.
+func pointer[T any](one func(val) (T, error)) func(val) (*T, error) {
+	return func(v val) (*T, error) {
+		x, err := one(v)
+		return &x, err
+	}
+}
+
+func readMode(v val) (string, error) {
+	text, err := readString(v)
+	if s := string(text); err == nil && s != "instant" && s != "interval" && s != "manual" {
+		err = fmt.Errorf("unknown variant `%s`, expected one of `instant`, `interval`, `manual`", clipText(text))
+	}
+	return string(text), err
+}
+
+// readNanos reads a number of nanoseconds, which clients whose numbers have no 64 bits write as a string.
+func readNanos(v val) (uint64, error) {
+	if v.kind() != kString {
+		return readUint64(v)
+	}
+	text, err := readString(v)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("invalid value: string \"%s\", expected u64", clipText(text))
+	}
+	return n, nil
+}
