@@ -33,6 +33,9 @@ type fakeNode struct {
 	forwarded  uint64
 	clock      *view.SetClock
 	production *view.SetProduction
+	dealt      string
+	exempt     []primitives.AccountID
+	exemptAll  bool
 	sessions   atomic.Int64
 }
 
@@ -150,6 +153,26 @@ func (n *fakeNode) Mine(_ context.Context, m *view.Mine) (view.At, error) {
 		return view.At{Height: 7, Hash: *m.Until}, n.err
 	}
 	return view.At{Height: 100 + primitives.Height(m.Blocks), Hash: testHash}, n.err
+}
+func (n *fakeNode) DumpState(accounts []primitives.AccountID, _ *uint64, each func(genesis.Record) error) (view.At, error) {
+	for _, a := range append([]primitives.AccountID{"a"}, accounts...) {
+		if err := each(&genesis.ContractRecord{AccountID: a, Code: n.state.code}); err != nil {
+			return testAt, err
+		}
+	}
+	return testAt, n.err
+}
+func (n *fakeNode) LoadState(_ context.Context, records []genesis.Record) error {
+	n.patched = records
+	return n.err
+}
+func (n *fakeNode) Deal(_ context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
+	n.dealt = string(token) + " " + string(account) + " " + amount.String()
+	return n.err
+}
+func (n *fakeNode) Impersonate(accounts []primitives.AccountID, all bool) error {
+	n.exempt, n.exemptAll = accounts, all
+	return n.err
 }
 func (n *fakeNode) NextEpoch(context.Context) (view.At, error) { return testAt, n.err }
 func (n *fakeNode) TakeSnapshot(_ context.Context, name string) (view.Snapshot, error) {

@@ -12,7 +12,8 @@ var methods = []route{
 	genesisConfig.route(), protocolConfig.route(), clientConfig.route(), splitStorageInfo.route(),
 	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(), sandboxNextEpoch.route(),
 	sandboxSnapshot.route(), sandboxRevert.route(), sandboxDropSnapshot.route(), sandboxSnapshots.route(),
-	sandboxSetClock.route(), sandboxSetProduction.route(),
+	sandboxSetClock.route(), sandboxSetProduction.route(), sandboxDumpState.route(), sandboxLoadState.route(),
+	sandboxSetBalance.route(), sandboxSetCode.route(), sandboxSetKey.route(), sandboxSetStorage.route(), sandboxDeal.route(), sandboxImpersonate.route(),
 }
 
 // byName finds a route by name or alias.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -142,6 +143,14 @@ type Steerer interface {
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
+	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head. An error of each ends it.
+	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
+	// LoadState makes accounts what the records say that they are.
+	LoadState(ctx context.Context, records []genesis.Record) error
+	// Deal sets what an account has of a token.
+	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
+	// Impersonate says whose transactions need no signature.
+	Impersonate(accounts []primitives.AccountID, all bool) error
 	// SetClock sets what time blocks have, SetProduction when they are made; both return how things are then.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -19,6 +20,10 @@ type Steerer interface {
 	Snapshots() ([]view.Snapshot, error)
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
+	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
+	LoadState(ctx context.Context, records []genesis.Record) error
+	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
+	Impersonate(accounts []primitives.AccountID, all bool) error
 }
 
 var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
@@ -101,4 +106,36 @@ func (b *Backend) SetProduction(ctx context.Context, p *view.SetProduction) (vie
 		return view.Production{}, errNoSteerer
 	}
 	return b.Steer.SetProduction(ctx, p)
+}
+
+// DumpState says what the state is.
+func (b *Backend) DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error) {
+	if b.Steer == nil {
+		return view.At{}, errNoSteerer
+	}
+	return b.Steer.DumpState(accounts, height, each)
+}
+
+// LoadState makes accounts what records say.
+func (b *Backend) LoadState(ctx context.Context, records []genesis.Record) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.LoadState(ctx, records)
+}
+
+// Deal sets what an account has of a token.
+func (b *Backend) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.Deal(ctx, token, account, amount)
+}
+
+// Impersonate says whose transactions need no signature.
+func (b *Backend) Impersonate(accounts []primitives.AccountID, all bool) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.Impersonate(accounts, all)
 }

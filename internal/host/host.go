@@ -57,6 +57,7 @@ type Host struct {
 	Addr   net.Addr // of the RPC; nil: there is none
 
 	snapshots snapshots
+	checker   *signature.Checker
 	home      *home.Home
 	log       *logrus.Logger
 	store     *storage.Store
@@ -158,6 +159,7 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	}
 	*undo = append(*undo, h.vm.Close)
 	checker := signature.New()
+	h.checker = checker
 	*undo = append(*undo, checker.Close)
 	proofs, of := proofsOf(hm)
 	track, err := tracks(hm)

@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/state"
+)
+
+// ErrDeal says why a token's balance can't be set.
+var ErrDeal = errors.New("engine: deal")
+
+// dealGas is what ft_balance_of may burn while a balance is looked for.
+const dealGas primitives.Gas = 100_000_000_000_000
+
+// Deal finds the value in the storage of a NEP-141 token that says what an account has of it: of those that ft_balance_of reads behind the
+// head the one that, set to the amount, makes it answer that. ErrDeal. Safe from any goroutine.
+func (e *Engine) Deal(token, account primitives.AccountID, amount primitives.Balance) (*genesis.DataRecord, error) {
+	at, err := e.StateAt(e.Head().Hash)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Release()
+	i, err := at.Layout.Index(at.Layout.ShardOf(token))
+	if err != nil {
+		return nil, err
+	}
+	read := &readKeys{Trie: at.Trie(i), of: primitives.AppendContractDataKey(nil, token, nil)}
+	if _, err := e.balanceOf(at, i, read, token, account); err != nil {
+		return nil, err
+	}
+	value := amount.AppendBorsh(nil)
+	for _, key := range slices.Backward(read.keys) {
+		changed := &pastTrie{base: e.valuesOf(at.Entry, i), over: []state.Change{{Key: key, Value: value}}}
+		got, err := e.balanceOf(at, i, changed, token, account)
+		if err == nil && got == amount {
+			return &genesis.DataRecord{AccountID: token, Key: key[len(read.of):], Value: value}, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: none of the %d values that ft_balance_of of %s reads for %s is a balance of 16 bytes", ErrDeal, len(read.keys), token, account)
+}
+
+// balanceOf runs ft_balance_of on a state.
+func (e *Engine) balanceOf(at *State, i primitives.ShardIndex, t state.Trie, token, account primitives.AccountID) (sum primitives.Balance, err error) {
+	on := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
+	on.past[i] = t
+	args, err := json.Marshal(map[string]string{"account_id": string(account)})
+	if err != nil {
+		return sum, err
+	}
+	out, found, err := e.CallView(on, &action.View{Account: token, Method: "ft_balance_of", Args: args, Gas: dealGas})
+	switch {
+	case err != nil:
+		return sum, err
+	case !found:
+		return sum, fmt.Errorf("%w: there is no account %s", ErrDeal, token)
+	case out.Err != nil:
+		return sum, fmt.Errorf("%w: ft_balance_of of %s fails: %v", ErrDeal, token, out.Cause)
+	}
+	var text string
+	if err := json.Unmarshal(out.Return.Value, &text); err == nil {
+		sum, err = primitives.ParseBalance(text)
+		if err == nil {
+			return sum, nil
+		}
+	}
+	return sum, fmt.Errorf("%w: ft_balance_of of %s returns no balance", ErrDeal, token)
+}
+
+// readKeys is a trie that notes which keys of an account's data are looked at.
+type readKeys struct {
+	state.Trie
+	of   []byte
+	keys [][]byte // as they were first looked at
+}
+
+func (r *readKeys) note(key []byte) {
+	if len(key) >= len(r.of) && string(key[:len(r.of)]) == string(r.of) && !slices.ContainsFunc(r.keys, func(k []byte) bool { return string(k) == string(key) }) {
+		r.keys = append(r.keys, slices.Clone(key))
+	}
+}
+
+// Get is state.Trie's.
+func (r *readKeys) Get(key []byte, rec state.Recording) ([]byte, error) {
+	r.note(key)
+	return r.Trie.Get(key, rec)
+}
+
+// Lookup is state.Trie's.
+func (r *readKeys) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+	r.note(key)
+	return r.Trie.Lookup(key, rec)
+}
+
+// Path is state.Trie's.
+func (r *readKeys) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+	r.note(key)
+	return r.Trie.Path(key, rec, path)
+}

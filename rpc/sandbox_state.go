@@ -1,0 +1,243 @@
+package rpc
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// dumpState are the parameters of sandbox_dump_state.
+type dumpState struct {
+	accounts []primitives.AccountID // nil: all
+	height   *uint64                // nil: the head
+}
+
+// sandboxDumpState is our own.
+var sandboxDumpState = Method[dumpState]{
+	Name: "sandbox_dump_state", Doc: `Returns what the state is, as records that sandbox_load_state, sandbox_patch_state and genesis.json take: all of it or, with account_ids,
+of these accounts; behind the head, or the block of a height. What is larger than a reply may be is for troupe view-state dump-state.`,
+	Faults: sandboxFaults, Steers: true,
+	Parse: func(v val) (p dumpState, err error) {
+		if v.isNull() {
+			return p, nil
+		}
+		return p, readStruct(v, "RpcSandboxDumpStateRequest",
+			field{"account_ids", true, func(v val) (err error) { p.accounts, err = readList(v, readAccountID); return err }},
+			field{"height", true, into(&p.height, pointer(readUint64))})
+	},
+	Handle: func(c *call, b []byte, p *dumpState) ([]byte, error) {
+		var record []byte
+		b = append(b, `{"records":[`...)
+		begun := len(b)
+		at, err := c.node.DumpState(p.accounts, p.height, func(r genesis.Record) (err error) {
+			record = genesis.AppendRecord(record[:0], r)
+			if b, err = c.room(b, len(record)+smallReply); err != nil {
+				return err
+			}
+			if len(b) > begun {
+				b = append(b, ',')
+			}
+			b = append(b, record...)
+			return nil
+		})
+		var full *failure
+		switch {
+		case errors.As(err, &full):
+			return b, full
+		case err != nil:
+			return b, steered(err, SandboxRefused, "")
+		}
+		return at.AppendMembers(append(b, "],"...)), nil
+	},
+}
+
+// loadState are the parameters of sandbox_load_state.
+type loadState struct{ records []genesis.Record }
+
+// sandboxLoadState is our own.
+var sandboxLoadState = Method[loadState]{
+	Name: "sandbox_load_state", Doc: `Writes records into the state, as sandbox_patch_state does, and takes away what else their accounts have of keys, code and data: those that
+are in an Account record are then as sandbox_dump_state had them.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p loadState, err error) {
+		return p, readStruct(v, "RpcSandboxLoadStateRequest", field{"records", false, into(&p.records, readRecords)})
+	},
+	Handle: func(c *call, b []byte, p *loadState) ([]byte, error) {
+		if err := c.node.LoadState(c.ctx, p.records); err != nil {
+			return b, steered(err, SandboxRefused, "the records were not written in time; they still may be")
+		}
+		return append(b, "{}"...), nil
+	},
+}
+
+// setAccount are the parameters of the methods that write one thing of an account.
+type setAccount struct {
+	account primitives.AccountID
+	record  genesis.Record // but for sandbox_set_balance
+	amount  primitives.Balance
+}
+
+// write has a record written.
+func (c *call) write(b []byte, records ...genesis.Record) ([]byte, error) {
+	if err := c.node.PatchState(c.ctx, records); err != nil {
+		return b, steered(err, SandboxRefused, "it was not written in time; it still may be")
+	}
+	return append(b, "{}"...), nil
+}
+
+// sandboxSetBalance is our own.
+var sandboxSetBalance = Method[setAccount]{
+	Name: "sandbox_set_balance", Doc: `Sets what an account has, in yoctoNEAR, beside what it has staked. One that does not exist is made, without keys.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p setAccount, err error) {
+		return p, readStruct(v, "RpcSandboxSetBalanceRequest", field{"account_id", false, into(&p.account, readAccountID)},
+			field{"amount", false, into(&p.amount, readYocto)})
+	},
+	Handle: func(c *call, b []byte, p *setAccount) ([]byte, error) {
+		s, err := c.node.State(view.BlockRef{Kind: view.RefOptimistic}, p.account)
+		if err != nil {
+			return b, internal("", err)
+		}
+		r := &genesis.AccountRecord{AccountID: p.account}
+		found, err := s.Account(p.account, &r.Account)
+		s.Release()
+		if err != nil {
+			return b, internal("", err)
+		}
+		if !found {
+			r.Account = primitives.Account{Version: primitives.AccountV1, StorageUsage: newAccountUsage}
+		}
+		r.Account.Amount = p.amount
+		return c.write(b, r)
+	},
+}
+
+// newAccountUsage is what an account without keys takes, bytes (num_bytes_account).
+const newAccountUsage = 100
+
+// sandboxSetCode is our own.
+var sandboxSetCode = Method[setAccount]{
+	Name: "sandbox_set_code", Doc: `Sets the code of an account that exists, in base64, or removes it with null. Nothing of it is run.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p setAccount, err error) {
+		r := &genesis.ContractRecord{}
+		gone := false
+		err = readStruct(v, "RpcSandboxSetCodeRequest", field{"account_id", false, into(&r.AccountID, readAccountID)},
+			field{"code_base64", false, orNull(&gone, into(&r.Code, readBase64))})
+		p.record = removedIf(gone, r)
+		return p, err
+	},
+	Handle: writeRecord,
+}
+
+// sandboxSetKey is our own.
+var sandboxSetKey = Method[setAccount]{
+	Name: "sandbox_set_key", Doc: `Gives an account a key with full access, whose nonce is 0 or as said, or takes a key of any kind away with "remove": true.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p setAccount, err error) {
+		r := &genesis.AccessKeyRecord{}
+		var key primitives.PublicKey
+		var nonce uint64
+		gone := false
+		err = readStruct(v, "RpcSandboxSetKeyRequest", field{"account_id", false, into(&r.AccountID, readAccountID)},
+			field{"public_key", false, into(&key, readKey)}, field{"nonce", true, into(&nonce, readUint64)}, field{"remove", true, into(&gone, readBool)})
+		if err == nil {
+			r.PublicKey, r.AccessKey.Nonce = key.Handle(), primitives.Nonce(nonce)
+		}
+		p.record = removedIf(gone, r)
+		return p, err
+	},
+	Handle: writeRecord,
+}
+
+// sandboxSetStorage is our own.
+var sandboxSetStorage = Method[setAccount]{
+	Name: "sandbox_set_storage", Doc: `Sets one value of a contract's storage, key and value in base64, or removes it with null.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p setAccount, err error) {
+		r := &genesis.DataRecord{}
+		gone := false
+		err = readStruct(v, "RpcSandboxSetStorageRequest", field{"account_id", false, into(&r.AccountID, readAccountID)},
+			field{"key_base64", false, into(&r.Key, readBase64)}, field{"value_base64", false, orNull(&gone, into(&r.Value, readBase64))})
+		p.record = removedIf(gone, r)
+		return p, err
+	},
+	Handle: writeRecord,
+}
+
+func writeRecord(c *call, b []byte, p *setAccount) ([]byte, error) { return c.write(b, p.record) }
+
+func removedIf(gone bool, r genesis.Record) genesis.Record {
+	if gone {
+		return &genesis.Removal{Of: r}
+	}
+	return r
+}
+
+// orNull reads a value that may be null.
+func orNull(null *bool, read func(val) error) func(val) error {
+	return func(v val) error {
+		if *null = v.isNull(); *null {
+			return nil
+		}
+		return read(v)
+	}
+}
+
+// readYocto reads an amount: a decimal string, as NEAR's JSON has them.
+func readYocto(v val) (primitives.Balance, error) {
+	text, err := readString(v)
+	if err != nil {
+		return primitives.Balance{}, err
+	}
+	return primitives.ParseBalance(string(text))
+}
+
+// deal are the parameters of sandbox_deal.
+type deal struct {
+	token, account primitives.AccountID
+	amount         primitives.Balance
+}
+
+// sandboxDeal is our own.
+var sandboxDeal = Method[deal]{
+	Name: "sandbox_deal", Doc: `Sets what an account has of a NEP-141 token: the value of the token's storage that ft_balance_of reads. That ft_balance_of then says so is
+tried first. The token's total supply stays as it is.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p deal, err error) {
+		return p, readStruct(v, "RpcSandboxDealRequest", field{"token_id", false, into(&p.token, readAccountID)},
+			field{"account_id", false, into(&p.account, readAccountID)}, field{"amount", false, into(&p.amount, readYocto)})
+	},
+	Handle: func(c *call, b []byte, p *deal) ([]byte, error) {
+		if err := c.node.Deal(c.ctx, p.token, p.account, p.amount); err != nil {
+			return b, steered(err, SandboxRefused, "it was not written in time; it still may be")
+		}
+		return append(b, "{}"...), nil
+	},
+}
+
+// impersonate are the parameters of sandbox_impersonate.
+type impersonate struct {
+	accounts []primitives.AccountID
+	all      bool
+}
+
+// sandboxImpersonate is our own.
+var sandboxImpersonate = Method[impersonate]{
+	Name: "sandbox_impersonate", Doc: `Says for which accounts transactions are taken that are not signed: whose signature is ed25519 and zero in all 64 bytes. account_ids replaces
+who was named before, all: every account. The transaction names a key that the account has, and a nonce above that key's.`,
+	Faults: sandboxFaults, Steers: true,
+	Parse: func(v val) (p impersonate, err error) {
+		return p, readStruct(v, "RpcSandboxImpersonateRequest",
+			field{"account_ids", true, func(v val) (err error) { p.accounts, err = readList(v, readAccountID); return err }},
+			field{"all", true, into(&p.all, readBool)})
+	},
+	Handle: func(c *call, b []byte, p *impersonate) ([]byte, error) {
+		if err := c.node.Impersonate(p.accounts, p.all); err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		return append(b, "{}"...), nil
+	},
+}
