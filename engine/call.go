@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -26,15 +27,31 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	if err != nil {
 		return out, false, fmt.Errorf("%w: epoch of block %v: %w", ErrUnknown, at.Hash, err)
 	}
-	b := e.actionBlock(at.Entry, info)
+	w := viewings.Get().(*viewing)
+	b := &w.block
+	*b = e.actionBlock(at.Entry, info)
 	b.ShardID, b.Height, b.PrevHash, b.Timestamp, b.RandomValue = shard, h.Height, h.PrevHash, h.Timestamp, at.Shards[i].Extra.StateRoot
 	b.Beside = true
 	if v.Gas == 0 {
 		most := *v
 		most.Gas, v = at.Config.Wasm.Limits.MaxGasBurnt, &most
 	}
-	return v.Run(&b, state.NewUnrecorded(at.Trie(i)))
+	w.update.Reset(at.Trie(i))
+	out, found, err = v.Run(b, &w.update, &w.parts)
+	w.block, w.parts = action.Block{}, action.ViewParts{}
+	w.update.Reset(nil)
+	viewings.Put(w) // not if it panicked
+	return out, found, err
 }
+
+// viewing is the memory that a view runs in: most are short, and would leave a third of it as garbage.
+type viewing struct {
+	block  action.Block
+	update state.TrieUpdate
+	parts  action.ViewParts
+}
+
+var viewings = sync.Pool{New: func() any { return new(viewing) }}
 
 // viewedEpoch spares readers the lock of the epoch manager.
 type viewedEpoch struct {

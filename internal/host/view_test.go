@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -246,6 +248,75 @@ func TestViewInterrupted(t *testing.T) {
 	}
 	if alarms := h.vm.Stats().Alarms; alarms != 0 {
 		t.Errorf("%d alarms", alarms)
+	}
+}
+
+// TestViewsShareNothing: views run in memory that others have run in. What they returned, logged and failed with stays what it was, and none
+// sees what another wrote into registers or asked the state for.
+func TestViewsShareNothing(t *testing.T) {
+	h, key := withProbe(t, nil)
+	me := key.AccountID
+	defer stop(t, h)
+	at, err := h.Engine.StateAt(h.Engine.Head().Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Release()
+	type seen struct {
+		out  action.CallOutcome
+		want string
+	}
+	var all [4][]seen
+	var threads sync.WaitGroup
+	for i := range all {
+		threads.Go(func() {
+			for n := range 200 {
+				want := fmt.Sprintf("view %d of thread %d", n, i)
+				var p contracts.Program
+				p.Call("register_len", 7) // of another: nothing
+				p.Call("write_register", 7, want)
+				p.Call("log_utf8", want)
+				for k := range n % 100 { // keys that are looked for, more of them than memory is kept for
+					p.Call("storage_has_key", fmt.Sprintf("key %d of %s", k, want))
+				}
+				switch n % 3 {
+				case 0:
+					p.Call("value_return", ^uint64(0), 7)
+				case 1:
+					p.Call("panic_utf8", want)
+				default:
+					p.GiveResults()
+				}
+				out, found, err := h.Engine.CallView(at, &action.View{Account: me, Method: "run", Args: p.Bytes(), Short: n%2 == 0})
+				if err != nil || !found {
+					t.Errorf("%s: found %v, %v", want, found, err)
+					return
+				}
+				all[i] = append(all[i], seen{out, want})
+			}
+		})
+	}
+	threads.Wait()
+	for i := range all {
+		for n, s := range all[i] {
+			if len(s.out.Logs) != 1 || s.out.Logs[0] != s.want {
+				t.Fatalf("%s: logs are %q", s.want, s.out.Logs)
+			}
+			switch value := s.out.Return.Value; n % 3 {
+			case 0:
+				if string(value) != s.want {
+					t.Fatalf("%s: returned %q", s.want, value)
+				}
+			case 1:
+				if s.out.Err == nil || !strings.Contains(string(s.out.Err.AppendJSON(nil)), s.want) {
+					t.Fatalf("%s: %+v", s.want, s.out)
+				}
+			default:
+				if len(value) < 8 || binary.LittleEndian.Uint64(value) != ^uint64(0) || bytes.Count(value[8:], []byte{0}) != len(value[8:]) {
+					t.Fatalf("%s: the register had %x bytes, and the keys were there: %x", s.want, value[:min(len(value), 8)], value)
+				}
+			}
+		}
 	}
 }
 

@@ -87,16 +87,16 @@ func GlobalContract(u *state.TrieUpdate, id *primitives.GlobalContractID) (hash 
 
 // execute runs the call, or fails where no execution is needed to know the end.
 func (x *Execution) execute(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash, ext *External) (CallOutcome, error) {
-	c, err := x.call(a, hash, key, actionHash)
-	if err != nil {
+	c := new(Call)
+	if err := x.call(c, a, hash, key, actionHash); err != nil {
 		return CallOutcome{}, err
 	}
 	return c.run(ext)
 }
 
-// call is a method with its context; its code is nil if the account has none.
-func (x *Execution) call(a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash) (*Call, error) {
-	c := &Call{
+// call makes c a method with its context; its code is nil if the account has none.
+func (x *Execution) call(c *Call, a *primitives.FunctionCall, hash primitives.Hash, key []byte, actionHash primitives.Hash) (err error) {
+	*c = Call{
 		Block: x.Block, ReceiptID: x.Receipt.ID, ActionIndex: x.index,
 		CodeHash: hash, Method: a.Method, Args: a.Args,
 		CurrentAccount: x.Receipt.ReceiverID, SignerAccount: x.Body.SignerID, SignerKey: x.Body.SignerPublicKey,
@@ -109,12 +109,10 @@ func (x *Execution) call(a *primitives.FunctionCall, hash primitives.Hash, key [
 			c.OutputReceivers = append(c.OutputReceivers, x.Body.OutputDataReceivers[i].ReceiverID)
 		}
 	}
-	if key == nil {
-		return c, nil
+	if key != nil {
+		c.Code, err = x.State.Code(hash, key)
 	}
-	var err error
-	c.Code, err = x.State.Code(hash, key)
-	return c, err
+	return err
 }
 
 // run runs the call, or fails where no execution is needed to know the end.

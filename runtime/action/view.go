@@ -35,17 +35,21 @@ type Preparer interface {
 	Ready(code primitives.Hash, w *config.Wasm) bool
 }
 
+// ViewParts is the memory that a view runs in. It may be used again, and its zero is what holds on to nothing.
+type ViewParts struct {
+	x        Execution
+	receipt  primitives.Receipt
+	body     primitives.ActionReceipt
+	function primitives.FunctionCall
+	world    External
+	call     Call
+}
+
 // Run runs the method on a state that a block left; found is false if there is no such account. b is that block, but for
-// RandomValue, which is the root of the state. What comes of the call is in the outcome; u is not to be used after it
-// (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
-func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, err error) {
-	parts := new(struct { // of one piece of memory: most views are short
-		x        Execution
-		receipt  primitives.Receipt
-		body     primitives.ActionReceipt
-		function primitives.FunctionCall
-		world    External
-	})
+// RandomValue, which is the root of the state. What comes of the call is in the outcome; u is not to be used after it, and parts, in which
+// it runs, may be used for another (nearcore runtime/runtime/src/state_viewer/mod.rs call_function).
+func (v *View) Run(b *Block, u *state.TrieUpdate, parts *ViewParts) (out CallOutcome, found bool, err error) {
+	*parts = ViewParts{}
 	x := &parts.x
 	x.Block, x.State, x.Receipt, x.Body = b, u, &parts.receipt, &parts.body
 	x.Receipt.PredecessorID, x.Receipt.ReceiverID = v.Account, v.Account
@@ -63,8 +67,8 @@ func (v *View) Run(b *Block, u *state.TrieUpdate) (out CallOutcome, found bool, 
 	}
 	f := &parts.function
 	f.Method, f.Args, f.Gas = v.Method, v.Args, gas
-	c, err := x.call(f, hash, key, primitives.Hash{})
-	if err != nil {
+	c := &parts.call
+	if err := x.call(c, f, hash, key, primitives.Hash{}); err != nil {
 		return out, true, err
 	}
 	if p, compiles := b.VM.(Preparer); v.Short && compiles && c.Code != nil && !p.Ready(hash, &b.Config.Wasm) {

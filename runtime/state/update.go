@@ -30,8 +30,8 @@ type TrieUpdate struct {
 
 	codes        map[primitives.Hash][]byte // brought in this chunk, committed
 	pendingCodes []pendingCode
-	accesses     []CodeAccess // each hash once
-	accessed     map[primitives.Hash]bool
+	accesses     []CodeAccess             // each hash once
+	accessed     map[primitives.Hash]bool // their hashes, once they are more than fewAccesses
 
 	touched map[primitives.Hash]bool // nodes and values that contracts looked at in this chunk
 
@@ -86,6 +86,20 @@ func NewUnrecorded(t Trie) *TrieUpdate {
 	return &TrieUpdate{trie: t, limit: ^uint64(0), index: make(map[string]int32), key: make([]byte, 0, 256)}
 }
 
+// mostReused is how many keys an update may have had whose memory is used again.
+const mostReused = 64
+
+// Reset makes u an update of t that records nothing, as NewUnrecorded, in the memory that it has; t nil: of none yet. What came of u is not
+// to be used any more.
+func (u *TrieUpdate) Reset(t Trie) {
+	index, entries, key := u.index, u.entries, u.key
+	if clear(index); index == nil || len(entries) > mostReused {
+		index, entries, key = make(map[string]int32), nil, make([]byte, 0, 256)
+	}
+	clear(entries)
+	*u = TrieUpdate{trie: t, limit: ^uint64(0), index: index, entries: entries[:0], key: key[:0]}
+}
+
 // Grow makes room for n more keys, each written about once.
 func (u *TrieUpdate) Grow(n int) {
 	if len(u.index) == 0 {
@@ -120,13 +134,25 @@ func (u *TrieUpdate) LimitExceeded() bool { return u.rec != nil && u.UpperBound(
 // so that whoever checks the chunk is told (nearcore function_call.rs record_contract_call). None on a proof.
 func (u *TrieUpdate) Accesses() []CodeAccess { return u.accesses }
 
+// fewAccesses is how many are looked through one by one.
+const fewAccesses = 8
+
 func (u *TrieUpdate) access(a CodeAccess) {
 	if u.fork != nil { // counts with the span that is adopted
 		u.accesses = append(u.accesses, a)
 		return
 	}
+	if u.accessed == nil && len(u.accesses) < fewAccesses {
+		if !slices.ContainsFunc(u.accesses, func(b CodeAccess) bool { return b.Hash == a.Hash }) {
+			u.accesses = append(u.accesses, a)
+		}
+		return
+	}
 	if u.accessed == nil {
 		u.accessed = make(map[primitives.Hash]bool)
+		for _, b := range u.accesses {
+			u.accessed[b.Hash] = true
+		}
 	}
 	if !u.accessed[a.Hash] {
 		u.accessed[a.Hash] = true

@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/action"
@@ -55,9 +56,13 @@ type Logic struct {
 // maxViewGas bounds what a view can be given: the module counts its gas down in a signed number.
 const maxViewGas = primitives.Gas(1) << 62
 
+// over are those of calls that are over.
+var over = sync.Pool{New: func() any { return new(Logic) }}
+
 // New starts a call with nothing burnt. A view may burn what c.PrepaidGas says and nothing else limits it.
 func New(c *action.Call, x External, cfg *config.RuntimeConfig) *Logic {
-	l := &Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
+	l := over.Get().(*Logic)
+	*l = Logic{call: c, x: x, cfg: cfg, wasm: &cfg.Wasm, usage: c.StorageUsage, proofStart: x.ProofStart()}
 	maxBurnt := cfg.Wasm.Limits.MaxGasBurnt
 	if c.View {
 		maxBurnt = min(c.PrepaidGas, maxViewGas)
@@ -65,6 +70,12 @@ func New(c *action.Call, x External, cfg *config.RuntimeConfig) *Logic {
 	l.gas = newGasCounter(&cfg.Wasm.Ext, maxBurnt, c.PrepaidGas, c.View)
 	l.balance, _ = c.Balance.Add(c.Deposit) // checked before the call
 	return l
+}
+
+// Release gives the memory of a call back that is over; its Outcome stays good.
+func (l *Logic) Release() {
+	*l = Logic{}
+	over.Put(l)
 }
 
 // PayLoading pays for loading code of n bytes. Whatever limit that breaks, the error is that the prepaid gas is exceeded.
