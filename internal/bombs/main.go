@@ -126,6 +126,7 @@ func measure(s bombs.Shape) (*result, error) {
 		return nil, err
 	}
 	c := exec.Command(self, "-child")
+	c.Env = append(os.Environ(), compiler.GiveBack) // as those of a node
 	var out, fault bytes.Buffer
 	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(in), &out, &fault
 	if err := c.Start(); err != nil {

@@ -37,9 +37,9 @@ type process struct {
 // helloWait is how long a child may take to start, and ended how long to end when it is told to.
 const helloWait = 30 * time.Second
 
-// giveBack has the C library give what is large back to the system at once, in place of keeping it for what may come: a quarter less
+// GiveBack has the C library give what is large back to the system at once, in place of keeping it for what may come: a quarter less
 // memory for a module that is hard to compile.
-const giveBack = "MALLOC_MMAP_THRESHOLD_=131072"
+const GiveBack = "MALLOC_MMAP_THRESHOLD_=131072"
 
 // start starts a child. It must be called on a thread that outlives the child.
 func start(c Command) (*process, error) {
@@ -57,7 +57,7 @@ func start(c Command) (*process, error) {
 	p := &process{
 		cmd: exec.Command(c.Path, c.Args...), requests: requests, replies: replies, in: bufio.NewReaderSize(replies, 64<<10), dead: make(chan struct{}),
 	}
-	p.cmd.Env = append(append(os.Environ(), "GOTRACEBACK=none", giveBack), c.Env...)
+	p.cmd.Env = append(append(os.Environ(), "GOTRACEBACK=none", GiveBack), c.Env...)
 	p.cmd.ExtraFiles = []*os.File{requestsEnd, repliesEnd}
 	p.cmd.Stderr = &p.said
 	p.cmd.SysProcAttr = attributes()
