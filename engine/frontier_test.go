@@ -16,9 +16,12 @@ import (
 func TestFrontierRows(t *testing.T) {
 	var pairs iter.Seq2[[]byte, []byte] = func(yield func(k, v []byte) bool) {
 		for i := range 20_000 {
+			if i/1000%3 == 0 && i%300 != 0 {
+				continue // a few keys on their own: an entry beside greater subtrees, of which it is told behind theirs
+			}
 			n := 1
 			if i%100 == 0 {
-				n = 3000 // a great value: its parents are on other levels than its neighbours
+				n = 3000
 			}
 			if !yield(fmt.Appendf(nil, "%05d", i), bytes.Repeat([]byte{byte(i)}, n)) {
 				return
