@@ -23,6 +23,7 @@ type levelIndex struct {
 const (
 	DefaultWriteBuffer = 16 << 20 // and more for an index that is large: see writeBuffer
 	mostWriteBuffer    = 64 << 20
+	mostGathered       = 12
 	DefaultBlockCache  = 48 << 20
 	tableSize          = 8 << 20
 	levelOneSize       = 256 << 20 // or eight write buffers
@@ -37,8 +38,14 @@ func writeBuffer(size int64) int {
 	return int(min(max(size/32, DefaultWriteBuffer), mostWriteBuffer))
 }
 
+// gathered is how many flushes of a write buffer gather before they are merged. Each covers the whole key space, so a merge rewrites level
+// one; but a load of what is cold looks into each of them, some 4 us.
+func gathered(buffer int) int {
+	return min(max(mostGathered*DefaultWriteBuffer/buffer, 4), mostGathered)
+}
+
 func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
-	stor = &journalSyncer{Storage: stor}
+	stor, gather := &journalSyncer{Storage: stor}, gathered(o.WriteBuffer)
 	ldb, err := leveldb.Open(stor, &opt.Options{
 		WriteBuffer:                           o.WriteBuffer,
 		BlockCacheCapacity:                    o.BlockCache,
@@ -47,11 +54,10 @@ func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
 		CompactionTableSize:                   tableSize,
 		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
 		CompactionTotalSize:                   max(levelOneSize, 8*o.WriteBuffer),
-		// Every flush covers the whole key space, so a merge of level 0 rewrites level 1: let several flushes gather.
-		CompactionL0Trigger:    12,
-		WriteL0SlowdownTrigger: 24,
-		WriteL0PauseTrigger:    36,
-		DisableSeeksCompaction: true,
+		CompactionL0Trigger:                   gather,
+		WriteL0SlowdownTrigger:                2 * gather,
+		WriteL0PauseTrigger:                   3 * gather,
+		DisableSeeksCompaction:                true,
 		// A batch above the write buffer would otherwise become a table without passing the journal, in a transaction that
 		// merges with nothing. With this it grows the buffer instead, once, and stays one atomic journal record.
 		DisableLargeBatchTransaction: true,

@@ -88,6 +88,11 @@ func TestWriteBuffer(t *testing.T) {
 			t.Errorf("%d bytes: write buffer %d, want %d", size, got, want)
 		}
 	}
+	for buffer, want := range map[int]int{8 << 10: 12, DefaultWriteBuffer: 12, 32 << 20: 6, mostWriteBuffer: 4, 1 << 30: 4} {
+		if got := gathered(buffer); got != want {
+			t.Errorf("flushes of %d bytes: %d gather, want %d", buffer, got, want)
+		}
+	}
 	dir := t.TempDir()
 	for _, o := range []Options{{Identity: testIdentity}, {Identity: testIdentity, WriteBuffer: 1 << 20}} {
 		s, err := Open(dir, o)
