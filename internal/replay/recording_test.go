@@ -11,7 +11,7 @@ import (
 // shared is where recordings lie beside a checkout that has them.
 const shared = "../../../shared/data/neard"
 
-func openShared(t *testing.T, name string) *Recording {
+func openShared(t testing.TB, name string) *Recording {
 	t.Helper()
 	path := filepath.Join(shared, name)
 	if _, err := os.Stat(path); err != nil {
@@ -25,7 +25,7 @@ func openShared(t *testing.T, name string) *Recording {
 }
 
 // openWay opens a recording for a test of one of the ways that a chain may come: the cut-down one, or whole where every way is replayed.
-func openWay(t *testing.T, name string) *Recording {
+func openWay(t testing.TB, name string) *Recording {
 	t.Helper()
 	if modes() {
 		return openShared(t, name+".jsonl.gz")
@@ -34,7 +34,7 @@ func openWay(t *testing.T, name string) *Recording {
 }
 
 // openCut opens the first blocks of a recording, which the project carries.
-func openCut(t *testing.T, name string) *Recording {
+func openCut(t testing.TB, name string) *Recording {
 	t.Helper()
 	rec, err := Open("testdata/" + name + ".jsonl.gz")
 	if err != nil {

@@ -42,7 +42,7 @@ func TestWholeRecordings(t *testing.T) {
 }
 
 // epochConfigs returns the epoch configs of a recording, nil if it has none of its own.
-func epochConfigs(t *testing.T, name string) map[string][]byte {
+func epochConfigs(t testing.TB, name string) map[string][]byte {
 	t.Helper()
 	files, err := readEpochConfigs(name)
 	if err != nil {
