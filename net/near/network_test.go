@@ -123,7 +123,7 @@ func (f *fabric) carryOut(m *member, e Effect) {
 	case Deliver:
 		m.delivered = append(m.delivered, e)
 	case JudgeAnnouncements:
-		f.step(m, m.judge(e))
+		f.later(0, func() { f.step(m, m.judge(e)) })
 	}
 }
 
