@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-// MaxSnapshotBlocks bounds the blocks behind a snapshot. No fold passes the oldest one, so what is behind it is in memory, as where finality
+// MaxSnapshotBlocks bounds the blocks behind a snapshot. No fold passes what was final at the oldest one, so what is behind that is in memory, as where finality
 // stands still, and a start after a crash applies it again. One that has more behind it is ended.
 const MaxSnapshotBlocks = 10_000
 
@@ -73,25 +73,17 @@ func (e *Engine) EndSnapshots() {
 	}
 }
 
-// pinned returns the oldest snapshot's block, nil: there is none. Snapshots with too much behind them end.
-func (e *Engine) pinned() *Entry {
-	var oldest *Entry
+// foldable is the block up to which may be folded of those up to a final one: what was final at the oldest snapshot, as whatever is folded
+// is final. Snapshots with too much behind them end.
+func (e *Engine) foldable(upto storage.BlockRef) storage.BlockRef {
 	for _, s := range slices.Clone(e.snapshots) {
 		if e.Head().Tree.Size()-s.entry.Tree.Size() > MaxSnapshotBlocks {
 			e.EndSnapshot(s)
 			continue
 		}
-		if oldest == nil || s.entry.Height() < oldest.Height() {
-			oldest = s.entry
+		if s.final.Height < upto.Height {
+			upto = s.final
 		}
-	}
-	return oldest
-}
-
-// foldable is the block up to which may be folded of those up to a final one.
-func (e *Engine) foldable(upto storage.BlockRef) storage.BlockRef {
-	if at := e.pinned(); at != nil && at.Height() < upto.Height {
-		return ref(at)
 	}
 	return upto
 }
