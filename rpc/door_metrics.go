@@ -13,16 +13,23 @@ func (s *Server) fill() (fill [limits.Count]int64, known [limits.Count]bool) {
 	d.mu.Lock()
 	set := func(id limits.ID, v int64) { fill[id], known[id] = v, true }
 	set(limits.MaxConnections, int64(len(d.conns)))
-	for _, id := range []limits.ID{limits.MaxAddressConnections, limits.MaxAddressParked, limits.MaxAddressSimulations, limits.MaxAddressInFlight} {
+	for _, id := range []limits.ID{limits.MaxAddressSockets, limits.MaxAddressSubscriptions, limits.MaxAddressConnections, limits.MaxAddressParked, limits.MaxAddressSimulations, limits.MaxAddressInFlight} {
 		set(id, 0)
 	}
 	for _, c := range d.clients {
 		set(limits.MaxAddressConnections, max(fill[limits.MaxAddressConnections], int64(c.conns)))
+		set(limits.MaxAddressSockets, max(fill[limits.MaxAddressSockets], c.sockets.Load()))
+		set(limits.MaxAddressSubscriptions, max(fill[limits.MaxAddressSubscriptions], c.subs.Load()))
 		set(limits.MaxAddressParked, max(fill[limits.MaxAddressParked], c.parked.Load()))
 		set(limits.MaxAddressSimulations, max(fill[limits.MaxAddressSimulations], c.simulations.Load()))
 		set(limits.MaxAddressInFlight, max(fill[limits.MaxAddressInFlight], c.inFlight.Load()))
 	}
 	d.mu.Unlock()
+	s.sockets.mu.Lock()
+	set(limits.MaxSockets, int64(len(s.sockets.open)))
+	s.sockets.mu.Unlock()
+	set(limits.MaxSubscriptions, s.sockets.subs.Load())
+	set(limits.MaxQueuedBytes, s.sockets.queued.Load())
 	set(limits.MaxParked, s.metrics.waiting.Load())
 	set(limits.MaxSimulations, s.metrics.simulating.Load())
 	set(limits.MaxInFlight, d.inFlight.Load())

@@ -37,6 +37,8 @@ type fakeNode struct {
 	exempt     []primitives.AccountID
 	exemptAll  bool
 	sessions   atomic.Int64
+	// subscribed is told of each subscription; nil: nobody asks.
+	subscribed func(*fakeSubscriber)
 }
 
 func (n *fakeNode) Head() view.At { return testAt }
@@ -146,6 +148,37 @@ func (n *fakeNode) PatchState(_ context.Context, records []genesis.Record) error
 func (n *fakeNode) FastForward(_ context.Context, heights uint64) error {
 	n.forwarded = heights
 	return n.err
+}
+
+func (n *fakeNode) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscriber, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	s := &fakeSubscriber{q: q, sink: sink}
+	if n.subscribed != nil {
+		n.subscribed(s)
+	}
+	return s, nil
+}
+
+// fakeSubscriber does what a test has it do.
+type fakeSubscriber struct {
+	q         *view.Subscription
+	sink      view.Sink
+	start     func()
+	cancelled atomic.Bool
+}
+
+func (s *fakeSubscriber) At() view.Cursor { return view.Cursor{At: testAt, Index: view.WholeBlock} }
+func (s *fakeSubscriber) Start() {
+	if s.start != nil {
+		s.start()
+	}
+}
+func (s *fakeSubscriber) Cancel() { s.cancelled.Store(true) }
+func (s *fakeSubscriber) Stop() {
+	at := s.At()
+	s.sink.End(view.EndStopping, &at)
 }
 
 func (n *fakeNode) Mine(_ context.Context, m *view.Mine) (view.At, error) {

@@ -71,6 +71,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		s.call(ctx, "")
 		return
 	}
+	if string(path) == socketPath && ctx.IsGet() {
+		s.upgrade(ctx)
+		return
+	}
 	read := endpoints[string(path)]
 	_, isMethod := byName[strings.TrimPrefix(string(path), "/")]
 	isRead := ctx.IsGet() || ctx.IsHead()
@@ -91,6 +95,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 
 // allowed is the Allow header of a path.
 func allowed(path string) string {
+	if path == socketPath {
+		return "GET"
+	}
 	if endpoints[path] == nil {
 		return "POST"
 	}

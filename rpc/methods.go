@@ -10,6 +10,7 @@ var methods = []route{
 	receipt.route(), receiptToTx.route(), lightClientProof.route(), lightClientBlockProof.route(), nextLightClientBlock.route(),
 	status.route(), health.route(), networkInfo.route(), validators.route(), validatorsOrdered.route(), maintenanceWindows.route(),
 	genesisConfig.route(), protocolConfig.route(), clientConfig.route(), splitStorageInfo.route(),
+	subscribe.route(), unsubscribe.route(),
 	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(), sandboxNextEpoch.route(),
 	sandboxSnapshot.route(), sandboxRevert.route(), sandboxDropSnapshot.route(), sandboxSnapshots.route(),
 	sandboxSetClock.route(), sandboxSetProduction.route(), sandboxDumpState.route(), sandboxLoadState.route(),

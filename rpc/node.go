@@ -100,6 +100,9 @@ type Node interface {
 	// Trace says what a transaction did or, if it was given whole, would do, as JSON: ErrUnknownTx; errors of Simulate.
 	Trace(context.Context, *view.Trace) ([]byte, error)
 
+	// Subscribe admits a subscription, whose sink is told from Start on: errors of the block where it begins, *view.CursorError.
+	Subscribe(*view.Subscription, view.Sink) (view.Subscriber, error)
+
 	Steerer
 }
 

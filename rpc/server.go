@@ -80,6 +80,7 @@ type Server struct {
 	blocks   encodedCache
 	statuses encodedStatus
 	sessions sessions
+	sockets  *sockets
 	cors     cors
 	door     *door
 	troubles troubles
@@ -98,6 +99,7 @@ func New(node Node, opts Options) (*Server, error) {
 	if s.door, err = newDoor(&s.opts, &s.cors); err != nil {
 		return nil, err
 	}
+	s.sockets = s.newSockets()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.http = &fasthttp.Server{
 		Handler:               s.Handle,
@@ -137,10 +139,12 @@ const (
 // Shutdown ends the waits, lets running requests finish and closes the connections. Clients can't hold it up: half a request is
 // not waited for, nor is a client that does not read, and after lastWait what is still open is closed.
 func (s *Server) Shutdown(ctx context.Context) error {
+	s.sockets.stop()
 	s.stop(errStopping)
 	s.door.stop(lastWords)
 	ctx, cancel := context.WithTimeout(ctx, lastWait)
 	defer cancel()
+	s.sockets.drain(ctx)
 	err := s.http.ShutdownWithContext(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.door.closeAll()

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -45,6 +46,9 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	if more, ok := exceptions[kind]; ok {
 		p.others = more
 	}
+	if kind == "subscriber" { // its own client is told; who submits sees nothing of it
+		p.asked = []string{""}
+	}
 	if behind { // what it did may be all that was needed
 		p.asked, p.others = append([]string{""}, p.asked...), append([]string{""}, p.others...)
 	}
@@ -71,6 +75,8 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 			t.Fatalf("before: %+v", r.Error)
 		}
 	}
+	told := w.follow(t)
+	told.wait(t, "height")
 	one, two := s.tx("near", transfer(2)), s.tx("near", transfer(3))
 	other := make(chan *reply, 1) // b waits for two, which nobody has sent yet
 	go func() {
@@ -88,6 +94,13 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	until(t, func() bool { return strings.Contains(said.String(), "tripped on purpose") })
 	if !among(r.fault(), p.asked) {
 		t.Errorf("who asked sees %q, want one of %q: %+v", r.fault(), p.asked, r.Error)
+	}
+	if kind == "streams" || kind == "subscriber" {
+		told.wait(t, string(view.EndFailed))
+		told = w.follow(t) // and goes on
+	}
+	if p.works {
+		told.wait(t, "height")
 	}
 	if !a.reads(t) || !b.another().reads(t) {
 		t.Error("reads do not go on")
@@ -155,5 +168,40 @@ func TestRestartsAreBounded(t *testing.T) {
 	}
 	if h, _ := s.Halted(); h.Actor != "meter" {
 		t.Errorf("halted: %+v", h)
+	}
+}
+
+// hears is what a subscriber to blocks is told.
+type hears chan string
+
+// follow subscribes, as a client of the node does.
+func (w *wire) follow(t *testing.T) hears {
+	t.Helper()
+	out := make(hears, 10_000)
+	sub, err := w.back.Subscribe(&view.Subscription{Topic: view.TopicBlocks, From: new(primitives.Height)}, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub.Start()
+	t.Cleanup(sub.Cancel)
+	return out
+}
+
+func (c hears) Offer(n *view.Notice) bool               { c <- string(n.Body); return true }
+func (c hears) WhenRoom(f func())                       { f() }
+func (c hears) End(why view.EndReason, at *view.Cursor) { c <- string(why) }
+
+// wait waits for something that has a text in it.
+func (c hears) wait(t *testing.T, text string) {
+	t.Helper()
+	for end := time.After(5 * time.Second); ; {
+		select {
+		case got := <-c:
+			if strings.Contains(got, text) {
+				return
+			}
+		case <-end:
+			t.Fatalf("a subscriber is not told of %q", text)
+		}
 	}
 }

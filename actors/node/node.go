@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/milestones"
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/actors/session"
+	"github.com/troupe-chain/troupe/actors/streams"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -30,6 +31,7 @@ type Node struct {
 	root   *actor.RootContext
 
 	chain, producer, milestones, rpc, meter *actor.PID
+	streams                                 *actor.PID
 	shards                                  shards
 	fresh                                   *mempool.Fresh
 	signatures                              *signature.Checker
@@ -43,13 +45,15 @@ type Node struct {
 	parked   atomic.Int64
 	finals   finals
 	sessions atomic.Int64
-	ids      atomic.Uint64 // of sessions and waiters
-	ended    chan struct{} // closed when Stop begins
-	halted   atomic.Pointer[HaltedError]
-	still    chan struct{}  // closed when the node halts
-	asides   sync.WaitGroup // what runs beside the actors
-	stopOnce sync.Once
-	stopErr  error
+	// subscribed counts subscriptions that have not ended.
+	subscribed atomic.Int64
+	ids        atomic.Uint64 // of sessions and waiters
+	ended      chan struct{} // closed when Stop begins
+	halted     atomic.Pointer[HaltedError]
+	still      chan struct{}  // closed when the node halts
+	asides     sync.WaitGroup // what runs beside the actors
+	stopOnce   sync.Once
+	stopErr    error
 }
 
 // chainView adds to the engine what the producer also asks for.
@@ -98,7 +102,7 @@ func Start(o Options) (*Node, error) {
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
 	for name, pid := range map[string]**actor.PID{ // they talk to each other from the moment that they start
-		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc,
+		"chain": &n.chain, "producer": &n.producer, "milestones": &n.milestones, "rpc": &n.rpc, streams.Name: &n.streams,
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
@@ -140,6 +144,7 @@ func (n *Node) spawn() (err error) {
 			Again:    func(m messages.WatchAgain) { n.tell(n.rpc, m) },
 		})
 	})
+	spawn(streams.Name, func(bool) actor.Actor { return streams.New(streams.Options{Subscriber: n.subscriberProps}) })
 	spawn("chain", onlyOnce(chainactor.New(chainactor.Options{
 		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
 		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
@@ -213,6 +218,7 @@ func (n *Node) accepted(m messages.BlockAccepted) {
 	n.shards.retire(m.Final)
 	n.tell(n.milestones, m)
 	n.tell(n.producer, m)
+	n.moved()
 	if n.o.Observe != nil {
 		n.o.Observe(&m)
 	}

@@ -23,6 +23,7 @@ import (
 type wire struct {
 	url    string
 	client *http.Client // with connections of its own
+	back   *backend.Backend
 }
 
 // serve opens a node's RPC.
@@ -42,12 +43,12 @@ func serve(t *testing.T, s *sandbox) *wire {
 	}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Shutdown(t.Context()) })
-	return (&wire{url: "http://" + l.Addr().String()}).another()
+	return (&wire{url: "http://" + l.Addr().String(), back: back}).another()
 }
 
 // another is another client of the same node.
 func (w *wire) another() *wire {
-	return &wire{url: w.url, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
+	return &wire{url: w.url, back: w.back, client: &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}}
 }
 
 // reply is a JSON-RPC reply.

@@ -36,6 +36,8 @@ var failures = map[string]failure{
 	"mempool":        restarts,   // the pool is lost; waiters send their transactions again
 	"milestones":     restarts,   // waiters say again what they watch, and read what they have missed
 	"rpc":            restarts,   // all sessions end, and with them all waits, with an error
+	"streams":        restarts,   // all subscriptions end, and say where to go on
+	"subscriber":     stopsAlone, // one subscription, which says where to go on
 	"session":        stopsAlone, // all waits of a client
 	"waiter":         stopsAlone, // one wait
 	"meter":          restarts,   // a summary line is missing

@@ -53,6 +53,7 @@ type Backend struct {
 	status      atomic.Pointer[statusAt]
 	first       atomic.Pointer[earliest]
 	long        longCalls
+	digests     digests
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 

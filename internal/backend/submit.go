@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 
+	"github.com/troupe-chain/troupe/actors/streams"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -13,6 +14,7 @@ type Submitter interface {
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
+	Subscribe(*view.Subscription, view.Cursor, streams.Chain, view.Sink) (view.Subscriber, error)
 }
 
 // OpenSession admits a connection that has a request which submits or waits.

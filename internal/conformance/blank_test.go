@@ -164,6 +164,10 @@ func (n *blank) Simulate(context.Context, *view.Simulate) (*view.Simulation, err
 
 func (n *blank) Trace(context.Context, *view.Trace) ([]byte, error) { return nil, errNeedsChain }
 
+func (n *blank) Subscribe(*view.Subscription, view.Sink) (view.Subscriber, error) {
+	return nil, errNeedsChain
+}
+
 func (n *blank) Mine(context.Context, *view.Mine) (view.At, error)  { return view.At{}, errNeedsChain }
 func (n *blank) PatchState(context.Context, []genesis.Record) error { return errNeedsChain }
 func (n *blank) FastForward(context.Context, uint64) error          { return errNeedsChain }

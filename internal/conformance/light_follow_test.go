@@ -307,9 +307,9 @@ func TestLightClientReal(t *testing.T) {
 			Valid bool `json:"is_valid"`
 		}
 		Params struct {
-			Previous   lightBlock `json:"previous_block"`
-			CurrentBPs []producer `json:"current_bps"`
-			NextBPs    []producer `json:"next_bps"`
+			Previous   lightBlock      `json:"previous_block"`
+			CurrentBPs []producer      `json:"current_bps"`
+			NextBPs    []producer      `json:"next_bps"`
 			NewBlock   json.RawMessage `json:"new_block"`
 		}
 	}

@@ -46,6 +46,7 @@ var homes = map[string]string{
 	"github.com/libp2p":                 "net",
 	"github.com/valyala/fasthttp":       "rpc bench cmd internal",
 	"github.com/fasthttp/websocket":     "rpc bench cmd internal",
+
 	"github.com/bytecodealliance":       "runtime/vm",
 	"github.com/consensys/gnark-crypto": "runtime/vm",
 	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host",

@@ -34,6 +34,18 @@ type Limits struct {
 	SlowAfter    time.Duration // without anything moving a transfer is slow
 	SlowRate     uint64        // bytes a second, below which it is
 
+	Sockets         uint64        // WebSockets
+	SocketWaits     uint64        // requests of one WebSocket that wait
+	SocketPing      time.Duration // between pings; a WebSocket from which nothing comes for two is closed
+	QueueMessages   uint64        // of one WebSocket that its client has not read
+	QueueBytes      uint64        // the same in bytes
+	QueuedBytes     uint64        // of all WebSockets
+	Subscriptions   uint64        // of all WebSockets
+	SocketSubs      uint64        // subscriptions of one WebSocket
+	SubscriptionLag uint64        // blocks
+	AddressSockets  ByAddress
+	AddressSubs     ByAddress // subscriptions
+
 	AddressConnections ByAddress
 	AddressParked      ByAddress
 	AddressInFlight    ByAddress
@@ -72,6 +84,17 @@ const (
 	MaxViewsWaiting
 	SlowTime
 	SlowRate
+	MaxSockets
+	MaxAddressSockets
+	MaxSocketWaits
+	SocketPing
+	MaxQueueMessages
+	MaxQueueBytes
+	MaxQueuedBytes
+	MaxSubscriptions
+	MaxAddressSubscriptions
+	MaxSocketSubscriptions
+	MaxSubscriptionLag
 	Count // how many there are
 )
 
@@ -135,6 +158,28 @@ var Table = [Count]Row{
 		Time: func(l *Limits) *time.Duration { return &l.SlowAfter }},
 	{Key: "slow_transfer_bytes_per_second", Default: mib, Min: 1, Max: gib, Doc: "see slow_transfer_after",
 		Number: func(l *Limits) *uint64 { return &l.SlowRate }},
+	{Key: "max_websockets", Default: 4096, Min: 1, Max: 1_000_000, Doc: "WebSockets at once, which are connections, too",
+		Number: func(l *Limits) *uint64 { return &l.Sockets }},
+	{Key: "max_websockets_per_address", Default: 256, Min: 1, Max: 1_000_000, Doc: "of one address",
+		Address: func(l *Limits) *ByAddress { return &l.AddressSockets }},
+	{Key: "max_websocket_waits", Default: 64, Min: 1, Max: 10_000, Doc: "requests of one WebSocket that wait for a transaction; beyond them no more is read of it",
+		Number: func(l *Limits) *uint64 { return &l.SocketWaits }},
+	{Key: "websocket_ping", Default: 30 * second, Min: second / 100, Max: hour, Doc: "between two pings to a WebSocket; it is closed when nothing has come from its client for two of them",
+		Time: func(l *Limits) *time.Duration { return &l.SocketPing }},
+	{Key: "max_queue_messages", Default: 1024, Min: 4, Max: 1_000_000, Doc: "messages of one WebSocket that its client has not read; its subscriptions wait for room",
+		Number: func(l *Limits) *uint64 { return &l.QueueMessages }},
+	{Key: "max_queue_bytes", Default: 2 * mib, Min: 64 << 10, Max: gib, Doc: "the same in bytes",
+		Number: func(l *Limits) *uint64 { return &l.QueueBytes }},
+	{Key: "max_queued_bytes", Default: 64 * mib, Min: mib, Max: 64 * gib, Doc: "of the queues of all WebSockets",
+		Number: func(l *Limits) *uint64 { return &l.QueuedBytes }},
+	{Key: "max_subscriptions", Default: 16_384, Min: 1, Max: 1_000_000, Doc: "subscriptions of all WebSockets",
+		Number: func(l *Limits) *uint64 { return &l.Subscriptions }},
+	{Key: "max_subscriptions_per_address", Default: 1024, Min: 1, Max: 1_000_000, Doc: "of one address",
+		Address: func(l *Limits) *ByAddress { return &l.AddressSubs }},
+	{Key: "max_subscriptions_per_websocket", Default: 64, Min: 1, Max: 10_000, Doc: "of one WebSocket",
+		Number: func(l *Limits) *uint64 { return &l.SocketSubs }},
+	{Key: "max_subscription_lag", Default: 64, Min: 1, Max: 1_000_000, Doc: "blocks that a subscription which has been at the head may fall behind as there is no room in the queue; then it ends, and says where to go on",
+		Number: func(l *Limits) *uint64 { return &l.SubscriptionLag }},
 }
 
 // Set puts a value into its place. named: by config.json, which makes a limit by address hold for loopback, too.

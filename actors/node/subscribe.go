@@ -1,0 +1,88 @@
+package node
+
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// subscriber is a subscription of the node's.
+type subscriber struct {
+	n       *Node
+	r       *streams.Request
+	started atomic.Bool // or ended before it was
+}
+
+// Subscribe admits a subscription that begins at a cursor. chain is what it follows.
+func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.Chain, sink view.Sink) (view.Subscriber, error) {
+	select {
+	case <-n.ended:
+		return nil, ErrStopped
+	default:
+	}
+	s := &subscriber{n: n, r: &streams.Request{
+		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: ledger{n.engine}, Wants: n.wantFinal,
+	}}
+	s.r.Sink = &counted{sink, n}
+	n.subscribed.Add(1)
+	return s, nil
+}
+
+// counted is a sink whose end is counted.
+type counted struct {
+	view.Sink
+	n *Node
+}
+
+// End is part of view.Sink.
+func (c *counted) End(why view.EndReason, at *view.Cursor) {
+	c.n.subscribed.Add(-1)
+	c.Sink.End(why, at)
+}
+
+// At is where it begins.
+func (s *subscriber) At() view.Cursor { return s.r.Begin }
+
+// Start begins to tell.
+func (s *subscriber) Start() {
+	if s.started.CompareAndSwap(false, true) {
+		s.n.tell(s.n.streams, s.r)
+	}
+}
+
+// Cancel ends it.
+func (s *subscriber) Cancel() { s.stop(view.EndCancelled) }
+
+// Stop ends it as the node goes away.
+func (s *subscriber) Stop() { s.stop(view.EndStopping) }
+
+func (s *subscriber) stop(why view.EndReason) {
+	if !s.started.CompareAndSwap(false, true) {
+		s.n.tell(s.n.streams, messages.Unsubscribe{Subscriber: s.r.ID})
+	}
+	s.r.End(why)
+}
+
+// wantFinal counts subscriptions to transactions that are not final.
+func (n *Node) wantFinal(yes bool) {
+	if !yes {
+		n.finals.done()
+	} else if n.finals.add() {
+		n.tell(n.producer, messages.FinalityWanted{})
+	}
+}
+
+// subscriberProps returns the properties of the actor of a subscription.
+func (n *Node) subscriberProps(r *streams.Request) *actor.Props {
+	return n.kit.props("subscriber", func() actor.Actor { return streams.NewSubscriber(r, n.o.Log) })
+}
+
+// moved tells subscribers that the chain has.
+func (n *Node) moved() {
+	if n.subscribed.Load() > 0 {
+		n.tell(n.streams, messages.ChainMoved{})
+	}
+}

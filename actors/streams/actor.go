@@ -1,0 +1,189 @@
+package streams
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/waiter"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Name is that of the actor above all subscribers.
+const Name = "streams"
+
+// Request is a subscription on its way to its actor, and what is known of it from outside.
+type Request struct {
+	ID     messages.SubscriberID
+	Query  *view.Subscription
+	Begin  view.Cursor
+	Chain  Chain
+	Ledger waiter.Ledger
+	Sink   view.Sink
+	Wants  func(bool) // told when final blocks are waited for, and when no more
+
+	at    atomic.Pointer[view.Cursor]
+	once  sync.Once
+	mu    sync.Mutex
+	wants bool
+	ended bool
+}
+
+// want passes on whether final blocks are waited for, until the end.
+func (r *Request) want(yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Wants != nil && yes != r.wants && !(yes && r.ended) {
+		r.wants = yes
+		r.Wants(yes)
+	}
+}
+
+// End tells the subscriber why no more comes; only the first counts.
+func (r *Request) End(why view.EndReason) {
+	r.once.Do(func() {
+		r.mu.Lock()
+		r.ended = true
+		r.mu.Unlock()
+		r.want(false)
+		at := r.Begin
+		if c := r.at.Load(); c != nil {
+			at = *c
+		}
+		r.Sink.End(why, &at)
+	})
+}
+
+// Failed answers for an actor that will not: link.Answerable.
+func (r *Request) Failed(error) { r.End(view.EndFailed) }
+
+// Options are what the actors work with.
+type Options struct {
+	Subscriber func(*Request) *actor.Props
+}
+
+// Streams is the parent of all subscribers.
+type Streams struct {
+	o     Options
+	open  map[messages.SubscriberID]*actor.PID
+	byPID map[string]*Request
+}
+
+// New returns the actor.
+func New(o Options) *Streams {
+	return &Streams{o: o, open: map[messages.SubscriberID]*actor.PID{}, byPID: map[string]*Request{}}
+}
+
+// Receive handles one message.
+func (a *Streams) Receive(c actor.Context) {
+	switch m := c.Message().(type) {
+	case *Request:
+		pid, err := c.SpawnNamed(a.o.Subscriber(m), "subscriber-"+strconv.FormatUint(uint64(m.ID), 10))
+		if err != nil {
+			m.End(view.EndFailed)
+			return
+		}
+		a.open[m.ID], a.byPID[pid.GetId()] = pid, m
+	case messages.Unsubscribe:
+		if pid := a.open[m.Subscriber]; pid != nil {
+			c.Stop(pid)
+		}
+	case messages.ChainMoved:
+		for _, pid := range a.open { // each on its own, so the order does not matter
+			c.Send(pid, m)
+		}
+	case *actor.Restarting: // all subscribers end now
+		for _, r := range a.byPID {
+			r.End(view.EndFailed)
+		}
+		clear(a.byPID)
+		clear(a.open)
+	case *actor.Terminated: // it has ended, was told to, or failed
+		if r, ok := a.byPID[m.Who.GetId()]; ok {
+			delete(a.byPID, m.Who.GetId())
+			delete(a.open, r.ID)
+			r.End(view.EndFailed) // lost if it has said another reason
+		}
+	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	default:
+		panic(fmt.Sprintf("streams actor: no case for %T", m))
+	}
+}
+
+type (
+	goOn struct{} // to itself: there is more to do
+	room struct{} // the sink has some
+)
+
+// Subscriber is the actor of one subscription.
+type Subscriber struct {
+	r     *Request
+	w     walk
+	log   *logrus.Logger
+	state verdict
+	moved bool // the chain has, since the last look
+	poked bool // a goOn, or a room, is on its way
+}
+
+// NewSubscriber returns the actor.
+func NewSubscriber(r *Request, log *logrus.Logger) *Subscriber {
+	return &Subscriber{r: r, log: log, w: walk{
+		q: r.Query, chain: r.Chain, ledger: r.Ledger, sink: r.Sink, wants: r.want, at: r.Begin,
+	}}
+}
+
+// Receive handles one message.
+func (a *Subscriber) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		a.run(c)
+	case messages.ChainMoved:
+		if a.state == rests || a.state == full {
+			a.run(c)
+		}
+	case goOn:
+		a.poked = false
+		a.run(c)
+	case room:
+		a.poked = false
+		if a.state == full {
+			a.run(c)
+		}
+	case *actor.Stopping:
+		a.w.end()
+	}
+}
+
+// run goes on, and sees to it that it is woken when it can go on again.
+func (a *Subscriber) run(c actor.Context) {
+	if a.state == over {
+		return
+	}
+	v, end, err := a.w.run()
+	a.state = v
+	at := a.w.at
+	a.r.at.Store(&at)
+	switch v {
+	case again:
+		if !a.poked {
+			a.poked = true
+			c.Send(c.Self(), goOn{})
+		}
+	case full:
+		if !a.poked {
+			a.poked = true
+			root, self := c.ActorSystem().Root, c.Self()
+			a.r.Sink.WhenRoom(func() { root.Send(self, room{}) })
+		}
+	case over:
+		if err != nil {
+			a.log.WithError(err).WithField("cursor", at.At).Error("a subscription ended")
+		}
+		a.r.End(end)
+		c.Stop(c.Self())
+	}
+}

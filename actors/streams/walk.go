@@ -1,0 +1,292 @@
+// Package streams tells subscribers what happens on the chain: an actor for each of them, which walks along the chain behind its
+// cursor, and one above all.
+//
+//	in      Request from the node; ChainMoved when there is a new head, room at a sink, Unsubscribe
+//	out     notices to the sink of each; its end, once
+//	state   walk: a cursor, and of transactions those that are not final; nothing is kept for a reader: what he has not been told
+//	        yet is read from the chain when he has room
+//	units   heights in blocks
+//	bound   step blocks for each message; the subscriptions that the RPC admits; maxTracked transactions of one
+//	errors  a cursor behind which nothing is stored any more ends with EndGone; a failure of the node's with EndFailed and the cursor
+//	source  our own
+//
+// A notice is told exactly once and in the order of blocks. Where the chain leaves blocks of which was told, that is told, and then
+// what came in their place. All this follows from the chain and the cursor alone, so who resumes at a cursor is told what he would
+// have been told.
+package streams
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/actors/waiter"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/stream"
+)
+
+// Chain is what subscribers follow. Its methods are safe for concurrent use.
+type Chain interface {
+	// Tip is the last block of a finality.
+	Tip(view.RefKind) (view.At, error)
+	// Step says how the chain of a finality goes on behind a block: *view.CursorError.
+	Step(after view.At, finality view.RefKind) (Step, error)
+	// Has tells whether a block is part of the chain.
+	Has(view.At) bool
+	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
+	Digest(view.At) (*stream.Digest, error)
+}
+
+// Step is how a chain goes on behind a block.
+type Step struct {
+	Next view.At   // the block that follows; zero: there is none yet
+	Lost []view.At // if the block is no part of the chain any more: it and those before it which are none either, the last first
+	Fork view.At   // with Lost: the block behind which the chain has gone another way
+}
+
+// Of one subscription.
+const (
+	step       = 16     // blocks that are looked at for one message
+	reach      = 256    // blocks before a cursor in which transactions are looked for that were not final there
+	maxTracked = 20_000 // transactions that are not final
+	maxPath    = 1024   // blocks that were told last, to go back along them where the chain has dropped them
+)
+
+// errTracked ends a subscription.
+var errTracked = fmt.Errorf("more than %d transactions of the account are not final", maxTracked)
+
+// verdict says how a walk goes on.
+type verdict byte
+
+const (
+	rests verdict = iota // until the chain moves
+	again                // there is more to do
+	full                 // until there is room
+	over                 // it has ended
+)
+
+// walk is one subscription.
+type walk struct {
+	q      *view.Subscription
+	chain  Chain
+	ledger waiter.Ledger
+	sink   view.Sink
+	wants  func(bool) // told when it begins and ends to wait for final blocks
+
+	at      view.Cursor
+	ready   bool // the transactions at the cursor are known
+	live    bool // it has been at the tip
+	pending *stream.Digest
+	path    []view.At // what was told of last, the newest last
+	tracks  tracks
+	waits   bool // wants(true) was the last
+}
+
+// run goes on as far as it may.
+func (w *walk) run() (v verdict, end view.EndReason, err error) {
+	if !w.ready {
+		if err := w.resume(); err != nil {
+			return w.failed(err)
+		}
+		w.ready = true
+	}
+	for range step {
+		s := Step{}
+		if w.at.Index != view.NothingYet { // else it is this step's
+			var err error
+			if s, err = w.step(); err != nil {
+				return w.failed(err)
+			}
+		}
+		if w.at.Index != view.WholeBlock && len(s.Lost) == 0 {
+			done, err := w.tell()
+			if err != nil {
+				return w.failed(err)
+			}
+			if !done {
+				return w.noRoom()
+			}
+			if w.q.Hashes != nil && w.tracks.finished() {
+				return over, view.EndDone, nil
+			}
+			if s, err = w.step(); err != nil {
+				return w.failed(err)
+			}
+		}
+		switch {
+		case len(s.Lost) > 0:
+			if !w.sink.Offer(stream.Reverted(s.Lost, s.Fork)) {
+				return w.noRoom()
+			}
+			w.back(s.Fork)
+			w.at = view.Cursor{At: s.Fork, Index: view.WholeBlock}
+			if err := w.resume(); err != nil {
+				return w.failed(err)
+			}
+		case s.Next == view.At{}:
+			w.live = true
+			return rests, "", nil
+		default:
+			w.at = view.Cursor{At: s.Next, Index: view.NothingYet}
+		}
+	}
+	return again, "", nil
+}
+
+// step says how the chain goes on. Where it has dropped the block and nothing is stored of it any more, the way back is known from what
+// was told.
+func (w *walk) step() (Step, error) {
+	s, err := w.chain.Step(w.at.At, w.q.Finality)
+	var lost *view.CursorError
+	if !errors.As(err, &lost) {
+		return s, err
+	}
+	s.Lost = []view.At{w.at.At}
+	for i := len(w.path) - 1; i >= 0; i-- {
+		at := w.path[i]
+		if w.chain.Has(at) {
+			s.Fork = at
+			return s, nil
+		}
+		if at != w.at.At {
+			s.Lost = append(s.Lost, at)
+		}
+	}
+	return Step{}, err
+}
+
+// back forgets what was told behind a block.
+func (w *walk) back(to view.At) {
+	for len(w.path) > 0 && w.path[len(w.path)-1].Height > to.Height {
+		w.path = w.path[:len(w.path)-1]
+	}
+}
+
+// passed notes a block of which all was told.
+func (w *walk) passed(at view.At) {
+	if len(w.path) >= maxPath {
+		w.path = append(w.path[:0], w.path[maxPath/2:]...)
+	}
+	w.path = append(w.path, at)
+}
+
+// noRoom waits for room; one that was at the tip and has fallen too far behind ends.
+func (w *walk) noRoom() (verdict, view.EndReason, error) {
+	if w.live {
+		tip, err := w.chain.Tip(w.q.Finality)
+		if err != nil {
+			return w.failed(err)
+		}
+		if uint64(tip.Height) > uint64(w.at.Height)+w.q.Lag {
+			return over, view.EndSlow, nil
+		}
+	}
+	return full, "", nil
+}
+
+func (w *walk) failed(err error) (verdict, view.EndReason, error) {
+	var lost *view.CursorError
+	if errors.As(err, &lost) || absent(err) {
+		return over, view.EndGone, nil
+	}
+	return over, view.EndFailed, err
+}
+
+// tell offers what is left of the block at the cursor; false: there is no room for all of it.
+func (w *walk) tell() (done bool, err error) {
+	d := w.pending
+	if d == nil || d.Hash != w.at.Hash {
+		if d, err = w.chain.Digest(w.at.At); err != nil {
+			return false, err
+		}
+		w.pending = d
+	}
+	done = true
+	if w.q.Topic == view.TopicTransactions {
+		if done, err = w.tellTransactions(d); err != nil {
+			return false, err
+		}
+	} else {
+		d.Notices(w.q, w.at.Index, func(n *view.Notice) bool {
+			if done = w.sink.Offer(n); done {
+				w.at = n.Cursor
+			}
+			return done
+		})
+	}
+	if done {
+		w.at, w.pending = view.Cursor{At: d.At(), Index: view.WholeBlock}, nil
+		w.passed(d.At())
+	}
+	return done, nil
+}
+
+// tellTransactions offers the milestones of a block. They are numbered by their place among those of this subscription.
+func (w *walk) tellTransactions(d *stream.Digest) (bool, error) {
+	t := &w.tracks
+	if t.at != d.At() {
+		if err := t.advance(w.q, d); err != nil {
+			return false, err
+		}
+		w.want()
+	}
+	for w.at.Index+1 < len(t.news) {
+		n := t.notice(w.at.Index + 1)
+		if !w.sink.Offer(n) {
+			return false, nil
+		}
+		w.at = n.Cursor
+	}
+	return true, nil
+}
+
+// want says whether final blocks are waited for.
+func (w *walk) want() {
+	if waits := len(w.tracks.open) > 0; waits != w.waits {
+		w.waits = waits
+		if w.wants != nil {
+			w.wants(waits)
+		}
+	}
+}
+
+// end forgets all.
+func (w *walk) end() {
+	w.tracks = tracks{}
+	w.want()
+}
+
+// resume finds the transactions that were not final at the cursor: before its block, if that is not told to its end.
+func (w *walk) resume() error {
+	if w.q.Topic != view.TopicTransactions {
+		return nil
+	}
+	w.tracks = tracks{}
+	at, err := w.chain.Digest(w.at.At)
+	if err != nil {
+		return err
+	}
+	if w.at.Index != view.WholeBlock {
+		h := at.Block.Block.Header
+		before, err := w.chain.Digest(view.At{Height: h.PrevHeight, Hash: h.PrevHash})
+		if err == nil {
+			at = before
+		} else if !absent(err) {
+			return err
+		}
+	}
+	if err := w.tracks.resume(w.q, w.chain, w.ledger, at); err != nil {
+		return err
+	}
+	w.want()
+	return nil
+}
+
+// absent tells whether a block is not stored.
+func absent(err error) bool {
+	var e *view.LookupError
+	return errors.As(err, &e)
+}
+
+// position is how far the chain was with a block.
+func position(d *stream.Digest) (head, final primitives.Height) { return d.At().Height, d.Final }

@@ -1,0 +1,220 @@
+package backend
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/stream"
+)
+
+// Subscribe admits a subscription: errors of its block, *view.CursorError.
+func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscriber, error) {
+	begin, err := b.begin(q)
+	if err != nil {
+		return nil, err
+	}
+	return b.Submit.Subscribe(q, begin, follower{b}, sink)
+}
+
+// begin says where a subscription begins.
+func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
+	c.Index = view.WholeBlock
+	switch {
+	case q.After != nil:
+		k, err := b.byHash(q.After.Hash)
+		if err != nil && !isLookup(err) {
+			return c, err
+		}
+		if err != nil || k.ref.Height != q.After.Height {
+			return c, b.cursorLost()
+		}
+		return *q.After, nil
+	case q.From != nil:
+		if *q.From < b.Engine.Store().Tip().Tail && *q.From > b.Engine.Chain().Height {
+			return c, b.cursorLost()
+		}
+		ref, err := b.Engine.Store().NextBlock(*q.From)
+		if gone(err) {
+			return c, view.UnknownHeight(*q.From)
+		}
+		if err != nil {
+			return c, err
+		}
+		return b.before(ref)
+	case q.Hashes != nil: // from the block of the first that is in one, so that its milestones are told
+		head := at(b.Engine.Head())
+		first := storage.BlockRef{}
+		for _, hash := range q.Hashes {
+			_, place, err := b.Engine.Transaction(hash)
+			if errors.Is(err, engine.ErrUnknown) {
+				continue
+			}
+			if err != nil {
+				return c, err
+			}
+			if ref := place.Block.Ref(); first.IsZero() || ref.Height < first.Height {
+				first = ref
+			}
+		}
+		if !first.IsZero() {
+			return b.before(first)
+		}
+		c.At = head
+		return c, nil
+	}
+	c.At, err = follower{b}.Tip(q.Finality)
+	return c, err
+}
+
+// before is the cursor before a block.
+func (b *Backend) before(ref storage.BlockRef) (view.Cursor, error) {
+	rec, err := b.Engine.Store().Block(ref)
+	if err != nil {
+		return view.Cursor{}, err
+	}
+	if prev := rec.Prev(); !prev.IsZero() {
+		if _, err := b.Engine.Store().Block(prev); err == nil {
+			return view.Cursor{At: view.At{Height: prev.Height, Hash: prev.Hash}, Index: view.WholeBlock}, nil
+		}
+	}
+	return view.Cursor{At: view.At{Height: ref.Height, Hash: ref.Hash}, Index: view.NothingYet}, nil
+}
+
+func at(x *engine.Entry) view.At { return view.At{Height: x.Height(), Hash: x.Hash} }
+
+func isLookup(err error) bool {
+	var e *view.LookupError
+	return errors.As(err, &e)
+}
+
+func (b *Backend) cursorLost() error {
+	k, err := b.find(view.BlockRef{Kind: view.RefEarliest})
+	if err != nil {
+		return err
+	}
+	return &view.CursorError{Earliest: k.ref.Height}
+}
+
+// follower is what subscribers follow.
+type follower struct{ b *Backend }
+
+var _ streams.Chain = follower{}
+
+// Tip is the last block of a finality.
+func (f follower) Tip(kind view.RefKind) (view.At, error) {
+	k, err := f.b.find(view.BlockRef{Kind: kind})
+	if err != nil {
+		return view.At{}, err
+	}
+	return view.At{Height: k.ref.Height, Hash: k.ref.Hash}, nil
+}
+
+// Has tells whether a block is part of the chain.
+func (f follower) Has(at view.At) bool {
+	return f.b.Engine.Canonical(storage.BlockRef{Height: at.Height, Hash: at.Hash})
+}
+
+// Step says how the chain goes on behind a block.
+func (f follower) Step(after view.At, kind view.RefKind) (s streams.Step, err error) {
+	tip, err := f.Tip(kind)
+	if err != nil || tip == after {
+		return s, err
+	}
+	store := f.b.Engine.Store()
+	for lost := after; !f.Has(lost); lost = s.Fork {
+		s.Lost = append(s.Lost, lost)
+		rec, err := store.BlockByHash(lost.Hash)
+		if gone(err) || err == nil && rec.Prev().IsZero() {
+			return s, f.b.cursorLost()
+		}
+		if err != nil {
+			return s, err
+		}
+		s.Fork = view.At{Height: rec.Prev().Height, Hash: rec.Prev().Hash}
+	}
+	if len(s.Lost) > 0 {
+		return s, nil
+	}
+	next, err := store.NextBlock(after.Height + 1)
+	if gone(err) || err == nil && next.Height > tip.Height {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	rec, err := store.Block(next)
+	if err != nil {
+		return s, err
+	}
+	if rec.Prev().Hash != after.Hash {
+		if after.Height < store.Tip().Tail {
+			return s, f.b.cursorLost()
+		}
+		return s, nil // the chain goes another way in this moment, and says so
+	}
+	s.Next = view.At{Height: next.Height, Hash: next.Hash}
+	return s, nil
+}
+
+// Digest returns what is told of a block.
+func (f follower) Digest(at view.At) (*stream.Digest, error) {
+	c := &f.b.digests
+	if d := c.get(at.Hash); d != nil {
+		return d, nil
+	}
+	k, err := f.b.byHash(at.Hash)
+	if err != nil {
+		return nil, err
+	}
+	m, err := f.b.streamed(k)
+	if err != nil {
+		if gone(err) {
+			err = view.UnknownBlock(at.Hash)
+		}
+		return nil, err
+	}
+	return c.put(stream.NewDigest(m)), nil
+}
+
+// digests are those of the blocks that were asked for last: those who follow the head ask for the same.
+type digests struct {
+	mu   sync.Mutex
+	list []*stream.Digest // the last one first
+}
+
+// keptDigests is how many are kept; each holds what its block did in memory.
+const keptDigests = 16
+
+func (c *digests) get(hash primitives.Hash) *stream.Digest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.list, func(d *stream.Digest) bool { return d.Hash == hash })
+	if i < 0 {
+		return nil
+	}
+	d := c.list[i]
+	copy(c.list[1:i+1], c.list[:i])
+	c.list[0] = d
+	return d
+}
+
+// put keeps one, unless another was faster: then that.
+func (c *digests) put(d *stream.Digest) *stream.Digest {
+	if old := c.get(d.Hash); old != nil {
+		return old
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.list) < keptDigests {
+		c.list = append(c.list, nil)
+	}
+	copy(c.list[1:], c.list)
+	c.list[0] = d
+	return d
+}

@@ -1,0 +1,276 @@
+package rpc
+
+import (
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// Faults of subscriptions.
+var (
+	NotAWebSocket       = &Fault{Name: "NOT_A_WEBSOCKET"}
+	UnknownSubscription = &Fault{Name: "UNKNOWN_SUBSCRIPTION"}
+	CursorLost          = &Fault{Name: "CURSOR_LOST", Fields: true}
+)
+
+var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: connect to "+socketPath, nil)
+
+// maxHashes is how many transactions a subscription may name.
+const maxHashes = 256
+
+var subscribe = Method[view.Subscription]{
+	Name: "subscribe", Doc: "Begins to tell of blocks, transactions, outcomes or events as they come, on a WebSocket.",
+	Faults: []*Fault{NotAWebSocket, UnknownBlock, NotSyncedYet, CursorLost},
+	Parse:  parseSubscription,
+	Handle: func(c *call, b []byte, q *view.Subscription) ([]byte, error) {
+		k := c.x.socket
+		if k == nil {
+			return b, errNoSocket
+		}
+		sub, full := k.newSubscription()
+		if full != limits.Count {
+			return b, busy(full)
+		}
+		q.Lag = c.opts.Limits.SubscriptionLag
+		of, err := c.node.Subscribe(q, sub)
+		if err != nil {
+			k.forget(sub)
+			var lost *view.CursorError
+			if errors.As(err, &lost) {
+				return b, CursorLost.because(err.Error(), member(nil, "earliest_height", appendInt(nil, int(lost.Earliest))))
+			}
+			if fault, ok := blockFault(err, "BLOCK"); ok {
+				return b, fault
+			}
+			return b, internal(reachedLimits, err)
+		}
+		k.mu.Lock()
+		sub.of = of
+		ended := k.ended
+		k.mu.Unlock()
+		if ended {
+			k.forget(sub)
+			of.Cancel()
+		}
+		c.x.after = append(c.x.after, of.Start)
+		at := of.At()
+		b = view.AppendCursor(append(b, `{"cursor":`...), &at)
+		return append(append(append(b, `,"subscription":"`...), sub.id...), `"}`...), nil
+	},
+}
+
+var unsubscribe = Method[string]{
+	Name: "unsubscribe", Doc: "Ends a subscription of this WebSocket.",
+	Faults: []*Fault{NotAWebSocket, UnknownSubscription},
+	Parse: func(v val) (id string, err error) {
+		if x, ok := single(v); ok {
+			return readText(x)
+		}
+		err = readStruct(v, "UnsubscribeRequest", field{"subscription", false, into(&id, readText)})
+		return id, err
+	},
+	Handle: func(c *call, b []byte, id *string) ([]byte, error) {
+		k := c.x.socket
+		if k == nil {
+			return b, errNoSocket
+		}
+		k.mu.Lock()
+		sub := k.subs[*id]
+		k.mu.Unlock()
+		if sub == nil { // of is there: it is set before the id is known to anybody
+			return b, UnknownSubscription.because("this WebSocket has no subscription "+clipTo(*id, maxEcho), nil)
+		}
+		k.forget(sub)
+		sub.of.Cancel()
+		return append(b, "true"...), nil
+	},
+}
+
+func readText(v val) (string, error) {
+	b, err := readString(v)
+	return string(b), err
+}
+
+// finalities are those that a subscription may name.
+var finalities = []string{"optimistic", "near-final", "final"}
+
+func parseSubscription(v val) (q view.Subscription, err error) {
+	if err = needObject(v, "SubscribeRequest"); err != nil {
+		return q, err
+	}
+	name, ok := v.get("topic")
+	if !ok {
+		return q, missingField("topic")
+	}
+	topic, err := readName(name, view.TopicNames)
+	if err != nil {
+		return q, err
+	}
+	q.Topic = view.Topic(topic)
+	q.Finality = view.RefFinal
+	account := field{"account_id", false, into(&q.Account, readAccountID)}
+	fields := []field{
+		{"after", true, func(x val) error {
+			q.After = new(view.Cursor)
+			return readCursor(x, q.After)
+		}},
+		{"from_height", true, func(x val) error {
+			n, err := readUint64(x)
+			h := primitives.Height(n)
+			q.From = &h
+			return err
+		}},
+	}
+	finality := field{"finality", true, func(x val) error {
+		i, err := readName(x, finalities)
+		q.Finality = view.RefKind(i)
+		return err
+	}}
+	switch q.Topic {
+	case view.TopicBlocks:
+		fields = append(fields, finality)
+	case view.TopicOutcomes:
+		fields = append(fields, account, finality)
+	case view.TopicEvents:
+		fields = append(fields, account, finality, field{"standard", true, into(&q.Standard, readText)},
+			field{"event", true, into(&q.Event, readText)})
+	case view.TopicTransactions:
+		q.Finality = view.RefOptimistic
+		if _, byHash := v.get("tx_hashes"); byHash {
+			fields = append(fields, field{"tx_hashes", false, into(&q.Hashes, func(x val) ([]primitives.Hash, error) { return readList(x, readHash) })})
+		} else {
+			fields = append(fields, account)
+		}
+	}
+	if err = readFields(v, fields); err != nil {
+		return q, err
+	}
+	switch {
+	case q.Hashes != nil && (len(q.Hashes) == 0 || len(q.Hashes) > maxHashes):
+		err = errors.New("tx_hashes must have 1 to " + strconv.Itoa(maxHashes) + " hashes")
+	case q.After != nil && q.From != nil:
+		err = errors.New("after and from_height exclude each other")
+	}
+	return q, err
+}
+
+// readCursor reads what AppendCursor writes.
+func readCursor(v val, c *view.Cursor) error {
+	c.Index = view.WholeBlock
+	return readStruct(v, "Cursor", field{"block_hash", false, into(&c.Hash, readHash)},
+		field{"height", false, func(x val) error {
+			n, err := readUint64(x)
+			c.Height = primitives.Height(n)
+			return err
+		}},
+		field{"index", true, func(x val) error {
+			if string(x.raw()) == "-1" {
+				c.Index = view.NothingYet
+				return nil
+			}
+			n, err := readUint64(x)
+			if err == nil && n >= math.MaxInt32 {
+				err = errors.New("index is too large")
+			}
+			c.Index = int(n)
+			return err
+		}})
+}
+
+// subscription is one of a WebSocket: the sink of its subscriber.
+type subscription struct {
+	k    *socket
+	id   string
+	head []byte // of each message
+	of   view.Subscriber
+}
+
+// newSubscription takes a place; the limit that has none, or limits.Count.
+func (k *socket) newSubscription() (*subscription, limits.ID) {
+	most, holds := k.client.most(k.opts.Limits.AddressSubs)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	why := limits.Count
+	switch {
+	case k.ended || uint64(len(k.subs)) >= k.opts.Limits.SocketSubs:
+		why = limits.MaxSocketSubscriptions
+	case holds && k.client.subs.Load() >= most:
+		why = limits.MaxAddressSubscriptions
+	case k.sockets.subs.Load() >= int64(k.opts.Limits.Subscriptions):
+		why = limits.MaxSubscriptions
+	}
+	if why != limits.Count {
+		k.door.refused[why].Add(1)
+		return nil, why
+	}
+	k.client.subs.Add(1)
+	k.sockets.subs.Add(1)
+	k.nextSub++
+	s := &subscription{k: k, id: strconv.FormatUint(k.nextSub, 10)}
+	s.head = []byte(`{"jsonrpc":"2.0","method":"subscription","params":{"subscription":"` + s.id + `",`)
+	k.subs[s.id] = s
+	return s, why
+}
+
+// forget gives a place back; false: that has been done.
+func (k *socket) forget(s *subscription) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.subs[s.id] != s {
+		return false
+	}
+	delete(k.subs, s.id)
+	k.client.subs.Add(-1)
+	k.sockets.subs.Add(-1)
+	return true
+}
+
+// subscriptions are those that are open.
+func (k *socket) subscriptions() (all []*subscription) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.subs {
+		if s.of != nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// unsubscribeAll ends them, and lets no others begin.
+func (k *socket) unsubscribeAll() {
+	k.mu.Lock()
+	k.ended = true
+	k.mu.Unlock()
+	for _, s := range k.subscriptions() {
+		k.forget(s)
+		s.of.Cancel()
+	}
+}
+
+var closing = []byte("}}")
+
+// Offer is part of view.Sink. What comes after the end is dropped.
+func (s *subscription) Offer(n *view.Notice) bool {
+	return s.k.out.offer(frame{head: s.head, body: n.Body, tail: closing})
+}
+
+// WhenRoom is part of view.Sink.
+func (s *subscription) WhenRoom(f func()) { s.k.out.whenRoom(f) }
+
+// End is part of view.Sink.
+func (s *subscription) End(why view.EndReason, at *view.Cursor) {
+	if !s.k.forget(s) {
+		return
+	}
+	if why == view.EndSlow {
+		s.k.door.refused[limits.MaxSubscriptionLag].Add(1)
+	}
+	b := view.AppendCursor([]byte(`"cursor":`), at)
+	b = append(append(append(b, `,"closed":{"reason":"`...), why...), `"}`...)
+	s.k.out.must(frame{head: s.head, body: b, tail: closing})
+}

@@ -1,0 +1,501 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// socketPath is where WebSockets are opened.
+const socketPath = "/ws"
+
+// sockets are the open WebSockets of a server.
+type sockets struct {
+	upgrader websocket.FastHTTPUpgrader
+	queued   atomic.Int64 // bytes that clients have not read
+	subs     atomic.Int64
+
+	mu      sync.Mutex
+	open    map[*socket]struct{}
+	stopped bool
+	pinging chan struct{} // closed when the pings end; nil: nobody is pinged
+}
+
+func (s *Server) newSockets() *sockets {
+	return &sockets{
+		open: map[*socket]struct{}{},
+		upgrader: websocket.FastHTTPUpgrader{
+			ReadBufferSize: 2 << 10, WriteBufferSize: 4 << 10, WriteBufferPool: new(sync.Pool),
+			CheckOrigin: func(*fasthttp.RequestCtx) bool { return true }, // it has been
+			Error: func(ctx *fasthttp.RequestCtx, status int, reason error) {
+				ctx.SetConnectionClose()
+				ctx.SetStatusCode(status)
+				ctx.Response.Header.Set("Sec-WebSocket-Version", "13")
+				ctx.SetContentType(textType)
+				ctx.SetBodyString(reason.Error())
+			},
+		},
+	}
+}
+
+// socket is one WebSocket. Each of its messages is a body as POST / has it, and each reply a message; requests that wait for the chain run
+// beside the others, and so their replies may come later.
+type socket struct {
+	*Server
+	ws     *websocket.Conn
+	conn   *conn   // nil: it came by no door, as in tests
+	client *client // whose it is
+	out    *outbox
+	heard  atomic.Int64 // when something came, by clock
+	waits  chan struct{}
+	all    sync.WaitGroup // of requests that wait
+
+	mu      sync.Mutex
+	subs    map[string]*subscription
+	nextSub uint64
+	ended   bool
+}
+
+// upgrade makes a WebSocket of a connection.
+func (s *Server) upgrade(ctx *fasthttp.RequestCtx) {
+	if origin := ctx.Request.Header.Peek("Origin"); len(origin) > 0 {
+		if _, ok := s.cors.allows(origin); !ok {
+			ctx.SetConnectionClose()
+			ctx.SetStatusCode(http.StatusForbidden)
+			return
+		}
+	}
+	if !websocket.FastHTTPIsWebSocketUpgrade(ctx) {
+		ctx.SetConnectionClose()
+		ctx.SetStatusCode(http.StatusUpgradeRequired)
+		ctx.Response.Header.Set("Upgrade", "websocket")
+		return
+	}
+	peer, _ := ctx.Conn().(*conn)
+	k := &socket{Server: s, conn: peer, client: s.door.clientOf(ctx, peer), subs: map[string]*subscription{},
+		waits: make(chan struct{}, s.opts.Limits.SocketWaits)}
+	if why := s.countSocket(k); why != limits.Count {
+		f := busy(why)
+		ctx.SetConnectionClose()
+		ctx.SetStatusCode(f.status())
+		ctx.SetContentType(jsonType)
+		ctx.SetBody(appendRefused(nil, f))
+		return
+	}
+	err := s.sockets.upgrader.Upgrade(ctx, func(ws *websocket.Conn) {
+		k.ws = ws
+		k.run()
+	})
+	if err != nil {
+		s.dropSocket(k)
+	}
+}
+
+// countSocket takes a place; the limit that has none, or limits.Count.
+func (s *Server) countSocket(k *socket) limits.ID {
+	g := s.sockets
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	most, holds := k.client.most(s.opts.Limits.AddressSockets)
+	why := limits.Count
+	switch {
+	case g.stopped, uint64(len(g.open)) >= s.opts.Limits.Sockets:
+		why = limits.MaxSockets
+	case holds && k.client.sockets.Load() >= most:
+		why = limits.MaxAddressSockets
+	}
+	if why != limits.Count {
+		s.door.refused[why].Add(1)
+		return why
+	}
+	g.open[k] = struct{}{}
+	k.client.sockets.Add(1)
+	if g.pinging == nil {
+		g.pinging = make(chan struct{})
+		go s.pings(g.pinging)
+	}
+	return why
+}
+
+func (s *Server) dropSocket(k *socket) {
+	g := s.sockets
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.open[k]; !ok {
+		return
+	}
+	delete(g.open, k)
+	k.client.sockets.Add(-1)
+	if len(g.open) == 0 {
+		close(g.pinging)
+		g.pinging = nil
+	}
+}
+
+// each calls f for every open WebSocket.
+func (g *sockets) each(f func(*socket)) {
+	g.mu.Lock()
+	list := make([]*socket, 0, len(g.open))
+	for k := range g.open {
+		list = append(list, k)
+	}
+	g.mu.Unlock()
+	for _, k := range list {
+		f(k)
+	}
+}
+
+// pings asks all clients now and then whether they are there, and closes the WebSockets of those from whom nothing comes.
+func (s *Server) pings(done chan struct{}) {
+	every := s.opts.Limits.SocketPing
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+		}
+		s.sockets.each(func(k *socket) {
+			out := k.ready()
+			switch {
+			case out == nil: // it is being made
+			case !out.idle(): // its client has enough to read, in the time for writing
+				k.heard.Store(clock())
+			case clock()-k.heard.Load() > 2*int64(every):
+				s.door.refused[limits.SocketPing].Add(1)
+				k.cut()
+			default:
+				out.must(frame{kind: pingFrame})
+			}
+		})
+	}
+}
+
+// ready returns the queue of a WebSocket, nil before it has one.
+func (k *socket) ready() *outbox {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.out
+}
+
+// cut closes the connection without a word: reading and writing fail.
+func (k *socket) cut() {
+	if k.conn != nil {
+		_ = k.conn.Conn.Close() // the door strikes it out when fasthttp closes it
+		return
+	}
+	_ = k.ws.NetConn().SetDeadline(time.Now())
+}
+
+// run serves a WebSocket until it ends.
+func (k *socket) run() {
+	l := &k.opts.Limits
+	out := newOutbox(k.send, k.cut, &k.sockets.queued)
+	out.maxMessages, out.maxBytes, out.maxQueued = int(l.QueueMessages), int(l.QueueBytes), int64(l.QueuedBytes)
+	out.refused = func(why limits.ID) { k.door.refused[why].Add(1) }
+	k.heard.Store(clock())
+	k.mu.Lock()
+	k.out = out
+	k.mu.Unlock()
+	defer func() {
+		if p := recover(); p != nil {
+			k.metrics.panics.Add(1)
+			k.log.Errorf("panic in a WebSocket: %v", p)
+		}
+		k.unsubscribeAll()
+		out.end()
+		k.endWaits()
+		k.cut()
+		k.all.Wait()
+		k.endWaits() // of a session that a request has opened meanwhile
+		k.dropSocket(k)
+	}()
+	alive := func(string) error {
+		k.heard.Store(clock())
+		return nil
+	}
+	k.ws.SetPongHandler(alive)
+	k.ws.SetPingHandler(func(text string) error {
+		k.heard.Store(clock())
+		if out.idle() { // a client that does not read is told nothing more
+			out.must(frame{kind: pongFrame, head: []byte(text)})
+		}
+		return nil
+	})
+	k.ws.SetCloseHandler(func(code int, _ string) error {
+		out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(closeCode(code), "")})
+		return nil
+	})
+	k.ws.SetReadLimit(int64(k.opts.MaxBody))
+	for k.message() {
+	}
+	out.flush(lastWords)
+}
+
+// closeCode is what answers a close code: the same, unless it may not be sent.
+func closeCode(code int) int {
+	switch code {
+	case websocket.CloseNoStatusReceived, websocket.CloseAbnormalClosure, websocket.CloseTLSHandshake:
+		return websocket.CloseNormalClosure
+	}
+	return code
+}
+
+// send writes a message, within the time that a client has to read.
+func (k *socket) send(f *frame) error {
+	until := time.Now().Add(k.opts.Limits.WriteTimeout)
+	switch f.kind {
+	case pingFrame:
+		return k.ws.WriteControl(websocket.PingMessage, nil, until)
+	case pongFrame:
+		return k.ws.WriteControl(websocket.PongMessage, f.head, until)
+	case closeFrame:
+		return k.ws.WriteControl(websocket.CloseMessage, f.head, until)
+	}
+	_ = k.ws.SetWriteDeadline(until) // it can't fail
+	w, err := k.ws.NextWriter(websocket.TextMessage)
+	if err != nil {
+		return err
+	}
+	for _, part := range [][]byte{f.head, f.body, f.tail} {
+		if len(part) > 0 {
+			if _, err := w.Write(part); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Close()
+}
+
+// exchange is one message.
+func (k *socket) exchange() *exchange {
+	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k}
+	if c := k.conn; c != nil {
+		// What it holds is its own, since several may be under way.
+		x.conn, x.peer = c, &conn{Conn: c.Conn, door: c.door, id: c.id, client: c.client, transfer: c.transfer}
+	}
+	return x
+}
+
+// release gives back what a message has held in memory.
+func (x *exchange) release() {
+	if x.peer != nil {
+		x.peer.drop()
+	}
+}
+
+// endWaits closes the client's session with the node.
+func (k *socket) endWaits() {
+	if k.conn != nil {
+		k.Server.sessions.state(k.conn, fasthttp.StateClosed)
+	}
+}
+
+// message reads one and answers it; false: it was the last.
+func (k *socket) message() bool {
+	k.rests()
+	if !k.quiet() {
+		return false
+	}
+	_ = k.ws.SetReadDeadline(time.Time{})
+	kind, stream, err := k.ws.NextReader()
+	if err != nil {
+		k.bad(err)
+		return false
+	}
+	k.heard.Store(clock())
+	if k.conn != nil {
+		k.conn.state.Store(connServed)
+	}
+	_ = k.ws.SetReadDeadline(time.Now().Add(k.opts.Limits.ReadTimeout))
+	x := k.exchange()
+	body, free, err := x.read(stream, -1)
+	if err == nil && kind != websocket.TextMessage {
+		err = errBinary
+	}
+	if err != nil {
+		x.release()
+		return k.unread(x, stream, err)
+	}
+	doc := documents.Get().(*document)
+	doc.limit = bounds{nodes: int(k.opts.Limits.JSONNodes), items: int(k.opts.Limits.Batch)}
+	done := func() {
+		free()
+		if doc.text = nil; cap(doc.nodes) <= maxKept {
+			documents.Put(doc)
+		}
+	}
+	bad, refused := x.parse(doc, body)
+	switch {
+	case refused != nil:
+		k.reply(x, appendRefused(nil, refused))
+		done()
+		return true
+	case bad != nil:
+		k.reply(x, x.appendBad(nil, bad, body))
+		done()
+		return true
+	}
+	root := val{doc, 0}
+	answer := func() {
+		b, _ := x.parsed(nil, root, "")
+		done()
+		k.reply(x, b)
+	}
+	if !waits(root) {
+		answer()
+		return true
+	}
+	select {
+	case k.waits <- struct{}{}:
+	default:
+		k.door.refused[limits.MaxSocketWaits].Add(1)
+		k.waits <- struct{}{}
+	}
+	k.all.Go(func() {
+		defer func() { <-k.waits }()
+		answer()
+	})
+	return true
+}
+
+// waits tells whether a body asks for something that waits for the chain.
+func waits(root val) bool {
+	if root.kind() != kArray {
+		var r request
+		if r.read(root) != "" {
+			return false
+		}
+		route := byName[r.method]
+		return route != nil && route.waits
+	}
+	found := false
+	root.each(func(v val) bool {
+		found = v.kind() == kObject && waits(v)
+		return !found
+	})
+	return found
+}
+
+// reply sends what answers a message, and what is to come after it.
+func (k *socket) reply(x *exchange, b []byte) {
+	k.out.put(frame{head: b, sent: x.release})
+	for _, f := range x.after {
+		f()
+	}
+}
+
+// rests says of a WebSocket that nobody uses that it may give way to a new connection.
+func (k *socket) rests() {
+	if k.conn == nil {
+		return
+	}
+	k.mu.Lock()
+	used := len(k.subs) > 0 || len(k.waits) > 0
+	k.mu.Unlock()
+	if !used {
+		k.conn.since.Store(clock())
+		k.conn.state.Store(connWaits)
+	}
+}
+
+// quiet waits until the client has read enough of its replies that more may be made for it; false: it is gone.
+func (k *socket) quiet() bool {
+	o := k.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.ended && o.count > 0 && (o.bytes > smallReply || o.count >= o.maxMessages) {
+		o.room.Wait()
+	}
+	return !o.ended
+}
+
+var errBinary = errors.New("a message must be text")
+
+// unread answers a message that was not read to its end, or is none.
+func (k *socket) unread(x *exchange, stream io.Reader, err error) bool {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		if _, err := io.Copy(io.Discard, io.LimitReader(stream, int64(k.opts.MaxBody))); err != nil {
+			k.bad(err)
+			return false
+		}
+		k.reply(x, appendRefused(nil, f))
+		return true
+	case errors.Is(err, errBinary):
+		k.say(websocket.CloseUnsupportedData, err.Error())
+	case errors.Is(err, errBodyLarge):
+		k.say(websocket.CloseMessageTooBig, "")
+	default:
+		k.bad(err)
+	}
+	return false
+}
+
+// bad ends a WebSocket whose client has gone, or breaks the rules.
+func (k *socket) bad(err error) {
+	switch {
+	case timedOut(err):
+		k.door.refused[limits.ReadTime].Add(1)
+		k.say(websocket.ClosePolicyViolation, "the message did not arrive in time")
+	case errors.Is(err, websocket.ErrReadLimit):
+		k.log.Debug("a message of a WebSocket was too large") // the library has said so
+	}
+}
+
+// say ends a WebSocket with a reason.
+func (k *socket) say(code int, why string) {
+	k.out.must(frame{kind: closeFrame, head: websocket.FormatCloseMessage(code, why)})
+}
+
+// stop ends all WebSockets of a server that shuts down: subscriptions are told where to go on, and the clients that the node goes away.
+func (g *sockets) stop() {
+	g.mu.Lock()
+	g.stopped = true
+	g.mu.Unlock()
+	g.each(func(k *socket) {
+		if k.ready() != nil {
+			for _, s := range k.subscriptions() {
+				s.of.Stop()
+			}
+			k.say(websocket.CloseGoingAway, "the node is stopping")
+		}
+	})
+}
+
+// drain waits until they have gone, or it takes too long: then they are cut off.
+func (g *sockets) drain(ctx context.Context) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		waiting := false
+		g.each(func(k *socket) {
+			if out := k.ready(); out == nil || !out.idle() {
+				waiting = true
+			} else {
+				k.cut()
+			}
+		})
+		if !waiting {
+			break
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	g.each((*socket).cut)
+}

@@ -1,0 +1,217 @@
+package stream
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// Digest is what subscribers are told of a block. Each part is made when somebody first asks for it, and then shared. Its methods are
+// safe for concurrent use.
+type Digest struct {
+	*Block
+	block    lazy[*view.Notice]
+	outcomes lazy[*items]
+	events   lazy[*items]
+	txs      lazy[map[primitives.AccountID][]*primitives.SignedTransaction]
+	executed lazy[map[primitives.Hash]Executed]
+}
+
+// NewDigest returns that of a block.
+func NewDigest(b *Block) *Digest { return &Digest{Block: b} }
+
+type lazy[T any] struct {
+	once  sync.Once
+	value T
+}
+
+func (l *lazy[T]) get(build func() T) T {
+	l.once.Do(func() { l.value = build() })
+	return l.value
+}
+
+// items are numbered through the block, so that a cursor means the same to everybody.
+type items struct {
+	list []item
+	of   map[primitives.AccountID][]int
+}
+
+type item struct {
+	view.Notice
+	standard, event string
+}
+
+func (x *items) add(account primitives.AccountID, it item) {
+	if x.of == nil {
+		x.of = map[primitives.AccountID][]int{}
+	}
+	x.of[account] = append(x.of[account], len(x.list))
+	x.list = append(x.list, it)
+}
+
+// At is the block.
+func (d *Digest) At() view.At { return view.At{Height: d.Block.Block.Header.Height, Hash: d.Hash} }
+
+// Notices yields what a subscription to blocks, outcomes or events is told of the block behind item number after, in order, until yield
+// is false.
+func (d *Digest) Notices(q *view.Subscription, after int, yield func(*view.Notice) bool) {
+	var all *items
+	switch q.Topic {
+	case view.TopicBlocks:
+		yield(d.block.get(d.makeBlock))
+		return
+	case view.TopicOutcomes:
+		all = d.outcomes.get(d.makeOutcomes)
+	case view.TopicEvents:
+		all = d.events.get(d.makeEvents)
+	default:
+		return
+	}
+	for _, i := range all.of[q.Account] {
+		it := &all.list[i]
+		if i <= after || q.Standard != "" && q.Standard != it.standard || q.Event != "" && q.Event != it.event {
+			continue
+		}
+		if !yield(&it.Notice) {
+			return
+		}
+	}
+}
+
+func (d *Digest) notice(index int, name string) view.Notice {
+	c := view.Cursor{At: d.At(), Index: index}
+	b := view.AppendCursor([]byte(`"cursor":`), &c)
+	b = append(append(append(b, `,"`...), name...), `":`...)
+	return view.Notice{Cursor: c, Body: b}
+}
+
+func (d *Digest) makeBlock() *view.Notice {
+	n := d.notice(view.WholeBlock, "block")
+	n.Body = view.AppendBlock(n.Body, d.Author, d.Block.Block)
+	return &n
+}
+
+func (d *Digest) makeOutcomes() *items {
+	x := new(items)
+	for i := range d.Shards {
+		proven := Proven(d.Block, &d.Shards[i])
+		for k := range proven {
+			n := d.notice(len(x.list), "outcome")
+			n.Body = view.AppendOutcomeProof(n.Body, &proven[k])
+			x.add(proven[k].Outcome.ExecutorID, item{Notice: n})
+		}
+	}
+	return x
+}
+
+// eventPrefix begins a log that is an event (NEP-297).
+const eventPrefix = "EVENT_JSON:"
+
+// makeEvents reads the events of receipts that did not fail: of one that did nothing has happened.
+func (d *Digest) makeEvents() *items {
+	x := new(items)
+	for i := range d.Shards {
+		outcomes := d.Shards[i].Outcomes
+		for k := range outcomes {
+			o := &outcomes[k]
+			if o.Outcome.Status.Kind == primitives.StatusFailure {
+				continue
+			}
+			for at, log := range o.Outcome.Logs {
+				it, ok := d.event(o, at, log, len(x.list))
+				if ok {
+					x.add(o.Outcome.ExecutorID, it)
+				}
+			}
+		}
+	}
+	return x
+}
+
+// event reads a log; false: it is no event.
+func (d *Digest) event(o *primitives.OutcomeWithID, at int, log string, index int) (it item, ok bool) {
+	log = strings.TrimSpace(log)
+	if !strings.HasPrefix(log, eventPrefix) {
+		return it, false
+	}
+	var e struct {
+		Standard, Version, Event string
+		Data                     json.RawMessage
+	}
+	if json.Unmarshal([]byte(log[len(eventPrefix):]), &e) != nil || e.Standard == "" || e.Event == "" {
+		return it, false
+	}
+	n := d.notice(index, "event")
+	b := view.AppendAccountID(append(n.Body, `{"contract_id":`...), o.Outcome.ExecutorID)
+	b = append(b, `,"data":`...)
+	if len(e.Data) == 0 {
+		b = append(b, "null"...)
+	} else {
+		b = append(b, e.Data...)
+	}
+	b = view.AppendString(append(b, `,"event":`...), e.Event)
+	b = appendInt(append(b, `,"log_index":`...), at)
+	b = view.AppendHash(append(b, `,"receipt_id":`...), &o.ID)
+	b = view.AppendString(append(b, `,"standard":`...), e.Standard)
+	n.Body = append(view.AppendString(append(b, `,"version":`...), e.Version), '}')
+	return item{Notice: n, standard: e.Standard, event: e.Event}, true
+}
+
+// Transactions are those of the block that an account has signed or gets, in their order.
+func (d *Digest) Transactions(account primitives.AccountID) []*primitives.SignedTransaction {
+	return d.txs.get(func() map[primitives.AccountID][]*primitives.SignedTransaction {
+		out := map[primitives.AccountID][]*primitives.SignedTransaction{}
+		for i := range d.Shards {
+			if d.Shards[i].Chunk == nil {
+				continue
+			}
+			for _, tx := range d.Shards[i].Chunk.Transactions {
+				out[tx.SignerID] = append(out[tx.SignerID], tx)
+				if tx.ReceiverID != tx.SignerID {
+					out[tx.ReceiverID] = append(out[tx.ReceiverID], tx)
+				}
+			}
+		}
+		return out
+	})[account]
+}
+
+// Executed is an outcome of the block.
+type Executed struct {
+	Outcome *primitives.OutcomeWithID
+	Refund  primitives.Hash // the last of its receipts if that comes from the system, else zero
+}
+
+// Executed returns the block's outcome of a transaction or receipt.
+func (d *Digest) Executed(id primitives.Hash) (Executed, bool) {
+	e, ok := d.executed.get(func() map[primitives.Hash]Executed {
+		out := map[primitives.Hash]Executed{}
+		for i := range d.Shards {
+			s := &d.Shards[i]
+			for k := range s.Outcomes {
+				e := Executed{Outcome: &s.Outcomes[k]}
+				if ids := e.Outcome.Outcome.ReceiptIDs; len(ids) > 0 && s.Refunds[ids[len(ids)-1]] {
+					e.Refund = ids[len(ids)-1]
+				}
+				out[e.Outcome.ID] = e
+			}
+		}
+		return out
+	})[id]
+	return e, ok
+}
+
+// Reverted is the notice that blocks are no part of the chain any more: all that was told of them is void. What follows is behind to.
+func Reverted(lost []view.At, to view.At) *view.Notice {
+	c := view.Cursor{At: to, Index: view.WholeBlock}
+	b := append(view.AppendCursor([]byte(`"cursor":`), &c), `,"reverted":[`...)
+	for i := range lost {
+		b = append(b, comma(i)...)
+		b = view.AppendHash(append(b, `{"block_hash":`...), &lost[i].Hash)
+		b = append(appendInt(append(b, `,"height":`...), int(lost[i].Height)), '}')
+	}
+	return &view.Notice{Cursor: c, Body: append(b, ']')}
+}
