@@ -44,16 +44,19 @@ func gathered(buffer int) int {
 	return min(max(mostGathered*DefaultWriteBuffer/buffer, 4), mostGathered)
 }
 
-func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
-	stor, gather := &journalSyncer{Storage: stor}, gathered(o.WriteBuffer)
-	ldb, err := leveldb.Open(stor, &opt.Options{
+// levelOne is how much level one may have before it goes down: all of it is rewritten by each merge of level 0.
+func levelOne(buffer int) int { return max(levelOneSize, 8*buffer) }
+
+func levelOptions(o *Options) *opt.Options {
+	gather := gathered(o.WriteBuffer)
+	return &opt.Options{
 		WriteBuffer:                           o.WriteBuffer,
 		BlockCacheCapacity:                    o.BlockCache,
 		OpenFilesCacheCapacity:                openTables(),
 		Filter:                                filter.NewBloomFilter(10),
 		CompactionTableSize:                   tableSize,
 		CompactionTableSizeMultiplierPerLevel: []float64{1, 1, largeTable, largeTable, largeTable, largeTable, largeTable},
-		CompactionTotalSize:                   max(levelOneSize, 8*o.WriteBuffer),
+		CompactionTotalSize:                   levelOne(o.WriteBuffer) / 10, // of level 0, if that counted: each level has ten times that above it
 		CompactionL0Trigger:                   gather,
 		WriteL0SlowdownTrigger:                2 * gather,
 		WriteL0PauseTrigger:                   3 * gather,
@@ -61,7 +64,12 @@ func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
 		// A batch above the write buffer would otherwise become a table without passing the journal, in a transaction that
 		// merges with nothing. With this it grows the buffer instead, once, and stays one atomic journal record.
 		DisableLargeBatchTransaction: true,
-	})
+	}
+}
+
+func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
+	stor = &journalSyncer{Storage: stor}
+	ldb, err := leveldb.Open(stor, levelOptions(o))
 	if err != nil {
 		return nil, wrapWrite("open index", err)
 	}

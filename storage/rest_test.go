@@ -93,6 +93,13 @@ func TestWriteBuffer(t *testing.T) {
 			t.Errorf("flushes of %d bytes: %d gather, want %d", buffer, got, want)
 		}
 	}
+	// Level one is small beside an index of gigabytes, which lies below it: else each merge of level 0 rewrites all of the index.
+	for buffer, want := range map[int]int64{DefaultWriteBuffer: 256 << 20, mostWriteBuffer: 512 << 20} {
+		o := levelOptions(&Options{WriteBuffer: buffer})
+		if one, two := o.GetCompactionTotalSize(1), o.GetCompactionTotalSize(2); one > want || one < want-10 || two < 9*one {
+			t.Errorf("levels of %d and %d bytes, want %d and ten times that", one, two, want)
+		}
+	}
 	dir := t.TempDir()
 	for _, o := range []Options{{Identity: testIdentity}, {Identity: testIdentity, WriteBuffer: 1 << 20}} {
 		s, err := Open(dir, o)
