@@ -55,19 +55,19 @@ func TestOwnParameters(t *testing.T) {
 	}
 }
 
-func openNode(t *testing.T, g *genesis.Genesis) *node {
+func openNode(t testing.TB, g *genesis.Genesis) *node {
 	t.Helper()
 	return openOn(t, g, storage.NewMemDisk(), storage.Options{})
 }
 
 // openOn opens a node on a disk that may hold its chain already.
-func openOn(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options) *node {
+func openOn(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options) *node {
 	t.Helper()
 	return openWith(t, g, disk, o, trie.Options{Poison: true})
 }
 
 // openWith is openOn with tries of some kind.
-func openWith(t *testing.T, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, tries trie.Options) *node {
+func openWith(t testing.TB, g *genesis.Genesis, disk *storage.MemDisk, o storage.Options, tries trie.Options) *node {
 	t.Helper()
 	n, err := openChanged(t, g, disk, o, func(o *Options) { o.Tries = tries })
 	if err != nil {

@@ -57,3 +57,46 @@ func TestWitnessOfUnknown(t *testing.T) {
 		t.Errorf("of no shard: %v", err)
 	}
 }
+
+// FuzzCheckWitness: whatever somebody calls a witness is refused, and it is its fault, or that of a block that is not here; what is accepted is of a chunk
+// that was made.
+func FuzzCheckWitness(f *testing.F) {
+	n := openNode(f, testGenesis(f, "aa", "bb"))
+	root, good := n.Head().Hash, map[primitives.Hash]bool{}
+	for i := range primitives.Height(6) {
+		b, chunks := n.make(n.Head().Hash, i+1, i == 3, transfer(root, primitives.Nonce(i+1)))
+		for _, c := range chunks {
+			if c == nil {
+				continue
+			}
+			w, err := n.Witness(c)
+			if err != nil {
+				f.Fatal(err)
+			}
+			if err := n.CheckWitness(w.ChunkStateWitness, nil); err != nil {
+				f.Fatal(err)
+			}
+			good[c.Hash] = true
+			f.Add(w.AppendBorsh(nil))
+		}
+		n.accept(b, chunks)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		w := new(primitives.ChunkStateWitness)
+		if borsh.Unmarshal(raw, w) != nil {
+			return
+		}
+		for _, judge := range []func() error{
+			func() error { return n.CheckWitness(w, nil) },
+			func() error { _, err := n.CheckHeld(w); return err },
+		} {
+			err := judge()
+			if v := VerdictOf(err); err != nil && v != Bad && v != Waits {
+				t.Errorf("verdict %d: %v", v, err)
+			}
+			if err == nil && !good[w.Header.ChunkHash()] {
+				t.Errorf("a chunk that nobody made is accepted: %+v", w.Header)
+			}
+		}
+	})
+}
