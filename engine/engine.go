@@ -33,6 +33,8 @@ type Options struct {
 	MaxHeightJump primitives.Height
 	// Tracks tells which shards this node holds; nil: all. What the store holds already is held on until its shard is split.
 	Tracks Track
+	// Scheduled: what is to be held and is not here comes in (Schedule).
+	Scheduled bool
 	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
 	Snapshots bool
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
@@ -87,6 +89,7 @@ type Engine struct {
 	proofs    proofs
 	pins      pins
 	snapshots []*Snapshot                 // that have not ended
+	leaving   sync.WaitGroup              // rows of shards that are let go
 	view      atomic.Pointer[head]        // what is on disk
 	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
 	viewed    atomic.Pointer[viewedEpoch] // by CallView, last

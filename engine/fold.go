@@ -212,6 +212,7 @@ func (e *Engine) forget(folded *Entry) {
 // this.
 func (e *Engine) Close() error {
 	e.haste.looks.Wait()
+	e.leaving.Wait()
 	_, err := e.Flush()
 	if e.folding != nil {
 		err = errors.Join(err, e.endFold(<-e.folding.done))

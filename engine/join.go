@@ -54,6 +54,9 @@ func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitive
 		return nil, fmt.Errorf("%w: behind block %d", ErrReshard, at.Height())
 	}
 	j.at = ref(at)
+	if left, ok := e.store.LeftAt(j.id); ok && j.at.Height <= left {
+		return nil, fmt.Errorf("%w: shard %d was here up to block %d", ErrNotYet, j.id, left)
+	}
 	if err := j.gather(at, before); err != nil {
 		return nil, err
 	}
@@ -359,13 +362,8 @@ func (j *Joining) incoming(y, parent *Entry) ([]*primitives.Receipt, error) {
 // the new chunks of a block as CatchUp takes them. ErrNotYet: folded blocks are to be caught up with first.
 func (j *Joining) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error {
 	e := j.e
-	if _, err := e.Flush(); err != nil {
+	if err := e.rest(); err != nil {
 		return err
-	}
-	if e.folding != nil {
-		if err := e.endFold(<-e.folding.done); err != nil {
-			return err
-		}
 	}
 	if _, more, err := j.Next(); err != nil || more {
 		return errors.Join(err, ErrNotYet)
@@ -401,6 +399,17 @@ func (j *Joining) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error
 	return nil
 }
 
+// rest waits for blocks on their way to the disk, and for a fold that runs.
+func (e *Engine) rest() error {
+	if _, err := e.Flush(); err != nil {
+		return err
+	}
+	if e.folding != nil {
+		return e.endFold(<-e.folding.done)
+	}
+	return nil
+}
+
 // release gives up the states that were made in vain.
 func (j *Joining) release(states map[primitives.Hash]*ShardState) {
 	for hash, s := range states {
@@ -424,23 +433,47 @@ func (j *Joining) above() (order []*Entry, err error) {
 	return order, nil
 }
 
-// hold replaces the entries by such that hold the shard. Who reads an old one goes on with it: the new one holds it.
+// hold replaces the entries by such that hold the shard.
 func (j *Joining) hold(states map[primitives.Hash]*ShardState) {
 	e := j.e
+	e.replace(func(x *Entry) *Entry {
+		if x.Shards[j.index].Held() {
+			return nil
+		}
+		return x.with(j.index, *states[x.Hash])
+	})
+	if states[e.foldedAt.Hash] != &j.shard {
+		j.shard.root.Release()
+	}
+	j.block = nil
+	e.pins.begun = false // the next fold makes the shard's part of those that there are; none is under way
+}
+
+// with is the same block with another state of a shard. Who reads the old one goes on with it: the new one holds it.
+func (x *Entry) with(index primitives.ShardIndex, s ShardState) *Entry {
+	y := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
+		finalHeight: x.finalHeight, above: x.above, under: x}
+	y.Shards[index] = s
+	y.refs.Store(1)
+	y.stored.Store(true)
+	y.rules.Store(x.rules.Load())
+	if x.light {
+		y.light, y.under = true, nil
+		y.refs.Store(0)
+	}
+	return y
+}
+
+// replace puts others in the place of entries; nil: that one stays. No block is on its way to the disk, and no fold runs.
+func (e *Engine) replace(by func(*Entry) *Entry) {
+	e.EndSnapshots() // of entries as they were
 	now := map[*Entry]*Entry{}
 	e.mu.Lock()
 	for hash, x := range e.entries {
-		if x.Shards[j.index].Held() {
-			continue
+		if y := by(x); y != nil {
+			now[x] = y
+			e.entries[hash] = y
 		}
-		y := &Entry{Block: x.Block, Hash: x.Hash, Layout: x.Layout, Config: x.Config, Tree: x.Tree, Shards: append([]ShardState{}, x.Shards...),
-			finalHeight: x.finalHeight, above: x.above, under: x}
-		y.Shards[j.index] = *states[hash]
-		y.refs.Store(1)
-		y.stored.Store(true)
-		y.rules.Store(x.rules.Load())
-		now[x] = y
-		e.entries[hash] = y
 	}
 	if y := now[e.foldedAt]; y != nil {
 		e.foldedAt = y
@@ -459,9 +492,12 @@ func (j *Joining) hold(states map[primitives.Hash]*ShardState) {
 			p.Store(&head{entry: now[h.entry], final: h.final})
 		}
 	}
-	if states[e.foldedAt.Hash] != &j.shard {
+}
+
+// drop gives up what is held of a shard that does not come in.
+func (j *Joining) drop() {
+	if j.block != nil && j.shard.root != nil {
 		j.shard.root.Release()
 	}
 	j.block = nil
-	e.pins.begun = false // the next fold makes the shard's part of those that there are; none is under way
 }

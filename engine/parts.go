@@ -41,26 +41,35 @@ func (e *Engine) SyncPoint(at *Entry) (*Entry, error) {
 
 // Part returns a part of a shard's state after a block: storage.ErrGone if the state is neither held nor that of a snapshot
 // (Options.Snapshots). Safe from any goroutine.
-func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) ([][]byte, error) {
+func (e *Engine) Part(block primitives.Hash, shard primitives.ShardIndex, id trie.PartID) (part [][]byte, err error) {
+	err = e.lendState(block, shard, func(r *trie.Root) error {
+		part, err = r.Part(id)
+		return err
+	})
+	return part, err
+}
+
+// lendState lends the state of a shard after a block, as it is in memory or as a snapshot has it.
+func (e *Engine) lendState(block primitives.Hash, shard primitives.ShardIndex, use func(*trie.Root) error) error {
 	at := e.Adopted(block)
 	there := at != nil && at.Acquire()
 	if there {
 		defer at.Release()
 		if int(shard) < len(at.Shards) && at.Shards[shard].root != nil {
-			return at.Shards[shard].root.Part(id)
+			return use(at.Shards[shard].root)
 		}
 	}
 	if p, pinned := e.pinOf(block, shard); pinned {
-		part, err := e.pinnedPart(&p, id)
+		err := e.lendPinned(&p, use)
 		if err == nil {
-			return part, nil
+			return nil
 		}
 		if q, still := e.pinOf(block, shard); still && q == p {
-			return nil, fmt.Errorf("engine: part %d of %d of shard %d after block %v: %w", id.Index, id.Total, p.Shard, p.At, err)
+			return fmt.Errorf("engine: state of shard %d after block %v: %w", p.Shard, p.At, err)
 		}
 	}
 	if there {
-		return nil, fmt.Errorf("%w: shard index %d", ErrUntracked, shard)
+		return fmt.Errorf("%w: shard index %d", ErrUntracked, shard)
 	}
-	return nil, fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
+	return fmt.Errorf("engine: state of block %v: %w", block, storage.ErrGone)
 }

@@ -308,8 +308,8 @@ func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
 	return e.readPins()
 }
 
-// pinnedPart makes a part of a state that a snapshot has. What it loads for it does not stay in memory.
-func (e *Engine) pinnedPart(p *storage.Pin, id trie.PartID) ([][]byte, error) {
+// lendPinned lends a state that a snapshot has. What is loaded for it does not stay in memory.
+func (e *Engine) lendPinned(p *storage.Pin, use func(*trie.Root) error) error {
 	o := e.o.Tries
 	if o.Frontier == 0 {
 		o.Frontier = trie.DefaultFrontier
@@ -332,12 +332,12 @@ func (e *Engine) pinnedPart(p *storage.Pin, id trie.PartID) ([][]byte, error) {
 	})
 	var top []trie.FrontierEntry
 	if err := rows(trie.Top, nil, func(f trie.FrontierEntry) bool { top = append(top, f); return true }); err != nil {
-		return nil, err
+		return err
 	}
 	root, err := forest.Import(top, p.Root)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Release()
-	return root.Part(id)
+	return use(root)
 }

@@ -61,7 +61,11 @@ func BenchmarkSnapshot(b *testing.B) {
 	})
 	b.Run("op=part/of=pin", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := e.pinnedPart(&pin, id); err != nil {
+			err := e.lendPinned(&pin, func(r *trie.Root) error {
+				_, err := r.Part(id)
+				return err
+			})
+			if err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -236,6 +236,8 @@ func (e *Engine) loadLocked(rec *storage.Record) (*Entry, error) {
 		err := e.loadShard(rec, &entry.Shards[i], id)
 		if errors.Is(err, errNotHeld) {
 			err = loadFollowed(rec, &entry.Shards[i], entry.Block.Body.Chunks[i])
+		} else if err == nil && e.store.Without(rec.Ref(), id) { // it was held then
+			entry.Shards[i] = ShardState{ID: id, Chunk: entry.Shards[i].Chunk}
 		}
 		holds[i] = entry.Shards[i].Held()
 		if err != nil {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -10,10 +11,18 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// LeaveShard removes a shard: its state, its history and its frontier. Records stay until garbage collection takes them. It goes in
-// pieces; what a crash leaves of it is removed by the next call of this or of Collect. The caller sees to it that blocks behind the head
-// do nothing in the shard.
+// LeaveShard removes a shard: its state, its history and its frontier, or what has come of one that comes in. Records stay until garbage
+// collection takes them. It goes in pieces; what a crash leaves of it is removed by the next call of this, of EndLeaving or of Collect. The
+// caller sees to it that blocks behind the head do nothing in the shard.
 func (s *Store) LeaveShard(shard primitives.ShardID, accounts AccountRange) error {
+	if err := s.BeginLeave(shard, accounts); err != nil {
+		return err
+	}
+	return s.EndLeaving()
+}
+
+// BeginLeave is the part of LeaveShard that takes no time: from here on the shard is gone for everybody.
+func (s *Store) BeginLeave(shard primitives.ShardID, accounts AccountRange) error {
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
@@ -23,17 +32,103 @@ func (s *Store) LeaveShard(shard primitives.ShardID, accounts AccountRange) erro
 	if v.empty {
 		return fmt.Errorf("%w: no genesis yet", ErrOrder)
 	}
-	cell := shardCell{Since: v.head.Height, Left: true, Leaving: true, Accounts: accounts}
-	for _, p := range s.tree.sorted() {
-		cell.Since = max(cell.Since, p.ref.Height)
+	if err := s.endParents(shard); err != nil {
+		return s.fail(err)
+	}
+	cell := shardCell{Left: true, Leaving: true, Accounts: accounts}
+	switch was, ok := v.shards[shard]; {
+	case ok && was.Left:
+		cell.Since = was.Since
+	case ok && !was.With:
+		cell.Since = was.At.Height
+	case ok || v.base.entry.has(shard):
+		cell.Since = v.head.Height
+		for _, p := range s.tree.sorted() {
+			cell.Since = max(cell.Since, p.ref.Height)
+		}
 	}
 	var batch Batch
 	shardCells.Put(&batch, shard, &cell)
-	s.setShard(shard, &cell) // readers learn first
-	if err := s.step(&batch); err != nil {
+	if err := s.unstage(&batch, shard); err != nil {
 		return s.fail(err)
 	}
-	return s.fail(s.endLeaving(shard, cell))
+	s.setShard(shard, &cell) // readers learn first
+	return s.fail(s.step(&batch))
+}
+
+// endParents says that the states of a shard from which a split made this one are not here any more: rows of accounts name no shard, so that
+// what this one loses that one loses, too.
+func (s *Store) endParents(shard primitives.ShardID) error {
+	type parent struct {
+		height primitives.Height
+		id     primitives.ShardID
+	}
+	var list []parent
+	err := splitParents.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+		list = append(list, parent{heightOf(key), primitives.ShardID(heightOf(key[8:]))})
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		rec, err := s.BlockAt(p.height)
+		if err != nil {
+			return err
+		}
+		x := splitOf(rec.e.head.Splits, shard)
+		if c := s.view.Load().shards[p.id]; x == nil || x.Parent != p.id || c.Left {
+			continue
+		}
+		cell := shardCell{Since: rec.Prev().Height, Left: true}
+		var batch Batch
+		shardCells.Put(&batch, p.id, &cell)
+		s.setShard(p.id, &cell)
+		if err := s.step(&batch); err != nil {
+			return err
+		}
+		if err := s.endParents(p.id); err != nil { // which may have been split off itself, not long ago
+			return err
+		}
+	}
+	return nil
+}
+
+// EndLeaving removes the rows of all shards that leave. It takes its time, in which blocks go on, but no fold.
+func (s *Store) EndLeaving() error {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.fail(s.endAllLeaving())
+}
+
+// Incoming returns the shards that are on their way in: staged, or behind the others.
+func (s *Store) Incoming() (map[primitives.ShardID]AccountRange, error) {
+	out := map[primitives.ShardID]AccountRange{}
+	err := staged.Scan(s.db, nil, nil, func(key []byte, c stagedCell) bool {
+		out[primitives.ShardID(heightOf(key))] = c.Accounts
+		return true
+	})
+	for id, c := range s.view.Load().shards {
+		if !c.Left && !c.With {
+			out[id] = c.Accounts
+		}
+	}
+	return out, err
+}
+
+// LeftAt returns up to which block a shard that is not here may have been; false: it has not left.
+func (s *Store) LeftAt(shard primitives.ShardID) (primitives.Height, bool) {
+	c, ok := s.view.Load().shards[shard]
+	return c.Since, ok && c.Left
+}
+
+// Without tells whether the state of a shard after a block is not here any more, or never was, though the block's record says what it did
+// there.
+func (s *Store) Without(at BlockRef, shard primitives.ShardID) bool {
+	return errors.Is(s.view.Load().readable(at, shard), ErrGone)
 }
 
 func (s *Store) endLeaving(shard primitives.ShardID, cell shardCell) error {

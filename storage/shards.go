@@ -93,9 +93,11 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	if !v.empty && !(ok && c.Left) && v.base.entry.has(shard) {
 		return nil, fmt.Errorf("%w: shard %d is here", ErrOrder, shard)
 	}
-	if c.Leaving { // a crash has left something of it, and who finds that later would take what comes in for it
-		if err := s.endLeaving(shard, c); err != nil {
-			return nil, s.fail(err)
+	for id, c := range v.shards { // of this or another shard: who removes that later would take what comes in for it
+		if c.Leaving && (id == shard || c.Accounts.meets(accounts)) {
+			if err := s.endLeaving(id, c); err != nil {
+				return nil, s.fail(err)
+			}
 		}
 	}
 	want := stagedCell{at, accounts}
@@ -115,6 +117,9 @@ func (s *Store) Stage(shard primitives.ShardID, at BlockRef, accounts AccountRan
 	}
 	staged.Put(&batch, shard, &stagedCell{BlockRef{}, accounts})
 	if err := s.step(&batch); err != nil {
+		return nil, s.fail(err)
+	}
+	if err := s.endParents(shard); err != nil {
 		return nil, s.fail(err)
 	}
 	if err := s.removeShard(shard, accounts); err != nil {
@@ -347,6 +352,9 @@ func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) map[pri
 	}
 	next := maps.Clone(v.shards)
 	for id, c := range next {
+		if !v.base.entry.lists(id) { // it was split, or is yet to come
+			continue
+		}
 		at := v.folded
 		for _, p := range chain {
 			if !c.With {

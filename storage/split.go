@@ -175,6 +175,10 @@ func (s *Store) collectShards(batch *Batch, tail primitives.Height) error {
 	err := splitParents.Scan(s.db, nil, appendHeight(nil, tail+1), func(key []byte, _ Nothing) bool {
 		k := splitKey{heightOf(key), primitives.ShardID(binary.BigEndian.Uint64(key[8:]))}
 		splitParents.Delete(batch, k)
+		if _, ok := s.view.Load().shards[k.shard]; ok {
+			shardCells.Delete(batch, k.shard)
+			s.setShard(k.shard, nil)
+		}
 		derr = s.dropRows(batch, k.shard)
 		return derr == nil
 	})

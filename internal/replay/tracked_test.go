@@ -24,14 +24,14 @@ type partial struct {
 	applied int // chunks, or what a missing one leaves
 	fed     int // proofs
 
-	snapshots bool
+	snapshots, scheduled bool
 }
 
 func (p *partial) open(r *runner) (err error) {
 	if p.store, err = storage.OpenMemory(p.disk, storage.Options{Identity: storeIdentity(r.rec, r.chain)}); err != nil {
 		return err
 	}
-	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track, Tries: r.o.Tries, Snapshots: p.snapshots})
+	p.e, err = engine.Open(engine.Options{Chain: r.chain, Store: p.store, VM: r.vm, Par: par, Tracks: p.track, Tries: r.o.Tries, Snapshots: p.snapshots, Scheduled: p.scheduled})
 	return err
 }
 

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// StateHeader is what a shard's coming in begins with: which state its parts are of, and how many they are.
+type StateHeader struct {
+	// Chunk is the shard's last new one in the block before the sync block, with the receipts that it carries.
+	Chunk *primitives.Chunk
+	// Before are the new chunks of blocks behind the shard's last chunk before that, as proofs to the shard.
+	Before map[primitives.Hash][]*primitives.Chunk
+	// Root is the encoding of the state's top node, whose memory usage says how many parts there are; empty of an empty state.
+	Root []byte
+}
+
+// Parts returns how many parts the state of a header has, which shows it by its top node. Errors are the header's fault.
+func (h *StateHeader) Parts() (uint64, error) {
+	if h.Chunk.Header.PrevStateRoot.IsZero() {
+		return 0, nil
+	}
+	p, err := trie.NewPartial([][]byte{h.Root}, h.Chunk.Header.PrevStateRoot)
+	if err != nil {
+		return 0, unproven(err)
+	}
+	return trie.NumParts(p.MemoryUsage()), nil
+}
+
+// StateHeader makes that of a shard at the block before an epoch's sync block (SyncPoint), of a state that Part gives parts of. Safe from any
+// goroutine.
+func (e *Engine) StateHeader(point *Entry, shard primitives.ShardIndex) (*StateHeader, error) {
+	if int(shard) >= len(point.Shards) {
+		return nil, fmt.Errorf("%w: shard index %d of block %d", ErrUnknown, shard, point.Height())
+	}
+	h, id := point.Block.Body.Chunks[shard], point.Layout.ShardIDs()[shard]
+	at, x := point, point
+	var err error
+	for x.Height() > h.HeightIncluded {
+		if x, err = e.Block(x.Header().PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	if at, err = e.Block(x.Hash); err != nil { // an entry that is light has no chunks
+		return nil, err
+	}
+	out := &StateHeader{Chunk: at.Shards[shard].Chunk, Before: map[primitives.Hash][]*primitives.Chunk{}}
+	if out.Chunk == nil || out.Chunk.Proofs != nil || out.Chunk.Hash != h.ChunkHash() {
+		return nil, fmt.Errorf("%w: shard %d at block %d", ErrUntracked, id, point.Height())
+	}
+	prev, err := e.Block(h.PrevBlockHash)
+	if err != nil {
+		return nil, err
+	}
+	for since := prev.Block.Body.Chunks[shard].HeightIncluded; prev.Height() > since; {
+		if out.Before[prev.Hash], err = e.ChunksFor(prev.Hash, id); err != nil {
+			return nil, err
+		}
+		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	if h.PrevStateRoot.IsZero() {
+		return out, nil
+	}
+	err = e.lendState(h.PrevBlockHash, shard, func(r *trie.Root) error {
+		path, err := r.Prove(nil)
+		if err == nil && len(path) > 0 {
+			out.Root = path[0]
+		}
+		return err
+	})
+	return out, err
+}
+
+// ChunksFor returns the new chunks of a block as a node gets them that holds one shard: that shard's own, and the others' proofs of what they
+// bring to it. Safe from any goroutine.
+func (e *Engine) ChunksFor(block primitives.Hash, id primitives.ShardID) ([]*primitives.Chunk, error) {
+	at, err := e.Block(block)
+	if err != nil {
+		return nil, err
+	}
+	if !at.Layout.Has(id) {
+		return nil, fmt.Errorf("%w: shard %d in block %d", ErrUnknown, id, at.Height())
+	}
+	out := make([]*primitives.Chunk, len(at.Shards))
+	for i := range at.Shards {
+		switch c := at.Shards[i].Chunk; {
+		case c == nil:
+		case c.Proofs != nil && at.Shards[i].ID == id:
+			return nil, fmt.Errorf("%w: shard %d at block %d", ErrUntracked, id, at.Height())
+		case c.Proofs != nil:
+			out[i] = &primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}
+			p := chain.ProofTo(c, id)
+			if p == nil {
+				return nil, fmt.Errorf("%w: shard %d at block %d", ErrUntracked, at.Shards[i].ID, at.Height())
+			}
+			out[i].Proofs = append(out[i].Proofs, *p)
+		case at.Shards[i].ID == id:
+			whole := *c
+			whole.PrevOutgoingReceipts = nil // which follow from the state
+			out[i] = &whole
+		default:
+			out[i] = chain.CutChunk(c, at.Layout, []primitives.ShardID{id})
+		}
+	}
+	return out, nil
+}

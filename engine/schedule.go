@@ -1,0 +1,474 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Plan tells of a block's shard whether the node is to hold it in the block's epoch, and whether in the next one: it itself, or what it is
+// split into.
+type Plan func(at *Entry, shard primitives.ShardID) (now, next bool)
+
+// PartSource is who has what a shard that comes in is made of: other nodes. Its methods may take their time. ErrNotYet: nothing has come,
+// it is asked again.
+type PartSource interface {
+	// State asks for the header of a shard's state at the block before a sync block.
+	State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error)
+	// Part asks for a part of that state.
+	Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID) ([][]byte, error)
+	// Chunks asks for the new chunks of a block as one gets them who holds that shard alone (ChunksFor).
+	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
+	// Refused says that what it gave of a shard, last or lately, was wrong: somebody else is to be asked.
+	Refused(point primitives.Hash, shard primitives.ShardID, err error)
+}
+
+// Bounds of a step.
+const (
+	catchUpBlocks = 16 // that are asked for at once, and caught up with in one step
+	finishBlocks  = 64 // above the folded one that are asked for at once
+)
+
+// Schedule has an engine hold what a plan says: shards come in from a source at the first sync block there is, while the chain goes on, and
+// those of which neither this epoch nor the next has need are let go. Its methods belong to the engine's goroutine, as Join does; what it
+// asks the source it asks from goroutines of its own, one for each shard that comes in. A shard that the layout loses before it is in is
+// given up: what it is split into comes in at the next epoch's sync block.
+type Schedule struct {
+	// Go runs what may take its time; nil: on a goroutine.
+	Go func(func())
+
+	e      *Engine
+	plan   Plan
+	source PartSource
+	coming map[primitives.ShardID]*coming
+	scan   syncScan
+	point  storage.BlockRef // that the scan has found
+	asking sync.WaitGroup
+	begun  bool
+}
+
+// coming is a shard on its way in.
+type coming struct {
+	id       primitives.ShardID
+	accounts storage.AccountRange
+	point    storage.BlockRef
+	header   *StateHeader
+	total    uint64
+	j        *Joining
+	chunks   map[primitives.Hash][]*primitives.Chunk
+	asked    chan answer // nil: idle is
+	cancel   context.CancelFunc
+}
+
+// answer is what a question gave: what to do with it on the engine's goroutine.
+type answer func()
+
+// NewSchedule makes a schedule of an engine that was opened with Options.Scheduled. What was on its way in before a restart goes on.
+func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
+	return &Schedule{e: e, plan: plan, source: source, coming: map[primitives.ShardID]*coming{}}
+}
+
+// PlanOf is the plan of a validator: the shards of which it makes chunks.
+func (e *Engine) PlanOf(account primitives.AccountID) Plan {
+	return func(at *Entry, shard primitives.ShardID) (now, next bool) {
+		e.epochMu.Lock()
+		defer e.epochMu.Unlock()
+		now, err := e.epochs.CaresAboutShard(at.Header().EpochID, account, shard)
+		now = now || err != nil // what can't be told is no reason to let go of it
+		next, err = e.epochs.CaresAboutShardNextEpoch(at.Header().PrevHash, account, shard)
+		return now, next || err != nil
+	}
+}
+
+// Coming names the shards that are on their way in.
+func (s *Schedule) Coming() []primitives.ShardID { return slices.Sorted(maps.Keys(s.coming)) }
+
+// Step does what can be done without waiting; it is called behind each block, and now and then without one. Errors are this node's.
+func (s *Schedule) Step() error {
+	tip := s.e.Tip()
+	if !s.begun {
+		if err := s.takeUp(tip); err != nil {
+			return err
+		}
+		s.begun = true
+	}
+	for _, id := range s.Coming() {
+		if c := s.coming[id]; !tip.Layout.Has(id) || !s.wanted(tip, id) {
+			if err := s.giveUp(c); err != nil {
+				return err
+			}
+		}
+	}
+	for i, id := range tip.Layout.ShardIDs() {
+		wanted, held := s.wanted(tip, id), tip.Shards[i].Held()
+		switch {
+		case held && !wanted:
+			if at := s.e.foldedAt; !at.Layout.Has(id) || s.wanted(at, id) {
+				continue // a fork may still have need of it
+			}
+			if err := s.e.Leave(id); err != nil && !errors.Is(err, ErrNotYet) {
+				return err
+			}
+		case wanted && !held:
+			if err := s.further(tip, id); err != nil {
+				return fmt.Errorf("engine: shard %d comes in: %w", id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// takeUp gives up what was on its way in before a restart and is not wanted any more.
+func (s *Schedule) takeUp(tip *Entry) error {
+	list, err := s.e.store.Incoming()
+	if err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(list)) {
+		c := &coming{id: id, accounts: list[id], cancel: func() {}}
+		if tip.Layout.Has(id) && s.wanted(tip, id) {
+			if point, err := s.kept(tip, id); err != nil || !point.IsZero() {
+				if err != nil {
+					return err
+				}
+				continue
+			}
+		}
+		if err := s.giveUp(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kept is the point at which a shard was coming in, if that can go on; zero: it can't, or there is none.
+func (s *Schedule) kept(tip *Entry, id primitives.ShardID) (at storage.BlockRef, err error) {
+	raw, err := storage.Misc.Get(s.e.store.Reader(), joinRow(id))
+	if err != nil || len(raw) != len(primitives.Hash{}) {
+		return at, absent(err)
+	}
+	x, err := s.e.Block(primitives.Hash(raw))
+	if errors.Is(err, ErrUnknown) || errors.Is(err, storage.ErrGone) {
+		return at, nil
+	}
+	if err == nil && x.Layout.Equal(tip.Layout) {
+		at = ref(x)
+	}
+	return at, err
+}
+
+func (s *Schedule) wanted(at *Entry, id primitives.ShardID) bool {
+	now, next := s.plan(at, id)
+	return now || next
+}
+
+// Close ends what is being asked. The shards that are on their way go on with the next schedule.
+func (s *Schedule) Close() {
+	for _, c := range s.coming {
+		c.cancel()
+	}
+	s.asking.Wait()
+}
+
+// further takes a shard as far in as it goes now.
+func (s *Schedule) further(tip *Entry, id primitives.ShardID) error {
+	c := s.coming[id]
+	if c == nil {
+		var err error
+		if c, err = s.begin(tip, id); err != nil || c == nil {
+			return err
+		}
+		s.coming[id] = c
+	}
+	if c.asked != nil {
+		select {
+		case done := <-c.asked:
+			c.asked = nil
+			done()
+		default:
+			return nil
+		}
+	}
+	switch {
+	case c.header == nil:
+		s.askHeader(c)
+		return nil
+	case c.j == nil:
+		return s.join(c)
+	case c.j.block == nil:
+		return s.parts(c)
+	}
+	return s.catchUp(c)
+}
+
+// joinRow is where it stands at which point a shard comes in: a restart goes on with that.
+func joinRow(id primitives.ShardID) string { return fmt.Sprintf("join %d", id) }
+
+// begin chooses the point at which a shard comes in; nil: there is none yet.
+func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
+	r, err := Accounts(tip.Layout, id)
+	if err != nil {
+		return nil, err
+	}
+	c := &coming{id: id, accounts: r, chunks: map[primitives.Hash][]*primitives.Chunk{}, cancel: func() {}}
+	if c.point, err = s.kept(tip, id); err != nil || !c.point.IsZero() {
+		return c, err
+	}
+	if c.point, err = s.newest(); err != nil || c.point.IsZero() {
+		return nil, err
+	}
+	if x, err := s.e.Block(c.point.Hash); err != nil || !x.Layout.Equal(tip.Layout) {
+		return nil, err // of the epoch before
+	}
+	var batch storage.Batch
+	row := storage.Raw(c.point.Hash[:])
+	storage.Misc.Put(&batch, joinRow(id), &row)
+	return c, s.e.store.Write(&batch)
+}
+
+// newest is the sync point of the newest folded epoch, zero if it is yet to come.
+func (s *Schedule) newest() (storage.BlockRef, error) {
+	epochs, err := s.e.store.Epochs()
+	if err != nil || len(epochs) == 0 {
+		return storage.BlockRef{}, err
+	}
+	if last := epochs[len(epochs)-1]; s.scan.epoch != last {
+		s.scan, s.point = syncScan{epoch: last, next: last.Height + 1}, storage.BlockRef{}
+	}
+	p, err := s.e.findPoint(&s.scan, s.e.store.Tip().Folded.Height+1)
+	if p != nil {
+		s.point = p.at
+	}
+	return s.point, err
+}
+
+// giveUp lets go of a shard that is not awaited any more.
+func (s *Schedule) giveUp(c *coming) error {
+	c.cancel()
+	if err := s.e.letGo(c.id, c.accounts); err != nil {
+		return err
+	}
+	if c.j != nil {
+		c.j.drop()
+	}
+	delete(s.coming, c.id)
+	return s.forgetPoint(c.id)
+}
+
+func (s *Schedule) forgetPoint(id primitives.ShardID) error {
+	var batch storage.Batch
+	storage.Misc.Delete(&batch, joinRow(id))
+	return s.e.store.Write(&batch)
+}
+
+// ask runs a question beside the engine; what it returns is done in a later step.
+func (s *Schedule) ask(c *coming, question func(context.Context) answer) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	asked := make(chan answer, 1)
+	c.asked = asked
+	s.asking.Add(1)
+	run := func() {
+		defer s.asking.Done()
+		defer cancel()
+		asked <- question(ctx)
+	}
+	if s.Go != nil {
+		s.Go(run)
+	} else {
+		go run()
+	}
+}
+
+func idle() {}
+
+func (s *Schedule) askHeader(c *coming) {
+	s.ask(c, func(ctx context.Context) answer {
+		h, err := s.source.State(ctx, c.point.Hash, c.id)
+		if err != nil {
+			return idle
+		}
+		total := uint64(0)
+		if h.Chunk == nil {
+			err = fmt.Errorf("%w: none in the header of shard %d", ErrChunk, c.id)
+		} else {
+			total, err = h.Parts()
+		}
+		if err != nil {
+			s.source.Refused(c.point.Hash, c.id, err)
+			return idle
+		}
+		return func() { c.header, c.total = h, total }
+	})
+}
+
+// theirs tells whether an error says that what the source gave is wrong.
+func theirs(err error) bool {
+	var invalid chain.Invalid
+	return errors.Is(err, ErrChunk) || errors.Is(err, ErrMissing) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.As(err, &invalid)
+}
+
+func (s *Schedule) join(c *coming) error {
+	point, err := s.e.Block(c.point.Hash)
+	if err != nil {
+		return err
+	}
+	index, err := point.Layout.Index(c.id)
+	if err != nil {
+		return err
+	}
+	j, err := s.e.Join(point, index, c.header.Chunk, c.header.Before)
+	switch {
+	case err == nil:
+		c.j = j
+	case theirs(err):
+		s.source.Refused(c.point.Hash, c.id, err)
+		c.header = nil
+	case errors.Is(err, ErrNotYet), errors.Is(err, ErrUnknown), errors.Is(err, ErrReshard): // the layout is another, or the shard was here at that block
+		delete(s.coming, c.id)
+		return s.forgetPoint(c.id)
+	default:
+		return err
+	}
+	return nil
+}
+
+// parts asks for those that are missing; with all of them the shard enters.
+func (s *Schedule) parts(c *coming) error {
+	has, err := c.j.Has()
+	if err != nil {
+		return err
+	}
+	if uint64(len(has)) >= c.total {
+		if err := c.j.Enter(c.total); err != nil && !errors.Is(err, ErrNotYet) {
+			return err
+		}
+		return nil
+	}
+	s.ask(c, func(ctx context.Context) answer {
+		for k := range c.total {
+			if slices.Contains(has, k) {
+				continue
+			}
+			id := trie.PartID{Index: k, Total: c.total}
+			part, err := s.source.Part(ctx, c.point.Hash, c.id, id)
+			if err == nil {
+				err = c.j.Part(id, part)
+				if err != nil && theirs(err) {
+					s.source.Refused(c.point.Hash, c.id, err)
+				}
+			}
+			if err != nil {
+				break // what has come is stored; the rest is asked for again
+			}
+		}
+		return idle
+	})
+	return nil
+}
+
+// catchUp does what the blocks behind the shard's state did in it, as far as they are folded; then it does the rest, and the shard is held.
+func (s *Schedule) catchUp(c *coming) error {
+	for range catchUpBlocks {
+		next, more, err := c.j.Next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return s.finish(c)
+		}
+		chunks, there := c.chunks[next.Hash]
+		if !there {
+			return s.askFolded(c, next)
+		}
+		err = c.j.CatchUp(chunks)
+		delete(c.chunks, next.Hash)
+		switch {
+		case err == nil:
+		case theirs(err):
+			s.refuse(c, err)
+			return nil
+		case errors.Is(err, ErrReshard):
+			return s.giveUp(c)
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse drops the chunks that the source has given.
+func (s *Schedule) refuse(c *coming, err error) {
+	s.source.Refused(c.point.Hash, c.id, err)
+	clear(c.chunks)
+}
+
+// askFolded asks for the chunks of folded blocks from one on.
+func (s *Schedule) askFolded(c *coming, at storage.BlockRef) error {
+	folded := s.e.store.Tip().Folded.Height
+	list := []primitives.Hash{at.Hash}
+	for h := at.Height + 1; h <= folded && len(list) < catchUpBlocks; h = at.Height + 1 {
+		var err error
+		if at, err = s.e.store.NextBlock(h); err != nil {
+			return err
+		}
+		list = append(list, at.Hash)
+	}
+	s.askChunks(c, list)
+	return nil
+}
+
+func (s *Schedule) askChunks(c *coming, blocks []primitives.Hash) {
+	s.ask(c, func(ctx context.Context) answer {
+		got := map[primitives.Hash][]*primitives.Chunk{}
+		for _, hash := range blocks {
+			chunks, err := s.source.Chunks(ctx, hash, c.id)
+			if err != nil {
+				break
+			}
+			got[hash] = chunks
+		}
+		return func() { maps.Copy(c.chunks, got) }
+	})
+}
+
+func (s *Schedule) finish(c *coming) error {
+	err := c.j.Finish(func(hash primitives.Hash) []*primitives.Chunk { return c.chunks[hash] })
+	switch {
+	case err == nil:
+		delete(s.coming, c.id)
+		return s.forgetPoint(c.id)
+	case errors.Is(err, ErrMissing):
+		var list []primitives.Hash
+		for hash := range s.e.entries {
+			if _, there := c.chunks[hash]; !there && len(list) < finishBlocks {
+				list = append(list, hash)
+			}
+		}
+		if len(list) == 0 { // what it gave is not all
+			s.refuse(c, err)
+			return nil
+		}
+		for hash := range c.chunks {
+			if s.e.entries[hash] == nil {
+				delete(c.chunks, hash)
+			}
+		}
+		s.askChunks(c, list)
+		return nil
+	case theirs(err):
+		s.refuse(c, err)
+		return nil
+	case errors.Is(err, ErrNotYet):
+		return nil
+	}
+	return err
+}

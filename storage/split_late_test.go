@@ -1,0 +1,87 @@
+package storage
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestSplitOfLateShard: a shard that came in later, and was split since, is not taken for one that is behind: garbage collection goes on, and
+// what it was split into may leave or come, with which its own states are gone, and nobody reads them by half.
+func TestSplitOfLateShard(t *testing.T) {
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, right := []byte("\x00n"), []byte("\x00z")
+	held := func(ids ...primitives.ShardID) (out []Shard) {
+		for _, id := range ids {
+			out = append(out, Shard{ID: id, Extra: []byte{1}})
+		}
+		return out
+	}
+	at := BlockRef{1, hashOf(1)}
+	must(s.Import(&Block{Ref: at, Epoch: hashOf("epoch 0"), Head: true, Shards: append(held(0), Shard{ID: 1})}, nil, func(func(Pair) error) error { return nil }))
+	next := func(shards []Shard, splits ...Split) {
+		t.Helper()
+		prev := at
+		at = BlockRef{prev.Height + 1, hashOf(int(prev.Height) + 1)}
+		must(s.Commit(&Block{Ref: at, Prev: prev, Final: prev, Ordinal: uint64(at.Height), Timestamp: uint64(at.Height), Epoch: hashOf("epoch ", at.Height/3), Head: true,
+			Shards: shards, Splits: splits}))
+		must(s.Fold(prev, nil))
+	}
+	next(append(held(0), Shard{ID: 1}))
+	whole := AccountRange{Lo: "m"}
+	_, err = s.Stage(1, BlockRef{1, hashOf(1)}, whole)
+	must(err)
+	must(s.StagePart(1, BlockRef{1, hashOf(1)}, 0, func(put func(key, value []byte) error) error {
+		return errors.Join(put(left, []byte("1")), put(right, []byte("2")))
+	}))
+	must(s.EnterShard(1, nil))
+	must(s.CommitShard(at, &held(1)[0], nil)) // the folded block is the first one
+	next(held(0, 1))
+	next(held(0, 2, 3), Split{Parent: 1, Left: 2, Right: 3})
+	old := BlockRef{3, hashOf(3)}
+	for range 3 {
+		next(held(0, 2, 3))
+	}
+	if list, err := s.Incoming(); err != nil || len(list) > 0 {
+		t.Fatalf("shards %v are on their way in, %v", list, err)
+	}
+	for key, want := range map[string]string{string(left): "1", string(right): "2"} {
+		if v, err := s.ValueAt(old, 1, []byte(key)); err != nil || string(v) != want {
+			t.Errorf("%q before the split is %q, %v", key, v, err)
+		}
+	}
+	must(s.LeaveShard(3, AccountRange{Lo: "y"}))
+	for _, key := range [][]byte{left, right} {
+		if v, err := s.ValueAt(old, 1, key); !errors.Is(err, ErrGone) {
+			t.Errorf("%q before the split is %q, %v, and half of its shard has left", key, v, err)
+		}
+	}
+	if v, err := s.ValueAt(at, 2, left); err != nil || string(v) != "1" {
+		t.Errorf("%q of the half that stays is %q, %v", left, v, err)
+	}
+	for range 12 {
+		next(append(held(0, 2), Shard{ID: 3}))
+	}
+	for more := true; more; {
+		got, err := s.Collect(CollectOptions{Before: ^uint64(0), MaxHeights: 3})
+		must(err)
+		more = got.More
+	}
+	if tail := s.Tip().Tail; tail < at.Height-9 {
+		t.Errorf("the tail is %d, the head %d", tail, at.Height)
+	}
+	if _, ok := s.view.Load().shards[1]; ok {
+		t.Error("there is a row of a shard whose last block was collected")
+	}
+}
