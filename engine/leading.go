@@ -22,8 +22,13 @@ type leading struct {
 	busy   bool // a list is being added, whose rows are not all written
 }
 
-// headersHead is the cell with the hash of the head by headers.
-const headersHead = "head"
+// headersHead is the cell with the hash of the head by headers, headersFloor that with the hash of the first one behind a proof,
+// headersFirst what that says of the first block of the epoch before.
+const (
+	headersHead  = "head"
+	headersFloor = "floor"
+	headersFirst = "first"
+)
 
 // pruneHeaders is how many headers one call of AddHeaders removes whose blocks are folded.
 const pruneHeaders = 4096
@@ -71,6 +76,28 @@ func (e *Engine) AddHeaders(list []*primitives.BlockHeader) (taken int, err erro
 	return taken, err
 }
 
+// JumpHeaders has the headers go on from the first block of an epoch that a proof leads to, far ahead of the blocks (nearcore's epoch sync).
+// following.ErrProof is the sender's fault, ErrOld nobody's: the headers are there already. From any goroutine.
+func (e *Engine) JumpHeaders(p *following.EpochProof) error {
+	l := &e.leading
+	l.adding.Lock()
+	defer l.adding.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := e.lead(); err != nil {
+		return err
+	}
+	defer l.rows.reset()
+	if err := l.chain.Jump(p); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	if err := e.store.PutHeaders(&l.rows.batch); err != nil {
+		l.chain = nil
+		return err
+	}
+	return nil
+}
+
 // HeaderHead names the highest header that is known: the head's, if no other is above it.
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.leading.mu.Lock()
@@ -108,8 +135,22 @@ func (e *Engine) lead() error {
 }
 
 func (e *Engine) follow(head primitives.Hash) (*following.Chain, error) {
-	return following.New(following.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.leading.rows,
-		Head: head, Verify: e.verify, MaxHeightJump: e.o.MaxHeightJump})
+	o := following.Options{Genesis: e.genesis.Header(), Params: e.chain.Params, Configs: e.chain.Configs, Store: e.leading.rows,
+		Head: head, Verify: e.verify, MaxHeightJump: e.o.MaxHeightJump}
+	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
+	if absent(err) != nil {
+		return nil, err
+	}
+	if err == nil && len(raw) == len(head) {
+		height, err := e.headerAt(primitives.Hash(raw))
+		if err != nil {
+			return nil, err
+		}
+		if height > 0 { // else blocks have come by
+			o.Floor = following.Ref{Hash: primitives.Hash(raw), Height: height}
+		}
+	}
+	return following.New(o)
 }
 
 // leadingEpoch returns who knows an epoch that headers tell of, above the folded block; nil: they do not. The caller holds mu.
@@ -185,6 +226,39 @@ func (s *leadingRows) Put(r *following.Row, c *epoch.Changes, head bool) error {
 		storage.HeaderCell.Put(&s.batch, headersHead, &raw)
 	}
 	return nil
+}
+
+// Begin gathers what a proof has shown.
+func (s *leadingRows) Begin(b *following.Start) error {
+	head := b.Rows[len(b.Rows)-1]
+	for _, r := range b.Rows {
+		c := &epoch.Changes{BlockInfo: r.Info, EpochStart: r == head}
+		if err := s.Put(r, c, r == head); err != nil {
+			return err
+		}
+	}
+	for _, x := range b.Epochs {
+		raw := storage.Raw(x.Info.AppendBorsh(nil))
+		storage.HeaderEpochInfo.Put(&s.batch, x.ID, &raw)
+		s.infos[x.ID] = x.Info
+	}
+	at, before := storage.Uint64(b.Before.Height), storage.Raw(b.Before.AppendBorsh(nil))
+	storage.HeaderEpochStart.Put(&s.batch, b.Before.EpochID, &at)
+	storage.HeaderCell.Put(&s.batch, headersFirst, &before)
+	s.first[b.Before.EpochID] = b.Before.Height
+	raw := storage.Raw(append([]byte{}, head.Info.Hash[:]...))
+	storage.HeaderCell.Put(&s.batch, headersFloor, &raw)
+	return nil
+}
+
+// Before is what a proof said of the first block of an epoch.
+func (s *leadingRows) Before() (*epoch.BlockInfo, error) {
+	raw, err := storage.HeaderCell.Get(s.e.store.Reader(), headersFirst)
+	if err != nil {
+		return nil, absent(err)
+	}
+	b := new(epoch.BlockInfo)
+	return b, borsh.Unmarshal(raw, b)
 }
 
 // prune removes headers up to a height: what they say the engine's blocks say too, or they have lost.

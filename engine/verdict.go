@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/troupe-chain/troupe/chain"
+	following "github.com/troupe-chain/troupe/chain/headers"
 )
 
 // Verdict is what an error of Begin or Adopt means for the block, whoever made it.
@@ -18,17 +19,17 @@ const (
 	Overtaken                // it is known, or does not descend from the final block any more: nobody's fault
 )
 
-// VerdictOf tells what an error of Begin, Adopt or CheckWitness means. Those of Admit are about a copy and never Bad.
+// VerdictOf tells what an error of Begin, Adopt, CheckWitness, AddHeaders or JumpHeaders means. Those of Admit are about a copy and never Bad.
 func VerdictOf(err error) Verdict {
 	var invalid chain.Invalid
 	switch {
-	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld):
+	case errors.Is(err, ErrKnown), errors.Is(err, ErrOld), errors.Is(err, following.ErrKnown), errors.Is(err, following.ErrOld), errors.Is(err, following.ErrTwin):
 		return Overtaken
-	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode):
+	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode), errors.Is(err, following.ErrOrphan):
 		return Waits
-	case errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight):
+	case errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, following.ErrFull):
 		return Early
-	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.As(err, &invalid):
+	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.Is(err, following.ErrProof), errors.As(err, &invalid):
 		return Bad
 	}
 	return Own

@@ -49,6 +49,11 @@ func (m *Manager) RecordBlockInfo(block *BlockInfo, rngSeed primitives.Hash) (Ch
 	return changes, nil
 }
 
+// StartAt says that of blocks below a height no more is known than where a chain began that came by a proof: there are no statistics of theirs.
+func (m *Manager) StartAt(first primitives.Height) {
+	m.finalized = max(m.finalized, first-min(first, 1))
+}
+
 // Forget takes back the last RecordBlockInfo, whose Changes could not be persisted. The statistics of its epoch may have
 // moved on to a final block, which is right on any branch.
 func (m *Manager) Forget(c *Changes) {

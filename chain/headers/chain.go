@@ -35,6 +35,7 @@ type Options struct {
 	Configs *epoch.Configs
 	Store   Store
 	Head    primitives.Hash // of a store that has rows; zero: a new chain
+	Floor   Ref             // of a store that began with a proof: its first header, which is final; zero: with the genesis
 	// MaxHeightJump bounds how far a height may lie above the head; 0: no bound.
 	MaxHeightJump primitives.Height
 	Verify        func(primitives.Signature, []byte, primitives.PublicKey) bool
@@ -90,6 +91,12 @@ func (c *Chain) resume() (err error) {
 		return err
 	}
 	c.final = c.finalOf(c.head)
+	if f := c.o.Floor; f.Height > 0 {
+		c.epochs.StartAt(f.Height)
+		if f.Height > c.final.Height {
+			c.final = f
+		}
+	}
 	for at := c.head; at.Header.Height > c.final.Height; {
 		c.note(at.Header)
 		if at, err = c.row(at.Header.PrevHash); err != nil {

@@ -40,6 +40,10 @@ type Store interface {
 	EpochSummary(primitives.EpochID) (*epoch.EpochSummary, error)
 	// Put keeps a header with what it adds to the epochs; head tells that it is the head from now on. All of it or nothing.
 	Put(row *Row, changes *epoch.Changes, head bool) error
+	// Begin keeps what a chain begins with that a proof has shown: the last row is the head, and Options.Floor. All of it or nothing.
+	Begin(*Start) error
+	// Before is Start.Before of what the chain began with, if it began so.
+	Before() (*epoch.BlockInfo, error)
 }
 
 // rows shows a Store to the epoch manager.
@@ -47,8 +51,15 @@ type rows struct{ Store }
 
 func (s rows) BlockInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
 	r, err := s.Row(hash)
-	if err != nil || r == nil {
+	if err != nil {
 		return nil, err
 	}
-	return r.Info, nil
+	if r != nil {
+		return r.Info, nil
+	}
+	b, err := s.Before()
+	if err != nil || b == nil || b.Hash != hash {
+		return nil, err
+	}
+	return b, nil
 }

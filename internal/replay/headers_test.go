@@ -22,6 +22,7 @@ type headerRows struct {
 	sums    map[primitives.EpochID][]byte
 	starts  map[primitives.EpochID]primitives.Height
 	head    primitives.Hash
+	before  []byte
 	refuses error
 }
 
@@ -74,6 +75,31 @@ func (s *headerRows) Put(r *headers.Row, c *epoch.Changes, head bool) error {
 		s.head = r.Info.Hash
 	}
 	return nil
+}
+
+func (s *headerRows) Begin(b *headers.Start) error {
+	if s.refuses != nil {
+		return s.refuses
+	}
+	for _, r := range b.Rows {
+		s.rows[r.Info.Hash] = r.AppendBorsh(nil)
+		s.head = r.Info.Hash
+		s.starts[r.Info.EpochID] = r.Info.Height // the last one's is that
+	}
+	s.starts[b.Before.EpochID] = b.Before.Height
+	s.before = b.Before.AppendBorsh(nil)
+	for _, x := range b.Epochs {
+		s.infos[x.ID] = x.Info.AppendBorsh(nil)
+	}
+	return nil
+}
+
+func (s *headerRows) Before() (*epoch.BlockInfo, error) {
+	if s.before == nil {
+		return nil, nil
+	}
+	b := new(epoch.BlockInfo)
+	return b, borsh.Unmarshal(s.before, b)
 }
 
 // headerChain follows a replay by the headers.
