@@ -103,7 +103,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 	})
 	w.must(err)
 	back := backend.New(backend.Options{
-		Engine: w.engine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
+		Engine: w.engine, VM: machine, Genesis: g, Submit: w.node, Version: view.Version{Version: "1", Build: "1"}, RPCAddr: "0.0.0.0:3030",
 		Validator: &key, NodeKey: seedKey("node").PublicKey(), KeepEpochs: keep, Views: views, Now: time.Now,
 		Config: conf.Client(g, view.Version{Version: "1", Build: "1"}), Steer: steerer{node: w.node},
 	})

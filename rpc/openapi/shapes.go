@@ -15,14 +15,15 @@ type shapes struct {
 	params, results map[string]shape // by method
 	faults          map[string]*shape
 	types           map[string]shape
-	order           []string // of the types
+	order           []string          // of the types
+	texts           map[string]string // of types, and of methods as "method NAME"
 }
 
 var readShapes = sync.OnceValues(func() (*shapes, error) { return parseShapes(shapesText) })
 
 // parseShapes reads lines; one that begins with a space goes on with the one before.
 func parseShapes(text string) (*shapes, error) {
-	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{}, types: map[string]shape{}}
+	s := &shapes{params: map[string]shape{}, results: map[string]shape{}, faults: map[string]*shape{}, types: map[string]shape{}, texts: map[string]string{}}
 	for _, line := range strings.Split(strings.ReplaceAll(text, "\n    ", " "), "\n") {
 		if line == "" || line[0] == '#' {
 			continue
@@ -43,6 +44,7 @@ func (s *shapes) line(kind, name, of string) (err error) {
 		if _, twice := s.params[name]; !ok || twice {
 			return fmt.Errorf("%q is no parameters and result, or stands twice", of)
 		}
+		s.texts["method "+name] = of
 		if s.params[name], err = parseShape(params); err == nil {
 			s.results[name], err = parseShape(result)
 		}
@@ -63,8 +65,21 @@ func (s *shapes) line(kind, name, of string) (err error) {
 			return fmt.Errorf("%q is no shape, or stands twice", of)
 		}
 		s.types[name], err = parseShape(text)
+		s.texts[name] = text
 		s.order = append(s.order, name)
 		return err
 	}
 	return fmt.Errorf("no such kind of line")
+}
+
+// Text is what shapes.txt says of a type, or of a method: "PARAMS -> RESULT"; empty: nothing.
+func Text(name string, method bool) string {
+	s, err := readShapes()
+	if err != nil {
+		return ""
+	}
+	if method {
+		name = "method " + name
+	}
+	return s.texts[name]
 }

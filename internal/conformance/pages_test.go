@@ -1,0 +1,295 @@
+package conformance
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/rpc/openapi"
+)
+
+var writePages = flag.Bool("pages", false, "write docs/methods again")
+
+const pagesFolder = "../../docs/methods"
+
+// pagesWorld is a chain with an account, a contract, a transaction that called it, and state.
+func pagesWorld(t *testing.T) (w *world, tx *primitives.SignedTransaction) {
+	files, _ := load(t)
+	g := recordedGenesis(t, &files["wire"][81], nil)
+	var code []byte
+	resultOf(t, &files["wire"][273], "code_base64", &code)
+	keys := map[primitives.AccountID]primitives.SecretKey{}
+	billion := primitives.MustParseBalance("1000000000000000000000000000000000")
+	contract, its := withCode(account("contract.test.near", primitives.NEAR(100), primitives.Balance{}), code)
+	w = newWorld(t, g, []genesis.Record{
+		account(root, billion, g.Validators[0].Amount), keyOf(keys, root, WireSeeds[0], 0), account("near", billion, primitives.Balance{}),
+		keyOf(keys, "near", "near", 0), contract, its, &genesis.DataRecord{AccountID: "contract.test.near", Key: []byte("greeting"), Value: []byte("hello")},
+	}, 100_000)
+	w.keys = keys
+	gasKey := seedKey("gas")
+	w.mine(10)
+	w.send(root, root, 1, &primitives.AddKey{PublicKey: gasKey.PublicKey(), AccessKey: primitives.AccessKey{GasKey: &primitives.GasKeyInfo{NumNonces: 2}}})
+	w.send("near", "near", 1, &primitives.DeployGlobalContract{Code: []byte("\x00asm\x01\x00\x00\x00"), Mode: primitives.GlobalByAccountID})
+	w.mine(20)
+	args, err := base64.StdEncoding.DecodeString("HQAFAAAAAAAAAAAnAAEAAAAAABoABQAAAAAAAAAALAABAAAAAAD/YSBsb2d2YWx1ZQ==")
+	w.must(err)
+	key := w.keys["near"]
+	call := primitives.Transaction{SignerID: "near", PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 2}, ReceiverID: "contract.test.near",
+		BlockHash: w.engine.Head().Hash, Actions: []primitives.Action{&primitives.FunctionCall{Method: "run", Args: args, Gas: 30_000_000_000_000}}}
+	hash := call.Hash()
+	tx = primitives.NewSignedTransaction(call, key.Sign(hash[:]))
+	w.submit(tx)
+	w.mine(100)
+	return w, tx
+}
+
+// examples are the parameters of each page's request.
+func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
+	w.t.Helper()
+	out := w.succeeded(tx.Hash())
+	head := w.engine.Final().Hash.String()
+	at := w.hash(22)
+	signed := base64.StdEncoding.EncodeToString(tx.AppendBorsh(nil))
+	key, gas := w.keys["near"].PublicKey().String(), seedKey("gas").PublicKey().String()
+	next := tx.Transaction
+	next.Nonce.Nonce, next.BlockHash = 3, w.engine.Head().Hash
+	sum := next.Hash()
+	tried := base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(next, w.keys["near"].Sign(sum[:])).AppendBorsh(nil))
+	receipt := out.Outcome.ReceiptIDs[0].String()
+	f := fmt.Sprintf
+	whole := f(`{"signed_tx_base64":%q,"wait_until":"FINAL"}`, signed)
+	return map[string]string{
+		"block": `{"finality":"final"}`, "chunk": f(`{"block_id":%q,"shard_id":0}`, at), "EXPERIMENTAL_congestion_level": f(`{"block_id":%q,"shard_id":0}`, at),
+		"gas_price": `[null]`, "query": `{"request_type":"view_account","finality":"final","account_id":"near"}`,
+		"EXPERIMENTAL_view_account": `{"finality":"final","account_id":"near"}`, "EXPERIMENTAL_view_code": `{"finality":"final","account_id":"contract.test.near"}`,
+		"EXPERIMENTAL_view_state":           `{"finality":"optimistic","account_id":"contract.test.near","prefix_base64":"","include_proof":true}`,
+		"EXPERIMENTAL_view_access_key":      f(`{"finality":"final","account_id":"near","public_key":%q}`, key),
+		"EXPERIMENTAL_view_access_key_list": `{"finality":"final","account_id":"test.near","limit":1}`,
+		"EXPERIMENTAL_view_gas_key_nonces":  f(`{"finality":"final","account_id":"test.near","public_key":%q}`, gas),
+		"EXPERIMENTAL_call_function": `{"finality":"final","account_id":"contract.test.near","method_name":"run",` +
+			`"args_base64":"HQAFAAAAAAAAAAAnAAEAAAAAABoABQAAAAAAAAAALAABAAAAAAD/YSBsb2d2YWx1ZQ=="}`,
+		"changes":       f(`{"block_id":%q,"changes_type":"account_changes","account_ids":["near"]}`, at),
+		"block_effects": f(`{"block_id":%q}`, at), "tx": f(`{"tx_hash":%q,"sender_account_id":"near","wait_until":"FINAL"}`, tx.Hash()),
+		"EXPERIMENTAL_tx_status": f(`{"tx_hash":%q,"sender_account_id":"near"}`, tx.Hash()), "send_tx": whole,
+		"broadcast_tx_async": f(`[%q]`, signed), "broadcast_tx_commit": f(`[%q]`, signed),
+		"EXPERIMENTAL_simulate_tx": f(`{"signed_tx_base64":%q,"finality":"optimistic"}`, tried), "EXPERIMENTAL_trace_tx": f(`[%q,"near"]`, tx.Hash()),
+		"EXPERIMENTAL_receipt": f(`{"receipt_id":%q}`, receipt), "EXPERIMENTAL_receipt_to_tx": f(`{"receipt_id":%q}`, receipt),
+		"light_client_proof":                    f(`{"type":"transaction","transaction_hash":%q,"sender_id":"near","light_client_head":%q}`, tx.Hash(), head),
+		"EXPERIMENTAL_light_client_block_proof": f(`{"block_hash":%q,"light_client_head":%q}`, at, head),
+		"next_light_client_block":               f(`{"last_block_hash":%q}`, at), "status": `[]`, "health": `[]`, "network_info": `[]`,
+		"validators": `[null]`, "EXPERIMENTAL_validators_ordered": `[null]`, "maintenance_windows": `{"account_id":"near"}`, "genesis_config": `[]`,
+		"EXPERIMENTAL_protocol_config": `{"finality":"final"}`, "client_config": `[]`, "EXPERIMENTAL_split_storage_info": `[]`,
+		"sandbox_mine":         `{"blocks":1}`,
+		"sandbox_patch_state":  f(`{"records":[{"Data":{"account_id":"contract.test.near","data_key":%q,"value":%q}}]}`, "Z3JlZXRpbmc=", "aGk="),
+		"sandbox_fast_forward": `{"delta_height":10}`,
+	}
+}
+
+// short makes JSON that fits a page: two items of a list, the beginning of a text.
+func short(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, x := range v {
+			v[k] = short(x)
+		}
+	case []any:
+		if len(v) > 2 {
+			v = append(v[:2:2], "...")
+		}
+		for i := range v {
+			v[i] = short(v[i])
+		}
+		return v
+	case string:
+		if len(v) > 120 {
+			return v[:60] + "..."
+		}
+	}
+	return v
+}
+
+func pretty(t *testing.T, text string, cut bool) string {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		t.Fatalf("%v in %.200s", err, text)
+	}
+	if cut {
+		v = short(v)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+var typeName = regexp.MustCompile(`\b[A-Z][A-Za-z0-9_]*[a-z][A-Za-z0-9_]*\b`)
+
+// shapesOf tells the shape of a method, and of the types in it.
+func shapesOf(method string) string {
+	lines, told := []string{}, map[string]bool{}
+	var tell func(text string, deep int)
+	tell = func(text string, deep int) {
+		for _, name := range typeName.FindAllString(text, -1) {
+			if of := openapi.Text(name, false); of != "" && !told[name] && deep > 0 {
+				told[name] = true
+				lines = append(lines, name+" = "+of)
+				tell(of, deep-1)
+			}
+		}
+	}
+	text := openapi.Text(method, true)
+	params, result, _ := strings.Cut(text, " -> ")
+	tell(params, 3)
+	tell(result, 2)
+	return strings.Join(append([]string{"params  " + params, "result  " + result, ""}, lines...), "\n")
+}
+
+// page is what docs/methods has of a method.
+func page(t *testing.T, d *checker, name string, aliases []string, request, reply string) string {
+	path := d.paths["/"+name].(map[string]any)["post"].(map[string]any)
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n", name, path["description"])
+	if len(aliases) > 0 {
+		fmt.Fprintf(&b, "\nAlso: `%s`.\n", strings.Join(aliases, "`, `"))
+	}
+	fmt.Fprintf(&b, "\n## Request\n\n```json\n%s\n```\n\n## Reply\n\n```json\n%s\n```\n", pretty(t, request, false), pretty(t, reply, true))
+	var causes []string
+	for _, x := range d.components["Cause_"+name].(map[string]any)["oneOf"].([]any) {
+		m := x.(map[string]any)
+		if _, is := m["$ref"]; is {
+			continue // INTERNAL_ERROR, which all have
+		}
+		of := m["properties"].(map[string]any)
+		info := ""
+		if i, ok := of["info"].(map[string]any); ok {
+			members, _ := i["properties"].(map[string]any)
+			info = strings.Join(slices.Sorted(maps.Keys(members)), ", ")
+		}
+		causes = append(causes, fmt.Sprintf("| `%v` | %s |\n", of["name"].(map[string]any)["enum"].([]any)[0], info))
+	}
+	if len(causes) > 0 {
+		fmt.Fprintf(&b, "\n## Faults\n\n| cause | info |\n|---|---|\n%s", strings.Join(causes, ""))
+	}
+	fmt.Fprintf(&b, "\n## Shapes\n\n```\n%s\n```\n\nHow shapes are written is told in [README.md](README.md). All replies, and errors, come in the envelope of JSON-RPC 2.0.\n", shapesOf(name))
+	return b.String()
+}
+
+var signedText = regexp.MustCompile(`"[A-Za-z0-9+/]{200,}=*"`)
+
+// normalPage is a page without what belongs to one run: what is JSON in it is normalised.
+func normalPage(text string) string {
+	parts := strings.Split(text, "```json\n")
+	for i := 1; i < len(parts); i++ {
+		body, rest, _ := strings.Cut(parts[i], "\n```")
+		parts[i] = Normalize(signedText.ReplaceAllString(body, `"signed"`), false) + "\n```" + rest
+	}
+	return strings.Join(parts, "```json\n")
+}
+
+// TestPages: docs/methods has a page for each method, with a request and its reply as they are today. -pages writes them.
+func TestPages(t *testing.T) {
+	w, tx := pagesWorld(t)
+	d := newChecker(t, w.client)
+	aliases := map[string][]string{}
+	var names []string
+	for path, p := range d.paths {
+		about := p.(map[string]any)["post"].(map[string]any)["description"].(string)
+		if of, ok := strings.CutPrefix(about, "Another name of "); ok {
+			of, _, _ = strings.Cut(of, ".")
+			aliases[of] = append(aliases[of], path[1:])
+			continue
+		}
+		names = append(names, path[1:])
+	}
+	slices.Sort(names)
+	own := func(name string) bool { return strings.HasPrefix(name, "sandbox_") } // which change the chain: they come last
+	slices.SortStableFunc(names, func(a, b string) int { return boolInt(own(a)) - boolInt(own(b)) })
+	examples := w.examples(tx)
+	index := "# Methods\n\n" + pagesHead + "\n| method | |\n|---|---|\n"
+	for _, name := range names {
+		params, ok := examples[name]
+		if !ok {
+			if !strings.HasPrefix(name, "sandbox_") { // the others of a sandbox have a document of their own
+				t.Errorf("there is no example for %s", name)
+			}
+			continue
+		}
+		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, name, params)
+		got, err := w.client(Request{Method: "POST", Path: "/", Body: request})
+		if err != nil || got.Status != 200 || strings.Contains(got.Body, `"error":{`) {
+			t.Errorf("%s: %d %.300s, %v", name, got.Status, got.Body, err)
+			continue
+		}
+		text := page(t, d, name, aliases[name], request, got.Body)
+		keep(t, name+".md", text)
+		about, _, _ := strings.Cut(d.paths["/"+name].(map[string]any)["post"].(map[string]any)["description"].(string), ". ")
+		index += fmt.Sprintf("| [%s](%s.md) | %s |\n", name, name, strings.TrimSuffix(about, "."))
+	}
+	keep(t, "README.md", index)
+	stored, err := filepath.Glob(pagesFolder + "/*.md")
+	if err != nil || len(stored) != len(examples)+1 {
+		t.Errorf("%d pages for %d examples, %v", len(stored), len(examples), err)
+	}
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+const pagesHead = `A page for each method, made of the table of methods and of what a node answered (go test ./internal/conformance -run TestPages -pages). The same
+as OpenAPI: GET /openapi.json. A method is called by POST / with an envelope, or by POST /METHOD with an envelope or the bare parameters.
+In the replies lists are cut after two items, and long texts.
+
+Shapes: u8 to u64, uint, u32+ (from 1), i32, i64, double, bool, string, base64, time (RFC 3339), null, any, "text"; {a: SHAPE, b?: SHAPE} an
+object whose b may be missing, {!a: SHAPE} one that has nothing else, {*: SHAPE} one with any names; [SHAPE] a list, [SHAPE; 2] one of two,
+[SHAPE, SHAPE] a tuple; X? X or null; X | Y one of them, X || Y one or both, X & Y both at once; "= value" behind a member is what it is
+when it is missing.
+`
+
+// keep compares a page with the stored one, or stores it.
+func keep(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(pagesFolder, name)
+	if *writePages {
+		if err := os.MkdirAll(pagesFolder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	stored, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if got, want := normalPage(text), normalPage(string(stored)); got != want {
+		i := 0
+		for i < len(got) && i < len(want) && got[i] == want[i] {
+			i++
+		}
+		t.Errorf("%s is not current (-pages writes it again); at %d: ...%.200s\nstored ...%.200s", path, i, got[max(i-50, 0):], want[max(i-50, 0):])
+	}
+}
