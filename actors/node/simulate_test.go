@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/session"
 	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -123,10 +124,10 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	const clients, each = 6, 14
 	// Fewer than halt the node.
 	f := &fate{rng: rand.New(rand.NewPCG(seed, 1)), left: map[string]int{}, fell: fell}
-	for _, kind := range []string{"mempool", "milestones", "rpc"} {
+	for _, kind := range []string{"mempool", "milestones", "rpc", "streams"} {
 		f.left[kind] = f.rng.IntN(maxRestarts + 1)
 	}
-	f.left["session"], f.left["waiter"] = f.rng.IntN(6), f.rng.IntN(6)
+	f.left["session"], f.left["waiter"], f.left["subscriber"] = f.rng.IntN(6), f.rng.IntN(6), f.rng.IntN(6)
 	had := map[string]int{}
 	for k, n := range f.left {
 		had[k] = n
@@ -146,6 +147,8 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 			t.Fatal(err)
 		}
 	}
+	faithful := &faithful{back: serve(t, s).back, begin: s.e.Head().Height()}
+	faithful.follow(t, &view.Cursor{At: view.At{Height: faithful.begin, Hash: s.e.Head().Hash}, Index: view.WholeBlock})
 	f.mu.Lock()
 	f.on = true
 	f.mu.Unlock()
@@ -207,6 +210,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	if _, _, err := s.Mine(ctx, 5); err != nil {
 		t.Fatal(err)
 	}
+	faithful.check(t, s.e)
 	for i := range results {
 		for k := range results[i] {
 			check(t, s, &past, failed, &results[i][k], fmt.Sprintf("client %d, submission %d", i, k))
@@ -260,5 +264,78 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 		}
 	default:
 		t.Errorf("%s: waited for %v: %v after %v; in a block: %v, from %v", who, r.level, r.err, r.took, there, r.begin.Format("05.000000"))
+	}
+}
+
+// faithful is told of blocks, and goes on at the cursor where his subscription ends because something has failed.
+type faithful struct {
+	back  *backend.Backend
+	begin primitives.Height
+	mu    sync.Mutex
+	told  []view.At
+	ended int
+	over  bool
+}
+
+func (x *faithful) follow(t *testing.T, after *view.Cursor) {
+	sub, err := x.back.Subscribe(&view.Subscription{Topic: view.TopicBlocks, After: after}, &faithfully{x, t})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	sub.Start()
+}
+
+type faithfully struct {
+	*faithful
+	t *testing.T
+}
+
+func (x *faithfully) Offer(n *view.Notice) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.told = append(x.told, n.Cursor.At)
+	return true
+}
+
+func (x *faithfully) WhenRoom(f func()) { f() }
+
+func (x *faithfully) End(why view.EndReason, at *view.Cursor) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended++
+	if why != view.EndFailed {
+		x.t.Errorf("the subscription ended: %s", why)
+	}
+	if !x.over {
+		next := *at
+		go x.follow(x.t, &next)
+	}
+}
+
+// check waits until all is told, and compares it with the chain.
+func (x *faithful) check(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	head := e.Head()
+	until(t, func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return len(x.told) > 0 && x.told[len(x.told)-1].Hash == head.Hash
+	})
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	i := 0
+	for height := x.begin; height < head.Height(); i++ {
+		ref, err := e.Store().NextBlock(height + 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if height = ref.Height; i >= len(x.told) || x.told[i].Hash != ref.Hash {
+			t.Fatalf("block %d was not told in its turn (after %d ends)", height, x.ended)
+		}
+	}
+	if i != len(x.told) {
+		t.Errorf("%d blocks were told, and there are %d (after %d ends)", len(x.told), i, x.ended)
 	}
 }

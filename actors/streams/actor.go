@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -26,18 +25,43 @@ type Request struct {
 	Sink   view.Sink
 	Wants  func(bool) // told when final blocks are waited for, and when no more
 
-	at    atomic.Pointer[view.Cursor]
-	once  sync.Once
 	mu    sync.Mutex
+	at    *view.Cursor // behind what was told; nil: nothing was
 	wants bool
 	ended bool
+}
+
+// Offer tells the subscriber, unless it has ended: an actor that is about to end may still be at work.
+func (r *Request) Offer(n *view.Notice) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended || !r.Sink.Offer(n) {
+		return false
+	}
+	r.at = &n.Cursor
+	return true
+}
+
+// passed notes how far the walk has come.
+func (r *Request) passed(at view.Cursor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.at = &at
+	}
 }
 
 // want passes on whether final blocks are waited for, until the end.
 func (r *Request) want(yes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.Wants != nil && yes != r.wants && !(yes && r.ended) {
+	if !r.ended {
+		r.say(yes)
+	}
+}
+
+func (r *Request) say(yes bool) {
+	if r.Wants != nil && yes != r.wants {
 		r.wants = yes
 		r.Wants(yes)
 	}
@@ -45,17 +69,19 @@ func (r *Request) want(yes bool) {
 
 // End tells the subscriber why no more comes; only the first counts.
 func (r *Request) End(why view.EndReason) {
-	r.once.Do(func() {
-		r.mu.Lock()
-		r.ended = true
+	r.mu.Lock()
+	if r.ended {
 		r.mu.Unlock()
-		r.want(false)
-		at := r.Begin
-		if c := r.at.Load(); c != nil {
-			at = *c
-		}
-		r.Sink.End(why, &at)
-	})
+		return
+	}
+	r.say(false)
+	r.ended = true
+	at := r.Begin
+	if r.at != nil {
+		at = *r.at
+	}
+	r.mu.Unlock()
+	r.Sink.End(why, &at)
 }
 
 // Failed answers for an actor that will not: link.Answerable.
@@ -119,6 +145,13 @@ type (
 	room struct{} // the sink has some
 )
 
+// offers is a request's sink as its walk sees it.
+type offers struct{ r *Request }
+
+func (o offers) Offer(n *view.Notice) bool              { return o.r.Offer(n) }
+func (o offers) WhenRoom(f func())                      { o.r.Sink.WhenRoom(f) }
+func (o offers) End(why view.EndReason, _ *view.Cursor) { o.r.End(why) }
+
 // Subscriber is the actor of one subscription.
 type Subscriber struct {
 	r     *Request
@@ -132,7 +165,7 @@ type Subscriber struct {
 // NewSubscriber returns the actor.
 func NewSubscriber(r *Request, log *logrus.Logger) *Subscriber {
 	return &Subscriber{r: r, log: log, w: walk{
-		q: r.Query, chain: r.Chain, ledger: r.Ledger, sink: r.Sink, wants: r.want, at: r.Begin,
+		q: r.Query, chain: r.Chain, ledger: r.Ledger, sink: offers{r}, wants: r.want, at: r.Begin,
 	}}
 }
 
@@ -165,8 +198,7 @@ func (a *Subscriber) run(c actor.Context) {
 	}
 	v, end, err := a.w.run()
 	a.state = v
-	at := a.w.at
-	a.r.at.Store(&at)
+	a.r.passed(a.w.at)
 	switch v {
 	case again:
 		if !a.poked {
@@ -181,7 +213,7 @@ func (a *Subscriber) run(c actor.Context) {
 		}
 	case over:
 		if err != nil {
-			a.log.WithError(err).WithField("cursor", at.At).Error("a subscription ended")
+			a.log.WithError(err).WithField("cursor", a.w.at.At).Error("a subscription ended")
 		}
 		a.r.End(end)
 		c.Stop(c.Self())

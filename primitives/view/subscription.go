@@ -68,7 +68,7 @@ type Notice struct {
 
 // Sink takes what a subscriber is told. Its methods never wait and may be called from any goroutine.
 type Sink interface {
-	// Offer takes a notice; false: there is no room for it now.
+	// Offer takes a notice; false: there is no room for it now. It comes from one goroutine at a time, and not behind End.
 	Offer(*Notice) bool
 	// WhenRoom calls f once, when there is room again.
 	WhenRoom(f func())
