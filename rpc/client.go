@@ -24,6 +24,7 @@ type client struct {
 	simulations atomic.Int64
 	sockets     atomic.Int64
 	subs        atomic.Int64 // subscriptions
+	rate        rate
 	inFlight    atomic.Int64 // bytes
 	work        work
 }

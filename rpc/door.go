@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -46,6 +47,7 @@ type door struct {
 	tidying  atomic.Bool
 	sizes    sizes
 	parking  parking
+	tls      *tls.Config // nil: none
 }
 
 // What a connection does: it waits for a request, or for the rest of one; or one is answered and its reply is sent.
@@ -116,7 +118,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			continue
 		}
 		pause = 0
-		if in := l.door.admit(c); in != nil {
+		if in := l.door.admit(l.door.secured(c)); in != nil {
 			return in, nil
 		}
 	}

@@ -231,7 +231,12 @@ func (x *exchange) one(b []byte, r *request) ([]byte, int) {
 	}
 	from := len(b)
 	b = append(b, `{"jsonrpc":"2.0","result":`...)
-	out, label, err := x.run(b, route, r)
+	out, label, err := b, "", error(nil)
+	if full := x.rated(); full != nil {
+		err = full
+	} else {
+		out, label, err = x.run(b, route, r)
+	}
 	if label == "" {
 		label = r.method
 	}

@@ -25,6 +25,7 @@ type exchange struct {
 	taken  int       // of them, counted as in flight
 	until  time.Time // when a batch ends; zero: it is none
 	large  int       // requests of a batch whose replies found no room
+	key    *apiKey   // nil: none
 	socket *socket   // the WebSocket that the request came by; nil: none
 	after  []func()  // called when the reply is on its way
 }

@@ -67,12 +67,17 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.cors.set(ctx)
+	path, key := s.keyed(path)
+	if key == nil && s.opts.RequireAPIKey && (ctx.IsPost() || string(path) == socketPath) {
+		s.unauthorized(ctx)
+		return
+	}
 	if ctx.IsPost() && len(path) == 1 {
-		s.call(ctx, "")
+		s.call(ctx, "", key)
 		return
 	}
 	if string(path) == socketPath && ctx.IsGet() {
-		s.upgrade(ctx)
+		s.upgrade(ctx, key)
 		return
 	}
 	read := endpoints[string(path)]
@@ -82,7 +87,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	case read != nil && isRead:
 		s.read(ctx, read)
 	case isMethod && ctx.IsPost():
-		s.call(ctx, string(path[1:]))
+		s.call(ctx, string(path[1:]), key)
 	case read == nil && !isMethod && len(path) != 1, isMethod && read == nil && isRead:
 		ctx.SetConnectionClose()
 		ctx.SetStatusCode(http.StatusNotFound)
@@ -108,8 +113,9 @@ func allowed(path string) string {
 }
 
 // call answers a call; a small reply is written into the response's own buffer, which others use after it.
-func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
+func (s *Server) call(ctx *fasthttp.RequestCtx, method string, key *apiKey) {
 	x := s.newExchange(ctx)
+	x.key = key
 	body, free, err := x.body(ctx)
 	if err != nil {
 		s.unread(ctx, err)
@@ -128,7 +134,10 @@ func (s *Server) call(ctx *fasthttp.RequestCtx, method string) {
 			b, status = appendRefused(nil, f), f.status()
 		}
 	}
-	if len(b) > smallReply {
+	if small := x.pack(ctx, b); len(small) < len(b) {
+		ctx.Response.SwapBody(nil)
+		ctx.Response.SetBodyRaw(small)
+	} else if len(b) > smallReply {
 		ctx.Response.SwapBody(nil)
 		ctx.Response.SetBodyRaw(b)
 	} else {

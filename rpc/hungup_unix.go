@@ -13,6 +13,9 @@ func hungUp(c net.Conn) bool {
 	if ours, ok := c.(*conn); ok {
 		c = ours.Conn
 	}
+	if sealed, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = sealed.NetConn()
+	}
 	system, ok := c.(syscall.Conn)
 	if !ok {
 		return false

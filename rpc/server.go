@@ -2,12 +2,14 @@ package rpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -39,6 +41,10 @@ type Options struct {
 	NoSimulate     bool          // troupe.rpc.simulate is false
 	NoTrace        bool          // troupe.rpc.trace is false
 	NoSandbox      bool          // troupe.rpc.sandbox is false
+	APIKeys        []string      // troupe.rpc.api_keys
+	RequireAPIKey  bool          // troupe.rpc.require_api_key
+	TLSCert        string        // troupe.rpc.tls_cert, a file; empty: no TLS
+	TLSKey         string        // troupe.rpc.tls_key
 	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
 	Metrics func([]byte) []byte
 	Log     logrus.FieldLogger // nil: nothing is logged
@@ -81,6 +87,8 @@ type Server struct {
 	statuses encodedStatus
 	sessions sessions
 	sockets  *sockets
+	keys     map[string]*apiKey
+	packing  chan struct{} // places of replies that are compressed
 	cors     cors
 	door     *door
 	troubles troubles
@@ -99,6 +107,20 @@ func New(node Node, opts Options) (*Server, error) {
 	if s.door, err = newDoor(&s.opts, &s.cors); err != nil {
 		return nil, err
 	}
+	if s.keys, err = parseAPIKeys(opts.APIKeys); err != nil {
+		return nil, fmt.Errorf("troupe.rpc.api_keys: %w", err)
+	}
+	if opts.RequireAPIKey && len(s.keys) == 0 {
+		return nil, errors.New("troupe.rpc.require_api_key is true and troupe.rpc.api_keys is empty: nobody could call anything")
+	}
+	if opts.TLSCert != "" || opts.TLSKey != "" {
+		c, err := newCertificate(opts.TLSCert, opts.TLSKey, s.log)
+		if err != nil {
+			return nil, err
+		}
+		s.door.tls = &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	}
+	s.packing = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	s.sockets = s.newSockets()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	s.http = &fasthttp.Server{

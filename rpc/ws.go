@@ -54,6 +54,7 @@ type socket struct {
 	ws     *websocket.Conn
 	conn   *conn   // nil: it came by no door, as in tests
 	client *client // whose it is
+	key    *apiKey // nil: none
 	out    *outbox
 	heard  atomic.Int64 // when something came, by clock
 	waits  chan struct{}
@@ -66,7 +67,7 @@ type socket struct {
 }
 
 // upgrade makes a WebSocket of a connection.
-func (s *Server) upgrade(ctx *fasthttp.RequestCtx) {
+func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 	if origin := ctx.Request.Header.Peek("Origin"); len(origin) > 0 {
 		if _, ok := s.cors.allows(origin); !ok {
 			ctx.SetConnectionClose()
@@ -81,7 +82,7 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	peer, _ := ctx.Conn().(*conn)
-	k := &socket{Server: s, conn: peer, client: s.door.clientOf(ctx, peer), subs: map[string]*subscription{},
+	k := &socket{Server: s, conn: peer, key: key, client: s.door.clientOf(ctx, peer), subs: map[string]*subscription{},
 		waits: make(chan struct{}, s.opts.Limits.SocketWaits)}
 	if why := s.countSocket(k); why != limits.Count {
 		f := busy(why)
@@ -279,7 +280,7 @@ func (k *socket) send(f *frame) error {
 
 // exchange is one message.
 func (k *socket) exchange() *exchange {
-	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k}
+	x := &exchange{Server: k.Server, client: k.client, max: int(k.opts.Limits.Reply), socket: k, key: k.key}
 	if c := k.conn; c != nil {
 		// What it holds is its own, since several may be under way.
 		x.conn, x.peer = c, &conn{Conn: c.Conn, door: c.door, id: c.id, client: c.client, transfer: c.transfer}

@@ -78,8 +78,11 @@ type RPC struct {
 	HTTPStatus           string
 	Limits               limits.Limits
 	TrustedProxies       []string // whose X-Forwarded-For is believed
-	Simulate, Trace      bool     // whether there are these methods
-	Sandbox              *bool    // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
+	APIKeys              []string // that may stand in front of a path
+	RequireAPIKey        bool
+	TLSCert, TLSKey      string // files; empty: no TLS
+	Simulate, Trace      bool   // whether there are these methods
+	Sandbox              *bool  // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
 }
 
 // Consensus holds consensus.*.
@@ -105,7 +108,7 @@ func Default(fast bool) *Document {
 // own are our keys' defaults, but for the limits of the RPC, which have a table. They are not written by init, so that the file
 // stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
-"rpc":{"http_status":"spec","trusted_proxies":[],"simulate":true,"trace":true,"sandbox":null},
+"rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "state":{"memory_bytes":0},
@@ -275,6 +278,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			PollingTimeout: dur("rpc.polling_config.polling_timeout"),
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
+			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"), TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
 			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Limits: readLimits(d),
 		}
 	}

@@ -188,6 +188,14 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 	return nil
 }
 
+// inHome is the path of a file that config.json names, empty for none.
+func inHome(hm *home.Home, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(hm.Paths.Dir, path)
+}
+
 // undoLimit bounds the stop of a node whose RPC could not be made.
 const undoLimit = 5 * time.Second
 
@@ -206,6 +214,7 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
+		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
 		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {

@@ -44,6 +44,8 @@ type Limits struct {
 	SocketSubs      uint64        // subscriptions of one WebSocket
 	SubscriptionLag uint64        // blocks
 	AddressSockets  ByAddress
+	AddressRate     ByAddress // requests in a second
+	GzipMin         uint64    // bytes of a reply; 0: none is compressed
 	AddressSubs     ByAddress // subscriptions
 
 	AddressConnections ByAddress
@@ -95,6 +97,8 @@ const (
 	MaxAddressSubscriptions
 	MaxSocketSubscriptions
 	MaxSubscriptionLag
+	MaxAddressRate
+	MinGzip
 	Count // how many there are
 )
 
@@ -180,6 +184,10 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.SocketSubs }},
 	{Key: "max_subscription_lag", Default: 64, Min: 1, Max: 1_000_000, Doc: "blocks that a subscription which has been at the head may fall behind as there is no room in the queue; then it ends, and says where to go on",
 		Number: func(l *Limits) *uint64 { return &l.SubscriptionLag }},
+	{Key: "max_requests_per_address", Default: 1_000_000, Min: 1, Max: 1_000_000, Doc: "requests in a second, each of a batch by itself, of one address; beyond them 429; so many as by default are not counted",
+		Address: func(l *Limits) *ByAddress { return &l.AddressRate }},
+	{Key: "gzip_min_bytes", Default: 16 << 10, Min: 0, Max: gib, Doc: "of a reply that is compressed for a client who accepts it, while at most half of the cores do so and the address has work left; 0: none is",
+		Number: func(l *Limits) *uint64 { return &l.GzipMin }},
 }
 
 // Set puts a value into its place. named: by config.json, which makes a limit by address hold for loopback, too.

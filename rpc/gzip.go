@@ -1,0 +1,80 @@
+package rpc
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// packers are reused: each has some hundred KiB of tables.
+var packers = sync.Pool{New: func() any {
+	w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level exists
+	return w
+}}
+
+// packed is what a writer of gzip fills.
+type packed struct{ b []byte }
+
+func (p *packed) Write(b []byte) (int, error) {
+	p.b = append(p.b, b...)
+	return len(b), nil
+}
+
+// pack compresses a reply if its client can read that and it is worth it. Nobody waits for it: where half of the cores are at it, where the
+// client has had its share of work, or where there is no room in memory for both forms, the reply goes out as it is.
+func (x *exchange) pack(ctx *fasthttp.RequestCtx, b []byte) []byte {
+	least := x.opts.Limits.GzipMin
+	if least == 0 || uint64(len(b)) < least || !acceptsGzip(ctx.Request.Header.Peek("Accept-Encoding")) {
+		return b
+	}
+	if perSecond, holds := x.share(); holds && x.client.work.wait(time.Now(), perSecond) > 0 {
+		return b
+	}
+	select {
+	case x.packing <- struct{}{}:
+		defer func() { <-x.packing }()
+	default:
+		return b
+	}
+	room := len(b) / 4 // most JSON takes less
+	if full := x.peer.take(x.client, int64(room)); full != limits.Count {
+		return b
+	}
+	began := time.Now()
+	w := packers.Get().(*gzip.Writer)
+	defer packers.Put(w)
+	out := &packed{make([]byte, 0, room)}
+	w.Reset(out)
+	_, err := w.Write(b)
+	if err == nil {
+		err = w.Close()
+	}
+	x.worked(time.Since(began))
+	if err != nil || len(out.b) > len(b)/2 { // base64 of noise, and the like
+		return b
+	}
+	h := &ctx.Response.Header
+	h.SetContentEncoding("gzip")
+	h.SetCanonical(varyName, packedVary)
+	return out.b
+}
+
+// acceptsGzip reads Accept-Encoding.
+func acceptsGzip(header []byte) bool {
+	for part := range bytes.SplitSeq(header, []byte(",")) {
+		name, q, _ := bytes.Cut(part, []byte(";"))
+		if !bytes.EqualFold(bytes.TrimSpace(name), []byte("gzip")) {
+			continue
+		}
+		q = bytes.TrimSpace(q)
+		return len(bytes.Trim(bytes.TrimPrefix(q, []byte("q=")), "0.")) > 0 || len(q) == 0
+	}
+	return false
+}
+
+var packedVary = append([]byte("accept-encoding, "), varyValue...)

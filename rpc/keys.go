@@ -1,0 +1,121 @@
+package rpc
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// rate lets so many requests through in a second, and at once as many as in one.
+type rate struct {
+	mu   sync.Mutex
+	left float64
+	at   time.Time
+}
+
+// take counts one request; false: there have been too many.
+func (r *rate) take(now time.Time, perSecond float64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at.IsZero() {
+		r.left = perSecond
+	} else if gone := now.Sub(r.at); gone > 0 {
+		r.left = min(perSecond, r.left+gone.Seconds()*perSecond)
+	}
+	r.at = now
+	if r.left < 1 {
+		return false
+	}
+	r.left--
+	return true
+}
+
+// apiKey is one that clients may put in front of a path.
+type apiKey struct {
+	perSecond float64 // requests; 0: any number
+	rate      rate
+}
+
+// APIKeyError says why a text is no API key.
+type APIKeyError struct{ Text string }
+
+func (e *APIKeyError) Error() string {
+	return fmt.Sprintf("%q is no API key: KEY, or KEY:REQUESTS_PER_SECOND, the key of letters, digits, - and _, and no method's or endpoint's name", clipTo(e.Text, maxEcho))
+}
+
+// parseAPIKeys reads troupe.rpc.api_keys.
+func parseAPIKeys(list []string) (map[string]*apiKey, error) {
+	out := make(map[string]*apiKey, len(list))
+	for _, text := range list {
+		name, rest, limited := strings.Cut(text, ":")
+		k := &apiKey{}
+		if limited {
+			n, err := strconv.ParseUint(rest, 10, 32)
+			if err != nil || n == 0 {
+				return nil, &APIKeyError{text}
+			}
+			k.perSecond = float64(n)
+		}
+		plain := name != "" && strings.IndexFunc(name, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+		}) < 0
+		if !plain || byName[name] != nil || endpoints["/"+name] != nil || "/"+name == socketPath || out[name] != nil {
+			return nil, &APIKeyError{text}
+		}
+		out[name] = k
+	}
+	return out, nil
+}
+
+// keyed takes a known API key off the front of a path.
+func (s *Server) keyed(path []byte) (rest []byte, key *apiKey) {
+	if len(s.keys) == 0 || len(path) < 2 {
+		return path, nil
+	}
+	name, more, found := bytes.Cut(path[1:], []byte{'/'})
+	key = s.keys[string(name)]
+	switch {
+	case key == nil:
+		return path, nil
+	case !found:
+		return path[:1], key
+	}
+	return path[len(path)-len(more)-1:], key
+}
+
+// unauthorized refuses a call that has no key.
+func (s *Server) unauthorized(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	ctx.SetStatusCode(http.StatusUnauthorized)
+	ctx.SetContentType(textType)
+	ctx.SetBodyString("an API key is needed: the first part of the path\n")
+}
+
+// unlimited is the rate at which nothing is counted.
+const unlimited = 1_000_000
+
+// rated counts a request against the rates of its address and its key; a limit's failure if there have been too many.
+func (x *exchange) rated() *failure {
+	l := x.opts.Limits.AddressRate
+	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {
+		return x.tooMany(limits.MaxAddressRate, busy(limits.MaxAddressRate))
+	}
+	if k := x.key; k != nil && k.perSecond > 0 && !k.rate.take(time.Now(), k.perSecond) {
+		return x.tooMany(limits.MaxAddressRate, internal(reachedLimits, fmt.Errorf("%w: the rate of the API key (troupe.rpc.api_keys)", errBusy)).(*failure))
+	}
+	return nil
+}
+
+func (x *exchange) tooMany(which limits.ID, f *failure) *failure {
+	x.door.refused[which].Add(1)
+	f.refusal = http.StatusTooManyRequests
+	return f
+}

@@ -1,0 +1,258 @@
+package rpc
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/klauspost/compress/gzip"
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+const healthBody = `{"method":"health","id":1}`
+
+// TestAPIKeys: a known key may stand in front of each path, takes what its rate lets through, and can be asked for; an unknown one is a
+// path that there is not.
+func TestAPIKeys(t *testing.T) {
+	o := Options{APIKeys: []string{"abc-1", "slow:3"}}
+	s := newServer(t, &fakeNode{}, o)
+	for path, want := range map[string]int{"/abc-1": 200, "/abc-1/": 200, "/abc-1/health": 200, "/": 200, "/health": 200, "/abc-2": 404, "/abc-1/abc-1": 404, "/abc-1/nope": 404} {
+		body := healthBody
+		if strings.HasSuffix(path, "health") {
+			body = ""
+		}
+		if got, reply := post(s, path, body); got != want || want == 200 && !strings.Contains(reply, `"result":null`) {
+			t.Errorf("POST %s: %d %s, want %d", path, got, reply, want)
+		}
+	}
+	for i, want := range []int{200, 200, 200, 429} {
+		if got, reply := post(s, "/slow", healthBody); got != want || want == 429 && !strings.Contains(reply, "troupe.rpc.api_keys") {
+			t.Errorf("request %d: %d %s, want %d", i, got, reply, want)
+		}
+	}
+	if got, _ := post(s, "/abc-1", healthBody); got != 200 {
+		t.Errorf("by another key: %d", got)
+	}
+	o.RequireAPIKey = true
+	s, url := served(t, &fakeNode{}, o)
+	if got, _ := post(s, "/", healthBody); got != 401 {
+		t.Errorf("without a key: %d, want 401", got)
+	}
+	var ctx fasthttp.RequestCtx
+	ctx.Request.Header.SetMethod("GET")
+	ctx.Request.SetRequestURI("/abc-1/health")
+	if s.Handle(&ctx); ctx.Response.StatusCode() != 200 {
+		t.Errorf("an endpoint: %d", ctx.Response.StatusCode())
+	}
+	if _, reply, err := websocket.DefaultDialer.Dial(url, nil); err == nil || reply.StatusCode != 401 {
+		t.Errorf("a WebSocket without a key: %v", err)
+	}
+	c := dial(t, strings.TrimSuffix(url, "ws")+"slow/ws", nil)
+	for range 4 {
+		say(t, c, healthBody)
+	}
+	for i := range 4 {
+		if got := hear(t, c); strings.Contains(got, `"result":null`) != (i < 3) {
+			t.Errorf("message %d: %s", i, got)
+		}
+	}
+	for _, bad := range []string{"", "a b", "block", "ws", "status", "x:", "x:0", "x:-1", "x/y"} {
+		if _, err := New(&fakeNode{}, Options{APIKeys: []string{bad}}); err == nil {
+			t.Errorf("%q is taken for a key", bad)
+		}
+	}
+	if _, err := New(&fakeNode{}, Options{RequireAPIKey: true}); err == nil {
+		t.Error("a key is required, and there is none")
+	}
+	if _, err := New(&fakeNode{}, Options{APIKeys: []string{"a", "a:5"}}); err == nil {
+		t.Error("a key is taken twice")
+	}
+}
+
+// TestRate: an address has so many requests in a second, those of a batch each by itself, and gets more with time.
+func TestRate(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
+	nobody.rate = rate{}
+	t.Cleanup(func() { nobody.rate = rate{} })
+	if got, reply := post(s, "/", "["+strings.Repeat(healthBody+",", 3)+healthBody+"]"); got != 200 || strings.Count(reply, `"result":null`) != 4 {
+		t.Errorf("four: %d %s", got, reply)
+	}
+	if _, reply := post(s, "/", "["+healthBody+","+healthBody+"]"); strings.Count(reply, `"result":null`) != 1 || !strings.Contains(reply, "max_requests_per_address") {
+		t.Errorf("two more: %s", reply)
+	}
+	if got, _ := post(s, "/", healthBody); got != http.StatusTooManyRequests {
+		t.Errorf("one more: %d", got)
+	}
+	if n := s.door.refused[limits.MaxAddressRate].Load(); n != 2 {
+		t.Errorf("%d are counted, want 2", n)
+	}
+	nobody.rate.at = nobody.rate.at.Add(-200 * time.Millisecond)
+	if got, _ := post(s, "/", healthBody); got != 200 {
+		t.Errorf("a fifth of a second later: %d", got)
+	}
+}
+
+// TestGzip: a large reply is compressed for who accepts that, says so, and is the same; what is small, or does not get smaller, is not.
+func TestGzip(t *testing.T) {
+	code := make([]byte, 100_000)
+	if _, err := rand.Read(code); err != nil {
+		t.Fatal(err)
+	}
+	n := &fakeNode{state: fakeState{code: []byte(strings.Repeat("wasm", 25_000)),
+		account: &primitives.Account{Contract: primitives.AccountContract{Kind: primitives.ContractLocal}}}}
+	s, url := served(t, n, Options{})
+	get := func(body, accepts string) (*http.Response, []byte) {
+		t.Helper()
+		r, _ := http.NewRequest(http.MethodPost, "http"+strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "ws"), strings.NewReader(body))
+		r.Header.Set("Accept-Encoding", accepts)
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		b, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply, b
+	}
+	large := `{"method":"EXPERIMENTAL_view_code","id":1,"params":{"finality":"final","account_id":"a.near"}}`
+	_, plain := get(large, "identity")
+	reply, packed := get(large, "deflate, gzip;q=0.5")
+	if reply.Header.Get("Content-Encoding") != "gzip" || !strings.HasPrefix(reply.Header.Get("Vary"), "accept-encoding") || len(packed) > len(plain)/10 {
+		t.Fatalf("%d of %d bytes, %v", len(packed), len(plain), reply.Header)
+	}
+	z, err := gzip.NewReader(strings.NewReader(string(packed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(z); err != nil || string(got) != string(plain) {
+		t.Errorf("what was packed is another reply: %v", err)
+	}
+	for header, want := range map[string]bool{"gzip": true, "": false, "br, GZIP": true, "gzip;q=0": false, "gzip; q=0.0": false, "gzip;q=1": true, "x-gzip": false, "identity, gzip ;q=0.2": true} {
+		if acceptsGzip([]byte(header)) != want {
+			t.Errorf("%q: accepted %v", header, !want)
+		}
+	}
+	for what, body := range map[string]string{"small": healthBody, "noise": large} {
+		if what == "noise" {
+			n.state.code = code
+		}
+		if reply, b := get(body, "gzip"); reply.Header.Get("Content-Encoding") != "" || b[0] != '{' {
+			t.Errorf("%s is packed", what)
+		}
+	}
+	n.state.code = []byte(strings.Repeat("wasm", 25_000))
+	for range cap(s.packing) {
+		s.packing <- struct{}{}
+	}
+	if reply, b := get(large, "gzip"); reply.Header.Get("Content-Encoding") != "" || len(b) != len(plain) {
+		t.Error("packed beyond the places")
+	}
+	for range cap(s.packing) {
+		<-s.packing
+	}
+	s.opts.Limits.GzipMin = 0
+	if reply, _ := get(large, "gzip"); reply.Header.Get("Content-Encoding") != "" {
+		t.Error("packed though switched off")
+	}
+	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 })
+}
+
+// certify writes a certificate for 127.0.0.1 with a serial number.
+func certify(t *testing.T, dir string, serial int64) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "troupe"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(time.Duration(serial) * time.Minute) // the stamps of two files made at once may be the same
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// TestTLS: with a certificate calls and WebSockets come by TLS; a new one is taken up without a restart, and one that cannot be read is not.
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certify(t, dir, 1)
+	_, url := served(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key})
+	trust := &tls.Config{InsecureSkipVerify: true}
+	serial := func() (n int64) {
+		t.Helper()
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}
+		r, err := client.Post("https"+strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "ws"), "application/json", strings.NewReader(healthBody))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		if b, err := io.ReadAll(r.Body); err != nil || !strings.Contains(string(b), `"result":null`) {
+			t.Errorf("%s, %v", b, err)
+		}
+		return r.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 1 {
+		t.Errorf("certificate %d, want 1", got)
+	}
+	d := websocket.Dialer{TLSClientConfig: trust}
+	c, _, err := d.Dial("wss"+strings.TrimPrefix(url, "ws"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say(t, c, healthBody)
+	if got := hear(t, c); !strings.Contains(got, `"result":null`) {
+		t.Errorf("by WebSocket: %s", got)
+	}
+	if err := os.WriteFile(key, []byte("no key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(lookAgain + 10*time.Millisecond)
+	if got := serial(); got != 1 {
+		t.Errorf("with a damaged key: certificate %d, want 1", got)
+	}
+	certify(t, dir, 2)
+	eventually(t, "the new certificate is there", func() bool { return serial() == 2 })
+	if r, err := http.Post("http"+strings.TrimSuffix(strings.TrimPrefix(url, "ws"), "ws"), "application/json", strings.NewReader(healthBody)); err == nil {
+		r.Body.Close()
+		if r.StatusCode == 200 {
+			t.Error("answered without TLS")
+		}
+	}
+	if _, err := New(&fakeNode{}, Options{TLSCert: cert, TLSKey: filepath.Join(dir, "none.pem")}); err == nil || !strings.Contains(fmt.Sprint(err), "troupe.rpc.tls_key") {
+		t.Errorf("a key that there is not: %v", err)
+	}
+}

@@ -1,0 +1,77 @@
+package rpc
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// certificate is a pair of files, read again when they change.
+type certificate struct {
+	cert, key string
+	log       logrus.FieldLogger
+
+	mu     sync.Mutex
+	pair   *tls.Certificate
+	stamps [2]time.Time // of the files, as they were read or tried
+	looked time.Time
+}
+
+// lookAgain is how long a certificate is taken for the newest, so that handshakes do not ask the disk each time.
+const lookAgain = time.Second
+
+// newCertificate reads both files.
+func newCertificate(cert, key string, log logrus.FieldLogger) (*certificate, error) {
+	c := &certificate{cert: cert, key: key, log: log}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("troupe.rpc.tls_cert, troupe.rpc.tls_key: %w", err)
+	}
+	c.pair, c.stamps, c.looked = &pair, c.changed(), time.Now()
+	return c, nil
+}
+
+func (c *certificate) changed() (out [2]time.Time) {
+	for i, path := range []string{c.cert, c.key} {
+		if st, err := os.Stat(path); err == nil {
+			out[i] = st.ModTime()
+		}
+	}
+	return out
+}
+
+// get returns the pair as the files have it. Where they do not fit, as while they are replaced, the one before stays.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.looked) < lookAgain {
+		return c.pair, nil
+	}
+	c.looked = time.Now()
+	stamps := c.changed()
+	if stamps == c.stamps {
+		return c.pair, nil
+	}
+	c.stamps = stamps
+	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
+	if err != nil {
+		c.log.WithError(err).Warn("the certificate has changed and cannot be read; the one before stays")
+		return c.pair, nil
+	}
+	c.pair = &pair
+	c.log.Info("the certificate has been read again")
+	return c.pair, nil
+}
+
+// secured wraps a connection in TLS, if the server has a certificate. The handshake comes with the first read, in the time for a request.
+func (d *door) secured(c net.Conn) net.Conn {
+	if d.tls == nil {
+		return c
+	}
+	return tls.Server(c, d.tls)
+}
