@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -19,6 +20,9 @@ var (
 
 var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: connect to "+socketPath, nil)
 
+// beginning is what is charged for a subscription: that of an account looks back some hundred blocks for transactions that are not final.
+const beginning = 5 * time.Millisecond
+
 // maxHashes is how many transactions a subscription may name.
 const maxHashes = 256
 
@@ -31,6 +35,10 @@ var subscribe = Method[view.Subscription]{
 		if k == nil {
 			return b, errNoSocket
 		}
+		if err := c.x.mayRead(); err != nil {
+			return b, busy(limits.MaxAddressWork)
+		}
+		c.x.worked(beginning)
 		sub, full := k.newSubscription()
 		if full != limits.Count {
 			return b, busy(full)

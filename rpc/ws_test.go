@@ -532,6 +532,20 @@ func TestSocketLimits(t *testing.T) {
 	fill(1)
 	over(s, "max_queue_messages")
 
+	s, url = served(t, n, Options{PollingTimeout: 50 * time.Millisecond, Limits: limited(func(l *limits.Limits) {
+		l.AddressWork = limits.ByAddress{Max: 1, Loopback: true}
+	})})
+	a = dial(t, url, nil)
+	for i := range 3 {
+		if got := begin(a); strings.Contains(got, "max_work_per_address") != (i > 0) {
+			t.Errorf("subscription %d of an address that may have a millisecond in a second: %s", i, got)
+		}
+	}
+	over(s, "max_work_per_address")
+
+	for len(subs) > 0 {
+		<-subs
+	}
 	s, url = served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.QueueBytes = 64 << 10 })})
 	a = dial(t, url, nil)
 	begin(a)

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ type Backend struct {
 // New returns a backend.
 func New(o Options) *Backend {
 	return &Backend{
+		digests: digests{past: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))},
 		Options: o, genesisJSON: genesis.AppendView(nil, o.Genesis), started: o.Now(),
 	}
 }

@@ -168,6 +168,10 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	if d := c.get(at.Hash); d != nil {
 		return d, nil
 	}
+	if at.Height+near < f.b.Engine.Head().Height() { // who reads the past takes turns, so that who follows the head never waits for them
+		c.past <- struct{}{}
+		defer func() { <-c.past }()
+	}
 	k, err := f.b.byHash(at.Hash)
 	if err != nil {
 		return nil, err
@@ -184,9 +188,13 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 
 // digests are those of the blocks that were asked for last: those who follow the head ask for the same.
 type digests struct {
+	past chan struct{} // places of blocks that are read for who is far behind the head: half of the cores
 	mu   sync.Mutex
 	list []*stream.Digest // the last one first
 }
+
+// near is how many blocks behind the head are not far behind it.
+const near = 8
 
 // keptDigests is how many are kept; each holds what its block did in memory.
 const keptDigests = 16
