@@ -14,8 +14,9 @@ func newBenchState() *cobra.Command {
 		Use:   "state",
 		Short: "Make a chain with a large state to measure on",
 		Long: `State makes a chain of one shard in a new folder, with as many accounts as are asked for,
-each with a key, and says at what rate, and what a look at one of them costs. The other benchmarks run on it with --state. The accounts
-share 65,536 keys, so that making these does not take longer than all else.`,
+each with a key, and says at what rate, and what a look at one of them costs.
+The other benchmarks run on it with --state. The accounts share 65,536 keys,
+so that making these does not take longer than all else.`,
 		Example: `  troupe bench state --dir /var/tmp/large --accounts 30000000
   troupe bench node --state /var/tmp/large --rate 5000`,
 		Args: cobra.NoArgs,

@@ -79,8 +79,9 @@ func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
 		"EXPERIMENTAL_view_gas_key_nonces":  f(`{"finality":"final","account_id":"test.near","public_key":%q}`, gas),
 		"EXPERIMENTAL_call_function": `{"finality":"final","account_id":"contract.test.near","method_name":"run",` +
 			`"args_base64":"HQAFAAAAAAAAAAAnAAEAAAAAABoABQAAAAAAAAAALAABAAAAAAD/YSBsb2d2YWx1ZQ=="}`,
-		"changes":       f(`{"block_id":%q,"changes_type":"account_changes","account_ids":["near"]}`, at),
-		"block_effects": f(`{"block_id":%q}`, at), "tx": f(`{"tx_hash":%q,"sender_account_id":"near","wait_until":"FINAL"}`, tx.Hash()),
+		"changes":                 f(`{"block_id":%q,"changes_type":"account_changes","account_ids":["near"]}`, at),
+		"troupe_streamer_message": f(`{"block_id":%q}`, at),
+		"block_effects":           f(`{"block_id":%q}`, at), "tx": f(`{"tx_hash":%q,"sender_account_id":"near","wait_until":"FINAL"}`, tx.Hash()),
 		"EXPERIMENTAL_tx_status": f(`{"tx_hash":%q,"sender_account_id":"near"}`, tx.Hash()), "send_tx": whole,
 		"broadcast_tx_async": f(`[%q]`, signed), "broadcast_tx_commit": f(`[%q]`, signed),
 		"EXPERIMENTAL_simulate_tx": f(`{"signed_tx_base64":%q,"finality":"optimistic"}`, tried), "EXPERIMENTAL_trace_tx": f(`[%q,"near"]`, tx.Hash()),
@@ -227,7 +228,7 @@ func TestPages(t *testing.T) {
 	for _, name := range names {
 		params, ok := examples[name]
 		if !ok {
-			if !strings.HasPrefix(name, "sandbox_") { // the others of a sandbox have a document of their own
+			if !strings.HasPrefix(name, "sandbox_") && !strings.HasSuffix(name, "subscribe") { // the others of a sandbox, and WebSockets, are told elsewhere
 				t.Errorf("there is no example for %s", name)
 			}
 			continue

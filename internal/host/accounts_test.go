@@ -27,7 +27,7 @@ func TestSetAccounts(t *testing.T) {
 		Code             string `json:"code_base64"`
 		Values           []struct{ Key, Value string }
 		Keys             []struct {
-			PublicKey string `json:"public_key"`
+			PublicKey string                 `json:"public_key"`
 			AccessKey struct{ Nonce uint64 } `json:"access_key"`
 		}
 		fault string
