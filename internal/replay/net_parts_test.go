@@ -11,7 +11,7 @@ import (
 )
 
 // TestNetParts: of every chunk of a recorded network its producer's pool sends each validator what neard sent, to the byte: its parts and the receipts to
-// the shards that it has in this epoch or the next. What a validator gets so makes its pool say that the chunk is ready, and complete; a node that follows
+// the shards that it has in this epoch or the next; and validators pass on what neards passed on. What a validator gets so makes its pool say that the chunk is ready, and complete; a node that follows
 // the chain with all shards puts the body together from the recorded parts.
 func TestNetParts(t *testing.T) {
 	n := readNetwork(t, netPath())
@@ -25,14 +25,15 @@ func TestNetParts(t *testing.T) {
 		}
 		return p
 	}
-	all := pool("")
+	every := pool("")
 	chunks, sent, forwards := 0, 0, 0
+	var epoch primitives.EpochID // of the block before
 	for _, b := range n.blocks {
 		if b.Header.PrevHash.IsZero() {
 			continue
 		}
 		head = spread.Head{Hash: b.Header.PrevHash, Height: b.Header.PrevHeight}
-		if _, err := all.Step(0, head); err != nil {
+		if _, err := every.Step(0, head); err != nil {
 			t.Fatal(err)
 		}
 		bodies := n.bodies(b)
@@ -68,30 +69,44 @@ func TestNetParts(t *testing.T) {
 				}
 				sent++
 			}
-			s := out.Send[chunks%len(out.Send)]
-			got, err := pool(s.To).Step(0, spread.Partial{PartialChunk: s.Body.(*primitives.PartialChunk)})
-			if err != nil || len(got.Ready) != 1 || len(got.Complete) != 1 {
-				t.Errorf("shard %d at %d, %s: %v, %d ready, %d complete", h.ShardID, h.HeightCreated, s.To, err, len(got.Ready), len(got.Complete))
+			passed := map[string]bool{}
+			for _, s := range out.Send {
+				got, err := pool(s.To).Step(0, spread.Partial{PartialChunk: s.Body.(*primitives.PartialChunk)})
+				if err != nil || len(got.Complete) != 1 || len(s.Body.(*primitives.PartialChunk).Parts) > 0 && len(got.Ready) != 1 {
+					t.Errorf("shard %d at %d, %s: %v, %d ready, %d complete", h.ShardID, h.HeightCreated, s.To, err, len(got.Ready), len(got.Complete))
+				}
+				for _, f := range got.Send {
+					passed[string(s.To)+" "+string(f.To)+string(f.Body.AppendBorsh(nil))] = true
+				}
 			}
-			forwards += len(got.Send)
-			got, err = all.Step(0, spread.Partial{PartialChunk: n.partial[c.Hash][0]})
+			for _, f := range n.forwards[c.Hash] {
+				if f.from == f.to || len(passed) == 0 {
+					continue
+				}
+				if !passed[string(f.from)+" "+string(f.to)+string(f.raw)] && b.Header.EpochID == epoch { // at its begin who has not seen it yet goes by the one before
+					t.Errorf("shard %d at %d: neard's %s passes parts on to %s", h.ShardID, h.HeightCreated, f.from, f.to)
+				}
+				forwards++
+			}
+			got, err := every.Step(0, spread.Partial{PartialChunk: n.partial[c.Hash][0]})
 			if err != nil || len(got.Complete) != 1 || !bytes.Equal(got.Complete[0].Chunk.ChunkBody.AppendBorsh(nil), c.ChunkBody.AppendBorsh(nil)) {
 				t.Errorf("shard %d at %d, from one part: %v, %d complete", h.ShardID, h.HeightCreated, err, len(got.Complete))
 			}
 			q := &primitives.ChunkRequest{ChunkHash: c.Hash, Ords: []uint64{3, 0, 7, 3}, Shards: []primitives.ShardID{h.ShardID}}
-			for _, p := range []*spread.Pool{all, maker, pool("")} { // the last has it from the store
+			for _, p := range []*spread.Pool{every, maker, pool("")} { // the last has it from the store
 				a, err := p.Step(0, spread.Request{ChunkRequest: q})
 				if err != nil || len(a.Answer) != 1 || len(a.Answer[0].Body.Parts) != 2 || len(a.Answer[0].Body.Receipts) != 1 || !bytes.Equal(a.Answer[0].Body.Parts[1].Part, coded.Parts[3]) {
 					t.Fatalf("shard %d at %d, asked for two parts: %v, %+v", h.ShardID, h.HeightCreated, err, a.Answer)
 				}
 			}
 		}
+		epoch = b.Header.EpochID
 		if _, err := e.Process(b, bodies, false); err != nil {
 			t.Fatalf("block %d: %v", b.Header.Height, err)
 		}
 	}
 	t.Logf("%d chunks, %d messages of neards, %d forwards", chunks, sent, forwards)
-	if chunks < 500 || sent < chunks || forwards == 0 {
+	if chunks < 500 || sent < chunks || all() && forwards < 5000 || forwards == 0 {
 		t.Error("that is few")
 	}
 }

@@ -25,8 +25,16 @@ type network struct {
 	partial      map[primitives.Hash][]*primitives.PartialChunk // by chunk hash, all that were sent
 	parts        map[primitives.ChunkKey]map[uint64]*primitives.PartialWitness
 	endorsements map[primitives.ChunkKey][]*primitives.ChunkEndorsement
+	endorsedTo   map[primitives.ChunkKey]map[primitives.AccountID][]primitives.AccountID // by whom and to whom, as far as it was said directly
+	forwards     map[primitives.Hash][]forwarded                                         // by chunk hash
 	accesses     map[primitives.ChunkKey]*primitives.ContractAccesses
 	deploys      map[primitives.ChunkKey]map[uint64]*primitives.PartialContractDeploys
+}
+
+// forwarded is a forward of chunk parts as it was sent.
+type forwarded struct {
+	from, to primitives.AccountID
+	raw      []byte
 }
 
 // netPath is the whole recording if it is beside the checkout and asked for, else the cut.
@@ -40,8 +48,9 @@ func netPath() string {
 func readNetwork(t testing.TB, path string) *network {
 	t.Helper()
 	n := &network{keys: map[primitives.AccountID]primitives.SecretKey{}, chunks: map[primitives.Hash]*primitives.Chunk{},
-		partial: map[primitives.Hash][]*primitives.PartialChunk{},
-		parts:   map[primitives.ChunkKey]map[uint64]*primitives.PartialWitness{}, endorsements: map[primitives.ChunkKey][]*primitives.ChunkEndorsement{},
+		partial: map[primitives.Hash][]*primitives.PartialChunk{}, forwards: map[primitives.Hash][]forwarded{},
+		endorsedTo: map[primitives.ChunkKey]map[primitives.AccountID][]primitives.AccountID{},
+		parts:      map[primitives.ChunkKey]map[uint64]*primitives.PartialWitness{}, endorsements: map[primitives.ChunkKey][]*primitives.ChunkEndorsement{},
 		accesses: map[primitives.ChunkKey]*primitives.ContractAccesses{}, deploys: map[primitives.ChunkKey]map[uint64]*primitives.PartialContractDeploys{}}
 	nodes, frames := fixture.Frames(t, path, func(kind string) bool { return kind == "routed" || kind == "block_response" })
 	for _, node := range nodes {
@@ -85,6 +94,10 @@ func readNetwork(t testing.TB, path string) *network {
 		switch tag {
 		case 16:
 			n.chunk(t, f, raw)
+		case 18:
+			x := new(primitives.ChunkForward)
+			decode(f, raw, x)
+			n.forwards[x.ChunkHash] = append(n.forwards[x.ChunkHash], forwarded{primitives.AccountID(f.From), primitives.AccountID(f.To), raw})
 		case 22, 23:
 			p := new(primitives.PartialWitness)
 			decode(f, raw, p)
@@ -97,6 +110,12 @@ func readNetwork(t testing.TB, path string) *network {
 			decode(f, raw, x)
 			key := primitives.ChunkKey{ShardID: x.Metadata.ShardID, EpochID: x.Metadata.EpochID, HeightCreated: x.Metadata.HeightCreated}
 			n.endorsements[key] = append(n.endorsements[key], x)
+			if by := x.Metadata.AccountID; f.From == string(by) {
+				if n.endorsedTo[key] == nil {
+					n.endorsedTo[key] = map[primitives.AccountID][]primitives.AccountID{}
+				}
+				n.endorsedTo[key][by] = append(n.endorsedTo[key][by], primitives.AccountID(f.To))
+			}
 		case 28:
 			x := new(primitives.ContractAccesses)
 			decode(f, raw, x)
