@@ -137,9 +137,11 @@ func (n *Node) askState(now time.Time, ev AskState) {
 	if !n.PublicAddr.IsValid() {
 		return
 	}
-	var body wire.Body = &wire.RoutedStatePartRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Part: ev.Part, Addr: n.PublicAddr}
+	var body wire.Body = &wire.RoutedStatePartRequest{
+		StatePartRequest: primitives.StatePartRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Part: ev.Part, Addr: n.PublicAddr}}
 	if ev.IsHeader {
-		body = &wire.RoutedStateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}
+		body = &wire.RoutedStateHeaderRequest{
+			StateHeaderRequest: primitives.StateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}}
 	}
 	n.pending3[ev.Host] = now
 	n.route(now, wire.T2, wire.NewRouted(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))

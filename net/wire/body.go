@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"net/netip"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -52,30 +51,29 @@ type bodySpec struct {
 	read  func(*borsh.Reader) Body
 }
 
-// bodies has a row for each body. `carry` rows pass bytes of a checked form on; who gives such a body a type of its own puts its reader
-// there, and nothing else changes.
+// bodies has a row for each body. Who gives a carried body a type of its own puts its reader there, and nothing else changes.
 var bodies = map[BodyKind]bodySpec{
 	BodyBlockApproval:         {"BlockApproval", true, 0, decoded[BlockApproval]},
-	BodyPartialChunk:          {"VersionedPartialEncodedChunk", true, 1, carry(BodyPartialChunk, passPartialChunk)},
-	BodyChunkForward:          {"PartialEncodedChunkForward", true, 2, carry(BodyChunkForward, passChunkForward)},
-	BodyPartialWitness:        {"PartialEncodedStateWitness", true, 3, carry(BodyPartialWitness, passPartialWitness)},
-	BodyPartialWitnessForward: {"PartialEncodedStateWitnessForward", true, 4, carry(BodyPartialWitnessForward, passPartialWitness)},
+	BodyPartialChunk:          {"VersionedPartialEncodedChunk", true, 1, decoded[PartialChunk]},
+	BodyChunkForward:          {"PartialEncodedChunkForward", true, 2, decoded[ChunkForward]},
+	BodyPartialWitness:        {"PartialEncodedStateWitness", true, 3, decoded[PartialWitness]},
+	BodyPartialWitnessForward: {"PartialEncodedStateWitnessForward", true, 4, decoded[PartialWitnessForward]},
 	BodyChunkEndorsement:      {"VersionedChunkEndorsement", true, 5, decoded[ChunkEndorsement]},
-	BodyContractAccesses:      {"ChunkContractAccesses", true, 6, carry(BodyContractAccesses, passContractAccesses)},
-	BodyContractCodeRequest:   {"ContractCodeRequest", true, 7, carry(BodyContractCodeRequest, passCodeRequest)},
-	BodyContractCodeResponse:  {"ContractCodeResponse", true, 8, carry(BodyContractCodeResponse, passCodeResponse)},
-	BodyVersionedWitness:      {"VersionedPartialEncodedStateWitness", true, 15, carry(BodyVersionedWitness, passVersionedWitness)},
-	BodyVersionedForward:      {"VersionedPartialEncodedStateWitnessForward", true, 16, carry(BodyVersionedForward, passVersionedWitness)},
+	BodyContractAccesses:      {"ChunkContractAccesses", true, 6, decoded[ContractAccesses]},
+	BodyContractCodeRequest:   {"ContractCodeRequest", true, 7, decoded[ContractCodeRequest]},
+	BodyContractCodeResponse:  {"ContractCodeResponse", true, 8, decoded[ContractCodeResponse]},
+	BodyVersionedWitness:      {"VersionedPartialEncodedStateWitness", true, 15, decoded[VersionedWitness]},
+	BodyVersionedForward:      {"VersionedPartialEncodedStateWitnessForward", true, 16, decoded[VersionedWitnessForward]},
 	BodyForwardTx:             {"ForwardTx", false, 0, decoded[ForwardTx]},
 	BodyTxStatusRequest:       {"TxStatusRequest", false, 1, decoded[TxStatusRequest]},
-	BodyTxStatusResponse:      {"TxStatusResponse", false, 2, carry(BodyTxStatusResponse, passOutcomeView)},
-	BodyChunkRequest:          {"PartialEncodedChunkRequest", false, 3, carry(BodyChunkRequest, passChunkRequest)},
-	BodyChunkResponse:         {"PartialEncodedChunkResponse", false, 4, carry(BodyChunkResponse, passChunkResponse)},
+	BodyTxStatusResponse:      {"TxStatusResponse", false, 2, carried(BodyTxStatusResponse)},
+	BodyChunkRequest:          {"PartialEncodedChunkRequest", false, 3, decoded[ChunkRequest]},
+	BodyChunkResponse:         {"PartialEncodedChunkResponse", false, 4, decoded[ChunkResponse]},
 	BodyPing:                  {"Ping", false, 5, decoded[Ping]},
 	BodyPong:                  {"Pong", false, 6, decoded[Pong]},
 	BodyWitnessAck:            {"ChunkStateWitnessAck", false, 7, decoded[WitnessAck]},
 	BodyStatePartRequest:      {"StatePartRequest", false, 8, decoded[RoutedStatePartRequest]},
-	BodyContractDeploys:       {"PartialEncodedContractDeploys", false, 9, carry(BodyContractDeploys, passContractDeploys)},
+	BodyContractDeploys:       {"PartialEncodedContractDeploys", false, 9, decoded[ContractDeploys]},
 	BodyStateHeaderRequest:    {"StateHeaderRequest", false, 10, decoded[RoutedStateHeaderRequest]},
 	BodyStateRequestAck:       {"StateRequestAck", false, 11, decoded[StateRequestAck]},
 }
@@ -140,19 +138,12 @@ func decoded[T any, P interface {
 	return v
 }
 
-// carry returns a reader that passes over the bytes of a body with pass, which refuses what does not decode, and keeps them.
-func carry(kind BodyKind, pass func(*borsh.Reader)) func(*borsh.Reader) Body {
-	return func(r *borsh.Reader) Body {
-		in := r.Rest()
-		pass(r)
-		if r.Err() != nil {
-			return nil
-		}
-		return &Carried{kind, in[:len(in)-r.Remaining()]}
-	}
+// carried returns a reader of a body that is passed on as the bytes it came as.
+func carried(kind BodyKind) func(*borsh.Reader) Body {
+	return func(r *borsh.Reader) Body { return &Carried{kind, r.Take(r.Remaining())} }
 }
 
-// Carried is a body of a form that was checked, as bytes.
+// Carried is a body that nobody has looked into: the outcome of a transaction, whose errors have no reader; who asked looks at it.
 type Carried struct {
 	Of    BodyKind
 	Borsh []byte // without the tag
@@ -178,39 +169,44 @@ type (
 	}
 	// Pong answers a Ping.
 	Pong Ping
+	// PartialChunk brings the receiver's parts of a chunk.
+	PartialChunk struct{ primitives.PartialChunk }
+	// ChunkForward passes parts on to who needs them.
+	ChunkForward struct{ primitives.ChunkForward }
+	// ChunkRequest asks for parts of a chunk.
+	ChunkRequest struct{ primitives.ChunkRequest }
+	// ChunkResponse answers it.
+	ChunkResponse struct{ primitives.ChunkResponse }
 	// WitnessAck tells a chunk's producer that its witness arrived.
-	WitnessAck struct{ ChunkHash primitives.Hash }
-	// RoutedStatePartRequest asks for a part of a state, to be sent to Addr over T3.
-	RoutedStatePartRequest struct {
-		ShardID  primitives.ShardID
-		SyncHash primitives.Hash
-		Part     uint64
-		Addr     netip.AddrPort
+	WitnessAck struct{ primitives.WitnessAck }
+	// PartialWitness brings the receiver's part of a witness, PartialWitnessForward that of another.
+	PartialWitness        struct{ primitives.PartialWitness }
+	PartialWitnessForward struct{ primitives.PartialWitness }
+	// VersionedWitness and VersionedWitnessForward are the same with a version; no rule in force makes them.
+	VersionedWitness struct {
+		primitives.VersionedPartialWitness
 	}
-	// RoutedStateHeaderRequest asks for a state header, to be sent to Addr over T3.
-	RoutedStateHeaderRequest struct {
-		ShardID  primitives.ShardID
-		SyncHash primitives.Hash
-		Addr     netip.AddrPort
+	VersionedWitnessForward struct {
+		primitives.VersionedPartialWitness
 	}
+	// ContractAccesses says which code a witness needs.
+	ContractAccesses struct{ primitives.ContractAccesses }
+	// ContractCodeRequest asks for code.
+	ContractCodeRequest struct{ primitives.ContractCodeRequest }
+	// ContractCodeResponse brings it.
+	ContractCodeResponse struct {
+		primitives.ContractCodeResponse
+	}
+	// ContractDeploys brings a part of the code that a chunk deploys.
+	ContractDeploys struct {
+		primitives.PartialContractDeploys
+	}
+	// RoutedStatePartRequest asks for a part of a state, to be sent over T3.
+	RoutedStatePartRequest struct{ primitives.StatePartRequest }
+	// RoutedStateHeaderRequest asks for a state header, to be sent over T3.
+	RoutedStateHeaderRequest struct{ primitives.StateHeaderRequest }
 	// StateRequestAck says what a host is going to do about a request.
-	StateRequestAck struct {
-		ShardID  primitives.ShardID
-		SyncHash primitives.Hash
-		IsHeader bool
-		Part     uint64 // unless IsHeader
-		Answer   AckAnswer
-	}
-)
-
-// AckAnswer is what a host says of a request.
-type AckAnswer byte
-
-// The answers.
-const (
-	WillRespond AckAnswer = 0
-	Busy        AckAnswer = 1
-	AckError    AckAnswer = 2
+	StateRequestAck struct{ primitives.StateRequestAck }
 )
 
 // BodyKind returns the tag.
@@ -221,6 +217,18 @@ func (*ForwardTx) BodyKind() BodyKind                { return BodyForwardTx }
 func (*TxStatusRequest) BodyKind() BodyKind          { return BodyTxStatusRequest }
 func (*Ping) BodyKind() BodyKind                     { return BodyPing }
 func (*Pong) BodyKind() BodyKind                     { return BodyPong }
+func (*PartialChunk) BodyKind() BodyKind             { return BodyPartialChunk }
+func (*ChunkForward) BodyKind() BodyKind             { return BodyChunkForward }
+func (*ChunkRequest) BodyKind() BodyKind             { return BodyChunkRequest }
+func (*ChunkResponse) BodyKind() BodyKind            { return BodyChunkResponse }
+func (*PartialWitness) BodyKind() BodyKind           { return BodyPartialWitness }
+func (*PartialWitnessForward) BodyKind() BodyKind    { return BodyPartialWitnessForward }
+func (*VersionedWitness) BodyKind() BodyKind         { return BodyVersionedWitness }
+func (*VersionedWitnessForward) BodyKind() BodyKind  { return BodyVersionedForward }
+func (*ContractAccesses) BodyKind() BodyKind         { return BodyContractAccesses }
+func (*ContractCodeRequest) BodyKind() BodyKind      { return BodyContractCodeRequest }
+func (*ContractCodeResponse) BodyKind() BodyKind     { return BodyContractCodeResponse }
+func (*ContractDeploys) BodyKind() BodyKind          { return BodyContractDeploys }
 func (*WitnessAck) BodyKind() BodyKind               { return BodyWitnessAck }
 func (*RoutedStatePartRequest) BodyKind() BodyKind   { return BodyStatePartRequest }
 func (*RoutedStateHeaderRequest) BodyKind() BodyKind { return BodyStateHeaderRequest }
@@ -254,56 +262,3 @@ func (p *Pong) AppendBorsh(b []byte) []byte { return (*Ping)(p).AppendBorsh(b) }
 
 // DecodeBorsh reads nonce and source.
 func (p *Pong) DecodeBorsh(r *borsh.Reader) { (*Ping)(p).DecodeBorsh(r) }
-
-// AppendBorsh appends the hash.
-func (a *WitnessAck) AppendBorsh(b []byte) []byte { return a.ChunkHash.AppendBorsh(b) }
-
-// DecodeBorsh reads the hash.
-func (a *WitnessAck) DecodeBorsh(r *borsh.Reader) { a.ChunkHash = primitives.ReadHash(r) }
-
-// AppendBorsh appends the fields.
-func (q *RoutedStatePartRequest) AppendBorsh(b []byte) []byte {
-	b = q.SyncHash.AppendBorsh(borsh.AppendUint64(b, uint64(q.ShardID)))
-	return AppendSocketAddr(borsh.AppendUint64(b, q.Part), q.Addr)
-}
-
-// DecodeBorsh reads the fields.
-func (q *RoutedStatePartRequest) DecodeBorsh(r *borsh.Reader) {
-	q.ShardID, q.SyncHash = primitives.ShardID(r.Uint64()), primitives.ReadHash(r)
-	q.Part, q.Addr = r.Uint64(), ReadSocketAddr(r)
-}
-
-// AppendBorsh appends the fields.
-func (q *RoutedStateHeaderRequest) AppendBorsh(b []byte) []byte {
-	return AppendSocketAddr(q.SyncHash.AppendBorsh(borsh.AppendUint64(b, uint64(q.ShardID))), q.Addr)
-}
-
-// DecodeBorsh reads the fields.
-func (q *RoutedStateHeaderRequest) DecodeBorsh(r *borsh.Reader) {
-	q.ShardID, q.SyncHash, q.Addr = primitives.ShardID(r.Uint64()), primitives.ReadHash(r), ReadSocketAddr(r)
-}
-
-// AppendBorsh appends shard, hash, 0 ‖ part or 1, and the answer.
-func (a *StateRequestAck) AppendBorsh(b []byte) []byte {
-	b = a.SyncHash.AppendBorsh(borsh.AppendUint64(b, uint64(a.ShardID)))
-	if a.IsHeader {
-		return append(b, 1, byte(a.Answer))
-	}
-	return append(borsh.AppendUint64(append(b, 0), a.Part), byte(a.Answer))
-}
-
-// DecodeBorsh reads it.
-func (a *StateRequestAck) DecodeBorsh(r *borsh.Reader) {
-	a.ShardID, a.SyncHash = primitives.ShardID(r.Uint64()), primitives.ReadHash(r)
-	switch tag := r.Byte(); tag {
-	case 0:
-		a.Part = r.Uint64()
-	case 1:
-		a.IsHeader = true
-	default:
-		r.BadTag("PartIdOrHeader", tag)
-	}
-	if a.Answer = AckAnswer(r.Byte()); a.Answer > AckError {
-		r.BadTag("StateRequestAckBody", byte(a.Answer))
-	}
-}

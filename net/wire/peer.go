@@ -35,7 +35,7 @@ func (p PeerInfo) String() string {
 func (p *PeerInfo) AppendBorsh(b []byte) []byte {
 	b = p.ID.AppendBorsh(b)
 	if p.Addr.IsValid() {
-		b = AppendSocketAddr(append(b, 1), p.Addr)
+		b = primitives.AppendSocketAddr(append(b, 1), p.Addr)
 	} else {
 		b = append(b, 0)
 	}
@@ -49,38 +49,11 @@ func (p *PeerInfo) AppendBorsh(b []byte) []byte {
 func (p *PeerInfo) DecodeBorsh(r *borsh.Reader) {
 	*p = PeerInfo{ID: primitives.ReadPublicKey(r)}
 	if r.Option() {
-		p.Addr = ReadSocketAddr(r)
+		p.Addr = primitives.ReadSocketAddr(r)
 	}
 	if r.Option() {
 		p.AccountID = primitives.ReadAccountID(r)
 	}
-}
-
-// AppendSocketAddr appends 0 ‖ 4 bytes or 1 ‖ 16 bytes, then the port; a is valid.
-func AppendSocketAddr(b []byte, a netip.AddrPort) []byte {
-	tag := byte(1)
-	if a.Addr().Is4() {
-		tag = 0
-	}
-	return borsh.AppendUint16(append(append(b, tag), a.Addr().AsSlice()...), a.Port())
-}
-
-// ReadSocketAddr reads it.
-func ReadSocketAddr(r *borsh.Reader) netip.AddrPort {
-	n := 4
-	switch tag := r.Byte(); tag {
-	case 0:
-	case 1:
-		n = 16
-	default:
-		r.BadTag("SocketAddr", tag)
-	}
-	ip, ok := netip.AddrFromSlice(r.Take(n))
-	port := r.Uint16()
-	if !ok || r.Err() != nil {
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(ip, port)
 }
 
 // appendProtoAddr appends the protobuf form.

@@ -169,7 +169,7 @@ func TestForms(t *testing.T) {
 		&Challenge{[]byte{1, 2}},
 		&StateHeaderRequest{0, sync},
 		&StatePartRequest{5, sync, 0},
-		&StateResponse{3, sync, []byte{3, 0, 0}},
+		&StateResponse{primitives.StateResponse{ShardID: 3, SyncHash: sync}},
 		&EpochSyncRequest{},
 		&SnapshotHosts{},
 		&AccountsData{RequestingFullSync: true},
@@ -185,9 +185,12 @@ func TestForms(t *testing.T) {
 	}
 	seconds := int64(-1)
 	for _, body := range []Body{&Ping{1, keyB.PublicKey()}, &Pong{2, keyC.PublicKey()}, &TxStatusRequest{"a.near", sync},
-		&ForwardTx{*primitives.NewSignedTransaction(tx, keyA.Sign(nil))}, &WitnessAck{sync},
-		&RoutedStatePartRequest{1, sync, 2, v4}, &RoutedStateHeaderRequest{1, sync, v6},
-		&StateRequestAck{1, sync, true, 0, Busy}, &StateRequestAck{1, sync, false, 9, AckError}} {
+		&ForwardTx{*primitives.NewSignedTransaction(tx, keyA.Sign(nil))}, &WitnessAck{primitives.WitnessAck{ChunkHash: sync}},
+		&RoutedStatePartRequest{primitives.StatePartRequest{ShardID: 1, SyncHash: sync, Part: 2, Addr: v4}},
+		&RoutedStateHeaderRequest{primitives.StateHeaderRequest{ShardID: 1, SyncHash: sync, Addr: v6}},
+		&StateRequestAck{primitives.StateRequestAck{ShardID: 1, SyncHash: sync, Header: true, Body: primitives.StateBusy}},
+		&StateRequestAck{primitives.StateRequestAck{ShardID: 1, SyncHash: sync, Part: 9, Body: primitives.StateError}},
+		&Carried{BodyTxStatusResponse, []byte{1, 2, 3}}} {
 		for _, to := range []Target{ToPeer(keyC.PublicKey()), WayBack(sync)} {
 			m := NewRouted(keyA, to, body, seconds)
 			for _, frame := range [][]byte{Append(nil, m), m.AppendV3(nil)} {
