@@ -1,0 +1,211 @@
+// Package tcp is the shell of a near.Node: sockets, frames, deadlines and the clock. What is decided is decided by the Node.
+//
+//	in      connections, frames of others; events of the rest of the node (Post)
+//	out     frames; to the rest of the node what the Node delivers, and announcements to judge
+//	state   one goroutine that steps the Node, one that accepts, two for each connection
+//	units   frames are u32 little-endian length ‖ protobuf
+//	bound   wire.MaxFrame bytes a frame, of which only what has come is held; 1 GiB waiting for a connection; maxEvents decoded messages
+//	        waiting for the Node, above which nobody is read from
+//	errors  of a socket end its connection; of the listener end Run
+//	source  nearcore chain/network/src/{tcp.rs, peer/stream.rs}
+package tcp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+const (
+	dialLimit  = time.Second
+	writeLimit = 2 * time.Minute // of each frame
+	maxEvents  = 1024
+)
+
+// Host runs a Node on sockets.
+type Host struct {
+	deliver func(near.Deliver)
+	judge   func(near.JudgeAnnouncements) near.Judged
+
+	node     *near.Node
+	listener net.Listener
+	events   chan near.Event
+	done     chan struct{}
+	group    sync.WaitGroup
+
+	links map[near.ConnID]*link // used by the stepping goroutine alone
+	last  near.ConnID
+	new   chan opened
+	info  chan chan near.Info
+}
+
+// opened is a connection that came up: accepted, or dialled by a wish of the Node.
+type opened struct {
+	conn net.Conn
+	dial *near.Dial // nil: accepted
+}
+
+// Listen takes the address of c, which it sets to the one that it got, and returns a host that does nothing until Run. deliver and judge
+// are called by the stepping goroutine and by one of their own; neither may wait for the host.
+func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Host, error) {
+	lc := net.ListenConfig{KeepAlive: -1}
+	l, err := lc.Listen(context.Background(), "tcp", c.ListenAddr.String())
+	if err != nil {
+		return nil, err
+	}
+	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, events: make(chan near.Event, maxEvents),
+		done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}, nil
+}
+
+// Addr returns where the host listens.
+func (h *Host) Addr() netip.AddrPort { return h.listener.Addr().(*net.TCPAddr).AddrPort() }
+
+// Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does nothing once Run has ended.
+func (h *Host) Post(ev near.Event) {
+	select {
+	case h.events <- ev:
+	case <-h.done:
+	}
+}
+
+// Info asks the Node for the state of the network; the zero value once Run has ended.
+func (h *Host) Info() near.Info {
+	answer := make(chan near.Info, 1)
+	select {
+	case h.info <- answer:
+		return <-answer
+	case <-h.done:
+		return near.Info{}
+	}
+}
+
+// Run steps the Node until ctx ends or the listener fails. Then all connections are closed and all goroutines have ended.
+func (h *Host) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	failed := make(chan error, 1)
+	h.group.Add(1)
+	go h.accept(failed)
+	err := h.loop(ctx, failed)
+	cancel()
+	close(h.done)
+	_ = h.listener.Close()
+	for _, l := range h.links {
+		l.close()
+	}
+	h.group.Wait()
+	return err
+}
+
+func (h *Host) loop(ctx context.Context, failed <-chan error) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case ev := <-h.events:
+			h.step(ctx, ev)
+		case o := <-h.new:
+			h.open(ctx, o)
+		case answer := <-h.info:
+			answer <- h.node.Info()
+			continue
+		case <-timer.C:
+			h.step(ctx, near.Tick{})
+		}
+		timer.Reset(max(time.Until(h.node.Wake()), 0))
+	}
+}
+
+func (h *Host) accept(failed chan<- error) {
+	defer h.group.Done()
+	for {
+		conn, err := h.listener.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				failed <- err
+			}
+			return
+		}
+		select {
+		case h.new <- opened{conn: conn}:
+		case <-h.done:
+			_ = conn.Close()
+			return
+		}
+	}
+}
+
+// open gives a connection a name and tells the Node.
+func (h *Host) open(ctx context.Context, o opened) {
+	h.last++
+	l := newLink(h.last, o.conn)
+	h.links[l.id] = l
+	h.group.Add(2)
+	go l.write(h)
+	go l.read(h)
+	if o.dial != nil {
+		h.step(ctx, near.Dialled{Conn: l.id, Peer: o.dial.Peer, Tier: o.dial.Tier})
+		return
+	}
+	addr, _ := o.conn.RemoteAddr().(*net.TCPAddr)
+	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())})
+}
+
+// step steps the Node and carries out what it wants.
+func (h *Host) step(ctx context.Context, ev near.Event) {
+	if c, ok := ev.(near.Closed); ok {
+		if l := h.links[c.Conn]; l != nil {
+			l.close()
+			delete(h.links, c.Conn)
+		}
+	}
+	for _, e := range h.node.Step(time.Now(), ev) {
+		switch e := e.(type) {
+		case near.Write:
+			if l := h.links[e.Conn]; l != nil && !l.put(wire.Append(nil, e.Msg), near.PriorityOf(e.Msg)) {
+				l.close() // its reader tells the Node
+			}
+		case near.Close:
+			if l := h.links[e.Conn]; l != nil {
+				l.finish()
+				delete(h.links, e.Conn)
+			}
+		case near.Dial:
+			h.group.Add(1)
+			go h.dial(ctx, e)
+		case near.Deliver:
+			h.deliver(e)
+		case near.JudgeAnnouncements:
+			h.group.Add(1)
+			go func() {
+				defer h.group.Done()
+				h.Post(h.judge(e))
+			}()
+		}
+	}
+}
+
+func (h *Host) dial(ctx context.Context, e near.Dial) {
+	defer h.group.Done()
+	d := net.Dialer{Timeout: dialLimit, KeepAlive: -1}
+	conn, err := d.DialContext(ctx, "tcp", e.Peer.Addr.String())
+	if err != nil {
+		h.Post(near.DialFailed{Peer: e.Peer, Tier: e.Tier})
+		return
+	}
+	select {
+	case h.new <- opened{conn, &e}:
+	case <-h.done:
+		_ = conn.Close()
+	}
+}

@@ -1,0 +1,198 @@
+package tcp
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// running is a host with what it was told.
+type running struct {
+	*Host
+	key  primitives.SecretKey
+	got  chan near.Deliver
+	stop func()
+}
+
+func run(t *testing.T, name string, boot ...*running) *running {
+	t.Helper()
+	r := &running{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 100)}
+	c := near.Config{Key: r.key, Genesis: wire.GenesisID{ChainID: "test"}, Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
+	for _, b := range boot {
+		c.Boot = append(c.Boot, wire.PeerInfo{ID: b.key.PublicKey(), Addr: b.Addr()})
+	}
+	h, err := Listen(c, func(d near.Deliver) {
+		select {
+		case r.got <- d:
+		default:
+		}
+	}, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From, Good: j.List} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = h
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	r.stop = func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Error("the host does not end")
+		}
+	}
+	t.Cleanup(func() { r.stop() })
+	return r
+}
+
+// eventually waits until is says so, for at most limit.
+func eventually(t *testing.T, what string, limit time.Duration, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not %s within %v", what, limit)
+		}
+	}
+}
+
+func (r *running) peers() int { return len(r.Info().Peers) }
+
+func block(h primitives.Height) *primitives.Block {
+	header := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
+	header.Height = h
+	return &primitives.Block{Header: header.Init()}
+}
+
+// TestHosts wants two hosts on loopback to find each other, to hand each other blocks and routed messages, and to notice an end.
+func TestHosts(t *testing.T) {
+	a := run(t, "a")
+	b := run(t, "b", a)
+	eventually(t, "connected", 20*time.Second, func() bool { return a.peers() == 1 && b.peers() == 1 })
+	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
+	var d near.Deliver
+	select {
+	case d = <-a.got:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no block")
+	}
+	if m, ok := d.Msg.(*wire.Block); !ok || m.Block.Header.Height != 7 || d.From != b.key.PublicKey() {
+		t.Errorf("got %+v", d)
+	}
+	eventually(t, "routed", 20*time.Second, func() bool {
+		b.Post(near.RouteTo{Target: wire.ToPeer(a.key.PublicKey()), Body: &wire.WitnessAck{}})
+		select {
+		case d := <-a.got:
+			_, ok := d.Msg.(*wire.Routed)
+			return ok
+		case <-time.After(50 * time.Millisecond):
+			return false
+		}
+	})
+	if p := a.Info().Peers[0]; p.Height != 7 || !p.Inbound || p.Info.Addr != b.Addr() {
+		t.Errorf("a sees %+v", p)
+	}
+	b.stop()
+	b.stop = func() {}
+	eventually(t, "gone", 20*time.Second, func() bool { return a.peers() == 0 })
+	b.Post(near.Tick{}) // to a host that has ended: nothing
+	if i := b.Info(); len(i.Peers) != 0 {
+		t.Error("a host that has ended has peers")
+	}
+}
+
+// dial connects as a stranger.
+func dial(t *testing.T, r *running) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", r.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+func frame(payload []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
+}
+
+// TestStrangers wants a frame that is announced too long to end its connection, one that cannot be read to be ignored, and one that comes
+// byte by byte, or not at all, to hinder nobody.
+func TestStrangers(t *testing.T) {
+	a := run(t, "a")
+	slow := dial(t, a)
+	_, _ = slow.Write([]byte{0, 0, 0, 0x1f, 1})
+	long := dial(t, a)
+	_, _ = long.Write(binary.LittleEndian.AppendUint32(nil, wire.MaxFrame+1))
+	rest, err := io.ReadAll(long)
+	if err != nil || len(rest) == 0 {
+		t.Errorf("a frame too long: %x, %v, want a goodbye and the end", rest, err)
+	} else if m, err := wire.Decode(rest[4:]); err != nil || m.Kind() != wire.KindDisconnect {
+		t.Errorf("a frame too long is answered %v, %v", m, err)
+	}
+	odd := dial(t, a)
+	for range 100 {
+		_, _ = odd.Write(frame([]byte("no protobuf at all")))
+	}
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "stranger")
+	hello := &wire.Handshake{Tier: wire.T2, Version: 1, Oldest: 1, Sender: key.PublicKey(), Target: a.key.PublicKey(), ListenPort: 1,
+		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test"}}, PartialEdge: wire.SignEdge(key, a.key.PublicKey(), wire.FreshNonce(time.Now().Unix()))}
+	for _, want := range []wire.Kind{wire.KindHandshakeFailure, wire.KindTier2Handshake} { // on the same connection
+		for _, b := range frame(wire.Append(nil, hello)) {
+			_, _ = odd.Write([]byte{b})
+		}
+		var head [4]byte
+		if _, err := io.ReadFull(odd, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, binary.LittleEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(odd, got); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := wire.Decode(got); err != nil || m.Kind() != want {
+			t.Errorf("answer %v, %v, want %v", m, err, want)
+		}
+		hello.Version = 86
+	}
+	if a.peers() != 1 {
+		t.Errorf("%d peers", a.peers())
+	}
+}
+
+// TestReadGrowing wants what is read to be what was sent, and no memory for what is only announced.
+func TestReadGrowing(t *testing.T) {
+	r, w := net.Pipe()
+	go func() {
+		_, _ = w.Write(make([]byte, 100))
+		_ = w.Close()
+	}()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readGrowing(r, wire.MaxFrame)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 1<<20 {
+		t.Errorf("%d bytes for 100 of %d, %v", n, wire.MaxFrame, err)
+	}
+	r, w = net.Pipe()
+	sent := make([]byte, 300_001)
+	for i := range sent {
+		sent[i] = byte(i * 7)
+	}
+	go func() { _, _ = w.Write(sent) }()
+	if b, err := readGrowing(r, len(sent)); err != nil || string(b) != string(sent) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}

@@ -1,0 +1,133 @@
+package tcp
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// link is one connection: what waits to be written, and whether more is to come.
+type link struct {
+	id   near.ConnID
+	conn net.Conn
+
+	mu       sync.Mutex
+	wake     *sync.Cond
+	queue    near.Queue
+	finished bool // close once the queue is empty
+	closed   bool
+}
+
+func newLink(id near.ConnID, conn net.Conn) *link {
+	l := &link{id: id, conn: conn}
+	l.wake = sync.NewCond(&l.mu)
+	return l
+}
+
+// put has a frame written; false if too much waits already.
+func (l *link) put(frame []byte, p near.Priority) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wake.Signal()
+	return l.queue.Put(frame, p)
+}
+
+// finish closes the connection when all that waits is written, which may take finishLimit.
+func (l *link) finish() {
+	l.mu.Lock()
+	l.finished = true
+	l.wake.Signal()
+	l.mu.Unlock()
+	_ = l.conn.SetDeadline(time.Now().Add(finishLimit))
+}
+
+const finishLimit = 5 * time.Second
+
+// close closes it now.
+func (l *link) close() {
+	l.mu.Lock()
+	l.closed = true
+	l.wake.Signal()
+	l.mu.Unlock()
+	_ = l.conn.Close()
+}
+
+// next waits for a frame to write; nil: there will be none.
+func (l *link) next() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if l.closed {
+			return nil
+		}
+		if f := l.queue.Next(); f != nil || l.finished {
+			return f
+		}
+		l.wake.Wait()
+	}
+}
+
+// write writes frames until there are none. It ends the connection, upon which the reader ends.
+func (l *link) write(h *Host) {
+	defer h.group.Done()
+	defer l.close()
+	for frame := l.next(); frame != nil; frame = l.next() {
+		l.mu.Lock()
+		if !l.finished {
+			_ = l.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+		}
+		l.mu.Unlock()
+		head := binary.LittleEndian.AppendUint32(nil, uint32(len(frame)))
+		buffers := net.Buffers{head, frame}
+		if _, err := buffers.WriteTo(l.conn); err != nil {
+			return
+		}
+	}
+}
+
+// read reads frames and tells the Node of those that can be decoded; at the end it tells that the connection is gone. There is no
+// deadline: a peer may be silent.
+func (l *link) read(h *Host) {
+	defer h.group.Done()
+	defer h.Post(near.Closed{Conn: l.id})
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(l.conn, head[:]); err != nil {
+			return
+		}
+		n := binary.LittleEndian.Uint32(head[:])
+		if n > wire.MaxFrame {
+			h.Post(near.TooLong{Conn: l.id})
+			return
+		}
+		frame, err := readGrowing(l.conn, int(n))
+		if err != nil {
+			return
+		}
+		if m, err := wire.Decode(frame); err == nil {
+			h.Post(near.Received{Conn: l.id, Msg: m})
+		}
+	}
+}
+
+// readGrowing reads n bytes into memory that grows as they come, since n is only what somebody says.
+func readGrowing(r io.Reader, n int) ([]byte, error) {
+	buf := make([]byte, 0, min(n, 64<<10))
+	for len(buf) < n {
+		if len(buf) == cap(buf) {
+			bigger := make([]byte, len(buf), min(n, 2*cap(buf)))
+			copy(bigger, buf)
+			buf = bigger
+		}
+		k, err := io.ReadFull(r, buf[len(buf):cap(buf)])
+		if buf = buf[:len(buf)+k]; err != nil {
+			return nil, err
+		}
+	}
+	return buf, nil
+}
