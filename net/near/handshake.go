@@ -65,6 +65,9 @@ func (n *Node) dialled(now time.Time, ev Dialled) {
 	c := &conn{id: ev.Conn, addr: ev.Peer.Addr, opened: now, tier: ev.Tier, target: ev.Peer.ID, version: n.Version, peer: ev.Peer}
 	if n.ready[ev.Tier][ev.Peer.ID] != nil || ev.Peer.ID == n.me && ev.Tier != wire.T1 {
 		delete(n.out[ev.Tier], ev.Peer.ID)
+		if c := n.ready[ev.Tier][ev.Peer.ID]; c != nil && ev.Tier == wire.T3 {
+			n.sendAnswers(c)
+		}
 		n.do(Close{Conn: ev.Conn, Reason: OutboundNotAllowed})
 		return
 	}
@@ -304,10 +307,7 @@ func (n *Node) established(now time.Time, c *conn) {
 		n.store.connected(now, c.peer)
 		n.greet(now, c)
 	case wire.T3:
-		for _, r := range n.answers[c.peer.ID] {
-			n.write(c, r)
-		}
-		delete(n.answers, c.peer.ID)
+		n.sendAnswers(c)
 	}
 	for _, h := range waited {
 		if n.conns[c.id] != c {

@@ -441,3 +441,41 @@ func TestBans(t *testing.T) {
 		}
 	}
 }
+
+// TestStateAnswers wants a host to send all answers that came up while it was dialling, also if the asker's own connection stood first.
+func TestStateAnswers(t *testing.T) {
+	f := newFabric(t, 1)
+	host, asker := f.add("host", quiet), f.add("asker", quiet)
+	f.dial(asker, host, wire.T2)
+	f.run(3 * time.Second)
+	f.step(asker, AskState{Host: host.me, IsHeader: true})
+	f.run(time.Second)
+	if len(host.delivered) != 1 {
+		t.Fatalf("the host is asked %+v", host.delivered)
+	}
+	q := host.delivered[0].Msg.(*wire.Routed).Body.(*wire.RoutedStateHeaderRequest)
+	answer := func(shard primitives.ShardID) AnswerState {
+		return AnswerState{wire.PeerInfo{ID: asker.me, Addr: q.Addr},
+			&wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: q.SyncHash}}}
+	}
+	for shard := range primitives.ShardID(3) {
+		f.step(host, answer(shard))
+	}
+	f.run(time.Second)
+	f.step(host, answer(3))
+	f.run(time.Second)
+	if n := len(asker.delivered); n != 4 || asker.delivered[0].Tier != wire.T3 {
+		t.Errorf("%d answers arrive: %+v", n, asker.delivered)
+	}
+	f.run(20 * time.Second)
+	if len(host.ready[wire.T3])+len(asker.ready[wire.T3]) != 0 || len(host.Info().Peers) != 1 {
+		t.Error("an idle T3 connection stays, or takes the T2 connection with it")
+	}
+	f.step(host, answer(4)) // nobody waits any more: refused after pending3Life
+	f.run(2 * time.Minute)
+	f.step(host, answer(5))
+	f.run(time.Second)
+	if len(host.answers) != 0 {
+		t.Errorf("answers wait for ever: %v", host.answers)
+	}
+}

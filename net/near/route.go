@@ -175,5 +175,13 @@ func (n *Node) answerState(ev AnswerState) {
 	}
 }
 
+// sendAnswers sends what waited for a T3 connection.
+func (n *Node) sendAnswers(c *conn) {
+	for _, r := range n.answers[c.peer.ID] {
+		n.write(c, r)
+	}
+	delete(n.answers, c.peer.ID)
+}
+
 // maxAnswers is how many state responses may wait for a node's connection.
 const maxAnswers = 8
