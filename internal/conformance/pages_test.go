@@ -251,6 +251,23 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestGuide: the pages that docs/COMING.md leads to are there.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile("../../docs/COMING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllStringSubmatch(string(text), -1)
+	for _, m := range links {
+		if _, err := os.Stat("../../docs/" + m[1]); err != nil {
+			t.Errorf("docs/COMING.md: %v", err)
+		}
+	}
+	if len(links) < 10 {
+		t.Errorf("%d links", len(links))
+	}
+}
+
 func boolInt(b bool) int {
 	if b {
 		return 1
