@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"slices"
-
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -43,11 +41,6 @@ func (e *entry) has(shard primitives.ShardID) bool {
 		}
 	}
 	return false
-}
-
-// lists tells whether the block's layout has a shard, held or not.
-func (e *entry) lists(shard primitives.ShardID) bool {
-	return slices.ContainsFunc(e.head.Shards, func(s shardHead) bool { return s.ID == shard })
 }
 
 // start is where the record begins in the log.

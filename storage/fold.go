@@ -67,7 +67,10 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	}
 	foldState(&batch, last)
 	putFrontier(&batch, changes, chain[0].entry.head.Splits)
-	shards := s.foldShards(&batch, v, chain)
+	shards, err := s.foldShards(&batch, v, chain)
+	if err != nil {
+		return s.fail(err)
+	}
 	cell, touched, written := s.foldPoint(chain[len(chain)-1])
 	for _, p := range chain {
 		if p.puts != nil {

@@ -56,18 +56,24 @@ func (s *Store) BeginLeave(shard primitives.ShardID, accounts AccountRange) erro
 	return s.fail(s.step(&batch))
 }
 
+// splitParent is a shard whose states are kept, and the first block that lacks it.
+type splitParent struct {
+	height primitives.Height
+	id     primitives.ShardID
+}
+
+func (s *Store) splitParents() (list []splitParent, err error) {
+	err = splitParents.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+		list = append(list, splitParent{heightOf(key), primitives.ShardID(heightOf(key[8:]))})
+		return true
+	})
+	return list, err
+}
+
 // endParents says that the states of a shard from which a split made this one are not here any more: rows of accounts name no shard, so that
 // what this one loses that one loses, too.
 func (s *Store) endParents(shard primitives.ShardID) error {
-	type parent struct {
-		height primitives.Height
-		id     primitives.ShardID
-	}
-	var list []parent
-	err := splitParents.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
-		list = append(list, parent{heightOf(key), primitives.ShardID(heightOf(key[8:]))})
-		return true
-	})
+	list, err := s.splitParents()
 	if err != nil {
 		return err
 	}

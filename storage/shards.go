@@ -346,14 +346,18 @@ func (v *view) readable(at BlockRef, shard primitives.ShardID) error {
 }
 
 // foldShards says where shards are after a fold that do not all go with it, and writes the late records of its blocks.
-func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) map[primitives.ShardID]shardCell {
+func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) (map[primitives.ShardID]shardCell, error) {
 	if len(v.shards) == 0 {
-		return v.shards
+		return v.shards, nil
+	}
+	split, err := s.splitParents()
+	if err != nil {
+		return nil, err
 	}
 	next := maps.Clone(v.shards)
 	for id, c := range next {
-		if !v.base.entry.lists(id) { // it was split, or is yet to come
-			continue
+		if slices.ContainsFunc(split, func(p splitParent) bool { return p.id == id }) {
+			continue // no block behind has it
 		}
 		at := v.folded
 		for _, p := range chain {
@@ -383,7 +387,7 @@ func (s *Store) foldShards(batch *Batch, v *view, chain []*pendingBlock) map[pri
 			}
 		}
 	}
-	return next
+	return next, nil
 }
 
 // splitsAway tells whether a shard ends with the block before.
