@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/storage"
@@ -208,6 +209,41 @@ func TestHostileTransitions(t *testing.T) {
 	} {
 		if r := try(name, nil, change); r == nil || r.Trie.Root() != tr.Post {
 			t.Errorf("%s: another root", name)
+		}
+	}
+}
+
+// TestTransitionAhead: what proves a chunk is not made again of a block that is on its way to the disk, whose patch is not known yet; once it is
+// there, it is made with the patch.
+func TestTransitionAhead(t *testing.T) {
+	disk := storage.NewMemDisk()
+	g := newGate(disk)
+	n := openOn(t, testGenesis(t, "aa", "bb"), disk, storage.Options{})
+	n.adoptNext(false)
+	if _, err := n.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
+	n.patch = patchOf{b.Hash(), []genesis.Record{&genesis.DataRecord{AccountID: "aa", Key: []byte("k"), Value: []byte("v")}}}
+	g.closed.Store(true)
+	a, err := n.Adopt(n.applied(b, chunks), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-g.arrived
+	if _, _, err := n.Transitions(b.Hash(), a.Entry.Shards[0].ID); !errors.Is(err, ErrUnknown) {
+		t.Errorf("of a block that is not on disk: %v", err)
+	}
+	g.closed.Store(false)
+	g.pass <- struct{}{}
+	if _, err := n.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range a.Entry.Shards {
+		s := &a.Entry.Shards[i]
+		main, _, err := n.Transitions(b.Hash(), s.ID)
+		if err != nil || main.Post != s.Extra.StateRoot {
+			t.Errorf("shard %d: %+v, %v; want root %v", s.ID, main, err, s.Extra.StateRoot)
 		}
 	}
 }

@@ -183,6 +183,9 @@ func (s *Store) uncount(batch *Batch, h *head) error {
 	if !s.hasLates.Load() {
 		return nil
 	}
+	for _, e := range s.lateEntries(h.Ref) {
+		dropNames(batch, &head{Ref: h.Ref, Shards: e.head.Shards})
+	}
 	lo := append([]byte{lates.id}, appendRef(nil, h.Ref)...)
 	return deleteRange(s.db, batch, lo, PrefixEnd(lo))
 }

@@ -46,7 +46,9 @@ func TestSplitOfLateShard(t *testing.T) {
 		return errors.Join(put(left, []byte("1")), put(right, []byte("2")))
 	}))
 	must(s.EnterShard(1, nil))
-	must(s.CommitShard(at, &held(1)[0], nil)) // the folded block is the first one
+	late := held(1)[0] // of the block behind the folded one
+	late.Chunk = &Chunk{Hash: hashOf("chunk"), Header: []byte{1}}
+	must(s.CommitShard(at, &late, nil))
 	next(held(0, 1))
 	next(held(0, 2, 3), Split{Parent: 1, Left: 2, Right: 3})
 	old := BlockRef{3, hashOf(3)}
@@ -81,7 +83,33 @@ func TestSplitOfLateShard(t *testing.T) {
 	if tail := s.Tip().Tail; tail < at.Height-9 {
 		t.Errorf("the tail is %d, the head %d", tail, at.Height)
 	}
+	if places, err := s.FindChunk(hashOf("chunk")); err != nil || len(places) > 0 {
+		t.Errorf("a chunk of a block that was collected is at %v, %v", places, err)
+	}
+	must(chunkPlaces.Scan(s.db, nil, nil, func(key []byte, _ Nothing) bool {
+		t.Errorf("a place of a chunk that was collected: %x", key)
+		return false
+	}))
 	if _, ok := s.view.Load().shards[1]; ok {
 		t.Error("there is a row of a shard whose last block was collected")
+	}
+}
+
+// TestStageBesideLeaving: what comes in with accounts of a shard whose rows are yet to be removed stays.
+func TestStageBesideLeaving(t *testing.T) {
+	c := newPinChain(t)
+	c.grow(3)
+	c.must(c.s.BeginLeave(1, AccountRange{Lo: "m"}))
+	at, key := c.at[1], []byte("\x00x")
+	_, err := c.s.Stage(2, at, AccountRange{Lo: "p"})
+	c.must(err)
+	c.must(c.s.StagePart(2, at, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }))
+	c.must(c.s.EndLeaving())
+	c.must(c.s.EnterShard(2, nil))
+	if v, err := c.s.ValueAt(at, 2, key); err != nil || string(v) != "1" {
+		t.Errorf("%q is %q, %v", key, v, err)
+	}
+	if _, err := flat.Get(c.s.db, flatKey(1, []byte("\x00z"))); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a row of the shard that has left: %v", err)
 	}
 }
