@@ -66,10 +66,9 @@ func (e *eye) Holds(prev primitives.Hash, s primitives.ShardID) bool {
 func (e *eye) Stored(hash primitives.Hash) *primitives.Chunk { return e.stored[hash] }
 
 type flying struct {
-	at  int64
-	to  primitives.AccountID
-	ev  func() Event
-	who string
+	at int64
+	to primitives.AccountID
+	ev func() Event
 }
 
 // network is a simulated one, all from a seed.
