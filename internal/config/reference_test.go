@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 var writeReference = flag.Bool("pages", false, "write docs/CONFIG.md again")
@@ -52,6 +55,13 @@ func reference(t *testing.T) string {
 		missing := ""
 		if v, ok := whole.Document.Get(path); ok {
 			missing = "`" + compact(v) + "`"
+		}
+		for i := range limits.Table {
+			if l := &limits.Table[i]; path == "troupe.rpc."+l.Key {
+				if missing = fmt.Sprintf("`%d`", l.Default); l.Time != nil {
+					missing = time.Duration(l.Default).String()
+				}
+			}
 		}
 		about := own[path]
 		if why, inert := withoutEffect(path); inert {
