@@ -183,6 +183,9 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 	}
 	defer p.Release()
 	next, err := e.rulesBehind(p)
+	if err != nil && e.Adopted(parent) == nil { // it has gone meanwhile
+		err = ErrOrphan
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -42,12 +42,23 @@ type PoolCaptured struct {
 	Bases        []primitives.Height // of the blocks that they refer to
 }
 
-// RestorePool: node -> shard -> mempool, no reply, behind a WentBack: the pool is what it was. Waiters of what is in it no more have been
-// told by milestones.
+// RestorePool: node -> shard -> mempool, asked, behind a WentBack; answered with PoolRestored when the pool is what it was. Waiters of what is
+// in it no more have been told by milestones. It goes by the shard, as the blocks did that are gone, so that it comes behind them: who asked
+// for a GoBack submits nothing before the answer.
 type RestorePool struct {
 	PoolCaptured
 	Head primitives.Height
 }
+
+// StandStill: node -> producer, asked before GoBack; answered with Stopped, or an error where others have a say in the next block. Nothing is
+// looked up of the chain, whose blocks may be gone, until a WentBack or a GoOn; what is asked for meanwhile waits for that.
+type StandStill struct{}
+
+// GoOn: node -> producer, no reply: the chain did not go back.
+type GoOn struct{}
+
+// PoolRestored answers RestorePool.
+type PoolRestored struct{}
 
 // CaptureClock: node -> producer, asked; answered with Clock, or an error where others have a say in the next block.
 type CaptureClock struct{}

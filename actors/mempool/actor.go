@@ -151,8 +151,9 @@ func (a *Actor) Handle(msg any) {
 		a.begin(m)
 	case link.Request[messages.CapturePool, messages.PoolCaptured]:
 		m.Reply(a.capture(), nil)
-	case messages.RestorePool:
-		a.restore(&m)
+	case link.Request[messages.RestorePool, messages.PoolRestored]:
+		a.restore(&m.Question)
+		m.Reply(messages.PoolRestored{}, nil)
 	case Page:
 		a.more(m)
 	case messages.ChunkChosen:

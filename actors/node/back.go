@@ -26,6 +26,8 @@ type turns struct {
 	clock link.Request[messages.CaptureClock, messages.Clock]
 	pools map[primitives.ShardID]link.Request[messages.CapturePool, messages.PoolCaptured]
 	back  *Snapshot // where the chain is going
+	// restores are what the pools have been asked then.
+	restores []link.Request[messages.RestorePool, messages.PoolRestored]
 }
 
 // captured asks who makes blocks and all pools what they have, on the chain's goroutine, between two blocks.
@@ -54,8 +56,11 @@ func (n *Node) wentBack(m messages.WentBack) {
 		panic(errors.Join(errors.New("node: shards of a snapshot"), err))
 	}
 	n.tell(n.milestones, m)
+	n.turns.restores = nil
 	for _, t := range n.shards.set.Load().list {
-		n.tell(t.pid, messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
+		r := link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})
+		n.turns.restores = append(n.turns.restores, r)
+		n.tell(t.pid, r)
 	}
 	n.tell(n.producer, messages.RestoreClock{Clock: s.clock})
 	n.tell(n.producer, m)
@@ -94,12 +99,20 @@ func (n *Node) EndSnapshot(s *Snapshot) { n.tell(n.chain, messages.EndSnapshot{S
 // so. engine.ErrEnded, producer.ErrShared.
 func (n *Node) GoBack(ctx context.Context, s *Snapshot) error {
 	_, err := inTurn(ctx, n, func() (none struct{}, err error) {
-		if _, err := await(n, n.producer, link.NewRequest[messages.CaptureClock, messages.Clock](messages.CaptureClock{})); err != nil {
+		if _, err := await(n, n.producer, link.NewRequest[messages.StandStill, messages.Stopped](messages.StandStill{})); err != nil {
 			return none, err
 		}
 		n.turns.back = s
-		_, err = await(n, n.chain, link.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: s.state}))
-		return none, err
+		if _, err = await(n, n.chain, link.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: s.state})); err != nil {
+			n.tell(n.producer, messages.GoOn{}) // it has heard of nothing else
+			return none, err
+		}
+		for _, r := range n.turns.restores {
+			if _, err := await(n, nil, r); err != nil {
+				return none, err
+			}
+		}
+		return none, nil
 	}, func(struct{}) {})
 	return err
 }

@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward; CaptureClock, SetClock, SetProduction; WentBack, RestoreClock
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward; CaptureClock, SetClock, SetProduction; StandStill, GoOn, WentBack, RestoreClock
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -91,6 +91,8 @@ type Actor struct {
 	forward forward
 	clock   clock
 	era     messages.Era // of the chain
+	still   bool         // it is not known where the chain is
+	later   []any        // what was asked for meanwhile
 	early   []any        // ApprovalReceived, ChunkEndorsed: ahead of the head
 	timer   *time.Timer
 	self    messages.Sender[tick]
@@ -162,6 +164,10 @@ func (a *Actor) want() { a.step(production.Wanted{Any: a.o.Wanted == nil || a.o.
 
 // Handle takes one message.
 func (a *Actor) Handle(msg any) {
+	if a.still {
+		a.whileStill(msg)
+		return
+	}
 	switch m := msg.(type) {
 	case messages.BlockAdopted:
 		a.adopt(m.BlockAccepted)
@@ -199,10 +205,9 @@ func (a *Actor) Handle(msg any) {
 		a.setClock(m)
 	case link.Request[messages.SetProduction, messages.Production]:
 		a.setProduction(m)
-	case messages.RestoreClock:
-		a.clock.restore(m.Clock)
-	case messages.WentBack:
-		a.wentBack(&m)
+	case link.Request[messages.StandStill, messages.Stopped]:
+		a.standStill(m)
+	case messages.GoOn, messages.WentBack, messages.RestoreClock: // it goes, or has stopped
 	case link.Request[messages.StopProducing, messages.Stopped]:
 		a.stop(ErrStopped)
 		m.Reply(messages.Stopped{}, nil)
@@ -276,6 +281,19 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	if !m.IsHead {
 		return
 	}
+	a.told(m)
+	followed := false
+	if len(a.ahead) > 0 {
+		followed, a.ahead = a.ahead[0], a.ahead[1:]
+	}
+	if !followed {
+		approvers, sole := a.approvers(m.Hash)
+		a.follow(m, a.o.Chain.Head(), approvers, sole)
+	}
+}
+
+// told answers who waited for a block that is on disk.
+func (a *Actor) told(m *messages.BlockAccepted) {
 	left := a.goals[:0]
 	for _, g := range a.goals {
 		if g.left--; g.left == 0 {
@@ -286,14 +304,6 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	}
 	a.goals = left
 	a.accepted(m)
-	followed := false
-	if len(a.ahead) > 0 {
-		followed, a.ahead = a.ahead[0], a.ahead[1:]
-	}
-	if !followed {
-		approvers, sole := a.approvers(m.Hash)
-		a.follow(m, a.o.Chain.Head(), approvers, sole)
-	}
 }
 
 // follow makes a block the head, unless the chain is at top, beyond it: then top's own message is on its way.

@@ -86,7 +86,7 @@ func (a *Actor) Handle(msg any) {
 		a.toMempool(m)
 	case link.Request[messages.CapturePool, messages.PoolCaptured]:
 		a.toMempool(m)
-	case messages.RestorePool:
+	case link.Request[messages.RestorePool, messages.PoolRestored]:
 		a.toMempool(m)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/storage"
 )
 
-func loaded(t *testing.T, dir string) *home.Home {
+func loaded(t testing.TB, dir string) *home.Home {
 	t.Helper()
 	hm, err := home.Load(dir)
 	if err != nil {

@@ -1,12 +1,16 @@
 package host
 
 import (
+	"crypto/rand"
 	"fmt"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -290,5 +294,66 @@ func TestProduction(t *testing.T) {
 	}
 	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f, "SANDBOX_REFUSED: producer: block production: ") {
 		t.Errorf("an interval of 1 ns: %s", f)
+	}
+}
+
+// TestRevertUnderLoad: a chain of several shards goes back while clients submit and wait without end, and one patches: nothing halts, each
+// revert leads to its block, and blocks go on.
+func TestRevertUnderLoad(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{
+		Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now, NumShards: 4,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h := mustStart(t, dir)
+	defer stop(t, h)
+	var none struct{}
+	if f := rpcOf(t, h, "sandbox_patch_state", patchData("AQ=="), &none); f != "" {
+		t.Fatal(f)
+	}
+	base := must(t, h, "sandbox_snapshot", `null`)
+	key := h.home.ValidatorKey
+	end := make(chan struct{})
+	var clients sync.WaitGroup
+	for c := range 4 {
+		clients.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-end:
+					return
+				default:
+				}
+				tx, _ := encode(draft(h, key, primitives.Nonce(1+4*i+c), "near", &primitives.Transfer{Deposit: primitives.NEAR(1)}), key)
+				level := []string{"NONE", "INCLUDED", "EXECUTED_OPTIMISTIC", "FINAL"}[c]
+				r, err := http.Post("http://"+h.Addr.String(), "application/json", strings.NewReader(fmt.Sprintf(
+					`{"jsonrpc":"2.0","id":1,"method":"send_tx","params":{"signed_tx_base64":%q,"wait_until":%q}}`, tx, level)))
+				if err == nil {
+					_ = r.Body.Close()
+				}
+			}
+		})
+	}
+	for i := range 25 {
+		if i%3 == 0 {
+			if f := rpcOf(t, h, "sandbox_patch_state", patchData("Ag=="), &none); f != "" {
+				t.Error(f)
+			}
+		}
+		if i%4 == 0 {
+			must(t, h, "sandbox_mine", `[20]`)
+		}
+		if got := must(t, h, "sandbox_revert", fmt.Sprintf("[%q]", base.ID)); got.Hash != base.Hash {
+			t.Fatalf("%+v, want %+v", got, base)
+		}
+	}
+	close(end)
+	clients.Wait()
+	if halted, ok := h.Node.Halted(); ok {
+		t.Fatalf("halted: %+v", halted)
+	}
+	before := h.Engine.Head().Height()
+	if got := must(t, h, "sandbox_mine", `[5]`); got.Height < uint64(before)+5 {
+		t.Errorf("from %d to %d", before, got.Height)
 	}
 }
