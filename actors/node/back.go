@@ -62,6 +62,7 @@ func (n *Node) wentBack(m messages.WentBack) {
 		n.turns.restores = append(n.turns.restores, r)
 		n.tell(t.pid, r)
 	}
+	n.moved()
 	n.tell(n.producer, messages.RestoreClock{Clock: s.clock})
 	n.tell(n.producer, m)
 }
