@@ -45,7 +45,7 @@ type attack struct {
 	run  func(ctx context.Context, a *arms)
 }
 
-// attacks are those of the review of the RPC, 1 to 9.
+// attacks are those of the review of the RPC, 1 to 9, and by WebSocket.
 var attacks = []attack{
 	{"1 changes names an account 150 times", func(ctx context.Context, a *arms) {
 		list := strings.Repeat(`"`+a.Large+`",`, 149) + `"` + a.Large + `"`
@@ -132,6 +132,115 @@ var attacks = []attack{
 			pause(ctx, 20*time.Millisecond)
 		})
 	}},
+	{"10 a thousand subscribers of whom half never read", func(ctx context.Context, a *arms) {
+		a.each(ctx, 13, 1000, func(_ string, i int) {
+			c := a.socket(ctx, fmt.Sprintf("127.0.13.%d", 1+i%10)) // a hundred each
+			if c == nil {
+				pause(ctx, 100*time.Millisecond)
+				return
+			}
+			defer c.Close()
+			text(c, rpcBody("subscribe", `{"topic":"blocks","finality":"optimistic"}`))
+			text(c, rpcBody("subscribe", `{"topic":"outcomes","account_id":"near","finality":"optimistic","from_height":1}`))
+			text(c, rpcBody("subscribe", `{"topic":"transactions","account_id":"near"}`))
+			if i%2 == 0 {
+				pause(ctx, time.Hour)
+				return
+			}
+			_, _ = io.Copy(io.Discard, c)
+		})
+	}},
+	{"11 floods of subscribe and unsubscribe", func(ctx context.Context, a *arms) {
+		a.each(ctx, 14, 8, func(from string, _ int) {
+			c := a.socket(ctx, from)
+			if c == nil {
+				pause(ctx, 100*time.Millisecond)
+				return
+			}
+			defer c.Close()
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			for i := 1; ctx.Err() == nil; i++ {
+				if text(c, rpcBody("subscribe", `{"topic":"transactions","account_id":"near","from_height":1}`)) != nil ||
+					text(c, rpcBody("unsubscribe", fmt.Sprintf(`["%d"]`, i))) != nil {
+					return
+				}
+			}
+		})
+	}},
+	{"12 halves of handshakes, huge and broken messages", func(ctx context.Context, a *arms) {
+		a.each(ctx, 15, 200, func(from string, i int) {
+			if i%4 == 0 {
+				c, err := a.dial(ctx, from)
+				if err == nil {
+					_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+					pause(ctx, 3*time.Second)
+					_ = c.Close()
+				}
+				return
+			}
+			c := a.socket(ctx, from)
+			if c == nil {
+				pause(ctx, 100*time.Millisecond)
+				return
+			}
+			defer c.Close()
+			switch i % 4 {
+			case 1: // ten megabytes, never ended
+				_, _ = c.Write([]byte{0x81, 0xff, 0, 0, 0, 0, 0, 0x9f, 0, 0, 0, 0, 0, 0})
+				for ctx.Err() == nil {
+					if _, err := c.Write(make([]byte, 64<<10)); err != nil {
+						return
+					}
+				}
+			case 2: // of fragments of one byte
+				if frame(c, 0x01, "[") != nil {
+					return
+				}
+				for ctx.Err() == nil {
+					if frame(c, 0x00, "0,") != nil {
+						return
+					}
+				}
+			case 3: // pings, whose answers nobody reads
+				for ctx.Err() == nil {
+					if frame(c, 0x89, strings.Repeat("x", 125)) != nil {
+						return
+					}
+				}
+			}
+		})
+	}},
+}
+
+// socket opens a WebSocket; nil: the node does not let it in.
+func (a *arms) socket(ctx context.Context, from string) net.Conn {
+	c, err := a.dial(ctx, from)
+	if err != nil {
+		return nil
+	}
+	_ = c.(*net.TCPConn).SetReadBuffer(4096)
+	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	head := make([]byte, 12)
+	if _, err := io.ReadFull(c, head); err != nil || string(head) != "HTTP/1.1 101" {
+		_ = c.Close()
+		return nil
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	context.AfterFunc(ctx, func() { _ = c.Close() })
+	return c
+}
+
+func text(c net.Conn, s string) error { return frame(c, 0x81, s) }
+
+// frame sends one, masked with zeros.
+func frame(c net.Conn, kind byte, s string) error {
+	b := []byte{kind, 0x80 | byte(len(s))}
+	if len(s) > 125 {
+		b = []byte{kind, 0x80 | 126, byte(len(s) >> 8), byte(len(s))}
+	}
+	_, err := c.Write(append(append(b, 0, 0, 0, 0), s...))
+	return err
 }
 
 func rpcBody(method, params string) string {
