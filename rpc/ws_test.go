@@ -78,7 +78,8 @@ func asClose(err error, e **websocket.CloseError) bool {
 
 // TestSocketAnswersAsHTTP: a message is answered with the same bytes as a body, each method, batches, and what is no request.
 func TestSocketAnswersAsHTTP(t *testing.T) {
-	s, url := served(t, &fakeNode{}, Options{})
+	_, url := served(t, &fakeNode{}, Options{})
+	s := newServer(t, &fakeNode{}, Options{})
 	c := dial(t, url, nil)
 	bodies := []string{"", "5", "[]", `{"method":"nope","id":[1]}`, `[{"method":"health","id":1},{"method":"nope","id":"x"},5]`, `{"method":"health"`}
 	for i := range methods {
@@ -340,6 +341,7 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.QueueMessages, l.QueueBytes = 64, 1<<20 })})
 	lazy := dial(t, url, nil)
 	say(t, lazy, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	hear(t, lazy) // that it has begun
 	sub := <-subs
 	sent := 0
 	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end); { // what the system takes off the queue is none of ours
@@ -371,7 +373,6 @@ func TestReaderWhoDoesNot(t *testing.T) {
 	}
 	at := view.Cursor{At: testAt, Index: sent - 1}
 	sub.sink.End(view.EndSlow, &at)
-	hear(t, lazy)
 	for i := range sent {
 		if got := hear(t, lazy); !strings.Contains(got, fmt.Sprintf(`"index":%d}`, i)) {
 			t.Fatalf("message %d: %.200s", i, got)
