@@ -38,7 +38,7 @@ func TestQueue(t *testing.T) {
 	}
 	big := make([]byte, wire.MaxFrame)
 	q = Queue{}
-	if !q.Put(big, Sync) || !q.Put(big, Sync) || q.Put([]byte{0}, Consensus) {
+	if first, second := q.Put(big, Sync), q.Put(big, Sync); !first || !second || q.Put([]byte{0}, Consensus) {
 		t.Error("the bound of a queue is not 1 GiB")
 	}
 	for _, tt := range []struct {

@@ -200,7 +200,7 @@ func (h *Host) dial(ctx context.Context, e near.Dial) {
 	d := net.Dialer{Timeout: dialLimit, KeepAlive: -1}
 	conn, err := d.DialContext(ctx, "tcp", e.Peer.Addr.String())
 	if err != nil {
-		h.Post(near.DialFailed{Peer: e.Peer, Tier: e.Tier})
+		h.Post(near.DialFailed(e))
 		return
 	}
 	select {
