@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -158,8 +159,9 @@ type Subscriber struct {
 	w     walk
 	log   *logrus.Logger
 	state verdict
-	moved bool // the chain has, since the last look
-	poked bool // a goOn, or a room, is on its way
+	moved bool          // the chain has, since the last look
+	poked bool          // a goOn, or a room, is on its way
+	pause time.Duration // before the next look for a place
 }
 
 // NewSubscriber returns the actor.
@@ -191,6 +193,12 @@ func (a *Subscriber) Receive(c actor.Context) {
 	}
 }
 
+// Of who waits for a place among those who read the past.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = time.Second
+)
+
 // run goes on, and sees to it that it is woken when it can go on again.
 func (a *Subscriber) run(c actor.Context) {
 	if a.state == over {
@@ -199,12 +207,23 @@ func (a *Subscriber) run(c actor.Context) {
 	v, end, err := a.w.run()
 	a.state = v
 	a.r.passed(a.w.at)
+	if v != later {
+		a.pause = 0
+	}
 	switch v {
 	case again:
 		if !a.poked {
 			a.poked = true
 			c.Send(c.Self(), goOn{})
 		}
+	case later: // an actor must not wait, so it looks again, and the more seldom the longer it takes
+		if !a.poked {
+			a.poked = true
+			a.pause = min(max(2*a.pause, firstPause), lastPause)
+			root, self := c.ActorSystem().Root, c.Self()
+			time.AfterFunc(a.pause, func() { root.Send(self, goOn{}) })
+		}
+		return
 	case full:
 		if !a.poked {
 			a.poked = true

@@ -31,6 +31,8 @@ type Chain interface {
 	Tip(view.RefKind) (view.At, error)
 	// Step says how the chain of a finality goes on behind a block: *view.CursorError.
 	Step(after view.At, finality view.RefKind) (Step, error)
+	// Past gives a place to who reads the chain from a height on, until done; false: there is none now. It never waits.
+	Past(from primitives.Height) (done func(), ok bool)
 	// Has tells whether a block is part of the chain.
 	Has(view.At) bool
 	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
@@ -62,6 +64,7 @@ const (
 	rests verdict = iota // until the chain moves
 	again                // there is more to do
 	full                 // until there is room
+	later                // until there is a place for who reads the past
 	over                 // it has ended
 )
 
@@ -84,6 +87,15 @@ type walk struct {
 
 // run goes on as far as it may.
 func (w *walk) run() (v verdict, end view.EndReason, err error) {
+	from := w.at.Height
+	if !w.ready && w.q.Topic == view.TopicTransactions {
+		from -= min(from, reach)
+	}
+	done, ok := w.chain.Past(from)
+	if !ok {
+		return later, "", nil
+	}
+	defer done()
 	if !w.ready {
 		if err := w.resume(); err != nil {
 			return w.failed(err)

@@ -21,6 +21,7 @@ type tree struct {
 	first  primitives.Height // below it nothing is stored
 	forget map[primitives.Hash]bool
 	made   int
+	busy   bool // there is no place for who reads the past
 }
 
 func newTree() *tree {
@@ -71,6 +72,8 @@ func (t *tree) Tip(kind view.RefKind) (view.At, error) {
 }
 
 func (t *tree) Has(at view.At) bool { return slices.Contains(t.chain(t.head), at) }
+
+func (t *tree) Past(primitives.Height) (func(), bool) { return func() {}, !t.busy }
 
 func (t *tree) Step(after view.At, kind view.RefKind) (s Step, err error) {
 	tip, _ := t.Tip(kind)
@@ -428,5 +431,24 @@ func TestBlocksGone(t *testing.T) {
 	u := &walk{q: w.q, chain: tr, ledger: tr, sink: s, at: at}
 	if v, end, _ := u.run(); v != over || end != view.EndGone {
 		t.Errorf("a cursor in what is gone: verdict %d, %q", v, end)
+	}
+}
+
+// TestNoPlace: who finds no place among those who read the past does nothing, and goes on where he was when there is one.
+func TestNoPlace(t *testing.T) {
+	tr := newTree()
+	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+	for range 3 {
+		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
+	}
+	s := &sink{room: 100}
+	w := &walk{q: &view.Subscription{Topic: view.TopicBlocks}, chain: tr, ledger: tr, sink: s, at: begin}
+	tr.busy = true
+	if v, _, _ := w.run(); v != later || len(s.got) != 0 {
+		t.Fatalf("verdict %d, %d notices", v, len(s.got))
+	}
+	tr.busy = false
+	if v, _, _ := w.run(); v != rests || len(s.got) != 3 {
+		t.Fatalf("verdict %d, %d notices", v, len(s.got))
 	}
 }

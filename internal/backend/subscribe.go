@@ -162,15 +162,24 @@ func (f follower) Step(after view.At, kind view.RefKind) (s streams.Step, err er
 	return s, nil
 }
 
+// Past gives a place to who reads from a height on, if that is far behind the head, so that who follows the head never waits for them.
+func (f follower) Past(from primitives.Height) (done func(), ok bool) {
+	if from+near >= f.b.Engine.Head().Height() {
+		return func() {}, true
+	}
+	select {
+	case f.b.digests.past <- struct{}{}:
+		return func() { <-f.b.digests.past }, true
+	default:
+		return nil, false
+	}
+}
+
 // Digest returns what is told of a block.
 func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	c := &f.b.digests
 	if d := c.get(at.Hash); d != nil {
 		return d, nil
-	}
-	if at.Height+near < f.b.Engine.Head().Height() { // who reads the past takes turns, so that who follows the head never waits for them
-		c.past <- struct{}{}
-		defer func() { <-c.past }()
 	}
 	k, err := f.b.byHash(at.Hash)
 	if err != nil {
@@ -188,7 +197,7 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 
 // digests are those of the blocks that were asked for last: those who follow the head ask for the same.
 type digests struct {
-	past chan struct{} // places of blocks that are read for who is far behind the head: half of the cores
+	past chan struct{} // places of who reads far behind the head: half of the cores
 	mu   sync.Mutex
 	list []*stream.Digest // the last one first
 }
