@@ -161,7 +161,7 @@ func (n *joiner) step(r *runner) error {
 		}
 		return err
 	}
-	for range 1 + n.random.IntN(4) {
+	for range 2 + n.random.IntN(4) {
 		next, more, err := c.j.Next()
 		if err != nil {
 			return err
