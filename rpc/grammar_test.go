@@ -169,7 +169,8 @@ func (g *grammar) request(names []string) grammarRequest {
 }
 
 // refusals are what a whole request may be told for what its members are together.
-var refusals = []string{"include_proof is not supported with paginated", "only one of block_id, finality and sync_checkpoint", "requires block_height"}
+var refusals = []string{"include_proof is not supported with paginated", "only one of block_id, finality and sync_checkpoint", "requires block_height",
+	"exclude each other"}
 
 // held holds a reply to what may come: JSON, a status that is told by it, faults that the method declares, no 5xx.
 func (g *grammar) held(r grammarRequest, status int, reply string) error {
