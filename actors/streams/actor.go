@@ -159,7 +159,6 @@ type Subscriber struct {
 	w     walk
 	log   *logrus.Logger
 	state verdict
-	moved bool          // the chain has, since the last look
 	poked bool          // a goOn, or a room, is on its way
 	pause time.Duration // before the next look for a place
 }
