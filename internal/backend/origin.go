@@ -124,6 +124,7 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 		if body.Resume && body.Data == nil && derived(body.DataID, p.Block.Ref().Height, yieldTimeouts, id) {
 			return o.yield(p, id, body.DataID)
 		}
+	case *primitives.ActionReceipt: // outcomes name it
 	}
 	return o.search(p, id, func(out *primitives.OutcomeWithID, height primitives.Height) bool {
 		if slices.Contains(out.ReceiptIDs, id) {
@@ -134,6 +135,7 @@ func (o *origin) parent(id primitives.Hash) (primitives.Hash, error) {
 			return out.ExecutorID == receipt.PredecessorID && derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
 		case *primitives.GlobalContractDistribution:
 			return derived(out.ID, height, len(out.ReceiptIDs)+dataReceipts, id)
+		case *primitives.ActionReceipt:
 		}
 		return false
 	})
