@@ -11,6 +11,8 @@ SUMTYPE := github.com/alecthomas/go-check-sumtype/cmd/go-check-sumtype@v0.3.1
 FUZZTIME ?= 30s
 # of the tests of one package: what takes two minutes on a quiet machine may take ten on one that is shared
 TIMEOUT ?= 25m
+# begun first: packages run beside each other, and one long one at the end has the machine to itself
+LONG := ./internal/workload ./internal/replay ./storage
 
 .PHONY: help build run test check platforms replay race fuzz bench vectors contracts e2e lint clean
 
@@ -25,7 +27,7 @@ run: build ## a sandbox chain in bin/sandbox, JSON-RPC on 127.0.0.1:3030
 	$(BIN) --home $(HOME_DIR) run --rpc-addr 127.0.0.1:3030
 
 test: ## all tests, with the short replays
-	$(GO) test -timeout $(TIMEOUT) ./...
+	$(GO) test -timeout $(TIMEOUT) $(LONG) ./...
 
 lint: ## formatting, vet, staticcheck, house rules
 	@out="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "gofmt -w these:"; echo "$$out"; exit 1; }
@@ -36,7 +38,7 @@ lint: ## formatting, vet, staticcheck, house rules
 
 check: lint ## lint, tests, every recorded chain, a tidy go.mod
 	$(GO) mod tidy -diff
-	TROUPE_REPLAY=all $(GO) test -timeout $(TIMEOUT) ./...
+	TROUPE_REPLAY=all TROUPE_WORKLOADS=all $(GO) test -timeout $(TIMEOUT) $(LONG) ./...
 	$(GO) test -tags noshim ./runtime/vm/...
 	$(MAKE) platforms
 

@@ -19,7 +19,7 @@ const compilerEnv = "TROUPE_TEST_COMPILER"
 // moments; blocks and outcomes are those of a run in which nobody is killed. Next to nothing is kept compiled, so that there is
 // always something to compile.
 //
-//	TROUPE_REPLAY=all go test ./internal/workload -run TestKilledCompilers -v
+//	TROUPE_WORKLOADS=all go test ./internal/workload -run TestKilledCompilers -v
 func TestKilledCompilers(t *testing.T) {
 	want := 15
 	if full() {

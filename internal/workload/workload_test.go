@@ -16,7 +16,7 @@ import (
 )
 
 // full tells whether all workloads are to be run: `make check` says so.
-func full() bool { return os.Getenv("TROUPE_REPLAY") == "all" }
+func full() bool { return os.Getenv("TROUPE_WORKLOADS") == "all" }
 
 // checkSupply compares what there is after a block with what its header says there should be.
 func checkSupply(t *testing.T, c *Chain, at *engine.Entry, find Lookup) {
