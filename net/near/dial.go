@@ -50,6 +50,9 @@ func (n *Node) monitor(now time.Time) {
 			return p.ID == n.me || p.Addr == n.ListenAddr || under
 		})
 		if found {
+			if !n.timers.found { // the first one ever: now it is worth to look often
+				n.timers.found, n.timers.monitorStep = true, monitorFirst
+			}
 			n.dial(p, wire.T2)
 		}
 	}
@@ -147,8 +150,9 @@ func (n *Node) tickRetries(now time.Time) {
 	}
 }
 
-// advertise tells everybody how this validator is reached, and asks for all that others know.
+// advertise asks for all that others know, and tells everybody how this validator is reached.
 func (n *Node) advertise(now time.Time) {
+	n.toAll(&wire.AccountsData{Incremental: true, RequestingFullSync: true})
 	n.timers.advertise = now.Add(advertisePeriod)
 	if d := n.accounts.advertise(now); d != nil {
 		n.toAll(&wire.AccountsData{Data: []*wire.AccountData{d}, Incremental: true})

@@ -204,8 +204,7 @@ func (n *Node) newHead(h Head) {
 	n.head = &h
 	n.hosts.setEpoch(h.EpochHeight)
 	if n.accounts.setKeys(h.T1) {
-		n.toAll(&wire.AccountsData{Incremental: true, RequestingFullSync: true})
-		n.timers.advertise = time.Time{} // at once
+		n.timers.advertise = time.Time{} // at once, which asks too
 	}
 }
 

@@ -278,6 +278,14 @@ func TestRouting(t *testing.T) {
 	if got := strings.Join(f.log, " "); strings.Count(got, "routed") != 6 {
 		t.Errorf("ping and pong: %s", got)
 	}
+	// A body that nobody reads goes to a neighbour, and no further.
+	for to, want := range map[int]int{1: 1, 3: 1} { // n3 has had the status request
+		f.log = nil
+		f.step(m[0], RouteTo{wire.ToPeer(m[to].me), &wire.Carried{Of: wire.BodyTxStatusResponse, Borsh: []byte{byte(to)}}})
+		if f.run(time.Second); len(m[to].delivered) != want || strings.Count(strings.Join(f.log, " "), "routed") != 1 {
+			t.Errorf("an unread body for n%d: %d delivered, %v", to, len(m[to].delivered), f.log)
+		}
+	}
 	// n1 and n2 part: there is no way any more, and everybody hears of it.
 	c := m[1].ready[wire.T2][m[2].me]
 	f.shut(c.id)
@@ -290,6 +298,58 @@ func TestRouting(t *testing.T) {
 	}
 	if e := m[0].graph.edges[keyOf(m[1].graph.Local(m[2].me))]; e.Active() || !e.Verify() {
 		t.Errorf("the edge between n1 and n2 is %+v", e)
+	}
+}
+
+// TestWake wants a clock that waits for the batch of edges when a handshake does, and the looking for peers to begin anew with the first
+// one that is found, but not with the second.
+func TestWake(t *testing.T) {
+	f := newFabric(t, 1)
+	a := f.add("a", nil)
+	f.run(20 * time.Minute)
+	a.conns[1] = &conn{id: 1, inbound: true, waiting: true, opened: f.now.Add(-handshakeLimit)}
+	if f.step(a, Tick{}); !a.Wake().After(f.now) || a.conns[1] == nil {
+		t.Errorf("to be woken at %v, which is not after %v", a.Wake(), f.now)
+	}
+	delete(a.conns, 1)
+	look := func() time.Duration {
+		a.timers.monitor = f.now
+		f.step(a, Tick{})
+		return a.timers.monitor.Sub(f.now)
+	}
+	if d := look(); d != monitorLast {
+		t.Errorf("alone for long: looks each %v", d)
+	}
+	for i, want := range []time.Duration{monitorFirst, monitorFirst * 11 / 10} {
+		p := wire.PeerInfo{ID: idOf(fmt.Sprint(i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 1, 0, byte(i)}), 1)}
+		a.store.hear(f.now, []wire.PeerInfo{p}, a.me)
+		if d := look(); d != want || len(a.out[wire.T2]) != i+1 {
+			t.Errorf("with %d peers to dial: looks after %v, want %v", i+1, d, want)
+		}
+	}
+}
+
+// TestAdvertiseAsks wants a node to ask for all account data each time that it would tell its own, though it has none, and once.
+func TestAdvertiseAsks(t *testing.T) {
+	f := newFabric(t, 1)
+	a, b := f.add("a", quiet), f.add("b", quiet)
+	f.dial(a, b, wire.T2)
+	f.run(10 * time.Second)
+	for i, ev := range []Event{Tick{}, Head{Block: headAt(5).Block, T1: map[primitives.AccountID][]primitives.PublicKey{"v": {idOf("v")}}}} {
+		if i == 0 {
+			a.timers.advertise = f.now
+		}
+		var asked int
+		for _, e := range a.Step(f.now, ev) {
+			if w, ok := e.(Write); ok {
+				if m, ok := w.Msg.(*wire.AccountsData); ok && m.RequestingFullSync && m.Incremental {
+					asked++
+				}
+			}
+		}
+		if asked != 1 {
+			t.Errorf("%T: asked %d times", ev, asked)
+		}
 	}
 }
 

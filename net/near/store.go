@@ -85,15 +85,25 @@ func (s *store) put(now time.Time, p wire.PeerInfo, t trust) *known {
 	return k
 }
 
+// evict drops the peer that was not seen for the longest time; if all that may go are banned, the oldest ban.
 func (s *store) evict() {
-	var worst *known
+	var worst, oldest *known
 	for _, k := range s.peers {
-		if k.boot || k.status == connected || k.status == banned {
+		if k.boot || k.status == connected {
+			continue
+		}
+		if k.status == banned {
+			if oldest == nil || k.bannedAt.Before(oldest.bannedAt) || k.bannedAt.Equal(oldest.bannedAt) && k.info.ID < oldest.info.ID {
+				oldest = k
+			}
 			continue
 		}
 		if worst == nil || k.seen.Before(worst.seen) || k.seen.Equal(worst.seen) && k.info.ID < worst.info.ID {
 			worst = k
 		}
+	}
+	if worst == nil {
+		worst = oldest
 	}
 	if worst != nil {
 		s.drop(worst)

@@ -164,6 +164,29 @@ func TestWaysBack(t *testing.T) {
 	}
 }
 
+// TestWayBackAgain wants the first way back of a request to stay, a request that comes again to take no room, and one that was answered
+// and comes again to be as young as its last coming.
+func TestWayBackAgain(t *testing.T) {
+	w, h := newWaysBack(), primitives.Hash{1}
+	for i := range 5000 {
+		w.put(start, h, wire.PeerID(fmt.Sprint(i)))
+	}
+	if len(w.order) != 1 || len(w.of) != 1 || w.peek(h) != "0" {
+		t.Errorf("%d slots, %d peers, back to %q", len(w.order), len(w.of), w.peek(h))
+	}
+	for i := range 100_000 {
+		w.take(h)
+		w.put(start, h, "p")
+		if len(w.order) > 1100 {
+			t.Fatalf("%d slots after %d rounds", len(w.order), i)
+		}
+	}
+	w.prune()
+	if len(w.order) != 1 || len(w.of) != 1 || w.peek(h) != "p" {
+		t.Errorf("%d slots of one way back", len(w.order))
+	}
+}
+
 // TestHosts wants each part asked of the host with the highest score, then of others, hosts of old epochs forgotten.
 func TestHosts(t *testing.T) {
 	h := newHosts()
@@ -234,6 +257,15 @@ func TestStore(t *testing.T) {
 	}
 	if len(s.peers) != maxKnownPeers || s.peers["boot"] == nil || s.peers["z"] == nil || len(s.byAddr) > maxKnownPeers {
 		t.Errorf("%d peers", len(s.peers))
+	}
+	for id, k := range s.peers {
+		if id != "boot" {
+			k.status, k.bannedAt = banned, start.Add(time.Minute)
+		}
+	}
+	s.peers["z"].bannedAt = start
+	if s.hear(start, []wire.PeerInfo{{ID: "new", Addr: addr(9)}}, "me"); len(s.peers) != maxKnownPeers || s.peers["z"] != nil || s.peers["new"] == nil {
+		t.Errorf("%d peers, the oldest ban %v", len(s.peers), s.peers["z"])
 	}
 	if s.update(start.Add(8 * 24 * time.Hour)); len(s.peers) != 1 || s.peers["boot"] == nil || len(s.byAddr) != 1 {
 		t.Errorf("%d peers after a week", len(s.peers))

@@ -35,6 +35,7 @@ const (
 type timers struct {
 	monitor, fix, t1, advertise, recent time.Time
 	monitorStep, t1Period               time.Duration
+	found                               bool // monitor has found somebody to dial, ever
 }
 
 func (t *timers) start(now time.Time, t1 time.Duration) {
@@ -111,9 +112,9 @@ func (n *Node) tick(now time.Time) {
 	}
 	n.applyFixes(now)
 	if passed(now, t.monitor) {
+		n.monitor(now)
 		t.monitor = now.Add(t.monitorStep)
 		t.monitorStep = min(t.monitorStep*11/10, monitorLast)
-		n.monitor(now)
 	}
 	n.takeEdges(now)
 }
@@ -143,7 +144,7 @@ func (n *Node) Wake() time.Time {
 		sooner(n.edgesAt)
 	}
 	for _, c := range n.conns {
-		if !c.isReady {
+		if !c.isReady && !c.waiting {
 			sooner(c.opened.Add(handshakeLimit))
 		}
 		for _, at := range [...]time.Time{c.due.accounts, c.due.peers, c.due.block, c.due.nonce} {

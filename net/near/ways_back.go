@@ -17,46 +17,62 @@ const (
 // waysBack remembers, by the hash of a request, from which neighbour it came, or that it was ours.
 type waysBack struct {
 	from  map[primitives.Hash]wayBack
-	order []primitives.Hash // oldest first; some are gone
+	order []slot // oldest first; some are dead
 	of    map[wire.PeerID]int
+	puts  uint64
 }
 
 type wayBack struct {
 	peer wire.PeerID
 	at   time.Time
+	n    uint64 // of its slot
+}
+
+// slot is a place in the order. It is dead when its way back was taken, even if the same hash was put again after that.
+type slot struct {
+	hash primitives.Hash
+	n    uint64
 }
 
 func newWaysBack() *waysBack {
 	return &waysBack{from: map[primitives.Hash]wayBack{}, of: map[wire.PeerID]int{}}
 }
 
-// put remembers one; a full memory first loses what is too old, then the oldest of whoever has most, so that one neighbour who floods
-// loses only its own.
+// put remembers one; of a request that is known the first stays. A full memory first loses what is too old, then the oldest of whoever
+// has most, so that one neighbour who floods loses only its own.
 func (w *waysBack) put(now time.Time, request primitives.Hash, peer wire.PeerID) {
-	if old, known := w.from[request]; known {
-		w.forget(request, old.peer)
+	if _, known := w.from[request]; known {
+		return
 	}
 	if len(w.from) >= maxWaysBack {
 		w.evict(now)
 	}
-	w.from[request] = wayBack{peer, now}
-	w.order = append(w.order, request)
+	w.puts++
+	w.from[request] = wayBack{peer, now, w.puts}
+	w.order = append(w.order, slot{request, w.puts})
 	w.of[peer]++
 	if len(w.order) > 2*len(w.from)+1000 { // mostly of those that were answered
-		w.order = slices.DeleteFunc(w.order, func(h primitives.Hash) bool { _, known := w.from[h]; return !known })
+		w.prune()
 	}
 }
 
+func (w *waysBack) live(s slot) bool {
+	b, known := w.from[s.hash]
+	return known && b.n == s.n
+}
+
+// prune drops the dead slots; as many stay as there are ways back.
+func (w *waysBack) prune() {
+	w.order = slices.DeleteFunc(w.order, func(s slot) bool { return !w.live(s) })
+}
+
 func (w *waysBack) evict(now time.Time) {
-	kept := w.order[:0]
-	for _, h := range w.order {
-		if b, known := w.from[h]; known && now.Sub(b.at) > wayBackLife {
-			w.forget(h, b.peer)
-		} else if known {
-			kept = append(kept, h)
+	for _, s := range w.order {
+		if b := w.from[s.hash]; w.live(s) && now.Sub(b.at) > wayBackLife {
+			w.forget(s.hash, b.peer)
 		}
 	}
-	w.order = kept
+	w.prune()
 	if len(w.from) < maxWaysBack {
 		return
 	}
@@ -67,9 +83,9 @@ func (w *waysBack) evict(now time.Time) {
 		}
 	}
 	left := maxWaysBack / 100 // at once, so that a flood does not search for each of its messages
-	for _, h := range w.order {
-		if b := w.from[h]; b.peer == most && left > 0 {
-			w.forget(h, most)
+	for _, s := range w.order {
+		if w.from[s.hash].peer == most && left > 0 {
+			w.forget(s.hash, most)
 			left--
 		}
 	}

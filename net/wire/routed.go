@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -90,7 +91,9 @@ func (m *Routed) Hop() *Routed {
 	}
 	out := *m
 	out.TTL--
-	out.Hops++
+	if out.Hops < math.MaxUint32 {
+		out.Hops++
+	}
 	return &out
 }
 

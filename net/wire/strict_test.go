@@ -252,6 +252,9 @@ func TestTTL(t *testing.T) {
 	if hops != StartTTL-1 || m.TTL != StartTTL {
 		t.Errorf("%d hops", hops)
 	}
+	if m.Hops = 1<<32 - 1; m.Hop().Hops != m.Hops {
+		t.Errorf("%d hops and one more are %d", m.Hops, m.Hop().Hops)
+	}
 	unsigned := *m
 	unsigned.Signature = ""
 	if unsigned.Verify() {
