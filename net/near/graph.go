@@ -10,7 +10,7 @@ import (
 
 // The bounds of a graph (nearcore config.rs:32), in edges and peers.
 const (
-	maxEdgesInMessage = 50_000
+	maxEdgesInMessage = wire.MaxEdges
 	maxEdgesOfSource  = 50_000
 	maxGraphPeers     = 100_000
 	maxEdges          = 1_000_000

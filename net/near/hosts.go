@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxHosts       = 1000
+	maxHosts       = wire.MaxHosts
 	hostEpochsKept = 1 // before the current one
 )
 
@@ -33,8 +33,11 @@ func newHosts() *hosts {
 	return &hosts{of: map[wire.PeerID]*wire.SnapshotHost{}, tried: map[hostTry]int{}}
 }
 
-// add takes hosts that a peer has sent, and returns those that are new.
+// add takes hosts that a peer has sent, and returns those that are new. Of more than one keeps none is taken.
 func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban Reason) {
+	if len(list) > maxHosts {
+		return nil, NotBanned
+	}
 	seen := map[wire.PeerID]bool{}
 	for _, s := range list {
 		if seen[s.PeerID] {

@@ -213,6 +213,13 @@ func TestHosts(t *testing.T) {
 	if fresh, _ := h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor("old"), sync, 5, []primitives.ShardID{2})}); len(fresh) != 0 {
 		t.Error("a host of an old epoch is taken")
 	}
+	many := make([]*wire.SnapshotHost, maxHosts+1)
+	for i := range many {
+		many[i] = &wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint(i)), EpochHeight: 9, Shards: []primitives.ShardID{1}, Signature: primitives.ZeroED25519Signature}
+	}
+	if fresh, ban := h.add(many); len(fresh) != 0 || ban != NotBanned {
+		t.Errorf("too many hosts: %d, %v", len(fresh), ban)
+	}
 	for i := range maxHosts + 5 {
 		h.put(&wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint(i)), EpochHeight: 9})
 	}

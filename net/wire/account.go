@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 
@@ -114,7 +115,7 @@ func (m *AccountsData) appendFields(b []byte) []byte {
 func (c *conversion) payload(in []byte) (p SignedPayload, of item) {
 	for it := range accountKeySignedPayload.items(in) {
 		if it.num == 1 {
-			p.Payload = it.b
+			p.Payload = bytes.Clone(it.b) // it is kept, and its frame may be long
 		}
 	}
 	if err := accountKeyPayload.check(p.Payload); err != nil {

@@ -18,6 +18,8 @@ type Edge struct {
 	LowSig, HighSig primitives.Signature
 	RemovalSig      primitives.Signature // "": none, and there must be none if the edge is active
 	RemovedByLow    bool
+
+	proven verdict
 }
 
 // EdgeHash returns what both ends sign: H(low ‖ high ‖ nonce).
@@ -71,6 +73,7 @@ func (e *Edge) Other(me PeerID) PeerID {
 // Remove returns the edge that says that e, which is active, is no more, signed by key, which is one of the ends'.
 func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 	out := *e
+	out.proven = unproven
 	out.Nonce++
 	h := EdgeHash(e.Low, e.High, out.Nonce)
 	out.RemovedByLow, out.RemovalSig = key.PublicKey() == e.Low, key.Sign(h[:])
@@ -79,7 +82,9 @@ func (e *Edge) Remove(key primitives.SecretKey) *Edge {
 
 // Verify tells whether the signatures are right: two over the nonce of an active edge, over the nonce before and a third over its own of
 // a removed one. An edge from a node to itself is right too; only a validator's loop of T1 has one.
-func (e *Edge) Verify() bool {
+func (e *Edge) Verify() bool { return e.proven.or(e.verify) }
+
+func (e *Edge) verify() bool {
 	if e.Low > e.High || e.Nonce == 0 {
 		return false
 	}

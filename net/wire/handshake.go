@@ -116,6 +116,9 @@ func (c *conversion) genesis(in []byte) (g GenesisID) {
 	return g
 }
 
+// maxTrackedShards is how many shards a handshake may list: on the wire one takes two bytes, here eight.
+const maxTrackedShards = 1 << 16
+
 func readHandshake(tier Tier, in []byte) (Message, error) {
 	var c conversion
 	h := &Handshake{Tier: tier}
@@ -140,6 +143,10 @@ func readHandshake(tier Tier, in []byte) (Message, error) {
 		case 2:
 			h.Chain.Height = primitives.Height(it.v)
 		case 3:
+			if len(h.Chain.TrackedShards) >= maxTrackedShards {
+				c.fail("more than %d tracked shards", maxTrackedShards)
+				return nil, c.err
+			}
 			h.Chain.TrackedShards = append(h.Chain.TrackedShards, primitives.ShardID(it.v))
 		case 4:
 			h.Chain.Archival = it.v != 0

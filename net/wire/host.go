@@ -15,6 +15,8 @@ type SnapshotHost struct {
 	EpochHeight uint64
 	Shards      []primitives.ShardID
 	Signature   primitives.Signature // by the node key, over Hash
+
+	proven verdict
 }
 
 // SnapshotHosts brings hosts, all that are known or new ones.
@@ -39,7 +41,9 @@ func (s *SnapshotHost) Hash() primitives.Hash {
 }
 
 // Verify tells whether the signature is the host's.
-func (s *SnapshotHost) Verify() bool {
+func (s *SnapshotHost) Verify() bool { return s.proven.or(s.verify) }
+
+func (s *SnapshotHost) verify() bool {
 	h := s.Hash()
 	return s.Signature.Verify(h[:], s.PeerID)
 }
@@ -71,6 +75,9 @@ func readSnapshotHosts(in []byte) (Message, error) {
 			case 3:
 				s.EpochHeight = f.v
 			case 4:
+				if len(s.Shards) > MaxHostShards { // one more is enough to be banned for
+					continue
+				}
 				s.Shards = append(s.Shards, primitives.ShardID(f.v))
 			}
 		}

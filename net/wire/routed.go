@@ -55,6 +55,7 @@ type Routed struct {
 	Hops      uint32
 
 	tagged []byte // the body with its tag, as it is hashed and sent
+	proven verdict
 }
 
 // Kind returns KindRouted, the form in which it is sent.
@@ -76,7 +77,9 @@ func (m *Routed) Hash() primitives.Hash {
 }
 
 // Verify tells whether the author signed it.
-func (m *Routed) Verify() bool {
+func (m *Routed) Verify() bool { return m.proven.or(m.verify) }
+
+func (m *Routed) verify() bool {
 	if m.Signature == "" {
 		return false
 	}

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestProve wants Verify to say after Prove what it said before, without another check, of good and of forged ones, and an edge that is
+// removed to be checked anew.
+func TestProve(t *testing.T) {
+	a, b := keyA.PublicKey(), keyB.PublicKey()
+	edge := NewEdge(a, b, 7, SignEdge(keyA, b, 7).Signature, SignEdge(keyB, a, 7).Signature)
+	badEdge := *edge
+	badEdge.LowSig = badEdge.HighSig
+	host := NewSnapshotHost(keyA, primitives.Hash{1}, 2, []primitives.ShardID{3})
+	badHost := *host
+	badHost.PeerID = b
+	msg := NewRouted(keyA, ToPeer(b), &Ping{}, 0)
+	badMsg := *msg
+	badMsg.Author = b
+	for _, m := range []Message{&RoutingTable{Edges: []*Edge{edge, &badEdge}}, &SnapshotHosts{Hosts: []*SnapshotHost{host, &badHost}}, msg, &badMsg} {
+		Prove(m)
+	}
+	edge.Nonce, host.EpochHeight, msg.Author = 9, 9, b // never done; so it shows whether Verify checks again
+	badEdge.LowSig, badHost.PeerID, badMsg.Author = edge.LowSig, a, a
+	if !edge.Verify() || !host.Verify() || !msg.Verify() || !msg.Hop().Verify() {
+		t.Error("what was proven is checked again")
+	}
+	if badEdge.Verify() || badHost.Verify() || badMsg.Verify() {
+		t.Error("what was refuted passes")
+	}
+	if edge.Remove(keyA).Verify() {
+		t.Error("an edge is proven by the one before it")
+	}
+	long := &SnapshotHosts{Hosts: make([]*SnapshotHost, MaxHosts+1)}
+	for i := range long.Hosts {
+		long.Hosts[i] = &badHost
+	}
+	badHost.proven = unproven
+	if Prove(long); badHost.proven != unproven {
+		t.Error("a list that is too long is checked")
+	}
+}
+
+// TestShardLists wants a handshake with too many shards refused, and of a host no more shards read than show that there are too many.
+func TestShardLists(t *testing.T) {
+	h := &Handshake{Tier: T2, Version: 86, Oldest: 83, Sender: keyA.PublicKey(), Target: keyB.PublicKey(), ListenPort: 1,
+		Chain: ChainInfo{Genesis: GenesisID{ChainID: "test"}}, PartialEdge: SignEdge(keyA, keyB.PublicKey(), 7)}
+	h.Chain.TrackedShards = make([]primitives.ShardID, maxTrackedShards)
+	if _, err := Decode(Append(nil, h)); err != nil {
+		t.Errorf("%d shards: %v", maxTrackedShards, err)
+	}
+	h.Chain.TrackedShards = append(h.Chain.TrackedShards, 1)
+	if _, err := Decode(Append(nil, h)); err == nil {
+		t.Error("one shard too many is taken")
+	}
+	s := &SnapshotHosts{Hosts: []*SnapshotHost{NewSnapshotHost(keyA, primitives.Hash{}, 1, make([]primitives.ShardID, 5000))}}
+	m, err := Decode(Append(nil, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(m.(*SnapshotHosts).Hosts[0].Shards); n != MaxHostShards+1 {
+		t.Errorf("%d shards of a host are kept", n)
+	}
+}
+
+// TestPayloadIsOwn wants account data that is kept to hold nothing of the frame it came in.
+func TestPayloadIsOwn(t *testing.T) {
+	d := &AccountData{PeerID: keyA.PublicKey(), Version: 1}
+	if err := d.Sign(keyB); err != nil {
+		t.Fatal(err)
+	}
+	frame := Append(nil, &AccountsData{Data: []*AccountData{d}})
+	m, err := Decode(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(frame)
+	if got := m.(*AccountsData).Data[0]; !bytes.Equal(got.Payload, d.Payload) || !got.Verify(got.AccountKey) {
+		t.Error("the payload changes with the frame")
+	}
+}
