@@ -5,8 +5,9 @@
 //	state   one goroutine that steps the Node, one that accepts, two for each connection
 //	units   frames are u32 little-endian length ‖ protobuf
 //	bound   wire.MaxFrame bytes a frame, of which only what has come is held; 1 GiB waiting for a connection; maxEvents decoded messages
-//	        waiting for the Node, above which nobody is read from
-//	errors  of a socket end its connection; of the listener end Run
+//	        waiting for the Node, above which nobody is read from, and one above longFrame of each connection; maxJudges judgements at a
+//	        time, one of each connection
+//	errors  of a socket end its connection; of the listener are waited out, unless it is closed, which ends Run
 //	source  nearcore chain/network/src/{tcp.rs, peer/stream.rs}
 package tcp
 
@@ -16,6 +17,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/net/near"
@@ -26,6 +28,8 @@ const (
 	dialLimit  = time.Second
 	writeLimit = 2 * time.Minute // of each frame
 	maxEvents  = 1024
+	maxJudges  = 16
+	acceptWait = 50 * time.Millisecond // after an accept that failed: of too many open files, say
 )
 
 // Host runs a Node on sockets.
@@ -35,7 +39,8 @@ type Host struct {
 
 	node     *near.Node
 	listener net.Listener
-	events   chan near.Event
+	events   chan posted
+	judges   chan struct{} // a place for each judgement under way
 	done     chan struct{}
 	group    sync.WaitGroup
 
@@ -51,6 +56,36 @@ type opened struct {
 	dial *near.Dial // nil: accepted
 }
 
+// posted is an event, and whom to tell when all that it leads to at once is done; nil: nobody.
+type posted struct {
+	near.Event
+	taken *taken
+}
+
+// taken counts what is still to be done with an event: the step, and the judgements that it begins.
+type taken struct {
+	left atomic.Int32
+	done chan struct{}
+}
+
+func newTaken() *taken {
+	t := &taken{done: make(chan struct{})}
+	t.left.Store(1)
+	return t
+}
+
+func (t *taken) more() {
+	if t != nil {
+		t.left.Add(1)
+	}
+}
+
+func (t *taken) less() {
+	if t != nil && t.left.Add(-1) == 0 {
+		close(t.done)
+	}
+}
+
 // Listen takes the address of c, which it sets to the one that it got, and returns a host that does nothing until Run. deliver and judge
 // are called by the stepping goroutine and by one of their own; neither may wait for the host.
 func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Host, error) {
@@ -60,8 +95,8 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 		return nil, err
 	}
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, events: make(chan near.Event, maxEvents),
-		done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}, nil
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, events: make(chan posted, maxEvents),
+		judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}, nil
 }
 
 // Addr returns where the host listens.
@@ -70,7 +105,21 @@ func (h *Host) Addr() netip.AddrPort { return h.listener.Addr().(*net.TCPAddr).A
 // Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does nothing once Run has ended.
 func (h *Host) Post(ev near.Event) {
 	select {
-	case h.events <- ev:
+	case h.events <- posted{ev, nil}:
+	case <-h.done:
+	}
+}
+
+// postAndWait is Post, and waits until the Node has taken the event and what was to be judged for it is judged.
+func (h *Host) postAndWait(ev near.Event) {
+	p := posted{ev, newTaken()}
+	select {
+	case h.events <- p:
+	case <-h.done:
+		return
+	}
+	select {
+	case <-p.taken.done:
 	case <-h.done:
 	}
 }
@@ -86,7 +135,7 @@ func (h *Host) Info() near.Info {
 	}
 }
 
-// Run steps the Node until ctx ends or the listener fails. Then all connections are closed and all goroutines have ended.
+// Run steps the Node until ctx ends or the listener is closed. Then all connections are closed and all goroutines have ended.
 func (h *Host) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error, 1)
@@ -112,15 +161,16 @@ func (h *Host) loop(ctx context.Context, failed <-chan error) error {
 			return nil
 		case err := <-failed:
 			return err
-		case ev := <-h.events:
-			h.step(ctx, ev)
+		case p := <-h.events:
+			h.step(ctx, p.Event, p.taken)
+			p.taken.less()
 		case o := <-h.new:
 			h.open(ctx, o)
 		case answer := <-h.info:
 			answer <- h.node.Info()
 			continue
 		case <-timer.C:
-			h.step(ctx, near.Tick{})
+			h.step(ctx, near.Tick{}, nil)
 		}
 		timer.Reset(max(time.Until(h.node.Wake()), 0))
 	}
@@ -131,10 +181,16 @@ func (h *Host) accept(failed chan<- error) {
 	for {
 		conn, err := h.listener.Accept()
 		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
+			if errors.Is(err, net.ErrClosed) {
 				failed <- err
+				return
 			}
-			return
+			select {
+			case <-time.After(acceptWait):
+				continue
+			case <-h.done:
+				return
+			}
 		}
 		select {
 		case h.new <- opened{conn: conn}:
@@ -149,20 +205,21 @@ func (h *Host) accept(failed chan<- error) {
 func (h *Host) open(ctx context.Context, o opened) {
 	h.last++
 	l := newLink(h.last, o.conn)
+	l.ours = o.dial != nil
 	h.links[l.id] = l
 	h.group.Add(2)
 	go l.write(h)
 	go l.read(h)
 	if o.dial != nil {
-		h.step(ctx, near.Dialled{Conn: l.id, Peer: o.dial.Peer, Tier: o.dial.Tier})
+		h.step(ctx, near.Dialled{Conn: l.id, Peer: o.dial.Peer, Tier: o.dial.Tier}, nil)
 		return
 	}
 	addr, _ := o.conn.RemoteAddr().(*net.TCPAddr)
-	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())})
+	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())}, nil)
 }
 
 // step steps the Node and carries out what it wants.
-func (h *Host) step(ctx context.Context, ev near.Event) {
+func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 	if c, ok := ev.(near.Closed); ok {
 		if l := h.links[c.Conn]; l != nil {
 			l.close()
@@ -172,7 +229,14 @@ func (h *Host) step(ctx context.Context, ev near.Event) {
 	for _, e := range h.node.Step(time.Now(), ev) {
 		switch e := e.(type) {
 		case near.Write:
-			if l := h.links[e.Conn]; l != nil && !l.put(wire.Append(nil, e.Msg), near.PriorityOf(e.Msg)) {
+			l := h.links[e.Conn]
+			if l == nil {
+				continue
+			}
+			if _, ok := e.Msg.(*wire.Handshake); ok && !l.ours { // our answer to one that was fine
+				l.shaken.Store(true)
+			}
+			if !l.put(wire.Append(nil, e.Msg), near.PriorityOf(e.Msg)) {
 				l.close() // its reader tells the Node
 			}
 		case near.Close:
@@ -186,11 +250,7 @@ func (h *Host) step(ctx context.Context, ev near.Event) {
 		case near.Deliver:
 			h.deliver(e)
 		case near.JudgeAnnouncements:
-			h.group.Add(1)
-			go func() {
-				defer h.group.Done()
-				h.Post(h.judge(e))
-			}()
+			h.begin(e, whole)
 		}
 	}
 }
@@ -208,4 +268,22 @@ func (h *Host) dial(ctx context.Context, e near.Dial) {
 	case <-h.done:
 		_ = conn.Close()
 	}
+}
+
+// begin has announcements judged, at most maxJudges at a time, and the Node told of it.
+func (h *Host) begin(e near.JudgeAnnouncements, whole *taken) {
+	h.group.Add(1)
+	whole.more()
+	go func() {
+		defer h.group.Done()
+		defer whole.less()
+		select {
+		case h.judges <- struct{}{}:
+		case <-h.done:
+			return
+		}
+		j := h.judge(e)
+		<-h.judges
+		h.Post(j)
+	}()
 }

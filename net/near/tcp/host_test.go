@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -194,5 +196,178 @@ func TestReadGrowing(t *testing.T) {
 	go func() { _, _ = w.Write(sent) }()
 	if b, err := readGrowing(r, len(sent)); err != nil || string(b) != string(sent) {
 		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// flaky is a listener whose first accepts fail.
+type flaky struct {
+	net.Listener
+	left int
+}
+
+func (f *flaky) Accept() (net.Conn, error) {
+	if f.left > 0 {
+		f.left--
+		return nil, syscall.EMFILE
+	}
+	return f.Listener.Accept()
+}
+
+// TestAcceptFails wants an accept that fails to be tried again, and the end of the listener to end Run.
+func TestAcceptFails(t *testing.T) {
+	h := quietHost(t, nil)
+	inner := h.listener
+	h.listener = &flaky{inner, 2}
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(context.Background()) }()
+	c, err := net.Dial("tcp", h.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	_, _ = c.Write(binary.LittleEndian.AppendUint32(nil, wire.MaxFrame+1))
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if b, err := io.ReadAll(c); err != nil || len(b) == 0 {
+		t.Errorf("after accepts that failed: %x, %v, want a goodbye", b, err)
+	}
+	_ = inner.Close()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("the listener was closed, and Run says nothing")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the host does not end")
+	}
+}
+
+// quietHost returns a host that does not run.
+func quietHost(t *testing.T, judge func(near.JudgeAnnouncements) near.Judged) *Host {
+	t.Helper()
+	c := near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "quiet"), Genesis: wire.GenesisID{ChainID: "test"}, Version: 86,
+		Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
+	h, err := Listen(c, func(near.Deliver) {}, judge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.listener.Close() })
+	return h
+}
+
+// TestLongWaits wants a reader to have no more than one long message at the Node, and many short ones.
+func TestLongWaits(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		m    wire.Message
+		want int
+	}{
+		{"short", &wire.PeersRequest{}, 3},
+		{"long", wire.NewRouted(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), wire.WayBack(primitives.Hash{}),
+			&wire.Carried{Of: wire.BodyTxStatusResponse, Borsh: make([]byte, longFrame)}, 0), 1},
+		{"to be judged", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
+	} {
+		h := quietHost(t, nil)
+		ours, theirs := net.Pipe()
+		h.group.Add(1)
+		go newLink(1, ours).read(h)
+		go func() {
+			for range 3 {
+				_, _ = theirs.Write(frame(wire.Append(nil, tt.m)))
+			}
+		}()
+		eventually(t, "read: "+tt.name, 20*time.Second, func() bool { return len(h.events) == tt.want })
+		time.Sleep(50 * time.Millisecond)
+		for i := range 3 { // each that is taken makes room for another
+			if n := len(h.events); n > max(tt.want-i, 1) {
+				t.Errorf("%s: %d wait, want %d", tt.name, n, tt.want)
+			}
+			p := <-h.events
+			p.taken.less()
+		}
+		_ = theirs.Close()
+		close(h.done)
+		h.group.Wait()
+	}
+}
+
+// TestJudges wants no more than maxJudges judgements at a time, and an event to be done with when its own is.
+func TestJudges(t *testing.T) {
+	var now, most atomic.Int32
+	release := make(chan struct{})
+	h := quietHost(t, func(j near.JudgeAnnouncements) near.Judged {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+		}
+		<-release
+		return near.Judged{From: j.From}
+	})
+	whole := newTaken()
+	const all = 3 * maxJudges
+	for range all {
+		h.begin(near.JudgeAnnouncements{}, whole)
+	}
+	whole.less()
+	eventually(t, "judging", 20*time.Second, func() bool { return now.Load() == maxJudges })
+	select {
+	case <-whole.done:
+		t.Error("done before all is judged")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(release)
+	select {
+	case <-whole.done:
+	case <-time.After(20 * time.Second):
+		t.Error("never done")
+	}
+	if h.group.Wait(); most.Load() != maxJudges || len(h.events) != all {
+		t.Errorf("%d judged at a time, %d in all", most.Load(), len(h.events))
+	}
+}
+
+// TestTooLongToSend wants a frame that no neard takes not to be sent.
+func TestTooLongToSend(t *testing.T) {
+	l := newLink(1, nil)
+	if !l.put(make([]byte, wire.MaxFrame+1), 0) || l.queue.Next() != nil {
+		t.Error("a frame that is too long is to be written")
+	}
+	if !l.put([]byte{1}, 0) || l.queue.Next() == nil {
+		t.Error("a short one is not")
+	}
+}
+
+// TestReaderProves wants signatures to be checked by the reader once the handshake is done, and not before.
+func TestReaderProves(t *testing.T) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
+	hello := &wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: key.PublicKey(), Target: key.PublicKey(), ListenPort: 1,
+		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test"}}, PartialEdge: wire.SignEdge(key, key.PublicKey(), 7)}
+	list := &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{wire.NewSnapshotHost(key, primitives.Hash{}, 1, []primitives.ShardID{1})}}
+	for _, tt := range []struct{ ours, answered, before, after bool }{{true, false, false, true}, {false, false, false, false}, {false, true, true, true}} {
+		h := quietHost(t, nil)
+		ours, theirs := net.Pipe()
+		l := newLink(1, ours)
+		l.ours = tt.ours
+		l.shaken.Store(tt.answered)
+		h.group.Add(1)
+		go l.read(h)
+		go func() {
+			for _, m := range []wire.Message{list, hello, list} {
+				_, _ = theirs.Write(frame(wire.Append(nil, m)))
+			}
+		}()
+		var proven []bool
+		for range 3 {
+			if m, ok := (<-h.events).Event.(near.Received).Msg.(*wire.SnapshotHosts); ok {
+				s := m.Hosts[0]
+				s.EpochHeight++ // never done; it verifies still if it is proven
+				proven = append(proven, s.Verify())
+			}
+		}
+		if proven[0] != tt.before || proven[1] != tt.after {
+			t.Errorf("%+v: proven %v", tt, proven)
+		}
+		_ = theirs.Close()
+		close(h.done)
+		h.group.Wait()
 	}
 }

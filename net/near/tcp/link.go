@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-chain/troupe/net/near"
@@ -13,8 +14,10 @@ import (
 
 // link is one connection: what waits to be written, and whether more is to come.
 type link struct {
-	id   near.ConnID
-	conn net.Conn
+	id     near.ConnID
+	conn   net.Conn
+	shaken atomic.Bool // the other side's handshake is done: from now on the reader checks signatures
+	ours   bool        // dialled
 
 	mu       sync.Mutex
 	wake     *sync.Cond
@@ -29,8 +32,11 @@ func newLink(id near.ConnID, conn net.Conn) *link {
 	return l
 }
 
-// put has a frame written; false if too much waits already.
+// put has a frame written; false if too much waits already. One that is too long is dropped: for it the other side would ban us.
 func (l *link) put(frame []byte, p near.Priority) bool {
+	if len(frame) > wire.MaxFrame {
+		return true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.wake.Signal()
@@ -109,11 +115,27 @@ func (l *link) read(h *Host) {
 		if err != nil {
 			return
 		}
-		if m, err := wire.Decode(frame); err == nil {
-			h.Post(near.Received{Conn: l.id, Msg: m})
+		m, err := wire.Decode(frame)
+		if err != nil {
+			continue
+		}
+		if l.shaken.Load() {
+			wire.Prove(m)
+		} else if _, ok := m.(*wire.Handshake); ok && l.ours {
+			l.shaken.Store(true)
+		}
+		ev := near.Received{Conn: l.id, Msg: m}
+		if table, ok := m.(*wire.RoutingTable); len(frame) > longFrame || ok && len(table.Accounts) > 0 {
+			h.postAndWait(ev)
+		} else {
+			h.Post(ev)
 		}
 	}
 }
+
+// longFrame is above how many bytes a message must have been taken before the next of its connection is read, so that what waits for the
+// Node is bounded in bytes too.
+const longFrame = 64 << 10
 
 // readGrowing reads n bytes into memory that grows as they come, since n is only what somebody says.
 func readGrowing(r io.Reader, n int) ([]byte, error) {
