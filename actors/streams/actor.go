@@ -179,14 +179,9 @@ func (a *Subscriber) Receive(c actor.Context) {
 		if a.state == rests || a.state == full {
 			a.run(c)
 		}
-	case goOn:
+	case goOn, room: // what the walk waits for may have changed meanwhile, and this is all that is on its way
 		a.poked = false
 		a.run(c)
-	case room:
-		a.poked = false
-		if a.state == full {
-			a.run(c)
-		}
 	case *actor.Stopping:
 		a.w.end()
 	}
