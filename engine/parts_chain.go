@@ -19,8 +19,13 @@ func (e *Engine) Distribution(stored func(primitives.Hash) *primitives.Chunk) Di
 	return Distribution{e.Validation(), stored}
 }
 
-// Epoch is that of the block behind prev; known is false if prev is not part of the chain.
+// Epoch is that of the block behind prev; known is false if prev is not part of the chain. The epochs know of a block before it is one of the chain's.
 func (d Distribution) Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) {
+	if d.e.Adopted(prev) == nil {
+		if _, err := d.e.record(prev); err != nil {
+			return id, false
+		}
+	}
 	err := d.e.Epochs(func(m *epoch.Manager) (err error) {
 		id, err = m.EpochIDFromPrev(prev)
 		return err
@@ -88,22 +93,28 @@ func (d Distribution) Cares(account primitives.AccountID, prev primitives.Hash, 
 	return cares
 }
 
-// Holds tells whether this node holds a shard behind prev.
-func (d Distribution) Holds(prev primitives.Hash, shard primitives.ShardID) bool {
+// Holds tells whether this node holds a shard behind prev. ErrUnknown: prev is not part of the chain.
+func (d Distribution) Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error) {
 	parent := d.e.Adopted(prev)
 	if parent == nil {
-		return false
+		var err error
+		if parent, err = d.e.Block(prev); err != nil {
+			return false, err
+		}
 	}
 	next, err := d.e.rulesBehind(parent)
 	if err != nil {
-		return false
+		return false, err
 	}
 	i, err := next.layout.Index(shard)
 	if err != nil {
-		return false
+		return false, err
 	}
 	holds, err := d.e.holds(parent, next.layout)
-	return err == nil && holds[i]
+	if err != nil {
+		return false, err
+	}
+	return holds[i], nil
 }
 
 // Stored finds a chunk of the chain.

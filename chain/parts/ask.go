@@ -86,7 +86,11 @@ func (p *Pool) tick(out *Out, now int64) error {
 // shard. All parts are needed by who holds the shard, and if full is set.
 func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
-	full = full || p.chain.Holds(ancestor, h.ShardID)
+	holds, err := p.chain.Holds(ancestor, h.ShardID)
+	if err != nil {
+		return err
+	}
+	full = full || holds
 	var main primitives.AccountID
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known && !others {
 		producer, err := p.chain.Producer(id, h.ShardID, h.HeightCreated)
@@ -138,7 +142,11 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 		if err != nil {
 			return err
 		}
-		if held := p.held(layout, ancestor); len(held) > 0 {
+		held, err := p.held(layout, ancestor)
+		if err != nil {
+			return err
+		}
+		if len(held) > 0 {
 			slices.Sort(held)
 			of(main).Shards = held
 		}

@@ -38,9 +38,10 @@ type Chain interface {
 	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
 	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error) // of a chunk
 	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
-	// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or the next; Holds whether this node holds it, or will then.
+	// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or the next; Holds whether this node holds it, or will then: what
+	// can't be told is an error, and not that it doesn't.
 	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
-	Holds(prev primitives.Hash, shard primitives.ShardID) bool
+	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
 	// Stored returns a chunk that is not here any more, with its body, nil if there is none.
 	Stored(primitives.Hash) *primitives.Chunk
 }

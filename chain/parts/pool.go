@@ -212,9 +212,15 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 	id, placed := p.chain.Epoch(h.PrevBlockHash)
 	if !placed && !known {
 		if id, placed = p.chain.Epoch(p.head.Hash); placed { // likely; what is wrong about the header is seen when its block comes
-			if layout, err := p.chain.Layout(id); err == nil && !layout.Has(h.ShardID) {
+			layout, err := p.chain.Layout(id)
+			if err != nil {
+				return fmt.Errorf("%w: on an unknown block: %w", ErrHeader, err)
+			}
+			if !layout.Has(h.ShardID) {
 				return fmt.Errorf("%w: of shard %d on an unknown block", ErrHeader, h.ShardID)
 			}
+		} else {
+			return fmt.Errorf("%w: on an unknown block, in no epoch", ErrHeader)
 		}
 	}
 	for i := range c.Parts {
@@ -302,7 +308,10 @@ func (p *Pool) settle(out *Out, e *entry) error {
 	if err != nil {
 		return err
 	}
-	held := p.held(layout, e.header.PrevBlockHash)
+	held, err := p.held(layout, e.header.PrevBlockHash)
+	if err != nil {
+		return err
+	}
 	receipts := !slices.ContainsFunc(held, func(s primitives.ShardID) bool { _, ok := e.receipts[s]; return !ok })
 	holds := slices.Contains(held, e.header.ShardID)
 	switch {
@@ -394,11 +403,15 @@ func (p *Pool) ownParts(id primitives.EpochID) (own []uint64, err error) {
 }
 
 // held are the shards that this node holds, or will.
-func (p *Pool) held(layout primitives.ShardLayout, prev primitives.Hash) (out []primitives.ShardID) {
+func (p *Pool) held(layout primitives.ShardLayout, prev primitives.Hash) (out []primitives.ShardID, err error) {
 	for _, s := range layout.ShardIDs() {
-		if p.chain.Holds(prev, s) {
+		holds, err := p.chain.Holds(prev, s)
+		if err != nil {
+			return nil, err
+		}
+		if holds {
 			out = append(out, s)
 		}
 	}
-	return out
+	return out, nil
 }

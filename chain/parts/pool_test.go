@@ -211,3 +211,46 @@ func TestTimers(t *testing.T) {
 		t.Errorf("a node that gets no forwards asks for %d parts at once", parts)
 	}
 }
+
+// TestBlind: while it can't be told what this node holds, no chunk is complete: not even one of which it has all that others' shards need.
+func TestBlind(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	p, blind := n.nodes[producers[2]], errors.New("not to be told")
+	n.eyes[producers[2]].blind = blind
+	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
+	if out, err := p.Step(0, all); !errors.Is(err, blind) || len(out.Complete) > 0 {
+		t.Errorf("%v, %d complete", err, len(out.Complete))
+	}
+	n.eyes[producers[2]].blind = nil
+	if out, err := p.Step(0, BlockCame{c.Header.PrevBlockHash}); err != nil || len(out.Complete) != 1 {
+		t.Errorf("%v, %d complete", err, len(out.Complete))
+	}
+}
+
+// TestNowhere: a header on an unknown block is refused, unsigned as it may be, where there is no epoch to go by, or where that has no such shard.
+func TestNowhere(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	me := producers[2]
+	p, head := n.nodes[me], primitives.Hash{200}
+	send := func(shard primitives.ShardID) error {
+		h := c.Header
+		h.PrevBlockHash, h.ShardID = primitives.Hash{99}, shard
+		_, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}})
+		return err
+	}
+	if _, err := p.Step(0, Head{Hash: head, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := send(0); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
+		t.Errorf("in no epoch: %v, %d are kept", err, len(p.entries))
+	}
+	n.eyes[me].known[head] = true
+	if err := send(77); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
+		t.Errorf("of no shard: %v, %d are kept", err, len(p.entries))
+	}
+	if err := send(0); err != nil || len(p.entries) != 1 {
+		t.Errorf("what may be: %v, %d are kept", err, len(p.entries))
+	}
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestDistributionWhileAdopted: the epochs learn of a block before it is part of the chain. Until it is, it is not known, and what is held behind it can't be told.
+func TestDistributionWhileAdopted(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb"))
+	d := n.Distribution(func(primitives.Hash) *primitives.Chunk { return nil })
+	b, chunks := n.make(n.Head().Hash, 1, false)
+	hash, shard := b.Hash(), n.Head().Layout.ShardIDs()[0]
+	if holds, err := d.Holds(n.Head().Hash, shard); err != nil || !holds {
+		t.Fatalf("behind the head: %v, %v", holds, err)
+	}
+	if _, known := d.Epoch(n.Head().Hash); !known {
+		t.Error("the head is not known")
+	}
+	if err := n.Epochs(func(m *epoch.Manager) error {
+		_, err := m.RecordBlockInfo(epoch.BlockInfoFromHeader(b.Header, 0), b.Header.RandomValue)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := d.Epoch(hash); known {
+		t.Error("a block that the epochs alone have heard of is known")
+	}
+	if _, err := d.Holds(hash, shard); !errors.Is(err, ErrUnknown) {
+		t.Errorf("what is held behind it: %v", err)
+	}
+	n = openNode(t, testGenesis(t, "aa", "bb")) // the other's epochs are beyond its blocks
+	d = n.Distribution(func(primitives.Hash) *primitives.Chunk { return nil })
+	n.accept(b, chunks)
+	holds, err := d.Holds(hash, shard)
+	if _, known := d.Epoch(hash); !known || err != nil || !holds {
+		t.Errorf("adopted: known %v, held %v, %v", known, holds, err)
+	}
+	if _, err := d.Holds(hash, 77); err == nil {
+		t.Error("of no shard")
+	}
+}
