@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -16,6 +17,8 @@ const (
 	MaxRaw       = 64 << 20 // of a witness, not compressed
 	MaxEncoded   = 48 << 20 // of a witness, compressed, with its length
 	MaxContracts = 64 << 20 // of the code in one answer, not compressed
+
+	maxDeployed = 1 << 14 // contracts: more than the gas of a chunk deploys
 )
 
 // ErrCoding says that something does not unpack, or is too large.
@@ -81,13 +84,13 @@ func EncodeContracts(codes [][]byte) []byte {
 	return packer().better.EncodeAll(primitives.AppendByteStrings(nil, codes), nil)
 }
 
-// DecodeContracts is the inverse.
-func DecodeContracts(payload []byte) ([][]byte, error) {
+// DecodeContracts is the inverse, of at most so many contracts.
+func DecodeContracts(payload []byte, most int) ([][]byte, error) {
 	raw, err := unpackContracts().DecodeAll(payload, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCoding, err)
 	}
-	r := borsh.NewReader(raw)
+	r := borsh.NewReaderWithin(raw, most*int(unsafe.Sizeof([]byte{})))
 	codes := primitives.ReadByteStrings(r)
 	if err := r.Close(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCoding, err)

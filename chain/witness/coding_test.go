@@ -93,11 +93,11 @@ func TestLimits(t *testing.T) {
 
 func TestContracts(t *testing.T) {
 	codes := [][]byte{[]byte("one"), {}, bytes.Repeat([]byte{7}, 100_000)}
-	got, err := DecodeContracts(EncodeContracts(codes))
+	got, err := DecodeContracts(EncodeContracts(codes), MaxRequested)
 	if err != nil || len(got) != 3 || !bytes.Equal(got[2], codes[2]) {
 		t.Errorf("%d codes, %v", len(got), err)
 	}
-	if _, err := DecodeContracts([]byte("no frame")); !errors.Is(err, ErrCoding) {
+	if _, err := DecodeContracts([]byte("no frame"), MaxRequested); !errors.Is(err, ErrCoding) {
 		t.Errorf("no frame: %v", err)
 	}
 }
@@ -120,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 		} else if !errors.Is(err, ErrCoding) {
 			t.Errorf("%v", err)
 		}
-		if _, err := DecodeContracts(in); err != nil && !errors.Is(err, ErrCoding) {
+		if _, err := DecodeContracts(in, MaxRequested); err != nil && !errors.Is(err, ErrCoding) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -144,3 +144,13 @@ func FuzzJoin(f *testing.F) {
 }
 
 func nothing(n int) [][]byte { return make([][]byte, n) }
+
+// TestManyContracts: a short message of very many empty contracts is refused before there is room for them.
+func TestManyContracts(t *testing.T) {
+	for _, n := range []int{MaxRequested, MaxRequested + 1, 1 << 20} {
+		codes, err := DecodeContracts(EncodeContracts(make([][]byte, n)), MaxRequested)
+		if bad := n > MaxRequested; bad != errors.Is(err, ErrCoding) || !bad && len(codes) != n {
+			t.Errorf("%d contracts: %d, %v", n, len(codes), err)
+		}
+	}
+}

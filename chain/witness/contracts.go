@@ -176,7 +176,7 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 	if !w.waits {
 		return out, fmt.Errorf("%w: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	codes, err := DecodeContracts(a.Compressed)
+	codes, err := DecodeContracts(a.Compressed, MaxRequested)
 	if err != nil {
 		return out, err
 	}
@@ -239,6 +239,6 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if err != nil || payload == nil {
 		return out, err
 	}
-	out.Compile, err = DecodeContracts(payload)
+	out.Compile, err = DecodeContracts(payload, maxDeployed)
 	return out, err
 }

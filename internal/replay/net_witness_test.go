@@ -221,7 +221,7 @@ func (n *network) sameDeploys(t testing.TB, key primitives.ChunkKey, made *engin
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, err := spread.DecodeContracts(payload)
+	codes, err := spread.DecodeContracts(payload, spread.MaxRequested)
 	if err != nil {
 		t.Fatal(err)
 	}
