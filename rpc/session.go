@@ -23,9 +23,9 @@ type session struct {
 	done func()
 }
 
-// sessions holds the open ones by their connection: of a connection one request runs at a time.
+// sessions holds the open ones by their connection.
 type sessions struct {
-	of sync.Map // net.Conn -> session
+	of sync.Map // net.Conn -> session; of a WebSocket's several requests may look at once
 }
 
 // open returns the context of a connection's submissions and waits.
@@ -40,7 +40,10 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.of.Store(conn, session{ctx, done})
+	if first, ok := s.of.LoadOrStore(conn, session{ctx, done}); ok { // of a WebSocket several requests begin together
+		done()
+		return first.(session).ctx, nil
+	}
 	return ctx, nil
 }
 
