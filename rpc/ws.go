@@ -218,6 +218,7 @@ func (k *socket) run() {
 		k.endWaits()
 		k.cut()
 		k.all.Wait()
+		out.settle()
 		k.endWaits() // of a session that a request has opened meanwhile
 		k.dropSocket(k)
 	}()
@@ -390,7 +391,9 @@ func waits(root val) bool {
 
 // reply sends what answers a message, and what is to come after it.
 func (k *socket) reply(x *exchange, b []byte) {
-	k.out.put(frame{head: b, sent: x.release})
+	if !k.out.put(frame{head: b, sent: x.release}) {
+		x.release()
+	}
 	for _, f := range x.after {
 		f()
 	}

@@ -119,10 +119,11 @@ func (o *outbox) push(f frame) {
 	}
 }
 
-// whenRoom calls f once, when half of the queue is free again; at once if it is. f must not wait.
+// whenRoom calls f once, when something has left and half of the queue is free again; at once if there is nothing in it. What was refused
+// may be larger than that half, so that it is free already says nothing. f must not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
-	if !o.ended && !o.roomy() {
+	if !o.ended && o.count > 0 {
 		o.waiting = append(o.waiting, f)
 		o.mu.Unlock()
 		return
@@ -165,6 +166,7 @@ func (o *outbox) write() {
 		o.mu.Lock()
 		if len(o.frames) == 0 {
 			o.frames, o.writing = nil, false
+			o.room.Broadcast()
 			o.mu.Unlock()
 			return
 		}
@@ -213,6 +215,19 @@ func (o *outbox) fail() {
 	}
 	o.end()
 	o.broken()
+	o.mu.Lock()
+	o.writing = false
+	o.room.Broadcast()
+	o.mu.Unlock()
+}
+
+// settle waits until nobody sends any more: the connection is cut, and what it is made of is about to be another's.
+func (o *outbox) settle() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.writing {
+		o.room.Wait()
+	}
 }
 
 func (f *frame) done() {
