@@ -73,7 +73,8 @@ type Actor struct {
 	compiling       int                  // and what the compiler is at work for, also if it has left the pool
 	ended           chan struct{}        // closed when the actor has ended or failed
 
-	walk walk
+	walk  walk
+	since uint64 // the first choice of the pool as it is; those before were of one that the chain has gone back from
 	// chose is what the last chunk took: it is offered again if the next block does not include it.
 	chose []primitives.Hash
 

@@ -660,3 +660,24 @@ type messageOnly struct {
 }
 
 func (c messageOnly) Message() any { return c.m }
+
+// TestChoiceAcrossRestore: what a choice that was begun before the pool was restored finds invalid by the state of then stays; what a
+// later one does leaves.
+func TestChoiceAcrossRestore(t *testing.T) {
+	w := newWorld(nil)
+	a := tx("a.near", 1)
+	w.add(a)
+	then := w.capture()
+	w.Handle(messages.ProduceChunk{})
+	walk := w.offered[len(w.offered)-1].Walk
+	w.restore(&messages.RestorePool{PoolCaptured: then})
+	w.Handle(messages.ChunkChosen{Walk: walk, Dropped: []primitives.Hash{a.Hash()}})
+	if !w.has(a) || len(w.dropped) != 0 {
+		t.Errorf("in the pool: %v; dropped %v", w.has(a), w.dropped)
+	}
+	w.Handle(messages.ProduceChunk{})
+	w.Handle(messages.ChunkChosen{Walk: w.offered[len(w.offered)-1].Walk, Dropped: []primitives.Hash{a.Hash()}})
+	if w.has(a) || len(w.dropped) != 1 {
+		t.Errorf("a later choice: in the pool: %v; dropped %v", w.has(a), w.dropped)
+	}
+}

@@ -13,11 +13,12 @@ func (a *Actor) capture() (out messages.PoolCaptured) {
 	return out
 }
 
-// restore makes the pool what it was. A choice that is being made gets no more candidates, and its chunk is not taken.
+// restore makes the pool what it was. A choice that is being made gets no more candidates, and what it says
+// in the end counts for nothing.
 func (a *Actor) restore(m *messages.RestorePool) {
 	var before, gone []primitives.Hash
 	a.pool.Drain(func(tx *primitives.SignedTransaction, _ primitives.Height) { before = append(before, tx.Hash()) })
-	a.walk = walk{}
+	a.walk, a.since = walk{}, a.o.Front.walks.Load()+1
 	a.chose = a.chose[:0]
 	clear(a.side)
 	a.pool.Advance(m.Head)

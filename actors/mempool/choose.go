@@ -70,6 +70,9 @@ func (a *Actor) more(p Page) {
 
 // chosen ends a walk: what was dropped leaves the pool, the rest stays until a block includes it.
 func (a *Actor) chosen(m *messages.ChunkChosen) {
+	if m.Walk < a.since { // by a state that is gone
+		return
+	}
 	if m.Walk == a.walk.id {
 		if a.walk.round != nil {
 			a.walk.round.End()
