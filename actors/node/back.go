@@ -46,8 +46,14 @@ func (n *Node) captured() {
 func (n *Node) wentBack(m messages.WentBack) {
 	s := n.turns.back
 	n.heights.forget()
+	n.tell(n.milestones, m)
 	head := n.engine.Head()
 	_, layout, err := chainView{n.engine}.ChildEpoch(head.Hash)
+	if set := n.shards.set.Load(); err == nil && !layout.Equal(set.layout) { // what waits is of the blocks that are gone: no pool sends it on
+		for _, t := range set.list {
+			n.tell(t.pid, link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{Head: m.At.Head}))
+		}
+	}
 	if err == nil {
 		accepted := messages.BlockAccepted{Block: head.Block, Hash: head.Hash, IsHead: true, Final: m.At.Final}
 		err = n.shards.adopt(layout, &accepted)
@@ -55,7 +61,6 @@ func (n *Node) wentBack(m messages.WentBack) {
 	if err != nil {
 		panic(errors.Join(errors.New("node: shards of a snapshot"), err))
 	}
-	n.tell(n.milestones, m)
 	n.turns.restores = nil
 	for _, t := range n.shards.set.Load().list {
 		r := link.NewRequest[messages.RestorePool, messages.PoolRestored](messages.RestorePool{PoolCaptured: s.pools[t.id], Head: m.At.Head})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/mempool"
@@ -141,11 +142,31 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 		again = true
 		return a
 	})
-	var err error
+	err := s.gone(name)
+	if err != nil {
+		return t, err
+	}
 	if t.pid, err = k.spawn("shard", name, onlyOnce(shard.New(func(m messages.ChunkApplied) { n.tell(n.chain, m) }, producer, pool))); err == nil {
 		<-ready // submissions go straight to it
 	}
 	return t, err
+}
+
+// endLimit is how long an actor may take to end whose name is wanted again.
+const endLimit = 10 * time.Second
+
+// gone waits for a shard's actor that is ending: its shard is there again, on another branch or behind a way back. No other goroutine
+// starts any.
+func (s *shards) gone(name string) error {
+	registry := s.n.root.ActorSystem().ProcessRegistry
+	for limit := time.Now().Add(endLimit); ; time.Sleep(time.Millisecond) {
+		if _, there := registry.GetLocal(name); !there {
+			return nil
+		}
+		if time.Now().After(limit) {
+			return fmt.Errorf("node: %s has not ended in %v", name, endLimit)
+		}
+	}
 }
 
 // apply sends a chunk to its shard. A branch that is not canonical may have a shard that the head's layout lacks.

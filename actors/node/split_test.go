@@ -279,3 +279,78 @@ func derive(t *testing.T, l primitives.ShardLayout, boundary primitives.AccountI
 	}
 	return out
 }
+
+// TestShardComesAgain: a shard whose actor is still ending is tracked again as soon as that has ended.
+func TestShardComesAgain(t *testing.T) {
+	gate, reached := make(chan struct{}), make(chan struct{})
+	var armed atomic.Bool
+	s, _ := splittingTripped(t, func(kind string, m any, after bool) {
+		if _, ok := m.(messages.LayoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
+			close(reached)
+			<-gate
+		}
+	})
+	head := s.e.Head()
+	one := head.Layout
+	two := derive(t, one, "m0.w")
+	m := chainactor.Accepted(&engine.Accepted{Entry: head, OldHead: head})
+	for _, layout := range []primitives.ShardLayout{two, one} {
+		if err := s.shards.adopt(layout, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := s.shards.set.Load().find(1)
+	until(t, func() bool {
+		return s.account(t, "mempool", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
+	})
+	armed.Store(true)
+	s.tell(old.mempool, messages.LayoutChanged{})
+	<-reached
+	s.shards.retire(head.Height() + 1)
+	time.AfterFunc(20*time.Millisecond, func() { close(gate) })
+	if err := s.shards.adopt(two, &m); err != nil {
+		t.Fatal(err)
+	}
+	if now := s.shards.set.Load().find(1); now == nil || now == old {
+		t.Error("shard 1 is not tracked anew")
+	}
+}
+
+// TestBackAcrossSplit: transactions that came to pools of shards which the snapshot's layout lacks are gone with the way back.
+func TestBackAcrossSplit(t *testing.T) {
+	s, g := splitting(t)
+	for block := 0; block < 60 && s.e.Head().Layout.NumShards() < 4; block++ {
+		before := s.e.Head()
+		snapshot, err := s.TakeSnapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine(t, s, 1)
+		if s.shards.set.Load().layout.NumShards() == 1 {
+			s.EndSnapshot(snapshot)
+			continue
+		}
+		head := s.e.Head()
+		for range 40 {
+			if _, err := s.Submit(g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.Waiting() != 40 {
+			t.Fatalf("%d transactions wait, want 40", s.Waiting())
+		}
+		if err := s.GoBack(t.Context(), snapshot); err != nil {
+			t.Fatal(err)
+		}
+		if s.e.Head().Hash != before.Hash {
+			t.Fatal("the head is another")
+		}
+		for limit := time.Now().Add(300 * time.Millisecond); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+			if n := s.Waiting(); n != 0 {
+				t.Fatalf("%d transactions of blocks that are gone wait", n)
+			}
+		}
+		return
+	}
+	t.Fatal("no split")
+}
