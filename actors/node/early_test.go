@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -45,5 +47,21 @@ func TestGapIsNoError(t *testing.T) {
 	out, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal})
 	if err != nil || out.Level != view.LevelFinal {
 		t.Errorf("nonce 41 of a key at 0: %+v, %v, want FINAL", out, err)
+	}
+}
+
+// TestOvertookFollowsMode: whether a nonce that is ahead waits for those between is a matter of the mode of now, not of that at the start.
+func TestOvertookFollowsMode(t *testing.T) {
+	s := start(t, 1, func(o *Options) { o.Mode = production.Manual })
+	o := s.mempool(s.shards.set.Load().list[0], false, nil)
+	s.nonce = 2
+	ahead := s.tx("near", transfer(1))
+	for _, mode := range []production.Mode{production.Manual, production.Instant, production.Manual} {
+		if _, err := s.Production(t.Context(), messages.SetProduction{Mode: new(byte(mode))}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := o.Overtook(ahead), mode == production.Instant; got != want {
+			t.Errorf("%v: %v, want %v", mode, got, want)
+		}
 	}
 }

@@ -135,9 +135,8 @@ func (n *Node) route(m messages.SubmitTransactions) {
 
 // mempool says what the actor of a shard's pool works with.
 func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
-	overtook := n.overtook
-	if n.Mode() != production.Instant { // the next block is not there in a moment, and what waits is sorted by then
-		overtook = func(*primitives.SignedTransaction) bool { return false }
+	overtook := func(tx *primitives.SignedTransaction) bool { // else the next block is not there in a moment, and what waits is sorted by then
+		return n.Mode() == production.Instant && n.overtook(tx)
 	}
 	return mempool.Options{
 		Shard: t.id, Pool: core.New(n.o.Mempool, n.engine.Chain().ValidityPeriod, n.o.Seed),
