@@ -330,3 +330,31 @@ func TestForgedOrphans(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedWayBack: blocks that were asked for before a way back that is refused are not made behind it.
+func TestRefusedWayBack(t *testing.T) {
+	s, _ := newStand(t)
+	s.begin()
+	snap, err := s.e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.e.EndSnapshot(snap)
+	s.make()
+	<-s.arrived
+	r := link.NewRequest[messages.GoBack, messages.SnapshotTaken](messages.GoBack{Snapshot: snap})
+	s.Handle(r)
+	s.make() // waits for the way back
+	if len(s.makes) != 1 {
+		t.Fatalf("%d blocks wait to be made, want 1", len(s.makes))
+	}
+	s.slow.Store(false)
+	s.gate <- nil
+	s.told(2)
+	if a := <-r.Answer(); !errors.Is(a.Err, engine.ErrEnded) {
+		t.Errorf("an ended snapshot: %v", a.Err)
+	}
+	if len(s.adopted) != 2 {
+		t.Errorf("%d blocks were adopted, want 2", len(s.adopted))
+	}
+}

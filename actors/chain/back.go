@@ -61,6 +61,7 @@ func (a *Actor) goBack(m link.Request[messages.GoBack, messages.SnapshotTaken]) 
 	err := a.o.Engine.Rewind(s)
 	switch {
 	case errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrFull), errors.Is(err, storage.ErrOrder):
+		a.makes = nil // who asked for them begins anew at the head
 		m.Reply(messages.SnapshotTaken{}, err)
 		return
 	case err != nil:

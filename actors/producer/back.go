@@ -33,6 +33,11 @@ func (a *Actor) whileStill(msg any) {
 	case messages.WentBack:
 		a.wentBack(&m)
 	case messages.GoOn:
+		for i := range a.patches { // the chain makes none of the blocks that it was asked for
+			if p := &a.patches[i]; p.at > a.o.Chain.Head().Height() {
+				p.at = 0
+			}
+		}
 		a.goOn()
 	case messages.RestoreClock:
 		a.clock.restore(m.Clock)

@@ -43,7 +43,7 @@ func (c *clock) stamp(parent, passed uint64) uint64 {
 	case c.next != 0:
 		t, c.next = c.next, 0
 	case c.step != 0:
-		t = parent + c.step + passed
+		t = min(parent+c.step+passed, maxForwardTime)
 	case passed == 0:
 		return t
 	}

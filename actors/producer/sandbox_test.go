@@ -221,3 +221,43 @@ func TestForwardTime(t *testing.T) {
 		}
 	})
 }
+
+// TestStepAtTheEnd: a fixed time between blocks does not lead past the last time that there is.
+func TestStepAtTheEnd(t *testing.T) {
+	c := clock{wall: func() uint64 { return 1 }, step: maxStep}
+	for parent, want := range map[uint64]uint64{5: 5 + maxStep, maxForwardTime - 1: maxForwardTime, maxForwardTime: maxForwardTime} {
+		if got := c.stamp(parent, 0); got != want {
+			t.Errorf("behind %d: %d, want %d", parent, got, want)
+		}
+	}
+}
+
+// TestPatchBehindRefusal: a patch that was to go with a block that the chain was still to make when a way back was refused goes with the
+// next one.
+func TestPatchBehindRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 1, production.Instant)
+		defer c.stop()
+		c.run(time.Second)
+		a, before := c.nodes[0], len(c.made)
+		var told []messages.StatePatched
+		c.post(func() {
+			a.still = true
+			a.patches = []patch{{records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}, at: c.head.Height() + 1,
+				reply: func(m messages.StatePatched, err error) {
+					if told = append(told, m); err != nil {
+						t.Error(err)
+					}
+				}}}
+			c.tell(0, messages.GoOn{})
+		})
+		c.run(2 * time.Second)
+		n := 0
+		for i := range c.made[before:] {
+			n += len(c.made[before+i].Patch)
+		}
+		if n != 1 || len(told) != 1 {
+			t.Errorf("%d records in blocks, %d answers", n, len(told))
+		}
+	})
+}
