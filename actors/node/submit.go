@@ -171,7 +171,7 @@ func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primiti
 	out := make([]mempool.Verdict, len(txs))
 	for i, tx := range txs {
 		v := &out[i]
-		if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.Check); v.Invalid != nil || v.Err != nil {
+		if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
 			if errors.Is(v.Err, engine.ErrUntracked) {
 				v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
 			}

@@ -46,7 +46,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	case r.Tx == nil:
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	}
-	invalid, err := n.engine.Check(r.Tx, n.signatures.Check)
+	invalid, err := n.engine.Check(r.Tx, n.signatures.CheckNew)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (n *Node) waiter(r session.Request) *actor.Props {
 		return waiter.New(waiter.Options{
 			Wait: r.AwaitTransaction, Timeout: n.o.Limits.Wait, Ledger: ledger{n.engine}, Use: n.use, Reply: r.Reply, Submit: n.route,
 			Check: func(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
-				return n.engine.Check(tx, n.signatures.Check)
+				return n.engine.Check(tx, n.signatures.CheckNew)
 			},
 			Known: func(hash primitives.Hash) (bool, error) {
 				_, _, err := n.engine.Transaction(hash)

@@ -109,3 +109,24 @@ func TestPanicIsTheCallers(t *testing.T) {
 		t.Error("a good signature is bad after another's panic")
 	}
 }
+
+// TestExemptionEnds: at the door a transaction that was taken unsigned is refused once its account has to sign again; a block that has it
+// stays good.
+func TestExemptionEnds(t *testing.T) {
+	c := New()
+	defer c.Close()
+	good := signed(t, 1)[0]
+	tx := primitives.NewSignedTransaction(good.Transaction, primitives.ZeroED25519Signature)
+	for i, accounts := range [][]primitives.AccountID{nil, {"alice.near"}, {"bob.near"}, {"alice.near"}, nil} {
+		c.Exempt(accounts, false)
+		if got, want := c.CheckNew(tx), i == 1 || i == 3; got != want {
+			t.Errorf("step %d: %v, want %v", i, got, want)
+		}
+		if got, want := c.Check(tx), i > 0; got != want {
+			t.Errorf("step %d: in a block %v, want %v", i, got, want)
+		}
+	}
+	if !c.CheckNew(good) {
+		t.Error("a signed one is refused")
+	}
+}

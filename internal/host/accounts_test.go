@@ -144,6 +144,7 @@ func TestImpersonate(t *testing.T) {
 	if got := send(1); got != "" {
 		t.Errorf("of test.near: %q", got)
 	}
+	base := must(t, h, "sandbox_snapshot", `null`)
 	done(t, h, "sandbox_impersonate", `{"all":true}`)
 	if got := send(2); got != "" {
 		t.Errorf("of all: %q", got)
@@ -151,6 +152,10 @@ func TestImpersonate(t *testing.T) {
 	done(t, h, "sandbox_impersonate", `{}`)
 	if got := send(3); !strings.Contains(got, "INVALID_TRANSACTION") {
 		t.Errorf("after: %q", got)
+	}
+	must(t, h, "sandbox_revert", fmt.Sprintf("[%q]", base.ID))
+	if got := send(2); !strings.Contains(got, "INVALID_TRANSACTION") { // the same as was taken of all
+		t.Errorf("after, the same: %q", got)
 	}
 }
 
