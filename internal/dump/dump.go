@@ -11,6 +11,7 @@ package dump
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,19 +38,20 @@ type Request struct {
 // Dump is what one block left.
 type Dump struct {
 	Genesis  *genesis.Config // of a chain that begins behind the block
+	ctx      context.Context // of whoever wants it
 	engine   *engine.Engine
 	block    primitives.Hash
 	accounts []primitives.AccountID
 	stakes   map[primitives.AccountID]primitives.Balance
 }
 
-// Open finds the block and makes the genesis, for which the accounts are read once.
-func Open(e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*Dump, error) {
+// Open finds the block and makes the genesis, for which the accounts are read once. When ctx ends that does, and so does Records.
+func Open(ctx context.Context, e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*Dump, error) {
 	at, err := blockAt(e, r.Height)
 	if err != nil {
 		return nil, err
 	}
-	d := &Dump{engine: e, block: at.Hash, stakes: map[primitives.AccountID]primitives.Balance{}}
+	d := &Dump{ctx: ctx, engine: e, block: at.Hash, stakes: map[primitives.AccountID]primitives.Balance{}}
 	h, c := at.Header(), *g
 	c.GenesisHeight, c.GenesisTime = h.Height+1, now
 	c.ProtocolVersion, c.ShardLayout = h.LatestProtocolVersion, at.Layout
@@ -75,6 +77,9 @@ func Open(e *engine.Engine, g *genesis.Config, now genesis.Time, r *Request) (*D
 		d.accounts = append(keep, r.Accounts...)
 	}
 	err = e.EachAccount(d.block, d.accounts, func(r *genesis.AccountRecord) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		d.settle(r)
 		sum, ok := r.Account.Amount.Add(r.Account.Locked)
 		if ok {
@@ -119,6 +124,9 @@ func (d *Dump) settle(r *genesis.AccountRecord) {
 // Records calls yield for each record.
 func (d *Dump) Records(yield func(genesis.Record) error) error {
 	return d.engine.EachRecord(d.block, d.accounts, func(r genesis.Record) error {
+		if err := d.ctx.Err(); err != nil {
+			return err
+		}
 		if a, ok := r.(*genesis.AccountRecord); ok {
 			d.settle(a)
 		}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ const (
 	maxControls  = 4       // that are answered at once; the others wait
 	maxRequest   = 4 << 20 // bytes
 	controlLimit = time.Minute
+	acceptPause  = 100 * time.Millisecond // behind one that failed
 )
 
 // control answers at the socket.
@@ -39,6 +41,8 @@ type control struct {
 	mu    sync.Mutex
 	open  map[net.Conn]bool // nil: closed
 	all   sync.WaitGroup
+	ctx   context.Context // ends with it, and what is being read for an answer with that
+	end   context.CancelFunc
 }
 
 // listenControl begins to answer. A system that has no such sockets, or no room for the name of this one, gives nil with the reason.
@@ -64,6 +68,7 @@ func (h *Host) listenControl() (*control, error) {
 		return nil, err
 	}
 	c := &control{h: h, l: l, turns: make(chan struct{}, maxControls), open: map[net.Conn]bool{}}
+	c.ctx, c.end = context.WithCancel(context.Background())
 	c.all.Go(c.accept)
 	return c, nil
 }
@@ -85,8 +90,12 @@ func shortPath(path string, f func(short string) error) error {
 func (c *control) accept() {
 	for {
 		conn, err := c.l.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil { // there may be no file left for it, until others are closed
+			time.Sleep(acceptPause)
+			continue
 		}
 		c.turns <- struct{}{}
 		c.mu.Lock()
@@ -110,6 +119,7 @@ func (c *control) accept() {
 
 // close ends it; who is being answered is cut off.
 func (c *control) close() {
+	c.end()
 	_ = c.l.Close()
 	_ = os.Remove(filepath.Join(c.h.home.Paths.Data, controlName))
 	c.mu.Lock()
@@ -135,7 +145,7 @@ func (c *control) serve(conn net.Conn) {
 		dump.Refuse(w, fmt.Errorf("control: %w", err))
 		return
 	}
-	d, err := dump.Open(c.h.Engine, c.h.home.Genesis, now(), r)
+	d, err := dump.Open(c.ctx, c.h.Engine, c.h.home.Genesis, now(), r)
 	if err != nil {
 		dump.Refuse(w, err)
 		return
@@ -190,7 +200,7 @@ func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 		return err
 	}
 	defer done()
-	d, err := dump.Open(e, hm.Genesis, now(), r)
+	d, err := dump.Open(context.Background(), e, hm.Genesis, now(), r)
 	if err != nil {
 		return err
 	}

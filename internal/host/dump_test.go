@@ -2,18 +2,23 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/internal/dump"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // dumped is a dump of a home, as the file that the command writes.
@@ -218,5 +223,71 @@ func TestControlSocket(t *testing.T) {
 	defer stop(t, h)
 	if err := Dump(loaded(t, long), &dump.Request{}, func(*dump.Received) error { return nil }); err != nil {
 		t.Errorf("behind a crash: %v", err)
+	}
+}
+
+// TestDumpEnds: whoever no longer wants a dump ends its reading, before its beginning or within.
+func TestDumpEnds(t *testing.T) {
+	h := mustStart(t, made(t))
+	defer stop(t, h)
+	ctx, cancel := context.WithCancel(t.Context())
+	d, err := dump.Open(ctx, h.Engine, h.home.Genesis, now(), new(dump.Request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = d.Records(func(genesis.Record) error { n++; cancel(); return nil })
+	if !errors.Is(err, context.Canceled) || n != 1 {
+		t.Errorf("%d records, %v", n, err)
+	}
+	if _, err := dump.Open(ctx, h.Engine, h.home.Genesis, now(), new(dump.Request)); !errors.Is(err, context.Canceled) {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+// TestStopBesideDump: an answer at the socket that does not end holds the stop up no longer than its time, is named, and keeps the store.
+func TestStopBesideDump(t *testing.T) {
+	h := mustStart(t, made(t))
+	h.control.all.Add(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	err := h.Stop(ctx)
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("stopped after %v", took)
+	}
+	if err == nil || !strings.Contains(err.Error(), "control has not ended in time") {
+		t.Errorf("Stop: %v", err)
+	}
+	_ = h.Node.Stop(t.Context())
+	if err := h.store.Write(new(storage.Batch)); err != nil {
+		t.Errorf("the store was closed under what had not ended: %v", err)
+	}
+	h.control.all.Done()
+	if err := errors.Join(h.Engine.Fold(), h.store.Close()); err != nil {
+		t.Error(err)
+	}
+	h.vm.Close()
+}
+
+// failing is a listener of which an accept fails before it is closed.
+type failing struct {
+	net.Listener
+	calls int
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.calls++; f.calls == 1 {
+		return nil, syscall.EMFILE
+	}
+	return nil, net.ErrClosed
+}
+
+// TestAcceptFails: an accept that fails is not the socket's end; its close is.
+func TestAcceptFails(t *testing.T) {
+	f := new(failing)
+	(&control{l: f}).accept()
+	if f.calls != 2 {
+		t.Errorf("%d accepts, want 2", f.calls)
 	}
 }

@@ -24,9 +24,13 @@ func (h *Host) Stop(ctx context.Context) error {
 		}
 		return inTime
 	}
-	if h.control != nil {
-		edges.Go(h.control.close)
-	}
+	cut := make(chan struct{}) // who is being answered at the socket has gone
+	go func() {
+		defer close(cut)
+		if h.control != nil {
+			h.control.close()
+		}
+	}()
 	ended := done("upkeep", func() error { <-h.upkeep; return nil })
 	if h.server != nil {
 		// The views first: requests that wait for a long call would hold the shutdown up.
@@ -34,6 +38,7 @@ func (h *Host) Stop(ctx context.Context) error {
 		ended = done("rpc", func() error { return h.server.Shutdown(ctx) }) && ended
 	}
 	edges.Wait()
+	ended = done("control", func() error { <-cut; return nil }) && ended
 	ended = done("node", func() error { return h.Node.Stop(ctx) }) && ended
 	ended = ended && done("fold", func() error { h.Engine.EndSnapshots(); return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
 	if ended {
