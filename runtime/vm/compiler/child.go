@@ -23,7 +23,7 @@ const (
 const beat = 500 * time.Millisecond
 
 // grown is how much memory more than at the start makes a child end after a compilation, so that the system has it back.
-const grown = 96 << 20
+const grown = 32 << 20
 
 // Main is what a child process does until its parent closes the pipe or dies: it compiles. version names all that an artifact
 // depends on besides the module. The result is the process's exit code.
