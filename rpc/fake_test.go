@@ -74,6 +74,12 @@ func (n *fakeNode) Effects(view.BlockRef) (primitives.Hash, []view.Effect, error
 	return testHash, nil, n.err
 }
 func (n *fakeNode) StreamerMessage(view.BlockRef) ([]byte, error) { return []byte("{}"), n.err }
+func (n *fakeNode) AwaitHeight(_ context.Context, _ bool, h primitives.Height) (primitives.Height, error) {
+	return h, n.err
+}
+func (n *fakeNode) BlockDocument(context.Context, primitives.Height, view.DocumentPart) ([]byte, error) {
+	return []byte("{}"), n.err
+}
 func (n *fakeNode) Validators(view.EpochRef) (*view.Validators, error) {
 	return &view.Validators{}, n.err
 }

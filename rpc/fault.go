@@ -55,6 +55,7 @@ var (
 	WindowTooLarge       = &Fault{Name: "WINDOW_TOO_LARGE", Fields: true}
 	MalformedHint        = &Fault{Name: "MALFORMED_HINT", Fields: true}
 	BudgetExceeded       = &Fault{Name: "BUDGET_EXCEEDED", Fields: true}
+	TooFarAhead          = &Fault{Name: "TOO_FAR_AHEAD", Fields: true}
 )
 
 // failure is a fault that happened. A nil fault is INTERNAL_ERROR with text as its message.

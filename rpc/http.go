@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"strings"
@@ -80,6 +81,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		s.upgrade(ctx, key)
 		return
 	}
+	if (ctx.IsGet() || ctx.IsHead()) && bytes.HasPrefix(path, []byte(documents0)) {
+		s.document(ctx, string(path), key)
+		return
+	}
 	read := endpoints[string(path)]
 	_, isMethod := byName[strings.TrimPrefix(string(path), "/")]
 	isRead := ctx.IsGet() || ctx.IsHead()
@@ -100,6 +105,9 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 
 // allowed is the Allow header of a path.
 func allowed(path string) string {
+	if strings.HasPrefix(path, documents0) {
+		return "GET,HEAD"
+	}
 	if path == socketPath {
 		return "GET"
 	}

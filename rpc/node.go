@@ -44,6 +44,11 @@ type Node interface {
 
 	// StreamerMessage returns the JSON of what nearcore's indexer framework says of a block.
 	StreamerMessage(view.BlockRef) ([]byte, error)
+	// AwaitHeight waits until the optimistic or the final chain has come to a height, and returns where it is; the context's cause if that ends.
+	AwaitHeight(ctx context.Context, final bool, height primitives.Height) (primitives.Height, error)
+	// BlockDocument returns the JSON of a part of what StreamerMessage says of the block at a height that the chain has come to, with the
+	// transactions that receipts come from: null where there is none. Errors of the block if it is not kept any more.
+	BlockDocument(ctx context.Context, height primitives.Height, part view.DocumentPart) ([]byte, error)
 
 	// Validators describes an epoch: ErrUnknownEpoch, ErrNoValidatorInfo.
 	Validators(view.EpochRef) (*view.Validators, error)

@@ -34,6 +34,7 @@ var goodParams = map[string]string{
 	"changes":                               `{"changes_type":"account_changes","account_ids":["a.near"],"finality":"final"}`,
 	"block_effects":                         `{"finality":"final"}`,
 	"troupe_streamer_message":               `{"finality":"final"}`,
+	"troupe_block_document":                 `{"height":7}`,
 	"tx":                                    `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_tx_status":                `["` + zeroHash + `","a.near"]`,
 	"EXPERIMENTAL_receipt":                  `["` + zeroHash + `"]`,

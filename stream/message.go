@@ -37,6 +37,9 @@ type Details struct {
 	// processed within the chunk.
 	Local, Instant []*primitives.Receipt
 	Changes        []primitives.KeyChanges // ascending by key
+	// Origins names the transactions that the receipts which were executed come from, by receipt; zero: not known. Nil, as in nearcore's
+	// message: they are not shown. The layout of neardata shows them.
+	Origins map[primitives.Hash]primitives.Hash
 }
 
 // ErrReceipt says that a receipt is not at hand which the message shows.
@@ -44,21 +47,33 @@ var ErrReceipt = errors.New("stream: a receipt is missing")
 
 // AppendMessage appends nearcore's StreamerMessage. details are by shard, as of b.
 func AppendMessage(b []byte, m *Block, details []Details) ([]byte, error) {
-	e := encoder{b: append(b, `{"block":{"author":`...)}
+	var err error
+	b = append(AppendBlock(append(b, `{"block":`...), m), `,"shards":[`...)
+	for i := range m.Shards {
+		if b, err = AppendShard(append(b, comma(i)...), m, i, &details[i]); err != nil {
+			return b, err
+		}
+	}
+	return append(b, "]}"...), nil
+}
+
+// AppendBlock appends what a message says of the block itself: author, header, headers of chunks.
+func AppendBlock(b []byte, m *Block) []byte {
+	e := encoder{b: append(b, `{"author":`...)}
 	e.b = view.AppendAccountID(e.b, m.Author)
 	e.put(`,"header":`, "#header", func(b []byte) []byte { return view.AppendBlockHeader(b, m.Block.Header) })
 	e.b = append(e.b, `,"chunks":[`...)
 	for i, h := range m.Block.Body.Chunks {
 		e.put(comma(i), "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, h) })
 	}
-	e.b = append(e.b, `]},"shards":[`...)
-	for i := range m.Shards {
-		e.b = append(e.b, comma(i)...)
-		if err := e.shard(m, &m.Shards[i], &details[i]); err != nil {
-			return b, err
-		}
-	}
-	return append(e.b, "]}"...), nil
+	return append(e.b, `]}`...)
+}
+
+// AppendShard appends what a message says of the shard with that index.
+func AppendShard(b []byte, m *Block, i int, d *Details) ([]byte, error) {
+	e := encoder{b: b}
+	err := e.shard(m, &m.Shards[i], d)
+	return e.b, err
 }
 
 // encoder appends texts in the order of nearcore's structs.
@@ -94,6 +109,13 @@ func (e *encoder) shard(m *Block, s *Shard, d *Details) error {
 		}
 		e.put(comma(i)+`{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &rest[i]) })
 		e.put(`,"receipt":`, "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, receipt) })
+		if d.Origins != nil {
+			if tx := d.Origins[rest[i].ID]; tx.IsZero() {
+				e.b = append(e.b, `,"tx_hash":null`...)
+			} else {
+				e.b = view.AppendString(append(e.b, `,"tx_hash":`...), tx.String())
+			}
+		}
 		e.b = append(e.b, '}')
 	}
 	e.b = append(e.b, `],"state_changes":[`...)

@@ -47,6 +47,7 @@ type Node struct {
 	sessions atomic.Int64
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
+	moves      moves
 	ids        atomic.Uint64 // of sessions and waiters
 	ended      chan struct{} // closed when Stop begins
 	halted     atomic.Pointer[HaltedError]

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -80,8 +81,30 @@ func (n *Node) subscriberProps(r *streams.Request) *actor.Props {
 	return n.kit.props("subscriber", func() actor.Actor { return streams.NewSubscriber(r, n.o.Log) })
 }
 
+// Moves returns a channel that is closed when the chain has another head than when it was asked for.
+func (n *Node) Moves() <-chan struct{} {
+	n.moves.Lock()
+	defer n.moves.Unlock()
+	if n.moves.next == nil {
+		n.moves.next = make(chan struct{})
+	}
+	return n.moves.next
+}
+
+// moves is what those wait for who want to know that the chain has moved, and are no subscribers.
+type moves struct {
+	sync.Mutex
+	next chan struct{} // nil: nobody waits
+}
+
 // moved tells subscribers that the chain has.
 func (n *Node) moved() {
+	n.moves.Lock()
+	if n.moves.next != nil {
+		close(n.moves.next)
+		n.moves.next = nil
+	}
+	n.moves.Unlock()
 	if n.subscribed.Load() > 0 {
 		n.tell(n.streams, messages.ChainMoved{})
 	}

@@ -55,6 +55,7 @@ type Backend struct {
 	first       atomic.Pointer[earliest]
 	long        longCalls
 	digests     digests
+	origins     origins
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 

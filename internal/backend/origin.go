@@ -71,6 +71,11 @@ func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.O
 		return nil, &view.OriginError{Kind: view.OriginUnsupported,
 			Text: "receipt-to-tx mapping is disabled (save_receipt_to_tx=false) and no hint supplied"}
 	}
+	return o.find(q, window)
+}
+
+// find goes from a receipt to its transaction.
+func (o *origin) find(q *view.OriginQuery, window uint64) (*view.Origin, error) {
 	id := q.Receipt
 	for range originDepth {
 		parent, err := o.parent(id)
@@ -80,7 +85,7 @@ func (b *Backend) ReceiptToTx(ctx context.Context, q *view.OriginQuery) (*view.O
 		if err != nil {
 			return nil, err
 		}
-		tx, _, err := b.Engine.Transaction(parent)
+		tx, _, err := o.Engine.Transaction(parent)
 		if err == nil {
 			return &view.Origin{Transaction: parent, Sender: tx.SignerID}, nil
 		}

@@ -15,6 +15,8 @@ type Submitter interface {
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	Subscribe(*view.Subscription, view.Cursor, streams.Chain, view.Sink) (view.Subscriber, error)
+	// Moves returns a channel that is closed when the chain has another head than when it was asked for.
+	Moves() <-chan struct{}
 }
 
 // OpenSession admits a connection that has a request which submits or waits.

@@ -59,6 +59,14 @@ func (n *blank) Chunk(ref view.ChunkRef) (primitives.AccountID, *primitives.Chun
 
 func (n *blank) StreamerMessage(ref view.BlockRef) ([]byte, error) { return nil, n.lacks(ref) }
 
+func (n *blank) AwaitHeight(context.Context, bool, primitives.Height) (primitives.Height, error) {
+	return 0, errNeedsChain
+}
+
+func (n *blank) BlockDocument(context.Context, primitives.Height, view.DocumentPart) ([]byte, error) {
+	return nil, errNeedsChain
+}
+
 func (n *blank) GasPrice(ref *view.BlockRef) (primitives.Balance, error) {
 	if ref == nil {
 		return primitives.Balance{}, errNeedsChain

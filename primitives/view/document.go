@@ -1,0 +1,20 @@
+package view
+
+import "github.com/troupe-chain/troupe/primitives"
+
+// DocumentKind says how much of a block's document is asked for.
+type DocumentKind uint8
+
+// The kinds.
+const (
+	DocumentWhole   DocumentKind = iota
+	DocumentHeaders              // of the block and its chunks
+	DocumentChunk                // the chunk of one shard
+	DocumentShard                // all of one shard
+)
+
+// DocumentPart is a part of a block's document.
+type DocumentPart struct {
+	Kind  DocumentKind
+	Shard primitives.ShardID // of DocumentChunk and DocumentShard
+}

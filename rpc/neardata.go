@@ -1,0 +1,272 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// The layout of neardata (github.com/fastnear/neardata-server): a document for each height, asked for by GET under /v0/. A height that comes
+// soon is waited for, so that an indexer goes from one to the next. Each GET is a call of troupe_block_document: all limits are those of calls.
+
+const (
+	documents0 = "/v0/"
+	// farAhead is how many heights above the last block are waited for, as by neardata.
+	farAhead = 10
+)
+
+// documentQuery are the parameters of troupe_block_document.
+type documentQuery struct {
+	height primitives.Height
+	final  bool
+	part   view.DocumentPart
+}
+
+var blockDocument = Method[documentQuery]{
+	Name: "troupe_block_document", Doc: `Returns the block at a height as neardata serves it: what troupe_streamer_message says, and of each executed receipt the
+transaction that it comes from. null: the chain has no block there. A height up to 10 above the last block is waited for. The same by GET: /v0/block/HEIGHT,
+/v0/block_opt/HEIGHT, behind them /headers, /chunk/SHARD, /shard/SHARD; /v0/last_block/final, /v0/last_block/optimistic and /v0/first_block lead there.`,
+	Faults: []*Fault{UnknownBlock, TooFarAhead, Timeout}, Waits: true,
+	Parse: parseDocument,
+	Handle: func(c *call, b []byte, q *documentQuery) ([]byte, error) {
+		at, err := c.node.AwaitHeight(expired, q.final, q.height)
+		if q.height > at && q.height-at > farAhead {
+			return b, TooFarAhead.because("the chain is at "+strconv.FormatUint(uint64(at), 10)+", and at most 10 heights more are waited for",
+				strconv.AppendUint([]byte(`"height":`), uint64(at), 10))
+		}
+		if err != nil {
+			if _, err = c.node.AwaitHeight(c.ctx, q.final, q.height); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, view.ErrTimeout) {
+				return b, Timeout.because("the block has not come in time", nil)
+			}
+		}
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		if err := c.turn(); err != nil {
+			return b, err
+		}
+		if err := c.expect(documentKey(*q)); err != nil {
+			return b, err
+		}
+		document, err := c.node.BlockDocument(c.ctx, q.height, q.part)
+		if fault, ok := blockFault(err, "BLOCK"); ok {
+			return b, fault
+		}
+		if err != nil {
+			return b, internal(reachedLimits, err)
+		}
+		if b, err = c.room(b, len(document)); err != nil {
+			return b, err
+		}
+		return append(b, document...), nil
+	},
+}
+
+// expired is the context of those who do not wait.
+var expired = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// documentKey names a document among the replies that were large.
+type documentKey documentQuery
+
+func parseDocument(v val) (q documentQuery, err error) {
+	var final, part int
+	var shard *primitives.ShardID
+	if err := readStruct(v, "BlockDocumentRequest",
+		field{"height", false, into((*uint64)(&q.height), readUint64)},
+		field{"finality", true, into(&final, func(v val) (int, error) { return readName(v, documentFinalities) })},
+		field{"part", true, into(&part, func(v val) (int, error) { return readName(v, documentParts) })},
+		field{"shard_id", true, into(&shard, readShard)}); err != nil {
+		return q, err
+	}
+	q.final, q.part.Kind = documentFinalities[final] == "final", view.DocumentKind(part)
+	ofShard := q.part.Kind == view.DocumentChunk || q.part.Kind == view.DocumentShard
+	switch {
+	case ofShard && shard == nil:
+		return q, errors.New("missing field `shard_id`")
+	case !ofShard && shard != nil:
+		return q, errors.New("`shard_id` belongs to the parts `chunk` and `shard`")
+	case ofShard:
+		q.part.Shard = *shard
+	}
+	return q, nil
+}
+
+// The names of finalities and parts, the default first; those of parts by view.DocumentKind.
+var (
+	documentFinalities = []string{"final", "optimistic"}
+	documentParts      = []string{"block", "headers", "chunk", "shard"}
+)
+
+func readShard(v val) (*primitives.ShardID, error) {
+	n, err := readUint64(v)
+	id := primitives.ShardID(n)
+	return &id, err
+}
+
+// document answers GET and HEAD below /v0/; path is without a key.
+func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
+	if whole := string(ctx.Path()); s.opts.RequireAPIKey && key == nil {
+		s.unauthorized(ctx)
+		return
+	} else if to, ok := s.leads(path[len(documents0):]); ok {
+		if to != "" {
+			to = whole[:len(whole)-len(path)] + documents0 + to
+			if q := ctx.URI().QueryString(); len(q) > 0 {
+				to += "?" + string(q)
+			}
+			ctx.Response.Header.Set("Location", to)
+			ctx.SetStatusCode(http.StatusFound)
+			return
+		}
+		ctx.SetStatusCode(http.StatusServiceUnavailable)
+		return
+	}
+	call, ok := documentCall(path[len(documents0):])
+	if !ok {
+		s.refuseDocument(ctx, http.StatusBadRequest, nil)
+		return
+	}
+	if _, genesis, err := s.node.Block(view.BlockRef{Kind: view.RefGenesis}); err == nil && call.height < genesis.Header.Height {
+		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is before the genesis", "BLOCK_HEIGHT_TOO_LOW"})
+		return
+	}
+	x := s.newExchange(ctx)
+	x.key = key
+	if x.peer != nil {
+		x.peer.state.Store(connServed)
+	}
+	b, status := x.answer(nil, call.body(), "")
+	result, found := bytes.CutPrefix(b, []byte(`{"jsonrpc":"2.0","result":`))
+	if !found {
+		s.documentFault(ctx, b, status)
+		return
+	}
+	result = bytes.TrimSuffix(result, []byte(`,"id":0}`))
+	ctx.SetContentType(jsonType)
+	if call.final { // it stays as it is
+		ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
+	}
+	ctx.Response.SetBodyRaw(x.pack(ctx, result))
+}
+
+// documentFault tells of what a call has failed by, in neardata's form.
+func (s *Server) documentFault(ctx *fasthttp.RequestCtx, reply []byte, status int) {
+	switch {
+	case bytes.Contains(reply, []byte(`"name":"TOO_FAR_AHEAD"`)):
+		s.refuseDocument(ctx, http.StatusNotFound, []string{"The block is too far in the future", "BLOCK_DOES_NOT_EXIST"})
+	case bytes.Contains(reply, []byte(`"name":"UNKNOWN_BLOCK"`)):
+		s.refuseDocument(ctx, http.StatusNotFound, []string{"The block is not kept any more: /v0/first_block leads to the first that is", "BLOCK_NOT_KEPT"})
+	default:
+		ctx.SetContentType(jsonType)
+		if status == http.StatusOK {
+			status = http.StatusInternalServerError
+		}
+		ctx.SetStatusCode(status)
+		ctx.Response.SetBodyRaw(reply)
+	}
+}
+
+// refuseDocument says in neardata's form what is wrong with a path: text and type, none: an argument.
+func (s *Server) refuseDocument(ctx *fasthttp.RequestCtx, status int, why []string) {
+	ctx.SetContentType(jsonType)
+	ctx.SetStatusCode(status)
+	if why == nil {
+		ctx.SetBodyString(`"Invalid argument"`)
+		return
+	}
+	b := view.AppendString([]byte(`{"error":`), why[0])
+	ctx.SetBody(append(view.AppendString(append(b, `,"type":`...), why[1]), '}'))
+}
+
+// leads tells where a path leads that is another's name; "": nowhere now.
+func (s *Server) leads(path string) (to string, ok bool) {
+	what, more, _ := strings.Cut(path, "/")
+	ref, tree := view.BlockRef{Kind: view.RefEarliest}, "block/"
+	switch {
+	case what == "first_block" && more == "":
+	case what == "last_block":
+		var finality string
+		finality, more, _ = strings.Cut(more, "/")
+		switch finality {
+		case "final":
+			ref.Kind = view.RefFinal
+		case "optimistic":
+			ref.Kind, tree = view.RefOptimistic, "block_opt/"
+		default:
+			return "", false
+		}
+	default:
+		return "", false
+	}
+	_, block, err := s.node.Block(ref)
+	if err != nil {
+		return "", true
+	}
+	to = tree + strconv.FormatUint(uint64(block.Header.Height), 10)
+	if more != "" {
+		to += "/" + more
+	}
+	return to, true
+}
+
+// documentCall reads block[_opt]/HEIGHT[/headers | /chunk/SHARD | /shard/SHARD].
+func documentCall(path string) (q documentQuery, ok bool) {
+	parts := strings.Split(path, "/")
+	if len(parts) < 2 || len(parts) > 4 || parts[0] != "block" && parts[0] != "block_opt" {
+		return q, false
+	}
+	height, err := strconv.ParseUint(parts[1], 10, 64)
+	q.height, q.final = primitives.Height(height), parts[0] == "block"
+	if err != nil || len(parts) == 2 {
+		return q, err == nil
+	}
+	switch parts[2] {
+	case "headers":
+		q.part.Kind = view.DocumentHeaders
+		return q, len(parts) == 3
+	case "chunk":
+		q.part.Kind = view.DocumentChunk
+	case "shard":
+		q.part.Kind = view.DocumentShard
+	default:
+		return q, false
+	}
+	if len(parts) != 4 {
+		return q, false
+	}
+	shard, err := strconv.ParseUint(parts[3], 10, 64)
+	q.part.Shard = primitives.ShardID(shard)
+	return q, err == nil
+}
+
+// body is the call of troupe_block_document that asks for it.
+func (q *documentQuery) body() []byte {
+	b := append([]byte(nil), `{"jsonrpc":"2.0","id":0,"method":"troupe_block_document","params":{"height":`...)
+	b = strconv.AppendUint(b, uint64(q.height), 10)
+	if !q.final {
+		b = append(b, `,"finality":"optimistic"`...)
+	}
+	switch q.part.Kind {
+	case view.DocumentWhole:
+		return append(b, "}}"...)
+	case view.DocumentHeaders:
+		return append(b, `,"part":"headers"}}`...)
+	case view.DocumentChunk:
+		b = append(b, `,"part":"chunk"`...)
+	case view.DocumentShard:
+		b = append(b, `,"part":"shard"`...)
+	}
+	return append(strconv.AppendUint(append(b, `,"shard_id":`...), uint64(q.part.Shard), 10), "}}"...)
+}
