@@ -10,13 +10,20 @@ import (
 type Distribution struct {
 	Validation
 	stored func(primitives.Hash) *primitives.Chunk
+	kept   func(primitives.Hash) *primitives.PartialChunk // nil: nothing is kept
 }
 
 var _ parts.Chain = Distribution{}
 
 // Distribution returns it. stored finds whole chunks that are part of the chain, and gives nil where there is none.
 func (e *Engine) Distribution(stored func(primitives.Hash) *primitives.Chunk) Distribution {
-	return Distribution{e.Validation(), stored}
+	return Distribution{Validation: e.Validation(), stored: stored}
+}
+
+// Keeping is the same where parts.Complete's partial chunks are kept, which kept finds.
+func (d Distribution) Keeping(kept func(primitives.Hash) *primitives.PartialChunk) Distribution {
+	d.kept = kept
+	return d
 }
 
 // Epoch is that of the block behind prev; known is false if prev is not part of the chain. The epochs know of a block before it is one of the chain's.
@@ -115,6 +122,14 @@ func (d Distribution) Holds(prev primitives.Hash, shard primitives.ShardID) (boo
 		return false, err
 	}
 	return holds[i], nil
+}
+
+// StoredPartial finds what was kept of a chunk.
+func (d Distribution) StoredPartial(hash primitives.Hash) *primitives.PartialChunk {
+	if d.kept == nil {
+		return nil
+	}
+	return d.kept(hash)
 }
 
 // Stored finds a chunk of the chain.

@@ -1,6 +1,7 @@
 package parts
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -12,34 +13,34 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	if !known {
 		return ErrUnknown
 	}
+	var errs []error
 	for _, h := range w.Headers {
-		own := *h
-		own.HeightIncluded = 0
-		e := p.know(h.ChunkHash(), &own)
-		if err := p.settle(out, e); err != nil {
-			return err
-		}
-		if e.complete || e.failed || e.want != nil {
-			continue
-		}
-		e.want = &want{w.Ancestor, now, now}
-		waits, err := p.getsForwards(id, h)
-		if err != nil {
-			return err
-		}
-		if waits && !p.old(h) {
-			continue
-		}
-		if err := p.ask(out, e, id, false, p.old(h)); err != nil {
-			return err
-		}
+		errs = append(errs, p.wantOne(out, now, id, w.Ancestor, h))
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// wantOne notes one of them. What can't be settled of it now, but for its header, may be when its parts have come.
+func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) error {
+	own := *h
+	own.HeightIncluded = 0
+	e := p.know(h.ChunkHash(), &own)
+	e.offer(&own, true)
+	err := p.settle(out, e)
+	if e.complete || e.failed || e.want != nil || p.entries[e.hash] != e {
+		return err
+	}
+	e.want = &want{ancestor, now, now}
+	waits, werr := p.getsForwards(id, h)
+	if err = errors.Join(err, werr); waits && !p.old(h) {
+		return err
+	}
+	return errors.Join(err, p.ask(out, e, id, false, p.old(h)))
 }
 
 // old tells whether a chunk is on neither of the last two headers.
 func (p *Pool) old(h *primitives.ChunkHeader) bool {
-	return h.PrevBlockHash != p.head.Hash && h.PrevBlockHash != p.head.Prev
+	return h.PrevBlockHash != p.head.Header && h.PrevBlockHash != p.head.HeaderPrev
 }
 
 // getsForwards tells whether others pass parts of a chunk on to this node.
@@ -68,6 +69,7 @@ func (p *Pool) tick(out *Out, now int64) error {
 		}
 	}
 	slices.SortFunc(due, func(a, b *entry) int { return a.hash.Compare(b.hash) })
+	var errs []error
 	for _, e := range due {
 		e.want.last = now
 		id, known := p.chain.Epoch(e.want.ancestor)
@@ -75,11 +77,9 @@ func (p *Pool) tick(out *Out, now int64) error {
 			continue
 		}
 		since := now - e.want.added
-		if err := p.ask(out, e, id, since >= FullFetch, p.old(e.header) || since >= ToOthers); err != nil {
-			return err
-		}
+		errs = append(errs, p.ask(out, e, id, since >= FullFetch, p.old(e.header) || since >= ToOthers))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // ask asks for what is missing of a chunk: each part of its owner, own ones and receipts of the producer, or, if others is set, of anybody who holds the

@@ -16,6 +16,8 @@ const (
 	ToOthers                        = 400       // ms after which own parts are asked of others than the producer
 	FullFetch                       = 3_000     // ms after which all parts are asked for
 	GiveUp                          = 1_000_000 // ms
+	maxCoded                        = 8         // stored chunks that were coded again
+	maxCodedBytes                   = 32 << 20  // of parts of them, but for the last one's
 	peerHorizon   primitives.Height = 5         // a peer that is asked instead is at most so far behind the chunk
 )
 
@@ -42,7 +44,9 @@ type Chain interface {
 	// can't be told is an error, and not that it doesn't.
 	Cares(account primitives.AccountID, prev primitives.Hash, shard primitives.ShardID) bool
 	Holds(prev primitives.Hash, shard primitives.ShardID) (bool, error)
-	// Stored returns a chunk that is not here any more, with its body, nil if there is none.
+	// StoredPartial returns what was kept of a chunk for others (Complete), nil if there is nothing; Stored a chunk with its body, of which parts are made
+	// again where nothing was kept.
+	StoredPartial(primitives.Hash) *primitives.PartialChunk
 	Stored(primitives.Hash) *primitives.Chunk
 }
 
@@ -68,7 +72,8 @@ type Request struct {
 	From any
 }
 
-// Wanted are the new chunks of a block on Prev. If Prev is not known, Ancestor is a block of the same epoch that is; else it is Prev.
+// Wanted are the new chunks of a block on Prev. If Prev is not known, Ancestor is a block of the same epoch that is; else it is Prev. One that was complete
+// may be forgotten: who has it does not want it.
 type Wanted struct {
 	Headers  []*primitives.ChunkHeader
 	Ancestor primitives.Hash
@@ -77,10 +82,12 @@ type Wanted struct {
 // BlockCame is a block that is known now.
 type BlockCame struct{ Hash primitives.Hash }
 
-// Head is the highest header that is known.
+// Head is the head of the chain, by which the horizon goes, and the epoch of what is on an unknown block. By the highest header that is known goes what is
+// old; zero: it is the head's.
 type Head struct {
-	Hash, Prev primitives.Hash
-	Height     primitives.Height
+	Hash, Prev         primitives.Hash
+	Height             primitives.Height
+	Header, HeaderPrev primitives.Hash
 }
 
 // Tick comes every chunk_request_retry_period, 400 ms.

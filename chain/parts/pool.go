@@ -2,6 +2,7 @@ package parts
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,6 +25,7 @@ type Pool struct {
 	at       map[place]primitives.Hash
 	forwards map[primitives.Hash][]primitives.ChunkPart // of unknown chunks
 	order    []primitives.Hash                          // of forwards, oldest first
+	coded    []*coded                                   // stored chunks that others have asked for, least recently last
 }
 
 type place struct {
@@ -31,10 +33,11 @@ type place struct {
 	shard  primitives.ShardID
 }
 
-// entry is a chunk whose header is known.
+// entry is a chunk whose header is known. Its hash says nothing of the signature: while that can't be checked there may be another header of it.
 type entry struct {
 	hash     primitives.Hash
 	header   *primitives.ChunkHeader
+	other    *primitives.ChunkHeader // with another signature, nil: none
 	parts    []*primitives.ChunkPart // by number
 	have     int
 	receipts map[primitives.ShardID]primitives.ReceiptProof
@@ -77,11 +80,11 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	case Wanted:
 		err = p.wanted(&out, now, &ev)
 	case BlockCame:
+		var errs []error
 		for _, e := range p.on(ev.Hash) {
-			if e := p.settle(&out, e); e != nil {
-				err = e
-			}
+			errs = append(errs, p.settle(&out, e))
 		}
+		err = errors.Join(errs...)
 	case Head:
 		p.setHead(ev)
 	case Tick:
@@ -105,6 +108,9 @@ func (p *Pool) on(prev primitives.Hash) (list []*entry) {
 
 // setHead moves the horizon.
 func (p *Pool) setHead(h Head) {
+	if h.Header.IsZero() {
+		h.Header, h.HeaderPrev = h.Hash, h.Prev
+	}
 	if p.head = h; h.Height <= p.highest {
 		return
 	}
@@ -116,7 +122,15 @@ func (p *Pool) setHead(h Head) {
 	}
 }
 
+// outside tells whether a height is not around the head.
+func (p *Pool) outside(h primitives.Height) bool {
+	return h+HeightHorizon < p.highest || h > p.highest+MaxAhead
+}
+
 func (p *Pool) remove(hash primitives.Hash, e *entry) {
+	if p.entries[hash] != e {
+		return
+	}
 	delete(p.entries, hash)
 	if at := (place{e.header.HeightCreated, e.header.ShardID}); p.at[at] == hash {
 		delete(p.at, at)
@@ -144,6 +158,17 @@ func (p *Pool) forget(hash primitives.Hash) {
 	delete(p.forwards, hash)
 	i := slices.Index(p.order, hash)
 	p.order = slices.Delete(p.order, i, i+1)
+}
+
+// offer shows a header of the chunk that another has given. Who is asked for its block's chunks has it from the block: that one is believed first.
+func (e *entry) offer(h *primitives.ChunkHeader, block bool) {
+	switch {
+	case e.signed || e.header.Signature == h.Signature:
+	case block:
+		e.header, e.other = h, e.header
+	case e.other == nil:
+		e.other = h
+	}
 }
 
 // add takes a part that was checked, and tells whether it is new.
@@ -202,7 +227,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 		return nil
 	}
 	if e == nil || e.want == nil {
-		if h.HeightCreated+HeightHorizon < p.highest || h.HeightCreated > p.highest+MaxAhead {
+		if p.outside(h.HeightCreated) {
 			return fmt.Errorf("%w: shard %d at %d", ErrHorizon, h.ShardID, h.HeightCreated)
 		}
 		if other, ok := p.at[place{h.HeightCreated, h.ShardID}]; ok && other != hash {
@@ -233,9 +258,10 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 			return fmt.Errorf("%w: from shard %d to %d", ErrReceipts, r.From, r.To)
 		}
 	}
-	if e == nil {
-		own := *h
+	if own := *h; e == nil {
 		e = p.know(hash, &own)
+	} else if !known {
+		e.offer(&own, false)
 	}
 	var fresh []primitives.ChunkPart
 	for i := range c.Parts {
@@ -267,7 +293,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 	return nil
 }
 
-// check has the header's signature checked once its block is known; an entry with a bad one goes.
+// check has the header's signature checked once its block is known; an entry without a good one goes.
 func (p *Pool) check(e *entry) error {
 	id, known := p.chain.Epoch(e.header.PrevBlockHash)
 	if e.signed || !known {
@@ -278,12 +304,14 @@ func (p *Pool) check(e *entry) error {
 		p.remove(e.hash, e)
 		return fmt.Errorf("%w: %w", ErrHeader, err)
 	}
-	if !p.verify(e.header.Signature, e.hash[:], producer.PublicKey) {
-		p.remove(e.hash, e)
-		return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
+	for _, h := range []*primitives.ChunkHeader{e.header, e.other} {
+		if h != nil && p.verify(h.Signature, e.hash[:], producer.PublicKey) {
+			e.header, e.other, e.signed = h, nil, true
+			return nil
+		}
 	}
-	e.signed = true
-	return nil
+	p.remove(e.hash, e)
+	return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
 }
 
 // settle does what can be done with a chunk whose block is known: says that own parts are here, puts it together, or is content with what it needs.
@@ -355,6 +383,9 @@ func (p *Pool) done(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	}
 	slices.SortFunc(kept.Receipts, func(a, b primitives.ReceiptProof) int { return int(a.To) - int(b.To) })
 	out.Complete = append(out.Complete, Complete{c, kept})
+	if p.outside(e.header.HeightCreated) { // a block far from the head has wanted it: nothing would remove it
+		p.remove(e.hash, e)
+	}
 }
 
 // join puts a body together, with all parts and all proofs of receipts; nil if its producer has signed what is no chunk.

@@ -254,3 +254,207 @@ func TestNowhere(t *testing.T) {
 		t.Errorf("what may be: %v, %d are kept", err, len(p.entries))
 	}
 }
+
+// TestTwoHeads: horizon and epoch go by the chain's head, though headers are far ahead of it; what is old goes by the headers.
+func TestTwoHeads(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	me := producers[2]
+	p, here, ahead := n.nodes[me], primitives.Hash{3}, primitives.Hash{200}
+	n.eyes[me].known[here] = true
+	if _, err := p.Step(0, Head{Hash: here, Height: 3, Header: ahead, HeaderPrev: primitives.Hash{199}}); err != nil {
+		t.Fatal(err)
+	}
+	h := c.Header
+	h.PrevBlockHash = primitives.Hash{99}
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}}); err != nil || len(p.entries) != 1 { // known by the epoch of the chain's head
+		t.Errorf("on an unknown block: %v, %d are kept", err, len(p.entries))
+	}
+	waits := func(h *primitives.ChunkHeader) bool {
+		out, err := p.Step(0, Wanted{[]*primitives.ChunkHeader{h}, here})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out.Ask) == 0
+	}
+	if waits(&c.Header) {
+		t.Error("forwards of a chunk are awaited that is not on the last two headers")
+	}
+	last := c.Header
+	last.PrevBlockHash, last.ShardID = ahead, 1
+	if !waits(&last) {
+		t.Error("forwards of a chunk on the last header are not awaited")
+	}
+	far := c.Header
+	far.HeightCreated = 9
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: far, Parts: list[2:3]}}); !errors.Is(err, ErrHorizon) {
+		t.Errorf("beyond the chain's head: %v", err)
+	}
+}
+
+// TestDoneAndGone: a chunk that a block far from the head has wanted is let go of when it is complete.
+func TestDoneAndGone(t *testing.T) {
+	for _, h := range []primitives.Height{4, 200} {
+		n := newNetwork(t, 1, 10, 0)
+		c, list := one(t, n, h, nil)
+		p := n.nodes[producers[0]]
+		if _, err := p.Step(0, Head{Height: 50 + HeightHorizon - 100*(h/200)}); err != nil { // 178, 78
+			t.Fatal(err)
+		}
+		if _, err := p.Step(0, Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}); err != nil {
+			t.Fatal(err)
+		}
+		out, err := p.Step(0, Response{&primitives.ChunkResponse{ChunkHash: c.Hash, Parts: list[3:7]}})
+		if err != nil || len(out.Complete) != 1 || len(p.entries)+len(p.at) > 0 {
+			t.Errorf("at %d: %v, %d complete, %d are kept", h, err, len(out.Complete), len(p.entries))
+		}
+	}
+}
+
+// TestOneErrorOfMany: what can't be done for one chunk is said, and is done for the others.
+func TestOneErrorOfMany(t *testing.T) {
+	for shard := range primitives.ShardID(4) { // one of them is not the last in any order
+		oneErrorOfMany(t, shard)
+	}
+}
+
+func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
+	n := newNetwork(t, 1, 10, 0)
+	prev, odd := primitives.Hash{9}, errors.New("not to be told")
+	me := producers[3]
+	p, e := n.nodes[me], n.eyes[me]
+	e.known[prev] = true
+	var headers []*primitives.ChunkHeader
+	for s := range primitives.ShardID(4) {
+		c, _, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: 4, ShardID: s, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs}, secret(producers[s]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers = append(headers, &c.Header)
+	}
+	e.odd, e.oddly = shard, odd
+	asked := func(now int64, ev Event) map[primitives.ShardID]bool {
+		t.Helper()
+		out, err := p.Step(now, ev)
+		if !errors.Is(err, odd) {
+			t.Errorf("%T: %v", ev, err)
+		}
+		shards := map[primitives.ShardID]bool{}
+		for _, a := range out.Ask {
+			shards[a.Shard] = true
+		}
+		return shards
+	}
+	if got := asked(0, Wanted{headers, prev}); len(got) != 3 {
+		t.Errorf("asked for chunks of %v", got)
+	}
+	e.oddly = nil
+	if _, err := p.Step(0, Wanted{headers, prev}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Step(0, Head{Hash: prev, Height: 3}); err != nil { // no old ones: their producers are asked
+		t.Fatal(err)
+	}
+	e.oddly = odd
+	if got := asked(Retry, Tick{}); len(got) != 3 {
+		t.Errorf("asked again for chunks of %v", got)
+	}
+
+	later := primitives.Hash{10}
+	for s := range primitives.ShardID(4) { // before their block
+		c, _, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: later, Height: 6, ShardID: s, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs}, secret(producers[s]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s == shard {
+			c.Header.Signature = primitives.ZeroED25519Signature
+		}
+		body, err := chain.EncodeBody(&c.ChunkBody, n.rs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, paths := primitives.MerklizeParts(body.Parts)
+		var list []primitives.ChunkPart
+		for i := range body.Parts {
+			list = append(list, primitives.ChunkPart{Ord: uint64(i), Part: body.Parts[i], Proof: paths[i]})
+		}
+		e.known[prev] = true
+		if _, err := p.Step(0, Head{Hash: prev, Height: 5}); err != nil {
+			t.Fatal(err)
+		}
+		e.oddly = nil
+		if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.known[later] = true
+	if out, err := p.Step(0, BlockCame{later}); !errors.Is(err, ErrSignature) || len(out.Complete) != 3 {
+		t.Errorf("the block came: %v, %d complete", err, len(out.Complete))
+	}
+}
+
+// TestTwoSignatures: the hash of a chunk says nothing of the signature beside it. Who sends a header with a wrong one before the block is known keeps neither
+// the producer's out nor that of the block.
+func TestTwoSignatures(t *testing.T) {
+	wrong := func(h primitives.ChunkHeader, first byte) *primitives.ChunkHeader {
+		key := primitives.SecretKeyFromSeed(primitives.ED25519, string(rune(first)))
+		hash := h.ChunkHash()
+		h.Signature = key.Sign(hash[:])
+		return &h
+	}
+	for name, before := range map[string]func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error{
+		"the producer's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
+			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
+			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[1:2]}})
+			return errors.Join(first, second)
+		},
+		"the block's came third": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
+			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
+			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'b'), Parts: parts[1:2]}})
+			_, third := p.Step(0, Wanted{[]*primitives.ChunkHeader{&h}, primitives.Hash{3}})
+			return errors.Join(first, second, third)
+		},
+		"a block's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
+			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
+			_, second := p.Step(0, Wanted{[]*primitives.ChunkHeader{wrong(h, 'a')}, primitives.Hash{3}})
+			return errors.Join(first, second)
+		},
+	} {
+		n := newNetwork(t, 1, 10, 0)
+		c, list := one(t, n, 4, nil)
+		p, e := n.nodes[producers[0]], n.eyes[producers[0]]
+		delete(e.known, c.Header.PrevBlockHash)
+		e.known[primitives.Hash{3}] = true
+		if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
+			t.Fatal(err)
+		}
+		if err := before(p, c.Header, list); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		e.known[c.Header.PrevBlockHash] = true
+		if _, err := p.Step(0, BlockCame{c.Header.PrevBlockHash}); err != nil {
+			t.Errorf("%s: the block came: %v", name, err)
+		}
+		out, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[2:3]}})
+		if err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Header.Signature != c.Header.Signature {
+			t.Errorf("%s: %v, %d complete", name, err, len(out.Complete))
+		}
+	}
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	p := n.nodes[producers[0]]
+	e := n.eyes[producers[0]]
+	delete(e.known, c.Header.PrevBlockHash)
+	e.known[primitives.Hash{3}] = true
+	if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(c.Header, 'a'), Parts: list[:1]}}); err != nil {
+		t.Fatal(err)
+	}
+	e.known[c.Header.PrevBlockHash] = true
+	out, err := p.Step(0, Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}) // the right one is there: it is asked for and not thrown away
+	if err != nil || len(p.entries) != 1 || p.entries[c.Hash].want == nil {
+		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
+	}
+}

@@ -34,7 +34,11 @@ type eye struct {
 	me     primitives.AccountID
 	known  map[primitives.Hash]bool
 	stored map[primitives.Hash]*primitives.Chunk
-	blind  error // of Holds
+	kept   map[primitives.Hash]*primitives.PartialChunk
+	reads  int                // of stored
+	blind  error              // of Holds
+	odd    primitives.ShardID // whose producer can't be told, if oddly
+	oddly  error
 }
 
 func (e *eye) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
@@ -49,6 +53,9 @@ func (e *eye) Owner(_ primitives.EpochID, part uint64) (primitives.AccountID, er
 }
 func (e *eye) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.Height) (primitives.ValidatorStake, error) {
 	a := producers[int(s)%4]
+	if s == e.odd && e.oddly != nil {
+		return primitives.ValidatorStake{}, e.oddly
+	}
 	if h%5 == 0 {
 		a = producers[int(s+1)%4]
 	}
@@ -64,7 +71,11 @@ func (e *eye) Cares(a primitives.AccountID, _ primitives.Hash, s primitives.Shar
 func (e *eye) Holds(prev primitives.Hash, s primitives.ShardID) (bool, error) {
 	return e.me == "" || e.Cares(e.me, prev, s), e.blind
 }
-func (e *eye) Stored(hash primitives.Hash) *primitives.Chunk { return e.stored[hash] }
+func (e *eye) Stored(hash primitives.Hash) *primitives.Chunk {
+	e.reads++
+	return e.stored[hash]
+}
+func (e *eye) StoredPartial(hash primitives.Hash) *primitives.PartialChunk { return e.kept[hash] }
 
 type flying struct {
 	at int64
@@ -100,7 +111,7 @@ func newNetwork(t *testing.T, seed uint64, seats int, loss float64) *network {
 	n := &network{world: &world{layout, rs}, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
 		eyes: map[primitives.AccountID]*eye{}, complete: map[primitives.AccountID]map[primitives.Hash]Complete{}, ready: map[primitives.AccountID]map[primitives.Hash]bool{}}
 	for _, a := range append(slices.Clone(producers), "") {
-		n.eyes[a] = &eye{n.world, a, map[primitives.Hash]bool{}, map[primitives.Hash]*primitives.Chunk{}, nil}
+		n.eyes[a] = &eye{world: n.world, me: a, known: map[primitives.Hash]bool{}, stored: map[primitives.Hash]*primitives.Chunk{}}
 		n.nodes[a] = New(a, n.eyes[a], rs, primitives.Signature.Verify, n.random.IntN)
 		n.complete[a], n.ready[a] = map[primitives.Hash]Complete{}, map[primitives.Hash]bool{}
 	}
@@ -244,7 +255,7 @@ func TestSpread(t *testing.T) {
 				hash := primitives.HashBytes(append(prev[:], byte(h)))
 				know := func(a primitives.AccountID) {
 					n.eyes[a].known[hash] = true
-					n.step(a, Head{hash, prev, h - 1})
+					n.step(a, Head{Hash: hash, Prev: prev, Height: h - 1})
 					n.step(a, BlockCame{hash})
 				}
 				for _, a := range append(slices.Clone(producers), "") {
