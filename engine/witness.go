@@ -64,11 +64,11 @@ func shown(t *Transition) primitives.StateTransition {
 	return primitives.StateTransition{Block: t.Block, Base: t.Proof, PostState: t.Post}
 }
 
-// deployed are the contracts among changes: of accounts, and global ones.
+// deployed are the contracts of accounts among changes. Nobody tells of global ones, which come to each shard (nearcore actions.rs:295).
 func deployed(changes []primitives.KeyChanges) (out [][]byte) {
 	for i := range changes {
 		key := changes[i].Key
-		if len(key) == 0 || key[0] != byte(primitives.ColContractCode) && key[0] != byte(primitives.ColGlobalContractCode) {
+		if len(key) == 0 || key[0] != byte(primitives.ColContractCode) {
 			continue
 		}
 		for _, x := range changes[i].Changes {

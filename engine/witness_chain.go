@@ -136,28 +136,39 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 }
 
 // CodeOf is the code that the main transition of a chunk has called, for its validators: of the chunk on the head's chain, whichever block that is in
-// (nearcore partial_witness_actor.rs:787). ErrUnknown if its block is not there yet, or not on that chain.
-func (e *Engine) CodeOf(k primitives.ChunkKey) (at primitives.TransitionKey, codes map[primitives.Hash][]byte, err error) {
+// (nearcore partial_witness_actor.rs:787). witness.ErrIrrelevant of a chunk that is no validator's question any more, witness.ErrContracts if the transition
+// is not at, ErrUnknown if its block is not there yet, or not on that chain. Only one that is right costs more than a look at a few blocks.
+func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (codes map[primitives.Hash][]byte, err error) {
+	if !e.Validation().Relevant(k) {
+		return nil, fmt.Errorf("%w: shard %d at %d", witness.ErrIrrelevant, k.ShardID, k.HeightCreated)
+	}
 	prev := e.Head()
-	for prev != nil && prev.Height()+1 > k.HeightCreated {
+	for prev.Height()+1 > k.HeightCreated { // which is above the final block
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
-			return at, nil, err
+			return nil, err
 		}
 	}
 	if prev.Height()+1 != k.HeightCreated {
-		return at, nil, fmt.Errorf("%w: a block of height %d", ErrUnknown, k.HeightCreated-1)
+		return nil, fmt.Errorf("%w: a block of height %d", ErrUnknown, k.HeightCreated-1)
+	}
+	s, err := e.span(prev.Hash, k.ShardID)
+	if err != nil {
+		return nil, err
+	}
+	if at != (primitives.TransitionKey{Block: s.last.Hash, ShardID: s.shard}) {
+		return nil, fmt.Errorf("%w: the transition is not in block %v", witness.ErrContracts, at.Block)
 	}
 	main, _, err := e.Transitions(prev.Hash, k.ShardID)
 	if err != nil {
-		return at, nil, err
+		return nil, err
 	}
 	list, err := e.Codes(main)
 	if err != nil {
-		return at, nil, err
+		return nil, err
 	}
 	codes = make(map[primitives.Hash][]byte, len(list))
 	for _, c := range list {
 		codes[primitives.HashBytes(c)] = c
 	}
-	return primitives.TransitionKey{Block: main.Block, ShardID: main.Shard}, codes, nil
+	return codes, nil
 }

@@ -1,12 +1,16 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/witness"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/state"
 	"github.com/troupe-chain/troupe/storage/trie"
 )
@@ -55,6 +59,82 @@ func TestWitnessOfUnknown(t *testing.T) {
 	w.Header.PrevBlockHash, w.Header.ShardID = n.Head().Hash, 77
 	if err := n.CheckWitness(w, nil); VerdictOf(err) != Bad {
 		t.Errorf("of no shard: %v", err)
+	}
+}
+
+// TestCodeOf: code is given of a chunk that may still come to be, to who names the transition that it is of; nothing is applied again for others.
+func TestCodeOf(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb"))
+	root := n.Head().Hash
+	for i := range primitives.Height(6) {
+		n.accept(n.make(n.Head().Hash, i+1, i == 5, transfer(root, primitives.Nonce(i+1))))
+	}
+	n.proofs.limit = 1 << 20 // what is applied again from here on stays
+	var id primitives.EpochID
+	err := n.Epochs(func(m *epoch.Manager) (err error) {
+		id, err = m.EpochIDFromPrev(n.Head().Hash)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prev, err := n.Block(n.Head().Header().PrevHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []primitives.Hash{n.Head().Hash, prev.Hash} { // the second shard has missed the last block
+		shard := n.Head().Layout.ShardIDs()[i]
+		key, right := primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 7}, primitives.TransitionKey{Block: at, ShardID: shard}
+		for name, c := range map[string]struct {
+			key  primitives.ChunkKey
+			at   primitives.TransitionKey
+			want error
+		}{
+			"of another block":    {key, primitives.TransitionKey{Block: root, ShardID: shard}, witness.ErrContracts},
+			"of another shard":    {key, primitives.TransitionKey{Block: at, ShardID: 77}, witness.ErrContracts},
+			"of an old chunk":     {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 1}, primitives.TransitionKey{Block: root, ShardID: shard}, witness.ErrIrrelevant},
+			"of no shard":         {primitives.ChunkKey{ShardID: 77, EpochID: id, HeightCreated: 7}, right, witness.ErrIrrelevant},
+			"of a block to come":  {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 8}, right, ErrUnknown},
+			"of no height at all": {primitives.ChunkKey{ShardID: shard, EpochID: id}, right, witness.ErrIrrelevant},
+		} {
+			if _, err := n.CodeOf(c.key, c.at); !errors.Is(err, c.want) {
+				t.Errorf("shard %d, %s: %v, want %v", i, name, err, c.want)
+			}
+			if n.proofs.get(at, shard) != nil {
+				t.Fatalf("shard %d, %s: block %v was applied again", i, name, at)
+			}
+		}
+		if codes, err := n.CodeOf(key, right); err != nil || len(codes) != 0 || n.proofs.get(at, shard) == nil {
+			t.Errorf("shard %d: %d codes, %v, applied again %v", i, len(codes), err, n.proofs.get(at, shard) != nil)
+		}
+	}
+}
+
+// TestMaxDeployed: no chunk deploys more contracts than a message of them may have, in any version, at the gas limit of the networks that there are.
+func TestMaxDeployed(t *testing.T) {
+	const gasLimit = 1_000_000_000_000_000
+	for _, version := range []func(primitives.ProtocolVersion) config.Version{config.June, config.Release} {
+		for v := config.OldestProtocol; version(v).Supported(); v++ {
+			c := config.MustGet(version(v))
+			fee := c.Fees.Fee(config.ActionDeployContractBase)
+			most := func(each uint64) uint64 { return (gasLimit-1)/each + c.Wasm.Limits.MaxDeployActionsPerReceipt }
+			t.Logf("version %v: %d by gas, %d as they count", version(v), most(uint64(fee.Exec.Gas)), most(uint64(fee.Exec.Compute)))
+			if n := most(uint64(fee.Exec.Gas)); n > witness.MaxDeployed || fee.Exec.Gas < 184_765_750_000 {
+				t.Errorf("version %v: %d contracts", version(v), n)
+			}
+		}
+	}
+}
+
+// TestDeployedAreAccounts: what a witness tells of as deployed is the code of accounts; global code, which each shard gets, is not.
+func TestDeployedAreAccounts(t *testing.T) {
+	own, global := []byte("own"), []byte("global")
+	list := deployed([]primitives.KeyChanges{
+		{Key: []byte{byte(primitives.ColContractCode), 'a'}, Changes: []primitives.StateChange{{Value: own}, {Value: own}, {}}},
+		{Key: []byte{byte(primitives.ColGlobalContractCode), 'g'}, Changes: []primitives.StateChange{{Value: global}}},
+	})
+	if len(list) != 1 || !bytes.Equal(list[0], own) {
+		t.Errorf("deployed %q", list)
 	}
 }
 

@@ -17,9 +17,12 @@ const (
 	MaxRaw       = 64 << 20 // of a witness, not compressed
 	MaxEncoded   = 48 << 20 // of a witness, compressed, with its length
 	MaxContracts = 64 << 20 // of the code in one answer, not compressed
-
-	maxDeployed = 1 << 14 // contracts: more than the gas of a chunk deploys
 )
+
+// MaxDeployed is how many contracts a chunk deploys at the most. Receipts begin while less than the chunk's gas limit is used, 10^15 on each network that
+// there is, and a deployment uses 184,765,750,000: 5,412 of them come before the last receipt, and up to 100 with it. (From version 84 on one counts as
+// 2*10^13 and a receipt has 10: 60.)
+const MaxDeployed = 5512
 
 // ErrCoding says that something does not unpack, or is too large.
 var ErrCoding = errors.New("witness: bad coding")

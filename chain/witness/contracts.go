@@ -133,12 +133,16 @@ func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
 		return out, fmt.Errorf("%w: the request of %s", ErrKnown, q.Requester)
 	}
 	t.answered.put(who, struct{}{})
-	if len(q.Contracts) > MaxRequested || q.Transition != ev.Transition {
+	if len(q.Contracts) > MaxRequested {
 		return out, fmt.Errorf("%w: %d of block %v", ErrContracts, len(q.Contracts), q.Transition.Block)
+	}
+	all, err := ev.Codes(q.Key, q.Transition)
+	if err != nil {
+		return out, err
 	}
 	codes := make([][]byte, len(q.Contracts))
 	for i, hash := range q.Contracts {
-		code, called := ev.Codes[hash]
+		code, called := all[hash]
 		if !called {
 			return out, fmt.Errorf("%w: %v was not called", ErrContracts, hash)
 		}
@@ -239,6 +243,6 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	if err != nil || payload == nil {
 		return out, err
 	}
-	out.Compile, err = DecodeContracts(payload, maxDeployed)
+	out.Compile, err = DecodeContracts(payload, MaxDeployed)
 	return out, err
 }

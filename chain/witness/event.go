@@ -59,11 +59,11 @@ type Accesses struct {
 	Chance   uint64
 }
 
-// CodeAsked came from a validator of a chunk. Transition is what this node derives for it, and Codes the code of what that has called.
+// CodeAsked came from a validator of a chunk, as it says. Codes gives the code of what the main transition of the chunk has called, ErrContracts if that is
+// not at: it may cost an application of the chunk before, and is asked of this node only for who may have it, once.
 type CodeAsked struct {
-	Request    *primitives.ContractCodeRequest
-	Transition primitives.TransitionKey
-	Codes      map[primitives.Hash][]byte
+	Request *primitives.ContractCodeRequest
+	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
 }
 
 // Code came from who was asked.

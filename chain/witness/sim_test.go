@@ -92,6 +92,16 @@ type network struct {
 	raw          map[primitives.ChunkKey][]byte
 }
 
+// of gives code as who derives the network's transition.
+func (x *network) of(codes map[primitives.Hash][]byte) func(primitives.ChunkKey, primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
+	return func(_ primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
+		if at != x.transition {
+			return nil, ErrContracts
+		}
+		return codes, nil
+	}
+}
+
 func newNetwork(t *testing.T, seed uint64, n, makers int, loss float64) *network {
 	x := &network{world: &world{n: n, makers: makers}, t: t, random: rand.New(rand.NewPCG(seed, 1)), loss: loss, double: loss,
 		nodes: map[primitives.AccountID]*Tracker{}, votes: map[primitives.AccountID]*Endorsements{},
@@ -165,7 +175,7 @@ func (x *network) deliver(f flying) {
 		for _, c := range x.codes {
 			by[primitives.HashBytes(c)] = c
 		}
-		ev = CodeAsked{q, x.transition, by}
+		ev = CodeAsked{q, x.of(by)}
 	case *primitives.ContractCodeResponse:
 		a := new(primitives.ContractCodeResponse)
 		read(a)
@@ -369,7 +379,7 @@ func TestCodeRequests(t *testing.T) {
 	ask := func(by int, at primitives.TransitionKey, hashes ...primitives.Hash) (Out, error) {
 		q := &primitives.ContractCodeRequest{Requester: account(by), Key: key, Contracts: hashes, Transition: at}
 		q.Signature = secret(account(by)).Sign(q.SignedBytes())
-		return x.nodes[account(0)].Step(CodeAsked{q, x.transition, map[primitives.Hash][]byte{primitives.HashBytes(code): code}})
+		return x.nodes[account(0)].Step(CodeAsked{q, x.of(map[primitives.Hash][]byte{primitives.HashBytes(code): code})})
 	}
 	if out, err := ask(1, x.transition, primitives.HashBytes(code)); err != nil || len(out.Send) != 1 {
 		t.Errorf("%v, %+v", err, out)
@@ -391,6 +401,40 @@ func TestCodeRequests(t *testing.T) {
 	x.n = 6
 	if _, err := ask(4, x.transition, make([]primitives.Hash, MaxRequested+1)...); !errors.Is(err, ErrContracts) {
 		t.Errorf("too many: %v", err)
+	}
+}
+
+// TestCodeRequestsCost: code is derived, which costs, only for who may have it and has signed, and once.
+func TestCodeRequestsCost(t *testing.T) {
+	x := newNetwork(t, 1, 4, 1, 0)
+	derived := 0
+	ask := func(by int, height primitives.Height, signer primitives.AccountID, hashes int) error {
+		q := &primitives.ContractCodeRequest{Requester: account(by), Key: primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: height},
+			Contracts: make([]primitives.Hash, hashes), Transition: x.transition}
+		q.Signature = secret(signer).Sign(q.SignedBytes())
+		_, err := x.nodes[account(0)].Step(CodeAsked{q, func(primitives.ChunkKey, primitives.TransitionKey) (map[primitives.Hash][]byte, error) {
+			derived++
+			return nil, nil
+		}})
+		return err
+	}
+	for name, c := range map[string]struct {
+		err, want error
+	}{
+		"of no validator":  {ask(9, 4, account(9), 0), ErrAssigned},
+		"of another":       {ask(1, 4, account(2), 0), ErrSigner},
+		"of an old chunk":  {ask(1, 400, account(1), 0), ErrIrrelevant},
+		"of too many":      {ask(3, 4, account(3), MaxRequested+1), ErrContracts},
+		"of one after all": {ask(3, 4, account(3), 1), ErrKnown},
+	} {
+		if !errors.Is(c.err, c.want) || derived > 0 {
+			t.Errorf("%s: %v, want %v; derived %d times", name, c.err, c.want, derived)
+		}
+	}
+	for range 3 {
+		if err := ask(1, 4, account(1), 0); derived != 1 || err != nil && !errors.Is(err, ErrKnown) {
+			t.Errorf("derived %d times, %v", derived, err)
+		}
 	}
 }
 
