@@ -84,11 +84,24 @@ func (e *Engine) JumpHeaders(p *following.EpochProof) error {
 	defer l.adding.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := e.lead(); err != nil {
+	err := e.lead()
+	if err != nil {
 		return err
 	}
+	verify, err := l.chain.Proving(p)
+	if err == nil {
+		l.mu.Unlock() // who admits blocks does not wait for the signatures of a stranger's proof
+		err = verify()
+		l.mu.Lock()
+	}
+	if err == nil {
+		err = e.lead() // blocks may have come
+	}
+	if err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
 	defer l.rows.reset()
-	if err := l.chain.Jump(p); err != nil {
+	if err := l.chain.Take(p); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
 	if err := e.store.PutHeaders(&l.rows.batch); err != nil {

@@ -191,18 +191,38 @@ type Start struct {
 	Before *epoch.BlockInfo // of the first block of the epoch before, of which there is no header
 }
 
-// Jump takes a proof: the head is the first block of its epoch then, and final. After an error nothing has changed. ErrOld: the chain is
-// beyond that.
+// Jump verifies a proof and takes it. After an error nothing has changed. ErrOld: the chain is beyond that.
 func (c *Chain) Jump(p *EpochProof) error {
-	if len(p.Epochs) == 0 || p.Current.First.Height <= c.head.Header.Height {
-		return fmt.Errorf("%w: a proof of %d epochs", ErrOld, len(p.Epochs))
+	verify, err := c.Proving(p)
+	if err == nil {
+		err = verify()
 	}
-	genesis := c.o.Genesis.Hash()
-	producers, err := c.epochs.BlockProducersOrdered(primitives.EpochID(genesis))
 	if err != nil {
 		return err
 	}
-	if err := p.Verify(genesis, producers, c.o.Verify); err != nil {
+	return c.Take(p)
+}
+
+// Proving returns what verifies a proof. That has thousands of signatures to check and needs nothing of the chain any more: it may run beside it.
+func (c *Chain) Proving(p *EpochProof) (verify func() error, err error) {
+	if err := c.isOld(p); err != nil {
+		return nil, err
+	}
+	genesis, check := c.o.Genesis.Hash(), c.o.Verify
+	producers, err := c.epochs.BlockProducersOrdered(primitives.EpochID(genesis))
+	return func() error { return p.Verify(genesis, producers, check) }, err
+}
+
+func (c *Chain) isOld(p *EpochProof) error {
+	if len(p.Epochs) == 0 || p.Current.First.Height <= c.head.Header.Height {
+		return fmt.Errorf("%w: a proof of %d epochs", ErrOld, len(p.Epochs))
+	}
+	return nil
+}
+
+// Take takes a proof that was verified: the head is the first block of its epoch then, and final.
+func (c *Chain) Take(p *EpochProof) error {
+	if err := c.isOld(p); err != nil {
 		return err
 	}
 	s, err := p.start()

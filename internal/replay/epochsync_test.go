@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -268,6 +269,60 @@ func TestJumpHeaders(t *testing.T) {
 	if err := errors.Join(e.Close(), e.Store().Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestProofBesideBlocks: while the signatures of a proof are checked, which takes its time, who asks for the headers does not wait.
+func TestProofBesideBlocks(t *testing.T) {
+	x, p, _ := readEpochSync(t)
+	_, genesis := genesisOf(t, x)
+	s, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storeIdentity(&Recording{Genesis: x.Genesis}, mustGenesis(t, x))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *engine.Engine
+	checked, waited := 0, false
+	verify := func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool {
+		if checked++; checked == 1 {
+			answered := make(chan error, 1)
+			go func() {
+				at, err := e.HeaderHead()
+				if err == nil && at.Hash != genesis.Hash {
+					err = errors.New("another head")
+				}
+				answered <- err
+			}()
+			select {
+			case err := <-answered:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(5 * time.Second):
+				waited = true
+			}
+		}
+		return sig.Verify(data, key)
+	}
+	if e, err = engine.Open(engine.Options{Chain: mustGenesis(t, x), Store: s, Verify: verify}); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.JumpHeaders(p); err != nil || checked == 0 || waited {
+		t.Errorf("%v, %d signatures, waited: %v", err, checked, waited)
+	}
+	if at, err := e.HeaderHead(); err != nil || at.Hash != p.Current.First.Hash() {
+		t.Errorf("the head is %v, %v", at, err)
+	}
+	if err := errors.Join(e.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustGenesis(t *testing.T, x *epochSync) *engine.Chain {
+	t.Helper()
+	c, err := Genesis(&Recording{Genesis: x.Genesis}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // TestSpoiledEpochProof: a proof with one bit changed is refused, unless the bit is of a header's signature, of which nothing is said.
