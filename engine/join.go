@@ -60,7 +60,7 @@ func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitive
 	if err := j.gather(at, before); err != nil {
 		return nil, err
 	}
-	here, entered, err := j.where()
+	here, entered, err := e.whereOf(j.id)
 	if err != nil {
 		return nil, err
 	}
@@ -121,26 +121,26 @@ func (j *Joining) bare(x *Entry, chunks []*primitives.Chunk) (*Entry, error) {
 	return y, nil
 }
 
-// where is the block at which the store has the shard; entered: it has it.
-func (j *Joining) where() (*Entry, bool, error) {
-	folded := j.e.store.Tip().Folded
-	at, here := j.e.store.ShardAt(j.id)
-	for now := j.e.store.Tip().Folded; now != folded; now = j.e.store.Tip().Folded { // a fold runs beside this
+// whereOf is the block at which the store has a shard that is on its way; entered: it has it.
+func (e *Engine) whereOf(id primitives.ShardID) (*Entry, bool, error) {
+	folded := e.store.Tip().Folded
+	at, here := e.store.ShardAt(id)
+	for now := e.store.Tip().Folded; now != folded; now = e.store.Tip().Folded { // a fold runs beside this
 		folded = now
-		at, here = j.e.store.ShardAt(j.id)
+		at, here = e.store.ShardAt(id)
 	}
 	if !here {
 		return nil, false, nil
 	}
-	rec, err := j.e.store.Block(at)
+	rec, err := e.store.Block(at)
 	if err != nil {
 		return nil, false, err
 	}
-	x, err := j.e.load(rec)
+	x, err := e.load(rec)
 	if err != nil {
 		return nil, false, err
 	}
-	i, err := x.Layout.Index(j.id)
+	i, err := x.Layout.Index(id)
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 

@@ -40,7 +40,8 @@ const (
 // Schedule has an engine hold what a plan says: shards come in from a source at the first sync block there is, while the chain goes on, and
 // those of which neither this epoch nor the next has need are let go. Its methods belong to the engine's goroutine, as Join does; what it
 // asks the source it asks from goroutines of its own, one for each shard that comes in. A shard that the layout loses before it is in is
-// given up: what it is split into comes in at the next epoch's sync block.
+// given up: what it is split into comes in at the next epoch's sync block. So is one whose state has not come when there is a newer sync block: at that it
+// begins anew.
 type Schedule struct {
 	// Go runs what may take its time; nil: on a goroutine.
 	Go func(func())
@@ -100,11 +101,23 @@ func (s *Schedule) Step() error {
 		}
 		s.begun = true
 	}
+	var newest storage.BlockRef
+	if len(s.coming) > 0 {
+		var err error
+		if newest, err = s.newest(); err != nil {
+			return err
+		}
+	}
 	for _, id := range s.Coming() {
-		if c := s.coming[id]; !tip.Layout.Has(id) || !s.wanted(tip, id) {
-			if err := s.giveUp(c); err != nil {
-				return err
-			}
+		c, err := s.coming[id], error(nil)
+		switch {
+		case !tip.Layout.Has(id) || !s.wanted(tip, id):
+			err = s.giveUp(c)
+		case c.point.Height < newest.Height && (c.j == nil || c.j.block == nil):
+			err = s.overtaken(c, newest)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for i, id := range tip.Layout.ShardIDs() {
@@ -124,6 +137,34 @@ func (s *Schedule) Step() error {
 		}
 	}
 	return nil
+}
+
+// overtaken deals with a shard that comes in at an older point than the newest. Others keep what belongs to the newest: nobody may ever give the rest, so what
+// has come is given up. A shard whose state is here, behind the newest point too, goes on where it is, by the header of that.
+func (s *Schedule) overtaken(c *coming, newest storage.BlockRef) error {
+	at, entered, err := s.e.whereOf(c.id)
+	if err != nil {
+		return err
+	}
+	if entered {
+		point, err := s.e.Block(newest.Hash)
+		if err != nil {
+			return err
+		}
+		if index, err := point.Layout.Index(c.id); err == nil && point.Layout.Equal(at.Layout) {
+			first, err := s.e.Block(point.Block.Body.Chunks[index].PrevBlockHash)
+			if err != nil {
+				return err
+			}
+			if at.Height() >= first.Height() {
+				c.cancel()
+				c.point, c.header, c.asked = newest, nil, nil
+				return s.notePoint(c)
+			}
+		}
+	}
+	c.point = storage.BlockRef{}
+	return s.giveUp(c)
 }
 
 // takeUp gives up what was on its way in before a restart and is not wanted any more.
@@ -219,19 +260,35 @@ func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
 		return nil, err
 	}
 	c := &coming{id: id, accounts: r, chunks: map[primitives.Hash][]*primitives.Chunk{}, cancel: func() {}}
-	if c.point, err = s.kept(tip, id); err != nil || !c.point.IsZero() {
-		return c, err
-	}
-	if c.point, err = s.newest(); err != nil || c.point.IsZero() {
+	newest, err := s.newest()
+	if err != nil {
 		return nil, err
+	}
+	if c.point, err = s.kept(tip, id); err != nil {
+		return nil, err
+	}
+	if !c.point.IsZero() {
+		if c.point.Height < newest.Height {
+			err = s.overtaken(c, newest)
+		}
+		if err != nil || !c.point.IsZero() {
+			return c, err
+		}
+	}
+	if c.point = newest; newest.IsZero() {
+		return nil, nil
 	}
 	if x, err := s.e.Block(c.point.Hash); err != nil || !x.Layout.Equal(tip.Layout) {
 		return nil, err // of the epoch before
 	}
+	return c, s.notePoint(c)
+}
+
+func (s *Schedule) notePoint(c *coming) error {
 	var batch storage.Batch
 	row := storage.Raw(c.point.Hash[:])
-	storage.Misc.Put(&batch, joinRow(id), &row)
-	return c, s.e.store.Write(&batch)
+	storage.Misc.Put(&batch, joinRow(c.id), &row)
+	return s.e.store.Write(&batch)
 }
 
 // newest is the sync point of the newest folded epoch, zero if it is yet to come.
