@@ -67,8 +67,8 @@ bench: build ## the shard executor, with the machine's limits from the same run;
 	$(GO) test -run '^$$' -bench 'GasTime|Plain' -benchtime 1x ./runtime/vm
 	$(GO) run ./internal/bombs -search 40 -top 30
 
-e2e: build ## real clients against a sandbox (needs Node.js)
-	$(GO) test -count=1 -tags e2e ./internal/e2e/...
+e2e: build ## real clients against a sandbox (those whose Node.js, Python or cargo is there)
+	$(GO) test -count=1 -timeout 60m -tags e2e ./internal/e2e/...
 
 contracts: ## the test contracts in C (needs clang and wasm-ld)
 	$(GO) run ./internal/contracts/build internal/contracts/c

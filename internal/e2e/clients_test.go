@@ -93,7 +93,7 @@ func (p *process) env() []string {
 func TestJavaScriptClients(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
-	for _, name := range []string{"native", "schemas", "kit", "token", "kittoken"} {
+	for _, name := range []string{"native", "schemas", "kit", "token", "kittoken", "nearjs"} {
 		for _, shards := range []string{"1", "4"} {
 			t.Run(name+"/shards="+shards, func(t *testing.T) {
 				script(t, "js", start(t, newHome(t, "--num-shards", shards)).env(), "node", name+".mjs")
@@ -152,5 +152,22 @@ func edit(t *testing.T, path, old, text string) {
 	}
 	if err := os.WriteFile(path, []byte(strings.Replace(string(b), old, text, 1)), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestRustClients builds the crate in rust, with the versions of its lock file, and runs its tests: near-sandbox and near-workspaces start this node.
+func TestRustClients(t *testing.T) {
+	need(t, "cargo")
+	env := []string{"NEAR_SANDBOX_BIN_PATH=" + binary, "CARGO_TERM_COLOR=never"}
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
+	defer cancel()
+	for _, args := range [][]string{{"test", "--locked", "--no-run"}, {"test", "--locked", "--quiet", "--", "--test-threads=4"}} {
+		c := exec.CommandContext(ctx, "cargo", args...)
+		c.Dir, c.Env = "rust", append(os.Environ(), env...)
+		out, err := c.CombinedOutput()
+		if err != nil {
+			t.Fatalf("cargo %v: %v\n%s", args, err, tail(string(out), 12000))
+		}
+		t.Logf("%s", tail(string(out), 2000))
 	}
 }

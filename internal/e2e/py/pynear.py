@@ -3,6 +3,7 @@ import asyncio
 
 import base58
 from nacl import signing
+from py_near import transactions
 from py_near.account import Account
 from py_near.exceptions.provider import InvalidNonce, JsonProviderError, UnknownAccount
 
@@ -73,6 +74,36 @@ async def main():
             return
         raise AssertionError('no error, want NotEnoughBalance')
     await step('error: too little balance', poor)
+
+    wasm = lambda name: open(f'../../contracts/c/{name}.wasm', 'rb').read()
+    metadata = {'spec': 'ft-1.0.0', 'name': 'Troupe', 'symbol': 'TRP', 'icon': None, 'reference': None, 'reference_hash': None, 'decimals': 6}
+    token_id = alice_id
+
+    async def contract():
+        result = await alice.deploy_contract(wasm('ft'))
+        equal(result.status, {'SuccessValue': ''}, 'deployed')
+        await alice.function_call(token_id, 'new', {'owner_id': alice_id, 'total_supply': '50', 'metadata': metadata}, gas=50 * 10 ** 12)
+        await root.function_call(token_id, 'storage_deposit', {}, gas=50 * 10 ** 12, amount=1250 * 10 ** 18)
+        result = await alice.function_call(token_id, 'ft_transfer', {'receiver_id': root_id, 'amount': '20'}, gas=50 * 10 ** 12, amount=1)
+        assert any('ft_transfer' in line for line in result.logs), result.logs
+        equal((await root.view_function(token_id, 'ft_balance_of', {'account_id': root_id})).result, '20', 'balance')
+    await step('contract: deploy, call, view', contract)
+
+    async def fails():
+        try:
+            result = await root.function_call(token_id, 'ft_transfer', {'receiver_id': 'nobody.near', 'amount': '1'}, gas=50 * 10 ** 12, amount=1)
+        except Exception as error:
+            assert 'panicked' in repr(error) or 'panicked' in str(getattr(error, 'json', '')), repr(error)
+            return
+        assert 'Failure' in result.status, result.status
+    await step('a call that fails', fails)
+
+    async def delegate():
+        action = await alice.create_delegate_action([transactions.create_transfer_action(7)], root_id)
+        signature = alice.sign_delegate_transaction(action)
+        result = await root.call_delegate_transaction(action, signature)
+        equal(result.status, {'SuccessValue': ''}, 'status')
+    await step('a delegate action through a relayer', delegate)
 
     for account in (root, alice):
         await account.shutdown()

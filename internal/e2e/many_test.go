@@ -1,0 +1,111 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// proportional returns a process's memory in MiB, what it shares with others divided among them.
+func proportional(t *testing.T, pid int) float64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+	if err != nil {
+		t.Skipf("skipped: %v", err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib / 1024
+		}
+	}
+	t.Fatal("no Pss")
+	return 0
+}
+
+// TestManyProcesses: sandboxes that are started side by side, as suites do that run their files at once, are all ready soon and small. TROUPE_PROCESSES says
+// how many: of 200 all are wanted in 10 s and 6 GiB of proportional set size.
+func TestManyProcesses(t *testing.T) {
+	n := 20
+	if text := os.Getenv("TROUPE_PROCESSES"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	homes, addrs := make([]string, n), make([]string, n)
+	began := time.Now()
+	for i := range homes {
+		homes[i], addrs[i] = newHome(t, "--fast"), freeAddr(t)
+	}
+	inited := time.Since(began)
+	list := make([]*process, n)
+	began = time.Now()
+	for i := range list {
+		list[i] = launch(t, homes[i], addrs[i])
+	}
+	launched := time.Since(began)
+	var ready sync.WaitGroup
+	for _, p := range list {
+		ready.Go(func() {
+			for ; p.ready == 0 && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
+				r, err := http.Get("http://" + p.addr + "/status")
+				if err != nil {
+					continue
+				}
+				body, err := io.ReadAll(r.Body)
+				_ = r.Body.Close()
+				if err == nil && r.StatusCode == http.StatusOK && bytes.Contains(body, []byte("latest_block_height")) {
+					p.ready = time.Since(began)
+				}
+			}
+		})
+	}
+	ready.Wait()
+	last, memory, processor := time.Duration(0), 0., time.Duration(0)
+	for _, p := range list {
+		if p.ready == 0 {
+			t.Fatalf("%s is not ready after a minute:\n%s", p.home, tail(p.out.String(), 2000))
+		}
+		last = max(last, p.ready)
+		memory += proportional(t, p.cmd.Process.Pid)
+	}
+	began = time.Now()
+	for _, p := range list {
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range list {
+		select {
+		case <-p.ended:
+			if p.err != nil {
+				t.Errorf("%s: %v", p.home, p.err)
+			}
+			processor += p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s still runs", p.home)
+		}
+	}
+	t.Logf("%d processes: init one after the other %v, started in %v, all ready after %.2f s, %.0f MiB proportional (%.1f each), stopped in %v, %.0f ms of processor time each",
+		n, inited.Round(time.Millisecond), launched.Round(time.Millisecond), last.Seconds(), memory, memory/float64(n), time.Since(began).Round(time.Millisecond), ms(processor/time.Duration(n)))
+	if limit := 10 * time.Second * time.Duration(max(n, 50)) / 200; n < 200 && last > 4*limit || n >= 200 && last > 10*time.Second*time.Duration(n)/200 {
+		t.Errorf("the last of %d is ready after %v", n, last)
+	}
+	if most := 6 * 1024 * float64(n) / 200; memory > most {
+		t.Errorf("%d processes take %.0f MiB, more than %.0f", n, memory, most)
+	}
+}

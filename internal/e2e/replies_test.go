@@ -1,0 +1,98 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/backend"
+	settings "github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/replay"
+	"github.com/troupe-chain/troupe/internal/viewer"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc"
+	"github.com/troupe-chain/troupe/runtime/vm"
+)
+
+// reader is the submissions' side of a chain that stands still: transactions are found as far as they have come.
+type reader struct {
+	backend.Submitter // nil: nothing is submitted
+	e                 *engine.Engine
+}
+
+func (r reader) OpenSession(ctx context.Context) (context.Context, func(), error) {
+	return ctx, func() {}, nil
+}
+
+func (r reader) Tx(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+	out, err := r.e.TransactionStatus(q.Hash)
+	return &out, err
+}
+
+// TestEveryReply: recorded chains of neard with several shards, missed chunks, contracts, failures and global code are made again and served; the
+// schemas that @near-js/jsonrpc-client was generated with judge what each method says of each block, chunk, transaction, receipt and account there.
+func TestEveryReply(t *testing.T) {
+	need(t, "node", "npm")
+	installed(t, npmInstall)
+	for name, least := range map[string]string{ // of what the script must have come upon
+		"four":    `{"shards":4,"missed":10,"transactions":500,"failures":100,"kinds":10}`,
+		"probe":   `{"shards":4,"missed":3,"calls":100,"codes":5,"failures":20}`,
+		"globals": `{"shards":4,"missed":3,"calls":100,"failures":100,"kinds":40}`,
+		"storm":   `{"shards":4,"missed":3,"codes":5}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, err := replay.Open(filepath.Join("..", "replay", "testdata", name+".jsonl.gz"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			machine, err := vm.New(vm.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer machine.Close()
+			report, err := replay.Run(rec, replay.Options{VM: machine, End: func(e *engine.Engine) error { return serve(t, rec, e, machine, least) }})
+			if err != nil || len(report.Findings) > 0 {
+				t.Fatalf("%v, %v", err, report.Findings)
+			}
+		})
+	}
+}
+
+// serve runs the script against an engine.
+func serve(t *testing.T, rec *replay.Recording, e *engine.Engine, machine *vm.VM, least string) error {
+	g, _, err := genesis.ReadConfig(bytes.NewReader(rec.Genesis))
+	if err != nil {
+		return err
+	}
+	conf, _, err := settings.Parse("config.json", settings.Default(true).Format())
+	if err != nil {
+		return err
+	}
+	views := viewer.New(viewer.Options{})
+	defer views.Close()
+	version := view.Version{Version: "1", Build: "1"}
+	back := backend.New(backend.Options{Engine: e, VM: machine, Genesis: g, Submit: reader{e: e}, Version: version, RPCAddr: "127.0.0.1:3030",
+		NodeKey: primitives.SecretKeyFromSeed(primitives.ED25519, "node").PublicKey(), Views: views, Now: time.Now, Config: conf.Client(g, version)})
+	server, err := rpc.New(back, rpc.Options{PollingTimeout: time.Second, ViewStateLimit: 50_000})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	script(t, "js", []string{fmt.Sprintf("NEAR_RPC_URL=http://%s", l.Addr()), "REPLIES_LEAST=" + least}, "node", "replies.mjs")
+	return errors.Join(server.Shutdown(context.Background()), <-served)
+}

@@ -1,0 +1,1 @@
+//! Holds nothing: what there is to see is in tests/.
