@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/troupe-chain/troupe/actors/waiter"
@@ -46,8 +47,8 @@ func (t *tracks) finished() bool { return len(t.open) == 0 && len(t.await) == 0 
 func (t *tracks) advance(q *view.Subscription, d *stream.Digest) error {
 	t.at, t.news = d.At(), nil
 	if q.Hashes == nil {
-		for _, tx := range d.Transactions(q.Account) {
-			t.open = append(t.open, &track{hash: tx.Hash(), core: waiter.NewCore(tx.Hash(), view.LevelFinal)})
+		for _, hash := range executed(d, q.Account) {
+			t.open = append(t.open, &track{hash: hash, core: waiter.NewCore(hash, view.LevelFinal)})
 		}
 	} else {
 		t.await = slices.DeleteFunc(t.await, func(hash primitives.Hash) bool {
@@ -63,6 +64,17 @@ func (t *tracks) advance(q *view.Subscription, d *stream.Digest) error {
 	}
 	t.open = slices.DeleteFunc(t.open, func(x *track) bool { return t.step(x, d) })
 	return nil
+}
+
+// executed are the transactions of an account in a block, but for those that have no outcome there: a chunk may hold some that are not valid any
+// more, and nothing ever comes of them.
+func executed(d *stream.Digest, account primitives.AccountID) (hashes []primitives.Hash) {
+	for _, tx := range d.Transactions(account) {
+		if _, ok := d.Executed(tx.Hash()); ok {
+			hashes = append(hashes, tx.Hash())
+		}
+	}
+	return hashes
 }
 
 // step takes up what a block did for a transaction; true: it is final, and nothing more can be told of it.
@@ -114,10 +126,9 @@ func (t *tracks) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger,
 	} else {
 		at := d
 		for range reach {
-			txs := at.Transactions(q.Account)
-			for i := len(txs) - 1; i >= 0; i-- {
-				hashes = append(hashes, txs[i].Hash())
-			}
+			of := executed(at, q.Account)
+			slices.Reverse(of)
+			hashes = append(hashes, of...)
 			h := at.Block.Block.Header
 			before, err := chain.Digest(view.At{Height: h.PrevHeight, Hash: h.PrevHash})
 			if absent(err) {
@@ -146,9 +157,11 @@ func (t *tracks) resume(q *view.Subscription, chain Chain, ledger waiter.Ledger,
 		case x.told[view.LevelFinal]:
 		case x.core.Included():
 			t.open = append(t.open, x)
-		default:
+		case q.Hashes != nil:
 			t.await = append(t.await, hash)
 		}
 	}
+	// As blocks took them: what one block reaches for several is numbered in that order.
+	slices.SortStableFunc(t.open, func(a, b *track) int { return cmp.Compare(a.core.Since(), b.core.Since()) })
 	return nil
 }

@@ -29,12 +29,11 @@ import (
 type Chain interface {
 	// Tip is the last block of a finality.
 	Tip(view.RefKind) (view.At, error)
-	// Step says how the chain of a finality goes on behind a block: *view.CursorError.
+	// Step says how the chain of a finality goes on behind a block: *view.CursorError. Of blocks that it has dropped, and of which nothing is
+	// stored any more, it knows the last ones.
 	Step(after view.At, finality view.RefKind) (Step, error)
 	// Past gives a place to who reads the chain from a height on, until done; false: there is none now. It never waits.
 	Past(from primitives.Height) (done func(), ok bool)
-	// Has tells whether a block is part of the chain.
-	Has(view.At) bool
 	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
 	Digest(view.At) (*stream.Digest, error)
 }
@@ -51,7 +50,6 @@ const (
 	step       = 16     // blocks that are looked at for one message
 	reach      = 256    // blocks before a cursor in which transactions are looked for that were not final there
 	maxTracked = 20_000 // transactions that are not final
-	maxPath    = 1024   // blocks that were told last, to go back along them where the chain has dropped them
 )
 
 // errTracked ends a subscription.
@@ -80,7 +78,6 @@ type walk struct {
 	ready   bool // the transactions at the cursor are known
 	live    bool // it has been at the tip
 	pending *stream.Digest
-	path    []view.At // what was told of last, the newest last
 	tracks  tracks
 	waits   bool // wants(true) was the last
 }
@@ -106,7 +103,7 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 		s := Step{}
 		if w.at.Index != view.NothingYet { // else it is this step's
 			var err error
-			if s, err = w.step(); err != nil {
+			if s, err = w.chain.Step(w.at.At, w.q.Finality); err != nil {
 				return w.failed(err)
 			}
 		}
@@ -121,7 +118,7 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 			if w.q.Hashes != nil && w.tracks.finished() {
 				return over, view.EndDone, nil
 			}
-			if s, err = w.step(); err != nil {
+			if s, err = w.chain.Step(w.at.At, w.q.Finality); err != nil {
 				return w.failed(err)
 			}
 		}
@@ -130,10 +127,10 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 			if !w.sink.Offer(stream.Reverted(s.Lost, s.Fork)) {
 				return w.noRoom()
 			}
-			w.back(s.Fork)
-			w.at = view.Cursor{At: s.Fork, Index: view.WholeBlock}
-			if err := w.resume(); err != nil {
-				return w.failed(err)
+			w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
+			if w.q.Topic == view.TopicTransactions { // that reads the past, for which there has to be a place
+				w.ready = false
+				return again, "", nil
 			}
 		case s.Next == view.At{}:
 			w.live = true
@@ -143,43 +140,6 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 		}
 	}
 	return again, "", nil
-}
-
-// step says how the chain goes on. Where it has dropped the block and nothing is stored of it any more, the way back is known from what
-// was told.
-func (w *walk) step() (Step, error) {
-	s, err := w.chain.Step(w.at.At, w.q.Finality)
-	var lost *view.CursorError
-	if !errors.As(err, &lost) {
-		return s, err
-	}
-	s.Lost = []view.At{w.at.At}
-	for i := len(w.path) - 1; i >= 0; i-- {
-		at := w.path[i]
-		if w.chain.Has(at) {
-			s.Fork = at
-			return s, nil
-		}
-		if at != w.at.At {
-			s.Lost = append(s.Lost, at)
-		}
-	}
-	return Step{}, err
-}
-
-// back forgets what was told behind a block.
-func (w *walk) back(to view.At) {
-	for len(w.path) > 0 && w.path[len(w.path)-1].Height > to.Height {
-		w.path = w.path[:len(w.path)-1]
-	}
-}
-
-// passed notes a block of which all was told.
-func (w *walk) passed(at view.At) {
-	if len(w.path) >= maxPath {
-		w.path = append(w.path[:0], w.path[maxPath/2:]...)
-	}
-	w.path = append(w.path, at)
 }
 
 // noRoom waits for room; one that was at the tip and has fallen too far behind ends.
@@ -228,7 +188,6 @@ func (w *walk) tell() (done bool, err error) {
 	}
 	if done {
 		w.at, w.pending = view.Cursor{At: d.At(), Index: view.WholeBlock}, nil
-		w.passed(d.At())
 	}
 	return done, nil
 }

@@ -22,6 +22,7 @@ type tree struct {
 	forget map[primitives.Hash]bool
 	made   int
 	busy   bool // there is no place for who reads the past
+	knows  bool // the parents of blocks that it has dropped
 }
 
 func newTree() *tree {
@@ -71,7 +72,7 @@ func (t *tree) Tip(kind view.RefKind) (view.At, error) {
 	}
 }
 
-func (t *tree) Has(at view.At) bool { return slices.Contains(t.chain(t.head), at) }
+func (t *tree) has(at view.At) bool { return slices.Contains(t.chain(t.head), at) }
 
 func (t *tree) Past(primitives.Height) (func(), bool) { return func() {}, !t.busy }
 
@@ -80,9 +81,9 @@ func (t *tree) Step(after view.At, kind view.RefKind) (s Step, err error) {
 	if tip == after {
 		return s, nil
 	}
-	for lost := after; !t.Has(lost); lost = s.Fork {
+	for lost := after; !t.has(lost); lost = s.Fork {
 		s.Lost = append(s.Lost, lost)
-		if t.blocks[lost.Hash] == nil || t.forget[lost.Hash] {
+		if t.blocks[lost.Hash] == nil || t.forget[lost.Hash] && !t.knows {
 			return s, &view.CursorError{Earliest: t.first}
 		}
 		s.Fork = t.prev(lost)
@@ -403,8 +404,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestBlocksGone: where the chain has dropped blocks and nothing is stored of them any more, a reader who is there is told all the same, and a
-// cursor in them is refused.
+// TestBlocksGone: where the chain has dropped blocks and nothing is stored of them any more but where they came from, a reader who is there is told
+// all the same; and a cursor in what is not known at all is refused.
 func TestBlocksGone(t *testing.T) {
 	tr := newTree()
 	root := tr.head
@@ -422,12 +423,14 @@ func TestBlocksGone(t *testing.T) {
 	}
 	at := view.Cursor{At: tr.head, Index: view.WholeBlock}
 	tr.head = tr.add(tr.chain(tr.head)[1], 2, nil, nil)
+	tr.knows = true
 	if v, end, err := w.run(); v != rests {
 		t.Fatalf("verdict %d, %q, %v", v, end, err)
 	}
 	if n := len(s.got); n != 5 || !strings.Contains(string(s.got[3].Body), `"reverted":[{"block_hash":"`+lost[1].Hash.String()) || s.got[4].Cursor.Height != 2 {
 		t.Errorf("%d notices, the last %s", n, s.got[n-1].Body)
 	}
+	tr.knows = false
 	u := &walk{q: w.q, chain: tr, ledger: tr, sink: s, at: at}
 	if v, end, _ := u.run(); v != over || end != view.EndGone {
 		t.Errorf("a cursor in what is gone: verdict %d, %q", v, end)
@@ -450,5 +453,144 @@ func TestNoPlace(t *testing.T) {
 	tr.busy = false
 	if v, _, _ := w.run(); v != rests || len(s.got) != 3 {
 		t.Fatalf("verdict %d, %d notices", v, len(s.got))
+	}
+}
+
+// gated is a chain that gives no place to who reads far behind its head, unless it is open, and counts what is read.
+type gated struct {
+	*tree
+	open bool
+	read int
+}
+
+func (g *gated) Past(from primitives.Height) (func(), bool) {
+	return func() {}, g.open || from+8 >= g.head.Height
+}
+
+func (g *gated) Digest(at view.At) (*stream.Digest, error) {
+	g.read++
+	return g.tree.Digest(at)
+}
+
+// TestForkWaitsForAPlace: where the chain goes another way, what is not final is looked for in the past again, when there is a place for that.
+func TestForkWaitsForAPlace(t *testing.T) {
+	tr := newTree()
+	for range 2 * reach {
+		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
+	}
+	g := &gated{tree: tr, open: true}
+	s := &sink{room: 100}
+	w := &walk{q: &view.Subscription{Topic: view.TopicTransactions, Account: "a", Lag: 1 << 40}, chain: g, ledger: g, sink: s,
+		at: view.Cursor{At: tr.head, Index: view.WholeBlock}}
+	if v, _, _ := w.run(); v != rests {
+		t.Fatal("not at the head")
+	}
+	g.open, g.read = false, 0
+	before := tr.prev(tr.head)
+	tr.head = tr.add(tr.add(before, before.Height+1, nil, nil), before.Height+2, nil, nil)
+	if v, _, _ := w.run(); v != again || len(s.got) != 1 {
+		t.Fatalf("verdict %d, %d notices; it is told of the fork, and goes on", v, len(s.got))
+	}
+	for range 3 {
+		if v, _, _ := w.run(); v != later {
+			t.Fatalf("verdict %d, want %d: there is no place", v, later)
+		}
+	}
+	if g.read > 1 {
+		t.Errorf("it has read %d blocks without a place", g.read)
+	}
+	g.open = true
+	v, end, err := w.run()
+	if v != rests || w.at.At != tr.head || g.read < reach {
+		t.Errorf("verdict %d %s %v at %v, want the head %v; %d blocks were read", v, end, err, w.at, tr.head, g.read)
+	}
+}
+
+// crossed makes two transactions of which the second is in a block before the first, both run to their ends in one block: its height.
+func crossed(t *testing.T, tr *tree) (first, second primitives.Hash, done primitives.Height) {
+	t.Helper()
+	var txs [2]*primitives.SignedTransaction
+	var ids [2]primitives.Hash
+	outcome := func(i int) []primitives.OutcomeWithID {
+		x := primitives.OutcomeWithID{ID: txs[i].Hash()}
+		x.Outcome.ReceiptIDs, x.Outcome.Status = []primitives.Hash{ids[i]}, primitives.ExecutionStatus{Kind: primitives.StatusSuccessReceiptID, ReceiptID: ids[i]}
+		return []primitives.OutcomeWithID{x}
+	}
+	for i := range txs {
+		var plain primitives.Transaction
+		plain.SignerID, plain.ReceiverID, plain.Nonce.Nonce = "a", "b", primitives.Nonce(i+1)
+		plain.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey()
+		txs[i] = primitives.NewSignedTransaction(plain, primitives.ZeroED25519Signature)
+		ids[i] = primitives.HashBytes([]byte{byte(i)})
+	}
+	for _, i := range []int{1, 0} {
+		tr.head = tr.add(tr.head, tr.head.Height+1, outcome(i), txs[i:i+1])
+	}
+	var both []primitives.OutcomeWithID
+	for i := range ids {
+		x := primitives.OutcomeWithID{ID: ids[i]}
+		x.Outcome.Status = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue}
+		both = append(both, x)
+	}
+	tr.head = tr.add(tr.head, tr.head.Height+1, both, nil)
+	done = tr.head.Height
+	for range 4 {
+		tr.head = tr.add(tr.head, tr.head.Height+1, nil, nil)
+	}
+	return txs[0].Hash(), txs[1].Hash(), done
+}
+
+// TestResumedOrder: what one block reaches for several transactions that were named is numbered by when blocks took them, also behind a cursor.
+func TestResumedOrder(t *testing.T) {
+	tr := newTree()
+	root := tr.head
+	first, second, done := crossed(t, tr)
+	q := &view.Subscription{Topic: view.TopicTransactions, Hashes: []primitives.Hash{first, second}, Lag: 1 << 40}
+	all := func(after view.Cursor) (got []string) {
+		s := &sink{room: 100}
+		w := &walk{q: q, chain: tr, ledger: tr, sink: s, at: after}
+		for v := again; v != over; {
+			var err error
+			if v, _, err = w.run(); v == rests || err != nil {
+				t.Fatalf("verdict %d, %v", v, err)
+			}
+		}
+		for _, n := range s.got {
+			got = append(got, string(n.Body))
+		}
+		return got
+	}
+	whole := all(view.Cursor{At: root, Index: view.WholeBlock})
+	if len(whole) != 10 {
+		t.Fatalf("%d milestones, want 10: %q", len(whole), whole)
+	}
+	chain := tr.chain(tr.head)
+	for h := range done {
+		resumed := all(view.Cursor{At: chain[h], Index: view.WholeBlock})
+		if !slices.Equal(resumed, whole[len(whole)-len(resumed):]) {
+			t.Errorf("behind block %d:\n got %q\nwant %q", h, resumed, whole[len(whole)-len(resumed):])
+		}
+	}
+}
+
+// TestNotValidAnyMore: a transaction that a chunk holds and that was not valid any more is none that anything is told of, or that is kept.
+func TestNotValidAnyMore(t *testing.T) {
+	tr := newTree()
+	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+	var plain primitives.Transaction
+	plain.SignerID, plain.ReceiverID = "a", "b"
+	plain.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey()
+	tx := primitives.NewSignedTransaction(plain, primitives.ZeroED25519Signature)
+	tr.head = tr.add(tr.head, tr.head.Height+1, nil, []*primitives.SignedTransaction{tx})
+	crossed(t, tr)
+	for _, after := range []view.Cursor{begin, {At: tr.chain(tr.head)[1], Index: view.WholeBlock}} {
+		s := &sink{room: 100}
+		w := &walk{q: &view.Subscription{Topic: view.TopicTransactions, Account: "b"}, chain: tr, ledger: tr, sink: s, at: after}
+		if v, end, err := w.run(); v != rests || len(s.got) != 10 {
+			t.Errorf("verdict %d, %s, %v; %d notices, want 10", v, end, err, len(s.got))
+		}
+		if n := len(w.tracks.open) + len(w.tracks.await); n != 0 || w.waits {
+			t.Errorf("%d transactions are waited for, of which none is under way", n)
+		}
 	}
 }

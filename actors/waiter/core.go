@@ -77,6 +77,9 @@ func (c *Core) Included() bool {
 	return ok
 }
 
+// Since is the height of the block that the transaction is in, 0 if none is known.
+func (c *Core) Since() primitives.Height { return c.outcomes[c.tx].Height }
+
 // Ledger is what is stored of the current chain.
 type Ledger interface {
 	// Outcome returns the outcome of a transaction or receipt on the current chain, up to a height; false if there is none.

@@ -56,6 +56,7 @@ type Backend struct {
 	long        longCalls
 	digests     digests
 	origins     origins
+	parents     parents
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -18,6 +19,11 @@ func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscrib
 	begin, err := b.begin(q)
 	if err != nil {
 		return nil, err
+	}
+	if k, err := b.byHash(begin.Hash); err == nil {
+		if h, err := b.header(k); err == nil {
+			b.parents.put(begin.Hash, view.At{Height: h.PrevHeight, Hash: h.PrevHash})
+		}
 	}
 	return b.Submit.Subscribe(q, begin, follower{b}, sink)
 }
@@ -115,8 +121,8 @@ func (f follower) Tip(kind view.RefKind) (view.At, error) {
 	return view.At{Height: k.ref.Height, Hash: k.ref.Hash}, nil
 }
 
-// Has tells whether a block is part of the chain.
-func (f follower) Has(at view.At) bool {
+// has tells whether a block is part of the chain.
+func (f follower) has(at view.At) bool {
 	return f.b.Engine.Canonical(storage.BlockRef{Height: at.Height, Hash: at.Hash})
 }
 
@@ -127,16 +133,11 @@ func (f follower) Step(after view.At, kind view.RefKind) (s streams.Step, err er
 		return s, err
 	}
 	store := f.b.Engine.Store()
-	for lost := after; !f.Has(lost); lost = s.Fork {
+	for lost := after; !f.has(lost); lost = s.Fork {
 		s.Lost = append(s.Lost, lost)
-		rec, err := store.BlockByHash(lost.Hash)
-		if gone(err) || err == nil && rec.Prev().IsZero() {
-			return s, f.b.cursorLost()
-		}
-		if err != nil {
+		if s.Fork, err = f.parent(lost); err != nil {
 			return s, err
 		}
-		s.Fork = view.At{Height: rec.Prev().Height, Hash: rec.Prev().Hash}
 	}
 	if len(s.Lost) > 0 {
 		return s, nil
@@ -158,8 +159,68 @@ func (f follower) Step(after view.At, kind view.RefKind) (s streams.Step, err er
 		}
 		return s, nil // the chain goes another way in this moment, and says so
 	}
-	s.Next = view.At{Height: next.Height, Hash: next.Hash}
+	s.Next = refAt(next)
+	f.b.parents.put(next.Hash, after)
 	return s, nil
+}
+
+// parent is that of a block which may be no part of the chain any more: *view.CursorError if it is not known.
+func (f follower) parent(of view.At) (view.At, error) {
+	store := f.b.Engine.Store()
+	if of.Height < store.Tip().Tail {
+		return view.At{}, f.b.cursorLost()
+	}
+	if prev, ok := f.b.parents.get(of.Hash); ok {
+		return prev, nil
+	}
+	rec, err := store.BlockByHash(of.Hash)
+	if gone(err) || err == nil && rec.Prev().IsZero() {
+		return view.At{}, f.b.cursorLost()
+	}
+	if err != nil {
+		return view.At{}, err
+	}
+	return refAt(rec.Prev()), nil
+}
+
+func refAt(r storage.BlockRef) view.At { return view.At{Height: r.Height, Hash: r.Hash} }
+
+// parents are those of the blocks that subscribers were told of last, once for all of them. A chain that goes back to a snapshot keeps nothing of
+// what it has dropped, and by these they find the way back.
+type parents struct {
+	mu   sync.Mutex
+	of   map[primitives.Hash]view.At
+	ring []primitives.Hash // keys of of, the oldest at next once it is full
+	next int
+}
+
+// keptParents is how many are kept.
+const keptParents = 4096
+
+func (p *parents) put(block primitives.Hash, prev view.At) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.of[block]; ok || prev.Hash == (primitives.Hash{}) {
+		return
+	}
+	if p.of == nil {
+		p.of = map[primitives.Hash]view.At{}
+	}
+	if len(p.ring) < keptParents {
+		p.ring = append(p.ring, block)
+	} else {
+		delete(p.of, p.ring[p.next])
+		p.ring[p.next] = block
+		p.next = (p.next + 1) % keptParents
+	}
+	p.of[block] = prev
+}
+
+func (p *parents) get(block primitives.Hash) (view.At, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	prev, ok := p.of[block]
+	return prev, ok
 }
 
 // Past gives a place to who reads from a height on, if that is far behind the head, so that who follows the head never waits for them.
@@ -192,6 +253,7 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 		}
 		return nil, err
 	}
+	runtime.Gosched() // between one stored block and the next, what is small goes first
 	return c.put(stream.NewDigest(m)), nil
 }
 

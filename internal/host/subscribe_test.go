@@ -40,7 +40,10 @@ type told struct {
 			Level string `json:"final_execution_status"`
 			Hash  string `json:"tx_hash"`
 		}
-		Closed *struct{ Reason string }
+		Closed   *struct{ Reason string }
+		Reverted []struct {
+			Hash string `json:"block_hash"`
+		}
 	}
 }
 
@@ -207,5 +210,51 @@ func TestStreamerMessage(t *testing.T) {
 	}
 	if cause := ask(t, h, "troupe_streamer_message", []int{1_000_000}, &m); cause != "UNKNOWN_BLOCK" {
 		t.Errorf("of no block: %s", cause)
+	}
+}
+
+// TestSubscribersOfRevert: where the chain goes back to a snapshot, subscribers are told at once of each block that is no more, the last first,
+// though nothing is stored of them and no block follows; also one who has been told nothing of them. Then they are told what comes.
+func TestSubscribersOfRevert(t *testing.T) {
+	h := manual(t, made(t))
+	defer stop(t, h)
+	must(t, h, "sandbox_mine", `[3]`)
+	base := must(t, h, "sandbox_snapshot", `{"name":"base"}`)
+	f := follow(t, h)
+	f.subscribe(`{"topic":"blocks","finality":"optimistic"}`)
+	var hashes []string
+	for range 10 {
+		must(t, h, "sandbox_mine", `[30]`)
+		for range 30 {
+			m := f.hear()
+			var at struct {
+				Hash string `json:"block_hash"`
+			}
+			if err := json.Unmarshal(m.Params.Cursor, &at); err != nil || m.Params.Block == nil {
+				t.Fatalf("%v: %+v", err, m)
+			}
+			hashes = append(hashes, at.Hash)
+		}
+	}
+	slices.Reverse(hashes)
+	late := follow(t, h)
+	late.subscribe(`{"topic":"blocks","finality":"optimistic"}`)
+	must(t, h, "sandbox_revert", `{"id":"base"}`)
+	for who, x := range map[string]*follower{"who was told of all": f, "who was told of none": late} {
+		m := x.hear()
+		if len(m.Params.Reverted) != len(hashes) || !strings.Contains(string(m.Params.Cursor), base.Hash) {
+			t.Fatalf("%s: %d blocks are no more, and the cursor is %s; want %d, %s", who, len(m.Params.Reverted), m.Params.Cursor, len(hashes), base.Hash)
+		}
+		for i, lost := range m.Params.Reverted {
+			if lost.Hash != hashes[i] {
+				t.Fatalf("%s: block %d that is no more is %s, want %s", who, i, lost.Hash, hashes[i])
+			}
+		}
+	}
+	must(t, h, "sandbox_mine", `[1]`)
+	for _, x := range []*follower{f, late} {
+		if m := x.hear(); m.Params.Block == nil || m.Params.Block.Header.Height != base.Height+1 {
+			t.Errorf("then: %+v", m.Params)
+		}
 	}
 }
