@@ -4,6 +4,7 @@ import * as rpc from "@near-js/jsonrpc-client";
 import * as schemas from "@near-js/jsonrpc-types";
 import * as near from "near-api-js";
 import { done, equal, ok, step, throws, url, validatorKey } from "./check.mjs";
+import { metadata, wasm } from "./contracts.mjs";
 
 const client = new rpc.NearRpcClient({ endpoint: url, retries: 0 });
 const { Account, JsonRpcProvider, KeyPair, KeyPairSigner, actions, baseEncode, base64Encode, encodeTransaction, nearToYocto } = near;
@@ -60,6 +61,16 @@ await step("query", async () => {
   const view = await rpc.viewAccount(client, { accountId: root.accountId, finality: "final" });
   ok(BigInt(view.amount) > 0n && BigInt(view.locked) > 0n, "amounts");
   await rpc.viewAccessKey(client, { accountId: alice, publicKey: pair.getPublicKey().toString(), finality: "final" });
+});
+await step("call_function, what it returns, and a call that fails", async () => {
+  await account.deployContract(wasm("ft"));
+  await account.callFunction({ contractId: alice, methodName: "new", args: { owner_id: alice, total_supply: "12", metadata }, gas: 50_000_000_000_000n, deposit: 0n, waitUntil: "FINAL" });
+  const view = { accountId: alice, finality: "optimistic", argsBase64: "e30=" };
+  ok((await rpc.viewFunction(client, { ...view, methodName: "ft_metadata" })).result.length > 10, "bytes");
+  equal(await rpc.viewFunctionAsJson(client, { ...view, methodName: "ft_total_supply" }), "12", "supply");
+  const { result } = await rpc.query(client, { ...view, requestType: "call_function", methodName: "ft_total_supply" });
+  equal(rpc.parseCallResultToJson({ result }), "12", "supply");
+  await throws("JsonRpcClientError", () => rpc.viewFunction(client, { ...view, methodName: "nothing" }));
 });
 await step("tx and EXPERIMENTAL_tx_status of a success, a failure and a meta transaction", async () => {
   for (const result of [sent, failed, relayed]) {
