@@ -47,6 +47,10 @@ var subscribe = Method[view.Subscription]{
 		of, err := c.node.Subscribe(q, sub)
 		if err != nil {
 			k.forget(sub)
+			if errors.Is(err, view.ErrLingering) {
+				c.door.refused[limits.MaxSubscriptions].Add(1)
+				return b, busy(limits.MaxSubscriptions)
+			}
 			var lost *view.CursorError
 			if errors.As(err, &lost) {
 				return b, CursorLost.because(err.Error(), member(nil, "earliest_height", appendInt(nil, int(lost.Earliest))))

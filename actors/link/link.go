@@ -2,7 +2,7 @@
 //
 //	in      PIDs and Props of protoactor
 //	out     messages.Sender and messages.Asker, which know no PID
-//	state   one dispatcher whose goroutines are reused; mailboxes, with counters by actor kind and shard
+//	state   one dispatcher whose goroutines are reused, and such with few goroutines; mailboxes, with counters by actor kind and shard
 //	units   durations as time.Duration; counters since the process began
 //	bound   an ask waits at most its limit; idle dispatcher goroutines end after a minute
 //	errors  what the asked actor answers, ErrTimeout, ErrFailed if it fails or has ended, or the context's error

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,13 +49,15 @@ type Node struct {
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
 	moves      moves
-	ids        atomic.Uint64 // of sessions and waiters
-	ended      chan struct{} // closed when Stop begins
-	halted     atomic.Pointer[HaltedError]
-	still      chan struct{}  // closed when the node halts
-	asides     sync.WaitGroup // what runs beside the actors
-	stopOnce   sync.Once
-	stopErr    error
+	// streamed counts those, and the ones that have ended and for which an actor still works, or may.
+	streamed atomic.Int64
+	ids      atomic.Uint64 // of sessions and waiters
+	ended    chan struct{} // closed when Stop begins
+	halted   atomic.Pointer[HaltedError]
+	still    chan struct{}  // closed when the node halts
+	asides   sync.WaitGroup // what runs beside the actors
+	stopOnce sync.Once
+	stopErr  error
 }
 
 // chainView adds to the engine what the producer also asks for.
@@ -90,7 +93,8 @@ func Start(o Options) (*Node, error) {
 	s := &supervisor{log: o.Log}
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
-		kit:        &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip},
+		kit: &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
+			few: link.NewFew(max(1, runtime.GOMAXPROCS(0)/2) + 1)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
 	s.failed = n.failed

@@ -17,18 +17,26 @@ type subscriber struct {
 	started atomic.Bool // or ended before it was
 }
 
-// Subscribe admits a subscription that begins at a cursor. chain is what it follows.
+// maxLingering is how many subscriptions may have ended while their actors have not yet: who subscribes and unsubscribes without end, faster than
+// actors come and go, is not let in meanwhile.
+const maxLingering = 1024
+
+// Subscribe admits a subscription that begins at a cursor. chain is what it follows. view.ErrLingering.
 func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.Chain, sink view.Sink) (view.Subscriber, error) {
 	select {
 	case <-n.ended:
 		return nil, ErrStopped
 	default:
 	}
+	if n.streamed.Load()-n.subscribed.Load() >= maxLingering {
+		return nil, view.ErrLingering
+	}
 	s := &subscriber{n: n, r: &streams.Request{
 		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: ledger{n.engine}, Wants: n.wantFinal,
 	}}
-	s.r.Sink = &counted{sink, n}
+	s.r.Sink, s.r.Gone = &counted{sink, n}, func() { n.streamed.Add(-1) }
 	n.subscribed.Add(1)
+	n.streamed.Add(1)
 	return s, nil
 }
 
@@ -61,10 +69,13 @@ func (s *subscriber) Cancel() { s.stop(view.EndCancelled) }
 func (s *subscriber) Stop() { s.stop(view.EndStopping) }
 
 func (s *subscriber) stop(why view.EndReason) {
-	if !s.started.CompareAndSwap(false, true) {
+	began := !s.started.CompareAndSwap(false, true)
+	if began {
 		s.n.tell(s.n.streams, messages.Unsubscribe{Subscriber: s.r.ID})
 	}
-	s.r.End(why)
+	if s.r.End(why); !began {
+		s.r.Leave()
+	}
 }
 
 // wantFinal counts subscriptions to transactions that are not final.

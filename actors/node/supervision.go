@@ -108,6 +108,7 @@ type kit struct {
 	root       *actor.RootContext // its guardian is the supervisor
 	meter      *link.Meter
 	dispatcher actor.Dispatcher
+	few        actor.Dispatcher // of subscribers, of which there may be thousands
 	supervisor *supervisor
 	trip       trip // of tests; nil: nobody asks
 }
@@ -132,8 +133,11 @@ func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
 		panic(fmt.Sprintf("node: no rule for how a %s fails", kind))
 	}
 	more := []actor.PropsOption{actor.WithSupervisor(k.supervisor)}
-	if k.dispatcher != nil {
+	switch {
+	case k.dispatcher != nil:
 		more = append(more, actor.WithDispatcher(k.dispatcher))
+	case kind == "subscriber":
+		more = append(more, actor.WithDispatcher(k.few))
 	}
 	if k.trip != nil {
 		inner := producer

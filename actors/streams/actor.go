@@ -25,6 +25,7 @@ type Request struct {
 	Ledger waiter.Ledger
 	Sink   view.Sink
 	Wants  func(bool) // told when final blocks are waited for, and when no more
+	Gone   func()     // called once, when no actor works for it any more, or will; nil: nobody asks
 
 	mu    sync.Mutex
 	at    *view.Cursor // behind what was told; nil: nothing was
@@ -86,7 +87,28 @@ func (r *Request) End(why view.EndReason) {
 }
 
 // Failed answers for an actor that will not: link.Answerable.
-func (r *Request) Failed(error) { r.End(view.EndFailed) }
+func (r *Request) Failed(error) {
+	r.End(view.EndFailed)
+	r.Leave()
+}
+
+// over tells whether it has ended.
+func (r *Request) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
+// Leave says that no actor works for it.
+func (r *Request) Leave() {
+	r.mu.Lock()
+	gone := r.Gone
+	r.Gone = nil
+	r.mu.Unlock()
+	if gone != nil {
+		gone()
+	}
+}
 
 // Options are what the actors work with.
 type Options struct {
@@ -109,9 +131,13 @@ func New(o Options) *Streams {
 func (a *Streams) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *Request:
+		if m.over() { // its client has changed his mind before its turn came
+			m.Leave()
+			return
+		}
 		pid, err := c.SpawnNamed(a.o.Subscriber(m), "subscriber-"+strconv.FormatUint(uint64(m.ID), 10))
 		if err != nil {
-			m.End(view.EndFailed)
+			m.Failed(err)
 			return
 		}
 		a.open[m.ID], a.byPID[pid.GetId()] = pid, m
@@ -125,7 +151,7 @@ func (a *Streams) Receive(c actor.Context) {
 		}
 	case *actor.Restarting: // all subscribers end now
 		for _, r := range a.byPID {
-			r.End(view.EndFailed)
+			r.Failed(nil)
 		}
 		clear(a.byPID)
 		clear(a.open)
@@ -133,7 +159,7 @@ func (a *Streams) Receive(c actor.Context) {
 		if r, ok := a.byPID[m.Who.GetId()]; ok {
 			delete(a.byPID, m.Who.GetId())
 			delete(a.open, r.ID)
-			r.End(view.EndFailed) // lost if it has said another reason
+			r.Failed(nil) // lost if it has said another reason
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
 	default:

@@ -3,6 +3,7 @@ package streams
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,4 +72,43 @@ func TestRoomWhileThereIsMore(t *testing.T) {
 	system.Root.Send(pid, messages.ChainMoved{})
 	asked()
 	eventually("it has fallen silent", func(s *sink) bool { return len(s.got) == blocks })
+}
+
+// TestEndedBeforeItsTurn: a subscription that has ended before its turn comes gets no actor, and each says once that it has none any more.
+func TestEndedBeforeItsTurn(t *testing.T) {
+	tr := newTree()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	system := actor.NewActorSystem()
+	defer system.Shutdown()
+	var made, gone atomic.Int64
+	pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+		return New(Options{Subscriber: func(r *Request) *actor.Props {
+			made.Add(1)
+			return actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })
+		}})
+	}))
+	begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+	for id := range messages.SubscriberID(10) {
+		r := &Request{ID: id, Query: &view.Subscription{Topic: view.TopicBlocks}, Begin: begin, Chain: tr, Ledger: tr, Sink: &guarded{},
+			Gone: func() { gone.Add(1) }}
+		if id > 0 {
+			r.End(view.EndCancelled)
+		}
+		system.Root.Send(pid, r)
+	}
+	until := time.Now().Add(5 * time.Second)
+	for gone.Load() < 9 && time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+	}
+	if made.Load() != 1 || gone.Load() != 9 {
+		t.Errorf("%d have an actor, %d say that they have none", made.Load(), gone.Load())
+	}
+	system.Root.Send(pid, messages.Unsubscribe{Subscriber: 0})
+	for gone.Load() < 10 && time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+	}
+	if gone.Load() != 10 {
+		t.Errorf("%d of 10 say that they have no actor", gone.Load())
+	}
 }

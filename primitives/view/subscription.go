@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"math"
 	"strconv"
 
@@ -100,6 +101,9 @@ type Subscriber interface {
 	// Stop ends it as the node goes away: the sink is told where to go on.
 	Stop()
 }
+
+// ErrLingering refuses a subscription: too many that have ended are still being taken down.
+var ErrLingering = errors.New("too many subscriptions are being ended")
 
 // CursorError says that it can't be told any more what comes behind a cursor.
 type CursorError struct{ Earliest primitives.Height } // of the oldest block that is stored

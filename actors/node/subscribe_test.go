@@ -1,0 +1,69 @@
+package node
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/troupe-chain/troupe/actors/streams"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/stream"
+)
+
+// stalled is a chain whose readers get no further until it goes on.
+type stalled struct {
+	reads atomic.Int64
+	goOn  chan struct{}
+}
+
+func (c *stalled) Past(primitives.Height) (func(), bool) {
+	c.reads.Add(1)
+	<-c.goOn
+	return func() {}, true
+}
+func (*stalled) Tip(view.RefKind) (at view.At, err error)               { return at, nil }
+func (*stalled) Step(view.At, view.RefKind) (s streams.Step, err error) { return s, nil }
+func (*stalled) Digest(at view.At) (*stream.Digest, error)              { return nil, view.UnknownBlock(at.Hash) }
+
+// TestLingering: subscriptions that have ended are counted until their actors have, so that who subscribes and unsubscribes faster than these come
+// and go is refused in the end, and let in when they have gone.
+func TestLingering(t *testing.T) {
+	s := start(t, 1, nil)
+	chain := &stalled{goOn: make(chan struct{})}
+	subscribe := func() (view.Subscriber, error) {
+		return s.Subscribe(&view.Subscription{Topic: view.TopicBlocks}, view.Cursor{Index: view.WholeBlock}, chain, make(hears, 1))
+	}
+	all := make([]view.Subscriber, maxLingering)
+	for i := range all {
+		var err error
+		if all[i], err = subscribe(); err != nil {
+			t.Fatalf("subscription %d: %v", i, err)
+		}
+		all[i].Start()
+	}
+	until(t, func() bool { // all have an actor, and some are at work
+		for _, x := range s.Meter() {
+			if x.Name == "streams" && (x.Mailbox > 0 || x.Since > 0) {
+				return false
+			}
+		}
+		return chain.reads.Load() > 0
+	})
+	for i, x := range all {
+		never, err := subscribe()
+		if err != nil {
+			t.Fatalf("%d have ended: %v", i, err)
+		}
+		never.Cancel()
+		x.Cancel()
+	}
+	if _, err := subscribe(); !errors.Is(err, view.ErrLingering) {
+		t.Errorf("%d have ended and their actors have not: %v", maxLingering, err)
+	}
+	close(chain.goOn)
+	until(t, func() bool { return s.streamed.Load() == 0 })
+	if _, err := subscribe(); err != nil {
+		t.Errorf("all have gone: %v", err)
+	}
+}
