@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,10 +116,17 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 	places := make(chan struct{}, maxBeside)
 	var all sync.WaitGroup
 	var taken atomic.Int64
+	var failed atomic.Pointer[string] // a panic that no method has caught
 	for _, lane := range order {
 		places <- struct{}{}
 		all.Go(func() {
-			defer func() { <-places }()
+			defer func() {
+				if p := recover(); p != nil {
+					text := fmt.Sprintf("%v\n%s", p, debug.Stack())
+					failed.CompareAndSwap(nil, &text)
+				}
+				<-places
+			}()
 			own := *x
 			own.max, own.taken = (x.max-len(b))/len(items), 0
 			for _, i := range lanes[lane] {
@@ -128,6 +137,9 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 		})
 	}
 	all.Wait()
+	if text := failed.Load(); text != nil {
+		panic(*text) // the caller's, who catches it
+	}
 	x.taken += int(taken.Load())
 	for i := range replies {
 		if sep || i > 0 {

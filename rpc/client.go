@@ -142,7 +142,8 @@ func (d *door) forget(c *client) {
 	if c.refs--; c.refs > 0 {
 		return
 	}
-	if len(d.clients) > maxAddresses || !c.work.owes(time.Now()) {
+	now := time.Now()
+	if len(d.clients) > maxAddresses || !c.work.owes(now) && !c.rate.counts(now) {
 		delete(d.clients, c.addr)
 		return
 	}

@@ -84,6 +84,7 @@ type conn struct {
 	again  bool         // there was a request before
 	wrote  time.Time    // when the write deadline was set
 	gone   bool         // not in the door's books any more; under its lock
+	closed func()       // called when it is closed; nil: nobody asks; under the door's lock
 	*transfer
 
 	mu     sync.Mutex // requests of a batch run beside each other
@@ -197,7 +198,7 @@ func (d *door) evict(idle time.Duration) bool {
 	}
 	d.evicted.Add(1)
 	d.strike(out)
-	_ = out.Conn.Close()
+	hangUp(out.Conn)
 	return true
 }
 
@@ -220,11 +221,31 @@ func (d *door) strike(c *conn) {
 // Close closes the connection.
 func (c *conn) Close() error {
 	c.drop()
+	c.door.mu.Lock()
+	closed := c.closed
+	c.closed = nil
+	c.door.mu.Unlock()
+	if closed != nil {
+		closed()
+	}
 	c.leave()
 	c.door.mu.Lock()
 	c.door.strike(c)
 	c.door.mu.Unlock()
+	if c.door.stopping.Load() {
+		hangUp(c.Conn)
+		return nil
+	}
 	return c.Conn.Close()
+}
+
+// hangUp closes a connection without a word. TLS would say goodbye, and wait for a client who does not read: that is nothing to do under a lock,
+// nor for who is in a hurry.
+func hangUp(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close()
 }
 
 // leave ends asking for somebody else.
@@ -401,7 +422,7 @@ func (d *door) turnAway(c net.Conn, why limits.ID) {
 	d.refused[why].Add(1)
 	if d.refusing.Add(1) > maxRefusing {
 		d.refusing.Add(-1)
-		_ = c.Close()
+		hangUp(c)
 		return
 	}
 	go func() {
@@ -480,6 +501,6 @@ func (d *door) closeAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {
-		_ = c.Conn.Close()
+		hangUp(c.Conn)
 	}
 }

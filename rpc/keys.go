@@ -38,6 +38,13 @@ func (r *rate) take(now time.Time, perSecond float64) bool {
 	return true
 }
 
+// counts tells whether something was counted that is not made up for by time.
+func (r *rate) counts(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.at.IsZero() && now.Sub(r.at) < time.Second
+}
+
 // apiKey is one that clients may put in front of a path.
 type apiKey struct {
 	perSecond float64 // requests; 0: any number

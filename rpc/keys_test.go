@@ -8,9 +8,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -255,4 +257,77 @@ func TestTLS(t *testing.T) {
 	if _, err := New(&fakeNode{}, Options{TLSCert: cert, TLSKey: filepath.Join(dir, "none.pem")}); err == nil || !strings.Contains(fmt.Sprint(err), "troupe.rpc.tls_key") {
 		t.Errorf("a key that there is not: %v", err)
 	}
+}
+
+// TestHangUp: who reads nothing is not told by TLS that he is let go: that would be waited for, under the door's lock.
+func TestHangUp(t *testing.T) {
+	cert, key := certify(t, t.TempDir(), 1)
+	s := newServer(t, &fakeNode{}, Options{TLSCert: cert, TLSKey: key, Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = time.Millisecond, 1<<30 })})
+	config := s.door.tls.Clone()
+	config.SessionTicketsDisabled = true // else more is sent behind the handshake
+	for name, end := range map[string]func(*conn){
+		"evicted": func(*conn) {
+			s.door.mu.Lock()
+			defer s.door.mu.Unlock()
+			s.door.evict(0)
+		},
+		"gives way": func(c *conn) {
+			c.transfer.begin()
+			time.Sleep(5 * time.Millisecond)
+			s.door.giveWay()
+		},
+		"stop":      func(*conn) { s.door.closeAll() },
+		"WebSocket": func(c *conn) { (&socket{conn: c}).cut() },
+	} {
+		here, there := net.Pipe()
+		in := s.door.admit(tls.Server(here, config))
+		shaken := make(chan error, 1)
+		go func() { shaken <- tls.Client(there, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
+		if err := in.Conn.(*tls.Conn).Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-shaken; err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		end(in)
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("%s: %v", name, took)
+		}
+		if _, err := here.Write([]byte{0}); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("%s: it is open: %v", name, err)
+		}
+		_ = in.Close()
+		_ = there.Close()
+	}
+}
+
+// TestRateOverConnections: an address has its rate over all its connections, also those that come after each other.
+func TestRateOverConnections(t *testing.T) {
+	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
+	refused := 0
+	for range 30 {
+		r, text, err := ask(dialFrom(t, "127.0.0.4", addr), healthy, "Connection: close")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.StatusCode == http.StatusTooManyRequests {
+			refused++
+		} else if r.StatusCode != 200 {
+			t.Errorf("%d %s", r.StatusCode, text)
+		}
+		eventually(t, "its connection is closed", func() bool {
+			s.door.mu.Lock()
+			defer s.door.mu.Unlock()
+			return len(s.door.conns) == 0
+		})
+	}
+	if refused == 0 {
+		t.Error("thirty requests of an address that may have five in a second")
+	}
+	s.door.mu.Lock()
+	if len(s.door.clients) != 1 {
+		t.Errorf("%d addresses are known", len(s.door.clients))
+	}
+	s.door.mu.Unlock()
 }

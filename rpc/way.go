@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -9,13 +10,25 @@ import (
 
 // transfer is a large body that comes, or a large reply that goes: until it is over, what it takes in memory is not there for
 // others, so who does neither send nor read has to give way to who does.
+// A WebSocket may have several: replies that wait behind what its client has not read take no less memory than the one that is sent.
 type transfer struct {
-	began atomic.Int64 // by clock; 0: there is none
+	began atomic.Int64 // by clock, or when one of several was over; 0: there is none
 	last  atomic.Int64 // when bytes moved last
 	moved atomic.Int64 // bytes since it began
+
+	mu   sync.Mutex
+	open int // transfers
 }
 
 func (t *transfer) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open++; t.open == 1 {
+		t.restart()
+	}
+}
+
+func (t *transfer) restart() {
 	now := clock()
 	t.moved.Store(0)
 	t.last.Store(now)
@@ -29,7 +42,15 @@ func (t *transfer) move(n int) {
 	}
 }
 
-func (t *transfer) end() { t.began.Store(0) }
+func (t *transfer) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open--; t.open == 0 {
+		t.began.Store(0)
+	} else {
+		t.restart() // its client has read one
+	}
+}
 
 // Of who waits for memory: how long it may take until a slow transfer has given up its own, and how often that is looked at.
 const (
@@ -86,6 +107,6 @@ func (d *door) giveWay() bool {
 		d.refused[limits.SlowRate].Add(1)
 	}
 	d.strike(out)
-	_ = out.Conn.Close()
+	hangUp(out.Conn)
 	return true
 }

@@ -129,3 +129,56 @@ func TestTwoLengths(t *testing.T) {
 		t.Errorf("%d replies: %s", n, all)
 	}
 }
+
+// TestRepliesThatWaitAreSlow: a large reply that waits in a WebSocket behind small things which its client does not read is a transfer like
+// any other, and gives way.
+func TestRepliesThatWaitAreSlow(t *testing.T) {
+	n := &fakeNode{}
+	subs := notices(n)
+	s, url := served(t, n, Options{Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = 100*time.Millisecond, 1<<30 })})
+	c := dial(t, url, nil)
+	say(t, c, `{"id":1,"method":"subscribe","params":{"topic":"blocks"}}`)
+	hear(t, c)
+	sub := <-subs
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+		if sub.sink.Offer(notice(0, smallReply-1000)) {
+			end = time.Now().Add(200 * time.Millisecond)
+		} else {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if s.door.giveWay() {
+		t.Fatal("small things are slow")
+	}
+	var k *socket
+	s.sockets.each(func(x *socket) { k = x })
+	replied := make(chan struct{})
+	go func() {
+		k.reply(k.exchange(), make([]byte, 1<<20))
+		close(replied)
+	}()
+	eventually(t, "it gives way", s.door.giveWay)
+	<-replied
+	if k.conn.transfer.began.Load() != 0 {
+		t.Error("it is over, and still a transfer")
+	}
+}
+
+// TestTransfersOfOne: several transfers of one connection end when the last does, and each that ends shows that its client reads.
+func TestTransfersOfOne(t *testing.T) {
+	var x transfer
+	x.begin()
+	x.move(5)
+	first := x.began.Load()
+	x.begin()
+	if x.began.Load() != first || x.moved.Load() != 5 {
+		t.Error("the second hides how slow the first is")
+	}
+	time.Sleep(time.Millisecond)
+	if x.end(); x.began.Load() <= first || x.moved.Load() != 0 {
+		t.Error("the second is taken for as old as the first")
+	}
+	if x.end(); x.began.Load() != 0 {
+		t.Error("there is one left")
+	}
+}

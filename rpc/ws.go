@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,11 @@ func (s *Server) upgrade(ctx *fasthttp.RequestCtx, key *apiKey) {
 		ctx.SetContentType(jsonType)
 		ctx.SetBody(appendRefused(nil, f))
 		return
+	}
+	if peer != nil { // where the reply can't be written, nothing else is called
+		s.door.mu.Lock()
+		peer.closed = func() { s.dropSocket(k) }
+		s.door.mu.Unlock()
 	}
 	err := s.sockets.upgrader.Upgrade(ctx, func(ws *websocket.Conn) {
 		k.ws = ws
@@ -192,7 +198,7 @@ func (k *socket) ready() *outbox {
 // cut closes the connection without a word: reading and writing fail.
 func (k *socket) cut() {
 	if k.conn != nil {
-		_ = k.conn.Conn.Close() // the door strikes it out when fasthttp closes it
+		hangUp(k.conn.Conn) // the door strikes it out when fasthttp closes it
 		return
 	}
 	_ = k.ws.NetConn().SetDeadline(time.Now())
@@ -227,7 +233,11 @@ func (k *socket) run() {
 		return nil
 	}
 	k.ws.SetPongHandler(alive)
+	pings := 0
 	k.ws.SetPingHandler(func(text string) error {
+		if pings++; pings%manyPings == 0 {
+			k.spend(manyPings * perPing)
+		}
 		k.heard.Store(clock())
 		if out.idle() { // a client that does not read is told nothing more
 			out.must(frame{kind: pongFrame, head: []byte(text)})
@@ -321,6 +331,7 @@ func (k *socket) message() bool {
 	}
 	_ = k.ws.SetReadDeadline(time.Now().Add(k.opts.Limits.ReadTimeout))
 	x := k.exchange()
+	stream = &metered{k: k, in: stream}
 	body, free, err := x.read(stream, -1)
 	if err == nil && kind != websocket.TextMessage {
 		err = errBinary
@@ -350,6 +361,14 @@ func (k *socket) message() bool {
 	}
 	root := val{doc, 0}
 	answer := func() {
+		defer func() {
+			if p := recover(); p != nil { // methods catch their own; this is for all else
+				k.metrics.panics.Add(1)
+				k.log.Errorf("panic in a WebSocket: %v\n%s", p, debug.Stack())
+				x.release()
+				k.cut()
+			}
+		}()
 		b, _ := x.parsed(nil, root, "")
 		done()
 		k.reply(x, b)
@@ -389,14 +408,63 @@ func waits(root val) bool {
 	return found
 }
 
-// reply sends what answers a message, and what is to come after it.
+// reply sends what answers a message, and what is to come after it. A large one is on its way from now on, also while it waits for others.
 func (k *socket) reply(x *exchange, b []byte) {
-	if !k.out.put(frame{head: b, sent: x.release}) {
-		x.release()
+	sent := x.release
+	if x.peer != nil && len(b) > smallReply {
+		x.peer.transfer.begin()
+		sent = func() {
+			x.peer.transfer.end()
+			x.release()
+		}
+	}
+	if !k.out.put(frame{head: b, sent: sent}) {
+		sent()
 	}
 	for _, f := range x.after {
 		f()
 	}
+}
+
+// What the frames of a client cost beside what is in them: a piece of a message that is not worth its header, and a ping with its answer. They are
+// charged by so many, and who has had his share of work is read no further until he has more.
+const (
+	perPiece   = 300 * time.Nanosecond
+	manyPieces = 1 << 10
+	smallPiece = 64 // bytes
+	perPing    = 5 * time.Microsecond
+	manyPings  = 64
+	manyBytes  = 256 << 10
+)
+
+// spend charges the client for work, and waits until he may have more.
+func (k *socket) spend(took time.Duration) {
+	x := exchange{Server: k.Server, client: k.client}
+	x.worked(took)
+	_ = x.mayWork(k.Server.ctx) // it ends with the server
+}
+
+// metered is a message as it comes, whose client pays for what it takes to read it, also where nobody looks at it any more.
+type metered struct {
+	k             *socket
+	in            io.Reader
+	pieces, bytes int
+}
+
+// Read is part of io.Reader.
+func (m *metered) Read(b []byte) (int, error) {
+	n, err := m.in.Read(b)
+	if m.bytes += n; m.bytes >= manyBytes {
+		m.k.spend(time.Duration(m.bytes) * perByte)
+		m.bytes = 0
+	}
+	if n < smallPiece {
+		if m.pieces++; m.pieces == manyPieces {
+			m.k.spend(manyPieces * perPiece)
+			m.pieces = 0
+		}
+	}
+	return n, err
 }
 
 // rests says of a WebSocket that nobody uses that it may give way to a new connection.

@@ -1,14 +1,19 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/fasthttp/websocket"
+	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -126,5 +131,204 @@ func TestNobodySendsBehindTheEnd(t *testing.T) {
 	o.settle()
 	if !over.Load() {
 		t.Error("somebody is still sending")
+	}
+}
+
+// TestEmptyQueueTakesAnything: also where all queues together are full, so that who is told of room at once is not refused again.
+func TestEmptyQueueTakesAnything(t *testing.T) {
+	goOn := make(chan struct{})
+	var queued atomic.Int64
+	queued.Store(1 << 30)
+	o := newOutbox(func(*frame) error {
+		<-goOn
+		return nil
+	}, func() {}, &queued)
+	o.maxMessages, o.maxBytes, o.maxQueued, o.refused = 10, 1<<20, 1000, func(limits.ID) {}
+	told := 0
+	if o.whenRoom(func() { told++ }); told != 1 {
+		t.Fatal("nobody is told that it is empty")
+	}
+	if !o.offer(frame{body: make([]byte, 4<<20)}) {
+		t.Fatal("it is empty, and takes nothing")
+	}
+	if o.offer(frame{body: make([]byte, 100<<10)}) {
+		t.Error("all are full, and it takes more")
+	}
+	if o.whenRoom(func() { told++ }); told != 1 {
+		t.Error("there is room, said nobody who has read")
+	}
+	goOn <- struct{}{}
+	o.settle()
+	if told != 2 {
+		t.Error("all has left, and nobody is told")
+	}
+}
+
+// TestEndedQueueSaysNothing: who waits for room is not told of it when no more is taken: he would be refused, ask to be told, and so on.
+func TestEndedQueueSaysNothing(t *testing.T) {
+	for name, end := range map[string]func(*outbox){
+		"cut": (*outbox).end, "closed": func(o *outbox) { o.must(frame{kind: closeFrame}) },
+	} {
+		goOn := make(chan struct{})
+		var queued atomic.Int64
+		o := newOutbox(func(*frame) error {
+			<-goOn
+			return nil
+		}, func() {}, &queued)
+		o.maxMessages, o.maxBytes, o.maxQueued, o.refused = 10, 100, 1<<40, func(limits.ID) {}
+		o.offer(frame{body: make([]byte, 80)})
+		var told atomic.Int64
+		say := func() { told.Add(1) }
+		o.whenRoom(say)
+		end(o)
+		o.whenRoom(say)
+		close(goOn)
+		o.settle()
+		if o.whenRoom(say); told.Load() != 0 || o.offer(frame{}) {
+			t.Errorf("%s: told of room %d times", name, told.Load())
+		}
+	}
+}
+
+// deaf is a listener whose clients can't be sent anything.
+type deaf struct {
+	net.Listener
+	sent chan string
+}
+
+type deafConn struct {
+	net.Conn
+	sent chan string
+}
+
+func (l deaf) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return deafConn{c, l.sent}, err
+}
+
+func (c deafConn) Write(b []byte) (int, error) {
+	c.sent <- string(b)
+	return 0, net.ErrClosed
+}
+
+// TestLostHandshake: a WebSocket whose client is gone before it is told that there is one has no place.
+func TestLostHandshake(t *testing.T) {
+	s := newServer(t, &fakeNode{}, Options{Addr: "127.0.0.1:0"})
+	l, err := s.Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent, done := make(chan string, 10), make(chan error)
+	go func() { done <- s.Serve(deaf{l, sent}) }()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_, _ = io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+	_, _ = io.Copy(io.Discard, c) // up to its end
+	if got := <-sent; !strings.HasPrefix(got, "HTTP/1.1 101") {
+		t.Errorf("sent %q", got)
+	}
+	s.sockets.mu.Lock()
+	if n := len(s.sockets.open); n != 0 {
+		t.Errorf("%d WebSockets are counted", n)
+	}
+	s.sockets.mu.Unlock()
+	if err := s.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// headless is a node that does not know its head.
+type headless struct{ *fakeNode }
+
+func (headless) Head() view.At { panic("no head") }
+
+// TestPanicEndsItsWebSocket: a panic beside the methods, in a message that waits, ends its WebSocket and no other, and not the process.
+func TestPanicEndsItsWebSocket(t *testing.T) {
+	n := &fakeNode{err: view.UnknownHeight(7)}
+	s, url := served(t, n, Options{})
+	s.node = headless{n}
+	c, other := dial(t, url, nil), dial(t, url, nil)
+	say(t, c, `[{"method":"tx","params":["`+zeroHash+`","a.near"],"id":1},{"method":"block","params":{"block_id":7},"id":2}]`+strings.Repeat(" ", 200<<10))
+	if code := closeCodeOf(t, c); code != 0 && code != websocket.CloseAbnormalClosure {
+		t.Errorf("close code %d", code)
+	}
+	say(t, other, `{"method":"gas_price","id":1,"params":[null]}`)
+	if got := hear(t, other); !strings.HasSuffix(got, `"id":1}`) {
+		t.Errorf("another WebSocket: %s", got)
+	}
+	if got := s.metrics.panics.Load(); got != 1 {
+		t.Errorf("%d panics are counted", got)
+	}
+	eventually(t, "nothing is in flight", func() bool { return s.door.inFlight.Load() == 0 })
+}
+
+// panicky panics with the first line that is logged.
+type panicky struct{ did atomic.Bool }
+
+func (*panicky) Levels() []logrus.Level { return logrus.AllLevels }
+func (p *panicky) Fire(*logrus.Entry) error {
+	if p.did.CompareAndSwap(false, true) {
+		panic("the log is full")
+	}
+	return nil
+}
+
+// TestPanicBesideOthers: a panic beside the methods, in a request of a batch that runs beside others, is that of the batch.
+func TestPanicBesideOthers(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	hook := new(panicky)
+	log.AddHook(hook)
+	n := &fakeNode{tx: func(context.Context, *view.GetTx) (*view.FinalOutcome, error) { return nil, errors.New("no disk") }}
+	s := newServer(t, n, Options{Log: log})
+	one := `{"method":"tx","params":["` + zeroHash + `","a.near"],"id":1}`
+	if status, reply := post(s, "/", "["+one+","+one+"]"); status != 500 || !hook.did.Load() {
+		t.Errorf("%d %s", status, reply)
+	}
+	if status, reply := post(s, "/", `{"method":"health","id":1}`); status != 200 {
+		t.Errorf("the next: %d %s", status, reply)
+	}
+}
+
+// TestFramesAreWork: who floods a WebSocket with pieces of messages or with pings is read as fast as his share of work goes, and no other suffers.
+func TestFramesAreWork(t *testing.T) {
+	for name, flood := range map[string]func(net.Conn) (int, error){
+		"pieces": func(c net.Conn) (int, error) {
+			b := []byte{0x01, 0x81, 0, 0, 0, 0, '['}
+			for range 8192 {
+				b = append(b, 0x00, 0x82, 0, 0, 0, 0, '0', ',')
+			}
+			return c.Write(b)
+		},
+		"pings": func(c net.Conn) (int, error) {
+			return c.Write(bytes.Repeat([]byte{0x89, 0x80, 0, 0, 0, 0}, 8192))
+		},
+		"drained": func(c net.Conn) (int, error) { // what is refused is read to its end
+			_, _ = c.Write([]byte{0x81, 0xff, 0, 0, 0, 0, 0, 0x9f, 0, 0, 0, 0, 0, 0})
+			return c.Write(make([]byte, 8<<20))
+		},
+	} {
+		s, url := served(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) {
+			l.AddressWork, l.AddressInFlight = limits.ByAddress{Max: 1, Loopback: true}, limits.ByAddress{Max: 100 << 10, Loopback: true}
+		})})
+		c := dial(t, url, nil).NetConn()
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			_ = c.SetWriteDeadline(time.Now().Add(20 * time.Second))
+			_, _ = flood(c)
+		}()
+		var k *socket
+		s.sockets.each(func(x *socket) { k = x })
+		eventually(t, name+" are charged for", func() bool { return k.client.work.wait(time.Now(), time.Millisecond) > 0 })
+		_ = c.Close()
+		<-gone
 	}
 }

@@ -104,7 +104,9 @@ func (o *outbox) must(f frame) {
 	defer o.mu.Unlock()
 	if !o.ended {
 		o.push(f)
-		o.ended = f.kind == closeFrame
+		if f.kind == closeFrame {
+			o.ended, o.waiting = true, nil
+		}
 	}
 }
 
@@ -119,17 +121,21 @@ func (o *outbox) push(f frame) {
 	}
 }
 
-// whenRoom calls f once, when something has left and half of the queue is free again; at once if there is nothing in it. What was refused
-// may be larger than that half, so that it is free already says nothing. f must not wait.
+// whenRoom calls f once, when something has left and half of the queue is free again; at once if there is nothing in it, since an empty queue
+// takes anything. What was refused may be larger than that half, so that it is free already says nothing. One that has ended never has room
+// again, and says nothing: who is told of room and refused, and told again, would go round for as long as the last words take. f must not wait.
 func (o *outbox) whenRoom(f func()) {
 	o.mu.Lock()
-	if !o.ended && o.count > 0 {
+	switch {
+	case o.ended:
+	case o.count > 0:
 		o.waiting = append(o.waiting, f)
+	default:
 		o.mu.Unlock()
+		f()
 		return
 	}
 	o.mu.Unlock()
-	f()
 }
 
 func (o *outbox) roomy() bool {
@@ -237,15 +243,10 @@ func (f *frame) done() {
 	}
 }
 
-// end takes no more and lets those go who wait.
+// end takes no more and lets the replies go that wait. Who waits to be told of room is not: there will be none.
 func (o *outbox) end() {
 	o.mu.Lock()
-	o.ended = true
-	calls := o.waiting
-	o.waiting = nil
+	defer o.mu.Unlock()
+	o.ended, o.waiting = true, nil
 	o.room.Broadcast()
-	o.mu.Unlock()
-	for _, call := range calls {
-		call()
-	}
 }
