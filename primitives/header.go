@@ -5,9 +5,10 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is that of protocol 85 and 86; V1 that of mainnet's genesis, which is only written.
+// V6 is that of protocol 85 and 86; V5 that of the versions before, and V1 that of mainnet's genesis, both of which are only written.
 const (
 	HeaderV1 HeaderVersion = 0
+	HeaderV5 HeaderVersion = 4
 	HeaderV6 HeaderVersion = 5
 )
 
@@ -138,7 +139,10 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	}
 	b = append(append(append(b, x.PrevChunkOutgoingReceiptsRoot[:]...), x.ChunkHeadersRoot[:]...), x.ChunkTxRoot[:]...)
 	if v == HeaderV1 {
-		b = append(borsh.AppendUint64(b, x.ChunksIncluded), zero32...) // challenges_root
+		b = borsh.AppendUint64(b, x.ChunksIncluded)
+	}
+	if v != HeaderV6 {
+		b = append(b, zero32...) // challenges_root
 	}
 	b = append(b, x.RandomValue[:]...)
 	if v == HeaderV1 {
@@ -147,7 +151,7 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 		b = AppendValidatorStakes(b, x.PrevValidatorProposals)
 	}
 	b = x.TotalSupply.AppendBorsh(x.NextGasPrice.AppendBorsh(appendBools(b, x.ChunkMask)))
-	if v == HeaderV1 {
+	if v != HeaderV6 {
 		b = borsh.AppendUint32(b, 0) // challenges_result
 	}
 	b = append(append(b, x.LastFinalBlock[:]...), x.LastDSFinalBlock[:]...)
@@ -157,7 +161,10 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	}
 	b = borsh.AppendUint32(AppendOptionSignatures(b, x.Approvals), uint32(x.LatestProtocolVersion))
 	if v != HeaderV1 {
-		b = AppendOptionShardSplit(AppendByteStrings(b, x.ChunkEndorsements), x.ShardSplit)
+		b = AppendByteStrings(b, x.ChunkEndorsements)
+	}
+	if v == HeaderV6 {
+		b = AppendOptionShardSplit(b, x.ShardSplit)
 	}
 	return b
 }

@@ -66,9 +66,15 @@ func stakes(in []stakeJSON) (out []primitives.ValidatorStake) {
 }
 
 func (c *chunkHeaderJSON) value(t *testing.T) *primitives.ChunkHeader {
+	return c.valueOf(t, primitives.ChunkInnerV5)
+}
+
+// valueOf is the header in a layout.
+func (c *chunkHeaderJSON) valueOf(t *testing.T, version primitives.ChunkInnerVersion) *primitives.ChunkHeader {
+	t.Helper()
 	h := &primitives.ChunkHeader{HeightIncluded: c.HeightIncluded, Signature: c.Signature}
 	h.ChunkHeaderInner = primitives.ChunkHeaderInner{
-		Version: primitives.ChunkInnerV5, PrevBlockHash: c.PrevBlockHash, PrevStateRoot: c.PrevStateRoot,
+		Version: version, PrevBlockHash: c.PrevBlockHash, PrevStateRoot: c.PrevStateRoot,
 		PrevOutcomeRoot: c.OutcomeRoot, EncodedMerkleRoot: c.EncodedMerkleRoot, EncodedLength: c.EncodedLength,
 		HeightCreated: c.HeightCreated, ShardID: c.ShardID, PrevGasUsed: c.GasUsed, GasLimit: c.GasLimit,
 		PrevBalanceBurnt: c.BalanceBurnt, PrevOutgoingReceiptsRoot: c.OutgoingReceiptsRoot, TxRoot: c.TxRoot,
@@ -105,6 +111,7 @@ type blockJSON struct {
 		ChunkMask             []bool                     `json:"chunk_mask"`
 		ChunkReceiptsRoot     primitives.Hash            `json:"chunk_receipts_root"`
 		ChunkTxRoot           primitives.Hash            `json:"chunk_tx_root"`
+		ChunksIncluded        uint64                     `json:"chunks_included"`
 		EpochID               primitives.Hash            `json:"epoch_id"`
 		EpochSyncDataHash     *primitives.Hash           `json:"epoch_sync_data_hash"`
 		GasPrice              primitives.Balance         `json:"gas_price"`
@@ -129,8 +136,14 @@ type blockJSON struct {
 }
 
 func (y *blockJSON) value(t *testing.T) *primitives.Block {
+	return y.valueOf(t, primitives.HeaderV6, primitives.ChunkInnerV5)
+}
+
+// valueOf is the block in layouts of its header and of its chunks'.
+func (y *blockJSON) valueOf(t *testing.T, version primitives.HeaderVersion, chunks primitives.ChunkInnerVersion) *primitives.Block {
+	t.Helper()
 	j := &y.Header
-	h := &primitives.BlockHeader{Version: primitives.HeaderV6, PrevHash: j.PrevHash, Signature: j.Signature}
+	h := &primitives.BlockHeader{Version: version, PrevHash: j.PrevHash, Signature: j.Signature}
 	h.BlockHeaderInnerLite = primitives.BlockHeaderInnerLite{Height: j.Height, EpochID: j.EpochID, NextEpochID: j.NextEpochID,
 		PrevStateRoot: j.PrevStateRoot, PrevOutcomeRoot: j.OutcomeRoot, Timestamp: j.Timestamp, NextBPHash: j.NextBPHash,
 		BlockMerkleRoot: j.BlockMerkleRoot}
@@ -139,7 +152,7 @@ func (y *blockJSON) value(t *testing.T) *primitives.Block {
 		RandomValue: j.RandomValue, PrevValidatorProposals: stakes(j.Proposals), ChunkMask: j.ChunkMask, NextGasPrice: j.GasPrice,
 		TotalSupply: j.TotalSupply, LastFinalBlock: j.LastFinalBlock, LastDSFinalBlock: j.LastDSFinalBlock,
 		BlockOrdinal: j.BlockOrdinal, PrevHeight: j.PrevHeight, EpochSyncDataHash: j.EpochSyncDataHash,
-		LatestProtocolVersion: j.LatestProtocolVersion}
+		LatestProtocolVersion: j.LatestProtocolVersion, ChunksIncluded: j.ChunksIncluded}
 	for _, a := range j.Approvals {
 		sig := primitives.Signature("")
 		if a != nil {
@@ -164,7 +177,7 @@ func (y *blockJSON) value(t *testing.T) *primitives.Block {
 		t.Errorf("hash of block %d = %v, want %v", j.Height, h.Hash(), j.Hash)
 	}
 	for i := range y.Chunks {
-		block.Body.Chunks = append(block.Body.Chunks, y.Chunks[i].value(t))
+		block.Body.Chunks = append(block.Body.Chunks, y.Chunks[i].valueOf(t, chunks))
 	}
 	return block
 }
