@@ -42,6 +42,7 @@ var odd = []string{
 var samples = map[string][]string{
 	"AccountId": {`"a.near"`, `"b.near"`}, "CryptoHash": {`"` + zeroHash + `"`}, "ChunkHash": {`"` + zeroHash + `"`}, "EpochId": {`"` + zeroHash + `"`},
 	"PublicKey": {`"` + testKey.String() + `"`}, "PublicKeyHandle": {`"` + testKey.String() + `"`}, "StoreKey": {`"YQ=="`}, "FunctionArgs": {`""`, `"e30="`},
+	"NearToken": {`"1000"`}, "Nanoseconds": {`7`, `"1000"`}, "SnapshotName": {`"a"`, `7`},
 }
 
 // value makes a value of a schema, with its members if it is an object.
@@ -140,8 +141,8 @@ func (g *grammar) request(names []string) grammarRequest {
 	name := names[(g.pick(256)*256+g.pick(256))%len(names)]
 	properties := g.components["Request_"+name].(map[string]any)["properties"].(map[string]any)
 	params, members := g.value(properties["params"])
-	g.spoiled = g.spoiled || strings.HasPrefix(name, "sandbox_") // what records hold is looked at more closely
-	if g.spoils && members != nil && g.pick(8) == 7 {            // by place
+	g.spoiled = g.spoiled || name == sandboxPatchState.Name || name == sandboxLoadState.Name // what records hold is looked at more closely
+	if g.spoils && members != nil && g.pick(8) == 7 {                                        // by place
 		g.spoiled = true
 		params = "[" + strings.Join(slices.Collect(maps.Values(members)), ",") + "]"
 	}

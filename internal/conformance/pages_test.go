@@ -2,18 +2,26 @@ package conformance
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/rpc/openapi"
@@ -95,6 +103,64 @@ func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
 		"sandbox_patch_state":  f(`{"records":[{"Data":{"account_id":"contract.test.near","data_key":%q,"value":%q}}]}`, "Z3JlZXRpbmc=", "aGk="),
 		"sandbox_fast_forward": `{"delta_height":10}`,
 	}
+}
+
+// steered are the parameters of the requests by which a chain of one's own is steered beyond what neard knows, in the order of their pages.
+func steered() map[string]string {
+	f := fmt.Sprintf
+	return map[string]string{
+		"sandbox_deal":           `{"token_id":"token.near","account_id":"alice.near","amount":"1000"}`,
+		"sandbox_drop_snapshot":  `{"id":"unused"}`,
+		"sandbox_dump_state":     `{"account_ids":["alice.near"]}`,
+		"sandbox_impersonate":    `{"account_ids":["alice.near"]}`,
+		"sandbox_load_state":     `{"records":[{"Data":{"account_id":"token.near","data_key":"a2V5","value":"dg=="}}]}`,
+		"sandbox_next_epoch":     `null`,
+		"sandbox_revert":         `{"id":"base"}`,
+		"sandbox_set_balance":    `{"account_id":"alice.near","amount":"5000000000000000000000000"}`,
+		"sandbox_set_clock":      `{"timestamp_nanosec":"2000000000000000000","frozen":true}`,
+		"sandbox_set_code":       `{"account_id":"alice.near","code_base64":"AGFzbQEAAAA="}`,
+		"sandbox_set_key":        f(`{"account_id":"alice.near","public_key":%q}`, seedKey("alice").PublicKey()),
+		"sandbox_set_production": `{"mode":"manual","quiet":true}`,
+		"sandbox_set_storage":    `{"account_id":"token.near","key_base64":"a2V5","value_base64":"dg=="}`,
+		"sandbox_snapshot":       `{"name":"mine"}`,
+		"sandbox_snapshots":      `null`,
+	}
+}
+
+// steeredNode is a node whose chain is one's own, with a token, an account and two snapshots.
+func steeredNode(t *testing.T) Client {
+	t.Helper()
+	dir := t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	hm, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hm.Config.Production = config.Manual
+	h, err := host.Start(host.Options{Home: hm, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	client := OverConn(func() (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) })
+	for _, x := range [][2]string{
+		{"sandbox_set_balance", `{"account_id":"token.near","amount":"50000000000000000000000000"}`},
+		{"sandbox_set_code", fmt.Sprintf(`{"account_id":"token.near","code_base64":%q}`, base64.StdEncoding.EncodeToString(contracts.C("ft")))},
+		{"sandbox_set_balance", `{"account_id":"alice.near","amount":"1000000000000000000000000"}`},
+		{"sandbox_snapshot", `{"name":"base"}`}, {"sandbox_snapshot", `{"name":"unused"}`},
+	} {
+		got, err := client(Request{Method: "POST", Path: "/", Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, x[0], x[1])})
+		if err != nil || strings.Contains(got.Body, `"error":{`) {
+			t.Fatalf("%s: %s, %v", x[0], got.Body, err)
+		}
+	}
+	return client
 }
 
 // short makes JSON that fits a page: two items of a list, the beginning of a text.
@@ -223,18 +289,24 @@ func TestPages(t *testing.T) {
 	slices.Sort(names)
 	own := func(name string) bool { return strings.HasPrefix(name, "sandbox_") } // which change the chain: they come last
 	slices.SortStableFunc(names, func(a, b string) int { return boolInt(own(a)) - boolInt(own(b)) })
-	examples := w.examples(tx)
+	examples, steers := w.examples(tx), steered()
+	sandbox := steeredNode(t)
+	maps.Copy(examples, steers)
 	index := "# Methods\n\n" + pagesHead + "\n| method | |\n|---|---|\n"
 	for _, name := range names {
 		params, ok := examples[name]
 		if !ok {
-			if !strings.HasPrefix(name, "sandbox_") && !strings.HasSuffix(name, "subscribe") { // the others of a sandbox, and WebSockets, are told elsewhere
+			if !strings.HasSuffix(name, "subscribe") { // WebSockets are told elsewhere
 				t.Errorf("there is no example for %s", name)
 			}
 			continue
 		}
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, name, params)
-		got, err := w.client(Request{Method: "POST", Path: "/", Body: request})
+		client := w.client
+		if steers[name] != "" {
+			client = sandbox
+		}
+		got, err := client(Request{Method: "POST", Path: "/", Body: request})
 		if err != nil || got.Status != 200 || strings.Contains(got.Body, `"error":{`) {
 			t.Errorf("%s: %d %.300s, %v", name, got.Status, got.Body, err)
 			continue
