@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -254,46 +255,93 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 		return nil, err
 	}
 	runtime.Gosched() // between one stored block and the next, what is small goes first
-	return c.put(stream.NewDigest(m)), nil
+	return c.put(stream.NewDigest(m), at.Height+near < f.b.Engine.Head().Height()), nil
 }
 
-// digests are those of the blocks that were asked for last: those who follow the head ask for the same.
+// digests are those of the blocks that were asked for last: those who follow the head ask for the same, and those who read the past, all from one
+// height on, too. The ones do not drive out the others'.
 type digests struct {
 	past chan struct{} // places of who reads far behind the head: half of the cores
 	mu   sync.Mutex
-	list []*stream.Digest // the last one first
+	head shelf // what each holds in memory is what its block did
+	far  shelf
+}
+
+// shelf is some digests, the one that was asked for last first.
+type shelf struct {
+	list   []*stream.Digest
+	weight int // of all
 }
 
 // near is how many blocks behind the head are not far behind it.
 const near = 8
 
-// keptDigests is how many are kept; each holds what its block did in memory.
-const keptDigests = 16
+// Of both shelves: so many digests, and of the past so many bytes, but for the last one.
+const (
+	keptDigests = 16
+	keptPast    = 64
+	keptWeight  = 16 << 20
+)
 
 func (c *digests) get(hash primitives.Hash) *stream.Digest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.list, func(d *stream.Digest) bool { return d.Hash == hash })
-	if i < 0 {
-		return nil
+	if d := c.head.get(hash); d != nil {
+		return d
 	}
-	d := c.list[i]
-	copy(c.list[1:i+1], c.list[:i])
-	c.list[0] = d
-	return d
+	return c.far.get(hash)
 }
 
-// put keeps one, unless another was faster: then that.
-func (c *digests) put(d *stream.Digest) *stream.Digest {
+// put keeps one, of a block far behind the head or not, unless another was faster: then that.
+func (c *digests) put(d *stream.Digest, far bool) *stream.Digest {
 	if old := c.get(d.Hash); old != nil {
 		return old
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.list) < keptDigests {
-		c.list = append(c.list, nil)
+	if far {
+		c.far.put(d, keptPast, keptWeight)
+	} else {
+		c.head.put(d, keptDigests, math.MaxInt)
 	}
-	copy(c.list[1:], c.list)
-	c.list[0] = d
 	return d
+}
+
+func (s *shelf) get(hash primitives.Hash) *stream.Digest {
+	i := slices.IndexFunc(s.list, func(d *stream.Digest) bool { return d.Hash == hash })
+	if i < 0 {
+		return nil
+	}
+	d := s.list[i]
+	copy(s.list[1:i+1], s.list[:i])
+	s.list[0] = d
+	return d
+}
+
+func (s *shelf) put(d *stream.Digest, most, weight int) {
+	s.list = slices.Insert(s.list, 0, d)
+	s.weight += weightOf(d)
+	for last := len(s.list) - 1; last >= most || last > 0 && s.weight > weight; last-- {
+		s.weight -= weightOf(s.list[last])
+		s.list[last] = nil
+		s.list = s.list[:last]
+	}
+}
+
+// weightOf is about what a digest holds in memory, bytes: its chunks, and outcomes with what is told of them.
+func weightOf(d *stream.Digest) int {
+	n := 16 << 10
+	for i := range d.Shards {
+		s := &d.Shards[i]
+		if s.Chunk != nil {
+			n += 2 * int(s.Chunk.Header.EncodedLength)
+		}
+		for k := range s.Outcomes {
+			n += 1 << 10
+			for _, log := range s.Outcomes[k].Outcome.Logs {
+				n += 3 * len(log)
+			}
+		}
+	}
+	return n
 }

@@ -2,10 +2,12 @@ package backend
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/stream"
 )
 
 // TestParents: of so many blocks as are kept it is known where they came from, of the last ones.
@@ -29,5 +31,51 @@ func TestParents(t *testing.T) {
 		if want := i >= n-keptParents; ok != want || ok && at.Hash != hash(i-1) {
 			t.Fatalf("of block %d: %v %v", i, at, ok)
 		}
+	}
+}
+
+// TestDigests: who reads the past drives out nothing of what those who follow the head ask for, and takes no more than he may.
+func TestDigests(t *testing.T) {
+	var c digests
+	digest := func(height int, logs int) *stream.Digest {
+		h := &primitives.BlockHeader{Version: primitives.HeaderV6, Signature: primitives.ZeroED25519Signature}
+		h.Height = primitives.Height(height)
+		b := &stream.Block{Block: &primitives.Block{Header: h.Init()}, Hash: h.Hash(), Shards: []stream.Shard{{}}}
+		o := primitives.OutcomeWithID{}
+		o.Outcome.Logs = []string{strings.Repeat("x", logs)}
+		b.Shards[0].Outcomes = append(b.Shards[0].Outcomes, o)
+		return stream.NewDigest(b)
+	}
+	var head []*stream.Digest
+	for i := range keptDigests {
+		head = append(head, c.put(digest(1000+i, 1), false))
+	}
+	for i := range 500 {
+		c.put(digest(i, 1), true)
+	}
+	for _, d := range head {
+		if c.get(d.Hash) != d {
+			t.Fatalf("block %d is driven out", d.At().Height)
+		}
+	}
+	if n := len(c.far.list); n != keptPast {
+		t.Errorf("%d of the past are kept, want %d", n, keptPast)
+	}
+	for i := range 50 {
+		c.put(digest(2000+i, 1<<20), true)
+	}
+	total := 0
+	for _, d := range c.far.list {
+		total += weightOf(d)
+	}
+	if total != c.far.weight || total > keptWeight || len(c.far.list) < 2 {
+		t.Errorf("%d of the past weigh %d, and are said to weigh %d", len(c.far.list), total, c.far.weight)
+	}
+	huge := c.put(digest(5000, keptWeight), true)
+	if len(c.far.list) != 1 || c.get(huge.Hash) != huge {
+		t.Errorf("beside one that is too large %d are kept", len(c.far.list))
+	}
+	if again := c.put(digest(5000, keptWeight), true); again != huge {
+		t.Error("one block has two")
 	}
 }

@@ -134,7 +134,7 @@ var attacks = []attack{
 	}},
 	{"10 a thousand subscribers of whom half never read", func(ctx context.Context, a *arms) {
 		a.each(ctx, 13, 1000, func(_ string, i int) {
-			c := a.socket(ctx, fmt.Sprintf("127.0.13.%d", 1+i%10)) // a hundred each
+			c := a.socket(ctx, fmt.Sprintf("127.0.13.%d", 1+i%100)) // ten each, so that what is charged for beginning lets all of them begin
 			if c == nil {
 				pause(ctx, 100*time.Millisecond)
 				return
