@@ -29,25 +29,28 @@ func entryOf(s storage.Stub) trie.FrontierEntry {
 
 // appendFrontier appends how all levels of a shard's frontier differ between two roots.
 func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old, root *trie.Root) ([]storage.FrontierChange, error) {
+	puts, removed, err := root.FrontiersSince(old)
+	if err != nil {
+		return nil, err
+	}
 	for level := range trie.Levels {
-		put, removed, err := root.FrontierSince(old, level)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range removed {
+		for _, p := range removed[level] {
 			out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Level: uint8(level), Path: p}, Gone: true})
 		}
-		for i := range put {
-			out = append(out, storage.FrontierChange{Shard: shard, Stub: stubOf(level, &put[i])})
+		for i := range puts[level] {
+			out = append(out, storage.FrontierChange{Shard: shard, Stub: stubOf(level, &puts[level][i])})
 		}
 	}
 	return out, nil
 }
 
 // rows reads a shard's stored frontier, as it is now.
-func (e *Engine) rows(shard primitives.ShardID) trie.Rows {
+func (e *Engine) rows(shard primitives.ShardID) trie.Rows { return rowsOf(e.store.Frontier, shard) }
+
+// rowsOf reads them by a method of the store or of what it has of before.
+func rowsOf(read func(primitives.ShardID, uint8, []byte, func(storage.Stub) bool) error, shard primitives.ShardID) trie.Rows {
 	return func(level int, path []byte, yield func(trie.FrontierEntry) bool) error {
-		return e.store.Frontier(shard, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
+		return read(shard, uint8(level), path, func(s storage.Stub) bool { return yield(entryOf(s)) })
 	}
 }
 

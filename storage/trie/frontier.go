@@ -40,21 +40,26 @@ func (e *FrontierEntry) DecodeBorsh(r *borsh.Reader) {
 	}
 }
 
-// place is a node on the way of a difference, of whose key the first skip nibbles are passed.
+// place is a node on the way of a difference, of whose key the first skip nibbles are passed, and the levels on which it is looked at.
 type place struct {
 	ref  uint32
 	n    node
 	skip int
+	on   levelSet
 }
 
-// differ compares two roots from above.
+// differ compares two roots from above, on several levels at once.
 type differ struct {
 	f       *Forest
-	limit   uint64
 	path    []byte
-	put     []FrontierEntry
-	removed [][]byte
+	put     [Levels][]FrontierEntry
+	removed [Levels][][]byte
 }
+
+// levelSet is a set of levels, a bit each.
+type levelSet uint
+
+const allLevels levelSet = 1<<Levels - 1
 
 // Frontier returns all entries of a level of r, by ascending path.
 func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
@@ -66,74 +71,84 @@ func (r *Root) Frontier(level int) ([]FrontierEntry, error) {
 // empty one: entries to put, replacing those of equal path, and paths to remove. Both are in ascending order. Between the lowest and the
 // highest level a trie that is below the limit as a whole has no entries: nobody would ask for them.
 func (r *Root) FrontierSince(old *Root, level int) (put []FrontierEntry, removed [][]byte, err error) {
-	d := differ{f: r.forest, limit: r.forest.levels[level]}
+	puts, gone, err := r.frontiersSince(old, 1<<level)
+	return puts[level], gone[level], err
+}
+
+// FrontiersSince is FrontierSince of all levels, by one walk.
+func (r *Root) FrontiersSince(old *Root) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
+	return r.frontiersSince(old, allLevels)
+}
+
+func (r *Root) frontiersSince(old *Root, levels levelSet) (put [Levels][]FrontierEntry, removed [Levels][][]byte, err error) {
+	d := differ{f: r.forest}
 	place := func(r *Root) (p place) {
-		if r != nil && r.ref != 0 && (level == 0 || level == Top || r.usage >= d.limit) {
-			p.ref, p.n = r.ref, d.f.arena.mem().at(r.ref)
+		if r == nil || r.ref == 0 {
+			return p
+		}
+		p.ref, p.n, p.on = r.ref, d.f.arena.mem().at(r.ref), levels
+		for level := 1; level < Top; level++ {
+			if r.usage < d.f.levels[level] {
+				p.on &^= 1 << level
+			}
 		}
 		return p
 	}
 	a, b := place(old), place(r)
 	if err := d.diff(a, b); err != nil {
-		return nil, nil, err
+		return put, removed, err
 	}
-	// The walk emits in order but for what a changed shape moved; the lists are short.
-	slices.SortFunc(d.put, func(x, y FrontierEntry) int { return bytes.Compare(x.Path, y.Path) })
-	slices.SortFunc(d.removed, bytes.Compare)
-	i := 0
-	d.removed = slices.DeleteFunc(d.removed, func(path []byte) bool {
-		for i < len(d.put) && bytes.Compare(d.put[i].Path, path) < 0 {
-			i++
-		}
-		return i < len(d.put) && bytes.Equal(d.put[i].Path, path)
-	})
+	for level := range Levels {
+		sortDiff(&d.put[level], &d.removed[level])
+	}
 	return d.put, d.removed, nil
 }
 
-// below tells whether the place holds nothing or a subtree that is one entry.
-func (d *differ) below(p place) bool {
-	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.limit
+// sortDiff brings both in order and leaves of what is removed what is not put. The walk emits in order but for what a changed shape moved.
+func sortDiff(put *[]FrontierEntry, removed *[][]byte) {
+	slices.SortFunc(*put, func(x, y FrontierEntry) int { return bytes.Compare(x.Path, y.Path) })
+	slices.SortFunc(*removed, bytes.Compare)
+	i := 0
+	*removed = slices.DeleteFunc(*removed, func(path []byte) bool {
+		for i < len(*put) && bytes.Compare((*put)[i].Path, path) < 0 {
+			i++
+		}
+		return i < len(*put) && bytes.Equal((*put)[i].Path, path)
+	})
+}
+
+// below tells whether the place holds nothing or a subtree that is one entry of a level.
+func (d *differ) below(p place, level int) bool {
+	return p.ref == 0 || p.n.kind() == kindLeaf || p.n.usage() < d.f.levels[level]
 }
 
 // diff compares what lies at the present path.
 func (d *differ) diff(old, new place) error {
-	switch {
-	case old.ref == new.ref && old.skip == new.skip:
-		return nil
-	case old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && bytes.Equal(old.n.hash(), new.n.hash()):
-		return nil
+	if old.ref == new.ref && old.skip == new.skip ||
+		old.ref != 0 && new.ref != 0 && old.skip == 0 && new.skip == 0 && old.on&new.on != 0 && bytes.Equal(old.n.hash(), new.n.hash()) {
+		old.on, new.on = old.on&^new.on, new.on&^old.on // of the others one side has ended above
 	}
-	for _, p := range []*place{&old, &new} { // a stub may hide a great leaf
-		if !d.below(*p) {
+	for _, p := range []*place{&old, &new} {
+		if p.ref == 0 {
+			p.on = 0
+		}
+		if p.on != 0 && p.n.kind() == kindStub && !d.below(*p, bits.TrailingZeros(uint(p.on))) { // it may hide a great leaf
 			var err error
 			if p.ref, p.n, err = d.f.resolve(p.ref, false); err != nil {
 				return err
 			}
 		}
 	}
-	if d.below(old) && d.below(new) {
-		if old.ref != 0 {
-			d.removed = append(d.removed, bytes.Clone(d.path))
-		}
-		if new.ref != 0 {
-			d.put = append(d.put, FrontierEntry{Path: bytes.Clone(d.path), Hash: new.n.hashValue(), Size: new.n.usage()})
-		}
+	d.entries(&old, &new)
+	if old.on|new.on == 0 {
 		return nil
 	}
-	// One of them is above, so its branches and extensions are walked, and against it what the other has on this path.
-	if d.below(old) && old.ref != 0 {
-		d.removed = append(d.removed, bytes.Clone(d.path))
-		old = place{}
-	}
-	if d.below(new) && new.ref != 0 {
-		d.put = append(d.put, FrontierEntry{Path: bytes.Clone(d.path), Hash: new.n.hashValue(), Size: new.n.usage()})
-		new = place{}
-	}
+	// What is above is walked: its branches and extensions, and against it what the other has on this path.
 	d.values(old, new)
 	for m := old.ways() | new.ways(); m != 0; m &= m - 1 {
 		i := byte(bits.TrailingZeros16(m))
 		a, b := d.step(old, i), d.step(new, i)
-		if a.ref == b.ref && a.skip == b.skip { // nearly all that is beside a change
+		if a.ref == b.ref && a.skip == b.skip && a.on == b.on { // nearly all that is beside a change
 			continue
 		}
 		d.path = append(d.path, i)
@@ -146,26 +161,67 @@ func (d *differ) diff(old, new place) error {
 	return nil
 }
 
+// entries notes what ends here: on the levels on which a place is below. It goes on there no more.
+func (d *differ) entries(old, new *place) {
+	var path []byte
+	for m := old.on | new.on; m != 0; m &= m - 1 {
+		level := bits.TrailingZeros(uint(m))
+		bit := levelSet(1) << level
+		was, is := old.on&bit != 0 && d.below(*old, level), new.on&bit != 0 && d.below(*new, level)
+		if !was && !is {
+			continue
+		}
+		if path == nil {
+			path = append(make([]byte, 0, len(d.path)), d.path...)
+		}
+		if was {
+			d.removed[level] = append(d.removed[level], path)
+			old.on &^= bit
+		}
+		if is {
+			d.put[level] = append(d.put[level], FrontierEntry{Path: path, Hash: new.n.hashValue(), Size: new.n.usage()})
+			new.on &^= bit
+		}
+	}
+}
+
 // values compares the values of two branches above.
 func (d *differ) values(old, new place) {
-	has := func(p place) bool { return p.ref != 0 && p.n.kind() == kindBranchValue }
-	switch {
-	case has(old) && !has(new):
-		d.removed = append(d.removed, bytes.Clone(d.path))
-	case has(new) && (!has(old) || !bytes.Equal(old.n.valueHash(), new.n.valueHash())):
-		e := FrontierEntry{Path: bytes.Clone(d.path), Size: uint64(new.n.valueLen()), IsValue: true}
+	has := func(p place) levelSet {
+		if p.on != 0 && p.n.kind() == kindBranchValue {
+			return p.on
+		}
+		return 0
+	}
+	was, is := has(old), has(new)
+	if was != 0 && is != 0 && bytes.Equal(old.n.valueHash(), new.n.valueHash()) {
+		was, is = was&^is, is&^was
+	}
+	if was|is == 0 {
+		return
+	}
+	path := bytes.Clone(d.path)
+	e := FrontierEntry{Path: path, IsValue: true}
+	if is != 0 {
 		copy(e.Hash[:], new.n.valueHash())
-		if !new.n.large() {
+		if e.Size = uint64(new.n.valueLen()); !new.n.large() {
 			e.Data = bytes.Clone(d.f.valueOf(new.n))
 		}
-		d.put = append(d.put, e)
+	}
+	for level := range Levels {
+		switch bit := levelSet(1) << level; {
+		case is&bit != 0:
+			d.put[level] = append(d.put[level], e)
+		case was&bit != 0:
+			d.removed[level] = append(d.removed[level], path)
+		}
 	}
 }
 
 // ways are the nibbles by which it goes on from a place above, a bit each.
 func (p place) ways() uint16 {
 	switch {
-	case p.ref == 0:
+	case p.on == 0:
 		return 0
 	case p.n.kind() == kindExtension:
 		return 1 << extNibs(p.n.ext()).at(p.skip)
@@ -175,7 +231,7 @@ func (p place) ways() uint16 {
 
 // step goes one nibble down from a place above.
 func (d *differ) step(p place, nibble byte) place {
-	if p.ref == 0 {
+	if p.on == 0 {
 		return place{}
 	}
 	var next uint32
@@ -185,13 +241,13 @@ func (d *differ) step(p place, nibble byte) place {
 			return place{}
 		}
 		if ext.n > 1 {
-			return place{p.ref, p.n, p.skip + 1}
+			return place{p.ref, p.n, p.skip + 1, p.on}
 		}
 		next = p.n.child()
 	} else if next = p.n.kid(nibble); next == 0 {
 		return place{}
 	}
-	return place{ref: next, n: d.f.arena.mem().at(next)}
+	return place{ref: next, n: d.f.arena.mem().at(next), on: p.on}
 }
 
 // Import makes the root that has exactly these entries, in ascending order of paths. Subtrees are loaded when first

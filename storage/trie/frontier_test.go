@@ -78,10 +78,17 @@ func (d *disk) entries(level int) []FrontierEntry {
 // finalise stores what next has beyond old.
 func (d *disk) finalise(t *testing.T, old *Root, next *Root, flat map[string][]byte) {
 	t.Helper()
+	puts, gone, err := next.FrontiersSince(old)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for level := range Levels {
 		put, removed, err := next.FrontierSince(old, level)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !slices.EqualFunc(put, puts[level], equalEntries) || !slices.EqualFunc(removed, gone[level], bytes.Equal) {
+			t.Fatalf("of level %d alone %v are put and %x removed, with all others %v and %x", level, put, removed, puts[level], gone[level])
 		}
 		for _, p := range removed {
 			if _, ok := d.frontier[rowKey(level, p)]; !ok {

@@ -134,13 +134,9 @@ func (l *life) read(done <-chan struct{}, seed uint64) {
 
 // fold stores the state of a version, beside the writer.
 func (l *life) fold(from, to *version, done chan<- struct{}) {
-	var puts [Levels][]FrontierEntry
-	var gone [Levels][][]byte
-	for level := range Levels {
-		var err error
-		if puts[level], gone[level], err = to.root.FrontierSince(from.root, level); err != nil {
-			l.t.Error(err)
-		}
+	puts, gone, err := to.root.FrontiersSince(from.root)
+	if err != nil {
+		l.t.Error(err)
 	}
 	l.disk.mu.Lock()
 	for level := range Levels {
