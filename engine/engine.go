@@ -176,6 +176,14 @@ func (e *Engine) source(at storage.BlockRef, layout primitives.ShardLayout, i in
 	id, r := layout.ShardIDs()[i], accounts(layout, primitives.ShardIndex(i))
 	return trie.Source{Rows: e.rows(id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
 		return e.store.Load(at, id, r, from, to, yield)
+	}, Early: func() (*trie.Source, func(bool)) {
+		x := e.store.Early()
+		if x == nil {
+			return nil, nil
+		}
+		return &trie.Source{Rows: rowsOf(x.Frontier, id), Load: func(from, to []byte, yield func(key, value []byte) bool) error {
+			return x.Load(id, r, from, to, yield)
+		}}, x.Done
 	}}
 }
 

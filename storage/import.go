@@ -121,6 +121,7 @@ func (s *Store) settle() error {
 		return nil
 	}
 	s.dropStill() // a snapshot holds what the merging replaces
+	s.dropEarly()
 	return s.db.settle()
 }
 

@@ -22,6 +22,8 @@ type index interface {
 	// writes go on.
 	settle() error
 	stats(*Stats)
+	// flushes is how many places that cover all keys a look has to look into beside the levels below, and what all of it takes on disk.
+	flushes() (n int, size int64)
 	close() error
 }
 

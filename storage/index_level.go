@@ -132,6 +132,17 @@ func (d *levelIndex) stats(out *Stats) {
 	}
 }
 
+func (d *levelIndex) flushes() (n int, size int64) {
+	var l leveldb.DBStats
+	if d.ldb.Stats(&l) != nil || len(l.LevelTablesCounts) == 0 {
+		return 0, 0
+	}
+	for _, s := range l.LevelSizes {
+		size += s
+	}
+	return l.LevelTablesCounts[0], size
+}
+
 func getError(err error) error {
 	switch err {
 	case nil:

@@ -169,7 +169,7 @@ func (c *strictChain) grow(s *Store, steps int) error {
 }
 
 func (c *strictChain) options() Options {
-	o := Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FoldBlocks: 4, WarmBlocks: 3, EraBlocks: 5}
+	o := Options{Identity: testIdentity, WriteBuffer: 8 << 10, SegmentSize: 16 << 10, FoldBlocks: 4, WarmBlocks: 3, EraBlocks: 5, EarlyFrom: 1}
 	if c.fat > 0 {
 		o.WriteBuffer = 1 << 20
 	}

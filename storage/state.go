@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -288,7 +287,7 @@ func (s *Store) Load(at BlockRef, shard primitives.ShardID, accounts AccountRang
 		return s.Scan(at, shard, accounts, from, to, yield)
 	}
 	for _, rg := range flatRanges(shard, accounts, from, to) {
-		if more, err := r.loadRange(rg, yield); err != nil || !more {
+		if more, err := loadRange(r.scan, rg, yield); err != nil || !more {
 			return err
 		}
 	}
@@ -303,12 +302,5 @@ func (s *Store) Frontier(shard primitives.ShardID, level uint8, below []byte, yi
 		return err
 	}
 	defer r.done()
-	lo := frontier.dbKey(frontierKey{shard, level, string(below)})
-	_, err = r.scan(lo, PrefixEnd(lo), func(key, value []byte) (bool, error) {
-		if len(value) != stubSize {
-			return false, fmt.Errorf("%s %x: %w", frontier.name, key, damaged("%d bytes", len(value)))
-		}
-		return yield(Stub{level, key[10:], primitives.Hash(value[:32]), binary.LittleEndian.Uint64(value[32:])}), nil
-	})
-	return err
+	return scanFrontier(r.scan, shard, level, below, yield)
 }

@@ -30,7 +30,7 @@ func (s *Store) step(b *Batch) error {
 	if n%journalSteps == 0 {
 		return s.db.rotate()
 	}
-	return nil
+	return s.tendEarly(n)
 }
 
 // readSteps looks whether all steps are there that should be.

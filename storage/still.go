@@ -104,19 +104,15 @@ func (r *still) cursor() cursor {
 	return cur
 }
 
-// scan calls yield for the rows from lo on, before hi (nil: to the end), until it returns false or an error. Key and value are valid
+// scanFunc calls yield for the rows from lo on, before hi (nil: to the end), until it returns false or an error. Key and value are valid
 // during the call only.
+type scanFunc func(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error)
+
+// scan is a scanFunc.
 func (r *still) scan(lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more bool, err error) {
 	cur := r.cursor()
-	more = true
-	ok := cur.seek(lo)
-	for ; ok && more && err == nil && (hi == nil || bytes.Compare(cur.key(), hi) < 0); ok = cur.next() {
-		more, err = yield(cur.key(), cur.value())
-	}
-	if !ok { // behind the last row, or damaged
-		if derr := cur.done(); derr != nil && err == nil {
-			err = derr
-		}
+	more, ended, err := scanBy(cur, lo, hi, yield)
+	if ended {
 		return more, err
 	}
 	r.mu.Lock()
@@ -129,14 +125,30 @@ func (r *still) scan(lo, hi []byte, yield func(key, value []byte) (more bool, er
 	return more, err
 }
 
+// scanBy is a scanFunc by a cursor. ended: it is done with, since it has come behind the last row, or on damage.
+func scanBy(cur cursor, lo, hi []byte, yield func(key, value []byte) (more bool, err error)) (more, ended bool, err error) {
+	more = true
+	ok := cur.seek(lo)
+	for ; ok && more && err == nil && (hi == nil || bytes.Compare(cur.key(), hi) < 0); ok = cur.next() {
+		more, err = yield(cur.key(), cur.value())
+	}
+	if ok {
+		return more, false, err
+	}
+	if derr := cur.done(); derr != nil && err == nil {
+		err = derr
+	}
+	return more, true, err
+}
+
 // loadRange yields the rows of Flat in a range, in memory that is used again for each.
-func (r *still) loadRange(rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
+func loadRange(scan scanFunc, rg flatRange, yield func(key, value []byte) bool) (more bool, err error) {
 	hi := append([]byte{flat.id}, rg.hi...)
 	if rg.hi == "" {
 		hi = []byte{flat.id + 1}
 	}
 	var key, value []byte
-	return r.scan(append([]byte{flat.id}, rg.lo...), hi, func(row, packed []byte) (bool, error) {
+	return scan(append([]byte{flat.id}, rg.lo...), hi, func(row, packed []byte) (bool, error) {
 		if key = row[1:]; len(key) >= 9 && shardBound(key[0]) {
 			key = append([]byte{key[0]}, key[9:]...)
 		}

@@ -30,6 +30,11 @@ func (h *heldIndex) snapshot() (snapshot, error) {
 	return heldSnapshot{s, h}, err
 }
 
+func (h *heldIndex) iterate(lo, hi []byte) cursor {
+	h.open.Add(1)
+	return heldCursor{h.index.iterate(lo, hi), h}
+}
+
 func (s heldSnapshot) release() { s.in.held.Add(-1); s.snapshot.release() }
 
 func (s heldSnapshot) iterate(lo, hi []byte) cursor {

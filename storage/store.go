@@ -24,6 +24,7 @@ type Options struct {
 	WarmBlocks  int               // of what is not folded, the newest in memory with all they did; DefaultWarmBlocks
 	WarmBytes   int               // the same in bytes of changes; DefaultWarmBytes
 	EraBlocks   primitives.Height // heights of history that are removed at once, at least; DefaultEraBlocks
+	EarlyFrom   int64             // bytes of the index's tables from which loads read it as it was (early.go); DefaultEarlyFrom
 	NoSync      bool              // leave syncing to the operating system: survives kill -9, not a power cut
 }
 
@@ -41,6 +42,7 @@ func (o *Options) fill() {
 	setDefault(&o.WarmBlocks, DefaultWarmBlocks)
 	setDefault(&o.WarmBytes, DefaultWarmBytes)
 	setDefault(&o.EraBlocks, DefaultEraBlocks)
+	setDefault(&o.EarlyFrom, DefaultEarlyFrom)
 }
 
 func setDefault[T int | int64 | primitives.Height](v *T, d T) {
@@ -67,6 +69,7 @@ type Store struct {
 	cache    cache
 	bodies   bodies
 	stills   stills
+	earlies  earlies
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu
@@ -174,6 +177,7 @@ func (s *Store) open(fresh bool) (err error) {
 	if err := s.recover(); err != nil {
 		return err
 	}
+	s.openEarly()
 	if fresh { // last, so that a folder with a marker has an index
 		return wrapWrite("write "+markName, s.disk.writeMark(s.o.Identity.mark()))
 	}
@@ -258,6 +262,7 @@ func (s *Store) Close() error {
 	closed := fmt.Errorf("%w", ErrClosed)
 	s.failed.CompareAndSwap(nil, &closed)
 	s.dropStill()
+	s.dropEarly()
 	return errors.Join(err, s.log.close(), s.db.close())
 }
 

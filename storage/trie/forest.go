@@ -49,6 +49,9 @@ type Source struct {
 	Load Loader
 	Rows Rows   // nil: what is greater than the lowest level is loaded as pairs too
 	Lend Origin // what subtrees can be copied from without hashing anything anew; nil: nothing
+	// Early gives a source that is cheaper to read, has no others itself, and may be of an earlier version: what it yields is used if it has
+	// the hash that it is loaded for. Who has read by it calls done, and says whether it was right. nil, or gives nil: there is none.
+	Early func() (early *Source, done func(right bool))
 }
 
 // Options of a forest.

@@ -167,3 +167,77 @@ func TestVerifySparse(t *testing.T) {
 		t.Errorf("a check of damaged pairs: %v", err)
 	}
 }
+
+// TestEarly: what a source has of before is used where it has the hash, and nothing else is read then; where it has not, or fails, the
+// source itself tells.
+func TestEarly(t *testing.T) {
+	d, full, keys := bigDisk(t, 700)
+	stale := &disk{flat: maps.Clone(d.flat), frontier: maps.Clone(d.frontier)}
+	changed := keys[len(keys)/2]
+	stale.flat[string(changed)] = []byte("another")
+	failing := errors.New("no disk")
+	for _, what := range []string{"same", "stale", "failing", "busy", "none"} {
+		f := d.forest(0)
+		src := d.source()
+		asked, right, given := 0, 0, 0
+		src.Early = func() (*Source, func(bool)) {
+			asked++
+			if what == "busy" {
+				return nil, nil
+			}
+			early := stale.source()
+			switch what {
+			case "same":
+				early = Source{Load: d.flatOnly().load, Rows: stale.page}
+			case "failing":
+				early.Load = func(_, _ []byte, _ func(k, v []byte) bool) error { return failing }
+				early.Rows = func(int, []byte, func(FrontierEntry) bool) error { return failing }
+			}
+			given++
+			return &early, func(ok bool) {
+				given--
+				if ok {
+					right++
+				}
+			}
+		}
+		if what == "none" {
+			src.Early = nil
+		}
+		f.SetSource(src)
+		root, err := f.Import(d.entries(Top), full.Hash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.loads, d.rows = 0, 0
+		for i := 0; i < len(keys); i += 7 {
+			if v, err := root.Get(keys[i], nil); err != nil || !bytes.Equal(v, d.flat[string(keys[i])]) {
+				t.Fatalf("%s: Get(%q) = %x, %v", what, keys[i], v, err)
+			}
+		}
+		if v, err := root.Get(changed, nil); err != nil || !bytes.Equal(v, d.flat[string(changed)]) {
+			t.Fatalf("%s: Get(%q) = %x, %v", what, changed, v, err)
+		}
+		if given != 0 {
+			t.Errorf("%s: %d readers are not given back", what, given)
+		}
+		switch what {
+		case "same":
+			if d.loads+d.rows > 0 || right != asked || asked == 0 {
+				t.Errorf("%s: %d loads and %d pages of the source itself; %d of %d found", what, d.loads, d.rows, right, asked)
+			}
+		case "stale":
+			if d.loads != 1 || d.rows != 0 || right != asked-1 {
+				t.Errorf("%s: %d loads and %d pages of the source itself, want that of the key that has changed; %d of %d found", what, d.loads, d.rows, right, asked)
+			}
+		default:
+			if d.loads == 0 || d.rows == 0 || right != 0 {
+				t.Errorf("%s: %d loads and %d pages of the source itself; %d found", what, d.loads, d.rows, right)
+			}
+		}
+		root.Release()
+	}
+}
+
+// flatOnly is a disk with the same pairs, which counts for itself.
+func (d *disk) flatOnly() *disk { return &disk{flat: d.flat, frontier: d.frontier} }

@@ -179,20 +179,38 @@ func (f *Forest) loadFrom(n node, s *stub, src *Source, locked bool) (uint32, er
 			return ref, err
 		}
 	}
+	if ref := f.loadEarly(n, s, src, locked); ref != 0 {
+		return ref, nil
+	}
 	if src.Rows != nil && n.usage() >= f.frontier {
-		ref, err := f.loadBy(n, s, src, true, locked)
+		ref, err := f.loadBy(n, s, src, src, true, locked)
 		if ref != 0 || err != nil && !(errors.Is(err, ErrCorrupt) && n.usage() <= maxByPairs) {
 			return ref, err
 		}
 	}
-	return f.loadBy(n, s, src, false, locked)
+	return f.loadBy(n, s, src, src, false, locked)
 }
 
-// loadBy loads a stub by the entries or the pairs of a source; 0 without an error: there are no entries.
-func (f *Forest) loadBy(n node, s *stub, src *Source, rows, locked bool) (uint32, error) {
+// loadEarly loads a stub from what the source has of an earlier version, 0 if the stub has changed since, or whatever else: then the source
+// itself tells.
+func (f *Forest) loadEarly(n node, s *stub, src *Source, locked bool) uint32 {
+	if src.Early == nil {
+		return 0
+	}
+	early, done := src.Early()
+	if early == nil {
+		return 0
+	}
+	ref, err := f.loadBy(n, s, src, early, n.usage() >= f.frontier, locked)
+	done(ref != 0 && err == nil)
+	return ref
+}
+
+// loadBy loads a stub of a source by the entries or the pairs that from has; 0 without an error: there are no entries.
+func (f *Forest) loadBy(n node, s *stub, src, from *Source, rows, locked bool) (uint32, error) {
 	got := fetches.Get().(*fetched)
 	defer got.done()
-	err := f.fetch(got, src, n, s, rows) // without the lock if nobody holds it: it may take long
+	err := f.fetch(got, from, n, s, rows) // without the lock if nobody holds it: it may take long
 	if !locked {
 		f.mu.Lock()
 		defer f.unlock()

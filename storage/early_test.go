@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestEarly: an index of some size is read as it was, by cursors that no later flush is added to; it is made anew when what was flushed has
+// been merged or when too much of what is read there has changed, and its cursors end with it and with the store.
+func TestEarly(t *testing.T) {
+	o, disk := testOptions(), NewMemDisk()
+	o.EarlyFrom = 1
+	s, err := OpenMemory(disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 3000
+	key := func(i int) []byte { return fmt.Appendf(nil, "\x00%06d", i) }
+	value := func(i int) string { return fmt.Sprint(hashOf(i), hashOf("more", i)) }
+	g := &Block{Ref: BlockRef{1, hashOf("a")}, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}}}
+	if err := s.Import(g, nil, func(put func(Pair) error) error {
+		for i := range rows {
+			if err := put(Pair{0, key(i), []byte(value(i))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if s.Early() != nil {
+		t.Error("an import leaves an index of before, with tables that it has merged")
+	}
+	if s, err = OpenMemory(reopened(t, s, disk), o); err != nil {
+		t.Fatal(err)
+	}
+	count := &heldIndex{index: s.db}
+	s.db = count
+	s.makeEarly(s.steps) // with cursors that are counted
+	read := func(i int) (got string, ok bool) {
+		x := s.Early()
+		if x == nil {
+			return "", false
+		}
+		if err := x.Load(0, AccountRange{}, key(i), key(i+1), func(k, v []byte) bool {
+			if string(k) != string(key(i)) {
+				t.Errorf("key %q, want %q", k, key(i))
+			}
+			got = string(v)
+			return true
+		}); err != nil {
+			t.Error(err)
+		}
+		x.Done(got == value(i))
+		return got, true
+	}
+	prev, height := g.Ref, primitives.Height(1)
+	fold := func(i int, v string) {
+		height++
+		b := &Block{Ref: BlockRef{height, hashOf(height)}, Prev: prev, Ordinal: uint64(height), Epoch: g.Epoch, Head: true, Shards: []Shard{{ID: 0,
+			Changes: []Change{{Old: []byte("was"), KeyChanges: primitives.KeyChanges{Key: key(i), Changes: []primitives.StateChange{{Value: []byte(v)}}}}}}}}
+		b.Final = b.Ref
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Fold(b.Ref, []FrontierChange{{Stub: Stub{0, key(i), hashOf(v), 7}}}); err != nil {
+			t.Fatal(err)
+		}
+		prev = b.Ref
+	}
+	for i := range 40 { // fewer than there are steps between two
+		fold(i, "new")
+		if v, ok := read(i); !ok || v != value(i) {
+			t.Fatalf("row %d = %q, %v: not as before", i, v, ok)
+		}
+	}
+	if v, err := s.ValueAt(prev, 0, key(7)); err != nil || string(v) != "new" {
+		t.Fatalf("row 7 = %q, %v", v, err)
+	}
+	// The memory of the first step was put aside, so that later ones do not lie in what the cursors look into.
+	if now := tables(s); now[0] == 0 {
+		t.Errorf("tables on the levels %v: the first step stays in memory", now)
+	}
+	var held []*EarlyReader // while all are in use the index itself is read
+	for x := s.Early(); x != nil; x = s.Early() {
+		held = append(held, x)
+	}
+	if len(held) != earlyCursors {
+		t.Errorf("%d readers at once, want %d", len(held), earlyCursors)
+	}
+	made := s.earlies.step
+	for i := range earlyReads { // in vain
+		held[i%len(held)].of.mu.Lock()
+		held[i%len(held)].of.wrong++
+		held[i%len(held)].of.mu.Unlock()
+	}
+	for i := range earlyPause + 1 {
+		fold(100+i, "newer")
+	}
+	if s.earlies.step == made {
+		t.Fatal("it stays as it is, though all that is read there has changed")
+	}
+	for _, x := range held {
+		if err := x.Frontier(0, 0, key(7), func(Stub) bool { t.Error("an entry that was not there then"); return true }); err != nil {
+			t.Error(err)
+		}
+		x.Done(true)
+	}
+	if v, ok := read(7); !ok || v != "new" {
+		t.Errorf("row 7 = %q, %v behind a new beginning", v, ok)
+	}
+	found := false
+	x := s.Early()
+	if err := x.Frontier(0, 0, key(7), func(e Stub) bool { found = e.Hash == hashOf("new"); return true }); err != nil || !found {
+		t.Errorf("the entry of row 7 is not there, %v", err)
+	}
+	x.Done(true)
+	if made = s.earlies.step; s.earlies.now.poor() {
+		t.Error("poor behind its first reads")
+	}
+	s.earlies.most = 1 << 10 // as if as many flushes had been merged
+	for i := range earlyPause + 1 {
+		fold(300+i, "newest")
+	}
+	if s.earlies.step == made {
+		t.Error("it stays as it is, though what was flushed has been merged")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if open := count.open.Load(); open != 0 {
+		t.Errorf("%d cursors of a store that is closed", open)
+	}
+	if s.Early() != nil {
+		t.Error("a reader of a store that is closed")
+	}
+}
+
+// TestEarlySmall: a small index has none.
+func TestEarlySmall(t *testing.T) {
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	for range 3 * earlyPause {
+		var batch Batch
+		if err := s.step(&batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Early() != nil || len(tables(s)) > 0 {
+		t.Errorf("tables on the levels %v", tables(s))
+	}
+}
