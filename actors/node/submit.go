@@ -165,33 +165,60 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 	}
 }
 
-// judge looks at transactions by the head's state. Signatures are checked on all cores.
+// judgedInTurn is how many transactions one goroutine looks at.
+const judgedInTurn = 16
+
+// judge looks at transactions by the head's state, some side by side, since of a large state what they name may have to be loaded. Signatures
+// are checked on all cores.
 func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
 	n.signatures.CheckAll(txs) // what is good is remembered
 	out := make([]mempool.Verdict, len(txs))
-	for i, tx := range txs {
-		v := &out[i]
-		if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
-			if errors.Is(v.Err, engine.ErrUntracked) {
-				v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
+	failed := make([]any, (len(txs)+judgedInTurn-1)/judgedInTurn)
+	var wg sync.WaitGroup
+	for k := range failed {
+		part := func() {
+			defer func() { failed[k] = recover() }()
+			for i := k * judgedInTurn; i < min((k+1)*judgedInTurn, len(txs)); i++ {
+				out[i] = n.verdict(txs[i], overtook)
 			}
-			continue
 		}
-		var ok bool
-		if v.Base, ok = n.baseHeight(tx.BlockHash); !ok {
-			v.Invalid = &primitives.InvalidTxError{Tag: primitives.TxExpired}
-			continue
+		if k+1 < len(failed) {
+			wg.Go(part)
+		} else {
+			part()
 		}
-		v.Ahead = overtook(tx)
-		switch u := n.engine.Unready(tx); {
-		case u == nil:
-		case n.Mode() == production.Manual: // who says when blocks come has said when he waits
-			u.Warm()
-		default:
-			v.Code = u.Compile
+	}
+	wg.Wait()
+	for _, p := range failed {
+		if p != nil {
+			panic(p) // on the goroutine that asked: the mempool finds out whose it is
 		}
 	}
 	return out
+}
+
+// verdict is judge for one whose signature has been checked.
+func (n *Node) verdict(tx *primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) (v mempool.Verdict) {
+	if v.Invalid, v.Err = n.engine.Check(tx, n.signatures.CheckNew); v.Invalid != nil || v.Err != nil {
+		if errors.Is(v.Err, engine.ErrUntracked) {
+			v.Err = &view.LookupError{Kind: view.ErrShardNotTracked}
+		}
+		return v
+	}
+	var ok bool
+	if v.Base, ok = n.baseHeight(tx.BlockHash); !ok {
+		v.Invalid = &primitives.InvalidTxError{Tag: primitives.TxExpired}
+		return v
+	}
+	v.Ahead = overtook(tx)
+	switch u := n.engine.Unready(tx); {
+	case u == nil:
+	case n.Mode() == production.Manual: // who says when blocks come has said when he waits
+		u.Warm()
+	default:
+		v.Code = u.Compile
+	}
+	return v
 }
 
 // overtook tells whether a transaction's nonce is so little ahead of its key's next that those between are likely on their
