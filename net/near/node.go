@@ -19,6 +19,7 @@ type Config struct {
 	ListenAddr     netip.AddrPort
 	PublicAddr     netip.AddrPort // for answers over T3; if it is not set, the first that a peer tells
 	Boot           []wire.PeerInfo
+	Known          []wire.PeerInfo // of an earlier run
 	OnlyBoot       bool
 	Whitelist      []wire.PeerInfo
 	Blacklisted    func(netip.AddrPort) bool
@@ -96,6 +97,7 @@ func New(c Config, now time.Time) *Node {
 		hosts: newHosts(), back: newWaysBack(), retries: map[wire.PeerID]retry{}, pending3: map[wire.PeerID]time.Time{},
 		answers: map[wire.PeerID][]*wire.StateResponse{}}
 	n.graph, n.accounts, n.store = NewGraph(n.me), newAccounts(n.me), newStore(now, c.Boot, c.OnlyBoot)
+	n.store.recall(now, c.Known, n.me)
 	for t := range n.ready {
 		n.ready[t], n.byKey[t] = map[wire.PeerID]*conn{}, map[primitives.PublicKey]*conn{}
 		n.out[t] = map[wire.PeerID]wire.PeerInfo{}
@@ -221,6 +223,8 @@ type Info struct {
 	Producers []*wire.Announcement
 	Reachable int
 	Public    netip.AddrPort
+	Accounts  []primitives.AccountID // that are known to be reached by some node
+	Known     []wire.PeerInfo        // who was connected, and may be dialled again
 }
 
 // PeerState is a connected peer.
@@ -238,7 +242,16 @@ type PeerState struct {
 
 // Info returns the state of the network.
 func (n *Node) Info() Info {
-	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr}
+	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven()}
+	for id := range n.announced.of {
+		i.Accounts = append(i.Accounts, id)
+	}
+	for id := range n.accounts.byID {
+		if n.announced.of[id] == nil && len(n.accounts.of(id)) > 0 {
+			i.Accounts = append(i.Accounts, id)
+		}
+	}
+	slices.Sort(i.Accounts)
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())
 	}

@@ -126,6 +126,30 @@ func (s *store) hear(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
 	}
 }
 
+// recall takes peers of an earlier run: they were connected then, and their addresses were theirs.
+func (s *store) recall(now time.Time, list []wire.PeerInfo, me wire.PeerID) {
+	for _, p := range list {
+		if _, taken := s.byAddr[p.Addr]; p.ID != me && !taken && s.peers[p.ID] == nil && p.Addr.IsValid() {
+			s.put(now, p, direct).status = notConnected
+		}
+	}
+}
+
+// proven lists who was connected and is not banned, whoever was seen last first.
+func (s *store) proven() (out []wire.PeerInfo) {
+	list := s.sorted(func(k *known) bool {
+		return k.info.Addr.IsValid() && (k.status == connected || k.status == notConnected)
+	})
+	slices.SortStableFunc(list, func(a, b *known) int { return b.seen.Compare(a.seen) })
+	for _, k := range list[:min(len(list), maxRecalled)] {
+		out = append(out, k.info)
+	}
+	return out
+}
+
+// maxRecalled is how many peers are worth to be remembered over a restart.
+const maxRecalled = 100
+
 // met takes what the peer at an address says it is, which is no proof.
 func (s *store) met(now time.Time, p wire.PeerInfo) {
 	k := s.peers[p.ID]

@@ -278,3 +278,31 @@ func TestStore(t *testing.T) {
 		t.Errorf("%d peers after a week", len(s.peers))
 	}
 }
+
+// TestRecall wants who was connected in an earlier run to be dialled again, and told on, and nobody else: boot nodes are known anyway, and who was
+// only heard of is nobody.
+func TestRecall(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	peer := func(name string, port uint16) wire.PeerInfo {
+		return wire.PeerInfo{ID: primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey(), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)}
+	}
+	me, boot, old, heardOf := peer("me", 1), peer("boot", 2), peer("old", 3), peer("heard", 4)
+	s := newStore(now, []wire.PeerInfo{boot}, false)
+	s.recall(now, []wire.PeerInfo{me, boot, old, {ID: peer("none", 5).ID}, {ID: peer("other", 6).ID, Addr: old.Addr}}, me.ID)
+	s.hear(now, []wire.PeerInfo{heardOf}, me.ID)
+	if len(s.peers) != 3 || !s.peers[boot.ID].boot {
+		t.Fatalf("%d peers", len(s.peers))
+	}
+	if got := s.proven(); len(got) != 1 || got[0] != old {
+		t.Errorf("proven %v", got)
+	}
+	if got, ok := s.candidate(func(int) int { return 0 }, true, func(wire.PeerInfo) bool { return false }); !ok || got != old {
+		t.Errorf("dialled first %v", got)
+	}
+	later := now.Add(time.Minute)
+	s.connected(later, boot)
+	s.gone(later, old.ID, BadBlockHeader)
+	if got := s.proven(); len(got) != 1 || got[0] != boot {
+		t.Errorf("proven then %v", got)
+	}
+}

@@ -7,15 +7,18 @@
 //	bound   wire.MaxFrame bytes a frame, of which only what has come is held; 1 GiB waiting for a connection; maxEvents decoded messages
 //	        waiting for the Node, above which nobody is read from, and one above longFrame of each connection; maxJudges judgements at a
 //	        time, one of each connection
-//	errors  of a socket end its connection; of the listener are waited out, unless it is closed, which ends Run
+//	errors  of a socket end its connection, and so does a panic of who reads it or writes to it; of the listener are waited out, unless it is
+//	        closed, which ends Run, as a panic of the Node does
 //	source  nearcore chain/network/src/{tcp.rs, peer/stream.rs}
 package tcp
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +39,11 @@ const (
 type Host struct {
 	deliver func(near.Deliver)
 	judge   func(near.JudgeAnnouncements) near.Judged
+
+	// Alarm is told of a panic over what one peer has sent, which ended its connection; it is set before Run. nil: nobody is.
+	Alarm func(reason any, stack []byte)
+	// Sent and Received count bytes of frames.
+	Sent, Received atomic.Uint64
 
 	node     *near.Node
 	listener net.Listener
@@ -86,17 +94,27 @@ func (t *taken) less() {
 	}
 }
 
-// Listen takes the address of c, which it sets to the one that it got, and returns a host that does nothing until Run. deliver and judge
-// are called by the stepping goroutine and by one of their own; neither may wait for the host.
-func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Host, error) {
+// Bind takes an address.
+func Bind(addr string) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1}
-	l, err := lc.Listen(context.Background(), "tcp", c.ListenAddr.String())
+	return lc.Listen(context.Background(), "tcp", addr)
+}
+
+// Listen is New with the address of c.
+func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*Host, error) {
+	l, err := Bind(c.ListenAddr.String())
 	if err != nil {
 		return nil, err
 	}
+	return New(l, c, deliver, judge), nil
+}
+
+// New returns a host that does nothing until Run, which closes l. The address of c is set to that of l. deliver and judge are called by the
+// stepping goroutine and by one of their own; neither may wait for the host.
+func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
 	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, events: make(chan posted, maxEvents),
-		judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}, nil
+		judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}
 }
 
 // Addr returns where the host listens.
@@ -141,7 +159,7 @@ func (h *Host) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	h.group.Add(1)
 	go h.accept(failed)
-	err := h.loop(ctx, failed)
+	err := h.guarded(ctx, failed)
 	cancel()
 	close(h.done)
 	_ = h.listener.Close()
@@ -150,6 +168,30 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	h.group.Wait()
 	return err
+}
+
+// PanicError is a panic of the Node.
+type PanicError struct {
+	Reason any
+	Stack  []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("tcp: the node failed: %v", e.Reason) }
+
+func (h *Host) guarded(ctx context.Context, failed <-chan error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{p, debug.Stack()}
+		}
+	}()
+	return h.loop(ctx, failed)
+}
+
+// alarm recovers a goroutine that serves one connection.
+func (h *Host) alarm() {
+	if p := recover(); p != nil && h.Alarm != nil {
+		h.Alarm(p, debug.Stack())
+	}
 }
 
 func (h *Host) loop(ctx context.Context, failed <-chan error) error {
@@ -282,8 +324,8 @@ func (h *Host) begin(e near.JudgeAnnouncements, whole *taken) {
 		case <-h.done:
 			return
 		}
-		j := h.judge(e)
-		<-h.judges
-		h.Post(j)
+		defer func() { <-h.judges }()
+		defer h.alarm()
+		h.Post(h.judge(e))
 	}()
 }

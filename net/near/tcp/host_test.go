@@ -371,3 +371,53 @@ func TestReaderProves(t *testing.T) {
 		h.group.Wait()
 	}
 }
+
+// TestPanics wants a panic over one peer's announcements to be told and nothing else to come of it, and one of the Node to end Run with it.
+func TestPanics(t *testing.T) {
+	told := make(chan any, 1)
+	h := quietHost(t, func(near.JudgeAnnouncements) near.Judged { panic("judge") })
+	h.Alarm = func(reason any, _ []byte) { told <- reason }
+	whole := newTaken()
+	h.begin(near.JudgeAnnouncements{}, whole)
+	whole.less()
+	select {
+	case r := <-told:
+		if r != "judge" {
+			t.Errorf("told %v", r)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody is told")
+	}
+	<-whole.done
+	h.group.Wait()
+	if len(h.judges) != 0 {
+		t.Error("its place is lost")
+	}
+
+	a := quietHost(t, nil)
+	a.deliver = func(near.Deliver) { panic("deliver") }
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(context.Background()) }()
+	a.Post(near.RouteToAccount{}) // of nobody
+	a.Post(near.Judged{Good: []*wire.Announcement{nil}})
+	select {
+	case err := <-ended:
+		if p, ok := err.(*PanicError); !ok || len(p.Stack) == 0 {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("Run goes on")
+	}
+}
+
+// TestBytes wants bytes to be counted on both sides.
+func TestBytes(t *testing.T) {
+	a := run(t, "a")
+	b := run(t, "b", a)
+	eventually(t, "connected", 20*time.Second, func() bool { return a.peers() == 1 && b.peers() == 1 })
+	before := a.Received.Load()
+	sent := b.Sent.Load()
+	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
+	size := uint64(4 + len(wire.Append(nil, &wire.Block{Block: block(7)})))
+	eventually(t, "counted", 20*time.Second, func() bool { return a.Received.Load() >= before+size && b.Sent.Load() >= sent+size })
+}

@@ -82,6 +82,7 @@ func (l *link) next() []byte {
 func (l *link) write(h *Host) {
 	defer h.group.Done()
 	defer l.close()
+	defer h.alarm()
 	for frame := l.next(); frame != nil; frame = l.next() {
 		l.mu.Lock()
 		if !l.finished {
@@ -93,6 +94,7 @@ func (l *link) write(h *Host) {
 		if _, err := buffers.WriteTo(l.conn); err != nil {
 			return
 		}
+		h.Sent.Add(uint64(4 + len(frame)))
 	}
 }
 
@@ -101,6 +103,7 @@ func (l *link) write(h *Host) {
 func (l *link) read(h *Host) {
 	defer h.group.Done()
 	defer h.Post(near.Closed{Conn: l.id})
+	defer h.alarm()
 	for {
 		var head [4]byte
 		if _, err := io.ReadFull(l.conn, head[:]); err != nil {
@@ -115,6 +118,7 @@ func (l *link) read(h *Host) {
 		if err != nil {
 			return
 		}
+		h.Received.Add(uint64(4 + len(frame)))
 		m, err := wire.Decode(frame)
 		if err != nil {
 			continue
