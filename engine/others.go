@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// What other nodes ask for, and what is to be known to ask them. All of it is safe from any goroutine.
+
+// WholeBlock returns a stored block with its body, of any branch. storage.ErrNotFound or ErrGone: there is none.
+func (e *Engine) WholeBlock(hash primitives.Hash) (*primitives.Block, error) {
+	if x := e.Entry(hash); x != nil {
+		return x.Block, nil
+	}
+	rec, err := e.store.BlockByHash(hash)
+	if err != nil {
+		return nil, err
+	}
+	b := &primitives.Block{}
+	if b.Header, err = headerOf(rec); err != nil {
+		return nil, err
+	}
+	raw, err := rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	return b, borsh.Unmarshal(raw, &b.Body)
+}
+
+func headerOf(rec *storage.Record) (*primitives.BlockHeader, error) {
+	raw, err := rec.Header()
+	if err != nil {
+		return nil, err
+	}
+	h := new(primitives.BlockHeader)
+	return h, borsh.Unmarshal(raw, h)
+}
+
+// HeadersBehind returns the headers of the head's chain behind the first of these blocks that is on it, at most max, by height; none, if
+// none of them is.
+func (e *Engine) HeadersBehind(locator []primitives.Hash, max int) (out []*primitives.BlockHeader, err error) {
+	for _, hash := range locator {
+		ref, err := e.Ref(hash)
+		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !e.Canonical(ref) {
+			continue
+		}
+		for len(out) < max {
+			next, err := e.store.NextBlock(ref.Height + 1)
+			if errors.Is(err, storage.ErrNotFound) {
+				return out, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			h, err := e.Header(next.Hash)
+			if err != nil {
+				return nil, err
+			}
+			if len(out) > 0 && h.PrevHash != ref.Hash { // the chain has changed meanwhile
+				return out, nil
+			}
+			out, ref = append(out, h), next
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+// FindChunk returns a chunk of a stored block with its body, nil if there is none here.
+func (e *Engine) FindChunk(hash primitives.Hash) *primitives.Chunk {
+	places, err := e.store.FindChunk(hash)
+	if err != nil {
+		return nil
+	}
+	for _, p := range places {
+		if c, err := LoadChunk(p.Block, p.Shard); err == nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// HeaderPath names the headers above the chain's blocks up to the highest one, the lowest first: the first is a child of a block of the
+// chain. None: no header is above the blocks. It walks all of it.
+func (e *Engine) HeaderPath() (out []storage.BlockRef, err error) {
+	e.leading.mu.Lock()
+	defer e.leading.mu.Unlock()
+	if err := e.lead(); err != nil {
+		return nil, err
+	}
+	at := e.leading.chain.Head()
+	folded := e.store.Tip().Folded.Height
+	for at != nil && at.Info.Height > folded && e.Adopted(at.Info.Hash) == nil {
+		out = append(out, storage.BlockRef{Height: at.Info.Height, Hash: at.Info.Hash})
+		if at, err = e.leading.rows.Row(at.Info.PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	slices.Reverse(out)
+	return out, nil
+}
+
+// Locator names blocks from the highest of path, or of the chain, back to the genesis, in steps that double: what a peer needs to know to find
+// the last one that both have. At most max.
+func (e *Engine) Locator(path []storage.BlockRef, max int) (out []primitives.Hash) {
+	step, genesis := primitives.Height(1), e.genesis
+	at := e.Tip().Height()
+	for i := len(path) - 1; i >= 0 && len(out) < max/2; i -= int(step) {
+		out = append(out, path[i].Hash)
+		step *= 2
+	}
+	if len(path) == 0 || len(out) < max/2 {
+		out = append(out, e.Tip().Hash)
+	}
+	for len(out) < max-1 && at > genesis.Height()+step {
+		at -= step
+		step *= 2
+		ref, err := e.store.NextBlock(at)
+		if err != nil {
+			break
+		}
+		if out[len(out)-1] != ref.Hash {
+			out = append(out, ref.Hash)
+		}
+		at = min(at, ref.Height)
+	}
+	return append(out, genesis.Hash)
+}
