@@ -33,6 +33,7 @@ type Out struct {
 	Done       messages.Sender[messages.SubmissionsDone]     // a session
 	Forward    func(primitives.ShardID, any)                 // another mempool
 	Again      messages.Sender[messages.SubmitAgain]         // all waiters, and the producer
+	Pooled     messages.Sender[messages.TransactionPooled]   // the network; nil: there is none
 }
 
 // Options are what the actor works with. Its functions are called from any goroutine.

@@ -227,6 +227,9 @@ func (a *Actor) settle(x item, v *Verdict) {
 			return
 		}
 		a.counted() // before it is offered
+		if a.o.Out.Pooled != nil {
+			a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx})
+		}
 		a.keep(x, v)
 	case errors.As(err, &taken): // what it would be told once the other is in a block
 		a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: taken.Nonce, KeyNonce: taken.Nonce})

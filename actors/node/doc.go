@@ -21,6 +21,7 @@
 //	├── rpc                 the parent of sessions
 //	│   └── session-<n>     one a client, from its first submission or wait on
 //	│       └── waiter-<n>  one an awaited transaction
+//	├── network             other nodes; only where there are any
 //	└── meter               the summary line
 //
 // No mailbox lies on the way of reads, of signature checks (package engine/signature) and of pools' counters.

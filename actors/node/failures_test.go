@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -57,6 +58,9 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	log.SetOutput(said)
 	s := start(t, 1, func(o *Options) {
 		o.Log, o.Summary = log, 10*time.Millisecond
+		if kind == network.Name {
+			networked(t, o, "alone")
+		}
 		o.trip = func(of string, m any, after bool) {
 			switch m.(type) {
 			case actor.SystemMessage, actor.AutoReceiveMessage:

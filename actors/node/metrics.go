@@ -139,9 +139,21 @@ func (m *meter) summarise() {
 	}
 	now, head := m.n.Stats(), m.n.engine.Head()
 	span := max((now.Uptime - m.last.Uptime).Seconds(), 1e-9)
+	behind := ""
+	if m.n.o.Network != nil {
+		is, best := m.n.o.Network.Front.Syncing()
+		switch peers := m.n.o.Network.Front.Peers(); {
+		case is && peers == 0:
+			behind = ", no peers"
+		case is:
+			behind = fmt.Sprintf(", %d peers, %d blocks behind", peers, best-min(best, head.Height()))
+		default:
+			behind = fmt.Sprintf(", %d peers", peers)
+		}
+	}
 	m.n.o.Log.WithFields(logrus.Fields{
 		"height": head.Height(), "block": head.Hash, "final": m.n.finalHeight(),
-	}).Infof("%.1f blocks/s, %.1f transactions/s, %d waiting, %d parked",
-		float64(now.Blocks-m.last.Blocks)/span, float64(now.Transactions-m.last.Transactions)/span, now.Pooled, now.Parked)
+	}).Infof("%.1f blocks/s, %.1f transactions/s, %d waiting, %d parked%s",
+		float64(now.Blocks-m.last.Blocks)/span, float64(now.Transactions-m.last.Transactions)/span, now.Pooled, now.Parked, behind)
 	m.last = now
 }

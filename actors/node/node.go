@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/milestones"
+	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/actors/session"
 	"github.com/troupe-chain/troupe/actors/streams"
@@ -33,6 +34,7 @@ type Node struct {
 
 	chain, producer, milestones, rpc, meter *actor.PID
 	streams                                 *actor.PID
+	network                                 *actor.PID // nil: there are no other nodes
 	shards                                  shards
 	fresh                                   *mempool.Fresh
 	signatures                              *signature.Checker
@@ -111,6 +113,7 @@ func Start(o Options) (*Node, error) {
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
+	n.join()
 	if n.signatures == nil {
 		n.signatures = signature.New()
 	}
@@ -181,6 +184,9 @@ func (n *Node) spawn() (err error) {
 			Approval: n.o.Approval, Endorsement: n.o.Endorse,
 		},
 	})))
+	if n.network != nil {
+		spawn(network.Name, func(bool) actor.Actor { return network.New(*n.o.Network) })
+	}
 	if err == nil && n.o.Summary > 0 {
 		n.meter, err = k.spawn("meter", "meter", func(bool) actor.Actor { return &meter{n: n} })
 	}
@@ -215,6 +221,9 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 		}
 	}
 	n.tell(n.producer, m)
+	if n.network != nil {
+		n.tell(n.network, m)
+	}
 }
 
 // accepted tells of a block that is on disk, on the chain's goroutine.
@@ -223,6 +232,9 @@ func (n *Node) accepted(m messages.BlockAccepted) {
 	n.shards.retire(m.Final)
 	n.tell(n.milestones, m)
 	n.tell(n.producer, m)
+	if n.network != nil {
+		n.tell(n.network, m)
+	}
 	n.moved()
 	if n.o.Observe != nil {
 		n.o.Observe(&m)

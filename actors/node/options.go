@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
+	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -67,7 +68,8 @@ type Options struct {
 	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
 	Net        Net
-	Log        *logrus.Logger // nil: nothing is said
+	Network    *network.Options // other nodes; its Engine, Log and Out are the node's to fill in; nil: there are none
+	Log        *logrus.Logger   // nil: nothing is said
 	// Failed is the folder for chunks that could not be applied and for the stacks of standstills, FailedBuild what the program calls
 	// itself there; empty: none are kept.
 	Failed, FailedBuild string

@@ -31,7 +31,7 @@ func (n *Node) stop(ctx context.Context) error {
 	if !n.kit.supervisor.lost(n.chain) {
 		_, errChain = link.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
 	}
-	ends := []*actor.PID{n.streams, n.rpc, n.meter, n.producer, n.chain}
+	ends := []*actor.PID{n.network, n.streams, n.rpc, n.meter, n.producer, n.chain}
 	for _, t := range n.shards.set.Load().list {
 		ends = append(ends, t.pid)
 	}

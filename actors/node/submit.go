@@ -157,6 +157,7 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 					n.tell(other.mempool, m)
 				}
 			},
+			Pooled: n.pooled(),
 			Again: func(m messages.SubmitAgain) {
 				n.tell(n.rpc, m)
 				n.tell(n.producer, m)

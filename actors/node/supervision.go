@@ -41,6 +41,7 @@ var failures = map[string]failure{
 	"session":        stopsAlone, // all waits of a client
 	"waiter":         stopsAlone, // one wait
 	"meter":          restarts,   // a summary line is missing
+	"network":        restarts,   // all connections end, and are made anew
 }
 
 // So many restarts of one actor in this time are not worth another.

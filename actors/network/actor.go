@@ -1,0 +1,338 @@
+// Package network is the shell of everything that other nodes say and are told: it holds the host of package near, hands what peers bring to who
+// judges it, asks them for what is lacking, and answers them.
+//
+//	in      messages of peers; BlockAdopted, BlockAccepted, BlockRefused, ChunkRefused, BlockWanted, ChunksWanted from the chain;
+//	        TransactionPooled from the mempools
+//	out     BlockReceived, ChunkReceivedAlone to the chain; transactions to the mempools; frames
+//	state   Actor: the host; chain/parts' pool; chain/sync's machine; what waits to be answered, handed on or asked for. Front: what others
+//	        see of it, over its restarts
+//	units   ms since the actor began
+//	bound   maxInbox messages of all peers in the mailbox, maxInboxEach of one, beyond which they are dropped; blockRate blocks a second that
+//	        nobody asked for; those of the server for requests; maxWaiting blocks whose chunks can't be asked for yet; maxDone bodies
+//	errors  of peers end in drops, pauses and bans; of this node's own in the log; a panic makes the actor anew, with new connections
+//	source  nearcore chain/network/src/peer_manager, chain/client/src/{client,client_actor,rpc_handler}.rs
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/actors/mempool"
+	"github.com/troupe-chain/troupe/chain/parts"
+	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Name is the actor's.
+const Name = "network"
+
+// Out is whom the actor talks to.
+type Out struct {
+	Block messages.Sender[messages.BlockReceived]
+	Chunk messages.Sender[messages.ChunkReceivedAlone]
+	// Submit hands transactions of others to the mempools, and returns what tells when they are done with.
+	Submit func(messages.Client, []*primitives.SignedTransaction) []mempool.Request
+}
+
+// Options are what the actor works with.
+type Options struct {
+	Engine *engine.Engine
+	// Listen makes a host, each time that the actor begins.
+	Listen func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error)
+	// Account and Key are those of this node's validator; none: it is none.
+	Account primitives.AccountID
+	Key     primitives.SecretKey
+	Peer    wire.PeerID // this node
+	Sync    following.Options
+	Route   Route
+	Random  func(n int) int
+	// Remember is given peers that were connected, when they are others than before; nil: nobody remembers them.
+	Remember func([]wire.PeerInfo)
+	Front    *Front
+	Log      *logrus.Logger
+	Out      Out
+}
+
+// The bounds and times.
+const (
+	tickPeriod     = 100 * time.Millisecond
+	partsPeriod    = 400  // ms: chunk_request_retry_period
+	rememberPeriod = 5000 // ms
+	ratePeriod     = 5000 // ms: peer_stats_period
+	stopLimit      = 5 * time.Second
+	listenAgain    = time.Second
+)
+
+// Actor is the shell.
+type Actor struct {
+	o     Options
+	begun time.Time
+	self  func(any)
+	host  *tcp.Host
+	stop  func() // ends host and workers, and waits for them
+	timer *time.Timer
+
+	inbox  *inbox
+	server *server
+	dist   engine.Distribution
+	pool   *parts.Pool
+	sync   *following.Machine
+	path   path
+
+	peers   []near.PeerState
+	reached map[primitives.AccountID]bool // accounts that some node is known of
+	heights map[wire.PeerID]primitives.Height
+	rates   map[wire.PeerID]*rate
+	epoch   primitives.EpochID // whose validators the host was told
+	t1      map[primitives.AccountID][]primitives.PublicKey
+	seat    seat
+
+	waiting []lacking // blocks whose chunks can't be asked for yet
+	done    bodies
+	txs     transactions
+
+	nextParts, nextRemember, nextRate int64
+	remembered                        string
+}
+
+// tick is the timer's note to self; ended says that the host has; again asks to listen once more. Those of an actor before this one are
+// nothing to it.
+type (
+	tick  struct{ of *Actor }
+	again struct{ of *Actor }
+	ended struct {
+		host *tcp.Host
+		err  error
+	}
+)
+
+// New returns the actor.
+func New(o Options) *Actor {
+	a := &Actor{o: o, begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate{},
+		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front)}
+	a.dist = o.Engine.Distribution(o.Engine.FindChunk)
+	a.pool = a.newPool()
+	a.path.e = o.Engine
+	so := o.Sync
+	so.Random = o.Random
+	a.sync = following.New(chainView{a}, so)
+	a.done = newBodies()
+	a.txs = newTransactions()
+	return a
+}
+
+func (a *Actor) now() int64 { return time.Since(a.begun).Milliseconds() }
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		root, pid := c.ActorSystem().Root, c.Self()
+		a.self = func(m any) { root.Send(pid, m) }
+		a.start()
+	case *actor.Stopping, *actor.Restarting:
+		a.end()
+	default:
+		a.Handle(c.Message())
+	}
+}
+
+// start listens, and dials.
+func (a *Actor) start() {
+	host, err := a.o.Listen(a.deliver, a.judge)
+	if err != nil {
+		a.o.Log.WithError(err).Error("network: it can't listen, and tries again")
+		self := a.self
+		a.timer = time.AfterFunc(listenAgain, func() { self(again{a}) })
+		return
+	}
+	a.host = host
+	a.server = newServer(a.o.Engine, host, func(d near.Deliver) {
+		if a.inbox.admit(d.From) {
+			a.self(delivered{d, a.inbox})
+		}
+	}, a.o.Front)
+	host.Alarm = func(reason any, stack []byte) {
+		a.o.Front.panics.Add(1)
+		a.o.Log.Errorf("network: a peer's message ended its connection: %v\n%s", reason, stack)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var group sync.WaitGroup
+	group.Go(func() {
+		err := host.Run(ctx)
+		a.self(ended{host, err})
+	})
+	for range serverWorkers {
+		group.Go(func() { a.server.run(ctx) })
+	}
+	a.stop = func() {
+		cancel()
+		a.server.close()
+		over := make(chan struct{})
+		go func() {
+			group.Wait()
+			close(over)
+		}()
+		select {
+		case <-over:
+		case <-time.After(stopLimit):
+			a.o.Log.Warn("network: connections have not ended in time")
+		}
+	}
+	if a.o.Account != "" {
+		a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.o.Key})
+	}
+	a.headMoved(a.o.Engine.Head())
+	a.arm()
+}
+
+func (a *Actor) arm() {
+	self := a.self
+	a.timer = time.AfterFunc(tickPeriod, func() { self(tick{a}) })
+}
+
+func (a *Actor) end() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	a.stop()
+	a.host, a.stop = nil, func() {}
+	a.o.Front.reset()
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	if a.host == nil { // it begins, or has ended
+		switch m := msg.(type) {
+		case again:
+			if m.of == a {
+				a.start()
+			}
+		case delivered:
+			m.in.done(m.From)
+		}
+		return
+	}
+	switch m := msg.(type) {
+	case delivered:
+		m.in.done(m.From)
+		a.delivered(&m.Deliver)
+	case messages.BlockAdopted:
+		a.adopted(m.BlockAccepted)
+	case messages.BlockAccepted:
+		a.accepted(&m)
+	case messages.BlockRefused:
+		a.refused(&m)
+	case messages.ChunkRefused:
+		a.o.Log.WithError(m.Err).WithField("peer", m.From).Debug("chunk refused")
+	case messages.BlockWanted:
+		a.step(following.Wanted{Hash: m.Hash, From: peerOf(m.From)})
+	case messages.ChunksWanted:
+		a.chunksWanted(&m)
+	case messages.TransactionPooled:
+		a.pooled(m.Tx)
+	case submitted:
+		a.submitted()
+	case judged:
+		a.headersJudged(&m)
+	case tick:
+		if m.of == a {
+			a.tick()
+			a.arm()
+		}
+	case again:
+	case ended:
+		if m.host != a.host {
+			return
+		}
+		var p *tcp.PanicError
+		if errors.As(m.err, &p) {
+			panic(fmt.Sprintf("%v\n%s", p.Reason, p.Stack))
+		}
+		panic(fmt.Errorf("network: the host has ended: %w", m.err))
+	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
+	default:
+		panic(fmt.Sprintf("network actor: no case for %T", m))
+	}
+}
+
+// tick looks who is there, and does what is due.
+func (a *Actor) tick() {
+	now := a.now()
+	info := a.host.Info()
+	a.o.Front.show(&info, a.host)
+	a.peers = info.Peers
+	clear(a.reached)
+	for _, id := range info.Accounts {
+		a.reached[id] = true
+	}
+	a.follow(&info)
+	if now >= a.nextParts {
+		a.nextParts = now + partsPeriod
+		a.partsTick()
+	}
+	if now >= a.nextRemember {
+		a.nextRemember = now + rememberPeriod
+		a.remember(info.Known)
+	}
+	if now >= a.nextRate {
+		a.o.Front.measure(a.host, ratePeriod)
+		a.nextRate = now + ratePeriod
+	}
+	a.txs.again(now, a.send)
+}
+
+// remember keeps who was connected, for the next run.
+func (a *Actor) remember(list []wire.PeerInfo) {
+	if a.o.Remember == nil || len(list) == 0 {
+		return
+	}
+	if s := fmt.Sprint(list); s != a.remembered {
+		a.remembered = s
+		a.o.Remember(list)
+	}
+}
+
+// delivered takes a message of a peer that is not the server's.
+func (a *Actor) delivered(d *near.Deliver) {
+	switch m := d.Msg.(type) {
+	case *wire.Block:
+		a.block(d.From, m.Block)
+	case *wire.Headers:
+		a.headers(d.From, m.Headers)
+	case *wire.Transaction:
+		a.received(d.From, m.Transaction, true)
+	case *wire.Routed:
+		switch b := m.Body.(type) {
+		case *wire.ForwardTx:
+			a.received(d.From, &b.SignedTransaction, false)
+		case *wire.PartialChunk:
+			a.partsStep(parts.Partial{PartialChunk: &b.PartialChunk}, d.From)
+		case *wire.ChunkForward:
+			a.partsStep(parts.Forward{ChunkForward: &b.ChunkForward}, d.From)
+		case *wire.ChunkResponse:
+			a.partsStep(parts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
+		case *wire.ChunkRequest: // the store has none
+			a.partsStep(parts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
+		}
+	}
+}
+
+func peerOf(s string) wire.PeerID {
+	k, err := primitives.ParsePublicKey(s)
+	if err != nil {
+		return ""
+	}
+	return k
+}

@@ -1,0 +1,92 @@
+package network
+
+import (
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// seat is the epoch in which this node's validator has a place, the next if it can be.
+type seat struct {
+	epoch primitives.EpochID
+	has   bool
+	told  bool
+}
+
+func seatOf(m *epoch.Manager, this, next primitives.EpochID, account primitives.AccountID, key primitives.SecretKey) (s seat) {
+	if account == "" {
+		return s
+	}
+	for _, id := range []primitives.EpochID{this, next} {
+		if v, err := m.Validator(id, account); err == nil && v.PublicKey == key.PublicKey() {
+			s.epoch, s.has = id, true
+		}
+	}
+	return s
+}
+
+// announce says once in an epoch that this node is its validator's.
+func (a *Actor) announce() {
+	if !a.seat.has || a.seat.told {
+		return
+	}
+	a.seat.told = true
+	x := wire.NewAnnouncement(a.o.Account, a.o.Peer, a.seat.epoch, a.o.Key)
+	a.host.Post(near.Judged{Good: []*wire.Announcement{x}})
+}
+
+// judge verifies announcements that came from a peer: those of an epoch that is known, later than the one that is known of the account
+// (nearcore chain/client/src/view_client_actor.rs:1759). It is called from goroutines of the host.
+func (a *Actor) judge(j near.JudgeAnnouncements) near.Judged {
+	out := near.Judged{From: j.From}
+	e := a.o.Engine
+	head := e.Head()
+	var order []primitives.EpochID // ascending
+	keys := make([]primitives.PublicKey, len(j.List))
+	err := e.Epochs(func(m *epoch.Manager) error {
+		this, err := m.EpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		next, err := m.NextEpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		order = append(order, head.Header().EpochID)
+		for _, id := range []primitives.EpochID{this, next} {
+			if id != order[len(order)-1] {
+				order = append(order, id)
+			}
+		}
+		for i, x := range j.List {
+			if v, err := m.Validator(x.EpochID, x.AccountID); err == nil {
+				keys[i] = v.PublicKey
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return out
+	}
+	rank := func(id primitives.EpochID) int {
+		for i := range order {
+			if order[i] == id {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	for i, x := range j.List {
+		known, has := j.KnownEpoch[x.AccountID]
+		if keys[i] == "" || has && rank(x.EpochID) <= rank(known) {
+			continue
+		}
+		if !x.Verify(keys[i]) {
+			out.Ban = near.InvalidSignature
+			return out
+		}
+		out.Good = append(out.Good, x)
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package network
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/parts"
+	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+const (
+	blockRate = 200                    // blocks a second that a peer may send unasked
+	nearby    = primitives.Height(128) // above the tip: farther ones are left to the sync while it is under way
+)
+
+// block takes a block that came: one that was asked for, or gossip.
+func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
+	hash, height := b.Hash(), b.Header.Height
+	if height >= a.heights[from] {
+		a.heights[from] = height
+	}
+	asked := a.sync.Asked(hash)
+	a.step(following.Block{Hash: hash})
+	if a.o.Engine.Adopted(hash) != nil {
+		return
+	}
+	if !asked {
+		if a.sync.Syncing() && height > a.o.Engine.Tip().Height()+nearby {
+			return
+		}
+		r := a.rates[from]
+		if r == nil {
+			r = &rate{at: a.now(), left: blockRate}
+			a.rates[from] = r
+		}
+		if !r.allow(a.now(), blockRate) {
+			a.o.Front.dropped.Add(1)
+			return
+		}
+	}
+	a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String()})
+}
+
+// refused bans who has sent a copy of a block that shows by itself to be none. What is bad beyond that its sender may not have known: blocks are
+// passed on before they are executed.
+func (a *Actor) refused(m *messages.BlockRefused) {
+	from, bare := peerOf(m.From), false
+	for _, e := range [...]chain.Invalid{chain.InvalidSignature, chain.InvalidBodyHash, chain.InvalidHeaderVersion, chain.InvalidNumberOfChunkHeaders,
+		chain.InvalidBlockHeight, chain.InvalidEpochHash} {
+		bare = bare || errors.Is(m.Err, e)
+	}
+	a.step(following.Refused{Hash: m.Hash, From: from, Copy: bare})
+	if bare && from != "" && engine.VerdictOf(m.Err) == engine.Bad {
+		a.ban(from, near.BadBlockHeader)
+	}
+}
+
+func (a *Actor) ban(peer wire.PeerID, why near.Reason) {
+	a.o.Front.bans.Add(1)
+	a.o.Log.WithField("peer", peer).Infof("peer banned: %v", why)
+	a.host.Post(near.Ban{Peer: peer, Reason: why})
+}
+
+// adopted goes on from a block that is part of the chain.
+func (a *Actor) adopted(m *messages.BlockAccepted) {
+	a.done.included(m)
+	a.txs.included(m)
+	if m.IsHead {
+		h := m.Block.Header
+		a.partsStep(parts.Head{Hash: m.Hash, Prev: h.PrevHash, Height: h.Height}, "")
+	}
+	a.partsStep(parts.BlockCame{Hash: m.Hash}, "")
+	a.step(following.Adopted{Hash: m.Hash})
+	a.askWaiting(m.Final)
+}
+
+// accepted tells others of a block that is on disk.
+func (a *Actor) accepted(m *messages.BlockAccepted) {
+	if m.IsHead {
+		a.headMoved(a.o.Engine.Head())
+	}
+	if !a.sync.Syncing() {
+		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
+	}
+}
+
+// headMoved tells the host of the head: what others are told of it, and whose account data counts.
+func (a *Actor) headMoved(head *engine.Entry) {
+	var height uint64
+	err := a.o.Engine.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		info, err := m.EpochInfo(id)
+		if err != nil {
+			return err
+		}
+		if height = info.EpochHeight; id == a.epoch && a.t1 != nil {
+			return nil
+		}
+		next, err := m.NextEpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		a.epoch, a.t1 = id, map[primitives.AccountID][]primitives.PublicKey{}
+		for _, id := range []primitives.EpochID{id, next} {
+			info, err := m.EpochInfo(id)
+			if err != nil {
+				return err
+			}
+			for i := range info.Validators {
+				v := &info.Validators[i]
+				if list := a.t1[v.AccountID]; len(list) == 0 || list[len(list)-1] != v.PublicKey {
+					a.t1[v.AccountID] = append(list, v.PublicKey)
+				}
+			}
+		}
+		a.seat = seatOf(m, id, next, a.o.Account, a.o.Key)
+		return nil
+	})
+	if err != nil {
+		a.o.Log.WithError(err).Error("network: the head's epoch can't be told")
+		return
+	}
+	a.host.Post(near.Head{Block: head.Block, TrackedShards: held(head), T1: a.t1, EpochHeight: height})
+	a.announce()
+}
+
+func held(at *engine.Entry) (out []primitives.ShardID) {
+	for i := range at.Shards {
+		if at.Shards[i].Held() {
+			out = append(out, at.Shards[i].ID)
+		}
+	}
+	return out
+}

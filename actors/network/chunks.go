@@ -1,0 +1,197 @@
+package network
+
+import (
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+const (
+	maxWaiting   = 1024
+	maxDone      = 1024
+	maxDoneBytes = 256 << 20
+)
+
+// lacking is a block that lacks chunks, of an epoch that the chain has not come to.
+type lacking struct {
+	block   *primitives.Block
+	headers []*primitives.ChunkHeader
+}
+
+func (a *Actor) newPool() *parts.Pool {
+	p := parts.New(a.o.Account, a.dist, a.o.Engine.Coding(), primitives.Signature.Verify, a.o.Random)
+	h := a.o.Engine.Tip().Header()
+	_, _ = p.Step(0, parts.Head{Hash: h.Hash(), Prev: h.PrevHash, Height: h.Height}) // it can't fail
+	return p
+}
+
+// chunksWanted has the bodies that a block lacks asked for. What is complete here the chain gets once more: it had no room, or does not know of it.
+func (a *Actor) chunksWanted(m *messages.ChunksWanted) {
+	wanted := map[primitives.Hash]bool{}
+	for _, hash := range m.Chunks {
+		if c := a.done.all[hash]; c != nil {
+			a.o.Out.Chunk(messages.ChunkReceivedAlone{Chunk: c})
+		} else {
+			wanted[hash] = true
+		}
+	}
+	l := lacking{block: m.Block}
+	for _, h := range m.Block.Body.Chunks {
+		if h.HeightIncluded == m.Block.Header.Height && wanted[h.ChunkHash()] {
+			l.headers = append(l.headers, h)
+		}
+	}
+	if len(l.headers) > 0 && !a.ask(&l) && len(a.waiting) < maxWaiting {
+		a.waiting = append(a.waiting, l)
+	}
+}
+
+// ask asks for chunks if a block of their epoch is part of the chain; false: there is none yet.
+func (a *Actor) ask(l *lacking) bool {
+	h := l.block.Header
+	ancestor := h.PrevHash
+	if _, known := a.dist.Epoch(ancestor); !known {
+		tip := a.o.Engine.Tip().Hash
+		var id primitives.EpochID
+		err := a.o.Engine.Epochs(func(m *epoch.Manager) (err error) { id, err = m.EpochIDFromPrev(tip); return err })
+		if err != nil || id != h.EpochID {
+			return false
+		}
+		ancestor = tip
+	}
+	a.partsStep(parts.Wanted{Headers: l.headers, Ancestor: ancestor}, "")
+	return true
+}
+
+// askWaiting tries again what could not be asked for.
+func (a *Actor) askWaiting(final primitives.Height) {
+	left := a.waiting[:0]
+	for i := range a.waiting {
+		if l := &a.waiting[i]; l.block.Header.Height > final && !a.ask(l) {
+			left = append(left, *l)
+		}
+	}
+	clear(a.waiting[len(left):])
+	a.waiting = left
+}
+
+func (a *Actor) partsTick() { a.partsStep(parts.Tick{}, "") }
+
+// partsStep steps the pool of chunks and does what it says.
+func (a *Actor) partsStep(ev parts.Event, from wire.PeerID) {
+	out, err := a.pool.Step(a.now(), ev)
+	if err != nil {
+		a.o.Log.WithError(err).WithField("peer", from).Debug("network: chunk parts dropped")
+	}
+	for _, s := range out.Send {
+		if body := bodyOf(s.Body); body != nil {
+			a.host.Post(near.RouteToAccount{AccountID: s.To, Body: body})
+		}
+	}
+	for i := range out.Ask {
+		a.askParts(&out.Ask[i])
+	}
+	for _, x := range out.Answer {
+		a.host.Post(near.RouteTo{Target: wire.WayBack(x.To.(primitives.Hash)), Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
+	}
+	for _, h := range out.Bad {
+		a.o.Log.WithField("shard", h.ShardID).WithField("height", h.HeightCreated).Warn("network: a chunk's producer has signed what is none")
+	}
+	for _, c := range out.Complete {
+		a.done.add(c.Chunk)
+		a.o.Out.Chunk(messages.ChunkReceivedAlone{Chunk: c.Chunk, From: fromOf(from)})
+	}
+}
+
+func fromOf(id wire.PeerID) string {
+	if id == "" {
+		return ""
+	}
+	return id.String()
+}
+
+func bodyOf(b borsh.Appender) wire.Body {
+	switch b := b.(type) {
+	case *primitives.PartialChunk:
+		return &wire.PartialChunk{PartialChunk: *b}
+	case *primitives.ChunkForward:
+		return &wire.ChunkForward{ChunkForward: *b}
+	}
+	return nil
+}
+
+// askParts asks a neighbour that holds the shard and is high enough, or the account: as it was drawn, else whichever there is.
+func (a *Actor) askParts(q *parts.Ask) {
+	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
+	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
+		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
+		return
+	}
+	var fit []wire.PeerID
+	for i := range a.peers {
+		p := &a.peers[i]
+		if max(p.Height, a.heights[p.Info.ID]) < q.MinHeight || !p.HasBlock && a.heights[p.Info.ID] == 0 {
+			continue
+		}
+		for _, s := range p.TrackedShards {
+			if s == q.Shard {
+				fit = append(fit, p.Info.ID)
+				break
+			}
+		}
+	}
+	switch {
+	case len(fit) > 0:
+		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data { // it has all of them, and so many are the chunk
+			body.Ords = body.Ords[:data]
+		}
+		a.host.Post(near.RouteTo{Target: wire.ToPeer(fit[a.o.Random(len(fit))]), Body: body})
+	case q.Account != "":
+		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
+	}
+}
+
+// bodies are chunks that are complete and in no block of the chain yet.
+type bodies struct {
+	all   map[primitives.Hash]*primitives.Chunk
+	order []primitives.Hash
+	bytes int
+}
+
+func newBodies() bodies { return bodies{all: map[primitives.Hash]*primitives.Chunk{}} }
+
+func (b *bodies) add(c *primitives.Chunk) {
+	if b.all[c.Hash] != nil {
+		return
+	}
+	b.all[c.Hash] = c
+	b.order = append(b.order, c.Hash)
+	b.bytes += int(c.Header.EncodedLength)
+	for len(b.order) > maxDone || b.bytes > maxDoneBytes {
+		b.remove(b.order[0])
+		b.order = b.order[1:]
+	}
+}
+
+func (b *bodies) remove(hash primitives.Hash) {
+	if c := b.all[hash]; c != nil {
+		b.bytes -= int(c.Header.EncodedLength)
+		delete(b.all, hash)
+	}
+}
+
+// included forgets what a block has.
+func (b *bodies) included(m *messages.BlockAccepted) {
+	for i := range m.Shards {
+		if c := m.Shards[i].Chunk; c != nil {
+			b.remove(c.Hash)
+		}
+	}
+	for len(b.order) > 0 && b.all[b.order[0]] == nil {
+		b.order = b.order[1:]
+	}
+}

@@ -1,0 +1,202 @@
+package network
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/headers"
+	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+const (
+	maxLocator = 20     // hashes of a request for headers; above it neard bans
+	maxAnswer  = 512    // headers of an answer; more are not looked at
+	stuckAfter = 30_000 // ms without a block that is asked for, after which that is said
+	stuckAgain = 60_000
+)
+
+// path is the way from the chain's blocks to the highest header.
+type path struct {
+	e     *engine.Engine
+	refs  []storage.BlockRef
+	known bool // refs is the way; else it is looked up
+}
+
+// list returns the way as it is now.
+func (p *path) list() ([]storage.BlockRef, error) {
+	for len(p.refs) > 0 && p.e.Adopted(p.refs[0].Hash) != nil {
+		p.refs = p.refs[1:]
+	}
+	if p.known {
+		return p.refs, nil
+	}
+	var err error
+	p.refs, err = p.e.HeaderPath()
+	p.known = err == nil
+	return p.refs, err
+}
+
+// grow adds headers that were taken, which go on from where the way ends, if it is so; else it is looked up anew.
+func (p *path) grow(list []*primitives.BlockHeader) {
+	for _, h := range list {
+		hash := h.Hash()
+		n := len(p.refs)
+		switch {
+		case p.e.Adopted(hash) != nil:
+		case n > 0 && p.refs[n-1].Hash == h.PrevHash, n == 0 && p.e.Adopted(h.PrevHash) != nil:
+			p.refs = append(p.refs, storage.BlockRef{Height: h.Height, Hash: hash})
+		default:
+			p.known = false
+			return
+		}
+	}
+}
+
+// chainView shows chain/sync the chain.
+type chainView struct{ a *Actor }
+
+func (c chainView) Tip() following.Ref {
+	at := c.a.o.Engine.Tip()
+	return following.Ref{Hash: at.Hash, Height: at.Height()}
+}
+
+func (c chainView) Headers() (following.Ref, error) {
+	at, err := c.a.o.Engine.HeaderHead()
+	return following.Ref{Hash: at.Hash, Height: at.Height}, err
+}
+
+func (c chainView) Path(n int) (out []following.Ref, err error) {
+	list, err := c.a.path.list()
+	for _, r := range list[:min(n, len(list))] {
+		out = append(out, following.Ref{Hash: r.Hash, Height: r.Height})
+	}
+	return out, err
+}
+
+func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Adopted(hash) != nil }
+
+// step steps the sync and does what it says.
+func (a *Actor) step(ev following.Event) {
+	was := a.sync.Syncing()
+	defer func() {
+		if !was && a.sync.Syncing() { // where the way was left off is long ago
+			a.path.known = false
+		}
+	}()
+	out, err := a.sync.Step(a.now(), ev)
+	if err != nil {
+		a.o.Log.WithError(err).Error("network: the chain of headers can't be told")
+	}
+	if out.Headers != "" {
+		if list, err := a.path.list(); err == nil {
+			a.o.Log.WithField("peer", out.Headers).Debugf("network: asks for headers behind %d on the way", len(list))
+			a.host.Post(near.ToPeer{Peer: out.Headers, Msg: &wire.HeadersRequest{Hashes: a.o.Engine.Locator(list, maxLocator)}})
+		}
+	}
+	for _, q := range out.Blocks {
+		a.host.Post(near.ToPeer{Peer: q.Peer, Msg: &wire.BlockRequest{Hash: q.Hash}})
+	}
+	for _, b := range out.Ban {
+		why := near.NotEnoughHeaders
+		if b.Bad {
+			why = near.BadBlockHeader
+		}
+		a.ban(b.Peer, why)
+	}
+	a.o.Front.syncs(a.sync.Syncing(), a.sync.Best())
+}
+
+// follow tells the sync who is there.
+func (a *Actor) follow(info *near.Info) {
+	here := map[wire.PeerID]bool{}
+	var ev following.Peers
+	for i := range info.Peers {
+		p := &info.Peers[i]
+		here[p.Info.ID] = true
+		if height := max(p.Height, a.heights[p.Info.ID]); p.HasBlock {
+			ev.List = append(ev.List, following.Peer{ID: p.Info.ID, Height: height})
+		}
+	}
+	for id := range a.heights {
+		if !here[id] {
+			delete(a.heights, id)
+		}
+	}
+	for id := range a.rates {
+		if !here[id] {
+			delete(a.rates, id)
+		}
+	}
+	a.step(ev)
+	a.sayStuck()
+}
+
+// sayStuck says when nobody has the block that comes next.
+func (a *Actor) sayStuck() {
+	now := a.now()
+	height, since := a.sync.Waits(now)
+	if height == 0 || since < stuckAfter || now < a.o.Front.stuckAgain.Load() {
+		return
+	}
+	a.o.Front.stuckAgain.Store(now + stuckAgain)
+	a.path.known = false
+	a.o.Log.WithField("height", height).Warnf("no peer gives the block for %d s; they may not have it any more, and this version can't begin but with the genesis", since/1000)
+}
+
+// judged says what became of headers.
+type judged struct {
+	from  wire.PeerID
+	list  []*primitives.BlockHeader
+	taken int
+	err   error
+}
+
+// headers takes the answer to a request, and has it judged beside the actor.
+func (a *Actor) headers(from wire.PeerID, list []*primitives.BlockHeader) {
+	if !a.sync.Expects(from) {
+		return
+	}
+	a.step(following.Came{From: from})
+	list = list[:min(len(list), maxAnswer)]
+	self, e := a.self, a.o.Engine
+	go func() {
+		m := judged{from: from, list: list}
+		defer func() {
+			if p := recover(); p != nil {
+				m.err = errOwn
+				a.o.Front.note("headers", p)
+			}
+			self(m)
+		}()
+		m.taken, m.err = e.AddHeaders(list)
+	}()
+}
+
+var errOwn = errors.New("network: headers could not be judged")
+
+func (a *Actor) headersJudged(m *judged) {
+	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {
+		a.path.grow(m.list)
+	}
+	ev := following.Judged{From: m.from, Taken: m.taken}
+	a.o.Log.WithField("peer", m.from).WithError(m.err).Debugf("network: %d of %d headers are new", m.taken, len(m.list))
+	switch {
+	case m.err == nil:
+	case errors.As(m.err, new(chain.Invalid)):
+		if !errors.Is(m.err, chain.InvalidBlockFutureTime) { // neard bans for that too, but it may be our clock
+			ev.Bad = true
+		}
+	case errors.Is(m.err, headers.ErrOrphan), errors.Is(m.err, headers.ErrOld): // it has another chain, or none
+	case errors.Is(m.err, headers.ErrTwin), errors.Is(m.err, headers.ErrFull):
+		ev.Own = true
+	default:
+		ev.Own = true
+		a.o.Log.WithError(m.err).Error("network: headers")
+	}
+	a.step(ev)
+}

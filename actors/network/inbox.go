@@ -1,0 +1,89 @@
+package network
+
+import (
+	"sync"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// How many messages of peers may be in the mailbox: as many as a busy neighbour sends in a second, and not more.
+const (
+	maxInbox     = 8192
+	maxInboxEach = 1024
+)
+
+// delivered is a message of a peer on its way to the actor.
+type delivered struct {
+	near.Deliver
+	in *inbox // where it has its place
+}
+
+// inbox counts what is on its way. What is too much is dropped: whoever needs an answer asks again.
+type inbox struct {
+	mu    sync.Mutex
+	all   int
+	each  map[wire.PeerID]int
+	front *Front
+}
+
+func newInbox(f *Front) *inbox { return &inbox{each: map[wire.PeerID]int{}, front: f} }
+
+// admit takes a place; false: there is none.
+func (i *inbox) admit(from wire.PeerID) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.all >= maxInbox || i.each[from] >= maxInboxEach {
+		i.front.dropped.Add(1)
+		return false
+	}
+	i.all++
+	i.each[from]++
+	return true
+}
+
+// done gives it back.
+func (i *inbox) done(from wire.PeerID) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.all--
+	if i.each[from]--; i.each[from] == 0 {
+		delete(i.each, from)
+	}
+}
+
+// deliver is called by the host for each message, and does not wait.
+func (a *Actor) deliver(d near.Deliver) {
+	switch m := d.Msg.(type) {
+	case *wire.BlockRequest, *wire.HeadersRequest:
+		a.server.put(d)
+		return
+	case *wire.Routed:
+		if _, ok := m.Body.(*wire.ChunkRequest); ok {
+			a.server.put(d)
+			return
+		}
+	case *wire.Block, *wire.Headers, *wire.Transaction:
+	default: // state, proofs of epochs: this node neither gives nor takes any
+		return
+	}
+	if a.inbox.admit(d.From) {
+		a.self(delivered{d, a.inbox})
+	}
+}
+
+// rate bounds how often a peer may do something: so many times a second, and as many at once as in two.
+type rate struct {
+	left float64
+	at   int64 // ms
+}
+
+// allow tells whether it may once more.
+func (r *rate) allow(now int64, perSecond float64) bool {
+	r.left = min(2*perSecond, r.left+float64(now-r.at)*perSecond/1000)
+	if r.at = now; r.left < 1 {
+		return false
+	}
+	r.left--
+	return true
+}

@@ -1,0 +1,125 @@
+package network
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/fair"
+)
+
+// What peers ask of the store is answered beside the actor, in turns by what they have had. neard answers as much.
+const (
+	serverWorkers = 2
+	maxRequests   = 2048 // of all peers that wait
+	maxEach       = 128  // of one; more are dropped, and it asks again
+	maxHeaders    = 512  // of one answer
+)
+
+// server answers what can be answered from the store.
+type server struct {
+	e     *engine.Engine
+	host  *tcp.Host
+	pass  func(near.Deliver) // to the actor, what the store has not
+	front *Front
+
+	mu     sync.Mutex
+	wake   *sync.Cond
+	queue  fair.Queue[near.Deliver]
+	each   map[wire.PeerID]int
+	closed bool
+}
+
+func newServer(e *engine.Engine, host *tcp.Host, pass func(near.Deliver), f *Front) *server {
+	s := &server{e: e, host: host, pass: pass, front: f, each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
+	s.wake = sync.NewCond(&s.mu)
+	return s
+}
+
+// put queues a request; it does not wait.
+func (s *server) put(d near.Deliver) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.each[d.From] >= maxEach || !s.queue.Push(clientOf(d.From), d) {
+		s.front.dropped.Add(1)
+		return
+	}
+	s.each[d.From]++
+	s.wake.Signal()
+}
+
+func clientOf(id wire.PeerID) fair.Client {
+	c := fair.Client{}
+	copy(c.Address[:], id.Raw())
+	return c
+}
+
+func (s *server) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.wake.Broadcast()
+}
+
+// next waits for a request.
+func (s *server) next() (d near.Deliver, c fair.Client, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.closed {
+		if d, c, ok = s.queue.Pop(); ok {
+			if s.each[d.From]--; s.each[d.From] == 0 {
+				delete(s.each, d.From)
+			}
+			return d, c, true
+		}
+		s.wake.Wait()
+	}
+	return d, c, false
+}
+
+func (s *server) run(ctx context.Context) {
+	// Of its own: the actor's has the chunks of now, this one codes stored ones again.
+	coder := parts.New("", s.e.Distribution(s.e.FindChunk), s.e.Coding(), primitives.Signature.Verify, func(int) int { return 0 })
+	for {
+		d, c, ok := s.next()
+		if !ok || ctx.Err() != nil {
+			return
+		}
+		begun := time.Now()
+		s.serve(coder, &d)
+		s.mu.Lock()
+		s.queue.Charge(c, int64(time.Since(begun)))
+		s.mu.Unlock()
+	}
+}
+
+// serve answers a request. What the store does not have is met with silence; a chunk may be with the actor. A panic over what one peer asks
+// for is that request's end.
+func (s *server) serve(coder *parts.Pool, d *near.Deliver) {
+	defer s.front.recovered("a request")
+	switch m := d.Msg.(type) {
+	case *wire.BlockRequest:
+		if b, err := s.e.WholeBlock(m.Hash); err == nil {
+			s.host.Post(near.ToPeer{Peer: d.From, Msg: &wire.Block{Block: b}})
+		}
+	case *wire.HeadersRequest:
+		if list, err := s.e.HeadersBehind(m.Hashes, maxHeaders); err == nil {
+			s.host.Post(near.ToPeer{Peer: d.From, Msg: &wire.Headers{Headers: list}})
+		}
+	case *wire.Routed:
+		q := &m.Body.(*wire.ChunkRequest).ChunkRequest
+		out, err := coder.Step(0, parts.Request{ChunkRequest: q, From: m.Hash()})
+		if err != nil || len(out.Answer) == 0 || len(out.Answer[0].Body.Parts)+len(out.Answer[0].Body.Receipts) == 0 {
+			s.pass(*d)
+			return
+		}
+		s.host.Post(near.RouteTo{Target: wire.WayBack(m.Hash()), Body: &wire.ChunkResponse{ChunkResponse: *out.Answer[0].Body}})
+	}
+	s.front.served.Add(1)
+}

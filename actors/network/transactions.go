@@ -1,0 +1,237 @@
+package network
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+const (
+	maxOut      = 20_000 // transactions of ours on their way to who makes chunks
+	maxIn       = 4096   // of others that the mempools have not looked at
+	maxInEach   = 1024
+	batch       = 256    // that the mempools look at together
+	resendAfter = 4_000  // ms after which a transaction that is in no block is sent again
+	maxSends    = 3      // of one transaction
+	maxForeign  = 16_384 // hashes of transactions that came from others, and are not sent on
+)
+
+// Route says to whom transactions go (tx_routing_height_horizon, disable_tx_routing).
+type Route struct {
+	Off     bool
+	Horizon primitives.Height // 0: 4
+}
+
+// transactions are those on their way in and out.
+type transactions struct {
+	out     map[primitives.Hash]*outgoing
+	in      []incoming
+	each    map[wire.PeerID]int
+	busy    bool
+	foreign map[primitives.Hash]bool
+	order   []primitives.Hash // of foreign
+	next    int64
+}
+
+type outgoing struct {
+	tx    *primitives.SignedTransaction
+	at    int64
+	sends int
+}
+
+type incoming struct {
+	from wire.PeerID
+	tx   *primitives.SignedTransaction
+}
+
+// submitted says that the mempools are done with a batch.
+type submitted struct{}
+
+func newTransactions() transactions {
+	return transactions{out: map[primitives.Hash]*outgoing{}, each: map[wire.PeerID]int{}, foreign: map[primitives.Hash]bool{}}
+}
+
+// received takes a transaction of a peer; one that was forwarded is not forwarded again.
+func (a *Actor) received(from wire.PeerID, tx *primitives.SignedTransaction, forward bool) {
+	t := &a.txs
+	if len(t.in) >= maxIn || t.each[from] >= maxInEach {
+		a.o.Front.dropped.Add(1)
+		return
+	}
+	if hash := tx.Hash(); !forward && !t.foreign[hash] {
+		if len(t.order) >= maxForeign {
+			delete(t.foreign, t.order[0])
+			t.order = t.order[1:]
+		}
+		t.foreign[hash] = true
+		t.order = append(t.order, hash)
+	}
+	t.in = append(t.in, incoming{from, tx})
+	t.each[from]++
+	a.submit()
+}
+
+// submit gives the mempools the next batch, of one peer, when they are done with the one before.
+func (a *Actor) submit() {
+	t := &a.txs
+	if t.busy || len(t.in) == 0 {
+		return
+	}
+	t.busy = true
+	from := t.in[0].from
+	var txs []*primitives.SignedTransaction
+	t.in = slices.DeleteFunc(t.in, func(x incoming) bool {
+		if x.from != from || len(txs) >= batch {
+			return false
+		}
+		txs = append(txs, x.tx)
+		return true
+	})
+	if t.each[from] -= len(txs); t.each[from] == 0 {
+		delete(t.each, from)
+	}
+	waits := a.o.Out.Submit(messages.Client("peer "+from.String()), txs)
+	self := a.self
+	go func() {
+		for _, r := range waits {
+			select {
+			case <-r.Done():
+			case <-r.Lost():
+			}
+		}
+		self(submitted{})
+	}()
+}
+
+func (a *Actor) submitted() {
+	a.txs.busy = false
+	a.submit()
+}
+
+// pooled sends on a transaction that a client of this node has submitted.
+func (a *Actor) pooled(tx *primitives.SignedTransaction) {
+	t := &a.txs
+	hash := tx.Hash()
+	if a.o.Route.Off || t.foreign[hash] || t.out[hash] != nil || len(t.out) >= maxOut {
+		return
+	}
+	x := &outgoing{tx: tx, at: a.now(), sends: 1}
+	if a.send(tx) {
+		t.out[hash] = x
+	}
+}
+
+// again sends again what is in no block after a while: who was to get it may not have been there.
+func (t *transactions) again(now int64, send func(*primitives.SignedTransaction) bool) {
+	if now < t.next {
+		return
+	}
+	t.next = now + 1000
+	for _, hash := range slices.SortedFunc(maps.Keys(t.out), primitives.Hash.Compare) {
+		x := t.out[hash]
+		switch {
+		case now-x.at < resendAfter:
+		case x.sends >= maxSends:
+			delete(t.out, hash)
+		default:
+			x.at, x.sends = now, x.sends+1
+			send(x.tx)
+		}
+	}
+}
+
+// included forgets what a block has.
+func (t *transactions) included(m *messages.BlockAccepted) {
+	if len(t.out) == 0 {
+		return
+	}
+	for i := range m.Shards {
+		if c := m.Shards[i].Chunk; c != nil {
+			for _, tx := range c.Transactions {
+				delete(t.out, tx.Hash())
+			}
+		}
+	}
+}
+
+// send sends a transaction to who makes the next chunks of its signer's shard, near the end of an epoch also to those of the next one
+// (nearcore chain/client/src/rpc_handler.rs:325). False: this node does.
+func (a *Actor) send(tx *primitives.SignedTransaction) bool {
+	to, own := a.makers(tx.SignerID)
+	if own {
+		return false
+	}
+	for _, id := range to {
+		a.host.Post(near.RouteToAccount{AccountID: id, Body: &wire.ForwardTx{SignedTransaction: *tx}})
+	}
+	a.o.Front.forwarded.Add(1)
+	return true
+}
+
+// makers lists who makes the chunks of an account's shard at the heights to which its transactions go, and tells whether this node is one of this
+// epoch's.
+func (a *Actor) makers(account primitives.AccountID) (out []primitives.AccountID, own bool) {
+	horizon := a.o.Route.Horizon
+	if horizon == 0 {
+		horizon = 4
+	}
+	head := a.o.Engine.Head()
+	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // of an epoch that is not known: nobody
+		id, err := m.EpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		add := func(id primitives.EpochID, h primitives.Height) error {
+			layout, err := m.ShardLayout(id)
+			if err != nil {
+				return err
+			}
+			v, err := m.ChunkProducer(id, layout.ShardOf(account), h)
+			if err == nil && v.AccountID != a.o.Account && !slices.Contains(out, v.AccountID) {
+				out = append(out, v.AccountID)
+			}
+			return err
+		}
+		heights := []primitives.Height{2*horizon - 1}
+		for d := primitives.Height(1); d < horizon; d++ {
+			heights = append(heights, d)
+		}
+		slices.Sort(heights)
+		layout, err := m.ShardLayout(id)
+		if err != nil {
+			return err
+		}
+		if a.o.Account != "" {
+			list, err := m.ChunkProducersForShard(id, layout.ShardOf(account))
+			if err != nil {
+				return err
+			}
+			own = slices.Contains(list, a.o.Account)
+		}
+		for _, d := range heights {
+			if err := add(id, head.Height()+d); err != nil {
+				return err
+			}
+		}
+		first, length, _, err := m.EpochSpan(head.Hash)
+		if err != nil || head.Height()+horizon < first+primitives.Height(length) {
+			return err
+		}
+		next, err := m.NextEpochIDFromPrev(head.Hash)
+		if err != nil {
+			return err
+		}
+		for _, d := range heights {
+			if err := add(next, head.Height()+d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, own
+}

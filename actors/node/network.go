@@ -1,0 +1,68 @@
+package node
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/troupe-chain/troupe/actors/mempool"
+	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// join connects the chain with the network's actor, if there is one. What Options.Net says is told too.
+func (n *Node) join() {
+	if n.o.Network == nil {
+		return
+	}
+	n.network = actor.NewPID(n.root.ActorSystem().Address(), network.Name)
+	o := *n.o.Network
+	o.Engine, o.Log = n.engine, n.o.Log
+	o.Out = network.Out{
+		Block:  func(m messages.BlockReceived) { n.Receive(m) },
+		Chunk:  func(m messages.ChunkReceivedAlone) { n.Receive(m) },
+		Submit: n.submitOthers,
+	}
+	n.o.Network = &o
+	net := &n.o.Net
+	net.Refused = both(n, net.Refused)
+	net.ChunkRefused = both(n, net.ChunkRefused)
+	net.Wanted = both(n, net.Wanted)
+	net.ChunksWanted = both(n, net.ChunksWanted)
+}
+
+// both tells the network's actor, and first whoever is told else.
+func both[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
+	return func(m M) {
+		if other != nil {
+			other(m)
+		}
+		n.tell(n.network, m)
+	}
+}
+
+// pooled tells the network of transactions; nil: there is none.
+func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
+	if n.network == nil {
+		return nil
+	}
+	return func(m messages.TransactionPooled) { n.tell(n.network, m) }
+}
+
+// submitOthers hands transactions that other nodes have sent to the pools.
+func (n *Node) submitOthers(c messages.Client, txs []*primitives.SignedTransaction) (out []mempool.Request) {
+	if n.refusal() != nil {
+		return nil
+	}
+	set := n.shards.set.Load()
+	of := map[*tracked][]*primitives.SignedTransaction{}
+	for _, tx := range txs {
+		t := set.of(tx.SignerID)
+		of[t] = append(of[t], tx)
+	}
+	for t, list := range of { // each goes to its own, so the order does not matter
+		r := mempool.NewRequest(c, list)
+		n.tell(t.mempool, r)
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,309 @@
+package node
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	peerwire "github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// member is a node with a network.
+type member struct {
+	*sandbox
+	front *network.Front
+	info  peerwire.PeerInfo
+}
+
+// networked has a node listen, and dial others.
+func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo) (*network.Front, peerwire.PeerInfo) {
+	t.Helper()
+	l, err := tcp.Bind("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
+	at := l.Addr().(*net.TCPAddr).AddrPort()
+	front := &network.Front{MaxPeers: 40, Awaits: len(boot) > 0}
+	first := true
+	c := near.Config{Key: key, Genesis: peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}, Version: 86, Oldest: 83, Boot: boot, Draw: rand.IntN}
+	o.Network = &network.Options{Peer: key.PublicKey(), Front: front, Random: rand.IntN,
+		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+			on := l
+			if !first {
+				var err error
+				if on, err = tcp.Bind(at.String()); err != nil {
+					return nil, err
+				}
+			}
+			first = false
+			return tcp.New(on, c, deliver, judge), nil
+		}}
+	for account, key := range o.Keys {
+		o.Network.Account, o.Network.Key = account, key
+	}
+	return front, peerwire.PeerInfo{ID: key.PublicKey(), Addr: at}
+}
+
+// join starts a node of a network: the maker of blocks if there is nobody to dial.
+func join(t *testing.T, name string, change func(*Options), boot ...peerwire.PeerInfo) *member {
+	t.Helper()
+	m := &member{}
+	m.sandbox = start(t, 2, func(o *Options) {
+		o.Mode = production.Manual
+		if len(boot) > 0 {
+			o.Keys = nil
+		}
+		if change != nil {
+			change(o)
+		}
+		m.front, m.info = networked(t, o, name, boot...)
+	})
+	return m
+}
+
+// at waits until a node has come to another's head.
+func (m *member) at(t *testing.T, other *sandbox) {
+	t.Helper()
+	limit := time.Now().Add(60 * time.Second)
+	for m.e.Head().Hash != other.e.Head().Hash {
+		if time.Now().After(limit) {
+			t.Fatalf("at %d, not at %d", m.e.Head().Height(), other.e.Head().Height())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestNetwork: a node that dials another comes to its head from nothing, follows what it makes, and has it include what its own clients
+// submit; a third that knows only the second does the same.
+func TestNetwork(t *testing.T) {
+	a := join(t, "a", nil)
+	for range 30 {
+		for range 3 {
+			if _, err := a.Submit(a.tx("near", transfer(1))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mine(t, a.sandbox, 5)
+	}
+	b := join(t, "b", nil, a.info)
+	if is, _ := b.front.Syncing(); !is {
+		t.Error("a node that has met nobody says that it is in step")
+	}
+	b.at(t, a.sandbox)
+	c := join(t, "c", nil, b.info)
+	c.at(t, a.sandbox)
+	for range 5 {
+		mine(t, a.sandbox, 1)
+	}
+	b.at(t, a.sandbox)
+	c.at(t, a.sandbox)
+	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		is, best := c.front.Syncing()
+		if !is && best == a.e.Head().Height() {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("syncing %v to %d, at %d of %d", is, best, c.e.Head().Height(), a.e.Head().Height())
+		}
+	}
+	for _, m := range []*member{b, c} {
+		m.at(t, a.sandbox) // the transaction rests on its head
+		tx := a.tx("near", transfer(7))
+		done := make(chan error, 1)
+		go func() {
+			out, err := m.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal})
+			if err == nil && out.Level != view.LevelFinal {
+				t.Errorf("level %v, want FINAL", out.Level)
+			}
+			done <- err
+		}()
+		for limit := time.Now().Add(20 * time.Second); a.Stats().Pooled == 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(limit) {
+				t.Fatalf("it does not arrive; submitted %+v\n%s", m.Stats(), m.front.Metrics(nil))
+			}
+		}
+		mine(t, a.sandbox, 5)
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("a transaction that was submitted to another node does not come to its end")
+		}
+	}
+	info := b.front.Info()
+	if len(info.ActivePeers) != 2 || info.PeerMaxCount != 40 {
+		t.Errorf("peers of b: %+v", info)
+	}
+	until(t, func() bool {
+		k := c.front.Info().KnownProducers
+		return len(k) == 1 && k[0].AccountID == validator && k[0].PeerID == a.info.ID
+	})
+}
+
+// enemy is a peer that shakes hands as it should.
+type enemy struct {
+	*tcp.Host
+	key  primitives.SecretKey
+	to   peerwire.PeerID
+	got  chan near.Deliver
+	seen atomic.Int64
+}
+
+func attack(t *testing.T, name string, of *member, chain string) *enemy {
+	t.Helper()
+	x := &enemy{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 1000), to: of.info.ID}
+	h, err := tcp.Listen(near.Config{Key: x.key, Genesis: peerwire.GenesisID{ChainID: chain, Hash: of.e.Genesis().Hash}, Version: 86, Oldest: 83,
+		ListenAddr: netip.MustParseAddrPort("127.0.0.1:0"), Boot: []peerwire.PeerInfo{of.info}}, func(d near.Deliver) {
+		x.seen.Add(1)
+		select {
+		case x.got <- d:
+		default:
+		}
+	}, func(j near.JudgeAnnouncements) near.Judged { return near.Judged{From: j.From} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Host = h
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(t.Context()) }()
+	t.Cleanup(func() { <-ended })
+	return x
+}
+
+func (x *enemy) connected() bool {
+	return slices.ContainsFunc(x.Info().Peers, func(p near.PeerState) bool { return p.Info.ID == x.to })
+}
+
+// forged is a block on a node's head that nobody has signed.
+func forged(on *sandbox, step primitives.Height) *primitives.Block {
+	b := on.e.Head().Block
+	h := *b.Header
+	h.PrevHash, h.PrevHeight = b.Hash(), h.Height
+	h.Height += step
+	h.Signature = primitives.ZeroED25519Signature
+	h.Init()
+	return &primitives.Block{Header: &h, Body: b.Body}
+}
+
+// TestNetworkEnemies: who has another chain is not let in; who sends garbage, a byte a second, a thousand requests a second or blocks that are
+// none is borne or banned, and the node goes on making and serving blocks.
+func TestNetworkEnemies(t *testing.T) {
+	a := join(t, "a", nil)
+	mine(t, a.sandbox, 20)
+
+	stranger := attack(t, "stranger", a, "another")
+	garbage, err := net.Dial("tcp", a.info.Addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = garbage.Close() }()
+	go func() {
+		junk := make([]byte, 1000)
+		for i := 0; ; i++ {
+			for k := range junk {
+				junk[k] = byte(rand.Uint32())
+			}
+			if _, err := garbage.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(junk))), junk...)); err != nil || t.Context().Err() != nil {
+				return
+			}
+		}
+	}()
+	slow, err := net.Dial("tcp", a.info.Addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = slow.Close() }()
+	_, _ = slow.Write([]byte{0xff, 0xff, 0, 0, 1})
+
+	flood := attack(t, "flood", a, "test")
+	liar := attack(t, "liar", a, "test")
+	until(t, func() bool { return flood.connected() && liar.connected() })
+	if stranger.connected() {
+		t.Error("a node of another chain was let in")
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	sent := 0
+	go func() {
+		defer close(ended)
+		hash, gone := a.e.Head().Hash, primitives.HashBytes([]byte("gone"))
+		var chunk primitives.Hash
+		for _, h := range a.e.Head().Block.Body.Chunks {
+			chunk = h.ChunkHash()
+		}
+		each := time.NewTicker(10 * time.Millisecond)
+		defer each.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-each.C:
+			}
+			for range 4 {
+				flood.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.BlockRequest{Hash: hash}})
+				flood.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.HeadersRequest{Hashes: []primitives.Hash{gone, a.e.Genesis().Hash}}})
+				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID), Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: chunk, Ords: []uint64{0, 5, 1 << 40}}}})
+				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID), Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: gone, Ords: []uint64{1}}}})
+				sent += 4
+			}
+		}
+	}()
+	b := join(t, "b", nil, a.info)
+	b.at(t, a.sandbox)
+	begun := time.Now()
+	for range 20 {
+		mine(t, a.sandbox, 1)
+		b.at(t, a.sandbox)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("20 blocks took %v beside the flood", took)
+	}
+	liar.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.Block{Block: forged(a.sandbox, 1)}})
+	until(t, func() bool { return !liar.connected() })
+	until(t, func() bool { return flood.seen.Load() > 100 })
+	close(stop)
+	<-ended
+	if sent < 500 || !flood.connected() {
+		t.Errorf("%d requests sent; still connected: %v", sent, flood.connected())
+	}
+	before := a.e.Head().Height()
+	mine(t, a.sandbox, 1)
+	if a.e.Head().Height() != before+1 {
+		t.Error("no block")
+	}
+	until(t, func() bool { return len(a.front.Info().ActivePeers) == 2 }) // the flood and b
+}
+
+// TestNetworkGaps: a follower that was away while blocks were made has them when it is back, and one whose actor of the network fails goes on.
+func TestNetworkGaps(t *testing.T) {
+	var trip atomic.Bool
+	a := join(t, "a", nil)
+	mine(t, a.sandbox, 3)
+	b := join(t, "b", func(o *Options) {
+		o.trip = func(kind string, _ any, after bool) {
+			if kind == network.Name && !after && trip.CompareAndSwap(true, false) {
+				panic("tripped on purpose")
+			}
+		}
+	}, a.info)
+	b.at(t, a.sandbox)
+	for range 2 {
+		trip.Store(true)
+		until(t, func() bool { return !trip.Load() })
+		mine(t, a.sandbox, 10)
+		b.at(t, a.sandbox)
+	}
+}
