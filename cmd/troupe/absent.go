@@ -11,14 +11,14 @@ import (
 var absent = []struct {
 	name, alias, instead string
 }{
-	{"localnet", "", "for a chain with several shards: troupe init --num-shards N, and one run; nodes of this version do not connect to each other"},
+	{"localnet", "", "for a chain with several shards: troupe init --num-shards N, and one run; others follow it by run --boot-nodes"},
 	{"verify-proof", "verify_proof", "proofs come from light_client_proof; to check a whole recorded chain: troupe verify"},
-	{"ping", "", "this version connects to no other node"},
-	{"mirror", "", "this version connects to no other node"},
+	{"ping", "", "whom a node is connected to is told by network_info"},
+	{"mirror", "", "there is nothing like it here"},
 	{"cloud-archive", "", `"archive": true in config.json, or run --archive, keeps everything in the data folder`},
 	{"cold-store", "", `"archive": true in config.json, or run --archive, keeps everything in the data folder`},
-	{"state-parts", "", "this version connects to no other node"},
-	{"state-parts-dump-check", "", "this version connects to no other node"},
+	{"state-parts", "", "state is not given to other nodes"},
+	{"state-parts-dump-check", "", "state is not given to other nodes"},
 	{"flat-storage", "", "the store is not neard's; it is checked at each start, and mended from its log"},
 	{"database", "", "the store is not neard's; it is checked at each start, and mended from its log"},
 	{"undo-block", "", "the store can't be turned back; copy the data folder while no node runs on it, and run the copy"},

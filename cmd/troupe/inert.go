@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	noNetwork = "this version connects to no other node"
-	noSpans   = "no spans are exported"
+	ownWay  = "peers are dialled until there are enough, and nobody waits for them"
+	noSpans = "no spans are exported"
 )
 
 // inertFlags are the flags of neard that are taken and have no effect here, and why.
 var inertFlags = map[string]string{
-	"network-addr": noNetwork, "boot-nodes": noNetwork, "min-peers": noNetwork, "connect-to-reliable-peers-on-startup": noNetwork,
+	"min-peers": ownWay, "connect-to-reliable-peers-on-startup": ownWay,
 	"telemetry-url": "this node reports to nobody", "opentelemetry": noSpans, "log-span-events": noSpans,
 	"record-io-trace": "the store is not neard's",
 }

@@ -88,7 +88,7 @@ func newRoot(a *app) *cobra.Command {
 		Short: "A NEAR chain on one machine",
 		Long: `Troupe is a node of the NEAR protocol. By itself it is a whole chain for tests and
 development: one validator, any number of shards, and the JSON-RPC that wallets and
-SDKs expect of a node.
+SDKs expect of a node. With boot nodes it follows their network.
 
 All that a chain is lies in its home folder (--home): config.json, genesis.json,
 validator_key.json, node_key.json, and data/ once it has run.`,

@@ -34,6 +34,9 @@ func newRun(a *app) *cobra.Command {
 		Long: `Run makes blocks and answers JSON-RPC until SIGINT or SIGTERM, which end it cleanly. The flags
 override config.json for this run.
 
+With --boot-nodes, or network.boot_nodes in config.json, the node follows the network that
+they belong to; with --network-addr others may follow it.
+
 Blocks are made as soon as a transaction waits ("instant"), at neard's delays ("interval"), or only
 when sandbox_mine asks for them ("manual"): troupe.block_production in config.json, or
 --block-production.
@@ -42,6 +45,7 @@ What a node says goes to stderr; RUST_LOG and --verbose say how much. A second s
 at once.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
+  troupe --home /tmp/other run --boot-nodes ed25519:7PGseF...@127.0.0.1:24567
   curl -s localhost:3030/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -72,12 +76,12 @@ at once.`,
 			for _, line := range append(sayInert(flags), cfg.Inert()...) {
 				log.Info(line)
 			}
-			switch asked := flags.Changed("rpc-addr") || flags.Changed("rpc-prometheus-addr"); {
-			case o.noRPC && asked:
+			switch want := flags.Changed("rpc-addr") || flags.Changed("rpc-prometheus-addr"); {
+			case o.noRPC && want:
 				log.Warn("no JSON-RPC: --disable-rpc leaves --rpc-addr and --rpc-prometheus-addr without effect")
 			case o.noRPC:
 				log.Info("no JSON-RPC: --disable-rpc")
-			case cfg.RPC == nil && asked:
+			case cfg.RPC == nil && want:
 				if err := cfg.AddRPC(); err != nil {
 					return err
 				}
@@ -86,6 +90,15 @@ at once.`,
 			}
 			if flags.Changed("rpc-prometheus-addr") && cfg.RPC != nil {
 				cfg.RPC.PrometheusAddr = o.prometheusAddr
+			}
+			if flags.Changed("boot-nodes") {
+				cfg.Network.BootNodes = o.bootNodes
+			}
+			if flags.Changed("network-addr") {
+				cfg.Network.Addr = o.networkAddr
+			}
+			if on := true; o.bootNodes != "" || flags.Changed("network-addr") {
+				cfg.Network.Enabled = &on
 			}
 			if flags.Changed("archive") {
 				cfg.Archive = o.archive
@@ -106,8 +119,8 @@ at once.`,
 	f.SortFlags = false
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "where JSON-RPC listens, host:port")
 	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "where /metrics also listens, host:port")
-	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port; no effect: "+noNetwork)
-	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to; no effect: "+noNetwork)
+	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
+	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
 	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")
 	f.StringVar(&o.production, "block-production", "", "when to make blocks: instant, interval or manual")
@@ -133,6 +146,9 @@ func run(ctx context.Context, o host.Options, out io.Writer) error {
 	}
 	if h.Addr != nil {
 		o.Log.Infof("chain %s, JSON-RPC on %s", o.Home.Genesis.ChainID, host.URL(h.Addr.String()))
+	}
+	if addr := h.NetworkAddr(); addr != nil {
+		o.Log.Infof("other nodes may connect to %v@%s", o.Home.NodeKey.PublicKey(), addr)
 	}
 	if _, quiet := os.LookupEnv("RUST_LOG"); !quiet && isTerminal(out) {
 		_, _ = io.WriteString(out, greeting(h, o.Home))

@@ -107,8 +107,8 @@ func TestRunSays(t *testing.T) {
 		says, never        []string
 	}{
 		{"nothing special", "", "", []string{"--rpc-addr", local}, []string{"chain test, JSON-RPC on http://127.0.0.1:"}, []string{"no effect", "no blocks", "warning", "debug"}},
-		{"flags without effect", "", "", []string{"--rpc-addr", local, "--network-addr", local, "--min-peers", "0", "--telemetry-url", "http://x"},
-			[]string{"--network-addr: no effect, this version connects to no other node", "--telemetry-url: no effect, this node reports to nobody"}, []string{"--min-peers"}},
+		{"flags without effect", "", "", []string{"--rpc-addr", local, "--network-addr", local, "--min-peers", "3", "--telemetry-url", "http://x"},
+			[]string{"--min-peers: no effect, peers are dialled until there are enough, and nobody waits for them", "--telemetry-url: no effect, this node reports to nobody", "other nodes may connect to ed25519:"}, nil},
 		{"keys without effect", `{"tracked_shards_config":"NoShards","store":{"max_open_files":3000},"rpc":{"enable_debug_rpc":true}}`, "", []string{"--rpc-addr", local},
 			[]string{"every shard is held: test.near of validator_key.json makes chunks of them", "store.max_open_files: no effect", "rpc.enable_debug_rpc: no effect"}, nil},
 		{"no key", "", "validator_key.json", []string{"--rpc-addr", local}, []string{"this node makes no blocks: there is no "}, nil},

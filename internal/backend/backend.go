@@ -44,6 +44,23 @@ type Options struct {
 	Origins Origins
 	// Steer does what a sandbox is asked to; nil: nothing.
 	Steer Steerer
+	// Network tells of other nodes; nil: there are none.
+	Network Network
+}
+
+// Network is what there is to tell of other nodes.
+type Network interface {
+	Info() *view.NetworkInfo
+	// Syncing tells whether the node is behind the others, and how high the highest of them is.
+	Syncing() (bool, primitives.Height)
+}
+
+func (b *Backend) syncing() bool {
+	if b.Network == nil {
+		return false
+	}
+	is, _ := b.Network.Syncing()
+	return is
 }
 
 // Backend implements rpc.Node.
@@ -84,6 +101,12 @@ type block struct {
 // find resolves a reference.
 func (b *Backend) find(r view.BlockRef) (*block, error) {
 	e := b.Engine
+	switch r.Kind {
+	case view.RefOptimistic, view.RefNearFinal, view.RefFinal: // what is known of a chain that has only begun to come is no state of it
+		if e.Head() == e.Genesis() && b.syncing() {
+			return nil, &view.LookupError{Kind: view.ErrNotSynced}
+		}
+	}
 	switch r.Kind {
 	case view.RefOptimistic:
 		return held(e.Head()), nil
@@ -262,6 +285,9 @@ func (b *Backend) ProtocolConfig(r view.BlockRef) (*view.ProtocolConfig, error) 
 
 // Health is nil for a node that keeps up.
 func (b *Backend) Health() error {
+	if b.syncing() {
+		return &view.LookupError{Kind: view.ErrSyncing}
+	}
 	age := b.Now().Sub(time.Unix(0, int64(b.Engine.Head().Header().Timestamp)))
 	if b.MaxIdle > 0 && age > b.MaxIdle || b.Halted != nil && b.Halted() != nil {
 		return &view.LookupError{Kind: view.ErrNoNewBlocks, Elapsed: uint64(age)}
@@ -271,6 +297,9 @@ func (b *Backend) Health() error {
 
 // NetworkInfo lists peers: a node by itself has none.
 func (b *Backend) NetworkInfo() (*view.NetworkInfo, error) {
+	if b.Network != nil {
+		return b.Network.Info(), nil
+	}
 	return &view.NetworkInfo{PeerMaxCount: 40}, nil
 }
 

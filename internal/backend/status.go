@@ -34,14 +34,14 @@ func (b *Backend) Status() (*view.Status, error) {
 	if b.Halted != nil {
 		halted = b.Halted()
 	}
-	last := b.status.Load()
+	last, syncing := b.status.Load(), b.syncing()
 	switch {
-	case last == nil || last.head != head || last.tail != tail || last.halted != halted:
+	case last == nil || last.status.Sync.Syncing != syncing || last.head != head || last.tail != tail || last.halted != halted:
 		s, err := b.describe(head, tail)
 		if err != nil {
 			return nil, err
 		}
-		s.Halted = halted
+		s.Halted, s.Sync.Syncing = halted, syncing
 		last = &statusAt{head: head, tail: tail, halted: halted, status: *s}
 	case last.status.UptimeSeconds == uptime:
 		return &last.status, nil

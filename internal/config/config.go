@@ -57,10 +57,40 @@ type Config struct {
 	ViewStateSizeLimit               uint64 // bytes
 	MaxGasBurntView                  primitives.Gas
 	ReceiptOrigins                   ReceiptOrigins
+	Network                          Network
 	LogSummaryPeriod                 time.Duration
 	Production                       Production
 	Numbering                        primitives.Numbering
 	Document                         *Document // the whole file, completed
+}
+
+// Network holds network.*, what else concerns other nodes, and troupe.network.*.
+type Network struct {
+	Enabled             *bool  // nil: where there are boot nodes
+	Addr                string // where others may connect; empty: only on this machine, on any port
+	BootNodes           string // as CheckBootNodes has it
+	Whitelist           string // likewise
+	Blacklist           []string
+	MaxPeers            uint64
+	MinOutbound         uint64
+	IdealLow, IdealHigh uint64
+	SafeSet             uint64
+	InboundT1           bool
+	OutboundT1          bool
+	T1Period            time.Duration
+	SyncThreshold       uint64 // blocks
+	SyncRequests        uint64 // blocks that one peer is asked for at a time
+	HeadersWait         time.Duration
+	RouteHorizon        uint64 // blocks
+	NoRouting           bool   // transactions are not sent to who makes chunks
+}
+
+// On tells whether the node connects to others.
+func (n *Network) On() bool {
+	if n.Enabled != nil {
+		return *n.Enabled
+	}
+	return n.BootNodes != ""
 }
 
 // ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far EXPERIMENTAL_receipt_to_tx looks.
@@ -113,6 +143,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "state":{"memory_bytes":0},
 "proofs":{"of":"duties","memory_bytes":268435456},
+"network":{"enabled":null},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
@@ -292,9 +323,17 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	o.Outcomes = unless("save_tx_outcomes", true)
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
 	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
+	c.Network = Network{
+		Enabled: maybe("troupe.network.enabled"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
+		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
+		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
+		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),
+		SyncThreshold: num("consensus.sync_height_threshold"), SyncRequests: num("consensus.sync_max_block_requests"),
+		HeadersWait: dur("consensus.header_sync_initial_timeout"), RouteHorizon: num("tx_routing_height_horizon"), NoRouting: yes("disable_tx_routing"),
+	}
 	var err error
 	c.TrackedShards, err = trackedShards(file, d)
-	if err := errors.Join(err, c.rules(file, hadTracked, str("network.addr"), str("network.boot_nodes"))); err != nil {
+	if err := errors.Join(err, c.rules(file, hadTracked)); err != nil {
 		return nil, err
 	}
 	return c, nil

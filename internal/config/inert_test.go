@@ -69,13 +69,13 @@ func TestInert(t *testing.T) {
 }
 
 func TestInertGroups(t *testing.T) {
-	c, _, err := Parse("config.json", []byte(`{"network": {"boot_nodes": "", "max_num_peers": 8}, "store": {"max_open_files": 3000},
+	c, _, err := Parse("config.json", []byte(`{"network": {"boot_nodes": "", "max_num_peers": 8, "ban_window": {"secs": 3, "nanos": 0}}, "store": {"max_open_files": 3000},
 		"save_untracked_partial_chunks_parts": true, "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"enable_debug_rpc": true}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"network.max_num_peers: no effect, this version connects to no other node",
+		"network.ban_window: no effect, it is as neard has it by default",
 		"store.max_open_files: no effect, the store is not neard's; troupe.storage has its settings",
 		"save_untracked_partial_chunks_parts: no effect, of shards that are not followed nothing is kept but the receipts that they send to others",
 		"telemetry.endpoints: no effect, this node reports to nobody",

@@ -13,7 +13,7 @@ import (
 
 // rules checks what one key says in the light of others, or beyond its kind (nearcore nearcore/src/config_validate.rs),
 // on a completed file. It returns all that is wrong.
-func (c *Config) rules(file string, hadTracked []string, network, bootNodes string) error {
+func (c *Config) rules(file string, hadTracked []string) error {
 	var errs []error
 	bad := func(key, value, allowed string) {
 		errs = append(errs, &Error{File: file, Key: key, Value: value, Allowed: allowed})
@@ -54,11 +54,21 @@ func (c *Config) rules(file string, hadTracked []string, network, bootNodes stri
 			}
 		}
 	}
-	if network != "" && !IsAddress(network) {
-		bad("network.addr", strconv.Quote(network), "host:port, like 0.0.0.0:24567, or empty")
+	n := &c.Network
+	if n.Addr != "" && !IsAddress(n.Addr) {
+		bad("network.addr", strconv.Quote(n.Addr), "host:port, like 0.0.0.0:24567, or empty")
 	}
-	if err := CheckBootNodes(bootNodes); err != nil {
-		bad("network.boot_nodes", strconv.Quote(clip(bootNodes)), "node_key@host:port, several separated by commas: "+err.Error())
+	for _, l := range []struct{ key, value string }{{"network.boot_nodes", n.BootNodes}, {"network.whitelist_nodes", n.Whitelist}} {
+		if err := CheckBootNodes(l.value); err != nil {
+			bad(l.key, strconv.Quote(clip(l.value)), "node_key@host:port, several separated by commas: "+err.Error())
+		}
+	}
+	for _, s := range n.Blacklist {
+		if _, err := netip.ParseAddr(s); err != nil {
+			if _, err := netip.ParseAddrPort(s); err != nil {
+				bad("network.blacklist", strconv.Quote(clip(s)), "addresses, each with a port or without")
+			}
+		}
 	}
 	for _, f := range []struct{ key, value string }{{"genesis_file", c.GenesisFile}, {"validator_key_file", c.ValidatorKeyFile}, {"node_key_file", c.NodeKeyFile}} {
 		if f.value == "" || strings.ContainsRune(f.value, 0) {
@@ -90,27 +100,42 @@ func IsAddress(s string) bool {
 // CheckBootNodes checks a list of key@host:port, separated by commas; an account id may follow a second @ (nearcore
 // chain/network PeerInfo). An empty list is right.
 func CheckBootNodes(list string) error {
+	_, err := Peers(list)
+	return err
+}
+
+// Peer is one of a list of boot nodes.
+type Peer struct {
+	Key       primitives.PublicKey
+	Addr      string // host:port
+	AccountID primitives.AccountID
+}
+
+// Peers reads a list of boot nodes.
+func Peers(list string) (out []Peer, err error) {
 	if list == "" {
-		return nil
+		return nil, nil
 	}
 	for node := range strings.SplitSeq(list, ",") {
+		var p Peer
 		parts := strings.Split(strings.TrimSpace(node), "@")
 		if len(parts) < 2 || len(parts) > 3 {
-			return fmt.Errorf("%q has no key@host:port", clip(node))
+			return nil, fmt.Errorf("%q has no key@host:port", clip(node))
 		}
-		if _, err := primitives.ParsePublicKey(parts[0]); err != nil {
-			return fmt.Errorf("%q: %w", clip(node), err)
+		if p.Key, err = primitives.ParsePublicKey(parts[0]); err != nil {
+			return nil, fmt.Errorf("%q: %w", clip(node), err)
 		}
-		if !IsAddress(parts[1]) {
-			return fmt.Errorf("%q: %q is no host:port", clip(node), clip(parts[1]))
+		if p.Addr = parts[1]; !IsAddress(p.Addr) {
+			return nil, fmt.Errorf("%q: %q is no host:port", clip(node), clip(parts[1]))
 		}
 		if len(parts) == 3 {
-			if _, err := primitives.ParseAccountID(parts[2]); err != nil {
-				return fmt.Errorf("%q: %w", clip(node), err)
+			if p.AccountID, err = primitives.ParseAccountID(parts[2]); err != nil {
+				return nil, fmt.Errorf("%q: %w", clip(node), err)
 			}
 		}
+		out = append(out, p)
 	}
-	return nil
+	return out, nil
 }
 
 // clip shortens what a message repeats of a file.

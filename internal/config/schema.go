@@ -87,7 +87,11 @@ var extras = map[string]rule{
 	"chunks_cache_height_horizon":                        {kind: kU64, nullable: true},
 	"network.experimental":                               {kind: kObject},
 
+	"network.blacklist": {kind: kStrings},
+
 	"troupe":                            {kind: kObject},
+	"troupe.network":                    {kind: kObject},
+	"troupe.network.enabled":            {kind: kBool, nullable: true},
 	"troupe.block_production":           {kind: kString, choices: []string{"instant", "interval", "manual"}},
 	"troupe.numbering":                  {kind: kString, choices: []string{"june", "release"}},
 	"troupe.gc_min_age":                 {kind: kDuration},
@@ -155,6 +159,8 @@ var bounds = map[string]struct{ min, max uint64 }{
 	"network.snapshot_hosts_cache_size":                    {0, maxU32},
 	"network.experimental.skip_sending_tombstones_seconds": {0, 1<<63 - 1},
 	"consensus.header_sync_expected_height_per_second":     {1, 0},
+	"consensus.sync_height_threshold":                      {0, maxCount},
+	"consensus.sync_max_block_requests":                    {1, maxCount},
 	"gc_blocks_limit":                                      {1, maxCount},
 	"gc_fork_clean_step":                                   {1, 0},
 	"gc_num_epochs_to_keep":                                {1, maxCount},

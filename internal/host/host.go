@@ -12,6 +12,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/mempool"
@@ -65,6 +66,9 @@ type Host struct {
 	views     *viewer.Pool
 	server    *rpc.Server
 	metrics   *metricsServer
+	front     *network.Front // nil: there are no other nodes
+	network   net.Addr       // where they may connect
+	listened  bool           // the network's actor has taken its first listener
 	stop      context.CancelFunc
 	control   *control      // nil: the system has no such sockets
 	upkeep    chan struct{} // closed when upkeep has ended
@@ -105,7 +109,7 @@ func Start(o Options) (_ *Host, err error) {
 		return nil, err
 	}
 	undo = append(undo, ports.close)
-	if err := h.open(&o, &undo); err != nil {
+	if err := h.open(&o, ports, &undo); err != nil {
 		return nil, err
 	}
 	if ports.rpc != nil {
@@ -120,6 +124,8 @@ func Start(o Options) (_ *Host, err error) {
 	h.stop = cancel
 	obstacle := h.Obstacle()
 	switch {
+	case obstacle != "" && h.front != nil && o.Home.ValidatorKey == nil:
+		h.log.Info("this node follows others, and makes no blocks")
 	case obstacle != "":
 		h.sayObstacle(obstacle)
 	case c.Production == config.Manual:
@@ -130,7 +136,7 @@ func Start(o Options) (_ *Host, err error) {
 }
 
 // open opens store, engine and node.
-func (h *Host) open(o *Options, undo *[]func()) (err error) {
+func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	hm, c := o.Home, o.Home.Config
 	if !o.Trust && !storage.Exists(hm.Paths.Data) { // once there is a store, its genesis is known by its fingerprint
 		if err := hm.Records(func(genesis.Record) error { return nil }); err != nil {
@@ -177,7 +183,14 @@ func (h *Host) open(o *Options, undo *[]func()) (err error) {
 		return err
 	}
 	h.sayTracked(&c.TrackedShards)
-	if h.Node, err = node.Start(h.nodeOptions(hm, checker, o.Observe, o.Version.Build)); err != nil {
+	no := h.nodeOptions(hm, checker, o.Observe, o.Version.Build)
+	if ports.network != nil {
+		h.network = ports.network.Addr()
+		if no.Network, err = h.networkOptions(ports.network); err != nil {
+			return err
+		}
+	}
+	if h.Node, err = node.Start(no); err != nil {
 		return err
 	}
 	*undo = append(*undo, func() {
@@ -211,6 +224,9 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{h},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
+	if h.front != nil {
+		back.Network = h.front
+	}
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,

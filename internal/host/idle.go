@@ -22,6 +22,9 @@ func (h *Host) Obstacle() string {
 	}
 	key := h.home.ValidatorKey
 	if key == nil {
+		if h.front != nil {
+			return "it follows other nodes, and has no validator's key"
+		}
 		return fmt.Sprintf("there is no %s; `troupe init --account-id ACCOUNT` makes one", h.home.Paths.ValidatorKey)
 	}
 	var reason string
@@ -67,7 +70,7 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile) (
 		}
 	}
 	if share := mine.Float64() / all.Float64(); share <= 2./3 {
-		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: the others run elsewhere, and this version connects to no other node", key.AccountID, 100*share), nil
+		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: the others run elsewhere, and this version makes no blocks together with them", key.AccountID, 100*share), nil
 	}
 	return "", nil
 }

@@ -5,14 +5,22 @@ import (
 	"fmt"
 	"net"
 	"syscall"
+
+	"github.com/troupe-chain/troupe/net/near/tcp"
 )
 
 // ports are the listeners of a node; nil: there is none.
-type ports struct{ rpc, metrics net.Listener }
+type ports struct{ rpc, metrics, network net.Listener }
 
 // bind takes the addresses that a node is to listen on, before anything else is begun.
 func bind(o *Options) (*ports, error) {
 	c, p := o.Home.Config, &ports{}
+	if addr := networkAddr(&c.Network); addr != "" {
+		var err error
+		if p.network, err = listen("network.addr", addr, "--network-addr, or network.addr"); err != nil {
+			return nil, err
+		}
+	}
 	if c.RPC == nil || o.NoRPC {
 		return p, nil
 	}
@@ -22,6 +30,7 @@ func bind(o *Options) (*ports, error) {
 	}
 	var err error
 	if p.rpc, err = listen(key, addr, "--rpc-addr, or rpc.addr"); err != nil {
+		p.close()
 		return nil, err
 	}
 	if m := c.RPC.PrometheusAddr; m != "" && m != addr {
@@ -38,7 +47,7 @@ func bind(o *Options) (*ports, error) {
 }
 
 func (p *ports) close() {
-	for _, l := range []net.Listener{p.rpc, p.metrics} {
+	for _, l := range []net.Listener{p.rpc, p.metrics, p.network} {
 		if l != nil {
 			_ = l.Close()
 		}
@@ -47,7 +56,7 @@ func (p *ports) close() {
 
 // listen binds an address, which key gave; a taken port says what else to set.
 func listen(key, addr, instead string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+	l, err := tcp.Bind(addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s: %s is in use; stop what listens there, or choose another port with %s in config.json", key, addr, instead)
 	}

@@ -28,7 +28,16 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("near_gas_price", "Gas price of the next block, yoctoNEAR", hd.NextGasPrice.Float64())
 	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
 	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
-	gauge("near_sync_status", "0: in step with the chain", 0)
+	status := 0.
+	if h.front != nil {
+		switch syncing, _ := h.front.Syncing(); {
+		case syncing && h.front.Awaits && !h.front.Met():
+			status = 1
+		case syncing:
+			status = blockSync
+		}
+	}
+	gauge("near_sync_status", "0: in step with the chain, 1: no peer was met yet, 7: blocks are asked for", status)
 	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.Newest(h.Engine.Chain().Version.Numbering)))
 	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
 	var m runtime.MemStats
@@ -36,8 +45,14 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("near_memory_usage_bytes", "Memory obtained from the system", float64(m.Sys))
 	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included", float64(s.LogBytes+s.IndexBytes))
 	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
+	if h.front != nil {
+		b = h.front.Metrics(b)
+	}
 	return h.Node.Metrics(h.appendContracts(b))
 }
+
+// blockSync is neard's number for that status.
+const blockSync = 7
 
 // appendContracts appends what became of contracts' code.
 func (h *Host) appendContracts(b []byte) []byte {

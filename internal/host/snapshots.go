@@ -77,7 +77,7 @@ func (s steerer) TakeSnapshot(ctx context.Context, name string) (out view.Snapsh
 
 // Revert goes back to a snapshot. Those taken behind it end.
 func (s steerer) Revert(ctx context.Context, id string) (at view.At, err error) {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return at, err
 	}
 	all := &s.snapshots

@@ -35,7 +35,7 @@ func (s steerer) DumpState(accounts []primitives.AccountID, height *uint64, each
 
 // LoadState makes accounts what records say that they are.
 func (s steerer) LoadState(ctx context.Context, records []genesis.Record) error {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return err
 	}
 	whole := []primitives.AccountID{}
@@ -79,7 +79,7 @@ func nameOf(r genesis.Record) string {
 
 // Deal sets what an account has of a token.
 func (s steerer) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return err
 	}
 	r, err := s.Engine.Deal(token, account, amount)
@@ -94,7 +94,7 @@ func (s steerer) Deal(ctx context.Context, token, account primitives.AccountID, 
 
 // Impersonate says whose transactions need no signature.
 func (s steerer) Impersonate(accounts []primitives.AccountID, all bool) error {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return err
 	}
 	s.checker.Exempt(accounts, all)

@@ -54,7 +54,7 @@ func (s steerer) Mine(ctx context.Context, m *view.Mine) (at view.At, err error)
 
 // NextEpoch goes to the first block of the next epoch.
 func (s steerer) NextEpoch(ctx context.Context) (at view.At, err error) {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return at, err
 	}
 	epoch, _, end, err := s.epochOf(s.Engine.Head())
@@ -89,7 +89,7 @@ func (s steerer) epochOf(at *engine.Entry) (id primitives.EpochID, first, end pr
 
 // SetClock sets what time blocks have.
 func (s steerer) SetClock(ctx context.Context, c *view.SetClock) (out view.Clock, err error) {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return out, err
 	}
 	now, err := s.Node.Clock(ctx, messages.SetClock{Time: c.Time, Advance: c.Advance, Frozen: c.Frozen, Next: c.Next, Step: c.Interval})
@@ -116,7 +116,7 @@ func (s steerer) SetProduction(ctx context.Context, p *view.SetProduction) (out 
 
 // PatchState writes records into the state.
 func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return err
 	}
 	_, _, err := s.Node.PatchState(ctx, records)
@@ -125,7 +125,7 @@ func (s steerer) PatchState(ctx context.Context, records []genesis.Record) error
 
 // FastForward goes so many heights on.
 func (s steerer) FastForward(ctx context.Context, heights uint64) error {
-	if err := s.may(); err != nil {
+	if err := s.alone(); err != nil {
 		return err
 	}
 	_, _, err := s.Node.FastForward(ctx, heights)

@@ -1,0 +1,173 @@
+package host
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+
+	"github.com/troupe-chain/troupe/actors/network"
+	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/view"
+	runtime "github.com/troupe-chain/troupe/runtime/config"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// oldestPeer is the oldest protocol version that neard of the newest one talks to.
+const oldestPeer = 83
+
+// knownPeers names who was connected, for the next run.
+const knownPeers = "known_peers"
+
+// networkOptions says what the network's actor works with; l listens, or did before the actor began anew.
+func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
+	hm := h.home
+	c := &hm.Config.Network
+	if hm.NodeKey == nil {
+		return nil, fmt.Errorf("%s: a node that connects to others needs a key of its own; `troupe init` makes one", hm.Paths.NodeKey)
+	}
+	boot, err := peers("network.boot_nodes", c.BootNodes)
+	if err != nil {
+		return nil, err
+	}
+	white, err := peers("network.whitelist_nodes", c.Whitelist)
+	if err != nil {
+		return nil, err
+	}
+	nc := near.Config{
+		Key: hm.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: hm.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
+		Version: uint32(runtime.Newest(hm.Config.Numbering)), Oldest: oldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
+		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
+		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN,
+	}
+	h.front = &network.Front{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
+	o := &network.Options{
+		Peer: hm.NodeKey.PublicKey(), Front: h.front, Random: rand.IntN, Remember: h.rememberPeers,
+		Sync:  following.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds()},
+		Route: network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
+		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+			on, addr := l, l.Addr().String()
+			if h.listened { // that one is closed
+				var err error
+				if on, err = tcp.Bind(addr); err != nil {
+					return nil, err
+				}
+			}
+			h.listened = true
+			now := nc
+			now.Known = h.recallPeers()
+			return tcp.New(on, now, deliver, judge), nil
+		},
+	}
+	if k := hm.ValidatorKey; k != nil {
+		o.Account, o.Key = k.AccountID, k.SecretKey
+	}
+	return o, nil
+}
+
+// peers reads a list of peers, whose hosts may be names.
+func peers(key, list string) (out []wire.PeerInfo, err error) {
+	all, err := config.Peers(list)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	for _, p := range all {
+		addr, err := net.ResolveTCPAddr("tcp", p.Addr)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", key, p.Addr, err)
+		}
+		at := addr.AddrPort()
+		out = append(out, wire.PeerInfo{ID: p.Key, Addr: netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), AccountID: p.AccountID})
+	}
+	return out, nil
+}
+
+// blacklist tells whether an address is one of a list, with any port or with this one.
+func blacklist(list []string) func(netip.AddrPort) bool {
+	all, one := map[netip.Addr]bool{}, map[netip.AddrPort]bool{}
+	for _, s := range list {
+		if a, err := netip.ParseAddr(s); err == nil {
+			all[a.Unmap()] = true
+		} else if a, err := netip.ParseAddrPort(s); err == nil {
+			one[netip.AddrPortFrom(a.Addr().Unmap(), a.Port())] = true
+		}
+	}
+	return func(a netip.AddrPort) bool {
+		ip := a.Addr().Unmap()
+		return all[ip] || one[netip.AddrPortFrom(ip, a.Port())]
+	}
+}
+
+// rememberPeers keeps who was connected.
+func (h *Host) rememberPeers(list []wire.PeerInfo) {
+	raw := storage.Raw(borsh.AppendUint32(nil, uint32(len(list))))
+	for i := range list {
+		raw = list[i].AppendBorsh(raw)
+	}
+	var b storage.Batch
+	storage.Misc.Put(&b, knownPeers, &raw)
+	if err := h.store.Write(&b); err != nil {
+		h.log.WithError(err).Warn("peers not remembered")
+	}
+}
+
+// recallPeers returns them; none, if what is kept can't be read.
+func (h *Host) recallPeers() (out []wire.PeerInfo) {
+	raw, err := storage.Misc.Get(h.store.Reader(), knownPeers)
+	if err != nil {
+		return nil
+	}
+	r := borsh.NewReader(raw)
+	for range r.Uint32() {
+		var p wire.PeerInfo
+		if p.DecodeBorsh(r); r.Err() != nil {
+			return nil
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// endSandbox takes back what nobody else would go along with, when the first peer is there.
+func (h *Host) endSandbox() { h.checker.Exempt(nil, false) }
+
+// shared tells why this node's chain is not its own to change; empty: it is.
+func (h *Host) shared() string {
+	switch f := h.front; {
+	case f == nil:
+		return ""
+	case f.Awaits:
+		return "this node belongs to a network (network.boot_nodes), whose other nodes would not go along"
+	case f.Met():
+		return "other nodes have connected to this one, and would not go along"
+	}
+	return ""
+}
+
+// alone is may, for what others would not go along with.
+func (s steerer) alone() error {
+	if reason := s.shared(); reason != "" {
+		return &view.SteerError{Reason: reason}
+	}
+	return s.may()
+}
+
+// networkAddr says where other nodes may connect, empty: nowhere.
+func networkAddr(c *config.Network) string {
+	switch {
+	case !c.On():
+		return ""
+	case c.Addr == "":
+		return "127.0.0.1:0"
+	}
+	return c.Addr
+}
+
+// NetworkAddr is where other nodes may connect; nil: nowhere.
+func (h *Host) NetworkAddr() net.Addr { return h.network }
