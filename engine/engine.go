@@ -51,6 +51,8 @@ type Options struct {
 	GapBlocks primitives.Height
 	// WarmBlocks are how many of the newest blocks have all they did in memory where finality stands still; 0: maxUnfolded.
 	WarmBlocks int
+	// Spoil changes what a new chunk is applied to, so that the simulator sees its checks find that; nil: nobody does.
+	Spoil func(*apply.Input)
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }

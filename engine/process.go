@@ -448,6 +448,9 @@ func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie 
 		for k, tx := range s.Chunk.Transactions {
 			in.Transactions[k] = apply.Transaction{SignedTransaction: tx, Valid: e.ancestry.valid(parent, tx.BlockHash)}
 		}
+		if e.o.Spoil != nil {
+			e.o.Spoil(in)
+		}
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ var commands = []func(*app) *cobra.Command{
 	newKeys,
 	newValidateConfig,
 	newVerify,
+	newSim,
 	newTrace,
 	newViewState,
 	newBench,

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/troupe-chain/troupe/internal/sim"
+)
+
+// errViolated ends sim when something was so that must never be.
+var errViolated = errors.New("the cluster did what must never be; the command above shows it again")
+
+// simulation is what the flags say.
+type simulation struct {
+	seeds, from   uint64
+	scenario, bug string
+	nodes, shards int
+	blocks        uint64
+	workers       int
+	trace         string
+}
+
+func newSim(*app) *cobra.Command {
+	o := simulation{}
+	c := &cobra.Command{
+		Use:   "sim",
+		Short: "Run clusters of validators in this process, from seeds, with faults",
+		Long: `Sim runs clusters of validators with their engines and stores in one process, on virtual time:
+a network that delays, loses, doubles and cuts, nodes that crash and lose what was not on disk, all
+of it from a seed. At every step it checks that there is one final block of a height and none is
+taken back, that all nodes have the same states, that each receipt is applied once, the sum of all
+tokens, that nobody signs what contradicts, and that it goes on when the faults have ended.
+
+A seed that fails prints the command that shows it again, and the last lines of what happened.
+
+Scenarios:
+` + scenarioList(),
+		Example: `  troupe sim --seeds 100
+  troupe sim --from 17 --seeds 1 --scenario chaos --trace trace.txt
+  troupe sim --seeds 20 --plant forget`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	f := c.Flags()
+	f.Uint64Var(&o.seeds, "seeds", 20, "how many seeds")
+	f.Uint64Var(&o.from, "from", 0, "the first of them")
+	f.StringVar(&o.scenario, "scenario", "", "what goes wrong; by default each seed has its own")
+	f.IntVar(&o.nodes, "nodes", 0, "validators, instead of the scenario's")
+	f.IntVar(&o.shards, "shards", 0, "shards, instead of the scenario's")
+	f.Uint64Var(&o.blocks, "blocks", 0, "final blocks after which the load ends, instead of the scenario's")
+	f.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many run beside each other")
+	f.StringVar(&o.trace, "trace", "", "write all that happens into this file; with one seed")
+	f.StringVar(&o.bug, "plant", "", "put a bug into the nodes, to see it found: "+bugList())
+	return c
+}
+
+func scenarioList() string {
+	var b strings.Builder
+	for _, s := range sim.Scenarios {
+		fmt.Fprintf(&b, "  %-9s %s\n", s.Name, s.Doc)
+	}
+	return b.String()
+}
+
+func bugList() string {
+	var list []string
+	for _, b := range sim.Bugs {
+		list = append(list, b.Name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// options are those of one seed.
+func (o *simulation) options(seed uint64) (sim.Options, error) {
+	s, err := sim.ScenarioOf(o.scenario, seed)
+	if err != nil {
+		return sim.Options{}, usagef("%w", err)
+	}
+	b, err := sim.BugOf(o.bug)
+	if err != nil {
+		return sim.Options{}, usagef("%w", err)
+	}
+	if err := s.Change(o.nodes, o.shards, o.blocks); err != nil {
+		return sim.Options{}, usagef("%w", err)
+	}
+	return sim.Options{Seed: seed, Scenario: s, Bug: b}, nil
+}
+
+// again is the command that shows a seed again.
+func (o *simulation) again(seed uint64, scenario string) string {
+	c := fmt.Sprintf("troupe sim --seeds 1 --from %d --scenario %s", seed, scenario)
+	for _, x := range []struct {
+		flag  string
+		value uint64
+	}{{"nodes", uint64(o.nodes)}, {"shards", uint64(o.shards)}, {"blocks", o.blocks}} {
+		if x.value != 0 {
+			c += fmt.Sprintf(" --%s %d", x.flag, x.value)
+		}
+	}
+	if o.bug != "" {
+		c += " --plant " + o.bug
+	}
+	return c + " --trace trace.txt"
+}
+
+func (o *simulation) run(cmd *cobra.Command) error {
+	if _, err := o.options(o.from); err != nil {
+		return err
+	}
+	if o.trace != "" && o.seeds != 1 {
+		return usagef("--trace is of one seed, and --seeds is %d", o.seeds)
+	}
+	var (
+		mu                sync.Mutex
+		failed            error
+		sum               totals
+		next              = o.from
+		bar, ended, began = simProgress(cmd.ErrOrStderr(), int(o.seeds)), 0, time.Now()
+	)
+	var wg sync.WaitGroup
+	for range max(min(o.workers, int(o.seeds)), 1) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				seed := next
+				if next++; seed >= o.from+o.seeds || failed != nil || cmd.Context().Err() != nil {
+					mu.Unlock()
+					return
+				}
+				mu.Unlock()
+				r, name, err := o.one(seed)
+				mu.Lock()
+				switch {
+				case err != nil:
+					failed = err
+				case r.Violation != nil && failed == nil:
+					failed = errViolated
+					say(cmd, "%s", strings.Join(r.Tail, "\n"))
+					say(cmd, "seed %d, scenario %s: %v\n%s", seed, name, r.Violation, o.again(seed, name))
+				}
+				if err == nil {
+					sum.add(r)
+					ended++
+					if bar != nil {
+						bar(ended)
+					}
+					if o.seeds == 1 {
+						say(cmd, "hash %x", r.Hash)
+					}
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if failed == nil {
+		failed = cmd.Context().Err()
+	}
+	took := time.Since(began).Seconds()
+	say(cmd, "%d seeds: %d final blocks, %d outcomes, %d messages, %d crashes; %d heights and %d chunks missed; %.0f s of virtual time in %.1f s, %.0f times as fast",
+		ended, sum.final, sum.receipts, sum.messages, sum.crashes, sum.missed, sum.gaps, sum.seconds, took, sum.seconds/took)
+	return failed
+}
+
+// one runs a seed.
+func (o *simulation) one(seed uint64) (r *sim.Result, scenario string, err error) {
+	so, err := o.options(seed)
+	if err != nil {
+		return nil, "", err
+	}
+	if o.trace != "" {
+		f, err := os.Create(o.trace)
+		if err != nil {
+			return nil, "", err
+		}
+		so.Trace = f
+		defer func() { err = errors.Join(err, f.Close()) }()
+	}
+	r, err = sim.Run(so)
+	return r, so.Scenario.Name, err
+}
+
+// totals are what all seeds did.
+type totals struct {
+	final                                     uint64
+	receipts, messages, crashes, missed, gaps int
+	seconds                                   float64
+}
+
+func (t *totals) add(r *sim.Result) {
+	t.final += uint64(r.Final)
+	t.receipts, t.messages, t.crashes = t.receipts+r.Receipts, t.messages+r.Messages, t.crashes+r.Crashes
+	t.missed, t.gaps = t.missed+r.Missed, t.gaps+r.Gaps
+	t.seconds += float64(r.Time) / float64(time.Second)
+}
+
+// simProgress is a bar; nil where w is no terminal.
+func simProgress(w io.Writer, seeds int) func(done int) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	bar := progressbar.NewOptions(seeds, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("seeds"),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
+	return func(done int) { _ = bar.Set(done) }
+}

@@ -1,0 +1,240 @@
+package consensus
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// work is the block whose chunks are being applied.
+type work struct {
+	pending *engine.Pending
+	hash    primitives.Hash
+	left    int // jobs
+}
+
+// block takes a block: judged as far as that goes at once, it waits for its turn.
+func (n *Node) block(from Peer, b *primitives.Block) {
+	n.take(from, b)
+	n.next()
+}
+
+func (n *Node) take(from Peer, b *primitives.Block) {
+	hash := b.Hash()
+	delete(n.missing, hash)
+	if err := n.pool.Refusal(hash); err != nil {
+		n.note(err, "block %d %v refused again", b.Header.Height, short(hash))
+		return
+	}
+	x := intake.Block{Block: b, From: string(from), Standing: intake.Orphan}
+	if !n.pool.Has(hash) { // else this copy says nothing new
+		as, err := n.e.Admit(b)
+		if err != nil {
+			n.unadmitted(b, err)
+			return
+		}
+		x.Standing, x.Producer, x.Needs = as.Standing, as.Producer, as.Needs
+	}
+	if x.Standing == intake.Orphan && n.o.planted(PlantedOrphans) {
+		return
+	}
+	out, err := n.pool.Add(x, uint64(n.now))
+	if x.Standing == intake.Stranger || errors.Is(err, intake.ErrFar) {
+		n.askHeaders(from)
+	}
+	if err != nil {
+		n.note(err, "block %d %v not kept", b.Header.Height, short(hash))
+	}
+	n.want(b, from, &out)
+}
+
+// unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
+func (n *Node) unadmitted(b *primitives.Block, err error) {
+	switch engine.VerdictOf(err) {
+	case engine.Own:
+		n.fail(err)
+	case engine.Overtaken:
+	default:
+		n.note(err, "block %d %v refused", b.Header.Height, short(b.Hash()))
+	}
+}
+
+// want asks for what a block lacks. Bodies are asked for behind blocks that are known; those of orphans come later, or by themselves.
+func (n *Node) want(b *primitives.Block, from Peer, out *intake.Out) {
+	if !out.Parent.IsZero() {
+		n.miss(out.Parent, from)
+	}
+	if len(out.Chunks) == 0 || n.e.Adopted(b.Header.PrevHash) == nil {
+		return
+	}
+	w := parts.Wanted{Ancestor: b.Header.PrevHash}
+	for _, h := range b.Body.Chunks {
+		hash := h.ChunkHash()
+		if !slices.Contains(out.Chunks, hash) {
+			continue
+		}
+		if c := n.whole[hash]; c != nil {
+			n.body(c)
+			continue
+		}
+		w.Headers = append(w.Headers, h)
+	}
+	if len(w.Headers) > 0 {
+		n.spread(w)
+	}
+}
+
+// body gives the intake a chunk of which all is here that this node needs.
+func (n *Node) body(c *primitives.Chunk) {
+	signed, need := false, intake.Need{}
+	if !n.pool.Wants(c.Hash) {
+		var err error
+		if signed, need, err = n.e.AdmitBody(c); err != nil {
+			n.fail(err)
+			return
+		}
+	}
+	switch err := n.pool.AddBody(c, signed, need); {
+	case err == nil, errors.Is(err, intake.ErrUnwanted), errors.Is(err, intake.ErrStale):
+	default:
+		n.note(err, "body of shard %d at %d not kept", c.Header.ShardID, c.Header.HeightCreated)
+	}
+}
+
+// next begins with blocks until one has jobs under way, or too many are on their way to the disk.
+func (n *Node) next() {
+	for n.work == nil && n.fatal == nil && n.onTheWay() < engine.MaxAhead {
+		b := n.pool.Next()
+		if b == nil {
+			return
+		}
+		n.begin(b)
+	}
+}
+
+// onTheWay counts the adopted blocks that are not on disk.
+func (n *Node) onTheWay() (count int) {
+	for at := n.e.Tip(); at != nil && at.Hash != n.e.Head().Hash && count < engine.MaxAhead; at = n.e.Adopted(at.Header().PrevHash) {
+		count++
+	}
+	return count
+}
+
+// begin judges a block whose parent is there. One that is good and lacks bodies waits for them.
+func (n *Node) begin(b *intake.Block) {
+	hash := b.Hash()
+	p, err := n.e.Begin(b.Block, b.Chunks, false)
+	if err == nil {
+		n.start(p)
+		return
+	}
+	if errors.Is(err, engine.ErrMissing) {
+		if out, ok := n.pool.Lacking(hash, uint64(n.now)); ok {
+			n.want(b.Block, Peer(b.From), &out)
+			return
+		}
+	}
+	n.unfit(b.Block, err)
+}
+
+// start hands out the jobs of a block.
+func (n *Node) start(p *engine.Pending) {
+	jobs := p.Jobs()
+	w := &work{pending: p, hash: p.Block().Hash(), left: len(jobs)}
+	n.work = w
+	for i := range jobs {
+		if jobs[i].Light() {
+			jobs[i].Run()
+			w.left--
+			continue
+		}
+		n.run(jobs[i].Run, func() {
+			if w.left--; w.left == 0 {
+				n.adopt(w)
+			}
+		})
+	}
+	if w.left == 0 {
+		n.adopt(w)
+	}
+}
+
+// adopt makes an applied block part of the chain.
+func (n *Node) adopt(w *work) {
+	n.work = nil
+	acc, err := n.e.Adopt(w.pending, n.o.Written)
+	if err != nil {
+		b := w.pending.Block()
+		w.pending.Drop()
+		n.unfit(b, err)
+		n.next()
+		return
+	}
+	n.out.Adopted = append(n.out.Adopted, acc)
+	b, hash := acc.Entry.Block, acc.Entry.Hash
+	if _, own := n.produced[hash]; !own && acc.IsHead {
+		n.tell("", b) // those who have it drop it
+	}
+	changed := false
+	if acc.IsHead {
+		n.tip = acc.Entry.Height()
+		changed = acc.Entry.Header().EpochID != acc.OldHead.Header().EpochID
+	}
+	again := n.pool.Adopted(b, n.tip, acc.Final.Height, changed)
+	n.spread(parts.BlockCame{Hash: hash})
+	if acc.IsHead {
+		n.spread(parts.Head{Hash: hash, Prev: b.Header.PrevHash, Height: b.Header.Height})
+	}
+	for i := range again {
+		n.take(Peer(again[i].From), again[i].Block)
+	}
+	if n.o.planted(PlantedEarly) && acc.IsHead {
+		n.setHead(acc.Entry)
+	}
+	n.walk()
+	n.next()
+}
+
+// written goes on behind the blocks that have come to the disk.
+func (n *Node) written() {
+	list, err := n.e.Stored()
+	for _, acc := range list {
+		n.out.Stored = append(n.out.Stored, acc)
+		n.pooled(acc)
+		if n.judges != nil {
+			out, err := n.judges.Step(witness.BlockCame{Hash: acc.Entry.Hash, Final: acc.Final.Height})
+			n.judging(out, err)
+		}
+		if acc.IsHead && acc.Entry.Hash == n.e.Head().Hash {
+			n.setHead(acc.Entry)
+		}
+	}
+	if err != nil {
+		n.fail(err)
+		return
+	}
+	n.next()
+}
+
+// unfit judges why a block was not adopted.
+func (n *Node) unfit(b *primitives.Block, err error) {
+	hash := b.Hash()
+	switch engine.VerdictOf(err) {
+	case engine.Bad:
+		n.note(err, "block %d %v refused", b.Header.Height, short(hash))
+		n.pool.Refused(hash, err)
+	case engine.Early:
+		n.note(err, "block %d %v is early", b.Header.Height, short(hash))
+		n.pool.Dropped(hash, true)
+	case engine.Overtaken, engine.Waits:
+		n.note(err, "block %d %v dropped", b.Header.Height, short(hash))
+		n.pool.Dropped(hash, false)
+	default:
+		n.fail(err)
+	}
+}

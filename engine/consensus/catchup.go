@@ -1,0 +1,131 @@
+package consensus
+
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Bounds and times of nearcore (chain/client/src/sync/{header,block}.rs, view_client_actor.rs).
+const (
+	MaxHeaders         = 512 // in one answer
+	walkAhead          = 16  // blocks that are asked for beyond the tip
+	headersAgain int64 = 2_000_000_000
+	blockAgain   int64 = 800_000_000 // ns after which a block is asked of all neighbours
+	maxTries           = 20
+)
+
+// missing is a block that others build on, and that has not come.
+type missing struct {
+	from  Peer
+	last  int64
+	tries int
+}
+
+// miss asks for a block, first of who knows of it.
+func (n *Node) miss(hash primitives.Hash, from Peer) {
+	if n.missing[hash] != nil || n.e.Adopted(hash) != nil || n.pool.Has(hash) || len(n.missing) >= MaxMissing {
+		return
+	}
+	n.missing[hash] = &missing{from: from, last: n.now}
+	n.tell(from, BlockRequest{hash})
+}
+
+// askAgain asks for blocks that have not come, of everybody.
+func (n *Node) askAgain() {
+	var due []primitives.Hash
+	for hash, m := range n.missing {
+		if n.now-m.last >= blockAgain {
+			due = append(due, hash)
+		}
+	}
+	slices.SortFunc(due, primitives.Hash.Compare)
+	for _, hash := range due {
+		m := n.missing[hash]
+		if m.tries++; m.tries > maxTries || n.e.Adopted(hash) != nil {
+			delete(n.missing, hash)
+			continue
+		}
+		m.last = n.now
+		n.tell("", BlockRequest{hash})
+	}
+	if len(n.route) > 0 && n.now-n.asked >= headersAgain {
+		n.walk()
+	}
+}
+
+// askHeaders asks who is far ahead for the headers in between: without them nobody can tell who had to make its blocks.
+func (n *Node) askHeaders(from Peer) {
+	if n.asked != 0 && n.now-n.asked < headersAgain {
+		return
+	}
+	n.asked = n.now
+	q := HeadersRequest{}
+	if h, err := n.e.HeaderHead(); err == nil {
+		q.Hashes = append(q.Hashes, h.Hash)
+	}
+	q.Hashes = append(q.Hashes, n.e.Head().Hash, n.e.Final().Hash)
+	n.note(nil, "is behind, asks %s for headers", from)
+	n.tell(from, q)
+}
+
+// headersAsked answers with what is behind the first of the hashes that is on this node's chain.
+func (n *Node) headersAsked(from Peer, hashes []primitives.Hash) {
+	s := n.e.Store()
+	for _, hash := range hashes {
+		at, err := n.e.Header(hash)
+		if err != nil {
+			continue
+		}
+		if on, err := s.HashAt(at.Height); err != nil || on != hash {
+			continue
+		}
+		var out Headers
+		for h := at.Height; len(out.List) < MaxHeaders; {
+			next, err := s.NextBlock(h + 1)
+			if err != nil {
+				break
+			}
+			header, err := n.e.Header(next.Hash)
+			if err != nil {
+				break
+			}
+			out.List, h = append(out.List, header), next.Height
+		}
+		if len(out.List) > 0 {
+			n.tell(from, out)
+		}
+		return
+	}
+}
+
+// headers follows them, and asks for their blocks.
+func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
+	if _, err := n.e.AddHeaders(list); err != nil {
+		if engine.VerdictOf(err) == engine.Own {
+			n.fail(err)
+			return
+		}
+		n.note(err, "headers of %s", from)
+	}
+	n.route = n.route[:0]
+	for _, h := range list {
+		n.route = append(n.route, h.Hash())
+	}
+	n.walk()
+	n.next()
+}
+
+// walk asks for the blocks of known headers next to the tip.
+func (n *Node) walk() {
+	for len(n.route) > 0 && n.e.Adopted(n.route[0]) != nil {
+		n.route = n.route[1:]
+	}
+	for i, hash := range n.route {
+		if i >= walkAhead {
+			break
+		}
+		n.miss(hash, "")
+	}
+}

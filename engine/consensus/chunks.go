@@ -1,0 +1,147 @@
+package consensus
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// makeChunks makes the chunks on the head that are this validator's, and spreads them with their witnesses.
+func (n *Node) makeChunks() {
+	h := n.head
+	if n.me == "" {
+		return
+	}
+	for i, id := range h.layout.ShardIDs() {
+		p, err := n.e.ChunkProducer(h.hash, id)
+		if err != nil {
+			n.fail(err)
+			return
+		}
+		if !n.isMe(p.AccountID, p.PublicKey) {
+			continue
+		}
+		if err := n.makeChunk(primitives.ShardIndex(i), id); errors.Is(err, engine.ErrUntracked) || errors.Is(err, engine.ErrOrphan) {
+			n.note(err, "makes no chunk of shard %d on %d", id, h.height)
+		} else if err != nil {
+			n.fail(err)
+			return
+		}
+	}
+}
+
+// makeChunk makes one of them.
+func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
+	h := n.head
+	txs, err := n.choose(i, id)
+	if err != nil || !n.signed.chunk(id, h.height+1) {
+		return err
+	}
+	n.save()
+	c, err := n.e.NewChunk(h.hash, i, txs, n.o.Key)
+	if err != nil {
+		return err
+	}
+	if n.o.planted(PlantedEndorse) {
+		c = n.lie(c)
+	}
+	coded, err := chain.EncodeBody(&c.ChunkBody, n.e.Coding())
+	if err != nil {
+		return err
+	}
+	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
+	n.spread(parts.Made{Chunk: c, Parts: coded.Parts})
+	if err = n.showWitness(c); errors.Is(err, storage.ErrGone) { // a restart has lost what it would show
+		n.note(err, "shows no witness of shard %d on %d", id, h.height)
+		return nil
+	}
+	return err
+}
+
+// lie makes a chunk say of its state what is not so.
+func (n *Node) lie(c *primitives.Chunk) *primitives.Chunk {
+	x := *c
+	x.Header.PrevGasUsed++
+	x.Hash = x.Header.ChunkHash()
+	x.Header.Signature = n.o.Key.Sign(x.Hash[:])
+	return &x
+}
+
+// spread has the parts do something, and does what comes of it.
+func (n *Node) spread(ev parts.Event) {
+	if n.o.planted(PlantedNoForward) {
+		switch ev.(type) {
+		case parts.Forward, parts.Tick, parts.Request:
+			return
+		}
+	}
+	out, err := n.parts.Step(n.now/ms, ev)
+	if err != nil {
+		n.note(err, "%T dropped", ev)
+	}
+	for _, s := range out.Send {
+		n.say(s.To, s.Body)
+	}
+	for i := range out.Ask {
+		a := &out.Ask[i]
+		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})
+	}
+	for _, a := range out.Answer {
+		if to, ok := a.To.(Peer); ok {
+			n.tell(to, a.Body)
+		}
+	}
+	for _, h := range out.Ready {
+		n.readyChunk(h)
+	}
+	for _, c := range out.Complete {
+		n.whole[c.Chunk.Hash] = c.Chunk
+		n.body(c.Chunk)
+	}
+	for _, h := range out.Bad {
+		n.note(nil, "chunk %v of shard %d at %d is none", short(h.ChunkHash()), h.ShardID, h.HeightCreated)
+	}
+	if len(out.Complete) > 0 {
+		n.next()
+	}
+}
+
+// readyChunk notes a chunk whose own parts are here: the first of its place may go into a block.
+func (n *Node) readyChunk(h *primitives.ChunkHeader) {
+	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
+		return
+	}
+	of := n.ready[h.PrevBlockHash]
+	if of == nil {
+		of = map[primitives.ShardID]*primitives.ChunkHeader{}
+		n.ready[h.PrevBlockHash] = of
+	}
+	if of[h.ShardID] == nil {
+		of[h.ShardID] = h
+	}
+}
+
+// storedChunk finds a chunk that is part of the chain.
+func (n *Node) storedChunk(hash primitives.Hash) *primitives.Chunk {
+	if c := n.whole[hash]; c != nil {
+		return c
+	}
+	places, err := n.e.Store().FindChunk(hash)
+	if err != nil {
+		return nil
+	}
+	for _, p := range places {
+		at, err := n.e.Block(p.Block.Ref().Hash)
+		if err != nil {
+			continue
+		}
+		if i, err := at.Layout.Index(p.Shard); err == nil && at.Shards[i].Chunk != nil && at.Shards[i].Chunk.Hash == hash {
+			return at.Shards[i].Chunk
+		}
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package consensus
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// head is the block that is built on, which is on disk, with who is to do what behind it.
+type head struct {
+	block     *primitives.Block
+	hash      primitives.Hash
+	height    primitives.Height
+	final     primitives.Height
+	epoch     primitives.EpochID // of the child
+	layout    primitives.ShardLayout
+	approvers []chain.Approver
+	approves  bool              // this validator is among them
+	making    primitives.Height // the child that was made
+}
+
+// setHead begins anew on a block. Chunks on it are made as well, if it is on disk.
+func (n *Node) setHead(at *engine.Entry) {
+	h := &head{block: at.Block, hash: at.Hash, height: at.Height(), final: n.e.Final().Height}
+	err := n.e.Epochs(func(m *epoch.Manager) (err error) {
+		if h.epoch, err = m.EpochIDFromPrev(at.Hash); err == nil {
+			h.layout, err = m.ShardLayout(h.epoch)
+		}
+		return err
+	})
+	if err == nil {
+		h.approvers, err = n.e.Approvers(at.Hash)
+	}
+	if err != nil {
+		n.fail(err)
+		return
+	}
+	for i := range h.approvers {
+		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
+	}
+	n.head, n.moved = h, n.now
+	n.tracker.Tip(h.hash, h.height, h.final, n.now)
+	if n.e.Entry(at.Hash) != nil {
+		n.dealPools(at)
+		n.makeChunks()
+	}
+	parked := n.parked
+	n.parked = nil
+	for _, a := range parked {
+		n.approval(a)
+	}
+	if target := h.height + 1; n.o.planted(PlantedSkip) && n.tracker.LargestTarget() > target {
+		n.vote(doomslug.Proposal{Inner: primitives.NewApprovalInner(h.hash, h.height, target), Target: target})
+	}
+}
+
+// isMe tells whether a validator is this one, with the key that it has.
+func (n *Node) isMe(account primitives.AccountID, key primitives.PublicKey) bool {
+	return account == n.me && n.me != "" && n.o.Key.PublicKey() == key
+}
+
+// candidate is a chunk that may go into the child of the head.
+type candidate struct {
+	chunk      *primitives.Chunk
+	signatures []primitives.Signature
+}
+
+// candidates are the chunks on the head with enough endorsements, by shard index, and whether all are there.
+func (n *Node) candidates() (out []candidate, all bool, err error) {
+	h := n.head
+	out, all = make([]candidate, h.layout.NumShards()), true
+	for i, id := range h.layout.ShardIDs() {
+		header := n.ready[h.hash][id]
+		if header == nil {
+			all = false
+			continue
+		}
+		hash := header.ChunkHash()
+		key := primitives.ChunkKey{ShardID: id, EpochID: h.epoch, HeightCreated: header.HeightCreated}
+		signatures, enough, err := n.votes.Of(key, hash)
+		if err != nil {
+			return nil, false, err
+		}
+		if !enough && !n.o.planted(PlantedUnendorsed) {
+			all = false
+			continue
+		}
+		out[i] = candidate{&primitives.Chunk{Hash: hash, Header: *header}, signatures}
+	}
+	return out, all, nil
+}
+
+// make makes the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by time.
+func (n *Node) make() (wait int64) {
+	h := n.head
+	if h.making != 0 || n.me == "" {
+		return 0
+	}
+	var list []candidate
+	var all, known bool
+	last := n.tracker.LargestReady()
+	if n.o.planted(PlantedThreshold) {
+		last = max(last, h.height+1)
+	}
+	for height := h.height + 1; height <= last; height++ {
+		p, err := n.e.BlockProducer(h.hash, height)
+		if err != nil {
+			n.fail(err)
+			return 0
+		}
+		if !n.isMe(p.AccountID, p.PublicKey) {
+			continue
+		}
+		if height <= n.signed.Block { // that height has a block of this validator
+			continue
+		}
+		if !known {
+			if list, all, err = n.candidates(); err != nil {
+				n.fail(err)
+				return 0
+			}
+			known = true
+		}
+		ready, until := n.tracker.Ready(height, all, n.now)
+		if n.o.planted(PlantedThreshold) && !ready && until == 0 {
+			ready = n.now-n.moved > n.o.Delays.Endorsement
+		}
+		if !ready {
+			if until > 0 && (wait == 0 || until < wait) {
+				wait = until
+			}
+			continue
+		}
+		n.propose(height, list)
+		return 0
+	}
+	return wait
+}
+
+// propose makes a block of a height on the head, tells everybody, and has it judged as others' are.
+func (n *Node) propose(height primitives.Height, list []candidate) {
+	h := n.head
+	h.making = height
+	if !n.signed.block(height) {
+		return
+	}
+	n.save()
+	p := &engine.Proposal{
+		Parent: h.hash, Height: height, Timestamp: uint64(n.now), Chunks: make([]*primitives.Chunk, len(list)),
+		Endorsements: make([][]primitives.Signature, len(list)), Approvals: n.tracker.Approvals(height, h.approvers), Vote: n.o.Vote,
+	}
+	for i := range list {
+		p.Chunks[i], p.Endorsements[i] = list[i].chunk, list[i].signatures
+	}
+	b, err := n.e.NewBlock(p, n.o.Key)
+	switch {
+	case errors.Is(err, engine.ErrOrphan):
+		n.note(err, "block %d was overtaken", height)
+	case err != nil:
+		n.fail(err)
+	default:
+		hash := b.Hash()
+		n.produced[hash] = height
+		n.note(nil, "makes block %d %v on %d", height, short(hash), h.height)
+		n.tell("", b)
+		n.block("", b)
+	}
+}
+
+// short is the beginning of a hash, for notes.
+func short(h primitives.Hash) string { return h.String()[:8] }

@@ -1,0 +1,375 @@
+package consensus
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/intake"
+	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Chain is the engine as a Node drives it; *engine.Engine is it.
+type Chain interface {
+	Admit(b *primitives.Block) (engine.Admitted, error)
+	AdmitBody(c *primitives.Chunk) (signed bool, need intake.Need, err error)
+	AddHeaders(list []*primitives.BlockHeader) (taken int, err error)
+	HeaderHead() (storage.BlockRef, error)
+	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
+	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
+	Stored() ([]*engine.Accepted, error)
+	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
+	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
+	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error)
+	Witness(c *primitives.Chunk) (*engine.Witness, error)
+	CheckHeld(w *primitives.ChunkStateWitness) (held bool, err error)
+	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
+	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
+
+	Head() *engine.Entry
+	Final() storage.BlockRef
+	Tip() *engine.Entry
+	TipFinal() storage.BlockRef
+	Adopted(primitives.Hash) *engine.Entry
+	Entry(primitives.Hash) *engine.Entry
+	Block(primitives.Hash) (*engine.Entry, error)
+	Header(primitives.Hash) (*primitives.BlockHeader, error)
+	Store() *storage.Store
+	Chain() *engine.Chain
+	Coding() *primitives.ReedSolomon
+	Epochs(func(*epoch.Manager) error) error
+	Approvers(parent primitives.Hash) ([]chain.Approver, error)
+	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
+	ChunkProducer(parent primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
+	Validation() engine.Validation
+	Distribution(stored func(primitives.Hash) *primitives.Chunk) engine.Distribution
+}
+
+// Bounds.
+const (
+	MaxParked  = 4096 // votes for blocks that have not come
+	MaxMissing = 256  // blocks that are asked for at once
+	MaxWaiting = 4096 // transactions of a shard
+)
+
+// housekeeping is the time between two looks at what was asked for and has not come (nearcore chunk_request_retry_period).
+const housekeeping int64 = 400_000_000
+
+// ms is a millisecond.
+const ms = 1_000_000
+
+// Options are what a Node works with.
+type Options struct {
+	Engine  Chain
+	Account primitives.AccountID // of the validator; none: it only follows
+	Key     primitives.SecretKey
+	Delays  doomslug.Delays
+	Vote    primitives.ProtocolVersion // latest_protocol_version of its blocks
+	Signed  []byte                     // what Out.Save said last; nil: nothing
+	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
+	Random  func(n int) int // below n, for whom to ask
+	Seed    primitives.Hash // of the pools' order
+	Written func()          // called from any goroutine when adopted blocks have come to the disk
+	Planted Planted         // for tests of the simulator
+}
+
+// Planted are bugs that tests of the simulator put into a node. None: there are none.
+type Planted uint32
+
+// The bugs.
+const (
+	PlantedThreshold  Planted = 1 << iota // a block is made with too few approvals
+	PlantedForget                         // what was signed is forgotten by a restart
+	PlantedEndorse                        // witnesses are endorsed unseen, and a chunk producer lies
+	PlantedUnendorsed                     // chunks go into blocks without endorsements
+	PlantedEarly                          // it votes for a block before that is on disk
+	PlantedStaleHead                      // what was asked for is not asked for again
+	PlantedDropReady                      // chunks are forgotten when their block comes late
+	PlantedSkip                           // it endorses a height that it has skipped
+	PlantedOrphans                        // orphans are dropped and their parents not asked for
+	PlantedNoForward                      // own parts are not passed on, nor asked for
+)
+
+func (o *Options) planted(p Planted) bool { return o.Planted&p != 0 }
+
+// Node is the state machine. It is not safe for concurrent use.
+type Node struct {
+	o       Options
+	e       Chain
+	me      primitives.AccountID
+	now     int64
+	out     *Out
+	own     []Send // to this validator itself
+	signed  *Signatures
+	tracker *doomslug.Tracker
+	head    *head
+	parked  []*primitives.Approval
+
+	pool     *intake.Pool
+	tip      primitives.Height
+	work     *work
+	produced map[primitives.Hash]primitives.Height // blocks of this node, above the final one
+	missing  map[primitives.Hash]*missing
+	route    []primitives.Hash // of headers ahead of the blocks
+	asked    int64             // when headers were asked for
+
+	parts   *parts.Pool
+	whole   map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
+	ready   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
+	judges  *witness.Tracker                                                   // nil: no validator
+	votes   *witness.Endorsements
+	waiting map[primitives.ShardID]*mempool.Pool
+
+	jobs    map[uint64]func()
+	lastJob uint64
+	sweep   int64 // when housekeeping is due
+	moved   int64 // when the head came, or was told again
+	fatal   error
+}
+
+// New returns the node; it is at the engine's head.
+func New(o Options, now int64) (*Node, error) {
+	signed, err := ReadSignatures(o.Signed)
+	if err != nil {
+		return nil, err
+	}
+	e := o.Engine
+	n := &Node{
+		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
+		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
+		missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
+		ready:   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{},
+		waiting: map[primitives.ShardID]*mempool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
+	}
+	n.parts = parts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
+	eyes := &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
+	n.votes = witness.NewEndorsements(eyes, o.Verify)
+	if n.me != "" {
+		n.judges = witness.NewTracker(witness.Validator{Account: o.Account, Key: o.Key}, eyes, o.Verify)
+	}
+	return n, nil
+}
+
+// Start is the first step: on the engine's head.
+func (n *Node) Start(now int64) Out {
+	return n.do(now, func() {
+		at := n.e.Head()
+		n.spread(parts.Head{Hash: at.Hash, Prev: at.Header().PrevHash, Height: at.Height()})
+		n.setHead(at)
+	})
+}
+
+// Step takes an event at a time that is never before the last one.
+func (n *Node) Step(now int64, ev Event) Out {
+	return n.do(now, func() {
+		switch ev := ev.(type) {
+		case Received:
+			n.receive(ev.From, ev.Message)
+		case Submitted:
+			n.submit(ev.Tx)
+		case Tick:
+		case Done:
+			n.done(ev.Job)
+		case Written:
+			n.written()
+		default:
+			panic(fmt.Sprintf("consensus: no case for %T", ev))
+		}
+	})
+}
+
+func (n *Node) do(now int64, what func()) Out {
+	n.now, n.out = now, new(Out)
+	if n.fatal == nil {
+		what()
+		n.advance()
+	}
+	if n.fatal != nil {
+		n.out.Fatal, n.out.Send, n.out.Jobs = n.fatal, nil, nil
+	}
+	out := *n.out
+	n.out = nil
+	return out
+}
+
+// Idle tells that no block is between Begin and Adopt: then shards may come in and go.
+func (n *Node) Idle() bool { return n.work == nil }
+
+// advance does what time brings, and what this node has said to itself.
+func (n *Node) advance() {
+	for n.settle(); n.fatal == nil; n.settle() {
+		if n.now >= n.sweep {
+			n.sweep = n.now + housekeeping
+			n.housekeep()
+		}
+		n.out.Wake = n.sweep
+		if n.head != nil {
+			for _, p := range n.tracker.Tick(n.now, false) {
+				n.vote(p)
+			}
+			if wait := n.make(); wait > 0 {
+				n.out.Wake = min(n.out.Wake, wait)
+			}
+			n.out.Wake = min(n.out.Wake, n.tracker.Next())
+		}
+		if len(n.own) == 0 {
+			n.out.Wake = max(n.out.Wake, n.now+1)
+			return
+		}
+	}
+}
+
+// settle hears what this node has said to itself.
+func (n *Node) settle() {
+	for len(n.own) > 0 && n.fatal == nil {
+		s := n.own[0]
+		n.own = n.own[1:]
+		n.receive("", s.Message)
+	}
+}
+
+// note says that something happened.
+func (n *Node) note(err error, format string, args ...any) {
+	n.out.Notes = append(n.out.Notes, Note{fmt.Sprintf(format, args...), err})
+}
+
+// fail ends all work.
+func (n *Node) fail(err error) {
+	if n.fatal == nil {
+		n.fatal = err
+	}
+}
+
+// say sends a message to a validator, which may be this one.
+func (n *Node) say(to primitives.AccountID, m Message) {
+	if to == n.me {
+		n.own = append(n.own, Send{To: to, Message: m})
+		return
+	}
+	n.out.Send = append(n.out.Send, Send{To: to, Message: m})
+}
+
+// tell sends a message to a neighbour; none: to all.
+func (n *Node) tell(to Peer, m Message) { n.out.Send = append(n.out.Send, Send{Peer: to, Message: m}) }
+
+// save has what was signed written before anything is sent.
+func (n *Node) save() { n.out.Save = n.signed.AppendBorsh(nil) }
+
+// run hands out work; then comes behind it.
+func (n *Node) run(work, then func()) {
+	n.lastJob++
+	n.jobs[n.lastJob] = then
+	n.out.Jobs = append(n.out.Jobs, Job{n.lastJob, work})
+}
+
+func (n *Node) done(id uint64) {
+	then := n.jobs[id]
+	if then == nil {
+		n.note(nil, "job %d, which is not under way", id)
+		return
+	}
+	delete(n.jobs, id)
+	then()
+}
+
+// receive takes a message of another node, or of this one.
+func (n *Node) receive(from Peer, m Message) {
+	switch m := m.(type) {
+	case *primitives.Block:
+		n.block(from, m)
+	case BlockRequest:
+		if at, err := n.e.Block(m.Hash); err == nil {
+			n.tell(from, at.Block)
+		}
+	case HeadersRequest:
+		n.headersAsked(from, m.Hashes)
+	case Headers:
+		n.headers(from, m.List)
+	case *primitives.Approval:
+		n.approval(m)
+	case *primitives.SignedTransaction:
+		n.transaction(m)
+	case *primitives.PartialChunk:
+		n.spread(parts.Partial{PartialChunk: m})
+	case *primitives.ChunkForward:
+		n.spread(parts.Forward{ChunkForward: m})
+	case *primitives.ChunkRequest:
+		n.spread(parts.Request{ChunkRequest: m, From: from})
+	case *primitives.ChunkResponse:
+		n.spread(parts.Response{ChunkResponse: m})
+	case *primitives.ChunkEndorsement:
+		if err := n.votes.Add(m); err != nil {
+			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
+		}
+	case *primitives.WitnessAck: // the producer's meters
+	default:
+		n.judge(m)
+	}
+}
+
+// housekeep asks again for what has not come, and tells the head again where nothing moves.
+func (n *Node) housekeep() {
+	if !n.o.planted(PlantedStaleHead) {
+		n.spread(parts.Tick{})
+		n.askAgain()
+	}
+	if n.head != nil && n.now-n.moved >= n.o.Delays.Skip {
+		n.moved = n.now
+		n.tell("", n.head.block)
+	}
+	final := n.e.Final().Height
+	for hash, c := range n.whole {
+		if c.Header.HeightCreated <= final {
+			delete(n.whole, hash)
+		}
+	}
+	for hash, h := range n.produced {
+		if h <= final {
+			delete(n.produced, hash)
+		}
+	}
+	for prev, of := range n.ready {
+		for _, h := range of {
+			if h.HeightCreated <= final {
+				delete(n.ready, prev)
+			}
+			break
+		}
+	}
+}
+
+// assignments remembers who judges which chunk: that is drawn for each shard and height.
+type assignments struct {
+	engine.Validation
+	of    map[primitives.ChunkKey][]chain.Assigned
+	order []primitives.ChunkKey
+}
+
+// maxAssignments bounds them.
+const maxAssignments = 256
+
+// Validators is witness.Chain's.
+func (a *assignments) Validators(k primitives.ChunkKey) ([]chain.Assigned, error) {
+	if list, ok := a.of[k]; ok {
+		return list, nil
+	}
+	list, err := a.Validation.Validators(k)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.order) >= maxAssignments {
+		delete(a.of, a.order[0])
+		a.order = slices.Delete(a.order, 0, 1)
+	}
+	a.of[k] = list
+	a.order = append(a.order, k)
+	return list, nil
+}

@@ -1,0 +1,132 @@
+package consensus
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/mempool"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/apply"
+)
+
+// submit takes a client's transaction: into this node's pool, and to those who make the chunks of its signer's shard (nearcore
+// rpc_handler.rs forward_tx).
+func (n *Node) submit(tx *primitives.SignedTransaction) {
+	if n.head == nil {
+		return
+	}
+	n.transaction(tx)
+	list, err := n.e.Validation().Producers(n.head.epoch, n.head.layout.ShardOf(tx.SignerID))
+	if err != nil {
+		n.fail(err)
+		return
+	}
+	for _, to := range list {
+		if to != n.me {
+			n.say(to, tx)
+		}
+	}
+}
+
+// transaction puts a transaction into the pool of its signer's shard.
+func (n *Node) transaction(tx *primitives.SignedTransaction) {
+	if n.head == nil || n.me == "" {
+		return
+	}
+	base, err := n.e.Header(tx.BlockHash)
+	if err != nil {
+		n.note(err, "transaction %v on an unknown block", short(tx.Hash()))
+		return
+	}
+	if hash := tx.Hash(); !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
+		n.note(nil, "transaction %v is not signed", short(hash))
+		return
+	}
+	if _, err := n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base.Height); err != nil {
+		n.note(err, "transaction %v", short(tx.Hash()))
+	}
+}
+
+func (n *Node) poolOf(id primitives.ShardID) *mempool.Pool {
+	p := n.waiting[id]
+	if p == nil {
+		p = mempool.New(mempool.Limits{Transactions: MaxWaiting}, n.e.Chain().ValidityPeriod, n.o.Seed)
+		p.Advance(n.head.height)
+		n.waiting[id] = p
+	}
+	return p
+}
+
+// dealPools moves what waits for shards that are no more to those that they are split into.
+func (n *Node) dealPools(at *engine.Entry) {
+	for _, id := range slices.Sorted(maps.Keys(n.waiting)) {
+		if n.head.layout.Has(id) {
+			continue
+		}
+		p := n.waiting[id]
+		delete(n.waiting, id)
+		p.Drain(func(tx *primitives.SignedTransaction, base primitives.Height) {
+			_, _ = n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base) // what finds no room is sent again by its client
+		})
+	}
+	for _, p := range n.waiting {
+		p.Advance(at.Height())
+	}
+}
+
+// pooled takes out of the pools what a block has, and puts back what only the branch before had.
+func (n *Node) pooled(acc *engine.Accepted) {
+	if !acc.IsHead {
+		return
+	}
+	for i := range acc.Entry.Shards {
+		c := acc.Entry.Shards[i].Chunk
+		if c == nil {
+			continue
+		}
+		for _, tx := range c.Transactions {
+			for _, p := range n.waiting {
+				p.Remove(tx.Hash())
+			}
+		}
+	}
+	for _, tx := range acc.Returned {
+		n.transaction(tx)
+	}
+}
+
+// choose chooses the transactions of a chunk on the head.
+func (n *Node) choose(i primitives.ShardIndex, id primitives.ShardID) ([]*primitives.SignedTransaction, error) {
+	p := n.waiting[id]
+	if p == nil || p.Len() == 0 {
+		return nil, nil
+	}
+	w := &walk{round: p.Round()}
+	out, err := n.e.Prepare(n.head.hash, i, w, nil)
+	w.round.End()
+	if err != nil {
+		return nil, err
+	}
+	for k := range out.Dropped {
+		p.Remove(out.Dropped[k].Hash())
+	}
+	return out.Transactions, nil
+}
+
+// walk shows a round to the runtime.
+type walk struct{ round *mempool.Round }
+
+// NextGroup is part of apply.Candidates.
+func (w *walk) NextGroup() apply.Group {
+	if !w.round.Next() {
+		return nil
+	}
+	return w
+}
+
+// Peek is part of apply.Group.
+func (w *walk) Peek() *primitives.SignedTransaction { return w.round.Peek() }
+
+// Pop is part of apply.Group.
+func (w *walk) Pop() { w.round.Keep(w.round.Peek()) }

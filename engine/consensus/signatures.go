@@ -1,0 +1,127 @@
+package consensus
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Row is the name under which Signatures are kept.
+const Row = "validator_signatures"
+
+// maxEndorsed is of how many chunks of a shard it is known which were endorsed.
+const maxEndorsed = 64
+
+// Signatures is what a validator has signed, as much of it as tells whether another signature would contradict: it is on disk before the
+// signature leaves the node, so that no restart makes it say otherwise.
+type Signatures struct {
+	Target   primitives.Height // the greatest height voted for
+	Block    primitives.Height // of the last block made
+	chunks   []made            // the last one made of each shard
+	endorsed []endorsed        // of each shard the last ones, by height
+}
+
+type made struct {
+	shard  primitives.ShardID
+	height primitives.Height // created at
+}
+
+type endorsed struct {
+	shard  primitives.ShardID
+	height primitives.Height
+	epoch  primitives.EpochID
+	chunk  primitives.Hash
+}
+
+// ReadSignatures reads what AppendBorsh wrote; nothing: of a validator that has signed nothing.
+func ReadSignatures(row []byte) (*Signatures, error) {
+	s := new(Signatures)
+	if len(row) == 0 {
+		return s, nil
+	}
+	if err := borsh.Unmarshal(row, s); err != nil {
+		return nil, fmt.Errorf("consensus: what was signed: %w", err)
+	}
+	return s, nil
+}
+
+// AppendBorsh appends our storage form.
+func (s *Signatures) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendUint64(borsh.AppendUint64(append(b, 0), uint64(s.Target)), uint64(s.Block))
+	b = borsh.AppendSlice(b, s.chunks, func(b []byte, m *made) []byte {
+		return borsh.AppendUint64(borsh.AppendUint64(b, uint64(m.shard)), uint64(m.height))
+	})
+	return borsh.AppendSlice(b, s.endorsed, func(b []byte, e *endorsed) []byte {
+		b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(e.shard)), uint64(e.height))
+		return e.chunk.AppendBorsh(e.epoch.AppendBorsh(b))
+	})
+}
+
+// DecodeBorsh reads our storage form.
+func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
+	if tag := r.Byte(); tag != 0 {
+		r.BadTag("Signatures", tag)
+		return
+	}
+	s.Target, s.Block = primitives.Height(r.Uint64()), primitives.Height(r.Uint64())
+	s.chunks = borsh.Slice(r, 16, func(r *borsh.Reader) made {
+		return made{primitives.ShardID(r.Uint64()), primitives.Height(r.Uint64())}
+	})
+	s.endorsed = borsh.Slice(r, 80, func(r *borsh.Reader) endorsed {
+		return endorsed{primitives.ShardID(r.Uint64()), primitives.Height(r.Uint64()), primitives.ReadHash(r), primitives.ReadHash(r)}
+	})
+}
+
+// vote notes an approval for a height.
+func (s *Signatures) vote(target primitives.Height) { s.Target = max(s.Target, target) }
+
+// block tells whether a block of a height may be signed, and notes it.
+func (s *Signatures) block(h primitives.Height) bool {
+	if h <= s.Block {
+		return false
+	}
+	s.Block = h
+	return true
+}
+
+// chunk tells whether a chunk may be signed, and notes it.
+func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
+	i := slices.IndexFunc(s.chunks, func(m made) bool { return m.shard == shard })
+	switch {
+	case i < 0:
+		s.chunks = append(s.chunks, made{shard, h})
+	case h <= s.chunks[i].height:
+		return false
+	default:
+		s.chunks[i].height = h
+	}
+	return true
+}
+
+// endorse tells whether a chunk may be endorsed, and notes it: no other of its shard and height was, as far as that is still known. The same one may
+// be endorsed again; fresh: it was not yet.
+func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash) (fresh, may bool) {
+	n, lowest := 0, -1
+	for i := range s.endorsed {
+		e := &s.endorsed[i]
+		if e.shard != key.ShardID {
+			continue
+		}
+		if e.height == key.HeightCreated && e.epoch == key.EpochID {
+			return false, e.chunk == chunk
+		}
+		if n++; lowest < 0 || e.height < s.endorsed[lowest].height {
+			lowest = i
+		}
+	}
+	if n >= maxEndorsed {
+		if key.HeightCreated <= s.endorsed[lowest].height {
+			return false, false
+		}
+		s.endorsed = slices.Delete(s.endorsed, lowest, lowest+1)
+	}
+	s.endorsed = append(s.endorsed, endorsed{key.ShardID, key.HeightCreated, key.EpochID, chunk})
+	return true, true
+}

@@ -1,0 +1,114 @@
+package consensus
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// showWitness makes the witness of a chunk of this validator, and spreads it.
+func (n *Node) showWitness(c *primitives.Chunk) error {
+	w, err := n.e.Witness(c)
+	if err != nil {
+		return err
+	}
+	out, err := n.judges.Step(witness.Made{Witness: w.ChunkStateWitness, Transition: w.Transition, Accesses: w.Accesses, Deploys: w.Deploys})
+	n.judging(out, err)
+	return nil
+}
+
+// judge takes what others say about witnesses.
+func (n *Node) judge(m Message) {
+	if n.judges == nil {
+		n.note(nil, "%T to who is no validator", m)
+		return
+	}
+	var ev witness.Event
+	switch m := m.(type) {
+	case *primitives.PartialWitness:
+		ev = witness.Part{Part: m}
+	case Forwarded:
+		ev = witness.Part{Part: m.PartialWitness, Forward: true}
+	case *primitives.ContractAccesses:
+		ev = witness.Accesses{Accesses: m, Missing: m.Contracts, Chance: uint64(n.o.Random(1 << 30))}
+	case *primitives.ContractCodeRequest:
+		ev = witness.CodeAsked{Request: m, Codes: n.e.CodeOf}
+	case *primitives.ContractCodeResponse:
+		ev = witness.Code{Response: m}
+	case *primitives.PartialContractDeploys:
+		ev = witness.Deploys{Part: m}
+	default:
+		n.note(nil, "a message of type %T dropped", m)
+		return
+	}
+	out, err := n.judges.Step(ev)
+	n.judging(out, err)
+}
+
+// judging does what the tracker of witnesses wants done.
+func (n *Node) judging(out witness.Out, err error) {
+	if err != nil && !errors.Is(err, witness.ErrKnown) {
+		n.note(err, "witnesses")
+	}
+	for _, s := range out.Send {
+		var m Message = s.Body
+		if e, ok := m.(*primitives.ChunkEndorsement); ok && !n.mayEndorse(e) {
+			continue
+		}
+		if p, ok := m.(*primitives.PartialWitness); ok && s.Forward {
+			m = Forwarded{p}
+		}
+		for _, to := range s.To {
+			n.say(to, m)
+		}
+	}
+	for i := range out.Judge {
+		n.check(out.Judge[i])
+	}
+}
+
+// mayEndorse holds back an endorsement beside which another one of that shard and height was made.
+func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
+	m := &e.Metadata
+	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
+	fresh, may := n.signed.endorse(key, e.ChunkHash)
+	if !may {
+		n.note(nil, "endorses no other chunk of shard %d at %d", key.ShardID, key.HeightCreated)
+		return false
+	}
+	if fresh {
+		n.save()
+	}
+	return true
+}
+
+// check judges a witness: by the state, if that is here, else by what the witness shows, which is a job.
+func (n *Node) check(j witness.Judgement) {
+	if n.o.planted(PlantedEndorse) {
+		n.judged(j, nil)
+		return
+	}
+	held, err := n.e.CheckHeld(j.Witness)
+	if held || err != nil {
+		n.judged(j, err)
+		return
+	}
+	n.run(func() { err = n.e.CheckWitness(j.Witness, j.Codes) }, func() { n.judged(j, err) })
+}
+
+// judged says what became of a judgement.
+func (n *Node) judged(j witness.Judgement, err error) {
+	ev := witness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Head: n.e.Head().Height()}
+	switch {
+	case err == nil, ev.Early:
+	case engine.VerdictOf(err) == engine.Own:
+		n.fail(err)
+		return
+	default:
+		n.note(err, "witness of shard %d at %d refused", j.Key.ShardID, j.Key.HeightCreated)
+	}
+	out, err := n.judges.Step(ev)
+	n.judging(out, err)
+}

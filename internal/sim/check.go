@@ -1,0 +1,296 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// checks know what must be.
+type checks struct {
+	w         *World
+	violation error
+	chain     map[primitives.Height]primitives.Hash // final blocks
+	top       storage.BlockRef                      // the highest of them
+	finals    map[primitives.AccountID]storage.BlockRef
+	roots     map[place]primitives.Hash
+	did       map[place]*deeds
+	applied   map[primitives.Hash]primitives.Height // outcomes of final blocks
+	owed      map[primitives.Hash]primitives.Height // receipts of final blocks that were not applied
+	moved     int64                                 // when the top did
+	ending    primitives.Height                     // behind which nothing is sent any more; 0: not yet
+	epochs    map[primitives.EpochID]bool
+	missed    int
+	gaps      int
+	late      int // of gaps those behind ending
+	supplies  int
+	unread    []unread // final blocks
+	out       bool     // the leaver was kicked out
+	returned  bool     // and is back
+	signs     signs
+}
+
+// place is a shard of a block.
+type place struct {
+	block primitives.Hash
+	shard primitives.ShardID
+}
+
+// deeds are what a chunk did, as whoever has applied it says.
+type deeds struct {
+	outcomes []primitives.Hash
+	sent     []primitives.Hash
+}
+
+func (c *checks) init(w *World) {
+	*c = checks{w: w, chain: map[primitives.Height]primitives.Hash{}, finals: map[primitives.AccountID]storage.BlockRef{}, roots: map[place]primitives.Hash{},
+		did: map[place]*deeds{}, applied: map[primitives.Hash]primitives.Height{}, owed: map[primitives.Hash]primitives.Height{}, moved: begin,
+		epochs: map[primitives.EpochID]bool{}}
+	c.signs.init(c)
+}
+
+// fail says that something is so that must never be. The first one counts.
+func (c *checks) fail(format string, args ...any) {
+	if c.violation == nil {
+		c.violation = fmt.Errorf(format, args...)
+		c.w.say("CHECK", "%v", c.violation)
+	}
+}
+
+// started checks what a node has after a start: all that it had called final.
+func (c *checks) started(n *node) {
+	was, now := c.finals[n.name], n.engine.Final()
+	if now.Height < was.Height {
+		c.fail("%s had block %d final, and after a start %d", n.name, was.Height, now.Height)
+		return
+	}
+	if was.Hash.IsZero() {
+		return
+	}
+	if hash, err := n.store.HashAt(was.Height); err != nil || hash != was.Hash {
+		c.fail("%s had block %d %v final, and after a start another: %v %v", n.name, was.Height, was.Hash, hash, err)
+	}
+}
+
+// adopted compares what nodes make of a block.
+func (c *checks) adopted(n *node, acc *engine.Accepted) {
+	at := acc.Entry
+	for i := range at.Shards {
+		s := &at.Shards[i]
+		if !s.Held() {
+			continue
+		}
+		p := place{at.Hash, s.ID}
+		if root, ok := c.roots[p]; ok && root != s.Extra.StateRoot {
+			c.fail("%s has another state of shard %d after block %d", n.name, s.ID, at.Height())
+		}
+		c.roots[p] = s.Extra.StateRoot
+		if r := s.Result; r != nil && c.did[p] == nil {
+			d := new(deeds)
+			for k := range r.Outcomes {
+				d.outcomes = append(d.outcomes, r.Outcomes[k].ID)
+				d.sent = append(d.sent, r.Outcomes[k].Outcome.ReceiptIDs...)
+			}
+			c.did[p] = d
+		}
+	}
+	c.read()
+}
+
+// stored follows what a node calls final.
+func (c *checks) stored(n *node, acc *engine.Accepted) {
+	was, now := c.finals[n.name], acc.Final
+	if now.Height < was.Height || now.Height == was.Height && now.Hash != was.Hash && !was.Hash.IsZero() {
+		c.fail("%s takes back that block %d is final: now it is %d", n.name, was.Height, now.Height)
+		return
+	}
+	if now == was {
+		return
+	}
+	var path []*engine.Entry
+	for hash := now.Hash; ; {
+		at, err := n.engine.Block(hash)
+		if err != nil {
+			c.fail("%s has not all of what is final: %v", n.name, err)
+			return
+		}
+		if at.Height() <= was.Height || at.Header().PrevHash.IsZero() {
+			if at.Height() != was.Height || !was.Hash.IsZero() && at.Hash != was.Hash {
+				if !at.Header().PrevHash.IsZero() {
+					c.fail("%s has final block %d beside block %d, which was final", n.name, now.Height, was.Height)
+				}
+			}
+			break
+		}
+		path = append(path, at)
+		hash = at.Header().PrevHash
+	}
+	c.finals[n.name] = now
+	for i := len(path) - 1; i >= 0; i-- {
+		at := path[i]
+		if hash, ok := c.chain[at.Height()]; ok {
+			if hash != at.Hash {
+				c.fail("two final blocks of height %d: %v, and %v of %s", at.Height(), hash, at.Hash, n.name)
+			}
+			continue
+		}
+		if at.Height() <= c.top.Height {
+			c.fail("%s has a final block of height %d, others have none", n.name, at.Height())
+			return
+		}
+		c.final(n, at)
+	}
+}
+
+// final takes a block that is final for the first time.
+func (c *checks) final(n *node, at *engine.Entry) {
+	if c.top.Height > 0 {
+		c.missed += int(at.Height() - c.top.Height - 1)
+	}
+	c.chain[at.Height()] = at.Hash
+	c.top = storage.BlockRef{Height: at.Height(), Hash: at.Hash}
+	c.moved = c.w.now
+	c.epochs[at.Header().EpochID] = true
+	for _, h := range at.Block.Body.Chunks {
+		if h.HeightIncluded == at.Height() {
+			continue
+		}
+		c.gaps++
+		if c.ending != 0 && at.Height() > c.ending+4 {
+			c.late++
+		}
+	}
+	c.unread = append(c.unread, unread{n, n.life, at})
+	c.read()
+}
+
+// unread is a final block, and who had it first.
+type unread struct {
+	n    *node
+	life int
+	at   *engine.Entry
+}
+
+// read goes on with the final blocks, as far as somebody has applied all their chunks: what they did was never done before.
+func (c *checks) read() {
+	for len(c.unread) > 0 && c.violation == nil {
+		n, at := c.unread[0].n, c.unread[0].at
+		var all []*deeds
+		for i, h := range at.Block.Body.Chunks {
+			if h.HeightIncluded != at.Height() {
+				continue
+			}
+			d := c.did[place{at.Hash, at.Layout.ShardIDs()[i]}]
+			if d == nil {
+				return
+			}
+			all = append(all, d)
+		}
+		for _, d := range all {
+			c.deeds(at.Height(), d)
+		}
+		if n.life == c.unread[0].life && n.tracks == nil && at.Height()%4 == 0 {
+			c.supply(n, at)
+		}
+		c.unread = c.unread[1:]
+	}
+}
+
+func (c *checks) deeds(h primitives.Height, d *deeds) {
+	for _, id := range d.outcomes {
+		if before, twice := c.applied[id]; twice {
+			c.fail("%v was applied in block %d and again in %d", id, before, h)
+		}
+		c.applied[id] = h
+		delete(c.owed, id)
+	}
+	for _, id := range d.sent {
+		if _, done := c.applied[id]; !done {
+			c.owed[id] = h
+		}
+	}
+}
+
+// supply counts all tokens there are.
+func (c *checks) supply(n *node, at *engine.Entry) {
+	has, err := workload.Held(n.store, at, func(hash primitives.Hash) *engine.Entry {
+		x, err := n.engine.Block(hash)
+		if err != nil {
+			c.fail("%s: %v", n.name, err)
+		}
+		return x
+	})
+	want, werr := workload.Supply(at)
+	if err := errors.Join(err, werr); err != nil {
+		c.fail("%s can't count the tokens of block %d: %v", n.name, at.Height(), err)
+		return
+	}
+	c.supplies++
+	if has != want {
+		c.fail("there are %v tokens after block %d, not %v", has, at.Height(), want)
+	}
+}
+
+// ended tells whether the scenario is over: all blocks are final on all nodes, and what was sent then has had time to run.
+func (c *checks) ended() bool {
+	w := c.w
+	if w.faulty() {
+		return false
+	}
+	if quiet := w.now - max(c.moved, w.faultsEnd()); quiet > w.s.Patience {
+		c.fail("no block has become final for %d s: %s", quiet/second, w.where())
+		return true
+	}
+	low := ^primitives.Height(0)
+	for _, n := range w.nodes {
+		if n.core == nil {
+			return false
+		}
+		low = min(low, n.engine.Final().Height)
+	}
+	if c.ending == 0 {
+		if low >= w.s.Blocks && (!w.s.Leaver || c.returned) {
+			c.ending = c.top.Height
+			w.load.stopped = true
+			w.say("", "the load ends at %d", c.ending)
+		}
+		return false
+	}
+	return low >= c.ending+settling
+}
+
+// settling is how many final blocks the last transactions and their receipts have.
+const settling = 14
+
+func (c *checks) atEnd() {
+	if c.violation != nil {
+		return
+	}
+	if len(c.unread) > 0 {
+		c.fail("nobody has applied all chunks of final block %d", c.unread[0].at.Height())
+	}
+	if len(c.owed) > 0 {
+		id := slices.MinFunc(slices.Collect(maps.Keys(c.owed)), primitives.Hash.Compare)
+		c.fail("%d receipts were not applied by block %d: %v of block %d", len(c.owed), c.top.Height, id, c.owed[id])
+	}
+	if c.late > 0 {
+		c.fail("%d chunks are missing in final blocks made since %d, long after the last fault", c.late, c.ending)
+	}
+	if c.w.s.Load > 0 && len(c.applied) == 0 {
+		c.fail("of %d transactions none was applied", c.w.load.sent)
+	}
+}
+
+func (c *checks) measure(r *Result) {
+	r.Receipts, r.Epochs, r.Missed, r.Gaps = len(c.applied), len(c.epochs), c.missed, c.gaps
+}
+
+// said checks what a node signs against all that it has signed.
+func (c *checks) said(n *node, m consensus.Message) { c.signs.said(n, m) }

@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// network carries messages between nodes, each with its own delay, if nothing is cut.
+type network struct {
+	w    *World
+	side []bool // of each node while the network is cut in two
+	cut  bool
+}
+
+func (x *network) init(w *World) { x.w, x.side = w, make([]bool, w.s.Nodes+w.s.Followers) }
+
+// send puts a message on its way.
+func (x *network) send(from *node, s *consensus.Send) {
+	w := x.w
+	w.check.said(from, s.Message)
+	to := s.To
+	switch {
+	case to == "" && s.Peer != "":
+		to = primitives.AccountID(s.Peer)
+	case to == "" && s.Ask != nil:
+		to = w.nodes[w.rng.IntN(len(w.nodes))].name
+	}
+	if to != "" {
+		if n := w.byName[to]; n != nil && n != from {
+			x.carry(from, n, s.Message)
+		}
+		return
+	}
+	for _, n := range w.nodes {
+		if n != from {
+			x.carry(from, n, s.Message)
+		}
+	}
+}
+
+// carry delivers a message once, never, or twice.
+func (x *network) carry(from, to *node, m consensus.Message) {
+	w := x.w
+	w.result.Messages++
+	for again := true; again; again = w.faulty() && w.chance(w.s.Double) {
+		lost := w.faulty() && (w.chance(w.s.Drop) || x.cut && x.side[from.index] != x.side[to.index])
+		d := w.between(w.s.Latency[0], w.s.Latency[1])
+		if w.faulty() && w.chance(w.s.Late) {
+			d += w.between(0, 3*second)
+		}
+		if lost {
+			if w.trace.to != nil {
+				w.tell(from.name, "-> %s lost: %s", to.name, describe(m))
+			}
+			continue
+		}
+		w.after(d, func() { x.deliver(from, to, m) })
+	}
+}
+
+func (x *network) deliver(from, to *node, m consensus.Message) {
+	w := x.w
+	if to.core == nil {
+		return
+	}
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(w.now))
+	b[8], b[9], b[10] = byte(from.index), byte(to.index), kind(m)
+	_, _ = w.trace.hash.Write(b[:])
+	if w.trace.to != nil {
+		w.tell(to.name, "<- %s: %s", from.name, describe(m))
+	}
+	to.step(to.life, consensus.Received{From: consensus.Peer(from.name), Message: m})
+}
+
+// kind numbers messages, for the hash of what happened.
+func kind(m consensus.Message) byte {
+	switch m.(type) {
+	case *primitives.Block:
+		return 1
+	case consensus.BlockRequest:
+		return 2
+	case consensus.HeadersRequest:
+		return 3
+	case consensus.Headers:
+		return 4
+	case *primitives.Approval:
+		return 5
+	case *primitives.SignedTransaction:
+		return 6
+	case *primitives.PartialChunk:
+		return 7
+	case *primitives.ChunkForward:
+		return 8
+	case *primitives.ChunkRequest:
+		return 9
+	case *primitives.ChunkResponse:
+		return 10
+	case *primitives.PartialWitness:
+		return 11
+	case consensus.Forwarded:
+		return 12
+	case *primitives.WitnessAck:
+		return 13
+	case *primitives.ChunkEndorsement:
+		return 14
+	}
+	return 0
+}
+
+// describe says what a message is, to a person.
+func describe(m consensus.Message) string {
+	short := func(h primitives.Hash) string { return h.String()[:8] }
+	switch m := m.(type) {
+	case *primitives.Block:
+		return fmt.Sprintf("block %d %s on %s", m.Header.Height, short(m.Hash()), short(m.Header.PrevHash))
+	case consensus.BlockRequest:
+		return "asks for block " + short(m.Hash)
+	case consensus.HeadersRequest:
+		return "asks for headers"
+	case consensus.Headers:
+		return fmt.Sprintf("%d headers", len(m.List))
+	case *primitives.Approval:
+		if m.Inner.Skip {
+			return fmt.Sprintf("vote of %s for %d, skips from %d", m.AccountID, m.Target, m.Inner.SkipHeight)
+		}
+		return fmt.Sprintf("vote of %s for %d, endorses %s", m.AccountID, m.Target, short(m.Inner.Endorsement))
+	case *primitives.SignedTransaction:
+		return "transaction " + short(m.Hash())
+	case *primitives.PartialChunk:
+		return fmt.Sprintf("%d parts of chunk %s, shard %d at %d", len(m.Parts), short(m.Header.ChunkHash()), m.Header.ShardID, m.Header.HeightCreated)
+	case *primitives.ChunkForward:
+		return fmt.Sprintf("forwards %d parts of chunk %s, shard %d at %d", len(m.Parts), short(m.ChunkHash), m.ShardID, m.HeightCreated)
+	case *primitives.ChunkRequest:
+		return fmt.Sprintf("asks for %d parts of chunk %s and receipts to %v", len(m.Ords), short(m.ChunkHash), m.Shards)
+	case *primitives.ChunkResponse:
+		return fmt.Sprintf("answers with %d parts of chunk %s", len(m.Parts), short(m.ChunkHash))
+	case *primitives.PartialWitness:
+		return fmt.Sprintf("part %d of the witness of shard %d at %d", m.Ord, m.ShardID, m.HeightCreated)
+	case consensus.Forwarded:
+		return fmt.Sprintf("forwards part %d of the witness of shard %d at %d", m.Ord, m.ShardID, m.HeightCreated)
+	case *primitives.WitnessAck:
+		return "has the witness of chunk " + short(m.ChunkHash)
+	case *primitives.ChunkEndorsement:
+		return fmt.Sprintf("%s endorses chunk %s of shard %d at %d", m.Metadata.AccountID, short(m.ChunkHash), m.Metadata.ShardID, m.Metadata.HeightCreated)
+	}
+	return fmt.Sprintf("%T", m)
+}

@@ -1,0 +1,155 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Scenario says what a world is like. Its numbers are the most there may be: a seed draws below them.
+type Scenario struct {
+	Name, Doc     string
+	Nodes, Shards int
+	Epoch, Fold   primitives.Height // blocks of an epoch; final ones that a fold waits for
+	Blocks        primitives.Height // that are to be final before the load ends
+	Load          int               // transactions a second of virtual time
+	Limit         int64             // of virtual time, ns
+	Patience      int64             // ns without a new final block, when nothing is wrong any more
+
+	Latency  [2]int64 // of messages, ns
+	Disk     int64    // of a write, ns
+	JobTime  int64    // of a chunk, ns
+	Faults   int64    // how long there are any, ns
+	Drop     int      // of messages, thousandths
+	Double   int      //
+	Late     int      // that take up to three seconds more
+	SlowDisk int      // writes that take a hundred times as long
+	Cuts     int      // of the network in two
+	Crashes  int      // of nodes
+	Blind    int      // validators, the last ones, that hold no state
+
+	Followers int  // nodes beside the validators, which hold all
+	Own       bool // validators hold the shards alone of which they make chunks
+	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
+}
+
+// Scenarios are what seeds are run with.
+var Scenarios = []Scenario{
+	scenario("calm", "nothing goes wrong", func(*Scenario) {}),
+	scenario("lossy", "messages are lost, doubled, late", func(s *Scenario) {
+		s.Drop, s.Double, s.Late = 60, 60, 30
+	}),
+	scenario("cuts", "the network is cut in two, and healed", func(s *Scenario) { s.Cuts, s.Late = 4, 10 }),
+	scenario("crashes", "nodes crash, lose what is not on disk, and start again", func(s *Scenario) { s.Crashes, s.SlowDisk = 10, 30 }),
+	scenario("chaos", "all of that", func(s *Scenario) {
+		s.Drop, s.Double, s.Late, s.Cuts, s.Crashes, s.SlowDisk = 40, 40, 20, 3, 6, 20
+	}),
+	scenario("blind", "two validators of six hold no state, and judge by witnesses; messages are lost", func(s *Scenario) {
+		s.Nodes, s.Blind, s.Drop, s.Double = 6, 2, 20, 20
+	}),
+	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
+		s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80
+	}),
+	scenario("own", "validators hold the shards that they make chunks of, which change; one node follows", func(s *Scenario) {
+		s.Own, s.Followers, s.Drop, s.Double, s.Epoch, s.Fold, s.Blocks = true, 1, 20, 20, 40, 4, 130
+	}),
+}
+
+// scenario is four validators, four shards and two epochs of fifty blocks, but for what is changed.
+func scenario(name, doc string, change func(*Scenario)) Scenario {
+	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 25, Fold: 16, Blocks: 60, Load: 10, Limit: 300 * second, Patience: 60 * second,
+		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 30 * second}
+	change(&s)
+	return s
+}
+
+// ScenarioOf finds a scenario by name; "" is one that the seed chooses.
+func ScenarioOf(name string, seed uint64) (Scenario, error) {
+	if name == "" {
+		return Scenarios[seed%uint64(len(Scenarios))], nil
+	}
+	for _, s := range Scenarios {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return Scenario{}, fmt.Errorf("sim: there is no scenario %q", name)
+}
+
+// faulty tells whether things go wrong.
+func (w *World) faulty() bool { return w.now < w.faultsEnd() }
+
+func (w *World) faultsEnd() int64 { return begin + w.s.Faults }
+
+// plan draws when what goes wrong.
+func (w *World) plan() {
+	s := &w.s
+	if s.Load > 0 {
+		w.after(second, w.load.next)
+	}
+	if s.Leaver {
+		w.leave(w.nodes[3])
+		return
+	}
+	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes == 0 {
+		s.Faults = 0
+	}
+	for range s.Cuts {
+		w.at(begin+w.between(0, s.Faults), w.cutNetwork)
+	}
+	for range s.Crashes {
+		n := w.nodes[w.rng.IntN(len(w.nodes))]
+		w.at(begin+w.between(0, s.Faults), func() { w.crash(n) })
+	}
+}
+
+// cutNetwork cuts the network in two, for a while.
+func (w *World) cutNetwork() {
+	if w.net.cut {
+		return
+	}
+	w.net.cut = true
+	for i := range w.net.side {
+		w.net.side[i] = w.chance(500)
+	}
+	d := w.between(second/2, 12*second)
+	w.say("", "the network is cut for %.1f s: %v", float64(d)/float64(second), w.net.side)
+	w.after(d, func() {
+		w.net.cut = false
+		w.say("", "the network is whole again")
+	})
+}
+
+// crash crashes a node, and starts it again.
+func (w *World) crash(n *node) {
+	if n.core == nil {
+		return
+	}
+	n.crash()
+	d := w.between(50*ms, 8*second)
+	if w.chance(300) {
+		d = w.between(ms, 50*ms)
+	}
+	w.after(d, func() {
+		if err := n.start(); err != nil {
+			w.check.fail("%s does not start again: %v", n.name, err)
+		}
+	})
+}
+
+// Change sets what is not 0.
+func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
+	if nodes != 0 {
+		s.Nodes = nodes
+	}
+	if shards != 0 {
+		s.Shards = shards
+	}
+	if blocks != 0 {
+		s.Blocks = primitives.Height(blocks)
+	}
+	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
+		return fmt.Errorf("sim: %d nodes of which %d hold no state, with %d shards; there may be 1 to %d nodes and 1 to 26 shards", s.Nodes, s.Blind, s.Shards, len(names))
+	}
+	return nil
+}

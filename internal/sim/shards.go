@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"context"
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// changes tells whether the shards that a node holds are those that it makes chunks of.
+func (n *node) changes() bool { return n.w.s.Own && n.account != "" }
+
+// deal finds which shards validators hold in the beginning: those of the first two epochs.
+func (w *World) deal() error {
+	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingJune}})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+	e, err := engine.Open(engine.Options{Chain: w.chain, Store: store})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = e.Close() }()
+	at := e.Genesis()
+	return e.Epochs(func(m *epoch.Manager) error {
+		id, err := m.EpochIDFromPrev(at.Hash)
+		if err != nil {
+			return err
+		}
+		for _, n := range w.nodes {
+			for _, shard := range at.Layout.ShardIDs() {
+				if n.account == "" {
+					continue
+				}
+				now, err := m.CaresAboutShard(id, n.account, shard)
+				if err != nil {
+					return err
+				}
+				next, err := m.CaresAboutShardNextEpoch(at.Hash, n.account, shard)
+				if err != nil {
+					return err
+				}
+				if now || next {
+					n.held = append(n.held, shard)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// reshuffle has shards come in and go, behind a block that is on disk.
+func (n *node) reshuffle(life int) {
+	if n.core == nil || n.life != life || n.schedule == nil || !n.core.Idle() || n.adopts > 0 {
+		return
+	}
+	n.gate.set(true, false)
+	err := n.schedule.Step()
+	if err == nil {
+		err = n.store.EndLeaving()
+	}
+	n.gate.set(false, false)
+	if err != nil {
+		n.w.check.fail("%s can't change its shards: %v", n.name, err)
+		return
+	}
+	tip := n.engine.Tip()
+	var now []primitives.ShardID
+	for i := range tip.Shards {
+		if tip.Shards[i].Held() {
+			now = append(now, tip.Shards[i].ID)
+		}
+	}
+	if !slices.Equal(now, n.held) {
+		n.w.say(n.name, "holds shards %v, and not %v", now, n.held)
+		n.w.result.Moves++
+		n.held = now
+	}
+	n.step(life, consensus.Tick{})
+}
+
+// source is the other nodes, as they give the state of shards.
+type source struct{ n *node }
+
+// each asks a node after the other, beginning with a random one, until one answers.
+func each[T any](s source, ask func(*engine.Engine) (T, error)) (out T, err error) {
+	w := s.n.w
+	err = engine.ErrNotYet
+	for i, first := 0, w.rng.IntN(len(w.nodes)); i < len(w.nodes); i++ {
+		x := w.nodes[(first+i)%len(w.nodes)]
+		if x == s.n || x.core == nil || w.faulty() && w.chance(w.s.Drop) {
+			continue
+		}
+		if out, err = ask(x.engine); err == nil {
+			return out, nil
+		}
+	}
+	return out, engine.ErrNotYet
+}
+
+// State, Part, Chunks and Refused are engine.PartSource's.
+func (s source) State(_ context.Context, point primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
+	return each(s, func(e *engine.Engine) (*engine.StateHeader, error) {
+		x, err := e.Block(point)
+		if err != nil {
+			return nil, err
+		}
+		i, err := x.Layout.Index(shard)
+		if err != nil {
+			return nil, err
+		}
+		return e.StateHeader(x, i)
+	})
+}
+
+// Part is engine.PartSource's.
+func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID) ([][]byte, error) {
+	return each(s, func(e *engine.Engine) ([][]byte, error) {
+		x, err := e.Block(point)
+		if err != nil {
+			return nil, err
+		}
+		i, err := x.Layout.Index(shard)
+		if err != nil {
+			return nil, err
+		}
+		return e.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
+	})
+}
+
+// Chunks is engine.PartSource's.
+func (s source) Chunks(_ context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
+	return each(s, func(e *engine.Engine) ([]*primitives.Chunk, error) { return e.ChunksFor(block, shard) })
+}
+
+// Refused is engine.PartSource's: nobody here is wrong on purpose.
+func (s source) Refused(point primitives.Hash, shard primitives.ShardID, err error) {
+	s.n.w.check.fail("%s was given what is wrong of shard %d at %v: %v", s.n.name, shard, point, err)
+}

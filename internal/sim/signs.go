@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// signs are all signatures that were ever sent, by who made them.
+type signs struct {
+	c      *checks
+	blocks map[blockKey]primitives.Hash
+	chunks map[chunkKey]primitives.Hash
+	judged map[chunkKey]primitives.Hash
+	votes  map[primitives.AccountID]*voted
+}
+
+type blockKey struct {
+	epoch  primitives.EpochID
+	height primitives.Height
+}
+
+type chunkKey struct {
+	by     primitives.AccountID
+	shard  primitives.ShardID
+	height primitives.Height
+}
+
+// voted are a validator's votes: what it has endorsed by target, and from where it has skipped to where.
+type voted struct {
+	endorsed map[primitives.Height]primitives.Hash // of height target-1
+	skips    map[[2]primitives.Height]bool
+}
+
+func (s *signs) init(c *checks) {
+	*s = signs{c: c, blocks: map[blockKey]primitives.Hash{}, chunks: map[chunkKey]primitives.Hash{}, judged: map[chunkKey]primitives.Hash{},
+		votes: map[primitives.AccountID]*voted{}}
+}
+
+func (s *signs) said(n *node, m consensus.Message) {
+	switch m := m.(type) {
+	case *primitives.Block:
+		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
+		if other, ok := s.blocks[k]; ok && other != hash {
+			s.c.fail("two blocks of height %d are signed: %v and %v", k.height, other, hash)
+		}
+		s.blocks[k] = hash
+	case *primitives.PartialChunk: // sent by who made the chunk alone
+		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated}, m.Header.ChunkHash(), "makes")
+	case *primitives.ChunkEndorsement:
+		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated}, m.ChunkHash, "endorses")
+	case *primitives.Approval:
+		if m.AccountID == n.name {
+			s.vote(m)
+		}
+	}
+}
+
+func (s *signs) once(of map[chunkKey]primitives.Hash, k chunkKey, hash primitives.Hash, does string) {
+	if other, ok := of[k]; ok && other != hash {
+		s.c.fail("%s %s two chunks of shard %d at height %d: %v and %v", k.by, does, k.shard, k.height, other, hash)
+	}
+	of[k] = hash
+}
+
+// vote: whoever has said that it skips the heights from one to another does not endorse a block between them, nor the other way round; and of a
+// height it endorses one block.
+func (s *signs) vote(a *primitives.Approval) {
+	v := s.votes[a.AccountID]
+	if v == nil {
+		v = &voted{map[primitives.Height]primitives.Hash{}, map[[2]primitives.Height]bool{}}
+		s.votes[a.AccountID] = v
+	}
+	if a.Inner.Skip {
+		from, to := a.Inner.SkipHeight, a.Target
+		v.skips[[2]primitives.Height{from, to}] = true
+		for target := from + 2; target <= to; target++ { // endorsements of blocks of heights from+1 to to-1
+			if _, ok := v.endorsed[target]; ok {
+				s.c.fail("%s skips from %d to %d, and has endorsed a block of height %d", a.AccountID, from, to, target-1)
+			}
+		}
+		return
+	}
+	if other, ok := v.endorsed[a.Target]; ok && other != a.Inner.Endorsement {
+		s.c.fail("%s endorses two blocks of height %d", a.AccountID, a.Target-1)
+	}
+	v.endorsed[a.Target] = a.Inner.Endorsement
+	for skip := range v.skips {
+		if skip[0] < a.Target-1 && a.Target-1 < skip[1] {
+			s.c.fail("%s endorses a block of height %d, and has skipped from %d to %d", a.AccountID, a.Target-1, skip[0], skip[1])
+		}
+	}
+}

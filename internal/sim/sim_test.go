@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+)
+
+// runs runs a scenario with some seeds.
+func runs(t *testing.T, name string, seeds uint64) {
+	t.Helper()
+	for seed := range seeds {
+		s, err := ScenarioOf(name, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Run(Options{Seed: seed, Scenario: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Violation != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, r.Violation, strings.Join(r.Tail, "\n"))
+		}
+		t.Logf("seed %d: height %d, final %d, %d epochs, %.1f s, %d events, %d messages, %d outcomes, %d crashes, %d heights missed, %d chunks missed",
+			seed, r.Height, r.Final, r.Epochs, float64(r.Time)/float64(second), r.Events, r.Messages, r.Receipts, r.Crashes, r.Missed, r.Gaps)
+	}
+}
+
+// TestCalm: where nothing goes wrong no height and no chunk is missed, on one shard and on four.
+func TestCalm(t *testing.T) {
+	for _, shards := range []int{1, 4} {
+		s, _ := ScenarioOf("calm", 0)
+		s.Shards, s.Blocks = shards, 100
+		r, err := Run(Options{Seed: 1, Scenario: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Violation != nil {
+			t.Fatalf("%d shards: %v\n%s", shards, r.Violation, strings.Join(r.Tail, "\n"))
+		}
+		t.Logf("%+v", *r)
+		if r.Missed+r.Gaps > 0 || r.Epochs < 3 || r.Receipts < 1000 {
+			t.Errorf("%d shards: %d heights and %d chunks missed, %d epochs, %d outcomes", shards, r.Missed, r.Gaps, r.Epochs, r.Receipts)
+		}
+	}
+}
+
+func TestScenarios(t *testing.T) {
+	for _, s := range Scenarios {
+		t.Run(s.Name, func(t *testing.T) { runs(t, s.Name, 3) })
+	}
+}
+
+// TestSameSeed: a seed twice is the same, to the last message.
+func TestSameSeed(t *testing.T) {
+	s, _ := ScenarioOf("chaos", 0)
+	var first *Result
+	for range 2 {
+		r, err := Run(Options{Seed: 7, Scenario: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = r
+		}
+		if r.Hash != first.Hash || r.Events != first.Events {
+			t.Errorf("%x with %d events, and then %x with %d", first.Hash, first.Events, r.Hash, r.Events)
+		}
+	}
+}
+
+// TestBugs: each bug that is planted is found, by one of a few seeds of the scenario that shows it.
+func TestBugs(t *testing.T) {
+	const seeds = 8
+	for _, b := range Bugs {
+		t.Run(b.Name, func(t *testing.T) {
+			for seed := range uint64(seeds) {
+				s, err := ScenarioOf(b.Scenario, seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := Run(Options{Seed: seed, Scenario: s, Bug: b})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Violation != nil {
+					t.Logf("seed %d: %v", seed, r.Violation)
+					return
+				}
+			}
+			t.Errorf("%s: not found by %d seeds", b.Doc, seeds)
+		})
+	}
+}

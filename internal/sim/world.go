@@ -1,0 +1,308 @@
+package sim
+
+import (
+	"bytes"
+	"container/heap"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// Units of virtual time, ns.
+const (
+	ms     int64 = 1_000_000
+	second       = 1000 * ms
+)
+
+// begin is the time of the genesis and of the nodes' first start.
+const begin int64 = 1_800_000_000 * second
+
+// Options say what is run.
+type Options struct {
+	Seed     uint64
+	Scenario Scenario
+	Bug      Bug
+	Trace    io.Writer // all lines of the trace; nil: the last ones are in the result
+}
+
+// Result is what came of a run.
+type Result struct {
+	Hash      [32]byte // of all that happened
+	Violation error    // nil: nothing that must never be
+	Height    primitives.Height
+	Final     primitives.Height
+	Epochs    int
+	Time      int64 // virtual, ns
+	Events    int
+	Messages  int
+	Receipts  int // applied in final blocks
+	Crashes   int
+	Moves     int      // changes of the shards that nodes hold
+	Missed    int      // heights without a block, below the final one
+	Gaps      int      // chunks that final blocks have not
+	Tail      []string // of the trace
+}
+
+// happening is an entry of the heap.
+type happening struct {
+	at  int64
+	seq uint64
+	do  func()
+}
+
+type agenda []happening
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, k int) bool {
+	return a[i].at < a[k].at || a[i].at == a[k].at && a[i].seq < a[k].seq
+}
+func (a agenda) Swap(i, k int) { a[i], a[k] = a[k], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(happening)) }
+func (a *agenda) Pop() any {
+	old := *a
+	x := old[len(old)-1]
+	old[len(old)-1] = happening{}
+	*a = old[:len(old)-1]
+	return x
+}
+
+// World is one run.
+type World struct {
+	o       Options
+	s       Scenario
+	rng     *rand.Rand
+	now     int64
+	seq     uint64
+	agenda  agenda
+	chain   *engine.Chain
+	genesis *genesis.Genesis
+	nodes   []*node
+	byName  map[primitives.AccountID]*node
+	net     network
+	load    load
+	check   checks
+	trace   trace
+	result  Result
+}
+
+// delays are neard's own.
+var delays = doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms, ChunkWait: [2]uint64{1, 3}}
+
+// names are of the validators: first letters go around, so that each of few shards has some.
+var names = []primitives.AccountID{"ant", "goat", "newt", "wolf", "bee", "hen", "owl", "yak", "cat", "ibis", "pig", "vole"}
+
+// seats make a chunk of sixteen parts, of which five are needed: more than four validators own each.
+const seats = 16
+
+// users are the accounts of the load.
+const users = 16
+
+func user(i int) primitives.AccountID {
+	return primitives.AccountID(string(rune('a'+i*26/users)) + "." + fmt.Sprint(i))
+}
+
+// Run runs a world to its end.
+func Run(o Options) (*Result, error) {
+	w := &World{o: o, s: o.Scenario, rng: rand.New(rand.NewPCG(o.Seed, 0x7210)), now: begin, byName: map[primitives.AccountID]*node{}}
+	w.trace = trace{hash: sha256.New(), to: o.Trace}
+	if err := w.build(); err != nil {
+		return nil, fmt.Errorf("sim: %w", err)
+	}
+	defer w.close()
+	w.run()
+	r := &w.result
+	copy(r.Hash[:], w.trace.hash.Sum(nil))
+	r.Violation, r.Tail, r.Time = w.check.violation, w.trace.lines(), w.now-begin
+	return r, nil
+}
+
+func (w *World) build() error {
+	s := &w.s
+	accounts := append([]primitives.AccountID{}, names[:s.Nodes]...)
+	for i := range users {
+		accounts = append(accounts, user(i))
+	}
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards})
+	if err != nil {
+		return err
+	}
+	if g.Config.ShardLayout, err = workload.Layout(s.Shards); err != nil {
+		return err
+	}
+	g.Config.EpochLength, g.Config.TransactionValidityPeriod = uint64(s.Epoch), 2*uint64(s.Epoch)
+	g.Config.NumBlockProducerSeats = seats
+	g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold, g.Config.ChunkValidatorOnlyKickoutThreshold = 0, 0, 0
+	if s.Leaver {
+		g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold = 50, 50
+	}
+	g.Config.NumChunkProducerSeats, g.Config.ShuffleShardAssignment = uint64(s.Nodes-s.Blind), s.Own
+	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // they have least, so that they make no chunks
+		lessen(g, i)
+	}
+	w.genesis = g
+	records := []byte{'['}
+	for i, r := range g.Records {
+		if i > 0 {
+			records = append(records, ',')
+		}
+		records = genesis.AppendRecord(records, r)
+	}
+	records = append(records, ']')
+	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
+	if err != nil {
+		return err
+	}
+	w.net.init(w)
+	w.check.init(w)
+	w.load.init(w)
+	for i := range s.Nodes {
+		w.add(newNode(w, i, names[i], names[i]))
+	}
+	for i := range s.Followers {
+		w.add(newNode(w, s.Nodes+i, primitives.AccountID(fmt.Sprint("rpc", i)), ""))
+	}
+	if s.Own {
+		if err := w.deal(); err != nil {
+			return err
+		}
+	}
+	for _, n := range w.nodes {
+		if err := n.start(); err != nil {
+			return err
+		}
+	}
+	w.plan()
+	return nil
+}
+
+func (w *World) add(n *node) {
+	w.nodes = append(w.nodes, n)
+	w.byName[n.name] = n
+}
+
+// lessen leaves a validator a fifth of its stake.
+func lessen(g *genesis.Genesis, i int) {
+	v := &g.Config.Validators[i]
+	less := primitives.NEAR(10_000_000)
+	for _, r := range g.Records {
+		if a, ok := r.(*genesis.AccountRecord); ok && a.AccountID == v.AccountID {
+			rest, _ := v.Amount.Sub(less)
+			a.Account.Amount = a.Account.Amount.SaturatingAdd(rest)
+			a.Account.Locked = less
+		}
+	}
+	v.Amount = less
+}
+
+func (w *World) close() {
+	for _, n := range w.nodes {
+		n.stop()
+	}
+}
+
+// at has something happen at a time.
+func (w *World) at(t int64, do func()) {
+	w.seq++
+	heap.Push(&w.agenda, happening{max(t, w.now), w.seq, do})
+}
+
+func (w *World) after(d int64, do func()) { w.at(w.now+d, do) }
+
+// run goes from event to event until the scenario's end, a violation, or the limit.
+func (w *World) run() {
+	limit := begin + w.s.Limit
+	for w.agenda.Len() > 0 && w.check.violation == nil {
+		h := heap.Pop(&w.agenda).(happening)
+		w.now = h.at
+		w.result.Events++
+		h.do()
+		if w.check.ended() {
+			w.check.atEnd()
+			break
+		}
+		if w.now > limit {
+			w.check.fail("no end within %d s of virtual time: %s", w.s.Limit/second, w.where())
+		}
+	}
+	w.measure()
+}
+
+// where says how far the nodes are.
+func (w *World) where() (out string) {
+	for _, n := range w.nodes {
+		if n.core == nil {
+			out += fmt.Sprintf(" %s down", n.name)
+			continue
+		}
+		out += fmt.Sprintf(" %s %d/%d", n.name, n.engine.Head().Height(), n.engine.Final().Height)
+	}
+	return out
+}
+
+func (w *World) measure() {
+	for _, n := range w.nodes {
+		if n.core != nil {
+			w.result.Height = max(w.result.Height, n.engine.Head().Height())
+			w.result.Final = max(w.result.Final, n.engine.Final().Height)
+		}
+	}
+	w.check.measure(&w.result)
+}
+
+// chance tells whether something of a probability, in thousandths, is so.
+func (w *World) chance(thousandths int) bool { return w.rng.IntN(1000) < thousandths }
+
+// between draws from a range.
+func (w *World) between(lo, hi int64) int64 {
+	if hi <= lo {
+		return lo
+	}
+	return lo + w.rng.Int64N(hi-lo)
+}
+
+// trace keeps the last lines of what happened, and the hash of all of them.
+type trace struct {
+	hash hash.Hash
+	to   io.Writer
+	ring [tail]string
+	n    int
+}
+
+// tail is how many lines are kept.
+const tail = 400
+
+func (t *trace) lines() (out []string) {
+	for i := max(t.n-tail, 0); i < t.n; i++ {
+		out = append(out, t.ring[i%tail])
+	}
+	return out
+}
+
+// say adds a line.
+func (w *World) say(who primitives.AccountID, format string, args ...any) {
+	line := w.line(who, format, args...)
+	t := &w.trace
+	_, _ = io.WriteString(t.hash, line)
+	t.ring[t.n%tail] = line
+	t.n++
+	if t.to != nil {
+		_, _ = fmt.Fprintln(t.to, line)
+	}
+}
+
+// tell writes a line that only a whole trace has.
+func (w *World) tell(who primitives.AccountID, format string, args ...any) {
+	_, _ = fmt.Fprintln(w.trace.to, w.line(who, format, args...))
+}
+
+func (w *World) line(who primitives.AccountID, format string, args ...any) string {
+	return fmt.Sprintf("%9.3f %-5s %s", float64(w.now-begin)/float64(second), who, fmt.Sprintf(format, args...))
+}
