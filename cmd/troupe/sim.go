@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -120,6 +121,7 @@ func (o *simulation) run(cmd *cobra.Command) error {
 	if o.trace != "" && o.seeds != 1 {
 		return usagef("--trace is of one seed, and --seeds is %d", o.seeds)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	var (
 		mu                sync.Mutex
 		failed            error
@@ -171,6 +173,9 @@ func (o *simulation) run(cmd *cobra.Command) error {
 		ended, sum.final, sum.receipts, sum.messages, sum.crashes, sum.missed, sum.gaps, sum.seconds, took, sum.seconds/took)
 	return failed
 }
+
+// gcPercent has worlds, which are small and make much garbage, collected seldom.
+const gcPercent = 400
 
 // one runs a seed.
 func (o *simulation) one(seed uint64) (r *sim.Result, scenario string, err error) {

@@ -58,9 +58,11 @@ func (n *Node) unadmitted(b *primitives.Block, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.Own:
 		n.fail(err)
+	case engine.Bad:
+		n.refuse(err, "block %d %v", b.Header.Height, short(b.Hash()))
+	case engine.Early, engine.Waits:
+		n.note(err, "block %d %v not taken", b.Header.Height, short(b.Hash()))
 	case engine.Overtaken:
-	default:
-		n.note(err, "block %d %v refused", b.Header.Height, short(b.Hash()))
 	}
 }
 
@@ -226,7 +228,7 @@ func (n *Node) unfit(b *primitives.Block, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
 	case engine.Bad:
-		n.note(err, "block %d %v refused", b.Header.Height, short(hash))
+		n.refuse(err, "block %d %v", b.Header.Height, short(hash))
 		n.pool.Refused(hash, err)
 	case engine.Early:
 		n.note(err, "block %d %v is early", b.Header.Height, short(hash))

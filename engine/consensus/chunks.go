@@ -103,7 +103,7 @@ func (n *Node) spread(ev parts.Event) {
 		n.body(c.Chunk)
 	}
 	for _, h := range out.Bad {
-		n.note(nil, "chunk %v of shard %d at %d is none", short(h.ChunkHash()), h.ShardID, h.HeightCreated)
+		n.refuse(chain.InvalidChunk, "chunk %v of shard %d at %d", short(h.ChunkHash()), h.ShardID, h.HeightCreated)
 	}
 	if len(out.Complete) > 0 {
 		n.next()

@@ -84,5 +84,6 @@ type Out struct {
 	Stored  []*engine.Accepted // blocks that are on disk now
 	Wake    int64              // when a Tick is due; 0: not by time
 	Notes   []Note             //
+	Refused []error            // why what others have made is bad, whoever judges it
 	Fatal   error              // why this node cannot go on
 }

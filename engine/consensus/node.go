@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -241,6 +242,11 @@ func (n *Node) note(err error, format string, args ...any) {
 	n.out.Notes = append(n.out.Notes, Note{fmt.Sprintf(format, args...), err})
 }
 
+// refuse says that something is bad, whoever judges it.
+func (n *Node) refuse(err error, format string, args ...any) {
+	n.out.Refused = append(n.out.Refused, fmt.Errorf(format+": %w", append(args, err)...))
+}
+
 // fail ends all work.
 func (n *Node) fail(err error) {
 	if n.fatal == nil {
@@ -306,7 +312,7 @@ func (n *Node) receive(from Peer, m Message) {
 	case *primitives.ChunkResponse:
 		n.spread(parts.Response{ChunkResponse: m})
 	case *primitives.ChunkEndorsement:
-		if err := n.votes.Add(m); err != nil {
+		if err := n.votes.Add(m); err != nil && !errors.Is(err, witness.ErrKnown) {
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
 	case *primitives.WitnessAck: // the producer's meters

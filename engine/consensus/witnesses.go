@@ -106,8 +106,10 @@ func (n *Node) judged(j witness.Judgement, err error) {
 	case engine.VerdictOf(err) == engine.Own:
 		n.fail(err)
 		return
+	case engine.VerdictOf(err) == engine.Bad:
+		n.refuse(err, "witness of shard %d at %d", j.Key.ShardID, j.Key.HeightCreated)
 	default:
-		n.note(err, "witness of shard %d at %d refused", j.Key.ShardID, j.Key.HeightCreated)
+		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
 	}
 	out, err := n.judges.Step(ev)
 	n.judging(out, err)

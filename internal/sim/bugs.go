@@ -17,14 +17,14 @@ type Bug struct {
 
 // Bugs are all there are.
 var Bugs = []Bug{
-	{"threshold", "blocks are made with too few approvals", consensus.PlantedThreshold, "lossy", nil},
+	{"threshold", "blocks are made with too few approvals", consensus.PlantedThreshold, "calm", nil},
 	{"forget", "what was signed is forgotten by a restart", consensus.PlantedForget, "crashes", nil},
 	{"endorse", "witnesses are endorsed unseen, and chunk producers lie", consensus.PlantedEndorse, "calm", nil},
 	{"unendorsed", "chunks go into blocks without endorsements", consensus.PlantedUnendorsed, "lossy", nil},
-	{"early", "votes for blocks that are not on disk", consensus.PlantedEarly, "crashes", nil},
+	{"early", "votes for blocks that are not on disk", consensus.PlantedEarly, "outages", nil},
 	{"stale", "what has not come is not asked for again", consensus.PlantedStaleHead, "cuts", nil},
 	{"ready", "chunks are forgotten when their block comes late", consensus.PlantedDropReady, "calm", nil},
-	{"skip", "endorses heights that it has skipped", consensus.PlantedSkip, "lossy", nil},
+	{"skip", "endorses heights that it has skipped", consensus.PlantedSkip, "cuts", nil},
 	{"orphans", "orphans are dropped, and their parents not asked for", consensus.PlantedOrphans, "cuts", nil},
 	{"forward", "parts are neither passed on nor given to who asks", consensus.PlantedNoForward, "calm", nil},
 	{"receipts", "receipts are applied twice, by all nodes", 0, "calm", func(_ *node, in *apply.Input) {

@@ -283,6 +283,9 @@ func (c *checks) atEnd() {
 	if c.late > 0 {
 		c.fail("%d chunks are missing in final blocks made since %d, long after the last fault", c.late, c.ending)
 	}
+	if c.w.s.Faults == 0 && c.missed+c.gaps > 0 {
+		c.fail("%d heights and %d chunks were missed, and nothing had gone wrong", c.missed, c.gaps)
+	}
 	if c.w.s.Load > 0 && len(c.applied) == 0 {
 		c.fail("of %d transactions none was applied", c.w.load.sent)
 	}

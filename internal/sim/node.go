@@ -63,16 +63,16 @@ type node struct {
 	signed  []byte // what is on disk of consensus.Signatures
 	life    int    // counts starts: what was under way in another one is gone
 
-	engine   *engine.Engine
-	store    *storage.Store
-	core     *consensus.Node  // nil: it is down
-	schedule *engine.Schedule // nil: its shards stay the same
-	stash    []*engine.Accepted
-	failed   error
-	wake     int64
-	folded   primitives.Height
-	adopts   int   // blocks adopted and not on disk
-	busy     int64 // until when the disk is
+	engine        *engine.Engine
+	store         *storage.Store
+	core          *consensus.Node  // nil: it is down
+	schedule      *engine.Schedule // nil: its shards stay the same
+	stash         []*engine.Accepted
+	failed        error
+	wake          int64
+	folded        primitives.Height
+	adopts        int   // blocks adopted and not on disk
+	busy, busyRow int64 // until when blocks are being written, and what was signed
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {
@@ -227,6 +227,9 @@ func (n *node) do(out consensus.Out) {
 		w.check.fail("%s cannot go on: %v", n.name, out.Fatal)
 		return
 	}
+	for _, err := range out.Refused {
+		w.check.fail("%s refuses what honest nodes have made: %v", n.name, err)
+	}
 	life := n.life
 	for _, j := range out.Jobs {
 		j.Run()
@@ -236,7 +239,7 @@ func (n *node) do(out consensus.Out) {
 		for _, acc := range out.Adopted {
 			w.check.adopted(n, acc)
 		}
-		w.after(n.diskTime(), func() {
+		w.after(n.diskTime(&n.busy), func() {
 			if n.core == nil || n.life != life || n.adopts == 0 {
 				return
 			}
@@ -255,7 +258,7 @@ func (n *node) do(out consensus.Out) {
 	}
 	if out.Save != nil {
 		row := slices.Clone(out.Save)
-		w.after(n.diskTime(), func() {
+		w.after(n.diskTime(&n.busyRow), func() {
 			if n.life == life {
 				n.signed = row
 				send()
@@ -272,13 +275,16 @@ func (n *node) do(out consensus.Out) {
 	}
 }
 
-// diskTime draws how long a write takes; writes come one after the other.
-func (n *node) diskTime() int64 {
+// diskTime draws how long a write takes; writes of blocks come one after the other, and so do those of what was signed.
+func (n *node) diskTime(busy *int64) int64 {
 	w := n.w
 	d := w.between(w.s.Disk/4, w.s.Disk)
 	if w.faulty() && w.chance(w.s.SlowDisk) {
 		d *= 100
 	}
-	n.busy = max(n.busy, w.now) + d
-	return n.busy - w.now
+	if busy == &n.busy {
+		*busy = max(*busy, w.stalled)
+	}
+	*busy = max(*busy, w.now) + d
+	return *busy - w.now
 }

@@ -23,9 +23,10 @@ type Scenario struct {
 	Drop     int      // of messages, thousandths
 	Double   int      //
 	Late     int      // that take up to three seconds more
-	SlowDisk int      // writes that take a hundred times as long
+	SlowDisk int      // writes that take a hundred times as long, thousandths
 	Cuts     int      // of the network in two
 	Crashes  int      // of nodes
+	Outages  int      // of all nodes at once
 	Blind    int      // validators, the last ones, that hold no state
 
 	Followers int  // nodes beside the validators, which hold all
@@ -41,6 +42,9 @@ var Scenarios = []Scenario{
 	}),
 	scenario("cuts", "the network is cut in two, and healed", func(s *Scenario) { s.Cuts, s.Late = 4, 10 }),
 	scenario("crashes", "nodes crash, lose what is not on disk, and start again", func(s *Scenario) { s.Crashes, s.SlowDisk = 10, 30 }),
+	scenario("outages", "the disks for blocks stand still, and then all nodes crash at once", func(s *Scenario) {
+		s.Disk, s.SlowDisk, s.Crashes, s.Outages = 10*ms, 20, 4, 4
+	}),
 	scenario("chaos", "all of that", func(s *Scenario) {
 		s.Drop, s.Double, s.Late, s.Cuts, s.Crashes, s.SlowDisk = 40, 40, 20, 3, 6, 20
 	}),
@@ -55,10 +59,10 @@ var Scenarios = []Scenario{
 	}),
 }
 
-// scenario is four validators, four shards and two epochs of fifty blocks, but for what is changed.
+// scenario is four validators, four shards and epochs of twenty blocks, but for what is changed.
 func scenario(name, doc string, change func(*Scenario)) Scenario {
-	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 25, Fold: 16, Blocks: 60, Load: 10, Limit: 300 * second, Patience: 60 * second,
-		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 30 * second}
+	s := Scenario{Name: name, Doc: doc, Nodes: 4, Shards: 4, Epoch: 20, Fold: 8, Blocks: 40, Load: 10, Limit: 300 * second, Patience: 60 * second,
+		Latency: [2]int64{5 * ms, 60 * ms}, Disk: 4 * ms, JobTime: 10 * ms, Faults: 20 * second}
 	change(&s)
 	return s
 }
@@ -91,11 +95,20 @@ func (w *World) plan() {
 		w.leave(w.nodes[3])
 		return
 	}
-	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes == 0 {
+	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages == 0 {
 		s.Faults = 0
 	}
 	for range s.Cuts {
 		w.at(begin+w.between(0, s.Faults), w.cutNetwork)
+	}
+	for range s.Outages {
+		t := begin + w.between(0, s.Faults)
+		w.at(t-3*second, func() { w.stalled = t + ms })
+		w.at(t, func() {
+			for _, n := range w.nodes {
+				w.crash(n)
+			}
+		})
 	}
 	for range s.Crashes {
 		n := w.nodes[w.rng.IntN(len(w.nodes))]

@@ -86,6 +86,7 @@ type World struct {
 	genesis *genesis.Genesis
 	nodes   []*node
 	byName  map[primitives.AccountID]*node
+	stalled int64 // until when no block comes to any disk
 	net     network
 	load    load
 	check   checks
