@@ -28,6 +28,8 @@ type Options struct {
 	Signature verify.SignatureFunc
 	// Verify checks signatures of blocks, votes and delegate actions; nil: primitives.Signature.Verify.
 	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// VRF checks the random value of blocks; nil: primitives.VerifyVRF.
+	VRF func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool
 	// MaxHeightJump bounds how far a block's height may lie above the head: 20 epochs by default; 0 in a sandbox, which may
 	// fast-forward: no bound.
 	MaxHeightJump primitives.Height

@@ -120,7 +120,7 @@ func (n *node) start() error {
 	if err != nil {
 		return err
 	}
-	o := engine.Options{Chain: w.chain, Store: n.store, MaxHeightJump: 20 * w.s.Epoch, Verify: verify, Signature: verifyTransaction,
+	o := engine.Options{Chain: w.chain, Store: n.store, MaxHeightJump: 20 * w.s.Epoch, Verify: verify, VRF: verifyVRF, Signature: verifyTransaction,
 		Tracks: n.tracks, ProofsOf: n.account, Now: func() uint64 { return uint64(w.now) },
 		Scheduled: n.changes(), Snapshots: w.s.Own}
 	if n.account != "" {
