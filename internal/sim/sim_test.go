@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -89,5 +90,34 @@ func TestBugs(t *testing.T) {
 			}
 			t.Errorf("%s: not found by %d seeds", b.Doc, seeds)
 		})
+	}
+}
+
+// TestNothingStays: a world that has ended leaves no goroutine behind, nor what its nodes held.
+func TestNothingStays(t *testing.T) {
+	s, err := ScenarioOf("crashes", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Blocks = 5
+	run := func(seed uint64) (goroutines int, heap uint64) {
+		if r, err := Run(Options{Seed: seed, Scenario: s}); err != nil || r.Violation != nil {
+			t.Fatal(err, r.Violation)
+		}
+		var m runtime.MemStats
+		for range 50 { // what ends ends beside us
+			runtime.GC()
+			runtime.Gosched()
+		}
+		runtime.ReadMemStats(&m)
+		return runtime.NumGoroutine(), m.HeapAlloc
+	}
+	before, heap := run(1)
+	for seed := range uint64(3) {
+		after, now := run(seed + 2)
+		t.Logf("%d goroutines, %d MB", after, now>>20)
+		if after > before+5 || now > heap+20<<20 {
+			t.Errorf("%d goroutines and %d bytes, after another world %d and %d", before, heap, after, now)
+		}
 	}
 }
