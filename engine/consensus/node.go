@@ -125,7 +125,8 @@ type Node struct {
 	parts   *parts.Pool
 	whole   map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
 	ready   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
-	judges  *witness.Tracker                                                   // nil: no validator
+	eyes    *assignments
+	judges  *witness.Tracker // nil: no validator
 	votes   *witness.Endorsements
 	waiting map[primitives.ShardID]*mempool.Pool
 
@@ -151,10 +152,10 @@ func New(o Options, now int64) (*Node, error) {
 		waiting: map[primitives.ShardID]*mempool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	n.parts = parts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
-	eyes := &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
-	n.votes = witness.NewEndorsements(eyes, o.Verify)
+	n.eyes = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
+	n.votes = witness.NewEndorsements(n.eyes, o.Verify)
 	if n.me != "" {
-		n.judges = witness.NewTracker(witness.Validator{Account: o.Account, Key: o.Key}, eyes, o.Verify)
+		n.judges = witness.NewTracker(witness.Validator{Account: o.Account, Key: o.Key}, n.eyes, o.Verify)
 	}
 	return n, nil
 }

@@ -2,14 +2,28 @@ package consensus
 
 import (
 	"errors"
+	"slices"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/witness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// showWitness makes the witness of a chunk of this validator, and spreads it.
+// showWitness makes the witness of a chunk of this validator, and spreads it. Where nobody else judges it, it is endorsed at once, and nobody has asked
+// for what would prove it.
 func (n *Node) showWitness(c *primitives.Chunk) error {
+	key := primitives.ChunkKey{ShardID: c.Header.ShardID, EpochID: n.head.epoch, HeightCreated: c.Header.HeightCreated}
+	list, err := n.eyes.Validators(key)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID != n.me }) {
+		if e := witness.Endorse(key, c.Hash, n.me, n.o.Key); n.mayEndorse(e) {
+			n.say(n.me, e)
+		}
+		return nil
+	}
 	w, err := n.e.Witness(c)
 	if err != nil {
 		return err
@@ -104,6 +118,10 @@ func (n *Node) check(j witness.Judgement) {
 // judged says what became of a judgement.
 func (n *Node) judged(j witness.Judgement, err error) {
 	ev := witness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Head: n.e.Head().Height()}
+	if ev.Early && n.e.Entry(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
+		n.check(j)
+		return
+	}
 	switch {
 	case err == nil, ev.Early:
 	case engine.VerdictOf(err) == engine.Own:

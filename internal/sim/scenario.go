@@ -31,6 +31,7 @@ type Scenario struct {
 
 	Followers int  // nodes beside the validators, which hold all
 	Own       bool // validators hold the shards alone of which they make chunks
+	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
 	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
 }
 
@@ -53,6 +54,9 @@ var Scenarios = []Scenario{
 	}),
 	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
 		s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80
+	}),
+	scenario("splits", "shards are split again and again; half of the validators judge by witnesses", func(s *Scenario) {
+		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Double, s.Late = true, 2, 8, 70, 30, 5
 	}),
 	scenario("own", "validators hold the shards that they make chunks of, which change; one node follows", func(s *Scenario) {
 		s.Own, s.Followers, s.Drop, s.Double, s.Epoch, s.Fold, s.Blocks = true, 1, 20, 20, 40, 4, 130

@@ -21,8 +21,8 @@ func runs(t *testing.T, name string, seeds uint64) {
 		if r.Violation != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, r.Violation, strings.Join(r.Tail, "\n"))
 		}
-		t.Logf("seed %d: height %d, final %d, %d epochs, %.1f s, %d events, %d messages, %d outcomes, %d crashes, %d heights missed, %d chunks missed",
-			seed, r.Height, r.Final, r.Epochs, float64(r.Time)/float64(second), r.Events, r.Messages, r.Receipts, r.Crashes, r.Missed, r.Gaps)
+		t.Logf("seed %d: height %d, final %d, %d epochs, %.1f s, %d events, %d messages, %d outcomes, %d crashes, %d heights missed, %d chunks missed, %d shards, %d moves",
+			seed, r.Height, r.Final, r.Epochs, float64(r.Time)/float64(second), r.Events, r.Messages, r.Receipts, r.Crashes, r.Missed, r.Gaps, r.Shards, r.Moves)
 	}
 }
 

@@ -45,6 +45,7 @@ type Result struct {
 	Messages  int
 	Receipts  int // applied in final blocks
 	Crashes   int
+	Shards    int      // in the end
 	Moves     int      // changes of the shards that nodes hold
 	Missed    int      // heights without a block, below the final one
 	Gaps      int      // chunks that final blocks have not
@@ -131,7 +132,11 @@ func (w *World) build() error {
 	for i := range users {
 		accounts = append(accounts, user(i))
 	}
-	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards})
+	o := genesis.LocalnetOptions{ChainID: "sim", Time: genesis.Time(begin), Accounts: accounts, Validators: s.Nodes, Shards: s.Shards}
+	if s.Splits {
+		o.Protocol = 85
+	}
+	g, err := genesis.Localnet(o)
 	if err != nil {
 		return err
 	}
@@ -157,7 +162,13 @@ func (w *World) build() error {
 		records = genesis.AppendRecord(records, r)
 	}
 	records = append(records, ']')
-	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
+	var configs map[string][]byte
+	if s.Splits {
+		if configs, err = splitting.EpochConfigs(&g.Config); err != nil {
+			return err
+		}
+	}
+	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
 	if err != nil {
 		return err
 	}
@@ -188,6 +199,9 @@ func (w *World) add(n *node) {
 	w.nodes = append(w.nodes, n)
 	w.byName[n.name] = n
 }
+
+// splitting is what splits shards, in the scenario where they are.
+var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
 // lessen leaves a validator a fifth of its stake.
 func lessen(g *genesis.Genesis, i int) {
@@ -252,6 +266,7 @@ func (w *World) measure() {
 	for _, n := range w.nodes {
 		if n.core != nil {
 			w.result.Height = max(w.result.Height, n.engine.Head().Height())
+			w.result.Shards = n.engine.Head().Layout.NumShards()
 			w.result.Final = max(w.result.Final, n.engine.Final().Height)
 		}
 	}

@@ -63,6 +63,11 @@ func (r *Rules) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	}, nil
 }
 
+// EpochConfigs are the files of the epoch configs of a chain that splits so.
+func (s *Splitting) EpochConfigs(c *genesis.Config) (map[string][]byte, error) {
+	return (&Rules{Splitting: s}).epochConfigs(c)
+}
+
 // RandomSplits draws a workload on a chain of short epochs whose shards are split again and again.
 func RandomSplits(seed uint64, blocks int) (ChainOptions, Course) {
 	o, c := RandomChain(seed, blocks)
