@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,9 +19,12 @@ var ErrDeal = errors.New("engine: deal")
 // dealGas is what ft_balance_of may burn while a balance is looked for.
 const dealGas primitives.Gas = 100_000_000_000_000
 
+// maxDealKeys bounds the values that are tried: ft_balance_of runs once more for each.
+const maxDealKeys = 64
+
 // Deal finds the value in the storage of a NEP-141 token that says what an account has of it: of those that ft_balance_of reads behind the
-// head the one that, set to the amount, makes it answer that. ErrDeal. Safe from any goroutine.
-func (e *Engine) Deal(token, account primitives.AccountID, amount primitives.Balance) (*genesis.DataRecord, error) {
+// head the one that, set to the amount, makes it answer that. ErrDeal; the context's error when that ends. Safe from any goroutine.
+func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) (*genesis.DataRecord, error) {
 	at, err := e.StateAt(e.Head().Hash)
 	if err != nil {
 		return nil, err
@@ -31,13 +35,19 @@ func (e *Engine) Deal(token, account primitives.AccountID, amount primitives.Bal
 		return nil, err
 	}
 	read := &readKeys{Trie: at.Trie(i), of: primitives.AppendContractDataKey(nil, token, nil)}
-	if _, err := e.balanceOf(at, i, read, token, account); err != nil {
+	if _, err := e.balanceOf(ctx, at, i, read, token, account); err != nil {
 		return nil, err
+	}
+	if len(read.keys) > maxDealKeys {
+		return nil, fmt.Errorf("%w: ft_balance_of of %s reads more than %d values", ErrDeal, token, maxDealKeys)
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {
 		changed := &pastTrie{base: e.valuesOf(at.Entry, i), over: []state.Change{{Key: key, Value: value}}}
-		got, err := e.balanceOf(at, i, changed, token, account)
+		got, err := e.balanceOf(ctx, at, i, changed, token, account)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err == nil && got == amount {
 			return &genesis.DataRecord{AccountID: token, Key: key[len(read.of):], Value: value}, nil
 		}
@@ -46,14 +56,14 @@ func (e *Engine) Deal(token, account primitives.AccountID, amount primitives.Bal
 }
 
 // balanceOf runs ft_balance_of on a state.
-func (e *Engine) balanceOf(at *State, i primitives.ShardIndex, t state.Trie, token, account primitives.AccountID) (sum primitives.Balance, err error) {
+func (e *Engine) balanceOf(ctx context.Context, at *State, i primitives.ShardIndex, t state.Trie, token, account primitives.AccountID) (sum primitives.Balance, err error) {
 	on := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
 	on.past[i] = t
 	args, err := json.Marshal(map[string]string{"account_id": string(account)})
 	if err != nil {
 		return sum, err
 	}
-	out, found, err := e.CallView(on, &action.View{Account: token, Method: "ft_balance_of", Args: args, Gas: dealGas})
+	out, found, err := e.CallView(on, &action.View{Account: token, Method: "ft_balance_of", Args: args, Gas: dealGas, Interrupt: ctx.Err})
 	switch {
 	case err != nil:
 		return sum, err
@@ -72,7 +82,7 @@ func (e *Engine) balanceOf(at *State, i primitives.ShardIndex, t state.Trie, tok
 	return sum, fmt.Errorf("%w: ft_balance_of of %s returns no balance", ErrDeal, token)
 }
 
-// readKeys is a trie that notes which keys of an account's data are looked at.
+// readKeys is a trie that notes which keys of an account's data are looked at, up to one more than are tried.
 type readKeys struct {
 	state.Trie
 	of   []byte
@@ -80,7 +90,7 @@ type readKeys struct {
 }
 
 func (r *readKeys) note(key []byte) {
-	if len(key) >= len(r.of) && string(key[:len(r.of)]) == string(r.of) && !slices.ContainsFunc(r.keys, func(k []byte) bool { return string(k) == string(key) }) {
+	if len(r.keys) <= maxDealKeys && len(key) >= len(r.of) && string(key[:len(r.of)]) == string(r.of) && !slices.ContainsFunc(r.keys, func(k []byte) bool { return string(k) == string(key) }) {
 		r.keys = append(r.keys, slices.Clone(key))
 	}
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Scheduled bool
 	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
 	Snapshots bool
+	// Look: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
+	Look bool
 	// Proofs is how many bytes of state proofs are kept for witnesses; 0: none are made but on demand.
 	Proofs int64
 	// ProofsOf is whose witnesses they are for: kept is what proves the chunks of shards of which that account makes chunks in the epoch or

@@ -51,9 +51,9 @@ type syncPoint struct {
 	chunks []*primitives.ChunkHeader
 }
 
-// loadPins reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection.
+// loadPins reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection, unless this is only to look.
 func (e *Engine) loadPins() error {
-	if !e.o.Snapshots {
+	if !e.o.Snapshots && !e.o.Look {
 		if list, err := e.store.Pins(); err != nil || len(list) == 0 {
 			return err
 		}

@@ -1,13 +1,17 @@
 package host
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/contracts/wasm"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -187,4 +191,30 @@ func TestDeal(t *testing.T) {
 			t.Errorf("the token says %s, want %s", got.Result, amount)
 		}
 	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (steerer{h}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
+		t.Errorf("whoever asked has gone: %v", err)
+	}
+	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))
+	if f := rpcOf(t, h, "sandbox_deal", `["token.near","alice.near","5"]`, &none); !strings.HasPrefix(f, "SANDBOX_REFUSED: engine: deal: ft_balance_of of token.near reads more than 64 values") {
+		t.Errorf("a token that reads many values: %s", f)
+	}
+}
+
+// readsMany is a token whose ft_balance_of reads seventy values, and says 0.
+func readsMany() []byte {
+	m := &wasm.Module{}
+	i64s := func(n int) []wasm.ValType { return slices.Repeat([]wasm.ValType{wasm.I64}, n) }
+	read := m.Import("env", "storage_read", i64s(3), i64s(1))
+	value := m.Import("env", "value_return", i64s(2), nil)
+	m.Memory(1, -1)
+	m.Data(new(wasm.Code).I32(1000), []byte(`"0"`))
+	f := m.Func(nil, nil)
+	for n := range int64(70) {
+		f.I64(n + 1).I64(0).I64(0).Call(read).Op(wasm.Drop)
+	}
+	f.I64(3).I64(1000).Call(value)
+	m.ExportFunc("ft_balance_of", f)
+	return m.Encode()
 }

@@ -27,7 +27,7 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if err == nil {
 		var track engine.Track
 		if track, err = tracks(hm); err == nil {
-			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: track, StateBytes: stateMemory(hm.Config.StateMemory)})
+			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: track, StateBytes: stateMemory(hm.Config.StateMemory), Look: true})
 		}
 	}
 	if err != nil {

@@ -82,12 +82,12 @@ func (s steerer) Deal(ctx context.Context, token, account primitives.AccountID, 
 	if err := s.alone(); err != nil {
 		return err
 	}
-	r, err := s.Engine.Deal(token, account, amount)
+	r, err := s.Engine.Deal(ctx, token, account, amount)
 	if errors.Is(err, engine.ErrDeal) {
 		return &view.SteerError{Reason: err.Error()}
 	}
 	if err != nil {
-		return err
+		return steerError(ctx, err)
 	}
 	return s.PatchState(ctx, []genesis.Record{r})
 }
