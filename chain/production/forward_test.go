@@ -13,11 +13,14 @@ func TestForward(t *testing.T) {
 		at, first, length, target primitives.Height
 		want                      []primitives.Height
 	}{
-		{at: 7, first: 1, length: 100, target: 8, want: []primitives.Height{8}},
-		{at: 7, first: 1, length: 100, target: 50, want: []primitives.Height{50}},
-		{at: 7, first: 1, length: 100, target: 98, want: []primitives.Height{98}},
-		{at: 7, first: 1, length: 100, target: 99, want: []primitives.Height{98, 99}},
-		{at: 7, first: 1, length: 100, target: 205, want: []primitives.Height{98, 99, 100, 101, 102, 198, 199, 200, 201, 202, 205}},
+		{at: 7, first: 1, length: 100, target: 8, want: []primitives.Height{9}},
+		{at: 7, first: 1, length: 100, target: 50, want: []primitives.Height{51}},
+		{at: 7, first: 1, length: 100, target: 98, want: []primitives.Height{99}},
+		{at: 7, first: 1, length: 100, target: 99, want: []primitives.Height{100}},
+		{at: 7, first: 1, length: 100, target: 100, want: []primitives.Height{98, 99, 100}},
+		{at: 7, first: 1, length: 100, target: 205, want: []primitives.Height{98, 99, 100, 101, 198, 199, 200, 201, 206}},
+		{at: 97, first: 1, length: 100, target: 99, want: []primitives.Height{98, 99}},
+		{at: 594, first: 541, length: 60, target: 794, want: []primitives.Height{598, 599, 600, 601, 658, 659, 660, 661, 718, 719, 720, 721, 778, 779, 780, 781, 795}}, // wire2 131
 		{at: 100, first: 1, length: 100, target: 103, want: []primitives.Height{101, 102, 103}},
 		{at: 1, first: 1, length: 4, target: 7, want: []primitives.Height{2, 3, 4, 5, 6, 7}},
 	} {

@@ -3,7 +3,6 @@ package conformance
 import (
 	"encoding/json"
 	"errors"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -33,13 +32,12 @@ var differences = []struct {
 	{"wire", []int{340}, contains(400, "invalid type: integer `5`, expected variant identifier")},
 	{"wire", []int{380, 381, 382, 386, 387, 388}, bothNames},
 	{"wire2", []int{102, 113, 120}, bothNames},
-	{"wire2", []int{132, 137, 138}, otherOrdinal},
 	{"wire2", []int{66, 88, 99, 117}, queryFault},
 	{"wire", []int{410, 411, 415, 417, 419, 420, 422, 423, 424, 425}, sameBodyStatus200},
 }
 
 // needsChain are the differences that only a node with a chain can show.
-var needsChain = map[string]map[int]bool{"wire": {148: true, 154: true, 304: true}, "wire2": {102: true, 113: true, 120: true, 132: true, 137: true, 138: true, 66: true, 88: true, 99: true, 117: true}}
+var needsChain = map[string]map[int]bool{"wire": {148: true, 154: true, 304: true}, "wire2": {102: true, 113: true, 120: true, 66: true, 88: true, 99: true, 117: true}}
 
 // plusMember wants the recorded reply once a member of ours is taken out.
 func plusMember(member string) func(*testing.T, *Line, Reply) {
@@ -62,21 +60,6 @@ func keepsLogs(t *testing.T, l *Line, got Reply) {
 	}
 	got.Body = strings.Replace(got.Body, ours, neards, 1)
 	if diff := Compare(l, got, true); diff != "" {
-		t.Errorf("%v: %s", l, diff)
-	}
-}
-
-var blockOrdinal = regexp.MustCompile(`"block_ordinal":\d+`)
-
-// otherOrdinal wants the recorded block but for its number.
-func otherOrdinal(t *testing.T, l *Line, got Reply) {
-	const none = `"block_ordinal":0`
-	want := *l
-	want.Body, got.Body = blockOrdinal.ReplaceAllString(l.Body, none), blockOrdinal.ReplaceAllString(got.Body, none)
-	if want.Body == l.Body {
-		t.Fatalf("%v has no block_ordinal", l)
-	}
-	if diff := Compare(&want, got, true); diff != "" {
 		t.Errorf("%v: %s", l, diff)
 	}
 }

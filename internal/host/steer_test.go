@@ -92,7 +92,7 @@ func TestPatchState(t *testing.T) {
 	}
 }
 
-// TestFastForward: the head is exactly so many heights on, in the epoch that they lead to, at the time that they would have taken; blocks
+// TestFastForward: the head is so many heights on, or one more, as neard's, in the epoch that they lead to, at the time that they would have taken; blocks
 // go on from there, also after a restart.
 func TestFastForward(t *testing.T) {
 	dir := made(t)
@@ -117,7 +117,7 @@ func TestFastForward(t *testing.T) {
 		t.Fatal(f)
 	}
 	after, then := look()
-	if after < before+delta || after > before+delta+1 { // one block may come by itself
+	if after < before+delta || after > before+delta+2 { // the block at that height or the one above, and one may come by itself
 		t.Errorf("from %d to %d, want %d more", before, after, delta)
 	}
 	// 1.3 s, the mean of 0.6 and 2, for each height that was passed over: all but some five of each epoch.
