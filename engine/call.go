@@ -31,7 +31,7 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	b := &w.block
 	*b = e.actionBlock(at.Entry, info)
 	b.ShardID, b.Height, b.PrevHash, b.Timestamp, b.RandomValue = shard, h.Height, h.PrevHash, h.Timestamp, at.Shards[i].Extra.StateRoot
-	b.Beside = true
+	b.Beside, b.Mocks = true, e.mocks.Load()
 	if v.Gas == 0 {
 		most := *v
 		most.Gas, v = at.Config.Wasm.Limits.MaxGasBurnt, &most
@@ -43,6 +43,18 @@ func (e *Engine) CallView(at *State, v *action.View) (out action.CallOutcome, fo
 	viewings.Put(w) // not if it panicked
 	return out, found, err
 }
+
+// SetMocks says what contracts are told of signatures that are called as reads, or tried, from now on; nil: the truth. What they are told in a
+// block is said with that (Proposal). Safe from any goroutine.
+func (e *Engine) SetMocks(m *primitives.Mocks) {
+	if !m.Any() {
+		m = nil
+	}
+	e.mocks.Store(m)
+}
+
+// Mocks returns what SetMocks said. Safe from any goroutine.
+func (e *Engine) Mocks() *primitives.Mocks { return e.mocks.Load() }
 
 // viewing is the memory that a view runs in: most are short, and would leave a third of it as garbage.
 type viewing struct {

@@ -98,6 +98,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	if a.IsHead {
 		if old.entry.Hash != entry.Header().PrevHash {
 			a.Returned = e.returned(old.entry, entry)
+			e.endAside(entry)
 		}
 		e.tip.Store(&head{entry: entry, final: a.Final})
 	}

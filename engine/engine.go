@@ -82,14 +82,15 @@ type Engine struct {
 	ancestry  ancestry
 	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held
 	folding   *folding
-	warm      []*Entry          // that are not light, as they came, and some that are gone
-	trimmedAt primitives.Height // the last block whose tries were made smaller
-	evicted   atomic.Uint64     // bytes that have left
-	haste     haste             // code that is compiled ahead
-	foretold  *foretold         // of the block that was made last
-	patch     patchOf           // for the block that was made last
-	made      recent            // chunks: they need not be checked when a block of this engine has them
-	judged    recent            // blocks that were good but for the bodies that they lacked
+	warm      []*Entry                         // that are not light, as they came, and some that are gone
+	trimmedAt primitives.Height                // the last block whose tries were made smaller
+	evicted   atomic.Uint64                    // bytes that have left
+	haste     haste                            // code that is compiled ahead
+	foretold  *foretold                        // of the block that was made last
+	patch     patchOf                          // for the block that was made last
+	mocks     atomic.Pointer[primitives.Mocks] // what contracts are told that are called beside the chain; nil: the truth
+	made      recent                           // chunks: they need not be checked when a block of this engine has them
+	judged    recent                           // blocks that were good but for the bodies that they lacked
 	ahead     ahead
 	leading   leading // headers ahead of the blocks
 	proofs    proofs

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -15,33 +16,64 @@ import (
 // ErrPatch says why records can't be written into the state.
 var ErrPatch = errors.New("engine: patch")
 
-// patchOf is a patch that goes with a block.
+// patchOf is a patch that goes with a block, and what contracts are told in that.
 type patchOf struct {
 	block   primitives.Hash
 	records []genesis.Record
+	mocks   *primitives.Mocks
 }
 
 // takePatch returns the patch of a block that this engine has just made, once.
-func (e *Engine) takePatch(block primitives.Hash) []genesis.Record {
+func (e *Engine) takePatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks) {
 	p := e.patch
 	if p.block != block {
-		return nil
+		return nil, nil
 	}
 	e.patch = patchOf{}
-	return p.records
+	return p.records, p.mocks
+}
+
+// mockedPatch is how a patch is stored of a block in which contracts are told something else; of others it is the records alone.
+type mockedPatch struct {
+	Mocks   *primitives.Mocks `json:"mocks"`
+	Records json.RawMessage   `json:"records"`
+}
+
+// appendPatch is what is stored of a patch; nil: there is none.
+func appendPatch(records []genesis.Record, mocks *primitives.Mocks) ([]byte, error) {
+	switch {
+	case mocks.Any():
+		return json.Marshal(mockedPatch{mocks, genesis.AppendRecords(nil, records)})
+	case len(records) > 0:
+		return genesis.AppendRecords(nil, records), nil
+	}
+	return nil, nil
+}
+
+// parsePatch reads what appendPatch has made.
+func parsePatch(raw []byte) (records []genesis.Record, mocks *primitives.Mocks, err error) {
+	var m mockedPatch
+	if raw[0] == '{' {
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, nil, err
+		}
+		raw = m.Records
+	}
+	records, err = genesis.ParsePatch(raw)
+	return records, m.Mocks, err
 }
 
 // storedPatch returns the patch of a block on disk.
-func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, error) {
+func (e *Engine) storedPatch(block primitives.Hash) ([]genesis.Record, *primitives.Mocks, error) {
 	rec, err := e.store.BlockByHash(block)
 	if err != nil {
-		return nil, absent(err) // not there yet: a block that is on its way has no patch that anybody asks for
+		return nil, nil, absent(err) // not there yet: a block that is on its way has no patch that anybody asks for
 	}
 	raw, err := rec.Patch()
-	if err != nil || raw == nil {
-		return nil, err
+	if err != nil || len(raw) == 0 {
+		return nil, nil, err
 	}
-	return genesis.ParsePatch(raw)
+	return parsePatch(raw)
 }
 
 // patchFor returns what of a patch is for a shard.

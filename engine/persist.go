@@ -9,7 +9,6 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
-	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -275,8 +274,9 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 	b := stored(entry, &u.changes)
 	b.Splits = splits(parent.Layout, entry.Layout)
 	b.Prev, b.Head = ref(parent), u.accepted.IsHead
-	if len(u.pending.patch) > 0 {
-		b.Patch = genesis.AppendRecords(nil, u.pending.patch)
+	var err error
+	if b.Patch, err = appendPatch(u.pending.patch, u.pending.mocks); err != nil {
+		return nil, err
 	}
 	if !entry.Header().LastFinalBlock.IsZero() {
 		b.Final = e.finalRef(entry)

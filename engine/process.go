@@ -23,6 +23,7 @@ type Pending struct {
 	jobs   []Job
 	first  bool // of its epoch
 	patch  []genesis.Record
+	mocks  *primitives.Mocks // what contracts are told; nil: the truth
 
 	produced bool // this engine made the block
 	settled  bool // the entry is complete: somebody may have seen it, and it does not change any more
@@ -218,7 +219,8 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry, holds)
-	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced, patch: e.takePatch(entry.Hash)}
+	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
+	p.patch, p.mocks = e.takePatch(entry.Hash)
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
 		return nil, layout, err
 	}
@@ -425,6 +427,7 @@ func (e *Engine) prepare(p *Pending, prevChunks []*primitives.ChunkHeader, trie 
 	if err != nil {
 		return err
 	}
+	c.input.Block.Mocks = p.mocks
 	p.first = c.first
 	p.jobs = make([]Job, len(entry.Shards))
 	for i := range entry.Shards {

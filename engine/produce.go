@@ -52,7 +52,8 @@ type Proposal struct {
 	Endorsements [][]primitives.Signature // by shard index, one a chunk validator; empty string: none
 	Approvals    []primitives.Signature   // one an approver; empty string: none
 	Vote         primitives.ProtocolVersion
-	Patch        []genesis.Record // of a sandbox: what is written into the state with the block, all of whose chunks are there
+	Patch        []genesis.Record  // of a sandbox: what is written into the state with the block, all of whose chunks are there
+	Mocks        *primitives.Mocks // of a sandbox: what contracts are told in it
 }
 
 // NewBlock makes and signs a block.
@@ -105,11 +106,11 @@ func (e *Engine) NewBlock(p *Proposal, key primitives.SecretKey) (*primitives.Bl
 		return nil, err
 	}
 	chain.SignBlock(b, key)
-	if len(p.Patch) > 0 {
-		if slices.Contains(p.Chunks, nil) {
-			return nil, fmt.Errorf("engine: a patch with block %d, which misses a chunk", p.Height)
-		}
-		e.patch = patchOf{b.Hash(), p.Patch}
+	if len(p.Patch) > 0 && slices.Contains(p.Chunks, nil) {
+		return nil, fmt.Errorf("engine: a patch with block %d, which misses a chunk", p.Height)
+	}
+	if len(p.Patch) > 0 || p.Mocks.Any() {
+		e.patch = patchOf{b.Hash(), p.Patch, p.Mocks}
 	}
 	e.foretell(b, key)
 	return b, nil

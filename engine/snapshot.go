@@ -66,6 +66,22 @@ func (e *Engine) EndSnapshot(s *Snapshot) {
 	e.snapshots = slices.DeleteFunc(e.snapshots, func(x *Snapshot) bool { return x == s })
 }
 
+// endAside gives up the snapshots of blocks that are not of the chain of a new head.
+func (e *Engine) endAside(head *Entry) {
+	if len(e.snapshots) == 0 {
+		return
+	}
+	low, ours := head.Height(), map[primitives.Hash]bool{}
+	for at := head; at != nil; at = e.Adopted(at.Header().PrevHash) {
+		low, ours[at.Hash] = at.Height(), true
+	}
+	for _, s := range slices.Clone(e.snapshots) {
+		if s.ref.Height >= low && !ours[s.ref.Hash] {
+			e.EndSnapshot(s)
+		}
+	}
+}
+
 // EndSnapshots gives up all.
 func (e *Engine) EndSnapshots() {
 	for len(e.snapshots) > 0 {

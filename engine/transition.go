@@ -133,7 +133,7 @@ func (e *Engine) jobAgain(entry *Entry, parent *State, shard primitives.ShardID)
 		return nil, err
 	}
 	p := &Pending{entry: entry, parent: parent.Entry, prev: before.shards}
-	if p.patch, err = e.storedPatch(entry.Hash); err != nil {
+	if p.patch, p.mocks, err = e.storedPatch(entry.Hash); err != nil {
 		return nil, err
 	}
 	e.epochMu.Lock()

@@ -224,7 +224,7 @@ func TestTransitionAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, chunks := n.make(n.Tip().Hash, n.Tip().Height()+1, false)
-	n.patch = patchOf{b.Hash(), []genesis.Record{&genesis.DataRecord{AccountID: "aa", Key: []byte("k"), Value: []byte("v")}}}
+	n.patch = patchOf{block: b.Hash(), records: []genesis.Record{&genesis.DataRecord{AccountID: "aa", Key: []byte("k"), Value: []byte("v")}}}
 	g.closed.Store(true)
 	a, err := n.Adopt(n.applied(b, chunks), nil)
 	if err != nil {

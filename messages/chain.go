@@ -25,7 +25,8 @@ type MakeBlock struct {
 	Chunks       []*primitives.Chunk  // by shard index; nil: missed
 	Endorsements [][]primitives.Signature
 	Approvals    []primitives.Signature
-	Patch        []genesis.Record // what is written into the state with it; not with a missed chunk
+	Patch        []genesis.Record  // what is written into the state with it; not with a missed chunk
+	Mocks        *primitives.Mocks // what contracts are told in it; nil: the truth
 	Era          Era
 }
 

@@ -68,6 +68,39 @@ type Forwarded struct {
 	Hash   primitives.Hash
 }
 
+// MockVerification: node -> producer, asked; answered with VerificationMocked at once: what contracts are told of signatures from the next block
+// on, and beside the chain.
+type MockVerification struct{ Mocks *primitives.Mocks }
+
+// VerificationMocked answers MockVerification.
+type VerificationMocked struct{}
+
+// MissChunks: node -> producer, asked; answered with ChunksMissed at once. The next blocks have no new chunks of some shards.
+type MissChunks struct {
+	Shards []primitives.ShardID // nil: all
+	Blocks uint64               // 0: no longer
+}
+
+// ChunksMissed answers MissChunks: of how many blocks to come each shard's chunk is missing.
+type ChunksMissed struct{ Left map[primitives.ShardID]uint64 }
+
+// Reorganise: node -> producer, asked; answered with Reorganised when a block is on disk that has the head before it and so many blocks below it
+// replaced. One at a time.
+type Reorganise struct{ Blocks uint64 }
+
+// Reorganised answers Reorganise: the head then, and the blocks that are not of the chain any more, the newest first.
+type Reorganised struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+	Gone   []BlockAt
+}
+
+// BlockAt names a block.
+type BlockAt struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+}
+
 // StopProducing: node -> producer, asked; answered with Stopped. No block is begun after it.
 type StopProducing struct{}
 

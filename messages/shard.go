@@ -21,4 +21,5 @@ type ProduceChunk struct {
 	ShardID  primitives.ShardID
 	Producer primitives.AccountID // one of this node's validators
 	Era      Era
+	Empty    bool // it is to have no transactions
 }

@@ -34,6 +34,8 @@ type fakeNode struct {
 	clock      *view.SetClock
 	production *view.SetProduction
 	dealt      string
+	replayed   *view.Case
+	mocks      *primitives.Mocks
 	exempt     []primitives.AccountID
 	exemptAll  bool
 	sessions   atomic.Int64
@@ -212,6 +214,35 @@ func (n *fakeNode) Deal(_ context.Context, token, account primitives.AccountID, 
 func (n *fakeNode) Impersonate(accounts []primitives.AccountID, all bool) error {
 	n.exempt, n.exemptAll = accounts, all
 	return n.err
+}
+func (n *fakeNode) DumpTransaction(_ context.Context, r *view.Trace) (*view.Case, error) {
+	d := view.Deed{Executor: "a.near", Status: []byte(`{"SuccessValue":""}`), Gas: 7, Nodes: 2, Logs: []string{"l"}}
+	return &view.Case{Records: []genesis.Record{&genesis.ContractRecord{AccountID: "a.near"}, &genesis.ContractRecord{AccountID: "b.near"}}, Tx: signedTx(),
+		Absent: []primitives.AccountID{"c.near"}, At: testAt, Timestamp: 5, Outcomes: []view.Deed{d, d}, Alone: "odd"}, n.err
+}
+func (n *fakeNode) ReplayTransaction(_ context.Context, c *view.Case) (view.Replayed, error) {
+	n.replayed = c
+	return view.Replayed{Hash: testHash}, n.err
+}
+func (n *fakeNode) MissChunks(_ context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
+	return view.ChunksMissed{3: m.Blocks, 1: uint64(len(m.Shards))}, n.err
+}
+func (n *fakeNode) Reorganise(_ context.Context, blocks uint64) (view.Reorganised, error) {
+	return view.Reorganised{At: testAt, Gone: []view.At{{Height: primitives.Height(blocks)}, testAt}}, n.err
+}
+func (n *fakeNode) MockVerification(_ context.Context, m *primitives.Mocks) error {
+	n.mocks = m
+	return n.err
+}
+func (n *fakeNode) Tag(name string, hashes []primitives.Hash) (view.Tag, error) {
+	return view.Tag{Name: name, Transactions: len(hashes), Open: hashes == nil}, n.err
+}
+func (n *fakeNode) Tags() ([]view.Tag, error) {
+	return []view.Tag{{Name: "x", Transactions: 4, Omitted: 5}, {Name: "y", Open: true}}, n.err
+}
+func (n *fakeNode) DropTag(string) error { return n.err }
+func (n *fakeNode) ProfileTag(_ context.Context, name string, _ *view.Simulate) ([]byte, error) {
+	return []byte(`{"of":"` + name + `"}`), n.err
 }
 func (n *fakeNode) NextEpoch(context.Context) (view.At, error) { return testAt, n.err }
 func (n *fakeNode) TakeSnapshot(_ context.Context, name string) (view.Snapshot, error) {

@@ -87,7 +87,11 @@ func parseDocument(v val) (q documentQuery, err error) {
 		field{"height", false, into((*uint64)(&q.height), readUint64)},
 		field{"finality", true, into(&final, func(v val) (int, error) { return readName(v, documentFinalities) })},
 		field{"part", true, into(&part, func(v val) (int, error) { return readName(v, documentParts) })},
-		field{"shard_id", true, into(&shard, readShard)}); err != nil {
+		field{"shard_id", true, func(v val) error {
+			id, err := readShard(v)
+			shard = &id
+			return err
+		}}); err != nil {
 		return q, err
 	}
 	q.final, q.part.Kind = documentFinalities[final] == "final", view.DocumentKind(part)
@@ -108,12 +112,6 @@ var (
 	documentFinalities = []string{"final", "optimistic"}
 	documentParts      = []string{"block", "headers", "chunk", "shard"}
 )
-
-func readShard(v val) (*primitives.ShardID, error) {
-	n, err := readUint64(v)
-	id := primitives.ShardID(n)
-	return &id, err
-}
 
 // document answers GET and HEAD below /v0/; path is without a key.
 func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {

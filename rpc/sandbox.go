@@ -147,6 +147,22 @@ type Steerer interface {
 	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	// LoadState makes accounts what the records say that they are.
 	LoadState(ctx context.Context, records []genesis.Record) error
+	// Tag keeps what is submitted from now on under a name, empty: under none; or transactions that are named, if hashes is not nil.
+	Tag(name string, hashes []primitives.Hash) (view.Tag, error)
+	Tags() ([]view.Tag, error)
+	DropTag(name string) error
+	// ProfileTag says what the transactions of a tag burnt gas for, as JSON.
+	ProfileTag(ctx context.Context, name string, r *view.Simulate) ([]byte, error)
+	// MockVerification sets what contracts are told of signatures from the next block on.
+	MockVerification(ctx context.Context, m *primitives.Mocks) error
+	// MissChunks has the next blocks without new chunks of shards.
+	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
+	// Reorganise replaces the head and blocks below it, of which none is final, by another branch.
+	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
+	// DumpTransaction says what a transaction in a block touches: ErrUnknownTx, ErrGarbageCollected.
+	DumpTransaction(context.Context, *view.Trace) (*view.Case, error)
+	// ReplayTransaction writes what a transaction needs, has it run, and says whether it does what it did.
+	ReplayTransaction(context.Context, *view.Case) (view.Replayed, error)
 	// Deal sets what an account has of a token.
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
 	// Impersonate says whose transactions need no signature.

@@ -66,6 +66,9 @@ var goodParams = map[string]string{
 	"sandbox_set_storage":      `["a.near","",""]`,
 	"sandbox_deal":             `["a.near","b.near","1"]`,
 	"sandbox_impersonate":      `{"all":true}`,
+	"sandbox_dump_transaction": `["` + zeroHash + `"]`, "sandbox_replay_transaction": `{"records":[],"signed_tx_base64":"` + signedText() + `"}`,
+	"sandbox_miss_chunks": `[]`, "sandbox_reorg": `[2]`, "sandbox_mock_verification": `[true]`,
+	"sandbox_tag": `["a"]`, "sandbox_tags": `[]`, "sandbox_drop_tag": `["a"]`, "sandbox_profile": `["a"]`,
 	"subscribe":                `{"topic":"blocks"}`,
 	"unsubscribe":              `["1"]`,
 	"EXPERIMENTAL_simulate_tx": `{"signed_tx_base64":"` + signedText() + `","skip_signature_check":true,"finality":"final"}`,
@@ -184,10 +187,13 @@ func TestPanicIsCaught(t *testing.T) {
 }
 
 // signedText is a transaction in base64; its signature is zero.
-func signedText() string {
-	t := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key},
+func signedTx() *primitives.SignedTransaction {
+	return primitives.NewSignedTransaction(primitives.Transaction{SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.ZeroED25519Key},
 		primitives.ZeroED25519Signature)
-	return strings.Trim(string(view.AppendBase64(nil, t.AppendBorsh(nil))), `"`)
+}
+
+func signedText() string {
+	return strings.Trim(string(view.AppendBase64(nil, signedTx().AppendBorsh(nil))), `"`)
 }
 
 func TestWaitsAreLimitedAndEnd(t *testing.T) {

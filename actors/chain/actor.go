@@ -203,7 +203,7 @@ func (a *Actor) next() {
 func (a *Actor) make(m *messages.MakeBlock) {
 	b, err := a.o.Engine.NewBlock(&engine.Proposal{
 		Parent: m.Parent, Height: m.Height, Timestamp: m.Timestamp, Chunks: m.Chunks, Endorsements: m.Endorsements,
-		Approvals: m.Approvals, Vote: a.o.Vote, Patch: m.Patch,
+		Approvals: m.Approvals, Vote: a.o.Vote, Patch: m.Patch, Mocks: m.Mocks,
 	}, a.o.Keys[m.Producer])
 	var p *engine.Pending
 	if err == nil {

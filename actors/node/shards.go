@@ -190,7 +190,7 @@ func (s *shards) produce(m messages.ProduceChunk) {
 	t := s.set.Load().find(m.ShardID)
 	switch {
 	case t == nil:
-	case t.pool.Idle():
+	case m.Empty || t.pool.Idle():
 		s.n.tell(s.n.chain, messages.MakeChunk{Parent: m.Parent, Shard: m.Shard, ShardID: m.ShardID, Producer: m.Producer, Era: m.Era})
 	default:
 		s.n.tell(t.pid, m)

@@ -32,6 +32,24 @@ func (n *Node) FastForward(ctx context.Context, heights uint64) (primitives.Heig
 	return a.Height, a.Hash, err
 }
 
+// MockVerification sets what contracts are told of signatures. producer.ErrShared.
+func (n *Node) MockVerification(ctx context.Context, m *primitives.Mocks) error {
+	_, err := askProducer[messages.MockVerification, messages.VerificationMocked](ctx, n, messages.MockVerification{Mocks: m})
+	return err
+}
+
+// MissChunks has the next blocks be without new chunks of shards, nil: of all, and returns of how many blocks to come which are missing.
+// producer.ErrShared, ErrMiss.
+func (n *Node) MissChunks(ctx context.Context, shards []primitives.ShardID, blocks uint64) (map[primitives.ShardID]uint64, error) {
+	a, err := askProducer[messages.MissChunks, messages.ChunksMissed](ctx, n, messages.MissChunks{Shards: shards, Blocks: blocks})
+	return a.Left, err
+}
+
+// Reorganise replaces so many blocks by another branch, and returns its head with the blocks that are gone. producer.ErrShared, ErrFork.
+func (n *Node) Reorganise(ctx context.Context, blocks uint64) (messages.Reorganised, error) {
+	return askProducer[messages.Reorganise, messages.Reorganised](ctx, n, messages.Reorganise{Blocks: blocks})
+}
+
 // askProducer asks for blocks, and waits until they are there, the node halts or the context ends.
 func askProducer[Q, A any](ctx context.Context, n *Node, question Q) (none A, err error) {
 	if err := n.refusal(); err != nil {

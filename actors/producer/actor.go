@@ -1,7 +1,7 @@
 // Package producer is the shell around packages chain/doomslug and chain/production: it votes, gathers votes, chunks and
 // endorsements for the head, and asks for the next block when that is this node's to make.
 //
-//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward; CaptureClock, SetClock, SetProduction; StandStill, GoOn, WentBack, RestoreClock
+//	in      BlockAdopted, BlockAccepted; ChunkMade, ChunkReceived, ChunkEndorsed; ApprovalReceived; TransactionsWaiting, SubmitAgain, FinalityWanted; MineBlocks, PatchState, FastForward, MissChunks, Reorganise, MockVerification; CaptureClock, SetClock, SetProduction; StandStill, GoOn, WentBack, RestoreClock
 //	out     ProduceChunk to the mempools, MakeBlock to the chain; ApprovalMade, EndorsementMade to the net
 //	state   Actor: the head with what has come for its child; the doomslug tracker; the production scheduler; one timer
 //	units   times in ns since the actor was made, timestamps of blocks in ns since 1970
@@ -67,6 +67,8 @@ type Options struct {
 	// Wanted tells whether somebody waits for blocks to be final; the first who does says so with FinalityWanted. nil: always.
 	Wanted func() bool
 	Clock  func() uint64 // ns since 1970, for blocks
+	// Mocked is told what contracts are told of signatures, wherever no block says it; nil: nobody asks.
+	Mocked func(*primitives.Mocks)
 	// LargestTarget is the greatest height ever voted for, as Persist left it. Persist is called before a vote leaves the
 	// node; nil: votes are not remembered.
 	LargestTarget primitives.Height
@@ -89,6 +91,9 @@ type Actor struct {
 	goals   []goal
 	patches []patch
 	forward forward
+	miss    map[primitives.ShardID]uint64 // of how many blocks to come a shard's chunk is missing
+	fork    *fork                         // nil: no other branch is asked for
+	mocks   *primitives.Mocks             // what contracts are told in blocks; nil: the truth
 	clock   clock
 	era     messages.Era // of the chain
 	still   bool         // it is not known where the chain is
@@ -199,6 +204,16 @@ func (a *Actor) Handle(msg any) {
 		a.patchState(m)
 	case link.Request[messages.FastForward, messages.Forwarded]:
 		a.fastForward(m)
+	case link.Request[messages.MissChunks, messages.ChunksMissed]:
+		a.missChunks(m)
+	case link.Request[messages.Reorganise, messages.Reorganised]:
+		a.reorganise(m)
+	case link.Request[messages.MockVerification, messages.VerificationMocked]:
+		err := a.alone()
+		if err == nil {
+			a.mock(m.Question.Mocks)
+		}
+		m.Reply(messages.VerificationMocked{}, err)
 	case link.Request[messages.CaptureClock, messages.Clock]:
 		a.captureClock(m)
 	case link.Request[messages.SetClock, messages.Clock]:
@@ -290,6 +305,7 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		approvers, sole := a.approvers(m.Hash)
 		a.follow(m, a.o.Chain.Head(), approvers, sole)
 	}
+	a.branch()
 }
 
 // told answers who waited for a block that is on disk.
@@ -346,7 +362,7 @@ func (a *Actor) advance() {
 		a.askChunks() // they are made while this actor signs its vote
 	}
 	if to := a.next(); to > a.head.height+1 {
-		if a.head.making == 0 && a.head.next != to {
+		if a.head.making == 0 && !a.fork.waits() && a.head.next != to {
 			a.head.next = to
 			a.vote(a.tracker.SkipTo(to, now), now)
 		}

@@ -56,8 +56,12 @@ func (a *Actor) whileStill(msg any) {
 // goOn begins anew at the head, with what was asked for meanwhile.
 func (a *Actor) goOn() {
 	a.still, a.ahead, a.early, a.held = false, nil, nil, false
+	if a.fork != nil { // the block that was asked for is not made
+		a.fork.at = 0
+	}
 	if !a.stopped {
 		a.begin()
+		a.branch()
 	}
 	later := a.later
 	a.later = nil
@@ -73,7 +77,7 @@ func (a *Actor) wentBack(m *messages.WentBack) {
 	}
 	a.goals = nil
 	a.refuseAll(ErrWentBack)
-	a.era = m.Era
+	a.era, a.miss = m.Era, nil
 	a.tracker = doomslug.New(a.o.Delays, 0, a.now())
 	a.sched = production.New(a.sched.Rules(), a.now())
 	a.goOn()

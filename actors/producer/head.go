@@ -25,6 +25,7 @@ type head struct {
 	shards    []shard
 	making    primitives.Height // the block that the chain has been asked for
 	next      primitives.Height // the height to which others are passed over; 0: none are
+	empty     bool              // the chunks of its child have no transactions
 }
 
 // shard is what has come for a shard's chunk on the head.
@@ -91,12 +92,12 @@ func (a *Actor) setHead(e *engine.Entry, final primitives.Height, approvers []ch
 func (a *Actor) askChunks() {
 	for i := range a.head.shards {
 		s := &a.head.shards[i]
-		if s.producer == "" || s.asked {
+		if s.producer == "" || s.asked || a.misses(s.id) {
 			continue
 		}
 		s.asked = true
 		a.o.Out.ProduceChunk(messages.ProduceChunk{
-			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer, Era: a.era,
+			Parent: a.head.hash, Shard: primitives.ShardIndex(i), ShardID: s.id, Producer: s.producer, Era: a.era, Empty: a.head.empty,
 		})
 	}
 }
@@ -206,12 +207,12 @@ func (s *shard) complete() bool {
 // time.
 func (a *Actor) make(now int64) (wait int64) {
 	h := a.head
-	if h.making != 0 {
+	if h.making != 0 || a.fork.waits() {
 		return 0
 	}
 	complete := true
 	for i := range h.shards {
-		complete = complete && h.shards[i].complete()
+		complete = complete && (h.shards[i].complete() || a.misses(h.shards[i].id))
 	}
 	for height := max(h.height+1, h.next); height <= a.tracker.LargestReady(); height++ {
 		p := must(a.o.Chain.BlockProducer(h.hash, height))
@@ -250,12 +251,16 @@ func (a *Actor) propose(height primitives.Height, producer primitives.AccountID)
 		Approvals: a.tracker.Approvals(height, h.approvers),
 	}
 	for i := range h.shards {
-		if s := &h.shards[i]; s.complete() {
+		if s := &h.shards[i]; s.complete() && !a.misses(s.id) {
 			m.Chunks[i], m.Endorsements[i] = s.chunk, slices.Clone(s.signed) // more may come
 		}
+	}
+	if h.sole {
+		m.Mocks = a.mocks
 	}
 	if h.sole && !slices.Contains(m.Chunks, nil) {
 		m.Patch = a.takePatches(height)
 	}
+	a.missed()
 	a.o.Out.MakeBlock(m)
 }

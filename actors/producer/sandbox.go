@@ -108,6 +108,17 @@ func (a *Actor) shared() {
 		reply(messages.Forwarded{}, ErrShared)
 	}
 	a.forward = forward{}
+	a.refuseFork(ErrShared)
+	if a.mocks != nil {
+		a.mock(nil)
+	}
+}
+
+// mock says what contracts are told of signatures. Others would not agree, so where others validate it is the truth.
+func (a *Actor) mock(m *primitives.Mocks) {
+	if a.mocks = m; a.o.Mocked != nil {
+		a.o.Mocked(m)
+	}
 }
 
 // alone tells why this node can't say by itself what the next block is; nil: it can.
@@ -148,6 +159,9 @@ func (a *Actor) takePatches(height primitives.Height) (out []genesis.Record) {
 func (a *Actor) fastForward(m link.Request[messages.FastForward, messages.Forwarded]) {
 	var target primitives.Height
 	err := a.alone()
+	if err == nil && a.fork != nil {
+		err = fmt.Errorf("%w: a reorganisation is under way", ErrForward)
+	}
 	if err == nil {
 		target, err = a.judgeForward(m.Question.Heights)
 	}
@@ -218,6 +232,10 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 		}
 		*f = forward{}
 	}
+	if f := a.fork; f != nil && f.at == m.Height() {
+		a.fork = nil
+		f.reply(messages.Reorganised{Height: m.Height(), Hash: m.Hash, Gone: f.gone}, nil)
+	}
 }
 
 // refuseAll answers those who wait for a block that will not come.
@@ -229,4 +247,5 @@ func (a *Actor) refuseAll(why error) {
 		reply(messages.Forwarded{}, why)
 	}
 	a.patches, a.forward = nil, forward{}
+	a.refuseFork(why)
 }

@@ -52,6 +52,7 @@ func describe(in *apply.Input, stakes []apply.AccountAmount) *File {
 	if len(in.Patch) > 0 {
 		out.Patch = genesis.AppendRecords(nil, in.Patch)
 	}
+	out.Mocks = in.Block.Mocks
 	return out
 }
 

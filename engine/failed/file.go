@@ -30,6 +30,7 @@ type File struct {
 	Txs      []Transaction      `json:"transactions"`
 	Incoming [][]byte           `json:"incoming"`        // receipts, as they are applied
 	Patch    json.RawMessage    `json:"patch,omitempty"` // records, as sandbox_patch_state has them
+	Mocks    *primitives.Mocks  `json:"mocks,omitempty"` // what contracts were told of signatures, of a sandbox
 	State    State              `json:"state"`
 }
 

@@ -68,7 +68,7 @@ func (f *File) input() (*apply.Input, error) {
 		Block: action.Block{
 			Config: cfg, ChainID: f.Chain, ShardID: f.Shard, Height: f.Height, PrevHash: c.PrevHash, EpochID: c.EpochID,
 			EpochHeight: c.EpochHeight, Timestamp: c.Timestamp, GasPrice: c.GasPrice, RandomValue: c.RandomValue,
-			MinimumStake: c.MinimumStake, Stakes: stakes(c.Stakes),
+			MinimumStake: c.MinimumStake, Stakes: stakes(c.Stakes), Mocks: f.Mocks,
 		},
 	}
 	read := func(what string, b []byte, into borsh.Decoder) {

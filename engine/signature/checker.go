@@ -34,7 +34,8 @@ type Checker struct {
 	done    sync.WaitGroup
 	closing sync.Once
 
-	exempt     atomic.Pointer[exempt] // nil: nobody is
+	exempt     atomic.Pointer[exempt]          // nil: nobody is
+	excused    atomic.Pointer[primitives.Hash] // of Excuse
 	mu         sync.RWMutex
 	young, old map[primitives.Hash]primitives.Signature // by transaction hash, which does not cover the signature
 }

@@ -130,3 +130,21 @@ func TestExemptionEnds(t *testing.T) {
 		t.Error("a signed one is refused")
 	}
 }
+
+// TestExcuse: one transaction is taken unsigned at the door, and no other of its signer; and no longer than it is said.
+func TestExcuse(t *testing.T) {
+	c := New()
+	defer c.Close()
+	txs := signed(t, 2)
+	one := primitives.NewSignedTransaction(txs[0].Transaction, primitives.ZeroED25519Signature)
+	other := primitives.NewSignedTransaction(txs[1].Transaction, primitives.ZeroED25519Signature)
+	hash := one.Hash()
+	c.Excuse(&hash)
+	if !c.CheckNew(one) || c.CheckNew(other) || c.CheckNew(spoilt(txs[0])) {
+		t.Errorf("excused: %v, want true; another %v, another signature %v, want false", c.CheckNew(one), c.CheckNew(other), c.CheckNew(spoilt(txs[0])))
+	}
+	c.Excuse(nil)
+	if c.CheckNew(one) || !c.Check(one) {
+		t.Errorf("afterwards at the door %v, want false; in a block %v, want true", c.CheckNew(one), c.Check(one))
+	}
+}

@@ -74,6 +74,7 @@ type Backend struct {
 	digests     digests
 	origins     origins
 	parents     parents
+	tags        tags
 	authors     [authorSlots]atomic.Pointer[authored]
 }
 

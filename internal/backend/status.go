@@ -15,6 +15,7 @@ type statusAt struct {
 	head   *engine.Entry
 	tail   primitives.Height
 	halted *view.Halted
+	mocks  *primitives.Mocks
 	status view.Status
 }
 
@@ -34,15 +35,15 @@ func (b *Backend) Status() (*view.Status, error) {
 	if b.Halted != nil {
 		halted = b.Halted()
 	}
-	last, syncing := b.status.Load(), b.syncing()
+	last, syncing, mocks := b.status.Load(), b.syncing(), b.Engine.Mocks()
 	switch {
-	case last == nil || last.status.Sync.Syncing != syncing || last.head != head || last.tail != tail || last.halted != halted:
+	case last == nil || last.status.Sync.Syncing != syncing || last.head != head || last.tail != tail || last.halted != halted || last.mocks != mocks:
 		s, err := b.describe(head, tail)
 		if err != nil {
 			return nil, err
 		}
-		s.Halted, s.Sync.Syncing = halted, syncing
-		last = &statusAt{head: head, tail: tail, halted: halted, status: *s}
+		s.Halted, s.Sync.Syncing, s.Mocked = halted, syncing, mocks.Names()
+		last = &statusAt{head: head, tail: tail, halted: halted, mocks: mocks, status: *s}
 	case last.status.UptimeSeconds == uptime:
 		return &last.status, nil
 	default:

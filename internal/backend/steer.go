@@ -24,6 +24,10 @@ type Steerer interface {
 	LoadState(ctx context.Context, records []genesis.Record) error
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
 	Impersonate(accounts []primitives.AccountID, all bool) error
+	MockVerification(ctx context.Context, m *primitives.Mocks) error
+	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
+	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
+	ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error)
 }
 
 var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
@@ -138,4 +142,28 @@ func (b *Backend) Impersonate(accounts []primitives.AccountID, all bool) error {
 		return errNoSteerer
 	}
 	return b.Steer.Impersonate(accounts, all)
+}
+
+// MissChunks has chunks missing.
+func (b *Backend) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
+	if b.Steer == nil {
+		return nil, errNoSteerer
+	}
+	return b.Steer.MissChunks(ctx, m)
+}
+
+// Reorganise replaces blocks.
+func (b *Backend) Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error) {
+	if b.Steer == nil {
+		return view.Reorganised{}, errNoSteerer
+	}
+	return b.Steer.Reorganise(ctx, blocks)
+}
+
+// MockVerification sets what contracts are told of signatures.
+func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.MockVerification(ctx, m)
 }

@@ -26,11 +26,13 @@ func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), err
 
 // SendTxAsync passes a transaction on without looking at it.
 func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
+	b.tags.submitted(tx)
 	return b.Submit.SendTxAsync(ctx, tx)
 }
 
 // SendTx submits a transaction and waits until it has come as far as asked.
 func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
+	b.tags.submitted(r.Tx)
 	return b.Submit.SendTx(ctx, r)
 }
 

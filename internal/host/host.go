@@ -58,6 +58,7 @@ type Host struct {
 	Addr   net.Addr // of the RPC; nil: there is none
 
 	snapshots snapshots
+	replays   chan struct{} // has whoever replays a transaction
 	checker   *signature.Checker
 	home      *home.Home
 	log       *logrus.Logger
@@ -90,7 +91,7 @@ func Start(o Options) (_ *Host, err error) {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Host{home: o.Home, log: o.Log, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Host{home: o.Home, log: o.Log, replays: make(chan struct{}, 1), upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	var undo []func()
 	defer func() {
 		if err != nil {

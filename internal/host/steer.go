@@ -132,6 +132,36 @@ func (s steerer) FastForward(ctx context.Context, heights uint64) error {
 	return steerError(ctx, err)
 }
 
+// MockVerification sets what contracts are told of signatures.
+func (s steerer) MockVerification(ctx context.Context, m *primitives.Mocks) error {
+	if err := s.may(); err != nil {
+		return err
+	}
+	return steerError(ctx, s.Node.MockVerification(ctx, m))
+}
+
+// MissChunks has the next blocks without new chunks of shards.
+func (s steerer) MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
+	if err := s.may(); err != nil {
+		return nil, err
+	}
+	left, err := s.Node.MissChunks(ctx, m.Shards, m.Blocks)
+	return left, steerError(ctx, err)
+}
+
+// Reorganise replaces the head and blocks below it.
+func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorganised, err error) {
+	if err := s.may(); err != nil {
+		return out, err
+	}
+	r, err := s.Node.Reorganise(ctx, blocks)
+	out.At = view.At{Height: r.Height, Hash: r.Hash}
+	for _, x := range r.Gone {
+		out.Gone = append(out.Gone, view.At(x))
+	}
+	return out, steerError(ctx, err)
+}
+
 // may tells why this node does nothing of it; nil: it does. nearcore's sandbox does not run chains of these names either.
 func (s steerer) may() error {
 	if id := s.Engine.Chain().ID; id == "mainnet" || id == "testnet" {
@@ -149,7 +179,7 @@ func steerError(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, production.ErrTooMany), errors.Is(err, engine.ErrPatch), errors.Is(err, producer.ErrForward), errors.Is(err, producer.ErrShared), errors.Is(err, producer.ErrMany),
-		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrWentBack), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
+		errors.Is(err, producer.ErrClock), errors.Is(err, producer.ErrProduction), errors.Is(err, producer.ErrWentBack), errors.Is(err, producer.ErrMiss), errors.Is(err, producer.ErrFork), errors.Is(err, engine.ErrEnded), errors.Is(err, storage.ErrOrder),
 		errors.As(err, &halted):
 		return &view.SteerError{Reason: err.Error()}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -45,6 +45,7 @@ type told struct {
 			Hash string `json:"block_hash"`
 		}
 	}
+	raw []byte
 }
 
 // follower is a client with a WebSocket.
@@ -77,6 +78,7 @@ func (f *follower) hear() (m told) {
 	if err == nil {
 		err = json.Unmarshal(b, &m)
 	}
+	m.raw = b
 	if err != nil || m.Error != nil {
 		f.t.Fatalf("%v: %s", err, b)
 	}

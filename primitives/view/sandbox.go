@@ -1,6 +1,8 @@
 package view
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -75,6 +77,54 @@ func (p *Production) AppendJSON(b []byte) []byte {
 	b = strconv.AppendUint(append(b, `{"interval_nanosec":"`...), p.Interval, 10)
 	b = AppendString(append(b, `","mode":`...), p.Mode)
 	return append(strconv.AppendBool(append(b, `,"quiet":`...), p.Quiet), '}')
+}
+
+// Tag is a name under which transactions are kept.
+type Tag struct {
+	Name         string
+	Transactions int
+	Omitted      uint64 // that were too many
+	Open         bool   // what is submitted comes to it
+}
+
+// MissChunks says of which shards the next blocks have no new chunk.
+type MissChunks struct {
+	Shards []primitives.ShardID // nil: all
+	Blocks uint64               // 0: no longer
+}
+
+// ChunksMissed says of how many blocks to come the chunk of a shard is missing.
+type ChunksMissed map[primitives.ShardID]uint64
+
+// AppendJSON appends the object, by shard.
+func (m ChunksMissed) AppendJSON(b []byte) []byte {
+	b = append(b, `{"blocks_left":{`...)
+	for i, id := range slices.Sorted(maps.Keys(m)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, '"'), uint64(id), 10)
+		b = strconv.AppendUint(append(b, `":`...), m[id], 10)
+	}
+	return append(b, `}}`...)
+}
+
+// Reorganised is a chain that has gone another way.
+type Reorganised struct {
+	At        // the head
+	Gone []At // what is not of the chain any more, the newest first
+}
+
+// AppendJSON appends the object.
+func (r *Reorganised) AppendJSON(b []byte) []byte {
+	b = append(b, `{"reverted":[`...)
+	for i := range r.Gone {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = r.Gone[i].AppendMembers(append(b, '{'))
+	}
+	return r.At.AppendMembers(append(b, `],`...))
 }
 
 // Mine says how many blocks are to be made: so many, or until a transaction and all receipts that follow from it have run.

@@ -33,7 +33,8 @@ type Status struct {
 	NodePublicKey         primitives.PublicKey
 	UptimeSeconds         int64
 	GenesisHash           primitives.Hash
-	Halted                *Halted // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
+	Mocked                []string // host functions that tell contracts of a sandbox of good signatures only; the member is there only if there are any
+	Halted                *Halted  // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
 }
 
 // Halted says why a node takes no blocks any more.
@@ -77,6 +78,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
 	b = appendHalted(b, s.Halted)
 	b = appendUint(append(b, `,"latest_protocol_version":`...), s.LatestProtocolVersion)
+	b = appendMocked(b, s.Mocked)
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated twin
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
 	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)
@@ -131,7 +133,14 @@ func appendStatusStruct(b []byte, s *Status) []byte {
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
 	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
-	return append(appendHalted(b, s.Halted), '}')
+	return append(appendHalted(appendMocked(b, s.Mocked), s.Halted), '}')
+}
+
+func appendMocked(b []byte, names []string) []byte {
+	if len(names) == 0 {
+		return b
+	}
+	return appendStrings(append(b, `,"mocked_verification":`...), names)
 }
 
 func appendStatusValidators(b []byte, vs []primitives.AccountID) []byte {

@@ -24,6 +24,8 @@ type Block struct {
 	// Verify checks signatures of delegate actions; nil: each by itself.
 	Verify func(s primitives.Signature, hash primitives.Hash, key primitives.PublicKey) bool
 	VM     VM // nil: contracts do not run
+	// Mocks are what contracts are told of signatures, of a sandbox alone; nil: the truth.
+	Mocks *primitives.Mocks
 	// Beside: it is not of the chain, and nothing of the chain may wait for what it has the VM do.
 	Beside bool
 }

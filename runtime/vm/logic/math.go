@@ -1,6 +1,7 @@
 package logic
 
 import (
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/vm/logic/curve"
 )
@@ -96,6 +97,9 @@ func ecrecover(l *Logic, a []uint64) (uint64, error) {
 	if err := curve.ECRecoverFlag(a[5]); err != nil {
 		return 0, invalid(ECRecoverError, err)
 	}
+	if m := l.call.Block.Mocks; m != nil && m.ECRecover != "" {
+		return 1, l.setRegister(a[6], []byte(m.ECRecover.Raw()))
+	}
 	key, ok := curve.ECRecover(hash, sig, a[4], a[5])
 	if !ok {
 		return 0, nil
@@ -110,6 +114,12 @@ type scheme struct {
 	signature     func([]byte) (ok bool, err error) // ok is false if it cannot be a good one: then nothing else is read
 	key           func([]byte) error
 	verify        func(sig, msg, key []byte) bool
+	mocked        func(*primitives.Mocks) bool // whether a sandbox has all of the right form be good; nil: it never does
+}
+
+func (s *scheme) isMocked(l *Logic) bool {
+	m := l.call.Block.Mocks
+	return m != nil && s.mocked != nil && s.mocked(m)
 }
 
 // verifying (sig_len, sig_ptr, msg_len, msg_ptr, pub_key_len, pub_key_ptr) returns 1 if the signature is good.
@@ -119,7 +129,8 @@ func verifying(s scheme) hostFunc {
 		if err != nil {
 			return 0, err
 		}
-		if ok, err := s.signature(sig); !ok || err != nil {
+		mocked := s.isMocked(l)
+		if ok, err := s.signature(sig); err != nil || !ok && !mocked {
 			return 0, invalid(s.invalid, err)
 		}
 		msg, err := l.arg(a[2], a[3])
@@ -136,7 +147,7 @@ func verifying(s scheme) hostFunc {
 		if err := s.key(key); err != nil {
 			return 0, invalid(s.invalid, err)
 		}
-		if s.verify(sig, msg, key) {
+		if mocked || s.verify(sig, msg, key) {
 			return 1, nil
 		}
 		return 0, nil
@@ -146,16 +157,16 @@ func verifying(s scheme) hostFunc {
 var (
 	ed25519Verify = verifying(scheme{
 		config.ExtEd25519VerifyBase, config.ExtEd25519VerifyByte, Ed25519VerifyInvalidInput,
-		curve.Ed25519Signature, curve.Ed25519Key, curve.Ed25519Verify,
+		curve.Ed25519Signature, curve.Ed25519Key, curve.Ed25519Verify, func(m *primitives.Mocks) bool { return m.Ed25519 },
 	})
 	p256Verify = verifying(scheme{
 		config.ExtP256VerifyBase, config.ExtP256VerifyByte, P256VerifyInvalidInput,
-		curve.P256Signature, curve.P256Key, curve.P256Verify,
+		curve.P256Signature, curve.P256Key, curve.P256Verify, func(m *primitives.Mocks) bool { return m.P256 },
 	})
 	mlDSAVerify = verifying(scheme{
 		config.ExtMLDSAVerifyBase, config.ExtMLDSAVerifyByte, MLDSAVerifyInvalidInput,
 		func(sig []byte) (bool, error) { err := curve.MLDSASignature(sig); return err == nil, err },
-		curve.MLDSAKey, curve.MLDSAVerify,
+		curve.MLDSAKey, curve.MLDSAVerify, nil,
 	})
 )
 

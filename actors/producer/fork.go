@@ -1,0 +1,170 @@
+package producer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// What a sandbox has go wrong: chunks that are missing, and a branch that wins. Both are what other validators' failures do to a chain, made
+// by the one that there is.
+
+// Refusals.
+var (
+	// ErrMiss: chunks that can't be missed.
+	ErrMiss = errors.New("producer: missing chunks")
+	// ErrFork: blocks that can't be replaced.
+	ErrFork = errors.New("producer: reorganisation")
+)
+
+// fork is a Reorganise that is not answered.
+type fork struct {
+	blocks uint64
+	at     primitives.Height // of the block that replaces the others; 0: it is not asked for yet
+	gone   []messages.BlockAt
+	reply  func(messages.Reorganised, error)
+}
+
+// waits tells whether no block is begun any more until the branch is.
+func (f *fork) waits() bool { return f != nil && f.at == 0 }
+
+// missChunks says of which shards the next blocks have no new chunk.
+func (a *Actor) missChunks(m link.Request[messages.MissChunks, messages.ChunksMissed]) {
+	q := &m.Question
+	err := a.alone()
+	ids := q.Shards
+	if err == nil && ids == nil {
+		for i := range a.head.shards {
+			ids = append(ids, a.head.shards[i].id)
+		}
+	}
+	for _, id := range ids {
+		if err == nil && !slices.ContainsFunc(a.head.shards, func(s shard) bool { return s.id == id }) {
+			err = fmt.Errorf("%w: there is no shard %d", ErrMiss, id)
+		}
+	}
+	if err == nil && q.Blocks > production.MaxMine {
+		err = fmt.Errorf("%w: of %d blocks, the limit is %d", ErrMiss, q.Blocks, uint64(production.MaxMine))
+	}
+	if err != nil {
+		m.Reply(messages.ChunksMissed{}, err)
+		return
+	}
+	left := map[primitives.ShardID]uint64{}
+	for id, n := range a.miss {
+		left[id] = n
+	}
+	for _, id := range ids {
+		if left[id] = q.Blocks; q.Blocks == 0 {
+			delete(left, id)
+		}
+	}
+	a.miss = left // the answer's, too
+	m.Reply(messages.ChunksMissed{Left: left}, nil)
+	a.advance()
+}
+
+// misses tells whether the chunk of a shard is not to be in the next block.
+func (a *Actor) misses(id primitives.ShardID) bool { return a.miss[id] > 0 && a.head.sole }
+
+// missed counts a block that is asked for.
+func (a *Actor) missed() {
+	if len(a.miss) == 0 || !a.head.sole {
+		return
+	}
+	left := map[primitives.ShardID]uint64{}
+	for id, n := range a.miss {
+		if n > 1 {
+			left[id] = n - 1
+		}
+	}
+	a.miss = left
+}
+
+// reorganise has the head and the blocks before it replaced.
+func (a *Actor) reorganise(m link.Request[messages.Reorganise, messages.Reorganised]) {
+	err := a.alone()
+	switch {
+	case err != nil:
+	case a.fork != nil:
+		err = fmt.Errorf("%w: another is under way", ErrFork)
+	case m.Question.Blocks == 0:
+		err = fmt.Errorf("%w: of no block", ErrFork)
+	case a.forward.target > 0:
+		err = fmt.Errorf("%w: a fast-forward is under way", ErrFork)
+	}
+	if err != nil {
+		m.Reply(messages.Reorganised{}, err)
+		return
+	}
+	a.fork = &fork{blocks: m.Question.Blocks, reply: m.Reply}
+	a.branch()
+}
+
+func (a *Actor) refuseFork(why error) {
+	if f := a.fork; f != nil {
+		a.fork = nil
+		f.reply(messages.Reorganised{}, why)
+	}
+}
+
+// branch begins a branch that is asked for, once no block is on its way: it goes back to where the branch begins, and votes for a block there
+// that is higher than the head. The chunks of that have no transactions: those of the blocks that are replaced are to come first, and are
+// in the pools again when it is there.
+func (a *Actor) branch() {
+	f := a.fork
+	if a.stopped || !f.waits() || a.head == nil || a.head.making != 0 || len(a.ahead) > 0 {
+		return
+	}
+	head := a.o.Chain.Head()
+	base, gone, err := a.below(head, f.blocks)
+	var sole bool
+	if err == nil {
+		if _, sole = a.approvers(base.Hash); !sole {
+			err = ErrShared
+		}
+	}
+	if err != nil {
+		a.refuseFork(err)
+		a.advance()
+		return
+	}
+	f.at, f.gone = head.Height()+1, gone
+	approvers, _ := a.approvers(base.Hash)
+	a.setHead(base, a.o.Final(), approvers, sole)
+	a.head.next, a.head.empty = f.at, true
+	now := a.now()
+	a.vote(a.tracker.SkipTo(f.at, now), now)
+	a.askChunks()
+	a.advance()
+}
+
+// below returns the block so many below the head, which has the children that the head has.
+func (a *Actor) below(head *engine.Entry, n uint64) (*engine.Entry, []messages.BlockAt, error) {
+	final := a.o.Final()
+	_, layout, err := a.o.Chain.ChildEpoch(head.Hash)
+	at, gone := head, []messages.BlockAt(nil)
+	for err == nil && uint64(len(gone)) < n {
+		if at.Height() <= final {
+			return nil, nil, fmt.Errorf("%w: by %d blocks, and only the %d behind block %d are not final", ErrFork, n, len(gone), final)
+		}
+		gone = append(gone, messages.BlockAt{Height: at.Height(), Hash: at.Hash})
+		if at = a.o.Chain.Adopted(at.Header().PrevHash); at == nil {
+			return nil, nil, fmt.Errorf("%w: by %d blocks: block %d has no parent here", ErrFork, n, gone[len(gone)-1].Height)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	_, then, err := a.o.Chain.ChildEpoch(at.Hash)
+	if err == nil && !then.Equal(layout) {
+		err = fmt.Errorf("%w: by %d blocks, in which the shards have changed", ErrFork, n)
+	}
+	return at, gone, err
+}

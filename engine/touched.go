@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/runtime/verify"
+)
+
+// MaxTouched bounds the entries that Touched tells of.
+const MaxTouched = 100_000
+
+// ErrTouched says why what a transaction touches can't be told.
+var ErrTouched = errors.New("engine: what a transaction touches")
+
+// Touched returns what a transaction, which is in a block, reads and writes with all its receipts, as it was before that block, and what it
+// did. It is run again for that on the state of then, alone: what other transactions did in between is no part of it. Where it does something
+// else then, or needs what has no record, Alone says so. vm runs contracts in place of the engine's; nil: the engine's. ErrUnknown; ErrTouched;
+// storage.ErrGone if the state of then was collected. Safe from any goroutine.
+func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
+	was, err := e.TransactionStatus(hash)
+	if err != nil {
+		return nil, err
+	}
+	if was.Transaction == nil {
+		return nil, fmt.Errorf("%w: transaction %v has not run yet", ErrTouched, hash)
+	}
+	in, err := e.Block(was.Outcome.BlockHash)
+	if err != nil {
+		return nil, err
+	}
+	at, err := e.StateAt(in.Header().PrevHash)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Release()
+	o := SimulateOptions{Signature: verify.Checked, VM: vm, Alone: true}
+	notes := make([]notes, len(at.Shards))
+	on := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
+	for i := range notes {
+		if !at.Shards[i].Held() {
+			return nil, fmt.Errorf("%w: shard %d", ErrUntracked, at.Shards[i].ID)
+		}
+		notes[i] = map[string]bool{}
+		on.past[i] = notedTrie{&pastTrie{base: idleValues{e.valuesOf(at.Entry, primitives.ShardIndex(i))}}, notes[i]}
+	}
+	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTouched, err)
+	}
+	c := &view.Case{Tx: was.Transaction, At: view.At{Height: at.Height(), Hash: at.Hash}, Timestamp: in.Header().Timestamp, Outcomes: e.deeds(&was)}
+	alone := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
+	sum := 0
+	for i := range notes {
+		if sum += len(notes[i]); sum > MaxTouched {
+			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrTouched, hash, MaxTouched)
+		}
+		of := touchedShard{values: e.valuesOf(at.Entry, primitives.ShardIndex(i)), chain: e.chain.ID, into: c}
+		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {
+			return nil, err
+		}
+		alone.past[i] = &pastTrie{base: idleValues{of.pairs}}
+	}
+	now, err := e.Simulate(ctx, alone, was.Transaction, o)
+	if err != nil {
+		c.Alone = err.Error()
+		return c, ctx.Err()
+	}
+	c.Alone = view.DeedsDiffer(c.Outcomes, e.deeds(&now.FinalOutcome))
+	return c, nil
+}
+
+// deeds are what outcomes say beside ids and what they cost, without those of refunds.
+func (e *Engine) deeds(o *view.FinalOutcome) (out []view.Deed) {
+	refunds := map[primitives.Hash]bool{}
+	for _, r := range o.Receipts {
+		refunds[r.ID] = r.PredecessorID == primitives.SystemAccount
+	}
+	out = append(out, view.DeedOf(&o.Outcome.Outcome))
+	for i := range o.Outcomes {
+		if x := &o.Outcomes[i]; !refunds[x.ID] {
+			out = append(out, view.DeedOf(&x.Outcome))
+		}
+	}
+	return out
+}
+
+// Deeds are what the outcomes of a transaction say that is the same wherever it runs.
+func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
+	o, err := e.TransactionStatus(hash)
+	if err != nil {
+		return nil, err
+	}
+	return e.deeds(&o), nil
+}
+
+// notes are keys that were looked at.
+type notes map[string]bool
+
+// notedTrie is a pastTrie that notes which keys it is asked for, and not those that are looked at to count nodes.
+type notedTrie struct {
+	*pastTrie
+	notes notes
+}
+
+// Get is state.Trie's.
+func (t notedTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
+	t.notes[string(key)] = true
+	return t.pastTrie.Get(key, rec)
+}
+
+// Lookup is state.Trie's.
+func (t notedTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+	t.notes[string(key)] = true
+	return t.pastTrie.Lookup(key, rec)
+}
+
+// Path is state.Trie's.
+func (t notedTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+	t.notes[string(key)] = true
+	return t.pastTrie.Path(key, rec, path)
+}
+
+// Scan is state.Trie's.
+func (t notedTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
+	return t.pastTrie.Scan(prefix, after, rec, func(key, value []byte) bool {
+		t.notes[string(key)] = true
+		return yield(key, value)
+	})
+}
+
+// Update is state.Trie's.
+func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Trie, error) {
+	next, err := t.pastTrie.Update(changes, rec)
+	if err != nil {
+		return nil, err
+	}
+	return notedTrie{next.(*pastTrie), t.notes}, nil
+}
+
+// idleValues are those of a shard in whose queues nothing waits.
+type idleValues struct{ of pastValues }
+
+// queued tells whether a key is of what waits for its turn.
+func queued(key []byte) bool {
+	switch primitives.TrieColumn(key[0]) {
+	case primitives.ColDelayedReceipt, primitives.ColPromiseYieldIndices, primitives.ColPromiseYieldTimeout, primitives.ColBufferedReceiptIndices,
+		primitives.ColBufferedReceipt, primitives.ColBandwidthScheduler, primitives.ColBufferedGroups, primitives.ColBufferedGroup:
+		return true
+	}
+	return false
+}
+
+func (v idleValues) get(key []byte) ([]byte, error) {
+	if queued(key) {
+		return nil, nil
+	}
+	return v.of.get(key)
+}
+
+func (v idleValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	return v.of.scan(from, to, func(key, value []byte) bool { return queued(key) || yield(key, value) })
+}
+
+// touchedPairs are the values of a shard that has few, by key.
+type touchedPairs []state.Change
+
+func (p touchedPairs) at(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(p, key, func(c state.Change, key []byte) int { return bytes.Compare(c.Key, key) })
+}
+
+func (p touchedPairs) get(key []byte) ([]byte, error) {
+	if i, found := p.at(key); found {
+		return p[i].Value, nil
+	}
+	return nil, nil
+}
+
+func (p touchedPairs) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	for i, _ := p.at(from); i < len(p) && (to == nil || bytes.Compare(p[i].Key, to) < 0); i++ {
+		if !yield(p[i].Key, p[i].Value) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// touchedShard makes records of the keys that were looked at in a shard, and the state that they make.
+type touchedShard struct {
+	values storedValues
+	chain  string
+	into   *view.Case
+	pairs  touchedPairs
+}
+
+// all takes the keys, ascending.
+func (t *touchedShard) all(keys []string) error {
+	for _, k := range keys {
+		if err := t.one([]byte(k)); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(t.pairs, func(a, b state.Change) int { return bytes.Compare(a.Key, b.Key) })
+	return nil
+}
+
+func (t *touchedShard) one(key []byte) error {
+	value, err := t.values.get(key)
+	if err != nil {
+		return err
+	}
+	col := primitives.TrieColumn(key[0])
+	if value == nil {
+		if col == primitives.ColAccount {
+			t.into.Absent = append(t.into.Absent, primitives.AccountID(key[1:]))
+		}
+		return nil
+	}
+	switch col {
+	case primitives.ColPostponedReceiptID, primitives.ColPendingDataCount: // they follow from a postponed receipt
+		t.pairs = append(t.pairs, state.Change{Key: key, Value: value})
+		return nil
+	}
+	if !slices.Contains(recordColumns, col) {
+		return nil
+	}
+	r, err := recordOf(key, value)
+	if err != nil {
+		return state.Inconsistent("value at %x: %w", key, err)
+	}
+	t.into.Records = append(t.into.Records, r)
+	if a, ok := r.(*genesis.AccountRecord); ok {
+		code, err := t.ownCode(a)
+		if err != nil {
+			return err
+		}
+		if code != nil {
+			value = a.Account.AppendBorsh(nil)
+			t.into.Records = append(t.into.Records, &genesis.ContractRecord{AccountID: a.AccountID, Code: code})
+			t.pairs = append(t.pairs, state.Change{Key: primitives.AppendCodeKey(nil, a.AccountID), Value: code})
+		}
+	}
+	t.pairs = append(t.pairs, state.Change{Key: key, Value: value})
+	return nil
+}
+
+// ownCode gives an account that runs global code that code as its own, since global code has no record; nil: it does not.
+func (t *touchedShard) ownCode(r *genesis.AccountRecord) ([]byte, error) {
+	c := &r.Account.Contract
+	if _, global := c.GlobalID(); !global {
+		return nil, nil
+	}
+	hash, key, err := action.ContractOf(state.NewUnrecorded(&pastTrie{base: t.values}), t.chain, r.AccountID, c)
+	if err != nil {
+		return nil, err
+	}
+	code, err := t.values.get(key)
+	if code != nil {
+		*c = primitives.AccountContract{Kind: primitives.ContractLocal, Hash: hash}
+	}
+	return code, err
+}

@@ -1,0 +1,36 @@
+package backend
+
+import (
+	"context"
+	"errors"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/trace"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// DumpTransaction says what a transaction touches, on a thread of the lane of simulations.
+func (b *Backend) DumpTransaction(ctx context.Context, r *view.Trace) (out *view.Case, err error) {
+	err = b.aside(ctx, &r.Simulate, func(ask func() error) (err error) {
+		out, err = b.Engine.Touched(ctx, r.Hash, trace.Interruptible(b.VM, ask))
+		return err
+	})
+	switch {
+	case errors.Is(err, engine.ErrUnknown):
+		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
+	case errors.Is(err, storage.ErrGone):
+		return nil, &view.SteerError{Reason: "the state before the transaction was collected"}
+	case errors.Is(err, engine.ErrTouched) && ctx.Err() == nil:
+		return nil, &view.SteerError{Reason: err.Error()}
+	}
+	return out, err
+}
+
+// ReplayTransaction runs again what a transaction did elsewhere.
+func (b *Backend) ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error) {
+	if b.Steer == nil {
+		return view.Replayed{}, errNoSteerer
+	}
+	return b.Steer.ReplayTransaction(ctx, c)
+}

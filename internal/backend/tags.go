@@ -1,0 +1,146 @@
+package backend
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/internal/trace"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// Bounds of tags.
+const (
+	maxTags   = 256
+	maxTagged = 10_000 // transactions of one tag; what comes then is counted
+)
+
+// tags are names under which a sandbox keeps transactions, to be looked at together.
+type tags struct {
+	open atomic.Pointer[tag] // gets what is submitted; nil: none does
+	mu   sync.Mutex
+	list []*tag // in the order in which they were made
+}
+
+type tag struct {
+	name    string
+	mu      sync.Mutex
+	hashes  []primitives.Hash
+	has     map[primitives.Hash]bool
+	omitted uint64
+}
+
+func (t *tag) add(hash primitives.Hash) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.has[hash]:
+	case len(t.hashes) >= maxTagged:
+		t.omitted++
+	default:
+		t.hashes, t.has[hash] = append(t.hashes, hash), true
+	}
+}
+
+func (t *tag) look(open *tag) view.Tag {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return view.Tag{Name: t.name, Transactions: len(t.hashes), Omitted: t.omitted, Open: t == open}
+}
+
+// submitted notes a transaction that is handed in.
+func (t *tags) submitted(tx *primitives.SignedTransaction) {
+	if open := t.open.Load(); open != nil {
+		open.add(tx.Hash())
+	}
+}
+
+func (t *tags) find(name string) *tag {
+	if i := slices.IndexFunc(t.list, func(x *tag) bool { return x.name == name }); i >= 0 {
+		return t.list[i]
+	}
+	return nil
+}
+
+var errNoTag = &view.SteerError{Reason: "there is no such tag"}
+
+// Tag has what is submitted from now on kept under a name, empty: under none; or adds transactions that are named.
+func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err error) {
+	t := &b.tags
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if name == "" {
+		t.open.Store(nil)
+		return out, nil
+	}
+	x := t.find(name)
+	if x == nil {
+		if len(t.list) >= maxTags {
+			return out, &view.SteerError{Reason: fmt.Sprintf("there are %d tags already; sandbox_drop_tag gives one up", maxTags)}
+		}
+		x = &tag{name: name, has: map[primitives.Hash]bool{}}
+		t.list = append(t.list, x)
+	}
+	if hashes == nil {
+		t.open.Store(x)
+	}
+	for _, h := range hashes {
+		x.add(h)
+	}
+	return x.look(t.open.Load()), nil
+}
+
+// Tags lists the tags.
+func (b *Backend) Tags() (out []view.Tag, err error) {
+	t := &b.tags
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.list {
+		out = append(out, x.look(t.open.Load()))
+	}
+	return out, nil
+}
+
+// DropTag gives a tag up.
+func (b *Backend) DropTag(name string) error {
+	t := &b.tags
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	x := t.find(name)
+	if x == nil {
+		return errNoTag
+	}
+	t.open.CompareAndSwap(x, nil)
+	t.list = slices.DeleteFunc(t.list, func(y *tag) bool { return y == x })
+	return nil
+}
+
+// ProfileTag adds up what a tag's transactions burnt gas for, as JSON, on a thread of the lane of simulations.
+func (b *Backend) ProfileTag(ctx context.Context, name string, r *view.Simulate) (out []byte, err error) {
+	b.tags.mu.Lock()
+	x := b.tags.find(name)
+	b.tags.mu.Unlock()
+	if x == nil {
+		return nil, errNoTag
+	}
+	x.mu.Lock()
+	hashes := slices.Clone(x.hashes)
+	x.mu.Unlock()
+	err = b.aside(ctx, r, func(ask func() error) error {
+		sum, err := trace.Sums(ctx, b.Engine, b.VM, hashes, ask)
+		if err == nil {
+			out, err = json.Marshal(sum)
+		}
+		return err
+	})
+	if errors.Is(err, storage.ErrGone) {
+		return nil, &view.SteerError{Reason: "the state before one of its transactions was collected"}
+	}
+	return out, err
+}

@@ -1,0 +1,58 @@
+package rpc
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// sandboxMissChunks is our own. Parameters are {"blocks", "shard_ids"}: one block and all shards where they are left out.
+var sandboxMissChunks = Method[view.MissChunks]{
+	Name: "sandbox_miss_chunks", Doc: `Has the next blocks be without new chunks, so many, of some shards or of all, as where their producers fail: transactions and receipts
+wait. 0 blocks: no longer. Returns of how many blocks to come the chunk of each shard is missing.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p view.MissChunks, err error) {
+		p.Blocks = 1
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		return p, readStruct(v, "RpcSandboxMissChunksRequest", field{"blocks", true, into(&p.Blocks, readUint64)},
+			field{"shard_ids", true, func(v val) (err error) { p.Shards, err = readList(v, readShard); return err }})
+	},
+	Handle: func(c *call, b []byte, p *view.MissChunks) ([]byte, error) {
+		left, err := c.node.MissChunks(c.ctx, p)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "no chunk is missing in time; they still may be")
+		}
+		return left.AppendJSON(b), nil
+	},
+}
+
+func readShard(v val) (primitives.ShardID, error) {
+	n, err := readUint64(v)
+	return primitives.ShardID(n), err
+}
+
+// reorg are the parameters of sandbox_reorg.
+type reorg struct{ blocks uint64 }
+
+// sandboxReorg is our own. Parameters are {"blocks"}: one where it is left out.
+var sandboxReorg = Method[reorg]{
+	Name: "sandbox_reorg", Doc: `Reorganises the chain: a block that is higher than the head, and whose parent lies so many blocks below that, becomes the head, as where
+another branch wins. Transactions of the blocks that are not of the chain any more come again. Final blocks stay. Returns the head, and the
+blocks that are gone, the newest first.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p reorg, err error) {
+		p.blocks = 1
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		return p, readStruct(v, "RpcSandboxReorgRequest", field{"blocks", true, into(&p.blocks, readMine)})
+	},
+	Handle: func(c *call, b []byte, p *reorg) ([]byte, error) {
+		r, err := c.node.Reorganise(c.ctx, p.blocks)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "the chain has not gone another way in time; it still may")
+		}
+		return r.AppendJSON(b), nil
+	},
+}

@@ -1,0 +1,52 @@
+package rpc
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// sandboxMockVerification is our own.
+var sandboxMockVerification = Method[primitives.Mocks]{
+	Name: "sandbox_mock_verification", Doc: `Sets which host functions tell contracts that signatures are good, whatever they are, as long as their form is right: ed25519_verify and
+p256_verify with true; ecrecover with the key of type secp256k1 that it is to find. What is left out, false or null tells the truth, and so
+does everything without parameters. It holds for blocks, reads and simulations from the next one on, until the node ends; status tells it.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p primitives.Mocks, err error) {
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		return p, readStruct(v, "RpcSandboxMockVerificationRequest", field{"ed25519_verify", true, into(&p.Ed25519, readBool)},
+			field{"p256_verify", true, into(&p.P256, readBool)}, field{"ecrecover", true, into(&p.ECRecover, readRecovered)})
+	},
+	Handle: func(c *call, b []byte, p *primitives.Mocks) ([]byte, error) {
+		m := p
+		if !m.Any() {
+			m = nil
+		}
+		if err := c.node.MockVerification(c.ctx, m); err != nil {
+			return b, steered(err, SandboxRefused, "verification was not set in time; it still may be")
+		}
+		b = strconv.AppendBool(append(b, `{"ed25519_verify":`...), p.Ed25519)
+		b = append(b, `,"ecrecover":`...)
+		if p.ECRecover == "" {
+			b = append(b, "null"...)
+		} else {
+			b = view.AppendString(b, p.ECRecover.String())
+		}
+		return append(strconv.AppendBool(append(b, `,"p256_verify":`...), p.P256), '}'), nil
+	},
+}
+
+func readRecovered(v val) (primitives.PublicKey, error) {
+	if v.isNull() {
+		return "", nil
+	}
+	key, err := readKey(v)
+	if err == nil && key.Type() != primitives.SECP256K1 {
+		err = errors.New("invalid value: a key of another type, expected one of secp256k1")
+	}
+	return key, err
+}

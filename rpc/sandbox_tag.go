@@ -1,0 +1,118 @@
+package rpc
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// tagTransactions are the parameters of sandbox_tag.
+type tagTransactions struct {
+	name   string            // empty: none
+	hashes []primitives.Hash // nil: what is submitted from now on
+}
+
+// maxTagged bounds the transactions that one request may name.
+const maxTagged = 10_000
+
+// sandboxTag is our own.
+var sandboxTag = Method[tagTransactions]{
+	Name: "sandbox_tag", Doc: `Opens a tag: transactions that are submitted from now on, by whomever, are kept under its name, until another is opened, or with null none.
+With tx_hashes these are added to it instead. sandbox_profile reads what a tag's transactions burnt gas for.`,
+	Faults: sandboxFaults, Steers: true,
+	Parse: func(v val) (p tagTransactions, err error) {
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		err = readStruct(v, "RpcSandboxTagRequest", field{"name", false, into(&p.name, readSnapshotName)},
+			field{"tx_hashes", true, func(v val) (err error) { p.hashes, err = readList(v, readHash); return err }})
+		if err == nil && len(p.hashes) > maxTagged {
+			err = fmt.Errorf("invalid length %d, expected at most %d hashes", len(p.hashes), maxTagged)
+		}
+		return p, err
+	},
+	Handle: func(c *call, b []byte, p *tagTransactions) ([]byte, error) {
+		t, err := c.node.Tag(p.name, p.hashes)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		if p.name == "" {
+			return append(b, "{}"...), nil
+		}
+		return appendTag(b, &t), nil
+	},
+}
+
+func appendTag(b []byte, t *view.Tag) []byte {
+	b = view.AppendString(append(b, `{"name":`...), t.Name)
+	b = strconv.AppendUint(append(b, `,"omitted":`...), t.Omitted, 10)
+	b = strconv.AppendBool(append(b, `,"open":`...), t.Open)
+	return append(appendInt(append(b, `,"transactions":`...), t.Transactions), '}')
+}
+
+// sandboxTags is our own.
+var sandboxTags = Method[struct{}]{
+	Name: "sandbox_tags", Doc: `Lists the tags, in the order in which they were made.`,
+	Faults: sandboxFaults, Steers: true, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
+		list, err := c.node.Tags()
+		if err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		b = append(b, '[')
+		for i := range list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendTag(b, &list[i])
+		}
+		return append(b, ']'), nil
+	},
+}
+
+// namedTag are the parameters of methods that name a tag.
+type namedTag struct {
+	name string
+	view.Simulate
+}
+
+func parseNamedTag(v val) (p namedTag, err error) {
+	return p, readStruct(v, "RpcSandboxTagName", field{"name", false, into(&p.name, readSnapshotName)})
+}
+
+// sandboxDropTag is our own.
+var sandboxDropTag = Method[namedTag]{
+	Name: "sandbox_drop_tag", Doc: `Gives up a tag.`, Faults: sandboxFaults, Steers: true, Parse: parseNamedTag,
+	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
+		if err := c.node.DropTag(p.name); err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		return append(b, "{}"...), nil
+	},
+}
+
+// sandboxProfile is our own.
+var sandboxProfile = Method[namedTag]{
+	Name: "sandbox_profile", Doc: `Returns what the transactions of a tag burnt gas for, all together: by host function, and by function of each contract, its own and with
+what it called. The blocks that have their calls are applied again for that.`,
+	Faults: sandboxFaults, Waits: true, Simulates: true, Steers: true, Parse: parseNamedTag,
+	Handle: func(c *call, b []byte, p *namedTag) ([]byte, error) {
+		p.Client = c.x.who()
+		if err := c.x.mayWork(c.ctx); err != nil {
+			return b, busy(limits.MaxAddressWork)
+		}
+		out, err := c.node.ProfileTag(c.ctx, p.name, &p.Simulate)
+		c.x.worked(time.Duration(p.Took))
+		if err != nil {
+			return b, steered(err, SandboxRefused, "the profile was not made in time")
+		}
+		if b, err = c.room(b, len(out)); err != nil {
+			return b, err
+		}
+		return append(b, out...), nil
+	},
+}
