@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -135,6 +138,32 @@ func TestEarly(t *testing.T) {
 	}
 	if s.Early() != nil {
 		t.Error("a reader of a store that is closed")
+	}
+}
+
+// TestRotateFails: a store whose index could not put its memory aside can be closed.
+func TestRotateFails(t *testing.T) {
+	disk := newStrictDisk(1)
+	s, err := open(disk, testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch Batch
+	if err := s.step(&batch); err != nil {
+		t.Fatal(err)
+	}
+	disk.mu.Lock()
+	disk.at, disk.how = disk.calls+1, errIO
+	disk.mu.Unlock()
+	if err := s.db.rotate(); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("rotate on a disk that fails: %v", err)
+	}
+	closed := make(chan struct{})
+	go func() { _ = s.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
 	}
 }
 

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"reflect"
 	"sync"
+	"unsafe"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/filter"
@@ -109,10 +111,24 @@ func (d *levelIndex) write(b *Batch, synced bool) error {
 func (d *levelIndex) rotate() error {
 	tr, err := d.ldb.OpenTransaction()
 	if err != nil {
+		d.unlock()
 		return wrapWrite("index rotate", err)
 	}
 	tr.Discard()
 	return nil
+}
+
+// unlock gives up the lock of writers, which goleveldb keeps where a transaction fails to begin: its end would wait for that for ever. Nobody
+// else has it: writes are one behind the other.
+func (d *levelIndex) unlock() {
+	f := reflect.ValueOf(d.ldb).Elem().FieldByName("writeLockC")
+	if !f.IsValid() || f.Type() != reflect.TypeFor[chan struct{}]() {
+		return // another goleveldb
+	}
+	select {
+	case <-*(*chan struct{})(unsafe.Pointer(f.UnsafeAddr())):
+	default: // it had failed before
+	}
 }
 
 // settle brings all rows to the deepest level that there is.
