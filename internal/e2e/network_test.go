@@ -148,7 +148,9 @@ func TestThree(t *testing.T) {
 		t.Fatalf("%d transactions", len(sent))
 	}
 	s := a.signer()
+	base := a.head("final").Header.Height // what is signed rests on it, or on one before
 	for _, other := range []*process{b, c} {
+		other.reaches(base, 30*time.Second)
 		for _, h := range []uint64{1, end.Height / 2, end.Height} {
 			same(t, a, other, "block", map[string]any{"block_id": h})
 			for shard := range 2 {
