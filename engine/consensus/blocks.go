@@ -39,6 +39,9 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 			return
 		}
 		x.Standing, x.Producer, x.Needs = as.Standing, as.Producer, as.Needs
+		if as.Standing != intake.Stranger {
+			n.seen = max(n.seen, b.Header.Height)
+		}
 	}
 	if x.Standing == intake.Orphan && n.o.planted(PlantedOrphans) {
 		return

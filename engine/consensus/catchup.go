@@ -14,7 +14,11 @@ const (
 	headersAgain int64 = 2_000_000_000
 	blockAgain   int64 = 800_000_000 // ns after which a block is asked of all neighbours
 	maxTries           = 20
+	maxBehind          = 4 // heights: who is farther behind what it has seen makes no chunks, which nobody waits for
 )
+
+// behind tells whether others are known to be far ahead of the head.
+func (n *Node) behind() bool { return n.head != nil && n.seen > n.head.height+maxBehind }
 
 // missing is a block that others build on, and that has not come.
 type missing struct {
@@ -112,6 +116,9 @@ func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	n.route = n.route[:0]
 	for _, h := range list {
 		n.route = append(n.route, h.Hash())
+	}
+	if h, err := n.e.HeaderHead(); err == nil {
+		n.seen = max(n.seen, h.Height)
 	}
 	n.walk()
 	n.next()

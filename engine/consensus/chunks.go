@@ -13,7 +13,7 @@ import (
 // makeChunks makes the chunks on the head that are this validator's, and spreads them with their witnesses.
 func (n *Node) makeChunks() {
 	h := n.head
-	if n.me == "" {
+	if n.me == "" || n.behind() {
 		return
 	}
 	for i, id := range h.layout.ShardIDs() {
@@ -55,7 +55,8 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 	}
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
 	n.spread(parts.Made{Chunk: c, Parts: coded.Parts})
-	if err = n.showWitness(c); errors.Is(err, storage.ErrGone) { // a restart has lost what it would show
+	err = n.showWitness(c)
+	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) { // a restart has lost what it would show, or the shard has come in since
 		n.note(err, "shows no witness of shard %d on %d", id, h.height)
 		return nil
 	}

@@ -116,6 +116,7 @@ type Node struct {
 
 	pool     *intake.Pool
 	tip      primitives.Height
+	seen     primitives.Height // of the highest block or header that was signed by who had to
 	work     *work
 	produced map[primitives.Hash]primitives.Height // blocks of this node, above the final one
 	missing  map[primitives.Hash]*missing

@@ -91,7 +91,6 @@ type source struct{ n *node }
 // each asks a node after the other, beginning with a random one, until one answers.
 func each[T any](s source, ask func(*engine.Engine) (T, error)) (out T, err error) {
 	w := s.n.w
-	err = engine.ErrNotYet
 	for i, first := 0, w.rng.IntN(len(w.nodes)); i < len(w.nodes); i++ {
 		x := w.nodes[(first+i)%len(w.nodes)]
 		if x == s.n || x.core == nil || w.faulty() && w.chance(w.s.Drop) {

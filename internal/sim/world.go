@@ -145,11 +145,6 @@ func (w *World) build() error {
 	}
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = uint64(s.Epoch), 2*uint64(s.Epoch)
 	g.Config.NumBlockProducerSeats = seats
-	g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold, g.Config.ChunkValidatorOnlyKickoutThreshold = 0, 0, 0
-	if s.Leaver {
-		g.Config.BlockProducerKickoutThreshold, g.Config.ChunkProducerKickoutThreshold = 50, 50
-	}
-	g.Config.NumChunkProducerSeats, g.Config.ShuffleShardAssignment = uint64(s.Nodes-s.Blind), s.Own
 	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // they have least, so that they make no chunks
 		lessen(g, i)
 	}
@@ -162,11 +157,9 @@ func (w *World) build() error {
 		records = genesis.AppendRecord(records, r)
 	}
 	records = append(records, ']')
-	var configs map[string][]byte
-	if s.Splits {
-		if configs, err = splitting.EpochConfigs(&g.Config); err != nil {
-			return err
-		}
+	configs, err := s.epochConfigs(&g.Config)
+	if err != nil {
+		return err
 	}
 	w.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, configs, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil })
 	if err != nil {
@@ -199,9 +192,6 @@ func (w *World) add(n *node) {
 	w.nodes = append(w.nodes, n)
 	w.byName[n.name] = n
 }
-
-// splitting is what splits shards, in the scenario where they are.
-var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
 // lessen leaves a validator a fifth of its stake.
 func lessen(g *genesis.Genesis, i int) {

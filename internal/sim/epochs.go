@@ -1,0 +1,34 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/troupe-chain/troupe/internal/workload"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// splitting is what splits shards, in the scenario where they are.
+var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
+
+// epochConfigs are the files of the epoch configs: of the genesis's own there is little that counts for a chain of this name.
+func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
+	if s.Splits {
+		return splitting.EpochConfigs(c)
+	}
+	layout, err := c.ShardLayout.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	kickout := 0 // percent of what was expected
+	if s.Leaver {
+		kickout = 50
+	}
+	file := fmt.Appendf(nil, `{"epoch_length":%d,"num_block_producer_seats":%d,"block_producer_kickout_threshold":%d,
+"chunk_producer_kickout_threshold":%d,"chunk_validator_only_kickout_threshold":%d,"target_validator_mandates_per_shard":68,
+"online_min_threshold":[9,10],"online_max_threshold":[99,100],"fishermen_threshold":"10000000000000000000000000",
+"minimum_stake_divisor":10,"protocol_upgrade_stake_threshold":[4,5],"num_chunk_producer_seats":%d,
+"minimum_validators_per_shard":%d,"minimum_stake_ratio":[1,6250],"chunk_producer_assignment_changes_limit":5,
+"shuffle_shard_assignment_for_chunk_producers":%v,"max_inflation_rate":[1,20],"validator_max_kickout_stake_perc":100,
+"num_chunk_validator_seats":300,"shard_layout":%s}`, s.Epoch, seats, kickout, kickout, kickout, s.Nodes-s.Blind, max(s.Each, 1), s.Shuffle, layout)
+	return map[string][]byte{fmt.Sprintf("%d.json", c.ProtocolVersion): file}, nil
+}
