@@ -124,7 +124,22 @@ func TestShared(t *testing.T) {
 				t.Errorf("fast forward: %v", err)
 			}
 		})
-		if c.run(time.Second); answers != 2 {
+		ask(c, messages.MissChunks{Blocks: 3}, func(_ messages.ChunksMissed, err error) {
+			if answers++; !errors.Is(err, ErrShared) {
+				t.Errorf("missing chunks: %v", err)
+			}
+		})
+		ask(c, messages.Reorganise{Blocks: 1}, func(_ messages.Reorganised, err error) {
+			if answers++; !errors.Is(err, ErrShared) {
+				t.Errorf("reorganisation: %v", err)
+			}
+		})
+		ask(c, messages.MockVerification{Mocks: &primitives.Mocks{P256: true}}, func(_ messages.VerificationMocked, err error) {
+			if answers++; !errors.Is(err, ErrShared) {
+				t.Errorf("mocks: %v", err)
+			}
+		})
+		if c.run(time.Second); answers != 5 {
 			t.Errorf("%d answers", answers)
 		}
 	})
@@ -170,13 +185,25 @@ func TestManyPatches(t *testing.T) {
 	})
 }
 
-// TestSharedLater: what waits when others get a say is refused, and their block has no patch.
+// TestSharedLater: what waits when others get a say is refused, and their block has no patch; what contracts were told of signatures is the truth
+// again.
 func TestSharedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1, production.Manual)
 		defer c.stop()
 		c.run(time.Second)
 		a := c.nodes[0]
+		mocks, told := &primitives.Mocks{Ed25519: true}, []*primitives.Mocks{}
+		a.o.Mocked = func(m *primitives.Mocks) { told = append(told, m) }
+		ask(c, messages.MockVerification{Mocks: mocks}, func(_ messages.VerificationMocked, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		ask(c, messages.MineBlocks{Blocks: 1}, func(messages.BlocksMined, error) {})
+		if c.run(time.Second); len(c.made) == 0 || c.made[len(c.made)-1].Mocks != mocks {
+			t.Error("a block tells contracts the truth")
+		}
 		a.head.making = a.head.height + 1 // a block is on its way
 		refused := 0
 		ask(c, messages.PatchState{Records: []genesis.Record{&genesis.DataRecord{AccountID: "a"}}}, func(_ messages.StatePatched, err error) {
@@ -198,6 +225,9 @@ func TestSharedLater(t *testing.T) {
 		c.tell(0, messages.BlockAccepted{Block: e.Block, Hash: e.Hash, IsHead: true})
 		if c.run(time.Second); refused != 2 || len(a.patches) != 0 || a.forward.target != 0 {
 			t.Errorf("%d refused; %d patches, target %d", refused, len(a.patches), a.forward.target)
+		}
+		if a.mocks != nil || len(told) != 2 || told[0] != mocks || told[1] != nil {
+			t.Errorf("contracts are told %+v in blocks, and were beside them %+v", a.mocks, told)
 		}
 	})
 }
