@@ -3,6 +3,9 @@ package host
 import (
 	"crypto/rand"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -226,5 +229,50 @@ func TestReorgInstant(t *testing.T) {
 	<-gone
 	if halted, ok := h.Node.Halted(); ok {
 		t.Fatalf("halted: %+v", halted)
+	}
+}
+
+// TestReorgEpochs: over the ends of epochs, by one block and by two, with chunks missing on the way: the chain goes on, its epochs end, its blocks
+// become final, and a restart finds the same head.
+func TestReorgEpochs(t *testing.T) {
+	dir := made(t)
+	path := filepath.Join(dir, "genesis.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`"epoch_length": *\d+`).ReplaceAll(text, []byte(`"epoch_length": 6`))
+	text = regexp.MustCompile(`"transaction_validity_period": *\d+`).ReplaceAll(text, []byte(`"transaction_validity_period": 12`))
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := manual(t, dir)
+	var none struct{}
+	must(t, h, "sandbox_mine", `[4]`)
+	for i := range 40 {
+		if i%7 == 3 {
+			rpcOf(t, h, "sandbox_miss_chunks", `[2]`, &none)
+		}
+		must(t, h, "sandbox_mine", fmt.Sprintf(`[%d]`, 2+i%5)) // behind two of which no block that stays shows another as final
+		if f := rpcOf(t, h, "sandbox_reorg", fmt.Sprintf(`[%d]`, 1+i%2), &none); f != "" {
+			t.Fatalf("round %d, at block %d: %s", i, h.Engine.Head().Height(), f)
+		}
+	}
+	must(t, h, "sandbox_mine", `[20]`)
+	head := h.Engine.Head()
+	var v struct {
+		Height uint64 `json:"epoch_height"`
+	}
+	if f := rpcOf(t, h, "validators", `[null]`, &v); f != "" || v.Height < 15 || h.Engine.Final().Height+2 != head.Height() {
+		t.Errorf("%s, epoch %d, final %d, head %d", f, v.Height, h.Engine.Final().Height, head.Height())
+	}
+	if halted, ok := h.Node.Halted(); ok {
+		t.Errorf("halted: %+v", halted)
+	}
+	stop(t, h)
+	h = manual(t, dir)
+	defer stop(t, h)
+	if h.Engine.Head().Hash != head.Hash {
+		t.Errorf("after a restart the head is %v, want %v", h.Engine.Head().Hash, head.Hash)
 	}
 }
