@@ -42,7 +42,7 @@ var odd = []string{
 var samples = map[string][]string{
 	"AccountId": {`"a.near"`, `"b.near"`}, "CryptoHash": {`"` + zeroHash + `"`}, "ChunkHash": {`"` + zeroHash + `"`}, "EpochId": {`"` + zeroHash + `"`},
 	"PublicKey": {`"` + testKey.String() + `"`}, "PublicKeyHandle": {`"` + testKey.String() + `"`}, "StoreKey": {`"YQ=="`}, "FunctionArgs": {`""`, `"e30="`},
-	"NearToken": {`"1000"`}, "Nanoseconds": {`7`, `"1000"`}, "SnapshotName": {`"a"`, `7`},
+	"NearToken": {`"1000"`}, "Secp256k1PublicKey": {`"secp256k1:5ftgm7wYK5gtVqq1kxMGy7gSudkrfYCbpsjL6sH1nwx2oj5NR2JktohjzB6fbEhhRERQpiwJcpwnQjxtoX3GS3cQ"`}, "Nanoseconds": {`7`, `"1000"`}, "SnapshotName": {`"a"`, `7`},
 }
 
 // value makes a value of a schema, with its members if it is an object.

@@ -2,26 +2,18 @@ package conformance
 
 import (
 	"bytes"
-	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/troupe-chain/troupe/internal/config"
-	"github.com/troupe-chain/troupe/internal/contracts"
-	"github.com/troupe-chain/troupe/internal/home"
-	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/rpc/openapi"
@@ -105,64 +97,6 @@ func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
 	}
 }
 
-// steered are the parameters of the requests by which a chain of one's own is steered beyond what neard knows, in the order of their pages.
-func steered() map[string]string {
-	f := fmt.Sprintf
-	return map[string]string{
-		"sandbox_deal":           `{"token_id":"token.near","account_id":"alice.near","amount":"1000"}`,
-		"sandbox_drop_snapshot":  `{"id":"unused"}`,
-		"sandbox_dump_state":     `{"account_ids":["alice.near"]}`,
-		"sandbox_impersonate":    `{"account_ids":["alice.near"]}`,
-		"sandbox_load_state":     `{"records":[{"Data":{"account_id":"token.near","data_key":"a2V5","value":"dg=="}}]}`,
-		"sandbox_next_epoch":     `null`,
-		"sandbox_revert":         `{"id":"base"}`,
-		"sandbox_set_balance":    `{"account_id":"alice.near","amount":"5000000000000000000000000"}`,
-		"sandbox_set_clock":      `{"timestamp_nanosec":"2000000000000000000","frozen":true}`,
-		"sandbox_set_code":       `{"account_id":"alice.near","code_base64":"AGFzbQEAAAA="}`,
-		"sandbox_set_key":        f(`{"account_id":"alice.near","public_key":%q}`, seedKey("alice").PublicKey()),
-		"sandbox_set_production": `{"mode":"manual","quiet":true}`,
-		"sandbox_set_storage":    `{"account_id":"token.near","key_base64":"a2V5","value_base64":"dg=="}`,
-		"sandbox_snapshot":       `{"name":"mine"}`,
-		"sandbox_snapshots":      `null`,
-	}
-}
-
-// steeredNode is a node whose chain is one's own, with a token, an account and two snapshots.
-func steeredNode(t *testing.T) Client {
-	t.Helper()
-	dir := t.TempDir()
-	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", Random: rand.Reader, Downloader: home.NewDownloader(), Now: time.Now}); err != nil {
-		t.Fatal(err)
-	}
-	hm, err := home.Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hm.Config.Production = config.Manual
-	h, err := host.Start(host.Options{Home: hm, Listen: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Stop(context.Background()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-	})
-	client := OverConn(func() (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) })
-	for _, x := range [][2]string{
-		{"sandbox_set_balance", `{"account_id":"token.near","amount":"50000000000000000000000000"}`},
-		{"sandbox_set_code", fmt.Sprintf(`{"account_id":"token.near","code_base64":%q}`, base64.StdEncoding.EncodeToString(contracts.C("ft")))},
-		{"sandbox_set_balance", `{"account_id":"alice.near","amount":"1000000000000000000000000"}`},
-		{"sandbox_snapshot", `{"name":"base"}`}, {"sandbox_snapshot", `{"name":"unused"}`},
-	} {
-		got, err := client(Request{Method: "POST", Path: "/", Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, x[0], x[1])})
-		if err != nil || strings.Contains(got.Body, `"error":{`) {
-			t.Fatalf("%s: %s, %v", x[0], got.Body, err)
-		}
-	}
-	return client
-}
-
 // short makes JSON that fits a page: two items of a list, the beginning of a text.
 func short(v any) any {
 	switch v := v.(type) {
@@ -229,6 +163,9 @@ func shapesOf(method string) string {
 	return strings.Join(append([]string{"params  " + params, "result  " + result, ""}, lines...), "\n")
 }
 
+// longRequest is how long a request may be, bytes, that is shown whole.
+const longRequest = 2000
+
 // page is what docs/methods has of a method.
 func page(t *testing.T, d *checker, name string, aliases []string, request, reply string) string {
 	path := d.paths["/"+name].(map[string]any)["post"].(map[string]any)
@@ -237,7 +174,7 @@ func page(t *testing.T, d *checker, name string, aliases []string, request, repl
 	if len(aliases) > 0 {
 		fmt.Fprintf(&b, "\nAlso: `%s`.\n", strings.Join(aliases, "`, `"))
 	}
-	fmt.Fprintf(&b, "\n## Request\n\n```json\n%s\n```\n\n## Reply\n\n```json\n%s\n```\n", pretty(t, request, false), pretty(t, reply, true))
+	fmt.Fprintf(&b, "\n## Request\n\n```json\n%s\n```\n\n## Reply\n\n```json\n%s\n```\n", pretty(t, request, len(request) > longRequest), pretty(t, reply, true))
 	var causes []string
 	for _, x := range d.components["Cause_"+name].(map[string]any)["oneOf"].([]any) {
 		m := x.(map[string]any)
@@ -289,23 +226,23 @@ func TestPages(t *testing.T) {
 	slices.Sort(names)
 	own := func(name string) bool { return strings.HasPrefix(name, "sandbox_") } // which change the chain: they come last
 	slices.SortStableFunc(names, func(a, b string) int { return boolInt(own(a)) - boolInt(own(b)) })
-	examples, steers := w.examples(tx), steered()
-	sandbox := steeredNode(t)
-	maps.Copy(examples, steers)
+	examples := w.examples(tx)
+	sandbox, steered := sandboxWorld(t)
 	index := "# Methods\n\n" + pagesHead + "\n| method | |\n|---|---|\n"
 	for _, name := range names {
+		client := w.client
 		params, ok := examples[name]
 		if !ok {
-			if !strings.HasSuffix(name, "subscribe") { // WebSockets are told elsewhere
+			client = sandbox
+			params, ok = steered[name]
+		}
+		if !ok {
+			if !strings.HasPrefix(name, "sandbox_") && !strings.HasSuffix(name, "subscribe") { // the others of a sandbox, and WebSockets, are told elsewhere
 				t.Errorf("there is no example for %s", name)
 			}
 			continue
 		}
 		request := fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, name, params)
-		client := w.client
-		if steers[name] != "" {
-			client = sandbox
-		}
 		got, err := client(Request{Method: "POST", Path: "/", Body: request})
 		if err != nil || got.Status != 200 || strings.Contains(got.Body, `"error":{`) {
 			t.Errorf("%s: %d %.300s, %v", name, got.Status, got.Body, err)
@@ -318,8 +255,8 @@ func TestPages(t *testing.T) {
 	}
 	keep(t, "README.md", index)
 	stored, err := filepath.Glob(pagesFolder + "/*.md")
-	if err != nil || len(stored) != len(examples)+1 {
-		t.Errorf("%d pages for %d examples, %v", len(stored), len(examples), err)
+	if err != nil || len(stored) != len(examples)+len(steered)+1 {
+		t.Errorf("%d pages for %d examples, %v", len(stored), len(examples)+len(steered), err)
 	}
 }
 
@@ -349,7 +286,7 @@ func boolInt(b bool) int {
 
 const pagesHead = `A page for each method, made of the table of methods and of what a node answered (go test ./internal/conformance -run TestPages -pages). The same
 as OpenAPI: GET /openapi.json. A method is called by POST / with an envelope, or by POST /METHOD with an envelope or the bare parameters.
-In the replies lists are cut after two items, and long texts.
+In the replies, and in a long request, lists are cut after two items, and long texts.
 
 Shapes: u8 to u64, uint, u32+ (from 1), i32, i64, double, bool, string, base64, time (RFC 3339), null, any, "text"; {a: SHAPE, b?: SHAPE} an
 object whose b may be missing, {!a: SHAPE} one that has nothing else, {*: SHAPE} one with any names; [SHAPE] a list, [SHAPE; 2] one of two,
