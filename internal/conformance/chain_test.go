@@ -114,7 +114,7 @@ func TestWireChain(t *testing.T) {
 	w.stand("5umbLczAbqPcsaS6RTWDqq4aWuM1szEALamMpBEMzK3r", w.engine.Head().Header().EpochID.String())
 	w.stand("7RSDg164oZvfpGPUeJeBie74tDY145ry8nDyn2AHtAuZ", w.chunk(131).String())
 
-	heights := map[int]primitives.Height{112: 142, 300: 143, 426: 300, 526: 312, 536: 318} // where the recorded chain was by then
+	heights := map[int]primitives.Height{112: 142, 300: 143, 426: 300, 516: 312, 536: 318} // where the recorded chain was by then
 	passed := w.play(lines, plan, func(n int) {
 		if h := heights[n]; h != 0 {
 			w.mine(h)
