@@ -85,6 +85,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		s.document(ctx, string(path), key)
 		return
 	}
+	if s.opts.Debug && bytes.HasPrefix(path, debugPrefix) && (ctx.IsGet() || ctx.IsHead()) {
+		s.debug(ctx, string(path[len(debugPrefix):]))
+		return
+	}
 	read := endpoints[string(path)]
 	_, isMethod := byName[strings.TrimPrefix(string(path), "/")]
 	isRead := ctx.IsGet() || ctx.IsHead()

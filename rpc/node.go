@@ -108,6 +108,9 @@ type Node interface {
 	// Subscribe admits a subscription, whose sink is told from Start on: errors of the block where it begins, *view.CursorError.
 	Subscribe(*view.Subscription, view.Sink) (view.Subscriber, error)
 
+	// Debug returns the data of one of neard's debug pages as JSON; nil: there is none of that name.
+	Debug(*view.Debug) ([]byte, error)
+
 	Steerer
 }
 

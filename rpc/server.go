@@ -41,6 +41,7 @@ type Options struct {
 	NoSimulate     bool          // troupe.rpc.simulate is false
 	NoTrace        bool          // troupe.rpc.trace is false
 	NoSandbox      bool          // troupe.rpc.sandbox is false
+	Debug          bool          // rpc.enable_debug_rpc
 	APIKeys        []string      // troupe.rpc.api_keys
 	RequireAPIKey  bool          // troupe.rpc.require_api_key
 	TLSCert        string        // troupe.rpc.tls_cert, a file; empty: no TLS

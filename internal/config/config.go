@@ -111,6 +111,7 @@ type RPC struct {
 	APIKeys              []string // that may stand in front of a path
 	RequireAPIKey        bool
 	TLSCert, TLSKey      string // files; empty: no TLS
+	Debug                bool   // whether there is the data of debug pages
 	Simulate, Trace      bool   // whether there are these methods
 	Sandbox              *bool  // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
 }
@@ -310,7 +311,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
 			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"), TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
-			Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Limits: readLimits(d),
+			Debug: yes("rpc.enable_debug_rpc"), Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Limits: readLimits(d),
 		}
 	}
 	unless := func(path string, otherwise bool) bool {

@@ -12,7 +12,6 @@ var inert = map[string]string{
 	"network":                                            "it is as neard has it by default",
 	"telemetry":                                          "this node reports to nobody",
 	"rosetta_rpc":                                        "there is no Rosetta API",
-	"rpc.enable_debug_rpc":                               "there are no debug pages",
 	"rpc.sharded_rpc":                                    "every request is answered here",
 	"rpc.polling_config":                                 "who waits is told of each block, and asks for none",
 	"rpc.experimental_debug_pages_src_path":              "there are no debug pages",

@@ -70,7 +70,7 @@ func TestInert(t *testing.T) {
 
 func TestInertGroups(t *testing.T) {
 	c, _, err := Parse("config.json", []byte(`{"network": {"boot_nodes": "", "max_num_peers": 8, "ban_window": {"secs": 3, "nanos": 0}}, "store": {"max_open_files": 3000},
-		"save_untracked_partial_chunks_parts": true, "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"enable_debug_rpc": true}}`))
+		"save_untracked_partial_chunks_parts": true, "network_x": 1, "telemetry": {"endpoints": ["http://x"]}, "rpc": {"experimental_debug_pages_src_path": "x"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestInertGroups(t *testing.T) {
 		"store.max_open_files: no effect, the store is not neard's; troupe.storage has its settings",
 		"save_untracked_partial_chunks_parts: no effect, of shards that are not followed nothing is kept but the receipts that they send to others",
 		"telemetry.endpoints: no effect, this node reports to nobody",
-		"rpc.enable_debug_rpc: no effect, there are no debug pages",
+		"rpc.experimental_debug_pages_src_path: no effect, there are no debug pages",
 	}
 	if got := c.Inert(); !reflect.DeepEqual(got, want) {
 		t.Errorf("Inert() = %q\nwant %q", got, want)

@@ -178,6 +178,7 @@ func (n *blank) Subscribe(*view.Subscription, view.Sink) (view.Subscriber, error
 
 func (n *blank) Mine(context.Context, *view.Mine) (view.At, error)  { return view.At{}, errNeedsChain }
 func (n *blank) PatchState(context.Context, []genesis.Record) error { return errNeedsChain }
+func (n *blank) Debug(*view.Debug) ([]byte, error)                  { return nil, nil }
 func (n *blank) FastForward(context.Context, uint64) error          { return errNeedsChain }
 
 func (n *blank) SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error) {

@@ -232,7 +232,7 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), Debug: c.RPC.Debug, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {
 		return err

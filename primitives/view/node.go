@@ -26,3 +26,11 @@ func AppendSplitStorage(b []byte, s *SplitStorage) []byte {
 	b = appendUint(append(b, `,"head_height":`...), s.Head)
 	return append(AppendString(append(b, `,"hot_db_kind":`...), s.Kind), '}')
 }
+
+// Debug asks for the data of a debug page.
+type Debug struct {
+	Page   string
+	Epoch  *primitives.EpochID // of epoch_info; nil: the head's
+	Height *primitives.Height  // of block_status: the highest; nil: the head's
+	Blocks *uint64             // of block_status; nil: 50
+}

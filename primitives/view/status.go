@@ -194,6 +194,13 @@ type KnownProducer struct {
 	PeerID    primitives.PublicKey
 }
 
+// AppendNetworkInfoView appends what detailed_debug_status has of a node without peers (nearcore NetworkInfoView).
+func AppendNetworkInfoView(b []byte, n *NetworkInfo) []byte {
+	b = appendUint(append(b, `{"peer_max_count":`...), n.PeerMaxCount)
+	b = appendUint(append(b, `,"num_connected_peers":`...), uint64(len(n.ActivePeers)))
+	return append(b, `,"connected_peers":[],"known_producers":[],"tier1_accounts_keys":[],"tier1_accounts_data":[],"tier1_connections":[]}`...)
+}
+
 // AppendNetworkInfo appends the reply of network_info, in either order. The members of known producers stand in the same
 // order in both.
 func AppendNetworkInfo(b []byte, n *NetworkInfo, order Order) []byte {
