@@ -30,6 +30,8 @@ type SimulateOptions struct {
 	VM action.VM
 	// Alone: the transaction has been in a block, and is not checked; nothing else is on its way. The states have nothing in their queues.
 	Alone bool
+	// Mocks, with Alone, are what contracts are told of signatures, as they were in that block.
+	Mocks *primitives.Mocks
 }
 
 // Simulate runs a transaction with all its receipts on the state after a block, in blocks that nobody sees and in which every
@@ -116,7 +118,9 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 	s.block = e.actionBlock(at.Entry, info)
 	s.block.Height, s.block.Timestamp, s.block.RandomValue = h.Height, h.Timestamp, h.RandomValue
 	s.block.GasPrice, s.block.MinimumStake, s.block.Beside = h.NextGasPrice, minimum, true
-	s.block.Mocks = e.mocks.Load()
+	if s.block.Mocks = e.mocks.Load(); o.Alone {
+		s.block.Mocks = o.Mocks
+	}
 	if o.VM != nil {
 		s.block.VM = o.VM
 	}

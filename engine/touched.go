@@ -43,7 +43,11 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 		return nil, err
 	}
 	defer at.Release()
-	o := SimulateOptions{Signature: verify.Checked, VM: vm, Alone: true}
+	_, mocks, err := e.storedPatch(in.Hash)
+	if err != nil {
+		return nil, err
+	}
+	o := SimulateOptions{Signature: verify.Checked, VM: vm, Alone: true, Mocks: mocks}
 	notes := make([]notes, len(at.Shards))
 	on := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
 	for i := range notes {
@@ -56,7 +60,7 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTouched, err)
 	}
-	c := &view.Case{Tx: was.Transaction, At: view.At{Height: at.Height(), Hash: at.Hash}, Timestamp: in.Header().Timestamp, Outcomes: e.deeds(&was)}
+	c := &view.Case{Tx: was.Transaction, At: view.At{Height: at.Height(), Hash: at.Hash}, Timestamp: in.Header().Timestamp, Outcomes: e.deeds(&was), Mocked: mocks.Names()}
 	alone := &State{Entry: at.Entry, past: make([]state.Trie, len(at.Shards))}
 	sum := 0
 	for i := range notes {

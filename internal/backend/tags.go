@@ -18,12 +18,14 @@ import (
 // Bounds of tags.
 const (
 	maxTags   = 256
-	maxTagged = 10_000 // transactions of one tag; what comes then is counted
+	maxTagged = 10_000  // transactions of one tag; what comes then is counted
+	maxOfAll  = 200_000 // and of all tags, some 20 MiB
 )
 
 // tags are names under which a sandbox keeps transactions, to be looked at together.
 type tags struct {
 	open atomic.Pointer[tag] // gets what is submitted; nil: none does
+	all  atomic.Int64        // transactions of all
 	mu   sync.Mutex
 	list []*tag // in the order in which they were made
 }
@@ -34,17 +36,20 @@ type tag struct {
 	hashes  []primitives.Hash
 	has     map[primitives.Hash]bool
 	omitted uint64
+	gone    bool // it was given up
 }
 
-func (t *tag) add(hash primitives.Hash) {
+// add notes a transaction; all counts those of all tags.
+func (t *tag) add(hash primitives.Hash, all *atomic.Int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.has[hash]:
-	case len(t.hashes) >= maxTagged:
+	case t.gone || t.has[hash]:
+	case len(t.hashes) >= maxTagged || all.Load() >= maxOfAll:
 		t.omitted++
 	default:
 		t.hashes, t.has[hash] = append(t.hashes, hash), true
+		all.Add(1)
 	}
 }
 
@@ -57,7 +62,7 @@ func (t *tag) look(open *tag) view.Tag {
 // submitted notes a transaction that is handed in.
 func (t *tags) submitted(tx *primitives.SignedTransaction) {
 	if open := t.open.Load(); open != nil {
-		open.add(tx.Hash())
+		open.add(tx.Hash(), &t.all)
 	}
 }
 
@@ -91,7 +96,7 @@ func (b *Backend) Tag(name string, hashes []primitives.Hash) (out view.Tag, err 
 		t.open.Store(x)
 	}
 	for _, h := range hashes {
-		x.add(h)
+		x.add(h, &t.all)
 	}
 	return x.look(t.open.Load()), nil
 }
@@ -117,6 +122,10 @@ func (b *Backend) DropTag(name string) error {
 		return errNoTag
 	}
 	t.open.CompareAndSwap(x, nil)
+	x.mu.Lock()
+	x.gone = true
+	t.all.Add(-int64(len(x.hashes)))
+	x.mu.Unlock()
 	t.list = slices.DeleteFunc(t.list, func(y *tag) bool { return y == x })
 	return nil
 }

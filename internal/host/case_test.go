@@ -83,6 +83,7 @@ type caseFile struct {
 		Nodes    uint64 `json:"gas_trie_nodes"`
 		Status   json.RawMessage
 	}
+	Mocked  []string `json:"mocked_verification"`
 	Same    bool
 	Differs string
 	Height  uint64

@@ -128,6 +128,10 @@ func TestMockVerification(t *testing.T) {
 		}
 	}
 	traced(mocked)
+	var c caseFile
+	if f := rpcOf(t, h, "sandbox_dump_transaction", fmt.Sprintf(`[%q]`, mocked), &c); f != "" || !c.Same || len(c.Mocked) != 3 {
+		t.Errorf("its dump: %s, %s, mocked %v", f, c.Differs, c.Mocked)
+	}
 	var none struct{}
 	if f := rpcOf(t, h, "sandbox_mock_verification", `{"ecrecover":"ed25519:5BGSaf6YjVm7565VzWQHNxoyEjwr3jUpRJSGjREvU9dB"}`, &none); !strings.Contains(f, "expected one of secp256k1") {
 		t.Errorf("another type of key: %s", f)

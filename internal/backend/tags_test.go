@@ -1,0 +1,31 @@
+package backend
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestTagBounds: one tag, and all together, keep so many transactions; those of one that is given up make room.
+func TestTagBounds(t *testing.T) {
+	b := new(Backend)
+	hashes := make([]primitives.Hash, maxTagged+1)
+	for i := range hashes {
+		binary.LittleEndian.PutUint32(hashes[i][:], uint32(i))
+	}
+	for i := range maxOfAll / maxTagged {
+		if got, err := b.Tag(string(rune('a'+i)), hashes); err != nil || got.Transactions != maxTagged || got.Omitted != 1 {
+			t.Fatalf("tag %d: %+v, %v", i, got, err)
+		}
+	}
+	if got, err := b.Tag("more", hashes[:2]); err != nil || got.Transactions != 0 || got.Omitted != 2 {
+		t.Errorf("beyond all: %+v, %v", got, err)
+	}
+	if err := b.DropTag("a"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := b.Tag("more", hashes[:2]); err != nil || got.Transactions != 2 {
+		t.Errorf("where there is room again: %+v, %v", got, err)
+	}
+}
