@@ -58,6 +58,9 @@ func (a *ancestry) height(parent *Entry, base primitives.Hash) (primitives.Heigh
 		return h, true
 	}
 	h, ok = a.e.canonicalHeight(base)
+	if !ok && a.e.o.Base != nil { // an ancestor that the other chain made
+		h, ok, _ = a.e.o.Base.Height(base)
+	}
 	if ok {
 		a.remember(base, h)
 	}

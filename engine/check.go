@@ -25,6 +25,13 @@ func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.Signat
 
 // checkAt is Check by the state after a block.
 func (e *Engine) checkAt(head *Entry, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
+	if e.o.Base != nil { // known to who looks at it next, or why not
+		if _, ok := e.ancestry.height(head, tx.BlockHash); !ok {
+			if _, _, err := e.o.Base.Height(tx.BlockHash); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if err := e.checkBlock(head, tx.BlockHash); err != nil {
 		return err, nil
 	}
@@ -198,7 +205,7 @@ func (e *Engine) Prepare(parent primitives.Hash, shard primitives.ShardIndex, wa
 		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, s.ID)
 	}
 	in := &apply.PrepareInput{
-		Trie: stateTrie{s.root}, Config: next.config, Layout: next.layout, ShardID: s.ID, PrevHeight: p.Height(),
+		Trie: rooted(s.root), Config: next.config, Layout: next.layout, ShardID: s.ID, PrevHeight: p.Height(),
 		GasPrice: p.Header().NextGasPrice, Candidates: waiting, Stop: stop,
 		Valid: func(tx *primitives.SignedTransaction) bool { return e.ancestry.valid(p, tx.BlockHash) },
 		Fresh: func(tx *primitives.SignedTransaction) bool {

@@ -111,7 +111,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 // settle fills a shard's state after its job.
 func settle(s, prev *ShardState, j *Job, hash primitives.Hash) {
 	r := j.result
-	s.Result, s.root = r, r.Trie.(stateTrie).root
+	s.Result, s.root = r, rootOf(r.Trie)
 	j.giveBack()
 	if !j.input.NewChunk {
 		extra := *prev.Extra // a missing chunk changes the state root only

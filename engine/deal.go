@@ -43,7 +43,7 @@ func (e *Engine) Deal(ctx context.Context, token, account primitives.AccountID, 
 	}
 	value := amount.AppendBorsh(nil)
 	for _, key := range slices.Backward(read.keys) {
-		changed := &pastTrie{base: e.valuesOf(at.Entry, i), over: []state.Change{{Key: key, Value: value}}}
+		changed := overBase(&pastTrie{base: e.valuesOf(at.Entry, i), over: []state.Change{{Key: key, Value: value}}}, e.o.Base)
 		got, err := e.balanceOf(ctx, at, i, changed, token, account)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -57,6 +57,8 @@ type Options struct {
 	WarmBlocks int
 	// Spoil changes what a new chunk is applied to, so that the simulator sees its checks find that; nil: nobody does.
 	Spoil func(*apply.Input)
+	// Base is the chain that this one is a fork of; nil: it is none.
+	Base Base
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
@@ -118,6 +120,9 @@ func (e *Engine) verify(sig primitives.Signature, data []byte, key primitives.Pu
 // Open starts the engine on a store: a new chain from its genesis, or where the store left off.
 func Open(o Options) (*Engine, error) {
 	c := o.Chain
+	if o.Base != nil {
+		o.Tries.Beneath = o.Base
+	}
 	e := &Engine{
 		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{},
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),

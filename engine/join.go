@@ -302,7 +302,7 @@ func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*pr
 	p := &Pending{entry: y, parent: parent, prev: make([]ShardState, len(y.Shards))}
 	p.prev[j.index] = *before
 	j.e.epochMu.Lock()
-	err = j.e.prepare(p, parent.Block.Body.Chunks, func(primitives.ShardIndex) state.Trie { return stateTrie{before.root} })
+	err = j.e.prepare(p, parent.Block.Body.Chunks, func(primitives.ShardIndex) state.Trie { return rooted(before.root) })
 	j.e.epochMu.Unlock()
 	if err != nil {
 		return nil, err

@@ -176,6 +176,11 @@ func (t *pastTrie) visits(key []byte, found bool, path []state.Visit) ([]state.V
 	if err != nil {
 		return path, err
 	}
+	return madeVisits(key, depths, part, found, path), nil
+}
+
+// madeVisits makes up the nodes of a path by what forks told.
+func madeVisits(key []byte, depths []int, part, found bool, path []state.Visit) []state.Visit {
 	visit := func(depth int, kind byte, n int) {
 		id := binary.LittleEndian.AppendUint32([]byte{kind}, uint32(depth))
 		from, _ := nibbleRange(key, min(depth, 2*len(key)))
@@ -195,7 +200,7 @@ func (t *pastTrie) visits(key []byte, found bool, path []state.Visit) ([]state.V
 	if found && at <= 2*len(key) || part {
 		visit(at, 'l', pastOtherLen+(2*len(key)-min(at, 2*len(key)))/2)
 	}
-	return path, nil
+	return path
 }
 
 // Path implements state.Trie.

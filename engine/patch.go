@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -95,7 +96,7 @@ func (e *Engine) CheckPatch(records []genesis.Record) error {
 	if err != nil {
 		return err
 	}
-	c := patchCheck{head: head, rules: next, treasury: e.chain.Treasury, accounts: map[primitives.AccountID]*primitives.Account{},
+	c := patchCheck{head: head, rules: next, base: e.o.Base, validators: e.initial, treasury: e.chain.Treasury, accounts: map[primitives.AccountID]*primitives.Account{},
 		data: map[dataOf]bool{}, waiting: map[dataOf]bool{}}
 	for i, r := range records {
 		if err := c.record(r); err != nil {
@@ -106,6 +107,11 @@ func (e *Engine) CheckPatch(records []genesis.Record) error {
 		}
 	}
 	return nil
+}
+
+// initial tells whether an account is a validator of the genesis: in a fork it is nobody else's.
+func (e *Engine) initial(id primitives.AccountID) bool {
+	return slices.ContainsFunc(e.chain.Params.Validators, func(v primitives.ValidatorStake) bool { return v.AccountID == id })
 }
 
 var errRefused = errors.New("refused")
@@ -135,12 +141,14 @@ type dataOf struct {
 
 // patchCheck is what the records so far have made of the head's state.
 type patchCheck struct {
-	head     *Entry
-	rules    *rules
-	treasury primitives.AccountID
-	accounts map[primitives.AccountID]*primitives.Account // nil: gone
-	data     map[dataOf]bool                              // that is there
-	waiting  map[dataOf]bool                              // ids of receipts that wait, and of the data that they wait for
+	head       *Entry
+	rules      *rules
+	base       Base
+	treasury   primitives.AccountID
+	validators func(primitives.AccountID) bool              // those of the genesis
+	accounts   map[primitives.AccountID]*primitives.Account // nil: gone
+	data       map[dataOf]bool                              // that is there
+	waiting    map[dataOf]bool                              // ids of receipts that wait, and of the data that they wait for
 }
 
 func (c *patchCheck) state(id primitives.AccountID) (*state.TrieUpdate, error) {
@@ -214,6 +222,8 @@ func (c *patchCheck) record(r genesis.Record) error {
 			return refused("the gas key's balance is more than %v yoctoNEAR", maxPatchBalance)
 		}
 	case *genesis.GasKeyNonceRecord: // nothing depends on it
+	case *genesis.ForkRecord:
+		return c.fork(r)
 	case *genesis.Removal:
 		of, ok := r.Of.(*genesis.AccountRecord)
 		if !ok {
@@ -233,6 +243,18 @@ func (c *patchCheck) record(r genesis.Record) error {
 	default:
 		panic(fmt.Sprintf("engine: no case for %T", r))
 	}
+	return nil
+}
+
+// fork judges another base of an account. What a validator has locked is looked for in each epoch, so that it stays what it is.
+func (c *patchCheck) fork(r *genesis.ForkRecord) error {
+	if c.base == nil {
+		return refused("this chain is a fork of no other")
+	}
+	if c.validators(r.AccountID) || r.AccountID == c.treasury {
+		return refused("it makes the blocks of this fork, and the other chain has nothing to say of it")
+	}
+	delete(c.accounts, r.AccountID)
 	return nil
 }
 

@@ -48,13 +48,28 @@ func (j *Job) Run() {
 	if j.idle() {
 		return
 	}
-	j.input.Recording = recordings.Get().(state.Recording)
-	j.err = Catch(func() (err error) {
-		if j.result, err = apply.Apply(&j.input); err == nil && j.prove {
-			j.transition = j.proven()
+	for {
+		j.input.Recording = recordings.Get().(state.Recording)
+		j.err = Catch(func() (err error) {
+			if j.result, err = apply.Apply(&j.input); err == nil && j.prove {
+				j.transition = j.proven()
+			}
+			return err
+		})
+		if !j.again() {
+			return
 		}
-		return err
-	})
+	}
+}
+
+// again tells whether a chunk of a fork is to be applied once more, after a while, since the other chain did not give what it needs. What it
+// has given is remembered, so that each time there is less to ask for. Until then the block waits: no other outcome can be told.
+func (j *Job) again() bool {
+	f, ok := j.input.Trie.(forkTrie)
+	if !ok || !errors.Is(j.err, state.ErrAway) {
+		return false
+	}
+	return f.base.Again(j.err)
 }
 
 // idle tells whether the shard is not held.
@@ -106,7 +121,7 @@ func (p *Pending) Drop() {
 			break
 		}
 		if r := p.jobs[i].result; r != nil {
-			p.entry.Shards[i].root = r.Trie.(stateTrie).root
+			p.entry.Shards[i].root = rootOf(r.Trie)
 		}
 	}
 	p.entry.Release()
@@ -221,7 +236,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 	gatherIncoming(entry, holds)
 	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
 	p.patch, p.mocks = e.takePatch(entry.Hash)
-	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return stateTrie{inherited[i].root} }); err != nil {
+	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }); err != nil {
 		return nil, layout, err
 	}
 	asked := false

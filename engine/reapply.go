@@ -85,7 +85,7 @@ func (e *Engine) before(parent *State, layout primitives.ShardLayout) (b before,
 			continue
 		}
 		if parent.past == nil {
-			b.tries = append(b.tries, stateTrie{b.shards[i].root})
+			b.tries = append(b.tries, rooted(b.shards[i].root))
 			continue
 		}
 		b.shards = append(b.shards, ShardState{ID: id, Extra: parent.Shards[k].Extra})

@@ -45,7 +45,7 @@ func (e *Engine) eachRecord(hash primitives.Hash, accounts []primitives.AccountI
 		s.accounts = append([]primitives.AccountID{}, slices.Compact(slices.Sorted(slices.Values(accounts)))...)
 	}
 	for i := range at.Shards {
-		s.values = e.valuesOf(at, primitives.ShardIndex(i))
+		s.values = overStored(e.valuesOf(at, primitives.ShardIndex(i)))
 		if !at.Shards[i].Held() {
 			return fmt.Errorf("engine: state of shard %d at block %v: %w", at.Shards[i].ID, rec.Ref(), errNotHeld)
 		}

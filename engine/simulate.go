@@ -141,6 +141,9 @@ func (e *Engine) newSimulation(at *State, tx *primitives.SignedTransaction, o Si
 
 // release gives up a state that applying a chunk made.
 func release(t state.Trie) {
+	if f, ok := t.(forkTrie); ok {
+		t = f.local
+	}
 	if t, ok := t.(stateTrie); ok {
 		t.root.Release()
 	}

@@ -39,7 +39,8 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 			s.past = append(s.past, unheldTrie{at.Shards[i].ID})
 			continue
 		}
-		s.past = append(s.past, &pastTrie{base: storedValues{e, rec.Ref(), at.Shards[i].ID, accounts(at.Layout, primitives.ShardIndex(i))}})
+		values := storedValues{e, rec.Ref(), at.Shards[i].ID, accounts(at.Layout, primitives.ShardIndex(i))}
+		s.past = append(s.past, overBase(&pastTrie{base: values}, e.o.Base))
 	}
 	return s, nil
 }
@@ -87,7 +88,7 @@ func (e *Entry) trieOf(shard primitives.ShardIndex) state.Trie {
 	if s.root == nil {
 		return unheldTrie{s.ID}
 	}
-	return stateTrie{s.root}
+	return rooted(s.root)
 }
 
 // storedValues are the values of a shard after a block, from the store.

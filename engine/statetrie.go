@@ -88,5 +88,5 @@ func noSplit(err error) error {
 // StateTrie shows a root to the runtime, for those who apply chunks without an engine.
 func StateTrie(r *trie.Root) state.Trie { return stateTrie{r} }
 
-// TrieRoot is the root behind what StateTrie made, or what applying a chunk to that gave.
-func TrieRoot(t state.Trie) *trie.Root { return t.(stateTrie).root }
+// TrieRoot is the root behind what StateTrie made, or what applying a chunk to that gave; of a fork that of its own trie.
+func TrieRoot(t state.Trie) *trie.Root { return rootOf(t) }

@@ -36,7 +36,32 @@ const (
 	ColPromiseYieldStatus     TrieColumn = 20
 	ColYieldIDToDataID        TrieColumn = 22
 	ColDataIDToYieldID        TrieColumn = 23
+
+	// Of a fork of another chain alone: keys of that chain that were taken away here, and which of its blocks shows through at an account.
+	ColForkGone TrieColumn = 62
+	ColForkBase TrieColumn = 63
 )
+
+// Inherited tells whether a fork has the key from the chain that it was made of: accounts, their keys, code and data, and global code. All
+// else of a state, what waits and what has been queued, is the fork's own.
+func Inherited(key []byte) bool {
+	if len(key) == 0 {
+		return false
+	}
+	switch TrieColumn(key[0]) {
+	case ColAccount, ColContractCode, ColAccessKey, ColContractData, ColGlobalContractCode:
+		return true
+	}
+	return false
+}
+
+// AppendForkGoneKey appends the key that says of another that a fork has taken it away.
+func AppendForkGoneKey(b, key []byte) []byte { return append(append(b, byte(ColForkGone)), key...) }
+
+// AppendForkBaseKey appends the key of the block that shows through at an account.
+func AppendForkBaseKey(b []byte, a AccountID) []byte {
+	return append(append(b, byte(ColForkBase)), a...)
+}
 
 // Separators behind an account id. No account id holds either byte, so a prefix that ends with one belongs to one account.
 const (
@@ -143,7 +168,7 @@ type TrieKey struct {
 	HasIndex bool             // 2: the nonce of a gas key; 7: an item, not the indices
 	Index    uint64           // 2: of the nonce; 7, 11, 14, 17: of the queue
 	ID       Hash             // of the columns of AppendAccountHashKey
-	Data     []byte           // of column 9: the contract's key; aliases the input
+	Data     []byte           // of column 9: the contract's key; of ColForkGone: the key that is gone; aliases the input
 	Shard    ShardID          // of columns 14, 16, 17
 	Global   GlobalContractID // of columns 18, 19
 }
@@ -205,9 +230,14 @@ func ParseTrieKey(key []byte) (TrieKey, error) {
 // parse reads what follows the column.
 func (k *TrieKey) parse(tail []byte) (err error) {
 	switch k.Column {
-	case ColAccount, ColContractCode:
+	case ColAccount, ColContractCode, ColForkBase:
 		k.Account, err = ParseAccountID(string(tail))
 		return err
+	case ColForkGone:
+		if k.Data = tail; !Inherited(tail) {
+			return errors.New("no key that a fork inherits")
+		}
+		return nil
 	case ColAccessKey:
 		return k.parseAccessKey(tail)
 	case ColContractData:

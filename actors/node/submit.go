@@ -254,6 +254,12 @@ func (n *Node) baseHeight(hash primitives.Hash) (primitives.Height, bool) {
 		return h, true
 	}
 	ref, err := n.engine.Ref(hash)
+	if base := n.engine.Fork(); err != nil && base != nil { // a block that this chain inherits
+		var known bool
+		if ref.Height, known, err = base.Height(hash); !known && err == nil {
+			return 0, false
+		}
+	}
 	if err != nil {
 		return 0, false
 	}

@@ -86,7 +86,7 @@ func patchBytes(records []genesis.Record) int {
 			sum += len(r.Receipt.AppendBorsh(nil))
 		case *genesis.DelayedReceiptRecord:
 			sum += len(r.Receipt.AppendBorsh(nil))
-		case *genesis.AccountRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.Removal: // counted
+		case *genesis.AccountRecord, *genesis.AccessKeyRecord, *genesis.GasKeyNonceRecord, *genesis.Removal, *genesis.ForkRecord: // counted
 		}
 	}
 	return sum

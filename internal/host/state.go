@@ -72,7 +72,8 @@ func nameOf(r genesis.Record) string {
 		return fmt.Sprintf("key %s %s", r.AccountID, r.PublicKey)
 	case *genesis.GasKeyNonceRecord:
 		return fmt.Sprintf("nonce %s %s %d", r.AccountID, r.PublicKey, r.Index)
-	case *genesis.AccountRecord, *genesis.PostponedReceiptRecord, *genesis.ReceivedDataRecord, *genesis.DelayedReceiptRecord, *genesis.Removal:
+	case *genesis.AccountRecord, *genesis.PostponedReceiptRecord, *genesis.ReceivedDataRecord, *genesis.DelayedReceiptRecord, *genesis.Removal,
+		*genesis.ForkRecord:
 	}
 	return ""
 }

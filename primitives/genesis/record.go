@@ -58,6 +58,13 @@ type (
 	// Removal is our own, and of patches alone: what the record says is to be taken out of the state, of which it has the names. It is
 	// written with null in place of account, value, code, access_key or nonce.
 	Removal struct{ Of Record }
+	// ForkRecord is our own, and of patches alone: an account of a fork is from now on as after a block of the chain that it is a fork of
+	// (zero: as if that had none), and what was changed of it here is forgotten, unless Keep.
+	ForkRecord struct {
+		AccountID primitives.AccountID
+		Block     primitives.Hash
+		Keep      bool
+	}
 )
 
 // Owner of each record.
@@ -70,6 +77,8 @@ func (r *ReceivedDataRecord) Owner() primitives.AccountID     { return r.Account
 func (r *DelayedReceiptRecord) Owner() primitives.AccountID   { return r.Receipt.ReceiverID }
 func (r *GasKeyNonceRecord) Owner() primitives.AccountID      { return r.AccountID }
 
+func (r *ForkRecord) Owner() primitives.AccountID { return r.AccountID }
+
 func (r *Removal) Owner() primitives.AccountID { return r.Of.Owner() }
 
 func (*AccountRecord) recordName() string          { return "Account" }
@@ -80,6 +89,7 @@ func (*PostponedReceiptRecord) recordName() string { return "PostponedReceipt" }
 func (*ReceivedDataRecord) recordName() string     { return "ReceivedData" }
 func (*DelayedReceiptRecord) recordName() string   { return "DelayedReceipt" }
 func (*GasKeyNonceRecord) recordName() string      { return "GasKeyNonce" }
+func (*ForkRecord) recordName() string             { return "Fork" }
 func (r *Removal) recordName() string              { return r.Of.recordName() }
 
 // UnknownRecordText is nearcore's refusal of a record of another name; RPC shows it.
@@ -111,6 +121,12 @@ func (c *cursor) record() (r Record) {
 			r = &PostponedReceiptRecord{c.field("PostponedReceipt").receipt()}
 		case "DelayedReceipt":
 			r = &DelayedReceiptRecord{c.field("DelayedReceipt").receipt()}
+		case "Fork":
+			if c.removals {
+				r = c.field("Fork").forkRecord()
+				return true
+			}
+			fallthrough
 		default:
 			c.field(string(key)).fail(fmt.Errorf(UnknownRecordText, key))
 		}
@@ -240,6 +256,13 @@ func (c *cursor) accessKeyRecord() *AccessKeyRecord {
 		return true
 	})
 	c.required(seen, "account_id", "public_key", "access_key")
+	return r
+}
+
+func (c *cursor) forkRecord() *ForkRecord {
+	r := new(ForkRecord)
+	c.members(field("account_id", func() { r.AccountID = c.account() }), field("block", func() { r.Block = c.hash() }),
+		field("keep", func() { r.Keep = c.boolean() }))
 	return r
 }
 

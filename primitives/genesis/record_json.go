@@ -2,6 +2,7 @@ package genesis
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -39,6 +40,10 @@ func AppendRecord(b []byte, r Record) []byte {
 		b = appendText(b, `,"public_key":`, r.PublicKey.String())
 		b = appendUint(b, `,"index":`, uint64(r.Index))
 		b = append(appendUint(b, `,"nonce":`, uint64(r.Nonce)), '}')
+	case *ForkRecord:
+		b = appendText(b, `{"account_id":`, string(r.AccountID))
+		b = appendText(b, `,"block":`, r.Block.String())
+		b = append(strconv.AppendBool(append(b, `,"keep":`...), r.Keep), '}')
 	default:
 		panic(fmt.Sprintf("genesis: no JSON form of record %T", r))
 	}
@@ -83,7 +88,7 @@ func appendRemoval(b []byte, r Record) []byte {
 	case *GasKeyNonceRecord:
 		b = appendText(b, `,"public_key":`, r.PublicKey.String())
 		b = append(appendUint(b, `,"index":`, uint64(r.Index)), `,"nonce":null`...)
-	case *PostponedReceiptRecord, *ReceivedDataRecord, *DelayedReceiptRecord, *Removal:
+	case *PostponedReceiptRecord, *ReceivedDataRecord, *DelayedReceiptRecord, *Removal, *ForkRecord:
 		panic(fmt.Sprintf("genesis: a %T can't be removed", r))
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))

@@ -66,6 +66,8 @@ func patchRecord(u *state.TrieUpdate, r genesis.Record) error {
 	case *genesis.DelayedReceiptRecord: // in the queue already
 	case *genesis.Removal:
 		return patchRemoval(u, r.Of)
+	case *genesis.ForkRecord:
+		return u.Rebase(r.AccountID, r.Block, r.Keep)
 	default:
 		panic(fmt.Sprintf("apply: no case for %T", r))
 	}
@@ -224,7 +226,7 @@ func patchRemoval(u *state.TrieUpdate, r genesis.Record) error {
 		u.RemoveAccessKey(r.AccountID, r.PublicKey)
 	case *genesis.GasKeyNonceRecord:
 		return patchNonce(u, r)
-	case *genesis.PostponedReceiptRecord, *genesis.ReceivedDataRecord, *genesis.DelayedReceiptRecord, *genesis.Removal:
+	case *genesis.PostponedReceiptRecord, *genesis.ReceivedDataRecord, *genesis.DelayedReceiptRecord, *genesis.Removal, *genesis.ForkRecord:
 		panic(fmt.Sprintf("apply: a %T can't be removed", r))
 	default:
 		panic(fmt.Sprintf("apply: no case for %T", r))

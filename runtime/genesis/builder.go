@@ -94,6 +94,8 @@ func (b *Builder) Add(r genesis.Record) error {
 		}
 	case *genesis.Removal:
 		return &Error{owner, "a genesis removes nothing"}
+	case *genesis.ForkRecord:
+		return &Error{owner, "a genesis is no fork"}
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))
 	}

@@ -82,6 +82,17 @@ type Proven interface {
 	CodeOf(hash primitives.Hash) []byte
 }
 
+// Forked is a Trie through which another chain's state shows where it has nothing itself. What is taken away leaves a mark in it.
+type Forked interface {
+	Trie
+	// Local is what was written here, marks included.
+	Local() Trie
+}
+
+// ErrAway is wrapped by errors of a Trie of a fork whose other chain does not give what is needed, or nothing that can be believed. It is
+// nobody's fault here, and may be otherwise later.
+var ErrAway = errors.New("the chain that this is a fork of does not give it")
+
 // ErrMissing is wrapped by errors of a Trie that is made of a proof where that does not go.
 var ErrMissing = errors.New("missing from the proof")
 

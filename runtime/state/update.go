@@ -38,6 +38,8 @@ type TrieUpdate struct {
 	// Noted at every write: 0, or the fork whose writes are being adopted, and which of its changes.
 	owner, ownerChange int32
 	fork               *forkState
+
+	rebased map[primitives.AccountID]bool // accounts of a Forked trie whose removed keys show through again
 }
 
 // entry is one key that was ever written, or read by Get. References are indices plus one; 0 is none.
@@ -386,6 +388,10 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 	if len(u.prospective) != 0 {
 		panic("state: Finalize with uncommitted changes")
 	}
+	_, forked := u.trie.(Forked)
+	if forked {
+		u.markGone()
+	}
 	order := make([]int32, 0, len(u.entries))
 	for i := range u.entries {
 		if u.entries[i].last != 0 {
@@ -405,7 +411,9 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 		key := u.values.copyString(e.key)
 		out[i] = primitives.KeyChanges{Key: key, Changes: all[from:len(all):len(all)]}
 		updates[i] = Change{Key: key, Value: u.changes[e.last-1].value, Known: e.known}
-		olds[i] = OldValue{e.old, e.known}
+		if !forked { // else what was read may be the other chain's
+			olds[i] = OldValue{e.old, e.known}
+		}
 	}
 	t, err := u.trie.Update(updates, u.rec)
 	return Finalized{Trie: t, Changes: out, Olds: olds}, err
@@ -414,12 +422,17 @@ func (u *TrieUpdate) Finalize() (Finalized, error) {
 // Keys calls yield for each key with the prefix that has a value, ascending. The whole range of the trie is recorded with
 // its values, also under keys that are overwritten (nearcore update/iterator.rs). The key is read only and valid for long.
 func (u *TrieUpdate) Keys(prefix []byte, yield func(key []byte) error) error {
+	return u.keysOf(u.trie, prefix, yield)
+}
+
+// keysOf is Keys of the update over another trie: its own, or a part of that.
+func (u *TrieUpdate) keysOf(t Trie, prefix []byte, yield func(key []byte) error) error {
 	if u.fork != nil {
 		u.fork.apart = true
 	}
 	over := u.overlayKeys(prefix)
 	keys := make([][]byte, 0, 8)
-	err := u.trie.Scan(prefix, nil, u.rec, func(key, _ []byte) bool {
+	err := t.Scan(prefix, nil, u.rec, func(key, _ []byte) bool {
 		keys = append(keys, bytes.Clone(key))
 		return true
 	})

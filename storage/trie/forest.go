@@ -58,11 +58,13 @@ type Source struct {
 type Options struct {
 	Frontier uint64 // see DefaultFrontier; 0 means that
 	Loader   Loader // of the source; needed by Import only
+	Beneath  any    // what a forest's user finds again by Forest.Beneath; nothing here looks at it
 	Poison   bool   // freed memory is filled with a pattern: for tests, so that who still looks at it sees that
 }
 
 // Forest holds the nodes of all versions of one shard's trie.
 type Forest struct {
+	beneath  any
 	frontier uint64 // levels[0]
 	levels   [Levels]uint64
 	source   atomic.Pointer[Source]
@@ -90,7 +92,7 @@ func New(o Options) *Forest {
 	if o.Frontier == 0 {
 		o.Frontier = DefaultFrontier
 	}
-	f := &Forest{frontier: o.Frontier, levels: levelsFrom(o.Frontier), arena: newArena()}
+	f := &Forest{beneath: o.Beneath, frontier: o.Frontier, levels: levelsFrom(o.Frontier), arena: newArena()}
 	f.arena.poison = o.Poison
 	f.SetSource(Source{Load: o.Loader})
 	return f
@@ -104,6 +106,9 @@ func levelsFrom(lowest uint64) (limits [Levels]uint64) {
 	limits[Top] = math.MaxUint64
 	return limits
 }
+
+// Beneath returns what the forest was given when it was made.
+func (f *Forest) Beneath() any { return f.beneath }
 
 // SetSource replaces the source: by that of a later version, which has the same for all that is not loaded. Any goroutine may call it.
 func (f *Forest) SetSource(s Source) { f.source.Store(&s) }

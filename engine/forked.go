@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Base is another chain, of which this one is a fork: what its accounts are after a block of it. What it says of a block never changes. Where
+// it does not give what it is asked for, or what can't be believed, the error wraps state.ErrAway. Its methods may wait for the network, and
+// are safe from any goroutine.
+type Base interface {
+	// Pinned is the block that the fork was made of.
+	Pinned() primitives.Hash
+	// Get returns the value of a key (primitives.Inherited) after a block, nil if there is none.
+	Get(at primitives.Hash, key []byte) ([]byte, error)
+	// Scan returns the pairs under a prefix that belongs to one account, ascending.
+	Scan(at primitives.Hash, prefix []byte) ([]state.Change, error)
+	// Forks tells of the path of a key as far as a proof did; false: nothing is proven of it.
+	Forks(at primitives.Hash, key []byte) (trie.Forks, bool, error)
+	// Height returns the height of a block that is the pinned one or before it, false: there is none of that hash.
+	Height(hash primitives.Hash) (primitives.Height, bool, error)
+	// Again waits a while before what failed is tried once more; false: the node stops.
+	Again(err error) bool
+}
+
+// Over are the values of a fork: its own, and where it has none those that show through.
+type Over struct {
+	Base Base
+	Get  func(key []byte) ([]byte, error) // of its own; nil: absent
+	Scan func(prefix, after []byte, yield func(key, value []byte) bool) error
+}
+
+// under tells which block of the base shows through at a key; false: nothing does.
+func (o *Over) under(key []byte) (at primitives.Hash, ok bool, err error) {
+	if !primitives.Inherited(key) {
+		return at, false, nil
+	}
+	if gone, err := o.Get(primitives.AppendForkGoneKey(nil, key)); gone != nil || err != nil {
+		return at, false, err
+	}
+	return o.baseOf(key)
+}
+
+// baseOf is under for a key, or a prefix of keys, of which it is not known that it was taken away.
+func (o *Over) baseOf(key []byte) (at primitives.Hash, ok bool, err error) {
+	account, owned, err := primitives.TrieKeyAccount(key)
+	if err != nil {
+		return at, false, nil // not an account's, so nobody else has it
+	}
+	at = o.Base.Pinned()
+	if owned {
+		moved, err := o.Get(primitives.AppendForkBaseKey(nil, account))
+		if err != nil {
+			return at, false, err
+		}
+		if len(moved) == len(at) {
+			at = primitives.Hash(moved)
+		}
+	}
+	return at, !at.IsZero(), nil
+}
+
+// Value returns the value of a key, nil if there is none.
+func (o *Over) Value(key []byte) ([]byte, error) {
+	if v, err := o.Get(key); v != nil || err != nil {
+		return v, err
+	}
+	return o.shining(key)
+}
+
+// shining is what shows through at a key that has no value of the fork's own.
+func (o *Over) shining(key []byte) ([]byte, error) {
+	at, ok, err := o.under(key)
+	if !ok || err != nil {
+		return nil, err
+	}
+	return o.Base.Get(at, key)
+}
+
+// Each calls yield for the pairs behind after (nil: all) whose keys begin with prefix, ascending, until it says false.
+func (o *Over) Each(prefix, after []byte, yield func(key, value []byte) bool) error {
+	at, ok := primitives.Hash{}, false
+	if primitives.Inherited(prefix) {
+		var err error
+		if at, ok, err = o.baseOf(prefix); err != nil {
+			return err
+		}
+	}
+	if !ok {
+		return o.Scan(prefix, after, yield)
+	}
+	pairs, err := o.Base.Scan(at, prefix)
+	if err != nil {
+		return err
+	}
+	var all []state.Change
+	for _, p := range pairs {
+		if after != nil && bytes.Compare(p.Key, after) <= 0 {
+			continue
+		}
+		gone, err := o.Get(primitives.AppendForkGoneKey(nil, p.Key))
+		if err != nil {
+			return err
+		}
+		if gone == nil {
+			all = append(all, p)
+		}
+	}
+	err = o.Scan(prefix, after, func(key, value []byte) bool {
+		c := state.Change{Key: bytes.Clone(key), Value: bytes.Clone(value)}
+		i, found := slices.BinarySearchFunc(all, key, func(x state.Change, key []byte) int { return bytes.Compare(x.Key, key) })
+		if found {
+			all[i] = c
+		} else {
+			all = slices.Insert(all, i, c)
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if !yield(p.Key, p.Value) {
+			break
+		}
+	}
+	return nil
+}
+
+// forkTrie is the state of a fork: a trie of its own, and beneath it what the base has. What is recorded, and roots, are those of its own.
+type forkTrie struct {
+	local state.Trie
+	base  Base
+}
+
+// overBase shows what lies beneath, where there is something.
+func overBase(t state.Trie, base Base) state.Trie {
+	if base == nil {
+		return t
+	}
+	return forkTrie{t, base}
+}
+
+// rooted shows the runtime a root.
+func rooted(r *trie.Root) state.Trie {
+	base, _ := r.Forest().Beneath().(Base)
+	return overBase(stateTrie{r}, base)
+}
+
+// rootOf is the root that rooted was given, or that an update of that made.
+func rootOf(t state.Trie) *trie.Root {
+	if f, ok := t.(forkTrie); ok {
+		t = f.local
+	}
+	return t.(stateTrie).root
+}
+
+func (t forkTrie) over() *Over {
+	return &Over{
+		Base: t.base,
+		Get:  func(key []byte) ([]byte, error) { return t.local.Get(key, nil) },
+		Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
+			return t.local.Scan(prefix, after, nil, yield)
+		},
+	}
+}
+
+// Local is state.Forked's.
+func (t forkTrie) Local() state.Trie             { return t.local }
+func (t forkTrie) Root() primitives.Hash         { return t.local.Root() }
+func (t forkTrie) NewRecording() state.Recording { return t.local.NewRecording() }
+func (t forkTrie) MemoryUsage() uint64           { return t.local.MemoryUsage() }
+func (t forkTrie) FindSplit(state.Recording) (primitives.TrieSplit, error) {
+	return primitives.TrieSplit{}, state.ErrNoSplit
+}
+
+func (t forkTrie) Update(changes []state.Change, rec state.Recording) (state.Trie, error) {
+	local, err := t.local.Update(changes, rec)
+	if err != nil {
+		return nil, err
+	}
+	return forkTrie{local, t.base}, nil
+}
+
+func (t forkTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
+	if v, err := t.local.Get(key, rec); v != nil || err != nil {
+		return v, err
+	}
+	return t.over().shining(key)
+}
+
+func (t forkTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
+	if ref, found, err := t.local.Lookup(key, rec); found || err != nil {
+		return ref, found, err
+	}
+	v, err := t.over().shining(key)
+	if v == nil || err != nil {
+		return state.ValueRef{}, false, err
+	}
+	return state.ValueRef{Hash: primitives.HashBytes(v), Len: uint32(len(v))}, true, nil
+}
+
+func (t forkTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
+	if !primitives.Inherited(prefix) {
+		return t.local.Scan(prefix, after, rec, yield)
+	}
+	return t.over().Each(prefix, after, yield)
+}
+
+// Path gives as many nodes as the key's path has in a trie of both: contracts pay for them. They are made up as those of a pastTrie. Where
+// nothing is proven of the base's path there are too few.
+func (t forkTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
+	if !primitives.Inherited(key) {
+		return t.local.Path(key, rec, path)
+	}
+	_, own, err := t.local.Lookup(key, rec)
+	if err != nil {
+		return path, state.ValueRef{}, false, err
+	}
+	ref, found, err := t.Lookup(key, nil)
+	if err != nil {
+		return path, ref, false, err
+	}
+	depths, alone, err := t.forks(key, own, found)
+	if err != nil {
+		return path, ref, false, err
+	}
+	return madeVisits(key, depths, alone, found, path), ref, found, nil
+}
+
+// forks are the depths at which other keys part from one, in the trie of both; alone as pastTrie.forks has it.
+func (t forkTrie) forks(key []byte, own, found bool) (depths []int, alone bool, err error) {
+	local := &pastTrie{base: ownValues{t.local}}
+	depths, alone, err = local.forks(key, own)
+	if err != nil {
+		return nil, false, err
+	}
+	at, ok, err := t.over().baseOf(key)
+	if !ok || err != nil {
+		return depths, alone && !found, err
+	}
+	base, proven, err := t.base.Forks(at, key)
+	if !proven || err != nil || len(base.Depths) == 0 {
+		return depths, alone && !found, err
+	}
+	if found || len(depths) == 0 {
+		depths = append(depths, base.Depths...)
+		slices.Sort(depths)
+		return slices.Compact(depths), base.Alone && !found, nil
+	}
+	mine, theirs := depths[len(depths)-1], base.Depths[len(base.Depths)-1]
+	switch {
+	case mine < theirs:
+		alone = base.Alone
+	case mine == theirs && alone && base.Alone:
+		next, err := local.nextNibble(key, mine)
+		if err != nil {
+			return nil, false, err
+		}
+		alone = next == base.Next // else there is a branch of the two
+	case mine == theirs:
+		alone = false
+	}
+	depths = append(depths, base.Depths...)
+	slices.Sort(depths)
+	return slices.Compact(depths), alone, nil
+}
+
+// nextNibble is how the first of the keys goes on that has so many nibbles in common with one.
+func (t *pastTrie) nextNibble(key []byte, depth int) (byte, error) {
+	from, to := nibbleRange(key, depth)
+	one, err := t.first(from, to)
+	if err != nil || 2*len(one) <= depth {
+		return trie.EndNibble, err
+	}
+	if depth%2 == 0 {
+		return one[depth/2] >> 4, nil
+	}
+	return one[depth/2] & 15, nil
+}
+
+// ownValues are those of a fork's own trie that a trie of another chain could have too.
+type ownValues struct{ t state.Trie }
+
+func (v ownValues) get(key []byte) ([]byte, error) { return v.t.Get(key, nil) }
+
+func (v ownValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	end := func(key []byte) bool {
+		return to != nil && bytes.Compare(key, to) >= 0 || len(key) > 0 && primitives.TrieColumn(key[0]) >= primitives.ColForkGone
+	}
+	if len(from) > 0 {
+		if end(from) {
+			return nil
+		}
+		value, err := v.t.Get(from, nil)
+		if err != nil || value != nil && !yield(from, value) {
+			return err
+		}
+	}
+	return v.t.Scan(nil, append([]byte{}, from...), nil, func(key, value []byte) bool { return !end(key) && yield(key, value) })
+}
+
+// forkedValues are the values of an older block of a fork.
+type forkedValues struct{ over Over }
+
+func (v forkedValues) get(key []byte) ([]byte, error) { return v.over.Value(key) }
+
+// scan shows what lies beneath only where a whole prefix of an account is asked for.
+func (v forkedValues) scan(from, to []byte, yield func(key, value []byte) bool) error {
+	if bytes.Equal(to, storage.PrefixEnd(from)) {
+		return v.over.Each(from, nil, yield)
+	}
+	return v.over.Scan(from, nil, yield)
+}
+
+// overStored shows what lies beneath stored values, where there is something.
+func overStored(s storedValues) pastValues {
+	base := s.e.o.Base
+	if base == nil {
+		return s
+	}
+	return forkedValues{Over{Base: base, Get: s.get, Scan: func(prefix, after []byte, yield func(key, value []byte) bool) error {
+		from := prefix
+		if after != nil {
+			from = append(bytes.Clone(after), 0)
+		}
+		return s.scan(from, storage.PrefixEnd(prefix), yield)
+	}}}
+}
+
+// CutOff returns the accounts of a fork at which nothing of the other chain shows through behind the head, ascending.
+func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
+	if e.o.Base == nil {
+		return nil, nil
+	}
+	head := e.acquireHead()
+	defer head.Release()
+	for i := range head.Shards {
+		f, ok := head.trieOf(primitives.ShardIndex(i)).(forkTrie)
+		if !ok {
+			continue
+		}
+		err := f.local.Scan([]byte{byte(primitives.ColForkBase)}, nil, nil, func(key, value []byte) bool {
+			if primitives.Hash(value).IsZero() {
+				out = append(out, primitives.AccountID(key[1:]))
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Fork returns the chain that this one is a fork of; nil: it is none.
+func (e *Engine) Fork() Base { return e.o.Base }

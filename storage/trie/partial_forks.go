@@ -1,0 +1,52 @@
+package trie
+
+// Forks says where the other keys of a trie part from one key, as far as the path of that key tells.
+type Forks struct {
+	Depths []int // in nibbles, ascending
+	Found  bool  // the key is there
+	Alone  bool  // if it is not: the others that part last go on together, so that there is no branch at the last depth
+	Next   byte  // then: the nibble with which they do; EndNibble: the one that is left ends there
+}
+
+// EndNibble stands for the end of a key.
+const EndNibble = 16
+
+// Forks tells of a key's path. ErrMissing where the proof does not go.
+func (p *Partial) Forks(key []byte) (f Forks, err error) {
+	if p.root.IsZero() {
+		return f, nil
+	}
+	for h, pos := &p.root, 0; h != nil; {
+		n, err := p.node(h, nil)
+		if err != nil {
+			return f, err
+		}
+		switch n.kind {
+		case Leaf, Extension:
+			ext, rest := extNibs(n.key), keyNibs(key, pos)
+			l := commonPrefix(ext, rest)
+			if n.kind == Leaf && l == ext.n && l == rest.n {
+				f.Found = true
+				return f, nil
+			}
+			if n.kind == Leaf || l < ext.n {
+				f.Depths, f.Alone, f.Next = append(f.Depths, pos+l), true, EndNibble
+				if l < ext.n {
+					f.Next = ext.at(l)
+				}
+				return f, nil
+			}
+			pos += l
+			h = n.child()
+		default:
+			f.Depths = append(f.Depths, pos)
+			if pos == 2*len(key) {
+				f.Found = n.hasValue()
+				return f, nil
+			}
+			h = n.kid(nibbleAt(key, pos))
+			pos++
+		}
+	}
+	return f, nil
+}
