@@ -1,0 +1,454 @@
+package fork
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Options are how the other node is asked.
+type Options struct {
+	URL       string
+	Timeout   time.Duration // of one request; 0: DefaultTimeout
+	Tries     int           // of one question, before it is given up; 0: DefaultTries
+	Pause     time.Duration // before the second try, twice as long before each further one; 0: DefaultPause
+	PerSecond float64       // requests; 0: no bound
+	AtOnce    int           // requests; 0: DefaultAtOnce
+	MaxReply  int64         // bytes of a reply; 0: DefaultMaxReply
+	Memory    int64         // bytes of replies to keep in memory; 0: DefaultMemory
+	Cache     string        // a folder; empty: nothing is kept on disk
+	MustProve bool          // what of contracts' storage is not proven is refused
+	Transport http.RoundTripper
+	Warn      func(error) // told of what goes wrong, and of what is not proven, once; nil: nobody
+}
+
+// Defaults of Options.
+const (
+	DefaultTimeout  = 10 * time.Second
+	DefaultTries    = 4
+	DefaultPause    = 250 * time.Millisecond
+	DefaultAtOnce   = 8
+	DefaultMaxReply = 64 << 20
+	DefaultMemory   = 256 << 20
+)
+
+// maxBatch is how many questions go in one request to a node that takes batches.
+const maxBatch = 16
+
+// maxPause bounds the wait between two tries, also if the other node asks for more.
+const maxPause = 30 * time.Second
+
+// Client asks a node by JSON-RPC.
+type Client struct {
+	o    Options
+	http http.Client
+	ctx  context.Context
+	stop context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []*question
+	running int       // goroutines that send what waits
+	batches int8      // whether the node takes batches: 0 not known, 1 yes, -1 no
+	slot    time.Time // when the next request may go
+	id      uint64
+	count   Counts
+}
+
+// Counts are what became of questions. Reset never.
+type Counts struct {
+	Questions, Requests, Batches, Retries, Failures, Refused uint64
+	Bytes                                                    uint64 // of replies
+}
+
+// question is one call on its way.
+type question struct {
+	id     uint64
+	method string
+	params json.RawMessage
+	done   chan struct{}
+	result json.RawMessage
+	err    error
+}
+
+// NewClient returns a client; Close ends it.
+func NewClient(o Options) *Client {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Tries == 0 {
+		o.Tries = DefaultTries
+	}
+	if o.Pause == 0 {
+		o.Pause = DefaultPause
+	}
+	if o.AtOnce == 0 {
+		o.AtOnce = DefaultAtOnce
+	}
+	if o.MaxReply == 0 {
+		o.MaxReply = DefaultMaxReply
+	}
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	c := &Client{o: o}
+	c.http.Transport = o.Transport
+	if o.Transport == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.MaxIdleConnsPerHost = o.AtOnce
+		c.http.Transport = t
+	}
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	return c
+}
+
+// Close ends all questions.
+func (c *Client) Close() {
+	c.stop()
+	c.http.CloseIdleConnections()
+}
+
+// Counts returns the counts.
+func (c *Client) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// ReplyError is an error that the other node answers with.
+type ReplyError struct {
+	Cause string // its name, like UNKNOWN_ACCOUNT; may be empty
+	Text  string
+}
+
+func (e *ReplyError) Error() string {
+	if e.Cause == "" {
+		return "it answers: " + e.Text
+	}
+	return "it answers " + e.Cause + ": " + e.Text
+}
+
+// passing tells whether it may be otherwise at another try, or at another node behind the same address.
+func (e *ReplyError) passing() bool {
+	switch e.Cause {
+	case "INTERNAL_ERROR", "TIMEOUT_ERROR", "NO_SYNCED_BLOCKS", "NOT_SYNCED_YET", "UNAVAILABLE_SHARD":
+		return true
+	}
+	return false
+}
+
+// isCause tells whether err is the other node's error of one of these names.
+func isCause(err error, names ...string) bool {
+	var e *ReplyError
+	if !errors.As(err, &e) {
+		return false
+	}
+	for _, n := range names {
+		if e.Cause == n {
+			return true
+		}
+	}
+	return false
+}
+
+// httpError is a reply that is no JSON-RPC.
+type httpError struct {
+	status int
+	after  time.Duration // to wait, if it says so
+	text   string
+}
+
+func (e *httpError) Error() string {
+	return fmt.Sprintf("it answers HTTP %d: %s", e.status, e.text)
+}
+
+// Refusals of replies.
+var (
+	errTooLarge = errors.New("its reply is larger than is taken")
+	errReply    = errors.New("its reply is not JSON-RPC")
+	errClosed   = errors.New("the node stops")
+)
+
+// passing tells whether another try may help, and how long the other node wants to be left alone.
+func passing(err error) (bool, time.Duration) {
+	var r *ReplyError
+	var h *httpError
+	switch {
+	case errors.As(err, &r):
+		return r.passing(), 0
+	case errors.As(err, &h):
+		return h.status == http.StatusTooManyRequests || h.status == http.StatusRequestTimeout || h.status >= 500, h.after
+	case errors.Is(err, errTooLarge), errors.Is(err, context.Canceled):
+		return false, 0
+	}
+	return true, 0 // the network, or half a reply
+}
+
+// Call asks until there is an answer, or no more tries.
+func (c *Client) Call(method string, params any) (json.RawMessage, error) {
+	in, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	c.add(func(n *Counts) { n.Questions++ })
+	pause := c.o.Pause
+	for try := 1; ; try++ {
+		q := &question{method: method, params: in, done: make(chan struct{})}
+		c.ask(q)
+		select {
+		case <-q.done:
+		case <-c.ctx.Done():
+			return nil, errClosed
+		}
+		if q.err == nil {
+			return q.result, nil
+		}
+		again, after := passing(q.err)
+		var r *ReplyError
+		if !again || try >= c.o.Tries {
+			if !errors.As(q.err, &r) {
+				c.add(func(n *Counts) { n.Failures++ })
+				return nil, fmt.Errorf("%s, tried %d times: %w", method, try, q.err)
+			}
+			return nil, q.err
+		}
+		c.add(func(n *Counts) { n.Retries++ })
+		select {
+		case <-time.After(min(max(pause, after), maxPause)):
+		case <-c.ctx.Done():
+			return nil, errClosed
+		}
+		pause *= 2
+	}
+}
+
+func (c *Client) add(f func(*Counts)) {
+	c.mu.Lock()
+	f(&c.count)
+	c.mu.Unlock()
+}
+
+// ask has a question sent: at once if fewer requests than may be are under way, else with others in one request.
+func (c *Client) ask(q *question) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.id++
+	q.id = c.id
+	c.waiting = append(c.waiting, q)
+	if c.running < c.o.AtOnce {
+		c.running++
+		go c.send()
+	}
+}
+
+// send sends what waits until nothing does.
+func (c *Client) send() {
+	for {
+		c.mu.Lock()
+		n := min(len(c.waiting), maxBatch)
+		if n == 0 {
+			c.running--
+			c.mu.Unlock()
+			return
+		}
+		if c.batches < 0 {
+			n = 1
+		}
+		list := append([]*question{}, c.waiting[:n]...)
+		c.waiting = append(c.waiting[:0], c.waiting[n:]...)
+		wait := c.turn()
+		c.mu.Unlock()
+		if wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-c.ctx.Done():
+			}
+		}
+		if err := c.post(list); err != nil {
+			for _, q := range list {
+				q.err = err
+			}
+		}
+		for _, q := range list {
+			close(q.done)
+		}
+	}
+}
+
+// turn is how long a request waits for the rate. The caller holds mu.
+func (c *Client) turn() time.Duration {
+	if c.o.PerSecond <= 0 {
+		return 0
+	}
+	now := time.Now()
+	if c.slot.Before(now) {
+		c.slot = now
+	}
+	wait := c.slot.Sub(now)
+	c.slot = c.slot.Add(time.Duration(float64(time.Second) / c.o.PerSecond))
+	return wait
+}
+
+// post sends questions and gives each its answer; an error is that of all of them.
+func (c *Client) post(list []*question) error {
+	var body []byte
+	for i, q := range list {
+		if len(list) > 1 {
+			body = append(body, "[,"[min(i, 1)])
+		}
+		body = append(strconv.AppendUint(append(body, `{"jsonrpc":"2.0","id":`...), q.id, 10), `,"method":"`...)
+		body = append(append(append(append(body, q.method...), `","params":`...), q.params...), '}')
+	}
+	if len(list) > 1 {
+		body = append(body, ']')
+	}
+	reply, status, err := c.exchange(body)
+	c.add(func(n *Counts) {
+		n.Requests++
+		n.Bytes += uint64(len(reply))
+		if len(list) > 1 {
+			n.Batches++
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if len(list) == 1 {
+		return list[0].take(reply, status)
+	}
+	return c.takeBatch(list, reply, status)
+}
+
+// exchange is one HTTP request.
+func (c *Client) exchange(body []byte) (reply []byte, status *httpError, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.o.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.o.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	a, err := c.http.Do(r)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("no reply in %v", c.o.Timeout)
+		}
+		return nil, nil, err
+	}
+	defer func() { _ = a.Body.Close() }()
+	reply, err = io.ReadAll(io.LimitReader(a.Body, c.o.MaxReply+1))
+	switch {
+	case int64(len(reply)) > c.o.MaxReply:
+		return reply, nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, c.o.MaxReply)
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return reply, nil, fmt.Errorf("%d bytes of a reply in %v, and not its end", len(reply), c.o.Timeout)
+	case err != nil:
+		return reply, nil, err
+	}
+	status = &httpError{status: a.StatusCode, text: clip(string(reply))}
+	if s, err := strconv.Atoi(a.Header.Get("Retry-After")); err == nil && s > 0 {
+		status.after = time.Duration(min(s, int(maxPause/time.Second))) * time.Second
+	}
+	return reply, status, nil
+}
+
+func clip(s string) string {
+	if len(s) > 200 {
+		s = s[:200] + "..."
+	}
+	return s
+}
+
+// envelope is a JSON-RPC reply.
+type envelope struct {
+	ID     *uint64         `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Name  string `json:"name"`
+		Cause struct {
+			Name string `json:"name"`
+		} `json:"cause"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+// take reads the reply to one question. Nodes answer errors with several HTTP statuses, so that what is said counts first.
+func (q *question) take(reply []byte, status *httpError) error {
+	var e envelope
+	if err := json.Unmarshal(reply, &e); err != nil || e.Result == nil && e.Error == nil {
+		if status.status != http.StatusOK {
+			return status
+		}
+		return fmt.Errorf("%w: %s", errReply, clip(string(reply)))
+	}
+	if e.Error == nil && (e.ID == nil || *e.ID != q.id) {
+		return fmt.Errorf("%w: it is the answer to another question", errReply)
+	}
+	q.accept(&e)
+	return q.err
+}
+
+// accept takes an answer.
+func (q *question) accept(e *envelope) {
+	if e.Error == nil {
+		q.result = e.Result
+		return
+	}
+	text := e.Error.Message
+	if len(e.Error.Data) > 0 {
+		text = string(e.Error.Data)
+	}
+	q.err = &ReplyError{Cause: e.Error.Cause.Name, Text: clip(text)}
+}
+
+// takeBatch reads the reply to several. A node that takes no batches says so in some way of its own: then they go one by one.
+func (c *Client) takeBatch(list []*question, reply []byte, status *httpError) error {
+	var all []envelope
+	if err := json.Unmarshal(reply, &all); err != nil {
+		c.mu.Lock()
+		known := c.batches > 0
+		if !known {
+			c.batches = -1
+		}
+		c.mu.Unlock()
+		if known || status.status == http.StatusTooManyRequests {
+			if status.status != http.StatusOK {
+				return status
+			}
+			return fmt.Errorf("%w: %s", errReply, clip(string(reply)))
+		}
+		for _, q := range list {
+			if err := c.post([]*question{q}); err != nil {
+				q.err = err
+			}
+		}
+		return nil
+	}
+	c.mu.Lock()
+	c.batches = 1
+	c.mu.Unlock()
+	left := map[uint64]*question{}
+	for _, q := range list {
+		q.err = fmt.Errorf("%w: a batch without this answer", errReply)
+		left[q.id] = q
+	}
+	for i := range all {
+		if all[i].ID == nil || all[i].Result == nil && all[i].Error == nil {
+			continue
+		}
+		if q := left[*all[i].ID]; q != nil {
+			delete(left, q.id)
+			q.err = nil
+			q.accept(&all[i])
+		}
+	}
+	return nil
+}

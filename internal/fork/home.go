@@ -1,0 +1,172 @@
+package fork
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/config"
+)
+
+// PinFile is the name of the file in a fork's home that says what it is a fork of.
+const PinFile = "fork.json"
+
+// Validator makes the blocks of a fork. It is the only account that a fork has of its own.
+const Validator primitives.AccountID = "validator.troupe-fork"
+
+// epochLength is that of a fork's epochs, in blocks, and transactions are good for twice as many: as init has them.
+const epochLength = 43_200
+
+// ReadPin reads what a home is a fork of; nil: it is none.
+func ReadPin(dir string) (*Pin, error) {
+	path := filepath.Join(dir, PinFile)
+	in, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := new(Pin)
+	if err := json.Unmarshal(in, p); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if p.Hash.IsZero() || p.ChainID == "" || p.Layout.IsZero() {
+		return nil, fmt.Errorf("%s: it does not say what the fork is of", path)
+	}
+	return p, nil
+}
+
+// ErrHome: a home is of something else.
+var ErrHome = errors.New("the home folder is of another chain")
+
+// Make makes a folder the home of a fork. One that is that already stays as it is, if the spec means the block that it is pinned to; another
+// node of the same chain may be named.
+func Make(ctx context.Context, dir string, s Spec, o Options) (*Pin, error) {
+	old, err := ReadPin(dir)
+	if err != nil {
+		return nil, err
+	}
+	made := exists(filepath.Join(dir, home.ConfigFile))
+	if old != nil && made {
+		same := s.any() || s.Block == old.Hash || s.Height != 0 && s.Height == old.Height || !s.Tx.IsZero() && old.Tx != nil && *old.Tx == s.Tx
+		if !same {
+			return nil, fmt.Errorf("%w: %s is a fork of block %d, %v, of %s; name another --home", ErrHome, dir, old.Height, old.Hash, old.ChainID)
+		}
+		if s.URL != old.URL {
+			old.URL = s.URL
+			return old, writePin(dir, old)
+		}
+		return old, nil
+	}
+	if made {
+		return nil, fmt.Errorf("%w: %s has one that is no fork; name another --home", ErrHome, dir)
+	}
+	c := NewClient(o)
+	defer c.Close()
+	stop := context.AfterFunc(ctx, c.Close)
+	defer stop()
+	pin, err := c.Resolve(s)
+	if err != nil {
+		return nil, fmt.Errorf("fork: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	if err := writePin(dir, pin); err != nil {
+		return nil, err
+	}
+	return pin, makeFiles(ctx, dir, pin)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func writePin(dir string, p *Pin) error {
+	out, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, PinFile), append(out, '\n'), 0o600) // the URL may have a key in it
+}
+
+// write replaces a file.
+func write(path string, content []byte, mode os.FileMode) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, content, mode); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+// makeFiles makes the rest of the home; config.json is the last.
+func makeFiles(ctx context.Context, dir string, pin *Pin) error {
+	keyPath := filepath.Join(dir, "validator_key.json")
+	key, err := home.ReadKeyFile(keyPath)
+	if err != nil {
+		secret, err := primitives.GenerateSecretKey(primitives.ED25519, rand.Reader)
+		if err != nil {
+			return err
+		}
+		key = &primitives.KeyFile{AccountID: Validator, SecretKey: secret}
+		if err := write(keyPath, key.MarshalIndent(), 0o600); err != nil {
+			return err
+		}
+	}
+	if key.AccountID != Validator {
+		return fmt.Errorf("%w: %s is the key of %s, and %s makes the blocks of a fork; name another --home", ErrHome, keyPath, key.AccountID, Validator)
+	}
+	g, err := Genesis(pin, key.PublicKey())
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := genesis.Write(&text, &g.Config, slices.Values(g.Records)); err != nil {
+		return err
+	}
+	temp := filepath.Join(dir, "genesis.json.fork")
+	if err := os.WriteFile(temp, text.Bytes(), 0o644); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp) }()
+	_, err = home.Init(ctx, home.InitOptions{Dir: dir, GenesisFile: temp, Now: time.Now, Random: io.Reader(rand.Reader)})
+	return err
+}
+
+// Genesis is what a fork begins with: the other chain's name, height, time and prices, one shard, and one account, which makes its blocks.
+func Genesis(pin *Pin, key primitives.PublicKey) (*genesis.Genesis, error) {
+	version := config.Version{Protocol: pin.Protocol, Numbering: primitives.NumberingJune}
+	if !version.Supported() {
+		return nil, fmt.Errorf("fork: %s runs protocol %d at block %d, this version %d to %d", pin.ChainID, pin.Protocol, pin.Height,
+			config.OldestProtocol, config.Newest(primitives.NumberingJune))
+	}
+	g, err := genesis.Init(genesis.InitOptions{ChainID: pin.ChainID, Time: genesis.Time(pin.Time), Validator: Validator, Key: key, Protocol: pin.Protocol})
+	if err != nil {
+		return nil, err
+	}
+	c := &g.Config
+	g.Records = slices.DeleteFunc(g.Records, func(r genesis.Record) bool { return r.Owner() != Validator })
+	c.TotalSupply = primitives.Balance{}
+	for _, r := range g.Records {
+		if a, ok := r.(*genesis.AccountRecord); ok {
+			c.TotalSupply = c.TotalSupply.SaturatingAdd(a.Account.Amount.SaturatingAdd(a.Account.Locked))
+		}
+	}
+	c.GenesisHeight, c.EpochLength, c.TransactionValidityPeriod = pin.Height, epochLength, 2*epochLength
+	c.MinGasPrice, c.MaxGasPrice, c.GasLimit = pin.GasPrice, pin.MaxPrice, pin.GasLimit
+	return g, g.Validate()
+}

@@ -1,0 +1,269 @@
+package fork
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Spec is what to make a fork of: URL, URL@height, URL@block hash, URL@final or URL@tx:HASH, the block before the one that took the
+// transaction.
+type Spec struct {
+	URL    string
+	Height primitives.Height
+	Block  primitives.Hash
+	Tx     primitives.Hash
+}
+
+// ParseSpec reads it.
+func ParseSpec(text string) (s Spec, err error) {
+	s.URL = text
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		if at, ok := parseAt(text[i+1:]); ok {
+			s, s.URL = at, text[:i]
+		}
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil:
+		return s, fmt.Errorf("%q is no URL", s.URL)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return s, fmt.Errorf("%q is no http:// or https:// URL; behind it may stand @height, @block hash, @final or @tx:HASH", s.URL)
+	}
+	return s, nil
+}
+
+func parseAt(text string) (s Spec, ok bool) {
+	if text == "final" {
+		return s, true
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		s.Height = primitives.Height(n)
+		return s, n > 0
+	}
+	at := &s.Block
+	if hash, is := strings.CutPrefix(text, "tx:"); is {
+		text, at = hash, &s.Tx
+	}
+	h, err := primitives.ParseHash(text)
+	*at = h
+	return s, err == nil
+}
+
+// any tells whether whatever block is newest will do.
+func (s *Spec) any() bool { return s.Height == 0 && s.Block.IsZero() && s.Tx.IsZero() }
+
+// Pin is the block that a fork was made of, and what the fork's first block is made of. It is remembered beside the fork.
+type Pin struct {
+	URL       string                     `json:"url"`
+	ChainID   string                     `json:"chain_id"`
+	Hash      primitives.Hash            `json:"block_hash"`
+	Height    primitives.Height          `json:"block_height"`
+	Time      uint64                     `json:"timestamp_nanosec"`
+	Tx        *primitives.Hash           `json:"before_tx,omitempty"`
+	Protocol  primitives.ProtocolVersion `json:"protocol_version"`
+	GasPrice  primitives.Balance         `json:"gas_price"`
+	MaxPrice  primitives.Balance         `json:"max_gas_price"`
+	GasLimit  primitives.Gas             `json:"gas_limit"`
+	Layout    primitives.ShardLayout     `json:"shard_layout"`
+	Confirmed *Confirmed                 `json:"confirmed_by"` // null: the other chain had no block behind it
+}
+
+// Confirmed are the states of a block's shards, as the next block has them.
+type Confirmed struct {
+	Hash  primitives.Hash                        `json:"block_hash"`
+	Roots map[primitives.ShardID]primitives.Hash `json:"state_roots"` // of shards whose chunk it has
+}
+
+// Errors of a node that is not, or not any more, of the chain that was forked.
+var (
+	ErrChain = errors.New("fork: the other node serves another chain")
+	ErrMind  = errors.New("fork: the other node has changed its mind")
+)
+
+type status struct {
+	ChainID string `json:"chain_id"`
+}
+
+// forkable is what of EXPERIMENTAL_protocol_config counts.
+type forkable struct {
+	ChainID  string                     `json:"chain_id"`
+	Protocol primitives.ProtocolVersion `json:"protocol_version"`
+	MaxPrice primitives.Balance         `json:"max_gas_price"`
+	Layout   primitives.ShardLayout     `json:"shard_layout"`
+}
+
+// Resolve asks which block a spec means, and what the fork's first block is made of.
+func (c *Client) Resolve(s Spec) (*Pin, error) {
+	p := &Pin{URL: s.URL}
+	b, err := c.pinned(s)
+	if err != nil {
+		return nil, err
+	}
+	h := &b.Header
+	at, _ := strconv.ParseUint(h.TimestampNanosec, 10, 64) // parseBlock has read it
+	p.Hash, p.Height, p.Time, p.GasPrice, p.GasLimit = h.Hash, h.Height, at, h.GasPrice, b.Chunks[0].GasLimit
+	if !s.Tx.IsZero() {
+		p.Tx = &s.Tx
+	}
+	in, err := c.Call("EXPERIMENTAL_protocol_config", map[string]any{"block_id": h.Hash})
+	if err != nil {
+		return nil, fmt.Errorf("the protocol at block %v: %w", h.Hash, err)
+	}
+	var f forkable
+	if err := json.Unmarshal(in, &f); err != nil {
+		return nil, fmt.Errorf("the protocol at block %v: %w", h.Hash, err)
+	}
+	p.ChainID, p.Protocol, p.MaxPrice, p.Layout = f.ChainID, f.Protocol, f.MaxPrice, f.Layout
+	if err := sameShards(b, p.Layout); err != nil {
+		return nil, err
+	}
+	if p.ChainID == "" || p.MaxPrice.Less(p.GasPrice) {
+		return nil, fmt.Errorf("%w: the protocol at block %v has chain_id %q and max_gas_price %v", errReply, h.Hash, p.ChainID, p.MaxPrice)
+	}
+	p.Confirmed, err = c.confirm(h.Hash, h.Height, p.Layout)
+	return p, err
+}
+
+// pinned finds the block of a spec.
+func (c *Client) pinned(s Spec) (*blockView, error) {
+	id := map[string]any{}
+	switch {
+	case !s.Tx.IsZero():
+		took, err := c.tookTx(s.Tx)
+		if err != nil {
+			return nil, fmt.Errorf("the block that took transaction %v: %w", s.Tx, err)
+		}
+		if s.Block = took.Header.PrevHash; s.Block.IsZero() {
+			return nil, fmt.Errorf("there is no block before the one that took transaction %v", s.Tx)
+		}
+		id["block_id"] = s.Block
+	case !s.Block.IsZero():
+		id["block_id"] = s.Block
+	case s.Height > 0:
+		id["block_id"] = s.Height
+	default:
+		id["finality"] = "final"
+	}
+	in, err := c.Call("block", id)
+	if err != nil {
+		return nil, fmt.Errorf("the block to fork: %w", err)
+	}
+	b, err := parseBlock(in)
+	switch {
+	case err != nil:
+		return nil, err
+	case !s.Block.IsZero() && b.Header.Hash != s.Block, s.Height > 0 && b.Header.Height != s.Height:
+		return nil, fmt.Errorf("%w: asked for the block to fork, it shows block %d, %v", errReply, b.Header.Height, b.Header.Hash)
+	case len(b.Chunks) == 0:
+		return nil, fmt.Errorf("%w: block %v has no shards", errReply, b.Header.Hash)
+	}
+	return b, nil
+}
+
+// tookTx finds the block that took a transaction.
+func (c *Client) tookTx(tx primitives.Hash) (*blockView, error) {
+	// Nodes that hold all shards don't look at the sender.
+	in, err := c.Call("tx", map[string]any{"tx_hash": tx, "sender_account_id": "near", "wait_until": "INCLUDED"})
+	if err != nil {
+		return nil, err
+	}
+	var t struct {
+		Outcome struct {
+			ID    primitives.Hash `json:"id"`
+			Block primitives.Hash `json:"block_hash"`
+		} `json:"transaction_outcome"`
+	}
+	if err := json.Unmarshal(in, &t); err != nil || t.Outcome.ID != tx {
+		return nil, fmt.Errorf("%w: a status of another transaction", errReply)
+	}
+	if in, err = c.Call("block", map[string]any{"block_id": t.Outcome.Block}); err != nil {
+		return nil, err
+	}
+	b, err := parseBlock(in)
+	if err == nil && b.Header.Hash != t.Outcome.Block {
+		err = fmt.Errorf("%w: another block", errReply)
+	}
+	return b, err
+}
+
+// sameShards holds the shards of a block to a layout.
+func sameShards(b *blockView, layout primitives.ShardLayout) error {
+	ids := make([]primitives.ShardID, len(b.Chunks))
+	for i := range b.Chunks {
+		ids[i] = b.Chunks[i].ShardID
+	}
+	if layout.IsZero() || !slices.Equal(ids, layout.ShardIDs()) {
+		return fmt.Errorf("%w: block %v has the shards %v, and its protocol others", errReply, b.Header.Hash, ids)
+	}
+	return nil
+}
+
+// gap is how many heights behind a block the next one is looked for.
+const gap = 8
+
+// confirm finds the next block and the state roots in it; nil: there is none yet.
+func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout primitives.ShardLayout) (*Confirmed, error) {
+	for next := height + 1; next <= height+gap; next++ {
+		in, err := c.Call("block", map[string]any{"block_id": next})
+		if isCause(err, "UNKNOWN_BLOCK") {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the block behind block %v: %w", hash, err)
+		}
+		b, err := parseBlock(in)
+		switch {
+		case err != nil:
+			return nil, err
+		case b.Header.Height != next || b.Header.PrevHash != hash:
+			return nil, fmt.Errorf("%w: block %d, the next one, is %v and stands on %v, not on %v", ErrMind, next, b.Header.Hash, b.Header.PrevHash, hash)
+		}
+		out := &Confirmed{Hash: b.Header.Hash, Roots: map[primitives.ShardID]primitives.Hash{}}
+		if sameShards(b, layout) != nil { // it begins with other shards: what it has is not what the block left
+			return out, nil
+		}
+		for i, x := range b.Chunks {
+			if b.Header.ChunkMask[i] {
+				out.Roots[x.ShardID] = x.PrevStateRoot
+			}
+		}
+		return out, nil
+	}
+	return nil, nil
+}
+
+// Check asks whether the node that is asked has the pinned block, and is of its chain.
+func (c *Client) Check(p *Pin) error {
+	in, err := c.Call("status", []any{})
+	if err != nil {
+		return fmt.Errorf("its status: %w", err)
+	}
+	var s status
+	if err := json.Unmarshal(in, &s); err != nil {
+		return fmt.Errorf("its status: %w", err)
+	}
+	if s.ChainID != p.ChainID {
+		return fmt.Errorf("%w: %q, the fork is of %q", ErrChain, s.ChainID, p.ChainID)
+	}
+	if in, err = c.Call("block", map[string]any{"block_id": p.Height}); err != nil {
+		if isCause(err, "UNKNOWN_BLOCK") {
+			return fmt.Errorf("%w: it does not know block %d, %v, any more; name another node, one that keeps all (archival)", ErrMind, p.Height, p.Hash)
+		}
+		return fmt.Errorf("block %d: %w", p.Height, err)
+	}
+	b, err := parseBlock(in)
+	if err != nil {
+		return err
+	}
+	if b.Header.Hash != p.Hash {
+		return fmt.Errorf("%w: block %d is %v, and was %v", ErrMind, p.Height, b.Header.Hash, p.Hash)
+	}
+	return nil
+}

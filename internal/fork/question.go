@@ -1,0 +1,289 @@
+package fork
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// ask is one thing that can be asked of a block's state. It is comparable: who asks the same waits for the same answer.
+type ask struct {
+	kind    kind
+	account primitives.AccountID
+	arg     string // of askKey and askNonces: the key's handle; of askState: the prefix; of askGlobalCode: the hash
+}
+
+type kind byte
+
+const (
+	askAccount kind = iota
+	askKey
+	askKeys
+	askNonces
+	askCode
+	askState
+	askGlobalCode
+	askGlobalNamed // of an account
+)
+
+var kindNames = [...]string{"view_account", "view_access_key", "view_access_key_list", "view_gas_key_nonces", "view_code", "view_state",
+	"view_global_contract_code", "view_global_contract_code_by_account_id"}
+
+// answer is what came of it.
+type answer struct {
+	value   []byte             // of what is one value; nil: there is none
+	account primitives.Account // of askAccount, if there is a value
+	pairs   []state.Change     // of askKeys, askNonces and askState: trie keys and values, ascending
+	large   bool               // of askState: it is more than the other node gives at once
+	proof   *trie.Partial      // of askState: what proves it; nil: nothing
+	size    int64
+}
+
+// String is the question's name in the cache and in errors.
+func (q ask) String() string {
+	s := kindNames[q.kind]
+	if q.account != "" {
+		s += " of " + string(q.account)
+	}
+	switch q.kind {
+	case askKey, askNonces:
+		s += " " + primitives.PublicKeyHandle(q.arg).String()
+	case askState:
+		if q.arg != "" {
+			s += fmt.Sprintf(" under %x", q.arg)
+		}
+	case askGlobalCode:
+		s += " " + primitives.Hash([]byte(q.arg)).String()
+	}
+	return s
+}
+
+// params are the question's, in words of method query.
+func (q ask) params(at primitives.Hash, prove bool) map[string]any {
+	p := map[string]any{"request_type": kindNames[q.kind], "block_id": at}
+	if q.account != "" {
+		p["account_id"] = q.account
+	}
+	switch q.kind {
+	case askKey, askNonces:
+		key, _ := primitives.PublicKeyHandle(q.arg).FullKey()
+		p["public_key"] = key
+	case askState:
+		p["prefix_base64"] = base64.StdEncoding.EncodeToString([]byte(q.arg))
+		if prove {
+			p["include_proof"] = true
+		}
+	case askGlobalCode:
+		p["code_hash"] = primitives.Hash([]byte(q.arg))
+	}
+	return p
+}
+
+// absences are the names of errors by which the other node says that there is no such thing.
+var absences = []string{"UNKNOWN_ACCOUNT", "UNKNOWN_ACCESS_KEY", "NO_CONTRACT_CODE", "UNKNOWN_GAS_KEY", "NO_GLOBAL_CONTRACT_CODE"}
+
+// Errors of answers: what they say can't be believed.
+var (
+	errOther  = errors.New("it answers of another block")
+	errForged = errors.New("what it answers is not what it proves")
+	errCode   = errors.New("the code that it gives has another hash than its account says")
+)
+
+// stored is an answer as it lies in the cache.
+type stored struct {
+	Absent bool            `json:"absent,omitempty"`
+	Large  bool            `json:"large,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// result is what all replies to queries have, and of each what it has.
+type result struct {
+	Hash   *primitives.Hash   `json:"block_hash"`
+	Height *primitives.Height `json:"block_height"`
+	Error  *string            `json:"error"` // what method query says of a missing key
+
+	Amount        *primitives.Balance  `json:"amount"`
+	Locked        *primitives.Balance  `json:"locked"`
+	CodeHash      primitives.Hash      `json:"code_hash"`
+	StorageUsage  uint64               `json:"storage_usage"`
+	GlobalHash    *primitives.Hash     `json:"global_contract_hash"`
+	GlobalAccount primitives.AccountID `json:"global_contract_account_id"`
+
+	Nonce      *json.RawMessage `json:"nonce"`
+	Permission *json.RawMessage `json:"permission"`
+	Keys       *[]struct {
+		Key       primitives.PublicKeyHandle `json:"public_key"`
+		AccessKey json.RawMessage            `json:"access_key"`
+	} `json:"keys"`
+	LastKey json.RawMessage `json:"last_key"`
+	Nonces  *[]uint64       `json:"nonces"`
+
+	Code   *string `json:"code_base64"`
+	Values *[]struct {
+		Key   string `json:"key"`
+		Value string `json:"value"`
+	} `json:"values"`
+	Proof []string `json:"proof"`
+}
+
+// read makes an answer of a stored one, and refuses what contradicts itself, the block or its proof. root is nil if it is not known.
+func (q ask) read(s *stored, at primitives.Hash, height primitives.Height, root *primitives.Hash) (*answer, error) {
+	a := &answer{large: s.Large, size: int64(len(s.Result)) + 256}
+	if s.Absent || s.Large {
+		return a, nil
+	}
+	var r result
+	if err := json.Unmarshal(s.Result, &r); err != nil {
+		return nil, fmt.Errorf("%w: %w", errReply, err)
+	}
+	if r.Hash == nil || r.Height == nil || *r.Hash != at || *r.Height != height {
+		return nil, errOther
+	}
+	lacks := fmt.Errorf("%w: an answer without what was asked for", errReply)
+	switch q.kind {
+	case askAccount:
+		if r.Amount == nil || r.Locked == nil {
+			return nil, lacks
+		}
+		a.account = primitives.Account{Version: primitives.AccountV1, Amount: *r.Amount, Locked: *r.Locked, StorageUsage: r.StorageUsage}
+		local := primitives.AccountContract{Kind: primitives.ContractLocal, Hash: r.CodeHash}
+		switch {
+		case !r.CodeHash.IsZero() && (r.GlobalHash != nil || r.GlobalAccount != ""), r.GlobalHash != nil && r.GlobalAccount != "":
+			return nil, fmt.Errorf("%w: an account with two contracts", errReply)
+		case r.GlobalAccount != "":
+			a.account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalAccount, Account: r.GlobalAccount})
+		case r.GlobalHash != nil:
+			a.account.SetContract(primitives.AccountContract{Kind: primitives.ContractGlobalHash, Hash: *r.GlobalHash})
+		case !r.CodeHash.IsZero():
+			a.account.SetContract(local)
+		}
+		a.value = a.account.AppendBorsh(nil)
+	case askKey:
+		if r.Nonce == nil || r.Permission == nil {
+			return nil, lacks
+		}
+		k, err := accessKey(q.account, primitives.PublicKeyHandle(q.arg), fmt.Appendf(nil, `{"nonce":%s,"permission":%s}`, *r.Nonce, *r.Permission))
+		if err != nil {
+			return nil, err
+		}
+		a.value = k.AppendBorsh(nil)
+	case askKeys:
+		if r.Keys == nil || len(r.LastKey) > 0 && string(r.LastKey) != "null" {
+			return nil, lacks
+		}
+		for _, x := range *r.Keys {
+			k, err := accessKey(q.account, x.Key, x.AccessKey)
+			if err != nil {
+				return nil, err
+			}
+			a.pairs = append(a.pairs, state.Change{Key: primitives.AppendAccessKeyKey(nil, q.account, x.Key), Value: k.AppendBorsh(nil)})
+		}
+		slices.SortFunc(a.pairs, byKey)
+	case askNonces:
+		if r.Nonces == nil {
+			return nil, lacks
+		}
+		for i, n := range *r.Nonces {
+			if i >= 1<<16 {
+				return nil, fmt.Errorf("%w: %d nonces of a key", errReply, len(*r.Nonces))
+			}
+			a.pairs = append(a.pairs, state.Change{Key: primitives.AppendGasKeyNonceKey(nil, q.account, primitives.PublicKeyHandle(q.arg), uint16(i)), Value: borsh.AppendUint64(nil, n)})
+		}
+	case askCode, askGlobalCode, askGlobalNamed:
+		if r.Code == nil {
+			return nil, lacks
+		}
+		code, err := base64.StdEncoding.Strict().DecodeString(*r.Code)
+		if err != nil {
+			return nil, fmt.Errorf("%w: code_base64: %w", errReply, err)
+		}
+		if q.kind == askGlobalCode && primitives.HashBytes(code) != primitives.Hash([]byte(q.arg)) {
+			return nil, errCode
+		}
+		a.value = append([]byte{}, code...)
+	case askState:
+		if r.Values == nil {
+			return nil, lacks
+		}
+		return a, q.readState(a, &r, root)
+	}
+	return a, nil
+}
+
+func byKey(x, y state.Change) int { return bytes.Compare(x.Key, y.Key) }
+
+// accessKey reads a key in the form of views, which is that of records too.
+func accessKey(id primitives.AccountID, h primitives.PublicKeyHandle, in []byte) (*primitives.AccessKey, error) {
+	text := fmt.Appendf(nil, `{"AccessKey":{"account_id":%q,"public_key":%q,"access_key":`, id, h.String())
+	r, err := genesis.ParseRecord(append(append(text, in...), "}}"...))
+	if err != nil {
+		return nil, fmt.Errorf("%w: an access key: %w", errReply, err)
+	}
+	return &r.(*genesis.AccessKeyRecord).AccessKey, nil
+}
+
+// readState takes what a contract has under a prefix. With a root and a proof they must be each other's, to the last byte.
+func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
+	prefix := primitives.AppendContractDataKey(nil, q.account, []byte(q.arg))
+	var strings [][]byte
+	for _, v := range *r.Values {
+		key, err1 := base64.StdEncoding.Strict().DecodeString(v.Key)
+		value, err2 := base64.StdEncoding.Strict().DecodeString(v.Value)
+		if err := errors.Join(err1, err2); err != nil {
+			return fmt.Errorf("%w: values: %w", errReply, err)
+		}
+		full := primitives.AppendContractDataKey(nil, q.account, key)
+		if !bytes.HasPrefix(full, prefix) || len(a.pairs) > 0 && bytes.Compare(a.pairs[len(a.pairs)-1].Key, full) >= 0 {
+			return fmt.Errorf("%w: values that were not asked for, or not in order", errReply)
+		}
+		if value == nil {
+			value = []byte{}
+		}
+		a.pairs = append(a.pairs, state.Change{Key: full, Value: value})
+		strings = append(strings, value)
+	}
+	if len(r.Proof) == 0 || root == nil {
+		return nil
+	}
+	nodes := map[primitives.Hash]bool{}
+	for _, text := range r.Proof {
+		node, err := base64.StdEncoding.Strict().DecodeString(text)
+		if err != nil {
+			return fmt.Errorf("%w: proof: %w", errReply, err)
+		}
+		nodes[primitives.HashBytes(node)] = true
+		strings = append(strings, node)
+	}
+	p, err := trie.NewPartial(strings, *root)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errForged, err)
+	}
+	rec, i := new(trie.Recording), 0
+	err = p.Scan(prefix, nil, rec, func(key, value []byte) bool {
+		same := i < len(a.pairs) && bytes.Equal(key, a.pairs[i].Key) && bytes.Equal(value, a.pairs[i].Value)
+		i++
+		return same
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", errForged, err)
+	case i != len(a.pairs):
+		return fmt.Errorf("%w: it has %d values, and proves others", errForged, len(a.pairs))
+	}
+	for h := range nodes {
+		if !rec.Contains(h) {
+			return fmt.Errorf("%w: the proof has nodes that are not on the way", errForged)
+		}
+	}
+	a.proof = p
+	return nil
+}
