@@ -244,6 +244,9 @@ func (n *fakeNode) DropTag(string) error { return n.err }
 func (n *fakeNode) ProfileTag(_ context.Context, name string, _ *view.Simulate) ([]byte, error) {
 	return []byte(`{"of":"` + name + `"}`), n.err
 }
+func (n *fakeNode) Fork(_ context.Context, f *view.SteerFork) (view.Fork, error) {
+	return view.Fork{URL: "http://other", ChainID: "other", At: testAt, Live: f.Live, Cut: f.Cut}, n.err
+}
 func (n *fakeNode) NextEpoch(context.Context) (view.At, error) { return testAt, n.err }
 func (n *fakeNode) TakeSnapshot(_ context.Context, name string) (view.Snapshot, error) {
 	return view.Snapshot{ID: "of " + name, At: testAt}, n.err

@@ -15,7 +15,7 @@ var methods = []route{
 	sandboxSnapshot.route(), sandboxRevert.route(), sandboxDropSnapshot.route(), sandboxSnapshots.route(),
 	sandboxSetClock.route(), sandboxSetProduction.route(), sandboxDumpState.route(), sandboxLoadState.route(),
 	sandboxTag.route(), sandboxTags.route(), sandboxDropTag.route(), sandboxProfile.route(), sandboxMockVerification.route(), sandboxMissChunks.route(), sandboxReorg.route(), sandboxDumpTransaction.route(), sandboxReplayTransaction.route(),
-	sandboxSetBalance.route(), sandboxSetCode.route(), sandboxSetKey.route(), sandboxSetStorage.route(), sandboxDeal.route(), sandboxImpersonate.route(),
+	sandboxSetBalance.route(), sandboxSetCode.route(), sandboxSetKey.route(), sandboxSetStorage.route(), sandboxDeal.route(), sandboxImpersonate.route(), sandboxFork.route(),
 }
 
 // byName finds a route by name or alias.

@@ -167,6 +167,8 @@ type Steerer interface {
 	Deal(ctx context.Context, token, account primitives.AccountID, amount primitives.Balance) error
 	// Impersonate says whose transactions need no signature.
 	Impersonate(accounts []primitives.AccountID, all bool) error
+	// Fork tells what the chain is a fork of, behind what it is told to do with accounts.
+	Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error)
 	// SetClock sets what time blocks have, SetProduction when they are made; both return how things are then.
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)

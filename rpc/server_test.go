@@ -65,6 +65,7 @@ var goodParams = map[string]string{
 	"sandbox_set_key":          `["a.near","` + testKey.String() + `"]`,
 	"sandbox_set_storage":      `["a.near","",""]`,
 	"sandbox_deal":             `["a.near","b.near","1"]`,
+	"sandbox_fork":             `{"live":["a.near"]}`,
 	"sandbox_impersonate":      `{"all":true}`,
 	"sandbox_dump_transaction": `["` + zeroHash + `"]`, "sandbox_replay_transaction": `{"records":[],"signed_tx_base64":"` + signedText() + `"}`,
 	"sandbox_miss_chunks": `[]`, "sandbox_reorg": `[2]`, "sandbox_mock_verification": `[true]`,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
@@ -24,6 +25,7 @@ const stopLimit = 5 * time.Second
 func newRun(a *app) *cobra.Command {
 	var o struct {
 		rpcAddr, prometheusAddr, networkAddr, bootNodes, production string
+		fork                                                        string
 		archive, noRPC                                              bool
 		maxGas                                                      uint64
 		produceEmpty                                                bool
@@ -41,11 +43,19 @@ Blocks are made as soon as a transaction waits ("instant"), at neard's delays ("
 when sandbox_mine asks for them ("manual"): troupe.block_production in config.json, or
 --block-production.
 
+With --fork the chain is a sandbox that goes on from another chain: its accounts, keys, code and
+contract values come from a node of that chain by JSON-RPC when they are needed, as they were at
+one block, are kept on disk, and are changed here only. URL is any node's: the block is
+URL@HEIGHT, URL@HASH, the one before a transaction with URL@tx:HASH, or else the last final one.
+The home folder is made, and goes on with that block the next time, with or without --fork.
+
 What a node says goes to stderr; RUST_LOG and --verbose say how much. A second signal ends it
 at once.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
   troupe --home /tmp/other run --boot-nodes ed25519:7PGseF...@127.0.0.1:24567
+  troupe --home /tmp/fork run --fork https://rpc.mainnet.near.org
+  troupe --home /tmp/fork2 run --fork http://127.0.0.1:3030@tx:8sFq...
   curl -s localhost:3030/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,11 +71,22 @@ at once.`,
 			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant && p != config.Interval && p != config.Manual {
 				return usagef("--block-production is %q, must be instant, interval or manual", o.production)
 			}
-			hm, err := home.Load(a.home)
+			log, err := newLog(cmd.ErrOrStderr(), a)
 			if err != nil {
 				return err
 			}
-			log, err := newLog(cmd.ErrOrStderr(), a)
+			if flags.Changed("fork") {
+				spec, err := fork.ParseSpec(o.fork)
+				if err != nil {
+					return usagef("--fork: %w", err)
+				}
+				pin, err := fork.Make(cmd.Context(), a.home, spec, fork.Options{URL: spec.URL})
+				if err != nil {
+					return err
+				}
+				log.Infof("a fork of %s at block %d, %v", pin.ChainID, pin.Height, pin.Hash)
+			}
+			hm, err := home.Load(a.home)
 			if err != nil {
 				return err
 			}
@@ -119,6 +140,7 @@ at once.`,
 	f.SortFlags = false
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "where JSON-RPC listens, host:port")
 	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "where /metrics also listens, host:port")
+	f.StringVar(&o.fork, "fork", "", "a chain to go on from: URL[@height|@block|@tx:HASH] of any node's JSON-RPC")
 	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
 	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
 	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")

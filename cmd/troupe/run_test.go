@@ -252,3 +252,17 @@ func TestFilter(t *testing.T) {
 		t.Errorf("--verbose=nonsense: %v", err)
 	}
 }
+
+// TestRunFork: what is no node's address, a home of something else, and a node that is not there, are refused with the reason.
+func TestRunFork(t *testing.T) {
+	for name, c := range map[string]struct{ home, spec, want string }{
+		"no URL":      {filepath.Join(t.TempDir(), "f"), "mainnet", "behind it may stand @height"},
+		"a home":      {newHome(t, ""), "http://127.0.0.1:9", "name another --home"},
+		"nobody here": {filepath.Join(t.TempDir(), "f"), "http://127.0.0.1:9@5", "the block to fork: block, tried 4 times"},
+	} {
+		got := runLine([]string{"--home", c.home, "run", "--fork", c.spec})
+		if !strings.Contains(got, c.want) || !strings.Contains(got, "exit ") {
+			t.Errorf("%s: %s; want %q", name, got, c.want)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 			k.entry.Release()
 			return nil, unavailable(shard)
 		}
-		s.r = trieReader{k.entry, k.entry.Root(i), b.Engine.Store(), shard}
+		s.r = b.over(trieReader{k.entry, k.entry.Root(i), b.Engine.Store(), shard})
 		return s, nil
 	}
 	if k.ref.Height < tail {
@@ -70,7 +70,7 @@ func (b *Backend) State(r view.BlockRef, account primitives.AccountID) (view.Sta
 	if err != nil {
 		return nil, err
 	}
-	s.r = storeReader{b.Engine, k.ref, shard, accounts}
+	s.r = b.over(storeReader{b.Engine, k.ref, shard, accounts})
 	return s, nil
 }
 

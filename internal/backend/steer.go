@@ -28,6 +28,7 @@ type Steerer interface {
 	MissChunks(ctx context.Context, m *view.MissChunks) (view.ChunksMissed, error)
 	Reorganise(ctx context.Context, blocks uint64) (view.Reorganised, error)
 	ReplayTransaction(ctx context.Context, c *view.Case) (view.Replayed, error)
+	Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error)
 }
 
 var errNoSteerer = &view.SteerError{Reason: "this node makes no blocks"}
@@ -166,4 +167,12 @@ func (b *Backend) MockVerification(ctx context.Context, m *primitives.Mocks) err
 		return errNoSteerer
 	}
 	return b.Steer.MockVerification(ctx, m)
+}
+
+// Fork tells what the chain is a fork of, and does what is said with accounts of it.
+func (b *Backend) Fork(ctx context.Context, f *view.SteerFork) (view.Fork, error) {
+	if b.Steer == nil {
+		return view.Fork{}, errNoSteerer
+	}
+	return b.Steer.Fork(ctx, f)
 }

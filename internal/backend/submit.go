@@ -24,14 +24,20 @@ func (b *Backend) OpenSession(ctx context.Context) (context.Context, func(), err
 	return b.Submit.OpenSession(ctx)
 }
 
-// SendTxAsync passes a transaction on without looking at it.
+// SendTxAsync passes a transaction on without looking at it, but in a fork.
 func (b *Backend) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction) error {
+	if err := b.forerun(ctx, tx); err != nil {
+		return err
+	}
 	b.tags.submitted(tx)
 	return b.Submit.SendTxAsync(ctx, tx)
 }
 
 // SendTx submits a transaction and waits until it has come as far as asked.
 func (b *Backend) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
+	if err := b.forerun(ctx, r.Tx); err != nil {
+		return nil, err
+	}
 	b.tags.submitted(r.Tx)
 	return b.Submit.SendTx(ctx, r)
 }

@@ -61,6 +61,7 @@ type Config struct {
 	LogSummaryPeriod                 time.Duration
 	Production                       Production
 	Numbering                        primitives.Numbering
+	Fork                             Fork
 	Document                         *Document // the whole file, completed
 }
 
@@ -97,6 +98,15 @@ func (n *Network) On() bool {
 type ReceiptOrigins struct {
 	Mapping, Outcomes   bool
 	Window, Hop, Budget uint64 // 0: as neard does
+}
+
+// Fork holds troupe.fork.*: how the node of the chain is asked that this one is a fork of.
+type Fork struct {
+	Timeout, Refresh         time.Duration
+	Tries, PerSecond, AtOnce uint64
+	MaxReply, Memory         uint64 // bytes
+	Cache                    string // a folder; empty: fork-cache in the home
+	RequireProofs            bool
 }
 
 // RPC holds rpc.* and troupe.rpc.*.
@@ -145,6 +155,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "state":{"memory_bytes":0},
 "proofs":{"of":"duties","memory_bytes":268435456},
 "network":{"enabled":null},
+"fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
+"cache":null,"require_proofs":false,"refresh":{"secs":2,"nanos":0}},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
@@ -297,6 +309,11 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	}
 	if v, _ := d.Get("transaction_pool_strict_nonce_ttl_blocks"); v != nil {
 		c.StrictNonceBlocks = max(num("transaction_pool_strict_nonce_ttl_blocks"), 1)
+	}
+	c.Fork = Fork{
+		Timeout: dur("troupe.fork.timeout"), Refresh: dur("troupe.fork.refresh"), Tries: num("troupe.fork.tries"),
+		PerSecond: num("troupe.fork.requests_per_second"), AtOnce: num("troupe.fork.requests_at_once"), MaxReply: num("troupe.fork.max_reply_bytes"),
+		Memory: num("troupe.fork.memory_bytes"), Cache: str("troupe.fork.cache"), RequireProofs: yes("troupe.fork.require_proofs"),
 	}
 	k := &c.Consensus
 	k.MinDelay, k.MaxDelay = dur("consensus.min_block_production_delay"), dur("consensus.max_block_production_delay")

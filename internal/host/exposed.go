@@ -39,7 +39,7 @@ func (h *Host) steered(back *backend.Backend) bool {
 	if on := h.home.Config.RPC.Sandbox; on != nil {
 		return *on
 	}
-	return len(h.seeded(back)) > 0
+	return h.fork != nil || len(h.seeded(back)) > 0
 }
 
 // seeded finds accounts whose keys init derives from words that everybody knows.

@@ -23,18 +23,29 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	chain, err := engine.NewChain(hm.Genesis, hm.Config.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
+	of, err := (&Host{log: log}).openFork(hm, nil, false)
+	var base engine.Base
+	end := func() {}
+	if of != nil {
+		base, end = of, of.Close
+	}
+	var chain *engine.Chain
+	if err == nil {
+		chain, err = chainOf(hm, of)
+	}
 	if err == nil {
 		var track engine.Track
 		if track, err = tracks(hm); err == nil {
-			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: track, StateBytes: stateMemory(hm.Config.StateMemory), Look: true})
+			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: track, StateBytes: stateMemory(hm.Config.StateMemory), Look: true, Base: base})
 		}
 	}
 	if err != nil {
+		end()
 		_ = store.Close()
 		return nil, nil, checkTracked(hm, err)
 	}
 	return e, func() {
+		end()
 		_ = e.Close()
 		_ = store.Close()
 	}, nil

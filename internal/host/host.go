@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/messages"
@@ -47,7 +49,9 @@ type Options struct {
 	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts are compiled in this process.
 	Compiler compiler.Command
 	// Grow adds to the first state of a chain that begins; nil: nothing.
-	Grow    func(*engine.GenesisState)
+	Grow func(*engine.GenesisState)
+	// Other reaches the node of the chain that this one is a fork of; nil: by the network.
+	Other   http.RoundTripper
 	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
@@ -72,6 +76,7 @@ type Host struct {
 	listened  bool           // the network's actor has taken its first listener
 	stop      context.CancelFunc
 	control   *control      // nil: the system has no such sockets
+	fork      *forked       // nil: the chain is a fork of no other
 	upkeep    chan struct{} // closed when upkeep has ended
 	failed    chan error    // the RPC ended by itself
 }
@@ -105,6 +110,12 @@ func Start(o Options) (_ *Host, err error) {
 		return nil, fmt.Errorf("%s: protocol_version is %d, this version runs %d to %d in the numbering %q", o.Home.Paths.Genesis, version.Protocol,
 			runtime.OldestProtocol, runtime.Newest(c.Numbering), c.Numbering)
 	}
+	if pin, err := fork.ReadPin(o.Home.Paths.Dir); err != nil {
+		return nil, err
+	} else if pin != nil { // nobody else has its blocks
+		off := false
+		c.Network.Enabled = &off
+	}
 	ports, err := bind(&o) // first, since it fails most often and cheapest
 	if err != nil {
 		return nil, err
@@ -133,6 +144,9 @@ func Start(o Options) (_ *Host, err error) {
 		h.log.Info("blocks are made when sandbox_mine asks for them")
 	}
 	h.keepUp(ctx, c, obstacle)
+	if h.fork != nil {
+		go h.follow(ctx, c.Fork.Refresh)
+	}
 	return h, nil
 }
 
@@ -148,7 +162,15 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		return err
 	}
 	*undo = append(*undo, func() { _ = h.store.Close() })
-	chain, err := engine.NewChain(hm.Genesis, c.Numbering, hm.EpochConfigFiles, func() (io.ReadCloser, error) { return openRecords(hm) })
+	if h.fork, err = h.openFork(hm, o.Other, true); err != nil {
+		return err
+	}
+	var base engine.Base
+	if h.fork != nil {
+		base = h.fork
+		*undo = append(*undo, h.fork.Close)
+	}
+	chain, err := chainOf(hm, h.fork)
 	if err != nil {
 		return err
 	}
@@ -175,7 +197,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	}
 	if h.Engine, err = engine.Open(engine.Options{
 		Tracks: track, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
-		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks),
+		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base,
 	}); err != nil {
 		return checkTracked(hm, err)
 	}
@@ -222,7 +244,7 @@ func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
 	*undo = append(*undo, h.views.Close)
 	back := backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{h},
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{h},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
 	if h.front != nil {
@@ -328,6 +350,10 @@ func identity(hm *home.Home, sums *fingerprints) (storage.Identity, error) {
 	return storage.Identity{ChainID: hm.Genesis.ChainID, Genesis: primitives.HashBytes(b), Numbering: hm.Config.Numbering}, nil
 }
 
+func recordsOf(hm *home.Home) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return openRecords(hm) }
+}
+
 func openRecords(hm *home.Home) (io.ReadCloser, error) {
 	path := hm.Paths.Records
 	if path == "" {
@@ -352,9 +378,9 @@ func nodeKey(hm *home.Home) primitives.PublicKey {
 }
 
 // maxIdle is how old the head of a healthy node may be: ten times the longest block delay (rpc.md 3.1); without bound where
-// blocks are made on demand.
-func maxIdle(c *config.Config) time.Duration {
-	if c.Production == config.Manual {
+// blocks are made on demand, and in a fork, whose time is that of the other chain.
+func (h *Host) maxIdle(c *config.Config) time.Duration {
+	if c.Production == config.Manual || h.fork != nil {
 		return 0
 	}
 	return 10 * c.Consensus.MaxDelay
@@ -382,6 +408,9 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 		Summary: c.LogSummaryPeriod, Observe: observe, Log: h.log,
 	}
 	o.Limits = node.Limits{Queue: int(c.Queued), QueueBytes: int(c.QueuedBytes), Held: int(c.Held), HeldBytes: int(c.HeldBytes)}
+	if h.fork != nil {
+		o.Clock = forkClock(h.Engine.Head())
+	}
 	if c.RPC != nil {
 		o.Limits.Parked, o.Limits.Sessions, o.Limits.Wait = int(c.RPC.Limits.Parked), int(c.RPC.Limits.Connections), c.RPC.PollingTimeout
 	}

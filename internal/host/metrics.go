@@ -48,7 +48,7 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	if h.front != nil {
 		b = h.front.Metrics(b)
 	}
-	return h.Node.Metrics(h.appendContracts(b))
+	return h.Node.Metrics(h.appendFork(h.appendContracts(b)))
 }
 
 // blockSync is neard's number for that status.

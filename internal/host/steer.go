@@ -164,7 +164,7 @@ func (s steerer) Reorganise(ctx context.Context, blocks uint64) (out view.Reorga
 
 // may tells why this node does nothing of it; nil: it does. nearcore's sandbox does not run chains of these names either.
 func (s steerer) may() error {
-	if id := s.Engine.Chain().ID; id == "mainnet" || id == "testnet" {
+	if id := s.Engine.Chain().ID; s.fork == nil && (id == "mainnet" || id == "testnet") {
 		return &view.SteerError{Reason: fmt.Sprintf("%s is no sandbox", id)}
 	}
 	if reason := s.Obstacle(); reason != "" {

@@ -12,6 +12,9 @@ import (
 // are on disk in any case.
 func (h *Host) Stop(ctx context.Context) error {
 	h.stop()
+	if h.fork != nil {
+		h.fork.Close() // what waits for the other chain waits no longer
+	}
 	var edges sync.WaitGroup
 	if h.metrics != nil {
 		edges.Go(func() { h.metrics.stop(ctx) })

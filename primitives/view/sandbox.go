@@ -132,3 +132,55 @@ type Mine struct {
 	Blocks uint64
 	Until  *primitives.Hash
 }
+
+// SteerFork says what is to be done with accounts of a fork.
+type SteerFork struct{ Reset, Cut, Live []primitives.AccountID }
+
+// Fork is what a chain is a fork of, and what became of the questions to the other chain's node.
+type Fork struct {
+	URL     string
+	ChainID string
+	At      // the pinned block
+	// Live are accounts that follow the other chain, LiveAt the block that they show; Cut those at which nothing of it shows.
+	Live, Cut []primitives.AccountID
+	LiveAt    *At
+
+	Proven, Unproven                            uint64 // answers
+	Memory, Disk                                uint64 // answers from there
+	Requests, Retries, Failures, Refused, Bytes uint64
+	LastError                                   string
+}
+
+// AppendJSON appends the object.
+func (f *Fork) AppendJSON(b []byte) []byte {
+	accounts := func(name string, list []primitives.AccountID) {
+		b = append(b, name...)
+		b = appendList(b, list, func(b []byte, a *primitives.AccountID) []byte { return AppendAccountID(b, *a) })
+	}
+	count := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
+	b = AppendString(append(b, `{"url":`...), f.URL)
+	b = AppendString(append(b, `,"chain_id":`...), f.ChainID)
+	b = append(appendAt(append(b, ','), &f.At), `,"answers":{`...)
+	count(`"proven":`, f.Proven)
+	count(`,"unproven":`, f.Unproven)
+	count(`,"from_memory":`, f.Memory)
+	count(`,"from_disk":`, f.Disk)
+	count(`},"requests":`, f.Requests)
+	count(`,"retries":`, f.Retries)
+	count(`,"failures":`, f.Failures)
+	count(`,"refused":`, f.Refused)
+	count(`,"bytes":`, f.Bytes)
+	accounts(`,"cut":`, f.Cut)
+	accounts(`,"live":`, f.Live)
+	b = append(b, `,"live_at":`...)
+	if f.LiveAt == nil {
+		b = append(b, "null"...)
+	} else {
+		b = append(appendAt(append(b, '{'), f.LiveAt), '}')
+	}
+	b = append(b, `,"last_error":`...)
+	if f.LastError == "" {
+		return append(b, "null}"...)
+	}
+	return append(AppendString(b, f.LastError), '}')
+}

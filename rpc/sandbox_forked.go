@@ -1,0 +1,30 @@
+package rpc
+
+import (
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// sandboxFork is our own.
+var sandboxFork = Method[view.SteerFork]{
+	Name: "sandbox_fork", Doc: `Tells what this chain is a fork of, what was asked of the other chain's node, and what of it was proven. reset makes accounts what they
+were when the fork was made, and forgets what was changed of them here; cut shows nothing of the other chain at them any more, what has been changed here
+stays; live has them be as on the other chain now, again and again, until they are reset or cut.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p view.SteerFork, err error) {
+		if v.isNull() {
+			return p, nil
+		}
+		accounts := func(name string, at *[]primitives.AccountID) field {
+			return field{name, true, func(v val) (err error) { *at, err = readList(v, readAccountID); return err }}
+		}
+		return p, readStruct(v, "RpcSandboxForkRequest", accounts("reset", &p.Reset), accounts("cut", &p.Cut), accounts("live", &p.Live))
+	},
+	Handle: func(c *call, b []byte, p *view.SteerFork) ([]byte, error) {
+		f, err := c.node.Fork(c.ctx, p)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "the accounts were not written in time; they still may be")
+		}
+		return f.AppendJSON(b), nil
+	},
+}
