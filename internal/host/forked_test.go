@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,7 +97,13 @@ func set(t testing.TB, dir, what string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(string(in), "{", `{"troupe":{`+what+`},`, 1)
+	text, ours := strings.CutPrefix(string(in), `{"troupe":{`)
+	if !ours {
+		text = "}," + text[1:]
+	} else {
+		what += ","
+	}
+	text = `{"troupe":{` + what + text
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -358,4 +365,105 @@ type refuse struct{}
 
 func (refuse) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("the network is down")
+}
+
+// TestForkFirst: from nothing to the first answer of a contract, home and store made, a fork takes no more than 300 ms beside its round trips.
+func TestForkFirst(t *testing.T) {
+	u := newUpstream(t)
+	best := time.Hour
+	for range 7 {
+		begun := time.Now()
+		for range 8 {
+			chainID(t, u.Host)
+		}
+		trips := time.Since(begun) // what eight take
+		begun = time.Now()
+		dir := madeFork(t, u.url(), fork.Options{})
+		h := startFork(t, dir, nil)
+		if got := balance(t, h, defi); got != "100" {
+			t.Fatalf("%s", got)
+		}
+		took := time.Since(begun)
+		n := h.fork.Counts().Requests + 4 // those that made the home
+		took -= trips / 8 * time.Duration(n)
+		best = min(best, took)
+		stop(t, h)
+		if n > 12 {
+			t.Errorf("%d requests for the first answer", n)
+		}
+	}
+	t.Logf("the first answer of a contract after %v beside round trips", best)
+	if best > 300*time.Millisecond {
+		t.Errorf("the first answer of a contract comes after %v beside round trips, the limit is 300 ms", best)
+	}
+}
+
+// fickle is a network that can be down.
+type fickle struct {
+	http.RoundTripper
+	down atomic.Bool
+}
+
+func (f *fickle) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.down.Load() {
+		return refuse{}.RoundTrip(r)
+	}
+	return f.RoundTripper.RoundTrip(r)
+}
+
+// TestForkWaits: a block that needs what the other node does not give waits until it does; meanwhile reads go on, and nothing is made up. A stop does not
+// wait for it.
+func TestForkWaits(t *testing.T) {
+	u := newUpstream(t)
+	dir := madeFork(t, u.url(), fork.Options{})
+	set(t, dir, `"fork":{"timeout":{"secs":1,"nanos":0},"tries":1}`)
+	net := &fickle{RoundTripper: http.DefaultTransport}
+	h := startFork(t, dir, net)
+	if got := balance(t, h, defi); got != "100" {
+		t.Fatalf("%s", got)
+	}
+	net.down.Store(true)
+	key := u.key.PublicKey().String()
+	patch := `{"records":[{"AccessKey":{"account_id":"` + defi + `","public_key":"` + key + `","access_key":{"nonce":0,"permission":{"GasKeyFullAccess":{"balance":"5","num_nonces":2}}}}}]}`
+	answer := make(chan string, 1)
+	go func() {
+		var none struct{}
+		answer <- rpcOf(t, h, "sandbox_patch_state", patch, &none)
+	}()
+	head := h.Engine.Head().Height()
+	for h.fork.Stats().LastError == "" {
+		time.Sleep(time.Millisecond)
+	}
+	if got := balance(t, h, defi); got != "100" {
+		t.Errorf("meanwhile it has %s", got)
+	}
+	select {
+	case f := <-answer:
+		t.Fatalf("a block that waits was answered: %q", f)
+	default:
+	}
+	if h.Engine.Head().Height() != head {
+		t.Error("a block was made without what it needs")
+	}
+	net.down.Store(false)
+	if f := <-answer; f != "" {
+		t.Fatal(f)
+	}
+	if h.Engine.Head().Height() != head+1 || h.Node.HaltedView() != nil {
+		t.Errorf("head %d, halted %v", h.Engine.Head().Height(), h.Node.HaltedView())
+	}
+	net.down.Store(true)
+	go func() {
+		var none struct{}
+		answer <- rpcOf(t, h, "sandbox_patch_state", strings.Replace(patch, defi, token, 1), &none)
+	}()
+	for failed := h.fork.Stats().Failures; h.fork.Stats().Failures == failed; {
+		time.Sleep(time.Millisecond)
+	}
+	begun := time.Now()
+	stop(t, h)
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("a stop takes %v", took)
+	}
+	<-answer
 }
