@@ -69,6 +69,7 @@ const DefaultGapBlocks primitives.Height = 64
 // Engine is the core. See the package comment for who may call what.
 type Engine struct {
 	o       Options
+	parent  *Engine // of a child, see child.go; nil: it is none
 	chain   *Chain
 	store   *storage.Store
 	coding  *primitives.ReedSolomon
@@ -82,7 +83,7 @@ type Engine struct {
 	entries map[primitives.Hash]*Entry
 
 	ancestry  ancestry
-	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held
+	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
 	folding   *folding
 	warm      []*Entry                         // that are not light, as they came, and some that are gone
 	trimmedAt primitives.Height                // the last block whose tries were made smaller

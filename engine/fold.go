@@ -26,6 +26,9 @@ const (
 // fold takes over what a fold has done, and begins the next one when enough final blocks wait.
 func (e *Engine) fold() error {
 	e.shed()
+	if e.parent != nil {
+		return nil
+	}
 	if e.folding != nil {
 		final := e.Final().Height
 		if final-min(final, e.folding.to.Height()) < maxUnfolded && e.store.PendingBytes() < maxUnfoldedBytes {
@@ -162,7 +165,7 @@ func (e *Engine) Fold() error { return e.FoldWithin(context.Background()) }
 
 // FoldWithin is Fold that begins no step more when ctx has ended: a start then applies more blocks from the log.
 func (e *Engine) FoldWithin(ctx context.Context) error {
-	if _, err := e.Flush(); err != nil {
+	if _, err := e.Flush(); err != nil || e.parent != nil {
 		return err
 	}
 	for {

@@ -253,6 +253,9 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 // What was found is noted in the entries, so that a long way to the final block is gone once and not for each block.
 func (e *Engine) descendsFromFinal(at *Entry) bool {
 	final := e.TipFinal()
+	if e.parent != nil && final.Height < e.foldedAt.Height() { // it leads to where this child begins, and is no entry
+		final = ref(e.foldedAt)
+	}
 	var path []*Entry
 	for at != nil && at.Height() > final.Height && at.above != final.Hash {
 		path = append(path, at)

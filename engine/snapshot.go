@@ -26,6 +26,7 @@ var (
 // Snapshot is a block to which the chain may go back. Its states stay at hand as long as it does.
 type Snapshot struct {
 	entry  *Entry // held; nil: it has ended
+	at     *Entry // the same, for good
 	ended  atomic.Bool
 	ref    storage.BlockRef
 	final  storage.BlockRef
@@ -47,12 +48,22 @@ func (e *Engine) Snapshot() (*Snapshot, error) {
 	if !h.entry.Acquire() {
 		return nil, fmt.Errorf("engine: the states of block %d are gone", h.entry.Height())
 	}
-	s := &Snapshot{entry: h.entry, ref: ref(h.entry), final: h.final}
+	s := &Snapshot{entry: h.entry, at: h.entry, ref: ref(h.entry), final: h.final}
 	e.epochMu.Lock()
 	s.epochs = e.epochs.Mark()
 	e.epochMu.Unlock()
 	e.snapshots = append(e.snapshots, s)
 	return s, nil
+}
+
+// Share takes a snapshot of the block of another one, which ends by itself. ErrEnded.
+func (e *Engine) Share(s *Snapshot) (*Snapshot, error) {
+	if s.entry == nil || !s.entry.Acquire() {
+		return nil, fmt.Errorf("%w: that of block %v", ErrEnded, s.ref)
+	}
+	t := &Snapshot{entry: s.entry, at: s.entry, ref: s.ref, final: s.final, epochs: s.epochs}
+	e.snapshots = append(e.snapshots, t)
+	return t, nil
 }
 
 // EndSnapshot gives up a snapshot; one that has ended may be.

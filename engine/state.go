@@ -26,6 +26,9 @@ func (e *Engine) StateAt(hash primitives.Hash) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p := e.elder(rec.Ref()); p != nil {
+		return p.StateAt(hash)
+	}
 	if tail := e.store.Tip().Tail; rec.Ref().Height < tail {
 		return nil, fmt.Errorf("engine: state of block %v: %w, the earliest is of height %d", rec.Ref(), storage.ErrGone, tail)
 	}

@@ -162,7 +162,7 @@ type rows struct{ s *Store }
 func (r rows) get(key []byte) ([]byte, error) {
 	list := r.s.tree.put(key)
 	if len(list) == 0 {
-		return r.s.db.get(key)
+		return r.stored(key)
 	}
 	v := r.s.view.Load() // behind the tree: see there
 	for _, x := range slices.Backward(list) {
@@ -170,11 +170,19 @@ func (r rows) get(key []byte) ([]byte, error) {
 			return valueOf(x.value)
 		}
 	}
-	got, err := r.s.db.get(key)
+	got, err := r.stored(key)
 	if errors.Is(err, ErrNotFound) {
 		return valueOf(list[len(list)-1].value)
 	}
 	return got, err
+}
+
+// stored is what the index has, or of a child the parent.
+func (r rows) stored(key []byte) ([]byte, error) {
+	if p := r.s.parent; p != nil {
+		return p.rowBelow(r.s.view.Load().folded, key)
+	}
+	return r.s.db.get(key)
 }
 
 // valueOf copies a row; nil: it was deleted.

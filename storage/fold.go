@@ -23,7 +23,7 @@ type FrontierChange struct {
 func (s *Store) FoldDue() (BlockRef, bool) {
 	v := s.view.Load()
 	p := v.canonicalAt(v.final.Height)
-	if p == nil {
+	if p == nil || s.parent != nil {
 		return v.final, false
 	}
 	return v.final, p.sum-v.base.sum >= s.o.FoldBytes || p.count-v.base.count >= s.o.FoldBlocks
@@ -39,6 +39,9 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
 		return err
+	}
+	if s.parent != nil {
+		return fmt.Errorf("%w: a child is not folded", ErrOrder)
 	}
 	v := s.view.Load()
 	chain, err := finalChain(v, upto)

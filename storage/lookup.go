@@ -30,6 +30,9 @@ func (s *Store) entryFrom(r Getter, ref BlockRef) (*entry, error) {
 
 // Block returns a stored block by its name. Below the tail only genesis and what chunks above it still refer to is left.
 func (s *Store) Block(ref BlockRef) (*Record, error) {
+	if s.below(ref.Height) {
+		return s.parent.ancestor(ref)
+	}
 	e, err := s.entry(ref)
 	if err != nil {
 		if errors.Is(err, ErrNotFound) && ref.Height < s.view.Load().tail {
@@ -44,6 +47,9 @@ func (s *Store) Block(ref BlockRef) (*Record, error) {
 func (s *Store) BlockByHash(hash primitives.Hash) (*Record, error) {
 	if p := s.tree.get(hash); p != nil {
 		return &Record{s: s, e: p.entry}, nil
+	}
+	if s.parent != nil {
+		return s.ancestorByHash(hash)
 	}
 	prefix := append([]byte{}, hash[:shortLen]...)
 	var out *Record
@@ -79,6 +85,9 @@ func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
 		}
 		return primitives.Hash{}, fmt.Errorf("height %d: %w", height, ErrNotFound)
 	}
+	if s.parent != nil {
+		return s.parent.HashAt(height)
+	}
 	hash, err := blockHeight.Get(s.db, height)
 	if errors.Is(err, ErrNotFound) && height < s.view.Load().tail {
 		err = fmt.Errorf("height %d: %w", height, ErrGone)
@@ -88,6 +97,9 @@ func (s *Store) HashAt(height primitives.Height) (primitives.Hash, error) {
 
 // CollectedAt returns the hash of the canonical block that was collected at a height. ErrNotFound: none was.
 func (s *Store) CollectedAt(height primitives.Height) (primitives.Hash, error) {
+	if s.below(height) {
+		return s.parent.CollectedAt(height)
+	}
 	return collected.Get(s.db, height)
 }
 
@@ -103,7 +115,11 @@ func (s *Store) BlockAt(height primitives.Height) (*Record, error) {
 // NextBlock returns the lowest canonical block at or above a height.
 func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 	v := s.view.Load()
-	if from <= v.folded.Height {
+	if s.below(from) {
+		if out, err := s.nextBelow(from); err != nil || !out.IsZero() {
+			return out, err
+		}
+	} else if from <= v.folded.Height {
 		err := blockHeight.Scan(s.db, appendHeight(nil, from), nil, func(key []byte, hash primitives.Hash) bool {
 			out = BlockRef{heightOf(key), hash}
 			return false
@@ -121,6 +137,13 @@ func (s *Store) NextBlock(from primitives.Height) (out BlockRef, err error) {
 
 // BlocksAt returns all stored blocks of a height, of every branch that is not decided, ascending by hash.
 func (s *Store) BlocksAt(height primitives.Height) ([]BlockRef, error) {
+	if s.below(height) {
+		hash, err := s.parent.HashAt(height)
+		if isAbsent(err) {
+			return nil, nil
+		}
+		return []BlockRef{{height, hash}}, err
+	}
 	var out []BlockRef
 	for _, p := range s.tree.at(height) {
 		out = append(out, p.ref)
@@ -140,6 +163,13 @@ func (s *Store) OrdinalAt(ordinal uint64) (BlockRef, error) {
 	i, ok := slices.BinarySearchFunc(v.canon, ordinal, func(p *pendingBlock, n uint64) int { return cmp.Compare(p.entry.head.Ordinal, n) })
 	if ok {
 		return v.canon[i].ref, nil
+	}
+	if s.parent != nil {
+		ref, err := s.parent.OrdinalAt(ordinal)
+		if err == nil && !s.below(ref.Height) {
+			err = fmt.Errorf("ordinal %d: %w", ordinal, ErrNotFound)
+		}
+		return ref, err
 	}
 	height, err := blockOrdinal.Get(s.db, ordinal)
 	if err != nil {
@@ -170,6 +200,15 @@ type Place struct {
 // FindOutcome returns where the outcomes of a transaction or receipt are: canonical first, then on branches that are not
 // decided yet. None: an empty list.
 func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) {
+	own, err := s.outcomes(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.andBelow(own, true, func(p *Store) ([]Place, error) { return p.FindOutcome(id) })
+}
+
+// outcomes is FindOutcome without the parent's.
+func (s *Store) outcomes(id primitives.Hash) ([]Place, error) {
 	return s.find(id, s.inEras(places), true, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
 		o, err := p.Block.Outcome(p.Shard, p.Index)
 		return o.ID, err
@@ -184,6 +223,9 @@ func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 			r, err := p.Receipt()
 			return r.ID, err
 		})
+	if err == nil {
+		out, err = s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.FindReceipt(id) })
+	}
 	if err != nil || len(out) > 0 {
 		return out, err
 	}
@@ -231,7 +273,7 @@ func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool) ([
 
 // FindTransaction returns the chunks that hold a transaction; Index is its number there.
 func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
-	executed, err := s.FindOutcome(hash)
+	executed, err := s.outcomes(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -253,15 +295,22 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 			t, err := p.Block.Transaction(p.Shard, p.Index)
 			return t.Hash, err
 		})
-	return append(out, loose...), err
+	if err != nil {
+		return nil, err
+	}
+	return s.andBelow(append(out, loose...), false, func(p *Store) ([]Place, error) { return p.FindTransaction(hash) })
 }
 
 // FindChunk returns the blocks that include a chunk as new.
 func (s *Store) FindChunk(hash primitives.Hash) ([]Place, error) {
-	return s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk }, func(p *Place) (primitives.Hash, error) {
+	own, err := s.find(hash, s.chunkPointers, false, func(k kind) bool { return k == kindChunk }, func(p *Place) (primitives.Hash, error) {
 		got, _ := p.Block.ChunkHash(p.Shard)
 		return got, nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	return s.andBelow(own, false, func(p *Store) ([]Place, error) { return p.FindChunk(hash) })
 }
 
 // Receipt reads the receipt of a place that FindReceipt returned.

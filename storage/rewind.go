@@ -87,7 +87,10 @@ func (v *view) place(ref BlockRef) (*pendingBlock, error) {
 func (v *view) rewind(p *pendingBlock) {
 	v.head = p.ref
 	v.final = v.base.entry.head.Final
-	if !v.base.entry.head.Prev.IsZero() { // whatever is folded was final
+	switch {
+	case !v.begun.IsZero():
+		v.final = v.begun
+	case !v.base.entry.head.Prev.IsZero(): // whatever is folded was final
 		v.final = laterRef(v.final, v.folded)
 	}
 	n := 0

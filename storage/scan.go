@@ -14,17 +14,40 @@ import (
 // during the call only.
 func (s *Store) Scan(at BlockRef, shard primitives.ShardID, accounts AccountRange, from, to []byte,
 	yield func(key, value []byte) bool) error {
-	ranges := flatRanges(shard, accounts, from, to)
-	overs := make([][]pendingKey, len(ranges))
+	return s.scanParts(at, shard, func() (parts []scanPart) {
+		for _, r := range flatRanges(shard, accounts, from, to) {
+			parts = append(parts, scanPart{flatRange: r, shard: shard})
+		}
+		return parts
+	}, yield)
+}
+
+// scanPart is a range of a shard, with changes that come before what the state has: those of a child's blocks.
+type scanPart struct {
+	flatRange
+	shard primitives.ShardID
+	over  []pendingKey // ascending
+}
+
+func cloneParts(parts []scanPart) []scanPart {
+	out := slices.Clone(parts)
+	for i := range out {
+		out[i].over = slices.Clone(out[i].over)
+	}
+	return out
+}
+
+// scanParts is Scan of ranges, which are made anew when it has to begin again.
+func (s *Store) scanParts(at BlockRef, shard primitives.ShardID, parts func() []scanPart, yield func(key, value []byte) bool) error {
+	list := parts()
 	p, v := s.branch(at)
 	if err := v.readable(at, shard); err != nil {
 		return err
 	}
 again:
-	for i := 0; p != nil && i < len(ranges); i++ {
-		var whole bool
-		var err error
-		if overs[i], whole, err = s.overlay(v, p, shard, &ranges[i]); err != nil {
+	for i := 0; p != nil && i < len(list); i++ {
+		whole, err := s.overlay(v, p, &list[i])
+		if err != nil {
 			return err
 		}
 		if whole {
@@ -33,9 +56,18 @@ again:
 		if s.view.Load().folded == v.folded {
 			return fmt.Errorf("block %v: %w", at, ErrNotFound) // it lost
 		}
-		ranges, overs = flatRanges(shard, accounts, from, to), make([][]pendingKey, len(ranges))
+		list = parts()
 		p, v = s.branch(at)
 		goto again
+	}
+	if s.parent != nil {
+		switch {
+		case p != nil:
+			at = v.folded
+		case !s.below(at.Height):
+			return fmt.Errorf("block %v: %w", at, ErrNotFound)
+		}
+		return s.parent.scanParts(at, shard, func() []scanPart { return cloneParts(list) }, yield)
 	}
 	snap, err := s.db.snapshot()
 	if err != nil {
@@ -55,10 +87,10 @@ again:
 			return err
 		}
 	} else if s.view.Load().tail > height { // garbage collection has come by
-		return s.Scan(at, shard, accounts, from, to, yield)
+		return s.scanParts(at, shard, parts, yield)
 	}
-	for i, r := range ranges {
-		more, err := s.scanRange(snap, all, height, r, overs[i], yield)
+	for i := range list {
+		more, err := s.scanRange(snap, all, height, list[i].flatRange, list[i].over, yield)
 		if err != nil || !more {
 			return err
 		}
@@ -66,17 +98,18 @@ again:
 	return nil
 }
 
-// overlay returns the pending changes of a range on the branch of p, ascending; the youngest of each key. Where a pending
+// overlay puts the pending changes of a range on the branch of p behind those that it has, ascending; the youngest of each key. Where a pending
 // block has made the shard by a split, the range and the keys become those of the shard that it came from. whole as for pendingChange.
 // Of cold blocks each is read, which takes its time.
-func (s *Store) overlay(v *view, p *pendingBlock, shard primitives.ShardID, r *flatRange) (all []pendingKey, whole bool, err error) {
+func (s *Store) overlay(v *view, p *pendingBlock, r *scanPart) (whole bool, err error) {
+	all, shard := r.over, r.shard
 	for ; p != v.base; p = p.parent.Load() {
 		if p == nil {
-			return nil, false, nil
+			return false, nil
 		}
 		d, err := s.bodyOf(p, false)
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
 		all = append(all, d.rangeKeys(r.lo, r.hi)...)
 		x := splitOf(p.entry.head.Splits, shard)
@@ -102,7 +135,9 @@ func (s *Store) overlay(v *view, p *pendingBlock, shard primitives.ShardID, r *f
 	}
 	// The younger block was appended first: a stable sort keeps it first among equals.
 	slices.SortStableFunc(all, func(a, b pendingKey) int { return strings.Compare(a.flat, b.flat) })
-	return slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat }), true, nil
+	r.over = slices.CompactFunc(all, func(a, b pendingKey) bool { return a.flat == b.flat })
+	r.shard = shard
+	return true, nil
 }
 
 // scanRange merges sorted lists: Flat, the values that Undo has in each era for keys changed above height, and the overlay.

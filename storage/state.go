@@ -30,6 +30,9 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 		case c != nil:
 			return c.Last(), nil
 		}
+		if s.parent != nil {
+			return s.parent.ValueAt(v.folded, shardOfFlat(k, shard), trieKey([]byte(k)))
+		}
 		value, err := s.storedValue(v.folded.Height, k)
 		now := s.view.Load()
 		if now.tail > v.folded.Height { // garbage collection has come by
@@ -39,6 +42,9 @@ func (s *Store) ValueAt(at BlockRef, shard primitives.ShardID, key []byte) ([]by
 			return nil, gone
 		}
 		return value, err
+	}
+	if s.below(at.Height) {
+		return s.parent.ValueAt(at, shard, key)
 	}
 	r, err := s.readStill()
 	if err != nil {

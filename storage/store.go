@@ -54,10 +54,11 @@ func setDefault[T int | int64 | primitives.Height](v *T, d T) {
 // Store is an open data folder. Reads may come from any goroutine; Commit and Write exclude each other, and so do Fold,
 // Import and Collect. Import excludes everything: the caller sees to that.
 type Store struct {
-	o    Options
-	disk disk
-	db   index
-	log  *blockLog
+	o      Options
+	parent *Store // of a child, see child.go; nil: it is none
+	disk   disk
+	db     index
+	log    *blockLog
 
 	commitMu sync.Mutex // log, tree, segments, rows
 	foldMu   sync.Mutex // the index: fold, steps; taken before commitMu
@@ -268,7 +269,7 @@ func (s *Store) Close() error {
 
 // noteEnd tells the index where the log ends: without that a last record that the disk lost looks like one that was never whole.
 func (s *Store) noteEnd() error {
-	if s.writable() != nil || s.view.Load().empty || s.fold.To == s.log.end {
+	if s.parent != nil || s.writable() != nil || s.view.Load().empty || s.fold.To == s.log.end {
 		return nil
 	}
 	cell := s.fold
@@ -281,7 +282,7 @@ func (s *Store) noteEnd() error {
 // Tip is where the chain stands.
 type Tip struct {
 	Head, Final BlockRef
-	Folded      BlockRef          // Flat and Frontier are of this block; a restart begins here
+	Folded      BlockRef          // Flat and Frontier are of this block; a restart begins here. Of a child: where it begins
 	Tail        primitives.Height // the lowest height that is kept
 	Empty       bool              // there is no genesis yet: Import
 }
@@ -289,5 +290,9 @@ type Tip struct {
 // Tip returns where the chain stands.
 func (s *Store) Tip() Tip {
 	v := s.view.Load()
-	return Tip{v.head, v.final, v.folded, v.tail, v.empty}
+	tail := v.tail
+	if s.parent != nil {
+		tail = s.parent.Tip().Tail
+	}
+	return Tip{v.head, v.final, v.folded, tail, v.empty}
 }

@@ -11,6 +11,7 @@ import (
 type view struct {
 	head, final BlockRef
 	folded      BlockRef
+	begun       BlockRef // what was final when a child began; zero: it is none
 	tail        primitives.Height
 	empty       bool                             // no genesis yet
 	shards      map[primitives.ShardID]shardCell // that are not, or were not always, where the store is; never changed

@@ -28,3 +28,18 @@ func (m *Manager) Rewind(to Mark, gone []primitives.Hash) {
 		m.aggregator = to.aggregator.clone()
 	}
 }
+
+// childCacheSize is that of the caches of a child, of which there may be many.
+const childCacheSize = 64
+
+// Child returns a Manager of a chain that goes on from a mark on its own. It shares nothing with m that either changes.
+func (m *Manager) Child(store Store, at Mark) *Manager {
+	c := &Manager{
+		configs: m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,
+		epochs:  newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
+		blocks:  newCache[primitives.Hash, *BlockInfo](childCacheSize),
+		samples: newCache[sampleKey, [][]WeightedValidator](childCacheSize),
+	}
+	c.Rewind(at, nil)
+	return c
+}

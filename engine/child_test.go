@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// kin is an engine, and another one of its own that is told the same blocks as another's and has nothing to do with any third.
+type kin struct {
+	*node
+	judge *node
+	nonce primitives.Nonce
+	story []told
+}
+
+type told struct {
+	block  *primitives.Block
+	chunks []*primitives.Chunk
+}
+
+// step makes a block behind the head, which the judge takes with the same states.
+func (k *kin) step(t *testing.T, skip bool, gap primitives.Height) {
+	t.Helper()
+	head := k.Head()
+	k.nonce++
+	b, chunks := k.make(head.Hash, head.Height()+gap, skip, transfer(head.Hash, k.nonce))
+	got := k.accept(b, chunks)
+	want := k.judge.accept(b, chunks)
+	if got.Final != want.Final || got.IsHead != want.IsHead {
+		t.Fatalf("block %d: final %v, want %v", b.Header.Height, got.Final, want.Final)
+	}
+	for i := range want.Entry.Shards {
+		if got.Entry.Shards[i].root.Hash() != want.Entry.Shards[i].root.Hash() {
+			t.Fatalf("block %d shard %d: another state", b.Header.Height, i)
+		}
+	}
+	k.story = append(k.story, told{b, chunks})
+}
+
+// bear opens a child behind a snapshot of the head.
+func (k *kin) bear(t *testing.T, g *genesis.Genesis, s *Snapshot) *kin {
+	t.Helper()
+	c, err := k.Child(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := &kin{node: &node{c, t, nil}, judge: openNode(t, g), nonce: k.nonce}
+	for _, x := range k.story {
+		if x.block.Header.Height <= s.ref.Height {
+			out.judge.accept(x.block, x.chunks)
+			out.story = append(out.story, x)
+		}
+	}
+	return out
+}
+
+// TestChild: children of a snapshot, and a child of a child, go on from it each in its own way, over epochs and ways back, beside their parent,
+// which goes on too: with the states, the finality and the epochs of an engine that was told the same blocks and no others. None knows a block of
+// another. What was before is at hand with its states. The parent folds no further than the snapshot allows, and when the children are gone its
+// tries have what they would have without them.
+func TestChild(t *testing.T) {
+	g := testGenesis(t, "aa")
+	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
+	for i := range 27 {
+		n.step(t, i%5 == 0, 1)
+	}
+	s, err := n.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	family := []*kin{n, n.bear(t, g, s), n.bear(t, g, s)}
+	first := family[1]
+	var inner, early *Snapshot
+	for i := range 120 {
+		k := family[i%len(family)]
+		gap := primitives.Height(1)
+		if i%11 == 0 {
+			gap = 2
+		}
+		k.step(t, i%(3+i%len(family)) == 0, gap)
+		switch i {
+		case 20:
+			if inner, err = first.Snapshot(); err != nil {
+				t.Fatal(err)
+			}
+			family = append(family, first.bear(t, g, inner))
+		case 60: // back within a child: its judge goes back too
+			if early, err = family[2].Snapshot(); err != nil {
+				t.Fatal(err)
+			}
+		case 90:
+			k := family[2]
+			if err := k.Rewind(early); err != nil {
+				t.Fatal(err)
+			}
+			var kept []told
+			k.judge = openNode(t, g)
+			for _, x := range k.story {
+				if x.block.Header.Height <= early.ref.Height {
+					k.judge.accept(x.block, x.chunks)
+					kept = append(kept, x)
+				}
+			}
+			k.story, k.nonce = kept, primitives.Nonce(len(kept))
+		}
+	}
+	if at := n.store.Tip().Folded; at.Height > s.final.Height {
+		t.Errorf("the parent is folded to %v, and what was final at the snapshot is %v", at, s.final)
+	}
+	for i, k := range family {
+		if k.Head().Header().EpochID == s.at.Header().EpochID {
+			t.Errorf("chain %d has not left the epoch of the snapshot", i)
+		}
+		for j, other := range family {
+			for _, x := range other.story {
+				hash := x.block.Hash()
+				own := false
+				for _, y := range k.story {
+					own = own || y.block.Hash() == hash
+				}
+				at, err := k.StateAt(hash)
+				if !own {
+					if !errors.Is(err, ErrUnknown) {
+						t.Fatalf("chain %d has block %d of chain %d: %v", i, x.block.Header.Height, j, err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatalf("chain %d: state of its block %d: %v", i, x.block.Header.Height, err)
+				}
+				want, err := k.judge.StateAt(hash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				shard, err := at.Layout.Index(at.Layout.ShardOf("aa"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				key := primitives.AppendAccountKey(nil, "aa")
+				got, err := at.Trie(shard).Get(key, nil)
+				value, err2 := want.Trie(shard).Get(key, nil)
+				if err != nil || err2 != nil || len(got) == 0 || string(got) != string(value) {
+					t.Fatalf("chain %d block %d: %x, %v, want %x, %v", i, x.block.Header.Height, got, err, value, err2)
+				}
+				at.Release()
+				want.Release()
+			}
+		}
+	}
+	for i := len(family) - 1; i > 0; i-- {
+		if family[i].Size() == 0 {
+			t.Errorf("chain %d takes nothing", i)
+		}
+		if err := family[i].Discard(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.EndSnapshot(s)
+	if _, err := n.Child(s, nil); !errors.Is(err, ErrEnded) {
+		t.Errorf("a child of a snapshot that has ended: %v", err)
+	}
+	for _, e := range []*node{n.node, n.judge} {
+		if err := e.Fold(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, want := n.Forests(), n.judge.Forests()
+	for i := range want {
+		if got, want := got[i].Stats(), want[i].Stats(); got.Roots != want.Roots || got.Nodes != want.Nodes {
+			t.Errorf("shard %d: %d roots and %d nodes, want %d and %d", i, got.Roots, got.Nodes, want.Roots, want.Nodes)
+		}
+	}
+}
+
+// TestChildOfGenesis: a child may begin where the chain does.
+func TestChildOfGenesis(t *testing.T) {
+	g := testGenesis(t, "aa")
+	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
+	s, err := n.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := n.bear(t, g, s)
+	for range 24 {
+		k.step(t, false, 1)
+		n.step(t, true, 1)
+	}
+	if k.Genesis().Hash != n.Genesis().Hash {
+		t.Error("another genesis")
+	}
+	if err := k.Discard(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestChildrenAtOnce: children and their parent each have a goroutine.
+func TestChildrenAtOnce(t *testing.T) {
+	g := testGenesis(t, "aa")
+	n := &kin{node: openNode(t, g), judge: openNode(t, g)}
+	for range 12 {
+		n.step(t, false, 1)
+	}
+	s, err := n.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	family := []*kin{n, n.bear(t, g, s), n.bear(t, g, s), n.bear(t, g, s)}
+	var all sync.WaitGroup
+	for _, k := range family {
+		all.Go(func() {
+			for i := range 30 {
+				k.step(t, i%7 == 0, 1)
+			}
+		})
+	}
+	all.Wait()
+	for _, k := range family[1:] {
+		if err := k.Discard(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

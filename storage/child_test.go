@@ -1,0 +1,256 @@
+package storage
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// kin is a store with what it must know.
+type kin struct {
+	m      *model
+	s      *Store
+	begins []BlockRef // what was final where its children begin
+}
+
+// bear opens a child at the head.
+func (k *kin) bear(t *testing.T, serial int) *kin {
+	t.Helper()
+	tip := k.s.Tip()
+	c, err := k.s.Child(tip.Head, tip.Final)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.begins = append(k.begins, tip.Final)
+	m := &model{t: t, rng: k.m.rng, blocks: map[BlockRef]*modelBlock{}, layouts: maps.Clone(k.m.layouts), genesis: k.m.genesis,
+		head: tip.Head, final: tip.Final, folded: tip.Head, tail: k.m.tail, serial: serial}
+	for ref, b := range k.m.blocks {
+		if k.m.isAncestor(ref, tip.Head) {
+			m.blocks[ref] = b
+		}
+	}
+	return &kin{m: m, s: c}
+}
+
+// foldBehind folds no further than the children let.
+func (k *kin) foldBehind(t *testing.T) {
+	t.Helper()
+	upto := k.m.final
+	for _, b := range k.begins {
+		if b.Height < upto.Height {
+			upto = b
+		}
+	}
+	if upto.Height <= k.m.folded.Height {
+		return
+	}
+	final := k.m.final
+	k.m.final = upto
+	k.m.fold(k.s)
+	k.m.final = final
+}
+
+// TestChild: a child has what leads to where it begins and what it has stored itself, for every reader, and nothing of its parent's later
+// blocks, of its parent's forks, or of another child's; nor have they anything of its own. The parent goes on, folds and collects meanwhile,
+// and a child has children.
+func TestChild(t *testing.T) {
+	for seed := uint64(0); seed < 2; seed++ {
+		o := testOptions()
+		o.EraBlocks = 5
+		if seed%2 > 0 {
+			o.WarmBlocks = 2
+		}
+		s, err := OpenMemory(NewMemDisk(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := &kin{m: newModel(t, 100+seed), s: s}
+		importGenesis(t, s, root.m)
+		for range 40 {
+			switch op := root.m.rng.IntN(10); {
+			case op < 6:
+				root.m.commit(s, root.m.head, true)
+			case op < 8:
+				root.m.commit(s, root.m.randomOpen(), false)
+			default:
+				root.m.fold(s)
+			}
+		}
+		family := []*kin{root, root.bear(t, 1_000_000), root.bear(t, 2_000_000)}
+		for step := range 50 {
+			if step == 20 {
+				family = append(family, family[1].bear(t, 3_000_000))
+			}
+			k := family[root.m.rng.IntN(len(family))]
+			switch op := root.m.rng.IntN(12); {
+			case op < 6:
+				k.m.commit(k.s, k.m.head, true)
+			case op < 8:
+				k.m.commitAll(k.s)
+			case op < 9:
+				k.m.commit(k.s, k.m.randomOpen(), false)
+			case op < 11:
+				root.foldBehind(t)
+			default:
+				root.m.collect(s)
+			}
+			for _, x := range family[1:] {
+				x.m.tail = root.m.tail
+			}
+		}
+		for _, k := range family {
+			k.m.check(k.s)
+			for _, other := range family {
+				for ref := range other.m.blocks {
+					if k.m.blocks[ref] != nil {
+						continue
+					}
+					if _, err := k.s.BlockByHash(ref.Hash); !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrGone) {
+						t.Fatalf("seed %d: block %v of another chain: %v", seed, ref, err)
+					}
+					if _, err := k.s.Block(ref); !isAbsent(err) {
+						t.Fatalf("seed %d: block %v of another chain by its name: %v", seed, ref, err)
+					}
+					for _, sh := range other.m.blocks[ref].block.Shards {
+						if sh.Chunk == nil {
+							continue
+						}
+						if at, err := k.s.FindChunk(sh.Chunk.Hash); err != nil || len(at) > 0 {
+							t.Fatalf("seed %d: a chunk of another chain: %v, %v", seed, at, err)
+						}
+					}
+				}
+			}
+		}
+		for _, k := range slices.Backward(family) {
+			if err := k.s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestChildRows: the engine's rows are those of the block where a child begins, and its own; what came by itself is the parent's alone. What
+// is final is what was when it began, also after a way back there.
+func TestChildRows(t *testing.T) {
+	m := newModel(t, 1)
+	m.whole = true
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	importGenesis(t, s, m)
+	row := func(s *Store, key string) string {
+		t.Helper()
+		v, err := EpochInfo.Get(s.Reader(), hashOf(key))
+		if errors.Is(err, ErrNotFound) {
+			return "-"
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(v)
+	}
+	commit := func(s *Store, parent BlockRef, rows map[string]string) BlockRef {
+		t.Helper()
+		b := m.child(parent, true)
+		for k, v := range rows {
+			raw := Raw(v)
+			EpochInfo.Put(b.Puts, hashOf(k), &raw)
+		}
+		if err := s.Commit(b); err != nil {
+			t.Fatal(err)
+		}
+		m.add(b)
+		return b.Ref
+	}
+	at := m.genesis
+	for range 6 {
+		at = commit(s, at, map[string]string{"old": "1"})
+	}
+	var own Batch
+	mine := Raw("mine")
+	Misc.Put(&own, "mine", &mine)
+	if err := s.Write(&own); err != nil {
+		t.Fatal(err)
+	}
+	begun := s.Tip()
+	c, err := s.Child(begun.Head, begun.Final)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit(s, at, map[string]string{"old": "2", "parents": "yes"})
+	if got := row(c, "old") + row(c, "parents"); got != "1-" {
+		t.Errorf("a child has the rows %q of its parent's later blocks", got)
+	}
+	if _, err := Misc.Get(c.Reader(), "mine"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a child has its parent's own row: %v", err)
+	}
+	if err := s.Fold(begun.Final, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Misc.Get(c.Reader(), "mine"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a child has its parent's own row of the index: %v", err)
+	}
+	m.final = begun.Final
+	next := commit(c, at, map[string]string{"old": "3", "childs": "yes"})
+	if got := row(s, "old") + row(s, "childs"); got != "2-" {
+		t.Errorf("a parent has the rows %q of its child", got)
+	}
+	if got := row(c, "old") + row(c, "childs"); got != "3yes" {
+		t.Errorf("a child has the rows %q of its own", got)
+	}
+	if err := c.Write(&own); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := Misc.Get(c.Reader(), "mine"); err != nil || string(v) != "mine" {
+		t.Errorf("a child's own row is %q, %v", v, err)
+	}
+	for range 4 {
+		next = commit(c, next, nil)
+	}
+	if c.Tip().Final.Height <= begun.Head.Height {
+		t.Fatalf("final is %v", c.Tip().Final)
+	}
+	if err := c.Rewind(begun.Head); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Tip(); got.Head != begun.Head || got.Final != begun.Final {
+		t.Errorf("back where it began: %+v, want %v and %v", got, begun.Head, begun.Final)
+	}
+	if got := row(c, "old") + row(c, "childs"); got != "1-" {
+		t.Errorf("back where it began it has the rows %q", got)
+	}
+	if err := c.Fold(begun.Head, nil); !errors.Is(err, ErrOrder) {
+		t.Errorf("a child that is folded: %v", err)
+	}
+	m.final = begun.Final
+	if err := c.Commit(m.child(at, true)); err != nil {
+		t.Errorf("behind all that: %v", err)
+	}
+}
+
+// BenchmarkChild is a child that is opened, gets a block and is closed.
+func BenchmarkChild(b *testing.B) {
+	m := newModel(&testing.T{}, 1)
+	m.whole = true
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		b.Fatal(err)
+	}
+	importGenesis(b, s, m)
+	block := m.child(m.genesis, true)
+	for b.Loop() {
+		c, err := s.Child(m.genesis, m.genesis)
+		if err == nil {
+			err = c.Commit(block)
+		}
+		if err == nil {
+			err = c.Close()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
