@@ -9,14 +9,14 @@ import (
 // inert is what keys of neard are taken for that nothing here reads: of a key or of all below it, by the longest that fits. Every
 // key of the schema is here or in Config, which a test holds.
 var inert = map[string]string{
-	"network":                                            "it is as neard has it by default",
-	"telemetry":                                          "this node reports to nobody",
-	"rosetta_rpc":                                        "there is no Rosetta API",
-	"rpc.sharded_rpc":                                    "every request is answered here",
-	"rpc.polling_config":                                 "who waits is told of each block, and asks for none",
-	"rpc.experimental_debug_pages_src_path":              "there are no debug pages",
-	"consensus":                                          "who is behind asks its peers as soon as it knows so, and nobody waits for peers",
-	"consensus.doomslug_step_period":                     "votes follow events and timers, not steps",
+	"network":                               "it is as neard has it by default",
+	"telemetry":                             "this node reports to nobody",
+	"rosetta_rpc":                           "there is no Rosetta API",
+	"rpc.sharded_rpc":                       "every request is answered here",
+	"rpc.polling_config":                    "who waits is told of each block, and asks for none",
+	"rpc.experimental_debug_pages_src_path": "there are no debug pages",
+	"consensus":                             "who is behind asks its peers as soon as it knows so, and nobody waits for peers",
+	"consensus.doomslug_step_period":        "votes follow events and timers, not steps",
 	"consensus.block_production_tracking_delay":          "blocks follow events and timers, not steps",
 	"log_summary_style":                                  "the log has one style",
 	"enable_multiline_logging":                           "the log has one style",
