@@ -124,7 +124,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	const clients, each = 6, 14
 	// Fewer than halt the node.
 	f := &fate{rng: rand.New(rand.NewPCG(seed, 1)), left: map[string]int{}, fell: fell}
-	for _, kind := range []string{"mempool", "milestones", "rpc", "streams"} {
+	for _, kind := range []string{"mempool", "milestones", "network", "rpc", "streams"} {
 		f.left[kind] = f.rng.IntN(maxRestarts + 1)
 	}
 	f.left["session"], f.left["waiter"], f.left["subscriber"] = f.rng.IntN(6), f.rng.IntN(6), f.rng.IntN(6)
@@ -138,6 +138,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	s := start(t, 1, func(o *Options) {
 		o.Log, o.trip, o.Observe = log, f.trip, past.observe
 		o.Limits.Wait = 4 * time.Second
+		networked(t, o, "alone")
 	})
 	keys := make([]primitives.SecretKey, clients)
 	for i := range keys {
