@@ -92,6 +92,8 @@ func (k *Checker) Record(r Record) {
 	case *DataRecord, *PostponedReceiptRecord, *DelayedReceiptRecord, *ReceivedDataRecord, *GasKeyNonceRecord: // nothing to check
 	case *Removal:
 		k.problem("record %s of %s removes what is not there", r.recordName(), r.Owner())
+	case *ForkRecord:
+		k.problem("record %s of %s is of a patch", r.recordName(), r.Owner())
 	default:
 		panic(fmt.Sprintf("genesis: no case for %T", r))
 	}
