@@ -100,7 +100,6 @@ type Actor struct {
 
 	waiting []lacking // blocks whose chunks can't be asked for yet
 	done    bodies
-	asked   asked
 	txs     transactions
 
 	nextParts, nextRemember, nextRate int64
@@ -128,7 +127,7 @@ func New(o Options) *Actor {
 	so := o.Sync
 	so.Random = o.Random
 	a.sync = following.New(chainView{a}, so)
-	a.done, a.asked = newBodies(), newAsked()
+	a.done = newBodies()
 	a.txs = newTransactions()
 	return a
 }
@@ -323,7 +322,6 @@ func (a *Actor) delivered(d *near.Deliver) {
 		case *wire.ChunkForward:
 			a.partsStep(parts.Forward{ChunkForward: &b.ChunkForward}, d.From)
 		case *wire.ChunkResponse:
-			a.asked.over(b.ChunkHash)
 			a.partsStep(parts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
 		case *wire.ChunkRequest: // the store has none
 			a.partsStep(parts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)

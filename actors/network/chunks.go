@@ -1,9 +1,6 @@
 package network
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/messages"
@@ -17,62 +14,7 @@ const (
 	maxWaiting   = 1024
 	maxDone      = 1024
 	maxDoneBytes = 256 << 20
-	askedEach    = 32    // chunks that one neighbour is asked for at a time; the others have their turn with a later tick
-	askedWait    = 2_000 // ms for an answer, before the same is asked for again
 )
-
-// asked are requests for chunks that were not answered: to ask who is slow more than he can do makes him slower.
-type asked struct {
-	of   map[primitives.Hash]question
-	each map[wire.PeerID]int
-	late map[primitives.Hash]bool // chunks that were not answered in time, once
-}
-
-type question struct {
-	peer wire.PeerID // "": an account, by route
-	at   int64
-}
-
-func newAsked() asked {
-	return asked{of: map[primitives.Hash]question{}, each: map[wire.PeerID]int{}, late: map[primitives.Hash]bool{}}
-}
-
-// over forgets a request: it was answered, or is too old.
-func (a *asked) over(chunk primitives.Hash) {
-	if q, ok := a.of[chunk]; ok {
-		delete(a.of, chunk)
-		if a.each[q.peer]--; a.each[q.peer] == 0 {
-			delete(a.each, q.peer)
-		}
-	}
-}
-
-// waits tells whether an answer may still come.
-func (a *asked) waits(chunk primitives.Hash, now int64) bool {
-	q, ok := a.of[chunk]
-	if ok && now-q.at >= askedWait {
-		a.over(chunk)
-		a.late[chunk] = true
-		ok = false
-	}
-	return ok
-}
-
-func (a *asked) put(chunk primitives.Hash, peer wire.PeerID, now int64) {
-	a.over(chunk)
-	a.of[chunk] = question{peer, now}
-	a.each[peer]++
-}
-
-// clean forgets what nobody will answer.
-func (a *asked) clean(now int64) {
-	for chunk := range a.of {
-		a.waits(chunk, now)
-	}
-	if len(a.late) > maxDone {
-		clear(a.late)
-	}
-}
 
 // lacking is a block that lacks chunks, of an epoch that the chain has not come to.
 type lacking struct {
@@ -137,10 +79,7 @@ func (a *Actor) askWaiting(final primitives.Height) {
 	a.waiting = left
 }
 
-func (a *Actor) partsTick() {
-	a.asked.clean(a.now())
-	a.partsStep(parts.Tick{}, "")
-}
+func (a *Actor) partsTick() { a.partsStep(parts.Tick{}, "") }
 
 // partsStep steps the pool of chunks and does what it says.
 func (a *Actor) partsStep(ev parts.Event, from wire.PeerID) {
@@ -153,16 +92,8 @@ func (a *Actor) partsStep(ev parts.Event, from wire.PeerID) {
 			a.host.Post(near.RouteToAccount{AccountID: s.To, Body: body})
 		}
 	}
-	slices.SortStableFunc(out.Ask, func(x, y parts.Ask) int {
-		return cmp.Or(cmp.Compare(x.MinHeight, y.MinHeight), x.Request.ChunkHash.Compare(y.Request.ChunkHash))
-	})
-	for list := out.Ask; len(list) > 0; {
-		n := 1
-		for n < len(list) && list[n].Request.ChunkHash == list[0].Request.ChunkHash {
-			n++
-		}
-		a.askChunk(list[:n])
-		list = list[n:]
+	for i := range out.Ask {
+		a.askParts(&out.Ask[i])
 	}
 	for _, x := range out.Answer {
 		a.host.Post(near.RouteTo{Target: wire.WayBack(x.To.(primitives.Hash)), Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
@@ -193,50 +124,34 @@ func bodyOf(b borsh.Appender) wire.Body {
 	return nil
 }
 
-// askChunk asks for what lacks of a chunk: a neighbour that holds the shard and is high enough for all of it, or the accounts for what is drawn for
-// each: where there is no such neighbour, and now and then when one has not answered. A neighbour has all parts, and is asked for as
-// many as make the chunk.
-func (a *Actor) askChunk(list []parts.Ask) {
-	now, chunk := a.now(), list[0].Request.ChunkHash
-	if a.asked.waits(chunk, now) {
+// askParts asks a neighbour that holds the shard and is high enough, or the account: as it was drawn, else whichever there is.
+func (a *Actor) askParts(q *parts.Ask) {
+	body := &wire.ChunkRequest{ChunkRequest: *q.Request}
+	if q.Account != "" && !q.PreferPeer && a.reached[q.Account] {
+		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
 		return
 	}
 	var fit []wire.PeerID
-	neighbours, accounts := false, false
 	for i := range a.peers {
 		p := &a.peers[i]
-		height, told := a.heights[p.Info.ID]
-		if !p.HasBlock && !told || max(p.Height, height) < list[0].MinHeight || !slices.Contains(p.TrackedShards, list[0].Shard) {
+		if max(p.Height, a.heights[p.Info.ID]) < q.MinHeight || !p.HasBlock && a.heights[p.Info.ID] == 0 {
 			continue
 		}
-		if neighbours = true; a.asked.each[p.Info.ID] < askedEach {
-			fit = append(fit, p.Info.ID)
+		for _, s := range p.TrackedShards {
+			if s == q.Shard {
+				fit = append(fit, p.Info.ID)
+				break
+			}
 		}
-	}
-	for i := range list {
-		accounts = accounts || list[i].Account != "" && a.reached[list[i].Account]
 	}
 	switch {
-	case accounts && (!neighbours || a.asked.late[chunk] && !list[0].PreferPeer):
-		a.asked.put(chunk, "", now)
-		for i := range list {
-			a.host.Post(near.RouteToAccount{AccountID: list[i].Account, Body: &wire.ChunkRequest{ChunkRequest: *list[i].Request}})
-		}
 	case len(fit) > 0:
-		body := &wire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: chunk}}
-		for i := range list {
-			body.Ords = append(body.Ords, list[i].Request.Ords...)
-			body.Shards = append(body.Shards, list[i].Request.Shards...)
-		}
-		slices.Sort(body.Ords)
-		slices.Sort(body.Shards)
-		body.Ords, body.Shards = slices.Compact(body.Ords), slices.Compact(body.Shards)
-		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data {
+		if data := a.o.Engine.Coding().DataParts(); len(body.Ords) > data { // it has all of them, and so many are the chunk
 			body.Ords = body.Ords[:data]
 		}
-		to := fit[a.o.Random(len(fit))]
-		a.asked.put(chunk, to, now)
-		a.host.Post(near.RouteTo{Target: wire.ToPeer(to), Body: body})
+		a.host.Post(near.RouteTo{Target: wire.ToPeer(fit[a.o.Random(len(fit))]), Body: body})
+	case q.Account != "":
+		a.host.Post(near.RouteToAccount{AccountID: q.Account, Body: body})
 	}
 }
 
