@@ -1,6 +1,7 @@
 package link
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,7 +11,13 @@ import (
 
 // TestFew: so many run at a time as there may be, in the order in which they came, all of them, and then nobody does.
 func TestFew(t *testing.T) {
-	const most, n = 3, 1000
+	for _, most := range []int{1, 3} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) { few(t, most) })
+	}
+}
+
+func few(t *testing.T, most int) {
+	const n = 1000
 	d := NewFew(most)
 	var all sync.WaitGroup
 	all.Add(n)
@@ -33,13 +40,11 @@ func TestFew(t *testing.T) {
 	}
 	close(hold)
 	all.Wait()
-	if p := peak.Load(); p > most {
+	if p := peak.Load(); p > int64(most) {
 		t.Errorf("%d at a time, want %d at most", p, most)
 	}
-	for i, x := range order {
-		if x < i-most || x > i+most {
-			t.Fatalf("number %d ran as number %d", x, i)
-		}
+	if most == 1 && !slices.IsSorted(order) { // of several goroutines one may stand between taking and running
+		t.Error("they ran in another order than they were woken in")
 	}
 	slices.Sort(order)
 	if len(slices.Compact(order)) != n {
