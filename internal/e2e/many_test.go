@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -49,12 +50,21 @@ func TestManyProcesses(t *testing.T) {
 	homes, addrs := make([]string, n), make([]string, n)
 	began := time.Now()
 	for i := range homes {
-		homes[i], addrs[i] = newHome(t, "--fast"), freeAddr(t)
+		homes[i] = newHome(t, "--fast")
+	}
+	held := make([]net.Listener, n) // all at once, or two nodes are given one port
+	for i := range held {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[i], addrs[i] = l, l.Addr().String()
 	}
 	inited := time.Since(began)
 	list := make([]*process, n)
 	began = time.Now()
 	for i := range list {
+		_ = held[i].Close()
 		list[i] = launch(t, homes[i], addrs[i])
 	}
 	launched := time.Since(began)
@@ -77,6 +87,11 @@ func TestManyProcesses(t *testing.T) {
 	ready.Wait()
 	last, memory, processor := time.Duration(0), 0., time.Duration(0)
 	for _, p := range list {
+		select {
+		case <-p.ended:
+			t.Fatalf("%s has ended: %v\n%s", p.home, p.err, tail(p.out.String(), 2000))
+		default:
+		}
 		if p.ready == 0 {
 			t.Fatalf("%s is not ready after a minute:\n%s", p.home, tail(p.out.String(), 2000))
 		}
