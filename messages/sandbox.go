@@ -9,10 +9,11 @@ type Era uint64
 type Snapshot interface{ Ended() bool }
 
 // TakeSnapshot: node -> chain, asked; answered with SnapshotTaken when no block is in work or on its way to the disk. Who makes blocks and
-// every mempool are told at that moment with CaptureClock and CapturePool, before any of another block.
-type TakeSnapshot struct{}
+// every mempool are told at that moment with CaptureClock and CapturePool, before any of another block. Of: not the head, but the block of that
+// snapshot; then nobody is told.
+type TakeSnapshot struct{ Of Snapshot }
 
-// SnapshotTaken answers TakeSnapshot, and GoBack: the head.
+// SnapshotTaken answers TakeSnapshot, and GoBack: the block.
 type SnapshotTaken struct {
 	Snapshot Snapshot
 	Height   primitives.Height

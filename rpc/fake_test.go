@@ -253,6 +253,13 @@ func (n *fakeNode) TakeSnapshot(_ context.Context, name string) (view.Snapshot, 
 }
 func (n *fakeNode) Revert(context.Context, string) (view.At, error) { return testAt, n.err }
 func (n *fakeNode) DropSnapshot(string) error                       { return n.err }
+func (n *fakeNode) NewWorld(_ context.Context, w *view.NewWorld) (view.World, error) {
+	return view.World{ID: "7", Parent: w.Snapshot, Begin: testAt, Head: testAt}, n.err
+}
+func (n *fakeNode) DropWorld(context.Context, string) error { return n.err }
+func (n *fakeNode) Worlds() ([]view.World, error) {
+	return []view.World{{ID: "7", Begin: testAt, Head: testAt, Addr: "127.0.0.1:1", Bytes: 5}}, n.err
+}
 func (n *fakeNode) Snapshots() ([]view.Snapshot, error) {
 	return []view.Snapshot{{ID: "a", At: testAt}, {ID: "b", At: testAt}}, n.err
 }

@@ -47,6 +47,11 @@ var endpoints = map[string]endpoint{
 // Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the endpoints, any OPTIONS is a
 // CORS preflight. It is exported for tests and for servers that have listeners of their own.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
+	s.handle(ctx, func(ctx *fasthttp.RequestCtx) { s.serve(ctx, ctx.Path()) })
+}
+
+// handle does for each request what goes before its path.
+func (s *Server) handle(ctx *fasthttp.RequestCtx, serve func(*fasthttp.RequestCtx)) {
 	defer func() {
 		if p := recover(); p != nil { // methods catch their own; this is for all else
 			s.metrics.panics.Add(1)
@@ -55,7 +60,6 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 			ctx.SetStatusCode(http.StatusInternalServerError)
 		}
 	}()
-	path := ctx.Path()
 	if !ctx.IsPost() && ctx.Request.Header.ContentLength() != 0 && ctx.Request.IsBodyStream() {
 		ctx.SetConnectionClose() // what is not read is no request
 	}
@@ -64,11 +68,29 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	}
 	if ctx.IsOptions() {
 		s.cors.preflight(ctx)
-		ctx.Response.Header.Set("Allow", allowed(string(path)))
+		ctx.Response.Header.Set("Allow", allowed(string(ctx.Path())))
 		return
 	}
 	s.cors.set(ctx)
+	serve(ctx)
+}
+
+// serve answers a request for a path, of which a key and a world are taken off.
+func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 	path, key := s.keyed(path)
+	w, rest, found := s.worldOf(path)
+	switch {
+	case !found:
+		s.serveAt(ctx, path, key)
+	case w == nil:
+		s.noWorld(ctx)
+	default:
+		w.enter(ctx, rest, key)
+	}
+}
+
+// serveAt answers a request for a path of this node's.
+func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	if key == nil && s.opts.RequireAPIKey && (ctx.IsPost() || string(path) == socketPath) {
 		s.unauthorized(ctx)
 		return

@@ -74,7 +74,7 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 		plain := name != "" && strings.IndexFunc(name, func(r rune) bool {
 			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 		}) < 0
-		if !plain || byName[name] != nil || endpoints["/"+name] != nil || "/"+name == socketPath || out[name] != nil {
+		if !plain || byName[name] != nil || endpoints["/"+name] != nil || "/"+name == socketPath || "/"+name+"/" == worldPath || out[name] != nil {
 			return nil, &APIKeyError{text}
 		}
 		out[name] = k

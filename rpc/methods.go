@@ -13,6 +13,7 @@ var methods = []route{
 	subscribe.route(), unsubscribe.route(),
 	sandboxMine.route(), sandboxPatchState.route(), sandboxFastForward.route(), sandboxNextEpoch.route(),
 	sandboxSnapshot.route(), sandboxRevert.route(), sandboxDropSnapshot.route(), sandboxSnapshots.route(),
+	sandboxNewWorld.route(), sandboxDropWorld.route(), sandboxWorlds.route(),
 	sandboxSetClock.route(), sandboxSetProduction.route(), sandboxDumpState.route(), sandboxLoadState.route(),
 	sandboxTag.route(), sandboxTags.route(), sandboxDropTag.route(), sandboxProfile.route(), sandboxMockVerification.route(), sandboxMissChunks.route(), sandboxReorg.route(), sandboxDumpTransaction.route(), sandboxReplayTransaction.route(),
 	sandboxSetBalance.route(), sandboxSetCode.route(), sandboxSetKey.route(), sandboxSetStorage.route(), sandboxDeal.route(), sandboxImpersonate.route(), sandboxFork.route(),

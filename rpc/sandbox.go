@@ -143,6 +143,10 @@ type Steerer interface {
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
+	// NewWorld makes a world that goes on from this chain, DropWorld ends one with those that go on from it, and Worlds lists all of the process.
+	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
+	DropWorld(ctx context.Context, id string) error
+	Worlds() ([]view.World, error)
 	// DumpState calls each for the records of accounts, nil: of all, behind the block of a height, nil: the head. An error of each ends it.
 	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
 	// LoadState makes accounts what the records say that they are.

@@ -23,6 +23,13 @@ func TestSandboxTime(t *testing.T) {
 		{"sandbox_revert", `{}`, "missing field `id`"},
 		{"sandbox_drop_snapshot", `{"id":1}`, `"result":{}`},
 		{"sandbox_snapshots", `[]`, `"result":[{"id":"a","hash":`},
+		{"sandbox_new_world", `null`, `"result":{"id":"7","path":"/world/7","addr":null,"parent":null,"begin":{` + at + `100},"bytes":0,` + at + `100}`},
+		{"sandbox_new_world", `{"snapshot":5,"quiet":true,"port":false}`, `"parent":"5"`},
+		{"sandbox_new_world", `{"port":1}`, "invalid type: integer `1`, expected a boolean"},
+		{"sandbox_new_world", `[1]`, "invalid type: sequence, expected struct RpcSandboxNewWorldRequest"},
+		{"sandbox_drop_world", `[7]`, `"result":{}`},
+		{"sandbox_drop_world", `{}`, "missing field `id`"},
+		{"sandbox_worlds", `null`, `"result":[{"id":"7","path":"/world/7","addr":"127.0.0.1:1","parent":null,"begin":{` + at + `100},"bytes":5,` + at + `100}]`},
 		{"sandbox_next_epoch", `null`, `"result":{"hash":`},
 		{"sandbox_mine", `{"until":"` + testHash.String() + `"}`, `"result":{` + at + `7}`},
 		{"sandbox_set_clock", `[]`, `"result":{"frozen":true,"interval_nanosec":"3","next_timestamp_nanosec":"2","timestamp_nanosec":"1"}`},
@@ -55,6 +62,7 @@ func TestSandboxTime(t *testing.T) {
 		}
 	}
 	for method, params := range map[string]string{"sandbox_snapshot": `null`, "sandbox_revert": `[1]`, "sandbox_drop_snapshot": `[1]`, "sandbox_snapshots": `[]`,
+		"sandbox_new_world": `null`, "sandbox_drop_world": `[1]`, "sandbox_worlds": `[]`,
 		"sandbox_next_epoch": `[]`, "sandbox_set_clock": `null`, "sandbox_set_production": `null`} {
 		if _, got := callMethod(s, method, params); !strings.Contains(got, `"cause":{"info":{"reason":"because"},"name":"SANDBOX_REFUSED"}`) {
 			t.Errorf("%s refused: %s", method, got)

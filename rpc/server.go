@@ -96,6 +96,9 @@ type Server struct {
 	http     *fasthttp.Server
 	ctx      context.Context // ends when the server shuts down
 	stop     context.CancelCauseFunc
+	worlds   worlds
+	root     *Server                       // of a world: whose it is; nil: this is none
+	asked    func() (done func(), ok bool) // of a world, see WorldOptions
 }
 
 // New makes a server; it does not listen yet.
@@ -124,27 +127,32 @@ func New(node Node, opts Options) (*Server, error) {
 	s.packing = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	s.sockets = s.newSockets()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
-	s.http = &fasthttp.Server{
-		Handler:               s.Handle,
+	s.http = s.newHTTP(s.Handle)
+	return s, nil
+}
+
+// newHTTP makes a server of HTTP for listeners of the door.
+func (s *Server) newHTTP(handle fasthttp.RequestHandler) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:               handle,
 		ErrorHandler:          s.badRequest,
 		NoDefaultServerHeader: true,
 		NoDefaultContentType:  true,
-		MaxRequestBodySize:    opts.MaxBody,
+		MaxRequestBodySize:    s.opts.MaxBody,
 		Concurrency:           math.MaxInt32, // the door counts
-		IdleTimeout:           opts.Limits.IdleTimeout,
-		ReadTimeout:           opts.Limits.ReadTimeout,
+		IdleTimeout:           s.opts.Limits.IdleTimeout,
+		ReadTimeout:           s.opts.Limits.ReadTimeout,
 		ReadBufferSize:        8 << 10, // also bounds the headers
 		// Bodies are read by us, within what may be in memory; forms are not what they are.
 		StreamRequestBody:            true,
 		DisablePreParseMultipartForm: true,
 		CloseOnShutdown:              true,
 		ConnState: func(c net.Conn, state fasthttp.ConnState) {
-			s.sessions.state(c, state)
+			s.follow(c, state)
 			s.door.follow(c, state)
 		},
-		Logger: fasthttpLog{opts.Log},
+		Logger: fasthttpLog{s.log},
 	}
-	return s, nil
 }
 
 // Listen binds the address of the options.

@@ -44,6 +44,12 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 		done()
 		return first.(session).ctx, nil
 	}
+	if server.root != nil {
+		server.root.worlds.also(conn, server)
+		if server.ctx.Err() != nil { // the world ends, and may have looked already
+			s.end(conn)
+		}
+	}
 	return ctx, nil
 }
 
@@ -57,14 +63,31 @@ func (x *exchange) session() (context.Context, error) {
 	return ctx, err
 }
 
-// state is told by fasthttp what becomes of connections.
-func (s *sessions) state(conn net.Conn, state fasthttp.ConnState) {
+// follow is told by fasthttp what becomes of connections.
+func (s *Server) follow(conn net.Conn, state fasthttp.ConnState) {
 	if state != fasthttp.StateClosed { // a WebSocket says it by itself
 		return
 	}
+	if s.root != nil {
+		s = s.root
+	}
+	s.sessions.end(conn)
+	s.worlds.left(conn)
+}
+
+// end closes the session of a connection.
+func (s *sessions) end(conn net.Conn) {
 	if old, ok := s.of.LoadAndDelete(conn); ok {
 		old.(session).done()
 	}
+}
+
+// endAll closes all.
+func (s *sessions) endAll() {
+	s.of.Range(func(conn, _ any) bool {
+		s.end(conn.(net.Conn))
+		return true
+	})
 }
 
 // wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the server, or when the client hangs up. release is called

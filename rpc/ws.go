@@ -206,6 +206,7 @@ func (k *socket) cut() {
 
 // run serves a WebSocket until it ends.
 func (k *socket) run() {
+	defer k.stays()()
 	l := &k.opts.Limits
 	out := newOutbox(k.send, k.cut, &k.sockets.queued)
 	out.maxMessages, out.maxBytes, out.maxQueued = int(l.QueueMessages), int(l.QueueBytes), int64(l.QueuedBytes)
@@ -309,7 +310,7 @@ func (x *exchange) release() {
 // endWaits closes the client's session with the node.
 func (k *socket) endWaits() {
 	if k.conn != nil {
-		k.Server.sessions.state(k.conn, fasthttp.StateClosed)
+		k.follow(k.conn, fasthttp.StateClosed)
 	}
 }
 

@@ -38,6 +38,7 @@ type Engine interface {
 	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
 	Snapshot() (*engine.Snapshot, error)
+	Share(*engine.Snapshot) (*engine.Snapshot, error)
 	EndSnapshot(*engine.Snapshot)
 	Rewind(*engine.Snapshot) error
 	Head() *engine.Entry

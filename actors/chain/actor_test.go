@@ -48,11 +48,12 @@ func (f *fake) Begin(*primitives.Block, []*primitives.Chunk, bool) (*engine.Pend
 func (f *fake) Adopt(*engine.Pending, func()) (*engine.Accepted, error) { return nil, f.err }
 func (f *fake) Stored() ([]*engine.Accepted, error)                     { return nil, f.err }
 
-func (f *fake) Snapshot() (*engine.Snapshot, error) { return nil, f.err }
-func (f *fake) EndSnapshot(*engine.Snapshot)        {}
-func (f *fake) Rewind(*engine.Snapshot) error       { return f.err }
-func (f *fake) Head() *engine.Entry                 { return nil }
-func (f *fake) Final() storage.BlockRef             { return storage.BlockRef{} }
+func (f *fake) Snapshot() (*engine.Snapshot, error)              { return nil, f.err }
+func (f *fake) Share(*engine.Snapshot) (*engine.Snapshot, error) { return nil, engine.ErrEnded }
+func (f *fake) EndSnapshot(*engine.Snapshot)                     {}
+func (f *fake) Rewind(*engine.Snapshot) error                    { return f.err }
+func (f *fake) Head() *engine.Entry                              { return nil }
+func (f *fake) Final() storage.BlockRef                          { return storage.BlockRef{} }
 
 type heard struct {
 	chunks  []messages.ChunkMade

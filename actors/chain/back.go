@@ -37,18 +37,25 @@ func (a *Actor) snapshot(m link.Request[messages.TakeSnapshot, messages.Snapshot
 		m.Reply(messages.SnapshotTaken{}, ErrOver)
 		return
 	}
-	s, err := a.o.Engine.Snapshot()
+	var s *engine.Snapshot
+	var err error
+	if of := m.Question.Of; of != nil {
+		s, err = a.o.Engine.Share(of.(*engine.Snapshot))
+	} else {
+		s, err = a.o.Engine.Snapshot()
+	}
 	if err != nil {
 		m.Reply(messages.SnapshotTaken{}, err)
 		return
 	}
-	a.o.Out.Captured()
-	m.Reply(a.taken(s), nil)
+	if m.Question.Of == nil {
+		a.o.Out.Captured()
+	}
+	m.Reply(taken(s), nil)
 }
 
-func (a *Actor) taken(s *engine.Snapshot) messages.SnapshotTaken {
-	head := a.o.Engine.Head()
-	return messages.SnapshotTaken{Snapshot: s, Height: head.Height(), Hash: head.Hash}
+func taken(s *engine.Snapshot) messages.SnapshotTaken {
+	return messages.SnapshotTaken{Snapshot: s, Height: s.Ref().Height, Hash: s.Ref().Hash}
 }
 
 // goBack makes a snapshot's block the head. What was asked for on blocks that are gone is of the era before.
@@ -72,5 +79,5 @@ func (a *Actor) goBack(m link.Request[messages.GoBack, messages.SnapshotTaken]) 
 	head := a.o.Engine.Head()
 	a.tip, a.pool = head.Height(), intake.New(head.Height(), a.o.Engine.Final().Height)
 	a.o.Out.WentBack(messages.WentBack{Era: a.era, At: messages.Position{Head: head.Height(), Final: a.o.Engine.Final().Height}})
-	m.Reply(a.taken(s), nil)
+	m.Reply(taken(s), nil)
 }

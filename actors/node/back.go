@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -94,6 +95,23 @@ func (n *Node) TakeSnapshot(ctx context.Context) (*Snapshot, error) {
 		return s, nil
 	}, n.EndSnapshot)
 }
+
+// ShareSnapshot takes a snapshot of the block of another one, with its clock and without its pools, which ends by itself. engine.ErrEnded.
+func (n *Node) ShareSnapshot(ctx context.Context, of *Snapshot) (*Snapshot, error) {
+	return inTurn(ctx, n, func() (*Snapshot, error) {
+		a, err := await(n, n.chain, link.NewRequest[messages.TakeSnapshot, messages.SnapshotTaken](messages.TakeSnapshot{Of: of.state}))
+		if err != nil {
+			return nil, err
+		}
+		return &Snapshot{Height: a.Height, Hash: a.Hash, state: a.Snapshot, clock: of.clock}, nil
+	}, n.EndSnapshot)
+}
+
+// Engine is the engine's part of it, for a child of the engine.
+func (s *Snapshot) Engine() *engine.Snapshot { return s.state.(*engine.Snapshot) }
+
+// Clock is what time blocks had then.
+func (s *Snapshot) Clock() messages.Clock { return s.clock }
 
 // Ended tells whether there is no way back any more.
 func (s *Snapshot) Ended() bool { return s.state.Ended() }

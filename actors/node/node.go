@@ -178,7 +178,7 @@ func (n *Node) spawn() (err error) {
 	spawn("producer", onlyOnce(producer.New(producer.Options{
 		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
 		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget,
+		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
 		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
 			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
 			Approval: n.o.Approval, Endorsement: n.o.Endorse,

@@ -62,6 +62,7 @@ type Options struct {
 	Mempool    mempool.Limits  // of each shard's pool
 	Limits     Limits
 	Clock      func() uint64                             // ns since 1970, for blocks; nil: the system's
+	Begin      *messages.Clock                           // what time blocks have at first, of a sandbox; nil: as Clock says
 	Seed       primitives.Hash                           // orders the pools' groups; zero: random
 	Summary    time.Duration                             // between summary lines; 0: none
 	Observe    func(*messages.BlockAccepted)             // called for each accepted block, on the chain's goroutine; nil: nobody

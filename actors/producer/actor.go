@@ -66,7 +66,8 @@ type Options struct {
 	Waiting func() bool
 	// Wanted tells whether somebody waits for blocks to be final; the first who does says so with FinalityWanted. nil: always.
 	Wanted func() bool
-	Clock  func() uint64 // ns since 1970, for blocks
+	Clock  func() uint64   // ns since 1970, for blocks
+	Begin  *messages.Clock // what time they have at first; nil: as Clock says
 	// Mocked is told what contracts are told of signatures, wherever no block says it; nil: nobody asks.
 	Mocked func(*primitives.Mocks)
 	// LargestTarget is the greatest height ever voted for, as Persist left it. Persist is called before a vote leaves the
@@ -115,6 +116,9 @@ type tick struct{}
 // New returns the actor; it is at the chain's head.
 func New(o Options) *Actor {
 	a := &Actor{o: o, begun: time.Now(), clock: clock{wall: o.Clock}}
+	if o.Begin != nil {
+		a.clock.restore(*o.Begin)
+	}
 	a.tracker = doomslug.New(o.Delays, o.LargestTarget, 0)
 	a.sched = production.New(o.Rules, 0)
 	a.self = func(tick) {}

@@ -206,3 +206,12 @@ func (c *Checker) put(j *job) bool {
 	}
 	return true
 }
+
+// Child returns a checker without workers or a queue: who asks checks. It has the same keys ready, exempts whom c does
+// at first, and remembers and exempts by itself. There is nothing to close.
+func (c *Checker) Child() *Checker {
+	k := &Checker{verify: c.verify, stop: make(chan struct{}), young: map[primitives.Hash]primitives.Signature{}}
+	k.Close()
+	k.exempt.Store(c.exempt.Load())
+	return k
+}

@@ -86,6 +86,13 @@ func New(o Options) *Backend {
 	}
 }
 
+// Child returns a backend of a chain that begins with this one's.
+func (b *Backend) Child(change func(*Options)) *Backend {
+	o := b.Options
+	change(&o)
+	return &Backend{digests: digests{past: b.digests.past}, Options: o, genesisJSON: b.genesisJSON, started: o.Now()}
+}
+
 // Head is the head of the current chain.
 func (b *Backend) Head() view.At {
 	h := b.Engine.Head()

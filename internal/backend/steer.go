@@ -18,6 +18,9 @@ type Steerer interface {
 	Revert(ctx context.Context, id string) (view.At, error)
 	DropSnapshot(id string) error
 	Snapshots() ([]view.Snapshot, error)
+	NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error)
+	DropWorld(ctx context.Context, id string) error
+	Worlds() ([]view.World, error)
 	SetClock(ctx context.Context, c *view.SetClock) (view.Clock, error)
 	SetProduction(ctx context.Context, p *view.SetProduction) (view.Production, error)
 	DumpState(accounts []primitives.AccountID, height *uint64, each func(genesis.Record) error) (view.At, error)
@@ -95,6 +98,30 @@ func (b *Backend) Snapshots() ([]view.Snapshot, error) {
 		return nil, errNoSteerer
 	}
 	return b.Steer.Snapshots()
+}
+
+// NewWorld makes a world.
+func (b *Backend) NewWorld(ctx context.Context, w *view.NewWorld) (view.World, error) {
+	if b.Steer == nil {
+		return view.World{}, errNoSteerer
+	}
+	return b.Steer.NewWorld(ctx, w)
+}
+
+// DropWorld ends a world.
+func (b *Backend) DropWorld(ctx context.Context, id string) error {
+	if b.Steer == nil {
+		return errNoSteerer
+	}
+	return b.Steer.DropWorld(ctx, id)
+}
+
+// Worlds lists them.
+func (b *Backend) Worlds() ([]view.World, error) {
+	if b.Steer == nil {
+		return nil, errNoSteerer
+	}
+	return b.Steer.Worlds()
 }
 
 // SetClock sets what time blocks have.

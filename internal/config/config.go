@@ -60,6 +60,7 @@ type Config struct {
 	Network                          Network
 	LogSummaryPeriod                 time.Duration
 	Production                       Production
+	Worlds                           Worlds
 	Numbering                        primitives.Numbering
 	Fork                             Fork
 	Document                         *Document // the whole file, completed
@@ -126,6 +127,13 @@ type RPC struct {
 	Sandbox              *bool  // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
 }
 
+// Worlds holds troupe.worlds.*.
+type Worlds struct {
+	Max   uint64        // at once
+	Bytes uint64        // of memory that they may take together, about
+	Idle  time.Duration // after which one ends that nobody asks for; 0: none does
+}
+
 // Consensus holds consensus.*.
 type Consensus struct {
 	MinDelay, MaxDelay, MaxWait time.Duration
@@ -157,7 +165,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "network":{"enabled":null},
 "fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
 "cache":null,"require_proofs":false,"refresh":{"secs":2,"nanos":0}},
-"vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true}},"archive":false,"max_gas_burnt_view":null}`
+"vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true},
+ "worlds":{"max":1024,"memory_bytes":1073741824,"idle_timeout":{"secs":600,"nanos":0}}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
 func Read(file string, in []byte) (*Document, []Warning, error) {
@@ -298,6 +307,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		StateMemory: num("troupe.state.memory_bytes"),
 		Proofs:      Proofs(str("troupe.proofs.of")), ProofBytes: num("troupe.proofs.memory_bytes"),
 		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
+		Worlds:       Worlds{Max: num("troupe.worlds.max"), Bytes: num("troupe.worlds.memory_bytes"), Idle: dur("troupe.worlds.idle_timeout")},
 		Compilations: num("troupe.vm.compilations"), CompilerProcesses: yes("troupe.vm.compiler_processes"),
 		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),
 		MempoolKeys: num("troupe.mempool.max_per_key"),

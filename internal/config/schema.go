@@ -135,6 +135,10 @@ var extras = map[string]rule{
 	"troupe.vm.disk_bytes":              {kind: kU64, max: maxDisk},
 	"troupe.vm.compilations":            {kind: kU64, max: 1024},
 	"troupe.vm.compiler_processes":      {kind: kBool},
+	"troupe.worlds":                     {kind: kObject},
+	"troupe.worlds.max":                 {kind: kU64, max: 1 << 20},
+	"troupe.worlds.memory_bytes":        {kind: kU64, max: maxMemory},
+	"troupe.worlds.idle_timeout":        {kind: kDuration},
 }
 
 // optional are the keys that init writes with a value and that may be null in neard's file too.

@@ -193,7 +193,7 @@ func TestDeal(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (steerer{h}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
+	if err := (steerer{&h.Realm}).Deal(gone, "token.near", "alice.near", primitives.Yocto(9)); !errors.Is(err, context.Canceled) {
 		t.Errorf("whoever asked has gone: %v", err)
 	}
 	done(t, h, "sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, base64.StdEncoding.EncodeToString(readsMany())))

@@ -279,7 +279,7 @@ func TestUpkeepPanics(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
-	h := &Host{log: log, upkeep: make(chan struct{})}
+	h := &Host{Realm: Realm{log: log}, upkeep: make(chan struct{})}
 	h.keepUp(t.Context(), &config.Config{}, "") // there is no engine to check the states of
 	<-h.upkeep
 	if got := said.String(); !strings.Contains(got, "upkeep has failed") || !strings.Contains(got, "maintain") {

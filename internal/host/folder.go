@@ -23,7 +23,7 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	of, err := (&Host{log: log}).openFork(hm, nil, false)
+	of, err := (&Host{Realm: Realm{log: log}}).openFork(hm, nil, false)
 	var base engine.Base
 	end := func() {}
 	if of != nil {

@@ -105,6 +105,9 @@ func (s steerer) Fork(ctx context.Context, q *view.SteerFork) (out view.Fork, er
 	if f == nil {
 		return out, &view.SteerError{Reason: "this chain is a fork of no other"}
 	}
+	if s.id != "" && len(q.Reset)+len(q.Cut)+len(q.Live) > 0 {
+		return out, &view.SteerError{Reason: "a world has the accounts of the fork as its parent has them"}
+	}
 	pinned := f.Pinned()
 	var records []genesis.Record
 	for _, a := range q.Reset {

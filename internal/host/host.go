@@ -13,7 +13,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/troupe-chain/troupe/actors/network"
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/mempool"
@@ -45,6 +44,7 @@ type Options struct {
 	Listen  string         // where the RPC listens instead of rpc.addr, which status goes on to show
 	Metrics bool           // rpc.prometheus_addr comes from the command line
 	NoRPC   bool
+	Inside  bool // who starts it asks it in its own process (Backend), whether there is an RPC or not
 	Trust   bool // the sense of a genesis that is not in the store yet is not checked
 	// Compiler starts a child of this binary that calls vm.ServeCompiler; the zero value: contracts are compiled in this process.
 	Compiler compiler.Command
@@ -57,28 +57,20 @@ type Options struct {
 
 // Host is a running node.
 type Host struct {
-	Engine *engine.Engine
-	Node   *node.Node
-	Addr   net.Addr // of the RPC; nil: there is none
+	Realm
+	Addr net.Addr // of the RPC; nil: there is none
 
-	snapshots snapshots
-	replays   chan struct{} // has whoever replays a transaction
-	checker   *signature.Checker
-	home      *home.Home
-	log       *logrus.Logger
-	store     *storage.Store
-	vm        *vm.VM
-	views     *viewer.Pool
-	server    *rpc.Server
-	metrics   *metricsServer
-	front     *network.Front // nil: there are no other nodes
-	network   net.Addr       // where they may connect
-	listened  bool           // the network's actor has taken its first listener
-	stop      context.CancelFunc
-	control   *control      // nil: the system has no such sockets
-	fork      *forked       // nil: the chain is a fork of no other
-	upkeep    chan struct{} // closed when upkeep has ended
-	failed    chan error    // the RPC ended by itself
+	build    string // what the program calls itself
+	vm       *vm.VM
+	views    *viewer.Pool
+	server   *rpc.Server
+	metrics  *metricsServer
+	network  net.Addr // where they may connect
+	listened bool     // the network's actor has taken its first listener
+	stop     context.CancelFunc
+	control  *control      // nil: the system has no such sockets
+	upkeep   chan struct{} // closed when upkeep has ended
+	failed   chan error    // the RPC ended by itself
 }
 
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
@@ -96,7 +88,8 @@ func Start(o Options) (_ *Host, err error) {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Host{home: o.Home, log: o.Log, replays: make(chan struct{}, 1), upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h.worlds = newWorlds(h)
 	var undo []func()
 	defer func() {
 		if err != nil {
@@ -124,8 +117,11 @@ func Start(o Options) (_ *Host, err error) {
 	if err := h.open(&o, ports, &undo); err != nil {
 		return nil, err
 	}
+	if ports.rpc != nil || o.Inside {
+		h.look(&o, &undo)
+	}
 	if ports.rpc != nil {
-		if err := h.answer(&o, ports, &undo); err != nil {
+		if err := h.answer(ports); err != nil {
 			return nil, err
 		}
 	}
@@ -235,21 +231,26 @@ func inHome(hm *home.Home, path string) string {
 // undoLimit bounds the stop of a node whose RPC could not be made.
 const undoLimit = 5 * time.Second
 
-// answer makes the RPC and serves it.
-func (h *Host) answer(o *Options, ports *ports, undo *[]func()) (err error) {
+// look makes what answers for the chain.
+func (h *Host) look(o *Options, undo *[]func()) {
 	hm, c := o.Home, o.Home.Config
 	h.views = viewer.New(viewer.Options{Timeout: c.RPC.PollingTimeout, Queue: int(c.RPC.Limits.Views), Alarm: func(e *viewer.PanicError) {
 		h.log.Errorf("view call failed: %v\n%s", e.Reason, e.Stack)
 	}})
 	*undo = append(*undo, h.views.Close)
-	back := backend.New(backend.Options{
+	h.back = backend.New(backend.Options{
 		Engine: h.Engine, VM: h.vm, Views: h.views, MaxGasBurntView: c.MaxGasBurntView, Genesis: hm.Genesis, Submit: h.Node, Halted: h.Node.HaltedView, Version: o.Version, RPCAddr: c.RPC.Addr,
-		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{h},
+		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{&h.Realm},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
 	if h.front != nil {
-		back.Network = h.front
+		h.back.Network = h.front
 	}
+}
+
+// answer makes the RPC and serves it.
+func (h *Host) answer(ports *ports) (err error) {
+	hm, c, back := h.home, h.home.Config, h.back
 	h.server, err = rpc.New(back, rpc.Options{
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,

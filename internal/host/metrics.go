@@ -17,8 +17,8 @@ func appendMetric(b []byte, kind, name, help string, v float64) []byte {
 	return append(strconv.AppendFloat(b, v, 'g', -1, 64), '\n')
 }
 
-// appendMetrics appends the node's metrics in Prometheus text: nearcore's names where it has one.
-func (h *Host) appendMetrics(b []byte) []byte {
+// appendChain appends the figures of a chain in Prometheus text: nearcore's names where it has one. sync is near_sync_status.
+func (h *Realm) appendChain(b []byte, sync float64) []byte {
 	head, s := h.Engine.Head(), h.store.Stats()
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	hd := head.Header()
@@ -28,6 +28,15 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("near_gas_price", "Gas price of the next block, yoctoNEAR", hd.NextGasPrice.Float64())
 	gauge("near_total_supply", "Total supply, yoctoNEAR", hd.TotalSupply.Float64())
 	gauge("near_head_lag_seconds", "Age of the head", time.Since(time.Unix(0, int64(hd.Timestamp))).Seconds())
+	gauge("near_sync_status", "0: in step with the chain, 1: no peer was met yet, 7: blocks are asked for", sync)
+	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.Newest(h.Engine.Chain().Version.Numbering)))
+	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
+	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included; of a world: to its log in memory", float64(s.LogBytes+s.IndexBytes))
+	return b
+}
+
+// appendMetrics appends the node's metrics.
+func (h *Host) appendMetrics(b []byte) []byte {
 	status := 0.
 	if h.front != nil {
 		switch syncing, _ := h.front.Syncing(); {
@@ -37,18 +46,16 @@ func (h *Host) appendMetrics(b []byte) []byte {
 			status = blockSync
 		}
 	}
-	gauge("near_sync_status", "0: in step with the chain, 1: no peer was met yet, 7: blocks are asked for", status)
-	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.Newest(h.Engine.Chain().Version.Numbering)))
-	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
+	b = h.appendChain(b, status)
+	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	gauge("near_memory_usage_bytes", "Memory obtained from the system", float64(m.Sys))
-	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included", float64(s.LogBytes+s.IndexBytes))
 	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
 	if h.front != nil {
 		b = h.front.Metrics(b)
 	}
-	return h.Node.Metrics(h.appendFork(h.appendContracts(b)))
+	return h.Node.Metrics(h.worlds.appendMetrics(h.appendFork(h.appendContracts(b))))
 }
 
 // blockSync is neard's number for that status.

@@ -138,7 +138,7 @@ func (h *Host) recallPeers() (out []wire.PeerInfo) {
 func (h *Host) endSandbox() { h.checker.Exempt(nil, false) }
 
 // shared tells why this node's chain is not its own to change; empty: it is.
-func (h *Host) shared() string {
+func (h *Realm) shared() string {
 	switch f := h.front; {
 	case f == nil:
 		return ""

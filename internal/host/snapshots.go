@@ -89,6 +89,7 @@ func (s steerer) Revert(ctx context.Context, id string) (at view.At, err error) 
 		return at, all.refuse(id)
 	}
 	to := all.list[i]
+	s.worlds.dropAbove(s.Realm, view.At{Height: to.Height, Hash: to.Hash})
 	if err := s.Node.GoBack(ctx, to.Snapshot); err != nil {
 		return at, steerError(ctx, err)
 	}

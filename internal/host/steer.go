@@ -21,7 +21,7 @@ import (
 )
 
 // steerer makes the chain of a sandbox do what it is asked to.
-type steerer struct{ *Host }
+type steerer struct{ *Realm }
 
 // maxUntil is how many blocks are made for one transaction.
 const maxUntil = 1000

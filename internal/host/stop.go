@@ -35,13 +35,16 @@ func (h *Host) Stop(ctx context.Context) error {
 		}
 	}()
 	ended := done("upkeep", func() error { <-h.upkeep; return nil })
-	if h.server != nil {
-		// The views first: requests that wait for a long call would hold the shutdown up.
+	if h.views != nil {
+		// First: requests that wait for a long call would hold the shutdown up.
 		ended = done("view calls", func() error { h.views.Close(); return nil }) && ended
+	}
+	if h.server != nil {
 		ended = done("rpc", func() error { return h.server.Shutdown(ctx) }) && ended
 	}
 	edges.Wait()
 	ended = done("control", func() error { <-cut; return nil }) && ended
+	ended = done("worlds", func() error { return h.worlds.close(ctx) }) && ended
 	ended = done("node", func() error { return h.Node.Stop(ctx) }) && ended
 	ended = ended && done("fold", func() error { h.Engine.EndSnapshots(); return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
 	if ended {

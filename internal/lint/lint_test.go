@@ -35,6 +35,7 @@ var allowed = map[string]string{
 	"stream":     "primitives messages",
 	"actors":     "primitives messages chain runtime storage engine net stream",
 	"internal":   "primitives messages chain runtime storage engine net stream actors rpc",
+	"sandbox":    "primitives internal",
 	"bench":      "*",
 	"cmd":        "*",
 }
@@ -49,7 +50,7 @@ var homes = map[string]string{
 
 	"github.com/bytecodealliance":       "runtime/vm",
 	"github.com/consensys/gnark-crypto": "runtime/vm",
-	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host",
+	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host sandbox",
 }
 
 // pure folders take no time, disk, randomness, goroutines or floats.

@@ -184,3 +184,38 @@ func (f *Fork) AppendJSON(b []byte) []byte {
 	}
 	return append(AppendString(b, f.LastError), '}')
 }
+
+// NewWorld says what a world is to begin with.
+type NewWorld struct {
+	Snapshot string // where; empty: at the head
+	Quiet    *bool  // no block unless something waits or is asked for; nil: as its parent is
+	Port     bool   // it listens on a port of its own, too
+}
+
+// World is a chain that goes on from a block of another, its parent, in the same process.
+type World struct {
+	ID     string
+	Parent string // empty: the node's own chain
+	Begin  At     // where it began
+	Head   At
+	Addr   string // of its own port; empty: it has none
+	Bytes  uint64 // of memory, about
+}
+
+// AppendJSON appends the object.
+func (w *World) AppendJSON(b []byte) []byte {
+	b = AppendString(append(b, `{"id":`...), w.ID)
+	b = AppendString(append(b, `,"path":`...), "/world/"+w.ID)
+	optional := func(key, value string) {
+		if b = append(b, key...); value == "" {
+			b = append(b, "null"...)
+			return
+		}
+		b = AppendString(b, value)
+	}
+	optional(`,"addr":`, w.Addr)
+	optional(`,"parent":`, w.Parent)
+	b = w.Begin.AppendMembers(append(b, `,"begin":{`...))
+	b = strconv.AppendUint(append(b, `,"bytes":`...), w.Bytes, 10)
+	return w.Head.AppendMembers(append(b, ','))
+}

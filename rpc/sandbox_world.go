@@ -1,0 +1,67 @@
+package rpc
+
+import (
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// sandboxNewWorld is our own.
+var sandboxNewWorld = Method[view.NewWorld]{
+	Name: "sandbox_new_world", Doc: `Makes a world: a chain that goes on from the head of this one, or from a snapshot, in the same process, with blocks, a clock, transactions that
+wait, and snapshots of its own. Neither sees what the other does from then on. All paths of this node are there for it below /world/ID; with port: true
+it has an address of its own, too. quiet: no block unless something waits or is asked for; as its parent is if that is left out. A world
+may have worlds. It ends when it is dropped, when nobody has asked for it for some time, with what it goes on from, and with the process.`,
+	Faults: sandboxFaults, Waits: true, Steers: true,
+	Parse: func(v val) (p view.NewWorld, err error) {
+		if v.isNull() || v.kind() == kArray && v.len() == 0 {
+			return p, nil
+		}
+		if err := needObject(v, "RpcSandboxNewWorldRequest"); err != nil {
+			return p, err
+		}
+		return p, readFields(v, []field{
+			{"snapshot", true, into(&p.Snapshot, readSnapshotName)},
+			{"quiet", true, into(&p.Quiet, pointer(readBool))},
+			{"port", true, into(&p.Port, readBool)},
+		})
+	},
+	Handle: func(c *call, b []byte, p *view.NewWorld) ([]byte, error) {
+		w, err := c.node.NewWorld(c.ctx, p)
+		if err != nil {
+			return b, steered(err, SandboxRefused, "no world was made in time")
+		}
+		return w.AppendJSON(b), nil
+	},
+}
+
+// sandboxDropWorld is our own.
+var sandboxDropWorld = Method[snapshotID]{
+	Name: "sandbox_drop_world", Doc: `Ends a world, and those that go on from it. The reply comes when nothing of it is left.`,
+	Faults: sandboxFaults, Waits: true, Steers: true, Parse: parseSnapshotID,
+	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
+		if err := c.node.DropWorld(c.ctx, p.id); err != nil {
+			return b, steered(err, SandboxRefused, "the world has not ended in time; it still will")
+		}
+		return append(b, "{}"...), nil
+	},
+}
+
+// sandboxWorlds is our own.
+var sandboxWorlds = Method[struct{}]{
+	Name: "sandbox_worlds", Doc: `Lists the worlds of this process, in the order in which they were made, with where they began, their heads, and the bytes of memory that each
+takes, about.`,
+	Faults: sandboxFaults, Steers: true, Parse: func(val) (p struct{}, err error) { return p, nil },
+	Handle: func(c *call, b []byte, _ *struct{}) ([]byte, error) {
+		list, err := c.node.Worlds()
+		if err != nil {
+			return b, steered(err, SandboxRefused, "")
+		}
+		b = append(b, '[')
+		for i := range list {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = list[i].AppendJSON(b)
+		}
+		return append(b, ']'), nil
+	},
+}

@@ -1,0 +1,180 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/fasthttp/websocket"
+	"github.com/valyala/fasthttp"
+)
+
+// worldPath is in front of the paths of a world; what follows is its id. No method and no endpoint has that name.
+const worldPath = "/world/"
+
+// errWorldGone ends what waits in a world.
+var errWorldGone = errors.New("the world has been dropped")
+
+// WorldOptions are what a world has of its own beside its node.
+type WorldOptions struct {
+	// Asked is told of each request when it begins, and done when it has ended; of a WebSocket, as long as it is open. false: the world is
+	// about to end, and takes none.
+	Asked func() (done func(), ok bool)
+	// Metrics appends the metrics of its node.
+	Metrics func([]byte) []byte
+}
+
+// worlds are the chains beside a server's own. Each has a Server for its node, with the same door, limits, keys and counters.
+type worlds struct {
+	mu   sync.RWMutex
+	byID map[string]*world
+
+	// where tells in which worlds connections have sessions.
+	whereMu sync.Mutex
+	where   map[net.Conn][]*Server
+}
+
+type world struct {
+	*Server
+	port net.Listener     // of its own; nil: it has none
+	http *fasthttp.Server // that answers there
+}
+
+// AddWorld serves a node below /world/ID until RemoveWorld.
+func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
+	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets, keys: s.keys, packing: s.packing,
+		cors: s.cors, door: s.door, root: s, asked: o.Asked}
+	w.opts.Metrics = o.Metrics
+	w.ctx, w.stop = context.WithCancelCause(s.ctx)
+	g := &s.worlds
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byID == nil {
+		g.byID = map[string]*world{}
+	}
+	g.byID[id] = &world{Server: w}
+}
+
+// ServeWorld answers for a world on a listener of its own, until RemoveWorld.
+func (s *Server) ServeWorld(id string, l net.Listener) error {
+	g := &s.worlds
+	g.mu.Lock()
+	w := g.byID[id]
+	if w == nil {
+		g.mu.Unlock()
+		return l.Close()
+	}
+	w.port = l
+	w.http = s.newHTTP(func(ctx *fasthttp.RequestCtx) { w.handle(ctx, w.enterPort) })
+	g.mu.Unlock()
+	return w.http.Serve(&listener{l, s.door})
+}
+
+// RemoveWorld ends a world's waits, WebSockets, sessions and port.
+func (s *Server) RemoveWorld(id string) {
+	g := &s.worlds
+	g.mu.Lock()
+	w := g.byID[id]
+	delete(g.byID, id)
+	g.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.stop(errWorldGone)
+	s.sockets.each(func(k *socket) {
+		if k.Server != w.Server || k.ready() == nil {
+			return
+		}
+		for _, x := range k.subscriptions() {
+			x.of.Stop()
+		}
+		k.say(websocket.CloseGoingAway, errWorldGone.Error())
+	})
+	w.sessions.endAll()
+	if w.port == nil {
+		return
+	}
+	_ = w.port.Close() // nothing comes to it any more
+	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
+	go func() {
+		defer cancel()
+		_ = w.http.ShutdownWithContext(ctx) // what is idle is the door's, and ends in its time
+	}()
+}
+
+// worldOf takes a world off the front of a path; found: the path is of one, nil: which there is not.
+func (s *Server) worldOf(path []byte) (w *Server, rest []byte, found bool) {
+	if s.root != nil || !bytes.HasPrefix(path, []byte(worldPath)) {
+		return nil, path, false
+	}
+	id, rest, _ := bytes.Cut(path[len(worldPath):], []byte{'/'})
+	s.worlds.mu.RLock()
+	defer s.worlds.mu.RUnlock()
+	if x := s.worlds.byID[string(id)]; x != nil {
+		w = x.Server
+	}
+	return w, slices.Concat([]byte{'/'}, rest), true
+}
+
+// enterPort answers a request that has come to a world's own port.
+func (s *Server) enterPort(ctx *fasthttp.RequestCtx) {
+	path, key := s.keyed(ctx.Path())
+	s.enter(ctx, path, key)
+}
+
+// enter has a world answer a request.
+func (s *Server) enter(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
+	done, ok := s.asked()
+	if !ok {
+		s.noWorld(ctx)
+		return
+	}
+	defer done()
+	s.serveAt(ctx, path, key)
+}
+
+// noWorld answers a request for a world that is not there.
+func (s *Server) noWorld(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	ctx.SetStatusCode(http.StatusNotFound)
+	ctx.SetContentType(textType)
+	ctx.SetBodyString(fmt.Sprintf("there is no such world as %s: it was dropped, or nobody has asked for it for long\n", clipTo(string(ctx.Path()), maxEcho)))
+}
+
+// stays counts a WebSocket as asking for its world as long as it is open.
+func (s *Server) stays() (done func()) {
+	if s.asked != nil {
+		if done, ok := s.asked(); ok {
+			return done
+		}
+	}
+	return func() {}
+}
+
+// also remembers that a connection has a session in a world.
+func (g *worlds) also(conn net.Conn, w *Server) {
+	g.whereMu.Lock()
+	defer g.whereMu.Unlock()
+	if g.where == nil {
+		g.where = map[net.Conn][]*Server{}
+	}
+	if !slices.Contains(g.where[conn], w) {
+		g.where[conn] = append(g.where[conn], w)
+	}
+}
+
+// left ends the sessions of a connection that has ended.
+func (g *worlds) left(conn net.Conn) {
+	g.whereMu.Lock()
+	list := g.where[conn]
+	delete(g.where, conn)
+	g.whereMu.Unlock()
+	for _, w := range list {
+		w.sessions.end(conn)
+	}
+}
