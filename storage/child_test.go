@@ -101,6 +101,9 @@ func TestChild(t *testing.T) {
 		}
 		for _, k := range family {
 			k.m.check(k.s)
+			if at, err := k.s.OrdinalAt(k.m.blocks[k.m.head].block.Ordinal + 1); !errors.Is(err, ErrNotFound) {
+				t.Fatalf("seed %d: a block behind the head: %v, %v", seed, at, err)
+			}
 			for _, other := range family {
 				for ref := range other.m.blocks {
 					if k.m.blocks[ref] != nil {
