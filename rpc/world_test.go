@@ -1,0 +1,93 @@
+package rpc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestWorldPaths: requests below a world's path go to its node, are counted while they run, and are refused where there is no such world or it is
+// about to end; sessions that a connection has in several worlds end with the world or with the connection.
+func TestWorldPaths(t *testing.T) {
+	root, a, b := &fakeNode{}, &fakeNode{}, &fakeNode{}
+	s, addr := serve(t, root, Options{})
+	var running, asked atomic.Int64
+	var over atomic.Bool
+	ask := func() (func(), bool) {
+		if over.Load() {
+			return nil, false
+		}
+		asked.Add(1)
+		running.Add(1)
+		return func() { running.Add(-1) }, true
+	}
+	o := WorldOptions{Asked: ask, Metrics: func(b []byte) []byte { return append(b, "of_a_world 1\n"...) }}
+	s.AddWorld("a", a, o)
+	s.AddWorld("b", b, o)
+	client := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	post := func(path string) int {
+		t.Helper()
+		r, err := client.Post("http://"+addr+path, "application/json", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"sandbox_mine","params":[2]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Body.Close() }()
+		var text bytes.Buffer
+		if _, err := text.ReadFrom(r.Body); err != nil || r.StatusCode == http.StatusOK && !strings.Contains(text.String(), `"result":{`) {
+			t.Fatalf("%s: %v: %s", path, err, &text)
+		}
+		return r.StatusCode
+	}
+	count := func(what string, want ...int64) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			got := []int64{root.sessions.Load(), a.sessions.Load(), b.sessions.Load()}
+			if fmt.Sprint(got) == fmt.Sprint(want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: sessions %v, want %v", what, got, want)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/world/a", "/world/a/", "/world/b", "/world/b/sandbox_mine"} {
+		if code := post(path); code != http.StatusOK {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	count("one connection in three chains", 1, 1, 1)
+	if asked.Load() != 4 || running.Load() != 0 {
+		t.Errorf("asked %d times, %d run", asked.Load(), running.Load())
+	}
+	s.RemoveWorld("b")
+	count("a world is gone", 1, 1, 0)
+	client.CloseIdleConnections()
+	count("the connection is gone", 0, 0, 0)
+	for _, path := range []string{"/world/b", "/world/", "/world/b/status", "/world/a/world/a"} {
+		if code := post(path); code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	r, err := client.Get("http://" + addr + "/world/a/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(r.Body); err != nil || !strings.HasSuffix(text.String(), "of_a_world 1\n") {
+		t.Errorf("metrics of a world: %v: %s", err, &text)
+	}
+	_ = r.Body.Close()
+	over.Store(true)
+	if code := post("/world/a"); code != http.StatusNotFound {
+		t.Errorf("a world that is about to end: %d", code)
+	}
+	var bad *APIKeyError
+	if _, err := New(root, Options{APIKeys: []string{"world"}}); !errors.As(err, &bad) {
+		t.Errorf("an API key that hides the worlds: %v", err)
+	}
+}
