@@ -69,6 +69,7 @@ func BenchmarkWorlds(b *testing.B) {
 		all.Wait()
 	}
 	var most uint64
+	begun := processorTime(b)
 	var made, ran, dropped time.Duration
 	for b.Loop() {
 		runtime.GC()
@@ -94,5 +95,6 @@ func BenchmarkWorlds(b *testing.B) {
 	for name, d := range map[string]time.Duration{"made-s": made, "ran-s": ran, "dropped-s": dropped} {
 		b.ReportMetric(d.Seconds()/float64(b.N), name)
 	}
+	b.ReportMetric((processorTime(b)-begun).Seconds()/float64(b.N), "cpu-s")
 	b.ReportMetric(float64(most)/(1<<20), "MiB")
 }
