@@ -132,6 +132,9 @@ func TestChild(t *testing.T) {
 				if err != nil {
 					t.Fatalf("chain %d: state of its block %d: %v", i, x.block.Header.Height, err)
 				}
+				if k != n && n.Entry(hash) != nil && at.past != nil {
+					t.Fatalf("chain %d: of block %d, which its parent has in memory, it has values alone", i, x.block.Header.Height)
+				}
 				want, err := k.judge.StateAt(hash)
 				if err != nil {
 					t.Fatal(err)

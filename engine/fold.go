@@ -26,9 +26,6 @@ const (
 // fold takes over what a fold has done, and begins the next one when enough final blocks wait.
 func (e *Engine) fold() error {
 	e.shed()
-	if e.parent != nil {
-		return nil
-	}
 	if e.folding != nil {
 		final := e.Final().Height
 		if final-min(final, e.folding.to.Height()) < maxUnfolded && e.store.PendingBytes() < maxUnfoldedBytes {
