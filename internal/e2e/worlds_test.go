@@ -34,7 +34,7 @@ func TestClientsInWorlds(t *testing.T) {
 	need(t, "node", "npm")
 	installed(t, npmInstall)
 	p := start(t, newHome(t))
-	for _, name := range []string{"native", "token", "native", "kittoken"} {
+	for _, name := range []string{"native", "token", "token", "kittoken"} {
 		env := p.world()
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
