@@ -23,6 +23,7 @@ const (
 type handle struct {
 	id     messages.SessionID
 	slots  chan struct{} // submissions on their way
+	looked atomic.Uint64 // how many permits were given back
 	failed atomic.Pointer[chan struct{}]
 }
 
@@ -38,6 +39,7 @@ func (h *handle) done(n int) {
 	for range n {
 		select {
 		case <-h.slots:
+			h.looked.Add(1)
 		default: // given back when the actor failed
 		}
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
@@ -9,10 +10,46 @@ import (
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
-// Mine makes n blocks more, whatever the mode, and returns the head then.
+// How long blocks that are asked for wait for submissions that are on their way: those of a session that stands still are not waited for.
+const (
+	settleTime = time.Second
+	settleStep = 100 * time.Microsecond
+)
+
+// Mine makes n blocks more, whatever the mode, and returns the head then. What a session was told to have sent before is looked at first, so that
+// the next block may have it.
 func (n *Node) Mine(ctx context.Context, blocks uint64) (primitives.Height, primitives.Hash, error) {
+	n.settle(ctx)
 	a, err := askProducer[messages.MineBlocks, messages.BlocksMined](ctx, n, messages.MineBlocks{Blocks: blocks})
 	return a.Height, a.Hash, err
+}
+
+// settle waits until the mempools have looked at all submissions that are on their way now, at most settleTime.
+func (n *Node) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	type pending struct {
+		of     *handle
+		looked uint64
+	}
+	var all []pending
+	n.handles.m.Range(func(_, v any) bool {
+		h := v.(*handle)
+		looked := h.looked.Load() // before their number, so that one more is waited for rather than one less
+		if k := len(h.slots); k > 0 {
+			all = append(all, pending{h, looked + uint64(k)})
+		}
+		return true
+	})
+	for _, p := range all {
+		for p.of.looked.Load() < p.looked && len(p.of.slots) > 0 && ctx.Err() == nil {
+			select {
+			case <-n.still:
+				return
+			case <-time.After(settleStep):
+			}
+		}
+	}
 }
 
 // PatchState writes records into the state with the next block, which is made at once, and returns that. engine.ErrPatch where they would

@@ -211,6 +211,8 @@ func TestForkReplays(t *testing.T) {
 			if got := chainID(t, h); got != "sandbox" {
 				t.Errorf("chain %q", got)
 			}
+			// The height is part of the receipts' ids: the next block has to have what was sent, though broadcast_tx_async answers before the
+			// mempool has looked at it.
 			var sent string
 			if cause := ask(t, h, "broadcast_tx_async", []string{u.tx}, &sent); cause != "" {
 				t.Fatal(cause)
