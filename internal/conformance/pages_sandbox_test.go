@@ -61,6 +61,7 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 	call("sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, token))
 	call("sandbox_snapshot", `{"name":"deployed"}`)
 	call("sandbox_snapshot", `{"name":"other"}`)
+	call("sandbox_new_world", `null`)
 	call("sandbox_tag", `{"name":"setup"}`)
 	call("sandbox_tag", `{"name":"old","tx_hashes":[]}`)
 	tx := primitives.Transaction{SignerID: "test.near", PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1}, ReceiverID: "token.near",
@@ -68,11 +69,6 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 			Args: []byte(`{"owner_id":"test.near","total_supply":"10","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`)}}}
 	hash := tx.Hash()
 	call("broadcast_tx_async", fmt.Sprintf(`[%q]`, base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(tx, key.Sign(hash[:])).AppendBorsh(nil))))
-	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the pool has nothing")
-		}
-	}
 	call("sandbox_mine", fmt.Sprintf(`{"until":%q}`, hash))
 	replay := call("sandbox_dump_transaction", fmt.Sprintf(`[%q]`, hash))
 	const account = `"account_id":"token.near"`
@@ -89,7 +85,7 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 		"sandbox_deal":        `{"token_id":"token.near","account_id":"alice.near","amount":"1000"}`,
 		"sandbox_impersonate": `{"account_ids":["alice.near"]}`, "sandbox_miss_chunks": `{"blocks":1}`, "sandbox_reorg": `{"blocks":1}`,
 		"sandbox_mock_verification": `{"ed25519_verify":true}`, "sandbox_tag": `{"name":"transfers"}`, "sandbox_tags": `null`, "sandbox_drop_tag": `{"name":"old"}`,
-		"sandbox_profile": `{"name":"setup"}`,
+		"sandbox_profile": `{"name":"setup"}`, "sandbox_new_world": `{"quiet":true}`, "sandbox_drop_world": `{"id":"1"}`, "sandbox_worlds": `null`,
 	}
 }
 
