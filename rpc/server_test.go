@@ -201,7 +201,10 @@ func signedText() string {
 }
 
 func TestWaitsAreLimitedAndEnd(t *testing.T) {
+	entered, looked := make(chan struct{}), make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		close(entered)
+		<-looked // however late this test gets its turn, the first still waits then
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}}
@@ -212,12 +215,14 @@ func TestWaitsAreLimitedAndEnd(t *testing.T) {
 		status, reply := callMethod(s, "send_tx", params)
 		first <- fmt.Sprint(status, reply)
 	}()
-	for s.Waiting() == 0 {
-		time.Sleep(time.Millisecond)
+	<-entered
+	if s.Waiting() != 1 {
+		t.Errorf("%d wait", s.Waiting())
 	}
 	if status, reply := callMethod(s, "send_tx", params); status != 503 || !strings.Contains(reply, "troupe.rpc.max_parked_requests") {
 		t.Errorf("over the limit: %d %s", status, reply)
 	}
+	close(looked)
 	want := `408{"jsonrpc":"2.0","error":{"name":"HANDLER_ERROR","cause":{"name":"TIMEOUT_ERROR"},"code":-32000,"message":"Server error","data":"Timeout"},"id":1}`
 	if got := <-first; got != want {
 		t.Errorf("waited: %s\nwant %s", got, want)
