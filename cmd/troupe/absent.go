@@ -11,7 +11,6 @@ import (
 var absent = []struct {
 	name, alias, instead string
 }{
-	{"localnet", "", "for a chain with several shards: troupe init --num-shards N, and one run; others follow it by run --boot-nodes"},
 	{"verify-proof", "verify_proof", "proofs come from light_client_proof; to check a whole recorded chain: troupe verify"},
 	{"ping", "", "whom a node is connected to is told by network_info"},
 	{"mirror", "", "there is nothing like it here"},

@@ -37,7 +37,7 @@ func newRun(a *app) *cobra.Command {
 override config.json for this run.
 
 With --boot-nodes, or network.boot_nodes in config.json, the node follows the network that
-they belong to; with --network-addr others may follow it.
+they belong to; with --network-addr, or network.public_addrs in config.json, others may follow it.
 
 Blocks are made as soon as a transaction waits ("instant"), at neard's delays ("interval"), or only
 when sandbox_mine asks for them ("manual"): troupe.block_production in config.json, or

@@ -68,7 +68,8 @@ type Config struct {
 
 // Network holds network.*, what else concerns other nodes, and troupe.network.*.
 type Network struct {
-	Enabled             *bool  // nil: where there are boot nodes
+	Enabled             *bool  // nil: where there are boot nodes, or it is public
+	Public              bool   // whether it is said where others reach this node
 	Addr                string // where others may connect; empty: only on this machine, on any port
 	BootNodes           string // as CheckBootNodes has it
 	Whitelist           string // likewise
@@ -92,7 +93,7 @@ func (n *Network) On() bool {
 	if n.Enabled != nil {
 		return *n.Enabled
 	}
-	return n.BootNodes != ""
+	return n.BootNodes != "" || n.Public
 }
 
 // ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far EXPERIMENTAL_receipt_to_tx looks.
@@ -347,12 +348,17 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		}
 		return otherwise
 	}
+	values := func(path string) bool {
+		v, _ := d.Get(path)
+		l, _ := v.([]any)
+		return len(l) > 0
+	}
 	o := &c.ReceiptOrigins
 	o.Outcomes = unless("save_tx_outcomes", true)
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
 	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
 	c.Network = Network{
-		Enabled: maybe("troupe.network.enabled"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
+		Enabled: maybe("troupe.network.enabled"), Public: values("network.public_addrs"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
 		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
 		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),

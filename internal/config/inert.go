@@ -80,6 +80,7 @@ var used = map[string]bool{
 	"network.addr": true, "network.boot_nodes": true, "network.whitelist_nodes": true, "network.blacklist": true, "network.max_num_peers": true,
 	"network.minimum_outbound_peers": true, "network.ideal_connections_lo": true, "network.ideal_connections_hi": true, "network.safe_set_size": true,
 	"network.tier1.enable_inbound": true, "network.tier1.enable_outbound": true, "network.tier1.connect_interval": true,
+	"network.public_addrs": true,
 }
 
 // Inert says of the keys that ask for something else than init writes and have no effect here what they are taken for: one line for

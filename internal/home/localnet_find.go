@@ -1,0 +1,88 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-chain/troupe/internal/config"
+)
+
+// FindLocalnet lists the homes below dir in the order of their numbers: folders with a config.json whose names begin with prefix.
+func FindLocalnet(dir, prefix string) ([]LocalnetNode, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, missing(dir, err, "make a network with `troupe localnet`")
+	}
+	var nodes []LocalnetNode
+	numbers := map[string]int{}
+	for _, e := range entries {
+		number, err := strconv.Atoi(strings.TrimPrefix(e.Name(), prefix))
+		if err != nil || !strings.HasPrefix(e.Name(), prefix) || !exists(filepath.Join(dir, e.Name(), ConfigFile)) {
+			continue
+		}
+		numbers[e.Name()] = number
+		n, err := findNode(filepath.Join(dir, e.Name()), e.Name())
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	switch {
+	case len(nodes) == 0:
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("no homes %s0, %[1]s1, ... in it", prefix), Hint: "make a network with `troupe --home " + dir + " localnet`"}
+	case len(nodes) > MaxLocalnet:
+		return nil, &FileError{Path: dir, Err: fmt.Errorf("%d homes, at most %d are run", len(nodes), MaxLocalnet)}
+	}
+	slices.SortFunc(nodes, func(a, b LocalnetNode) int { return numbers[a.Name] - numbers[b.Name] })
+	return nodes, nil
+}
+
+func findNode(dir, name string) (LocalnetNode, error) {
+	n := LocalnetNode{Name: name, Dir: dir, Role: RoleOther}
+	c, _, err := LoadConfig(dir)
+	if err != nil {
+		return n, err
+	}
+	if c.RPC == nil {
+		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: errors.New(`"rpc" is null: nothing could be shown of the node`)}
+	}
+	if n.RPC, err = netip.ParseAddrPort(c.RPC.Addr); err == nil {
+		n.Network, err = netip.ParseAddrPort(c.Network.Addr)
+	}
+	if err != nil {
+		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: fmt.Errorf("rpc.addr and network.addr must be an IP address and a port: %w", err)}
+	}
+	p := PathsOf(dir, c)
+	g, _, err := readGenesis(&p)
+	if err != nil {
+		return n, err
+	}
+	if exists(p.ValidatorKey) {
+		k, err := ReadKeyFile(p.ValidatorKey)
+		if err != nil {
+			return n, err
+		}
+		if validatorProblem(g, k) == "" {
+			n.Role = RoleValidator
+			return n, nil
+		}
+	}
+	switch {
+	case c.Archive:
+		n.Role = RoleArchival
+	case fmt.Sprint(documentValue(c.Document, "tracked_shards_config")) == "AllShards":
+		n.Role = RoleRPC
+	}
+	return n, nil
+}
+
+func documentValue(d *config.Document, key string) any {
+	v, _ := d.Get(key)
+	return v
+}
