@@ -32,7 +32,7 @@ No file is replaced: a folder of that name which has something in it is an error
 const localnetExamples = `  troupe --home /tmp/net localnet -v 4 -s 4
   troupe --home /tmp/net localnet -v 1 --non-validators-rpc 2 --base-port 24600
   troupe --home /tmp/net localnet -v 4 -s 4 --tracked-shards none --epoch-length 300
-  troupe --home /tmp/net/node0 run`
+  troupe --home /tmp/net localnet run`
 
 func newLocalnet(a *app) *cobra.Command {
 	var host string
@@ -55,7 +55,7 @@ func newLocalnet(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			printLocalnet(cmd, a, r)
+			printLocalnet(cmd, a, &o, r)
 			return nil
 		},
 	}
@@ -81,11 +81,12 @@ func newLocalnet(a *app) *cobra.Command {
 		}
 		return pflag.NormalizedName(name)
 	})
+	cmd.AddCommand(newLocalnetRun(a))
 	return cmd
 }
 
 // printLocalnet tells what was made and what to do next.
-func printLocalnet(cmd *cobra.Command, a *app, r *home.LocalnetResult) {
+func printLocalnet(cmd *cobra.Command, a *app, o *home.LocalnetOptions, r *home.LocalnetResult) {
 	dir := a.home
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
@@ -99,5 +100,9 @@ func printLocalnet(cmd *cobra.Command, a *app, r *home.LocalnetResult) {
 	for _, n := range r.Notes {
 		say(cmd, "note: %s", n)
 	}
-	say(cmd, "next: troupe --home %s run", filepath.Join(a.home, r.Nodes[0].Name))
+	next := "localnet run"
+	if o.Prefix != "node" {
+		next += " --prefix " + o.Prefix
+	}
+	say(cmd, "next: troupe --home %s %s", a.home, next)
 }

@@ -74,6 +74,7 @@ type LocalnetOptions struct {
 type LocalnetNode struct {
 	Name, Dir    string
 	Role         Role
+	Tracks       string // all, none (but what it is assigned), or as config.json has it
 	RPC, Network netip.AddrPort
 }
 
@@ -344,5 +345,17 @@ func (o *LocalnetOptions) config(nodes []LocalnetNode, i int) *config.Document {
 		add("cold_store", cold)
 		add("split_storage", split)
 	}
+	n.Tracks = tracks(doc)
 	return doc
+}
+
+// tracks is what a config.json's tracked_shards_config says.
+func tracks(doc *config.Document) string {
+	switch v, _ := doc.Get("tracked_shards_config"); v {
+	case "AllShards":
+		return "all"
+	case "NoShards", nil:
+		return "none"
+	}
+	return "some"
 }

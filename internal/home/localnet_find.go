@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/troupe-chain/troupe/internal/config"
 )
 
 // FindLocalnet lists the homes below dir in the order of their numbers: folders with a config.json whose names begin with prefix.
@@ -58,6 +56,7 @@ func findNode(dir, name string) (LocalnetNode, error) {
 	if err != nil {
 		return n, &FileError{Path: filepath.Join(dir, ConfigFile), Err: fmt.Errorf("rpc.addr and network.addr must be an IP address and a port: %w", err)}
 	}
+	n.Tracks = tracks(c.Document)
 	p := PathsOf(dir, c)
 	g, _, err := readGenesis(&p)
 	if err != nil {
@@ -76,13 +75,8 @@ func findNode(dir, name string) (LocalnetNode, error) {
 	switch {
 	case c.Archive:
 		n.Role = RoleArchival
-	case fmt.Sprint(documentValue(c.Document, "tracked_shards_config")) == "AllShards":
+	case n.Tracks == "all":
 		n.Role = RoleRPC
 	}
 	return n, nil
-}
-
-func documentValue(d *config.Document, key string) any {
-	v, _ := d.Get(key)
-	return v
 }

@@ -223,3 +223,8 @@ func TestLocalnetRefuses(t *testing.T) {
 		t.Errorf("a home without a genesis: %v", err)
 	}
 }
+
+func documentValue(d *config.Document, key string) any {
+	v, _ := d.Get(key)
+	return v
+}

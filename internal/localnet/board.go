@@ -1,0 +1,369 @@
+package localnet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Phase is what a node's process does.
+type Phase string
+
+// The phases.
+const (
+	Down   Phase = "down"   // no process
+	Up     Phase = "up"     // one that runs
+	Paused Phase = "paused" // one that stands still
+	Ending Phase = "ending" // one that was told to end
+	Failed Phase = "failed" // it ended without having been told to
+	Killed Phase = "killed" // it was killed by a key
+)
+
+const (
+	window  = time.Minute // of which rates are told
+	notes   = 4           // lines on the screen of what happened
+	maxSaid = 100
+	ctrlC   = 3
+)
+
+// Spec is what is known of a node before it runs.
+type Spec struct {
+	Name, Role, Tracks, Program string
+}
+
+// Answer is what a node says of itself.
+type Answer struct {
+	Err     string // why there is none
+	Height  uint64
+	Syncing bool
+	Peers   int
+}
+
+// Duty is what a validator had to do in this epoch, and did.
+type Duty struct {
+	Shards                         []uint64
+	Blocks, ExpectedBlocks         uint64
+	Chunks, ExpectedChunks         uint64
+	Endorsed, ExpectedEndorsements uint64
+}
+
+// Missed is what it did not do.
+func (d *Duty) Missed() uint64 {
+	return gap(d.ExpectedBlocks, d.Blocks) + gap(d.ExpectedChunks, d.Chunks) + gap(d.ExpectedEndorsements, d.Endorsed)
+}
+
+func gap(expected, done uint64) uint64 {
+	if done >= expected {
+		return 0
+	}
+	return expected - done
+}
+
+// Block is a block of the chain as it was seen.
+type Block struct {
+	Height, Ordinal      uint64
+	Skipped              uint64 // heights below it without a block
+	At                   time.Time
+	Chunks, MissedChunks int
+	Transactions         int
+}
+
+// The events of a Board.
+type (
+	// Began: a process runs.
+	Began struct{ Node int }
+	// Ended: a process is gone.
+	Ended struct {
+		Node int
+		How  string // of it as the system tells it
+	}
+	// Answered: a node was asked how it is.
+	Answered struct {
+		Node int
+		Answer
+	}
+	// Seen: new blocks of the chain, lowest first.
+	Seen struct{ Blocks []Block }
+	// Epoch: the validators of the epoch by account.
+	Epoch struct {
+		Height uint64
+		Duties map[string]Duty
+	}
+	// Key: one was pressed.
+	Key struct{ Key rune }
+	// Told: the program is to end.
+	Told struct{}
+)
+
+// The keys that are no letters.
+const (
+	KeyUp rune = -1 - iota
+	KeyDown
+)
+
+// Do is something to be done with a node's process.
+type Do struct {
+	Node int
+	What What
+}
+
+// What is to be done.
+type What string
+
+// What can be.
+const (
+	Start    What = "start"
+	Stop     What = "stop"
+	Kill     What = "kill"
+	Pause    What = "pause"
+	Continue What = "continue"
+)
+
+// row is a node.
+type row struct {
+	Spec
+	phase Phase
+	alive bool // there is a process
+	last  Answer
+	how   string
+}
+
+// Board is what is known.
+type Board struct {
+	rows       []row
+	unattended bool // nobody presses keys
+	selected   int
+	blocks     []Block // of the window
+	missed     struct{ blocks, chunks uint64 }
+	epoch      uint64
+	duties     map[string]Duty
+	said       []string
+	ending     bool
+}
+
+// NewBoard returns the board of nodes that are not there yet. Unattended it is done when no node is left.
+func NewBoard(nodes []Spec, unattended bool) *Board {
+	b := &Board{unattended: unattended}
+	for _, n := range nodes {
+		b.rows = append(b.rows, row{Spec: n, phase: Down})
+	}
+	return b
+}
+
+// Begin has all nodes started.
+func (b *Board) Begin() (out []Do) {
+	for i := range b.rows {
+		out = append(out, b.start(i)...)
+	}
+	return out
+}
+
+// Done tells whether there is nothing left to run or to wait for.
+func (b *Board) Done() bool {
+	return (b.ending || b.unattended) && !slices.ContainsFunc(b.rows, func(r row) bool { return r.alive })
+}
+
+// Failures lists the nodes that ended by themselves.
+func (b *Board) Failures() (out []string) {
+	for _, r := range b.rows {
+		if r.phase == Failed {
+			out = append(out, fmt.Sprintf("%s ended by itself: %s", r.Name, r.how))
+		}
+	}
+	return out
+}
+
+// Highest lists the nodes that answer, the highest first.
+func (b *Board) Highest() (out []int) {
+	for i, r := range b.rows {
+		if r.phase == Up && r.last.Err == "" {
+			out = append(out, i)
+		}
+	}
+	slices.SortStableFunc(out, func(x, y int) int { return cmp.Compare(b.rows[y].last.Height, b.rows[x].last.Height) })
+	return out
+}
+
+// Up lists the nodes that could answer.
+func (b *Board) Up() (out []int) {
+	for i, r := range b.rows {
+		if r.phase == Up {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Top is the height of the last block that was seen.
+func (b *Board) Top() uint64 {
+	if len(b.blocks) == 0 {
+		return 0
+	}
+	return b.blocks[len(b.blocks)-1].Height
+}
+
+// Step applies ev and returns what is to be done, in order.
+func (b *Board) Step(ev any) []Do {
+	switch ev := ev.(type) {
+	case Began:
+		b.say("%s runs", b.rows[ev.Node].Name)
+	case Ended:
+		b.ended(ev)
+	case Answered:
+		if b.rows[ev.Node].phase == Up {
+			b.rows[ev.Node].last = ev.Answer
+		}
+	case Seen:
+		b.see(ev.Blocks)
+	case Epoch:
+		b.epoch, b.duties = ev.Height, ev.Duties
+	case Key:
+		return b.key(ev.Key)
+	case Told:
+		return b.end()
+	default:
+		panic(fmt.Sprintf("localnet: no case for %T", ev))
+	}
+	return nil
+}
+
+func (b *Board) start(i int) []Do {
+	r := &b.rows[i]
+	r.phase, r.alive, r.how, r.last = Up, true, "", Answer{Err: "no answer yet"}
+	return []Do{{i, Start}}
+}
+
+func (b *Board) ended(ev Ended) {
+	r := &b.rows[ev.Node]
+	switch r.phase {
+	case Ending:
+		r.phase = Down
+		b.say("%s has ended", r.Name)
+	case Killed:
+		b.say("%s is killed", r.Name)
+	default:
+		r.phase, r.how = Failed, ev.How
+		b.say("%s ended by itself: %s", r.Name, ev.How)
+	}
+	r.alive, r.last = false, Answer{}
+}
+
+// see takes blocks that are above the last one, so that a second node's answer counts nothing twice.
+func (b *Board) see(blocks []Block) {
+	for _, x := range blocks {
+		if n := len(b.blocks); n > 0 && x.Height <= b.blocks[n-1].Height {
+			continue
+		}
+		b.blocks = append(b.blocks, x)
+		b.missed.blocks += x.Skipped
+		b.missed.chunks += uint64(x.MissedChunks)
+	}
+	for len(b.blocks) > 2 && b.blocks[len(b.blocks)-1].At.Sub(b.blocks[0].At) > window {
+		b.blocks = b.blocks[1:]
+	}
+}
+
+// rates returns blocks and transactions a second in the window. Blocks count by their ordinals: where they come faster than they are
+// looked at, the transactions of those that were stand for all.
+func (b *Board) rates() (blocks, transactions float64) {
+	n := len(b.blocks)
+	if n < 2 {
+		return 0, 0
+	}
+	first, last := &b.blocks[0], &b.blocks[n-1]
+	span := last.At.Sub(first.At).Seconds()
+	if span <= 0 {
+		return 0, 0
+	}
+	sum := 0
+	for _, x := range b.blocks[1:] {
+		sum += x.Transactions
+	}
+	blocks = float64(last.Ordinal-first.Ordinal) / span
+	return blocks, blocks * float64(sum) / float64(n-1)
+}
+
+// height is the highest that was seen.
+func (b *Board) height() uint64 {
+	h := b.Top()
+	for _, r := range b.rows {
+		h = max(h, r.last.Height)
+	}
+	return h
+}
+
+// key does what a key stands for, with the selected node.
+func (b *Board) key(k rune) []Do {
+	i := b.selected
+	r := &b.rows[i]
+	switch {
+	case k == KeyUp:
+		b.selected = max(i-1, 0)
+	case k == KeyDown:
+		b.selected = min(i+1, len(b.rows)-1)
+	case k >= '0' && k <= '9' && int(k-'0') < len(b.rows):
+		b.selected = int(k - '0')
+	case k == 'q' || k == ctrlC:
+		return b.end()
+	case k == 's' && !r.alive && !b.ending:
+		return b.start(i)
+	case k == 's' && (r.phase == Up || r.phase == Paused):
+		return b.stop(i)
+	case k == 'k' && r.alive:
+		r.phase = Killed
+		return []Do{{i, Kill}}
+	case k == 'p' && r.phase == Up:
+		r.phase = Paused
+		b.say("%s stands still", r.Name)
+		return []Do{{i, Pause}}
+	case k == 'p' && r.phase == Paused:
+		r.phase, r.last = Up, Answer{Err: "no answer yet"}
+		b.say("%s goes on", r.Name)
+		return []Do{{i, Continue}}
+	}
+	return nil
+}
+
+// stop has a node told to end; one that stands still hears it when it goes on.
+func (b *Board) stop(i int) (out []Do) {
+	r := &b.rows[i]
+	out = append(out, Do{i, Stop})
+	if r.phase == Paused {
+		out = append(out, Do{i, Continue})
+	}
+	r.phase = Ending
+	return out
+}
+
+// end has all told to end; a second time they are killed.
+func (b *Board) end() (out []Do) {
+	first := !b.ending
+	b.ending = true
+	if first {
+		b.say("all are told to end; q or Ctrl-C again kills them")
+	}
+	for i := range b.rows {
+		switch r := &b.rows[i]; {
+		case !r.alive || r.phase == Killed:
+		case !first:
+			r.phase = Killed
+			out = append(out, Do{i, Kill})
+		case r.phase != Ending:
+			out = append(out, b.stop(i)...)
+		}
+	}
+	return out
+}
+
+func (b *Board) say(format string, args ...any) {
+	b.said = append(b.said, fmt.Sprintf(format, args...))
+	b.said = b.said[max(len(b.said)-maxSaid, 0):]
+}
+
+// News takes what has happened since the last call, for lines.
+func (b *Board) News() []string {
+	out := b.said
+	b.said = nil
+	return out
+}

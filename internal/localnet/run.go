@@ -1,0 +1,185 @@
+package localnet
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+)
+
+const (
+	lookEvery = time.Second
+	stopLimit = 15 * time.Second
+)
+
+// Node is a home and what runs it.
+type Node struct {
+	Spec
+	Command []string
+	URL     string // of its JSON-RPC
+	Log     string // file
+}
+
+// Options are what Run runs.
+type Options struct {
+	Nodes []Node
+	Title string
+	// Draw shows the screen, whose size is Size. nil: there is none, and Say gets lines.
+	Draw func(lines []string)
+	Size func() (width, height int)
+	Keys <-chan []byte // what is typed
+	Say  func(line string)
+	// Every is the time between two lines about all.
+	Every time.Duration
+}
+
+// runner is one Run.
+type runner struct {
+	Options
+	board     *Board
+	processes []*process
+	events    chan any
+	asking    map[int]bool
+	looking   bool
+	hurried   bool // the time for an end in order runs
+}
+
+// looked ends a look at the chain.
+type looked struct{ found []any }
+
+// Run starts all nodes and waits until all have ended, because somebody or ctx said so; without a screen also by themselves. Its error
+// names those that ended by themselves.
+func Run(ctx context.Context, o Options) error {
+	specs := make([]Spec, len(o.Nodes))
+	for i, n := range o.Nodes {
+		specs[i] = n.Spec
+	}
+	r := &runner{Options: o, board: NewBoard(specs, o.Draw == nil), processes: make([]*process, len(o.Nodes)), events: make(chan any), asking: map[int]bool{}}
+	r.loop(ctx)
+	if failed := r.board.Failures(); len(failed) > 0 {
+		return errors.New(strings.Join(failed, "; "))
+	}
+	return nil
+}
+
+func (r *runner) loop(ctx context.Context) {
+	asks, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	every := time.NewTicker(r.Every)
+	defer every.Stop()
+	var hurry <-chan time.Time
+	told := ctx.Done()
+	r.do(r.board.Begin())
+	r.look(asks)
+	for r.show(); !r.board.Done(); r.show() {
+		select {
+		case <-told:
+			told = nil
+			r.do(r.board.Step(Told{}))
+		case <-hurry:
+			hurry = nil
+			r.do(r.board.Step(Told{}))
+		case in, open := <-r.Keys:
+			if !open {
+				r.Keys = nil
+			}
+			for _, k := range keysOf(in) {
+				r.do(r.board.Step(Key{k}))
+			}
+		case ev := <-r.events:
+			r.take(ev)
+		case <-tick.C:
+			r.look(asks)
+		case <-every.C:
+			if r.Draw == nil {
+				r.Say(r.board.Line())
+			}
+		}
+		if r.board.ending && !r.hurried {
+			r.hurried, hurry = true, time.After(stopLimit)
+		}
+	}
+}
+
+// take applies what a process or an answer tells.
+func (r *runner) take(ev any) {
+	switch ev := ev.(type) {
+	case looked:
+		r.looking = false
+		for _, f := range ev.found {
+			r.board.Step(f)
+		}
+		return
+	case Answered:
+		delete(r.asking, ev.Node)
+	case Ended:
+		r.processes[ev.Node] = nil
+	}
+	r.do(r.board.Step(ev))
+}
+
+func (r *runner) do(list []Do) {
+	for _, d := range list {
+		if p := r.processes[d.Node]; d.What != Start {
+			if p != nil {
+				p.send(d.What)
+			}
+			continue
+		}
+		n := &r.Nodes[d.Node]
+		p, err := begin(n.Command, n.Log, func(how string) { r.events <- Ended{d.Node, how + "; see " + n.Log} })
+		if err != nil {
+			r.board.Step(Ended{d.Node, err.Error()})
+			continue
+		}
+		r.processes[d.Node] = p
+		r.board.Step(Began{d.Node})
+	}
+}
+
+// look asks every node how it is, and the highest ones for the chain, unless they are still being asked.
+func (r *runner) look(ctx context.Context) {
+	for _, i := range r.board.Up() {
+		if r.asking[i] {
+			continue
+		}
+		r.asking[i] = true
+		go func() {
+			a := ask(ctx, r.Nodes[i].URL)
+			r.tell(ctx, Answered{i, a})
+		}()
+	}
+	if r.looking {
+		return
+	}
+	var urls []string
+	for _, i := range r.board.Highest() {
+		urls = append(urls, r.Nodes[i].URL)
+	}
+	if len(urls) == 0 {
+		return
+	}
+	r.looking = true
+	after := r.board.Top()
+	go func() { r.tell(ctx, looked{look(ctx, urls, after)}) }()
+}
+
+func (r *runner) tell(ctx context.Context, ev any) {
+	select {
+	case r.events <- ev:
+	case <-ctx.Done():
+	}
+}
+
+func (r *runner) show() {
+	if r.Draw == nil {
+		for _, n := range r.board.News() {
+			r.Say(n)
+		}
+		return
+	}
+	width, height := r.Size()
+	r.Draw(r.board.Lines(r.Title, width, height))
+}

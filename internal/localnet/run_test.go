@@ -1,0 +1,251 @@
+package localnet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fakeNode answers as a node whose chain has a block each ten milliseconds of it, two chunks each, and no block at heights that end in 5.
+func fakeNode(t *testing.T, height *atomic.Uint64) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			Method string
+			Params json.RawMessage
+		}
+		_ = json.NewDecoder(r.Body).Decode(&q)
+		answer := func(format string, args ...any) {
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":`+format+`}`, args...)
+		}
+		switch q.Method {
+		case "status":
+			answer(`{"sync_info":{"latest_block_height":%d,"syncing":false}}`, height.Load())
+		case "network_info":
+			answer(`{"num_active_peers":3}`)
+		case "validators":
+			answer(`{"epoch_height":2,"current_validators":[{"account_id":"a","shards":[1],"num_produced_blocks":3,"num_expected_blocks":4,
+				"num_produced_chunks":5,"num_expected_chunks":5,"num_produced_endorsements":6,"num_expected_endorsements":9}]}`)
+		case "block":
+			h := height.Load()
+			var p struct {
+				ID string `json:"block_id"`
+			}
+			if _ = json.Unmarshal(q.Params, &p); p.ID != "" {
+				_, _ = fmt.Sscan(p.ID, &h)
+			}
+			prev := h - 1
+			if prev%10 == 5 {
+				prev--
+			}
+			answer(`{"header":{"height":%d,"prev_height":%d,"block_ordinal":%d,"prev_hash":"%[2]d","timestamp_nanosec":"%[4]d"},"chunks":[
+				{"chunk_hash":"c%[1]d","height_included":%[1]d,"tx_root":"x"},{"chunk_hash":"no","height_included":%[1]d,"tx_root":"%[5]s"},
+				{"chunk_hash":"no","height_included":%[2]d,"tx_root":"x"}]}`, h, prev, h-h/10, h*10_000_000, noRoot)
+		case "chunk":
+			if !strings.Contains(string(q.Params), `"c`) {
+				t.Errorf("asked for the chunk %s", q.Params)
+			}
+			answer(`{"transactions":[{},{},{}]}`)
+		default:
+			t.Errorf("asked for %s", q.Method)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestLook reads a chain: at first its head, then every block since, at most so many.
+func TestLook(t *testing.T) {
+	var height atomic.Uint64
+	height.Store(104)
+	url := fakeNode(t, &height)
+	if got, want := ask(t.Context(), url), (Answer{Height: 104, Peers: 3}); got != want {
+		t.Errorf("ask = %+v, want %+v", got, want)
+	}
+	heights := func(found []any) (out []uint64) {
+		for _, b := range found[0].(Seen).Blocks {
+			out = append(out, b.Height)
+		}
+		return out
+	}
+	found := look(t.Context(), []string{url}, 0)
+	if got := heights(found); !slices.Equal(got, []uint64{104}) {
+		t.Errorf("first look: %v", got)
+	}
+	if e := found[1].(Epoch); e.Height != 2 || fmt.Sprint(e.Duties) != "map[a:{[1] 3 4 5 5 6 9}]" {
+		d := e.Duties["a"]
+		t.Errorf("epoch = %+v, missed %d", e, d.Missed())
+	}
+	height.Store(107)
+	found = look(t.Context(), []string{"http://127.0.0.1:1", url}[1:], 104)
+	if got := heights(found); !slices.Equal(got, []uint64{106, 107}) {
+		t.Errorf("second look: %v", got)
+	}
+	want := Block{Height: 106, Ordinal: 96, Skipped: 1, At: time.Unix(0, 1_060_000_000), Chunks: 3, MissedChunks: 1, Transactions: 3}
+	if got := found[0].(Seen).Blocks[0]; !got.At.Equal(want.At) || fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("block = %+v, want %+v", got, want)
+	}
+	if height.Store(1000); len(heights(look(t.Context(), []string{url}, 107))) != maxBlocks {
+		t.Error("a look reads more than it may")
+	}
+	if len(look(t.Context(), []string{"http://127.0.0.1:1"}, 0)) != 0 {
+		t.Error("something is seen where nobody is")
+	}
+	if got := ask(t.Context(), "http://127.0.0.1:1"); got.Err != "no answer" {
+		t.Errorf("ask = %+v", got)
+	}
+}
+
+// screen gives a test what is drawn.
+type screen chan string
+
+func (s screen) draw(lines []string) { s <- strings.Join(lines, "\n") }
+
+// await reads the screen until what stands on it.
+func (s screen) await(t *testing.T, what string) {
+	t.Helper()
+	limit := time.After(20 * time.Second)
+	for last := ""; ; {
+		select {
+		case last = <-s:
+			if strings.Contains(last, what) {
+				return
+			}
+		case <-limit:
+			t.Fatalf("%q is not on the screen:\n%s", what, last)
+		}
+	}
+}
+
+// press types while the screen is drawn on.
+func (s screen) press(keys chan<- []byte, text string) {
+	for {
+		select {
+		case keys <- []byte(text):
+			return
+		case <-s:
+		}
+	}
+}
+
+// TestRun runs processes, and presses keys.
+func TestRun(t *testing.T) {
+	var height atomic.Uint64
+	height.Store(7)
+	url := fakeNode(t, &height)
+	dir := t.TempDir()
+	node := func(name, script string) Node {
+		return Node{Spec: Spec{Name: name}, Command: []string{"sh", "-c", script}, URL: url, Log: filepath.Join(dir, name)}
+	}
+	const stubborn = `trap 'echo told; exit 0' TERM; echo begun; while :; do sleep 0.05; done`
+	s := make(screen)
+	keys := make(chan []byte)
+	done := make(chan error, 1)
+	go func() {
+		done <- Run(t.Context(), Options{
+			Nodes: []Node{node("one", stubborn), node("two", "echo broken >&2; exit 3"), node("three", "exec sleep 1000")},
+			Draw:  s.draw, Size: func() (int, int) { return 150, 20 }, Keys: keys, Every: time.Hour,
+		})
+	}()
+	s.await(t, "two ended by itself: exit status 3; see "+filepath.Join(dir, "two"))
+	s.await(t, "height 7 ")
+	begun := func() bool {
+		in, _ := os.ReadFile(filepath.Join(dir, "one"))
+		return strings.HasPrefix(string(in), "begun\n")
+	}
+	for poll := time.NewTicker(time.Millisecond); !begun(); { // another process
+		select {
+		case <-poll.C:
+		case <-s:
+		case <-time.After(20 * time.Second):
+			t.Fatal("one does not begin")
+		}
+	}
+	s.press(keys, "p")
+	s.await(t, "one stands still")
+	s.press(keys, "s") // told, and heard when it goes on
+	s.await(t, "one has ended")
+	s.press(keys, "s")
+	s.press(keys, "2k")
+	s.await(t, "three is killed")
+	s.press(keys, "q")
+	var err error
+	for ended := false; !ended; {
+		select {
+		case err = <-done:
+			ended = true
+		case <-s:
+		}
+	}
+	if err == nil || !strings.HasPrefix(err.Error(), "two ended by itself") {
+		t.Errorf("Run = %v", err)
+	}
+	for name, want := range map[string]string{"one": "begun\ntold\n", "two": "broken\n"} { // one has begun again
+		if got, err := os.ReadFile(filepath.Join(dir, name)); !strings.HasPrefix(string(got), want) {
+			t.Errorf("log of %s = %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+// TestRunPlain says lines, and ends with its context, or when no node is left.
+func TestRunPlain(t *testing.T) {
+	dir := t.TempDir()
+	var lines []string
+	ctx, cancel := context.WithCancel(t.Context())
+	o := Options{
+		Nodes: []Node{{Spec: Spec{Name: "a"}, Command: []string{"sleep", "1000"}, URL: "http://127.0.0.1:1", Log: filepath.Join(dir, "a")}},
+		Every: 10 * time.Millisecond, Say: func(l string) {
+			if lines = append(lines, l); len(lines) == 5 {
+				cancel()
+			}
+		},
+	}
+	if err := Run(ctx, o); err != nil {
+		t.Error(err)
+	}
+	if lines[0] != "a runs" || !strings.HasPrefix(lines[1], "height 0 ") || !slices.Contains(lines, "a has ended") {
+		t.Errorf("lines = %q", lines)
+	}
+	o.Nodes[0].Command = []string{filepath.Join(dir, "nothing")}
+	if err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no such file") {
+		t.Errorf("of a program that is not there: %v", err)
+	}
+}
+
+// TestLog begins anew where a log is too long, and keeps what was before.
+func TestLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(path, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = l.Write([]byte("more\n"))
+	l.size = maxLog
+	_, _ = l.Write([]byte("new\n"))
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	for p, want := range map[string]string{path: "new\n", path + ".1": "old\nmore\n"} {
+		if got, err := os.ReadFile(p); string(got) != want {
+			t.Errorf("%s = %q, %v", filepath.Base(p), got, err)
+		}
+	}
+}
+
+func TestFrame(t *testing.T) {
+	if got, want := frame([]string{"a", "b", "> c"}), "\x1b[H\x1b[1ma\x1b[0m\x1b[K\r\nb\x1b[K\r\n\x1b[1m> c\x1b[0m\x1b[K\x1b[J"; got != want {
+		t.Errorf("frame = %q, want %q", got, want)
+	}
+}

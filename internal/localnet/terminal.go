@@ -1,0 +1,87 @@
+package localnet
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Terminal is a screen that takes all of a terminal until Close.
+type Terminal struct {
+	in, out *os.File
+	before  *term.State
+	Keys    chan []byte
+	last    string
+}
+
+// OpenTerminal takes the terminal of in and out; false if they are none.
+func OpenTerminal(in, out *os.File) (*Terminal, bool) {
+	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) || os.Getenv("TERM") == "dumb" {
+		return nil, false
+	}
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return nil, false
+	}
+	t := &Terminal{in: in, out: out, before: before, Keys: make(chan []byte)}
+	_, _ = io.WriteString(out, "\x1b[?1049h\x1b[?25l") // the other screen, without a cursor
+	go t.read()
+	return t, true
+}
+
+// read ends with the process: nothing takes a read from a terminal back.
+func (t *Terminal) read() {
+	for {
+		buf := make([]byte, 64)
+		n, err := t.in.Read(buf)
+		if err != nil {
+			close(t.Keys)
+			return
+		}
+		t.Keys <- buf[:n]
+	}
+}
+
+// Size returns columns and lines.
+func (t *Terminal) Size() (width, height int) {
+	width, height, err := term.GetSize(int(t.out.Fd()))
+	if err != nil || width < 1 || height < 1 {
+		return 80, 24
+	}
+	return width, height
+}
+
+// Draw shows lines, if they are others than before.
+func (t *Terminal) Draw(lines []string) {
+	text := frame(lines)
+	if text == t.last {
+		return
+	}
+	t.last = text
+	_, _ = io.WriteString(t.out, text)
+}
+
+// frame is what draws lines over those that are there. The node that is chosen and the title are in bold.
+func frame(lines []string) string {
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	for i, l := range lines {
+		if i > 0 {
+			b.WriteString("\r\n")
+		}
+		if i == 0 || strings.HasPrefix(l, ">") {
+			l = "\x1b[1m" + l + "\x1b[0m"
+		}
+		b.WriteString(l + "\x1b[K")
+	}
+	b.WriteString("\x1b[J")
+	return b.String()
+}
+
+// Close gives the terminal back.
+func (t *Terminal) Close() {
+	_, _ = io.WriteString(t.out, "\x1b[?25h\x1b[?1049l")
+	_ = term.Restore(int(t.in.Fd()), t.before)
+}
