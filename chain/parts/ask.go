@@ -26,6 +26,7 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor prim
 	own.HeightIncluded = 0
 	e := p.know(h.ChunkHash(), &own)
 	e.offer(&own, true)
+	e.complete = e.complete && p.enough(e)
 	err := p.settle(out, e)
 	if e.complete || e.failed || e.want != nil || p.entries[e.hash] != e {
 		return err

@@ -73,7 +73,7 @@ type Request struct {
 }
 
 // Wanted are the new chunks of a block on Prev. If Prev is not known, Ancestor is a block of the same epoch that is; else it is Prev. One that was complete
-// may be forgotten: who has it does not want it.
+// may be forgotten, or was for a node that held other shards: who has it does not want it.
 type Wanted struct {
 	Headers  []*primitives.ChunkHeader
 	Ancestor primitives.Hash

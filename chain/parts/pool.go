@@ -44,7 +44,9 @@ type entry struct {
 	signed   bool // the header's signature was checked
 	ready    bool
 	complete bool
+	to       []primitives.ShardID // complete are proofs to these shards; nil: the body
 	failed   bool
+	told     primitives.EpochID // by whose owners own parts were passed on; zero: they were not
 	want     *want
 }
 
@@ -236,16 +238,9 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 	}
 	id, placed := p.chain.Epoch(h.PrevBlockHash)
 	if !placed && !known {
-		if id, placed = p.chain.Epoch(p.head.Hash); placed { // likely; what is wrong about the header is seen when its block comes
-			layout, err := p.chain.Layout(id)
-			if err != nil {
-				return fmt.Errorf("%w: on an unknown block: %w", ErrHeader, err)
-			}
-			if !layout.Has(h.ShardID) {
-				return fmt.Errorf("%w: of shard %d on an unknown block", ErrHeader, h.ShardID)
-			}
-		} else {
-			return fmt.Errorf("%w: on an unknown block, in no epoch", ErrHeader)
+		var err error
+		if id, placed, err = p.likely(h); err != nil {
+			return err
 		}
 	}
 	for i := range c.Parts {
@@ -281,6 +276,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 		if err := p.passOn(out, e, id, fresh); err != nil {
 			return err
 		}
+		e.told = id
 	}
 	if err := p.settle(out, e); err != nil {
 		return err
@@ -291,6 +287,33 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 		}
 	}
 	return nil
+}
+
+// likely is the epoch of a header on an unknown block: that behind the head. What is wrong about the header is seen when its block comes. A shard that only the
+// epoch after that has may be of its first block, and the head is not yet the block before: its parts are kept, and passed on when that is here.
+func (p *Pool) likely(h *primitives.ChunkHeader) (id primitives.EpochID, placed bool, err error) {
+	id, known := p.chain.Epoch(p.head.Hash)
+	if !known {
+		return id, false, fmt.Errorf("%w: on an unknown block, in no epoch", ErrHeader)
+	}
+	layout, err := p.chain.Layout(id)
+	if err != nil {
+		return id, false, fmt.Errorf("%w: on an unknown block: %w", ErrHeader, err)
+	}
+	if layout.Has(h.ShardID) {
+		return id, true, nil
+	}
+	next, err := p.chain.NextEpoch(p.head.Hash)
+	if err == nil {
+		layout, err = p.chain.Layout(next)
+	}
+	if err != nil {
+		return id, false, fmt.Errorf("%w: on an unknown block: %w", ErrHeader, err)
+	}
+	if !layout.Has(h.ShardID) {
+		return id, false, fmt.Errorf("%w: of shard %d on an unknown block", ErrHeader, h.ShardID)
+	}
+	return id, false, nil
 }
 
 // check has the header's signature checked once its block is known; an entry without a good one goes.
@@ -322,6 +345,18 @@ func (p *Pool) settle(out *Out, e *entry) error {
 	}
 	if err := p.check(e); err != nil {
 		return err
+	}
+	if e.told != id { // the epoch was not known, or another one was likely
+		var all []primitives.ChunkPart
+		for _, x := range e.parts {
+			if x != nil {
+				all = append(all, *x)
+			}
+		}
+		e.told = id
+		if err := p.passOn(out, e, id, all); err != nil {
+			return err
+		}
 	}
 	own, err := p.ownParts(id)
 	if err != nil {
@@ -369,7 +404,13 @@ func (p *Pool) settle(out *Out, e *entry) error {
 }
 
 func (p *Pool) done(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
-	e.complete, e.want = true, nil
+	e.complete, e.want, e.to = true, nil, nil
+	if c.Proofs != nil {
+		e.to = []primitives.ShardID{}
+		for i := range c.Proofs {
+			e.to = append(e.to, c.Proofs[i].To)
+		}
+	}
 	kept := &primitives.PartialChunk{Header: *e.header}
 	for _, x := range e.parts {
 		if x != nil && (c.Proofs == nil || slices.Contains(own, x.Ord)) {
@@ -386,6 +427,26 @@ func (p *Pool) done(out *Out, e *entry, c *primitives.Chunk, own []uint64) {
 	if p.outside(e.header.HeightCreated) { // a block far from the head has wanted it: nothing would remove it
 		p.remove(e.hash, e)
 	}
+}
+
+// enough tells whether what is complete of a chunk is what this node needs, which may hold other shards by now. What can't be told is.
+func (p *Pool) enough(e *entry) bool {
+	id, known := p.chain.Epoch(e.header.PrevBlockHash)
+	if !known {
+		return true
+	}
+	layout, err := p.chain.Layout(id)
+	if err != nil {
+		return true
+	}
+	held, err := p.held(layout, e.header.PrevBlockHash)
+	if err != nil {
+		return true
+	}
+	if slices.Contains(held, e.header.ShardID) || e.to == nil {
+		return e.to == nil && slices.Contains(held, e.header.ShardID)
+	}
+	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !slices.Contains(e.to, s) })
 }
 
 // join puts a body together, with all parts and all proofs of receipts; nil if its producer has signed what is no chunk.

@@ -458,3 +458,88 @@ func TestTwoSignatures(t *testing.T) {
 		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
 	}
 }
+
+// TestNextEpoch: parts of the first chunk of an epoch may come before the block before it. Those of a shard that the head's epoch has not are kept, and passed on
+// when the block is there; those of another shard are passed on by the owners of the head's epoch, and then by those of their own.
+func TestNextEpoch(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	me, head, prev := producers[2], primitives.Hash{200}, primitives.Hash{99}
+	p, e := n.nodes[me], n.eyes[me]
+	e.known[head], e.epochs = true, map[primitives.Hash]primitives.EpochID{prev: {2}}
+	var err error
+	if e.later, err = primitives.NewShardLayoutV2([]primitives.AccountID{"dd", "hh", "ll", "pp"}, []primitives.ShardID{0, 1, 2, 77, 3}, nil); err != nil {
+		t.Fatal(err)
+	}
+	step := func(ev Event, want error) (sent map[primitives.AccountID][]uint64) {
+		t.Helper()
+		out, err := p.Step(0, ev)
+		if !errors.Is(err, want) {
+			t.Fatalf("%T: %v, want %v", ev, err, want)
+		}
+		sent = map[primitives.AccountID][]uint64{}
+		for _, s := range out.Send {
+			for _, x := range s.Body.(*primitives.ChunkForward).Parts {
+				sent[s.To] = append(sent[s.To], x.Ord)
+			}
+		}
+		return sent
+	}
+	step(Head{Hash: head, Height: 3}, nil)
+	some := func(shard primitives.ShardID) (ev Partial) {
+		producer, _ := e.Producer(primitives.EpochID{2}, shard, 4)
+		c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: 4, ShardID: shard, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
+			Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: bytes.Repeat([]byte{7}, 900)}}}}, secret(producer.AccountID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, paths := primitives.MerklizeParts(coded.Parts)
+		ev = Partial{&primitives.PartialChunk{Header: c.Header}}
+		for _, ord := range []int{1, 2} { // this node's in epoch {2}, and in {1}
+			ev.Parts = append(ev.Parts, primitives.ChunkPart{Ord: uint64(ord), Part: coded.Parts[ord], Proof: paths[ord]})
+		}
+		return ev
+	}
+	step(some(78), ErrHeader)
+	if sent := step(some(77), nil); len(sent) > 0 {
+		t.Errorf("parts of a shard to come are passed on, who knows whose they are: %v", sent)
+	}
+	if sent, want := step(some(0), nil), []uint64{2}; len(sent) != 2 || !slices.Equal(sent[producers[0]], want) || !slices.Equal(sent[producers[1]], want) {
+		t.Errorf("by the head's epoch are passed on %v", sent)
+	}
+	e.known[prev] = true
+	sent, want := step(BlockCame{prev}, nil), []uint64{1, 1} // of two chunks to whom both concern
+	if len(sent) != 2 || !slices.Equal(sent[producers[1]], want) || !slices.Equal(sent[producers[0]], want[:1]) {
+		t.Errorf("when the block has come are passed on %v", sent)
+	}
+	if sent := step(BlockCame{prev}, nil); len(sent) > 0 {
+		t.Errorf("and again %v", sent)
+	}
+}
+
+// TestOtherShards: what is complete for a node is not when it holds another shard: the chunk's body is asked for, or proofs are made of it.
+func TestOtherShards(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, nil)
+	me := producers[2]
+	p, e := n.nodes[me], n.eyes[me]
+	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{list[2], list[6]}, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
+	if out, err := p.Step(0, all); err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Proofs == nil {
+		t.Fatalf("%v, %d complete", err, len(out.Complete))
+	}
+	wanted := Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}
+	e.more = []primitives.ShardID{0}
+	if out, err := p.Step(0, wanted); err != nil || len(out.Complete) > 0 {
+		t.Fatalf("held now: %v, %d complete", err, len(out.Complete))
+	}
+	if out, err := p.Step(Retry, Tick{}); err != nil || len(out.Ask) == 0 {
+		t.Fatalf("held now: %v, not asked for", err)
+	}
+	out, err := p.Step(Retry, Response{&primitives.ChunkResponse{ChunkHash: c.Hash, Parts: list[3:5]}})
+	if err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Proofs != nil {
+		t.Fatalf("held now: %v, %d complete", err, len(out.Complete))
+	}
+	e.more = nil
+	if out, err = p.Step(Retry, wanted); err != nil || len(out.Complete) != 1 || !chain.Proves(out.Complete[0].Chunk, []primitives.ShardID{1, 2}) {
+		t.Fatalf("held no more: %v, %d complete", err, len(out.Complete))
+	}
+}
