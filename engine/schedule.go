@@ -278,8 +278,14 @@ func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
 	if c.point = newest; newest.IsZero() {
 		return nil, nil
 	}
-	if x, err := s.e.Block(c.point.Hash); err != nil || !x.Layout.Equal(tip.Layout) {
+	x, err := s.e.Block(c.point.Hash)
+	if err != nil || !x.Layout.Equal(tip.Layout) {
 		return nil, err // of the epoch before
+	}
+	// At the point of the epoch before begins who should hold the shard by now: perhaps it has no chunks without this node, and then there is no newer point. Who
+	// needs it in the next epoch has not to catch up with a whole one.
+	if now, _ := s.plan(tip, id); !now && x.Header().EpochID != tip.Header().EpochID {
+		return nil, nil
 	}
 	return c, s.notePoint(c)
 }
@@ -297,7 +303,7 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 	if err != nil || len(epochs) == 0 {
 		return storage.BlockRef{}, err
 	}
-	if last := epochs[len(epochs)-1]; s.scan.epoch != last {
+	if last := epochs[len(epochs)-1]; s.scan.next == 0 || s.scan.epoch != last { // the genesis's epoch is as one that was never looked at
 		s.scan, s.point = syncScan{epoch: last, next: last.Height + 1}, storage.BlockRef{}
 	}
 	p, err := s.e.findPoint(&s.scan, s.e.store.Tip().Folded.Height+1)

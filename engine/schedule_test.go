@@ -94,6 +94,13 @@ func TestScheduleMovesOn(t *testing.T) {
 				before = now
 			}
 			if now != before && now.Height > 0 {
+				at, err := w.maker.Block(now.Hash)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if point, err := w.maker.SyncPoint(at); err != nil || point == nil || point.Hash != now.Hash { // of the genesis's epoch too
+					t.Fatalf("block %d is no sync point: %v", now.Height, err)
+				}
 				w.src.only = now.Hash
 				return now
 			}
@@ -181,4 +188,53 @@ func TestScheduleMovesOn(t *testing.T) {
 			done(t, w)
 		})
 	}
+}
+
+// TestScheduleWaits: a shard of which the next epoch has need does not begin at the sync point of the epoch before, with all of that to be caught up with; one
+// that should be here does, since it may have no chunks without this node, and then there is no newer point.
+func TestScheduleWaits(t *testing.T) {
+	p := newJoinPair(t)
+	p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+	src, now := &newestSource{p: p}, false
+	s := NewSchedule(p.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return now, true }, src)
+	s.Go = func(f func()) { f() }
+	var point storage.BlockRef
+	for range 40 {
+		p.blocks(1, func(int) bool { return false })
+		if err := p.n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if point, err = s.newest(); err != nil {
+			t.Fatal(err)
+		}
+		if point.Height > 0 {
+			break
+		}
+	}
+	at, err := p.n.Block(point.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; p.n.Tip().Header().EpochID == at.Header().EpochID; i++ {
+		if i == 40 {
+			t.Fatal("no other epoch")
+		}
+		p.blocks(1, func(int) bool { return false })
+	}
+	steps := func() {
+		for range 3 {
+			if err := s.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if steps(); len(src.asked) > 0 {
+		t.Errorf("for the next epoch it asks at %v, of the epoch before", src.asked)
+	}
+	now = true
+	if steps(); !slices.Contains(src.asked, point.Hash) {
+		t.Errorf("for this epoch it does not ask at %v", point)
+	}
+	s.Close()
 }

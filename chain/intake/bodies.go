@@ -42,6 +42,14 @@ func (n *Need) take(c *primitives.Chunk) (*primitives.Chunk, error) {
 	return out, chain.ValidateProofs(out)
 }
 
+// met tells whether what take has returned, perhaps for another need, is what is needed.
+func (n *Need) met(c *primitives.Chunk) bool {
+	if n.Body {
+		return c.Proofs == nil
+	}
+	return c.Proofs != nil && chain.Proves(c, n.To)
+}
+
 // none tells whether nothing is needed.
 func (n *Need) none() bool { return !n.Body && len(n.To) == 0 }
 
@@ -196,6 +204,15 @@ func (x *item) need(hash primitives.Hash) Need {
 
 // unwant ends that. Bodies that only this block vouched for go.
 func (p *Pool) unwant(x *item) {
+	for _, hash := range p.unlist(x) {
+		if b := p.bodies.all[hash]; b != nil && !b.signed {
+			p.removeBody(b)
+		}
+	}
+}
+
+// unlist ends that, and returns the chunks that no block wants any more.
+func (p *Pool) unlist(x *item) (none []primitives.Hash) {
 	for _, hash := range x.needs {
 		if hash.IsZero() {
 			continue
@@ -206,10 +223,9 @@ func (p *Pool) unwant(x *item) {
 			continue
 		}
 		delete(p.bodies.wants, hash)
-		if b := p.bodies.all[hash]; b != nil && !b.signed {
-			p.removeBody(b)
-		}
+		none = append(none, hash)
 	}
+	return none
 }
 
 // lacks lists the bodies that a block waits for.

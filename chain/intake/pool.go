@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -307,6 +308,45 @@ func (p *Pool) Lacking(hash primitives.Hash, now uint64) (Out, bool) {
 	}
 	x.working, x.judged, x.asked = false, true, max(now, 1)
 	return Out{Chunks: p.lacks(x)}, true
+}
+
+// Renew says what is needed of a kept block's new chunks now: the shards that are held have changed since it came, or its parent was not known then. Bodies that
+// are not what is needed go. What it lacks then is asked for; nothing of one that is to be judged first.
+func (p *Pool) Renew(hash primitives.Hash, needs []Need, now uint64) (out Out) {
+	x := p.items[hash]
+	if x == nil || len(needs) != len(x.Body.Chunks) {
+		return out
+	}
+	for i, c := range x.Body.Chunks {
+		if b := p.bodies.all[c.ChunkHash()]; b != nil && c.HeightIncluded == x.Header.Height && !needs[i].met(b.chunk) {
+			p.removeBody(b)
+		}
+	}
+	p.unlist(x)
+	x.Needs, x.missing = needs, 0
+	p.want(x)
+	if x.judged && !x.working {
+		x.asked = max(now, 1)
+		out.Chunks = p.lacks(x)
+	}
+	return out
+}
+
+// Blocks are those of known epochs that are kept and not handed out, the lowest first.
+func (p *Pool) Blocks() (out []Block) {
+	var list []*item
+	for _, x := range p.items {
+		if !x.working {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(a, b *item) int {
+		return cmp.Or(cmp.Compare(a.Header.Height, b.Header.Height), cmp.Compare(a.seq, b.seq))
+	})
+	for _, x := range list {
+		out = append(out, x.Block)
+	}
+	return out
 }
 
 // Adopted says that a block, received or not, is part of the chain, and where tip and final block are now; epoch tells that

@@ -424,18 +424,10 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestProofs: of a chunk whose shard is not held a block waits for the receipts to the shards that are, all of them, and for nothing of
-// the rest; what nobody needs and nobody has checked is not kept.
-func TestProofs(t *testing.T) {
-	w := newWorld(t, 1, 100)
-	layout, err := primitives.MultiShardLayout(4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := layout.ShardIDs()
-	b := w.make(w.genesis.Header, 1, 0)
-	var whole []*primitives.Chunk
-	for i, id := range ids {
+// sending makes a block on the genesis with a new chunk of each shard, which brings a receipt.
+func (w *world) sending(layout primitives.ShardLayout) (b *primitives.Block, whole []*primitives.Chunk) {
+	b = w.make(w.genesis.Header, 1, 0)
+	for i, id := range layout.ShardIDs() {
 		w.chunk(b, i, nil)
 		c := w.bodies[b.Body.Chunks[i].ChunkHash()]
 		c.PrevOutgoingReceipts = []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "a.near",
@@ -448,6 +440,19 @@ func TestProofs(t *testing.T) {
 		b.Body.Chunks[i] = &h
 		whole = append(whole, c)
 	}
+	return b, whole
+}
+
+// TestProofs: of a chunk whose shard is not held a block waits for the receipts to the shards that are, all of them, and for nothing of
+// the rest; what nobody needs and nobody has checked is not kept.
+func TestProofs(t *testing.T) {
+	w := newWorld(t, 1, 100)
+	layout, err := primitives.MultiShardLayout(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := layout.ShardIDs()
+	b, whole := w.sending(layout)
 	held := []primitives.ShardID{ids[0], ids[2]}
 	add := func(needs []Need) *Pool {
 		p := New(0, 0)
@@ -506,5 +511,56 @@ func TestProofs(t *testing.T) {
 		if err := p.AddBody(c, true, Need{}); !errors.Is(err, ErrUnwanted) {
 			t.Errorf("what nobody needs is taken: %v", err)
 		}
+	}
+}
+
+// TestRenew: where other shards are held than when a block came, it waits for what is needed now: what fits that stays, and the rest is asked for.
+func TestRenew(t *testing.T) {
+	w := newWorld(t, 1, 100)
+	layout, err := primitives.MultiShardLayout(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := layout.ShardIDs()
+	b, whole := w.sending(layout)
+	p, held := New(0, 0), ids[:1]
+	if _, err := p.Add(Block{Block: b, Standing: Follows, Producer: "v", Needs: []Need{{Body: true}, {To: held}, {To: held}, {To: held}}}, 1); err != nil {
+		t.Fatal(err)
+	}
+	p.Next()
+	if _, ok := p.Lacking(b.Hash(), 1); !ok {
+		t.Fatal("it lacks nothing")
+	}
+	for i, c := range []*primitives.Chunk{whole[0], chain.CutChunk(whole[1], layout, held), chain.CutChunk(whole[2], layout, ids)} {
+		if err := p.AddBody(c, i == 2, Need{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list := p.Blocks(); len(list) != 1 || list[0].Block != b {
+		t.Fatalf("%d blocks", len(list))
+	}
+	held = ids[:2]
+	needs := []Need{{Body: true}, {Body: true}, {To: held}, {To: held}}
+	out := p.Renew(b.Hash(), needs, 2)
+	if want := []primitives.Hash{whole[1].Hash, whole[2].Hash, whole[3].Hash}; !slices.Equal(out.Chunks, want) {
+		t.Fatalf("%d chunks are asked for, want %d", len(out.Chunks), len(want))
+	}
+	for i, c := range []*primitives.Chunk{whole[1], chain.CutChunk(whole[2], layout, held), chain.CutChunk(whole[3], layout, held)} {
+		if p.Next() != nil {
+			t.Fatalf("it goes on with %d of 3", i)
+		}
+		if err := p.AddBody(c, false, Need{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(p.Blocks()) != 1 || p.Next() == nil || len(p.Blocks()) != 0 {
+		t.Fatal("it does not go on")
+	}
+	p.Renew(b.Hash(), []Need{{}, {}, {}, {}}, 3) // while it is judged
+	if _, ok := p.Lacking(b.Hash(), 3); ok {
+		t.Error("what needs nothing lacks something")
+	}
+	if out := p.Renew(primitives.Hash{9}, needs, 3); len(out.Chunks) > 0 {
+		t.Error("a block that is not kept lacks something")
 	}
 }

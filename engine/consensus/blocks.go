@@ -84,8 +84,9 @@ func (n *Node) want(b *primitives.Block, from Peer, out *intake.Out) {
 			continue
 		}
 		if c := n.whole[hash]; c != nil {
-			n.body(c)
-			continue
+			if n.body(c); !n.pool.Wants(hash) {
+				continue
+			}
 		}
 		w.Headers = append(w.Headers, h)
 	}
@@ -139,12 +140,32 @@ func (n *Node) begin(b *intake.Block) {
 		return
 	}
 	if errors.Is(err, engine.ErrMissing) {
-		if out, ok := n.pool.Lacking(hash, uint64(n.now)); ok {
+		out, ok := n.pool.Lacking(hash, uint64(n.now))
+		if !ok { // it has what was needed when it came
+			if as, err := n.e.Admit(b.Block); err == nil {
+				n.pool.Renew(hash, as.Needs, uint64(n.now))
+				out, ok = n.pool.Lacking(hash, uint64(n.now))
+			}
+		}
+		if ok {
 			n.want(b.Block, Peer(b.From), &out)
 			return
 		}
 	}
 	n.unfit(b.Block, err)
+}
+
+// renew has what waits need what it does now that other shards are held.
+func (n *Node) renew() {
+	for _, b := range n.pool.Blocks() {
+		as, err := n.e.Admit(b.Block)
+		if err != nil {
+			continue // it was admitted when it came; what is so now is seen when it is judged
+		}
+		out := n.pool.Renew(b.Hash(), as.Needs, uint64(n.now))
+		n.want(b.Block, Peer(b.From), &out)
+	}
+	n.next()
 }
 
 // start hands out the jobs of a block.

@@ -1,7 +1,7 @@
 // Package consensus is a validator among validators: what a node says, makes, asks for and waits for, as one state machine.
 //
 //	in      Received: a message of another node; Submitted: a client's transaction; Tick: time passed; Done: a job has run; Written:
-//	        adopted blocks are on disk. Time is an argument
+//	        adopted blocks are on disk; Moved: the engine holds other shards. Time is an argument
 //	out     Out: what must be on disk before anything is said, messages, jobs that may run anywhere, blocks that were adopted and
 //	        stored, when to wake it
 //	state   Node: the engine; votes (chain/doomslug); received blocks and bodies (chain/intake); chunks in parts (chain/parts);

@@ -48,11 +48,15 @@ type Done struct{ Job uint64 }
 // Written says that adopted blocks may have come to the disk (Options.Written).
 type Written struct{}
 
+// Moved says that the engine holds other shards than before: other things are needed of chunks.
+type Moved struct{}
+
 func (Received) event()  {}
 func (Submitted) event() {}
 func (Tick) event()      {}
 func (Done) event()      {}
 func (Written) event()   {}
+func (Moved) event()     {}
 
 // Send is a message on its way out: to a validator, else to a neighbour, else to all of them.
 type Send struct {

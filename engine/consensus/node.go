@@ -183,6 +183,8 @@ func (n *Node) Step(now int64, ev Event) Out {
 			n.done(ev.Job)
 		case Written:
 			n.written()
+		case Moved:
+			n.renew()
 		default:
 			panic(fmt.Sprintf("consensus: no case for %T", ev))
 		}

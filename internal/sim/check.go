@@ -291,7 +291,7 @@ func (c *checks) atEnd() {
 		id := slices.MinFunc(slices.Collect(maps.Keys(c.owed)), primitives.Hash.Compare)
 		c.fail("%d receipts were not applied by block %d: %v of block %d", len(c.owed), c.top.Height, id, c.owed[id])
 	}
-	if c.late > 0 && !c.w.s.Splits { // a chunk of a shard that is new may come before the block by which that is known
+	if c.late > 0 {
 		c.fail("%d chunks are missing in final blocks made since %d, long after the last fault", c.late, c.ending)
 	}
 	if c.w.s.Faults == 0 && c.missed+c.gaps > 0 {

@@ -67,6 +67,7 @@ type node struct {
 	store         *storage.Store
 	core          *consensus.Node  // nil: it is down
 	schedule      *engine.Schedule // nil: its shards stay the same
+	questions     []*question      // of the schedule, not answered yet
 	stash         []*engine.Accepted
 	failed        error
 	wake          int64
@@ -157,7 +158,7 @@ func (n *node) start() error {
 	}
 	if n.changes() {
 		n.schedule = engine.NewSchedule(n.engine, n.engine.PlanOf(n.account), source{n})
-		n.schedule.Go = func(f func()) { f() }
+		n.schedule.Go = n.ask
 	}
 	n.gate.set(false, false)
 	w.say(n.name, "starts at %d, final %d, with shards %v", n.engine.Head().Height(), n.engine.Final().Height, n.held)
@@ -175,8 +176,11 @@ func (n *node) stop() {
 	n.life++
 	n.gate.set(false, true)
 	if n.schedule != nil {
+		for _, q := range n.questions { // which nobody answers any more
+			q.run()
+		}
 		n.schedule.Close()
-		n.schedule = nil
+		n.schedule, n.questions = nil, nil
 	}
 	_, _ = n.engine.Flush()
 	_ = n.engine.Close()

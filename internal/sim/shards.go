@@ -81,8 +81,44 @@ func (n *node) reshuffle(life int) {
 		n.w.say(n.name, "holds shards %v, and not %v", now, n.held)
 		n.w.result.Moves++
 		n.held = now
+		n.step(life, consensus.Moved{})
+		return
 	}
 	n.step(life, consensus.Tick{})
+}
+
+// question is one that is under way to other nodes.
+type question struct {
+	ask   func()
+	asked bool
+}
+
+func (q *question) run() {
+	if !q.asked {
+		q.asked = true
+		q.ask()
+	}
+}
+
+// ask is the schedule's Go: others are asked, and have answered, when a message could have gone there and back; then the schedule goes on. What comes is
+// stored, so no block is on its way to the disk then.
+func (n *node) ask(f func()) {
+	w, life, q := n.w, n.life, &question{ask: f}
+	n.questions = append(slices.DeleteFunc(n.questions, func(q *question) bool { return q.asked }), q)
+	var answered func()
+	answered = func() {
+		switch {
+		case n.life != life: // stop has run it
+		case n.adopts > 0:
+			w.after(ms, answered)
+		default:
+			n.gate.set(true, false)
+			q.run()
+			n.gate.set(false, false)
+			n.reshuffle(life)
+		}
+	}
+	w.after(w.between(2*w.s.Latency[0], 2*w.s.Latency[1]), answered)
 }
 
 // source is the other nodes, as they give the state of shards.
@@ -91,6 +127,9 @@ type source struct{ n *node }
 // each asks a node after the other, beginning with a random one, until one answers.
 func each[T any](s source, ask func(*engine.Engine) (T, error)) (out T, err error) {
 	w := s.n.w
+	if s.n.core == nil {
+		return out, engine.ErrNotYet
+	}
 	for i, first := 0, w.rng.IntN(len(w.nodes)); i < len(w.nodes); i++ {
 		x := w.nodes[(first+i)%len(w.nodes)]
 		if x == s.n || x.core == nil || w.faulty() && w.chance(w.s.Drop) {
