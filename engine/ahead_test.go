@@ -60,8 +60,12 @@ func (n *node) applied(b *primitives.Block, chunks []*primitives.Chunk) *Pending
 
 // transfer is a transaction of aa.
 func transfer(base primitives.Hash, nonce primitives.Nonce) *primitives.SignedTransaction {
+	return transferTo("near", base, nonce)
+}
+
+func transferTo(to primitives.AccountID, base primitives.Hash, nonce primitives.Nonce) *primitives.SignedTransaction {
 	x := primitives.Transaction{SignerID: "aa", PublicKey: seedKey("aa").PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce},
-		ReceiverID: "near", BlockHash: base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}
+		ReceiverID: to, BlockHash: base, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}
 	h := x.Hash()
 	return primitives.NewSignedTransaction(x, seedKey("aa").Sign(h[:]))
 }

@@ -249,7 +249,7 @@ func (j *Joining) CatchUp(chunks []*primitives.Chunk) error {
 		return err
 	}
 	before := j.shard
-	s, err := j.step(j.block, &before, x, chunks)
+	s, err := j.step(j.block, &before, x, chunks, nil)
 	if err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func (j *Joining) commit(x *Entry, s, before *ShardState, changes []storage.Fron
 	return j.e.store.CommitShard(ref(x), &out, changes)
 }
 
-// step applies a block's part in the shard to what its parent left.
-func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*primitives.Chunk) (*ShardState, error) {
+// step applies a block's part in the shard to what its parent left. made are steps that are not stored yet.
+func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*primitives.Chunk, made map[primitives.Hash]*ShardState) (*ShardState, error) {
 	if !x.Layout.Equal(j.layout) {
 		return nil, fmt.Errorf("%w: behind block %d, while shard %d comes in", ErrReshard, parent.Height(), j.id)
 	}
@@ -309,7 +309,7 @@ func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*pr
 	}
 	job := &p.jobs[j.index]
 	if s.Chunk != nil {
-		if job.input.Incoming, err = j.incoming(y, parent); err != nil {
+		if job.input.Incoming, err = j.incoming(y, parent, made); err != nil {
 			return nil, err
 		}
 	}
@@ -327,7 +327,7 @@ func (j *Joining) step(parent *Entry, before *ShardState, x *Entry, chunks []*pr
 
 // incoming is what a new chunk of the shard applies: the receipts of its block, then those of the blocks before down to the shard's last
 // chunk.
-func (j *Joining) incoming(y, parent *Entry) ([]*primitives.Receipt, error) {
+func (j *Joining) incoming(y, parent *Entry, made map[primitives.Hash]*ShardState) ([]*primitives.Receipt, error) {
 	out := append([]*primitives.Receipt{}, y.Shards[j.index].Incoming...)
 	since := parent.Block.Body.Chunks[j.index].HeightIncluded
 	for at := parent; at.Height() > since; {
@@ -341,7 +341,10 @@ func (j *Joining) incoming(y, parent *Entry) ([]*primitives.Receipt, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !full.Shards[j.index].Held() { // brought in since it was made
+		s := &full.Shards[j.index]
+		if own := made[at.Hash]; own != nil && at.Hash != j.e.foldedAt.Hash {
+			s = own
+		} else if !s.Held() { // brought in since it was made
 			rec, err := j.e.store.Block(ref(at))
 			if err == nil {
 				full, err = j.e.load(rec)
@@ -349,8 +352,9 @@ func (j *Joining) incoming(y, parent *Entry) ([]*primitives.Receipt, error) {
 			if err != nil {
 				return nil, err
 			}
+			s = &full.Shards[j.index]
 		}
-		out = append(out, full.Shards[j.index].Incoming...)
+		out = append(out, s.Incoming...)
 		if at, err = j.e.Block(at.Header().PrevHash); err != nil {
 			return nil, err
 		}
@@ -380,7 +384,7 @@ func (j *Joining) Finish(chunks func(primitives.Hash) []*primitives.Chunk) error
 		s := &x.Shards[j.index]
 		if !s.Held() {
 			parent := e.entries[x.Header().PrevHash]
-			if s, err = j.step(parent, states[parent.Hash], x, chunks(x.Hash)); err != nil {
+			if s, err = j.step(parent, states[parent.Hash], x, chunks(x.Hash), states); err != nil {
 				j.release(states)
 				return err
 			}

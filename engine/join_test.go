@@ -20,10 +20,11 @@ type joinPair struct {
 	ids    []primitives.ShardID
 	chunks map[primitives.Hash][]*primitives.Chunk
 	nonce  primitives.Nonce
+	to     primitives.AccountID // whom its transfers go to
 }
 
 func newJoinPair(t *testing.T) *joinPair {
-	p := &joinPair{t: t, maker: openNode(t, testGenesis(t, "aa", "bb")), disk: storage.NewMemDisk(), chunks: map[primitives.Hash][]*primitives.Chunk{}}
+	p := &joinPair{t: t, maker: openNode(t, testGenesis(t, "aa", "bb")), disk: storage.NewMemDisk(), chunks: map[primitives.Hash][]*primitives.Chunk{}, to: "near"}
 	p.ids = p.maker.Head().Layout.ShardIDs()
 	p.open(p.ids[0])
 	return p
@@ -64,7 +65,7 @@ func (p *joinPair) blocks(n int, skip func(int) bool) {
 	for i := range n {
 		p.nonce++
 		head := p.maker.Head()
-		b, chunks := p.maker.make(head.Hash, head.Height()+1, skip(i), transfer(p.maker.Genesis().Hash, p.nonce))
+		b, chunks := p.maker.make(head.Hash, head.Height()+1, skip(i), transferTo(p.to, p.maker.Genesis().Hash, p.nonce))
 		p.maker.accept(b, chunks)
 		p.chunks[b.Hash()] = chunks
 		given := p.cut(b.Hash(), p.ids[0])
@@ -176,7 +177,7 @@ func TestJoinCutShort(t *testing.T) {
 		states := map[primitives.Hash]*ShardState{p.n.foldedAt.Hash: &j.shard}
 		for _, x := range order[:cut] { // as Finish does
 			before := states[x.Header().PrevHash]
-			s, err := j.step(p.n.entries[x.Header().PrevHash], before, x, p.cut(x.Hash, p.ids[1]))
+			s, err := j.step(p.n.entries[x.Header().PrevHash], before, x, p.cut(x.Hash, p.ids[1]), nil)
 			if err == nil {
 				err = j.commit(x, s, before, nil)
 			}
@@ -213,6 +214,44 @@ func TestJoinCutShort(t *testing.T) {
 		p.restart(p.ids...)
 		p.same()
 		p.blocks(3, never)
+		p.same()
+	}
+}
+
+// TestJoinMissed: a shard that has missed chunks in blocks above the folded one comes in with the receipts that those blocks brought to it.
+func TestJoinMissed(t *testing.T) {
+	for missed := range 4 { // bits: the last block but two, the last but one
+		p := newJoinPair(t)
+		p.to = "zz" // where nobody is
+		if id := p.maker.Head().Layout.ShardOf(p.to); id != p.ids[1] {
+			t.Fatalf("%s is of shard %d", p.to, id)
+		}
+		never := func(int) bool { return false }
+		p.blocks(8, never)
+		point := p.maker.Head()
+		part, err := p.maker.Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := p.join(point.Hash)
+		if err := j.Part(trie.PartID{Total: 1}, part); err != nil {
+			t.Fatal(err)
+		}
+		p.blocks(5, never)
+		if err := errors.Join(p.n.Fold(), j.Enter(1)); err != nil {
+			t.Fatal(err)
+		}
+		p.catchUp(j)
+		p.blocks(3, func(i int) bool { return i < 2 && missed>>i&1 == 1 })
+		if err := p.n.rest(); err != nil {
+			t.Fatal(err)
+		}
+		p.catchUp(j)
+		if err := j.Finish(func(block primitives.Hash) []*primitives.Chunk { return p.cut(block, p.ids[1]) }); err != nil {
+			t.Fatalf("%b: %v", missed, err)
+		}
+		p.same()
+		p.blocks(4, never)
 		p.same()
 	}
 }
