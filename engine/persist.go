@@ -292,6 +292,9 @@ func (e *Engine) storedBlock(u *upcoming) (*storage.Block, error) {
 	if err := e.saveLightClientBlock(b.Puts, entry, parent); err != nil {
 		return nil, fmt.Errorf("engine: light client block of epoch %v: %w", parent.Header().EpochID, err)
 	}
+	if err := e.saveProvenEpoch(b.Puts, entry, parent); err != nil {
+		return nil, fmt.Errorf("engine: proof of an epoch before %v: %w", entry.Header().EpochID, err)
+	}
 	return b, nil
 }
 

@@ -43,17 +43,32 @@ type CurrentEpoch struct {
 	Tree                  *primitives.PartialMerkleTree
 }
 
+// AppendBorsh appends what is said of one epoch.
+func (e *ProvenEpoch) AppendBorsh(b []byte) []byte {
+	b = borsh.AppendBool(primitives.AppendValidatorStakes(b, e.Producers), e.Versioned)
+	return borsh.AppendSlice(e.Final.AppendBorsh(b), e.Endorsements, func(b []byte, s *primitives.Signature) []byte {
+		if b = borsh.AppendBool(b, *s != ""); *s != "" {
+			b = s.AppendBorsh(b)
+		}
+		return b
+	})
+}
+
+// DecodeBorsh reads it.
+func (e *ProvenEpoch) DecodeBorsh(r *borsh.Reader) {
+	e.Producers, e.Versioned, e.Final = primitives.ReadValidatorStakes(r), r.Bool(), new(primitives.BlockHeader)
+	e.Final.DecodeBorsh(r)
+	e.Endorsements = borsh.Slice(r, 1, func(r *borsh.Reader) (s primitives.Signature) {
+		if r.Option() {
+			s = primitives.ReadSignature(r)
+		}
+		return s
+	})
+}
+
 // AppendBorsh appends the proof as nearcore has it before compression.
 func (p *EpochProof) AppendBorsh(b []byte) []byte {
-	b = borsh.AppendSlice(append(b, 0), p.Epochs, func(b []byte, e *ProvenEpoch) []byte {
-		b = borsh.AppendBool(primitives.AppendValidatorStakes(b, e.Producers), e.Versioned)
-		return borsh.AppendSlice(e.Final.AppendBorsh(b), e.Endorsements, func(b []byte, s *primitives.Signature) []byte {
-			if b = borsh.AppendBool(b, *s != ""); *s != "" {
-				b = s.AppendBorsh(b)
-			}
-			return b
-		})
-	})
+	b = borsh.AppendSlice(append(b, 0), p.Epochs, func(b []byte, e *ProvenEpoch) []byte { return e.AppendBorsh(b) })
 	l, c := &p.Last, &p.Current
 	b = l.NextNext.AppendBorsh(l.Next.AppendBorsh(l.Info.AppendBorsh(b)))
 	b = l.BeforeTheLast.AppendBorsh(l.End.AppendBorsh(l.First.AppendBorsh(b)))
@@ -83,13 +98,7 @@ func (p *EpochProof) DecodeBorsh(r *borsh.Reader) {
 		return
 	}
 	*p = EpochProof{Epochs: borsh.Slice(r, 64, func(r *borsh.Reader) (e ProvenEpoch) {
-		e.Producers, e.Versioned, e.Final = primitives.ReadValidatorStakes(r), r.Bool(), header()
-		e.Endorsements = borsh.Slice(r, 1, func(r *borsh.Reader) (s primitives.Signature) {
-			if r.Option() {
-				s = primitives.ReadSignature(r)
-			}
-			return s
-		})
+		e.DecodeBorsh(r)
 		return e
 	})}
 	p.Last.Info, p.Last.Next, p.Last.NextNext = info(), info(), info()

@@ -1,0 +1,85 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// neardsProofs are the epoch sync proofs of a recording, by their first block.
+func neardsProofs(t *testing.T, path string) map[primitives.Hash][]byte {
+	t.Helper()
+	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unzip.Close()
+	out := map[primitives.Hash][]byte{}
+	_, frames := fixture.Frames(t, path, func(kind string) bool { return kind == "epoch_sync_response" })
+	for f := range frames {
+		raw, err := unzip.DecodeAll(f.Message(35), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := new(headers.EpochProof)
+		if err := borsh.Unmarshal(raw, p); err != nil {
+			t.Fatal(err)
+		}
+		out[p.Current.First.Hash()] = raw
+	}
+	return out
+}
+
+// TestEpochProof: at the first block of each epoch of a recorded network a node has the proof that a neard has then: it is found right, leads a chain of
+// headers that begins with the genesis to the epoch two before, and its bytes are those that a neard sent where one did.
+func TestEpochProof(t *testing.T) {
+	n := readNetwork(t, netPath())
+	theirs := neardsProofs(t, netPath())
+	e := n.open(t, engine.Options{Par: par})
+	var epoch primitives.EpochID
+	made, early, same := 0, 0, 0
+	for _, b := range n.blocks {
+		if b.Header.PrevHash.IsZero() {
+			continue
+		}
+		if _, err := e.Process(b, n.bodies(b), false); err != nil {
+			t.Fatalf("block %d: %v", b.Header.Height, err)
+		}
+		if b.Header.EpochID == epoch {
+			continue
+		}
+		epoch = b.Header.EpochID
+		p, err := e.EpochProof()
+		if errors.Is(err, engine.ErrNotYet) {
+			early++
+			continue
+		}
+		if err != nil {
+			t.Fatalf("block %d: %v", b.Header.Height, err)
+		}
+		made++
+		fresh, err := headers.New(headers.Options{Genesis: e.Genesis().Header(), Params: e.Chain().Params, Configs: e.Chain().Configs, Store: newHeaderRows(), Verify: verified})
+		if err == nil {
+			err = fresh.Jump(p)
+		}
+		if err != nil || fresh.Head().Info.Hash != p.Current.First.Hash() {
+			t.Fatalf("at block %d: %v", b.Header.Height, err)
+		}
+		if want := theirs[p.Current.First.Hash()]; want != nil {
+			if same++; !bytes.Equal(p.AppendBorsh(nil), want) {
+				t.Errorf("at block %d: it is not the proof that a neard sent", b.Header.Height)
+			}
+		}
+	}
+	if t.Logf("%d proofs, %d of them compared with a neard's; %d epochs too early", made, same, early); early == 0 || all() && (made == 0 || same == 0) {
+		t.Error("the test reaches too little")
+	}
+}
