@@ -59,7 +59,10 @@ func (e *Engine) provenEpoch(last primitives.Hash) (*following.ProvenEpoch, erro
 	if p.Final, err = e.Header(second.PrevHash); err != nil {
 		return nil, err
 	}
-	err = e.Epochs(func(m *epoch.Manager) (err error) { p.Producers, err = m.BlockProducersOrdered(end.EpochID); return err })
+	err = e.Epochs(func(m *epoch.Manager) (err error) {
+		p.Producers, err = m.BlockProducersOrdered(end.EpochID)
+		return err
+	})
 	p.Endorsements = make([]primitives.Signature, len(p.Producers)) // they come first among the approvers
 	copy(p.Endorsements, second.Approvals)
 	return p, err

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	following "github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// chunkLeaves are what proofs of chunk headers stand over.
+func chunkLeaves(chunks []*primitives.ChunkHeader) []primitives.Hash {
+	out := make([]primitives.Hash, len(chunks))
+	for i, c := range chunks {
+		hash := c.ChunkHash()
+		out[i] = primitives.HashBytes(borsh.AppendUint64(hash[:], uint64(c.HeightIncluded)))
+	}
+	return out
+}
+
+// StateSyncHeader makes what neards say of a shard's state before they give parts of it (nearcore chain/chain/src/state_sync/adapter.rs): sync is the
+// sync block, whose parent is a SyncPoint. Part gives parts of the state before its Chunk. Safe from any goroutine.
+func (e *Engine) StateSyncHeader(sync primitives.Hash, id primitives.ShardID) (*primitives.StateHeader, error) {
+	at, err := e.Block(sync)
+	if err != nil {
+		return nil, err
+	}
+	point, err := e.Block(at.Header().PrevHash)
+	if err != nil {
+		return nil, err
+	}
+	index, err := point.Layout.Index(id)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	own, err := e.StateHeader(point, index)
+	if err != nil {
+		return nil, err
+	}
+	h := &primitives.StateHeader{Chunk: *own.Chunk}
+	last := point.Block.Body.Chunks[index]
+	h.Chunk.Header = *last
+	_, paths := primitives.Merklize(chunkLeaves(point.Block.Body.Chunks))
+	h.ChunkProof = paths[index]
+	before, err := e.Block(last.PrevBlockHash)
+	if err != nil {
+		return nil, err
+	}
+	prev := before.Block.Body.Chunks[index]
+	_, paths = primitives.Merklize(chunkLeaves(before.Block.Body.Chunks))
+	h.PrevChunkHeader, h.PrevChunkProof = prev, &paths[index]
+	for x := at; x.Height() > prev.HeightIncluded; {
+		if err := e.broughtTo(h, x, id); err != nil {
+			return nil, err
+		}
+		if x, err = e.Block(x.Header().PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	if last.PrevStateRoot.IsZero() {
+		return h, nil
+	}
+	err = e.lendState(last.PrevBlockHash, index, func(r *trie.Root) error {
+		h.Root = primitives.StateRootNode{Data: bytes.Clone(own.Root), MemoryUsage: r.MemoryUsage()}
+		return nil
+	})
+	return h, err
+}
+
+// broughtTo adds what a block brings to a shard.
+func (e *Engine) broughtTo(h *primitives.StateHeader, x *Entry, id primitives.ShardID) error {
+	chunks, err := e.ChunksFor(x.Hash, id)
+	if err != nil {
+		return err
+	}
+	roots := make([]primitives.Hash, len(x.Block.Body.Chunks))
+	for i, c := range x.Block.Body.Chunks {
+		roots[i] = primitives.HashBytes(c.PrevOutgoingReceiptsRoot[:])
+	}
+	_, paths := primitives.Merklize(roots)
+	in, proofs := primitives.BlockReceipts{Block: x.Hash}, []primitives.RootProof{}
+	full, err := e.Block(x.Hash) // an entry that is light has no chunks
+	if err != nil {
+		return err
+	}
+	var order []int
+	for i, c := range chunks {
+		if c != nil {
+			order = append(order, i)
+		}
+	}
+	primitives.Shuffle(primitives.NewChaCha20Rng(x.Header().PrevHash), order)
+	for _, i := range order {
+		c := chunks[i]
+		if c.Proofs == nil { // the shard's own, whose receipts to itself come like others
+			c = chain.CutChunk(full.Shards[i].Chunk, x.Layout, []primitives.ShardID{id})
+		}
+		p := chain.ProofTo(c, id)
+		if p == nil {
+			return fmt.Errorf("%w: what block %d brings to shard %d", ErrUntracked, x.Height(), id)
+		}
+		in.Proofs = append(in.Proofs, *p)
+		proofs = append(proofs, primitives.RootProof{Root: x.Block.Body.Chunks[i].PrevOutgoingReceiptsRoot, Path: paths[i]})
+	}
+	h.Incoming, h.RootProofs = append(h.Incoming, in), append(h.RootProofs, proofs)
+	return nil
+}
+
+// Brought tells of a state header that came from another node, for the block before its sync block, what it lets a node begin with: of each block above the
+// shard's chunk before the last its new chunks, by shard index, as proofs to the shard. blocks finds those blocks, whose headers were judged; nil: it
+// is not among them. That the header is about the last chunk of the shard in point, what its receipts are, and which state comes, is compared with point.
+// chain.Invalid is its sender's fault.
+func Brought(h *primitives.StateHeader, point *primitives.Block, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
+	wrong := func(what string) error {
+		return fmt.Errorf("%w: state header of shard %d: %s", chain.InvalidChunk, id, what)
+	}
+	last := point.Body.Chunks[index]
+	if h.Chunk.Hash != h.Chunk.Header.ChunkHash() || h.Chunk.Hash != last.ChunkHash() || h.Chunk.Header.HeightIncluded != last.HeightIncluded {
+		return nil, wrong("it is not about the last chunk")
+	}
+	before := blocks(last.PrevBlockHash)
+	if before == nil || int(index) >= len(before.Body.Chunks) {
+		return nil, fmt.Errorf("%w: block %v", ErrUnknown, last.PrevBlockHash)
+	}
+	since := before.Body.Chunks[index].HeightIncluded
+	out := map[primitives.Hash][]*primitives.Chunk{}
+	brought := map[primitives.Hash][]primitives.ReceiptProof{}
+	for _, in := range h.Incoming {
+		brought[in.Block] = in.Proofs
+	}
+	for b := before; b.Header.Height > since; {
+		list := make([]*primitives.Chunk, len(b.Body.Chunks))
+		for _, p := range brought[b.Hash()] {
+			k := int(-1)
+			for i, c := range b.Body.Chunks {
+				if c.ShardID == p.From && c.HeightIncluded == b.Header.Height {
+					k = i
+				}
+			}
+			if k < 0 || list[k] != nil || p.To != id {
+				return nil, wrong("receipts of a chunk that is not there")
+			}
+			c := b.Body.Chunks[k]
+			list[k] = &primitives.Chunk{Hash: c.ChunkHash(), Header: *c, Proofs: []primitives.ReceiptProof{p}}
+			if err := chain.ValidateProofs(list[k]); err != nil {
+				return nil, err
+			}
+		}
+		for i, c := range b.Body.Chunks {
+			if c.HeightIncluded == b.Header.Height && list[i] == nil {
+				return nil, wrong("receipts are missing")
+			}
+		}
+		out[b.Hash()] = list
+		prev := b.Header.PrevHash
+		if b = blocks(prev); b == nil {
+			return nil, fmt.Errorf("%w: block %v", ErrUnknown, prev)
+		}
+	}
+	if !last.PrevStateRoot.IsZero() {
+		p, err := trie.NewPartial([][]byte{h.Root.Data}, last.PrevStateRoot)
+		if err != nil || p.MemoryUsage() != h.Root.MemoryUsage {
+			return nil, wrong("another root")
+		}
+	}
+	return out, nil
+}
+
+// SyncBlock is where a node that is far behind begins: an epoch's sync block with what leads there.
+type SyncBlock struct {
+	Sync, Point, Before storage.BlockRef // Before is the block after which the states are that come
+	Epoch               primitives.EpochID
+	Complete            bool // each shard has a new chunk in Point: only then is it the same block for all
+	// Path are the headers from the first one behind the proof that headers began with, without that, up to Before.
+	Path []*primitives.BlockHeader
+}
+
+// SyncBlockAhead finds the sync block of the epoch of the highest header, by headers alone, if it is final; nil: it is yet to come, or headers do not lead far ahead
+// of the blocks.
+func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
+	l := &e.leading
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := e.lead(); err != nil {
+		return nil, err
+	}
+	head := l.chain.Head()
+	var rows []*following.Row // newest first
+	for at := head; at != nil && at.Tree.Size() > 0; {
+		rows = append(rows, at)
+		var err error
+		if at, err = l.rows.Row(at.Info.PrevHash); err != nil {
+			return nil, err
+		}
+	}
+	final := l.chain.Final()
+	var had []int
+	found := -1
+	for i := len(rows) - 2; i > 0; i-- { // from the second of the epoch on
+		h := rows[i].Header
+		if h.EpochID != head.Header.EpochID || rows[i+1].Header.EpochID != h.EpochID {
+			continue
+		}
+		if had == nil {
+			had = make([]int, len(h.ChunkMask))
+		}
+		done := true
+		for k, is := range h.ChunkMask {
+			if is {
+				had[k]++
+			}
+			done = done && had[k] >= 2
+		}
+		if done {
+			found = i
+			break
+		}
+	}
+	if found < 1 || found+1 >= len(rows) || rows[found-1].Header.Height > final.Height {
+		return nil, nil
+	}
+	refOf := func(r *following.Row) storage.BlockRef {
+		return storage.BlockRef{Height: r.Header.Height, Hash: r.Info.Hash}
+	}
+	out := &SyncBlock{Sync: refOf(rows[found-1]), Point: refOf(rows[found]), Before: refOf(rows[found+1]), Epoch: head.Header.EpochID, Complete: true}
+	for _, is := range rows[found].Header.ChunkMask {
+		out.Complete = out.Complete && is
+	}
+	for i := len(rows) - 1; i > found; i-- {
+		out.Path = append(out.Path, rows[i].Header)
+	}
+	return out, nil
+}
