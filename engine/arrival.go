@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	following "github.com/troupe-chain/troupe/chain/headers"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -23,12 +24,17 @@ type Arrival struct {
 	stored []*storage.Block
 	infos  *arrived
 	epochs *epoch.Manager
+	proof  *following.EpochProof
 }
 
 // Beginning is what is known of a chain where a node begins to follow it.
 type Beginning struct {
-	// Blocks are those from the genesis to the one after which the state is, in their order. Their headers were judged before.
+	// Blocks are those from the genesis to the one after which the state is, in their order. Their headers were judged before. With a
+	// Proof they are the genesis, the three blocks whose headers it ends with, and those behind them. Blocks that are older than the oldest last chunk of
+	// a shard, or the oldest of Proofs, may be headers alone.
 	Blocks []*primitives.Block
+	// Proof is the epoch sync proof, which was judged before, by which the headers came; nil: from the genesis on.
+	Proof *following.EpochProof
 	// Next are the new chunks of all shards in the block behind those, with the receipts that they bring: their headers say what the last
 	// block left of its shards.
 	Next []*primitives.Chunk
@@ -39,7 +45,7 @@ type Beginning struct {
 
 // Arrive begins or goes on with an arrival in the store of o. What Beginning says is compared with the blocks' hashes.
 func Arrive(o Options, b *Beginning) (*Arrival, error) {
-	a := &Arrival{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newArrived()}
+	a := &Arrival{o: o, blocks: b.Blocks, next: b.Next, proofs: b.Proofs, infos: newArrived(), proof: b.Proof}
 	var err error
 	if a.epochs, err = epoch.NewManager(o.Chain.Params, o.Chain.Configs, a.infos); err != nil {
 		return nil, fmt.Errorf("engine: epochs: %w", err)
@@ -53,8 +59,19 @@ func Arrive(o Options, b *Beginning) (*Arrival, error) {
 // take judges how the blocks hang together, and gathers what is stored of them.
 func (a *Arrival) take() error {
 	tree, final := new(primitives.PartialMerkleTree), map[primitives.Hash]primitives.Height{}
+	begins := 1 // the first block of which more than its header is to be told
+	if a.proof != nil {
+		if err := a.takeProof(final); err != nil {
+			return err
+		}
+		begins, tree = 4, a.proof.Current.Tree.Clone()
+		tree.Insert(a.blocks[3].Hash())
+	}
 	for i, b := range a.blocks {
 		h := b.Header
+		if i > 0 && i < begins {
+			continue
+		}
 		entry := &Entry{Block: b, Hash: b.Hash(), Tree: tree.Clone(), finalHeight: a.o.Chain.Height}
 		switch {
 		case i == 0 && !h.PrevHash.IsZero():
@@ -68,12 +85,12 @@ func (a *Arrival) take() error {
 			entry.finalHeight = at
 		}
 		final[entry.Hash] = h.Height
-		if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && (r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
+		if r := chain.ComputeRoots(b.Body.Chunks, h.Height); i > 0 && !headerOnly(b) && (r.ChunkHeaders != h.ChunkHeadersRoot || !slices.Equal(r.Mask, h.ChunkMask)) {
 			return chain.InvalidChunkHeadersRoot
 		}
 		random := h.RandomValue
 		if i == 0 {
-			random = primitives.Hash{}
+			random, entry.Tree = primitives.Hash{}, new(primitives.PartialMerkleTree)
 		}
 		changes, err := a.epochs.RecordBlockInfo(epoch.BlockInfoFromHeader(h, entry.finalHeight), random)
 		if err != nil {
@@ -86,16 +103,86 @@ func (a *Arrival) take() error {
 		if err := a.keep(entry, &changes, i); err != nil {
 			return err
 		}
+		if a.proof != nil && i == 0 {
+			if err := a.keepProof(); err != nil {
+				return err
+			}
+			continue
+		}
 		tree.Insert(entry.Hash)
 		a.layout = entry.Layout
 	}
 	return a.checkNext()
 }
 
+// headerOnly tells whether of a block no more is known than its header.
+func headerOnly(b *primitives.Block) bool { return b.Body.Chunks == nil && !b.Header.PrevHash.IsZero() }
+
+// arrivedFirst is where it stands what a proof said of the first block of the epoch before it, of which there is no header.
+const arrivedFirst = "arrived first"
+
+// takeProof has the epochs begin where a proof leads.
+func (a *Arrival) takeProof(final map[primitives.Hash]primitives.Height) error {
+	s, err := a.proof.Start()
+	if err != nil {
+		return err
+	}
+	if len(a.blocks) < 5 {
+		return fmt.Errorf("%w: %d blocks behind a proof", chain.InvalidBlockHeight, len(a.blocks))
+	}
+	for i, r := range s.Rows {
+		if a.blocks[1+i].Hash() != r.Info.Hash {
+			return fmt.Errorf("%w: block %d is not that of the proof", chain.InvalidBlockHeight, a.blocks[1+i].Header.Height)
+		}
+		a.infos.add(&epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
+		final[r.Info.Hash] = r.Info.Height
+	}
+	a.infos.blocks[s.Before.Hash], a.infos.starts[s.Before.EpochID] = s.Before, s.Before.Height
+	for _, x := range s.Epochs {
+		a.infos.epochs[x.ID] = x.Info
+	}
+	a.epochs.StartAt(s.Rows[2].Info.Height)
+	return nil
+}
+
+// keepProof gathers what is stored of a proof: its last three headers, and what it says of epochs.
+func (a *Arrival) keepProof() error {
+	s, err := a.proof.Start()
+	if err != nil {
+		return err
+	}
+	for i, r := range s.Rows {
+		entry := &Entry{Block: a.blocks[1+i], Hash: r.Info.Hash, Tree: r.Tree, finalHeight: r.Final}
+		if entry.Layout, err = a.epochs.ShardLayout(r.Header.EpochID); err != nil {
+			return err
+		}
+		b := stored(entry, &epoch.Changes{BlockInfo: r.Info, EpochStart: i == 2})
+		b.Ordinal = r.Header.BlockOrdinal
+		b.Prev = storage.BlockRef{Height: r.Header.PrevHeight, Hash: r.Header.PrevHash}
+		if i == 2 {
+			for _, x := range s.Epochs {
+				raw := storage.Raw(x.Info.AppendBorsh(nil))
+				storage.EpochInfo.Put(b.Puts, x.ID, &raw)
+			}
+			at, first := storage.Uint64(s.Before.Height), storage.Raw(s.Before.AppendBorsh(nil))
+			storage.EpochStart.Put(b.Puts, s.Before.EpochID, &at)
+			storage.Misc.Put(b.Puts, arrivedFirst, &first)
+			for k := range a.proof.Epochs {
+				putProven(b.Puts, &a.proof.Epochs[k])
+			}
+		}
+		a.stored = append(a.stored, b)
+	}
+	return nil
+}
+
 // keep gathers what is stored of a block without its state.
 func (a *Arrival) keep(entry *Entry, c *epoch.Changes, i int) error {
 	chunks := a.proofs[entry.Hash]
 	for k, id := range entry.Layout.ShardIDs() {
+		if headerOnly(entry.Block) {
+			break
+		}
 		s := ShardState{ID: id}
 		if h := entry.Block.Body.Chunks[k]; k < len(chunks) && chunks[k] != nil {
 			came := chunks[k]

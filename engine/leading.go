@@ -23,11 +23,12 @@ type leading struct {
 }
 
 // headersHead is the cell with the hash of the head by headers, headersFloor that with the hash of the first one behind a proof,
-// headersFirst what that says of the first block of the epoch before.
+// headersFirst what that says of the first block of the epoch before, headersProof that proof.
 const (
 	headersHead  = "head"
 	headersFloor = "floor"
 	headersFirst = "first"
+	headersProof = "proof"
 )
 
 // pruneHeaders is how many headers one call of AddHeaders removes whose blocks are folded.
@@ -104,11 +105,23 @@ func (e *Engine) JumpHeaders(p *following.EpochProof) error {
 	if err := l.chain.Take(p); err != nil {
 		return fmt.Errorf("engine: %w", err)
 	}
+	raw := storage.Raw(p.AppendBorsh(nil))
+	storage.HeaderCell.Put(&l.rows.batch, headersProof, &raw)
 	if err := e.store.PutHeaders(&l.rows.batch); err != nil {
 		l.chain = nil
 		return err
 	}
 	return nil
+}
+
+// HeaderProof is the proof that headers came by last; nil: none.
+func (e *Engine) HeaderProof() (*following.EpochProof, error) {
+	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersProof)
+	if err != nil {
+		return nil, absent(err)
+	}
+	p := new(following.EpochProof)
+	return p, borsh.Unmarshal(raw, p)
 }
 
 // HeaderHead names the highest header that is known: the head's, if no other is above it.

@@ -27,6 +27,9 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 		return b, nil
 	}
 	rec, err := s.e.store.BlockByHash(hash)
+	if errors.Is(err, storage.ErrNotFound) {
+		return s.arrivedInfo(hash)
+	}
 	if err != nil {
 		return nil, absent(err)
 	}
@@ -36,6 +39,19 @@ func (s epochStore) BlockInfo(hash primitives.Hash) (b *epoch.BlockInfo, err err
 	}
 	b = new(epoch.BlockInfo)
 	return b, borsh.Unmarshal(raw, b)
+}
+
+// arrivedInfo is what the proof with which the folder began says of a block that is not here.
+func (s epochStore) arrivedInfo(hash primitives.Hash) (*epoch.BlockInfo, error) {
+	raw, err := storage.Misc.Get(s.e.store.Reader(), arrivedFirst)
+	if err != nil {
+		return nil, absent(err)
+	}
+	b := new(epoch.BlockInfo)
+	if err := borsh.Unmarshal(raw, b); err != nil || b.Hash != hash {
+		return nil, err
+	}
+	return b, nil
 }
 
 func (s epochStore) EpochInfo(id primitives.EpochID) (info *epoch.EpochInfo, err error) {

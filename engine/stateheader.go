@@ -235,3 +235,21 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	}
 	return out, nil
 }
+
+// MergeProofs adds to what blocks brought what they brought to one more shard.
+func MergeProofs(to, more map[primitives.Hash][]*primitives.Chunk) {
+	for hash, list := range more {
+		if to[hash] == nil {
+			to[hash] = make([]*primitives.Chunk, len(list))
+		}
+		for i, c := range list {
+			switch old := to[hash][i]; {
+			case c == nil:
+			case old == nil:
+				to[hash][i] = c
+			default:
+				old.Proofs = append(old.Proofs, c.Proofs...)
+			}
+		}
+	}
+}

@@ -234,7 +234,7 @@ func (c *Chain) Take(p *EpochProof) error {
 	if err := c.isOld(p); err != nil {
 		return err
 	}
-	s, err := p.start()
+	s, err := p.Start()
 	if err != nil {
 		return err
 	}
@@ -248,8 +248,8 @@ func (c *Chain) Take(p *EpochProof) error {
 	return nil
 }
 
-// start gathers what a proof that was found right begins with.
-func (p *EpochProof) start() (*Start, error) {
+// Start gathers what a proof that was found right begins with.
+func (p *EpochProof) Start() (*Start, error) {
 	cur, last := &p.Current, &p.Last
 	known := map[primitives.Hash]primitives.Height{cur.Prev.Hash(): cur.Prev.Height, cur.PrevPrev.Hash(): cur.PrevPrev.Height}
 	for _, e := range p.Epochs {

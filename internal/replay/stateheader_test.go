@@ -69,8 +69,10 @@ func TestStateSyncHeader(t *testing.T) {
 				}
 			}
 			find := func(hash primitives.Hash) *primitives.Block { return blocks[hash] }
+			missed := 0 // blocks whose receipts it is asked for
 			judge := func(h *primitives.StateHeader) error {
-				_, err := engine.Brought(h, point.Block, primitives.ShardIndex(i), id, find)
+				got, err := engine.Brought(h, point.Block, primitives.ShardIndex(i), id, find)
+				missed = max(missed, len(got))
 				return err
 			}
 			if err := judge(h); err != nil {
@@ -94,6 +96,9 @@ func TestStateSyncHeader(t *testing.T) {
 					t.Fatal(err)
 				}
 				change(wrong)
+				if missed == 0 && (name == "none" || name == "receipts") {
+					continue
+				}
 				if err := judge(wrong); !errors.As(err, new(chain.Invalid)) {
 					t.Errorf("shard %d at %d with another %s: %v", id, b.Header.Height, name, err)
 				}
