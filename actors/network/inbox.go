@@ -55,16 +55,17 @@ func (i *inbox) done(from wire.PeerID) {
 // deliver is called by the host for each message, and does not wait.
 func (a *Actor) deliver(d near.Deliver) {
 	switch m := d.Msg.(type) {
-	case *wire.BlockRequest, *wire.HeadersRequest:
+	case *wire.BlockRequest, *wire.HeadersRequest, *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
 		a.server.put(d)
 		return
 	case *wire.Routed:
-		if _, ok := m.Body.(*wire.ChunkRequest); ok {
+		switch m.Body.(type) {
+		case *wire.ChunkRequest, *wire.RoutedStateHeaderRequest, *wire.RoutedStatePartRequest:
 			a.server.put(d)
 			return
 		}
-	case *wire.Block, *wire.Headers, *wire.Transaction:
-	default: // state, proofs of epochs: this node neither gives nor takes any
+	case *wire.Block, *wire.Headers, *wire.Transaction, *wire.EpochSyncResponse, *wire.StateResponse:
+	default:
 		return
 	}
 	if a.inbox.admit(d.From) {

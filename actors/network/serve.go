@@ -28,6 +28,7 @@ type server struct {
 	host  *tcp.Host
 	pass  func(near.Deliver) // to the actor, what the store has not
 	front *Front
+	state *provider
 
 	mu     sync.Mutex
 	wake   *sync.Cond
@@ -37,7 +38,7 @@ type server struct {
 }
 
 func newServer(e *engine.Engine, host *tcp.Host, pass func(near.Deliver), f *Front) *server {
-	s := &server{e: e, host: host, pass: pass, front: f, each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
+	s := &server{e: e, host: host, pass: pass, front: f, state: newProvider(e, host), each: map[wire.PeerID]int{}, queue: fair.Queue[near.Deliver]{Limit: maxRequests}}
 	s.wake = sync.NewCond(&s.mu)
 	return s
 }
@@ -112,8 +113,15 @@ func (s *server) serve(coder *parts.Pool, d *near.Deliver) {
 		if list, err := s.e.HeadersBehind(m.Hashes, maxHeaders); err == nil {
 			s.host.Post(near.ToPeer{Peer: d.From, Msg: &wire.Headers{Headers: list}})
 		}
+	case *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
+		s.state.serve(d)
 	case *wire.Routed:
-		q := &m.Body.(*wire.ChunkRequest).ChunkRequest
+		body, ok := m.Body.(*wire.ChunkRequest)
+		if !ok {
+			s.state.serve(d)
+			break
+		}
+		q := &body.ChunkRequest
 		out, err := coder.Step(0, parts.Request{ChunkRequest: q, From: m.Hash()})
 		if err != nil || len(out.Answer) == 0 || len(out.Answer[0].Body.Parts)+len(out.Answer[0].Body.Receipts) == 0 {
 			s.pass(*d)

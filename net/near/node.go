@@ -225,6 +225,7 @@ type Info struct {
 	Public    netip.AddrPort
 	Accounts  []primitives.AccountID // that are known to be reached by some node
 	Known     []wire.PeerInfo        // who was connected, and may be dialled again
+	Hosts     []*wire.SnapshotHost   // who gives states, the newest entry first
 }
 
 // PeerState is a connected peer.
@@ -242,7 +243,7 @@ type PeerState struct {
 
 // Info returns the state of the network.
 func (n *Node) Info() Info {
-	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven()}
+	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven(), Hosts: n.hosts.all()}
 	for id := range n.announced.of {
 		i.Accounts = append(i.Accounts, id)
 	}

@@ -1,0 +1,234 @@
+package network
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// How many requests for states are answered, of all peers (nearcore state_requests_per_throttle_period, chain/client/src/state_request_actor.rs).
+const (
+	stateRequests  = 30
+	statePeriod    = 30 * time.Second
+	maxStateHeader = 256 // headers that are kept ready
+)
+
+// provider gives who is far behind what it begins with: proofs of epochs, states at sync blocks. Requests come on the server's goroutines.
+type provider struct {
+	e    *engine.Engine
+	host *tcp.Host
+
+	proofMu  sync.Mutex // one proof is made at a time
+	proofOf  primitives.Hash
+	proof    []byte
+	proofErr error
+
+	mu      sync.Mutex
+	offers  []*engine.Offered
+	spent   []time.Time // when requests for states were answered, within the period
+	headers map[stateKey]*primitives.StateHeader
+}
+
+type stateKey struct {
+	sync  primitives.Hash
+	shard primitives.ShardID
+}
+
+func newProvider(e *engine.Engine, host *tcp.Host) *provider {
+	return &provider{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
+}
+
+// offer says of which sync blocks states are given, and tells others of the newest if it is new.
+func (p *provider) offer(list []*engine.Offered) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var last *engine.Offered
+	if len(p.offers) > 0 {
+		last = p.offers[len(p.offers)-1]
+	}
+	if p.offers = list; len(list) == 0 {
+		return
+	}
+	for key := range p.headers {
+		if p.of(key.sync) == nil {
+			delete(p.headers, key)
+		}
+	}
+	if x := list[len(list)-1]; last == nil || last.Sync != x.Sync {
+		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
+	}
+}
+
+// of finds what is offered; the caller holds mu.
+func (p *provider) of(sync primitives.Hash) *engine.Offered {
+	for _, x := range p.offers {
+		if x.Sync == sync {
+			return x
+		}
+	}
+	return nil
+}
+
+// epochProof returns the packed proof of now; nil: there is none. It is made once for an epoch.
+func (p *provider) epochProof() []byte {
+	p.proofMu.Lock()
+	defer p.proofMu.Unlock()
+	target := p.e.ProofTarget()
+	if target == p.proofOf && (p.proof != nil || p.proofErr != nil) {
+		return p.proof
+	}
+	p.proofOf, p.proof, p.proofErr = target, nil, nil
+	x, err := p.e.EpochProof()
+	if err != nil {
+		p.proofErr = err
+		return nil
+	}
+	p.proof = state.PackProof(x)
+	return p.proof
+}
+
+// admit tells whether one more request for states is answered now.
+func (p *provider) admit(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.spent) > 0 && now.Sub(p.spent[0]) >= statePeriod {
+		p.spent = p.spent[1:]
+	}
+	if len(p.spent) >= stateRequests {
+		return false
+	}
+	p.spent = append(p.spent, now)
+	return true
+}
+
+// errNotOffered says that of this sync block no states are given: of another epoch, or of another chain.
+var errNotOffered = errors.New("network: no states of that sync block")
+
+// header returns that of a shard's state.
+func (p *provider) header(sync primitives.Hash, shard primitives.ShardID) (*primitives.StateHeader, error) {
+	key := stateKey{sync, shard}
+	p.mu.Lock()
+	h, x := p.headers[key], p.of(sync)
+	p.mu.Unlock()
+	if h != nil || x == nil {
+		if x == nil {
+			return nil, errNotOffered
+		}
+		return h, nil
+	}
+	h, err := p.e.StateSyncHeader(sync, shard)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.headers) < maxStateHeader {
+		p.headers[key] = h
+	}
+	return h, nil
+}
+
+// answer makes the answer to a request for a header, or for a part. One without either says that it could not be made.
+func (p *provider) answer(sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) (*wire.StateResponse, error) {
+	out := &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
+	h, err := p.header(sync, shard)
+	switch {
+	case errors.Is(err, errNotOffered):
+		return nil, err
+	case err != nil:
+		return out, nil
+	case header:
+		out.Header = h
+		return out, nil
+	}
+	id := trie.PartID{Index: part, Total: trie.NumParts(h.Root.MemoryUsage)}
+	if part >= id.Total {
+		return out, nil
+	}
+	c := &h.Chunk.Header
+	index, err := p.indexOf(sync, shard)
+	if err != nil {
+		return out, nil
+	}
+	strings, err := p.e.Part(c.PrevBlockHash, index, id)
+	if err != nil {
+		return out, nil
+	}
+	out.Part = state.PackPart(part, strings)
+	return out, nil
+}
+
+func (p *provider) indexOf(sync primitives.Hash, shard primitives.ShardID) (primitives.ShardIndex, error) {
+	b, err := p.e.WholeBlock(sync)
+	if err != nil {
+		return 0, err
+	}
+	for i, c := range b.Body.Chunks {
+		if c.ShardID == shard {
+			return primitives.ShardIndex(i), nil
+		}
+	}
+	return 0, storage.ErrNotFound
+}
+
+// serve answers a message, if it is one of these.
+func (p *provider) serve(d *near.Deliver) {
+	switch m := d.Msg.(type) {
+	case *wire.EpochSyncRequest:
+		if proof := p.epochProof(); proof != nil {
+			p.host.Post(near.ToPeer{Peer: d.From, Msg: &wire.EpochSyncResponse{Compressed: proof}})
+		}
+	case *wire.StateHeaderRequest:
+		p.direct(d.From, m.SyncHash, m.ShardID, true, 0)
+	case *wire.StatePartRequest:
+		p.direct(d.From, m.SyncHash, m.ShardID, false, m.Part)
+	case *wire.Routed:
+		ack := primitives.StateRequestAck{}
+		to := wire.PeerInfo{ID: m.Author}
+		switch q := m.Body.(type) {
+		case *wire.RoutedStateHeaderRequest:
+			ack.ShardID, ack.SyncHash, ack.Header, to.Addr = q.ShardID, q.SyncHash, true, q.Addr
+		case *wire.RoutedStatePartRequest:
+			ack.ShardID, ack.SyncHash, ack.Part, to.Addr = q.ShardID, q.SyncHash, q.Part, q.Addr
+		default:
+			return
+		}
+		p.routed(to, ack)
+	}
+}
+
+// direct answers on the connection on which it was asked: neard takes it so, though it never asks so.
+func (p *provider) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) {
+	if !p.admit(time.Now()) {
+		return
+	}
+	if out, err := p.answer(sync, shard, header, part); err == nil {
+		p.host.Post(near.ToPeer{Peer: from, Msg: out})
+	}
+}
+
+// routed acknowledges a request, and answers it by a connection to who asks.
+func (p *provider) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
+	var out *wire.StateResponse
+	if ack.Body = primitives.StateBusy; p.admit(time.Now()) {
+		var err error
+		if out, err = p.answer(ack.SyncHash, ack.ShardID, ack.Header, ack.Part); err != nil {
+			ack.Body = primitives.StateError
+		} else {
+			ack.Body = primitives.StateWillRespond
+		}
+	}
+	p.host.Post(near.RouteTo{Target: wire.ToPeer(to.ID), Body: &wire.StateRequestAck{StateRequestAck: ack}})
+	if out != nil && to.Addr.IsValid() {
+		p.host.Post(near.AnswerState{Peer: to, Msg: out})
+	}
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Offered is a sync block of which this node gives the states.
+type Offered struct {
+	Sync        primitives.Hash
+	Announced   primitives.Hash // by which hosts name it: the block two before
+	Epoch       primitives.EpochID
+	EpochHeight uint64
+	Shards      []primitives.ShardID
+}
+
+// Offers finds the sync blocks of the newest epochs, as far as they are final. It is used by one goroutine.
+type Offers struct {
+	e     *Engine
+	scans map[storage.EpochBegin]*offerScan
+}
+
+type offerScan struct {
+	scan  syncScan
+	point storage.BlockRef
+	offer *Offered
+}
+
+// Offers begins to look for sync blocks.
+func (e *Engine) Offers() *Offers { return &Offers{e: e, scans: map[storage.EpochBegin]*offerScan{}} }
+
+// List returns those of the newest two epochs, the older first. It looks at each block once.
+func (o *Offers) List() (out []*Offered, err error) {
+	e := o.e
+	if !e.o.Snapshots {
+		return nil, nil
+	}
+	epochs, err := e.store.Epochs()
+	if err != nil {
+		return nil, err
+	}
+	epochs = epochs[max(0, len(epochs)-keptSnapshots):]
+	for begin := range o.scans {
+		if len(epochs) == 0 || begin.Height < epochs[0].Height {
+			delete(o.scans, begin)
+		}
+	}
+	end := e.store.Tip().Folded.Height + 1
+	for i, begin := range epochs {
+		s := o.scans[begin]
+		if s == nil {
+			s = &offerScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
+			o.scans[begin] = s
+		}
+		if s.offer == nil {
+			upTo := end
+			if i+1 < len(epochs) {
+				upTo = epochs[i+1].Height
+			}
+			if err := o.look(s, upTo, end); err != nil {
+				return nil, err
+			}
+		}
+		if s.offer != nil {
+			out = append(out, s.offer)
+		}
+	}
+	return out, nil
+}
+
+func (o *Offers) look(s *offerScan, upTo, end primitives.Height) error {
+	e := o.e
+	if s.point.IsZero() {
+		p, err := e.findPoint(&s.scan, upTo)
+		if err != nil || p == nil {
+			return err
+		}
+		s.point = p.at
+	}
+	sync, err := e.store.NextBlock(s.point.Height + 1)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && sync.Height >= end {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := e.store.Block(s.point)
+	if err != nil {
+		return err
+	}
+	x := &Offered{Sync: sync.Hash, Announced: rec.Prev().Hash, Epoch: rec.Epoch()}
+	err = e.Epochs(func(m *epoch.Manager) error {
+		info, err := m.EpochInfo(x.Epoch)
+		if err == nil {
+			x.EpochHeight = info.EpochHeight
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	at, err := e.load(rec)
+	if err != nil {
+		return err
+	}
+	for i, h := range at.Block.Body.Chunks {
+		held := e.lendState(h.PrevBlockHash, primitives.ShardIndex(i), nothingWith) == nil
+		if held {
+			x.Shards = append(x.Shards, h.ShardID)
+		}
+	}
+	if len(x.Shards) > 0 { // else they came behind it
+		s.offer = x
+	}
+	return nil
+}
+
+func nothingWith(*trie.Root) error { return nil }
