@@ -25,7 +25,8 @@ var ErrTouched = errors.New("engine: what a transaction touches")
 // Touched returns what a transaction, which is in a block, reads and writes with all its receipts, as it was before that block, and what it
 // did. It is run again for that on the state of then, alone: what other transactions did in between is no part of it. Where it does something
 // else then, or needs what has no record, Alone says so. vm runs contracts in place of the engine's; nil: the engine's. ErrUnknown; ErrTouched;
-// storage.ErrGone if the state of then was collected. Safe from any goroutine.
+// storage.ErrGone if the state of then was collected. On a fork what shows through of the other chain is told as what is here: state.ErrAway. Safe
+// from any goroutine.
 func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM) (*view.Case, error) {
 	was, err := e.TransactionStatus(hash)
 	if err != nil {
@@ -55,7 +56,7 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 			return nil, fmt.Errorf("%w: shard %d", ErrUntracked, at.Shards[i].ID)
 		}
 		notes[i] = map[string]bool{}
-		on.past[i] = notedTrie{&pastTrie{base: idleValues{e.valuesOf(at.Entry, primitives.ShardIndex(i))}}, notes[i]}
+		on.past[i] = noted(overBase(&pastTrie{base: idleValues{e.valuesOf(at.Entry, primitives.ShardIndex(i))}}, e.o.Base), notes[i])
 	}
 	if _, err := e.Simulate(ctx, on, was.Transaction, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrTouched, err)
@@ -67,7 +68,7 @@ func (e *Engine) Touched(ctx context.Context, hash primitives.Hash, vm action.VM
 		if sum += len(notes[i]); sum > MaxTouched {
 			return nil, fmt.Errorf("%w: transaction %v touches more than %d entries", ErrTouched, hash, MaxTouched)
 		}
-		of := touchedShard{values: e.valuesOf(at.Entry, primitives.ShardIndex(i)), chain: e.chain.ID, into: c}
+		of := touchedShard{values: overStored(e.valuesOf(at.Entry, primitives.ShardIndex(i))), chain: e.chain.ID, into: c}
 		if err := of.all(slices.Sorted(maps.Keys(notes[i]))); err != nil {
 			return nil, err
 		}
@@ -109,33 +110,46 @@ func (e *Engine) Deeds(hash primitives.Hash) ([]view.Deed, error) {
 // notes are keys that were looked at.
 type notes map[string]bool
 
-// notedTrie is a pastTrie that notes which keys it is asked for, and not those that are looked at to count nodes.
+// notedTrie is a trie that notes which keys it is asked for, and not those that are looked at to count nodes.
 type notedTrie struct {
-	*pastTrie
+	state.Trie
 	notes notes
 }
+
+// notedFork is that of a fork, and notes what it is asked for of both chains.
+type notedFork struct{ notedTrie }
+
+func noted(t state.Trie, n notes) state.Trie {
+	if _, is := t.(state.Forked); is {
+		return notedFork{notedTrie{t, n}}
+	}
+	return notedTrie{t, n}
+}
+
+// Local is state.Forked's.
+func (t notedFork) Local() state.Trie { return t.Trie.(state.Forked).Local() }
 
 // Get is state.Trie's.
 func (t notedTrie) Get(key []byte, rec state.Recording) ([]byte, error) {
 	t.notes[string(key)] = true
-	return t.pastTrie.Get(key, rec)
+	return t.Trie.Get(key, rec)
 }
 
 // Lookup is state.Trie's.
 func (t notedTrie) Lookup(key []byte, rec state.Recording) (state.ValueRef, bool, error) {
 	t.notes[string(key)] = true
-	return t.pastTrie.Lookup(key, rec)
+	return t.Trie.Lookup(key, rec)
 }
 
 // Path is state.Trie's.
 func (t notedTrie) Path(key []byte, rec state.Recording, path []state.Visit) ([]state.Visit, state.ValueRef, bool, error) {
 	t.notes[string(key)] = true
-	return t.pastTrie.Path(key, rec, path)
+	return t.Trie.Path(key, rec, path)
 }
 
 // Scan is state.Trie's.
 func (t notedTrie) Scan(prefix, after []byte, rec state.Recording, yield func(key, value []byte) bool) error {
-	return t.pastTrie.Scan(prefix, after, rec, func(key, value []byte) bool {
+	return t.Trie.Scan(prefix, after, rec, func(key, value []byte) bool {
 		t.notes[string(key)] = true
 		return yield(key, value)
 	})
@@ -143,11 +157,11 @@ func (t notedTrie) Scan(prefix, after []byte, rec state.Recording, yield func(ke
 
 // Update is state.Trie's.
 func (t notedTrie) Update(changes []state.Change, rec state.Recording) (state.Trie, error) {
-	next, err := t.pastTrie.Update(changes, rec)
+	next, err := t.Trie.Update(changes, rec)
 	if err != nil {
 		return nil, err
 	}
-	return notedTrie{next.(*pastTrie), t.notes}, nil
+	return noted(next, t.notes), nil
 }
 
 // idleValues are those of a shard in whose queues nothing waits.
@@ -199,7 +213,7 @@ func (p touchedPairs) scan(from, to []byte, yield func(key, value []byte) bool) 
 
 // touchedShard makes records of the keys that were looked at in a shard, and the state that they make.
 type touchedShard struct {
-	values storedValues
+	values pastValues
 	chain  string
 	into   *view.Case
 	pairs  touchedPairs

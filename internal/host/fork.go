@@ -149,13 +149,15 @@ func (s steerer) forkStatus() (view.Fork, error) {
 	f, pin, n := s.fork, s.fork.Pin(), s.fork.Stats()
 	out := view.Fork{URL: site(pin.URL), ChainID: pin.ChainID, At: view.At{Height: pin.Height, Hash: pin.Hash}, Proven: n.Proven, Unproven: n.Unproven,
 		Memory: n.Memory, Disk: n.Disk, Requests: n.Requests, Retries: n.Retries, Failures: n.Failures, Refused: n.Refused, Bytes: n.Bytes, LastError: n.LastError}
-	f.mu.Lock()
-	out.Live = slices.Clone(f.live)
-	if len(f.live) > 0 {
-		at := f.at
-		out.LiveAt = &at
+	if s.id == "" { // a world's accounts stay as they are
+		f.mu.Lock()
+		out.Live = slices.Clone(f.live)
+		if len(f.live) > 0 {
+			at := f.at
+			out.LiveAt = &at
+		}
+		f.mu.Unlock()
 	}
-	f.mu.Unlock()
 	var err error
 	out.Cut, err = s.Engine.CutOff()
 	return out, err
