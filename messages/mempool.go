@@ -50,5 +50,8 @@ type ChunkChosen struct {
 }
 
 // LayoutChanged: node -> shard -> mempool, after the block behind which the layout is another. It sends transactions on whose
-// signers are in other shards now. A duplicate changes nothing.
+// signers are in other shards now, and answers when they are in the mailboxes of those. A duplicate changes nothing.
 type LayoutChanged struct{}
+
+// PoolMoved is the answer to LayoutChanged.
+type PoolMoved struct{}

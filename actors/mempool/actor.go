@@ -147,8 +147,9 @@ func (a *Actor) Handle(msg any) {
 		a.moved(m.txs)
 	case messages.BlockAdopted:
 		a.accept(m.BlockAccepted)
-	case messages.LayoutChanged:
+	case link.Request[messages.LayoutChanged, messages.PoolMoved]:
 		a.leave()
+		m.Reply(messages.PoolMoved{}, nil)
 	case messages.ProduceChunk:
 		a.begin(m)
 	case link.Request[messages.CapturePool, messages.PoolCaptured]:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -546,7 +547,7 @@ func TestMoves(t *testing.T) {
 	r := NewRequest("", []*primitives.SignedTransaction{queued})
 	from.Handle(r)
 	from.away["b.near"] = 5
-	from.Handle(messages.LayoutChanged{})
+	from.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 	for _, f := range from.waiting {
 		f()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/troupe-chain/troupe/actors/link"
 	core "github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -186,7 +187,7 @@ func TestHeldMoves(t *testing.T) {
 		from.Handle(r)
 		settleFrom()
 		from.away["b.near"], from.away["c.near"] = 5, 5
-		from.Handle(messages.LayoutChanged{})
+		from.Handle(link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 		for _, m := range from.forwarded[5] {
 			to.Handle(m)
 		}

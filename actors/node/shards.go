@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/shard"
 	"github.com/troupe-chain/troupe/engine"
@@ -49,8 +50,12 @@ func (s *shardSet) of(account primitives.AccountID) *tracked {
 	return s.find(s.layout.ShardOf(account))
 }
 
+// layoutChanged is how a mempool is told.
+type layoutChanged = link.Request[messages.LayoutChanged, messages.PoolMoved]
+
 // adopt goes over to the layout behind a block: new shards get actors, and the mempools of those that have other accounts now send
-// on what is not theirs. Nothing happens while the layout stays.
+// on what is not theirs, before anybody is asked for a chunk: a transaction that comes to the new pool would run before those of lower
+// nonces that are on their way, which never could then. Nothing happens while the layout stays.
 func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted) error {
 	old := s.set.Load()
 	if old != nil && layout.Equal(old.layout) {
@@ -75,6 +80,7 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 	if old == nil {
 		return nil
 	}
+	var leaving []layoutChanged
 	for _, t := range set.list {
 		if !layout.Has(t.id) && t.gone == 0 {
 			t.gone = m.Height() + 1
@@ -86,10 +92,28 @@ func (s *shards) adopt(layout primitives.ShardLayout, m *messages.BlockAccepted)
 		before, err := engine.Accounts(old.layout, t.id)
 		now, err2 := engine.Accounts(layout, t.id)
 		if err != nil || err2 != nil || before != now {
-			s.n.tell(t.pid, messages.LayoutChanged{})
+			r := link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{})
+			leaving = append(leaving, r)
+			s.n.tell(t.pid, r)
 		}
 	}
+	s.left(leaving)
 	return nil
+}
+
+// left waits until pools have sent on what is not theirs. One that fails has nothing any more; one that takes long is not waited for.
+func (s *shards) left(leaving []layoutChanged) {
+	limit := time.NewTimer(endLimit)
+	defer limit.Stop()
+	for _, r := range leaving {
+		select {
+		case <-r.Answer():
+		case <-s.n.ended:
+			return
+		case <-limit.C:
+			return
+		}
+	}
 }
 
 // show publishes a set.

@@ -223,7 +223,7 @@ func TestRetiredShardHandsOver(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
 	s, g := splittingTripped(t, func(kind string, m any, after bool) {
-		if _, ok := m.(messages.LayoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
+		if _, ok := m.(layoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
 			close(reached)
 			<-gate
 		}
@@ -241,7 +241,7 @@ func TestRetiredShardHandsOver(t *testing.T) {
 		return s.account(t, "mempool", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
 	})
 	armed.Store(true)
-	s.tell(gone.mempool, messages.LayoutChanged{})
+	s.tell(gone.mempool, link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 	<-reached
 	var requests []mempool.Request
 	for range 20 {
@@ -285,7 +285,7 @@ func TestShardComesAgain(t *testing.T) {
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var armed atomic.Bool
 	s, _ := splittingTripped(t, func(kind string, m any, after bool) {
-		if _, ok := m.(messages.LayoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
+		if _, ok := m.(layoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
 			close(reached)
 			<-gate
 		}
@@ -304,7 +304,7 @@ func TestShardComesAgain(t *testing.T) {
 		return s.account(t, "mempool", func(x *link.Sample) bool { return x.Shard == "1" }).Mailbox == 0
 	})
 	armed.Store(true)
-	s.tell(old.mempool, messages.LayoutChanged{})
+	s.tell(old.mempool, link.NewRequest[messages.LayoutChanged, messages.PoolMoved](messages.LayoutChanged{}))
 	<-reached
 	s.shards.retire(head.Height() + 1)
 	time.AfterFunc(20*time.Millisecond, func() { close(gate) })
@@ -353,4 +353,71 @@ func TestBackAcrossSplit(t *testing.T) {
 		return
 	}
 	t.Fatal("no split")
+}
+
+// TestNonceOverSplit: a transaction that waited over a split runs before one of the same key with the next nonce that came behind it, however long its
+// old pool takes to send it on.
+func TestNonceOverSplit(t *testing.T) {
+	gate, reached := make(chan struct{}), make(chan struct{})
+	var armed atomic.Bool
+	s, g := splittingTripped(t, func(kind string, m any, after bool) {
+		if _, ok := m.(layoutChanged); ok && kind == "mempool" && !after && armed.CompareAndSwap(true, false) {
+			close(reached)
+			<-gate
+		}
+	})
+	last := primitives.Height(0) // of one shard: each such chain has it
+	for other, _ := splitting(t); ; mine(t, other, 1) {
+		if other.shards.set.Load().layout.NumShards() > 1 {
+			last = other.e.Head().Height() - 1
+			break
+		}
+	}
+	mine(t, s, uint64(last-s.e.Head().Height()))
+	if _, err := s.MissChunks(t.Context(), nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	var sent []*primitives.SignedTransaction
+	submit := func() {
+		t.Helper()
+		head := s.e.Head()
+		for signers := map[primitives.AccountID]bool{}; len(signers) < 26; {
+			tx := g.Transfer(workload.Base{Height: head.Height() + 1, Hash: head.Hash})
+			signers[tx.SignerID], sent = true, append(sent, tx)
+			if pooled, err := s.Submit(tx); err != nil || !pooled {
+				t.Fatalf("pooled %v, %v", pooled, err)
+			}
+		}
+	}
+	submit()
+	armed.Store(true)
+	made := make(chan error, 1)
+	go func() {
+		_, _, err := s.Mine(t.Context(), 1) // without chunks; behind it the shards are two
+		made <- err
+	}()
+	<-reached
+	submit()
+	select {
+	case err := <-made:
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine(t, s, 1)
+		close(gate)
+	case <-time.After(200 * time.Millisecond):
+		close(gate)
+		if err := <-made; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.shards.set.Load().layout.NumShards(); n != 2 {
+		t.Errorf("%d shards behind the block", n)
+	}
+	mine(t, s, 8)
+	for _, tx := range sent {
+		if out, err := s.Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), WaitUntil: view.LevelNone}); err != nil || out.Level != view.LevelFinal {
+			t.Fatalf("nonce %d of %s: %+v, %v", tx.Nonce.Nonce, tx.SignerID, out, err)
+		}
+	}
 }

@@ -80,7 +80,7 @@ func (a *Actor) Handle(msg any) {
 		a.applied(messages.ChunkApplied{Block: m.Block})
 	case messages.BlockAdopted:
 		a.toMempool(m)
-	case messages.LayoutChanged:
+	case link.Request[messages.LayoutChanged, messages.PoolMoved]:
 		a.toMempool(m)
 	case messages.ProduceChunk:
 		a.toMempool(m)
