@@ -30,6 +30,7 @@ const (
 	maxControls  = 4       // that are answered at once; the others wait
 	maxRequest   = 4 << 20 // bytes
 	controlLimit = time.Minute
+	openLimit    = 10 * time.Minute       // until a dump begins: all accounts are read before that, millions of them in a minute
 	acceptPause  = 100 * time.Millisecond // behind one that failed
 )
 
@@ -165,6 +166,19 @@ func (p patient) Write(b []byte) (int, error) {
 	return p.Conn.Write(b)
 }
 
+// timely waits for what is read so long, and no longer: one that has stopped does not close its socket.
+type timely struct {
+	net.Conn
+	next, later time.Duration // behind the first piece it is later
+}
+
+func (c *timely) Read(b []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(c.next))
+	n, err := c.Conn.Read(b)
+	c.next = c.later
+	return n, err
+}
+
 // dialControl asks the node that runs on a data folder; an error of the kind net.OpError: none does, or it doesn't answer.
 func dialControl(data string, r *dump.Request) (conn net.Conn, err error) {
 	err = shortPath(filepath.Join(data, controlName), func(short string) (err error) {
@@ -190,7 +204,7 @@ func Dump(hm *home.Home, r *dump.Request, f func(*dump.Received) error) error {
 	conn, dialed := dialControl(hm.Paths.Data, r)
 	if dialed == nil {
 		defer func() { _ = conn.Close() }()
-		return receive(conn, f)
+		return receive(&timely{Conn: conn, next: openLimit, later: controlLimit}, f)
 	}
 	e, done, err := openFolder(hm)
 	if err != nil {

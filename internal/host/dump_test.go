@@ -270,6 +270,36 @@ func TestStopBesideDump(t *testing.T) {
 	h.vm.Close()
 }
 
+// TestDumpIsLate: who asks a node for a dump waits for its beginning, and for each piece behind it, so long and no longer.
+func TestDumpIsLate(t *testing.T) {
+	for _, sent := range []int{0, 1} {
+		there, here := net.Pipe()
+		began := make(chan error, 1)
+		go func() {
+			d, err := dump.Receive(&timely{Conn: here, next: 200 * time.Millisecond, later: 20 * time.Millisecond})
+			if err == nil {
+				err = d.Records(func(genesis.Record) error { return nil })
+			}
+			began <- err
+		}()
+		if sent > 0 {
+			time.Sleep(50 * time.Millisecond) // which is not too late for the beginning
+			if _, err := there.Write([]byte("{")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case err := <-began:
+			if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.Is(err, dump.ErrBroken) {
+				t.Errorf("behind %d bytes: %v", sent, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("behind %d bytes it waits for ever", sent)
+		}
+		_ = here.Close()
+	}
+}
+
 // failing is a listener of which an accept fails before it is closed.
 type failing struct {
 	net.Listener
