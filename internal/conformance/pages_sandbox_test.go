@@ -8,19 +8,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
 // sandboxWorld is a node as a command runs it, with a token on its chain, and the parameters of the requests of its pages: in the order of
-// their names.
-func sandboxWorld(t *testing.T) (Client, map[string]string) {
+// their names. The one of the last client is a fork of it, and what its pages ask for.
+func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, ofFork map[string]string) {
 	t.Helper()
 	dir, seed := t.TempDir(), "test.near"
 	must := func(err error) {
@@ -34,16 +37,7 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 	hm, err := home.Load(dir)
 	must(err)
 	hm.Config.Production = config.Manual
-	h, err := host.Start(host.Options{Home: hm, Listen: "127.0.0.1:0"})
-	must(err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := h.Stop(ctx); err != nil {
-			t.Error(err)
-		}
-	})
-	client := OverConn(func() (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) })
+	h, client := started(t, host.Options{Home: hm})
 	call := func(method, params string) (result json.RawMessage) {
 		t.Helper()
 		got, err := client(Request{Method: "POST", Path: "/", Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":"1","method":%q,"params":%s}`, method, params)})
@@ -61,7 +55,6 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 	call("sandbox_set_code", fmt.Sprintf(`["token.near",%q]`, token))
 	call("sandbox_snapshot", `{"name":"deployed"}`)
 	call("sandbox_snapshot", `{"name":"other"}`)
-	call("sandbox_new_world", `null`)
 	call("sandbox_tag", `{"name":"setup"}`)
 	call("sandbox_tag", `{"name":"old","tx_hashes":[]}`)
 	tx := primitives.Transaction{SignerID: "test.near", PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: 1}, ReceiverID: "token.near",
@@ -69,10 +62,17 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 			Args: []byte(`{"owner_id":"test.near","total_supply":"10","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`)}}}
 	hash := tx.Hash()
 	call("broadcast_tx_async", fmt.Sprintf(`[%q]`, base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(tx, key.Sign(hash[:])).AppendBorsh(nil))))
+	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the pool has nothing")
+		}
+	}
 	call("sandbox_mine", fmt.Sprintf(`{"until":%q}`, hash))
 	replay := call("sandbox_dump_transaction", fmt.Sprintf(`[%q]`, hash))
 	const account = `"account_id":"token.near"`
 	public := key.PublicKey().String()
+	call("sandbox_new_world", `{"snapshot":"deployed","quiet":true}`)
+	forked = forkOf(t, h)
 	return client, map[string]string{
 		"sandbox_next_epoch": `null`, "sandbox_snapshot": `{"name":"ready"}`, "sandbox_revert": `{"id":"deployed"}`, "sandbox_drop_snapshot": `{"id":"other"}`,
 		"sandbox_snapshots": `null`, "sandbox_set_clock": `{"timestamp_nanosec":"2000000000000000000","frozen":true}`,
@@ -85,8 +85,48 @@ func sandboxWorld(t *testing.T) (Client, map[string]string) {
 		"sandbox_deal":        `{"token_id":"token.near","account_id":"alice.near","amount":"1000"}`,
 		"sandbox_impersonate": `{"account_ids":["alice.near"]}`, "sandbox_miss_chunks": `{"blocks":1}`, "sandbox_reorg": `{"blocks":1}`,
 		"sandbox_mock_verification": `{"ed25519_verify":true}`, "sandbox_tag": `{"name":"transfers"}`, "sandbox_tags": `null`, "sandbox_drop_tag": `{"name":"old"}`,
-		"sandbox_profile": `{"name":"setup"}`, "sandbox_new_world": `{"quiet":true}`, "sandbox_drop_world": `{"id":"1"}`, "sandbox_worlds": `null`,
+		"sandbox_profile": `{"name":"setup"}`, "sandbox_new_world": `{"snapshot":"deployed","quiet":true}`, "sandbox_worlds": `null`, "sandbox_drop_world": `{"id":"1"}`,
+	}, forked, map[string]string{"sandbox_fork": `{"live":["token.near"]}`}
+}
+
+// started is a node until the test ends.
+func started(t *testing.T, o host.Options) (*host.Host, Client) {
+	t.Helper()
+	o.Listen = "127.0.0.1:0"
+	h, err := host.Start(o)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := h.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, OverConn(func() (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) })
+}
+
+// forkOf is a node that runs a fork of another's chain.
+func forkOf(t *testing.T, h *host.Host) Client {
+	t.Helper()
+	there := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("tcp", h.Addr.String()) }}
+	t.Cleanup(there.CloseIdleConnections)
+	spec, err := fork.ParseSpec("http://rpc.example.org")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "fork")
+	if _, err := fork.Make(t.Context(), dir, spec, fork.Options{URL: spec.URL, Transport: there}); err != nil {
+		t.Fatal(err)
+	}
+	hm, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hm.Config.Production = config.Manual
+	_, client := started(t, host.Options{Home: hm, Other: there})
+	return client
 }
 
 // noise are the bytes of keys and names that are the same each time.
