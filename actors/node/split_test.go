@@ -36,6 +36,11 @@ func splittingTripped(t *testing.T, trip trip) (*sandbox, *workload.Generator) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { // behind the node
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	checker := signature.New()
 	e, err := engine.Open(engine.Options{Chain: chain, Store: store, Signature: checker.Check})
 	if err != nil {
