@@ -27,6 +27,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/parts"
 	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -59,9 +60,11 @@ type Options struct {
 	Random  func(n int) int
 	// Remember is given peers that were connected, when they are others than before; nil: nobody remembers them.
 	Remember func([]wire.PeerInfo)
-	Front    *Front
-	Log      *logrus.Logger
-	Out      Out
+	// Hear is given what only a validator among validators has to do with; nil: this node follows.
+	Hear  Hear
+	Front *Front
+	Log   *logrus.Logger
+	Out   Out
 }
 
 // The bounds and times.
@@ -158,6 +161,7 @@ func (a *Actor) start() {
 		return
 	}
 	a.host = host
+	a.o.Front.host.Store(host)
 	a.server = newServer(a.o.Engine, host, func(d near.Deliver) {
 		if a.inbox.admit(d.From) {
 			a.self(delivered{d, a.inbox})
@@ -206,6 +210,7 @@ func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
+	a.o.Front.host.Store(nil)
 	a.stop()
 	a.host, a.stop = nil, func() {}
 	a.o.Front.reset()
@@ -242,6 +247,8 @@ func (a *Actor) Handle(msg any) {
 		a.chunksWanted(&m)
 	case messages.TransactionPooled:
 		a.pooled(m.Tx)
+	case asked:
+		a.askParts(m.Ask)
 	case submitted:
 		a.submitted()
 	case judged:
@@ -324,6 +331,11 @@ func (a *Actor) delivered(d *near.Deliver) {
 		case *wire.ChunkResponse:
 			a.partsStep(parts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
 		case *wire.ChunkRequest: // the store has none
+			if a.o.Hear != nil {
+				hash := m.Hash()
+				a.hear(consensus.Peer(back+string(hash[:])), &b.ChunkRequest)
+				return
+			}
 			a.partsStep(parts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
 		}
 	}

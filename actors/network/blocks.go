@@ -85,7 +85,7 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
 	}
-	if !a.sync.Syncing() {
+	if a.o.Hear == nil && !a.sync.Syncing() {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
 	}
 }

@@ -81,8 +81,11 @@ func (a *Actor) askWaiting(final primitives.Height) {
 
 func (a *Actor) partsTick() { a.partsStep(parts.Tick{}, "") }
 
-// partsStep steps the pool of chunks and does what it says.
+// partsStep steps the pool of chunks of a node that follows, and does what it says.
 func (a *Actor) partsStep(ev parts.Event, from wire.PeerID) {
+	if a.o.Hear != nil { // the validator has its own
+		return
+	}
 	out, err := a.pool.Step(a.now(), ev)
 	if err != nil {
 		a.o.Log.WithError(err).WithField("peer", from).Debug("network: chunk parts dropped")

@@ -20,6 +20,7 @@ type Front struct {
 	FirstMet func() // called when the first peer is there; nil: nobody asks
 	Log      *logrus.Logger
 
+	host                       atomic.Pointer[tcp.Host] // nil: there is none now
 	info                       atomic.Pointer[near.Info]
 	syncing, met               atomic.Bool
 	best                       atomic.Uint64

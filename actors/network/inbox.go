@@ -3,6 +3,7 @@ package network
 import (
 	"sync"
 
+	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 )
@@ -68,9 +69,16 @@ func (a *Actor) deliver(d near.Deliver) {
 	default:
 		return
 	}
-	if a.inbox.admit(d.From) {
-		a.self(delivered{d, a.inbox})
+	if !a.inbox.admit(d.From) {
+		return
 	}
+	if a.o.Hear != nil {
+		if m := heard(d.Msg); m != nil {
+			a.o.Hear(consensus.Received{From: consensus.Peer(fromOf(d.From)), Message: m}, func() { a.inbox.done(d.From) })
+			return
+		}
+	}
+	a.self(delivered{d, a.inbox})
 }
 
 // rate bounds how often a peer may do something: so many times a second, and as many at once as in two.

@@ -115,6 +115,9 @@ func (a *Actor) submitted() {
 
 // pooled sends on a transaction that a client of this node has submitted.
 func (a *Actor) pooled(tx *primitives.SignedTransaction) {
+	if a.o.Hear != nil {
+		a.hear("", tx)
+	}
 	t := &a.txs
 	hash := tx.Hash()
 	if a.o.Route.Off || t.foreign[hash] || t.out[hash] != nil || len(t.out) >= maxOut {
@@ -163,7 +166,7 @@ func (t *transactions) included(m *messages.BlockAccepted) {
 // (nearcore chain/client/src/rpc_handler.rs:325). False: this node does.
 func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	to, own := a.makers(tx.SignerID)
-	if own {
+	if own && a.o.Hear == nil || len(to) == 0 {
 		return false
 	}
 	for _, id := range to {

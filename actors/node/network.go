@@ -1,10 +1,15 @@
 package node
 
 import (
+	"cmp"
+	"runtime"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/actors/network"
+	validatoractor "github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -22,12 +27,30 @@ func (n *Node) join() {
 		Chunk:  func(m messages.ChunkReceivedAlone) { n.Receive(m) },
 		Submit: n.submitOthers,
 	}
+	if n.o.Validator != nil {
+		o.Account, o.Key = n.o.Validator.Account, n.o.Validator.Key
+		o.Hear = func(m consensus.Received, done func()) {
+			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
+		}
+	}
 	n.o.Network = &o
 	net := &n.o.Net
 	net.Refused = both(n, net.Refused)
 	net.ChunkRefused = both(n, net.ChunkRefused)
 	net.Wanted = both(n, net.Wanted)
 	net.ChunksWanted = both(n, net.ChunksWanted)
+}
+
+// together makes the actor of a validator among validators, in the place of the chain's and the producer's.
+func (n *Node) together(life *validatoractor.Life, floor primitives.Height) actor.Actor {
+	o := *n.o.Validator
+	o.Engine, o.Delays, o.Vote, o.Verify, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, primitives.Signature.Verify, n.o.Seed, n.o.Clock, n.o.Log
+	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
+	o.Out = validatoractor.Out{
+		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
+		Send: func(list []consensus.Send) { n.o.Network.Front.Say(list, func(m any) { n.tell(n.network, m) }) },
+	}
+	return validatoractor.New(o)
 }
 
 // both tells the network's actor, and first whoever is told else.

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/producer"
 	"github.com/troupe-chain/troupe/actors/session"
 	"github.com/troupe-chain/troupe/actors/streams"
+	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -113,6 +114,10 @@ func Start(o Options) (*Node, error) {
 	} {
 		*pid = actor.NewPID(sys.Address(), name)
 	}
+	if o.Validator != nil { // one actor is both
+		n.chain = actor.NewPID(sys.Address(), validatoractor.Name)
+		n.producer = n.chain
+	}
 	n.join()
 	if n.signatures == nil {
 		n.signatures = signature.New()
@@ -153,14 +158,9 @@ func (n *Node) spawn() (err error) {
 		})
 	})
 	spawn(streams.Name, func(bool) actor.Actor { return streams.New(streams.Options{Subscriber: n.subscriberProps}) })
-	spawn("chain", onlyOnce(chainactor.New(chainactor.Options{
-		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
-		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
-			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
-			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Captured: n.captured, WentBack: n.wentBack,
-			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
-		},
-	})))
+	if n.o.Validator == nil {
+		spawn("chain", onlyOnce(n.alone()))
+	}
 	if err != nil {
 		return err
 	}
@@ -175,15 +175,12 @@ func (n *Node) spawn() (err error) {
 	if err != nil {
 		return err
 	}
-	spawn("producer", onlyOnce(producer.New(producer.Options{
-		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
-		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
-		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
-		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
-			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
-			Approval: n.o.Approval, Endorsement: n.o.Endorse,
-		},
-	})))
+	if n.o.Validator == nil {
+		spawn("producer", onlyOnce(n.maker(target)))
+	} else {
+		life := new(validatoractor.Life)
+		spawn(validatoractor.Name, func(bool) actor.Actor { return n.together(life, target) })
+	}
 	if n.network != nil {
 		spawn(network.Name, func(bool) actor.Actor { return network.New(*n.o.Network) })
 	}
@@ -195,6 +192,31 @@ func (n *Node) spawn() (err error) {
 	}
 	n.tell(n.rpc, messages.OpenSession{Session: DefaultSession})
 	return nil
+}
+
+// alone makes the actor of the chain.
+func (n *Node) alone() actor.Actor {
+	return chainactor.New(chainactor.Options{
+		Engine: n.engine, Keys: n.o.Keys, Vote: n.o.Vote, Log: n.o.Log, Clock: n.o.Clock,
+		Tip: n.engine.Tip().Height(), Final: n.engine.TipFinal().Height, Out: chainactor.Out{
+			ChunkMade: func(m messages.ChunkMade) { n.tell(n.producer, m) },
+			Apply:     n.shards.apply, Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Captured: n.captured, WentBack: n.wentBack,
+			Refused: n.o.Net.Refused, ChunkRefused: n.o.Net.ChunkRefused, Wanted: n.o.Net.Wanted, ChunksWanted: n.o.Net.ChunksWanted,
+		},
+	})
+}
+
+// maker makes the actor that makes blocks alone.
+func (n *Node) maker(target primitives.Height) actor.Actor {
+	return producer.New(producer.Options{
+		Chain: chainView{n.engine}, Keys: n.o.Keys, Delays: n.o.Delays,
+		Rules: production.Rules{Mode: n.o.Mode, Interval: n.o.Delays.Endorsement, Validity: n.engine.Chain().ValidityPeriod, SkipEmpty: n.o.SkipEmpty, Linger: int64(n.o.Linger)},
+		Final: n.finalHeight, Waiting: n.fresh.Any, Wanted: n.finals.any, Clock: n.o.Clock, Mocked: n.engine.SetMocks, LargestTarget: target, Persist: n.persistTarget, Begin: n.o.Begin,
+		Verify: primitives.Signature.Verify, Log: n.o.Log, Out: producer.Out{
+			ProduceChunk: n.shards.produce, MakeBlock: func(m messages.MakeBlock) { n.tell(n.chain, m) },
+			Approval: n.o.Approval, Endorsement: n.o.Endorse,
+		},
+	})
 }
 
 // position is how far the chain is that readers see.
@@ -220,7 +242,9 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
 		}
 	}
-	n.tell(n.producer, m)
+	if n.o.Validator == nil {
+		n.tell(n.producer, m)
+	}
 	if n.network != nil {
 		n.tell(n.network, m)
 	}
@@ -231,7 +255,9 @@ func (n *Node) accepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
 	n.shards.retire(m.Final)
 	n.tell(n.milestones, m)
-	n.tell(n.producer, m)
+	if n.o.Validator == nil {
+		n.tell(n.producer, m)
+	}
 	if n.network != nil {
 		n.tell(n.network, m)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/actors/network"
+	validatoractor "github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
@@ -70,7 +71,9 @@ type Options struct {
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
 	Net        Net
 	Network    *network.Options // other nodes; its Engine, Log and Out are the node's to fill in; nil: there are none
-	Log        *logrus.Logger   // nil: nothing is said
+	// Validator is what makes blocks together with others, instead of Keys; most of it is the node's to fill in. It needs a Network. nil: there is none.
+	Validator *validatoractor.Options
+	Log       *logrus.Logger // nil: nothing is said
 	// Failed is the folder for chunks that could not be applied and for the stacks of standstills, FailedBuild what the program calls
 	// itself there; empty: none are kept.
 	Failed, FailedBuild string

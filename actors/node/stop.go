@@ -31,7 +31,10 @@ func (n *Node) stop(ctx context.Context) error {
 	if !n.kit.supervisor.lost(n.chain) {
 		_, errChain = link.Ask[messages.DrainChain, messages.Drained](n.root, n.chain, drainLimit)(ctx, messages.DrainChain{})
 	}
-	ends := []*actor.PID{n.network, n.streams, n.rpc, n.meter, n.producer, n.chain}
+	ends := []*actor.PID{n.network, n.streams, n.rpc, n.meter, n.chain}
+	if n.producer != n.chain {
+		ends = append(ends, n.producer)
+	}
 	for _, t := range n.shards.set.Load().list {
 		ends = append(ends, t.pid)
 	}

@@ -31,6 +31,7 @@ const (
 var failures = map[string]failure{
 	"chain":          halts,      // the engine may be half changed
 	"producer":       halts,      // a vote may be lost or doubled
+	"validator":      restarts,   // what was signed is on disk, and so is the chain; where it fails while it changes the chain, it halts
 	"shard":          halts,      // the chain waits for its answer
 	"chunk-producer": halts,      // the block waits for its chunk
 	"mempool":        restarts,   // the pool is lost; waiters send their transactions again

@@ -14,7 +14,7 @@ import (
 // work is the block whose chunks are being applied.
 type work struct {
 	pending *engine.Pending
-	hash    primitives.Hash
+	from    Peer
 	left    int // jobs
 }
 
@@ -35,12 +35,12 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 	if !n.pool.Has(hash) { // else this copy says nothing new
 		as, err := n.e.Admit(b)
 		if err != nil {
-			n.unadmitted(b, err)
+			n.unadmitted(from, b, err)
 			return
 		}
 		x.Standing, x.Producer, x.Needs = as.Standing, as.Producer, as.Needs
 		if as.Standing != intake.Stranger {
-			n.seen = max(n.seen, b.Header.Height)
+			n.see(b)
 		}
 	}
 	if x.Standing == intake.Orphan && n.o.planted(PlantedOrphans) {
@@ -56,13 +56,20 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 	n.want(b, from, &out)
 }
 
+// see notes how high a block of others is.
+func (n *Node) see(b *primitives.Block) {
+	if b.Header.Height > n.seen {
+		n.seen, n.highest.hash, n.highest.prev = b.Header.Height, b.Hash(), b.Header.PrevHash
+	}
+}
+
 // unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
-func (n *Node) unadmitted(b *primitives.Block, err error) {
+func (n *Node) unadmitted(from Peer, b *primitives.Block, err error) {
 	switch engine.VerdictOf(err) {
 	case engine.Own:
 		n.fail(err)
 	case engine.Bad:
-		n.refuse(err, "block %d %v", b.Header.Height, short(b.Hash()))
+		n.refuseBlock(from, b, err)
 	case engine.Early, engine.Waits:
 		n.note(err, "block %d %v not taken", b.Header.Height, short(b.Hash()))
 	case engine.Overtaken:
@@ -136,7 +143,7 @@ func (n *Node) begin(b *intake.Block) {
 	hash := b.Hash()
 	p, err := n.e.Begin(b.Block, b.Chunks, false)
 	if err == nil {
-		n.start(p)
+		n.start(Peer(b.From), p)
 		return
 	}
 	if errors.Is(err, engine.ErrMissing) {
@@ -152,7 +159,7 @@ func (n *Node) begin(b *intake.Block) {
 			return
 		}
 	}
-	n.unfit(b.Block, err)
+	n.unfit(Peer(b.From), b.Block, err)
 }
 
 // renew has what waits need what it does now that other shards are held.
@@ -169,9 +176,9 @@ func (n *Node) renew() {
 }
 
 // start hands out the jobs of a block.
-func (n *Node) start(p *engine.Pending) {
+func (n *Node) start(from Peer, p *engine.Pending) {
 	jobs := p.Jobs()
-	w := &work{pending: p, hash: p.Block().Hash(), left: len(jobs)}
+	w := &work{pending: p, from: from, left: len(jobs)}
 	n.work = w
 	for i := range jobs {
 		if jobs[i].Light() {
@@ -197,7 +204,7 @@ func (n *Node) adopt(w *work) {
 	if err != nil {
 		b := w.pending.Block()
 		w.pending.Drop()
-		n.unfit(b, err)
+		n.unfit(w.from, b, err)
 		n.next()
 		return
 	}
@@ -214,7 +221,7 @@ func (n *Node) adopt(w *work) {
 	again := n.pool.Adopted(b, n.tip, acc.Final.Height, changed)
 	n.spread(parts.BlockCame{Hash: hash})
 	if acc.IsHead {
-		n.spread(parts.Head{Hash: hash, Prev: b.Header.PrevHash, Height: b.Header.Height})
+		n.spread(n.partsHead(hash, b.Header))
 	}
 	for i := range again {
 		n.take(Peer(again[i].From), again[i].Block)
@@ -248,11 +255,11 @@ func (n *Node) written() {
 }
 
 // unfit judges why a block was not adopted.
-func (n *Node) unfit(b *primitives.Block, err error) {
+func (n *Node) unfit(from Peer, b *primitives.Block, err error) {
 	hash := b.Hash()
 	switch engine.VerdictOf(err) {
 	case engine.Bad:
-		n.refuse(err, "block %d %v", b.Header.Height, short(hash))
+		n.refuseBlock(from, b, err)
 		n.pool.Refused(hash, err)
 	case engine.Early:
 		n.note(err, "block %d %v is early", b.Header.Height, short(hash))
@@ -263,4 +270,14 @@ func (n *Node) unfit(b *primitives.Block, err error) {
 	default:
 		n.fail(err)
 	}
+}
+
+// partsHead is the head for the parts of chunks. Those that are on a block far below the highest one nobody passes on any more: they are asked for
+// at once.
+func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) parts.Head {
+	out := parts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
+	if n.seen > h.Height+1 {
+		out.Header, out.HeaderPrev = n.highest.hash, n.highest.prev
+	}
+	return out
 }

@@ -1,6 +1,8 @@
 package consensus
 
 import (
+	"fmt"
+
 	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
@@ -79,6 +81,20 @@ type Note struct {
 	Err  error
 }
 
+// Refusal is why a block is bad.
+type Refusal struct {
+	Block primitives.Hash
+	From  Peer // who has sent it; none: this node has it from itself
+	Err   error
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("block %v of %q: %v", short(r.Block), r.From, r.Err)
+}
+
+// Unwrap returns the reason.
+func (r *Refusal) Unwrap() error { return r.Err }
+
 // Out is what is to be done, in this order.
 type Out struct {
 	Save    []byte             // Signatures; on disk before anything of Send leaves. nil: as they were
@@ -88,6 +104,6 @@ type Out struct {
 	Stored  []*engine.Accepted // blocks that are on disk now
 	Wake    int64              // when a Tick is due; 0: not by time
 	Notes   []Note             //
-	Refused []error            // why what others have made is bad, whoever judges it
+	Refused []error            // why what others have made is bad, whoever judges it; of a block: a *Refusal
 	Fatal   error              // why this node cannot go on
 }

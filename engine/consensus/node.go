@@ -116,7 +116,8 @@ type Node struct {
 
 	pool     *intake.Pool
 	tip      primitives.Height
-	seen     primitives.Height // of the highest block or header that was signed by who had to
+	seen     primitives.Height                    // of the highest block or header that was signed by who had to
+	highest  struct{ hash, prev primitives.Hash } // the block of that height
 	work     *work
 	produced map[primitives.Hash]primitives.Height // blocks of this node, above the final one
 	missing  map[primitives.Hash]*missing
@@ -165,7 +166,7 @@ func New(o Options, now int64) (*Node, error) {
 func (n *Node) Start(now int64) Out {
 	return n.do(now, func() {
 		at := n.e.Head()
-		n.spread(parts.Head{Hash: at.Hash, Prev: at.Header().PrevHash, Height: at.Height()})
+		n.spread(n.partsHead(at.Hash, at.Header()))
 		n.setHead(at)
 	})
 }
@@ -249,6 +250,18 @@ func (n *Node) note(err error, format string, args ...any) {
 // refuse says that something is bad, whoever judges it.
 func (n *Node) refuse(err error, format string, args ...any) {
 	n.out.Refused = append(n.out.Refused, fmt.Errorf(format+": %w", append(args, err)...))
+}
+
+func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
+	n.out.Refused = append(n.out.Refused, &Refusal{b.Hash(), from, err})
+}
+
+// Abandon gives back what the block in work holds, of a node that is not stepped any more and whose jobs have ended.
+func (n *Node) Abandon() {
+	if n.work != nil {
+		n.work.pending.Drop()
+		n.work = nil
+	}
 }
 
 // fail ends all work.

@@ -1,0 +1,129 @@
+package network
+
+import (
+	"strings"
+
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Hear takes what peers say to a validator; done gives back the message's place. From any goroutine; it does not wait.
+type Hear func(m consensus.Received, done func())
+
+// back begins the name of who has asked for a chunk: the way that the answer goes.
+const back = "back:"
+
+// gossipBehind is how far a block may be below the highest peer and still be told to all.
+const gossipBehind = primitives.Height(8)
+
+// asked hands a request for chunk parts to the actor, which knows who is there.
+type asked struct{ *parts.Ask }
+
+// heard is what a peer's message is to the core, nil: nothing.
+func heard(m wire.Message) consensus.Message {
+	r, ok := m.(*wire.Routed)
+	if !ok {
+		return nil
+	}
+	switch b := r.Body.(type) {
+	case *wire.BlockApproval:
+		return &b.Approval
+	case *wire.PartialChunk:
+		return &b.PartialChunk
+	case *wire.ChunkForward:
+		return &b.ChunkForward
+	case *wire.ChunkResponse:
+		return &b.ChunkResponse
+	case *wire.PartialWitness:
+		return &b.PartialWitness
+	case *wire.PartialWitnessForward:
+		return consensus.Forwarded{PartialWitness: &b.PartialWitness}
+	case *wire.WitnessAck:
+		return &b.WitnessAck
+	case *wire.ChunkEndorsement:
+		return &b.ChunkEndorsement
+	case *wire.ContractAccesses:
+		return &b.ContractAccesses
+	case *wire.ContractCodeRequest:
+		return &b.ContractCodeRequest
+	case *wire.ContractCodeResponse:
+		return &b.ContractCodeResponse
+	case *wire.ContractDeploys:
+		return &b.PartialContractDeploys
+	}
+	return nil
+}
+
+// spoken is what the core says to a validator, as it is on the wire; nil: nothing.
+func spoken(m consensus.Message) wire.Body {
+	switch m := m.(type) {
+	case *primitives.Approval:
+		return &wire.BlockApproval{Approval: *m}
+	case *primitives.PartialChunk:
+		return &wire.PartialChunk{PartialChunk: *m}
+	case *primitives.ChunkForward:
+		return &wire.ChunkForward{ChunkForward: *m}
+	case *primitives.ChunkRequest:
+		return &wire.ChunkRequest{ChunkRequest: *m}
+	case *primitives.PartialWitness:
+		return &wire.PartialWitness{PartialWitness: *m}
+	case consensus.Forwarded:
+		return &wire.PartialWitnessForward{PartialWitness: *m.PartialWitness}
+	case *primitives.WitnessAck:
+		return &wire.WitnessAck{WitnessAck: *m}
+	case *primitives.ChunkEndorsement:
+		return &wire.ChunkEndorsement{ChunkEndorsement: *m}
+	case *primitives.ContractAccesses:
+		return &wire.ContractAccesses{ContractAccesses: *m}
+	case *primitives.ContractCodeRequest:
+		return &wire.ContractCodeRequest{ContractCodeRequest: *m}
+	case *primitives.ContractCodeResponse:
+		return &wire.ContractCodeResponse{ContractCodeResponse: *m}
+	case *primitives.PartialContractDeploys:
+		return &wire.ContractDeploys{PartialContractDeploys: *m}
+	case *primitives.SignedTransaction:
+		return &wire.ForwardTx{SignedTransaction: *m}
+	}
+	return nil
+}
+
+// Say sends what the core says, by the host that there is; without one it is lost, as in any network. tell hands the actor what it has to decide.
+// From any goroutine; it waits while the host is busy.
+func (f *Front) Say(list []consensus.Send, tell func(any)) {
+	host := f.host.Load()
+	if host == nil {
+		return
+	}
+	for i := range list {
+		s := &list[i]
+		switch m := s.Message.(type) {
+		case *primitives.Block:
+			if s.Peer != "" {
+				host.Post(near.ToPeer{Peer: peerOf(string(s.Peer)), Msg: &wire.Block{Block: m}})
+			} else if _, best := f.Syncing(); m.Header.Height+gossipBehind >= best {
+				host.Post(near.ToAll{Msg: &wire.Block{Block: m}})
+			}
+		case consensus.BlockRequest:
+			tell(messages.BlockWanted{Hash: m.Hash, From: string(s.Peer)})
+		case *primitives.ChunkResponse:
+			if raw, ok := strings.CutPrefix(string(s.Peer), back); ok {
+				host.Post(near.RouteTo{Target: wire.WayBack(primitives.Hash([]byte(raw))), Body: &wire.ChunkResponse{ChunkResponse: *m}})
+			}
+		default: // headers are chain/sync's
+			if s.Ask != nil {
+				tell(asked{s.Ask})
+			} else if body := spoken(m); body != nil && s.To != "" {
+				host.Post(near.RouteToAccount{AccountID: s.To, Body: body})
+			}
+		}
+	}
+}
+
+// hear hands the validator a message that came without a place in the mailbox, or has given it back.
+func (a *Actor) hear(from consensus.Peer, m consensus.Message) {
+	a.o.Hear(consensus.Received{From: from, Message: m}, func() {})
+}

@@ -1,0 +1,371 @@
+package validator
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/actors/producer"
+	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Name is the actor's.
+const Name = "validator"
+
+// Out is whom the actor talks to.
+type Out struct {
+	Adopted  messages.Sender[messages.BlockAdopted]
+	Accepted messages.Sender[messages.BlockAccepted]
+	Halted   messages.Sender[messages.ChainHalted]
+	Refused  messages.Sender[messages.BlockRefused]
+	Send     func([]consensus.Send) // from a goroutine of the actor's; what it rests on is on disk
+}
+
+// Options are what the actor works with.
+type Options struct {
+	Engine  *engine.Engine
+	Account primitives.AccountID
+	Key     primitives.SecretKey
+	File    string // where it is kept what was signed
+	// Floor is the greatest height that was voted for before there was that file.
+	Floor   primitives.Height
+	Delays  doomslug.Delays
+	Vote    primitives.ProtocolVersion
+	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
+	Seed    primitives.Hash // orders the pools' groups
+	Clock   func() uint64   // ns since 1970
+	Workers int             // jobs that run at once
+	Life    *Life
+	Log     *logrus.Logger
+	Out     Out
+}
+
+// Life is what outlives an actor that fails, so that the next one knows how it finds the engine. The zero value is that of the first.
+type Life struct {
+	begun  bool
+	inside atomic.Bool     // of a call that changes the engine
+	told   primitives.Hash // the block that everybody was told of last
+	// Steps counts events, Panics actors before this one.
+	Steps, Panics atomic.Uint64
+}
+
+// Heard is what a peer says, and what gives back its place in the mailbox.
+type Heard struct {
+	consensus.Received
+	Done func()
+}
+
+// The notes to self.
+type (
+	tick struct{ of *Actor }
+	ran  struct {
+		of  *Actor
+		job uint64
+		bad *jobPanic
+	}
+	stored struct{}
+	unsaid struct {
+		of  *Actor
+		err error
+	}
+)
+
+type jobPanic struct {
+	reason any
+	stack  []byte
+}
+
+// Actor is the shell.
+type Actor struct {
+	o      Options
+	core   *consensus.Node // nil: nothing is stepped any more
+	file   *File
+	writer *writer
+	now    int64
+	timer  *time.Timer
+	self   func(any)
+
+	jobs    []consensus.Job // that wait
+	running int
+	ended   chan struct{} // a job has; only looked at when the actor ends
+	ahead   []*messages.BlockAccepted
+	drains  []func(messages.Drained, error)
+}
+
+// New returns the actor.
+func New(o Options) *Actor {
+	return &Actor{o: o, self: func(any) {}, ended: make(chan struct{}, o.Workers)}
+}
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	switch c.Message().(type) {
+	case *actor.Started:
+		root, pid := c.ActorSystem().Root, c.Self()
+		a.self = func(m any) { root.Send(pid, m) }
+		a.start()
+	case *actor.Stopping, *actor.Restarting:
+		a.end()
+	default:
+		a.Handle(c.Message())
+	}
+}
+
+// start begins on the engine's head, if the one before has left the engine whole.
+func (a *Actor) start() {
+	l, e := a.o.Life, a.o.Engine
+	if l.begun {
+		l.Panics.Add(1)
+		if l.inside.Load() || e.Tip().Hash != l.told {
+			a.halt(errors.New("validator: it failed while it changed the chain"))
+			return
+		}
+	}
+	l.begun, l.told = true, e.Tip().Hash
+	if err := a.open(); err != nil {
+		a.halt(err)
+	}
+}
+
+// open makes the core.
+func (a *Actor) open() (err error) {
+	if a.file, err = OpenFile(a.o.File); err != nil {
+		return err
+	}
+	signed := a.file.Row()
+	if signed == nil && a.o.Floor > 0 {
+		s := consensus.Signatures{Target: a.o.Floor, Block: a.o.Floor}
+		signed = s.AppendBorsh(nil)
+	}
+	self := a.self
+	a.now = int64(a.o.Clock())
+	core, err := consensus.New(consensus.Options{
+		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Vote: a.o.Vote, Signed: signed,
+		Verify: a.o.Verify, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) },
+	}, a.now)
+	if err != nil {
+		return err
+	}
+	a.core = core
+	a.writer = newWriter(a.file.Write, a.o.Out.Send, func(err error) { self(unsaid{a, err}) })
+	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
+	a.do(core.Start(a.now))
+	return nil
+}
+
+// end waits for the jobs under way, and gives back what they were for.
+func (a *Actor) end() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+	if a.writer != nil {
+		a.writer.close()
+	}
+	if a.file != nil {
+		a.file.Close()
+	}
+	for ; a.running > 0; a.running-- {
+		<-a.ended
+	}
+	if a.core != nil && !a.o.Life.inside.Load() {
+		a.core.Abandon()
+	}
+	a.core, a.writer, a.file = nil, nil, nil
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	switch m := msg.(type) {
+	case Heard:
+		m.Done()
+		a.step(m.Received)
+	case messages.BlockReceived:
+		a.step(consensus.Received{From: consensus.Peer(m.From), Message: m.Block})
+	case messages.ApprovalReceived:
+		a.step(consensus.Received{Message: m.Approval})
+	case messages.ChunkEndorsed:
+		a.step(consensus.Received{Message: m.Endorsement})
+	case tick:
+		if m.of == a {
+			a.step(consensus.Tick{})
+		}
+	case ran:
+		if m.of == a {
+			a.ran(&m)
+		}
+	case stored:
+		a.stored()
+	case unsaid:
+		if m.of == a {
+			a.halt(fmt.Errorf("validator: what was signed can't be written: %w", m.err))
+		}
+	case messages.ChainHalted:
+		a.rest()
+	case link.Request[messages.StopProducing, messages.Stopped]:
+		a.rest()
+		m.Reply(messages.Stopped{}, nil)
+	case link.Request[messages.DrainChain, messages.Drained]:
+		a.rest()
+		a.drains = append(a.drains, m.Reply)
+		a.drained()
+	case link.Answerable: // what a node may do that is alone
+		m.Failed(producer.ErrShared)
+	default: // lifecycle, and what concerns a node that is alone
+	}
+}
+
+func (a *Actor) step(ev consensus.Event) {
+	if a.core == nil {
+		return
+	}
+	a.o.Life.Steps.Add(1)
+	a.now = max(a.now, int64(a.o.Clock()))
+	a.do(a.core.Step(a.now, ev))
+}
+
+// do does what the core wants done.
+func (a *Actor) do(out consensus.Out) {
+	a.say(&out)
+	a.writer.put(out.Save, out.Send)
+	for _, acc := range out.Adopted {
+		m := chainactor.Accepted(acc)
+		a.ahead = append(a.ahead, &m)
+		a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
+		a.o.Life.told = m.Hash
+	}
+	for _, acc := range out.Stored {
+		a.accepted(acc)
+	}
+	for _, err := range out.Refused {
+		var r *consensus.Refusal
+		if errors.As(err, &r) {
+			a.o.Out.Refused(messages.BlockRefused{Hash: r.Block, From: string(r.From), Err: r.Err})
+		}
+	}
+	if out.Fatal != nil {
+		a.halt(out.Fatal)
+		return
+	}
+	a.jobs = append(a.jobs, out.Jobs...)
+	a.run()
+	if out.Wake > 0 {
+		a.timer.Reset(time.Duration(max(out.Wake-a.now, 0)))
+	}
+}
+
+// say puts what happened into the log.
+func (a *Actor) say(out *consensus.Out) {
+	for _, err := range out.Refused {
+		a.o.Log.WithError(err).Info("refused")
+	}
+	if !a.o.Log.IsLevelEnabled(logrus.DebugLevel) {
+		return
+	}
+	for _, n := range out.Notes {
+		a.o.Log.WithError(n.Err).Debug(n.What)
+	}
+}
+
+// run begins with jobs while there is room.
+func (a *Actor) run() {
+	for len(a.jobs) > 0 && a.running < a.o.Workers {
+		j := a.jobs[0]
+		a.jobs[0] = consensus.Job{}
+		a.jobs = a.jobs[1:]
+		a.running++
+		self, ended := a.self, a.ended
+		go func() {
+			m := ran{of: a, job: j.ID}
+			defer func() {
+				if p := recover(); p != nil {
+					m.bad = &jobPanic{p, debug.Stack()}
+				}
+				ended <- struct{}{}
+				self(m)
+			}()
+			j.Run()
+		}()
+	}
+}
+
+func (a *Actor) ran(m *ran) {
+	<-a.ended
+	a.running--
+	if m.bad != nil {
+		panic(fmt.Sprintf("%v\n%s", m.bad.reason, m.bad.stack))
+	}
+	a.run()
+	a.step(consensus.Done{Job: m.job})
+	a.drained()
+}
+
+// stored goes on behind the blocks that have come to the disk.
+func (a *Actor) stored() {
+	if a.core != nil {
+		a.step(consensus.Written{})
+		return
+	}
+	list, err := a.o.Engine.Stored()
+	for _, acc := range list {
+		a.accepted(acc)
+	}
+	if err != nil {
+		a.halt(err)
+	}
+	a.drained()
+}
+
+// accepted tells everybody of a block that is on disk.
+func (a *Actor) accepted(acc *engine.Accepted) {
+	i := slices.IndexFunc(a.ahead, func(m *messages.BlockAccepted) bool { return m.Hash == acc.Entry.Hash })
+	if i < 0 { // it was adopted before a failure
+		a.o.Out.Accepted(chainactor.Accepted(acc))
+		return
+	}
+	m := a.ahead[i]
+	a.ahead = slices.Delete(a.ahead, i, i+1)
+	a.o.Out.Accepted(*m)
+}
+
+// rest ends all work but on blocks that are on their way to the disk.
+func (a *Actor) rest() {
+	if a.core == nil {
+		return
+	}
+	a.core, a.jobs = nil, nil
+	a.timer.Stop()
+}
+
+// halt says that the node can't go on.
+func (a *Actor) halt(err error) {
+	a.rest()
+	m := messages.ChainHalted{Err: err, Drop: func() {}}
+	if f := (*engine.Fault)(nil); errors.As(err, &f) {
+		m.Height, m.Block, m.Drop = f.Height, f.Block, f.Release
+	}
+	a.o.Out.Halted(m)
+}
+
+// drained answers those who wait for the end, once nothing is in work.
+func (a *Actor) drained() {
+	if e := a.o.Engine; a.core != nil || a.running > 0 || len(a.ahead) > 0 || e.Tip().Hash != e.Head().Hash {
+		return
+	}
+	for _, reply := range a.drains {
+		reply(messages.Drained{}, nil)
+	}
+	a.drains = nil
+}

@@ -1,0 +1,129 @@
+package validator
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// File keeps what a validator has signed: two files that are written in turns, so that one of them is whole whatever happens. It is used by one
+// goroutine at a time.
+type File struct {
+	slots [2]*os.File
+	seq   uint64 // of the newest row
+	row   []byte
+}
+
+// Of a slot: a number, which tells which is newer, the length of the row, the hash of all that, the row.
+const (
+	slotHead = 8 + 8 + 32
+	maxRow   = 1 << 24
+)
+
+// OpenFile opens the files of a path, or makes them.
+func OpenFile(path string) (_ *File, err error) {
+	f := new(File)
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	made, held := false, false
+	for i := range f.slots {
+		name := fmt.Sprintf("%s.%d", path, i)
+		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			made = true
+		}
+		if f.slots[i], err = os.OpenFile(filepath.Clean(name), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, err
+		}
+		seq, row, size, err := readSlot(f.slots[i])
+		if err != nil {
+			return nil, err
+		}
+		held = held || size > 0
+		if seq > f.seq {
+			f.seq, f.row = seq, row
+		}
+	}
+	if held && f.seq == 0 {
+		return nil, fmt.Errorf("%s.0 and %s.1: neither can be read; what this validator has signed is not known: if no other copy of them is at hand, "+
+			"remove them when the chain is some epochs on", path, path)
+	}
+	if made { // their names are on disk before anything rests on them
+		dir, err := os.Open(filepath.Dir(path))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = dir.Close() }()
+		if err := dir.Sync(); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// readSlot reads a slot; a seq of 0: there is no whole row in it.
+func readSlot(f *os.File) (seq uint64, row []byte, size int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	if info.Size() < slotHead || info.Size() > slotHead+maxRow {
+		return 0, nil, info.Size(), nil
+	}
+	b := make([]byte, info.Size())
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return 0, nil, 0, err
+	}
+	seq, n := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+	if n > uint64(len(b)-slotHead) {
+		return 0, nil, info.Size(), nil
+	}
+	row = b[slotHead : slotHead+n]
+	if sum := sumOf(b[:16], row); string(sum[:]) != string(b[16:slotHead]) {
+		return 0, nil, info.Size(), nil
+	}
+	return seq, row, info.Size(), nil
+}
+
+func sumOf(head, row []byte) (sum [32]byte) {
+	h := sha256.New()
+	_, _ = h.Write(head)
+	_, _ = h.Write(row)
+	h.Sum(sum[:0])
+	return sum
+}
+
+// Row is what was written last; nil: nothing.
+func (f *File) Row() []byte { return f.row }
+
+// Write replaces the row; it is on disk when it returns.
+func (f *File) Write(row []byte) error {
+	b := binary.LittleEndian.AppendUint64(nil, f.seq+1)
+	b = binary.LittleEndian.AppendUint64(b, uint64(len(row)))
+	sum := sumOf(b, row)
+	b = append(append(b, sum[:]...), row...)
+	slot := f.slots[(f.seq+1)%2]
+	if _, err := slot.WriteAt(b, 0); err != nil {
+		return err
+	}
+	if err := slot.Sync(); err != nil {
+		return err
+	}
+	f.seq, f.row = f.seq+1, row
+	return nil
+}
+
+// Close closes the files.
+func (f *File) Close() {
+	for _, s := range f.slots {
+		if s != nil {
+			_ = s.Close()
+		}
+	}
+}
