@@ -44,7 +44,10 @@ func (n *Node) join() {
 // together makes the actor of a validator among validators, in the place of the chain's and the producer's.
 func (n *Node) together(life *validatoractor.Life, floor primitives.Height) actor.Actor {
 	o := *n.o.Validator
-	o.Engine, o.Delays, o.Vote, o.Verify, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, primitives.Signature.Verify, n.o.Seed, n.o.Clock, n.o.Log
+	o.Engine, o.Delays, o.Vote, o.Seed, o.Clock, o.Log = n.engine, n.o.Delays, n.o.Vote, n.o.Seed, n.o.Clock, n.o.Log
+	if o.Verify == nil {
+		o.Verify = primitives.Signature.Verify
+	}
 	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,

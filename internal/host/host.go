@@ -208,6 +208,12 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Network, err = h.networkOptions(ports.network); err != nil {
 			return err
 		}
+		if no.Validator, err = h.togetherOptions(); err != nil {
+			return err
+		}
+		if h.together { // the pace is that of all
+			no.Mode = production.Interval
+		}
 	}
 	if h.Node, err = node.Start(no); err != nil {
 		return err

@@ -29,7 +29,7 @@ func (h *Realm) Obstacle() string {
 	}
 	var reason string
 	err := h.Engine.Epochs(func(m *epoch.Manager) (err error) {
-		reason, err = obstacle(m, h.Engine.Head().Hash, key)
+		reason, err = obstacle(m, h.Engine.Head().Hash, key, h.together)
 		return err
 	})
 	if err != nil {
@@ -38,8 +38,8 @@ func (h *Realm) Obstacle() string {
 	return reason
 }
 
-// obstacle looks at the epoch of the block after head.
-func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile) (string, error) {
+// obstacle looks at the epoch of the block after head; together: it makes blocks with others.
+func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile, together bool) (string, error) {
 	id, err := m.EpochIDFromPrev(head)
 	if err != nil {
 		return "", err
@@ -53,6 +53,9 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile) (
 	}
 	if own.PublicKey != key.PublicKey() {
 		return fmt.Sprintf("%s is a validator with the key %v, and validator_key.json has %v; put the key that belongs to it there", key.AccountID, own.PublicKey, key.PublicKey()), nil
+	}
+	if together {
+		return "", nil
 	}
 	producers, err := m.BlockProducers(id)
 	if err != nil {
@@ -70,7 +73,7 @@ func obstacle(m *epoch.Manager, head primitives.Hash, key *primitives.KeyFile) (
 		}
 	}
 	if share := mine.Float64() / all.Float64(); share <= 2./3 {
-		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: the others run elsewhere, and this version makes no blocks together with them", key.AccountID, 100*share), nil
+		return fmt.Sprintf("%s holds %.0f %% of the stake, and a block needs the votes of more than two thirds: the others run elsewhere, and this node is in no network with them (--boot-nodes, --network-addr)", key.AccountID, 100*share), nil
 	}
 	return "", nil
 }

@@ -5,8 +5,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"path/filepath"
 
 	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/net/near"
@@ -69,6 +72,40 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 		o.Account, o.Key = k.AccountID, k.SecretKey
 	}
 	return o, nil
+}
+
+// signedFile keeps what the validator has signed, beside what it has stored: they belong together.
+const signedFile = "signed"
+
+// togetherOptions says what a validator works with that makes blocks with others; nil: it is alone, or none.
+func (h *Host) togetherOptions() (*validator.Options, error) {
+	key := h.home.ValidatorKey
+	if key == nil {
+		return nil, nil
+	}
+	var others bool
+	head := h.Engine.Head().Hash
+	err := h.Engine.Epochs(func(m *epoch.Manager) error {
+		for _, of := range []func(primitives.Hash) (primitives.EpochID, error){m.EpochIDFromPrev, m.NextEpochIDFromPrev} {
+			id, err := of(head)
+			if err != nil {
+				return err
+			}
+			info, err := m.EpochInfo(id)
+			if err != nil {
+				return err
+			}
+			for i := range info.Validators {
+				others = others || info.Validators[i].AccountID != key.AccountID
+			}
+		}
+		return nil
+	})
+	if err != nil || !others {
+		return nil, err
+	}
+	h.together = true
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier()}, nil
 }
 
 // peers reads a list of peers, whose hosts may be names.
@@ -142,6 +179,8 @@ func (h *Realm) shared() string {
 	switch f := h.front; {
 	case f == nil:
 		return ""
+	case h.together:
+		return "this node makes blocks together with other validators, who would not go along"
 	case f.Awaits:
 		return "this node belongs to a network (network.boot_nodes), whose other nodes would not go along"
 	case f.Met():
