@@ -235,3 +235,29 @@ func TestValidators(t *testing.T) {
 	}
 	c.mu.Unlock()
 }
+
+// TestValidatorsBack: what one signs it knows after a restart; with two of four nothing becomes final, and as soon as three are there the chain goes on,
+// at the pace of before when all are.
+func TestValidatorsBack(t *testing.T) {
+	c := validators(t, 4, 4, 25, nil)
+	c.reach(10, 60*time.Second)
+	for _, i := range []int{1, 2} {
+		c.stop(c.members[i])
+	}
+	time.Sleep(time.Second)
+	was := c.members[0].e.Final().Height
+	time.Sleep(2 * time.Second)
+	if now := c.members[0].e.Final().Height; now > was {
+		t.Errorf("two of four have %d final, it was %d", now, was)
+	}
+	c.start(1)
+	c.reach(c.members[0].e.Head().Height()+10, 60*time.Second)
+	c.start(2)
+	c.reach(c.members[0].e.Head().Height()+10, 60*time.Second)
+	begun, from := time.Now(), c.members[0].e.Head().Height()
+	c.reach(from+30, 60*time.Second)
+	t.Logf("30 heights in %v: %s", time.Since(begun), c.where())
+	for i := range c.members {
+		t.Logf("node %d: FINAL in %v", i, c.pay(i, payer((i+1)%4)))
+	}
+}

@@ -1,0 +1,237 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+)
+
+// council are validators of one chain, each a process.
+type council struct {
+	t     *testing.T
+	homes []string
+	addrs []string // of the network
+	boot  string
+	p     []*process
+}
+
+// newCouncil makes the homes of n validators, and starts them.
+func newCouncil(t *testing.T, n, shards int) *council {
+	t.Helper()
+	c := &council{t: t, p: make([]*process, n)}
+	var accounts []primitives.AccountID
+	for i := range n {
+		accounts = append(accounts, primitives.AccountID(fmt.Sprint("node", i)))
+	}
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "council", Time: genesis.Time(time.Now().UnixNano()), Accounts: accounts, Validators: n, Shards: shards})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Config.EpochLength = 60
+	path := filepath.Join(t.TempDir(), "genesis.json")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := genesis.Write(f, &g.Config, slices.Values(g.Records)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var boot []string
+	for _, id := range accounts {
+		c.homes = append(c.homes, newHome(t, "--genesis", path, "--account-id", string(id), "--test-seed", string(id), "--fast"))
+		c.addrs = append(c.addrs, freeAddr(t))
+		boot = append(boot, peerOf(t, c.homes[len(c.homes)-1], c.addrs[len(c.addrs)-1]))
+	}
+	c.boot = strings.Join(boot, ",")
+	for i := range n {
+		c.start(i)
+	}
+	return c
+}
+
+func (c *council) start(i int) {
+	c.t.Helper()
+	var others []string
+	for k, b := range strings.Split(c.boot, ",") {
+		if k != i {
+			others = append(others, b)
+		}
+	}
+	c.p[i] = start(c.t, c.homes[i], "--network-addr", c.addrs[i], "--boot-nodes", strings.Join(others, ","))
+}
+
+// final is the height of a node's last final block, 0 if there is none yet.
+func (p *process) final() uint64 {
+	p.t.Helper()
+	r, err := p.call("block", map[string]any{"finality": "final"})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var h head
+	if r.Error != nil || json.Unmarshal(r.Result, &h) != nil {
+		return 0
+	}
+	return h.Header.Height
+}
+
+// together waits until all have come some heights further, and wants them to have the same block then.
+func (c *council) together(further uint64, within time.Duration) {
+	c.t.Helper()
+	var first uint64
+	for limit := time.Now().Add(within); first == 0; time.Sleep(20 * time.Millisecond) {
+		for _, p := range c.p {
+			first = max(first, p.final())
+		}
+		if time.Now().After(limit) {
+			c.t.Fatal("nothing becomes final")
+		}
+	}
+	for i, p := range c.p {
+		for limit := time.Now().Add(within); p.final() < first+further; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(limit) {
+				c.t.Fatalf("node %d is at %d, not at %d", i, p.final(), first+further)
+			}
+		}
+	}
+	for _, p := range c.p[1:] {
+		same(c.t, c.p[0], p, "block", map[string]any{"block_id": first})
+		for shard := range 4 {
+			same(c.t, c.p[0], p, "chunk", map[string]any{"block_id": first, "shard_id": shard})
+		}
+	}
+}
+
+// missing counts heights without a block and chunks that blocks lack, of a node's last blocks.
+func (c *council) missing(p *process, from, to uint64) (heights, chunks, blocks int) {
+	for h := from; h <= to; h++ {
+		var b struct {
+			Chunks []struct {
+				Included uint64 `json:"height_included"`
+			} `json:"chunks"`
+		}
+		r, err := p.call("block", map[string]any{"block_id": h})
+		if err != nil || r.Error != nil {
+			heights++
+			continue
+		}
+		p.get("block", map[string]any{"block_id": h}, &b)
+		blocks++
+		for _, x := range b.Chunks {
+			if x.Included != h {
+				chunks++
+			}
+		}
+	}
+	return heights, chunks, blocks
+}
+
+// send submits transfers to each node in turn, from the account of each, until stop; it returns how long each took until it was FINAL.
+func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	var took []time.Duration
+	for _, i := range of {
+		s := c.p[i].signer()
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				encoded, _ := s.next()
+				begun := time.Now()
+				if got := c.p[i].send(encoded, "FINAL").Level; got != "FINAL" {
+					c.t.Errorf("node %d: %s", i, got)
+					return
+				}
+				mu.Lock()
+				took = append(took, time.Since(begun))
+				mu.Unlock()
+			}
+		})
+	}
+	return func() []time.Duration {
+		group.Wait()
+		slices.Sort(took)
+		return took
+	}
+}
+
+// TestValidators: four validators make blocks of four shards together as processes; what is submitted to any of them is FINAL there and everywhere;
+// one is killed and comes back; with two of four nothing goes on, and with three it does.
+func TestValidators(t *testing.T) {
+	c := newCouncil(t, 4, 4)
+	c.together(5, 60*time.Second)
+	from := c.p[0].final()
+	begun := time.Now()
+	stop := make(chan struct{})
+	end := c.send([]int{0, 1, 2, 3}, stop)
+	c.together(60, 120*time.Second)
+	close(stop)
+	took := end()
+	to := c.p[0].final()
+	heights, chunks, blocks := c.missing(c.p[0], from, to)
+	t.Logf("heights %d to %d in %v: %d without a block, %d of %d chunks missed; %d transfers, FINAL in %v (p50), %v (p99)",
+		from, to, time.Since(begun), heights, chunks, 4*blocks, len(took), took[len(took)/2], took[len(took)*99/100])
+	if len(took) < 20 {
+		t.Errorf("%d transfers", len(took))
+	}
+
+	c.p[2].stop(syscall.SIGKILL)
+	rest := []int{0, 1, 3}
+	stop = make(chan struct{})
+	end = c.send(rest, stop)
+	time.Sleep(5 * time.Second)
+	close(stop)
+	took = end()
+	t.Logf("without one: %d transfers, FINAL in %v (p50), %v (worst)", len(took), took[len(took)/2], took[len(took)-1])
+	c.start(2)
+	c.together(10, 60*time.Second)
+
+	for _, i := range []int{1, 2} {
+		c.p[i].stop(syscall.SIGKILL)
+	}
+	time.Sleep(time.Second)
+	was := c.p[0].final()
+	time.Sleep(3 * time.Second)
+	if now := c.p[0].final(); now > was {
+		t.Errorf("two of four make blocks final: %d, %d", was, now)
+	}
+	c.start(1)
+	begun = time.Now()
+	for limit := time.Now().Add(60 * time.Second); c.p[0].final() < was+5; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("three of four do not go on from %d", was)
+		}
+	}
+	t.Logf("three of four again: 5 heights final after %v", time.Since(begun))
+	c.start(2)
+	begun = time.Now()
+	c.together(10, 120*time.Second)
+	t.Logf("all four again: together after %v", time.Since(begun))
+	for i, p := range c.p {
+		encoded, _ := p.signer().next()
+		if got := p.send(encoded, "FINAL").Level; got != "FINAL" {
+			t.Errorf("node %d in the end: %s", i, got)
+		}
+	}
+	for _, p := range c.p {
+		p.stop(syscall.SIGTERM)
+	}
+}
