@@ -5,3 +5,7 @@ import "github.com/troupe-chain/troupe/primitives"
 // TransactionPooled: mempool -> network, no reply: a transaction is in a pool for the first time. It is sent to who makes the chunks of its shard, if
 // that is not this node. A duplicate changes nothing; a loss leaves it here.
 type TransactionPooled struct{ Tx *primitives.SignedTransaction }
+
+// PoolWanted: validator -> mempool, answered by a TransactionPooled for each transaction that is there: a validator that has failed has lost its own. A
+// duplicate changes nothing.
+type PoolWanted struct{}

@@ -1,7 +1,7 @@
 // Package mempool is the shell of package chain/mempool: the actor that owns one shard's pool. It takes submissions, has them
 // looked at in turns of their clients, keeps the pool in step with the chain and offers chunks its transactions.
 //
-//	in      SubmitTransactions, Request: submissions; BlockAdopted, LayoutChanged, CapturePool, RestorePool from the chain; ProduceChunk from the producer;
+//	in      SubmitTransactions, Request: submissions; PoolWanted from a validator; BlockAdopted, LayoutChanged, CapturePool, RestorePool from the chain; ProduceChunk from the producer;
 //	        Page, ChunkChosen from the chunk-producer; from other mempools what belongs here now
 //	out     Submitted, SubmissionsDone to who submits; TransactionsWaiting to the producer, TransactionsDropped to milestones,
 //	        Candidates to the chunk-producer; SubmitAgain when it begins after a failure
@@ -152,6 +152,12 @@ func (a *Actor) Handle(msg any) {
 		m.Reply(messages.PoolMoved{}, nil)
 	case messages.ProduceChunk:
 		a.begin(m)
+	case messages.PoolWanted:
+		if a.o.Out.Pooled != nil {
+			a.pool.Each(func(tx *primitives.SignedTransaction, _ primitives.Height) {
+				a.o.Out.Pooled(messages.TransactionPooled{Tx: tx})
+			})
+		}
 	case link.Request[messages.CapturePool, messages.PoolCaptured]:
 		m.Reply(a.capture(), nil)
 	case link.Request[messages.RestorePool, messages.PoolRestored]:

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/troupe-chain/troupe/actors/network"
+	validatoractor "github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -60,6 +63,11 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 		o.Log, o.Summary = log, 10*time.Millisecond
 		if kind == network.Name {
 			networked(t, o, "alone")
+		}
+		if kind == validatoractor.Name {
+			networked(t, o, "alone")
+			o.Validator = &validatoractor.Options{Account: validator, Key: o.Keys[validator], File: filepath.Join(t.TempDir(), "signed")}
+			o.Mode, o.Delays.Endorsement, o.Delays.Skip = production.Interval, int64(20*time.Millisecond), int64(100*time.Millisecond)
 		}
 		o.trip = func(of string, m any, after bool) {
 			switch m.(type) {

@@ -51,6 +51,11 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
+		Again: func() {
+			for _, t := range n.shards.set.Load().list {
+				n.tell(t.mempool, messages.PoolWanted{})
+			}
+		},
 		Send: func(list []consensus.Send) { n.o.Network.Front.Say(list, func(m any) { n.tell(n.network, m) }) },
 	}
 	return validatoractor.New(o)

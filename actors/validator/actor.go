@@ -31,6 +31,7 @@ type Out struct {
 	Accepted messages.Sender[messages.BlockAccepted]
 	Halted   messages.Sender[messages.ChainHalted]
 	Refused  messages.Sender[messages.BlockRefused]
+	Again    func()                 // to the mempools: what they have is wanted once more
 	Send     func([]consensus.Send) // from a goroutine of the actor's; what it rests on is on disk
 }
 
@@ -127,7 +128,8 @@ func (a *Actor) Receive(c actor.Context) {
 // start begins on the engine's head, if the one before has left the engine whole.
 func (a *Actor) start() {
 	l, e := a.o.Life, a.o.Engine
-	if l.begun {
+	again := l.begun
+	if again {
 		l.Panics.Add(1)
 		if l.inside.Load() || e.Tip().Hash != l.told {
 			a.halt(errors.New("validator: it failed while it changed the chain"))
@@ -137,6 +139,11 @@ func (a *Actor) start() {
 	l.begun, l.told = true, e.Tip().Hash
 	if err := a.open(); err != nil {
 		a.halt(err)
+		return
+	}
+	if again { // what was on its way to the one before is lost
+		a.stored()
+		a.o.Out.Again()
 	}
 }
 

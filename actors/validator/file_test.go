@@ -1,0 +1,67 @@
+package validator
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestFile: what was written is there after a restart; where the newest write was torn it is what was there before; two files of rubbish are an error.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "signed")
+	open := func() *File {
+		t.Helper()
+		f, err := OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	if f.Row() != nil {
+		t.Fatalf("a new file has %q", f.Row())
+	}
+	long := bytes.Repeat([]byte{7}, 5000)
+	rows := [][]byte{[]byte("one"), long, []byte("three"), []byte("four")}
+	for _, row := range rows {
+		if err := f.Write(row); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if f = open(); !bytes.Equal(f.Row(), row) {
+			t.Fatalf("row %.20q, want %.20q", f.Row(), row)
+		}
+	}
+	f.Close()
+	newest := path + ".0" // of the fourth write
+	raw, err := os.ReadFile(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, torn := range [][]byte{nil, raw[:10], raw[:slotHead], append(append([]byte{}, raw[:slotHead]...), 'F'), append([]byte{raw[0] ^ 1}, raw[1:]...)} {
+		if err := os.WriteFile(newest, torn, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := open()
+		if string(f.Row()) != "three" {
+			t.Errorf("behind %d torn bytes: %.20q", len(torn), f.Row())
+		}
+		if err := f.Write([]byte("five")); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if f = open(); string(f.Row()) != "five" {
+			t.Errorf("written behind a torn one: %.20q", f.Row())
+		}
+		f.Close()
+	}
+	for _, name := range []string{path + ".0", path + ".1"} {
+		if err := os.WriteFile(name, []byte("rubbish"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenFile(path); err == nil {
+		t.Error("rubbish is taken for a validator that has signed nothing")
+	}
+}
