@@ -45,6 +45,8 @@ var homes = map[string]string{
 	"github.com/asynkron/protoactor-go": "actors cmd",
 	"github.com/syndtr/goleveldb":       "storage",
 	"github.com/libp2p":                 "net",
+	"github.com/multiformats":           "net",
+	"github.com/quic-go":                "net",
 	"github.com/valyala/fasthttp":       "rpc bench cmd internal",
 	"github.com/fasthttp/websocket":     "rpc bench cmd internal",
 

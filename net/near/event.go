@@ -40,6 +40,14 @@ type (
 	TooLong struct{ Conn ConnID }
 	// Closed: the socket is gone, by the other side or by an error.
 	Closed struct{ Conn ConnID }
+	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it and has judged it. Of one that is not
+	// connected: nothing.
+	Gossiped struct {
+		Peer wire.PeerID
+		Msg  wire.Message
+	}
+	// Heard: somebody was found, by a transport that looks for others.
+	Heard struct{ Peers []wire.PeerInfo }
 	// Tick: it is the time that Wake has named.
 	Tick struct{}
 	// Head: the chain has a new head.
@@ -115,6 +123,8 @@ func (DialFailed) event()     {}
 func (Received) event()       {}
 func (TooLong) event()        {}
 func (Closed) event()         {}
+func (Gossiped) event()       {}
+func (Heard) event()          {}
 func (Tick) event()           {}
 func (Head) event()           {}
 func (Validator) event()      {}
@@ -170,6 +180,16 @@ func (Close) effect()              {}
 func (Dial) effect()               {}
 func (Deliver) effect()            {}
 func (JudgeAnnouncements) effect() {}
+
+// Verdict is what is said of a message that a transport spreads, before it is handed on.
+type Verdict byte
+
+// The verdicts.
+const (
+	Hold   Verdict = iota // it can't be judged, or is of no use: handed on to nobody
+	Pass                  // handed on
+	Refuse                // rubbish, which nobody who looked would have handed on
+)
 
 // CloseReason is why a connection ends.
 type CloseReason byte

@@ -54,8 +54,9 @@ type conn struct {
 
 // held is a message that came, or is to go out, while a handshake waits for its edge.
 type held struct {
-	msg wire.Message
-	in  bool
+	msg    wire.Message
+	in     bool
+	beside bool // it was spread: came in, and is judged
 }
 
 // maxHeld is how many messages may wait so; it lasts a second at most.
@@ -313,9 +314,12 @@ func (n *Node) established(now time.Time, c *conn) {
 		if n.conns[c.id] != c {
 			return
 		}
-		if h.in {
+		switch {
+		case h.beside:
+			n.gossiped(now, c, h.msg)
+		case h.in:
 			n.received(now, c, h.msg)
-		} else {
+		default:
 			n.write(c, h.msg)
 		}
 	}

@@ -129,6 +129,13 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 		if c := n.conns[ev.Conn]; c != nil {
 			n.close(now, c, StreamError, NotBanned)
 		}
+	case Gossiped:
+		if c := n.ready[wire.T2][ev.Peer]; c != nil {
+			n.gossiped(now, c, ev.Msg)
+		}
+	case Heard:
+		n.store.recall(now, ev.Peers, n.me)
+		n.timers.monitor = now
 	case Tick:
 	case Head:
 		n.newHead(ev)
@@ -166,7 +173,7 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 // write sends m over c, once the edge of its handshake is in the graph.
 func (n *Node) write(c *conn, m wire.Message) {
 	if c.waiting {
-		c.held = append(c.held, held{m, false})
+		c.held = append(c.held, held{msg: m})
 		return
 	}
 	if r, ok := m.(*wire.BlockRequest); ok {

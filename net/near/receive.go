@@ -23,7 +23,7 @@ func (n *Node) received(now time.Time, c *conn, m wire.Message) {
 	case c.waiting && len(c.held) >= maxHeld:
 		n.close(now, c, StreamError, NotBanned)
 	case c.waiting:
-		c.held = append(c.held, held{m, true})
+		c.held = append(c.held, held{msg: m, in: true})
 	case limited(now, c, m):
 	case !c.isReady:
 		n.connecting(now, c, m)
@@ -91,6 +91,25 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 	default:
 		n.deliver(c, m)
 	}
+}
+
+// gossiped passes on what a transport has judged.
+func (n *Node) gossiped(now time.Time, c *conn, m wire.Message) {
+	switch {
+	case c.waiting && len(c.held) >= maxHeld:
+		return
+	case c.waiting:
+		c.held = append(c.held, held{msg: m, beside: true})
+		return
+	case !c.isReady:
+		return
+	}
+	c.heard = now
+	if b, ok := m.(*wire.Block); ok {
+		n.block(c, b)
+		return
+	}
+	n.deliver(c, m)
 }
 
 func (n *Node) deliver(c *conn, m wire.Message) {

@@ -35,18 +35,22 @@ const (
 	acceptWait = 50 * time.Millisecond // after an accept that failed: of too many open files, say
 )
 
-// Host runs a Node on sockets.
+// Host runs a Node on sockets, and on connections of another Way if there is one.
 type Host struct {
 	deliver func(near.Deliver)
 	judge   func(near.JudgeAnnouncements) near.Judged
 
+	// Check judges what a Way spreads, before it is handed on; it is set before Run. nil: nothing is.
+	Check func(wire.Message) near.Verdict
 	// Alarm is told of a panic over what one peer has sent, which ended its connection; it is set before Run. nil: nobody is.
 	Alarm func(reason any, stack []byte)
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
 
 	node     *near.Node
-	listener net.Listener
+	listener net.Listener         // nil: there is only way
+	way      Way                  // nil: there are only sockets
+	foreign  map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
 	events   chan posted
 	judges   chan struct{} // a place for each judgement under way
 	done     chan struct{}
@@ -118,7 +122,12 @@ func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(n
 }
 
 // Addr returns where the host listens.
-func (h *Host) Addr() netip.AddrPort { return h.listener.Addr().(*net.TCPAddr).AddrPort() }
+func (h *Host) Addr() netip.AddrPort {
+	if h.listener == nil {
+		return h.way.Addr()
+	}
+	return h.listener.Addr().(*net.TCPAddr).AddrPort()
+}
 
 // Post gives the Node an event of the rest of the node; it waits while the Node is busy, and does nothing once Run has ended.
 func (h *Host) Post(ev near.Event) {
@@ -157,12 +166,19 @@ func (h *Host) Info() near.Info {
 func (h *Host) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	failed := make(chan error, 1)
-	h.group.Add(1)
-	go h.accept(failed)
+	if h.listener != nil {
+		h.group.Add(1)
+		go h.accept(failed)
+	}
+	if h.way != nil {
+		h.group.Go(func() { h.way.Serve(ctx, h) })
+	}
 	err := h.guarded(ctx, failed)
 	cancel()
 	close(h.done)
-	_ = h.listener.Close()
+	if h.listener != nil {
+		_ = h.listener.Close()
+	}
 	for _, l := range h.links {
 		l.close()
 	}
@@ -248,6 +264,11 @@ func (h *Host) open(ctx context.Context, o opened) {
 	h.last++
 	l := newLink(h.last, o.conn)
 	l.ours = o.dial != nil
+	if c, ok := o.conn.(Conn); ok {
+		l.peer = c.Peer()
+	} else if l.ours {
+		l.dialled = o.dial.Peer.ID
+	}
 	h.links[l.id] = l
 	h.group.Add(2)
 	go l.write(h)
@@ -257,17 +278,15 @@ func (h *Host) open(ctx context.Context, o opened) {
 		return
 	}
 	addr, _ := o.conn.RemoteAddr().(*net.TCPAddr)
+	if addr == nil {
+		addr = &net.TCPAddr{}
+	}
 	h.step(ctx, near.Accepted{Conn: l.id, Addr: netip.AddrPortFrom(addr.AddrPort().Addr().Unmap(), addr.AddrPort().Port())}, nil)
 }
 
 // step steps the Node and carries out what it wants.
 func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
-	if c, ok := ev.(near.Closed); ok {
-		if l := h.links[c.Conn]; l != nil {
-			l.close()
-			delete(h.links, c.Conn)
-		}
-	}
+	h.look(ev)
 	for _, e := range h.node.Step(time.Now(), ev) {
 		switch e := e.(type) {
 		case near.Write:
@@ -275,20 +294,27 @@ func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 			if l == nil {
 				continue
 			}
-			if _, ok := e.Msg.(*wire.Handshake); ok && !l.ours { // our answer to one that was fine
+			if m, ok := e.Msg.(*wire.Handshake); ok && !l.ours { // our answer to one that was fine
 				l.shaken.Store(true)
+				h.met(l, m.Tier)
 			}
-			if !l.put(wire.Append(nil, e.Msg), near.PriorityOf(e.Msg)) {
+			msg, spread := h.over(l, ev, e.Msg)
+			if spread {
+				continue
+			}
+			if !l.put(wire.Append(nil, msg), near.PriorityOf(msg)) {
 				l.close() // its reader tells the Node
 			}
 		case near.Close:
 			if l := h.links[e.Conn]; l != nil {
 				l.finish()
-				delete(h.links, e.Conn)
+				if h.gone(l); e.Reason == near.Banned && l.peer != "" {
+					h.way.Ban(l.peer)
+				}
 			}
 		case near.Dial:
 			h.group.Add(1)
-			go h.dial(ctx, e)
+			go h.dial(ctx, e, h.byWay(e.Peer.ID))
 		case near.Deliver:
 			h.deliver(e)
 		case near.JudgeAnnouncements:
@@ -297,10 +323,16 @@ func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 	}
 }
 
-func (h *Host) dial(ctx context.Context, e near.Dial) {
+func (h *Host) dial(ctx context.Context, e near.Dial, byWay bool) {
 	defer h.group.Done()
-	d := net.Dialer{Timeout: dialLimit, KeepAlive: -1}
-	conn, err := d.DialContext(ctx, "tcp", e.Peer.Addr.String())
+	var conn net.Conn
+	var err error
+	if byWay {
+		conn, err = h.way.Dial(ctx, e.Peer)
+	} else {
+		d := net.Dialer{Timeout: dialLimit, KeepAlive: -1}
+		conn, err = d.DialContext(ctx, "tcp", e.Peer.Addr.String())
+	}
 	if err != nil {
 		h.Post(near.DialFailed(e))
 		return

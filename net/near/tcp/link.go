@@ -14,10 +14,13 @@ import (
 
 // link is one connection: what waits to be written, and whether more is to come.
 type link struct {
-	id     near.ConnID
-	conn   net.Conn
-	shaken atomic.Bool // the other side's handshake is done: from now on the reader checks signatures
-	ours   bool        // dialled
+	id      near.ConnID
+	conn    net.Conn
+	shaken  atomic.Bool // the other side's handshake is done: from now on the reader checks signatures
+	ours    bool        // dialled
+	peer    wire.PeerID // whom a Way has proven to be at the other end; "": nobody has
+	met     bool        // the Way was told that the peer's handshake is done; used by the stepping goroutine alone
+	dialled wire.PeerID // who was to answer at a socket of ours
 
 	mu       sync.Mutex
 	wake     *sync.Cond
@@ -110,6 +113,10 @@ func (l *link) read(h *Host) {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
+		paced, _ := l.conn.(Conn)
+		if paced != nil {
+			paced.Within(int(n))
+		}
 		if n > wire.MaxFrame {
 			h.Post(near.TooLong{Conn: l.id})
 			return
@@ -118,10 +125,16 @@ func (l *link) read(h *Host) {
 		if err != nil {
 			return
 		}
+		if paced != nil {
+			paced.Within(-1)
+		}
 		h.Received.Add(uint64(4 + len(frame)))
 		m, err := wire.Decode(frame)
 		if err != nil {
 			continue
+		}
+		if s, ok := m.(*wire.Handshake); ok && l.peer != "" && s.Sender != l.peer {
+			return // somebody else than who has proven himself
 		}
 		if l.shaken.Load() {
 			wire.Prove(m)

@@ -1,0 +1,291 @@
+package libp2p
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+func transfer(key primitives.SecretKey, nonce primitives.Nonce) *primitives.SignedTransaction {
+	tx := primitives.Transaction{SignerID: "a.near", PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: "b.near",
+		Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.NEAR(1)}}}
+	h := primitives.NewSignedTransaction(tx, primitives.ZeroED25519Signature).Hash()
+	return primitives.NewSignedTransaction(tx, key.Sign(h[:]))
+}
+
+// TestGossip wants what one spreads to come to those whom it is not connected to, unless who is between says that it is of no use; and a
+// transaction to come to all, once.
+func TestGossip(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	c := run(t, "c", how{libp2p: true, boot: []wire.PeerInfo{b.info()}})
+	b.connected(t, 2)
+	a.connected(t, 1)
+	c.connected(t, 1)
+	a.reached(t, b)
+	b.reached(t, a, c)
+	c.reached(t, b)
+	h := primitives.Height(100)
+	eventually(t, "in the mesh", 20*time.Second, func() bool { // which is made once a second
+		h++
+		a.tells(h)
+		if d, _ := next(t, b, isHeight(h)); d.From != a.key.PublicKey() {
+			t.Errorf("b has it from %v", d.From)
+		}
+		for limit := time.After(100 * time.Millisecond); ; {
+			select {
+			case d := <-c.got:
+				if m, ok := d.Msg.(*wire.Block); ok && m.Block.Header.Height == h && d.From == b.key.PublicKey() {
+					return true
+				}
+			case <-limit:
+				return false
+			}
+		}
+	})
+	b.verdict.Store(int32(near.Hold))
+	a.tells(8)
+	next(t, b, isHeight(8))
+	b.verdict.Store(int32(near.Pass))
+	a.tells(9)
+	if _, m := next[*wire.Block](t, c, nil); m.Block.Header.Height != 9 {
+		t.Errorf("c has %d, which b would not hand on", m.Block.Header.Height)
+	}
+	if n := a.way.o.Counters.spread.Load(); n != uint64(h-100+2) {
+		t.Errorf("%d messages of a were spread, want %d", n, h-100+2)
+	}
+
+	for i := range primitives.Nonce(3) {
+		tx := &wire.ForwardTx{SignedTransaction: *transfer(a.key, i)}
+		a.Post(near.RouteTo{Target: wire.ToPeer(b.key.PublicKey()), Body: tx})
+		a.Post(near.RouteTo{Target: wire.ToPeer(b.key.PublicKey()), Body: tx})
+	}
+	for _, n := range []*node{b, c} {
+		seen := map[primitives.Nonce]bool{}
+		for range 3 {
+			_, m := next[*wire.Routed](t, n, nil)
+			seen[m.Body.(*wire.ForwardTx).Nonce.Nonce] = true
+		}
+		if len(seen) != 3 {
+			t.Errorf("%v, want three transactions", seen)
+		}
+	}
+	select {
+	case d := <-b.got:
+		t.Errorf("b is told %T again", d.Msg)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// publish spreads what a node of this code would not.
+func (n *node) publish(t testing.TB, on topic, data []byte) {
+	t.Helper()
+	if err := n.way.topics[on].Publish(t.Context(), data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRubbish wants who spreads what nobody would hand on to be banned, so that it is not let in again.
+func TestRubbish(t *testing.T) {
+	forged := transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1)
+	forged = primitives.NewSignedTransaction(forged.Transaction, primitives.ZeroED25519Signature)
+	good := appendBatch(nil, time.Now(), transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1))
+	for name, bad := range map[string]struct {
+		on   topic
+		data []byte
+	}{
+		"malformed block":       {blocks, []byte("no protobuf")},
+		"another message":       {blocks, wire.Append(nil, &wire.EpochSyncRequest{})},
+		"no transactions":       {transactions, good[:8]},
+		"cut transactions":      {transactions, good[:len(good)-1]},
+		"loose transactions":    {transactions, append(bytes.Clone(good), 1, 0, 0, 0, 9)},
+		"too many transactions": {transactions, many(maxBatch + 1)},
+		"unsigned transaction":  {transactions, appendBatch(nil, time.Now(), forged)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := run(t, "a", how{libp2p: true})
+			x := run(t, "x", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+			a.connected(t, 1)
+			x.connected(t, 1)
+			x.reached(t, a)
+			x.publish(t, bad.on, bad.data)
+			eventually(t, "banned", 20*time.Second, func() bool { return a.way.isBanned(x.way.me) })
+			a.connected(t, 0)
+			eventually(t, "gone", 20*time.Second, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
+			if _, err := x.way.Dial(t.Context(), a.info()); err == nil {
+				eventually(t, "refused", 5*time.Second, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
+			}
+			if len(a.got) != 0 {
+				t.Errorf("the node was told %T", (<-a.got).Msg)
+			}
+		})
+	}
+}
+
+func many(n int) (b []byte) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
+	for i := range n {
+		b = appendBatch(b, time.Now(), transfer(key, primitives.Nonce(i)))
+	}
+	return b
+}
+
+// TestFlood wants what comes too fast to be dropped, and who goes on so to be banned; others are heard meanwhile.
+func TestFlood(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	x := run(t, "x", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 2)
+	b.connected(t, 1)
+	x.connected(t, 1)
+	x.reached(t, a)
+	b.reached(t, a)
+	c := a.way.o.Counters
+	for i := range 3 * blockRate * burst {
+		x.publish(t, blocks, wire.Append(nil, &wire.Block{Block: block(primitives.Height(1000 + i))}))
+	}
+	eventually(t, "flooded", 20*time.Second, func() bool { return c.flooded.Load() > 0 })
+	b.tells(5)
+	next(t, a, isHeight(5))
+	eventually(t, "banned", 60*time.Second, func() bool {
+		for range 100 {
+			x.publish(t, blocks, wire.Append(nil, &wire.Block{Block: block(primitives.Height(time.Now().UnixNano()))}))
+		}
+		return a.way.isBanned(x.way.me)
+	})
+	a.connected(t, 1)
+	b.tells(6)
+	next(t, a, isHeight(6))
+}
+
+// TestUnmet wants gossip of who has not shaken hands to lead nowhere.
+func TestUnmet(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	x := bare(t, "x", nil)
+	m, err := multiaddr(a.way.Addr(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.host.Connect(t.Context(), addrInfo(a, m)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "joined", 20*time.Second, func() bool {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		return x.reaches(blocks, a.way.me)
+	})
+	held := func() uint64 { return a.way.o.Counters.held.Load() }
+	if err := x.topics[blocks].Publish(t.Context(), wire.Append(nil, &wire.Block{Block: block(7)})); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "held", 20*time.Second, func() bool { return held() == 1 })
+	if len(a.got) != 0 || a.way.o.Counters.heard.Load() != 0 {
+		t.Error("it was heard")
+	}
+}
+
+// TestRates wants a burst to be allowed, no more than the rate after it, and a flood to be one when it lasts.
+func TestRates(t *testing.T) {
+	now := time.Unix(1000, 0)
+	count := func(r *rates, n, size int, is allowance) (out int) {
+		for range n {
+			if r.allow(now, blocks, size) == is {
+				out++
+			}
+		}
+		return out
+	}
+	r := &rates{}
+	if n := count(r, 1000, 1, allowed); n != blockRate*burst {
+		t.Errorf("%d at once, want %d", n, blockRate*burst)
+	}
+	now = now.Add(time.Second)
+	if n := count(r, 1000, 1, allowed); n != blockRate {
+		t.Errorf("%d a second, want %d", n, blockRate)
+	}
+	if n := count(r, maxExcess, 1, flooding); n != 1000-blockRate*burst+1000-blockRate {
+		t.Errorf("%d over what is borne", n)
+	}
+	if now = now.Add(2 * time.Minute); count(r, blockRate*burst+1, 1, flooding) != 0 {
+		t.Error("never forgiven")
+	}
+	if n := count(&rates{}, 100, byteRate, allowed); n != burst {
+		t.Errorf("%d large ones, want %d", n, burst)
+	}
+}
+
+// TestRecent wants what was spread to be known for a while, and forgotten at some time.
+func TestRecent(t *testing.T) {
+	r, now := newRecent(), time.Unix(1000, 0)
+	key := primitives.HashBytes([]byte("x"))
+	if r.state(key, now) != never {
+		t.Error("known before")
+	}
+	r.put(key, now)
+	for after, want := range map[time.Duration]age{0: fresh, time.Second: fresh, 3 * time.Second: stale, 59 * time.Second: stale, 2 * time.Minute: never} {
+		if got := r.state(key, now.Add(after)); got != want {
+			t.Errorf("after %v: %v, want %v", after, got, want)
+		}
+	}
+	for i := range 3 * maxRecent {
+		r.put(primitives.HashBytes(borsh.AppendUint32(nil, uint32(i))), now)
+	}
+	if n := len(r.now) + len(r.before); n > 2*maxRecent {
+		t.Errorf("%d are remembered", n)
+	}
+}
+
+// FuzzBatch wants every batch refused, or read as transactions that make the same batch.
+func FuzzBatch(f *testing.F) {
+	f.Add(many(1))
+	f.Add(many(3))
+	f.Add([]byte("12345678"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		txs, err := readBatch(b)
+		if err != nil {
+			return
+		}
+		again := bytes.Clone(b[:8])
+		for _, tx := range txs {
+			again = appendBatch(again, time.Time{}, tx)
+		}
+		if !bytes.Equal(again, b) {
+			t.Errorf("%x is read, and written %x", b, again)
+		}
+	})
+}
+
+// TestIdentity wants a node's key to be its name at libp2p, back and forth, and no other kind of key to be one.
+func TestIdentity(t *testing.T) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
+	id, err := idOf(key.PublicKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	priv, err := privateOf(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := peer.IDFromPrivateKey(priv); err != nil || same != id {
+		t.Errorf("%v, %v, want %v", same, err, id)
+	}
+	if back, err := PeerOf(id); err != nil || back != key.PublicKey() {
+		t.Errorf("%v, %v", back, err)
+	}
+	other := primitives.SecretKeyFromSeed(primitives.SECP256K1, "a")
+	if _, err := idOf(other.PublicKey()); err == nil {
+		t.Error("a name of another kind of key")
+	}
+	if _, err := New(Options{Key: other, Listen: netip.MustParseAddrPort(loopback)}); err == nil {
+		t.Error("a node of another kind of key")
+	}
+}

@@ -1,0 +1,252 @@
+package libp2p
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func addrInfo(n *node, m ma.Multiaddr) peer.AddrInfo {
+	return peer.AddrInfo{ID: n.way.me, Addrs: []ma.Multiaddr{m}}
+}
+
+// TestBridge wants a node with both transports to be a way between those that have one: for blocks, for announcements, and for what is routed to
+// accounts, both ways.
+func TestBridge(t *testing.T) {
+	bridge := run(t, "bridge", how{near: true, libp2p: true})
+	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
+	right := run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
+	bridge.connected(t, 2)
+	left.connected(t, 1)
+	right.connected(t, 1)
+	go func() { // as the chain does with what it has accepted
+		for d := range bridge.got {
+			if b, ok := d.Msg.(*wire.Block); ok {
+				bridge.Post(near.ToAll{Msg: b})
+			}
+		}
+	}()
+	left.tells(7)
+	if d, _ := next(t, right, isHeight(7)); d.From != bridge.key.PublicKey() {
+		t.Errorf("from %v", d.From)
+	}
+	right.reached(t, bridge)
+	right.tells(8)
+	next(t, left, isHeight(8))
+	if n := right.way.o.Counters.spread.Load(); n != 1 {
+		t.Errorf("%d messages were spread, want 1", n)
+	}
+	for id, n := range map[primitives.AccountID]*node{"left": left, "right": right} {
+		n.Post(near.Judged{Good: []*wire.Announcement{wire.NewAnnouncement(id, n.key.PublicKey(), primitives.EpochID{}, n.key)}})
+	}
+	for _, x := range []struct {
+		from, to *node
+		account  primitives.AccountID
+	}{{left, right, "right"}, {right, left, "left"}} {
+		eventually(t, "known", 20*time.Second, func() bool { return len(x.from.Info().Accounts) == 2 })
+		tx := transfer(x.from.key, 1)
+		eventually(t, "routed", 20*time.Second, func() bool {
+			x.from.Post(near.RouteToAccount{AccountID: x.account, Body: &wire.ForwardTx{SignedTransaction: *tx}})
+			select {
+			case d := <-x.to.got:
+				m, ok := d.Msg.(*wire.Routed)
+				return ok && m.Author == x.from.key.PublicKey() && m.Body.(*wire.ForwardTx).Hash() == tx.Hash()
+			case <-time.After(50 * time.Millisecond):
+				return false
+			}
+		})
+	}
+}
+
+// TestUnknownWay wants a node with both transports to find out by which one another is reached.
+func TestUnknownWay(t *testing.T) {
+	over := run(t, "over", how{libp2p: true})
+	sockets := run(t, "sockets", how{near: true})
+	both := run(t, "both", how{near: true, libp2p: true, boot: []wire.PeerInfo{over.info(), sockets.info()}})
+	both.connected(t, 2)
+}
+
+// TestWrongChain wants who is of another chain to be refused, and not to be kept connected.
+func TestWrongChain(t *testing.T) {
+	quick := func(o *Options) { o.Grace = 500 * time.Millisecond }
+	a := run(t, "a", how{libp2p: true, change: quick})
+	x := run(t, "x", how{libp2p: true, chain: "another", boot: []wire.PeerInfo{a.info()}, change: quick})
+	conns := func() int { return len(a.way.host.Network().ConnsToPeer(x.way.me)) }
+	eventually(t, "there", 20*time.Second, func() bool { return a.way.o.Counters.streams.Load() > 0 })
+	eventually(t, "closed", 30*time.Second, func() bool { return a.way.o.Counters.lonely.Load()+x.way.o.Counters.lonely.Load() > 0 && conns() == 0 })
+	if a.peers() != 0 || x.peers() != 0 {
+		t.Error("they are peers")
+	}
+}
+
+// TestReconnect wants a peer that was killed, and one that others had dialled, to be back by themselves.
+func TestReconnect(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	at, boot := a.way.Addr(), []wire.PeerInfo{a.info()}
+	b := run(t, "b", how{libp2p: true, boot: boot})
+	a.connected(t, 1)
+	b.stop()
+	a.connected(t, 0)
+	b = run(t, "b", how{libp2p: true, boot: boot})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	a.stop()
+	b.connected(t, 0)
+	a = run(t, "a", how{libp2p: true, addr: at})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	b.reached(t, a)
+	b.tells(9)
+	next(t, a, isHeight(9))
+}
+
+// TestQuic wants frames and gossip to go over QUIC too.
+func TestQuic(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}, change: func(o *Options) {
+		o.Quic = map[wire.PeerID]bool{primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(): true}
+	}})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	for _, c := range b.way.host.Network().ConnsToPeer(a.way.me) {
+		if !strings.Contains(c.RemoteMultiaddr().String(), "/quic-v1") {
+			t.Errorf("over %v", c.RemoteMultiaddr())
+		}
+	}
+	if p := a.Info().Peers[0]; p.Info.Addr != b.way.Addr() {
+		t.Errorf("b is said to be at %v, not at %v", p.Info.Addr, b.way.Addr())
+	}
+	b.reached(t, a)
+	b.tells(9)
+	next(t, a, isHeight(9))
+	if len(a.way.Addrs()) != 2 {
+		t.Errorf("%v", a.way.Addrs())
+	}
+}
+
+// TestFound wants who is found on the local network to be dialled.
+func TestFound(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, open: true})
+	m, err := multiaddr(a.way.Addr(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "served", 20*time.Second, func() bool { return b.way.station.Load() != nil })
+	finder{b.way}.HandlePeerFound(addrInfo(b, m)) // itself: nothing
+	finder{b.way}.HandlePeerFound(addrInfo(a, m))
+	a.connected(t, 1)
+	b.connected(t, 1)
+}
+
+// dial opens a stream of frames as a stranger.
+func (w *Way) dial(t *testing.T, to *node) net.Conn {
+	t.Helper()
+	c, err := w.Dial(t.Context(), to.over())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+func frame(m wire.Message) []byte {
+	payload := wire.Append(nil, m)
+	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
+}
+
+func hello(as primitives.SecretKey, to *node) []byte {
+	return frame(&wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: as.PublicKey(), Target: to.key.PublicKey(), ListenPort: 1,
+		Chain:       wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "test", Hash: primitives.HashBytes([]byte("test"))}},
+		PartialEdge: wire.SignEdge(as, to.key.PublicKey(), wire.FreshNonce(time.Now().Unix()))})
+}
+
+// ends tells whether a connection is ended by the other side.
+func ends(c net.Conn) bool {
+	_, err := io.Copy(io.Discard, c)
+	if x, ok := err.(interface{ Timeout() bool }); ok && x.Timeout() {
+		return false
+	}
+	return true
+}
+
+// TestStrangers wants each who does not do as he should to lose his connection in time, and nobody else's to suffer.
+func TestStrangers(t *testing.T) {
+	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace, o.Stall = time.Second, 300*time.Millisecond }})
+	good := run(t, "good", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 1)
+
+	mute := bare(t, "mute", nil) // connects, and says nothing
+	m, err := multiaddr(a.way.Addr(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mute.host.Connect(t.Context(), addrInfo(a, m)); err != nil {
+		t.Fatal(err)
+	}
+	slow := bare(t, "slow", nil).dial(t, a)
+	_, _ = slow.Write([]byte{0, 1, 0, 0, 1})
+	long := bare(t, "long", nil)
+	tooLong := long.dial(t, a)
+	_, _ = tooLong.Write(binary.LittleEndian.AppendUint32(nil, wire.MaxFrame+1))
+	posing := bare(t, "posing", nil).dial(t, a)
+	_, _ = posing.Write(hello(primitives.SecretKeyFromSeed(primitives.ED25519, "somebody"), a))
+	noisy := bare(t, "noisy", nil).dial(t, a)
+	for range 100 {
+		_, _ = noisy.Write([]byte{5, 0, 0, 0, 'o', 't', 'h', 'e', 'r'})
+	}
+	_, _ = noisy.Write(hello(primitives.SecretKeyFromSeed(primitives.ED25519, "noisy"), a))
+	a.connected(t, 2) // noise is ignored, as at neard
+	for what, c := range map[string]net.Conn{"slow": slow, "too long": tooLong, "posing": posing} {
+		if !ends(c) {
+			t.Errorf("%s: still connected", what)
+		}
+	}
+	eventually(t, "mute ended", 20*time.Second, func() bool { return len(a.way.host.Network().ConnsToPeer(mute.me)) == 0 })
+	if !a.way.isBanned(long.me) {
+		t.Error("who announced a frame too long is not banned")
+	}
+
+	deaf := noisy // reads nothing while a has much to say
+	for range 4 {
+		a.Post(near.ToPeer{Peer: primitives.SecretKeyFromSeed(primitives.ED25519, "noisy").PublicKey(),
+			Msg: &wire.EpochSyncResponse{Compressed: make([]byte, 32<<20)}})
+	}
+	a.connected(t, 1)
+	_ = deaf.Close()
+	good.tells(4)
+	next(t, a, isHeight(4))
+}
+
+// TestSamePort wants a second node at a port to be refused.
+func TestSamePort(t *testing.T) {
+	a := bare(t, "a", nil)
+	if w, err := New(Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Listen: a.Addr()}); err == nil {
+		w.close()
+		t.Error("two nodes at one port")
+	}
+}
+
+// TestMetrics wants each counter to be told once.
+func TestMetrics(t *testing.T) {
+	var c Counters
+	c.bans.Store(3)
+	text := string(c.Metrics(nil))
+	if strings.Count(text, "# TYPE troupe_libp2p_") != 13 || !strings.Contains(text, "\ntroupe_libp2p_bans_total 3\n") {
+		t.Error(text)
+	}
+}
+
+var _ tcp.Station = station{}

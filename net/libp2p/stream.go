@@ -1,0 +1,129 @@
+package libp2p
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// protocolID is what a stream of frames is. Which chain it is for is told in the handshake, so that a node of another is answered so.
+const protocolID = "/troupe/near/1"
+
+const (
+	paceBytes = 16 << 10 // a second, at which a frame has to come once it has begun
+	pieceSize = 64 << 10 // of what is written with one deadline
+)
+
+// stream is a stream of frames, as a connection.
+type stream struct {
+	network.Stream
+	way  *Way
+	id   peer.ID
+	peer wire.PeerID
+	once sync.Once
+}
+
+var _ tcp.Conn = (*stream)(nil)
+
+// wrap makes a connection of a stream; nil: of a peer whose key is of no use.
+func (w *Way) wrap(s network.Stream) *stream {
+	id := s.Conn().RemotePeer()
+	who, err := PeerOf(id)
+	if err != nil {
+		_ = s.Reset()
+		return nil
+	}
+	w.o.Counters.streams.Add(1)
+	w.mu.Lock()
+	w.open[id]++
+	w.mu.Unlock()
+	return &stream{Stream: s, way: w, id: id, peer: who}
+}
+
+// Dial is of tcp.Way: a stream over the connection there is, or over a new one.
+func (w *Way) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
+	id, err := idOf(p.ID)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	to := peer.AddrInfo{ID: id}
+	if p.Addr.IsValid() {
+		m, err := multiaddr(p.Addr, w.o.Quic[p.ID])
+		if err != nil {
+			return nil, err
+		}
+		to.Addrs = append(to.Addrs, m)
+	}
+	if err := w.host.Connect(ctx, to); err != nil {
+		return nil, err
+	}
+	s, err := w.host.NewStream(ctx, id, protocolID)
+	if err != nil {
+		return nil, err
+	}
+	return w.wrap(s), nil
+}
+
+// Peer is of tcp.Conn.
+func (s *stream) Peer() wire.PeerID { return s.peer }
+
+// Within is of tcp.Conn.
+func (s *stream) Within(n int) {
+	if n < 0 {
+		_ = s.SetReadDeadline(time.Time{})
+		return
+	}
+	_ = s.SetReadDeadline(time.Now().Add(s.way.o.Stall + time.Duration(n/paceBytes)*time.Second))
+}
+
+// Write writes in pieces, each of which the other side has to take in time.
+func (s *stream) Write(b []byte) (n int, err error) {
+	for len(b) > 0 {
+		_ = s.Stream.SetWriteDeadline(time.Now().Add(s.way.o.Stall))
+		k, err := s.Stream.Write(b[:min(len(b), pieceSize)])
+		if n += k; err != nil {
+			return n, err
+		}
+		b = b[k:]
+	}
+	return n, nil
+}
+
+// SetWriteDeadline does nothing: Write has its own.
+func (s *stream) SetWriteDeadline(time.Time) error { return nil }
+
+// SetDeadline bounds what is read from now on.
+func (s *stream) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+
+// Close ends both directions. What was written is sent.
+func (s *stream) Close() error {
+	s.once.Do(func() {
+		s.way.mu.Lock()
+		if s.way.open[s.id]--; s.way.open[s.id] <= 0 {
+			delete(s.way.open, s.id)
+		}
+		s.way.mu.Unlock()
+	})
+	_ = s.SetReadDeadline(time.Unix(1, 0)) // who reads or writes notices
+	_ = s.Stream.SetWriteDeadline(time.Unix(1, 0))
+	return s.Stream.Close()
+}
+
+// LocalAddr is of net.Conn.
+func (s *stream) LocalAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(addrOf(s.Conn().LocalMultiaddr()))
+}
+
+// RemoteAddr is where the other side is, with the port of TCP or UDP.
+func (s *stream) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(addrOf(s.Conn().RemoteMultiaddr()))
+}

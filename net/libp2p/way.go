@@ -1,0 +1,407 @@
+package libp2p
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
+	basic "github.com/libp2p/go-libp2p/p2p/host/basic"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
+	resources "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2pquic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	libp2ptcp "github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/quic-go/quic-go"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+const (
+	dialLimit = 5 * time.Second
+	banLife   = 3 * time.Hour
+	maxBanned = 1000
+	bindTries = 20
+	bindWait  = 50 * time.Millisecond
+)
+
+// Options say how a Way is reached. Zero limits are the defaults.
+type Options struct {
+	Key      primitives.SecretKey // of the node; of ed25519
+	Genesis  wire.GenesisID
+	Listen   netip.AddrPort // TCP, and QUIC at the same port of UDP
+	NoQuic   bool
+	Quic     map[wire.PeerID]bool // who is dialled over QUIC
+	MDNS     bool                 // look for others of this chain on the local network
+	NAT      bool                 // ask the router for a port
+	MaxPeers int                  // 40
+	Grace    time.Duration        // for a handshake; 30 s
+	Stall    time.Duration        // that a piece of a frame may take; 20 s
+	Counters *Counters
+}
+
+// Way is the libp2p host of a node. It is served once.
+type Way struct {
+	o      Options
+	me     peer.ID
+	addr   netip.AddrPort
+	host   host.Host
+	reuse  *quicreuse.ConnManager
+	topics [numTopics]*pubsub.Topic
+	stop   context.CancelFunc
+	spread chan spread
+
+	station atomic.Pointer[tcp.Station] // set by Serve
+
+	mu       sync.Mutex
+	open     map[peer.ID]int // streams of frames
+	met      map[peer.ID]int
+	banned   map[peer.ID]time.Time
+	rates    map[peer.ID]*rates
+	outbound map[peer.ID]bool // to whom gossip can send
+	joined   [numTopics]map[peer.ID]bool
+	recent   recent
+}
+
+var _ tcp.Way = (*Way)(nil)
+
+// New listens.
+func New(o Options) (*Way, error) {
+	for _, d := range []struct {
+		to   *time.Duration
+		from time.Duration
+	}{{&o.Grace, 30 * time.Second}, {&o.Stall, 20 * time.Second}} {
+		if *d.to == 0 {
+			*d.to = d.from
+		}
+	}
+	if o.MaxPeers == 0 {
+		o.MaxPeers = 40
+	}
+	if o.Counters == nil {
+		o.Counters = new(Counters)
+	}
+	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
+		outbound: map[peer.ID]bool{},
+		spread:   make(chan spread, maxSpread), recent: newRecent()}
+	for i := range w.joined {
+		w.joined[i] = map[peer.ID]bool{}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	if err := w.listen(ctx); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// listen makes the host: what libp2p.New would make, without the transports that are not used here and what they bring along.
+func (w *Way) listen(ctx context.Context) error {
+	key, err := privateOf(w.o.Key)
+	if err != nil {
+		return err
+	}
+	if w.me, err = peer.IDFromPrivateKey(key); err != nil {
+		return err
+	}
+	book, err := pstoremem.NewPeerstore()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(book.AddPrivKey(w.me, key), book.AddPubKey(w.me, key.GetPublic())); err != nil {
+		return err
+	}
+	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)), resources.WithMetricsDisabled())
+	if err != nil {
+		return err
+	}
+	conns, err := connmgr.NewConnManager(2*w.o.MaxPeers, 3*w.o.MaxPeers, connmgr.WithGracePeriod(w.o.Grace))
+	if err != nil {
+		return err
+	}
+	guard := gate{w}
+	bus := eventbus.NewBus()
+	sw, err := swarm.NewSwarm(w.me, book, bus, swarm.WithConnectionGater(guard), swarm.WithResourceManager(room), swarm.WithDialTimeout(dialLimit),
+		swarm.WithDialRanker(swarm.NoDelayDialRanker))
+	if err != nil {
+		return err
+	}
+	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: yamux.DefaultTransport}}
+	secure, err := noise.New(noise.ID, key, muxers)
+	if err != nil {
+		return err
+	}
+	up, err := upgrader.New([]security{secure}, muxers, nil, room, guard)
+	if err != nil {
+		return err
+	}
+	// Without the reuse of ports two nodes would share one in peace, each with half of its connections.
+	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport())
+	if err != nil {
+		return err
+	}
+	ways := []transport.Transport{over}
+	if !w.o.NoQuic {
+		seed := sha256.Sum256([]byte("troupe quic " + w.o.Key.Raw()))
+		w.reuse, err = quicreuse.NewConnManager(quic.StatelessResetKey(seed), quic.TokenGeneratorKey(sha256.Sum256(seed[:])))
+		if err != nil {
+			return err
+		}
+		q, err := libp2pquic.NewTransport(key, w.reuse, nil, guard, room)
+		if err != nil {
+			return err
+		}
+		ways = append(ways, q)
+	}
+	for _, t := range ways {
+		if err := sw.AddTransport(t); err != nil {
+			return err
+		}
+	}
+	opts := &basic.HostOpts{EventBus: bus, ConnManager: conns, UserAgent: "troupe"}
+	if w.o.NAT {
+		opts.NATManager = func(n network.Network) basic.NATManager { return basic.NewNATManager(n) }
+	}
+	h, err := basic.NewHost(sw, opts)
+	if err != nil {
+		_ = sw.Close()
+		return err
+	}
+	w.host = h
+	h.Start()
+	if err := w.bind(sw, !w.o.NoQuic); err != nil {
+		return err
+	}
+	return w.gossip(ctx)
+}
+
+// bind takes the address, for QUIC at the port that TCP got.
+func (w *Way) bind(sw *swarm.Swarm, quic bool) error {
+	first, err := multiaddr(w.o.Listen, false)
+	if err != nil {
+		return err
+	}
+	if err := sw.Listen(first); err != nil {
+		return fmt.Errorf("libp2p: %s: %w", first, err)
+	}
+	for _, a := range sw.ListenAddresses() {
+		if _, err := a.ValueForProtocol(ma.P_TCP); err == nil {
+			w.addr = addrOf(a)
+		}
+	}
+	if !quic {
+		return nil
+	}
+	second, err := multiaddr(w.addr, true)
+	if err != nil {
+		return err
+	}
+	for tries := 0; ; tries++ { // the socket of a way before this one may be on its way to its end
+		switch err := sw.Listen(second); {
+		case err == nil:
+			return nil
+		case tries == bindTries:
+			return fmt.Errorf("libp2p: %s: %w", second, err)
+		}
+		time.Sleep(bindWait)
+	}
+}
+
+// limits are those of libp2p's resource manager: so many connections and streams as a node of so many peers can have a use for.
+func limits(peers int) resources.ConcreteLimitConfig {
+	scaled := resources.DefaultLimits.AutoScale()
+	change := resources.PartialLimitConfig{
+		System: resources.ResourceLimits{Conns: resources.LimitVal(4*peers + 64), ConnsInbound: resources.LimitVal(3*peers + 48),
+			Streams: resources.LimitVal(64*peers + 256), StreamsInbound: resources.LimitVal(48*peers + 192)},
+		Transient:   resources.ResourceLimits{Conns: 128, ConnsInbound: 96, Streams: 256, StreamsInbound: 192},
+		PeerDefault: resources.ResourceLimits{Conns: 6, ConnsInbound: 4, Streams: 64, StreamsInbound: 32},
+	}
+	return change.Build(scaled)
+}
+
+// Addr is of tcp.Way.
+func (w *Way) Addr() netip.AddrPort { return w.addr }
+
+// Addrs are all addresses, as others dial them.
+func (w *Way) Addrs() (out []string) {
+	for _, a := range w.host.Network().ListenAddresses() {
+		out = append(out, fmt.Sprintf("%s/p2p/%s", a, w.me))
+	}
+	return out
+}
+
+// Serve is of tcp.Way.
+func (w *Way) Serve(ctx context.Context, s tcp.Station) {
+	w.station.Store(&s)
+	defer w.close()
+	w.host.SetStreamHandler(protocolID, func(x network.Stream) {
+		if c := w.wrap(x); c != nil {
+			s.Take(c)
+		}
+	})
+	w.host.Network().Notify(&network.NotifyBundle{
+		ConnectedF:    func(network.Network, network.Conn) { w.o.Counters.connections.Add(1) },
+		DisconnectedF: func(network.Network, network.Conn) { w.o.Counters.connections.Add(-1) },
+	})
+	if w.o.MDNS {
+		found := mdns.NewMdnsService(w.host, "_troupe-"+w.o.Genesis.Hash.String()[:8]+"._udp", finder{w})
+		if err := found.Start(); err == nil {
+			defer func() { _ = found.Close() }()
+		}
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group.Go(func() { w.spreading(ctx) })
+	for i := range w.topics {
+		group.Go(func() { w.follow(ctx, topic(i)) })
+	}
+	tick := time.NewTicker(max(w.o.Grace/6, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			w.sweep(now)
+		}
+	}
+}
+
+func (w *Way) close() {
+	w.stop()
+	if w.host != nil {
+		_ = w.host.Close()
+	}
+	if w.reuse != nil {
+		_ = w.reuse.Close()
+	}
+	w.o.Counters.met.Store(0)
+	w.o.Counters.connections.Store(0)
+}
+
+// sweep closes connections over which nobody has shaken hands in time, and forgets bans.
+func (w *Way) sweep(now time.Time) {
+	var lonely []network.Conn
+	w.mu.Lock()
+	for _, c := range w.host.Network().Conns() {
+		if id := c.RemotePeer(); w.met[id] == 0 && w.open[id] == 0 && now.Sub(c.Stat().Opened) > w.o.Grace {
+			lonely = append(lonely, c)
+		}
+	}
+	for id, at := range w.banned {
+		if now.Sub(at) > banLife {
+			delete(w.banned, id)
+		}
+	}
+	for id, r := range w.rates {
+		if r.idle(now) {
+			delete(w.rates, id)
+		}
+	}
+	w.mu.Unlock()
+	for _, c := range lonely {
+		w.o.Counters.lonely.Add(1)
+		_ = c.Close()
+	}
+}
+
+// Knows is of tcp.Way.
+func (w *Way) Knows(p wire.PeerID) bool {
+	id, err := idOf(p)
+	if err != nil {
+		return false
+	}
+	return w.o.Quic[p] || len(w.host.Peerstore().Addrs(id)) > 0 || w.host.Network().Connectedness(id) == network.Connected
+}
+
+// Met is of tcp.Way.
+func (w *Way) Met(p wire.PeerID, is bool) {
+	id, err := idOf(p)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if is {
+		w.met[id]++
+		w.host.ConnManager().Protect(id, "near")
+	} else if w.met[id]--; w.met[id] <= 0 {
+		delete(w.met, id)
+		w.host.ConnManager().Unprotect(id, "near")
+	}
+	w.o.Counters.met.Store(int64(len(w.met)))
+}
+
+func (w *Way) isMet(id peer.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.met[id] > 0
+}
+
+// Ban is of tcp.Way. What is said last is given time to go.
+func (w *Way) Ban(p wire.PeerID) {
+	id, err := idOf(p)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	if len(w.banned) >= maxBanned {
+		clear(w.banned)
+	}
+	_, again := w.banned[id]
+	w.banned[id] = time.Now()
+	w.mu.Unlock()
+	if again {
+		return
+	}
+	w.o.Counters.bans.Add(1)
+	time.AfterFunc(200*time.Millisecond, func() { _ = w.host.Network().ClosePeer(id) })
+}
+
+func (w *Way) isBanned(id peer.ID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, is := w.banned[id]
+	return is && time.Since(at) < banLife
+}
+
+// finder takes who is found on the local network.
+type finder struct{ *Way }
+
+func (f finder) HandlePeerFound(found peer.AddrInfo) {
+	who, err := PeerOf(found.ID)
+	station := f.station.Load()
+	if err != nil || found.ID == f.me || station == nil {
+		return
+	}
+	for _, a := range found.Addrs {
+		if _, err := a.ValueForProtocol(ma.P_TCP); err == nil && addrOf(a).IsValid() {
+			f.host.Peerstore().AddAddr(found.ID, a, time.Hour)
+			(*station).Post(near.Heard{Peers: []wire.PeerInfo{{ID: who, Addr: addrOf(a)}}})
+			return
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package tcp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// Way is another way to peers than neard's bare sockets: it carries the same frames, of the same Node, so that a host with both is a bridge. All
+// but Serve return at once, or after a bounded time (Dial), and may be called by any goroutine.
+type Way interface {
+	// Addr is where it listens; its port is told in handshakes over it.
+	Addr() netip.AddrPort
+	// Serve hands connections of others to the station until ctx ends, then ends them all.
+	Serve(ctx context.Context, s Station)
+	// Dial opens a connection.
+	Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error)
+	// Knows tells whether a peer is to be reached so.
+	Knows(peer wire.PeerID) bool
+	// Met tells it of the end of a peer's handshake, and of that of its connection.
+	Met(peer wire.PeerID, is bool)
+	// Spread takes a message that a peer is to be sent, and tells whether it goes to it beside its connection.
+	Spread(peer wire.PeerID, m wire.Message) bool
+	// Ban ends all that a peer has open, and refuses it for a while.
+	Ban(peer wire.PeerID)
+}
+
+// Conn is a connection of a Way.
+type Conn interface {
+	net.Conn
+	// Peer is who has proven to be at the other end.
+	Peer() wire.PeerID
+	// Within says that n bytes of a frame are to come, and therefore not too slowly; below 0: that a frame has come.
+	Within(n int)
+}
+
+// Station is what a Way sees of the host.
+type Station interface {
+	// Take hands over a connection that somebody has opened.
+	Take(Conn)
+	// Post gives the Node an event.
+	Post(near.Event)
+	// Judge judges a message that is to be spread.
+	Judge(wire.Message) near.Verdict
+}
+
+// NewOver is New with another way to peers; l may be nil, if there are to be no sockets.
+func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
+	if l != nil {
+		c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
+	} else {
+		c.ListenAddr = way.Addr()
+	}
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, way: way, foreign: map[wire.PeerID]bool{},
+		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{},
+		new: make(chan opened), info: make(chan chan near.Info)}
+}
+
+// Take is of Station.
+func (h *Host) Take(c Conn) {
+	select {
+	case h.new <- opened{conn: c}:
+	case <-h.done:
+		_ = c.Close()
+	}
+}
+
+// Judge is of Station.
+func (h *Host) Judge(m wire.Message) near.Verdict {
+	if h.Check == nil {
+		return near.Hold
+	}
+	return h.Check(m)
+}
+
+// byWay tells whether a peer is dialled by the other way: if there is no socket, if it is known there, or if it did not answer as neard does.
+func (h *Host) byWay(peer wire.PeerID) bool {
+	return h.way != nil && (h.listener == nil || h.way.Knows(peer) || h.foreign[peer])
+}
+
+// maxForeign bounds whom a host remembers not to have answered as neard does.
+const maxForeign = 1000
+
+// gone forgets a link; one of ours that was never answered may lead to who speaks otherwise.
+func (h *Host) gone(l *link) {
+	delete(h.links, l.id)
+	if l.met {
+		l.met = false
+		h.way.Met(l.peer, false)
+	}
+	if h.way == nil || l.dialled == "" || l.shaken.Load() {
+		return
+	}
+	if len(h.foreign) < maxForeign {
+		h.foreign[l.dialled] = true
+	}
+}
+
+// look notes what an event tells about ways.
+func (h *Host) look(ev near.Event) {
+	switch ev := ev.(type) {
+	case near.Closed:
+		if l := h.links[ev.Conn]; l != nil {
+			l.close()
+			h.gone(l)
+		}
+	case near.DialFailed: // it may have been by the other way: the next time by a socket
+		delete(h.foreign, ev.Peer.ID)
+	case near.Received:
+		if l := h.links[ev.Conn]; l != nil && l.ours && l.peer != "" {
+			if m, ok := ev.Msg.(*wire.Handshake); ok {
+				h.met(l, m.Tier)
+			}
+		}
+	}
+}
+
+// met tells the way of a handshake of T2 that is done.
+func (h *Host) met(l *link, tier wire.Tier) {
+	if l.peer != "" && tier == wire.T2 && !l.met {
+		l.met = true
+		h.way.Met(l.peer, true)
+	}
+}
+
+// over returns what goes out over a link of a message that the Node wants written for ev, and whether the way sees to it.
+func (h *Host) over(l *link, ev near.Event, m wire.Message) (out wire.Message, spread bool) {
+	if l.peer == "" {
+		return m, false
+	}
+	switch m := m.(type) {
+	case *wire.Handshake:
+		out := *m
+		out.ListenPort = h.way.Addr().Port()
+		return &out, false
+	case *wire.Block: // a new one, not one that was asked for, or the head from time to time
+		if all, ok := ev.(near.ToAll); !ok || all.Msg != wire.Message(m) {
+			return m, false
+		}
+		return m, h.way.Spread(l.peer, m)
+	case *wire.Routed:
+		if _, ok := m.Body.(*wire.ForwardTx); ok && m.Target.PeerID == l.peer {
+			return m, h.way.Spread(l.peer, m)
+		}
+	}
+	return m, false
+}
