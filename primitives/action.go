@@ -155,40 +155,49 @@ type StateInit struct {
 
 // AppendBorsh appends tag 0, code, data.
 func (s *StateInit) AppendBorsh(b []byte) []byte {
-	b = s.Code.AppendBorsh(append(b, 0))
-	return borsh.AppendSlice(b, s.Data, func(b []byte, e *StateEntry) []byte {
-		return borsh.AppendBytes(borsh.AppendBytes(b, e.Key), e.Value)
-	})
+	return AppendStateEntries(s.Code.AppendBorsh(append(b, 0)), s.Data)
 }
 
-// DecodeBorsh reads it. Entries may come in any order, and the last of a key counts: borsh-rs collects them in a BTreeMap and asks
-// for no order unless its feature de_strict_order is on, which nearcore's is not.
+// DecodeBorsh reads it.
 func (s *StateInit) DecodeBorsh(r *borsh.Reader) {
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("DeterministicAccountStateInit", tag)
 		return
 	}
 	s.Code.DecodeBorsh(r)
-	s.Data = borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
+	s.Data = ReadStateEntries(r)
+}
+
+// AppendStateEntries appends pairs as they are.
+func AppendStateEntries(b []byte, list []StateEntry) []byte {
+	return borsh.AppendSlice(b, list, func(b []byte, e *StateEntry) []byte {
+		return borsh.AppendBytes(borsh.AppendBytes(b, e.Key), e.Value)
+	})
+}
+
+// ReadStateEntries reads pairs and returns them by key. They may come in any order, and the last of a key counts: borsh-rs collects
+// them in a BTreeMap and asks for no order unless its feature de_strict_order is on, which nearcore's is not.
+func ReadStateEntries(r *borsh.Reader) []StateEntry {
+	list := borsh.Slice(r, 8, func(r *borsh.Reader) StateEntry {
 		return StateEntry{Key: r.BytesCopy(), Value: r.BytesCopy()}
 	})
 	byKey := func(a, b StateEntry) int { return bytes.Compare(a.Key, b.Key) }
 	ascend := true
-	for i := 1; i < len(s.Data); i++ {
-		ascend = ascend && byKey(s.Data[i-1], s.Data[i]) < 0
+	for i := 1; i < len(list); i++ {
+		ascend = ascend && byKey(list[i-1], list[i]) < 0
 	}
 	if ascend {
-		return
+		return list
 	}
 	r.Loosen()
-	slices.SortStableFunc(s.Data, byKey)
-	last := s.Data[:0]
-	for i, e := range s.Data {
-		if i+1 == len(s.Data) || byKey(e, s.Data[i+1]) != 0 {
+	slices.SortStableFunc(list, byKey)
+	last := list[:0]
+	for i, e := range list {
+		if i+1 == len(list) || byKey(e, list[i+1]) != 0 {
 			last = append(last, e)
 		}
 	}
-	s.Data = last
+	return last
 }
 
 // Tag of each action.

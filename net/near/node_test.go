@@ -19,6 +19,16 @@ func headAt(h primitives.Height) Head {
 	return Head{Block: &primitives.Block{Header: header}}
 }
 
+// started is the outcome of a transaction that waits.
+func started() (b []byte) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
+	id := primitives.AccountID("a.near")
+	b = append(key.AppendBorsh(id.AppendBorsh([]byte{1})), make([]byte, 8)...)
+	b = append(id.AppendBorsh(b), make([]byte, 4+8)...)
+	b = append(primitives.ZeroED25519Signature.AppendBorsh(b), make([]byte, 32+1+1+4+32+32+4+4+8+16)...)
+	return append(id.AppendBorsh(b), make([]byte, 1+4+1+1+4)...)
+}
+
 // quiet lets a node dial nobody.
 func quiet(c *Config) { c.IdealLow, c.MinOutbound = -1, -1 }
 
@@ -278,13 +288,11 @@ func TestRouting(t *testing.T) {
 	if got := strings.Join(f.log, " "); strings.Count(got, "routed") != 6 {
 		t.Errorf("ping and pong: %s", got)
 	}
-	// A body that nobody reads goes to a neighbour, and no further.
-	for to, want := range map[int]int{1: 1, 3: 1} { // n3 has had the status request
-		f.log = nil
-		f.step(m[0], RouteTo{wire.ToPeer(m[to].me), &wire.Carried{Of: wire.BodyTxStatusResponse, Borsh: []byte{byte(to)}}})
-		if f.run(time.Second); len(m[to].delivered) != want || strings.Count(strings.Join(f.log, " "), "routed") != 1 {
-			t.Errorf("an unread body for n%d: %d delivered, %v", to, len(m[to].delivered), f.log)
-		}
+	// What became of a transaction goes all the way.
+	f.log = nil
+	f.step(m[0], RouteTo{wire.ToPeer(m[3].me), &wire.TxStatusResponse{Outcome: started()}})
+	if f.run(time.Second); len(m[3].delivered) != 2 || strings.Count(strings.Join(f.log, " "), "routed") != 3 {
+		t.Errorf("an outcome: %d delivered, %v", len(m[3].delivered), f.log)
 	}
 	// n1 and n2 part: there is no way any more, and everybody hears of it.
 	c := m[1].ready[wire.T2][m[2].me]

@@ -31,11 +31,6 @@ func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		n.back.put(now, m.Hash(), c.peer.ID)
 	}
 	if !forMe {
-		// neard hashes what it would write itself, so that keys out of order, say, verify for us and not at the next hop, who bans us: a
-		// body that nobody here has read goes no further.
-		if _, unread := m.Body.(*wire.Carried); unread {
-			return
-		}
 		if next := m.Hop(); next != nil {
 			n.route(now, c.tier, next)
 		}

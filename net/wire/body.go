@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 
+	"github.com/troupe-chain/troupe/net/wire/outcome"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -51,7 +52,7 @@ type bodySpec struct {
 	read  func(*borsh.Reader) Body
 }
 
-// bodies has a row for each body. Who gives a carried body a type of its own puts its reader there, and nothing else changes.
+// bodies has a row for each body.
 var bodies = map[BodyKind]bodySpec{
 	BodyBlockApproval:         {"BlockApproval", true, 0, decoded[BlockApproval]},
 	BodyPartialChunk:          {"VersionedPartialEncodedChunk", true, 1, decoded[PartialChunk]},
@@ -66,7 +67,7 @@ var bodies = map[BodyKind]bodySpec{
 	BodyVersionedForward:      {"VersionedPartialEncodedStateWitnessForward", true, 16, decoded[VersionedWitnessForward]},
 	BodyForwardTx:             {"ForwardTx", false, 0, decoded[ForwardTx]},
 	BodyTxStatusRequest:       {"TxStatusRequest", false, 1, decoded[TxStatusRequest]},
-	BodyTxStatusResponse:      {"TxStatusResponse", false, 2, carried(BodyTxStatusResponse)},
+	BodyTxStatusResponse:      {"TxStatusResponse", false, 2, decoded[TxStatusResponse]},
 	BodyChunkRequest:          {"PartialEncodedChunkRequest", false, 3, decoded[ChunkRequest]},
 	BodyChunkResponse:         {"PartialEncodedChunkResponse", false, 4, decoded[ChunkResponse]},
 	BodyPing:                  {"Ping", false, 5, decoded[Ping]},
@@ -138,17 +139,6 @@ func decoded[T any, P interface {
 	return v
 }
 
-// carried returns a reader of a body that is passed on as the bytes it came as.
-func carried(kind BodyKind) func(*borsh.Reader) Body {
-	return func(r *borsh.Reader) Body { return &Carried{kind, r.Take(r.Remaining())} }
-}
-
-// Carried is a body that nobody has looked into: the outcome of a transaction, whose errors have no reader; who asked looks at it.
-type Carried struct {
-	Of    BodyKind
-	Borsh []byte // without the tag
-}
-
 // The bodies with types of their own.
 type (
 	// BlockApproval is a vote for a block.
@@ -162,6 +152,8 @@ type (
 		Signer primitives.AccountID
 		Hash   primitives.Hash
 	}
+	// TxStatusResponse says what became of a transaction. Outcome is a FinalExecutionOutcomeView in borsh, as neard writes it.
+	TxStatusResponse struct{ Outcome []byte }
 	// Ping asks for a Pong with the same nonce.
 	Ping struct {
 		Nonce  uint64
@@ -210,11 +202,11 @@ type (
 )
 
 // BodyKind returns the tag.
-func (c *Carried) BodyKind() BodyKind                { return c.Of }
 func (*BlockApproval) BodyKind() BodyKind            { return BodyBlockApproval }
 func (*ChunkEndorsement) BodyKind() BodyKind         { return BodyChunkEndorsement }
 func (*ForwardTx) BodyKind() BodyKind                { return BodyForwardTx }
 func (*TxStatusRequest) BodyKind() BodyKind          { return BodyTxStatusRequest }
+func (*TxStatusResponse) BodyKind() BodyKind         { return BodyTxStatusResponse }
 func (*Ping) BodyKind() BodyKind                     { return BodyPing }
 func (*Pong) BodyKind() BodyKind                     { return BodyPong }
 func (*PartialChunk) BodyKind() BodyKind             { return BodyPartialChunk }
@@ -234,9 +226,6 @@ func (*RoutedStatePartRequest) BodyKind() BodyKind   { return BodyStatePartReque
 func (*RoutedStateHeaderRequest) BodyKind() BodyKind { return BodyStateHeaderRequest }
 func (*StateRequestAck) BodyKind() BodyKind          { return BodyStateRequestAck }
 
-// AppendBorsh appends the bytes.
-func (c *Carried) AppendBorsh(b []byte) []byte { return append(b, c.Borsh...) }
-
 // AppendBorsh appends account and hash.
 func (q *TxStatusRequest) AppendBorsh(b []byte) []byte {
 	return q.Hash.AppendBorsh(q.Signer.AppendBorsh(b))
@@ -246,6 +235,12 @@ func (q *TxStatusRequest) AppendBorsh(b []byte) []byte {
 func (q *TxStatusRequest) DecodeBorsh(r *borsh.Reader) {
 	q.Signer, q.Hash = primitives.ReadAccountID(r), primitives.ReadHash(r)
 }
+
+// AppendBorsh appends the outcome.
+func (s *TxStatusResponse) AppendBorsh(b []byte) []byte { return append(b, s.Outcome...) }
+
+// DecodeBorsh reads an outcome to its end.
+func (s *TxStatusResponse) DecodeBorsh(r *borsh.Reader) { s.Outcome = outcome.Read(r) }
 
 // AppendBorsh appends nonce and source.
 func (p *Ping) AppendBorsh(b []byte) []byte {

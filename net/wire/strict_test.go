@@ -190,7 +190,7 @@ func TestForms(t *testing.T) {
 		&RoutedStateHeaderRequest{primitives.StateHeaderRequest{ShardID: 1, SyncHash: sync, Addr: v6}},
 		&StateRequestAck{primitives.StateRequestAck{ShardID: 1, SyncHash: sync, Header: true, Body: primitives.StateBusy}},
 		&StateRequestAck{primitives.StateRequestAck{ShardID: 1, SyncHash: sync, Part: 9, Body: primitives.StateError}},
-		&Carried{BodyTxStatusResponse, []byte{1, 2, 3}}} {
+		&TxStatusResponse{sampleOutcome()}} {
 		for _, to := range []Target{ToPeer(keyC.PublicKey()), WayBack(sync)} {
 			m := NewRouted(keyA, to, body, seconds)
 			for _, frame := range [][]byte{Append(nil, m), m.AppendV3(nil)} {

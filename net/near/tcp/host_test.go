@@ -263,7 +263,7 @@ func TestLongWaits(t *testing.T) {
 	}{
 		{"short", &wire.PeersRequest{}, 3},
 		{"long", wire.NewRouted(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), wire.WayBack(primitives.Hash{}),
-			&wire.Carried{Of: wire.BodyTxStatusResponse, Borsh: make([]byte, longFrame)}, 0), 1},
+			&wire.PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, longFrame), Signature: primitives.ZeroED25519Signature}}, 0), 1},
 		{"to be judged", &wire.RoutingTable{Accounts: []*wire.Announcement{{AccountID: "v.near", PeerID: primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey(), Signature: primitives.ZeroED25519Signature}}}, 1},
 	} {
 		h := quietHost(t, nil)
