@@ -1,0 +1,186 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+// canonical is a JSON text with its keys in order and without space.
+func canonical(raw json.RawMessage) string {
+	var v any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&v); err != nil {
+		return "not JSON: " + string(raw)
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(out)
+}
+
+// comparison counts what two nodes were asked.
+type comparison struct {
+	a, b         *process
+	asked, equal int // equal: byte for byte
+}
+
+// ask wants the same answer of both: the same result as JSON, or the same error and cause. Bytes that differ in form alone are counted.
+func (c *comparison) ask(t *testing.T, method string, params any) json.RawMessage {
+	t.Helper()
+	c.asked++
+	x, err := c.a.call(method, params)
+	if err != nil {
+		t.Errorf("%s: %v", method, err)
+		return nil
+	}
+	y, err := c.b.call(method, params)
+	if err != nil {
+		t.Errorf("%s: %v", method, err)
+		return nil
+	}
+	switch {
+	case x.Error != nil && y.Error != nil && x.Error.Name == y.Error.Name && x.Error.Cause.Name == y.Error.Cause.Name:
+		c.equal++
+	case x.Error != nil || y.Error != nil || canonical(x.Result) != canonical(y.Result):
+		t.Errorf("%s %v differs:\n%s\n%s", method, asJSON(params), said(x), said(y))
+	case bytes.Equal(x.Result, y.Result):
+		c.equal++
+	}
+	return x.Result
+}
+
+func asJSON(v any) string {
+	b, _ := json.Marshal(v)
+	return string(b)
+}
+
+func said(r reply) string {
+	if r.Error != nil {
+		return fmt.Sprintf("error %s %s %s", r.Error.Name, r.Error.Cause.Name, tail(string(r.Error.Data), 500))
+	}
+	return string(r.Result[:min(len(r.Result), 3000)])
+}
+
+// blocks compares every block from a height to one, the chunks of each, and what they changed. It returns how many blocks there were.
+func (c *comparison) blocks(t *testing.T, from, to, shards int) (n int) {
+	t.Helper()
+	for h := from; h <= to; h++ {
+		raw := c.ask(t, "block", map[string]any{"block_id": h})
+		if raw == nil {
+			continue // no block of that height, of both
+		}
+		n++
+		c.ask(t, "EXPERIMENTAL_changes_in_block", map[string]any{"block_id": h})
+		for shard := range shards {
+			c.ask(t, "chunk", map[string]any{"block_id": h, "shard_id": shard})
+		}
+	}
+	return n
+}
+
+// state compares what is asked of one block: accounts, keys, prices, validators, changes, configurations.
+func (c *comparison) state(t *testing.T, height uint64, accounts []string, contract string) {
+	t.Helper()
+	at := func(kind string, more map[string]any) map[string]any {
+		q := map[string]any{"request_type": kind, "block_id": height}
+		for k, v := range more {
+			q[k] = v
+		}
+		return q
+	}
+	for _, id := range accounts {
+		for _, kind := range []string{"view_account", "view_access_key_list", "view_code"} {
+			c.ask(t, "query", at(kind, map[string]any{"account_id": id}))
+		}
+		c.ask(t, "query", at("view_state", map[string]any{"account_id": id, "prefix_base64": "", "include_proof": true}))
+	}
+	c.ask(t, "query", at("view_account", map[string]any{"account_id": "nobody.near"}))
+	for _, method := range []string{"ft_total_supply", "nothing"} {
+		c.ask(t, "query", at("call_function", map[string]any{"account_id": contract, "method_name": method, "args_base64": "e30="}))
+	}
+	for _, kind := range []string{"account_changes", "all_access_key_changes", "data_changes", "contract_code_changes"} {
+		q := map[string]any{"block_id": height, "changes_type": kind, "account_ids": accounts}
+		if kind == "data_changes" {
+			q["key_prefix_base64"] = ""
+		}
+		c.ask(t, "EXPERIMENTAL_changes", q)
+	}
+	c.ask(t, "gas_price", []any{height})
+	if epoch := c.epochOf(t, height); epoch != c.epochOf(t, c.a.head("final").Header.Height) { // counts of an epoch that goes on change with each block
+		c.ask(t, "validators", map[string]any{"epoch_id": epoch})
+	}
+	c.ask(t, "EXPERIMENTAL_validators_ordered", map[string]any{"block_id": height})
+	c.ask(t, "EXPERIMENTAL_protocol_config", map[string]any{"block_id": height})
+	c.ask(t, "EXPERIMENTAL_genesis_config", map[string]any{})
+	for shard := range 4 {
+		c.ask(t, "EXPERIMENTAL_congestion_level", map[string]any{"block_id": height, "shard_id": shard})
+	}
+	c.ask(t, "block", map[string]any{"block_id": 1_000_000_000})
+	c.ask(t, "block", map[string]any{"block_id": "11111111111111111111111111111111"})
+}
+
+// epochOf is the epoch of a block.
+func (c *comparison) epochOf(t *testing.T, height uint64) string {
+	t.Helper()
+	var h struct {
+		Header struct {
+			Epoch string `json:"epoch_id"`
+		} `json:"header"`
+	}
+	c.a.get("block", map[string]any{"block_id": height}, &h)
+	return h.Header.Epoch
+}
+
+// transaction compares what both say of a transaction and of each receipt that came of it, and their proofs for a light client.
+func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
+	t.Helper()
+	raw := c.ask(t, "EXPERIMENTAL_tx_status", map[string]any{"tx_hash": hash, "sender_account_id": sender, "wait_until": "FINAL"})
+	c.ask(t, "tx", map[string]any{"tx_hash": hash, "sender_account_id": sender, "wait_until": "FINAL"})
+	var view struct {
+		Receipts []struct {
+			ID       string `json:"id"`
+			Executor struct {
+				Account string `json:"executor_id"`
+			} `json:"outcome"`
+		} `json:"receipts_outcome"`
+	}
+	if err := json.Unmarshal(raw, &view); err != nil {
+		t.Errorf("%s: %v", hash, err)
+		return
+	}
+	c.ask(t, "EXPERIMENTAL_light_client_proof", map[string]any{"type": "transaction", "transaction_hash": hash, "sender_id": sender, "light_client_head": lightHead})
+	for _, r := range view.Receipts {
+		c.ask(t, "EXPERIMENTAL_receipt", map[string]any{"receipt_id": r.ID})
+		c.ask(t, "EXPERIMENTAL_light_client_proof", map[string]any{"type": "receipt", "receipt_id": r.ID, "receiver_id": r.Executor.Account, "light_client_head": lightHead})
+	}
+}
+
+// lightClient follows both by next_light_client_block from the first block until there is none, and returns how many there were.
+func (c *comparison) lightClient(t *testing.T, from string) (n int) {
+	t.Helper()
+	for range 50 {
+		raw := c.ask(t, "next_light_client_block", map[string]any{"last_block_hash": from})
+		var next struct {
+			Inner struct {
+				Height uint64 `json:"height"`
+			} `json:"inner_lite"`
+		}
+		if json.Unmarshal(raw, &next) != nil || next.Inner.Height == 0 {
+			return n
+		}
+		n++
+		var h head
+		c.a.get("block", map[string]any{"block_id": next.Inner.Height}, &h)
+		if h.Header.Hash == from {
+			return n
+		}
+		from = h.Header.Hash
+	}
+	return n
+}
