@@ -53,6 +53,7 @@ func levelOptions(o *Options) *opt.Options {
 	gather := gathered(o.WriteBuffer)
 	return &opt.Options{
 		WriteBuffer:                           o.WriteBuffer,
+		BlockCacher:                           secondLooks,
 		BlockCacheCapacity:                    o.BlockCache,
 		OpenFilesCacheCapacity:                openTables(),
 		Filter:                                filter.NewBloomFilter(10),

@@ -410,7 +410,7 @@ func (im *importer) stub(e *FrontierEntry) (uint32, error) {
 		return 0, err
 	}
 	if len(im.stubs) == 0 {
-		im.stubs = make([]stub, stubSlab)
+		im.stubs = make([]stub, min(stubSlab, len(im.entries)))
 	}
 	s := &im.stubs[0]
 	im.stubs = im.stubs[1:]

@@ -58,6 +58,7 @@ func (p *flatPairs) each(yield func(key, value []byte) bool) {
 // fetched is what a subtree is made of: entries of the frontier with the values of those that are values, or else pairs.
 type fetched struct {
 	entries []FrontierEntry
+	paths   []byte // of the entries, as they were read
 	data    [][]byte
 	pairs   flatPairs
 }
@@ -74,7 +75,7 @@ func (g *fetched) done() {
 		return
 	}
 	clear(g.entries)
-	*g = fetched{entries: g.entries[:0], pairs: flatPairs{g.pairs.data[:0], g.pairs.ends[:0]}}
+	*g = fetched{entries: g.entries[:0], paths: g.paths[:0], pairs: flatPairs{g.pairs.data[:0], g.pairs.ends[:0]}}
 	fetches.Put(g)
 }
 
@@ -85,7 +86,7 @@ const maxByPairs = 256 << 20
 // The memory is the caller's, empty before.
 func (f *Forest) fetch(got *fetched, src *Source, n node, s *stub, rows bool) (err error) {
 	if rows {
-		if got.entries, err = f.fetchRows(got.entries, src, n, s); err == nil {
+		if err = f.fetchRows(got, src, n, s); err == nil {
 			got.data, err = src.values(got.entries)
 		}
 		return err
@@ -100,30 +101,31 @@ func (f *Forest) fetch(got *fetched, src *Source, n node, s *stub, rows bool) (e
 	})
 }
 
-// usualRows is about what a page of entries has.
-const usualRows = 32
-
-// fetchRows appends the entries of a subtree, none if there are none or the subtree is one entry: a great leaf.
-func (f *Forest) fetchRows(entries []FrontierEntry, src *Source, n node, s *stub) (_ []FrontierEntry, err error) {
+// fetchRows reads the entries of a subtree, none if there are none or the subtree is one entry: a great leaf. Their paths lie in one piece
+// of memory of just their size, since stubs keep them.
+func (f *Forest) fetchRows(got *fetched, src *Source, n node, s *stub) error {
 	if src.Rows == nil || n.usage() < f.frontier {
-		return entries, nil
+		return nil
 	}
 	level := 0
 	for level+1 < Top && f.levels[level+1] <= n.usage() {
 		level++
 	}
-	paths := make([]byte, 0, usualRows*(len(s.path)+4)) // of all of them
-	err = src.Rows(level, s.path, func(e FrontierEntry) bool {
-		start := len(paths)
-		paths = append(paths, e.Path...)
-		e.Path = paths[start:len(paths):len(paths)]
-		entries = append(entries, e)
+	err := src.Rows(level, s.path, func(e FrontierEntry) bool {
+		got.paths = append(got.paths, e.Path...)
+		got.entries = append(got.entries, e) // of its path only the length outlasts the call
 		return true
 	})
-	if err != nil || len(entries) == 1 && len(entries[0].Path) == len(s.path) {
-		return entries[:0], err
+	if err != nil || len(got.entries) == 1 && len(got.entries[0].Path) == len(s.path) {
+		got.entries = got.entries[:0]
+		return err
 	}
-	return entries, checkEntries(entries, s.path)
+	paths := bytes.Clone(got.paths)
+	for i := range got.entries {
+		e := &got.entries[i]
+		e.Path, paths = paths[:len(e.Path):len(e.Path)], paths[len(e.Path):]
+	}
+	return checkEntries(got.entries, s.path)
 }
 
 // load returns the subtree of a stub, building it if need be. Loading twice at once is a waste, not an error.
