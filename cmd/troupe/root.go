@@ -33,6 +33,7 @@ var commands = []func(*app) *cobra.Command{
 	newVerify,
 	newSim,
 	newTrace,
+	newNet,
 	newViewState,
 	newBench,
 	newVersion,

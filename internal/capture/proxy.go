@@ -1,0 +1,140 @@
+package capture
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// MaxConns bounds the connections of a Proxy; who comes then waits in the system's queue.
+const MaxConns = 256
+
+const (
+	dialLimit  = 5 * time.Second
+	acceptWait = 50 * time.Millisecond
+)
+
+// Proxy passes connections on to a node, and records what goes over them.
+type Proxy struct {
+	To       string // the node's address
+	Recorder *Recorder
+}
+
+// Run takes connections of l until ctx ends; then all have ended.
+func (p *Proxy) Run(ctx context.Context, l net.Listener) error {
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	places := make(chan struct{}, MaxConns)
+	for {
+		places <- struct{}{}
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			<-places
+			select { // of too many open files, say
+			case <-time.After(acceptWait):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		group.Go(func() {
+			defer func() { <-places }()
+			p.pass(ctx, conn)
+		})
+	}
+}
+
+// pass serves one connection.
+func (p *Proxy) pass(ctx context.Context, a net.Conn) {
+	defer func() { _ = a.Close() }()
+	c := p.Recorder.Open(a.RemoteAddr().String(), p.To)
+	d := net.Dialer{Timeout: dialLimit}
+	b, err := d.DialContext(ctx, "tcp", p.To)
+	if err != nil {
+		c.Note("the node does not answer: " + err.Error())
+		return
+	}
+	defer func() { _ = b.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = a.Close(); _ = b.Close() })()
+	var both sync.WaitGroup
+	for i, way := range [2][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			s := splitter{frame: func(f []byte) { c.Frame(i == 0, f) }, note: c.Note}
+			_, _ = io.Copy(io.MultiWriter(way[1], &s), way[0])
+			_ = way[1].(*net.TCPConn).CloseWrite() // the other side may still have something to say
+		})
+	}
+	both.Wait()
+	c.Note("the connection ends")
+}
+
+// splitter cuts a stream into frames. It never fails: where there is no frame any more, it notes that and looks no further.
+type splitter struct {
+	frame func([]byte)
+	note  func(string)
+
+	head  [4]byte
+	have  int // bytes of head
+	left  int // bytes of the frame that are to come
+	skip  bool
+	buf   []byte
+	ended bool
+}
+
+// Write takes the next bytes.
+func (s *splitter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 && !s.ended {
+		if s.have < len(s.head) {
+			k := copy(s.head[s.have:], p)
+			s.have, p = s.have+k, p[k:]
+			if s.have == len(s.head) {
+				s.begin(int(binary.LittleEndian.Uint32(s.head[:])))
+			}
+			continue
+		}
+		k := min(s.left, len(p))
+		if !s.skip {
+			s.buf = append(s.buf, p[:k]...)
+		}
+		if s.left, p = s.left-k, p[k:]; s.left == 0 {
+			s.end()
+		}
+	}
+	return n, nil
+}
+
+func (s *splitter) begin(size int) {
+	s.left, s.skip, s.buf = size, size > maxKept, nil
+	switch {
+	case size > wire.MaxFrame:
+		s.note(fmt.Sprintf("a frame of %d bytes is announced, which is too long: what follows is not kept", size))
+		s.ended = true
+	case s.skip:
+		s.note(fmt.Sprintf("a frame of %d bytes is not kept", size))
+	case size == 0:
+		s.end()
+	}
+}
+
+func (s *splitter) end() {
+	if !s.skip {
+		s.frame(s.buf)
+	}
+	s.have, s.buf = 0, nil
+}

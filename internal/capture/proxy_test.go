@@ -1,0 +1,237 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func framed(frames ...[]byte) (out []byte) {
+	for _, f := range frames {
+		out = append(binary.LittleEndian.AppendUint32(out, uint32(len(f))), f...)
+	}
+	return out
+}
+
+// lines reads a recording back.
+func lines(t *testing.T, in []byte) (out []*Line) {
+	t.Helper()
+	for l, err := range Lines(bytes.NewReader(in)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// handshake is one between the nodes of two seeds.
+func handshake(from, to string) []byte {
+	key, other := primitives.SecretKeyFromSeed(primitives.ED25519, from), primitives.SecretKeyFromSeed(primitives.ED25519, to).PublicKey()
+	return wire.Append(nil, &wire.Handshake{Tier: wire.T2, Version: 86, Oldest: 83, Sender: key.PublicKey(), Target: other, ListenPort: 1,
+		Chain: wire.ChainInfo{Genesis: wire.GenesisID{ChainID: "c"}}, PartialEdge: wire.SignEdge(key, other, 5)})
+}
+
+// TestProxy passes a connection on byte for byte, in both ways, and records it.
+func TestProxy(t *testing.T) {
+	node, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	p := Proxy{To: node.Addr().String(), Recorder: NewRecorder(&out, 1<<20, time.Now)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx, l) }()
+
+	said := framed(handshake("a", "b"), wire.Append(nil, &wire.PeersRequest{}), []byte{0xff})
+	answer := framed(handshake("b", "a"), wire.Append(nil, &wire.Disconnect{}))
+	answer = append(answer, 0xff, 0xff, 0xff, 0xff, 'x', 'y') // too long a frame
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := node.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct {
+		from, to net.Conn
+		what     []byte
+	}{{client, server, said}, {server, client, answer}} {
+		if _, err := w.from.Write(w.what); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.from.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(w.to); err != nil || !bytes.Equal(got, w.what) {
+			t.Errorf("%x came, %v, want %x", got, err, w.what)
+		}
+	}
+	dead, err := net.Dial("tcp", l.Addr().String()) // one that is still open when all ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dead.Close()
+	if second, err := node.Accept(); err != nil {
+		t.Fatal(err)
+	} else {
+		defer second.Close()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	var kinds, notes []string
+	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey().String(), primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey().String()
+	for _, r := range lines(t, out.Bytes()) {
+		switch {
+		case r.Conn != 0:
+		case r.Note != "":
+			notes = append(notes, r.Note)
+		case r.From == a && r.To == b:
+			kinds = append(kinds, "a: "+r.Kind)
+		case r.From == b && r.To == a:
+			kinds = append(kinds, "b: "+r.Kind)
+		default:
+			t.Errorf("%s is from %s to %s", r.Kind, r.From, r.To)
+		}
+	}
+	if want := []string{"a: tier2_handshake", "a: peers_request", "a: rubbish", "b: tier2_handshake", "b: disconnect"}; !slices.Equal(kinds, want) {
+		t.Errorf("recorded %q, want %q", kinds, want)
+	}
+	if len(notes) != 3 || !strings.Contains(notes[0], " connects to ") || !strings.Contains(notes[1], "4294967295 bytes is announced") || notes[2] != "the connection ends" {
+		t.Errorf("notes = %q", notes)
+	}
+}
+
+// TestProxyOfNobody notes that the node does not answer, and closes.
+func TestProxyOfNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	p := Proxy{To: "127.0.0.1:1", Recorder: NewRecorder(&out, 1<<20, time.Now)}
+	done := make(chan error, 1)
+	go func() { done <- p.Run(t.Context(), l) }()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := client.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	_ = l.Close()
+	if err := <-done; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Run = %v", err)
+	}
+	if got := lines(t, out.Bytes()); len(got) != 2 || !strings.HasPrefix(got[1].Note, "the node does not answer: ") {
+		t.Errorf("recorded %s", out.String())
+	}
+}
+
+// TestSplitter cuts a stream the same, however it comes.
+func TestSplitter(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		var want [][]byte
+		for range r.IntN(6) {
+			f := make([]byte, r.IntN(40))
+			for i := range f {
+				f[i] = byte(r.Uint32())
+			}
+			want = append(want, f)
+		}
+		stream := framed(want...)
+		var got [][]byte
+		s := splitter{frame: func(f []byte) { got = append(got, f) }, note: func(n string) { t.Error(n) }}
+		for len(stream) > 0 {
+			k := 1 + r.IntN(len(stream))
+			if n, err := s.Write(stream[:k]); n != k || err != nil {
+				t.Fatal(n, err)
+			}
+			stream = stream[k:]
+		}
+		if !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Fatalf("%x, want %x", got, want)
+		}
+	}
+	// Of a long frame nothing is held, and the next one is found.
+	var got [][]byte
+	var notes []string
+	s := splitter{frame: func(f []byte) { got = append(got, f) }, note: func(n string) { notes = append(notes, n) }}
+	_, _ = s.Write(binary.LittleEndian.AppendUint32(nil, maxKept+1))
+	for range maxKept >> 20 {
+		_, _ = s.Write(make([]byte, 1<<20))
+	}
+	if _, _ = s.Write(append([]byte{0}, framed([]byte("next"))...)); len(got) != 1 || string(got[0]) != "next" || cap(s.buf) != 0 || len(notes) != 1 {
+		t.Errorf("got %q, notes %q, %d bytes held", got, notes, cap(s.buf))
+	}
+}
+
+// TestFull ends a recording at its bound, with a line that says so.
+func TestFull(t *testing.T) {
+	for limit := int64(0); limit < 1200; limit += 50 {
+		var out bytes.Buffer
+		r := NewRecorder(&out, limit, time.Now)
+		c := r.Open("a", "b")
+		for range 20 {
+			c.Frame(true, []byte("\x52\x00"))
+		}
+		full, err := r.State()
+		got := lines(t, out.Bytes())
+		if !full || err != nil || int64(out.Len()) > limit {
+			t.Errorf("%d bytes of %d, full %v, %v", out.Len(), limit, full, err)
+		}
+		if n := len(got); limit >= 150 && (n == 0 || got[n-1].Note != "the recording is full") {
+			t.Errorf("limit %d ends with\n%s", limit, out.String())
+		}
+	}
+	r := NewRecorder(broken{}, 1000, time.Now)
+	if r.Open("a", "b"); func() error { _, err := r.State(); return err }() == nil {
+		t.Error("a recording that can't be written is said to be fine")
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+// TestTap records a node's own connections.
+func TestTap(t *testing.T) {
+	var out bytes.Buffer
+	r := NewRecorder(&out, 1<<20, time.Now)
+	r.Tap(7, true, true, "127.0.0.1:5", handshake("a", "b"))
+	r.Tap(9, false, false, "127.0.0.1:6", []byte("\x52\x00"))
+	r.Tap(7, true, false, "127.0.0.1:5", handshake("b", "a"))
+	r.Tap(7, true, false, "127.0.0.1:5", nil)
+	r.Tap(7, true, false, "127.0.0.1:5", nil)
+	n := Names{primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey(): "A", primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey(): "B"}
+	var got []string
+	for _, l := range lines(t, out.Bytes()) {
+		got = append(got, strings.TrimSpace(n.End(l.From)+">"+n.End(l.To)+" "+l.Kind+l.Note))
+	}
+	want := []string{"> this node connects to 127.0.0.1:5", "A>B tier2_handshake", "> 127.0.0.1:6 connects to this node", "127.0.0.1:6>this node peers_request",
+		"B>A tier2_handshake", "> the connection ends"}
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,153 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// Recorder writes a recording. All of it may be used at once.
+type Recorder struct {
+	mu    sync.Mutex
+	out   io.Writer
+	left  int64 // bytes
+	now   func() time.Time
+	began time.Time
+	conns int
+	full  bool
+	err   error
+	tap   map[uint64]*Conn
+}
+
+// NewRecorder returns a recorder that writes at most limit bytes to out.
+func NewRecorder(out io.Writer, limit int64, now func() time.Time) *Recorder {
+	return &Recorder{out: out, left: limit, now: now, began: now(), tap: map[uint64]*Conn{}}
+}
+
+// Conn is a connection that is recorded.
+type Conn struct {
+	r    *Recorder
+	n    int
+	ends [2]string // who dialled, and whom
+	told bool      // by a handshake
+}
+
+// Open begins a connection between two addresses.
+func (r *Recorder) Open(dialler, dialled string) *Conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &Conn{r: r, n: r.conns, ends: [2]string{dialler, dialled}}
+	r.conns++
+	c.note(fmt.Sprintf("%s connects to %s", dialler, dialled))
+	return c
+}
+
+// Frame records a frame of the one that dialled, or of the other.
+func (c *Conn) Frame(ofDialler bool, frame []byte) {
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	from, to := c.ends[0], c.ends[1]
+	if !ofDialler {
+		from, to = to, from
+	}
+	kind := kindOf(frame)
+	if len(frame) > maxKept {
+		c.note(fmt.Sprintf("%s of %d bytes from %s, which is not kept", kind, len(frame), from))
+		return
+	}
+	if !c.told && strings.HasSuffix(kind, "_handshake") {
+		if h, err := wire.Decode(frame); err == nil {
+			if h, ok := h.(*wire.Handshake); ok {
+				from, to = h.Sender.String(), h.Target.String()
+				if c.ends = [2]string{from, to}; !ofDialler {
+					c.ends = [2]string{to, from}
+				}
+				c.told = true
+			}
+		}
+	}
+	c.write(&Line{From: from, To: to, Kind: kind, Frame: frame})
+}
+
+// Note records something else about the connection.
+func (c *Conn) Note(text string) {
+	c.r.mu.Lock()
+	defer c.r.mu.Unlock()
+	c.note(text)
+}
+
+func (c *Conn) note(text string) { c.write(&Line{Note: text}) }
+
+// write writes a line; the last one says that there is no more room.
+func (c *Conn) write(l *Line) {
+	r := c.r
+	if r.full || r.err != nil {
+		return
+	}
+	l.T, l.Conn = float64(r.now().Sub(r.began).Microseconds())/1e6, c.n
+	if err := r.put(l); err != nil {
+		r.err = err
+	}
+}
+
+// roomForEnd is kept for the line that ends a recording which is full.
+const roomForEnd = 100
+
+func (r *Recorder) put(l *Line) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(l); err != nil {
+		return err
+	}
+	if int64(b.Len())+roomForEnd > r.left {
+		r.full = true
+		b.Reset()
+		if err := enc.Encode(&Line{T: l.T, Conn: l.Conn, Note: "the recording is full"}); err != nil || int64(b.Len()) > r.left {
+			return err
+		}
+	}
+	n, err := r.out.Write(b.Bytes())
+	r.left -= int64(n)
+	return err
+}
+
+// State tells whether the recording is full, and what has failed in writing it.
+func (r *Recorder) State() (full bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.full, r.err
+}
+
+// Tap records a frame of a node's own connection: ours tells who dialled, sent who speaks. nil is the connection's end.
+func (r *Recorder) Tap(conn uint64, ours, sent bool, remote string, frame []byte) {
+	r.mu.Lock()
+	c := r.tap[conn]
+	r.mu.Unlock()
+	if frame == nil {
+		if c != nil {
+			c.Note("the connection ends")
+			r.mu.Lock()
+			delete(r.tap, conn)
+			r.mu.Unlock()
+		}
+		return
+	}
+	if c == nil {
+		ends := [2]string{remote, "this node"}
+		if ours {
+			ends = [2]string{ends[1], ends[0]}
+		}
+		c = r.Open(ends[0], ends[1])
+		r.mu.Lock()
+		r.tap[conn] = c
+		r.mu.Unlock()
+	}
+	c.Frame(ours == sent, frame)
+}

@@ -1,0 +1,141 @@
+package capture
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/troupe-chain/troupe/net/wire"
+)
+
+// Filter says which lines of a recording to show; the zero value is all.
+type Filter struct {
+	Kinds []string // of messages, or of what routed ones carry
+	Node  string   // at either end
+	Conn  int      // -1: all
+	From  float64  // seconds
+	Until float64  // 0: to the end
+}
+
+// passes tells whether a line is to be shown; body is what a routed message carries.
+func (f *Filter) passes(l *Line, from, to, body string) bool {
+	switch {
+	case f.Conn >= 0 && l.Conn != f.Conn, l.T < f.From, f.Until > 0 && l.T > f.Until:
+		return false
+	case f.Node != "" && f.Node != from && f.Node != to && f.Node != l.From && f.Node != l.To:
+		return false
+	}
+	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
+}
+
+// message is what a line holds.
+func message(l *Line, n Names) (words, body string) {
+	m, err := wire.Decode(l.Frame)
+	if err != nil {
+		return fmt.Sprintf("refused, %d bytes: %v", len(l.Frame), err), ""
+	}
+	if r, ok := m.(*wire.Routed); ok {
+		body = r.Body.BodyKind().String()
+	}
+	return n.Words(m), body
+}
+
+// Write puts a recording into words, a line for each frame that passes.
+func Write(out io.Writer, in io.Reader, f Filter, n Names) error {
+	w := bufio.NewWriter(out)
+	for l, err := range Lines(in) {
+		if err != nil {
+			return flush(w, err)
+		}
+		if len(l.Nodes) > 0 {
+			n.Add(l)
+			continue
+		}
+		from, to := n.End(l.From), n.End(l.To)
+		if l.Note != "" {
+			if f.passes(l, from, to, "") {
+				_, _ = fmt.Fprintf(w, "%10.4f #%d -- %s\n", l.T, l.Conn, l.Note)
+			}
+			continue
+		}
+		words, body := message(l, n)
+		if f.passes(l, from, to, body) {
+			if _, err := fmt.Fprintf(w, "%10.4f #%d %s > %s %s: %s\n", l.T, l.Conn, from, to, l.Kind, words); err != nil {
+				return err
+			}
+		}
+	}
+	return w.Flush()
+}
+
+func flush(w *bufio.Writer, err error) error {
+	if e := w.Flush(); e != nil {
+		return e
+	}
+	return err
+}
+
+// sum is what there is of a kind.
+type sum struct {
+	frames, bytes, refused int
+	longest                int
+}
+
+// Summarize counts what passes by kind, most bytes first.
+func Summarize(out io.Writer, in io.Reader, f Filter, n Names) error {
+	sums := map[string]*sum{}
+	var all sum
+	conns := map[int]bool{}
+	last := 0.0
+	var broken error
+	for l, err := range Lines(in) {
+		if err != nil {
+			broken = err
+			break
+		}
+		if n.Add(l); len(l.Frame) == 0 {
+			continue
+		}
+		words, body := message(l, n)
+		if !f.passes(l, n.End(l.From), n.End(l.To), body) {
+			continue
+		}
+		kind := l.Kind
+		if body != "" {
+			kind += " " + body
+		}
+		if sums[kind] == nil {
+			sums[kind] = new(sum)
+		}
+		for _, s := range []*sum{sums[kind], &all} {
+			s.frames++
+			s.bytes += len(l.Frame)
+			s.longest = max(s.longest, len(l.Frame))
+			if strings.HasPrefix(words, "refused, ") {
+				s.refused++
+			}
+		}
+		conns[l.Conn], last = true, max(last, l.T)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	row := func(kind string, s *sum) {
+		_, _ = fmt.Fprintf(w, "%d\t%d\t%d\t%d\t  %s\n", s.frames, s.bytes, s.longest, s.refused, kind)
+	}
+	_, _ = fmt.Fprint(w, "frames\tbytes\tlongest\trefused\t  kind\n")
+	kinds := slices.SortedFunc(maps.Keys(sums), func(a, b string) int {
+		return cmp.Or(cmp.Compare(sums[b].bytes, sums[a].bytes), strings.Compare(a, b))
+	})
+	for _, k := range kinds {
+		row(k, sums[k])
+	}
+	row(fmt.Sprintf("in %d connections, %.1f s", len(conns), last), &all)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return broken
+}
