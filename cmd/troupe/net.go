@@ -34,7 +34,8 @@ both sides to FILE: an object of JSON a line, packed with gzip where the name en
 with SIGINT or SIGTERM, and so do the connections.
 
 Who is to be heard has --listen for the node's address: as a boot node, KEY@127.0.0.1:24600 for
-KEY@127.0.0.1:24567. The node's own connections to others do not come by here.
+KEY@127.0.0.1:24567. The node's own connections to others do not come by here; a troupe records
+those and all others when it is run with --capture FILE.
 
 After --max-mib the recording ends, and connections are passed on without one. A frame above 64 MiB
 is noted and not kept. At most 256 connections are passed on at once.`
@@ -104,7 +105,7 @@ const decodeLong = `Puts a recording into words, a line for each frame: seconds 
 connection, who speaks to whom, the kind of message, and what it says. Keys and hashes are cut
 short; what can't be decoded is said to be refused, as a node would.
 
-FILE is what net capture has written, packed or not; - is the standard input.
+FILE is what net capture or run --capture has written, packed or not; - is the standard input.
 Nodes are named where the recording names them, and those of the localnet in --home.
 
 --kind takes kinds of messages, and of what routed ones carry: block_response, routed,

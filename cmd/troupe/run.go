@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -25,9 +27,10 @@ const stopLimit = 5 * time.Second
 func newRun(a *app) *cobra.Command {
 	var o struct {
 		rpcAddr, prometheusAddr, networkAddr, bootNodes, production string
-		fork                                                        string
+		fork, capture                                               string
 		archive, noRPC                                              bool
 		maxGas                                                      uint64
+		captureMiB                                                  int64
 		produceEmpty                                                bool
 	}
 	c := &cobra.Command{
@@ -67,6 +70,9 @@ at once.`,
 			}
 			if err := config.CheckBootNodes(o.bootNodes); err != nil {
 				return usagef("--boot-nodes must be node_key@host:port, several separated by commas: %w", err)
+			}
+			if o.captureMiB < 1 {
+				return usagef("--capture-max-mib is %d, must be 1 at least", o.captureMiB)
 			}
 			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant && p != config.Interval && p != config.Manual {
 				return usagef("--block-production is %q, must be instant, interval or manual", o.production)
@@ -133,7 +139,16 @@ at once.`,
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			return run(cmd.Context(), host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand()}, cmd.OutOrStdout())
+			ho := host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand()}
+			if !flags.Changed("capture") {
+				return run(cmd.Context(), ho, cmd.OutOrStdout())
+			}
+			r, done, err := openRecording(o.capture, o.captureMiB)
+			if err != nil {
+				return err
+			}
+			ho.Tap = func(t tcp.Tapped) { r.Tap(uint64(t.Conn), t.Ours, t.Sent, t.Remote, t.Frame) }
+			return errors.Join(run(cmd.Context(), ho, cmd.OutOrStdout()), done())
 		},
 	}
 	f := c.Flags()
@@ -143,6 +158,8 @@ at once.`,
 	f.StringVar(&o.fork, "fork", "", "a chain to go on from: URL[@height|@block|@tx:HASH] of any node's JSON-RPC")
 	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
 	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
+	f.StringVar(&o.capture, "capture", "", "record what this node and others say to each other to a new file, for net decode")
+	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "most of that recording, before it is packed")
 	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")
 	f.StringVar(&o.production, "block-production", "", "when to make blocks: instant, interval or manual")

@@ -25,6 +25,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -51,7 +52,9 @@ type Options struct {
 	// Grow adds to the first state of a chain that begins; nil: nothing.
 	Grow func(*engine.GenesisState)
 	// Other reaches the node of the chain that this one is a fork of; nil: by the network.
-	Other   http.RoundTripper
+	Other http.RoundTripper
+	// Tap is shown what this node and others say to each other, and may not wait; nil: nobody is.
+	Tap     func(tcp.Tapped)
 	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
@@ -66,7 +69,8 @@ type Host struct {
 	server   *rpc.Server
 	metrics  *metricsServer
 	network  net.Addr // where they may connect
-	listened bool     // the network's actor has taken its first listener
+	tap      func(tcp.Tapped)
+	listened bool // the network's actor has taken its first listener
 	stop     context.CancelFunc
 	control  *control      // nil: the system has no such sockets
 	upkeep   chan struct{} // closed when upkeep has ended
@@ -88,7 +92,7 @@ func Start(o Options) (_ *Host, err error) {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
 	h.worlds = newWorlds(h)
 	var undo []func()
 	defer func() {

@@ -65,7 +65,9 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 			h.listened = true
 			now := nc
 			now.Known = h.recallPeers()
-			return tcp.New(on, now, deliver, judge), nil
+			t := tcp.New(on, now, deliver, judge)
+			t.Tap = h.tap
+			return t, nil
 		},
 	}
 	if k := hm.ValidatorKey; k != nil {

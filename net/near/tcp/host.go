@@ -44,6 +44,9 @@ type Host struct {
 	Check func(wire.Message) near.Verdict
 	// Alarm is told of a panic over what one peer has sent, which ended its connection; it is set before Run. nil: nobody is.
 	Alarm func(reason any, stack []byte)
+	// Tap is shown every frame as it is about to be written or has been read, and the end of each connection; it is set before Run, may
+	// not wait, and keeps no frame. nil: nobody is.
+	Tap func(Tapped)
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
 
@@ -60,6 +63,14 @@ type Host struct {
 	last  near.ConnID
 	new   chan opened
 	info  chan chan near.Info
+}
+
+// Tapped is a frame that somebody else may see.
+type Tapped struct {
+	Conn       near.ConnID
+	Ours, Sent bool   // whether this node dialled, and whether it speaks
+	Remote     string // the other side's address
+	Frame      []byte // nil: the connection has ended
 }
 
 // opened is a connection that came up: accepted, or dialled by a wish of the Node.
@@ -269,6 +280,7 @@ func (h *Host) open(ctx context.Context, o opened) {
 	} else if l.ours {
 		l.dialled = o.dial.Peer.ID
 	}
+	l.running.Store(2)
 	h.links[l.id] = l
 	h.group.Add(2)
 	go l.write(h)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -27,6 +28,11 @@ type running struct {
 
 func run(t *testing.T, name string, boot ...*running) *running {
 	t.Helper()
+	return runTapped(t, nil, name, boot...)
+}
+
+func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*running) *running {
+	t.Helper()
 	r := &running{key: primitives.SecretKeyFromSeed(primitives.ED25519, name), got: make(chan near.Deliver, 100)}
 	c := near.Config{Key: r.key, Genesis: wire.GenesisID{ChainID: "test"}, Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}
 	for _, b := range boot {
@@ -41,7 +47,7 @@ func run(t *testing.T, name string, boot ...*running) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Host = h
+	r.Host, h.Tap = h, tap
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
@@ -420,4 +426,51 @@ func TestBytes(t *testing.T) {
 	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
 	size := uint64(4 + len(wire.Append(nil, &wire.Block{Block: block(7)})))
 	eventually(t, "counted", 20*time.Second, func() bool { return a.Received.Load() >= before+size && b.Sent.Load() >= sent+size })
+}
+
+// TestTap shows all frames of both ways, in order, and the end once.
+func TestTap(t *testing.T) {
+	a := run(t, "a")
+	seen := make(chan Tapped, 1000)
+	b := runTapped(t, func(f Tapped) {
+		f.Frame = append([]byte(nil), f.Frame...)
+		seen <- f
+	}, "b", a)
+	eventually(t, "connected", 20*time.Second, func() bool { return a.peers() == 1 && b.peers() == 1 })
+	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
+	select {
+	case <-a.got:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no block")
+	}
+	b.stop()
+	b.stop = func() {}
+	close(seen)
+	var kinds []string
+	ends, sent, received := 0, uint64(0), uint64(0)
+	for f := range seen {
+		if f.Conn != 1 || !f.Ours || f.Remote != a.Addr().String() {
+			t.Errorf("%+v", f)
+		}
+		if len(f.Frame) == 0 {
+			ends++
+			continue
+		}
+		if ends > 0 {
+			t.Error("a frame comes after the end")
+		}
+		m, err := wire.Decode(f.Frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Sent {
+			sent += uint64(4 + len(f.Frame))
+			kinds = append(kinds, m.Kind().String())
+		} else {
+			received += uint64(4 + len(f.Frame))
+		}
+	}
+	if ends != 1 || kinds[0] != "tier2_handshake" || !slices.Contains(kinds, "block_response") || received != b.Received.Load() || sent < b.Sent.Load() {
+		t.Errorf("%d ends, %q sent, %d of %d bytes sent, %d of %d received", ends, kinds, sent, b.Sent.Load(), received, b.Received.Load())
+	}
 }

@@ -22,6 +22,8 @@ type link struct {
 	met     bool        // the Way was told that the peer's handshake is done; used by the stepping goroutine alone
 	dialled wire.PeerID // who was to answer at a socket of ours
 
+	running atomic.Int32 // its goroutines
+
 	mu       sync.Mutex
 	wake     *sync.Cond
 	queue    near.Queue
@@ -81,9 +83,24 @@ func (l *link) next() []byte {
 	}
 }
 
+// tap shows a frame to who listens.
+func (l *link) tap(h *Host, sent bool, frame []byte) {
+	if h.Tap != nil {
+		h.Tap(Tapped{l.id, l.ours, sent, l.conn.RemoteAddr().String(), frame})
+	}
+}
+
+// leave ends a goroutine; with the last one the connection has ended.
+func (l *link) leave(h *Host) {
+	if l.running.Add(-1) == 0 {
+		l.tap(h, false, nil)
+	}
+	h.group.Done()
+}
+
 // write writes frames until there are none. It ends the connection, upon which the reader ends.
 func (l *link) write(h *Host) {
-	defer h.group.Done()
+	defer l.leave(h)
 	defer l.close()
 	defer h.alarm()
 	for frame := l.next(); frame != nil; frame = l.next() {
@@ -92,6 +109,7 @@ func (l *link) write(h *Host) {
 			_ = l.conn.SetWriteDeadline(time.Now().Add(writeLimit))
 		}
 		l.mu.Unlock()
+		l.tap(h, true, frame)
 		head := binary.LittleEndian.AppendUint32(nil, uint32(len(frame)))
 		buffers := net.Buffers{head, frame}
 		if _, err := buffers.WriteTo(l.conn); err != nil {
@@ -104,7 +122,7 @@ func (l *link) write(h *Host) {
 // read reads frames and tells the Node of those that can be decoded; at the end it tells that the connection is gone. There is no
 // deadline: a peer may be silent.
 func (l *link) read(h *Host) {
-	defer h.group.Done()
+	defer l.leave(h)
 	defer h.Post(near.Closed{Conn: l.id})
 	defer h.alarm()
 	for {
@@ -129,6 +147,7 @@ func (l *link) read(h *Host) {
 			paced.Within(-1)
 		}
 		h.Received.Add(uint64(4 + len(frame)))
+		l.tap(h, false, frame)
 		m, err := wire.Decode(frame)
 		if err != nil {
 			continue

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRunCapture records what a node says to its boot node.
+func TestRunCapture(t *testing.T) {
+	dir := newHome(t, "")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	go func() {
+		defer cancel()
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.ReadFull(conn, make([]byte, 50))
+	}()
+	file := filepath.Join(t.TempDir(), "frames.jsonl.gz")
+	run := func(ctx context.Context) error {
+		root := newRoot(new(app))
+		root.SetArgs([]string{"--home", dir, "run", "--rpc-addr", "127.0.0.1:0", "--network-addr", "127.0.0.1:0", "--capture", file,
+			"--boot-nodes", fmt.Sprintf("ed25519:7PGseFbWxvYVgZ89K1uTJKYoKetWs7BJtbyXDzfbAcqX@%v", l.Addr())})
+		root.SetOut(io.Discard)
+		root.SetErr(new(bytes.Buffer))
+		return root.ExecuteContext(ctx)
+	}
+	if err := run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	got := runLine([]string{"net", "decode", file})
+	for _, want := range []string{fmt.Sprintf("#0 -- this node connects to %v\n", l.Addr()), " > 7PGseFbW tier2_handshake: ", "chain test ", "#0 -- the connection ends\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if err := run(ctx); err == nil || !strings.Contains(err.Error(), "exists") {
+		t.Errorf("over a recording: %v", err)
+	}
+}
