@@ -33,7 +33,7 @@ type checks struct {
 	supplies  int
 	unread    []unread // final blocks
 	out       bool     // the leaver was kicked out
-	returned  bool     // and is back
+	returned  bool     // and is back, or the joiner has come
 	signs     signs
 }
 
@@ -267,7 +267,7 @@ func (c *checks) ended() bool {
 		low = min(low, n.engine.Final().Height)
 	}
 	if c.ending == 0 {
-		if low >= w.s.Blocks && (!w.s.Leaver || c.returned) {
+		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) {
 			c.ending = c.top.Height
 			w.load.stopped = true
 			w.say("", "the load ends at %d", c.ending)

@@ -15,13 +15,22 @@ type network struct {
 	cut  bool
 }
 
-func (x *network) init(w *World) { x.w, x.side = w, make([]bool, w.s.Nodes+w.s.Followers) }
+func (x *network) init(w *World) { x.w, x.side = w, make([]bool, w.s.Nodes+w.s.Followers+1) }
 
 // send puts a message on its way.
 func (x *network) send(from *node, s *consensus.Send) {
 	w := x.w
+	if from.lies() {
+		x.lie(from, s)
+		return
+	}
 	w.check.said(from, s.Message)
-	to := s.To
+	x.pass(from, s)
+}
+
+// pass chooses who gets a message.
+func (x *network) pass(from *node, s *consensus.Send) {
+	w, to := x.w, s.To
 	switch {
 	case to == "" && s.Peer != "":
 		to = primitives.AccountID(s.Peer)

@@ -80,7 +80,7 @@ func newNode(w *World, i int, name, account primitives.AccountID) *node {
 	n := &node{w: w, index: i, name: name, account: account, disk: storage.NewMemDisk()}
 	switch s := &w.s; {
 	case account == "":
-	case i >= s.Nodes-s.Blind:
+	case i >= s.Nodes-s.Blind && i < s.Nodes:
 		n.tracks = func(primitives.ShardLayout, primitives.ShardID) bool { return false }
 	case s.Own:
 		n.tracks = func(_ primitives.ShardLayout, id primitives.ShardID) bool { return slices.Contains(n.held, id) }
@@ -145,13 +145,17 @@ func (n *node) start() error {
 	n.life++
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
+	planted := w.o.Bug.Bit
+	if n.lies() && w.chance(500) {
+		planted |= consensus.PlantedEndorse // its chunks are wrong, and it endorses anything
+	}
 	signed := n.signed
 	if w.o.Bug.Bit&consensus.PlantedForget != 0 {
 		signed = nil
 	}
 	n.core, err = consensus.New(consensus.Options{
 		Engine: prompt{n.engine, n}, Account: n.account, Key: secretOf(n.name), Delays: delays, Vote: 86, Signed: signed, Verify: verify,
-		Random: draws.IntN, Planted: w.o.Bug.Bit,
+		Random: draws.IntN, Planted: planted,
 	}, w.now)
 	if err != nil {
 		return err
@@ -240,6 +244,10 @@ func (n *node) do(out consensus.Out) {
 		return
 	}
 	for _, err := range out.Refused {
+		if w.s.Liar {
+			w.say(n.name, "refuses: %v", err)
+			continue
+		}
 		w.check.fail("%s refuses what honest nodes have made: %v", n.name, err)
 	}
 	life := n.life
@@ -270,6 +278,13 @@ func (n *node) do(out consensus.Out) {
 	}
 	if out.Save != nil {
 		row := slices.Clone(out.Save)
+		if w.faulty() && w.chance(w.s.Saves) {
+			if w.chance(500) {
+				n.signed = row
+			}
+			w.crash(n)
+			return
+		}
 		w.after(n.diskTime(&n.busyRow), func() {
 			if n.life == life {
 				n.signed = row

@@ -34,6 +34,9 @@ type Scenario struct {
 	Shuffle   bool // who makes the chunks of which shard is drawn anew for each epoch
 	Own       bool // validators hold the shards alone of which they make chunks
 	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
+	Saves     int  // of writes of what was signed that end in a crash, thousandths: before or behind the write, and before anything is sent
+	Liar      bool // the first validator lies while there are faults
+	Joiner    bool // one more node becomes a validator by its stake
 	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
 }
 
@@ -56,6 +59,15 @@ var Scenarios = []Scenario{
 	}),
 	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
 		s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80
+	}),
+	scenario("saves", "nodes crash where they have signed something, just before it is on disk or just behind, and nothing is sent", func(s *Scenario) {
+		s.Saves, s.Late = 40, 10
+	}),
+	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses what is no chunk, makes chunks that are wrong", func(s *Scenario) {
+		s.Liar, s.Faults, s.Late = true, 30*second, 5
+	}),
+	scenario("joiner", "a node becomes a validator by its stake", func(s *Scenario) {
+		s.Joiner, s.Double, s.Late, s.Blocks = true, 20, 5, 60
 	}),
 	scenario("splits", "shards are split again and again; half of the validators judge by witnesses", func(s *Scenario) {
 		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Double, s.Late = true, 2, 8, 70, 30, 5
@@ -104,7 +116,14 @@ func (w *World) plan() {
 		w.leave(w.nodes[3])
 		return
 	}
-	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages == 0 {
+	if s.Joiner {
+		n := w.nodes[s.Nodes]
+		w.at(begin+2*second, func() { w.comeBack(n, 0) })
+	}
+	if s.Liar {
+		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it starts again as an honest one
+	}
+	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages+s.Saves == 0 && !s.Liar {
 		s.Faults = 0
 	}
 	for range s.Cuts {
@@ -170,7 +189,7 @@ func (s *Scenario) Change(nodes, shards int, blocks uint64) error {
 	if blocks != 0 {
 		s.Blocks = primitives.Height(blocks)
 	}
-	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
+	if s.Nodes < 1 || s.Leaver && s.Nodes < 4 || s.Nodes > len(names) || s.Joiner && s.Nodes == len(names) || s.Liar && s.Nodes < 4 || s.Shards < 1 || s.Shards > 26 || s.Blind >= s.Nodes {
 		return fmt.Errorf("sim: %d nodes of which %d hold no state, with %d shards; there may be 1 to %d nodes and 1 to 26 shards", s.Nodes, s.Blind, s.Shards, len(names))
 	}
 	return nil

@@ -40,6 +40,9 @@ func (s *signs) said(n *node, m consensus.Message) {
 	switch m := m.(type) {
 	case *primitives.Block:
 		k, hash := blockKey{m.Header.EpochID, m.Header.Height}, m.Hash()
+		if s.c.w.s.Liar && verify(m.Header.Signature, hash[:], secretOf(s.c.w.nodes[0].name).PublicKey()) { // others pass on what it has made
+			return
+		}
 		if other, ok := s.blocks[k]; ok && other != hash {
 			s.c.fail("two blocks of height %d are signed: %v and %v", k.height, other, hash)
 		}

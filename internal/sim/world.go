@@ -45,6 +45,7 @@ type Result struct {
 	Messages  int
 	Receipts  int // applied in final blocks
 	Crashes   int
+	Lies      int      // blocks and endorsements beside those that are right
 	Shards    int      // in the end
 	Moves     int      // changes of the shards that nodes hold
 	Missed    int      // heights without a block, below the final one
@@ -129,6 +130,9 @@ func Run(o Options) (*Result, error) {
 func (w *World) build() error {
 	s := &w.s
 	accounts := append([]primitives.AccountID{}, names[:s.Nodes]...)
+	if s.Joiner {
+		accounts = append(accounts, names[s.Nodes])
+	}
 	for i := range users {
 		accounts = append(accounts, user(i))
 	}
@@ -171,8 +175,11 @@ func (w *World) build() error {
 	for i := range s.Nodes {
 		w.add(newNode(w, i, names[i], names[i]))
 	}
+	if s.Joiner {
+		w.add(newNode(w, s.Nodes, names[s.Nodes], names[s.Nodes]))
+	}
 	for i := range s.Followers {
-		w.add(newNode(w, s.Nodes+i, primitives.AccountID(fmt.Sprint("rpc", i)), ""))
+		w.add(newNode(w, len(w.nodes), primitives.AccountID(fmt.Sprint("rpc", i)), ""))
 	}
 	if s.Own {
 		if err := w.deal(); err != nil {

@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// lies tells whether a node is the validator that lies, and still does.
+func (n *node) lies() bool { return n.w.s.Liar && n.index == 0 && n.w.faulty() }
+
+// lie says something else than what a node wants to say, now and then: what an enemy with its key could. What honest nodes say is checked as ever.
+func (x *network) lie(from *node, s *consensus.Send) {
+	w, key := x.w, secretOf(from.name)
+	other := *s
+	switch m := s.Message.(type) {
+	case *primitives.Block:
+		hash := m.Hash()
+		if own := verify(m.Header.Signature, hash[:], key.PublicKey()); !own || s.Peer != "" || m.Header.Height <= from.engine.Head().Height() || !w.chance(700) {
+			break
+		}
+		twin := *m
+		header := *m.Header
+		twin.Header = &header
+		header.Timestamp++
+		header.Init()
+		hash = header.Hash()
+		header.Signature = key.Sign(hash[:])
+		other.Message = &twin
+		w.result.Lies++
+		w.say(from.name, "makes another block of height %d: %s", header.Height, hash.String()[:8])
+		for _, n := range w.nodes { // some have both
+			if n == from {
+				continue
+			}
+			if either := w.rng.IntN(3); either != 0 {
+				x.carry(from, n, m)
+				if either == 2 {
+					continue
+				}
+			}
+			x.carry(from, n, &twin)
+		}
+		return
+	case *primitives.PartialChunk, *primitives.ChunkResponse:
+		if w.chance(500) { // it has no parts for that one
+			return
+		}
+	case *primitives.ChunkForward, *primitives.PartialWitness:
+		if w.chance(200) {
+			return
+		}
+	case *primitives.ChunkEndorsement:
+		if !w.chance(500) {
+			break
+		}
+		k := primitives.ChunkKey{ShardID: m.Metadata.ShardID, EpochID: m.Metadata.EpochID, HeightCreated: m.Metadata.HeightCreated}
+		w.result.Lies++
+		hash := m.ChunkHash
+		hash[0] ^= 1
+		other.Message = witness.Endorse(k, hash, from.name, key)
+	}
+	x.pass(from, &other)
+}
