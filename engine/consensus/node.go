@@ -284,7 +284,7 @@ func (n *Node) say(to primitives.AccountID, m Message) {
 func (n *Node) tell(to Peer, m Message) { n.out.Send = append(n.out.Send, Send{Peer: to, Message: m}) }
 
 // save has what was signed written before anything is sent.
-func (n *Node) save() { n.out.Save = n.signed.AppendBorsh(nil) }
+func (n *Node) save() { n.out.Save = n.signed.AppendBorsh(make([]byte, 0, n.signed.size())) }
 
 // run hands out work; then comes behind it.
 func (n *Node) run(work, then func()) {

@@ -47,6 +47,9 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	return s, nil
 }
 
+// size is how many bytes AppendBorsh appends: 20 KiB of four shards, with each signature.
+func (s *Signatures) size() int { return 1 + 8 + 8 + 4 + 16*len(s.chunks) + 4 + 80*len(s.endorsed) }
+
 // AppendBorsh appends our storage form.
 func (s *Signatures) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendUint64(borsh.AppendUint64(append(b, 0), uint64(s.Target)), uint64(s.Block))

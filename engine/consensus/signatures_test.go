@@ -43,7 +43,11 @@ func TestSignatures(t *testing.T) {
 		t.Fatal("what contradicts nothing is held back")
 	}
 	check(s)
-	again, err := ReadSignatures(s.AppendBorsh(nil))
+	row := s.AppendBorsh(nil)
+	if len(row) != s.size() {
+		t.Errorf("a row of %d bytes, said to be %d", len(row), s.size())
+	}
+	again, err := ReadSignatures(row)
 	if err != nil || !reflect.DeepEqual(again, s) {
 		t.Fatalf("%v: %+v, want %+v", err, again, s)
 	}
