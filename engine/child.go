@@ -34,7 +34,7 @@ func (e *Engine) Child(s *Snapshot, change func(*Options)) (*Engine, error) {
 		change(&o)
 	}
 	o.Store = store
-	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, pricing: e.pricing, genesis: e.genesis,
+	c := &Engine{o: o, parent: e, chain: e.chain, store: store, coding: e.coding, oracle: e.oracle, pricing: e.pricing, genesis: e.genesis,
 		entries: map[primitives.Hash]*Entry{at.Hash: at}, foldedAt: at}
 	if at.Hash == e.genesis.Hash {
 		c.genesis = at

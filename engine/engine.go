@@ -89,7 +89,7 @@ type Engine struct {
 	trimmedAt primitives.Height                // the last block whose tries were made smaller
 	evicted   atomic.Uint64                    // bytes that have left
 	haste     haste                            // code that is compiled ahead
-	foretold  *foretold                        // of the block that was made last
+	oracle    *oracle                          // its parent's, if it has one
 	patch     patchOf                          // for the block that was made last
 	mocks     atomic.Pointer[primitives.Mocks] // what contracts are told that are called beside the chain; nil: the truth
 	made      recent                           // chunks: they need not be checked when a block of this engine has them
@@ -125,7 +125,7 @@ func Open(o Options) (*Engine, error) {
 		o.Tries.Beneath = o.Base
 	}
 	e := &Engine{
-		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{},
+		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, oracle: new(oracle),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),
 	}
 	e.ancestry.init(e)

@@ -166,7 +166,7 @@ func (e *Engine) forgetBehind(s *Snapshot) {
 	}
 	e.warm = slices.DeleteFunc(e.warm, func(x *Entry) bool { return e.Adopted(x.Hash) != x })
 	e.trimmedAt = min(e.trimmedAt, s.ref.Height)
-	e.foretold, e.patch = nil, patchOf{}
+	e.patch = patchOf{}
 	hashes := make([]primitives.Hash, len(gone))
 	for i, x := range gone {
 		hashes[i] = x.Hash

@@ -1,18 +1,57 @@
 package engine
 
 import (
+	"sync"
+
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// foretold is the random value that a key is going to give the next block. It follows from the block before alone, so it is
-// computed while that one is applied and synced: proving takes as long as the rest of making a small block.
-type foretold struct {
+// oracle has the random values that keys have given lately. One follows from the block before and the key alone, so it is computed while that
+// block is applied and synced: proving takes as long as the rest of making a small block. Chains that go on from the same block, as worlds do and
+// what comes behind a way back, have the same values, so an engine and its children have one oracle. Safe from any goroutine.
+type oracle struct {
+	mu   sync.Mutex
+	of   map[foretelling]*foretold
+	last [maxForetold]foretelling // of which it has the values, as a ring
+	next int
+}
+
+// maxForetold is how many values are kept.
+const maxForetold = 128
+
+// foretelling is what a value follows from.
+type foretelling struct {
 	random primitives.Hash // of the block before
 	key    primitives.SecretKey
-	done   chan struct{} // closed when the rest is there
-	value  [32]byte
-	proof  [64]byte
-	err    error
+}
+
+// foretold is the random value that a key is going to give the next block.
+type foretold struct {
+	once  sync.Once
+	value [32]byte
+	proof [64]byte
+	err   error
+}
+
+func (f *foretold) compute(q *foretelling) {
+	f.once.Do(func() { f.value, f.proof, f.err = q.key.ProveVRF(q.random[:]) })
+}
+
+// find returns the place of a value; fresh: nobody has asked for it yet.
+func (o *oracle) find(q *foretelling) (f *foretold, fresh bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if f, ok := o.of[*q]; ok {
+		return f, false
+	}
+	if o.of == nil {
+		o.of = map[foretelling]*foretold{}
+	}
+	delete(o.of, o.last[o.next])
+	o.last[o.next], o.next = *q, (o.next+1)%maxForetold
+	f = &foretold{}
+	o.of[*q] = f
+	return f, true
 }
 
 // foretell begins to compute the value after b, if the key that made b is to make the next block too. A wrong guess, as at
@@ -22,19 +61,16 @@ func (e *Engine) foretell(b *primitives.Block, key primitives.SecretKey) {
 	if err != nil || next.PublicKey != key.PublicKey() {
 		return
 	}
-	f := &foretold{random: b.Header.RandomValue, key: key, done: make(chan struct{})}
-	e.foretold = f
-	go func() {
-		defer close(f.done)
-		f.value, f.proof, f.err = key.ProveVRF(f.random[:])
-	}()
+	q := foretelling{b.Header.RandomValue, key}
+	if f, fresh := e.oracle.find(&q); fresh {
+		go f.compute(&q)
+	}
 }
 
 // prove returns the random value after a block and its proof.
 func (e *Engine) prove(random primitives.Hash, key primitives.SecretKey) (value [32]byte, proof [64]byte, err error) {
-	if f := e.foretold; f != nil && f.random == random && f.key == key {
-		<-f.done
-		return f.value, f.proof, f.err
-	}
-	return key.ProveVRF(random[:])
+	q := foretelling{random, key}
+	f, _ := e.oracle.find(&q)
+	f.compute(&q)
+	return f.value, f.proof, f.err
 }

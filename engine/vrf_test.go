@@ -1,0 +1,41 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestOracle: what a key gives is what it proves, the same value is not proven twice, whoever asks first, and of many the oldest is forgotten.
+func TestOracle(t *testing.T) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "oracle")
+	parent := &Engine{oracle: new(oracle)}
+	child := &Engine{oracle: parent.oracle}
+	random := primitives.Hash{7}
+	value, proof, err := parent.prove(random, key)
+	if err != nil || !primitives.VerifyVRF(key.PublicKey(), random[:], &value, &proof) {
+		t.Fatalf("%x is not proven, %v", value, err)
+	}
+	q := foretelling{random, key}
+	f, fresh := child.oracle.find(&q)
+	if fresh || f.value != value || f.proof != proof {
+		t.Errorf("a child has %x, computed anew %v", f.value, fresh)
+	}
+	f.value[0]++ // not computed again: it would be as it was
+	if again, _, _ := child.prove(random, key); again != f.value {
+		t.Error("a child has computed it again")
+	}
+	other := foretelling{random, primitives.SecretKeyFromSeed(primitives.ED25519, "another")}
+	if _, fresh := child.oracle.find(&other); !fresh {
+		t.Error("another key has the same value")
+	}
+	for i := range maxForetold {
+		child.oracle.find(&foretelling{primitives.Hash{1, byte(i), byte(i >> 8)}, key})
+	}
+	if n := len(child.oracle.of); n != maxForetold {
+		t.Errorf("%d values are kept, want %d", n, maxForetold)
+	}
+	if again, _, _ := parent.prove(random, key); again != value {
+		t.Errorf("%x was forgotten and is %x now", value, again)
+	}
+}
