@@ -92,8 +92,11 @@ func Start(o Options) (*Node, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	sys := link.NewSystem()
-	s := &supervisor{log: o.Log}
+	system := link.NewSystem
+	if o.Small {
+		system = link.NewSmallSystem
+	}
+	sys, s := system(), &supervisor{log: o.Log}
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
 		kit: &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,

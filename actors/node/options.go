@@ -63,6 +63,7 @@ type Options struct {
 	Mempool    mempool.Limits  // of each shard's pool
 	Limits     Limits
 	Clock      func() uint64                             // ns since 1970, for blocks; nil: the system's
+	Small      bool                                      // it is one of many in a process
 	Begin      *messages.Clock                           // what time blocks have at first, of a sandbox; nil: as Clock says
 	Seed       primitives.Hash                           // orders the pools' groups; zero: random
 	Summary    time.Duration                             // between summary lines; 0: none

@@ -180,7 +180,7 @@ func (g *worlds) begin(ctx context.Context, of *Realm, q *view.NewWorld, id stri
 	w.store = w.Engine.Store()
 	o := g.h.nodeOptions(w.home, w.checker, nil, g.h.build)
 	clock := at.Clock()
-	o.Engine, o.Mode, o.SkipEmpty, o.Summary, o.Begin = w.Engine, production.Mode(how.Mode), how.Quiet, 0, &clock
+	o.Engine, o.Mode, o.SkipEmpty, o.Summary, o.Begin, o.Small = w.Engine, production.Mode(how.Mode), how.Quiet, 0, &clock, true
 	if q.Quiet != nil {
 		o.SkipEmpty = *q.Quiet
 	}
