@@ -84,12 +84,14 @@ func (c *Column[K, V]) unmarshal(raw []byte, v *V) error {
 
 // Put writes the value of k.
 func (c *Column[K, V]) Put(b *Batch, k K, v *V) {
-	b.put(c.dbKey(k), c.encode(nil, v))
+	b.key, b.value = c.key(append(b.key[:0], c.id), k), c.encode(b.value[:0], v)
+	b.put(b.key, b.value)
 }
 
 // Delete removes k, present or not.
 func (c *Column[K, V]) Delete(b *Batch, k K) {
-	b.delete(c.dbKey(k))
+	b.key = c.key(append(b.key[:0], c.id), k)
+	b.delete(b.key)
 }
 
 // Scan calls f for each entry of the column whose key, without the ID, is in [lo, hi), upwards, until f returns false.

@@ -346,9 +346,11 @@ func foldEpochs(batch *Batch, base *pendingBlock, chain []*pendingBlock) {
 	}
 }
 
-// putStub writes an entry of the frontier.
+// putStub writes an entry of the frontier: frontier.Put, but a fold has some eight for each transfer, and here nothing of one is allocated.
 func putStub(batch *Batch, shard primitives.ShardID, s *Stub) {
-	frontier.Put(batch, frontierKey{shard, s.Level, string(s.Path)}, &stub{s.Hash, s.MemoryUsage})
+	batch.key = appendFrontierKey(append(batch.key[:0], frontier.id), frontierKey{shard, s.Level, string(s.Path)})
+	batch.value = stub{s.Hash, s.MemoryUsage}.AppendBorsh(batch.value[:0])
+	batch.put(batch.key, batch.value)
 }
 
 // putFrontier writes changes of the frontier, but for shards that these splits make.

@@ -58,6 +58,8 @@ type cursor interface {
 type Batch struct {
 	b []byte // for each write: 0 or 1, the key, and with 1 the value, each with its length
 	n int
+	// where columns make key and value
+	key, value []byte
 }
 
 const (
