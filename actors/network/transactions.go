@@ -25,6 +25,7 @@ const (
 type Route struct {
 	Off     bool
 	Horizon primitives.Height // 0: 4
+	All     bool              // they go to all validators, who make blocks at once while there is something to do
 }
 
 // transactions are those on their way in and out.
@@ -219,6 +220,17 @@ func (a *Actor) makers(account primitives.AccountID) (out []primitives.AccountID
 		for _, d := range heights {
 			if err := add(id, head.Height()+d); err != nil {
 				return err
+			}
+		}
+		if a.o.Route.All {
+			list, err := m.BlockProducers(id)
+			if err != nil {
+				return err
+			}
+			for i := range list {
+				if v := list[i].AccountID; v != a.o.Account && !slices.Contains(out, v) {
+					out = append(out, v)
+				}
 			}
 		}
 		first, length, _, err := m.EpochSpan(head.Hash)

@@ -29,6 +29,7 @@ func (n *Node) join() {
 	}
 	if n.o.Validator != nil {
 		o.Account, o.Key = n.o.Validator.Account, n.o.Validator.Key
+		o.Route.All = n.o.Validator.Eager
 		o.Hear = func(m consensus.Received, done func()) {
 			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
 		}
@@ -56,7 +57,12 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 				n.tell(t.mempool, messages.PoolWanted{})
 			}
 		},
-		Send: func(list []consensus.Send) { n.o.Network.Front.Say(list, func(m any) { n.tell(n.network, m) }) },
+		Send: func(list []consensus.Send) {
+			if n.o.said != nil {
+				n.o.said(list)
+			}
+			n.o.Network.Front.Say(list, func(m any) { n.tell(n.network, m) })
+		},
 	}
 	return validatoractor.New(o)
 }

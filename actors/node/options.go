@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/mempool"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -87,6 +88,8 @@ type Options struct {
 
 	dispatcher actor.Dispatcher // of tests; nil: the process's
 	trip       trip             // of tests; nil: nobody asks
+	// said is told of what a validator says, before it leaves; of tests; nil: nobody asks.
+	said func([]consensus.Send)
 }
 
 // Net is what the chain says to the network, on its own goroutine; nil: there is none.

@@ -114,7 +114,7 @@ func TestFailuresAnywhere(t *testing.T) {
 	}
 	t.Logf("failures: %v", fell)
 	for kind, rule := range failures {
-		if rule != halts && kind != "meter" && fell[kind] == 0 {
+		if rule != halts && kind != "meter" && kind != "validator" && fell[kind] == 0 { // TestValidatorsFail
 			t.Errorf("no %s has failed", kind)
 		}
 	}

@@ -44,6 +44,7 @@ type Options struct {
 	// Floor is the greatest height that was voted for before there was that file.
 	Floor   primitives.Height
 	Delays  doomslug.Delays
+	Eager   bool // blocks come as fast as they can while there is something to do
 	Vote    primitives.ProtocolVersion
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Seed    primitives.Hash // orders the pools' groups
@@ -160,7 +161,7 @@ func (a *Actor) open() (err error) {
 	self := a.self
 	a.now = int64(a.o.Clock())
 	core, err := consensus.New(consensus.Options{
-		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Vote: a.o.Vote, Signed: signed,
+		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verify: a.o.Verify, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) },
 	}, a.now)
 	if err != nil {

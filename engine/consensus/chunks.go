@@ -116,6 +116,9 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
+	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
+		n.enliven(h.HeightCreated)
+	}
 	of := n.ready[h.PrevBlockHash]
 	if of == nil {
 		of = map[primitives.ShardID]*primitives.ChunkHeader{}

@@ -78,8 +78,10 @@ type Options struct {
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Random  func(n int) int // below n, for whom to ask
 	Seed    primitives.Hash // of the pools' order
-	Written func()          // called from any goroutine when adopted blocks have come to the disk
-	Planted Planted         // for tests of the simulator
+	// Eager has it vote at once, and not after Delays.Endorsement, while there is something to do.
+	Eager   bool
+	Written func()  // called from any goroutine when adopted blocks have come to the disk
+	Planted Planted // for tests of the simulator
 }
 
 // Planted are bugs that tests of the simulator put into a node. None: there are none.
@@ -134,8 +136,9 @@ type Node struct {
 
 	jobs    map[uint64]func()
 	lastJob uint64
-	sweep   int64 // when housekeeping is due
-	moved   int64 // when the head came, or was told again
+	sweep   int64             // when housekeeping is due
+	lively  primitives.Height // up to which there is something to do
+	moved   int64             // when the head came, or was told again
 	fatal   error
 }
 
@@ -218,7 +221,7 @@ func (n *Node) advance() {
 		}
 		n.out.Wake = n.sweep
 		if n.head != nil {
-			for _, p := range n.tracker.Tick(n.now, false) {
+			for _, p := range n.tracker.Tick(n.now, n.o.Eager && n.head.height < n.lively) {
 				n.vote(p)
 			}
 			if wait := n.make(); wait > 0 {
@@ -241,6 +244,9 @@ func (n *Node) settle() {
 		n.receive("", s.Message)
 	}
 }
+
+// enliven notes that there is something to do at a height: what it brings is executed one block later, and final two blocks behind that.
+func (n *Node) enliven(h primitives.Height) { n.lively = max(n.lively, h+4) }
 
 // note says that something happened.
 func (n *Node) note(err error, format string, args ...any) {

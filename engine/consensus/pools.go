@@ -45,7 +45,9 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	}
 	if _, err := n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base.Height); err != nil {
 		n.note(err, "transaction %v", short(tx.Hash()))
+		return
 	}
+	n.enliven(n.head.height + 1)
 }
 
 func (n *Node) poolOf(id primitives.ShardID) *mempool.Pool {

@@ -28,7 +28,7 @@ type council struct {
 }
 
 // newCouncil makes the homes of n validators, and starts them.
-func newCouncil(t *testing.T, n, shards int) *council {
+func newCouncil(t *testing.T, n, shards int, epoch uint64) *council {
 	t.Helper()
 	c := &council{t: t, p: make([]*process, n)}
 	var accounts []primitives.AccountID
@@ -39,7 +39,7 @@ func newCouncil(t *testing.T, n, shards int) *council {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.Config.EpochLength = 60
+	g.Config.EpochLength = epoch
 	path := filepath.Join(t.TempDir(), "genesis.json")
 	f, err := os.Create(path)
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *council) send(of []int, stop <-chan struct{}) func() []time.Duration {
 // TestValidators: four validators make blocks of four shards together as processes; what is submitted to any of them is FINAL there and everywhere;
 // one is killed and comes back; with two of four nothing goes on, and with three it does.
 func TestValidators(t *testing.T) {
-	c := newCouncil(t, 4, 4)
+	c := newCouncil(t, 4, 4, 500)
 	c.together(5, 60*time.Second)
 	from := c.p[0].final()
 	begun := time.Now()

@@ -107,7 +107,8 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 		return nil, err
 	}
 	h.together = true
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier()}, nil
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier(),
+		Eager: h.home.Config.Production == config.Instant}, nil
 }
 
 // peers reads a list of peers, whose hosts may be names.
