@@ -124,6 +124,16 @@ func (e *Engine) HeaderProof() (*following.EpochProof, error) {
 	return p, borsh.Unmarshal(raw, p)
 }
 
+// HeadersApart tells whether headers begin, with a proof, above the chain: what is between is not known.
+func (e *Engine) HeadersApart() (bool, error) {
+	raw, err := storage.HeaderCell.Get(e.store.Reader(), headersFloor)
+	if err != nil || len(raw) != len(primitives.Hash{}) {
+		return false, absent(err)
+	}
+	height, err := e.headerAt(primitives.Hash(raw))
+	return height > e.Tip().Height(), err
+}
+
 // HeaderHead names the highest header that is known: the head's, if no other is above it.
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.leading.mu.Lock()

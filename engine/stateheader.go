@@ -174,7 +174,8 @@ func Brought(h *primitives.StateHeader, point *primitives.Block, index primitive
 type SyncBlock struct {
 	Sync, Point, Before storage.BlockRef // Before is the block after which the states are that come
 	Epoch               primitives.EpochID
-	Complete            bool // each shard has a new chunk in Point: only then is it the same block for all
+	Length              primitives.Height // of an epoch
+	Complete            bool              // each shard has a new chunk in Point: only then is it the same block for all
 	// Path are the headers from the first one behind the proof that headers began with, without that, up to Before.
 	Path []*primitives.BlockHeader
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/chain/parts"
 	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/chain/sync/state"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
@@ -61,10 +62,13 @@ type Options struct {
 	// Remember is given peers that were connected, when they are others than before; nil: nobody remembers them.
 	Remember func([]wire.PeerInfo)
 	// Hear is given what only a validator among validators has to do with; nil: this node follows.
-	Hear  Hear
-	Front *Front
-	Log   *logrus.Logger
-	Out   Out
+	Hear Hear
+	// Arrivals have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
+	Arrivals Arrivals
+	States   state.Options
+	Front    *Front
+	Log      *logrus.Logger
+	Out      Out
 }
 
 // The bounds and times.
@@ -101,12 +105,16 @@ type Actor struct {
 	t1      map[primitives.AccountID][]primitives.PublicKey
 	seat    seat
 
+	apart   bool     // headers lead on from a proof above the chain
+	arrival *arrival // nil: none is under way
+	offers  *engine.Offers
+
 	waiting []lacking // blocks whose chunks can't be asked for yet
 	done    bodies
 	txs     transactions
 
-	nextParts, nextRemember, nextRate int64
-	remembered                        string
+	nextParts, nextRemember, nextRate, nextOffer, nextArrival int64
+	remembered                                                string
 }
 
 // tick is the timer's note to self; ended says that the host has; again asks to listen once more. Those of an actor before this one are
@@ -129,6 +137,10 @@ func New(o Options) *Actor {
 	a.path.e = o.Engine
 	so := o.Sync
 	so.Random = o.Random
+	if o.Arrivals == nil {
+		so.Horizon = 0
+	}
+	a.offers = o.Engine.Offers()
 	a.sync = following.New(chainView{a}, so)
 	a.done = newBodies()
 	a.txs = newTransactions()
@@ -253,6 +265,10 @@ func (a *Actor) Handle(msg any) {
 		a.submitted()
 	case judged:
 		a.headersJudged(&m)
+	case proved:
+		a.proofJudged(&m)
+	case arrived:
+		a.arrived(&m)
 	case tick:
 		if m.of == a {
 			a.tick()
@@ -289,6 +305,11 @@ func (a *Actor) tick() {
 		a.nextParts = now + partsPeriod
 		a.partsTick()
 	}
+	if now >= a.nextOffer {
+		a.nextOffer = now + offerPeriod
+		a.offer()
+	}
+	a.arrive(now, &info)
 	if now >= a.nextRemember {
 		a.nextRemember = now + rememberPeriod
 		a.remember(info.Known)
@@ -318,6 +339,10 @@ func (a *Actor) delivered(d *near.Deliver) {
 		a.block(d.From, m.Block)
 	case *wire.Headers:
 		a.headers(d.From, m.Headers)
+	case *wire.EpochSyncResponse:
+		a.epochProof(d.From, m.Compressed)
+	case *wire.StateResponse:
+		a.stateCame(d.From, &m.StateResponse)
 	case *wire.Transaction:
 		a.received(d.From, m.Transaction, true)
 	case *wire.Routed:

@@ -25,6 +25,9 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
 	if height >= a.heights[from] {
 		a.heights[from] = height
 	}
+	if a.arrivalTakes(hash, b) {
+		return
+	}
 	asked := a.sync.Asked(hash)
 	a.step(following.Block{Hash: hash})
 	if a.o.Engine.Adopted(hash) != nil {

@@ -78,6 +78,8 @@ func (c chainView) Path(n int) (out []following.Ref, err error) {
 	return out, err
 }
 
+func (c chainView) Apart() bool { return c.a.apart }
+
 func (c chainView) Has(hash primitives.Hash) bool { return c.a.o.Engine.Adopted(hash) != nil }
 
 // step steps the sync and does what it says.
@@ -91,6 +93,10 @@ func (a *Actor) step(ev following.Event) {
 	out, err := a.sync.Step(a.now(), ev)
 	if err != nil {
 		a.o.Log.WithError(err).Error("network: the chain of headers can't be told")
+	}
+	if out.Proof != "" {
+		a.o.Log.WithField("peer", out.Proof).Info("far behind: asks for a proof of epochs")
+		a.host.Post(near.ToPeer{Peer: out.Proof, Msg: &wire.EpochSyncRequest{}})
 	}
 	if out.Headers != "" {
 		if list, err := a.path.list(); err == nil {
@@ -132,6 +138,7 @@ func (a *Actor) follow(info *near.Info) {
 			delete(a.rates, id)
 		}
 	}
+	a.look()
 	a.step(ev)
 	a.sayStuck()
 }
@@ -145,7 +152,7 @@ func (a *Actor) sayStuck() {
 	}
 	a.o.Front.stuckAgain.Store(now + stuckAgain)
 	a.path.known = false
-	a.o.Log.WithField("height", height).Warnf("no peer gives the block for %d s; they may not have it any more, and this version can't begin but with the genesis", since/1000)
+	a.o.Log.WithField("height", height).Warnf("no peer gives the block for %d s; they may not have it any more, and it begins with a proof of epochs only beyond the horizon", since/1000)
 }
 
 // judged says what became of headers.

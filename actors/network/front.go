@@ -29,7 +29,8 @@ type Front struct {
 	sentRate, receivedRate     atomic.Uint64 // a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	lastSent, lastReceived     uint64 // the actor's
+	statesHere, statesAll      atomic.Uint64 // parts of the states that come
+	lastSent, lastReceived     uint64        // the actor's
 }
 
 // reset forgets the connections of a host that has ended.
@@ -60,6 +61,11 @@ func (f *Front) measure(h *tcp.Host, ms uint64) {
 func (f *Front) syncs(active bool, best primitives.Height) {
 	f.syncing.Store(active)
 	f.best.Store(uint64(best))
+}
+
+func (f *Front) states(here, all uint64) {
+	f.statesHere.Store(here)
+	f.statesAll.Store(all)
 }
 
 // recovered ends a panic over what one peer has asked for.
@@ -133,6 +139,8 @@ func (f *Front) Metrics(b []byte) []byte {
 		{"troupe_network_known_producers", "gauge", "Validators of whom it is known which node is theirs", uint64(producers)},
 		{"troupe_sync_active", "gauge", "1: the node is behind its peers and catches up", uint64(is)},
 		{"troupe_sync_highest_peer", "gauge", "Height of the highest peer that is believed", uint64(best)},
+		{"troupe_sync_state_parts", "gauge", "Parts that there are of the state with which the node is to begin; 0: none comes", f.statesAll.Load()},
+		{"troupe_sync_state_parts_here", "gauge", "How many of them have come", f.statesHere.Load()},
 		{"troupe_network_sent_bytes_total", "counter", "Bytes of frames sent since the last listener", f.sent.Load()},
 		{"troupe_network_received_bytes_total", "counter", "Bytes of frames received since the last listener", f.received.Load()},
 		{"troupe_network_requests_served_total", "counter", "Requests of peers that were answered", f.served.Load()},

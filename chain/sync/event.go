@@ -16,6 +16,8 @@ const (
 	MaxStrikes                   = 7      // after which a peer is banned: some two minutes (header_sync_stall_ban_timeout is 120 s)
 	MaxMisses                    = 8      // blocks that a peer did not send, one after the other, after which it has a pause
 	maxTries                     = 8      // for a wanted block
+	proofFirst                   = 5_000  // for which nothing else is asked for when a proof is
+	proofAgain                   = 10_000 // after one that was of no use
 )
 
 // PeerID names a peer.
@@ -32,6 +34,8 @@ type Options struct {
 	Threshold   primitives.Height // a peer has to be so many heights above the tip for a sync to begin (sync_height_threshold)
 	MaxRequests int               // blocks that one peer is asked for at a time (sync_max_block_requests)
 	HeadersWait int64             // for an answer (header_sync_initial_timeout)
+	Horizon     primitives.Height // beyond so many heights it begins with a proof of epochs (epoch_sync_horizon_num_epochs); 0: never
+	ProofWait   int64             // for that (timeout_for_epoch_sync)
 	Random      func(n int) int   // a number below n
 }
 
@@ -42,6 +46,8 @@ type Chain interface {
 	Headers() (Ref, error)
 	// Path lists the blocks above the chain by their headers, the lowest first, at most n: the first is a child of a block of the chain.
 	Path(n int) ([]Ref, error)
+	// Apart tells that headers begin far above the chain, with a proof: what is between comes as a state, and not by blocks.
+	Apart() bool
 	// Has tells whether a block is part of the chain.
 	Has(primitives.Hash) bool
 }
@@ -68,6 +74,13 @@ type (
 		Bad   bool // one of them is no header
 		Own   bool // they were not taken for a reason of this node's
 	}
+	// ProofCame says that a proof has come from a peer that was asked, and is being judged; Proved what became of it.
+	ProofCame struct{ From PeerID }
+	Proved    struct {
+		From PeerID
+		Bad  bool // it is none
+		Used bool // headers go on from it
+	}
 	// Block says that a block has come, whoever sent it.
 	Block struct{ Hash primitives.Hash }
 	// Refused says that a block is none: this copy of it, or all.
@@ -87,14 +100,16 @@ type (
 	Tick struct{}
 )
 
-func (Peers) event()   {}
-func (Came) event()    {}
-func (Judged) event()  {}
-func (Block) event()   {}
-func (Refused) event() {}
-func (Adopted) event() {}
-func (Wanted) event()  {}
-func (Tick) event()    {}
+func (Peers) event()     {}
+func (Came) event()      {}
+func (Judged) event()    {}
+func (ProofCame) event() {}
+func (Proved) event()    {}
+func (Block) event()     {}
+func (Refused) event()   {}
+func (Adopted) event()   {}
+func (Wanted) event()    {}
+func (Tick) event()      {}
 
 // Ask is a request for a block.
 type Ask struct {
@@ -111,6 +126,7 @@ type Ban struct {
 // Out is what the shell is to do.
 type Out struct {
 	Headers PeerID // to be asked for the headers behind those that are known; "": nobody
+	Proof   PeerID // to be asked for a proof of epochs; "": nobody
 	Blocks  []Ask
 	Ban     []Ban
 }

@@ -14,6 +14,8 @@ type Machine struct {
 	chain   Chain
 	peers   map[PeerID]*peer
 	headers *request
+	proof   *request
+	proofAt int64 // before which none is asked for
 	blocks  map[primitives.Hash]*wanted
 	active  bool
 	tip     primitives.Height
@@ -62,6 +64,9 @@ func New(c Chain, o Options) *Machine {
 	if o.HeadersWait == 0 {
 		o.HeadersWait = 10_000
 	}
+	if o.ProofWait == 0 {
+		o.ProofWait = 60_000
+	}
 	return &Machine{o: o, chain: c, peers: map[PeerID]*peer{}, blocks: map[primitives.Hash]*wanted{}}
 }
 
@@ -78,6 +83,14 @@ func (m *Machine) Asked(hash primitives.Hash) bool {
 // Expects tells whether headers are to come from a peer.
 func (m *Machine) Expects(from PeerID) bool {
 	return m.headers != nil && m.headers.peer == from && !m.headers.judging
+}
+
+// ExpectsProof tells whether a proof is to come from a peer; claimed is how high that was when it was asked.
+func (m *Machine) ExpectsProof(from PeerID) (claimed primitives.Height, expected bool) {
+	if m.proof == nil || m.proof.peer != from || m.proof.judging {
+		return 0, false
+	}
+	return m.proof.claimed, true
 }
 
 // Waits returns the lowest height that is asked for, and for how long that has been: why it does not go on; 0: for nothing.
@@ -101,6 +114,12 @@ func (m *Machine) Step(now int64, ev Event) (out Out, err error) {
 		}
 	case Judged:
 		m.judged(&out, now, &ev)
+	case ProofCame:
+		if _, is := m.ExpectsProof(ev.From); is {
+			m.proof.judging = true
+		}
+	case Proved:
+		m.proved(&out, now, &ev)
 	case Block:
 		m.came(now, ev.Hash)
 	case Refused:
@@ -138,6 +157,9 @@ func (m *Machine) gone(id PeerID) {
 	delete(m.peers, id)
 	if m.headers != nil && m.headers.peer == id && !m.headers.judging {
 		m.headers = nil
+	}
+	if m.proof != nil && m.proof.peer == id && !m.proof.judging {
+		m.proof = nil
 	}
 	for _, w := range m.blocks {
 		if w.peer == id {
@@ -280,6 +302,12 @@ func (m *Machine) advance(out *Out, now int64) error {
 	m.expire(out, now)
 	m.decide(now)
 	if m.active {
+		if err := m.askProof(out, now); err != nil {
+			return err
+		}
+		if m.proof != nil && now-m.proof.at < proofFirst {
+			return nil
+		}
 		if err := m.askHeaders(out, now); err != nil {
 			return err
 		}
@@ -296,6 +324,9 @@ func (m *Machine) expire(out *Out, now int64) {
 	if r := m.headers; r != nil && !r.judging && now-r.at >= m.o.HeadersWait {
 		m.headers = nil
 		m.strike(out, now, r.peer)
+	}
+	if r := m.proof; r != nil && !r.judging && now-r.at >= m.o.ProofWait { // many have none
+		m.proof = nil
 	}
 	for _, w := range m.sorted() {
 		switch {
@@ -368,7 +399,7 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 		return nil
 	}
 	at, err := m.chain.Headers()
-	if err != nil || at.Height >= m.best || at.Height >= m.tip+MaxLead {
+	if err != nil || at.Height >= m.best || at.Height >= m.tip+MaxLead && !m.chain.Apart() {
 		return err
 	}
 	list := m.able(now, max(at.Height+1, m.best-min(m.best, Horizon)))
@@ -384,8 +415,53 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 	return nil
 }
 
+// askProof asks for a proof of epochs, if the best peer is far above blocks and headers. While it does not come the rest goes on: the network may be too
+// young to have one.
+func (m *Machine) askProof(out *Out, now int64) error {
+	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
+		return nil
+	}
+	at, err := m.chain.Headers()
+	if err != nil || m.best <= max(at.Height, m.tip)+m.o.Horizon {
+		return err
+	}
+	list := m.able(now, m.best-min(m.best, Horizon))
+	if len(list) == 0 {
+		return nil
+	}
+	p := list[m.o.Random(len(list))]
+	m.proof = &request{peer: p.id, at: now, claimed: p.height}
+	out.Proof = p.id
+	return nil
+}
+
+func (m *Machine) proved(out *Out, now int64, ev *Proved) {
+	if m.proof == nil || m.proof.peer != ev.From {
+		return
+	}
+	m.proof = nil
+	switch {
+	case ev.Bad:
+		out.Ban = append(out.Ban, Ban{Peer: ev.From, Bad: true})
+		m.gone(ev.From)
+	case !ev.Used:
+		m.proofAt = now + proofAgain
+	case m.headers != nil && !m.headers.judging: // that was asked from where the headers were before
+		m.headers = nil
+	}
+}
+
 // walk wants the next blocks on the way to the highest header.
 func (m *Machine) walk() error {
+	if m.chain.Apart() {
+		for hash, w := range m.blocks {
+			if !w.parent {
+				m.release(w)
+				delete(m.blocks, hash)
+			}
+		}
+		return nil
+	}
 	path, err := m.chain.Path(Window)
 	if err != nil {
 		return err

@@ -27,6 +27,8 @@ type world struct {
 	asks    int
 	lose    primitives.Hash // a block that is lost behind the step, once
 	busy    bool            // a block is executed
+	apart   bool            // headers begin with a proof
+	proofs  []PeerID        // who was asked for one
 }
 
 // later is something that happens at a time.
@@ -71,6 +73,7 @@ func newWorld(t *testing.T, seed int64, height int, peers ...*fake) *world {
 
 func (w *world) Tip() Ref              { return w.chain[w.tip] }
 func (w *world) Headers() (Ref, error) { return w.chain[max(w.headers, w.tip)], nil }
+func (w *world) Apart() bool           { return w.apart }
 func (w *world) Has(h primitives.Hash) bool {
 	n := int(binary.BigEndian.Uint64(h[:])) - 1
 	return n <= w.tip
@@ -91,6 +94,9 @@ func (w *world) step(ev Event) {
 	}
 	for _, b := range out.Ban {
 		w.banned[b.Peer] = true
+	}
+	if out.Proof != "" {
+		w.proofs = append(w.proofs, out.Proof)
 	}
 	if out.Headers != "" {
 		w.askHeaders(w.peers[out.Headers])
@@ -369,5 +375,62 @@ func TestLost(t *testing.T) {
 	w.lose = w.chain[7].Hash
 	if !w.run(120_000) || w.asks < 51 || w.asks > 51+50 || w.now < AdoptWait {
 		t.Errorf("at %d of 50 after %d ms and %d requests", w.tip, w.now, w.asks)
+	}
+}
+
+// TestProof: who is beyond the horizon asks for a proof first, and goes on without one that does not come; with one no block is asked for, and headers go on from
+// there. Who sends what is none is banned; within the horizon nobody is asked.
+func TestProof(t *testing.T) {
+	w := newWorld(t, 3, 1000, &fake{headers: 100, delay: 20, blocks: true})
+	w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200})
+	var peers Peers
+	for id, p := range w.peers {
+		peers.List = append(peers.List, Peer{id, p.height})
+	}
+	w.step(peers)
+	if len(w.proofs) != 1 || len(w.later) != 0 {
+		t.Fatalf("%d proofs asked for, %d answers to come", len(w.proofs), len(w.later))
+	}
+	from := w.proofs[0]
+	if claimed, is := w.m.ExpectsProof(from); !is || claimed != 1000 {
+		t.Fatalf("expects %v from %d", is, claimed)
+	}
+	if _, is := w.m.ExpectsProof("x"); is {
+		t.Error("a stranger's proof is expected")
+	}
+	w.now += proofFirst
+	w.step(Tick{})
+	if w.peers[from].headersN != 1 {
+		t.Error("while no proof comes no headers are asked for")
+	}
+	w.step(ProofCame{from})
+	w.headers, w.apart = 950, true
+	w.step(Proved{From: from, Used: true})
+	w.now += 100
+	w.step(Tick{})
+	if w.peers[from].headersN != 2 {
+		t.Errorf("headers were asked for %d times", w.peers[from].headersN)
+	}
+	if len(w.m.blocks) != 0 {
+		t.Errorf("%d blocks are asked for between the chain and the proof", len(w.m.blocks))
+	}
+	if len(w.proofs) != 1 {
+		t.Error("another proof was asked for")
+	}
+	w.headers, w.apart = 0, false
+	w.now++
+	w.step(Tick{})
+	w.step(ProofCame{from})
+	w.step(Proved{From: from, Bad: true})
+	if len(w.proofs) != 2 || !w.banned[from] {
+		t.Errorf("%d proofs asked for, banned: %v", len(w.proofs), w.banned)
+	}
+	near := newWorld(t, 3, 200, &fake{headers: 100, delay: 20, blocks: true})
+	near.m = New(near, Options{Random: near.rng.Intn, Horizon: 200})
+	for id, p := range near.peers {
+		near.step(Peers{List: []Peer{{id, p.height}}})
+	}
+	if len(near.proofs) != 0 {
+		t.Error("within the horizon a proof was asked for")
 	}
 }

@@ -179,6 +179,17 @@ func run(ctx context.Context, o host.Options, out io.Writer) error {
 	debug.SetGCPercent(host.GCPercent)
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
+	o.Again = true
+	for {
+		if err := once(ctx, o, out); !errors.Is(err, host.ErrArrived) || ctx.Err() != nil {
+			return err
+		}
+		out = io.Discard // who is there has been greeted
+	}
+}
+
+// once runs a node until it is told to stop, or ends by itself.
+func once(ctx context.Context, o host.Options, out io.Writer) error {
 	h, err := startWithin(ctx, o)
 	if err != nil || h == nil {
 		return err

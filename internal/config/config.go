@@ -84,9 +84,16 @@ type Network struct {
 	SyncThreshold       uint64 // blocks
 	SyncRequests        uint64 // blocks that one peer is asked for at a time
 	HeadersWait         time.Duration
-	RouteHorizon        uint64 // blocks
-	NoRouting           bool   // transactions are not sent to who makes chunks
+	HorizonEpochs       uint64 // who is farther behind begins with a proof of epochs and the state of a later block; 0: nobody does
+	ProofWait           time.Duration
+	StateWait           time.Duration // for a part of a state
+	StatePause          time.Duration // of who did not give one
+	RouteHorizon        uint64        // blocks
+	NoRouting           bool          // transactions are not sent to who makes chunks
 }
+
+// maxHorizon is more epochs than chains have.
+const maxHorizon = 1 << 20
 
 // On tells whether the node connects to others.
 func (n *Network) On() bool {
@@ -363,6 +370,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),
 		InboundT1: yes("network.tier1.enable_inbound"), OutboundT1: yes("network.tier1.enable_outbound"), T1Period: dur("network.tier1.connect_interval"),
 		SyncThreshold: num("consensus.sync_height_threshold"), SyncRequests: num("consensus.sync_max_block_requests"),
+		HorizonEpochs: num("epoch_sync.epoch_sync_horizon_num_epochs"), ProofWait: dur("epoch_sync.timeout_for_epoch_sync"),
+		StateWait: dur("consensus.state_sync_p2p_timeout"), StatePause: dur("consensus.state_sync_retry_backoff"),
 		HeadersWait: dur("consensus.header_sync_initial_timeout"), RouteHorizon: num("tx_routing_height_horizon"), NoRouting: yes("disable_tx_routing"),
 	}
 	var err error

@@ -175,6 +175,7 @@ var bounds = map[string]struct{ min, max uint64 }{
 	"consensus.header_sync_expected_height_per_second":     {1, 0},
 	"consensus.sync_height_threshold":                      {0, maxCount},
 	"consensus.sync_max_block_requests":                    {1, maxCount},
+	"epoch_sync.epoch_sync_horizon_num_epochs":             {0, maxHorizon},
 	"gc_blocks_limit":                                      {1, maxCount},
 	"gc_fork_clean_step":                                   {1, 0},
 	"gc_num_epochs_to_keep":                                {1, maxCount},

@@ -54,7 +54,9 @@ type Options struct {
 	// Other reaches the node of the chain that this one is a fork of; nil: by the network.
 	Other http.RoundTripper
 	// Tap is shown what this node and others say to each other, and may not wait; nil: nobody is.
-	Tap     func(tcp.Tapped)
+	Tap func(tcp.Tapped)
+	// Again: whoever started the node stops it and starts it anew when Failed gives ErrArrived. Only such a node begins in the middle of its chain.
+	Again   bool
 	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
 }
 
@@ -73,6 +75,7 @@ type Host struct {
 	listened bool // the network's actor has taken its first listener
 	stop     context.CancelFunc
 	control  *control      // nil: the system has no such sockets
+	arrivals *arrivals     // nil: it begins with the genesis
 	upkeep   chan struct{} // closed when upkeep has ended
 	failed   chan error    // the RPC ended by itself
 }
@@ -158,6 +161,9 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 			return err
 		}
 	}
+	if err := takeArrived(hm); err != nil {
+		return err
+	}
 	if h.store, err = openStore(hm, h.log); err != nil {
 		return err
 	}
@@ -197,7 +203,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	}
 	if h.Engine, err = engine.Open(engine.Options{
 		Tracks: track, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
-		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base,
+		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil,
 	}); err != nil {
 		return checkTracked(hm, err)
 	}
@@ -217,6 +223,11 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		}
 		if h.together { // the pace is that of all
 			no.Mode = production.Interval
+		}
+		if no.Network.Sync.Horizon = h.horizon(hm); o.Again && no.Network.Sync.Horizon > 0 && h.fork == nil {
+			h.arrivals = &arrivals{h: h}
+			no.Network.Arrivals = h.arrivals
+			*undo = append(*undo, h.arrivals.stop)
 		}
 	}
 	if h.Node, err = node.Start(no); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/chain/sync/state"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -52,8 +53,9 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 	h.front = &network.Front{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
 	o := &network.Options{
 		Peer: hm.NodeKey.PublicKey(), Front: h.front, Random: rand.IntN, Remember: h.rememberPeers,
-		Sync:  following.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds()},
-		Route: network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
+		Sync:   following.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
+		States: state.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
+		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
 		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
 			on, addr := l, l.Addr().String()
 			if h.listened { // that one is closed

@@ -46,6 +46,7 @@ func (h *Host) Stop(ctx context.Context) error {
 	ended = done("control", func() error { <-cut; return nil }) && ended
 	ended = done("worlds", func() error { return h.worlds.close(ctx) }) && ended
 	ended = done("node", func() error { return h.Node.Stop(ctx) }) && ended
+	h.arrivals.stop()
 	ended = ended && done("fold", func() error { h.Engine.EndSnapshots(); return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
 	if ended {
 		h.vm.Close()

@@ -165,6 +165,16 @@ func (m *Machine) Expects(from PeerID, i Item) bool {
 	return r != nil && r.peer == from && !r.judging
 }
 
+// Asked returns something that a host is asked for of a shard: it may say that it has nothing, without saying of what.
+func (m *Machine) Asked(from PeerID, id primitives.ShardID) (i Item, asked bool) {
+	for x, r := range m.asked {
+		if r.peer == from && x.Shard == id && !r.judging && (!asked || r.at < m.asked[i].at) {
+			i, asked = x, true
+		}
+	}
+	return i, asked
+}
+
 // Step takes an event at a time in ms.
 func (m *Machine) Step(now int64, ev Event) (out Out) {
 	switch ev := ev.(type) {

@@ -1,0 +1,424 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/headers"
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Arrivals have a place for a chain that begins in its middle, beside the one that the node has. Their methods may take their time, and are called from
+// any goroutine, one at a time.
+type Arrivals interface {
+	// Begin begins an arrival, or goes on with one that is there.
+	Begin(*engine.Beginning) (*engine.Arrival, error)
+	// Ready says that it has finished: the node is to begin again, with what came.
+	Ready() error
+}
+
+// The bounds and times of an arrival.
+const (
+	headersNear    = primitives.Height(50)  // so near to the best peer headers have to be (block_header_fetch_horizon)
+	arrivalLate    = primitives.Height(100) // beyond the epoch behind the sync block another is begun (nearcore sync/handler.rs)
+	arrivalPeriod  = 1000                   // ms between looks for a sync block
+	arrivalBlocks  = 32                     // asked for at a time
+	arrivalWait    = 2000                   // ms, for one
+	arrivalReach   = 2048                   // blocks behind the sync block that may be needed whole
+	progressPeriod = 10_000                 // ms
+)
+
+// arrival is the way to a state: the sync block, the blocks before it that are needed whole, the headers of states, their parts.
+type arrival struct {
+	at      *engine.SyncBlock
+	proof   *headers.EpochProof
+	blocks  map[primitives.Hash]*primitives.Block
+	wanted  map[primitives.Hash]int64 // when it was asked for, 0: not yet
+	machine *state.Machine            // nil: blocks are awaited
+	headers map[primitives.ShardID]*primitives.StateHeader
+	came    *engine.Arrival // nil: headers are awaited
+	busy    bool            // something runs beside the actor
+	over    bool            // all is here
+	said    int64
+}
+
+// arrived says what became of something that was done beside the actor: what is to be done with it on the actor's goroutine.
+type arrived struct {
+	of   *arrival
+	then func()
+}
+
+// beside does something beside the actor; what it returns is done on the actor's goroutine, unless that arrival has been given up.
+func (a *Actor) beside(x *arrival, what string, do func() (then func())) {
+	self := a.self
+	go func() {
+		then := func() { x.busy = false }
+		defer func() {
+			if p := recover(); p != nil {
+				a.o.Front.note(what, p)
+			}
+			self(arrived{x, then})
+		}()
+		then = do()
+	}()
+}
+
+func (a *Actor) arrived(m *arrived) {
+	if m.of == a.arrival {
+		m.then()
+	}
+}
+
+// arrive takes an arrival as far as it goes now.
+func (a *Actor) arrive(now int64, info *near.Info) {
+	if a.o.Arrivals == nil || !a.apart {
+		a.arrival = nil
+		return
+	}
+	x := a.arrival
+	if x == nil {
+		x = &arrival{blocks: map[primitives.Hash]*primitives.Block{}, wanted: map[primitives.Hash]int64{}, headers: map[primitives.ShardID]*primitives.StateHeader{}}
+		a.arrival = x
+	}
+	switch {
+	case x.over || x.busy && x.machine == nil:
+		return
+	case x.at == nil:
+		if now >= a.nextArrival {
+			a.nextArrival = now + arrivalPeriod
+			a.findSync(x)
+		}
+		return
+	case a.sync.Best() > x.at.Sync.Height+x.length()+arrivalLate:
+		a.o.Log.Info("the state of another epoch is begun: hosts have let go of the one before")
+		a.arrival = nil
+		return
+	}
+	if x.machine == nil {
+		a.wantBlocks(x, now)
+		return
+	}
+	a.stateStep(x, state.Hosts{List: a.stateHosts(x, info)})
+	a.sayProgress(x, now)
+}
+
+// length is how long epochs are.
+func (x *arrival) length() primitives.Height {
+	return x.at.Length
+}
+
+// findSync looks for the sync block, once headers are near enough to the highest peer.
+func (a *Actor) findSync(x *arrival) {
+	at, err := a.o.Engine.HeaderHead()
+	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersNear < best {
+		return
+	}
+	x.busy = true
+	a.beside(x, "a sync block", func() func() {
+		point, err := a.o.Engine.SyncBlockAhead()
+		var proof *headers.EpochProof
+		if err == nil && point != nil {
+			proof, err = a.o.Engine.HeaderProof()
+		}
+		if err == nil && point != nil && point.Length == 0 {
+			point.Length, err = epochLength(a.o.Engine)
+		}
+		return func() {
+			x.busy = false
+			switch {
+			case err != nil:
+				a.o.Log.WithError(err).Error("network: no sync block can be told")
+			case point == nil || proof == nil:
+			case !point.Complete: // its states are those after different blocks
+				a.o.Log.WithField("height", point.Sync.Height).Debug("network: a chunk is missing before the sync block: the next epoch is awaited")
+			default:
+				x.at, x.proof = point, proof
+				x.wanted[point.Point.Hash], x.wanted[point.Before.Hash] = 0, 0
+				a.o.Log.WithField("height", point.Before.Height).Info("the state comes from other nodes")
+			}
+		}
+	})
+}
+
+// wantBlocks asks for the blocks that are needed whole: the two before the sync block, and all from the last chunks of their shards on.
+func (a *Actor) wantBlocks(x *arrival, now int64) {
+	before := x.blocks[x.at.Before.Hash]
+	if before != nil && x.blocks[x.at.Point.Hash] != nil {
+		least, enough := before.Header.Height, true
+		for _, c := range before.Body.Chunks {
+			least = min(least, c.HeightIncluded)
+		}
+		path := x.at.Path
+		if least < path[0].Height || len(path) == 0 {
+			a.o.Log.Warn("network: a shard has had no chunk for longer than headers are known: the next epoch is awaited")
+			a.arrival = nil
+			return
+		}
+		for i := len(path) - 1; i >= 0 && path[i].Height >= least && len(path)-i <= arrivalReach; i-- {
+			if hash := path[i].Hash(); x.blocks[hash] == nil {
+				enough = false
+				if _, is := x.wanted[hash]; !is {
+					x.wanted[hash] = 0
+				}
+			}
+		}
+		if enough {
+			a.beginStates(x)
+			return
+		}
+	}
+	n := 0
+	for hash, at := range x.wanted {
+		if n++; n > arrivalBlocks {
+			break
+		}
+		if at != 0 && now-at < arrivalWait {
+			continue
+		}
+		if peer := a.anyPeer(x.at.Sync.Height); peer != "" {
+			x.wanted[hash] = now
+			a.host.Post(near.ToPeer{Peer: peer, Msg: &wire.BlockRequest{Hash: hash}})
+		}
+	}
+}
+
+// anyPeer draws one that is so high.
+func (a *Actor) anyPeer(height primitives.Height) wire.PeerID {
+	var fit []wire.PeerID
+	for i := range a.peers {
+		if p := &a.peers[i]; max(p.Height, a.heights[p.Info.ID]) >= height {
+			fit = append(fit, p.Info.ID)
+		}
+	}
+	if len(fit) == 0 {
+		return ""
+	}
+	return fit[a.o.Random(len(fit))]
+}
+
+// arrivalTakes takes a block that an arrival has asked for: its header was judged, and its body is what that says.
+func (a *Actor) arrivalTakes(hash primitives.Hash, b *primitives.Block) bool {
+	x := a.arrival
+	if x == nil {
+		return false
+	}
+	if _, is := x.wanted[hash]; !is {
+		return false
+	}
+	if b.Body.Hash() == b.Header.BlockBodyHash && chain.ComputeRoots(b.Body.Chunks, b.Header.Height).ChunkHeaders == b.Header.ChunkHeadersRoot {
+		delete(x.wanted, hash)
+		x.blocks[hash] = b
+	}
+	return true
+}
+
+// shards are those of the states that come, in the order of their indexes.
+func (x *arrival) shards() (out []primitives.ShardID) {
+	for _, c := range x.blocks[x.at.Point.Hash].Body.Chunks {
+		out = append(out, c.ShardID)
+	}
+	return out
+}
+
+func (a *Actor) beginStates(x *arrival) {
+	x.machine = state.New(x.shards(), a.o.States)
+}
+
+// stateHosts are the peers that give states of the sync block, as they have announced.
+func (a *Actor) stateHosts(x *arrival, info *near.Info) (out []state.Host) {
+	here := map[wire.PeerID]bool{}
+	for i := range info.Peers {
+		here[info.Peers[i].Info.ID] = true
+	}
+	for _, h := range info.Hosts {
+		if h.SyncHash == x.at.Before.Hash && here[h.PeerID] {
+			out = append(out, state.Host{ID: h.PeerID, Shards: h.Shards})
+		}
+	}
+	return out
+}
+
+// stateStep steps the machine and does what it says.
+func (a *Actor) stateStep(x *arrival, ev state.Event) {
+	out := x.machine.Step(a.now(), ev)
+	for _, q := range out.Ask {
+		var m wire.Message = &wire.StatePartRequest{ShardID: q.Item.Shard, SyncHash: x.at.Sync.Hash, Part: q.Item.Part}
+		if q.Item.Header {
+			m = &wire.StateHeaderRequest{ShardID: q.Item.Shard, SyncHash: x.at.Sync.Hash}
+		}
+		a.host.Post(near.ToPeer{Peer: q.Peer, Msg: m})
+	}
+	for _, id := range out.Ban {
+		a.ban(id, near.Abusive)
+	}
+	a.o.Front.states(x.machine.Parts())
+	switch {
+	case x.busy:
+	case x.came == nil && x.machine.Headers():
+		a.beginArrival(x)
+	case x.came != nil && x.machine.Done():
+		a.finishArrival(x)
+	}
+}
+
+// stateCame takes a header or a part that was asked for, and has it judged beside the actor.
+func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
+	x := a.arrival
+	if x == nil || x.machine == nil || r.SyncHash != x.at.Sync.Hash {
+		return
+	}
+	item := state.Item{Shard: r.ShardID, Header: r.Header != nil}
+	switch {
+	case r.Header == nil && r.Part == nil:
+		if i, is := x.machine.Asked(from, r.ShardID); is {
+			a.stateStep(x, state.None{From: from, Item: i})
+		}
+		return
+	case r.Header == nil:
+		item.Part = r.Part.Number
+	}
+	if !x.machine.Expects(from, item) {
+		return
+	}
+	a.stateStep(x, state.Came{From: from, Item: item})
+	judge := a.judgePart
+	if item.Header {
+		judge = a.judgeHeader
+	}
+	ev := state.Judged{From: from, Item: item, Own: true}
+	self := a.self
+	go func() {
+		then := func() { a.stateStep(x, ev) }
+		defer func() {
+			if p := recover(); p != nil {
+				a.o.Front.note("a part of a state", p)
+			}
+			self(arrived{x, then})
+		}()
+		err := judge(x, r)
+		ev.Bad, ev.Own = theirs(err), err != nil && !theirs(err)
+		then = func() {
+			if err != nil {
+				a.o.Log.WithError(err).WithField("peer", from).WithField("shard", item.Shard).Info("network: a part of a state is not taken")
+			} else if item.Header {
+				x.headers[item.Shard] = r.Header
+			}
+			a.stateStep(x, ev)
+		}
+	}()
+}
+
+// theirs tells whether an error says that what came is wrong.
+func theirs(err error) bool {
+	return errors.As(err, new(chain.Invalid)) || errors.Is(err, trie.ErrMissing) || errors.Is(err, trie.ErrCorrupt) || errors.Is(err, state.ErrPacked)
+}
+
+func (x *arrival) find(hash primitives.Hash) *primitives.Block { return x.blocks[hash] }
+
+func (x *arrival) index(id primitives.ShardID) primitives.ShardIndex {
+	for i, s := range x.shards() {
+		if s == id {
+			return primitives.ShardIndex(i)
+		}
+	}
+	panic(fmt.Sprintf("network: no shard %d", id)) // it was asked for
+}
+
+func (a *Actor) judgeHeader(x *arrival, r *primitives.StateResponse) error {
+	_, err := engine.Brought(r.Header, x.blocks[x.at.Point.Hash], x.index(r.ShardID), r.ShardID, x.find)
+	return err
+}
+
+func (a *Actor) judgePart(x *arrival, r *primitives.StateResponse) error {
+	strings, err := state.UnpackPart(r.Part)
+	if err != nil {
+		return err
+	}
+	h := x.headers[r.ShardID]
+	return x.came.Part(x.index(r.ShardID), trie.PartID{Index: r.Part.Number, Total: trie.NumParts(h.Root.MemoryUsage)}, strings)
+}
+
+// beginArrival makes a beginning of what is here, and a place for the parts.
+func (a *Actor) beginArrival(x *arrival) {
+	x.busy = true
+	genesis := a.o.Engine.Genesis().Block
+	a.beside(x, "an arrival", func() func() {
+		b := &engine.Beginning{Blocks: []*primitives.Block{genesis}, Proof: x.proof, Proofs: map[primitives.Hash][]*primitives.Chunk{}}
+		c := &x.proof.Current
+		for _, h := range append([]*primitives.BlockHeader{c.PrevPrev, c.Prev}, x.at.Path...) {
+			at := x.blocks[h.Hash()]
+			if at == nil {
+				at = &primitives.Block{Header: h}
+			}
+			b.Blocks = append(b.Blocks, at)
+		}
+		var err error
+		for i, id := range x.shards() {
+			h := x.headers[id]
+			var brought map[primitives.Hash][]*primitives.Chunk
+			if brought, err = engine.Brought(h, x.blocks[x.at.Point.Hash], primitives.ShardIndex(i), id, x.find); err != nil {
+				break
+			}
+			engine.MergeProofs(b.Proofs, brought)
+			next := h.Chunk
+			b.Next = append(b.Next, &next)
+		}
+		var came *engine.Arrival
+		if err == nil {
+			came, err = a.o.Arrivals.Begin(b)
+		}
+		var known []state.Known
+		for i, id := range x.shards() {
+			if err != nil {
+				break
+			}
+			k := state.Known{Shard: id, Total: trie.NumParts(x.headers[id].Root.MemoryUsage)}
+			k.Has, err = came.Has(primitives.ShardIndex(i))
+			known = append(known, k)
+		}
+		return func() {
+			if err != nil {
+				a.o.Log.WithError(err).Error("network: a state can't arrive; it is begun again")
+				a.arrival, a.nextArrival = nil, a.now()+progressPeriod
+				return
+			}
+			x.busy, x.came = false, came
+			for _, k := range known {
+				a.stateStep(x, k)
+			}
+		}
+	})
+}
+
+func (a *Actor) finishArrival(x *arrival) {
+	x.busy, x.over = true, true
+	a.o.Log.WithField("height", x.at.Before.Height).Info("the state is here: the node begins again with it")
+	a.beside(x, "the end of an arrival", func() func() {
+		err := x.came.Finish()
+		if err == nil {
+			err = a.o.Arrivals.Ready()
+		}
+		return func() {
+			if err != nil {
+				a.o.Log.WithError(err).Error("network: a state that has come can't be taken; it is begun again")
+				a.arrival, a.nextArrival = nil, a.now()+progressPeriod
+			}
+		}
+	})
+}
+
+// sayProgress says now and then how far it is.
+func (a *Actor) sayProgress(x *arrival, now int64) {
+	if now < x.said {
+		return
+	}
+	x.said = now + progressPeriod
+	have, total := x.machine.Parts()
+	a.o.Log.WithField("height", x.at.Before.Height).Infof("the state comes: %d of %d parts", have, total)
+}

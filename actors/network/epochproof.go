@@ -1,0 +1,106 @@
+package network
+
+import (
+	"errors"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/headers"
+	following "github.com/troupe-chain/troupe/chain/sync"
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// maxProofAge is how many epochs may lie between the block that a proof leads to and who sent it (nearcore sync/epoch.rs).
+const maxProofAge = 3
+
+// offerPeriod is how often it is looked whether there is a new sync block; ms.
+const offerPeriod = 1000
+
+// offer tells of the sync blocks whose states are given.
+func (a *Actor) offer() {
+	list, err := a.offers.List()
+	if err != nil {
+		a.o.Log.WithError(err).Warn("network: no states are given")
+		return
+	}
+	a.server.state.offer(list)
+}
+
+// look looks whether headers lead on apart from the chain.
+func (a *Actor) look() {
+	apart, err := a.o.Engine.HeadersApart()
+	if err != nil {
+		a.o.Log.WithError(err).Error("network: headers")
+		return
+	}
+	a.apart = apart
+}
+
+// epochLength is how many heights an epoch has.
+func epochLength(e *engine.Engine) (primitives.Height, error) {
+	var length primitives.Height
+	err := e.Epochs(func(m *epoch.Manager) error {
+		_, n, _, err := m.EpochSpan(e.Head().Hash)
+		length = primitives.Height(n)
+		return err
+	})
+	return length, err
+}
+
+// proved says what became of a proof.
+type proved struct {
+	from wire.PeerID
+	err  error
+}
+
+// errProofAge says that a proof leads to a block that is too near to its sender's head, or too far from it.
+var errProofAge = errors.New("network: a proof of another age")
+
+// epochProof takes a proof that was asked for, and has it judged beside the actor.
+func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
+	claimed, expected := a.sync.ExpectsProof(from)
+	if !expected {
+		return
+	}
+	a.step(following.ProofCame{From: from})
+	self, e := a.self, a.o.Engine
+	go func() {
+		m := proved{from: from}
+		defer func() {
+			if p := recover(); p != nil {
+				m.err = errOwn
+				a.o.Front.note("a proof of epochs", p)
+			}
+			self(m)
+		}()
+		var p *headers.EpochProof
+		if p, m.err = state.UnpackProof(packed); m.err != nil {
+			return
+		}
+		var length primitives.Height
+		if length, m.err = epochLength(e); m.err != nil {
+			return
+		}
+		first := p.Current.First.Height
+		if first+max(length, e.Chain().ValidityPeriod) >= claimed || first+maxProofAge*length < claimed {
+			m.err = errProofAge
+			return
+		}
+		m.err = e.JumpHeaders(p)
+	}()
+}
+
+func (a *Actor) proofJudged(m *proved) {
+	ev := following.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headers.ErrProof) || errors.Is(m.err, state.ErrPacked)}
+	log := a.o.Log.WithField("peer", m.from)
+	if m.err != nil {
+		log.WithError(m.err).Info("a proof of epochs is not taken")
+	} else {
+		log.Info("a proof of epochs is taken: headers go on behind it")
+	}
+	a.path.known = false
+	a.look()
+	a.step(ev)
+}

@@ -1,0 +1,150 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ErrArrived says that the state of a later block has come from other nodes: the node is to be stopped and started again, and goes on from there.
+var ErrArrived = errors.New("the state of a later block has come: the node begins again with it")
+
+// A state comes into a folder beside the node's. When all is there a file says so; the next start puts that folder in the place of the other. So whatever
+// ends at any time, one of both is whole.
+const arrivedFile = "ARRIVED"
+
+func comingDir(hm *home.Home) string { return hm.Paths.Data + ".coming" }
+
+// takeArrived puts a chain that has come in the place of the one that was there, if there is one that is whole.
+func takeArrived(hm *home.Home) error {
+	dir := comingDir(hm)
+	if _, err := os.Stat(filepath.Join(dir, arrivedFile)); err != nil {
+		return nil // none, or one that is on its way
+	}
+	if err := os.RemoveAll(hm.Paths.Data); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, hm.Paths.Data); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(hm.Paths.Data, arrivedFile))
+}
+
+// arrivals is the place for a chain that begins in its middle.
+type arrivals struct {
+	h     *Host
+	mu    sync.Mutex
+	store *storage.Store // of the one that comes; nil: none is open
+}
+
+// Begin opens the folder beside the node's.
+func (a *arrivals) Begin(b *engine.Beginning) (*engine.Arrival, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for again := false; ; again = true {
+		came, err := a.begin(b)
+		if err == nil || again || errors.Is(err, storage.ErrLocked) {
+			return came, err
+		}
+		a.h.log.WithError(err).Debug("what had come of a state is given up")
+		a.end()
+		if err := os.RemoveAll(comingDir(a.h.home)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (a *arrivals) begin(b *engine.Beginning) (came *engine.Arrival, err error) {
+	a.end()
+	hm := a.h.home
+	dir := comingDir(hm)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	sums := readFingerprints(hm.Paths.Data)
+	id, err := identity(hm, sums)
+	if err != nil {
+		return nil, err
+	}
+	if a.store, err = storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(hm.Config.WriteBuffer), BlockCache: blockCache(hm.Config)}); err != nil {
+		return nil, err
+	}
+	if !a.store.Tip().Empty {
+		return nil, fmt.Errorf("%s: it has a chain already", dir)
+	}
+	if err := sums.save(dir); err != nil {
+		a.h.log.WithError(err).Debug("fingerprints of the genesis not remembered")
+	}
+	return engine.Arrive(engine.Options{Chain: a.h.Engine.Chain(), Store: a.store}, b)
+}
+
+// end closes the folder.
+func (a *arrivals) end() {
+	if a.store != nil {
+		_ = a.store.Close() // what is not there comes again
+		a.store = nil
+	}
+}
+
+// kept are rows of the node's folder that are about the node, and not about its chain.
+var kept = []string{knownPeers, largestTarget}
+
+// largestTarget is the height up to which a validator has said something: it never says anything else about one of those.
+const largestTarget = "doomslug_largest_target_height"
+
+// Ready says that the next start takes the folder.
+func (a *arrivals) Ready() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var batch storage.Batch
+	for _, name := range kept {
+		if raw, err := storage.Misc.Get(a.h.store.Reader(), name); err == nil {
+			storage.Misc.Put(&batch, name, &raw)
+		}
+	}
+	if err := a.store.Write(&batch); err != nil {
+		return err
+	}
+	err := a.store.Close()
+	a.store = nil
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(comingDir(a.h.home), arrivedFile))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	select {
+	case a.h.failed <- ErrArrived:
+	default: // it ends anyway
+	}
+	return nil
+}
+
+// stop closes the folder of a node that stops.
+func (a *arrivals) stop() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.end()
+}
+
+// horizon is how far a node may be behind before it begins with the state of a later block; 0: it never does.
+func (h *Host) horizon(hm *home.Home) primitives.Height {
+	if c := hm.Config; c.Archive || !c.TrackedShards.All && hm.ValidatorKey == nil {
+		return 0
+	}
+	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
+}
