@@ -120,6 +120,7 @@ func (a *Actor) findSync(x *arrival) {
 		return
 	}
 	x.busy = true
+	begun := a.now()
 	a.beside(x, "a sync block", func() func() {
 		point, err := a.o.Engine.SyncBlockAhead()
 		var proof *headers.EpochProof
@@ -131,6 +132,7 @@ func (a *Actor) findSync(x *arrival) {
 		}
 		return func() {
 			x.busy = false
+			a.nextArrival = a.now() + max(arrivalPeriod, 10*(a.now()-begun)) // it reads all headers
 			switch {
 			case err != nil:
 				a.o.Log.WithError(err).Error("network: no sync block can be told")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
@@ -22,19 +24,78 @@ const arrivedFile = "ARRIVED"
 
 func comingDir(hm *home.Home) string { return hm.Paths.Data + ".coming" }
 
-// takeArrived puts a chain that has come in the place of the one that was there, if there is one that is whole.
-func takeArrived(hm *home.Home) error {
-	dir := comingDir(hm)
-	if _, err := os.Stat(filepath.Join(dir, arrivedFile)); err != nil {
-		return nil // none, or one that is on its way
+// takeArrived puts a chain that has come in the place of the one that was there, if there is one that is whole. What the node has said and whom it knew
+// goes over.
+func takeArrived(hm *home.Home, log *logrus.Logger) error {
+	dir, old := comingDir(hm), hm.Paths.Data+".old"
+	if _, err := os.Stat(filepath.Join(dir, arrivedFile)); err != nil { // none, or one that is on its way
+		if storage.Exists(hm.Paths.Data) {
+			return os.RemoveAll(old)
+		}
+		return nil
 	}
-	if err := os.RemoveAll(hm.Paths.Data); err != nil {
+	if storage.Exists(hm.Paths.Data) {
+		if err := carryOver(hm, dir, log); err != nil {
+			return err
+		}
+		if err := errors.Join(os.RemoveAll(old), os.Rename(hm.Paths.Data, old)); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.RemoveAll(hm.Paths.Data), os.Rename(dir, hm.Paths.Data)); err != nil {
 		return err
 	}
-	if err := os.Rename(dir, hm.Paths.Data); err != nil {
+	return errors.Join(os.Remove(filepath.Join(hm.Paths.Data, arrivedFile)), os.RemoveAll(old))
+}
+
+// kept are rows of the node's folder that are about the node, and not about its chain.
+var kept = []string{knownPeers, largestTarget}
+
+// largestTarget is the height up to which a validator has said something: it never says anything else about one of those.
+const largestTarget = "doomslug_largest_target_height"
+
+// carryOver copies them.
+func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
+	old, err := openStore(hm, log)
+	if err != nil {
 		return err
 	}
-	return os.Remove(filepath.Join(hm.Paths.Data, arrivedFile))
+	var batch storage.Batch
+	for _, name := range kept {
+		if raw, err := storage.Misc.Get(old.Reader(), name); err == nil {
+			storage.Misc.Put(&batch, name, &raw)
+		} else if !errors.Is(err, storage.ErrNotFound) {
+			return errors.Join(err, old.Close())
+		}
+	}
+	if err := old.Close(); err != nil {
+		return err
+	}
+	store, err := openComing(hm, dir, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.Write(&batch), store.Close())
+}
+
+// openComing opens a folder beside the node's, of the same chain.
+func openComing(hm *home.Home, dir string, log *logrus.Logger) (*storage.Store, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	sums := readFingerprints(hm.Paths.Data)
+	id, err := identity(hm, sums)
+	if err != nil {
+		return nil, err
+	}
+	s, err := storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(hm.Config.WriteBuffer), BlockCache: blockCache(hm.Config)})
+	if err != nil {
+		return nil, err
+	}
+	if err := sums.save(dir); err != nil {
+		log.WithError(err).Debug("fingerprints of the genesis not remembered")
+	}
+	return s, nil
 }
 
 // arrivals is the place for a chain that begins in its middle.
@@ -63,24 +124,12 @@ func (a *arrivals) Begin(b *engine.Beginning) (*engine.Arrival, error) {
 
 func (a *arrivals) begin(b *engine.Beginning) (came *engine.Arrival, err error) {
 	a.end()
-	hm := a.h.home
-	dir := comingDir(hm)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	sums := readFingerprints(hm.Paths.Data)
-	id, err := identity(hm, sums)
-	if err != nil {
-		return nil, err
-	}
-	if a.store, err = storage.Open(dir, storage.Options{Identity: id, WriteBuffer: int(hm.Config.WriteBuffer), BlockCache: blockCache(hm.Config)}); err != nil {
+	dir := comingDir(a.h.home)
+	if a.store, err = openComing(a.h.home, dir, a.h.log); err != nil {
 		return nil, err
 	}
 	if !a.store.Tip().Empty {
 		return nil, fmt.Errorf("%s: it has a chain already", dir)
-	}
-	if err := sums.save(dir); err != nil {
-		a.h.log.WithError(err).Debug("fingerprints of the genesis not remembered")
 	}
 	return engine.Arrive(engine.Options{Chain: a.h.Engine.Chain(), Store: a.store}, b)
 }
@@ -93,25 +142,10 @@ func (a *arrivals) end() {
 	}
 }
 
-// kept are rows of the node's folder that are about the node, and not about its chain.
-var kept = []string{knownPeers, largestTarget}
-
-// largestTarget is the height up to which a validator has said something: it never says anything else about one of those.
-const largestTarget = "doomslug_largest_target_height"
-
 // Ready says that the next start takes the folder.
 func (a *arrivals) Ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var batch storage.Batch
-	for _, name := range kept {
-		if raw, err := storage.Misc.Get(a.h.store.Reader(), name); err == nil {
-			storage.Misc.Put(&batch, name, &raw)
-		}
-	}
-	if err := a.store.Write(&batch); err != nil {
-		return err
-	}
 	err := a.store.Close()
 	a.store = nil
 	if err != nil {
@@ -141,10 +175,21 @@ func (a *arrivals) stop() {
 	a.end()
 }
 
-// horizon is how far a node may be behind before it begins with the state of a later block; 0: it never does.
-func (h *Host) horizon(hm *home.Home) primitives.Height {
-	if c := hm.Config; c.Archive || !c.TrackedShards.All && hm.ValidatorKey == nil {
+// horizon is how far a node may be behind before it begins with the state of a later block; 0: it never does: an archive has all blocks, and a
+// state comes with all shards.
+func (h *Host) horizon(hm *home.Home, track engine.Track) primitives.Height {
+	if hm.Config.Archive || track != nil || h.fork != nil {
 		return 0
 	}
 	return primitives.Height(hm.Config.Network.HorizonEpochs * hm.Genesis.EpochLength)
+}
+
+// comes has a node begin in the middle of its chain where it is far behind. What came of a state before, and is not needed any more, goes.
+func (h *Host) comes() *arrivals {
+	if apart, err := h.Engine.HeadersApart(); err == nil && !apart {
+		if err := os.RemoveAll(comingDir(h.home)); err != nil {
+			h.log.WithError(err).Warn("what has come of a state is in the way")
+		}
+	}
+	return &arrivals{h: h}
 }

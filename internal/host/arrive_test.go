@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // shortEpochs is a home of a chain with epochs of so many blocks, in which transactions are valid as long.
@@ -107,12 +108,26 @@ func TestArrive(t *testing.T) {
 	if syncing, best := b.front.Syncing(); !syncing || best != a.Engine.Head().Height() || b.Engine.Head().Height() != 0 {
 		t.Errorf("syncing %v, best %d, at %d", syncing, best, b.Engine.Head().Height())
 	}
+	var said storage.Batch
+	row := storage.Raw("it has said this")
+	storage.Misc.Put(&said, largestTarget, &row)
+	if err := b.store.Write(&said); err != nil {
+		t.Fatal(err)
+	}
 	stop(t, b)
 	run(155)
 	b = again(t, dirB, boot)
 	arrives(b)
 	b = again(t, dirB, boot)
 	inStep(b)
+	if got, err := storage.Misc.Get(b.store.Reader(), largestTarget); err != nil || string(got) != string(row) {
+		t.Errorf("what it has said is lost: %q, %v", got, err)
+	}
+	for _, left := range []string{".coming", ".old"} {
+		if _, err := os.Stat(b.home.Paths.Data + left); err == nil {
+			t.Errorf("%s is left over", left)
+		}
+	}
 	if first := b.Engine.Store().Tip().Tail; first < 140 {
 		t.Errorf("it has blocks from %d on", first)
 	}

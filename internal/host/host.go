@@ -161,7 +161,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 			return err
 		}
 	}
-	if err := takeArrived(hm); err != nil {
+	if err := takeArrived(hm, h.log); err != nil {
 		return err
 	}
 	if h.store, err = openStore(hm, h.log); err != nil {
@@ -224,8 +224,8 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if h.together { // the pace is that of all
 			no.Mode = production.Interval
 		}
-		if no.Network.Sync.Horizon = h.horizon(hm); o.Again && no.Network.Sync.Horizon > 0 && h.fork == nil {
-			h.arrivals = &arrivals{h: h}
+		if no.Network.Sync.Horizon = h.horizon(hm, track); o.Again && no.Network.Sync.Horizon > 0 {
+			h.arrivals = h.comes()
 			no.Network.Arrivals = h.arrivals
 			*undo = append(*undo, h.arrivals.stop)
 		}

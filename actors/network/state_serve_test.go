@@ -1,0 +1,49 @@
+package network
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestStateRequests: 30 requests for states are answered in 30 s, of all peers, and not one more; what is not offered is not answered.
+func TestStateRequests(t *testing.T) {
+	p := newProvider(nil, nil)
+	now := time.Unix(1_700_000_000, 0)
+	for i := range stateRequests {
+		if !p.admit(now.Add(time.Duration(i) * time.Second / 2)) {
+			t.Fatalf("request %d is too much", i)
+		}
+	}
+	if p.admit(now.Add(statePeriod - 1)) {
+		t.Error("one more is answered")
+	}
+	if !p.admit(now.Add(statePeriod)) || p.admit(now.Add(statePeriod)) {
+		t.Error("30 s later not one more is answered, or two are")
+	}
+	if out, err := p.answer(primitives.Hash{1}, 0, true, 0); err != errNotOffered || out != nil {
+		t.Errorf("another's sync block: %v, %v", out, err)
+	}
+}
+
+// TestKeptHeaders: a header of a state is made once, and goes with its sync block.
+func TestKeptHeaders(t *testing.T) {
+	p := newProvider(nil, nil)
+	x := &engine.Offered{Sync: primitives.Hash{1}}
+	p.offers = []*engine.Offered{x}
+	h := new(primitives.StateHeader)
+	p.headers[stateKey{x.Sync, 3}] = h
+	out, err := p.answer(x.Sync, 3, true, 0)
+	if err != nil || out.Header != h {
+		t.Fatalf("%v, %v", out, err)
+	}
+	if out, err := p.answer(x.Sync, 3, false, 0); err != nil || out.Header != nil || out.Part != nil {
+		t.Errorf("a part of an empty state: %+v, %v", out, err)
+	}
+	p.offer(nil)
+	if _, err := p.answer(x.Sync, 3, true, 0); err != errNotOffered {
+		t.Errorf("it is given for ever: %v", err)
+	}
+}
