@@ -109,7 +109,7 @@ func TestArrive(t *testing.T) {
 		t.Errorf("syncing %v, best %d, at %d", syncing, best, b.Engine.Head().Height())
 	}
 	var said storage.Batch
-	row := storage.Raw("it has said this")
+	row := storage.Raw{5, 0, 0, 0, 0, 0, 0, 0}
 	storage.Misc.Put(&said, largestTarget, &row)
 	if err := b.store.Write(&said); err != nil {
 		t.Fatal(err)
