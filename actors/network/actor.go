@@ -179,6 +179,7 @@ func (a *Actor) start() {
 			a.self(delivered{d, a.inbox})
 		}
 	}, a.o.Front)
+	host.Check = a.check
 	host.Alarm = func(reason any, stack []byte) {
 		a.o.Front.panics.Add(1)
 		a.o.Log.Errorf("network: a peer's message ended its connection: %v\n%s", reason, stack)

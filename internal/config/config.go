@@ -70,6 +70,8 @@ type Config struct {
 type Network struct {
 	Enabled             *bool  // nil: where there are boot nodes, or it is public
 	Public              bool   // whether it is said where others reach this node
+	Transport           string // near, libp2p or both
+	Libp2p              Libp2p
 	Addr                string // where others may connect; empty: only on this machine, on any port
 	BootNodes           string // as CheckBootNodes has it
 	Whitelist           string // likewise
@@ -95,12 +97,25 @@ type Network struct {
 // maxHorizon is more epochs than chains have.
 const maxHorizon = 1 << 20
 
+// The transports.
+const (
+	Near       = "near"
+	OverLibp2p = "libp2p"
+	Both       = "both"
+)
+
+// Libp2p holds network.libp2p.*.
+type Libp2p struct {
+	Addr             string // beside network.addr, with both transports; empty: the port after that one
+	Quic, MDNS, NATs bool
+}
+
 // On tells whether the node connects to others.
 func (n *Network) On() bool {
 	if n.Enabled != nil {
 		return *n.Enabled
 	}
-	return n.BootNodes != "" || n.Public
+	return n.BootNodes != "" || n.Public || n.Transport != Near && n.Libp2p.MDNS
 }
 
 // ReceiptOrigins holds save_receipt_to_tx, save_tx_outcomes and receipt_to_tx_*: how far EXPERIMENTAL_receipt_to_tx looks.
@@ -174,7 +189,8 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
 "cache":null,"require_proofs":false,"refresh":{"secs":2,"nanos":0}},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true},
- "worlds":{"max":1024,"memory_bytes":1073741824,"idle_timeout":{"secs":600,"nanos":0}}},"archive":false,"max_gas_burnt_view":null}`
+ "worlds":{"max":1024,"memory_bytes":1073741824,"idle_timeout":{"secs":600,"nanos":0}}},
+"network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
 func Read(file string, in []byte) (*Document, []Warning, error) {
@@ -365,6 +381,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
 	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
 	c.Network = Network{
+		Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
+			MDNS: yes("network.libp2p.mdns"), NATs: yes("network.libp2p.nat_port_map")},
 		Enabled: maybe("troupe.network.enabled"), Public: values("network.public_addrs"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),
 		IdealLow: num("network.ideal_connections_lo"), IdealHigh: num("network.ideal_connections_hi"), SafeSet: num("network.safe_set_size"),

@@ -81,6 +81,7 @@ var used = map[string]bool{
 	"epoch_sync.epoch_sync_horizon_num_epochs": true, "epoch_sync.timeout_for_epoch_sync": true,
 	"network.addr": true, "network.boot_nodes": true, "network.whitelist_nodes": true, "network.blacklist": true, "network.max_num_peers": true,
 	"network.minimum_outbound_peers": true, "network.ideal_connections_lo": true, "network.ideal_connections_hi": true, "network.safe_set_size": true,
+	"network.transport": true, "network.libp2p.addr": true, "network.libp2p.quic": true, "network.libp2p.mdns": true, "network.libp2p.nat_port_map": true,
 	"network.tier1.enable_inbound": true, "network.tier1.enable_outbound": true, "network.tier1.connect_interval": true,
 	"network.public_addrs": true,
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,9 @@ func TestInert(t *testing.T) {
 		values := others[r.kind]
 		if r.kind == kU64 && r.min > 0 {
 			values = append(slices.Clone(values), fmt.Sprint(r.min+1))
+		}
+		for _, choice := range r.choices {
+			values = append(slices.Clone(values), strconv.Quote(choice))
 		}
 		for _, value := range values {
 			c, _, err := Parse("config.json", []byte(nested(path, value)))

@@ -28,7 +28,7 @@ are ` + "`{\"secs\": n, \"nanos\": n}`" + `. What the keys amount to on a runnin
 |---|---|---|---|
 `
 
-var readmeRow = regexp.MustCompile("(?m)^\\| `(troupe\\.[^`]*)` \\| [^|]* \\| (.*) \\|$")
+var readmeRow = regexp.MustCompile("(?m)^\\| `((?:troupe|network)\\.[^`]*)` \\| [^|]* \\| (.*) \\|$")
 
 // reference is the text of docs/CONFIG.md.
 func reference(t *testing.T) string {

@@ -58,6 +58,9 @@ func (c *Config) rules(file string, hadTracked []string) error {
 	if n.Addr != "" && !IsAddress(n.Addr) {
 		bad("network.addr", strconv.Quote(n.Addr), "host:port, like 0.0.0.0:24567, or empty")
 	}
+	if n.Libp2p.Addr != "" && !IsAddress(n.Libp2p.Addr) {
+		bad("network.libp2p.addr", strconv.Quote(clip(n.Libp2p.Addr)), "host:port, like 0.0.0.0:24568, or empty")
+	}
 	for _, l := range []struct{ key, value string }{{"network.boot_nodes", n.BootNodes}, {"network.whitelist_nodes", n.Whitelist}} {
 		if err := CheckBootNodes(l.value); err != nil {
 			bad(l.key, strconv.Quote(clip(l.value)), "node_key@host:port, several separated by commas: "+err.Error())
@@ -98,7 +101,7 @@ func IsAddress(s string) bool {
 }
 
 // CheckBootNodes checks a list of key@host:port, separated by commas; an account id may follow a second @ (nearcore
-// chain/network PeerInfo). An empty list is right.
+// chain/network PeerInfo). A multiaddr of libp2p may stand in place of each. An empty list is right.
 func CheckBootNodes(list string) error {
 	_, err := Peers(list)
 	return err
@@ -109,6 +112,8 @@ type Peer struct {
 	Key       primitives.PublicKey
 	Addr      string // host:port
 	AccountID primitives.AccountID
+	Libp2p    bool // it was given as a multiaddr
+	Quic      bool // one of QUIC
 }
 
 // Peers reads a list of boot nodes.
@@ -118,7 +123,14 @@ func Peers(list string) (out []Peer, err error) {
 	}
 	for node := range strings.SplitSeq(list, ",") {
 		var p Peer
-		parts := strings.Split(strings.TrimSpace(node), "@")
+		if node = strings.TrimSpace(node); strings.HasPrefix(node, "/") {
+			if p, err = multiaddr(node); err != nil {
+				return nil, err
+			}
+			out = append(out, p)
+			continue
+		}
+		parts := strings.Split(node, "@")
 		if len(parts) < 2 || len(parts) > 3 {
 			return nil, fmt.Errorf("%q has no key@host:port", clip(node))
 		}

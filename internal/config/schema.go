@@ -89,6 +89,13 @@ var extras = map[string]rule{
 
 	"network.blacklist": {kind: kStrings},
 
+	"network.transport":           {kind: kString, choices: []string{Near, OverLibp2p, Both}},
+	"network.libp2p":              {kind: kObject},
+	"network.libp2p.addr":         {kind: kString},
+	"network.libp2p.quic":         {kind: kBool},
+	"network.libp2p.mdns":         {kind: kBool},
+	"network.libp2p.nat_port_map": {kind: kBool},
+
 	"troupe":                            {kind: kObject},
 	"troupe.network":                    {kind: kObject},
 	"troupe.network.enabled":            {kind: kBool, nullable: true},

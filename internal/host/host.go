@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -25,6 +26,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/net/libp2p"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -72,7 +74,9 @@ type Host struct {
 	metrics  *metricsServer
 	network  net.Addr // where they may connect
 	tap      func(tcp.Tapped)
-	listened bool // the network's actor has taken its first listener
+	libp2p   libp2p.Counters
+	way      atomic.Pointer[libp2p.Way] // the last one
+	listened bool                       // the network's actor has taken its first listener
 	stop     context.CancelFunc
 	control  *control      // nil: the system has no such sockets
 	arrivals *arrivals     // nil: it begins with the genesis

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	settings "github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/runtime/config"
 )
 
@@ -54,6 +55,9 @@ func (h *Host) appendMetrics(b []byte) []byte {
 	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
 	if h.front != nil {
 		b = h.front.Metrics(b)
+		if t := h.home.Config.Network.Transport; t == settings.OverLibp2p || t == settings.Both {
+			b = h.libp2p.Metrics(b)
+		}
 	}
 	return h.Node.Metrics(h.worlds.appendMetrics(h.appendFork(h.appendContracts(b))))
 }

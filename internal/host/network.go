@@ -40,6 +40,10 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 	if err != nil {
 		return nil, err
 	}
+	over, err := h.overLibp2p(l.Addr())
+	if err != nil {
+		return nil, err
+	}
 	white, err := peers("network.whitelist_nodes", c.Whitelist)
 	if err != nil {
 		return nil, err
@@ -57,17 +61,32 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 		States: state.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},
 		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
-			on, addr := l, l.Addr().String()
-			if h.listened { // that one is closed
+			on, addr, again := l, l.Addr().String(), h.listened
+			h.listened = true
+			now := nc
+			now.Known = h.recallPeers()
+			if c.Transport == config.OverLibp2p {
+				_ = l.Close()
+				on = nil
+			} else if again { // that one is closed
 				var err error
 				if on, err = tcp.Bind(addr); err != nil {
 					return nil, err
 				}
 			}
-			h.listened = true
-			now := nc
-			now.Known = h.recallPeers()
-			t := tcp.New(on, now, deliver, judge)
+			if over == nil {
+				t := tcp.New(on, now, deliver, judge)
+				t.Tap = h.tap
+				return t, nil
+			}
+			way, err := h.listenLibp2p(over)
+			if err != nil {
+				if on != nil {
+					_ = on.Close()
+				}
+				return nil, err
+			}
+			t := tcp.NewOver(on, way, now, deliver, judge)
 			t.Tap = h.tap
 			return t, nil
 		},

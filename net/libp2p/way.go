@@ -51,6 +51,7 @@ type Options struct {
 	Genesis  wire.GenesisID
 	Listen   netip.AddrPort // TCP, and QUIC at the same port of UDP
 	NoQuic   bool
+	Here     map[wire.PeerID]bool // who is known to be reached so
 	Quic     map[wire.PeerID]bool // who is dialled over QUIC
 	MDNS     bool                 // look for others of this chain on the local network
 	NAT      bool                 // ask the router for a port
@@ -334,7 +335,7 @@ func (w *Way) Knows(p wire.PeerID) bool {
 	if err != nil {
 		return false
 	}
-	return w.o.Quic[p] || len(w.host.Peerstore().Addrs(id)) > 0 || w.host.Network().Connectedness(id) == network.Connected
+	return w.o.Here[p] || w.o.Quic[p] || len(w.host.Peerstore().Addrs(id)) > 0 || w.host.Network().Connectedness(id) == network.Connected
 }
 
 // Met is of tcp.Way.
