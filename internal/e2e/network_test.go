@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -111,8 +112,34 @@ func load(p *process, clients int, stop <-chan struct{}, done func(primitives.Ha
 
 // TestThree: a validator makes blocks under load; a second node follows it from nothing, answers with the same bytes, sends on what its clients
 // submit, is killed and goes on; a third follows that one, and both go on when the validator has been away.
-func TestThree(t *testing.T) {
-	homeA := newHome(t, "--num-shards", "2", "--chain-id", "localnet", "--fast")
+func TestThree(t *testing.T) { three(t, "near") }
+
+// TestThreeOverLibp2p is the same over the other transport.
+func TestThreeOverLibp2p(t *testing.T) { three(t, "libp2p") }
+
+// over sets network.transport of a home.
+func over(t *testing.T, dir, transport string) string {
+	t.Helper()
+	path, c := filepath.Join(dir, "config.json"), map[string]any{}
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c["network"].(map[string]any)["transport"] = transport
+	if raw, err = json.Marshal(c); err == nil {
+		err = os.WriteFile(path, raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func three(t *testing.T, transport string) {
+	homeA := over(t, newHome(t, "--num-shards", "2", "--chain-id", "localnet", "--fast"), transport)
 	addrA, addrB := freeAddr(t), freeAddr(t)
 	a := start(t, homeA, "--network-addr", addrA, "--block-production", "interval")
 	var mu sync.Mutex
@@ -124,7 +151,7 @@ func TestThree(t *testing.T) {
 		sent = append(sent, h)
 	})
 	time.Sleep(3 * time.Second)
-	homeB := follow(t, homeA)
+	homeB := over(t, follow(t, homeA), transport)
 	b := start(t, homeB, "--network-addr", addrB, "--boot-nodes", peerOf(t, homeA, addrA))
 	first := a.head("final").Header.Height
 	t.Logf("%d blocks from nothing under load in %v", first, b.reaches(first, 60*time.Second))
@@ -135,7 +162,7 @@ func TestThree(t *testing.T) {
 	first = a.head("final").Header.Height
 	t.Logf("after kill -9: at %d in %v", first, b.reaches(first, 60*time.Second))
 
-	homeC := follow(t, homeA)
+	homeC := over(t, follow(t, homeA), transport)
 	c := start(t, homeC, "--boot-nodes", peerOf(t, homeB, addrB))
 	first = a.head("final").Header.Height
 	t.Logf("a third by the second: at %d in %v", first, c.reaches(first, 60*time.Second))
