@@ -54,7 +54,7 @@ var kept = []string{knownPeers, largestTarget}
 // largestTarget is the height up to which a validator has said something: it never says anything else about one of those.
 const largestTarget = "doomslug_largest_target_height"
 
-// carryOver copies them.
+// carryOver copies them, and the files of what a validator has signed.
 func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	old, err := openStore(hm, log)
 	if err != nil {
@@ -75,7 +75,36 @@ func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(store.Write(&batch), store.Close())
+	if err := errors.Join(store.Write(&batch), store.Close()); err != nil {
+		return err
+	}
+	files, err := filepath.Glob(filepath.Join(hm.Paths.Data, signedFile+".*"))
+	if err != nil {
+		return err
+	}
+	for _, from := range files {
+		if err := copyFile(from, filepath.Join(dir, filepath.Base(from))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyFile copies a small file, to the disk.
+func copyFile(from, to string) error {
+	in, err := os.ReadFile(filepath.Clean(from))
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Clean(to), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(in)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // openComing opens a folder beside the node's, of the same chain.

@@ -114,6 +114,10 @@ func TestArrive(t *testing.T) {
 	if err := b.store.Write(&said); err != nil {
 		t.Fatal(err)
 	}
+	signed := filepath.Join(b.home.Paths.Data, signedFile+".1")
+	if err := os.WriteFile(signed, []byte("this too"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	stop(t, b)
 	run(155)
 	b = again(t, dirB, boot)
@@ -122,6 +126,9 @@ func TestArrive(t *testing.T) {
 	inStep(b)
 	if got, err := storage.Misc.Get(b.store.Reader(), largestTarget); err != nil || string(got) != string(row) {
 		t.Errorf("what it has said is lost: %q, %v", got, err)
+	}
+	if got, err := os.ReadFile(signed); err != nil || string(got) != "this too" {
+		t.Errorf("what it has signed is lost: %q, %v", got, err)
 	}
 	for _, left := range []string{".coming", ".old"} {
 		if _, err := os.Stat(b.home.Paths.Data + left); err == nil {
