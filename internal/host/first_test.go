@@ -16,6 +16,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/actors/producer"
+	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
@@ -129,6 +131,50 @@ func TestObstacle(t *testing.T) {
 			defer stop(t, h)
 			if got := h.Obstacle(); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("Obstacle() = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTogether: a validator with others in its chain, in a network, lacks nothing to make blocks with them; what they would not go along with is
+// refused. Once it has signed with others it stays with what knows that.
+func TestTogether(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		others, signed, want bool
+	}{{"alone", false, false, false}, {"others", true, false, true}, {"alone now", false, true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			hm := loaded(t, made(t))
+			on := true
+			hm.Config.Network.Enabled = &on
+			if c.others {
+				v := hm.Genesis.Validators[0]
+				v.AccountID, v.PublicKey = "near", primitives.SecretKeyFromSeed(primitives.ED25519, "other").PublicKey()
+				hm.Genesis.Validators = append(hm.Genesis.Validators, v)
+			}
+			if c.signed {
+				h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop(t, h)
+				f, err := validator.OpenFile(filepath.Join(hm.Paths.Data, signedFile))
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Close()
+			}
+			h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop(t, h)
+			if got := h.Obstacle(); got != "" {
+				t.Errorf("Obstacle() = %q", got)
+			}
+			_, err = h.Node.Reorganise(t.Context(), 1)
+			if got := h.together; got != c.want || c.want != errors.Is(err, producer.ErrShared) || c.want != (h.shared() != "") {
+				t.Errorf("together %v, want %v; %v", got, c.want, err)
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 
 	"github.com/troupe-chain/troupe/actors/network"
@@ -124,11 +125,15 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 		}
 		return nil
 	})
+	file := filepath.Join(h.home.Paths.Data, signedFile)
+	if _, serr := os.Stat(file + ".0"); serr == nil { // what was signed together is known to that actor alone
+		others = true
+	}
 	if err != nil || !others {
 		return nil, err
 	}
 	h.together = true
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier(),
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: file, Verify: verifier(),
 		Eager: h.home.Config.Production == config.Instant}, nil
 }
 
