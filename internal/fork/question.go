@@ -267,16 +267,16 @@ func (q ask) readState(a *answer, r *result, root *primitives.Hash) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errForged, err)
 	}
-	rec, i := new(trie.Recording), 0
+	rec, i, other := new(trie.Recording), 0, false
 	err = p.Scan(prefix, nil, rec, func(key, value []byte) bool {
-		same := i < len(a.pairs) && bytes.Equal(key, a.pairs[i].Key) && bytes.Equal(value, a.pairs[i].Value)
+		other = i == len(a.pairs) || !bytes.Equal(key, a.pairs[i].Key) || !bytes.Equal(value, a.pairs[i].Value)
 		i++
-		return same
+		return !other
 	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errForged, err)
-	case i != len(a.pairs):
+	case other, i != len(a.pairs):
 		return fmt.Errorf("%w: it has %d values, and proves others", errForged, len(a.pairs))
 	}
 	for h := range nodes {
