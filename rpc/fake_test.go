@@ -242,7 +242,7 @@ func (n *fakeNode) Tags() ([]view.Tag, error) {
 }
 func (n *fakeNode) DropTag(string) error { return n.err }
 func (n *fakeNode) ProfileTag(_ context.Context, name string, _ *view.Simulate) ([]byte, error) {
-	return []byte(`{"of":"` + name + `"}`), n.err
+	return append(view.AppendString([]byte(`{"of":`), name), '}'), n.err
 }
 func (n *fakeNode) Fork(_ context.Context, f *view.SteerFork) (view.Fork, error) {
 	return view.Fork{URL: "http://other", ChainID: "other", At: testAt, Live: f.Live, Cut: f.Cut}, n.err
