@@ -112,6 +112,7 @@ func (c *cluster) start(i int) {
 		Mempool:   mempool.Limits{Transactions: 200_000, Bytes: 100 << 20, KeyTransactions: 10_000},
 		Validator: &validatoractor.Options{Account: voter(i), Key: keyOf(voter(i)), File: c.files[i]},
 		Observe:   func(m *messages.BlockAccepted) { c.observe(i, m) },
+		said:      func(list []consensus.Send) { c.said(i, list) },
 		Exit: func(who string, reason any, stack []byte) {
 			panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
 		},

@@ -19,7 +19,7 @@ const identity = "\x00\x24\x08\x01\x12\x20"
 func multiaddr(text string) (p Peer, err error) {
 	parts := strings.Split(strings.TrimPrefix(text, "/"), "/")
 	bad := func() (Peer, error) {
-		return Peer{}, fmt.Errorf("%q is no multiaddr like /ip4/10.0.0.1/tcp/24567/p2p/12D3KooW..., or /ip4/10.0.0.1/udp/24567/quic-v1/p2p/12D3KooW...", clip(text))
+		return Peer{}, fmt.Errorf("%q is no multiaddr: /ip4/10.0.0.1/tcp/24567/p2p/PEER and /ip4/10.0.0.1/udp/24567/quic-v1/p2p/PEER are", clip(text))
 	}
 	if len(parts) == 7 && parts[2] == "udp" && parts[4] == "quic-v1" {
 		p.Quic = true

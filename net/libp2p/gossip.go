@@ -140,7 +140,11 @@ func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 	if err != nil {
 		return false
 	}
-	t, x, key := blocks, spread{}, primitives.Hash{}
+	var (
+		t   = blocks
+		x   spread
+		key primitives.Hash
+	)
 	switch m := m.(type) {
 	case *wire.Block:
 		key = m.Block.Hash()

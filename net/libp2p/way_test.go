@@ -28,7 +28,6 @@ type node struct {
 	key     primitives.SecretKey
 	got     chan near.Deliver
 	verdict atomic.Int32 // of gossip
-	addr    netip.AddrPort
 	stop    func()
 }
 
