@@ -163,6 +163,15 @@ func TestTogether(t *testing.T) {
 					t.Fatal(err)
 				}
 				f.Close()
+				off := false
+				hm.Config.Network.Enabled = &off
+				if h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true}); err == nil || !strings.Contains(err.Error(), "together with others") {
+					t.Errorf("without the network: %v", err)
+					if err == nil {
+						stop(t, h)
+					}
+				}
+				hm.Config.Network.Enabled = &on
 			}
 			h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true})
 			if err != nil {

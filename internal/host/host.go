@@ -217,7 +217,11 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	}
 	h.sayTracked(&c.TrackedShards)
 	no := h.nodeOptions(hm, checker, o.Observe, o.Version.Build)
-	if ports.network != nil {
+	if ports.network == nil {
+		if err := checkAlone(hm); err != nil {
+			return err
+		}
+	} else {
 		h.network = ports.network.Addr()
 		if no.Network, err = h.networkOptions(ports.network); err != nil {
 			return err

@@ -14,6 +14,7 @@ import (
 	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/chain/sync/state"
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -125,16 +126,27 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 		}
 		return nil
 	})
-	file := filepath.Join(h.home.Paths.Data, signedFile)
-	if _, serr := os.Stat(file + ".0"); serr == nil { // what was signed together is known to that actor alone
-		others = true
-	}
-	if err != nil || !others {
+	if err != nil || !others && !hasSigned(h.home) { // what was signed together is known to that actor alone
 		return nil, err
 	}
 	h.together = true
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: file, Verify: verifier(),
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier(),
 		Eager: h.home.Config.Production == config.Instant}, nil
+}
+
+// hasSigned tells whether the validator of a folder has signed anything together with others.
+func hasSigned(hm *home.Home) bool {
+	_, err := os.Stat(filepath.Join(hm.Paths.Data, signedFile+".0"))
+	return err == nil
+}
+
+// checkAlone refuses to make blocks alone where this validator has signed together with others: it might contradict itself.
+func checkAlone(hm *home.Home) error {
+	if hm.ValidatorKey == nil || !hasSigned(hm) {
+		return nil
+	}
+	return fmt.Errorf("%s has signed blocks and votes of this chain together with others (%s.*), and might contradict them alone; let it listen to the network again "+
+		"(network.addr), or take its validator_key.json away to read what is stored", hm.ValidatorKey.AccountID, filepath.Join(hm.Paths.Data, signedFile))
 }
 
 // peers reads a list of peers, whose hosts may be names.
