@@ -85,7 +85,7 @@ func TestArriveByProof(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proofs, err := Brought(h, point, primitives.ShardIndex(i), id, find)
+		proofs, err := Brought(h, point, layout, primitives.ShardIndex(i), id, find)
 		if err != nil {
 			t.Fatal(err)
 		}

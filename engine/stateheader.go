@@ -113,14 +113,17 @@ func (e *Engine) broughtTo(h *primitives.StateHeader, x *Entry, id primitives.Sh
 // Brought tells of a state header that came from another node, for the block before its sync block, what it lets a node begin with: of each block above the
 // shard's chunk before the last its new chunks, by shard index, as proofs to the shard. blocks finds those blocks, whose headers were judged; nil: it
 // is not among them. That the header is about the last chunk of the shard in point, what its receipts are, and which state comes, is compared with point.
-// chain.Invalid is its sender's fault.
-func Brought(h *primitives.StateHeader, point *primitives.Block, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
+// layout is that of the epoch. chain.Invalid is its sender's fault.
+func Brought(h *primitives.StateHeader, point *primitives.Block, layout primitives.ShardLayout, index primitives.ShardIndex, id primitives.ShardID, blocks func(primitives.Hash) *primitives.Block) (map[primitives.Hash][]*primitives.Chunk, error) {
 	wrong := func(what string) error {
 		return fmt.Errorf("%w: state header of shard %d: %s", chain.InvalidChunk, id, what)
 	}
 	last := point.Body.Chunks[index]
 	if h.Chunk.Hash != h.Chunk.Header.ChunkHash() || h.Chunk.Hash != last.ChunkHash() || h.Chunk.Header.HeightIncluded != last.HeightIncluded {
 		return nil, wrong("it is not about the last chunk")
+	}
+	if root, _ := chain.OutgoingReceiptsRoot(h.Chunk.PrevOutgoingReceipts, layout); root != h.Chunk.Header.PrevOutgoingReceiptsRoot {
+		return nil, wrong("other receipts that go out")
 	}
 	before := blocks(last.PrevBlockHash)
 	if before == nil || int(index) >= len(before.Body.Chunks) {
@@ -176,6 +179,7 @@ type SyncBlock struct {
 	Epoch               primitives.EpochID
 	Length              primitives.Height // of an epoch
 	Complete            bool              // each shard has a new chunk in Point: only then is it the same block for all
+	Layout              primitives.ShardLayout
 	// Path are the headers from the first one behind the proof that headers began with, without that, up to Before.
 	Path []*primitives.BlockHeader
 }
@@ -234,7 +238,9 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 	for i := len(rows) - 1; i > found; i-- {
 		out.Path = append(out.Path, rows[i].Header)
 	}
-	return out, nil
+	var err error
+	out.Layout, err = l.chain.Epochs().ShardLayout(out.Epoch)
+	return out, err
 }
 
 // MergeProofs adds to what blocks brought what they brought to one more shard.

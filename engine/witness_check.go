@@ -76,6 +76,9 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	if err != nil {
 		return nil, nil, err
 	}
+	if h.HeightCreated != prev.Height()+1 { // before anything else is looked up: behind an old block that may have been collected
+		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+	}
 	next, err := e.rulesBehind(prev)
 	if err != nil {
 		return nil, nil, err
@@ -95,8 +98,6 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	switch {
 	case w.EpochID != s.epoch:
 		return nil, nil, bad("epoch %v", w.EpochID)
-	case h.HeightCreated != prev.Height()+1:
-		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	case h.HeightIncluded != 0:
 		return nil, nil, bad("included at %d before it was", h.HeightIncluded)
 	case !e.verify(h.Signature, hash[:], producer.PublicKey):

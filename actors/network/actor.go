@@ -90,12 +90,13 @@ type Actor struct {
 	stop  func() // ends host and workers, and waits for them
 	timer *time.Timer
 
-	inbox  *inbox
-	server *server
-	dist   engine.Distribution
-	pool   *parts.Pool
-	sync   *following.Machine
-	path   path
+	inbox   *inbox
+	judging chan struct{} // has who looks at a state that came
+	server  *server
+	dist    engine.Distribution
+	pool    *parts.Pool
+	sync    *following.Machine
+	path    path
 
 	peers   []near.PeerState
 	reached map[primitives.AccountID]bool // accounts that some node is known of
@@ -131,7 +132,7 @@ type (
 // New returns the actor.
 func New(o Options) *Actor {
 	a := &Actor{o: o, begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate{},
-		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front)}
+		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
 	a.dist = o.Engine.Distribution(o.Engine.FindChunk)
 	a.pool = a.newPool()
 	a.path.e = o.Engine

@@ -26,6 +26,7 @@ type Arrivals interface {
 // The bounds and times of an arrival.
 const (
 	headersNear    = primitives.Height(50)  // so near to the best peer headers have to be (block_header_fetch_horizon)
+	maxJudged      = 4                      // parts of states and proofs that are looked at at once
 	arrivalLate    = primitives.Height(100) // beyond the epoch behind the sync block another is begun (nearcore sync/handler.rs)
 	arrivalPeriod  = 1000                   // ms between looks for a sync block
 	arrivalBlocks  = 32                     // asked for at a time
@@ -95,7 +96,7 @@ func (a *Actor) arrive(now int64, info *near.Info) {
 			a.findSync(x)
 		}
 		return
-	case a.sync.Best() > x.at.Sync.Height+x.length()+arrivalLate:
+	case a.headersAt() > x.at.Sync.Height+x.length()+arrivalLate: // by headers that were judged, not by what somebody says
 		a.o.Log.Info("the state of another epoch is begun: hosts have let go of the one before")
 		a.arrival = nil
 		return
@@ -106,6 +107,15 @@ func (a *Actor) arrive(now int64, info *near.Info) {
 	}
 	a.stateStep(x, state.Hosts{List: a.stateHosts(x, info)})
 	a.sayProgress(x, now)
+}
+
+// headersAt is the height of the highest header that was judged; 0: it can't be told.
+func (a *Actor) headersAt() primitives.Height {
+	at, err := a.o.Engine.HeaderHead()
+	if err != nil {
+		return 0
+	}
+	return at.Height
 }
 
 // length is how long epochs are.
@@ -303,9 +313,18 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 			}
 			self(arrived{x, then})
 		}()
-		err := judge(x, r)
+		a.judging <- struct{}{} // what is unpacked may take much memory
+		err := func() error {
+			defer func() { <-a.judging }()
+			return judge(x, r)
+		}()
 		ev.Bad, ev.Own = theirs(err), err != nil && !theirs(err)
 		then = func() {
+			if ev.Own { // as of a full disk: what is there stays, and is gone on with once the folder can be opened again
+				a.o.Log.WithError(err).Error("network: a state that comes can't be stored; it is gone on with in a while")
+				a.arrival, a.nextArrival = nil, a.now()+progressPeriod
+				return
+			}
 			if err != nil {
 				a.o.Log.WithError(err).WithField("peer", from).WithField("shard", item.Shard).Info("network: a part of a state is not taken")
 			} else if item.Header {
@@ -333,7 +352,7 @@ func (x *arrival) index(id primitives.ShardID) primitives.ShardIndex {
 }
 
 func (a *Actor) judgeHeader(x *arrival, r *primitives.StateResponse) error {
-	_, err := engine.Brought(r.Header, x.blocks[x.at.Point.Hash], x.index(r.ShardID), r.ShardID, x.find)
+	_, err := engine.Brought(r.Header, x.blocks[x.at.Point.Hash], x.at.Layout, x.index(r.ShardID), r.ShardID, x.find)
 	return err
 }
 
@@ -364,7 +383,7 @@ func (a *Actor) beginArrival(x *arrival) {
 		for i, id := range x.shards() {
 			h := x.headers[id]
 			var brought map[primitives.Hash][]*primitives.Chunk
-			if brought, err = engine.Brought(h, x.blocks[x.at.Point.Hash], primitives.ShardIndex(i), id, x.find); err != nil {
+			if brought, err = engine.Brought(h, x.blocks[x.at.Point.Hash], x.at.Layout, primitives.ShardIndex(i), id, x.find); err != nil {
 				break
 			}
 			engine.MergeProofs(b.Proofs, brought)

@@ -24,6 +24,7 @@ type Front struct {
 	info                       atomic.Pointer[near.Info]
 	syncing, met               atomic.Bool
 	best                       atomic.Uint64
+	headers                    atomic.Uint64 // the height of the highest header that was judged
 	stuckAgain                 atomic.Int64
 	sent, received             atomic.Uint64 // bytes, of this host
 	sentRate, receivedRate     atomic.Uint64 // a second

@@ -104,7 +104,7 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 		case *primitives.Block:
 			if s.Peer != "" {
 				host.Post(near.ToPeer{Peer: peerOf(string(s.Peer)), Msg: &wire.Block{Block: m}})
-			} else if _, best := f.Syncing(); m.Header.Height+gossipBehind >= best {
+			} else if m.Header.Height+gossipBehind >= primitives.Height(f.headers.Load()) { // what others only say of their height is not looked at
 				host.Post(near.ToAll{Msg: &wire.Block{Block: m}})
 			}
 		case consensus.BlockRequest:

@@ -201,6 +201,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 		if !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
 			return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
 		}
+	} else if err := p.likelySigned(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated); err != nil {
+		return err
 	}
 	if e := p.entries[f.ChunkHash]; e != nil {
 		return p.partial(out, now, &primitives.PartialChunk{Header: *e.header, Parts: f.Parts}, true)
@@ -219,6 +221,28 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	}
 	p.forwards[f.ChunkHash] = list
 	return nil
+}
+
+// likelySigned wants what is about a block that is not known to be within the horizon and signed by who makes that chunk in the head's epoch or the next:
+// it is kept, and takes the place of others, before more can be looked at. Upstream takes no forwards there, and headers unsigned
+// (shards_manager_actor.rs:1303, :1633).
+func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature, shard primitives.ShardID, height primitives.Height) error {
+	if p.outside(height) {
+		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, shard, height)
+	}
+	var ids []primitives.EpochID
+	if id, known := p.chain.Epoch(p.head.Hash); known {
+		ids = append(ids, id)
+	}
+	if id, err := p.chain.NextEpoch(p.head.Hash); err == nil {
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		if v, err := p.chain.Producer(id, shard, height); err == nil && p.verify(signature, hash[:], v.PublicKey) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: on a block that is not known", ErrSignature)
 }
 
 // partial takes parts and receipts of a chunk; known says that the header is one that is known.
@@ -241,6 +265,11 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 		var err error
 		if id, placed, err = p.likely(h); err != nil {
 			return err
+		}
+		if e == nil {
+			if err := p.likelySigned(hash, h.Signature, h.ShardID, h.HeightCreated); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range c.Parts {

@@ -3,6 +3,7 @@ package parts
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -93,9 +94,17 @@ func TestRefusals(t *testing.T) {
 	if _, err := p.Step(GiveUp, Head{Height: 7 + HeightHorizon}); err != nil || len(p.entries)+len(p.at) != 0 {
 		t.Errorf("%v, %d chunks are kept behind the horizon", err, len(p.entries))
 	}
+	p = newNetwork(t, 1, 10, 0).nodes[producers[0]]
+	if _, err := p.Step(0, Head{Hash: c.Header.PrevBlockHash, Height: 5}); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 2 * MaxForwards {
 		x := c.Header
 		x.PrevBlockHash, x.GasLimit = primitives.Hash{99}, primitives.Gas(i)
+		if _, err := p.Step(0, Forward{primitives.NewChunkForward(&x, list[3:4])}); !errors.Is(err, ErrSignature) || len(p.forwards) != min(i, MaxForwards) {
+			t.Fatalf("by nobody, on an unknown block: %v", err)
+		}
+		signBy(&x, 0)
 		if _, err := p.Step(0, Forward{primitives.NewChunkForward(&x, list[3:4])}); err != nil {
 			t.Fatal(err)
 		}
@@ -228,29 +237,41 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// TestNowhere: a header on an unknown block is refused, unsigned as it may be, where there is no epoch to go by, or where that has no such shard.
+// signBy has the chunk producer of a shard sign a header.
+func signBy(h *primitives.ChunkHeader, shard primitives.ShardID) {
+	hash := h.ChunkHash()
+	h.Signature = secret(producers[shard]).Sign(hash[:])
+}
+
+// TestNowhere: a header on an unknown block is refused where its producer has not signed it, there is no epoch to go by, or where that has no such shard.
 func TestNowhere(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, list := one(t, n, 4, nil)
 	me := producers[2]
 	p, head := n.nodes[me], primitives.Hash{200}
-	send := func(shard primitives.ShardID) error {
+	send := func(shard primitives.ShardID, signed bool) error {
 		h := c.Header
 		h.PrevBlockHash, h.ShardID = primitives.Hash{99}, shard
+		if signed {
+			signBy(&h, 0)
+		}
 		_, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}})
 		return err
 	}
 	if _, err := p.Step(0, Head{Hash: head, Height: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if err := send(0); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
+	if err := send(0, true); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
 		t.Errorf("in no epoch: %v, %d are kept", err, len(p.entries))
 	}
 	n.eyes[me].known[head] = true
-	if err := send(77); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
+	if err := send(77, true); !errors.Is(err, ErrHeader) || len(p.entries) > 0 {
 		t.Errorf("of no shard: %v, %d are kept", err, len(p.entries))
 	}
-	if err := send(0); err != nil || len(p.entries) != 1 {
+	if err := send(0, false); !errors.Is(err, ErrSignature) || len(p.entries) > 0 {
+		t.Errorf("signed by nobody: %v, %d are kept", err, len(p.entries))
+	}
+	if err := send(0, true); err != nil || len(p.entries) != 1 {
 		t.Errorf("what may be: %v, %d are kept", err, len(p.entries))
 	}
 }
@@ -267,6 +288,7 @@ func TestTwoHeads(t *testing.T) {
 	}
 	h := c.Header
 	h.PrevBlockHash = primitives.Hash{99}
+	signBy(&h, 0)
 	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: list[2:3]}}); err != nil || len(p.entries) != 1 { // known by the epoch of the chain's head
 		t.Errorf("on an unknown block: %v, %d are kept", err, len(p.entries))
 	}
@@ -383,12 +405,12 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 			t.Fatal(err)
 		}
 		e.oddly = nil
-		if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list}}); err != nil {
+		if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: list}}); (err != nil) != (s == shard) {
 			t.Fatal(err)
 		}
 	}
 	e.known[later] = true
-	if out, err := p.Step(0, BlockCame{later}); !errors.Is(err, ErrSignature) || len(out.Complete) != 3 {
+	if out, err := p.Step(0, BlockCame{later}); err != nil || len(out.Complete) != 3 {
 		t.Errorf("the block came: %v, %d complete", err, len(out.Complete))
 	}
 }
@@ -402,17 +424,24 @@ func TestTwoSignatures(t *testing.T) {
 		h.Signature = key.Sign(hash[:])
 		return &h
 	}
+	refused := func(err error) error {
+		if errors.Is(err, ErrSignature) {
+			return nil
+		}
+		return fmt.Errorf("not refused: %w", err)
+	}
 	for name, before := range map[string]func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error{
 		"the producer's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
 			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
-			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[1:2]}})
-			return errors.Join(first, second)
+			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
+			return errors.Join(refused(first), second)
 		},
 		"the block's came third": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
 			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
 			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'b'), Parts: parts[1:2]}})
 			_, third := p.Step(0, Wanted{[]*primitives.ChunkHeader{&h}, primitives.Hash{3}})
-			return errors.Join(first, second, third)
+			_, fourth := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
+			return errors.Join(refused(first), refused(second), third, fourth)
 		},
 		"a block's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
 			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
@@ -449,7 +478,7 @@ func TestTwoSignatures(t *testing.T) {
 	if _, err := p.Step(0, Head{Hash: primitives.Hash{3}, Height: 3}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(c.Header, 'a'), Parts: list[:1]}}); err != nil {
+	if _, err := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(c.Header, 'a'), Parts: list[:1]}}); !errors.Is(err, ErrSignature) {
 		t.Fatal(err)
 	}
 	e.known[c.Header.PrevBlockHash] = true

@@ -116,6 +116,9 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 	if n.o.planted(PlantedDropReady) && (n.head == nil || h.PrevBlockHash != n.head.hash) {
 		return
 	}
+	if at := n.e.Adopted(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
+		return // it would take the place of the right one, and nobody could endorse it
+	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.enliven(h.HeightCreated)
 	}

@@ -3,12 +3,14 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
@@ -75,15 +77,14 @@ func carryOver(hm *home.Home, dir string, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
+	if store.Tip().Empty { // never in the place of a chain
+		return errors.Join(fmt.Errorf("%s says that a state has come, and has none; remove it to go on with %s", dir, hm.Paths.Data), store.Close())
+	}
 	if err := errors.Join(store.Write(&batch), store.Close()); err != nil {
 		return err
 	}
-	files, err := filepath.Glob(filepath.Join(hm.Paths.Data, signedFile+".*"))
-	if err != nil {
-		return err
-	}
-	for _, from := range files {
-		if err := copyFile(from, filepath.Join(dir, filepath.Base(from))); err != nil {
+	for _, name := range []string{signedFile + ".0", signedFile + ".1"} {
+		if err := copyFile(filepath.Join(hm.Paths.Data, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -140,7 +141,7 @@ func (a *arrivals) Begin(b *engine.Beginning) (*engine.Arrival, error) {
 	defer a.mu.Unlock()
 	for again := false; ; again = true {
 		came, err := a.begin(b)
-		if err == nil || again || errors.Is(err, storage.ErrLocked) {
+		if err == nil || again || errors.Is(err, storage.ErrLocked) || errors.As(err, new(chain.Invalid)) { // what came has nothing to do with the folder
 			return came, err
 		}
 		a.h.log.WithError(err).Debug("what had come of a state is given up")
@@ -175,6 +176,9 @@ func (a *arrivals) end() {
 func (a *arrivals) Ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.store == nil || a.store.Tip().Empty { // another has begun since
+		return errors.New("there is no state that has come")
+	}
 	err := a.store.Close()
 	a.store = nil
 	if err != nil {

@@ -136,8 +136,12 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 
 // hasSigned tells whether the validator of a folder has signed anything together with others.
 func hasSigned(hm *home.Home) bool {
-	_, err := os.Stat(filepath.Join(hm.Paths.Data, signedFile+".0"))
-	return err == nil
+	for _, name := range []string{".0", ".1"} {
+		if _, err := os.Stat(filepath.Join(hm.Paths.Data, signedFile+name)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // checkAlone refuses to make blocks alone where this validator has signed together with others: it might contradict itself.

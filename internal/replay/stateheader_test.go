@@ -71,7 +71,7 @@ func TestStateSyncHeader(t *testing.T) {
 			find := func(hash primitives.Hash) *primitives.Block { return blocks[hash] }
 			missed := 0 // blocks whose receipts it is asked for
 			judge := func(h *primitives.StateHeader) error {
-				got, err := engine.Brought(h, point.Block, primitives.ShardIndex(i), id, find)
+				got, err := engine.Brought(h, point.Block, point.Layout, primitives.ShardIndex(i), id, find)
 				missed = max(missed, len(got))
 				return err
 			}
@@ -82,7 +82,14 @@ func TestStateSyncHeader(t *testing.T) {
 				"root":  func(h *primitives.StateHeader) { h.Root.Data[len(h.Root.Data)-1] ^= 1 },
 				"usage": func(h *primitives.StateHeader) { h.Root.MemoryUsage += trie.PartUsage },
 				"chunk": func(h *primitives.StateHeader) { h.Chunk.Hash[3] ^= 1 },
-				"none":  func(h *primitives.StateHeader) { h.Incoming = nil },
+				"outgoing": func(h *primitives.StateHeader) {
+					if list := h.Chunk.PrevOutgoingReceipts; len(list) > 0 {
+						h.Chunk.PrevOutgoingReceipts = list[1:]
+						return
+					}
+					h.Chunk.PrevOutgoingReceipts = []*primitives.Receipt{{PredecessorID: "a.near", ReceiverID: "b.near", Body: &primitives.DataReceipt{}}}
+				},
+				"none": func(h *primitives.StateHeader) { h.Incoming = nil },
 				"receipts": func(h *primitives.StateHeader) {
 					for k := range h.Incoming {
 						for j := range h.Incoming[k].Proofs {

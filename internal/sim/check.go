@@ -29,7 +29,8 @@ type checks struct {
 	epochs    map[primitives.EpochID]bool
 	missed    int
 	gaps      int
-	late      int // of gaps those behind ending
+	behind    int // final blocks since ending; heights may be skipped by what the last fault has left
+	late      int // of gaps those behind ending, but for the first four blocks
 	supplies  int
 	unread    []unread // final blocks
 	out       bool     // the leaver was kicked out
@@ -158,12 +159,15 @@ func (c *checks) final(n *node, at *engine.Entry) {
 	c.top = storage.BlockRef{Height: at.Height(), Hash: at.Hash}
 	c.moved = c.w.now
 	c.epochs[at.Header().EpochID] = true
+	if c.ending != 0 {
+		c.behind++
+	}
 	for _, h := range at.Block.Body.Chunks {
 		if h.HeightIncluded == at.Height() {
 			continue
 		}
 		c.gaps++
-		if c.ending != 0 && at.Height() > c.ending+4 {
+		if c.behind > 4 {
 			c.late++
 		}
 	}

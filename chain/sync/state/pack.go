@@ -18,6 +18,13 @@ const (
 	MaxProof = 500 << 20
 )
 
+// What is read of a packed message may take more bytes in memory than it had: at most so many for the lists of a part, whose 30 MiB of memory usage
+// are at most 1.3 million strings, and beside the length of a proof.
+const (
+	partRoom  = 64 << 20
+	proofRoom = 16 << 20
+)
+
 // ErrPacked says that what came can't be unpacked: its sender's fault.
 var ErrPacked = errors.New("state: it can't be unpacked")
 
@@ -29,7 +36,7 @@ var packer = sync.OnceValue(func() *zstd.Encoder {
 	return e
 })
 
-// unpack decompresses up to a bound. It allocates as it goes, not what a frame says.
+// unpack decompresses up to a bound.
 func unpack(in []byte, limit uint64) ([]byte, error) {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(limit))
 	if err != nil {
@@ -58,7 +65,7 @@ func UnpackPart(p *primitives.StatePart) ([][]byte, error) {
 			return nil, err
 		}
 	}
-	r := borsh.NewReader(body)
+	r := borsh.NewReaderWithin(body, partRoom)
 	if tag := r.Byte(); tag != 0 {
 		r.BadTag("PartialState", tag)
 	}
@@ -79,7 +86,7 @@ func UnpackProof(in []byte) (*headers.EpochProof, error) {
 		return nil, err
 	}
 	p := new(headers.EpochProof)
-	if err := borsh.Unmarshal(raw, p); err != nil {
+	if err := borsh.UnmarshalWithin(raw, p, proofRoom+len(raw)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPacked, err)
 	}
 	return p, nil
