@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,7 +19,10 @@ import (
 // of the receiver's shard, what needs no state, and what the signer can pay. nil: it may go into a pool. Safe from any
 // goroutine.
 func (e *Engine) Check(tx *primitives.SignedTransaction, signature verify.SignatureFunc) (*primitives.InvalidTxError, error) {
-	head := e.acquireHead()
+	head, err := e.acquireHead()
+	if err != nil {
+		return nil, err
+	}
 	defer head.Release()
 	return e.checkAt(head, head.trieOf, tx, signature)
 }
@@ -74,20 +78,22 @@ func warmReceiver(layout primitives.ShardLayout, tries func(primitives.ShardInde
 	return err
 }
 
-// acquireHead returns the head with its states held.
-func (e *Engine) acquireHead() *Entry {
-	for {
-		if h := e.Head(); h.Acquire() {
-			return h
-		}
-	}
-}
+// ErrDiscarded says that a child has ended, whose states nobody can read any more.
+var ErrDiscarded = errors.New("engine: this chain has ended")
 
-// acquireTip returns the tip with its states held.
-func (e *Engine) acquireTip() *Entry {
+// acquireHead returns the head with its states held. ErrDiscarded.
+func (e *Engine) acquireHead() (*Entry, error) { return e.acquire(e.Head) }
+
+// acquireTip returns the tip with its states held. ErrDiscarded.
+func (e *Engine) acquireTip() (*Entry, error) { return e.acquire(e.Tip) }
+
+func (e *Engine) acquire(which func() *Entry) (*Entry, error) {
 	for {
-		if t := e.Tip(); t.Acquire() {
-			return t
+		if x := which(); x.Acquire() { // else another has come since
+			return x, nil
+		}
+		if e.gone.Load() {
+			return nil, ErrDiscarded
 		}
 	}
 }
@@ -135,7 +141,10 @@ func congested(head *Entry, next *rules, receiver primitives.AccountID) *primiti
 // KeyNonce returns the nonce of a transaction's key, or of its gas-key index, at the tip; false: there is no such key. It is for
 // ordering what waits, and not to be told.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
-	head := e.acquireTip()
+	head, err := e.acquireTip()
+	if err != nil {
+		return 0, false, err
+	}
 	defer head.Release()
 	i, err := head.Layout.Index(head.Layout.ShardOf(tx.SignerID))
 	if err != nil {

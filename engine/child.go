@@ -67,6 +67,7 @@ func (e *Engine) Discard() error {
 	if e.parent == nil {
 		panic("engine: Discard of what is no child")
 	}
+	e.gone.Store(true)
 	err := e.Close()
 	e.EndSnapshots()
 	e.mu.Lock()

@@ -338,7 +338,10 @@ func (e *Engine) CutOff() (out []primitives.AccountID, err error) {
 	if e.o.Base == nil {
 		return nil, nil
 	}
-	head := e.acquireHead()
+	head, err := e.acquireHead()
+	if err != nil {
+		return nil, err
+	}
 	defer head.Release()
 	for i := range head.Shards {
 		f, ok := head.trieOf(primitives.ShardIndex(i)).(forkTrie)

@@ -90,7 +90,10 @@ func patchFor(all []genesis.Record, layout primitives.ShardLayout, shard primiti
 // CheckPatch judges records that a sandbox is to write into the state, by the state of the head and in their order: what would leave
 // a state that contradicts itself, or that a chunk could not be applied to, is refused. ErrPatch. Safe from any goroutine.
 func (e *Engine) CheckPatch(records []genesis.Record) error {
-	head := e.acquireHead()
+	head, err := e.acquireHead()
+	if err != nil {
+		return err
+	}
 	defer head.Release()
 	next, err := e.rulesBehind(head)
 	if err != nil {

@@ -188,7 +188,10 @@ func (u *Unready) each(rules *config.Wasm, do func(hash primitives.Hash, code []
 // lookContract shows the hash of the code that a call of an account would run by the state of the head, and what reads it, which is
 // gone when look returns. What can't be read is not looked at: a block that calls it will say so.
 func (e *Engine) lookContract(x *unready, look func(hash primitives.Hash, code func() []byte)) {
-	head := e.acquireHead()
+	head, err := e.acquireHead()
+	if err != nil {
+		return
+	}
 	defer head.Release()
 	i, err := head.Layout.Index(head.Layout.ShardOf(x.account))
 	if err != nil {

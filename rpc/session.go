@@ -48,6 +48,7 @@ func (s *sessions) open(server *Server, conn net.Conn) (context.Context, error) 
 		server.root.worlds.also(conn, server)
 		if server.ctx.Err() != nil { // the world ends, and may have looked already
 			s.end(conn)
+			server.root.worlds.forget(server)
 		}
 	}
 	return ctx, nil

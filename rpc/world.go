@@ -96,6 +96,7 @@ func (s *Server) RemoveWorld(id string) {
 		k.say(websocket.CloseGoingAway, errWorldGone.Error())
 	})
 	w.sessions.endAll()
+	g.forget(w.Server)
 	if w.port == nil {
 		return
 	}
@@ -165,6 +166,19 @@ func (g *worlds) also(conn net.Conn, w *Server) {
 	}
 	if !slices.Contains(g.where[conn], w) {
 		g.where[conn] = append(g.where[conn], w)
+	}
+}
+
+// forget forgets where sessions of a world that has ended were: connections may stay open for long.
+func (g *worlds) forget(w *Server) {
+	g.whereMu.Lock()
+	defer g.whereMu.Unlock()
+	for conn, list := range g.where {
+		if list = slices.DeleteFunc(list, func(x *Server) bool { return x == w }); len(list) == 0 {
+			delete(g.where, conn)
+		} else {
+			g.where[conn] = list
+		}
 	}
 }
 
