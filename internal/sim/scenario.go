@@ -60,10 +60,10 @@ var Scenarios = []Scenario{
 	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
 		s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80
 	}),
-	scenario("saves", "nodes crash where they have signed something, just before it is on disk or just behind, and nothing is sent", func(s *Scenario) {
+	scenario("saves", "nodes crash where they have signed, just before it is on disk or just behind", func(s *Scenario) {
 		s.Saves, s.Late = 40, 10
 	}),
-	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses what is no chunk, makes chunks that are wrong", func(s *Scenario) {
+	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses lies", func(s *Scenario) {
 		s.Liar, s.Faults, s.Late = true, 30*second, 5
 	}),
 	scenario("joiner", "a node becomes a validator by its stake", func(s *Scenario) {
