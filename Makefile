@@ -14,7 +14,7 @@ TIMEOUT ?= 25m
 # begun first: packages run beside each other, and one long one at the end has the machine to itself
 LONG := ./internal/workload ./internal/replay ./storage
 
-.PHONY: help build run test check platforms replay race fuzz bench vectors contracts e2e lint clean
+.PHONY: help build run test check platforms replay race fuzz bench vectors contracts e2e lint release clean
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -73,5 +73,20 @@ e2e: build ## real clients against a sandbox (those whose Node.js, Python or car
 contracts: ## the test contracts in C (needs clang and wasm-ld)
 	$(GO) run ./internal/contracts/build internal/contracts/c
 
+# What the go command and the C library leave: no network of the C library's (netgo), no lookup of users by it, no paths, no symbols.
+# The C library is linked into it too where a static one is at hand that does; STATIC=0 does not try.
+RELEASE_OS := $(shell $(GO) env GOOS)-$(shell $(GO) env GOARCH)
+RELEASE := dist/troupe-$(VERSION)-$(RELEASE_OS)
+RELEASE_BUILD = CGO_ENABLED=1 $(GO) build -trimpath -tags netgo,osusergo -o $(RELEASE)/troupe
+STATIC ?= 1
+release: ## dist/: the binary as static as can be, with version and commit, what goes beside it, and sha256 sums
+	@rm -rf dist && mkdir -p $(RELEASE)
+	{ test '$(STATIC)' = 1 && $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS) -linkmode external -extldflags "-static"' ./cmd/troupe && $(RELEASE)/troupe version; } \
+	  || { echo 'the C library stays outside of it'; $(RELEASE_BUILD) -ldflags '-s -w $(LDFLAGS)' ./cmd/troupe; }
+	cp -r LICENSE-APACHE LICENSE-MIT README.md deploy docs/UPGRADE.md $(RELEASE)/
+	@test "$$($(RELEASE)/troupe version | sed 's/.*(commit \([^)]*\)).*/\1/')" = "$(COMMIT)" || { echo "the binary says another commit"; exit 1; }
+	cd dist && tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='@$(shell git log -1 --format=%ct 2>/dev/null || echo 0)' -cf - $(notdir $(RELEASE)) | gzip -n > $(notdir $(RELEASE)).tar.gz
+	cd dist && sha256sum $(notdir $(RELEASE)).tar.gz $(notdir $(RELEASE))/troupe > SHA256SUMS && cat SHA256SUMS
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

@@ -50,7 +50,7 @@ func startNode(dir string, accounts, shards int, rpc string, observe func(*messa
 	})
 	o := workload.Options{Accounts: accounts, Shards: shards}
 	if rpc != "" {
-		o.Names = []primitives.AccountID{n.token(), n.plain()}
+		o.Names = []primitives.AccountID{n.token(), n.plain(), n.hog()}
 	}
 	return n, n.start(dir, o, time.Now(), 0, rpc, observe, nil)
 }
@@ -121,7 +121,7 @@ func (n *fullNode) writeRecords(path string, accounts int, contracts bool) (err 
 		put(&genesis.AccessKeyRecord{AccountID: account.AccountID, PublicKey: n.keys[i].PublicKey().Handle()})
 	}
 	if contracts {
-		for _, t := range []*token{newToken(n.token(), n.accounts, accountBalance), newPlain(n.plain(), accountBalance)} {
+		for _, t := range []*token{newToken(n.token(), n.accounts, accountBalance), newPlain(n.plain(), accountBalance), newHog(n.hog(), accountBalance)} {
 			put(&genesis.AccountRecord{AccountID: t.id, Account: t.account})
 			put(&genesis.ContractRecord{AccountID: t.id, Code: t.code})
 			for _, d := range t.data {
@@ -291,6 +291,9 @@ func resident(pid int) uint64 {
 
 // plain is the account of a contract with methods that do next to nothing.
 func (n *fullNode) plain() primitives.AccountID { return n.name(0)[:1] + "plain.w" }
+
+// hog is the account of a contract that fills storage.
+func (n *fullNode) hog() primitives.AccountID { return n.name(0)[:1] + "hog.w" }
 
 // token is the account of the token.
 func (n *fullNode) token() primitives.AccountID { return tokenOf(n.name(0), 0) }

@@ -69,6 +69,13 @@ func newPlain(id primitives.AccountID, amount primitives.Balance) *token {
 	return t
 }
 
+// newHog is a contract that fills storage.
+func newHog(id primitives.AccountID, amount primitives.Balance) *token {
+	t := &token{id: id, code: contracts.C("hog")}
+	t.settle(amount)
+	return t
+}
+
 // settle fills in the account of a contract's code and data.
 func (t *token) settle(amount primitives.Balance) {
 	t.account = primitives.Account{Amount: amount, StorageUsage: 100 + uint64(len(t.code)), Version: primitives.AccountV1}

@@ -33,11 +33,23 @@ type Judgement struct {
 	Verify       func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
 	VRF          func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
 	Produced     bool                                                                                // our own block: signatures, approvals, finality and endorsements are not checked again
+	Told         bool                                                                                // of its body the chunks' headers alone are known (ValidateTold)
 }
 
 // ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, and that who was to make it
 // did, with this body. What passes is the one block that its hash names.
 func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
+	if err := validateSigned(b, producer, shards, verify); err != nil {
+		return err
+	}
+	if b.Body.Hash() != b.Header.BlockBodyHash {
+		return InvalidBodyHash
+	}
+	return nil
+}
+
+// validateSigned checks a block's form, and that who was to make it has signed its header.
+func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	h := b.Header
 	if h.Version != primitives.HeaderV6 {
 		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
@@ -49,9 +61,6 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 	if !verify(h.Signature, hash[:], producer) {
 		return invalidf(InvalidSignature, "of the block's producer")
 	}
-	if b.Body.Hash() != h.BlockBodyHash {
-		return InvalidBodyHash
-	}
 	return nil
 }
 
@@ -62,8 +71,14 @@ func ValidateBlock(b *primitives.Block, j *Judgement) error {
 	if !j.Produced {
 		checks = append(checks, validateVotes)
 	}
-	checks = append(checks, validateRandomness, validateBody, validateChunkHeaders, validateEconomics)
-	if !j.Produced {
+	if !j.Told {
+		checks = append(checks, validateRandomness)
+	}
+	checks = append(checks, validateBody, validateChunkHeaders, validateEconomics)
+	switch {
+	case j.Told:
+		checks = append(checks, validateBits)
+	case !j.Produced:
 		checks = append(checks, validateEndorsements)
 	}
 	for _, check := range checks {
@@ -90,6 +105,16 @@ func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
 	if err := validateFields(h, j); err != nil {
 		return err
 	}
+	if err := validateHeaderBits(h, j); err != nil {
+		return err
+	}
+	return validateHeaderVotes(h, j)
+}
+
+func validateBits(b *primitives.Block, j *Judgement) error { return validateHeaderBits(b.Header, j) }
+
+// validateHeaderBits checks that there is a bit for each validator of a new chunk. Whether the signature is there its body tells.
+func validateHeaderBits(h *primitives.BlockHeader, j *Judgement) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
 	}
@@ -98,7 +123,7 @@ func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
 			return invalidf(InvalidEndorsementBitmap, "shard index %d", i)
 		}
 	}
-	return validateHeaderVotes(h, j)
+	return nil
 }
 
 func validateIdentity(b *primitives.Block, j *Judgement) error {
@@ -109,7 +134,7 @@ func validateIdentity(b *primitives.Block, j *Judgement) error {
 	if h.PrevHash != j.Parent.Hash() {
 		return InvalidPrevBlock
 	}
-	if b.Body.Hash() != h.BlockBodyHash {
+	if !j.Told && b.Body.Hash() != h.BlockBodyHash {
 		return InvalidBodyHash
 	}
 	hash := h.Hash()

@@ -73,6 +73,9 @@ func (e *Engine) Admit(b *primitives.Block) (a Admitted, err error) {
 		return a, err
 	}
 	a.Producer = v.AccountID
+	if e.o.Told {
+		return a, chain.ValidateTold(b, v.PublicKey, layout.NumShards(), e.verify)
+	}
 	return a, chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), e.verify)
 }
 

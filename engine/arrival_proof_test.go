@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -64,6 +66,25 @@ func TestArriveByProof(t *testing.T) {
 	if err != nil || at == nil || !at.Complete {
 		t.Fatalf("sync block %+v, %v", at, err)
 	}
+	scan, err := lead.scanHeaders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lead.leading.mu.Lock() // which who adds headers and admits blocks waits for
+	found := make(chan *SyncBlock, 1)
+	go func() {
+		x, _ := scan.find()
+		found <- x
+	}()
+	select {
+	case x := <-found:
+		if !reflect.DeepEqual(x, at) {
+			t.Errorf("%+v, want %+v", x, at)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("others wait while all headers are read")
+	}
+	lead.leading.mu.Unlock()
 	again, err := lead.HeaderProof()
 	if err != nil || again == nil {
 		t.Fatal(err)

@@ -95,6 +95,7 @@ func (e *Engine) adopt(p *Pending, stored func()) (*Accepted, error) {
 	e.mu.Unlock()
 	e.warm = append(e.warm, entry)
 	p.adopted = true
+	e.times.measure(p)
 	if a.IsHead {
 		if old.entry.Hash != entry.Header().PrevHash {
 			a.Returned = e.returned(old.entry, entry)

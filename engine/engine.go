@@ -37,6 +37,8 @@ type Options struct {
 	Tracks Track
 	// Scheduled: what is to be held and is not here comes in (Schedule).
 	Scheduled bool
+	// Assigned are validators whose shards are held besides, with Scheduled: those of which they make chunks, in each epoch others.
+	Assigned []primitives.AccountID
 	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
 	Snapshots bool
 	// Look: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
@@ -59,6 +61,8 @@ type Options struct {
 	Spoil func(*apply.Input)
 	// Base is the chain that this one is a fork of; nil: it is none.
 	Base Base
+	// Told: blocks come from feeds, which tell of their bodies the chunks' headers alone (chain.ValidateTold).
+	Told bool
 	// Now is the clock for blocks from the future, ns since 1970; nil: it is not asked.
 	Now func() uint64
 }
@@ -98,9 +102,11 @@ type Engine struct {
 	ahead     ahead
 	leading   leading // headers ahead of the blocks
 	proofs    proofs
+	times     Times
 	pins      pins
 	snapshots []*Snapshot                 // that have not ended
 	leaving   sync.WaitGroup              // rows of shards that are let go
+	removals  atomic.Int32                // of those that go on
 	view      atomic.Pointer[head]        // what is on disk
 	tip       atomic.Pointer[head]        // what is adopted: the same, or ahead of it
 	viewed    atomic.Pointer[viewedEpoch] // by CallView, last
@@ -251,7 +257,12 @@ func (e *Engine) begin() error {
 		return fmt.Errorf("engine: genesis: %w", err)
 	}
 	for i := range entry.Shards {
-		if s := &entry.Shards[i]; !e.tracks(layout, s.ID) {
+		s := &entry.Shards[i]
+		held, err := e.begins(entry, s.ID)
+		if err != nil {
+			return fmt.Errorf("engine: genesis: %w", err)
+		}
+		if !held {
 			s.root.Release()
 			*s = ShardState{ID: s.ID, Chunk: s.Chunk}
 		}

@@ -138,7 +138,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 	}
 	j := &chain.Judgement{
 		BlockFacts: f, Parent: parent.Header(), PrevRandom: parent.Header().RandomValue, Producer: producer.PublicKey,
-		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced,
+		ShardIDs: layout.ShardIDs(), Verify: e.verify, VRF: e.o.VRF, Produced: produced, Told: e.o.Told,
 	}
 	if hash := b.Hash(); e.judged.has(hash) { // what the hash covers was good; this copy's signature is not covered
 		if !e.verify(b.Header.Signature, hash[:], producer.PublicKey) {

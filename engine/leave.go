@@ -41,6 +41,10 @@ func (e *Engine) letGo(id primitives.ShardID, r storage.AccountRange) error {
 	if err := e.store.BeginLeave(id, r); err != nil {
 		return err
 	}
-	e.leaving.Go(func() { _ = e.store.EndLeaving() }) // the store keeps its error for who writes next
+	e.removals.Add(1)
+	e.leaving.Go(func() {
+		defer e.removals.Add(-1)
+		_ = e.store.EndLeaving() // the store keeps its error for who writes next
+	})
 	return nil
 }

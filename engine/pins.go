@@ -122,7 +122,8 @@ func (e *Engine) pin(at *Entry) error {
 	return e.dropPins(epochs)
 }
 
-// findPoint goes on with a scan, up to a height; nil: the point has been found before, or is yet to come. It counts as SyncPoint does.
+// findPoint goes on with a scan, up to a height or the epoch's end; nil: the point has been found before, is yet to come, or the epoch has none. It counts as
+// SyncPoint does. The end may be of a fold behind the one that the list of epochs is of.
 func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, error) {
 	for !s.found && s.next < end {
 		at, err := e.store.NextBlock(s.next)
@@ -135,6 +136,9 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 		rec, err := e.store.Block(at)
 		if err != nil {
 			return nil, err
+		}
+		if rec.Epoch() != s.epoch.Epoch {
+			return nil, nil
 		}
 		s.next = at.Height + 1
 		if rec.Prev() == ref(e.genesis) {

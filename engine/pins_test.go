@@ -33,3 +33,36 @@ func TestLook(t *testing.T) {
 		}
 	}
 }
+
+// TestScanEndsWithItsEpoch: a scan for the sync point of an epoch that has none does not go on into the next one, though that is folded.
+func TestScanEndsWithItsEpoch(t *testing.T) {
+	n := openNode(t, testGenesis(t, "alice"))
+	for n.Head().Height() < 60 {
+		at := n.Head()
+		b, chunks := n.make(at.Hash, at.Height()+1, at.Height() < 30)
+		n.accept(b, chunks)
+	}
+	if err := n.Fold(); err != nil {
+		t.Fatal(err)
+	}
+	epochs, err := n.store.Epochs()
+	if err != nil || len(epochs) < 4 {
+		t.Fatal(len(epochs), err)
+	}
+	with, without := 0, 0
+	for _, begin := range epochs {
+		scan := syncScan{epoch: begin, next: begin.Height + 1}
+		p, err := n.findPoint(&scan, n.store.Tip().Folded.Height+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p == nil {
+			without++
+		} else if with++; p.epoch != begin.Epoch {
+			t.Errorf("block %d of epoch %v is taken for the sync point of epoch %v", p.at.Height, p.epoch, begin.Epoch)
+		}
+	}
+	if with == 0 || without < 2 {
+		t.Errorf("%d epochs with a point, %d without", with, without)
+	}
+}

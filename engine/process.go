@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -24,6 +25,7 @@ type Pending struct {
 	first  bool // of its epoch
 	patch  []genesis.Record
 	mocks  *primitives.Mocks // what contracts are told; nil: the truth
+	began  time.Time
 
 	produced bool // this engine made the block
 	settled  bool // the entry is complete: somebody may have seen it, and it does not change any more
@@ -38,6 +40,8 @@ type Job struct {
 	input  apply.Input
 	result *apply.Result
 	err    error
+	given  *givenShard // what applying gave elsewhere; nil: it is applied here
+	took   time.Duration
 
 	prove      bool        // somebody asks what proves it
 	transition *Transition // then this, but for its block
@@ -46,6 +50,12 @@ type Job struct {
 // Run applies the chunk. It may run on any goroutine, once. A panic is an error like others, which Adopt tells.
 func (j *Job) Run() {
 	if j.idle() {
+		return
+	}
+	began := time.Now()
+	defer func() { j.took = time.Since(began) }()
+	if j.given != nil {
+		j.err = Catch(j.take)
 		return
 	}
 	for {
@@ -150,6 +160,7 @@ func (e *Engine) Begin(b *primitives.Block, chunks []*primitives.Chunk, produced
 
 // judge is Begin; behind a Doubt the parent is still held.
 func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (p *Pending, layout primitives.ShardLayout, err error) {
+	began := time.Now()
 	if e.Adopted(b.Hash()) != nil {
 		return nil, layout, ErrKnown
 	}
@@ -180,6 +191,9 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		return nil, layout, err
 	}
 	if err := chain.ValidateBlock(b, j); err != nil {
+		if j.Told {
+			err = fmt.Errorf("%w: %w", ErrTold, err)
+		}
 		return nil, layout, err
 	}
 	if layout, err = e.epochs.ShardLayout(j.EpochID); err != nil {
@@ -234,7 +248,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		}
 	}
 	gatherIncoming(entry, holds)
-	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced}
+	p = &Pending{entry: entry, parent: parent, prev: inherited, produced: produced, began: began}
 	p.patch, p.mocks = e.takePatch(entry.Hash)
 	if err := e.prepare(p, j.PrevChunks, func(i primitives.ShardIndex) state.Trie { return rooted(inherited[i].root) }); err != nil {
 		return nil, layout, err

@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
@@ -23,11 +25,12 @@ type Plan func(at *Entry, shard primitives.ShardID) (now, next bool)
 type PartSource interface {
 	// State asks for the header of a shard's state at the block before a sync block.
 	State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (*StateHeader, error)
-	// Part asks for a part of that state.
-	Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID) ([][]byte, error)
+	// Part asks for a part of that state, and gives it to take, which judges and stores it. Where that says that it is wrong, somebody else is asked. Parts
+	// are asked for at once, as many as Schedule.Parallel says.
+	Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error
 	// Chunks asks for the new chunks of a block as one gets them who holds that shard alone (ChunksFor).
 	Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error)
-	// Refused says that what it gave of a shard, last or lately, was wrong: somebody else is to be asked.
+	// Refused says that a header or chunks that it gave of a shard, last or lately, were wrong: somebody else is to be asked.
 	Refused(point primitives.Hash, shard primitives.ShardID, err error)
 }
 
@@ -45,6 +48,10 @@ const (
 type Schedule struct {
 	// Go runs what may take its time; nil: on a goroutine.
 	Go func(func())
+	// Parallel is how many parts of a shard are asked for at once, Blocks how many blocks a step catches up with; 0: one, and catchUpBlocks.
+	Parallel, Blocks int
+	// Patient: a step waits until the rows of a shard that was let go are removed, so that what it does follows from the chain alone.
+	Patient bool
 
 	e      *Engine
 	plan   Plan
@@ -54,6 +61,7 @@ type Schedule struct {
 	point  storage.BlockRef // that the scan has found
 	asking sync.WaitGroup
 	begun  bool
+	more   bool
 }
 
 // coming is a shard on its way in.
@@ -63,6 +71,7 @@ type coming struct {
 	point    storage.BlockRef
 	header   *StateHeader
 	total    uint64
+	here     atomic.Uint64 // parts that have come
 	j        *Joining
 	chunks   map[primitives.Hash][]*primitives.Chunk
 	asked    chan answer // nil: idle is
@@ -92,11 +101,16 @@ func (e *Engine) PlanOf(account primitives.AccountID) Plan {
 // Coming names the shards that are on their way in.
 func (s *Schedule) Coming() []primitives.ShardID { return slices.Sorted(maps.Keys(s.coming)) }
 
-// Step does what can be done without waiting; it is called behind each block, and now and then without one. Errors are this node's.
+// Step does what can be done without waiting; it is called behind each block, and now and then without one. While the rows of a shard that was let go are
+// removed, that is nothing: no shard can come or go meanwhile. Errors are this node's.
 func (s *Schedule) Step() error {
 	tip := s.e.Tip()
+	s.more = false
+	if s.removing() {
+		return nil
+	}
 	if !s.begun {
-		if err := s.takeUp(tip); err != nil {
+		if all, err := s.takeUp(tip); err != nil || !all {
 			return err
 		}
 		s.begun = true
@@ -109,6 +123,9 @@ func (s *Schedule) Step() error {
 		}
 	}
 	for _, id := range s.Coming() {
+		if s.removing() {
+			return nil
+		}
 		c, err := s.coming[id], error(nil)
 		switch {
 		case !tip.Layout.Has(id) || !s.wanted(tip, id):
@@ -121,22 +138,35 @@ func (s *Schedule) Step() error {
 		}
 	}
 	for i, id := range tip.Layout.ShardIDs() {
+		if s.removing() {
+			return nil
+		}
 		wanted, held := s.wanted(tip, id), tip.Shards[i].Held()
 		switch {
 		case held && !wanted:
-			if at := s.e.foldedAt; !at.Layout.Has(id) || s.wanted(at, id) {
-				continue // a fork may still have need of it
+			if at := s.e.foldedAt; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
+				continue // a fork may still have need of it, or nobody else has it yet
 			}
 			if err := s.e.Leave(id); err != nil && !errors.Is(err, ErrNotYet) {
 				return err
 			}
 		case wanted && !held:
+			before := s.coming[id].place()
 			if err := s.further(tip, id); err != nil {
 				return fmt.Errorf("engine: shard %d comes in: %w", id, err)
 			}
+			s.more = s.more || s.coming[id].place() != before
 		}
 	}
 	return nil
+}
+
+// removing tells whether the rows of a shard that was let go are being removed.
+func (s *Schedule) removing() bool {
+	if s.Patient {
+		s.e.leaving.Wait()
+	}
+	return s.e.removals.Load() > 0
 }
 
 // overtaken deals with a shard that comes in at an older point than the newest. Others keep what belongs to the newest: nobody may ever give the rest, so what
@@ -167,27 +197,25 @@ func (s *Schedule) overtaken(c *coming, newest storage.BlockRef) error {
 	return s.giveUp(c)
 }
 
-// takeUp gives up what was on its way in before a restart and is not wanted any more.
-func (s *Schedule) takeUp(tip *Entry) error {
+// takeUp gives up what was on its way in before a restart and is not wanted any more, one shard with each step.
+func (s *Schedule) takeUp(tip *Entry) (all bool, err error) {
 	list, err := s.e.store.Incoming()
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		c := &coming{id: id, accounts: list[id], cancel: func() {}}
 		if tip.Layout.Has(id) && s.wanted(tip, id) {
 			if point, err := s.kept(tip, id); err != nil || !point.IsZero() {
 				if err != nil {
-					return err
+					return false, err
 				}
 				continue
 			}
 		}
-		if err := s.giveUp(c); err != nil {
-			return err
-		}
+		return false, s.giveUp(c)
 	}
-	return nil
+	return true, nil
 }
 
 // kept is the point at which a shard was coming in, if that can go on; zero: it can't, or there is none.
@@ -271,9 +299,10 @@ func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
 		if c.point.Height < newest.Height {
 			err = s.overtaken(c, newest)
 		}
-		if err != nil || !c.point.IsZero() {
-			return c, err
+		if err != nil || c.point.IsZero() { // given up: it begins anew when what has come of it is removed
+			return nil, err
 		}
+		return c, nil
 	}
 	if c.point = newest; newest.IsZero() {
 		return nil, nil
@@ -332,47 +361,6 @@ func (s *Schedule) forgetPoint(id primitives.ShardID) error {
 	return s.e.store.Write(&batch)
 }
 
-// ask runs a question beside the engine; what it returns is done in a later step.
-func (s *Schedule) ask(c *coming, question func(context.Context) answer) {
-	ctx, cancel := context.WithCancel(context.Background())
-	c.cancel = cancel
-	asked := make(chan answer, 1)
-	c.asked = asked
-	s.asking.Add(1)
-	run := func() {
-		defer s.asking.Done()
-		defer cancel()
-		asked <- question(ctx)
-	}
-	if s.Go != nil {
-		s.Go(run)
-	} else {
-		go run()
-	}
-}
-
-func idle() {}
-
-func (s *Schedule) askHeader(c *coming) {
-	s.ask(c, func(ctx context.Context) answer {
-		h, err := s.source.State(ctx, c.point.Hash, c.id)
-		if err != nil {
-			return idle
-		}
-		total := uint64(0)
-		if h.Chunk == nil {
-			err = fmt.Errorf("%w: none in the header of shard %d", ErrChunk, c.id)
-		} else {
-			total, err = h.Parts()
-		}
-		if err != nil {
-			s.source.Refused(c.point.Hash, c.id, err)
-			return idle
-		}
-		return func() { c.header, c.total = h, total }
-	})
-}
-
 // theirs tells whether an error says that what the source gave is wrong.
 func theirs(err error) bool {
 	var invalid chain.Invalid
@@ -404,43 +392,9 @@ func (s *Schedule) join(c *coming) error {
 	return nil
 }
 
-// parts asks for those that are missing; with all of them the shard enters.
-func (s *Schedule) parts(c *coming) error {
-	has, err := c.j.Has()
-	if err != nil {
-		return err
-	}
-	if uint64(len(has)) >= c.total {
-		if err := c.j.Enter(c.total); err != nil && !errors.Is(err, ErrNotYet) {
-			return err
-		}
-		return nil
-	}
-	s.ask(c, func(ctx context.Context) answer {
-		for k := range c.total {
-			if slices.Contains(has, k) {
-				continue
-			}
-			id := trie.PartID{Index: k, Total: c.total}
-			part, err := s.source.Part(ctx, c.point.Hash, c.id, id)
-			if err == nil {
-				err = c.j.Part(id, part)
-				if err != nil && theirs(err) {
-					s.source.Refused(c.point.Hash, c.id, err)
-				}
-			}
-			if err != nil {
-				break // what has come is stored; the rest is asked for again
-			}
-		}
-		return idle
-	})
-	return nil
-}
-
 // catchUp does what the blocks behind the shard's state did in it, as far as they are folded; then it does the rest, and the shard is held.
 func (s *Schedule) catchUp(c *coming) error {
-	for range catchUpBlocks {
+	for range cmp.Or(s.Blocks, catchUpBlocks) {
 		next, more, err := c.j.Next()
 		if err != nil {
 			return err
@@ -472,35 +426,6 @@ func (s *Schedule) catchUp(c *coming) error {
 func (s *Schedule) refuse(c *coming, err error) {
 	s.source.Refused(c.point.Hash, c.id, err)
 	clear(c.chunks)
-}
-
-// askFolded asks for the chunks of folded blocks from one on.
-func (s *Schedule) askFolded(c *coming, at storage.BlockRef) error {
-	folded := s.e.store.Tip().Folded.Height
-	list := []primitives.Hash{at.Hash}
-	for h := at.Height + 1; h <= folded && len(list) < catchUpBlocks; h = at.Height + 1 {
-		var err error
-		if at, err = s.e.store.NextBlock(h); err != nil {
-			return err
-		}
-		list = append(list, at.Hash)
-	}
-	s.askChunks(c, list)
-	return nil
-}
-
-func (s *Schedule) askChunks(c *coming, blocks []primitives.Hash) {
-	s.ask(c, func(ctx context.Context) answer {
-		got := map[primitives.Hash][]*primitives.Chunk{}
-		for _, hash := range blocks {
-			chunks, err := s.source.Chunks(ctx, hash, c.id)
-			if err != nil {
-				break
-			}
-			got[hash] = chunks
-		}
-		return func() { maps.Copy(c.chunks, got) }
-	})
 }
 
 func (s *Schedule) finish(c *coming) error {

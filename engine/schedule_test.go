@@ -33,17 +33,21 @@ func (s *newestSource) State(_ context.Context, point primitives.Hash, shard pri
 	return s.p.maker.StateHeader(x, 1)
 }
 
-func (s *newestSource) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID) ([][]byte, error) {
+func (s *newestSource) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
 	s.wanted = append(s.wanted, point)
 	if point != s.only || !s.parts {
-		return nil, ErrNotYet
+		return ErrNotYet
 	}
 	x, err := s.p.maker.Block(point)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	s.given++
-	return s.p.maker.Part(x.Block.Body.Chunks[1].PrevBlockHash, 1, id)
+	part, err := s.p.maker.Part(x.Block.Body.Chunks[1].PrevBlockHash, 1, id)
+	if err != nil {
+		return err
+	}
+	return take(part)
 }
 
 func (s *newestSource) Chunks(_ context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
@@ -71,7 +75,7 @@ func TestScheduleMovesOn(t *testing.T) {
 	}
 	begin := func(t *testing.T, w *world) {
 		w.Schedule = NewSchedule(w.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return true, true }, w.src)
-		w.Go = func(f func()) { f() }
+		w.Go, w.Patient = func(f func()) { f() }, true
 	}
 	steps := func(t *testing.T, w *world, n int) {
 		t.Helper()

@@ -185,8 +185,27 @@ type SyncBlock struct {
 }
 
 // SyncBlockAhead finds the sync block of the epoch of the highest header, by headers alone, if it is final; nil: it is yet to come, or headers do not lead far ahead
-// of the blocks.
+// of the blocks. It reads all headers behind a proof; who adds or asks for headers does not wait for that.
 func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
+	s, err := e.scanHeaders()
+	if err != nil || s.rows[0].Tree.Size() == 0 {
+		return nil, err
+	}
+	return s.find()
+}
+
+// headerScan is where a look at the headers begins.
+type headerScan struct {
+	disk   *leadingRows     // those that are written
+	rows   []*following.Row // the newest, which may not be; the newest first
+	next   primitives.Hash  // the one before them
+	final  following.Ref
+	layout primitives.ShardLayout
+	err    error // of the layout
+}
+
+// scanHeaders takes what only memory may have.
+func (e *Engine) scanHeaders() (*headerScan, error) {
 	l := &e.leading
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -194,15 +213,27 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 		return nil, err
 	}
 	head := l.chain.Head()
-	var rows []*following.Row // newest first
-	for at := head; at != nil && at.Tree.Size() > 0; {
-		rows = append(rows, at)
-		var err error
-		if at, err = l.rows.Row(at.Info.PrevHash); err != nil {
+	s := &headerScan{disk: &leadingRows{e: e}, rows: []*following.Row{head}, next: head.Info.PrevHash, final: l.chain.Final()}
+	for at := l.rows.new[s.next]; at != nil && at.Tree.Size() > 0; at = l.rows.new[s.next] {
+		s.rows, s.next = append(s.rows, at), at.Info.PrevHash
+	}
+	s.layout, s.err = l.chain.Epochs().ShardLayout(head.Header.EpochID)
+	return s, nil
+}
+
+// find reads the others, and looks.
+func (s *headerScan) find() (*SyncBlock, error) {
+	rows := s.rows
+	head := rows[0]
+	for at, err := s.disk.Row(s.next); ; at, err = s.disk.Row(at.Info.PrevHash) {
+		if err != nil {
 			return nil, err
 		}
+		if at == nil || at.Tree.Size() == 0 {
+			break
+		}
+		rows = append(rows, at)
 	}
-	final := l.chain.Final()
 	var had []int
 	found := -1
 	for i := len(rows) - 2; i > 0; i-- { // from the second of the epoch on
@@ -225,22 +256,20 @@ func (e *Engine) SyncBlockAhead() (*SyncBlock, error) {
 			break
 		}
 	}
-	if found < 1 || found+1 >= len(rows) || rows[found-1].Header.Height > final.Height {
+	if found < 1 || found+1 >= len(rows) || rows[found-1].Header.Height > s.final.Height {
 		return nil, nil
 	}
 	refOf := func(r *following.Row) storage.BlockRef {
 		return storage.BlockRef{Height: r.Header.Height, Hash: r.Info.Hash}
 	}
-	out := &SyncBlock{Sync: refOf(rows[found-1]), Point: refOf(rows[found]), Before: refOf(rows[found+1]), Epoch: head.Header.EpochID, Complete: true}
+	out := &SyncBlock{Sync: refOf(rows[found-1]), Point: refOf(rows[found]), Before: refOf(rows[found+1]), Epoch: head.Header.EpochID, Complete: true, Layout: s.layout}
 	for _, is := range rows[found].Header.ChunkMask {
 		out.Complete = out.Complete && is
 	}
 	for i := len(rows) - 1; i > found; i-- {
 		out.Path = append(out.Path, rows[i].Header)
 	}
-	var err error
-	out.Layout, err = l.chain.Epochs().ShardLayout(out.Epoch)
-	return out, err
+	return out, s.err
 }
 
 // MergeProofs adds to what blocks brought what they brought to one more shard.

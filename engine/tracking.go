@@ -92,7 +92,7 @@ func (e *Engine) holds(parent *Entry, layout primitives.ShardLayout) ([]bool, er
 		if err != nil {
 			return nil, err
 		}
-		out[i] = parent.Shards[index].Held() && (from == id || e.tracks(layout, id))
+		out[i] = parent.Shards[index].Held() && (from == id || len(e.o.Assigned) > 0 || e.tracks(layout, id)) // a schedule lets go of what it has no need of
 	}
 	return out, nil
 }

@@ -7,6 +7,9 @@ import (
 	following "github.com/troupe-chain/troupe/chain/headers"
 )
 
+// ErrTold says that a copy of a block that came without its body is wrong. Its hash does not cover all of such a copy, so another may be right.
+var ErrTold = errors.New("engine: a copy that was told is wrong")
+
 // Verdict is what an error of Begin or Adopt means for the block, whoever made it.
 type Verdict byte
 
@@ -14,7 +17,7 @@ type Verdict byte
 const (
 	Own       Verdict = iota // this node's fault: it cannot go on
 	Bad                      // the block is bad, whoever judges it and whenever
-	Early                    // it is ahead of the clock or of the tip, and may be right later
+	Early                    // it is ahead of the clock or of the tip, or its copy alone is wrong: it may be right later
 	Waits                    // its parent or bodies of its chunks are missing
 	Overtaken                // it is known, or does not descend from the final block any more: nobody's fault
 )
@@ -27,7 +30,7 @@ func VerdictOf(err error) Verdict {
 		return Overtaken
 	case errors.Is(err, ErrOrphan), errors.Is(err, ErrMissing), errors.Is(err, ErrNoCode), errors.Is(err, following.ErrOrphan):
 		return Waits
-	case errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, following.ErrFull):
+	case errors.Is(err, ErrTold), errors.Is(err, chain.InvalidBlockFutureTime), errors.Is(err, chain.InvalidBlockHeight), errors.Is(err, following.ErrFull):
 		return Early
 	case errors.Is(err, ErrChunk), errors.Is(err, ErrWitness), errors.Is(err, following.ErrProof), errors.As(err, &invalid):
 		return Bad

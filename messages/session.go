@@ -1,6 +1,8 @@
 package messages
 
 import (
+	"strings"
+
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -11,6 +13,15 @@ type SessionID uint64
 // Client names who is behind a session, for sharing out what is scarce: sessions with the same Client share one turn. Empty:
 // the session is a client of its own.
 type Client string
+
+// ofPeer begins the names of clients that are other nodes.
+const ofPeer = "peer "
+
+// ClientPeer names another node, which has passed on what its clients want.
+func ClientPeer(id string) Client { return Client(ofPeer + id) }
+
+// OfPeer tells whether it is one.
+func (c Client) OfPeer() bool { return strings.HasPrefix(string(c), ofPeer) }
 
 // OpenSession: node -> rpc, no reply. The session's actor is made for its first message. A duplicate changes nothing.
 type OpenSession struct{ Session SessionID }

@@ -38,24 +38,30 @@ var changes = Method[changesParams]{
 	},
 }
 
-var blockEffects = Method[view.BlockRef]{
-	Name: "block_effects", Doc: "Returns which accounts a block changed, and of what kind the changes are.",
-	Aliases: []string{"EXPERIMENTAL_changes_in_block"},
-	Heavy:   true,
-	Faults:  []*Fault{UnknownBlock, NotSyncedYet},
-	Parse: func(v val) (ref view.BlockRef, err error) {
-		if err = needObject(v, "RpcStateChangesInBlockRequest"); err != nil {
-			return ref, err
-		}
-		return readFlatRef(v)
-	},
-	Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {
-		hash, effects, err := c.node.Effects(*ref)
-		if err != nil {
-			return b, changesFault(err)
-		}
-		return view.AppendEffects(b, &hash, effects), nil
-	},
+var (
+	blockEffects   = effects("block_effects", "Returns which accounts a block changed, and of what kind the changes are.", view.AppendEffects)
+	changesInBlock = effects("EXPERIMENTAL_changes_in_block", "Returns what block_effects does, in nearcore's form alone.", view.AppendChangesInBlock)
+)
+
+func effects(name, doc string, reply func(b []byte, block *primitives.Hash, es []view.Effect) []byte) Method[view.BlockRef] {
+	return Method[view.BlockRef]{
+		Name: name, Doc: doc,
+		Heavy:  true,
+		Faults: []*Fault{UnknownBlock, NotSyncedYet},
+		Parse: func(v val) (ref view.BlockRef, err error) {
+			if err = needObject(v, "RpcStateChangesInBlockRequest"); err != nil {
+				return ref, err
+			}
+			return readFlatRef(v)
+		},
+		Handle: func(c *call, b []byte, ref *view.BlockRef) ([]byte, error) {
+			hash, effects, err := c.node.Effects(*ref)
+			if err != nil {
+				return b, changesFault(err)
+			}
+			return reply(b, &hash, effects), nil
+		},
+	}
 }
 
 // changesFault makes the faults of both methods; their data repeats the cause.

@@ -24,6 +24,7 @@ import (
 // longest for its next request gives way, of the address that has most.
 type door struct {
 	limits  limits.Limits
+	live    atomic.Pointer[live]
 	cors    *cors
 	proxies []netip.Prefix
 	gate    gate
@@ -66,6 +67,11 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 		o.Limits.Connections = most
 	}
 	d := &door{limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
+	l, err := newLive(o)
+	if err != nil {
+		return nil, err
+	}
+	d.live.Store(l)
 	d.gate.init(d.limits.HeavyWaiting)
 	return d, nil
 }
@@ -156,7 +162,7 @@ func (d *door) admit(c net.Conn) *conn {
 	d.mu.Lock()
 	cl := d.client(addr)
 	why := limits.Count
-	most, holds := cl.most(d.limits.AddressConnections)
+	most, holds := cl.most(d.live.Load().AddressConnections)
 	proxy := d.isProxy(addr)
 	if holds && !proxy && int64(cl.conns) >= most {
 		why = limits.MaxAddressConnections
@@ -332,7 +338,7 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 	}
 	d := c.door
 	if n > smallReply {
-		most, holds := of.most(d.limits.AddressInFlight)
+		most, holds := of.most(d.live.Load().AddressInFlight)
 		switch {
 		case holds && of.inFlight.Load()+n > most:
 			d.refused[limits.MaxAddressInFlight].Add(1)

@@ -309,6 +309,9 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 			c.leave()
 		}
 	}()
+	if x.gone() { // in the middle of a batch, or of what a WebSocket asks
+		return b, "", internal("", errWorldGone)
+	}
 	if route.simulates {
 		done, err := x.countSimulation()
 		if err != nil {
@@ -351,7 +354,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 
 // countSimulation counts a simulation or trace, in all and of its client.
 func (x *exchange) countSimulation() (done func(), err error) {
-	most, holds := x.client.most(x.opts.Limits.AddressSimulations)
+	most, holds := x.client.most(x.door.live.Load().AddressSimulations)
 	switch {
 	case x.metrics.simulating.Add(1) > int64(x.opts.Limits.Simulations):
 		x.metrics.simulating.Add(-1)

@@ -33,6 +33,7 @@ var (
 	NoGlobalContractCode = &Fault{Name: "NO_GLOBAL_CONTRACT_CODE", Fields: true}
 	InvalidTransaction   = &Fault{Name: "INVALID_TRANSACTION", Fields: true}
 	DoesNotTrackShard    = &Fault{Name: "DOES_NOT_TRACK_SHARD"}
+	RequestRouted        = &Fault{Name: "REQUEST_ROUTED", Fields: true}
 	UnknownTransaction   = &Fault{Name: "UNKNOWN_TRANSACTION", Fields: true}
 	Timeout              = &Fault{Name: "TIMEOUT_ERROR", Status: http.StatusRequestTimeout}
 	NodeIsSyncing        = &Fault{Name: "NODE_IS_SYNCING"}

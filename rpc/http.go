@@ -91,7 +91,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 
 // serveAt answers a request for a path of this node's.
 func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
-	if key == nil && s.opts.RequireAPIKey && (ctx.IsPost() || string(path) == socketPath) {
+	console := s.opts.Console && isConsole(path)
+	if key == nil && s.opts.RequireAPIKey && (ctx.IsPost() || string(path) == socketPath || console) {
 		s.unauthorized(ctx)
 		return
 	}
@@ -105,6 +106,10 @@ func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	}
 	if (ctx.IsGet() || ctx.IsHead()) && bytes.HasPrefix(path, []byte(documents0)) {
 		s.document(ctx, string(path), key)
+		return
+	}
+	if console && (ctx.IsGet() || ctx.IsHead()) {
+		s.console(ctx, string(path[len(consolePath):]))
 		return
 	}
 	if s.opts.Debug && bytes.HasPrefix(path, debugPrefix) && (ctx.IsGet() || ctx.IsHead()) {

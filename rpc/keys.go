@@ -47,6 +47,7 @@ func (r *rate) counts(now time.Time) bool {
 
 // apiKey is one that clients may put in front of a path.
 type apiKey struct {
+	name      string
 	perSecond float64 // requests; 0: any number
 	rate      rate
 }
@@ -63,7 +64,7 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 	out := make(map[string]*apiKey, len(list))
 	for _, text := range list {
 		name, rest, limited := strings.Cut(text, ":")
-		k := &apiKey{}
+		k := &apiKey{name: name}
 		if limited {
 			n, err := strconv.ParseUint(rest, 10, 32)
 			if err != nil || n == 0 {
@@ -84,11 +85,12 @@ func parseAPIKeys(list []string) (map[string]*apiKey, error) {
 
 // keyed takes a known API key off the front of a path.
 func (s *Server) keyed(path []byte) (rest []byte, key *apiKey) {
-	if len(s.keys) == 0 || len(path) < 2 {
+	keys := s.door.live.Load().keys
+	if len(keys) == 0 || len(path) < 2 {
 		return path, nil
 	}
 	name, more, found := bytes.Cut(path[1:], []byte{'/'})
-	key = s.keys[string(name)]
+	key = keys[string(name)]
 	switch {
 	case key == nil:
 		return path, nil
@@ -111,7 +113,7 @@ const unlimited = 1_000_000
 
 // rated counts a request against the rates of its address and its key; a limit's failure if there have been too many.
 func (x *exchange) rated() *failure {
-	l := x.opts.Limits.AddressRate
+	l := x.door.live.Load().AddressRate
 	if most, holds := x.client.most(l); holds && most < unlimited && !x.client.rate.take(time.Now(), float64(most)) {
 		return x.tooMany(limits.MaxAddressRate, busy(limits.MaxAddressRate))
 	}

@@ -88,6 +88,33 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
+// TestReloadEndsSockets: a WebSocket goes on while its key does, at its rate; when the key goes, it ends.
+func TestReloadEndsSockets(t *testing.T) {
+	o := Options{APIKeys: []string{"stays", "goes", "slower"}}
+	s, url := served(t, &fakeNode{}, o)
+	open := func(key string) *websocket.Conn { return dial(t, strings.TrimSuffix(url, "ws")+key+"ws", nil) }
+	plain, stays, goes, slower := open(""), open("stays/"), open("goes/"), open("slower/")
+	talks := func(list ...*websocket.Conn) {
+		t.Helper()
+		for _, c := range list {
+			say(t, c, healthBody)
+			if got := hear(t, c); !strings.Contains(got, `"result":null`) {
+				t.Error(got)
+			}
+		}
+	}
+	talks(plain, stays, goes, slower)
+	if err := s.Reload(s.opts.Limits, []string{"stays", "slower:7"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*websocket.Conn{goes, slower} {
+		if code := closeCodeOf(t, c); code != websocket.ClosePolicyViolation {
+			t.Errorf("code %d", code)
+		}
+	}
+	talks(plain, stays, open("slower/"))
+}
+
 // TestRate: an address has so many requests in a second, those of a batch each by itself, and gets more with time.
 func TestRate(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})

@@ -21,6 +21,8 @@ const (
 	documents0 = "/v0/"
 	// farAhead is how many heights above the last block are waited for, as by neardata.
 	farAhead = 10
+	// highest is above all heights that neardata takes for one.
+	highest = 1_000_000_000_000_000
 )
 
 // documentQuery are the parameters of troupe_block_document.
@@ -134,6 +136,10 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 	call, ok := documentCall(path[len(documents0):])
 	if !ok {
 		s.refuseDocument(ctx, http.StatusBadRequest, nil)
+		return
+	}
+	if call.height > highest {
+		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is too high", "BLOCK_HEIGHT_TOO_HIGH"})
 		return
 	}
 	if _, genesis, err := s.node.Block(view.BlockRef{Kind: view.RefGenesis}); err == nil && call.height < genesis.Header.Height {

@@ -32,7 +32,7 @@ func (x *exchange) park() (*parked, error) {
 	l := &x.door.parking
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	most, holds := x.client.most(x.opts.Limits.AddressParked)
+	most, holds := x.client.most(x.door.live.Load().AddressParked)
 	if holds && x.client.parked.Load() >= most {
 		return nil, x.unparked(limits.MaxAddressParked)
 	}

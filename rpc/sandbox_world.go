@@ -38,6 +38,9 @@ var sandboxDropWorld = Method[snapshotID]{
 	Name: "sandbox_drop_world", Doc: `Ends a world, and those that go on from it. The reply comes when nothing of it is left.`,
 	Faults: sandboxFaults, Waits: true, Steers: true, Parse: parseSnapshotID,
 	Handle: func(c *call, b []byte, p *snapshotID) ([]byte, error) {
+		if k := c.x.socket; k != nil {
+			k.drops.Store(true)
+		}
 		if err := c.node.DropWorld(c.ctx, p.id); err != nil {
 			return b, steered(err, SandboxRefused, "the world has not ended in time; it still will")
 		}

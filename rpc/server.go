@@ -42,13 +42,16 @@ type Options struct {
 	NoTrace        bool          // troupe.rpc.trace is false
 	NoSandbox      bool          // troupe.rpc.sandbox is false
 	Debug          bool          // rpc.enable_debug_rpc
+	Console        bool          // whether there is the page at /console
 	APIKeys        []string      // troupe.rpc.api_keys
 	RequireAPIKey  bool          // troupe.rpc.require_api_key
 	TLSCert        string        // troupe.rpc.tls_cert, a file; empty: no TLS
 	TLSKey         string        // troupe.rpc.tls_key
 	// Metrics appends the rest of the node's metrics in Prometheus text to those of the RPC.
 	Metrics func([]byte) []byte
-	Log     logrus.FieldLogger // nil: nothing is logged
+	// Actors appends what the console shows of the actors as JSON, at most so many of them; nil: there is nothing to show.
+	Actors func(b []byte, most int) []byte
+	Log    logrus.FieldLogger // nil: nothing is logged
 }
 
 func (o *Options) setDefaults() error {
@@ -88,7 +91,6 @@ type Server struct {
 	statuses encodedStatus
 	sessions sessions
 	sockets  *sockets
-	keys     map[string]*apiKey
 	packing  chan struct{} // places of replies that are compressed
 	cors     cors
 	door     *door
@@ -97,6 +99,7 @@ type Server struct {
 	ctx      context.Context // ends when the server shuts down
 	stop     context.CancelCauseFunc
 	worlds   worlds
+	listed   actorList
 	root     *Server                       // of a world: whose it is; nil: this is none
 	asked    func() (done func(), ok bool) // of a world, see WorldOptions
 }
@@ -110,12 +113,6 @@ func New(node Node, opts Options) (*Server, error) {
 	var err error
 	if s.door, err = newDoor(&s.opts, &s.cors); err != nil {
 		return nil, err
-	}
-	if s.keys, err = parseAPIKeys(opts.APIKeys); err != nil {
-		return nil, fmt.Errorf("troupe.rpc.api_keys: %w", err)
-	}
-	if opts.RequireAPIKey && len(s.keys) == 0 {
-		return nil, errors.New("troupe.rpc.require_api_key is true and troupe.rpc.api_keys is empty: nobody could call anything")
 	}
 	if opts.TLSCert != "" || opts.TLSKey != "" {
 		c, err := newCertificate(opts.TLSCert, opts.TLSKey, s.log)

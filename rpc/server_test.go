@@ -33,6 +33,7 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_call_function":            `{"finality":"final","account_id":"a.near","method_name":"m","args_base64":""}`,
 	"changes":                               `{"changes_type":"account_changes","account_ids":["a.near"],"finality":"final"}`,
 	"block_effects":                         `{"finality":"final"}`,
+	"EXPERIMENTAL_changes_in_block":         `{"finality":"final"}`,
 	"troupe_streamer_message":               `{"finality":"final"}`,
 	"troupe_block_document":                 `{"height":7}`,
 	"tx":                                    `["` + zeroHash + `","a.near"]`,
@@ -122,8 +123,7 @@ func TestEveryKindOfError(t *testing.T) {
 
 func TestAliases(t *testing.T) {
 	s := newServer(t, &fakeNode{}, Options{})
-	for _, name := range []string{"EXPERIMENTAL_genesis_config", "EXPERIMENTAL_changes", "EXPERIMENTAL_changes_in_block",
-		"EXPERIMENTAL_light_client_proof"} {
+	for _, name := range []string{"EXPERIMENTAL_genesis_config", "EXPERIMENTAL_changes", "EXPERIMENTAL_light_client_proof"} {
 		r := byName[name]
 		if r == nil {
 			t.Fatalf("no %s", name)

@@ -23,11 +23,11 @@ var errNoSocket = NotAWebSocket.because("subscriptions are for WebSockets: conne
 // beginning is what is charged for a subscription: that of an account looks back some hundred blocks for transactions that are not final.
 const beginning = 5 * time.Millisecond
 
-// maxHashes is how many transactions a subscription may name.
+// maxHashes is how many transactions a subscription may name, or shards and accounts.
 const maxHashes = 256
 
 var subscribe = Method[view.Subscription]{
-	Name: "subscribe", Doc: "Begins to tell of blocks, transactions, outcomes or events as they come, on a WebSocket.",
+	Name: "subscribe", Doc: "Begins to tell of blocks, transactions, outcomes, events, or of all that blocks did, as they come, on a WebSocket.",
 	Faults: []*Fault{NotAWebSocket, UnknownBlock, NotSyncedYet, CursorLost},
 	Parse:  parseSubscription,
 	Handle: func(c *call, b []byte, q *view.Subscription) ([]byte, error) {
@@ -102,6 +102,20 @@ var unsubscribe = Method[string]{
 	},
 }
 
+// readShardUID reads {"shard_id", "version"}.
+func readShardUID(v val) (uid primitives.ShardUID, err error) {
+	err = readStruct(v, "ShardUId", field{"shard_id", false, into(&uid.ID, readUint32)}, field{"version", false, into(&uid.Version, readUint32)})
+	return uid, err
+}
+
+func readUint32(v val) (uint32, error) {
+	n, err := readUint64(v)
+	if err == nil && n > math.MaxUint32 {
+		err = errors.New("invalid value: integer `" + strconv.FormatUint(n, 10) + "`, expected u32")
+	}
+	return uint32(n), err
+}
+
 func readText(v val) (string, error) {
 	b, err := readString(v)
 	return string(b), err
@@ -145,6 +159,19 @@ func parseSubscription(v val) (q view.Subscription, err error) {
 	switch q.Topic {
 	case view.TopicBlocks:
 		fields = append(fields, finality)
+	case view.TopicMessages:
+		var of view.ShardFilter
+		fields = append(fields, finality,
+			field{"shards", true, func(x val) (err error) {
+				of.Shards, err = readList(x, readShardUID)
+				q.Of = &of
+				return err
+			}},
+			field{"accounts", true, func(x val) (err error) {
+				of.Accounts, err = readList(x, readAccountID)
+				q.Of = &of
+				return err
+			}})
 	case view.TopicOutcomes:
 		fields = append(fields, account, finality)
 	case view.TopicEvents:
@@ -164,6 +191,8 @@ func parseSubscription(v val) (q view.Subscription, err error) {
 	switch {
 	case q.Hashes != nil && (len(q.Hashes) == 0 || len(q.Hashes) > maxHashes):
 		err = errors.New("tx_hashes must have 1 to " + strconv.Itoa(maxHashes) + " hashes")
+	case q.Of != nil && (len(q.Of.Shards)+len(q.Of.Accounts) == 0 || len(q.Of.Shards)+len(q.Of.Accounts) > maxHashes):
+		err = errors.New("shards and accounts must name 1 to " + strconv.Itoa(maxHashes) + " together")
 	case q.After != nil && q.From != nil:
 		err = errors.New("after and from_height exclude each other")
 	}
@@ -203,7 +232,7 @@ type subscription struct {
 
 // newSubscription takes a place; the limit that has none, or limits.Count.
 func (k *socket) newSubscription() (*subscription, limits.ID) {
-	most, holds := k.client.most(k.opts.Limits.AddressSubs)
+	most, holds := k.client.most(k.door.live.Load().AddressSubs)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	why := limits.Count

@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, UnknownTransaction, Timeout}
+var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, RequestRouted, UnknownTransaction, Timeout}
 
 var tx = Method[view.GetTx]{
 	Name: "tx", Doc: "Returns how far a transaction has come and its outcomes, once it is as far as wait_until.",
@@ -117,6 +117,9 @@ func (s *Server) txFault(err error) error {
 			return UnknownTransaction.because("Transaction "+h+" doesn't exist", member(nil, "requested_transaction_hash", quoted(h)))
 		case view.ErrShardNotTracked:
 			return DoesNotTrackShard.because("Node doesn't track this shard. Cannot determine whether the transaction is valid", nil)
+		case view.ErrRouted:
+			h := e.Hash.String()
+			return RequestRouted.because("Transaction with hash "+h+" was routed", member(nil, "transaction_hash", quoted(h)))
 		case view.ErrTimeout:
 			s.metrics.timeouts.Add(1)
 			text := "Timeout" // clients look for this word; what follows it is for people

@@ -52,7 +52,7 @@ func (w *work) pay(now time.Time, perSecond time.Duration) {
 
 // share is what the client may have in a second; false: it is not limited.
 func (x *exchange) share() (time.Duration, bool) {
-	most, holds := x.client.most(x.opts.Limits.AddressWork)
+	most, holds := x.client.most(x.door.live.Load().AddressWork)
 	return time.Duration(most) * time.Millisecond, holds
 }
 

@@ -25,8 +25,9 @@ type WorldOptions struct {
 	// Asked is told of each request when it begins, and done when it has ended; of a WebSocket, as long as it is open. false: the world is
 	// about to end, and takes none.
 	Asked func() (done func(), ok bool)
-	// Metrics appends the metrics of its node.
+	// Metrics appends the metrics of its node, and Actors its actors as Options.Actors does.
 	Metrics func([]byte) []byte
+	Actors  func(b []byte, most int) []byte
 }
 
 // worlds are the chains beside a server's own. Each has a Server for its node, with the same door, limits, keys and counters.
@@ -47,9 +48,9 @@ type world struct {
 
 // AddWorld serves a node below /world/ID until RemoveWorld.
 func (s *Server) AddWorld(id string, node Node, o WorldOptions) {
-	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets, keys: s.keys, packing: s.packing,
+	w := &Server{node: node, opts: s.opts, log: s.log.WithField("world", id), metrics: s.metrics, sockets: s.sockets, packing: s.packing,
 		cors: s.cors, door: s.door, root: s, asked: o.Asked}
-	w.opts.Metrics = o.Metrics
+	w.opts.Metrics, w.opts.Actors = o.Metrics, o.Actors
 	w.ctx, w.stop = context.WithCancelCause(s.ctx)
 	g := &s.worlds
 	g.mu.Lock()
@@ -93,7 +94,9 @@ func (s *Server) RemoveWorld(id string) {
 		for _, x := range k.subscriptions() {
 			x.of.Stop()
 		}
-		k.say(websocket.CloseGoingAway, errWorldGone.Error())
+		if !k.drops.Load() { // else behind the reply that says so
+			k.say(websocket.CloseGoingAway, errWorldGone.Error())
+		}
 	})
 	w.sessions.endAll()
 	g.forget(w.Server)
@@ -106,6 +109,11 @@ func (s *Server) RemoveWorld(id string) {
 		defer cancel()
 		_ = w.http.ShutdownWithContext(ctx) // what is idle is the door's, and ends in its time
 	}()
+}
+
+// gone tells whether a server's world has been dropped.
+func (s *Server) gone() bool {
+	return s.root != nil && errors.Is(context.Cause(s.ctx), errWorldGone)
 }
 
 // worldOf takes a world off the front of a path; found: the path is of one, nil: which there is not.

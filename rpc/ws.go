@@ -58,6 +58,7 @@ type socket struct {
 	key    *apiKey // nil: none
 	out    *outbox
 	heard  atomic.Int64 // when something came, by clock
+	drops  atomic.Bool  // a world is being dropped by it, perhaps its own
 	waits  chan struct{}
 	all    sync.WaitGroup // of requests that wait
 
@@ -112,7 +113,7 @@ func (s *Server) countSocket(k *socket) limits.ID {
 	g := s.sockets
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	most, holds := k.client.most(s.opts.Limits.AddressSockets)
+	most, holds := k.client.most(s.door.live.Load().AddressSockets)
 	why := limits.Count
 	switch {
 	case g.stopped, uint64(len(g.open)) >= s.opts.Limits.Sockets:
@@ -215,6 +216,11 @@ func (k *socket) run() {
 	k.mu.Lock()
 	k.out = out
 	k.mu.Unlock()
+	if k.gone() { // while it was being made: nobody has told it
+		k.say(websocket.CloseGoingAway, errWorldGone.Error())
+	} else if k.keyGone() {
+		k.sayKeyGone()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			k.metrics.panics.Add(1)
@@ -421,6 +427,9 @@ func (k *socket) reply(x *exchange, b []byte) {
 	}
 	if !k.out.put(frame{head: b, sent: sent}) {
 		sent()
+	}
+	if k.drops.Swap(false) && k.gone() {
+		k.say(websocket.CloseGoingAway, errWorldGone.Error())
 	}
 	for _, f := range x.after {
 		f()

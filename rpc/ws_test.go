@@ -309,6 +309,8 @@ func TestSubscribeRefused(t *testing.T) {
 		`{"topic":"weather"}`:      "unknown variant `weather`",
 		`{"topic":"events"}`:       "missing field `account_id`",
 		`{"topic":"transactions"}`: "missing field `account_id`",
+		`{"topic":"messages","shards":[{"shard_id":1}]}`:                                          "missing field `version`",
+		`{"topic":"messages","accounts":[]}`:                                                      "shards and accounts must name 1 to 256 together",
 		`{"topic":"transactions","tx_hashes":[]}`:                                                 "tx_hashes must have 1 to 256 hashes",
 		`{"topic":"blocks","finality":"maybe"}`:                                                   "unknown variant `maybe`",
 		`{"topic":"blocks","from_height":-1}`:                                                     "PARSE_ERROR",

@@ -62,6 +62,11 @@ func Start(ctx context.Context, o Options) (_ *Sandbox, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if hm.Config.RPC == nil { // its limits hold for calls from here, too; nothing listens
+		if err = hm.Config.AddRPC(); err != nil {
+			return nil, err
+		}
+	}
 	hm.Config.Consensus.ProduceEmptyBlocks = false
 	if s.host, err = host.Start(host.Options{Home: hm, Log: o.Log, NoRPC: true, Inside: true}); err != nil {
 		return nil, err

@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -248,5 +251,40 @@ func TestFolder(t *testing.T) {
 	}
 	if _, err := s.Balance("bob.near"); err == nil {
 		t.Error("what a world had is in the folder")
+	}
+}
+
+// TestFolderWithoutRPC: a folder whose node has no RPC is as good as any.
+func TestFolderWithoutRPC(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Start(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "config.json")
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Fatal(err)
+	}
+	all["rpc"] = json.RawMessage("null")
+	if raw, err = json.Marshal(all); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Start(t.Context(), Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if _, err := s.Create(t.Context(), "alice.near", primitives.NEAR(1)); err != nil {
+		t.Error(err)
 	}
 }

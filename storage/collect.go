@@ -220,6 +220,9 @@ func (s *Store) dropEntries(batch *Batch, oldTail, newTail primitives.Height) er
 
 // dropSegments removes the segments of the log that hold nothing above the tail, but the first, which is genesis's own.
 func (s *Store) dropSegments(tail primitives.Height) error {
+	if s.holds > 0 {
+		return nil // a backup has yet to copy them; the next call removes them
+	}
 	var gone []uint32
 	err := segments.Scan(s.db, nil, nil, func(key []byte, info segmentInfo) bool {
 		n := segmentNumber(key)

@@ -62,3 +62,14 @@ func BenchmarkFoldBatch(b *testing.B) {
 		}
 	}
 }
+
+// TestPutsWithoutScratch: what a block puts waits for the fold without the memory that its keys and values were made in.
+func TestPutsWithoutScratch(t *testing.T) {
+	var batch Batch
+	long := packed(bytes.Repeat([]byte("value "), 1<<16))
+	flat.Put(&batch, "key", &long)
+	p := newPending(new(entry), &Block{Puts: &batch}, nil)
+	if cap(p.puts.value)+cap(p.puts.key) > 0 || p.puts.Len() != 1 || p.puts.Size() != batch.Size() {
+		t.Errorf("%d rows of %d bytes wait with %d bytes of scratch", p.puts.Len(), p.puts.Size(), cap(p.puts.value)+cap(p.puts.key))
+	}
+}

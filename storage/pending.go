@@ -72,7 +72,7 @@ type found struct {
 func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 	p := &pendingBlock{ref: b.Ref, prev: b.Prev, entry: e}
 	if b.Puts != nil && b.Puts.Len() > 0 {
-		p.puts = b.Puts
+		p.puts = &Batch{b: b.Puts.b, n: b.Puts.n} // it waits without what its writer made keys and values in
 	}
 	d := &body{shards: make([]pendingShard, len(b.Shards))}
 	for i := range b.Shards {

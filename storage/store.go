@@ -74,6 +74,7 @@ type Store struct {
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu
+	holds    int                          // backups on their way, for which segments stay; under foldMu
 	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
 	rows     []*Batch                     // by Write, since the last fold; under commitMu
 	warmth   warmth                       // under commitMu

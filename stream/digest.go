@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -13,6 +14,9 @@ import (
 // safe for concurrent use.
 type Digest struct {
 	*Block
+	details  func() ([]Details, error)
+	message  lazy[*message]
+	size     atomic.Int64 // bytes of it
 	block    lazy[*view.Notice]
 	outcomes lazy[*items]
 	events   lazy[*items]
@@ -20,8 +24,10 @@ type Digest struct {
 	executed lazy[map[primitives.Hash]Executed]
 }
 
-// NewDigest returns that of a block.
-func NewDigest(b *Block) *Digest { return &Digest{Block: b} }
+// NewDigest returns that of a block; details gives what only its message needs, and is asked once, or never.
+func NewDigest(b *Block, details func() ([]Details, error)) *Digest {
+	return &Digest{Block: b, details: details}
+}
 
 type lazy[T any] struct {
 	once  sync.Once

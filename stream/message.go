@@ -17,6 +17,7 @@ type Block struct {
 	Hash   primitives.Hash
 	// Final is the height of the last final block as this one tells.
 	Final  primitives.Height
+	Layout primitives.ShardLayout
 	Shards []Shard // by index in the layout
 }
 
@@ -77,12 +78,15 @@ func AppendShard(b []byte, m *Block, i int, d *Details) ([]byte, error) {
 }
 
 // encoder appends texts in the order of nearcore's structs.
-type encoder struct{ b, scratch []byte }
+type encoder struct {
+	b, scratch []byte
+	order      orderer
+}
 
 // put appends before, and then what one appends with ascending keys.
 func (e *encoder) put(before, name string, one func([]byte) []byte) {
 	e.scratch = one(e.scratch[:0])
-	e.b = ordered(append(e.b, before...), name, e.scratch)
+	e.b, _ = e.order.value(append(e.b, before...), []byte(name), e.scratch)
 }
 
 func comma(i int) string {

@@ -94,108 +94,137 @@ func parseFields(text string) map[string][]string {
 	return out
 }
 
-// member is one of an object: its text with the quotes, and the value's.
-type member struct{ key, value []byte }
+// orderer writes JSON texts of package view with the members of their objects in the order of nearcore's structs. Each text is read once: a member is
+// appended where it comes, and where that is not its place the object's members are put in order behind.
+type orderer struct {
+	members []member // of the objects that are being read, the outermost first
+	scratch []byte
+}
 
-// ordered appends a JSON text, written by package view, with the members of its objects in the order of nearcore's structs.
+// member is one of an object: its name in the text, and where its whole lies in what was appended.
+type member struct {
+	key      []byte
+	from, to int
+}
+
+// ordered appends a text.
 func ordered(b []byte, name string, text []byte) []byte {
+	var o orderer
+	b, _ = o.value(b, []byte(name), text)
+	return b
+}
+
+// value appends the value that text begins with, and gives its length in the text.
+func (o *orderer) value(b, name, text []byte) ([]byte, int) {
 	switch text[0] {
+	case '"':
+		n := stringLen(text)
+		return append(b, text[:n]...), n
 	case '[':
 		b = append(b, '[')
-		for i := 1; text[i] != ']'; {
+		i := 1
+		for text[i] != ']' {
 			if text[i] == ',' {
 				b = append(b, ',')
 				i++
 			}
-			n := valueLen(text[i:])
-			b = ordered(b, name, text[i:i+n])
+			var n int
+			b, n = o.value(b, name, text[i:])
 			i += n
 		}
-		return append(b, ']')
+		return append(b, ']'), i + 1
 	case '{':
-		return orderedObject(b, name, text)
+		return o.object(b, name, text)
 	}
-	return append(b, text...)
+	n := 1
+	for n < len(text) && text[n] != ',' && text[n] != ']' && text[n] != '}' {
+		n++
+	}
+	return append(b, text[:n]...), n
 }
 
-func orderedObject(b []byte, name string, text []byte) []byte {
-	var few [32]member
-	members := few[:0]
-	for i := 1; text[i] != '}'; {
+func (o *orderer) object(b, name, text []byte) ([]byte, int) {
+	base := len(o.members)
+	b = append(b, '{')
+	i := 1
+	for text[i] != '}' {
 		if text[i] == ',' {
+			b = append(b, ',')
 			i++
 		}
-		n := valueLen(text[i:])
-		m := member{key: text[i : i+n]}
-		i += n + 1 // the colon
-		n = valueLen(text[i:])
-		m.value = text[i : i+n]
+		n := stringLen(text[i:])
+		m := member{key: text[i+1 : i+n-1], from: len(b)}
+		b = append(append(b, text[i:i+n]...), ':')
+		i += n + 1
+		b, n = o.value(b, m.key, text[i:])
 		i += n
-		members = append(members, m)
+		m.to = len(b)
+		o.members = append(o.members, m)
 	}
-	b = append(b, '{')
-	first := true
-	put := func(m *member) {
-		if !first {
-			b = append(b, ',')
+	members := o.members[base:]
+	if len(members) > 1 && arrange(name, members) {
+		from := members[0].from
+		for k := range members {
+			from = min(from, members[k].from)
 		}
-		first = false
-		b = append(append(b, m.key...), ':')
-		b = ordered(b, string(m.key[1:len(m.key)-1]), m.value)
-		m.key = nil
-	}
-	if name == "data" { // a contract's first state: by the bytes of the keys, not by their base64
-		slices.SortFunc(members, func(x, y member) int { return bytes.Compare(decoded(x.key), decoded(y.key)) })
-	}
-	for _, key := range fields[name] {
-		for i := range members {
-			if k := members[i].key; len(k) == len(key)+2 && string(k[1:len(k)-1]) == key {
-				put(&members[i])
-				break
+		o.scratch = append(o.scratch[:0], b[from:]...)
+		b = b[:from]
+		for k := range members {
+			if k > 0 {
+				b = append(b, ',')
 			}
+			b = append(b, o.scratch[members[k].from-from:members[k].to-from]...)
 		}
 	}
-	for i := range members {
-		if members[i].key != nil {
-			put(&members[i])
+	o.members = o.members[:base]
+	return append(b, '}'), i + 1
+}
+
+// arrange puts members in the order of the struct of that name; false: they are.
+func arrange(name []byte, members []member) (moved bool) {
+	if string(name) == "data" { // a contract's first state: by the bytes of the keys, not by their base64
+		less := func(x, y member) int { return bytes.Compare(decoded(x.key), decoded(y.key)) }
+		if slices.IsSortedFunc(members, less) {
+			return false
+		}
+		slices.SortStableFunc(members, less)
+		moved = true
+	}
+	next := 0
+	for _, key := range fields[string(name)] {
+		for i := next; i < len(members); i++ {
+			if string(members[i].key) != key {
+				continue
+			}
+			if i != next {
+				m := members[i]
+				copy(members[next+1:i+1], members[next:i])
+				members[next], moved = m, true
+			}
+			next++
+			break
 		}
 	}
-	return append(b, '}')
+	return moved
 }
 
 func decoded(key []byte) []byte {
-	out, _ := base64.StdEncoding.DecodeString(string(key[1 : len(key)-1])) // view has written it
+	out, _ := base64.StdEncoding.DecodeString(string(key)) // view has written it
 	return out
 }
 
-// valueLen is the length of the JSON value that text begins with.
-func valueLen(text []byte) int {
-	switch text[0] {
-	case '"':
-		for i := 1; ; i++ {
-			switch text[i] {
-			case '"':
-				return i + 1
-			case '\\':
-				i++
-			}
-		}
-	case '{', '[':
-		for i, depth := 0, 0; ; i++ {
-			switch text[i] {
-			case '"':
-				i += valueLen(text[i:]) - 1
-			case '{', '[':
-				depth++
-			case '}', ']':
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			}
+// stringLen is the length of the JSON string that text begins with.
+func stringLen(text []byte) int {
+	end := bytes.IndexByte(text[1:], '"') + 2
+	if bytes.IndexByte(text[:end], '\\') < 0 {
+		return end
+	}
+	for i := 1; ; i++ {
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
 		}
 	}
-	if i := bytes.IndexAny(text, ",]}:"); i >= 0 {
-		return i
-	}
-	return len(text)
 }

@@ -22,3 +22,23 @@ func TestOrdered(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkOrdered puts the texts of a receipt with its outcome in order: some 2 KiB, of which a block has many.
+func BenchmarkOrdered(b *testing.B) {
+	proof := ""
+	for i := range 8 {
+		if i > 0 {
+			proof += ","
+		}
+		proof += `{"direction":"Left","hash":"6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e"}`
+	}
+	outcome := []byte(`{"block_hash":"6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e","id":"6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e","outcome":{"executor_id":"alice.near","gas_burnt":223182562500,"logs":[],"metadata":{"gas_profile":[{"cost":"BASE","cost_category":"WASM_HOST_COST","gas_used":"5"}],"version":3},"receipt_ids":["6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e"],"status":{"SuccessValue":""},"tokens_burnt":"22318256250000000000"},"proof":[` + proof + `]}`)
+	receipt := []byte(`{"predecessor_id":"alice.near","priority":0,"receipt":{"Action":{"actions":[{"Transfer":{"deposit":"1"}}],"gas_price":"100000000","input_data_ids":[],"is_promise_yield":false,"output_data_receivers":[],"signer_id":"alice.near","signer_public_key":"ed25519:6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e"}},"receipt_id":"6DSjZ8mvsRZDvFqFxo8tCKePG96omXW7eVYVSySmDk8e","receiver_id":"bob.near"}`)
+	b.SetBytes(int64(len(outcome) + len(receipt)))
+	var out []byte
+	var o orderer
+	for b.Loop() {
+		out, _ = o.value(out[:0], []byte("#outcome"), outcome)
+		out, _ = o.value(out, []byte("#receipt"), receipt)
+	}
+}

@@ -105,6 +105,7 @@ func TestVerdicts(t *testing.T) {
 		"bad, and remembered":   {chain.InvalidApprovals, 2, 1, false},
 		"bad chunk":             {engine.ErrChunk, 2, 1, false},
 		"too early":             {chain.InvalidBlockFutureTime, 2, 2, false},
+		"a copy that was told":  {errors.Join(engine.ErrTold, chain.InvalidSignature), 2, 2, false},
 		"known":                 {engine.ErrKnown, 0, 2, false},
 		"overtaken":             {engine.ErrOld, 0, 2, false},
 		"its parent went":       {engine.ErrOrphan, 0, 2, false},

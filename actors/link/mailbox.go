@@ -58,8 +58,10 @@ func (q *queue) take() *item {
 // which they came, system messages first.
 type box struct {
 	kind  string
+	id    string // of its actor, from whose start on it is in the meter; under the meter's mu
 	meter *Meter
-	count *Counter // from the actor's start on
+	count *Counter     // from the actor's start on
+	done  atomic.Int64 // messages that were handled
 
 	users, system queue
 	waiting, sys  atomic.Int64
@@ -212,6 +214,7 @@ func (b *box) run() (some bool) {
 func (b *box) end(now int64) int64 {
 	if from := b.busy.Swap(0); from != 0 && b.count != nil {
 		b.count.handled.add(now - from)
+		b.done.Add(1)
 	}
 	return now
 }

@@ -77,7 +77,7 @@ func (m *Meter) enter(b *box, id string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	b.count = m.counter(n)
+	b.count, b.id = m.counter(n), id
 	m.boxes[b] = struct{}{}
 }
 

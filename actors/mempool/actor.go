@@ -47,6 +47,8 @@ type Options struct {
 	// Judge looks at transactions by the head's state; Judges is how often at the same time.
 	Judge  func([]*primitives.SignedTransaction) []Verdict
 	Judges int
+	// Route: a client's transaction of a shard that is not held goes to Out.Pooled all the same.
+	Route bool
 	// Home is the shard of an account in the next block, Base the height of a known block. Overtook tells by the tip's state
 	// whether a transaction's nonce is ahead of its key's next.
 	Home     func(primitives.AccountID) primitives.ShardID

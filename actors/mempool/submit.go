@@ -203,7 +203,7 @@ func (a *Actor) judged(m *judged) {
 func (a *Actor) settle(x item, v *Verdict) {
 	switch {
 	case v.Err != nil:
-		a.answer(x, messages.Submitted{Err: v.Err})
+		a.answer(x, messages.Submitted{Err: a.passOn(x, v.Err)})
 		return
 	case v.Invalid != nil:
 		a.refuse(x, v.Invalid)
@@ -238,6 +238,17 @@ func (a *Actor) settle(x item, v *Verdict) {
 	default: // it is full, which neard keeps to itself
 		a.answer(x, messages.Submitted{})
 	}
+}
+
+// passOn has a transaction of a client, which can't be checked here for want of its signer's shard, sent to those who make that one's chunks, as neard does
+// (rpc_handler.rs process_tx_internal). What other nodes pass on goes no further.
+func (a *Actor) passOn(x item, err error) error {
+	var e *view.LookupError
+	if !a.o.Route || a.o.Out.Pooled == nil || x.client.OfPeer() || !errors.As(err, &e) || e.Kind != view.ErrShardNotTracked {
+		return err
+	}
+	a.o.Out.Pooled(messages.TransactionPooled{Tx: x.tx, Routed: true})
+	return &view.LookupError{Kind: view.ErrRouted, Hash: x.tx.Hash()}
 }
 
 func (a *Actor) refuse(x item, why *primitives.InvalidTxError) {

@@ -28,7 +28,6 @@ import (
 	following "github.com/troupe-chain/troupe/chain/sync"
 	"github.com/troupe-chain/troupe/chain/sync/state"
 	"github.com/troupe-chain/troupe/engine"
-	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
@@ -65,10 +64,14 @@ type Options struct {
 	Hear Hear
 	// Arrivals have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
 	Arrivals Arrivals
-	States   state.Options
-	Front    *Front
-	Log      *logrus.Logger
-	Out      Out
+	// Shards is what has shards come in beside the chain; nil: they stay.
+	Shards *Shards
+	// Failed ends the node because its store takes nothing any more.
+	Failed func(error)
+	States state.Options
+	Front  *Front
+	Log    *logrus.Logger
+	Out    Out
 }
 
 // The bounds and times.
@@ -91,6 +94,7 @@ type Actor struct {
 	timer *time.Timer
 
 	inbox   *inbox
+	passed  passed
 	judging chan struct{} // has who looks at a state that came
 	server  *server
 	dist    engine.Distribution
@@ -245,6 +249,9 @@ func (a *Actor) Handle(msg any) {
 	}
 	switch m := msg.(type) {
 	case delivered:
+		if a.handOn(&m) {
+			return
+		}
 		m.in.done(m.From)
 		a.delivered(&m.Deliver)
 	case messages.BlockAdopted:
@@ -260,7 +267,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.ChunksWanted:
 		a.chunksWanted(&m)
 	case messages.TransactionPooled:
-		a.pooled(m.Tx)
+		a.pooled(m.Tx, m.Routed)
 	case asked:
 		a.askParts(m.Ask)
 	case submitted:
@@ -312,6 +319,9 @@ func (a *Actor) tick() {
 		a.offer()
 	}
 	a.arrive(now, &info)
+	if a.o.Shards != nil {
+		a.o.Shards.tick(&info)
+	}
 	if now >= a.nextRemember {
 		a.nextRemember = now + rememberPeriod
 		a.remember(info.Known)
@@ -344,7 +354,9 @@ func (a *Actor) delivered(d *near.Deliver) {
 	case *wire.EpochSyncResponse:
 		a.epochProof(d.From, m.Compressed)
 	case *wire.StateResponse:
-		a.stateCame(d.From, &m.StateResponse)
+		if a.o.Shards == nil || !a.o.Shards.took(d.From, &m.StateResponse) {
+			a.stateCame(d.From, &m.StateResponse)
+		}
 	case *wire.Transaction:
 		a.received(d.From, m.Transaction, true)
 	case *wire.Routed:
@@ -358,11 +370,6 @@ func (a *Actor) delivered(d *near.Deliver) {
 		case *wire.ChunkResponse:
 			a.partsStep(parts.Response{ChunkResponse: &b.ChunkResponse}, d.From)
 		case *wire.ChunkRequest: // the store has none
-			if a.o.Hear != nil {
-				hash := m.Hash()
-				a.hear(consensus.Peer(back+string(hash[:])), &b.ChunkRequest)
-				return
-			}
 			a.partsStep(parts.Request{ChunkRequest: &b.ChunkRequest, From: m.Hash()}, d.From)
 		}
 	}

@@ -19,8 +19,8 @@ import (
 type Arrivals interface {
 	// Begin begins an arrival, or goes on with one that is there.
 	Begin(*engine.Beginning) (*engine.Arrival, error)
-	// Ready says that it has finished: the node is to begin again, with what came.
-	Ready() error
+	// Ready says that it has finished: the node is to begin again, with what came. It must be the one that was begun last.
+	Ready(*engine.Arrival) error
 }
 
 // The bounds and times of an arrival.
@@ -55,11 +55,11 @@ type arrived struct {
 	then func()
 }
 
-// beside does something beside the actor; what it returns is done on the actor's goroutine, unless that arrival has been given up.
+// beside does something beside the actor; what it returns is done on the actor's goroutine, unless that arrival has been given up. With a panic it is.
 func (a *Actor) beside(x *arrival, what string, do func() (then func())) {
 	self := a.self
 	go func() {
-		then := func() { x.busy = false }
+		then := a.later
 		defer func() {
 			if p := recover(); p != nil {
 				a.o.Front.note(what, p)
@@ -69,6 +69,9 @@ func (a *Actor) beside(x *arrival, what string, do func() (then func())) {
 		then = do()
 	}()
 }
+
+// later gives the arrival up; it is begun again, and gone on with, in a while.
+func (a *Actor) later() { a.arrival, a.nextArrival = nil, a.now()+progressPeriod }
 
 func (a *Actor) arrived(m *arrived) {
 	if m.of == a.arrival {
@@ -123,10 +126,10 @@ func (x *arrival) length() primitives.Height {
 	return x.at.Length
 }
 
-// findSync looks for the sync block, once headers are near enough to the highest peer.
+// findSync looks for the sync block, once headers are near enough to the highest peer, or nobody has more of them.
 func (a *Actor) findSync(x *arrival) {
 	at, err := a.o.Engine.HeaderHead()
-	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersNear < best {
+	if best := a.sync.Best(); err != nil || best == 0 || at.Height+headersNear < best && !a.sync.Still(a.now()) {
 		return
 	}
 	x.busy = true
@@ -322,7 +325,7 @@ func (a *Actor) stateCame(from wire.PeerID, r *primitives.StateResponse) {
 		then = func() {
 			if ev.Own { // as of a full disk: what is there stays, and is gone on with once the folder can be opened again
 				a.o.Log.WithError(err).Error("network: a state that comes can't be stored; it is gone on with in a while")
-				a.arrival, a.nextArrival = nil, a.now()+progressPeriod
+				a.later()
 				return
 			}
 			if err != nil {
@@ -406,7 +409,7 @@ func (a *Actor) beginArrival(x *arrival) {
 		return func() {
 			if err != nil {
 				a.o.Log.WithError(err).Error("network: a state can't arrive; it is begun again")
-				a.arrival, a.nextArrival = nil, a.now()+progressPeriod
+				a.later()
 				return
 			}
 			x.busy, x.came = false, came
@@ -423,12 +426,12 @@ func (a *Actor) finishArrival(x *arrival) {
 	a.beside(x, "the end of an arrival", func() func() {
 		err := x.came.Finish()
 		if err == nil {
-			err = a.o.Arrivals.Ready()
+			err = a.o.Arrivals.Ready(x.came)
 		}
 		return func() {
 			if err != nil {
 				a.o.Log.WithError(err).Error("network: a state that has come can't be taken; it is begun again")
-				a.arrival, a.nextArrival = nil, a.now()+progressPeriod
+				a.later()
 			}
 		}
 	})

@@ -21,7 +21,7 @@ const (
 
 // block takes a block that came: one that was asked for, or gossip.
 func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
-	hash, height := b.Hash(), b.Header.Height
+	hash, height, judged := b.Hash(), b.Header.Height, a.passed.take(b)
 	if height >= a.heights[from] {
 		a.heights[from] = height
 	}
@@ -37,12 +37,7 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
 		if a.sync.Syncing() && height > a.o.Engine.Tip().Height()+nearby {
 			return
 		}
-		r := a.rates[from]
-		if r == nil {
-			r = &rate{at: a.now(), left: blockRate}
-			a.rates[from] = r
-		}
-		if !r.allow(a.now(), blockRate) {
+		if !a.admits(from, judged) {
 			a.o.Front.dropped.Add(1)
 			return
 		}
@@ -88,7 +83,7 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
 	}
-	if a.o.Hear == nil && !a.sync.Syncing() {
+	if a.o.Hear == nil && a.o.Front.newsAt(m.Block.Header.Height) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
 	}
 }
@@ -132,7 +127,11 @@ func (a *Actor) headMoved(head *engine.Entry) {
 		a.o.Log.WithError(err).Error("network: the head's epoch can't be told")
 		return
 	}
-	a.host.Post(near.Head{Block: head.Block, TrackedShards: held(head), T1: a.t1, EpochHeight: height})
+	tracked := held(head)
+	if a.o.Engine.Scheduled() { // what a handshake says holds as long as the connection: neard names all shards, or none
+		tracked = nil
+	}
+	a.host.Post(near.Head{Block: head.Block, TrackedShards: tracked, T1: a.t1, EpochHeight: height})
 	a.announce()
 }
 

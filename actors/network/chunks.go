@@ -99,6 +99,9 @@ func (a *Actor) partsStep(ev parts.Event, from wire.PeerID) {
 		a.askParts(&out.Ask[i])
 	}
 	for _, x := range out.Answer {
+		if len(x.Body.Parts)+len(x.Body.Receipts) == 0 { // silence says as much
+			continue
+		}
 		a.host.Post(near.RouteTo{Target: wire.WayBack(x.To.(primitives.Hash)), Body: &wire.ChunkResponse{ChunkResponse: *x.Body}})
 	}
 	for _, h := range out.Bad {

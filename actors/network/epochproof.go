@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // maxProofAge is how many epochs may lie between the block that a proof leads to and who sent it (nearcore sync/epoch.rs).
@@ -95,6 +96,9 @@ func (a *Actor) epochProof(from wire.PeerID, packed []byte) {
 func (a *Actor) proofJudged(m *proved) {
 	ev := following.Proved{From: m.from, Used: m.err == nil, Bad: errors.Is(m.err, headers.ErrProof) || errors.Is(m.err, state.ErrPacked)}
 	log := a.o.Log.WithField("peer", m.from)
+	if errors.Is(m.err, storage.ErrFailed) {
+		a.own("a proof of epochs", m.err)
+	}
 	if m.err != nil {
 		log.WithError(m.err).Info("a proof of epochs is not taken")
 	} else {

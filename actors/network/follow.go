@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/headers"
@@ -14,9 +15,9 @@ import (
 )
 
 const (
-	maxLocator = 20     // hashes of a request for headers; above it neard bans
-	maxAnswer  = 512    // headers of an answer; more are not looked at
-	stuckAfter = 30_000 // ms without a block that is asked for, after which that is said
+	maxLocator = 20                    // hashes of a request for headers; above it neard bans
+	maxAnswer  = following.WholeAnswer // headers of an answer; more are not looked at
+	stuckAfter = 30_000                // ms without a block that is asked for, after which that is said
 	stuckAgain = 60_000
 )
 
@@ -141,6 +142,9 @@ func (a *Actor) follow(info *near.Info) {
 	}
 	a.look()
 	a.step(ev)
+	if len(ev.List) > 0 {
+		a.o.Front.knows.Store(true)
+	}
 	a.sayStuck()
 }
 
@@ -191,7 +195,7 @@ func (a *Actor) headersJudged(m *judged) {
 	if a.path.known = a.path.known && m.err == nil; a.path.known && m.taken > 0 {
 		a.path.grow(m.list)
 	}
-	ev := following.Judged{From: m.from, Taken: m.taken}
+	ev := following.Judged{From: m.from, Sent: len(m.list), Taken: m.taken}
 	a.o.Log.WithField("peer", m.from).WithError(m.err).Debugf("network: %d of %d headers are new", m.taken, len(m.list))
 	switch {
 	case m.err == nil:
@@ -204,7 +208,16 @@ func (a *Actor) headersJudged(m *judged) {
 		ev.Own = true
 	default:
 		ev.Own = true
-		a.o.Log.WithError(m.err).Error("network: headers")
+		a.own("headers", m.err)
 	}
 	a.step(ev)
+}
+
+// own says that something failed of this node's own. A store that has failed takes nothing any more: nothing is asked for what it would not keep.
+func (a *Actor) own(what string, err error) {
+	if errors.Is(err, storage.ErrFailed) {
+		a.o.Failed(fmt.Errorf("network: %s: %w", what, err))
+		return
+	}
+	a.o.Log.WithError(err).Errorf("network: %s", what)
 }

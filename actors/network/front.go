@@ -16,13 +16,14 @@ import (
 // Front is what others see of the network, from any goroutine and over the actor's restarts.
 type Front struct {
 	MaxPeers uint32
-	Awaits   bool   // there are boot nodes: without ever having met a peer the node knows nothing of the chain's head
+	Awaits   bool   // there are boot nodes: without ever having heard of a peer's head the node knows nothing of the chain's head
 	FirstMet func() // called when the first peer is there; nil: nobody asks
 	Log      *logrus.Logger
 
 	host                       atomic.Pointer[tcp.Host] // nil: there is none now
 	info                       atomic.Pointer[near.Info]
 	syncing, met               atomic.Bool
+	knows                      atomic.Bool // a peer has said what its head is, and the sync machine has heard of it
 	best                       atomic.Uint64
 	headers                    atomic.Uint64 // the height of the highest header that was judged
 	stuckAgain                 atomic.Int64
@@ -85,7 +86,7 @@ func (f *Front) note(what string, reason any) {
 
 // Syncing tells whether the node is behind its peers, or can't know, and how high the highest of them is.
 func (f *Front) Syncing() (bool, primitives.Height) {
-	return f.syncing.Load() || f.Awaits && !f.met.Load(), primitives.Height(f.best.Load())
+	return f.syncing.Load() || f.Awaits && !f.knows.Load(), primitives.Height(f.best.Load())
 }
 
 // Peers is how many are connected.

@@ -1,12 +1,63 @@
 package network
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
+
+// maxPassed bounds the blocks that have been handed on and not been taken yet.
+const maxPassed = 64
+
+// passed are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent,
+// since nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed.
+type passed struct {
+	mu   sync.Mutex
+	list []*primitives.Block // the object that was judged: another with its hash may have another body
+}
+
+func (p *passed) put(b *primitives.Block) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.list = append(p.list, b); len(p.list) > maxPassed {
+		p.list = slices.Delete(p.list, 0, 1)
+	}
+}
+
+// has tells whether a block is one of them, take also removes it.
+func (p *passed) has(b *primitives.Block) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.list, b)
+}
+
+func (p *passed) take(b *primitives.Block) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.list, b)
+	if i >= 0 {
+		p.list = slices.Delete(p.list, i, i+1)
+	}
+	return i >= 0
+}
+
+// admits tells whether a block that came unasked is taken from a peer now.
+func (a *Actor) admits(from wire.PeerID, judged bool) bool {
+	if judged {
+		return true
+	}
+	r := a.rates[from]
+	if r == nil {
+		r = &rate{at: a.now(), left: blockRate}
+		a.rates[from] = r
+	}
+	return r.allow(a.now(), blockRate)
+}
 
 // check judges what a transport spreads, before it is handed on. It is called from goroutines of the host.
 func (a *Actor) check(m wire.Message) near.Verdict {
@@ -34,27 +85,32 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	if parent == nil || h.Height <= e.TipFinal().Height {
 		return near.Hold
 	}
-	verdict := near.Hold
-	_ = e.Epochs(func(m *epoch.Manager) error {
-		id, err := m.EpochIDFromPrev(parent.Hash)
-		if err != nil {
+	var (
+		id     primitives.EpochID
+		key    primitives.PublicKey
+		shards int
+	)
+	err := e.Epochs(func(m *epoch.Manager) (err error) { // for which the chain waits: the signature is looked at behind it
+		if id, err = m.EpochIDFromPrev(parent.Hash); err != nil {
 			return err
 		}
 		v, err := m.BlockProducer(id, h.Height)
 		if err != nil {
 			return err
 		}
+		key = v.PublicKey
 		layout, err := m.ShardLayout(id)
-		if err != nil {
-			return err
-		}
-		verdict = near.Pass
-		if h.EpochID != id || h.Height <= parent.Height() || chain.ValidateOrigin(b, v.PublicKey, layout.NumShards(), verify) != nil {
-			verdict = near.Refuse
-		}
-		return nil
+		shards = layout.NumShards()
+		return err
 	})
-	return verdict
+	switch {
+	case err != nil:
+		return near.Hold
+	case h.EpochID != id || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, verify) != nil:
+		return near.Refuse
+	}
+	a.passed.put(b)
+	return near.Pass
 }
 
 func verify(s primitives.Signature, data []byte, key primitives.PublicKey) bool {

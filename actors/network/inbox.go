@@ -17,7 +17,7 @@ const (
 // delivered is a message of a peer on its way to the actor.
 type delivered struct {
 	near.Deliver
-	in *inbox // where it has its place
+	in *inbox // where it has its place; nil: it needs none
 }
 
 // inbox counts what is on its way. What is too much is dropped: whoever needs an answer asks again.
@@ -43,8 +43,11 @@ func (i *inbox) admit(from wire.PeerID) bool {
 	return true
 }
 
-// done gives it back.
+// done gives it back; nil: it had none.
 func (i *inbox) done(from wire.PeerID) {
+	if i == nil {
+		return
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.all--
@@ -60,12 +63,21 @@ func (a *Actor) deliver(d near.Deliver) {
 		a.server.put(d)
 		return
 	case *wire.Routed:
-		switch m.Body.(type) {
+		switch body := m.Body.(type) {
+		case *wire.ChunkResponse:
+			if a.o.Shards != nil {
+				a.o.Shards.answered(&body.ChunkResponse)
+			}
 		case *wire.ChunkRequest, *wire.RoutedStateHeaderRequest, *wire.RoutedStatePartRequest:
 			a.server.put(d)
 			return
 		}
-	case *wire.Block, *wire.Headers, *wire.Transaction, *wire.EpochSyncResponse, *wire.StateResponse:
+	case *wire.Block:
+		if a.passed.has(m.Block) {
+			a.self(delivered{d, nil})
+			return
+		}
+	case *wire.Headers, *wire.Transaction, *wire.EpochSyncResponse, *wire.StateResponse:
 	default:
 		return
 	}

@@ -63,7 +63,9 @@ func (p *provider) offer(list []*engine.Offered) {
 			delete(p.headers, key)
 		}
 	}
-	if x := list[len(list)-1]; last == nil || last.Sync != x.Sync {
+	// The chain's first epoch has the height of the second, and a host's second announcement of a height is nothing new to anybody. Nobody needs the first:
+	// who makes chunks of what is the same in both.
+	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) && (last == nil || last.Sync != x.Sync) {
 		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -13,7 +14,8 @@ import (
 
 const (
 	maxOut      = 20_000 // transactions of ours on their way to who makes chunks
-	maxIn       = 4096   // of others that the mempools have not looked at
+	maxOutBytes = 64 << 20
+	maxIn       = 4096 // of others that the mempools have not looked at
 	maxInEach   = 1024
 	batch       = 256    // that the mempools look at together
 	resendAfter = 4_000  // ms after which a transaction that is in no block is sent again
@@ -31,6 +33,7 @@ type Route struct {
 // transactions are those on their way in and out.
 type transactions struct {
 	out     map[primitives.Hash]*outgoing
+	bytes   int // of out
 	in      []incoming
 	each    map[wire.PeerID]int
 	busy    bool
@@ -96,7 +99,7 @@ func (a *Actor) submit() {
 	if t.each[from] -= len(txs); t.each[from] == 0 {
 		delete(t.each, from)
 	}
-	waits := a.o.Out.Submit(messages.Client("peer "+from.String()), txs)
+	waits := a.o.Out.Submit(messages.ClientPeer(from.String()), txs)
 	self := a.self
 	go func() {
 		for _, r := range waits {
@@ -114,19 +117,41 @@ func (a *Actor) submitted() {
 	a.submit()
 }
 
-// pooled sends on a transaction that a client of this node has submitted.
-func (a *Actor) pooled(tx *primitives.SignedTransaction) {
+// room tells whether there is some for a transaction.
+func (t *transactions) room(tx *primitives.SignedTransaction) bool {
+	return len(t.out) < maxOut && t.bytes+tx.Size() <= maxOutBytes
+}
+
+// put notes one that was sent.
+func (t *transactions) put(x *outgoing) {
+	t.out[x.tx.Hash()] = x
+	t.bytes += x.tx.Size()
+}
+
+func (t *transactions) drop(hash primitives.Hash) {
+	if x := t.out[hash]; x != nil {
+		t.bytes -= x.tx.Size()
+		delete(t.out, hash)
+	}
+}
+
+// pooled sends on a transaction that a client of this node has submitted. One that is routed is sent once, wherever it came from: its client was told so.
+func (a *Actor) pooled(tx *primitives.SignedTransaction, routed bool) {
 	if a.o.Hear != nil {
-		a.hear("", tx)
+		a.o.Hear(consensus.Received{Message: tx}, func() {}) // its place was that of its client
 	}
 	t := &a.txs
 	hash := tx.Hash()
-	if a.o.Route.Off || t.foreign[hash] || t.out[hash] != nil || len(t.out) >= maxOut {
+	room := t.room(tx)
+	if !routed && (a.o.Route.Off || t.foreign[hash] || !room) || t.out[hash] != nil {
 		return
 	}
 	x := &outgoing{tx: tx, at: a.now(), sends: 1}
-	if a.send(tx) {
-		t.out[hash] = x
+	if routed {
+		x.sends = maxSends
+	}
+	if a.send(tx) && room {
+		t.put(x)
 	}
 }
 
@@ -141,7 +166,7 @@ func (t *transactions) again(now int64, send func(*primitives.SignedTransaction)
 		switch {
 		case now-x.at < resendAfter:
 		case x.sends >= maxSends:
-			delete(t.out, hash)
+			t.drop(hash)
 		default:
 			x.at, x.sends = now, x.sends+1
 			send(x.tx)
@@ -157,7 +182,7 @@ func (t *transactions) included(m *messages.BlockAccepted) {
 	for i := range m.Shards {
 		if c := m.Shards[i].Chunk; c != nil {
 			for _, tx := range c.Transactions {
-				delete(t.out, tx.Hash())
+				t.drop(tx.Hash())
 			}
 		}
 	}

@@ -17,7 +17,7 @@ type Hear func(m consensus.Received, done func())
 // back begins the name of who has asked for a chunk: the way that the answer goes.
 const back = "back:"
 
-// gossipBehind is how far a block may be below the highest peer and still be told to all.
+// gossipBehind is how far a block may be below the highest header and still be told to all.
 const gossipBehind = primitives.Height(8)
 
 // asked hands a request for chunk parts to the actor, which knows who is there.
@@ -91,6 +91,12 @@ func spoken(m consensus.Message) wire.Body {
 	return nil
 }
 
+// newsAt tells whether others want to hear of a block of a height: it is not far below the headers that were judged. What others only say of their height
+// is not looked at: anybody may say anything.
+func (f *Front) newsAt(h primitives.Height) bool {
+	return h+gossipBehind >= primitives.Height(f.headers.Load())
+}
+
 // Say sends what the core says, by the host that there is; without one it is lost, as in any network. tell hands the actor what it has to decide.
 // From any goroutine; it waits while the host is busy.
 func (f *Front) Say(list []consensus.Send, tell func(any)) {
@@ -104,7 +110,7 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 		case *primitives.Block:
 			if s.Peer != "" {
 				host.Post(near.ToPeer{Peer: peerOf(string(s.Peer)), Msg: &wire.Block{Block: m}})
-			} else if m.Header.Height+gossipBehind >= primitives.Height(f.headers.Load()) { // what others only say of their height is not looked at
+			} else if f.newsAt(m.Header.Height) {
 				host.Post(near.ToAll{Msg: &wire.Block{Block: m}})
 			}
 		case consensus.BlockRequest:
@@ -123,7 +129,17 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 	}
 }
 
-// hear hands the validator a message that came without a place in the mailbox, or has given it back.
-func (a *Actor) hear(from consensus.Peer, m consensus.Message) {
-	a.o.Hear(consensus.Received{From: from, Message: m}, func() {})
+// handOn hands the validator a request for what only it can have, with the place in the mailbox: until it has taken that, its peer has one less.
+func (a *Actor) handOn(d *delivered) bool {
+	m, ok := d.Msg.(*wire.Routed)
+	if !ok || a.o.Hear == nil {
+		return false
+	}
+	q, ok := m.Body.(*wire.ChunkRequest)
+	if !ok {
+		return false
+	}
+	hash, in, from := m.Hash(), d.in, d.From
+	a.o.Hear(consensus.Received{From: consensus.Peer(back + string(hash[:])), Message: &q.ChunkRequest}, func() { in.done(from) })
+	return true
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // stats count since the node began.
@@ -15,6 +16,8 @@ type stats struct {
 	begun                     time.Time
 	blocks, transactions, gas atomic.Uint64 // of canonical blocks
 	outcomes                  atomic.Uint64
+	chunks, converted         atomic.Uint64 // new chunks; transactions that became receipts
+	delayed                   atomic.Pointer[[]Delayed]
 }
 
 func (s *stats) count(m *messages.BlockAccepted) {
@@ -22,16 +25,37 @@ func (s *stats) count(m *messages.BlockAccepted) {
 		return
 	}
 	s.blocks.Add(1)
+	delayed := make([]Delayed, len(m.Shards))
 	for i := range m.Shards {
 		x := &m.Shards[i]
+		delayed[i] = Delayed{x.ID, x.Delayed}
 		if x.Chunk != nil {
+			s.chunks.Add(1)
 			s.transactions.Add(uint64(len(x.Chunk.Transactions)))
+			s.converted.Add(converted(x))
 		}
 		s.outcomes.Add(uint64(len(x.Outcomes)))
 		for k := range x.Outcomes {
 			s.gas.Add(uint64(x.Outcomes[k].Outcome.GasBurnt))
 		}
 	}
+	s.delayed.Store(&delayed)
+}
+
+// Delayed is how many receipts wait in a shard's queue.
+type Delayed struct {
+	ID       primitives.ShardID
+	Receipts uint64
+}
+
+// converted counts the transactions of a chunk that have an outcome: they stand first, in their order.
+func converted(x *messages.ShardAccepted) (n uint64) {
+	for _, t := range x.Chunk.Transactions {
+		if int(n) < len(x.Outcomes) && x.Outcomes[n].ID == t.Hash() {
+			n++
+		}
+	}
+	return n
 }
 
 // Stats are counts since the node began, and what waits now.
@@ -43,6 +67,9 @@ type Stats struct {
 	Pooled                      int    // transactions in all pools
 	PooledBytes                 int64
 	Parked, Sessions            int64
+	Chunks, Converted           uint64    // new chunks; transactions that became receipts
+	Delayed                     []Delayed // of the head
+	Subscribed, Streamed        int64     // subscriptions; those and the ones that have ended and whose actors have not
 }
 
 // Stats returns the counts.
@@ -52,6 +79,10 @@ func (n *Node) Stats() Stats {
 		Uptime: time.Since(s.begun), Blocks: s.blocks.Load(), Transactions: s.transactions.Load(), Outcomes: s.outcomes.Load(),
 		Gas: s.gas.Load(), Submitted: n.tally.Submitted.Load(), Refused: n.tally.Refused.Load(), Overrun: n.tally.Overrun.Load(),
 		Parked: n.parked.Load(), Sessions: n.sessions.Load(),
+	}
+	out.Chunks, out.Converted, out.Subscribed, out.Streamed = s.chunks.Load(), s.converted.Load(), n.subscribed.Load(), n.streamed.Load()
+	if d := s.delayed.Load(); d != nil {
+		out.Delayed = *d
 	}
 	for _, t := range n.shards.set.Load().list {
 		out.Pooled += t.pool.Len()
@@ -63,7 +94,7 @@ func (n *Node) Stats() Stats {
 // Metrics appends what the actors and pools have to say in Prometheus' text format: troupe_actor_* for each actor,
 // near_transaction_pool_* for each shard, troupe_* for the edges.
 func (n *Node) Metrics(b []byte) []byte {
-	b = n.actorMetrics(b)
+	b = n.asyncMetrics(n.actorMetrics(b))
 	shard := func(name, help string, value func(*tracked) int64) {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name)
 		for _, t := range n.shards.set.Load().list {
@@ -100,6 +131,13 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_transactions_held_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.HeldBytes)},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
+		{"troupe_subscriptions_open", "gauge", "Subscriptions that have not ended", uint64(max(s.Subscribed, 0))},
+		{"troupe_subscriptions_ending", "gauge", "Subscriptions that have ended, and whose actors have not", uint64(max(s.Streamed-s.Subscribed, 0))},
+		{"near_block_processed_total", "counter", "Total number of blocks processed", s.Blocks},
+		{"near_chunks_processed", "counter", "Number of processed chunks", s.Chunks},
+		{"near_gas_used", "counter", "Gas used by processed blocks, measured in gas", s.Gas},
+		{"near_transaction_processed_total", "counter", "The number of transactions processed since starting this node", s.Transactions},
+		{"near_transaction_processed_successfully_total", "counter", "The number of transactions processed successfully since starting this node", s.Converted},
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}

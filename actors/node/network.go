@@ -22,6 +22,7 @@ func (n *Node) join() {
 	n.network = actor.NewPID(n.root.ActorSystem().Address(), network.Name)
 	o := *n.o.Network
 	o.Engine, o.Log = n.engine, n.o.Log
+	o.Failed = func(err error) { n.o.Exit(network.Name, err, nil) }
 	o.Out = network.Out{
 		Block:  func(m messages.BlockReceived) { n.Receive(m) },
 		Chunk:  func(m messages.ChunkReceivedAlone) { n.Receive(m) },
@@ -33,6 +34,14 @@ func (n *Node) join() {
 		o.Hear = func(m consensus.Received, done func()) {
 			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
 		}
+		if n.engine.Scheduled() {
+			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Front: o.Front, States: o.States, Random: o.Random,
+				Tell: func(m any) { n.tell(n.network, m) }, Log: n.o.Log})
+			n.shardMoves.Begin(n.engine.Tip())
+			v := *n.o.Validator
+			v.Source, v.Moves = o.Shards, &n.shardMoves
+			n.o.Validator = &v
+		}
 	}
 	n.o.Network = &o
 	net := &n.o.Net
@@ -41,6 +50,9 @@ func (n *Node) join() {
 	net.Wanted = both(n, net.Wanted)
 	net.ChunksWanted = both(n, net.ChunksWanted)
 }
+
+// ShardMoves tells which shards are held and which come in, of a validator whose shards come in and go; nil: they stay.
+func (n *Node) ShardMoves() *validatoractor.Moved { return n.shardMoves.Now() }
 
 // together makes the actor of a validator among validators, in the place of the chain's and the producer's.
 func (n *Node) together(life *validatoractor.Life, floor primitives.Height) actor.Actor {
@@ -80,9 +92,14 @@ func both[M any](n *Node, other messages.Sender[M]) messages.Sender[M] {
 // pooled tells the network of transactions; nil: there is none.
 func (n *Node) pooled() messages.Sender[messages.TransactionPooled] {
 	if n.network == nil {
-		return nil
+		return n.o.Pooled
 	}
-	return func(m messages.TransactionPooled) { n.tell(n.network, m) }
+	return func(m messages.TransactionPooled) {
+		if n.o.Pooled != nil {
+			n.o.Pooled(m)
+		}
+		n.tell(n.network, m)
+	}
 }
 
 // submitOthers hands transactions that other nodes have sent to the pools.

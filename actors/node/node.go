@@ -40,6 +40,7 @@ type Node struct {
 	fresh                                   *mempool.Fresh
 	signatures                              *signature.Checker
 	stats                                   stats
+	spans                                   *spans // nil: nobody asks
 
 	heights  heights
 	turns    turns
@@ -52,6 +53,7 @@ type Node struct {
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
 	moves      moves
+	shardMoves validatoractor.Moves
 	// streamed counts those, and the ones that have ended and for which an actor still works, or may.
 	streamed atomic.Int64
 	ids      atomic.Uint64 // of sessions and waiters
@@ -109,6 +111,7 @@ func Start(o Options) (*Node, error) {
 	}
 	n.kit.meter.Listen(sys, kindOf)
 	n.stats.begun = time.Now()
+	n.spans = newSpans(o.OneIn, o.Traced)
 	n.turns.turn = make(chan struct{}, 1)
 	n.mode.Store(int32(o.Mode))
 	n.shards.n = n
@@ -119,6 +122,9 @@ func Start(o Options) (*Node, error) {
 	}
 	if o.Validator != nil { // one actor is both
 		n.chain = actor.NewPID(sys.Address(), validatoractor.Name)
+		n.producer = n.chain
+	}
+	if o.Replica {
 		n.producer = n.chain
 	}
 	n.join()
@@ -161,7 +167,10 @@ func (n *Node) spawn() (err error) {
 		})
 	})
 	spawn(streams.Name, func(bool) actor.Actor { return streams.New(streams.Options{Subscriber: n.subscriberProps}) })
-	if n.o.Validator == nil {
+	switch {
+	case n.o.Replica:
+		spawn("chain", onlyOnce(n.follows()))
+	case n.o.Validator == nil:
 		spawn("chain", onlyOnce(n.alone()))
 	}
 	if err != nil {
@@ -178,9 +187,11 @@ func (n *Node) spawn() (err error) {
 	if err != nil {
 		return err
 	}
-	if n.o.Validator == nil {
+	switch {
+	case n.o.Replica:
+	case n.o.Validator == nil:
 		spawn("producer", onlyOnce(n.maker(target)))
-	} else {
+	default:
 		life := new(validatoractor.Life)
 		spawn(validatoractor.Name, func(bool) actor.Actor { return n.together(life, target) })
 	}
@@ -233,6 +244,7 @@ func (n *Node) finalHeight() primitives.Height { return n.engine.Final().Height 
 // adopted tells those who go on from a block before it is on disk, on the chain's goroutine. The shards are told before the
 // producer, so that what the producer asks of them comes after.
 func (n *Node) adopted(m messages.BlockAdopted) {
+	n.spans.block(m.BlockAccepted, adopted)
 	for _, t := range n.shards.set.Load().list {
 		n.tell(t.pid, m)
 	}
@@ -245,7 +257,7 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 			panic(fmt.Errorf("node: shards after block %d: %w", m.Height(), err))
 		}
 	}
-	if n.o.Validator == nil {
+	if n.producer != n.chain {
 		n.tell(n.producer, m)
 	}
 	if n.network != nil {
@@ -256,9 +268,10 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 // accepted tells of a block that is on disk, on the chain's goroutine.
 func (n *Node) accepted(m messages.BlockAccepted) {
 	n.stats.count(&m)
+	n.spans.block(&m, stored)
 	n.shards.retire(m.Final)
 	n.tell(n.milestones, m)
-	if n.o.Validator == nil {
+	if n.producer != n.chain {
 		n.tell(n.producer, m)
 	}
 	if n.network != nil {

@@ -68,6 +68,8 @@ type Options struct {
 	Begin      *messages.Clock                           // what time blocks have at first, of a sandbox; nil: as Clock says
 	Seed       primitives.Hash                           // orders the pools' groups; zero: random
 	Summary    time.Duration                             // between summary lines; 0: none
+	OneIn      uint64                                    // of so many transactions one is traced
+	Traced     func(*Trace)                              // told of each that was, from any goroutine, and does not wait; nil: none is
 	Observe    func(*messages.BlockAccepted)             // called for each accepted block, on the chain's goroutine; nil: nobody
 	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
@@ -75,7 +77,11 @@ type Options struct {
 	Network    *network.Options // other nodes; its Engine, Log and Out are the node's to fill in; nil: there are none
 	// Validator is what makes blocks together with others, instead of Keys; most of it is the node's to fill in. It needs a Network. nil: there is none.
 	Validator *validatoractor.Options
-	Log       *logrus.Logger // nil: nothing is said
+	// Replica: the node executes nothing and makes no blocks. It has what Give brings.
+	Replica bool
+	// Pooled is told of transactions that clients of this node have submitted, beside the network; nil: nobody.
+	Pooled messages.Sender[messages.TransactionPooled]
+	Log    *logrus.Logger // nil: nothing is said
 	// Failed is the folder for chunks that could not be applied and for the stacks of standstills, FailedBuild what the program calls
 	// itself there; empty: none are kept.
 	Failed, FailedBuild string

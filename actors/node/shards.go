@@ -153,7 +153,10 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 		mempool: actor.NewPID(address, name+"/"+shard.MempoolName), producer: actor.NewPID(address, name+"/"+shard.ChunkProducerName)}
 	producer := k.props("chunk-producer", func() actor.Actor {
 		return shard.NewChunkProducer(n.engine, shard.Out{
-			Make:   func(m messages.MakeChunk) { n.tell(n.chain, m) },
+			Make: func(m messages.MakeChunk) {
+				n.spans.mark(m.Transactions, chosen)
+				n.tell(n.chain, m)
+			},
 			More:   func(m mempool.Page) { n.tell(t.mempool, m) },
 			Chosen: func(m messages.ChunkChosen) { n.tell(t.mempool, m) },
 		}, n.o.Log)
@@ -170,7 +173,10 @@ func (s *shards) track(id primitives.ShardID) (*tracked, error) {
 	if err != nil {
 		return t, err
 	}
-	if t.pid, err = k.spawn("shard", name, onlyOnce(shard.New(func(m messages.ChunkApplied) { n.tell(n.chain, m) }, producer, pool))); err == nil {
+	if t.pid, err = k.spawn("shard", name, onlyOnce(shard.New(func(m messages.ChunkApplied) {
+		n.spans.applying(t.id, m.Block, true)
+		n.tell(n.chain, m)
+	}, producer, pool))); err == nil {
 		<-ready // submissions go straight to it
 	}
 	return t, err
@@ -205,6 +211,7 @@ func (s *shards) apply(id primitives.ShardID, m messages.ApplyChunk) {
 		t.gone = m.Height
 		s.show(&shardSet{layout: set.layout, list: append(slices.Clone(set.list), t)})
 	}
+	s.n.spans.applying(id, m.Block, false)
 	s.n.tell(t.pid, m)
 }
 

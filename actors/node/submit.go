@@ -124,12 +124,14 @@ func (n *Node) SendTxAsync(ctx context.Context, tx *primitives.SignedTransaction
 		return ErrStopped
 	default:
 	}
+	n.spans.begin(tx, false)
 	n.tell(n.rpc, messages.SubmitTransactions{From: messages.Address{Session: h.id}, Client: messages.ClientOf(ctx), Transactions: []*primitives.SignedTransaction{tx}})
 	return nil
 }
 
 // route sends submissions, which have one signer, to the mempool of his shard.
 func (n *Node) route(m messages.SubmitTransactions) {
+	n.spans.mark(m.Transactions, routed)
 	n.tell(n.shards.set.Load().of(m.Transactions[0].SignerID).mempool, m)
 }
 
@@ -147,6 +149,7 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
 		Base:     n.baseHeight,
 		Overtook: overtook,
+		Route:    n.network != nil, // what can't be looked at here neard passes on whatever disable_tx_routing says
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
 			Dropped:    n.dropped,
@@ -172,6 +175,8 @@ const judgedInTurn = 16
 // judge looks at transactions by the head's state, some side by side, since of a large state what they name may have to be loaded. Signatures
 // are checked on all cores.
 func (n *Node) judge(txs []*primitives.SignedTransaction, overtook func(*primitives.SignedTransaction) bool) []mempool.Verdict {
+	n.spans.mark(txs, looked)
+	defer n.spans.mark(txs, judged)
 	n.signatures.CheckAll(txs) // what is good is remembered
 	out := make([]mempool.Verdict, len(txs))
 	failed := make([]any, (len(txs)+judgedInTurn-1)/judgedInTurn)

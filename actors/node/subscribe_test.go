@@ -22,6 +22,7 @@ func (c *stalled) Past(primitives.Height) (func(), bool) {
 	<-c.goOn
 	return func() {}, true
 }
+func (*stalled) Ahead()                                                 {}
 func (*stalled) Tip(view.RefKind) (at view.At, err error)               { return at, nil }
 func (*stalled) Step(view.At, view.RefKind) (s streams.Step, err error) { return s, nil }
 func (*stalled) Digest(at view.At) (*stream.Digest, error)              { return nil, view.UnknownBlock(at.Hash) }

@@ -38,6 +38,8 @@ type cluster struct {
 	files   []string
 	infos   []peerwire.PeerInfo
 	change  func(i int, o *Options)
+	open    func(i int, o *engine.Options) // nil: nothing is changed of them
+	fold    int                            // final blocks that a fold waits for; 0: the default
 
 	mu     sync.Mutex
 	seen   map[primitives.Height]primitives.Hash // final blocks
@@ -60,6 +62,16 @@ func keyOf(id primitives.AccountID) primitives.SecretKey {
 // validators makes a chain, and starts all of its nodes.
 func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Options)) *cluster {
 	t.Helper()
+	c := newCluster(t, n, shards, epoch, change, nil)
+	for i := range n {
+		c.start(i)
+	}
+	return c
+}
+
+// newCluster makes a chain, with epoch configs of its own if there are any, and starts nobody.
+func newCluster(t *testing.T, n, shards int, epoch uint64, change func(int, *Options), configs func(*genesis.Config) map[string][]byte) *cluster {
+	t.Helper()
 	c := &cluster{t: t, shards: shards, seen: map[primitives.Height]primitives.Hash{}, signed: map[signature3]any{}, target: map[primitives.AccountID]primitives.Height{}, change: change}
 	var accounts []primitives.AccountID
 	for i := range n {
@@ -81,7 +93,11 @@ func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 		records = genesis.AppendRecord(records, r)
 	}
 	records = append(records, ']')
-	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, nil, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil }); err != nil {
+	var files map[string][]byte
+	if configs != nil {
+		files = configs(&g.Config)
+	}
+	if c.chain, err = engine.NewChain(&g.Config, primitives.NumberingJune, files, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(records)), nil }); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -89,7 +105,6 @@ func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 		c.members, c.infos = append(c.members, nil), append(c.infos, peerwire.PeerInfo{})
 		c.disks = append(c.disks, storage.NewMemDisk())
 		c.files = append(c.files, filepath.Join(dir, fmt.Sprint("signed", i)))
-		c.start(i)
 	}
 	return c
 }
@@ -97,12 +112,16 @@ func validators(t *testing.T, n, shards int, epoch uint64, change func(int, *Opt
 // start starts a node on what its disk has.
 func (c *cluster) start(i int) {
 	c.t.Helper()
-	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"}})
+	store, err := storage.OpenMemory(c.disks[i], storage.Options{Identity: storage.Identity{ChainID: "test"}, FoldBlocks: c.fold})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	checker := signature.New()
-	e, err := engine.Open(engine.Options{Chain: c.chain, Store: store, Signature: checker.Check, Proofs: 64 << 20, ProofsOf: voter(i)})
+	eo := engine.Options{Chain: c.chain, Store: store, Signature: checker.Check, Proofs: 64 << 20, ProofsOf: voter(i)}
+	if c.open != nil {
+		c.open(i, &eo)
+	}
+	e, err := engine.Open(eo)
 	if err != nil {
 		c.t.Fatal(err)
 	}

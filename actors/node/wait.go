@@ -104,6 +104,10 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		defer n.finals.done()
 	}
 	m.Client = messages.ClientOf(ctx)
+	if m.Submit {
+		n.spans.begin(m.Tx, true)
+		defer func() { n.spans.end(m.Hash, err) }()
+	}
 	for again := range maxUnhandled {
 		if a, err = n.ask(ctx, h, m); !errors.Is(err, session.ErrUnhandled) {
 			return a, err

@@ -202,7 +202,7 @@ func (a *Subscriber) Receive(c actor.Context) {
 	case *actor.Started:
 		a.run(c)
 	case messages.ChainMoved:
-		if a.state == rests || a.state == full {
+		if a.state == rests || a.state == full && a.w.live { // who reads the past waits for room alone
 			a.run(c)
 		}
 	case goOn, room: // what the walk waits for may have changed meanwhile, and this is all that is on its way

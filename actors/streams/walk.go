@@ -34,6 +34,8 @@ type Chain interface {
 	Step(after view.At, finality view.RefKind) (Step, error)
 	// Past gives a place to who reads the chain from a height on, until done; false: there is none now. It never waits.
 	Past(from primitives.Height) (done func(), ok bool)
+	// Ahead is told that somebody will want the text of the head's message when that is final: it may be made now. It never waits.
+	Ahead()
 	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
 	Digest(view.At) (*stream.Digest, error)
 }
@@ -109,6 +111,12 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 		}
 		if w.at.Index != view.WholeBlock && len(s.Lost) == 0 {
 			done, err := w.tell()
+			if absent(err) && w.dropped() {
+				if !w.ready {
+					return again, "", nil
+				}
+				continue
+			}
 			if err != nil {
 				return w.failed(err)
 			}
@@ -134,6 +142,9 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 			}
 		case s.Next == view.At{}:
 			w.live = true
+			if q := w.q; q.Topic == view.TopicMessages && q.Finality != view.RefOptimistic && (!q.Inside || q.Texts.Load()) {
+				w.chain.Ahead()
+			}
 			return rests, "", nil
 		default:
 			w.at = view.Cursor{At: s.Next, Index: view.NothingYet}
@@ -142,7 +153,26 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 	return again, "", nil
 }
 
-// noRoom waits for room; one that was at the tip and has fallen too far behind ends.
+// dropped tells whether the chain has left the block at the cursor, of which nothing is stored any more. If nothing was told of it, the walk
+// goes on behind the one before.
+func (w *walk) dropped() bool {
+	s, err := w.chain.Step(w.at.At, w.q.Finality)
+	if err != nil || len(s.Lost) == 0 {
+		return false
+	}
+	if w.at.Index == view.NothingYet {
+		w.at, w.pending = view.Cursor{At: s.Fork, Index: view.WholeBlock}, nil
+		if len(s.Lost) > 1 {
+			w.at.At = s.Lost[1]
+		} else if w.q.Topic == view.TopicTransactions { // what is known may be that block's
+			w.ready = false
+		}
+	}
+	return true
+}
+
+// noRoom waits for room; one that was at the tip and has fallen too far behind ends. Who reads the past keeps no block meanwhile: there may be
+// many, each at another.
 func (w *walk) noRoom() (verdict, view.EndReason, error) {
 	if w.live {
 		tip, err := w.chain.Tip(w.q.Finality)
@@ -152,6 +182,8 @@ func (w *walk) noRoom() (verdict, view.EndReason, error) {
 		if uint64(tip.Height) > uint64(w.at.Height)+w.q.Lag {
 			return over, view.EndSlow, nil
 		}
+	} else {
+		w.pending = nil
 	}
 	return full, "", nil
 }
@@ -174,11 +206,18 @@ func (w *walk) tell() (done bool, err error) {
 		w.pending = d
 	}
 	done = true
-	if w.q.Topic == view.TopicTransactions {
+	switch w.q.Topic {
+	case view.TopicTransactions:
 		if done, err = w.tellTransactions(d); err != nil {
 			return false, err
 		}
-	} else {
+	case view.TopicMessages:
+		n, err := d.Message(w.q)
+		if err != nil {
+			return false, err
+		}
+		done = w.sink.Offer(n)
+	default:
 		d.Notices(w.q, w.at.Index, func(n *view.Notice) bool {
 			if done = w.sink.Offer(n); done {
 				w.at = n.Cursor

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/troupe-chain/troupe/messages"
@@ -42,7 +43,7 @@ func (t *tree) add(prev view.At, height primitives.Height, outcomes []primitives
 	chunk.Transactions = txs
 	b := &stream.Block{Author: "a", Block: &primitives.Block{Header: h}, Hash: h.Hash(), Final: final,
 		Shards: []stream.Shard{{Chunk: chunk, Outcomes: outcomes}}}
-	t.blocks[b.Hash] = stream.NewDigest(b)
+	t.blocks[b.Hash] = stream.NewDigest(b, func() ([]stream.Details, error) { return make([]stream.Details, len(b.Shards)), nil })
 	return view.At{Height: height, Hash: b.Hash}
 }
 
@@ -73,6 +74,8 @@ func (t *tree) Tip(kind view.RefKind) (view.At, error) {
 }
 
 func (t *tree) has(at view.At) bool { return slices.Contains(t.chain(t.head), at) }
+
+func (*tree) Ahead() {}
 
 func (t *tree) Past(primitives.Height) (func(), bool) { return func() {}, !t.busy }
 
@@ -383,6 +386,9 @@ func TestSlowReader(t *testing.T) {
 		if v, _, _ := w.run(); v != full {
 			t.Fatalf("behind, without room: verdict %d, want %d", v, full)
 		}
+		if w.pending != nil {
+			t.Fatal("who reads the past keeps a block while he has no room")
+		}
 	}
 	s.room = 100
 	for v := again; v == again; {
@@ -434,6 +440,76 @@ func TestBlocksGone(t *testing.T) {
 	u := &walk{q: w.q, chain: tr, ledger: tr, sink: s, at: at}
 	if v, end, _ := u.run(); v != over || end != view.EndGone {
 		t.Errorf("a cursor in what is gone: verdict %d, %q", v, end)
+	}
+}
+
+// TestGoneUntold: where the chain has dropped a block for which there was no room, and nothing is stored of it any more, a reader goes on with
+// what came in its place; he is told that blocks are gone of which he was told, and of no others.
+func TestGoneUntold(t *testing.T) {
+	for _, topic := range []view.Topic{view.TopicBlocks, view.TopicTransactions} {
+		for told := range 3 { // of the blocks that are dropped
+			tr := newTree()
+			tr.knows = true
+			r := rand.New(rand.NewPCG(1, uint64(told)))
+			left := map[primitives.Hash][]open{}
+			for range 4 {
+				tr.head = grow(tr, r, tr.head, tr.head.Height+1, left)
+			}
+			begin := view.Cursor{At: tr.head, Index: view.WholeBlock}
+			s := &sink{}
+			w := &walk{q: &view.Subscription{Topic: topic, Account: "a", Lag: 1 << 40}, chain: tr, ledger: tr, sink: s, at: begin}
+			for range 3 {
+				tr.head = grow(tr, r, tr.head, tr.head.Height+1, left)
+			}
+			for w.at.Height < begin.Height+primitives.Height(told)+1 || w.at.Index != view.NothingYet {
+				if v, _, err := w.run(); v != full {
+					t.Fatalf("verdict %d, %v", v, err)
+				}
+				if w.at.Height > begin.Height+primitives.Height(told) {
+					break
+				}
+				s.room++
+			}
+			for _, at := range tr.chain(tr.head)[begin.Height+1:] {
+				tr.forget[at.Hash] = true
+			}
+			tr.head = begin.At
+			for range 4 {
+				tr.head = grow(tr, r, tr.head, tr.head.Height+1, left)
+			}
+			s.room = 1 << 30
+			for v := again; v != rests; {
+				var end view.EndReason
+				var err error
+				if v, end, err = w.run(); v == over {
+					t.Fatalf("topic %v, %d told: ended: %s %v", topic, told, end, err)
+				}
+			}
+			client, calm, still := &reader{t: t}, &reader{t: t}, &sink{room: 1 << 30}
+			for _, n := range s.got {
+				client.take(n)
+			}
+			u := &walk{q: w.q, chain: tr, ledger: tr, sink: still, at: begin}
+			for v := again; v != rests; {
+				v, _, _ = u.run()
+			}
+			for _, n := range still.got {
+				calm.take(n)
+			}
+			if !slices.Equal(client.holds, calm.holds) || len(calm.holds) == 0 {
+				t.Errorf("topic %v, %d told: holds %v, an undisturbed reader %v", topic, told, client.holds, calm.holds)
+			}
+			if topic != view.TopicBlocks {
+				continue
+			}
+			reverted := 0
+			for _, n := range s.got {
+				reverted += strings.Count(string(n.Body), `"block_hash"`) * strings.Count(string(n.Body), `"reverted"`)
+			}
+			if told == 0 && reverted > 0 || told > 0 && reverted != told+1 { // and the cursor's
+				t.Errorf("%d told: %d blocks are said to be gone", told, reverted-1)
+			}
+		}
 	}
 }
 
@@ -591,6 +667,36 @@ func TestNotValidAnyMore(t *testing.T) {
 		}
 		if n := len(w.tracks.open) + len(w.tracks.await); n != 0 || w.waits {
 			t.Errorf("%d transactions are waited for, of which none is under way", n)
+		}
+	}
+}
+
+// ahead is a chain that counts how often somebody will want the head's text.
+type ahead struct {
+	*tree
+	n int
+}
+
+func (a *ahead) Ahead() { a.n++ }
+
+// TestTextsAhead: who follows blocks that are not the head yet, and wants their texts, says so when he has come to his tip; others do not.
+func TestTextsAhead(t *testing.T) {
+	wants := new(atomic.Bool)
+	wants.Store(true)
+	for name, c := range map[string]struct {
+		q    view.Subscription
+		want bool
+	}{
+		"final":        {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal}, true},
+		"head":         {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false},
+		"without text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal, Inside: true, Texts: new(atomic.Bool)}, false},
+		"with text":    {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal, Inside: true, Texts: wants}, true},
+		"blocks":       {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefFinal}, false},
+	} {
+		a := &ahead{tree: newTree()}
+		w := &walk{q: &c.q, chain: a, ledger: a, sink: &sink{room: 100}, at: view.Cursor{At: a.head, Index: view.WholeBlock}}
+		if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
+			t.Errorf("%s: verdict %d, %d times", name, v, a.n)
 		}
 	}
 }

@@ -48,11 +48,14 @@ type Options struct {
 	Vote    primitives.ProtocolVersion
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Seed    primitives.Hash // orders the pools' groups
-	Clock   func() uint64   // ns since 1970
+	Clock   func() uint64   // ns since 1970, of blocks
 	Workers int             // jobs that run at once
 	Life    *Life
-	Log     *logrus.Logger
-	Out     Out
+	// Source has the shards that this node is to hold come in and go, of an engine that is Scheduled; nil: they stay.
+	Source engine.PartSource
+	Moves  *Moves // what others see of that; nil: nobody looks
+	Log    *logrus.Logger
+	Out    Out
 }
 
 // Life is what outlives an actor that fails, so that the next one knows how it finds the engine. The zero value is that of the first.
@@ -85,6 +88,9 @@ type (
 	}
 )
 
+// abandoner gives back what is in work.
+type abandoner interface{ Abandon() }
+
 type jobPanic struct {
 	reason any
 	stack  []byte
@@ -94,9 +100,12 @@ type jobPanic struct {
 type Actor struct {
 	o      Options
 	core   *consensus.Node // nil: nothing is stepped any more
+	left   abandoner       // the core that was stepped before
 	file   *File
 	writer *writer
-	now    int64
+	base   int64 // of now, when it began
+	begun  time.Time
+	now    int64 // ns; goes on evenly, whatever the clock is set to
 	timer  *time.Timer
 	self   func(any)
 
@@ -105,6 +114,10 @@ type Actor struct {
 	ended   chan struct{} // a job has; only looked at when the actor ends
 	ahead   []*messages.BlockAccepted
 	drains  []func(messages.Drained, error)
+
+	schedule *engine.Schedule     // nil: shards stay
+	due      bool                 // it may have something to do
+	held     []primitives.ShardID // as the core knows
 }
 
 // New returns the actor.
@@ -159,10 +172,11 @@ func (a *Actor) open() (err error) {
 		signed = s.AppendBorsh(nil)
 	}
 	self := a.self
-	a.now = int64(a.o.Clock())
+	a.base, a.begun = int64(a.o.Clock()), time.Now()
+	a.now = a.base
 	core, err := consensus.New(consensus.Options{
 		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
-		Verify: a.o.Verify, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) },
+		Verify: a.o.Verify, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
 	}, a.now)
 	if err != nil {
 		return err
@@ -171,6 +185,7 @@ func (a *Actor) open() (err error) {
 	a.writer = newWriter(a.file.Write, a.o.Out.Send, func(err error) { self(unsaid{a, err}) })
 	a.timer = time.AfterFunc(time.Hour, func() { self(tick{a}) })
 	a.do(core.Start(a.now))
+	a.schedules()
 	return nil
 }
 
@@ -185,13 +200,18 @@ func (a *Actor) end() {
 	if a.file != nil {
 		a.file.Close()
 	}
+	if a.schedule != nil {
+		a.schedule.Close()
+		a.schedule = nil
+	}
 	for ; a.running > 0; a.running-- {
 		<-a.ended
 	}
-	if a.core != nil && !a.o.Life.inside.Load() {
-		a.core.Abandon()
+	a.rest()
+	if a.left != nil && !a.o.Life.inside.Load() {
+		a.left.Abandon()
 	}
-	a.core, a.writer, a.file = nil, nil, nil
+	a.left, a.writer, a.file = nil, nil, nil
 }
 
 // Handle takes one message.
@@ -215,7 +235,13 @@ func (a *Actor) Handle(msg any) {
 			a.ran(&m)
 		}
 	case stored:
+		a.due = true
 		a.stored()
+	case further:
+		if m.of == a {
+			a.due = true
+			a.reshuffle()
+		}
 	case unsaid:
 		if m.of == a {
 			a.halt(fmt.Errorf("validator: what was signed can't be written: %w", m.err))
@@ -240,8 +266,9 @@ func (a *Actor) step(ev consensus.Event) {
 		return
 	}
 	a.o.Life.Steps.Add(1)
-	a.now = max(a.now, int64(a.o.Clock()))
+	a.now = max(a.now, a.base+int64(time.Since(a.begun)))
 	a.do(a.core.Step(a.now, ev))
+	a.reshuffle()
 }
 
 // do does what the core wants done.
@@ -348,12 +375,12 @@ func (a *Actor) accepted(acc *engine.Accepted) {
 	a.o.Out.Accepted(*m)
 }
 
-// rest ends all work but on blocks that are on their way to the disk.
+// rest ends all work but on blocks that are on their way to the disk. What jobs under way are for is given back when they have ended.
 func (a *Actor) rest() {
 	if a.core == nil {
 		return
 	}
-	a.core, a.jobs = nil, nil
+	a.left, a.core, a.jobs = a.core, nil, nil
 	a.timer.Stop()
 }
 

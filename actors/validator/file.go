@@ -32,11 +32,13 @@ func OpenFile(path string) (_ *File, err error) {
 			f.Close()
 		}
 	}()
-	made, held := false, false
+	made, held, first := false, false, false
 	for i := range f.slots {
 		name := fmt.Sprintf("%s.%d", path, i)
-		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			made = true
+		} else if err == nil && i == 0 { // the second write goes there, and nothing was sent before the first was on disk
+			first = info.Size() == 0
 		}
 		if f.slots[i], err = os.OpenFile(filepath.Clean(name), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 			return nil, err
@@ -50,9 +52,8 @@ func OpenFile(path string) (_ *File, err error) {
 			f.seq, f.row = seq, row
 		}
 	}
-	if held && f.seq == 0 {
-		return nil, fmt.Errorf("%s.0 and %s.1: neither can be read; what this validator has signed is not known: if no other copy of them is at hand, "+
-			"remove them when the chain is some epochs on", path, path)
+	if held && f.seq == 0 && !first {
+		return nil, unknown(path)
 	}
 	if made { // their names are on disk before anything rests on them
 		dir, err := os.Open(filepath.Dir(path))
@@ -65,6 +66,11 @@ func OpenFile(path string) (_ *File, err error) {
 		}
 	}
 	return f, nil
+}
+
+func unknown(path string) error {
+	return fmt.Errorf("%s.0 and %s.1: neither can be read; what this validator has signed is not known: if no other copy of them is at hand, "+
+		"remove them when the chain is some epochs on", path, path)
 }
 
 // readSlot reads a slot; a seq of 0: there is no whole row in it.

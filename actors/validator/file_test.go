@@ -34,6 +34,9 @@ func TestFile(t *testing.T) {
 		}
 	}
 	f.Close()
+	if row, err := ReadRow(path); err != nil || string(row) != "four" {
+		t.Errorf("%q is read, %v", row, err)
+	}
 	newest := path + ".0" // of the fourth write
 	raw, err := os.ReadFile(newest)
 	if err != nil {
@@ -63,5 +66,61 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := OpenFile(path); err == nil {
 		t.Error("rubbish is taken for a validator that has signed nothing")
+	}
+	if row, err := ReadRow(path); err == nil {
+		t.Errorf("rubbish is read as %q", row)
+	}
+	if err := os.Remove(path + ".0"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenFile(path); err == nil {
+		t.Error("rubbish beside a file that is lost is taken for a validator that has signed nothing")
+	}
+}
+
+// TestFirstWrite: a power cut in the very first write leaves one torn file and an empty one. Nothing was said before: it begins anew.
+func TestFirstWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "signed")
+	f, err := OpenFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write([]byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	raw, err := os.ReadFile(path + ".1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(raw) {
+		if err := os.WriteFile(path+".1", raw[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if row, err := ReadRow(path); err != nil || row != nil {
+			t.Fatalf("torn behind %d bytes: read as %q, %v", n, row, err)
+		}
+		f, err := OpenFile(path)
+		if err != nil || f.Row() != nil {
+			t.Fatalf("torn behind %d bytes: %v", n, err)
+		}
+		f.Close()
+	}
+	if f, err = OpenFile(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []string{"one", "two"} {
+		if err := f.Write([]byte(row)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Close()
+	for _, name := range []string{".0", ".1"} {
+		if err := os.WriteFile(path+name, raw[:3], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenFile(path); err == nil {
+		t.Error("behind a second write two torn files are taken for the first")
 	}
 }

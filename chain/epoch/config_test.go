@@ -147,3 +147,20 @@ func FuzzParseConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestLowestTerms: nearcore's Rational32 is always reduced, and replies show it so.
+func TestLowestTerms(t *testing.T) {
+	c := genesisTestConfig(new(Config))
+	for name, r := range map[string]Ratio{
+		"online_min_threshold": c.OnlineMinThreshold, "online_max_threshold": c.OnlineMaxThreshold, "minimum_stake_ratio": c.MinimumStakeRatio,
+		"protocol_upgrade_stake_threshold": c.ProtocolUpgradeStakeThreshold, "max_inflation_rate": c.MaxInflationRate,
+	} {
+		a, b := r.Num, r.Den
+		for b != 0 {
+			a, b = b, a%b
+		}
+		if a != 1 {
+			t.Errorf("%s is %v", name, r)
+		}
+	}
+}

@@ -153,14 +153,14 @@ func genesisTestConfig(g *Config) Config {
 		ChunkProducerKickoutThreshold:      90,
 		ChunkValidatorOnlyKickoutThreshold: 80,
 		ValidatorMaxKickoutStakePerc:       100,
-		OnlineMinThreshold:                 Ratio{90, 100},
+		OnlineMinThreshold:                 Ratio{9, 10},
 		OnlineMaxThreshold:                 Ratio{99, 100},
 		FishermenThreshold:                 primitives.NEAR(10),
 		MinimumStakeDivisor:                10,
 		ProtocolUpgradeStakeThreshold:      Ratio{4, 5},
 		ShardLayout:                        g.ShardLayout,
 		MinimumValidatorsPerShard:          1,
-		MinimumStakeRatio:                  Ratio{160, 1_000_000},
+		MinimumStakeRatio:                  Ratio{1, 6250}, // Rational32 reduces, and protocol_config shows it
 		ChunkProducerAssignmentChanges:     5,
 		MaxInflationRate:                   Ratio{1, 40},
 	}

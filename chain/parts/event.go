@@ -9,16 +9,18 @@ import (
 
 // Bounds and times of nearcore: chunk_cache.rs:30, shards_manager_actor.rs:141.
 const (
-	HeightHorizon primitives.Height = 128
-	MaxAhead      primitives.Height = 5
-	MaxForwards                     = 1000
-	Retry                           = 100       // ms: a chunk is asked for at most so often
-	ToOthers                        = 400       // ms after which own parts are asked of others than the producer
-	FullFetch                       = 3_000     // ms after which all parts are asked for
-	GiveUp                          = 1_000_000 // ms
-	maxCoded                        = 8         // stored chunks that were coded again
-	maxCodedBytes                   = 32 << 20  // of parts of them, but for the last one's
-	peerHorizon   primitives.Height = 5         // a peer that is asked instead is at most so far behind the chunk
+	HeightHorizon   primitives.Height = 128
+	MaxAhead        primitives.Height = 5
+	MaxForwards                       = 1000
+	MaxForwardBytes                   = 64 << 20  // of their parts
+	MaxCoded                          = 64 << 20  // bytes of a chunk's body, from the length of one part: no body is that long
+	Retry                             = 100       // ms: a chunk is asked for at most so often
+	ToOthers                          = 400       // ms after which own parts are asked of others than the producer
+	FullFetch                         = 3_000     // ms after which all parts are asked for
+	GiveUp                            = 1_000_000 // ms
+	maxCoded                          = 8         // stored chunks that were coded again
+	maxCodedBytes                     = 32 << 20  // of parts of them, but for the last one's
+	peerHorizon     primitives.Height = 5         // a peer that is asked instead is at most so far behind the chunk
 )
 
 // Refusals. The message is dropped.

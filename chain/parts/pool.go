@@ -25,6 +25,7 @@ type Pool struct {
 	at       map[place]primitives.Hash
 	forwards map[primitives.Hash][]primitives.ChunkPart // of unknown chunks
 	order    []primitives.Hash                          // of forwards, oldest first
+	waiting  int                                        // bytes of forwards
 	coded    []*coded                                   // stored chunks that others have asked for, least recently last
 }
 
@@ -157,6 +158,9 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 }
 
 func (p *Pool) forget(hash primitives.Hash) {
+	for i := range p.forwards[hash] {
+		p.waiting -= sizeOf(&p.forwards[hash][i])
+	}
 	delete(p.forwards, hash)
 	i := slices.Index(p.order, hash)
 	p.order = slices.Delete(p.order, i, i+1)
@@ -183,15 +187,28 @@ func (e *entry) add(x *primitives.ChunkPart) bool {
 	return true
 }
 
+func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) }
+
+// verifyPart checks a part against the root that its producer has signed, as far as he can be held to it: he may have signed any.
+func (p *Pool) verifyPart(x *primitives.ChunkPart, root primitives.Hash) error {
+	if len(x.Part) > MaxCoded/p.rs.DataParts() || !x.Verify(root, p.rs.TotalParts()) {
+		return fmt.Errorf("%w: %d", ErrPart, x.Ord)
+	}
+	return nil
+}
+
 // forward takes parts that their owner passes on; where the header is not known yet they wait for it.
 func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
 		return fmt.Errorf("%w: of a forward", ErrHeader)
 	}
 	for i := range f.Parts {
-		if !f.Parts[i].Verify(f.MerkleRoot, p.rs.TotalParts()) {
-			return fmt.Errorf("%w: %d of a forward", ErrPart, f.Parts[i].Ord)
+		if err := p.verifyPart(&f.Parts[i], f.MerkleRoot); err != nil {
+			return fmt.Errorf("%w of a forward", err)
 		}
+	}
+	if p.outside(f.HeightCreated) && p.entries[f.ChunkHash] == nil {
+		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, f.ShardID, f.HeightCreated)
 	}
 	if id, known := p.chain.Epoch(f.PrevBlockHash); known {
 		producer, err := p.chain.Producer(id, f.ShardID, f.HeightCreated)
@@ -209,17 +226,19 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	}
 	list, ok := p.forwards[f.ChunkHash]
 	if !ok {
-		if p.order = append(p.order, f.ChunkHash); len(p.order) > MaxForwards {
-			p.forget(p.order[0])
-		}
+		p.order = append(p.order, f.ChunkHash)
 	}
 	for i := range f.Parts {
 		x := &f.Parts[i]
 		if !slices.ContainsFunc(list, func(y primitives.ChunkPart) bool { return y.Ord == x.Ord }) {
 			list = append(list, primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof})
+			p.waiting += sizeOf(x)
 		}
 	}
 	p.forwards[f.ChunkHash] = list
+	for len(p.order) > MaxForwards || p.waiting > MaxForwardBytes {
+		p.forget(p.order[0])
+	}
 	return nil
 }
 
@@ -273,8 +292,8 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 		}
 	}
 	for i := range c.Parts {
-		if !c.Parts[i].Verify(h.EncodedMerkleRoot, p.rs.TotalParts()) {
-			return fmt.Errorf("%w: %d", ErrPart, c.Parts[i].Ord)
+		if err := p.verifyPart(&c.Parts[i], h.EncodedMerkleRoot); err != nil {
+			return err
 		}
 	}
 	for i := range c.Receipts {

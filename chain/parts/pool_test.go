@@ -114,6 +114,58 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestForwardBytes: a producer can sign any root. What of its parts waits for a header is bounded in bytes, and no part is longer than a chunk has any.
+func TestForwardBytes(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, _ := one(t, n, 4, nil)
+	p := n.nodes[producers[2]]
+	send := func(i, size int, h primitives.Height) error {
+		parts := make([][]byte, n.rs.TotalParts())
+		for k := range parts {
+			parts[k] = []byte{byte(k)}
+		}
+		parts[3] = make([]byte, size)
+		x := c.Header
+		x.GasLimit, x.HeightCreated = primitives.Gas(i), h
+		root, paths := primitives.MerklizeParts(parts)
+		x.EncodedMerkleRoot = root
+		by, err := n.eyes[producers[2]].Producer(primitives.Hash{1}, 0, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := x.ChunkHash()
+		x.Signature = secret(by.AccountID).Sign(hash[:])
+		_, err = p.Step(0, Forward{primitives.NewChunkForward(&x, []primitives.ChunkPart{{Ord: 3, Part: parts[3], Proof: paths[3]}})})
+		return err
+	}
+	for i := range 20 {
+		if err := send(i, 6<<20, 4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bytes := 0
+	for _, list := range p.forwards {
+		for i := range list {
+			bytes += sizeOf(&list[i])
+		}
+	}
+	if bytes > MaxForwardBytes || bytes < MaxForwardBytes-7<<20 || bytes != p.waiting || len(p.forwards) != len(p.order) {
+		t.Errorf("%d bytes of %d chunks wait, counted as %d", bytes, len(p.forwards), p.waiting)
+	}
+	if err := send(30, MaxCoded/n.rs.DataParts()+1, 4); !errors.Is(err, ErrPart) {
+		t.Errorf("a part that is too long: %v", err)
+	}
+	if err := send(31, 1, 5000); !errors.Is(err, ErrHorizon) {
+		t.Errorf("far ahead, on a block that is known: %v", err)
+	}
+	for len(p.order) > 0 {
+		p.forget(p.order[0])
+	}
+	if p.waiting != 0 {
+		t.Errorf("%d bytes are counted without any", p.waiting)
+	}
+}
+
 // TestForwardsFirst: forwards that come before anything else count when the header comes, and own parts are passed on once, to who holds the shard and to
 // who makes the next chunk.
 func TestForwardsFirst(t *testing.T) {

@@ -4,20 +4,21 @@ import "github.com/troupe-chain/troupe/primitives"
 
 // The bounds and times; ms.
 const (
-	Window                       = 64     // blocks above the chain that are asked for
-	MaxWanted                    = 256    // blocks that others build on, and that are asked for
-	MaxLead    primitives.Height = 16_384 // how far headers go ahead of the blocks
-	Horizon    primitives.Height = 5      // a peer that is so little behind the best is asked as well
-	Eager      primitives.Height = 8      // who is so far behind does not wait whether gossip brings the rest
-	Patience                     = 1_000  // for which the tip stands still before a smaller gap is one
-	BlockWait                    = 2_000  // for a block (nearcore sync/block.rs:14)
-	AdoptWait                    = 30_000 // for one that came to become part of the chain; then it is asked for again
-	FirstPause                   = 2_000  // of a peer that did not keep its word; each time twice as long
-	MaxStrikes                   = 7      // after which a peer is banned: some two minutes (header_sync_stall_ban_timeout is 120 s)
-	MaxMisses                    = 8      // blocks that a peer did not send, one after the other, after which it has a pause
-	maxTries                     = 8      // for a wanted block
-	proofFirst                   = 5_000  // for which nothing else is asked for when a proof is
-	proofAgain                   = 10_000 // after one that was of no use
+	Window                        = 64     // blocks above the chain that are asked for
+	MaxWanted                     = 256    // blocks that others build on, and that are asked for
+	MaxLead     primitives.Height = 16_384 // how far headers go ahead of the blocks
+	Horizon     primitives.Height = 5      // a peer that is so little behind the best is asked as well
+	Eager       primitives.Height = 8      // who is so far behind does not wait whether gossip brings the rest
+	Patience                      = 1_000  // for which the tip stands still before a smaller gap is one
+	BlockWait                     = 2_000  // for a block (nearcore sync/block.rs:14)
+	AdoptWait                     = 30_000 // for one that came to become part of the chain; then it is asked for again
+	FirstPause                    = 2_000  // of a peer that did not keep its word; each time twice as long
+	MaxStrikes                    = 7      // after which a peer is banned: some two minutes (header_sync_stall_ban_timeout is 120 s)
+	MaxMisses                     = 8      // blocks that a peer did not send, one after the other, after which it has a pause
+	maxTries                      = 8      // for a wanted block
+	WholeAnswer                   = 512    // headers of an answer, where there are so many (nearcore's MAX_BLOCK_HEADERS)
+	proofFirst                    = 5_000  // for which nothing else is asked for when a proof is
+	proofAgain                    = 10_000 // after one that was of no use
 )
 
 // PeerID names a peer.
@@ -70,7 +71,8 @@ type (
 	// Judged says what became of them.
 	Judged struct {
 		From  PeerID
-		Taken int
+		Sent  int  // headers of the answer
+		Taken int  // of them
 		Bad   bool // one of them is no header
 		Own   bool // they were not taken for a reason of this node's
 	}

@@ -16,6 +16,8 @@ type Machine struct {
 	headers *request
 	proof   *request
 	proofAt int64 // before which none is asked for
+	waited  bool  // for a proof, since it is behind: blocks do not wait for the next
+	full    int64 // when it last had as many headers as an answer has, or found out that it is behind
 	blocks  map[primitives.Hash]*wanted
 	active  bool
 	tip     primitives.Height
@@ -29,6 +31,7 @@ type peer struct {
 	height  primitives.Height
 	pause   int64 // until when it is not asked
 	doubted int64 // until when its height is not believed
+	noProof int64 // until when it is not asked for a proof
 	strikes int
 	misses  int
 	asked   int // blocks
@@ -73,6 +76,10 @@ func New(c Chain, o Options) *Machine {
 // Syncing tells whether the node is behind as far as it knows, Best the height of the highest peer that is believed.
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
+
+// Still tells whether nobody has given a whole answer of headers for as long as one is waited for: what is known is what there is, whatever somebody
+// claims.
+func (m *Machine) Still(now int64) bool { return now-m.full >= m.o.HeadersWait }
 
 // Asked tells whether a block was asked for and has not come.
 func (m *Machine) Asked(hash primitives.Hash) bool {
@@ -209,11 +216,15 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	case p == nil:
 	case ev.Own:
 		p.pause = now + FirstPause
-	case ev.Taken > 0:
-		p.strikes = 0
-	default:
-		if at, err := m.chain.Headers(); err != nil || at.Height < r.claimed { // else others were faster
+	case ev.Taken > 0 && ev.Sent >= WholeAnswer:
+		p.strikes, m.full = 0, now
+	default: // all that it says to have; else others were faster
+		at, err := m.chain.Headers()
+		switch {
+		case err != nil || at.Height+Horizon < r.claimed || ev.Taken == 0 && at.Height < r.claimed:
 			m.strike(out, now, ev.From)
+		case ev.Taken > 0:
+			p.strikes = 0
 		}
 	}
 }
@@ -305,7 +316,7 @@ func (m *Machine) advance(out *Out, now int64) error {
 		if err := m.askProof(out, now); err != nil {
 			return err
 		}
-		if m.proof != nil && now-m.proof.at < proofFirst {
+		if m.proof != nil && !m.waited && now-m.proof.at < proofFirst {
 			return nil
 		}
 		if err := m.askHeaders(out, now); err != nil {
@@ -326,7 +337,10 @@ func (m *Machine) expire(out *Out, now int64) {
 		m.strike(out, now, r.peer)
 	}
 	if r := m.proof; r != nil && !r.judging && now-r.at >= m.o.ProofWait { // many have none
-		m.proof = nil
+		m.proof, m.waited = nil, true
+		if p := m.peers[r.peer]; p != nil {
+			p.noProof = now + 10*m.o.ProofWait
+		}
 	}
 	for _, w := range m.sorted() {
 		switch {
@@ -372,7 +386,7 @@ func (m *Machine) decide(now int64) {
 		m.active = false
 	case m.active:
 	case m.best > m.tip+Eager, m.best > m.tip+m.o.Threshold && now-m.moved >= Patience:
-		m.active = true
+		m.active, m.full, m.waited = true, now, false
 	}
 	if !m.active { // what was asked for on the way is not needed any more
 		for hash, w := range m.blocks {
@@ -415,8 +429,8 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 	return nil
 }
 
-// askProof asks for a proof of epochs, if the best peer is far above blocks and headers. While it does not come the rest goes on: the network may be too
-// young to have one.
+// askProof asks for a proof of epochs, if the best peer is far above blocks and headers: anybody who is, first of those who have not been asked in vain.
+// While it does not come the rest goes on: the network may be too young to have one.
 func (m *Machine) askProof(out *Out, now int64) error {
 	if m.o.Horizon == 0 || m.proof != nil || now < m.proofAt {
 		return nil
@@ -425,7 +439,10 @@ func (m *Machine) askProof(out *Out, now int64) error {
 	if err != nil || m.best <= max(at.Height, m.tip)+m.o.Horizon {
 		return err
 	}
-	list := m.able(now, m.best-min(m.best, Horizon))
+	list := m.able(now, max(at.Height, m.tip)+m.o.Horizon+1)
+	if others := slices.DeleteFunc(slices.Clone(list), func(p *peer) bool { return now < p.noProof }); len(others) > 0 {
+		list = others
+	}
 	if len(list) == 0 {
 		return nil
 	}
@@ -445,7 +462,10 @@ func (m *Machine) proved(out *Out, now int64, ev *Proved) {
 		out.Ban = append(out.Ban, Ban{Peer: ev.From, Bad: true})
 		m.gone(ev.From)
 	case !ev.Used:
-		m.proofAt = now + proofAgain
+		m.proofAt, m.waited = now+proofAgain, true
+		if p := m.peers[ev.From]; p != nil {
+			p.noProof = now + 10*m.o.ProofWait
+		}
 	case m.headers != nil && !m.headers.judging: // that was asked from where the headers were before
 		m.headers = nil
 	}

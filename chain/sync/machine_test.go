@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -130,9 +131,12 @@ func (w *world) askHeaders(p *fake) {
 			return
 		}
 		w.step(Came{p.id})
-		ev := Judged{From: p.id, Bad: p.headers == -2}
+		ev := Judged{From: p.id, Bad: p.headers == -2, Sent: max(p.headers, 0)}
 		if to := min(from+p.headers, int(p.height), len(w.chain)-1); p.headers > 0 && to > w.headers {
 			ev.Taken, w.headers = to-w.headers, to
+			ev.Sent = min(p.headers, to-from)
+		} else if ev.Sent = 0; p.headers > 0 {
+			ev.Sent = max(to-from, 0)
 		}
 		w.in(5, func() { w.step(ev) })
 	})
@@ -306,6 +310,69 @@ func TestLiarIsBanned(t *testing.T) {
 		}
 		if quiet*10 < int(w.now)/2 {
 			t.Errorf("silent %v: in step for %d of %d ms", silent, quiet*10, w.now)
+		}
+	}
+}
+
+// TestOneHeader: who says to be high and gives one header with each answer is banned like who gives none, and what there is is known for what it is
+// meanwhile.
+func TestOneHeader(t *testing.T) {
+	liar := &fake{height: 1 << 40, headers: 1, delay: 9_000}
+	p := honest()
+	w := newWorld(t, 9, 100_000, p, liar)
+	w.apart = true // headers alone
+	stood := int64(0)
+	for w.now < 600_000 && !w.banned[liar.id] {
+		w.pass()
+		if w.headers > 99_000 && !w.m.Still(w.now) && w.m.Best() > 100_000 {
+			stood += 10
+		}
+	}
+	if !w.banned[liar.id] || w.banned[p.id] {
+		t.Errorf("after %d ms with %d answers the liar is banned: %v, the honest one: %v", w.now, liar.headersN, w.banned[liar.id], w.banned[p.id])
+	}
+	if stood > 10_000 {
+		t.Errorf("for %d ms it was waited for what nobody has", stood)
+	}
+}
+
+// TestProofElsewhere: who says the greatest height and never gives a proof is not asked for ever, and blocks wait for the first proof alone.
+func TestProofElsewhere(t *testing.T) {
+	for seed := range int64(2) {
+		p, all := honest(), []*fake{honest(), honest(), honest(), honest()}
+		for i, x := range all {
+			x.height = primitives.Height(40_006 + 6*i)
+		}
+		p.height = 40_000
+		all = append(all, p)
+		w := newWorld(t, seed, 40_000, all...)
+		w.m = New(w, Options{Random: w.rng.Intn, Horizon: 200, ProofWait: 10_000})
+		for w.now < 100_000 && !slices.Contains(w.proofs, p.id) {
+			w.pass()
+			if w.tip > 300 && len(w.proofs) == 1 {
+				for _, x := range all {
+					x.blocks = false // nobody has them any more
+				}
+			}
+		}
+		if n := len(w.proofs); !slices.Contains(w.proofs, p.id) || n > len(all) {
+			t.Fatalf("seed %d: %d times those that give none were asked", seed, n)
+		}
+		w.step(ProofCame{p.id})
+		w.step(Proved{From: p.id}) // of no use
+		for _, x := range all {
+			x.blocks = true
+		}
+		before := len(w.proofs)
+		for end := w.now + 2*proofAgain; w.now < end && len(w.proofs) == before; {
+			w.pass()
+		}
+		asked, tip := w.now, w.tip
+		for w.now < asked+proofFirst-100 {
+			w.pass()
+		}
+		if len(w.proofs) != before+1 || w.tip == tip {
+			t.Errorf("seed %d: %d more proofs asked for, %d blocks meanwhile", seed, len(w.proofs)-before, w.tip-tip)
 		}
 	}
 }

@@ -46,7 +46,16 @@ var packer = sync.OnceValue(func() (p struct{ fast, better *zstd.Encoder }) {
 var (
 	unpackWitness   = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxRaw) })
 	unpackContracts = sync.OnceValue(func() *zstd.Decoder { return unpacker(MaxContracts) })
+	unpackQuick     = sync.OnceValue(func() *zstd.Decoder { return unpacker(quickRaw) })
 )
+
+// within is the decoder of what has less bytes; 0: all that there may be.
+func within(most int, all func() *zstd.Decoder) *zstd.Decoder {
+	if most > 0 {
+		return unpackQuick()
+	}
+	return all()
+}
 
 func unpacker(limit uint64) *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(limit))
@@ -71,7 +80,11 @@ func Encode(w *primitives.ChunkStateWitness) ([]byte, error) {
 
 // Decode is the inverse; size is that of the raw witness. Whoever has signed the parts is at fault for an error.
 func Decode(payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
-	raw, err := unpackWitness().DecodeAll(payload, nil)
+	return decode(unpackWitness(), payload)
+}
+
+func decode(by *zstd.Decoder, payload []byte) (w *primitives.ChunkStateWitness, size int, err error) {
+	raw, err := by.DecodeAll(payload, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %w", ErrCoding, err)
 	}
@@ -89,7 +102,11 @@ func EncodeContracts(codes [][]byte) []byte {
 
 // DecodeContracts is the inverse, of at most so many contracts.
 func DecodeContracts(payload []byte, most int) ([][]byte, error) {
-	raw, err := unpackContracts().DecodeAll(payload, nil)
+	return decodeContracts(unpackContracts(), payload, most)
+}
+
+func decodeContracts(by *zstd.Decoder, payload []byte, most int) ([][]byte, error) {
+	raw, err := by.DecodeAll(payload, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCoding, err)
 	}

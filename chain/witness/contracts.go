@@ -106,12 +106,12 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	if err != nil || len(producers) == 0 {
 		return out, err
 	}
-	w.asked, w.waits = slices.Clone(ev.Missing), true
+	w.asked, w.waits, w.of = slices.Clone(ev.Missing), true, producers[ev.Chance%uint64(len(producers))]
 	slices.SortFunc(w.asked, primitives.Hash.Compare)
 	w.asked = slices.Compact(w.asked)
 	q := &primitives.ContractCodeRequest{Requester: t.me.Account, Key: a.Key, Contracts: w.asked, Transition: a.Transition}
 	q.Signature = t.me.Key.Sign(q.SignedBytes())
-	out.Send = append(out.Send, Send{To: []primitives.AccountID{producers[ev.Chance%uint64(len(producers))]}, Body: q})
+	out.Send = append(out.Send, Send{To: []primitives.AccountID{w.of}, Body: q})
 	return out, nil
 }
 
@@ -154,7 +154,7 @@ func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
 	return out, nil
 }
 
-// code takes the code that was asked for, all of it and nothing else.
+// code takes the code that was asked for, all of it and nothing else, of whom it was asked: while what another has sent were read, that would be lost.
 func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) {
 	if !t.chain.Relevant(a.Key) {
 		return out, fmt.Errorf("%w: shard %d at %d", ErrIrrelevant, a.Key.ShardID, a.Key.HeightCreated)
@@ -177,23 +177,35 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 	if err != nil {
 		return out, err
 	}
-	if !w.waits {
+	if !w.waits || w.reading || a.Responder != w.of {
 		return out, fmt.Errorf("%w: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
-	codes, err := DecodeContracts(a.Compressed, MaxRequested)
-	if err != nil {
-		return out, err
-	}
-	got := make([]primitives.Hash, len(codes))
-	for i, c := range codes {
-		got[i] = primitives.HashBytes(c)
-	}
-	slices.SortFunc(got, primitives.Hash.Compare)
-	if !slices.Equal(slices.Compact(got), w.asked) {
-		return out, fmt.Errorf("%w: %d", ErrContracts, len(codes))
-	}
-	w.codes, w.waits = codes, false
-	return t.together(out, a.Key, w)
+	w.reading = true
+	var codes [][]byte
+	out.Work = append(out.Work, &Work{size: len(a.Compressed), run: func(most int) (err error) {
+		if codes, err = decodeContracts(within(most, unpackContracts), a.Compressed, MaxRequested); err != nil {
+			return err
+		}
+		got := make([]primitives.Hash, len(codes))
+		for i, c := range codes {
+			got[i] = primitives.HashBytes(c)
+		}
+		slices.SortFunc(got, primitives.Hash.Compare)
+		if !slices.Equal(slices.Compact(got), w.asked) {
+			return fmt.Errorf("%w: %d", ErrContracts, len(codes))
+		}
+		return nil
+	}, then: func(err error) (Out, error) {
+		if w.reading = false; err != nil {
+			return Out{}, err
+		}
+		if still, _ := t.coming(a.Key, false); still != w {
+			return Out{}, fmt.Errorf("%w any more: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
+		}
+		w.codes, w.waits = codes, false
+		return t.together(Out{}, a.Key, w), nil
+	}})
+	return out, nil
 }
 
 // deploysPart takes a part of deployed code, passes its own on, and has the code compiled when it has come together.
@@ -231,18 +243,25 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		g = newGathering(c, p.EncodedLength)
 		t.deploys.put(p.Key, g)
 	}
-	payload, err := g.add(p.Ord, p.Part, p.EncodedLength)
-	if err == nil && p.Ord == uint64(own) && len(all) > 1 {
+	if err := g.add(p.Ord, p.Part, p.EncodedLength); err != nil {
+		return out, err
+	}
+	if p.Ord == uint64(own) && len(all) > 1 {
 		to := slices.DeleteFunc(slices.Clone(all), func(a primitives.AccountID) bool { return a == t.me.Account })
 		out.Send = append(out.Send, Send{To: to, Body: p})
 	}
-	if g.have >= g.coder.DataParts() {
-		t.deploys.drop(p.Key)
-		t.spread.put(p.Key, struct{}{})
+	if !g.enough() {
+		return out, nil
 	}
-	if err != nil || payload == nil {
-		return out, err
-	}
-	out.Compile, err = DecodeContracts(payload, MaxDeployed)
-	return out, err
+	t.deploys.drop(p.Key)
+	t.spread.put(p.Key, struct{}{})
+	var codes [][]byte
+	out.Work = append(out.Work, &Work{size: g.size(), run: func(most int) error {
+		payload, err := g.join()
+		if err == nil {
+			codes, err = decodeContracts(within(most, unpackContracts), payload, MaxDeployed)
+		}
+		return err
+	}, then: func(err error) (Out, error) { return Out{Compile: codes}, err }})
+	return out, nil
 }

@@ -113,9 +113,10 @@ type Judgement struct {
 	Codes   [][]byte
 }
 
-// Out is what the shell is to do: send in this order, judge, compile ahead.
+// Out is what the shell is to do: send in this order, work, judge, compile ahead.
 type Out struct {
 	Send    []Send
+	Work    []*Work
 	Judge   []Judgement
 	Compile [][]byte
 }

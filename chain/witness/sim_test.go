@@ -133,6 +133,13 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 			}
 		}
 	}
+	for _, w := range out.Work {
+		if x.random.IntN(2) == 0 || !w.Quick() {
+			w.Run()
+		}
+		out, err := x.nodes[by].Step(Worked{w})
+		x.do(by, out, err)
+	}
 	for _, j := range out.Judge {
 		if x.judged[by][j.Key]++; x.judged[by][j.Key] > 1 {
 			x.t.Errorf("%s has judged %+v twice", by, j.Key)
@@ -346,8 +353,15 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("of another length: %v", err)
 	}
 	out, err := node.Step(Part{parts[3], false})
-	if err != nil || len(out.Judge) != 1 || len(out.Send) != 2 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(1), account(3)}) {
+	if err != nil || len(out.Work) != 1 || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(1), account(3)}) {
 		t.Fatalf("the last part: %v, %+v", err, out)
+	}
+	if !out.Work[0].Quick() {
+		t.Error("a short witness takes a job")
+	}
+	out, err = node.Step(Worked{out.Work[0]})
+	if err != nil || len(out.Judge) != 1 || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(0)}) {
+		t.Fatalf("put together: %v, %+v", err, out)
 	}
 	if _, err := node.Step(Part{parts[0], true}); !errors.Is(err, ErrKnown) {
 		t.Errorf("behind the last part: %v", err)
@@ -480,5 +494,36 @@ func TestEndorsements(t *testing.T) {
 	}
 	if n := len(votes.chunks.by); n != MaxChunks || len(votes.chunks.order) != n {
 		t.Errorf("%d chunks are kept", n)
+	}
+}
+
+// TestCodeOfAnother: code is taken of whom it was asked alone, though others make chunks of the shard, too.
+func TestCodeOfAnother(t *testing.T) {
+	x := newNetwork(t, 1, 4, 2, 0)
+	x.head = 3
+	w := sample()
+	w.Header.HeightCreated = 4
+	code := []byte("code")
+	maker, err := x.Producer(w.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := x.nodes[account(3)]
+	a := &primitives.ContractAccesses{Key: w.Key(), Contracts: []primitives.Hash{primitives.HashBytes(code)}, Transition: x.transition}
+	a.Signature = secret(maker.AccountID).Sign(a.SignedBytes())
+	out, err := node.Step(Accesses{a, a.Contracts, 1})
+	if err != nil || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(1)}) {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	give := func(by int) (Out, error) {
+		r := &primitives.ContractCodeResponse{Key: w.Key(), Responder: account(by), Compressed: EncodeContracts([][]byte{code})}
+		r.Signature = secret(account(by)).Sign(r.SignedBytes())
+		return node.Step(Code{r})
+	}
+	if out, err := give(0); !errors.Is(err, ErrUnasked) || len(out.Work) > 0 {
+		t.Errorf("of another: %v, %+v", err, out)
+	}
+	if out, err := give(1); err != nil || len(out.Work) != 1 {
+		t.Errorf("of whom it was asked: %v, %+v", err, out)
 	}
 }

@@ -54,10 +54,11 @@ type shard struct {
 // coming is a witness of which something has come.
 type coming struct {
 	parts   *gathering
-	payload []byte // joined; nil: not yet
 	asked   []primitives.Hash
+	of      primitives.AccountID // who was asked for those
 	codes   [][]byte
 	waits   bool // for codes
+	reading bool // codes that have come
 }
 
 // gathering are parts of a payload.
@@ -90,6 +91,8 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 		return t.code(ev.Response)
 	case Deploys:
 		return t.deploysPart(ev.Part)
+	case Worked:
+		return ev.then(ev.err)
 	case Judged:
 		return t.judged(&ev)
 	case BlockCame:
@@ -98,22 +101,34 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 	panic(fmt.Sprintf("witness: no case for %T", ev))
 }
 
-// add puts a part into its place, and returns the payload when the last needed one has come.
-func (g *gathering) add(ord uint64, part []byte, length uint64) ([]byte, error) {
+// add puts a part into its place.
+func (g *gathering) add(ord uint64, part []byte, length uint64) error {
 	switch {
 	case ord >= uint64(len(g.parts)):
-		return nil, fmt.Errorf("%w: number %d of %d", ErrPart, ord, len(g.parts))
+		return fmt.Errorf("%w: number %d of %d", ErrPart, ord, len(g.parts))
 	case length != g.length:
-		return nil, fmt.Errorf("%w: of a length of %d, not %d", ErrPart, length, g.length)
+		return fmt.Errorf("%w: of a length of %d, not %d", ErrPart, length, g.length)
 	case g.parts[ord] != nil:
-		return nil, fmt.Errorf("%w: part %d", ErrKnown, ord)
+		return fmt.Errorf("%w: part %d", ErrKnown, ord)
 	}
 	g.parts[ord] = append(make([]byte, 0, len(part)), part...)
-	if g.have++; g.have < g.coder.DataParts() {
-		return nil, nil
-	}
-	return g.coder.Join(g.parts, g.length)
+	g.have++
+	return nil
 }
+
+// enough tells whether the last needed part has come.
+func (g *gathering) enough() bool { return g != nil && g.have >= g.coder.DataParts() }
+
+// size is how long what has come is. What its sender says of that is not looked at where there is one part.
+func (g *gathering) size() (n int) {
+	for _, p := range g.parts {
+		n += len(p)
+	}
+	return n
+}
+
+// join returns the payload.
+func (g *gathering) join() ([]byte, error) { return g.coder.Join(slices.Clone(g.parts), g.length) }
 
 func newGathering(c *Coder, length uint64) *gathering {
 	return &gathering{coder: c, parts: make([][]byte, c.TotalParts()), length: length}
@@ -185,19 +200,16 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if err != nil {
 		return out, err
 	}
-	if w.payload != nil {
+	if w.parts.enough() {
 		return out, fmt.Errorf("%w: enough parts", ErrKnown)
 	}
 	if w.parts == nil {
 		w.parts = newGathering(c, p.EncodedLength)
 	}
-	if w.payload, err = w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
-		if w.parts.have >= c.DataParts() { // they do not join, and never will
-			t.done(key)
-		}
+	if err := w.parts.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
 	}
-	return t.together(out, key, w)
+	return t.together(out, key, w), nil
 }
 
 // coming returns what there is of a witness, and begins with nothing if it may.
@@ -228,15 +240,30 @@ func (t *Tracker) done(key primitives.ChunkKey) {
 }
 
 // together goes on with a witness if nothing is awaited any more.
-func (t *Tracker) together(out Out, key primitives.ChunkKey, w *coming) (Out, error) {
-	if w.payload == nil || w.waits {
-		return out, nil
+func (t *Tracker) together(out Out, key primitives.ChunkKey, w *coming) Out {
+	if !w.parts.enough() || w.waits {
+		return out
 	}
 	t.done(key)
-	witness, size, err := Decode(w.payload)
-	if err != nil {
-		return out, err
-	}
+	var witness *primitives.ChunkStateWitness
+	var size int
+	out.Work = append(out.Work, &Work{size: w.parts.size(), run: func(most int) error {
+		payload, err := w.parts.join()
+		if err == nil {
+			witness, size, err = decode(within(most, unpackWitness), payload)
+		}
+		return err
+	}, then: func(err error) (Out, error) {
+		if err != nil { // whoever has signed the parts is at fault
+			return Out{}, err
+		}
+		return t.joined(key, witness, size, w.codes)
+	}})
+	return out
+}
+
+// joined has a witness judged that is whole.
+func (t *Tracker) joined(key primitives.ChunkKey, witness *primitives.ChunkStateWitness, size int, codes [][]byte) (out Out, err error) {
 	if witness.Key() != key {
 		return out, fmt.Errorf("%w: a witness of shard %d at %d", ErrPart, witness.Header.ShardID, witness.Header.HeightCreated)
 	}
@@ -247,7 +274,7 @@ func (t *Tracker) together(out Out, key primitives.ChunkKey, w *coming) (Out, er
 	if producer.AccountID != t.me.Account {
 		out.Send = append(out.Send, Send{To: []primitives.AccountID{producer.AccountID}, Body: &primitives.WitnessAck{ChunkHash: witness.Header.ChunkHash()}})
 	}
-	out.Judge = append(out.Judge, Judgement{Key: key, Witness: witness, Size: size, Codes: w.codes})
+	out.Judge = append(out.Judge, Judgement{Key: key, Witness: witness, Size: size, Codes: codes})
 	return out, nil
 }
 

@@ -20,7 +20,7 @@ var absent = []struct {
 	{"state-parts-dump-check", "", "state is not given to other nodes"},
 	{"flat-storage", "", "the store is not neard's; it is checked at each start, and mended from its log"},
 	{"database", "", "the store is not neard's; it is checked at each start, and mended from its log"},
-	{"undo-block", "", "the store can't be turned back; copy the data folder while no node runs on it, and run the copy"},
+	{"undo-block", "", "the store can't be turned back; go back to a snapshot that was made before: troupe snapshot"},
 	{"fork-network", "", "for a chain with state of its own: put its records into genesis.json and remove the data folder"},
 	{"replay", "", "to run a recorded chain again: troupe verify; to run a transaction again: troupe trace"},
 	{"replay-archive", "", "to run a recorded chain again: troupe verify; to run a transaction again: troupe trace"},

@@ -20,7 +20,7 @@ func newBench(*app) *cobra.Command {
 		Long: `Bench runs a part of the node under load and prints what it did, beside what this machine can do
 at most: the limits are measured in the same run. docs/PERFORMANCE.md says how to read the figures.`,
 		Example: "  troupe bench shard --duration 5s",
-	}, newBenchShard(), newBenchNode(), newBenchRPC(), newBenchStart(), newBenchState())
+	}, newBenchShard(), newBenchNode(), newBenchRPC(), newBenchStart(), newBenchState(), newBenchLoad(), newBenchCompare())
 }
 
 func newBenchShard() *cobra.Command {

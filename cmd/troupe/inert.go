@@ -9,7 +9,7 @@ import (
 
 const (
 	ownWay  = "peers are dialled until there are enough, and nobody waits for them"
-	noSpans = "no spans are exported"
+	noSpans = "spans of transactions go where troupe.tracing.endpoint in config.json says"
 )
 
 // inertFlags are the flags of neard that are taken and have no effect here, and why.

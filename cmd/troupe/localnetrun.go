@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +26,8 @@ on, end all.
 What a node says is in run.log of its home (64 MiB, and what was before in run.log.1). Without a
 terminal, or with --plain, there is a line every 5 seconds, and one for everything that happens.
 
-Ctrl-C, q or SIGTERM end all nodes in order; the same again, or 15 seconds, kills them. None is
-left behind when this command itself is killed (on Linux).
+Ctrl-C, q, SIGTERM or the end of the terminal (SIGHUP) end all nodes in order; the same again, or
+15 seconds, kills them. None is left behind when this command itself is killed (on Linux).
 
 --with NODE=PROGRAM runs a home by another program, for which neard will do: it is called as
 PROGRAM --home DIR run. What follows after -- is given to every run.`
@@ -64,6 +66,10 @@ func newLocalnetRun(a *app) *cobra.Command {
 			}
 			out := localnet.Options{Nodes: nodes, Every: o.every, Say: func(line string) { say(cmd, "%s %s", time.Now().Format("15:04:05"), line) },
 				Title: fmt.Sprintf("%s: %d homes, logs in NODE/%s", a.home, len(nodes), runLog)}
+			signals := make(chan os.Signal, 4) // also behind the first, which ends all other commands the second time
+			signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer signal.Stop(signals)
+			out.Signals = signals
 			in, ok1 := cmd.InOrStdin().(*os.File)
 			screen, ok2 := cmd.OutOrStdout().(*os.File)
 			if ok1 && ok2 && !o.plain {

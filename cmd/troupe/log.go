@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -118,7 +117,7 @@ func (f *filter) passes(function string, level logrus.Level) bool {
 // filtered is a formatter that leaves out what does not pass.
 type filtered struct {
 	filter
-	logrus.TextFormatter
+	to logrus.Formatter
 }
 
 // Format returns nothing for an entry that is not to be seen.
@@ -127,26 +126,15 @@ func (f *filtered) Format(e *logrus.Entry) ([]byte, error) {
 		return nil, nil
 	}
 	e.Caller = nil // it is ours to know
-	return f.TextFormatter.Format(e)
+	return f.to.Format(e)
 }
 
 // newLog returns the log of a node, to stderr.
 func newLog(w io.Writer, a *app) (*logrus.Logger, error) {
-	env, set := os.LookupEnv("RUST_LOG")
-	f, unknown, err := newFilter(env, set, a.verbose)
-	if err != nil {
-		return nil, err
-	}
 	log := logrus.New()
 	log.SetOutput(w)
-	colors := a.color == "always" || a.color == "auto" && isTerminal(w)
-	log.SetFormatter(&filtered{f, logrus.TextFormatter{ForceColors: colors, DisableColors: !colors, FullTimestamp: true, TimestampFormat: "2006-01-02T15:04:05.000Z07:00"}})
-	log.SetLevel(f.most())
 	log.SetReportCaller(true) // which says of what part an entry is
-	if unknown != nil {
-		log.Warn(fmt.Sprintf("RUST_LOG: no directives, and ignored: %s", strings.Join(unknown, ", ")))
-	}
-	return log, nil
+	return log, setLog(log, w, a)
 }
 
 // isTerminal tells whether somebody may be reading what is written.

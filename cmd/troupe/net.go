@@ -16,6 +16,8 @@ import (
 	"github.com/troupe-chain/troupe/internal/capture"
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 )
 
 func newNet(a *app) *cobra.Command {
@@ -23,10 +25,11 @@ func newNet(a *app) *cobra.Command {
 		Use:   "net",
 		Short: "Listen to what nodes say to each other",
 		Long: `What nodes say to each other is not encrypted. capture records it, decode puts a recording into
-words: handshakes, edges, blocks, votes, parts of chunks and witnesses, states.`,
+words: handshakes, edges, blocks, votes, parts of chunks and witnesses, states. conflicts looks
+for what a validator must never sign.`,
 		Example: `  troupe net capture --listen 127.0.0.1:24600 --to 127.0.0.1:24567 /tmp/frames.jsonl.gz
   troupe net decode /tmp/frames.jsonl.gz`,
-	}, newCapture(), newDecode(a))
+	}, newCapture(), newDecode(a), newConflicts(a))
 }
 
 const captureLong = `Listens in the place of a node, passes connections on to it as they are, and records every frame of
@@ -92,9 +95,10 @@ func openRecording(path string, mib int64) (r *capture.Recorder, done func() err
 		out, end = z, func() error { return errors.Join(z.Close(), f.Close()) }
 	}
 	r = capture.NewRecorder(out, mib<<20, time.Now)
+	written := r.Later()
 	return r, func() error {
 		full, err := r.State()
-		if err = errors.Join(err, end()); err == nil && full {
+		if err = errors.Join(err, written(), end()); err == nil && full {
 			err = fmt.Errorf("%s was full at %d MiB: not all is in it", path, mib)
 		}
 		return err
@@ -150,6 +154,90 @@ func newDecode(a *app) *cobra.Command {
 	fs.Float64Var(&f.Until, "until", 0, "only up to this second (default: the end)")
 	fs.BoolVar(&summary, "summary", false, "count frames and bytes by kind instead")
 	return cmd
+}
+
+const conflictsLong = `Looks in recordings of one network for what a validator must never sign: two blocks of a height,
+two chunks of a height and shard, two votes for one height. Each is a line; where there is one, it
+ends with code 1.
+
+Only what is signed with a validator's key counts. Keys are those of the localnet in --home
+(*/validator_key.json), of --genesis, and of the recordings that name them.`
+
+func newConflicts(a *app) *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use: "conflicts FILE...", Short: "Look for blocks, chunks and votes that contradict each other", Long: conflictsLong,
+		Example: `  troupe --home /tmp/net net conflicts /tmp/a.jsonl.gz /tmp/b.jsonl.gz
+  troupe net conflicts --genesis genesis.json /tmp/frames.jsonl.gz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			keys := a.localValidators()
+			if path != "" {
+				c, err := genesisConfig(path)
+				if err != nil {
+					return err
+				}
+				for _, v := range c.Validators {
+					keys[v.AccountID] = v.PublicKey
+				}
+			}
+			s := capture.NewSearch(keys)
+			for _, arg := range args {
+				f, err := os.Open(arg)
+				if err != nil {
+					return err
+				}
+				err = s.Read(f)
+				_ = f.Close()
+				if err != nil {
+					return fmt.Errorf("%s: %w", arg, err)
+				}
+			}
+			if s.Blocks+s.Chunks+s.Votes == 0 {
+				return errors.New("nothing that a known validator signed: name the genesis with --genesis, or the localnet with --home")
+			}
+			say(cmd, "%d blocks, %d chunks and %d votes; %d not signed with a known key", s.Blocks, s.Chunks, s.Votes, s.Unsigned)
+			for i := range s.Conflicts {
+				if _, err := fmt.Fprintln(cmd.OutOrStdout(), &s.Conflicts[i]); err != nil {
+					return err
+				}
+			}
+			if n := len(s.Conflicts); n > 0 {
+				return fmt.Errorf("%d conflicts", n)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&path, "genesis", "", "a genesis whose validators' keys count")
+	return cmd
+}
+
+// localValidators are the keys of the validators of the localnet in --home, if there is one.
+func (a *app) localValidators() map[primitives.AccountID]primitives.PublicKey {
+	keys := map[primitives.AccountID]primitives.PublicKey{}
+	files, _ := filepath.Glob(filepath.Join(a.home, "*", "validator_key.json"))
+	for _, path := range files {
+		if in, err := os.ReadFile(path); err == nil {
+			if k, err := primitives.ParseKeyFile(in); err == nil {
+				keys[k.AccountID] = k.PublicKey()
+			}
+		}
+	}
+	return keys
+}
+
+// genesisConfig reads the configuration of a genesis.
+func genesisConfig(path string) (*genesis.Config, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	c, _, err := genesis.ReadConfig(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
 }
 
 // localNames are the names of the nodes of the localnet in --home, if there is one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,5 +52,20 @@ func TestRunCapture(t *testing.T) {
 	}
 	if err := run(ctx); err == nil || !strings.Contains(err.Error(), "exists") {
 		t.Errorf("over a recording: %v", err)
+	}
+}
+
+// TestNetConflicts looks through what neards said, and wants to know whose signatures count.
+func TestNetConflicts(t *testing.T) {
+	const frames = "../../net/wire/testdata/frames.jsonl.gz"
+	if got := runLine([]string{"net", "conflicts", frames}); !strings.Contains(got, "blocks, ") || strings.Contains(got, "signed two") || strings.Contains(got, "nothing that") {
+		t.Error(got)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.jsonl")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := runLine([]string{"net", "conflicts", empty}); !strings.Contains(got, "name the genesis with --genesis") {
+		t.Error(got)
 	}
 }

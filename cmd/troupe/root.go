@@ -33,8 +33,12 @@ var commands = []func(*app) *cobra.Command{
 	newVerify,
 	newSim,
 	newTrace,
+	newTop,
 	newNet,
+	newStream,
 	newViewState,
+	newSnapshot,
+	newCheck,
 	newBench,
 	newVersion,
 	newCompiler,
@@ -48,6 +52,7 @@ type app struct {
 	verbose   string // empty: no more than usual; "all", or a part of the node
 	fast      bool   // --unsafe-fast-startup: the sense of a new chain's genesis is not checked
 	color     string
+	logFormat string // of run: text or json
 	started   bool
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,13 +26,18 @@ import (
 // stopLimit is how long a clean stop may take before the process ends anyway.
 const stopLimit = 5 * time.Second
 
+// arrivedLimit is stopLimit of a node that is to be started again by itself.
+const arrivedLimit = time.Minute
+
 func newRun(a *app) *cobra.Command {
 	var o struct {
 		rpcAddr, prometheusAddr, networkAddr, bootNodes, production string
-		fork, capture                                               string
+		fork, capture, jetstream, replica                           string
 		archive, noRPC                                              bool
 		maxGas                                                      uint64
 		captureMiB                                                  int64
+		follow                                                      []string
+		checkpoint                                                  string
 		produceEmpty                                                bool
 	}
 	c := &cobra.Command{
@@ -52,16 +59,38 @@ one block, are kept on disk, and are changed here only. URL is any node's: the b
 URL@HEIGHT, URL@HASH, the one before a transaction with URL@tx:HASH, or else the last final one.
 The home folder is made, and goes on with that block the next time, with or without --fork.
 
-What a node says goes to stderr; RUST_LOG and --verbose say how much. A second signal ends it
-at once.`,
+With --jetstream the node's blocks, with what they did, go into a NATS JetStream: on a server
+inside of the node that listens at an address, or on one elsewhere by URL. An address that other
+machines reach needs a token (troupe.jetstream.token, here and at the replicas). With --replica the
+node follows another one through it: it executes nothing, answers all reads, and passes
+transactions on.
+
+With --follow, which may be given several times, the node follows feeds instead of a network, and
+makes no blocks: neardata:URL (or URL alone; a troupe's JSON-RPC serves it too), lake:URL of a NEAR
+Lake bucket, rpc:URL of any node's JSON-RPC. Nothing that they say is believed: every block is
+checked and executed here. The first right one is taken. It goes on from the home folder's state:
+its genesis, or a copy of another node's folder.
+
+What a node says goes to stderr; RUST_LOG and --verbose say how much, and log_config.json in the
+home as for neard: {"rust_log": "info,rpc=debug"}. A second signal ends it at once.
+
+SIGHUP has it read log_config.json and config.json again. What may change while it runs holds
+from then on: limits by address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age.
+Of other keys it says that they need a restart; a file that is none changes nothing.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive
   troupe --home /tmp/other run --boot-nodes ed25519:7PGseF...@127.0.0.1:24567
+  troupe --home /tmp/chain run --jetstream 127.0.0.1:4222
+  troupe --home /tmp/reads run --replica nats://127.0.0.1:4222
   troupe --home /tmp/fork run --fork https://rpc.mainnet.near.org
+  troupe --home /tmp/copy run --follow http://127.0.0.1:3030 --follow rpc:http://127.0.0.1:3031
   troupe --home /tmp/fork2 run --fork http://127.0.0.1:3030@tx:8sFq...
   curl -s localhost:3030/status`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			hup := make(chan os.Signal, 1) // from the beginning, so that none ends the process
+			signal.Notify(hup, syscall.SIGHUP)
+			defer signal.Stop(hup)
 			flags := cmd.Flags()
 			for flag, addr := range map[string]string{"rpc-addr": o.rpcAddr, "rpc-prometheus-addr": o.prometheusAddr, "network-addr": o.networkAddr} {
 				if flags.Changed(flag) && !config.IsAddress(addr) {
@@ -71,11 +100,36 @@ at once.`,
 			if err := config.CheckBootNodes(o.bootNodes); err != nil {
 				return usagef("--boot-nodes must be node_key@host:port, several separated by commas: %w", err)
 			}
+			if j := o.jetstream; flags.Changed("jetstream") && !config.IsAddress(j) && !config.IsNATS(j) {
+				return usagef("--jetstream is %q, must be host:port for a server inside of the node, or nats://host:port of one elsewhere", j)
+			}
+			if flags.Changed("replica") && !config.IsNATS(o.replica) {
+				return usagef("--replica is %q, must be nats://host:port, several separated by commas", o.replica)
+			}
+			if flags.Changed("replica") && flags.Changed("jetstream") {
+				return usagef("--replica and --jetstream: what a replica has is published already")
+			}
 			if o.captureMiB < 1 {
 				return usagef("--capture-max-mib is %d, must be 1 at least", o.captureMiB)
 			}
 			if p := config.Production(o.production); flags.Changed("block-production") && p != config.Instant && p != config.Interval && p != config.Manual {
 				return usagef("--block-production is %q, must be instant, interval or manual", o.production)
+			}
+			if a.logFormat != "text" && a.logFormat != "json" {
+				return usagef("--log-format is %q, must be text or json", a.logFormat)
+			}
+			feeds, err := feedsOf(o.follow)
+			if err != nil {
+				return err
+			}
+			var checkpoint primitives.Hash
+			if flags.Changed("checkpoint") {
+				if checkpoint, err = primitives.ParseHash(o.checkpoint); err != nil {
+					return usagef("--checkpoint: %w", err)
+				}
+			}
+			if len(feeds) > 0 && (flags.Changed("fork") || o.bootNodes != "") {
+				return usagef("--follow is instead of --fork and --boot-nodes")
 			}
 			log, err := newLog(cmd.ErrOrStderr(), a)
 			if err != nil {
@@ -127,6 +181,16 @@ at once.`,
 			if on := true; o.bootNodes != "" || flags.Changed("network-addr") {
 				cfg.Network.Enabled = &on
 			}
+			switch {
+			case !flags.Changed("jetstream"):
+			case config.IsNATS(o.jetstream):
+				cfg.JetStream.Enabled, cfg.JetStream.URL = true, o.jetstream
+			default:
+				cfg.JetStream.Enabled, cfg.JetStream.Listen, cfg.JetStream.URL = true, o.jetstream, ""
+			}
+			if flags.Changed("replica") {
+				cfg.Replica.Of, cfg.JetStream.Enabled = o.replica, false
+			}
 			if flags.Changed("archive") {
 				cfg.Archive = o.archive
 			}
@@ -139,16 +203,17 @@ at once.`,
 			if flags.Changed("max-gas-burnt-view") {
 				cfg.MaxGasBurntView = primitives.Gas(o.maxGas)
 			}
-			ho := host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand()}
+			ho := host.Options{Home: hm, Log: log, Listen: o.rpcAddr, Metrics: flags.Changed("rpc-prometheus-addr"), NoRPC: o.noRPC, Trust: a.fast, Compiler: compilerCommand(), Follow: feeds, Checkpoint: checkpoint}
+			again := func(h *host.Host) { reload(h, log, cmd.ErrOrStderr(), a) }
 			if !flags.Changed("capture") {
-				return run(cmd.Context(), ho, cmd.OutOrStdout())
+				return run(cmd.Context(), ho, cmd.OutOrStdout(), hup, again)
 			}
 			r, done, err := openRecording(o.capture, o.captureMiB)
 			if err != nil {
 				return err
 			}
 			ho.Tap = func(t tcp.Tapped) { r.Tap(uint64(t.Conn), t.Ours, t.Sent, t.Remote, t.Frame) }
-			return errors.Join(run(cmd.Context(), ho, cmd.OutOrStdout()), done())
+			return errors.Join(run(cmd.Context(), ho, cmd.OutOrStdout(), hup, again), done())
 		},
 	}
 	f := c.Flags()
@@ -156,10 +221,15 @@ at once.`,
 	f.StringVar(&o.rpcAddr, "rpc-addr", "", "where JSON-RPC listens, host:port")
 	f.StringVar(&o.prometheusAddr, "rpc-prometheus-addr", "", "where /metrics also listens, host:port")
 	f.StringVar(&o.fork, "fork", "", "a chain to go on from: URL[@height|@block|@tx:HASH] of any node's JSON-RPC")
+	f.StringArrayVar(&o.follow, "follow", nil, "a feed to follow, KIND:URL, with KIND neardata, lake or rpc; may be repeated")
+	f.StringVar(&o.checkpoint, "checkpoint", "", "a block's hash; refuse to run if the chain in the home does not have it")
 	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
 	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
+	f.StringVar(&o.jetstream, "jetstream", "", "publish for replicas: host:port of a NATS server inside, or nats://host:port")
+	f.StringVar(&o.replica, "replica", "", "follow another node's records: nats://host:port, several separated by commas")
 	f.StringVar(&o.capture, "capture", "", "record what this node and others say to each other to a new file, for net decode")
 	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "most of that recording, before it is packed")
+	f.StringVar(&a.logFormat, "log-format", "text", "text, or json: an object a line")
 	f.BoolVar(&o.archive, "archive", false, "keep everything: no garbage collection")
 	f.BoolVar(&o.noRPC, "disable-rpc", false, "do not listen for JSON-RPC")
 	f.StringVar(&o.production, "block-production", "", "when to make blocks: instant, interval or manual")
@@ -175,22 +245,44 @@ at once.`,
 	return c
 }
 
-func run(ctx context.Context, o host.Options, out io.Writer) error {
+// run runs a node; reload is called at each SIGHUP, which comes by hup.
+func run(ctx context.Context, o host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host)) error {
 	debug.SetGCPercent(host.GCPercent)
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
 	o.Again = true
 	for {
-		if err := once(ctx, o, out); !errors.Is(err, host.ErrArrived) || ctx.Err() != nil {
+		err := once(ctx, &o, out, hup, reload)
+		if !goesOn(err) || ctx.Err() != nil {
 			return err
 		}
 		out = io.Discard // who is there has been greeted
 	}
 }
 
-// once runs a node until it is told to stop, or ends by itself.
-func once(ctx context.Context, o host.Options, out io.Writer) error {
-	h, err := startWithin(ctx, o)
+// goesOn tells whether a node that has ended so is to be started again: it has ended cleanly, since something has come to go on from. One that could not end in
+// time holds its folder still, and the next would only say that.
+func goesOn(err error) bool {
+	var stuck *stopError
+	return (errors.Is(err, host.ErrArrived) || errors.Is(err, host.ErrAgain)) && !errors.As(err, &stuck)
+}
+
+// stopError says why a node has not stopped cleanly.
+type stopError struct{ error }
+
+func (e *stopError) Unwrap() error { return e.error }
+
+// ended is why a node has ended, with what its stop came to.
+func ended(why, stop error) error {
+	if stop == nil {
+		return why
+	}
+	return errors.Join(why, &stopError{stop})
+}
+
+// once runs a node until it is told to stop, or ends by itself. Behind a clean stop o is that of the node that goes on in its place.
+func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host)) error {
+	h, err := startWithin(ctx, *o)
 	if err != nil || h == nil {
 		return err
 	}
@@ -203,17 +295,28 @@ func once(ctx context.Context, o host.Options, out io.Writer) error {
 	if _, quiet := os.LookupEnv("RUST_LOG"); !quiet && isTerminal(out) {
 		_, _ = io.WriteString(out, greeting(h, o.Home))
 	}
-	select {
-	case <-ctx.Done():
-		o.Log.Info("stopping; a second signal ends the process at once")
-	case err = <-h.Failed():
+	for going := true; going; {
+		select {
+		case <-hup:
+			reload(h)
+			continue
+		case <-ctx.Done():
+			o.Log.Info("stopping; a second signal ends the process at once")
+		case err = <-h.Failed():
+		}
+		going = false
 	}
-	stopping, cancel := context.WithTimeout(context.Background(), stopLimit)
+	limit := stopLimit
+	if errors.Is(err, host.ErrArrived) { // nobody waits for it, and it goes on only if all is closed
+		limit = arrivedLimit
+	}
+	stopping, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	if stopErr := h.Stop(stopping); err == nil {
-		err = stopErr
+	stop := h.Stop(stopping)
+	if stop == nil {
+		h.GoOn(o)
 	}
-	return err
+	return ended(err, stop)
 }
 
 // startGrace is what a start gets to come to its end once the node is told to stop.

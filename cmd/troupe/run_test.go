@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -159,6 +160,32 @@ func TestRunQuiet(t *testing.T) {
 	root.SetErr(&out)
 	if err := root.ExecuteContext(ctx); err != nil || out.Len() > 0 {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestEnded: a node to which a state has come is started again if it has ended cleanly; else it is said what has not ended.
+func TestEnded(t *testing.T) {
+	late := fmt.Errorf("fold has not ended in time: %w", context.DeadlineExceeded)
+	for _, c := range []struct {
+		why, stop error
+		again     bool
+		says      []string
+	}{
+		{nil, nil, false, nil},
+		{host.ErrArrived, nil, true, []string{"begins again"}},
+		{host.ErrArrived, late, false, []string{"begins again", "fold has not ended in time"}},
+		{nil, late, false, []string{"fold has not ended in time"}},
+		{io.ErrUnexpectedEOF, nil, false, []string{"unexpected EOF"}},
+	} {
+		err := ended(c.why, c.stop)
+		if goesOn(err) != c.again || (err == nil) != (c.says == nil) {
+			t.Errorf("%v, %v: %v, again %v", c.why, c.stop, err, goesOn(err))
+		}
+		for _, what := range c.says {
+			if !strings.Contains(fmt.Sprint(err), what) {
+				t.Errorf("%v, %v: %v does not say %q", c.why, c.stop, err, what)
+			}
+		}
 	}
 }
 

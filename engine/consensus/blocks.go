@@ -40,7 +40,7 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 		}
 		x.Standing, x.Producer, x.Needs = as.Standing, as.Producer, as.Needs
 		if as.Standing != intake.Stranger {
-			n.see(b)
+			n.see(b.Header)
 		}
 	}
 	if x.Standing == intake.Orphan && n.o.planted(PlantedOrphans) {
@@ -56,11 +56,25 @@ func (n *Node) take(from Peer, b *primitives.Block) {
 	n.want(b, from, &out)
 }
 
-// see notes how high a block of others is.
-func (n *Node) see(b *primitives.Block) {
-	if b.Header.Height > n.seen {
-		n.seen, n.highest.hash, n.highest.prev = b.Header.Height, b.Hash(), b.Header.PrevHash
+// see notes that others are ahead, where the votes that a block carries say so: its producer alone says nothing.
+func (n *Node) see(h *primitives.BlockHeader) {
+	if h.Height <= n.tip+1 || n.seen != nil && h.Height <= n.seen.Height {
+		return // who gets that far sees it by himself
 	}
+	switch voted, err := n.e.Voted(h); {
+	case err != nil:
+		n.note(err, "votes of block %d %v", h.Height, short(h.Hash()))
+	case voted:
+		n.seen = h
+	}
+}
+
+// ahead is the highest block or header that others are known to be at, nil: none.
+func (n *Node) ahead() *primitives.BlockHeader {
+	if h := n.e.LeadingHeader(); h != nil && (n.seen == nil || h.Height > n.seen.Height) {
+		return h
+	}
+	return n.seen
 }
 
 // unadmitted judges why a copy of a block was not taken. Nothing of it is remembered: another copy may be right.
@@ -276,8 +290,8 @@ func (n *Node) unfit(from Peer, b *primitives.Block, err error) {
 // at once.
 func (n *Node) partsHead(hash primitives.Hash, h *primitives.BlockHeader) parts.Head {
 	out := parts.Head{Hash: hash, Prev: h.PrevHash, Height: h.Height}
-	if n.seen > h.Height+1 {
-		out.Header, out.HeaderPrev = n.highest.hash, n.highest.prev
+	if at := n.ahead(); at != nil && at.Height > h.Height+1 {
+		out.Header, out.HeaderPrev = at.Hash(), at.PrevHash
 	}
 	return out
 }

@@ -18,7 +18,10 @@ const (
 )
 
 // behind tells whether others are known to be far ahead of the head.
-func (n *Node) behind() bool { return n.head != nil && n.seen > n.head.height+maxBehind }
+func (n *Node) behind() bool {
+	at := n.ahead()
+	return n.head != nil && at != nil && at.Height > n.head.height+maxBehind
+}
 
 // missing is a block that others build on, and that has not come.
 type missing struct {
@@ -116,9 +119,6 @@ func (n *Node) headers(from Peer, list []*primitives.BlockHeader) {
 	n.route = n.route[:0]
 	for _, h := range list {
 		n.route = append(n.route, h.Hash())
-	}
-	if h, err := n.e.HeaderHead(); err == nil {
-		n.seen = max(n.seen, h.Height)
 	}
 	n.walk()
 	n.next()

@@ -92,7 +92,7 @@ func (n *Node) spread(ev parts.Event) {
 		n.out.Send = append(n.out.Send, Send{To: a.Account, Message: a.Request, Ask: a})
 	}
 	for _, a := range out.Answer {
-		if to, ok := a.To.(Peer); ok {
+		if to, ok := a.To.(Peer); ok && len(a.Body.Parts)+len(a.Body.Receipts) > 0 { // silence says as much as nothing
 			n.tell(to, a.Body)
 		}
 	}
@@ -104,7 +104,7 @@ func (n *Node) spread(ev parts.Event) {
 		n.body(c.Chunk)
 	}
 	for _, h := range out.Bad {
-		n.refuse(chain.InvalidChunk, "chunk %v of shard %d at %d", short(h.ChunkHash()), h.ShardID, h.HeightCreated)
+		n.refuseChunk(h, chain.InvalidChunk)
 	}
 	if len(out.Complete) > 0 {
 		n.next()

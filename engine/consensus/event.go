@@ -95,6 +95,21 @@ func (r *Refusal) Error() string {
 // Unwrap returns the reason.
 func (r *Refusal) Unwrap() error { return r.Err }
 
+// ChunkRefusal is why a chunk, or its witness, is bad.
+type ChunkRefusal struct {
+	Chunk  primitives.Hash
+	Shard  primitives.ShardID
+	Height primitives.Height
+	Err    error
+}
+
+func (r *ChunkRefusal) Error() string {
+	return fmt.Sprintf("chunk %v of shard %d at %d: %v", short(r.Chunk), r.Shard, r.Height, r.Err)
+}
+
+// Unwrap returns the reason.
+func (r *ChunkRefusal) Unwrap() error { return r.Err }
+
 // Out is what is to be done, in this order.
 type Out struct {
 	Save    []byte             // Signatures; on disk before anything of Send leaves. nil: as they were
@@ -104,6 +119,6 @@ type Out struct {
 	Stored  []*engine.Accepted // blocks that are on disk now
 	Wake    int64              // when a Tick is due; 0: not by time
 	Notes   []Note             //
-	Refused []error            // why what others have made is bad, whoever judges it; of a block: a *Refusal
+	Refused []error            // why what others have made is bad, whoever judges it: a *Refusal or *ChunkRefusal
 	Fatal   error              // why this node cannot go on
 }

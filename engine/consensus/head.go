@@ -20,6 +20,7 @@ type head struct {
 	layout    primitives.ShardLayout
 	approvers []chain.Approver
 	approves  bool              // this validator is among them
+	next      []chain.Approver  // of the epoch behind that; nil: nobody has asked
 	making    primitives.Height // the child that was made
 }
 
@@ -48,11 +49,7 @@ func (n *Node) setHead(at *engine.Entry) {
 		n.dealPools(at)
 		n.makeChunks()
 	}
-	parked := n.parked
-	n.parked = nil
-	for _, a := range parked {
-		n.approval(a)
-	}
+	n.unpark()
 	if target := h.height + 1; n.o.planted(PlantedSkip) && n.tracker.LargestTarget() > target {
 		n.vote(doomslug.Proposal{Inner: primitives.NewApprovalInner(h.hash, h.height, target), Target: target})
 	}
@@ -149,8 +146,12 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 		return
 	}
 	n.save()
+	wall := uint64(n.now)
+	if n.o.Wall != nil {
+		wall = n.o.Wall()
+	}
 	p := &engine.Proposal{
-		Parent: h.hash, Height: height, Timestamp: uint64(n.now), Chunks: make([]*primitives.Chunk, len(list)),
+		Parent: h.hash, Height: height, Timestamp: wall, Chunks: make([]*primitives.Chunk, len(list)),
 		Endorsements: make([][]primitives.Signature, len(list)), Approvals: n.tracker.Approvals(height, h.approvers), Vote: n.o.Vote,
 	}
 	for i := range list {

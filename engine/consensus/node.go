@@ -46,6 +46,8 @@ type Chain interface {
 	Store() *storage.Store
 	Chain() *engine.Chain
 	Coding() *primitives.ReedSolomon
+	LeadingHeader() *primitives.BlockHeader
+	Voted(*primitives.BlockHeader) (bool, error)
 	Epochs(func(*epoch.Manager) error) error
 	Approvers(parent primitives.Hash) ([]chain.Approver, error)
 	BlockProducer(parent primitives.Hash, height primitives.Height) (primitives.ValidatorStake, error)
@@ -56,9 +58,10 @@ type Chain interface {
 
 // Bounds.
 const (
-	MaxParked  = 4096 // votes for blocks that have not come
-	MaxMissing = 256  // blocks that are asked for at once
-	MaxWaiting = 4096 // transactions of a shard
+	MaxParked  = 16          // votes of an account for blocks that have not come
+	MaxMissing = 256         // blocks that are asked for at once
+	MaxWaiting = 4096        // transactions of a shard
+	maxBytes   = 100_000_000 // of those
 )
 
 // housekeeping is the time between two looks at what was asked for and has not come (nearcore chunk_request_retry_period).
@@ -80,7 +83,9 @@ type Options struct {
 	Seed    primitives.Hash // of the pools' order
 	// Eager has it vote at once, and not after Delays.Endorsement, while there is something to do.
 	Eager   bool
-	Written func()  // called from any goroutine when adopted blocks have come to the disk
+	Written func() // called from any goroutine when adopted blocks have come to the disk
+	// Wall is the time that blocks say, ns since 1970; nil: it is that of steps. That one never goes back, whatever a clock is set to.
+	Wall    func() uint64
 	Planted Planted // for tests of the simulator
 }
 
@@ -114,12 +119,11 @@ type Node struct {
 	signed  *Signatures
 	tracker *doomslug.Tracker
 	head    *head
-	parked  []*primitives.Approval
+	parked  map[primitives.AccountID][]parked // by target
 
 	pool     *intake.Pool
 	tip      primitives.Height
-	seen     primitives.Height                    // of the highest block or header that was signed by who had to
-	highest  struct{ hash, prev primitives.Hash } // the block of that height
+	seen     *primitives.BlockHeader // the highest one of a block that two thirds have voted for, nil: none above the tip
 	work     *work
 	produced map[primitives.Hash]primitives.Height // blocks of this node, above the final one
 	missing  map[primitives.Hash]*missing
@@ -152,7 +156,7 @@ func New(o Options, now int64) (*Node, error) {
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
 		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
-		missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
+		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
 		ready:   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{},
 		waiting: map[primitives.ShardID]*mempool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
@@ -253,9 +257,9 @@ func (n *Node) note(err error, format string, args ...any) {
 	n.out.Notes = append(n.out.Notes, Note{fmt.Sprintf(format, args...), err})
 }
 
-// refuse says that something is bad, whoever judges it.
-func (n *Node) refuse(err error, format string, args ...any) {
-	n.out.Refused = append(n.out.Refused, fmt.Errorf(format+": %w", append(args, err)...))
+// refuseChunk says that a chunk or its witness is bad, whoever judges it.
+func (n *Node) refuseChunk(h *primitives.ChunkHeader, err error) {
+	n.out.Refused = append(n.out.Refused, &ChunkRefusal{h.ChunkHash(), h.ShardID, h.HeightCreated, err})
 }
 
 func (n *Node) refuseBlock(from Peer, b *primitives.Block, err error) {
@@ -323,7 +327,7 @@ func (n *Node) receive(from Peer, m Message) {
 	case Headers:
 		n.headers(from, m.List)
 	case *primitives.Approval:
-		n.approval(m)
+		n.approval(m, "")
 	case *primitives.SignedTransaction:
 		n.transaction(m)
 	case *primitives.PartialChunk:

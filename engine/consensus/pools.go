@@ -29,7 +29,7 @@ func (n *Node) submit(tx *primitives.SignedTransaction) {
 	}
 }
 
-// transaction puts a transaction into the pool of its signer's shard.
+// transaction puts a transaction into the pool of its signer's shard, if this validator makes chunks of that, now or in the next epoch: nobody asks it for others.
 func (n *Node) transaction(tx *primitives.SignedTransaction) {
 	if n.head == nil || n.me == "" {
 		return
@@ -39,13 +39,22 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 		n.note(err, "transaction %v on an unknown block", short(tx.Hash()))
 		return
 	}
+	d, shard := n.e.Distribution(n.storedChunk), n.head.layout.ShardOf(tx.SignerID)
+	cares := d.Cares(n.me, n.head.hash, shard)
+	if !cares {
+		if held, err := d.Holds(n.head.hash, shard); err != nil || !held {
+			return // nobody here has looked at it
+		}
+	}
 	if hash := tx.Hash(); !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
 		n.note(nil, "transaction %v is not signed", short(hash))
 		return
 	}
-	if _, err := n.poolOf(n.head.layout.ShardOf(tx.SignerID)).Add(tx, base.Height); err != nil {
-		n.note(err, "transaction %v", short(tx.Hash()))
-		return
+	if cares {
+		if _, err := n.poolOf(shard).Add(tx, base.Height); err != nil {
+			n.note(err, "transaction %v", short(tx.Hash()))
+			return
+		}
 	}
 	n.enliven(n.head.height + 1)
 }
@@ -53,7 +62,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 func (n *Node) poolOf(id primitives.ShardID) *mempool.Pool {
 	p := n.waiting[id]
 	if p == nil {
-		p = mempool.New(mempool.Limits{Transactions: MaxWaiting}, n.e.Chain().ValidityPeriod, n.o.Seed)
+		p = mempool.New(mempool.Limits{Transactions: MaxWaiting, Bytes: maxBytes}, n.e.Chain().ValidityPeriod, n.o.Seed)
 		p.Advance(n.head.height)
 		n.waiting[id] = p
 	}

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,6 +46,31 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 		return nil, fmt.Errorf("consensus: what was signed: %w", err)
 	}
 	return s, nil
+}
+
+// JoinSignatures joins what AppendBorsh wrote at two places, one of which may know what the other does not: it forgets nothing of both.
+func JoinSignatures(a, b []byte) ([]byte, error) {
+	s, err := ReadSignatures(a)
+	if err != nil {
+		return nil, err
+	}
+	o, err := ReadSignatures(b)
+	if err != nil {
+		return nil, err
+	}
+	s.Target, s.Block = max(s.Target, o.Target), max(s.Block, o.Block)
+	for _, m := range o.chunks {
+		_ = s.chunk(m.shard, m.height) // it raises only
+	}
+	// The highest first, so that of each shard those are kept: of what is below them nothing is endorsed.
+	all := slices.Concat(s.endorsed, o.endorsed)
+	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
+	s.endorsed = nil
+	for _, e := range all {
+		_, _ = s.endorse(primitives.ChunkKey{ShardID: e.shard, HeightCreated: e.height, EpochID: e.epoch}, e.chunk)
+	}
+	slices.Reverse(s.endorsed) // as they were signed
+	return s.AppendBorsh(nil), nil
 }
 
 // size is how many bytes AppendBorsh appends: 20 KiB of four shards, with each signature.

@@ -94,3 +94,61 @@ func TestBadRow(t *testing.T) {
 		t.Errorf("no row: %+v, %v", s, err)
 	}
 }
+
+// TestJoin: what one of two rows holds back, what is made of both holds back, whichever comes first; also where both are full.
+func TestJoin(t *testing.T) {
+	key := func(shard primitives.ShardID, h primitives.Height) primitives.ChunkKey {
+		return primitives.ChunkKey{ShardID: shard, HeightCreated: h}
+	}
+	a, b := new(Signatures), new(Signatures)
+	a.vote(9)
+	a.block(3)
+	a.chunk(1, 5)
+	a.chunk(2, 7)
+	b.vote(6)
+	b.block(8)
+	b.chunk(1, 6)
+	b.chunk(2, 4)
+	b.chunk(3, 1)
+	for h := range primitives.Height(maxEndorsed) {
+		a.endorse(key(1, 2*h+1), primitives.Hash{1})
+		b.endorse(key(1, 2*h+2), primitives.Hash{1})
+	}
+	a.endorse(key(4, 1), primitives.Hash{1})
+	b.endorse(key(5, 1), primitives.Hash{1})
+	for _, rows := range [][2][]byte{{a.AppendBorsh(nil), b.AppendBorsh(nil)}, {b.AppendBorsh(nil), a.AppendBorsh(nil)}} {
+		row, err := JoinSignatures(rows[0], rows[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := ReadSignatures(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Target != 9 || s.block(8) || s.chunk(1, 6) || s.chunk(2, 7) || s.chunk(3, 1) {
+			t.Errorf("it has forgotten: %+v", s)
+		}
+		for h := range primitives.Height(2 * maxEndorsed) {
+			if _, may := s.endorse(key(1, h+1), primitives.Hash{2}); may {
+				t.Fatalf("another chunk of height %d is endorsed", h+1)
+			}
+		}
+		for _, shard := range []primitives.ShardID{4, 5} {
+			if _, may := s.endorse(key(shard, 1), primitives.Hash{2}); may {
+				t.Errorf("another chunk of shard %d is endorsed", shard)
+			}
+		}
+		if !s.block(9) || !s.chunk(1, 7) {
+			t.Error("what comes next is held back")
+		}
+		if again, err := JoinSignatures(row, rows[1]); err != nil || len(again) != len(row) {
+			t.Errorf("joined once more: %d bytes of %d, %v", len(again), len(row), err)
+		}
+	}
+	if row, err := JoinSignatures(nil, a.AppendBorsh(nil)); err != nil || len(row) != a.size() {
+		t.Errorf("with none: %d bytes, %v", len(row), err)
+	}
+	if _, err := JoinSignatures(a.AppendBorsh(nil), []byte{7}); err == nil {
+		t.Error("a row that is none is joined")
+	}
+}

@@ -1,6 +1,10 @@
 package consensus
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -51,16 +55,17 @@ func (n *Node) finalProducer(target primitives.Height) (who primitives.AccountID
 	return who, err == nil
 }
 
-// approval takes a validator's vote: one on the head counts, one on a block that has not come waits for it.
-func (n *Node) approval(a *primitives.Approval) {
+// approval takes a validator's vote: one on the head counts, one on a block that has not come waits for it. verified is the key that its signature was
+// found right by before, none: it was not looked at.
+func (n *Node) approval(a *primitives.Approval, verified primitives.PublicKey) {
 	h := n.head
 	if h == nil {
 		return
 	}
 	known := a.Inner.Skip && a.Inner.SkipHeight <= h.height || !a.Inner.Skip && (a.Inner.Endorsement == h.hash || n.e.Entry(a.Inner.Endorsement) != nil)
 	if !known {
-		if a.Target > h.height && a.Target-h.height <= doomslug.MaxAhead && len(n.parked) < MaxParked {
-			n.parked = append(n.parked, a)
+		if a.Target > h.height && a.Target-h.height <= doomslug.MaxAhead {
+			n.park(a, verified)
 		}
 		return
 	}
@@ -73,11 +78,75 @@ func (n *Node) approval(a *primitives.Approval) {
 		approvers = list
 	}
 	key, ok := approverKey(approvers, a.AccountID)
-	if !ok || !n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
+	if !ok || key != verified && !n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
 		n.note(nil, "vote of %s for %d is not its own", a.AccountID, a.Target)
 		return
 	}
 	n.tracker.Vote(a, approvers, n.now)
+}
+
+// parked is a vote on a block that has not come, whose signature is right by a key.
+type parked struct {
+	*primitives.Approval
+	key primitives.PublicKey
+}
+
+// park keeps a vote of who has one on the head, or may have one on what is to come: the last one for each height, and the highest few of each account.
+func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
+	key, ok := approverKey(n.head.approvers, a.AccountID)
+	if !ok {
+		key, ok = approverKey(n.nextApprovers(), a.AccountID)
+	}
+	if !ok || key != verified && !n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
+		n.note(nil, "vote of %s for %d, on a block that is not known, is not its own", a.AccountID, a.Target)
+		return
+	}
+	list := n.parked[a.AccountID]
+	i, found := slices.BinarySearchFunc(list, a.Target, func(p parked, t primitives.Height) int { return cmp.Compare(p.Target, t) })
+	switch {
+	case found:
+		list[i] = parked{a, key}
+	case len(list) < MaxParked:
+		list = slices.Insert(list, i, parked{a, key})
+	case i > 0: // the lowest one makes room
+		copy(list, list[1:i])
+		list[i-1] = parked{a, key}
+	}
+	n.parked[a.AccountID] = list
+}
+
+// unpark looks again at the votes that have waited.
+func (n *Node) unpark() {
+	waited := n.parked
+	n.parked = map[primitives.AccountID][]parked{}
+	for _, account := range slices.Sorted(maps.Keys(waited)) {
+		for _, p := range waited[account] {
+			n.approval(p.Approval, p.key)
+		}
+	}
+}
+
+// nextApprovers are the block producers of the epoch behind the child's, which may be that of a block that has not come.
+func (n *Node) nextApprovers() []chain.Approver {
+	h := n.head
+	if h.next == nil {
+		h.next = []chain.Approver{}
+		err := n.e.Epochs(func(m *epoch.Manager) error {
+			id, err := m.NextEpochIDFromPrev(h.hash)
+			if err != nil {
+				return err
+			}
+			list, err := m.BlockProducersOrdered(id)
+			for _, v := range list {
+				h.next = append(h.next, chain.Approver{AccountID: v.AccountID, PublicKey: v.PublicKey})
+			}
+			return err
+		})
+		if err != nil {
+			n.note(err, "who votes in the next epoch")
+		}
+	}
+	return h.next
 }
 
 func approverKey(list []chain.Approver, account primitives.AccountID) (primitives.PublicKey, bool) {

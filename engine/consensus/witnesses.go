@@ -2,13 +2,24 @@ package consensus
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/witness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
+
+// checkedAtOnce is how many bytes of a witness, not packed, are checked without a job where the state is here: each receipt in them has a proof.
+const checkedAtOnce = 256 << 10
+
+// unknown tells whether something is not here, and may never have been: what others' witnesses name is no reason to end.
+func unknown(err error) bool {
+	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) || errors.Is(err, epoch.ErrEpochOutOfBounds)
+}
 
 // showWitness makes the witness of a chunk of this validator, and spreads it. Where nobody else judges it, it is endorsed at once, and nobody has asked
 // for what would prove it.
@@ -78,6 +89,17 @@ func (n *Node) judging(out witness.Out, err error) {
 			n.say(to, m)
 		}
 	}
+	for _, w := range out.Work {
+		then := func() {
+			out, err := n.judges.Step(witness.Worked{Work: w})
+			n.judging(out, err)
+		}
+		if w.Quick() {
+			then()
+		} else {
+			n.run(w.Run, then)
+		}
+	}
 	for i := range out.Judge {
 		n.check(out.Judge[i])
 	}
@@ -107,12 +129,27 @@ func (n *Node) check(j witness.Judgement) {
 	if p, err := n.e.Validation().Producer(j.Key); err == nil && n.isMe(p.AccountID, p.PublicKey) {
 		return // its own, which it has endorsed when it was made
 	}
-	held, err := n.e.CheckHeld(j.Witness)
-	if held || err != nil {
-		n.judged(j, err)
-		return
+	n.look(j)
+}
+
+// look does so, in a job where that takes long.
+func (n *Node) look(j witness.Judgement) {
+	var held bool
+	var err error
+	if j.Size <= checkedAtOnce {
+		if held, err = n.e.CheckHeld(j.Witness); held || err != nil {
+			n.judged(j, err)
+			return
+		}
 	}
-	n.run(func() { err = n.e.CheckWitness(j.Witness, j.Codes) }, func() { n.judged(j, err) })
+	n.run(func() {
+		if j.Size > checkedAtOnce {
+			held, err = n.e.CheckHeld(j.Witness)
+		}
+		if !held && err == nil {
+			err = n.e.CheckWitness(j.Witness, j.Codes)
+		}
+	}, func() { n.judged(j, err) })
 }
 
 // judged says what became of a judgement.
@@ -124,11 +161,13 @@ func (n *Node) judged(j witness.Judgement, err error) {
 	}
 	switch {
 	case err == nil, ev.Early:
+	case unknown(err):
+		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
 	case engine.VerdictOf(err) == engine.Own:
 		n.fail(err)
 		return
 	case engine.VerdictOf(err) == engine.Bad:
-		n.refuse(err, "witness of shard %d at %d", j.Key.ShardID, j.Key.HeightCreated)
+		n.refuseChunk(&j.Witness.Header, fmt.Errorf("witness: %w", err))
 	default:
 		n.note(err, "witness of shard %d at %d can't be judged", j.Key.ShardID, j.Key.HeightCreated)
 	}

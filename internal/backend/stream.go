@@ -51,6 +51,7 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Layout = layout
 	for i, id := range layout.ShardIDs() {
 		s := stream.Shard{ID: id}
 		if blk.Body.Chunks[i].HeightIncluded == blk.Header.Height {
@@ -166,7 +167,39 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 			}
 		}
 	}
+	if err := brought(rec, lost); err != nil {
+		return nil, err
+	}
 	return out, b.delayed(rec, lost)
+}
+
+// brought finds receipts that new chunks of shards that are not held have brought: they are stored with their proofs alone.
+func brought(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	for _, id := range rec.Shards() {
+		raw, err := rec.Incoming(id)
+		if errors.Is(err, storage.ErrNotFound) || err == nil && len(raw) == 0 {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		r := borsh.NewReader(raw)
+		for _, p := range primitives.ReadReceiptProofs(r) {
+			for _, x := range p.Receipts {
+				if d := lost[x.ID]; d != nil {
+					d.Receipts[x.ID] = x
+					delete(lost, x.ID)
+				}
+			}
+		}
+		if err := r.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storedReceipt finds a receipt by its id, whichever branch made it; nil: it is not stored.
@@ -255,8 +288,8 @@ func (b *Backend) localReceipt(rec *storage.Record, tx *primitives.SignedTransac
 // delayedReach is how many blocks back receipts are looked for that their shard's queue has held, as in nearcore.
 const delayedReach = 1000
 
-// delayed finds receipts of transactions of accounts with themselves that their shard has put into its queue: they are stored with the
-// transaction alone, some blocks before.
+// delayed finds receipts that their shard has put into its queue, some blocks before: those of transactions of accounts with themselves are
+// stored with the transaction alone, those from shards that are not held with their proofs.
 func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.Details) error {
 	for range delayedReach {
 		if len(lost) == 0 || rec.Prev().IsZero() {
@@ -270,6 +303,9 @@ func (b *Backend) delayed(rec *storage.Record, lost map[primitives.Hash]*stream.
 			return err
 		}
 		rec = prev
+		if err := brought(rec, lost); err != nil {
+			return err
+		}
 		for _, id := range rec.Shards() {
 			if err := b.delayedOf(rec, id, lost); err != nil {
 				return err

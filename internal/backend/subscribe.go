@@ -2,10 +2,10 @@ package backend
 
 import (
 	"errors"
-	"math"
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/actors/streams"
 	"github.com/troupe-chain/troupe/engine"
@@ -38,7 +38,13 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		if err != nil && !isLookup(err) {
 			return c, err
 		}
-		if err != nil || k.ref.Height != q.After.Height {
+		_, known := b.parents.get(q.After.Hash)
+		switch {
+		case err != nil && known && q.Topic != view.TopicTransactions: // it was told of, and is dropped; so the walk says
+			return *q.After, nil
+		case err != nil && q.After.Height > b.Engine.Head().Height(): // another node may have told of it
+			return c, view.UnknownHeight(q.After.Height)
+		case err != nil || k.ref.Height != q.After.Height:
 			return c, b.cursorLost()
 		}
 		return *q.After, nil
@@ -237,6 +243,23 @@ func (f follower) Past(from primitives.Height) (done func(), ok bool) {
 	}
 }
 
+// Ahead makes the text of the head's message, so that it is there when the block is final. One is made at a time: it takes no core from blocks that
+// come faster.
+func (f follower) Ahead() {
+	c := &f.b.digests
+	head := at(f.b.Engine.Head())
+	if last := c.ahead.Load(); last != nil && *last == head || !c.making.CompareAndSwap(false, true) {
+		return
+	}
+	c.ahead.Store(&head)
+	go func() {
+		defer c.making.Store(false)
+		if d, err := f.Digest(head); err == nil { // who is told of the block is told of errors
+			_, _ = d.MessageJSON(nil)
+		}
+	}()
+}
+
 // Digest returns what is told of a block.
 func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	c := &f.b.digests
@@ -255,32 +278,49 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 		return nil, err
 	}
 	runtime.Gosched() // between one stored block and the next, what is small goes first
-	return c.put(stream.NewDigest(m), at.Height+near < f.b.Engine.Head().Height()), nil
+	d := stream.NewDigest(m, func() (details []stream.Details, err error) {
+		defer func() {
+			if err != nil { // a digest asks once, and who tries again is to have another
+				c.forget(at.Hash)
+			}
+		}()
+		k, err := f.b.byHash(at.Hash) // anew: who keeps a digest keeps nothing of the engine's
+		if err != nil {
+			return nil, err
+		}
+		if details, err = f.b.details(k, m); gone(err) {
+			err = view.UnknownBlock(at.Hash)
+		}
+		return details, err
+	})
+	return c.put(d, at.Height+near < f.b.Engine.Head().Height()), nil
 }
 
 // digests are those of the blocks that were asked for last: those who follow the head ask for the same, and those who read the past, all from one
 // height on, too. The ones do not drive out the others'.
 type digests struct {
-	past chan struct{} // places of who reads far behind the head: half of the cores
-	mu   sync.Mutex
-	head shelf // what each holds in memory is what its block did
-	far  shelf
+	past   chan struct{} // places of who reads far behind the head: half of the cores
+	ahead  atomic.Pointer[view.At]
+	making atomic.Bool // a text is made ahead
+	mu     sync.Mutex
+	head   shelf // what each holds in memory is what its block did
+	far    shelf
 }
 
 // shelf is some digests, the one that was asked for last first.
 type shelf struct {
-	list   []*stream.Digest
-	weight int // of all
+	list []*stream.Digest
 }
 
 // near is how many blocks behind the head are not far behind it.
 const near = 8
 
-// Of both shelves: so many digests, and of the past so many bytes, but for the last one.
+// Of both shelves: so many digests, and so many bytes, but for the last one.
 const (
 	keptDigests = 16
 	keptPast    = 64
 	keptWeight  = 16 << 20
+	keptHead    = 64 << 20
 )
 
 func (c *digests) get(hash primitives.Hash) *stream.Digest {
@@ -302,9 +342,17 @@ func (c *digests) put(d *stream.Digest, far bool) *stream.Digest {
 	if far {
 		c.far.put(d, keptPast, keptWeight)
 	} else {
-		c.head.put(d, keptDigests, math.MaxInt)
+		c.head.put(d, keptDigests, keptHead)
 	}
 	return d
+}
+
+// forget drops the one of a block.
+func (c *digests) forget(hash primitives.Hash) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	is := func(d *stream.Digest) bool { return d.Hash == hash }
+	c.head.list, c.far.list = slices.DeleteFunc(c.head.list, is), slices.DeleteFunc(c.far.list, is)
 }
 
 func (s *shelf) get(hash primitives.Hash) *stream.Digest {
@@ -320,17 +368,17 @@ func (s *shelf) get(hash primitives.Hash) *stream.Digest {
 
 func (s *shelf) put(d *stream.Digest, most, weight int) {
 	s.list = slices.Insert(s.list, 0, d)
-	s.weight += weightOf(d)
-	for last := len(s.list) - 1; last >= most || last > 0 && s.weight > weight; last-- {
-		s.weight -= weightOf(s.list[last])
-		s.list[last] = nil
-		s.list = s.list[:last]
+	for i, held := 0, 0; i < len(s.list); i++ { // a message is made after its digest was put here, so what it holds is asked anew
+		if held += weightOf(s.list[i]); i >= most || i > 0 && held > weight {
+			clear(s.list[i:])
+			s.list = s.list[:i]
+		}
 	}
 }
 
-// weightOf is about what a digest holds in memory, bytes: its chunks, and outcomes with what is told of them.
+// weightOf is about what a digest holds in memory, bytes: its chunks, and outcomes with what is told of them, and its message.
 func weightOf(d *stream.Digest) int {
-	n := 16 << 10
+	n := 16<<10 + d.Size()
 	for i := range d.Shards {
 		s := &d.Shards[i]
 		if s.Chunk != nil {

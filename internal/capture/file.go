@@ -35,6 +35,10 @@ type Line struct {
 		Key  struct {
 			Public primitives.PublicKey `json:"public_key"`
 		} `json:"node_key"`
+		Validator struct {
+			Account primitives.AccountID `json:"account_id"`
+			Public  primitives.PublicKey `json:"public_key"`
+		} `json:"validator_key"`
 	} `json:"nodes,omitempty"`
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -233,5 +235,88 @@ func TestTap(t *testing.T) {
 		"B>A tier2_handshake", "> the connection ends"}
 	if !slices.Equal(got, want) {
 		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
+// slow is a file whose disk has stopped until it is let go.
+type slow struct {
+	bytes.Buffer
+	open chan struct{}
+}
+
+func (s *slow) Write(b []byte) (int, error) {
+	<-s.open
+	return s.Buffer.Write(b)
+}
+
+// TestSlowDisk: who records does not wait for the disk; what found no room is counted, and all else is there in order.
+func TestSlowDisk(t *testing.T) {
+	out := &slow{open: make(chan struct{})}
+	r := NewRecorder(out, 1<<30, time.Now)
+	done := r.later(1 << 20)
+	const frames = 40
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range frames {
+			r.Tap(7, true, true, "127.0.0.1:5", make([]byte, 100<<10))
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("who records waits for the disk")
+	}
+	close(out.open)
+	if err := done(); err != nil {
+		t.Fatal(err)
+	}
+	r.Tap(7, true, true, "127.0.0.1:5", []byte("\x52\x00"))
+	got, missed := 0, 0
+	for _, l := range lines(t, out.Bytes()) {
+		if len(l.Frame) > 0 {
+			got++
+		}
+		var n int
+		if _, err := fmt.Sscanf(l.Note, "%d lines are missing", &n); err == nil {
+			missed += n
+		}
+	}
+	if got < 3 || missed == 0 || got+missed != frames {
+		t.Errorf("%d frames are there and %d missing, of %d", got, missed, frames)
+	}
+	r = NewRecorder(broken{}, 1<<20, time.Now)
+	done = r.Later()
+	r.Open("a", "b")
+	if done() == nil {
+		t.Error("a recording that can't be written is said to be fine")
+	}
+}
+
+// TestPlain: what others say, and the recording itself, can't draw on the terminal of who reads it, nor make lines.
+func TestPlain(t *testing.T) {
+	const evil = "x\n   9.9999 #1 A > B forged\x1b]52;c;AAAA\a\u202e"
+	h := handshake("a", "b")
+	m, err := wire.Decode(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.(*wire.Handshake).Chain.Genesis.ChainID = evil
+	var in bytes.Buffer
+	for _, l := range []Line{{Note: evil}, {From: evil, To: evil, Kind: evil, Frame: wire.Append(nil, m)}} {
+		b, err := json.Marshal(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Write(append(b, '\n'))
+	}
+	for name, show := range map[string]func(io.Writer, io.Reader, Filter, Names) error{"words": Write, "summary": Summarize} {
+		var out bytes.Buffer
+		if err := show(&out, bytes.NewReader(in.Bytes()), Filter{Conn: -1}, Names{}); err != nil {
+			t.Fatal(err)
+		}
+		if s := out.String(); strings.ContainsAny(s, "\x1b\a\u202e") || strings.Contains(s, "\n   9.9999") || !strings.Contains(s, "forged") {
+			t.Errorf("%s: %q", name, s)
+		}
 	}
 }

@@ -21,6 +21,8 @@ type Recorder struct {
 	began time.Time
 	conns int
 	full  bool
+	queue *queue // nil: who records writes
+	lost  int    // lines for which it had no room, since the last one that it had
 	err   error
 	tap   map[uint64]*Conn
 }
@@ -29,6 +31,28 @@ type Recorder struct {
 func NewRecorder(out io.Writer, limit int64, now func() time.Time) *Recorder {
 	return &Recorder{out: out, left: limit, now: now, began: now(), tap: map[uint64]*Conn{}}
 }
+
+// Later has what is recorded written by a goroutine of its own, so that nobody whose frames these are waits for the disk. Where that is too slow for
+// maxQueued bytes, lines are missing, and a note says how many. done writes what waits; nothing is recorded behind it.
+func (r *Recorder) Later() (done func() error) { return r.later(maxQueued) }
+
+func (r *Recorder) later(most int) (done func() error) {
+	r.queue = newQueue(r.out, most)
+	r.out = r.queue
+	return func() error {
+		r.mu.Lock()
+		if r.lost > 0 && !r.full && r.err == nil {
+			r.err = r.put(&Line{T: r.since(), Note: missing(r.lost)})
+		}
+		r.full = true
+		r.mu.Unlock()
+		return r.queue.end()
+	}
+}
+
+func missing(n int) string { return fmt.Sprintf("%d lines are missing here: the disk was too slow", n) }
+
+func (r *Recorder) since() float64 { return float64(r.now().Sub(r.began).Microseconds()) / 1e6 }
 
 // Conn is a connection that is recorded.
 type Conn struct {
@@ -90,9 +114,17 @@ func (c *Conn) write(l *Line) {
 	if r.full || r.err != nil {
 		return
 	}
-	l.T, l.Conn = float64(r.now().Sub(r.began).Microseconds())/1e6, c.n
-	if err := r.put(l); err != nil {
-		r.err = err
+	l.T, l.Conn = r.since(), c.n
+	if r.queue != nil && !r.queue.room(2*len(l.Frame)+roomForEnd) {
+		r.lost++
+		return
+	}
+	if r.lost > 0 {
+		r.err = r.put(&Line{T: l.T, Conn: c.n, Note: missing(r.lost)})
+		r.lost = 0
+	}
+	if !r.full && r.err == nil {
+		r.err = r.put(l)
 	}
 }
 

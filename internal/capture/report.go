@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/troupe-chain/troupe/net/wire"
 )
@@ -31,6 +32,16 @@ func (f *Filter) passes(l *Line, from, to, body string) bool {
 		return false
 	}
 	return len(f.Kinds) == 0 || slices.ContainsFunc(f.Kinds, func(k string) bool { return strings.EqualFold(k, l.Kind) || strings.EqualFold(k, body) })
+}
+
+// plain is text that may be shown to a terminal: what others have said, or who made the recording, is not to draw on it.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }
 
 // message is what a line holds.
@@ -59,13 +70,13 @@ func Write(out io.Writer, in io.Reader, f Filter, n Names) error {
 		from, to := n.End(l.From), n.End(l.To)
 		if l.Note != "" {
 			if f.passes(l, from, to, "") {
-				_, _ = fmt.Fprintf(w, "%10.4f #%d -- %s\n", l.T, l.Conn, l.Note)
+				_, _ = fmt.Fprintf(w, "%10.4f #%d -- %s\n", l.T, l.Conn, plain(l.Note))
 			}
 			continue
 		}
 		words, body := message(l, n)
 		if f.passes(l, from, to, body) {
-			if _, err := fmt.Fprintf(w, "%10.4f #%d %s > %s %s: %s\n", l.T, l.Conn, from, to, l.Kind, words); err != nil {
+			if _, err := fmt.Fprintf(w, "%10.4f #%d %s > %s %s: %s\n", l.T, l.Conn, plain(from), plain(to), plain(l.Kind), plain(words)); err != nil {
 				return err
 			}
 		}
@@ -105,7 +116,7 @@ func Summarize(out io.Writer, in io.Reader, f Filter, n Names) error {
 		if !f.passes(l, n.End(l.From), n.End(l.To), body) {
 			continue
 		}
-		kind := l.Kind
+		kind := plain(l.Kind)
 		if body != "" {
 			kind += " " + body
 		}

@@ -61,8 +61,12 @@ type Config struct {
 	LogSummaryPeriod                 time.Duration
 	Production                       Production
 	Worlds                           Worlds
+	Tracing                          Tracing
+	Stream                           Stream
 	Numbering                        primitives.Numbering
 	Fork                             Fork
+	JetStream                        JetStream
+	Replica                          Replica
 	Document                         *Document // the whole file, completed
 }
 
@@ -133,6 +137,26 @@ type Fork struct {
 	RequireProofs            bool
 }
 
+// JetStream holds troupe.jetstream.*: where the node's records go, for replicas.
+type JetStream struct {
+	Enabled   bool
+	Listen    string // of a server inside of the node; empty: nobody connects
+	URL       string // of one elsewhere; empty: it is inside of the node
+	Token     string
+	Dir       string // of the server inside; empty: jetstream in the home
+	MaxBytes  uint64
+	MaxAge    time.Duration // 0: any
+	Copies    uint64        // on a cluster
+	Snapshots uint64        // that replicas may fetch at once
+}
+
+// Replica holds troupe.replica.*: whom the node follows that executes nothing itself.
+type Replica struct {
+	Of     string // URL of the NATS server; empty: the node is no replica
+	Key    string // the writer's node key, by which its records are signed; empty: any
+	MaxLag time.Duration
+}
+
 // RPC holds rpc.* and troupe.rpc.*.
 type RPC struct {
 	Addr, PrometheusAddr string
@@ -148,6 +172,21 @@ type RPC struct {
 	Debug                bool   // whether there is the data of debug pages
 	Simulate, Trace      bool   // whether there are these methods
 	Sandbox              *bool  // whether there are those that begin with sandbox_; nil: where anybody can sign for an account that init made
+	Console              *bool  // whether there is /console; nil: where there are those
+}
+
+// Stream holds troupe.stream.*: what troupe stream and package indexer/node begin with.
+type Stream struct {
+	SyncMode      string // LatestSynced, FromInterruption or BlockHeight
+	Height        primitives.Height
+	StreamingMode string // StreamWhileSyncing or WaitForFullSync
+	Finality      string // Final, DoomSlug or None
+}
+
+// Tracing holds troupe.tracing.*.
+type Tracing struct {
+	Endpoint string // of OTLP over HTTP; empty: nothing is traced
+	OneIn    uint64 // transactions
 }
 
 // Worlds holds troupe.worlds.*.
@@ -180,16 +219,20 @@ func Default(fast bool) *Document {
 // own are our keys' defaults, but for the limits of the RPC, which have a table. They are not written by init, so that the file
 // stays neard's.
 const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_age":{"secs":3600,"nanos":0},
-"rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null},
+"rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "state":{"memory_bytes":0},
 "proofs":{"of":"duties","memory_bytes":268435456},
 "network":{"enabled":null},
+"jetstream":{"enabled":false,"listen":"127.0.0.1:4222","url":null,"token":null,"dir":null,"max_bytes":1073741824,"max_age":{"secs":0,"nanos":0},"copies":1,"max_snapshots":2},
+"replica":{"of":null,"writer_key":null,"max_lag":{"secs":5,"nanos":0}},
 "fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
 "cache":null,"require_proofs":false,"refresh":{"secs":2,"nanos":0}},
 "vm":{"memory_bytes":268435456,"disk_bytes":4294967296,"compilations":0,"compiler_processes":true},
- "worlds":{"max":1024,"memory_bytes":1073741824,"idle_timeout":{"secs":600,"nanos":0}}},
+ "tracing":{"endpoint":null,"one_in":1000},
+ "worlds":{"max":1024,"memory_bytes":1073741824,"idle_timeout":{"secs":600,"nanos":0}},
+ "stream":{"sync_mode":"LatestSynced","block_height":0,"streaming_mode":"StreamWhileSyncing","finality":"Final"}},
 "network":{"transport":"near","libp2p":{"addr":"","quic":true,"mdns":false,"nat_port_map":false}},"archive":false,"max_gas_burnt_view":null}`
 
 // Read parses config.json and checks the values of the keys that it knows, without adding any. file names it in errors.
@@ -331,7 +374,10 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		StateMemory: num("troupe.state.memory_bytes"),
 		Proofs:      Proofs(str("troupe.proofs.of")), ProofBytes: num("troupe.proofs.memory_bytes"),
 		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
-		Worlds:       Worlds{Max: num("troupe.worlds.max"), Bytes: num("troupe.worlds.memory_bytes"), Idle: dur("troupe.worlds.idle_timeout")},
+		Tracing: Tracing{Endpoint: str("troupe.tracing.endpoint"), OneIn: num("troupe.tracing.one_in")},
+		Worlds:  Worlds{Max: num("troupe.worlds.max"), Bytes: num("troupe.worlds.memory_bytes"), Idle: dur("troupe.worlds.idle_timeout")},
+		Stream: Stream{SyncMode: str("troupe.stream.sync_mode"), Height: primitives.Height(num("troupe.stream.block_height")),
+			StreamingMode: str("troupe.stream.streaming_mode"), Finality: str("troupe.stream.finality")},
 		Compilations: num("troupe.vm.compilations"), CompilerProcesses: yes("troupe.vm.compiler_processes"),
 		TransactionPoolSize: num("transaction_pool_size_limit"), MempoolTransactions: num("troupe.mempool.max_transactions"),
 		MempoolKeys: num("troupe.mempool.max_per_key"),
@@ -349,6 +395,12 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		PerSecond: num("troupe.fork.requests_per_second"), AtOnce: num("troupe.fork.requests_at_once"), MaxReply: num("troupe.fork.max_reply_bytes"),
 		Memory: num("troupe.fork.memory_bytes"), Cache: str("troupe.fork.cache"), RequireProofs: yes("troupe.fork.require_proofs"),
 	}
+	c.JetStream = JetStream{
+		Enabled: yes("troupe.jetstream.enabled"), Listen: str("troupe.jetstream.listen"), URL: str("troupe.jetstream.url"), Token: str("troupe.jetstream.token"),
+		Dir: str("troupe.jetstream.dir"), MaxBytes: num("troupe.jetstream.max_bytes"), MaxAge: dur("troupe.jetstream.max_age"), Copies: num("troupe.jetstream.copies"),
+		Snapshots: num("troupe.jetstream.max_snapshots"),
+	}
+	c.Replica = Replica{Of: str("troupe.replica.of"), Key: str("troupe.replica.writer_key"), MaxLag: dur("troupe.replica.max_lag")}
 	k := &c.Consensus
 	k.MinDelay, k.MaxDelay = dur("consensus.min_block_production_delay"), dur("consensus.max_block_production_delay")
 	k.MaxWait = dur("consensus.max_block_wait_delay")
@@ -362,7 +414,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 			MaxBody:        num("rpc.limits_config.json_payload_max_size"), HTTPStatus: str("troupe.rpc.http_status"),
 			CORS: list("rpc.cors_allowed_origins"), TrustedProxies: list("troupe.rpc.trusted_proxies"),
 			APIKeys: list("troupe.rpc.api_keys"), RequireAPIKey: yes("troupe.rpc.require_api_key"), TLSCert: str("troupe.rpc.tls_cert"), TLSKey: str("troupe.rpc.tls_key"),
-			Debug: yes("rpc.enable_debug_rpc"), Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Limits: readLimits(d),
+			Debug: yes("rpc.enable_debug_rpc"), Simulate: yes("troupe.rpc.simulate"), Trace: yes("troupe.rpc.trace"), Sandbox: maybe("troupe.rpc.sandbox"), Console: maybe("troupe.rpc.console"), Limits: readLimits(d),
 		}
 	}
 	unless := func(path string, otherwise bool) bool {

@@ -209,3 +209,29 @@ func TestRPCLimits(t *testing.T) {
 		}
 	}
 }
+
+// TestReplicaRules: what is no address, no server or no key is refused by its name, and so is a replica that publishes.
+func TestReplicaRules(t *testing.T) {
+	for text, key := range map[string]string{
+		`{"troupe":{"jetstream":{"listen":"nats"}}}`:                                            "troupe.jetstream.listen",
+		`{"troupe":{"jetstream":{"url":"http://127.0.0.1:4222"}}}`:                              "troupe.jetstream.url",
+		`{"troupe":{"jetstream":{"max_bytes":1}}}`:                                              "troupe.jetstream.max_bytes",
+		`{"troupe":{"replica":{"of":"127.0.0.1:4222"}}}`:                                        "troupe.replica.of",
+		`{"troupe":{"replica":{"of":"nats://a:1,nats://"}}}`:                                    "troupe.replica.of",
+		`{"troupe":{"replica":{"writer_key":"AKeZ"}}}`:                                          "troupe.replica.writer_key",
+		`{"troupe":{"jetstream":{"enabled":true},"replica":{"of":"nats://a:1"}}}`:               "troupe.jetstream.enabled",
+		`{"troupe":{"jetstream":{"enabled":true,"url":"nats://a:1,tls://b:2","copies":3}}}`:     "",
+		`{"troupe":{"replica":{"of":"nats://a:1, nats://b:2","max_lag":{"secs":1,"nanos":0}}}}`: "",
+	} {
+		_, _, err := Parse("config.json", []byte(text))
+		if key == "" {
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v, want an error that names %s", text, err, key)
+		}
+	}
+}

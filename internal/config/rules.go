@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 
+	"github.com/troupe-chain/troupe/internal/otlp"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -54,6 +56,29 @@ func (c *Config) rules(file string, hadTracked []string) error {
 			}
 		}
 	}
+	j := &c.JetStream
+	if j.Listen != "" && !IsAddress(j.Listen) {
+		bad("troupe.jetstream.listen", strconv.Quote(clip(j.Listen)), "host:port, like 127.0.0.1:4222, or null")
+	}
+	if j.URL != "" && !IsNATS(j.URL) {
+		bad("troupe.jetstream.url", strconv.Quote(clip(j.URL)), natsForm)
+	}
+	if j.Enabled && c.Replica.Of != "" {
+		bad("troupe.jetstream.enabled", "true", "false where troupe.replica.of is set: what a replica has is published already")
+	}
+	if c.Replica.Of != "" && !IsNATS(c.Replica.Of) {
+		bad("troupe.replica.of", strconv.Quote(clip(c.Replica.Of)), natsForm)
+	}
+	if k := c.Replica.Key; k != "" {
+		if _, err := primitives.ParsePublicKey(k); err != nil {
+			bad("troupe.replica.writer_key", strconv.Quote(clip(k)), "the public key of the writer's node_key.json, or null")
+		}
+	}
+	if e := c.Tracing.Endpoint; e != "" {
+		if err := otlp.CheckEndpoint(e); err != nil {
+			bad("troupe.tracing.endpoint", strconv.Quote(clip(e)), "http://host:port/v1/traces, or https, or null")
+		}
+	}
 	n := &c.Network
 	if n.Addr != "" && !IsAddress(n.Addr) {
 		bad("network.addr", strconv.Quote(n.Addr), "host:port, like 0.0.0.0:24567, or empty")
@@ -88,6 +113,19 @@ func isNetwork(s string) bool {
 		_, err = netip.ParseAddr(s)
 	}
 	return err == nil
+}
+
+const natsForm = "nats://host:port or tls://host:port, several separated by commas"
+
+// IsNATS tells whether s names NATS servers.
+func IsNATS(s string) bool {
+	for _, one := range strings.Split(s, ",") {
+		u, err := url.Parse(strings.TrimSpace(one))
+		if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // IsAddress tells whether s is host:port with a port in numbers; the host may be empty.

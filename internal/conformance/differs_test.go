@@ -30,7 +30,7 @@ var differences = []struct {
 	{"wire", []int{248, 249, 522}, contains(400, "only one of block_id, finality and sync_checkpoint may be given")},
 	{"wire", []int{304}, keepsLogs},
 	{"wire", []int{340}, contains(400, "invalid type: integer `5`, expected variant identifier")},
-	{"wire", []int{380, 381, 382, 386, 387, 388}, bothNames},
+	{"wire", []int{380, 381, 382}, bothNames},
 	{"wire2", []int{102, 113, 120}, bothNames},
 	{"wire2", []int{66, 88, 99, 117}, queryFault},
 	{"wire", []int{410, 411, 415, 417, 419, 420, 422, 423, 424, 425}, sameBodyStatus200},

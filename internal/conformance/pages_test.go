@@ -81,7 +81,7 @@ func (w *world) examples(tx *primitives.SignedTransaction) map[string]string {
 			`"args_base64":"HQAFAAAAAAAAAAAnAAEAAAAAABoABQAAAAAAAAAALAABAAAAAAD/YSBsb2d2YWx1ZQ=="}`,
 		"changes":                 f(`{"block_id":%q,"changes_type":"account_changes","account_ids":["near"]}`, at),
 		"troupe_streamer_message": f(`{"block_id":%q}`, at), "troupe_block_document": `{"height":2,"part":"shard","shard_id":0}`,
-		"block_effects": f(`{"block_id":%q}`, at), "tx": f(`{"tx_hash":%q,"sender_account_id":"near","wait_until":"FINAL"}`, tx.Hash()),
+		"block_effects": f(`{"block_id":%q}`, at), "EXPERIMENTAL_changes_in_block": f(`{"block_id":%q}`, at), "tx": f(`{"tx_hash":%q,"sender_account_id":"near","wait_until":"FINAL"}`, tx.Hash()),
 		"EXPERIMENTAL_tx_status": f(`{"tx_hash":%q,"sender_account_id":"near"}`, tx.Hash()), "send_tx": whole,
 		"broadcast_tx_async": f(`[%q]`, signed), "broadcast_tx_commit": f(`[%q]`, signed),
 		"EXPERIMENTAL_simulate_tx": f(`{"signed_tx_base64":%q,"finality":"optimistic"}`, tried), "EXPERIMENTAL_trace_tx": f(`[%q,"near"]`, tx.Hash()),

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 )
 
 // canonical is a JSON text with its keys in order and without space.
@@ -98,7 +99,7 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 		for _, kind := range []string{"view_account", "view_access_key_list", "view_code"} {
 			c.ask(t, "query", at(kind, map[string]any{"account_id": id}))
 		}
-		c.ask(t, "query", at("view_state", map[string]any{"account_id": id, "prefix_base64": "", "include_proof": true}))
+		c.ask(t, "query", at("view_state", map[string]any{"account_id": id, "prefix_base64": ""}))
 	}
 	c.ask(t, "query", at("view_account", map[string]any{"account_id": "nobody.near"}))
 	for _, method := range []string{"ft_total_supply", "nothing"} {
@@ -113,7 +114,7 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 	}
 	c.ask(t, "gas_price", []any{height})
 	if epoch := c.epochOf(t, height); epoch != c.epochOf(t, c.a.head("final").Header.Height) { // counts of an epoch that goes on change with each block
-		c.ask(t, "validators", map[string]any{"epoch_id": epoch})
+		c.together(t, "validators", map[string]any{"epoch_id": epoch})
 	}
 	c.ask(t, "EXPERIMENTAL_validators_ordered", map[string]any{"block_id": height})
 	c.ask(t, "EXPERIMENTAL_protocol_config", map[string]any{"block_id": height})
@@ -123,6 +124,16 @@ func (c *comparison) state(t *testing.T, height uint64, accounts []string, contr
 	}
 	c.ask(t, "block", map[string]any{"block_id": 1_000_000_000})
 	c.ask(t, "block", map[string]any{"block_id": "11111111111111111111111111111111"})
+}
+
+// proofs compares accounts' state with its proof at the newest final block: a troupe has proofs of the last blocks alone.
+func (c *comparison) proofs(t *testing.T, accounts []string) {
+	t.Helper()
+	for _, id := range accounts {
+		h := c.a.head("final").Header.Height
+		c.b.reaches(h, time.Minute)
+		c.ask(t, "query", map[string]any{"request_type": "view_state", "block_id": h, "account_id": id, "prefix_base64": "", "include_proof": true})
+	}
 }
 
 // epochOf is the epoch of a block.
@@ -161,11 +172,29 @@ func (c *comparison) transaction(t *testing.T, hash, sender, lightHead string) {
 	}
 }
 
+// together is ask of what goes on with the chain: both are asked again, if they may have answered from different heads.
+func (c *comparison) together(t *testing.T, method string, params any) json.RawMessage {
+	t.Helper()
+	for range 20 {
+		x, err := c.a.call(method, params)
+		if err != nil {
+			break
+		}
+		if y, err := c.b.call(method, params); err == nil && x.Error == nil && y.Error == nil && bytes.Equal(x.Result, y.Result) {
+			c.asked++
+			c.equal++
+			return x.Result
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return c.ask(t, method, params)
+}
+
 // lightClient follows both by next_light_client_block from the first block until there is none, and returns how many there were.
 func (c *comparison) lightClient(t *testing.T, from string) (n int) {
 	t.Helper()
 	for range 50 {
-		raw := c.ask(t, "next_light_client_block", map[string]any{"last_block_hash": from})
+		raw := c.together(t, "next_light_client_block", map[string]any{"last_block_hash": from})
 		var next struct {
 			Inner struct {
 				Height uint64 `json:"height"`

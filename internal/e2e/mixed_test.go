@@ -190,6 +190,7 @@ func (m *mixed) follows(t *testing.T, judged *process, restart func() *process) 
 	for _, h := range []uint64{max(66, end.Height) - 65, end.Height - uint64(m.blocks)/2, end.Height - 1, end.Height} { // the first of an epoch that is over
 		cmp.state(t, h, accounts, string(token))
 	}
+	cmp.proofs(t, accounts)
 	total, byOwn := 0, 0
 	for k, c := range clients {
 		total += len(c.list)

@@ -20,11 +20,12 @@ import (
 
 // council are validators of one chain, each a process.
 type council struct {
-	t     *testing.T
-	homes []string
-	addrs []string // of the network
-	boot  string
-	p     []*process
+	t      *testing.T
+	homes  []string
+	addrs  []string // of the network
+	boot   string
+	p      []*process
+	frames []string // what each of them said and heard, a file for each start
 }
 
 // newCouncil makes the homes of n validators, and starts them.
@@ -72,7 +73,9 @@ func (c *council) start(i int) {
 			others = append(others, b)
 		}
 	}
-	c.p[i] = start(c.t, c.homes[i], "--network-addr", c.addrs[i], "--boot-nodes", strings.Join(others, ","))
+	file := filepath.Join(c.t.TempDir(), fmt.Sprintf("frames%d.jsonl", len(c.frames)))
+	c.frames = append(c.frames, file)
+	c.p[i] = start(c.t, c.homes[i], "--network-addr", c.addrs[i], "--boot-nodes", strings.Join(others, ","), "--capture", file)
 }
 
 // final is the height of a node's last final block, 0 if there is none yet.
@@ -234,4 +237,15 @@ func TestValidators(t *testing.T) {
 	for _, p := range c.p {
 		p.stop(syscall.SIGTERM)
 	}
+	c.consistent()
+}
+
+// consistent wants no validator to have signed two blocks, chunks or votes of one place, in all that was said.
+func (c *council) consistent() {
+	c.t.Helper()
+	out, err := troupe(c.t, append([]string{"net", "conflicts", "--genesis", filepath.Join(c.homes[0], "genesis.json")}, c.frames...)...)
+	if err != nil {
+		c.t.Errorf("%v:\n%s", err, tail(out, 2000))
+	}
+	c.t.Logf("signed: %s", strings.TrimSpace(out))
 }

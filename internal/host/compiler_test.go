@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 			}
 		}))
 	}
+	if node, child := os.LookupEnv(childEnv); child {
+		runChild(node)
+	}
 	os.Exit(m.Run())
 }
 

@@ -141,12 +141,19 @@ func (c *control) serve(conn net.Conn) {
 		return
 	}
 	w := patient{conn}
-	r := new(dump.Request)
-	if err := json.Unmarshal(line, r); err != nil {
+	var r struct {
+		dump.Request
+		Backup *BackupRequest `json:"backup"`
+	}
+	if err := json.Unmarshal(line, &r); err != nil {
 		dump.Refuse(w, fmt.Errorf("control: %w", err))
 		return
 	}
-	d, err := dump.Open(c.ctx, c.h.Engine, c.h.home.Genesis, now(), r)
+	if r.Backup != nil {
+		c.serveBackup(conn, r.Backup)
+		return
+	}
+	d, err := dump.Open(c.ctx, c.h.Engine, c.h.home.Genesis, now(), &r.Request)
 	if err != nil {
 		dump.Refuse(w, err)
 		return
@@ -180,7 +187,7 @@ func (c *timely) Read(b []byte) (int, error) {
 }
 
 // dialControl asks the node that runs on a data folder; an error of the kind net.OpError: none does, or it doesn't answer.
-func dialControl(data string, r *dump.Request) (conn net.Conn, err error) {
+func dialControl(data string, r any) (conn net.Conn, err error) {
 	err = shortPath(filepath.Join(data, controlName), func(short string) (err error) {
 		conn, err = net.DialTimeout("unix", short, controlLimit)
 		return err

@@ -104,6 +104,7 @@ func TestBlockDocument(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/v0/block/999999999":         `404 {"error":"The block is too far in the future","type":"BLOCK_DOES_NOT_EXIST"}`,
+		"/v0/block/1000000000000001":  `404 {"error":"Block height is too high","type":"BLOCK_HEIGHT_TOO_HIGH"}`,
 		"/v0/block/x":                 `400 "Invalid argument"`,
 		"/v0/block/-1":                `400 "Invalid argument"`,
 		"/v0/block":                   `400 "Invalid argument"`,

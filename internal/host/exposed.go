@@ -36,10 +36,22 @@ func (h *Host) exposed(back *backend.Backend) string {
 // steered tells whether there are the methods that steer a sandbox: as the config says, else on a chain that is no secret of anybody's, as
 // init makes them.
 func (h *Host) steered(back *backend.Backend) bool {
+	if h.replica != nil { // the writer is
+		return false
+	}
 	if on := h.home.Config.RPC.Sandbox; on != nil {
 		return *on
 	}
 	return h.fork != nil || len(h.seeded(back)) > 0
+}
+
+// consoled tells whether there is the page at /console: as the config says, else where the chain is a sandbox. The page asks nothing that the RPC
+// does not answer but for the list of actors, which tells how many clients there are; so others' nodes have it only where somebody said so.
+func (h *Host) consoled(back *backend.Backend) bool {
+	if on := h.home.Config.RPC.Console; on != nil {
+		return *on
+	}
+	return h.steered(back)
 }
 
 // seeded finds accounts whose keys init derives from words that everybody knows.

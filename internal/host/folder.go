@@ -34,9 +34,9 @@ func openFolder(hm *home.Home) (e *engine.Engine, done func(), err error) {
 		chain, err = chainOf(hm, of)
 	}
 	if err == nil {
-		var track engine.Track
-		if track, err = tracks(hm); err == nil {
-			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: track, StateBytes: stateMemory(hm.Config.StateMemory), Look: true, Base: base})
+		var hold holding
+		if hold, err = holdings(hm, true); err == nil {
+			e, err = engine.Open(engine.Options{Chain: chain, Store: store, Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, StateBytes: stateMemory(hm.Config.StateMemory), Look: true, Base: base})
 		}
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,10 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/internal/config"
+	source "github.com/troupe-chain/troupe/internal/feed"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/otlp"
 	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/libp2p"
@@ -58,8 +61,14 @@ type Options struct {
 	// Tap is shown what this node and others say to each other, and may not wait; nil: nobody is.
 	Tap func(tcp.Tapped)
 	// Again: whoever started the node stops it and starts it anew when Failed gives ErrArrived. Only such a node begins in the middle of its chain.
-	Again   bool
-	Observe func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
+	Again bool
+	// Follow are feeds that the node follows, instead of a network. It makes no blocks then.
+	Follow []source.Source
+	// Checkpoint is a block that the chain in the home must have; zero: any chain will do.
+	Checkpoint primitives.Hash
+	Observe    func(*messages.BlockAccepted) // called for each accepted block, on the chain's goroutine; nil: nobody
+
+	known map[string]json.RawMessage // of the node in whose place this one goes on, see GoOn
 }
 
 // Host is a running node.
@@ -67,21 +76,29 @@ type Host struct {
 	Realm
 	Addr net.Addr // of the RPC; nil: there is none
 
-	build    string // what the program calls itself
-	vm       *vm.VM
-	views    *viewer.Pool
-	server   *rpc.Server
-	metrics  *metricsServer
-	network  net.Addr // where they may connect
-	tap      func(tcp.Tapped)
-	libp2p   libp2p.Counters
-	way      atomic.Pointer[libp2p.Way] // the last one
-	listened bool                       // the network's actor has taken its first listener
-	stop     context.CancelFunc
-	control  *control      // nil: the system has no such sockets
-	arrivals *arrivals     // nil: it begins with the genesis
-	upkeep   chan struct{} // closed when upkeep has ended
-	failed   chan error    // the RPC ended by itself
+	build      string // what the program calls itself
+	vm         *vm.VM
+	views      *viewer.Pool
+	server     *rpc.Server
+	metrics    *metricsServer
+	network    net.Addr // where they may connect
+	tap        func(tcp.Tapped)
+	libp2p     libp2p.Counters
+	way        atomic.Pointer[libp2p.Way] // the last one
+	listened   bool                       // the network's actor has taken its first listener
+	stop       context.CancelFunc
+	control    *control                   // nil: the system has no such sockets
+	arrivals   *arrivals                  // nil: it begins with the genesis
+	upkeep     chan struct{}              // closed when upkeep has ended
+	failed     chan error                 // the RPC ended by itself
+	backing    atomic.Bool                // a snapshot of it is being made
+	live       live                       // what Reload may change
+	replica    *replica                   // nil: it is none
+	publishing atomic.Pointer[publishing] // nil: its records go nowhere
+	version    view.Version
+	began      time.Time
+	cpu        cpu
+	tracing    *otlp.Exporter // nil: no transaction is traced
 }
 
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
@@ -99,8 +116,11 @@ func Start(o Options) (_ *Host, err error) {
 		o.Log = logrus.New()
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
-	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
+	h.cpu.at = h.began
 	h.worlds = newWorlds(h)
+	h.live.config.Store(o.Home.Config)
+	h.live.known = o.known
 	var undo []func()
 	defer func() {
 		if err != nil {
@@ -119,6 +139,9 @@ func Start(o Options) (_ *Host, err error) {
 	} else if pin != nil { // nobody else has its blocks
 		off := false
 		c.Network.Enabled = &off
+	}
+	if len(o.Follow) > 0 {
+		followsFeeds(&o)
 	}
 	ports, err := bind(&o) // first, since it fails most often and cheapest
 	if err != nil {
@@ -143,6 +166,11 @@ func Start(o Options) (_ *Host, err error) {
 	h.stop = cancel
 	obstacle := h.Obstacle()
 	switch {
+	case h.feeds != nil:
+		h.log.Infof("this node follows feeds (%d), and makes no blocks", len(o.Follow))
+		go h.feeds.run(ctx)
+	case h.replica != nil:
+		h.log.Info("this node is a replica: its writer's blocks come by " + c.Replica.Of)
 	case obstacle != "" && h.front != nil && o.Home.ValidatorKey == nil:
 		h.log.Info("this node follows others, and makes no blocks")
 	case obstacle != "":
@@ -168,10 +196,16 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if err := takeArrived(hm, h.log); err != nil {
 		return err
 	}
+	defer func() { err = withOld(hm, err) }()
 	if h.store, err = openStore(hm, h.log); err != nil {
 		return err
 	}
 	*undo = append(*undo, func() { _ = h.store.Close() })
+	if c.Replica.Of != "" {
+		if err := goBack(h.store); err != nil {
+			return err
+		}
+	}
 	if h.fork, err = h.openFork(hm, o.Other, true); err != nil {
 		return err
 	}
@@ -201,22 +235,35 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	h.checker = checker
 	*undo = append(*undo, checker.Close)
 	proofs, of := proofsOf(hm)
-	track, err := tracks(hm)
+	hold, err := holdings(hm, ports.network != nil)
 	if err != nil {
 		return err
 	}
 	if h.Engine, err = engine.Open(engine.Options{
-		Tracks: track, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
-		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil,
+		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
+		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, Told: len(o.Follow) > 0,
 	}); err != nil {
 		return checkTracked(hm, err)
 	}
 	*undo = append(*undo, func() { _ = h.Engine.Close() })
-	if err := h.checkDuties(); err != nil {
+	dropOld(hm, h.log)
+	if err := h.checkCheckpoint(o.Checkpoint); err != nil {
 		return err
 	}
 	h.sayTracked(&c.TrackedShards)
-	no := h.nodeOptions(hm, checker, o.Observe, o.Version.Build)
+	no := h.nodeOptions(hm, checker, h.observes(o.Observe), o.Version.Build)
+	if c.Replica.Of != "" {
+		if err := h.asReplica(o, ports, hold.tracks, &no); err != nil {
+			return err
+		}
+		*undo = append(*undo, h.replica.close)
+	}
+	if len(o.Follow) > 0 {
+		h.openFeeds(o.Follow, hold.tracks, &no)
+	}
+	if h.traces(&no, o.Version); h.tracing != nil {
+		*undo = append(*undo, func() { h.tracing.Close(context.Background()) })
+	}
 	if ports.network == nil {
 		if err := checkAlone(hm); err != nil {
 			return err
@@ -229,14 +276,20 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if no.Validator, err = h.togetherOptions(); err != nil {
 			return err
 		}
-		if h.together { // the pace is that of all
+		if no.Validator == nil && hold.scheduled && hm.ValidatorKey == nil {
+			no.Validator = h.shadowOptions()
+		}
+		if no.Validator != nil { // the pace is that of all
 			no.Mode = production.Interval
 		}
-		if no.Network.Sync.Horizon = h.horizon(hm, track); o.Again && no.Network.Sync.Horizon > 0 {
+		if no.Network.Sync.Horizon = h.horizon(hm, hold.tracks); o.Again && no.Network.Sync.Horizon > 0 {
 			h.arrivals = h.comes()
 			no.Network.Arrivals = h.arrivals
 			*undo = append(*undo, h.arrivals.stop)
 		}
+	}
+	if err := h.checkDuties(); err != nil {
+		return err
 	}
 	if h.Node, err = node.Start(no); err != nil {
 		return err
@@ -246,6 +299,17 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		defer cancel()
 		_ = h.Node.Stop(ctx)
 	})
+	if h.replica != nil {
+		h.replica.start()
+	}
+	if c.JetStream.Enabled {
+		p, err := h.publish(hm, hold.tracks)
+		if err != nil {
+			return err
+		}
+		h.publishing.Store(p)
+		*undo = append(*undo, p.close)
+	}
 	return nil
 }
 
@@ -272,8 +336,14 @@ func (h *Host) look(o *Options, undo *[]func()) {
 		Validator: hm.ValidatorKey, NodeKey: nodeKey(hm), MaxIdle: h.maxIdle(c), KeepEpochs: keepEpochs(c), Now: time.Now, Steer: steerer{&h.Realm},
 		Config: c.Client(hm.Genesis, o.Version), Origins: origins(c),
 	})
-	if h.front != nil {
+	switch {
+	case h.front != nil:
 		h.back.Network = h.front
+	case h.replica != nil:
+		h.back.Network = h.replica
+	}
+	if h.feeds != nil {
+		h.back.Network, h.back.Submit = h.feeds, feedPasser{h.Node, h.feeds}
 	}
 }
 
@@ -284,7 +354,7 @@ func (h *Host) answer(ports *ports) (err error) {
 		Addr: c.RPC.Addr, CORSOrigins: c.RPC.CORS, HTTPStatus: c.RPC.HTTPStatus, MaxBody: int(c.RPC.MaxBody),
 		PollingTimeout: c.RPC.PollingTimeout, Limits: c.RPC.Limits, TrustedProxies: c.RPC.TrustedProxies,
 		APIKeys: c.RPC.APIKeys, RequireAPIKey: c.RPC.RequireAPIKey, TLSCert: inHome(hm, c.RPC.TLSCert), TLSKey: inHome(hm, c.RPC.TLSKey),
-		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), Debug: c.RPC.Debug, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
+		NoSimulate: !c.RPC.Simulate, NoTrace: !c.RPC.Trace, NoSandbox: !h.steered(back), Debug: c.RPC.Debug, Console: h.consoled(back), Actors: h.Node.AppendActors, ViewStateLimit: c.ViewStateSizeLimit, Metrics: h.appendMetrics, Log: h.log,
 	})
 	if err != nil {
 		return err

@@ -20,8 +20,14 @@ func (h *Realm) Obstacle() string {
 		}
 		return text
 	}
+	if of := h.home.Config.Replica.Of; of != "" {
+		return "it is a replica, and has the blocks of its writer"
+	}
 	key := h.home.ValidatorKey
 	if key == nil {
+		if h.feeds != nil {
+			return "it follows feeds"
+		}
 		if h.front != nil {
 			return "it follows other nodes, and has no validator's key"
 		}

@@ -27,14 +27,14 @@ func (h *Host) overLibp2p(at net.Addr) (*libp2p.Options, error) {
 			listen = addr.AddrPort()
 		}
 	}
-	ip := listen.Addr().Unmap()
-	if !ip.IsValid() || ip.IsUnspecified() {
-		ip = netip.IPv4Unspecified()
+	ip, six := listen.Addr().Unmap(), false
+	if !ip.IsValid() || ip.IsUnspecified() { // [::] is all addresses, as for sockets
+		ip, six = netip.IPv4Unspecified(), !ip.Is4()
 	}
 	o := &libp2p.Options{
 		Key: h.home.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: h.home.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
-		Listen: netip.AddrPortFrom(ip, listen.Port()), NoQuic: !c.Libp2p.Quic, MDNS: c.Libp2p.MDNS, NAT: c.Libp2p.NATs, MaxPeers: int(c.MaxPeers),
-		Counters: &h.libp2p, Here: map[wire.PeerID]bool{}, Quic: map[wire.PeerID]bool{},
+		Listen: netip.AddrPortFrom(ip, listen.Port()), Six: six, NoQuic: !c.Libp2p.Quic, MDNS: c.Libp2p.MDNS, NAT: c.Libp2p.NATs, MaxPeers: int(c.MaxPeers),
+		Blacklisted: blacklist(c.Blacklist), Counters: &h.libp2p, Here: map[wire.PeerID]bool{}, Quic: map[wire.PeerID]bool{},
 	}
 	boot, err := config.Peers(c.BootNodes)
 	if err != nil {

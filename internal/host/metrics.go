@@ -33,7 +33,7 @@ func (h *Realm) appendChain(b []byte, sync float64) []byte {
 	gauge("near_node_protocol_version", "Newest version that this node knows", float64(config.Newest(h.Engine.Chain().Version.Numbering)))
 	gauge("near_current_protocol_version", "Version of the head's epoch", float64(head.Config.Version.Protocol))
 	gauge("troupe_storage_bytes_written", "Bytes written to disk since the start, compaction included; of a world: to its log in memory", float64(s.LogBytes+s.IndexBytes))
-	return b
+	return h.appendNear(b)
 }
 
 // appendMetrics appends the node's metrics.
@@ -47,19 +47,28 @@ func (h *Host) appendMetrics(b []byte) []byte {
 			status = blockSync
 		}
 	}
-	b = h.appendChain(b, status)
+	b = h.appendProcess(h.appendChain(b, status))
 	gauge := func(name, help string, v float64) { b = appendMetric(b, "gauge", name, help, v) }
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	gauge("near_memory_usage_bytes", "Memory obtained from the system", float64(m.Sys))
 	gauge("troupe_goroutines", "Goroutines", float64(runtime.NumGoroutine()))
+	if h.feeds != nil {
+		b = h.feeds.metrics(b)
+	}
 	if h.front != nil {
 		b = h.front.Metrics(b)
 		if t := h.home.Config.Network.Transport; t == settings.OverLibp2p || t == settings.Both {
 			b = h.libp2p.Metrics(b)
 		}
 	}
-	return h.Node.Metrics(h.worlds.appendMetrics(h.appendFork(h.appendContracts(b))))
+	if h.replica != nil {
+		b = h.replica.metrics(b)
+	}
+	if p := h.publishing.Load(); p != nil {
+		b = p.metrics(b)
+	}
+	return h.Node.Metrics(h.worlds.appendMetrics(h.appendFork(h.appendContracts(h.appendShards(b)))))
 }
 
 // blockSync is neard's number for that status.

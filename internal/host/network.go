@@ -102,6 +102,9 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 // signedFile keeps what the validator has signed, beside what it has stored: they belong together.
 const signedFile = "signed"
 
+// followsFile is as that file, of a node without a validator: nothing is ever signed there.
+const followsFile = "follows"
+
 // togetherOptions says what a validator works with that makes blocks with others; nil: it is alone, or none.
 func (h *Host) togetherOptions() (*validator.Options, error) {
 	key := h.home.ValidatorKey
@@ -132,6 +135,11 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 	h.together = true
 	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier(),
 		Eager: h.home.Config.Production == config.Instant}, nil
+}
+
+// shadowOptions are those of a node whose shards come in and go, and which makes nothing of them.
+func (h *Host) shadowOptions() *validator.Options {
+	return &validator.Options{File: filepath.Join(h.home.Paths.Data, followsFile), Verify: verifier()}
 }
 
 // hasSigned tells whether the validator of a folder has signed anything together with others.

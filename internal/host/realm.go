@@ -29,6 +29,7 @@ type Realm struct {
 	snapshots snapshots
 	worlds    *worlds        // of the process
 	front     *network.Front // nil: there are no other nodes
+	feeds     *feeds         // nil: it follows none
 	together  bool           // it makes blocks with other validators
 	fork      *forked        // nil: the chain is a fork of no other; worlds have their parent's
 	replays   chan struct{}  // has whoever replays a transaction

@@ -35,6 +35,9 @@ func (h *Host) Stop(ctx context.Context) error {
 		}
 	}()
 	ended := done("upkeep", func() error { <-h.upkeep; return nil })
+	if h.feeds != nil {
+		ended = done("feeds", func() error { <-h.feeds.ended; return nil }) && ended
+	}
 	if h.views != nil {
 		// First: requests that wait for a long call would hold the shutdown up.
 		ended = done("view calls", func() error { h.views.Close(); return nil }) && ended
@@ -45,7 +48,11 @@ func (h *Host) Stop(ctx context.Context) error {
 	edges.Wait()
 	ended = done("control", func() error { <-cut; return nil }) && ended
 	ended = done("worlds", func() error { return h.worlds.close(ctx) }) && ended
+	ended = done("replicas", func() error { h.replica.close(); h.publishing.Load().close(); return nil }) && ended
 	ended = done("node", func() error { return h.Node.Stop(ctx) }) && ended
+	if h.tracing != nil {
+		h.tracing.Close(ctx)
+	}
 	h.arrivals.stop()
 	ended = ended && done("fold", func() error { h.Engine.EndSnapshots(); return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
 	if ended {

@@ -16,37 +16,66 @@ import (
 // errTracked says that a node can't follow what it is to follow.
 var errTracked = errors.New("which shards are followed")
 
-// tracks says which shards a node holds; nil: all. As in neard a validator holds the shards of its duties whatever config.json says: who
-// has been one since the genesis, of any shard.
-func tracks(hm *home.Home) (engine.Track, error) {
+// holding is which shards a node holds.
+type holding struct {
+	tracks    engine.Track           // at all times; nil: all
+	assigned  []primitives.AccountID // validators whose shards it holds besides, in each epoch others
+	scheduled bool                   // shards come in and go while it runs
+}
+
+// holdings says which shards a node holds. As in neard a validator holds the shards of its duties whatever config.json says: where it is connected to others
+// they come in for the epochs in which it has them, and go; who makes all chunks alone holds all.
+func holdings(hm *home.Home, connected bool) (h holding, err error) {
 	c := &hm.Config.TrackedShards
-	if c.All || initialValidator(hm) {
-		return nil, nil
+	if c.All {
+		return h, nil
+	}
+	if key := hm.ValidatorKey; connected && key != nil && !(soleValidator(hm) && !hasSigned(hm)) {
+		h.scheduled, h.assigned = true, append(h.assigned, key.AccountID)
 	}
 	switch {
-	case c.None:
+	case c.ShadowValidator == "":
+	case connected:
+		h.scheduled, h.assigned = true, append(h.assigned, c.ShadowValidator)
+	case !initialValidator(hm):
+		return h, fmt.Errorf("%w: config.json has the shards of %s, which change from epoch to epoch: they come from other nodes, and this one is connected to "+
+			"none (network.boot_nodes)", errTracked, c.ShadowValidator)
+	}
+	if !h.scheduled && initialValidator(hm) {
+		return h, nil
+	}
+	h.tracks, err = tracks(c)
+	return h, err
+}
+
+// tracks says which shards config.json has a node hold at all times.
+func tracks(c *config.TrackedShards) (engine.Track, error) {
+	switch {
+	case c.None, c.ShadowValidator != "":
 		return func(primitives.ShardLayout, primitives.ShardID) bool { return false }, nil
 	case c.Shards != nil:
 		return engine.TrackUIDs(c.Shards...), nil
 	case c.Accounts != nil:
 		return engine.TrackAccounts(c.Accounts...), nil
-	case c.Schedule != nil:
-		for _, row := range c.Schedule[1:] {
-			if !sameShards(row, c.Schedule[0]) {
-				return nil, fmt.Errorf("%w: config.json has a schedule in which epochs have other shards than those before, and this version "+
-					"can't bring in a shard that it has not followed from the genesis on; name the same shards in each row, or use \"AllShards\"", errTracked)
-			}
-		}
-		ids := c.Schedule[0]
-		return func(_ primitives.ShardLayout, id primitives.ShardID) bool { return slices.Contains(ids, id) }, nil
 	}
-	return nil, fmt.Errorf("%w: config.json has the shards of %s, which change from epoch to epoch, and this version can't bring in a shard "+
-		"that it has not followed from the genesis on; use \"AllShards\"", errTracked, c.ShadowValidator)
+	for _, row := range c.Schedule[1:] {
+		if !sameShards(row, c.Schedule[0]) {
+			return nil, fmt.Errorf("%w: config.json has a schedule in which epochs have other shards than those before, and this version holds the same ones "+
+				"besides those of a validator's duties; name the same shards in each row, or use \"AllShards\"", errTracked)
+		}
+	}
+	ids := c.Schedule[0]
+	return func(_ primitives.ShardLayout, id primitives.ShardID) bool { return slices.Contains(ids, id) }, nil
 }
 
 func sameShards(a, b []primitives.ShardID) bool {
 	return !slices.ContainsFunc(a, func(id primitives.ShardID) bool { return !slices.Contains(b, id) }) &&
 		!slices.ContainsFunc(b, func(id primitives.ShardID) bool { return !slices.Contains(a, id) })
+}
+
+// soleValidator tells whether the genesis has no validator but the account of validator_key.json.
+func soleValidator(hm *home.Home) bool {
+	return initialValidator(hm) && !slices.ContainsFunc(hm.Genesis.Validators, func(v genesis.Validator) bool { return v.AccountID != hm.ValidatorKey.AccountID })
 }
 
 // initialValidator tells whether the account of validator_key.json is one of the genesis's.
@@ -82,7 +111,7 @@ func checkTracked(hm *home.Home, err error) error {
 // checkDuties refuses a validator of the next block's epoch without a shard that it is to make chunks of.
 func (h *Host) checkDuties() error {
 	key := h.home.ValidatorKey
-	if key == nil {
+	if key == nil || h.Engine.Scheduled() && h.together { // there they come in
 		return nil
 	}
 	head := h.Engine.Head()
@@ -94,7 +123,7 @@ func (h *Host) checkDuties() error {
 		for i := range head.Shards {
 			s := &head.Shards[i]
 			if cares, err := m.CaresAboutShard(id, key.AccountID, s.ID); err == nil && cares && !s.Held() { // of a shard that is split now, its children say
-				return fmt.Errorf("%w: %s of validator_key.json makes chunks of shard %d in this epoch, and %s does not have it; this version can't bring it in: "+
+				return fmt.Errorf("%w: %s of validator_key.json makes chunks of shard %d in this epoch, and %s does not have it; alone it can't get it: "+
 					"start with another folder and \"tracked_shards_config\": \"AllShards\"", errTracked, key.AccountID, s.ID, h.home.Paths.Data)
 			}
 		}
@@ -106,6 +135,8 @@ func (h *Host) checkDuties() error {
 func (h *Host) sayTracked(c *config.TrackedShards) {
 	switch held := h.held(); {
 	case c.All:
+	case h.Engine.Scheduled():
+		h.log.Infof("shards that are held: %v; others come in for the epochs in which they are needed", held)
 	case len(held) == h.Engine.Head().Layout.NumShards() && initialValidator(h.home):
 		h.log.Infof("every shard is held: %s of validator_key.json makes chunks of them", h.home.ValidatorKey.AccountID)
 	case len(held) == 0 && !c.None:

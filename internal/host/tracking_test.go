@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // setTracked changes what config.json says of tracked shards: keys with their values; null takes a key away.
@@ -184,7 +185,20 @@ func TestTracked(t *testing.T) {
 	if held := b.held(); !slices.Equal(held, []primitives.ShardID{homeShard}) {
 		t.Fatalf("the follower holds %v", held)
 	}
+	brought := false
 	old := a.Engine.Head().Height()
+	for at := primitives.Height(1); at <= b.Engine.Final().Height; at++ { // what came from shards that are not here is part of its messages
+		raw, err := b.Backend().StreamerMessage(view.BlockRef{Kind: view.RefHeight, Height: at})
+		if err != nil {
+			t.Fatalf("the message of block %d: %v", at, err)
+		}
+		if strings.Contains(string(raw), `"predecessor_id":"`+string(away)+`"`) {
+			brought = true
+		}
+	}
+	if !brought {
+		t.Errorf("no message has what %s sent", away)
+	}
 	look := func(when string) {
 		t.Helper()
 		account := func(h *Host, id primitives.AccountID, block any) (out struct{ Amount string }, cause string) {

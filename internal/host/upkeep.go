@@ -70,8 +70,8 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 		}
 		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks
 			done, err := h.store.Collect(storage.CollectOptions{
-				KeepEpochs: int(c.GCEpochsToKeep), Before: uint64(time.Now().Add(-c.GCMinAge).UnixNano()),
-				MaxHeights: int(max(c.GCBlocksLimit, 1)),
+				KeepEpochs: int(c.GCEpochsToKeep), Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
+				MaxHeights: int(max(h.live.blocksLimit(), 1)),
 			})
 			if err != nil {
 				h.log.WithError(err).Error("garbage collection failed; old blocks stay")

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +62,11 @@ type world struct {
 	Realm
 	parent *Realm
 	begin  view.At
-	at     *node.Snapshot // of the parent, its own
-	addr   string         // of its own port; empty: it has none
-	kept   bool           // it does not end because nobody asks: who made it asks in this process
-	busy   atomic.Int64   // requests
-	asked  atomic.Int64   // when the last one ended, by clock
+	at     *node.Snapshot         // of the parent, its own
+	addr   atomic.Pointer[string] // of its own port; nil: it has none
+	kept   bool                   // it does not end because nobody asks: who made it asks in this process
+	busy   atomic.Int64           // requests
+	asked  atomic.Int64           // when the last one ended, by clock
 	gone   atomic.Bool
 	ended  chan struct{} // closed when nothing is left
 	err    error         // set before that
@@ -73,6 +74,12 @@ type world struct {
 
 // worldBytes is about what a world takes in memory that has done nothing.
 const worldBytes = 448 << 10
+
+// Of what worlds may take together, one's pools may have a part, each; a pool of a world at least takes a few of the longest transactions.
+const (
+	poolShare = 16
+	leastPool = 4 << 20
+)
 
 // Of the upkeep: how often it looks, and how long a world may take to end.
 const (
@@ -119,7 +126,7 @@ func (g *worlds) bytes() uint64 {
 	return g.sum + worldBytes*uint64(len(g.list)-g.of)
 }
 
-func (w *world) bytes() uint64 { return worldBytes + w.Engine.Size() }
+func (w *world) bytes() uint64 { return worldBytes + w.Engine.Size() + w.Node.PoolBytes() }
 
 // open makes a world.
 func (g *worlds) open(ctx context.Context, of *Realm, q *view.NewWorld, kept bool) (w *world, err error) {
@@ -140,16 +147,32 @@ func (g *worlds) open(ctx context.Context, of *Realm, q *view.NewWorld, kept boo
 	case err != nil:
 		return nil, steerError(ctx, err)
 	case over: // its parent has ended meanwhile
-		g.end(w)
-		return nil, &view.SteerError{Reason: "the chain that it was to go on from has ended"}
+		g.drop(w, whyAsked)
+		return nil, &view.SteerError{Reason: errEnded.Error()}
 	}
 	g.made.Add(1)
 	g.tended.Do(func() { g.ends.Go(g.tend) })
-	if err := g.serve(w, q.Port); err != nil {
+	if err := g.show(w, q.Port); err != nil {
 		g.drop(w, whyAsked)
 		return nil, &view.SteerError{Reason: err.Error()}
 	}
 	return w, nil
+}
+
+var errEnded = errors.New("the chain that it was to go on from has ended")
+
+// show opens the way to a world that others know already, and may have dropped: whoever comes second closes it.
+func (g *worlds) show(w *world, port bool) error {
+	if err := g.serve(w, port); err != nil {
+		return err
+	}
+	if !w.gone.Load() { // what ends it looks for the way behind that
+		return nil
+	}
+	if s := g.h.server; s != nil {
+		s.RemoveWorld(w.id)
+	}
+	return errEnded
 }
 
 // begin makes a world that nobody knows yet.
@@ -184,6 +207,13 @@ func (g *worlds) begin(ctx context.Context, of *Realm, q *view.NewWorld, id stri
 	if q.Quiet != nil {
 		o.SkipEmpty = *q.Quiet
 	}
+	share := max(g.h.home.Config.Worlds.Bytes/poolShare, leastPool)
+	if o.Mempool.Bytes == 0 || o.Mempool.Bytes > share {
+		o.Mempool.Bytes = share
+	}
+	l := &o.Limits
+	l.QueueBytes = min(cmp.Or(l.QueueBytes, node.DefaultQueueBytes), int(share))
+	l.HeldBytes = min(cmp.Or(l.HeldBytes, node.DefaultHeldBytes), int(share))
 	o.Exit = func(who string, reason any, stack []byte) {
 		w.log.WithField("world", id).Errorf("the world ends, since its %s has failed: %v\n%s", who, reason, stack)
 		g.ends.Go(func() { g.drop(w, whyFailed) })
@@ -192,10 +222,14 @@ func (g *worlds) begin(ctx context.Context, of *Realm, q *view.NewWorld, id stri
 		return nil, errors.Join(err, w.Engine.Discard())
 	}
 	if how.Interval != o.Delays.Endorsement {
-		if _, err = w.Node.Production(ctx, messages.SetProduction{Interval: &how.Interval}); err != nil {
-			g.end(w)
-			return nil, err
-		}
+		_, err = w.Node.Production(ctx, messages.SetProduction{Interval: &how.Interval})
+	}
+	if m := of.Engine.Mocks(); m != nil && err == nil {
+		err = w.Node.MockVerification(ctx, m)
+	}
+	if err != nil {
+		g.drop(w, whyAsked) // one of its actors may have failed, and be ending it
+		return nil, err
 	}
 	if of.back != nil {
 		w.back = of.back.Child(func(b *backend.Options) {
@@ -227,7 +261,7 @@ func (g *worlds) serve(w *world, port bool) error {
 	if s == nil {
 		return nil
 	}
-	s.AddWorld(w.id, w.back, rpc.WorldOptions{Asked: func() (func(), bool) { return g.ask(w) }, Metrics: func(b []byte) []byte { return w.Node.Metrics(w.appendChain(b, 0)) }})
+	s.AddWorld(w.id, w.back, rpc.WorldOptions{Asked: func() (func(), bool) { return g.ask(w) }, Metrics: func(b []byte) []byte { return w.Node.Metrics(w.appendChain(b, 0)) }, Actors: w.Node.AppendActors})
 	if !port {
 		return nil
 	}
@@ -239,7 +273,8 @@ func (g *worlds) serve(w *world, port bool) error {
 	if err != nil {
 		return err
 	}
-	w.addr = l.Addr().String()
+	addr := l.Addr().String()
+	w.addr.Store(&addr)
 	g.ends.Go(func() {
 		if err := s.ServeWorld(w.id, l); err != nil {
 			w.log.WithField("world", w.id).WithError(err).Error("its port is closed")
@@ -405,7 +440,11 @@ func (g *worlds) find(id string) *world {
 
 func (w *world) view() view.World {
 	head := w.Engine.Head()
-	return view.World{ID: w.id, Parent: w.parent.id, Begin: w.begin, Head: view.At{Height: head.Height(), Hash: head.Hash}, Addr: w.addr, Bytes: w.bytes()}
+	out := view.World{ID: w.id, Parent: w.parent.id, Begin: w.begin, Head: view.At{Height: head.Height(), Hash: head.Hash}, Bytes: w.bytes()}
+	if addr := w.addr.Load(); addr != nil {
+		out.Addr = *addr
+	}
+	return out
 }
 
 // NewWorld makes a world that goes on from this chain.

@@ -36,6 +36,7 @@ var allowed = map[string]string{
 	"actors":     "primitives messages chain runtime storage engine net stream",
 	"internal":   "primitives messages chain runtime storage engine net stream actors rpc",
 	"sandbox":    "primitives internal",
+	"indexer":    "primitives stream internal",
 	"bench":      "*",
 	"cmd":        "*",
 }
@@ -47,12 +48,15 @@ var homes = map[string]string{
 	"github.com/libp2p":                 "net",
 	"github.com/multiformats":           "net",
 	"github.com/quic-go":                "net",
+	"github.com/nats-io":                "net",
 	"github.com/valyala/fasthttp":       "rpc bench cmd internal",
-	"github.com/fasthttp/websocket":     "rpc bench cmd internal",
+	"github.com/fasthttp/websocket":     "rpc bench cmd internal indexer",
+	"github.com/minio/minio-go":         "indexer/lake",
 
+	"github.com/HdrHistogram":           "bench",
 	"github.com/bytecodealliance":       "runtime/vm",
 	"github.com/consensys/gnark-crypto": "runtime/vm",
-	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host sandbox",
+	"github.com/sirupsen/logrus":        "actors rpc cmd net bench internal/host sandbox indexer/node",
 }
 
 // pure folders take no time, disk, randomness, goroutines or floats.

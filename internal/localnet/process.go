@@ -1,7 +1,6 @@
 package localnet
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -82,9 +81,13 @@ func (l *logFile) open() error {
 	if err != nil {
 		return err
 	}
-	l.file = f
-	l.size, err = f.Seek(0, io.SeekEnd)
-	return err
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		_ = f.Close()
+		return err
+	}
+	l.file, l.size = f, size
+	return nil
 }
 
 // Write appends p. A log that can't be written is no reason for a node to end.
@@ -92,11 +95,7 @@ func (l *logFile) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.size+int64(len(p)) > maxLog {
-		_ = l.file.Close()
-		_ = os.Rename(l.path, l.path+".1")
-		if err := l.open(); err != nil {
-			return 0, fmt.Errorf("log: %w", err)
-		}
+		l.turn()
 	}
 	n, err := l.file.Write(p)
 	l.size += int64(n)
@@ -104,6 +103,20 @@ func (l *logFile) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return n, nil
+}
+
+// turn begins anew. Where that can't be it goes on in the file that it has: from its start, if what was before has no other place.
+func (l *logFile) turn() {
+	if os.Rename(l.path, l.path+".1") != nil {
+		if l.file.Truncate(0) == nil {
+			l.size = 0
+		}
+		return
+	}
+	was := l.file
+	if l.open() == nil {
+		_ = was.Close()
+	}
 }
 
 // Close closes the file.

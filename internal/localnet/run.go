@@ -3,6 +3,7 @@ package localnet
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"time"
 )
@@ -28,7 +29,9 @@ type Options struct {
 	Draw func(lines []string)
 	Size func() (width, height int)
 	Keys <-chan []byte // what is typed
-	Say  func(line string)
+	// Signals each say that all are to end, as the end of the context does: in order, and at once if they say so again.
+	Signals <-chan os.Signal
+	Say     func(line string)
 	// Every is the time between two lines about all.
 	Every time.Duration
 }
@@ -71,13 +74,20 @@ func (r *runner) loop(ctx context.Context) {
 	defer every.Stop()
 	var hurry <-chan time.Time
 	told := ctx.Done()
+	signals, over := 0, false // the first signal may end the context, too
 	r.do(r.board.Begin())
 	r.look(asks)
 	for r.show(); !r.board.Done(); r.show() {
 		select {
 		case <-told:
-			told = nil
-			r.do(r.board.Step(Told{}))
+			told, over = nil, true
+			if signals == 0 {
+				r.do(r.board.Step(Told{}))
+			}
+		case <-r.Signals:
+			if signals++; signals > 1 || !over {
+				r.do(r.board.Step(Told{}))
+			}
 		case <-hurry:
 			hurry = nil
 			r.do(r.board.Step(Told{}))

@@ -249,3 +249,80 @@ func TestFrame(t *testing.T) {
 		t.Errorf("frame = %q, want %q", got, want)
 	}
 }
+
+// TestRunSignals: the first signal ends all in order, whether it ends the context too or not, and the second one at once.
+func TestRunSignals(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		also, again bool // the context ends; a second signal
+	}{{"one", false, false}, {"one that ends the context", true, false}, {"two", false, true}, {"two, and the context", true, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			log := filepath.Join(dir, "a")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			signals, step, deaf := make(chan os.Signal, 4), 0, `trap 'echo told; sleep 0.3; exit 0' TERM; echo begun; while :; do sleep 0.02; done`
+			if c.again {
+				deaf = `trap 'echo told' TERM; echo begun; while :; do sleep 0.02; done`
+			}
+			o := Options{Nodes: []Node{{Spec: Spec{Name: "a"}, Command: []string{"sh", "-c", deaf}, URL: "http://127.0.0.1:1", Log: log}}, Every: 10 * time.Millisecond, Signals: signals}
+			o.Say = func(string) {
+				said, _ := os.ReadFile(log)
+				switch {
+				case step == 0 && strings.HasPrefix(string(said), "begun"):
+					signals <- os.Interrupt
+					if c.also {
+						cancel()
+					}
+					step++
+				case step == 1 && c.again && strings.Contains(string(said), "told"):
+					signals <- os.Interrupt
+					step++
+				}
+			}
+			begun := time.Now()
+			err := Run(ctx, o)
+			if took := time.Since(begun); took > stopLimit-2*time.Second {
+				t.Errorf("it takes %v", took)
+			}
+			if err != nil {
+				t.Errorf("Run = %v", err)
+			}
+			if said, _ := os.ReadFile(log); !strings.Contains(string(said), "told") {
+				t.Errorf("it was not told: %q", said)
+			}
+		})
+	}
+}
+
+// TestLogWithoutPlace: where a log can't begin anew its node goes on saying what it says, and it does not grow without end.
+func TestLogWithoutPlace(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"a folder has its place": func(path string) error { return os.MkdirAll(filepath.Join(path+".1", "x"), 0o755) },
+		"its folder is gone":     func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+	} {
+		path := filepath.Join(t.TempDir(), "logs", "log")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		l, err := openLog(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(path); err != nil {
+			t.Fatal(err)
+		}
+		l.size = maxLog
+		for range 2 {
+			if n, err := l.Write([]byte("new\n")); n != 4 || err != nil {
+				t.Errorf("%s: %d, %v", name, n, err)
+			}
+		}
+		if info, err := l.file.Stat(); err != nil || info.Size() != 8 || l.size != 8 {
+			t.Errorf("%s: %+v, %v, counted as %d", name, info, err, l.size)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

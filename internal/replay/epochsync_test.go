@@ -233,9 +233,13 @@ func TestJumpHeaders(t *testing.T) {
 	disk := storage.NewMemDisk()
 	e := engineOf(t, x, disk)
 	wrong := *p
-	wrong.Epochs = wrong.Epochs[:1]
+	wrong.Epochs = wrong.Epochs[1:]
 	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.Bad {
 		t.Errorf("a wrong proof: %v", err)
+	}
+	wrong.Epochs = p.Epochs[:1] // neards send such in their chain's fourth epoch
+	if err := e.JumpHeaders(&wrong); engine.VerdictOf(err) != engine.Overtaken {
+		t.Errorf("a proof of one epoch: %v", err)
 	}
 	if n, err := e.AddHeaders(list[:3]); n != 0 || engine.VerdictOf(err) != engine.Waits {
 		t.Errorf("headers before the proof: %d taken, %v", n, err)

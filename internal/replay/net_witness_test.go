@@ -159,12 +159,19 @@ func (n *network) tracked(t testing.TB, e *engine.Engine, key primitives.ChunkKe
 	var out spread.Out
 	for ord := range uint64(len(list)) {
 		p := n.parts[key][ord]
-		if p == nil || len(out.Judge) > 0 {
+		if p == nil || len(out.Work) > 0 {
 			continue
 		}
 		if out, err = tracker.Step(spread.Part{Part: p, Forward: true}); err != nil {
 			t.Fatalf("%+v, part %d at %s: %v", key, ord, me, err)
 		}
+	}
+	if len(out.Work) != 1 {
+		t.Fatalf("%+v at %s: %d witnesses whole", key, me, len(out.Work))
+	}
+	out.Work[0].Run()
+	if out, err = tracker.Step(spread.Worked{Work: out.Work[0]}); err != nil {
+		t.Fatal(err)
 	}
 	if len(out.Judge) != 1 || !bytes.Equal(out.Judge[0].Witness.AppendBorsh(nil), w.AppendBorsh(nil)) || (len(out.Send) == 1) != (me != producer.AccountID) {
 		t.Fatalf("%+v at %s: %d to be judged, %d sent", key, me, len(out.Judge), len(out.Send))

@@ -85,23 +85,28 @@ func (n *scheduled) State(_ context.Context, point primitives.Hash, shard primit
 	return h, err
 }
 
-func (n *scheduled) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID) ([][]byte, error) {
+func (n *scheduled) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
 	if n.mute() {
-		return nil, engine.ErrNotYet
+		return engine.ErrNotYet
 	}
 	x, err := n.r.e.Block(point)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	i, err := x.Layout.Index(shard)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	part, err := n.r.e.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
 	if err == nil && n.spoils() {
 		part = part[1:]
 	}
-	return part, err
+	if err == nil {
+		if err = take(part); err != nil {
+			n.Refused(point, shard, err)
+		}
+	}
+	return err
 }
 
 func (n *scheduled) Chunks(_ context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
@@ -188,7 +193,7 @@ func (n *scheduled) start() error {
 		return err
 	}
 	n.schedule = engine.NewSchedule(n.e, n.wants, n)
-	n.schedule.Go = func(f func()) { f() }
+	n.schedule.Go, n.schedule.Patient = func(f func()) { f() }, true
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/witness"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
@@ -29,6 +30,7 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		other.Message = &twin
 		w.result.Lies++
 		w.say(from.name, "makes another block of height %d: %s", header.Height, hash.String()[:8])
+		x.boast(from, m)
 		for _, n := range w.nodes { // some have both
 			if n == from {
 				continue
@@ -61,4 +63,38 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		other.Message = witness.Endorse(k, hash, from.name, key)
 	}
 	x.pass(from, &other)
+}
+
+// boast says two blocks of a height that is far away and its own to make: one on the head, and one on a block that nobody knows.
+func (x *network) boast(from *node, m *primitives.Block) {
+	w, key := x.w, secretOf(from.name)
+	height := m.Header.Height + 1_000_000
+	err := from.engine.Epochs(func(e *epoch.Manager) error {
+		for ; ; height++ {
+			if p, err := e.BlockProducer(m.Header.EpochID, height); err != nil || p.AccountID == from.name {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		return // of an epoch that is over
+	}
+	for _, orphan := range []bool{false, true} {
+		far := *m
+		header := *m.Header
+		far.Header, header.Height = &header, height
+		if orphan {
+			header.PrevHash[0] ^= 1
+		}
+		header.Init()
+		hash := header.Hash()
+		header.Signature = key.Sign(hash[:])
+		w.result.Lies++
+		w.say(from.name, "makes a block of height %d: %s", height, hash.String()[:8])
+		for _, n := range w.nodes {
+			if n != from {
+				x.carry(from, n, &far)
+			}
+		}
+	}
 }

@@ -162,7 +162,7 @@ func (n *node) start() error {
 	}
 	if n.changes() {
 		n.schedule = engine.NewSchedule(n.engine, n.engine.PlanOf(n.account), source{n})
-		n.schedule.Go = n.ask
+		n.schedule.Go, n.schedule.Patient = n.ask, true
 	}
 	n.gate.set(false, false)
 	w.say(n.name, "starts at %d, final %d, with shards %v", n.engine.Head().Height(), n.engine.Final().Height, n.held)
@@ -244,11 +244,10 @@ func (n *node) do(out consensus.Out) {
 		return
 	}
 	for _, err := range out.Refused {
-		if w.s.Liar {
-			w.say(n.name, "refuses: %v", err)
-			continue
+		w.say(n.name, "refuses: %v", err)
+		if !w.s.Liar || w.check.signs.made(err) {
+			w.check.fail("%s refuses what honest nodes have made: %v", n.name, err)
 		}
-		w.check.fail("%s refuses what honest nodes have made: %v", n.name, err)
 	}
 	life := n.life
 	for _, j := range out.Jobs {

@@ -158,8 +158,8 @@ func (s source) State(_ context.Context, point primitives.Hash, shard primitives
 }
 
 // Part is engine.PartSource's.
-func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID) ([][]byte, error) {
-	return each(s, func(e *engine.Engine) ([][]byte, error) {
+func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
+	part, err := each(s, func(e *engine.Engine) ([][]byte, error) {
 		x, err := e.Block(point)
 		if err != nil {
 			return nil, err
@@ -170,6 +170,14 @@ func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.
 		}
 		return e.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
 	})
+	if err != nil {
+		return err
+	}
+	if err := take(part); err != nil {
+		s.Refused(point, shard, err)
+		return err
+	}
+	return nil
 }
 
 // Chunks is engine.PartSource's.

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -12,6 +14,7 @@ type signs struct {
 	chunks map[chunkKey]primitives.Hash
 	judged map[chunkKey]primitives.Hash
 	votes  map[primitives.AccountID]*voted
+	honest map[primitives.Hash]bool // blocks and chunks that others than the liar have made
 }
 
 type blockKey struct {
@@ -33,7 +36,14 @@ type voted struct {
 
 func (s *signs) init(c *checks) {
 	*s = signs{c: c, blocks: map[blockKey]primitives.Hash{}, chunks: map[chunkKey]primitives.Hash{}, judged: map[chunkKey]primitives.Hash{},
-		votes: map[primitives.AccountID]*voted{}}
+		votes: map[primitives.AccountID]*voted{}, honest: map[primitives.Hash]bool{}}
+}
+
+// made tells whether what is refused was made by an honest node: a block, a chunk, or a chunk's witness.
+func (s *signs) made(refused error) bool {
+	var b *consensus.Refusal
+	var c *consensus.ChunkRefusal
+	return errors.As(refused, &b) && s.honest[b.Block] || errors.As(refused, &c) && s.honest[c.Chunk]
 }
 
 func (s *signs) said(n *node, m consensus.Message) {
@@ -46,9 +56,11 @@ func (s *signs) said(n *node, m consensus.Message) {
 		if other, ok := s.blocks[k]; ok && other != hash {
 			s.c.fail("two blocks of height %d are signed: %v and %v", k.height, other, hash)
 		}
-		s.blocks[k] = hash
+		s.blocks[k], s.honest[hash] = hash, true
 	case *primitives.PartialChunk: // sent by who made the chunk alone
-		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated}, m.Header.ChunkHash(), "makes")
+		hash := m.Header.ChunkHash()
+		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated}, hash, "makes")
+		s.honest[hash] = true
 	case *primitives.ChunkEndorsement:
 		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated}, m.ChunkHash, "endorses")
 	case *primitives.Approval:

@@ -114,10 +114,9 @@ func user(i int) primitives.AccountID {
 
 // Run runs a world to its end.
 func Run(o Options) (*Result, error) {
-	w := &World{o: o, s: o.Scenario, rng: rand.New(rand.NewPCG(o.Seed, 0x7210)), now: begin, byName: map[primitives.AccountID]*node{}}
-	w.trace = trace{hash: sha256.New(), to: o.Trace}
-	if err := w.build(); err != nil {
-		return nil, fmt.Errorf("sim: %w", err)
+	w, err := newWorld(o)
+	if err != nil {
+		return nil, err
 	}
 	defer w.close()
 	w.run()
@@ -125,6 +124,16 @@ func Run(o Options) (*Result, error) {
 	copy(r.Hash[:], w.trace.hash.Sum(nil))
 	r.Violation, r.Tail, r.Time = w.check.violation, w.trace.lines(), w.now-begin
 	return r, nil
+}
+
+// newWorld starts all nodes of a world.
+func newWorld(o Options) (*World, error) {
+	w := &World{o: o, s: o.Scenario, rng: rand.New(rand.NewPCG(o.Seed, 0x7210)), now: begin, byName: map[primitives.AccountID]*node{}}
+	w.trace = trace{hash: sha256.New(), to: o.Trace}
+	if err := w.build(); err != nil {
+		return nil, fmt.Errorf("sim: %w", err)
+	}
+	return w, nil
 }
 
 func (w *World) build() error {
@@ -232,10 +241,7 @@ func (w *World) after(d int64, do func()) { w.at(w.now+d, do) }
 func (w *World) run() {
 	limit := begin + w.s.Limit
 	for w.agenda.Len() > 0 && w.check.violation == nil {
-		h := heap.Pop(&w.agenda).(happening)
-		w.now = h.at
-		w.result.Events++
-		h.do()
+		w.next()
 		if w.check.ended() {
 			w.check.atEnd()
 			break
@@ -245,6 +251,14 @@ func (w *World) run() {
 		}
 	}
 	w.measure()
+}
+
+// next has the next event happen.
+func (w *World) next() {
+	h := heap.Pop(&w.agenda).(happening)
+	w.now = h.at
+	w.result.Events++
+	h.do()
 }
 
 // where says how far the nodes are.

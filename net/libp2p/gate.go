@@ -10,7 +10,7 @@ import (
 
 type security = sec.SecureTransport
 
-// gate refuses who is banned, and whose key is none of a node.
+// gate refuses who is banned, whose key is none of a node, and addresses that the node is to have nothing to do with.
 type gate struct{ *Way }
 
 func (g gate) allowed(id peer.ID) bool {
@@ -18,9 +18,13 @@ func (g gate) allowed(id peer.ID) bool {
 	return err == nil && !g.isBanned(id)
 }
 
-func (g gate) InterceptPeerDial(id peer.ID) bool          { return g.allowed(id) }
-func (gate) InterceptAddrDial(peer.ID, ma.Multiaddr) bool { return true }
-func (gate) InterceptAccept(network.ConnMultiaddrs) bool  { return true }
+func (g gate) at(m ma.Multiaddr) bool {
+	return g.o.Blacklisted == nil || !g.o.Blacklisted(addrOf(m))
+}
+
+func (g gate) InterceptPeerDial(id peer.ID) bool                { return g.allowed(id) }
+func (g gate) InterceptAddrDial(_ peer.ID, m ma.Multiaddr) bool { return g.at(m) }
+func (g gate) InterceptAccept(c network.ConnMultiaddrs) bool    { return g.at(c.RemoteMultiaddr()) }
 func (gate) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) {
 	return true, 0
 }

@@ -2,7 +2,9 @@ package libp2p
 
 import (
 	"bytes"
+	"errors"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -109,6 +111,8 @@ func TestRubbish(t *testing.T) {
 		"loose transactions":    {transactions, append(bytes.Clone(good), 1, 0, 0, 0, 9)},
 		"too many transactions": {transactions, many(maxBatch + 1)},
 		"unsigned transaction":  {transactions, appendBatch(nil, time.Now(), forged)},
+		"one transaction twice": {transactions, appendBatch(bytes.Clone(good), time.Now(), transfer(primitives.SecretKeyFromSeed(primitives.ED25519, "x"), 1))},
+		"a block and a field":   {blocks, append(wire.Append(nil, &wire.Block{Block: block(7)}), 0x98, 0x06, 0x01)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -191,6 +195,14 @@ func TestUnmet(t *testing.T) {
 	if len(a.got) != 0 || a.way.o.Counters.heard.Load() != 0 {
 		t.Error("it was heard")
 	}
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	b.reached(t, a)
+	b.publish(t, blocks, wire.Append(nil, &wire.Block{Block: block(7)}))
+	if d, _ := next(t, a, isHeight(7)); d.From != b.key.PublicKey() {
+		t.Errorf("from %v", d.From)
+	}
 }
 
 // TestRates wants a burst to be allowed, no more than the rate after it, and a flood to be one when it lasts.
@@ -215,12 +227,120 @@ func TestRates(t *testing.T) {
 	if n := count(r, maxExcess, 1, flooding); n != 1000-blockRate*burst+1000-blockRate {
 		t.Errorf("%d over what is borne", n)
 	}
-	if now = now.Add(2 * time.Minute); count(r, blockRate*burst+1, 1, flooding) != 0 {
+	for range 100 { // a living chain, which is never quiet
+		if now = now.Add(time.Second); count(r, 1, 1, allowed) != 1 {
+			t.Error("one a second is too much")
+		}
+	}
+	if count(r, 2*blockRate*burst, 1, flooding) != 0 {
 		t.Error("never forgiven")
 	}
-	if n := count(&rates{}, 100, byteRate, allowed); n != burst {
+	if n := count(&rates{}, 100, blockBytes, allowed); n != burst {
 		t.Errorf("%d large ones, want %d", n, burst)
 	}
+}
+
+// TestForwarded wants what a node hands on to stay within half of what its neighbours take, whoever brings it: two strangers with as much as each
+// may bring do not have honest nodes ban each other. What is known is not handed on again, nor is its signature looked at.
+func TestForwarded(t *testing.T) {
+	judged := make(chan struct{}, 1<<20)
+	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
+		if _, is := m.(*wire.Transaction); is {
+			judged <- struct{}{}
+		}
+	}})
+	var kept, sent, tooMuch int
+	same := transfer(a.key, 7)
+	for i := range 2000 {
+		if a.way.takeTransactions(a, a.key.PublicKey(), appendBatch(nil, time.UnixMilli(int64(i)), same)) == near.Pass {
+			sent++
+		}
+	}
+	if sent != 1 || len(judged) != 1 {
+		t.Errorf("one transaction in 2000 batches is handed on %d times, its signature looked at %d times", sent, len(judged))
+	}
+	forged := primitives.NewSignedTransaction(same.Transaction, primitives.ZeroED25519Signature)
+	if a.way.takeTransactions(a, a.key.PublicKey(), appendBatch(nil, time.Now(), forged)) != near.Refuse {
+		t.Error("a known transaction with another signature is taken")
+	}
+	neighbour, begun := &rates{}, time.Now()
+	for h := range 5 * blockRate * burst {
+		b := block(primitives.Height(h + 1))
+		frame := wire.Append(nil, &wire.Block{Block: b})
+		if a.way.takeBlock(a, a.key.PublicKey(), frame) != near.Pass {
+			kept++
+			a.way.mu.Lock()
+			if a.way.beside.state(b.Hash(), time.Now()) == never {
+				t.Error("a block that is not handed on will not go to anybody")
+			}
+			a.way.mu.Unlock()
+		} else if neighbour.allow(time.Now(), blocks, 2*len(frame)) != allowed {
+			tooMuch++
+		}
+	}
+	if tooMuch > 0 {
+		t.Errorf("a neighbour takes %d of them for too much", tooMuch)
+	}
+	if most := blockRate*burst/2 + int(time.Since(begun).Seconds()*blockRate) + 1; 5*blockRate*burst-kept > most {
+		t.Errorf("%d blocks are handed on, at most %d", 5*blockRate*burst-kept, most)
+	}
+	own := 0
+	for i := range 200 { // of its own it brings no more
+		x := *transfer(a.key, primitives.Nonce(i))
+		x.Transaction.Actions = []primitives.Action{&primitives.FunctionCall{Args: make([]byte, 1<<20)}}
+		tx := primitives.NewSignedTransaction(x.Transaction, x.Signature)
+		a.way.mu.Lock()
+		a.way.joined[transactions][a.way.me], a.way.outbound[a.way.me] = true, true
+		a.way.mu.Unlock()
+		if a.way.Spread(a.key.PublicKey(), &wire.Routed{Author: a.key.PublicKey(), Body: &wire.ForwardTx{SignedTransaction: *tx}}) {
+			own++
+		}
+	}
+	if own == 0 || own > 20 {
+		t.Errorf("%d transactions of 1 MiB are spread at once", own)
+	}
+}
+
+// TestBeside wants a block of which nothing could be said when it came by gossip to be sent on by connections, once it is known.
+func TestBeside(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	c := run(t, "c", how{libp2p: true, boot: []wire.PeerInfo{b.info()}})
+	b.connected(t, 2)
+	a.reached(t, b)
+	b.reached(t, a, c)
+	b.verdict.Store(int32(near.Hold))
+	a.tells(8)
+	next(t, b, isHeight(8))
+	b.tells(8) // its parent is there
+	if d, _ := next(t, c, isHeight(8)); d.From != b.key.PublicKey() {
+		t.Errorf("from %v", d.From)
+	}
+}
+
+// TestPanic wants a panic over what came by gossip to be told, and to end nothing.
+func TestPanic(t *testing.T) {
+	told := make(chan any, 10)
+	a := run(t, "a", how{libp2p: true, alarm: func(reason any) { told <- reason }, look: func(m wire.Message) {
+		if x, is := m.(*wire.Block); is && x.Block.Header.Height == 5 {
+			panic("over a block")
+		}
+	}})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	b.reached(t, a)
+	b.tells(5)
+	select {
+	case reason := <-told:
+		if reason != "over a block" {
+			t.Errorf("%v", reason)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing was told")
+	}
+	b.tells(6)
+	next(t, a, isHeight(6))
 }
 
 // TestRecent wants what was spread to be known for a while, and forgotten at some time.
@@ -287,5 +407,38 @@ func TestIdentity(t *testing.T) {
 	}
 	if _, err := New(Options{Key: other, Listen: netip.MustParseAddrPort(loopback)}); err == nil {
 		t.Error("a node of another kind of key")
+	}
+}
+
+// bomb is a batch of one transaction, rightly signed, with so many actions of one byte.
+func bomb(n int) []byte {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
+	tx := primitives.Transaction{SignerID: "a.near", PublicKey: key.PublicKey(), ReceiverID: "b.near"}
+	b := tx.AppendBorsh(nil)
+	b = append(borsh.AppendUint32(b[:len(b)-4], uint32(n)), make([]byte, n)...)
+	h := primitives.HashBytes(b)
+	sig := key.Sign(h[:])
+	b = sig.AppendBorsh(b)
+	return append(borsh.AppendUint32(borsh.AppendUint64(nil, 1), uint32(len(b))), b...)
+}
+
+// TestBatchBombs wants a batch that is small and would take much memory to be refused before it does, and one that is too long.
+func TestBatchBombs(t *testing.T) {
+	if txs, err := readBatch(bomb(100)); err != nil || len(txs[0].Transaction.Actions) != 100 {
+		t.Fatalf("the bomb is none: %v", err)
+	}
+	data := bomb(maxTx - 200)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := readBatch(data); !errors.Is(err, borsh.ErrTooMuch) {
+		t.Errorf("%v", err)
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 32<<20 {
+		t.Errorf("%d MiB for it", (after.TotalAlloc-before.TotalAlloc)>>20)
+	}
+	for _, n := range []int{maxTx, 16 << 20} {
+		if _, err := readBatch(bomb(n)); !errors.Is(err, errBatch) {
+			t.Errorf("%d actions: %v", n, err)
+		}
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
@@ -228,6 +230,153 @@ func TestStrangers(t *testing.T) {
 	_ = deaf.Close()
 	good.tells(4)
 	next(t, a, isHeight(4))
+}
+
+// TestFinish wants a connection that is being ended to end in time, however slowly the other side takes what is written last, and whatever it goes on
+// to send.
+func TestFinish(t *testing.T) {
+	taken := make(chan tcp.Conn, 1)
+	a, b := bare(t, "a", taken), bare(t, "b", nil)
+	conn, err := b.Dial(t.Context(), wire.PeerInfo{ID: a.o.Key.PublicKey(), Addr: a.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	s := <-taken
+	defer func() { _ = s.Close() }()
+	_ = s.SetDeadline(time.Now().Add(time.Second))
+	begun := time.Now()
+	go func() { // takes a little, and says a little, again and again
+		piece := make([]byte, 64<<10)
+		for {
+			if _, err := io.ReadFull(conn, piece); err != nil {
+				return
+			}
+			_, _ = conn.Write([]byte{1})
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	read := make(chan error, 1)
+	go func() {
+		for {
+			s.Within(-1)
+			if _, err := s.Read(make([]byte, 1)); err != nil {
+				read <- err
+				return
+			}
+		}
+	}()
+	if _, err := s.Write(make([]byte, 32<<20)); err == nil {
+		t.Error("all was written")
+	}
+	select {
+	case <-read:
+	case <-time.After(10 * time.Second):
+		t.Error("it is read from for ever")
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestNeverMet wants who opens one stream after the other and never shakes hands to be disconnected.
+func TestNeverMet(t *testing.T) {
+	a := run(t, "a", how{libp2p: true, change: func(o *Options) { o.Grace = time.Second }})
+	x := bare(t, "x", nil)
+	id := x.dial(t, a).(*stream).Conn().ID()
+	var open []network.Stream
+	eventually(t, "ended", 20*time.Second, func() bool {
+		conns := x.host.Network().ConnsToPeer(a.way.me)
+		if len(conns) == 0 || conns[0].ID() != id {
+			return true
+		}
+		if s, err := x.host.NewStream(network.WithNoDial(t.Context(), "test"), a.way.me, protocolID); err == nil {
+			_, _ = s.Write([]byte{1}) // which has it opened
+			open = append(open, s)
+		}
+		if len(open) > 5 {
+			_ = open[0].Reset()
+			open = open[1:]
+		}
+		time.Sleep(50 * time.Millisecond)
+		return false
+	})
+	if a.way.o.Counters.lonely.Load() == 0 {
+		t.Error("it was not closed for that")
+	}
+}
+
+// TestTiers wants peers of other tiers not to be taken for lonely, nor their gossip to be heard.
+func TestTiers(t *testing.T) {
+	a, b := bare(t, "a", nil), bare(t, "b", nil)
+	who := b.o.Key.PublicKey()
+	for tier, gossips := range map[wire.Tier]bool{wire.T1: false, wire.T2: true, wire.T3: false} {
+		a.Met(who, tier, true)
+		a.Met(who, tier, true)
+		a.Met(who, tier, false)
+		if a.isMet(b.me) != gossips || a.shaken[b.me] != 1 || !a.host.ConnManager().IsProtected(b.me, "near") {
+			t.Errorf("tier %d: gossips %v, shaken %d times", tier, a.isMet(b.me), a.shaken[b.me])
+		}
+		a.Met(who, tier, false)
+		if a.isMet(b.me) || a.shaken[b.me] != 0 || a.host.ConnManager().IsProtected(b.me, "near") {
+			t.Errorf("tier %d: it stays", tier)
+		}
+	}
+}
+
+// TestPublicAddr wants a node with both transports to be told of where neards dial it, by whom it has told its other port too.
+func TestPublicAddr(t *testing.T) {
+	bridge := run(t, "bridge", how{near: true, libp2p: true})
+	run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
+	bridge.connected(t, 1)
+	eventually(t, "told", 90*time.Second, func() bool { return bridge.Info().Public.IsValid() })
+	if at := bridge.Info().Public; at != bridge.Addr() {
+		t.Errorf("%v, want %v and not %v", at, bridge.Addr(), bridge.way.Addr())
+	}
+}
+
+// TestBlacklist wants an address of the blacklist neither to be dialled nor to be let in; and nobody to be dialled because a peer would have it so.
+func TestBlacklist(t *testing.T) {
+	a := bare(t, "a", nil)
+	b := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "b"), Blacklisted: func(a netip.AddrPort) bool { return a.Addr().IsLoopback() }},
+		station{nil, make(chan near.Event, 100)})
+	if _, err := b.Dial(t.Context(), wire.PeerInfo{ID: a.o.Key.PublicKey(), Addr: a.Addr()}); err == nil {
+		t.Error("dialled")
+	}
+	if _, err := a.Dial(t.Context(), wire.PeerInfo{ID: b.o.Key.PublicKey(), Addr: b.Addr()}); err == nil {
+		t.Error("let in")
+	}
+	p, limits := a.scores()
+	a.Met(b.o.Key.PublicKey(), wire.T2, true)
+	if most := p.AppSpecificScore(b.me) * p.AppSpecificWeight; most >= limits.AcceptPXThreshold {
+		t.Errorf("a peer of score %v says whom to dial", most)
+	}
+}
+
+// TestSix wants who listens at all addresses to be reached by IPv6 too, by TCP and by QUIC.
+func TestSix(t *testing.T) {
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skip("no IPv6 here")
+	} else {
+		_ = l.Close()
+	}
+	a := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"), Listen: netip.MustParseAddrPort("0.0.0.0:0"), Six: true},
+		station{nil, make(chan near.Event, 100)})
+	for name, quic := range map[string]bool{"tcp": false, "quic": true} {
+		for _, host := range []string{"::1", "127.0.0.1"} {
+			b := bare(t, name+host, nil)
+			b.o.Quic = map[wire.PeerID]bool{a.o.Key.PublicKey(): quic}
+			c, err := b.Dial(t.Context(), wire.PeerInfo{ID: a.o.Key.PublicKey(), Addr: netip.AddrPortFrom(netip.MustParseAddr(host), a.Addr().Port())})
+			if err != nil {
+				t.Errorf("%s at %s: %v", name, host, err)
+				continue
+			}
+			_ = c.(*stream).Reset()
+		}
+	}
 }
 
 // TestSamePort wants a second node at a port to be refused.

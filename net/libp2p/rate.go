@@ -8,13 +8,21 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// What a neighbour may bring by gossip, duplicates apart, which cost little. A hundred nodes at full load bring less.
+// What a neighbour may bring by gossip, duplicates too. A hundred nodes at full load bring less. A node brings each of its own neighbours no
+// more than half of it, of what others have made and of its own, so that nobody is taken for who floods because of what he was flooded with: the
+// other half is for what is asked for by its name.
 const (
-	blockRate       = 100      // messages a second
-	transactionRate = 2000     // batches a second
-	byteRate        = 32 << 20 // bytes a second
-	burst           = 4        // seconds of each that may come at once
-	maxExcess       = 5000     // messages above that, after which it is a flood; forgiven by a quiet minute
+	blockRate        = 100      // messages a second
+	transactionRate  = 2000     // batches a second
+	blockBytes       = 32 << 20 // a second
+	transactionBytes = 2 << 20  // a second; what they cost are their signatures
+	burst            = 4        // seconds of each that may come at once
+	maxExcess        = 5000     // messages above that, after which it is a flood; forgiven by a minute without
+)
+
+var (
+	messageRates = [numTopics]float64{blockRate, transactionRate}
+	byteRates    = [numTopics]float64{blockBytes, transactionBytes}
 )
 
 // allowance is what came of asking for room.
@@ -47,23 +55,28 @@ func (b *bucket) take(now time.Time, n, rate float64) bool {
 
 // rates are what one neighbour has left.
 type rates struct {
-	messages [numTopics]bucket
-	bytes    bucket
-	excess   int
-	last     time.Time
+	messages, bytes [numTopics]bucket
+	excess          int
+	last            time.Time
+	exceeded        time.Time // the last time
 }
 
 func (r *rates) idle(now time.Time) bool { return now.Sub(r.last) > time.Minute }
 
+// take tells whether a message may come that counts so many times.
+func (r *rates) take(now time.Time, t topic, size int, times float64) bool {
+	return r.messages[t].take(now, times, messageRates[t]) && r.bytes[t].take(now, times*float64(size), byteRates[t])
+}
+
 func (r *rates) allow(now time.Time, t topic, size int) allowance {
-	if r.idle(now) {
-		r.excess = 0
-	}
 	r.last = now
-	rate := [...]float64{blockRate, transactionRate}[t]
-	if r.messages[t].take(now, 1, rate) && r.bytes.take(now, float64(size), byteRate) {
+	if r.take(now, t, size, 1) {
 		return allowed
 	}
+	if now.Sub(r.exceeded) > time.Minute {
+		r.excess = 0
+	}
+	r.exceeded = now
 	if r.excess++; r.excess > maxExcess {
 		return flooding
 	}
@@ -80,6 +93,9 @@ func (w *Way) allow(t topic, from peer.ID, size int) allowance {
 	}
 	return r.allow(time.Now(), t, size)
 }
+
+// goesOn tells whether neighbours will bear a message of this node's, or one that it hands on. w.mu is held.
+func (w *Way) goesOn(t topic, size int) bool { return w.onward.take(time.Now(), t, size, 2) }
 
 const (
 	freshFor  = 2 * time.Second

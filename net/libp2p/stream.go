@@ -2,6 +2,7 @@ package libp2p
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -28,6 +29,9 @@ type stream struct {
 	id   peer.ID
 	peer wire.PeerID
 	once sync.Once
+
+	mu  sync.Mutex
+	end time.Time // after which nothing is read or written; zero: no such time
 }
 
 var _ tcp.Conn = (*stream)(nil)
@@ -76,19 +80,31 @@ func (w *Way) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
 // Peer is of tcp.Conn.
 func (s *stream) Peer() wire.PeerID { return s.peer }
 
+// until is when something has to be done that has until t, zero for ever. s.mu is held.
+func (s *stream) until(t time.Time) time.Time {
+	if !s.end.IsZero() && (t.IsZero() || t.After(s.end)) {
+		return s.end
+	}
+	return t
+}
+
 // Within is of tcp.Conn.
 func (s *stream) Within(n int) {
-	if n < 0 {
-		_ = s.SetReadDeadline(time.Time{})
-		return
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var t time.Time
+	if n >= 0 {
+		t = time.Now().Add(s.way.o.Stall + time.Duration(n/paceBytes)*time.Second)
 	}
-	_ = s.SetReadDeadline(time.Now().Add(s.way.o.Stall + time.Duration(n/paceBytes)*time.Second))
+	_ = s.SetReadDeadline(s.until(t))
 }
 
 // Write writes in pieces, each of which the other side has to take in time.
 func (s *stream) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
-		_ = s.Stream.SetWriteDeadline(time.Now().Add(s.way.o.Stall))
+		s.mu.Lock()
+		_ = s.Stream.SetWriteDeadline(s.until(time.Now().Add(s.way.o.Stall)))
+		s.mu.Unlock()
 		k, err := s.Stream.Write(b[:min(len(b), pieceSize)])
 		if n += k; err != nil {
 			return n, err
@@ -101,8 +117,13 @@ func (s *stream) Write(b []byte) (n int, err error) {
 // SetWriteDeadline does nothing: Write has its own.
 func (s *stream) SetWriteDeadline(time.Time) error { return nil }
 
-// SetDeadline bounds what is read from now on.
-func (s *stream) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
+// SetDeadline bounds all that is read and written from now on.
+func (s *stream) SetDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end = t
+	return errors.Join(s.Stream.SetWriteDeadline(t), s.SetReadDeadline(t))
+}
 
 // Close ends both directions. What was written is sent.
 func (s *stream) Close() error {

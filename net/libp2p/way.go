@@ -50,6 +50,7 @@ type Options struct {
 	Key      primitives.SecretKey // of the node; of ed25519
 	Genesis  wire.GenesisID
 	Listen   netip.AddrPort // TCP, and QUIC at the same port of UDP
+	Six      bool           // also at all addresses of IPv6, where there are any; Listen is 0.0.0.0
 	NoQuic   bool
 	Here     map[wire.PeerID]bool // who is known to be reached so
 	Quic     map[wire.PeerID]bool // who is dialled over QUIC
@@ -59,6 +60,8 @@ type Options struct {
 	Grace    time.Duration        // for a handshake; 30 s
 	Stall    time.Duration        // that a piece of a frame may take; 20 s
 	Counters *Counters
+
+	Blacklisted func(netip.AddrPort) bool // what is neither dialled nor let in; nil: nothing
 }
 
 // Way is the libp2p host of a node. It is served once.
@@ -75,13 +78,18 @@ type Way struct {
 	station atomic.Pointer[tcp.Station] // set by Serve
 
 	mu       sync.Mutex
-	open     map[peer.ID]int // streams of frames
-	met      map[peer.ID]int
+	open     map[peer.ID]int       // streams of frames
+	met      map[peer.ID]int       // of T2, whose gossip is heard
+	shaken   map[peer.ID]int       // of any tier
+	parted   map[peer.ID]time.Time // when the last of them went, while it is connected
 	banned   map[peer.ID]time.Time
 	rates    map[peer.ID]*rates
 	outbound map[peer.ID]bool // to whom gossip can send
 	joined   [numTopics]map[peer.ID]bool
-	recent   recent
+	recent   recent // what was spread
+	beside   recent // blocks that gossip does not carry on from here
+	verified recent // transactions whose signatures are right, by all of their bytes
+	onward   rates  // of what neighbours are brought
 }
 
 var _ tcp.Way = (*Way)(nil)
@@ -102,9 +110,9 @@ func New(o Options) (*Way, error) {
 	if o.Counters == nil {
 		o.Counters = new(Counters)
 	}
-	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
+	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
 		outbound: map[peer.ID]bool{},
-		spread:   make(chan spread, maxSpread), recent: newRecent()}
+		spread:   make(chan spread, maxSpread), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {
 		w.joined[i] = map[peer.ID]bool{}
 	}
@@ -211,19 +219,39 @@ func (w *Way) bind(sw *swarm.Swarm, quic bool) error {
 			w.addr = addrOf(a)
 		}
 	}
-	if !quic {
-		return nil
+	at := []netip.AddrPort{w.addr}
+	if w.o.Six {
+		six := netip.AddrPortFrom(netip.IPv6Unspecified(), w.addr.Port())
+		m, err := multiaddr(six, false)
+		if err == nil {
+			err = sw.Listen(m)
+		}
+		if err == nil { // else there is none
+			at = append(at, six)
+		}
 	}
-	second, err := multiaddr(w.addr, true)
+	for _, a := range at {
+		if !quic {
+			break
+		}
+		if err := listenQuic(sw, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func listenQuic(sw *swarm.Swarm, at netip.AddrPort) error {
+	m, err := multiaddr(at, true)
 	if err != nil {
 		return err
 	}
 	for tries := 0; ; tries++ { // the socket of a way before this one may be on its way to its end
-		switch err := sw.Listen(second); {
+		switch err := sw.Listen(m); {
 		case err == nil:
 			return nil
 		case tries == bindTries:
-			return fmt.Errorf("libp2p: %s: %w", second, err)
+			return fmt.Errorf("libp2p: %s: %w", m, err)
 		}
 		time.Sleep(bindWait)
 	}
@@ -303,13 +331,28 @@ func (w *Way) close() {
 	w.o.Counters.connections.Store(0)
 }
 
-// sweep closes connections over which nobody has shaken hands in time, and forgets bans.
+// sweep closes connections over which nobody has shaken hands in time, also if it is tried for ever, and forgets bans.
 func (w *Way) sweep(now time.Time) {
 	var lonely []network.Conn
 	w.mu.Lock()
+	here := map[peer.ID]bool{}
 	for _, c := range w.host.Network().Conns() {
-		if id := c.RemotePeer(); w.met[id] == 0 && w.open[id] == 0 && now.Sub(c.Stat().Opened) > w.o.Grace {
+		id, since := c.RemotePeer(), c.Stat().Opened
+		here[id] = true
+		if at := w.parted[id]; at.After(since) {
+			since = at
+		}
+		grace := w.o.Grace
+		if w.open[id] > 0 {
+			grace *= 2
+		}
+		if w.shaken[id] == 0 && now.Sub(since) > grace {
 			lonely = append(lonely, c)
+		}
+	}
+	for id := range w.parted {
+		if !here[id] {
+			delete(w.parted, id)
 		}
 	}
 	for id, at := range w.banned {
@@ -339,21 +382,31 @@ func (w *Way) Knows(p wire.PeerID) bool {
 }
 
 // Met is of tcp.Way.
-func (w *Way) Met(p wire.PeerID, is bool) {
+func (w *Way) Met(p wire.PeerID, tier wire.Tier, is bool) {
 	id, err := idOf(p)
 	if err != nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if is {
-		w.met[id]++
-		w.host.ConnManager().Protect(id, "near")
-	} else if w.met[id]--; w.met[id] <= 0 {
-		delete(w.met, id)
-		w.host.ConnManager().Unprotect(id, "near")
+	count := func(m map[peer.ID]int) bool {
+		if is {
+			m[id]++
+		} else if m[id]--; m[id] <= 0 {
+			delete(m, id)
+		}
+		return m[id] > 0
 	}
-	w.o.Counters.met.Store(int64(len(w.met)))
+	if tier == wire.T2 {
+		count(w.met)
+		w.o.Counters.met.Store(int64(len(w.met)))
+	}
+	if count(w.shaken) {
+		w.host.ConnManager().Protect(id, "near")
+		return
+	}
+	w.parted[id] = time.Now()
+	w.host.ConnManager().Unprotect(id, "near")
 }
 
 func (w *Way) isMet(id peer.ID) bool {

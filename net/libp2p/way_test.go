@@ -39,6 +39,8 @@ type how struct {
 	addr         netip.AddrPort // of libp2p
 	change       func(*Options)
 	boot         []wire.PeerInfo
+	look         func(wire.Message) // at what is judged, before it is
+	alarm        func(any)          // nil: a panic fails the test
 }
 
 func (n *node) info() wire.PeerInfo { return wire.PeerInfo{ID: n.key.PublicKey(), Addr: n.Addr()} }
@@ -87,6 +89,9 @@ func run(t testing.TB, name string, h how) *node {
 		n.Host = tcp.NewOver(l, w, c, deliver, judge)
 	}
 	n.Check = func(m wire.Message) near.Verdict {
+		if h.look != nil {
+			h.look(m)
+		}
 		if x, ok := m.(*wire.Transaction); ok {
 			h := x.Transaction.Hash()
 			if !x.Transaction.Signature.Verify(h[:], x.Transaction.PublicKey) {
@@ -95,7 +100,13 @@ func run(t testing.TB, name string, h how) *node {
 		}
 		return near.Verdict(n.verdict.Load())
 	}
-	n.Alarm = func(reason any, stack []byte) { t.Errorf("%v\n%s", reason, stack) }
+	n.Alarm = func(reason any, stack []byte) {
+		if h.alarm != nil {
+			h.alarm(reason)
+			return
+		}
+		t.Errorf("%v\n%s", reason, stack)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
@@ -337,6 +348,7 @@ func (s station) Post(ev near.Event) {
 	}
 }
 func (station) Judge(wire.Message) near.Verdict { return near.Hold }
+func (station) Panicked(any, []byte)            {}
 
 // bare is a way without a node.
 func bare(t testing.TB, name string, taken chan tcp.Conn) *Way {

@@ -118,10 +118,16 @@ type Effect struct {
 }
 
 // AppendEffects appends the reply of block_effects. nearcore names the list "changes", the interface specification
-// "block_effects"; clients of either exist, so the reply has both.
+// "block_effects"; clients of either exist, so the reply has both. That of the older name has nearcore's alone.
 func AppendEffects(b []byte, block *primitives.Hash, es []Effect) []byte {
 	b = appendEffectList(append(b, `{"block_effects":`...), es)
 	b = AppendHash(append(b, `,"block_hash":`...), block)
+	return append(appendEffectList(append(b, `,"changes":`...), es), '}')
+}
+
+// AppendChangesInBlock appends the reply of EXPERIMENTAL_changes_in_block (nearcore StateChangesKindsView in RpcStateChangesInBlockByTypeResponse).
+func AppendChangesInBlock(b []byte, block *primitives.Hash, es []Effect) []byte {
+	b = AppendHash(append(b, `{"block_hash":`...), block)
 	return append(appendEffectList(append(b, `,"changes":`...), es), '}')
 }
 

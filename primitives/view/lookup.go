@@ -33,6 +33,7 @@ const (
 	ErrNoNewBlocks                            // health; Elapsed
 	ErrTooManyRequests                        // the limit of requests that wait is reached
 	ErrNoProof                                // Height: the earliest at which the state can be proven
+	ErrRouted                                 // Hash: the transaction can't be checked here, and was passed on
 	ErrContractsUnsupported                   // the call would execute wasm
 )
 
@@ -41,7 +42,7 @@ var lookupTexts = [...]string{
 	"no such shard", "unknown epoch", "validator info unavailable", "epoch out of bounds", "unknown receipt",
 	"inconsistent state", "not confirmed", "unknown transaction or receipt", "outcome's shard unavailable",
 	"unknown transaction", "shard not tracked", "timeout", "syncing", "no new blocks", "too many waiting requests",
-	"no proof at the height",
+	"no proof at the height", "the transaction was passed on",
 	"contract execution is not part of this version",
 }
 

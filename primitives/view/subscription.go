@@ -3,7 +3,9 @@ package view
 import (
 	"errors"
 	"math"
+	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -17,10 +19,11 @@ const (
 	TopicTransactions       // of an account, or by hash: each milestone as it is reached
 	TopicOutcomes           // of an account as the executor
 	TopicEvents             // NEP-297, of a contract
+	TopicMessages           // all of each block, as nearcore's indexer framework streams it
 )
 
 // TopicNames are the topics as clients write them.
-var TopicNames = []string{"blocks", "transactions", "outcomes", "events"}
+var TopicNames = []string{"blocks", "transactions", "outcomes", "events", "messages"}
 
 // Subscription is what a subscriber wants to be told.
 type Subscription struct {
@@ -31,11 +34,29 @@ type Subscription struct {
 	Account         primitives.AccountID
 	Hashes          []primitives.Hash // of TopicTransactions, in place of an account
 	Standard, Event string            // of TopicEvents; empty: all
+	Of              *ShardFilter      // of TopicMessages; nil: all shards
+	Inside          bool              // of TopicMessages: the subscriber is in this process, and makes the texts that he wants by Notice.Make
+	Texts           *atomic.Bool      // with Inside: set when he makes one
 	// After is where a subscriber has been told everything; nil: he begins with what comes next, or at the height From.
 	After *Cursor
 	From  *primitives.Height
 	// Lag is how many blocks a subscriber who was at the tip may fall behind while his sink has no room.
 	Lag uint64
+}
+
+// ShardFilter says which shards a message shows: those with one of the ids, and those that one of the accounts belongs to in the block's
+// layout. The others look as nearcore shows those that a node does not track.
+type ShardFilter struct {
+	Shards   []primitives.ShardUID
+	Accounts []primitives.AccountID
+}
+
+// Has tells whether a shard of a layout is shown; nil shows all.
+func (f *ShardFilter) Has(layout primitives.ShardLayout, id primitives.ShardID) bool {
+	if f == nil || slices.Contains(f.Shards, layout.UID(id)) {
+		return true
+	}
+	return slices.ContainsFunc(f.Accounts, func(a primitives.AccountID) bool { return layout.ShardOf(a) == id })
 }
 
 // Cursor is a place in what subscribers are told: behind item Index of a block, or behind all of it.
@@ -65,6 +86,7 @@ func AppendCursor(b []byte, c *Cursor) []byte {
 type Notice struct {
 	Cursor Cursor
 	Body   []byte
+	Make   func() ([]byte, error) // of Subscription.Inside, in place of Body: the message itself; nil: this is another notice
 }
 
 // Sink takes what a subscriber is told. Its methods never wait and may be called from any goroutine.

@@ -285,7 +285,7 @@ func (c *chunk) finish() (*Result, error) {
 	}
 	r.GasUsed, r.Congestion = c.gas, c.own
 	r.Proposals = lastProposals(c.proposals)
-	r.OutcomeRoot = outcomeRoot(r.Outcomes)
+	r.OutcomeRoot = OutcomeRoot(r.Outcomes)
 	r.Outgoing = c.outgoing
 	r.OutgoingByShard = c.grouped()
 	r.OutgoingRoot = OutgoingRoot(r.OutgoingByShard)
@@ -294,7 +294,8 @@ func (c *chunk) finish() (*Result, error) {
 	return r, nil
 }
 
-func outcomeRoot(outcomes []primitives.OutcomeWithID) primitives.Hash {
+// OutcomeRoot is the Merkle root over the outcomes of a chunk, in the order of execution.
+func OutcomeRoot(outcomes []primitives.OutcomeWithID) primitives.Hash {
 	leaves := make([]primitives.Hash, len(outcomes))
 	var scratch []byte
 	for i := range outcomes {

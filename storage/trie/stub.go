@@ -71,7 +71,7 @@ const maxFetched = 16 << 10
 
 // done gives it back.
 func (g *fetched) done() {
-	if cap(g.entries) > maxFetched/64 || cap(g.pairs.data) > maxFetched {
+	if cap(g.entries) > maxFetched/64 || cap(g.paths) > maxFetched || cap(g.pairs.data) > maxFetched {
 		return
 	}
 	clear(g.entries)

@@ -9,5 +9,6 @@
 //	source  nearcore chain/client/src/sync/state, chain/network/src/snapshot_hosts
 //
 // A host that does not answer is asked later, for longer each time; who sends what is wrong is asked no more. neard's hosts answer 30 requests in 30 s, of
-// all who ask: beyond that they are silent, so they are not asked as much. Beside it stand the forms in which parts and proofs are sent.
+// all who ask: beyond that they are silent, so they are not asked as much. Over a slow line fewer are asked for at once, and waited for longer if there
+// is nobody else; what comes late is taken. Beside it stand the forms in which parts and proofs are sent.
 package state

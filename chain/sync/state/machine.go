@@ -34,6 +34,16 @@ type Item struct {
 	Part   uint64
 }
 
+func (i Item) compare(o Item) int {
+	if i.Header != o.Header {
+		if i.Header {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(i.Shard, o.Shard), cmp.Compare(i.Part, o.Part))
+}
+
 // Host gives states of shards.
 type Host struct {
 	ID     PeerID
@@ -99,6 +109,7 @@ type Machine struct {
 	hosts  map[PeerID]*host
 	asked  map[Item]*request
 	banned map[PeerID]bool
+	wanted []Item // one by one (Want)
 }
 
 type shard struct {
@@ -114,6 +125,7 @@ type host struct {
 	shards map[primitives.ShardID]bool
 	pause  int64 // until when it is not asked
 	misses int
+	missed int64 // the last time
 	asked  int
 	spent  []int64 // when it was asked, within the period
 	tries  map[Item]int
@@ -123,6 +135,7 @@ type request struct {
 	peer    PeerID
 	at      int64
 	judging bool
+	took    int64 // until it came
 }
 
 // New begins with shards of which nothing is here.
@@ -159,10 +172,33 @@ func (m *Machine) Parts() (have, total uint64) {
 	return have, total
 }
 
-// Expects tells whether something is to come from a host.
+// Expects tells whether something is to come from a host, or may come late: it was asked for it, and nobody else has brought it.
 func (m *Machine) Expects(from PeerID, i Item) bool {
 	r := m.asked[i]
-	return r != nil && r.peer == from && !r.judging
+	if r != nil && (r.judging || r.peer == from) {
+		return !r.judging
+	}
+	h, s := m.hosts[from], m.shard(i.Shard)
+	switch {
+	case h == nil || s == nil || h.tries[i] == 0:
+		return false
+	case i.Header:
+		return !s.header
+	}
+	return s.known && i.Part < uint64(len(s.has)) && !s.has[i.Part]
+}
+
+// take has what came judged; what came late is not asked of another any more.
+func (m *Machine) take(now int64, from PeerID, i Item) {
+	if r := m.asked[i]; r == nil || r.peer != from {
+		if r != nil {
+			m.end(i)
+		}
+		m.asked[i] = &request{peer: from, at: now - m.o.Wait}
+		m.hosts[from].asked++
+	}
+	r := m.asked[i]
+	r.judging, r.took = true, now-r.at
 }
 
 // Asked returns something that a host is asked for of a shard: it may say that it has nothing, without saying of what.
@@ -182,10 +218,10 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 		m.setHosts(ev.List)
 	case Came:
 		if m.Expects(ev.From, ev.Item) {
-			m.asked[ev.Item].judging = true
+			m.take(now, ev.From, ev.Item)
 		}
 	case None:
-		if m.Expects(ev.From, ev.Item) {
+		if r := m.asked[ev.Item]; r != nil && r.peer == ev.From && !r.judging {
 			m.end(ev.Item)
 			m.pause(now, ev.From, false)
 		}
@@ -193,6 +229,10 @@ func (m *Machine) Step(now int64, ev Event) (out Out) {
 		m.judged(&out, now, &ev)
 	case Known:
 		m.known(&ev)
+	case Want:
+		m.want(ev.Item)
+	case Dropped:
+		m.unwant(ev.Item)
 	case Tick:
 	default:
 		panic(fmt.Sprintf("state: no case for %T", ev))
@@ -238,7 +278,7 @@ func (m *Machine) gone(id PeerID) {
 
 // end ends a request.
 func (m *Machine) end(i Item) {
-	if h := m.hosts[m.asked[i].peer]; h != nil {
+	if h := m.hosts[m.asked[i].peer]; h != nil && h.asked > 0 { // 0: it has gone in between, and come back
 		h.asked--
 	}
 	delete(m.asked, i)
@@ -274,17 +314,19 @@ func (m *Machine) judged(out *Out, now int64, ev *Judged) {
 	case ev.Own:
 		m.pause(now, ev.From, false)
 		return
+	case s == nil:
 	case ev.Item.Header:
 		s.header = true
 	case s.known && ev.Item.Part < uint64(len(s.has)) && !s.has[ev.Item.Part]:
 		s.has[ev.Item.Part] = true
 		s.left--
 	}
+	m.unwant(ev.Item)
 	for _, h := range m.hosts {
 		delete(h.tries, ev.Item)
 	}
-	if h := m.hosts[ev.From]; h != nil {
-		h.misses = 0
+	if h := m.hosts[ev.From]; h != nil && r.took <= m.o.Wait/2 { // so fast that it may be asked for twice as much
+		h.misses /= 2
 	}
 }
 
@@ -311,11 +353,25 @@ func (m *Machine) known(ev *Known) {
 	}
 }
 
-// expire ends what was asked for too long ago.
+// patience is how long a host has for an answer: twice as long with each time that none came in time, as over a slow line.
+func (m *Machine) patience(h *host) int64 {
+	if h == nil {
+		return m.o.Wait
+	}
+	return m.o.Wait << min(h.misses, 5)
+}
+
+// expire ends what was asked for too long ago, at once if another can be asked. What a host was asked for at the same time is one miss.
 func (m *Machine) expire(now int64) {
-	for i, r := range m.asked {
-		if !r.judging && now-r.at >= m.o.Wait {
-			m.end(i)
+	for _, i := range slices.SortedFunc(maps.Keys(m.asked), Item.compare) {
+		r := m.asked[i]
+		h := m.hosts[r.peer]
+		if r.judging || now-r.at < m.o.Wait || now-r.at < m.patience(h) && !slices.ContainsFunc(m.free(now, i), func(o *host) bool { return o != h }) {
+			continue
+		}
+		m.end(i)
+		if h != nil && (h.misses == 0 || r.at > h.missed) {
+			h.missed = now
 			m.pause(now, r.peer, true)
 		}
 	}
@@ -323,6 +379,9 @@ func (m *Machine) expire(now int64) {
 
 // ask asks for what nobody is asked for, as far as there is somebody to ask.
 func (m *Machine) ask(out *Out, now int64) {
+	for _, i := range m.wanted {
+		m.askFor(out, now, i)
+	}
 	for _, s := range m.shards {
 		switch {
 		case !s.header:
@@ -337,21 +396,26 @@ func (m *Machine) ask(out *Out, now int64) {
 	}
 }
 
-// askFor asks the host that was asked for it least often, and has least to do; false: there is nobody now.
-func (m *Machine) askFor(out *Out, now int64, i Item) bool {
-	if m.asked[i] != nil {
-		return true
-	}
-	var fit []*host
+// free lists who may be asked for something now, in the order of ids.
+func (m *Machine) free(now int64, i Item) (fit []*host) {
 	for _, id := range slices.Sorted(maps.Keys(m.hosts)) {
 		h := m.hosts[id]
 		for len(h.spent) > 0 && now-h.spent[0] >= Period {
 			h.spent = h.spent[1:]
 		}
-		if h.shards[i.Shard] && now >= h.pause && h.asked < MaxAsked && len(h.spent) < Rate {
+		if h.shards[i.Shard] && now >= h.pause && h.asked < max(1, MaxAsked>>min(h.misses, 8)) && len(h.spent) < Rate {
 			fit = append(fit, h)
 		}
 	}
+	return fit
+}
+
+// askFor asks the host that was asked for it least often, and has least to do; false: there is nobody now.
+func (m *Machine) askFor(out *Out, now int64, i Item) bool {
+	if m.asked[i] != nil {
+		return true
+	}
+	fit := m.free(now, i)
 	if len(fit) == 0 {
 		return false
 	}

@@ -16,6 +16,9 @@ type fake struct {
 	wrong  bool
 	asked  int
 	until  int64 // it is gone then; 0: never
+	line   int64 // ms that a part takes over a line that carries one after the other; 0: no time
+	free   int64 // when that is free again
+	sent   int
 }
 
 type later struct {
@@ -60,7 +63,13 @@ func (w *world) step(ev Event) {
 		if h.silent {
 			continue
 		}
-		w.later = append(w.later, later{w.now + h.delay, func() { w.answer(a, h) }})
+		at := w.now + h.delay
+		if h.line > 0 && !a.Item.Header {
+			h.free = max(h.free, w.now) + h.line
+			at = h.free + h.delay
+			h.sent++
+		}
+		w.later = append(w.later, later{at, func() { w.answer(a, h) }})
 	}
 }
 
@@ -135,6 +144,61 @@ func TestHosts(t *testing.T) {
 	}
 	if have, total := w.m.Parts(); have != 60 || total != 60 {
 		t.Errorf("%d of %d parts", have, total)
+	}
+}
+
+// TestSlowLine: over a line on which a part takes longer than is waited for everything comes all the same, and little of it twice; a host with a faster one
+// is asked for most of it.
+func TestSlowLine(t *testing.T) {
+	for _, line := range []int64{5_000, 15_000, 45_000, 90_000} {
+		slow := &fake{line: line, delay: 50}
+		w := newWorld(t, 10, slow)
+		took := w.run(1 << 40)
+		if best := 18 * line; took > 2*best { // two headers, and one part of each shard is there
+			t.Errorf("%d s a part: it took %d s, %d are the least", line/1000, took/1000, best/1000)
+		}
+		if slow.sent > 18*3/2+4 {
+			t.Errorf("%d s a part: 18 parts were sent %d times", line/1000, slow.sent)
+		}
+		slow, fast := &fake{line: line, delay: 50}, &fake{delay: 100}
+		w = newWorld(t, 40, slow, fast)
+		if took := w.run(1 << 40); took > 300_000 {
+			t.Errorf("%d s a part: beside a fast host it took %d s", line/1000, took/1000)
+		}
+	}
+}
+
+// TestLate: what comes when it is not waited for any more is taken if it was asked for and is not here, once; what another was asked for meanwhile is not
+// expected of that one any more.
+func TestLate(t *testing.T) {
+	m := New([]primitives.ShardID{1}, Options{})
+	m.Step(0, Hosts{List: []Host{{"a", []primitives.ShardID{1}}}})
+	header, part := Item{Shard: 1, Header: true}, Item{Shard: 1, Part: 1}
+	m.Step(1, Came{"a", header})
+	m.Step(1, Judged{From: "a", Item: header})
+	m.Step(1, Known{Shard: 1, Total: 3})
+	if !m.Expects("a", part) || m.Expects("a", Item{Shard: 1, Part: 9}) || m.Expects("b", part) {
+		t.Fatal("it does not expect what it asked for, and no more")
+	}
+	m.Step(20_000, Hosts{List: []Host{{"a", []primitives.ShardID{1}}, {"b", []primitives.ShardID{1}}}})
+	if r := m.asked[part]; r == nil || r.peer != "b" {
+		t.Fatalf("asked of %+v", r)
+	}
+	if !m.Expects("a", part) || !m.Expects("b", part) {
+		t.Error("it is not expected of both")
+	}
+	m.Step(20_001, Came{"a", part})
+	if m.Expects("b", part) || m.Expects("a", part) {
+		t.Error("it is expected while it is judged")
+	}
+	m.Step(20_002, Judged{From: "a", Item: part})
+	if have, _ := m.Parts(); have != 1 || m.Expects("b", part) || m.Expects("a", part) {
+		t.Errorf("%d parts are here", have)
+	}
+	for id, want := range map[PeerID]int{"a": 0, "b": 2} {
+		if got := m.hosts[id].asked; got != want {
+			t.Errorf("%v has %d to do, want %d", id, got, want)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ await step("providers: every view", async () => {
   ok((await provider.txStatusReceipts(sent.transaction.hash, alice.accountId, "FINAL")).receipts.length > 0, "receipts");
   await provider.txStatusString(sent.transaction.hash, alice.accountId, "FINAL");
   ok(BigInt((await provider.gasPrice(null)).gas_price) > 0n, "gas price");
-  equal((await provider.validators(null)).current_validators.length, 1, "validators");
+  ok((await provider.validators(null)).current_validators.length >= 1, "validators");
   await provider.validators(head.header.epoch_id).then(() => true, (error) => ok(/epoch/i.test(String(error)), String(error)));
   ok((await provider.experimental_protocolConfig(final)).protocol_version > 80, "protocol");
   await provider.accessKeyChanges([alice.accountId], at);

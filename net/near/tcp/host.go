@@ -53,6 +53,7 @@ type Host struct {
 	node     *near.Node
 	listener net.Listener         // nil: there is only way
 	way      Way                  // nil: there are only sockets
+	me       wire.PeerID          // set with way
 	foreign  map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
 	events   chan posted
 	judges   chan struct{} // a place for each judgement under way
@@ -298,7 +299,7 @@ func (h *Host) open(ctx context.Context, o opened) {
 
 // step steps the Node and carries out what it wants.
 func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
-	h.look(ev)
+	ev = h.look(ev)
 	for _, e := range h.node.Step(time.Now(), ev) {
 		switch e := e.(type) {
 		case near.Write:

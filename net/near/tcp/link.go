@@ -20,6 +20,7 @@ type link struct {
 	ours    bool        // dialled
 	peer    wire.PeerID // whom a Way has proven to be at the other end; "": nobody has
 	met     bool        // the Way was told that the peer's handshake is done; used by the stepping goroutine alone
+	tier    wire.Tier   // of that handshake
 	dialled wire.PeerID // who was to answer at a socket of ours
 
 	running atomic.Int32 // its goroutines
@@ -120,10 +121,14 @@ func (l *link) write(h *Host) {
 }
 
 // read reads frames and tells the Node of those that can be decoded; at the end it tells that the connection is gone. There is no
-// deadline: a peer may be silent.
+// deadline: a peer may be silent. One of a Way, which its sender has ended, takes nothing more.
 func (l *link) read(h *Host) {
 	defer l.leave(h)
 	defer h.Post(near.Closed{Conn: l.id})
+	paced, _ := l.conn.(Conn)
+	if paced != nil {
+		defer l.close()
+	}
 	defer h.alarm()
 	for {
 		var head [4]byte
@@ -131,7 +136,6 @@ func (l *link) read(h *Host) {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
-		paced, _ := l.conn.(Conn)
 		if paced != nil {
 			paced.Within(int(n))
 		}

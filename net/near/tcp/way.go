@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/troupe-chain/troupe/net/near"
@@ -22,7 +23,7 @@ type Way interface {
 	// Knows tells whether a peer is to be reached so.
 	Knows(peer wire.PeerID) bool
 	// Met tells it of the end of a peer's handshake, and of that of its connection.
-	Met(peer wire.PeerID, is bool)
+	Met(peer wire.PeerID, tier wire.Tier, is bool)
 	// Spread takes a message that a peer is to be sent, and tells whether it goes to it beside its connection.
 	Spread(peer wire.PeerID, m wire.Message) bool
 	// Ban ends all that a peer has open, and refuses it for a while.
@@ -46,6 +47,8 @@ type Station interface {
 	Post(near.Event)
 	// Judge judges a message that is to be spread.
 	Judge(wire.Message) near.Verdict
+	// Panicked is told of a panic over what a peer has sent, which the Way has recovered.
+	Panicked(reason any, stack []byte)
 }
 
 // NewOver is New with another way to peers; l may be nil, if there are to be no sockets.
@@ -55,7 +58,7 @@ func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver),
 	} else {
 		c.ListenAddr = way.Addr()
 	}
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, way: way, foreign: map[wire.PeerID]bool{},
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, way: way, me: c.Key.PublicKey(), foreign: map[wire.PeerID]bool{},
 		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{},
 		new: make(chan opened), info: make(chan chan near.Info)}
 }
@@ -77,6 +80,13 @@ func (h *Host) Judge(m wire.Message) near.Verdict {
 	return h.Check(m)
 }
 
+// Panicked is of Station.
+func (h *Host) Panicked(reason any, stack []byte) {
+	if h.Alarm != nil {
+		h.Alarm(reason, stack)
+	}
+}
+
 // byWay tells whether a peer is dialled by the other way: if there is no socket, if it is known there, or if it did not answer as neard does.
 func (h *Host) byWay(peer wire.PeerID) bool {
 	return h.way != nil && (h.listener == nil || h.way.Knows(peer) || h.foreign[peer])
@@ -90,7 +100,7 @@ func (h *Host) gone(l *link) {
 	delete(h.links, l.id)
 	if l.met {
 		l.met = false
-		h.way.Met(l.peer, false)
+		h.way.Met(l.peer, l.tier, false)
 	}
 	if h.way == nil || l.dialled == "" || l.shaken.Load() {
 		return
@@ -100,8 +110,8 @@ func (h *Host) gone(l *link) {
 	}
 }
 
-// look notes what an event tells about ways.
-func (h *Host) look(ev near.Event) {
+// look notes what an event tells about ways, and returns it as the Node is to see it.
+func (h *Host) look(ev near.Event) near.Event {
 	switch ev := ev.(type) {
 	case near.Closed:
 		if l := h.links[ev.Conn]; l != nil {
@@ -111,19 +121,44 @@ func (h *Host) look(ev near.Event) {
 	case near.DialFailed: // it may have been by the other way: the next time by a socket
 		delete(h.foreign, ev.Peer.ID)
 	case near.Received:
-		if l := h.links[ev.Conn]; l != nil && l.ours && l.peer != "" {
-			if m, ok := ev.Msg.(*wire.Handshake); ok {
+		l := h.links[ev.Conn]
+		if l == nil || l.peer == "" {
+			break
+		}
+		switch m := ev.Msg.(type) {
+		case *wire.Handshake:
+			if l.ours {
 				h.met(l, m.Tier)
 			}
+		case *wire.PeersResponse:
+			ev.Msg = h.asDialled(m)
+			return ev
 		}
 	}
+	return ev
 }
 
-// met tells the way of a handshake of T2 that is done.
+// asDialled returns who a peer over the way is connected to, with this node's own place as neards dial it: that peer knows the port of the way, and what
+// is told of it goes into requests that anybody may answer.
+func (h *Host) asDialled(m *wire.PeersResponse) *wire.PeersResponse {
+	if h.listener == nil {
+		return m
+	}
+	out := *m
+	out.DirectPeers = slices.Clone(m.DirectPeers)
+	for i := range out.DirectPeers {
+		if p := &out.DirectPeers[i]; p.ID == h.me && p.Addr.IsValid() {
+			p.Addr = netip.AddrPortFrom(p.Addr.Addr(), h.Addr().Port())
+		}
+	}
+	return &out
+}
+
+// met tells the way of a handshake that is done.
 func (h *Host) met(l *link, tier wire.Tier) {
-	if l.peer != "" && tier == wire.T2 && !l.met {
-		l.met = true
-		h.way.Met(l.peer, true)
+	if l.peer != "" && !l.met {
+		l.met, l.tier = true, tier
+		h.way.Met(l.peer, tier, true)
 	}
 }
 

@@ -1,0 +1,85 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestPassed: a block that was judged and handed on is taken, whatever else its sender has sent; another of the same hash, and the same one again, are
+// not.
+func TestPassed(t *testing.T) {
+	var got []delivered
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a.inbox = newInbox(a.o.Front)
+	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
+	for i := range 2 * maxInboxEach {
+		a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: new(primitives.Block)}})
+		a.admits(from, false)
+		if i >= maxInboxEach && len(got) != maxInboxEach {
+			t.Fatalf("%d of %d are taken", len(got), i)
+		}
+	}
+	b := new(primitives.Block)
+	a.passed.put(b)
+	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
+	if len(got) != maxInboxEach+1 || got[maxInboxEach].Msg.(*wire.Block).Block != b {
+		t.Error("what was handed on is dropped")
+	}
+	if a.admits(from, false) || !a.admits(from, a.passed.take(b)) {
+		t.Error("it counts as what its sender may send")
+	}
+	got[maxInboxEach].in.done(from)
+	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
+	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: new(primitives.Block)}})
+	if len(got) != maxInboxEach+1 || a.inbox.all != maxInboxEach {
+		t.Error("it is taken for ever")
+	}
+	for range 2 * maxPassed {
+		a.passed.put(new(primitives.Block))
+	}
+	if len(a.passed.list) != maxPassed {
+		t.Errorf("%d are kept", len(a.passed.list))
+	}
+}
+
+// TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a while, whatever it was at.
+func TestArrivalPanics(t *testing.T) {
+	came := make(chan *arrived, 1)
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, self: func(m any) { x := m.(arrived); came <- &x }}
+	x := &arrival{busy: true, over: true}
+	a.arrival = x
+	a.beside(x, "a test", func() func() { panic("on purpose") })
+	a.arrived(<-came)
+	if a.arrival != nil || a.nextArrival < progressPeriod {
+		t.Errorf("%+v stays, the next begins at %d", a.arrival, a.nextArrival)
+	}
+	if a.o.Front.panics.Load() != 1 {
+		t.Error("it is not told")
+	}
+}
+
+// TestStoreHasFailed: a node whose store has failed ends, also if it was headers that could not be kept: it would ask for them for ever.
+func TestStoreHasFailed(t *testing.T) {
+	var told []error
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	a := &Actor{o: Options{Log: log, Failed: func(err error) { told = append(told, err) }}}
+	a.own("headers", io.ErrUnexpectedEOF)
+	if len(told) != 0 {
+		t.Errorf("%v ends the node", told)
+	}
+	a.own("headers", fmt.Errorf("engine: %w: no space left", storage.ErrFailed))
+	if len(told) != 1 || !errors.Is(told[0], storage.ErrFailed) {
+		t.Errorf("%v", told)
+	}
+}

@@ -1,0 +1,267 @@
+package network
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/parts"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// fetch is a question for the chunks of a block as one gets them who holds one shard alone.
+type fetch struct {
+	came  chan *primitives.ChunkResponse
+	shard primitives.ShardID
+	block *engine.Entry
+	place map[primitives.Hash]int // of what has not come, in the block
+	whom  [][]primitives.AccountID
+	turn  map[primitives.Hash]int   // whose it is of those
+	tries int                       // since the last tick
+	asked map[primitives.Hash]int64 // when the last one was, ms
+	wait  map[primitives.Hash]int64 // how long he has before another is, ms
+	pool  *parts.Pool               // puts together, and judges
+}
+
+// maxFetched is how many answers to a fetch wait to be looked at; more are dropped, and asked for again.
+const maxFetched = 64
+
+// fetchPeriod is how often it is looked what has not come; after fetchLimit the engine asks anew.
+const (
+	fetchPeriod = 200 * time.Millisecond
+	fetchLimit  = time.Minute
+)
+
+// How long one who was asked for a chunk has before the next is, ms: twice as long each time, for an answer may be on its way over a slow line.
+const (
+	holderWait    = 200
+	maxHolderWait = 3000
+)
+
+// Of so many looks one asks the owners of parts; between two looks so many holders are asked in vain.
+const (
+	othersEach = 4
+	maxHolders = 4
+)
+
+// onlyShard is the chain as it is for who holds one shard, and nothing else.
+type onlyShard struct {
+	engine.Distribution
+	shard primitives.ShardID
+}
+
+// Holds, StoredPartial and Stored are parts.Chain's.
+func (o onlyShard) Holds(_ primitives.Hash, shard primitives.ShardID) (bool, error) {
+	return shard == o.shard, nil
+}
+
+func (o onlyShard) StoredPartial(primitives.Hash) *primitives.PartialChunk { return nil }
+
+func (o onlyShard) Stored(primitives.Hash) *primitives.Chunk { return nil }
+
+// answered hands on an answer to a request for parts of a chunk; from any goroutine, and it does not wait.
+func (s *Shards) answered(r *primitives.ChunkResponse) {
+	s.fetchMu.Lock()
+	defer s.fetchMu.Unlock()
+	for _, f := range s.fetches[r.ChunkHash] {
+		select {
+		case f.came <- r:
+		default:
+		}
+	}
+}
+
+// Chunks is engine.PartSource's.
+func (s *Shards) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) (out []*primitives.Chunk, err error) {
+	defer func() {
+		if p := recover(); p != nil { // over what somebody has sent
+			s.o.Front.note("a chunk", p)
+			out, err = nil, pause(ctx, engine.ErrNotYet)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	e := s.o.Engine
+	x, err := e.Block(block)
+	if err != nil {
+		return nil, pause(ctx, err)
+	}
+	out = make([]*primitives.Chunk, len(x.Block.Body.Chunks))
+	place := map[primitives.Hash]int{}
+	w := parts.Wanted{Ancestor: x.Header().PrevHash}
+	for i, h := range x.Block.Body.Chunks {
+		if h.HeightIncluded != x.Height() {
+			continue
+		}
+		if c := x.Shards[i].Chunk; h.ShardID != shard && x.Shards[i].Held() && c != nil && c.Proofs == nil {
+			continue // the engine takes its own
+		}
+		w.Headers = append(w.Headers, h)
+		place[h.ChunkHash()] = i
+	}
+	if len(w.Headers) == 0 {
+		return out, nil
+	}
+	f := &fetch{came: make(chan *primitives.ChunkResponse, maxFetched), shard: shard, block: x, place: place, turn: map[primitives.Hash]int{},
+		asked: map[primitives.Hash]int64{}, wait: map[primitives.Hash]int64{}}
+	if f.whom, err = s.holders(x); err != nil {
+		return nil, pause(ctx, err)
+	}
+	s.enter(f)
+	defer s.leave(f)
+	f.pool = parts.New("", onlyShard{e.Distribution(e.FindChunk), shard}, e.Coding(), primitives.Signature.Verify, s.o.Random)
+	do := func(ev parts.Event) (asks []parts.Ask) {
+		got, err := f.pool.Step(s.now(), ev)
+		if err != nil {
+			s.o.Log.WithError(err).WithField("shard", shard).Debug("network: parts of a chunk dropped")
+		}
+		for _, c := range got.Complete {
+			if i, is := place[c.Chunk.Hash]; is {
+				out[i] = c.Chunk
+				delete(place, c.Chunk.Hash)
+			}
+		}
+		return got.Ask
+	}
+	do(w)
+	for hash := range place {
+		s.askHolder(f, hash)
+	}
+	tick := time.NewTicker(fetchPeriod)
+	defer tick.Stop()
+	for n := 1; len(place) > 0; {
+		select {
+		case <-ctx.Done():
+			return nil, engine.ErrNotYet
+		case r := <-f.came:
+			before := len(place)
+			if len(r.Parts)+len(r.Receipts) > 0 {
+				f.brought(s.now(), r.ChunkHash)
+			}
+			if do(parts.Response{ChunkResponse: r}); len(place) == before && len(r.Parts)+len(r.Receipts) == 0 { // he has nothing
+				if _, is := place[r.ChunkHash]; is && f.tries < maxHolders*len(w.Headers) {
+					s.askHolder(f, r.ChunkHash)
+				}
+			}
+		case <-tick.C:
+			asks := do(parts.Tick{})
+			if f.tries = 0; n%othersEach == 0 { // who has parts of it, if nobody has all of it
+				for i := range asks {
+					s.o.Tell(asked{&asks[i]})
+				}
+			} else {
+				for hash := range place {
+					if f.late(s.now(), hash) {
+						s.askHolder(f, hash)
+					}
+				}
+			}
+			n++
+		}
+	}
+	return out, nil
+}
+
+// holders are, by shard index, the validators that have to hold the shards of a block, those first who have made its chunks.
+func (s *Shards) holders(x *engine.Entry) (out [][]primitives.AccountID, err error) {
+	d := s.o.Engine.Distribution(s.o.Engine.FindChunk)
+	id, all := x.Header().EpochID, []primitives.AccountID(nil)
+	err = s.o.Engine.Epochs(func(m *epoch.Manager) error {
+		info, err := m.EpochInfo(id)
+		if err != nil {
+			return err
+		}
+		for i := range info.Validators {
+			all = append(all, info.Validators[i].AccountID)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range x.Block.Body.Chunks {
+		var list []primitives.AccountID
+		p, err := d.Producer(id, h.ShardID, h.HeightCreated)
+		if err == nil && p.AccountID != s.o.Account && h.HeightIncluded == x.Height() {
+			list = append(list, p.AccountID)
+		}
+		makers, err := s.o.Engine.Validation().Producers(id, h.ShardID)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range makers {
+			if a != s.o.Account && !slices.Contains(list, a) {
+				list = append(list, a)
+			}
+		}
+		for _, a := range all { // of the next epoch
+			if a != s.o.Account && !slices.Contains(list, a) && d.Cares(a, x.Hash, h.ShardID) {
+				list = append(list, a)
+			}
+		}
+		out = append(out, list)
+	}
+	return out, nil
+}
+
+// late tells whether who was asked last for a chunk has had his time. The next one has more.
+func (f *fetch) late(now int64, hash primitives.Hash) bool {
+	wait := max(f.wait[hash], holderWait)
+	if now-f.asked[hash] < wait {
+		return false
+	}
+	f.wait[hash] = min(2*wait, maxHolderWait)
+	return true
+}
+
+// brought notes that something of a chunk has come: the rest is not far.
+func (f *fetch) brought(now int64, hash primitives.Hash) {
+	f.asked[hash] = now
+	delete(f.wait, hash)
+}
+
+// askHolder asks the next one who has to have a chunk for what is needed of it: the body of the shard's own, which so many of its parts make, of others the proofs of
+// their receipts.
+func (s *Shards) askHolder(f *fetch, hash primitives.Hash) {
+	i := f.place[hash]
+	list := f.whom[i]
+	if len(list) == 0 {
+		return
+	}
+	to := list[f.turn[hash]%len(list)]
+	f.turn[hash]++
+	f.tries++
+	f.asked[hash] = s.now()
+	h := f.block.Block.Body.Chunks[i]
+	q := &primitives.ChunkRequest{ChunkHash: hash}
+	if h.ShardID == f.shard {
+		for ord := range uint64(s.o.Engine.Coding().DataParts()) {
+			q.Ords = append(q.Ords, ord)
+		}
+	} else {
+		q.Shards = []primitives.ShardID{f.shard}
+	}
+	s.o.Tell(asked{&parts.Ask{Account: to, Shard: h.ShardID, Request: q}})
+}
+
+func (s *Shards) enter(f *fetch) {
+	s.fetchMu.Lock()
+	defer s.fetchMu.Unlock()
+	for hash := range f.place {
+		s.fetches[hash] = append(s.fetches[hash], f)
+	}
+}
+
+func (s *Shards) leave(f *fetch) {
+	s.fetchMu.Lock()
+	defer s.fetchMu.Unlock()
+	for hash, list := range s.fetches {
+		if list = slices.DeleteFunc(list, func(x *fetch) bool { return x == f }); len(list) == 0 {
+			delete(s.fetches, hash)
+		} else {
+			s.fetches[hash] = list
+		}
+	}
+}

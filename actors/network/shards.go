@@ -1,0 +1,330 @@
+package network
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// Shards is an engine.PartSource: what shards that come in are made of, as other nodes give it. Headers and parts of states come of announced hosts of the sync
+// point, chosen by chain/sync/state, chunks of who has to have them, by chain/parts. It stays over the actor's restarts. Its questions wait until
+// there is an answer, or nobody waits for it any more; all is judged on the goroutine of who asks.
+type Shards struct {
+	o     ShardsOptions
+	begun time.Time
+
+	judging chan struct{} // has who looks at a part
+
+	mu     sync.Mutex // while it is held the host may be waited for
+	peers  map[wire.PeerID]bool
+	hosts  []*wire.SnapshotHost
+	points []*point // newest last
+
+	fetchMu sync.Mutex // which the host takes
+	fetches map[primitives.Hash][]*fetch
+}
+
+// ShardsOptions are what Shards work with.
+type ShardsOptions struct {
+	Engine  *engine.Engine
+	Account primitives.AccountID // of this node's validator; none: it is none
+	Front   *Front
+	States  state.Options
+	Random  func(n int) int
+	Tell    func(any) // to the network's actor
+	Log     *logrus.Logger
+}
+
+// The bounds and times.
+const (
+	maxPoints  = 3 // sync points of whose states something is asked
+	againAfter = 200 * time.Millisecond
+)
+
+// point is a sync point with what is asked of its states.
+type point struct {
+	at, sync, announced primitives.Hash // its block, the sync block, and by which hosts name it
+	epoch               uint64          // the epoch's height
+	machine             *state.Machine
+	waits               map[state.Item]chan came
+}
+
+// came is what a host has sent, to be judged by who asked for it.
+type came struct {
+	from wire.PeerID
+	*primitives.StateResponse
+}
+
+// NewShards returns a source without any host.
+func NewShards(o ShardsOptions) *Shards {
+	return &Shards{o: o, begun: time.Now(), judging: make(chan struct{}, maxJudged), fetches: map[primitives.Hash][]*fetch{}}
+}
+
+func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
+
+// tick is told who is there, and asks again for what has not come.
+func (s *Shards) tick(info *near.Info) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.peers, s.hosts = map[wire.PeerID]bool{}, info.Hosts
+	for i := range info.Peers {
+		s.peers[info.Peers[i].Info.ID] = true
+	}
+	for _, p := range s.points {
+		s.step(p, state.Hosts{List: s.hostsOf(p)})
+	}
+}
+
+// hostsOf are the peers that give states of a sync point, as they have announced; the caller holds mu. The first two epochs of a chain have one height, and a
+// host's second announcement of a height is nothing new to anybody: who has announced the first epoch's is asked for the second's, too.
+func (s *Shards) hostsOf(p *point) (out []state.Host) {
+	for _, h := range s.hosts {
+		if (h.SyncHash == p.announced || h.EpochHeight == p.epoch) && s.peers[h.PeerID] {
+			out = append(out, state.Host{ID: h.PeerID, Shards: h.Shards})
+		}
+	}
+	return out
+}
+
+// step steps a machine and does what it says; the caller holds mu.
+func (s *Shards) step(p *point, ev state.Event) {
+	out := p.machine.Step(s.now(), ev)
+	host := s.o.Front.host.Load()
+	if host == nil { // what was asked for is asked of the next one
+		return
+	}
+	for _, q := range out.Ask {
+		var m wire.Message = &wire.StatePartRequest{ShardID: q.Item.Shard, SyncHash: p.sync, Part: q.Item.Part}
+		if q.Item.Header {
+			m = &wire.StateHeaderRequest{ShardID: q.Item.Shard, SyncHash: p.sync}
+		}
+		host.Post(near.ToPeer{Peer: q.Peer, Msg: m})
+	}
+	for _, id := range out.Ban {
+		s.o.Front.bans.Add(1)
+		s.o.Log.WithField("peer", id).Infof("peer banned: %v", near.Abusive)
+		host.Post(near.Ban{Peer: id, Reason: near.Abusive})
+	}
+}
+
+func epochHeight(e *engine.Engine, id primitives.EpochID) (height uint64, err error) {
+	err = e.Epochs(func(m *epoch.Manager) error {
+		info, err := m.EpochInfo(id)
+		if err == nil {
+			height = info.EpochHeight
+		}
+		return err
+	})
+	return height, err
+}
+
+// point finds a sync point, or begins with it.
+func (s *Shards) point(at primitives.Hash) (*point, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.points, func(p *point) bool { return p.at == at }); i >= 0 {
+		return s.points[i], nil
+	}
+	x, err := s.o.Engine.Block(at)
+	if err != nil {
+		return nil, err
+	}
+	child, err := s.o.Engine.Store().NextBlock(x.Height() + 1)
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.o.Engine.Header(child.Hash)
+	if err != nil {
+		return nil, err
+	}
+	height, err := epochHeight(s.o.Engine, x.Header().EpochID)
+	if err != nil {
+		return nil, err
+	}
+	if h.PrevHash != at {
+		return nil, fmt.Errorf("%w: block %v is not on the chain", engine.ErrUnknown, at)
+	}
+	p := &point{at: at, sync: child.Hash, announced: x.Header().PrevHash, epoch: height, machine: state.New(nil, s.o.States), waits: map[state.Item]chan came{}}
+	s.points = append(s.points, p)
+	if len(s.points) > maxPoints {
+		s.points = s.points[1:]
+	}
+	s.step(p, state.Hosts{List: s.hostsOf(p)})
+	return p, nil
+}
+
+// took takes a header or a part if somebody waits for it; false: it is not about a shard that comes in.
+func (s *Shards) took(from wire.PeerID, r *primitives.StateResponse) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.points, func(p *point) bool { return p.sync == r.SyncHash })
+	if i < 0 {
+		return false
+	}
+	p, item := s.points[i], state.Item{Shard: r.ShardID, Header: r.Header != nil}
+	switch {
+	case r.Header == nil && r.Part == nil:
+		i, is := p.machine.Asked(from, r.ShardID)
+		if is {
+			s.step(p, state.None{From: from, Item: i})
+		}
+		return is
+	case r.Header == nil:
+		item.Part = r.Part.Number
+	}
+	if !p.machine.Expects(from, item) {
+		return false
+	}
+	s.step(p, state.Came{From: from, Item: item})
+	wait := p.waits[item]
+	if wait == nil { // nobody waits any more
+		s.step(p, state.Judged{From: from, Item: item, Own: true})
+		return true
+	}
+	wait <- came{from, r} // there is room: it is asked of one at a time
+	return true
+}
+
+// ask waits for an item and has it judged, until one is good or what judges it fails.
+func (s *Shards) ask(ctx context.Context, p *point, item state.Item, judge func(*primitives.StateResponse) error) error {
+	wait := make(chan came, 1)
+	s.mu.Lock()
+	if p.waits[item] != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("network: %+v is asked for already", item)
+	}
+	p.waits[item] = wait
+	s.step(p, state.Want{Item: item})
+	s.mu.Unlock()
+	done := func(x came, err error) {
+		s.step(p, state.Judged{From: x.from, Item: item, Bad: err != nil && theirs(err), Own: err != nil && !theirs(err)})
+	}
+	for {
+		var x came
+		select {
+		case x = <-wait:
+		case <-ctx.Done():
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			select {
+			case x = <-wait: // it has come meanwhile
+				done(x, ctx.Err())
+			default:
+			}
+			delete(p.waits, item)
+			s.step(p, state.Dropped{Item: item})
+			return engine.ErrNotYet
+		}
+		err := s.judged(judge, x)
+		s.mu.Lock()
+		if err == nil || !theirs(err) {
+			delete(p.waits, item)
+			s.step(p, state.Dropped{Item: item})
+		}
+		done(x, err)
+		s.mu.Unlock()
+		if err == nil || !theirs(err) {
+			return err
+		}
+		s.o.Log.WithError(err).WithField("peer", x.from).WithField("shard", item.Shard).Info("network: a part of a state is not taken")
+	}
+}
+
+// judged judges what came, of which a few are in memory at once. A panic over what one peer has sent is that answer's end.
+func (s *Shards) judged(judge func(*primitives.StateResponse) error, x came) (err error) {
+	s.judging <- struct{}{}
+	defer func() {
+		<-s.judging
+		if p := recover(); p != nil {
+			s.o.Front.note("a part of a state", p)
+			err = fmt.Errorf("network: a part of a state: %v", p)
+		}
+	}()
+	return judge(x.StateResponse)
+}
+
+// pause waits before the engine asks again where nothing could be asked.
+func pause(ctx context.Context, err error) error {
+	t := time.NewTimer(againAfter)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return err
+}
+
+// State is engine.PartSource's.
+func (s *Shards) State(ctx context.Context, at primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
+	p, err := s.point(at)
+	if err != nil {
+		return nil, pause(ctx, err)
+	}
+	var out *engine.StateHeader
+	err = s.ask(ctx, p, state.Item{Shard: shard, Header: true}, func(r *primitives.StateResponse) (err error) {
+		out, err = s.header(at, shard, r.Header)
+		return err
+	})
+	if err != nil {
+		return nil, pause(ctx, err)
+	}
+	return out, nil
+}
+
+// header judges a header, and makes of it what the engine begins with.
+func (s *Shards) header(at primitives.Hash, shard primitives.ShardID, h *primitives.StateHeader) (*engine.StateHeader, error) {
+	x, err := s.o.Engine.Block(at)
+	if err != nil {
+		return nil, err
+	}
+	index, err := x.Layout.Index(shard)
+	if err != nil {
+		return nil, err
+	}
+	before, err := engine.Brought(h, x.Block, x.Layout, index, shard, func(hash primitives.Hash) *primitives.Block {
+		y, err := s.o.Engine.Block(hash)
+		if err != nil {
+			return nil
+		}
+		return y.Block
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &engine.StateHeader{Chunk: &h.Chunk, Before: before, Root: h.Root.Data}, nil
+}
+
+// Part is engine.PartSource's.
+func (s *Shards) Part(ctx context.Context, at primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
+	p, err := s.point(at)
+	if err == nil {
+		err = s.ask(ctx, p, state.Item{Shard: shard, Part: id.Index}, func(r *primitives.StateResponse) error {
+			strings, err := state.UnpackPart(r.Part)
+			if err != nil {
+				return err
+			}
+			return take(strings)
+		})
+	}
+	if err != nil {
+		return pause(ctx, err)
+	}
+	return nil
+}
+
+// Refused is engine.PartSource's. Headers and chunks are judged here, by all that their blocks say of them, so that what the engine refuses is nobody's to be banned for.
+func (s *Shards) Refused(at primitives.Hash, shard primitives.ShardID, err error) {
+	s.o.Log.WithError(err).WithField("shard", shard).Warnf("network: what came of a shard at %v is not taken; it is asked for again", at)
+}

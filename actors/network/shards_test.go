@@ -1,0 +1,124 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// newTestShards is a source of one sync point with two hosts, of which nobody is asked in truth.
+func newTestShards() (*Shards, *point) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	s := NewShards(ShardsOptions{Front: new(Front), Log: log})
+	p := &point{at: primitives.Hash{1}, sync: primitives.Hash{2}, machine: state.New(nil, state.Options{}), waits: map[state.Item]chan came{}}
+	s.points = append(s.points, p)
+	s.step(p, state.Hosts{List: []state.Host{{ID: "a", Shards: []primitives.ShardID{7}}, {ID: "b", Shards: []primitives.ShardID{7}}}})
+	return s, p
+}
+
+// asked waits until somebody is asked for a part of shard 7 who is not the other.
+func (s *Shards) askedOf(t *testing.T, p *point, item state.Item, not wire.PeerID) wire.PeerID {
+	t.Helper()
+	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		for _, id := range []wire.PeerID{"a", "b"} {
+			if id != not && p.machine.Expects(id, item) {
+				s.mu.Unlock()
+				return id
+			}
+		}
+		s.mu.Unlock()
+	}
+	t.Fatalf("nobody but %q is asked for %+v", not, item)
+	return ""
+}
+
+// TestShardsAsk: what a host sends that is wrong is asked of another, and is that host's last; what nobody has asked for is nobody's; a question that is not waited for
+// any more leaves nothing behind.
+func TestShardsAsk(t *testing.T) {
+	s, p := newTestShards()
+	item := state.Item{Shard: 7, Part: 3}
+	part := func(n uint64, body string) *primitives.StateResponse {
+		return &primitives.StateResponse{ShardID: 7, SyncHash: p.sync, Part: &primitives.StatePart{Number: n, Body: []byte(body)}}
+	}
+	judge := func(r *primitives.StateResponse) error {
+		switch string(r.Part.Body) {
+		case "wrong":
+			return chain.InvalidChunk
+		case "worse":
+			panic("over what came")
+		case "own":
+			return errors.New("the disk is full")
+		}
+		return nil
+	}
+	begin := func(ctx context.Context) <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- s.ask(ctx, p, item, judge) }()
+		return done
+	}
+	done := begin(t.Context())
+	first := s.askedOf(t, p, item, "")
+	if s.took(first, part(4, "good")) || s.took("c", part(3, "good")) {
+		t.Error("what nobody was asked for is taken")
+	}
+	if !s.took(first, part(3, "wrong")) {
+		t.Error("what was asked for is not taken")
+	}
+	second := s.askedOf(t, p, item, first)
+	s.took(second, part(3, "good"))
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	done = begin(t.Context())
+	if again := s.askedOf(t, p, item, ""); again != second {
+		t.Errorf("%s is asked, who has sent what is wrong", again)
+	}
+	s.took(second, part(3, "worse"))
+	if err := <-done; err == nil || s.o.Front.panics.Load() != 1 {
+		t.Errorf("a panic is %v, and counted %d times", err, s.o.Front.panics.Load())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done = begin(ctx)
+	cancel()
+	if err := <-done; !errors.Is(err, engine.ErrNotYet) {
+		t.Errorf("not waited for: %v", err)
+	}
+	if len(p.waits) > 0 {
+		t.Errorf("%d still wait", len(p.waits))
+	}
+}
+
+// TestHolderLate: who is asked for a chunk has twice the time of the one before, until something of it comes.
+func TestHolderLate(t *testing.T) {
+	hash := primitives.Hash{1}
+	f := &fetch{asked: map[primitives.Hash]int64{hash: 0}, wait: map[primitives.Hash]int64{}}
+	asked := func(from, to int64) (at []int64) {
+		for now := from; now <= to; now += fetchPeriod.Milliseconds() {
+			if f.late(now, hash) {
+				f.asked[hash] = now
+				at = append(at, now)
+			}
+		}
+		return at
+	}
+	if at := asked(200, 12_200); !slices.Equal(at, []int64{200, 600, 1400, 3000, 6000, 9000, 12_000}) {
+		t.Errorf("asked at %d", at)
+	}
+	f.brought(12_250, hash)
+	if at := asked(12_400, 13_000); !slices.Equal(at, []int64{12_600, 13_000}) {
+		t.Errorf("asked at %d, something has come at 12250", at)
+	}
+}

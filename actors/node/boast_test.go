@@ -1,0 +1,61 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/near"
+	peerwire "github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// far is a block of an epoch that nobody knows, a billion heights above a node's head.
+func far(on *sandbox) *primitives.Block {
+	b := on.e.Head().Block
+	h := *b.Header
+	h.EpochID, h.PrevHash, h.PrevHeight = primitives.HashBytes([]byte("epoch")), primitives.HashBytes([]byte("parent")), h.Height+1_000_000_000-1
+	h.Height += 1_000_000_000
+	h.Init()
+	return &primitives.Block{Header: &h, Body: b.Body}
+}
+
+// TestClaimedHeight: a peer that claims to be far ahead keeps no node from telling others of its blocks, be it one that makes blocks alone or a validator.
+func TestClaimedHeight(t *testing.T) {
+	for name, begin := range map[string]func(t *testing.T) (*member, func()){
+		"alone": func(t *testing.T) (*member, func()) {
+			m := join(t, "a", nil)
+			return m, func() { mine(t, m.sandbox, 1) }
+		},
+		"validator": func(t *testing.T) (*member, func()) {
+			c := validators(t, 1, 1, 1000, nil)
+			return c.members[0], func() { c.reach(c.members[0].e.Head().Height()+1, 20*time.Second) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, more := begin(t)
+			more()
+			liar, other := attack(t, "liar", m, "test"), attack(t, "other", m, "test")
+			until(t, func() bool { return liar.connected() && other.connected() })
+			lie := far(m.sandbox)
+			liar.Post(near.ToPeer{Peer: m.info.ID, Msg: &peerwire.Block{Block: lie}})
+			until(t, func() bool {
+				syncing, best := m.front.Syncing()
+				return syncing && best == lie.Header.Height
+			})
+			before := m.e.Head().Height()
+			for range 3 {
+				more()
+			}
+			for limit := time.After(5 * time.Second); ; {
+				select {
+				case d := <-other.got:
+					if b, ok := d.Msg.(*peerwire.Block); ok && b.Block.Header.Height > before {
+						return
+					}
+				case <-limit:
+					t.Fatalf("nobody hears of blocks above %d; the head is at %d", before, m.e.Head().Height())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,354 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// shuffled is a chain of four shards, in each of which is a payer, and which are dealt anew for each epoch, each to so many validators.
+func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
+	return func(c *genesis.Config) map[string][]byte {
+		var err error
+		if c.ShardLayout, err = primitives.MultiShardLayoutAt([]primitives.AccountID{payer(1), payer(2), payer(3)}); err != nil {
+			panic(err)
+		}
+		layout, err := c.ShardLayout.MarshalJSON()
+		if err != nil {
+			panic(err)
+		}
+		return map[string][]byte{fmt.Sprintf("%d.json", c.ProtocolVersion): fmt.Appendf(nil, `{"epoch_length":%d,"num_block_producer_seats":16,
+"block_producer_kickout_threshold":0,"chunk_producer_kickout_threshold":0,"chunk_validator_only_kickout_threshold":0,"target_validator_mandates_per_shard":68,
+"online_min_threshold":[9,10],"online_max_threshold":[99,100],"fishermen_threshold":"10000000000000000000000000",
+"minimum_stake_divisor":10,"protocol_upgrade_stake_threshold":[4,5],"num_chunk_producer_seats":%d,
+"minimum_validators_per_shard":%d,"minimum_stake_ratio":[1,6250],"chunk_producer_assignment_changes_limit":5,
+"shuffle_shard_assignment_for_chunk_producers":true,"max_inflation_rate":[1,20],"validator_max_kickout_stake_perc":100,
+"num_chunk_validator_seats":300,"shard_layout":%s}`, c.EpochLength, makers, each, layout)}
+	}
+}
+
+// wants notes what a validator says of chunks that he can't make, or not show.
+type wants struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// Levels and Fire are logrus.Hook's.
+func (w *wants) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (w *wants) Fire(e *logrus.Entry) error {
+	if strings.Contains(e.Message, "makes no chunk") || strings.Contains(e.Message, "shows no witness") {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.said = append(w.said, fmt.Sprint(e.Message, ": ", e.Data[logrus.ErrorKey]))
+	}
+	return nil
+}
+
+// moving is a cluster whose validators hold the shards alone that they make chunks of.
+type moving struct {
+	*cluster
+	want wants
+	at   sync.Mutex
+	late []string // who began an epoch without a shard that he makes chunks of
+	of   map[primitives.EpochID]map[int][]primitives.ShardID
+}
+
+func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Options)) *moving {
+	t.Helper()
+	m := &moving{of: map[primitives.EpochID]map[int][]primitives.ShardID{}}
+	const n = 4
+	m.cluster = newCluster(t, n, n, epochLength, func(_ int, o *Options) {
+		o.Network.States = state.Options{Wait: 2000, Pause: 200}
+		o.Log = logrus.New()
+		o.Log.SetOutput(io.Discard)
+		o.Log.SetLevel(logrus.DebugLevel)
+		o.Log.AddHook(&m.want)
+		for _, f := range change {
+			f(o)
+		}
+	}, shuffled(n, each))
+	m.fold = 4
+	m.open = func(i int, o *engine.Options) {
+		o.Tracks = func(primitives.ShardLayout, primitives.ShardID) bool { return false }
+		o.Scheduled, o.Assigned, o.Snapshots = true, []primitives.AccountID{voter(i)}, true
+	}
+	for i := range n {
+		m.start(i)
+		if m.members[i].ShardMoves() == nil {
+			t.Fatalf("node %d does not say what it holds", i)
+		}
+	}
+	return m
+}
+
+// look compares what a node holds behind its head with what it makes chunks of; whoever is late is noted.
+func (m *moving) look(i int) {
+	e := m.members[i].e
+	at := e.Head()
+	var id primitives.EpochID
+	var mine []primitives.ShardID
+	err := e.Epochs(func(em *epoch.Manager) (err error) {
+		if id, err = em.EpochIDFromPrev(at.Hash); err != nil {
+			return err
+		}
+		for _, s := range at.Layout.ShardIDs() {
+			now, err := em.CaresAboutShard(id, voter(i), s)
+			if err != nil {
+				return err
+			}
+			if now {
+				mine = append(mine, s)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		m.t.Error(err)
+	}
+	m.at.Lock()
+	defer m.at.Unlock()
+	if m.of[id] == nil {
+		m.of[id] = map[int][]primitives.ShardID{}
+	}
+	m.of[id][i] = mine
+	for k := range at.Shards {
+		if s := &at.Shards[k]; !s.Held() && slices.Contains(mine, s.ID) {
+			m.late = append(m.late, fmt.Sprintf("node %d at %d: shard %d", i, at.Height(), s.ID))
+		}
+	}
+}
+
+// changes counts how often a node had other shards than in an epoch that was seen before.
+func (m *moving) changes() (epochs, dealt int) {
+	m.at.Lock()
+	defer m.at.Unlock()
+	seen := map[string]bool{}
+	for _, of := range m.of {
+		seen[fmt.Sprint(of)] = true
+	}
+	return len(m.of), len(seen)
+}
+
+// load has those who hold a payer's shard take transfers of it, until it is told to stop.
+func (m *moving) load(stop <-chan struct{}) func() int {
+	var group sync.WaitGroup
+	var sent atomic.Int64
+	for i := range m.members {
+		group.Go(func() {
+			key, nonce := keyOf(payer(i)), primitives.Nonce(0)
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+				m.at.Lock()
+				x := m.members[n%len(m.members)]
+				m.at.Unlock()
+				if x.ended || !x.e.Holds(x.e.Head().Layout.ShardOf(payer(i))) {
+					continue
+				}
+				nonce++
+				s := &sandbox{key: key}
+				tx := s.sign(primitives.Transaction{SignerID: payer(i), ReceiverID: payer((i + n) % len(m.members)), Nonce: primitives.TransactionNonce{Nonce: nonce},
+					BlockHash: x.e.Final().Hash, Actions: []primitives.Action{transfer(uint64(n))}})
+				ctx, cancel := context.WithTimeout(m.t.Context(), time.Second)
+				if _, err := x.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelNone}); err == nil {
+					sent.Add(1)
+				}
+				cancel()
+			}
+		})
+	}
+	return func() int { group.Wait(); return int(sent.Load()) }
+}
+
+// same wants the states of a final block to be the same on all who hold them, and of each shard somebody to.
+func (m *moving) same() {
+	m.t.Helper()
+	var height primitives.Height
+	for _, x := range m.members {
+		if h := x.e.Final().Height; height == 0 || h < height {
+			height = h
+		}
+	}
+	roots, holders := map[primitives.ShardID]primitives.Hash{}, map[primitives.ShardID]int{}
+	for i, x := range m.members {
+		hash, err := x.e.Store().HashAt(height)
+		if err != nil {
+			continue // nobody made a block of that height
+		}
+		at, err := x.e.Block(hash)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for k := range at.Shards {
+			s := &at.Shards[k]
+			if !s.Held() {
+				continue
+			}
+			if was, ok := roots[s.ID]; ok && was != s.Extra.StateRoot {
+				m.t.Errorf("shard %d at %d: node %d has %v, another one %v", s.ID, height, i, s.Extra.StateRoot, was)
+			}
+			roots[s.ID] = s.Extra.StateRoot
+			holders[s.ID]++
+		}
+	}
+	if len(roots) < m.shards {
+		m.t.Errorf("at %d shards are held so often: %v", height, holders)
+	}
+}
+
+// until looks at all nodes again and again until a height is final.
+func (m *moving) until(h primitives.Height, within time.Duration) {
+	m.t.Helper()
+	limit := time.Now().Add(within)
+	for done := false; !done; time.Sleep(20 * time.Millisecond) {
+		done = true
+		for i, x := range m.members {
+			if !x.ended {
+				m.look(i)
+				done = done && x.e.Final().Height >= h
+			}
+		}
+		if time.Now().After(limit) {
+			m.t.Fatalf("not at %d: %s\nlate: %v", h, m.where(), m.late)
+		}
+	}
+}
+
+// TestValidatorsMoving: four validators of four shards, each of which holds that alone of which it makes chunks, dealt anew for each epoch: states come over
+// sockets before their epoch begins, so nobody is without what he makes chunks of, and who holds a shard has the state that others have.
+func TestValidatorsMoving(t *testing.T) {
+	const length, epochs = 100, 6 // a state has ten seconds to come, also where others use the machine
+	m := newMoving(t, 1, length)
+	stop, began := make(chan struct{}), time.Now()
+	sent := m.load(stop)
+	for e := range primitives.Height(epochs) {
+		m.until((e+1)*length, 120*time.Second)
+		m.same()
+		for i, x := range m.members {
+			t.Logf("epoch %d, %v: node %d holds %v", e, time.Since(began).Round(time.Millisecond), i, x.ShardMoves())
+		}
+	}
+	close(stop)
+	t.Logf("%d transfers", sent())
+	for i, x := range m.members {
+		if held := len(x.ShardMoves().Held); held > 2 || x.ShardMoves().In == 0 || x.ShardMoves().Out == 0 {
+			t.Errorf("node %d: %+v", i, x.ShardMoves())
+		}
+	}
+	m.kept(epochs)
+}
+
+// kept wants nobody to have been without the state of what he makes chunks of.
+func (m *moving) kept(least int) {
+	m.t.Helper()
+	epochs, dealt := m.changes()
+	if epochs < least || dealt < 3 {
+		m.t.Errorf("%d epochs were seen, of which %d are dealt differently", epochs, dealt)
+	}
+	m.at.Lock()
+	defer m.at.Unlock()
+	m.want.mu.Lock()
+	defer m.want.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.t.Logf("%d blocks, %d chunks missed", m.blocks, m.missed)
+	if len(m.late) > 0 || len(m.want.said) > 0 {
+		m.t.Errorf("late: %v\nwithout a chunk or a witness: %v", m.late, m.want.said)
+	}
+	if m.missed > m.blocks*m.shards/4 { // as in TestValidators: what a busy machine makes late
+		m.t.Errorf("%d chunks missed in %d blocks", m.missed, m.blocks)
+	}
+}
+
+// TestValidatorsMovingBack: a validator that ends while a shard is on its way in goes on with that when it is back, and has it when its epoch begins.
+func TestValidatorsMovingBack(t *testing.T) {
+	const length = 80
+	m := newMoving(t, 2, length)
+	m.until(length, 120*time.Second)
+	stopped := map[engine.Stage]bool{}
+	limit := time.Now().Add(240 * time.Second)
+	for len(stopped) < 2 {
+		for i, x := range m.members {
+			if x.ended {
+				continue
+			}
+			m.look(i)
+			for _, in := range x.ShardMoves().Incoming {
+				if in.Stage == engine.StageHeader || stopped[in.Stage] || len(stopped) == 2 {
+					continue
+				}
+				stopped[in.Stage] = true
+				t.Logf("node %d ends at %d: %+v", i, x.e.Head().Height(), in)
+				m.stop(x)
+				m.start(i)
+				break
+			}
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("no shard is seen on its way in: %v, %s", stopped, m.where())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	at := m.members[0].e.Final().Height
+	m.until(at+3*length, 240*time.Second)
+	m.same()
+	for i, x := range m.members {
+		t.Logf("node %d holds %+v", i, x.ShardMoves())
+	}
+	m.kept(4)
+}
+
+// TestValidatorsRoute: a transaction of a shard that a validator does not hold goes to those who make that one's chunks, and its client is told so; what another
+// node has passed on goes no further. So it is where transactions are not routed, for those that can be looked at.
+func TestValidatorsRoute(t *testing.T) {
+	m := newMoving(t, 1, 1000, func(o *Options) { o.Network.Route.Off = true })
+	m.reach(5, 60*time.Second)
+	layout := m.members[0].e.Head().Layout
+	for i, x := range m.members {
+		to := (i + 1) % len(m.members)
+		for k := range m.members {
+			if !x.e.Holds(layout.ShardOf(payer(k))) {
+				to = k
+			}
+		}
+		holder := slices.IndexFunc(m.members, func(y *member) bool { return y.e.Holds(layout.ShardOf(payer(to))) })
+		s := &sandbox{key: keyOf(payer(to))}
+		tx := s.sign(primitives.Transaction{SignerID: payer(to), ReceiverID: payer(to), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(i + 1)},
+			BlockHash: x.e.Final().Hash, Actions: []primitives.Action{transfer(uint64(i + 1))}})
+		for _, r := range x.submitOthers(messages.ClientPeer("x"), []*primitives.SignedTransaction{tx}) {
+			<-r.Done()
+			if e := (*view.LookupError)(nil); !errors.As(r.Answers()[0].Err, &e) || e.Kind != view.ErrShardNotTracked {
+				t.Errorf("node %d passes on what it was passed: %v", i, r.Answers()[0].Err)
+			}
+		}
+		_, err := x.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal})
+		if e := (*view.LookupError)(nil); !errors.As(err, &e) || e.Kind != view.ErrRouted || e.Hash != tx.Hash() {
+			t.Fatalf("node %d: %v", i, err)
+		}
+		out, err := m.members[holder].Tx(t.Context(), &view.GetTx{Hash: tx.Hash(), Tx: tx, WaitUntil: view.LevelFinal})
+		if err != nil || out.Level != view.LevelFinal {
+			t.Errorf("of node %d at node %d: %v %+v", i, holder, err, out)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestOpenSpans: where there is no room for more transactions, those that nobody waits for and no chunk took go after some seconds, others after
+// minutes; it is not looked for them more often than once a second.
+func TestOpenSpans(t *testing.T) {
+	s := newSpans(1, func(*Trace) {})
+	nonce := primitives.Nonce(0)
+	add := func(wait bool, age time.Duration, took bool) primitives.Hash {
+		nonce++
+		var plain primitives.Transaction
+		plain.SignerID, plain.ReceiverID, plain.Nonce.Nonce = "a", "b", nonce
+		plain.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "a").PublicKey()
+		tx := primitives.NewSignedTransaction(plain, primitives.ZeroED25519Signature)
+		s.begin(tx, wait)
+		if p := s.open[tx.Hash()]; p != nil {
+			p.at[handedIn] = p.at[handedIn].Add(-age)
+			if took {
+				p.at[chosen] = time.Now()
+			}
+		}
+		return tx.Hash()
+	}
+	refused, waited, took := add(false, time.Minute, false), add(true, time.Minute, false), add(false, time.Minute, true)
+	for len(s.open) < mostOpen {
+		add(false, 0, false)
+	}
+	last := add(false, 0, false)
+	for id, want := range map[primitives.Hash]bool{refused: false, waited: true, took: true, last: true} {
+		if _, has := s.open[id]; has != want {
+			t.Errorf("transaction %v is open: %v, want %v", id, has, want)
+		}
+	}
+	s.open[waited].at[handedIn] = time.Now().Add(-time.Hour)
+	if again := add(false, 0, false); s.open[again] != nil || s.open[waited] == nil {
+		t.Error("it is looked through twice in a second")
+	}
+	s.looked = s.looked.Add(-betweenLook)
+	if again := add(false, 0, false); s.open[again] == nil || s.open[waited] != nil {
+		t.Error("what is open for an hour stays")
+	}
+}

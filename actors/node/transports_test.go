@@ -1,0 +1,165 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/signature"
+	"github.com/troupe-chain/troupe/net/libp2p"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	peerwire "github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// spot is where a node is reached by which transport; not valid: it is not.
+type spot struct {
+	id         peerwire.PeerID
+	near, over netip.AddrPort
+}
+
+// roads have nodes listen by neard's sockets, by libp2p or both, and dial those that were there before by what they have in common.
+type roads struct {
+	mu    sync.Mutex
+	spots map[peerwire.PeerID]spot
+}
+
+func newRoads() *roads { return &roads{spots: map[peerwire.PeerID]spot{}} }
+
+// take has a node of networked go by others. It listens where it did if it begins again.
+func (r *roads) take(name string, o *Options, sockets, over bool) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, name)
+	genesis := peerwire.GenesisID{ChainID: "test", Hash: o.Engine.Genesis().Hash}
+	any0 := netip.MustParseAddrPort("127.0.0.1:0")
+	s := spot{id: key.PublicKey()}
+	o.Network.Listen = func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		c := near.Config{Key: key, Genesis: genesis, Version: 86, Oldest: 83, Draw: rand.IntN}
+		here := map[peerwire.PeerID]bool{}
+		for id, x := range r.spots {
+			switch {
+			case id == s.id:
+			case sockets && x.near.IsValid():
+				c.Boot = append(c.Boot, peerwire.PeerInfo{ID: id, Addr: x.near})
+			case over && x.over.IsValid():
+				c.Boot, here[id] = append(c.Boot, peerwire.PeerInfo{ID: id, Addr: x.over}), true
+			}
+		}
+		at := func(before netip.AddrPort) netip.AddrPort {
+			if before.IsValid() {
+				return before
+			}
+			return any0
+		}
+		var l net.Listener
+		if sockets {
+			var err error
+			if l, err = tcp.Bind(at(s.near).String()); err != nil {
+				return nil, err
+			}
+			s.near = l.Addr().(*net.TCPAddr).AddrPort()
+		}
+		if over {
+			way, err := libp2p.New(libp2p.Options{Key: key, Genesis: genesis, Listen: at(s.over), Here: here})
+			if err != nil {
+				if l != nil {
+					_ = l.Close()
+				}
+				return nil, err
+			}
+			s.over = way.Addr()
+			r.spots[s.id] = s
+			return tcp.NewOver(l, way, c, deliver, judge), nil
+		}
+		r.spots[s.id] = s
+		return tcp.New(l, c, deliver, judge), nil
+	}
+}
+
+// paid wants what a client gives to any validator to be final there, and the chain to go on behind it with few chunks missed.
+func (c *cluster) paid() {
+	c.t.Helper()
+	c.reach(10, 60*time.Second)
+	var group sync.WaitGroup
+	for i := range c.members {
+		group.Go(func() {
+			for k := range 2 {
+				c.t.Logf("node %d: FINAL in %v", i, c.pay(i, payer((i+k+1)%4)))
+			}
+		})
+	}
+	group.Wait()
+	c.mu.Lock()
+	c.blocks, c.missed = 0, 0
+	c.mu.Unlock()
+	c.reach(c.members[0].e.Final().Height+30, 120*time.Second)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.Logf("%d blocks with %d chunks missed", c.blocks, c.missed)
+	if c.blocks < 20 || c.missed > c.blocks*c.shards/4 {
+		c.t.Errorf("%d blocks, %d chunks missed", c.blocks, c.missed)
+	}
+}
+
+// TestValidatorsOverLibp2p: four validators make blocks together over the other transport, also when one has been away.
+func TestValidatorsOverLibp2p(t *testing.T) {
+	r := newRoads()
+	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, false, true) })
+	c.paid()
+	c.stop(c.members[3])
+	h := c.members[0].e.Final().Height
+	c.reach(h+5, 60*time.Second)
+	c.start(3)
+	c.reach(c.members[0].e.Final().Height+5, 60*time.Second)
+}
+
+// TestValidatorsOverBridge: two validators with neard's sockets alone and two with libp2p alone make blocks together by a node with both, which makes none.
+func TestValidatorsOverBridge(t *testing.T) {
+	r := newRoads()
+	c := validators(t, 4, 4, 1000, func(i int, o *Options) { r.take(fmt.Sprint("host", i), o, i < 2, i >= 2) })
+	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "test"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := signature.New()
+	e, err := engine.Open(engine.Options{Chain: c.chain, Store: store, Signature: checker.Check})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Engine: e, Signatures: checker, Vote: 86, Mode: production.Manual, Exit: func(who string, reason any, stack []byte) {
+		panic(fmt.Sprintf("%s failed: %v\n%s", who, reason, stack))
+	}}
+	front, _ := networked(t, &o, "bridge")
+	r.take("bridge", &o, true, true)
+	bridge, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := bridge.Stop(ctx); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if err := store.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	until(t, func() bool { return front.Peers() == 4 })
+	c.paid()
+	for i, m := range c.members {
+		if n := m.front.Peers(); n > 2 {
+			t.Errorf("node %d has %d peers: not only its own kind and the bridge", i, n)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+// Package replica is the shell around the engine of a node that executes nothing: the one goroutine that changes it, in the place of the chain's and the
+// producer's actors.
+//
+//	in      Given from whoever follows the writer; ChainHalted, StopProducing, DrainChain from the node; blocks that are on disk
+//	out     BlockAdopted, BlockAccepted; ChainHalted
+//	state   Actor: blocks that wait, and those on their way to the disk
+//	units   as package engine has them
+//	bound   engine.MaxAhead blocks on their way to the disk; who gives waits for Done
+//	errors  a block that is known or overtaken is passed over; one whose parent is not there is given back; every other error halts the node, since the
+//	        writer's record contradicts itself or the chain that is here
+//	source  our own
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	chainactor "github.com/troupe-chain/troupe/actors/chain"
+	"github.com/troupe-chain/troupe/actors/link"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// ErrOver refuses blocks of a node that takes none any more, and ErrFollows what only the writer can do.
+var (
+	ErrOver    = errors.New("replica: no block is taken any more")
+	ErrFollows = errors.New("this node is a replica, which makes no blocks: ask the writer")
+)
+
+// Engine is what the actor drives; *engine.Engine is it.
+type Engine interface {
+	BeginGiven(*engine.Given) (*engine.Pending, error)
+	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
+	Stored() ([]*engine.Accepted, error)
+	Ref(hash primitives.Hash) (storage.BlockRef, error)
+}
+
+// Given is a block with what it did. Done is called once, on the actor's goroutine: with nil when the block is on disk, or was or will be and is passed over.
+type Given struct {
+	*engine.Given
+	Done func(error)
+}
+
+// Out is whom the actor talks to.
+type Out struct {
+	Adopted  messages.Sender[messages.BlockAdopted]
+	Accepted messages.Sender[messages.BlockAccepted]
+	Halted   messages.Sender[messages.ChainHalted]
+}
+
+// Options are what the actor works with.
+type Options struct {
+	Engine Engine
+	Log    *logrus.Logger
+	Out    Out
+}
+
+// Actor is the shell.
+type Actor struct {
+	o      Options
+	waits  []Given
+	ahead  []adopted // adopted and not known to be on disk
+	drains []func(messages.Drained, error)
+	over   bool // no block is taken any more
+	disk   messages.Sender[stored]
+}
+
+type adopted struct {
+	message *messages.BlockAccepted
+	done    func(error)
+}
+
+// stored is a note to self, from any goroutine: adopted blocks are on disk, or cannot come there.
+type stored struct{}
+
+// New returns the actor.
+func New(o Options) *Actor { return &Actor{o: o, disk: func(stored) {}} }
+
+// Receive is the only way to the actor's state.
+func (a *Actor) Receive(c actor.Context) {
+	if _, ok := c.Message().(*actor.Started); ok {
+		root, pid := c.ActorSystem().Root, c.Self()
+		a.disk = func(m stored) { root.Send(pid, m) }
+		return
+	}
+	a.Handle(c.Message())
+}
+
+// Handle takes one message.
+func (a *Actor) Handle(msg any) {
+	switch m := msg.(type) {
+	case Given:
+		a.waits = append(a.waits, m)
+		a.next()
+	case stored:
+		a.stored()
+	case messages.ChainHalted:
+		a.halt()
+	case link.Request[messages.StopProducing, messages.Stopped]:
+		m.Reply(messages.Stopped{}, nil)
+	case link.Request[messages.DrainChain, messages.Drained]:
+		a.over, a.drains = true, append(a.drains, m.Reply)
+		a.next()
+		a.drained()
+	case link.Answerable: // what a node may do that makes blocks
+		m.Failed(ErrFollows)
+	default: // lifecycle, and what concerns a node that makes blocks
+	}
+}
+
+// next takes blocks as long as there is room on the way to the disk.
+func (a *Actor) next() {
+	for len(a.waits) > 0 && (a.over || len(a.ahead) < engine.MaxAhead) {
+		g := a.waits[0]
+		a.waits[0] = Given{}
+		if a.waits = a.waits[1:]; a.over {
+			g.Done(ErrOver)
+			continue
+		}
+		a.take(g)
+	}
+}
+
+func (a *Actor) take(g Given) {
+	p, err := a.o.Engine.BeginGiven(g.Given)
+	switch {
+	case err == nil:
+	case engine.VerdictOf(err) == engine.Overtaken:
+		g.Done(nil)
+		return
+	case errors.Is(err, engine.ErrOrphan):
+		if _, known := a.o.Engine.Ref(g.Ref.Hash); known == nil { // and its parent has left the memory
+			err = nil
+		}
+		g.Done(err)
+		return
+	default:
+		a.fail(g, err)
+		return
+	}
+	jobs := p.Jobs()
+	var wg sync.WaitGroup
+	for i := range jobs[1:] {
+		wg.Go(jobs[i+1].Run)
+	}
+	jobs[0].Run()
+	wg.Wait()
+	if err := p.Err(); err != nil {
+		p.Drop()
+		a.fail(g, err)
+		return
+	}
+	acc, err := a.o.Engine.Adopt(p, func() { a.disk(stored{}) })
+	if err != nil {
+		p.Drop()
+		if engine.VerdictOf(err) == engine.Overtaken {
+			g.Done(nil)
+			return
+		}
+		a.fail(g, err)
+		return
+	}
+	m := chainactor.Accepted(acc)
+	a.ahead = append(a.ahead, adopted{&m, g.Done})
+	a.o.Out.Adopted(messages.BlockAdopted{BlockAccepted: &m})
+}
+
+// fail halts the node. The engine is as it was.
+func (a *Actor) fail(g Given, err error) {
+	a.halt()
+	a.o.Out.Halted(messages.ChainHalted{Height: g.Ref.Height, Block: g.Ref.Hash, Err: fmt.Errorf("what came of block %v is refused: %w", g.Ref, err), Drop: func() {}})
+	g.Done(err)
+}
+
+func (a *Actor) halt() {
+	a.over = true
+	a.next()
+	a.drained()
+}
+
+// stored tells everybody of the blocks that have come to the disk.
+func (a *Actor) stored() {
+	list, err := a.o.Engine.Stored()
+	for i := range list {
+		x := a.ahead[0]
+		a.ahead[0] = adopted{}
+		a.ahead = a.ahead[1:]
+		if x.message.Hash != list[i].Entry.Hash {
+			panic(fmt.Sprintf("replica: block %v came to the disk, want %v", list[i].Entry.Hash, x.message.Hash))
+		}
+		a.o.Out.Accepted(*x.message)
+		x.done(nil)
+	}
+	if err != nil { // the disk's
+		panic(fmt.Errorf("replica: %w", err))
+	}
+	a.next()
+	a.drained()
+}
+
+// drained answers those who wait for the end.
+func (a *Actor) drained() {
+	if len(a.ahead) > 0 {
+		return
+	}
+	for _, reply := range a.drains {
+		reply(messages.Drained{}, nil)
+	}
+	a.drains = nil
+}

@@ -1,0 +1,124 @@
+package validator
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// How much of a shard's coming in is done at once: parts and blocks that are asked for, and blocks that are caught up with before the actor looks at
+// something else.
+const (
+	askedAtOnce = 4
+	caughtUp    = 1
+)
+
+// further is the note to self that a schedule may go on: an answer has come, or it has more to do.
+type further struct{ of *Actor }
+
+// Moves is what others see of the shards that come in and go, from any goroutine.
+type Moves struct{ now atomic.Pointer[Moved] }
+
+// Moved is which shards are held, and which are on their way in.
+type Moved struct {
+	Held     []primitives.ShardID
+	Incoming []engine.Incoming
+	In, Out  uint64 // how often a shard has come in, or gone, since the start
+}
+
+// Now returns them; nil: the shards stay as they are.
+func (m *Moves) Now() *Moved {
+	if m == nil {
+		return nil
+	}
+	return m.now.Load()
+}
+
+// Begin says what is held before anything has come or gone.
+func (m *Moves) Begin(at *engine.Entry) { m.now.CompareAndSwap(nil, &Moved{Held: held(at)}) }
+
+// schedules begins a schedule, if shards are to come in and go.
+func (a *Actor) schedules() {
+	if a.o.Source == nil {
+		return
+	}
+	self := a.self
+	a.schedule = engine.NewSchedule(a.o.Engine, a.o.Engine.PlanOwn(), a.o.Source)
+	a.schedule.Parallel, a.schedule.Blocks = askedAtOnce, caughtUp
+	a.schedule.Go = func(ask func()) {
+		go func() {
+			ask()
+			self(further{a})
+		}()
+	}
+	a.held, a.due = held(a.o.Engine.Tip()), true
+	a.reshuffle()
+}
+
+func held(at *engine.Entry) (out []primitives.ShardID) {
+	for i := range at.Shards {
+		if at.Shards[i].Held() {
+			out = append(out, at.Shards[i].ID)
+		}
+	}
+	return out
+}
+
+// reshuffle has shards come in and go, once there is something to do for that and nothing stands in between: no block is in work or on its way to the disk,
+// and no fold runs.
+func (a *Actor) reshuffle() {
+	if a.core == nil || a.schedule == nil || !a.due || !a.core.Idle() || len(a.ahead) > 0 {
+		return
+	}
+	life := a.o.Life
+	life.inside.Store(true)
+	settled, err := a.o.Engine.Settled()
+	if err == nil && settled {
+		a.due = false
+		err = a.schedule.Step()
+	}
+	life.inside.Store(false)
+	if err != nil {
+		a.halt(err)
+		return
+	}
+	if !settled {
+		return
+	}
+	now := held(a.o.Engine.Tip())
+	a.show(now)
+	if a.schedule.More() { // whatever else has come meanwhile goes first
+		a.self(further{a})
+	}
+	if !slices.Equal(now, a.held) {
+		a.o.Log.Infof("shards that are held: %v, and not %v", now, a.held)
+		a.held = now
+		a.step(consensus.Moved{})
+	}
+}
+
+// show tells others how it is.
+func (a *Actor) show(now []primitives.ShardID) {
+	m := a.o.Moves
+	if m == nil {
+		return
+	}
+	next := Moved{Held: now, Incoming: a.schedule.Progress()}
+	if was := m.now.Load(); was != nil {
+		next.In, next.Out = was.In, was.Out
+		for _, id := range now {
+			if !slices.Contains(was.Held, id) {
+				next.In++
+			}
+		}
+		for _, id := range was.Held {
+			if !slices.Contains(now, id) {
+				next.Out++
+			}
+		}
+	}
+	m.now.Store(&next)
+}

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/troupe-chain/troupe/bench/load"
+	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// LoadOptions say what RunLoad does.
+type LoadOptions struct {
+	Target      string // shard, node, rpc or cluster
+	Workload    string
+	URL         string              // of rpc
+	KeyFile     *primitives.KeyFile // of rpc: pays for accounts
+	Accounts    int
+	Fund        primitives.Balance // of rpc and cluster: for each account
+	Connections int
+	Until       string
+	Timeout     time.Duration
+	Shards      int    // of shard, node and cluster
+	Nodes       int    // of cluster: validators
+	Program     string // of cluster: what runs the nodes; empty: this one
+	Dir         string // where what is started has its folders
+
+	Rate    float64 // 0: as many as the connections let through, if there is no search
+	Arrival load.Arrival
+	Warm    time.Duration
+	For     time.Duration
+	Seed    uint64
+	Search  *load.Search // nil: Rate alone
+	Runs    int          // searches, or runs at Rate
+
+	Commit   string
+	Progress func(part float64, what string)
+}
+
+// LoadTargets are the kinds there are.
+var LoadTargets = []string{"shard", "node", "rpc", "cluster"}
+
+// loaded is a target with what a report says of it.
+type loaded struct {
+	load.Target
+	subject load.Subject
+	notes   []string
+	close   func() error
+	// stats gives how many transactions are in blocks and the head, where that is known.
+	stats func(ctx context.Context) (included int, height primitives.Height, ok bool)
+}
+
+// RunLoad loads a target. A target that stops in the middle gives the report of what was measured, and the error.
+func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
+	w, err := load.WorkloadOf(o.Workload)
+	if err != nil {
+		return nil, err
+	}
+	if o.Progress == nil {
+		o.Progress = func(float64, string) {}
+	}
+	if o.Dir == "" {
+		o.Dir = os.TempDir()
+	}
+	if o.Runs < 1 || o.Runs > 100 {
+		return nil, fmt.Errorf("bench: %d runs, must be 1 to 100", o.Runs)
+	}
+	m := ThisMachine()
+	r := load.NewReport()
+	r.Commit, r.Machine = o.Commit, load.Machine{CPU: m.CPU, Cores: m.Cores, OS: m.OS, Load: m.Load, Go: m.Go}
+	r.Workload, r.Arrival, r.Seed = o.Workload, string(o.Arrival), o.Seed
+	if !w.Reads() && o.Target != "shard" {
+		r.Until = o.Until
+	}
+	var t *loaded
+	switch o.Target {
+	case "rpc":
+		t, err = openRPC(ctx, &o, w)
+	case "node":
+		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
+		t, err = openNode(&o)
+	case "shard":
+		t, err = openShard(&o)
+	case "cluster":
+		t, err = openCluster(ctx, &o, w)
+	default:
+		err = fmt.Errorf("bench: no target %q, there are %v", o.Target, LoadTargets)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	r.Target, r.Notes = t.subject, t.notes
+	if err := o.measure(ctx, t, r); err != nil {
+		r.Broken = err.Error()
+		return r, err
+	}
+	return r, nil
+}
+
+// measure runs what is asked for.
+func (o *LoadOptions) measure(ctx context.Context, t *loaded, r *load.Report) error {
+	plan := load.Plan{Rate: o.Rate, Arrival: o.Arrival, Warm: o.Warm, For: o.For, Grace: o.Timeout, Seed: o.Seed}
+	once := func(name string, plan load.Plan) error {
+		plan.Progress = func(part float64, what string) { o.Progress(part, name+": "+what) }
+		before, from, ok := t.stats(ctx)
+		begin := time.Now()
+		p, err := load.Run(ctx, t, plan)
+		took := time.Since(begin)
+		if p == nil {
+			return err
+		}
+		if p.Name = name; ok && err == nil {
+			if after, to, ok := t.stats(ctx); ok {
+				p.Included, p.Blocks = max(after-before, 0), float64(to-from)/took.Seconds()
+			}
+		}
+		r.Phases = append(r.Phases, *p)
+		return err
+	}
+	if o.Search == nil {
+		for i := range o.Runs {
+			plan.Seed = o.Seed + uint64(i)
+			if err := once(fmt.Sprintf("run %d", i+1), plan); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var runs []load.Knee
+	for i := range o.Runs {
+		k, err := load.FindKnee(ctx, *o.Search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
+			trial := plan
+			trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)
+			trial.Progress = func(part float64, what string) {
+				o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
+			}
+			return load.Run(ctx, t, trial)
+		})
+		if k != nil {
+			runs = append(runs, *k)
+			all := load.Together(runs)
+			r.Knees = &all
+		}
+		if err != nil {
+			return err
+		}
+		if k.Rate == 0 {
+			return load.ErrNoKnee
+		}
+	}
+	plan.Rate = 0.9 * r.Knees.Mean
+	return once("at nine tenths of the knee", plan)
+}
+
+// openRPC is a node by its URL.
+func openRPC(ctx context.Context, o *LoadOptions, w load.Workload) (*loaded, error) {
+	if o.URL == "" {
+		return nil, errors.New("bench: target rpc needs --url")
+	}
+	return openChain(ctx, o, w, load.Subject{Kind: "rpc", Name: o.URL}, func() error { return nil })
+}
+
+// openChain loads a chain by the URL of a node; close ends what was started for it.
+func openChain(ctx context.Context, o *LoadOptions, w load.Workload, s load.Subject, close func() error) (*loaded, error) {
+	c, err := load.OpenChain(ctx, load.ChainOptions{URL: o.URL, Funder: o.KeyFile, Workload: w, Accounts: o.Accounts, Fund: o.Fund, Connections: o.Connections,
+		Until: o.Until, Timeout: o.Timeout, Progress: o.Progress})
+	if err != nil {
+		return nil, errors.Join(err, close())
+	}
+	s.ChainID, s.Version, s.Protocol = c.Status.ChainID, c.Status.Version.Version+" "+c.Status.Version.Build, c.Status.Protocol
+	return &loaded{Target: c, subject: s, close: func() error { c.Close(); return close() }, stats: func(ctx context.Context) (int, primitives.Height, bool) {
+		n, counts := c.Included()
+		h, err := c.Height(ctx)
+		return n, h, counts && err == nil
+	}}, nil
+}

@@ -1,0 +1,47 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Arrival says how arrivals lie in time.
+type Arrival string
+
+// The kinds: at equal distances, or of a Poisson process, as those of many who know nothing of each other.
+const (
+	Fixed   Arrival = "fixed"
+	Poisson Arrival = "poisson"
+)
+
+// maxArrivals is how many a run may have: eight bytes each.
+const maxArrivals = 8 << 20
+
+// arrivals returns when things are due, from the start, up to the end.
+func arrivals(kind Arrival, rate float64, end time.Duration, seed uint64) ([]time.Duration, error) {
+	switch {
+	case kind != Fixed && kind != Poisson:
+		return nil, fmt.Errorf("load: arrivals are %q, must be %s or %s", kind, Poisson, Fixed)
+	case !(rate > 0) || math.IsInf(rate, 0) || end <= 0:
+		return nil, fmt.Errorf("load: rate %v for %v, both must be more than 0", rate, end)
+	case rate*end.Seconds() > maxArrivals:
+		return nil, fmt.Errorf("load: %v a second for %v are more than %d", rate, end, maxArrivals)
+	}
+	gap := float64(time.Second) / rate
+	out := make([]time.Duration, 0, int(rate*end.Seconds()*1.1)+16)
+	rng := rand.New(rand.NewPCG(seed, math.Float64bits(rate)))
+	for at, i := 0.0, 0; len(out) < maxArrivals; i++ {
+		if kind == Poisson {
+			at += rng.ExpFloat64() * gap
+		} else {
+			at = float64(i) * gap
+		}
+		if at >= float64(end) {
+			break
+		}
+		out = append(out, time.Duration(at))
+	}
+	return out, nil
+}

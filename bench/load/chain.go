@@ -1,0 +1,268 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ChainOptions say how a chain is loaded by the JSON-RPC of one of its nodes.
+type ChainOptions struct {
+	URL         string
+	Funder      *primitives.KeyFile // pays for accounts; not needed for reads
+	Workload    Workload
+	Accounts    int                // that send, of which each has one thing under way
+	Fund        primitives.Balance // for each that has to be made
+	Connections int                // things under way at a time, at most
+	Until       string             // of wait_until: how far a transaction is waited for
+	Timeout     time.Duration      // of one request
+	Progress    func(part float64, what string)
+}
+
+// Chain is a Target: a node that is asked by JSON-RPC.
+type Chain struct {
+	o      ChainOptions
+	c      *Client
+	Status *Status
+	crowd  *crowd
+	sends  sends
+	free   chan int // members without anything under way
+	block  atomic.Pointer[primitives.Hash]
+	reads  [][]byte
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// refresh is how often a newer block is taken for transactions to refer to.
+const refresh = 2 * time.Second
+
+// OpenChain looks at the node, and makes the accounts that are not there.
+func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {
+	if o.Progress == nil {
+		o.Progress = func(float64, string) {}
+	}
+	if o.Connections < 1 || o.Connections > 1<<16 || !o.Workload.Reads() && (o.Accounts < 2 || o.Accounts > 1<<20) {
+		return nil, fmt.Errorf("load: %d connections and %d accounts, must be 1 to 65,536 and 2 to 1,048,576", o.Connections, o.Accounts)
+	}
+	if !o.Workload.Reads() && o.Funder == nil {
+		return nil, errors.New("load: without a key (--key-file) only reads can be measured")
+	}
+	t := &Chain{o: o}
+	if t.c, err = NewClient(o.URL, o.Connections+askers, o.Timeout); err != nil {
+		return nil, err
+	}
+	if t.Status, err = t.c.Status(ctx); err != nil {
+		return nil, err
+	}
+	if o.Workload.Reads() {
+		return t, t.questions(ctx)
+	}
+	if t.crowd, err = newCrowd(t.c, o.Funder, o.Accounts, o.Fund, o.Workload, o.Progress); err != nil {
+		return nil, err
+	}
+	if err := t.crowd.make(ctx); err != nil {
+		return nil, err
+	}
+	t.sends = sends{ft: t.crowd.ft, hog: t.crowd.hog, all: t.crowd.all}
+	if o.Workload.uses(transferFar) {
+		boundaries, err := t.boundaries(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.sends.settle(boundaries); err != nil {
+			return nil, err
+		}
+	}
+	base, err := t.c.base(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.block.Store(&base)
+	t.free = make(chan int, o.Accounts)
+	for i := range o.Accounts {
+		t.free <- i
+	}
+	following, stop := context.WithCancel(context.Background())
+	t.stop = stop
+	t.done.Go(func() {
+		for sleep(following, refresh) {
+			if base, err := t.c.base(following); err == nil { // else the load itself finds out
+				t.block.Store(&base)
+			}
+		}
+	})
+	return t, nil
+}
+
+// Close ends what it has begun.
+func (t *Chain) Close() {
+	if t.stop != nil {
+		t.stop()
+	}
+	t.done.Wait()
+	t.c.Close()
+}
+
+// Lanes is how many things may be under way.
+func (t *Chain) Lanes() int {
+	if t.o.Workload.Reads() {
+		return t.o.Connections
+	}
+	return min(t.o.Connections, t.o.Accounts)
+}
+
+// boundaries are the first accounts of all shards but the first.
+func (t *Chain) boundaries(ctx context.Context) ([]string, error) {
+	var p struct {
+		Layout map[string]struct {
+			Boundaries []string `json:"boundary_accounts"`
+		} `json:"shard_layout"`
+	}
+	if err := t.c.Call(ctx, "EXPERIMENTAL_protocol_config", map[string]string{"finality": "final"}, &p); err != nil {
+		return nil, err
+	}
+	for _, l := range p.Layout {
+		return l.Boundaries, nil
+	}
+	return nil, errors.New("load: the protocol's configuration has no shard layout")
+}
+
+// Do does the thing of a number.
+func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
+	if t.reads != nil {
+		return t.c.ask(ctx, t.reads[int(scatter(number)%uint64(len(t.reads)))], func([]byte) error { return nil })
+	}
+	var i int
+	select { // there are no more lanes than members
+	case i = <-t.free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { t.free <- i }()
+	m := &t.sends.all[i]
+	if !m.known {
+		if err := m.refresh(ctx, t.c); err != nil {
+			return err
+		}
+		if !m.known {
+			return fmt.Errorf("%s has lost its key", m.id)
+		}
+	}
+	to, actions := t.sends.make(&t.o.Workload, i, number)
+	m.nonce++
+	tx := sign(m.id, m.key, to, m.nonce, *t.block.Load(), actions)
+	err := t.send(ctx, tx)
+	m.known = err == nil // else it may have been taken or not
+	return err
+}
+
+// send submits a transaction and waits for it. One that came to a failure is an error.
+func (t *Chain) send(ctx context.Context, tx *primitives.SignedTransaction) error {
+	body := append(make([]byte, 0, 512), `{"jsonrpc":"2.0","id":"bench","method":"send_tx","params":{"signed_tx_base64":"`...)
+	body = base64.StdEncoding.AppendEncode(body, tx.AppendBorsh(nil))
+	body = append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...)
+	return t.c.ask(ctx, body, func(reply []byte) error {
+		if !bytes.Contains(reply, []byte(`"Failure"`)) {
+			return nil
+		}
+		var r struct {
+			Result struct {
+				Status struct{ Failure json.RawMessage }
+			}
+		}
+		if err := json.Unmarshal(reply, &r); err == nil && r.Result.Status.Failure != nil {
+			return fmt.Errorf("failed: %s", r.Result.Status.Failure)
+		}
+		return nil
+	})
+}
+
+// questions are what reads ask, each as often as it stands here: about the chain as it was when the run began, so that every node can answer.
+func (t *Chain) questions(ctx context.Context) error {
+	var b struct {
+		Chunks []struct {
+			Hash string `json:"chunk_hash"`
+		}
+		Header struct{ Height uint64 }
+	}
+	if err := t.c.Call(ctx, "block", map[string]string{"finality": "final"}, &b); err != nil {
+		return err
+	}
+	accounts := []primitives.AccountID{"near"}
+	var v struct {
+		Current []struct {
+			Account primitives.AccountID `json:"account_id"`
+		} `json:"current_validators"`
+	}
+	if err := t.c.Call(ctx, "validators", []any{nil}, &v); err == nil && len(v.Current) > 0 {
+		accounts = accounts[:0]
+		for _, x := range v.Current {
+			accounts = append(accounts, x.Account)
+		}
+	}
+	for i := range 10 {
+		a := accounts[i%len(accounts)]
+		t.reads = append(t.reads, question("query", map[string]any{"request_type": "view_account", "finality": "final", "account_id": a}))
+		if i%2 == 0 {
+			t.reads = append(t.reads, question("query", map[string]any{"request_type": "view_access_key_list", "finality": "final", "account_id": a}),
+				question("block", map[string]any{"finality": "final"}), question("gas_price", []any{nil}))
+		}
+	}
+	t.reads = append(t.reads, question("status", []any{}), question("block", map[string]any{"block_id": b.Header.Height}), question("validators", []any{nil}))
+	if len(b.Chunks) > 0 {
+		t.reads = append(t.reads, question("chunk", map[string]any{"chunk_id": b.Chunks[0].Hash}))
+	}
+	for _, q := range t.reads {
+		if err := t.c.ask(ctx, q, func([]byte) error { return nil }); err != nil {
+			return fmt.Errorf("load: %s: %w", q, err)
+		}
+	}
+	return nil
+}
+
+func question(method string, params any) []byte {
+	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "bench", "method": method, "params": params})
+	if err != nil {
+		panic(err) // of strings
+	}
+	return b
+}
+
+// Included is how many transactions the node has put into blocks since it began, by its metrics; false: it does not say.
+func (t *Chain) Included() (int, bool) {
+	_, reply, err := fasthttp.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(reply)) {
+		for _, name := range []string{"troupe_transactions_included_total ", "near_transaction_processed_total "} {
+			if v, ok := strings.CutPrefix(line, name); ok {
+				if n, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
+					return int(n), true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+// Height is the node's head.
+func (t *Chain) Height(ctx context.Context) (primitives.Height, error) {
+	s, err := t.c.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return s.Sync.Height, nil
+}

@@ -1,0 +1,203 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Client asks a node, of whatever program, by JSON-RPC over HTTP. It may be used by as many as it has connections.
+type Client struct {
+	url     string
+	http    fasthttp.HostClient
+	uri     string
+	timeout time.Duration
+}
+
+// ErrNotNode says that what answers at a URL is no node of NEAR.
+var ErrNotNode = errors.New("no NEAR node answers there")
+
+// RPCError is an error that a node answered with.
+type RPCError struct {
+	Name  string
+	Cause string
+	Data  string
+}
+
+func (e *RPCError) Error() string {
+	if e.Cause == "" {
+		return e.Name + " " + e.Data
+	}
+	return e.Cause + " " + e.Data
+}
+
+// maxReply bounds a reply.
+const maxReply = 64 << 20
+
+// NewClient makes a client of at most so many connections; it connects when it is asked something.
+func NewClient(rawURL string, connections int, timeout time.Duration) (*Client, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("load: the URL is %q, must be http://host:port or https://host", rawURL)
+	}
+	addr, path := u.Host, u.EscapedPath()
+	if u.Port() == "" {
+		addr = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	if path == "" {
+		path = "/"
+	}
+	if u.RawQuery != "" {
+		path += "?" + u.RawQuery
+	}
+	return &Client{url: rawURL, uri: u.Scheme + "://" + u.Host + path, timeout: timeout, http: fasthttp.HostClient{
+		Addr: addr, IsTLS: u.Scheme == "https", MaxConns: connections, NoDefaultUserAgentHeader: true, MaxResponseBodySize: maxReply,
+		MaxIdleConnDuration: time.Minute, Dial: func(addr string) (net.Conn, error) { return fasthttp.DialDualStackTimeout(addr, 5*time.Second) },
+		RetryIf: func(*fasthttp.Request) bool { return false },
+	}}, nil
+}
+
+// Close ends idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// success is how the replies of both programs begin when there is a result.
+var success = []byte(`{"jsonrpc":"2.0","result":`)
+
+// ask sends a body and gives the reply to f, for which it is valid. A reply with an error is one.
+func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) error) error {
+	req, resp := fasthttp.AcquireRequest(), fasthttp.AcquireResponse()
+	defer fasthttp.ReleaseRequest(req)
+	defer fasthttp.ReleaseResponse(resp)
+	req.Header.SetMethod(fasthttp.MethodPost)
+	req.Header.SetContentType("application/json")
+	req.SetRequestURI(c.uri)
+	req.SetBodyRaw(body)
+	deadline := time.Now().Add(c.timeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := c.http.DoDeadline(req, resp, deadline); err != nil {
+		if errors.Is(err, fasthttp.ErrTimeout) {
+			return errors.New("no answer in time")
+		}
+		return &Unreachable{err}
+	}
+	reply := resp.Body()
+	if bytes.HasPrefix(reply, success) {
+		return f(reply)
+	}
+	return failure(resp.StatusCode(), reply, f)
+}
+
+// failure reads a reply that is not of the usual form, or has an error.
+func failure(status int, reply []byte, f func([]byte) error) error {
+	var r struct {
+		Result json.RawMessage
+		Error  *struct {
+			Name    string
+			Message string
+			Data    json.RawMessage
+			Cause   struct{ Name string }
+		}
+	}
+	err := json.Unmarshal(reply, &r)
+	switch {
+	case err != nil || r.Error == nil && r.Result == nil:
+		return fmt.Errorf("HTTP %d: %.100q", status, reply)
+	case r.Error != nil:
+		e := &RPCError{Name: r.Error.Name, Cause: r.Error.Cause.Name, Data: string(r.Error.Data)}
+		if e.Name == "" {
+			e.Name = r.Error.Message
+		}
+		return e
+	}
+	return f(reply)
+}
+
+// Call asks a method and reads its result.
+func (c *Client) Call(ctx context.Context, method string, params, result any) error {
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "bench", "method": method, "params": params})
+	if err != nil {
+		return err
+	}
+	return c.ask(ctx, body, func(reply []byte) error {
+		out := struct{ Result any }{result}
+		return json.Unmarshal(reply, &out)
+	})
+}
+
+// Status is what a node says of itself.
+type Status struct {
+	ChainID  string `json:"chain_id"`
+	Protocol uint64 `json:"protocol_version"`
+	Version  struct {
+		Version string `json:"version"`
+		Build   string `json:"build"`
+	} `json:"version"`
+	Sync struct {
+		Height  primitives.Height `json:"latest_block_height"`
+		Hash    string            `json:"latest_block_hash"`
+		Syncing bool              `json:"syncing"`
+	} `json:"sync_info"`
+}
+
+// Status asks for it. What is no node is ErrNotNode, with what it said instead.
+func (c *Client) Status(ctx context.Context) (*Status, error) {
+	var s Status
+	err := c.Call(ctx, "status", []any{}, &s)
+	if err == nil && (s.ChainID == "" || s.Sync.Hash == "") {
+		err = errors.New("its status has no chain_id or no block")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", c.url, ErrNotNode, err)
+	}
+	return &s, nil
+}
+
+// base is a block for transactions to refer to.
+func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
+	s, err := c.Status(ctx)
+	if err != nil {
+		return primitives.Hash{}, err
+	}
+	return primitives.ParseHash(s.Sync.Hash)
+}
+
+// accessKey is a key as it is now; ok is false where there is none, or no account.
+func (c *Client) accessKey(ctx context.Context, id primitives.AccountID, key primitives.PublicKey) (nonce primitives.Nonce, full, ok bool, err error) {
+	var k struct {
+		Nonce      primitives.Nonce
+		Permission json.RawMessage
+		Error      string // an older way to say that there is none
+	}
+	err = c.Call(ctx, "query", map[string]string{"request_type": "view_access_key", "finality": "optimistic", "account_id": string(id), "public_key": key.String()}, &k)
+	var e *RPCError
+	if errors.As(err, &e) && (e.Cause == "UNKNOWN_ACCOUNT" || e.Cause == "UNKNOWN_ACCESS_KEY") || err == nil && k.Error != "" {
+		return 0, false, false, nil
+	}
+	return k.Nonce, string(k.Permission) == `"FullAccess"`, err == nil, err
+}
+
+// amount is what an account has; ok is false where there is none.
+func (c *Client) amount(ctx context.Context, id primitives.AccountID) (amount primitives.Balance, ok bool, err error) {
+	var a struct{ Amount string }
+	err = c.Call(ctx, "query", map[string]string{"request_type": "view_account", "finality": "optimistic", "account_id": string(id)}, &a)
+	var e *RPCError
+	if errors.As(err, &e) && e.Cause == "UNKNOWN_ACCOUNT" {
+		return amount, false, nil
+	}
+	if err != nil {
+		return amount, false, err
+	}
+	amount, err = primitives.ParseBalance(a.Amount)
+	return amount, err == nil, err
+}

@@ -1,0 +1,305 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Comparison is what differs between two reports. Of phases the intervals are by bootstrap: seconds are drawn anew, with repetition, from each report; a
+// second is drawn with all that was due in it, as what lies near in time is alike. Of knees they are Welch's, over the runs.
+type Comparison struct {
+	A, B *Report
+	Rows []Row
+}
+
+// Row is one figure in both.
+type Row struct {
+	Name     string
+	A, B     float64
+	Ratio    float64    // of B to A
+	Interval [2]float64 // of the ratio, at 95 %; {0, 0}: there is none, for there is too little to say
+	Method   string     // bootstrap or Welch
+	Lower    bool       // less is better
+}
+
+// Differs tells whether the interval leaves no room for equality.
+func (r *Row) Differs() bool {
+	return r.Interval != [2]float64{} && (r.Interval[0] > 1 || r.Interval[1] < 1)
+}
+
+const (
+	resamples  = 1000
+	leastParts = 5 // seconds, from which on there is an interval
+)
+
+// ErrUnlike says that two reports are not of the same thing.
+var ErrUnlike = errors.New("the reports are not of the same load")
+
+// Compare compares phase by phase, and the knees.
+func Compare(a, b *Report) (*Comparison, error) {
+	if a.Workload != b.Workload || a.Until != b.Until {
+		return nil, fmt.Errorf("%w: %s until %q, and %s until %q", ErrUnlike, a.Workload, a.Until, b.Workload, b.Until)
+	}
+	c := &Comparison{A: a, B: b}
+	for i := range min(len(a.Phases), len(b.Phases)) {
+		pa, pb := &a.Phases[i], &b.Phases[i]
+		if a.Knees == nil && pa.Rate != pb.Rate {
+			return nil, fmt.Errorf("%w: phase %d has %v/s in one and %v/s in the other", ErrUnlike, i+1, pa.Rate, pb.Rate)
+		}
+		name := pa.Name
+		if name == "" {
+			name = fmt.Sprintf("phase %d", i+1)
+		}
+		rows, err := phaseRows(name, pa, pb)
+		if err != nil {
+			return nil, err
+		}
+		c.Rows = append(c.Rows, rows...)
+	}
+	if a.Knees != nil && b.Knees != nil {
+		if len(a.Knees.Runs) == 0 || len(b.Knees.Runs) == 0 {
+			return nil, fmt.Errorf("%w: one has no knee", ErrUnlike)
+		}
+		if ka, kb := a.Knees.Runs[0], b.Knees.Runs[0]; ka.P99 != kb.P99 || ka.Kept != kb.Kept {
+			return nil, fmt.Errorf("%w: the knee has other bounds, p99 %s and %s", ErrUnlike, ms(ka.P99), ms(kb.P99))
+		}
+		c.Rows = append(c.Rows, kneeRow(a.Knees, b.Knees))
+	}
+	if len(c.Rows) == 0 {
+		return nil, fmt.Errorf("%w: there is nothing in both", ErrUnlike)
+	}
+	return c, nil
+}
+
+// figure is one number of a set of seconds.
+type figure struct {
+	name     string
+	lower    bool
+	quantile float64 // 0: none, what was done a second; less than 0: the mean
+}
+
+var figures = []figure{{"done/s", false, 0}, {"mean", true, -1}, {"p50", true, 0.5}, {"p90", true, 0.9}, {"p99", true, 0.99}, {"p99.9", true, 0.999}}
+
+// phaseRows compares one phase.
+func phaseRows(name string, a, b *Phase) ([]Row, error) {
+	sa, err := samplesOf(a)
+	if err != nil {
+		return nil, err
+	}
+	sb, err := samplesOf(b)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	va, vb := sa.whole(), sb.whole()
+	ratios := make([][]float64, len(figures))
+	if len(sa.seconds) >= leastParts && len(sb.seconds) >= leastParts {
+		rng := rand.New(rand.NewPCG(1, 2)) // the same reports, the same intervals
+		for range resamples {
+			ra, rb := sa.draw(rng), sb.draw(rng)
+			for i := range figures {
+				if ra[i] > 0 {
+					ratios[i] = append(ratios[i], rb[i]/ra[i])
+				}
+			}
+		}
+	}
+	for i, f := range figures {
+		r := Row{Name: name + " " + f.name, A: va[i], B: vb[i], Lower: f.lower, Method: "bootstrap"}
+		if va[i] > 0 {
+			r.Ratio = vb[i] / va[i]
+		}
+		if n := len(ratios[i]); n > resamples/2 {
+			slices.Sort(ratios[i])
+			r.Interval = [2]float64{ratios[i][n*25/1000], ratios[i][n-1-n*25/1000]}
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// samples are the seconds of a phase. Latencies are those of the histograms: few, and the same in all seconds.
+type samples struct {
+	values  []float64 // ascending, in seconds of time
+	seconds [][]count
+	sum     []int64 // by value; of the draw at hand
+}
+
+// count is how often a value, by its place, was there in a second.
+type count struct {
+	at int32
+	n  int64
+}
+
+func samplesOf(p *Phase) (*samples, error) {
+	places := map[int64]int32{}
+	bars := make([][]hdrhistogram.Bar, len(p.Series))
+	var all []int64
+	for i := range p.Series {
+		h, err := p.Series[i].Latency.histogram()
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range h.Distribution() {
+			if b.Count == 0 {
+				continue
+			}
+			bars[i] = append(bars[i], b)
+			if _, known := places[b.To]; !known {
+				places[b.To] = 0
+				all = append(all, b.To)
+			}
+		}
+	}
+	slices.Sort(all)
+	s := &samples{seconds: make([][]count, len(bars)), sum: make([]int64, len(all))}
+	for i, v := range all {
+		places[v] = int32(i)
+		s.values = append(s.values, float64(v)/1e9)
+	}
+	for i := range bars {
+		for _, b := range bars[i] {
+			s.seconds[i] = append(s.seconds[i], count{places[b.To], b.Count})
+		}
+	}
+	return s, nil
+}
+
+// of computes all figures of as many seconds as there are, by their numbers.
+func (s *samples) of(which func(i int) int) []float64 {
+	clear(s.sum)
+	for i := range s.seconds {
+		for _, c := range s.seconds[which(i)] {
+			s.sum[c.at] += c.n
+		}
+	}
+	total, weighed := int64(0), 0.0
+	for i, n := range s.sum {
+		total += n
+		weighed += s.values[i] * float64(n)
+	}
+	out := make([]float64, len(figures))
+	for i, f := range figures {
+		switch {
+		case f.quantile == 0:
+			out[i] = float64(total) / float64(max(len(s.seconds), 1))
+		case total == 0:
+		case f.quantile < 0:
+			out[i] = weighed / float64(total)
+		default:
+			left := max(int64(math.Ceil(f.quantile*float64(total))), 1)
+			for k, n := range s.sum {
+				if left -= n; left <= 0 {
+					out[i] = s.values[k]
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (s *samples) whole() []float64 { return s.of(func(i int) int { return i }) }
+
+func (s *samples) draw(rng *rand.Rand) []float64 {
+	return s.of(func(int) int { return rng.IntN(len(s.seconds)) })
+}
+
+// kneeRow compares the knees of several runs by Welch's interval of the difference of the means.
+func kneeRow(a, b *Knees) Row {
+	values := func(k *Knees) (out []float64) {
+		for i := range k.Runs {
+			out = append(out, k.Runs[i].Rate)
+		}
+		return out
+	}
+	r := Row{Name: "knee", A: a.Mean, B: b.Mean, Method: "Welch"}
+	if a.Mean > 0 {
+		r.Ratio = b.Mean / a.Mean
+		if d, half, ok := welch(values(a), values(b)); ok {
+			r.Interval = [2]float64{1 + (d-half)/a.Mean, 1 + (d+half)/a.Mean}
+		}
+	}
+	return r
+}
+
+// welch returns the difference of the means of b and a, and half the width of its interval at 95 %; false: there are less than two of one.
+func welch(a, b []float64) (difference, half float64, ok bool) {
+	if len(a) < 2 || len(b) < 2 {
+		return 0, 0, false
+	}
+	ma, va := moments(a)
+	mb, vb := moments(b)
+	ea, eb := va/float64(len(a)), vb/float64(len(b))
+	if ea+eb == 0 {
+		return mb - ma, 0, true
+	}
+	freedom := (ea + eb) * (ea + eb) / (ea*ea/float64(len(a)-1) + eb*eb/float64(len(b)-1))
+	return mb - ma, studentT(freedom) * math.Sqrt(ea+eb), true
+}
+
+func moments(x []float64) (mean, variance float64) {
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / float64(len(x)-1)
+	}
+	return mean, variance
+}
+
+// studentT is the quantile 0.975 of Student's distribution, between rows of the usual table by 1/freedom.
+func studentT(freedom float64) float64 {
+	table := []struct{ n, t float64 }{{1, 12.706}, {2, 4.303}, {3, 3.182}, {4, 2.776}, {5, 2.571}, {6, 2.447}, {8, 2.306}, {10, 2.228}, {15, 2.131}, {20, 2.086}, {30, 2.042}, {60, 2.000}, {120, 1.980}, {1e9, 1.960}}
+	freedom = min(max(freedom, 1), 1e9)
+	for i := 1; i < len(table); i++ {
+		if lo, hi := table[i-1], table[i]; freedom <= hi.n {
+			part := (1/lo.n - 1/freedom) / (1/lo.n - 1/hi.n)
+			return lo.t + part*(hi.t-lo.t)
+		}
+	}
+	return 1.960
+}
+
+// WriteText writes what a terminal shows.
+func (c *Comparison) WriteText(w io.Writer) error {
+	var errs []error
+	line := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		errs = append(errs, err)
+	}
+	line("A         %s; commit %s, %s", c.A.Target.words(), c.A.Commit, c.A.Time)
+	line("B         %s; commit %s, %s", c.B.Target.words(), c.B.Commit, c.B.Time)
+	line("%-22s %12s %12s %8s  %-20s %s", "", "A", "B", "B/A", "95 % of B/A", "")
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		say := ms
+		if !r.Lower {
+			say = func(v float64) string { return fmt.Sprintf("%.1f/s", v) }
+		}
+		interval, verdict := "too little to say", ""
+		if r.Interval != [2]float64{} {
+			interval = fmt.Sprintf("%.3f to %.3f", r.Interval[0], r.Interval[1])
+			switch {
+			case !r.Differs():
+				verdict = "no difference shown"
+			case (r.Ratio < 1) == r.Lower:
+				verdict = "B is better"
+			default:
+				verdict = "B is worse"
+			}
+		}
+		line("%-22s %12s %12s %8.3f  %-20s %s", r.Name, say(r.A), say(r.B), r.Ratio, interval, verdict)
+	}
+	line("intervals: of phases by bootstrap over seconds (%d draws), of knees by Welch over the runs; they know nothing of what differs from run to run", resamples)
+	if c.A.Machine.CPU != c.B.Machine.CPU || c.A.Machine.Cores != c.B.Machine.Cores {
+		line("the machines differ: %s with %d cores, %s with %d", c.A.Machine.CPU, c.A.Machine.Cores, c.B.Machine.CPU, c.B.Machine.Cores)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,287 @@
+package load
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/contracts"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// ErrPoor says that a key's account can't pay for what is to be made.
+var ErrPoor = errors.New("the funded account has too little")
+
+// member is an account that sends. Its nonce belongs to its lane.
+type member struct {
+	id    primitives.AccountID
+	key   primitives.SecretKey
+	nonce primitives.Nonce
+	known bool // the nonce
+	shard int
+}
+
+// crowd are accounts below one that pays for them. They and their keys follow from its key, so that a later run finds them again.
+type crowd struct {
+	c      *Client
+	funder *primitives.KeyFile
+	tag    string
+	all    []member
+	fund   primitives.Balance // of each
+	nonce  primitives.Nonce   // of the funder's key
+	say    func(part float64, what string)
+
+	ft, hog primitives.AccountID // contracts; empty: not needed
+}
+
+// registering is what a token takes for the storage of a holder's balance, and a little more.
+var registering, _ = primitives.ParseBalance("1300000000000000000000")
+
+const (
+	firstLetters = "abcdefghijklmnopqrstuvwxyz" // of names, so that they fall into all shards
+	askers       = 32                           // that look at accounts at a time
+	makeLimit    = 3 * time.Minute              // for all to be there
+	callGas      = primitives.Gas(10_000_000_000_000)
+	heavyGas     = primitives.Gas(30_000_000_000_000)
+	minted       = 1_000_000_000
+	// Of storage-heavy calls: so many entries of so many bytes each time, in turns over so many of each sender.
+	heavyCount, heavySize, heavyOwn = 2, 2048, 8
+)
+
+func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Balance, w Workload, say func(float64, string)) (*crowd, error) {
+	secret := sha256.Sum256([]byte("troupe bench " + funder.SecretKey.String()))
+	r := &crowd{c: c, funder: funder, tag: hex.EncodeToString(secret[:3]), all: make([]member, n), fund: fund, say: say}
+	for i := range r.all {
+		seed := sha256.Sum256(fmt.Appendf(secret[:], " %d", i))
+		m := &r.all[i]
+		m.key = primitives.SecretKeyFromSeed(primitives.ED25519, hex.EncodeToString(seed[:16]))
+		id, err := primitives.ParseAccountID(fmt.Sprintf("%c%s-%d.%s", firstLetters[i*11%len(firstLetters)], r.tag, i, funder.AccountID))
+		if err != nil {
+			return nil, fmt.Errorf("load: an account below %s: %w", funder.AccountID, err)
+		}
+		m.id = id
+	}
+	if w.uses(callFT) {
+		r.ft = primitives.AccountID(fmt.Sprintf("ft%s-%d.%s", r.tag, n, funder.AccountID))
+	}
+	if w.uses(callHog) {
+		r.hog = primitives.AccountID(fmt.Sprintf("hog%s-%d.%s", r.tag, n, funder.AccountID))
+	}
+	return r, nil
+}
+
+// make sees to it that all accounts and contracts are there.
+func (r *crowd) make(ctx context.Context) error {
+	nonce, full, ok, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return fmt.Errorf("load: %s has no key %v on this chain", r.funder.AccountID, r.funder.PublicKey())
+	case !full:
+		return fmt.Errorf("load: the key %v of %s may not make accounts: it is one for calls", r.funder.PublicKey(), r.funder.AccountID)
+	}
+	r.nonce = nonce
+	missing, err := r.look(ctx)
+	if err != nil {
+		return err
+	}
+	var txs []func() (primitives.AccountID, []primitives.Action)
+	need := primitives.NEAR(1) // for gas
+	add := func(amount primitives.Balance, to primitives.AccountID, actions ...primitives.Action) {
+		need, _ = need.Add(amount)
+		txs = append(txs, func() (primitives.AccountID, []primitives.Action) { return to, actions })
+	}
+	for _, i := range missing {
+		add(r.fund, r.all[i].id, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: r.fund}, &primitives.AddKey{PublicKey: r.all[i].key.PublicKey()})
+	}
+	if err := r.contracts(ctx, missing, add); err != nil {
+		return err
+	}
+	if len(txs) == 0 {
+		return nil
+	}
+	has, _, err := r.c.amount(ctx, r.funder.AccountID)
+	if err != nil {
+		return err
+	}
+	if has.Cmp(need) < 0 {
+		return fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions to make %d accounts take %s; --accounts and --fund say how many, and what each gets",
+			ErrPoor, r.funder.AccountID, has, len(txs), len(missing), need)
+	}
+	if err := r.submit(ctx, txs); err != nil {
+		return err
+	}
+	return r.await(ctx)
+}
+
+// contracts adds what deploys contracts that are not there, and what gives tokens to who is new.
+func (r *crowd) contracts(ctx context.Context, missing []int, add func(primitives.Balance, primitives.AccountID, ...primitives.Action)) error {
+	key := &primitives.AddKey{PublicKey: r.funder.PublicKey()}
+	if r.ft != "" {
+		_, there, err := r.c.amount(ctx, r.ft)
+		if err != nil {
+			return err
+		}
+		if !there {
+			amount := primitives.NEAR(5 + uint64(len(r.all))/100)
+			add(amount, r.ft, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key, &primitives.DeployContract{Code: contracts.C("ft")},
+				&primitives.FunctionCall{Method: "new", Gas: 3 * callGas, Args: fmt.Appendf(nil, `{"owner_id":%q,"total_supply":"1","metadata":{"spec":"ft-1.0.0","name":"Bench","symbol":"BENCH","decimals":6}}`, r.funder.AccountID)})
+			missing = missing[:0]
+			for i := range r.all {
+				missing = append(missing, i)
+			}
+		}
+		for _, i := range missing {
+			add(registering, r.ft, &primitives.FunctionCall{Method: "storage_deposit", Gas: callGas, Deposit: registering, Args: fmt.Appendf(nil, `{"account_id":%q}`, r.all[i].id)},
+				&primitives.FunctionCall{Method: "ft_mint", Gas: callGas, Deposit: primitives.Yocto(1), Args: fmt.Appendf(nil, `{"account_id":%q,"amount":"%d"}`, r.all[i].id, minted)})
+		}
+	}
+	if r.hog != "" {
+		_, there, err := r.c.amount(ctx, r.hog)
+		if err != nil {
+			return err
+		}
+		if !there {
+			amount := primitives.NEAR(5 + uint64(len(r.all))*heavyOwn*(heavySize+60)/100_000) // a NEAR stakes for 100,000 bytes
+			add(amount, r.hog, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: amount}, key, &primitives.DeployContract{Code: contracts.C("hog")})
+		}
+	}
+	return nil
+}
+
+// look asks for all keys, and returns those that are not there.
+func (r *crowd) look(ctx context.Context) (missing []int, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for k := range askers {
+		wg.Go(func() {
+			for i := k; i < len(r.all) && ctx.Err() == nil; i += askers {
+				if err := r.all[i].refresh(ctx, r.c); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for i := range r.all {
+		if !r.all[i].known {
+			missing = append(missing, i)
+		}
+	}
+	return missing, nil
+}
+
+// refresh asks for a member's nonce; it is not known where there is no such key.
+func (m *member) refresh(ctx context.Context, c *Client) (err error) {
+	m.nonce, _, m.known, err = c.accessKey(ctx, m.id, m.key.PublicKey())
+	return err
+}
+
+// submit sends the funder's transactions, in order.
+func (r *crowd) submit(ctx context.Context, txs []func() (primitives.AccountID, []primitives.Action)) error {
+	base, err := r.c.base(ctx)
+	if err != nil {
+		return err
+	}
+	for i, tx := range txs {
+		to, actions := tx()
+		r.nonce++
+		raw := sign(r.funder.AccountID, r.funder.SecretKey, to, r.nonce, base, actions).AppendBorsh(nil)
+		var hash string
+		if err := r.c.Call(ctx, "broadcast_tx_async", []any{raw}, &hash); err != nil {
+			return fmt.Errorf("load: transaction %d of %d that make accounts: %w", i+1, len(txs), err)
+		}
+		r.say(float64(i+1)/float64(len(txs)), "accounts")
+		if i%256 == 255 { // behind what a node takes of one key
+			if err := r.keep(ctx, r.nonce-200); err != nil {
+				return err
+			}
+			if base, err = r.c.base(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return r.keep(ctx, r.nonce)
+}
+
+// keep waits until the funder's key has come to a nonce.
+func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
+	for end := time.Now().Add(makeLimit); ; {
+		nonce, _, _, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
+		if err != nil || nonce >= to {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("load: the transactions that make accounts are not in blocks after %v: the key of %s is at nonce %d, not %d", makeLimit, r.funder.AccountID, nonce, to)
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// await waits until all are there.
+func (r *crowd) await(ctx context.Context) error {
+	for end := time.Now().Add(makeLimit); ; {
+		missing, err := r.look(ctx)
+		if err != nil {
+			return err
+		}
+		there := true
+		for _, id := range []primitives.AccountID{r.ft, r.hog} {
+			if id != "" && there {
+				if _, there, err = r.c.amount(ctx, id); err != nil {
+					return err
+				}
+			}
+		}
+		switch {
+		case len(missing) == 0 && there:
+			return r.minted(ctx, end)
+		case time.Now().After(end):
+			return fmt.Errorf("load: %d of %d accounts have not come to be in %v, or a contract has not", len(missing), len(r.all), makeLimit)
+		}
+		if !sleep(ctx, 200*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// minted waits until the last one has tokens.
+func (r *crowd) minted(ctx context.Context, end time.Time) error {
+	for r.ft != "" {
+		var out struct{ Result []byte }
+		var bytes struct{ Result []int }
+		args := fmt.Appendf(nil, `{"account_id":%q}`, r.all[len(r.all)-1].id)
+		err := r.c.Call(ctx, "query", map[string]any{"request_type": "call_function", "finality": "optimistic", "account_id": r.ft, "method_name": "ft_balance_of", "args_base64": args}, &bytes)
+		for _, b := range bytes.Result {
+			out.Result = append(out.Result, byte(b))
+		}
+		if err == nil && strings.Trim(string(out.Result), `"0`) != "" {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("load: %s has no tokens of %s after %v: %s, %w", r.all[len(r.all)-1].id, r.ft, makeLimit, out.Result, err)
+		}
+		if !sleep(ctx, 200*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func sign(from primitives.AccountID, key primitives.SecretKey, to primitives.AccountID, nonce primitives.Nonce, base primitives.Hash, actions []primitives.Action) *primitives.SignedTransaction {
+	t := primitives.Transaction{SignerID: from, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: nonce}, ReceiverID: to, BlockHash: base, Actions: actions}
+	hash := t.Hash()
+	return primitives.NewSignedTransaction(t, key.Sign(hash[:]))
+}

@@ -1,0 +1,231 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// queue is a server with one place, which takes as long for each: so many a second and no more.
+type queue struct {
+	mu      sync.Mutex
+	free    time.Time
+	service time.Duration
+	lanes   int
+	fail    func(at time.Duration) error
+	begin   time.Time
+	stall   func(at time.Duration) time.Duration // until when it stands still
+}
+
+func (q *queue) Lanes() int { return q.lanes }
+
+func (q *queue) Do(ctx context.Context, _ int, _ uint64) error {
+	q.mu.Lock()
+	now := time.Now()
+	if q.begin.IsZero() {
+		q.begin = now
+	}
+	if q.fail != nil {
+		if err := q.fail(now.Sub(q.begin)); err != nil {
+			q.mu.Unlock()
+			sleep(ctx, 10*time.Millisecond)
+			return err
+		}
+	}
+	if q.free.Before(now) {
+		q.free = now
+	}
+	if q.stall != nil {
+		if to := q.begin.Add(q.stall(now.Sub(q.begin))); q.free.Before(to) {
+			q.free = to
+		}
+	}
+	q.free = q.free.Add(q.service)
+	wait := q.free.Sub(now)
+	q.mu.Unlock()
+	if !sleep(ctx, wait) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// TestArrivals: as many as the rate says, in order; those of a Poisson process lie as its do.
+func TestArrivals(t *testing.T) {
+	for _, kind := range []Arrival{Fixed, Poisson} {
+		all, err := arrivals(kind, 1000, 100*time.Second, 1)
+		if err != nil || math.Abs(float64(len(all))-100_000) > 1500 || !slices.IsSorted(all) {
+			t.Fatalf("%s: %d arrivals, %v", kind, len(all), err)
+		}
+		gaps, sum, squares := float64(len(all)-1), 0.0, 0.0
+		for i := 1; i < len(all); i++ {
+			g := (all[i] - all[i-1]).Seconds() * 1000
+			sum, squares = sum+g, squares+g*g
+		}
+		variance := squares/gaps - (sum/gaps)*(sum/gaps)
+		if want := map[Arrival]float64{Fixed: 0, Poisson: 1}[kind]; math.Abs(variance-want) > 0.03 {
+			t.Errorf("%s: the distances have variance %v, want %v", kind, variance, want)
+		}
+	}
+	for _, bad := range []struct {
+		kind Arrival
+		rate float64
+		end  time.Duration
+	}{{"now and then", 1, 1}, {Fixed, 0, time.Second}, {Fixed, math.NaN(), time.Second}, {Poisson, math.Inf(1), time.Second}, {Fixed, 1, 0}, {Fixed, 1e9, time.Hour}} {
+		if all, err := arrivals(bad.kind, bad.rate, bad.end, 1); err == nil {
+			t.Errorf("%v: %d arrivals", bad, len(all))
+		}
+	}
+}
+
+// TestNoCoordinatedOmission: while a target stands still, what was due then counts from when it was due, though nothing could be begun.
+func TestNoCoordinatedOmission(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{service: time.Millisecond, lanes: 4, stall: func(at time.Duration) time.Duration {
+			if at >= 2*time.Second && at < 4*time.Second {
+				return 4 * time.Second
+			}
+			return 0
+		}}
+		p, err := Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Minute})
+		if err != nil || p.Offered != 1000 || p.Done != 1000 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		// Of the 1,000 the 200 of two seconds wait, on average one second; with the four lanes alone there would be four of them.
+		if p.Latency.P50 > 0.002 || p.Latency.P90 < 0.9 || p.Latency.P99 < 1.8 || p.Latency.Max > 2.3 {
+			t.Errorf("p50 %v, p90 %v, p99 %v, max %v", p.Latency.P50, p.Latency.P90, p.Latency.P99, p.Latency.Max)
+		}
+		if s := p.Series; s[1].Latency.Max > 0.002 || s[2].Latency.P50 < 1.3 || s[3].Latency.P50 < 0.3 || s[3].Latency.P50 > 0.8 {
+			t.Errorf("the seconds: %v %v %v", s[1].Latency, s[2].Latency, s[3].Latency)
+		}
+	})
+}
+
+// TestRun: what is measured is what was due behind the warming up; errors are counted by what they say; without a rate the lanes decide.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := errors.New("InvalidNonce")
+		q := &queue{service: time.Millisecond, lanes: 8, fail: func(at time.Duration) error {
+			if at >= 6*time.Second && at < 7*time.Second {
+				return refusal
+			}
+			return nil
+		}}
+		p, err := Run(t.Context(), q, Plan{Rate: 200, Arrival: Fixed, Warm: 5 * time.Second, For: 4 * time.Second, Grace: time.Second})
+		if err != nil || p.Offered != 800 || p.Done != 600 || p.Failed != 200 || p.Errors["InvalidNonce"] != 200 || p.Series[1].Failed != 200 || p.Achieved != 150 {
+			t.Errorf("%+v, %v", p, err)
+		}
+		q = &queue{service: time.Millisecond, lanes: 8}
+		if p, err = Run(t.Context(), q, Plan{For: 4 * time.Second, Grace: time.Second}); err != nil || math.Abs(p.Achieved-1000) > 10 || math.Abs(p.Latency.P50-0.008) > 0.001 {
+			t.Errorf("without a rate: %+v, %v", p, err)
+		}
+		q = &queue{service: time.Second, lanes: 100}
+		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 2 * time.Second, Grace: time.Second}); err != nil || p.Done != 3 && p.Done != 2 || p.Errors[errUnfinished.Error()] < 90 {
+			t.Errorf("what is not done in time: %d of %d done, %v, %v", p.Done, p.Offered, p.Errors, err)
+		}
+		q = &queue{service: time.Second, lanes: 1}
+		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: time.Minute, Grace: time.Second, Behind: 5 * time.Second}); err != nil || !p.Behind || time.Since(q.begin) > 10*time.Second {
+			t.Errorf("what falls behind: %+v, %v", p, err)
+		}
+	})
+}
+
+// TestStopped: a target that answers no more ends the run soon, and says when; one that refuses does not.
+func TestStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := &Unreachable{errors.New("connection refused")}
+		q := &queue{service: time.Millisecond, lanes: 8, fail: func(at time.Duration) error {
+			if at > 5*time.Second {
+				return gone
+			}
+			return nil
+		}}
+		begin := time.Now()
+		p, err := Run(t.Context(), q, Plan{Rate: 100, Arrival: Poisson, For: time.Hour, Grace: time.Second})
+		if took := time.Since(begin); !errors.Is(err, ErrStopped) || !strings.Contains(err.Error(), "connection refused, 8.") || took > 9*time.Second || p.Done < 400 {
+			t.Errorf("behind %v: %v, %d done", took, err, p.Done)
+		}
+		q = &queue{service: time.Millisecond, lanes: 8, fail: func(time.Duration) error { return errors.New("no such method") }}
+		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Second}); err != nil || p.Failed != 1000 {
+			t.Errorf("%v, %+v", err, p)
+		}
+		q = &queue{service: time.Millisecond, lanes: 8, fail: func(at time.Duration) error { // away for a second
+			if at > time.Second && at < 2*time.Second {
+				return gone
+			}
+			return nil
+		}}
+		if p, err = Run(t.Context(), q, Plan{Rate: 100, Arrival: Fixed, For: 10 * time.Second, Grace: time.Second}); err != nil || p.Failed < 90 || p.Done < 890 {
+			t.Errorf("%v, %+v", err, p)
+		}
+	})
+}
+
+// TestKnee: the knee of a server that does so many a second is found within 5 % of that by three searches with other arrivals, and from any first rate.
+func TestKnee(t *testing.T) {
+	for _, perSecond := range []float64{333, 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			var runs []Knee
+			for seed := range uint64(3) {
+				s := DefaultSearch()
+				s.P99, s.From = 200*time.Millisecond, []float64{10, 100, 20_000}[seed]
+				k, err := FindKnee(t.Context(), s, func(ctx context.Context, rate float64, n int) (*Phase, error) {
+					q := &queue{service: time.Duration(float64(time.Second) / perSecond), lanes: 512}
+					return Run(ctx, q, Plan{Rate: rate, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 100*seed + uint64(n), Behind: time.Second})
+				})
+				if err != nil || !k.Reached {
+					t.Fatalf("%v to %v in %d trials, %v", k.Rate, k.Above, len(k.Phases), err)
+				}
+				if math.Abs(k.Rate-perSecond) > 0.05*perSecond || k.Above > k.Rate*1.021 {
+					t.Errorf("%v a second: the knee is %v, above %v, in %d trials", perSecond, k.Rate, k.Above, len(k.Phases))
+				}
+				runs = append(runs, *k)
+			}
+			if all := Together(runs); all.Spread > 0.05 {
+				t.Errorf("%v a second: %v, spread %v", perSecond, all.Mean, all.Spread)
+			}
+		})
+	}
+}
+
+// TestKneeEnds: no knee below the most, none above the least, trials that run out, and one bad moment.
+func TestKneeEnds(t *testing.T) {
+	trial := func(p99 float64) *Phase { return &Phase{Offered: 100, Done: 100, Latency: Latency{P99: p99}} }
+	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60}
+	k, err := FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil })
+	if err != nil || !k.AtMost || k.Rate != 1000 {
+		t.Errorf("always: %+v, %v", k, err)
+	}
+	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(2), nil }); err != nil || k.Reached || k.Rate != 0 || len(k.Phases) > 30 {
+		t.Errorf("never: %v in %d trials, %v", k.Rate, len(k.Phases), err)
+	}
+	bad := map[int]bool{0: true, 3: true} // a moment of others, twice
+	if k, err = FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) {
+		if rate > 500 || bad[n] {
+			return trial(2), nil
+		}
+		return trial(0.1), nil
+	}); err != nil || !k.Reached || math.Abs(k.Rate-500) > 12 {
+		t.Errorf("with bad moments: %+v, %v", k, err)
+	}
+	s.Trials = 3
+	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil }); err != nil || k.Reached || len(k.Phases) != 3 {
+		t.Errorf("three trials: %+v, %v", k, err)
+	}
+	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), ErrStopped }); !errors.Is(err, ErrStopped) || len(k.Phases) != 1 {
+		t.Errorf("one that stops: %+v, %v", k, err)
+	}
+	if _, err := FindKnee(t.Context(), Search{}, nil); err == nil {
+		t.Error("a search without anything is none")
+	}
+	for want, p := range map[bool]*Phase{true: {Offered: 100, Done: 99, Latency: Latency{P99: 1}}, false: {Offered: 100, Done: 98, Latency: Latency{P99: 0.1}}} {
+		if got := s.Holds(p); got != want {
+			t.Errorf("%d of 100 at %v s: holds %v", p.Done, p.Latency.P99, got)
+		}
+	}
+}

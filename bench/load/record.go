@@ -1,0 +1,188 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Latencies are kept from a microsecond to ten minutes, to three digits.
+const (
+	shortest = int64(time.Microsecond)
+	longest  = int64(10 * time.Minute)
+	digits   = 3
+)
+
+func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(shortest, longest, digits) }
+
+// maxWords bounds what an error may say in a report, and maxKinds how many there may be.
+const (
+	maxWords = 200
+	maxKinds = 20
+)
+
+// record is what one worker has seen.
+type record struct {
+	warm, length time.Duration
+	done         atomic.Int64
+	seconds      []second
+	errors       map[string]int
+}
+
+// second is what was due in one second.
+type second struct {
+	took   []int64 // ns
+	failed int
+}
+
+func newRecord(warm, length time.Duration) *record {
+	return &record{warm: warm, length: length, seconds: make([]second, int(math.Ceil(length.Seconds()))), errors: map[string]int{}}
+}
+
+// add notes one thing in the second in which it was due. What was due while warming up is not counted.
+func (r *record) add(due, took time.Duration, err error) {
+	r.done.Add(1)
+	at := due - r.warm
+	if at < 0 || at >= r.length {
+		return
+	}
+	s := &r.seconds[min(int(at/time.Second), len(r.seconds)-1)]
+	if err != nil {
+		s.failed++
+		r.errors[words(err)]++
+		return
+	}
+	s.took = append(s.took, int64(took))
+}
+
+// words are an error's, as much of them as makes kinds, and of what a node says nothing that does something to a terminal.
+func words(err error) string {
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(err.Error()))
+	if len(text) > maxWords {
+		text = strings.ToValidUTF8(text[:maxWords], "") + "..."
+	}
+	return text
+}
+
+// Latency is a distribution, in seconds.
+type Latency struct {
+	Mean float64 `json:"mean_seconds"`
+	P50  float64 `json:"p50_seconds"`
+	P90  float64 `json:"p90_seconds"`
+	P99  float64 `json:"p99_seconds"`
+	P999 float64 `json:"p999_seconds"`
+	Max  float64 `json:"max_seconds"`
+	// HDR is the whole histogram (HdrHistogram V2, compressed, base64), of nanoseconds; empty: there is nothing in it.
+	HDR string `json:"hdr,omitempty"`
+
+	h *hdrhistogram.Histogram
+}
+
+// latencyOf describes a histogram.
+func latencyOf(h *hdrhistogram.Histogram) (l Latency) {
+	if h.TotalCount() == 0 {
+		return l
+	}
+	sec := func(ns int64) float64 { return float64(ns) / 1e9 }
+	l = Latency{Mean: h.Mean() / 1e9, P50: sec(h.ValueAtQuantile(50)), P90: sec(h.ValueAtQuantile(90)), P99: sec(h.ValueAtQuantile(99)),
+		P999: sec(h.ValueAtQuantile(99.9)), Max: sec(h.Max()), h: h}
+	if b, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase); err == nil {
+		l.HDR = string(b)
+	}
+	return l
+}
+
+// histogram reads it back from a report.
+func (l *Latency) histogram() (_ *hdrhistogram.Histogram, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the library's, of what is none
+			err = fmt.Errorf("load: histogram: %v", p)
+		}
+	}()
+	if l.h != nil {
+		return l.h, nil
+	}
+	if l.HDR == "" {
+		return newHistogram(), nil
+	}
+	h, err := hdrhistogram.Decode([]byte(l.HDR))
+	if err != nil {
+		return nil, fmt.Errorf("load: histogram: %w", err)
+	}
+	l.h = h
+	return h, nil
+}
+
+// Phase is what came of one run.
+type Phase struct {
+	Name     string         `json:"name,omitempty"`
+	Rate     float64        `json:"rate"` // offered; 0: as many as the lanes let through
+	Arrival  string         `json:"arrival,omitempty"`
+	Lanes    int            `json:"lanes"` // things under way at a time, at most
+	Seconds  float64        `json:"seconds"`
+	Offered  int            `json:"offered"`
+	Done     int            `json:"done"`
+	Failed   int            `json:"failed"`
+	Behind   bool           `json:"behind,omitempty"` // it was ended since what was due waited too long
+	Achieved float64        `json:"achieved_per_second"`
+	Latency  Latency        `json:"latency"`
+	Errors   map[string]int `json:"errors,omitempty"`
+	Series   []Second       `json:"series"`
+
+	Included int     `json:"included,omitempty"` // of what was submitted, by the target's own count
+	Blocks   float64 `json:"blocks_per_second,omitempty"`
+}
+
+// Second is what was due in one second of a phase.
+type Second struct {
+	Done    int     `json:"done"`
+	Failed  int     `json:"failed,omitempty"`
+	Latency Latency `json:"latency"`
+}
+
+// gather puts what the workers have seen together.
+func (p *Phase) gather(records []*record) {
+	p.Errors = map[string]int{}
+	all := newHistogram()
+	for s := range records[0].seconds {
+		h := newHistogram()
+		var at Second
+		for _, r := range records {
+			x := &r.seconds[s]
+			at.Failed += x.failed
+			for _, ns := range x.took {
+				_ = h.RecordValue(min(max(ns, shortest), longest)) // in bounds
+			}
+			at.Done += len(x.took)
+		}
+		at.Latency = latencyOf(h)
+		all.Merge(h)
+		p.Done += at.Done
+		p.Failed += at.Failed
+		p.Series = append(p.Series, at)
+	}
+	for _, r := range records {
+		for what, n := range r.errors {
+			if _, known := p.Errors[what]; !known && len(p.Errors) >= maxKinds {
+				what = "others"
+			}
+			p.Errors[what] += n
+		}
+	}
+	p.Latency = latencyOf(all)
+}
+
+func (p *Phase) finish() { p.Achieved = float64(p.Done) / p.Seconds }
+
+// Kept is the part of what was offered that was done.
+func (p *Phase) Kept() float64 { return float64(p.Done) / float64(max(p.Offered, 1)) }

@@ -1,0 +1,188 @@
+package load
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Report is what a command found.
+type Report struct {
+	Command  string   `json:"command"` // "bench load"
+	Format   int      `json:"format"`
+	Time     string   `json:"time"`
+	Commit   string   `json:"commit"`
+	Machine  Machine  `json:"machine"`
+	Target   Subject  `json:"target"`
+	Workload string   `json:"workload"`
+	Until    string   `json:"until,omitempty"`
+	Arrival  string   `json:"arrival"`
+	Seed     uint64   `json:"seed"`
+	Phases   []Phase  `json:"phases"` // that were asked for; of a search: runs at nine tenths of the knee
+	Knees    *Knees   `json:"knees,omitempty"`
+	Broken   string   `json:"broken,omitempty"` // what ended it before its end
+	Notes    []string `json:"notes,omitempty"`
+}
+
+const reportFormat = 1
+
+// Machine is where the load came from.
+type Machine struct {
+	CPU   string `json:"cpu"`
+	Cores int    `json:"cores"`
+	OS    string `json:"os"`
+	Load  string `json:"load_average"`
+	Go    string `json:"go"`
+}
+
+// Subject is what was loaded.
+type Subject struct {
+	Kind     string `json:"kind"` // rpc, node, shard, cluster
+	Name     string `json:"name"` // a URL, or what was started
+	ChainID  string `json:"chain_id,omitempty"`
+	Version  string `json:"version,omitempty"`
+	Protocol uint64 `json:"protocol_version,omitempty"`
+}
+
+// NewReport begins one.
+func NewReport() *Report {
+	return &Report{Command: "bench load", Format: reportFormat, Time: time.Now().UTC().Format(time.RFC3339)}
+}
+
+// WriteJSON writes it as data.
+func (r *Report) WriteJSON(w io.Writer) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// maxReport bounds the file of a report.
+const maxReport = 256 << 20
+
+// ReadReport reads what WriteJSON wrote.
+func ReadReport(path string) (*Report, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxReport {
+		return nil, fmt.Errorf("%s: %d bytes are no report", path, info.Size())
+	}
+	b, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	r := new(Report)
+	if err := json.Unmarshal(b, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if r.Command != "bench load" || r.Format != reportFormat {
+		return nil, fmt.Errorf("%s is no report of bench load in format %d", path, reportFormat)
+	}
+	for i := range r.Phases {
+		for k := range r.Phases[i].Series {
+			if _, err := r.Phases[i].Series[k].Latency.histogram(); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// WriteText writes what a terminal shows.
+func (r *Report) WriteText(w io.Writer) error {
+	var errs []error
+	line := func(format string, args ...any) {
+		_, err := fmt.Fprintf(w, format+"\n", args...)
+		errs = append(errs, err)
+	}
+	line("machine   %s, %d cores, %s, load %s; commit %s", r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Load, r.Commit)
+	line("target    %s", r.Target.words())
+	line("load      %s, %s arrivals%s", r.Workload, r.Arrival, map[bool]string{true: ", until " + r.Until}[r.Until != ""])
+	for i := range r.Phases {
+		p := &r.Phases[i]
+		line("%-9s %s", p.Name, p.words())
+		for _, what := range slices.Sorted(maps.Keys(p.Errors)) {
+			line("          %d times: %s", p.Errors[what], what)
+		}
+	}
+	if k := r.Knees; k != nil {
+		for i := range k.Runs {
+			line("knee %d    %s", i+1, k.Runs[i].words())
+		}
+		if len(k.Runs) > 1 {
+			line("knees     %.1f/s on average, %.1f %% between the highest and the lowest", k.Mean, k.Spread*100)
+		}
+	}
+	for _, n := range r.Notes {
+		line("note      %s", n)
+	}
+	if r.Broken != "" {
+		line("ended     %s", r.Broken)
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Subject) words() string {
+	out := []string{s.Kind + " " + s.Name}
+	if s.ChainID != "" {
+		out = append(out, "chain "+s.ChainID)
+	}
+	if s.Version != "" {
+		out = append(out, fmt.Sprintf("version %s, protocol %d", s.Version, s.Protocol))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (p *Phase) words() string {
+	rate := "as many as go"
+	if p.Rate > 0 {
+		rate = fmt.Sprintf("%.1f/s offered", p.Rate)
+	}
+	l := &p.Latency
+	text := fmt.Sprintf("%s at %d lanes for %.0f s: %.1f/s done, %.2f %% of what was due; p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s", rate, p.Lanes, p.Seconds,
+		p.Achieved, p.Kept()*100, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
+	if p.Blocks > 0 {
+		text += fmt.Sprintf("; %.2f blocks/s", p.Blocks)
+	}
+	if p.Included > 0 {
+		text += fmt.Sprintf("; %d transactions in blocks by the node's count", p.Included)
+	}
+	return text
+}
+
+func (k *Knee) words() string {
+	bound := fmt.Sprintf("p99 within %s and %.0f %% done", ms(k.P99), k.Kept*100)
+	switch {
+	case k.Rate == 0:
+		return fmt.Sprintf("not even %.1f/s was kept up with (%s), in %d trials", k.Above, bound, len(k.Phases))
+	case k.AtMost:
+		return fmt.Sprintf("at least %.1f/s, the most that was tried (%s), in %d trials", k.Rate, bound, len(k.Phases))
+	case !k.Reached:
+		return fmt.Sprintf("between %.1f/s and %.1f/s when %d trials were over (%s)", k.Rate, k.Above, len(k.Phases), bound)
+	}
+	return fmt.Sprintf("%.1f/s held, %.1f/s did not (%s), in %d trials", k.Rate, k.Above, bound, len(k.Phases))
+}
+
+// ms says seconds so that a reader has three digits.
+func ms(s float64) string {
+	switch {
+	case s >= 10:
+		return fmt.Sprintf("%.1f s", s)
+	case s >= 1:
+		return fmt.Sprintf("%.2f s", s)
+	case s >= 0.01:
+		return fmt.Sprintf("%.0f ms", s*1e3)
+	}
+	return fmt.Sprintf("%.2f ms", s*1e3)
+}

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/troupe-chain/troupe/bench/load"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/internal/localnet"
+)
+
+// clusterEpoch is how many blocks an epoch of a cluster has: none ends in a usual run.
+const clusterEpoch = 5_000
+
+// clusterStart is how long a cluster may take until it makes blocks.
+const clusterStart = 2 * time.Minute
+
+// openCluster makes homes, runs a process of the program for each, and loads the first node.
+func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loaded, err error) {
+	program := o.Program
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := os.MkdirTemp(o.Dir, "troupe-bench-*")
+	if err != nil {
+		return nil, err
+	}
+	lo := home.LocalnetOptions{Dir: dir, Prefix: "node", Shards: o.Shards, Validators: o.Nodes, TrackedShards: "all", EpochLength: clusterEpoch, Now: time.Now, Random: rand.Reader, Free: home.PortFree}
+	made, err := home.Localnet(lo)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	var nodes []localnet.Node
+	for _, n := range made.Nodes {
+		nodes = append(nodes, localnet.Node{Spec: localnet.Spec{Name: n.Name, Role: string(n.Role), Tracks: n.Tracks}, Command: []string{program, "--home", n.Dir, "run"},
+			URL: host.URL(n.RPC.String()), Log: filepath.Join(n.Dir, "run.log")})
+	}
+	running, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- localnet.Run(running, localnet.Options{Nodes: nodes, Every: time.Hour, Say: func(string) {}})
+	}()
+	end := func() error {
+		stop()
+		return errors.Join(<-ended, os.RemoveAll(dir))
+	}
+	o.URL = nodes[0].URL
+	if o.KeyFile, err = home.ReadKeyFile(filepath.Join(made.Nodes[0].Dir, "validator_key.json")); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	o.Progress(0, "starting nodes")
+	if err := awaitBlocks(ctx, o.URL, ended); err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: fmt.Sprintf("%d validators of %s on this machine, %d shards, all tracked by all, asked at the first", o.Nodes, filepath.Base(program), o.Shards)}, end)
+}
+
+// awaitBlocks waits until a node has made or got some blocks.
+func awaitBlocks(ctx context.Context, url string, ended chan error) error {
+	c, err := load.NewClient(url, 1, 5*time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, clusterStart)
+	defer cancel()
+	for {
+		s, err := c.Status(ctx)
+		if err == nil && s.Sync.Height >= 3 && !s.Sync.Syncing {
+			return nil
+		}
+		select {
+		case err := <-ended:
+			ended <- nil
+			return fmt.Errorf("bench: the cluster has ended before it was ready: %w", err)
+		case <-ctx.Done():
+			return fmt.Errorf("bench: the cluster makes no blocks after %v: %w", clusterStart, errors.Join(err, context.Cause(ctx)))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheck: a sound folder is one; a changed byte in the log is named; a folder in which nothing has run is said to be one.
+func TestCheck(t *testing.T) {
+	dir := newHome(t, "")
+	if got := runLine([]string{"--home", dir, "check"}); !strings.Contains(got, "no node has run here yet") || !strings.Contains(got, "exit 1") {
+		t.Error(got)
+	}
+	runUntil(t, "JSON-RPC on", "--home", dir, "run", "--rpc-addr", "127.0.0.1:0")
+	if got := runLine([]string{"--home", dir, "check"}); !strings.HasPrefix(got, "head 0, folded up to 0") || !strings.Contains(got, "states: of 1 shards, all lead to their roots") {
+		t.Error(got)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "data", "log", "*.seg"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	b, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-3] ^= 1
+	if err := os.WriteFile(names[0], b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := runLine([]string{"--home", dir, "check"}); !strings.Contains(got, "exit 1") || !strings.Contains(got, filepath.Base(names[0])) && !strings.Contains(got, "data") {
+		t.Error(got)
+	}
+}

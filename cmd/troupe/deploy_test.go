@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/internal/host"
+)
+
+const repository = "../.."
+
+// takes tells whether the program takes a command line, without running it.
+func takes(t *testing.T, line string) {
+	t.Helper()
+	root := newRoot(new(app))
+	root.SetErr(io.Discard)
+	words := strings.Fields(line)
+	cmd, rest, err := root.Find(words)
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err == nil && cmd.Args != nil {
+		err = cmd.Args(cmd, cmd.Flags().Args())
+	}
+	if err != nil || cmd == root {
+		t.Errorf("troupe %s: %v", line, err)
+	}
+}
+
+// TestUnit: systemd takes the unit, and the program the commands that stand in it.
+func TestUnit(t *testing.T) {
+	text := mustRead(t, repository+"/deploy/systemd/troupe.service")
+	const program = "/usr/local/bin/troupe"
+	keys := map[string]string{}
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch key, value, ok := strings.Cut(line, "="); {
+		case line == "" || line[0] == '#':
+		case regexp.MustCompile(`^\[(Unit|Service|Install)\]$`).MatchString(line):
+			section = line
+		case !ok || section == "" || !regexp.MustCompile(`^[A-Z][A-Za-z]+$`).MatchString(key):
+			t.Errorf("no line of a unit: %s", line)
+		default:
+			keys[key] = value
+		}
+	}
+	command, ok := strings.CutPrefix(keys["ExecStart"], program+" ")
+	if !ok {
+		t.Fatalf("ExecStart is %q", keys["ExecStart"])
+	}
+	takes(t, command)
+	for _, hint := range regexp.MustCompile(`-- troupe (--home .*)`).FindAllStringSubmatch(text, -1) {
+		takes(t, hint[1])
+	}
+	if !strings.Contains(keys["ExecReload"], "-HUP") || keys["KillSignal"] != "SIGTERM" {
+		t.Errorf("reload by %q, end by %q", keys["ExecReload"], keys["KillSignal"])
+	}
+	if keys["RestartForceExitStatus"] != "SIGHUP" {
+		t.Error("a reload before the node listens to it ends the service")
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze: what systemd says of the keys is not looked at")
+	}
+	path := filepath.Join(t.TempDir(), "troupe.service")
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, program, "/bin/true")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(analyze, "verify", "--man=no", "--recursive-errors=no", path).CombinedOutput()
+	if err != nil || strings.Contains(string(out), path) || strings.Contains(string(out), "troupe.service:") {
+		t.Errorf("systemd-analyze: %v\n%s", err, out)
+	}
+}
+
+// TestContainerfile: instructions that there are, stages that there are, lists that are lists, and commands that the program takes; the Go of go.mod.
+func TestContainerfile(t *testing.T) {
+	text := strings.ReplaceAll(mustRead(t, repository+"/deploy/container/Containerfile"), "\\\n", "")
+	known := []string{"FROM", "ARG", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+	stages := map[string]bool{}
+	last := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			for _, hint := range regexp.MustCompile(`troupe (init|troupe snapshot .*|snapshot .*)$`).FindAllStringSubmatch(line, -1) {
+				takes(t, strings.TrimPrefix(hint[1], "troupe "))
+			}
+			continue
+		}
+		what, rest, _ := strings.Cut(line, " ")
+		if !slices.Contains(known, what) || len(stages) == 0 && what != "FROM" {
+			t.Errorf("no instruction: %s", line)
+		}
+		last[what] = rest
+		if what == "FROM" {
+			_, name, _ := strings.Cut(rest, " AS ")
+			stages[name] = true
+		}
+		if from := regexp.MustCompile(`--from=(\S+)`).FindStringSubmatch(rest); from != nil && !stages[from[1]] {
+			t.Errorf("no stage %s", from[1])
+		}
+		if i := strings.Index(rest, "["); i >= 0 && slices.Contains([]string{"CMD", "ENTRYPOINT", "HEALTHCHECK"}, what) {
+			var list []string
+			if err := json.Unmarshal([]byte(rest[i:]), &list); err != nil {
+				t.Errorf("%s: %v", line, err)
+			} else if what == "CMD" {
+				takes(t, strings.Join(list, " "))
+			}
+		}
+	}
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(mustRead(t, repository+"/go.mod"))
+	if version == nil || !strings.Contains(text, "golang:"+version[1]+"-") {
+		t.Errorf("the builder is not of go %v", version)
+	}
+	if last["USER"] != "troupe" || last["STOPSIGNAL"] != "SIGTERM" {
+		t.Errorf("user %q, stopped by %q", last["USER"], last["STOPSIGNAL"])
+	}
+}
+
+// TestUpgradeNotes: the keys that are said to change at once are those that do, and the format is the store's.
+func TestUpgradeNotes(t *testing.T) {
+	text := mustRead(t, repository+"/docs/UPGRADE.md")
+	for _, key := range host.LiveKeys() {
+		if !strings.Contains(text, "`"+key+"`") && !regexp.MustCompile(`^troupe\.rpc\.max_.*_per_address$`).MatchString(key) {
+			t.Errorf("docs/UPGRADE.md says nothing of %s", key)
+		}
+	}
+	for _, hint := range regexp.MustCompile("`troupe (--home H [^`]*)`").FindAllStringSubmatch(text, -1) {
+		takes(t, hint[1])
+	}
+	format := regexp.MustCompile(`formatVersion = (\d+)`).FindStringSubmatch(mustRead(t, repository+"/storage/meta.go"))
+	if format == nil || !strings.Contains(text, "**format "+format[1]+"**") {
+		t.Errorf("docs/UPGRADE.md names another format than %v", format)
+	}
+}
+
+// TestRelease: the target is one that make takes, with the version in it.
+func TestRelease(t *testing.T) {
+	if _, err := exec.LookPath("make"); err != nil {
+		t.Skip("no make")
+	}
+	cmd := exec.Command("make", "-n", "release", "VERSION=v9.9.9", "COMMIT=c0ffee")
+	cmd.Dir = repository
+	out, err := cmd.CombinedOutput()
+	for _, want := range []string{"-X main.version=v9.9.9 -X main.commit=c0ffee", "-trimpath", "dist/troupe-v9.9.9-", "sha256sum", "UPGRADE.md"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("make -n release: %v, no %s in\n%s", err, want, out)
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package main
+
+import "github.com/troupe-chain/troupe/internal/feed"
+
+// feedsOf reads the values of --follow.
+func feedsOf(list []string) (out []feed.Source, err error) {
+	seen := map[string]bool{}
+	for _, text := range list {
+		s, err := feed.Parse(text)
+		if err != nil {
+			return nil, usagef("--follow: %w", err)
+		}
+		if seen[s.Name()] {
+			return nil, usagef("--follow: %s is given twice", s.Name())
+		}
+		seen[s.Name()] = true
+		out = append(out, s)
+	}
+	return out, nil
+}

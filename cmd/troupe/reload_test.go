@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestHangUp: SIGHUP has a node read its files again: how much is logged, what of config.json holds from now on and what needs a restart; what is
+// wrong with them changes nothing and does not end it.
+func TestHangUp(t *testing.T) {
+	dir := newHome(t, "")
+	pipe := filepath.Join(dir, logConfigFile) // the start waits for somebody to write
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	out, in := io.Pipe()
+	root := newRoot(new(app))
+	root.SetArgs([]string{"--home", dir, "run", "--rpc-addr", "127.0.0.1:0", "--log-format", "json"})
+	root.SetOut(io.Discard)
+	root.SetErr(in)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- root.ExecuteContext(ctx)
+		_ = in.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	until := func(word string) {
+		t.Helper()
+		for lines.Scan() {
+			var line struct{ Level, Msg, Time, Error string }
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Level == "" || line.Time == "" {
+				t.Fatalf("no line of JSON: %s: %v", lines.Text(), err)
+			}
+			if strings.Contains(line.Level+" "+line.Msg+": "+line.Error, word) {
+				return
+			}
+		}
+		t.Fatalf("it has ended without %q", word)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(pipe); err != nil {
+		t.Fatal(err)
+	}
+	write(logConfigFile, "{}") // SIGHUP while it begins
+	if _, err := w.WriteString("{}"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	until("JSON-RPC on http://127.0.0.1:")
+	until("info reload: config.json is as it was")
+	write("log_config.json", "{")
+	until("error reload: the log stays as it is; a start with this file would fail: ")
+	until("info reload: config.json is as it was")
+	write("log_config.json", `{"rust_log":"info,nonsense~=5"} // as neard's`)
+	until("log_config.json: no directives, and ignored: nonsense~=5")
+	until("info reload: config.json is as it was")
+	write("config.json", "{")
+	until("error reload: nothing has changed; a start with this file would fail: ")
+	write("config.json", `{"troupe":{"rpc":{"max_work_per_address":9},"vm":{"disk_bytes":1048576}}}`)
+	until("info reload: from now on troupe.rpc.max_work_per_address")
+	until("troupe.vm.disk_bytes changed, and need a restart")
+	write("log_config.json", `{"rust_log":"error"}`)
+	cancel()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "stopping") && !strings.Contains(lines.Text(), "error") {
+			t.Logf("said at level info behind rust_log=error: %s", lines.Text())
+		}
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLogFormat: what is no format is said.
+func TestLogFormat(t *testing.T) {
+	if got := runLine([]string{"--home", newHome(t, ""), "run", "--log-format", "xml"}); !strings.Contains(got, `--log-format is "xml", must be text or json`) || !strings.Contains(got, "exit 2") {
+		t.Error(got)
+	}
+}
+
+// TestLogConfig: log_config.json says how much is logged, in the place of RUST_LOG and --verbose.
+func TestLogConfig(t *testing.T) {
+	t.Setenv("RUST_LOG", "error")
+	for file, want := range map[string]struct{ level string }{"": {"error"}, `{}`: {"error"}, `{"rust_log":"warn"}`: {"warning"}, `{"verbose_module":""}`: {"debug"}, `{"rust_log":null,"verbose_module":null}`: {"error"}} {
+		a := &app{home: t.TempDir()}
+		if file != "" {
+			if err := os.WriteFile(filepath.Join(a.home, logConfigFile), []byte(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b bytes.Buffer
+		log, err := newLog(&b, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := log.GetLevel().String(); got != want.level {
+			t.Errorf("%s: level %s, want %s", file, got, want.level)
+		}
+	}
+}

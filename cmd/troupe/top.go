@@ -1,0 +1,124 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-chain/troupe/internal/localnet"
+	screen "github.com/troupe-chain/troupe/internal/top"
+)
+
+func newTop(a *app) *cobra.Command {
+	var o struct {
+		url   string
+		every time.Duration
+		once  bool
+	}
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Show live what a node does: chain, RPC, actors, shards",
+		Long: `Top asks a running node for its status and its metrics, again and again, and shows them in one
+screen: how far the chain is, how fast blocks and transactions come, how long the RPC takes, and of
+each kind of actor what waits in its mailbox, how many messages a second it handles, how busy it
+is, and how long messages wait and take (50th and 99th percentile, since the look before).
+
+It works with a neard, too, which says less. The console at /console shows the same in a browser.
+
+Without a terminal, or with --once, it looks twice, prints one screen, and ends.`,
+		Example: `  troupe top
+  troupe top --url https://rpc.example.org --every 5s
+  troupe top --once | head -4`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.every < 100*time.Millisecond {
+				return usagef("--every is %v, must be at least 100ms", o.every)
+			}
+			place, err := a.nodeURL(o.url)
+			if err != nil {
+				return err
+			}
+			if in, ok := cmd.InOrStdin().(*os.File); ok && !o.once {
+				if out, ok := cmd.OutOrStdout().(*os.File); ok {
+					if t, ok := localnet.OpenTerminal(in, out); ok {
+						defer t.Close()
+						return topScreen(cmd, t, place, o.every)
+					}
+				}
+			}
+			before, err := screen.Ask(cmd.Context(), place)
+			if err != nil {
+				return err
+			}
+			select {
+			case <-time.After(o.every):
+			case <-cmd.Context().Done():
+				return cmd.Context().Err()
+			}
+			now, err := screen.Ask(cmd.Context(), place)
+			if err != nil {
+				return err
+			}
+			for _, line := range new(screen.View).Lines(place, before, now, 0, 0) {
+				say(cmd, "%s", line)
+			}
+			return nil
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.url, "url", "", "the node's JSON-RPC; by default rpc.addr of --home, else http://127.0.0.1:3030")
+	f.DurationVar(&o.every, "every", time.Second, "time between two looks")
+	f.BoolVar(&o.once, "once", false, "print one screen and end")
+	return c
+}
+
+// topScreen shows the node until somebody has enough. A node that does not answer is said so, and asked again.
+func topScreen(cmd *cobra.Command, t *localnet.Terminal, place string, every time.Duration) error {
+	var v screen.View
+	var before, now *screen.Look
+	lost := ""
+	type answer struct {
+		look *screen.Look
+		err  error
+	}
+	answers := make(chan answer, 1)
+	ask := func() {
+		l, err := screen.Ask(cmd.Context(), place)
+		answers <- answer{l, err}
+	}
+	go ask()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for asking := true; ; {
+		select {
+		case <-cmd.Context().Done():
+			return nil
+		case in, open := <-t.Keys:
+			if !open || v.Key(string(in)) {
+				return nil
+			}
+		case x := <-answers:
+			if asking, lost = false, ""; x.err != nil {
+				lost = x.err.Error()
+			} else {
+				before, now = now, x.look
+			}
+		case <-tick.C:
+			if !asking {
+				asking = true
+				go ask()
+			}
+		}
+		width, height := t.Size()
+		lines := []string{"asking " + place}
+		if now != nil {
+			lines = v.Lines(place, before, now, width, height)
+		}
+		if lost != "" {
+			lines[0] = screen.Fit(lost, width)
+		}
+		t.Draw(lines)
+	}
+}

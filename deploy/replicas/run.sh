@@ -1,0 +1,40 @@
+#!/bin/sh
+# A writer and two replicas behind an HTTP balancer, on this machine: ./run.sh [FOLDER]. Ctrl-C ends all of them.
+# It needs haproxy (apt-get install haproxy), and troupe in PATH or named by TROUPE. docs/REPLICAS.md says more.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=${1:-./replicas}
+: "${TROUPE:=troupe}" "${BALANCER:=127.0.0.1:3030}" "${WRITER:=127.0.0.1:3031}" "${REPLICA1:=127.0.0.1:3032}" "${REPLICA2:=127.0.0.1:3033}"
+: "${NATS:=127.0.0.1:4222}"
+export BALANCER WRITER REPLICA1 REPLICA2
+
+command -v haproxy >/dev/null || { echo "run.sh: haproxy is missing: apt-get install haproxy" >&2; exit 1; }
+command -v "$TROUPE" >/dev/null || { echo "run.sh: $TROUPE is missing: put troupe into PATH, or name it by TROUPE" >&2; exit 1; }
+
+mkdir -p "$root"
+[ -e "$root/writer/config.json" ] || "$TROUPE" --home "$root/writer" init
+for i in 1 2; do
+    [ -e "$root/replica$i/config.json" ] || "$TROUPE" --home "$root/replica$i" init --genesis "$root/writer/genesis.json"
+done
+
+pids=
+stop() {
+    trap - INT TERM EXIT
+    # shellcheck disable=SC2086 # they are numbers
+    kill $pids 2>/dev/null || true
+    wait
+}
+trap 'stop; exit 0' INT TERM
+trap stop EXIT
+
+"$TROUPE" --home "$root/writer" run --rpc-addr "$WRITER" --jetstream "$NATS" &
+pids="$pids $!"
+"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --replica "nats://$NATS" &
+pids="$pids $!"
+"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --replica "nats://$NATS" &
+pids="$pids $!"
+haproxy -f "$here/haproxy.cfg" &
+pids="$pids $!"
+echo "JSON-RPC at http://$BALANCER; writer $WRITER, replicas $REPLICA1 and $REPLICA2, NATS $NATS"
+wait

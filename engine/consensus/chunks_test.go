@@ -1,0 +1,31 @@
+package consensus
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// adopted is a chain of one block, of height 9.
+type adopted struct{ engineOf }
+
+func (adopted) Adopted(primitives.Hash) *engine.Entry {
+	h := new(primitives.BlockHeader)
+	h.Height = 9
+	return &engine.Entry{Block: &primitives.Block{Header: h}}
+}
+
+// TestReadyOfAnotherHeight: a chunk on a block that is not of the height behind it can't go into any block, and takes no other's place.
+func TestReadyOfAnotherHeight(t *testing.T) {
+	n := &Node{e: adopted{}, ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}}
+	prev := primitives.Hash{1}
+	for _, h := range []primitives.Height{9, 12, 10, 10} {
+		c := new(primitives.ChunkHeader)
+		c.PrevBlockHash, c.HeightCreated, c.ShardID = prev, h, 3
+		n.readyChunk(c)
+	}
+	if got := n.ready[prev][3]; len(n.ready[prev]) != 1 || got == nil || got.HeightCreated != 10 {
+		t.Errorf("ready on the block: %+v", n.ready[prev])
+	}
+}

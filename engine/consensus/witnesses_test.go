@@ -1,0 +1,75 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// held is a chain whose shards are all here, and that finds of each witness the same.
+type held struct {
+	engineOf
+	finds  error
+	looked *int
+}
+
+func (h held) CheckHeld(*primitives.ChunkStateWitness) (bool, error) {
+	*h.looked++
+	return true, h.finds
+}
+func (held) Head() *engine.Entry {
+	return &engine.Entry{Block: &primitives.Block{Header: new(primitives.BlockHeader)}}
+}
+func (held) Entry(primitives.Hash) *engine.Entry { return nil }
+
+func judging(finds error) (*Node, *int) {
+	looked := new(int)
+	e := held{finds: finds, looked: looked}
+	eyes := &assignments{}
+	return &Node{e: e, out: new(Out), eyes: eyes, jobs: map[uint64]func(){}, signed: new(Signatures),
+		judges: witness.NewTracker(witness.Validator{}, eyes, nil)}, looked
+}
+
+// TestOthersWitness: what a witness names and is not here ends nobody; what is wrong with this node's own does.
+func TestOthersWitness(t *testing.T) {
+	for _, c := range []struct {
+		finds error
+		ends  bool
+	}{
+		{engine.ErrUnknown, false}, {storage.ErrGone, false}, {epoch.ErrMissingBlock, false}, {epoch.ErrEpochOutOfBounds, false},
+		{engine.ErrWitness, false}, {engine.ErrNoCode, false}, {errors.New("the disk is full"), true},
+	} {
+		n, _ := judging(nil)
+		n.judged(witness.Judgement{Witness: new(primitives.ChunkStateWitness)}, fmt.Errorf("engine: %w", c.finds))
+		if (n.fatal != nil) != c.ends {
+			t.Errorf("%v ends this node: %v", c.finds, n.fatal)
+		}
+		if bad := errors.Is(c.finds, engine.ErrWitness); !c.ends && (len(n.out.Refused) > 0) != bad {
+			t.Errorf("%v: refused %v", c.finds, n.out.Refused)
+		}
+	}
+}
+
+// TestLongWitness: a long witness is looked at in a job also where the shard is held.
+func TestLongWitness(t *testing.T) {
+	for size, jobs := range map[int]int{checkedAtOnce: 0, checkedAtOnce + 1: 1} {
+		n, looked := judging(engine.ErrNoCode)
+		n.look(witness.Judgement{Witness: new(primitives.ChunkStateWitness), Size: size})
+		if len(n.out.Jobs) != jobs || *looked != 1-jobs {
+			t.Errorf("%d bytes: %d jobs, looked at %d times", size, len(n.out.Jobs), *looked)
+		}
+		for _, j := range n.out.Jobs {
+			j.Run()
+			n.done(j.ID)
+		}
+		if *looked != 1 || len(n.out.Notes) != 1 {
+			t.Errorf("%d bytes: looked at %d times, %v", size, *looked, n.out.Notes)
+		}
+	}
+}

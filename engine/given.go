@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/runtime/apply"
+	"github.com/troupe-chain/troupe/runtime/state"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// ErrGiven says that what was given of a block is not what applying it gives, or is no block at all.
+var ErrGiven = errors.New("engine: what was given of a block is wrong")
+
+// Given is a block with all that applying it gave on another engine of the same chain, which holds all shards. An engine that is given it executes
+// nothing: it writes the changes into its states and has their roots to say whether that is right.
+type Given struct {
+	Block  *primitives.Block
+	Ref    storage.BlockRef
+	chunks []*primitives.Chunk // by shard index; nil: missed
+	shards []givenShard
+	patch  []genesis.Record
+	mocks  *primitives.Mocks
+}
+
+type givenShard struct {
+	result  apply.Result // but for its trie
+	extra   chain.ChunkExtra
+	changes []trie.Change
+}
+
+// ReadGiven reads a block as a store has it. It asks no engine, so it may run anywhere. ErrGiven.
+func ReadGiven(b *storage.Block) (*Given, error) {
+	g, err := readGiven(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: block %v: %w", ErrGiven, b.Ref, err)
+	}
+	return g, nil
+}
+
+func readGiven(b *storage.Block) (g *Given, err error) {
+	g = &Given{Block: &primitives.Block{Header: new(primitives.BlockHeader)}, Ref: b.Ref}
+	if err := borsh.Unmarshal(b.Header, g.Block.Header); err != nil {
+		return nil, err
+	}
+	if err := borsh.Unmarshal(b.Body, &g.Block.Body); err != nil {
+		return nil, err
+	}
+	h := g.Block.Header
+	switch {
+	case g.Block.Hash() != b.Ref.Hash || h.Height != b.Ref.Height:
+		return nil, errors.New("its header is another block's")
+	case h.PrevHash != b.Prev.Hash:
+		return nil, errors.New("its parent is another one than it says")
+	case len(b.Shards) != len(g.Block.Body.Chunks):
+		return nil, fmt.Errorf("%d shards of %d", len(b.Shards), len(g.Block.Body.Chunks))
+	}
+	if len(b.Patch) > 0 {
+		if g.patch, g.mocks, err = parsePatch(b.Patch); err != nil {
+			return nil, err
+		}
+	}
+	g.chunks, g.shards = make([]*primitives.Chunk, len(b.Shards)), make([]givenShard, len(b.Shards))
+	for i := range b.Shards {
+		if b.Shards[i].Extra == nil {
+			return nil, fmt.Errorf("whoever gave it does not hold shard %d", b.Shards[i].ID)
+		}
+		if g.chunks[i], err = givenChunk(&b.Shards[i]); err == nil {
+			err = g.shards[i].read(&b.Shards[i])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("shard %d: %w", b.Shards[i].ID, err)
+		}
+	}
+	return g, nil
+}
+
+// givenChunk reads a new chunk. Its receipts are those that the engine has from the chunk before.
+func givenChunk(s *storage.Shard) (*primitives.Chunk, error) {
+	if s.Chunk == nil {
+		return nil, nil
+	}
+	c := &primitives.Chunk{Hash: s.Chunk.Hash}
+	c.Transactions = make([]*primitives.SignedTransaction, len(s.Chunk.Transactions))
+	if err := borsh.Unmarshal(s.Chunk.Header, &c.Header); err != nil {
+		return nil, err
+	}
+	for i := range s.Chunk.Transactions {
+		c.Transactions[i] = new(primitives.SignedTransaction)
+		if err := borsh.Unmarshal(s.Chunk.Transactions[i].Value, c.Transactions[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (g *givenShard) read(s *storage.Shard) error {
+	if err := borsh.Unmarshal(s.Extra, &g.extra); err != nil {
+		return err
+	}
+	r, x := &g.result, &g.extra
+	r.OutcomeRoot, r.GasUsed, r.BalanceBurnt, r.Proposals = x.OutcomeRoot, x.GasUsed, x.BalanceBurnt, x.Proposals
+	r.Congestion, r.BandwidthRequests, r.ProposedSplit = x.CongestionInfo, x.BandwidthRequests, x.ProposedSplit
+	r.Outcomes = make([]primitives.OutcomeWithID, len(s.Outcomes))
+	for i := range s.Outcomes {
+		r.Outcomes[i].ID = s.Outcomes[i].ID
+		if err := borsh.Unmarshal(s.Outcomes[i].Value, &r.Outcomes[i].Outcome); err != nil {
+			return fmt.Errorf("outcome %v: %w", s.Outcomes[i].ID, err)
+		}
+	}
+	if s.Chunk == nil && len(s.Outcomes) > 0 {
+		return fmt.Errorf("%d outcomes without a chunk", len(s.Outcomes))
+	}
+	if s.Chunk != nil && apply.OutcomeRoot(r.Outcomes) != x.OutcomeRoot {
+		return fmt.Errorf("the outcomes do not give their root %v", x.OutcomeRoot)
+	}
+	var err error
+	if r.Outgoing, err = givenReceipts(s.Outgoing); err != nil {
+		return err
+	}
+	local, err := givenReceipts(s.Local)
+	if err != nil {
+		return err
+	}
+	for _, receipt := range local {
+		r.Processed = append(r.Processed, apply.Processed{Receipt: receipt, Source: apply.SourceLocal})
+	}
+	r.Changes, g.changes = make([]primitives.KeyChanges, len(s.Changes)), make([]trie.Change, len(s.Changes))
+	for i := range s.Changes {
+		r.Changes[i] = s.Changes[i].KeyChanges
+		g.changes[i] = trie.Change{Key: s.Changes[i].Key, Value: s.Changes[i].Last()}
+	}
+	return nil
+}
+
+func givenReceipts(list []storage.Receipt) ([]*primitives.Receipt, error) {
+	var out []*primitives.Receipt
+	for i := range list {
+		x := new(primitives.Receipt)
+		if err := borsh.Unmarshal(list[i].Value, x); err != nil {
+			return nil, fmt.Errorf("receipt %v: %w", list[i].ID, err)
+		}
+		if x.ID != list[i].ID {
+			return nil, fmt.Errorf("receipt %v is stored as %v", x.ID, list[i].ID)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// BeginGiven judges a block of which is given what it does, as Begin judges a block of others. Its jobs write the changes and execute nothing.
+func (e *Engine) BeginGiven(g *Given) (*Pending, error) {
+	p, err := e.Begin(g.Block, g.chunks, false)
+	if err != nil {
+		return nil, err
+	}
+	p.patch, p.mocks = g.patch, g.mocks
+	for i := range p.jobs {
+		p.jobs[i].given = &g.shards[i]
+		c := p.entry.Shards[i].Chunk
+		if c == nil {
+			continue
+		}
+		h := &g.chunks[i].Header // has the hash of the block's; its maker keeps it as it was before it was in a block
+		if h.Signature != c.Header.Signature || h.HeightIncluded != 0 && h.HeightIncluded != c.Header.HeightIncluded {
+			p.Drop()
+			return nil, fmt.Errorf("%w: the header of chunk %v in block %d", ErrGiven, c.Hash, g.Ref.Height)
+		}
+		c.Header.HeightIncluded = h.HeightIncluded
+	}
+	return p, nil
+}
+
+// Err is what the first job that has failed says; nil: none has.
+func (p *Pending) Err() error {
+	for i := range p.jobs {
+		if err := p.jobs[i].err; err != nil {
+			return fmt.Errorf("shard %d of block %d: %w", p.jobs[i].ID, p.entry.Height(), err)
+		}
+	}
+	return nil
+}
+
+// take writes what is given into the state, in the place of applying the chunk.
+func (j *Job) take() error {
+	g := j.given
+	if j.input.NewChunk && g.extra.GasLimit != j.input.GasLimit {
+		return fmt.Errorf("%w: a gas limit of %d, the chunk's is %d", ErrGiven, g.extra.GasLimit, j.input.GasLimit)
+	}
+	before := rootOf(j.input.Trie)
+	r := g.result
+	r.Olds = make([]state.OldValue, len(r.Changes)) // which are read from the state before
+	after, err := before.Forest().Update(before, g.changes, nil)
+	if err != nil {
+		return err
+	}
+	if after.Hash() != g.extra.StateRoot {
+		after.Release()
+		return fmt.Errorf("%w: the state's root is %v, the changes lead to %v", ErrGiven, g.extra.StateRoot, after.Hash())
+	}
+	r.Trie = rooted(after)
+	j.result = &r
+	return nil
+}

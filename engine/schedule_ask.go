@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// ask runs a question beside the engine; what it returns is done in a later step.
+func (s *Schedule) ask(c *coming, question func(context.Context) answer) {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.cancel = cancel
+	asked := make(chan answer, 1)
+	c.asked = asked
+	s.asking.Add(1)
+	run := func() {
+		defer s.asking.Done()
+		defer cancel()
+		asked <- question(ctx)
+	}
+	if s.Go != nil {
+		s.Go(run)
+	} else {
+		go run()
+	}
+}
+
+func idle() {}
+
+func (s *Schedule) askHeader(c *coming) {
+	point := c.point.Hash
+	s.ask(c, func(ctx context.Context) answer {
+		h, err := s.source.State(ctx, point, c.id)
+		if err != nil {
+			return idle
+		}
+		total := uint64(0)
+		if h.Chunk == nil {
+			err = fmt.Errorf("%w: none in the header of shard %d", ErrChunk, c.id)
+		} else {
+			total, err = h.Parts()
+		}
+		if err != nil {
+			s.source.Refused(point, c.id, err)
+			return idle
+		}
+		return func() { c.header, c.total = h, total }
+	})
+}
+
+// parts asks for those that are missing; with all of them the shard enters.
+func (s *Schedule) parts(c *coming) error {
+	has, err := c.j.Has()
+	if err != nil {
+		return err
+	}
+	if uint64(len(has)) >= c.total {
+		if err := c.j.Enter(c.total); err != nil && !errors.Is(err, ErrNotYet) {
+			return err
+		}
+		return nil
+	}
+	c.here.Store(uint64(len(has)))
+	point, j, total := c.point.Hash, c.j, c.total
+	s.ask(c, func(ctx context.Context) answer {
+		s.inTurn(total, func(k uint64) bool {
+			if slices.Contains(has, k) {
+				return true
+			}
+			id := trie.PartID{Index: k, Total: total}
+			if s.source.Part(ctx, point, c.id, id, func(part [][]byte) error { return j.Part(id, part) }) != nil {
+				return false
+			}
+			c.here.Add(1)
+			return true
+		})
+		return idle // what has come is stored; the rest is asked for again
+	})
+	return nil
+}
+
+// inTurn does something for each number below n, with Parallel of them at once, until one fails.
+func (s *Schedule) inTurn(n uint64, do func(k uint64) bool) {
+	var next atomic.Uint64
+	var failed atomic.Bool
+	one := func() {
+		for k := next.Add(1) - 1; k < n && !failed.Load(); k = next.Add(1) - 1 {
+			if !do(k) {
+				failed.Store(true)
+			}
+		}
+	}
+	var group sync.WaitGroup
+	for range s.Parallel - 1 {
+		group.Go(one)
+	}
+	one()
+	group.Wait()
+}
+
+// askFolded asks for the chunks of folded blocks from one on.
+func (s *Schedule) askFolded(c *coming, at storage.BlockRef) error {
+	folded := s.e.store.Tip().Folded.Height
+	list := []primitives.Hash{at.Hash}
+	for h := at.Height + 1; h <= folded && len(list) < catchUpBlocks; h = at.Height + 1 {
+		var err error
+		if at, err = s.e.store.NextBlock(h); err != nil {
+			return err
+		}
+		list = append(list, at.Hash)
+	}
+	s.askChunks(c, list)
+	return nil
+}
+
+func (s *Schedule) askChunks(c *coming, blocks []primitives.Hash) {
+	s.ask(c, func(ctx context.Context) answer {
+		got := map[primitives.Hash][]*primitives.Chunk{}
+		var mu sync.Mutex
+		s.inTurn(uint64(len(blocks)), func(k uint64) bool {
+			chunks, err := s.source.Chunks(ctx, blocks[k], c.id)
+			if err != nil {
+				return false
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got[blocks[k]] = chunks
+			return true
+		})
+		return func() { maps.Copy(c.chunks, got) }
+	})
+}

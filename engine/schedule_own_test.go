@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestScheduleHandsOver: a shard that is not needed any more stays until the epoch that has no need of it has a new chunk of it: before that nobody else may have it.
+func TestScheduleHandsOver(t *testing.T) {
+	p := newJoinPair(t)
+	wanted := true
+	s := NewSchedule(p.maker.Engine, func(_ *Entry, shard primitives.ShardID) (bool, bool) {
+		return wanted || shard == p.ids[0], wanted || shard == p.ids[0]
+	}, nil)
+	defer s.Close()
+	step := func(want bool) {
+		t.Helper()
+		if err := p.maker.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		if settled, err := p.maker.Settled(); err != nil || !settled {
+			t.Fatalf("it is not settled: %v", err)
+		}
+		if err := s.Step(); err != nil {
+			t.Fatal(err)
+		}
+		if held := p.maker.Tip().Shards[1].Held(); held != want {
+			t.Fatalf("at %d the shard is held: %v, want %v", p.maker.Tip().Height(), held, want)
+		}
+	}
+	p.blocks(6, func(int) bool { return false })
+	step(true)
+	first := p.maker.Tip().Header().EpochID
+	for i := 0; p.maker.foldedAt.Header().EpochID == first; i++ { // its chunks are missed over the epoch's end
+		if i == 40 {
+			t.Fatal("no other epoch")
+		}
+		p.blocks(1, func(int) bool { return true })
+		step(true)
+	}
+	wanted = false
+	step(true)
+	p.blocks(4, func(int) bool { return false })
+	p.maker.removals.Add(1) // while another is removed, nothing goes
+	step(true)
+	p.maker.removals.Add(-1)
+	step(false)
+}
+
+// TestBegins: a node begins with the shards that its validator makes chunks of, besides those that it tracks; in a chain of two validators and two shards with one.
+func TestBegins(t *testing.T) {
+	g := testGenesis(t, "aa", "bb")
+	g.Config.NumChunkProducerSeats = 2
+	none := func(primitives.ShardLayout, primitives.ShardID) bool { return false }
+	held := map[primitives.ShardID]int{}
+	for _, of := range [][]primitives.AccountID{nil, {"aa"}, {"bb"}, {"aa", "bb"}} {
+		n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Tracks, o.Scheduled, o.Assigned = none, true, of })
+		if err != nil {
+			t.Fatal(err)
+		}
+		count, plan := 0, n.PlanOwn()
+		for i := range n.Tip().Shards {
+			s := &n.Tip().Shards[i]
+			now, next := plan(n.Tip(), s.ID)
+			if s.Held() != (now || next) {
+				t.Errorf("%v: shard %d is held: %v, the plan says %v, %v", of, s.ID, s.Held(), now, next)
+			}
+			if s.Held() {
+				count++
+				if len(of) == 1 {
+					held[s.ID]++
+				}
+			}
+		}
+		if len(of) != 1 && count != len(of) {
+			t.Errorf("%v: %d shards are held", of, count)
+		}
+	}
+	if len(held) != 2 {
+		t.Errorf("of two shards the two hold %v", held)
+	}
+}

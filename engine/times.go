@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Histogram counts values by bounds, from any goroutine.
+type Histogram struct {
+	bounds []float64 // ascending
+	counts []atomic.Uint64
+	sum    atomic.Uint64 // in thousandths of a thousandth
+}
+
+func newHistogram(bounds []float64) *Histogram {
+	return &Histogram{bounds: bounds, counts: make([]atomic.Uint64, len(bounds)+1)}
+}
+
+func (h *Histogram) add(v float64) {
+	i, _ := slices.BinarySearch(h.bounds, v) // the first bound that is not below it
+	h.counts[i].Add(1)
+	h.sum.Add(uint64(v * 1e6))
+}
+
+// Read returns the upper bounds, how many values are up to each (not cumulated, the last: above all), and their sum.
+func (h *Histogram) Read() (bounds []float64, counts []uint64, sum float64) {
+	counts = make([]uint64, len(h.counts))
+	for i := range counts {
+		counts[i] = h.counts[i].Load()
+	}
+	return h.bounds, counts, float64(h.sum.Load()) / 1e6
+}
+
+// Bounds are nearcore's (chain/chain/src/metrics.rs).
+var (
+	blockBounds = func() (out []float64) {
+		for v, i := 0.001, 0; i < 20; v, i = v*1.6, i+1 {
+			out = append(out, v)
+		}
+		return out
+	}()
+	chunkBounds = func() (out []float64) {
+		for i := range 50 {
+			out = append(out, float64(i)*0.05)
+		}
+		return out
+	}()
+	tgasBounds = []float64{50, 100, 300, 500, 700, 800, 900, 950, 1000, 1050, 1100, 1150, 1200, 1250, 1300}
+)
+
+// Times are how long blocks and chunks took since the engine began; no rule depends on them.
+type Times struct {
+	Blocks atomic.Pointer[Histogram]                         // seconds, from Begin to Adopt; nil: there was none
+	Chunks [maxTgasCeiling + 1]atomic.Pointer[Histogram]     // seconds of applying one, by gas burnt, in units of 100 Tgas, rounded up
+	Gas    atomic.Pointer[map[primitives.ShardID]*Histogram] // Tgas of new chunks; the map is never written to
+}
+
+// maxTgasCeiling is the last class of Chunks, which has all above it too.
+const maxTgasCeiling = 13
+
+const teragas = 1_000_000_000_000
+
+// Times returns what the engine has measured.
+func (e *Engine) Times() *Times { return &e.times }
+
+func histogramAt(p *atomic.Pointer[Histogram], bounds []float64) *Histogram {
+	if h := p.Load(); h != nil {
+		return h
+	}
+	p.CompareAndSwap(nil, newHistogram(bounds))
+	return p.Load()
+}
+
+// measure notes a block that is adopted. One goroutine calls it.
+func (t *Times) measure(p *Pending) {
+	histogramAt(&t.Blocks, blockBounds).add(time.Since(p.began).Seconds())
+	for i := range p.jobs {
+		j := &p.jobs[i]
+		if j.result == nil {
+			continue
+		}
+		burnt := uint64(j.result.GasUsed)
+		class := min((burnt+100*teragas-1)/(100*teragas), maxTgasCeiling)
+		histogramAt(&t.Chunks[class], chunkBounds).add(j.took.Seconds())
+		if p.entry.Shards[i].Chunk != nil {
+			t.gas(j.ID).add(float64(burnt) / teragas)
+		}
+	}
+}
+
+func (t *Times) gas(id primitives.ShardID) *Histogram {
+	var old map[primitives.ShardID]*Histogram
+	if p := t.Gas.Load(); p != nil {
+		old = *p
+	}
+	if h := old[id]; h != nil {
+		return h
+	}
+	anew := map[primitives.ShardID]*Histogram{id: newHistogram(tgasBounds)}
+	for k, h := range old {
+		anew[k] = h
+	}
+	t.Gas.Store(&anew)
+	return anew[id]
+}

@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestToldCopy: a copy of a told block of which the hash does not cover what is wrong says nothing of the block: the right one is taken.
+func TestToldCopy(t *testing.T) {
+	g := testGenesis(t, "a.near")
+	maker := openNode(t, g)
+	block, chunks := maker.make(maker.Head().Hash, 1, false)
+	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Told = true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func() *primitives.Block {
+		b := &primitives.Block{Header: block.Header}
+		for _, h := range block.Body.Chunks {
+			c := *h
+			b.Body.Chunks = append(b.Body.Chunks, &c)
+		}
+		return b
+	}
+	altered := told()
+	altered.Body.Chunks[0].Signature = altered.Body.Chunks[1].Signature
+	if altered.Hash() != block.Hash() {
+		t.Fatal("it is another block")
+	}
+	if _, err := n.Admit(altered); err != nil {
+		t.Fatalf("it shows at once: %v", err)
+	}
+	if _, err := n.Begin(altered, chunks, false); !errors.Is(err, chain.InvalidSignature) || VerdictOf(err) != Early {
+		t.Fatalf("another chunk's signature: %v, verdict %d", err, VerdictOf(err))
+	}
+	p, err := n.Begin(told(), chunks, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Drop()
+}

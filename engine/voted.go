@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Voted tells whether more than two thirds of the stake of a header's epoch have voted for a block of its height on its parent, which need not be known. What
+// its producer alone says of the height that others are at is nothing. An epoch that is neither under way nor told of by headers has no votes.
+func (e *Engine) Voted(h *primitives.BlockHeader) (bool, error) {
+	voters, err := e.voters(h.EpochID)
+	if err != nil || voters == nil {
+		return false, err
+	}
+	approved := func(i int) bool { return i < len(h.Approvals) && h.Approvals[i] != "" }
+	if !chain.ApprovedEnough(voters, approved) { // before any signature is looked at
+		return false, nil
+	}
+	inner := primitives.NewApprovalInner(h.PrevHash, h.PrevHeight, h.Height)
+	message := inner.SignedBytes(h.Height)
+	for i := range voters {
+		if approved(i) && !e.verify(h.Approvals[i], message, voters[i].PublicKey) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// voters are whose votes the blocks of an epoch carry first, in the order of their headers; nil: it is not known.
+func (e *Engine) voters(id primitives.EpochID) ([]chain.Approver, error) {
+	e.epochMu.Lock()
+	defer e.epochMu.Unlock()
+	m := e.epochs
+	known, err := e.underWay(id)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		e.leading.mu.Lock()
+		defer e.leading.mu.Unlock()
+		if m, err = e.leadingEpoch(id); err != nil || m == nil {
+			return nil, err
+		}
+	}
+	list, err := m.BlockProducersOrdered(id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]chain.Approver, len(list))
+	for i, v := range list {
+		out[i] = chain.Approver{AccountID: v.AccountID, PublicKey: v.PublicKey, StakeThis: v.Stake}
+	}
+	return out, nil
+}
+
+// LeadingHeader is the highest header that was judged, nil: none that is known without asking the disk. What it says of the height of others two thirds of
+// the stake have said.
+func (e *Engine) LeadingHeader() *primitives.BlockHeader {
+	e.leading.mu.Lock()
+	defer e.leading.mu.Unlock()
+	if e.leading.chain == nil {
+		return nil
+	}
+	return e.leading.chain.Head().Header
+}

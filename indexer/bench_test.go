@@ -1,0 +1,215 @@
+package indexer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/indexer"
+	"github.com/troupe-chain/troupe/indexer/node"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/internal/host"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// commits notes when blocks came to be known, and final.
+type commits struct {
+	mu           sync.Mutex
+	known, final map[primitives.Height]time.Time
+	last         primitives.Height
+	times        []time.Time
+}
+
+func (c *commits) observe(m *messages.BlockAccepted) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known[m.Block.Header.Height] = now
+	c.times = append(c.times, now)
+	for ; c.last < m.Final; c.last++ {
+		c.final[c.last+1] = now
+	}
+}
+
+// since is how long ago a block was committed, or became final.
+func (c *commits) since(h primitives.Height, final bool) (time.Duration, bool) {
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.known[h]
+	if final {
+		at, ok = c.final[h]
+	}
+	return now.Sub(at), ok
+}
+
+// perSecond is the load: transfers.
+const perSecond = 1000
+
+// loaded runs a node whose blocks come every so often, under that load.
+func loadedNode(b *testing.B, interval time.Duration) (*node.Node, *commits) {
+	dir := folder(b, 4, `"block_production":"interval"`)
+	edit(b, filepath.Join(dir, "config.json"), func(c map[string]any) {
+		c["consensus"].(map[string]any)["min_block_production_delay"] = map[string]int64{"secs": 0, "nanos": int64(interval)}
+	})
+	hm, err := home.Load(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	c := &commits{known: map[primitives.Height]time.Time{}, final: map[primitives.Height]time.Time{}}
+	n, err := node.Under(host.Options{Home: hm, Log: log, Listen: "127.0.0.1:0", Observe: c.observe})
+	if err != nil {
+		b.Fatal(err)
+	}
+	back := n.Host().Backend()
+	type signer struct {
+		id    primitives.AccountID
+		key   primitives.SecretKey
+		nonce primitives.Nonce
+	}
+	var all []*signer
+	var records []genesis.Record
+	for i := range 50 {
+		s := &signer{id: primitives.AccountID(fmt.Sprintf("%c%d.near", 'a'+i%26, i)), key: primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i))}
+		records = append(records, &genesis.AccountRecord{AccountID: s.id, Account: primitives.Account{Amount: primitives.NEAR(1000), StorageUsage: 182}},
+			&genesis.AccessKeyRecord{AccountID: s.id, PublicKey: s.key.PublicKey().Handle()})
+		all = append(all, s)
+	}
+	if err := back.PatchState(b.Context(), records); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var load sync.WaitGroup
+	load.Go(func() {
+		due, begun := 0, time.Now()
+		for t := time.NewTicker(2 * time.Millisecond); ; {
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return
+			}
+			for ; due < int(time.Since(begun).Seconds()*perSecond); due++ {
+				s := all[due%len(all)]
+				s.nonce++
+				x := primitives.Transaction{SignerID: s.id, PublicKey: s.key.PublicKey(), ReceiverID: all[(due*7+1)%len(all)].id, Nonce: primitives.TransactionNonce{Nonce: s.nonce},
+					BlockHash: back.Head().Hash, Actions: []primitives.Action{&primitives.Transfer{Deposit: primitives.Yocto(1)}}}
+				hash := x.Hash()
+				if _, err := back.SendTx(ctx, &view.SendTx{Tx: primitives.NewSignedTransaction(x, s.key.Sign(hash[:])), WaitUntil: view.LevelNone}); err != nil && ctx.Err() == nil {
+					b.Errorf("transfer %d: %v", due, err)
+					return
+				}
+			}
+		}
+	})
+	b.Cleanup(func() {
+		cancel()
+		load.Wait()
+		_ = n.Close()
+	})
+	return n, c
+}
+
+// BenchmarkDelay is how long after a block's commit (or when another makes it final) its message is at a subscriber's handler, and its text, while
+// 1,000 transfers a second are in blocks of 100 ms; and what the subscribers cost the cadence. One iteration is ten seconds:
+//
+//	go test ./indexer -run '^$' -bench Delay -benchtime 1x
+func BenchmarkDelay(b *testing.B) {
+	for _, c := range []struct {
+		source      string
+		finality    indexer.Finality
+		subscribers int
+		text        bool
+	}{
+		{"none", indexer.None, 0, false},
+		{"node", indexer.None, 1, false}, {"node", indexer.None, 1, true}, {"node", indexer.Final, 1, true}, {"node", indexer.None, 100, false}, {"node", indexer.None, 100, true},
+		{"url", indexer.None, 1, true}, {"url", indexer.Final, 1, true}, {"url", indexer.Final, 100, true},
+		{"none", indexer.None, 0, false},
+	} {
+		b.Run(fmt.Sprintf("source=%s/finality=%v/subscribers=%d/text=%v", c.source, c.finality, c.subscribers, c.text), func(b *testing.B) {
+			n, marks := loadedNode(b, 100*time.Millisecond)
+			time.Sleep(time.Second)
+			var source indexer.Source = n
+			if c.source == "url" {
+				source = indexer.URL("http://" + n.Host().Addr.String())
+			}
+			for b.Loop() {
+				ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
+				var mu sync.Mutex
+				var delays []time.Duration
+				var bytes, told, early atomic.Int64
+				var all sync.WaitGroup
+				cpu, begun := cpuTime(), time.Now()
+				for range c.subscribers {
+					all.Go(func() {
+						first := true
+						err := indexer.Run(ctx, indexer.Config{Source: source, Finality: c.finality}, func(_ context.Context, m *indexer.Message) error {
+							if c.text {
+								text, err := m.JSON()
+								if err != nil {
+									return err
+								}
+								bytes.Add(int64(len(text)))
+							}
+							d, ok := marks.since(m.Cursor.Height, c.finality == indexer.Final)
+							if first { // where it begins: a block that was there before
+								first = false
+								return nil
+							}
+							if !ok { // told before the node's observer was
+								early.Add(1)
+								return nil
+							}
+							told.Add(1)
+							mu.Lock()
+							delays = append(delays, d)
+							mu.Unlock()
+							return nil
+						})
+						if !errors.Is(err, context.Cause(ctx)) {
+							b.Error(err)
+						}
+					})
+				}
+				<-ctx.Done()
+				all.Wait()
+				cancel()
+				took := time.Since(begun)
+				slices.Sort(delays)
+				if len(delays) > 0 {
+					b.ReportMetric(delays[len(delays)/2].Seconds()*1e3, "p50_ms")
+					b.ReportMetric(delays[len(delays)*99/100].Seconds()*1e3, "p99_ms")
+					b.ReportMetric(float64(bytes.Load())/float64(told.Load())/1024, "KiB/message")
+				}
+				if early.Load() > 0 {
+					b.ReportMetric(float64(early.Load()), "early")
+				}
+				marks.mu.Lock()
+				blocks := 0
+				for _, at := range marks.times {
+					if at.After(begun) {
+						blocks++
+					}
+				}
+				marks.mu.Unlock()
+				b.ReportMetric(took.Seconds()*1e3/float64(blocks), "ms/block")
+				b.ReportMetric((cpuTime()-cpu).Seconds()/took.Seconds()*100, "%cpu")
+				b.ReportMetric(0, "ns/op")
+			}
+		})
+	}
+}

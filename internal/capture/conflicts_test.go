@@ -1,0 +1,100 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestNoConflicts: neards sign nothing twice, and the search finds what they signed.
+func TestNoConflicts(t *testing.T) {
+	for _, path := range recordings(t) {
+		s := NewSearch(nil)
+		if err := s.Read(open(t, path)); err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Conflicts) > 0 {
+			t.Errorf("%s: %v", path, &s.Conflicts[0])
+		}
+		if s.Blocks == 0 || s.Chunks == 0 || s.Votes == 0 {
+			t.Errorf("%s: %d blocks, %d chunks, %d votes", path, s.Blocks, s.Chunks, s.Votes)
+		}
+		t.Logf("%s: %d blocks, %d chunks, %d votes; %d not signed with a key that is known", path, s.Blocks, s.Chunks, s.Votes, s.Unsigned)
+	}
+}
+
+// TestConflicts: a second block, chunk and vote of one place are found, once each and in any recording; what strangers say is not, nor is a copy.
+func TestConflicts(t *testing.T) {
+	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
+	var out bytes.Buffer
+	tell := func(m wire.Message) {
+		text, err := json.Marshal(&Line{Kind: m.Kind().String(), Frame: wire.Append(nil, m)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Write(append(text, '\n'))
+	}
+	vote := func(key primitives.SecretKey, inner primitives.ApprovalInner, target primitives.Height) {
+		a := primitives.Approval{Inner: inner, Target: target, AccountID: "node0", Signature: key.Sign(inner.SignedBytes(target))}
+		tell(wire.NewRouted(secret, wire.ToPeer(secret.PublicKey()), &wire.BlockApproval{Approval: a}, 1))
+	}
+	stranger := primitives.SecretKeyFromSeed(primitives.ED25519, "nobody")
+	vote(secret, primitives.ApprovalInner{Endorsement: primitives.Hash{1}}, 10)
+	vote(secret, primitives.ApprovalInner{Endorsement: primitives.Hash{1}}, 10)
+	vote(secret, primitives.ApprovalInner{Endorsement: primitives.Hash{2}}, 11)
+	vote(stranger, primitives.ApprovalInner{Endorsement: primitives.Hash{3}}, 11)
+	keys := map[primitives.AccountID]primitives.PublicKey{"node0": secret.PublicKey()}
+	s := NewSearch(keys)
+	if err := s.Read(bytes.NewReader(out.Bytes())); err != nil || len(s.Conflicts) > 0 || s.Votes != 2 || s.Unsigned != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	out.Reset()
+	vote(secret, primitives.ApprovalInner{Skip: true, SkipHeight: 9}, 11)
+	vote(secret, primitives.ApprovalInner{Skip: true, SkipHeight: 9}, 11)
+
+	var header *primitives.BlockHeader
+	var chunk *primitives.ChunkHeader
+	for l, err := range Lines(open(t, "../../net/wire/testdata/frames.jsonl.gz")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(l.Frame) == 0 {
+			continue
+		}
+		if m, err := wire.Decode(l.Frame); err == nil {
+			if b, ok := m.(*wire.Block); ok && b.Block.Header.Height > 0 && len(b.Block.Body.Chunks) > 0 && b.Block.Body.Chunks[0].HeightCreated > 0 {
+				header, chunk = b.Block.Header, b.Block.Body.Chunks[0]
+				break
+			}
+		}
+	}
+	for i := range 2 {
+		h, c := *header, *chunk
+		h.Timestamp += uint64(i)
+		h.Init()
+		h.Signature = secret.Sign(raw(h.Hash()))
+		c.PrevStateRoot[0] += byte(i)
+		c.Signature = secret.Sign(raw(c.ChunkHash()))
+		tell(&wire.Headers{Headers: []*primitives.BlockHeader{&h}})
+		tell(wire.NewRouted(secret, wire.ToPeer(secret.PublicKey()), &wire.PartialChunk{PartialChunk: primitives.PartialChunk{Header: c}}, 1))
+	}
+	if err := s.Read(&out); err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, c := range s.Conflicts {
+		kinds = append(kinds, c.Kind)
+		if c.Account != "node0" || c.A == c.B {
+			t.Errorf("%v", &c)
+		}
+	}
+	if got := strings.Join(kinds, " "); len(kinds) != 3 || !strings.Contains(got, "vote") || !strings.Contains(got, "block") || !strings.Contains(got, "chunk") {
+		t.Errorf("found %s: %v", got, s.Conflicts)
+	}
+}
+
+func raw(h primitives.Hash) []byte { return h[:] }

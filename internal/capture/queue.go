@@ -1,0 +1,87 @@
+package capture
+
+import (
+	"io"
+	"sync"
+)
+
+// maxQueued is how many bytes wait to be written.
+const maxQueued = 64 << 20
+
+// queue writes on a goroutine of its own.
+type queue struct {
+	out  io.Writer
+	most int
+
+	mu     sync.Mutex
+	wake   *sync.Cond
+	list   [][]byte
+	bytes  int
+	err    error
+	closed bool
+	over   chan struct{}
+}
+
+func newQueue(out io.Writer, most int) *queue {
+	q := &queue{out: out, most: most, over: make(chan struct{})}
+	q.wake = sync.NewCond(&q.mu)
+	go q.run()
+	return q
+}
+
+// room tells whether so many bytes more may wait. Anything may where nothing does.
+func (q *queue) room(n int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes == 0 || q.bytes+n <= q.most
+}
+
+// Write has b written later, and keeps it. Its error is that of an earlier one.
+func (q *queue) Write(b []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.err != nil {
+		return 0, q.err
+	}
+	q.list = append(q.list, b)
+	q.bytes += len(b)
+	q.wake.Signal()
+	return len(b), nil
+}
+
+func (q *queue) run() {
+	defer close(q.over)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for {
+		for len(q.list) == 0 && !q.closed {
+			q.wake.Wait()
+		}
+		if len(q.list) == 0 {
+			return
+		}
+		b := q.list[0]
+		q.list[0] = nil
+		q.list = q.list[1:]
+		err := q.err
+		q.mu.Unlock()
+		if err == nil {
+			_, err = q.out.Write(b)
+		}
+		q.mu.Lock()
+		q.bytes -= len(b)
+		q.err = err
+	}
+}
+
+// end waits until all is written.
+func (q *queue) end() error {
+	q.mu.Lock()
+	q.closed = true
+	q.wake.Signal()
+	q.mu.Unlock()
+	<-q.over
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.err
+}

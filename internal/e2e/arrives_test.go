@@ -1,0 +1,102 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// arriving is the length of an epoch where nodes join behind the horizon, in blocks; shorter ones are over before their state has come.
+const arriving = 300
+
+// alike holds a node that came in the middle of a chain to one that made it: its last blocks, and that what is submitted to it is FINAL.
+func alike(t *testing.T, maker, came *process, signer *signer) {
+	t.Helper()
+	if got := came.send(signer.next0(), "FINAL").Level; got != "FINAL" {
+		t.Errorf("submitted to the one that came: %s", got)
+	}
+	end := maker.head("final").Header
+	came.reaches(end.Height, time.Minute)
+	cmp := &comparison{a: maker, b: came}
+	n := cmp.blocks(t, int(end.Height)-30, int(end.Height), 4)
+	accounts := []string{"near", string(signer.key.AccountID)}
+	cmp.state(t, end.Height, accounts, string(signer.key.AccountID))
+	cmp.proofs(t, accounts)
+	t.Logf("%d blocks, %d requests of both, %d the same byte for byte", n, cmp.asked, cmp.equal)
+}
+
+// next0 is next without the hash.
+func (s *signer) next0() string {
+	encoded, _ := s.next()
+	return encoded
+}
+
+// TestTroupeArrivesAtNeards: a troupe that knows only the genesis joins four neards after more than three epochs. It has a proof of epochs and the
+// state from them, follows, and comes back in the same way after more than two epochs away.
+func TestTroupeArrivesAtNeards(t *testing.T) {
+	program := neardProgram(t)
+	seats := neardNet(t, program, 4, 4, arriving)
+	var nodes []*process
+	for _, s := range seats {
+		change(t, filepath.Join(s.home, "config.json"), func(c object) {
+			c.at("consensus")["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 250_000_000}
+			c.at("store").at("state_snapshot_config")["state_snapshot_type"] = "Enabled"
+		})
+		nodes = append(nodes, runNeard(t, program, s))
+	}
+	load := &submitter{s: nodes[0].signer(), to: nodes[0]}
+	for h := uint64(0); h < 3*arriving+60; h = nodes[0].final() {
+		load.renew(t)
+		load.submit(t, "near", &primitives.Transfer{Deposit: primitives.Yocto(1)})
+		time.Sleep(500 * time.Millisecond)
+	}
+	dir, at := joined(t, seats[0].home), freeAddr(t)
+	begun, head := time.Now(), nodes[0].final()
+	p := start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t))
+	p.reaches(head, 5*time.Minute)
+	t.Logf("in step at %d after %v", p.final(), time.Since(begun).Round(100*time.Millisecond))
+	if r, err := p.call("block", map[string]any{"block_id": 20}); err != nil || r.Error == nil {
+		t.Errorf("it has block 20: it came by all blocks, not in the middle (%v)", err)
+	}
+	alike(t, nodes[0], p, nodes[1].signer())
+
+	p.stop(syscall.SIGKILL)
+	away := nodes[0].final()
+	for nodes[0].final() < away+2*arriving+60 {
+		time.Sleep(time.Second)
+	}
+	begun, head = time.Now(), nodes[0].final()
+	p = start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t))
+	p.reaches(head, 5*time.Minute)
+	t.Logf("away for %d blocks, in step again after %v", head-away, time.Since(begun).Round(100*time.Millisecond))
+	alike(t, nodes[0], p, nodes[2].signer())
+	for i, n := range nodes {
+		if list := complaints(n.out.String()); len(list) > 0 {
+			t.Errorf("neard %d complains %d times: %s", i, len(list), list[0])
+		}
+	}
+}
+
+// TestNeardArrivesAtTroupes: a neard that knows only the genesis joins four troupes after more than three epochs.
+func TestNeardArrivesAtTroupes(t *testing.T) {
+	program := neardProgram(t)
+	c := newCouncil(t, 4, 4, arriving)
+	c.together(3*arriving+60, 15*time.Minute)
+	s := neardFollower(t, program, c.homes[0], c.boot)
+	begun, head := time.Now(), c.p[0].final()
+	n := runNeard(t, program, s)
+	n.reaches(head, 8*time.Minute)
+	t.Logf("in step at %d after %v", n.final(), time.Since(begun).Round(100*time.Millisecond))
+	if r, err := n.call("block", map[string]any{"block_id": 20}); err != nil || r.Error == nil {
+		t.Errorf("it has block 20: it came by all blocks, not in the middle (%v)", err)
+	}
+	alike(t, c.p[0], n, c.p[1].signer())
+	if list := complaints(n.out.String()); len(list) > 0 {
+		t.Errorf("it complains %d times: %s", len(list), list[0])
+	}
+}

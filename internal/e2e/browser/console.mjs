@@ -1,0 +1,352 @@
+// The console in a browser: every page with what a node has, what it must not do with what comes from others, the keyboard, both colour schemes.
+import assert from "node:assert";
+import { go, open, picture, rpc, scene, step, url } from "./check.mjs";
+
+const { browser, page, trouble } = await open();
+const quiet = () => assert.deepEqual(trouble.splice(0), []);
+const text = (s) => page.locator(s).first().innerText();
+const search = async (q) => {
+  await page.fill("#q", q);
+  await page.press("#q", "Enter");
+};
+// shown waits until the table of live blocks has come to a height.
+const shown = (height) => page.waitForFunction((h) => [...document.querySelectorAll("main tr td:first-child a[href^='#/block/']")].some((a) => Number(a.textContent.replaceAll(",", "")) >= h), height);
+const at = (start) => page.waitForFunction((s) => location.hash.startsWith(s), start);
+const sockets = [];
+await page.routeWebSocket(/\/ws$/, (ws) => {
+  const server = ws.connectToServer();
+  const said = [];
+  sockets.push({ ws, server, said });
+  ws.onMessage((m) => {
+    said.push(JSON.parse(m));
+    server.send(m);
+  });
+});
+
+await step("overview is live", async () => {
+  await go(page, "");
+  await page.waitForSelector("#link.live");
+  const before = (await rpc("block", { finality: "optimistic" })).header.height;
+  await rpc("sandbox_mine", { blocks: 5 });
+  await shown(before + 5);
+  const gas = page.locator("canvas[aria-label^='Gas of a block: now']");
+  assert.match(await gas.getAttribute("aria-label"), /lowest .*, highest .* blocks/);
+  await page.waitForFunction(() => /now \d/.test(document.querySelector("canvas[aria-label^='Transactions a second']").getAttribute("aria-label")));
+  assert.equal(await page.locator("main table caption", { hasText: "Shards" }).count(), 1);
+  assert((await text("#node")).includes("sandbox"));
+  assert(await page.evaluate(() => { // something is drawn
+    const c = document.querySelector("canvas[aria-label^='Gas']");
+    return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v) => v);
+  }));
+  quiet();
+});
+
+await step("blocks go on behind a lost connection, each once", async () => {
+  await go(page, "blocks");
+  const first = sockets.at(-1);
+  const height = () => rpc("block", { finality: "optimistic" }).then((b) => b.header.height);
+  await rpc("sandbox_mine", { blocks: 2 });
+  await shown(await height());
+  await first.ws.close();
+  await page.waitForSelector("#link.lost");
+  await rpc("sandbox_mine", { blocks: 3 });
+  const last = await height();
+  await shown(last);
+  assert.notEqual(sockets.at(-1), first);
+  assert(sockets.at(-1).said[0].params.after.height > 0, "it said where it was");
+  await page.waitForTimeout(400);
+  const rows = await page.locator("main tbody tr td:first-child").allInnerTexts();
+  const heights = rows.map((s) => Number(s.replaceAll(",", "")));
+  for (let i = 1; i < Math.min(heights.length, 8); i++) assert.equal(heights[i], heights[i - 1] - 1, rows.join(" "));
+  quiet();
+});
+
+await step("search by height, hash, receipt, account", async () => {
+  await search(String(scene.height));
+  await at("#/block/");
+  await page.locator("h1", { hasText: "Block" }).waitFor();
+  assert((await text("main")).includes(scene.block));
+  for (const [what, page0] of [[scene.block, "block"], [scene.tx, "tx"], [scene.receipt, "receipt"], [scene.chunk, "chunk"], [scene.token, "account"]]) {
+    await search(what);
+    await at(`#/${page0}/`);
+    await page.locator("main h1").first().waitFor();
+    assert.equal(new URL(page.url()).hash.split("/")[2], what);
+  }
+  await search("no such thing!");
+  await page.getByText("No height, hash or account looks like").waitFor();
+  await search("nobody.at.all");
+  await page.getByText("This node knows no account").waitFor();
+  await search("11111111111111111111111111111111111111111111");
+  await page.getByText("This node knows no block").waitFor();
+  quiet();
+});
+
+await step("a transaction's tree of receipts, with gas and logs", async () => {
+  await go(page, `tx/${scene.tx}/${scene.signer}`);
+  await page.locator("ul.tree").waitFor();
+  const receipts = await page.locator("ul.tree details:has(> summary > strong)").count();
+  const r = await rpc("EXPERIMENTAL_tx_status", { tx_hash: scene.tx, sender_account_id: scene.signer, wait_until: "FINAL" });
+  assert(r.receipts_outcome.length >= scene.receipts && scene.receipts >= 3); // refunds are not in the answer of send_tx
+  assert.equal(receipts, r.receipts_outcome.length);
+  assert.match(await text("ul.tree summary"), /Tgas|Ggas/);
+  const logs = await page.locator("pre.logs").allInnerTexts();
+  assert(logs.some((l) => l.includes("<script>hacked=1</script>")), logs.join("\n"));
+  await page.getByText("went on as").first().waitFor();
+  await page.locator("ul.tree details").first().evaluate((d) => (d.open = true));
+  await page.evaluate(() => document.getElementById("receipts").scrollIntoView());
+  await picture(page, "transaction");
+  await page.locator("ul.tree a[href^='#/receipt/']").first().click();
+  await page.locator("h1", { hasText: "Receipt" }).waitFor();
+  await page.locator(`main a[href='#/tx/${scene.tx}/${scene.signer}']`).waitFor(); // where it comes from
+  quiet();
+});
+
+await step("a block and a chunk", async () => {
+  await go(page, "block/" + scene.block);
+  await page.locator("main caption", { hasText: "Shards" }).waitFor();
+  await page.locator(`main a[href^='#/tx/']`).first().waitFor();
+  await picture(page, "block");
+  await page.locator("main a[href^='#/chunk/']").first().click();
+  await page.locator("h1", { hasText: "Chunk of shard" }).waitFor();
+  quiet();
+});
+
+await step("an account: keys, contract, a view call, storage", async () => {
+  await go(page, "account/" + scene.token);
+  await page.locator("#methods option[value=ft_balance_of]").waitFor({ state: "attached" });
+  await page.fill("input[name=method]", "ft_balance_of");
+  await page.fill("textarea[name=args]", JSON.stringify({ account_id: scene.signer }));
+  await page.press("textarea[name=args]", "Tab"); // by keyboard alone
+  await page.keyboard.press("Enter");
+  await page.locator("#result pre").waitFor();
+  assert.match(await text("#result pre"), /^"\d+"$/);
+  await page.fill("input[name=method]", "no_such_method");
+  await page.locator("#call button").click();
+  await page.locator("#result .bad").waitFor();
+  assert((await text("#result")).includes("MethodNotFound"), await text("#result"));
+  await page.locator("form:has(input[name=prefix]) button").click();
+  await page.locator("caption", { hasText: "values" }).waitFor();
+  assert((await text("main")).includes("<script>hacked=2</script>"), "a value of storage");
+  await picture(page, "account");
+  await go(page, "account/" + scene.signer);
+  await page.locator("caption", { hasText: "Keys (1)" }).waitFor();
+  quiet();
+});
+
+await step("mempool, validators, network", async () => {
+  await go(page, "mempool");
+  await page.locator("meter[aria-label^='congestion of shard']").first().waitFor();
+  await go(page, "validators");
+  await page.locator("td", { hasText: scene.signer }).first().waitFor();
+  await go(page, "network");
+  await page.getByText("This node has no peers").waitFor();
+  quiet();
+});
+
+await step("the tree of actors, by keyboard, and one followed", async () => {
+  await go(page, "actors");
+  const row = (name) => page.locator("[role=treegrid] [role=row]:not([hidden])", { has: page.locator("[role=gridcell]", { hasText: new RegExp(`^[▾▸]?${name}$`) }) });
+  await row("chain").waitFor();
+  await page.locator("[role=row][aria-level='4']", { hasText: "mempool" }).first().waitFor();
+  await page.locator(".vt-space [role=row][tabindex='0']").focus();
+  const active = () => page.evaluate(() => document.activeElement.querySelector("[role=gridcell] span:last-child")?.textContent);
+  assert.equal(await active(), "node");
+  await page.keyboard.press("ArrowDown");
+  assert.equal(await active(), "chain");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Home");
+  assert.equal(await active(), "node");
+  const rows = () => page.locator("[role=treegrid]").getAttribute("aria-rowcount").then(Number);
+  const all = await rows();
+  await page.keyboard.press("ArrowLeft");
+  const folded = (is, most) => page.waitForFunction(([is, most]) => document.activeElement.getAttribute("aria-expanded") === is &&
+    (Number(document.querySelector("[role=treegrid]").getAttribute("aria-rowcount")) <= 2) === most, [is, most]);
+  await folded("false", true);
+  await page.keyboard.press("ArrowRight");
+  await folded("true", false);
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.locator("section[aria-label='Followed actor'] h2", { hasText: "chain" }).waitFor();
+  await rpc("sandbox_mine", { blocks: 40 });
+  await page.waitForFunction(() => /highest [1-9]/.test(document.querySelector("canvas[aria-label^='Messages a second']").getAttribute("aria-label")));
+  await page.locator("dt", { hasText: "Standstills" }).waitFor();
+  await page.locator("[role=columnheader] button", { hasText: "Messages/s" }).click();
+  assert.equal(await page.locator("[role=columnheader]", { hasText: "Messages/s" }).getAttribute("aria-sort"), "descending");
+  await page.fill("main input[type=search]", "mempool");
+  await page.waitForFunction((n) => Number(document.querySelector("[role=treegrid]").getAttribute("aria-rowcount")) < n, all);
+  await page.fill("main input[type=search]", "");
+  if (process.env.TROUPE_SCREENSHOTS) await page.waitForTimeout(12_000);
+  await page.locator("h1").click();
+  await picture(page, "actors");
+  quiet();
+});
+
+await step("the sandbox's controls", async () => {
+  await rpc("sandbox_set_production", { mode: "manual" });
+  await go(page, "sandbox");
+  const before = (await rpc("block", { finality: "optimistic" })).header.height;
+  await page.fill("form[data-method=sandbox_mine] input[name=blocks]", "3");
+  await page.click("form[data-method=sandbox_mine] button");
+  await page.locator("#done .good").waitFor();
+  assert((await rpc("block", { finality: "optimistic" })).header.height >= before + 3);
+  await page.fill("form[data-method=sandbox_snapshot] input", "here");
+  await page.click("form[data-method=sandbox_snapshot] button");
+  await page.locator("td", { hasText: "here" }).waitFor();
+  const height = () => rpc("block", { finality: "optimistic" }).then((b) => b.header.height);
+  const [snapshot] = await rpc("sandbox_snapshots");
+  assert.equal(snapshot.height, await height());
+  await page.fill("form[data-method=sandbox_fast_forward] input", "50");
+  await page.click("form[data-method=sandbox_fast_forward] button");
+  await page.locator("#done .good", { hasText: "Go heights on: done" }).waitFor();
+  assert((await height()) >= snapshot.height + 50);
+  await page.click("button[aria-label='Go back to here']");
+  await page.locator("#done .good", { hasText: "Go back to here: done" }).waitFor();
+  assert.equal(await height(), snapshot.height);
+  await page.fill("form[data-method=sandbox_set_balance] input[name=account_id]", "NO ACCOUNT");
+  await page.fill("form[data-method=sandbox_set_balance] input[name=amount]", "5");
+  await page.click("form[data-method=sandbox_set_balance] button");
+  await page.locator("#done .bad").waitFor();
+  await picture(page, "sandbox");
+  quiet();
+});
+
+const evil = `<img src=x onerror="globalThis.hacked=3"><script>globalThis.hacked=4</script>`;
+
+await step("what others write is text", async () => {
+  for (const hash of ["account/", "tx/", "block/", "receipt/", "chunk/", "search/", ""]) {
+    await page.goto(url + "/console/#/" + hash + encodeURIComponent(evil));
+    await page.locator("main h1").first().waitFor();
+    await page.goto(url + "/console/#/" + hash + evil);
+    await page.locator("main h1").first().waitFor();
+  }
+  // A node that lies in every text: whatever is a string in a reply is markup.
+  const spoil = (v) => (typeof v === "string" ? (/^\d+$/.test(v) ? v : evil) : Array.isArray(v) ? v.map(spoil) : v && typeof v === "object" ? Object.fromEntries(Object.entries(v).map(([k, x]) => [k, spoil(x)])) : v);
+  await page.route((u) => u.pathname === "/", async (route) => {
+    const asked = route.request().postDataJSON();
+    const reply = await route.fetch();
+    const body = await reply.json();
+    const bytes = ["view_code", "view_state"].includes(asked.params?.request_type);
+    const result = bytes ? body.result : spoil(body.result);
+    if (asked.method === "tx" || asked.method === "EXPERIMENTAL_tx_status") restore(result, body.result);
+    await route.fulfill({ json: { ...body, result, error: body.error && spoil(body.error) } });
+  });
+  // Ids that lead from one receipt to the next, and base64, stay as they are, or there would be no tree.
+  const restore = (to, from) => {
+    for (const k of Object.keys(from ?? {})) {
+      if (["receipt_ids", "id", "receipt_id", "args", "SuccessValue"].includes(k)) to[k] = from[k];
+      else if (typeof from[k] === "object") restore(to[k], from[k]);
+    }
+  };
+  for (const hash of ["", "blocks", "mempool", "validators", "network", "sandbox", "block/" + scene.block, "chunk/" + scene.chunk, `tx/${scene.tx}/${scene.signer}`, "receipt/" + scene.receipt, "account/" + scene.token]) {
+    await page.goto("about:blank");
+    await go(page, hash);
+    await page.waitForTimeout(300);
+    assert.equal(await page.evaluate(() => globalThis.hacked), undefined, hash);
+    assert.equal(await page.locator("main img, main script, main iframe").count(), 0, hash);
+  }
+  await page.locator("main", { hasText: "<img src=x" }).waitFor();
+  await page.unroute((u) => u.pathname === "/").catch(() => {});
+  await page.unrouteAll();
+  quiet();
+});
+
+await step("the policy refuses what got in all the same", async () => {
+  await go(page, "");
+  const made = await page.evaluate(() => {
+    let refused = 0;
+    try {
+      document.body.innerHTML = "<b>x</b>";
+    } catch {
+      refused++;
+    }
+    const s = document.createElement("script");
+    try {
+      s.textContent = "globalThis.hacked = 5";
+      document.body.append(s);
+    } catch {
+      refused++;
+    }
+    const b = document.createElement("button");
+    try {
+      b.setAttribute("onclick", "globalThis.hacked = 6");
+      document.body.append(b);
+      b.click();
+    } catch {
+      refused++;
+    }
+    b.remove();
+    s.remove();
+    return { refused, hacked: globalThis.hacked };
+  });
+  assert.equal(made.hacked, undefined);
+  assert(made.refused >= 1, "markup of a string");
+  assert.equal(await page.evaluate(() => fetch("http://127.0.0.1:1/").then(() => "sent", () => "refused")), "refused");
+  assert(trouble.splice(0).some((t) => /Content Security Policy|Trusted/.test(t)), "the browser says so");
+});
+
+await step("landmarks, names, focus, both colour schemes", async () => {
+  for (const hash of ["", "actors", "blocks", "mempool", "validators", "network", "sandbox", "account/" + scene.token, `tx/${scene.tx}/${scene.signer}`]) {
+    await go(page, hash);
+    await page.waitForTimeout(200);
+    const wrong = await page.evaluate(() => {
+      const out = [];
+      const one = (s) => document.querySelectorAll(s).length === 1 || out.push(`${document.querySelectorAll(s).length} of ${s}`);
+      for (const s of ["header", "nav[aria-label]", "main", "main h1", "[role=search]", "[aria-live=polite].hidden"]) one(s);
+      if (!document.documentElement.lang) out.push("no language");
+      for (const e of document.querySelectorAll("input, select, textarea")) if (!e.labels?.length && !e.getAttribute("aria-label")) out.push("no label: " + e.outerHTML);
+      for (const e of document.querySelectorAll("button, a[href]")) if (!(e.textContent.trim() || e.getAttribute("aria-label"))) out.push("no name: " + e.outerHTML);
+      for (const e of document.querySelectorAll("th")) if (!e.scope) out.push("no scope: " + e.outerHTML);
+      for (const e of document.querySelectorAll("main table")) if (!e.caption) out.push("no caption: " + e.outerHTML.slice(0, 80));
+      for (const e of document.querySelectorAll("canvas")) if (e.getAttribute("role") !== "img" || !e.getAttribute("aria-label")) out.push("a picture without words");
+      const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+      if (new Set(ids).size !== ids.length) out.push("ids twice");
+      return out;
+    });
+    assert.deepEqual(wrong, [], hash);
+  }
+  await page.goto("about:blank");
+  await go(page, "");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+  await page.click("#nav-validators");
+  await page.locator("h1", { hasText: "Validators" }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "main", "a page that is gone to has the focus");
+  assert.equal(await page.locator("nav a[aria-current=page]").innerText(), "Validators");
+  assert.equal(await page.title(), "Validators – Troupe");
+  await page.keyboard.press("/");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "q");
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    const ratios = await page.evaluate(() => {
+      const s = getComputedStyle(document.documentElement);
+      const light = (name) => {
+        const h = s.getPropertyValue(name).trim().replace(/^#(.)(.)(.)$/, "#$1$1$2$2$3$3");
+        const [r, g, b] = [1, 3, 5].map((i) => parseInt(h.slice(i, i + 2), 16) / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+      const out = {};
+      for (const ink of ["--ink", "--muted", "--accent", "--good", "--bad", "--warn"]) for (const bg of ["--bg", "--panel", "--mark"]) out[ink + " on " + bg] = ratio(ink, bg);
+      return { out, body: getComputedStyle(document.body).backgroundColor };
+    });
+    for (const [what, r] of Object.entries(ratios.out)) assert(r >= 4.5, `${colorScheme}: ${what}: ${r.toFixed(2)}`);
+    assert.equal(ratios.body === "rgb(19, 20, 23)", colorScheme === "dark");
+  }
+  quiet();
+});
+
+await step("pictures", async () => {
+  if (!process.env.TROUPE_SCREENSHOTS) return;
+  await rpc("sandbox_set_production", { mode: "instant" });
+  await go(page, "");
+  await page.waitForTimeout(25_000); // points for the charts
+  await page.emulateMedia({ colorScheme: "light" });
+  await picture(page, "overview");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.waitForTimeout(2200);
+  await picture(page, "overview-dark");
+});
+
+await browser.close();

@@ -1,0 +1,294 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// panel are validators of one network in the homes that neard's localnet makes; some are neards, the others troupes.
+type panel struct {
+	t       *testing.T
+	program string // the neard
+	seats   []seat
+	neards  int // the first so many
+	shards  int // ids to ask for chunks of
+	p       []*process
+}
+
+// newPanel makes n homes, has them edited, and starts a validator in each.
+func newPanel(t *testing.T, n, neards, shards, epoch int, edit func(seat)) *panel {
+	t.Helper()
+	b := &panel{t: t, program: neardProgram(t), neards: neards, shards: shards, p: make([]*process, n)}
+	b.seats = neardNet(t, b.program, n, shards, epoch)
+	for _, s := range b.seats {
+		if edit != nil {
+			edit(s)
+		}
+	}
+	for i := range b.seats {
+		b.start(i)
+	}
+	return b
+}
+
+func (b *panel) kind(i int) string {
+	if i < b.neards {
+		return "neard"
+	}
+	return "troupe"
+}
+
+// start starts validator i, for the first time or again.
+func (b *panel) start(i int) {
+	b.t.Helper()
+	if i < b.neards {
+		b.p[i] = runNeard(b.t, b.program, b.seats[i])
+		return
+	}
+	b.p[i] = start(b.t, b.seats[i].home, "--network-addr", b.seats[i].network)
+}
+
+// length is how many blocks a scenario makes: TROUPE_BLOCKS, or what it is given.
+func length(t *testing.T, usual int) int {
+	t.Helper()
+	s := os.Getenv("TROUPE_BLOCKS")
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 10 {
+		t.Fatalf("TROUPE_BLOCKS=%q is no number of blocks", s)
+	}
+	return n
+}
+
+// highest is the highest final height of any that runs.
+func (b *panel) highest() (h uint64) {
+	b.t.Helper()
+	for _, p := range b.p {
+		select {
+		case <-p.ended:
+		default:
+			h = max(h, p.final())
+		}
+	}
+	return h
+}
+
+// until waits until all that run have a final block of a height.
+func (b *panel) until(height uint64, within time.Duration) {
+	b.t.Helper()
+	limit := time.Now().Add(within)
+	for i, p := range b.p {
+		select {
+		case <-p.ended:
+			continue
+		default:
+		}
+		for p.final() < height {
+			select {
+			case <-p.ended:
+				b.t.Fatalf("%s %d ended: %v\n%s", b.kind(i), i, p.err, tail(p.out.String(), 6000))
+			case <-time.After(100 * time.Millisecond):
+			}
+			if time.Now().After(limit) {
+				b.t.Fatalf("%s %d is at %d, not at %d", b.kind(i), i, p.final(), height)
+			}
+		}
+	}
+}
+
+// production is what a node says that validators made of what they should have, in an epoch.
+func (b *panel) production(p *process, epoch string) string {
+	b.t.Helper()
+	var v struct {
+		Current []struct {
+			Account    string `json:"account_id"`
+			Blocks     int    `json:"num_produced_blocks"`
+			Expected   int    `json:"num_expected_blocks"`
+			Chunks     int    `json:"num_produced_chunks"`
+			ChunksDue  int    `json:"num_expected_chunks"`
+			Endorsed   int    `json:"num_produced_endorsements"`
+			EndorseDue int    `json:"num_expected_endorsements"`
+		} `json:"current_validators"`
+	}
+	r, err := p.call("validators", map[string]any{"epoch_id": epoch})
+	if err != nil || r.Error != nil {
+		return "validators: " + said(r)
+	}
+	if err := json.Unmarshal(r.Result, &v); err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for _, x := range v.Current {
+		lines = append(lines, fmt.Sprintf("%s blocks %d of %d, chunks %d of %d, endorsements %d of %d",
+			x.Account, x.Blocks, x.Expected, x.Chunks, x.ChunksDue, x.Endorsed, x.EndorseDue))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// missedBy logs who should have made the blocks that are not there: the producer of a height is the same on all branches.
+func (b *panel) missedBy(from, to uint64) {
+	b.t.Helper()
+	missed, made := map[string]int{}, map[string]int{}
+	for h := from; h <= to; h++ {
+		var x struct {
+			Author string `json:"author"`
+		}
+		r, err := b.p[0].call("block", map[string]any{"block_id": h})
+		if err == nil && r.Error == nil && json.Unmarshal(r.Result, &x) == nil {
+			made[x.Author]++
+			continue
+		}
+		missed[fmt.Sprint("before ", b.authorAfter(h, to))]++
+	}
+	b.t.Logf("blocks by author: %v; heights without a block, by who made the next one: %v", made, missed)
+}
+
+func (b *panel) authorAfter(h, to uint64) string {
+	for h++; h <= to; h++ {
+		var x struct {
+			Author string `json:"author"`
+		}
+		if r, err := b.p[0].call("block", map[string]any{"block_id": h}); err == nil && r.Error == nil && json.Unmarshal(r.Result, &x) == nil {
+			return x.Author
+		}
+	}
+	return "nobody"
+}
+
+// runs makes load on a network of validators for so many blocks, and wants one chain of all of them with each node's transactions FINAL.
+func (b *panel) runs(blocks int, events func(from uint64)) {
+	t := b.t
+	t.Helper()
+	b.until(3, 3*time.Minute)
+	m := &mixed{shards: b.shards, nodes: b.p[:1]}
+	judged := b.p[len(b.p)-1]
+	if events != nil {
+		judged = b.p[0] // the others may be away
+	}
+	clients, token := m.settle(t, judged)
+	if events == nil {
+		for _, p := range b.p[1:] {
+			clients = append(clients, &submitter{s: p.signer(), to: p})
+		}
+	}
+	stop := make(chan struct{})
+	group := m.load(t, clients, token, stop)
+	from, begun := b.highest(), time.Now()
+	if events != nil {
+		events(from)
+	}
+	b.until(from+uint64(blocks), time.Duration(blocks)*4*time.Second+2*time.Minute)
+	close(stop)
+	group.Wait()
+	took := time.Since(begun)
+	time.Sleep(3 * time.Second)
+	to := b.highest()
+	b.until(to, time.Minute)
+
+	c := &council{t: t}
+	heights, chunks, made := c.missing(b.p[0], from+1, to)
+	total := 0
+	for _, c := range clients {
+		total += len(c.list)
+	}
+	t.Logf("heights %d to %d in %v (%.2f s a block): %d without a block, %d of %d chunks missed; %d transactions",
+		from+1, to, took.Round(time.Second), took.Seconds()/float64(max(1, made)), heights, chunks, b.shards*made, total)
+	epochs := &comparison{a: b.p[0]}
+	for h := from + 2; h < to-60; h += 60 {
+		if r, err := b.p[0].call("block", map[string]any{"block_id": h}); err == nil && r.Error == nil {
+			t.Logf("epoch of %d: %s", h, b.production(b.p[0], epochs.epochOf(t, h)))
+		}
+	}
+	b.missedBy(from+1, to)
+	var end head
+	b.p[0].get("block", map[string]any{"finality": "final"}, &end)
+	for i, p := range b.p[1:] {
+		cmp := &comparison{a: b.p[0], b: p}
+		p.reaches(end.Header.Height, time.Minute)
+		cmp.blocks(t, int(max(from, end.Header.Height-min(end.Header.Height, 200))), int(end.Header.Height), b.shards)
+		for _, c := range clients {
+			for k := 0; k < len(c.list); k += 1 + len(c.list)/5 {
+				cmp.transaction(t, c.list[k].hash, string(c.list[k].sender), end.Header.Hash)
+			}
+		}
+		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal)
+	}
+	for i, p := range b.p[:b.neards] {
+		if list := complaints(p.out.String()); len(list) > 0 {
+			t.Errorf("neard %d complains %d times: %s", i, len(list), strings.Join(list[:min(len(list), 5)], "\n"))
+		}
+	}
+}
+
+// TestNeardsAlone is the measure for the others: four neards, four shards, epochs of 60 blocks.
+func TestNeardsAlone(t *testing.T) {
+	newPanel(t, 4, 4, 4, 60, nil).runs(length(t, 200), nil)
+}
+
+// TestMixedValidators: two neards and two troupes make the blocks and chunks of four shards together. A chunk needs the endorsements of three of
+// the four, so that each side's are endorsed by the other.
+func TestMixedValidators(t *testing.T) {
+	newPanel(t, 4, 2, 4, 60, nil).runs(length(t, 300), nil)
+}
+
+// TestMixedKilled: of two neards and two troupes one after the other is killed, and comes back.
+func TestMixedKilled(t *testing.T) {
+	b := newPanel(t, 4, 2, 4, 60, nil)
+	b.runs(length(t, 300), func(from uint64) {
+		for k, i := range []int{3, 1, 2} { // not 0, which the load waits on
+			b.until(from+uint64(20+60*k), 10*time.Minute)
+			b.p[i].end(syscall.SIGKILL)
+			time.Sleep(5 * time.Second)
+			begun := time.Now()
+			b.start(i)
+			b.until(b.highest()+2, 3*time.Minute)
+			t.Logf("%s %d killed, away for 5 s, in step %v after its start", b.kind(i), i, time.Since(begun).Round(100*time.Millisecond))
+		}
+	})
+}
+
+// TestMixedUpgrade: two neards and two troupes vote a chain of two shards up from 85, whose configuration then splits shards by their size.
+func TestMixedUpgrade(t *testing.T) {
+	const files = "../replay/testdata/reshard-epoch-configs"
+	b := newPanel(t, 4, 2, 2, 60, func(s seat) {
+		var layout any
+		change(t, filepath.Join(s.home, "genesis.json"), func(g object) { g["protocol_version"], layout = 85, g["shard_layout"] })
+		dir := filepath.Join(s.home, "epoch_configs")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"85.json", "86.json"} {
+			write(t, filepath.Join(dir, name), string(mustRead(t, filepath.Join(files, name))))
+			if name == "85.json" {
+				change(t, filepath.Join(dir, name), func(c object) { c["shard_layout"] = layout })
+			}
+		}
+	})
+	b.shards = 8 // ids of children are new
+	b.runs(length(t, 420), nil)
+	for i, p := range b.p {
+		var s struct {
+			Protocol uint32 `json:"protocol_version"`
+		}
+		p.get("status", []any{}, &s)
+		var at struct {
+			Chunks []json.RawMessage `json:"chunks"`
+		}
+		p.get("block", map[string]any{"finality": "final"}, &at)
+		if s.Protocol != 86 || len(at.Chunks) < 3 {
+			t.Errorf("%s %d is at protocol %d with %d shards", b.kind(i), i, s.Protocol, len(at.Chunks))
+		}
+		t.Logf("%s %d: protocol %d, %d shards", b.kind(i), i, s.Protocol, len(at.Chunks))
+	}
+}

@@ -1,0 +1,36 @@
+package host
+
+import "fmt"
+
+// appendShards appends which shards are held, and what comes of those that are on their way in.
+func (h *Host) appendShards(b []byte) []byte {
+	head := h.Engine.Head()
+	b = append(b, "# HELP near_client_tracked_shards Tracked shards\n# TYPE near_client_tracked_shards gauge\n"...)
+	for i := range head.Shards {
+		held := 0
+		if head.Shards[i].Held() {
+			held = 1
+		}
+		b = fmt.Appendf(b, "near_client_tracked_shards{shard_id=\"%d\"} %d\n", head.Shards[i].ID, held)
+	}
+	m := h.Node.ShardMoves()
+	if m == nil {
+		return b
+	}
+	var here, all, behind uint64
+	for i := range m.Incoming {
+		x := &m.Incoming[i]
+		here, all = here+x.Here, all+x.Total
+		if x.At > 0 && head.Height() > x.At {
+			behind += uint64(head.Height() - x.At)
+		}
+	}
+	row := func(kind, name, help string, v uint64) { b = appendMetric(b, kind, name, help, float64(v)) }
+	row("gauge", "troupe_shards_incoming", "Shards on their way in, for the epochs in which they are needed", uint64(len(m.Incoming)))
+	row("gauge", "troupe_shards_incoming_parts", "Parts that there are of their states, as far as that is known", all)
+	row("gauge", "troupe_shards_incoming_parts_here", "How many of them have come", here)
+	row("gauge", "troupe_shards_incoming_blocks", "Blocks that they are behind the head, of those whose states are here", behind)
+	row("counter", "troupe_shards_come", "Shards that have come in", m.In)
+	row("counter", "troupe_shards_gone", "Shards that were let go", m.Out)
+	return b
+}

@@ -1,0 +1,396 @@
+package jetstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Bounds of what a writer answers.
+const (
+	MaxTransactions = 1024 // that wait for the pools
+	maxPieces       = 64   // of snapshots that are asked for at once; who gets no answer asks again
+	pieceSize       = 512 << 10
+	snapshotIdle    = 30 * time.Second // after which a snapshot that nobody fetches is given up
+	snapshotFirst   = 10 * time.Second // the same of one of which nobody has asked for a piece
+	snapshotLast    = 5 * time.Second  // the same of one that was given to its end
+	requestTimeout  = 5 * time.Second
+)
+
+// ErrRefused is what a writer has against a transaction.
+var ErrRefused = errors.New("jetstream: the writer refuses it")
+
+// errBusy is told to who asks for more than there is room for.
+var errBusy = errors.New("busy: ask again later")
+
+// Opened is a snapshot of a writer's folder.
+type Opened struct {
+	End     string // where the log ends in it
+	WriteTo func(io.Writer) error
+	Close   func()
+}
+
+// AnswersOptions are what a writer answers with.
+type AnswersOptions struct {
+	Link
+	Names
+	Submit       func(ctx context.Context, raw []byte) error // a transaction; ErrRefused
+	Snapshot     func() (*Opened, error)
+	MaxSnapshots int
+	Published    func() Published // where the stream is
+}
+
+// Answers is a writer's end of what replicas ask.
+type Answers struct {
+	o     AnswersOptions
+	conn  *nats.Conn
+	slots chan struct{}
+	asked chan struct{} // has whoever answers of snapshots
+
+	mu    sync.Mutex
+	given map[string]*giving
+	last  int
+	done  bool
+}
+
+// Answer begins. Where the server is not there it begins when it comes.
+func Answer(o AnswersOptions) (*Answers, error) {
+	a := &Answers{o: o, slots: make(chan struct{}, MaxTransactions), asked: make(chan struct{}, maxPieces), given: map[string]*giving{}}
+	conn, err := o.connect(nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return nil, err
+	}
+	a.conn = conn
+	if _, err = conn.Subscribe(o.Transactions, a.transaction); err == nil {
+		_, err = conn.Subscribe(o.Snapshots, a.snapshots)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Close ends it.
+func (a *Answers) Close() {
+	a.conn.Close()
+	a.mu.Lock()
+	a.done = true
+	list := a.given
+	a.given = map[string]*giving{}
+	a.mu.Unlock()
+	for _, g := range list {
+		g.end()
+	}
+}
+
+// reply is what a request is answered with.
+type reply struct {
+	Error   string `json:"error,omitempty"`
+	Refused bool   `json:"refused,omitempty"`
+	// Of a snapshot that was opened:
+	ID  string `json:"id,omitempty"`
+	End string `json:"end,omitempty"`
+	Log string `json:"log,omitempty"`
+	Seq uint64 `json:"seq,omitempty"`
+}
+
+func respond(m *nats.Msg, r reply) {
+	b, _ := json.Marshal(r) // never fails
+	_ = m.Respond(b)        // who asks asks again
+}
+
+func failure(err error) reply {
+	return reply{Error: err.Error(), Refused: errors.Is(err, ErrRefused)}
+}
+
+func (a *Answers) transaction(m *nats.Msg) {
+	select {
+	case a.slots <- struct{}{}:
+	default:
+		respond(m, failure(errBusy))
+		return
+	}
+	go func() {
+		defer func() { <-a.slots }()
+		ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+		defer cancel()
+		if err := a.o.Submit(ctx, m.Data); err != nil {
+			respond(m, failure(err))
+			return
+		}
+		respond(m, reply{})
+	}()
+}
+
+// giving is a snapshot that a replica fetches, piece by piece.
+type giving struct {
+	mu     sync.Mutex
+	opened *Opened
+	pipe   *io.PipeReader
+	piece  []byte // the last one
+	n      uint64 // its number; 0: none was asked for
+	ended  bool
+	idle   *time.Timer
+}
+
+func (g *giving) end() {
+	g.idle.Stop()
+	_ = g.pipe.CloseWithError(io.ErrClosedPipe)
+}
+
+// ask is what a replica asks of a snapshot.
+type ask struct {
+	ID string `json:"id"` // empty: a new one
+	N  uint64 `json:"n"`  // of the piece, from 1; the same as before, or the next
+}
+
+func (a *Answers) snapshots(m *nats.Msg) {
+	select {
+	case a.asked <- struct{}{}:
+		go func() {
+			defer func() { <-a.asked }()
+			a.snapshot(m)
+		}()
+	default:
+	}
+}
+
+func (a *Answers) snapshot(m *nats.Msg) {
+	var q ask
+	if err := json.Unmarshal(m.Data, &q); err != nil {
+		respond(m, failure(fmt.Errorf("malformed request: %w", err)))
+		return
+	}
+	if q.ID == "" {
+		r, err := a.open()
+		if err != nil {
+			r = failure(err)
+		}
+		respond(m, r)
+		return
+	}
+	a.mu.Lock()
+	g := a.given[q.ID]
+	a.mu.Unlock()
+	if g == nil {
+		respond(m, failure(fmt.Errorf("there is no snapshot %q any more", q.ID)))
+		return
+	}
+	piece, err := g.next(q.N)
+	if err != nil {
+		a.drop(q.ID)
+		respond(m, failure(err))
+		return
+	}
+	out := nats.NewMsg(m.Reply)
+	out.Data = piece
+	out.Header.Set(headPart, fmt.Sprint(q.N))
+	if len(piece) < pieceSize {
+		out.Header.Set(headKind, "last")
+	}
+	_ = m.RespondMsg(out)
+}
+
+func (a *Answers) drop(id string) {
+	a.mu.Lock()
+	g := a.given[id]
+	delete(a.given, id)
+	a.mu.Unlock()
+	if g != nil {
+		g.end()
+	}
+}
+
+func (a *Answers) open() (reply, error) {
+	p := a.o.Published() // first: what the stream has up to here the snapshot has, too
+	if p.Log == "" {
+		return reply{}, errors.New("the writer has no stream yet")
+	}
+	a.mu.Lock()
+	if a.done || len(a.given) >= a.o.MaxSnapshots {
+		a.mu.Unlock()
+		return reply{}, errBusy
+	}
+	a.last++
+	id := fmt.Sprintf("%d-%s", a.last, logName())
+	g := &giving{}
+	a.given[id] = g // its place
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r, w := io.Pipe()
+	g.pipe = r
+	g.idle = time.AfterFunc(snapshotIdle, func() { a.drop(id) })
+	a.mu.Unlock()
+	opened, err := a.o.Snapshot()
+	if err != nil {
+		a.drop(id)
+		return reply{}, err
+	}
+	g.opened = opened
+	g.idle.Reset(snapshotFirst)
+	go func() {
+		defer opened.Close()
+		_ = w.CloseWithError(opened.WriteTo(w)) // nil: the end
+	}()
+	return reply{ID: id, End: opened.End, Log: p.Log, Seq: p.Seq}, nil
+}
+
+// next reads piece n: the next one, or the one before again.
+func (g *giving) next(n uint64) ([]byte, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.idle.Reset(snapshotIdle)
+	switch {
+	case n == g.n && n > 0:
+		return g.piece, nil
+	case n != g.n+1 || g.ended:
+		return nil, fmt.Errorf("piece %d behind %d", n, g.n)
+	}
+	piece := make([]byte, pieceSize)
+	k, err := io.ReadFull(g.pipe, piece)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		g.ended, err = true, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if g.ended { // its place is another's soon
+		g.idle.Reset(snapshotLast)
+	}
+	g.piece, g.n = piece[:k], n
+	return g.piece, nil
+}
+
+// Asker asks a writer.
+type Asker struct {
+	names Names
+	conn  *nats.Conn
+}
+
+// NewAsker connects.
+func NewAsker(l Link, n Names) (*Asker, error) {
+	conn, err := l.connect(nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return nil, err
+	}
+	return &Asker{n, conn}, nil
+}
+
+// Close ends it.
+func (a *Asker) Close() { a.conn.Close() }
+
+// Submit passes a transaction on. ErrRefused: the writer does not take it, and would not if it was asked again; other errors say nothing of that.
+func (a *Asker) Submit(ctx context.Context, tx *primitives.SignedTransaction) error {
+	m, err := a.conn.RequestWithContext(ctx, a.names.Transactions, tx.AppendBorsh(nil))
+	if err != nil {
+		return err
+	}
+	var r reply
+	if err := json.Unmarshal(m.Data, &r); err != nil {
+		return fmt.Errorf("jetstream: the writer's answer: %w", err)
+	}
+	return r.err()
+}
+
+func (r *reply) err() error {
+	switch {
+	case r.Error == "":
+		return nil
+	case r.Refused:
+		return fmt.Errorf("%w: %s", ErrRefused, r.Error)
+	}
+	return errors.New(r.Error)
+}
+
+// Fetched is a snapshot that comes.
+type Fetched struct {
+	End string // where the log ends in it
+	Log string // of which the stream is
+	Seq uint64 // a message of the stream, behind which comes all that the snapshot does not have
+	io.Reader
+}
+
+// Fetch opens a snapshot of the writer's folder, which is read until it ends.
+func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
+	q, _ := json.Marshal(ask{}) // never fails
+	opening, cancel := context.WithTimeout(ctx, 2*requestTimeout)
+	defer cancel()
+	m, err := a.conn.RequestWithContext(opening, a.names.Snapshots, q)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: a snapshot: %w", err)
+	}
+	var r reply
+	if err = json.Unmarshal(m.Data, &r); err == nil {
+		err = r.err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: a snapshot: %w", err)
+	}
+	return &Fetched{End: r.End, Log: r.Log, Seq: r.Seq, Reader: &fetching{ctx: ctx, a: a, id: r.ID}}, nil
+}
+
+// fetching reads pieces.
+type fetching struct {
+	ctx  context.Context
+	a    *Asker
+	id   string
+	n    uint64
+	rest bytes.Reader
+	last bool
+}
+
+// Read is part of io.Reader.
+func (f *fetching) Read(b []byte) (int, error) {
+	for f.rest.Len() == 0 {
+		if f.last {
+			return 0, io.EOF
+		}
+		if err := f.piece(); err != nil {
+			return 0, err
+		}
+	}
+	return f.rest.Read(b)
+}
+
+// pieceTries is how often a piece is asked for.
+const pieceTries = 4
+
+func (f *fetching) piece() error {
+	q, _ := json.Marshal(ask{f.id, f.n + 1}) // never fails
+	for try := 0; ; try++ {
+		ctx, cancel := context.WithTimeout(f.ctx, requestTimeout)
+		m, err := f.a.conn.RequestWithContext(ctx, f.a.names.Snapshots, q)
+		cancel()
+		switch {
+		case err != nil && (try >= pieceTries || f.ctx.Err() != nil):
+			return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
+		case err != nil:
+			select {
+			case <-time.After(firstPause << try):
+			case <-f.ctx.Done():
+			}
+			continue
+		}
+		if m.Header.Get(headPart) != fmt.Sprint(f.n+1) {
+			var r reply
+			if err := json.Unmarshal(m.Data, &r); err != nil {
+				return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
+			}
+			return fmt.Errorf("jetstream: piece %d of a snapshot: %s", f.n+1, r.Error)
+		}
+		f.n++
+		f.last = m.Header.Get(headKind) == "last"
+		f.rest.Reset(m.Data)
+		return nil
+	}
+}

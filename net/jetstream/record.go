@@ -1,0 +1,170 @@
+package jetstream
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// What a Follower may meet.
+var (
+	// ErrGap: messages that were to come next are gone, by age or size, or never were.
+	ErrGap = errors.New("jetstream: records that come next are not in the stream any more")
+	// ErrLog: the stream tells of another log than before.
+	ErrLog = errors.New("jetstream: the stream tells of another log")
+	// ErrChanged: a record is not the one that was published, or not of who should have.
+	ErrChanged = errors.New("jetstream: a record was changed on its way")
+)
+
+// Record is a record of a log.
+type Record struct {
+	From     string // where in the log the record before it ended that was published, or where the stream began: nothing between is left out
+	At, Next string // where it begins in the log, and where the next one does
+	Height   primitives.Height
+	Hash     primitives.Hash // of the block; of a way back the one that is the head again
+	Prev     primitives.Hash
+	Back     bool // it is a way back
+	Payload  []byte
+	// Of one that came:
+	Log       string // of which it is
+	Seq       uint64 // of its last message in the stream
+	Published int64  // ns since 1970, by the publisher's clock
+	Pending   uint64 // messages behind it when it was sent
+}
+
+// PartSize is how much of a record one message has at most: NATS servers take 1 MiB unless they are told otherwise.
+const PartSize = 512 << 10
+
+// Names of headers.
+const (
+	headLog       = "Troupe-Log"
+	headFrom      = "Troupe-From"
+	headAt        = "Troupe-At"
+	headNext      = "Troupe-Next"
+	headHeight    = "Troupe-Height"
+	headHash      = "Troupe-Hash"
+	headPrev      = "Troupe-Prev"
+	headKind      = "Troupe-Kind" // block or back
+	headPart      = "Troupe-Part" // 1/3
+	headTime      = "Troupe-Time"
+	headDigest    = "Troupe-Digest"    // sha256 of the record with what the headers say of it
+	headSignature = "Troupe-Signature" // of that, by the publisher's node key
+
+	kindBlock, kindBack = "block", "back"
+)
+
+// digest covers everything of a record that whoever follows acts upon.
+func (r *Record) digest() [32]byte {
+	h := sha256.New()
+	sum := sha256.Sum256(r.Payload)
+	_, _ = fmt.Fprintf(h, "%s %s %s %s %d %v %v %t ", r.Log, r.From, r.At, r.Next, r.Height, r.Hash, r.Prev, r.Back) // never fails
+	_, _ = h.Write(sum[:])
+	return [32]byte(h.Sum(nil))
+}
+
+// parts makes the messages of a record. The id of each is the block's height and hash, with the place and the part where those are not enough: a height comes again behind a way
+// back, and the same block may.
+func (r *Record) parts(subject string, now int64, sign func([]byte) primitives.Signature) []*nats.Msg {
+	digest := r.digest()
+	n := max(1, (len(r.Payload)+PartSize-1)/PartSize)
+	kind := kindBlock
+	if r.Back {
+		kind = kindBack
+	}
+	list := make([]*nats.Msg, n)
+	for i := range list {
+		m := nats.NewMsg(subject)
+		m.Data = r.Payload[min(i*PartSize, len(r.Payload)):min((i+1)*PartSize, len(r.Payload))]
+		h := m.Header
+		h[nats.MsgIdHdr] = []string{fmt.Sprintf("%d.%v.%s.%s.%d", r.Height, r.Hash, r.Log, r.At, i+1)}
+		for name, value := range map[string]string{headLog: r.Log, headFrom: r.From, headAt: r.At, headNext: r.Next, headHeight: strconv.FormatUint(uint64(r.Height), 10),
+			headHash: r.Hash.String(), headPrev: r.Prev.String(), headKind: kind, headPart: fmt.Sprintf("%d/%d", i+1, n), headTime: strconv.FormatInt(now, 10),
+			headDigest: hex.EncodeToString(digest[:])} {
+			h[name] = []string{value}
+		}
+		if sign != nil {
+			h[headSignature] = []string{sign(digest[:]).String()}
+		}
+		list[i] = m
+	}
+	return list
+}
+
+// part is a message that came.
+type part struct {
+	Record
+	n, of     int
+	digest    string
+	signature string
+}
+
+func parsePart(h nats.Header, data []byte) (p part, err error) {
+	get := func(name string) string {
+		if v := h[name]; len(v) == 1 {
+			return v[0]
+		}
+		return ""
+	}
+	p.From = get(headFrom)
+	p.Log, p.At, p.Next, p.digest, p.signature, p.Payload = get(headLog), get(headAt), get(headNext), get(headDigest), get(headSignature), data
+	var bad []error
+	note := func(err error) {
+		if err != nil {
+			bad = append(bad, err)
+		}
+	}
+	height, err := strconv.ParseUint(get(headHeight), 10, 64)
+	note(err)
+	p.Height = primitives.Height(height)
+	p.Hash, err = primitives.ParseHash(get(headHash))
+	note(err)
+	p.Prev, err = primitives.ParseHash(get(headPrev))
+	note(err)
+	p.Published, err = strconv.ParseInt(get(headTime), 10, 64)
+	note(err)
+	switch get(headKind) {
+	case kindBlock:
+	case kindBack:
+		p.Back = true
+	default:
+		note(fmt.Errorf("kind %q", get(headKind)))
+	}
+	n, of, _ := strings.Cut(get(headPart), "/")
+	p.n, err = strconv.Atoi(n)
+	note(err)
+	p.of, err = strconv.Atoi(of)
+	note(err)
+	if p.n < 1 || p.of < p.n || p.Log == "" || p.From == "" || p.At == "" || p.Next == "" {
+		note(fmt.Errorf("part %q of record %q to %q of log %q", get(headPart), p.At, p.Next, p.Log))
+	}
+	if len(bad) > 0 {
+		return p, fmt.Errorf("%w: %w", ErrChanged, errors.Join(bad...))
+	}
+	return p, nil
+}
+
+// check compares a whole record with its digest, and with the signature, if there is to be one.
+func (p *part) check(by *primitives.PublicKey) error {
+	digest := p.Record.digest()
+	if hex.EncodeToString(digest[:]) != p.digest {
+		return fmt.Errorf("%w: block %d (%v) from %s to %s", ErrChanged, p.Height, p.Hash, p.At, p.Next)
+	}
+	if by == nil {
+		return nil
+	}
+	s, err := primitives.ParseSignature(p.signature)
+	if err != nil {
+		return fmt.Errorf("%w: block %d (%v) is not signed: %w", ErrChanged, p.Height, p.Hash, err)
+	}
+	if !s.Verify(digest[:], *by) {
+		return fmt.Errorf("%w: block %d (%v) is not signed by %v", ErrChanged, p.Height, p.Hash, by)
+	}
+	return nil
+}

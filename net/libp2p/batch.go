@@ -1,0 +1,58 @@
+package libp2p
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+const (
+	maxBatch      = 256      // transactions
+	maxBatchBytes = 64 << 10 // after which a batch takes no more
+	maxTx         = 4 << 20  // bytes of a transaction, above max_transaction_size of any version
+	txRoom        = 1 << 20  // bytes of memory that one may take when it is read, beside four times its length
+)
+
+// appendBatch begins a batch with its time, so that what is spread again is another message, and appends a transaction.
+func appendBatch(b []byte, at time.Time, tx *primitives.SignedTransaction) []byte {
+	if len(b) == 0 {
+		b = borsh.AppendUint64(b, uint64(at.UnixMilli()))
+	}
+	at0 := len(b)
+	b = tx.AppendBorsh(borsh.AppendUint32(b, 0))
+	binary.LittleEndian.PutUint32(b[at0:], uint32(len(b)-at0-4))
+	return b
+}
+
+var errBatch = errors.New("libp2p: no batch of transactions")
+
+// readBatch reads a batch, all of which must be transactions in their one encoding, none of them twice. What a stranger sent takes no more memory than so many times
+// its length: an action of one byte is one of sixteen when it is read.
+func readBatch(b []byte) (out []*primitives.SignedTransaction, err error) {
+	if len(b) <= 8 || len(b) > 8+maxBatchBytes+4+maxTx {
+		return nil, errBatch
+	}
+	seen := map[primitives.Hash]bool{}
+	for b = b[8:]; len(b) > 0; {
+		if len(b) < 4 || len(out) >= maxBatch {
+			return nil, errBatch
+		}
+		n := int(binary.LittleEndian.Uint32(b))
+		if b = b[4:]; n > len(b) || n > maxTx {
+			return nil, errBatch
+		}
+		tx := new(primitives.SignedTransaction)
+		if err := borsh.UnmarshalWithin(b[:n], tx, txRoom+4*n); err != nil {
+			return nil, err
+		}
+		if seen[tx.Hash()] {
+			return nil, errBatch
+		}
+		seen[tx.Hash()] = true
+		out, b = append(out, tx), b[n:]
+	}
+	return out, nil
+}

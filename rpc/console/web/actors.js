@@ -1,0 +1,148 @@
+// The page of actors: the tree live, and one of them followed.
+import { el, fill, list, say, text } from './dom.js';
+import { count, rate, time } from './format.js';
+import { Chart } from './charts.js';
+import { Grid } from './virtual.js';
+import { Tree } from './tree.js';
+import { get } from './rpc.js';
+
+const columns = [
+  { name: 'name', title: 'Actor', width: 'minmax(11em, 2fr)' },
+  { name: 'mailbox', title: 'Mailbox', width: '4.5em', class: 'num' },
+  { name: 'rate', title: 'Messages/s', width: '6.8em', class: 'num' },
+  { name: 'oldest', title: 'Oldest', width: '5em', class: 'num' },
+  { name: 'wait', title: 'Wait p50 / p99', width: '10em', class: 'num' },
+  { name: 'work', title: 'Work p50 / p99', width: '10em', class: 'num' },
+  { name: 'restarts', title: 'Restarts', width: '5em', class: 'num' },
+];
+
+const pair = (p) => (p == null || p[1] == null ? '–' : time(p[0]) + ' / ' + time(p[1]));
+
+/** cells are the texts of a row. */
+function cells(n) {
+  if (n.group) return [n.name + (n.below.length > 8 ? ` (${count(n.below.length)})` : ''), '', '', '', '', '', ''];
+  const k = n.kind;
+  return [n.name + (n.below.length > 8 ? ` (${count(n.below.length)})` : ''), count(n.mailbox), rate(n.rate), n.oldest ? time(n.oldest) : '–', pair(k.wait), pair(k.work), count(k.restarts)];
+}
+
+/** actorsPage shows the tree; its list is asked for as long as it is in sight. */
+export function actorsPage(main, [follow], life) {
+  const tree = new Tree();
+  const status = el('p', { class: 'muted', role: 'status' }, 'asking …');
+  const panel = el('section', { class: 'panel', 'aria-label': 'Followed actor', hidden: true });
+  const split = el('div', { class: 'split' });
+  let followed = null;
+  const grid = new Grid({
+    label: 'Actors', columns, cells,
+    sort(name) {
+      const up = tree.by === name ? !tree.up : name === 'name';
+      tree.order(name, up);
+      grid.sorted(name, up);
+      grid.set(tree.rows());
+    },
+    fold(n) {
+      tree.fold(n);
+      grid.set(tree.rows());
+    },
+    choose(n) { pick(n.id); },
+  });
+  grid.sorted('name', true);
+
+  function pick(id) {
+    grid.chosen = id;
+    followed = new Followed(id, () => {
+      followed = null;
+      grid.chosen = null;
+      panel.hidden = true;
+      split.className = 'split';
+      grid.draw();
+    });
+    panel.hidden = false;
+    split.className = 'split follow';
+    fill(panel, followed.element);
+    followed.update(tree);
+    grid.draw();
+    say('Following ' + id);
+  }
+
+  const filter = el('input', { type: 'search', placeholder: 'session, shards/0, …', on: { input: (e) => {
+    tree.search(e.target.value);
+    grid.set(tree.rows());
+  } } });
+  split.append(el('div', null, el('form', { class: 'row', on: { submit: (e) => e.preventDefault() } }, el('label', null, 'Show only', filter)), grid.element, status), panel);
+  fill(main, el('h1', null, 'Actors'), split);
+  if (follow) pick(follow);
+
+  let every = 1000;
+  async function ask() {
+    const began = performance.now();
+    const l = await get('console/api/actors');
+    await sliced(tree.update(l, performance.now()), life);
+    grid.set(tree.rows());
+    followed?.update(tree);
+    const shown = l.actors.length;
+    text(status, `${count(l.total)} actors` + (shown < l.total ? `, of which ${count(shown)} are shown: those that have something to do come first` : '') +
+      '. Latencies are those of an actor\'s kind, of the last second in which it had messages.');
+    every = Math.max(1000, 4 * (performance.now() - began));
+  }
+  life.repeat(ask, () => every);
+  life.grid = grid;
+}
+
+const SLICE = 4; // ms
+
+/** sliced runs a generator to its end in parts, between which frames are drawn. */
+async function sliced(steps, life) {
+  for (let end = performance.now() + SLICE; !steps.next().done;) {
+    if (performance.now() < end) continue;
+    await new Promise(requestAnimationFrame);
+    await new Promise((done) => setTimeout(done)); // behind what is drawn
+    if (life.over.signal.aborted) return;
+    end = performance.now() + SLICE;
+  }
+}
+
+/** Followed is one actor with its charts. */
+class Followed {
+  constructor(id, close) {
+    this.id = id;
+    this.facts = el('div');
+    this.rate = new Chart('Messages a second', { show: rate, every: ' s' });
+    this.mailbox = new Chart('Mailbox', { show: count, every: ' s' });
+    this.latency = new Chart('Work', { show: time, names: ['p50', 'p99'], every: ' s' });
+    this.spread = el('div', { class: 'scroll' });
+    this.element = el('div', null, el('h2', { class: 'mono' }, id, ' ', el('button', { type: 'button', on: { click: close } }, 'Close')), this.facts,
+      this.rate.element, this.mailbox.element, this.latency.element, this.spread);
+  }
+
+  update(tree) {
+    const n = tree.nodes.get(this.id);
+    if (!n || n.group) {
+      fill(this.facts, el('p', { class: 'muted' }, n && n.below.length ? `A group of ${count(n.below.length)}.` : 'It has ended.'));
+      return;
+    }
+    const k = n.kind;
+    fill(this.facts, list([
+      ['Kind', k.name + (k.alive > 1 ? ` (${count(k.alive)} of them)` : '')],
+      ['Messages', count(n.messages)],
+      ['In work', n.since ? 'for ' + time(n.since) : 'nothing'],
+      ['Oldest waits', n.oldest ? time(n.oldest) : '–'],
+      ['Of the kind', `${rate(k.rate)} messages/s, busy ${k.load == null ? '–' : (100 * k.load).toFixed(1) + ' %'}`],
+      ['Restarts', count(k.restarts)],
+      ['Dead letters', count(k.dead_letters)],
+      ['Standstills', count(k.standstills)],
+    ]));
+    this.rate.add(n.rate);
+    this.mailbox.add(n.mailbox);
+    this.latency.add(...k.work);
+    const most = Math.max(1, ...k.handledNow, ...k.waitedNow);
+    const bar = (v) => {
+      const b = el('span', { class: 'bar' });
+      b.style.width = (5 * v) / most + 'em';
+      return [count(v), v ? b : null];
+    };
+    fill(this.spread, el('table', null, el('caption', null, 'Messages by time, of the kind, since the last look'),
+      el('thead', null, el('tr', null, ['up to', 'waited', 'worked on'].map((t) => el('th', { scope: 'col' }, t)))),
+      el('tbody', null, k.handledNow.map((v, i) => (v || k.waitedNow[i]) ? el('tr', null, el('td', null, k.bounds[i] ? time(k.bounds[i]) : 'more'), el('td', null, bar(k.waitedNow[i])), el('td', null, bar(v))) : null))));
+  }
+}

@@ -1,0 +1,67 @@
+// How anything gets into the page: by elements and text. There is no way from a string to markup here, and links lead into this page only.
+
+/**
+ * el makes an element. Props: class, on (an object of listeners), data, and attributes; null and false are left out. Children: elements and
+ * texts, in any depth of lists; null and false are left out.
+ */
+export function el(tag, props, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(props ?? {})) {
+    if (v == null || v === false) continue;
+    if (k === 'on') for (const [name, f] of Object.entries(v)) e.addEventListener(name, f);
+    else if (k === 'class') e.className = v;
+    else if (k === 'data') Object.assign(e.dataset, v);
+    else if (k === 'href' && !String(v).startsWith('#')) throw new Error('a link that leaves the page: ' + v);
+    else if (k.startsWith('on') || k === 'style') throw new Error('no attribute ' + k);
+    else e.setAttribute(k, v === true ? '' : v);
+  }
+  put(e, children);
+  return e;
+}
+
+function put(e, children) {
+  for (const c of children) {
+    if (Array.isArray(c)) put(e, c);
+    else if (c instanceof Node) e.append(c);
+    else if (c != null && c !== false) e.append(document.createTextNode(String(c)));
+  }
+}
+
+/** fill replaces what is in an element. */
+export function fill(e, ...children) {
+  e.replaceChildren();
+  put(e, children);
+}
+
+/** text sets a text if it is another one. */
+export function text(e, s) {
+  if (e.textContent !== s) e.textContent = s;
+}
+
+/** link leads to a page of the console; parts are escaped. */
+export function link(page, id, label) {
+  return el('a', { href: '#/' + page + '/' + [].concat(id).map(encodeURIComponent).join('/'), class: 'mono', title: String([].concat(id)[0]) }, label ?? [].concat(id)[0]);
+}
+
+/** table makes one with a caption; columns are [title, class]; rows are lists of cells. */
+export function table(caption, columns, rows, empty = 'none') {
+  const body = el('tbody', null, rows.map((r) => row(columns, r)));
+  if (!rows.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, empty)));
+  return el('div', { class: 'scroll' }, el('table', null, caption && el('caption', null, caption),
+    el('thead', null, el('tr', null, columns.map(([t, c]) => el('th', { scope: 'col', class: c }, t)))), body));
+}
+
+/** row makes a line of a table. */
+export function row(columns, cells, cls) {
+  return el('tr', { class: cls }, cells.map((c, i) => el('td', { class: columns[i][1] }, c)));
+}
+
+/** list makes a list of terms and what they are. */
+export function list(pairs) {
+  return el('dl', null, pairs.filter(Boolean).map(([k, v]) => [el('dt', null, k), el('dd', null, v)]));
+}
+
+/** say tells who does not see the page. */
+export function say(s) {
+  text(document.getElementById('say'), s);
+}

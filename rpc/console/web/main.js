@@ -1,0 +1,152 @@
+// The console: pages by what stands behind # in the address, the stream of blocks, the search.
+import { el, fill, link, say, text } from './dom.js';
+import { Blocks, Refused, call } from './rpc.js';
+import { actorsPage } from './actors.js';
+import { Feed, blockPage, blocksPage, chunkPage, overviewPage } from './blocks.js';
+import { receiptPage, txPage } from './tx.js';
+import { accountPage } from './account.js';
+import { mempoolPage, networkPage, validatorsPage } from './network.js';
+import { isSandbox, sandboxPage } from './sandbox.js';
+import { lookUp } from './search.js';
+
+const feed = new Feed();
+
+/** pages: name, title in the navigation (null: not there), what draws it. */
+const pages = [
+  ['', 'Overview', (m, a, l) => overviewPage(m, feed, l)],
+  ['actors', 'Actors', actorsPage],
+  ['blocks', 'Blocks', (m, a, l) => blocksPage(m, feed, l)],
+  ['mempool', 'Mempool', mempoolPage],
+  ['validators', 'Validators', validatorsPage],
+  ['network', 'Network', networkPage],
+  ['sandbox', 'Sandbox', sandboxPage],
+  ['block', null, blockPage],
+  ['chunk', null, chunkPage],
+  ['tx', null, txPage],
+  ['receipt', null, receiptPage],
+  ['account', null, accountPage],
+  ['search', null, (m, a) => lookUp(m, a[0])],
+];
+
+/** Life is a page's: what it repeats ends with it. */
+class Life {
+  constructor() {
+    this.over = new AbortController();
+    this.ends = [];
+  }
+
+  /** repeat calls f now and again every so many ms, as long as the page is there and in sight. */
+  repeat(f, every = () => 2000) {
+    const turn = async () => {
+      if (this.over.signal.aborted) return;
+      try {
+        if (!document.hidden) await f();
+        clearError();
+      } catch (e) {
+        if (!this.over.signal.aborted) showError(e);
+      }
+      if (!this.over.signal.aborted) this.timer = setTimeout(turn, every());
+    };
+    turn();
+  }
+
+  end() {
+    this.over.abort();
+    clearTimeout(this.timer);
+    for (const f of this.ends) f();
+  }
+}
+
+const main = document.getElementById('main');
+const trouble = el('p', { class: 'bad panel', role: 'alert', hidden: true });
+let life = null;
+let first = true;
+
+function showError(e) {
+  text(trouble, (e instanceof Refused ? e.cause + ': ' : '') + e.message);
+  trouble.hidden = false;
+  if (!trouble.isConnected) main.prepend(trouble);
+}
+
+function clearError() {
+  trouble.hidden = true;
+}
+
+async function show() {
+  const parts = location.hash.replace(/^#\/?/, '').split('/');
+  const [name, ...args] = parts.map((p) => {
+    try {
+      return decodeURIComponent(p);
+    } catch {
+      return p; // no escape that anybody would write
+    }
+  });
+  const [page, title, draw] = pages.find(([p]) => p === name) ?? pages[0];
+  life?.end();
+  const mine = life = new Life();
+  for (const a of document.querySelectorAll('#nav a')) {
+    if (a.getAttribute('href') === '#/' + page) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  if (page !== 'search') q.value = '';
+  clearError();
+  const into = el('div'); // a page that was left draws into what nobody sees
+  fill(main, trouble, into);
+  globalThis.consoleLife = mine; // for tests
+  try {
+    await draw(into, args, mine);
+  } catch (e) {
+    if (life !== mine) return;
+    if (!into.firstChild) fill(into, el('h1', null, title ?? args[0] ?? page));
+    showError(e);
+  }
+  if (life !== mine) return;
+  const h = main.querySelector('h1');
+  document.title = (h?.textContent ?? 'Console') + ' – Troupe';
+  say(h?.textContent ?? '');
+  if (!first) main.focus({ preventScroll: true });
+  first = false;
+  scrollTo(0, 0);
+}
+
+const nav = document.getElementById('nav');
+for (const [page, title] of pages) if (title) nav.append(el('li', null, el('a', { href: '#/' + page, id: 'nav-' + (page || 'overview') }, title)));
+
+const q = document.getElementById('q');
+document.getElementById('search').addEventListener('submit', (e) => {
+  e.preventDefault();
+  const s = q.value.trim();
+  if (!s) return;
+  const to = '#/search/' + encodeURIComponent(s);
+  if (location.hash === to) show();
+  else location.hash = to;
+});
+document.addEventListener('keydown', (e) => {
+  if (e.key === '/' && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) {
+    e.preventDefault();
+    q.focus();
+  }
+});
+document.getElementById('skip').addEventListener('click', (e) => {
+  e.preventDefault();
+  main.focus();
+});
+addEventListener('hashchange', show);
+
+const state = document.getElementById('link');
+new Blocks((b) => feed.add(b), (r) => feed.reverted(r), (s) => {
+  state.className = 'state ' + s;
+  text(state, s === 'live' ? 'live' : 'no connection');
+});
+
+(async () => {
+  try {
+    const s = await call('status');
+    fill(document.getElementById('node'), s.chain_id, ' · ', s.version.version, s.halted ? el('strong', { class: 'bad' }, ' · halted: ', s.halted.reason) : null,
+      s.validator_account_id ? [' · ', link('account', s.validator_account_id)] : null);
+  } catch (e) {
+    showError(e);
+  }
+  document.getElementById('nav-sandbox').parentElement.hidden = !(await isSandbox());
+})();
+show();

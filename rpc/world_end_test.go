@@ -1,0 +1,94 @@
+package rpc
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// dropper is a node of which worlds are dropped.
+type dropper struct {
+	*fakeNode
+	drop func(id string)
+	was  *atomic.Int64 // how often it was asked for anything else
+}
+
+func (d dropper) DropWorld(_ context.Context, id string) error {
+	d.drop(id)
+	return nil
+}
+
+func (d dropper) Worlds() (out []view.World, err error) {
+	d.was.Add(1)
+	return d.fakeNode.Worlds()
+}
+
+// dropping serves a world that can be dropped by itself.
+func dropping(t *testing.T) (s *Server, addr string, was *atomic.Int64) {
+	t.Helper()
+	s, addr = serve(t, &fakeNode{}, Options{})
+	was = new(atomic.Int64)
+	s.AddWorld("a", dropper{&fakeNode{}, func(id string) {
+		s.RemoveWorld(id)
+		time.Sleep(20 * time.Millisecond) // its node stops
+	}, was}, WorldOptions{Asked: func() (func(), bool) { return func() {}, true }})
+	return s, addr, was
+}
+
+const dropA = `{"jsonrpc":"2.0","id":1,"method":"sandbox_drop_world","params":{"id":"a"}}`
+
+// TestBatchBehindTheEnd: what a batch asks of a world behind its end is refused, and does not come to its node.
+func TestBatchBehindTheEnd(t *testing.T) {
+	_, addr, was := dropping(t)
+	worlds := `{"jsonrpc":"2.0","id":2,"method":"sandbox_worlds"}`
+	r, err := http.Post("http://"+addr+"/world/a", "application/json", strings.NewReader("["+worlds+","+dropA+","+worlds+`,{"jsonrpc":"2.0","id":3,"method":"sandbox_mine","params":[1]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), errWorldGone.Error()); strings.Count(string(b), `"result":`) != 2 || n < 2 || was.Load() != 1 {
+		t.Errorf("asked %d times: %s", was.Load(), b)
+	}
+}
+
+// TestDropByItsOwnSocket: who drops a world by a WebSocket of that world is answered, and then told that it ends.
+func TestDropByItsOwnSocket(t *testing.T) {
+	_, addr, _ := dropping(t)
+	c, other := dial(t, "ws://"+addr+"/world/a/ws", nil), dial(t, "ws://"+addr+"/world/a/ws", nil)
+	say(t, c, dropA)
+	if got := hear(t, c); !strings.Contains(got, `"result":{}`) {
+		t.Errorf("the reply is %s", got)
+	}
+	for _, c := range []*websocket.Conn{c, other} {
+		if code := closeCodeOf(t, c); code != websocket.CloseGoingAway {
+			t.Errorf("ended by %d", code)
+		}
+	}
+}
+
+// TestDropWhileASocketIsMade: a WebSocket whose world is dropped while it is being made ends as others do.
+func TestDropWhileASocketIsMade(t *testing.T) {
+	s, addr := serve(t, &fakeNode{}, Options{})
+	var asked atomic.Int64
+	s.AddWorld("a", &fakeNode{}, WorldOptions{Asked: func() (func(), bool) {
+		if asked.Add(1) == 2 { // of the WebSocket itself, which nobody finds yet
+			s.RemoveWorld("a")
+		}
+		return func() {}, true
+	}})
+	if code := closeCodeOf(t, dial(t, "ws://"+addr+"/world/a/ws", nil)); code != websocket.CloseGoingAway {
+		t.Errorf("ended by %d", code)
+	}
+}

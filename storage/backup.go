@@ -1,0 +1,263 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// A backup is the store as it is at one moment, as another folder, while commits, folds and reads go on. The moment takes both locks for as
+// long as a snapshot of the index does. What is copied behind that can't change: segments below the last are whole, the last is copied
+// as far as it went, and none is removed meanwhile.
+
+// BackupOptions say how. The zero value copies everything.
+type BackupOptions struct {
+	// Link lets whole segments of the log be a second name of the same file, where that is possible: they never change. The index and the
+	// last segment are always copied.
+	Link     bool
+	Progress func(done, all int64) // bytes, about; nil: nobody is told
+}
+
+// ErrOccupied says that the folder for a backup has something in it.
+var ErrOccupied = errors.New("the folder is not empty")
+
+// unfinished is the file that keeps a folder from being taken for a new store while a backup is on its way into it.
+const unfinished = "UNFINISHED"
+
+const (
+	backupPiece = 1 << 20 // bytes of a file that are copied at once
+	backupBatch = 1 << 20 // bytes of rows that are written at once
+)
+
+// Backup copies the store into dir, which is made if it is not there, and returns where the copy stands. All of it is on disk when it
+// returns. Until then Open refuses the folder, whatever ends it. On an error, or when ctx ends, what was written stays for the caller
+// to remove.
+func (s *Store) Backup(ctx context.Context, dir string, o BackupOptions) (Tip, error) {
+	if o.Progress == nil {
+		o.Progress = func(int64, int64) {}
+	}
+	to := osDisk{dir}
+	if err := to.begin(); err != nil {
+		return Tip{}, err
+	}
+	m, err := s.freeze()
+	if err != nil {
+		return Tip{}, err
+	}
+	defer m.release()
+	b := &backup{BackupOptions: o, s: s, to: to, all: s.disk.indexSize()}
+	for _, name := range m.names {
+		size, err := s.segmentSize(name, m.end)
+		if err != nil {
+			return Tip{}, err
+		}
+		b.all += size
+	}
+	for _, name := range m.names {
+		if err := b.segment(ctx, name, m.end); err != nil {
+			return Tip{}, err
+		}
+	}
+	if err := b.index(ctx, m.index); err != nil {
+		return Tip{}, err
+	}
+	return m.tip, wrapWrite("backup", to.finish(s.o.Identity))
+}
+
+// moment is a store as it was at one time.
+type moment struct {
+	s     *Store
+	index snapshot
+	names []string // of segments
+	end   position // of the log
+	tip   Tip
+}
+
+// freeze takes the moment, and has segments stay until it is released.
+func (s *Store) freeze() (*moment, error) {
+	if s.parent != nil {
+		return nil, fmt.Errorf("%w: a store beside another has no folder to copy", ErrOrder)
+	}
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if s.view.Load().empty {
+		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
+	}
+	names, err := s.disk.listFiles()
+	if err != nil {
+		return nil, wrapIndex("list log", err)
+	}
+	index, err := s.db.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	s.holds++
+	return &moment{s: s, index: index, names: names, end: s.log.end, tip: s.Tip()}, nil
+}
+
+func (m *moment) release() {
+	m.index.release()
+	m.s.foldMu.Lock()
+	defer m.s.foldMu.Unlock()
+	m.s.holds--
+}
+
+// segmentSize is how much of a segment a backup has.
+func (s *Store) segmentSize(name string, end position) (int64, error) {
+	if name == segmentName(end.Segment) {
+		return end.Offset, nil
+	}
+	f, err := s.disk.openFile(name)
+	if err != nil {
+		return 0, wrapIndex("open log", err)
+	}
+	size, err := f.Size()
+	return size, wrapIndex("size", errors.Join(err, f.Close()))
+}
+
+// backup is one on its way.
+type backup struct {
+	BackupOptions
+	s         *Store
+	to        osDisk
+	done, all int64
+}
+
+func (b *backup) add(n int64) {
+	b.done += n
+	b.all = max(b.all, b.done)
+	b.Progress(b.done, b.all)
+}
+
+// segment brings one over. A second name will do for one that never changes.
+func (b *backup) segment(ctx context.Context, name string, end position) error {
+	size, err := b.s.segmentSize(name, end)
+	if err != nil {
+		return err
+	}
+	if from, ok := b.s.disk.(osDisk); ok && b.Link && name != segmentName(end.Segment) {
+		if os.Link(filepath.Join(from.dir, logName, name), filepath.Join(b.to.dir, logName, name)) == nil {
+			b.add(size)
+			return nil
+		}
+	}
+	return b.copySegment(ctx, name, size)
+}
+
+func (b *backup) copySegment(ctx context.Context, name string, size int64) (err error) {
+	from, err := b.s.disk.openFile(name)
+	if err != nil {
+		return wrapIndex("open log", err)
+	}
+	defer func() { _ = from.Close() }()
+	to, err := os.OpenFile(filepath.Join(b.to.dir, logName, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return wrapWrite("backup", err)
+	}
+	defer func() { err = errors.Join(err, wrapWrite("backup", to.Close())) }()
+	piece := make([]byte, backupPiece)
+	for at := int64(0); at < size; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := piece[:min(size-at, backupPiece)]
+		if n, err := from.ReadAt(p, at); n < len(p) {
+			return wrapIndex("log read", errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		if _, err := to.Write(p); err != nil {
+			return wrapWrite("backup", err)
+		}
+		at += int64(len(p))
+		b.add(int64(len(p)))
+	}
+	return wrapWrite("backup", to.Sync())
+}
+
+// index writes the rows of a snapshot into an index of their own.
+func (b *backup) index(ctx context.Context, from snapshot) (err error) {
+	stor, err := b.to.openIndex()
+	if err != nil {
+		return wrapWrite("backup", err)
+	}
+	o := b.s.o
+	db, err := openLevel(stor, &o)
+	if err != nil {
+		return errors.Join(err, stor.Close())
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	cur := from.iterate(nil, nil)
+	defer func() { err = errors.Join(err, cur.done()) }()
+	var batch Batch
+	write := func(synced bool) error {
+		size := int64(batch.Size())
+		if err := db.write(&batch, synced); err != nil {
+			return err
+		}
+		batch.Reset()
+		b.add(size)
+		return ctx.Err()
+	}
+	for cur.next() {
+		if batch.Size() >= backupBatch {
+			if err := write(false); err != nil {
+				return err
+			}
+		}
+		batch.put(cur.key(), cur.value())
+	}
+	return write(true) // with all before it; there is some row
+}
+
+// begin makes the folder for a backup, which Open refuses until finish.
+func (d osDisk) begin() error {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return wrapWrite("backup", err)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w", d.dir, ErrOccupied)
+	}
+	if err := os.MkdirAll(filepath.Join(d.dir, logName), 0o755); err != nil {
+		return wrapWrite("backup", err)
+	}
+	return wrapWrite("backup", os.WriteFile(filepath.Join(d.dir, unfinished), nil, 0o644))
+}
+
+// finish makes a store of it. Before the marker is there, the segments of the log keep it from being taken for a new one.
+func (d osDisk) finish(id Identity) error {
+	for _, dir := range []string{filepath.Join(d.dir, logName), filepath.Join(d.dir, indexName), d.dir} {
+		if err := syncDir(dir); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(filepath.Join(d.dir, unfinished)); err != nil {
+		return err
+	}
+	return d.writeMark(id.mark())
+}
+
+// Identity says which chain the store is of.
+func (s *Store) Identity() Identity { return s.o.Identity }
+
+// InUse returns ErrLocked if a process has the folder's store open. Where there is none, or nothing that could be locked, it is not in use.
+func InUse(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, indexName)); err != nil {
+		return nil
+	}
+	stor, err := osDisk{dir}.openIndex()
+	if errors.Is(err, ErrLocked) {
+		return err
+	}
+	if err != nil {
+		return nil // broken, by nobody
+	}
+	return wrapIndex("unlock", stor.Close())
+}

@@ -1,0 +1,334 @@
+package storage
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// A clone of a folder is its marker, the rows of its index, its log, and a hash of all that. It is made beside a node that runs: the index is a snapshot, the
+// log only grows, and what garbage collection removes meanwhile stays open.
+
+// cloneMagic begins a clone.
+const cloneMagic = "troupe clone 1\n"
+
+// Clone is a folder as it was at one moment.
+type Clone struct {
+	s     *Store
+	index snapshot
+	files []cloneFile
+	// End is where the log ends in it: what comes behind is not there.
+	End LogPlace
+}
+
+type cloneFile struct {
+	f      file
+	number uint32
+	size   int64
+}
+
+// maxCloneFiles bounds the segments that are held open: 128 GiB of log.
+const maxCloneFiles = 4096
+
+// Clone takes a clone, which WriteTo gives; close it. No fold runs meanwhile, and no commit: it takes as long as opening the files.
+func (s *Store) Clone() (c *Clone, err error) {
+	if s.parent != nil {
+		return nil, fmt.Errorf("%w: a child has no folder", ErrOrder)
+	}
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if s.view.Load().empty {
+		return nil, fmt.Errorf("%w: no genesis yet", ErrOrder)
+	}
+	if err := s.log.flush(); err != nil {
+		return nil, s.fail(err)
+	}
+	c = &Clone{s: s, End: placeOf(s.log.end)}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	names, err := s.disk.listFiles()
+	if err != nil {
+		return nil, wrapIndex("list log", err)
+	}
+	if len(names) > maxCloneFiles {
+		return nil, fmt.Errorf("the log has %d segments, a clone has %d at most", len(names), maxCloneFiles)
+	}
+	for _, name := range names {
+		x := cloneFile{}
+		if _, err := fmt.Sscanf(name, "%010d"+segmentSufix, &x.number); err != nil || segmentName(x.number) != name {
+			return nil, damaged("log/%s: not a segment", name)
+		}
+		if x.f, err = s.disk.openFile(name); err != nil {
+			return nil, wrapIndex("open log", err)
+		}
+		c.files = append(c.files, x)
+		if x.size, err = x.f.Size(); err != nil {
+			return nil, wrapIndex("size", err)
+		}
+		if x.number == s.log.end.Segment {
+			x.size = s.log.end.Offset // behind it lies what was reserved
+		}
+		c.files[len(c.files)-1] = x
+	}
+	c.index, err = s.db.snapshot()
+	return c, err
+}
+
+// Close gives up what it holds.
+func (c *Clone) Close() {
+	if c.index != nil {
+		c.index.release()
+	}
+	for _, x := range c.files {
+		_ = x.f.Close() // read only
+	}
+}
+
+// WriteTo writes the clone.
+func (c *Clone) WriteTo(to io.Writer) (int64, error) {
+	w := &summed{w: bufio.NewWriterSize(to, 256<<10), h: sha256.New()}
+	w.bytes([]byte(cloneMagic))
+	w.part(c.s.o.Identity.mark())
+	cur := c.index.iterate(nil, nil)
+	for w.err == nil && cur.next() {
+		w.part(cur.key())
+		w.part(cur.value())
+	}
+	if err := cur.done(); err != nil {
+		return w.n, err
+	}
+	w.part(nil) // no key is empty
+	buf := make([]byte, 256<<10)
+	for _, x := range c.files {
+		if w.err != nil {
+			break
+		}
+		w.bytes(borsh.AppendUint64(borsh.AppendUint32(nil, x.number), uint64(x.size)))
+		for off := int64(0); off < x.size && w.err == nil; {
+			n, err := x.f.ReadAt(buf[:min(int64(len(buf)), x.size-off)], off)
+			if n == 0 {
+				return w.n, wrapIndex("log read", err)
+			}
+			w.bytes(buf[:n])
+			off += int64(n)
+		}
+	}
+	w.bytes(borsh.AppendUint32(nil, math.MaxUint32))
+	if w.err == nil {
+		_, w.err = w.w.Write(w.h.Sum(nil))
+	}
+	if w.err == nil {
+		w.err = w.w.Flush()
+	}
+	return w.n, w.err
+}
+
+// summed writes and hashes until something fails.
+type summed struct {
+	w   *bufio.Writer
+	h   hash.Hash
+	n   int64
+	err error
+}
+
+func (w *summed) bytes(b []byte) {
+	if w.err == nil {
+		_, _ = w.h.Write(b) // never fails
+		_, w.err = w.w.Write(b)
+		w.n += int64(len(b))
+	}
+}
+
+func (w *summed) part(b []byte) {
+	w.bytes(binary.AppendUvarint(nil, uint64(len(b))))
+	w.bytes(b)
+}
+
+// maxClonePart bounds a key or value of a clone.
+const maxClonePart = 1 << 30
+
+// Receive makes a folder of a clone that came, of the chain that identity names; dir must not be one. If it returns an error dir is to be removed.
+func Receive(dir string, id Identity, from io.Reader) error {
+	if Exists(dir) {
+		return fmt.Errorf("%w: %s has a store already", ErrForeign, dir)
+	}
+	d := osDisk{dir}
+	r := &reading{r: bufio.NewReaderSize(from, 256<<10), h: sha256.New()}
+	if string(r.take(len(cloneMagic))) != cloneMagic {
+		return errors.Join(damaged("no clone"), r.err)
+	}
+	got, format, err := parseMark(r.part())
+	switch {
+	case r.err != nil:
+		return r.err
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	case format != formatVersion:
+		return fmt.Errorf("%w: the clone has %d, this program reads and writes %d", ErrFormat, format, formatVersion)
+	case got != id:
+		return fmt.Errorf("%w: the clone is of chain %q, genesis %v, numbering %q; this node is for %q, %v, %q", ErrForeign, got.ChainID, got.Genesis, got.Numbering, id.ChainID, id.Genesis, id.Numbering)
+	}
+	if err := receiveIndex(d, r); err != nil {
+		return err
+	}
+	if err := receiveLog(d, r); err != nil {
+		return err
+	}
+	sum := r.h.Sum(nil)
+	var want [sha256.Size]byte
+	if _, err := io.ReadFull(r.r, want[:]); err != nil {
+		return fmt.Errorf("the clone ends too early: %w", err)
+	}
+	if [sha256.Size]byte(sum) != want {
+		return damaged("the clone was changed on its way")
+	}
+	return wrapWrite("write "+markName, d.writeMark(id.mark()))
+}
+
+func receiveIndex(d osDisk, r *reading) (err error) {
+	stor, err := d.openIndex()
+	if err != nil {
+		return wrapWrite("open index", err)
+	}
+	o := Options{WriteBuffer: mostWriteBuffer}
+	o.fill()
+	db, err := openLevel(stor, &o)
+	if err != nil {
+		_ = stor.Close()
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	var batch Batch
+	for {
+		key := r.part()
+		if r.err != nil {
+			return r.err
+		}
+		if len(key) == 0 {
+			return db.write(&batch, true)
+		}
+		value := r.part()
+		if batch.put(key, value); batch.Size() > 4<<20 {
+			if err := db.write(&batch, false); err != nil {
+				return err
+			}
+			batch.Reset()
+		}
+	}
+}
+
+func receiveLog(d osDisk, r *reading) error {
+	for {
+		head := borsh.NewReader(r.take(4))
+		number := head.Uint32()
+		if r.err != nil || number == math.MaxUint32 {
+			return r.err
+		}
+		head = borsh.NewReader(r.take(8))
+		size := head.Uint64()
+		if r.err != nil {
+			return r.err
+		}
+		f, err := d.createFile(segmentName(number))
+		if errors.Is(err, fs.ErrExist) {
+			err = damaged("segment %d twice", number)
+		}
+		if err != nil {
+			return wrapWrite("log segment", err)
+		}
+		buf := make([]byte, 256<<10)
+		for off := uint64(0); off < size && err == nil; {
+			n := min(uint64(len(buf)), size-off)
+			r.into(buf[:n])
+			if err = r.err; err == nil {
+				_, err = f.WriteAt(buf[:n], int64(off))
+			}
+			off += n
+		}
+		if err == nil {
+			err = f.Sync()
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return wrapWrite("log write", err)
+		}
+	}
+}
+
+// reading reads and hashes until something fails.
+type reading struct {
+	r   *bufio.Reader
+	h   hash.Hash
+	err error
+}
+
+func (r *reading) into(b []byte) {
+	if r.err != nil {
+		return
+	}
+	if _, err := io.ReadFull(r.r, b); err != nil {
+		r.err = fmt.Errorf("the clone ends too early: %w", err)
+		return
+	}
+	_, _ = r.h.Write(b) // never fails
+}
+
+func (r *reading) take(n int) []byte {
+	b := make([]byte, n)
+	r.into(b)
+	return b
+}
+
+// part reads bytes behind their length. Memory grows as they come.
+func (r *reading) part() []byte {
+	var b [1]byte
+	var raw []byte
+	for r.err == nil {
+		if r.into(b[:]); r.err == nil {
+			raw = append(raw, b[0])
+			if b[0] < 0x80 || len(raw) > binary.MaxVarintLen64 {
+				break
+			}
+		}
+	}
+	n, _ := binary.Uvarint(raw)
+	if r.err == nil && n > maxClonePart {
+		r.err = damaged("a part of %d bytes", n)
+	}
+	if r.err != nil {
+		return nil
+	}
+	out := make([]byte, 0, min(n, 64<<10))
+	for uint64(len(out)) < n && r.err == nil {
+		k := min(n-uint64(len(out)), 1<<20)
+		out = append(out, r.take(int(k))...)
+	}
+	return out
+}
+
+// RemoveClone removes what Receive left of one that did not come to its end.
+func RemoveClone(dir string) error {
+	for _, name := range []string{markName, markName + ".tmp", indexName, logName} {
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

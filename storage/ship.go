@@ -1,0 +1,274 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+)
+
+// Records as others get them. The log of a store is the order in which blocks were stored, on all branches, with the ways back of a sandbox
+// between them. Who follows it does the same steps in the same order.
+
+// LogPlace is where a record begins in a log. Those of one log ascend; the zero place is its beginning.
+type LogPlace struct {
+	Segment uint32
+	Offset  uint64
+}
+
+// Compare orders places.
+func (p LogPlace) Compare(q LogPlace) int {
+	return cmp.Or(cmp.Compare(p.Segment, q.Segment), cmp.Compare(p.Offset, q.Offset))
+}
+
+// String is the form that ParseLogPlace reads.
+func (p LogPlace) String() string { return fmt.Sprintf("%d.%d", p.Segment, p.Offset) }
+
+// ParseLogPlace reads what String wrote.
+func ParseLogPlace(s string) (p LogPlace, err error) {
+	if _, err = fmt.Sscanf(s, "%d.%d", &p.Segment, &p.Offset); err == nil && p.String() != s {
+		err = errors.New("not in its form")
+	}
+	if err != nil {
+		return LogPlace{}, fmt.Errorf("place %q in a log: %w", s, err)
+	}
+	return p, nil
+}
+
+// AppendBorsh appends 12 bytes.
+func (p LogPlace) AppendBorsh(b []byte) []byte {
+	return borsh.AppendUint64(borsh.AppendUint32(b, p.Segment), p.Offset)
+}
+
+// DecodeBorsh reads 12 bytes.
+func (p *LogPlace) DecodeBorsh(r *borsh.Reader) { *p = LogPlace{r.Uint32(), r.Uint64()} }
+
+// Shipment is a record of the log.
+type Shipment struct {
+	At   LogPlace // where it begins
+	Next LogPlace // where it ends
+	Ref  BlockRef // the block; of a way back the one that became the head again
+	Prev BlockRef // its parent; zero where it went back
+	Back bool     // the head went back, and what was stored behind Ref is gone
+	// Payload is the record, the same at each reading.
+	Payload []byte
+}
+
+// logEnd is where the log's records that are on disk end.
+func (s *Store) logEnd() (position, error) {
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
+	if err := s.writable(); err != nil {
+		return position{}, err
+	}
+	return s.log.end, nil
+}
+
+// Shipments calls f for what is on disk of the log behind a place: blocks but for the first one, and ways back; until f returns false or there is
+// no more. next is where to go on. ErrGone: garbage collection has taken that part of the log; Beginning says from where on it is there. ErrDamaged: no
+// record begins at from.
+func (s *Store) Shipments(from LogPlace, f func(Shipment) bool) (next LogPlace, err error) {
+	if s.parent != nil {
+		return from, fmt.Errorf("%w: a child has no log", ErrOrder)
+	}
+	end, err := s.logEnd()
+	if err != nil {
+		return from, err
+	}
+	at := position{from.Segment, int64(from.Offset)}
+	if end.before(at) {
+		return from, damaged("the log ends at %v, before %v", placeOf(end), from)
+	}
+	for at.before(end) {
+		payload, behind, err := s.log.recordAt(at)
+		if err != nil {
+			return placeOf(at), err
+		}
+		if payload == nil { // the segment ends
+			at = position{at.Segment + 1, 0}
+			continue
+		}
+		x, ok, err := shipmentOf(payload)
+		if err != nil {
+			return placeOf(at), err
+		}
+		x.At, x.Next = placeOf(at), placeOf(behind)
+		at = behind
+		if ok && !f(x) {
+			break
+		}
+	}
+	return placeOf(at), nil
+}
+
+func placeOf(p position) LogPlace { return LogPlace{p.Segment, uint64(p.Offset)} }
+
+// shipmentOf tells what a record is; ok is false for those that are about this store alone.
+func shipmentOf(payload []byte) (x Shipment, ok bool, err error) {
+	if behind(payload) {
+		payload = bytes.Clone(payload)
+		payload[0] -= recordBehind
+	}
+	x.Payload = payload
+	switch payload[0] {
+	case recordRewind:
+		x.Back = true
+		x.Ref, err = rewindOf(payload)
+		return x, err == nil, err
+	case recordBlock:
+		h, _, _, err := parseRecord(payload)
+		x.Ref, x.Prev = h.Ref, h.Prev
+		return x, err == nil && !h.Prev.IsZero(), err
+	}
+	return x, false, nil
+}
+
+// recordAt reads the record that begins at a place, and says where it ends; nil: the segment ends there.
+func (l *blockLog) recordAt(at position) ([]byte, position, error) {
+	rf, err := l.acquire(at.Segment)
+	if err != nil {
+		return nil, at, err
+	}
+	defer l.release(rf)
+	size, err := rf.f.Size()
+	if err != nil {
+		return nil, at, wrapIndex("size", err)
+	}
+	if at.Offset == size {
+		return nil, at, nil
+	}
+	payload, err := readRecord(rf.f, at.Offset, size)
+	if err == nil && payload == nil {
+		err = damaged("log/%s: no record at byte %d", segmentName(at.Segment), at.Offset)
+	}
+	if err != nil {
+		return nil, at, err
+	}
+	return payload, position{at.Segment, at.Offset + recordHeader + int64(len(payload))}, nil
+}
+
+// Beginning is from where on the log is whole, and how many bytes that is, about.
+func (s *Store) Beginning() (at LogPlace, size int64, err error) {
+	end, err := s.logEnd()
+	if err != nil {
+		return at, 0, err
+	}
+	names, err := s.disk.listFiles()
+	if err != nil {
+		return at, 0, wrapIndex("list log", err)
+	}
+	there := make(map[string]bool, len(names))
+	for _, name := range names {
+		there[name] = true
+	}
+	n := end.Segment
+	for n > 0 && there[segmentName(n-1)] {
+		n--
+	}
+	return LogPlace{Segment: n}, int64(end.Segment-n)*s.log.segmentSize + end.Offset, nil
+}
+
+// Unfolded is where in the log that begins which is above the folded block.
+func (s *Store) Unfolded() LogPlace {
+	s.foldMu.Lock()
+	defer s.foldMu.Unlock()
+	return placeOf(s.fold.From)
+}
+
+// End is where the log ends.
+func (s *Store) End() (LogPlace, error) {
+	end, err := s.logEnd()
+	return placeOf(end), err
+}
+
+// Unpack reads a block's record that came from elsewhere. Everything in it is checked for its form, and against its own checksums.
+func Unpack(payload []byte) (*Block, error) {
+	h, raw, data, err := parseRecord(payload)
+	if err != nil {
+		return nil, err
+	}
+	if payload[0] != recordBlock {
+		return nil, damaged("record of type %d", payload[0])
+	}
+	e := &entry{headLen: len(raw), head: h}
+	if e.size() != int64(len(payload)) {
+		return nil, damaged("record of %d bytes, whose parts have %d", len(payload), e.size())
+	}
+	r := &Record{s: new(Store), e: e, data: data}
+	b := &Block{Ref: h.Ref, Prev: h.Prev, Timestamp: h.Timestamp, Ordinal: h.Ordinal, Epoch: h.Epoch, Final: h.Final, Head: h.IsHead, Splits: h.Splits}
+	for _, part := range []struct {
+		get  func() ([]byte, error)
+		into *[]byte
+	}{{r.Header, &b.Header}, {r.Body, &b.Body}, {r.Info, &b.Info}, {r.MerkleTree, &b.MerkleTree}, {r.Patch, &b.Patch}} {
+		if *part.into, err = part.get(); err != nil && !isAbsent(err) {
+			return nil, err
+		}
+	}
+	rows, err := r.one(kindPuts, 0)
+	if err == nil {
+		b.Puts, err = parseBatch(rows)
+	}
+	if err != nil && !isAbsent(err) {
+		return nil, err
+	}
+	b.Shards = make([]Shard, len(h.Shards))
+	for i := range h.Shards {
+		if err := r.unpackShard(&h.Shards[i], &b.Shards[i]); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.check()
+}
+
+func (r *Record) unpackShard(sh *shardHead, s *Shard) (err error) {
+	s.ID = sh.ID
+	for _, part := range []struct {
+		get  func(primitives.ShardID) ([]byte, error)
+		into *[]byte
+	}{{r.Extra, &s.Extra}, {r.Incoming, &s.Incoming}, {r.Other, &s.Other}} {
+		if *part.into, err = part.get(sh.ID); err != nil && !isAbsent(err) {
+			return err
+		}
+	}
+	if s.Outcomes, err = r.Outcomes(sh.ID); err != nil {
+		return err
+	}
+	if s.Outgoing, err = r.Outgoing(sh.ID); err != nil {
+		return err
+	}
+	if s.Local, err = r.Local(sh.ID); err != nil {
+		return err
+	}
+	if s.Changes, err = r.Changes(sh.ID); err != nil || !sh.HasChunk {
+		return err
+	}
+	c := &Chunk{Hash: sh.Chunk, ReceiptsOf: sh.ReceiptsOf}
+	s.Chunk = c
+	if c.Header, err = r.Chunk(sh.ID); err != nil {
+		return err
+	}
+	if c.Transactions, err = r.Transactions(sh.ID); err != nil {
+		return err
+	}
+	return r.each(kindReceipts, sh.ID, func(_ int, item []byte) error {
+		c.Receipts = append(c.Receipts, item)
+		return nil
+	})
+}
+
+// Pack makes the record of a block, which Unpack reads.
+func Pack(b *Block) []byte {
+	payload, _ := b.encode().bytes()
+	return payload
+}
+
+// BackTo reads the record of a way back that came from elsewhere.
+func BackTo(payload []byte) (BlockRef, error) {
+	if len(payload) == 0 || payload[0] != recordRewind {
+		return BlockRef{}, damaged("no record of a way back")
+	}
+	return rewindOf(payload)
+}
