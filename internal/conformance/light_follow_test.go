@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/lightclient"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/genesis"
 )
@@ -119,39 +120,39 @@ func TestLightClient(t *testing.T) {
 
 	// What it trusts: a block, and who makes blocks.
 	trusted := into[struct {
-		Header liteHeader `json:"block_header_lite"`
+		Header lightclient.Header `json:"block_header_lite"`
 	}](t, w.call("EXPERIMENTAL_light_client_block_proof", []string{w.hash(2), w.engine.Final().Hash.String()})).Header
-	first := *into[[]producer](t, w.call("EXPERIMENTAL_validators_ordered", []any{nil}))
-	c := &lightClient{trusted, map[primitives.EpochID][]producer{trusted.Inner.EpochID: first, trusted.Inner.NextEpochID: first}}
-	if h, err := c.head.hash(); err != nil || h.String() != w.hash(2) {
+	first := *into[[]lightclient.Producer](t, w.call("EXPERIMENTAL_validators_ordered", []any{nil}))
+	c := &lightclient.Client{Head: trusted, Producers: map[primitives.EpochID][]lightclient.Producer{trusted.Inner.EpochID: first, trusted.Inner.NextEpochID: first}}
+	if h, err := c.Head.Hash(); err != nil || h.String() != w.hash(2) {
 		t.Fatalf("the trusted block hashes to %v, %v, and is %s", h, err, w.hash(2))
 	}
 	epochs, steps, refused := map[primitives.EpochID]bool{}, 0, 0
 	for height := primitives.Height(10); height <= 200; height += 10 {
 		w.mine(height)
 		for {
-			at, _ := c.head.hash()
+			at, _ := c.Head.Hash()
 			next := w.call("next_light_client_block", []string{at.String()})
 			if string(next) == "{}" {
 				break
 			}
 			for what, other := range spoil(t, next) {
-				liar := &lightClient{c.head, map[primitives.EpochID][]producer{}}
-				for k, v := range c.producers {
-					liar.producers[k] = v
+				liar := &lightclient.Client{Head: c.Head, Producers: map[primitives.EpochID][]lightclient.Producer{}}
+				for k, v := range c.Producers {
+					liar.Producers[k] = v
 				}
-				if err := liar.advance(other); err == nil {
+				if err := liar.Advance(other); err == nil {
 					t.Errorf("taken with another %s", what)
 				}
 				refused++
 			}
-			before := c.head.Inner.Height
-			if err := c.advance(next); err != nil {
+			before := c.Head.Inner.Height
+			if err := c.Advance(next); err != nil {
 				t.Fatalf("behind %d: %v", before, err)
 			}
-			epochs[c.head.Inner.EpochID] = true
+			epochs[c.Head.Inner.EpochID] = true
 			steps++
-			if c.head.Inner.Height+5 > height { // it has the last final block
+			if c.Head.Inner.Height+5 > height { // it has the last final block
 				break
 			}
 		}
@@ -164,7 +165,7 @@ func TestLightClient(t *testing.T) {
 }
 
 // proveOutcomes proves a transaction and its receipt to a light client.
-func (w *world) proveOutcomes(c *lightClient) {
+func (w *world) proveOutcomes(c *lightclient.Client) {
 	w.t.Helper()
 	tx := w.send("near", root, 1, &primitives.Transfer{Deposit: primitives.NEAR(1)})
 	w.mine(230)
@@ -175,7 +176,7 @@ func (w *world) proveOutcomes(c *lightClient) {
 		{"type": "receipt", "receipt_id": out.Outcome.ReceiptIDs[0].String(), "receiver_id": root, "light_client_head": head.String()},
 	} {
 		reply := w.call("light_client_proof", ask)
-		p, err := provenOutcome(c.head.Inner.BlockMerkleRoot, reply, true)
+		p, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, reply, true)
 		if err != nil {
 			w.t.Fatalf("%v: %v", ask, err)
 		}
@@ -183,7 +184,7 @@ func (w *world) proveOutcomes(c *lightClient) {
 			w.t.Errorf("%v: the outcome is of %s", ask, id)
 		}
 		for what, other := range spoil(w.t, reply) {
-			if _, err := provenOutcome(c.head.Inner.BlockMerkleRoot, other, true); err == nil {
+			if _, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, other, true); err == nil {
 				w.t.Errorf("%v: taken with another %s", ask["type"], what)
 			}
 		}
@@ -191,32 +192,32 @@ func (w *world) proveOutcomes(c *lightClient) {
 }
 
 // follow brings a light client to the last block that it can have, and returns its hash.
-func (w *world) follow(c *lightClient) primitives.Hash {
+func (w *world) follow(c *lightclient.Client) primitives.Hash {
 	w.t.Helper()
 	for {
-		at, err := c.head.hash()
+		at, err := c.Head.Hash()
 		w.must(err)
 		next := w.call("next_light_client_block", []string{at.String()})
 		if string(next) == "{}" {
 			return at
 		}
-		w.must(c.advance(next))
+		w.must(c.Advance(next))
 	}
 }
 
 // proveState proves a value of the state to a light client: the block that says what came of another, the chunk whose root it has, the way
 // from that root to the value.
-func (w *world) proveState(c *lightClient, account primitives.AccountID, key, value []byte) {
+func (w *world) proveState(c *lightclient.Client, account primitives.AccountID, key, value []byte) {
 	w.t.Helper()
 	height := w.engine.Head().Height() // what it left of the state is said by the next block
 	reply := w.call("query", map[string]any{"request_type": "view_state", "block_id": height, "account_id": account, "prefix_base64": "", "include_proof": true})
 	w.mine(height + 6)
 	head := w.follow(c)
 	proof := into[struct {
-		Header liteHeader            `json:"block_header_lite"`
+		Header lightclient.Header    `json:"block_header_lite"`
 		Path   primitives.MerklePath `json:"block_proof"`
 	}](w.t, w.call("EXPERIMENTAL_light_client_block_proof", []string{w.hash(height + 1), head.String()}))
-	if _, err := provenBlock(c.head.Inner.BlockMerkleRoot, &proof.Header, proof.Path); err != nil {
+	if _, err := lightclient.ProvenBlock(c.Head.Inner.BlockMerkleRoot, &proof.Header, proof.Path); err != nil {
 		w.t.Fatal(err)
 	}
 	block := into[struct {
@@ -240,13 +241,13 @@ func (w *world) proveState(c *lightClient, account primitives.AccountID, key, va
 		w.t.Fatalf("%s", reply)
 	}
 	at := primitives.AppendContractDataKey(nil, account, key)
-	if got, err := provenValue(root, state.Proof, at, state.Values[0].Value); err != nil || !bytes.Equal(got, value) {
+	if got, err := lightclient.ProvenValue(root, state.Proof, at, state.Values[0].Value); err != nil || !bytes.Equal(got, value) {
 		w.t.Fatalf("%q is not proven: %q, %v", key, got, err)
 	}
-	if got, err := provenValue(root, state.Proof, primitives.AppendContractDataKey(nil, account, []byte("k3")), nil); err != nil || got != nil {
+	if got, err := lightclient.ProvenValue(root, state.Proof, primitives.AppendContractDataKey(nil, account, []byte("k3")), nil); err != nil || got != nil {
 		w.t.Errorf("it is not proven that there is no k3: %q, %v", got, err)
 	}
-	if _, err := provenValue(root, state.Proof, at, []byte("a value of the stat\x00")); err == nil {
+	if _, err := lightclient.ProvenValue(root, state.Proof, at, []byte("a value of the stat\x00")); err == nil {
 		w.t.Error("another value is taken")
 	}
 	onPath := 0
@@ -258,7 +259,7 @@ func (w *world) proveState(c *lightClient, account primitives.AccountID, key, va
 				continue
 			}
 			other[i] = string(raw)
-			if got, err := provenValue(root, other, at, value); err == nil {
+			if got, err := lightclient.ProvenValue(root, other, at, value); err == nil {
 				if !bytes.Equal(got, value) {
 					w.t.Errorf("%q with another node %d", got, i)
 				}
@@ -307,10 +308,10 @@ func TestLightClientReal(t *testing.T) {
 			Valid bool `json:"is_valid"`
 		}
 		Params struct {
-			Previous   lightBlock      `json:"previous_block"`
-			CurrentBPs []producer      `json:"current_bps"`
-			NextBPs    []producer      `json:"next_bps"`
-			NewBlock   json.RawMessage `json:"new_block"`
+			Previous   lightclient.Block      `json:"previous_block"`
+			CurrentBPs []lightclient.Producer `json:"current_bps"`
+			NextBPs    []lightclient.Producer `json:"next_bps"`
+			NewBlock   json.RawMessage        `json:"new_block"`
 		}
 	}
 	taken, refused := 0, 0
@@ -321,16 +322,16 @@ func TestLightClientReal(t *testing.T) {
 	for _, path := range paths {
 		for _, s := range *readJSON[[]step](t, path) {
 			p := &s.Params
-			c := &lightClient{p.Previous.liteHeader, map[primitives.EpochID][]producer{}}
-			known := c.head.Inner
-			c.producers[known.NextEpochID] = p.Previous.NextBPs
+			c := &lightclient.Client{Head: p.Previous.Header, Producers: map[primitives.EpochID][]lightclient.Producer{}}
+			known := c.Head.Inner
+			c.Producers[known.NextEpochID] = p.Previous.NextBPs
 			if p.NextBPs != nil {
-				c.producers[known.NextEpochID] = p.NextBPs
+				c.Producers[known.NextEpochID] = p.NextBPs
 			}
 			if p.CurrentBPs != nil { // of the new block's epoch
-				c.producers[known.EpochID], c.producers[known.NextEpochID] = p.CurrentBPs, p.CurrentBPs
+				c.Producers[known.EpochID], c.Producers[known.NextEpochID] = p.CurrentBPs, p.CurrentBPs
 			}
-			switch err := c.advance(p.NewBlock); {
+			switch err := c.Advance(p.NewBlock); {
 			case (err == nil) != s.Expected.Valid:
 				t.Errorf("%s: %s: %v", filepath.Base(path), s.Description, err)
 			case err == nil:
@@ -341,18 +342,18 @@ func TestLightClientReal(t *testing.T) {
 		}
 	}
 	for _, net := range []string{"main", "test"} { // three epochs in a row
-		var c *lightClient
+		var c *lightclient.Client
 		for i := range 3 {
 			f := readJSON[struct {
 				Last primitives.Hash `json:"last_block_hash"`
 				Body json.RawMessage
 			}](t, fmt.Sprintf("%slight-client-next/%s_%d.json", real, net, i))
-			b := into[lightBlock](t, f.Body)
+			b := into[lightclient.Block](t, f.Body)
 			if c == nil {
-				c = &lightClient{b.liteHeader, map[primitives.EpochID][]producer{b.Inner.NextEpochID: b.NextBPs}}
+				c = &lightclient.Client{Head: b.Header, Producers: map[primitives.EpochID][]lightclient.Producer{b.Inner.NextEpochID: b.NextBPs}}
 				continue
 			}
-			if err := c.advance(f.Body); err != nil {
+			if err := c.Advance(f.Body); err != nil {
 				t.Errorf("%s %d: %v", net, i, err)
 				continue
 			}
@@ -372,7 +373,7 @@ func TestLightClientReal(t *testing.T) {
 	proofs := 0
 	for _, name := range []string{"rainbow-bridge-vectors.json", "invalid-manual.json"} {
 		for _, x := range *readJSON[[]execution](t, real+"light-client-vectors/executions/"+name) {
-			_, err := provenOutcome(x.Params.Root, x.Params.Proof, false)
+			_, err := lightclient.ProvenOutcome(x.Params.Root, x.Params.Proof, false)
 			if (err == nil) != x.Expected.Valid {
 				t.Errorf("%s: %v", x.Description, err)
 			}

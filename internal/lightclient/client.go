@@ -1,0 +1,141 @@
+// Package lightclient is a light client as anybody could write it, of what the RPC replies: it has nothing of the node's but the values of package primitives.
+//
+//	in      replies of next_light_client_block, of light client proofs, of view_state with its proof
+//	out     whether they are proven by what the client knows already
+//	state   Client: a header, and the block producers of the epochs it has seen
+//	units   stake in yoctoNEAR, height in blocks
+//	bound   one reply at a time; a proof is walked once
+//	errors  what of a reply is not proven, and why
+//	source  nearcore docs, NEP light client
+package lightclient
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// Inner is the part of a header that a light client knows.
+type Inner struct {
+	BlockMerkleRoot primitives.Hash    `json:"block_merkle_root"`
+	EpochID         primitives.EpochID `json:"epoch_id"`
+	Height          primitives.Height  `json:"height"`
+	NextBPHash      primitives.Hash    `json:"next_bp_hash"`
+	NextEpochID     primitives.EpochID `json:"next_epoch_id"`
+	OutcomeRoot     primitives.Hash    `json:"outcome_root"`
+	PrevStateRoot   primitives.Hash    `json:"prev_state_root"`
+	Timestamp       json.RawMessage    `json:"timestamp"`
+	TimestampNanos  string             `json:"timestamp_nanosec"` // of newer ones; older have a text in timestamp
+}
+
+// Header is a header from which the block's hash follows.
+type Header struct {
+	Inner         Inner           `json:"inner_lite"`
+	InnerRestHash primitives.Hash `json:"inner_rest_hash"`
+	PrevBlockHash primitives.Hash `json:"prev_block_hash"`
+}
+
+// Producer is a block producer with its stake.
+type Producer struct {
+	AccountID primitives.AccountID `json:"account_id"`
+	PublicKey primitives.PublicKey `json:"public_key"`
+	Stake     primitives.Balance   `json:"stake"`
+	Version   string               `json:"validator_stake_struct_version"`
+}
+
+// Block is the reply of next_light_client_block.
+type Block struct {
+	Header
+	Approvals          []*primitives.Signature `json:"approvals_after_next"`
+	NextBlockInnerHash primitives.Hash         `json:"next_block_inner_hash"`
+	NextBPs            []Producer              `json:"next_bps"`
+}
+
+// Client follows a chain by its light client blocks.
+type Client struct {
+	Head      Header
+	Producers map[primitives.EpochID][]Producer
+}
+
+// Hash is the hash of the block.
+func (h *Header) Hash() (primitives.Hash, error) {
+	text := h.Inner.TimestampNanos
+	if text == "" {
+		text = string(bytes.Trim(h.Inner.Timestamp, `"`))
+	}
+	nanos, err := strconv.ParseUint(text, 10, 64)
+	i := &h.Inner
+	inner := primitives.HashBorsh(&primitives.BlockHeaderInnerLite{
+		Height: i.Height, EpochID: i.EpochID, NextEpochID: i.NextEpochID, PrevStateRoot: i.PrevStateRoot, PrevOutcomeRoot: i.OutcomeRoot,
+		Timestamp: nanos, NextBPHash: i.NextBPHash, BlockMerkleRoot: i.BlockMerkleRoot,
+	})
+	return primitives.CombineHash(primitives.CombineHash(inner, h.InnerRestHash), h.PrevBlockHash), err
+}
+
+func producersHash(ps []Producer) (h primitives.Hash, err error) {
+	var stakes []primitives.ValidatorStake
+	for i := range ps {
+		if ps[i].Version != "V1" {
+			err = fmt.Errorf("a stake of version %q", ps[i].Version)
+		}
+		stakes = append(stakes, primitives.ValidatorStake{AccountID: ps[i].AccountID, PublicKey: ps[i].PublicKey, Stake: ps[i].Stake})
+	}
+	return primitives.BlockProducersHash(stakes), err
+}
+
+// Advance takes a light client block if it is proven to be final (nearcore docs, NEP light client), else says why not.
+func (c *Client) Advance(reply []byte) error {
+	var b Block
+	if err := json.Unmarshal(reply, &b); err != nil {
+		return err
+	}
+	now, next := c.Head.Inner.EpochID, c.Head.Inner.NextEpochID
+	epoch := b.Inner.EpochID
+	switch {
+	case b.Inner.Height <= c.Head.Inner.Height:
+		return fmt.Errorf("height %d is not above %d", b.Inner.Height, c.Head.Inner.Height)
+	case epoch != now && epoch != next:
+		return fmt.Errorf("epoch %v is neither the head's nor the next", epoch)
+	case epoch == next && epoch != now && b.NextBPs == nil:
+		return errors.New("a new epoch without the producers of the next")
+	}
+	hash, err := b.Hash()
+	if err != nil {
+		return err
+	}
+	after := primitives.ApprovalInner{Endorsement: primitives.CombineHash(b.NextBlockInnerHash, hash)}
+	message := after.SignedBytes(b.Inner.Height + 2)
+	var total, approved primitives.Balance
+	for i, p := range c.Producers[epoch] {
+		total = total.SaturatingAdd(p.Stake)
+		if i >= len(b.Approvals) || b.Approvals[i] == nil {
+			continue
+		}
+		if !b.Approvals[i].Verify(message, p.PublicKey) {
+			return fmt.Errorf("the approval of %s is not of this block", p.AccountID)
+		}
+		approved = approved.SaturatingAdd(p.Stake)
+	}
+	if !more(approved, total) {
+		return fmt.Errorf("%v of %v have approved it", approved, total)
+	}
+	if b.NextBPs != nil {
+		if h, err := producersHash(b.NextBPs); err != nil || h != b.Inner.NextBPHash {
+			return fmt.Errorf("producers of the next epoch hash to %v, %v", h, err)
+		}
+		c.Producers[b.Inner.NextEpochID] = b.NextBPs
+	}
+	c.Head = b.Header
+	return nil
+}
+
+// more tells whether x is more than two thirds of all.
+func more(x, all primitives.Balance) bool {
+	three, fits1 := x.Mul64(3)
+	two, fits2 := all.Mul64(2)
+	return fits1 && fits2 && three.Cmp(two) > 0
+}
