@@ -21,14 +21,26 @@ type panel struct {
 	seats   []seat
 	neards  int // the first so many
 	shards  int // ids to ask for chunks of
+	light   int // epochs that a light client must be able to follow in the end
 	p       []*process
 }
 
 // newPanel makes n homes, has them edited, and starts a validator in each.
 func newPanel(t *testing.T, n, neards, shards, epoch int, edit func(seat)) *panel {
 	t.Helper()
-	b := &panel{t: t, program: neardProgram(t), neards: neards, shards: shards, p: make([]*process, n)}
-	b.seats = neardNet(t, b.program, n, shards, epoch)
+	return seatPanel(t, n, neards, shards, epoch, func(i int, dir string) seat {
+		return seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
+	}, edit)
+}
+
+// seatPanel is newPanel with places that are given.
+func seatPanel(t *testing.T, n, neards, shards, epoch int, place func(i int, dir string) seat, edit func(seat)) *panel {
+	t.Helper()
+	b := &panel{t: t, program: neardOrNone(t), neards: neards, shards: shards, p: make([]*process, n)}
+	if b.program == "" {
+		b.neards = 0
+	}
+	b.seats = neardNetAt(t, b.program, n, shards, epoch, place)
 	for _, s := range b.seats {
 		if edit != nil {
 			edit(s)
@@ -54,7 +66,8 @@ func (b *panel) start(i int) {
 		b.p[i] = runNeard(b.t, b.program, b.seats[i])
 		return
 	}
-	b.p[i] = start(b.t, b.seats[i].home, "--network-addr", b.seats[i].network)
+	s := b.seats[i]
+	b.p[i] = serving(b.t, time.Now(), launchBy(b.t, s.by, s.home, s.rpc, "--network-addr", s.network))
 }
 
 // length is how many blocks a scenario makes: TROUPE_BLOCKS, or what it is given.
@@ -185,6 +198,7 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 	stop := make(chan struct{})
 	group := m.load(t, clients, token, stop)
 	from, begun := b.highest(), time.Now()
+	trusted := b.p[0].head("final")
 	if events != nil {
 		events(from)
 	}
@@ -224,10 +238,34 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 		}
 		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal)
 	}
+	if b.light > 0 {
+		if _, epochs := b.lightClient(trusted.Header.Hash, clients[0].list); epochs < b.light {
+			t.Errorf("a light client followed %d epochs, not %d", epochs, b.light)
+		}
+	}
 	for i, p := range b.p[:b.neards] {
 		if list := complaints(p.out.String()); len(list) > 0 {
 			t.Errorf("neard %d complains %d times: %s", i, len(list), strings.Join(list[:min(len(list), 5)], "\n"))
 		}
+	}
+}
+
+// layouts logs where the number of shards changed.
+func (b *panel) layouts(to uint64) {
+	b.t.Helper()
+	shards := 0
+	for h := uint64(1); h <= to; h++ {
+		var at struct {
+			Chunks []struct {
+				Shard uint64 `json:"shard_id"`
+			} `json:"chunks"`
+		}
+		r, err := b.p[0].call("block", map[string]any{"block_id": h})
+		if err != nil || r.Error != nil || json.Unmarshal(r.Result, &at) != nil || len(at.Chunks) == shards {
+			continue
+		}
+		shards = len(at.Chunks)
+		b.t.Logf("from height %d on there are %d shards: %v", h, shards, at.Chunks)
 	}
 }
 
@@ -237,9 +275,11 @@ func TestNeardsAlone(t *testing.T) {
 }
 
 // TestMixedValidators: two neards and two troupes make the blocks and chunks of four shards together. A chunk needs the endorsements of three of
-// the four, so that each side's are endorsed by the other.
+// the four, so that each side's are endorsed by the other. A light client follows them, each step and each proof by another of them.
 func TestMixedValidators(t *testing.T) {
-	newPanel(t, 4, 2, 4, 60, nil).runs(length(t, 300), nil)
+	b, blocks := newPanel(t, 4, 2, 4, 60, nil), length(t, 300)
+	b.light = max(0, blocks/60-3)
+	b.runs(blocks, nil)
 }
 
 // TestMixedKilled: of two neards and two troupes one after the other is killed, and comes back.
@@ -258,7 +298,8 @@ func TestMixedKilled(t *testing.T) {
 	})
 }
 
-// TestMixedUpgrade: two neards and two troupes vote a chain of two shards up from 85, whose configuration then splits shards by their size.
+// TestMixedUpgrade: two neards and two troupes vote a chain of two shards up from 85, whose configuration then splits shards by their size. What the load makes is
+// a few kB with one contract in it, so the sizes are less than those of the recorded chain.
 func TestMixedUpgrade(t *testing.T) {
 	const files = "../replay/testdata/reshard-epoch-configs"
 	b := newPanel(t, 4, 2, 2, 60, func(s seat) {
@@ -270,13 +311,19 @@ func TestMixedUpgrade(t *testing.T) {
 		}
 		for _, name := range []string{"85.json", "86.json"} {
 			write(t, filepath.Join(dir, name), string(mustRead(t, filepath.Join(files, name))))
-			if name == "85.json" {
-				change(t, filepath.Join(dir, name), func(c object) { c["shard_layout"] = layout })
-			}
+			change(t, filepath.Join(dir, name), func(c object) {
+				if name == "85.json" {
+					c["shard_layout"] = layout
+					return
+				}
+				d := c.at("dynamic_resharding_config")
+				d["memory_usage_threshold"], d["min_child_memory_usage"], d["max_number_of_shards"] = 1500, 300, 4
+			})
 		}
 	})
 	b.shards = 8 // ids of children are new
 	b.runs(length(t, 420), nil)
+	b.layouts(420)
 	for i, p := range b.p {
 		var s struct {
 			Protocol uint32 `json:"protocol_version"`

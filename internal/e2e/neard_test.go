@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,10 +27,19 @@ const neardLife = 15 * time.Minute
 func neardProgram(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("TROUPE_NEARD")
-	if path == "" {
+	if path == "" || path == "none" {
 		t.Skip("skipped: TROUPE_NEARD is not set to a neard; docs/INTEROP.md says how one is built")
 	}
 	return path
+}
+
+// neardOrNone is neardProgram, but empty where TROUPE_NEARD is "none": validators are troupes then, which shows what in a script is the script's own.
+func neardOrNone(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("TROUPE_NEARD") == "none" {
+		return ""
+	}
+	return neardProgram(t)
 }
 
 // object is a JSON object that is changed and written again.
@@ -72,7 +82,10 @@ func change(t *testing.T, path string, edit func(object)) {
 }
 
 // seat is a home of a network, and where it listens.
-type seat struct{ home, network, rpc string }
+type seat struct {
+	home, network, rpc string
+	by                 []string // what runs its program, if anything does
+}
 
 func (s *seat) peer(t *testing.T) string { t.Helper(); return peerOf(t, s.home, s.network) }
 
@@ -80,8 +93,13 @@ func (s *seat) peer(t *testing.T) string { t.Helper(); return peerOf(t, s.home, 
 // allows, and no telemetry.
 func seated(t *testing.T, dir string, boot []string) seat {
 	t.Helper()
-	s := seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
-	change(t, filepath.Join(dir, "config.json"), func(c object) {
+	return seatedAt(t, seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}, boot)
+}
+
+// seatedAt is seated at addresses that are given.
+func seatedAt(t *testing.T, s seat, boot []string) seat {
+	t.Helper()
+	change(t, filepath.Join(s.home, "config.json"), func(c object) {
 		n := c.at("network")
 		n["addr"], n["boot_nodes"] = s.network, strings.Join(boot, ",")
 		n["public_addrs"], n["allow_private_ip_in_public_addrs"] = []string{s.peer(t)}, true
@@ -93,15 +111,26 @@ func seated(t *testing.T, dir string, boot []string) seat {
 	return s
 }
 
-// neardNet makes the homes of a network of neards as neard's localnet makes them, with epochs of so many blocks, all shards tracked by all, and blocks
-// every 600 ms at the earliest.
+// neardNet makes the homes of a network of neards as neard's localnet makes them (troupe's, without a neard), with epochs of so many blocks, all shards
+// tracked by all, and blocks every 600 ms at the earliest.
 func neardNet(t *testing.T, program string, validators, shards, epoch int) (seats []seat) {
 	t.Helper()
+	return neardNetAt(t, program, validators, shards, epoch, func(i int, dir string) seat {
+		return seat{home: dir, network: freeAddr(t), rpc: freeAddr(t)}
+	})
+}
+
+// neardNetAt is neardNet with places that are given.
+func neardNetAt(t *testing.T, program string, validators, shards, epoch int, place func(i int, dir string) seat) (seats []seat) {
+	t.Helper()
 	dir := t.TempDir()
+	if program == "" {
+		program = binary
+	}
 	out, err := exec.CommandContext(t.Context(), program, "--home", dir, "localnet", "-v", fmt.Sprint(validators), "-s", fmt.Sprint(shards),
 		"--tracked-shards", "all").CombinedOutput()
 	if err != nil {
-		t.Fatalf("neard localnet: %v\n%s", err, tail(string(out), 4000))
+		t.Fatalf("localnet: %v\n%s", err, tail(string(out), 4000))
 	}
 	var boot []string
 	for i := range validators {
@@ -114,7 +143,7 @@ func neardNet(t *testing.T, program string, validators, shards, epoch int) (seat
 			s["min_num_peers"] = validators - 1
 			c["gc_num_epochs_to_keep"] = 20 // what is compared is still there
 		})
-		s := seated(t, at, boot)
+		s := seatedAt(t, place(i, at), boot)
 		if i == 0 {
 			boot = []string{s.peer(t)}
 		}
@@ -153,7 +182,8 @@ func runNeard(t *testing.T, program string, s seat) *process {
 	ctx, cancel := context.WithTimeout(t.Context(), neardLife)
 	t.Cleanup(cancel)
 	p := &process{t: t, home: s.home, addr: s.rpc, ended: make(chan struct{})}
-	p.cmd = exec.CommandContext(ctx, program, "--home", s.home, "run")
+	command := append(slices.Clone(s.by), program, "--home", s.home, "run")
+	p.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	p.cmd.Env = append(os.Environ(), "RUST_LOG=warn,network=debug,stats=info", "NO_COLOR=1")
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	began := time.Now()

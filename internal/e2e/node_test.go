@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -105,8 +106,16 @@ type process struct {
 // launch starts a node without waiting for it to serve.
 func launch(t testing.TB, home, addr string, flags ...string) *process {
 	t.Helper()
+	return launchBy(t, nil, home, addr, flags...)
+}
+
+// launchBy is launch by a command that runs another, if there is one.
+func launchBy(t testing.TB, by []string, home, addr string, flags ...string) *process {
+	t.Helper()
 	p := &process{t: t, home: home, addr: addr, ended: make(chan struct{})}
-	p.cmd = exec.Command(binary, append([]string{"--home", home, "run", "--rpc-addr", addr, "--network-addr", "127.0.0.1:0"}, flags...)...)
+	command := append(slices.Clone(by), binary, "--home", home, "run", "--rpc-addr", addr, "--network-addr", "127.0.0.1:0")
+	command = append(command, flags...)
+	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -133,7 +142,12 @@ func launch(t testing.TB, home, addr string, flags ...string) *process {
 func start(t testing.TB, home string, flags ...string) *process {
 	t.Helper()
 	began := time.Now()
-	p := launch(t, home, freeAddr(t), flags...)
+	return serving(t, began, launch(t, home, freeAddr(t), flags...))
+}
+
+// serving waits until a node serves.
+func serving(t testing.TB, began time.Time, p *process) *process {
+	t.Helper()
 	for deadline := began.Add(30 * time.Second); ; {
 		if r, err := http.Get("http://" + p.addr + "/status"); err == nil {
 			_, _ = io.Copy(io.Discard, r.Body)

@@ -31,6 +31,12 @@ type council struct {
 // newCouncil makes the homes of n validators, and starts them.
 func newCouncil(t *testing.T, n, shards int, epoch uint64) *council {
 	t.Helper()
+	return newCouncilOf(t, n, shards, epoch, func(string) {})
+}
+
+// newCouncilOf is newCouncil with each home edited before it is run.
+func newCouncilOf(t *testing.T, n, shards int, epoch uint64, edit func(home string)) *council {
+	t.Helper()
 	c := &council{t: t, p: make([]*process, n)}
 	var accounts []primitives.AccountID
 	for i := range n {
@@ -60,6 +66,7 @@ func newCouncil(t *testing.T, n, shards int, epoch uint64) *council {
 	}
 	c.boot = strings.Join(boot, ",")
 	for i := range n {
+		edit(c.homes[i])
 		c.start(i)
 	}
 	return c

@@ -1,0 +1,112 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sides are two network namespaces on one bridge, that can be cut off from each other while this process reaches both.
+type sides struct {
+	t     *testing.T
+	names [2]string
+	addrs [2]string
+}
+
+func ip(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
+		t.Fatalf("ip %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// newSides makes the two, or skips the test where it may not.
+func newSides(t *testing.T) *sides {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("skipped: network namespaces want root")
+	}
+	n := os.Getpid() % 250
+	bridge := fmt.Sprintf("trp%d", n)
+	if out, err := exec.Command("ip", "link", "add", bridge, "type", "bridge").CombinedOutput(); err != nil {
+		t.Skipf("skipped: no network namespaces here: %v\n%s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", bridge).Run() })
+	ip(t, "addr", "add", fmt.Sprintf("10.233.%d.1/24", n), "dev", bridge)
+	ip(t, "link", "set", bridge, "up")
+	s := &sides{t: t}
+	for i, side := range []string{"a", "b"} {
+		s.names[i], s.addrs[i] = bridge+side, fmt.Sprintf("10.233.%d.%d", n, 2+i)
+		outer, inner := s.names[i]+"o", s.names[i]+"i"
+		ip(t, "netns", "add", s.names[i])
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", s.names[i]).Run() })
+		ip(t, "link", "add", outer, "type", "veth", "peer", "name", inner, "netns", s.names[i])
+		ip(t, "link", "set", outer, "master", bridge, "up")
+		for _, command := range [][]string{{"addr", "add", s.addrs[i] + "/24", "dev", inner}, {"link", "set", inner, "up"}, {"link", "set", "lo", "up"}} {
+			ip(t, append([]string{"-n", s.names[i]}, command...)...)
+		}
+	}
+	return s
+}
+
+// cut lets nothing pass between the two: packets are lost, connections stay as they were.
+func (s *sides) cut() { s.routes("add") }
+
+// heal undoes cut.
+func (s *sides) heal() { s.routes("del") }
+
+func (s *sides) routes(verb string) {
+	s.t.Helper()
+	for i := range s.names {
+		ip(s.t, "-n", s.names[i], "route", verb, "blackhole", s.addrs[1-i]+"/32")
+	}
+}
+
+// seat is where the node i lives: even ones on one side, odd ones on the other.
+func (s *sides) seat(i int, dir string) seat {
+	at := s.addrs[i%2]
+	return seat{home: dir, network: fmt.Sprintf("%s:%d", at, 24560+i), rpc: fmt.Sprintf("%s:%d", at, 3030+i), by: []string{"ip", "netns", "exec", s.names[i%2]}}
+}
+
+// TestMixedHealed: of two neards and two troupes one of each is cut off from the others for 20 s: nothing is final on either side. It heals, and they go on with one
+// chain on which what was final is.
+func TestMixedHealed(t *testing.T) {
+	s := newSides(t)
+	b := seatPanel(t, 4, 2, 4, 300, s.seat, nil)
+	b.runs(length(t, 300), func(from uint64) {
+		b.until(from+40, 10*time.Minute)
+		s.cut()
+		time.Sleep(2 * time.Second) // what was on its way
+		var was [4]head
+		for i, p := range b.p {
+			was[i] = p.head("final")
+		}
+		time.Sleep(18 * time.Second)
+		for i, p := range b.p {
+			now := p.head("final")
+			t.Logf("%s %d, cut off: final %d, then %d", b.kind(i), i, was[i].Header.Height, now.Header.Height)
+			if now.Header.Height > was[i].Header.Height {
+				t.Errorf("%s %d: two of four make %d final behind %d", b.kind(i), i, now.Header.Height, was[i].Header.Height)
+			}
+			was[i] = now
+		}
+		s.heal()
+		begun, at := time.Now(), b.highest()
+		b.until(at+5, 2*time.Minute)
+		t.Logf("healed: five more heights are final on all after %v", time.Since(begun).Round(100*time.Millisecond))
+		for i, p := range b.p {
+			for k := range was {
+				var h head
+				p.get("block", map[string]any{"block_id": was[k].Header.Height}, &h)
+				if h != was[k] {
+					t.Errorf("%s %d has %s at %d, which was %s and final on %d", b.kind(i), i, h.Header.Hash, h.Header.Height, was[k].Header.Hash, k)
+				}
+			}
+		}
+	})
+}

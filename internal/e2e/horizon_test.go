@@ -1,0 +1,133 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// kept is for how many epochs the nodes of a horizon's tests keep blocks: neard's least.
+const kept = 3
+
+// keeps lets a home forget blocks as soon as may be.
+func keeps(t *testing.T, dir string) {
+	t.Helper()
+	change(t, filepath.Join(dir, "config.json"), func(c object) { c["gc_num_epochs_to_keep"] = kept })
+}
+
+// comes waits until a node is in step at a height. A neard behind its horizon starts itself again, and does not answer meanwhile.
+func (p *process) comes(height uint64, within time.Duration) {
+	p.t.Helper()
+	for limit := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		var s syncing
+		r, err := p.call("status", []any{})
+		if err == nil && r.Error == nil && json.Unmarshal(r.Result, &s) == nil && s.Sync.Height >= height && !s.Sync.Syncing {
+			return
+		}
+		select {
+		case <-p.ended:
+			p.t.Fatalf("it ended: %v\n%s", p.err, tail(p.out.String(), 6000))
+		default:
+		}
+		if time.Now().After(limit) {
+			p.t.Fatalf("at %d, syncing %v, not at %d: %v", s.Sync.Height, s.Sync.Syncing, height, err)
+		}
+	}
+}
+
+// lacks wants a node not to have a block: it came by a proof and the state, not by all blocks.
+func (p *process) lacks(height uint64) {
+	p.t.Helper()
+	if r, err := p.call("block", map[string]any{"block_id": height}); err != nil || r.Error == nil {
+		p.t.Errorf("%s has block %d (%v)", p.home, height, err)
+	}
+}
+
+// away lets a chain go on until a block is older than what its makers keep.
+func away(t *testing.T, maker *process, at uint64) {
+	t.Helper()
+	for limit := time.Now().Add(12 * time.Minute); maker.final() < at+kept*arriving+60; time.Sleep(time.Second) {
+		if time.Now().After(limit) {
+			t.Fatalf("at %d", maker.final())
+		}
+	}
+	maker.lacks(at)
+}
+
+// TestTroupePastHorizon: a troupe that follows four neards is away until they have forgotten where it was, and comes back.
+func TestTroupePastHorizon(t *testing.T) {
+	program := neardProgram(t)
+	seats := neardNet(t, program, 4, 4, arriving)
+	var nodes []*process
+	for _, s := range seats {
+		keeps(t, s.home)
+		change(t, filepath.Join(s.home, "config.json"), func(c object) {
+			c.at("consensus")["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 200_000_000}
+			c.at("store").at("state_snapshot_config")["state_snapshot_type"] = "Enabled"
+		})
+		nodes = append(nodes, runNeard(t, program, s))
+	}
+	dir, at := joined(t, seats[0].home), freeAddr(t)
+	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t)) }
+	p := run()
+	p.reaches(40, 3*time.Minute)
+	p.stop(syscall.SIGKILL)
+	was := nodes[0].final()
+	away(t, nodes[0], was)
+	begun, head := time.Now(), nodes[0].final()
+	p = run()
+	p.comes(head, 5*time.Minute)
+	t.Logf("away for %d blocks, in step again after %v", head-was, time.Since(begun).Round(100*time.Millisecond))
+	p.lacks(was + 60)
+	alike(t, nodes[0], p, nodes[2].signer())
+	for i, n := range nodes {
+		if list := complaints(n.out.String()); len(list) > 0 {
+			t.Errorf("neard %d complains %d times: %s", i, len(list), tail(list[0], 400))
+		}
+	}
+}
+
+// TestNeardPastHorizon: a neard that follows four troupes is away until they have forgotten where it was, and comes back.
+func TestNeardPastHorizon(t *testing.T) {
+	program := neardProgram(t)
+	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { keeps(t, dir) })
+	s := neardFollower(t, program, c.homes[0], c.boot)
+	keeps(t, s.home)
+	n := runNeard(t, program, s)
+	n.reaches(40, 3*time.Minute)
+	n.end(syscall.SIGTERM)
+	was := c.p[0].final()
+	away(t, c.p[0], was)
+	begun, head := time.Now(), c.p[0].final()
+	n = runNeard(t, program, s)
+	n.comes(head, 8*time.Minute)
+	t.Logf("away for %d blocks, in step again after %v", head-was, time.Since(begun).Round(100*time.Millisecond))
+	n.lacks(was + 60)
+	alike(t, c.p[0], n, c.p[1].signer())
+	if list := complaints(n.out.String()); len(list) > 0 {
+		t.Errorf("it complains %d times: %s", len(list), tail(list[0], 400))
+	}
+}
+
+// TestTroupePastTroupes is TestTroupePastHorizon with troupes in place of the neards.
+func TestTroupePastTroupes(t *testing.T) {
+	neardOrNone(t)
+	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { keeps(t, dir) })
+	dir, at := joined(t, c.homes[0]), freeAddr(t)
+	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", c.boot) }
+	p := run()
+	p.reaches(40, 3*time.Minute)
+	p.stop(syscall.SIGKILL)
+	was := c.p[0].final()
+	away(t, c.p[0], was)
+	begun, head := time.Now(), c.p[0].final()
+	p = run()
+	p.comes(head, 5*time.Minute)
+	t.Logf("away for %d blocks, in step again after %v", head-was, time.Since(begun).Round(100*time.Millisecond))
+	p.lacks(was + 60)
+	alike(t, c.p[0], p, c.p[1].signer())
+}
