@@ -44,27 +44,34 @@ func (e *Engine) Canonical(ref storage.BlockRef) bool {
 	return at != nil && at.Hash == ref.Hash
 }
 
-// outcomeAt reads an outcome and proves it in its chunk's outcome root.
+// outcomeAt reads an outcome and proves it in its chunk's outcome root. The chunk's tree is made once for many who ask: of those who have waited for
+// a block each has an outcome in it.
 func (e *Engine) outcomeAt(p storage.Place) (view.OutcomeProof, error) {
-	all, err := p.Block.Outcomes(p.Shard)
-	if err != nil {
-		return view.OutcomeProof{}, err
-	}
-	leaves := make([]primitives.Hash, len(all))
 	var out view.OutcomeProof
-	for i := range all {
-		o := primitives.OutcomeWithID{ID: all[i].ID}
-		if err := borsh.Unmarshal(all[i].Value, &o.Outcome); err != nil {
-			return out, fmt.Errorf("engine: outcome %v: %w", o.ID, err)
-		}
-		leaves[i] = o.LeafHash()
-		if i == p.Index {
-			out.OutcomeWithID, out.BlockHash = o, p.Block.Ref().Hash
-		}
+	tree, err := p.Block.OutcomeTree(p.Shard, func(o *storage.Outcome) (primitives.Hash, error) {
+		x, err := decodeOutcome(o)
+		return x.LeafHash(), err
+	})
+	if err != nil {
+		return out, err
 	}
-	_, paths := primitives.Merklize(leaves)
-	out.Proof = paths[p.Index]
+	own, err := p.Block.Outcome(p.Shard, p.Index)
+	if err != nil {
+		return out, err
+	}
+	if out.OutcomeWithID, err = decodeOutcome(&own); err != nil {
+		return out, err
+	}
+	out.BlockHash, out.Proof = p.Block.Ref().Hash, tree.Path(p.Index)
 	return out, nil
+}
+
+func decodeOutcome(o *storage.Outcome) (primitives.OutcomeWithID, error) {
+	x := primitives.OutcomeWithID{ID: o.ID}
+	if err := borsh.Unmarshal(o.Value, &x.Outcome); err != nil {
+		return x, fmt.Errorf("engine: outcome %v: %w", x.ID, err)
+	}
+	return x, nil
 }
 
 // Transaction returns a transaction that is in a canonical block, and where.
@@ -97,15 +104,12 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 		if !e.Canonical(p.Block.Ref()) {
 			continue
 		}
-		list, err := p.Block.Outgoing(p.Shard)
-		if p.Local {
-			list, err = p.Block.Local(p.Shard)
-		}
+		raw, err := p.Receipt()
 		if err != nil {
 			return nil, err
 		}
 		x := new(primitives.Receipt)
-		return x, borsh.Unmarshal(list[p.Index].Value, x)
+		return x, borsh.Unmarshal(raw.Value, x)
 	}
 	return nil, fmt.Errorf("%w: receipt %v", ErrUnknown, id)
 }

@@ -144,6 +144,56 @@ func merkleLevel(dst, nodes []Hash) []Hash {
 	return dst[:n]
 }
 
+// MerkleTree is the levels of a tree over leaf hashes, the leaves first: for who wants the proofs of some of them.
+type MerkleTree [][]Hash
+
+// NewMerkleTree returns the tree, which keeps the leaves; none: an empty one.
+func NewMerkleTree(leaves []Hash) MerkleTree {
+	if len(leaves) == 0 {
+		return nil
+	}
+	t := MerkleTree{leaves}
+	for nodes := leaves; len(nodes) > 1; {
+		nodes = merkleLevel(make([]Hash, (len(nodes)+1)/2), nodes)
+		t = append(t, nodes)
+	}
+	return t
+}
+
+// Len is the number of leaves.
+func (t MerkleTree) Len() int {
+	if len(t) == 0 {
+		return 0
+	}
+	return len(t[0])
+}
+
+// Root is that of the leaves.
+func (t MerkleTree) Root() Hash {
+	if len(t) == 0 {
+		return Hash{}
+	}
+	return t[len(t)-1][0]
+}
+
+// Path is the proof of leaf i.
+func (t MerkleTree) Path(i int) MerklePath {
+	return t.appendPath(make(MerklePath, 0, len(t)-1), i)
+}
+
+func (t MerkleTree) appendPath(to MerklePath, i int) MerklePath {
+	for k := 0; k < len(t)-1; i, k = i/2, k+1 {
+		if sibling := i ^ 1; sibling < len(t[k]) {
+			side := Right
+			if sibling < i {
+				side = Left
+			}
+			to = append(to, MerklePathItem{t[k][sibling], side})
+		}
+	}
+	return to
+}
+
 // Merklize returns the root over leaf hashes and the proof of each leaf (nearcore core/primitives/src/merkle.rs).
 // A leaf is the sha256 of an item's borsh form, even of an item that is itself a hash: see HashBorsh and MerklizeItems.
 func Merklize(leaves []Hash) (Hash, []MerklePath) {
@@ -152,25 +202,13 @@ func Merklize(leaves []Hash) (Hash, []MerklePath) {
 	}
 	paths := make([]MerklePath, len(leaves))
 	backing := make(MerklePath, 0, len(leaves)*bits.Len(uint(len(leaves)-1)))
-	levels := [][]Hash{leaves}
-	for nodes := leaves; len(nodes) > 1; {
-		nodes = merkleLevel(make([]Hash, (len(nodes)+1)/2), nodes)
-		levels = append(levels, nodes)
-	}
+	tree := NewMerkleTree(leaves)
 	for i := range paths {
 		start := len(backing)
-		for at, k := i, 0; k < len(levels)-1; at, k = at/2, k+1 {
-			if sibling := at ^ 1; sibling < len(levels[k]) {
-				side := Right
-				if sibling < at {
-					side = Left
-				}
-				backing = append(backing, MerklePathItem{levels[k][sibling], side})
-			}
-		}
+		backing = tree.appendPath(backing, i)
 		paths[i] = backing[start:len(backing):len(backing)]
 	}
-	return levels[len(levels)-1][0], paths
+	return tree.Root(), paths
 }
 
 // MerklizeItems is Merklize over the hashes of the items' borsh forms.

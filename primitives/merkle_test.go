@@ -58,7 +58,14 @@ func TestMerklize(t *testing.T) {
 		if root != want || MerkleRoot(slices.Clone(leaves)) != want || len(paths) != n {
 			t.Fatalf("%d leaves: root %v, %v, want %v", n, root, MerkleRoot(slices.Clone(leaves)), want)
 		}
+		tree := NewMerkleTree(leaves)
+		if tree.Root() != root || tree.Len() != n {
+			t.Errorf("tree of %d leaves: root %v, %d", n, tree.Root(), tree.Len())
+		}
 		for i, p := range paths {
+			if !slices.Equal(tree.Path(i), p) {
+				t.Errorf("proof %d of %d differs from its tree's", i, n)
+			}
 			if !p.Verify(root, leaves[i]) || !p.VerifyAt(root, leaves[i], uint64(i), uint64(n)) {
 				t.Errorf("proof %d of %d does not verify", i, n)
 			}

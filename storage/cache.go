@@ -1,19 +1,51 @@
 package storage
 
-import "sync"
+import (
+	"errors"
+	"sync"
 
-// cache keeps the frames and entries that were read last: a client that looks at a block asks for several of its parts.
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// cache keeps the frames and entries that were read last: a client that looks at a block asks for several of its parts, and many who have waited for
+// one block ask for the same of it at once. Such a thing is read once for all of them.
 type cache struct {
 	mu      sync.Mutex
 	frames  ring[position, [][]byte]
+	reading map[position]*fetching
 	entries ring[BlockRef, *entry]
+	trees   ring[treeKey, *outcomeTree]
+}
+
+// fetching is a frame that is on its way from the log.
+type fetching struct {
+	done  chan struct{}
+	items [][]byte
+	err   error
+}
+
+// treeKey names the outcomes of a shard by the record that they stand in.
+type treeKey struct {
+	at    position
+	shard primitives.ShardID
+}
+
+// outcomeTree is one that is made by the first who asks.
+type outcomeTree struct {
+	once sync.Once
+	of   primitives.MerkleTree
+	err  error
 }
 
 const (
 	cachedFrames  = 64
 	maxCached     = 4 * frameSize // a frame that is larger, for an item that is, is read each time
 	cachedEntries = 256
+	cachedTrees   = 32
 )
+
+// errNotRead is what those get who have waited for a reader that has failed otherwise than by an error.
+var errNotRead = errors.New("storage: what was read for several has failed for one; ask again")
 
 // ring is a map that forgets the oldest key.
 type ring[K comparable, V any] struct {
@@ -40,17 +72,58 @@ func (r *ring[K, V]) add(k K, v V, limit int) {
 	r.m[k] = v
 }
 
-func (c *cache) frame(at position) ([][]byte, bool) {
+// frame returns the items of a frame, from read if nobody else is at that: who comes meanwhile waits for the same. They are kept if keep says so.
+func (c *cache) frame(at position, keep bool, read func() ([][]byte, error)) ([][]byte, error) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	items, ok := c.frames.m[at]
-	return items, ok
+	if items, ok := c.frames.m[at]; ok {
+		c.mu.Unlock()
+		return items, nil
+	}
+	if r := c.reading[at]; r != nil {
+		c.mu.Unlock()
+		<-r.done
+		return r.items, r.err
+	}
+	r := &fetching{done: make(chan struct{}), err: errNotRead}
+	if c.reading == nil {
+		c.reading = map[position]*fetching{}
+	}
+	c.reading[at] = r
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		if c.reading[at] == r { // else all was forgotten meanwhile
+			delete(c.reading, at)
+			if r.err == nil && keep {
+				c.frames.add(at, r.items, cachedFrames)
+			}
+		}
+		c.mu.Unlock()
+		close(r.done)
+	}()
+	r.items, r.err = read()
+	return r.items, r.err
 }
 
-func (c *cache) addFrame(at position, items [][]byte) {
+// tree returns the place of a tree, which is filled by who comes first.
+func (c *cache) tree(k treeKey) *outcomeTree {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.frames.add(at, items, cachedFrames)
+	t := c.trees.m[k]
+	if t == nil {
+		t = new(outcomeTree)
+		c.trees.add(k, t, cachedTrees)
+	}
+	return t
+}
+
+// dropTree forgets one that could not be made, so that the next who asks tries again.
+func (c *cache) dropTree(k treeKey, t *outcomeTree) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trees.m[k] == t {
+		c.trees.m[k] = new(outcomeTree)
+	}
 }
 
 func (c *cache) entry(ref BlockRef) *entry {
@@ -69,5 +142,6 @@ func (c *cache) addEntry(e *entry) {
 func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.frames, c.entries = ring[position, [][]byte]{}, ring[BlockRef, *entry]{}
+	c.frames, c.entries, c.trees = ring[position, [][]byte]{}, ring[BlockRef, *entry]{}, ring[treeKey, *outcomeTree]{}
+	c.reading = nil
 }

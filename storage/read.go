@@ -230,6 +230,28 @@ func (r *Record) Outcomes(shard primitives.ShardID) ([]Outcome, error) {
 	return out, err
 }
 
+// OutcomeTree returns the tree over the outcomes of a shard, of which leaf gives the leaves. It is made once for all who ask while it is kept.
+func (r *Record) OutcomeTree(shard primitives.ShardID, leaf func(*Outcome) (primitives.Hash, error)) (primitives.MerkleTree, error) {
+	in, s := r.section(kindOutcomes, shard)
+	if s == nil {
+		return nil, r.wrap(kindOutcomes, shard, ErrNotFound)
+	}
+	t := r.s.cache.tree(treeKey{in.e.at, shard})
+	t.once.Do(func() {
+		t.err = errNotRead // if leaf panics
+		list, err := r.Outcomes(shard)
+		leaves := make([]primitives.Hash, len(list))
+		for i := 0; i < len(list) && err == nil; i++ {
+			leaves[i], err = leaf(&list[i])
+		}
+		t.of, t.err = primitives.NewMerkleTree(leaves), err
+	})
+	if t.err != nil {
+		r.s.cache.dropTree(treeKey{in.e.at, shard}, t)
+	}
+	return t.of, t.err
+}
+
 // Outcome returns outcome i of a chunk.
 func (r *Record) Outcome(shard primitives.ShardID, i int) (Outcome, error) {
 	ids, err := r.rawIDs(shard)
@@ -290,21 +312,13 @@ func (r *Record) frame(s *section, n int) ([][]byte, error) {
 	}
 	at := r.e.at
 	at.Offset += int64(recordPrefix + r.e.headLen + offset)
-	if items, ok := r.s.cache.frame(at); ok {
-		return items, nil
-	}
-	stored, err := r.s.log.read(at, f.Stored)
-	if err != nil {
-		return nil, err
-	}
-	items, err := unpackFrame(f, stored)
-	if err != nil {
-		return nil, err
-	}
-	if f.Raw <= maxCached {
-		r.s.cache.addFrame(at, items)
-	}
-	return items, nil
+	return r.s.cache.frame(at, f.Raw <= maxCached, func() ([][]byte, error) {
+		stored, err := r.s.log.read(at, f.Stored)
+		if err != nil {
+			return nil, err
+		}
+		return unpackFrame(f, stored)
+	})
 }
 
 func (r *Record) wrap(k kind, shard primitives.ShardID, err error) error {
