@@ -96,7 +96,17 @@ type Network struct {
 	StatePause          time.Duration // of who did not give one
 	RouteHorizon        uint64        // blocks
 	NoRouting           bool          // transactions are not sent to who makes chunks
+	Pace                Pace
 }
+
+// Pace is when a validator among others votes.
+type Pace string
+
+// The paces: after min_block_production_delay, as a neard does; or at once, while something waits.
+const (
+	Delays Pace = "delays"
+	Eager  Pace = "eager"
+)
 
 // maxHorizon is more epochs than chains have.
 const maxHorizon = 1 << 20
@@ -224,7 +234,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
 "state":{"memory_bytes":0},
 "proofs":{"of":"duties","memory_bytes":268435456},
-"network":{"enabled":null},
+"network":{"enabled":null,"pace":"delays"},
 "jetstream":{"enabled":false,"listen":"127.0.0.1:4222","url":null,"token":null,"dir":null,"max_bytes":1073741824,"max_age":{"secs":0,"nanos":0},"copies":1,"max_snapshots":2},
 "replica":{"of":null,"writer_key":null,"max_lag":{"secs":5,"nanos":0}},
 "fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
@@ -433,7 +443,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	o.Mapping = unless("save_receipt_to_tx", o.Outcomes)
 	o.Window, o.Hop, o.Budget = num("receipt_to_tx_max_hint_window"), num("receipt_to_tx_max_hop_distance"), num("receipt_to_tx_max_outcomes_per_request")
 	c.Network = Network{
-		Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
+		Pace: Pace(str("troupe.network.pace")), Transport: str("network.transport"), Libp2p: Libp2p{Addr: str("network.libp2p.addr"), Quic: yes("network.libp2p.quic"),
 			MDNS: yes("network.libp2p.mdns"), NATs: yes("network.libp2p.nat_port_map")},
 		Enabled: maybe("troupe.network.enabled"), Public: values("network.public_addrs"), Addr: str("network.addr"), BootNodes: str("network.boot_nodes"), Whitelist: str("network.whitelist_nodes"),
 		Blacklist: list("network.blacklist"), MaxPeers: num("network.max_num_peers"), MinOutbound: num("network.minimum_outbound_peers"),

@@ -99,6 +99,7 @@ var extras = map[string]rule{
 	"troupe":                            {kind: kObject},
 	"troupe.network":                    {kind: kObject},
 	"troupe.network.enabled":            {kind: kBool, nullable: true},
+	"troupe.network.pace":               {kind: kString, choices: []string{string(Delays), string(Eager)}},
 	"troupe.block_production":           {kind: kString, choices: []string{"instant", "interval", "manual"}},
 	"troupe.numbering":                  {kind: kString, choices: []string{"june", "release"}},
 	"troupe.gc_min_age":                 {kind: kDuration},

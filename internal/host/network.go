@@ -134,7 +134,7 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 	}
 	h.together = true
 	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier(),
-		Eager: h.home.Config.Production == config.Instant}, nil
+		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
 // shadowOptions are those of a node whose shards come in and go, and which makes nothing of them.
