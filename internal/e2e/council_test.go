@@ -323,7 +323,7 @@ func TestMixedUpgrade(t *testing.T) {
 	})
 	b.shards = 8 // ids of children are new
 	b.runs(length(t, 420), nil)
-	b.layouts(420)
+	b.layouts(b.highest())
 	for i, p := range b.p {
 		var s struct {
 			Protocol uint32 `json:"protocol_version"`

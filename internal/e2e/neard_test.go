@@ -124,8 +124,9 @@ func neardNet(t *testing.T, program string, validators, shards, epoch int) (seat
 func neardNetAt(t *testing.T, program string, validators, shards, epoch int, place func(i int, dir string) seat) (seats []seat) {
 	t.Helper()
 	dir := t.TempDir()
+	pace := 600 * time.Millisecond
 	if program == "" {
-		program = binary
+		program, pace = binary, 150*time.Millisecond // what is shown then is not of neard's pace
 	}
 	out, err := exec.CommandContext(t.Context(), program, "--home", dir, "localnet", "-v", fmt.Sprint(validators), "-s", fmt.Sprint(shards),
 		"--tracked-shards", "all").CombinedOutput()
@@ -138,7 +139,7 @@ func neardNetAt(t *testing.T, program string, validators, shards, epoch int, pla
 		change(t, filepath.Join(at, "genesis.json"), func(g object) { g["epoch_length"] = epoch })
 		change(t, filepath.Join(at, "config.json"), func(c object) {
 			s := c.at("consensus")
-			s["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": 600_000_000}
+			s["min_block_production_delay"] = map[string]any{"secs": 0, "nanos": pace.Nanoseconds()}
 			s["max_block_production_delay"] = map[string]any{"secs": 2, "nanos": 0}
 			s["min_num_peers"] = validators - 1
 			c["gc_num_epochs_to_keep"] = 20 // what is compared is still there
