@@ -331,7 +331,8 @@ func (s *fakeState) DataProof(primitives.AccountID, []byte) ([][]byte, error) {
 	}
 	return [][]byte{{1}}, s.err
 }
-func (s *fakeState) Release() { s.released.Add(1) }
+func (s *fakeState) KeyProof([]byte) ([][]byte, error) { return s.DataProof("", nil) }
+func (s *fakeState) Release()                          { s.released.Add(1) }
 
 func newServer(tb testing.TB, n *fakeNode, opts Options) *Server {
 	tb.Helper()

@@ -35,7 +35,8 @@ type documentQuery struct {
 var blockDocument = Method[documentQuery]{
 	Name: "troupe_block_document", Doc: `Returns the block at a height as neardata serves it: what troupe_streamer_message says, and of each executed receipt the
 transaction that it comes from. null: the chain has no block there. A height up to 10 above the last block is waited for. The same by GET: /v0/block/HEIGHT,
-/v0/block_opt/HEIGHT, behind them /headers, /chunk/SHARD, /shard/SHARD; /v0/last_block/final, /v0/last_block/optimistic and /v0/first_block lead there.`,
+/v0/block_opt/HEIGHT, behind them /headers, /chunk/SHARD, /shard/SHARD, /code/HASH (code that its transactions and receipts bring, of which documents have
+the hash alone); /v0/last_block/final, /v0/last_block/optimistic and /v0/first_block lead there.`,
 	Faults: []*Fault{UnknownBlock, TooFarAhead, Timeout}, Waits: true,
 	Parse: parseDocument,
 	Handle: func(c *call, b []byte, q *documentQuery) ([]byte, error) {
@@ -85,6 +86,7 @@ type documentKey documentQuery
 func parseDocument(v val) (q documentQuery, err error) {
 	var final, part int
 	var shard *primitives.ShardID
+	var code *primitives.Hash
 	if err := readStruct(v, "BlockDocumentRequest",
 		field{"height", false, into((*uint64)(&q.height), readUint64)},
 		field{"finality", true, into(&final, func(v val) (int, error) { return readName(v, documentFinalities) })},
@@ -93,18 +95,29 @@ func parseDocument(v val) (q documentQuery, err error) {
 			id, err := readShard(v)
 			shard = &id
 			return err
+		}},
+		field{"code_hash", true, func(v val) error {
+			hash, err := readHash(v)
+			code = &hash
+			return err
 		}}); err != nil {
 		return q, err
 	}
 	q.final, q.part.Kind = documentFinalities[final] == "final", view.DocumentKind(part)
 	ofShard := q.part.Kind == view.DocumentChunk || q.part.Kind == view.DocumentShard
 	switch {
+	case q.part.Kind == view.DocumentCode && code == nil:
+		return q, errors.New("missing field `code_hash`")
+	case q.part.Kind != view.DocumentCode && code != nil:
+		return q, errors.New("`code_hash` belongs to the part `code`")
 	case ofShard && shard == nil:
 		return q, errors.New("missing field `shard_id`")
 	case !ofShard && shard != nil:
 		return q, errors.New("`shard_id` belongs to the parts `chunk` and `shard`")
 	case ofShard:
 		q.part.Shard = *shard
+	case code != nil:
+		q.part.Code = *code
 	}
 	return q, nil
 }
@@ -112,7 +125,7 @@ func parseDocument(v val) (q documentQuery, err error) {
 // The names of finalities and parts, the default first; those of parts by view.DocumentKind.
 var (
 	documentFinalities = []string{"final", "optimistic"}
-	documentParts      = []string{"block", "headers", "chunk", "shard"}
+	documentParts      = []string{"block", "headers", "chunk", "shard", "code"}
 )
 
 // document answers GET and HEAD below /v0/; path is without a key.
@@ -225,7 +238,7 @@ func (s *Server) leads(path string) (to string, ok bool) {
 	return to, true
 }
 
-// documentCall reads block[_opt]/HEIGHT[/headers | /chunk/SHARD | /shard/SHARD].
+// documentCall reads block[_opt]/HEIGHT[/headers | /chunk/SHARD | /shard/SHARD | /code/HASH].
 func documentCall(path string) (q documentQuery, ok bool) {
 	parts := strings.Split(path, "/")
 	if len(parts) < 2 || len(parts) > 4 || parts[0] != "block" && parts[0] != "block_opt" {
@@ -244,6 +257,12 @@ func documentCall(path string) (q documentQuery, ok bool) {
 		q.part.Kind = view.DocumentChunk
 	case "shard":
 		q.part.Kind = view.DocumentShard
+	case "code":
+		q.part.Kind = view.DocumentCode
+		if len(parts) == 4 {
+			q.part.Code, err = primitives.ParseHash(parts[3])
+		}
+		return q, len(parts) == 4 && err == nil
 	default:
 		return q, false
 	}
@@ -271,6 +290,8 @@ func (q *documentQuery) body() []byte {
 		b = append(b, `,"part":"chunk"`...)
 	case view.DocumentShard:
 		b = append(b, `,"part":"shard"`...)
+	case view.DocumentCode:
+		return append(append(append(b, `,"part":"code","code_hash":"`...), q.part.Code.String()...), `"}}`...)
 	}
 	return append(strconv.AppendUint(append(b, `,"shard_id":`...), uint64(q.part.Shard), 10), "}}"...)
 }

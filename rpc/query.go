@@ -148,7 +148,10 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		if err != nil {
 			return b, err
 		}
-		return view.AppendQueryAccount(b, account, &at), nil
+		if b = view.AppendQueryAccount(b, account, &at); q.proof {
+			return answerProof(c, b, s, primitives.AppendAccountKey(nil, q.account), &at)
+		}
+		return b, nil
 	case qCode:
 		return answerCode(c, b, s, q, &at)
 	case qState:
@@ -164,7 +167,10 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 		if err != nil {
 			return b, err
 		}
-		return view.AppendQueryAccessKey(b, &key, &at), nil
+		if b = view.AppendQueryAccessKey(b, &key, &at); q.proof {
+			return answerProof(c, b, s, primitives.AppendAccessKeyKey(nil, q.account, q.key.Handle()), &at)
+		}
+		return b, nil
 	case qAccessKeyList:
 		var account primitives.Account // who has many keys pays for their storage: to list them takes turns
 		if ok, err := s.Account(q.account, &account); err == nil && ok && account.StorageUsage > smallReply && (q.limit == 0 || q.limit > 100) {
@@ -189,6 +195,33 @@ func answerQuery(c *call, b []byte, s State, q *queryParams) ([]byte, error) {
 	default:
 		return answerGlobalCode(c, b, s, &primitives.GlobalContractID{Account: q.account}, &at)
 	}
+}
+
+// noProofFault turns a state that is not at hand as a trie into a fault.
+func noProofFault(err error, at *view.At) error {
+	e, ok := lookup(err)
+	if !ok || e.Kind != view.ErrNoProof {
+		return err
+	}
+	height := strconv.FormatUint(uint64(e.Height), 10)
+	return ProofUnavailable.because("Proofs are to be had from block #"+height+" on; ask without include_proof, or for a newer block",
+		member(atInfo(nil, at), "earliest_provable_height", []byte(height)))
+}
+
+// answerProof adds to an answer what proves it.
+func answerProof(c *call, b []byte, s State, key []byte, at *view.At) ([]byte, error) {
+	proof, err := s.KeyProof(key)
+	if err != nil {
+		return b, noProofFault(err, at)
+	}
+	size := 20
+	for _, node := range proof {
+		size += 8 + len(node)/3*4
+	}
+	if b, err = c.room(b, size); err != nil {
+		return b, err
+	}
+	return view.AppendProof(b, proof), nil
 }
 
 // needAccount reads an account or fails with UNKNOWN_ACCOUNT.
@@ -303,13 +336,8 @@ func answerState(c *call, b []byte, s State, q *queryParams, at *view.At) ([]byt
 	if err == nil && q.proof {
 		page.Proof, err = s.DataProof(q.account, q.prefix)
 	}
-	if e, ok := lookup(err); ok && e.Kind == view.ErrNoProof {
-		height := strconv.FormatUint(uint64(e.Height), 10)
-		return b, ProofUnavailable.because("Proofs are to be had from block #"+height+" on; ask without include_proof, or for a newer block",
-			member(atInfo(nil, at), "earliest_provable_height", []byte(height)))
-	}
 	if err != nil {
-		return b, err
+		return b, noProofFault(err, at)
 	}
 	size := used / 3 * 4
 	for _, node := range page.Proof {

@@ -39,7 +39,7 @@ type queryParams struct {
 	after    []byte                     // of qState; nil: from the start
 	afterKey primitives.PublicKeyHandle // of qAccessKeyList; empty: from the start
 	limit    uint32                     // of qState and qAccessKeyList; 0: none
-	proof    bool                       // of qState
+	proof    bool                       // of qState, qAccount, qAccessKey
 	method   string                     // of qCall
 	args     []byte                     // of qCall
 	codeHash primitives.Hash            // of qGlobalCode
@@ -148,7 +148,13 @@ func parseQuery(v val) (q queryParams, err error) {
 		return q, err
 	}
 	q.kind = queryKind(i)
-	return q, q.read(v)
+	if err := q.read(v); err != nil {
+		return q, err
+	}
+	if x, ok := v.get("include_proof"); ok && (q.kind == qAccount || q.kind == qAccessKey) { // nearcore proves contract data alone
+		q.proof, err = readBool(x)
+	}
+	return q, err
 }
 
 // parseView makes the parser of an EXPERIMENTAL_ method of one kind: first the members, then the block.

@@ -40,3 +40,52 @@ func TestBounds(t *testing.T) {
 		t.Errorf("a long transaction: %v, asked for blocks %d times", err, asked)
 	}
 }
+
+// TestFits: more bytes of transactions or receipts than the chunk's header says that it has are refused before a block is searched for or a root computed; so
+// what a lying feed costs is bounded by the chunk that it lies about.
+func TestFits(t *testing.T) {
+	s := readStream(t)
+	b := newBooks()
+	b.blocks = s.before
+	ids := s.layout.ShardIDs()
+	txs, receipts := 0, 0
+	for _, line := range s.lines[1:400] {
+		d, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.learn(d)
+		k := b.known(&s.layout)
+		for i, h := range d.Block.Body.Chunks {
+			shard := d.Shard(h.ShardID)
+			if shard == nil || shard.Chunk == nil || h.HeightIncluded != d.Block.Header.Height {
+				continue
+			}
+			asked := 0
+			chunks := func(held primitives.ShardID) error {
+				_, err := d.Chunks(k.Code, func(each func(primitives.Hash) bool) { asked++; k.Ancestors(each) }, &Wanted{Layout: s.layout, Held: []primitives.ShardID{held}})
+				return err
+			}
+			was := h.EncodedLength
+			var lie *Lie
+			if list := shard.Transactions; len(list) > 0 && len(list[0].Slots) == 0 {
+				h.EncodedLength = uint64(len(list[0].SignedTransaction.AppendBorsh(nil)) - 1)
+				if err := chunks(ids[i]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) || asked > 0 {
+					t.Fatalf("block %d: %v, blocks were asked for %d times", d.Block.Header.Height, err, asked)
+				}
+				txs++
+			}
+			if list := shard.Receipts; len(list) > 0 && len(list[0].Slots) == 0 {
+				h.EncodedLength = 1
+				if err := chunks(ids[(i+1)%len(ids)]); !errors.As(err, &lie) && !errors.Is(err, ErrLacks) {
+					t.Fatalf("block %d: %v", d.Block.Header.Height, err)
+				}
+				receipts++
+			}
+			h.EncodedLength = was
+		}
+	}
+	if txs < 100 || receipts < 100 {
+		t.Errorf("%d chunks with transactions and %d with receipts were looked at", txs, receipts)
+	}
+}

@@ -305,6 +305,9 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 		case !told:
 			return nil, lief("shards", "nothing is told of the chunk of shard %d", h.ShardID)
 		case held:
+			if err := s.fits(h, code); err != nil {
+				return nil, err
+			}
 			for _, t := range s.Transactions {
 				if err := t.Complete(code, ancestors); err != nil {
 					return nil, err
@@ -312,9 +315,14 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 				c.Transactions = append(c.Transactions, t.SignedTransaction)
 			}
 		default:
+			size, text := uint64(0), []byte(nil)
 			for _, r := range s.Receipts {
 				if missing := fill(r.Slots, code); len(missing) > 0 {
 					return nil, &CodeError{Of: r.ID, Hashes: missing}
+				}
+				text = r.AppendBorsh(text[:0])
+				if size += uint64(len(text)); size > h.EncodedLength {
+					return nil, lief("shards.chunk.receipts", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
 				}
 				c.PrevOutgoingReceipts = append(c.PrevOutgoingReceipts, r.Receipt)
 			}
@@ -326,4 +334,20 @@ func (d *Document) Chunks(code Code, ancestors Ancestors, w *Wanted) ([]*primiti
 		out[i] = c
 	}
 	return out, nil
+}
+
+// fits holds the transactions of a shard, before any is searched for, to what its chunk's header says: their bytes are a part of the chunk's. So who tells of
+// others costs no more hashing than the chunk itself could.
+func (s *Shard) fits(h *primitives.ChunkHeader, code Code) error {
+	size, text := uint64(0), []byte(nil)
+	for _, t := range s.Transactions {
+		if missing := fill(t.Slots, code); len(missing) > 0 {
+			return &CodeError{Of: t.Named, Hashes: missing}
+		}
+		text = t.SignedTransaction.AppendBorsh(text[:0])
+		if size += uint64(len(text)); size > h.EncodedLength {
+			return lief("shards.chunk.transactions", "of shard %d: more than the %d bytes of its chunk", h.ShardID, h.EncodedLength)
+		}
+	}
+	return nil
 }

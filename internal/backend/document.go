@@ -48,6 +48,9 @@ func (b *Backend) BlockDocument(ctx context.Context, height primitives.Height, p
 	if err != nil {
 		return nil, err
 	}
+	if part.Kind == view.DocumentCode {
+		return appendCode(m, part.Code)
+	}
 	if part.Kind == view.DocumentHeaders {
 		return stream.AppendBlock(nil, m), nil
 	}

@@ -32,6 +32,8 @@ func (f forkReader) scan(prefix, after []byte, each func(key, value []byte) bool
 }
 
 // prove proves nothing: no block says what is beneath.
+func (f forkReader) proveKey(key []byte) ([][]byte, error) { return f.prove(key) }
+
 func (f forkReader) prove([]byte) ([][]byte, error) {
 	return nil, errors.New("the state of a fork can't be proven: it is partly another chain's")
 }

@@ -18,6 +18,7 @@ type reader interface {
 	get(key []byte) ([]byte, error) // nil: absent
 	scan(prefix, after []byte, each func(key, value []byte) bool) error
 	prove(prefix []byte) ([][]byte, error)
+	proveKey(key []byte) ([][]byte, error)
 	release()
 }
 
@@ -194,6 +195,18 @@ func (t trieReader) prove(prefix []byte) ([][]byte, error) {
 	return s.Proof(), s.Err()
 }
 
+func (t trieReader) proveKey(key []byte) ([][]byte, error) {
+	out, err := t.root.Prove(key)
+	if err != nil {
+		return nil, err
+	}
+	value, err := t.root.Get(key, nil)
+	if value != nil {
+		out = append(out, value)
+	}
+	return out, err
+}
+
 type storeReader struct {
 	e        *engine.Engine
 	at       storage.BlockRef
@@ -236,6 +249,8 @@ func (s storeReader) prove([]byte) ([][]byte, error) {
 	}
 	return nil, e
 }
+
+func (s storeReader) proveKey(key []byte) ([][]byte, error) { return s.prove(key) }
 
 // At is the block.
 func (s *snapshot) At() view.At { return s.at }
@@ -325,6 +340,11 @@ func (s *snapshot) Data(id primitives.AccountID, prefix, after []byte, each func
 	return s.r.scan(primitives.AppendContractDataKey(nil, id, prefix), from, func(key, value []byte) bool {
 		return each(key[base:], value)
 	})
+}
+
+// KeyProof returns the trie nodes on the way to a key, and its value.
+func (s *snapshot) KeyProof(key []byte) ([][]byte, error) {
+	return s.r.proveKey(key)
 }
 
 // DataProof returns the trie nodes that prove what Data finds under the prefix.

@@ -216,4 +216,5 @@ func (s blankState) Data(primitives.AccountID, []byte, []byte, func(k, v []byte)
 	return nil
 }
 func (s blankState) DataProof(primitives.AccountID, []byte) ([][]byte, error) { return nil, nil }
+func (s blankState) KeyProof([]byte) ([][]byte, error)                        { return nil, nil }
 func (s blankState) Release()                                                 {}

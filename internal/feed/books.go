@@ -76,14 +76,20 @@ func (b *books) ancestors(ctx context.Context, older follow.Ancestors) follow.An
 	return func(each func(primitives.Hash) bool) {
 		yield := func(h primitives.Hash) bool { return ctx.Err() == nil && each(h) }
 		b.mu.Lock()
-		list := make([]primitives.Hash, 0, len(b.ring))
-		for i := range b.ring {
-			list = append(list, b.ring[(b.next+len(b.ring)-1-i)%len(b.ring)])
-		}
+		n, next := len(b.ring), b.next
 		b.mu.Unlock()
-		for _, h := range list {
-			if !yield(h) {
-				return
+		var some [256]primitives.Hash
+		for i := 0; i < n; i += len(some) { // what comes meanwhile takes the places of the oldest
+			b.mu.Lock()
+			k := min(len(some), n-i)
+			for x := range k {
+				some[x] = b.ring[(next+n-1-i-x)%n]
+			}
+			b.mu.Unlock()
+			for _, h := range some[:k] {
+				if !yield(h) {
+					return
+				}
 			}
 		}
 		if older != nil {

@@ -95,6 +95,6 @@ func (l *lake) absent(ctx context.Context, height primitives.Height) error {
 }
 
 // Code can't be asked for.
-func (l *lake) Code(context.Context, primitives.AccountID, primitives.Hash) ([]byte, error) {
+func (l *lake) Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error) {
 	return nil, nil
 }

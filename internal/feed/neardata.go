@@ -3,6 +3,7 @@ package feed
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -41,7 +42,14 @@ func (n *neardata) Block(ctx context.Context, height primitives.Height, _ bool) 
 	return follow.Parse(body)
 }
 
-// Code can't be asked for.
-func (n *neardata) Code(context.Context, primitives.AccountID, primitives.Hash) ([]byte, error) {
-	return nil, nil
+// Code asks a troupe for what it has beside neardata's layout; neardata itself knows no such path.
+func (n *neardata) Code(ctx context.Context, height primitives.Height, _ primitives.AccountID, hash primitives.Hash) (code []byte, err error) {
+	body, status, err := get(ctx, n.http, fmt.Sprintf("%s/v0/block_opt/%d/code/%v", n.base, height, hash))
+	if err != nil || status != http.StatusOK {
+		return nil, err
+	}
+	if err := json.Unmarshal(body, &code); err != nil {
+		return nil, nil // another server's page
+	}
+	return code, nil
 }

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/follow"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -24,6 +23,7 @@ type Options struct {
 	Final   func() primitives.Height                         // of the last final block
 	Has     func(primitives.Hash) bool                       // tells whether a recent block was adopted
 	Moved   func() <-chan struct{}                           // closed when the chain has another head than when it was asked for
+	Admit   func(*primitives.Block) error                    // whether the header may be the chain's: ErrPassed, ErrNotYet, a follow.Lie
 	Deliver func(messages.BlockReceived)                     // to the chain; never waits
 	Older   follow.Ancestors                                 // hashes of stored blocks, the newest first
 	Wanted  func(primitives.EpochID) (*follow.Wanted, error) // what is held in an epoch; an error: it is not known yet
@@ -35,9 +35,17 @@ const (
 	// maxAhead is how far above the tip a feed is asked, so that its way takes no time of the chain's.
 	maxAhead = 8
 	// lookAhead is how many later blocks are asked for code of which a transaction has the hash alone.
-	lookAhead  = 24
+	lookAhead = 24
+	// mostAsks is how often a feed is asked for code of one document; what it gave is remembered, and the next try goes on.
+	mostAsks   = 256
 	leastPause = 20 * time.Millisecond
 	mostPause  = 30 * time.Second
+	mostIdle   = time.Hour
+	// near is how many of the newest blocks are tried for each transaction. Those behind are tried where nobody else has brought the block by then.
+	near     = 2048
+	nearWait = 2 * time.Second
+	// share is how much longer a feed is left alone than it has cost for nothing.
+	share = 9
 	// maxStrange is how many blocks a feed may give without one that builds on the chain's.
 	maxStrange = 2 * maxAhead
 	// stuck is how long the tip may stand still behind blocks that were given to the chain before they are given again.
@@ -73,6 +81,7 @@ type state struct {
 	linked  bool            // that is of one line with the chain
 	strange int             // blocks since one that was
 	local   bool            // it is on this machine, and may be asked as often as one likes
+	cost    time.Duration   // of the last document, in work of this node
 	time    uint64          // of the last block that it has told of, ns
 	between time.Duration   // of the last two
 }
@@ -215,7 +224,11 @@ func (r *Runner) follow(ctx context.Context, s Source) {
 		}
 		d, err := s.Block(ctx, next, r.o.Partial)
 		if err == nil {
-			err = r.give(ctx, s, d, next)
+			if err = r.give(ctx, s, d, next); err != nil && !errors.Is(err, ErrNotYet) {
+				if idle := share * r.spent(s.Name()); idle > leastPause { // one that costs much for nothing has a tenth of a core
+					pause(ctx, nil, min(idle, mostIdle))
+				}
+			}
 		}
 		var lie *follow.Lie
 		switch {
@@ -275,26 +288,25 @@ func (r *Runner) give(ctx context.Context, s Source, d *follow.Document, height 
 	if h.Height != height {
 		return &follow.Lie{Where: "block.header.height", Err: fmt.Errorf("%d, and %d was asked for", h.Height, height)}
 	}
+	r.costs(s.Name(), 0)
+	known := false
+	if r.o.Admit != nil { // before anything is searched for: of a header that nobody has made nothing is read
+		switch err := r.o.Admit(d.Block); {
+		case errors.Is(err, ErrPassed):
+			known = true
+		case err != nil:
+			return err
+		}
+	}
 	r.books.learn(d)
 	w, err := r.o.Wanted(h.EpochID)
 	if err != nil { // of an epoch that the blocks before will tell of
 		return ErrNotYet
 	}
-	try := func() ([]*primitives.Chunk, error) {
-		return d.Chunks(r.books.codeOf, r.books.ancestors(ctx, r.o.Older), w)
-	}
-	chunks, err := try()
-	if e := (*follow.CodeError)(nil); errors.As(err, &e) {
-		chunks, err = r.search(ctx, s, d, e, try)
-	}
-	if err != nil {
-		return err
-	}
-	for _, c := range chunks {
-		if c != nil && c.Proofs == nil {
-			if err := chain.ValidateBody(c); err != nil {
-				return &follow.Lie{Where: "shards.chunk", Err: err}
-			}
+	var chunks []*primitives.Chunk
+	if !known {
+		if chunks, err = r.complete(ctx, s, d, w); err != nil {
+			return err
 		}
 	}
 	now := uint64(time.Now().UnixNano())
@@ -328,16 +340,31 @@ func (r *Runner) give(ctx context.Context, s Source, d *follow.Document, height 
 		st.LagNS = now - h.Timestamp
 	}
 	r.mu.Unlock()
-	r.o.Deliver(messages.BlockReceived{Block: d.Block, Chunks: chunks, From: s.Name()})
+	if !known {
+		r.o.Deliver(messages.BlockReceived{Block: d.Block, Chunks: chunks, From: s.Name()})
+	}
 	return nil
 }
 
 // search looks for code in later blocks, where it comes to the account that it was sent to, or asks for that of the account.
 func (r *Runner) search(ctx context.Context, s Source, d *follow.Document, e *follow.CodeError, try func() ([]*primitives.Chunk, error)) ([]*primitives.Chunk, error) {
-	r.ask(ctx, s, d, e)
-	chunks, err := try()
+	var chunks []*primitives.Chunk
+	var err error
+	asks := 0
+	asked := func() bool { // tells whether something else is lacking than before
+		if asks++; asks > mostAsks {
+			return false
+		}
+		of := e.Of
+		r.ask(ctx, s, d, e)
+		chunks, err = try()
+		return errors.As(err, &e) && e.Of != of
+	}
+	for asked() {
+	}
 	height := d.Block.Header.Height
 	for tries := 0; errors.As(err, &e) && tries < lookAhead; tries++ {
+		of := e.Of
 		height++
 		later, failed := s.Block(ctx, height, r.o.Partial)
 		switch {
@@ -346,29 +373,41 @@ func (r *Runner) search(ctx context.Context, s Source, d *follow.Document, e *fo
 		case errors.Is(failed, ErrNotYet):
 			height--
 			pause(ctx, nil, 10*leastPause)
-			r.ask(ctx, s, d, e)
-			chunks, err = try()
+			for asked() {
+			}
 			continue
 		case failed != nil:
 			return nil, failed
 		}
-		r.books.learn(later)
-		chunks, err = try()
+		later.Codes(r.books.learnCode)
+		if chunks, err = try(); errors.As(err, &e) && e.Of != of {
+			for asked() {
+			}
+		}
 	}
 	return chunks, err
 }
 
-// ask asks a feed for code: of the transaction's receiver, and of who deploys it for all.
+// ask asks a feed for code: of the block, of the receiver, of who deploys it for all.
 func (r *Runner) ask(ctx context.Context, s Source, d *follow.Document, e *follow.CodeError) {
+	to := func(receiver primitives.AccountID) {
+		for _, hash := range e.Hashes {
+			if code, err := s.Code(ctx, d.Block.Header.Height, receiver, hash); err == nil && code != nil {
+				r.books.learnCode(code)
+			}
+		}
+	}
 	for i := range d.Shards {
 		for _, t := range d.Shards[i].Transactions {
-			if t.Named != e.Of {
-				continue
+			if t.Named == e.Of {
+				to(t.ReceiverID)
+				return
 			}
-			for _, hash := range e.Hashes {
-				if code, err := s.Code(ctx, t.ReceiverID, hash); err == nil && code != nil {
-					r.books.learnCode(code)
-				}
+		}
+		for _, x := range d.Shards[i].Receipts {
+			if x.ID == e.Of {
+				to(x.ReceiverID)
+				return
 			}
 		}
 	}

@@ -117,7 +117,7 @@ func (f *fake) Name() string { return f.name }
 func (f *fake) Block(ctx context.Context, h primitives.Height, _ bool) (*follow.Document, error) {
 	return f.block(ctx, h)
 }
-func (f *fake) Code(context.Context, primitives.AccountID, primitives.Hash) ([]byte, error) {
+func (f *fake) Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error) {
 	return nil, nil
 }
 

@@ -20,8 +20,9 @@ type Source interface {
 	// Block asks for the block at a height, whole: with all its new chunks, else with those that have transactions at least. ErrNotYet: it has
 	// none there yet; the feed may have waited for it. ErrSkipped: the chain has none.
 	Block(ctx context.Context, height primitives.Height, whole bool) (*follow.Document, error)
-	// Code asks for code by its hash, which an account has been given or deploys for all; nil: it can't tell. What comes may be other code.
-	Code(context.Context, primitives.AccountID, primitives.Hash) ([]byte, error)
+	// Code asks for code by its hash: that a block at a height brings, that an account has been given or deploys for all; nil: it can't tell. What comes may be
+	// other code.
+	Code(context.Context, primitives.Height, primitives.AccountID, primitives.Hash) ([]byte, error)
 }
 
 // What a feed may answer with.

@@ -103,17 +103,20 @@ func TestBlockDocument(t *testing.T) {
 		t.Error("no receipt was executed")
 	}
 	for path, want := range map[string]string{
-		"/v0/block/999999999":         `404 {"error":"The block is too far in the future","type":"BLOCK_DOES_NOT_EXIST"}`,
-		"/v0/block/1000000000000001":  `404 {"error":"Block height is too high","type":"BLOCK_HEIGHT_TOO_HIGH"}`,
-		"/v0/block/x":                 `400 "Invalid argument"`,
-		"/v0/block/-1":                `400 "Invalid argument"`,
-		"/v0/block":                   `400 "Invalid argument"`,
-		"/v0/block/1/chunk":           `400 "Invalid argument"`,
-		"/v0/block/1/headers/2":       `400 "Invalid argument"`,
-		"/v0/last_block/near-final":   `400 "Invalid argument"`,
-		"/v0/":                        `400 "Invalid argument"`,
-		"/v0/block/1/shard/77":        `200 null`,
-		"/v0/block_opt/1/chunk/77777": `200 null`,
+		"/v0/block/999999999":        `404 {"error":"The block is too far in the future","type":"BLOCK_DOES_NOT_EXIST"}`,
+		"/v0/block/1000000000000001": `404 {"error":"Block height is too high","type":"BLOCK_HEIGHT_TOO_HIGH"}`,
+		"/v0/block/x":                `400 "Invalid argument"`,
+		"/v0/block/-1":               `400 "Invalid argument"`,
+		"/v0/block":                  `400 "Invalid argument"`,
+		"/v0/block/1/chunk":          `400 "Invalid argument"`,
+		"/v0/block/1/headers/2":      `400 "Invalid argument"`,
+		"/v0/block/1/code":           `400 "Invalid argument"`,
+		"/v0/block/1/code/0":         `400 "Invalid argument"`,
+		"/v0/block/1/code/11111111111111111111111111111111": `200 null`,
+		"/v0/last_block/near-final":                         `400 "Invalid argument"`,
+		"/v0/":                                              `400 "Invalid argument"`,
+		"/v0/block/1/shard/77":                              `200 null`,
+		"/v0/block_opt/1/chunk/77777":                       `200 null`,
 	} {
 		if status, body, _ := get(path); fmt.Sprintf("%d %s", status, body) != want {
 			t.Errorf("%s: %d %.200s, want %s", path, status, body, want)

@@ -2,12 +2,14 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/troupe-chain/troupe/actors/node"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	documents "github.com/troupe-chain/troupe/chain/follow"
+	"github.com/troupe-chain/troupe/chain/intake"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/internal/backend"
 	source "github.com/troupe-chain/troupe/internal/feed"
@@ -48,10 +50,25 @@ func (h *Host) openFeeds(sources []source.Source, track engine.Track, no *node.O
 		Final:   func() primitives.Height { return h.Engine.TipFinal().Height },
 		Has:     func(hash primitives.Hash) bool { return h.Engine.Adopted(hash) != nil },
 		Moved:   func() <-chan struct{} { return h.Node.Moves() },
+		Admit:   h.admitTold,
 		Deliver: func(m messages.BlockReceived) { h.Node.Receive(m) },
 	})
 	no.Net = node.Net{Refused: f.Refused, ChunkRefused: f.ChunkRefused, Wanted: f.Wanted, ChunksWanted: f.ChunksWanted}
 	h.feeds = f
+}
+
+// admitTold tells whether a block's header may be the chain's: its producer has signed it, with these headers of chunks.
+func (h *Host) admitTold(b *primitives.Block) error {
+	a, err := h.Engine.Admit(b)
+	switch {
+	case errors.Is(err, engine.ErrKnown), errors.Is(err, engine.ErrOld):
+		return source.ErrPassed
+	case err != nil && engine.VerdictOf(err) == engine.Bad:
+		return &documents.Lie{Where: "block.header", Err: err}
+	case err == nil && a.Standing == intake.Stranger: // of an epoch that the blocks before will tell of
+		return source.ErrNotYet
+	}
+	return err
 }
 
 // checkCheckpoint refuses a folder whose chain does not have a block.

@@ -11,10 +11,12 @@ const (
 	DocumentHeaders              // of the block and its chunks
 	DocumentChunk                // the chunk of one shard
 	DocumentShard                // all of one shard
+	DocumentCode                 // code that its transactions or receipts bring, in base64
 )
 
 // DocumentPart is a part of a block's document.
 type DocumentPart struct {
 	Kind  DocumentKind
 	Shard primitives.ShardID // of DocumentChunk and DocumentShard
+	Code  primitives.Hash    // of DocumentCode
 }

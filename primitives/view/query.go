@@ -100,6 +100,12 @@ func AppendQueryState(b []byte, s *StatePage, at *At) []byte {
 	return append(b, '}')
 }
 
+// AppendProof adds the strings of a proof to an answer that has none.
+func AppendProof(b []byte, proof [][]byte) []byte {
+	b = appendList(append(b[:len(b)-1], `,"proof":`...), proof, func(b []byte, n *[]byte) []byte { return AppendBase64(b, *n) })
+	return append(b, '}')
+}
+
 // AppendQueryCode appends the reply of view_code and its global forms.
 func AppendQueryCode(b, code []byte, hash *primitives.Hash, at *At) []byte {
 	b = appendAt(append(b, '{'), at)

@@ -24,6 +24,8 @@ type State interface {
 	Data(a primitives.AccountID, prefix, after []byte, each func(key, value []byte) bool) error
 	// DataProof returns the trie nodes that prove what Data finds under the prefix.
 	DataProof(a primitives.AccountID, prefix []byte) ([][]byte, error)
+	// KeyProof returns the trie nodes on the way to a key of the state, top first, and its value behind them, if there is one.
+	KeyProof(key []byte) ([][]byte, error)
 	// Release ends the use of the state.
 	Release()
 }

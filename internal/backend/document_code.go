@@ -1,0 +1,61 @@
+package backend
+
+import (
+	"encoding/json"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/stream"
+)
+
+// appendCode returns code that the transactions and receipts of a block bring, by its hash, as JSON: in base64, or null. Documents have the hash alone, and where a
+// deployment fails the code comes to no account.
+func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
+	for i := range m.Shards {
+		c := m.Shards[i].Chunk
+		if c == nil {
+			continue
+		}
+		for _, t := range c.Transactions {
+			if code := codeIn(t.Actions, hash); code != nil {
+				return json.Marshal(code)
+			}
+		}
+		for _, r := range c.PrevOutgoingReceipts {
+			var code []byte
+			switch body := r.Body.(type) {
+			case *primitives.ActionReceipt:
+				code = codeIn(body.Actions, hash)
+			case *primitives.GlobalContractDistribution:
+				code = ifHash(body.Code, hash)
+			}
+			if code != nil {
+				return json.Marshal(code)
+			}
+		}
+	}
+	return []byte("null"), nil
+}
+
+// codeIn is the code with that hash that actions deploy; nil: none does.
+func codeIn(actions []primitives.Action, hash primitives.Hash) []byte {
+	for _, a := range actions {
+		var code []byte
+		switch a := a.(type) {
+		case *primitives.DeployContract:
+			code = ifHash(a.Code, hash)
+		case *primitives.DeployGlobalContract:
+			code = ifHash(a.Code, hash)
+		}
+		if code != nil {
+			return code
+		}
+	}
+	return nil
+}
+
+func ifHash(code []byte, hash primitives.Hash) []byte {
+	if primitives.HashBytes(code) == hash {
+		return code
+	}
+	return nil
+}
