@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -62,5 +65,55 @@ func TestNothingForeign(t *testing.T) {
 	}
 	if found < 30 {
 		t.Errorf("only %d names of files found", found)
+	}
+}
+
+// hostile is a script that holds the modules to texts of somebody who means ill. Each line that it prints is something wrong.
+const hostile = `
+globalThis.location = { href: 'http://127.0.0.1:1/console/' };
+const { readable, deep } = await import('./format.js');
+const { plain } = await import('./dom.js');
+const { exported } = await import('./account.js');
+const bytes = (s) => new TextEncoder().encode(s);
+const want = (what, ok) => { if (!ok) console.log(what); };
+const nested = '['.repeat(2000) + ']'.repeat(2000);
+want('brackets in brackets make lines by depth', readable(bytes(nested)).length <= nested.length);
+want('and where more is shown', readable(bytes('{"a":'.repeat(9000) + '1' + '}'.repeat(9000)), 65536).length < 70000);
+want('JSON is not set out', readable(bytes('{"a":[1]}')) === '{\n "a": [\n  1\n ]\n}');
+want('32 deep is deep', !deep('['.repeat(32)) && deep('['.repeat(33)));
+const turned = 'ok \u202eliaf\u202c \u2066x\u2069 \u200bzero\ufeff \u2028 é العربية';
+want('what turns the direction is not shown by its number: ' + plain(turned), plain(turned) === 'ok \\u202eliaf\\u202c \\u2066x\\u2069 \\u200bzero\\ufeff \\u2028 é العربية');
+const leb = (n) => { const out = []; do { out.push(n & 127 | (n > 127 ? 128 : 0)); n >>>= 7; } while (n); return out; };
+const section = (...body) => Uint8Array.from([0, 97, 115, 109, 1, 0, 0, 0, 7].concat(leb(body.flat().length), body.flat()));
+want('an export', exported(section(1, 1, 104, 0, 0)).join() === 'h');
+const long = exported(section(1, leb(100000), new Array(100000).fill(104), 0, 0));
+want('a name of 100,000', long.length === 1 && long[0].length === 257);
+const many = exported(section(leb(200000), new Array(200000).fill([1, 104, 0, 0]).flat()));
+want('200,000 exports: ' + many.length, many.length === 1000);
+want('exports that are none', exported(section(leb(2 ** 31 - 1), 255, 255, 255, 255, 15)).length === 0);
+`
+
+// TestHostile: what is made of texts of others before they are shown is bounded, and shows what nobody would see. It needs Node.js.
+func TestHostile(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("skipped: Node.js is not installed")
+	}
+	dir := t.TempDir()
+	put := func(name string, body []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), body, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, f := range files() {
+		put(name, f.Body)
+	}
+	put("package.json", []byte(`{"type":"module"}`))
+	put("hostile.js", []byte(hostile))
+	c := exec.CommandContext(t.Context(), node, "hostile.js")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -337,6 +337,32 @@ await step("landmarks, names, focus, both colour schemes", async () => {
   quiet();
 });
 
+await step("the focus stays where lists come anew", async () => {
+  const has = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.getAttribute("href") ?? document.activeElement.tagName);
+  await rpc("sandbox_snapshot", { name: "focus" });
+  await go(page, "sandbox");
+  await page.getByRole("button", { name: "Give up focus" }).focus();
+  await page.waitForTimeout(3500); // the list is asked for each 3 s
+  assert.equal(await has(), "Give up focus");
+  await page.keyboard.press("Enter"); // what had it is gone: the next that is there has it
+  await page.waitForFunction(() => ![...document.querySelectorAll("button")].some((b) => b.getAttribute("aria-label") === "Give up focus"));
+  assert.notEqual(await has(), "BODY");
+  await go(page, "blocks");
+  const height = () => rpc("block", { finality: "optimistic" }).then((b) => b.header.height);
+  await rpc("sandbox_mine", { blocks: 3 });
+  await shown(await height());
+  const link = page.locator("main tbody tr td:nth-child(7) a").first(); // the author, whom all lines name
+  await link.focus();
+  const line = () => page.evaluate(() => document.activeElement.closest("tr")?.querySelector("a").getAttribute("href"));
+  const before = await line();
+  assert(before);
+  await rpc("sandbox_mine", { blocks: 3 });
+  await shown(await height());
+  await page.waitForTimeout(400);
+  assert.equal(await line(), before);
+  quiet();
+});
+
 await step("pictures", async () => {
   if (!process.env.TROUPE_SCREENSHOTS) return;
   await rpc("sandbox_set_production", { mode: "instant" });

@@ -47,6 +47,7 @@ function permission(p) {
 /** exported are the functions that a module exports, read from its bytes; what is no module has none. */
 export function exported(b) {
   const out = [];
+  const decoder = new TextDecoder();
   let at = 8;
   const leb = () => {
     let v = 0;
@@ -64,13 +65,13 @@ export function exported(b) {
       const size = leb();
       const end = at + size;
       if (section === 7) {
-        for (let n = leb(); n > 0; n--) {
+        for (let n = Math.min(leb(), 10000); n > 0 && out.length < 1000; n--) {
           const length = leb();
-          const name = new TextDecoder().decode(b.subarray(at, at + length));
+          const name = decoder.decode(b.subarray(at, at + Math.min(length, 256))) + (length > 256 ? '…' : '');
           at += length;
           const kind = b[at++];
           leb();
-          if (kind === 0 && out.length < 1000) out.push(name);
+          if (kind === 0) out.push(name);
         }
         break;
       }

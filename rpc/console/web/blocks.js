@@ -1,5 +1,5 @@
 // Blocks and shards: as they come, and each by itself.
-import { el, fill, link, list, row, say, table, text } from './dom.js';
+import { el, fill, keeping, link, list, row, say, table, text } from './dom.js';
 import { clock, count, gas, near, rate, short, time } from './format.js';
 import { Chart, quantile } from './charts.js';
 import { call, metrics, sum } from './rpc.js';
@@ -51,7 +51,7 @@ function liveTable(feed, most, life, caption) {
   const draw = () => {
     asked = 0;
     const last = feed.blocks.slice(-most);
-    body.replaceChildren(...last.map((b) => row(columns, cells(b), b.height > shown && shown ? 'new' : null)).reverse());
+    keeping(body, () => body.replaceChildren(...last.map((b) => row(columns, cells(b), b.height > shown && shown ? 'new' : null)).reverse()));
     shown = last.at(-1)?.height ?? 0;
     if (!last.length) body.append(el('tr', null, el('td', { colspan: columns.length, class: 'muted' }, 'No block has come since this page was opened.')));
   };

@@ -23,19 +23,48 @@ function put(e, children) {
   for (const c of children) {
     if (Array.isArray(c)) put(e, c);
     else if (c instanceof Node) e.append(c);
-    else if (c != null && c !== false) e.append(document.createTextNode(String(c)));
+    else if (c != null && c !== false) e.append(document.createTextNode(plain(c)));
   }
 }
 
-/** fill replaces what is in an element. */
+/** plain shows characters that turn the direction of what stands beside them, or are not seen, by their numbers: whoever logs them would write over the page. */
+export const plain = (s) => String(s).replace(/[\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+
+/** fill replaces what is in an element. The focus stays where it was, as far as that is there again. */
 export function fill(e, ...children) {
-  e.replaceChildren();
-  put(e, children);
+  keeping(e, () => {
+    e.replaceChildren();
+    put(e, children);
+  });
+}
+
+const reachable = 'a[href], button, input, select, textarea, summary';
+
+/** named tells what one can go to from all others: what it is called, and in which line of which table it stands. */
+function named(x) {
+  const own = x.getAttribute('aria-label') ?? x.getAttribute('href') ?? x.getAttribute('name') ?? x.textContent;
+  return [own, x.closest('tr')?.querySelector('a[href]')?.getAttribute('href')].join(' ');
+}
+
+/** keeping does f, which replaces what is in an element, and gives the focus to what is the same as what had it, or else stands in its place. */
+export function keeping(e, f) {
+  const had = document.activeElement;
+  if (!had || had === e || !e.contains(had)) {
+    f();
+    return;
+  }
+  const name = named(had);
+  const at = [...e.querySelectorAll(reachable)].indexOf(had);
+  f();
+  if (had.isConnected) return;
+  const now = [...e.querySelectorAll(reachable)];
+  (now.find((x) => named(x) === name) ?? now[Math.min(at, now.length - 1)] ?? document.getElementById('main')).focus({ preventScroll: true });
 }
 
 /** text sets a text if it is another one. */
 export function text(e, s) {
-  if (e.textContent !== s) e.textContent = s;
+  const shown = plain(s);
+  if (e.textContent !== shown) e.textContent = shown;
 }
 
 /** link leads to a page of the console; parts are escaped. */

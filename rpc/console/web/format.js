@@ -71,6 +71,18 @@ export function toBase64(v) {
   return btoa(s);
 }
 
+/** deep tells whether brackets stand in so many others that lines by depth would be longer by far than the text. */
+export function deep(s) {
+  let depth = 0;
+  for (let i = 0; i < s.length; i++) {
+    const c = s.charCodeAt(i);
+    if (c === 91 || c === 123) {
+      if (++depth > 32) return true;
+    } else if (c === 93 || c === 125) depth--;
+  }
+  return false;
+}
+
 /** readable shows bytes as JSON, as text, or in hexadecimal, whichever they are, and not more than most of them. */
 export function readable(b, most = 4096) {
   const cut = b.length > most;
@@ -81,7 +93,7 @@ export function readable(b, most = 4096) {
     // eslint-disable-next-line no-control-regex
     if (!/[\u0000-\u0008\u000e-\u001f]/.test(s)) {
       try {
-        return cut ? s + more : JSON.stringify(JSON.parse(s), null, 1);
+        return cut || deep(s) ? s + more : JSON.stringify(JSON.parse(s), null, 1);
       } catch {
         return s + more;
       }

@@ -122,7 +122,7 @@ document.getElementById('search').addEventListener('submit', (e) => {
   else location.hash = to;
 });
 document.addEventListener('keydown', (e) => {
-  if (e.key === '/' && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) {
+  if (e.key === '/' && !e.ctrlKey && !e.metaKey && !e.altKey && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) {
     e.preventDefault();
     q.focus();
   }

@@ -116,7 +116,7 @@ export class Grid {
     set('chosen', r.key === this.chosen, (v) => line.setAttribute('aria-selected', v));
     set('active', i === this.active, (v) => { line.tabIndex = v ? 0 : -1; });
     const texts = this.cells(r);
-    for (let c = 0; c < texts.length; c++) set(c, texts[c], (v) => { line.texts[c].textContent = v; });
+    for (let c = 0; c < texts.length; c++) set(c, texts[c], (v) => { text(line.texts[c], v); });
     set('class', r.group ? 'vt-row muted' : 'vt-row', (v) => { line.className = v; });
   }
 
