@@ -46,7 +46,10 @@ function named(x) {
   return [own, x.closest('tr')?.querySelector('a[href]')?.getAttribute('href')].join(' ');
 }
 
-/** keeping does f, which replaces what is in an element, and gives the focus to what is the same as what had it, or else stands in its place. */
+/**
+ * keeping does f, which replaces what is in an element, and gives the focus to what is the same as what had it. Where that is gone a link's goes to the one in its
+ * place, and a button's to the page: who presses twice is not to have done what another button does.
+ */
 export function keeping(e, f) {
   const had = document.activeElement;
   if (!had || had === e || !e.contains(had)) {
@@ -58,7 +61,8 @@ export function keeping(e, f) {
   f();
   if (had.isConnected) return;
   const now = [...e.querySelectorAll(reachable)];
-  (now.find((x) => named(x) === name) ?? now[Math.min(at, now.length - 1)] ?? document.getElementById('main')).focus({ preventScroll: true });
+  const instead = had.tagName === 'BUTTON' ? null : now[Math.min(at, now.length - 1)];
+  (now.find((x) => named(x) === name) ?? instead ?? document.getElementById('main')).focus({ preventScroll: true });
 }
 
 /** text sets a text if it is another one. */
