@@ -19,6 +19,13 @@ func keeps(t *testing.T, dir string) {
 	change(t, filepath.Join(dir, "config.json"), func(c object) { c["gc_num_epochs_to_keep"] = kept })
 }
 
+// forgets is keeps for a troupe, which else has blocks for an hour at least.
+func forgets(t *testing.T, dir string) {
+	t.Helper()
+	keeps(t, dir)
+	change(t, filepath.Join(dir, "config.json"), func(c object) { c.at("troupe")["gc_min_age"] = map[string]any{"secs": 0, "nanos": 0} })
+}
+
 // comes waits until a node is in step at a height. A neard behind its horizon starts itself again, and does not answer meanwhile.
 func (p *process) comes(height uint64, within time.Duration) {
 	p.t.Helper()
@@ -72,6 +79,7 @@ func TestTroupePastHorizon(t *testing.T) {
 		nodes = append(nodes, runNeard(t, program, s))
 	}
 	dir, at := joined(t, seats[0].home), freeAddr(t)
+	forgets(t, dir)
 	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t)) }
 	p := run()
 	p.reaches(40, 3*time.Minute)
@@ -94,7 +102,7 @@ func TestTroupePastHorizon(t *testing.T) {
 // TestNeardPastHorizon: a neard that follows four troupes is away until they have forgotten where it was, and comes back.
 func TestNeardPastHorizon(t *testing.T) {
 	program := neardProgram(t)
-	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { keeps(t, dir) })
+	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
 	s := neardFollower(t, program, c.homes[0], c.boot)
 	keeps(t, s.home)
 	n := runNeard(t, program, s)
@@ -116,8 +124,9 @@ func TestNeardPastHorizon(t *testing.T) {
 // TestTroupePastTroupes is TestTroupePastHorizon with troupes in place of the neards.
 func TestTroupePastTroupes(t *testing.T) {
 	neardOrNone(t)
-	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { keeps(t, dir) })
+	c := newCouncilOf(t, 4, 4, arriving, func(dir string) { forgets(t, dir) })
 	dir, at := joined(t, c.homes[0]), freeAddr(t)
+	forgets(t, dir)
 	run := func() *process { return start(t, dir, "--network-addr", at, "--boot-nodes", c.boot) }
 	p := run()
 	p.reaches(40, 3*time.Minute)
