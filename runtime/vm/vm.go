@@ -92,7 +92,7 @@ func New(o Options) (*VM, error) {
 // newEngine makes an engine with logic's functions. Those of a process and of its children are the same, so are their artifacts.
 func newEngine(cranelift bool) (*engine.Engine, error) {
 	return engine.New(engine.Options{
-		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack}, Cranelift: cranelift,
+		Functions: hostFunctions(), Exports: engine.Exports{Gas: prep.GlobalGas, Stack: prep.GlobalStack, Again: prep.GlobalAgain}, Cranelift: cranelift,
 	})
 }
 
@@ -224,7 +224,7 @@ func (v *VM) runModule(c *action.Call, x logic.External, m *module, w *watched) 
 		}
 		return failed(e), nil
 	}
-	run := engine.Call{Method: prep.MethodPrefix + c.Method, Start: m.hasStart, Gas: l.Leave(), Host: host{l}}
+	run := engine.Call{Method: prep.MethodPrefix + c.Method, Start: m.hasStart, Gas: l.Leave(), Host: host{l}, Again: c.Brief}
 	if w != nil {
 		run.Host, run.Trace = &watchedHost{host{l}, w}, true
 	}

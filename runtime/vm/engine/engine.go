@@ -15,8 +15,11 @@ const (
 	MaxStack    = 4 << 20
 )
 
-// Slots is how many runs the process can have open; further ones wait.
-const Slots = 64
+// Slots is how many runs the process can have open; further ones wait. An engine has as many instances and those that it keeps.
+const (
+	Slots    = 48
+	mostKept = 16
+)
 
 // ValType is a type of a host function's parameter or result, by its number in wasm_valkind_t.
 type ValType byte
@@ -34,7 +37,11 @@ type Function struct {
 }
 
 // Exports are the names under which a prepared module gives what the engine needs.
-type Exports struct{ Gas, Stack string }
+//
+// Again is of modules alone whose instances can be set back, for calls that say so: an i64, the first byte of memory that is not zero at
+// first, at the least, and, shifted by 32, the end of such bytes. It and a digit, from 0 on, name the globals that can change besides
+// those of gas and stack; tables do not.
+type Exports struct{ Gas, Stack, Again string }
 
 // Options are what an engine is made of.
 type Options struct {
@@ -66,6 +73,9 @@ type Call struct {
 	// Trace runs a module that exports a table "trace": what it calls there comes to the Host as one function more than
 	// Options has, with its i32.
 	Trace bool
+	// Again: calls of the same module may come soon. The instance is set back to what it was at first, where the module and the system
+	// allow that, and kept for the next of them. What the call does and finds is the same.
+	Again bool
 }
 
 // traceFunction is the host function that traced modules call.

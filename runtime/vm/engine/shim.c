@@ -7,6 +7,7 @@
 #define _GNU_SOURCE // pthread_getattr_np
 #endif
 #include "shim.h"
+#include "pages.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -79,6 +80,7 @@ wasmtime_store_t *wasmtime_store_new(wasm_engine_t *, void *, void (*)(void *));
 void wasmtime_store_delete(wasmtime_store_t *);
 wasmtime_context_t *wasmtime_store_context(wasmtime_store_t *);
 void wasmtime_store_limiter(wasmtime_store_t *, int64_t, int64_t, int64_t, int64_t, int64_t);
+void wasmtime_context_set_data(wasmtime_context_t *, void *);
 void *wasmtime_context_get_data(const wasmtime_context_t *);
 wasmtime_context_t *wasmtime_caller_context(wasmtime_caller_t *);
 wasmtime_error_t *wasmtime_instance_pre_instantiate(const wasmtime_instance_pre_t *, wasmtime_context_t *, wasmtime_instance_t *,
@@ -362,31 +364,118 @@ static void use_large_pages(const wasmtime_context_t *cx, const wasmtime_memory_
 #endif
 }
 
-static void run(troupe_call_t *c) {
-  wasmtime_store_t *store = wasmtime_store_new(c->engine, c, NULL);
+// MOST_GLOBALS is prep's mostAgainGlobals and one more, the stack's.
+#define MOST_GLOBALS 9
+
+struct troupe_kept {
+  wasmtime_store_t *store;
+  wasmtime_instance_t in;
+  bool has_gas, has_memory;
+  wasmtime_memory_t memory;
+  wasmtime_global_t gas_global;
+  wasmtime_global_t globals[MOST_GLOBALS]; // that can change, and what they hold at first
+  wasmtime_val_t values[MOST_GLOBALS];
+  size_t n;
+  uint8_t *base; // of the memory, and how large it is at first
+  size_t size;
+  size_t from, len; // what data covers of it, and what is there at first
+  uint8_t data[];
+};
+
+void troupe_kept_delete(troupe_kept_t *k) {
+  wasmtime_store_delete(k->store);
+  free(k);
+}
+
+// keepable makes notes of a new instance, so that it can be set back; NULL: it can't.
+static troupe_kept_t *keepable(const troupe_call_t *c, wasmtime_store_t *store, const wasmtime_instance_t *in) {
+  wasmtime_context_t *cx = wasmtime_store_context(store);
+  wasmtime_extern_t e;
+  wasmtime_val_t v;
+  if (!c->has_gas || !wasmtime_instance_export_get(cx, in, c->again_name, c->again_name_len, &e) || e.kind != KIND_GLOBAL) return NULL;
+  wasmtime_global_get(cx, &e.of.global, &v);
+  size_t from = (uint32_t)v.of.i64, end = (uint64_t)v.of.i64 >> 32;
+  uint8_t *base = c->has_memory ? wasmtime_memory_data(cx, &c->memory) : NULL;
+  size_t size = c->has_memory ? wasmtime_memory_data_size(cx, &c->memory) : 0;
+  if (v.kind != VALUE_I64 || from > end || end > size) return NULL;
+  troupe_kept_t *k = calloc(1, sizeof *k + (end - from));
+  if (k == NULL) return NULL;
+  *k = (troupe_kept_t){.store = store, .in = *in, .has_gas = c->has_gas, .has_memory = c->has_memory, .memory = c->memory,
+                       .gas_global = c->gas_global, .base = base, .size = size, .from = from, .len = end - from};
+  char name[64];
+  size_t len = c->again_name_len < sizeof name - 1 ? c->again_name_len : sizeof name - 1;
+  memcpy(name, c->again_name, len);
+  for (char digit = '0'; k->n < MOST_GLOBALS - 1; k->n++, digit++) {
+    name[len] = digit;
+    if (!wasmtime_instance_export_get(cx, in, name, len + 1, &e) || e.kind != KIND_GLOBAL) break;
+    k->globals[k->n] = e.of.global;
+  }
+  if (wasmtime_instance_export_get(cx, in, c->stack_name, c->stack_name_len, &e) && e.kind == KIND_GLOBAL) k->globals[k->n++] = e.of.global;
+  for (size_t i = 0; i < k->n; i++) wasmtime_global_get(cx, &k->globals[i], &k->values[i]);
+  if (k->len > 0) memcpy(k->data, base + from, k->len);
+  return k;
+}
+
+// set_back makes an instance what it was at first; false: it did not.
+static bool set_back(troupe_kept_t *k) {
+  wasmtime_context_t *cx = wasmtime_store_context(k->store);
+  for (size_t i = 0; i < k->n; i++) {
+    wasmtime_error_t *err = wasmtime_global_set(cx, &k->globals[i], &k->values[i]);
+    if (err != NULL) {
+      wasmtime_error_delete(err);
+      return false;
+    }
+  }
+  if (!k->has_memory) return true;
+  return wasmtime_memory_data_size(cx, &k->memory) == k->size && wasmtime_memory_data(cx, &k->memory) == k->base &&
+         troupe_set_back(k->base, k->size, k->from, k->data, k->len);
+}
+
+// instance makes a new instance for a call.
+static bool instance(troupe_call_t *c, wasmtime_store_t *store, wasmtime_instance_t *in) {
   wasmtime_context_t *cx = wasmtime_store_context(store);
   wasmtime_store_limiter(store, c->max_memory, c->max_elements, 1, 4, 2);
-  c->status = TROUPE_DONE;
-  c->has_gas = c->has_memory = c->host_failed = false;
-  c->error = NULL;
-  c->code = 0;
-  c->stack = 0;
-
-  wasmtime_instance_t in;
+  c->has_gas = c->has_memory = false;
   wasm_trap_t *trap = NULL;
-  wasmtime_error_t *err = wasmtime_instance_pre_instantiate(c->pre, cx, &in, &trap);
-  if (!ended(c, TROUPE_INSTANTIATE, err, trap)) goto out;
-
+  wasmtime_error_t *err = wasmtime_instance_pre_instantiate(c->pre, cx, in, &trap);
+  if (!ended(c, TROUPE_INSTANTIATE, err, trap)) return false;
   wasmtime_extern_t e;
-  wasmtime_val_t v = {.kind = VALUE_I64};
-  if (wasmtime_instance_export_get(cx, &in, "memory", 6, &e) && e.kind == KIND_MEMORY) {
+  if (wasmtime_instance_export_get(cx, in, "memory", 6, &e) && e.kind == KIND_MEMORY) {
     c->memory = e.of.memory;
     c->has_memory = true;
     use_large_pages(cx, &c->memory, c->pre, c->max_memory);
   }
-  if (wasmtime_instance_export_get(cx, &in, c->gas_name, c->gas_name_len, &e) && e.kind == KIND_GLOBAL) {
+  if (wasmtime_instance_export_get(cx, in, c->gas_name, c->gas_name_len, &e) && e.kind == KIND_GLOBAL) {
     c->gas_global = e.of.global;
     c->has_gas = true;
+  }
+  return true;
+}
+
+static void run(troupe_call_t *c) {
+  troupe_kept_t *k = c->kept;
+  wasmtime_store_t *store = k != NULL ? k->store : wasmtime_store_new(c->engine, c, NULL);
+  wasmtime_context_t *cx = wasmtime_store_context(store);
+  wasmtime_instance_t in;
+  c->kept = NULL;
+  c->status = TROUPE_DONE;
+  c->host_failed = false;
+  c->error = NULL;
+  c->code = 0;
+  c->stack = 0;
+  if (k != NULL) {
+    in = k->in;
+    c->has_gas = k->has_gas, c->has_memory = k->has_memory;
+    c->memory = k->memory, c->gas_global = k->gas_global;
+    wasmtime_context_set_data(cx, c);
+  } else {
+    if (!instance(c, store, &in)) goto out;
+    if (c->keep) k = keepable(c, store, &in);
+  }
+
+  wasmtime_extern_t e;
+  wasmtime_val_t v = {.kind = VALUE_I64};
+  if (c->has_gas) {
     v.of.i64 = c->gas;
     if (!ended(c, TROUPE_INSTANTIATE, wasmtime_global_set(cx, &c->gas_global, &v), NULL)) goto out;
   }
@@ -402,7 +491,9 @@ static void run(troupe_call_t *c) {
     c->stack = v.of.i64;
   }
 out:
-  wasmtime_store_delete(store);
+  if (k != NULL && c->status == TROUPE_DONE && set_back(k)) c->kept = k;
+  else if (k != NULL) troupe_kept_delete(k);
+  else wasmtime_store_delete(store);
 }
 
 // stack_left is how much of this thread's stack is free, 0 if nobody knows.

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	_ "github.com/bytecodealliance/wasmtime-go/v44" // links the library
@@ -60,8 +61,10 @@ type Engine struct {
 	linker *C.wasmtime_linker_t
 	gas    *C.char
 	stack  *C.char
+	again  *C.char
 	names  Exports
 	refs   refs // of modules too
+	kept   kept
 }
 
 // reservation is the address space of a linear memory: with all that a 32-bit index can reach no load or store is checked.
@@ -78,7 +81,7 @@ var chosen = sync.OnceValue(func() uint64 {
 
 func choose(canReserve func(bytes uint64) bool) uint64 {
 	for _, space := range []uint64{reservation, MaxMemory} {
-		if canReserve((space + 2*guard) * 2 * Slots) {
+		if canReserve((space + 2*guard) * 2 * (Slots + mostKept)) {
 			return space
 		}
 	}
@@ -99,13 +102,13 @@ func New(o Options) (*Engine, error) {
 	winch := C.bool(!o.Cranelift && Generator() == Winch)
 	space := chosen()
 	if space == 0 {
-		return nil, faultf("no address space for %d memories of %d MiB", Slots, MaxMemory>>20)
+		return nil, faultf("no address space for %d memories of %d MiB", Slots+mostKept, MaxMemory>>20)
 	}
 	e := &Engine{funcs: append(slices.Clone(o.Functions), traceFunction), names: o.Exports}
 	e.refs.own()
-	e.engine = C.troupe_engine_new(Slots, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), winch, C.bool(Mapless()))
+	e.engine = C.troupe_engine_new(Slots+mostKept, C.uint64_t(space), MaxMemory, MaxElements, MaxStack, MaxStack+(1<<20), winch, C.bool(Mapless()))
 	e.linker = C.troupe_linker_new(e.engine)
-	e.gas, e.stack = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack)
+	e.gas, e.stack, e.again = C.CString(o.Exports.Gas), C.CString(o.Exports.Stack), C.CString(o.Exports.Again)
 	for i := range o.Functions {
 		f := &o.Functions[i]
 		if err := f.check(); err != nil {
@@ -143,6 +146,7 @@ func (e *Engine) release() {
 		C.wasm_engine_delete(e.engine)
 		C.free(unsafe.Pointer(e.gas))
 		C.free(unsafe.Pointer(e.stack))
+		C.free(unsafe.Pointer(e.again))
 	}
 }
 
@@ -177,7 +181,8 @@ func ThreadPerRun() bool {
 type Module struct {
 	e    *Engine
 	pre  *C.wasmtime_instance_pre_t
-	refs refs // of runs too
+	refs refs         // of runs too
+	pass atomic.Int32 // so many calls more have instances of their own: one that was kept was not wanted
 }
 
 // Load makes a module of an artifact. The artifact must be one that Compile made: it is machine code, and trusted.
@@ -227,6 +232,7 @@ func (m *Module) Close() { m.release() }
 
 func (m *Module) release() {
 	if m.refs.drop() {
+		m.e.kept.leave(m)
 		C.wasmtime_instance_pre_delete(m.pre)
 		m.e.release()
 	}
@@ -253,9 +259,21 @@ func (m *Module) Run(c Call) (Outcome, error) {
 	k.max_stack, k.max_memory, k.max_elements = MaxStack, MaxMemory, MaxElements
 	k.start, k.gas = C.bool(c.Start), C.int64_t(c.Gas)
 	k.trace, k.trace_index = C.bool(c.Trace), C.uint32_t(len(m.e.funcs)-1)
+	k.again_name, k.again_name_len = m.e.again, C.size_t(len(m.e.names.Again))
+	again := c.Again && !c.Trace && m.e.names.Again != "" && knowsPages()
+	if k.keep, k.kept = false, nil; again {
+		if k.kept = m.e.kept.take(m); k.kept == nil {
+			k.keep = C.bool(m.pass.Load() <= 0 || m.pass.Add(-1) < 0)
+		}
+	}
 	k.own_thread = false
+	used := k.kept != nil
 	if C.troupe_run(k); k.status == C.TROUPE_SHORT_STACK {
 		elsewhere(k)
+	}
+	if k.kept != nil {
+		m.e.kept.put(m, k.kept, used)
+		k.kept = nil
 	}
 	if s.panic != nil {
 		return Outcome{}, faultf("%v", s.panic)

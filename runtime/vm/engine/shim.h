@@ -24,18 +24,22 @@ enum {
 // Where a trap arose.
 enum { TROUPE_INSTANTIATE = 0, TROUPE_START = 1, TROUPE_METHOD = 2 };
 
+typedef struct troupe_kept troupe_kept_t; // an instance that was set back and waits for the next call
+
 // A call: what a run is given, what it gives back, and what its host calls need. It lies in C memory, one for each slot.
 typedef struct {
   wasm_engine_t *engine;
   const wasmtime_instance_pre_t *pre;
-  const char *method, *gas_name, *stack_name;
-  size_t method_len, gas_name_len, stack_name_len, max_stack;
+  const char *method, *gas_name, *stack_name, *again_name;
+  size_t method_len, gas_name_len, stack_name_len, again_name_len, max_stack;
   int64_t max_memory, max_elements;
   bool start; // run the export "start" first
   bool own_thread; // where this thread has too little stack, the run gets one of its own
   bool trace; // host function number trace_index goes into the export "trace"
   uint32_t trace_index;
   uint32_t slot;
+  bool keep; // a new instance is kept for the next call, if it can be set back
+  troupe_kept_t *kept; // in: the instance to run in, NULL: a new one; out: one that is to be kept, NULL: none
   int64_t gas; // in, out, and across each host call
 
   int64_t stack; // of the stack global at a trap; else 0
@@ -57,6 +61,8 @@ wasmtime_linker_t *troupe_linker_new(wasm_engine_t *e);
 wasmtime_error_t *troupe_link(wasmtime_linker_t *l, uint32_t index, const char *name, size_t name_len, const uint8_t *params,
                               size_t n_params, const uint8_t *results, size_t n_results);
 void troupe_run(troupe_call_t *c);
+void troupe_kept_delete(troupe_kept_t *k);
+bool troupe_knows_pages(void);
 size_t troupe_error_text(wasmtime_error_t *e, char *out, size_t cap); // deletes e
 size_t troupe_thread_stack(void);
 size_t troupe_stack_spare(void);

@@ -116,6 +116,10 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	if placed {
 		globals += len(placeTypes)
 	}
+	extent, kept, again := e.again()
+	if again {
+		globals++
+	}
 	leb(memories)
 	s = append(s, 1)
 	leb(int(e.limits.InitialMemoryPages))
@@ -147,9 +151,15 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	for range e.refs.dropGlobals() {
 		s = append(s, byte(I64), 1, opI64Const, 0, opEnd)
 	}
+	if again {
+		s = append(appendSigned(append(s, byte(I64), 0, opI64Const), int64(extent)), opEnd)
+	}
 	flush(sectionGlobal)
 
 	count := 3 + added
+	if again {
+		count += 1 + len(kept)
+	}
 	for _, x := range m.Exports {
 		if x.Kind != kindMemory {
 			count++
@@ -180,6 +190,12 @@ func (e *emitter) assemble(m *check.Module) []byte {
 	export(GlobalStack, kindGlobal, len(m.Globals)+1)
 	if e.trace {
 		export(TableTrace, kindTable, len(m.Tables))
+	}
+	if again {
+		export(GlobalAgain, kindGlobal, globals-1)
+		for i, g := range kept {
+			export(GlobalAgain+string(rune('0'+i)), kindGlobal, g)
+		}
 	}
 	if m.HasStart {
 		export(FuncStart, kindFunc, int(m.Start))

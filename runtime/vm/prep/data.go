@@ -10,11 +10,20 @@ const (
 
 // data returns the data section's content: as it was, or without an image.
 func (e *emitter) data() []byte {
-	var low, high uint64
-	first := 0 // where the constant of the first active segment ends
+	low, high, first := e.extent()
+	if first == 0 || high-low <= uint64(imageOf*len(e.m.Data))+imageLess {
+		return e.m.Data
+	}
+	out := append([]byte{}, e.m.Data[:first]...)
+	out = append(out, opI32Const, 0, opI32Add)
+	return append(out, e.m.Data[first:]...)
+}
+
+// extent is what active segments cover of the memory, and where the constant of the first of them ends in the section; zeros if there is none.
+func (e *emitter) extent() (low, high uint64, first int) {
 	c := code{b: e.m.Data}
 	if e.m.Datas == 0 {
-		return c.b
+		return 0, 0, 0
 	}
 	c.u32() // how many there are
 	for range e.m.Datas {
@@ -37,10 +46,5 @@ func (e *emitter) data() []byte {
 			low, high = min(low, at), max(high, at+uint64(n))
 		}
 	}
-	if first == 0 || high-low <= uint64(imageOf*len(e.m.Data))+imageLess {
-		return e.m.Data
-	}
-	out := append([]byte{}, e.m.Data[:first]...)
-	out = append(out, opI32Const, 0, opI32Add)
-	return append(out, e.m.Data[first:]...)
+	return low, high, first
 }

@@ -20,6 +20,7 @@ type emitter struct {
 	gas  gasImport
 	refs references
 	cuts int      // truncations so far
+	once bool     // tables or segments may change as code runs
 	code []byte   // the bodies written, behind those of pieces
 	full [][]byte // pieces of them that are full
 	sum  int      // bytes in those
@@ -228,6 +229,7 @@ func (e *emitter) copy(to int) {
 
 // same tells whether an instruction is written as it stands, and counts the blocks.
 func (e *emitter) same(in *instr) bool {
+	e.once = e.once || changesTable(in)
 	if e.isReference(in) {
 		return false
 	}

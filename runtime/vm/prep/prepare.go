@@ -15,10 +15,13 @@ const (
 	// TableTrace, of a traced module only: a table with room for one function, which the engine sets. It is called with the
 	// index of each function that is entered, and with its complement (^index) when that is left but by a trap.
 	TableTrace = "trace"
+	// GlobalAgain, of modules alone whose instances can be set back to what they were at first: an i64, the first byte of memory that
+	// data covers and, shifted by 32, the end of it. Behind it with a digit each are the module's own globals that can change.
+	GlobalAgain = "again"
 )
 
 // Version names what Prepare writes: a compiled module is good for one version only.
-const Version = "15"
+const Version = "16"
 
 // ValType and Import are those of package check.
 type (
