@@ -136,7 +136,7 @@ func backUp(ctx context.Context, hm *home.Home, store *storage.Store, build stri
 	if err := backUpSigned(hm, filepath.Join(part, snapshotData)); err != nil { // behind the store: it says more, never less
 		return nil, err
 	}
-	if err := backUpHome(hm, filepath.Join(part, snapshotHome)); err != nil {
+	if err := backUpHome(ctx, hm, filepath.Join(part, snapshotHome)); err != nil {
 		return nil, err
 	}
 	s := &Snapshot{Format: snapshotFormat, ChainID: id.ChainID, Genesis: id.Genesis, Numbering: id.Numbering, Head: blockName(tip.Head), Final: blockName(tip.Final),
@@ -185,7 +185,7 @@ func backUpSigned(hm *home.Home, to string) error {
 }
 
 // backUpHome copies the files that a home needs, but the keys.
-func backUpHome(hm *home.Home, to string) error {
+func backUpHome(ctx context.Context, hm *home.Home, to string) error {
 	files := map[string]string{home.ConfigFile: hm.Paths.Config, homeGenesis: hm.Paths.Genesis}
 	if r := hm.Paths.Records; r != "" && r != hm.Paths.Genesis {
 		files[homeRecords] = r
@@ -197,7 +197,7 @@ func backUpHome(hm *home.Home, to string) error {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
 			return err
 		}
-		err := copyLarge(context.Background(), from, filepath.Join(to, name), nil, nil)
+		err := copyLarge(ctx, from, filepath.Join(to, name), nil, nil)
 		if err != nil && (name != home.ConfigFile || !errors.Is(err, fs.ErrNotExist)) { // a node may be started without the file
 			return err
 		}

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 			}
 		}))
 	}
+	if what, child := os.LookupEnv(restoreEnv); child {
+		restoreAndDie(what)
+	}
 	if node, child := os.LookupEnv(childEnv); child {
 		runChild(node)
 	}

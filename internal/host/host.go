@@ -193,6 +193,9 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 			return err
 		}
 	}
+	if err := finishRestore(dataDir(hm), h.log); err != nil {
+		return err
+	}
 	if err := takeArrived(hm, h.log); err != nil {
 		return err
 	}

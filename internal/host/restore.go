@@ -91,25 +91,38 @@ func RestoreSnapshot(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	if err != nil {
 		return nil, err
 	}
+	hm := &home.Home{Paths: *paths}
+	if paths.Data = dataDir(hm); mounted(paths.Data) {
+		return nil, fmt.Errorf("%s is the root of a disk: no copy can take its place; have the chain in a folder on it", paths.Data)
+	}
 	r.Data = paths.Data
 	there, err := o.there(paths.Data)
 	if err != nil {
 		return nil, err
 	}
 	dir := paths.Data + restoringEnd
-	if err := os.RemoveAll(dir); err != nil { // what a kill has left
+	if err := emptied(dir); err != nil { // what a kill has left
 		return nil, err
 	}
+	drop := func() error {
+		if places, err := asides(paths.Data); err != nil || !there && len(places) > 0 { // the folder stays, and says so to who starts a node
+			return errors.Join(err, emptied(dir))
+		}
+		return os.RemoveAll(dir)
+	}
 	if err := o.copyData(ctx, s, dir); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, drop())
 	}
 	if err := opens(dir, s); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, drop())
 	}
 	if r.Signed, err = joinSigned(paths.Data, dir, o.Snapshot); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, drop())
 	}
 	if err := o.check("copied"); err != nil {
+		return nil, err
+	}
+	if err := os.RemoveAll(comingDir(hm)); err != nil { // what has come of a later block would be taken at the next start
 		return nil, err
 	}
 	if there {
