@@ -32,7 +32,7 @@ const arrivedLimit = time.Minute
 func newRun(a *app) *cobra.Command {
 	var o struct {
 		rpcAddr, prometheusAddr, networkAddr, bootNodes, production string
-		fork, capture, jetstream, replica                           string
+		fork, capture, jetstream, replica, writerKey                string
 		archive, noRPC                                              bool
 		maxGas                                                      uint64
 		captureMiB                                                  int64
@@ -105,6 +105,9 @@ Of other keys it says that they need a restart; a file that is none changes noth
 			}
 			if flags.Changed("replica") && !config.IsNATS(o.replica) {
 				return usagef("--replica is %q, must be nats://host:port, several separated by commas", o.replica)
+			}
+			if _, err := primitives.ParsePublicKey(o.writerKey); flags.Changed("writer-key") && err != nil {
+				return usagef("--writer-key is %q, must be a public key as in the writer's node_key.json: %v", o.writerKey, err)
 			}
 			if flags.Changed("replica") && flags.Changed("jetstream") {
 				return usagef("--replica and --jetstream: what a replica has is published already")
@@ -188,6 +191,9 @@ Of other keys it says that they need a restart; a file that is none changes noth
 			default:
 				cfg.JetStream.Enabled, cfg.JetStream.Listen, cfg.JetStream.URL = true, o.jetstream, ""
 			}
+			if flags.Changed("writer-key") {
+				cfg.Replica.Key = o.writerKey
+			}
 			if flags.Changed("replica") {
 				cfg.Replica.Of, cfg.JetStream.Enabled = o.replica, false
 			}
@@ -226,6 +232,7 @@ Of other keys it says that they need a restart; a file that is none changes noth
 	f.StringVar(&o.networkAddr, "network-addr", "", "where other nodes may connect, host:port")
 	f.StringVar(&o.bootNodes, "boot-nodes", "", "nodes to connect to: node_key@host:port, several separated by commas")
 	f.StringVar(&o.jetstream, "jetstream", "", "publish for replicas: host:port of a NATS server inside, or nats://host:port")
+	f.StringVar(&o.writerKey, "writer-key", "", "of a replica: take only what this node key has signed")
 	f.StringVar(&o.replica, "replica", "", "follow another node's records: nats://host:port, several separated by commas")
 	f.StringVar(&o.capture, "capture", "", "record what this node and others say to each other to a new file, for net decode")
 	f.Int64Var(&o.captureMiB, "capture-max-mib", 1024, "most of that recording, before it is packed")

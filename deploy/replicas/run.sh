@@ -28,11 +28,14 @@ stop() {
 trap 'stop; exit 0' INT TERM
 trap stop EXIT
 
+# What the writer has not signed its replicas do not take.
+key=$(sed -n 's/.*"public_key": *"\([^"]*\)".*/\1/p' "$root/writer/node_key.json")
+
 "$TROUPE" --home "$root/writer" run --rpc-addr "$WRITER" --jetstream "$NATS" &
 pids="$pids $!"
-"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --replica "nats://$NATS" &
+"$TROUPE" --home "$root/replica1" run --rpc-addr "$REPLICA1" --replica "nats://$NATS" --writer-key "$key" &
 pids="$pids $!"
-"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --replica "nats://$NATS" &
+"$TROUPE" --home "$root/replica2" run --rpc-addr "$REPLICA2" --replica "nats://$NATS" --writer-key "$key" &
 pids="$pids $!"
 haproxy -f "$here/haproxy.cfg" &
 pids="$pids $!"

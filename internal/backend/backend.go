@@ -55,6 +55,18 @@ type Network interface {
 	Syncing() (bool, primitives.Height)
 }
 
+// Lagging is a Network of a replica.
+type Lagging interface {
+	Lag() *view.Replica
+}
+
+func (b *Backend) lag() *view.Replica {
+	if r, ok := b.Network.(Lagging); ok {
+		return r.Lag()
+	}
+	return nil
+}
+
 func (b *Backend) syncing() bool {
 	if b.Network == nil {
 		return false

@@ -27,7 +27,7 @@ type earliest struct {
 	time   uint64 // ns since 1970
 }
 
-// Status describes node and chain. Equal answers are the same value, so that callers can keep what they made of one.
+// Status describes node and chain; of a replica's lag at most a second old. Equal answers are the same value, so that callers can keep what they made of one.
 func (b *Backend) Status() (*view.Status, error) {
 	head, tail := b.Engine.Head(), b.Engine.Store().Tip().Tail
 	uptime := int64(b.Now().Sub(b.started) / time.Second)
@@ -50,7 +50,7 @@ func (b *Backend) Status() (*view.Status, error) {
 		same := *last
 		last = &same
 	}
-	last.status.UptimeSeconds = uptime
+	last.status.UptimeSeconds, last.status.Replica = uptime, b.lag()
 	b.status.Store(last)
 	return &last.status, nil
 }

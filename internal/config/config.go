@@ -158,6 +158,7 @@ type JetStream struct {
 	MaxAge    time.Duration // 0: any
 	Copies    uint64        // on a cluster
 	Snapshots uint64        // that replicas may fetch at once
+	Blocks    bool          // whether what indexers are told of final blocks is published, too
 }
 
 // Replica holds troupe.replica.*: whom the node follows that executes nothing itself.
@@ -235,7 +236,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "state":{"memory_bytes":0},
 "proofs":{"of":"duties","memory_bytes":268435456},
 "network":{"enabled":null,"pace":"delays"},
-"jetstream":{"enabled":false,"listen":"127.0.0.1:4222","url":null,"token":null,"dir":null,"max_bytes":1073741824,"max_age":{"secs":0,"nanos":0},"copies":1,"max_snapshots":2},
+"jetstream":{"enabled":false,"listen":"127.0.0.1:4222","url":null,"token":null,"dir":null,"max_bytes":1073741824,"max_age":{"secs":0,"nanos":0},"copies":1,"max_snapshots":2,"blocks":false},
 "replica":{"of":null,"writer_key":null,"max_lag":{"secs":5,"nanos":0}},
 "fork":{"timeout":{"secs":10,"nanos":0},"tries":4,"requests_per_second":0,"requests_at_once":8,"max_reply_bytes":67108864,"memory_bytes":268435456,
 "cache":null,"require_proofs":false,"refresh":{"secs":2,"nanos":0}},
@@ -408,7 +409,7 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 	c.JetStream = JetStream{
 		Enabled: yes("troupe.jetstream.enabled"), Listen: str("troupe.jetstream.listen"), URL: str("troupe.jetstream.url"), Token: str("troupe.jetstream.token"),
 		Dir: str("troupe.jetstream.dir"), MaxBytes: num("troupe.jetstream.max_bytes"), MaxAge: dur("troupe.jetstream.max_age"), Copies: num("troupe.jetstream.copies"),
-		Snapshots: num("troupe.jetstream.max_snapshots"),
+		Snapshots: num("troupe.jetstream.max_snapshots"), Blocks: yes("troupe.jetstream.blocks"),
 	}
 	c.Replica = Replica{Of: str("troupe.replica.of"), Key: str("troupe.replica.writer_key"), MaxLag: dur("troupe.replica.max_lag")}
 	k := &c.Consensus

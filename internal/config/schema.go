@@ -146,6 +146,7 @@ var extras = map[string]rule{
 	"troupe.jetstream.max_age":          {kind: kDuration, max: maxSeconds * 1_000_000_000},
 	"troupe.jetstream.copies":           {kind: kU64, min: 1, max: 5},
 	"troupe.jetstream.max_snapshots":    {kind: kU64, max: 64},
+	"troupe.jetstream.blocks":           {kind: kBool},
 	"troupe.replica":                    {kind: kObject},
 	"troupe.replica.of":                 {kind: kString, nullable: true},
 	"troupe.replica.writer_key":         {kind: kString, nullable: true},

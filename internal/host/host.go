@@ -151,8 +151,10 @@ func Start(o Options) (_ *Host, err error) {
 	if err := h.open(&o, ports, &undo); err != nil {
 		return nil, err
 	}
-	if ports.rpc != nil || o.Inside {
+	p := h.publishing.Load()
+	if ports.rpc != nil || o.Inside || p != nil && p.told != nil {
 		h.look(&o, &undo)
+		p.tell(h.back)
 	}
 	if ports.rpc != nil {
 		if err := h.answer(ports); err != nil {

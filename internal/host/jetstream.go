@@ -21,6 +21,8 @@ type publishing struct {
 	server    *jetstream.Server // nil: it is elsewhere
 	publisher *jetstream.Publisher
 	answers   *jetstream.Answers
+	told      *jetstream.BlocksOptions  // nil: indexers are told nothing there
+	blocks    *jetstream.BlockPublisher // as soon as there is what answers for the chain
 }
 
 // storeBytes is what a server inside may have beside the stream's bytes: its index, and what is removed in whole files.
@@ -42,7 +44,11 @@ func (h *Host) publish(hm *home.Home, track engine.Track) (p *publishing, err er
 		if c.Dir != "" {
 			dir = inHome(hm, c.Dir)
 		}
-		p.server, err = jetstream.StartServer(jetstream.ServerOptions{Dir: dir, Listen: c.Listen, Token: c.Token, MaxBytes: int64(min(c.MaxBytes, 1<<60)) + storeBytes})
+		room := int64(min(c.MaxBytes, 1<<60)) + storeBytes
+		if c.Blocks {
+			room *= 2
+		}
+		p.server, err = jetstream.StartServer(jetstream.ServerOptions{Dir: dir, Listen: c.Listen, Token: c.Token, MaxBytes: room})
 		if err != nil {
 			return nil, err
 		}
@@ -64,11 +70,23 @@ func (h *Host) publish(hm *home.Home, track engine.Track) (p *publishing, err er
 	}
 	p.publisher = jetstream.NewPublisher(o)
 	p.answers, err = jetstream.Answer(jetstream.AnswersOptions{
-		Link: link, Names: names, Submit: h.submitOthers, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots), Published: p.publisher.Published,
+		Link: link, Names: names, Submit: h.submitOthers, Snapshot: h.snapshotForReplica, MaxSnapshots: int(c.Snapshots), Published: p.publisher.Published, Sign: o.Sign,
 	})
 	if err != nil {
 		p.close()
 		return nil, err
+	}
+	if c.Blocks {
+		p.told = &jetstream.BlocksOptions{
+			Link: link, Names: names, MaxBytes: o.MaxBytes, MaxAge: c.MaxAge, Replicas: o.Replicas,
+			Said: func(err error) {
+				if err != nil {
+					h.log.WithError(err).Warn("blocks do not get to indexers by JetStream; the chain goes on, and they will from where they ended")
+					return
+				}
+				h.log.Info("blocks get to indexers by JetStream")
+			},
+		}
 	}
 	return p, nil
 }
@@ -80,6 +98,9 @@ func (p *publishing) close() {
 	}
 	if p.answers != nil {
 		p.answers.Close()
+	}
+	if p.blocks != nil {
+		p.blocks.Close()
 	}
 	if p.publisher != nil {
 		p.publisher.Close()

@@ -89,6 +89,7 @@ type replica struct {
 	stop     context.CancelCauseFunc
 	follower *jetstream.Follower
 	cutAt    time.Time // zero: the server is there
+	gapAt    time.Time // zero: what comes next can be had, as far as is known; else since when it can't
 	caught   bool      // it has been near the end of the stream
 	seen     primitives.Height
 
@@ -156,7 +157,7 @@ func (h *Host) newReplica(hm *home.Home, again bool) (*replica, error) {
 		return nil, err
 	}
 	r.written = r.cursor
-	if r.asker, err = jetstream.NewAsker(r.link, r.names); err != nil {
+	if r.asker, err = jetstream.NewAsker(r.link, r.names, r.by); err != nil {
 		return nil, err
 	}
 	r.passer = newPasser(r.asker, h.log)
@@ -220,12 +221,20 @@ func (r *replica) over(ctx context.Context, err error, tries *int) bool {
 		return true
 	case errors.Is(err, jetstream.ErrGap), errors.Is(err, jetstream.ErrLog), errors.Is(err, engine.ErrOrphan):
 		log.Warn("the writer's records do not go on from what is here: a snapshot is fetched")
-		r.reached(err) // it does not get them, and is no longer well
+		r.reached(err) // it does not get them, and is no longer well, until it has taken one up, whatever the server says meanwhile
+		r.mu.Lock()
+		if r.gapAt.IsZero() {
+			r.gapAt = time.Now()
+		}
+		r.mu.Unlock()
 		switch err := r.fetch(ctx); {
 		case err == nil:
 			r.end(ErrArrived)
 			return true
 		case ctx.Err() == nil:
+			if errors.Is(err, jetstream.ErrChanged) {
+				r.changed.Add(1)
+			}
 			r.h.log.WithError(err).Error("no snapshot came; it is asked for again")
 		}
 	case errors.Is(err, jetstream.ErrChanged), errors.Is(err, storage.ErrDamaged), errors.Is(err, engine.ErrGiven):
@@ -392,6 +401,7 @@ func (r *replica) gave(y *givenRecord, err error, room chan struct{}) {
 		r.cursor = cursor{Log: x.Log, At: x.Next, Seq: x.Seq}
 		r.lags.add(time.Duration(max(0, now-x.Published)))
 		r.records.Add(1)
+		r.gapAt = time.Time{}
 		r.caught = r.caught || time.Duration(now-x.Published) <= r.maxLag
 		r.given[0] = nil
 		r.given = r.given[1:]

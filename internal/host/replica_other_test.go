@@ -37,4 +37,18 @@ func TestReplicaLost(t *testing.T) {
 	if syncing, _ := r.Syncing(); !syncing {
 		t.Error("without what comes next it says that it is well")
 	}
+	r.reached(nil) // the next try finds the server there, and the gap only behind its first record
+	if syncing, _ := r.Syncing(); !syncing {
+		t.Error("with the server there, and without what comes next, it says that it is well")
+	}
+	r.mu.Lock()
+	r.given = []*givenRecord{{r: jetstream.Record{Log: "one", Next: "0.9", Published: time.Now().UnixNano()}}}
+	x := r.given[0]
+	r.mu.Unlock()
+	room := make(chan struct{}, 1)
+	room <- struct{}{}
+	r.gave(x, nil, room)
+	if syncing, _ := r.Syncing(); syncing {
+		t.Error("with what came next it is not well")
+	}
 }

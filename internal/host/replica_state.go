@@ -28,6 +28,9 @@ func (r *replica) lag() (lag time.Duration, behind uint64) {
 	if len(r.given) > 0 {
 		lag = time.Duration(now.UnixNano() - r.given[0].r.Published)
 	}
+	if !r.gapAt.IsZero() {
+		lag = max(lag, now.Sub(r.gapAt))
+	}
 	switch {
 	case !r.cutAt.IsZero():
 		lag = max(lag, now.Sub(r.cutAt))
@@ -43,6 +46,14 @@ func (r *replica) Syncing() (bool, primitives.Height) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return lag > r.maxLag || r.cursor.Lost || behind > 0 && !r.caught || !r.caught && !r.cutAt.IsZero(), r.seen
+}
+
+// Lag is part of backend.Lagging.
+func (r *replica) Lag() *view.Replica {
+	lag, behind := r.lag()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &view.Replica{Connected: r.cutAt.IsZero(), Behind: behind, LagMS: uint64(lag.Milliseconds())}
 }
 
 // Info is part of backend.Network: there are no peers.
@@ -111,6 +122,16 @@ func (p *publishing) metrics(b []byte) []byte {
 	failing := 0.
 	if s.Failing {
 		failing = 1
+	}
+	if p.blocks != nil {
+		told := p.blocks.Published()
+		failing := 0.
+		if told.Failing {
+			failing = 1
+		}
+		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_failing", "1: blocks do not get to the stream of indexers", failing)
+		b = appendMetric(b, "counter", "troupe_jetstream_blocks", "Blocks that were published for indexers", float64(told.Records))
+		b = appendMetric(b, "gauge", "troupe_jetstream_blocks_height", "Height of the last of them", float64(told.Height))
 	}
 	b = appendMetric(b, "gauge", "troupe_jetstream_failing", "1: records do not get to the stream", failing)
 	b = appendMetric(b, "gauge", "troupe_jetstream_height", "Height of the last block that was published", float64(s.Height))

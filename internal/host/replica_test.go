@@ -239,7 +239,18 @@ func TestReplicaSnapshot(t *testing.T) {
 	publishes, writer.addr = true, ""
 	writer.start(t)
 	url := writer.host().publishing.Load().server.URL()
-	replica := liveReplica(t, followerHome(t, dir), func(hm *home.Home) { hm.Config.Replica.Of = url })
+	// Who expects another writer takes nothing of this one.
+	stranger := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
+		hm.Config.Replica.Of, hm.Config.Replica.Key = url, primitives.SecretKeyFromSeed(primitives.ED25519, "another").PublicKey().String()
+	})
+	eventually(t, "refused", func() bool { return stranger.said("not signed by") })
+	if stranger.starts != 1 || stranger.said("a snapshot of the writer has come") {
+		t.Errorf("it began %d times", stranger.starts)
+	}
+	stranger.stop(t)
+	replica := liveReplica(t, followerHome(t, dir), func(hm *home.Home) {
+		hm.Config.Replica.Of, hm.Config.Replica.Key = url, writer.host().home.NodeKey.PublicKey().String()
+	})
 	check := func() {
 		t.Helper()
 		head := writer.host().Engine.Head()
@@ -255,6 +266,13 @@ func TestReplicaSnapshot(t *testing.T) {
 	check()
 	if !replica.said("a snapshot of the writer has come") || replica.starts != 2 {
 		t.Errorf("it began %d times, without a snapshot", replica.starts)
+	}
+	eventually(t, "its lag is told", func() bool {
+		reply, err := asks(replica, "status", "[]")
+		return err == nil && bytes.Contains(reply, []byte(`"replica":{"behind":0,"connected":true,"lag_ms":`))
+	})
+	if reply, err := asks(writer, "status", "[]"); err != nil || bytes.Contains(reply, []byte(`"replica"`)) {
+		t.Errorf("the writer: %s, %v", reply, err)
 	}
 	replica.stop(t)
 	fill(60)

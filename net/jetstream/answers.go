@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,7 +47,8 @@ type AnswersOptions struct {
 	Submit       func(ctx context.Context, raw []byte) error // a transaction; ErrRefused
 	Snapshot     func() (*Opened, error)
 	MaxSnapshots int
-	Published    func() Published // where the stream is
+	Published    func() Published                  // where the stream is
+	Sign         func([]byte) primitives.Signature // snapshots; nil: they are not signed
 }
 
 // Answers is a writer's end of what replicas ask.
@@ -102,6 +104,8 @@ type reply struct {
 	End string `json:"end,omitempty"`
 	Log string `json:"log,omitempty"`
 	Seq uint64 `json:"seq,omitempty"`
+	// Signature of all of these, for whoever has asked (see vouch).
+	Signature string `json:"signature,omitempty"`
 }
 
 func respond(m *nats.Msg, r reply) {
@@ -113,7 +117,13 @@ func failure(err error) reply {
 	return reply{Error: err.Error(), Refused: errors.Is(err, ErrRefused)}
 }
 
+// asked tells whether somebody waits for an answer. What a consumer of a stream delivers to this subject, which whoever may read streams can make, is no request.
+func asked(m *nats.Msg) bool { return strings.HasPrefix(m.Reply, nats.InboxPrefix) }
+
 func (a *Answers) transaction(m *nats.Msg) {
+	if !asked(m) {
+		return
+	}
 	select {
 	case a.slots <- struct{}{}:
 	default:
@@ -137,7 +147,9 @@ type giving struct {
 	mu     sync.Mutex
 	opened *Opened
 	pipe   *io.PipeReader
+	vouch  *vouch
 	piece  []byte // the last one
+	signed string // that
 	n      uint64 // its number; 0: none was asked for
 	ended  bool
 	idle   *time.Timer
@@ -152,9 +164,14 @@ func (g *giving) end() {
 type ask struct {
 	ID string `json:"id"` // empty: a new one
 	N  uint64 `json:"n"`  // of the piece, from 1; the same as before, or the next
+	// Nonce is drawn by who asks for a new one, so that nobody answers with what was signed for another.
+	Nonce string `json:"nonce,omitempty"`
 }
 
 func (a *Answers) snapshots(m *nats.Msg) {
+	if !asked(m) {
+		return
+	}
 	select {
 	case a.asked <- struct{}{}:
 		go func() {
@@ -171,8 +188,12 @@ func (a *Answers) snapshot(m *nats.Msg) {
 		respond(m, failure(fmt.Errorf("malformed request: %w", err)))
 		return
 	}
+	if len(q.Nonce) > 64 {
+		respond(m, failure(errors.New("malformed request: a nonce of more than 64 characters")))
+		return
+	}
 	if q.ID == "" {
-		r, err := a.open()
+		r, err := a.open(q.Nonce)
 		if err != nil {
 			r = failure(err)
 		}
@@ -186,7 +207,7 @@ func (a *Answers) snapshot(m *nats.Msg) {
 		respond(m, failure(fmt.Errorf("there is no snapshot %q any more", q.ID)))
 		return
 	}
-	piece, err := g.next(q.N)
+	piece, signed, err := g.next(q.N)
 	if err != nil {
 		a.drop(q.ID)
 		respond(m, failure(err))
@@ -195,6 +216,9 @@ func (a *Answers) snapshot(m *nats.Msg) {
 	out := nats.NewMsg(m.Reply)
 	out.Data = piece
 	out.Header.Set(headPart, fmt.Sprint(q.N))
+	if signed != "" {
+		out.Header.Set(headSignature, signed)
+	}
 	if len(piece) < pieceSize {
 		out.Header.Set(headKind, "last")
 	}
@@ -211,7 +235,7 @@ func (a *Answers) drop(id string) {
 	}
 }
 
-func (a *Answers) open() (reply, error) {
+func (a *Answers) open(nonce string) (reply, error) {
 	p := a.o.Published() // first: what the stream has up to here the snapshot has, too
 	if p.Log == "" {
 		return reply{}, errors.New("the writer has no stream yet")
@@ -223,7 +247,7 @@ func (a *Answers) open() (reply, error) {
 	}
 	a.last++
 	id := fmt.Sprintf("%d-%s", a.last, logName())
-	g := &giving{}
+	g := &giving{vouch: &vouch{nonce: nonce, id: id, sign: a.o.Sign}}
 	a.given[id] = g // its place
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -242,48 +266,52 @@ func (a *Answers) open() (reply, error) {
 		defer opened.Close()
 		_ = w.CloseWithError(opened.WriteTo(w)) // nil: the end
 	}()
-	return reply{ID: id, End: opened.End, Log: p.Log, Seq: p.Seq}, nil
+	out := reply{ID: id, End: opened.End, Log: p.Log, Seq: p.Seq}
+	out.Signature = g.vouch.opened(&out)
+	return out, nil
 }
 
 // next reads piece n: the next one, or the one before again.
-func (g *giving) next(n uint64) ([]byte, error) {
+func (g *giving) next(n uint64) (piece []byte, signed string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.idle.Reset(snapshotIdle)
 	switch {
 	case n == g.n && n > 0:
-		return g.piece, nil
+		return g.piece, g.signed, nil
 	case n != g.n+1 || g.ended:
-		return nil, fmt.Errorf("piece %d behind %d", n, g.n)
+		return nil, "", fmt.Errorf("piece %d behind %d", n, g.n)
 	}
-	piece := make([]byte, pieceSize)
+	piece = make([]byte, pieceSize)
 	k, err := io.ReadFull(g.pipe, piece)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		g.ended, err = true, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if g.ended { // its place is another's soon
 		g.idle.Reset(snapshotLast)
 	}
 	g.piece, g.n = piece[:k], n
-	return g.piece, nil
+	g.signed = g.vouch.piece(n, g.ended, g.piece)
+	return g.piece, g.signed, nil
 }
 
 // Asker asks a writer.
 type Asker struct {
 	names Names
 	conn  *nats.Conn
+	by    *primitives.PublicKey
 }
 
-// NewAsker connects.
-func NewAsker(l Link, n Names) (*Asker, error) {
+// NewAsker connects. by: whose snapshots are taken, and no others; nil: anybody's.
+func NewAsker(l Link, n Names, by *primitives.PublicKey) (*Asker, error) {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return nil, err
 	}
-	return &Asker{n, conn}, nil
+	return &Asker{n, conn, by}, nil
 }
 
 // Close ends it.
@@ -322,7 +350,8 @@ type Fetched struct {
 
 // Fetch opens a snapshot of the writer's folder, which is read until it ends.
 func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
-	q, _ := json.Marshal(ask{}) // never fails
+	v := &vouch{nonce: logName(), by: a.by}
+	q, _ := json.Marshal(ask{Nonce: v.nonce}) // never fails
 	opening, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
 	m, err := a.conn.RequestWithContext(opening, a.names.Snapshots, q)
@@ -333,20 +362,23 @@ func (a *Asker) Fetch(ctx context.Context) (*Fetched, error) {
 	if err = json.Unmarshal(m.Data, &r); err == nil {
 		err = r.err()
 	}
+	if v.id = r.ID; err == nil {
+		err = v.checkOpened(&r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: a snapshot: %w", err)
 	}
-	return &Fetched{End: r.End, Log: r.Log, Seq: r.Seq, Reader: &fetching{ctx: ctx, a: a, id: r.ID}}, nil
+	return &Fetched{End: r.End, Log: r.Log, Seq: r.Seq, Reader: &fetching{ctx: ctx, a: a, vouch: v}}, nil
 }
 
 // fetching reads pieces.
 type fetching struct {
-	ctx  context.Context
-	a    *Asker
-	id   string
-	n    uint64
-	rest bytes.Reader
-	last bool
+	ctx   context.Context
+	a     *Asker
+	vouch *vouch
+	n     uint64
+	rest  bytes.Reader
+	last  bool
 }
 
 // Read is part of io.Reader.
@@ -366,7 +398,7 @@ func (f *fetching) Read(b []byte) (int, error) {
 const pieceTries = 4
 
 func (f *fetching) piece() error {
-	q, _ := json.Marshal(ask{f.id, f.n + 1}) // never fails
+	q, _ := json.Marshal(ask{ID: f.vouch.id, N: f.n + 1}) // never fails
 	for try := 0; ; try++ {
 		ctx, cancel := context.WithTimeout(f.ctx, requestTimeout)
 		m, err := f.a.conn.RequestWithContext(ctx, f.a.names.Snapshots, q)
@@ -388,8 +420,12 @@ func (f *fetching) piece() error {
 			}
 			return fmt.Errorf("jetstream: piece %d of a snapshot: %s", f.n+1, r.Error)
 		}
+		last := m.Header.Get(headKind) == "last"
+		if err := f.vouch.checkPiece(f.n+1, last, m.Data, m.Header.Get(headSignature)); err != nil {
+			return fmt.Errorf("jetstream: piece %d of a snapshot: %w", f.n+1, err)
+		}
 		f.n++
-		f.last = m.Header.Get(headKind) == "last"
+		f.last = last
 		f.rest.Reset(m.Data)
 		return nil
 	}

@@ -51,7 +51,7 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	q, err := NewAsker(outside(server), testNames)
+	q, err := NewAsker(outside(server), testNames, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,6 +63,8 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 const (
 	serverStart = 10 * time.Second
 	maxPayload  = 4 << 20
+	// maxConsumers bounds those of a stream, which take memory of the node's process: who has the token may make them.
+	maxConsumers = 1024
 )
 
 // StartServer starts one.
@@ -113,6 +115,13 @@ func StartServer(o ServerOptions) (*Server, error) {
 		s.Shutdown()
 		s.WaitForShutdown()
 		return nil, fmt.Errorf("jetstream: the server does not keep streams in %s", o.Dir)
+	}
+	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {
+		MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: maxConsumers, MaxAckPending: -1, MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+	}}); err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, fmt.Errorf("jetstream: %w", err)
 	}
 	return &Server{s, o.secret}, nil
 }

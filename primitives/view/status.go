@@ -35,6 +35,23 @@ type Status struct {
 	GenesisHash           primitives.Hash
 	Mocked                []string // host functions that tell contracts of a sandbox of good signatures only; the member is there only if there are any
 	Halted                *Halted  // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
+	Replica               *Replica // nil: the node is no replica. As with Halted
+}
+
+// Replica says how far a replica is behind its writer.
+type Replica struct {
+	Connected bool   // it reaches the writer's records
+	Behind    uint64 // records that it has not taken up
+	LagMS     uint64 // how old what it has is against what it knows that there is
+}
+
+func appendReplica(b []byte, r *Replica) []byte {
+	if r == nil {
+		return b
+	}
+	b = appendUint(append(b, `,"replica":{"behind":`...), r.Behind)
+	b = appendBool(append(b, `,"connected":`...), r.Connected)
+	return append(appendUint(append(b, `,"lag_ms":`...), r.LagMS), '}')
 }
 
 // Halted says why a node takes no blocks any more.
@@ -82,6 +99,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated twin
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
 	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)
+	b = appendReplica(b, s.Replica)
 	b = appendRPCAddr(b, s.RPCAddr)
 	y := &s.Sync
 	b = AppendHash(append(b, `,"sync_info":{"earliest_block_hash":`...), &y.EarliestBlockHash)
@@ -133,7 +151,7 @@ func appendStatusStruct(b []byte, s *Status) []byte {
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
 	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
-	return append(appendHalted(appendMocked(b, s.Mocked), s.Halted), '}')
+	return append(appendReplica(appendHalted(appendMocked(b, s.Mocked), s.Halted), s.Replica), '}')
 }
 
 func appendMocked(b []byte, names []string) []byte {

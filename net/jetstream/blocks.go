@@ -1,0 +1,299 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	js "github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// BlockPlace is a block's place in the chain; the zero value stands before the first one of a stream.
+type BlockPlace struct {
+	Height primitives.Height
+	Hash   primitives.Hash
+}
+
+// String is HEIGHT:HASH, a cursor as indexers have it.
+func (p BlockPlace) String() string {
+	return strconv.FormatUint(uint64(p.Height), 10) + ":" + p.Hash.String()
+}
+
+func parseBlockPlace(text string) (p BlockPlace, err error) {
+	height, hash, _ := strings.Cut(text, ":")
+	n, err := strconv.ParseUint(height, 10, 64)
+	if err != nil {
+		return p, err
+	}
+	p.Height = primitives.Height(n)
+	p.Hash, err = primitives.ParseHash(hash)
+	return p, err
+}
+
+// BlockMessage is what indexers are told at once: a final block, or that the chain goes on from an earlier one.
+type BlockMessage struct {
+	BlockPlace
+	Back bool   // Text says which blocks are none of the chain any more; the place is where it goes on
+	Text []byte // JSON
+	Seq  uint64 // of one that came: of its last message in the stream
+}
+
+// BlockSource tells of blocks.
+type BlockSource interface {
+	// Blocks calls f for each final block behind a place, as they come, until f fails or the context ends. nil: from where a stream begins that has
+	// nothing. ErrSource: the chain has no such place, or what is behind it is not kept any more.
+	Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessage) error) error
+}
+
+// headAfter names the block before a message's in the stream.
+const headAfter = "Troupe-After"
+
+// BlocksOptions are what a BlockPublisher works with.
+type BlocksOptions struct {
+	Link
+	Names
+	Source   BlockSource
+	MaxBytes int64
+	MaxAge   time.Duration
+	Replicas int
+	Said     func(err error) // as of a Publisher
+	Now      func() time.Time
+}
+
+// BlockPublisher brings what indexers are told into a stream: each final block once, in the order of the chain.
+type BlockPublisher struct {
+	o      BlocksOptions
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	blocks, height, begun atomic.Uint64
+	failing               atomic.Bool
+
+	mu   sync.Mutex
+	last string // what was said
+}
+
+// NewBlockPublisher begins to publish, on a goroutine of its own.
+func NewBlockPublisher(o BlocksOptions) *BlockPublisher {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &BlockPublisher{o: o, cancel: cancel, done: make(chan struct{})}
+	go p.run(ctx)
+	return p
+}
+
+// Close ends it; what is not published is when the next one begins.
+func (p *BlockPublisher) Close() {
+	p.cancel()
+	<-p.done
+}
+
+// Published says how far it is; records are blocks.
+func (p *BlockPublisher) Published() Published {
+	return Published{Records: p.blocks.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
+}
+
+func (p *BlockPublisher) say(err error) {
+	p.failing.Store(err != nil)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	p.mu.Lock()
+	same := text == p.last
+	p.last = text
+	p.mu.Unlock()
+	if !same && p.o.Said != nil {
+		p.o.Said(err)
+	}
+}
+
+func (p *BlockPublisher) run(ctx context.Context) {
+	defer close(p.done)
+	pause := firstPause
+	for ctx.Err() == nil {
+		begin := time.Now()
+		err := p.session(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begin) > longest {
+			pause = firstPause
+		}
+		p.say(err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// session publishes until something fails.
+func (p *BlockPublisher) session(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	conn, err := p.o.connect(nats.MaxReconnects(0), nats.ClosedHandler(func(*nats.Conn) { cancel(errors.New("jetstream: the connection has ended")) }))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	j, err := js.New(conn, js.WithPublishAsyncMaxPending(2*MaxPending), js.WithPublishAsyncTimeout(askTimeout))
+	if err != nil {
+		return err
+	}
+	s, err := p.stream(ctx, j)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", p.o.Indexer, err)
+	}
+	at, err := p.end(ctx, s)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", p.o.Indexer, err)
+	}
+	p.say(nil)
+	err = p.o.Source.Blocks(ctx, at.after, func(m BlockMessage) error { return p.publish(ctx, j, at, &m) })
+	if errors.Is(err, ErrSource) && at.seq > 0 { // what the stream ends with is no part of the chain, or too long ago
+		if e := s.Purge(ctx); e != nil {
+			return e
+		}
+		p.begun.Add(1)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (p *BlockPublisher) stream(ctx context.Context, j js.JetStream) (js.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := js.StreamConfig{Name: p.o.Indexer, Subjects: []string{p.o.Blocks}, Storage: js.FileStorage, Discard: js.DiscardOld, MaxBytes: p.o.MaxBytes, MaxAge: p.o.MaxAge,
+		MaxMsgs: -1, Duplicates: duplicates, Replicas: max(1, p.o.Replicas), Description: "final blocks of a Troupe node, for indexers"}
+	if p.o.MaxAge > 0 {
+		c.Duplicates = min(c.Duplicates, p.o.MaxAge)
+	}
+	return j.CreateOrUpdateStream(ctx, c)
+}
+
+// blockEnd is where publishing goes on.
+type blockEnd struct {
+	after *BlockPlace // nil: the stream has nothing
+	part  int         // of the block behind it that are published already,
+	of    int         // of so many
+	hash  primitives.Hash
+	seq   uint64 // of the stream's last message
+}
+
+// end reads it from the stream's last message. What is no block's, or is gone, empties the stream.
+func (p *BlockPublisher) end(ctx context.Context, s js.Stream) (*blockEnd, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	info, err := s.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := &blockEnd{seq: info.State.LastSeq}
+	if info.State.Msgs == 0 {
+		return at, nil
+	}
+	m, err := s.GetMsg(ctx, info.State.LastSeq)
+	if err == nil && at.read(m.Header) == nil {
+		return at, nil
+	}
+	if err != nil && !errors.Is(err, js.ErrMsgNotFound) {
+		return nil, err
+	}
+	p.begun.Add(1)
+	return &blockEnd{seq: info.State.LastSeq}, s.Purge(ctx)
+}
+
+func (e *blockEnd) read(h nats.Header) error {
+	var at BlockPlace
+	height, err := strconv.ParseUint(h.Get(headHeight), 10, 64)
+	if err != nil {
+		return err
+	}
+	at.Height = primitives.Height(height)
+	if at.Hash, err = primitives.ParseHash(h.Get(headHash)); err != nil {
+		return err
+	}
+	var part, of int
+	if _, err := fmt.Sscanf(h.Get(headPart), "%d/%d", &part, &of); err != nil || part < 1 || of < part {
+		return fmt.Errorf("part %q", h.Get(headPart))
+	}
+	if part == of {
+		e.after = &at
+		return nil
+	}
+	e.part, e.of, e.hash = part, of, at.Hash
+	if before := h.Get(headAfter); before != "" {
+		after, err := parseBlockPlace(before)
+		if err != nil {
+			return err
+		}
+		e.after = &after
+	}
+	return nil
+}
+
+// errParts says that a block whose first parts are in the stream is another one now.
+var errParts = fmt.Errorf("%w: of the block of which the stream has the first parts", ErrSource)
+
+// publish publishes a block, or what is left of it, and waits until the stream has it.
+func (p *BlockPublisher) publish(ctx context.Context, j js.JetStream, at *blockEnd, m *BlockMessage) error {
+	n := max(1, (len(m.Text)+PartSize-1)/PartSize)
+	if at.part > 0 && (at.hash != m.Hash || at.of != n) {
+		return errParts
+	}
+	kind := kindBlock
+	if m.Back {
+		kind = kindBack
+	}
+	after := ""
+	if at.after != nil {
+		after = at.after.String()
+	}
+	var acks []js.PubAckFuture
+	for i := at.part; i < n; i++ {
+		out := nats.NewMsg(p.o.Blocks)
+		out.Data = m.Text[min(i*PartSize, len(m.Text)):min((i+1)*PartSize, len(m.Text))]
+		for name, value := range map[string]string{nats.MsgIdHdr: fmt.Sprintf("%d.%v.%d", m.Height, m.Hash, at.seq+1), headHeight: strconv.FormatUint(uint64(m.Height), 10),
+			headHash: m.Hash.String(), headAfter: after, headKind: kind, headPart: fmt.Sprintf("%d/%d", i+1, n), headTime: strconv.FormatInt(p.o.Now().UnixNano(), 10)} {
+			out.Header[name] = []string{value}
+		}
+		ack, err := j.PublishMsgAsync(out, js.WithExpectLastSequence(at.seq))
+		if err != nil {
+			return err
+		}
+		at.seq++
+		acks = append(acks, ack)
+	}
+	first := at.seq - uint64(len(acks))
+	for i, ack := range acks {
+		select {
+		case got := <-ack.Ok():
+			if want := first + uint64(i) + 1; got.Sequence != want {
+				return fmt.Errorf("jetstream: block %d came to be message %d, not %d", m.Height, got.Sequence, want)
+			}
+		case err := <-ack.Err():
+			return fmt.Errorf("publish: %w", err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	place := m.BlockPlace
+	at.after, at.part, at.of = &place, 0, 0
+	p.blocks.Add(1)
+	p.height.Store(uint64(m.Height))
+	return nil
+}
