@@ -222,26 +222,27 @@ func kneeRow(a, b *Knees) Row {
 	r := Row{Name: "knee", A: a.Mean, B: b.Mean, Method: "Welch"}
 	if a.Mean > 0 {
 		r.Ratio = b.Mean / a.Mean
-		if d, half, ok := welch(values(a), values(b)); ok {
-			r.Interval = [2]float64{1 + (d-half)/a.Mean, 1 + (d+half)/a.Mean}
+		if half, ok := welch(values(a), values(b), r.Ratio); ok {
+			r.Interval = [2]float64{r.Ratio - half/a.Mean, r.Ratio + half/a.Mean}
 		}
 	}
 	return r
 }
 
-// welch returns the difference of the means of b and a, and half the width of its interval at 95 %; false: there are less than two of one.
-func welch(a, b []float64) (difference, half float64, ok bool) {
+// welch returns half the width of the interval, at 95 %, of mean b less ratio times mean a; false: there are less than two of one. With the means' own ratio that is
+// zero, and divided by mean a the interval is that of the ratio: a's mean is no better known than b's. With 1 it is that of the difference.
+func welch(a, b []float64, ratio float64) (half float64, ok bool) {
 	if len(a) < 2 || len(b) < 2 {
-		return 0, 0, false
+		return 0, false
 	}
-	ma, va := moments(a)
-	mb, vb := moments(b)
-	ea, eb := va/float64(len(a)), vb/float64(len(b))
+	_, va := moments(a)
+	_, vb := moments(b)
+	ea, eb := ratio*ratio*va/float64(len(a)), vb/float64(len(b))
 	if ea+eb == 0 {
-		return mb - ma, 0, true
+		return 0, true
 	}
 	freedom := (ea + eb) * (ea + eb) / (ea*ea/float64(len(a)-1) + eb*eb/float64(len(b)-1))
-	return mb - ma, studentT(freedom) * math.Sqrt(ea+eb), true
+	return studentT(freedom) * math.Sqrt(ea+eb), true
 }
 
 func moments(x []float64) (mean, variance float64) {
