@@ -1,0 +1,52 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestBenchCluster: every workload of bench load runs on a cluster of two validators that it starts, to its end; all that was due is done, the report says what was loaded,
+// and of processes and folders nothing is left.
+func TestBenchCluster(t *testing.T) {
+	for _, what := range []string{"native", "ft", "storage-heavy", "cross-shard", "mixed", "reads"} {
+		t.Run(what, func(t *testing.T) {
+			dir, file := t.TempDir(), filepath.Join(t.TempDir(), "report.json")
+			out, err := troupe(t, "bench", "load", "--target", "cluster", "--nodes", "2", "--shards", "2", "--workload", what, "--rate", "10", "--accounts", "40", "--warm", "1s",
+				"--duration", "5s", "--timeout", "60s", "--dir", dir, "--json", file)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, tail(out, 4000))
+			}
+			var r struct {
+				Target struct{ Kind string }
+				Phases []struct {
+					Offered, Done, Failed, Included int
+					Blocks                          float64 `json:"blocks_per_second"`
+					Latency                         struct {
+						P50 float64 `json:"p50_seconds"`
+						P99 float64 `json:"p99_seconds"`
+					}
+					Errors map[string]int
+				}
+				Broken string
+			}
+			if err := json.Unmarshal(mustRead(t, file), &r); err != nil {
+				t.Fatal(err)
+			}
+			p := &r.Phases[0]
+			t.Logf("%d of %d done, p50 %v s, p99 %v s, %.1f blocks/s", p.Done, p.Offered, p.Latency.P50, p.Latency.P99, p.Blocks)
+			if r.Target.Kind != "cluster" || r.Broken != "" || p.Failed > 0 || p.Done != p.Offered || p.Done < 20 || p.Latency.P50 <= 0 {
+				t.Errorf("%d of %d done, %d failed: %v", p.Done, p.Offered, p.Failed, p.Errors)
+			}
+			if what != "reads" && p.Included < p.Done {
+				t.Errorf("%d done, and %d in blocks", p.Done, p.Included)
+			}
+			if left, _ := os.ReadDir(dir); len(left) > 0 {
+				t.Errorf("%s is left", left[0].Name())
+			}
+		})
+	}
+}
