@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -182,6 +183,9 @@ func (e *Engine) FoldWithin(ctx context.Context) error {
 
 // forget drops the entries that neither are nor descend from the folded block.
 func (e *Engine) forget(folded *Entry) {
+	defer func() { // after mu is given back: with them go their chunks, results and receipts
+		e.warm = slices.DeleteFunc(e.warm, func(x *Entry) bool { return e.Adopted(x.Hash) != x })
+	}()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	keep := map[primitives.Hash]bool{folded.Hash: true}

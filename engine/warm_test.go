@@ -1,0 +1,25 @@
+package engine
+
+import "testing"
+
+// TestFoldedGo: nobody holds a block's chunks, results and receipts once it is folded.
+func TestFoldedGo(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	for i := range 40 {
+		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
+		if i%10 != 9 {
+			continue
+		}
+		if err := n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range n.warm {
+			if n.Adopted(x.Hash) != x {
+				t.Errorf("block %d is held, block %d is folded", x.Height(), n.foldedAt.Height())
+			}
+		}
+		if len(n.warm) > 10 {
+			t.Errorf("%d blocks are held behind block %d", len(n.warm), n.foldedAt.Height())
+		}
+	}
+}
