@@ -3,7 +3,7 @@
 //	in      Compile: instrumented wasm; Load: an artifact that Compile made; Run: a method, gas for the module's gas global
 //	out     the gas global at the end and how the run ended; host calls to Host, with the memory and the gas of the moment
 //	units   gas as the module counts it; memory in bytes
-//	bound   Slots runs at a time in the process; a run has a fresh instance: 128 MiB, tables, MaxStack
+//	bound   Slots runs at a time in the process; a run has a fresh instance, or with Call.Again one that was set back: 128 MiB, tables, MaxStack
 //	        of native stack, a multiple of what the metered one allows
 //	errors  what a contract does is in the Outcome; an error is the node's fault (or, from Compile, of the code generator)
 //	source  nearcore runtime/near-vm-runner/src/wasmtime_runner/mod.rs; reference/vm.md C, D
