@@ -173,11 +173,11 @@ func (e *evictor) walk(mk *maker, ref, base uint32, same bool, path []byte) (_ u
 func (e *evictor) subtree(mk *maker, ref uint32, n node, path []byte) (_ uint32, cold bool, err error) {
 	used, size := n.birth(), bytesOfUsage(n.usage())
 	if n.kind() == kindStub {
-		s := mk.forest.stubs.get(n.child())
-		if s.target.Load() == 0 {
+		row := mk.forest.stubs.get(n.child())
+		if row.target.Load() == 0 {
 			return ref, true, nil
 		}
-		used = max(used, s.used.Load())
+		used = max(used, row.used.Load())
 	}
 	age := bits.Len64(e.now - min(used, e.now))
 	if !e.evicts {

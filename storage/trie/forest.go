@@ -72,7 +72,10 @@ type Forest struct {
 	mu         sync.Mutex // the writer's: all below but the atomics
 	arena      *arena
 	larges     table[large]
-	stubs      table[stub]
+	stubs      stubTable
+	sources    table[heldSource] // that stubs were made with
+	newest     *heldSource       // of the last stub that was made; nil: that is gone
+	newestAt   uint32            // its number
 	lastID     uint64
 	clock      atomic.Uint64 // lastID, for readers
 	loaded     atomic.Uint64 // the clock when a subtree was last loaded
@@ -343,7 +346,7 @@ func deadOf(ref uint32, n node) dead {
 func (f *Forest) freeDead(d dead) {
 	if d.flags&deadOwns != 0 {
 		if n := f.arena.mem().at(d.ref); n.kind() == kindStub {
-			f.stubs.drop(n.child())
+			f.dropStub(n.child())
 		} else {
 			f.releaseLarge(n.slot())
 		}
@@ -367,8 +370,8 @@ type Stats struct {
 	Stubs    int    // subtrees known by hash, loaded or not
 }
 
-// stubBytes is about what a stub takes beside its node.
-const stubBytes = 80
+// stubBytes is what a stub takes beside its node.
+const stubBytes = 16
 
 // Bytes returns what nodes, stubs and large values take.
 func (f *Forest) Bytes() uint64 {

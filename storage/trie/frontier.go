@@ -52,8 +52,23 @@ type place struct {
 type differ struct {
 	f       *Forest
 	path    []byte
+	paths   []byte // memory for those that are noted
 	put     [Levels][]FrontierEntry
 	removed [Levels][][]byte
+}
+
+// pathPiece is how many bytes of paths are taken at once.
+const pathPiece = 8 << 10
+
+// here is the present path, to be kept.
+func (d *differ) here() []byte {
+	n := len(d.path)
+	if cap(d.paths)-len(d.paths) < n {
+		d.paths = make([]byte, 0, max(pathPiece, n))
+	}
+	at := len(d.paths)
+	d.paths = append(d.paths, d.path...)
+	return d.paths[at : at+n : at+n]
 }
 
 // levelSet is a set of levels, a bit each.
@@ -172,7 +187,7 @@ func (d *differ) entries(old, new *place) {
 			continue
 		}
 		if path == nil {
-			path = append(make([]byte, 0, len(d.path)), d.path...)
+			path = d.here()
 		}
 		if was {
 			d.removed[level] = append(d.removed[level], path)
@@ -200,7 +215,7 @@ func (d *differ) values(old, new place) {
 	if was|is == 0 {
 		return
 	}
-	path := bytes.Clone(d.path)
+	path := d.here()
 	e := FrontierEntry{Path: path, IsValue: true}
 	if is != 0 {
 		copy(e.Hash[:], new.n.valueHash())
@@ -343,16 +358,12 @@ func (src *Source) values(entries []FrontierEntry) ([][]byte, error) {
 	return data, nil
 }
 
-// stubSlab is how many stubs are made at once: no more than are often on one page, since all of them stay while one does.
-const stubSlab = 16
-
 // importer makes the nodes above the frontier.
 type importer struct {
 	maker
 	src     *Source
-	entries []FrontierEntry // their paths belong to the stubs that are made of them
-	data    [][]byte        // of those that are values
-	stubs   []stub          // to be used, made at once
+	entries []FrontierEntry
+	data    [][]byte // of those that are values
 }
 
 // subtree makes the node at depth of the entries from lo to hi, which share that many nibbles.
@@ -405,17 +416,10 @@ func (im *importer) stub(e *FrontierEntry) (uint32, error) {
 	if e.IsValue {
 		return 0, fmt.Errorf("%w: frontier value without children at path %x", ErrCorrupt, e.Path)
 	}
-	ref, n, err := im.alloc(kindStub, 0, 0, 0)
+	ref, n, err := im.newStub(e.Path, im.src)
 	if err != nil {
 		return 0, err
 	}
-	if len(im.stubs) == 0 {
-		im.stubs = make([]stub, min(stubSlab, len(im.entries)))
-	}
-	s := &im.stubs[0]
-	im.stubs = im.stubs[1:]
-	s.path, s.src = e.Path, im.src
-	n.setChild(im.forest.stubs.put(s))
 	n.setUsage(e.Size)
 	copy(n.hash(), e.Hash[:])
 	return ref, nil

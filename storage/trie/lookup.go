@@ -166,7 +166,7 @@ func (f *Forest) resolve(ref uint32, locked bool) (uint32, node, error) {
 	}
 	n = f.arena.mem().at(ref)
 	if n.kind() == kindStub {
-		return 0, nil, fmt.Errorf("trie: stub of a stub at %x", f.stubs.get(n.child()).path)
+		return 0, nil, fmt.Errorf("trie: stub of a stub at %x", n.stubPath())
 	}
 	return ref, n, nil
 }

@@ -9,12 +9,12 @@ import (
 
 // A node in memory, little-endian; it never changes once a root holds it. What a walk reads comes first:
 //
-//	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16, 6 value is large u8
+//	 0 kind u8, 1 size class u8, 2 mask of children u16, 4 length of the encoded key u16 (stub: nibbles of its path), 6 value is large u8
 //	 8 length of the value u32; or child (extension), slot (stub) u32
 //	12 hash
 //	44 children u32 by nibble (branches)
 //	.. encoding (see RawNode), of a stub the memory usage u64 only
-//	.. id of the root it was made for u64, [value, or slot of a large value u32]
+//	.. id of the root it was made for u64, [value, or slot of a large value u32, or path of a stub, two nibbles a byte]
 //
 // The encoding stands in the node as it is hashed and proven, the hashes of the children included: where one child of a
 // branch changes, hashing the branch anew does not touch the others, which are likely not in the processor's cache.

@@ -222,11 +222,10 @@ func (f *Forest) Inherit(r *Root) (*Root, error) {
 
 // stub makes the node that stands for n, at a path, and all below it.
 func (mk *maker) stub(n node, path []byte) (uint32, error) {
-	ref, c, err := mk.alloc(kindStub, 0, 0, 0)
+	ref, c, err := mk.newStub(path, mk.forest.source.Load())
 	if err != nil {
 		return 0, err
 	}
-	c.setChild(mk.forest.stubs.put(&stub{path: bytes.Clone(path), src: mk.forest.source.Load()}))
 	c.setUsage(n.usage())
 	copy(c.hash(), n.hash())
 	return ref, nil
@@ -254,7 +253,7 @@ func (f *Forest) adopt(n node, s *stub, src *Source) (ref uint32, err error) {
 		}
 		mk.done()
 		ref = made
-		s.target.Store(ref)
+		s.row.target.Store(ref)
 		return nil
 	})
 	return ref, err

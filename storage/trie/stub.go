@@ -8,13 +8,124 @@ import (
 	"sync/atomic"
 )
 
-// stub is a subtree of which hash and memory usage are known (they stand in its node), but whose nodes are built from
-// the loader's pairs when somebody first comes by. Loading changes no root: all that share the stub share the subtree.
+// stub is a subtree of which hash and memory usage are known (they stand in its node, and its path behind them), but whose nodes are built
+// from the loader's pairs when somebody first comes by. Loading changes no root: all that share the stub share the subtree. There are
+// millions, so what is kept of one has no pointer: this is put together for who loads it.
 type stub struct {
-	path   []byte        // nibbles, one a byte
-	src    *Source       // of the version that the stub is of, when it was made
+	path []byte   // nibbles, one a byte
+	src  *Source  // of the version that the stub is of, when it was made
+	row  *stubRow // nil: it is none of a forest's
+}
+
+// stubRow is what changes of a stub.
+type stubRow struct {
 	target atomic.Uint32 // the top node, 0 before loading
+	src    uint32        // of Forest.sources
 	used   atomic.Uint64 // the newest version that there was when somebody last came by
+}
+
+// heldSource is a source that stubs were made with.
+type heldSource struct {
+	src  *Source
+	uses int
+}
+
+// stub puts together what is known of the stub n.
+func (f *Forest) stub(n node) *stub {
+	row := f.stubs.get(n.child())
+	return &stub{n.stubPath(), f.sources.get(row.src).src, row}
+}
+
+// stubPath is the path of a stub.
+func (n node) stubPath() []byte { return n.appendStubPath(make([]byte, 0, n.extLen())) }
+
+func (n node) appendStubPath(b []byte) []byte {
+	for packed, left := n[n.valueAt():], n.extLen(); left > 0; packed, left = packed[1:], left-2 {
+		if b = append(b, packed[0]>>4); left > 1 {
+			b = append(b, packed[0]&0xf)
+		}
+	}
+	return b
+}
+
+// newStub makes the node of a stub, but for its hash and memory usage.
+func (mk *maker) newStub(path []byte, src *Source) (uint32, node, error) {
+	ref, n, err := mk.alloc(kindStub, 0, len(path), (len(path)+1)/2)
+	if err != nil {
+		return 0, nil, err
+	}
+	packed := n[n.valueAt():]
+	for i, nibble := range path {
+		if i&1 == 0 {
+			packed[i/2] = nibble << 4
+		} else {
+			packed[i/2] |= nibble
+		}
+	}
+	n.setChild(mk.forest.putStub(src))
+	return ref, n, nil
+}
+
+// putStub gives a number to a stub of a source.
+func (f *Forest) putStub(src *Source) uint32 {
+	if f.newest == nil || f.newest.src != src {
+		f.newest = &heldSource{src: src}
+		f.newestAt = f.sources.put(f.newest)
+	}
+	f.newest.uses++
+	return f.stubs.put(f.newestAt)
+}
+
+// dropStub takes the number back.
+func (f *Forest) dropStub(i uint32) {
+	at := f.stubs.get(i).src
+	held := f.sources.get(at)
+	if held.uses--; held.uses == 0 {
+		f.sources.drop(at)
+		if held == f.newest {
+			f.newest = nil
+		}
+	}
+	f.stubs.drop(i)
+}
+
+// stubTable are the rows of stubs by number. Readers call get, the writer all else.
+type stubTable struct {
+	chunks atomic.Pointer[[]*stubChunk]
+	n      uint32 // rows that have been given out
+	free   []uint32
+	used   int
+}
+
+type stubChunk [1 << tableBits]stubRow
+
+func (t *stubTable) get(i uint32) *stubRow {
+	return &(*t.chunks.Load())[i>>tableBits][i&(1<<tableBits-1)]
+}
+
+func (t *stubTable) put(src uint32) uint32 {
+	t.used++
+	i := t.n
+	if n := len(t.free); n > 0 { // no reader knows a freed number
+		i, t.free = t.free[n-1], t.free[:n-1]
+	} else if t.n++; i&(1<<tableBits-1) == 0 {
+		var chunks []*stubChunk
+		if p := t.chunks.Load(); p != nil {
+			chunks = *p
+		}
+		chunks = append(chunks, new(stubChunk)) // as in table.put
+		t.chunks.Store(&chunks)
+	}
+	row := t.get(i)
+	row.target.Store(0)
+	row.used.Store(0)
+	row.src = src
+	return i
+}
+
+func (t *stubTable) drop(i uint32) {
+	t.free = append(t.free, i)
+	t.used--
 }
 
 // PathRange returns the keys below a path of nibbles, one a byte: from <= key < to, to nil for no end.
@@ -63,7 +174,7 @@ type fetched struct {
 	pairs   flatPairs
 }
 
-// fetches is memory for what is read, to be used again: nodes are made of copies, and of paths, which stay.
+// fetches is memory for what is read, to be used again: nodes are made of copies.
 var fetches = sync.Pool{New: func() any { return new(fetched) }}
 
 // maxFetched is how many entries or bytes of pairs may wait to be used again.
@@ -101,8 +212,7 @@ func (f *Forest) fetch(got *fetched, src *Source, n node, s *stub, rows bool) (e
 	})
 }
 
-// fetchRows reads the entries of a subtree, none if there are none or the subtree is one entry: a great leaf. Their paths lie in one piece
-// of memory of just their size, since stubs keep them.
+// fetchRows reads the entries of a subtree, none if there are none or the subtree is one entry: a great leaf.
 func (f *Forest) fetchRows(got *fetched, src *Source, n node, s *stub) error {
 	if src.Rows == nil || n.usage() < f.frontier {
 		return nil
@@ -120,7 +230,7 @@ func (f *Forest) fetchRows(got *fetched, src *Source, n node, s *stub) error {
 		got.entries = got.entries[:0]
 		return err
 	}
-	paths := bytes.Clone(got.paths)
+	paths := got.paths
 	for i := range got.entries {
 		e := &got.entries[i]
 		e.Path, paths = paths[:len(e.Path):len(e.Path)], paths[len(e.Path):]
@@ -130,15 +240,15 @@ func (f *Forest) fetchRows(got *fetched, src *Source, n node, s *stub) error {
 
 // load returns the subtree of a stub, building it if need be. Loading twice at once is a waste, not an error.
 func (f *Forest) load(n node) (uint32, error) {
-	s := f.stubs.get(n.child())
-	if now := f.clock.Load(); s.used.Load() != now {
-		s.used.Store(now)
+	row := f.stubs.get(n.child())
+	if now := f.clock.Load(); row.used.Load() != now {
+		row.used.Store(now)
 	}
-	if ref := s.target.Load(); ref != 0 {
+	if ref := row.target.Load(); ref != 0 {
 		return ref, nil
 	}
 	f.loaded.Store(f.clock.Load())
-	return f.loadStub(n, s, false)
+	return f.loadStub(n, f.stub(n), false)
 }
 
 // lately is how many versions ago a subtree may have been loaded of a root that is Cold.
@@ -149,12 +259,12 @@ func (r *Root) Cold() bool { return r.forest.loaded.Load()+lately >= r.forest.cl
 
 // loadLocked is load for the writer.
 func (f *Forest) loadLocked(n node) (uint32, error) {
-	s := f.stubs.get(n.child())
-	if ref := s.target.Load(); ref != 0 {
+	row := f.stubs.get(n.child())
+	if ref := row.target.Load(); ref != 0 {
 		return ref, nil
 	}
-	s.used.Store(f.lastID)
-	return f.loadStub(n, s, true)
+	row.used.Store(f.lastID)
+	return f.loadStub(n, f.stub(n), true)
 }
 
 // loadStub loads a stub: from what the source lends, from the entries of the frontier, from pairs, or from pairs of the source that the
@@ -217,7 +327,7 @@ func (f *Forest) loadBy(n node, s *stub, src, from *Source, rows, locked bool) (
 		f.mu.Lock()
 		defer f.unlock()
 	}
-	if ref := s.target.Load(); ref != 0 {
+	if ref := s.row.target.Load(); ref != 0 {
 		return ref, nil
 	}
 	if err != nil || rows && len(got.entries) == 0 {
@@ -230,7 +340,7 @@ func (f *Forest) loadBy(n node, s *stub, src, from *Source, rows, locked bool) (
 		return 0, err
 	}
 	mk.done()
-	s.target.Store(ref)
+	s.row.target.Store(ref)
 	return ref, nil
 }
 
@@ -240,7 +350,7 @@ func (f *Forest) loadLent(n node, s *stub, src *Source, locked bool) (uint32, er
 		f.mu.Lock()
 		defer f.unlock()
 	}
-	if ref := s.target.Load(); ref != 0 {
+	if ref := s.row.target.Load(); ref != 0 {
 		return ref, nil
 	}
 	return f.adopt(n, s, src)

@@ -26,6 +26,7 @@ func (r *Root) Verify(after []byte, n int, keep bool) (next []byte, err error) {
 type verifier struct {
 	f           *Forest
 	after, last []byte
+	path        []byte // of a stub, looked at
 	left        int
 	keep        bool
 }
@@ -44,11 +45,12 @@ func (v *verifier) walk(ref uint32) error {
 			}
 		}
 	case kindStub:
-		s, above := v.f.stubs.get(n.child()), n.usage() >= v.f.frontier
-		if v.left == 0 || v.passed(s.path, above) {
+		above := n.usage() >= v.f.frontier
+		if v.path = n.appendStubPath(v.path[:0]); v.left == 0 || v.passed(v.path, above) {
 			return nil
 		}
-		top := s.target.Load()
+		s := v.f.stub(n)
+		top := s.row.target.Load()
 		switch {
 		case top != 0 && above:
 			return v.walk(top) // which has stubs itself
