@@ -45,7 +45,7 @@ func (s *Server) debugged(ctx *fasthttp.RequestCtx, b []byte, err error) {
 		ctx.SetStatusCode(http.StatusMethodNotAllowed)
 	default:
 		ctx.SetContentType(jsonType)
-		ctx.SetBody(b)
+		ctx.Response.SetBodyRaw(b)
 	}
 }
 

@@ -40,8 +40,8 @@ var endpoints = map[string]endpoint{
 		}
 		return view.AppendNetworkInfo(b, info, view.StructOrder), jsonType, true
 	},
-	"/openapi.json": serveDocument,
-	"/metrics":      func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
+	documentPath: serveDocument,
+	"/metrics":   func(s *Server, b []byte) ([]byte, string, bool) { return s.AppendMetrics(b), textType, true },
 }
 
 // Handle answers one HTTP request: POST / and POST /<method> are calls, GET and HEAD read the endpoints, any OPTIONS is a
@@ -92,7 +92,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx, path []byte) {
 // serveAt answers a request for a path of this node's.
 func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 	console := s.opts.Console && isConsole(path)
-	if key == nil && s.opts.RequireAPIKey && (ctx.IsPost() || string(path) == socketPath || console) {
+	debug := s.opts.Debug && bytes.HasPrefix(path, debugPrefix)
+	if key == nil && s.opts.RequireAPIKey && (ctx.IsPost() || string(path) == socketPath || console || debug) {
 		s.unauthorized(ctx)
 		return
 	}
@@ -112,16 +113,18 @@ func (s *Server) serveAt(ctx *fasthttp.RequestCtx, path []byte, key *apiKey) {
 		s.console(ctx, string(path[len(consolePath):]))
 		return
 	}
-	if s.opts.Debug && bytes.HasPrefix(path, debugPrefix) && (ctx.IsGet() || ctx.IsHead()) {
-		s.debug(ctx, string(path[len(debugPrefix):]))
+	if debug && (ctx.IsGet() || ctx.IsHead()) {
+		s.tell(ctx, key, false, func() { s.debug(ctx, string(path[len(debugPrefix):])) })
 		return
 	}
 	read := endpoints[string(path)]
 	_, isMethod := byName[strings.TrimPrefix(string(path), "/")]
 	isRead := ctx.IsGet() || ctx.IsHead()
 	switch {
+	case read != nil && isRead && probes[string(path)]:
+		s.probe(ctx, read)
 	case read != nil && isRead:
-		s.read(ctx, read)
+		s.read(ctx, string(path), key)
 	case isMethod && ctx.IsPost():
 		s.call(ctx, string(path[1:]), key)
 	case read == nil && !isMethod && len(path) != 1, isMethod && read == nil && isRead:
@@ -200,7 +203,52 @@ func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.SetBodyRaw(appendRefused(nil, f))
 }
 
-func (s *Server) read(ctx *fasthttp.RequestCtx, read endpoint) {
+// read answers GET and HEAD of an endpoint.
+func (s *Server) read(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
+	read := endpoints[path]
+	s.tell(ctx, key, path == documentPath, func() {
+		b, contentType, ok := read(s, nil)
+		if !ok {
+			ctx.SetStatusCode(http.StatusServiceUnavailable)
+			return
+		}
+		ctx.SetContentType(contentType)
+		ctx.Response.SetBodyRaw(b)
+	})
+}
+
+// probes are endpoints that cost next to nothing, and that tell others whether this node is there: they come at once.
+var probes = map[string]bool{"/health": true, "/status": true}
+
+// tell has a GET answered that is no call: within the rates, in its turn, and with its bytes counted, as a call is, unless all share them.
+func (s *Server) tell(ctx *fasthttp.RequestCtx, key *apiKey, shared bool, answer func()) {
+	x := s.newExchange(ctx)
+	x.key = key
+	full := x.rated()
+	if full == nil {
+		var leave func()
+		if leave, full = x.enter(); full == nil {
+			func() {
+				defer leave() // also where it panics
+				answer()
+			}()
+			if n := len(ctx.Response.Body()); n > smallReply && !shared {
+				if which := x.peer.take(x.client, int64(n)); which != limits.Count {
+					full = busy(which)
+				}
+			}
+		}
+	}
+	if full != nil {
+		ctx.ResetBody()
+		ctx.SetContentType(jsonType)
+		ctx.SetStatusCode(full.status())
+		ctx.Response.SetBodyRaw(appendRefused(nil, full))
+	}
+}
+
+// probe answers GET and HEAD of one of those.
+func (s *Server) probe(ctx *fasthttp.RequestCtx, read endpoint) {
 	b, contentType, ok := read(s, nil)
 	if !ok {
 		ctx.SetStatusCode(http.StatusServiceUnavailable)

@@ -1,0 +1,94 @@
+package rpc
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// Debug has pages of a megabyte.
+func (*fakeNode) Debug(*view.Debug) ([]byte, error) { return bytes.Repeat([]byte{'x'}, 1<<20), nil }
+
+func get(s *Server, path string) int {
+	var ctx fasthttp.RequestCtx
+	ctx.Request.Header.SetMethod("GET")
+	ctx.Request.SetRequestURI(path)
+	s.Handle(&ctx)
+	return ctx.Response.StatusCode()
+}
+
+// TestGETsAreLimited: what is asked for by GET counts as a call does, but for the probes; debug pages need the key that calls need.
+func TestGETsAreLimited(t *testing.T) {
+	nobody.rate = rate{}
+	t.Cleanup(func() { nobody.rate = rate{} })
+	for _, path := range []string{"/metrics", "/network_info", documentPath, "/debug/api/block_status?num_blocks=1000"} {
+		s := newServer(t, &fakeNode{}, Options{Debug: true, Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
+		nobody.rate = rate{}
+		for i := range 7 {
+			want := http.StatusOK
+			if i >= 5 {
+				want = http.StatusTooManyRequests
+			}
+			if got := get(s, path); got != want {
+				t.Errorf("GET %s, time %d: %d, want %d", path, i, got, want)
+			}
+			if got := get(s, "/health"); got != http.StatusOK {
+				t.Errorf("GET /health beside %s: %d", path, got)
+			}
+		}
+		if n := s.door.refused[limits.MaxAddressRate].Load(); n != 2 {
+			t.Errorf("%s: %d are counted, want 2", path, n)
+		}
+	}
+	s := newServer(t, &fakeNode{}, Options{Debug: true, RequireAPIKey: true, APIKeys: []string{"abc"}})
+	nobody.rate = rate{}
+	for path, want := range map[string]int{"/debug/api/status": 401, "/abc/debug/api/status": 200, "/metrics": 200, "/status": 200} {
+		if got := get(s, path); got != want {
+			t.Errorf("GET %s: %d, want %d", path, got, want)
+		}
+	}
+}
+
+// TestGETsThatNobodyReads: replies to GETs that wait in connections are held to the bound of bytes in flight, or are the same for all.
+func TestGETsThatNobodyReads(t *testing.T) {
+	const conns, most = 300, 8 << 20
+	s, addr := serve(t, &fakeNode{}, Options{Debug: true, Limits: limited(func(l *limits.Limits) { l.InFlight, l.WriteTimeout = most, 5*time.Second })})
+	if _, err := openAPI(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{documentPath, "/debug/api/status"} {
+		heap := func() int {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc)
+		}
+		before := heap()
+		for range conns {
+			c := dialFrom(t, "127.0.0.1", addr)
+			_ = c.(*net.TCPConn).SetReadBuffer(4096)
+			if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: x\r\n\r\nGET %[1]s HTTP/1.1\r\nHost: x\r\n\r\n", path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(200 * time.Millisecond)
+		if more := heap() - before; more > most+24<<20 { // and what 300 connections have
+			t.Errorf("GET %s from %d who do not read: %d MiB more", path, conns, more>>20)
+		}
+		if now := s.door.inFlight.Load(); now > most {
+			t.Errorf("GET %s: %d bytes in flight, at most %d may be", path, now, most)
+		}
+		if r, text, err := ask(dialFrom(t, "127.0.0.1", addr), healthy); err != nil || r.StatusCode != 200 {
+			t.Errorf("beside GET %s: %v %s", path, err, text)
+		}
+	}
+}
