@@ -61,6 +61,7 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 	if o.Verify == nil {
 		o.Verify = primitives.Signature.Verify
 	}
+	o.Known = n.o.Signatures.Known
 	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,

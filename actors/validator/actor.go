@@ -47,9 +47,10 @@ type Options struct {
 	Eager   bool // blocks come as fast as they can while there is something to do
 	Vote    primitives.ProtocolVersion
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
-	Seed    primitives.Hash // orders the pools' groups
-	Clock   func() uint64   // ns since 1970, of blocks
-	Workers int             // jobs that run at once
+	Known   func(*primitives.SignedTransaction) bool // its signature is right; nil: that is not remembered
+	Seed    primitives.Hash                          // orders the pools' groups
+	Clock   func() uint64                            // ns since 1970, of blocks
+	Workers int                                      // jobs that run at once
 	Life    *Life
 	// Source has the shards that this node is to hold come in and go, of an engine that is Scheduled; nil: they stay.
 	Source engine.PartSource
@@ -176,7 +177,7 @@ func (a *Actor) open() (err error) {
 	a.now = a.base
 	core, err := consensus.New(consensus.Options{
 		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
-		Verify: a.o.Verify, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
+		Verify: a.o.Verify, Known: a.o.Known, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
 	}, a.now)
 	if err != nil {
 		return err

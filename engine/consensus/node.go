@@ -79,8 +79,10 @@ type Options struct {
 	Vote    primitives.ProtocolVersion // latest_protocol_version of its blocks
 	Signed  []byte                     // what Out.Save said last; nil: nothing
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
-	Random  func(n int) int // below n, for whom to ask
-	Seed    primitives.Hash // of the pools' order
+	// Known tells whether a transaction's signature was found right before; nil: nobody knows, and Verify is asked.
+	Known  func(*primitives.SignedTransaction) bool
+	Random func(n int) int // below n, for whom to ask
+	Seed   primitives.Hash // of the pools' order
 	// Eager has it vote at once, and not after Delays.Endorsement, while there is something to do.
 	Eager   bool
 	Written func() // called from any goroutine when adopted blocks have come to the disk

@@ -46,7 +46,7 @@ func (n *Node) transaction(tx *primitives.SignedTransaction) {
 			return // nobody here has looked at it
 		}
 	}
-	if hash := tx.Hash(); !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
+	if hash := tx.Hash(); (n.o.Known == nil || !n.o.Known(tx)) && !n.o.Verify(tx.Signature, hash[:], tx.PublicKey) {
 		n.note(nil, "transaction %v is not signed", short(hash))
 		return
 	}
