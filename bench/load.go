@@ -27,6 +27,8 @@ type LoadOptions struct {
 	Shards      int    // of shard, node and cluster
 	Nodes       int    // of cluster: validators
 	Program     string // of cluster: what runs the nodes; empty: this one
+	Transport   string // of cluster: one of Transports; empty: near
+	Pace        string // of cluster: troupe.network.pace; empty: it is left out of config.json
 	Dir         string // where what is started has its folders
 
 	Rate    float64 // 0: as many as the connections let through, if there is no search
@@ -52,6 +54,8 @@ type loaded struct {
 	close   func() error
 	// stats gives how many transactions are in blocks and the head, where that is known.
 	stats func(ctx context.Context) (included int, height primitives.Height, ok bool)
+	// heights looks at what became of a run's heights; nil: nobody wants to know.
+	heights func(ctx context.Context, from, to primitives.Height) (*load.Heights, error)
 }
 
 // RunLoad loads a target. A target that stops in the middle gives the report of what was measured, and the error.
@@ -117,6 +121,9 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, r *load.Report) er
 		if p.Name = name; ok && err == nil {
 			if after, to, ok := t.stats(ctx); ok {
 				p.Included, p.Blocks = max(after-before, 0), float64(to-from)/took.Seconds()
+				if t.heights != nil {
+					p.Heights, err = t.heights(ctx, from, to)
+				}
 			}
 		}
 		r.Phases = append(r.Phases, *p)
@@ -173,9 +180,13 @@ func openChain(ctx context.Context, o *LoadOptions, w load.Workload, s load.Subj
 		return nil, errors.Join(err, close())
 	}
 	s.ChainID, s.Version, s.Protocol = c.Status.ChainID, c.Status.Version.Version+" "+c.Status.Version.Build, c.Status.Protocol
-	return &loaded{Target: c, subject: s, close: func() error { c.Close(); return close() }, stats: func(ctx context.Context) (int, primitives.Height, bool) {
+	l := &loaded{Target: c, subject: s, close: func() error { c.Close(); return close() }, stats: func(ctx context.Context) (int, primitives.Height, bool) {
 		n, counts := c.Included()
 		h, err := c.Height(ctx)
 		return n, h, counts && err == nil
-	}}, nil
+	}}
+	if o.Target == "cluster" {
+		l.heights = c.Heights
+	}
+	return l, nil
 }

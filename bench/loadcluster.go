@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,9 +11,11 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/bench/load"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/host"
 	"github.com/troupe-chain/troupe/internal/localnet"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // clusterEpoch is how many blocks an epoch of a cluster has: none ends in a usual run.
@@ -34,6 +37,10 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 		return nil, err
 	}
 	lo := home.LocalnetOptions{Dir: dir, Prefix: "node", Shards: o.Shards, Validators: o.Nodes, TrackedShards: "all", EpochLength: clusterEpoch, Now: time.Now, Random: rand.Reader, Free: home.PortFree}
+	if o.Transport == Bridge {
+		lo.NonValidators = 1
+	}
+	lo.Adjust = o.adjust(freePort)
 	made, err := home.Localnet(lo)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -60,7 +67,48 @@ func openCluster(ctx context.Context, o *LoadOptions, w load.Workload) (_ *loade
 	if err := awaitBlocks(ctx, o.URL, ended); err != nil {
 		return nil, errors.Join(err, end())
 	}
-	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: fmt.Sprintf("%d validators of %s on this machine, %d shards, all tracked by all, asked at the first", o.Nodes, filepath.Base(program), o.Shards)}, end)
+	name := fmt.Sprintf("%d validators of %s on this machine, %d shards, all tracked by all, asked at the first, over %s, pace %s", o.Nodes, filepath.Base(program), o.Shards,
+		cmp.Or(o.Transport, config.Near), cmp.Or(o.Pace, string(config.Delays)))
+	return openChain(ctx, o, w, load.Subject{Kind: "cluster", Name: name}, end)
+}
+
+// Bridge is the transport of a cluster of which half are neards' kind and half talk over libp2p, with one node more that has both and makes nothing.
+const Bridge = "bridge"
+
+// Transports are those of a cluster.
+var Transports = []string{config.Near, config.OverLibp2p, Bridge}
+
+// adjust says what config.json of a cluster's nodes has beside what a localnet's has.
+func (o *LoadOptions) adjust(port func() (string, error)) func([]home.LocalnetNode, int, *config.Document) {
+	var second string // where the bridge is reached by libp2p
+	return func(nodes []home.LocalnetNode, i int, doc *config.Document) {
+		if o.Pace != "" {
+			doc.Set("troupe.network.pace", o.Pace)
+		}
+		key := func(n *home.LocalnetNode) string {
+			return primitives.SecretKeyFromSeed(primitives.ED25519, n.Name).PublicKey().String()
+		}
+		switch o.Transport {
+		case config.OverLibp2p:
+			doc.Set("network.transport", config.OverLibp2p)
+		case Bridge:
+			last := &nodes[len(nodes)-1]
+			if second == "" {
+				second, _ = port() // one that is not to be had shows when the node listens
+			}
+			switch {
+			case i == len(nodes)-1:
+				doc.Set("network.transport", config.Both)
+				doc.Set("network.libp2p.addr", second)
+				doc.Set("network.boot_nodes", "")
+			case i < (len(nodes)-1)/2:
+				doc.Set("network.boot_nodes", key(last)+"@"+last.Network.String())
+			default:
+				doc.Set("network.transport", config.OverLibp2p)
+				doc.Set("network.boot_nodes", key(last)+"@"+second)
+			}
+		}
+	}
 }
 
 // awaitBlocks waits until a node has made or got some blocks.

@@ -240,9 +240,12 @@ func question(method string, params any) []byte {
 	return b
 }
 
+// metrics asks for them, by IPv6 too.
+var metrics = fasthttp.Client{DialDualStack: true}
+
 // Included is how many transactions the node has put into blocks since it began, by its metrics; false: it does not say.
 func (t *Chain) Included() (int, bool) {
-	_, reply, err := fasthttp.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
+	_, reply, err := metrics.GetTimeout(nil, strings.TrimSuffix(t.o.URL, "/")+"/metrics", 5*time.Second)
 	if err != nil {
 		return 0, false
 	}

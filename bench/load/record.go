@@ -141,6 +141,8 @@ type Phase struct {
 
 	Included int     `json:"included,omitempty"` // of what was submitted, by the target's own count
 	Blocks   float64 `json:"blocks_per_second,omitempty"`
+
+	Heights *Heights `json:"heights,omitempty"` // of a cluster
 }
 
 // Second is what was due in one second of a phase.

@@ -158,6 +158,9 @@ func (p *Phase) words() string {
 	if p.Included > 0 {
 		text += fmt.Sprintf("; %d transactions in blocks by the node's count", p.Included)
 	}
+	if p.Heights != nil {
+		text += p.Heights.words()
+	}
 	return text
 }
 

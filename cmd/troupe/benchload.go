@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-chain/troupe/bench"
 	"github.com/troupe-chain/troupe/bench/load"
+	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -52,6 +53,12 @@ docs/BENCH.md says more, and how reports are compared.`,
 			}
 			if !slices.Contains(bench.LoadTargets, o.Target) {
 				return usagef("--target is %q, must be one of %s", o.Target, strings.Join(bench.LoadTargets, ", "))
+			}
+			if !slices.Contains(bench.Transports, o.Transport) {
+				return usagef("--transport is %q, must be one of %s", o.Transport, strings.Join(bench.Transports, ", "))
+			}
+			if !slices.Contains([]string{"", string(config.Delays), string(config.Eager)}, o.Pace) {
+				return usagef("--pace is %q, must be %s or %s", o.Pace, config.Delays, config.Eager)
 			}
 			w, err := load.WorkloadOf(o.Workload)
 			if err != nil {
@@ -128,6 +135,8 @@ docs/BENCH.md says more, and how reports are compared.`,
 	f.IntVar(&s.Trials, "trials", s.Trials, "of a search, at most")
 	f.IntVar(&o.Shards, "shards", 1, "of what is started")
 	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")
+	f.StringVar(&o.Transport, "transport", config.Near, "of a cluster: near, libp2p, or bridge (half of each)")
+	f.StringVar(&o.Pace, "pace", "", "of a cluster: delays, as neards, or eager")
 	f.StringVar(&o.Program, "program", "", "what runs the nodes of a cluster, like neard; this program by default")
 	f.Uint64Var(&o.Seed, "seed", 1, "of when things are due and what they are")
 	f.StringVar(&o.Dir, "dir", "", "where folders are made and removed; the system's temporary folder by default")

@@ -64,6 +64,8 @@ type LocalnetOptions struct {
 	EpochLength                              uint64 // blocks; 0: neard's 60
 	Host                                     netip.Addr
 	BasePort                                 uint16 // 0: ports are drawn
+	// Adjust changes what a node's config.json says; nil: it stays as neard's localnet has it.
+	Adjust func(nodes []LocalnetNode, i int, doc *config.Document)
 
 	Now    func() time.Time
 	Random io.Reader
@@ -344,6 +346,9 @@ func (o *LocalnetOptions) config(nodes []LocalnetNode, i int) *config.Document {
 		last = "store"
 		add("cold_store", cold)
 		add("split_storage", split)
+	}
+	if o.Adjust != nil {
+		o.Adjust(nodes, i, doc)
 	}
 	n.Tracks = tracks(doc)
 	return doc
