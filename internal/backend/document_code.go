@@ -27,6 +27,7 @@ func appendCode(m *stream.Block, hash primitives.Hash) ([]byte, error) {
 				code = codeIn(body.Actions, hash)
 			case *primitives.GlobalContractDistribution:
 				code = ifHash(body.Code, hash)
+			default: // no other brings code
 			}
 			if code != nil {
 				return json.Marshal(code)
@@ -45,6 +46,7 @@ func codeIn(actions []primitives.Action, hash primitives.Hash) []byte {
 			code = ifHash(a.Code, hash)
 		case *primitives.DeployGlobalContract:
 			code = ifHash(a.Code, hash)
+		default: // no other deploys
 		}
 		if code != nil {
 			return code
