@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,10 +113,15 @@ func launch(t testing.TB, home, addr string, flags ...string) *process {
 // launchBy is launch by a command that runs another, if there is one.
 func launchBy(t testing.TB, by []string, home, addr string, flags ...string) *process {
 	t.Helper()
-	p := &process{t: t, home: home, addr: addr, ended: make(chan struct{})}
 	command := append(slices.Clone(by), binary, "--home", home, "run", "--rpc-addr", addr, "--network-addr", "127.0.0.1:0")
-	command = append(command, flags...)
-	p.cmd = exec.Command(command[0], command[1:]...)
+	return launchAs(t, home, addr, command[0], append(command[1:], flags...)...)
+}
+
+// launchAs starts a node by a command.
+func launchAs(t testing.TB, home, addr, command string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, home: home, addr: addr, ended: make(chan struct{})}
+	p.cmd = exec.Command(command, args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -231,7 +237,18 @@ func (p *process) call(method string, params any) (r reply, err error) {
 }
 
 // client keeps its connections, as SDKs do.
-var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+var client = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}}
+
+// dials are the ways to nodes that are reached in another way than others, by address: func(ctx, network, addr) (net.Conn, error).
+var dials sync.Map
+
+func dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if way, ok := dials.Load(addr); ok {
+		return way.(func(context.Context, string, string) (net.Conn, error))(ctx, network, addr)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, network, addr)
+}
 
 // get asks what must be answered, and decodes the result.
 func (p *process) get(method string, params any, result any) {

@@ -26,18 +26,40 @@ type council struct {
 	boot   string
 	p      []*process
 	frames []string // what each of them said and heard, a file for each start
+	// run starts a node where it is to run; nil: on this machine, as any process.
+	run   func(i int, home string, flags ...string) *process
+	boots []string // of each; nil: all others
+}
+
+// councilOptions say how a council is other than usual.
+type councilOptions struct {
+	n, shards int
+	epoch     uint64
+	slow      bool               // at neard's pace, not at that of init --fast
+	config    map[string]any     // what config.json of each has beside
+	bridge    bool               // half of them have sockets, half libp2p, and a node more has both, makes nothing, and is what they know
+	addr      func(i int) string // where others may connect; nil: drawn
+	run       func(i int, home string, flags ...string) *process
+	edit      func(home string) // before each is run; nil: none
 }
 
 // newCouncil makes the homes of n validators, and starts them.
 func newCouncil(t *testing.T, n, shards int, epoch uint64) *council {
 	t.Helper()
-	return newCouncilOf(t, n, shards, epoch, func(string) {})
+	return newCouncilWith(t, &councilOptions{n: n, shards: shards, epoch: epoch})
 }
 
 // newCouncilOf is newCouncil with each home edited before it is run.
 func newCouncilOf(t *testing.T, n, shards int, epoch uint64, edit func(home string)) *council {
 	t.Helper()
-	c := &council{t: t, p: make([]*process, n)}
+	return newCouncilWith(t, &councilOptions{n: n, shards: shards, epoch: epoch, edit: edit})
+}
+
+// newCouncilWith is newCouncil with options.
+func newCouncilWith(t *testing.T, o *councilOptions) *council {
+	t.Helper()
+	n, shards, epoch := o.n, o.shards, o.epoch
+	c := &council{t: t, p: make([]*process, n), run: o.run}
 	var accounts []primitives.AccountID
 	for i := range n {
 		accounts = append(accounts, primitives.AccountID(fmt.Sprint("node", i)))
@@ -60,16 +82,52 @@ func newCouncilOf(t *testing.T, n, shards int, epoch uint64, edit func(home stri
 	}
 	var boot []string
 	for _, id := range accounts {
-		c.homes = append(c.homes, newHome(t, "--genesis", path, "--account-id", string(id), "--test-seed", string(id), "--fast"))
-		c.addrs = append(c.addrs, freeAddr(t))
+		flags := []string{"--genesis", path, "--account-id", string(id), "--test-seed", string(id)}
+		if !o.slow {
+			flags = append(flags, "--fast")
+		}
+		c.homes = append(c.homes, newHome(t, flags...))
+		if o.config != nil {
+			alter(t, filepath.Join(c.homes[len(c.homes)-1], "config.json"), o.config)
+		}
+		if o.addr != nil {
+			c.addrs = append(c.addrs, o.addr(len(c.addrs)))
+		} else {
+			c.addrs = append(c.addrs, freeAddr(t))
+		}
 		boot = append(boot, peerOf(t, c.homes[len(c.homes)-1], c.addrs[len(c.addrs)-1]))
 	}
 	c.boot = strings.Join(boot, ",")
-	for i := range n {
-		edit(c.homes[i])
+	if o.bridge {
+		c.bridge(n, path, !o.slow)
+	}
+	for i := range c.p {
+		if o.edit != nil {
+			o.edit(c.homes[i])
+		}
 		c.start(i)
 	}
 	return c
+}
+
+// bridge gives half of the validators each a transport, and a node to reach the others by.
+func (c *council) bridge(n int, genesis string, fast bool) {
+	c.t.Helper()
+	flags := []string{"--genesis", genesis}
+	if fast {
+		flags = append(flags, "--fast")
+	}
+	home, addr, second := newHome(c.t, flags...), freeAddr(c.t), freeAddr(c.t)
+	alter(c.t, filepath.Join(home, "config.json"), map[string]any{"network": map[string]any{"transport": "both", "libp2p": map[string]any{"addr": second}}})
+	for i := range n {
+		if i < n/2 {
+			c.boots = append(c.boots, peerOf(c.t, home, addr))
+			continue
+		}
+		alter(c.t, filepath.Join(c.homes[i], "config.json"), map[string]any{"network": map[string]any{"transport": "libp2p"}})
+		c.boots = append(c.boots, peerOf(c.t, home, second))
+	}
+	c.homes, c.addrs, c.boots, c.p = append(c.homes, home), append(c.addrs, addr), append(c.boots, ""), append(c.p, nil)
 }
 
 func (c *council) start(i int) {
@@ -82,7 +140,49 @@ func (c *council) start(i int) {
 	}
 	file := filepath.Join(c.t.TempDir(), fmt.Sprintf("frames%d.jsonl", len(c.frames)))
 	c.frames = append(c.frames, file)
-	c.p[i] = start(c.t, c.homes[i], "--network-addr", c.addrs[i], "--boot-nodes", strings.Join(others, ","), "--capture", file)
+	boot := strings.Join(others, ",")
+	if c.boots != nil {
+		boot = c.boots[i]
+	}
+	flags := []string{"--network-addr", c.addrs[i], "--boot-nodes", boot, "--capture", file}
+	if c.run != nil {
+		c.p[i] = c.run(i, c.homes[i], flags...)
+		return
+	}
+	c.p[i] = start(c.t, c.homes[i], flags...)
+}
+
+// alter puts values into a file of JSON, into the objects that are there.
+func alter(t *testing.T, path string, values map[string]any) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	var put func(to, from map[string]any)
+	put = func(to, from map[string]any) {
+		for k, v := range from {
+			inner, ok := v.(map[string]any)
+			old, is := to[k].(map[string]any)
+			switch {
+			case ok && is:
+				put(old, inner)
+			default:
+				to[k] = v
+			}
+		}
+	}
+	put(doc, values)
+	if raw, err = json.MarshalIndent(doc, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // final is the height of a node's last final block, 0 if there is none yet.

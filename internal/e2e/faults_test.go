@@ -1,0 +1,265 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// promise is what a client was told of a transaction: it is FINAL, and in these blocks.
+type promise struct {
+	by     int
+	hash   primitives.Hash
+	sender primitives.AccountID
+	blocks []string
+	took   time.Duration
+	at     time.Time
+}
+
+// clients submit a transfer after the other to each node, wait for FINAL, and remember what they were told.
+type clients struct {
+	c     *council
+	stop  chan struct{}
+	group sync.WaitGroup
+
+	mu     sync.Mutex
+	told   []promise
+	failed map[string]int
+}
+
+// clients begins with one client of each node. What is not FINAL in time was told nothing.
+func (c *council) clients() *clients {
+	x := &clients{c: c, stop: make(chan struct{}), failed: map[string]int{}}
+	for i := range c.p {
+		s := c.p[i].signer()
+		addr := c.p[i].addr // that of each life of the node
+		x.group.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-x.stop:
+					return
+				default:
+				}
+				if n%10 == 9 { // a block is good for a hundred heights
+					rebase(&process{t: c.t, addr: addr}, s)
+				}
+				x.submit(i, addr, s)
+			}
+		})
+	}
+	return x
+}
+
+// submit submits one. Behind one that came to nothing the nonce is asked for, and the node may be away.
+func (x *clients) submit(i int, addr string, s *signer) {
+	p := &process{t: x.c.t, addr: addr}
+	encoded, hash := s.next()
+	begun := time.Now()
+	r, err := p.call("send_tx", map[string]any{"signed_tx_base64": encoded, "wait_until": "FINAL"})
+	var st status
+	if err == nil && r.Error == nil && json.Unmarshal(r.Result, &st) == nil && st.Level == "FINAL" {
+		x.mu.Lock()
+		x.told = append(x.told, promise{i, hash, s.key.AccountID, st.blocks(), time.Since(begun), time.Now()})
+		x.mu.Unlock()
+		return
+	}
+	what := "no answer"
+	if r.Error != nil {
+		what = r.Error.Cause.Name
+	}
+	x.mu.Lock()
+	x.failed[what]++
+	x.mu.Unlock()
+	select {
+	case <-x.stop:
+		return
+	case <-time.After(200 * time.Millisecond):
+	}
+	var key struct {
+		Nonce primitives.Nonce `json:"nonce"`
+	}
+	r, err = p.call("query", map[string]any{"request_type": "view_access_key", "finality": "optimistic", "account_id": s.key.AccountID, "public_key": s.key.SecretKey.PublicKey().String()})
+	if err == nil && r.Error == nil && json.Unmarshal(r.Result, &key) == nil {
+		s.nonce = max(s.nonce, key.Nonce)
+	}
+	rebase(p, s)
+}
+
+// rebase has a signer sign on the last final block, if the node tells it.
+func rebase(p *process, s *signer) {
+	var at head
+	r, err := p.call("block", map[string]any{"finality": "final"})
+	if err == nil && r.Error == nil && json.Unmarshal(r.Result, &at) == nil {
+		if base, err := primitives.ParseHash(at.Header.Hash); err == nil {
+			s.base = base
+		}
+	}
+}
+
+// blocks are those of the transaction and its receipts.
+func (s *status) blocks() []string {
+	out := []string{s.Outcome.Block}
+	for _, r := range s.Receipts {
+		out = append(out, r.Block)
+	}
+	return out
+}
+
+// end stops the clients and returns what they were told.
+func (x *clients) end() []promise {
+	close(x.stop)
+	x.group.Wait()
+	return x.told
+}
+
+// during says what was told in a span of time.
+func (x *clients) during(from time.Time) string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var took []time.Duration
+	for _, f := range x.told {
+		if f.at.After(from) {
+			took = append(took, f.took)
+		}
+	}
+	slices.Sort(took)
+	failed := ""
+	for _, what := range slices.Sorted(maps.Keys(x.failed)) {
+		failed += fmt.Sprintf(", %d times %s", x.failed[what], what)
+	}
+	clear(x.failed)
+	if len(took) == 0 {
+		return "nothing FINAL" + failed
+	}
+	return fmt.Sprintf("%d FINAL, %v (p50), %v (longest)%s", len(took), took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), failed)
+}
+
+// kept wants every node to say of each transaction what its client was told.
+func (c *council) kept(all []promise) {
+	c.t.Helper()
+	for i, p := range c.p {
+		lost := 0
+		for _, f := range all {
+			if st := p.tx(f.hash, f.sender, "NONE"); st.Level != "FINAL" || !slices.Equal(st.blocks(), f.blocks) {
+				if lost++; lost <= 3 {
+					c.t.Errorf("node %d says of %v %s in %v; node %d has told that it is FINAL in %v", i, f.hash, st.Level, st.blocks(), f.by, f.blocks)
+				}
+			}
+		}
+		if lost > 0 {
+			c.t.Errorf("node %d: %d of %d are not as they were told", i, lost, len(all))
+		}
+	}
+}
+
+// highest is the greatest final height of those that run.
+func (c *council) highest(of ...int) (h uint64) {
+	for _, i := range of {
+		h = max(h, c.p[i].final())
+	}
+	return h
+}
+
+// goesOn waits until nodes have so many more final heights than one, and tells how long that took.
+func (c *council) goesOn(what string, from, more uint64, within time.Duration, of ...int) time.Duration {
+	c.t.Helper()
+	begun := time.Now()
+	for c.highest(of...) < from+more {
+		if time.Since(begun) > within {
+			c.t.Fatalf("%s: at %d, not at %d after %v", what, c.highest(of...), from+more, within)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
+// TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in two halves, kill -9, two of four away, over each
+// transport. What a client was told FINAL is there afterwards on all, nobody has signed what contradicts itself, and the rest go on.
+func TestFaults(t *testing.T) {
+	for _, transport := range []string{"near", "libp2p"} {
+		t.Run(transport, func(t *testing.T) { faults(t, transport) })
+	}
+}
+
+func faults(t *testing.T, transport string) {
+	s := newIslands(t, 4)
+	c := newCouncilWith(t, &councilOptions{n: 4, shards: 4, epoch: 500, config: map[string]any{"network": map[string]any{"transport": transport}}, addr: s.net,
+		run: s.start})
+	c.together(5, 60*time.Second)
+	x := c.clients()
+	all := []int{0, 1, 2, 3}
+	phase := func(name string, span time.Duration) {
+		t.Helper()
+		from, begun := c.highest(all...), time.Now()
+		time.Sleep(span)
+		to := c.highest(all...)
+		t.Logf("%s: %d heights final in %v; %s", name, to-from, time.Since(begun).Round(time.Millisecond), x.during(begun))
+		if to == from {
+			t.Errorf("%s: nothing becomes final", name)
+		}
+	}
+	phase("calm", 8*time.Second)
+	s.lag.Store(int64(200 * time.Millisecond))
+	phase("200 ms one way", 20*time.Second)
+	s.lag.Store(0)
+	s.loss.Store(20_000)
+	phase("2 % of packets lost", 20*time.Second)
+	s.lag.Store(int64(50 * time.Millisecond))
+	phase("2 % lost, 50 ms one way", 20*time.Second)
+	s.loss.Store(0)
+	s.lag.Store(0)
+
+	s.part(0, 1)
+	time.Sleep(2 * time.Second) // what was on its way
+	was, begun := c.highest(all...), time.Now()
+	time.Sleep(10 * time.Second)
+	if now := c.highest(all...); now > was {
+		t.Errorf("two halves make blocks final: %d, %d", was, now)
+	}
+	t.Logf("cut 2/2: %s", x.during(begun))
+	s.part()
+	t.Logf("healed: final again after %v", c.goesOn("healed", was, 1, 60*time.Second, all...).Round(time.Millisecond))
+	phase("behind the cut", 5*time.Second)
+
+	for _, i := range []int{0, 3} {
+		was, begun = c.highest(all...), time.Now()
+		c.p[i].stop(syscall.SIGKILL)
+		rest := slices.DeleteFunc(slices.Clone(all), func(k int) bool { return k == i })
+		took := c.goesOn("one killed", c.highest(rest...), 10, 60*time.Second, rest...)
+		t.Logf("node %d killed: 10 heights final after %v", i, took.Round(time.Millisecond))
+		c.start(i)
+		begun = time.Now()
+		c.together(3, 60*time.Second)
+		t.Logf("node %d started: together after %v", i, time.Since(begun).Round(time.Millisecond))
+	}
+	c.p[1].stop(syscall.SIGKILL)
+	c.p[2].stop(syscall.SIGTERM)
+	time.Sleep(2 * time.Second)
+	was = c.highest(0, 3)
+	time.Sleep(5 * time.Second)
+	if now := c.highest(0, 3); now > was {
+		t.Errorf("two of four make blocks final: %d, %d", was, now)
+	}
+	c.start(1)
+	t.Logf("two of four stopped, one started: final again after %v", c.goesOn("three of four", was, 1, 60*time.Second, 0, 1, 3).Round(time.Millisecond))
+	c.start(2)
+	begun = time.Now()
+	c.together(10, 60*time.Second)
+	t.Logf("all four: together after %v", time.Since(begun).Round(time.Millisecond))
+	list := x.end()
+	c.kept(list)
+	t.Logf("%d transactions were told FINAL, and are so on all four; %d packets passed, %d lost, %d cut", len(list), s.Passed.Load(), s.Lost.Load(), s.Cut.Load())
+	for _, p := range c.p {
+		p.stop(syscall.SIGTERM)
+	}
+	c.consistent()
+}

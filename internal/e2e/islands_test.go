@@ -1,0 +1,249 @@
+//go:build e2e && linux
+
+package e2e
+
+import (
+	"context"
+	binenc "encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// islands are nodes that each have a network namespace to themselves, with one interface. What they send to each other passes this process packet by
+// packet, so that it can be late, lost or cut, TCP and QUIC alike; nothing of it needs more of the kernel than TUN.
+type islands struct {
+	t     *testing.T
+	names []string
+	tuns  []*os.File
+	lag   atomic.Int64  // ns, one way
+	loss  atomic.Uint64 // of a million packets
+	cut   []atomic.Bool // by from*n+to
+	ways  []chan packet // likewise
+
+	Passed, Lost, Cut atomic.Int64
+}
+
+type packet struct {
+	due   time.Time
+	bytes []byte
+}
+
+// Each of them.
+const (
+	islandMTU   = 1500
+	islandQueue = 8192 // packets on their way from one to another; more are lost, as in a router
+	islandRPC   = 3030
+	islandPort  = 24567
+)
+
+// newIslands makes n of them; without the rights for that the test is skipped, and says so.
+func newIslands(t *testing.T, n int) *islands {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces are made by root alone")
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skip("there is no /dev/net/tun")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("there is no ip (iproute2)")
+	}
+	s := &islands{t: t, cut: make([]atomic.Bool, n*n), ways: make([]chan packet, n*n)}
+	var group sync.WaitGroup
+	t.Cleanup(func() {
+		for _, f := range s.tuns {
+			_ = f.Close()
+		}
+		for _, w := range s.ways {
+			close(w)
+		}
+		group.Wait()
+		for _, name := range s.names {
+			_ = exec.Command("ip", "netns", "del", name).Run()
+		}
+	})
+	for i := range s.ways {
+		s.ways[i] = make(chan packet, islandQueue)
+	}
+	for i := range n {
+		name := fmt.Sprintf("troupe%d-%d", os.Getpid(), i)
+		if out, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+			t.Skipf("no network namespace can be made: %v: %s", err, out)
+		}
+		s.names = append(s.names, name)
+		f, err := openTUN(name)
+		if err != nil {
+			t.Skipf("no interface can be made: %v", err)
+		}
+		s.tuns = append(s.tuns, f)
+		for _, args := range []string{"link set lo up", "addr add " + s.ip(i) + "/24 dev tun0", fmt.Sprint("link set tun0 mtu ", islandMTU, " up")} {
+			if out, err := exec.Command("ip", append([]string{"-n", name}, strings.Fields(args)...)...).CombinedOutput(); err != nil {
+				t.Fatalf("ip %s: %v: %s", args, err, out)
+			}
+		}
+	}
+	var readers sync.WaitGroup
+	for i := range n {
+		readers.Go(func() { s.read(i) })
+		for k := range n {
+			group.Go(func() { s.carry(i, k) })
+		}
+	}
+	t.Cleanup(func() { // before the ways are closed
+		for _, f := range s.tuns {
+			_ = f.Close()
+		}
+		readers.Wait()
+	})
+	return s
+}
+
+func (s *islands) ip(i int) string  { return fmt.Sprintf("10.77.0.%d", i+1) }
+func (s *islands) rpc(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandRPC) }
+func (s *islands) net(i int) string { return fmt.Sprintf("%s:%d", s.ip(i), islandPort) }
+
+// within does something in a namespace, on a thread that is in it meanwhile.
+func within(name string, do func() error) error {
+	runtime.LockOSThread()
+	home, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	there, err := os.Open("/var/run/netns/" + name)
+	if err != nil {
+		return err
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	err = do()
+	if back := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); back != nil {
+		return back // the thread stays locked, and ends with its goroutine
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
+// openTUN makes the interface of a namespace.
+func openTUN(name string) (f *os.File, err error) {
+	err = within(name, func() error {
+		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		ifr, err := unix.NewIfreq("tun0")
+		if err != nil {
+			return err
+		}
+		ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
+			_ = unix.Close(fd)
+			return err
+		}
+		f = os.NewFile(uintptr(fd), "/dev/net/tun")
+		return nil
+	})
+	return f, err
+}
+
+// read takes what a node sends.
+func (s *islands) read(i int) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := s.tuns[i].Read(buf)
+		if err != nil {
+			return
+		}
+		if n < 20 || buf[0]>>4 != 4 {
+			continue
+		}
+		k := int(binenc.BigEndian.Uint32(buf[16:20])) - int(binenc.BigEndian.Uint32(net.ParseIP(s.ip(0)).To4()))
+		if k < 0 || k >= len(s.tuns) {
+			continue
+		}
+		way := i*len(s.tuns) + k
+		switch {
+		case s.cut[way].Load():
+			s.Cut.Add(1)
+			continue
+		case s.loss.Load() > 0 && rand.Uint64N(1_000_000) < s.loss.Load():
+			s.Lost.Add(1)
+			continue
+		}
+		select {
+		case s.ways[way] <- packet{time.Now().Add(time.Duration(s.lag.Load())), append([]byte(nil), buf[:n]...)}:
+			s.Passed.Add(1)
+		default:
+			s.Lost.Add(1)
+		}
+	}
+}
+
+// carry brings packets from one to another when they are due, in their order.
+func (s *islands) carry(i, k int) {
+	for p := range s.ways[i*len(s.tuns)+k] {
+		if d := time.Until(p.due); d > 0 {
+			time.Sleep(d)
+		}
+		_, _ = s.tuns[k].Write(p.bytes) // an interface that is gone loses it
+	}
+}
+
+// part cuts a group of nodes from all others, or brings all together again.
+func (s *islands) part(group ...int) {
+	n := len(s.tuns)
+	in := make([]bool, n)
+	for _, i := range group {
+		in[i] = true
+	}
+	for i := range n {
+		for k := range n {
+			s.cut[i*n+k].Store(in[i] != in[k])
+		}
+	}
+}
+
+// start starts a node in its namespace and waits until it serves.
+func (s *islands) start(i int, home string, flags ...string) *process {
+	s.t.Helper()
+	args := append([]string{"netns", "exec", s.names[i], binary, "--home", home, "run", "--rpc-addr", s.rpc(i)}, flags...)
+	dials.Store(s.rpc(i), func(_ context.Context, network, addr string) (c net.Conn, err error) {
+		err = within(s.names[i], func() error {
+			c, err = net.DialTimeout(network, addr, 5*time.Second)
+			return err
+		})
+		return c, err
+	})
+	p := launchAs(s.t, home, s.rpc(i), "ip", args...)
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		r, err := client.Get("http://" + p.addr + "/status")
+		if err == nil {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_ = r.Body.Close()
+			client.CloseIdleConnections() // those of the node's last life
+			return p
+		}
+		select {
+		case <-p.ended:
+			s.t.Fatalf("the node ended: %v\n%s", p.err, p.out.String())
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the node does not serve: %v\n%s", err, p.out.String())
+		}
+	}
+}
