@@ -136,6 +136,10 @@ func (f follower) has(at view.At) bool {
 // Step says how the chain goes on behind a block.
 func (f follower) Step(after view.At, kind view.RefKind) (s streams.Step, err error) {
 	tip, err := f.Tip(kind)
+	var absent *view.LookupError
+	if errors.As(err, &absent) && absent.Kind == view.ErrNotSynced { // it has only begun to come: nothing is behind that block yet
+		return s, nil
+	}
 	if err != nil || tip == after {
 		return s, err
 	}
