@@ -18,8 +18,10 @@ import (
 type FollowerOptions struct {
 	Link
 	Names
-	Log   string // of which the follower has records; empty: any
-	After uint64 // the stream's message behind which it goes on; 0: the first that there is
+	Log string // of which the follower has records; empty: any
+	// After is the stream's message behind which it goes on; 0: the first that there is. If the next one is not in the stream any more it goes on with the
+	// first that is: whether that follows on what its user has, Record.From says.
+	After uint64
 	By    *primitives.PublicKey
 	Said  func(err error) // when it is cut off, and with nil when it is not any more; never twice the same
 }
@@ -63,7 +65,8 @@ func Follow(o FollowerOptions) (*Follower, error) {
 	return f, nil
 }
 
-// Next returns the next record. ErrGap, ErrLog, ErrChanged: none follows, and another Follower is needed.
+// Next returns the next record. ErrGap, ErrLog, ErrChanged: none follows, and another Follower is needed. The first one may follow on another record than
+// the one that was asked for (After): Record.From says.
 func (f *Follower) Next(ctx context.Context) (Record, error) {
 	select {
 	case r, ok := <-f.list:
@@ -159,7 +162,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 	case *after > info.State.LastSeq:
 		return fmt.Errorf("%w: it ends with message %d, and %d came of it", ErrLog, info.State.LastSeq, *after)
 	case *after > 0 && info.State.FirstSeq > *after+1:
-		return fmt.Errorf("%w: message %d is the first, %d was the last that came", ErrGap, info.State.FirstSeq, *after)
+		*after = 0
 	}
 	f.last.Store(info.State.LastSeq)
 	c := js.ConsumerConfig{AckPolicy: js.AckNonePolicy, DeliverPolicy: js.DeliverAllPolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: time.Minute}
@@ -196,7 +199,7 @@ func (f *Follower) session(ctx context.Context, after *uint64) error {
 func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, after *uint64) error {
 	var parts []part
 	size, seq := 0, *after
-	for {
+	for first := true; ; first = false {
 		msg, err := m.Next()
 		if err != nil {
 			return err
@@ -204,6 +207,9 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		meta, err := msg.Metadata()
 		if err != nil {
 			return err
+		}
+		if first && meta.Sequence.Stream > seq+1 { // those between went meanwhile
+			seq, *after = 0, 0
 		}
 		if seq > 0 && meta.Sequence.Stream != seq+1 {
 			return fmt.Errorf("%w: message %d behind %d", ErrGap, meta.Sequence.Stream, seq)
