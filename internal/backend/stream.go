@@ -42,11 +42,15 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 	if m.Author, err = b.producer(k.ref.Hash, blk.Header); err != nil {
 		return nil, err
 	}
-	rec, err := b.record(k)
-	if err != nil {
-		return nil, err
+	var rec *storage.Record // only of what is not in memory: who follows the head is told before the store is asked
+	if !remembered(k) {
+		if rec, err = b.record(k); err != nil {
+			return nil, err
+		}
+		m.Final = max(rec.Final().Height, b.Engine.Chain().Height)
+	} else {
+		m.Final = k.entry.FinalHeight()
 	}
-	m.Final = max(rec.Final().Height, b.Engine.Chain().Height)
 	layout, err := b.layoutOf(k)
 	if err != nil {
 		return nil, err
@@ -71,6 +75,20 @@ func (b *Backend) streamed(k *block) (*stream.Block, error) {
 		m.Shards = append(m.Shards, s)
 	}
 	return m, nil
+}
+
+// remembered tells whether all that a block did is in memory.
+func remembered(k *block) bool {
+	if k.entry == nil {
+		return false
+	}
+	for i := range k.entry.Shards {
+		s := &k.entry.Shards[i]
+		if s.Result == nil || s.Chunk == nil && k.entry.Block.Body.Chunks[i].HeightIncluded == k.ref.Height {
+			return false
+		}
+	}
+	return true
 }
 
 func (b *Backend) newChunk(k *block, rec *storage.Record, i int, id primitives.ShardID) (primitives.AccountID, *primitives.Chunk, error) {
@@ -138,12 +156,14 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		if err := b.local(k, rec, s, d); err != nil {
 			return nil, err
 		}
-		changes, err := rec.Changes(s.ID)
-		if err != nil {
+		if d.Changes, err = wrote(k, rec, i, s.ID); err != nil {
 			return nil, err
 		}
-		for c := range changes {
-			d.Changes = append(d.Changes, changes[c].KeyChanges)
+		came := map[primitives.Hash]*primitives.Receipt{} // by the block's chunks, so that most are not looked for in the store
+		if k.entry != nil {
+			for _, x := range k.entry.Shards[i].Incoming {
+				came[x.ID] = x
+			}
 		}
 		isTx := map[primitives.Hash]bool{}
 		if s.Chunk != nil {
@@ -156,9 +176,11 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 			if isTx[id] || d.Receipts[id] != nil {
 				continue
 			}
-			x, err := b.storedReceipt(id)
-			if err != nil {
-				return nil, err
+			x := came[id]
+			if x == nil {
+				if x, err = b.storedReceipt(id); err != nil {
+					return nil, err
+				}
 			}
 			if x != nil {
 				d.Receipts[id] = x
@@ -171,6 +193,22 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 		return nil, err
 	}
 	return out, b.delayed(rec, lost)
+}
+
+// wrote are the changes of a shard, ascending by key.
+func wrote(k *block, rec *storage.Record, i int, id primitives.ShardID) ([]primitives.KeyChanges, error) {
+	if k.entry != nil && k.entry.Shards[i].Result != nil && len(k.entry.Shards[i].Result.Changes) > 0 {
+		return k.entry.Shards[i].Result.Changes, nil
+	}
+	stored, err := rec.Changes(id)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]primitives.KeyChanges, len(stored))
+	for c := range stored {
+		out[c] = stored[c].KeyChanges
+	}
+	return out, nil
 }
 
 // brought finds receipts that new chunks of shards that are not held have brought: they are stored with their proofs alone.
@@ -211,15 +249,11 @@ func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error)
 		}
 		return nil, err
 	}
-	p := places[0]
-	list, err := p.Block.Outgoing(p.Shard)
-	if p.Local {
-		list, err = p.Block.Local(p.Shard)
-	}
+	raw, err := places[0].Receipt()
 	if err != nil {
 		return nil, err
 	}
-	return receipt(list[p.Index].Value)
+	return receipt(raw.Value)
 }
 
 // local adds the receipts that a shard made for itself.

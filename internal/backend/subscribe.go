@@ -281,7 +281,10 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 		}
 		return nil, err
 	}
-	runtime.Gosched() // between one stored block and the next, what is small goes first
+	far := at.Height+near < f.b.Engine.Head().Height()
+	if far {
+		runtime.Gosched() // between one stored block and the next, what is small goes first
+	}
 	d := stream.NewDigest(m, func() (details []stream.Details, err error) {
 		defer func() {
 			if err != nil { // a digest asks once, and who tries again is to have another
@@ -297,7 +300,7 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 		}
 		return details, err
 	})
-	return c.put(d, at.Height+near < f.b.Engine.Head().Height()), nil
+	return c.put(d, far), nil
 }
 
 // digests are those of the blocks that were asked for last: those who follow the head ask for the same, and those who read the past, all from one
