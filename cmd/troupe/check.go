@@ -21,11 +21,14 @@ its end. Compiled contracts may be removed at any time. A broken record with who
 a missing file of the log or the index, and a state that does not lead to its root can't be mended:
 restore a snapshot, or put the data folder away and follow the network again.
 
-To check a chain that runs, make a snapshot of it, restore that elsewhere, and check it there.`,
-		Example: "  troupe --home /tmp/chain check",
-		Args:    cobra.NoArgs,
+To check a chain that runs, make a snapshot of it, restore that elsewhere, and check it there:
+no key is needed for that.`,
+		Example: `  troupe --home /tmp/chain check
+  troupe --home /tmp/copy snapshot restore /backup/chain-monday
+  troupe --home /tmp/copy check`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			hm, err := home.Load(a.home)
+			hm, err := home.LoadChain(a.home)
 			if err != nil {
 				return err
 			}

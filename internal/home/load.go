@@ -28,13 +28,18 @@ type Home struct {
 
 // Load reads a home folder. The genesis's records are not read; Records does that. Its first error is returned; Check finds
 // all of them.
-func Load(dir string) (*Home, error) {
+func Load(dir string) (*Home, error) { return load(dir, true) }
+
+// LoadChain is Load of what has a chain and may have no node key: a restored snapshot, which is looked at and not run.
+func LoadChain(dir string) (*Home, error) { return load(dir, false) }
+
+func load(dir string, runs bool) (*Home, error) {
 	c, warnings, err := LoadConfig(dir)
 	if err != nil {
 		return nil, err
 	}
 	h := &Home{Paths: PathsOf(dir, c), Config: c, Warnings: warnings}
-	if h.NodeKey, err = readNodeKey(&h.Paths); err != nil {
+	if h.NodeKey, err = readNodeKey(&h.Paths); err != nil && (runs || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, err
 	}
 	if h.ValidatorKey, err = optionalKey(h.Paths.ValidatorKey); err != nil {
