@@ -47,32 +47,34 @@ func TestManyProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	homes, addrs := make([]string, n), make([]string, n)
+	homes, addrs, others := make([]string, n), make([]string, n), make([]string, n)
 	began := time.Now()
 	for i := range homes {
 		homes[i] = newHome(t, "--fast")
 	}
-	held := make([]net.Listener, n) // all at once, or two nodes are given one port
+	held := make([]net.Listener, 2*n) // all at once, both of each node, or one is given another's
 	for i := range held {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
-		held[i], addrs[i] = l, l.Addr().String()
+		held[i] = l
+		[][]string{addrs, others}[i%2][i/2] = l.Addr().String()
 	}
 	inited := time.Since(began)
 	list := make([]*process, n)
 	began = time.Now()
 	for i := range list {
-		_ = held[i].Close()
-		list[i] = launch(t, homes[i], addrs[i])
+		_, _ = held[2*i].Close(), held[2*i+1].Close()
+		list[i] = launch(t, homes[i], addrs[i], "--network-addr", others[i])
 	}
 	launched := time.Since(began)
 	var ready sync.WaitGroup
+	client := http.Client{Timeout: 5 * time.Second}
 	for _, p := range list {
 		ready.Go(func() {
-			for ; p.ready == 0 && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
-				r, err := http.Get("http://" + p.addr + "/status")
+			for ; p.ready == 0 && time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+				r, err := client.Get("http://" + p.addr + "/status")
 				if err != nil {
 					continue
 				}
