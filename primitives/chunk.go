@@ -136,7 +136,7 @@ func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 
 // ChunkHash returns H(H(inner) ‖ encoded_merkle_root); that of mainnet's genesis is H(inner).
 func (h *ChunkHeaderInner) ChunkHash() Hash {
-	inner := HashBytes(h.appendInner(nil))
+	inner := HashBytes(h.appendInner(make([]byte, 0, 768))) // with the requests of a few shards
 	if h.Version == ChunkInnerV1 {
 		return inner
 	}

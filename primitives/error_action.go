@@ -66,7 +66,7 @@ type ActionErrorKind struct {
 var actionErrorRows = []errRow[ActionErrorKind]{
 	ActionAccountAlreadyExists: {name: "AccountAlreadyExists", fields: (*ActionErrorKind).account},
 	ActionAccountDoesNotExist:  {name: "AccountDoesNotExist", fields: (*ActionErrorKind).account},
-	ActionCreateAccountOnlyByRegistrar: {name: "CreateAccountOnlyByRegistrar", fields: func(e *ActionErrorKind) []errField {
+	ActionCreateAccountOnlyByRegistrar: {name: "CreateAccountOnlyByRegistrar", order: "021", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"predecessor_id", &e.PredecessorID}, {"registrar_account_id", &e.RegistrarID}}
 	}},
 	ActionCreateAccountNotAllowed: {name: "CreateAccountNotAllowed", fields: func(e *ActionErrorKind) []errField {
@@ -82,10 +82,10 @@ var actionErrorRows = []errRow[ActionErrorKind]{
 		return []errField{{"account_id", &e.AccountID}, {"amount", &e.Amount}}
 	}},
 	ActionTriesToUnstake: {name: "TriesToUnstake", fields: (*ActionErrorKind).account},
-	ActionTriesToStake: {name: "TriesToStake", fields: func(e *ActionErrorKind) []errField {
+	ActionTriesToStake: {name: "TriesToStake", order: "0321", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"balance", &e.Balance}, {"locked", &e.Locked}, {"stake", &e.Stake}}
 	}},
-	ActionInsufficientStake: {name: "InsufficientStake", fields: func(e *ActionErrorKind) []errField {
+	ActionInsufficientStake: {name: "InsufficientStake", order: "021", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"minimum_stake", &e.MinimumStake}, {"stake", &e.Stake}}
 	}},
 	ActionFunctionCallError:                  {name: "FunctionCallError", inner: func(e *ActionErrorKind) any { return pointee(&e.FunctionCall) }},
@@ -93,12 +93,12 @@ var actionErrorRows = []errRow[ActionErrorKind]{
 	ActionOnlyImplicitAccountCreationAllowed: {name: "OnlyImplicitAccountCreationAllowed", fields: (*ActionErrorKind).account},
 	ActionDeleteAccountWithLargeState:        {name: "DeleteAccountWithLargeState", fields: (*ActionErrorKind).account},
 	ActionDelegateInvalidSignature:           {name: "DelegateActionInvalidSignature"},
-	ActionDelegateSenderDoesNotMatchReceiver: {name: "DelegateActionSenderDoesNotMatchTxReceiver", fields: func(e *ActionErrorKind) []errField {
+	ActionDelegateSenderDoesNotMatchReceiver: {name: "DelegateActionSenderDoesNotMatchTxReceiver", order: "10", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"receiver_id", &e.ReceiverID}, {"sender_id", &e.SenderID}}
 	}},
 	ActionDelegateExpired:        {name: "DelegateActionExpired"},
 	ActionDelegateAccessKeyError: {name: "DelegateActionAccessKeyError", inner: func(e *ActionErrorKind) any { return pointee(&e.AccessKey) }},
-	ActionDelegateInvalidNonce: {name: "DelegateActionInvalidNonce", fields: func(e *ActionErrorKind) []errField {
+	ActionDelegateInvalidNonce: {name: "DelegateActionInvalidNonce", order: "10", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"ak_nonce", &e.KeyNonce}, {"delegate_nonce", &e.DelegateNonce}}
 	}},
 	ActionDelegateNonceTooLarge: {name: "DelegateActionNonceTooLarge", fields: func(e *ActionErrorKind) []errField {
@@ -108,10 +108,10 @@ var actionErrorRows = []errRow[ActionErrorKind]{
 		return []errField{{"identifier", &e.Identifier}}
 	}},
 	ActionGasKeyDoesNotExist: {name: "GasKeyDoesNotExist", fields: (*ActionErrorKind).key},
-	ActionInsufficientGasKeyBalance: {name: "InsufficientGasKeyBalance", fields: func(e *ActionErrorKind) []errField {
+	ActionInsufficientGasKeyBalance: {name: "InsufficientGasKeyBalance", order: "0213", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"balance", &e.Balance}, {"public_key", &e.PublicKey}, {"required", &e.Required}}
 	}},
-	ActionGasKeyBalanceTooHigh: {name: "GasKeyBalanceTooHigh", fields: func(e *ActionErrorKind) []errField {
+	ActionGasKeyBalanceTooHigh: {name: "GasKeyBalanceTooHigh", order: "0?21", fields: func(e *ActionErrorKind) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"balance", &e.Balance}, {"public_key", &e.PublicKey}}
 	}},
 	ActionDelegateInvalidNonceIndex: {name: "DelegateActionInvalidNonceIndex", fields: func(e *ActionErrorKind) []errField {

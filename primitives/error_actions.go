@@ -50,13 +50,13 @@ type ActionsValidationError struct {
 
 var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsDeleteMustBeFinal: {name: "DeleteActionMustBeFinal"},
-	ActionsTotalPrepaidGasExceeded: {name: "TotalPrepaidGasExceeded", fields: func(e *ActionsValidationError) []errField {
+	ActionsTotalPrepaidGasExceeded: {name: "TotalPrepaidGasExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.GasLimit}, {"total_prepaid_gas", &e.PrepaidGas}}
 	}},
-	ActionsTotalNumberExceeded: {name: "TotalNumberOfActionsExceeded", fields: func(e *ActionsValidationError) []errField {
+	ActionsTotalNumberExceeded: {name: "TotalNumberOfActionsExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"total_number_of_actions", &e.Count}}
 	}},
-	ActionsAddKeyMethodNamesBytesExceeded: {name: "AddKeyMethodNamesNumberOfBytesExceeded", fields: func(e *ActionsValidationError) []errField {
+	ActionsAddKeyMethodNamesBytesExceeded: {name: "AddKeyMethodNamesNumberOfBytesExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"total_number_of_bytes", &e.Count}}
 	}},
 	ActionsAddKeyMethodNameLengthExceeded: {name: "AddKeyMethodNameLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
@@ -64,7 +64,7 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsInvalidAccountID: {name: "InvalidAccountId", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"account_id", &e.AccountID}}
 	}},
-	ActionsContractSizeExceeded: {name: "ContractSizeExceeded", fields: func(e *ActionsValidationError) []errField {
+	ActionsContractSizeExceeded: {name: "ContractSizeExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"size", &e.Size}}
 	}},
 	ActionsFunctionCallMethodNameLengthExceeded: {name: "FunctionCallMethodNameLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
@@ -77,19 +77,19 @@ var actionsValidationRows = []errRow[ActionsValidationError]{
 	ActionsUnsupportedProtocolFeature: {name: "UnsupportedProtocolFeature", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"protocol_feature", &e.Feature}, {"version", &e.Version}}
 	}},
-	ActionsInvalidDeterministicStateInitReceiver: {name: "InvalidDeterministicStateInitReceiver", fields: func(e *ActionsValidationError) []errField {
+	ActionsInvalidDeterministicStateInitReceiver: {name: "InvalidDeterministicStateInitReceiver", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"derived_id", &e.DerivedID}, {"receiver_id", &e.ReceiverID}}
 	}},
 	ActionsDeterministicStateInitKeyLength:   {name: "DeterministicStateInitKeyLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
 	ActionsDeterministicStateInitValueLength: {name: "DeterministicStateInitValueLengthExceeded", fields: (*ActionsValidationError).lengthLimit},
-	ActionsGasKeyInvalidNumNonces: {name: "GasKeyInvalidNumNonces", fields: func(e *ActionsValidationError) []errField {
+	ActionsGasKeyInvalidNumNonces: {name: "GasKeyInvalidNumNonces", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.NonceLimit}, {"requested_nonces", &e.RequestedNonces}}
 	}},
 	ActionsAddGasKeyWithNonZeroBalance: {name: "AddGasKeyWithNonZeroBalance", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"balance", &e.Balance}}
 	}},
 	ActionsGasKeyFunctionCallAllowanceNotAllowed: {name: "GasKeyFunctionCallAllowanceNotAllowed"},
-	ActionsTotalNumberOfDeploysExceeded: {name: "TotalNumberOfDeployActionsExceeded", fields: func(e *ActionsValidationError) []errField {
+	ActionsTotalNumberOfDeploysExceeded: {name: "TotalNumberOfDeployActionsExceeded", order: "10", fields: func(e *ActionsValidationError) []errField {
 		return []errField{{"limit", &e.Limit}, {"number_of_deploy_actions", &e.Count}}
 	}},
 }

@@ -24,6 +24,7 @@ type errField struct {
 type errRow[E any] struct {
 	name   string
 	fields func(*E) []errField // in alphabetical order
+	order  string              // of the fields in borsh, by their places in fields; "": the same. ? stands before one that may be absent
 	inner  func(*E) any        // pointer to the wrapped value
 }
 

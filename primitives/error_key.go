@@ -31,14 +31,14 @@ var invalidAccessKeyRows = []errRow[InvalidAccessKeyError]{
 	KeyNotFound: {name: "AccessKeyNotFound", fields: func(e *InvalidAccessKeyError) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"public_key", &e.PublicKey}}
 	}},
-	KeyReceiverMismatch: {name: "ReceiverMismatch", fields: func(e *InvalidAccessKeyError) []errField {
+	KeyReceiverMismatch: {name: "ReceiverMismatch", order: "10", fields: func(e *InvalidAccessKeyError) []errField {
 		return []errField{{"ak_receiver", &e.KeyReceiver}, {"tx_receiver", &e.TxReceiver}}
 	}},
 	KeyMethodNameMismatch: {name: "MethodNameMismatch", fields: func(e *InvalidAccessKeyError) []errField {
 		return []errField{{"method_name", &e.MethodName}}
 	}},
 	KeyRequiresFullAccess: {name: "RequiresFullAccess"},
-	KeyNotEnoughAllowance: {name: "NotEnoughAllowance", fields: func(e *InvalidAccessKeyError) []errField {
+	KeyNotEnoughAllowance: {name: "NotEnoughAllowance", order: "0312", fields: func(e *InvalidAccessKeyError) []errField {
 		return []errField{{"account_id", &e.AccountID}, {"allowance", &e.Allowance}, {"cost", &e.Cost}, {"public_key", &e.PublicKey}}
 	}},
 	KeyDepositWithFunctionCall:   {name: "DepositWithFunctionCall"},

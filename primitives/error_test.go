@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"github.com/troupe-chain/troupe/primitives/borsh"
 	"os"
 	"reflect"
 	"slices"
@@ -130,6 +131,12 @@ func TestErrorRoundTrip(t *testing.T) {
 		if e.Error() == "" {
 			t.Errorf("%s: empty text", b)
 		}
+		var told TxExecutionError
+		if err := borsh.Unmarshal(e.AppendBorsh(nil), &told); err != nil {
+			t.Errorf("%s in borsh: %v", b, err)
+		} else if again := told.AppendJSON(nil); !bytes.Equal(again, b) {
+			t.Errorf("by borsh: got %s, want %s", again, b)
+		}
 	}
 	key := ZeroED25519Key
 	for tag := range invalidTxRows {
@@ -157,11 +164,12 @@ func TestErrorRoundTrip(t *testing.T) {
 		roundTrip(TxExecutionError{InvalidTx: &InvalidTxError{Tag: TxStorageError, Storage: e}})
 	}
 	for tag := range actionErrorRows {
-		roundTrip(TxExecutionError{Action: &ActionError{Kind: ActionErrorKind{Tag: ActionErrorTag(tag), AccountID: "a.near",
+		roundTrip(TxExecutionError{Action: &ActionError{Kind: ActionErrorKind{Tag: ActionErrorTag(tag), AccountID: "a.near", PublicKey: key,
 			RegistrarID: "b.near", PredecessorID: "c.near", ActorID: "d.near", SenderID: "e.near", ReceiverID: "f.near",
 			Identifier: GlobalContractID{Account: "g.near"}, FunctionCall: &FunctionCallError{Tag: CallExecution}, AccessKey: &InvalidAccessKeyError{Tag: KeyRequiresFullAccess},
 			Receipt: &ReceiptValidationError{}, Stake: Yocto(1), Locked: Yocto(2), Balance: Yocto(3)}}})
 	}
+	roundTrip(TxExecutionError{Action: &ActionError{Kind: ActionErrorKind{Tag: ActionGasKeyBalanceTooHigh, AccountID: "a.near"}}}) // without a key
 	for tag, row := range functionCallRows {
 		if row.name != "" {
 			e := &FunctionCallError{Tag: FunctionCallTag(tag), Compilation: &CompilationError{AccountID: "a.near"}, Message: "Smart contract panicked: \"x\"\n", Trap: TrapGeneric, Method: MethodNotFound}

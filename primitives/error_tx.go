@@ -58,7 +58,7 @@ var invalidTxRows = []errRow[InvalidTxError]{
 	TxInvalidAccessKey:   {name: "InvalidAccessKeyError", inner: func(e *InvalidTxError) any { return pointee(&e.AccessKey) }},
 	TxInvalidSignerID:    {name: "InvalidSignerId", fields: (*InvalidTxError).signer},
 	TxSignerDoesNotExist: {name: "SignerDoesNotExist", fields: (*InvalidTxError).signer},
-	TxInvalidNonce: {name: "InvalidNonce", fields: func(e *InvalidTxError) []errField {
+	TxInvalidNonce: {name: "InvalidNonce", order: "10", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"ak_nonce", &e.KeyNonce}, {"tx_nonce", &e.TxNonce}}
 	}},
 	TxNonceTooLarge: {name: "NonceTooLarge", fields: func(e *InvalidTxError) []errField {
@@ -68,30 +68,30 @@ var invalidTxRows = []errRow[InvalidTxError]{
 		return []errField{{"receiver_id", &e.ReceiverID}}
 	}},
 	TxInvalidSignature: {name: "InvalidSignature"},
-	TxNotEnoughBalance: {name: "NotEnoughBalance", fields: (*InvalidTxError).balanceCost},
-	TxLackBalanceForState: {name: "LackBalanceForState", fields: func(e *InvalidTxError) []errField {
+	TxNotEnoughBalance: {name: "NotEnoughBalance", order: "201", fields: (*InvalidTxError).balanceCost},
+	TxLackBalanceForState: {name: "LackBalanceForState", order: "10", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"amount", &e.Amount}, {"signer_id", &e.SignerID}}
 	}},
 	TxCostOverflow:      {name: "CostOverflow"},
 	TxInvalidChain:      {name: "InvalidChain"},
 	TxExpired:           {name: "Expired"},
 	TxActionsValidation: {name: "ActionsValidation", inner: func(e *InvalidTxError) any { return pointee(&e.Actions) }},
-	TxSizeExceeded: {name: "TransactionSizeExceeded", fields: func(e *InvalidTxError) []errField {
+	TxSizeExceeded: {name: "TransactionSizeExceeded", order: "10", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"limit", &e.Limit}, {"size", &e.Size}}
 	}},
 	TxInvalidVersion: {name: "InvalidTransactionVersion"},
 	TxStorageError:   {name: "StorageError", inner: func(e *InvalidTxError) any { return pointee(&e.Storage) }},
-	TxShardCongested: {name: "ShardCongested", fields: func(e *InvalidTxError) []errField {
+	TxShardCongested: {name: "ShardCongested", order: "10", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"congestion_level", &e.CongestionLevel}, {"shard_id", &e.ShardID}}
 	}},
-	TxShardStuck: {name: "ShardStuck", fields: func(e *InvalidTxError) []errField {
+	TxShardStuck: {name: "ShardStuck", order: "10", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"missed_chunks", &e.MissedChunks}, {"shard_id", &e.ShardID}}
 	}},
-	TxInvalidNonceIndex: {name: "InvalidNonceIndex", fields: func(e *InvalidTxError) []errField {
+	TxInvalidNonceIndex: {name: "InvalidNonceIndex", order: "10", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"num_nonces", &e.NumNonces}, {"tx_nonce_index", &e.NonceIndex}}
 	}},
-	TxNotEnoughGasKeyBalance: {name: "NotEnoughGasKeyBalance", fields: (*InvalidTxError).balanceCost},
-	TxNotEnoughBalanceForDeposit: {name: "NotEnoughBalanceForDeposit", fields: func(e *InvalidTxError) []errField {
+	TxNotEnoughGasKeyBalance: {name: "NotEnoughGasKeyBalance", order: "201", fields: (*InvalidTxError).balanceCost},
+	TxNotEnoughBalanceForDeposit: {name: "NotEnoughBalanceForDeposit", order: "3012", fields: func(e *InvalidTxError) []errField {
 		return []errField{{"balance", &e.Balance}, {"cost", &e.Cost}, {"reason", &e.Reason}, {"signer_id", &e.SignerID}}
 	}},
 }

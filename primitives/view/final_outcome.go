@@ -45,7 +45,8 @@ type FinalOutcome struct {
 	Level       ExecutionLevel
 	Status      FinalStatus
 	Transaction *primitives.SignedTransaction
-	Outcome     OutcomeProof // of the transaction
+	Told        *ToldTransaction // in its place, where another node has told of it
+	Outcome     OutcomeProof     // of the transaction
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
 }
@@ -66,14 +67,18 @@ func AppendFinalStatus(b []byte, s *FinalStatus) []byte {
 // AppendFinalOutcome appends the reply of tx, or with receipts that of EXPERIMENTAL_tx_status.
 func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 	b = append(append(append(b, `{"final_execution_status":"`...), o.Level.String()...), '"')
-	if o.Transaction == nil {
+	if o.Transaction == nil && o.Told == nil {
 		return append(b, '}')
 	}
-	if receipts {
+	if receipts && o.Told == nil { // nobody tells another of receipts
 		b = AppendReceipts(append(b, `,"receipts":`...), o.Receipts)
 	}
 	b = appendList(append(b, `,"receipts_outcome":`...), o.Outcomes, AppendOutcomeProof)
 	b = AppendFinalStatus(append(b, `,"status":`...), &o.Status)
-	b = AppendSignedTransaction(append(b, `,"transaction":`...), o.Transaction)
+	if b = append(b, `,"transaction":`...); o.Told != nil {
+		b = append(b, o.Told.JSON...)
+	} else {
+		b = AppendSignedTransaction(b, o.Transaction)
+	}
 	return append(AppendOutcomeProof(append(b, `,"transaction_outcome":`...), &o.Outcome), '}')
 }

@@ -13,10 +13,15 @@ const (
 
 // Size is the length of what AppendFinalOutcome appends.
 func (o *FinalOutcome) Size(receipts bool) int {
-	if o.Transaction == nil {
+	n := inBase64(len(o.Status.Value)) + len(o.Status.Failure) + outcomeSize(&o.Outcome)
+	switch {
+	case o.Told != nil:
+		n += len(o.Told.JSON)
+	case o.Transaction != nil:
+		n += transactionSize(o.Transaction)
+	default:
 		return jsonOutcome
 	}
-	n := inBase64(len(o.Status.Value)) + len(o.Status.Failure) + transactionSize(o.Transaction) + outcomeSize(&o.Outcome)
 	for i := range o.Outcomes {
 		n += outcomeSize(&o.Outcomes[i])
 	}

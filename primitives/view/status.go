@@ -33,9 +33,10 @@ type Status struct {
 	NodePublicKey         primitives.PublicKey
 	UptimeSeconds         int64
 	GenesisHash           primitives.Hash
-	Mocked                []string // host functions that tell contracts of a sandbox of good signatures only; the member is there only if there are any
-	Halted                *Halted  // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
-	Replica               *Replica // nil: the node is no replica. As with Halted
+	Mocked                []string  // host functions that tell contracts of a sandbox of good signatures only; the member is there only if there are any
+	Progress              *Progress // nil: the node is not behind. nearcore has no such thing; the member is there only if it is set
+	Halted                *Halted   // nil: the node takes blocks. nearcore has no such thing; the member is there only if it is set
+	Replica               *Replica  // nil: the node is no replica. As with Halted
 }
 
 // Replica says how far a replica is behind its writer.
@@ -60,6 +61,24 @@ type Halted struct {
 	Reason string
 	Height primitives.Height // of the block that could not be applied; 0: it was no block's doing
 	File   string            // what could not be applied, for troupe verify; empty: there is none
+}
+
+// Progress says how far a node is that is behind.
+type Progress struct {
+	Highest   primitives.Height // that is told of others
+	Headers   primitives.Height // of the headers that were judged, or of the head
+	Parts     uint64            // of the state with which it is to begin; 0: none comes
+	PartsHere uint64
+}
+
+func appendProgress(b []byte, p *Progress) []byte {
+	if p == nil {
+		return b
+	}
+	b = appendUint(append(b, `,"progress":{"header_height":`...), p.Headers)
+	b = appendUint(append(b, `,"highest_height":`...), p.Highest)
+	b = appendUint(append(b, `,"state_parts":`...), p.Parts)
+	return append(appendUint(append(b, `,"state_parts_here":`...), p.PartsHere), '}')
 }
 
 func appendHalted(b []byte, h *Halted) []byte {
@@ -98,6 +117,7 @@ func AppendNodeStatus(b []byte, s *Status, order Order) []byte {
 	b = appendMocked(b, s.Mocked)
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey) // deprecated twin
 	b = AppendKey(append(b, `,"node_public_key":`...), s.NodePublicKey)
+	b = appendProgress(b, s.Progress)
 	b = appendUint(append(b, `,"protocol_version":`...), s.ProtocolVersion)
 	b = appendReplica(b, s.Replica)
 	b = appendRPCAddr(b, s.RPCAddr)
@@ -151,7 +171,7 @@ func appendStatusStruct(b []byte, s *Status) []byte {
 	b = appendOptionKey(append(b, `,"node_key":`...), s.ValidatorPublicKey)
 	b = strconv.AppendInt(append(b, `,"uptime_sec":`...), s.UptimeSeconds, 10)
 	b = AppendHash(append(b, `,"genesis_hash":`...), &s.GenesisHash)
-	return append(appendReplica(appendHalted(appendMocked(b, s.Mocked), s.Halted), s.Replica), '}')
+	return append(appendReplica(appendHalted(appendProgress(appendMocked(b, s.Mocked), s.Progress), s.Halted), s.Replica), '}')
 }
 
 func appendMocked(b []byte, names []string) []byte {
