@@ -44,7 +44,7 @@ func into[T any](t *testing.T, text []byte) *T {
 // unproven are members of replies that no proof covers: metadata of outcomes, a time that stands there twice.
 var unproven = []string{"metadata", "timestamp"}
 
-// spoil returns a JSON value in every way in which one of its texts or numbers is another, with the path of what was changed.
+// spoil returns a JSON value in every way in which one of its texts or numbers is another, or one of its lists has one less, with the path of what was changed.
 func spoil(t *testing.T, text []byte) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
@@ -75,6 +75,15 @@ func spoil(t *testing.T, text []byte) map[string][]byte {
 		case []any:
 			for i, x := range v {
 				walk(fmt.Sprintf("%s[%d]", at, i), x, func(y any) { v[i] = y })
+			}
+			if n := len(v); n > 0 { // and one less
+				set(v[:n-1])
+				changed, err := json.Marshal(root)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out[at+" without its last"] = changed
+				set(v)
 			}
 		case string:
 			switch { // another digit in the middle, or the other direction
@@ -183,7 +192,11 @@ func (w *world) proveOutcomes(c *lightclient.Client) {
 		if id := p.Outcome.ID.String(); id != ask["transaction_hash"] && id != ask["receipt_id"] {
 			w.t.Errorf("%v: the outcome is of %s", ask, id)
 		}
-		for what, other := range spoil(w.t, reply) {
+		spoiled := spoil(w.t, reply)
+		if len(spoiled) < 20 {
+			w.t.Errorf("%v: spoiled in %d ways only", ask["type"], len(spoiled))
+		}
+		for what, other := range spoiled {
 			if _, err := lightclient.ProvenOutcome(c.Head.Inner.BlockMerkleRoot, other, true); err == nil {
 				w.t.Errorf("%v: taken with another %s", ask["type"], what)
 			}
