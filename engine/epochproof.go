@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,50 @@ func (e *Engine) saveProvenEpoch(b *storage.Batch, entry, parent *Entry) error {
 		return gone(err)
 	}
 	putProven(b, p)
+	return e.saveProofEnd(b, primitives.Hash(entry.Header().EpochID), p.Final)
+}
+
+// proofEnd is where it stands what else a proof has: of the epoch that it leads to, and the one before. Who keeps three epochs, neard's least, has no block of the
+// latter any more as soon as the head's epoch has begun.
+const proofEnd = "proof end"
+
+// endOf makes what a proof has of the epoch that ends with a block, and of the one before. Final is the former's.
+func (e *Engine) endOf(p *following.EpochProof, last primitives.Hash, final *primitives.BlockHeader) error {
+	end, err := e.Header(last)
+	if err == nil {
+		err = e.lastEpoch(&p.Last, primitives.Hash(end.NextEpochID))
+	}
+	if err == nil {
+		err = e.currentEpoch(&p.Current, last, final)
+	}
+	return err
+}
+
+// saveProofEnd puts that aside for EpochProof, if it is here.
+func (e *Engine) saveProofEnd(b *storage.Batch, last primitives.Hash, final *primitives.BlockHeader) error {
+	p := new(following.EpochProof)
+	if err := e.endOf(p, last, final); err != nil {
+		return gone(err)
+	}
+	raw := storage.Raw(p.AppendBorsh(last[:]))
+	storage.Misc.Put(b, proofEnd, &raw)
+	return nil
+}
+
+// savedProofEnd is what saveProofEnd put aside of the same block.
+func (e *Engine) savedProofEnd(p *following.EpochProof, last primitives.Hash) error {
+	raw, err := storage.Misc.Get(e.store.Reader(), proofEnd)
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(raw, last[:]) {
+		return fmt.Errorf("the end of a proof: %w", storage.ErrGone)
+	}
+	var end following.EpochProof
+	if err := borsh.Unmarshal(raw[len(last):], &end); err != nil {
+		return err
+	}
+	p.Last, p.Current = end.Last, end.Current
 	return nil
 }
 
@@ -133,12 +178,8 @@ func (e *Engine) EpochProof() (*following.EpochProof, error) {
 	if len(p.Epochs) < 2 { // nobody takes those
 		return nil, fmt.Errorf("%w: %d epochs behind the first", ErrNotYet, len(p.Epochs))
 	}
-	end, err := e.Header(last)
-	if err == nil {
-		err = e.lastEpoch(&p.Last, primitives.Hash(end.NextEpochID))
-	}
-	if err == nil {
-		err = e.currentEpoch(&p.Current, last, p.Epochs[len(p.Epochs)-1].Final)
+	if err = e.endOf(p, last, p.Epochs[len(p.Epochs)-1].Final); err != nil && gone(err) == nil {
+		err = e.savedProofEnd(p, last)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: epoch sync proof: %w", err)

@@ -166,6 +166,13 @@ func (n *network) bodies(b *primitives.Block) []*primitives.Chunk {
 // open starts an engine on the network's genesis.
 func (n *network) open(t testing.TB, o engine.Options) *engine.Engine {
 	t.Helper()
+	e, _ := n.openStored(t, o)
+	return e
+}
+
+// openStored is open, with the store.
+func (n *network) openStored(t testing.TB, o engine.Options) (*engine.Engine, *storage.Store) {
+	t.Helper()
 	rec := &Recording{Genesis: n.genesis}
 	c, err := Genesis(rec, nil)
 	if err != nil {
@@ -186,7 +193,7 @@ func (n *network) open(t testing.TB, o engine.Options) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e
+	return e, s
 }
 
 // payload puts a recorded witness together from its parts, as it was compressed; nil if too few are there.
