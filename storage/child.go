@@ -127,6 +127,7 @@ type noIndex struct{}
 
 func (noIndex) get([]byte) ([]byte, error)  { return nil, ErrNotFound }
 func (noIndex) iterate(_, _ []byte) cursor  { return noRows{} }
+func (noIndex) frozen(int) []cursor         { return nil }
 func (noIndex) snapshot() (snapshot, error) { return noIndex{}, nil }
 func (noIndex) release()                    {}
 func (noIndex) write(*Batch, bool) error    { return fmt.Errorf("%w: a child has no index", ErrOrder) }

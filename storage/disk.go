@@ -73,7 +73,10 @@ func (d osDisk) openIndex() (lstorage.Storage, error) {
 	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) && d.exists() || errors.Is(err, lstorage.ErrLocked) {
 		return nil, ErrLocked
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return sharedFiles{s}, nil
 }
 
 func (d osDisk) indexSize() (sum int64) {

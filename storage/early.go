@@ -150,10 +150,7 @@ func (s *Store) openEarly() {
 }
 
 func (s *Store) makeEarly(n uint64) {
-	x := new(early)
-	for range earlyCursors {
-		x.free = append(x.free, s.db.iterate(nil, nil))
-	}
+	x := &early{free: s.db.frozen(earlyCursors)}
 	flushes, _ := s.db.flushes()
 	s.dropEarly()
 	e := &s.earlies

@@ -62,15 +62,16 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	if err != nil {
 		return s.fail(err)
 	}
-	var batch Batch
-	foldNames(&batch, chain)
-	foldEpochs(&batch, v.base, chain)
+	batch := &s.folded
+	batch.begin()
+	foldNames(batch, chain)
+	foldEpochs(batch, v.base, chain)
 	for _, x := range chain[0].entry.head.Splits {
-		splitParents.Put(&batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
+		splitParents.Put(batch, splitKey{chain[0].ref.Height, x.Parent}, &Nothing{})
 	}
-	foldState(&batch, last)
-	putFrontier(&batch, changes, chain[0].entry.head.Splits)
-	shards, err := s.foldShards(&batch, v, chain)
+	foldState(batch, last)
+	putFrontier(batch, changes, chain[0].entry.head.Splits)
+	shards, err := s.foldShards(batch, v, chain)
 	if err != nil {
 		return s.fail(err)
 	}
@@ -83,11 +84,11 @@ func (s *Store) Fold(upto BlockRef, changes []FrontierChange) error {
 	for _, b := range written {
 		batch.add(b)
 	}
-	if err := s.putSegments(&batch, touched); err != nil {
+	if err := s.putSegments(batch, touched); err != nil {
 		return s.fail(err)
 	}
-	putCell(&batch, cellFold, &cell)
-	if err := s.step(&batch); err != nil {
+	putCell(batch, cellFold, &cell)
+	if err := s.step(batch); err != nil {
 		return s.fail(err)
 	}
 	s.fold = cell
@@ -193,16 +194,17 @@ const historyBatch = 256 << 10
 //
 // It returns the last value of each key: cold blocks are read once.
 func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChange) (last map[string][]byte, err error) {
-	var batch Batch
+	batch := &s.ahead
+	batch.begin()
 	base := v.base
 	flush := func(least int) {
 		if err == nil && batch.Size() >= least && batch.Len() > 0 {
-			err = s.db.write(&batch, false)
+			err = s.db.write(batch, false)
 			batch.Reset()
 		}
 	}
 	put := func(c *Column[placeKey, Nothing], k pointer) {
-		c.Put(&batch, placeKey{s.eraOf(k.height), k}, &Nothing{})
+		c.Put(batch, placeKey{s.eraOf(k.height), k}, &Nothing{})
 		flush(historyBatch)
 	}
 	before, err := s.bodyOf(base, false)
@@ -221,7 +223,7 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 			if v.skips(k.shard, p.ref.Height) {
 				continue
 			}
-			undo.Put(&batch, undoKey{era, k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
+			undo.Put(batch, undoKey{era, k.flat, p.ref.Height}, &undoValue{k.shard, k.item})
 			flush(historyBatch)
 			v := k.change.Last()
 			if !warm {
@@ -244,7 +246,7 @@ func (s *Store) foldAhead(v *view, chain []*pendingBlock, changes []FrontierChan
 	if err := s.copyFrontier(splits, changes); err != nil {
 		return nil, err
 	}
-	return last, s.step(&batch) // which syncs all of it
+	return last, s.step(batch) // which syncs all of it
 }
 
 // foldNames writes where blocks are and what they are called.

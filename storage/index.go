@@ -21,6 +21,9 @@ type index interface {
 	// settle merges all that is there, so that reads look in one place and nothing is left to be merged. It takes its time; reads and
 	// writes go on.
 	settle() error
+	// frozen returns cursors over the map as it is now, which need not see what was written last, nor notice damage: for who knows by a hash
+	// whether it is what he wants.
+	frozen(n int) []cursor
 	stats(*Stats)
 	// flushes is how many places that cover all keys a look has to look into beside the levels below, and what all of it takes on disk.
 	flushes() (n int, size int64)
@@ -91,6 +94,17 @@ func (b *Batch) Size() int { return len(b.b) }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() { b.b, b.n = b.b[:0], 0 }
+
+// maxKept is how many bytes of a batch stay for the next one: folds are alike, and memory that grows piece by piece is copied as often.
+const maxKept = 4 << 20
+
+// begin makes an empty batch of one that was used, in its memory if that is not much.
+func (b *Batch) begin() {
+	if cap(b.b) > maxKept {
+		b.b = nil
+	}
+	b.Reset()
+}
 
 // each calls f for each write; a nil value deletes. What f gets belongs to the batch.
 func (b *Batch) each(f func(key, value []byte)) {

@@ -3,6 +3,7 @@ package storage
 import (
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/syndtr/goleveldb/leveldb"
@@ -15,8 +16,11 @@ import (
 
 // levelIndex is an index on goleveldb.
 type levelIndex struct {
-	ldb  *leveldb.DB
-	stor lstorage.Storage
+	ldb    *leveldb.DB
+	stor   lstorage.Storage
+	shared bool // a file of it may be open more than once
+	cache  int  // bytes of blocks that goleveldb keeps
+	spare  atomic.Pointer[leveldb.Batch]
 }
 
 // Sizes of the index's memory. The write buffer is reserved at once but touched only as it fills, so an idle node pays
@@ -71,12 +75,13 @@ func levelOptions(o *Options) *opt.Options {
 }
 
 func openLevel(stor lstorage.Storage, o *Options) (*levelIndex, error) {
+	_, shared := stor.(sharedFiles)
 	stor = &journalSyncer{Storage: stor}
 	ldb, err := leveldb.Open(stor, levelOptions(o))
 	if err != nil {
 		return nil, wrapWrite("open index", err)
 	}
-	return &levelIndex{ldb: ldb, stor: stor}, nil
+	return &levelIndex{ldb: ldb, stor: stor, shared: shared, cache: o.BlockCache}, nil
 }
 
 func (d *levelIndex) close() error {
@@ -96,8 +101,50 @@ func (d *levelIndex) iterate(lo, hi []byte) cursor {
 	return levelCursor{d.ldb.NewIterator(&util.Range{Start: lo, Limit: hi}, nil)}
 }
 
+// frozen reads tables by their form, where they may be opened beside goleveldb and what is kept of them is not much; else by goleveldb.
+func (d *levelIndex) frozen(n int) (out []cursor) {
+	set := d.tables()
+	for range n {
+		if set != nil {
+			out = append(out, set.cursor())
+		} else {
+			out = append(out, d.iterate(nil, nil))
+		}
+	}
+	if set != nil {
+		set.done()
+	}
+	return out
+}
+
+// tables returns all tables of this moment, for one use; nil: they are not to be read so.
+func (d *levelIndex) tables() *tableSet {
+	if !d.shared {
+		return nil
+	}
+	for range 3 { // between the list and what holds its tables some may go
+		list, err := d.ldb.GetProperty("leveldb.sstables")
+		if err != nil {
+			return nil
+		}
+		runs, size, count := parseTables(list)
+		if count == 0 || count > openTables()/2 || size/coldIndexes > int64(d.cache) {
+			return nil
+		}
+		pin := d.ldb.NewIterator(nil, nil)
+		if now, err := d.ldb.GetProperty("leveldb.sstables"); err == nil && now == list {
+			return (&tableSet{stor: d.stor, runs: runs, pin: pin.Release}).use()
+		}
+		pin.Release()
+	}
+	return nil
+}
+
 func (d *levelIndex) write(b *Batch, synced bool) error {
-	lb := leveldb.MakeBatch(b.Size() + 16) // its form takes as much as ours; it asks for some bytes more, and would grow by small pieces
+	lb := d.spare.Swap(nil) // of a write before
+	if lb == nil || cap(lb.Dump()) < b.Size()+16 {
+		lb = leveldb.MakeBatch(b.Size() + 16) // its form takes as much as ours; it asks for some bytes more, and would grow by small pieces
+	}
 	b.each(func(key, value []byte) {
 		if value == nil {
 			lb.Delete(key)
@@ -105,7 +152,12 @@ func (d *levelIndex) write(b *Batch, synced bool) error {
 			lb.Put(key, value)
 		}
 	})
-	return wrapWrite("index write", d.ldb.Write(lb, &opt.WriteOptions{Sync: synced}))
+	err := d.ldb.Write(lb, &opt.WriteOptions{Sync: synced})
+	if cap(lb.Dump()) <= maxKept {
+		lb.Reset()
+		d.spare.Store(lb)
+	}
+	return wrapWrite("index write", err)
 }
 
 // rotate makes a table of the write buffer: what opening a transaction does.
@@ -205,6 +257,9 @@ func (c levelCursor) done() error {
 	c.it.Release()
 	return wrapIndex("index scan", err)
 }
+
+// sharedFiles are files of an index of which one may be open several times.
+type sharedFiles struct{ lstorage.Storage }
 
 // journalSyncer syncs a journal before the next one begins. goleveldb does not, though a synced write to the next is to have all
 // earlier writes last.

@@ -35,6 +35,15 @@ func (h *heldIndex) iterate(lo, hi []byte) cursor {
 	return heldCursor{h.index.iterate(lo, hi), h}
 }
 
+func (h *heldIndex) frozen(n int) []cursor {
+	h.open.Add(int64(n))
+	out := h.index.frozen(n)
+	for i := range out {
+		out[i] = heldCursor{out[i], h}
+	}
+	return out
+}
+
 func (s heldSnapshot) release() { s.in.held.Add(-1); s.snapshot.release() }
 
 func (s heldSnapshot) iterate(lo, hi []byte) cursor {

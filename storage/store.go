@@ -74,6 +74,8 @@ type Store struct {
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu
+	ahead    Batch                        // what is written before a fold; its memory is used again; under foldMu
+	folded   Batch                        // what a fold writes; the same
 	holds    int                          // backups on their way, for which segments stay; under foldMu
 	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
 	rows     []*Batch                     // by Write, since the last fold; under commitMu

@@ -341,7 +341,7 @@ func (d *strictDisk) openIndex() (lstorage.Storage, error) {
 	if d.dead {
 		return nil, errDied
 	}
-	return &strictStorage{d: d}, nil
+	return sharedFiles{&strictStorage{d: d}}, nil
 }
 
 // strictStorage is goleveldb's folder on such a disk.

@@ -1,0 +1,140 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"slices"
+
+	"github.com/golang/snappy"
+)
+
+// read reads a block, in the memory of the two buffers, and returns it. Its sum is not looked at: who reads by a cold cursor knows by a hash
+// whether it is what he wants.
+func (p blockPlace) read(f io.ReaderAt, raw, block *[]byte) ([]byte, error) {
+	n := int(p.length) + blockTrailer
+	b := slices.Grow((*raw)[:0], n)[:n]
+	*raw = b
+	if _, err := f.ReadAt(b, int64(p.at)); err != nil {
+		return nil, err
+	}
+	switch b[p.length] {
+	case 0:
+		*raw, *block = *block, *raw // what is returned stays until the next one is read
+		return b[:p.length], nil
+	case 1:
+		size, err := snappy.DecodedLen(b[:p.length])
+		if err != nil || size > maxColdBlock {
+			return nil, errTable
+		}
+		out, err := snappy.Decode((*block)[:cap(*block)], b[:p.length])
+		if err != nil {
+			return nil, errTable
+		}
+		*block = out
+		return out, nil
+	}
+	return nil, errTable
+}
+
+// blockCursor walks over the entries of a block.
+type blockCursor struct {
+	b        []byte // the entries
+	restarts []byte // where keys stand that share nothing with the one before, four bytes each
+	at       int    // of the next entry
+	key      []byte // with its trailer; in memory of the cursor
+	value    []byte // in b
+}
+
+// reset begins a block.
+func (c *blockCursor) reset(b []byte) error {
+	if len(b) < 4 {
+		return errTable
+	}
+	n := uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))
+	if n == 0 || 4*(n+1) > uint64(len(b)) {
+		return errTable
+	}
+	end := len(b) - 4*(int(n)+1)
+	c.b, c.restarts, c.at, c.key = b[:end], b[end:len(b)-4], 0, c.key[:0]
+	return nil
+}
+
+// next goes on to the next entry; false: there is none.
+func (c *blockCursor) next() (bool, error) {
+	if c.at >= len(c.b) {
+		return false, nil
+	}
+	b := c.b[c.at:]
+	shared, own, length, head := uint64(b[0]), uint64(0), uint64(0), 3
+	if len(b) >= 3 && b[0]|b[1]|b[2] < 0x80 { // nearly all
+		own, length = uint64(b[1]), uint64(b[2])
+	} else {
+		var n, m, k int
+		if shared, n = binary.Uvarint(b); n <= 0 {
+			return false, errTable
+		}
+		if own, m = binary.Uvarint(b[n:]); m <= 0 {
+			return false, errTable
+		}
+		if length, k = binary.Uvarint(b[n+m:]); k <= 0 {
+			return false, errTable
+		}
+		head = n + m + k
+	}
+	left := uint64(len(b) - head)
+	if shared > uint64(len(c.key)) || own > left || length > left-own || shared+own < keyTrailer {
+		return false, errTable
+	}
+	c.key = append(c.key[:shared], b[head:head+int(own)]...)
+	from := head + int(own)
+	c.value = b[from : from+int(length) : from+int(length)]
+	c.at += from + int(length)
+	return true, nil
+}
+
+// user is the key as it was put; order and put say which write it was, and whether that put it.
+func (c *blockCursor) user() []byte { return c.key[:len(c.key)-keyTrailer] }
+func (c *blockCursor) order() uint64 {
+	return binary.LittleEndian.Uint64(c.key[len(c.key)-keyTrailer:])
+}
+func (c *blockCursor) put() bool { return c.order()&0xff == 1 }
+
+// seek goes to the first entry at or above a key; false: there is none.
+func (c *blockCursor) seek(key []byte) (bool, error) {
+	lo, hi := 0, len(c.restarts)/4 // the last restart below the key is before hi
+	for lo+1 < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if err := c.restart(mid); err != nil {
+			return false, err
+		}
+		if bytes.Compare(c.user(), key) < 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if err := c.restart(lo); err != nil {
+		return false, err
+	}
+	for bytes.Compare(c.user(), key) < 0 {
+		if more, err := c.next(); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// restart goes to the entry at a restart.
+func (c *blockCursor) restart(i int) error {
+	at := uint64(binary.LittleEndian.Uint32(c.restarts[4*i:]))
+	if at >= uint64(len(c.b)) {
+		return errTable
+	}
+	c.at, c.key = int(at), c.key[:0]
+	more, err := c.next()
+	if err == nil && !more {
+		err = errTable
+	}
+	return err
+}

@@ -1,0 +1,183 @@
+package storage
+
+import (
+	"bytes"
+)
+
+// tableCursor is a cursor over a table set: over each of its runs, merged.
+type tableCursor struct {
+	set  *tableSet
+	runs []runCursor
+	now  *runCursor // where the present row is; nil: there is none
+	last []byte     // the key before: of each only the newest row counts
+	err  error
+}
+
+// runCursor stands in one run.
+type runCursor struct {
+	tables     []*coldTable
+	set        *tableSet
+	table      int // of tables
+	block      int // of the table
+	raw, data  []byte
+	read       *coldTable // whose block data is; nil: it is none
+	readAt     int
+	at         blockCursor
+	some       bool // there is an entry
+	blockBytes []byte
+}
+
+func (s *tableSet) cursor() *tableCursor {
+	c := &tableCursor{set: s.use(), runs: make([]runCursor, len(s.runs))}
+	for i := range c.runs {
+		c.runs[i].tables, c.runs[i].set = s.runs[i], s
+	}
+	return c
+}
+
+// seek goes to the first row at or above a key.
+func (c *tableCursor) seek(key []byte) bool {
+	if c.err != nil {
+		return false
+	}
+	for i := range c.runs {
+		if err := c.runs[i].seek(key); err != nil {
+			return c.fail(err)
+		}
+	}
+	return c.choose(false)
+}
+
+// next goes on to the next row.
+func (c *tableCursor) next() bool {
+	if c.err != nil {
+		return false
+	}
+	if c.now == nil {
+		return c.seek(nil)
+	}
+	c.last = append(c.last[:0], c.now.at.user()...)
+	if err := c.now.next(); err != nil {
+		return c.fail(err)
+	}
+	return c.choose(true)
+}
+
+func (c *tableCursor) fail(err error) bool {
+	c.now, c.err = nil, err
+	return false
+}
+
+// choose takes the least of the runs' keys, and of equal ones the newest. What was deleted is passed, and what has the last key where there
+// is one.
+func (c *tableCursor) choose(last bool) bool {
+	for {
+		c.now = nil
+		for i := range c.runs {
+			r := &c.runs[i]
+			if !r.some {
+				continue
+			}
+			if c.now == nil {
+				c.now = r
+				continue
+			}
+			if d := bytes.Compare(r.at.user(), c.now.at.user()); d < 0 || d == 0 && r.at.order() > c.now.at.order() {
+				c.now = r
+			}
+		}
+		if c.now == nil {
+			return false
+		}
+		if old := last && bytes.Equal(c.now.at.user(), c.last); !old {
+			if c.now.at.put() {
+				return true
+			}
+			c.last, last = append(c.last[:0], c.now.at.user()...), true
+		}
+		if err := c.now.next(); err != nil {
+			return c.fail(err)
+		}
+	}
+}
+
+func (c *tableCursor) valid() bool   { return c.now != nil }
+func (c *tableCursor) key() []byte   { return c.now.at.user() }
+func (c *tableCursor) value() []byte { return c.now.at.value }
+
+func (c *tableCursor) done() error {
+	if c.set != nil {
+		c.set.done()
+		c.set = nil
+	}
+	return wrapIndex("index scan", c.err)
+}
+
+// seek goes to the first entry at or above a key.
+func (r *runCursor) seek(key []byte) (err error) {
+	lo, hi := 0, len(r.tables)
+	for lo < hi { // the first table that may have it
+		mid := int(uint(lo+hi) >> 1)
+		t := r.tables[mid]
+		if err := r.set.open(t); err != nil {
+			return err
+		}
+		if len(t.blocks) == 0 || bytes.Compare(t.boundary(len(t.blocks)-1), key) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	// A key between two blocks, or two tables, is sought in the second one as well.
+	for r.table = lo; r.table < len(r.tables); r.table++ {
+		t := r.tables[r.table]
+		if err := r.set.open(t); err != nil {
+			return err
+		}
+		for r.block = t.find(key); r.block < len(t.blocks); r.block++ {
+			if err := r.load(); err != nil {
+				return err
+			}
+			if r.some, err = r.at.seek(key); err != nil || r.some {
+				return err
+			}
+		}
+	}
+	r.some = false
+	return nil
+}
+
+// next goes on to the next entry.
+func (r *runCursor) next() (err error) {
+	if r.some, err = r.at.next(); err != nil || r.some {
+		return err
+	}
+	for r.block++; r.table < len(r.tables); r.table, r.block = r.table+1, 0 {
+		t := r.tables[r.table]
+		if err := r.set.open(t); err != nil {
+			return err
+		}
+		for ; r.block < len(t.blocks); r.block++ {
+			if err := r.load(); err != nil {
+				return err
+			}
+			if r.some, err = r.at.next(); err != nil || r.some {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// load brings the present block into memory, if it is not there, and begins it.
+func (r *runCursor) load() (err error) {
+	t := r.tables[r.table]
+	if r.read != t || r.readAt != r.block {
+		r.read = nil
+		if r.blockBytes, err = t.blocks[r.block].read(t.file, &r.raw, &r.data); err != nil {
+			return err
+		}
+		r.read, r.readAt = t, r.block
+	}
+	return r.at.reset(r.blockBytes)
+}

@@ -1,0 +1,223 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	lstorage "github.com/syndtr/goleveldb/leveldb/storage"
+)
+
+// tableSet are the tables of a goleveldb as they were at one moment, for cursors that seek to a place that nobody has been at and read a few
+// rows there. goleveldb's own cursors go through three layers, its cache and a piece of memory for each block that they look at; these read one
+// block of each run of tables into memory of their own. They see no row that was in no table then.
+type tableSet struct {
+	stor lstorage.Storage
+	runs [][]*coldTable // of each the tables do not overlap, and ascend
+	pin  func()         // lets goleveldb remove the tables
+	uses atomic.Int32
+}
+
+// coldTable is one table: what its index says, read when somebody first comes to it.
+type coldTable struct {
+	num  int64
+	once sync.Once
+	err  error
+	file lstorage.Reader
+
+	keys   []byte   // of each block a key not below its last one, of the last block just that, without what goleveldb appends
+	ends   []uint32 // of each in keys
+	blocks []blockPlace
+}
+
+// blockPlace is where a block is in its table, without its trailer.
+type blockPlace struct {
+	at     uint64
+	length uint32
+}
+
+// Of goleveldb's tables.
+const (
+	tableFooter  = 48
+	tableMagic   = "\x57\xfb\x80\x8b\x24\x75\x47\xdb"
+	blockTrailer = 5
+	keyTrailer   = 8       // behind each key: a number of the write and, first, whether it put or deleted
+	maxColdBlock = 8 << 20 // bytes; blocks have some 4 KiB, but that of a table's index
+	coldIndexes  = 40      // about how many bytes of tables have one byte of index in memory
+)
+
+var errTable = errors.New("a table of the index does not have the form of one")
+
+// parseTables reads goleveldb's list of tables by level.
+func parseTables(list string) (runs [][]*coldTable, size int64, count int) {
+	level := 0
+	for line := range strings.Lines(list) {
+		if n, err := fmt.Sscanf(line, "--- level %d ---", &level); err == nil && n == 1 {
+			if level > 0 {
+				runs = append(runs, nil)
+			}
+			continue
+		}
+		var num, bytes int64
+		if n, err := fmt.Sscanf(line, "%d:%d", &num, &bytes); err != nil || n != 2 {
+			continue
+		}
+		if t := (&coldTable{num: num}); level == 0 { // these overlap
+			runs = append(runs, []*coldTable{t})
+		} else {
+			runs[len(runs)-1] = append(runs[len(runs)-1], t)
+		}
+		size, count = size+bytes, count+1
+	}
+	return slices.DeleteFunc(runs, func(r []*coldTable) bool { return len(r) == 0 }), size, count
+}
+
+// use counts a cursor.
+func (s *tableSet) use() *tableSet {
+	s.uses.Add(1)
+	return s
+}
+
+// done ends the use by a cursor; the last one closes the tables.
+func (s *tableSet) done() {
+	if s.uses.Add(-1) > 0 {
+		return
+	}
+	for _, run := range s.runs {
+		for _, t := range run {
+			if t.file != nil {
+				_ = t.file.Close() // it was read only
+			}
+		}
+	}
+	s.pin()
+}
+
+// open reads a table's index, once.
+func (s *tableSet) open(t *coldTable) error {
+	t.once.Do(func() { t.err = t.open(s.stor) })
+	return t.err
+}
+
+func (t *coldTable) open(stor lstorage.Storage) (err error) {
+	if t.file, err = stor.Open(lstorage.FileDesc{Type: lstorage.TypeTable, Num: t.num}); err != nil {
+		return err
+	}
+	size, err := t.file.Seek(0, 2)
+	if err != nil {
+		return err
+	}
+	var footer [tableFooter]byte
+	if size < tableFooter {
+		return errTable
+	}
+	if _, err := t.file.ReadAt(footer[:], size-tableFooter); err != nil {
+		return err
+	}
+	if string(footer[tableFooter-len(tableMagic):]) != tableMagic {
+		return errTable
+	}
+	_, rest, ok := cutPlace(footer[:])
+	index, _, ok2 := cutPlace(rest)
+	if !ok || !ok2 {
+		return errTable
+	}
+	var raw, unpacked []byte
+	block, err := index.read(t.file, &raw, &unpacked)
+	if err != nil {
+		return err
+	}
+	if err := t.readIndex(block); err != nil {
+		return err
+	}
+	return t.bound(&raw, &unpacked)
+}
+
+// bound puts the last key of a table in the place of what its index has for its last block: that is above it by as little as one byte tells, and
+// may be above the keys of many tables behind.
+func (t *coldTable) bound(raw, unpacked *[]byte) error {
+	n := len(t.blocks)
+	if n == 0 {
+		return nil
+	}
+	block, err := t.blocks[n-1].read(t.file, raw, unpacked)
+	if err != nil {
+		return err
+	}
+	var it blockCursor
+	if err := it.reset(block); err != nil {
+		return err
+	}
+	for more := true; more; {
+		if more, err = it.next(); err != nil {
+			return err
+		}
+	}
+	if len(it.key) > 0 {
+		t.keys = append(t.keys[:len(t.keys)-len(t.boundary(n-1))], it.user()...)
+		t.ends[n-1] = uint32(len(t.keys))
+	}
+	return nil
+}
+
+// readIndex takes keys and places of the blocks.
+func (t *coldTable) readIndex(block []byte) error {
+	var it blockCursor
+	if err := it.reset(block); err != nil {
+		return err
+	}
+	for {
+		more, err := it.next()
+		if err != nil || !more {
+			return err
+		}
+		at, _, ok := cutPlace(it.value)
+		if !ok {
+			return errTable
+		}
+		t.keys = append(t.keys, it.user()...)
+		t.ends = append(t.ends, uint32(len(t.keys)))
+		t.blocks = append(t.blocks, at)
+	}
+}
+
+// boundary is a key not below the last one of a block.
+func (t *coldTable) boundary(block int) []byte {
+	from := uint32(0)
+	if block > 0 {
+		from = t.ends[block-1]
+	}
+	return t.keys[from:t.ends[block]]
+}
+
+// find returns the first block that may have a key at or above this one, or the number of blocks.
+func (t *coldTable) find(key []byte) int {
+	lo, hi := 0, len(t.blocks)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if bytes.Compare(t.boundary(mid), key) < 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// cutPlace reads where a block is.
+func cutPlace(b []byte) (p blockPlace, rest []byte, ok bool) {
+	at, n := binary.Uvarint(b)
+	if n <= 0 {
+		return p, nil, false
+	}
+	length, m := binary.Uvarint(b[n:])
+	if m <= 0 || length > maxColdBlock {
+		return p, nil, false
+	}
+	return blockPlace{at, uint32(length)}, b[n+m:], true
+}
