@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/runtime/apply"
@@ -150,7 +151,8 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	if err != nil {
 		return 0, false, err
 	}
-	u, handle := state.NewUnrecorded(head.trieOf(i)), tx.PublicKey.Handle()
+	u, handle := readerOf(head.trieOf(i)), tx.PublicKey.Handle()
+	defer doneReading(u)
 	if tx.Nonce.HasIndex {
 		return u.GasKeyNonce(tx.SignerID, handle, tx.Nonce.Index)
 	}
@@ -159,13 +161,29 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	return key.Nonce, ok, err
 }
 
+// readers is memory for reading a few values of a state, used again: each transaction at the door does it.
+var readers = sync.Pool{New: func() any { return new(state.TrieUpdate) }}
+
+// readerOf returns an update that is only read from, until doneReading.
+func readerOf(t state.Trie) *state.TrieUpdate {
+	u := readers.Get().(*state.TrieUpdate)
+	u.Reset(t)
+	return u
+}
+
+func doneReading(u *state.TrieUpdate) {
+	u.Reset(nil)
+	readers.Put(u)
+}
+
 // readSigner reads what a transaction's signer has.
 func readSigner(layout primitives.ShardLayout, tries func(primitives.ShardIndex) state.Trie, tx *primitives.SignedTransaction) (s verify.Signer, err error) {
 	i, err := layout.Index(layout.ShardOf(tx.SignerID))
 	if err != nil {
 		return s, err
 	}
-	u := state.NewUnrecorded(tries(i))
+	u := readerOf(tries(i))
+	defer doneReading(u)
 	var account primitives.Account
 	if ok, err := u.Account(tx.SignerID, &account); err != nil {
 		return s, err

@@ -33,6 +33,11 @@ func appendFrontier(out []storage.FrontierChange, shard primitives.ShardID, old,
 	if err != nil {
 		return nil, err
 	}
+	n := 0
+	for level := range trie.Levels {
+		n += len(removed[level]) + len(puts[level])
+	}
+	out = slices.Grow(out, n)
 	for level := range trie.Levels {
 		for _, p := range removed[level] {
 			out = append(out, storage.FrontierChange{Shard: shard, Stub: storage.Stub{Level: uint8(level), Path: p}, Gone: true})
