@@ -110,8 +110,11 @@ func (b *Block) check() error {
 }
 
 // encode turns the block into a record. Shards come in the block's order, sections in that of their kinds.
-func (b *Block) encode() *recordWriter {
-	w := &recordWriter{head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
+func (b *Block) encode() *recordWriter { return b.encodeAs(false) }
+
+// encodeAs is encode; asIs: nothing is compressed.
+func (b *Block) encodeAs(asIs bool) *recordWriter {
+	w := &recordWriter{asIs: asIs, head: head{Ref: b.Ref, Prev: b.Prev, Timestamp: b.Timestamp, Ordinal: b.Ordinal, Epoch: b.Epoch,
 		Final: b.Final, IsHead: b.Head, Splits: b.Splits}}
 	w.one(kindHeader, 0, b.Header)
 	w.one(kindBody, 0, b.Body)

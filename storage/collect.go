@@ -34,12 +34,15 @@ const collectBatch = 1 << 20
 // the tail has passed it. Genesis itself stays. An archival node does not call it.
 // Reads go on meanwhile; those of a block that goes may fail with ErrGone.
 func (s *Store) Collect(o CollectOptions) (Collected, error) {
+	if err := s.EndLeaving(); err != nil {
+		return Collected{}, err
+	}
 	s.foldMu.Lock()
 	defer s.foldMu.Unlock()
 	if err := s.writable(); err != nil {
 		return Collected{}, err
 	}
-	if err := s.endAllLeaving(); err != nil {
+	if err := s.endAllLeaving(); err != nil { // what began to leave just now
 		return Collected{}, s.fail(err)
 	}
 	v := s.view.Load()

@@ -108,7 +108,7 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 
 // append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.
 func (s *Store) append(b *Block) (*entry, error) {
-	w := b.encode()
+	w := b.encodeAs(s.o.AsIs)
 	payload, headLen := w.bytes()
 	at, err := s.appendRecord(payload)
 	if err != nil {

@@ -53,6 +53,7 @@ func (s *Store) BeginLeave(shard primitives.ShardID, accounts AccountRange) erro
 		return s.fail(err)
 	}
 	s.setShard(shard, &cell) // readers learn first
+	s.leavings++
 	return s.fail(s.step(&batch))
 }
 
@@ -100,16 +101,6 @@ func (s *Store) endParents(shard primitives.ShardID) error {
 	return nil
 }
 
-// EndLeaving removes the rows of all shards that leave. It takes its time, in which blocks go on, but no fold.
-func (s *Store) EndLeaving() error {
-	s.foldMu.Lock()
-	defer s.foldMu.Unlock()
-	if err := s.writable(); err != nil {
-		return err
-	}
-	return s.fail(s.endAllLeaving())
-}
-
 // Incoming returns the shards that are on their way in: staged, or behind the others.
 func (s *Store) Incoming() (map[primitives.ShardID]AccountRange, error) {
 	out := map[primitives.ShardID]AccountRange{}
@@ -141,14 +132,7 @@ func (s *Store) endLeaving(shard primitives.ShardID, cell shardCell) error {
 	if err := s.removeShard(shard, cell.Accounts); err != nil {
 		return err
 	}
-	cell.Leaving = false
-	var batch Batch
-	shardCells.Put(&batch, shard, &cell)
-	if err := s.step(&batch); err != nil {
-		return err
-	}
-	s.setShard(shard, &cell)
-	return nil
+	return s.left(shard, cell)
 }
 
 // endAllLeaving removes what a crash has left of shards that leave.
@@ -164,32 +148,6 @@ func (s *Store) endAllLeaving() error {
 	return nil
 }
 
-// removeShard removes the rows of a shard, in pieces.
-func (s *Store) removeShard(shard primitives.ShardID, accounts AccountRange) error {
-	if err := s.unpinAccounts(shard, accounts); err != nil {
-		return err
-	}
-	for _, r := range flatRanges(shard, accounts, nil, nil) {
-		hi := []byte{flat.id + 1}
-		if r.hi != "" {
-			hi = append([]byte{flat.id}, r.hi...)
-		}
-		if err := s.dropRange(append([]byte{flat.id}, r.lo...), hi); err != nil {
-			return err
-		}
-		for _, era := range *s.eras.Load() {
-			if err := s.dropRange(undoRange(era, r)); err != nil {
-				return err
-			}
-		}
-	}
-	if err := s.dropFrontier(shard); err != nil {
-		return err
-	}
-	lo := append([]byte{stagedParts.id}, appendShard(nil, shard)...)
-	return s.dropRange(lo, PrefixEnd(lo))
-}
-
 // dropRange deletes a range of keys, in pieces.
 func (s *Store) dropRange(lo, hi []byte) error {
 	_, err := s.dropPieces(lo, hi, math.MaxInt)
@@ -198,20 +156,24 @@ func (s *Store) dropRange(lo, hi []byte) error {
 
 // dropPieces is dropRange for so many pieces at the most; it returns how many there were.
 func (s *Store) dropPieces(lo, hi []byte, most int) (n int, err error) {
-	var batch Batch
-	for ; n < most; n++ {
-		cur := s.db.iterate(lo, hi)
-		for batch.Size() < historyBatch && cur.next() {
-			batch.delete(cur.key())
-			lo = append(bytes.Clone(cur.key()), 0)
-		}
-		if err := cur.done(); err != nil || batch.Len() == 0 {
+	for at := [2][]byte{lo, hi}; n < most; n++ {
+		if k, err := s.dropPiece(&at); err != nil || k == 0 {
 			return n, err
 		}
-		if err := s.db.write(&batch, false); err != nil {
-			return n, err
-		}
-		batch.Reset()
 	}
 	return n, nil
+}
+
+// dropPiece deletes the first keys of a range, and takes them from it; it returns how many there were.
+func (s *Store) dropPiece(at *[2][]byte) (n int, err error) {
+	var batch Batch
+	cur := s.db.iterate(at[0], at[1])
+	for batch.Size() < historyBatch && cur.next() {
+		batch.delete(cur.key())
+		at[0] = append(bytes.Clone(cur.key()), 0)
+	}
+	if err := cur.done(); err != nil || batch.Len() == 0 {
+		return 0, err
+	}
+	return batch.Len(), s.db.write(&batch, false)
 }

@@ -141,29 +141,28 @@ func (s *Store) Unpin(below primitives.Height) error {
 }
 
 // unpinAccounts gives up the pins of a shard that leaves, and those of shards that it came from or was split into: they share its rows.
-func (s *Store) unpinAccounts(shard primitives.ShardID, accounts AccountRange) error {
+// It returns the ranges of what is still there of them.
+func (s *Store) unpinAccounts(shard primitives.ShardID, accounts AccountRange) (ranges [][2][]byte, err error) {
 	list, err := s.Pins()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list = slices.DeleteFunc(list, func(p Pin) bool { return p.Shard != shard && !p.Accounts.meets(accounts) })
 	if len(list) == 0 {
-		return nil
+		return nil, nil
 	}
 	var batch Batch
 	for i := range list {
 		pins.Delete(&batch, list[i].key())
 	}
 	if err := s.step(&batch); err != nil {
-		return err
+		return nil, err
 	}
 	for i := range list {
 		lo := append([]byte{pinRows.id}, appendPinKey(nil, list[i].key())...)
-		if err := s.dropRange(lo, PrefixEnd(lo)); err != nil {
-			return err
-		}
+		ranges = append(ranges, [2][]byte{lo, PrefixEnd(lo)})
 	}
-	return nil
+	return ranges, nil
 }
 
 // meets tells whether two ranges share a name.

@@ -166,7 +166,7 @@ func TestPinLeaves(t *testing.T) {
 	if err := c.s.Pin(Pin{Shard: 0, At: c.at[3]}, slices.Values[[]Stub](nil)); !errors.Is(err, ErrGone) {
 		t.Errorf("a pin in a shard that has left: %v", err)
 	}
-	c.must(c.s.unpinAccounts(9, AccountRange{Lo: "x", Hi: "y"})) // one that shard 1 was split into
+	c.must(c.s.removeShard(9, AccountRange{Lo: "x", Hi: "y"})) // one that shard 1 was split into
 	if list, err := c.s.Pins(); err != nil || len(list) > 0 || c.rows() > 0 {
 		t.Errorf("pins = %+v and %d rows, %v", list, c.rows(), err)
 	}

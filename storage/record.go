@@ -243,6 +243,7 @@ type recordWriter struct {
 	head head
 	data []byte // frames
 	raw  []byte // the frame being filled
+	asIs bool   // no frame is compressed
 	n    int    // its items
 	cur  section
 }
@@ -264,7 +265,7 @@ func (w *recordWriter) flush() {
 	}
 	start := len(w.data)
 	var method byte
-	if w.cur.Kind.dense(len(w.raw)) {
+	if w.asIs || w.cur.Kind.dense(len(w.raw)) {
 		w.data = append(w.data, w.raw...)
 	} else {
 		w.data, method = compress(w.data, w.raw)

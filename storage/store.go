@@ -25,6 +25,7 @@ type Options struct {
 	WarmBytes   int               // the same in bytes of changes; DefaultWarmBytes
 	EraBlocks   primitives.Height // heights of history that are removed at once, at least; DefaultEraBlocks
 	EarlyFrom   int64             // bytes of the index's tables from which loads read it as it was (early.go); DefaultEarlyFrom
+	AsIs        bool              // compress no record: for stores that are in memory, and soon gone
 	NoSync      bool              // leave syncing to the operating system: survives kill -9, not a power cut
 }
 
@@ -76,6 +77,7 @@ type Store struct {
 	steps    uint64                       // written to the index; under foldMu
 	ahead    Batch                        // what is written before a fold; its memory is used again; under foldMu
 	folded   Batch                        // what a fold writes; the same
+	leavings uint64                       // shards that began to leave, or have left; under foldMu
 	holds    int                          // backups on their way, for which segments stay; under foldMu
 	segments map[uint32]primitives.Height // of the log, with the highest block since the last fold; under commitMu
 	rows     []*Batch                     // by Write, since the last fold; under commitMu

@@ -1,0 +1,111 @@
+package storage
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// slowIndex takes its time for what is not synced, which is what removes rows, and counts it.
+type slowIndex struct {
+	index
+	pieces atomic.Int32
+	first  func()
+}
+
+func (x *slowIndex) write(b *Batch, synced bool) error {
+	if !synced && x.pieces.Add(1) == 1 {
+		x.first()
+	}
+	if !synced {
+		time.Sleep(3 * time.Millisecond) // so that who waits for the lock is the next to have it
+	}
+	return x.index.write(b, synced)
+}
+
+// leavingStore has a shard of 16 pieces that leaves.
+func leavingStore(t *testing.T) *Store {
+	s, err := OpenMemory(NewMemDisk(), testOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	g := &Block{Ref: BlockRef{1, hashOf("a")}, Epoch: hashOf("epoch"), Head: true, Shards: []Shard{{ID: 0}, {ID: 1}}}
+	err = s.Import(g, nil, func(put func(Pair) error) error {
+		long := make([]byte, 200)
+		for i := range 16 * historyBatch / 220 {
+			if err := put(Pair{1, fmt.Appendf(nil, "\x00p%0200d", i), long[:8]}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.BeginLeave(1, AccountRange{Lo: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestHeadersBesideLeave: who writes headers waits for a piece of what is removed of a shard, not for all of it.
+func TestHeadersBesideLeave(t *testing.T) {
+	s := leavingStore(t)
+	at := make(chan int32, 1)
+	slow := &slowIndex{index: s.db}
+	slow.first = func() {
+		go func() {
+			var b Batch
+			HeaderHeight.Put(&b, BlockRef{2, hashOf("b")}, &Raw{})
+			if err := s.PutHeaders(&b); err != nil {
+				t.Error(err)
+			}
+			at <- slow.pieces.Load()
+		}()
+	}
+	s.db = slow
+	if err := s.EndLeaving(); err != nil {
+		t.Fatal(err)
+	}
+	if n, all := <-at, slow.pieces.Load(); all < 10 || n > all/2 {
+		t.Errorf("headers came behind piece %d of %d", n, all)
+	}
+	cur := s.db.iterate([]byte{flat.id}, []byte{flat.id + 1})
+	if cur.next() {
+		t.Errorf("row %x of the shard is still there", cur.key())
+	}
+	if err := cur.done(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStageWithinLeave: what comes in between two pieces of a removal is not removed by the next.
+func TestStageWithinLeave(t *testing.T) {
+	s := leavingStore(t)
+	var r *removal
+	for range 3 {
+		if more, err := s.leavePiece(&r); err != nil || !more {
+			t.Fatal(more, err)
+		}
+	}
+	at, key := s.view.Load().folded, []byte("\x00x")
+	if _, err := s.Stage(1, at, AccountRange{Lo: "m"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.StagePart(1, at, 0, func(put func(key, value []byte) error) error { return put(key, []byte("1")) }); err != nil {
+		t.Fatal(err)
+	}
+	for more, err := true, error(nil); more; {
+		if more, err = s.leavePiece(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.EnterShard(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.ValueAt(at, 1, key); err != nil || string(v) != "1" {
+		t.Errorf("%q, %v", v, err)
+	}
+}
