@@ -66,6 +66,8 @@ type Options struct {
 	Arrivals Arrivals
 	// Shards is what has shards come in beside the chain; nil: they stay.
 	Shards *Shards
+	// Statuses has what others are asked about transactions; nil: nobody is.
+	Statuses *Statuses
 	// Failed ends the node because its store takes nothing any more.
 	Failed func(error)
 	States state.Options
@@ -212,11 +214,24 @@ func (a *Actor) start() {
 			a.o.Log.Warn("network: connections have not ended in time")
 		}
 	}
-	if a.o.Account != "" {
-		a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.o.Key})
-	}
+	a.validator()
 	a.headMoved(a.o.Engine.Head())
 	a.arm()
+}
+
+// Rekeyed says that the validator signs with another key from here on.
+type Rekeyed struct{ Key primitives.SecretKey }
+
+// validator tells the host whose node this is.
+func (a *Actor) validator() {
+	if a.o.Account == "" {
+		return
+	}
+	key := a.o.Key
+	if k := a.o.Front.key.Load(); k != nil {
+		key = *k
+	}
+	a.host.Post(near.Validator{AccountID: a.o.Account, Key: key})
 }
 
 func (a *Actor) arm() {
@@ -268,6 +283,8 @@ func (a *Actor) Handle(msg any) {
 		a.chunksWanted(&m)
 	case messages.TransactionPooled:
 		a.pooled(m.Tx, m.Routed)
+	case Rekeyed:
+		a.validator()
 	case asked:
 		a.askParts(m.Ask)
 	case submitted:
@@ -363,6 +380,10 @@ func (a *Actor) delivered(d *near.Deliver) {
 		switch b := m.Body.(type) {
 		case *wire.ForwardTx:
 			a.received(d.From, &b.SignedTransaction, false)
+		case *wire.StateRequestAck:
+			if a.o.Shards == nil || !a.o.Shards.acked(m.Author, &b.StateRequestAck) {
+				a.stateAcked(m.Author, &b.StateRequestAck)
+			}
 		case *wire.PartialChunk:
 			a.partsStep(parts.Partial{PartialChunk: &b.PartialChunk}, d.From)
 		case *wire.ChunkForward:

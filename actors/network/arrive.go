@@ -41,7 +41,8 @@ type arrival struct {
 	proof   *headers.EpochProof
 	blocks  map[primitives.Hash]*primitives.Block
 	wanted  map[primitives.Hash]int64 // when it was asked for, 0: not yet
-	machine *state.Machine            // nil: blocks are awaited
+	around  around
+	machine *state.Machine // nil: blocks are awaited
 	headers map[primitives.ShardID]*primitives.StateHeader
 	came    *engine.Arrival // nil: headers are awaited
 	busy    bool            // something runs beside the actor
@@ -245,29 +246,17 @@ func (a *Actor) beginStates(x *arrival) {
 	x.machine = state.New(x.shards(), a.o.States)
 }
 
-// stateHosts are the peers that give states of the sync block, as they have announced.
-func (a *Actor) stateHosts(x *arrival, info *near.Info) (out []state.Host) {
-	here := map[wire.PeerID]bool{}
-	for i := range info.Peers {
-		here[info.Peers[i].Info.ID] = true
-	}
-	for _, h := range info.Hosts {
-		if h.SyncHash == x.at.Before.Hash && here[h.PeerID] {
-			out = append(out, state.Host{ID: h.PeerID, Shards: h.Shards})
-		}
-	}
-	return out
+// stateHosts are those who give states of the sync block, as they have announced.
+func (a *Actor) stateHosts(x *arrival, info *near.Info) []state.Host {
+	x.around = aroundOf(a.o.Peer, info)
+	return x.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 
 // stateStep steps the machine and does what it says.
 func (a *Actor) stateStep(x *arrival, ev state.Event) {
 	out := x.machine.Step(a.now(), ev)
 	for _, q := range out.Ask {
-		var m wire.Message = &wire.StatePartRequest{ShardID: q.Item.Shard, SyncHash: x.at.Sync.Hash, Part: q.Item.Part}
-		if q.Item.Header {
-			m = &wire.StateHeaderRequest{ShardID: q.Item.Shard, SyncHash: x.at.Sync.Hash}
-		}
-		a.host.Post(near.ToPeer{Peer: q.Peer, Msg: m})
+		a.host.Post(x.around.ask(q, x.at.Sync.Hash))
 	}
 	for _, id := range out.Ban {
 		a.ban(id, near.Abusive)

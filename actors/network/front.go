@@ -20,7 +20,8 @@ type Front struct {
 	FirstMet func() // called when the first peer is there; nil: nobody asks
 	Log      *logrus.Logger
 
-	host                       atomic.Pointer[tcp.Host] // nil: there is none now
+	host                       atomic.Pointer[tcp.Host]             // nil: there is none now
+	key                        atomic.Pointer[primitives.SecretKey] // with which the validator signs now; nil: as in Options
 	info                       atomic.Pointer[near.Info]
 	syncing, met               atomic.Bool
 	knows                      atomic.Bool // a peer has said what its head is, and the sync machine has heard of it
@@ -154,4 +155,13 @@ func (f *Front) Metrics(b []byte) []byte {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
 	return b
+}
+
+// Rekey has the validator's data signed with another key by whatever host there will be.
+func (f *Front) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
+
+// Progress tells how far headers and state are.
+func (f *Front) Progress(p *view.Progress) {
+	p.Headers = max(p.Headers, primitives.Height(f.headers.Load()))
+	p.Parts, p.PartsHere = f.statesAll.Load(), f.statesHere.Load()
 }

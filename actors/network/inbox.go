@@ -68,8 +68,13 @@ func (a *Actor) deliver(d near.Deliver) {
 			if a.o.Shards != nil {
 				a.o.Shards.answered(&body.ChunkResponse)
 			}
-		case *wire.ChunkRequest, *wire.RoutedStateHeaderRequest, *wire.RoutedStatePartRequest:
+		case *wire.ChunkRequest, *wire.RoutedStateHeaderRequest, *wire.RoutedStatePartRequest, *wire.TxStatusRequest:
 			a.server.put(d)
+			return
+		case *wire.TxStatusResponse:
+			if a.o.Statuses != nil {
+				a.o.Statuses.took(body.Outcome)
+			}
 			return
 		}
 	case *wire.Block:

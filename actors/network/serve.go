@@ -116,6 +116,12 @@ func (s *server) serve(coder *parts.Pool, d *near.Deliver) {
 	case *wire.EpochSyncRequest, *wire.StateHeaderRequest, *wire.StatePartRequest:
 		s.state.serve(d)
 	case *wire.Routed:
+		if q, ok := m.Body.(*wire.TxStatusRequest); ok { // what is not known here is met with silence, as at neard
+			if raw, err := s.e.Tell(q.Hash, q.Signer); err == nil && len(raw) <= maxStatus {
+				s.host.Post(near.RouteTo{Target: wire.WayBack(m.Hash()), Body: &wire.TxStatusResponse{Outcome: raw}})
+			}
+			break
+		}
 		body, ok := m.Body.(*wire.ChunkRequest)
 		if !ok {
 			s.state.serve(d)

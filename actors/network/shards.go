@@ -28,8 +28,7 @@ type Shards struct {
 	judging chan struct{} // has who looks at a part
 
 	mu     sync.Mutex // while it is held the host may be waited for
-	peers  map[wire.PeerID]bool
-	hosts  []*wire.SnapshotHost
+	around around
 	points []*point // newest last
 
 	fetchMu sync.Mutex // which the host takes
@@ -40,6 +39,7 @@ type Shards struct {
 type ShardsOptions struct {
 	Engine  *engine.Engine
 	Account primitives.AccountID // of this node's validator; none: it is none
+	Self    wire.PeerID          // this node
 	Front   *Front
 	States  state.Options
 	Random  func(n int) int
@@ -78,24 +78,16 @@ func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
 func (s *Shards) tick(info *near.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.peers, s.hosts = map[wire.PeerID]bool{}, info.Hosts
-	for i := range info.Peers {
-		s.peers[info.Peers[i].Info.ID] = true
-	}
+	s.around = aroundOf(s.o.Self, info)
 	for _, p := range s.points {
 		s.step(p, state.Hosts{List: s.hostsOf(p)})
 	}
 }
 
-// hostsOf are the peers that give states of a sync point, as they have announced; the caller holds mu. The first two epochs of a chain have one height, and a
+// hostsOf are those who give states of a sync point, as they have announced; the caller holds mu. The first two epochs of a chain have one height, and a
 // host's second announcement of a height is nothing new to anybody: who has announced the first epoch's is asked for the second's, too.
-func (s *Shards) hostsOf(p *point) (out []state.Host) {
-	for _, h := range s.hosts {
-		if (h.SyncHash == p.announced || h.EpochHeight == p.epoch) && s.peers[h.PeerID] {
-			out = append(out, state.Host{ID: h.PeerID, Shards: h.Shards})
-		}
-	}
-	return out
+func (s *Shards) hostsOf(p *point) []state.Host {
+	return s.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == p.announced || h.EpochHeight == p.epoch })
 }
 
 // step steps a machine and does what it says; the caller holds mu.
@@ -106,11 +98,7 @@ func (s *Shards) step(p *point, ev state.Event) {
 		return
 	}
 	for _, q := range out.Ask {
-		var m wire.Message = &wire.StatePartRequest{ShardID: q.Item.Shard, SyncHash: p.sync, Part: q.Item.Part}
-		if q.Item.Header {
-			m = &wire.StateHeaderRequest{ShardID: q.Item.Shard, SyncHash: p.sync}
-		}
-		host.Post(near.ToPeer{Peer: q.Peer, Msg: m})
+		host.Post(s.around.ask(q, p.sync))
 	}
 	for _, id := range out.Ban {
 		s.o.Front.bans.Add(1)

@@ -35,7 +35,7 @@ func (n *Node) join() {
 			n.tell(n.chain, validatoractor.Heard{Received: m, Done: done})
 		}
 		if n.engine.Scheduled() {
-			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Front: o.Front, States: o.States, Random: o.Random,
+			o.Shards = network.NewShards(network.ShardsOptions{Engine: n.engine, Account: o.Account, Self: o.Peer, Front: o.Front, States: o.States, Random: o.Random,
 				Tell: func(m any) { n.tell(n.network, m) }, Log: n.o.Log})
 			n.shardMoves.Begin(n.engine.Tip())
 			v := *n.o.Validator
@@ -43,6 +43,8 @@ func (n *Node) join() {
 			n.o.Validator = &v
 		}
 	}
+	n.statuses = network.NewStatuses(n.engine, o.Front, o.Account, o.Route.Horizon)
+	o.Statuses = n.statuses
 	n.o.Network = &o
 	net := &n.o.Net
 	net.Refused = both(n, net.Refused)
@@ -78,6 +80,18 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 		},
 	}
 	return validatoractor.New(o)
+}
+
+// Rekey has the validator's account sign with another key from the next thing on; false: this node has no validator among others. What was signed is kept
+// by account, so that no two signatures contradict whichever keys they are of.
+func (n *Node) Rekey(key primitives.SecretKey) bool {
+	if n.network == nil || n.o.Validator == nil {
+		return false
+	}
+	n.o.Network.Front.Rekey(key)
+	n.tell(n.network, network.Rekeyed{Key: key})
+	n.tell(n.chain, validatoractor.Rekeyed{Key: key})
+	return true
 }
 
 // both tells the network's actor, and first whoever is told else.

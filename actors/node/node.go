@@ -54,6 +54,7 @@ type Node struct {
 	subscribed atomic.Int64
 	moves      moves
 	shardMoves validatoractor.Moves
+	statuses   *network.Statuses // nil: nobody else is asked
 	// streamed counts those, and the ones that have ended and for which an actor still works, or may.
 	streamed atomic.Int64
 	ids      atomic.Uint64 // of sessions and waiters

@@ -39,6 +39,8 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return &out, nil
+	case n.statuses != nil && n.statuses.Foreign(r.Sender):
+		return n.told(ctx, r)
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
 		return nil, err
 	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction

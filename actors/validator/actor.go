@@ -62,11 +62,15 @@ type Options struct {
 // Life is what outlives an actor that fails, so that the next one knows how it finds the engine. The zero value is that of the first.
 type Life struct {
 	begun  bool
-	inside atomic.Bool     // of a call that changes the engine
-	told   primitives.Hash // the block that everybody was told of last
+	key    *primitives.SecretKey // with which the account signs; nil: as in the options
+	inside atomic.Bool           // of a call that changes the engine
+	told   primitives.Hash       // the block that everybody was told of last
 	// Steps counts events, Panics actors before this one.
 	Steps, Panics atomic.Uint64
 }
+
+// Rekeyed says that the account signs with another key from here on; what it has signed stays where it is kept.
+type Rekeyed struct{ Key primitives.SecretKey }
 
 // Heard is what a peer says, and what gives back its place in the mailbox.
 type Heard struct {
@@ -172,6 +176,9 @@ func (a *Actor) open() (err error) {
 		s := consensus.Signatures{Target: a.o.Floor, Block: a.o.Floor}
 		signed = s.AppendBorsh(nil)
 	}
+	if a.o.Life.key != nil {
+		a.o.Key = *a.o.Life.key
+	}
 	self := a.self
 	a.base, a.begun = int64(a.o.Clock()), time.Now()
 	a.now = a.base
@@ -221,6 +228,9 @@ func (a *Actor) Handle(msg any) {
 	case Heard:
 		m.Done()
 		a.step(m.Received)
+	case Rekeyed:
+		a.o.Life.key = &m.Key
+		a.step(consensus.Rekeyed{Key: m.Key})
 	case messages.BlockReceived:
 		a.step(consensus.Received{From: consensus.Peer(m.From), Message: m.Block})
 	case messages.ApprovalReceived:

@@ -324,3 +324,6 @@ func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Has
 	out.Send = append(out.Send, Send{To: to, Body: Endorse(key, chunk, t.me.Account, t.me.Key)})
 	return out, nil
 }
+
+// Rekey has the account sign with another key.
+func (t *Tracker) Rekey(key primitives.SecretKey) { t.me.Key = key }

@@ -174,3 +174,19 @@ func (n *Node) propose(height primitives.Height, list []candidate) {
 
 // short is the beginning of a hash, for notes.
 func short(h primitives.Hash) string { return h.String()[:8] }
+
+// rekey has the account sign with another key: of an epoch whose validators have it with the one before, nothing any more.
+func (n *Node) rekey(key primitives.SecretKey) {
+	if n.me == "" {
+		return
+	}
+	n.o.Key = key
+	n.judges.Rekey(key)
+	if h := n.head; h != nil {
+		h.approves = false
+		for i := range h.approvers {
+			h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
+		}
+		n.makeChunks()
+	}
+}

@@ -195,6 +195,8 @@ func (n *Node) Step(now int64, ev Event) Out {
 			n.written()
 		case Moved:
 			n.renew()
+		case Rekeyed:
+			n.rekey(ev.Key)
 		default:
 			panic(fmt.Sprintf("consensus: no case for %T", ev))
 		}

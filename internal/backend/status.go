@@ -50,9 +50,22 @@ func (b *Backend) Status() (*view.Status, error) {
 		same := *last
 		last = &same
 	}
-	last.status.UptimeSeconds, last.status.Replica = uptime, b.lag()
+	last.status.UptimeSeconds, last.status.Replica, last.status.Progress = uptime, b.lag(), b.progress(syncing)
 	b.status.Store(last)
 	return &last.status, nil
+}
+
+// progress says how far a node is that is behind.
+func (b *Backend) progress(syncing bool) *view.Progress {
+	if !syncing {
+		return nil
+	}
+	_, best := b.Network.Syncing()
+	p := &view.Progress{Highest: best, Headers: b.Engine.Head().Height()}
+	if x, ok := b.Network.(interface{ Progress(*view.Progress) }); ok {
+		x.Progress(p)
+	}
+	return p
 }
 
 // describe makes a status but for its uptime.

@@ -3,8 +3,11 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/troupe-chain/troupe/internal/config"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
@@ -21,6 +25,7 @@ type live struct {
 	mu     sync.Mutex                 // of a reload
 	known  map[string]json.RawMessage // what holds, by key; nil: as it was read at the start; under mu
 	config atomic.Pointer[config.Config]
+	key    *primitives.KeyFile // of the validator, if it is another than at the start; under mu
 }
 
 func (l *live) minAge() time.Duration { return l.config.Load().GCMinAge }
@@ -78,6 +83,10 @@ func (h *Host) Reload() (*Reloaded, error) {
 		}
 		r.Taken = append(r.Taken, key)
 	}
+	key, err := h.otherKey(r)
+	if err != nil {
+		return nil, err
+	}
 	if len(r.Taken) == 0 {
 		return r, nil
 	}
@@ -91,9 +100,42 @@ func (h *Host) Reload() (*Reloaded, error) {
 		both.Limits, both.APIKeys = next.RPC.Limits, next.RPC.APIKeys
 		taken.RPC = &both
 	}
+	if key != nil {
+		h.Node.Rekey(key.SecretKey)
+		l.key = key
+		h.log.Infof("%s signs with %s from here on", key.AccountID, key.PublicKey())
+	}
 	l.config.Store(&taken)
 	l.known = was
 	return r, nil
+}
+
+// otherKey reads validator_key.json again and returns its key if the account of this node's validator is to sign with that from here on; else nil. Another account, or
+// none, is for the next start: what a validator has signed is kept with its folder.
+func (h *Host) otherKey(r *Reloaded) (*primitives.KeyFile, error) {
+	was, path := h.home.ValidatorKey, h.home.Paths.ValidatorKey
+	if h.live.key != nil {
+		was = h.live.key
+	}
+	if path == "" {
+		return nil, nil
+	}
+	key, err := home.ReadKeyFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = nil, nil
+	}
+	name := filepath.Base(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case key == nil && was == nil || key != nil && was != nil && *key == *was:
+		return nil, nil
+	case key == nil || was == nil || key.AccountID != was.AccountID || !h.together:
+		r.Restart = append(r.Restart, name)
+		return nil, nil
+	}
+	r.Taken = append(r.Taken, name)
+	return key, nil
 }
 
 // GoOn makes o, with which the node was started, the options of the one that is started in its place: what Reload has taken up holds there too.
@@ -103,6 +145,9 @@ func (h *Host) GoOn(o *Options) {
 	defer l.mu.Unlock()
 	hm := *o.Home
 	hm.Config = l.config.Load()
+	if l.key != nil {
+		hm.ValidatorKey = l.key
+	}
 	o.Home, o.known = &hm, l.known
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // TestReload: what may change while a node runs does; of the rest it is said that it needs a restart, until there is one; a file that is none, or
@@ -73,6 +75,20 @@ func TestReload(t *testing.T) {
 		t.Errorf("blocks are kept %v s", got)
 	}
 	check("once more", nil, []string{"troupe.block_production"})
+	key := filepath.Join(dir, "validator_key.json")
+	theirs, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := primitives.KeyFile{AccountID: h.home.ValidatorKey.AccountID, SecretKey: primitives.SecretKeyFromSeed(primitives.ED25519, "other")}
+	if err := os.WriteFile(key, other.MarshalIndent(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("the key of a validator that is alone", nil, []string{"troupe.block_production", "validator_key.json"})
+	if err := os.WriteFile(key, theirs, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("its own again", nil, []string{"troupe.block_production"})
 	for what, text := range map[string]string{"no JSON": "{", "no such value": `{"troupe":{"rpc":{"max_requests_per_address":"many"}}}`, "no such key": `{"troupe":{"rpc":{"api_keys":["status"]}}}`} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,105 @@
+package network
+
+import (
+	"slices"
+
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// States are given by whoever has announced them. A neighbour is asked, and answers, on its connection. Another is asked by a routed message, which is the
+// only way that neard knows, and answers by a connection of tier 3, if others can reach this node at all: so he is asked where neighbours don't do.
+const (
+	nearEnough = 2  // neighbours that give a shard
+	maxFar     = 16 // others that are asked for one
+)
+
+// around are those who may be asked for states.
+type around struct {
+	self   wire.PeerID
+	peers  map[wire.PeerID]bool // neighbours
+	public bool                 // it is known where others see this node
+	hosts  []*wire.SnapshotHost
+}
+
+func aroundOf(self wire.PeerID, info *near.Info) around {
+	a := around{self: self, peers: map[wire.PeerID]bool{}, public: info.Public.IsValid(), hosts: info.Hosts}
+	for i := range info.Peers {
+		a.peers[info.Peers[i].Info.ID] = true
+	}
+	return a
+}
+
+// give lists the hosts that fit: neighbours with all that they give, others with what too few neighbours do.
+func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []state.Host) {
+	served := map[primitives.ShardID]int{}
+	for _, h := range a.hosts {
+		if a.peers[h.PeerID] && fits(h) {
+			out = append(out, state.Host{ID: h.PeerID, Shards: h.Shards})
+			for _, id := range h.Shards {
+				served[id]++
+			}
+		}
+	}
+	if !a.public {
+		return out
+	}
+	far := map[primitives.ShardID]int{}
+	for _, h := range a.hosts {
+		if a.peers[h.PeerID] || h.PeerID == a.self || !fits(h) {
+			continue
+		}
+		shards := slices.DeleteFunc(slices.Clone(h.Shards), func(id primitives.ShardID) bool { return served[id] >= nearEnough || far[id] >= maxFar })
+		for _, id := range shards {
+			far[id]++
+		}
+		if len(shards) > 0 {
+			out = append(out, state.Host{ID: h.PeerID, Shards: shards})
+		}
+	}
+	return out
+}
+
+// ask is what is posted to have a host asked.
+func (a *around) ask(q state.Ask, sync primitives.Hash) near.Event {
+	switch i := q.Item; {
+	case !a.peers[q.Peer]:
+		return near.AskState{Host: q.Peer, SyncHash: sync, ShardID: i.Shard, IsHeader: i.Header, Part: i.Part}
+	case i.Header:
+		return near.ToPeer{Peer: q.Peer, Msg: &wire.StateHeaderRequest{ShardID: i.Shard, SyncHash: sync}}
+	default:
+		return near.ToPeer{Peer: q.Peer, Msg: &wire.StatePartRequest{ShardID: i.Shard, SyncHash: sync, Part: i.Part}}
+	}
+}
+
+// ackedItem is what a host will not give, as it says; false: it will.
+func ackedItem(q *primitives.StateRequestAck) (item state.Item, refused bool) {
+	return state.Item{Shard: q.ShardID, Header: q.Header, Part: q.Part}, q.Body != primitives.StateWillRespond
+}
+
+// acked is told that a host will not give what it was asked for by a routed message, so that another is asked at once.
+func (s *Shards) acked(from wire.PeerID, q *primitives.StateRequestAck) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.points, func(p *point) bool { return p.sync == q.SyncHash })
+	if i < 0 {
+		return false
+	}
+	if item, refused := ackedItem(q); refused {
+		s.step(s.points[i], state.None{From: from, Item: item})
+	}
+	return true
+}
+
+// stateAcked is acked for a state with which the node begins.
+func (a *Actor) stateAcked(from wire.PeerID, q *primitives.StateRequestAck) {
+	x := a.arrival
+	if x == nil || x.machine == nil || q.SyncHash != x.at.Sync.Hash {
+		return
+	}
+	if item, refused := ackedItem(q); refused {
+		a.stateStep(x, state.None{From: from, Item: item})
+	}
+}

@@ -1,0 +1,67 @@
+package network
+
+import (
+	"net/netip"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain/sync/state"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestHostsFarOff: neighbours are asked for states on their connections; others, by a routed message, for what too few neighbours give, and only where they could come
+// with it.
+func TestHostsFarOff(t *testing.T) {
+	host := func(id wire.PeerID, shards ...primitives.ShardID) *wire.SnapshotHost {
+		return &wire.SnapshotHost{PeerID: id, Shards: shards}
+	}
+	info := &near.Info{Peers: make([]near.PeerState, 2), Public: netip.MustParseAddrPort("1.2.3.4:5"),
+		Hosts: []*wire.SnapshotHost{host("near", 0, 1), host("far", 0, 1, 2), host("other", 0), host("me", 2), host("old", 2)}}
+	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "near", "other"
+	fits := func(h *wire.SnapshotHost) bool { return h.PeerID != "old" }
+	a := aroundOf("me", info)
+	if got, want := a.give(fits), []state.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("hosts are %v, want %v", got, want)
+	}
+	info.Public = netip.AddrPort{}
+	b := aroundOf("me", info)
+	if got := b.give(fits); slices.ContainsFunc(got, func(h state.Host) bool { return h.ID == "far" }) {
+		t.Errorf("%v: who can't be reached asks a host to connect to it", got)
+	}
+	sync := primitives.Hash{7}
+	for _, x := range []struct {
+		q    state.Ask
+		want near.Event
+	}{
+		{state.Ask{Peer: "near", Item: state.Item{Shard: 1, Header: true}}, near.ToPeer{Peer: "near", Msg: &wire.StateHeaderRequest{ShardID: 1, SyncHash: sync}}},
+		{state.Ask{Peer: "near", Item: state.Item{Shard: 1, Part: 3}}, near.ToPeer{Peer: "near", Msg: &wire.StatePartRequest{ShardID: 1, SyncHash: sync, Part: 3}}},
+		{state.Ask{Peer: "far", Item: state.Item{Shard: 1, Header: true}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, IsHeader: true}},
+		{state.Ask{Peer: "far", Item: state.Item{Shard: 1, Part: 3}}, near.AskState{Host: "far", SyncHash: sync, ShardID: 1, Part: 3}},
+	} {
+		if got := a.ask(x.q, sync); !reflect.DeepEqual(got, x.want) {
+			t.Errorf("%+v is asked by %+v, want %+v", x.q, got, x.want)
+		}
+	}
+}
+
+// TestStateRefused: a host that says that it won't give what it was asked for is waited for no longer, and another is asked.
+func TestStateRefused(t *testing.T) {
+	s, p := newTestShards()
+	item := state.Item{Shard: 7, Part: 3}
+	s.step(p, state.Want{Item: item})
+	first := s.askedOf(t, p, item, "")
+	ack := &primitives.StateRequestAck{ShardID: 7, SyncHash: p.sync, Part: 3, Body: primitives.StateWillRespond}
+	if !s.acked(first, ack) || s.askedOf(t, p, item, "") != first {
+		t.Error("who is about to answer is not waited for")
+	}
+	ack.Body = primitives.StateBusy
+	s.acked("stranger", ack)
+	if s.askedOf(t, p, item, "") != first {
+		t.Error("who was not asked says that he won't answer, and is believed")
+	}
+	s.acked(first, ack)
+	s.askedOf(t, p, item, first)
+}

@@ -1,0 +1,52 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// toldAgain is how often is looked whether there is more to be told (nearcore asks again after a second).
+const toldAgain = time.Second
+
+// told waits until a transaction of a shard that is not held here has come as far as asked, by what other nodes tell. As at neard one of which nobody tells
+// anything is NONE, and waited for.
+func (n *Node) told(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
+	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
+		n.parked.Add(-1)
+		return nil, &view.LookupError{Kind: view.ErrTooManyRequests}
+	}
+	defer n.parked.Add(-1)
+	patience := time.NewTimer(n.o.Limits.Wait)
+	defer patience.Stop()
+	again := time.NewTicker(toldAgain)
+	defer again.Stop()
+	level := view.LevelNone
+	for {
+		out, news := n.statuses.Ask(r.Hash, r.Sender)
+		if out != nil {
+			if level = out.Level; txstatus.Meets(level, r.WaitUntil) {
+				return out, nil
+			}
+		} else if r.WaitUntil == view.LevelNone {
+			return &view.FinalOutcome{Level: view.LevelNone}, nil
+		}
+		if !n.statuses.Foreign(r.Sender) { // the shard has come in meanwhile
+			return n.Tx(ctx, r)
+		}
+		select {
+		case <-news:
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: level}
+		case <-patience.C:
+			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: level}
+		case <-n.still:
+			return nil, n.refusal()
+		case <-n.ended:
+			return nil, ErrStopped
+		}
+	}
+}
