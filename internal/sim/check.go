@@ -35,6 +35,7 @@ type checks struct {
 	unread    []unread // final blocks
 	out       bool     // the leaver was kicked out
 	returned  bool     // and is back, or the joiner has come
+	rekeyed   int      // validators that sign with another key
 	signs     signs
 }
 
@@ -271,7 +272,7 @@ func (c *checks) ended() bool {
 		low = min(low, n.engine.Final().Height)
 	}
 	if c.ending == 0 {
-		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) {
+		if low >= w.s.Blocks && (!w.s.Leaver && !w.s.Joiner || c.returned) && (!w.s.Keys || c.rekeyed >= w.s.Nodes) {
 			c.ending = c.top.Height
 			w.load.stopped = true
 			w.say("", "the load ends at %d", c.ending)

@@ -11,9 +11,10 @@ type load struct {
 	nonces  [users]primitives.Nonce
 	stopped bool
 	sent    int
+	signers map[primitives.Hash]primitives.AccountID // of what was sent
 }
 
-func (l *load) init(w *World) { l.w = w }
+func (l *load) init(w *World) { l.w, l.signers = w, map[primitives.Hash]primitives.AccountID{} }
 
 // go on sends one transfer, and later the next.
 func (l *load) next() {
@@ -39,5 +40,6 @@ func (l *load) send() {
 		ReceiverID: user(to), BlockHash: n.engine.Final().Hash, Actions: []primitives.Action{&primitives.Transfer{Deposit: amount}}}
 	hash := tx.Hash()
 	l.sent++
+	l.signers[hash] = signer
 	n.step(n.life, consensus.Submitted{Tx: primitives.NewSignedTransaction(tx, key.Sign(hash[:]))})
 }

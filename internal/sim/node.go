@@ -60,6 +60,7 @@ type node struct {
 	held    []primitives.ShardID // where it holds those that it makes chunks of
 	disk    *storage.MemDisk
 	gate    *gate
+	key     primitives.SecretKey
 	signed  []byte // what is on disk of consensus.Signatures
 	life    int    // counts starts: what was under way in another one is gone
 
@@ -77,7 +78,7 @@ type node struct {
 }
 
 func newNode(w *World, i int, name, account primitives.AccountID) *node {
-	n := &node{w: w, index: i, name: name, account: account, disk: storage.NewMemDisk()}
+	n := &node{w: w, index: i, name: name, account: account, key: secretOf(name), disk: storage.NewMemDisk()}
 	switch s := &w.s; {
 	case account == "":
 	case i >= s.Nodes-s.Blind && i < s.Nodes:
@@ -124,7 +125,7 @@ func (n *node) start() error {
 	n.gate = newGate()
 	n.disk.Fault = n.gate.pass
 	var err error
-	n.store, err = storage.OpenMemory(n.disk, storage.Options{FoldBlocks: 1 << 30, FoldBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18,
+	n.store, err = storage.OpenMemory(n.disk, storage.Options{FoldBlocks: 1 << 30, FoldBytes: 1 << 40, WriteBuffer: 1 << 20, BlockCache: 1 << 18, AsIs: true,
 		Identity: storage.Identity{ChainID: w.chain.ID, Numbering: primitives.NumberingJune}})
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (n *node) start() error {
 		signed = nil
 	}
 	n.core, err = consensus.New(consensus.Options{
-		Engine: prompt{n.engine, n}, Account: n.account, Key: secretOf(n.name), Delays: delays, Vote: 86, Signed: signed, Verify: verify,
+		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Vote: 86, Signed: signed, Verify: verify,
 		Random: draws.IntN, Planted: planted,
 	}, w.now)
 	if err != nil {

@@ -37,6 +37,7 @@ type Scenario struct {
 	Saves     int  // of writes of what was signed that end in a crash, thousandths: before or behind the write, and before anything is sent
 	Liar      bool // the first validator lies while there are faults
 	Joiner    bool // one more node becomes a validator by its stake
+	Keys      bool // validators stake with another key, and sign with it once it counts
 	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
 }
 
@@ -68,6 +69,9 @@ var Scenarios = []Scenario{
 	}),
 	scenario("joiner", "a node becomes a validator by its stake", func(s *Scenario) {
 		s.Joiner, s.Double, s.Late, s.Blocks = true, 20, 5, 60
+	}),
+	scenario("keys", "validators change their keys while they run, and crash", func(s *Scenario) {
+		s.Keys, s.Crashes, s.Late, s.Faults, s.Epoch, s.Blocks = true, 6, 5, 40*second, 12, 90
 	}),
 	scenario("splits", "shards are split again and again; half of the validators judge by witnesses", func(s *Scenario) {
 		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Double, s.Late = true, 2, 8, 70, 30, 5
@@ -115,6 +119,9 @@ func (w *World) plan() {
 	if s.Leaver {
 		w.leave(w.nodes[3])
 		return
+	}
+	if s.Keys {
+		w.changeKeys()
 	}
 	if s.Joiner {
 		n := w.nodes[s.Nodes]

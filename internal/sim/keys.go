@@ -1,0 +1,50 @@
+package sim
+
+import (
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// changeKeys has the validators stake with other keys, one after the other, and sign with them from the first block of an epoch on that has them so.
+func (w *World) changeKeys() {
+	for i, n := range w.nodes[:w.s.Nodes] {
+		key := secretOf(n.name + ".next")
+		w.at(begin+int64(2+4*i)*second, func() { w.stakeWith(n, key) })
+	}
+}
+
+// stakeWith has a validator stake what it has with another key, again until that is known, and change its key when that counts.
+func (w *World) stakeWith(n *node, key primitives.SecretKey) {
+	if n.core == nil {
+		w.after(second, func() { w.stakeWith(n, key) })
+		return
+	}
+	list, err := n.engine.Approvers(n.engine.Head().Hash)
+	if err != nil {
+		w.check.fail("%s: %v", n.name, err)
+		return
+	}
+	for i := range list {
+		if list[i].AccountID == n.account && list[i].PublicKey == key.PublicKey() {
+			w.say(n.name, "signs with another key")
+			w.check.rekeyed++
+			n.key = key
+			n.step(n.life, consensus.Rekeyed{Key: key})
+			return
+		}
+	}
+	if (w.now-begin)/second%5 == 2 {
+		own := secretOf(n.account) // of its access key
+		tx := primitives.Transaction{SignerID: n.account, PublicKey: own.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce((w.now - begin) / second)},
+			ReceiverID: n.account, BlockHash: n.engine.Final().Hash,
+			Actions: []primitives.Action{&primitives.Stake{Stake: n.staked(), PublicKey: key.PublicKey()}}}
+		hash := tx.Hash()
+		n.step(n.life, consensus.Submitted{Tx: primitives.NewSignedTransaction(tx, own.Sign(hash[:]))})
+	}
+	w.after(second, func() { w.stakeWith(n, key) })
+}
+
+// staked is what a validator has staked at the genesis.
+func (n *node) staked() primitives.Balance {
+	return n.w.genesis.Config.Validators[n.index].Amount
+}
