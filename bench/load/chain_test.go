@@ -63,6 +63,8 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		result(reply)
 	}
 	switch q.Method {
+	case "block":
+		result(`{"header":{"height":5,"hash":"11111111111111111111111111111111"}}`)
 	case "status":
 		result(`{"chain_id":"fake","protocol_version":85,"version":{"version":"1"},"sync_info":{"latest_block_height":7,"latest_block_hash":"11111111111111111111111111111111"}}`)
 	case "query":

@@ -163,13 +163,13 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return &s, nil
 }
 
-// base is a block for transactions to refer to.
+// base is a block for transactions to refer to: a final one, which every node of a network has or gets, where the head may be dropped.
 func (c *Client) base(ctx context.Context) (primitives.Hash, error) {
-	s, err := c.Status(ctx)
-	if err != nil {
-		return primitives.Hash{}, err
+	var b struct {
+		Header struct{ Hash primitives.Hash }
 	}
-	return primitives.ParseHash(s.Sync.Hash)
+	err := c.Call(ctx, "block", map[string]string{"finality": "final"}, &b)
+	return b.Header.Hash, err
 }
 
 // accessKey is a key as it is now; ok is false where there is none, or no account.
