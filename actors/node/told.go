@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
@@ -13,7 +14,7 @@ const toldAgain = time.Second
 
 // told waits until a transaction of a shard that is not held here has come as far as asked, by what other nodes tell. As at neard one of which nobody tells
 // anything is NONE, and waited for.
-func (n *Node) told(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
+func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.AccountID) (*view.FinalOutcome, error) {
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
 		n.parked.Add(-1)
 		return nil, &view.LookupError{Kind: view.ErrTooManyRequests}
@@ -25,7 +26,7 @@ func (n *Node) told(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, err
 	defer again.Stop()
 	level := view.LevelNone
 	for {
-		out, news := n.statuses.Ask(r.Hash, r.Sender)
+		out, news := n.statuses.Ask(r.Hash, sender)
 		if out != nil {
 			if level = out.Level; txstatus.Meets(level, r.WaitUntil) {
 				return out, nil
@@ -33,7 +34,7 @@ func (n *Node) told(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, err
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
 		}
-		if !n.statuses.Foreign(r.Sender) { // the shard has come in meanwhile
+		if !n.statuses.Foreign(sender) { // the shard has come in meanwhile
 			return n.Tx(ctx, r)
 		}
 		select {

@@ -32,6 +32,14 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil})
 }
 
+// signerOf is whose shard says what became of a transaction.
+func signerOf(r *view.GetTx) primitives.AccountID {
+	if r.Tx != nil {
+		return r.Tx.Transaction.SignerID
+	}
+	return r.Sender
+}
+
 // Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
 // for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
@@ -39,8 +47,8 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return &out, nil
-	case n.statuses != nil && n.statuses.Foreign(r.Sender):
-		return n.told(ctx, r)
+	case n.statuses != nil && n.statuses.Foreign(signerOf(r)):
+		return n.told(ctx, r, signerOf(r))
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
 		return nil, err
 	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction
