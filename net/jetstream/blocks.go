@@ -160,6 +160,9 @@ func (p *BlockPublisher) session(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("stream %s: %w", p.o.Indexer, err)
 	}
+	if at.after != nil {
+		p.height.Store(uint64(at.after.Height))
+	}
 	p.say(nil)
 	err = p.o.Source.Blocks(ctx, at.after, func(m BlockMessage) error { return p.publish(ctx, j, at, &m) })
 	if errors.Is(err, ErrSource) && at.seq > 0 { // what the stream ends with is no part of the chain, or too long ago

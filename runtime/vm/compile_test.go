@@ -108,7 +108,7 @@ func TestChildMakesTheSame(t *testing.T) {
 			}
 		}
 	}
-	if s := there.Stats().Compiler; s.Started != 1 || s.InProcess != 0 {
+	if s := there.Stats().Compiler; s.Started == 0 || s.Deaths > 0 || s.InProcess != 0 { // one that has much memory left ends, and another begins
 		t.Errorf("%+v", s)
 	}
 }
