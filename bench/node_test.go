@@ -15,7 +15,7 @@ import (
 
 func TestRunNode(t *testing.T) {
 	r, err := RunNode(t.Context(), NodeOptions{Accounts: 300, Skew: 1, Shards: 2, Senders: 3, Batch: 8, Window: 200,
-		Warm: 200 * time.Millisecond, Duration: time.Second, Signed: 2000, Dir: t.TempDir()})
+		Warm: 200 * time.Millisecond, Duration: time.Second, Signed: 20000, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
