@@ -44,12 +44,16 @@ func (a *ancestry) valid(parent *Entry, base primitives.Hash) bool {
 // height returns the height of base if it is parent or one of its ancestors.
 func (a *ancestry) height(parent *Entry, base primitives.Hash) (primitives.Height, bool) {
 	if at := a.e.Adopted(base); at != nil { // above the folded block, on any branch
-		for x := parent; x != nil && x.Height() >= at.Height(); x = a.e.Adopted(x.Header().PrevHash) {
+		x := parent
+		for ; x != nil && x.Height() >= at.Height(); x = a.e.Adopted(x.Header().PrevHash) {
 			if x == at {
 				return at.Height(), true
 			}
 		}
-		return 0, false // known, but not an ancestor
+		if x != nil {
+			return 0, false // known, but not an ancestor
+		}
+		// What lies between was folded meanwhile, so base is as well, or it is gone with its branch.
 	}
 	a.mu.Lock()
 	h, ok := a.recent[base]
