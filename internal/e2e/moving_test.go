@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,17 +52,7 @@ func newMoving(t *testing.T, makers, shards int, epoch uint64) *council {
 "minimum_validators_per_shard":2,"minimum_stake_ratio":[1,6250],"chunk_producer_assignment_changes_limit":5,
 "shuffle_shard_assignment_for_chunk_producers":true,"max_inflation_rate":[1,20],"validator_max_kickout_stake_perc":100,"num_chunk_validator_seats":300,"shard_layout":%s}`,
 		epoch, makers, makers, layout)
-	path := filepath.Join(t.TempDir(), "genesis.json")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := genesis.Write(f, &g.Config, slices.Values(g.Records)); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	path := genesisFile(t, g)
 	var boot []string
 	for _, id := range accounts {
 		dir := newHome(t, "--genesis", path, "--account-id", string(id), "--test-seed", string(id)) // at neard's pace: what comes late is in no block

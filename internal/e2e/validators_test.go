@@ -69,17 +69,7 @@ func newCouncilWith(t *testing.T, o *councilOptions) *council {
 		t.Fatal(err)
 	}
 	g.Config.EpochLength = epoch
-	path := filepath.Join(t.TempDir(), "genesis.json")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := genesis.Write(f, &g.Config, slices.Values(g.Records)); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	path := genesisFile(t, g)
 	var boot []string
 	for _, id := range accounts {
 		flags := []string{"--genesis", path, "--account-id", string(id), "--test-seed", string(id)}
@@ -108,6 +98,23 @@ func newCouncilWith(t *testing.T, o *councilOptions) *council {
 		c.start(i)
 	}
 	return c
+}
+
+// genesisFile writes a genesis for homes to be made of, and returns its path.
+func genesisFile(t *testing.T, g *genesis.Genesis) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "genesis.json")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := genesis.Write(f, &g.Config, slices.Values(g.Records)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // bridge gives half of the validators each a transport, and a node to reach the others by.
