@@ -20,6 +20,7 @@ const (
 	statusJudged = 2                // answers that are looked at at once
 	maxStatus    = 16 << 20         // bytes of an answer
 	statusOld    = 30 * time.Second // nobody waits any more
+	maxAnswers   = 64 << 20         // bytes of all answers that are kept, as they came
 )
 
 // Statuses asks other nodes what became of transactions whose signers' shards are not held here: who makes the shard's chunks, as neard does. What they say
@@ -42,6 +43,7 @@ type asking struct {
 	sent   time.Time
 	came   time.Time
 	answer *view.FinalOutcome
+	size   int           // of the answer, as it came
 	news   chan struct{} // closed with the next answer
 }
 
@@ -155,6 +157,19 @@ func (s *Statuses) took(raw []byte) {
 	}()
 }
 
+// fits lets answers go that are too old for anybody, and tells whether there is room for one of a, in place of what it has; the caller holds mu.
+func (s *Statuses) fits(a *asking, size int, now time.Time) bool {
+	for _, x := range s.asked {
+		if now.Sub(x.came) > statusKept {
+			x.answer, x.size = nil, 0
+		}
+		if x != a {
+			size += x.size
+		}
+	}
+	return size <= maxAnswers
+}
+
 // judge looks at an answer, and keeps it if it is about what was asked and holds.
 func (s *Statuses) judge(raw []byte) {
 	o, err := view.ReadFinalOutcome(raw)
@@ -181,7 +196,11 @@ func (s *Statuses) judge(raw []byte) {
 	if s.asked[o.Outcome.ID] != a || a.answer != nil && time.Since(a.came) <= statusKept && a.answer.Level > o.Level {
 		return
 	}
-	a.answer, a.came = o, time.Now()
+	if !s.fits(a, len(raw), time.Now()) {
+		s.front.dropped.Add(1)
+		return
+	}
+	a.answer, a.size, a.came = o, len(raw), time.Now()
 	close(a.news)
 	a.news = make(chan struct{})
 }

@@ -1,0 +1,25 @@
+package network
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestStatusesFit: answers that are kept have a bound together, and old ones make room.
+func TestStatusesFit(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	s := &Statuses{asked: map[primitives.Hash]*asking{}}
+	for i := range 4 {
+		s.asked[primitives.Hash{byte(i)}] = &asking{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
+	}
+	last := s.asked[primitives.Hash{3}]
+	if s.fits(new(asking), 1, now) || !s.fits(last, maxAnswers/4, now) || s.fits(last, maxAnswers/4+1, now) {
+		t.Error("the bound is not kept")
+	}
+	if later := now.Add(statusKept + 1); !s.fits(new(asking), maxAnswers, later) || last.answer != nil {
+		t.Error("old answers make no room")
+	}
+}
