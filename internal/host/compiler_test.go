@@ -79,7 +79,7 @@ func (w warnings) Fire(e *logrus.Entry) error {
 // wait returns when a warning begins so.
 func (w warnings) wait(t *testing.T, begin string) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case text := <-w:

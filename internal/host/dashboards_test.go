@@ -39,7 +39,7 @@ func TestDashboards(t *testing.T) {
 	hm.Config.RPC.PollingTimeout = 300 * time.Millisecond
 	hm.Config.Production = config.Manual
 	on := true
-	hm.Config.Network.Enabled = &on
+	hm.Config.Network.Enabled, hm.Config.Network.Addr = &on, "127.0.0.1:0"
 	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)

@@ -17,11 +17,7 @@ import (
 // included waits until a pool has a transaction.
 func included(t *testing.T, h *Host) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the pool has nothing")
-		}
-	}
+	eventually(t, "in the pool", func() bool { return h.Node.Waiting() > 0 })
 }
 
 // TestMissChunks: of the shards that are named the next blocks have no new chunk, as many as were said; a transaction waits for the first

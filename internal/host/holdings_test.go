@@ -75,7 +75,7 @@ func TestAssigned(t *testing.T) {
 	setTracked(t, dir, `{"tracked_shards_config": "NoShards"}`)
 	hm := loaded(t, dir)
 	on := true
-	hm.Config.Network.Enabled = &on
+	hm.Config.Network.Enabled, hm.Config.Network.Addr = &on, "127.0.0.1:0"
 	other(hm)
 	hm.Genesis.NumChunkProducerSeats, hm.Genesis.MinimumValidatorsPerShard = 2, 1
 	h, err := Start(Options{Home: hm, Listen: "127.0.0.1:0", Trust: true})

@@ -49,7 +49,7 @@ func mustStart(t testing.TB, dir string) *Host {
 
 func stop(t testing.TB, h *Host) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := h.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)

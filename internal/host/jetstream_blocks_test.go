@@ -38,7 +38,7 @@ func TestJetStreamBlocks(t *testing.T) {
 	fill()
 	h := writer.host()
 	final := h.Engine.Final()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := errors.New("all")
 	next := h.Engine.Genesis().Height()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/internal/config"
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -77,11 +78,7 @@ func TestSnapshots(t *testing.T) {
 	if f := rpcOf(t, h, "broadcast_tx_async", fmt.Sprintf("[%q]", held), &hash); f != "" {
 		t.Fatal(f)
 	}
-	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the pool has nothing")
-		}
-	}
+	included(t, h)
 	base := must(t, h, "sandbox_snapshot", `{"name":"base"}`)
 	if base.ID != "base" || base.Height != uint64(h.Engine.Head().Height()) {
 		t.Fatalf("%+v, the head is %d", base, h.Engine.Head().Height())
@@ -119,11 +116,7 @@ func TestSnapshots(t *testing.T) {
 		var status txStatus
 		waits <- ask(t, h, "send_tx", map[string]any{"signed_tx_base64": lost, "wait_until": "INCLUDED"}, &status)
 	}()
-	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the pool has nothing")
-		}
-	}
+	included(t, h)
 	must(t, h, "sandbox_revert", `{"id":"base"}`)
 	if got := <-waits; !strings.Contains(got, "INTERNAL_ERROR") {
 		t.Errorf("who waited was told %q", got)
@@ -265,9 +258,20 @@ func TestProduction(t *testing.T) {
 			t.Fatal(f)
 		}
 	}
-	after := func(wait time.Duration) primitives.Height {
-		<-time.After(wait)
-		return h.Engine.Head().Height()
+	// still waits until no block has come for a while, as those under way do, and returns the head; a chain that goes on is not still.
+	still := func(what string, wait time.Duration) primitives.Height {
+		t.Helper()
+		for limit := time.Now().Add(20 * time.Second); ; {
+			before := h.Engine.Head().Height()
+			<-time.After(wait)
+			now := h.Engine.Head().Height()
+			if now == before {
+				return now
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("a %s chain makes blocks, it is at %d", what, now)
+			}
+		}
 	}
 	if set(`null`); got.Mode != "instant" || got.Quiet {
 		t.Errorf("%+v at first", got)
@@ -275,23 +279,19 @@ func TestProduction(t *testing.T) {
 	if set(`{"quiet":true}`); got.Mode != "instant" || !got.Quiet {
 		t.Errorf("%+v", got)
 	}
-	before := after(300 * time.Millisecond) // what was under way
-	if now := after(500 * time.Millisecond); now != before {
-		t.Errorf("a quiet chain made %d blocks", now-before)
-	}
+	before := still("quiet", 500*time.Millisecond)
 	act(t, h, h.home.ValidatorKey, 1, &primitives.Transfer{Deposit: primitives.NEAR(1)})
 	if now := h.Engine.Head().Height(); now <= before || now > before+6 {
 		t.Errorf("%d blocks for a transaction", now-before)
 	}
 	set(`{"mode":"manual","quiet":false}`)
-	before = after(200 * time.Millisecond)
-	if now := after(300 * time.Millisecond); now != before {
-		t.Errorf("a manual chain made %d blocks", now-before)
-	}
+	still("manual", 300*time.Millisecond)
 	set(`{"mode":"interval","interval_nanosec":"10000000"}`)
-	if now := after(time.Second); now < before+10 {
-		t.Errorf("%d blocks in a second, one each 10 ms", now-before)
-	}
+	fixture.Soon(t, "ten blocks, one each 10 ms,", time.Second, 20, func() time.Duration {
+		from, begun := h.Engine.Head().Height(), time.Now()
+		eventually(t, "ten blocks on", func() bool { return h.Engine.Head().Height() >= from+10 })
+		return time.Since(begun)
+	})
 	if f := rpcOf(t, h, "sandbox_set_production", `{"interval_nanosec":1}`, &got); !strings.HasPrefix(f, "SANDBOX_REFUSED: producer: block production: ") {
 		t.Errorf("an interval of 1 ns: %s", f)
 	}

@@ -101,7 +101,7 @@ func (f *feed) to(t *testing.T, h *Host, track engine.Track) {
 		h.Node.Receive(b)
 	}
 	last := list[len(list)-1].Height()
-	for limit := time.Now().Add(20 * time.Second); h.Engine.Head().Height() < last; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); h.Engine.Head().Height() < last; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatalf("the head is %d, want %d", h.Engine.Head().Height(), last)
 		}
