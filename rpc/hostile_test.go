@@ -21,6 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -64,7 +65,7 @@ func dialFrom(t *testing.T, from, to string) net.Conn {
 func ask(c net.Conn, body string, headers ...string) (*http.Response, string, error) {
 	request := fmt.Sprintf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", len(body), strings.Join(append(headers, ""), "\r\n"), body)
 	go func() { _, _ = io.WriteString(c, request) }() // a refusal comes before all of it is sent
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return nil, "", err
@@ -112,7 +113,7 @@ func TestNothingIsAmplified(t *testing.T) {
 	for _, body := range bodies {
 		start := time.Now()
 		_, reply := post(s, "/", body)
-		if took := time.Since(start); len(reply) > 8<<10 || took > 5*time.Second {
+		if took := time.Since(start); len(reply) > 8<<10 || took > 20*time.Second {
 			t.Errorf("%.80q: a reply of %d bytes in %v", body, len(reply), took)
 		}
 		if _, reply = post(s, "/block", body); len(reply) > 8<<10 {
@@ -145,7 +146,7 @@ func TestIDsAreBounded(t *testing.T) {
 		t.Fatal(err.text)
 	}
 	start := time.Now()
-	if got := len((val{&d, 0}).appendCompact(nil)); got < 100_000 || time.Since(start) > 2*time.Second {
+	if got := len((val{&d, 0}).appendCompact(nil)); got < 100_000 || time.Since(start) > 20*time.Second { // minutes, where it goes by the square
 		t.Errorf("100,000 members: %d bytes in %v", got, time.Since(start))
 	}
 }
@@ -261,7 +262,7 @@ func TestFullOfOneAddress(t *testing.T) {
 
 func eventually(t *testing.T, what string, have func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !have(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !have(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: " + what)
 		}
@@ -398,6 +399,12 @@ func TestForwarded(t *testing.T) {
 
 // TestShutdownIsNotHeldUp: half a request and a client that does not read end with the server, in less than a second.
 func TestShutdownIsNotHeldUp(t *testing.T) {
+	fixture.Soon(t, "a shutdown", 900*time.Millisecond, 10, func() time.Duration { return shutdownBesideOthers(t) })
+}
+
+// shutdownBesideOthers is how long a server takes to end beside those clients, all of whom it lets go.
+func shutdownBesideOthers(t *testing.T) (took time.Duration) {
+	t.Helper()
 	n := bigState()
 	n.sendTx = func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
 		<-ctx.Done()
@@ -435,16 +442,14 @@ func TestShutdownIsNotHeldUp(t *testing.T) {
 	if err := s.Shutdown(context.Background()); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
-	if took := time.Since(start); took > 900*time.Millisecond {
-		t.Errorf("shutdown took %v", took)
-	}
+	took = time.Since(start)
 	eventually(t, "no connection is left", func() bool { // that of the slow reader among them
 		s.door.mu.Lock()
 		defer s.door.mu.Unlock()
 		return len(s.door.conns) == 0
 	})
 	for i, c := range open {
-		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := io.Copy(io.Discard, c); timedOut(err) {
 			t.Errorf("connection %d is still open", i)
 		}
@@ -455,6 +460,7 @@ func TestShutdownIsNotHeldUp(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Errorf("serve: %v", err)
 	}
+	return took
 }
 
 // TestTroublesAreLogged: what is answered with 500 is logged with what is needed to have it again, and not without end.
@@ -511,14 +517,23 @@ func TestStatusCodes(t *testing.T) {
 // TestBatchTime: a batch has one time for all, and its waits run beside each other; a signer's submissions run in order.
 func TestBatchTime(t *testing.T) {
 	var mu sync.Mutex
-	now, most, order := 0, 0, 0
+	now, most, order, beside := 0, 0, 0, 1
+	full := make(chan struct{}) // closed once as many as that are there beside each other
+	var once sync.Once
 	n := &fakeNode{}
 	hold := func(ctx context.Context) error {
 		mu.Lock()
 		now++
-		most = max(most, now)
+		if most = max(most, now); now == beside {
+			once.Do(func() { close(full) })
+		}
 		mu.Unlock()
 		defer func() { mu.Lock(); now--; mu.Unlock() }()
+		select {
+		case <-full:
+		case <-time.After(time.Minute):
+			t.Error("so many are never there beside each other")
+		}
 		select {
 		case <-ctx.Done():
 			return &view.LookupError{Kind: view.ErrTimeout}
@@ -538,24 +553,26 @@ func TestBatchTime(t *testing.T) {
 	wait := `{"method":"tx","id":7,"params":["` + zeroHash + `","a.near"]}`
 	send := `{"method":"send_tx","id":8,"params":["` + signedText() + `"]}`
 	s := newServer(t, n, Options{})
-	start := time.Now()
-	_, reply := post(s, "/", "["+strings.Repeat(wait+",", 63)+wait+"]")
-	if took := time.Since(start); took > 600*time.Millisecond || strings.Count(reply, `"id":7`) != 64 {
-		t.Errorf("64 waits took %v: %.200s", took, reply)
+	beside = maxBeside
+	if _, reply := post(s, "/", "["+strings.Repeat(wait+",", 63)+wait+"]"); strings.Count(reply, `"id":7`) != 64 {
+		t.Errorf("64 waits: %.200s", reply)
 	}
 	if most != maxBeside {
 		t.Errorf("%d at once, want %d", most, maxBeside)
 	}
-	most = 0
+	most, beside = 0, -1
 	if post(s, "/", "["+strings.Repeat(send+",", 4)+send+"]"); most != 1 || order != 5 {
 		t.Errorf("of one signer %d submissions at once, %d in all; want 1 and 5", most, order)
 	}
 	s = newServer(t, n, Options{Limits: limited(func(l *limits.Limits) { l.BatchTimeout = 50 * time.Millisecond })})
-	start = time.Now()
-	_, reply = post(s, "/", "["+strings.Repeat(send+","+healthy+",", 40)+healthy+"]")
-	if took := time.Since(start); took > 300*time.Millisecond || !strings.Contains(reply, "batch_timeout") || strings.Count(reply, `"id":`) != 81 {
-		t.Errorf("a batch of 50 ms took %v: %d replies", took, strings.Count(reply, `"id":`))
-	}
+	fixture.Soon(t, "a batch of 50 ms", 300*time.Millisecond, 20, func() time.Duration { // without an end, 800 ms
+		start := time.Now()
+		_, reply := post(s, "/", "["+strings.Repeat(send+","+healthy+",", 40)+healthy+"]")
+		if !strings.Contains(reply, "batch_timeout") || strings.Count(reply, `"id":`) != 81 {
+			t.Errorf("a batch of 50 ms: %d replies", strings.Count(reply, `"id":`))
+		}
+		return time.Since(start)
+	})
 }
 
 // TestSimulationsHaveTheirOwnPlaces: few, and none where they are switched off.
@@ -578,7 +595,7 @@ func TestSimulationsHaveTheirOwnPlaces(t *testing.T) {
 
 // TestWorkPerAddress: who has had his share of heavy work in a second waits; others, and small requests, don't.
 func TestWorkPerAddress(t *testing.T) {
-	s, addr := serve(t, bigState(), Options{PollingTimeout: 3 * time.Second, Limits: limited(func(l *limits.Limits) {
+	s, addr := serve(t, bigState(), Options{PollingTimeout: 30 * time.Second, Limits: limited(func(l *limits.Limits) {
 		l.AddressWork = limits.ByAddress{Max: 100, Loopback: true}
 	})})
 	greedy := dialFrom(t, "127.0.0.2", addr)
@@ -596,18 +613,22 @@ func TestWorkPerAddress(t *testing.T) {
 		}
 		return time.Since(start)
 	}
-	c.work.charge(time.Now(), 180*time.Millisecond, 100*time.Millisecond) // 80 ms too much: 0.8 s
-	if took := timed(greedy, healthy, 200); took > 400*time.Millisecond {
+	charged := time.Now()
+	c.work.charge(charged, 380*time.Millisecond, 100*time.Millisecond) // 280 ms too much: 2.8 s
+	timed(greedy, healthy, 200)
+	if took := time.Since(charged); took > 2*time.Second {
 		t.Errorf("a small request waited %v", took)
 	}
-	if took := timed(dialFrom(t, "127.0.0.3", addr), viewCodeBody, 200); took > 400*time.Millisecond {
-		t.Errorf("another address waited %v", took)
+	timed(dialFrom(t, "127.0.0.3", addr), viewCodeBody, 200)
+	if took := time.Since(charged); took > 2*time.Second {
+		t.Errorf("a small request and another address waited %v", took)
 	}
-	if took := timed(greedy, viewCodeBody, 200); took < 300*time.Millisecond {
+	timed(greedy, viewCodeBody, 200)
+	if took := time.Since(charged); took < 2500*time.Millisecond {
 		t.Errorf("who had too much waited %v", took)
 	}
-	c.work.charge(time.Now(), time.Second, 100*time.Millisecond)
-	if took := timed(greedy, viewCodeBody, 503); took > time.Second {
+	c.work.charge(time.Now(), 10*time.Second, 100*time.Millisecond)
+	if took := timed(greedy, viewCodeBody, 503); took > 10*time.Second {
 		t.Errorf("a wait that can't end in time was refused after %v", took)
 	}
 	// It does not help to come again.
@@ -634,11 +655,16 @@ func TestSimulationsAreWork(t *testing.T) {
 
 // TestParkedTakeTurns: who waits for little finds a place where others have taken all, which is one of theirs; his own he keeps.
 func TestParkedTakeTurns(t *testing.T) {
+	over := make(chan struct{})
 	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-over:
+			return nil, &view.LookupError{Kind: view.ErrTimeout}
+		}
 	}}
-	s, addr := serve(t, n, Options{PollingTimeout: 2 * time.Second, Limits: limited(func(l *limits.Limits) { l.Parked = 6 })})
+	s, addr := serve(t, n, Options{PollingTimeout: time.Hour, Limits: limited(func(l *limits.Limits) { l.Parked = 6 })})
 	body := `{"method":"send_tx","params":["` + signedText() + `"]}`
 	var all sync.WaitGroup
 	var gaveWay, other atomic.Int64
@@ -680,6 +706,7 @@ func TestParkedTakeTurns(t *testing.T) {
 	if got := s.door.refused[limits.MaxParked].Load(); got != 5 {
 		t.Errorf("%d refusals on /metrics, want 3 that gave way and 2", got)
 	}
+	close(over)
 	all.Wait()
 	s.door.parking.mu.Lock()
 	defer s.door.parking.mu.Unlock()
@@ -692,14 +719,14 @@ func TestParkedTakeTurns(t *testing.T) {
 func TestIdleTimeIsCounted(t *testing.T) {
 	s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.IdleTimeout = 50 * time.Millisecond })})
 	const line = "troupe_rpc_limit_refusals_total{limit=\"idle_timeout\"} "
+	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, line+"0\n") {
+		t.Errorf("before: %s", text)
+	}
 	c := dialFrom(t, "127.0.0.2", addr)
 	if r, text, err := ask(c, healthy); err != nil || r.StatusCode != 200 {
 		t.Fatalf("%v %s", err, text)
 	}
-	if text := string(s.AppendMetrics(nil)); !strings.Contains(text, line+"0\n") {
-		t.Errorf("before: %s", text)
-	}
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Fatalf("after the time: %v", err)
 	}

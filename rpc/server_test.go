@@ -433,7 +433,7 @@ func TestOverTheNetwork(t *testing.T) {
 		waited <- fmt.Sprint(status, " ", reply)
 	}()
 	<-started
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
 		t.Errorf("shutdown: %v", err)

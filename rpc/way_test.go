@@ -31,7 +31,7 @@ func TestSlowTransfersGiveWay(t *testing.T) {
 				l.InFlight, l.ReadTimeout, l.WriteTimeout = 20<<20, time.Hour, time.Hour
 			})})
 			full := func() bool { return s.door.inFlight.Load()+int64(len(large)) > 20<<20 }
-			for end := time.Now().Add(10 * time.Second); !full(); time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); !full(); time.Sleep(20 * time.Millisecond) {
 				if hold(dialFrom(t, "127.0.0.3", addr)); time.Now().After(end) {
 					t.Fatalf("%d bytes in flight", s.door.inFlight.Load())
 				}
@@ -60,15 +60,21 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 		{time.Hour, 1 << 30, false, limits.Count}, {300 * time.Millisecond, 1 << 30, true, limits.SlowRate}, {300 * time.Millisecond, 1, false, limits.Count},
 		{20 * time.Millisecond, 1, true, limits.SlowTime},
 	} {
+	again:
 		s, addr := serve(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.SlowAfter, l.SlowRate = c.after, c.rate })})
 		slow := dialFrom(t, "127.0.0.3", addr)
 		_, _ = io.WriteString(slow, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n["+strings.Repeat("0", 200<<10))
 		time.Sleep(200 * time.Millisecond)
+		wrote := time.Now()
 		if c.after > 100*time.Millisecond {
 			_, _ = io.WriteString(slow, "0")
 			time.Sleep(150 * time.Millisecond)
 		}
-		if got := s.door.giveWay(); got != c.want {
+		got := s.door.giveWay()
+		if got != c.want && c.after > 100*time.Millisecond && time.Since(wrote) > c.after-50*time.Millisecond { // it was slow for so long by none of its doing
+			goto again
+		}
+		if got != c.want {
 			t.Errorf("after %v, %d bytes/s: gives way %v", c.after, c.rate, got)
 		}
 		if c.want && s.door.refused[c.by].Load() != 1 {
@@ -79,7 +85,7 @@ func TestSlowIsWhatConfigSays(t *testing.T) {
 
 // TestHeavyWaiting: as many requests as config says wait for their turn at what takes long; the next is told by which limit it is not.
 func TestHeavyWaiting(t *testing.T) {
-	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Second, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
+	s, addr := serve(t, &fakeNode{}, Options{PollingTimeout: time.Minute, Limits: limited(func(l *limits.Limits) { l.HeavyWaiting = 1 })})
 	var leave []func()
 	for range s.door.gate.free { // nobody's turn comes
 		done, err := s.door.gate.enter(t.Context(), fair.Client{})
@@ -123,7 +129,7 @@ func TestTwoLengths(t *testing.T) {
 	chunked := fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(healthy), healthy)
 	_, _ = io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"+chunked+
 		"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	all, _ := io.ReadAll(c)
 	if n := strings.Count(string(all), "HTTP/1.1 "); n != 1 || !strings.Contains(string(all), "Connection: close") {
 		t.Errorf("%d replies: %s", n, all)

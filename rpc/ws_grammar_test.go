@@ -34,7 +34,7 @@ type talk struct {
 }
 
 // talkPatience is how long anything may take.
-const talkPatience = 10 * time.Second
+const talkPatience = time.Minute
 
 // frame writes one frame, masked as a client has to.
 func (k *talk) frame(first byte, payload []byte) {
