@@ -28,7 +28,7 @@ func TestClaimedHeight(t *testing.T) {
 		},
 		"validator": func(t *testing.T) (*member, func()) {
 			c := validators(t, 1, 1, 1000, nil)
-			return c.members[0], func() { c.reach(c.members[0].e.Head().Height()+1, 20*time.Second) }
+			return c.members[0], func() { c.reach(c.members[0].e.Head().Height()+1, 60*time.Second) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestClaimedHeight(t *testing.T) {
 			for range 3 {
 				more()
 			}
-			for limit := time.After(5 * time.Second); ; {
+			for limit := time.After(time.Minute); ; {
 				select {
 				case d := <-other.got:
 					if b, ok := d.Msg.(*peerwire.Block); ok && b.Block.Header.Height > before {

@@ -99,7 +99,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 	armed.Store(true)
 	begin := time.Now()
 	r := a.send(t, one, view.LevelFinal)
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("who asked waited %v", took)
 	}
 	until(t, tripped.Load)
@@ -141,7 +141,7 @@ func failOnce(t *testing.T, kind string, rule failure, behind bool) {
 		if !among(r.fault(), p.others) {
 			t.Errorf("another client sees %q, want one of %q: %+v", r.fault(), p.others, r.Error)
 		}
-	case <-time.After(3 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("another client waits on")
 	}
 }
@@ -206,7 +206,7 @@ func (c hears) End(why view.EndReason, at *view.Cursor) { c <- string(why) }
 // wait waits for something that has a text in it.
 func (c hears) wait(t *testing.T, text string) {
 	t.Helper()
-	for end := time.After(5 * time.Second); ; {
+	for end := time.After(time.Minute); ; {
 		select {
 		case got := <-c:
 			if strings.Contains(got, text) {

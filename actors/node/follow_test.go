@@ -43,7 +43,7 @@ func (r *tape) all() []messages.BlockReceived {
 // await waits until the node's head has a height.
 func (r *tape) await(t *testing.T, want primitives.Height) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case h := <-r.heads:
@@ -61,7 +61,7 @@ func until(t *testing.T, f func() bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	for limit := time.Now().Add(20 * time.Second); !f(); <-again.C {
+	for limit := time.Now().Add(time.Minute); !f(); <-again.C {
 		if time.Now().After(limit) {
 			t.Fatal("it does not happen")
 		}

@@ -51,13 +51,13 @@ func second(_ int, text string) string { return text }
 func (s *sandbox) stopNow(t *testing.T) {
 	t.Helper()
 	s.ended = true
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	begin := time.Now()
 	if err := s.Stop(ctx); err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("stopping took %v", took)
 	}
 	if err := s.e.Close(); err != nil {

@@ -32,7 +32,7 @@ func TestJudgeSideBySide(t *testing.T) {
 		mu.Unlock()
 		select {
 		case <-met:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("waits for those before it")
 		}
 		return tx.Nonce.Nonce%2 == 0

@@ -109,7 +109,7 @@ func TestNetwork(t *testing.T) {
 	}
 	b.at(t, a.sandbox)
 	c.at(t, a.sandbox)
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		is, best := c.front.Syncing()
 		if !is && best == a.e.Head().Height() {
 			break
@@ -129,7 +129,7 @@ func TestNetwork(t *testing.T) {
 			}
 			done <- err
 		}()
-		for limit := time.Now().Add(20 * time.Second); a.Stats().Pooled == 0; time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(time.Minute); a.Stats().Pooled == 0; time.Sleep(time.Millisecond) {
 			if time.Now().After(limit) {
 				t.Fatalf("it does not arrive; submitted %+v\n%s", m.Stats(), m.front.Metrics(nil))
 			}
@@ -140,7 +140,7 @@ func TestNetwork(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("a transaction that was submitted to another node does not come to its end")
 		}
 	}
@@ -236,7 +236,7 @@ func TestNetworkEnemies(t *testing.T) {
 		t.Error("a node of another chain was let in")
 	}
 	stop, ended := make(chan struct{}), make(chan struct{})
-	sent := 0
+	var sent atomic.Int64
 	go func() {
 		defer close(ended)
 		hash, gone := a.e.Head().Hash, primitives.HashBytes([]byte("gone"))
@@ -257,7 +257,7 @@ func TestNetworkEnemies(t *testing.T) {
 				flood.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.HeadersRequest{Hashes: []primitives.Hash{gone, a.e.Genesis().Hash}}})
 				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID), Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: chunk, Ords: []uint64{0, 5, 1 << 40}}}})
 				flood.Post(near.RouteTo{Target: peerwire.ToPeer(a.info.ID), Body: &peerwire.ChunkRequest{ChunkRequest: primitives.ChunkRequest{ChunkHash: gone, Ords: []uint64{1}}}})
-				sent += 4
+				sent.Add(4)
 			}
 		}
 	}()
@@ -268,16 +268,16 @@ func TestNetworkEnemies(t *testing.T) {
 		mine(t, a.sandbox, 1)
 		b.at(t, a.sandbox)
 	}
-	if took := time.Since(begun); took > 20*time.Second {
+	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("20 blocks took %v beside the flood", took)
 	}
 	liar.Post(near.ToPeer{Peer: a.info.ID, Msg: &peerwire.Block{Block: forged(a.sandbox, 1)}})
 	until(t, func() bool { return !liar.connected() })
-	until(t, func() bool { return flood.seen.Load() > 100 })
+	until(t, func() bool { return flood.seen.Load() > 100 && sent.Load() >= 500 })
 	close(stop)
 	<-ended
-	if sent < 500 || !flood.connected() {
-		t.Errorf("%d requests sent; still connected: %v", sent, flood.connected())
+	if !flood.connected() {
+		t.Errorf("not connected any more after %d requests", sent.Load())
 	}
 	before := a.e.Head().Height()
 	mine(t, a.sandbox, 1)

@@ -243,7 +243,7 @@ func TestValidatorsMoving(t *testing.T) {
 	stop, began := make(chan struct{}), time.Now()
 	sent := m.load(stop)
 	for e := range primitives.Height(epochs) {
-		m.until((e+1)*length, 120*time.Second)
+		m.until((e+1)*length, 360*time.Second)
 		m.same()
 		for i, x := range m.members {
 			t.Logf("epoch %d, %v: node %d holds %v", e, time.Since(began).Round(time.Millisecond), i, x.ShardMoves())
@@ -285,7 +285,7 @@ func (m *moving) kept(least int) {
 func TestValidatorsMovingBack(t *testing.T) {
 	const length = 80
 	m := newMoving(t, 2, length)
-	m.until(length, 120*time.Second)
+	m.until(length, 360*time.Second)
 	stopped := map[engine.Stage]bool{}
 	limit := time.Now().Add(240 * time.Second)
 	for len(stopped) < 2 {

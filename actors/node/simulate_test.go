@@ -137,7 +137,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 	log.SetLevel(logrus.PanicLevel)
 	s := start(t, 1, func(o *Options) {
 		o.Log, o.trip, o.Observe = log, f.trip, past.observe
-		o.Limits.Wait = 4 * time.Second
+		o.Limits.Wait = 30 * time.Second
 		networked(t, o, "alone")
 	})
 	keys := make([]primitives.SecretKey, clients)
@@ -206,7 +206,7 @@ func failAnywhere(t *testing.T, seed uint64, fell map[string]int) {
 		}
 		return false
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, _, err := s.Mine(ctx, 5); err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func check(t *testing.T, s *sandbox, past *history, failed func(...string) bool,
 		t.Fatal(err)
 	}
 	there := err == nil
-	if r.took > 6*time.Second {
+	if r.took > 40*time.Second {
 		t.Errorf("%s: the answer took %v", who, r.took)
 	}
 	var invalid *primitives.InvalidTxError

@@ -65,7 +65,7 @@ func TestFailures(t *testing.T) {
 					if got != text {
 						t.Errorf("%s, below %v: %q, want %q", kind, below, got, text)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatalf("%s, below %v: nothing, want %q", kind, below, text)
 				}
 			}

@@ -89,7 +89,7 @@ func (r *roads) take(name string, o *Options, sockets, over bool) {
 // paid wants what a client gives to any validator to be final there, and the chain to go on behind it with few chunks missed.
 func (c *cluster) paid() {
 	c.t.Helper()
-	c.reach(10, 60*time.Second)
+	c.reach(10, 120*time.Second)
 	var group sync.WaitGroup
 	for i := range c.members {
 		group.Go(func() {
@@ -99,16 +99,7 @@ func (c *cluster) paid() {
 		})
 	}
 	group.Wait()
-	c.mu.Lock()
-	c.blocks, c.missed = 0, 0
-	c.mu.Unlock()
-	c.reach(c.members[0].e.Final().Height+30, 120*time.Second)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t.Logf("%d blocks with %d chunks missed", c.blocks, c.missed)
-	if c.blocks < 20 || c.missed > c.blocks*c.shards/4 {
-		c.t.Errorf("%d blocks, %d chunks missed", c.blocks, c.missed)
-	}
+	c.few()
 }
 
 // TestValidatorsOverLibp2p: four validators make blocks together over the other transport, also when one has been away.
@@ -118,9 +109,9 @@ func TestValidatorsOverLibp2p(t *testing.T) {
 	c.paid()
 	c.stop(c.members[3])
 	h := c.members[0].e.Final().Height
-	c.reach(h+5, 60*time.Second)
+	c.reach(h+5, 120*time.Second)
 	c.start(3)
-	c.reach(c.members[0].e.Final().Height+5, 60*time.Second)
+	c.reach(c.members[0].e.Final().Height+5, 120*time.Second)
 }
 
 // TestValidatorsOverBridge: two validators with neard's sockets alone and two with libp2p alone make blocks together by a node with both, which makes none.
@@ -146,7 +137,7 @@ func TestValidatorsOverBridge(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := bridge.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)
