@@ -20,6 +20,7 @@ type leading struct {
 	chain  *following.Chain
 	rows   *leadingRows
 	busy   bool // a list is being added, whose rows are not all written
+	astray bool // the highest header on disk is of a branch that does not lead on from the chain, and may again
 }
 
 // headersHead is the cell with the hash of the head by headers, headersFloor that with the hash of the first one behind a proof,
@@ -138,11 +139,19 @@ func (e *Engine) HeadersApart() (bool, error) {
 func (e *Engine) HeaderHead() (storage.BlockRef, error) {
 	e.leading.mu.Lock()
 	defer e.leading.mu.Unlock()
+	if tip := e.Head(); e.leading.overtaken(tip) { // with every block of a node that makes them: the chain of headers is left as it is
+		return storage.BlockRef{Height: tip.Height(), Hash: tip.Hash}, nil
+	}
 	if err := e.lead(); err != nil {
 		return storage.BlockRef{}, err
 	}
 	h := e.leading.chain.Head().Info
 	return storage.BlockRef{Height: h.Height, Hash: h.Hash}, nil
+}
+
+// overtaken tells whether blocks have passed the highest header, so that theirs is the highest. The caller holds mu.
+func (l *leading) overtaken(tip *Entry) bool {
+	return l.chain != nil && !l.busy && !l.astray && l.chain.Head().Info.Height < tip.Height()
 }
 
 // lead makes the chain where there is none, or where blocks that are on disk have overtaken it. The caller holds mu.
@@ -164,7 +173,9 @@ func (e *Engine) lead() error {
 		return err
 	}
 	var err error
+	l.astray = false
 	if l.chain, err = e.follow(head); errors.Is(err, following.ErrOrphan) && head != tip.Hash { // of a branch that lost
+		l.astray = true
 		l.chain, err = e.follow(tip.Hash)
 	}
 	return err

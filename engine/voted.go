@@ -61,5 +61,8 @@ func (e *Engine) LeadingHeader() *primitives.BlockHeader {
 	if e.leading.chain == nil {
 		return nil
 	}
+	if tip := e.Head(); e.leading.overtaken(tip) {
+		return tip.Header()
+	}
 	return e.leading.chain.Head().Header
 }

@@ -94,6 +94,7 @@ type Actor struct {
 	host  *tcp.Host
 	stop  func() // ends host and workers, and waits for them
 	timer *time.Timer
+	rest  rest
 
 	inbox   *inbox
 	passed  passed
@@ -187,6 +188,9 @@ func (a *Actor) start() {
 		}
 	}, a.o.Front)
 	host.Check = a.check
+	self := a.self
+	a.rest.wake = func() { self(tick{a}) }
+	host.Opened = a.rest.opened
 	host.Alarm = func(reason any, stack []byte) {
 		a.o.Front.panics.Add(1)
 		a.o.Log.Errorf("network: a peer's message ended its connection: %v\n%s", reason, stack)
@@ -235,8 +239,11 @@ func (a *Actor) validator() {
 }
 
 func (a *Actor) arm() {
+	if a.timer != nil { // one is under way after a tick that a connection has caused
+		a.timer.Stop()
+	}
 	self := a.self
-	a.timer = time.AfterFunc(tickPeriod, func() { self(tick{a}) })
+	a.timer = time.AfterFunc(a.rest.period(), func() { self(tick{a}) })
 }
 
 func (a *Actor) end() {
@@ -319,6 +326,7 @@ func (a *Actor) Handle(msg any) {
 // tick looks who is there, and does what is due.
 func (a *Actor) tick() {
 	now := a.now()
+	a.rest.begin()
 	info := a.host.Info()
 	a.o.Front.show(&info, a.host)
 	a.peers = info.Peers
@@ -348,6 +356,9 @@ func (a *Actor) tick() {
 		a.nextRate = now + ratePeriod
 	}
 	a.txs.again(now, a.send)
+	if !a.alone(&info) {
+		a.rest.end()
+	}
 }
 
 // remember keeps who was connected, for the next run.

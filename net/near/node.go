@@ -233,6 +233,7 @@ type Info struct {
 	Accounts  []primitives.AccountID // that are known to be reached by some node
 	Known     []wire.PeerInfo        // who was connected, and may be dialled again
 	Hosts     []*wire.SnapshotHost   // who gives states, the newest entry first
+	Alone     bool                   // nobody is connected or comes up, and nobody is known who could be dialled
 }
 
 // PeerState is a connected peer.
@@ -250,7 +251,7 @@ type PeerState struct {
 
 // Info returns the state of the network.
 func (n *Node) Info() Info {
-	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven(), Hosts: n.hosts.all()}
+	i := Info{Producers: n.announced.all(), Reachable: n.graph.Reachable(), Public: n.PublicAddr, Known: n.store.proven(), Hosts: n.hosts.all(), Alone: n.alone()}
 	for id := range n.announced.of {
 		i.Accounts = append(i.Accounts, id)
 	}

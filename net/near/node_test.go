@@ -309,6 +309,25 @@ func TestRouting(t *testing.T) {
 	}
 }
 
+// TestAlone wants a node that knows nobody to be woken twice a minute, and as ever as soon as it knows somebody.
+func TestAlone(t *testing.T) {
+	f := newFabric(t, 1)
+	a := f.add("a", nil)
+	wakes := 0
+	for end := f.now.Add(20 * time.Minute); a.Wake().Before(end); wakes++ {
+		f.now = a.Wake()
+		f.step(a, Tick{})
+	}
+	if wakes > 60 || !a.Info().Alone {
+		t.Errorf("woken %d times in 20 minutes, alone: %v", wakes, a.Info().Alone)
+	}
+	b := f.add("b", func(c *Config) { c.Boot = []wire.PeerInfo{a.info()} })
+	f.run(time.Second)
+	if len(a.Info().Peers) != 1 || a.Info().Alone || b.Info().Alone {
+		t.Errorf("with a peer: %d peers, alone: %v and %v", len(a.Info().Peers), a.Info().Alone, b.Info().Alone)
+	}
+}
+
 // TestWake wants a clock that waits for the batch of edges when a handshake does, and the looking for peers to begin anew with the first
 // one that is found, but not with the second.
 func TestWake(t *testing.T) {

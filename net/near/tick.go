@@ -53,6 +53,15 @@ func (t *connTimers) start(now time.Time, ours bool) {
 	}
 }
 
+// lookedLate has the looks that were left out while there was nobody count for the pause between them.
+func (t *timers) lookedLate(now time.Time) {
+	for late := now.Sub(t.monitor); late >= t.monitorStep && t.monitorStep < monitorLast; t.lengthen() {
+		late -= t.monitorStep
+	}
+}
+
+func (t *timers) lengthen() { t.monitorStep = min(t.monitorStep*11/10, monitorLast) }
+
 // edgeBatch are edges that wait to be taken.
 type edgeBatch struct {
 	edges  []*wire.Edge
@@ -112,9 +121,10 @@ func (n *Node) tick(now time.Time) {
 	}
 	n.applyFixes(now)
 	if passed(now, t.monitor) {
+		t.lookedLate(now)
 		n.monitor(now)
 		t.monitor = now.Add(t.monitorStep)
-		t.monitorStep = min(t.monitorStep*11/10, monitorLast)
+		t.lengthen()
 	}
 	n.takeEdges(now)
 }
@@ -131,14 +141,17 @@ func (n *Node) byID() []*conn {
 
 // Wake returns when Tick is due, if nothing else happens before.
 func (n *Node) Wake() time.Time {
-	wake := n.timers.monitor
+	wake := n.timers.fix
 	sooner := func(at time.Time) {
 		if !at.IsZero() && at.Before(wake) {
 			wake = at
 		}
 	}
-	for _, at := range [...]time.Time{n.timers.fix, n.timers.t1, n.timers.advertise, n.timers.recent} {
+	for _, at := range [...]time.Time{n.timers.t1, n.timers.advertise, n.timers.recent} {
 		sooner(at)
+	}
+	if !n.alone() { // else the monitor has nothing to look at
+		sooner(n.timers.monitor)
 	}
 	if len(n.edgeBatch) > 0 {
 		sooner(n.edgesAt)
@@ -164,6 +177,11 @@ func (n *Node) Wake() time.Time {
 		sooner(f.at)
 	}
 	return wake
+}
+
+// alone tells whether nobody is connected or comes up, and nobody is known who could be dialled.
+func (n *Node) alone() bool {
+	return len(n.conns)+len(n.out[wire.T1])+len(n.out[wire.T2])+len(n.out[wire.T3])+len(n.retries)+len(n.store.peers)+len(n.pending3) == 0
 }
 
 // addLocal has an edge of ours taken with the next batch.

@@ -47,6 +47,8 @@ type Host struct {
 	// Tap is shown every frame as it is about to be written or has been read, and the end of each connection; it is set before Run, may
 	// not wait, and keeps no frame. nil: nobody is.
 	Tap func(Tapped)
+	// Opened is told of each connection that comes up, before the Node is; it is set before Run, and may not wait. nil: nobody is.
+	Opened func()
 	// Sent and Received count bytes of frames.
 	Sent, Received atomic.Uint64
 
@@ -286,6 +288,9 @@ func (h *Host) open(ctx context.Context, o opened) {
 	h.group.Add(2)
 	go l.write(h)
 	go l.read(h)
+	if h.Opened != nil {
+		h.Opened()
+	}
 	if o.dial != nil {
 		h.step(ctx, near.Dialled{Conn: l.id, Peer: o.dial.Peer, Tier: o.dial.Tier}, nil)
 		return

@@ -1,0 +1,107 @@
+package network
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// alone is an actor on a chain of one validator, with a host whom nobody knows. What it notes to itself comes by the channel.
+func alone(t *testing.T) (*Actor, chan any) {
+	seed := "alice"
+	dir := t.TempDir()
+	if _, err := home.Init(t.Context(), home.InitOptions{Dir: dir, ChainID: "sandbox", AccountID: "test.near", TestSeed: &seed, NumShards: 1,
+		Now: func() time.Time { return time.Unix(1_700_000_000, 0) }, Random: bytes.NewReader(bytes.Repeat([]byte{7}, 4096))}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := home.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := engine.NewChain(h.Genesis, h.Config.Numbering, h.EpochConfigFiles, func() (io.ReadCloser, error) { return os.Open(h.Paths.Genesis) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := storage.OpenMemory(storage.NewMemDisk(), storage.Options{Identity: storage.Identity{ChainID: "sandbox"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(engine.Options{Chain: c, Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	a := New(Options{Engine: e, Front: new(Front), Log: log, Random: func(int) int { return 0 },
+		Listen: func(deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) (*tcp.Host, error) {
+			return tcp.Listen(near.Config{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a"), Genesis: wire.GenesisID{ChainID: "sandbox"},
+				Version: 86, Oldest: 83, ListenAddr: netip.MustParseAddrPort("127.0.0.1:0")}, deliver, judge)
+		}})
+	notes := make(chan any, 100)
+	a.self = func(m any) { notes <- m }
+	a.start()
+	t.Cleanup(a.end)
+	a.timer.Stop() // the test ticks
+	return a, notes
+}
+
+// TestRests: whom nobody knows wakes every five seconds; a connection has it tick at once, and often until that has ended.
+func TestRests(t *testing.T) {
+	a, notes := alone(t)
+	for _, m := range []any{tick{a}, tick{a}} { // two at once leave one timer
+		a.Handle(m)
+		if got := a.rest.period(); got != restPeriod {
+			t.Fatalf("alone it ticks every %v, want %v", got, restPeriod)
+		}
+	}
+	if !a.timer.Stop() {
+		t.Error("no timer runs behind a tick")
+	}
+	c, err := net.Dial("tcp", a.host.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	select {
+	case m := <-notes:
+		if m != (tick{a}) {
+			t.Fatalf("a connection leads to %T, want a tick", m)
+		}
+		a.Handle(m)
+	case <-time.After(20 * time.Second):
+		t.Fatal("a connection does not wake it")
+	}
+	if got := a.rest.period(); got != tickPeriod {
+		t.Errorf("with a connection it ticks every %v, want %v", got, tickPeriod)
+	}
+	_ = c.Close()
+	for end := time.Now().Add(20 * time.Second); a.rest.period() != restPeriod; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it does not rest again when the connection has ended")
+		}
+		a.tick()
+	}
+	for range len(notes) {
+		if m := <-notes; m != (tick{a}) {
+			t.Errorf("%T is left", m)
+		}
+	}
+	a.apart = true
+	if info := a.host.Info(); !info.Alone || a.alone(&info) {
+		t.Error("it rests while the chain is apart from its headers")
+	}
+}
