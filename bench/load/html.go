@@ -8,12 +8,14 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // The HTML report is one file without any other: styles and drawings are in it, and no script. It opens without a network.
 
-var page = template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
-	"percent": func(v float64) string { return fmt.Sprintf("%.2f %%", v*100) }, "inc": func(i int) int { return i + 1 }}).Parse(`<!DOCTYPE html>
+var page = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Funcs(template.FuncMap{"ms": ms, "rate": func(v float64) string { return fmt.Sprintf("%.1f/s", v) },
+		"percent": func(v float64) string { return fmt.Sprintf("%.2f %%", v*100) }, "inc": func(i int) int { return i + 1 }}).Parse(`<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>troupe bench: {{.R.Workload}}, {{.R.Target.Name}}</title>
@@ -50,6 +52,7 @@ polyline{fill:none;stroke-width:2}circle{stroke-width:2;fill:var(--back)}.fa{fil
 {{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}{{end}}
 </body></html>
 `))
+})
 
 type plotted struct {
 	Title string
@@ -89,7 +92,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 		view.Phases = append(view.Phases, v)
 	}
-	return page.Execute(w, view)
+	return page().Execute(w, view)
 }
 
 // kneePlots show latency and what was done over what was offered, of all trials.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -216,13 +217,24 @@ type Consensus struct {
 
 // Default returns the file that init writes. fast shortens the block delays as neard init --fast does.
 func Default(fast bool) *Document {
-	d, err := parseDocument(initJSON)
-	if err != nil {
-		panic(fmt.Sprintf("config: the embedded init.json: %v", err))
-	}
+	d := initial().clone()
 	if fast {
 		d.Set("consensus.min_block_production_delay", durationDocument(120*time.Millisecond))
 		d.Set("consensus.max_block_production_delay", durationDocument(500*time.Millisecond))
+	}
+	return d
+}
+
+// initial is init.json, read once: a start asks for it four times. Whoever changes it takes a clone.
+var initial = sync.OnceValue(func() *Document { return embedded("init.json", initJSON) })
+
+// ours is own, read once.
+var ours = sync.OnceValue(func() *Document { return embedded("our own defaults", []byte(own)) })
+
+func embedded(name string, in []byte) *Document {
+	d, err := parseDocument(in)
+	if err != nil {
+		panic(fmt.Sprintf("config: the embedded %s: %v", name, err))
 	}
 	return d
 }
@@ -265,12 +277,8 @@ func Parse(file string, in []byte) (*Config, []Warning, error) {
 	if err != nil {
 		return nil, warnings, err
 	}
-	ours, err := parseDocument([]byte(own))
-	if err != nil {
-		panic(fmt.Sprintf("config: our own defaults: %v", err))
-	}
 	base := Default(false)
-	base.Complete(ours)
+	base.Complete(ours().clone())
 	base.Yield(doc)
 	var hadTracked []string
 	for _, k := range trackedKeys {

@@ -27,6 +27,27 @@ type Document struct {
 // NewDocument returns an empty object.
 func NewDocument() *Document { return &Document{values: map[string]any{}} }
 
+// clone returns a copy of which nothing is shared that can be changed.
+func (d *Document) clone() *Document { return cloned(d).(*Document) }
+
+func cloned(v any) any {
+	switch v := v.(type) {
+	case *Document:
+		out := &Document{keys: slices.Clone(v.keys), values: make(map[string]any, len(v.values))}
+		for k, x := range v.values {
+			out.values[k] = cloned(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = cloned(x)
+		}
+		return out
+	}
+	return v
+}
+
 // Keys returns the keys in order.
 func (d *Document) Keys() []string { return d.keys }
 

@@ -89,7 +89,7 @@ var used = map[string]bool{
 // Inert says of the keys that ask for something else than init writes and have no effect here what they are taken for: one line for
 // each reason, in the order of the file.
 func (c *Config) Inert() []string {
-	initial := Default(false)
+	initial, schema := initial(), schema()
 	var reasons []string
 	keys := map[string][]string{}
 	var walk func(prefix string, d *Document)
@@ -126,7 +126,7 @@ func ordinary(initial *Document, path string) any {
 	if v, ok := initial.Get(path); ok && v != nil {
 		return v
 	}
-	switch r := schema[path]; r.kind {
+	switch r := schema()[path]; r.kind {
 	case kBool:
 		return false
 	case kList, kStrings:

@@ -39,8 +39,8 @@ func TestInert(t *testing.T) {
 		d.RPC = nil
 		return fmt.Sprintf("%+v %+v", d, c.RPC)
 	}
-	for _, path := range slices.Sorted(maps.Keys(schema)) {
-		r := schema[path]
+	for _, path := range slices.Sorted(maps.Keys(schema())) {
+		r := schema()[path]
 		if r.kind == kObject || slices.Contains(open, path[:max(strings.LastIndexByte(path, '.'), 0)]) || path == "rpc" {
 			continue
 		}
@@ -93,8 +93,8 @@ func TestInertGroups(t *testing.T) {
 // TestBounds tries every integer of the file with what no program can use: those that this node uses refuse it with their bounds, and
 // the largest that is allowed fits an int, also twice.
 func TestBounds(t *testing.T) {
-	for _, path := range slices.Sorted(maps.Keys(schema)) {
-		r := schema[path]
+	for _, path := range slices.Sorted(maps.Keys(schema())) {
+		r := schema()[path]
 		if r.kind != kU64 || strings.HasPrefix(path, "network.experimental.") {
 			continue
 		}

@@ -47,8 +47,8 @@ func reference(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString(referenceHead)
-	for _, path := range slices.Sorted(maps.Keys(schema)) {
-		r := schema[path]
+	for _, path := range slices.Sorted(maps.Keys(schema())) {
+		r := schema()[path]
 		if r.kind == kObject && !slices.Contains(open, path) {
 			continue // its members are told
 		}

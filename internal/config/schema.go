@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -222,13 +223,10 @@ var open = []string{"store.trie_cache.per_shard_max_bytes", "store.view_trie_cac
 	"network.experimental.network_config_overrides", "network.experimental"}
 
 // schema maps every dotted path to its rule: from the values of init.json, then extras.
-var schema = buildSchema()
+var schema = sync.OnceValue(buildSchema)
 
 func buildSchema() map[string]rule {
-	doc, err := parseDocument(initJSON)
-	if err != nil {
-		panic(fmt.Sprintf("config: the embedded init.json: %v", err))
-	}
+	doc := initial()
 	rules := map[string]rule{}
 	var add func(prefix string, d *Document)
 	add = func(prefix string, d *Document) {
@@ -322,7 +320,7 @@ func check(file string, d *Document) (warnings []Warning, err error) {
 	walk = func(prefix string, d *Document) {
 		for _, k := range d.keys {
 			path, v := prefix+k, d.values[k]
-			r, known := schema[path]
+			r, known := schema()[path]
 			if !known {
 				if len(warnings) < maxWarnings && !slices.Contains(open, strings.TrimSuffix(prefix, ".")) {
 					warnings = append(warnings, Warning{Path: path, Nearest: nearest(path)})
@@ -435,7 +433,7 @@ func nearest(path string) string {
 		return ""
 	}
 	best, bestDistance := "", 1+len(path)/3
-	for _, k := range slices.Sorted(maps.Keys(schema)) {
+	for _, k := range slices.Sorted(maps.Keys(schema())) {
 		if d := distance(path, k); d < bestDistance {
 			best, bestDistance = k, d
 		}
