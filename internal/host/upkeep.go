@@ -20,6 +20,12 @@ const (
 // obstaclePeriod is how often it is looked at whether the node can still make blocks.
 const obstaclePeriod = 2 * time.Second
 
+// Behind a look for garbage that found none the next comes after so many periods, but no later than maxCollectRest unless one period is longer.
+const (
+	collectRest    = 10
+	maxCollectRest = 5 * time.Second
+)
+
 // sayObstacle logs what keeps the node from making blocks, or that nothing does any more.
 func (h *Host) sayObstacle(reason string) {
 	if reason == "" {
@@ -51,7 +57,8 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 	h.verify(ctx)
 	watch := time.NewTicker(obstaclePeriod)
 	defer watch.Stop()
-	tick := time.NewTicker(max(c.GCStepPeriod, 10*time.Millisecond))
+	period := max(c.GCStepPeriod, 10*time.Millisecond)
+	tick := time.NewTimer(period)
 	defer tick.Stop()
 	if c.Archive {
 		tick.Stop()
@@ -68,6 +75,7 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 			continue
 		case <-tick.C:
 		}
+		found := false
 		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks
 			done, err := h.store.Collect(storage.CollectOptions{
 				KeepEpochs: int(c.GCEpochsToKeep), Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
@@ -76,9 +84,18 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 			if err != nil {
 				h.log.WithError(err).Error("garbage collection failed; old blocks stay")
 			}
-			more = err == nil && done.More
+			more, found = err == nil && done.More, found || err != nil || done.Blocks > 0
 		}
+		tick.Reset(collectAgain(period, found))
 	}
+}
+
+// collectAgain is how long it is to the next look for garbage. There is some once an epoch, and a node that has nothing to do is not to wake for the rest.
+func collectAgain(period time.Duration, found bool) time.Duration {
+	if found {
+		return period
+	}
+	return max(period, min(collectRest*period, maxCollectRest))
 }
 
 // verify reads all states once and compares their hashes, while the node already works.
