@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -255,12 +254,13 @@ Of other keys it says that they need a restart; a file that is none changes noth
 
 // run runs a node; reload is called at each SIGHUP, which comes by hup.
 func run(ctx context.Context, o host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host)) error {
-	debug.SetGCPercent(host.GCPercent)
+	started := quickStart()
+	defer started()
 	info := buildInfo()
 	o.Version = view.Version{Version: info.Release, Build: info.Build, Commit: info.Commit, Compiler: info.Go}
 	o.Again = true
 	for {
-		err := once(ctx, &o, out, hup, reload)
+		err := once(ctx, &o, out, hup, reload, started)
 		if !goesOn(err) || ctx.Err() != nil {
 			return err
 		}
@@ -288,9 +288,10 @@ func ended(why, stop error) error {
 	return errors.Join(why, &stopError{stop})
 }
 
-// once runs a node until it is told to stop, or ends by itself. Behind a clean stop o is that of the node that goes on in its place.
-func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host)) error {
+// once runs a node until it is told to stop, or ends by itself; started is called when it has started. Behind a clean stop o is that of the node that goes on in its place.
+func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Signal, reload func(*host.Host), started func()) error {
 	h, err := startWithin(ctx, *o)
+	started()
 	if err != nil || h == nil {
 		return err
 	}
