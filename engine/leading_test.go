@@ -145,3 +145,34 @@ func TestHeadersOfLostBranch(t *testing.T) {
 		}
 	}
 }
+
+// TestHeadersOvertaken: with blocks that pass the headers theirs is the highest, and the chain of headers is not made anew for that; it is when headers come again.
+func TestHeadersOvertaken(t *testing.T) {
+	g := testGenesis(t, "aa", "bb")
+	n, maker := openNode(t, g), openNode(t, g)
+	if _, err := n.HeaderHead(); err != nil {
+		t.Fatal(err)
+	}
+	made := n.leading.chain
+	var heads []*primitives.BlockHeader
+	for range 12 {
+		b, chunks := maker.make(maker.Head().Hash, maker.Head().Height()+1, false)
+		maker.accept(b, chunks)
+		if heads = append(heads, b.Header); len(heads) > 8 {
+			continue
+		}
+		n.accept(b, chunks)
+		if at, err := n.HeaderHead(); err != nil || at.Hash != n.Head().Hash || n.leading.chain != made {
+			t.Fatalf("behind block %d: %v, %v; made anew: %v", b.Header.Height, at, err, n.leading.chain != made)
+		}
+		if h := n.LeadingHeader(); h == nil || h.Hash() != n.Head().Hash {
+			t.Fatalf("behind block %d the leading header is %v", b.Header.Height, h)
+		}
+	}
+	if got, err := n.AddHeaders(heads); err != nil || got != 4 {
+		t.Fatalf("%d headers taken, %v; want 4", got, err)
+	}
+	if at, err := n.HeaderHead(); err != nil || at.Hash != heads[11].Hash() {
+		t.Errorf("head by headers %v, %v; want %v", at, err, heads[11].Hash())
+	}
+}

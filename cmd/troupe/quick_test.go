@@ -1,0 +1,51 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/host"
+)
+
+// collecting is the percentage that is set now.
+func collecting() int {
+	is := debug.SetGCPercent(-1)
+	debug.SetGCPercent(is)
+	return is
+}
+
+// TestQuickStart: nothing is collected while a node starts, until it has started, or until it has taken so much that the first collection comes.
+func TestQuickStart(t *testing.T) {
+	percent, before, limit := collecting(), debug.SetMemoryLimit(1<<40), int64(1<<40)
+	t.Cleanup(func() {
+		debug.SetMemoryLimit(before)
+		debug.SetGCPercent(percent)
+	})
+	usual := func(when string) {
+		t.Helper()
+		if got, most := collecting(), debug.SetMemoryLimit(-1); got != host.GCPercent || most != limit {
+			t.Errorf("%s: %d %%, %d bytes; want %d %%, %d", when, got, most, host.GCPercent, limit)
+		}
+	}
+	done := quickStart()
+	if got, most := collecting(), debug.SetMemoryLimit(-1); got != -1 || most != startMemory {
+		t.Errorf("at the start: %d %%, %d bytes", got, most)
+	}
+	done()
+	usual("started")
+	done()
+	done = quickStart()
+	for end := time.Now().Add(20 * time.Second); collecting() == -1 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		runtime.GC()
+	}
+	usual("behind a collection")
+	done()
+	debug.SetMemoryLimit(startMemory)
+	limit = startMemory
+	done = quickStart()
+	usual("with less memory by GOMEMLIMIT")
+	done()
+	usual("and started")
+}
