@@ -223,7 +223,7 @@ func (a *Actor) start() {
 	a.arm()
 }
 
-// Rekeyed says that the validator signs with another key from here on.
+// Rekeyed says that the validator signs with another key from here on; none: it signs nothing.
 type Rekeyed struct{ Key primitives.SecretKey }
 
 // validator tells the host whose node this is.
@@ -231,11 +231,22 @@ func (a *Actor) validator() {
 	if a.o.Account == "" {
 		return
 	}
-	key := a.o.Key
+	a.host.Post(near.Validator{AccountID: a.o.Account, Key: a.key()})
+}
+
+// key is the one with which the validator signs now.
+func (a *Actor) key() primitives.SecretKey {
 	if k := a.o.Front.key.Load(); k != nil {
-		key = *k
+		return *k
 	}
-	a.host.Post(near.Validator{AccountID: a.o.Account, Key: key})
+	return a.o.Key
+}
+
+// rekeyed tells the host, and all others by another announcement, which they verify by the key of its epoch.
+func (a *Actor) rekeyed() {
+	a.validator()
+	a.t1 = nil
+	a.headMoved(a.o.Engine.Head())
 }
 
 func (a *Actor) arm() {
@@ -291,7 +302,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.TransactionPooled:
 		a.pooled(m.Tx, m.Routed)
 	case Rekeyed:
-		a.validator()
+		a.rekeyed()
 	case asked:
 		a.askParts(m.Ask)
 	case submitted:

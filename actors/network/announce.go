@@ -15,7 +15,7 @@ type seat struct {
 }
 
 func seatOf(m *epoch.Manager, this, next primitives.EpochID, account primitives.AccountID, key primitives.SecretKey) (s seat) {
-	if account == "" {
+	if account == "" || key.IsZero() {
 		return s
 	}
 	for _, id := range []primitives.EpochID{this, next} {
@@ -32,7 +32,7 @@ func (a *Actor) announce() {
 		return
 	}
 	a.seat.told = true
-	x := wire.NewAnnouncement(a.o.Account, a.o.Peer, a.seat.epoch, a.o.Key)
+	x := wire.NewAnnouncement(a.o.Account, a.o.Peer, a.seat.epoch, a.key())
 	a.host.Post(near.Judged{Good: []*wire.Announcement{x}})
 }
 

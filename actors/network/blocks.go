@@ -120,7 +120,7 @@ func (a *Actor) headMoved(head *engine.Entry) {
 				}
 			}
 		}
-		a.seat = seatOf(m, id, next, a.o.Account, a.o.Key)
+		a.seat = seatOf(m, id, next, a.o.Account, a.key())
 		return nil
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
+	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -157,7 +158,19 @@ func (f *Front) Metrics(b []byte) []byte {
 	return b
 }
 
-// Rekey has the validator's data signed with another key by whatever host there will be.
+// Announcement is what was last announced of whose node a validator's account has; nil: nothing.
+func (f *Front) Announcement(account primitives.AccountID) *wire.Announcement {
+	if i := f.info.Load(); i != nil {
+		for _, a := range i.Producers {
+			if a.AccountID == account {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// Rekey has the validator's data signed with another key, or none, by whatever host there will be.
 func (f *Front) Rekey(key primitives.SecretKey) { f.key.Store(&key) }
 
 // Progress tells how far headers and state are.

@@ -82,7 +82,7 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 	return validatoractor.New(o)
 }
 
-// Rekey has the validator's account sign with another key from the next thing on; false: this node has no validator among others. What was signed is kept
+// Rekey has the validator's account sign with another key from the next thing on, or with none nothing any more; false: this node has no validator among others. What was signed is kept
 // by account, so that no two signatures contradict whichever keys they are of.
 func (n *Node) Rekey(key primitives.SecretKey) bool {
 	if n.network == nil || n.o.Validator == nil {

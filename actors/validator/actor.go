@@ -69,7 +69,7 @@ type Life struct {
 	Steps, Panics atomic.Uint64
 }
 
-// Rekeyed says that the account signs with another key from here on; what it has signed stays where it is kept.
+// Rekeyed says that the account signs with another key from here on, or with none; what it has signed stays where it is kept.
 type Rekeyed struct{ Key primitives.SecretKey }
 
 // Heard is what a peer says, and what gives back its place in the mailbox.

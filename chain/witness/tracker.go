@@ -76,8 +76,11 @@ func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte,
 		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered)}
 }
 
-// Step takes an event. On an error the message is to be dropped; what is in Out is to be done nevertheless.
+// Step takes an event. Whose account has no key hears nothing. On an error the message is to be dropped; what is in Out is to be done nevertheless.
 func (t *Tracker) Step(ev Event) (Out, error) {
+	if t.me.Key.IsZero() {
+		return Out{}, nil
+	}
 	switch ev := ev.(type) {
 	case Made:
 		return t.made(&ev)
@@ -325,5 +328,5 @@ func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Has
 	return out, nil
 }
 
-// Rekey has the account sign with another key.
+// Rekey has the account sign with another key, or with none.
 func (t *Tracker) Rekey(key primitives.SecretKey) { t.me.Key = key }

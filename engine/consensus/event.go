@@ -53,7 +53,7 @@ type Written struct{}
 // Moved says that the engine holds other shards than before: other things are needed of chunks.
 type Moved struct{}
 
-// Rekeyed says that the account signs with another key from here on. What it has signed with the one before counts as before.
+// Rekeyed says that the account signs with another key from here on; none: it signs nothing. What it has signed with the one before counts as before.
 type Rekeyed struct{ Key primitives.SecretKey }
 
 func (Rekeyed) event()   {}

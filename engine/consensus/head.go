@@ -57,7 +57,15 @@ func (n *Node) setHead(at *engine.Entry) {
 
 // isMe tells whether a validator is this one, with the key that it has.
 func (n *Node) isMe(account primitives.AccountID, key primitives.PublicKey) bool {
-	return account == n.me && n.me != "" && n.o.Key.PublicKey() == key
+	return account == n.me && n.public != "" && n.public == key
+}
+
+// setKey has the account sign with a key; none: with nothing.
+func (n *Node) setKey(key primitives.SecretKey) {
+	n.o.Key, n.public = key, ""
+	if !key.IsZero() {
+		n.public = key.PublicKey()
+	}
 }
 
 // candidate is a chunk that may go into the child of the head.
@@ -180,13 +188,15 @@ func (n *Node) rekey(key primitives.SecretKey) {
 	if n.me == "" {
 		return
 	}
-	n.o.Key = key
+	n.setKey(key)
 	n.judges.Rekey(key)
 	if h := n.head; h != nil {
 		h.approves = false
 		for i := range h.approvers {
 			h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 		}
-		n.makeChunks()
+		if n.e.Entry(h.hash) != nil { // as in setHead
+			n.makeChunks()
+		}
 	}
 }

@@ -115,6 +115,7 @@ type Node struct {
 	o       Options
 	e       Chain
 	me      primitives.AccountID
+	public  primitives.PublicKey // of the key with which it signs; none: it signs nothing
 	now     int64
 	out     *Out
 	own     []Send // to this validator itself
@@ -166,6 +167,7 @@ func New(o Options, now int64) (*Node, error) {
 	n.eyes = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
 	n.votes = witness.NewEndorsements(n.eyes, o.Verify)
 	if n.me != "" {
+		n.setKey(o.Key)
 		n.judges = witness.NewTracker(witness.Validator{Account: o.Account, Key: o.Key}, n.eyes, o.Verify)
 	}
 	return n, nil

@@ -81,6 +81,7 @@ type Backend struct {
 	genesisJSON []byte
 	started     time.Time
 	status      atomic.Pointer[statusAt]
+	validator   atomic.Pointer[primitives.KeyFile]
 	first       atomic.Pointer[earliest]
 	long        longCalls
 	digests     digests
@@ -92,17 +93,24 @@ type Backend struct {
 
 // New returns a backend.
 func New(o Options) *Backend {
-	return &Backend{
+	b := &Backend{
 		digests: digests{past: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))},
 		Options: o, genesisJSON: genesis.AppendView(nil, o.Genesis), started: o.Now(),
 	}
+	b.validator.Store(o.Validator)
+	return b
 }
+
+// Rekeyed says that the validator has another key from here on; nil: none.
+func (b *Backend) Rekeyed(key *primitives.KeyFile) { b.validator.Store(key) }
 
 // Child returns a backend of a chain that begins with this one's.
 func (b *Backend) Child(change func(*Options)) *Backend {
 	o := b.Options
 	change(&o)
-	return &Backend{digests: digests{past: b.digests.past}, Options: o, genesisJSON: b.genesisJSON, started: o.Now()}
+	child := &Backend{digests: digests{past: b.digests.past}, Options: o, genesisJSON: b.genesisJSON, started: o.Now()}
+	child.validator.Store(o.Validator)
+	return child
 }
 
 // Head is the head of the current chain.

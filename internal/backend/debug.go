@@ -387,8 +387,8 @@ func (b *Backend) debugValidator() (any, error) {
 		Production []any                 `json:"production"`
 		Banned     []any                 `json:"banned_chunk_producers"`
 	}{Shards: len(head.Shards), Head: head.Height(), Validators: [][2]any{}, Approvals: []any{}, Production: []any{}, Banned: []any{}}
-	if b.Validator != nil {
-		out.Name = &b.Validator.AccountID
+	if key := b.validator.Load(); key != nil {
+		out.Name = &key.AccountID
 	}
 	list, err := b.ValidatorsOrdered(nil)
 	for i := range list {

@@ -16,6 +16,7 @@ type statusAt struct {
 	tail   primitives.Height
 	halted *view.Halted
 	mocks  *primitives.Mocks
+	key    *primitives.KeyFile
 	status view.Status
 }
 
@@ -35,15 +36,15 @@ func (b *Backend) Status() (*view.Status, error) {
 	if b.Halted != nil {
 		halted = b.Halted()
 	}
-	last, syncing, mocks := b.status.Load(), b.syncing(), b.Engine.Mocks()
+	last, syncing, mocks, key := b.status.Load(), b.syncing(), b.Engine.Mocks(), b.validator.Load()
 	switch {
-	case last == nil || last.status.Sync.Syncing != syncing || last.head != head || last.tail != tail || last.halted != halted || last.mocks != mocks:
-		s, err := b.describe(head, tail)
+	case last == nil || last.status.Sync.Syncing != syncing || last.head != head || last.tail != tail || last.halted != halted || last.mocks != mocks || last.key != key:
+		s, err := b.describe(head, tail, key)
 		if err != nil {
 			return nil, err
 		}
 		s.Halted, s.Sync.Syncing, s.Mocked = halted, syncing, mocks.Names()
-		last = &statusAt{head: head, tail: tail, halted: halted, mocks: mocks, status: *s}
+		last = &statusAt{head: head, tail: tail, halted: halted, mocks: mocks, key: key, status: *s}
 	case last.status.UptimeSeconds == uptime:
 		return &last.status, nil
 	default:
@@ -69,7 +70,7 @@ func (b *Backend) progress(syncing bool) *view.Progress {
 }
 
 // describe makes a status but for its uptime.
-func (b *Backend) describe(head *engine.Entry, tail primitives.Height) (*view.Status, error) {
+func (b *Backend) describe(head *engine.Entry, tail primitives.Height, key *primitives.KeyFile) (*view.Status, error) {
 	h := head.Header()
 	s := &view.Status{
 		Version: b.Version, ChainID: b.Genesis.ChainID, LatestProtocolVersion: config.Newest(b.Engine.Chain().Version.Numbering), RPCAddr: b.RPCAddr,
@@ -77,8 +78,8 @@ func (b *Backend) describe(head *engine.Entry, tail primitives.Height) (*view.St
 		Sync: view.SyncInfo{LatestBlockHash: head.Hash, LatestBlockHeight: h.Height, LatestStateRoot: h.PrevStateRoot,
 			LatestBlockTime: h.Timestamp, EpochID: h.EpochID},
 	}
-	if b.Validator != nil {
-		s.ValidatorAccountID, s.ValidatorPublicKey = b.Validator.AccountID, b.Validator.PublicKey()
+	if key != nil {
+		s.ValidatorAccountID, s.ValidatorPublicKey = key.AccountID, key.PublicKey()
 	}
 	err := b.Engine.Epochs(func(m *epoch.Manager) (err error) {
 		if s.ProtocolVersion, err = m.ProtocolVersion(h.EpochID); err != nil {

@@ -24,6 +24,16 @@ func (h *Realm) Obstacle() string {
 		return "it is a replica, and has the blocks of its writer"
 	}
 	key := h.home.ValidatorKey
+	if h.together {
+		switch now := h.key(); {
+		case now == nil:
+			return fmt.Sprintf("%s signs nothing: there is no %s any more", key.AccountID, h.home.Paths.ValidatorKey)
+		case now.AccountID != key.AccountID:
+			return fmt.Sprintf("%s signs nothing: validator_key.json is that of %s, who signs when the node is started again", key.AccountID, now.AccountID)
+		default:
+			key = now
+		}
+	}
 	if key == nil {
 		if h.feeds != nil {
 			return "it follows feeds"

@@ -132,7 +132,7 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 	if err != nil || !others && !hasSigned(h.home) { // what was signed together is known to that actor alone
 		return nil, err
 	}
-	h.together = true
+	h.together, h.key = true, h.validatorKey
 	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: verifier(),
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-chain/troupe/engine/signature"
 	"github.com/troupe-chain/troupe/internal/backend"
 	"github.com/troupe-chain/troupe/internal/home"
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/storage"
 )
@@ -27,12 +28,13 @@ type Realm struct {
 	checker   *signature.Checker
 	back      *backend.Backend // nil: nobody asks
 	snapshots snapshots
-	worlds    *worlds        // of the process
-	front     *network.Front // nil: there are no other nodes
-	feeds     *feeds         // nil: it follows none
-	together  bool           // it makes blocks with other validators
-	fork      *forked        // nil: the chain is a fork of no other; worlds have their parent's
-	replays   chan struct{}  // has whoever replays a transaction
+	worlds    *worlds                    // of the process
+	front     *network.Front             // nil: there are no other nodes
+	feeds     *feeds                     // nil: it follows none
+	together  bool                       // it makes blocks with other validators
+	key       func() *primitives.KeyFile // of the validator now, where that may change: of who makes blocks with others
+	fork      *forked                    // nil: the chain is a fork of no other; worlds have their parent's
+	replays   chan struct{}              // has whoever replays a transaction
 }
 
 // Backend is what answers for the chain to who asks in this process; nil: nobody does (Options.Inside).

@@ -25,8 +25,11 @@ type live struct {
 	mu     sync.Mutex                 // of a reload
 	known  map[string]json.RawMessage // what holds, by key; nil: as it was read at the start; under mu
 	config atomic.Pointer[config.Config]
-	key    *primitives.KeyFile // of the validator, if it is another than at the start; under mu
+	key    atomic.Pointer[validatorKey] // nil: as at the start; stored under mu
 }
+
+// validatorKey is what validator_key.json has; nil: there is none.
+type validatorKey struct{ *primitives.KeyFile }
 
 func (l *live) minAge() time.Duration { return l.config.Load().GCMinAge }
 func (l *live) blocksLimit() uint64   { return l.config.Load().GCBlocksLimit }
@@ -83,11 +86,12 @@ func (h *Host) Reload() (*Reloaded, error) {
 		}
 		r.Taken = append(r.Taken, key)
 	}
-	key, err := h.otherKey(r)
+	rekey, err := h.otherKey(r)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.Taken) == 0 {
+		rekey()
 		return r, nil
 	}
 	taken := *old
@@ -100,42 +104,71 @@ func (h *Host) Reload() (*Reloaded, error) {
 		both.Limits, both.APIKeys = next.RPC.Limits, next.RPC.APIKeys
 		taken.RPC = &both
 	}
-	if key != nil {
-		h.Node.Rekey(key.SecretKey)
-		l.key = key
-		h.log.Infof("%s signs with %s from here on", key.AccountID, key.PublicKey())
-	}
+	rekey()
 	l.config.Store(&taken)
 	l.known = was
 	return r, nil
 }
 
-// otherKey reads validator_key.json again and returns its key if the account of this node's validator is to sign with that from here on; else nil. Another account, or
-// none, is for the next start: what a validator has signed is kept with its folder.
-func (h *Host) otherKey(r *Reloaded) (*primitives.KeyFile, error) {
-	was, path := h.home.ValidatorKey, h.home.Paths.ValidatorKey
-	if h.live.key != nil {
-		was = h.live.key
+// validatorKey is the key of this node's validator as it was read last; nil: there is none.
+func (h *Host) validatorKey() *primitives.KeyFile {
+	if k := h.live.key.Load(); k != nil {
+		return k.KeyFile
 	}
+	return h.home.ValidatorKey
+}
+
+// otherKey reads validator_key.json again, and returns what takes it up. Another key of this node's validator signs from here on. Where the account has none any more, as
+// when it moves to another machine, nothing is signed from here on; what account comes in its place is for the next start: what a validator has signed is kept with its folder.
+func (h *Host) otherKey(r *Reloaded) (take func(), err error) {
+	nothing := func() {}
+	own, was, path := h.home.ValidatorKey, h.validatorKey(), h.home.Paths.ValidatorKey
 	if path == "" {
-		return nil, nil
+		return nothing, nil
 	}
 	key, err := home.ReadKeyFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = nil, nil
 	}
-	name := filepath.Base(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case key == nil && was == nil || key != nil && was != nil && *key == *was:
-		return nil, nil
-	case key == nil || was == nil || key.AccountID != was.AccountID || !h.together:
-		r.Restart = append(r.Restart, name)
-		return nil, nil
 	}
-	r.Taken = append(r.Taken, name)
-	return key, nil
+	name := filepath.Base(path)
+	same := key == nil && was == nil || key != nil && was != nil && *key == *was
+	switch mine := own != nil && key != nil && key.AccountID == own.AccountID; {
+	case !h.together:
+		if !same {
+			r.Restart = append(r.Restart, name)
+		}
+		return nothing, nil
+	case key != nil && !mine:
+		r.Restart = append(r.Restart, name)
+	case !same:
+		r.Taken = append(r.Taken, name)
+	}
+	if same {
+		return nothing, nil
+	}
+	return func() {
+		var secret primitives.SecretKey
+		if key != nil && key.AccountID == own.AccountID {
+			secret = key.SecretKey
+		}
+		h.Node.Rekey(secret)
+		h.live.key.Store(&validatorKey{key})
+		switch {
+		case !secret.IsZero():
+			h.log.Infof("%s signs with %s from here on", own.AccountID, key.PublicKey())
+		case key == nil:
+			h.log.Warnf("there is no %s any more: %s signs nothing from here on", name, own.AccountID)
+		default:
+			h.log.Warnf("%s is of %s: %s signs nothing from here on", name, key.AccountID, own.AccountID)
+			key = nil // until the next start
+		}
+		if h.back != nil {
+			h.back.Rekeyed(key)
+		}
+	}, nil
 }
 
 // GoOn makes o, with which the node was started, the options of the one that is started in its place: what Reload has taken up holds there too.
@@ -145,8 +178,8 @@ func (h *Host) GoOn(o *Options) {
 	defer l.mu.Unlock()
 	hm := *o.Home
 	hm.Config = l.config.Load()
-	if l.key != nil {
-		hm.ValidatorKey = l.key
+	if k := l.key.Load(); k != nil {
+		hm.ValidatorKey = k.KeyFile
 	}
 	o.Home, o.known = &hm, l.known
 }
