@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/txstatus"
@@ -45,74 +46,90 @@ func (e *Engine) Tell(hash primitives.Hash, signer primitives.AccountID) ([]byte
 	return view.AppendFinalOutcomeBorsh(nil, &view.FinalOutcome{Status: txstatus.Status(all), Transaction: tx, Outcome: all[0], Outcomes: all[1:]})
 }
 
-// Told judges what another node has told of a transaction, and finds how far that has come. All that is kept of it is what hangs together: the outcomes of
-// the transaction and of its receipts, in their order; each in a block of this chain. An outcome is as good as final when its block is final and the shard's next chunk
-// bears it out; one that is contradicted there is wrong. ErrAnswer: the answer is of no use.
-func (e *Engine) Told(o *view.FinalOutcome, hash primitives.Hash, signer primitives.AccountID) error {
-	if o.Told == nil || o.Told.Hash != hash || o.Told.Signer != signer || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
+// Told judges what another node has told of a transaction, and finds how far that has come. Only what the chain bears out is kept: outcomes that hang together, from the
+// transaction's on, each in the root that the shard's next chunk has of its block. What is in a block of this chain of which there is no such chunk yet is left away with all
+// behind it, and comes with the next answer: a client is told of nothing, not even optimistically, for which another node's word stands alone. Signer and receiver are
+// those for whom outcomes say that they were executed. What no root covers is believed: texts of failures, profiles, and of the transaction nonce, actions, key and signature.
+// ErrAnswer: the answer is of no use.
+func (e *Engine) Told(o *view.FinalOutcome, hash primitives.Hash) error {
+	if o.Told == nil || o.Told.Hash != hash || o.Outcome.ID != hash || len(o.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%w: of another transaction", ErrAnswer)
 	}
-	v := e.view.Load()
-	src := &toldSource{e: e, final: v.final.Height, left: map[primitives.Hash]*view.OutcomeProof{}, proven: map[primitives.Hash]bool{}}
-	src.left[hash] = &o.Outcome
+	told := map[primitives.Hash]*view.OutcomeProof{hash: &o.Outcome}
 	for i := range o.Outcomes {
 		x := &o.Outcomes[i]
-		if src.left[x.ID] != nil {
+		if told[x.ID] != nil {
 			return fmt.Errorf("%w: outcome %v twice", ErrAnswer, x.ID)
 		}
-		src.left[x.ID] = x
+		told[x.ID] = x
 	}
-	count := len(src.left)
+	whole := toldSource{e: e, left: maps.Clone(told)}
+	if n := len(txstatus.Outcomes(hash, &whole)); n != len(told) {
+		return fmt.Errorf("%w: %d outcomes that are not of transaction %v", ErrAnswer, len(told)-n, hash)
+	}
+	src := &toldSource{e: e, final: e.view.Load().final.Height, left: told, roots: map[toldPlace]*primitives.Hash{}}
 	all := txstatus.Outcomes(hash, src)
-	if len(all) != count {
-		return fmt.Errorf("%w: %d outcomes that are not of transaction %v", ErrAnswer, count-len(all), hash)
-	}
-	roots := map[toldPlace]*primitives.Hash{}
-	for i := range all {
-		x := &all[i]
-		if x.Status.Kind == primitives.StatusUnknown {
-			continue
-		}
-		at, err := e.toldPlace(x)
-		if err != nil {
-			return err
-		}
-		root, ok := roots[at]
-		if !ok {
-			if len(roots) >= maxPlaces {
-				return fmt.Errorf("%w: transaction %v in more than %d chunks", ErrAnswer, hash, maxPlaces)
-			}
-			if root, err = e.outcomeRoot(at); err != nil {
-				return err
-			}
-			roots[at] = root
-		}
-		if root != nil && *root != x.Proof.Root(x.LeafHash()) {
-			return fmt.Errorf("%w: outcome %v is not in what the chain says of shard %d behind block %v", ErrAnswer, x.ID, at.shard, at.block)
-		}
-		if was, ok := src.proven[at.block]; !ok || was {
-			src.proven[at.block] = root != nil
-		}
+	switch {
+	case src.err != nil:
+		return src.err
+	case len(all) == 0:
+		return fmt.Errorf("%w: transaction %v, of which no chunk bears out anything yet", ErrAnswer, hash)
+	case all[0].ExecutorID != o.Told.Signer:
+		return fmt.Errorf("%w: transaction %v is of %s, not of %s", ErrAnswer, hash, all[0].ExecutorID, o.Told.Signer)
+	case len(all) > 1 && all[0].Status.Kind == primitives.StatusSuccessReceiptID && all[1].ID == all[0].Status.ReceiptID && all[1].ExecutorID != o.Told.Receiver:
+		return fmt.Errorf("%w: transaction %v is for %s, not for %s", ErrAnswer, hash, all[1].ExecutorID, o.Told.Receiver)
 	}
 	o.Level, o.Status, o.Outcome, o.Outcomes = txstatus.Level(all, src), txstatus.Status(all), all[0], all[1:]
 	return nil
 }
 
-// toldSource shows what was told to txstatus, each outcome once: what was told may go around in a circle.
+// toldSource shows what was told to txstatus, each outcome once: what was told may go around in a circle. With roots it shows what is borne out.
 type toldSource struct {
-	e      *Engine
-	final  primitives.Height
-	left   map[primitives.Hash]*view.OutcomeProof
-	proven map[primitives.Hash]bool // of a block: all that was told of it
+	e     *Engine
+	final primitives.Height
+	left  map[primitives.Hash]*view.OutcomeProof
+	roots map[toldPlace]*primitives.Hash // that were looked for; nil: none of them matters
+	err   error
 }
 
 func (s *toldSource) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	o := s.left[id]
-	if o == nil {
+	if o == nil || s.err != nil {
 		return view.OutcomeProof{}, false
 	}
 	delete(s.left, id)
+	if s.roots != nil {
+		var borne bool
+		if borne, s.err = s.bears(o); !borne {
+			return view.OutcomeProof{}, false
+		}
+	}
 	return *o, true
+}
+
+// bears tells whether the chain bears an outcome out; false without an error: it does not say yet.
+func (s *toldSource) bears(o *view.OutcomeProof) (bool, error) {
+	if o.Status.Kind == primitives.StatusUnknown {
+		return false, nil
+	}
+	at, err := s.e.toldPlace(o)
+	if err != nil {
+		return false, err
+	}
+	root, known := s.roots[at]
+	if !known {
+		if len(s.roots) >= maxPlaces {
+			return false, fmt.Errorf("%w: outcomes in more than %d chunks", ErrAnswer, maxPlaces)
+		}
+		if root, err = s.e.outcomeRoot(at, o.ExecutorID); err != nil {
+			return false, err
+		}
+		s.roots[at] = root
+	}
+	if root != nil && *root != o.Proof.Root(o.LeafHash()) {
+		return false, fmt.Errorf("%w: outcome %v is not in what the chain says of shard %d behind block %v", ErrAnswer, o.ID, at.shard, at.block)
+	}
+	return root != nil, nil
 }
 
 // IsRefund is false: whose receipt it is, its shard knows.
@@ -120,7 +137,7 @@ func (s *toldSource) IsRefund(primitives.Hash, *view.OutcomeProof) bool { return
 
 func (s *toldSource) IsFinal(block primitives.Hash) bool {
 	ref, err := s.e.Ref(block)
-	return err == nil && ref.Height <= s.final && s.e.Canonical(ref) && s.proven[block]
+	return err == nil && ref.Height <= s.final && s.e.Canonical(ref)
 }
 
 // toldPlace is the chunk in which an outcome is said to be.
@@ -142,9 +159,9 @@ func (e *Engine) toldPlace(o *view.OutcomeProof) (at toldPlace, err error) {
 	return toldPlace{o.BlockHash, layout.ShardOf(o.ExecutorID)}, err
 }
 
-// outcomeRoot looks for the next chunk of a shard behind a block: its header has the root of the outcomes there. nil: it is not there yet. Of a shard that was
-// split no later header says anything: nil, too.
-func (e *Engine) outcomeRoot(at toldPlace) (*primitives.Hash, error) {
+// outcomeRoot looks for the next chunk behind a block of the shard that an account is in: its header has the root of the outcomes there, also where that is a child of the
+// shard, which inherits it. nil: it is not there yet.
+func (e *Engine) outcomeRoot(at toldPlace, of primitives.AccountID) (*primitives.Hash, error) {
 	chain, hash := headers{e, e.Head()}, at.block
 	for range mostAhead {
 		var err error
@@ -159,9 +176,9 @@ func (e *Engine) outcomeRoot(at toldPlace) (*primitives.Hash, error) {
 		if err != nil {
 			return nil, err
 		}
-		i, err := layout.Index(at.shard)
+		i, err := layout.Index(layout.ShardOf(of))
 		if err != nil || int(i) >= len(b.Body.Chunks) {
-			return nil, nil
+			return nil, err
 		}
 		if c := b.Body.Chunks[i]; c.HeightIncluded == b.Header.Height {
 			return &c.PrevOutcomeRoot, nil

@@ -73,7 +73,7 @@ func (a *Actor) deliver(d near.Deliver) {
 			return
 		case *wire.TxStatusResponse:
 			if a.o.Statuses != nil {
-				a.o.Statuses.took(body.Outcome)
+				a.o.Statuses.took(d.From, body.Outcome)
 			}
 			return
 		}

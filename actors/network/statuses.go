@@ -9,18 +9,20 @@ import (
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/fair"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // The bounds and times of what is asked about transactions (nearcore chain/client/src/view_client_actor.rs:78).
 const (
-	maxStatuses  = 500              // transactions about which somebody is asked
-	statusAgain  = time.Second      // after which somebody is asked again
-	statusKept   = 2 * time.Second  // an answer, for whoever asks next
-	statusJudged = 2                // answers that are looked at at once
-	maxStatus    = 16 << 20         // bytes of an answer
-	statusOld    = 30 * time.Second // nobody waits any more
-	maxAnswers   = 64 << 20         // bytes of all answers that are kept, as they came
+	maxStatuses = 500              // transactions about which somebody is asked
+	statusAgain = time.Second      // after which somebody is asked again
+	statusKept  = 2 * time.Second  // an answer, for whoever asks next
+	maxStatus   = 16 << 20         // bytes of an answer, and of those of a neighbour that wait to be looked at
+	maxToJudge  = 64 << 20         // bytes of all that wait; of what is left a neighbour has at most as much as he leaves
+	leastStatus = maxStatus / 128  // bytes as which one counts at least
+	statusOld   = 30 * time.Second // nobody waits any more
+	maxAnswers  = 64 << 20         // bytes of all answers that are kept, as they came
 )
 
 // Statuses asks other nodes what became of transactions whose signers' shards are not held here: who makes the shard's chunks, as neard does. What they say
@@ -31,15 +33,30 @@ type Statuses struct {
 	account primitives.AccountID
 	horizon primitives.Height
 
-	judging chan struct{} // has who looks at an answer
-
-	mu    sync.Mutex
-	asked map[primitives.Hash]*asking
+	mu      sync.Mutex
+	asked   map[question]*asking
+	waiting fair.Queue[answer]
+	bytes   map[wire.PeerID]int // of answers that wait, by who has brought them
+	all     int                 // of them together
+	judging bool                // somebody looks at them
 }
+
+// question is what a client asks about: whose shard is asked follows from the signer that he names.
+type question struct {
+	hash   primitives.Hash
+	signer primitives.AccountID
+}
+
+// answer is what a neighbour has brought, of whomever it is.
+type answer struct {
+	from wire.PeerID
+	raw  []byte
+}
+
+func (x *answer) cost() int { return max(len(x.raw), leastStatus) }
 
 // asking is a transaction about which somebody is asked.
 type asking struct {
-	signer primitives.AccountID
 	sent   time.Time
 	came   time.Time
 	answer *view.FinalOutcome
@@ -52,7 +69,7 @@ func NewStatuses(e *engine.Engine, f *Front, account primitives.AccountID, horiz
 	if horizon == 0 {
 		horizon = 4
 	}
-	return &Statuses{e: e, front: f, account: account, horizon: horizon, judging: make(chan struct{}, statusJudged), asked: map[primitives.Hash]*asking{}}
+	return &Statuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*asking{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxToJudge / leastStatus}}
 }
 
 // Foreign tells whether the shard of an account is not held here, so that others know more of its transactions.
@@ -65,11 +82,12 @@ func (s *Statuses) Ask(hash primitives.Hash, signer primitives.AccountID) (*view
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	a := s.asked[hash]
-	if a == nil || a.signer != signer {
+	q := question{hash, signer}
+	a := s.asked[q]
+	if a == nil {
 		s.room(now)
-		a = &asking{signer: signer, news: make(chan struct{})}
-		s.asked[hash] = a
+		a = &asking{news: make(chan struct{})}
+		s.asked[q] = a
 	}
 	out := a.answer
 	if now.Sub(a.came) > statusKept {
@@ -87,13 +105,13 @@ func (s *Statuses) room(now time.Time) {
 	if len(s.asked) < maxStatuses {
 		return
 	}
-	var first primitives.Hash
+	var first question
 	var at time.Time
-	for hash, a := range s.asked {
+	for q, a := range s.asked {
 		if now.Sub(a.sent) > statusOld {
-			delete(s.asked, hash)
+			delete(s.asked, q)
 		} else if at.IsZero() || a.sent.Before(at) {
-			first, at = hash, a.sent
+			first, at = q, a.sent
 		}
 	}
 	if len(s.asked) >= maxStatuses {
@@ -135,26 +153,49 @@ func (s *Statuses) maker(signer primitives.AccountID) (to primitives.AccountID) 
 	return to
 }
 
-// took takes an answer if somebody was asked at all. It is looked at beside the caller; what is too much is dropped, and asked for again.
-func (s *Statuses) took(raw []byte) {
+// took takes an answer that a neighbour has brought, if somebody was asked at all. Answers are looked at beside the caller, one at a time, neighbours in turns: who floods
+// this node with such waits for himself. What is too much is dropped, and asked for again.
+func (s *Statuses) took(from wire.PeerID, raw []byte) {
 	s.mu.Lock()
-	none := len(s.asked) == 0
-	s.mu.Unlock()
-	if none || len(raw) > maxStatus {
+	defer s.mu.Unlock()
+	x := answer{from, raw}
+	own := s.bytes[from] + x.cost()
+	if len(s.asked) == 0 || len(raw) > maxStatus || own > maxStatus || own > (maxToJudge-s.all)/2 || !s.waiting.Push(clientOf(from), x) {
 		s.front.dropped.Add(1)
 		return
 	}
-	select {
-	case s.judging <- struct{}{}:
-	default:
-		s.front.dropped.Add(1)
-		return
+	s.bytes[from] = own
+	s.all += x.cost()
+	if !s.judging {
+		s.judging = true
+		go s.judgeAll()
 	}
-	go func() {
-		defer func() { <-s.judging }()
-		defer s.front.recovered("an answer about a transaction")
-		s.judge(raw)
-	}()
+}
+
+// judgeAll looks at answers until none waits.
+func (s *Statuses) judgeAll() {
+	for {
+		s.mu.Lock()
+		x, c, ok := s.waiting.Pop()
+		if !ok {
+			s.judging = false
+			s.mu.Unlock()
+			return
+		}
+		if s.bytes[x.from] -= x.cost(); s.bytes[x.from] == 0 {
+			delete(s.bytes, x.from)
+		}
+		s.all -= x.cost()
+		s.mu.Unlock()
+		begun := time.Now()
+		func() {
+			defer s.front.recovered("an answer about a transaction")
+			s.judge(x.raw)
+		}()
+		s.mu.Lock()
+		s.waiting.Charge(c, int64(time.Since(begun)))
+		s.mu.Unlock()
+	}
 }
 
 // fits lets answers go that are too old for anybody, and tells whether there is room for one of a, in place of what it has; the caller holds mu.
@@ -177,30 +218,47 @@ func (s *Statuses) judge(raw []byte) {
 		s.front.dropped.Add(1)
 		return
 	}
-	s.mu.Lock()
-	a := s.asked[o.Outcome.ID]
-	s.mu.Unlock()
-	if a == nil {
+	if len(s.about(o.Outcome.ID)) == 0 {
 		s.front.dropped.Add(1)
 		return
 	}
-	if err := s.e.Told(o, o.Outcome.ID, a.signer); err != nil {
+	if err := s.e.Told(o, o.Outcome.ID); err != nil {
 		s.front.dropped.Add(1)
 		if s.front.Log != nil {
 			s.front.Log.WithError(err).Debug("network: an answer about a transaction is not taken")
 		}
 		return
 	}
+	now := time.Now()
+	for _, a := range s.about(o.Outcome.ID) {
+		s.keep(a, o, len(raw), now)
+	}
+}
+
+// about lists who is asked about a transaction: of several signers, if clients name such.
+func (s *Statuses) about(hash primitives.Hash) (out []*asking) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asked[o.Outcome.ID] != a || a.answer != nil && time.Since(a.came) <= statusKept && a.answer.Level > o.Level {
+	for q, a := range s.asked {
+		if q.hash == hash {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// keep keeps what holds, unless more was told just before.
+func (s *Statuses) keep(a *asking, o *view.FinalOutcome, size int, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.answer != nil && now.Sub(a.came) <= statusKept && a.answer.Level > o.Level {
 		return
 	}
-	if !s.fits(a, len(raw), time.Now()) {
+	if !s.fits(a, size, now) {
 		s.front.dropped.Add(1)
 		return
 	}
-	a.answer, a.size, a.came = o, len(raw), time.Now()
+	a.answer, a.size, a.came = o, size, now
 	close(a.news)
 	a.news = make(chan struct{})
 }

@@ -11,11 +11,11 @@ import (
 // TestStatusesFit: answers that are kept have a bound together, and old ones make room.
 func TestStatusesFit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	s := &Statuses{asked: map[primitives.Hash]*asking{}}
+	s := &Statuses{asked: map[question]*asking{}}
 	for i := range 4 {
-		s.asked[primitives.Hash{byte(i)}] = &asking{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
+		s.asked[question{hash: primitives.Hash{byte(i)}}] = &asking{answer: new(view.FinalOutcome), size: maxAnswers / 4, came: now}
 	}
-	last := s.asked[primitives.Hash{3}]
+	last := s.asked[question{hash: primitives.Hash{3}}]
 	if s.fits(new(asking), 1, now) || !s.fits(last, maxAnswers/4, now) || s.fits(last, maxAnswers/4+1, now) {
 		t.Error("the bound is not kept")
 	}

@@ -4,44 +4,90 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
 )
 
 // TestStatusesBounds: about more transactions than there is room for nobody is asked, what nobody asks about any more goes first, and what nobody was asked about is not
 // looked at.
 func TestStatusesBounds(t *testing.T) {
-	s := &Statuses{front: new(Front), judging: make(chan struct{}, 1), asked: map[primitives.Hash]*asking{}}
-	s.took([]byte("nobody was asked"))
+	s := NewStatuses(nil, new(Front), "", 0)
+	peer := func(n byte) wire.PeerID {
+		return primitives.SecretKeyFromSeed(primitives.ED25519, "peer"+string('a'+rune(n))).PublicKey()
+	}
+	s.took(peer(0), []byte("nobody was asked"))
 	if s.front.dropped.Load() != 1 {
 		t.Error("an answer that nobody waits for is looked at")
 	}
 	now := time.Now()
+	of := func(n int) question { return question{hash: primitives.Hash{byte(n), byte(n >> 8), 1}} }
 	put := func(n int, ago time.Duration) {
 		s.room(now)
-		s.asked[primitives.Hash{byte(n), byte(n >> 8), 1}] = &asking{sent: now.Add(-ago), news: make(chan struct{})}
+		s.asked[of(n)] = &asking{sent: now.Add(-ago), news: make(chan struct{})}
 	}
 	for n := range maxStatuses {
 		put(n, time.Duration(n)*time.Millisecond)
 	}
 	put(maxStatuses, 0)
-	if len(s.asked) != maxStatuses || s.asked[primitives.Hash{byte((maxStatuses - 1) % 256), byte((maxStatuses - 1) >> 8), 1}] != nil {
+	if len(s.asked) != maxStatuses || s.asked[of(maxStatuses-1)] != nil {
 		t.Errorf("%d are kept, want %d, and not the one that was asked about first", len(s.asked), maxStatuses)
 	}
 	for n := range 10 {
-		s.asked[primitives.Hash{byte(n), byte(n >> 8), 1}].sent = now.Add(-time.Minute)
+		s.asked[of(n)].sent = now.Add(-time.Minute)
 	}
 	put(maxStatuses+1, 0)
 	if len(s.asked) != maxStatuses-9 {
 		t.Errorf("%d are kept, want %d: what nobody has asked about for a minute goes", len(s.asked), maxStatuses-9)
 	}
-	s.judging <- struct{}{}
-	s.took([]byte("one too many"))
-	if s.front.dropped.Load() != 2 {
-		t.Error("an answer is looked at beside as many as may be")
-	}
-	<-s.judging
 	s.judge([]byte("no outcome"))
-	if s.front.dropped.Load() != 3 {
+	if s.front.dropped.Load() != 2 {
 		t.Error("what is no answer is not counted")
+	}
+	s.judging = true // nobody looks at them
+	for n := range byte(40) {
+		for range 1000 {
+			s.took(peer(n), make([]byte, 100))
+		}
+		if s.bytes[peer(n)] > maxStatus || s.all > maxToJudge {
+			t.Fatalf("%d bytes of one, %d of all", s.bytes[peer(n)], s.all)
+		}
+		if n < 6 && s.bytes[peer(n)] == 0 {
+			t.Errorf("%d who flood leave no place for another", n)
+		}
+	}
+	few := s.waiting.Len()
+	s.took(peer(0), make([]byte, maxStatus+1))
+	if few > 600 || s.waiting.Len() != few {
+		t.Errorf("%d answers wait", s.waiting.Len())
+	}
+	s.judging = false
+	s.judgeAll()
+	if s.all != 0 || len(s.bytes) != 0 || s.judging {
+		t.Errorf("behind them %d bytes of %d neighbours wait", s.all, len(s.bytes))
+	}
+}
+
+// TestStatusesOfSigners: who names another signer of a transaction takes nobody's place who asks about it, and what is told comes to both.
+func TestStatusesOfSigners(t *testing.T) {
+	s := NewStatuses(nil, new(Front), "", 0)
+	hash := primitives.Hash{1}
+	_, first := s.Ask(hash, "a")
+	_, second := s.Ask(hash, "b")
+	if _, again := s.Ask(hash, "a"); again != first || len(s.about(hash)) != 2 {
+		t.Fatal("one takes the other's place")
+	}
+	for _, a := range s.about(hash) {
+		s.keep(a, &view.FinalOutcome{Level: view.LevelFinal}, 1, time.Now())
+	}
+	for _, news := range []<-chan struct{}{first, second} {
+		select {
+		case <-news:
+		default:
+			t.Error("one is not told")
+		}
+	}
+	if out, _ := s.Ask(hash, "b"); out == nil || out.Level != view.LevelFinal {
+		t.Errorf("told %+v", out)
 	}
 }

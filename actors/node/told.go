@@ -29,7 +29,7 @@ func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.Accoun
 		out, news := n.statuses.Ask(r.Hash, sender)
 		if out != nil {
 			if level = out.Level; txstatus.Meets(level, r.WaitUntil) {
-				return out, nil
+				return known(out, r), nil
 			}
 		} else if r.WaitUntil == view.LevelNone {
 			return &view.FinalOutcome{Level: view.LevelNone}, nil
@@ -50,4 +50,15 @@ func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.Accoun
 			return nil, ErrStopped
 		}
 	}
+}
+
+// known is what is told, with the transaction itself where the client has it: another node's view of it is not proven in all.
+func known(told *view.FinalOutcome, r *view.GetTx) *view.FinalOutcome {
+	if r.Tx == nil {
+		return told
+	}
+	o, t := *told, *told.Told
+	t.JSON = view.AppendSignedTransaction(nil, r.Tx)
+	o.Told = &t
+	return &o
 }

@@ -61,7 +61,7 @@ func TestTold(t *testing.T) {
 					t.Fatal(err)
 				}
 				change(o)
-				return o, n.engine.Told(o, hash, signer)
+				return o, n.engine.Told(o, hash)
 			}
 			o, err := judge(func(*view.FinalOutcome) {})
 			if err != nil {
@@ -82,8 +82,13 @@ func TestTold(t *testing.T) {
 				"a block":             func(o *view.FinalOutcome) { o.Outcome.BlockHash = primitives.Hash{1} },
 				"another transaction": func(o *view.FinalOutcome) { o.Told.Hash[0]++ },
 				"another signer":      func(o *view.FinalOutcome) { o.Told.Signer = "z" },
-				"twice":               func(o *view.FinalOutcome) { o.Outcomes = append(o.Outcomes, o.Outcomes[0]) },
-				"in a circle":         func(o *view.FinalOutcome) { o.Outcomes[0].ReceiptIDs = []primitives.Hash{o.Outcome.ID} },
+				"another receiver":    func(o *view.FinalOutcome) { o.Told.Receiver = "z" },
+				"of the newest block alone": func(o *view.FinalOutcome) { // which nothing bears out yet
+					o.Outcome.BlockHash, o.Outcomes = n.engine.Head().Hash, nil
+					o.Outcome.Status, o.Outcome.ReceiptIDs = primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: []byte("paid")}, nil
+				},
+				"twice":       func(o *view.FinalOutcome) { o.Outcomes = append(o.Outcomes, o.Outcomes[0]) },
+				"in a circle": func(o *view.FinalOutcome) { o.Outcomes[0].ReceiptIDs = []primitives.Hash{o.Outcome.ID} },
 				"of nobody": func(o *view.FinalOutcome) {
 					x := o.Outcomes[0]
 					x.ID[0]++
@@ -94,6 +99,11 @@ func TestTold(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 				contradicted++
+			}
+			if o, err := judge(func(o *view.FinalOutcome) {
+				o.Outcomes[0].BlockHash, o.Outcomes[0].Status = n.engine.Head().Hash, primitives.ExecutionStatus{Kind: primitives.StatusSuccessValue, Value: []byte("paid")}
+			}); err != nil || o.Level >= view.LevelExecuted || len(o.Outcomes) > 0 || o.Status.Kind != view.FinalStarted {
+				t.Errorf("a receipt that is said to be in the newest block: %v, %v, %d outcomes, %+v", err, o.Level, len(o.Outcomes), o.Status)
 			}
 			if o, err := judge(func(o *view.FinalOutcome) { o.Outcomes = nil }); err != nil || o.Level >= view.LevelExecuted {
 				t.Errorf("what is left out: %v, %v", o.Level, err)

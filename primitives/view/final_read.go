@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// ToldTransaction is a transaction as another node tells of it: its view, from which the transaction itself can't be made again.
+// ToldTransaction is a transaction as another node tells of it: its view, in which deployed code is a hash alone, and the block that it refers to is missing.
 type ToldTransaction struct {
-	Hash   primitives.Hash
-	Signer primitives.AccountID
-	JSON   []byte // SignedTransactionView
+	Hash             primitives.Hash
+	Signer, Receiver primitives.AccountID
+	JSON             []byte // SignedTransactionView
 }
 
 // ReadFinalOutcome reads what another node tells of a transaction; its level is not said.
@@ -55,7 +55,7 @@ func readTransaction(r *borsh.Reader) *ToldTransaction {
 		b = readAction(r, b)
 	}
 	fee, signature := r.Uint64(), primitives.ReadSignature(r)
-	t.Hash = primitives.ReadHash(r)
+	t.Hash, t.Receiver = primitives.ReadHash(r), receiver
 	b = appendUint(append(AppendHash(append(b, `],"hash":`...), &t.Hash), `,"nonce":`...), nonce)
 	if r.Option() {
 		b = appendUint(append(b, `,"nonce_index":`...), r.Uint16())
