@@ -115,7 +115,7 @@ func (a *Actor) step(ev following.Event) {
 		}
 		a.ban(b.Peer, why)
 	}
-	a.o.Front.syncs(a.sync.Syncing(), a.sync.Best())
+	a.o.Front.syncs(a.sync.Syncing(), a.sync.Stuck(), a.sync.Best())
 	a.o.Front.headers.Store(uint64(a.headersAt()))
 }
 

@@ -24,7 +24,7 @@ type Front struct {
 	host                       atomic.Pointer[tcp.Host]             // nil: there is none now
 	key                        atomic.Pointer[primitives.SecretKey] // with which the validator signs now; nil: as in Options
 	info                       atomic.Pointer[near.Info]
-	syncing, met               atomic.Bool
+	syncing, stuck, met        atomic.Bool
 	knows                      atomic.Bool // a peer has said what its head is, and the sync machine has heard of it
 	best                       atomic.Uint64
 	headers                    atomic.Uint64 // the height of the highest header that was judged
@@ -62,8 +62,9 @@ func (f *Front) measure(h *tcp.Host, ms uint64) {
 	f.lastSent, f.lastReceived = sent, received
 }
 
-func (f *Front) syncs(active bool, best primitives.Height) {
+func (f *Front) syncs(active, stuck bool, best primitives.Height) {
 	f.syncing.Store(active)
+	f.stuck.Store(stuck)
 	f.best.Store(uint64(best))
 }
 
@@ -88,7 +89,7 @@ func (f *Front) note(what string, reason any) {
 
 // Syncing tells whether the node is behind its peers, or can't know, and how high the highest of them is.
 func (f *Front) Syncing() (bool, primitives.Height) {
-	return f.syncing.Load() || f.Awaits && !f.knows.Load(), primitives.Height(f.best.Load())
+	return f.syncing.Load() || f.Awaits && (!f.knows.Load() || f.stuck.Load()), primitives.Height(f.best.Load())
 }
 
 // Peers is how many are connected.

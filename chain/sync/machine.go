@@ -20,6 +20,8 @@ type Machine struct {
 	full    int64 // when it last had as many headers as an answer has, or found out that it is behind
 	blocks  map[primitives.Hash]*wanted
 	active  bool
+	stuck   bool              // it was behind when it last knew, and nobody is believed
+	asking  primitives.Height // the tip when headers were asked for, or when it found out that it is behind
 	tip     primitives.Height
 	moved   int64 // when the tip did
 	best    primitives.Height
@@ -76,6 +78,9 @@ func New(c Chain, o Options) *Machine {
 // Syncing tells whether the node is behind as far as it knows, Best the height of the highest peer that is believed.
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
+
+// Stuck tells whether the node was behind when it last knew, has not come further, and has nobody left whom it believes: it can't know whether it is in step.
+func (m *Machine) Stuck() bool { return m.stuck }
 
 // Still tells whether nobody has given a whole answer of headers for as long as one is waited for: what is known is what there is, whatever somebody
 // claims.
@@ -376,9 +381,10 @@ func (m *Machine) sorted() []*wanted {
 // decide tells whether the node is behind: a small gap is left to gossip for a while.
 func (m *Machine) decide(now int64) {
 	m.best = 0
+	was, believed := m.active || m.stuck, false
 	for _, p := range m.peers {
 		if now >= p.doubted {
-			m.best = max(m.best, p.height)
+			m.best, believed = max(m.best, p.height), true
 		}
 	}
 	switch {
@@ -386,8 +392,9 @@ func (m *Machine) decide(now int64) {
 		m.active = false
 	case m.active:
 	case m.best > m.tip+Eager, m.best > m.tip+m.o.Threshold && now-m.moved >= Patience:
-		m.active, m.full, m.waited = true, now, false
+		m.active, m.full, m.waited, m.asking = true, now, false, m.tip
 	}
+	m.stuck = was && !m.active && !believed && m.tip == m.asking
 	if !m.active { // what was asked for on the way is not needed any more
 		for hash, w := range m.blocks {
 			if !w.parent {
@@ -424,7 +431,7 @@ func (m *Machine) askHeaders(out *Out, now int64) error {
 		return nil
 	}
 	p := list[m.o.Random(len(list))]
-	m.headers = &request{peer: p.id, at: now, claimed: p.height}
+	m.headers, m.asking = &request{peer: p.id, at: now, claimed: p.height}, m.tip
 	out.Headers = p.id
 	return nil
 }

@@ -314,6 +314,52 @@ func TestLiarIsBanned(t *testing.T) {
 	}
 }
 
+// TestStuck: a node whose peers give it neither headers nor blocks does not take itself to be in step because it believes nobody any more: until one who is believed says so,
+// or it comes further, also when all have gone.
+func TestStuck(t *testing.T) {
+	for _, headers := range []int{0, -1} {
+		a, b := &fake{height: 100, headers: headers, delay: 5}, &fake{height: 90, headers: headers, delay: 5}
+		w := newWorld(t, 3, 100, a, b)
+		w.tip, w.headers = 2, 2
+		for !w.m.Syncing() {
+			w.pass()
+		}
+		doubted := 0
+		for ; w.now < 120_000; w.pass() {
+			if !w.m.Syncing() {
+				if doubted++; !w.m.Stuck() {
+					t.Fatalf("headers %d: after %d ms it says that it is in step", headers, w.now)
+				}
+			}
+		}
+		if doubted == 0 {
+			t.Errorf("headers %d: nobody is doubted", headers)
+		}
+		w.step(Peers{})
+		if w.m.Syncing() || !w.m.Stuck() {
+			t.Errorf("headers %d: alone it is in step", headers)
+		}
+		w.step(Peers{[]Peer{{"other", 2}}})
+		if w.m.Stuck() {
+			t.Errorf("headers %d: who is as high is not believed", headers)
+		}
+	}
+	liar := &fake{height: 1 << 40, headers: -1, delay: 5}
+	w := newWorld(t, 3, 100, liar)
+	w.tip, w.headers = 2, 2
+	since := int64(0)
+	for ; w.now < 60_000 && !w.banned[liar.id]; w.pass() {
+		if w.now%1000 == 0 {
+			w.tip, w.headers = w.tip+1, w.headers+1 // of its own
+		}
+		if !w.m.Stuck() {
+			since = w.now
+		} else if w.now-since > 1000 {
+			t.Fatalf("after %d ms a chain that goes on is kept from being in step by a liar", w.now)
+		}
+	}
+}
+
 // TestOneHeader: who says to be high and gives one header with each answer is banned like who gives none, and what there is is known for what it is
 // meanwhile.
 func TestOneHeader(t *testing.T) {
