@@ -280,9 +280,9 @@ type stopError struct{ error }
 
 func (e *stopError) Unwrap() error { return e.error }
 
-// ended is why a node has ended, with what its stop came to.
+// ended is why a node has ended, with what its stop came to. A fold that is left under way is no failure where the process ends: each start is ready for that.
 func ended(why, stop error) error {
-	if stop == nil {
+	if stop == nil || why == nil && stop == host.ErrUnfolded {
 		return why
 	}
 	return errors.Join(why, &stopError{stop})
@@ -322,8 +322,11 @@ func once(ctx context.Context, o *host.Options, out io.Writer, hup <-chan os.Sig
 	stopping, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	stop := h.Stop(stopping)
-	if stop == nil {
+	switch stop {
+	case nil:
 		h.GoOn(o)
+	case host.ErrUnfolded:
+		o.Log.Warn(stop)
 	}
 	return ended(err, stop)
 }

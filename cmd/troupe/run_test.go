@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -175,6 +176,9 @@ func TestEnded(t *testing.T) {
 		{host.ErrArrived, nil, true, []string{"begins again"}},
 		{host.ErrArrived, late, false, []string{"begins again", "fold has not ended in time"}},
 		{nil, late, false, []string{"fold has not ended in time"}},
+		{nil, host.ErrUnfolded, false, nil},
+		{nil, errors.Join(host.ErrUnfolded, io.ErrUnexpectedEOF), false, []string{"not folded", "unexpected EOF"}},
+		{host.ErrArrived, host.ErrUnfolded, false, []string{"begins again", "not folded"}}, // the folder is open still
 		{io.ErrUnexpectedEOF, nil, false, []string{"unexpected EOF"}},
 	} {
 		err := ended(c.why, c.stop)

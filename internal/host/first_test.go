@@ -342,6 +342,34 @@ func TestUpkeepPanics(t *testing.T) {
 	}
 }
 
+// TestStopUnfolded: a stop whose time is over while the state is folded leaves that, says so, and nothing else: what a process that ends there leaves behind has all blocks.
+func TestStopUnfolded(t *testing.T) {
+	dir := made(t)
+	h := mustStart(t, dir)
+	mine(t, h, 20)
+	head := h.Engine.Head().Hash
+	folding, going := make(chan struct{}), make(chan struct{})
+	h.fold = func(context.Context) error { close(folding); <-going; return nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-folding; cancel() }()
+	if err := h.Stop(ctx); err != ErrUnfolded {
+		t.Fatalf("Stop: %v", err)
+	}
+	killed := t.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	close(going)
+	if err := h.store.Close(); err != nil { // it was left open for the fold
+		t.Error(err)
+	}
+	next := mustStart(t, killed)
+	defer stop(t, next)
+	if got := next.Engine.Head().Hash; got != head {
+		t.Errorf("the next start is at %v, want %v", got, head)
+	}
+}
+
 // TestStopStuck: a part that does not end holds the stop up no longer than its time, is named, and keeps the store that it may use.
 func TestStopStuck(t *testing.T) {
 	h := mustStart(t, made(t))

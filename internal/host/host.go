@@ -87,14 +87,15 @@ type Host struct {
 	way        atomic.Pointer[libp2p.Way] // the last one
 	listened   bool                       // the network's actor has taken its first listener
 	stop       context.CancelFunc
-	control    *control                   // nil: the system has no such sockets
-	arrivals   *arrivals                  // nil: it begins with the genesis
-	upkeep     chan struct{}              // closed when upkeep has ended
-	failed     chan error                 // the RPC ended by itself
-	backing    atomic.Bool                // a snapshot of it is being made
-	live       live                       // what Reload may change
-	replica    *replica                   // nil: it is none
-	publishing atomic.Pointer[publishing] // nil: its records go nowhere
+	control    *control                    // nil: the system has no such sockets
+	arrivals   *arrivals                   // nil: it begins with the genesis
+	upkeep     chan struct{}               // closed when upkeep has ended
+	failed     chan error                  // the RPC ended by itself
+	backing    atomic.Bool                 // a snapshot of it is being made
+	live       live                        // what Reload may change
+	fold       func(context.Context) error // of a stop
+	replica    *replica                    // nil: it is none
+	publishing atomic.Pointer[publishing]  // nil: its records go nowhere
 	version    view.Version
 	began      time.Time
 	cpu        cpu
@@ -121,6 +122,7 @@ func Start(o Options) (_ *Host, err error) {
 	h.worlds = newWorlds(h)
 	h.live.config.Store(o.Home.Config)
 	h.live.known = o.known
+	h.fold = h.foldLast
 	var undo []func()
 	defer func() {
 		if err != nil {

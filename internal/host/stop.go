@@ -7,9 +7,13 @@ import (
 	"sync"
 )
 
+// ErrUnfolded is what a stop comes to that has left a fold under way, and nothing else: nothing is lost, and the next start applies blocks again. The folder stays open
+// until the process ends.
+var ErrUnfolded = errors.New("the state was not folded in time; the next start applies its last blocks again")
+
 // Stop ends the node cleanly: waits are answered, blocks in work are finished, the state is folded, the folder is closed. It takes no
 // longer than ctx: what is not done by then is left, and what it stands on stays open for it, until the process ends. Accepted blocks
-// are on disk in any case.
+// are on disk in any case; where all but the fold of their state is done, ErrUnfolded says so.
 func (h *Host) Stop(ctx context.Context) error {
 	h.stop()
 	if h.fork != nil {
@@ -54,11 +58,31 @@ func (h *Host) Stop(ctx context.Context) error {
 		h.tracing.Close(ctx)
 	}
 	h.arrivals.stop()
-	ended = ended && done("fold", func() error { h.Engine.EndSnapshots(); return h.Engine.FoldWithin(ctx) }) && done("store", h.store.Close)
-	if ended {
+	if !ended {
+		return errors.Join(errs...)
+	}
+	err, inTime := within(ctx, "fold", func() error { return h.fold(ctx) })
+	if !inTime {
+		return unfolded(errs)
+	}
+	errs = append(errs, err)
+	if done("store", h.store.Close) {
 		h.vm.Close()
 	}
 	return errors.Join(errs...)
+}
+
+func (h *Host) foldLast(ctx context.Context) error {
+	h.Engine.EndSnapshots()
+	return h.Engine.FoldWithin(ctx)
+}
+
+// unfolded is ErrUnfolded alone, or with what else has gone wrong.
+func unfolded(errs []error) error {
+	if len(errs) == 0 {
+		return ErrUnfolded
+	}
+	return errors.Join(append(errs, ErrUnfolded)...)
 }
 
 // within runs f, at most until ctx ends.
