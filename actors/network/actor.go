@@ -88,6 +88,7 @@ const (
 
 // Actor is the shell.
 type Actor struct {
+	lots  lots // of hosts of states
 	o     Options
 	begun time.Time
 	self  func(any)
@@ -138,7 +139,7 @@ type (
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate{},
+	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate{},
 		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
 	a.dist = o.Engine.Distribution(o.Engine.FindChunk)
 	a.pool = a.newPool()

@@ -248,7 +248,7 @@ func (a *Actor) beginStates(x *arrival) {
 
 // stateHosts are those who give states of the sync block, as they have announced.
 func (a *Actor) stateHosts(x *arrival, info *near.Info) []state.Host {
-	x.around = aroundOf(a.o.Peer, info)
+	x.around = aroundOf(a.o.Peer, info, a.lots.at(a.now()))
 	return x.around.give(func(h *wire.SnapshotHost) bool { return h.SyncHash == x.at.Before.Hash })
 }
 

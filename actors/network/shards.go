@@ -27,6 +27,8 @@ type Shards struct {
 
 	judging chan struct{} // has who looks at a part
 
+	lots lots
+
 	mu     sync.Mutex // while it is held the host may be waited for
 	around around
 	points []*point // newest last
@@ -69,7 +71,7 @@ type came struct {
 
 // NewShards returns a source without any host.
 func NewShards(o ShardsOptions) *Shards {
-	return &Shards{o: o, begun: time.Now(), judging: make(chan struct{}, maxJudged), fetches: map[primitives.Hash][]*fetch{}}
+	return &Shards{o: o, lots: newLots(o.Random), begun: time.Now(), judging: make(chan struct{}, maxJudged), fetches: map[primitives.Hash][]*fetch{}}
 }
 
 func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
@@ -78,7 +80,7 @@ func (s *Shards) now() int64 { return time.Since(s.begun).Milliseconds() }
 func (s *Shards) tick(info *near.Info) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.around = aroundOf(s.o.Self, info)
+	s.around = aroundOf(s.o.Self, info, s.lots.at(s.now()))
 	for _, p := range s.points {
 		s.step(p, state.Hosts{List: s.hostsOf(p)})
 	}

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/troupe-chain/troupe/chain/sync/state"
@@ -12,8 +13,9 @@ import (
 // States are given by whoever has announced them. A neighbour is asked, and answers, on its connection. Another is asked by a routed message, which is the
 // only way that neard knows, and answers by a connection of tier 3, if others can reach this node at all: so he is asked where neighbours don't do.
 const (
-	nearEnough = 2  // neighbours that give a shard
-	maxFar     = 16 // others that are asked for one
+	nearEnough = 2          // neighbours that give a shard
+	maxFar     = 16         // others that are asked for one
+	farTurn    = 5 * 60_000 // ms, after which it is others of them
 )
 
 // around are those who may be asked for states.
@@ -22,10 +24,27 @@ type around struct {
 	peers  map[wire.PeerID]bool // neighbours
 	public bool                 // it is known where others see this node
 	hosts  []*wire.SnapshotHost
+	lot    [16]byte // orders those that are no neighbours
 }
 
-func aroundOf(self wire.PeerID, info *near.Info) around {
-	a := around{self: self, peers: map[wire.PeerID]bool{}, public: info.Public.IsValid(), hosts: info.Hosts}
+// lots are drawn anew by each node, and are others from time to time: announcing oneself costs nothing, so who is asked must not be in the hands of who announces.
+type lots uint64
+
+func newLots(random func(n int) int) lots {
+	if random == nil {
+		return 0
+	}
+	return lots(random(1 << 62))
+}
+
+func (l lots) at(ms int64) (lot [16]byte) {
+	binary.BigEndian.PutUint64(lot[:], uint64(l))
+	binary.BigEndian.PutUint64(lot[8:], uint64(ms/farTurn))
+	return lot
+}
+
+func aroundOf(self wire.PeerID, info *near.Info, lot [16]byte) around {
+	a := around{self: self, lot: lot, peers: map[wire.PeerID]bool{}, public: info.Public.IsValid(), hosts: info.Hosts}
 	for i := range info.Peers {
 		a.peers[info.Peers[i].Info.ID] = true
 	}
@@ -46,11 +65,19 @@ func (a *around) give(fits func(*wire.SnapshotHost) bool) (out []state.Host) {
 	if !a.public {
 		return out
 	}
-	far := map[primitives.ShardID]int{}
+	type drawn struct {
+		*wire.SnapshotHost
+		lot primitives.Hash
+	}
+	var others []drawn
 	for _, h := range a.hosts {
-		if a.peers[h.PeerID] || h.PeerID == a.self || !fits(h) {
-			continue
+		if !a.peers[h.PeerID] && h.PeerID != a.self && fits(h) {
+			others = append(others, drawn{h, primitives.HashBytes(append(a.lot[:], h.PeerID...))})
 		}
+	}
+	slices.SortFunc(others, func(x, y drawn) int { return x.lot.Compare(y.lot) })
+	far := map[primitives.ShardID]int{}
+	for _, h := range others {
 		shards := slices.DeleteFunc(slices.Clone(h.Shards), func(id primitives.ShardID) bool { return served[id] >= nearEnough || far[id] >= maxFar })
 		for _, id := range shards {
 			far[id]++

@@ -1,6 +1,8 @@
 package network
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -22,12 +24,12 @@ func TestHostsFarOff(t *testing.T) {
 		Hosts: []*wire.SnapshotHost{host("near", 0, 1), host("far", 0, 1, 2), host("other", 0), host("me", 2), host("old", 2)}}
 	info.Peers[0].Info.ID, info.Peers[1].Info.ID = "near", "other"
 	fits := func(h *wire.SnapshotHost) bool { return h.PeerID != "old" }
-	a := aroundOf("me", info)
+	a := aroundOf("me", info, newLots(nil).at(0))
 	if got, want := a.give(fits), []state.Host{{ID: "near", Shards: []primitives.ShardID{0, 1}}, {ID: "other", Shards: []primitives.ShardID{0}}, {ID: "far", Shards: []primitives.ShardID{1, 2}}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("hosts are %v, want %v", got, want)
 	}
 	info.Public = netip.AddrPort{}
-	b := aroundOf("me", info)
+	b := aroundOf("me", info, newLots(nil).at(0))
 	if got := b.give(fits); slices.ContainsFunc(got, func(h state.Host) bool { return h.ID == "far" }) {
 		t.Errorf("%v: who can't be reached asks a host to connect to it", got)
 	}
@@ -44,6 +46,36 @@ func TestHostsFarOff(t *testing.T) {
 		if got := a.ask(x.q, sync); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%+v is asked by %+v, want %+v", x.q, got, x.want)
 		}
+	}
+}
+
+// TestHostsDrawn: many who announce that they give states, after one who does, do not keep him from being asked: of hosts far off it is others every so often, and the same
+// until then.
+func TestHostsDrawn(t *testing.T) {
+	info := &near.Info{Public: netip.MustParseAddrPort("1.2.3.4:5")}
+	for i := range 100 {
+		info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: wire.PeerID(fmt.Sprint("liar", i)), Shards: []primitives.ShardID{1}})
+	}
+	info.Hosts = append(info.Hosts, &wire.SnapshotHost{PeerID: "honest", Shards: []primitives.ShardID{1}}) // the newest come first
+	turns := 0
+	l := newLots(rand.New(rand.NewPCG(1, 2)).IntN)
+	for ms := int64(0); ms < 60*farTurn; ms += farTurn / 2 {
+		a := aroundOf("me", info, l.at(ms))
+		got := a.give(func(*wire.SnapshotHost) bool { return true })
+		if len(got) != maxFar {
+			t.Fatalf("%d are asked", len(got))
+		}
+		if ms%farTurn != 0 {
+			b := aroundOf("me", info, l.at(ms-farTurn/2))
+			if !reflect.DeepEqual(got, b.give(func(*wire.SnapshotHost) bool { return true })) {
+				t.Error("others within a turn")
+			}
+		} else if slices.ContainsFunc(got, func(h state.Host) bool { return h.ID == "honest" }) {
+			turns++
+		}
+	}
+	if turns == 0 || turns == 60 {
+		t.Errorf("who gives it is asked in %d of 60 turns", turns)
 	}
 }
 
