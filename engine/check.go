@@ -161,6 +161,13 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 	return key.Nonce, ok, err
 }
 
+// Unused tells whether a transaction's nonce is above that of its key at the tip: then no block of the tip's chain has executed it, and nobody need
+// look among all that the chain has. false says nothing.
+func (e *Engine) Unused(tx *primitives.SignedTransaction) bool {
+	nonce, ok, err := e.KeyNonce(tx)
+	return err == nil && ok && tx.Nonce.Nonce > nonce
+}
+
 // readers is memory for reading a few values of a state, used again: each transaction at the door does it.
 var readers = sync.Pool{New: func() any { return new(state.TrieUpdate) }}
 

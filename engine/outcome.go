@@ -16,7 +16,12 @@ var ErrUnknown = errors.New("engine: unknown")
 
 // Outcome returns the canonical outcome of a transaction or receipt, with its proof and its place.
 func (e *Engine) Outcome(id primitives.Hash) (view.OutcomeProof, storage.Place, error) {
-	places, err := e.store.FindOutcome(id)
+	return e.outcomeFrom(id, 0)
+}
+
+// outcomeFrom is Outcome of an id that no block below a height can have.
+func (e *Engine) outcomeFrom(id primitives.Hash, from primitives.Height) (view.OutcomeProof, storage.Place, error) {
+	places, err := e.store.FindOutcomeFrom(id, from)
 	if err != nil {
 		return view.OutcomeProof{}, storage.Place{}, err
 	}
@@ -118,13 +123,19 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 type source struct {
 	e           *Engine
 	head, final primitives.Height
+	since       map[primitives.Hash]primitives.Height // ids that are in no block below
 	err         error
 }
 
 func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
-	o, p, err := s.e.Outcome(id)
+	o, p, err := s.e.outcomeFrom(id, s.since[id])
 	if err != nil && !errors.Is(err, ErrUnknown) && s.err == nil {
 		s.err = err
+	}
+	if err == nil {
+		for _, sent := range o.Outcome.ReceiptIDs {
+			s.since[sent] = p.Block.Ref().Height
+		}
 	}
 	return o, err == nil && p.Block.Ref().Height <= s.head
 }
@@ -168,7 +179,7 @@ func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitive
 	if place.Block.Ref().Height > head {
 		return view.FinalOutcome{}, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
 	}
-	src := &source{e: e, head: head, final: final}
+	src := &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}}
 	out := txstatus.Look(tx, src)
 	if src.err != nil {
 		return out, src.err

@@ -97,6 +97,7 @@ func (s *Store) collectBlocks(done *Collected, stop primitives.Height, o Collect
 	}
 	done.Tail, done.More = height, height < stop
 	s.cache.clear()
+	s.lately.clear()
 	return s.dropSegments(height)
 }
 

@@ -148,6 +148,11 @@ func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batc
 				s.dropBranch(q)
 			}
 		}
+		if d := p.body.Load(); d != nil {
+			s.lately.add(p.ref.Height, d)
+		} else { // it is in the log alone: nobody has waited for it
+			s.lately.clear()
+		}
 		s.tree.remove(p, p != last)
 		parent.children, parent = nil, p
 	}

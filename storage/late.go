@@ -205,5 +205,6 @@ func (s *Store) commitFolded(rec *Record, sh *Shard, cell shardCell, changes []F
 	}
 	s.hasLates.Store(true)
 	s.setShard(sh.ID, &cell)
+	s.lately.clear() // it lacks what the folded block has now
 	return nil
 }

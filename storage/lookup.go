@@ -199,17 +199,21 @@ type Place struct {
 
 // FindOutcome returns where the outcomes of a transaction or receipt are: canonical first, then on branches that are not
 // decided yet. None: an empty list.
-func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) {
-	own, err := s.outcomes(id)
+func (s *Store) FindOutcome(id primitives.Hash) ([]Place, error) { return s.FindOutcomeFrom(id, 0) }
+
+// FindOutcomeFrom is FindOutcome of an id that no block below a height can have: a receipt is executed in the block that makes it or behind it. Where
+// that is not long ago, what is not there is not looked for among all that the chain has.
+func (s *Store) FindOutcomeFrom(id primitives.Hash, from primitives.Height) ([]Place, error) {
+	own, err := s.outcomes(id, from)
 	if err != nil {
 		return nil, err
 	}
-	return s.andBelow(own, true, func(p *Store) ([]Place, error) { return p.FindOutcome(id) })
+	return s.andBelow(own, true, func(p *Store) ([]Place, error) { return p.FindOutcomeFrom(id, from) })
 }
 
-// outcomes is FindOutcome without the parent's.
-func (s *Store) outcomes(id primitives.Hash) ([]Place, error) {
-	return s.find(id, s.inEras(places), true, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
+// outcomes is FindOutcomeFrom without the parent's.
+func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, error) {
+	return s.find(id, s.outcomeRows(from), true, func(k kind) bool { return k == kindOutcomes }, func(p *Place) (primitives.Hash, error) {
 		o, err := p.Block.Outcome(p.Shard, p.Index)
 		return o.ID, err
 	})
@@ -271,9 +275,10 @@ func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool) ([
 	return out, nil
 }
 
-// FindTransaction returns the chunks that hold a transaction; Index is its number there.
+// FindTransaction returns the chunks that hold a transaction; Index is its number there. Where one of the head's branch has executed it, those
+// that hold it without an outcome are not looked for.
 func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
-	executed, err := s.outcomes(hash)
+	executed, err := s.outcomes(hash, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -289,6 +294,9 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	if len(out) > 0 && out[0].Canonical {
+		return out, nil
 	}
 	loose, err := s.find(hash, s.inEras(txPlaces), false, func(k kind) bool { return k == kindTransactions },
 		func(p *Place) (primitives.Hash, error) {

@@ -72,6 +72,7 @@ type Store struct {
 	bodies   bodies
 	stills   stills
 	earlies  earlies
+	lately   lately
 
 	fold     foldCell                     // under foldMu
 	steps    uint64                       // written to the index; under foldMu

@@ -18,6 +18,9 @@ type Options struct {
 	Ledger  Ledger
 	// Check tells by the head's state why the transaction can't be included any more, nil if it can; or what went wrong.
 	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
+	// Unused tells whether a transaction rests on a nonce that its key has not come to: then no block has it that milestones may have been told of.
+	// nil, false: nothing is known.
+	Unused func(*primitives.SignedTransaction) bool
 	// Use says what the transaction rests on.
 	Use func(*primitives.SignedTransaction) messages.Use
 	// Known tells whether the chain that readers see, which milestones may be behind, has a transaction.
@@ -139,7 +142,7 @@ func (a *Actor) progress(m *messages.Progress) {
 	if m.Reorganised {
 		clear(a.told)
 	}
-	if d.Read {
+	if d.Read && !a.unused() {
 		ids, after, err := a.core.Read(a.o.Ledger)
 		if err != nil {
 			a.answer(err)
@@ -162,6 +165,12 @@ func (a *Actor) progress(m *messages.Progress) {
 	case m.Watched || m.Reorganised:
 		a.check()
 	}
+}
+
+// unused tells whether nothing can be stored of the transaction: it is new. That takes a look at its key, where what is stored is sought among all
+// that the chain has.
+func (a *Actor) unused() bool {
+	return a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
 // untold notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One

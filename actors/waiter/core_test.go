@@ -125,6 +125,8 @@ type shell struct {
 	invalid   *primitives.InvalidTxError
 	err       error
 	known     bool
+	unused    bool
+	asked     int // Unused
 }
 
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
@@ -135,6 +137,7 @@ func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
 		Use: func(tx *primitives.SignedTransaction) messages.Use {
 			return messages.Use{Key: "key", Nonce: tx.Nonce.Nonce, Expires: 100}
 		},
+		Unused:  func(*primitives.SignedTransaction) bool { s.asked++; return s.unused },
 		Known:   func(primitives.Hash) (bool, error) { return s.known, nil },
 		Watch:   func(w messages.Watch) { s.watches = append(s.watches, w) },
 		Unwatch: func(messages.Unwatch) { s.gone++ },
@@ -351,5 +354,53 @@ func TestRaces(t *testing.T) {
 		if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
 			t.Fatalf("answers %v, want FINAL, once", s.answers)
 		}
+	}
+}
+
+// counted counts look-ups.
+type counted struct {
+	book
+	n *int
+}
+
+func (c counted) Outcome(id primitives.Hash, upto primitives.Height) (messages.Executed, bool, error) {
+	*c.n++
+	return c.book.Outcome(id, upto)
+}
+
+// TestUnused: nobody looks among all that is stored for a transaction whose nonce its key has not come to; where it has, or once the transaction is known to be
+// in a block, what is stored tells, also behind a reorganisation.
+func TestUnused(t *testing.T) {
+	tx := signedTx()
+	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx.Hash()}, Block: primitives.Hash{9}, Height: 3}
+	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
+	var looks int
+	ledger := counted{book{}, &looks}
+	s := newShell(submitted(tx, view.LevelFinal), ledger)
+	s.unused = true
+	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 2, Final: 1}})
+	if looks != 0 || s.asked != 1 || len(s.answers) != 0 {
+		t.Errorf("%d look-ups, asked %d times, answers %+v", looks, s.asked, s.answers)
+	}
+	s.Handle(messages.Submitted{Pooled: true})
+	s.Handle(messages.Progress{Executed: []messages.Executed{ran}, At: messages.Position{Head: 3, Final: 1}})
+	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}}) // what it sends is sought
+	if s.asked != 1 || len(s.answers) != 0 {
+		t.Errorf("asked %d times of a transaction that is in a block", s.asked)
+	}
+	s.unused = false // a branch has won that has it elsewhere
+	ledger.book[tx.Hash()] = ran
+	s.Handle(messages.Progress{Reorganised: true, At: messages.Position{Head: 5, Final: 4}})
+	if looks == 0 || len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
+		t.Errorf("behind a reorganisation: %d look-ups, %+v", looks, s.answers)
+	}
+
+	looks = 0 // one that is sent again is found
+	s = newShell(submitted(tx, view.LevelFinal), ledger)
+	s.known = true
+	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
+	s.Handle(messages.Submitted{Err: nonceUsed})
+	if looks != 1 || len(s.answers) != 1 || s.answers[0].Err != nil {
+		t.Errorf("sent again: %d look-ups, %+v", looks, s.answers)
 	}
 }

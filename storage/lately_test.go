@@ -1,0 +1,107 @@
+package storage
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// soughtIndex counts cursors.
+type soughtIndex struct {
+	index
+	cursors atomic.Int64
+}
+
+func (x *soughtIndex) iterate(lo, hi []byte) cursor {
+	x.cursors.Add(1)
+	return x.index.iterate(lo, hi)
+}
+
+// TestLately: who asks for an outcome, or for a transaction with one, of a block that was folded lately is not led through the index, and finds
+// what is there; nor does what is remembered lead anybody to another id's place.
+func TestLately(t *testing.T) {
+	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
+	last := refs[len(refs)-1]
+	b := &Block{Ref: BlockRef{last.Height + 1, hashOf("more")}, Prev: last, Ordinal: uint64(last.Height + 1), Epoch: hashOf("epoch", (last.Height+1)/10), Head: true}
+	b.Final = b.Ref
+	sh := Shard{ID: 0, Extra: []byte("extra"), Chunk: &Chunk{Hash: hashOf("chunk"), Header: []byte("header")}}
+	for i := range 5 {
+		id := hashOf("tx", i)
+		sh.Outcomes = append(sh.Outcomes, Outcome{ID: id, Value: id[:]})
+		sh.Chunk.Transactions = append(sh.Chunk.Transactions, Transaction{Hash: id, Value: id[:]})
+	}
+	b.Shards = []Shard{sh}
+	if err := s.Commit(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Fold(b.Ref, nil); err != nil {
+		t.Fatal(err)
+	}
+	x := &soughtIndex{index: s.db}
+	s.db = x
+	find := func(how func(primitives.Hash) ([]Place, error), id primitives.Hash, at BlockRef, i int, cursors int64) {
+		t.Helper()
+		x.cursors.Store(0)
+		got, err := how(id)
+		if err != nil || len(got) != 1 || got[0].Block.Ref() != at || got[0].Index != i || !got[0].Canonical {
+			t.Errorf("%v = %+v, %v; want block %v, %d", id, got, err, at, i)
+		}
+		if n := x.cursors.Load(); n != cursors {
+			t.Errorf("%v: %d cursors over the index, want %d", id, n, cursors)
+		}
+	}
+	for i := range 5 {
+		find(s.FindTransaction, hashOf("tx", i), b.Ref, i, 0)
+		find(s.FindOutcome, hashOf("id", primitives.Height(7), i), refs[6], i, 0)
+	}
+	// What is not there is looked for in the index only where it may be of a block that was folded before.
+	absent := func(from primitives.Height, cursors int64) {
+		t.Helper()
+		x.cursors.Store(0)
+		if got, err := s.FindOutcomeFrom(hashOf("absent"), from); err != nil || len(got) != 0 || x.cursors.Load() != cursors {
+			t.Errorf("from height %d: %+v, %v, %d cursors, want %d", from, got, err, x.cursors.Load(), cursors)
+		}
+	}
+	absent(0, 1)
+	absent(refs[1].Height-1, 1)
+	absent(refs[1].Height, 0)
+	absent(b.Ref.Height, 0)
+	// Another id begins alike: its place is not taken for this one's.
+	id := hashOf("id", primitives.Height(7), 3)
+	p, ok := s.lately.find(id)
+	if !ok {
+		t.Fatal("it is not remembered")
+	}
+	for key, at := range s.lately.at {
+		if at.height == p.height && int(at.index) == p.index {
+			s.lately.at[key] = latePlace{height: 9, shard: p.shard, index: 1}
+		}
+	}
+	find(s.FindOutcome, id, refs[6], 3, 1)
+	s.lately.clear()
+	find(s.FindOutcome, id, refs[6], 3, 1)
+	find(s.FindTransaction, hashOf("tx", 2), b.Ref, 2, 1)
+	absent(b.Ref.Height, 1)
+
+	var l lately // what is remembered has a bound
+	d := &body{shards: []pendingShard{{outcomes: make([]primitives.Hash, 1000)}}}
+	for h := range primitives.Height(200) {
+		for i := range d.shards[0].outcomes {
+			d.shards[0].outcomes[i] = hashOf(h, i)
+		}
+		l.add(h, d)
+	}
+	if len(l.at) != latelyIDs || len(l.ids) != latelyIDs {
+		t.Errorf("%d and %d are remembered, want %d", len(l.at), len(l.ids), latelyIDs)
+	}
+	if _, ok := l.find(hashOf(primitives.Height(199), 999)); !ok {
+		t.Error("the newest is not among them")
+	}
+	if l.covers(134) || !l.covers(135) {
+		t.Errorf("all is here from height %d on, want 135", l.from)
+	}
+	if _, ok := l.find(hashOf(primitives.Height(0), 0)); ok {
+		t.Error("the oldest is among them")
+	}
+}
