@@ -9,7 +9,8 @@ import (
 )
 
 // ReadBlocks calls f for each whole block of the stream for indexers whose last message stands behind a number, in their order and as they come, until f
-// fails or the context ends. Who stores Seq beside what he makes of a block goes on with it. ErrGap: what comes next is not in the stream any more.
+// fails or the context ends. Who stores Seq beside what he makes of a block goes on with it. ErrGap: what comes next is not in the stream any more, or the
+// stream has begun anew. ErrChanged: a message is not as it was published.
 func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(BlockMessage) error) error {
 	conn, err := l.connect(nats.RetryOnFailedConnect(true))
 	if err != nil {
@@ -22,6 +23,9 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 	}
 	o := js.OrderedConsumerConfig{DeliverPolicy: js.DeliverAllPolicy}
 	if behind > 0 {
+		if err := hasUpTo(ctx, j, n.Indexer, behind); err != nil {
+			return err
+		}
 		o.DeliverPolicy, o.OptStartSeq = js.DeliverByStartSequencePolicy, behind+1
 	}
 	c, err := j.OrderedConsumer(ctx, n.Indexer, o)
@@ -36,7 +40,7 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 	defer list.Stop()
 	var text []byte
 	parts, after := 0, ""
-	for {
+	for seq := behind; ; {
 		m, err := list.Next()
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -45,12 +49,28 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 			return err
 		}
 		h := m.Headers()
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if seq > 0 && after == "" && meta.Sequence.Stream != seq+1 {
+			return fmt.Errorf("%w: message %d behind %d", ErrGap, meta.Sequence.Stream, seq)
+		}
 		var e blockEnd
 		if err := e.read(h); err != nil {
 			return fmt.Errorf("%w: %w", ErrChanged, err)
 		}
 		var n, of int
 		_, _ = fmt.Sscanf(h.Get(headPart), "%d/%d", &n, &of) // read has looked at it
+		if of > maxParts || len(m.Data()) > PartSize {
+			return fmt.Errorf("%w: message %d has %d bytes, and is of a block of %d parts", ErrChanged, meta.Sequence.Stream, len(m.Data()), of)
+		}
+		if seq > 0 && after == "" && n == 1 && h.Get(headAfter) == "" {
+			return fmt.Errorf("%w: with message %d the stream begins anew", ErrGap, meta.Sequence.Stream)
+		}
+		if seq > 0 && after == "" {
+			seq = meta.Sequence.Stream
+		}
 		if n != parts+1 {
 			if text, parts = nil, 0; n > 1 { // the first parts are gone, by age or size
 				continue
@@ -63,13 +83,23 @@ func ReadBlocks(ctx context.Context, l Link, n Names, behind uint64, f func(Bloc
 		if parts = n; n < of {
 			continue
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
 		if err := f(BlockMessage{BlockPlace: *e.after, Back: h.Get(headKind) == kindBack, Text: text, Seq: meta.Sequence.Stream}); err != nil {
 			return err
 		}
 		after, text, parts = e.after.String(), nil, 0
 	}
+}
+
+// hasUpTo refuses a number that the stream has not come to: it is another than that of which the number is.
+func hasUpTo(ctx context.Context, j js.JetStream, name string, seq uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	s, err := j.Stream(ctx, name)
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", name, err)
+	}
+	if last := s.CachedInfo().State.LastSeq; last < seq {
+		return fmt.Errorf("%w: the stream ends with message %d, and %d came of it", ErrGap, last, seq)
+	}
+	return nil
 }

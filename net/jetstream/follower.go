@@ -30,7 +30,7 @@ type FollowerOptions struct {
 const (
 	MaxAhead      = 64       // records that nobody has taken
 	maxAheadBytes = 16 << 20 // asked for at once
-	maxParts      = 4096     // of a record
+	maxParts      = 2048     // of a record, which is as long as one of the store's log may be
 )
 
 // Follower gets the records of a stream, each once and in their order.
@@ -220,6 +220,9 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 		if err != nil {
 			return fmt.Errorf("message %d: %w", seq, err)
 		}
+		if p.of > maxParts || len(p.Payload) > PartSize {
+			return fmt.Errorf("%w: message %d has %d bytes, and is of a record of %d parts", ErrChanged, seq, len(p.Payload), p.of)
+		}
 		if p.Log != log {
 			return fmt.Errorf("%w: message %d is of %q, not of %q", ErrLog, seq, p.Log, log)
 		}
@@ -232,9 +235,6 @@ func (f *Follower) take(ctx context.Context, m js.MessagesContext, log string, a
 			return fmt.Errorf("%w: message %d is part %d of %s", ErrChanged, seq, p.n, p.At)
 		}
 		if parts, size = append(parts, p), size+len(p.Payload); p.n < p.of {
-			if p.of > maxParts {
-				return fmt.Errorf("%w: message %d is of a record of %d parts", ErrChanged, seq, p.of)
-			}
 			continue
 		}
 		whole := p
