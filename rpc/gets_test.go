@@ -49,6 +49,15 @@ func TestGETsAreLimited(t *testing.T) {
 			t.Errorf("%s: %d are counted, want 2", path, n)
 		}
 	}
+	for _, path := range []string{"/v0/last_block/final", "/v0/first_block", "/v0/block/x", "/v0/block/9999999999999999"} { // which are no call
+		s := newServer(t, &fakeNode{}, Options{Limits: limited(func(l *limits.Limits) { l.AddressRate = limits.ByAddress{Max: 5, Loopback: true} })})
+		nobody.rate = rate{}
+		for i := range 7 {
+			if got := get(s, path); (got == http.StatusTooManyRequests) != (i >= 5) {
+				t.Errorf("GET %s, time %d: %d", path, i, got)
+			}
+		}
+	}
 	s := newServer(t, &fakeNode{}, Options{Debug: true, RequireAPIKey: true, APIKeys: []string{"abc"}})
 	nobody.rate = rate{}
 	for path, want := range map[string]int{"/debug/api/status": 401, "/abc/debug/api/status": 200, "/metrics": 200, "/status": 200} {

@@ -130,33 +130,13 @@ var (
 
 // document answers GET and HEAD below /v0/; path is without a key.
 func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
-	if whole := string(ctx.Path()); s.opts.RequireAPIKey && key == nil {
+	if s.opts.RequireAPIKey && key == nil {
 		s.unauthorized(ctx)
-		return
-	} else if to, ok := s.leads(path[len(documents0):]); ok {
-		if to != "" {
-			to = whole[:len(whole)-len(path)] + documents0 + to
-			if q := ctx.URI().QueryString(); len(q) > 0 {
-				to += "?" + string(q)
-			}
-			ctx.Response.Header.Set("Location", to)
-			ctx.SetStatusCode(http.StatusFound)
-			return
-		}
-		ctx.SetStatusCode(http.StatusServiceUnavailable)
 		return
 	}
 	call, ok := documentCall(path[len(documents0):])
-	if !ok {
-		s.refuseDocument(ctx, http.StatusBadRequest, nil)
-		return
-	}
-	if call.height > highest {
-		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is too high", "BLOCK_HEIGHT_TOO_HIGH"})
-		return
-	}
-	if _, genesis, err := s.node.Block(view.BlockRef{Kind: view.RefGenesis}); err == nil && call.height < genesis.Header.Height {
-		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is before the genesis", "BLOCK_HEIGHT_TOO_LOW"})
+	if !ok || call.height > highest || s.beforeGenesis(call.height) { // there is nothing to call, but it counts
+		s.tell(ctx, key, false, func() { s.noDocument(ctx, path, ok, call.height) })
 		return
 	}
 	x := s.newExchange(ctx)
@@ -176,6 +156,33 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, path string, key *apiKey) {
 		ctx.Response.Header.Set("Cache-Control", "public, max-age=86400")
 	}
 	ctx.Response.SetBodyRaw(x.pack(ctx, result))
+}
+
+func (s *Server) beforeGenesis(height primitives.Height) bool {
+	_, genesis, err := s.node.Block(view.BlockRef{Kind: view.RefGenesis})
+	return err == nil && height < genesis.Header.Height
+}
+
+// noDocument answers where a path is no document's: it leads to one, or is refused. ok: it is one of a height.
+func (s *Server) noDocument(ctx *fasthttp.RequestCtx, path string, ok bool, height primitives.Height) {
+	switch to, leads := s.leads(path[len(documents0):]); {
+	case ok && height > highest:
+		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is too high", "BLOCK_HEIGHT_TOO_HIGH"})
+	case ok:
+		s.refuseDocument(ctx, http.StatusNotFound, []string{"Block height is before the genesis", "BLOCK_HEIGHT_TOO_LOW"})
+	case !leads:
+		s.refuseDocument(ctx, http.StatusBadRequest, nil)
+	case to == "":
+		ctx.SetStatusCode(http.StatusServiceUnavailable)
+	default:
+		whole := string(ctx.Path())
+		to = whole[:len(whole)-len(path)] + documents0 + to
+		if q := ctx.URI().QueryString(); len(q) > 0 {
+			to += "?" + string(q)
+		}
+		ctx.Response.Header.Set("Location", to)
+		ctx.SetStatusCode(http.StatusFound)
+	}
 }
 
 // documentFault tells of what a call has failed by, in neardata's form.
