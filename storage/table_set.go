@@ -180,7 +180,9 @@ func (t *coldTable) readIndex(block []byte) error {
 		if !ok {
 			return errTable
 		}
-		t.keys = append(t.keys, it.user()...)
+		if t.keys = append(t.keys, it.user()...); len(t.keys) > maxColdBlock { // keys of an index share nothing: in a damaged one they may
+			return errTable
+		}
 		t.ends = append(t.ends, uint32(len(t.keys)))
 		t.blocks = append(t.blocks, at)
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -282,6 +283,32 @@ type oneTable struct {
 
 func (s oneTable) Open(lstorage.FileDesc) (lstorage.Reader, error) {
 	return bytesReader{bytes.NewReader(s.b)}, nil
+}
+
+// TestTableKeys: an index whose keys share what none of goleveldb's shares does not take more memory than its block may.
+func TestTableKeys(t *testing.T) {
+	var block []byte
+	entry := func(shared, own int) {
+		for _, n := range []int{shared, own, 2} {
+			block = binary.AppendUvarint(block, uint64(n))
+		}
+		block = append(append(block, make([]byte, own)...), 0, 0)
+	}
+	entry(0, 1<<20)
+	for range 1000 {
+		entry(1<<20, 0)
+	}
+	block = append(block, 0, 0, 0, 0, 1, 0, 0, 0)
+	footer := binary.AppendUvarint([]byte{0, 0, 0}, uint64(len(block)))
+	file := append(block, make([]byte, blockTrailer)...)
+	file = append(append(file, append(footer, make([]byte, tableFooter-len(tableMagic)-len(footer))...)...), tableMagic...)
+	x := &coldTable{num: 1}
+	if err := x.open(oneTable{b: file}); !errors.Is(err, errTable) {
+		t.Error(err)
+	}
+	if n := cap(x.keys); n > 4*maxColdBlock {
+		t.Errorf("%d bytes of keys of a block of %d", n, len(block))
+	}
 }
 
 // FuzzTable: whatever a table's file has, a cursor over it ends.
