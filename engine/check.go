@@ -164,6 +164,9 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 // Unused tells whether a transaction's nonce is above that of its key at the tip: then no block of the tip's chain has executed it, and nobody need
 // look among all that the chain has. false says nothing.
 func (e *Engine) Unused(tx *primitives.SignedTransaction) bool {
+	if tx.PublicKey.IsZero() { // nobody has looked at it yet
+		return false
+	}
 	nonce, ok, err := e.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce
 }
