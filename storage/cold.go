@@ -160,6 +160,20 @@ func (s *Store) warm(p *pendingBlock) {
 	}
 }
 
+// forgetBodies gives up the bodies of blocks that have left the tree: folded ones, and those that lost.
+func (s *Store) forgetBodies() {
+	w := &s.warmth
+	w.bytes = 0
+	w.list = slices.DeleteFunc(w.list, func(p *pendingBlock) bool {
+		gone := s.tree.get(p.ref.Hash) != p
+		if !gone {
+			w.bytes += p.bytes
+		}
+		return gone
+	})
+	s.bodies.sweep(s.tree)
+}
+
 // bodies are those that were read last.
 type bodies struct {
 	mu    sync.Mutex
@@ -203,7 +217,7 @@ func (s *Store) bodyOf(p *pendingBlock, keep bool) (*body, error) {
 		}
 	}
 	d.sortKeys()
-	if keep {
+	if keep && s.tree.get(p.ref.Hash) == p {
 		c.mu.Lock()
 		c.ring[c.next], c.next = readBody{p, d}, (c.next+1)%len(c.ring)
 		c.mu.Unlock()
@@ -217,6 +231,17 @@ func (c *bodies) forget(p *pendingBlock) {
 	defer c.mu.Unlock()
 	for i := range c.ring {
 		if c.ring[i].p == p {
+			c.ring[i] = readBody{}
+		}
+	}
+}
+
+// sweep drops what was read of blocks that are not in the tree.
+func (c *bodies) sweep(t *tree) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.ring {
+		if p := c.ring[i].p; p != nil && t.get(p.ref.Hash) != p {
 			c.ring[i] = readBody{}
 		}
 	}

@@ -139,7 +139,7 @@ func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batc
 	last := chain[len(chain)-1]
 	next.folded, next.base, next.shards = last.ref, last, shards
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
-	next.canon = next.canon[n:]
+	next.canon = slices.Clone(next.canon[n:]) // or the old memory keeps what is folded
 	s.view.Store(&next)
 	parent := before.base
 	for _, p := range chain {
@@ -164,6 +164,7 @@ func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batc
 		s.tree.mu.Unlock()
 	}
 	last.parent.Store(nil)
+	s.forgetBodies()
 }
 
 // dropBranch forgets a block that lost, and its descendants.

@@ -85,7 +85,8 @@ func newPending(e *entry, b *Block, parent *pendingBlock) *pendingBlock {
 			executed[s.Outcomes[j].ID] = true
 		}
 		if s.Chunk != nil {
-			out.chunk = &s.Chunk.Hash
+			hash := s.Chunk.Hash // a pointer into the chunk would keep its encodings
+			out.chunk = &hash
 			for j := range s.Chunk.Transactions {
 				if h := s.Chunk.Transactions[j].Hash; !executed[h] {
 					out.txs = append(out.txs, looseTx{h, j})

@@ -118,16 +118,5 @@ func (s *Store) forgetBehind(p *pendingBlock) {
 		x.children = append(x.children[:0], p)
 	}
 	s.tree.sweep()
-	w := &s.warmth
-	left := w.list[:0]
-	for _, q := range w.list {
-		if s.tree.get(q.ref.Hash) == q {
-			left = append(left, q)
-			continue
-		}
-		w.bytes -= q.bytes
-		s.bodies.forget(q)
-	}
-	clear(w.list[len(left):])
-	w.list = left
+	s.forgetBodies()
 }
