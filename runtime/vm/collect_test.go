@@ -29,6 +29,37 @@ func TestCollector(t *testing.T) {
 	}
 }
 
+// TestLastCollection: when nothing large has come for a while garbage is collected once more, not before, and not by a VM that is closed.
+func TestLastCollection(t *testing.T) {
+	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var runs []time.Time
+			c := &collector{free: func() { time.Sleep(took); runs = append(runs, time.Now()) }}
+			for range 3 {
+				c.run()
+				time.Sleep(collectLast / 2)
+			}
+			at, before := time.Now().Add(-collectLast/2), len(runs)
+			time.Sleep(10 * collectLast)
+			if got := len(runs) - before; got != 1 {
+				t.Fatalf("%v: %d collections when nothing came any more, want 1", took, got)
+			}
+			if after := runs[before].Sub(at); after < collectLast || after > collectLast+(collectRest+1)*took {
+				t.Errorf("%v: the last one was after %v", took, after)
+			}
+			c.run()
+			before = len(runs)
+			c.close()
+			c.run()
+			before = max(before, len(runs))
+			time.Sleep(10 * collectLast)
+			if len(runs) != before {
+				t.Errorf("%v: %d collections once it is closed", took, len(runs)-before)
+			}
+		})
+	}
+}
+
 // TestPrepareDoesNotWaitForCollection: a large module is given to the compiler while garbage is collected, be the heap as large as it may; and
 // the next ones cause no other collection.
 func TestPrepareDoesNotWaitForCollection(t *testing.T) {

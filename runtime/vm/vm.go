@@ -124,6 +124,7 @@ func version() string {
 func (v *VM) Close() {
 	v.compiler.Close() // first, so that nobody waits for a child
 	v.warmer.stop()
+	v.collector.close()
 	v.cache.Close()
 	v.engine.Close()
 }
