@@ -46,7 +46,7 @@ func (a *ancestry) height(parent *Entry, base primitives.Hash) (primitives.Heigh
 	if at := a.e.Adopted(base); at != nil { // above the folded block, on any branch
 		x := parent
 		for ; x != nil && x.Height() >= at.Height(); x = a.e.Adopted(x.Header().PrevHash) {
-			if x == at {
+			if x.Hash == at.Hash { // which may be another entry of it by now
 				return at.Height(), true
 			}
 		}

@@ -52,3 +52,21 @@ func TestAncestryWhileFolding(t *testing.T) {
 	close(ended)
 	doors.Wait()
 }
+
+// TestAncestryOfReplaced: where the entry of a block is replaced, as when it becomes light or a shard comes in, the block stays an ancestor for who holds the one before.
+func TestAncestryOfReplaced(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa"))
+	for range 3 {
+		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
+	}
+	head := n.Head()
+	n.mu.Lock()
+	n.entries[head.Hash] = lightened(head)
+	n.mu.Unlock()
+	if h, ok := n.ancestry.height(head, head.Hash); !ok || h != head.Height() {
+		t.Errorf("a block is no ancestor of its child: %d, %v", h, ok)
+	}
+	n.mu.Lock()
+	n.entries[head.Hash] = head
+	n.mu.Unlock()
+}

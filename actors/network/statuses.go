@@ -35,6 +35,8 @@ type Statuses struct {
 
 	mu      sync.Mutex
 	asked   map[question]*asking
+	since   time.Time // of when sent counts
+	sent    int       // questions
 	waiting fair.Queue[answer]
 	bytes   map[wire.PeerID]int // of answers that wait, by who has brought them
 	all     int                 // of them together
@@ -93,11 +95,20 @@ func (s *Statuses) Ask(hash primitives.Hash, signer primitives.AccountID) (*view
 	if now.Sub(a.came) > statusKept {
 		out = nil
 	}
-	if now.Sub(a.sent) >= statusAgain {
+	if now.Sub(a.sent) >= statusAgain && s.may(now) {
 		a.sent = now
 		s.send(hash, signer)
 	}
 	return out, a.news
+}
+
+// may tells whether somebody may be asked now: as often as there is room for questions in the time after which one is asked again, whatever clients ask for; the caller holds mu.
+func (s *Statuses) may(now time.Time) bool {
+	if now.Sub(s.since) >= statusAgain {
+		s.since, s.sent = now, 0
+	}
+	s.sent++
+	return s.sent <= maxStatuses
 }
 
 // room forgets what nobody asks about any more, or else what was asked first; the caller holds mu.

@@ -91,3 +91,19 @@ func TestStatusesOfSigners(t *testing.T) {
 		t.Errorf("told %+v", out)
 	}
 }
+
+// TestStatusesRate: however many transactions clients ask about, others are asked about so many in a second at the most.
+func TestStatusesRate(t *testing.T) {
+	s := NewStatuses(nil, new(Front), "", 0)
+	now, sent := time.Unix(1_800_000_000, 0), 0
+	for ms := range 3000 {
+		for range 10 {
+			if s.may(now.Add(time.Duration(ms) * time.Millisecond)) {
+				sent++
+			}
+		}
+	}
+	if sent != 3*maxStatuses {
+		t.Errorf("%d were asked in 3 s", sent)
+	}
+}
