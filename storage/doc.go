@@ -5,7 +5,7 @@
 //	out     Records (a stored block and its parts), values of the state at any kept block, scans, statistics
 //	state   a folder: log/ (append-only segments, one record a block), index/ (goleveldb), FORMAT (who owns the folder)
 //	units   heights in blocks, sizes in bytes, timestamps in nanoseconds since 1970
-//	bound   memory: write buffer + block cache + the changes of the blocks that are not folded yet; disk: GC's horizon
+//	bound   memory: write buffer + block cache + the changes of the blocks that are not folded yet + 4 MiB of what was folded lately; disk: GC's horizon
 //	errors  ErrNotFound, ErrGone: no such thing, no longer; ErrLocked, ErrForeign, ErrDamaged: the folder cannot be
 //	        used; ErrFull: no room; ErrFailed: an earlier write failed, so nothing is written any more
 //	source  reference libraries.md 4 (goleveldb), chain.md 9.5 (what is kept); the layout is our own
@@ -32,6 +32,9 @@
 // the frontier's hashes, and from where on in the log the next Open has to read. What does not hurt without the rest goes first, in
 // pieces, and is synced; then the rest as one synced batch. So the index is always that of some fold, and needs nothing of its
 // engine but that a synced write lasts and that a batch is whole or absent (step.go). Forks that lose never come to the index.
+//
+// Who has waited for something asks for it just then: the places of the outcomes of what was folded lately stay in memory (lately.go), and who knows that an
+// id is of no block before these is not led through the index, where a look costs the more the longer the chain is.
 //
 // A shard may stand elsewhere than the others (shards.go, late.go, leave.go): it comes in as pairs at a folded block, gets what the blocks behind
 // that did in it by records of its own, goes with the others when it has come to the folded block, and leaves by the range of its accounts.
