@@ -133,3 +133,27 @@ func TestLoadRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestLoadRefersToFinal: what a run offers to a node refers to a block that is final now, so that a long one does not outlive its first.
+func TestLoadRefersToFinal(t *testing.T) {
+	l, err := openNode(&LoadOptions{Target: "node", Workload: "native", Accounts: 4, Connections: 1, Until: "FINAL", Timeout: 10 * time.Second, Shards: 1, Dir: t.TempDir(),
+		Progress: func(float64, string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := l.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	n := l.Target.(*nodeTarget)
+	for i := range uint64(3) {
+		before := n.base()
+		if err := n.Do(t.Context(), 0, i); err != nil {
+			t.Fatal(err)
+		}
+		if now := n.base(); now == before || now != n.n.Engine.Final().Hash {
+			t.Errorf("transfer %d: the next refers to %v, this one to %v", i, now, before)
+		}
+	}
+}

@@ -109,11 +109,15 @@ func (t *nodeTarget) settle(shards int) error {
 
 func (t *nodeTarget) Lanes() int { return t.lanes }
 
+// base is what a transaction refers to: not the genesis, which is too old for one as soon as a node without pace has made the blocks of a validity period,
+// in little more than a minute.
+func (t *nodeTarget) base() primitives.Hash { return t.n.Engine.Final().Hash }
+
 func (t *nodeTarget) Do(ctx context.Context, _ int, number uint64) error {
 	i := <-t.free // there are no more lanes than accounts
 	defer func() { t.free <- i }()
 	n := t.n
-	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: n.base}
+	tx := primitives.Transaction{SignerID: n.name(i), PublicKey: n.keys[i].PublicKey(), Nonce: primitives.TransactionNonce{Nonce: primitives.Nonce(t.nonces[i].Add(1))}, BlockHash: t.base()}
 	other := func() int { return (i + 1 + int(scatter(number)%uint64(n.accounts-1))) % n.accounts }
 	tx.ReceiverID, tx.Actions = t.mix.Act(number, load.Actors{Sender: i, Token: n.token(), Hog: n.hog(), Near: func() primitives.AccountID { return n.name(other()) },
 		Far: func() primitives.AccountID {
