@@ -50,7 +50,7 @@ func second(_ int, text string) string { return text }
 // stopNow ends a node whose disk is to be opened again.
 func (s *sandbox) stopNow(t *testing.T) {
 	t.Helper()
-	s.ended = true
+	s.ended.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	begin := time.Now()

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ type sandbox struct {
 	e     *engine.Engine
 	key   primitives.SecretKey
 	store *storage.Store
-	ended bool // by the test itself
+	ended atomic.Bool // by the test itself
 
 	mu    sync.Mutex
 	nonce primitives.Nonce
@@ -107,7 +108,7 @@ func startOn(t testing.TB, shards int, disk *storage.MemDisk, vm action.VM, chan
 	}
 	s := &sandbox{Node: n, e: e, key: key, store: store}
 	t.Cleanup(func() {
-		if s.ended {
+		if s.ended.Load() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -163,7 +163,7 @@ func (m *moving) load(stop <-chan struct{}) func() int {
 				m.at.Lock()
 				x := m.members[n%len(m.members)]
 				m.at.Unlock()
-				if x.ended || !x.e.Holds(x.e.Head().Layout.ShardOf(payer(i))) {
+				if x.ended.Load() || !x.e.Holds(x.e.Head().Layout.ShardOf(payer(i))) {
 					continue
 				}
 				nonce++
@@ -224,7 +224,7 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 	for done := false; !done; time.Sleep(20 * time.Millisecond) {
 		done = true
 		for i, x := range m.members {
-			if !x.ended {
+			if !x.ended.Load() {
 				m.look(i)
 				done = done && x.e.Final().Height >= h
 			}
@@ -290,7 +290,7 @@ func TestValidatorsMovingBack(t *testing.T) {
 	limit := time.Now().Add(240 * time.Second)
 	for len(stopped) < 2 {
 		for i, x := range m.members {
-			if x.ended {
+			if x.ended.Load() {
 				continue
 			}
 			m.look(i)

@@ -148,19 +148,20 @@ func (c *cluster) start(i int) {
 	if c.change != nil {
 		c.change(i, &o)
 	}
+	c.mu.Lock() // what another says is looked at meanwhile
+	c.members[i], c.infos[i] = m, m.info
+	c.mu.Unlock()
 	if m.Node, err = Start(o); err != nil {
 		c.t.Fatal(err)
 	}
-	c.members[i], c.infos[i] = m, m.info
 	c.t.Cleanup(func() { c.stop(m) })
 }
 
 // stop ends a node as a stop does.
 func (c *cluster) stop(m *member) {
-	if m.ended {
+	if m.ended.Swap(true) {
 		return
 	}
-	m.ended = true
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := m.Stop(ctx); err != nil {
@@ -251,7 +252,7 @@ func (c *cluster) reach(h primitives.Height, within time.Duration) {
 	c.t.Helper()
 	limit := time.Now().Add(within)
 	for _, m := range c.members {
-		for !m.ended && m.e.Final().Height < h {
+		for !m.ended.Load() && m.e.Final().Height < h {
 			if time.Now().After(limit) {
 				c.t.Fatalf("not at %d: %s", h, c.where())
 			}
@@ -262,7 +263,7 @@ func (c *cluster) reach(h primitives.Height, within time.Duration) {
 
 func (c *cluster) where() (out string) {
 	for i, m := range c.members {
-		if m.ended {
+		if m.ended.Load() {
 			out += fmt.Sprintf(" %d: down;", i)
 			continue
 		}
