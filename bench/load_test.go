@@ -123,7 +123,7 @@ func TestLoadRefused(t *testing.T) {
 		o := loadOptions("node", "native")
 		o.Dir = t.TempDir()
 		change(&o)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if r, err := RunLoad(ctx, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", want, r, err)
 		}

@@ -31,7 +31,7 @@ func newTestShards() (*Shards, *point) {
 // asked waits until somebody is asked for a part of shard 7 who is not the other.
 func (s *Shards) askedOf(t *testing.T, p *point, item state.Item, not wire.PeerID) wire.PeerID {
 	t.Helper()
-	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(time.Millisecond) {
 		s.mu.Lock()
 		for _, id := range []wire.PeerID{"a", "b"} {
 			if id != not && p.machine.Expects(id, item) {

@@ -62,7 +62,7 @@ func sandboxWorld(t *testing.T) (_ Client, _ map[string]string, forked Client, o
 			Args: []byte(`{"owner_id":"test.near","total_supply":"10","metadata":{"spec":"ft-1.0.0","name":"T","symbol":"T","decimals":0}}`)}}}
 	hash := tx.Hash()
 	call("broadcast_tx_async", fmt.Sprintf(`[%q]`, base64.StdEncoding.EncodeToString(primitives.NewSignedTransaction(tx, key.Sign(hash[:])).AppendBorsh(nil))))
-	for deadline := time.Now().Add(10 * time.Second); h.Node.Waiting() == 0; {
+	for deadline := time.Now().Add(time.Minute); h.Node.Waiting() == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the pool has nothing")
 		}
@@ -98,7 +98,7 @@ func started(t *testing.T, o host.Options) (*host.Host, Client) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := h.Stop(ctx); err != nil {
 			t.Error(err)

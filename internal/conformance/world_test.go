@@ -115,7 +115,7 @@ func newWorld(t *testing.T, g *genesis.Config, records []genesis.Record, keep ui
 		return client
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := w.node.Stop(ctx); err != nil {
 			t.Errorf("stop: %v", err)

@@ -184,7 +184,7 @@ func TestRace(t *testing.T) {
 			}),
 		},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go func() {
 		for w.Tip() < last && ctx.Err() == nil {

@@ -113,7 +113,7 @@ func (s screen) draw(lines []string) { s <- strings.Join(lines, "\n") }
 // await reads the screen until what stands on it.
 func (s screen) await(t *testing.T, what string) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for last := ""; ; {
 		select {
 		case last = <-s:
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 		select {
 		case <-poll.C:
 		case <-s:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("one does not begin")
 		}
 	}

@@ -77,7 +77,7 @@ func TestBadCollectors(t *testing.T) {
 		began := time.Now()
 		e.Close(ctx)
 		cancel()
-		if took := time.Since(began); took > 4*time.Second {
+		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("%s: closing takes %v", endpoint, took)
 		}
 		if sent, dropped := e.Counts(); sent != 0 || dropped < 100 || said.Load() > 1 {

@@ -300,7 +300,7 @@ func TestProofBesideBlocks(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				waited = true
 			}
 		}

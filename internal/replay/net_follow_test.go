@@ -180,7 +180,7 @@ func TestNetFollow(t *testing.T) {
 	if differ > 0 || roots < 3*len(n.blocks) {
 		t.Errorf("%d of %d roots differ", differ, roots)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := f.Stop(ctx); err != nil {
 		t.Error(err)

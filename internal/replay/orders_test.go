@@ -351,7 +351,7 @@ func follow(t *testing.T, rec *Recording, name string, tape *tape, random *rand.
 		t.Fatal(err)
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := p.n.Stop(ctx); err != nil {
 			t.Error(err)

@@ -81,7 +81,7 @@ func (s *told) Blocks(ctx context.Context, after *BlockPlace, f func(BlockMessag
 // published reads the stream from its first message on, up to a block: whole blocks in their order.
 func published(t *testing.T, s *Server, last BlockPlace) (list []BlockMessage) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	done := errors.New("all")
 	if err := ReadBlocks(ctx, outside(s), testNames, 0, func(m BlockMessage) error {
@@ -127,7 +127,7 @@ func TestBlocksOnce(t *testing.T) {
 			p = begin()
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); p.Published().Height < source.list[59].Height; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.Published().Height < source.list[59].Height; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", p.Published())
 		}
@@ -177,7 +177,7 @@ func TestBlocksOnce(t *testing.T) {
 	}
 	// What was removed has left the numbers behind: the stream begins anew, from the first block.
 	p = begin()
-	for deadline := time.Now().Add(30 * time.Second); p.Published().Records < 61; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.Published().Records < 61; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", p.Published())
 		}
@@ -196,7 +196,7 @@ func TestBlocksOnce(t *testing.T) {
 		source.add(rng, 100)
 	}
 	p = begin()
-	for deadline := time.Now().Add(30 * time.Second); p.Published().Records < 5; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.Published().Records < 5; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", p.Published())
 		}

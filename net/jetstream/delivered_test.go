@@ -47,7 +47,7 @@ func TestDelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for deadline := time.Now().Add(20 * time.Second); p.Published().Records < 20; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.Published().Records < 20; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%+v", p.Published())
 		}
@@ -55,7 +55,7 @@ func TestDelivered(t *testing.T) {
 	for i, ack := range []string{"none", "explicit"} {
 		for k, subject := range []string{testNames.Transactions, testNames.Snapshots} {
 			c := fmt.Appendf(nil, `{"stream_name":%q,"config":{"name":"d%d%d","deliver_policy":"all","ack_policy":%q,"deliver_subject":%q}}`, testNames.Stream, i, k, ack, subject)
-			if _, err := conn.Request(fmt.Sprintf("$JS.API.CONSUMER.CREATE.%s.d%d%d", testNames.Stream, i, k), c, 5*time.Second); err != nil {
+			if _, err := conn.Request(fmt.Sprintf("$JS.API.CONSUMER.CREATE.%s.d%d%d", testNames.Stream, i, k), c, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -63,7 +63,7 @@ func TestDelivered(t *testing.T) {
 	refused := false
 	for i := range maxConsumers + 1 {
 		c := fmt.Appendf(nil, `{"stream_name":%q,"config":{"name":"e%d","deliver_policy":"new","ack_policy":"none","mem_storage":true,"inactive_threshold":60000000000}}`, testNames.Stream, i)
-		m, err := conn.Request(fmt.Sprintf("$JS.API.CONSUMER.CREATE.%s.e%d", testNames.Stream, i), c, 5*time.Second)
+		m, err := conn.Request(fmt.Sprintf("$JS.API.CONSUMER.CREATE.%s.e%d", testNames.Stream, i), c, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestDelivered(t *testing.T) {
 	defer q.Close()
 	key := testKey("signer")
 	tx := &primitives.SignedTransaction{Transaction: primitives.Transaction{SignerID: "aa", ReceiverID: "bb", PublicKey: key.PublicKey()}, Signature: key.Sign([]byte("x"))}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := q.Submit(ctx, tx); err != nil || submitted.Load() != 1 {
 		t.Errorf("a transaction: %v, %d were submitted", err, submitted.Load())

@@ -85,7 +85,7 @@ func outside(s *Server) Link { return Link{URL: s.URL(), Token: "secret"} }
 
 func next(t *testing.T, f *Follower) Record {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := f.Next(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func TestHalfRecord(t *testing.T) {
 	log := &shelf{}
 	o := PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 64 << 20}
 	p := NewPublisher(o)
-	for deadline := time.Now().Add(20 * time.Second); p.Published().Log == ""; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.Published().Log == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("no stream")
 		}
@@ -346,7 +346,7 @@ func TestGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		got, err := f.Next(ctx)
 		cancel()
 		if errors.Is(err, ErrGap) { // it was too slow
@@ -360,7 +360,7 @@ func TestGap(t *testing.T) {
 		}
 	}
 	f.Close()
-	for deadline := time.Now().Add(20 * time.Second); p.Published().Height != 150; {
+	for deadline := time.Now().Add(time.Minute); p.Published().Height != 150; {
 		if time.Now().After(deadline) {
 			t.Fatalf("published to %d", p.Published().Height)
 		}

@@ -42,7 +42,7 @@ func TestVouched(t *testing.T) {
 		defer q.Close()
 		for try := 0; ; try++ {
 			f, err := q.Fetch(t.Context())
-			if err != nil && !errors.Is(err, ErrChanged) && try < 100 { // it is just coming
+			if err != nil && !errors.Is(err, ErrChanged) && try < 6000 { // it is just coming
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}

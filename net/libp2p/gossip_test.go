@@ -36,7 +36,7 @@ func TestGossip(t *testing.T) {
 	b.reached(t, a, c)
 	c.reached(t, b)
 	h := primitives.Height(100)
-	eventually(t, "in the mesh", 20*time.Second, func() bool { // which is made once a second
+	eventually(t, "in the mesh", time.Minute, func() bool { // which is made once a second
 		h++
 		a.tells(h)
 		if d, _ := next(t, b, isHeight(h)); d.From != a.key.PublicKey() {
@@ -122,11 +122,11 @@ func TestRubbish(t *testing.T) {
 			x.connected(t, 1)
 			x.reached(t, a)
 			x.publish(t, bad.on, bad.data)
-			eventually(t, "banned", 20*time.Second, func() bool { return a.way.isBanned(x.way.me) })
+			eventually(t, "banned", time.Minute, func() bool { return a.way.isBanned(x.way.me) })
 			a.connected(t, 0)
-			eventually(t, "gone", 20*time.Second, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
+			eventually(t, "gone", time.Minute, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
 			if _, err := x.way.Dial(t.Context(), a.info()); err == nil {
-				eventually(t, "refused", 5*time.Second, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
+				eventually(t, "refused", time.Minute, func() bool { return len(a.way.host.Network().ConnsToPeer(x.way.me)) == 0 })
 			}
 			if len(a.got) != 0 {
 				t.Errorf("the node was told %T", (<-a.got).Msg)
@@ -157,7 +157,7 @@ func TestFlood(t *testing.T) {
 	for i := range 3 * blockRate * burst {
 		x.publish(t, blocks, wire.Append(nil, &wire.Block{Block: block(primitives.Height(1000 + i))}))
 	}
-	eventually(t, "flooded", 20*time.Second, func() bool { return c.flooded.Load() > 0 })
+	eventually(t, "flooded", time.Minute, func() bool { return c.flooded.Load() > 0 })
 	b.tells(5)
 	next(t, a, isHeight(5))
 	eventually(t, "banned", 60*time.Second, func() bool {
@@ -182,7 +182,7 @@ func TestUnmet(t *testing.T) {
 	if err := x.host.Connect(t.Context(), addrInfo(a, m)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "joined", 20*time.Second, func() bool {
+	eventually(t, "joined", time.Minute, func() bool {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		return x.reaches(blocks, a.way.me)
@@ -191,7 +191,7 @@ func TestUnmet(t *testing.T) {
 	if err := x.topics[blocks].Publish(t.Context(), wire.Append(nil, &wire.Block{Block: block(7)})); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "held", 20*time.Second, func() bool { return held() == 1 })
+	eventually(t, "held", time.Minute, func() bool { return held() == 1 })
 	if len(a.got) != 0 || a.way.o.Counters.heard.Load() != 0 {
 		t.Error("it was heard")
 	}
@@ -336,7 +336,7 @@ func TestPanic(t *testing.T) {
 		if reason != "over a block" {
 			t.Errorf("%v", reason)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing was told")
 	}
 	b.tells(6)

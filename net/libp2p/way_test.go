@@ -118,7 +118,7 @@ func run(t testing.TB, name string, h how) *node {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the host does not end")
 		}
 	}
@@ -141,14 +141,14 @@ func (n *node) peers() int { return len(n.Info().Peers) }
 // connected waits for as many peers.
 func (n *node) connected(t testing.TB, peers int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d peers", peers), 20*time.Second, func() bool { return n.peers() == peers })
+	eventually(t, fmt.Sprintf("%d peers", peers), time.Minute, func() bool { return n.peers() == peers })
 }
 
 // reached waits until what n spreads reaches others.
 func (n *node) reached(t testing.TB, others ...*node) {
 	t.Helper()
 	for _, o := range others {
-		eventually(t, "joined", 20*time.Second, func() bool {
+		eventually(t, "joined", time.Minute, func() bool {
 			n.way.mu.Lock()
 			defer n.way.mu.Unlock()
 			return n.way.reaches(blocks, o.way.me) && n.way.reaches(transactions, o.way.me)
@@ -159,7 +159,7 @@ func (n *node) reached(t testing.TB, others ...*node) {
 // next waits for what a node is told that fits.
 func next[M wire.Message](t testing.TB, n *node, fits func(M) bool) (d near.Deliver, m M) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case d = <-n.got:
@@ -262,7 +262,7 @@ func TestKinds(t *testing.T) {
 				} else {
 					got = append(got, fmt.Sprintf("%v %x", d.Msg.Kind(), wire.Append(nil, d.Msg)))
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%d of %d messages came", len(got), want)
 			}
 		}
@@ -311,7 +311,7 @@ func frames(t *testing.T, quic bool) {
 	if other.Peer() != b.o.Key.PublicKey() {
 		t.Errorf("from %v", other.Peer())
 	}
-	_ = other.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = other.SetReadDeadline(time.Now().Add(time.Minute))
 	for _, m := range list {
 		want := wire.Append(nil, m)
 		got := make([]byte, len(want))

@@ -58,7 +58,7 @@ func runTapped(t *testing.T, tap func(Tapped), name string, boot ...*running) *r
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the host does not end")
 		}
 	}
@@ -88,18 +88,18 @@ func block(h primitives.Height) *primitives.Block {
 func TestHosts(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
-	eventually(t, "connected", 20*time.Second, func() bool { return a.peers() == 1 && b.peers() == 1 })
+	eventually(t, "connected", time.Minute, func() bool { return a.peers() == 1 && b.peers() == 1 })
 	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
 	var d near.Deliver
 	select {
 	case d = <-a.got:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no block")
 	}
 	if m, ok := d.Msg.(*wire.Block); !ok || m.Block.Header.Height != 7 || d.From != b.key.PublicKey() {
 		t.Errorf("got %+v", d)
 	}
-	eventually(t, "routed", 20*time.Second, func() bool {
+	eventually(t, "routed", time.Minute, func() bool {
 		b.Post(near.RouteTo{Target: wire.ToPeer(a.key.PublicKey()), Body: &wire.WitnessAck{}})
 		select {
 		case d := <-a.got:
@@ -114,7 +114,7 @@ func TestHosts(t *testing.T) {
 	}
 	b.stop()
 	b.stop = func() {}
-	eventually(t, "gone", 20*time.Second, func() bool { return a.peers() == 0 })
+	eventually(t, "gone", time.Minute, func() bool { return a.peers() == 0 })
 	b.Post(near.Tick{}) // to a host that has ended: nothing
 	if i := b.Info(); len(i.Peers) != 0 {
 		t.Error("a host that has ended has peers")
@@ -129,7 +129,7 @@ func dial(t *testing.T, r *running) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	return c
 }
 
@@ -232,7 +232,7 @@ func TestAcceptFails(t *testing.T) {
 	}
 	defer func() { _ = c.Close() }()
 	_, _ = c.Write(binary.LittleEndian.AppendUint32(nil, wire.MaxFrame+1))
-	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(time.Minute))
 	if b, err := io.ReadAll(c); err != nil || len(b) == 0 {
 		t.Errorf("after accepts that failed: %x, %v, want a goodbye", b, err)
 	}
@@ -242,7 +242,7 @@ func TestAcceptFails(t *testing.T) {
 		if err == nil {
 			t.Error("the listener was closed, and Run says nothing")
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the host does not end")
 	}
 }
@@ -281,7 +281,7 @@ func TestLongWaits(t *testing.T) {
 				_, _ = theirs.Write(frame(wire.Append(nil, tt.m)))
 			}
 		}()
-		eventually(t, "read: "+tt.name, 20*time.Second, func() bool { return len(h.events) == tt.want })
+		eventually(t, "read: "+tt.name, time.Minute, func() bool { return len(h.events) == tt.want })
 		time.Sleep(50 * time.Millisecond)
 		for i := range 3 { // each that is taken makes room for another
 			if n := len(h.events); n > max(tt.want-i, 1) {
@@ -314,7 +314,7 @@ func TestJudges(t *testing.T) {
 		h.begin(near.JudgeAnnouncements{}, whole)
 	}
 	whole.less()
-	eventually(t, "judging", 20*time.Second, func() bool { return now.Load() == maxJudges })
+	eventually(t, "judging", time.Minute, func() bool { return now.Load() == maxJudges })
 	select {
 	case <-whole.done:
 		t.Error("done before all is judged")
@@ -323,7 +323,7 @@ func TestJudges(t *testing.T) {
 	close(release)
 	select {
 	case <-whole.done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("never done")
 	}
 	if h.group.Wait(); most.Load() != maxJudges || len(h.events) != all {
@@ -391,7 +391,7 @@ func TestPanics(t *testing.T) {
 		if r != "judge" {
 			t.Errorf("told %v", r)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody is told")
 	}
 	<-whole.done
@@ -411,7 +411,7 @@ func TestPanics(t *testing.T) {
 		if p, ok := err.(*PanicError); !ok || len(p.Stack) == 0 {
 			t.Errorf("ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("Run goes on")
 	}
 }
@@ -420,12 +420,12 @@ func TestPanics(t *testing.T) {
 func TestBytes(t *testing.T) {
 	a := run(t, "a")
 	b := run(t, "b", a)
-	eventually(t, "connected", 20*time.Second, func() bool { return a.peers() == 1 && b.peers() == 1 })
+	eventually(t, "connected", time.Minute, func() bool { return a.peers() == 1 && b.peers() == 1 })
 	before := a.Received.Load()
 	sent := b.Sent.Load()
 	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
 	size := uint64(4 + len(wire.Append(nil, &wire.Block{Block: block(7)})))
-	eventually(t, "counted", 20*time.Second, func() bool { return a.Received.Load() >= before+size && b.Sent.Load() >= sent+size })
+	eventually(t, "counted", time.Minute, func() bool { return a.Received.Load() >= before+size && b.Sent.Load() >= sent+size })
 }
 
 // TestTap shows all frames of both ways, in order, and the end once.
@@ -436,11 +436,11 @@ func TestTap(t *testing.T) {
 		f.Frame = append([]byte(nil), f.Frame...)
 		seen <- f
 	}, "b", a)
-	eventually(t, "connected", 20*time.Second, func() bool { return a.peers() == 1 && b.peers() == 1 })
+	eventually(t, "connected", time.Minute, func() bool { return a.peers() == 1 && b.peers() == 1 })
 	b.Post(near.ToAll{Msg: &wire.Block{Block: block(7)}})
 	select {
 	case <-a.got:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no block")
 	}
 	b.stop()

@@ -128,7 +128,7 @@ func newPool(t *testing.T, change func(*Options)) *Pool {
 	p := New(o)
 	t.Cleanup(func() {
 		p.Close()
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for len(p.Children()) > 0 && time.Now().Before(deadline) {
 			runtime.Gosched()
 		}
@@ -318,7 +318,7 @@ func TestIdle(t *testing.T) {
 
 func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); {
+	for end := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(end) {
 			t.Fatalf("waited for %s", what)
 		}
