@@ -94,7 +94,7 @@ type Backend struct {
 // New returns a backend.
 func New(o Options) *Backend {
 	b := &Backend{
-		digests: digests{past: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))},
+		digests: digests{past: newPast(max(1, runtime.GOMAXPROCS(0)/2))},
 		Options: o, genesisJSON: genesis.AppendView(nil, o.Genesis), started: o.Now(),
 	}
 	b.validator.Store(o.Validator)

@@ -239,12 +239,7 @@ func (f follower) Past(from primitives.Height) (done func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
 		return func() {}, true
 	}
-	select {
-	case f.b.digests.past <- struct{}{}:
-		return func() { <-f.b.digests.past }, true
-	default:
-		return nil, false
-	}
+	return f.b.digests.past.take()
 }
 
 // Ahead makes the text of the head's message, so that it is there when the block is final. One is made at a time: it takes no core from blocks that
@@ -306,7 +301,7 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 // digests are those of the blocks that were asked for last: those who follow the head ask for the same, and those who read the past, all from one
 // height on, too. The ones do not drive out the others'.
 type digests struct {
-	past   chan struct{} // places of who reads far behind the head: half of the cores
+	past   *past
 	ahead  atomic.Pointer[view.At]
 	making atomic.Bool // a text is made ahead
 	mu     sync.Mutex
