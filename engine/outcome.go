@@ -127,6 +127,11 @@ type source struct {
 	err         error
 }
 
+// outcomesOf is the source for a transaction, of whose outcomes none is in a block below that which has it.
+func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
+	return &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}}
+}
+
 func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	o, p, err := s.e.outcomeFrom(id, s.since[id])
 	if err != nil && !errors.Is(err, ErrUnknown) && s.err == nil {
@@ -179,7 +184,7 @@ func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitive
 	if place.Block.Ref().Height > head {
 		return view.FinalOutcome{}, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
 	}
-	src := &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}}
+	src := e.outcomesOf(hash, place, head, final)
 	out := txstatus.Look(tx, src)
 	if src.err != nil {
 		return out, src.err

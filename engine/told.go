@@ -38,7 +38,7 @@ func (e *Engine) Tell(hash primitives.Hash, signer primitives.AccountID) ([]byte
 	if place.Block.Ref().Height > at.Height() {
 		return nil, fmt.Errorf("%w: transaction %v", ErrUnknown, hash)
 	}
-	src := &source{e: e, head: at.Height()}
+	src := e.outcomesOf(hash, place, at.Height(), 0)
 	all := txstatus.Outcomes(hash, src)
 	if src.err != nil || len(all) == 0 || len(all) > maxOutcomes {
 		return nil, errors.Join(src.err, fmt.Errorf("%w: outcome %v", ErrUnknown, hash))
