@@ -99,10 +99,11 @@ func (e *Engine) pin(at *Entry) error {
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
-	first := max(0, len(epochs)-keptSnapshots) // a crash may have come between a fold and its snapshot
+	first := max(0, len(epochs)-keptSnapshots-1) // a crash may have come between a fold and its snapshot, and the newest epoch's point is yet to come
 	if x.begun {
 		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= x.scan.epoch.Height })
 	}
+	var due []*syncPoint
 	for i := max(first, 0); i < len(epochs); i++ {
 		if !x.begun || x.scan.epoch != epochs[i] {
 			x.begun, x.scan = true, syncScan{epoch: epochs[i], next: epochs[i].Height + 1}
@@ -112,11 +113,16 @@ func (e *Engine) pin(at *Entry) error {
 			end = epochs[i+1].Height
 		}
 		point, err := e.findPoint(&x.scan, end)
-		if err == nil && point != nil {
-			err = e.pinPoint(point, at)
-		}
 		if err != nil {
 			return fmt.Errorf("engine: snapshot of epoch %v: %w", epochs[i].Epoch, err)
+		}
+		if point != nil {
+			due = append(due, point)
+		}
+	}
+	for _, point := range due[max(0, len(due)-keptSnapshots):] {
+		if err := e.pinPoint(point, at); err != nil {
+			return fmt.Errorf("engine: snapshot of epoch %v: %w", point.epoch, err)
 		}
 	}
 	return e.dropPins(epochs)

@@ -92,7 +92,7 @@ func (n *snapped) compare(x *snapshotParts) error {
 	return nil
 }
 
-// check asks for all that there must be: the newest two snapshots, of which the last may be in memory still.
+// check asks for all that there must be: the newest two snapshots of the last three epochs, and what is yet in memory.
 func (n *snapped) check() error {
 	folded := n.store.Tip().Folded.Height
 	if n.wiped == folded {
@@ -108,7 +108,20 @@ func (n *snapped) check() error {
 			passed = i + 1
 		}
 	}
-	for _, x := range n.want[max(0, passed-2):] {
+	epochs, err := n.store.Epochs()
+	if err != nil {
+		return err
+	}
+	oldest := epochs[max(0, len(epochs)-storage.MinKeptEpochs)].Height // an epoch may have no sync block, and what is older than three is kept by nobody
+	for _, x := range n.want[max(0, passed-2):passed] {
+		if x.height < oldest {
+			continue
+		}
+		if err := n.compare(x); err != nil {
+			return err
+		}
+	}
+	for _, x := range n.want[passed:] {
 		if err := n.compare(x); err != nil {
 			return err
 		}
@@ -170,10 +183,10 @@ func (n *snapped) behind(r *runner, b *primitives.Block, chunks []*primitives.Ch
 		if !n.wipes || n.wiped != 0 {
 			return nil
 		}
-		n.wiped = n.store.Tip().Folded.Height
 		if err := n.e.Close(); err != nil {
 			return err
 		}
+		n.wiped = n.store.Tip().Folded.Height // a fold may have ended
 		return errors.Join(n.store.Unpin(^primitives.Height(0)), n.store.Close(), n.open(r))
 	}
 	return nil
