@@ -92,9 +92,18 @@ func (n *snapped) compare(x *snapshotParts) error {
 	return nil
 }
 
-// check asks for all that there must be: the newest two snapshots of the last three epochs, and what is yet in memory.
+// check asks for all that there must be; a fold that ends meanwhile has it ask again.
 func (n *snapped) check() error {
-	folded := n.store.Tip().Folded.Height
+	for {
+		folded := n.store.Tip().Folded.Height
+		if err := n.checkAt(folded); err == nil || n.store.Tip().Folded.Height == folded {
+			return err
+		}
+	}
+}
+
+// checkAt wants the newest two snapshots of the last three epochs, and what is yet in memory.
+func (n *snapped) checkAt(folded primitives.Height) error {
 	if n.wiped == folded {
 		return nil
 	}
