@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,28 +34,39 @@ func TestCollector(t *testing.T) {
 func TestLastCollection(t *testing.T) {
 	for _, took := range []time.Duration{10 * time.Millisecond, 4 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			var runs []time.Time
-			c := &collector{free: func() { time.Sleep(took); runs = append(runs, time.Now()) }}
+			var mu sync.Mutex // a timer's collection is another goroutine's
+			var ends []time.Time
+			c := &collector{free: func() {
+				time.Sleep(took)
+				mu.Lock()
+				defer mu.Unlock()
+				ends = append(ends, time.Now())
+			}}
+			runs := func() []time.Time {
+				mu.Lock()
+				defer mu.Unlock()
+				return ends
+			}
 			for range 3 {
 				c.run()
 				time.Sleep(collectLast / 2)
 			}
-			at, before := time.Now().Add(-collectLast/2), len(runs)
+			at, before := time.Now().Add(-collectLast/2), len(runs())
 			time.Sleep(10 * collectLast)
-			if got := len(runs) - before; got != 1 {
+			if got := len(runs()) - before; got != 1 {
 				t.Fatalf("%v: %d collections when nothing came any more, want 1", took, got)
 			}
-			if after := runs[before].Sub(at); after < collectLast || after > collectLast+(collectRest+1)*took {
+			if after := runs()[before].Sub(at); after < collectLast || after > collectLast+(collectRest+1)*took {
 				t.Errorf("%v: the last one was after %v", took, after)
 			}
 			c.run()
-			before = len(runs)
+			before = len(runs())
 			c.close()
 			c.run()
-			before = max(before, len(runs))
+			before = max(before, len(runs()))
 			time.Sleep(10 * collectLast)
-			if len(runs) != before {
-				t.Errorf("%v: %d collections once it is closed", took, len(runs)-before)
+			if len(runs()) != before {
+				t.Errorf("%v: %d collections once it is closed", took, len(runs())-before)
 			}
 		})
 	}
