@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ var (
 // fakeNode answers what a test sets; all else is the nil Node inside, whose methods panic.
 type fakeNode struct {
 	Node
+	mu         sync.Mutex // of what it was told; requests of a batch come at once
 	state      fakeState
 	err        error // of all reads
 	call       func(*view.Call) (*view.CallResult, error)
@@ -41,6 +43,13 @@ type fakeNode struct {
 	sessions   atomic.Int64
 	// subscribed is told of each subscription; nil: nobody asks.
 	subscribed func(*fakeSubscriber)
+}
+
+// told keeps what a request said, for the test that sent it.
+func (n *fakeNode) told(keep func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	keep()
 }
 
 func (n *fakeNode) Head() view.At { return testAt }
@@ -124,7 +133,7 @@ func (n *fakeNode) OpenSession(ctx context.Context) (context.Context, func(), er
 	return ctx, func() { n.sessions.Add(-1) }, nil
 }
 func (n *fakeNode) SendTxAsync(context.Context, *primitives.SignedTransaction) error {
-	n.async++
+	n.told(func() { n.async++ })
 	return nil
 }
 func (n *fakeNode) SendTx(ctx context.Context, q *view.SendTx) (*view.FinalOutcome, error) {
@@ -149,12 +158,12 @@ func (n *fakeNode) Trace(_ context.Context, q *view.Trace) ([]byte, error) {
 }
 
 func (n *fakeNode) PatchState(_ context.Context, records []genesis.Record) error {
-	n.patched = records
+	n.told(func() { n.patched = records })
 	return n.err
 }
 
 func (n *fakeNode) FastForward(_ context.Context, heights uint64) error {
-	n.forwarded = heights
+	n.told(func() { n.forwarded = heights })
 	return n.err
 }
 
@@ -204,15 +213,15 @@ func (n *fakeNode) DumpState(accounts []primitives.AccountID, _ *uint64, each fu
 	return testAt, n.err
 }
 func (n *fakeNode) LoadState(_ context.Context, records []genesis.Record) error {
-	n.patched = records
+	n.told(func() { n.patched = records })
 	return n.err
 }
 func (n *fakeNode) Deal(_ context.Context, token, account primitives.AccountID, amount primitives.Balance) error {
-	n.dealt = string(token) + " " + string(account) + " " + amount.String()
+	n.told(func() { n.dealt = string(token) + " " + string(account) + " " + amount.String() })
 	return n.err
 }
 func (n *fakeNode) Impersonate(accounts []primitives.AccountID, all bool) error {
-	n.exempt, n.exemptAll = accounts, all
+	n.told(func() { n.exempt, n.exemptAll = accounts, all })
 	return n.err
 }
 func (n *fakeNode) DumpTransaction(_ context.Context, r *view.Trace) (*view.Case, error) {
@@ -221,7 +230,7 @@ func (n *fakeNode) DumpTransaction(_ context.Context, r *view.Trace) (*view.Case
 		Absent: []primitives.AccountID{"c.near"}, At: testAt, Timestamp: 5, Outcomes: []view.Deed{d, d}, Alone: "odd"}, n.err
 }
 func (n *fakeNode) ReplayTransaction(_ context.Context, c *view.Case) (view.Replayed, error) {
-	n.replayed = c
+	n.told(func() { n.replayed = c })
 	return view.Replayed{Hash: testHash}, n.err
 }
 func (n *fakeNode) MissChunks(_ context.Context, m *view.MissChunks) (view.ChunksMissed, error) {
@@ -231,7 +240,7 @@ func (n *fakeNode) Reorganise(_ context.Context, blocks uint64) (view.Reorganise
 	return view.Reorganised{At: testAt, Gone: []view.At{{Height: primitives.Height(blocks)}, testAt}}, n.err
 }
 func (n *fakeNode) MockVerification(_ context.Context, m *primitives.Mocks) error {
-	n.mocks = m
+	n.told(func() { n.mocks = m })
 	return n.err
 }
 func (n *fakeNode) Tag(name string, hashes []primitives.Hash) (view.Tag, error) {
@@ -264,11 +273,11 @@ func (n *fakeNode) Snapshots() ([]view.Snapshot, error) {
 	return []view.Snapshot{{ID: "a", At: testAt}, {ID: "b", At: testAt}}, n.err
 }
 func (n *fakeNode) SetClock(_ context.Context, c *view.SetClock) (view.Clock, error) {
-	n.clock = c
+	n.told(func() { n.clock = c })
 	return view.Clock{Time: 1, Frozen: true, Next: 2, Interval: 3}, n.err
 }
 func (n *fakeNode) SetProduction(_ context.Context, p *view.SetProduction) (view.Production, error) {
-	n.production = p
+	n.told(func() { n.production = p })
 	return view.Production{Mode: "manual", Quiet: true, Interval: 5}, n.err
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -156,7 +157,8 @@ func TestChildServesMany(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(code), err)
 		}
 	}
-	if s := p.Stats(); s.Started != 1 || s.Children != 1 || s.Deaths != 0 {
+	// The race detector's own memory grows with the child's, so that one may retire.
+	if s := p.Stats(); (s.Started != 1 && !fixture.Racing) || s.Children != 1 || s.Deaths != 0 {
 		t.Errorf("%+v, want one child", s)
 	}
 	var all sync.WaitGroup
