@@ -75,9 +75,17 @@ func (v *VM) build(t *task) (cache.Artifact, error) {
 			_ = os.Remove(temp)
 		}
 	}()
+	begun := false
+	defer func() {
+		if begun {
+			thrift.end()
+		}
+	}()
 	code, err := v.compiler.Compile(&compiler.Job{
 		Name: v.name(t), Code: t.hash, Size: len(t.code), Background: t.background, Placed: t.placed, Cancel: t.cancel,
 		Prepare: func() (wasm []byte, err error) {
+			begun = true
+			thrift.begin()
 			a, wasm, err = prepared(v.prepare(t))
 			if len(wasm) >= largeArtifact { // what it was made of is as much again and more, and the compiler's memory comes on top
 				go v.collector.run() // beside: a block may wait for the compiler

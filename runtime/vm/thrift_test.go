@@ -1,0 +1,31 @@
+package vm
+
+import "testing"
+
+// TestThrift: the percent is lowered while anything goes on, and is then what it was; who has a lower one, or none, or sets another meanwhile,
+// keeps it.
+func TestThrift(t *testing.T) {
+	for _, c := range []struct{ before, during, meanwhile, after int }{
+		{50, thriftPercent, thriftPercent, 50},
+		{10, 10, 10, 10},
+		{-1, -1, -1, -1},
+		{-1, -1, 50, 50},
+		{50, thriftPercent, 70, 70},
+	} {
+		percent := c.before
+		x := thrifty{set: func(p int) int { was := percent; percent = p; return was }}
+		x.begin()
+		x.begin()
+		if percent != c.during {
+			t.Errorf("%+v: %d", c, percent)
+		}
+		x.end()
+		if percent != c.during {
+			t.Errorf("%+v: %d after one of two", c, percent)
+		}
+		percent = c.meanwhile
+		if x.end(); percent != c.after {
+			t.Errorf("%+v: %d at the end", c, percent)
+		}
+	}
+}
