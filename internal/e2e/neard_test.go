@@ -185,7 +185,10 @@ func runNeard(t *testing.T, program string, s seat) *process {
 	p := &process{t: t, home: s.home, addr: s.rpc, ended: make(chan struct{})}
 	command := append(slices.Clone(s.by), program, "--home", s.home, "run")
 	p.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
-	p.cmd.Env = append(os.Environ(), "RUST_LOG=warn,network=debug,stats=info", "NO_COLOR=1")
+	p.cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	if os.Getenv("RUST_LOG") == "" {
+		p.cmd.Env = append(p.cmd.Env, "RUST_LOG=warn,network=debug,stats=info")
+	}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	began := time.Now()
 	if err := p.cmd.Start(); err != nil {
@@ -197,9 +200,7 @@ func runNeard(t *testing.T, program string, s seat) *process {
 	}()
 	t.Cleanup(func() {
 		p.end(syscall.SIGKILL)
-		if t.Failed() {
-			t.Logf("neard on %s said:\n%s", s.home, tail(p.out.String(), 6000))
-		}
+		p.said("neard", 6000)
 	})
 	for deadline := began.Add(2 * time.Minute); ; {
 		if r, err := http.Get("http://" + p.addr + "/status"); err == nil {

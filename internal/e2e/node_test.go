@@ -137,9 +137,7 @@ func launchAs(t testing.TB, home, addr, command string, args ...string) *process
 			_ = p.cmd.Process.Kill()
 			<-p.ended
 		}
-		if t.Failed() {
-			t.Logf("node on %s said:\n%s", home, tail(p.out.String(), 4000))
-		}
+		p.said("node", 4000)
 	})
 	return p
 }
@@ -280,4 +278,17 @@ func (p *process) head(finality string) (h head) {
 }
 
 // tail is the end of a text.
+// said logs the end of what a process said if the test failed; with TROUPE_LOGS, a folder, all that it said is kept there, too.
+func (p *process) said(kind string, most int) {
+	if dir := os.Getenv("TROUPE_LOGS"); dir != "" {
+		name := strings.ReplaceAll(p.t.Name()+"-"+filepath.Base(p.home)+"-"+kind+".log", "/", "-")
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(p.out.String()), 0o600); err != nil {
+			p.t.Log(err)
+		}
+	}
+	if p.t.Failed() {
+		p.t.Logf("%s on %s said:\n%s", kind, p.home, tail(p.out.String(), most))
+	}
+}
+
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
