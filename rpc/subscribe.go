@@ -43,7 +43,7 @@ var subscribe = Method[view.Subscription]{
 		if full != limits.Count {
 			return b, busy(full)
 		}
-		q.Lag = c.opts.Limits.SubscriptionLag
+		q.Lag, q.Address = c.opts.Limits.SubscriptionLag, k.client.addr.As16()
 		of, err := c.node.Subscribe(q, sub)
 		if err != nil {
 			k.forget(sub)

@@ -17,7 +17,7 @@ type stalled struct {
 	goOn  chan struct{}
 }
 
-func (c *stalled) Past(primitives.Height) (func(), bool) {
+func (c *stalled) Past(primitives.Height, func()) (func(), bool) {
 	c.reads.Add(1)
 	<-c.goOn
 	return func() {}, true

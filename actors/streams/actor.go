@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -185,8 +184,7 @@ type Subscriber struct {
 	w     walk
 	log   *logrus.Logger
 	state verdict
-	poked bool          // a goOn, or a room, is on its way
-	pause time.Duration // before the next look for a place
+	poked bool // a goOn, or a room, is on its way
 }
 
 // NewSubscriber returns the actor.
@@ -200,6 +198,8 @@ func NewSubscriber(r *Request, log *logrus.Logger) *Subscriber {
 func (a *Subscriber) Receive(c actor.Context) {
 	switch c.Message().(type) {
 	case *actor.Started:
+		root, self := c.ActorSystem().Root, c.Self()
+		a.w.wake = func() { root.Send(self, goOn{}) }
 		a.run(c)
 	case messages.ChainMoved:
 		if a.state == rests || a.state == full && a.w.live { // who reads the past waits for room alone
@@ -213,12 +213,6 @@ func (a *Subscriber) Receive(c actor.Context) {
 	}
 }
 
-// Of who waits for a place among those who read the past.
-const (
-	firstPause = 10 * time.Millisecond
-	lastPause  = time.Second
-)
-
 // run goes on, and sees to it that it is woken when it can go on again.
 func (a *Subscriber) run(c actor.Context) {
 	if a.state == over {
@@ -227,23 +221,12 @@ func (a *Subscriber) run(c actor.Context) {
 	v, end, err := a.w.run()
 	a.state = v
 	a.r.passed(a.w.at)
-	if v != later {
-		a.pause = 0
-	}
 	switch v {
 	case again:
 		if !a.poked {
 			a.poked = true
 			c.Send(c.Self(), goOn{})
 		}
-	case later: // an actor must not wait, so it looks again, and the more seldom the longer it takes
-		if !a.poked {
-			a.poked = true
-			a.pause = min(max(2*a.pause, firstPause), lastPause)
-			root, self := c.ActorSystem().Root, c.Self()
-			time.AfterFunc(a.pause, func() { root.Send(self, goOn{}) })
-		}
-		return
 	case full:
 		if !a.poked {
 			a.poked = true

@@ -32,8 +32,9 @@ type Chain interface {
 	// Step says how the chain of a finality goes on behind a block: *view.CursorError. Of blocks that it has dropped, and of which nothing is
 	// stored any more, it knows the last ones.
 	Step(after view.At, finality view.RefKind) (Step, error)
-	// Past gives a place to who reads the chain from a height on, until done; false: there is none now. It never waits.
-	Past(from primitives.Height) (done func(), ok bool)
+	// Past gives a place to who reads the chain from a height on, until back is called. false: there is none now; wake is called once when it is worth
+	// asking again, and back says that nobody will. It never waits.
+	Past(from primitives.Height, wake func()) (back func(), ok bool)
 	// Ahead is told that somebody will want the text of the head's message when that is final: it may be made now. It never waits.
 	Ahead()
 	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
@@ -75,6 +76,8 @@ type walk struct {
 	ledger waiter.Ledger
 	sink   view.Sink
 	wants  func(bool) // told when it begins and ends to wait for final blocks
+	wake   func()     // has it run again, by any goroutine
+	leave  func()     // it waits for a place no more; nil: it does not
 
 	at      view.Cursor
 	ready   bool // the transactions at the cursor are known
@@ -90,11 +93,13 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 	if !w.ready && w.q.Topic == view.TopicTransactions {
 		from -= min(from, reach)
 	}
-	done, ok := w.chain.Past(from)
+	back, ok := w.chain.Past(from, w.wake)
 	if !ok {
+		w.leave = back
 		return later, "", nil
 	}
-	defer done()
+	w.leave = nil
+	defer back()
 	if !w.ready {
 		if err := w.resume(); err != nil {
 			return w.failed(err)
@@ -262,6 +267,9 @@ func (w *walk) want() {
 
 // end forgets all.
 func (w *walk) end() {
+	if w.leave != nil {
+		w.leave()
+	}
 	w.tracks = tracks{}
 	w.want()
 }

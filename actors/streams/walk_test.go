@@ -77,7 +77,7 @@ func (t *tree) has(at view.At) bool { return slices.Contains(t.chain(t.head), at
 
 func (*tree) Ahead() {}
 
-func (t *tree) Past(primitives.Height) (func(), bool) { return func() {}, !t.busy }
+func (t *tree) Past(primitives.Height, func()) (func(), bool) { return func() {}, !t.busy }
 
 func (t *tree) Step(after view.At, kind view.RefKind) (s Step, err error) {
 	tip, _ := t.Tip(kind)
@@ -539,7 +539,7 @@ type gated struct {
 	read int
 }
 
-func (g *gated) Past(from primitives.Height) (func(), bool) {
+func (g *gated) Past(from primitives.Height, _ func()) (func(), bool) {
 	return func() {}, g.open || from+8 >= g.head.Height
 }
 

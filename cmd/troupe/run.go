@@ -75,7 +75,8 @@ home as for neard: {"rust_log": "info,rpc=debug"}. A second signal ends it at on
 
 SIGHUP has it read log_config.json and config.json again. What may change while it runs holds
 from then on: limits by address and API keys (troupe.rpc.*), gc_blocks_limit, troupe.gc_min_age;
-and another key of its account in validator_key.json, where it makes blocks with others.
+and another key of its account in validator_key.json, where it makes blocks with others: where
+that file is gone, or of another account, it signs nothing from then on.
 Of other keys it says that they need a restart; a file that is none changes nothing.`,
 		Example: `  troupe --home /tmp/chain run
   troupe --home /tmp/chain run --rpc-addr 127.0.0.1:3031 --archive

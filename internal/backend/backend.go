@@ -93,10 +93,11 @@ type Backend struct {
 
 // New returns a backend.
 func New(o Options) *Backend {
-	b := &Backend{
-		digests: digests{past: newPast(max(1, runtime.GOMAXPROCS(0)/2))},
-		Options: o, genesisJSON: genesis.AppendView(nil, o.Genesis), started: o.Now(),
-	}
+	return of(o, newPast(max(1, runtime.GOMAXPROCS(0)/2)), genesis.AppendView(nil, o.Genesis))
+}
+
+func of(o Options, past *past, genesisJSON []byte) *Backend {
+	b := &Backend{digests: digests{past: past}, Options: o, genesisJSON: genesisJSON, started: o.Now()}
 	b.validator.Store(o.Validator)
 	return b
 }
@@ -108,9 +109,7 @@ func (b *Backend) Rekeyed(key *primitives.KeyFile) { b.validator.Store(key) }
 func (b *Backend) Child(change func(*Options)) *Backend {
 	o := b.Options
 	change(&o)
-	child := &Backend{digests: digests{past: b.digests.past}, Options: o, genesisJSON: b.genesisJSON, started: o.Now()}
-	child.validator.Store(o.Validator)
-	return child
+	return of(o, b.digests.past, b.genesisJSON)
 }
 
 // Head is the head of the current chain.

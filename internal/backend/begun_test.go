@@ -30,7 +30,7 @@ func TestHasOnlyBegun(t *testing.T) {
 		t.Fatal("it has blocks")
 	}
 	for _, kind := range []view.RefKind{view.RefOptimistic, view.RefNearFinal, view.RefFinal} {
-		if s, err := (follower{b}).Step(at(c.Engine.Genesis()), kind); err != nil || s.Next != (view.At{}) || s.Lost != nil {
+		if s, err := (follower{b: b}).Step(at(c.Engine.Genesis()), kind); err != nil || s.Next != (view.At{}) || s.Lost != nil {
 			t.Errorf("kind %d: %+v, %v", kind, s, err)
 		}
 	}

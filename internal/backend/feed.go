@@ -26,7 +26,7 @@ func (b *Backend) Open(ctx context.Context, q *stream.Query) (stream.Feed, error
 	case q.After != nil:
 		s.After = &view.Cursor{At: view.At(*q.After), Index: view.WholeBlock}
 	case q.From == nil:
-		tip, err := follower{b}.Tip(q.Finality)
+		tip, err := follower{b: b}.Tip(q.Finality)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func (b *Backend) awaitStart(ctx context.Context, q *stream.Query) error {
 	for {
 		moved := b.Submit.Moves()
 		syncing := b.syncing()
-		tip, err := follower{b}.Tip(q.Finality)
+		tip, err := follower{b: b}.Tip(q.Finality)
 		if err != nil && !isLookup(err) {
 			return err
 		}

@@ -5,54 +5,156 @@ import (
 	"time"
 )
 
-// TestPast: a place among those who read the past is given on at once, but where a crowd waits; and once that has gone, at once again.
-func TestPast(t *testing.T) {
-	now := time.Unix(1000, 0)
-	var rests []time.Duration
-	var ends []func()
-	p := newPast(1)
-	p.now = func() time.Time { return now }
-	p.rest = func(d time.Duration, f func()) { rests, ends = append(rests, d), append(ends, f) }
-	reads := func() func() {
-		t.Helper()
-		done, ok := p.take()
-		if !ok {
-			t.Fatal("there is no place")
+// queue is a number of readers at one place, with a clock of its own: each read takes 3 ms.
+type queue struct {
+	t     *testing.T
+	p     *past
+	now   time.Time
+	rests []time.Duration
+	ends  []func()
+	woken []int
+}
+
+func newQueue(t *testing.T) *queue {
+	q := &queue{t: t, p: newPast(1), now: time.Unix(1000, 0)}
+	q.p.now = func() time.Time { return q.now }
+	q.p.after = func(d time.Duration, f func()) { q.rests, q.ends = append(q.rests, d), append(q.ends, f) }
+	return q
+}
+
+// reads has a reader take the place that is his.
+func (q *queue) reads(r *pastReader) (back func()) {
+	q.t.Helper()
+	back, ok := r.take(nil)
+	if !ok {
+		q.t.Fatal("there is no place")
+	}
+	q.now = q.now.Add(3 * time.Millisecond)
+	return back
+}
+
+// waits has a reader find no place; he says his number when he is called.
+func (q *queue) waits(r *pastReader, number int) (leave func()) {
+	q.t.Helper()
+	leave, ok := r.take(func() { q.woken = append(q.woken, number) })
+	if ok {
+		q.t.Fatalf("%d: a place was given twice", number)
+	}
+	return leave
+}
+
+// TestPastTurns: who reads the past without end gives way to who waits, an address with many readers has no more of it than one with a single one, and who
+// waits no more, or has been called and goes, keeps nothing from others.
+func TestPastTurns(t *testing.T) {
+	q := newQueue(t)
+	many, one := [16]byte{1}, [16]byte{2}
+	greedy := make([]*pastReader, 8)
+	for i := range greedy {
+		greedy[i] = q.p.reader(many)
+	}
+	honest := q.p.reader(one)
+	back := q.reads(greedy[0])
+	for i := 1; i < len(greedy); i++ {
+		q.waits(greedy[i], i)
+	}
+	q.waits(honest, 100)
+	q.waits(honest, 100) // asked again, he waits once
+	had := map[int]int{}
+	last := 0
+	for range 60 {
+		n := len(q.woken)
+		if back(); len(q.woken) != n+1 {
+			t.Fatalf("%d were called, want one more than %d", len(q.woken), n)
 		}
-		now = now.Add(3 * time.Millisecond)
-		return done
+		if last == 100 {
+			q.waits(honest, last)
+		} else {
+			q.waits(greedy[last], last)
+		}
+		if last = q.woken[n]; last == 100 {
+			back = q.reads(honest)
+		} else {
+			back = q.reads(greedy[last])
+		}
+		had[last]++
 	}
-	turned := func(n int) {
-		t.Helper()
-		for range n {
-			if _, ok := p.take(); ok {
-				t.Fatal("a place was given twice")
-			}
+	if had[100] < 28 || had[100] > 32 {
+		t.Errorf("the one had %d of 60 turns: %v", had[100], had)
+	}
+	for i := range greedy {
+		if had[i] < 2 {
+			t.Errorf("%d had %d turns: %v", i, had[i], had)
 		}
 	}
-	done := reads()
-	turned(crowd)
-	done()
-	if done = reads(); len(rests) != 0 {
-		t.Errorf("a place rests %v where few wait", rests)
+	if len(q.rests) > 0 {
+		t.Errorf("a place rests %v where few wait", q.rests)
 	}
-	turned(1)
-	done()
-	if len(rests) != 1 || rests[0] != 3*time.Millisecond {
-		t.Fatalf("a place rests %v where a crowd waits, want 3ms", rests)
+
+	q = newQueue(t)
+	a, b, c := q.p.reader(many), q.p.reader(one), q.p.reader(one)
+	back = q.reads(a)
+	leaveB := q.waits(b, 2)
+	q.waits(c, 3)
+	leaveB()
+	back()
+	if len(q.woken) != 1 || q.woken[0] != 3 {
+		t.Fatalf("called %v, want the one that still waits", q.woken)
 	}
-	turned(1)
-	ends[0]()
-	now = now.Add(1100 * time.Millisecond) // the second before still counts
-	reads()()
-	if len(rests) != 2 {
-		t.Errorf("%d rests, want 2", len(rests))
+	q.waits(a, 1)
+	c.leave() // called, and gone
+	if len(q.woken) != 2 || q.woken[1] != 1 {
+		t.Fatalf("called %v, want who waited behind the one that has gone", q.woken)
 	}
-	ends[1]()
-	now = now.Add(3 * time.Second)
-	reads()()
-	reads()()
-	if len(rests) != 2 {
-		t.Errorf("%d rests after the crowd has gone, want 2", len(rests))
+	q.reads(a)()
+	c.leave()
+	q.reads(b)()
+	if q.p.free != 1 || q.p.all != 0 || len(q.p.waits) != 0 || q.p.queue.Len() != 0 {
+		t.Errorf("%d places, %d wait (%v), %d are in the queue", q.p.free, q.p.all, q.p.waits, q.p.queue.Len())
+	}
+}
+
+// TestPastCrowd: a place among those who read the past is given on at once, but where a crowd waits behind one of its own; and once that has gone, at once again.
+func TestPastCrowd(t *testing.T) {
+	q := newQueue(t)
+	many, one := [16]byte{1}, [16]byte{2}
+	readers := make([]*pastReader, crowd+1)
+	first, honest := q.p.reader(many), q.p.reader(one)
+	back := q.reads(first)
+	for i := range readers {
+		readers[i] = q.p.reader(many)
+		q.waits(readers[i], i)
+	}
+	back()
+	if len(q.rests) != 1 || q.rests[0] != 3*time.Millisecond || len(q.woken) != 0 {
+		t.Fatalf("a place rests %v where a crowd waits, want 3ms; called %v", q.rests, q.woken)
+	}
+	q.waits(honest, 100)
+	for q.ends[0](); q.woken[len(q.woken)-1] != 100; { // until it is his turn
+		i := q.woken[len(q.woken)-1]
+		if len(q.woken) > 3 {
+			t.Fatalf("called %v, want who came anew", q.woken)
+		}
+		n := len(q.rests)
+		q.reads(readers[i])()
+		q.waits(readers[i], i)
+		if len(q.rests) != n+1 {
+			t.Fatalf("%d rests, want %d", len(q.rests), n+1)
+		}
+		q.ends[n]()
+	}
+	n := len(q.rests)
+	q.reads(honest)()
+	if len(q.rests) != n || len(q.woken) < 2 || q.woken[len(q.woken)-1] == 100 {
+		t.Errorf("a place rests behind who is no part of the crowd: %v; called %v", q.rests[n:], q.woken)
+	}
+	last := readers[q.woken[len(q.woken)-1]]
+	for _, r := range readers {
+		if r != last {
+			r.leave()
+		}
+	}
+	q.waits(first, 0)
+	if q.reads(last)(); len(q.rests) != n {
+		t.Errorf("a place rests where the crowd has gone: %v", q.rests[n:])
 	}
 }

@@ -26,7 +26,7 @@ func (b *Backend) Subscribe(q *view.Subscription, sink view.Sink) (view.Subscrib
 			b.parents.put(begin.Hash, view.At{Height: h.PrevHeight, Hash: h.PrevHash})
 		}
 	}
-	return b.Submit.Subscribe(q, begin, follower{b}, sink)
+	return b.Submit.Subscribe(q, begin, follower{b, b.digests.past.reader(q.Address)}, sink)
 }
 
 // begin says where a subscription begins.
@@ -81,7 +81,7 @@ func (b *Backend) begin(q *view.Subscription) (c view.Cursor, err error) {
 		c.At = head
 		return c, nil
 	}
-	c.At, err = follower{b}.Tip(q.Finality)
+	c.At, err = follower{b: b}.Tip(q.Finality)
 	return c, err
 }
 
@@ -115,7 +115,10 @@ func (b *Backend) cursorLost() error {
 }
 
 // follower is what subscribers follow.
-type follower struct{ b *Backend }
+type follower struct {
+	b    *Backend
+	past *pastReader // nil: of who follows nothing
+}
 
 var _ streams.Chain = follower{}
 
@@ -235,11 +238,12 @@ func (p *parents) get(block primitives.Hash) (view.At, bool) {
 }
 
 // Past gives a place to who reads from a height on, if that is far behind the head, so that who follows the head never waits for them.
-func (f follower) Past(from primitives.Height) (done func(), ok bool) {
+func (f follower) Past(from primitives.Height, wake func()) (back func(), ok bool) {
 	if from+near >= f.b.Engine.Head().Height() {
+		f.past.leave() // the head may have gone back while he waited
 		return func() {}, true
 	}
-	return f.b.digests.past.take()
+	return f.past.take(wake)
 }
 
 // Ahead makes the text of the head's message, so that it is there when the block is final. One is made at a time: it takes no core from blocks that

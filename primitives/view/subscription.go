@@ -42,6 +42,8 @@ type Subscription struct {
 	From  *primitives.Height
 	// Lag is how many blocks a subscriber who was at the tip may fall behind while his sink has no room.
 	Lag uint64
+	// Address is whose turn it is where many read the past; zero: of this process.
+	Address [16]byte
 }
 
 // ShardFilter says which shards a message shows: those with one of the ids, and those that one of the accounts belongs to in the block's
