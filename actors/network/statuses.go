@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -35,8 +36,9 @@ type Statuses struct {
 
 	mu      sync.Mutex
 	asked   map[question]*asking
-	since   time.Time // of when sent counts
-	sent    int       // questions
+	since   time.Time               // of when sent counts
+	sent    int                     // questions
+	of      map[messages.Client]int // of them, by whose they are
 	waiting fair.Queue[answer]
 	bytes   map[wire.PeerID]int // of answers that wait, by who has brought them
 	all     int                 // of them together
@@ -71,7 +73,7 @@ func NewStatuses(e *engine.Engine, f *Front, account primitives.AccountID, horiz
 	if horizon == 0 {
 		horizon = 4
 	}
-	return &Statuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*asking{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxToJudge / leastStatus}}
+	return &Statuses{e: e, front: f, account: account, horizon: horizon, asked: map[question]*asking{}, of: map[messages.Client]int{}, bytes: map[wire.PeerID]int{}, waiting: fair.Queue[answer]{Limit: maxToJudge / leastStatus}}
 }
 
 // Foreign tells whether the shard of an account is not held here, so that others know more of its transactions.
@@ -79,36 +81,46 @@ func (s *Statuses) Foreign(signer primitives.AccountID) bool {
 	return !s.e.Holds(s.e.Head().Layout.ShardOf(signer))
 }
 
-// Ask returns what is told of a transaction, nil: nothing yet; and what is closed when more is. If need be somebody is asked.
-func (s *Statuses) Ask(hash primitives.Hash, signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
+// Ask returns what is told of a transaction, nil: nothing yet; and what is closed when more is, nil: nobody could be asked now. If need be somebody is asked.
+func (s *Statuses) Ask(client messages.Client, hash primitives.Hash, signer primitives.AccountID) (*view.FinalOutcome, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	q := question{hash, signer}
 	a := s.asked[q]
-	if a == nil {
+	again := a == nil || now.Sub(a.sent) >= statusAgain
+	if again = again && s.may(now, client); again && a == nil {
 		s.room(now)
 		a = &asking{news: make(chan struct{})}
 		s.asked[q] = a
+	}
+	if a == nil { // it takes no place from those whose answers are on their way
+		return nil, nil
 	}
 	out := a.answer
 	if now.Sub(a.came) > statusKept {
 		out = nil
 	}
-	if now.Sub(a.sent) >= statusAgain && s.may(now) {
+	if again {
 		a.sent = now
 		s.send(hash, signer)
 	}
 	return out, a.news
 }
 
-// may tells whether somebody may be asked now: as often as there is room for questions in the time after which one is asked again, whatever clients ask for; the caller holds mu.
-func (s *Statuses) may(now time.Time) bool {
+// may tells whether somebody may be asked now for a client: as often as there is room for questions in the time after which one is asked again, and of what is left of that
+// a client has as much as he leaves to others; the caller holds mu.
+func (s *Statuses) may(now time.Time, client messages.Client) bool {
 	if now.Sub(s.since) >= statusAgain {
 		s.since, s.sent = now, 0
+		clear(s.of)
+	}
+	if s.of[client] >= maxStatuses-s.sent {
+		return false
 	}
 	s.sent++
-	return s.sent <= maxStatuses
+	s.of[client]++
+	return true
 }
 
 // room forgets what nobody asks about any more, or else what was asked first; the caller holds mu.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -72,9 +73,9 @@ func TestStatusesBounds(t *testing.T) {
 func TestStatusesOfSigners(t *testing.T) {
 	s := NewStatuses(nil, new(Front), "", 0)
 	hash := primitives.Hash{1}
-	_, first := s.Ask(hash, "a")
-	_, second := s.Ask(hash, "b")
-	if _, again := s.Ask(hash, "a"); again != first || len(s.about(hash)) != 2 {
+	_, first := s.Ask("", hash, "a")
+	_, second := s.Ask("", hash, "b")
+	if _, again := s.Ask("", hash, "a"); again != first || len(s.about(hash)) != 2 {
 		t.Fatal("one takes the other's place")
 	}
 	for _, a := range s.about(hash) {
@@ -87,23 +88,24 @@ func TestStatusesOfSigners(t *testing.T) {
 			t.Error("one is not told")
 		}
 	}
-	if out, _ := s.Ask(hash, "b"); out == nil || out.Level != view.LevelFinal {
+	if out, _ := s.Ask("", hash, "b"); out == nil || out.Level != view.LevelFinal {
 		t.Errorf("told %+v", out)
 	}
 }
 
-// TestStatusesRate: however many transactions clients ask about, others are asked about so many in a second at the most.
+// TestStatusesRate: however many transactions clients ask about, others are asked about so many in a second at the most, and one client leaves room for the next.
 func TestStatusesRate(t *testing.T) {
 	s := NewStatuses(nil, new(Front), "", 0)
-	now, sent := time.Unix(1_800_000_000, 0), 0
+	now, sent := time.Unix(1_800_000_000, 0), map[messages.Client]int{}
 	for ms := range 3000 {
-		for range 10 {
-			if s.may(now.Add(time.Duration(ms) * time.Millisecond)) {
-				sent++
+		for _, client := range []messages.Client{"a", "a", "a", "a", "a", "a", "a", "b", "b", "c"} {
+			if s.may(now.Add(time.Duration(ms)*time.Millisecond), client) {
+				sent[client]++
 			}
 		}
 	}
-	if sent != 3*maxStatuses {
-		t.Errorf("%d were asked in 3 s", sent)
+	// Who asks most has half, and so on.
+	if all := sent["a"] + sent["b"] + sent["c"]; all > 3*maxStatuses || sent["a"] < 3*maxStatuses/3 || sent["a"] > 3*maxStatuses/2 || sent["c"] < 3*maxStatuses/10 {
+		t.Errorf("%v were asked about in 3 s", sent)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -26,7 +27,7 @@ func (n *Node) told(ctx context.Context, r *view.GetTx, sender primitives.Accoun
 	defer again.Stop()
 	level := view.LevelNone
 	for {
-		out, news := n.statuses.Ask(r.Hash, sender)
+		out, news := n.statuses.Ask(messages.ClientOf(ctx), r.Hash, sender)
 		if out != nil {
 			if level = out.Level; txstatus.Meets(level, r.WaitUntil) {
 				return known(out, r), nil

@@ -1,0 +1,43 @@
+package network
+
+import (
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestStatusesCrowd: who asks about thousands of transactions that nobody has sent keeps others neither from asking nor from the answers to what they have asked.
+func TestStatusesCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewStatuses(nil, new(Front), "", 0)
+		asked := uint64(0)
+		crowd := func() {
+			var h primitives.Hash
+			for range 5000 {
+				asked++
+				binary.LittleEndian.PutUint64(h[:], asked)
+				s.Ask("crowd", h, "a")
+			}
+		}
+		for n := range 20 {
+			hash := primitives.HashBytes([]byte{byte(n)})
+			crowd()
+			if _, news := s.Ask("honest", hash, "a"); news == nil {
+				t.Fatalf("%d: a crowd keeps others from asking", n)
+			}
+			crowd()
+			time.Sleep(statusAgain / 2) // until there is an answer
+			crowd()
+			if len(s.about(hash)) != 1 {
+				t.Fatalf("%d: the answer to who has asked is not taken", n)
+			}
+			time.Sleep(statusAgain / 2)
+			if len(s.asked) > maxStatuses {
+				t.Fatalf("%d are kept", len(s.asked))
+			}
+		}
+	})
+}
