@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,10 +28,15 @@ const (
 	keptSnapshotEpochs = storage.MinKeptEpochs
 )
 
+// mostBack is how many bytes of keys and values are taken back for a snapshot. A crash has lost it some blocks ago; but a folder that has kept none before, or of another
+// configuration, is epochs behind, of which a busy shard changes more than the memory has. What is more is not made: the next epoch has its snapshot.
+const mostBack = 256 << 20
+
 // pins are the states that are kept for parts, and how far sync blocks have been looked for.
 type pins struct {
 	mu      sync.Mutex
 	byBlock map[primitives.Hash][]storage.Pin
+	most    int // bytes that are taken back; 0: mostBack
 
 	// Of whoever folds:
 	begun bool
@@ -244,7 +251,7 @@ func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
 }
 
 // stateThen is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
-// changes since are taken back. nil: it is not held.
+// changes since are taken back. nil: it is not held, or too much has changed.
 func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 	if x := e.Adopted(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -253,11 +260,14 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 		}
 		return nil, nil
 	}
+	if e.store.Without(pin.At, pin.Shard) { // before all that has changed is read
+		return nil, nil
+	}
 	i, err := base.Layout.Index(pin.Shard)
 	if err != nil || base.Shards[i].root == nil {
 		return nil, nil // it was split since, and a fold passed that without this one
 	}
-	then := map[string][]byte{}
+	then, size, most := map[string][]byte{}, 0, cmp.Or(e.pins.most, mostBack)
 	for at := ref(base); at != pin.At; {
 		rec, err := e.store.Block(at)
 		if err == nil {
@@ -274,7 +284,15 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 			return nil, err
 		}
 		for k := range changes {
-			then[string(changes[k].Key)] = changes[k].Old
+			c := &changes[k]
+			newer, there := then[string(c.Key)]
+			if size += len(c.Old) - len(newer); !there {
+				size += len(c.Key)
+			}
+			then[string(c.Key)] = bytes.Clone(c.Old) // or it keeps all that was read with it
+		}
+		if size > most {
+			return nil, nil
 		}
 		if at = rec.Prev(); at.Height < pin.At.Height {
 			return nil, fmt.Errorf("%w: block %v is not behind block %v", ErrInconsistent, ref(base), pin.At)

@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -64,5 +65,53 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 	}
 	if with == 0 || without < 2 {
 		t.Errorf("%d epochs with a point, %d without", with, without)
+	}
+}
+
+// TestSnapshotFarBehind: who begins to keep snapshots with a folder that is epochs further makes those for which not too much is to be taken back, and goes on without the others.
+func TestSnapshotFarBehind(t *testing.T) {
+	for _, most := range []int{0, 100} {
+		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
+		n, err := openChanged(t, g, disk, storage.Options{}, func(*Options) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nonce := primitives.Nonce(0)
+		goOn := func(blocks int) {
+			for range blocks {
+				at := n.Head()
+				nonce++
+				n.accept(n.make(at.Hash, at.Height()+1, false, transfer(at.Hash, nonce)))
+			}
+			if err := n.Fold(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		goOn(28)
+		if err := n.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err = openChanged(t, g, disk, storage.Options{}, func(o *Options) { o.Snapshots = true }); err != nil {
+			t.Fatal(err)
+		}
+		n.pins.most = most
+		goOn(1)
+		made := func() (of [2]int) {
+			list, err := n.store.Pins()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list {
+				of[list[i].Index]++
+			}
+			return of
+		}
+		if of := made(); (of[0] == 0) != (most > 0) || (of[1] == 0) != (most > 0) {
+			t.Errorf("at most %d bytes: %v snapshots of the shards", most, of)
+		}
+		goOn(20) // those of the epochs that come are made when they are passed
+		if of := made(); of != [2]int{2, 2} {
+			t.Errorf("at most %d bytes: %v snapshots of the shards behind two epochs, want 2 of each", most, of)
+		}
 	}
 }
