@@ -168,9 +168,9 @@ func (a *Actor) progress(m *messages.Progress) {
 }
 
 // unused tells whether nothing can be stored of the transaction: it is new. That takes a look at its key, where what is stored is sought among all
-// that the chain has.
+// that the chain has. Of one that is not submitted it says nothing: it may have run before its key was set back to a lower nonce.
 func (a *Actor) unused() bool {
-	return a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
+	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
 // untold notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One

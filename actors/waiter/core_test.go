@@ -395,6 +395,14 @@ func TestUnused(t *testing.T) {
 		t.Errorf("behind a reorganisation: %d look-ups, %+v", looks, s.answers)
 	}
 
+	looks = 0 // who submits nothing asks what became of it: a key may come again with a lower nonce, by a patch or where it was taken away and added in one block
+	s = newShell(unsent(tx, view.LevelFinal), ledger)
+	s.unused = true
+	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
+	if looks != 1 || len(s.answers) != 1 || s.answers[0].Err != nil {
+		t.Errorf("of a key whose nonce was set back: %d look-ups, %+v", looks, s.answers)
+	}
+
 	looks = 0 // one that is sent again is found
 	s = newShell(submitted(tx, view.LevelFinal), ledger)
 	s.known = true

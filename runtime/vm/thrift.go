@@ -29,7 +29,10 @@ func (t *thrifty) begin() {
 	}
 	// Who collects sooner or not at all, as a process that starts, goes on with that.
 	if t.was = t.percent(thriftPercent); t.was <= thriftPercent {
-		t.percent(t.was)
+		if now := t.percent(t.was); now != thriftPercent { // it has ended with that just now
+			t.was = now
+			t.percent(now)
+		}
 	}
 }
 

@@ -28,4 +28,18 @@ func TestThrift(t *testing.T) {
 			t.Errorf("%+v: %d at the end", c, percent)
 		}
 	}
+	// The start of a process ends, with 50, between the two steps in which its percent is looked at.
+	percent, sets := -1, 0
+	x := thrifty{set: func(p int) int {
+		if sets++; sets == 2 {
+			percent = 50
+		}
+		was := percent
+		percent = p
+		return was
+	}}
+	x.begin()
+	if x.end(); percent != 50 {
+		t.Errorf("%d behind a start that ended meanwhile", percent)
+	}
 }
