@@ -519,10 +519,10 @@ func TestSocketLimits(t *testing.T) {
 	}
 	over(s, "max_subscriptions")
 	sink := (<-subs).sink
-	fill := func(size int) {
-		for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+	fill := func(size int) { // until nothing has gone for a while
+		for refused, last := 0, time.Now(); refused < 100 || time.Since(last) < 200*time.Millisecond; refused++ {
 			if sink.Offer(notice(0, size)) {
-				end = time.Now().Add(200 * time.Millisecond)
+				refused, last = 0, time.Now()
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/troupe-chain/troupe/chain/follow"
@@ -101,24 +102,26 @@ func TestOvertaken(t *testing.T) {
 func TestShare(t *testing.T) {
 	list, first, last, _ := recorded(t)
 	at, text := liar(t, list, first, last)
-	w := newWorld(list, at-1)
-	var tried atomic.Int64
-	var asked atomic.Int64
-	lie := &fake{"lie", func(context.Context, primitives.Height) (*follow.Document, error) {
-		asked.Add(1)
-		return follow.Parse(text)
-	}}
-	slow := func(yield func(primitives.Hash) bool) { // as long as a long transaction takes
-		time.Sleep(200 * time.Millisecond)
-		older(1, &tried)(yield)
-	}
-	r := New(Options{Tip: w.Tip, Moved: w.Moved, Deliver: w.deliver, Warn: func(string, string, error) {}, Final: func() primitives.Height { return at - 2 }, Has: w.has,
-		Wanted: func(primitives.EpochID) (*follow.Wanted, error) { return new(follow.Wanted), nil }, Older: slow, Sources: []Source{lie}})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	r.Run(ctx)
-	// Each document takes 0.2 s for each version of a transaction, and nine times that of rest.
-	if n := asked.Load(); n < 1 || n > 2 {
-		t.Errorf("it was asked %d times in 3 s, want once or twice", n)
-	}
+	synctest.Test(t, func(t *testing.T) { // however slow the machine is
+		w := newWorld(list, at-1)
+		var tried atomic.Int64
+		var asked atomic.Int64
+		lie := &fake{"lie", func(context.Context, primitives.Height) (*follow.Document, error) {
+			asked.Add(1)
+			return follow.Parse(text)
+		}}
+		slow := func(yield func(primitives.Hash) bool) { // as long as a long transaction takes
+			time.Sleep(200 * time.Millisecond)
+			older(1, &tried)(yield)
+		}
+		r := New(Options{Tip: w.Tip, Moved: w.Moved, Deliver: w.deliver, Warn: func(string, string, error) {}, Final: func() primitives.Height { return at - 2 }, Has: w.has,
+			Wanted: func(primitives.EpochID) (*follow.Wanted, error) { return new(follow.Wanted), nil }, Older: slow, Sources: []Source{lie}})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		r.Run(ctx)
+		// Each document takes 0.2 s for each version of a transaction, and nine times that of rest.
+		if n := asked.Load(); n < 1 || n > 2 {
+			t.Errorf("it was asked %d times in 3 s, want once or twice", n)
+		}
+	})
 }
