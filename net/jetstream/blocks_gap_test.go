@@ -32,15 +32,7 @@ func TestReadBlocksGap(t *testing.T) {
 		}
 	}
 	publish(10)
-	conn, err := nats.Connect(writing(server).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	j, err := js.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := streamsOf(t, server)
 	s, err := j.Stream(t.Context(), testNames.Indexer)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	js "github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -151,15 +150,7 @@ func TestBlocksOnce(t *testing.T) {
 	// The first parts of a block are there, and no more.
 	source.add(rng, 3*PartSize+5)
 	half := &blockEnd{after: &source.list[59].BlockPlace}
-	conn, err := nats.Connect(writing(server).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	j, err := js.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := streamsOf(t, server)
 	s, err := j.Stream(t.Context(), testNames.Indexer)
 	if err != nil {
 		t.Fatal(err)

@@ -81,6 +81,21 @@ func testServer(t *testing.T, dir, listen string) *Server {
 // writing is the link of who publishes at a server that may end and begin again.
 func writing(s *Server) Link { return Link{URL: "nats://" + insider + ":own@" + s.Addr().String()} }
 
+// streamsOf is who may do all at a server, until the test ends.
+func streamsOf(t *testing.T, s *Server) js.JetStream {
+	t.Helper()
+	conn, err := nats.Connect(writing(s).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	j, err := js.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
 func outside(s *Server) Link { return Link{URL: s.URL(), Token: "secret"} }
 
 func next(t *testing.T, f *Follower) Record {
@@ -203,15 +218,7 @@ func TestHalfRecord(t *testing.T) {
 	p.Close()
 	log.add(rng, 2*PartSize+7)
 	log.add(rng, 10)
-	conn, err := nats.Connect(writing(server).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	j, err := js.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := streamsOf(t, server)
 	r := log.list[0]
 	r.Log, r.From = name, r.At
 	if _, err := j.PublishMsg(t.Context(), r.parts(testNames.Records, 1, nil)[0]); err != nil {
@@ -445,15 +452,7 @@ func TestChanged(t *testing.T) {
 		"no digest": func(m *nats.Msg) { delete(m.Header, headDigest) },
 		"part of":   func(m *nats.Msg) { m.Header[headPart] = []string{"2/2"} },
 	}
-	conn, err := nats.Connect(writing(server).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	j, err := js.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := streamsOf(t, server)
 	for name, change := range spoil {
 		names := NamesOf(name, primitives.HashBytes([]byte(name))) // a stream that is made again at once may have what it had
 		if _, err := j.CreateStream(t.Context(), js.StreamConfig{Name: names.Stream, Subjects: []string{names.Records}, Metadata: map[string]string{metadataLog: "log"}}); err != nil {

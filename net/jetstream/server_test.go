@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	js "github.com/nats-io/nats.go/jetstream"
 )
 
 // TestStray: a message of another in the stream, or one that is gone, does not end publishing: the stream begins anew.
@@ -20,15 +19,7 @@ func TestStray(t *testing.T) {
 	log := &shelf{}
 	p := NewPublisher(PublisherOptions{Link: writing(server), Names: testNames, Source: log, MaxBytes: 64 << 20})
 	defer func() { p.Close() }()
-	conn, err := nats.Connect(writing(server).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	j, err := js.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j := streamsOf(t, server)
 	reached := func(n uint64) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); p.Published().Records < n; time.Sleep(10 * time.Millisecond) {
