@@ -26,12 +26,15 @@ const (
 	crowd     = 32      // wait at a time: more than a few who read the past at once
 	maxTurns  = 1 << 16 // in the queue
 	lookAgain = time.Second
+	// patience is how long a place waits for who was called to it: a node that is ended in the middle may share places with others, as a world does.
+	patience = 10 * time.Second
 )
 
 // turn is one who waits for a place.
 type turn struct {
+	of     *pastReader
 	wake   func()
-	called bool // a place is his
+	called *time.Timer // a place is his until then; nil: he waits
 	left   bool
 }
 
@@ -61,14 +64,15 @@ func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch t := r.turn; {
-	case t != nil && t.called:
+	case t != nil && t.called != nil:
+		t.called.Stop()
 		r.turn = nil
 	case t != nil:
 		return r.leave, false
 	case p.free > 0:
 		p.free--
 	default:
-		t := &turn{wake: wake}
+		t := &turn{of: r, wake: wake}
 		if !p.queue.Push(r.client, t) {
 			p.after(lookAgain, wake)
 			return r.leave, false
@@ -88,13 +92,29 @@ func (r *pastReader) leave() {
 	p.mu.Lock()
 	t := r.turn
 	r.turn = nil
-	if t != nil && !t.called {
+	switch {
+	case t == nil:
+	case t.called == nil:
 		t.left = true
 		p.forget(r.client)
+	default:
+		t.called.Stop()
+		defer p.pass()
 	}
 	p.mu.Unlock()
-	if t != nil && t.called {
-		p.pass()
+}
+
+// late passes a place on that was not taken.
+func (t *turn) late() {
+	r := t.of
+	r.p.mu.Lock()
+	late := r.turn == t
+	if late {
+		r.turn = nil
+	}
+	r.p.mu.Unlock()
+	if late {
+		r.p.pass()
 	}
 }
 
@@ -130,7 +150,7 @@ func (p *past) next() (wake func()) {
 		case t.left:
 			continue
 		}
-		t.called = true
+		t.called = time.AfterFunc(patience, t.late)
 		p.forget(c)
 		return t.wake
 	}

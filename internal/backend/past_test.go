@@ -105,7 +105,17 @@ func TestPastTurns(t *testing.T) {
 	if len(q.woken) != 2 || q.woken[1] != 1 {
 		t.Fatalf("called %v, want who waited behind the one that has gone", q.woken)
 	}
-	q.reads(a)()
+	back = q.reads(a)
+	q.waits(b, 2)
+	q.waits(c, 3)
+	back()
+	b.turn.late() // called, and not seen again
+	if len(q.woken) != 4 || q.woken[3] != 3 {
+		t.Fatalf("called %v, want who waited behind the one that does not come", q.woken)
+	}
+	q.waits(b, 2) // after all
+	q.reads(c)()
+	q.reads(b)()
 	c.leave()
 	q.reads(b)()
 	if q.p.free != 1 || q.p.all != 0 || len(q.p.waits) != 0 || q.p.queue.Len() != 0 {
