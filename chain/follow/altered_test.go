@@ -3,6 +3,7 @@ package follow
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -195,10 +196,15 @@ func (o *original) unprovenHere(path string) bool {
 	return false
 }
 
-// sameMeaning tells whether an altered document reads as the right one: what was left out is what is meant where nothing is said.
+// sameMeaning tells whether an altered document, when it has been checked, says what the right one does: what was left out is what is meant where nothing is
+// said (a list that is empty), or was taken from where the document has it once more and held to the roots (the headers of chunks, which earlier feeds have
+// beside the block alone).
 func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 	read := func(text []byte) *Document {
 		d, err := Parse(text)
+		if err == nil {
+			_, err = d.Check(o.known())
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,9 +212,113 @@ func (o *original) sameMeaning(t testing.TB, text []byte) bool {
 		for i := range d.Shards {
 			d.Shards[i].raw = shardJSON{}
 		}
+		withoutEmpty(reflect.ValueOf(d))
 		return d
 	}
 	return reflect.DeepEqual(read(text), read([]byte(o.text)))
+}
+
+// withoutEmpty makes lists that are empty such that there are not, wherever they are.
+func withoutEmpty(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			withoutEmpty(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			withoutEmpty(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Len() == 0 && v.CanSet() {
+			v.SetZero()
+		}
+		if k := v.Type().Elem().Kind(); k == reflect.Uint8 {
+			return
+		}
+		for i := range v.Len() {
+			withoutEmpty(v.Index(i))
+		}
+	}
+}
+
+// TestSameMeaning: the three ways in which what is left out says the same, and a change that says something else though nobody can refuse it.
+func TestSameMeaning(t *testing.T) {
+	said := map[string]bool{}
+	look := func(name string, text []byte, known func() Known) {
+		o := new(original)
+		o.take(t, name, text, known)
+		for _, x := range []struct {
+			name  string
+			alter func(tree map[string]any) bool
+			same  bool
+		}{
+			{"no chunks", func(tree map[string]any) bool { delete(tree["block"].(map[string]any), "chunks"); return true }, true},
+			{"no logs", func(tree map[string]any) bool { return leaveOut(tree, "logs") }, true},
+			{"no proof", func(tree map[string]any) bool { return leaveOut(tree, "proof") }, true},
+			{"another author", func(tree map[string]any) bool { tree["block"].(map[string]any)["author"] = "somebody.near"; return true }, false},
+		} {
+			tree, err := generic(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said[x.name] || !x.alter(tree.(map[string]any)) {
+				continue
+			}
+			other, err := json.Marshal(tree)
+			if err != nil {
+				t.Fatal(err)
+			}
+			was := o.tree.(map[string]any)["block"].(map[string]any)["header"].(map[string]any)["hash"].(string)
+			if o.accepts(other, mustHash(t, was)) == nil {
+				if said[x.name] = true; o.sameMeaning(t, other) != x.same {
+					t.Errorf("%s with %s: the same %v", name, x.name, !x.same)
+				}
+			}
+		}
+	}
+	s, b := readStream(t), newBooks()
+	b.blocks = s.before
+	for i, line := range s.lines[:80] {
+		d, err := Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.learn(d); i%8 == 0 || len(line) > 14_000 {
+			look(fmt.Sprintf("block %d", d.Block.Header.Height), line, func() Known { return b.known(&s.layout) })
+		}
+	}
+	for name, text := range realDocuments(t) {
+		if len(text) < maxAltered {
+			look(name, text, func() Known { return newBooks().known(nil) })
+		}
+	}
+	if len(said) != 4 {
+		t.Errorf("only %v is accepted anywhere", slices.Sorted(maps.Keys(said)))
+	}
+}
+
+// leaveOut deletes the first member of a name whose list is empty.
+func leaveOut(v any, name string) bool {
+	switch x := v.(type) {
+	case map[string]any:
+		if list, ok := x[name].([]any); ok && len(list) == 0 {
+			delete(x, name)
+			return true
+		}
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			if leaveOut(x[k], name) {
+				return true
+			}
+		}
+	case []any:
+		for _, y := range x {
+			if leaveOut(y, name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sameLists tells whether every shard gets the receipts of the right document in their order.
