@@ -80,34 +80,55 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	if !w.Reads() && o.Target != "shard" {
 		r.Until = o.Until
 	}
-	var t *loaded
-	switch o.Target {
-	case "rpc":
-		t, err = openRPC(ctx, &o, w)
-	case "node":
+	if o.Target == "node" {
 		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))
-		t, err = openNode(&o)
-	case "shard":
-		t, err = openShard(&o)
-	case "cluster":
-		t, err = openCluster(ctx, &o, w)
-	default:
-		err = fmt.Errorf("bench: no target %q, there are %v", o.Target, LoadTargets)
 	}
+	t, err := o.open(ctx, w)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer func() {
+		if t != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
 	r.Target, r.Notes = t.subject, t.notes
-	if err := o.measure(ctx, t, r); err != nil {
+	// afresh has each search begin with a target that is as young as that of the first one: what is made here grows older by what it is offered.
+	afresh := func() (_ *loaded, err error) {
+		if o.Target == "rpc" {
+			return t, nil
+		}
+		if err, t = t.close(), nil; err != nil {
+			return nil, err
+		}
+		debug.FreeOSMemory()
+		t, err = o.open(ctx, w)
+		return t, err
+	}
+	if err := o.measure(ctx, t, afresh, r); err != nil {
 		r.Broken = err.Error()
 		return r, err
 	}
 	return r, nil
 }
 
+// open makes the target, or finds it.
+func (o *LoadOptions) open(ctx context.Context, w load.Workload) (*loaded, error) {
+	switch o.Target {
+	case "rpc":
+		return openRPC(ctx, o, w)
+	case "node":
+		return openNode(o)
+	case "shard":
+		return openShard(o)
+	case "cluster":
+		return openCluster(ctx, o, w)
+	}
+	return nil, fmt.Errorf("bench: no target %q, there are %v", o.Target, LoadTargets)
+}
+
 // measure runs what is asked for.
-func (o *LoadOptions) measure(ctx context.Context, t *loaded, r *load.Report) error {
+func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*loaded, error), r *load.Report) error {
 	plan := load.Plan{Rate: o.Rate, Arrival: o.Arrival, Warm: o.Warm, For: o.For, Grace: o.Timeout, Seed: o.Seed}
 	once := func(name string, plan load.Plan) error {
 		plan.Progress = func(part float64, what string) { o.Progress(part, name+": "+what) }
@@ -140,6 +161,12 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, r *load.Report) er
 	}
 	var runs []load.Knee
 	for i := range o.Runs {
+		if i > 0 {
+			var err error
+			if t, err = afresh(); err != nil {
+				return err
+			}
+		}
 		k, err := load.FindKnee(ctx, *o.Search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
 			trial := plan
 			trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)

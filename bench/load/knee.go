@@ -8,35 +8,44 @@ import (
 	"time"
 )
 
-// Search says what the knee is and how it is looked for. The knee is the highest rate at which a target keeps up: the 99th percentile of the
-// latency, from when a thing was due, stays within P99, and at least Kept of what is offered is done without an error.
+// Search says what the knee is and how it is looked for. A rate is kept up with in a trial if the 99th percentile of the latency, from when a thing was
+// due, stays within P99, and at least Kept of what is offered is done without an error. Near the knee that is a matter of chance, so the knee is the rate
+// that half of the trials keep up with.
 type Search struct {
 	P99  time.Duration
 	Kept float64 // 0.99
 	From float64 // the first rate that is tried
 	Most float64 // beyond which it is not looked for
-	// Within is the part of the knee by which it may be missed: the search ends when the lowest rate that failed is no more than that above the
-	// highest that was kept up with.
+	// Within is the part of the knee by which it may be missed: the search ends when the knee lies within an interval that goes no further than that to
+	// both sides, with a probability of 95 %.
 	Within float64
-	Trials int           // in all, at most
-	Pause  time.Duration // between trials
+	Trials int // in all, at most
+	// Pause is between trials. Behind one that failed it is longer by the longest latency of that: so far behind the target is.
+	Pause time.Duration
 }
 
 // Of the ramp, and of the way down where the first rate was too much.
 const (
 	growth  = 1.5
 	descent = 4
+	// refined trials are made behind the ramp: with less than that the curve's width is a guess.
+	refined = 10
+	// longestPause bounds how long a target is given that has fallen behind.
+	longestPause = 10 * time.Second
 )
 
 // DefaultSearch has what is taken where nothing is said.
 func DefaultSearch() Search {
-	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.02, Trials: 60, Pause: 500 * time.Millisecond}
+	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond}
 }
 
 // Knee is what a search found.
 type Knee struct {
-	Rate    float64 `json:"rate"`  // 0: not even the first was kept up with
-	Above   float64 `json:"above"` // the lowest that was not; 0: none was tried
+	Rate float64 `json:"rate"` // 0: not even the least was kept up with
+	Low  float64 `json:"low"`  // the knee is not below, at 95 % together with High
+	High float64 `json:"high"` // nor above
+	// Chance is how far the rates that nine tenths and one tenth of the trials keep up with lie apart, as a part of the knee. Longer trials have less.
+	Chance  float64 `json:"chance"`
 	P99     float64 `json:"p99_bound_seconds"`
 	Kept    float64 `json:"kept_bound"`
 	Phases  []Phase `json:"phases"` // in the order in which they were tried
@@ -49,75 +58,95 @@ func (s *Search) Holds(p *Phase) bool {
 	return !p.Behind && p.Kept() >= s.Kept && p.Latency.P99 <= s.P99.Seconds()
 }
 
-// FindKnee looks for the knee: rates go up by half until one fails, and then the middle of the highest that held and the lowest that failed is tried. A rate
-// that fails is tried once more, and has failed only if it fails twice: what passes by on the machine is not the target's.
+// search is one under way.
+type search struct {
+	Search
+	k     *Knee
+	try   func(ctx context.Context, rate float64, n int) (*Phase, error)
+	all   []verdict
+	pause time.Duration
+}
+
+// FindKnee looks for the knee. Rates go up by half until one fails twice; a first rate that fails twice is divided by four until one holds. From there on
+// each trial is made at the rate that will tell most, as all verdicts together have it, until they say where the knee is.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
 	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 {
 		return nil, fmt.Errorf("load: a search that makes no sense: %+v", s)
 	}
-	k := &Knee{P99: s.P99.Seconds(), Kept: s.Kept}
-	once := func(rate float64) (bool, error) {
-		if len(k.Phases) > 0 && s.Pause > 0 && !sleep(ctx, s.Pause) {
-			return false, ctx.Err()
+	x := &search{Search: s, k: &Knee{P99: s.P99.Seconds(), Kept: s.Kept}, try: try}
+	low, high, err := x.ramp(ctx)
+	if err != nil || low == 0 || high == 0 {
+		return x.k, err
+	}
+	c := newCurve(low, high)
+	for behind := 0; ; behind++ {
+		c = c.learn(x.all)
+		l, h := c.interval()
+		x.k.Rate, x.k.Low, x.k.High, x.k.Chance = math.Exp(c.quantile(0.5)), math.Exp(l), math.Exp(h), c.spread()
+		if behind >= refined && h-l <= 2*math.Log1p(s.Within) {
+			x.k.Reached = true
+			return x.k, nil
 		}
-		p, err := try(ctx, rate, len(k.Phases))
-		if p != nil {
-			p.Series = nil // the whole has its histogram; there are many of them
-			k.Phases = append(k.Phases, *p)
+		if len(x.all) >= s.Trials {
+			return x.k, nil
+		}
+		if _, err := x.once(ctx, min(c.next(), s.Most)); err != nil {
+			return x.k, err
+		}
+	}
+}
+
+// once makes a trial.
+func (x *search) once(ctx context.Context, rate float64) (bool, error) {
+	if x.pause > 0 && !sleep(ctx, x.pause) {
+		return false, ctx.Err()
+	}
+	p, err := x.try(ctx, rate, len(x.k.Phases))
+	if p != nil {
+		p.Series = nil // the whole has its histogram; there are many of them
+		x.k.Phases = append(x.k.Phases, *p)
+	}
+	if err != nil {
+		return false, err
+	}
+	holds := x.Holds(p)
+	if x.pause = x.Pause; !holds {
+		x.pause += min(time.Duration(p.Latency.Max*float64(time.Second)), longestPause)
+	}
+	x.all = append(x.all, verdict{rate, holds})
+	return holds, nil
+}
+
+// ramp finds a rate that holds and one above it that fails twice. 0: there is none, or no trial was left for one.
+func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
+	for rate := x.From; ; {
+		holds, err := x.once(ctx, rate)
+		if err == nil && !holds && len(x.all) < x.Trials {
+			holds, err = x.once(ctx, rate)
 		}
 		if err != nil {
-			return false, err
+			return 0, 0, err
 		}
-		return s.Holds(p), nil
-	}
-	holds := func(rate float64) (bool, error) {
-		ok, err := once(rate)
-		if err != nil || ok || len(k.Phases) >= s.Trials {
-			return ok, err
-		}
-		return once(rate)
-	}
-	for rate := s.From; k.Above == 0; {
-		ok, err := holds(rate)
-		switch {
-		case err != nil:
-			return k, err
-		case !ok:
-			k.Above = rate
-		case rate >= s.Most:
-			k.Rate, k.AtMost, k.Reached = rate, true, true
-			return k, nil
-		default:
-			k.Rate = rate
-			rate = min(rate*growth, s.Most)
-		}
-		if len(k.Phases) >= s.Trials {
-			return k, nil
-		}
-	}
-	for least := s.From / 65536; k.Above > k.Rate*(1+s.Within); {
-		rate := (k.Rate + k.Above) / 2
-		if k.Rate == 0 {
-			rate = k.Above / descent // somewhere below; the middle is taken from there
-		}
-		if rate < least {
-			break // nothing is kept up with
-		}
-		if len(k.Phases) >= s.Trials {
-			return k, nil
-		}
-		ok, err := holds(rate)
-		if err != nil {
-			return k, err
-		}
-		if ok {
-			k.Rate = rate
+		if holds {
+			low = rate
+			x.k.Rate = rate // as far as is known
 		} else {
-			k.Above = rate
+			high = rate
+		}
+		switch {
+		case low > 0 && high > 0:
+			return low, high, nil
+		case low >= x.Most:
+			x.k.AtMost, x.k.Reached = true, true
+			return low, 0, nil
+		case len(x.all) >= x.Trials, high > 0 && high/descent < x.From/65536: // nothing is kept up with
+			return low, high, nil
+		case low > 0:
+			rate = min(rate*growth, x.Most)
+		default:
+			rate /= descent
 		}
 	}
-	k.Reached = k.Rate > 0
-	return k, nil
 }
 
 // Knees are several searches and how far they lie apart.

@@ -21,6 +21,7 @@ type queue struct {
 	fail    func(at time.Duration) error
 	begin   time.Time
 	stall   func(at time.Duration) time.Duration // until when it stands still
+	slow    func(at time.Duration) bool          // whether what is begun then takes twice as long
 }
 
 func (q *queue) Lanes() int { return q.lanes }
@@ -46,7 +47,11 @@ func (q *queue) Do(ctx context.Context, _ int, _ uint64) error {
 			q.free = to
 		}
 	}
-	q.free = q.free.Add(q.service)
+	service := q.service
+	if q.slow != nil && q.slow(q.free.Sub(q.begin)) {
+		service *= 2
+	}
+	q.free = q.free.Add(service)
 	wait := q.free.Sub(now)
 	q.mu.Unlock()
 	if !sleep(ctx, wait) {
@@ -164,68 +169,4 @@ func TestStopped(t *testing.T) {
 			t.Errorf("%v, %+v", err, p)
 		}
 	})
-}
-
-// TestKnee: the knee of a server that does so many a second is found within 5 % of that by three searches with other arrivals, and from any first rate.
-func TestKnee(t *testing.T) {
-	for _, perSecond := range []float64{333, 2000} {
-		synctest.Test(t, func(t *testing.T) {
-			var runs []Knee
-			for seed := range uint64(3) {
-				s := DefaultSearch()
-				s.P99, s.From = 200*time.Millisecond, []float64{10, 100, 20_000}[seed]
-				k, err := FindKnee(t.Context(), s, func(ctx context.Context, rate float64, n int) (*Phase, error) {
-					q := &queue{service: time.Duration(float64(time.Second) / perSecond), lanes: 512}
-					return Run(ctx, q, Plan{Rate: rate, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 100*seed + uint64(n), Behind: time.Second})
-				})
-				if err != nil || !k.Reached {
-					t.Fatalf("%v to %v in %d trials, %v", k.Rate, k.Above, len(k.Phases), err)
-				}
-				if math.Abs(k.Rate-perSecond) > 0.05*perSecond || k.Above > k.Rate*1.021 {
-					t.Errorf("%v a second: the knee is %v, above %v, in %d trials", perSecond, k.Rate, k.Above, len(k.Phases))
-				}
-				runs = append(runs, *k)
-			}
-			if all := Together(runs); all.Spread > 0.05 {
-				t.Errorf("%v a second: %v, spread %v", perSecond, all.Mean, all.Spread)
-			}
-		})
-	}
-}
-
-// TestKneeEnds: no knee below the most, none above the least, trials that run out, and one bad moment.
-func TestKneeEnds(t *testing.T) {
-	trial := func(p99 float64) *Phase { return &Phase{Offered: 100, Done: 100, Latency: Latency{P99: p99}} }
-	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60}
-	k, err := FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil })
-	if err != nil || !k.AtMost || k.Rate != 1000 {
-		t.Errorf("always: %+v, %v", k, err)
-	}
-	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(2), nil }); err != nil || k.Reached || k.Rate != 0 || len(k.Phases) > 30 {
-		t.Errorf("never: %v in %d trials, %v", k.Rate, len(k.Phases), err)
-	}
-	bad := map[int]bool{0: true, 3: true} // a moment of others, twice
-	if k, err = FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) {
-		if rate > 500 || bad[n] {
-			return trial(2), nil
-		}
-		return trial(0.1), nil
-	}); err != nil || !k.Reached || math.Abs(k.Rate-500) > 12 {
-		t.Errorf("with bad moments: %+v, %v", k, err)
-	}
-	s.Trials = 3
-	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil }); err != nil || k.Reached || len(k.Phases) != 3 {
-		t.Errorf("three trials: %+v, %v", k, err)
-	}
-	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), ErrStopped }); !errors.Is(err, ErrStopped) || len(k.Phases) != 1 {
-		t.Errorf("one that stops: %+v, %v", k, err)
-	}
-	if _, err := FindKnee(t.Context(), Search{}, nil); err == nil {
-		t.Error("a search without anything is none")
-	}
-	for want, p := range map[bool]*Phase{true: {Offered: 100, Done: 99, Latency: Latency{P99: 1}}, false: {Offered: 100, Done: 98, Latency: Latency{P99: 0.1}}} {
-		if got := s.Holds(p); got != want {
-			t.Errorf("%d of 100 at %v s: holds %v", p.Done, p.Latency.P99, got)
-		}
-	}
 }

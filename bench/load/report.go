@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -168,13 +169,22 @@ func (k *Knee) words() string {
 	bound := fmt.Sprintf("p99 within %s and %.0f %% done", ms(k.P99), k.Kept*100)
 	switch {
 	case k.Rate == 0:
-		return fmt.Sprintf("not even %.1f/s was kept up with (%s), in %d trials", k.Above, bound, len(k.Phases))
+		least := math.Inf(1)
+		for i := range k.Phases {
+			least = min(least, k.Phases[i].Rate)
+		}
+		return fmt.Sprintf("not even %.1f/s was kept up with (%s), in %d trials", least, bound, len(k.Phases))
 	case k.AtMost:
 		return fmt.Sprintf("at least %.1f/s, the most that was tried (%s), in %d trials", k.Rate, bound, len(k.Phases))
-	case !k.Reached:
-		return fmt.Sprintf("between %.1f/s and %.1f/s when %d trials were over (%s)", k.Rate, k.Above, len(k.Phases), bound)
+	case k.High == 0:
+		return fmt.Sprintf("not below %.1f/s when %d trials were over (%s)", k.Rate, len(k.Phases), bound)
 	}
-	return fmt.Sprintf("%.1f/s held, %.1f/s did not (%s), in %d trials", k.Rate, k.Above, bound, len(k.Phases))
+	text := fmt.Sprintf("%.1f/s, between %.1f and %.1f at 95 %% (%s), in %d trials; from nine tenths of trials that hold to one tenth it is %.0f %% of that", k.Rate, k.Low, k.High, bound,
+		len(k.Phases), k.Chance*100)
+	if !k.Reached {
+		text += "; more trials or longer ones would say it as narrow as was asked"
+	}
+	return text
 }
 
 // ms says seconds so that a reader has three digits.

@@ -108,7 +108,7 @@ func TestCompareKnees(t *testing.T) {
 		r := made(t, 0.01, 10, 1)
 		var runs []Knee
 		for _, v := range rates {
-			runs = append(runs, Knee{Rate: v, Above: v * 1.02, P99: 1, Kept: 0.99, Reached: true, Phases: []Phase{{Rate: v, Offered: 10, Done: 10, Latency: Latency{P99: 0.5}}}})
+			runs = append(runs, Knee{Rate: v, Low: v * 0.98, High: v * 1.02, P99: 1, Kept: 0.99, Reached: true, Phases: []Phase{{Rate: v, Offered: 10, Done: 10, Latency: Latency{P99: 0.5}}}})
 		}
 		k := Together(runs)
 		r.Knees = &k
@@ -158,7 +158,7 @@ func TestHTML(t *testing.T) {
 	r.Phases[0].Errors = map[string]int{evil: 3}
 	r.Phases[0].Failed = 3
 	r.Target.Name, r.Broken = "http://x/"+evil, evil
-	k := Together([]Knee{{Rate: 100, Above: 102, P99: 1, Kept: 0.99, Phases: []Phase{{Rate: 50, Offered: 10, Done: 10, Latency: Latency{P99: 0.1}}, {Rate: 102, Offered: 10, Done: 1}}}, {Rate: 101, P99: 1, Kept: 0.99}})
+	k := Together([]Knee{{Rate: 100, Low: 98, High: 102, P99: 1, Kept: 0.99, Phases: []Phase{{Rate: 50, Offered: 10, Done: 10, Latency: Latency{P99: 0.1}}, {Rate: 102, Offered: 10, Done: 1}}}, {Rate: 101, P99: 1, Kept: 0.99}})
 	r.Knees = &k
 	var b bytes.Buffer
 	if err := reread(t, r).WriteHTML(&b); err != nil {

@@ -1,0 +1,153 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestKnee: the knee of a server that does so many a second is found within 5 % of that by three searches with other arrivals, and from any first rate.
+func TestKnee(t *testing.T) {
+	for _, perSecond := range []float64{333, 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			var runs []Knee
+			for seed := range uint64(3) {
+				s := DefaultSearch()
+				s.P99, s.From = 200*time.Millisecond, []float64{10, 100, 20_000}[seed]
+				k, err := FindKnee(t.Context(), s, func(ctx context.Context, rate float64, n int) (*Phase, error) {
+					q := &queue{service: time.Duration(float64(time.Second) / perSecond), lanes: 512}
+					return Run(ctx, q, Plan{Rate: rate, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 100*seed + uint64(n), Behind: time.Second})
+				})
+				if err != nil || !k.Reached {
+					t.Fatalf("%v in %d trials, %v", k.Rate, len(k.Phases), err)
+				}
+				if math.Abs(k.Rate-perSecond) > 0.05*perSecond || k.High > k.Low*1.061 {
+					t.Errorf("%v a second: the knee is %v, %v to %v, in %d trials", perSecond, k.Rate, k.Low, k.High, len(k.Phases))
+				}
+				runs = append(runs, *k)
+			}
+			if all := Together(runs); all.Spread > 0.05 {
+				t.Errorf("%v a second: %v, spread %v", perSecond, all.Mean, all.Spread)
+			}
+		})
+	}
+}
+
+// TestKneeEnds: no knee below the most, none above the least, trials that run out, and one bad moment.
+func TestKneeEnds(t *testing.T) {
+	trial := func(p99 float64) *Phase { return &Phase{Offered: 100, Done: 100, Latency: Latency{P99: p99}} }
+	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60}
+	k, err := FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil })
+	if err != nil || !k.AtMost || k.Rate != 1000 {
+		t.Errorf("always: %+v, %v", k, err)
+	}
+	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(2), nil }); err != nil || k.Reached || k.Rate != 0 || len(k.Phases) > 30 {
+		t.Errorf("never: %v in %d trials, %v", k.Rate, len(k.Phases), err)
+	}
+	bad := map[int]bool{0: true, 3: true} // a moment of others, twice
+	if k, err = FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) {
+		if rate > 500 || bad[n] {
+			return trial(2), nil
+		}
+		return trial(0.1), nil
+	}); err != nil || !k.Reached || math.Abs(k.Rate-500) > 12 {
+		t.Errorf("with bad moments: %+v, %v", k, err)
+	}
+	s.Trials = 3
+	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), nil }); err != nil || k.Reached || len(k.Phases) != 3 {
+		t.Errorf("three trials: %+v, %v", k, err)
+	}
+	if k, err = FindKnee(t.Context(), s, func(context.Context, float64, int) (*Phase, error) { return trial(0.1), ErrStopped }); !errors.Is(err, ErrStopped) || len(k.Phases) != 1 {
+		t.Errorf("one that stops: %+v, %v", k, err)
+	}
+	if _, err := FindKnee(t.Context(), Search{}, nil); err == nil {
+		t.Error("a search without anything is none")
+	}
+	for want, p := range map[bool]*Phase{true: {Offered: 100, Done: 99, Latency: Latency{P99: 1}}, false: {Offered: 100, Done: 98, Latency: Latency{P99: 0.1}}} {
+		if got := s.Holds(p); got != want {
+			t.Errorf("%d of 100 at %v s: holds %v", p.Done, p.Latency.P99, got)
+		}
+	}
+}
+
+// merging is a server that now and then has work of its own to do, which takes half of it for a while: as a store's merges do. When, and for how long, is chance.
+func merging(seed uint64, perSecond float64) *queue {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	from, to := 0.0, 0.0
+	return &queue{service: time.Duration(float64(time.Second) / perSecond), lanes: 512, slow: func(now time.Duration) bool {
+		for now.Seconds() >= to {
+			from = to + 4*rng.ExpFloat64()
+			to = from + 0.3 + 0.9*rng.Float64()
+		}
+		return now.Seconds() >= from
+	}}
+}
+
+// TestKneeOfMerging: three searches on a server that merges find knees within 5 % of each other, though each has its merges at other times, and each holds
+// the others in its interval or nearly so. A search by bisection, in which a rate that failed twice had failed, found knees up to 10.7 % apart there.
+func TestKneeOfMerging(t *testing.T) {
+	for group := range uint64(2) {
+		var runs []Knee
+		for seed := 3 * group; seed < 3*group+3; seed++ {
+			synctest.Test(t, func(t *testing.T) {
+				q, s := merging(seed, 200), DefaultSearch()
+				s.P99 = time.Second
+				k, err := FindKnee(t.Context(), s, func(ctx context.Context, rate float64, n int) (*Phase, error) {
+					return Run(ctx, q, Plan{Rate: rate, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 100*seed + uint64(n), Behind: 2 * s.P99})
+				})
+				if err != nil || k.Low >= k.Rate || k.High <= k.Rate || k.Chance < 0.05 {
+					t.Fatalf("%+v, %v", k, err)
+				}
+				t.Log(k.words())
+				runs = append(runs, *k)
+			})
+		}
+		all := Together(runs)
+		if t.Logf("%.1f %% between the highest and the lowest", all.Spread*100); all.Spread > 0.05 {
+			t.Errorf("the knees %.1f, %.1f and %.1f are %.1f %% apart", runs[0].Rate, runs[1].Rate, runs[2].Rate, all.Spread*100)
+		}
+		for i := range runs {
+			if runs[i].Low > all.Mean*1.01 || runs[i].High < all.Mean*0.99 {
+				t.Errorf("the interval of search %d is %.1f to %.1f, and the mean of three %.1f", i+1, runs[i].Low, runs[i].High, all.Mean)
+			}
+		}
+	}
+}
+
+// TestFit: where verdicts are chance by a known curve, knees are right on average, lie as near as was asked, and are in their intervals as often as those say.
+func TestFit(t *testing.T) {
+	for _, width := range []float64{0.005, 0.02, 0.04} {
+		rng := rand.New(rand.NewPCG(1, uint64(width*1000)))
+		const searches, knee = 40, 1000.0
+		var sum, squares, trials float64
+		var held int
+		for range searches {
+			s := DefaultSearch()
+			s.From, s.Pause, s.Trials = 300, 0, 200
+			k, err := FindKnee(t.Context(), s, func(_ context.Context, rate float64, _ int) (*Phase, error) {
+				p := &Phase{Rate: rate, Offered: 100, Done: 100}
+				if rng.Float64() > 1/(1+math.Exp(-math.Log(knee/rate)/width)) {
+					p.Latency.P99 = 10
+				}
+				return p, nil
+			})
+			if err != nil || !k.Reached || k.High > k.Low*math.Pow(1+s.Within, 2)*1.001 {
+				t.Fatalf("width %v: %+v, %v", width, k, err)
+			}
+			d := math.Log(k.Rate / knee)
+			sum, squares, trials = sum+d, squares+d*d, trials+float64(len(k.Phases))
+			if k.Low <= knee && knee <= k.High {
+				held++
+			}
+		}
+		deviation := math.Sqrt(squares / searches)
+		t.Logf("width %v: %.2f %% off on average, deviation %.2f %%, %d of %d intervals hold the knee, %.1f trials", width, 100*sum/searches, 100*deviation, held, searches, trials/searches)
+		if math.Abs(sum/searches) > 0.006 || deviation > 0.018 || held < 35 { // 38 are due
+			t.Errorf("width %v: %.2f %% off on average, deviation %.2f %%, %d of %d intervals hold the knee", width, 100*sum/searches, 100*deviation, held, searches)
+		}
+	}
+}
