@@ -93,11 +93,8 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		}
 	}()
 	r.Target, r.Notes = t.subject, t.notes
-	// afresh has each search begin with a target that is as young as that of the first one: what is made here grows older by what it is offered.
+	// afresh makes the target anew: it grows older by what it is offered, and does less then.
 	afresh := func() (_ *loaded, err error) {
-		if o.Target == "rpc" {
-			return t, nil
-		}
 		if err, t = t.close(), nil; err != nil {
 			return nil, err
 		}
@@ -160,14 +157,20 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		return nil
 	}
 	var runs []load.Knee
-	for i := range o.Runs {
-		if i > 0 {
-			var err error
-			if t, err = afresh(); err != nil {
-				return err
-			}
+	used := false
+	// young has what is soon made be made for each trial, and a cluster for each search, so that they are all of one age and none has what another has left.
+	young := func(n int) (err error) {
+		if soon := o.Target == "node" || o.Target == "shard"; used && (soon || n == 0 && o.Target == "cluster") {
+			t, err = afresh()
 		}
+		used = true
+		return err
+	}
+	for i := range o.Runs {
 		k, err := load.FindKnee(ctx, *o.Search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
+			if err := young(n); err != nil {
+				return nil, err
+			}
 			trial := plan
 			trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)
 			trial.Progress = func(part float64, what string) {
@@ -186,6 +189,9 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		if k.Rate == 0 {
 			return load.ErrNoKnee
 		}
+	}
+	if err := young(1); err != nil {
+		return err
 	}
 	plan.Rate = 0.9 * r.Knees.Mean
 	return once("at nine tenths of the knee", plan)

@@ -282,6 +282,9 @@ func (n *Node) accepted(m messages.BlockAccepted) {
 	if n.o.Observe != nil {
 		n.o.Observe(&m)
 	}
+	if n.subscribed.Load() > 0 {
+		runtime.Gosched() // subscribers are next on this core; else they wait until the chain's goroutine rests, or for another core
+	}
 }
 
 // targetKey names the greatest height that this node's validators ever voted for.

@@ -37,9 +37,10 @@ loop), and measures how long each took from when it was due. What can't be begun
   --target shard    the executor of chunks alone: native, ft and cross-shard
   --target cluster  --nodes validators of --program, each a process, on a network made for the run
 
-With --knee the highest rate is looked for at which p99 stays within --p99 and --kept of what is
-due is done: rates go up by half until one fails twice, then the middle is tried until what held
-and what failed are --within of each other. Then nine tenths of it are offered once.
+With --knee the rate is looked for that half of the trials hold, which is to have p99 within --p99
+and --kept of what is due done: rates go up by half until one fails twice, then each trial is at
+the rate that tells most, until the knee is known to --within at 95 %. Each trial has a node or
+executor of its own, each search a cluster. Then nine tenths of the knee are offered once.
 
 docs/BENCH.md says more, and how reports are compared.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
@@ -131,7 +132,7 @@ docs/BENCH.md says more, and how reports are compared.`,
 	f.Float64Var(&s.Kept, "kept", s.Kept, "of the knee: the part of what is due that must be done")
 	f.Float64Var(&s.From, "from", s.From, "the first rate of the search")
 	f.Float64Var(&s.Most, "most", s.Most, "the highest rate that is tried")
-	f.Float64Var(&s.Within, "within", s.Within, "part of the knee by which it may be missed")
+	f.Float64Var(&s.Within, "within", s.Within, "part of the knee by which it may be missed, at 95 %")
 	f.IntVar(&s.Trials, "trials", s.Trials, "of a search, at most")
 	f.IntVar(&o.Shards, "shards", 1, "of what is started")
 	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")
