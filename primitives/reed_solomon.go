@@ -26,12 +26,16 @@ type ReedSolomon struct {
 	data, total int
 }
 
+// maxInverted is up to how many parts the inverted matrix of each set of missing parts is kept: of sixteen there are some thousand sets, of a hundred so many
+// that each chunk has its own.
+const maxInverted = 16
+
 // NewReedSolomon returns the code with 1 <= data < total <= MaxReedSolomonParts; it costs O(total·data²).
 func NewReedSolomon(data, total int) (*ReedSolomon, error) {
 	if data < 1 || total <= data || total > MaxReedSolomonParts {
 		return nil, fmt.Errorf("%w: %d data parts of %d", ErrParts, data, total)
 	}
-	code, err := reedsolomon.New(data, total-data, reedsolomon.WithMaxGoroutines(1))
+	code, err := reedsolomon.New(data, total-data, reedsolomon.WithMaxGoroutines(1), reedsolomon.WithInversionCache(total <= maxInverted))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrParts, err)
 	}
