@@ -44,13 +44,13 @@ func (a *Aggregator) clone() *Aggregator {
 }
 
 // add counts a block whose parent is the last one counted (or the last of the epoch before). A skipped height counts
-// against the producer that was drawn for it; chunks and endorsements are those drawn for the height after the parent.
-func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardLayout, prevHeight primitives.Height) error {
+// against the producer that was drawn for it; chunks and endorsements are those drawn for the height after the parent, for which assignment is
+// SampleChunkValidators.
+func (a *Aggregator) add(b *BlockInfo, info *EpochInfo, layout primitives.ShardLayout, prevHeight primitives.Height, assignment [][]WeightedValidator) error {
 	for h := prevHeight + 1; h <= b.Height; h++ {
 		a.Blocks[info.SampleBlockProducer(h)].count(h == b.Height)
 	}
 	chunkHeight := prevHeight + 1
-	assignment := info.SampleChunkValidators(chunkHeight)
 	if len(b.ChunkMask) > len(a.Chunks) {
 		return fmt.Errorf("%w: %v: %d chunks for %d shards", ErrBlockInfo, b.Hash, len(b.ChunkMask), len(a.Chunks))
 	}

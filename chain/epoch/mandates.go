@@ -1,7 +1,6 @@
 package epoch
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -122,34 +121,59 @@ func (m *ValidatorMandates) sample(rng *primitives.ChaChaRng) [][]WeightedValida
 	primitives.Shuffle(rng, mandates)
 	primitives.Shuffle(rng, partials)
 
+	rowOf := make([]int, n) // of the partials, by shard
+	for r, s := range forPartials {
+		rowOf[s] = r
+	}
+	mandatesOf := make([]int, n)
+	for r, s := range forMandates {
+		mandatesOf[s] = r
+	}
+	sums := make([]share, m.ids()) // of each validator in a shard
 	pieces := make([][]WeightedValidator, n)
-	for i, id := range mandates {
-		s := forMandates[i%n]
-		pieces[s] = append(pieces[s], WeightedValidator{id, m.StakePerMandate})
-	}
-	for i, p := range partials {
-		s := forPartials[i%n]
-		pieces[s] = append(pieces[s], p)
-	}
 	for s := range pieces {
-		pieces[s] = mergeWeights(pieces[s])
-		primitives.Shuffle(rng, pieces[s])
+		some := 0
+		add := func(id ValidatorID, weight primitives.Balance) {
+			x := &sums[id]
+			if !x.any {
+				some++
+			}
+			x.any, x.sum = true, x.sum.SaturatingAdd(weight) // at most a stake, so it fits
+		}
+		for i := mandatesOf[s]; i < len(mandates); i += n {
+			add(mandates[i], m.StakePerMandate)
+		}
+		for i := rowOf[s]; i < len(partials); i += n {
+			add(partials[i].ID, partials[i].Weight)
+		}
+		list := make([]WeightedValidator, 0, some) // by id
+		for id := range sums {
+			if sums[id].any {
+				list = append(list, WeightedValidator{ValidatorID(id), sums[id].sum})
+				sums[id] = share{}
+			}
+		}
+		primitives.Shuffle(rng, list)
+		pieces[s] = list
 	}
 	return pieces
 }
 
-// mergeWeights adds up the pieces of each validator and orders them by id. A sum is at most a stake, so it fits.
-func mergeWeights(ps []WeightedValidator) []WeightedValidator {
-	slices.SortFunc(ps, func(a, b WeightedValidator) int { return cmp.Compare(a.ID, b.ID) })
-	out := ps[:0]
-	for _, p := range ps {
-		if last := len(out) - 1; last >= 0 && out[last].ID == p.ID {
-			out[last].Weight = out[last].Weight.SaturatingAdd(p.Weight)
-			continue
-		}
-		out = append(out, p)
+// share is what a validator has in a shard.
+type share struct {
+	sum primitives.Balance
+	any bool
+}
+
+// ids is above the id of each validator that holds something.
+func (m *ValidatorMandates) ids() (n ValidatorID) {
+	for _, id := range m.Mandates {
+		n = max(n, id+1)
 	}
-	return out
+	for i := range m.Partials {
+		n = max(n, m.Partials[i].ID+1)
+	}
+	return n
 }
 
 // AppendBorsh appends the fields.

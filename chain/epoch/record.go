@@ -167,7 +167,11 @@ func (m *Manager) aggregate(hash primitives.Hash, reuse bool) (*Aggregator, erro
 		base = base.clone()
 	}
 	for i, b := range slices.Backward(path) {
-		if err := base.add(b, info, layout, heights[i]); err != nil {
+		assignment, drawn := m.samples.get(sampleKey{head.EpochID, heights[i] + 1}) // when the block was judged; of many blocks they are not kept
+		if !drawn {
+			assignment = info.SampleChunkValidators(heights[i] + 1)
+		}
+		if err := base.add(b, info, layout, heights[i], assignment); err != nil {
 			return nil, err
 		}
 	}
