@@ -141,11 +141,20 @@ func newCoder(n int, bare bool) (*Coder, error) {
 	if n == 1 {
 		return c, nil
 	}
-	data, total := primitives.WitnessPartCounts(n)
 	var err error
-	c.rs, err = primitives.NewReedSolomon(data, total)
+	c.rs, err = codes[n-2]()
 	return c, err
 }
+
+// codes are those of 2 and more receivers, made when first asked for: a part that comes asks for one, and to make it takes longer than to use it.
+var codes = func() (list [primitives.MaxReedSolomonParts - 1]func() (*primitives.ReedSolomon, error)) {
+	for i := range list {
+		list[i] = sync.OnceValues(func() (*primitives.ReedSolomon, error) {
+			return primitives.NewReedSolomon(primitives.WitnessPartCounts(i + 2))
+		})
+	}
+	return list
+}()
 
 // DataParts returns how many parts suffice.
 func (c *Coder) DataParts() int {
