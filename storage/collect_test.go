@@ -116,9 +116,11 @@ func TestCollectReadsNoRecords(t *testing.T) {
 	}
 	saved := map[string][]byte{}
 	for name, f := range disk.files {
-		saved[name] = append([]byte{}, f.b...)
-		for i := range f.b {
-			f.b[i] ^= 0x5a
+		saved[name] = slices.Concat(f.pages...)
+		for _, page := range f.pages {
+			for i := range page {
+				page[i] ^= 0x5a
+			}
 		}
 	}
 	s.cache.clear()
@@ -126,7 +128,9 @@ func TestCollectReadsNoRecords(t *testing.T) {
 		t.Errorf("%d calls", calls)
 	}
 	for name, f := range disk.files {
-		copy(f.b, saved[name])
+		for i, page := range f.pages {
+			copy(page, saved[name][i*pageSize:])
+		}
 	}
 	tail := s.Tip().Tail
 	if tail < blocks-40 {

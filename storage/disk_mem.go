@@ -33,12 +33,15 @@ type memIndex struct{ lstorage.Storage }
 
 func (memIndex) Close() error { return nil }
 
-// memFile grows by appending; Sync and Close do nothing else than to ask for faults.
+// memFile grows by pages, so that what it has is not copied; Sync and Close do nothing else than to ask for faults.
 type memFile struct {
-	disk *MemDisk
-	mu   sync.RWMutex
-	b    []byte
+	disk  *MemDisk
+	mu    sync.RWMutex
+	pages [][]byte // each of pageSize, but for the last one's contents all full
+	size  int64
 }
+
+const pageSize = 64 << 10
 
 func (d *MemDisk) fault(bytes int) error {
 	if d.Fault == nil {
@@ -50,14 +53,25 @@ func (d *MemDisk) fault(bytes int) error {
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if off >= int64(len(f.b)) {
+	if off >= f.size {
 		return 0, io.EOF
 	}
-	n := copy(p, f.b[off:])
-	if n < len(p) {
-		return n, io.EOF
+	want := p[:min(int64(len(p)), f.size-off)]
+	f.each(off, len(want), func(at int, page []byte) { copy(want[at:], page) })
+	if len(want) < len(p) {
+		return len(want), io.EOF
 	}
-	return n, nil
+	return len(want), nil
+}
+
+// each gives the pieces of pages that hold n bytes from off on, with their place among these.
+func (f *memFile) each(off int64, n int, do func(at int, page []byte)) {
+	for at := 0; at < n; {
+		page := f.pages[(off+int64(at))/pageSize][(off+int64(at))%pageSize:]
+		page = page[:min(len(page), n-at)]
+		do(at, page)
+		at += len(page)
+	}
 }
 
 func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
@@ -66,16 +80,22 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if end := off + int64(len(p)); end > int64(len(f.b)) {
-		f.b = slices.Grow(f.b, int(end)-len(f.b))[:end]
+	end := off + int64(len(p))
+	for int64(len(f.pages))*pageSize < end {
+		f.pages = append(f.pages, make([]byte, pageSize))
 	}
-	return copy(f.b[off:], p), nil
+	f.size = max(f.size, end)
+	f.each(off, len(p), func(at int, page []byte) { copy(page, p[at:]) })
+	return len(p), nil
 }
 
 func (f *memFile) Truncate(size int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.b = f.b[:size]
+	if size < f.size { // what is written behind it is of zeros, as in a file
+		f.each(size, int(f.size-size), func(_ int, page []byte) { clear(page) })
+	}
+	f.size = size
 	return nil
 }
 
@@ -85,7 +105,7 @@ func (f *memFile) Reserve(int64) {}
 func (f *memFile) Size() (int64, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return int64(len(f.b)), nil
+	return f.size, nil
 }
 
 func (f *memFile) Sync() error  { return f.disk.fault(0) }
@@ -178,7 +198,7 @@ func (d *MemDisk) Save(dir string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, f := range d.files {
-		if err := os.WriteFile(filepath.Join(dir, logName, name), f.b, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, logName, name), slices.Concat(f.pages...)[:f.size], 0o644); err != nil {
 			return err
 		}
 	}

@@ -128,18 +128,22 @@ func (s *shard) put(keyValue []byte, keyLen int) error {
 	return nil
 }
 
-// arenaBlock is how much the arena takes at once: keys and values are small and many.
-const arenaBlock = 1 << 20
+// The arena takes a little at once, and twice as much each time up to arenaBlock: keys and values are small and many, or few.
+const (
+	firstBlock = 16 << 10
+	arenaBlock = 1 << 20
+)
 
 // arena holds copies of bytes in large blocks, which spares the collector their number.
 type arena struct{ block []byte }
 
 func (a *arena) copy(v []byte) []byte {
-	if len(v) > arenaBlock/8 {
-		return slices.Clone(v)
-	}
 	if cap(a.block)-len(a.block) < len(v) {
-		a.block = make([]byte, 0, arenaBlock)
+		size := min(max(firstBlock, 2*cap(a.block)), arenaBlock)
+		if len(v) > size/8 {
+			return slices.Clone(v)
+		}
+		a.block = make([]byte, 0, size)
 	}
 	from := len(a.block)
 	a.block = append(a.block, v...)
