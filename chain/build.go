@@ -116,16 +116,26 @@ type EncodedBody struct {
 	Parts  [][]byte
 	Root   primitives.Hash
 	Length uint64
+	// Tree is over the parts, Receipts those of the body by shards with what proves them: what spreading a chunk needs, by who has built it. EncodeBody leaves
+	// Receipts out.
+	Tree     primitives.MerkleTree
+	Receipts []primitives.ReceiptProof
 }
 
 // EncodeBody codes a body for distribution.
 func EncodeBody(body *primitives.ChunkBody, rs *primitives.ReedSolomon) (*EncodedBody, error) {
-	raw := body.AppendBorsh(nil)
-	parts, err := rs.Encode(raw)
+	x := new(EncodedBody)
+	var err error
+	primitives.Encoded(body, func(raw []byte) {
+		x.Length = uint64(len(raw))
+		x.Parts, err = rs.Encode(raw)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("chain: encode chunk body: %w", err)
 	}
-	return &EncodedBody{Parts: parts, Root: primitives.PartsRoot(parts), Length: uint64(len(raw))}, nil
+	x.Tree = primitives.PartsTree(x.Parts)
+	x.Root = x.Tree.Root()
+	return x, nil
 }
 
 // BuildChunk makes the chunk and its encoded parts, signed by key.
@@ -135,7 +145,8 @@ func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *E
 	if err != nil {
 		return nil, nil, fmt.Errorf("shard %d at height %d: %w", in.ShardID, in.Height, err)
 	}
-	outgoing, _ := OutgoingReceiptsRoot(in.Outgoing, in.Layout)
+	outgoing, proofs := ProveOutgoing(in.ShardID, in.Outgoing, in.Layout)
+	enc.Receipts = proofs
 	x := in.Extra
 	c := &primitives.Chunk{ChunkBody: body, Header: primitives.ChunkHeader{ChunkHeaderInner: primitives.ChunkHeaderInner{
 		Version: primitives.ChunkInnerV5, PrevBlockHash: in.PrevBlock,
@@ -148,6 +159,7 @@ func BuildChunk(in *ChunkInput, key primitives.SecretKey) (*primitives.Chunk, *E
 		BandwidthRequests: x.BandwidthRequests, ProposedSplit: x.ProposedSplit,
 	}}}
 	c.Hash = c.Header.ChunkHash()
+	c.Whole = c.Hash
 	c.Header.Signature = key.Sign(c.Hash[:])
 	return c, enc, nil
 }

@@ -9,6 +9,12 @@ import (
 // ProveReceipts proves the receipts that a shard's chunk brings, one proof for each shard of the layout in its order, those to which
 // there are none included.
 func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) []primitives.ReceiptProof {
+	_, out := ProveOutgoing(from, receipts, layout)
+	return out
+}
+
+// ProveOutgoing is OutgoingReceiptsRoot with the proofs of ProveReceipts.
+func ProveOutgoing(from primitives.ShardID, receipts []*primitives.Receipt, layout primitives.ShardLayout) (primitives.Hash, []primitives.ReceiptProof) {
 	groups := GroupReceipts(receipts, layout)
 	out := make([]primitives.ReceiptProof, len(groups))
 	leaves := make([]primitives.Hash, len(groups))
@@ -16,11 +22,11 @@ func ProveReceipts(from primitives.ShardID, receipts []*primitives.Receipt, layo
 		out[i] = primitives.ReceiptProof{Receipts: g.Receipts, From: from, To: g.ShardID}
 		leaves[i] = out[i].Leaf()
 	}
-	_, paths := primitives.Merklize(leaves)
+	root, paths := primitives.Merklize(leaves)
 	for i := range out {
 		out[i].Proof = paths[i]
 	}
-	return out
+	return root, out
 }
 
 // CutChunk is a chunk as a node gets it that holds only the shards to of the layout, and not the chunk's own.

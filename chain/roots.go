@@ -51,11 +51,8 @@ func ComputeRoots(chunks []*primitives.ChunkHeader, height primitives.Height) Ro
 func OutgoingReceiptsRoot(receipts []*primitives.Receipt, layout primitives.ShardLayout) (root primitives.Hash, groups []ReceiptGroup) {
 	groups = GroupReceipts(receipts, layout)
 	leaves := make([]primitives.Hash, len(groups))
-	var buf []byte
 	for i := range groups {
-		buf = primitives.AppendReceipts(borsh.AppendUint64(buf[:0], uint64(groups[i].ShardID)), groups[i].Receipts)
-		h := primitives.HashBytes(buf)
-		leaves[i] = primitives.HashBytes(h[:])
+		leaves[i] = primitives.ReceiptsLeaf(groups[i].ShardID, groups[i].Receipts)
 	}
 	return primitives.MerkleRoot(leaves), groups
 }
@@ -112,10 +109,8 @@ func ReceiptsFor(receipts []*primitives.Receipt, layout primitives.ShardLayout, 
 // TxRoot is a chunk's tx_root: the Merkle root over H(borsh(SignedTransaction)).
 func TxRoot(txs []*primitives.SignedTransaction) primitives.Hash {
 	leaves := make([]primitives.Hash, len(txs))
-	var buf []byte
 	for i, t := range txs {
-		buf = t.AppendBorsh(buf[:0])
-		leaves[i] = primitives.HashBytes(buf)
+		leaves[i] = primitives.HashBorsh(t)
 	}
 	return primitives.MerkleRoot(leaves)
 }

@@ -359,13 +359,30 @@ func ValidateBody(c *primitives.Chunk) error {
 
 // ValidateChunk compares a received chunk with what we computed ourselves: its header with the shard's extra after the
 // parent, its transactions with tx_root, its receipts with the extra's outgoing ones, and its parts by coding them again
-// (nearcore chain/chain/src/validate.rs:133).
+// (nearcore chain/chain/src/validate.rs:133): a body that was seen to code to its header (Whole) is compared with ours instead.
 func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon) error {
 	h := &c.Header
-	root, _ := OutgoingReceiptsRoot(outgoing, layout)
-	switch {
-	case c.Hash != h.ChunkHash():
+	hash := h.ChunkHash()
+	if c.Hash != hash {
 		return invalidf(InvalidChunk, "hash")
+	}
+	coded := c.Whole == hash && primitives.SameReceipts(c.PrevOutgoingReceipts, outgoing)
+	return validateChunk(c, extra, outgoing, layout, rs, coded)
+}
+
+// ValidateChunkAgain is ValidateChunk of a chunk whose header has passed it with the same outgoing receipts before: of its body the transactions alone are
+// compared with the header.
+func ValidateChunkAgain(c *primitives.Chunk, extra *ChunkExtra) error {
+	if c.Hash != c.Header.ChunkHash() {
+		return invalidf(InvalidChunk, "hash")
+	}
+	return validateChunk(c, extra, nil, primitives.ShardLayout{}, nil, true)
+}
+
+// validateChunk: coded says that the outgoing receipts and transactions of the header's root are known to code to its root and length.
+func validateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitives.Receipt, layout primitives.ShardLayout, rs *primitives.ReedSolomon, coded bool) error {
+	h := &c.Header
+	switch {
 	case h.PrevStateRoot != extra.StateRoot:
 		return InvalidStateRoot
 	case h.PrevOutcomeRoot != extra.OutcomeRoot:
@@ -378,7 +395,7 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 		return InvalidGasUsed
 	case h.PrevBalanceBurnt != extra.BalanceBurnt:
 		return InvalidBalanceBurnt
-	case h.PrevOutgoingReceiptsRoot != root:
+	case !coded && !sendsThose(h, outgoing, layout):
 		return InvalidReceiptsProof
 	case h.CongestionInfo != extra.CongestionInfo:
 		return InvalidCongestionInfo
@@ -389,10 +406,18 @@ func ValidateChunk(c *primitives.Chunk, extra *ChunkExtra, outgoing []*primitive
 		return InvalidShardSplit
 	case h.TxRoot != TxRoot(c.Transactions):
 		return InvalidTxRoot
+	case coded:
+		return nil
 	}
 	enc, err := EncodeBody(&primitives.ChunkBody{Transactions: c.Transactions, PrevOutgoingReceipts: outgoing}, rs)
 	if err != nil || enc.Root != h.EncodedMerkleRoot || enc.Length != h.EncodedLength {
 		return InvalidEncodedMerkleRoot
 	}
 	return nil
+}
+
+// sendsThose tells whether a header's root of outgoing receipts is that of these.
+func sendsThose(h *primitives.ChunkHeader, outgoing []*primitives.Receipt, layout primitives.ShardLayout) bool {
+	root, _ := OutgoingReceiptsRoot(outgoing, layout)
+	return root == h.PrevOutgoingReceiptsRoot
 }

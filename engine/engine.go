@@ -98,6 +98,7 @@ type Engine struct {
 	patch     patchOf                          // for the block that was made last
 	mocks     atomic.Pointer[primitives.Mocks] // what contracts are told that are called beside the chain; nil: the truth
 	made      recent                           // chunks: they need not be checked when a block of this engine has them
+	sound     recent                           // chunks whose bodies code to their headers, with the receipts that this engine has for them
 	judged    recent                           // blocks that were good but for the bodies that they lacked
 	ahead     ahead
 	leading   leading // headers ahead of the blocks

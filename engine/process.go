@@ -238,7 +238,7 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 		s.Chunk = chunks[i]
 		if own := produced && e.made.has(s.Chunk.Hash); !own {
 			prev := &inherited[i]
-			if err := chain.ValidateChunk(s.Chunk, prev.Extra, prev.Outgoing, layout, e.coding); err != nil {
+			if err := e.validateChunk(s.Chunk, prev, layout); err != nil {
 				return nil, layout, differs(b, i, parent, s.Chunk, j.Assigned[i], err)
 			}
 			// What came beside the checked hashes is replaced: the header's signature and height are the block's, the receipts ours.
@@ -261,6 +261,19 @@ func (e *Engine) judge(b *primitives.Block, chunks []*primitives.Chunk, produced
 	e.proofs.asked.Store(asked)
 	e.hastenBlock(p)
 	return p, layout, nil
+}
+
+// validateChunk compares a chunk with what the shard before it left here. What its body codes to is looked at once, by its witness or its block, whichever
+// comes first: a chunk's hash tells on what it is, and so with which receipts it was compared.
+func (e *Engine) validateChunk(c *primitives.Chunk, prev *ShardState, layout primitives.ShardLayout) error {
+	if e.sound.has(c.Hash) {
+		return chain.ValidateChunkAgain(c, prev.Extra)
+	}
+	err := chain.ValidateChunk(c, prev.Extra, prev.Outgoing, layout, e.coding)
+	if err == nil {
+		e.sound.add(c.Hash)
+	}
+	return err
 }
 
 // descendsFromFinal tells whether an entry is the last final block or a descendant of it (nearcore chain/chain/src/chain.rs:842).

@@ -11,36 +11,43 @@ import (
 
 // NewChunk makes a shard's next chunk on parent with these transactions, in their order.
 func (e *Engine) NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error) {
+	c, _, err := e.NewCodedChunk(parent, shard, txs, key)
+	return c, err
+}
+
+// NewCodedChunk is NewChunk for who spreads it: with its coded body, and what proves its receipts.
+func (e *Engine) NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error) {
 	p := e.Adopted(parent)
 	if p == nil || !p.Acquire() {
-		return nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
+		return nil, nil, fmt.Errorf("%w: %v", ErrOrphan, parent)
 	}
 	defer p.Release()
 	next, err := e.rulesBehind(p)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	layout := next.layout
 	id, err := layout.IDAt(shard)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	inherited, err := e.inherited(p, layout)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s := &inherited[shard]
 	if !s.Held() {
-		return nil, fmt.Errorf("%w: shard %d", ErrUntracked, id)
+		return nil, nil, fmt.Errorf("%w: shard %d", ErrUntracked, id)
 	}
-	c, _, err := chain.BuildChunk(&chain.ChunkInput{
+	c, coded, err := chain.BuildChunk(&chain.ChunkInput{
 		PrevBlock: parent, Height: p.Height() + 1, ShardID: id, Extra: s.Extra, Outgoing: s.Outgoing,
 		Transactions: txs, Layout: layout, Coding: e.coding,
 	}, key)
 	if err == nil {
 		e.made.add(c.Hash)
+		e.sound.add(c.Hash)
 	}
-	return c, err
+	return c, coded, err
 }
 
 // Proposal is a block to be made.

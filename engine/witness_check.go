@@ -44,8 +44,9 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 }
 
 // CheckHeld is CheckWitness for a validator that holds the shard: the state that the header tells of is compared with its own, and what the witness
-// shows of it is not looked at (nearcore chunk_validation_actor.rs:420). held is false if it does not hold it, and nothing was judged.
-func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness) (held bool, err error) {
+// shows of it is not looked at (nearcore chunk_validation_actor.rs:420). held is false if it does not hold it, and nothing was judged. whole is the chunk, if
+// it is here; nil: it is not.
+func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	s, _, err := e.checkForm(w)
 	if err != nil || !s.prev.Acquire() {
 		return err != nil, err
@@ -63,7 +64,19 @@ func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness) (held bool, err erro
 	if !own.Held() {
 		return false, nil
 	}
-	return true, e.compare(w, s, own.Extra, own.Outgoing)
+	c := chunkOf(w)
+	if whole != nil && whole.Hash == c.Hash { // what came in parts is known to code to its header
+		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
+	}
+	if err := e.validateChunk(c, own, s.layout); err != nil {
+		return true, fmt.Errorf("%w: %w", ErrWitness, err)
+	}
+	return true, nil
+}
+
+// chunkOf is the chunk of a witness, but for its receipts.
+func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
+	return &primitives.Chunk{Hash: w.Header.ChunkHash(), Header: w.Header, ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions}}
 }
 
 // checkForm judges all that needs no application, and returns what was applied.
@@ -203,8 +216,7 @@ func (e *Engine) replay(w *primitives.ChunkStateWitness, s *span, receipts []*pr
 
 // compare is what a chunk's header is judged by in the end.
 func (e *Engine) compare(w *primitives.ChunkStateWitness, s *span, extra *chain.ChunkExtra, outgoing []*primitives.Receipt) error {
-	c := &primitives.Chunk{Hash: w.Header.ChunkHash(), Header: w.Header, ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions}}
-	if err := chain.ValidateChunk(c, extra, outgoing, s.layout, e.coding); err != nil {
+	if err := chain.ValidateChunk(chunkOf(w), extra, outgoing, s.layout, e.coding); err != nil {
 		return fmt.Errorf("%w: %w", ErrWitness, err)
 	}
 	return nil

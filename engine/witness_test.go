@@ -168,7 +168,7 @@ func FuzzCheckWitness(f *testing.F) {
 		}
 		for _, judge := range []func() error{
 			func() error { return n.CheckWitness(w, nil) },
-			func() error { _, err := n.CheckHeld(w); return err },
+			func() error { _, err := n.CheckHeld(w, nil); return err },
 		} {
 			err := judge()
 			if v := VerdictOf(err); err != nil && v != Bad && v != Waits {

@@ -136,7 +136,7 @@ func (h *ChunkHeaderInner) appendInner(b []byte) []byte {
 
 // ChunkHash returns H(H(inner) ‖ encoded_merkle_root); that of mainnet's genesis is H(inner).
 func (h *ChunkHeaderInner) ChunkHash() Hash {
-	inner := HashBytes(h.appendInner(make([]byte, 0, 768))) // with the requests of a few shards
+	inner := h.InnerHash()
 	if h.Version == ChunkInnerV1 {
 		return inner
 	}
@@ -227,6 +227,9 @@ type Chunk struct {
 	// Proofs are there instead of the body for a node that does not hold the shard: the receipts that the chunk brings to the
 	// shards that the node holds. They are no part of the encoding.
 	Proofs []ReceiptProof
+	// Whole is the hash of the header whose roots and length this body was seen to have, by who has coded it or put it together of its parts; zero:
+	// nobody has looked. It is no part of the encoding either.
+	Whole Hash
 }
 
 // AppendBorsh appends tag 1 and the fields.

@@ -26,7 +26,14 @@ func (p *ChunkPart) DecodeBorsh(r *borsh.Reader) {
 
 // Verify tells whether the part is that of its number among total ones with this root.
 func (p *ChunkPart) Verify(root Hash, total int) bool {
-	return p.Proof.VerifyAt(root, PartLeaf(p.Part), p.Ord, uint64(total))
+	_, good := p.VerifyLeaf(root, total)
+	return good
+}
+
+// VerifyLeaf is Verify, and gives the part's leaf.
+func (p *ChunkPart) VerifyLeaf(root Hash, total int) (leaf Hash, good bool) {
+	leaf = PartLeaf(p.Part)
+	return leaf, p.Proof.VerifyAt(root, leaf, p.Ord, uint64(total))
 }
 
 // minChunkPart is the least a part takes.
@@ -68,7 +75,7 @@ func (c *PartialChunk) DecodeBorsh(r *borsh.Reader) {
 }
 
 // InnerHash is the hash of a header's inner part, which makes the chunk's hash with EncodedMerkleRoot.
-func (h *ChunkHeaderInner) InnerHash() Hash { return HashBytes(h.appendInner(nil)) }
+func (h *ChunkHeaderInner) InnerHash() Hash { return hashOf(h.appendInner) }
 
 // ChunkForward are the parts that one owner passes on (nearcore PartialEncodedChunkForwardMsg). It may come before the header: what is in
 // it of that suffices to check the parts, and who has made them.

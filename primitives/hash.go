@@ -20,7 +20,7 @@ type EpochID = Hash
 func HashBytes(b []byte) Hash { return sha256.Sum256(b) }
 
 // HashBorsh returns sha256 of v's encoding.
-func HashBorsh(v borsh.Appender) Hash { return sha256.Sum256(v.AppendBorsh(make([]byte, 0, 256))) }
+func HashBorsh(v borsh.Appender) Hash { return hashOf(v.AppendBorsh) }
 
 // CombineHash returns sha256(a ‖ b), the inner node of nearcore's Merkle trees.
 func CombineHash(a, b Hash) Hash {

@@ -181,6 +181,21 @@ func (t MerkleTree) Path(i int) MerklePath {
 	return t.appendPath(make(MerklePath, 0, len(t)-1), i)
 }
 
+// Paths are the proofs of all leaves.
+func (t MerkleTree) Paths() []MerklePath {
+	if len(t) == 0 {
+		return nil
+	}
+	paths := make([]MerklePath, len(t[0]))
+	backing := make(MerklePath, 0, len(paths)*bits.Len(uint(len(paths)-1)))
+	for i := range paths {
+		start := len(backing)
+		backing = t.appendPath(backing, i)
+		paths[i] = backing[start:len(backing):len(backing)]
+	}
+	return paths
+}
+
 func (t MerkleTree) appendPath(to MerklePath, i int) MerklePath {
 	for k := 0; k < len(t)-1; i, k = i/2, k+1 {
 		if sibling := i ^ 1; sibling < len(t[k]) {
@@ -197,18 +212,8 @@ func (t MerkleTree) appendPath(to MerklePath, i int) MerklePath {
 // Merklize returns the root over leaf hashes and the proof of each leaf (nearcore core/primitives/src/merkle.rs).
 // A leaf is the sha256 of an item's borsh form, even of an item that is itself a hash: see HashBorsh and MerklizeItems.
 func Merklize(leaves []Hash) (Hash, []MerklePath) {
-	if len(leaves) == 0 {
-		return Hash{}, nil
-	}
-	paths := make([]MerklePath, len(leaves))
-	backing := make(MerklePath, 0, len(leaves)*bits.Len(uint(len(leaves)-1)))
 	tree := NewMerkleTree(leaves)
-	for i := range paths {
-		start := len(backing)
-		backing = tree.appendPath(backing, i)
-		paths[i] = backing[start:len(backing):len(backing)]
-	}
-	return tree.Root(), paths
+	return tree.Root(), tree.Paths()
 }
 
 // MerklizeItems is Merklize over the hashes of the items' borsh forms.

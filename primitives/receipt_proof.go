@@ -24,8 +24,11 @@ func (p *ReceiptProof) DecodeBorsh(r *borsh.Reader) {
 }
 
 // Leaf is what the path begins with: the hash of the hash of the receipts with their shard.
-func (p *ReceiptProof) Leaf() Hash {
-	h := HashBytes(AppendReceipts(borsh.AppendUint64(nil, uint64(p.To)), p.Receipts))
+func (p *ReceiptProof) Leaf() Hash { return ReceiptsLeaf(p.To, p.Receipts) }
+
+// ReceiptsLeaf is the leaf of a chunk's receipts to a shard.
+func ReceiptsLeaf(to ShardID, receipts []*Receipt) Hash {
+	h := hashOf(func(b []byte) []byte { return AppendReceipts(borsh.AppendUint64(b, uint64(to)), receipts) })
 	return HashBytes(h[:])
 }
 

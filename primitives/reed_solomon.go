@@ -142,15 +142,15 @@ func (rs *ReedSolomon) check(parts [][]byte, encodedLength uint64) error {
 
 // PartLeaf returns the Merkle leaf of a part: the hash of its borsh form, u32 length ‖ bytes.
 func PartLeaf(part []byte) Hash {
-	return HashBytes(borsh.AppendBytes(make([]byte, 0, 4+len(part)), part))
+	return hashOf(func(b []byte) []byte { return borsh.AppendBytes(b, part) })
 }
+
+// PartsTree is the tree over all parts, for who wants the root and, maybe, proofs.
+func PartsTree(parts [][]byte) MerkleTree { return NewMerkleTree(partLeaves(parts)) }
 
 // MerklizeParts returns the root over all parts, a chunk header's encoded_merkle_root, and the proof of each part
 // (checked with MerklePath.VerifyAt).
 func MerklizeParts(parts [][]byte) (Hash, []MerklePath) { return Merklize(partLeaves(parts)) }
-
-// PartsRoot is the root of MerklizeParts without the proofs.
-func PartsRoot(parts [][]byte) Hash { return MerkleRoot(partLeaves(parts)) }
 
 func partLeaves(parts [][]byte) []Hash {
 	leaves := make([]Hash, len(parts))

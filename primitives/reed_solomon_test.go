@@ -99,7 +99,7 @@ func TestReedSolomonMatrix(t *testing.T) {
 			t.Errorf("%d of %d: parity differs from the definition", data, total)
 		}
 		root, proofs := MerklizeParts(parts)
-		if PartsRoot(parts) != root {
+		if PartsTree(parts).Root() != root {
 			t.Errorf("%d of %d: roots differ", data, total)
 		}
 		for i, p := range proofs {
@@ -156,7 +156,7 @@ func TestNeardChunkParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := PartsRoot(parts); got.String() != want {
+		if got := PartsTree(parts).Root(); got.String() != want {
 			t.Errorf("root = %v, want %s", got, want)
 		}
 	}

@@ -118,7 +118,7 @@ func (p *Pool) recode(hash primitives.Hash, ords []uint64, shards []primitives.S
 		if err != nil || body.Root != c.Header.EncodedMerkleRoot || body.Length != c.Header.EncodedLength {
 			return nil
 		}
-		_, paths := primitives.MerklizeParts(body.Parts)
+		paths := body.Tree.Paths()
 		x.parts = make([]*primitives.ChunkPart, len(body.Parts))
 		for i, part := range body.Parts {
 			x.parts[i] = &primitives.ChunkPart{Ord: uint64(i), Part: part, Proof: paths[i]}

@@ -31,7 +31,7 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor prim
 	if e.complete || e.failed || e.want != nil || p.entries[e.hash] != e {
 		return err
 	}
-	e.want = &want{ancestor, now, now}
+	p.want(e, ancestor, now)
 	waits, werr := p.getsForwards(id, h)
 	if err = errors.Join(err, werr); waits && !p.old(h) {
 		return err
@@ -60,9 +60,10 @@ func (p *Pool) getsForwards(id primitives.EpochID, h *primitives.ChunkHeader) (b
 // tick asks again for what has not come, and gives up what never does.
 func (p *Pool) tick(out *Out, now int64) error {
 	var due []*entry
-	for _, e := range p.entries {
+	for hash, e := range p.wants {
 		switch {
 		case e.want == nil:
+			delete(p.wants, hash)
 		case now-e.want.added >= GiveUp:
 			e.want = nil
 		case now-e.want.last >= Retry:
@@ -112,6 +113,10 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 			main = list[p.random(len(list))]
 		}
 	}
+	facts, err := p.factsOf(id)
+	if err != nil {
+		return err
+	}
 	requests := map[primitives.AccountID]*primitives.ChunkRequest{}
 	var order []primitives.AccountID
 	of := func(a primitives.AccountID) *primitives.ChunkRequest {
@@ -125,10 +130,7 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 		if e.parts[ord] != nil {
 			continue
 		}
-		owner, err := p.chain.Owner(id, ord)
-		if err != nil {
-			return err
-		}
+		owner := facts.owners[ord]
 		mine := p.me != "" && owner == p.me
 		if !full && !mine {
 			continue
@@ -139,11 +141,7 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 		of(owner).Ords = append(of(owner).Ords, ord)
 	}
 	if !full {
-		layout, err := p.chain.Layout(id)
-		if err != nil {
-			return err
-		}
-		held, err := p.held(layout, ancestor)
+		held, err := p.held(facts.layout, ancestor)
 		if err != nil {
 			return err
 		}

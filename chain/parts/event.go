@@ -3,6 +3,7 @@ package parts
 import (
 	"errors"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
@@ -55,10 +56,10 @@ type Chain interface {
 // Event is one of the types below.
 type Event interface{ event() }
 
-// Made is a chunk of this validator, with its coded body.
+// Made is a chunk of this validator, with its coded body: what chain.BuildChunk has made. Without Receipts these are proven here.
 type Made struct {
 	Chunk *primitives.Chunk
-	Parts [][]byte
+	Body  *chain.EncodedBody
 }
 
 // Partial, Forward and Response are what others have sent.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
-	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
 // Pool holds the chunks around the head. Not safe for concurrent use.
@@ -23,10 +22,19 @@ type Pool struct {
 	highest  primitives.Height
 	entries  map[primitives.Hash]*entry
 	at       map[place]primitives.Hash
-	forwards map[primitives.Hash][]primitives.ChunkPart // of unknown chunks
-	order    []primitives.Hash                          // of forwards, oldest first
-	waiting  int                                        // bytes of forwards
-	coded    []*coded                                   // stored chunks that others have asked for, least recently last
+	on       map[primitives.Hash][]*entry       // by the block that they are on
+	wants    map[primitives.Hash]*entry         // which are asked for, or were until lately
+	facts    map[primitives.EpochID]*epochFacts // of the last epochs that were asked about
+	forwards map[primitives.Hash][]checked      // of unknown chunks
+	order    []primitives.Hash                  // of forwards, oldest first
+	waiting  int                                // bytes of forwards
+	coded    []*coded                           // stored chunks that others have asked for, least recently last
+}
+
+// checked is a part that was held to its chunk's root, with its leaf.
+type checked struct {
+	primitives.ChunkPart
+	leaf primitives.Hash
 }
 
 type place struct {
@@ -40,6 +48,7 @@ type entry struct {
 	header   *primitives.ChunkHeader
 	other    *primitives.ChunkHeader // with another signature, nil: none
 	parts    []*primitives.ChunkPart // by number
+	leaves   []primitives.Hash       // of those that are here
 	have     int
 	receipts map[primitives.ShardID]primitives.ReceiptProof
 	signed   bool // the header's signature was checked
@@ -60,7 +69,7 @@ type want struct {
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.
 func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
 	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, at: map[place]primitives.Hash{},
-		forwards: map[primitives.Hash][]primitives.ChunkPart{}}
+		on: map[primitives.Hash][]*entry{}, wants: map[primitives.Hash]*entry{}, facts: map[primitives.EpochID]*epochFacts{}, forwards: map[primitives.Hash][]checked{}}
 }
 
 // Step takes an event at a time in ms. On an error the message is to be dropped; what is in Out is to be done nevertheless.
@@ -69,7 +78,7 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	case Made:
 		err = p.made(&out, &ev)
 	case Partial:
-		err = p.partial(&out, now, ev.PartialChunk, false)
+		err = p.partial(&out, now, ev.PartialChunk, nil, false)
 	case Forward:
 		err = p.forward(&out, now, ev.ChunkForward)
 	case Response:
@@ -77,14 +86,14 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 		if e == nil {
 			return out, fmt.Errorf("%w: %v", ErrUnknown, ev.ChunkHash)
 		}
-		err = p.partial(&out, now, &primitives.PartialChunk{Header: *e.header, Parts: ev.Parts, Receipts: ev.Receipts}, true)
+		err = p.partial(&out, now, &primitives.PartialChunk{Header: *e.header, Parts: ev.Parts, Receipts: ev.Receipts}, nil, true)
 	case Request:
 		out.Answer = []Answer{{ev.From, p.answer(ev.ChunkRequest)}}
 	case Wanted:
 		err = p.wanted(&out, now, &ev)
 	case BlockCame:
 		var errs []error
-		for _, e := range p.on(ev.Hash) {
+		for _, e := range p.incomplete(ev.Hash) {
 			errs = append(errs, p.settle(&out, e))
 		}
 		err = errors.Join(errs...)
@@ -98,10 +107,10 @@ func (p *Pool) Step(now int64, ev Event) (out Out, err error) {
 	return out, err
 }
 
-// on are the incomplete chunks on a block, by shard.
-func (p *Pool) on(prev primitives.Hash) (list []*entry) {
-	for _, e := range p.entries {
-		if e.header.PrevBlockHash == prev && !e.complete && !e.failed {
+// incomplete are the chunks on a block that are not whole, by hash.
+func (p *Pool) incomplete(prev primitives.Hash) (list []*entry) {
+	for _, e := range p.on[prev] {
+		if !e.complete && !e.failed {
 			list = append(list, e)
 		}
 	}
@@ -135,6 +144,11 @@ func (p *Pool) remove(hash primitives.Hash, e *entry) {
 		return
 	}
 	delete(p.entries, hash)
+	delete(p.wants, hash)
+	prev := e.header.PrevBlockHash
+	if p.on[prev] = slices.DeleteFunc(p.on[prev], func(x *entry) bool { return x == e }); len(p.on[prev]) == 0 {
+		delete(p.on, prev)
+	}
 	if at := (place{e.header.HeightCreated, e.header.ShardID}); p.at[at] == hash {
 		delete(p.at, at)
 	}
@@ -145,13 +159,14 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
 	}
-	e := &entry{hash: hash, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
+	e := &entry{hash: hash, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
+	p.on[h.PrevBlockHash] = append(p.on[h.PrevBlockHash], e)
 	p.at[place{h.HeightCreated, h.ShardID}] = hash
 	if list, ok := p.forwards[hash]; ok { // checked against the root that makes the hash
 		p.forget(hash)
 		for i := range list {
-			e.add(&list[i])
+			e.put(&list[i].ChunkPart, list[i].leaf)
 		}
 	}
 	return e
@@ -159,7 +174,7 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 
 func (p *Pool) forget(hash primitives.Hash) {
 	for i := range p.forwards[hash] {
-		p.waiting -= sizeOf(&p.forwards[hash][i])
+		p.waiting -= sizeOf(&p.forwards[hash][i].ChunkPart)
 	}
 	delete(p.forwards, hash)
 	i := slices.Index(p.order, hash)
@@ -177,24 +192,38 @@ func (e *entry) offer(h *primitives.ChunkHeader, block bool) {
 	}
 }
 
-// add takes a part that was checked, and tells whether it is new.
-func (e *entry) add(x *primitives.ChunkPart) bool {
+// add takes a copy of a part that was checked, and tells whether it is new.
+func (e *entry) add(x *primitives.ChunkPart, leaf primitives.Hash) bool {
 	if e.parts[x.Ord] != nil {
 		return false
 	}
-	e.parts[x.Ord] = &primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}
-	e.have++
+	e.put(&primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}, leaf)
 	return true
+}
+
+// put takes a part that was checked, and that nobody else changes, unless it is here.
+func (e *entry) put(x *primitives.ChunkPart, leaf primitives.Hash) {
+	if e.parts[x.Ord] == nil {
+		e.parts[x.Ord], e.leaves[x.Ord] = x, leaf
+		e.have++
+	}
 }
 
 func sizeOf(x *primitives.ChunkPart) int { return len(x.Part) + 64*len(x.Proof) }
 
-// verifyPart checks a part against the root that its producer has signed, as far as he can be held to it: he may have signed any.
-func (p *Pool) verifyPart(x *primitives.ChunkPart, root primitives.Hash) error {
-	if len(x.Part) > MaxCoded/p.rs.DataParts() || !x.Verify(root, p.rs.TotalParts()) {
-		return fmt.Errorf("%w: %d", ErrPart, x.Ord)
+// verifyParts checks parts against the root that their producer has signed, as far as he can be held to it: he may have signed any. It gives their leaves.
+func (p *Pool) verifyParts(list []primitives.ChunkPart, root primitives.Hash) ([]primitives.Hash, error) {
+	leaves := make([]primitives.Hash, len(list))
+	for i := range list {
+		x, good := &list[i], false
+		if len(x.Part) <= MaxCoded/p.rs.DataParts() {
+			leaves[i], good = x.VerifyLeaf(root, p.rs.TotalParts())
+		}
+		if !good {
+			return nil, fmt.Errorf("%w: %d", ErrPart, x.Ord)
+		}
 	}
-	return nil
+	return leaves, nil
 }
 
 // forward takes parts that their owner passes on; where the header is not known yet they wait for it.
@@ -202,12 +231,15 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if !f.Consistent() {
 		return fmt.Errorf("%w: of a forward", ErrHeader)
 	}
-	for i := range f.Parts {
-		if err := p.verifyPart(&f.Parts[i], f.MerkleRoot); err != nil {
-			return fmt.Errorf("%w of a forward", err)
-		}
+	e := p.entries[f.ChunkHash]
+	if e != nil && (e.complete || e.failed) {
+		return nil
 	}
-	if p.outside(f.HeightCreated) && p.entries[f.ChunkHash] == nil {
+	leaves, err := p.verifyParts(f.Parts, f.MerkleRoot)
+	if err != nil {
+		return fmt.Errorf("%w of a forward", err)
+	}
+	if p.outside(f.HeightCreated) && e == nil {
 		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, f.ShardID, f.HeightCreated)
 	}
 	if id, known := p.chain.Epoch(f.PrevBlockHash); known {
@@ -215,14 +247,14 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 		if err != nil {
 			return err
 		}
-		if !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
+		if seen := e != nil && e.signed && e.header.Signature == f.Signature; !seen && !p.verify(f.Signature, f.ChunkHash[:], producer.PublicKey) {
 			return fmt.Errorf("%w: %s", ErrSignature, producer.AccountID)
 		}
 	} else if err := p.likelySigned(f.ChunkHash, f.Signature, f.ShardID, f.HeightCreated); err != nil {
 		return err
 	}
-	if e := p.entries[f.ChunkHash]; e != nil {
-		return p.partial(out, now, &primitives.PartialChunk{Header: *e.header, Parts: f.Parts}, true)
+	if e != nil {
+		return p.partial(out, now, &primitives.PartialChunk{Header: *e.header, Parts: f.Parts}, leaves, true)
 	}
 	list, ok := p.forwards[f.ChunkHash]
 	if !ok {
@@ -230,8 +262,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	}
 	for i := range f.Parts {
 		x := &f.Parts[i]
-		if !slices.ContainsFunc(list, func(y primitives.ChunkPart) bool { return y.Ord == x.Ord }) {
-			list = append(list, primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof})
+		if !slices.ContainsFunc(list, func(y checked) bool { return y.Ord == x.Ord }) {
+			list = append(list, checked{primitives.ChunkPart{Ord: x.Ord, Part: bytes.Clone(x.Part), Proof: x.Proof}, leaves[i]})
 			p.waiting += sizeOf(x)
 		}
 	}
@@ -264,8 +296,8 @@ func (p *Pool) likelySigned(hash primitives.Hash, signature primitives.Signature
 	return fmt.Errorf("%w: on a block that is not known", ErrSignature)
 }
 
-// partial takes parts and receipts of a chunk; known says that the header is one that is known.
-func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bool) error {
+// partial takes parts and receipts of a chunk; known says that the header is one that is known, leaves are those of the parts if these were checked.
+func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves []primitives.Hash, known bool) error {
 	h, hash := &c.Header, c.Header.ChunkHash()
 	e := p.entries[hash]
 	if e != nil && (e.complete || e.failed) {
@@ -291,8 +323,9 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 			}
 		}
 	}
-	for i := range c.Parts {
-		if err := p.verifyPart(&c.Parts[i], h.EncodedMerkleRoot); err != nil {
+	if leaves == nil {
+		var err error
+		if leaves, err = p.verifyParts(c.Parts, h.EncodedMerkleRoot); err != nil {
 			return err
 		}
 	}
@@ -308,7 +341,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 	}
 	var fresh []primitives.ChunkPart
 	for i := range c.Parts {
-		if x := &c.Parts[i]; e.add(x) {
+		if x := &c.Parts[i]; e.add(x, leaves[i]) {
 			fresh = append(fresh, *e.parts[x.Ord])
 		}
 	}
@@ -331,7 +364,7 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, known bo
 	}
 	if !e.complete && !e.failed && e.want == nil {
 		if _, here := p.chain.Epoch(h.PrevBlockHash); here {
-			e.want = &want{h.PrevBlockHash, now, now}
+			p.want(e, h.PrevBlockHash, now)
 		}
 	}
 	return nil
@@ -406,18 +439,15 @@ func (p *Pool) settle(out *Out, e *entry) error {
 			return err
 		}
 	}
-	own, err := p.ownParts(id)
+	facts, err := p.factsOf(id)
 	if err != nil {
 		return err
 	}
+	own, layout := facts.own, facts.layout
 	all := !slices.ContainsFunc(own, func(ord uint64) bool { return e.parts[ord] == nil })
 	if all && !e.ready {
 		e.ready = true
 		out.Ready = append(out.Ready, e.header)
-	}
-	layout, err := p.chain.Layout(id)
-	if err != nil {
-		return err
 	}
 	held, err := p.held(layout, e.header.PrevBlockHash)
 	if err != nil {
@@ -495,51 +525,6 @@ func (p *Pool) enough(e *entry) bool {
 		return e.to == nil && slices.Contains(held, e.header.ShardID)
 	}
 	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !slices.Contains(e.to, s) })
-}
-
-// join puts a body together, with all parts and all proofs of receipts; nil if its producer has signed what is no chunk.
-func (p *Pool) join(e *entry, layout primitives.ShardLayout) *primitives.Chunk {
-	parts := make([][]byte, len(e.parts))
-	for i, x := range e.parts {
-		if x != nil {
-			parts[i] = x.Part
-		}
-	}
-	h := e.header
-	if p.rs.Reconstruct(parts, h.EncodedLength) != nil {
-		return nil
-	}
-	root, paths := primitives.MerklizeParts(parts)
-	raw := slices.Concat(parts[:p.rs.DataParts()]...)
-	c := &primitives.Chunk{Hash: e.hash, Header: *h}
-	if root != h.EncodedMerkleRoot || h.EncodedLength > uint64(len(raw)) || borsh.UnmarshalWithin(raw[:h.EncodedLength], &c.ChunkBody, 64*len(raw)+1<<16) != nil {
-		return nil
-	}
-	outgoing, _ := chain.OutgoingReceiptsRoot(c.PrevOutgoingReceipts, layout)
-	if outgoing != h.PrevOutgoingReceiptsRoot || chain.TxRoot(c.Transactions) != h.TxRoot {
-		return nil
-	}
-	for i := range parts {
-		e.add(&primitives.ChunkPart{Ord: uint64(i), Part: parts[i], Proof: paths[i]})
-	}
-	for _, r := range chain.ProveReceipts(h.ShardID, c.PrevOutgoingReceipts, layout) {
-		e.receipts[r.To] = r
-	}
-	return c
-}
-
-// ownParts are the numbers of this validator's parts in an epoch.
-func (p *Pool) ownParts(id primitives.EpochID) (own []uint64, err error) {
-	for ord := range uint64(p.rs.TotalParts()) {
-		owner, err := p.chain.Owner(id, ord)
-		if err != nil {
-			return nil, err
-		}
-		if p.me != "" && owner == p.me {
-			own = append(own, ord)
-		}
-	}
-	return own, nil
 }
 
 // held are the shards that this node holds, or will.

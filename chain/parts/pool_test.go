@@ -146,7 +146,7 @@ func TestForwardBytes(t *testing.T) {
 	bytes := 0
 	for _, list := range p.forwards {
 		for i := range list {
-			bytes += sizeOf(&list[i])
+			bytes += sizeOf(&list[i].ChunkPart)
 		}
 	}
 	if bytes > MaxForwardBytes || bytes < MaxForwardBytes-7<<20 || bytes != p.waiting || len(p.forwards) != len(p.order) {

@@ -9,7 +9,7 @@ import (
 
 // producers are the block producers of the epoch behind prev, and of the next, each once; next are the latter.
 func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next []primitives.AccountID, err error) {
-	this, err := p.chain.BlockProducers(id)
+	this, err := p.factsOf(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -17,13 +17,16 @@ func (p *Pool) producers(id primitives.EpochID, prev primitives.Hash) (all, next
 	if err != nil {
 		return nil, nil, err
 	}
-	next, err = p.chain.BlockProducers(following)
-	for _, a := range slices.Concat(this, next) {
+	then, err := p.factsOf(following)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, a := range slices.Concat(this.producers, then.producers) {
 		if !slices.Contains(all, a) {
 			all = append(all, a)
 		}
 	}
-	return all, next, err
+	return all, then.producers, nil
 }
 
 // made gives the parts of an own chunk to their owners, and the receipts that it brings to who makes chunks of the shards that they go to: also the block
@@ -34,7 +37,7 @@ func (p *Pool) made(out *Out, m *Made) error {
 	if !known {
 		return ErrUnknown
 	}
-	layout, err := p.chain.Layout(id)
+	facts, err := p.factsOf(id)
 	if err != nil {
 		return err
 	}
@@ -42,20 +45,18 @@ func (p *Pool) made(out *Out, m *Made) error {
 	if err != nil {
 		return err
 	}
-	_, paths := primitives.MerklizeParts(m.Parts)
 	of := map[primitives.AccountID][]primitives.ChunkPart{}
 	own := *h
 	e := p.know(m.Chunk.Hash, &own)
-	for i, part := range m.Parts {
-		owner, err := p.chain.Owner(id, uint64(i))
-		if err != nil {
-			return err
-		}
-		x := primitives.ChunkPart{Ord: uint64(i), Part: part, Proof: paths[i]}
-		of[owner] = append(of[owner], x)
-		e.add(&x)
+	for i, path := range m.Body.Tree.Paths() {
+		x := &primitives.ChunkPart{Ord: uint64(i), Part: m.Body.Parts[i], Proof: path}
+		of[facts.owners[i]] = append(of[facts.owners[i]], *x)
+		e.put(x, m.Body.Tree[0][i])
 	}
-	proofs := chain.ProveReceipts(h.ShardID, m.Chunk.PrevOutgoingReceipts, layout)
+	proofs := m.Body.Receipts
+	if proofs == nil {
+		proofs = chain.ProveReceipts(h.ShardID, m.Chunk.PrevOutgoingReceipts, facts.layout)
+	}
 	for _, r := range proofs {
 		e.receipts[r.To] = r
 	}
@@ -75,11 +76,8 @@ func (p *Pool) made(out *Out, m *Made) error {
 	}
 	e.signed, e.ready = true, true
 	out.Ready = append(out.Ready, e.header)
-	kept, err := p.ownParts(id)
-	if err == nil {
-		p.done(out, e, m.Chunk, kept)
-	}
-	return err
+	p.done(out, e, m.Chunk, facts.own)
+	return nil
 }
 
 // passOn gives own parts, when they come first, to the block producers of this epoch and the next that hold the shard, and to who makes its next chunk.
@@ -87,13 +85,13 @@ func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primiti
 	if p.me == "" || len(fresh) == 0 {
 		return nil
 	}
+	facts, err := p.factsOf(id)
+	if err != nil {
+		return err
+	}
 	var own []primitives.ChunkPart
 	for _, x := range fresh {
-		owner, err := p.chain.Owner(id, x.Ord)
-		if err != nil {
-			return err
-		}
-		if owner == p.me {
+		if facts.owners[x.Ord] == p.me {
 			own = append(own, x)
 		}
 	}

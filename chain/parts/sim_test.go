@@ -243,7 +243,7 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 			n.t.Fatal(err)
 		}
 		chunks = append(chunks, c)
-		n.step(p.AccountID, Made{c, coded.Parts})
+		n.step(p.AccountID, Made{c, coded})
 	}
 	return chunks
 }

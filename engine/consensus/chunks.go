@@ -42,19 +42,15 @@ func (n *Node) makeChunk(i primitives.ShardIndex, id primitives.ShardID) error {
 		return err
 	}
 	n.save()
-	c, err := n.e.NewChunk(h.hash, i, txs, n.o.Key)
+	c, coded, err := n.e.NewCodedChunk(h.hash, i, txs, n.o.Key)
 	if err != nil {
 		return err
 	}
 	if n.o.planted(PlantedEndorse) {
 		c = n.lie(c)
 	}
-	coded, err := chain.EncodeBody(&c.ChunkBody, n.e.Coding())
-	if err != nil {
-		return err
-	}
 	n.note(nil, "makes chunk %v of shard %d on %d, %d transactions", short(c.Hash), id, h.height, len(txs))
-	n.spread(parts.Made{Chunk: c, Parts: coded.Parts})
+	n.spread(parts.Made{Chunk: c, Body: coded})
 	err = n.showWitness(c)
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, engine.ErrMissing) { // a restart has lost what it would show, or the shard has come in since
 		n.note(err, "shows no witness of shard %d on %d", id, h.height)

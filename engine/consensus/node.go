@@ -27,11 +27,11 @@ type Chain interface {
 	Begin(b *primitives.Block, chunks []*primitives.Chunk, produced bool) (*engine.Pending, error)
 	Adopt(p *engine.Pending, stored func()) (*engine.Accepted, error)
 	Stored() ([]*engine.Accepted, error)
-	NewChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, error)
+	NewCodedChunk(parent primitives.Hash, shard primitives.ShardIndex, txs []*primitives.SignedTransaction, key primitives.SecretKey) (*primitives.Chunk, *chain.EncodedBody, error)
 	NewBlock(p *engine.Proposal, key primitives.SecretKey) (*primitives.Block, error)
 	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error)
 	Witness(c *primitives.Chunk) (*engine.Witness, error)
-	CheckHeld(w *primitives.ChunkStateWitness) (held bool, err error)
+	CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error)
 	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
 	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
 
@@ -120,6 +120,7 @@ type Node struct {
 	out     *Out
 	own     []Send // to this validator itself
 	signed  *Signatures
+	unsaved bool // the step has signed something
 	tracker *doomslug.Tracker
 	head    *head
 	parked  map[primitives.AccountID][]parked // by target
@@ -214,6 +215,9 @@ func (n *Node) do(now int64, what func()) Out {
 	if n.fatal != nil {
 		n.out.Fatal, n.out.Send, n.out.Jobs = n.fatal, nil, nil
 	}
+	if n.unsaved {
+		n.out.Save, n.unsaved = n.signed.AppendBorsh(make([]byte, 0, n.signed.size())), false
+	}
 	out := *n.out
 	n.out = nil
 	return out
@@ -299,8 +303,8 @@ func (n *Node) say(to primitives.AccountID, m Message) {
 // tell sends a message to a neighbour; none: to all.
 func (n *Node) tell(to Peer, m Message) { n.out.Send = append(n.out.Send, Send{Peer: to, Message: m}) }
 
-// save has what was signed written before anything is sent.
-func (n *Node) save() { n.out.Save = n.signed.AppendBorsh(make([]byte, 0, n.signed.size())) }
+// save has what was signed written before anything is sent: with all that the step signs besides.
+func (n *Node) save() { n.unsaved = true }
 
 // run hands out work; then comes behind it.
 func (n *Node) run(work, then func()) {

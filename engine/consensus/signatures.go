@@ -82,10 +82,13 @@ func (s *Signatures) AppendBorsh(b []byte) []byte {
 	b = borsh.AppendSlice(b, s.chunks, func(b []byte, m *made) []byte {
 		return borsh.AppendUint64(borsh.AppendUint64(b, uint64(m.shard)), uint64(m.height))
 	})
-	return borsh.AppendSlice(b, s.endorsed, func(b []byte, e *endorsed) []byte {
+	b = borsh.AppendLen(b, len(s.endorsed))
+	for i := range s.endorsed {
+		e := &s.endorsed[i]
 		b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(e.shard)), uint64(e.height))
-		return e.chunk.AppendBorsh(e.epoch.AppendBorsh(b))
-	})
+		b = append(append(b, e.epoch[:]...), e.chunk[:]...)
+	}
+	return b
 }
 
 // DecodeBorsh reads our storage form.

@@ -136,15 +136,16 @@ func (n *Node) check(j witness.Judgement) {
 func (n *Node) look(j witness.Judgement) {
 	var held bool
 	var err error
+	whole := n.whole[j.Witness.Header.ChunkHash()]
 	if j.Size <= checkedAtOnce {
-		if held, err = n.e.CheckHeld(j.Witness); held || err != nil {
+		if held, err = n.e.CheckHeld(j.Witness, whole); held || err != nil {
 			n.judged(j, err)
 			return
 		}
 	}
 	n.run(func() {
 		if j.Size > checkedAtOnce {
-			held, err = n.e.CheckHeld(j.Witness)
+			held, err = n.e.CheckHeld(j.Witness, whole)
 		}
 		if !held && err == nil {
 			err = n.e.CheckWitness(j.Witness, j.Codes)

@@ -19,7 +19,7 @@ type held struct {
 	looked *int
 }
 
-func (h held) CheckHeld(*primitives.ChunkStateWitness) (bool, error) {
+func (h held) CheckHeld(*primitives.ChunkStateWitness, *primitives.Chunk) (bool, error) {
 	*h.looked++
 	return true, h.finds
 }

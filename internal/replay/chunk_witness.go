@@ -43,7 +43,7 @@ func (r *runner) chunkWitnesses(entry *engine.Entry) error {
 		if err := r.e.CheckWitness(got, codes); err != nil {
 			r.differs(where, err, "accepted")
 		}
-		if held, err := r.e.CheckHeld(got); err != nil || !held {
+		if held, err := r.e.CheckHeld(got, nil); err != nil || !held {
 			r.differs(where, fmt.Sprintf("%v, %v", held, err), "accepted by the state")
 		}
 		r.report.Witnesses++

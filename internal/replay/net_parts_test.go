@@ -54,7 +54,7 @@ func TestNetParts(t *testing.T) {
 			whole.Header = *h
 			whole.Header.HeightIncluded = 0
 			maker := pool(producer.AccountID)
-			out, err := maker.Step(0, spread.Made{Chunk: &whole, Parts: coded.Parts})
+			out, err := maker.Step(0, spread.Made{Chunk: &whole, Body: coded})
 			if err != nil || len(out.Send) < 2 { // one of the four is kicked out for some epochs
 				t.Fatalf("shard %d at %d: %v, sent to %d", h.ShardID, h.HeightCreated, err, len(out.Send))
 			}

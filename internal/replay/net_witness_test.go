@@ -76,10 +76,10 @@ func TestNetWitnesses(t *testing.T) {
 				}
 				asked++
 			}
-			if is, err := stateless.CheckHeld(w); is || err != nil {
+			if is, err := stateless.CheckHeld(w, nil); is || err != nil {
 				t.Errorf("%+v: judged by a state that is not held: %v, %v", key, is, err)
 			}
-			if is, err := whole.CheckHeld(w); !is || err != nil {
+			if is, err := whole.CheckHeld(w, nil); !is || err != nil {
 				t.Errorf("%+v: judged by the state: %v, %v", key, is, err)
 			}
 			parts += n.sameParts(t, key, payload, len(validators), whole, b)

@@ -105,11 +105,11 @@ func (p prompt) Adopt(x *engine.Pending, _ func()) (*engine.Accepted, error) {
 }
 
 // CheckHeld has some nodes judge by what witnesses show, though they hold the shard.
-func (p prompt) CheckHeld(w *primitives.ChunkStateWitness) (held bool, err error) {
+func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	if p.n.w.s.Splits && p.n.index%2 == 1 {
 		return false, nil
 	}
-	return p.Engine.CheckHeld(w)
+	return p.Engine.CheckHeld(w, whole)
 }
 
 // Stored gives what has come.
@@ -277,7 +277,7 @@ func (n *node) do(out consensus.Out) {
 		}
 	}
 	if out.Save != nil {
-		row := slices.Clone(out.Save)
+		row := out.Save
 		if w.faulty() && w.chance(w.s.Saves) {
 			if w.chance(500) {
 				n.signed = row

@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestWholeChunks: a body that is known to code to its header is compared with ours and not coded again, and what differs is found all the same.
+func TestWholeChunks(t *testing.T) {
+	r := newRig(t)
+	x := r.extras[0]
+	receipt := func(to primitives.AccountID, b byte) *primitives.Receipt {
+		return &primitives.Receipt{PredecessorID: "aa", ReceiverID: to, ID: primitives.Hash{b}, Body: &primitives.DataReceipt{Data: []byte{b}}}
+	}
+	ours := func() []*primitives.Receipt { // each time others, that say the same; to the layout's first shard and to its last
+		return []*primitives.Receipt{receipt("aa", 1), receipt("zz", 2), receipt("aa", 3)}
+	}
+	tx := primitives.NewSignedTransaction(primitives.Transaction{SignerID: "aa", PublicKey: primitives.ZeroED25519Key, ReceiverID: "bb"}, primitives.ZeroED25519Signature)
+	build := func(outgoing []*primitives.Receipt) *primitives.Chunk {
+		c, _, err := BuildChunk(&ChunkInput{PrevBlock: r.j.Parent.Hash(), Height: 1, Extra: x, Outgoing: outgoing,
+			Transactions: []*primitives.SignedTransaction{tx}, Layout: r.layout, Coding: r.coding}, key("p"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := build(ours())
+	if err := ValidateChunk(c, x, ours(), r.layout, nil); err != nil { // without a code: nothing is coded
+		t.Errorf("a whole chunk: %v", err)
+	}
+	if err := ValidateChunkAgain(c, x); err != nil {
+		t.Errorf("a chunk that was looked at before: %v", err)
+	}
+	loose := *c
+	loose.Whole = primitives.Hash{}
+	if err := ValidateChunk(&loose, x, ours(), r.layout, r.coding); err != nil {
+		t.Errorf("a chunk of which nobody has told: %v", err)
+	}
+	wrong := *c
+	wrong.Transactions = nil
+	for name, err := range map[string]error{"": ValidateChunk(&wrong, x, ours(), r.layout, nil), " again": ValidateChunkAgain(&wrong, x)} {
+		if !errors.Is(err, InvalidTxRoot) {
+			t.Errorf("other transactions%s: %v", name, err)
+		}
+	}
+	changed := *x
+	changed.GasUsed++
+	if err := ValidateChunkAgain(c, &changed); !errors.Is(err, InvalidGasUsed) {
+		t.Errorf("another extra, again: %v", err)
+	}
+	wrong = *c
+	wrong.Header.GasLimit++
+	if err := ValidateChunkAgain(&wrong, x); !errors.Is(err, InvalidChunk) {
+		t.Errorf("another header, again: %v", err)
+	}
+	for name, tt := range map[string]struct {
+		want   Invalid
+		change func([]*primitives.Receipt) []*primitives.Receipt
+	}{
+		"in another order of shards": {InvalidEncodedMerkleRoot, func(l []*primitives.Receipt) []*primitives.Receipt { return []*primitives.Receipt{l[1], l[0], l[2]} }},
+		"one less":                   {InvalidReceiptsProof, func(l []*primitives.Receipt) []*primitives.Receipt { return l[:2] }},
+		"one more":                   {InvalidReceiptsProof, func(l []*primitives.Receipt) []*primitives.Receipt { return append(l, receipt("zz", 4)) }},
+		"another of that id": {InvalidReceiptsProof, func(l []*primitives.Receipt) []*primitives.Receipt {
+			l[2].PredecessorID = "bb"
+			return l
+		}},
+		"another id": {InvalidReceiptsProof, func(l []*primitives.Receipt) []*primitives.Receipt {
+			l[0].ID[5]++
+			return l
+		}},
+	} {
+		if err := ValidateChunk(build(tt.change(ours())), x, ours(), r.layout, r.coding); !errors.Is(err, tt.want) {
+			t.Errorf("receipts %s: error = %v, want %q", name, err, tt.want)
+		}
+	}
+}
