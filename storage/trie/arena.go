@@ -5,10 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Node memory: slabs of 1 MiB, addressed in units of 16 bytes by a uint32 whose high half is the slab.
+// Node memory: slabs of 1 MiB, but for the first ones of a forest, addressed in units of 16 bytes by a uint32 whose high half is the slab.
 const (
 	unitSize     = 16
 	slabSize     = 1 << 20
+	firstSlab    = 64 << 10 // bytes; each is twice as long as the one before, up to slabSize
 	unitsPerSlab = slabSize / unitSize
 	maxSlabs     = 1 << 16
 	exactClasses = 32 // sizes of 1 to 32 units are exact; above, each doubling has 8 steps
@@ -22,6 +23,7 @@ var ErrFull = errors.New("trie: forest is full")
 type arena struct {
 	slabs  atomic.Pointer[mem]
 	next   uint32 // first unused unit of the last slab
+	size   uint32 // units of the last slab
 	free   [numClasses][]uint32
 	stock  []byte // memory for further slabs
 	blocks uint64 // allocated blocks
@@ -30,7 +32,7 @@ type arena struct {
 }
 
 func newArena() *arena {
-	a := &arena{next: unitsPerSlab}
+	a := new(arena)
 	a.slabs.Store(new(mem))
 	return a
 }
@@ -90,16 +92,17 @@ func (a *arena) alloc(size int) (ref uint32, class uint8, err error) {
 		a.free[c] = a.free[c][:n-1]
 		return ref, uint8(c), nil
 	}
-	if a.next+units > unitsPerSlab {
+	if a.next+units > a.size {
 		slabs := a.mem()
 		if len(slabs) == maxSlabs {
 			return 0, 0, ErrFull
 		}
 		a.spare()
 		// Readers with the shorter slice never look at the new element, so growing in place is safe.
-		grown := append(slabs, a.newSlab())
+		slab := a.newSlab(int(units) + 1)
+		grown := append(slabs, slab)
 		a.slabs.Store(&grown)
-		a.next = 0
+		a.next, a.size = 0, uint32(len(slab)/unitSize)
 		if len(grown) == 1 {
 			a.next = 1
 		}
@@ -117,10 +120,15 @@ const (
 	stretchFrom = 16 // slabs
 )
 
-func (a *arena) newSlab() []byte {
+// newSlab has room for at least some units, as far as a slab has.
+func (a *arena) newSlab(units int) []byte {
 	if len(a.stock) == 0 {
-		if len(a.mem()) < stretchFrom {
-			return make([]byte, slabSize)
+		if n := len(a.mem()); n < stretchFrom {
+			size := slabSize
+			if n < 4 && units*unitSize <= firstSlab<<n {
+				size = firstSlab << n
+			}
+			return make([]byte, size)
 		}
 		a.stock = make([]byte, stretchSize)
 		adviseHuge(a.stock)
@@ -132,7 +140,7 @@ func (a *arena) newSlab() []byte {
 
 // spare gives the rest of the last slab to the free lists.
 func (a *arena) spare() {
-	for left := uint32(unitsPerSlab) - a.next; left >= 4; left = unitsPerSlab - a.next {
+	for left := a.size - a.next; left >= 4; left = a.size - a.next {
 		c := min(int(left), exactClasses) - 1
 		a.free[c] = append(a.free[c], uint32(len(a.mem())-1)<<16|a.next)
 		a.next += classUnits[c]

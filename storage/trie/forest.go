@@ -385,7 +385,9 @@ func (f *Forest) Stats() Stats {
 	f.mu.Lock()
 	defer f.unlock()
 	s := Stats{Nodes: f.arena.blocks, Bytes: f.arena.inUse + f.largeBytes + uint64(f.stubs.used)*stubBytes, Roots: f.roots, Stubs: f.stubs.used}
-	s.Reserved = uint64(len(f.arena.mem())) * slabSize
+	for _, slab := range f.arena.mem() {
+		s.Reserved += uint64(len(slab))
+	}
 	return s
 }
 
