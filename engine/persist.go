@@ -168,10 +168,11 @@ func (e *encodings) of(v borsh.Appender) []byte {
 // stored gathers a block's parts that do not depend on its parent.
 func stored(entry *Entry, c *epoch.Changes) *storage.Block {
 	h := entry.Header()
+	var whole encodings
 	b := &storage.Block{
 		Ref: ref(entry), Timestamp: h.Timestamp, Ordinal: entry.Tree.Size() + 1, Epoch: h.EpochID,
-		Header: h.AppendBorsh(nil), Body: entry.Block.Body.AppendBorsh(nil), Info: c.BlockInfo.AppendBorsh(nil),
-		MerkleTree: entry.Tree.AppendBorsh(nil), Puts: new(storage.Batch), Shards: storedShards(entry.Shards),
+		Header: whole.of(h), Body: whole.of(&entry.Block.Body), Info: whole.of(c.BlockInfo),
+		MerkleTree: whole.of(entry.Tree), Puts: new(storage.Batch), Shards: storedShards(entry.Shards),
 	}
 	epochPuts(b.Puts, c)
 	return b

@@ -108,8 +108,10 @@ func (s *Store) fits(v *view, b *Block, written []*pendingBlock) (parent *pendin
 
 // append writes the record, unsynced. An error leaves everything as it was, unless the log is broken.
 func (s *Store) append(b *Block) (*entry, error) {
-	w := b.encodeAs(s.o.AsIs)
-	payload, headLen := w.bytes()
+	by := recordings.Get().(*recordBuffers)
+	w := b.encodeInto(by, s.o.AsIs)
+	payload, headLen := w.appendTo(by.payload[:0])
+	defer by.done(w, payload)
 	at, err := s.appendRecord(payload)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -59,6 +60,7 @@ type blockLog struct {
 	end      position      // behind the last whole record
 	reserved int64         // bytes of the current segment that are allocated
 	written  atomic.Uint64 // bytes since opening
+	buf      []byte        // a record is made in it
 	dirty    bool          // there are records that are not synced
 	broken   error         // an append failed and could not be undone
 
@@ -253,7 +255,10 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	if l.dirty {
 		payload[0] += recordBehind
 	}
-	buf := make([]byte, 0, recordHeader+len(payload))
+	buf := slices.Grow(l.buf[:0], recordHeader+len(payload))
+	if l.buf = buf; cap(buf) > mostBuffered {
+		l.buf = nil
+	}
 	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))
 	buf = append(buf, payload...)
 	_, err := l.cur.WriteAt(buf, l.end.Offset)

@@ -3,6 +3,8 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -297,15 +299,33 @@ func (w *recordWriter) one(k kind, shard primitives.ShardID, item []byte) {
 }
 
 // bytes returns the payload of the record and where its frames begin.
-func (w *recordWriter) bytes() (payload []byte, headLen int) {
-	h := w.head.AppendBorsh(nil)
-	payload = make([]byte, 0, recordPrefix+len(h)+len(w.data))
+func (w *recordWriter) bytes() (payload []byte, headLen int) { return w.appendTo(nil) }
+
+// appendTo is bytes, in memory that was used before.
+func (w *recordWriter) appendTo(payload []byte) (_ []byte, headLen int) {
+	h := w.head.AppendBorsh(make([]byte, 0, 1<<10))
+	payload = slices.Grow(payload, recordPrefix+len(h)+len(w.data))
 	payload = borsh.AppendUint32(append(payload, recordBlock), uint32(len(h)))
 	payload = append(append(payload, h...), w.data...)
 	return payload, len(h)
 }
 
 const recordPrefix = 1 + 4
+
+// recordBuffers is memory in which records are made. They are gone with the write.
+type recordBuffers struct{ data, raw, payload []byte }
+
+var recordings = sync.Pool{New: func() any { return new(recordBuffers) }}
+
+// mostBuffered is how much of a record's memory is kept for the next one.
+const mostBuffered = 4 << 20
+
+// done gives the memory up; nothing of what was made in it is used any more.
+func (b *recordBuffers) done(w *recordWriter, payload []byte) {
+	if b.data, b.raw, b.payload = w.data, w.raw, payload; cap(b.data)+cap(b.raw)+cap(b.payload) <= mostBuffered {
+		recordings.Put(b)
+	}
+}
 
 // parseRecord returns the head of a payload, its encoding, and the frames behind it.
 func parseRecord(payload []byte) (h head, raw, data []byte, err error) {
