@@ -28,6 +28,11 @@ func (p *PartialWitness) SignedBytes() []byte {
 	return p.appendInner(make([]byte, 0, 128+len(p.Part)), nil)
 }
 
+// Signed gives SignedBytes to use, which must not keep it.
+func (p *PartialWitness) Signed(use func(b []byte)) {
+	lend(func(b []byte) []byte { return p.appendInner(b, nil) }, use)
+}
+
 func (p *PartialWitness) appendInner(b []byte, prev *Hash) []byte {
 	b = borsh.AppendUint64(append(b, p.EpochID[:]...), uint64(p.ShardID))
 	b = borsh.AppendUint64(b, uint64(p.HeightCreated))

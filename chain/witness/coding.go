@@ -220,7 +220,7 @@ func Parts(key primitives.ChunkKey, payload []byte, validators int, signer primi
 	out := make([]*primitives.PartialWitness, len(parts))
 	for i, part := range parts {
 		p := &primitives.PartialWitness{EpochID: key.EpochID, ShardID: key.ShardID, HeightCreated: key.HeightCreated, Ord: uint64(i), Part: part, EncodedLength: length}
-		p.Signature = signer.Sign(p.SignedBytes())
+		p.Signed(func(b []byte) { p.Signature = signer.Sign(b) })
 		out[i] = p
 	}
 	return out, nil

@@ -181,7 +181,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
 		return out, fmt.Errorf("%w: number %d of %d, %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
-	if err := t.signedBy(key, p.SignedBytes(), p.Signature); err != nil {
+	if p.Signed(func(b []byte) { err = t.signedBy(key, b, p.Signature) }); err != nil {
 		return out, err
 	}
 	if !forward {
