@@ -40,19 +40,29 @@ func remembered(key [32]byte, find func() bool) bool {
 // sign makes the signature that a key has here: a hash of its name and of what is signed. Which curve signs is nothing to what is looked at, who signs what
 // and what becomes of it is; and liars of this world sign with keys of their own.
 func sign(k primitives.PublicKey, data []byte) primitives.Signature {
-	b := make([]byte, 0, 512)
-	first := sha256.Sum256(append(append(b, k...), data...))
-	second := sha256.Sum256(first[:])
-	out := append(make([]byte, 0, 65), byte(primitives.ED25519))
-	out = append(append(out, first[:]...), second[:]...)
+	out := signature(k, data)
+	return primitives.Signature(out[:])
+}
+
+// signature is what sign makes a text of, without memory of its own.
+func signature(k primitives.PublicKey, data []byte) (out [65]byte) {
+	h := sha256.New()
+	var key [80]byte
+	_, _ = h.Write(append(key[:0], k...))
+	_, _ = h.Write(data)
+	out[0] = byte(primitives.ED25519)
+	h.Sum(out[1:1])
+	second := sha256.Sum256(out[1:33])
+	copy(out[33:], second[:])
 	out[64] &= 0x1f // else it would be none of this scheme
-	return primitives.Signature(out)
+	return out
 }
 
 // verify is primitives.Signature.Verify of the signatures of this world.
 func verify(s primitives.Signature, data []byte, k primitives.PublicKey) bool {
 	if known(k) {
-		return sign(k, data) == s
+		out := signature(k, data)
+		return string(s) == string(out[:])
 	}
 	b := make([]byte, 0, 512)
 	b = append(append(append(b, byte(len(s)), byte(len(k))), s...), k...)
