@@ -76,3 +76,36 @@ func TestWholeChunks(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkValidateChunk: a body that came in parts here, and one that did not.
+func BenchmarkValidateChunk(b *testing.B) {
+	coding, err := primitives.NewReedSolomon(primitives.ChunkPartCounts(100))
+	if err != nil {
+		b.Fatal(err)
+	}
+	layout, err := primitives.MultiShardLayout(2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var ours, theirs []*primitives.Receipt
+	for i := range 1000 {
+		for _, list := range []*[]*primitives.Receipt{&ours, &theirs} {
+			*list = append(*list, &primitives.Receipt{PredecessorID: "aa", ReceiverID: "zz", ID: primitives.Hash{byte(i), byte(i >> 8)}, Body: &primitives.DataReceipt{Data: make([]byte, 1000)}})
+		}
+	}
+	c, _, err := BuildChunk(&ChunkInput{Height: 1, Extra: new(ChunkExtra), Outgoing: theirs, Layout: layout, Coding: coding}, key("p"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	loose := *c
+	loose.Whole = primitives.Hash{}
+	for name, x := range map[string]*primitives.Chunk{"whole=true": c, "whole=false": &loose} {
+		b.Run(name+"/parts=100/bytes=1MB", func(b *testing.B) {
+			for b.Loop() {
+				if err := ValidateChunk(x, new(ChunkExtra), ours, layout, coding); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
