@@ -72,3 +72,49 @@ func padded(c *primitives.Chunk, parts [][]byte) [][]byte {
 	parts[2][len(parts[2])-1] = 1
 	return parts
 }
+
+// TestHorizon: what is below the horizon goes, from wherever the head has come, and what is asked for stays until it is not.
+func TestHorizon(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	p := n.nodes[producers[2]]
+	know := func(heights ...primitives.Height) {
+		for _, h := range heights {
+			x := &primitives.ChunkHeader{}
+			x.HeightCreated, x.PrevBlockHash = h, primitives.Hash{byte(h)}
+			p.know(x.ChunkHash(), x)
+		}
+	}
+	head := func(h primitives.Height, want int) {
+		t.Helper()
+		if _, err := p.Step(0, Head{Height: h}); err != nil {
+			t.Fatal(err)
+		}
+		of := 0
+		for _, list := range p.heights {
+			of += len(list)
+		}
+		if len(p.entries) != want || of != want || len(p.at) != want || len(p.on) != want {
+			t.Errorf("at %d: %d chunks, %d by height, %d by place, %d by block, want %d", h, len(p.entries), of, len(p.at), len(p.on), want)
+		}
+		for _, e := range p.entries {
+			if e.header.HeightCreated < p.low {
+				t.Errorf("at %d: one of %d below %d", h, e.header.HeightCreated, p.low)
+			}
+		}
+	}
+	know(5, 6, 7, 200)
+	p.want(p.on[primitives.Hash{6}][0], primitives.Hash{6}, 0)
+	head(5+HeightHorizon, 4)
+	head(6+HeightHorizon, 3)
+	head(8+HeightHorizon, 2)
+	know(9, 2)
+	head(9+HeightHorizon, 3)
+	p.on[primitives.Hash{6}][0].want = nil
+	head(10+HeightHorizon, 1)
+	head(1<<40, 0)
+	know(1 << 40)
+	head(1<<40+HeightHorizon+1, 0)
+	if len(p.wants) != 0 {
+		t.Errorf("%d are asked for", len(p.wants))
+	}
+}

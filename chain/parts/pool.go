@@ -23,6 +23,8 @@ type Pool struct {
 	entries  map[primitives.Hash]*entry
 	at       map[place]primitives.Hash
 	on       map[primitives.Hash][]*entry       // by the block that they are on
+	heights  map[primitives.Height][]*entry     // by the height at which they were made
+	low      primitives.Height                  // none was made below
 	wants    map[primitives.Hash]*entry         // which are asked for, or were until lately
 	facts    map[primitives.EpochID]*epochFacts // of the last epochs that were asked about
 	forwards map[primitives.Hash][]checked      // of unknown chunks
@@ -69,7 +71,7 @@ type want struct {
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.
 func New(me primitives.AccountID, c Chain, rs *primitives.ReedSolomon, verify func(primitives.Signature, []byte, primitives.PublicKey) bool, random func(n int) int) *Pool {
 	return &Pool{me: me, chain: c, rs: rs, verify: verify, random: random, entries: map[primitives.Hash]*entry{}, at: map[place]primitives.Hash{},
-		on: map[primitives.Hash][]*entry{}, wants: map[primitives.Hash]*entry{}, facts: map[primitives.EpochID]*epochFacts{}, forwards: map[primitives.Hash][]checked{}}
+		on: map[primitives.Hash][]*entry{}, heights: map[primitives.Height][]*entry{}, wants: map[primitives.Hash]*entry{}, facts: map[primitives.EpochID]*epochFacts{}, forwards: map[primitives.Hash][]checked{}}
 }
 
 // Step takes an event at a time in ms. On an error the message is to be dropped; what is in Out is to be done nevertheless.
@@ -126,12 +128,32 @@ func (p *Pool) setHead(h Head) {
 	if p.head = h; h.Height <= p.highest {
 		return
 	}
-	p.highest = h.Height
-	for hash, e := range p.entries {
-		if e.header.HeightCreated+HeightHorizon < p.highest && e.want == nil {
-			p.remove(hash, e)
+	if p.highest = h.Height; p.highest <= HeightHorizon {
+		return
+	}
+	bound := p.highest - HeightHorizon
+	low := bound
+	drop := func(height primitives.Height) {
+		for _, e := range slices.Clone(p.heights[height]) {
+			if e.want == nil {
+				p.remove(e.hash, e)
+			} else {
+				low = min(low, height)
+			}
 		}
 	}
+	if bound > p.low && uint64(bound-p.low) > uint64(len(p.heights)) {
+		for height := range p.heights {
+			if height < bound {
+				drop(height)
+			}
+		}
+	} else {
+		for height := p.low; height < bound; height++ {
+			drop(height)
+		}
+	}
+	p.low = low
 }
 
 // outside tells whether a height is not around the head.
@@ -145,12 +167,17 @@ func (p *Pool) remove(hash primitives.Hash, e *entry) {
 	}
 	delete(p.entries, hash)
 	delete(p.wants, hash)
-	prev := e.header.PrevBlockHash
-	if p.on[prev] = slices.DeleteFunc(p.on[prev], func(x *entry) bool { return x == e }); len(p.on[prev]) == 0 {
-		delete(p.on, prev)
-	}
+	leave(p.on, e.header.PrevBlockHash, e)
+	leave(p.heights, e.header.HeightCreated, e)
 	if at := (place{e.header.HeightCreated, e.header.ShardID}); p.at[at] == hash {
 		delete(p.at, at)
+	}
+}
+
+// leave takes an entry out of a list.
+func leave[K comparable](of map[K][]*entry, k K, e *entry) {
+	if of[k] = slices.DeleteFunc(of[k], func(x *entry) bool { return x == e }); len(of[k]) == 0 {
+		delete(of, k)
 	}
 }
 
@@ -162,6 +189,8 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 	e := &entry{hash: hash, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
 	p.on[h.PrevBlockHash] = append(p.on[h.PrevBlockHash], e)
+	p.heights[h.HeightCreated] = append(p.heights[h.HeightCreated], e)
+	p.low = min(p.low, h.HeightCreated)
 	p.at[place{h.HeightCreated, h.ShardID}] = hash
 	if list, ok := p.forwards[hash]; ok { // checked against the root that makes the hash
 		p.forget(hash)
