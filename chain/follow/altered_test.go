@@ -256,7 +256,10 @@ func TestSameMeaning(t *testing.T) {
 			{"no chunks", func(tree map[string]any) bool { delete(tree["block"].(map[string]any), "chunks"); return true }, true},
 			{"no logs", func(tree map[string]any) bool { return leaveOut(tree, "logs") }, true},
 			{"no proof", func(tree map[string]any) bool { return leaveOut(tree, "proof") }, true},
-			{"another author", func(tree map[string]any) bool { tree["block"].(map[string]any)["author"] = "somebody.near"; return true }, false},
+			{"another author", func(tree map[string]any) bool {
+				tree["block"].(map[string]any)["author"] = "somebody.near"
+				return true
+			}, false},
 		} {
 			tree, err := generic(text)
 			if err != nil {
