@@ -15,6 +15,14 @@ import (
 // lookEvery is how often a connection is looked at whose request waits for the chain: so long may a wait outlive its client.
 const lookEvery = 250 * time.Millisecond
 
+// lookedFor is how many waits are looked at so often. Where more wait each is looked at the less often, so that all together take no more.
+const lookedFor = 1000
+
+// lookAfter is the time until a connection is looked at again, where so many requests wait.
+func lookAfter(waiting int64) time.Duration {
+	return lookEvery * time.Duration(max(waiting, lookedFor)) / lookedFor
+}
+
 var errGone = errors.New("the client is gone")
 
 // session is the node's session of one connection, opened for its first request that submits or waits.
@@ -104,7 +112,7 @@ func (x *exchange) wait(patience time.Duration) (ctx context.Context, release fu
 	var mu sync.Mutex // look is set before it is used
 	mu.Lock()
 	defer mu.Unlock()
-	look = time.AfterFunc(lookEvery, func() {
+	look = time.AfterFunc(lookAfter(x.metrics.waiting.Load()), func() {
 		if ctx.Err() != nil {
 			return
 		}
@@ -115,7 +123,7 @@ func (x *exchange) wait(patience time.Duration) (ctx context.Context, release fu
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		look.Reset(lookEvery)
+		look.Reset(lookAfter(x.metrics.waiting.Load()))
 	})
 	return ctx, func() {
 		look.Stop()
