@@ -181,7 +181,7 @@ func TestStageAfterLeaving(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.came = false
-		c.disk.at, c.disk.how = c.disk.calls+1+c.rng.IntN(6), errDied
+		c.disk.fail(1+c.rng.IntN(6), errDied)
 		_ = s.LeaveShard(lateShard, lateAccounts)
 		again := func() {
 			c.disk = c.disk.crash()
@@ -214,7 +214,7 @@ func TestStageAfterLeaving(t *testing.T) {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
 		} else {
-			c.disk.at, c.disk.how = c.disk.calls+4+c.rng.IntN(30), errDied
+			c.disk.fail(4+c.rng.IntN(30), errDied)
 			for err == nil && !c.came {
 				if err = c.comesIn(s); err == nil {
 					_, err = s.Collect(CollectOptions{KeepEpochs: 3, Before: 1 << 60, MaxHeights: 50})

@@ -153,7 +153,7 @@ func TestRotateFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.mu.Lock()
-	disk.at, disk.how = disk.calls+1, errIO
+	disk.fail(1, errIO)
 	disk.mu.Unlock()
 	if err := s.db.rotate(); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("rotate on a disk that fails: %v", err)

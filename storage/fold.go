@@ -140,7 +140,7 @@ func (s *Store) publishFold(chain []*pendingBlock, before *view, written []*Batc
 	next.folded, next.base, next.shards = last.ref, last, shards
 	n, _ := slices.BinarySearchFunc(next.canon, last.ref.Height+1, func(p *pendingBlock, h primitives.Height) int { return cmp.Compare(p.ref.Height, h) })
 	next.canon = slices.Clone(next.canon[n:]) // or the old memory keeps what is folded
-	for _, p := range chain { // before the view: who sees by that what is folded passes over what the tree has of it
+	for _, p := range chain {                 // before the view: who sees by that what is folded passes over what the tree has of it
 		if d := p.body.Load(); d != nil {
 			s.lately.add(p.ref.Height, d)
 		} else { // it is in the log alone: nobody has waited for it

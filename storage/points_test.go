@@ -212,14 +212,14 @@ func (c *strictChain) round() {
 		if c.disk.dead || c.rng.IntN(2) == 0 {
 			c.disk = c.disk.crash()
 		} else {
-			c.disk.at = 0
+			c.disk.fail(0, c.disk.how)
 		}
 		if s != nil {
 			_ = s.Close()
 		}
 		c.fail(1 + c.rng.IntN(30))
 	}
-	c.disk.at = 0
+	c.disk.fail(0, c.disk.how)
 	c.check()
 }
 
@@ -356,14 +356,14 @@ func TestUnsyncedTail(t *testing.T) {
 		}
 		before := s.Tip().Head
 		// The sync of a record that needs a segment of its own: nothing is reserved behind it that would have to be cut off.
-		c.disk.at, c.disk.how = c.disk.calls+5, errIO
+		c.disk.fail(5, errIO)
 		c.fat = 1000
 		if err := s.Commit(c.block(before, before, true)); err == nil {
 			continue // another call took the fault
 		}
 		c.fat = 0
 		_ = s.Close()
-		c.disk.at = 0
+		c.disk.fail(0, c.disk.how)
 		if s, err = open(c.disk, c.options()); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -372,7 +372,7 @@ func TestUnsyncedTail(t *testing.T) {
 			c.told = append(c.told, head)
 		}
 		if seed%2 == 0 { // it ends, and the power goes meanwhile
-			c.disk.at, c.disk.how = c.disk.calls+1+c.rng.IntN(4), errDied
+			c.disk.fail(1+c.rng.IntN(4), errDied)
 			_ = s.Close()
 		}
 		c.disk = c.disk.crash()

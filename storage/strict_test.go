@@ -51,6 +51,15 @@ func newStrictDisk(seed uint64) *strictDisk {
 	return &strictDisk{rng: rand.New(rand.NewPCG(seed, 11)), files: map[string]*strictFile{}, tables: map[lstorage.FileDesc]*strictFile{}}
 }
 
+// fail has the call fail that is the nth from now on. 0: none.
+func (d *strictDisk) fail(n int, how error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at, d.how = 0, how; n > 0 {
+		d.at = d.calls + n
+	}
+}
+
 // call counts a call that changes the disk; its error is the disk's. Under mu.
 func (d *strictDisk) call() error {
 	if d.dead {
