@@ -152,9 +152,7 @@ func TestRotateFails(t *testing.T) {
 	if err := s.step(&batch); err != nil {
 		t.Fatal(err)
 	}
-	disk.mu.Lock()
 	disk.fail(1, errIO)
-	disk.mu.Unlock()
 	if err := s.db.rotate(); !errors.Is(err, syscall.EIO) {
 		t.Fatalf("rotate on a disk that fails: %v", err)
 	}
