@@ -89,8 +89,16 @@ func TestGETsThatNobodyReads(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(200 * time.Millisecond)
-		if more := heap() - before; more > most+24<<20 { // and what 300 connections have
+		// What is being answered has memory besides what waits to be read; a busy machine takes longer to come to rest. Nobody who does not
+		// read is let go before WriteTimeout.
+		more := 0
+		for range 10 {
+			time.Sleep(200 * time.Millisecond)
+			if more = heap() - before; more <= most+24<<20 { // and what 300 connections have
+				break
+			}
+		}
+		if more > most+24<<20 {
 			t.Errorf("GET %s from %d who do not read: %d MiB more", path, conns, more>>20)
 		}
 		if now := s.door.inFlight.Load(); now > most {

@@ -65,6 +65,7 @@ type Stats struct {
 	Running     int
 	Children    int
 	Started     uint64 // children
+	Retired     uint64 // children that were ended since their memory had grown
 	Deaths      uint64 // children that ended in the middle of their work, and not because they were told to
 	Retries     uint64 // attempts that were made again
 	Failed      uint64 // compilations that failed for good
@@ -387,6 +388,9 @@ func (p *Pool) starter() {
 func (p *Pool) give(c *process, retire bool) {
 	p.mu.Lock()
 	if retire || p.isClosed() {
+		if retire {
+			p.stats.Retired++
+		}
 		p.mu.Unlock()
 		p.drop(c)
 		return

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -157,9 +156,9 @@ func TestChildServesMany(t *testing.T) {
 			t.Fatalf("%d bytes, %v", len(code), err)
 		}
 	}
-	// The race detector's own memory grows with the child's, so that one may retire.
-	if s := p.Stats(); (s.Started != 1 && !fixture.Racing) || s.Children != 1 || s.Deaths != 0 {
-		t.Errorf("%+v, want one child", s)
+	// Stacks of threads that the child's runtime starts count as its memory, so that one may retire.
+	if s := p.Stats(); s.Started-s.Retired != 1 || s.Children != 1 || s.Deaths != 0 || s.Retired > 10 {
+		t.Errorf("%+v, want one child at a time", s)
 	}
 	var all sync.WaitGroup
 	for i := range 20 {
@@ -170,7 +169,7 @@ func TestChildServesMany(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if s := p.Stats(); s.Started > uint64(p.o.Total) {
+	if s := p.Stats(); s.Started-s.Retired > uint64(p.o.Total) {
 		t.Errorf("%+v, at most %d compile at a time", s, p.o.Total)
 	}
 }
