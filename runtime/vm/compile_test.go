@@ -382,6 +382,19 @@ func TestLoadFails(t *testing.T) {
 	}
 }
 
+// TestNotLoaded: of code that does not load somebody is told, but not where it was loaded by an engine that had ended.
+func TestNotLoaded(t *testing.T) {
+	var said []error
+	v := openVM(t, Options{Alarm: func(err error) { said = append(said, err) }})
+	var failed *CompilerError
+	if err := v.notLoaded(primitives.Hash{1}, &loadError{engine.ErrClosed}); !errors.Is(err, engine.ErrClosed) || errors.As(err, &failed) || len(said) != 0 {
+		t.Errorf("%v, told of %v", err, said)
+	}
+	if err := v.notLoaded(primitives.Hash{1}, &loadError{errors.New("garbage")}); !errors.As(err, &failed) || len(said) != 1 {
+		t.Errorf("%v, told of %v", err, said)
+	}
+}
+
 // TestWarmDoesNotDelayCalls: while as much is compiled in the background as can be, a call of other code that is not compiled is
 // compiled at once.
 func TestWarmDoesNotDelayCalls(t *testing.T) {

@@ -59,7 +59,7 @@ func (v *VM) key(code primitives.Hash, w *config.Wasm) cache.Key {
 // notLoaded makes a CompilerError of machine code that does not load.
 func (v *VM) notLoaded(hash primitives.Hash, err error) error {
 	var load *loadError
-	if !errors.As(err, &load) {
+	if !errors.As(err, &load) || closed(err) { // what ends meanwhile loads nothing, and is no fault
 		return err
 	}
 	v.fault("vm: code %v does not load: %w", hash, err)
