@@ -382,9 +382,7 @@ func TestReplicaRefuses(t *testing.T) {
 			if reply, err := asks(replica, "health", "{}"); err != nil || bytes.Contains(reply, []byte(`"result"`)) {
 				t.Errorf("health: %s, %v", reply, err)
 			}
-			if !replica.said("refused") {
-				t.Error("it does not say so")
-			}
+			eventually(t, "said so", func() bool { return replica.said("refused") }) // it halts first
 			replica.stop(t)
 			p.Close()
 			server.Close()
