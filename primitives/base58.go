@@ -128,6 +128,14 @@ func base58Decode(text string, size int) ([]byte, error) {
 
 // appendBase58 appends the text of raw.
 func appendBase58(dst []byte, raw string) []byte {
+	if len(raw) == 32 {
+		return appendBase58Of32(dst, [32]byte([]byte(raw)))
+	}
+	return appendBase58ByDivision(dst, raw)
+}
+
+// appendBase58ByDivision appends the text of raw of any length.
+func appendBase58ByDivision(dst []byte, raw string) []byte {
 	zeros := 0
 	for zeros < len(raw) && raw[zeros] == 0 {
 		zeros++

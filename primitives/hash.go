@@ -37,10 +37,13 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 func (h Hash) Compare(o Hash) int { return bytes.Compare(h[:], o[:]) }
 
 // AppendText appends base58.
-func (h Hash) AppendText(b []byte) ([]byte, error) { return appendBase58(b, string(h[:])), nil }
+func (h Hash) AppendText(b []byte) ([]byte, error) { return appendBase58Of32(b, h), nil }
 
 // String returns base58.
-func (h Hash) String() string { return base58.Encode(h[:]) }
+func (h Hash) String() string {
+	var text [44]byte
+	return string(appendBase58Of32(text[:0], h))
+}
 
 // MarshalText returns base58.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
