@@ -86,7 +86,7 @@ type encoder struct {
 // put appends before, and then what one appends with ascending keys.
 func (e *encoder) put(before, name string, one func([]byte) []byte) {
 	e.scratch = one(e.scratch[:0])
-	e.b, _ = e.order.value(append(e.b, before...), []byte(name), e.scratch)
+	e.b = e.order.value(append(e.b, before...), name, e.scratch)
 }
 
 func comma(i int) string {

@@ -80,134 +80,180 @@ InsufficientGasKeyBalance: account_id public_key balance required
 GasKeyBalanceTooHigh: account_id public_key balance
 `)
 
+// order is that of a struct's members: by name, ascending, each with its place.
+type order []place
+
+type place struct {
+	key  string
+	rank int
+}
+
 // parseFields reads lines of a name and its members; a line that is indented goes on with the one before.
-func parseFields(text string) map[string][]string {
-	out := map[string][]string{}
+func parseFields(text string) map[string]order {
+	out := map[string]order{}
 	name := ""
 	for line := range strings.Lines(text) {
 		rest := line
 		if !strings.HasPrefix(line, " ") {
 			name, rest, _ = strings.Cut(strings.TrimSpace(line), ":")
 		}
-		out[name] = append(out[name], strings.Fields(rest)...)
+		for key := range strings.FieldsSeq(rest) {
+			if o := out[name]; !slices.ContainsFunc(o, func(p place) bool { return p.key == key }) { // structs that share a name may share members
+				out[name] = append(o, place{key, len(o)})
+			}
+		}
+	}
+	for _, o := range out {
+		slices.SortFunc(o, func(x, y place) int { return strings.Compare(x.key, y.key) })
 	}
 	return out
 }
 
-// orderer writes JSON texts of package view with the members of their objects in the order of nearcore's structs. Each text is read once: a member is
-// appended where it comes, and where that is not its place the object's members are put in order behind.
+// orderer writes JSON texts of package view with the members of their objects in the order of nearcore's structs. Each text is read once, into nodes, and
+// each of its bytes is written once: a value within which all is in its place by itself is copied as it stands.
 type orderer struct {
-	members []member // of the objects that are being read, the outermost first
-	scratch []byte
+	nodes []node
+	kids  []int32 // of the objects that are being written, the outermost first
 }
 
-// member is one of an object: its name in the text, and where its whole lies in what was appended.
-type member struct {
-	key      []byte
-	from, to int
+// node is a value of a text: its bytes, and those of the name if it is an object's member. The nodes within it follow it.
+type node struct {
+	key, keyEnd int32 // without quotes; keyEnd 0: none
+	from, to    int32
+	end         int32 // the first node behind it and all within it
+	rank        int32 // its place among the object's members
+	moves       bool  // something within it is not in its place
+	byBytes     bool  // its members are in the order of their decoded names
+	kind        byte  // the text's first
 }
 
 // ordered appends a text.
 func ordered(b []byte, name string, text []byte) []byte {
 	var o orderer
-	b, _ = o.value(b, []byte(name), text)
-	return b
+	return o.value(b, name, text)
 }
 
-// value appends the value that text begins with, and gives its length in the text.
-func (o *orderer) value(b, name, text []byte) ([]byte, int) {
-	switch text[0] {
+// value appends a text, which is one value.
+func (o *orderer) value(b []byte, name string, text []byte) []byte {
+	o.nodes = o.nodes[:0]
+	o.read(text, 0, []byte(name))
+	return o.write(b, text, 0)
+}
+
+// read reads the value that begins at a place, and gives the place behind it.
+func (o *orderer) read(text []byte, at int, name []byte) int {
+	i := len(o.nodes)
+	o.nodes = append(o.nodes, node{from: int32(at), kind: text[at]})
+	moves := false
+	switch text[at] {
 	case '"':
-		n := stringLen(text)
-		return append(b, text[:n]...), n
+		at += stringLen(text[at:])
 	case '[':
-		b = append(b, '[')
-		i := 1
-		for text[i] != ']' {
-			if text[i] == ',' {
-				b = append(b, ',')
-				i++
+		for at++; text[at] != ']'; {
+			if text[at] == ',' {
+				at++
 			}
-			var n int
-			b, n = o.value(b, name, text[i:])
-			i += n
+			k := len(o.nodes)
+			at = o.read(text, at, name)
+			moves = moves || o.nodes[k].moves
 		}
-		return append(b, ']'), i + 1
+		at++
 	case '{':
-		return o.object(b, name, text)
+		o.nodes[i].byBytes = string(name) == "data" // a contract's first state
+		at, moves = o.object(text, at, name)
+		moves = moves || o.nodes[i].byBytes
+	default:
+		for at++; at < len(text) && text[at] != ',' && text[at] != ']' && text[at] != '}'; {
+			at++
+		}
 	}
-	n := 1
-	for n < len(text) && text[n] != ',' && text[n] != ']' && text[n] != '}' {
-		n++
-	}
-	return append(b, text[:n]...), n
+	n := &o.nodes[i]
+	n.to, n.end, n.moves = int32(at), int32(len(o.nodes)), moves
+	return at
 }
 
-func (o *orderer) object(b, name, text []byte) ([]byte, int) {
-	base := len(o.members)
-	b = append(b, '{')
-	i := 1
-	for text[i] != '}' {
-		if text[i] == ',' {
-			b = append(b, ',')
-			i++
+// object reads an object's members. Package view has them by ascending names, and so the struct's places lie: both are gone through once.
+func (o *orderer) object(text []byte, at int, name []byte) (behind int, moves bool) {
+	places := fields[string(name)]
+	next, last, others := 0, int32(-1), int32(len(places))
+	for at++; text[at] != '}'; {
+		if text[at] == ',' {
+			at++
 		}
-		n := stringLen(text[i:])
-		m := member{key: text[i+1 : i+n-1], from: len(b)}
-		b = append(append(b, text[i:i+n]...), ':')
-		i += n + 1
-		b, n = o.value(b, m.key, text[i:])
-		i += n
-		m.to = len(b)
-		o.members = append(o.members, m)
+		n := stringLen(text[at:])
+		key := text[at+1 : at+n-1]
+		k := len(o.nodes)
+		value := o.read(text, at+n+1, key)
+		m := &o.nodes[k]
+		m.key, m.keyEnd = int32(at+1), int32(at+n-1)
+		at = value
+		if next > 0 && places[next-1].key >= string(key) { // they did not ascend
+			next = 0
+		}
+		for next < len(places) && places[next].key < string(key) {
+			next++
+		}
+		if next < len(places) && places[next].key == string(key) {
+			m.rank = int32(places[next].rank)
+		} else { // behind those that have a place, as they came
+			m.rank = others
+			others++
+		}
+		moves = moves || m.moves || m.rank < last
+		last = m.rank
 	}
-	members := o.members[base:]
-	if len(members) > 1 && arrange(name, members) {
-		from := members[0].from
-		for k := range members {
-			from = min(from, members[k].from)
-		}
-		o.scratch = append(o.scratch[:0], b[from:]...)
-		b = b[:from]
-		for k := range members {
-			if k > 0 {
+	return at + 1, moves
+}
+
+// write appends a value.
+func (o *orderer) write(b, text []byte, i int32) []byte {
+	n := &o.nodes[i]
+	if !n.moves {
+		return append(b, text[n.from:n.to]...)
+	}
+	if n.kind == '[' {
+		b = append(b, '[')
+		for k := i + 1; k < n.end; k = o.nodes[k].end {
+			if k > i+1 {
 				b = append(b, ',')
 			}
-			b = append(b, o.scratch[members[k].from-from:members[k].to-from]...)
+			b = o.write(b, text, k)
 		}
+		return append(b, ']')
 	}
-	o.members = o.members[:base]
-	return append(b, '}'), i + 1
+	base := len(o.kids)
+	for k := i + 1; k < n.end; k = o.nodes[k].end {
+		o.kids = append(o.kids, k)
+	}
+	o.arrange(text, o.kids[base:], n.byBytes)
+	b = append(b, '{')
+	for at, end := base, len(o.kids); at < end; at++ {
+		k := o.kids[at]
+		m := &o.nodes[k]
+		if at > base {
+			b = append(b, ',')
+		}
+		b = append(append(b, text[m.key-1:m.keyEnd+1]...), ':')
+		b = o.write(b, text, k)
+	}
+	o.kids = o.kids[:base]
+	return append(b, '}')
 }
 
-// arrange puts members in the order of the struct of that name; false: they are.
-func arrange(name []byte, members []member) (moved bool) {
-	if string(name) == "data" { // a contract's first state: by the bytes of the keys, not by their base64
-		less := func(x, y member) int { return bytes.Compare(decoded(x.key), decoded(y.key)) }
-		if slices.IsSortedFunc(members, less) {
-			return false
-		}
-		slices.SortStableFunc(members, less)
-		moved = true
+// arrange puts an object's members in their places.
+func (o *orderer) arrange(text []byte, members []int32, byBytes bool) {
+	if byBytes {
+		slices.SortStableFunc(members, func(x, y int32) int {
+			return bytes.Compare(decoded(text[o.nodes[x].key:o.nodes[x].keyEnd]), decoded(text[o.nodes[y].key:o.nodes[y].keyEnd]))
+		})
+		return
 	}
-	next := 0
-	for _, key := range fields[string(name)] {
-		for i := next; i < len(members); i++ {
-			if string(members[i].key) != key {
-				continue
-			}
-			if i != next {
-				m := members[i]
-				copy(members[next+1:i+1], members[next:i])
-				members[next], moved = m, true
-			}
-			next++
-			break
+	for i := 1; i < len(members); i++ { // few, and mostly in order
+		for k := i; k > 0 && o.nodes[members[k]].rank < o.nodes[members[k-1]].rank; k-- {
+			members[k], members[k-1] = members[k-1], members[k]
 		}
 	}
-	return moved
 }
-
 func decoded(key []byte) []byte {
 	out, _ := base64.StdEncoding.DecodeString(string(key)) // view has written it
 	return out

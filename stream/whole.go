@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"unsafe"
 
 	"github.com/troupe-chain/troupe/primitives/view"
 )
@@ -54,6 +55,21 @@ func (d *Digest) MessageJSON(of *view.ShardFilter) ([]byte, error) {
 
 func (d *Digest) whole() view.Cursor { return view.Cursor{At: d.At(), Index: view.WholeBlock} }
 
+// encoders are those that work on no shard: the memory of one block's pieces is that of the next one's.
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+// keptEncoder is how many bytes an encoder keeps between blocks.
+const keptEncoder = 4 << 20
+
+// back is called when nobody reads the encoder's text any more.
+func (e *encoder) back() {
+	if cap(e.b)+cap(e.scratch)+cap(e.order.nodes)*int(unsafe.Sizeof(node{})) > keptEncoder {
+		return
+	}
+	e.b = e.b[:0]
+	encoders.Put(e)
+}
+
 func (d *Digest) makeMessage() *message {
 	m := new(message)
 	details, err := d.details()
@@ -61,10 +77,12 @@ func (d *Digest) makeMessage() *message {
 		m.err = err
 		return m
 	}
-	shards, errs := make([][]byte, len(d.Shards)), make([]error, len(d.Shards))
+	shards, errs := make([]*encoder, len(d.Shards)), make([]error, len(d.Shards))
 	var all sync.WaitGroup
 	for i := range d.Shards {
-		all.Go(func() { shards[i], errs[i] = AppendShard(nil, d.Block, i, &details[i]) })
+		shards[i] = encoders.Get().(*encoder)
+		defer shards[i].back()
+		all.Go(func() { errs[i] = shards[i].shard(d.Block, &d.Shards[i], &details[i]) })
 	}
 	all.Wait()
 	if m.err = errors.Join(errs...); m.err != nil {
@@ -74,7 +92,7 @@ func (d *Digest) makeMessage() *message {
 	n := d.notice(view.WholeBlock, "message")
 	size := len(n.Body) + 8<<10
 	for _, s := range shards {
-		size += len(s) + 1
+		size += len(s.b) + 1
 	}
 	b := append(append(make([]byte, 0, size), n.Body...), `{"block":`...)
 	from := len(b)
@@ -83,8 +101,8 @@ func (d *Digest) makeMessage() *message {
 	b = append(b, `,"shards":[`...)
 	for i, s := range shards {
 		b = append(b, comma(i)...)
-		m.shards = append(m.shards, [2]int{len(b), len(b) + len(s)})
-		b = append(b, s...)
+		m.shards = append(m.shards, [2]int{len(b), len(b) + len(s.b)})
+		b = append(b, s.b...)
 	}
 	n.Body = append(b, "]}"...)
 	m.notice = &n
