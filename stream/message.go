@@ -96,28 +96,96 @@ func comma(i int) string {
 	return ""
 }
 
-func (e *encoder) shard(m *Block, s *Shard, d *Details) error {
-	e.b = strconv.AppendUint(append(e.b, `{"shard_id":`...), uint64(s.ID), 10)
-	outcomes := Proven(m, s)
-	rest := outcomes
-	if s.Chunk == nil {
-		e.b = append(e.b, `,"chunk":null`...)
-	} else {
-		rest = e.chunk(s, d, outcomes)
-	}
-	e.b = append(e.b, `,"receipt_execution_outcomes":[`...)
-	for i := range rest {
-		receipt := d.Receipts[rest[i].ID]
-		if receipt == nil {
-			return fmt.Errorf("%w: %v, executed in block %v", ErrReceipt, rest[i].ID, m.Hash)
+// plan is what a shard's text takes from its outcomes.
+type plan struct {
+	*Shard
+	*Details
+	block    primitives.Hash
+	outcomes []view.OutcomeProof
+	taken    []took // the chunk's transactions that were valid when it was applied, in their order
+	rest     []int  // of the outcomes, those that are not of such
+}
+
+// took is a transaction with its place among the outcomes.
+type took struct {
+	tx      *primitives.SignedTransaction
+	outcome int
+}
+
+func planOf(m *Block, s *Shard, d *Details) *plan {
+	p := &plan{Shard: s, Details: d, block: m.Hash, outcomes: Proven(m, s)}
+	of := make([]bool, len(p.outcomes))
+	if s.Chunk != nil {
+		byID := make(map[primitives.Hash]int, len(p.outcomes))
+		for i := range p.outcomes {
+			byID[p.outcomes[i].ID] = i
 		}
-		e.put(comma(i)+`{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &rest[i]) })
+		for _, tx := range s.Chunk.Transactions {
+			if i, ok := byID[tx.Hash()]; ok {
+				of[i] = true
+				p.taken = append(p.taken, took{tx, i})
+			}
+		}
+	}
+	for i := range of {
+		if !of[i] {
+			p.rest = append(p.rest, i)
+		}
+	}
+	return p
+}
+
+func (e *encoder) shard(m *Block, s *Shard, d *Details) error {
+	p := planOf(m, s, d)
+	e.chunk(p)
+	return e.executed(p)
+}
+
+// chunk appends the first half of a shard: the new chunk.
+func (e *encoder) chunk(p *plan) {
+	e.b = strconv.AppendUint(append(e.b, `{"shard_id":`...), uint64(p.ID), 10)
+	if p.Chunk == nil {
+		e.b = append(e.b, `,"chunk":null`...)
+		return
+	}
+	header := p.Chunk.Header
+	header.HeightIncluded = 0 // by its hash nearcore finds the chunk as it was made
+	e.b = view.AppendAccountID(append(e.b, `,"chunk":{"author":`...), p.Author)
+	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
+	e.b = append(e.b, `,"transactions":[`...)
+	for i, x := range p.taken {
+		e.put(comma(i)+`{"transaction":`, "#transaction", func(b []byte) []byte { return view.AppendSignedTransaction(b, x.tx) })
+		e.put(`,"outcome":{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &p.outcomes[x.outcome]) })
+		e.b = append(e.b, `,"receipt":null}}`...)
+	}
+	for _, list := range []struct {
+		name     string
+		receipts []*primitives.Receipt
+	}{{`],"receipts":[`, p.Chunk.PrevOutgoingReceipts}, {`],"local_receipts":[`, p.Local}, {`],"instant_receipts":[`, p.Instant}} {
+		e.b = append(e.b, list.name...)
+		for i, r := range list.receipts {
+			e.put(comma(i), "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, r) })
+		}
+	}
+	e.b = append(e.b, "]}"...)
+}
+
+// executed appends the second half: the receipts that were executed, and what the shard changed.
+func (e *encoder) executed(p *plan) error {
+	e.b = append(e.b, `,"receipt_execution_outcomes":[`...)
+	for i, k := range p.rest {
+		outcome := &p.outcomes[k]
+		receipt := p.Receipts[outcome.ID]
+		if receipt == nil {
+			return fmt.Errorf("%w: %v, executed in block %v", ErrReceipt, outcome.ID, p.block)
+		}
+		e.put(comma(i)+`{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, outcome) })
 		e.put(`,"receipt":`, "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, receipt) })
-		if d.Origins != nil {
-			if tx := d.Origins[rest[i].ID]; tx.IsZero() {
+		if p.Origins != nil {
+			if tx := p.Origins[outcome.ID]; tx.IsZero() {
 				e.b = append(e.b, `,"tx_hash":null`...)
 			} else {
-				e.b = view.AppendString(append(e.b, `,"tx_hash":`...), tx.String())
+				e.b = view.AppendHash(append(e.b, `,"tx_hash":`...), &tx)
 			}
 		}
 		e.b = append(e.b, '}')
@@ -125,9 +193,9 @@ func (e *encoder) shard(m *Block, s *Shard, d *Details) error {
 	e.b = append(e.b, `],"state_changes":[`...)
 	n := 0
 	var changes []view.Change
-	for i := range d.Changes {
+	for i := range p.Changes {
 		var err error
-		if changes, err = view.AppendKeyChanges(changes[:0], &d.Changes[i]); err != nil {
+		if changes, err = view.AppendKeyChanges(changes[:0], &p.Changes[i]); err != nil {
 			return err
 		}
 		for k := range changes {
@@ -137,48 +205,6 @@ func (e *encoder) shard(m *Block, s *Shard, d *Details) error {
 	}
 	e.b = append(e.b, "]}"...)
 	return nil
-}
-
-// chunk appends a new chunk and returns the outcomes that are not of its transactions.
-func (e *encoder) chunk(s *Shard, d *Details, outcomes []view.OutcomeProof) (rest []view.OutcomeProof) {
-	header := s.Chunk.Header
-	header.HeightIncluded = 0 // by its hash nearcore finds the chunk as it was made
-	e.b = view.AppendAccountID(append(e.b, `,"chunk":{"author":`...), s.Author)
-	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
-	e.b = append(e.b, `,"transactions":[`...)
-	byID := make(map[primitives.Hash]int, len(outcomes))
-	for i := range outcomes {
-		byID[outcomes[i].ID] = i
-	}
-	of := make([]bool, len(outcomes))
-	n := 0
-	for _, tx := range s.Chunk.Transactions {
-		i, ok := byID[tx.Hash()]
-		if !ok { // it was not valid any more
-			continue
-		}
-		of[i] = true
-		e.put(comma(n)+`{"transaction":`, "#transaction", func(b []byte) []byte { return view.AppendSignedTransaction(b, tx) })
-		e.put(`,"outcome":{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &outcomes[i]) })
-		e.b = append(e.b, `,"receipt":null}}`...)
-		n++
-	}
-	for _, list := range []struct {
-		name     string
-		receipts []*primitives.Receipt
-	}{{`],"receipts":[`, s.Chunk.PrevOutgoingReceipts}, {`],"local_receipts":[`, d.Local}, {`],"instant_receipts":[`, d.Instant}} {
-		e.b = append(e.b, list.name...)
-		for i, r := range list.receipts {
-			e.put(comma(i), "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, r) })
-		}
-	}
-	e.b = append(e.b, "]}"...)
-	for i := range outcomes {
-		if !of[i] {
-			rest = append(rest, outcomes[i])
-		}
-	}
-	return rest
 }
 
 // Proven returns a shard's outcomes with their proofs.

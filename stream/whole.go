@@ -77,12 +77,19 @@ func (d *Digest) makeMessage() *message {
 		m.err = err
 		return m
 	}
-	shards, errs := make([]*encoder, len(d.Shards)), make([]error, len(d.Shards))
+	// Each half of each shard by itself: where a block's work is one shard's, that is two cores' too.
+	halves, errs := make([]*encoder, 2*len(d.Shards)), make([]error, len(d.Shards))
+	for i := range halves {
+		halves[i] = encoders.Get().(*encoder)
+		defer halves[i].back()
+	}
 	var all sync.WaitGroup
 	for i := range d.Shards {
-		shards[i] = encoders.Get().(*encoder)
-		defer shards[i].back()
-		all.Go(func() { errs[i] = shards[i].shard(d.Block, &d.Shards[i], &details[i]) })
+		all.Go(func() {
+			p := planOf(d.Block, &d.Shards[i], &details[i])
+			all.Go(func() { errs[i] = halves[2*i+1].executed(p) })
+			halves[2*i].chunk(p)
+		})
 	}
 	all.Wait()
 	if m.err = errors.Join(errs...); m.err != nil {
@@ -91,18 +98,19 @@ func (d *Digest) makeMessage() *message {
 	// All pieces lie in the one text that shows all shards.
 	n := d.notice(view.WholeBlock, "message")
 	size := len(n.Body) + 8<<10
-	for _, s := range shards {
-		size += len(s.b) + 1
+	for _, h := range halves {
+		size += len(h.b) + 1
 	}
 	b := append(append(make([]byte, 0, size), n.Body...), `{"block":`...)
 	from := len(b)
 	b = AppendBlock(b, d.Block)
 	m.block = [2]int{from, len(b)}
 	b = append(b, `,"shards":[`...)
-	for i, s := range shards {
+	for i := range d.Shards {
 		b = append(b, comma(i)...)
-		m.shards = append(m.shards, [2]int{len(b), len(b) + len(s.b)})
-		b = append(b, s.b...)
+		from := len(b)
+		b = append(append(b, halves[2*i].b...), halves[2*i+1].b...)
+		m.shards = append(m.shards, [2]int{from, len(b)})
 	}
 	n.Body = append(b, "]}"...)
 	m.notice = &n
