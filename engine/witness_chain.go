@@ -137,12 +137,15 @@ func (v Validation) BlockProducer(id primitives.EpochID, h primitives.Height) (o
 
 // CodeOf is the code that the main transition of a chunk has called, for its validators: of the chunk on the head's chain, whichever block that is in
 // (nearcore partial_witness_actor.rs:787). witness.ErrIrrelevant of a chunk that is no validator's question any more, witness.ErrContracts if the transition
-// is not at, ErrUnknown if its block is not there yet, or not on that chain. Only one that is right costs more than a look at a few blocks.
+// is not at, witness.ErrEarly if its block is not there yet, ErrUnknown if it is not on that chain. Only one that is right costs more than a look at a few blocks.
 func (e *Engine) CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (codes map[primitives.Hash][]byte, err error) {
 	if !e.Validation().Relevant(k) {
 		return nil, fmt.Errorf("%w: shard %d at %d", witness.ErrIrrelevant, k.ShardID, k.HeightCreated)
 	}
 	prev := e.Head()
+	if prev.Height()+1 < k.HeightCreated {
+		return nil, fmt.Errorf("%w: of height %d", witness.ErrEarly, k.HeightCreated-1)
+	}
 	for prev.Height()+1 > k.HeightCreated { // which is above the final block
 		if prev, err = e.Block(prev.Header().PrevHash); err != nil {
 			return nil, err

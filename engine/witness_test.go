@@ -94,7 +94,7 @@ func TestCodeOf(t *testing.T) {
 			"of another shard":    {key, primitives.TransitionKey{Block: at, ShardID: 77}, witness.ErrContracts},
 			"of an old chunk":     {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 1}, primitives.TransitionKey{Block: root, ShardID: shard}, witness.ErrIrrelevant},
 			"of no shard":         {primitives.ChunkKey{ShardID: 77, EpochID: id, HeightCreated: 7}, right, witness.ErrIrrelevant},
-			"of a block to come":  {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 8}, right, ErrUnknown},
+			"of a block to come":  {primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: 8}, right, witness.ErrEarly},
 			"of no height at all": {primitives.ChunkKey{ShardID: shard, EpochID: id}, right, witness.ErrIrrelevant},
 		} {
 			if _, err := n.CodeOf(c.key, c.at); !errors.Is(err, c.want) {

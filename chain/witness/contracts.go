@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -83,7 +84,9 @@ func (t *Tracker) deployTo(key primitives.ChunkKey, producers []primitives.Accou
 	return all, min(len(all), primitives.MaxReedSolomonParts), nil
 }
 
-// accesses asks one of the shard's producers for what is missing, once for each witness.
+// accesses asks for the code that a witness calls and that is not here, once for each witness: its maker, who has it. (A neard asks any of those who make the
+// shard's chunks; one who has not got the block before yet answers nobody, and is not asked again.) Who holds the shard asks for none; it is kept what the
+// witness calls, for the case that it was judged without all of its code.
 func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	a := ev.Accesses
 	if _, err := t.assigned(a.Key, t.me.Account); err != nil {
@@ -92,27 +95,90 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	if err := t.signedBy(a.Key, a.SignedBytes(), a.Signature); err != nil {
 		return out, err
 	}
-	if len(ev.Missing) == 0 {
+	switch {
+	case len(a.Contracts) == 0:
+		return out, nil
+	case len(a.Contracts) > MaxRequested:
+		return out, fmt.Errorf("%w: %d of shard %d at %d", ErrContracts, len(a.Contracts), a.Key.ShardID, a.Key.HeightCreated)
+	case t.calls.has(a.Key):
+		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+	}
+	t.calls.put(a.Key, a)
+	if l, ok := t.lacking.get(a.Key); ok {
+		return t.feed(out, a, l)
+	}
+	if ev.Held || t.shard(a.Key).processed.has(a.Key) {
 		return out, nil
 	}
 	w, err := t.coming(a.Key, true)
 	if err != nil {
 		return out, err
 	}
-	if w.asked != nil {
-		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+	return t.ask(out, a, w)
+}
+
+// ask asks for what is not here of the code that a witness calls; the rest is given to it.
+func (t *Tracker) ask(out Out, a *primitives.ContractAccesses, w *coming) (Out, error) {
+	t.asks = true
+	w.codes, w.asked = t.library.split(a.Contracts)
+	if len(w.asked) == 0 {
+		return out, nil
 	}
-	producers, err := t.chain.Producers(a.Key.EpochID, a.Key.ShardID)
-	if err != nil || len(producers) == 0 {
+	p, err := t.chain.Producer(a.Key)
+	if err != nil {
 		return out, err
 	}
-	w.asked, w.waits, w.of = slices.Clone(ev.Missing), true, producers[ev.Chance%uint64(len(producers))]
-	slices.SortFunc(w.asked, primitives.Hash.Compare)
-	w.asked = slices.Compact(w.asked)
+	w.waits, w.of = true, p.AccountID
 	q := &primitives.ContractCodeRequest{Requester: t.me.Account, Key: a.Key, Contracts: w.asked, Transition: a.Transition}
 	q.Signature = t.me.Key.Sign(q.SignedBytes())
 	out.Send = append(out.Send, Send{To: []primitives.AccountID{w.of}, Body: q})
 	return out, nil
+}
+
+// lack is a witness that was judged without all of its code, and what is asked for since.
+type lack struct {
+	Judgement
+	coming
+}
+
+// lacks keeps a witness until its code comes. It was judged before what it calls was told of, or this validator holds the shard no more.
+func (t *Tracker) lacks(out Out, j Judgement) (Out, error) {
+	if j.again || j.Size > maxOrphan {
+		return out, nil
+	}
+	j.again = true
+	l := &lack{Judgement: j}
+	t.lacking.put(j.Key, l)
+	if a, ok := t.calls.get(j.Key); ok {
+		return t.feed(out, a, l)
+	}
+	return out, nil
+}
+
+// feed asks for what it lacks. If all is here, it is judged again.
+func (t *Tracker) feed(out Out, a *primitives.ContractAccesses, l *lack) (Out, error) {
+	out, err := t.ask(out, a, &l.coming)
+	if err == nil && !l.waits {
+		out = t.fed(out, l)
+	}
+	return out, err
+}
+
+// fed has it judged again.
+func (t *Tracker) fed(out Out, l *lack) Out {
+	t.lacking.drop(l.Key)
+	l.Codes = l.codes
+	out.Judge = append(out.Judge, l.Judgement)
+	return out
+}
+
+// awaits is what waits for the code of a witness.
+func (t *Tracker) awaits(key primitives.ChunkKey) (*coming, *lack, error) {
+	if l, ok := t.lacking.get(key); ok {
+		return &l.coming, l, nil
+	}
+	w, err := t.coming(key, false)
+	return w, nil, err
 }
 
 // codeAsked answers a validator of a chunk, once, if it asks for what the transition has called.
@@ -136,7 +202,17 @@ func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
 	if len(q.Contracts) > MaxRequested {
 		return out, fmt.Errorf("%w: %d of block %v", ErrContracts, len(q.Contracts), q.Transition.Block)
 	}
+	return t.answer(out, who, ev)
+}
+
+// answer gives the code that is asked for. Who asks before the block is here on which the chunk is waits for that.
+func (t *Tracker) answer(out Out, who asker, ev *CodeAsked) (Out, error) {
+	q := ev.Request
 	all, err := ev.Codes(q.Key, q.Transition)
+	if errors.Is(err, ErrEarly) {
+		t.early.put(who, ev)
+		return out, nil
+	}
 	if err != nil {
 		return out, err
 	}
@@ -173,7 +249,7 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 	if !slices.Contains(producers, a.Responder) || !t.verify(a.Signature, a.SignedBytes(), key) {
 		return out, fmt.Errorf("%w: %s", ErrSigner, a.Responder)
 	}
-	w, err := t.coming(a.Key, false)
+	w, _, err := t.awaits(a.Key)
 	if err != nil {
 		return out, err
 	}
@@ -181,17 +257,18 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 		return out, fmt.Errorf("%w: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 	}
 	w.reading = true
-	var codes [][]byte
-	out.Work = append(out.Work, &Work{size: len(a.Compressed), run: func(most int) (err error) {
-		if codes, err = decodeContracts(within(most, unpackContracts), a.Compressed, MaxRequested); err != nil {
+	var list []contract
+	out.Work = append(out.Work, &Work{size: len(a.Compressed), run: func(most int) error {
+		codes, err := decodeContracts(within(most, unpackContracts), a.Compressed, MaxRequested)
+		if err != nil {
 			return err
 		}
-		got := make([]primitives.Hash, len(codes))
-		for i, c := range codes {
-			got[i] = primitives.HashBytes(c)
+		list = contractsOf(codes)
+		got := make([]primitives.Hash, len(list))
+		for i := range list {
+			got[i] = list[i].hash
 		}
-		slices.SortFunc(got, primitives.Hash.Compare)
-		if !slices.Equal(slices.Compact(got), w.asked) {
+		if !slices.Equal(sorted(got), w.asked) {
 			return fmt.Errorf("%w: %d", ErrContracts, len(codes))
 		}
 		return nil
@@ -199,10 +276,17 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 		if w.reading = false; err != nil {
 			return Out{}, err
 		}
-		if still, _ := t.coming(a.Key, false); still != w {
+		t.library.keep(list)
+		still, l, _ := t.awaits(a.Key)
+		if still != w {
 			return Out{}, fmt.Errorf("%w any more: code for shard %d at %d", ErrUnasked, a.Key.ShardID, a.Key.HeightCreated)
 		}
-		w.codes, w.waits = codes, false
+		for i := range list {
+			w.codes = append(w.codes, list[i].code)
+		}
+		if w.waits = false; l != nil {
+			return t.fed(Out{}, l), nil
+		}
 		return t.together(Out{}, a.Key, w), nil
 	}})
 	return out, nil
@@ -255,13 +339,30 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 	}
 	t.deploys.drop(p.Key)
 	t.spread.put(p.Key, struct{}{})
+	asks := t.asks
 	var codes [][]byte
+	var list []contract
 	out.Work = append(out.Work, &Work{size: g.size(), run: func(most int) error {
 		payload, err := g.join()
-		if err == nil {
-			codes, err = decodeContracts(within(most, unpackContracts), payload, MaxDeployed)
+		if err != nil {
+			return err
+		}
+		if codes, err = decodeContracts(within(most, unpackContracts), payload, MaxDeployed); err == nil && asks {
+			list = contractsOf(codes)
 		}
 		return err
-	}, then: func(err error) (Out, error) { return Out{Compile: codes}, err }})
+	}, then: func(err error) (Out, error) {
+		if err == nil {
+			t.library.keep(list) // it will be called
+		}
+		return Out{Compile: codes}, err
+	}})
 	return out, nil
+}
+
+// sorted returns hashes in their order, each once.
+func sorted(hashes []primitives.Hash) []primitives.Hash {
+	out := slices.Clone(hashes)
+	slices.SortFunc(out, primitives.Hash.Compare)
+	return slices.Compact(out)
 }

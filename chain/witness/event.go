@@ -17,6 +17,7 @@ var (
 	ErrKnown      = errors.New("witness: known already")
 	ErrUnasked    = errors.New("witness: nobody has asked for that")
 	ErrContracts  = errors.New("witness: not the contracts that were asked for")
+	ErrEarly      = errors.New("witness: the block on which the chunk is is not here yet")
 )
 
 // Chain is what must be known of the chain. Its answers are of the moment.
@@ -52,15 +53,15 @@ type Part struct {
 	Forward bool
 }
 
-// Accesses came from the chunk's producer. Missing are those that are not compiled here; Chance chooses who is asked for them.
+// Accesses came from the chunk's producer. Held: this validator has the shard's state, and with it the code that stands there.
 type Accesses struct {
 	Accesses *primitives.ContractAccesses
-	Missing  []primitives.Hash
-	Chance   uint64
+	Held     bool
 }
 
 // CodeAsked came from a validator of a chunk, as it says. Codes gives the code of what the main transition of the chunk has called, ErrContracts if that is
-// not at: it may cost an application of the chunk before, and is asked of this node only for who may have it, once.
+// not at, ErrEarly if the block on which the chunk is is not here yet: it may cost an application of the chunk before, and is asked of this node only for
+// who may have it, once, and again with each block while that is early.
 type CodeAsked struct {
 	Request *primitives.ContractCodeRequest
 	Codes   func(key primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
@@ -76,11 +77,12 @@ type Deploys struct {
 	Part *primitives.PartialContractDeploys
 }
 
-// Judged is what became of a Judgement. Early: the block on which the chunk is was not known, and the head was at Head.
+// Judged is what became of a Judgement. Early: the block on which the chunk is was not known, and the head was at Head. Lacks: code that it calls was not
+// given with it.
 type Judged struct {
 	Judgement
-	Good, Early bool
-	Head        primitives.Height
+	Good, Early, Lacks bool
+	Head               primitives.Height
 }
 
 // BlockCame is a block that is known now, with the last final height.
@@ -111,6 +113,7 @@ type Judgement struct {
 	Witness *primitives.ChunkStateWitness
 	Size    int // bytes, not compressed
 	Codes   [][]byte
+	again   bool // it has lacked code before
 }
 
 // Out is what the shell is to do: send in this order, work, judge, compile ahead.

@@ -87,6 +87,8 @@ type network struct {
 	votes        map[primitives.AccountID]*Endorsements
 	judged       map[primitives.AccountID]map[primitives.ChunkKey]int
 	compiled     map[primitives.AccountID]int
+	calls        map[primitives.ChunkKey]bool
+	requests     map[primitives.AccountID]int // for code
 	codes        [][]byte
 	transition   primitives.TransitionKey
 	raw          map[primitives.ChunkKey][]byte
@@ -106,6 +108,7 @@ func newNetwork(t *testing.T, seed uint64, n, makers int, loss float64) *network
 	x := &network{world: &world{n: n, makers: makers}, t: t, random: rand.New(rand.NewPCG(seed, 1)), loss: loss, double: loss,
 		nodes: map[primitives.AccountID]*Tracker{}, votes: map[primitives.AccountID]*Endorsements{},
 		judged: map[primitives.AccountID]map[primitives.ChunkKey]int{}, compiled: map[primitives.AccountID]int{},
+		calls: map[primitives.ChunkKey]bool{}, requests: map[primitives.AccountID]int{},
 		codes: [][]byte{[]byte("code one"), bytes.Repeat([]byte("two"), 500)}, transition: primitives.TransitionKey{Block: primitives.Hash{9}}, raw: map[primitives.ChunkKey][]byte{}}
 	for i := range n {
 		a := account(i)
@@ -121,6 +124,9 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 		x.t.Fatalf("%s: %v", by, err)
 	}
 	for _, s := range out.Send {
+		if _, asks := s.Body.(*primitives.ContractCodeRequest); asks {
+			x.requests[by]++
+		}
 		for _, to := range s.To {
 			if to == by {
 				x.deliver(flying{to: by, from: by, send: s})
@@ -141,6 +147,11 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 		x.do(by, out, err)
 	}
 	for _, j := range out.Judge {
+		if x.calls[j.Key] && !x.makes(by) && !sameCode(j.Codes, x.codes) {
+			out, err := x.nodes[by].Step(Judged{Judgement: j, Lacks: true})
+			x.do(by, out, err)
+			continue
+		}
 		if x.judged[by][j.Key]++; x.judged[by][j.Key] > 1 {
 			x.t.Errorf("%s has judged %+v twice", by, j.Key)
 		}
@@ -155,6 +166,20 @@ func (x *network) do(by primitives.AccountID, out Out, err error) {
 			x.t.Errorf("%s compiles other code", by)
 		}
 	}
+}
+
+// makes tells whether a validator makes chunks of the shard: it has its code.
+func (x *network) makes(a primitives.AccountID) bool {
+	list, _ := x.Producers(primitives.EpochID{}, 0)
+	return slices.Contains(list, a)
+}
+
+// sameCode compares without order.
+func sameCode(a, b [][]byte) bool {
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.SortFunc(a, bytes.Compare)
+	slices.SortFunc(b, bytes.Compare)
+	return slices.EqualFunc(a, b, bytes.Equal)
 }
 
 // deliver hands a message over, by its bytes.
@@ -174,7 +199,7 @@ func (x *network) deliver(f flying) {
 	case *primitives.ContractAccesses:
 		a := new(primitives.ContractAccesses)
 		read(a)
-		ev = Accesses{a, slices.Clone(a.Contracts), x.random.Uint64()}
+		ev = Accesses{a, false}
 	case *primitives.ContractCodeRequest:
 		q := new(primitives.ContractCodeRequest)
 		read(q)
@@ -231,6 +256,7 @@ func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, pr
 	x.raw[w.Key()] = w.AppendBorsh(nil)
 	m := Made{Witness: w, Transition: x.transition}
 	if calls {
+		x.calls[w.Key()] = true
 		m.Accesses, m.Deploys = []primitives.Hash{primitives.HashBytes(x.codes[1]), primitives.HashBytes(x.codes[0])}, x.codes
 	}
 	p, _ := x.Producer(w.Key())
@@ -239,7 +265,8 @@ func (x *network) make(h primitives.Height, calls bool) (primitives.ChunkKey, pr
 	return w.Key(), w.Header.ChunkHash()
 }
 
-// TestSpread: where nothing is lost, in whatever order it comes, every validator judges every witness of others once, with its code, the producers of the next
+// TestSpread: where nothing is lost, in whatever order it comes, every validator judges every witness of others once, with its code, which it asks
+// for at most once, the producers of the next
 // five blocks have all endorsements, and all have compiled what was deployed but the shard's producers, who have it.
 func TestSpread(t *testing.T) {
 	for n := 1; n <= 7; n++ {
@@ -270,6 +297,9 @@ func TestSpread(t *testing.T) {
 			}
 			if compiled := x.compiled[account(i)]; (compiled == 4) != (i >= x.makers) {
 				t.Errorf("%d validators: %s has compiled %d times", n, account(i), compiled)
+			}
+			if asked := x.requests[account(i)]; asked > 1 || i < x.makers && asked > 0 {
+				t.Errorf("%d validators: %s has asked %d times for the same code", n, account(i), asked)
 			}
 		}
 	}
@@ -335,7 +365,7 @@ func TestRefusals(t *testing.T) {
 		"a long witness":          {Part{part(func(p *primitives.PartialWitness) { p.EncodedLength = MaxEncoded + 1 }, producer), true}, ErrPart},
 		"code that nobody wants":  {Code{&primitives.ContractCodeResponse{Key: w.Key(), Responder: account(0)}}, ErrSigner},
 		"code of nobody":          {Code{&primitives.ContractCodeResponse{Key: w.Key()}}, ErrSigner},
-		"accesses by another":     {Accesses{&primitives.ContractAccesses{Key: w.Key(), Contracts: []primitives.Hash{{1}}, Signature: primitives.ZeroED25519Signature}, nil, 0}, ErrSigner},
+		"accesses by another":     {Accesses{&primitives.ContractAccesses{Key: w.Key(), Contracts: []primitives.Hash{{1}}, Signature: primitives.ZeroED25519Signature}, false}, ErrSigner},
 		"an orphan far ahead":     {Judged{Judgement: Judgement{Key: w.Key(), Witness: w}, Early: true, Head: 30}, ErrIrrelevant},
 	} {
 		if out, err := node.Step(c.ev); !errors.Is(err, c.want) || len(out.Send)+len(out.Judge) > 0 {
@@ -511,8 +541,8 @@ func TestCodeOfAnother(t *testing.T) {
 	node := x.nodes[account(3)]
 	a := &primitives.ContractAccesses{Key: w.Key(), Contracts: []primitives.Hash{primitives.HashBytes(code)}, Transition: x.transition}
 	a.Signature = secret(maker.AccountID).Sign(a.SignedBytes())
-	out, err := node.Step(Accesses{a, a.Contracts, 1})
-	if err != nil || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(1)}) {
+	out, err := node.Step(Accesses{a, false})
+	if err != nil || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{maker.AccountID}) {
 		t.Fatalf("%v, %+v", err, out)
 	}
 	give := func(by int) (Out, error) {
@@ -520,10 +550,10 @@ func TestCodeOfAnother(t *testing.T) {
 		r.Signature = secret(account(by)).Sign(r.SignedBytes())
 		return node.Step(Code{r})
 	}
-	if out, err := give(0); !errors.Is(err, ErrUnasked) || len(out.Work) > 0 {
+	if out, err := give(1); !errors.Is(err, ErrUnasked) || len(out.Work) > 0 {
 		t.Errorf("of another: %v, %+v", err, out)
 	}
-	if out, err := give(1); err != nil || len(out.Work) != 1 {
+	if out, err := give(0); err != nil || len(out.Work) != 1 {
 		t.Errorf("of whom it was asked: %v, %+v", err, out)
 	}
 }

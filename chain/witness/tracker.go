@@ -15,6 +15,8 @@ const (
 	maxProcessed  = 50 // a shard, that have
 	maxDeploys    = 20
 	maxAnswered   = 30
+	maxLacking    = 5
+	maxCalls      = 100
 	maxOrphans    = 25
 	maxOrphan     = 40 << 20 // bytes, not compressed
 	orphanFrom    = 2        // above the head
@@ -39,6 +41,11 @@ type Tracker struct {
 	deploys  recent[primitives.ChunkKey, *gathering]
 	spread   recent[primitives.ChunkKey, struct{}] // deploys that have come together
 	answered recent[asker, struct{}]
+	early    recent[asker, *CodeAsked]                                 // of those, what waits for its block
+	calls    recent[primitives.ChunkKey, *primitives.ContractAccesses] // what witnesses call
+	lacking  recent[primitives.ChunkKey, *lack]
+	library  library
+	asks     bool // for code: it has not got all
 }
 
 type asker struct {
@@ -56,9 +63,9 @@ type coming struct {
 	parts   *gathering
 	asked   []primitives.Hash
 	of      primitives.AccountID // who was asked for those
-	codes   [][]byte
-	waits   bool // for codes
-	reading bool // codes that have come
+	codes   [][]byte             // what it calls of contracts, as far as it is here
+	waits   bool                 // for codes
+	reading bool                 // codes that have come
 }
 
 // gathering are parts of a payload.
@@ -73,7 +80,9 @@ type gathering struct {
 func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Tracker {
 	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{},
 		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *gathering](maxDeploys),
-		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered)}
+		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered),
+		early: newRecent[asker, *CodeAsked](maxAnswered), calls: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxCalls),
+		lacking: newRecent[primitives.ChunkKey, *lack](maxLacking), library: newLibrary(keptCode)}
 }
 
 // Step takes an event. Whose account has no key hears nothing. On an error the message is to be dropped; what is in Out is to be done nevertheless.
@@ -217,11 +226,7 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 
 // coming returns what there is of a witness, and begins with nothing if it may.
 func (t *Tracker) coming(key primitives.ChunkKey, begin bool) (*coming, error) {
-	s := t.shards[key.ShardID]
-	if s == nil {
-		s = &shard{newRecent[primitives.ChunkKey, *coming](MaxWitnesses), newRecent[primitives.ChunkKey, struct{}](maxProcessed)}
-		t.shards[key.ShardID] = s
-	}
+	s := t.shard(key)
 	if s.processed.has(key) {
 		return nil, fmt.Errorf("%w: shard %d at %d", ErrKnown, key.ShardID, key.HeightCreated)
 	}
@@ -234,6 +239,16 @@ func (t *Tracker) coming(key primitives.ChunkKey, begin bool) (*coming, error) {
 		s.coming.put(key, w)
 	}
 	return w, nil
+}
+
+// shard is what there is of a chunk's shard.
+func (t *Tracker) shard(key primitives.ChunkKey) *shard {
+	s := t.shards[key.ShardID]
+	if s == nil {
+		s = &shard{newRecent[primitives.ChunkKey, *coming](MaxWitnesses), newRecent[primitives.ChunkKey, struct{}](maxProcessed)}
+		t.shards[key.ShardID] = s
+	}
+	return s
 }
 
 func (t *Tracker) done(key primitives.ChunkKey) {
@@ -286,6 +301,8 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	switch {
 	case j.Good:
 		return t.endorse(out, j.Key, j.Witness.Header.ChunkHash())
+	case j.Lacks:
+		return t.lacks(out, j.Judgement)
 	case !j.Early:
 		return out, nil
 	}
@@ -297,7 +314,7 @@ func (t *Tracker) judged(j *Judged) (out Out, err error) {
 	return out, nil
 }
 
-// blockCame has those judged that have waited for the block, and forgets what is below the final one.
+// blockCame has those judged that have waited for the block, answers who has asked before it was here, and forgets what is below the final one.
 func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 	for _, key := range slices.Clone(t.orphans.order) {
 		j := t.orphans.by[key]
@@ -308,6 +325,18 @@ func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 			continue
 		}
 		t.orphans.drop(key)
+	}
+	for _, key := range slices.Clone(t.lacking.order) {
+		if key.HeightCreated <= b.Final {
+			t.lacking.drop(key)
+		}
+	}
+	for _, who := range slices.Clone(t.early.order) {
+		ev := t.early.by[who]
+		t.early.drop(who)
+		if o, err := t.answer(Out{}, who, ev); err == nil {
+			out.Send = append(out.Send, o.Send...)
+		}
 	}
 	return out
 }

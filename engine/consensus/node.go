@@ -34,7 +34,9 @@ type Chain interface {
 	CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error)
 	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
 	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
+	Hasten(codes [][]byte)
 
+	Holds(primitives.ShardID) bool
 	Head() *engine.Entry
 	Final() storage.BlockRef
 	Tip() *engine.Entry

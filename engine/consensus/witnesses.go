@@ -57,7 +57,7 @@ func (n *Node) judge(m Message) {
 	case Forwarded:
 		ev = witness.Part{Part: m.PartialWitness, Forward: true}
 	case *primitives.ContractAccesses:
-		ev = witness.Accesses{Accesses: m, Missing: m.Contracts, Chance: uint64(n.o.Random(1 << 30))}
+		ev = witness.Accesses{Accesses: m, Held: n.e.Holds(m.Key.ShardID)}
 	case *primitives.ContractCodeRequest:
 		ev = witness.CodeAsked{Request: m, Codes: n.e.CodeOf}
 	case *primitives.ContractCodeResponse:
@@ -102,6 +102,9 @@ func (n *Node) judging(out witness.Out, err error) {
 	}
 	for i := range out.Judge {
 		n.check(out.Judge[i])
+	}
+	if codes := out.Compile; len(codes) > 0 {
+		n.run(func() { n.e.Hasten(codes) }, func() {})
 	}
 }
 
@@ -155,7 +158,7 @@ func (n *Node) look(j witness.Judgement) {
 
 // judged says what became of a judgement.
 func (n *Node) judged(j witness.Judgement, err error) {
-	ev := witness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Head: n.e.Head().Height()}
+	ev := witness.Judged{Judgement: j, Good: err == nil, Early: errors.Is(err, engine.ErrOrphan), Lacks: errors.Is(err, engine.ErrNoCode), Head: n.e.Head().Height()}
 	if ev.Early && n.e.Entry(j.Witness.Header.PrevBlockHash) != nil { // the block has come while it was judged
 		n.check(j)
 		return
