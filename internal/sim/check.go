@@ -37,6 +37,7 @@ type checks struct {
 	returned  bool     // and is back, or the joiner has come
 	rekeyed   int      // validators that sign with another key
 	signs     signs
+	endorsed  map[primitives.AccountID]Share
 }
 
 // place is a shard of a block.
@@ -54,7 +55,7 @@ type deeds struct {
 func (c *checks) init(w *World) {
 	*c = checks{w: w, chain: map[primitives.Height]primitives.Hash{}, finals: map[primitives.AccountID]storage.BlockRef{}, roots: map[place]primitives.Hash{},
 		did: map[place]*deeds{}, applied: map[primitives.Hash]primitives.Height{}, owed: map[primitives.Hash]primitives.Height{}, moved: begin,
-		epochs: map[primitives.EpochID]bool{}}
+		epochs: map[primitives.EpochID]bool{}, endorsed: map[primitives.AccountID]Share{}}
 	c.signs.init(c)
 }
 
@@ -172,8 +173,37 @@ func (c *checks) final(n *node, at *engine.Entry) {
 			c.late++
 		}
 	}
+	c.endorsements(n, at)
 	c.unread = append(c.unread, unread{n, n.life, at})
 	c.read()
+}
+
+// endorsements counts who has endorsed the chunks of a final block, as epochs do, but for the first block, which has none.
+func (c *checks) endorsements(n *node, at *engine.Entry) {
+	prev, err := n.engine.Header(at.Header().PrevHash)
+	if err != nil {
+		c.fail("%s: %v", n.name, err)
+		return
+	}
+	if prev.PrevHash.IsZero() {
+		return
+	}
+	for i, h := range at.Block.Body.Chunks {
+		list, err := n.engine.Validation().Validators(primitives.ChunkKey{ShardID: at.Layout.ShardIDs()[i], EpochID: at.Header().EpochID, HeightCreated: prev.Height + 1})
+		if err != nil {
+			c.fail("%s: %v", n.name, err)
+			return
+		}
+		for k, a := range list {
+			s := c.endorsed[a.AccountID]
+			if s.Due++; h.HeightIncluded == at.Height() && at.Block.Body.ChunkEndorsements[i][k] != "" {
+				s.Made++
+			} else {
+				c.w.say(a.AccountID, "has no endorsement of shard %d in final block %d", at.Layout.ShardIDs()[i], at.Height())
+			}
+			c.endorsed[a.AccountID] = s
+		}
+	}
 }
 
 // unread is a final block, and who had it first.
@@ -309,6 +339,7 @@ func (c *checks) atEnd() {
 
 func (c *checks) measure(r *Result) {
 	r.Receipts, r.Epochs, r.Missed, r.Gaps = len(c.applied), len(c.epochs), c.missed, c.gaps
+	r.Endorsed = c.endorsed
 }
 
 // said checks what a node signs against all that it has signed.

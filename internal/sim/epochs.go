@@ -23,6 +23,10 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	if s.Joiner {
 		makers++
 	}
+	blocks := seats
+	if s.Idle {
+		blocks = makers
+	}
 	kickout := 0 // percent of what was expected
 	if s.Leaver {
 		kickout = 50
@@ -33,6 +37,6 @@ func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 "minimum_stake_divisor":10,"protocol_upgrade_stake_threshold":[4,5],"num_chunk_producer_seats":%d,
 "minimum_validators_per_shard":%d,"minimum_stake_ratio":[1,6250],"chunk_producer_assignment_changes_limit":5,
 "shuffle_shard_assignment_for_chunk_producers":%v,"max_inflation_rate":[1,20],"validator_max_kickout_stake_perc":100,
-"num_chunk_validator_seats":300,"shard_layout":%s}`, s.Epoch, seats, kickout, kickout, kickout, makers, max(s.Each, 1), s.Shuffle, layout)
+"num_chunk_validator_seats":300,"shard_layout":%s}`, s.Epoch, blocks, kickout, kickout, kickout, makers, max(s.Each, 1), s.Shuffle, layout)
 	return map[string][]byte{fmt.Sprintf("%d.json", c.ProtocolVersion): file}, nil
 }

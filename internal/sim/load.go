@@ -1,22 +1,47 @@
 package sim
 
 import (
+	"bytes"
+	"encoding/binary"
+
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/runtime/action"
 )
 
-// load are clients that send transfers to random nodes.
+// hosts are the first users, whose accounts have contracts where there are any.
+const hosts = 4
+
+// still is a VM whose contracts do nothing.
+type still struct{}
+
+// Call is action.VM's.
+func (still) Call(c *action.Call, _ *action.External) (action.CallOutcome, error) {
+	o := c.Unchanged()
+	o.GasBurnt, o.GasUsed, o.Compute = 1_000_000_000_000, 1_000_000_000_000, 1_000_000_000_000
+	return o, nil
+}
+
+// code is the contract of a host, for the n-th time.
+func code(host, n int) []byte {
+	out := bytes.Repeat([]byte{byte(host)}, 3000)
+	binary.LittleEndian.PutUint64(out, uint64(n))
+	return out
+}
+
+// load are clients that send transfers, and calls, to random nodes.
 type load struct {
 	w       *World
 	nonces  [users]primitives.Nonce
 	stopped bool
 	sent    int
+	codes   int                                      // deployed
 	signers map[primitives.Hash]primitives.AccountID // of what was sent
 }
 
 func (l *load) init(w *World) { l.w, l.signers = w, map[primitives.Hash]primitives.AccountID{} }
 
-// go on sends one transfer, and later the next.
+// next sends one transaction, and later the next.
 func (l *load) next() {
 	w := l.w
 	if l.stopped {
@@ -34,10 +59,19 @@ func (l *load) send() {
 	if n.core == nil {
 		return
 	}
-	l.nonces[from]++
 	signer, key := user(from), secretOf(user(from))
+	receiver, actions := user(to), []primitives.Action{&primitives.Transfer{Deposit: amount}}
+	if w.s.Calls && (l.codes < hosts || w.chance(5)) {
+		from = l.codes % hosts
+		signer, key = user(from), secretOf(user(from))
+		receiver, actions = signer, []primitives.Action{&primitives.DeployContract{Code: code(from, l.codes)}}
+		l.codes++
+	} else if w.s.Calls && w.chance(500) {
+		receiver, actions = user(to%hosts), []primitives.Action{&primitives.FunctionCall{Method: "nothing", Gas: 10_000_000_000_000}}
+	}
+	l.nonces[from]++
 	tx := primitives.Transaction{SignerID: signer, PublicKey: key.PublicKey(), Nonce: primitives.TransactionNonce{Nonce: l.nonces[from]},
-		ReceiverID: user(to), BlockHash: n.engine.Final().Hash, Actions: []primitives.Action{&primitives.Transfer{Deposit: amount}}}
+		ReceiverID: receiver, BlockHash: n.engine.Final().Hash, Actions: actions}
 	hash := tx.Hash()
 	l.sent++
 	l.signers[hash] = signer

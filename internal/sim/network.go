@@ -116,6 +116,14 @@ func kind(m consensus.Message) byte {
 		return 13
 	case *primitives.ChunkEndorsement:
 		return 14
+	case *primitives.ContractAccesses:
+		return 15
+	case *primitives.ContractCodeRequest:
+		return 16
+	case *primitives.ContractCodeResponse:
+		return 17
+	case *primitives.PartialContractDeploys:
+		return 18
 	}
 	return 0
 }
@@ -155,6 +163,12 @@ func describe(m consensus.Message) string {
 		return "has the witness of chunk " + short(m.ChunkHash)
 	case *primitives.ChunkEndorsement:
 		return fmt.Sprintf("%s endorses chunk %s of shard %d at %d", m.Metadata.AccountID, short(m.ChunkHash), m.Metadata.ShardID, m.Metadata.HeightCreated)
+	case *primitives.ContractAccesses:
+		return fmt.Sprintf("the chunk of shard %d at %d is on one that calls %d contracts", m.Key.ShardID, m.Key.HeightCreated, len(m.Contracts))
+	case *primitives.ContractCodeRequest:
+		return fmt.Sprintf("%s asks for %d contracts of shard %d at %d", m.Requester, len(m.Contracts), m.Key.ShardID, m.Key.HeightCreated)
+	case *primitives.ContractCodeResponse:
+		return fmt.Sprintf("%s gives contracts of shard %d at %d", m.Responder, m.Key.ShardID, m.Key.HeightCreated)
 	}
 	return fmt.Sprintf("%T", m)
 }

@@ -136,6 +136,9 @@ func (n *node) start() error {
 	if n.account != "" {
 		o.Proofs = 64 << 20
 	}
+	if w.s.Calls {
+		o.VM = still{}
+	}
 	if spoil := w.o.Bug.spoil; spoil != nil {
 		o.Spoil = func(in *apply.Input) { spoil(n, in) }
 	}

@@ -28,6 +28,8 @@ type Scenario struct {
 	Crashes  int      // of nodes
 	Outages  int      // of all nodes at once
 	Blind    int      // validators, the last ones, that hold no state
+	Idle     bool     // and make no blocks either
+	Calls    bool     // half of the load calls contracts, which are deployed now and then
 
 	Followers int  // nodes beside the validators, which hold all
 	Each      int  // validators that make the chunks of a shard, at least; 0: 1
@@ -57,6 +59,9 @@ var Scenarios = []Scenario{
 	}),
 	scenario("blind", "two validators of six hold no state, and judge by witnesses; messages are lost", func(s *Scenario) {
 		s.Nodes, s.Blind, s.Drop, s.Double = 6, 2, 20, 20
+	}),
+	scenario("judges", "two validators of six make nothing and judge by witnesses; each shard has two makers; contracts are called", func(s *Scenario) {
+		s.Nodes, s.Blind, s.Idle, s.Shards, s.Each, s.Calls = 6, 2, true, 2, 2, true
 	}),
 	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
 		s.Leaver, s.Faults, s.Limit, s.Epoch, s.Blocks = true, 60*second, 600*second, 20, 80

@@ -45,13 +45,17 @@ type Result struct {
 	Messages  int
 	Receipts  int // applied in final blocks
 	Crashes   int
-	Lies      int      // blocks and endorsements beside those that are right
-	Shards    int      // in the end
-	Moves     int      // changes of the shards that nodes hold
-	Missed    int      // heights without a block, below the final one
-	Gaps      int      // chunks that final blocks have not
+	Lies      int // blocks and endorsements beside those that are right
+	Shards    int // in the end
+	Moves     int // changes of the shards that nodes hold
+	Missed    int // heights without a block, below the final one
+	Gaps      int // chunks that final blocks have not
+	Endorsed  map[primitives.AccountID]Share
 	Tail      []string // of the trace
 }
+
+// Share is how many endorsements of a validator final blocks have, of those that they should have: of chunks that they have not, too.
+type Share struct{ Made, Due int }
 
 // happening is an entry of the heap.
 type happening struct {
