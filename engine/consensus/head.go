@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
@@ -22,7 +23,13 @@ type head struct {
 	approves  bool              // this validator is among them
 	next      []chain.Approver  // of the epoch behind that; nil: nobody has asked
 	making    primitives.Height // the child that was made
+	enough    int64             // when a child could have been made first, with endorsements of some but not all; 0: it could not
 }
+
+// settling is how long a block that could be made waits for those who have not endorsed its chunks, from the last endorsement that came on, and twice that at
+// most: a neard looks every so often whether it may make a block (block_production_tracking_delay), so that those who are as fast as the others but for
+// that are in it. Where votes come later than endorsements, as at neard's pace, nothing is waited for, and neither is where all hurry.
+const settling = 10 * ms
 
 // setHead begins anew on a block. Chunks on it are made as well, if it is on disk.
 func (n *Node) setHead(at *engine.Entry) {
@@ -74,10 +81,10 @@ type candidate struct {
 	signatures []primitives.Signature
 }
 
-// candidates are the chunks on the head with enough endorsements, by shard index, and whether all are there.
-func (n *Node) candidates() (out []candidate, all bool, err error) {
+// candidates are the chunks on the head with enough endorsements, by shard index, whether all are there, and whether everybody has endorsed them.
+func (n *Node) candidates() (out []candidate, all, full bool, err error) {
 	h := n.head
-	out, all = make([]candidate, h.layout.NumShards()), true
+	out, all, full = make([]candidate, h.layout.NumShards()), true, true
 	for i, id := range h.layout.ShardIDs() {
 		header := n.ready[h.hash][id]
 		if header == nil {
@@ -88,15 +95,28 @@ func (n *Node) candidates() (out []candidate, all bool, err error) {
 		key := primitives.ChunkKey{ShardID: id, EpochID: h.epoch, HeightCreated: header.HeightCreated}
 		signatures, enough, err := n.votes.Of(key, hash)
 		if err != nil {
-			return nil, false, err
+			return nil, false, false, err
 		}
 		if !enough && !n.o.planted(PlantedUnendorsed) {
 			all = false
 			continue
 		}
+		full = full && !slices.Contains(signatures, "")
 		out[i] = candidate{&primitives.Chunk{Hash: hash, Header: *header}, signatures}
 	}
-	return out, all, nil
+	return out, all, full, nil
+}
+
+// hurries tells whether votes are given at once.
+func (n *Node) hurries() bool { return n.o.Eager && n.head.height < n.lively }
+
+// settled tells when a block whose chunks are endorsed by enough waits for nobody any more.
+func (n *Node) settled() int64 {
+	h := n.head
+	if h.enough == 0 {
+		h.enough = n.now
+	}
+	return min(n.endorsed, h.enough+settling) + settling
 }
 
 // make makes the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by time.
@@ -106,7 +126,7 @@ func (n *Node) make() (wait int64) {
 		return 0
 	}
 	var list []candidate
-	var all, known bool
+	var all, full, known bool
 	last := n.tracker.LargestReady()
 	if n.o.planted(PlantedThreshold) {
 		last = max(last, h.height+1)
@@ -124,7 +144,7 @@ func (n *Node) make() (wait int64) {
 			continue
 		}
 		if !known {
-			if list, all, err = n.candidates(); err != nil {
+			if list, all, full, err = n.candidates(); err != nil {
 				n.fail(err)
 				return 0
 			}
@@ -133,6 +153,10 @@ func (n *Node) make() (wait int64) {
 		ready, until := n.tracker.Ready(height, all, n.now)
 		if n.o.planted(PlantedThreshold) && !ready && until == 0 {
 			ready = n.now-n.moved > n.o.Delays.Endorsement
+		}
+		if ready && all && !full && !n.hurries() {
+			until = n.settled()
+			ready = n.now >= until
 		}
 		if !ready {
 			if until > 0 && (wait == 0 || until < wait) {

@@ -136,13 +136,14 @@ type Node struct {
 	route    []primitives.Hash // of headers ahead of the blocks
 	asked    int64             // when headers were asked for
 
-	parts   *parts.Pool
-	whole   map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
-	ready   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
-	eyes    *assignments
-	judges  *witness.Tracker // nil: no validator
-	votes   *witness.Endorsements
-	waiting map[primitives.ShardID]*mempool.Pool
+	parts    *parts.Pool
+	whole    map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
+	ready    map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
+	eyes     *assignments
+	judges   *witness.Tracker // nil: no validator
+	votes    *witness.Endorsements
+	endorsed int64 // when an endorsement came last
+	waiting  map[primitives.ShardID]*mempool.Pool
 
 	jobs    map[uint64]func()
 	lastJob uint64
@@ -237,7 +238,7 @@ func (n *Node) advance() {
 		}
 		n.out.Wake = n.sweep
 		if n.head != nil {
-			for _, p := range n.tracker.Tick(n.now, n.o.Eager && n.head.height < n.lively) {
+			for _, p := range n.tracker.Tick(n.now, n.hurries()) {
 				n.vote(p)
 			}
 			if wait := n.make(); wait > 0 {
@@ -351,7 +352,10 @@ func (n *Node) receive(from Peer, m Message) {
 	case *primitives.ChunkResponse:
 		n.spread(parts.Response{ChunkResponse: m})
 	case *primitives.ChunkEndorsement:
-		if err := n.votes.Add(m); err != nil && !errors.Is(err, witness.ErrKnown) {
+		switch err := n.votes.Add(m); {
+		case err == nil:
+			n.endorsed = n.now
+		case !errors.Is(err, witness.ErrKnown):
 			n.note(err, "endorsement of %s dropped", m.Metadata.AccountID)
 		}
 	case *primitives.WitnessAck: // the producer's meters
