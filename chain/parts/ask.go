@@ -32,7 +32,7 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor prim
 		return err
 	}
 	p.want(e, ancestor, now)
-	waits, werr := p.getsForwards(id, h)
+	waits, werr := p.getsForwards(id, ancestor, h)
 	if err = errors.Join(err, werr); waits && !p.old(h) {
 		return err
 	}
@@ -44,17 +44,22 @@ func (p *Pool) old(h *primitives.ChunkHeader) bool {
 	return h.PrevBlockHash != p.head.Header && h.PrevBlockHash != p.head.HeaderPrev
 }
 
-// getsForwards tells whether others pass parts of a chunk on to this node.
-func (p *Pool) getsForwards(id primitives.EpochID, h *primitives.ChunkHeader) (bool, error) {
+// getsForwards tells whether others pass parts of a chunk on to this node. A neard that makes blocks waits for them in any case; of a shard that is held and
+// in which a validator makes no chunks, in this epoch or the next, nobody passes any on to it, and a block would wait Retry for what was not asked for.
+func (p *Pool) getsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
 	if p.me == "" {
 		return false, nil
 	}
-	list, err := p.chain.BlockProducers(id)
-	if err != nil || slices.Contains(list, p.me) {
-		return err == nil, err
-	}
 	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
-	return err == nil && next.AccountID == p.me, err
+	if err == nil && next.AccountID == p.me {
+		return true, nil
+	}
+	list, lerr := p.chain.BlockProducers(id)
+	if lerr != nil || !slices.Contains(list, p.me) {
+		return false, errors.Join(err, lerr)
+	}
+	holds, err := p.chain.Holds(ancestor, h.ShardID)
+	return !holds || p.chain.Cares(p.me, ancestor, h.ShardID), err
 }
 
 // tick asks again for what has not come, and gives up what never does.

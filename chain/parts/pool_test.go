@@ -216,7 +216,7 @@ func TestBadChunk(t *testing.T) {
 	}
 }
 
-// TestTimers: who gets forwards waits for them; then own parts and receipts are asked of the producer, after 400 ms of others, and all parts after 3 s.
+// TestTimers: who gets forwards waits for them, and who holds a shard of which nobody passes any on to him does not; then own parts and receipts are asked of the producer, after 400 ms of others, and all parts after 3 s.
 func TestTimers(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
 	c, _ := one(t, n, 4, nil)
@@ -270,6 +270,16 @@ func TestTimers(t *testing.T) {
 	}
 	if parts != 10 {
 		t.Errorf("a node that gets no forwards asks for %d parts at once", parts)
+	}
+	me = producers[3] // of shard 0 it makes no chunks
+	n.eyes[me].more = []primitives.ShardID{0}
+	asked(me, 0, head)
+	parts = 0
+	for _, a := range asked(me, 0, wanted) {
+		parts += len(a.Request.Ords)
+	}
+	if parts != 10 {
+		t.Errorf("who holds a shard that it makes no chunks of asks for %d parts at once", parts)
 	}
 }
 
