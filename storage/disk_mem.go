@@ -53,10 +53,7 @@ func (d *MemDisk) fault(bytes int) error {
 func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if off >= f.size {
-		return 0, io.EOF
-	}
-	want := p[:min(int64(len(p)), f.size-off)]
+	want := p[:max(0, min(int64(len(p)), f.size-off))]
 	f.each(off, len(want), func(at int, page []byte) { copy(want[at:], page) })
 	if len(want) < len(p) {
 		return len(want), io.EOF
@@ -80,22 +77,31 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	end := off + int64(len(p))
-	for int64(len(f.pages))*pageSize < end {
-		f.pages = append(f.pages, make([]byte, pageSize))
-	}
-	f.size = max(f.size, end)
+	f.reach(off + int64(len(p)))
 	f.each(off, len(p), func(at int, page []byte) { copy(page, p[at:]) })
 	return len(p), nil
 }
 
+// reach makes the file at least as long, with zeros.
+func (f *memFile) reach(size int64) {
+	for int64(len(f.pages))*pageSize < size {
+		f.pages = append(f.pages, make([]byte, pageSize))
+	}
+	f.size = max(f.size, size)
+}
+
 func (f *memFile) Truncate(size int64) error {
+	if size < 0 {
+		return &fs.PathError{Op: "truncate", Path: "memory", Err: fs.ErrInvalid}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if size < f.size { // what is written behind it is of zeros, as in a file
+	if f.reach(size); size < f.size { // what is written behind it is of zeros, as in a file
 		f.each(size, int(f.size-size), func(_ int, page []byte) { clear(page) })
+		n := (size + pageSize - 1) / pageSize
+		clear(f.pages[n:])
+		f.pages, f.size = f.pages[:n], size
 	}
-	f.size = size
 	return nil
 }
 
@@ -198,7 +204,7 @@ func (d *MemDisk) Save(dir string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for name, f := range d.files {
-		if err := os.WriteFile(filepath.Join(dir, logName, name), slices.Concat(f.pages...)[:f.size], 0o644); err != nil {
+		if err := f.save(filepath.Join(dir, logName, name)); err != nil {
 			return err
 		}
 	}
@@ -207,7 +213,26 @@ func (d *MemDisk) Save(dir string) error {
 			return err
 		}
 	}
+	if d.mark == nil { // nobody has opened it: an empty marker would be a broken one
+		return nil
+	}
 	return os.WriteFile(filepath.Join(dir, markName), d.mark, 0o644)
+}
+
+// save writes a file page by page: what is looked at may be much.
+func (f *memFile) save(path string) error {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	to, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	f.each(0, int(f.size), func(_ int, page []byte) {
+		if err == nil {
+			_, err = to.Write(page)
+		}
+	})
+	return errors.Join(err, to.Close())
 }
 
 func copyIndex(dir string, from lstorage.Storage) error {

@@ -178,10 +178,8 @@ func (c *strictChain) options() Options {
 
 // fail makes one of the next calls fail.
 func (c *strictChain) fail(within int) {
-	c.disk.mu.Lock()
-	defer c.disk.mu.Unlock()
-	c.disk.at = c.disk.calls + 1 + c.rng.IntN(within)
-	c.disk.how = [...]error{errDied, errDied, errDied, errIO, errRoom}[c.rng.IntN(5)]
+	n := 1 + c.rng.IntN(within)
+	c.disk.fail(n, [...]error{errDied, errDied, errDied, errIO, errRoom}[c.rng.IntN(5)])
 }
 
 // failed counts a failure, if there was one, and says whether an error is its.
