@@ -310,6 +310,9 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 				c.count(func(s *Stats) { s.Loads++ })
 				return c.entry(key, v, int64(len(f.info)), f.size, f.source), nil
 			}
+			if c.isClosed() { // and so is what loads: the file is as good as it was
+				return nil, ErrClosed
+			}
 			c.count(func(s *Stats) { s.Damaged++ })
 			c.disk.remove(key)
 		}
@@ -317,7 +320,7 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 	a, err := c.compile(key, build, cancel)
 	for again := 0; err == nil && a.File != ""; again++ {
 		e, lost := c.takeOver(key, a)
-		if lost == nil || again == mostLost || errors.As(lost, new(*notLoaded)) {
+		if lost == nil || again == mostLost || errors.As(lost, new(*notLoaded)) || errors.Is(lost, ErrClosed) {
 			return e, lost
 		}
 		a, err = c.compile(key, build, cancel) // somebody took the file away
@@ -338,6 +341,9 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 		}
 	}
 	v, err := c.loader.Load(a)
+	if err != nil && c.isClosed() {
+		return nil, ErrClosed
+	}
 	if err != nil {
 		if c.disk != nil {
 			c.disk.remove(key)
@@ -345,6 +351,12 @@ func (c *Cache[V]) make(key Key, build Build, cancel <-chan struct{}) (*Entry[V]
 		return nil, err
 	}
 	return c.entry(key, v, int64(len(a.Info)), int64(len(a.Code)), a.Source), nil
+}
+
+func (c *Cache[V]) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 // mostLost is how often an artifact is made again whose file is not there or not as it was said: the folder may be deleted at any time, and
@@ -372,6 +384,9 @@ func (c *Cache[V]) takeOver(key Key, a Artifact) (*Entry[V], error) {
 	if path != "" {
 		if v, err := c.loader.LoadFile(a.Info, path); err == nil {
 			return c.entry(key, v, int64(len(a.Info)), a.Size, a.Source), nil
+		}
+		if c.isClosed() {
+			return nil, ErrClosed
 		}
 	}
 	a.Code = make([]byte, a.Size)

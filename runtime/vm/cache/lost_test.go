@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"testing"
 )
@@ -42,6 +44,81 @@ func TestFileLost(t *testing.T) {
 			e.Release()
 			if times > 2 {
 				t.Errorf("it was made %d times", times)
+			}
+		})
+	}
+}
+
+// ended is a loader that ends with its cache, which may be in the middle of a load.
+type ended struct {
+	*loader
+	end func() // nil: it goes on
+}
+
+var errEnded = errors.New("the engine has ended")
+
+func (l *ended) Load(a Artifact) (*value, error) {
+	if l.end != nil {
+		l.end()
+		return nil, errEnded
+	}
+	return l.loader.Load(a)
+}
+
+func (l *ended) LoadFile(info []byte, path string) (*value, error) {
+	if l.end != nil {
+		l.end()
+		return nil, errEnded
+	}
+	return l.loader.LoadFile(info, path)
+}
+
+// TestEndsWhileLoading: what a loader that has ended does not load is no worse for that: it stays on disk, and is not counted as damaged.
+func TestEndsWhileLoading(t *testing.T) {
+	for name, first := range map[string]func(*testing.T, *Cache[*value]) error{
+		"from disk": nil, // put there by an earlier one
+		"in a file": func(t *testing.T, c *Cache[*value]) error {
+			_, err := inFile(t, c, 1, 5000, func(string, *Artifact) {})
+			return err
+		},
+		"as bytes": func(_ *testing.T, c *Cache[*value]) error {
+			_, err := c.Get(key(1), func(<-chan struct{}) (Artifact, error) {
+				return Artifact{Info: []byte{1}, Code: bytes.Repeat([]byte{1}, 5000)}, nil
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if first == nil {
+				c, _ := open(t, Options{Dir: dir})
+				e, _ := get(t, c, 1, 5000)
+				e.Release()
+				c.Close()
+			}
+			c, l := open(t, Options{Dir: dir})
+			c.loader = &ended{l, c.Close}
+			var err error
+			if first == nil {
+				_, err = c.Get(key(1), func(<-chan struct{}) (Artifact, error) {
+					t.Error("it is made again")
+					return Artifact{}, errEnded
+				})
+			} else {
+				err = first(t, c)
+			}
+			if !errors.Is(err, ErrClosed) {
+				t.Errorf("%v, want that it is closed", err)
+			}
+			if s := c.Stats(); s.Damaged > 0 {
+				t.Errorf("%d are said to be damaged", s.Damaged)
+			}
+			c, _ = open(t, Options{Dir: dir})
+			defer c.Close()
+			if e, built := get(t, c, 1, 5000); built {
+				t.Error("it has to be made again")
+			} else {
+				e.Release()
 			}
 		})
 	}
