@@ -10,7 +10,6 @@ const (
 	unitSize     = 16
 	slabSize     = 1 << 20
 	firstSlab    = 64 << 10 // bytes; each is twice as long as the one before, up to slabSize
-	unitsPerSlab = slabSize / unitSize
 	maxSlabs     = 1 << 16
 	exactClasses = 32 // sizes of 1 to 32 units are exact; above, each doubling has 8 steps
 	numClasses   = exactClasses + 8*11
