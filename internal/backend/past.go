@@ -12,7 +12,7 @@ import (
 // the same address wait: a crowd that reads the past, which is cheap to ask for and dear to tell, leaves half of that half to everybody else.
 type past struct {
 	now   func() time.Time
-	after func(time.Duration, func()) // time.AfterFunc
+	after func(time.Duration, func()) (stop func() bool) // time.AfterFunc
 
 	mu    sync.Mutex
 	free  int // places; none while anybody waits
@@ -34,7 +34,7 @@ const (
 type turn struct {
 	of     *pastReader
 	wake   func()
-	called *time.Timer // a place is his until then; nil: he waits
+	called func() bool // stops the clock until which a place is his; nil: he waits
 	left   bool
 }
 
@@ -47,7 +47,7 @@ type pastReader struct {
 
 func newPast(places int) *past {
 	return &past{free: places, queue: fair.Queue[*turn]{Limit: maxTurns}, waits: map[[16]byte]int{}, now: time.Now,
-		after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
+		after: func(d time.Duration, f func()) (stop func() bool) { return time.AfterFunc(d, f).Stop }}
 }
 
 // reader returns another reader of an address.
@@ -65,7 +65,7 @@ func (r *pastReader) take(wake func()) (back func(), ok bool) {
 	defer p.mu.Unlock()
 	switch t := r.turn; {
 	case t != nil && t.called != nil:
-		t.called.Stop()
+		t.called()
 		r.turn = nil
 	case t != nil:
 		return r.leave, false
@@ -98,7 +98,7 @@ func (r *pastReader) leave() {
 		t.left = true
 		p.forget(r.client)
 	default:
-		t.called.Stop()
+		t.called()
 		defer p.pass()
 	}
 	p.mu.Unlock()
@@ -150,7 +150,7 @@ func (p *past) next() (wake func()) {
 		case t.left:
 			continue
 		}
-		t.called = time.AfterFunc(patience, t.late)
+		t.called = p.after(patience, t.late)
 		p.forget(c)
 		return t.wake
 	}

@@ -13,12 +13,33 @@ type queue struct {
 	rests []time.Duration
 	ends  []func()
 	woken []int
+	late  []*clock // of those who were called
+}
+
+// clock fires at the end of somebody's patience, unless it was stopped.
+type clock struct {
+	fire    func()
+	stopped bool
+}
+
+func (c *clock) stop() bool {
+	was := c.stopped
+	c.stopped = true
+	return !was
 }
 
 func newQueue(t *testing.T) *queue {
 	q := &queue{t: t, p: newPast(1), now: time.Unix(1000, 0)}
 	q.p.now = func() time.Time { return q.now }
-	q.p.after = func(d time.Duration, f func()) { q.rests, q.ends = append(q.rests, d), append(q.ends, f) }
+	q.p.after = func(d time.Duration, f func()) (stop func() bool) {
+		if d == patience {
+			c := &clock{fire: f}
+			q.late = append(q.late, c)
+			return c.stop
+		}
+		q.rests, q.ends = append(q.rests, d), append(q.ends, f)
+		return nil
+	}
 	return q
 }
 
@@ -109,7 +130,8 @@ func TestPastTurns(t *testing.T) {
 	q.waits(b, 2)
 	q.waits(c, 3)
 	back()
-	b.turn.late() // called, and not seen again
+	lost := q.late[len(q.late)-1]
+	lost.fire() // b was called, and is not seen again
 	if len(q.woken) != 4 || q.woken[3] != 3 {
 		t.Fatalf("called %v, want who waited behind the one that does not come", q.woken)
 	}
@@ -118,6 +140,12 @@ func TestPastTurns(t *testing.T) {
 	q.reads(b)()
 	c.leave()
 	q.reads(b)()
+	for i, c := range q.late {
+		if c.stopped != (c != lost) {
+			t.Errorf("clock %d of %d: stopped: %v", i, len(q.late), c.stopped)
+		}
+		c.fire() // too late to do anything
+	}
 	if q.p.free != 1 || q.p.all != 0 || len(q.p.waits) != 0 || q.p.queue.Len() != 0 {
 		t.Errorf("%d places, %d wait (%v), %d are in the queue", q.p.free, q.p.all, q.p.waits, q.p.queue.Len())
 	}
