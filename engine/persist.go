@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
@@ -145,23 +144,21 @@ const (
 	mostEncodings  = 64 << 10
 )
 
-// scratch is where a value is encoded at first: how long it is, is not known before.
-var scratch = sync.Pool{New: func() any { return new([]byte) }}
+func (e *encodings) of(v borsh.Appender) (own []byte) {
+	primitives.Encoded(v, func(b []byte) { own = e.copy(b) })
+	return own
+}
 
-func (e *encodings) of(v borsh.Appender) []byte {
-	s := scratch.Get().(*[]byte)
-	defer scratch.Put(s)
-	*s = v.AppendBorsh((*s)[:0])
-	n := len(*s)
-	if n > cap(e.slab)-len(e.slab) {
+func (e *encodings) copy(b []byte) []byte {
+	if len(b) > cap(e.slab)-len(e.slab) {
 		size := min(max(firstEncodings, 2*cap(e.slab)), mostEncodings)
-		if n > size/4 {
-			return bytes.Clone(*s)
+		if len(b) > size/4 {
+			return bytes.Clone(b)
 		}
 		e.slab = make([]byte, 0, size)
 	}
 	from := len(e.slab)
-	e.slab = append(e.slab, *s...)
+	e.slab = append(e.slab, b...)
 	return e.slab[from:len(e.slab):len(e.slab)]
 }
 
