@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -32,11 +33,18 @@ const (
 // configuration, is epochs behind, of which a busy shard changes more than the memory has. What is more is not made: the next epoch has its snapshot.
 const mostBack = 256 << 20
 
+// perKey is what each key takes besides: a place in a map and in a list of changes.
+const perKey = 128
+
+// ErrFarBehind says that a snapshot is not made, as too much has changed since the block that it is of.
+var ErrFarBehind = errors.New("engine: a snapshot is given up")
+
 // pins are the states that are kept for parts, and how far sync blocks have been looked for.
 type pins struct {
 	mu      sync.Mutex
 	byBlock map[primitives.Hash][]storage.Pin
 	most    int // bytes that are taken back; 0: mostBack
+	givenUp atomic.Uint64
 
 	// Of whoever folds:
 	begun bool
@@ -223,9 +231,19 @@ func (e *Engine) accountsIn(epoch primitives.EpochID, shard primitives.ShardID) 
 	return Accounts(layout, shard)
 }
 
-// pinShard stores one state; false: it is not held, or was not then.
+// SnapshotsGivenUp counts the shards of snapshots that were not made since too much had changed: others get no parts of these states here.
+func (e *Engine) SnapshotsGivenUp() uint64 { return e.pins.givenUp.Load() }
+
+// pinShard stores one state; false: it is not held, or was not then, or is given up.
 func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
 	root, err := e.stateThen(pin, base)
+	if errors.Is(err, ErrFarBehind) {
+		e.pins.givenUp.Add(1)
+		if e.o.Warn != nil {
+			e.o.Warn(err)
+		}
+		return false, nil
+	}
 	if err != nil || root == nil {
 		return false, err
 	}
@@ -251,7 +269,7 @@ func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
 }
 
 // stateThen is a shard's state after a block, for the caller to release: as it is in memory, or that of a later folded block of which the
-// changes since are taken back. nil: it is not held, or too much has changed.
+// changes since are taken back. nil: it is not held. ErrFarBehind: too much has changed.
 func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 	if x := e.Adopted(pin.At.Hash); x != nil && x.Acquire() {
 		defer x.Release()
@@ -287,12 +305,13 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 			c := &changes[k]
 			newer, there := then[string(c.Key)]
 			if size += len(c.Old) - len(newer); !there {
-				size += len(c.Key)
+				size += len(c.Key) + perKey
 			}
 			then[string(c.Key)] = bytes.Clone(c.Old) // or it keeps all that was read with it
 		}
 		if size > most {
-			return nil, nil
+			return nil, fmt.Errorf("%w: of shard %d after block %d more than %d MiB have changed up to block %d; the next epoch has its snapshot again",
+				ErrFarBehind, pin.Shard, pin.At.Height, most>>20, base.Height())
 		}
 		if at = rec.Prev(); at.Height < pin.At.Height {
 			return nil, fmt.Errorf("%w: block %v is not behind block %v", ErrInconsistent, ref(base), pin.At)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/troupe-chain/troupe/primitives"
@@ -72,6 +74,7 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 func TestSnapshotFarBehind(t *testing.T) {
 	for _, most := range []int{0, 100} {
 		g, disk := testGenesis(t, "aa"), storage.NewMemDisk()
+		var warned []error
 		n, err := openChanged(t, g, disk, storage.Options{}, func(*Options) {})
 		if err != nil {
 			t.Fatal(err)
@@ -91,11 +94,14 @@ func TestSnapshotFarBehind(t *testing.T) {
 		if err := n.store.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if n, err = openChanged(t, g, disk, storage.Options{}, func(o *Options) { o.Snapshots = true }); err != nil {
+		if n, err = openChanged(t, g, disk, storage.Options{}, func(o *Options) { o.Snapshots, o.Warn = true, func(err error) { warned = append(warned, err) } }); err != nil {
 			t.Fatal(err)
 		}
 		n.pins.most = most
 		goOn(1)
+		if n.SnapshotsGivenUp() != uint64(len(warned)) || (len(warned) > 0) != (most > 0) || slices.ContainsFunc(warned, func(err error) bool { return !errors.Is(err, ErrFarBehind) }) {
+			t.Errorf("at most %d bytes: %d given up, said: %v", most, n.SnapshotsGivenUp(), warned)
+		}
 		made := func() (of [2]int) {
 			list, err := n.store.Pins()
 			if err != nil {

@@ -249,6 +249,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 	if h.Engine, err = engine.Open(engine.Options{
 		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: verifier(), StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, Told: len(o.Follow) > 0,
+		Warn: func(err error) { h.log.Warn(err) },
 	}); err != nil {
 		return checkTracked(hm, err)
 	}

@@ -13,6 +13,8 @@ func (h *Host) appendShards(b []byte) []byte {
 		}
 		b = fmt.Appendf(b, "near_client_tracked_shards{shard_id=\"%d\"} %d\n", head.Shards[i].ID, held)
 	}
+	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "Shards' states that are not given to others, since too much had changed when they were to be kept",
+		float64(h.Engine.SnapshotsGivenUp()))
 	m := h.Node.ShardMoves()
 	if m == nil {
 		return b
