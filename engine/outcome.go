@@ -105,6 +105,11 @@ func (e *Engine) Receipt(id primitives.Hash) (*primitives.Receipt, error) {
 	if err != nil {
 		return nil, err
 	}
+	return e.receiptAt(id, places)
+}
+
+// receiptAt reads the receipt of the canonical chain that is at one of the places.
+func (e *Engine) receiptAt(id primitives.Hash, places []storage.Place) (*primitives.Receipt, error) {
 	for _, p := range places {
 		if !e.Canonical(p.Block.Ref()) {
 			continue
@@ -124,12 +129,13 @@ type source struct {
 	e           *Engine
 	head, final primitives.Height
 	since       map[primitives.Hash]primitives.Height // ids that are in no block below
+	made        map[primitives.Hash]storage.Place     // of receipts: the outcome that names it
 	err         error
 }
 
 // outcomesOf is the source for a transaction, of whose outcomes none is in a block below that which has it.
 func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, final primitives.Height) *source {
-	return &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}}
+	return &source{e: e, head: head, final: final, since: map[primitives.Hash]primitives.Height{hash: place.Block.Ref().Height}, made: map[primitives.Hash]storage.Place{}}
 }
 
 func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
@@ -139,15 +145,28 @@ func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	}
 	if err == nil {
 		for _, sent := range o.Outcome.ReceiptIDs {
-			s.since[sent] = p.Block.Ref().Height
+			s.since[sent], s.made[sent] = p.Block.Ref().Height, p
 		}
 	}
 	return o, err == nil && p.Block.Ref().Height <= s.head
 }
 
 func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
-	x, err := s.e.Receipt(id)
+	x, err := s.receipt(id)
 	return err == nil && x.PredecessorID == primitives.SystemAccount
+}
+
+// receipt is Engine.Receipt, of those that outcomes have named.
+func (s *source) receipt(id primitives.Hash) (*primitives.Receipt, error) {
+	by, ok := s.made[id]
+	if !ok {
+		return s.e.Receipt(id)
+	}
+	places, err := s.e.store.FindReceiptOf(id, &by)
+	if err != nil {
+		return nil, err
+	}
+	return s.e.receiptAt(id, places)
 }
 
 func (s *source) IsFinal(block primitives.Hash) bool {
@@ -190,7 +209,7 @@ func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitive
 		return out, src.err
 	}
 	for _, id := range txstatus.Receipts(&out) {
-		x, err := e.Receipt(id)
+		x, err := src.receipt(id)
 		if err != nil {
 			return out, err
 		}

@@ -105,3 +105,37 @@ func TestLately(t *testing.T) {
 		t.Error("the oldest is among them")
 	}
 }
+
+// TestReceiptOf: a receipt that an outcome names is found where that is, folded long ago or not at all, without a look through the index; and where it is not
+// there, as any other.
+func TestReceiptOf(t *testing.T) {
+	s, refs := longStore(t, Options{}, NewMemDisk(), 30, 5)
+	x := &soughtIndex{index: s.db}
+	s.db = x
+	for _, ref := range refs[1:] {
+		by, err := s.FindOutcome(hashOf("id", ref.Height, 2))
+		if err != nil || len(by) != 1 {
+			t.Fatal(by, err)
+		}
+		for i := range 5 {
+			want, err := s.FindReceipt(hashOf("receipt", ref.Height, i))
+			if err != nil || len(want) != 1 {
+				t.Fatal(want, err)
+			}
+			x.cursors.Store(0)
+			got, err := s.FindReceiptOf(hashOf("receipt", ref.Height, i), &by[0])
+			if err != nil || len(got) != 1 || got[0].Block.Ref() != want[0].Block.Ref() || got[0].Index != want[0].Index || got[0].Local != want[0].Local || got[0].Canonical != want[0].Canonical {
+				t.Errorf("block %v: %+v, %v, want %+v", ref, got, err, want)
+			}
+			if n := x.cursors.Load(); n > 0 {
+				t.Errorf("block %v: %d cursors over the index", ref, n)
+			}
+		}
+		if got, err := s.FindReceiptOf(hashOf("receipt", refs[5].Height, 1), &by[0]); err != nil || len(got) != 1 || got[0].Block.Ref() != refs[5] {
+			t.Errorf("by an outcome of block %v: %+v, %v, want block %v", ref, got, err, refs[5])
+		}
+		if got, err := s.FindReceiptOf(hashOf("none"), &by[0]); err != nil || len(got) > 0 {
+			t.Errorf("what is not there: %+v, %v", got, err)
+		}
+	}
+}

@@ -222,11 +222,7 @@ func (s *Store) outcomes(id primitives.Hash, from primitives.Height) ([]Place, e
 // FindReceipt returns where a receipt was created: from memory or by its pointer, or else in the block of its outcome or
 // that one's parent.
 func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
-	out, err := s.find(id, s.inEras(receiptPlaces), true, func(k kind) bool { return k == kindOutgoing || k == kindLocal },
-		func(p *Place) (primitives.Hash, error) {
-			r, err := p.Receipt()
-			return r.ID, err
-		})
+	out, err := s.receipts(id, s.inEras(receiptPlaces))
 	if err == nil {
 		out, err = s.andBelow(out, true, func(p *Store) ([]Place, error) { return p.FindReceipt(id) })
 	}
@@ -256,20 +252,48 @@ func (s *Store) FindReceipt(id primitives.Hash) ([]Place, error) {
 	return out, nil
 }
 
+// receipts is FindReceipt by what is in memory and by pointers.
+func (s *Store) receipts(id primitives.Hash, rows pointerRows) ([]Place, error) {
+	return s.find(id, rows, true, func(k kind) bool { return k == kindOutgoing || k == kindLocal }, func(p *Place) (primitives.Hash, error) {
+		r, err := p.Receipt()
+		return r.ID, err
+	})
+}
+
+// FindReceiptOf is FindReceipt of a receipt that the outcome at a place names: that outcome's shard has made it in that block, so nothing of it is looked for
+// among all that the chain has, but where neither has it: a local one that waited.
+func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
+	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil })
+	if err != nil || len(out) > 0 && out[0].Canonical {
+		return out, err
+	}
+	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical); err != nil || len(out) > 0 {
+		return out, err
+	}
+	return s.FindReceipt(id)
+}
+
 // findReceipt appends the places of a receipt in the block.
-func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool) ([]Place, error) {
+func (r *Record) findReceipt(out []Place, id primitives.Hash, canonical bool) (_ []Place, err error) {
 	for _, shard := range r.Shards() {
-		for _, k := range []kind{kindOutgoing, kindLocal} {
-			err := r.each(k, shard, func(i int, item []byte) error {
-				receipt, err := parseInside(item)
-				if receipt.ID == id {
-					out = append(out, Place{Block: r, Shard: shard, Index: i, Local: k == kindLocal, Canonical: canonical})
-				}
-				return err
-			})
-			if err != nil {
-				return nil, err
+		if out, err = r.findReceiptIn(out, shard, id, canonical); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r *Record) findReceiptIn(out []Place, shard primitives.ShardID, id primitives.Hash, canonical bool) ([]Place, error) {
+	for _, k := range []kind{kindOutgoing, kindLocal} {
+		err := r.each(k, shard, func(i int, item []byte) error {
+			receipt, err := parseInside(item)
+			if receipt.ID == id {
+				out = append(out, Place{Block: r, Shard: shard, Index: i, Local: k == kindLocal, Canonical: canonical})
 			}
+			return err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

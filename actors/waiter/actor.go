@@ -197,6 +197,10 @@ func (a *Actor) check() {
 
 // refuse ends the wait, unless the transaction is refused because a block has it, of which milestones will tell.
 func (a *Actor) refuse(why error) {
+	if a.unused() { // then none has it, and nobody looks
+		a.answer(why)
+		return
+	}
 	known, err := a.o.Known(a.o.Wait.Hash)
 	switch {
 	case err != nil:

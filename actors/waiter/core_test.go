@@ -127,6 +127,7 @@ type shell struct {
 	known     bool
 	unused    bool
 	asked     int // Unused
+	sought    int // Known
 }
 
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
@@ -138,7 +139,7 @@ func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
 			return messages.Use{Key: "key", Nonce: tx.Nonce.Nonce, Expires: 100}
 		},
 		Unused:  func(*primitives.SignedTransaction) bool { s.asked++; return s.unused },
-		Known:   func(primitives.Hash) (bool, error) { return s.known, nil },
+		Known:   func(primitives.Hash) (bool, error) { s.sought++; return s.known, nil },
 		Watch:   func(w messages.Watch) { s.watches = append(s.watches, w) },
 		Unwatch: func(messages.Unwatch) { s.gone++ },
 		Submit:  func(m messages.SubmitTransactions) { s.submitted = append(s.submitted, m) },
@@ -408,7 +409,19 @@ func TestUnused(t *testing.T) {
 	s.known = true
 	s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
 	s.Handle(messages.Submitted{Err: nonceUsed})
-	if looks != 1 || len(s.answers) != 1 || s.answers[0].Err != nil {
-		t.Errorf("sent again: %d look-ups, %+v", looks, s.answers)
+	if looks != 1 || s.sought != 1 || len(s.answers) != 1 || s.answers[0].Err != nil {
+		t.Errorf("sent again: %d and %d look-ups, %+v", looks, s.sought, s.answers)
+	}
+
+	for _, unused := range []bool{true, false} { // one that can't come any more is sought only where a block may have it
+		s = newShell(submitted(tx, view.LevelFinal), counted{book{}, &looks})
+		s.unused, s.invalid = unused, tooOld
+		s.Handle(messages.Submitted{Pooled: true})
+		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 5, Final: 4}})
+		s.Handle(messages.Progress{Dropped: true, At: messages.Position{Head: 6, Final: 5}})
+		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 6, Final: 5}})
+		if (s.sought == 0) != unused || len(s.answers) != 1 || !errors.Is(s.answers[0].Err, tooOld) {
+			t.Errorf("dropped, unused %v: sought %d times, %+v", unused, s.sought, s.answers)
+		}
 	}
 }
