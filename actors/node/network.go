@@ -40,6 +40,9 @@ func (n *Node) join() {
 			n.shardMoves.Begin(n.engine.Tip())
 			v := *n.o.Validator
 			v.Source, v.Moves = o.Shards, &n.shardMoves
+			if n.o.between != nil {
+				v.Source = n.o.between(o.Shards)
+			}
 			n.o.Validator = &v
 		}
 	}

@@ -96,6 +96,8 @@ type Options struct {
 	trip       trip             // of tests; nil: nobody asks
 	// said is told of what a validator says, before it leaves; of tests; nil: nobody asks.
 	said func([]consensus.Send)
+	// between stands between a validator and where its shards come from; of tests; nil: nothing does.
+	between func(engine.PartSource) engine.PartSource
 }
 
 // Net is what the chain says to the network, on its own goroutine; nil: there is none.

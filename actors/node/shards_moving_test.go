@@ -66,6 +66,8 @@ func (w *wants) Fire(e *logrus.Entry) error {
 type moving struct {
 	*cluster
 	want wants
+	pace pace
+	hold stages
 	at   sync.Mutex
 	late []string // who began an epoch without a shard that he makes chunks of
 	of   map[primitives.EpochID]map[int][]primitives.ShardID
@@ -81,11 +83,14 @@ func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Optio
 		o.Log.SetOutput(io.Discard)
 		o.Log.SetLevel(logrus.DebugLevel)
 		o.Log.AddHook(&m.want)
+		o.Validator.Even = m.pace.Even
+		o.between = func(s engine.PartSource) engine.PartSource { return &heldSource{s, &m.hold} }
 		for _, f := range change {
 			f(o)
 		}
 	}, shuffled(n, each))
 	m.fold = 4
+	m.pace.run(t)
 	m.open = func(i int, o *engine.Options) {
 		o.Tracks = func(primitives.ShardLayout, primitives.ShardID) bool { return false }
 		o.Scheduled, o.Assigned, o.Snapshots = true, []primitives.AccountID{voter(i)}, true
@@ -238,7 +243,7 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 // TestValidatorsMoving: four validators of four shards, each of which holds that alone of which it makes chunks, dealt anew for each epoch: states come over
 // sockets before their epoch begins, so nobody is without what he makes chunks of, and who holds a shard has the state that others have.
 func TestValidatorsMoving(t *testing.T) {
-	const length, epochs = 100, 6 // a state has ten seconds to come, also where others use the machine
+	const length, epochs = 100, 6 // a state has ten seconds to come, of those in which the machine does something for the test
 	m := newMoving(t, 1, length)
 	stop, began := make(chan struct{}), time.Now()
 	sent := m.load(stop)
@@ -286,29 +291,27 @@ func TestValidatorsMovingBack(t *testing.T) {
 	const length = 80
 	m := newMoving(t, 2, length)
 	m.until(length, 360*time.Second)
-	stopped := map[engine.Stage]bool{}
 	limit := time.Now().Add(240 * time.Second)
-	for len(stopped) < 2 {
-		for i, x := range m.members {
-			if x.ended.Load() {
-				continue
-			}
-			m.look(i)
-			for _, in := range x.ShardMoves().Incoming {
-				if in.Stage == engine.StageHeader || stopped[in.Stage] || len(stopped) == 2 {
+	for _, stage := range []engine.Stage{engine.StageParts, engine.StageBlocks} {
+		m.hold.begin(stage) // or it may be over before anybody sees it
+		for seen := false; !seen; time.Sleep(time.Millisecond) {
+			for i, x := range m.members {
+				m.look(i)
+				k := slices.IndexFunc(x.ShardMoves().Incoming, func(in engine.Incoming) bool { return in.Stage == stage })
+				if k < 0 {
 					continue
 				}
-				stopped[in.Stage] = true
-				t.Logf("node %d ends at %d: %+v", i, x.e.Head().Height(), in)
+				seen = true
+				t.Logf("node %d ends at %d: %+v", i, x.e.Head().Height(), x.ShardMoves().Incoming[k])
 				m.stop(x)
+				m.hold.end()
 				m.start(i)
 				break
 			}
+			if time.Now().After(limit) {
+				t.Fatalf("no shard is seen at stage %d of its way in: %s", stage, m.where())
+			}
 		}
-		if time.Now().After(limit) {
-			t.Fatalf("no shard is seen on its way in: %v, %s", stopped, m.where())
-		}
-		time.Sleep(time.Millisecond)
 	}
 	at := m.members[0].e.Final().Height
 	m.until(at+3*length, 240*time.Second)

@@ -50,6 +50,7 @@ type Options struct {
 	Known   func(*primitives.SignedTransaction) bool // its signature is right; nil: that is not remembered
 	Seed    primitives.Hash                          // orders the pools' groups
 	Clock   func() uint64                            // ns since 1970, of blocks
+	Even    func() time.Duration                     // how much time has gone since some moment, evenly, by which it is waited; nil: the system's
 	Workers int                                      // jobs that run at once
 	Life    *Life
 	// Source has the shards that this node is to hold come in and go, of an engine that is Scheduled; nil: they stay.
@@ -108,8 +109,7 @@ type Actor struct {
 	left   abandoner       // the core that was stepped before
 	file   *File
 	writer *writer
-	base   int64 // of now, when it began
-	begun  time.Time
+	base   int64 // of now, when no time had gone
 	now    int64 // ns; goes on evenly, whatever the clock is set to
 	timer  *time.Timer
 	self   func(any)
@@ -180,8 +180,12 @@ func (a *Actor) open() (err error) {
 		a.o.Key = *a.o.Life.key
 	}
 	self := a.self
-	a.base, a.begun = int64(a.o.Clock()), time.Now()
-	a.now = a.base
+	if a.o.Even == nil {
+		begun := time.Now()
+		a.o.Even = func() time.Duration { return time.Since(begun) }
+	}
+	a.now = int64(a.o.Clock())
+	a.base = a.now - int64(a.o.Even())
 	core, err := consensus.New(consensus.Options{
 		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
 		Verify: a.o.Verify, Known: a.o.Known, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
@@ -277,7 +281,7 @@ func (a *Actor) step(ev consensus.Event) {
 		return
 	}
 	a.o.Life.Steps.Add(1)
-	a.now = max(a.now, a.base+int64(time.Since(a.begun)))
+	a.now = max(a.now, a.base+int64(a.o.Even()))
 	a.do(a.core.Step(a.now, ev))
 	a.reshuffle()
 }

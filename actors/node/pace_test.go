@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage/trie"
+)
+
+// pace is the time by which validators wait: the machine's, but that of what goes between two turns that this process has there no more than paceMost counts. So an
+// epoch is not over while nothing could come, and on a machine that does this alone it is as long as ever.
+type pace struct{ gone atomic.Int64 }
+
+// Of a pace: how often it looks, and how much may have gone since it looked last.
+const (
+	paceStep = 2 * time.Millisecond
+	paceMost = 20 * time.Millisecond
+)
+
+// Even is what has gone.
+func (p *pace) Even() time.Duration { return time.Duration(p.gone.Load()) }
+
+// run has it go until a test ends.
+func (p *pace) run(t *testing.T) {
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+	begun := time.Now()
+	go func() {
+		for last := begun; ; {
+			select {
+			case <-end:
+				return
+			case <-time.After(paceStep):
+			}
+			now := time.Now()
+			p.gone.Add(int64(min(now.Sub(last), paceMost)))
+			last = now
+		}
+	}()
+	t.Cleanup(func() {
+		t.Logf("%v went in %v", p.Even().Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
+	})
+}
+
+// stages holds what shards on their way in ask for, while it is told to.
+type stages struct {
+	mu    sync.Mutex
+	stage engine.Stage
+	goOn  chan struct{} // nil: nothing is held
+}
+
+func (s *stages) begin(at engine.Stage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stage, s.goOn = at, make(chan struct{})
+}
+
+func (s *stages) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.goOn)
+	s.goOn = nil
+}
+
+// wait is at a stage of a shard.
+func (s *stages) wait(ctx context.Context, at engine.Stage) {
+	s.mu.Lock()
+	goOn := s.goOn
+	held := goOn != nil && s.stage == at
+	s.mu.Unlock()
+	if held {
+		select {
+		case <-goOn:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// heldSource is a validator's source whose answers are asked for when the stage is not held.
+type heldSource struct {
+	engine.PartSource
+	hold *stages
+}
+
+func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
+	s.hold.wait(ctx, engine.StageParts)
+	return s.PartSource.Part(ctx, point, shard, id, take)
+}
+
+func (s *heldSource) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
+	s.hold.wait(ctx, engine.StageBlocks)
+	return s.PartSource.Chunks(ctx, block, shard)
+}
