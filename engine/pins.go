@@ -33,8 +33,9 @@ const (
 // configuration, is epochs behind, of which a busy shard changes more than the memory has. What is more is not made: the next epoch has its snapshot.
 const mostBack = 256 << 20
 
-// perKey is what each key takes besides: a place in a map and in a list of changes.
-const perKey = 128
+// perKey is what each key takes besides, measured: a place in a map and in a list of changes, and two copies of it. Of 700,000 keys of 40 bytes with values of 16,
+// 38 MB, it made 154 MB.
+const perKey = 192
 
 // ErrFarBehind says that a snapshot is not made, as too much has changed since the block that it is of.
 var ErrFarBehind = errors.New("engine: a snapshot is given up")
