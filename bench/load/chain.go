@@ -41,6 +41,7 @@ type Chain struct {
 	free   chan int // members without anything under way
 	block  atomic.Pointer[primitives.Hash]
 	reads  [][]byte
+	again  atomic.Int64
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 }
@@ -163,7 +164,7 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 	to, actions := t.sends.make(&t.o.Workload, i, number)
 	m.nonce++
 	tx := sign(m.id, m.key, to, m.nonce, *t.block.Load(), actions)
-	err := t.send(ctx, tx)
+	err := t.submit(ctx, tx)
 	m.known = err == nil // else it may have been taken or not
 	return err
 }
@@ -172,7 +173,11 @@ func (t *Chain) Do(ctx context.Context, lane int, number uint64) error {
 func (t *Chain) send(ctx context.Context, tx *primitives.SignedTransaction) error {
 	body := append(make([]byte, 0, 512), `{"jsonrpc":"2.0","id":"bench","method":"send_tx","params":{"signed_tx_base64":"`...)
 	body = base64.StdEncoding.AppendEncode(body, tx.AppendBorsh(nil))
-	body = append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...)
+	return t.await(ctx, append(append(append(body, `","wait_until":"`...), t.o.Until...), `"}}`...))
+}
+
+// await asks for a transaction and waits for it.
+func (t *Chain) await(ctx context.Context, body []byte) error {
 	return t.c.ask(ctx, body, func(reply []byte) error {
 		if !bytes.Contains(reply, []byte(`"Failure"`)) {
 			return nil

@@ -31,6 +31,7 @@ type RPCError struct {
 	Name  string
 	Cause string
 	Data  string
+	HTTP  int // the reply's status
 }
 
 func (e *RPCError) Error() string {
@@ -39,6 +40,9 @@ func (e *RPCError) Error() string {
 	}
 	return e.Cause + " " + e.Data
 }
+
+// errNoAnswer says that a request took longer than Client's time for one.
+var errNoAnswer = errors.New("no answer in time")
 
 // maxReply bounds a reply.
 const maxReply = 64 << 20
@@ -87,7 +91,7 @@ func (c *Client) ask(ctx context.Context, body []byte, f func(reply []byte) erro
 	}
 	if err := c.http.DoDeadline(req, resp, deadline); err != nil {
 		if errors.Is(err, fasthttp.ErrTimeout) {
-			return errors.New("no answer in time")
+			return errNoAnswer
 		}
 		return &Unreachable{err}
 	}
@@ -114,7 +118,7 @@ func failure(status int, reply []byte, f func([]byte) error) error {
 	case err != nil || r.Error == nil && r.Result == nil:
 		return fmt.Errorf("HTTP %d: %.100q", status, reply)
 	case r.Error != nil:
-		e := &RPCError{Name: r.Error.Name, Cause: r.Error.Cause.Name, Data: string(r.Error.Data)}
+		e := &RPCError{Name: r.Error.Name, Cause: r.Error.Cause.Name, Data: string(r.Error.Data), HTTP: status}
 		if e.Name == "" {
 			e.Name = r.Error.Message
 		}

@@ -181,9 +181,11 @@ func (r *crowd) look(ctx context.Context) (missing []int, err error) {
 	return missing, nil
 }
 
-// refresh asks for a member's nonce; it is not known where there is no such key.
-func (m *member) refresh(ctx context.Context, c *Client) (err error) {
-	m.nonce, _, m.known, err = c.accessKey(ctx, m.id, m.key.PublicKey())
+// refresh asks for a member's nonce; it is not known where there is no such key. What was signed before may still lie in a pool, so its nonce is not
+// used again.
+func (m *member) refresh(ctx context.Context, c *Client) error {
+	nonce, _, known, err := c.accessKey(ctx, m.id, m.key.PublicKey())
+	m.nonce, m.known = max(m.nonce, nonce), known
 	return err
 }
 

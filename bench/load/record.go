@@ -137,6 +137,7 @@ type Phase struct {
 	Achieved float64        `json:"achieved_per_second"`
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
+	Again    int            `json:"again,omitempty"` // requests that were sent once more, since the target had no time; while warming up, too
 	Series   []Second       `json:"series"`
 
 	Included int     `json:"included,omitempty"` // of what was submitted, by the target's own count

@@ -153,6 +153,9 @@ func (p *Phase) words() string {
 	l := &p.Latency
 	text := fmt.Sprintf("%s at %d lanes for %.0f s: %.1f/s done, %.2f %% of what was due; p50 %s, p90 %s, p99 %s, p99.9 %s, longest %s", rate, p.Lanes, p.Seconds,
 		p.Achieved, p.Kept()*100, ms(l.P50), ms(l.P90), ms(l.P99), ms(l.P999), ms(l.Max))
+	if p.Again > 0 {
+		text += fmt.Sprintf("; %d requests sent again", p.Again)
+	}
 	if p.Blocks > 0 {
 		text += fmt.Sprintf("; %.2f blocks/s", p.Blocks)
 	}

@@ -18,6 +18,12 @@ type Target interface {
 	Lanes() int
 }
 
+// Repeater is a target that does things again which it had no time for.
+type Repeater interface {
+	// Again counts how often since it was made.
+	Again() int
+}
+
 // Plan is one run.
 type Plan struct {
 	Rate    float64       // things a second; 0: as many as the lanes let through, one behind the other
@@ -55,6 +61,7 @@ type run struct {
 	next   atomic.Int64
 	behind atomic.Bool
 	dead   health
+	again  int // of the target, when the run began
 	stop   context.CancelCauseFunc
 }
 
@@ -73,6 +80,9 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 		return nil, fmt.Errorf("load: rate %v, %v behind %v of warming up: times and rates can't be negative", p.Rate, p.For, p.Warm)
 	}
 	r := &run{Plan: p, target: t}
+	if x, ok := t.(Repeater); ok {
+		r.again = x.Again()
+	}
 	all := p.Warm + p.For
 	if p.Rate > 0 {
 		var err error
@@ -200,6 +210,9 @@ func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
 		}
 	}
 	p.gather(records)
+	if x, ok := r.target.(Repeater); ok {
+		p.Again = x.Again() - r.again
+	}
 	if r.due == nil {
 		p.Offered = p.Done + p.Failed
 	}
