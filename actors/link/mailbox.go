@@ -77,12 +77,18 @@ type box struct {
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
+	work       func() // process
 }
+
+// turn is how long an actor works through its mailbox before it gives way to others. It is a time and not a number of messages: where thousands of goroutines want the
+// processor, who takes messages of all of them gets so much of it at a time, and some hundred small messages would be next to nothing.
+const turn = 2 * time.Millisecond
 
 func newBox(kind string, meter *Meter) *box {
 	b := &box{kind: kind, meter: meter}
 	b.users.init()
 	b.system.init()
+	b.work = b.process
 	return b
 }
 
@@ -124,7 +130,7 @@ func (b *box) PostSystemMessage(m any) {
 
 func (b *box) schedule() {
 	if b.started.Load() && b.scheduled.CompareAndSwap(false, true) {
-		b.dispatcher.Schedule(b.process)
+		b.dispatcher.Schedule(b.work)
 	}
 }
 
@@ -162,11 +168,13 @@ func (b *box) run() (some bool) {
 			b.invoker.EscalateFailure(c, m)
 		}
 	}()
-	now := int64(0) // 0: it must be looked at
+	now, from := int64(0), clock() // 0: it must be looked at
 	for i := 0; ; i++ {
 		if i > b.dispatcher.Throughput() {
-			i, now = 0, 0
-			runtime.Gosched()
+			if i = 0; clock()-from >= int64(turn) {
+				runtime.Gosched()
+				now, from = 0, clock()
+			}
 		}
 		if x := b.system.take(); x != nil {
 			m, x.message, now, some = x.message, nil, 0, true
