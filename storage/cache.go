@@ -38,7 +38,7 @@ type outcomeTree struct {
 }
 
 const (
-	cachedFrames  = 64
+	cachedFrames  = 256           // 8 MiB: who has waited for a block of a thousand transactions asks for some fifty of its frames, and of the next one
 	maxCached     = 4 * frameSize // a frame that is larger, for an item that is, is read each time
 	cachedEntries = 256
 	cachedTrees   = 32

@@ -308,6 +308,11 @@ func (s *Store) FindTransaction(hash primitives.Hash) ([]Place, error) {
 	}
 	var out []Place
 	for _, p := range executed {
+		// The outcomes of a chunk's transactions stand first, in their order, but for those that have none: most are at the place of their outcome.
+		if t, outcome, err := p.Block.transaction(p.Shard, p.Index); err == nil && outcome == p.Index && t.Hash == hash {
+			out = append(out, p)
+			continue
+		}
 		err := p.Block.transactions(p.Shard, func(i int, t Transaction, outcome int) {
 			if outcome == p.Index && t.Hash == hash {
 				p.Index = i

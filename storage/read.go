@@ -128,16 +128,21 @@ func (r *Record) transactions(shard primitives.ShardID, f func(i int, t Transact
 
 // Transaction returns transaction i of a new chunk.
 func (r *Record) Transaction(shard primitives.ShardID, i int) (Transaction, error) {
+	t, _, err := r.transaction(shard, i)
+	return t, err
+}
+
+// transaction is Transaction with the number of its outcome, -1 if it has none.
+func (r *Record) transaction(shard primitives.ShardID, i int) (t Transaction, outcome int, err error) {
 	ids, err := r.rawIDs(shard)
 	if err != nil {
-		return Transaction{}, err
+		return t, -1, err
 	}
 	item, err := r.item(kindTransactions, shard, i)
 	if err != nil {
-		return Transaction{}, err
+		return t, -1, err
 	}
-	t, _, err := parseNamed(item, ids)
-	return t, err
+	return parseNamed(item, ids)
 }
 
 // ChunkReceipts returns the prev_outgoing_receipts of a new chunk, from here or from the blocks that made them.
