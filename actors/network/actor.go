@@ -121,6 +121,7 @@ type Actor struct {
 	waiting []lacking // blocks whose chunks can't be asked for yet
 	done    bodies
 	txs     transactions
+	ways    ways
 
 	nextParts, nextRemember, nextRate, nextOffer, nextArrival int64
 	remembered                                                string

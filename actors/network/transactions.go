@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
@@ -200,78 +199,4 @@ func (a *Actor) send(tx *primitives.SignedTransaction) bool {
 	}
 	a.o.Front.forwarded.Add(1)
 	return true
-}
-
-// makers lists who makes the chunks of an account's shard at the heights to which its transactions go, and tells whether this node is one of this
-// epoch's.
-func (a *Actor) makers(account primitives.AccountID) (out []primitives.AccountID, own bool) {
-	horizon := a.o.Route.Horizon
-	if horizon == 0 {
-		horizon = 4
-	}
-	head := a.o.Engine.Head()
-	_ = a.o.Engine.Epochs(func(m *epoch.Manager) error { // of an epoch that is not known: nobody
-		id, err := m.EpochIDFromPrev(head.Hash)
-		if err != nil {
-			return err
-		}
-		add := func(id primitives.EpochID, h primitives.Height) error {
-			layout, err := m.ShardLayout(id)
-			if err != nil {
-				return err
-			}
-			v, err := m.ChunkProducer(id, layout.ShardOf(account), h)
-			if err == nil && v.AccountID != a.o.Account && !slices.Contains(out, v.AccountID) {
-				out = append(out, v.AccountID)
-			}
-			return err
-		}
-		heights := []primitives.Height{2*horizon - 1}
-		for d := primitives.Height(1); d < horizon; d++ {
-			heights = append(heights, d)
-		}
-		slices.Sort(heights)
-		layout, err := m.ShardLayout(id)
-		if err != nil {
-			return err
-		}
-		if a.o.Account != "" {
-			list, err := m.ChunkProducersForShard(id, layout.ShardOf(account))
-			if err != nil {
-				return err
-			}
-			own = slices.Contains(list, a.o.Account)
-		}
-		for _, d := range heights {
-			if err := add(id, head.Height()+d); err != nil {
-				return err
-			}
-		}
-		if a.o.Route.All {
-			list, err := m.BlockProducers(id)
-			if err != nil {
-				return err
-			}
-			for i := range list {
-				if v := list[i].AccountID; v != a.o.Account && !slices.Contains(out, v) {
-					out = append(out, v)
-				}
-			}
-		}
-		first, length, _, err := m.EpochSpan(head.Hash)
-		if err != nil || head.Height()+horizon < first+primitives.Height(length) {
-			return err
-		}
-		next, err := m.NextEpochIDFromPrev(head.Hash)
-		if err != nil {
-			return err
-		}
-		for _, d := range heights {
-			if err := add(next, head.Height()+d); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	return out, own
 }
