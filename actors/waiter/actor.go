@@ -29,6 +29,9 @@ type Options struct {
 	Unwatch messages.Sender[messages.Unwatch]
 	Submit  messages.Sender[messages.SubmitTransactions]
 	Reply   messages.Sender[messages.Awaited]
+	// Begun is told when milestones knows of the waiter, Reached how far the transaction has come each time that there is news of it. nil: nobody asks.
+	Begun   func()
+	Reached func(view.ExecutionLevel)
 }
 
 // Actor waits for one transaction, answers once, and stops.
@@ -135,6 +138,10 @@ func (a *Actor) progress(m *messages.Progress) {
 		return // the answer is of the first block that satisfies the wait
 	}
 	a.done = false
+	if m.Watched && a.o.Begun != nil {
+		a.o.Begun()
+		a.o.Begun = nil
+	}
 	d := a.core.Step(m)
 	if m.Dropped {
 		a.pooled = false // no pool will say more
@@ -148,11 +155,14 @@ func (a *Actor) progress(m *messages.Progress) {
 			a.answer(err)
 			return
 		}
-		d.Done = after.Done
+		d.Done, d.Level = after.Done, after.Level
 		if more := a.untold(); !d.Done && (len(ids) > 0 || more) {
 			a.watch(ids)
 			return // it is read once more when that is confirmed
 		}
+	}
+	if a.o.Reached != nil {
+		a.o.Reached(d.Level)
 	}
 	switch {
 	case d.Done && !a.judged:

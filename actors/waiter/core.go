@@ -12,6 +12,8 @@
 package waiter
 
 import (
+	"slices"
+
 	"github.com/troupe-chain/troupe/chain/txstatus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
@@ -22,16 +24,16 @@ import (
 type Core struct {
 	tx       primitives.Hash
 	until    view.ExecutionLevel
-	outcomes map[primitives.Hash]messages.Executed
-	blocks   map[primitives.Hash]primitives.Height // of the outcomes
-	watched  map[primitives.Hash]bool              // ids for which milestones has been asked
-	at       messages.Position                     // what is known is known as of this
+	outcomes table[messages.Executed]
+	watched  table[struct{}]   // ids for which milestones has been asked
+	at       messages.Position // what is known is known as of this
 }
 
 // NewCore returns the state of a wait for tx.
 func NewCore(tx primitives.Hash, until view.ExecutionLevel) *Core {
-	return &Core{tx: tx, until: until, outcomes: map[primitives.Hash]messages.Executed{},
-		blocks: map[primitives.Hash]primitives.Height{}, watched: map[primitives.Hash]bool{tx: true}}
+	c := &Core{tx: tx, until: until}
+	c.watched.put(tx, struct{}{})
+	return c
 }
 
 // Decision is what the shell is to do, in this order.
@@ -39,6 +41,7 @@ type Decision struct {
 	Read  bool // what is stored up to At, by Read
 	Check bool // whether the transaction may still be included, if it is not
 	Done  bool // the level waited for is reached, with the block At
+	Level view.ExecutionLevel
 }
 
 // Step takes a fact. Facts come in the order of blocks, so the first that satisfies the wait is found.
@@ -46,20 +49,20 @@ func (c *Core) Step(m *messages.Progress) Decision {
 	c.at = m.At
 	var d Decision
 	if m.Reorganised {
-		clear(c.outcomes) // all of it may be untrue
-		clear(c.blocks)
+		c.outcomes.clear() // all of it may be untrue
 		d.Read = true
 	}
 	for i := range m.Executed {
 		e := &m.Executed[i]
 		c.put(e)
 		for _, id := range e.Outcome.Outcome.ReceiptIDs {
-			c.watched[id] = true // milestones does so by itself
+			c.watched.put(id, struct{}{}) // milestones does so by itself
 		}
 	}
 	d.Read = d.Read || m.Watched
 	d.Check = m.Doubt || m.Dropped
-	d.Done = !d.Read && txstatus.Meets(c.Level(), c.until)
+	d.Level = c.Level()
+	d.Done = !d.Read && txstatus.Meets(d.Level, c.until)
 	return d
 }
 
@@ -67,18 +70,21 @@ func (c *Core) Step(m *messages.Progress) Decision {
 func (c *Core) At() messages.Position { return c.at }
 
 func (c *Core) put(e *messages.Executed) {
-	c.outcomes[e.Outcome.ID] = *e
-	c.blocks[e.Block] = e.Height
+	c.outcomes.put(e.Outcome.ID, *e)
 }
 
 // Included tells whether the transaction is known to be in a block.
 func (c *Core) Included() bool {
-	_, ok := c.outcomes[c.tx]
-	return ok
+	return c.outcomes.get(c.tx) != nil
 }
 
 // Since is the height of the block that the transaction is in, 0 if none is known.
-func (c *Core) Since() primitives.Height { return c.outcomes[c.tx].Height }
+func (c *Core) Since() primitives.Height {
+	if e := c.outcomes.get(c.tx); e != nil {
+		return e.Height
+	}
+	return 0
+}
 
 // Ledger is what is stored of the current chain.
 type Ledger interface {
@@ -93,32 +99,35 @@ func (c *Core) Read(l Ledger) (watch []primitives.Hash, d Decision, err error) {
 	for len(stack) > 0 {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		e, ok := c.outcomes[id]
-		if !ok {
-			if e, ok, err = l.Outcome(id, c.at.Head); err != nil {
+		e := c.outcomes.get(id)
+		if e == nil {
+			stored, ok, err := l.Outcome(id, c.at.Head)
+			if err != nil {
 				return nil, d, err
 			}
 			if ok {
-				c.put(&e)
+				c.put(&stored)
+				e = &stored
 			}
 		}
-		if !ok {
-			if !c.watched[id] {
-				c.watched[id] = true
+		if e == nil {
+			if c.watched.get(id) == nil {
+				c.watched.put(id, struct{}{})
 				watch = append(watch, id)
 			}
 			continue
 		}
 		stack = append(stack, e.Outcome.Outcome.ReceiptIDs...)
 	}
-	d.Done = txstatus.Meets(c.Level(), c.until)
+	d.Level = c.Level()
+	d.Done = txstatus.Meets(d.Level, c.until)
 	return watch, d, nil
 }
 
 // Open are the ids that have no outcome yet.
 func (c *Core) Open() (out []primitives.Hash) {
-	for id := range c.watched {
-		if _, ok := c.outcomes[id]; !ok {
+	for i := range c.watched.rows {
+		if id := c.watched.rows[i].id; c.outcomes.get(id) == nil {
 			out = append(out, id)
 		}
 	}
@@ -127,8 +136,8 @@ func (c *Core) Open() (out []primitives.Hash) {
 
 // Executed are the heights of the blocks of outcomes that are not final.
 func (c *Core) Executed() (out []primitives.Height) {
-	for _, h := range c.blocks {
-		if h > c.at.Final {
+	for i := range c.outcomes.rows {
+		if h := c.outcomes.rows[i].of.Height; h > c.at.Final && !slices.Contains(out, h) {
 			out = append(out, h)
 		}
 	}
@@ -140,13 +149,18 @@ func (c *Core) Level() view.ExecutionLevel {
 	if !c.Included() {
 		return view.LevelNone
 	}
-	return txstatus.Level(txstatus.Outcomes(c.tx, c), c)
+	return txstatus.Reached(c.tx, func(id primitives.Hash) (x txstatus.Executed) {
+		if e := c.outcomes.get(id); e != nil {
+			x = txstatus.Executed{Outcome: e.Outcome, Final: e.Height <= c.at.Final, Refund: e.Refund}
+		}
+		return x
+	})
 }
 
 // Outcome is part of txstatus.Source.
 func (c *Core) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
-	e, ok := c.outcomes[id]
-	if !ok {
+	e := c.outcomes.get(id)
+	if e == nil {
 		return view.OutcomeProof{}, false
 	}
 	return view.OutcomeProof{OutcomeWithID: *e.Outcome, BlockHash: e.Block}, true
@@ -154,11 +168,16 @@ func (c *Core) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 
 // IsRefund is part of txstatus.Source.
 func (c *Core) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
-	return c.outcomes[parent.ID].Refund == id
+	e := c.outcomes.get(parent.ID)
+	return e != nil && e.Refund == id
 }
 
 // IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
 func (c *Core) IsFinal(block primitives.Hash) bool {
-	height, ok := c.blocks[block]
-	return ok && height <= c.at.Final
+	for i := range c.outcomes.rows {
+		if e := &c.outcomes.rows[i].of; e.Block == block {
+			return e.Height <= c.at.Final
+		}
+	}
+	return false
 }

@@ -52,11 +52,63 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 	return out
 }
 
+// Executed is what Reached asks of an outcome: of many who wait for blocks each asks at each of them, and needs none of its bytes.
+type Executed struct {
+	Outcome *primitives.OutcomeWithID // nil: it is not known
+	Final   bool                      // its block is
+	Refund  primitives.Hash           // the receipt of it that is known to come from the system; zero: none is
+}
+
+// Reached is Level(Outcomes(tx, src), src) of a source that tells of each outcome by executed.
+func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
+	first := executed(tx)
+	if first.Outcome == nil || first.Outcome.Status.Kind == primitives.StatusUnknown {
+		return view.LevelNone
+	}
+	missing, missingRefunds, final := false, false, true
+	var few [8]primitives.Hash
+	stack := few[:0]
+	look := func(e *Executed, sends bool) { // whether the transaction itself sends it
+		ids := e.Outcome.ReceiptIDs
+		for j := range ids {
+			x := executed(ids[j])
+			if x.Outcome != nil {
+				stack = append(stack, ids[j])
+			}
+			switch {
+			case x.Outcome != nil && x.Outcome.Status.Kind != primitives.StatusUnknown:
+			case !sends && j == len(ids)-1 && ids[j] == e.Refund:
+				missingRefunds = true
+			default:
+				missing = true
+			}
+		}
+	}
+	look(&first, true)
+	for len(stack) > 0 {
+		e := executed(stack[len(stack)-1])
+		stack = stack[:len(stack)-1]
+		final = final && e.Final
+		look(&e, false)
+	}
+	switch {
+	case !first.Final && missing:
+		return view.LevelIncluded
+	case !first.Final:
+		return view.LevelExecutedOptimistic
+	case missing:
+		return view.LevelIncludedFinal
+	case missingRefunds, !final:
+		return view.LevelExecuted
+	}
+	return view.LevelFinal
+}
+
 // Outcomes returns the outcome of the transaction and those of its receipts, each before those of the receipts it sent;
 // empty if the first is unknown.
 func Outcomes(tx primitives.Hash, src Source) []view.OutcomeProof {
-	var out []view.OutcomeProof
-	stack := []primitives.Hash{tx} // what is still to be visited, the next one last
+	out := make([]view.OutcomeProof, 0, 3) // those of a transfer; they are large
+	stack := []primitives.Hash{tx}         // what is still to be visited, the next one last
 	for len(stack) > 0 {
 		id := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]

@@ -1,0 +1,56 @@
+package waiter
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestTable: it is a map, of few rows and of many.
+func TestTable(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var got table[int]
+		want := map[primitives.Hash]int{}
+		var order []primitives.Hash
+		for range rng.IntN(40) {
+			id := id(fmt.Sprint(rng.IntN(30)))
+			if _, ok := want[id]; !ok {
+				order = append(order, id)
+			}
+			v := rng.Int()
+			want[id] = v
+			got.put(id, v)
+		}
+		for i := range 30 {
+			id := id(fmt.Sprint(i))
+			v, ok := want[id]
+			if at := got.get(id); (at != nil) != ok || ok && *at != v {
+				t.Fatalf("%v, want %d, %v", at, v, ok)
+			}
+		}
+		for i, id := range order {
+			if got.rows[i].id != id {
+				t.Fatalf("row %d is %v, want %v", i, got.rows[i].id, id)
+			}
+		}
+		if got.clear(); got.get(id("1")) != nil {
+			t.Error("something is left")
+		}
+	}
+}
+
+// TestWaitsAreSmall: what a wait for a transfer takes, from its first look to the last block; thousands wait.
+func TestWaitsAreSmall(t *testing.T) {
+	allocs := testing.AllocsPerRun(100, func() {
+		c := NewCore(id("tx"), 5)
+		for i := range story {
+			c.Step(&story[i])
+		}
+	})
+	if allocs > 10 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
