@@ -329,13 +329,13 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 				out, err = b, busy(limits.MaxParked)
 			}
 		}()
-		ctx, release, err := x.wait(route.patience)
+		ctx, cancel, release, err := x.wait(route.patience)
 		if err != nil {
 			x.metrics.refused.Add(1)
 			return b, "", internal(reachedLimits, err)
 		}
 		defer release()
-		ctx = place.context(ctx)
+		place.ends(cancel)
 		c.ctx = ctx
 		if !x.until.IsZero() {
 			limited, cancel := context.WithDeadline(ctx, x.until)

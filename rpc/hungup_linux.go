@@ -2,9 +2,32 @@ package rpc
 
 import "golang.org/x/sys/unix"
 
+const hangUps = unix.POLLRDHUP | unix.POLLHUP | unix.POLLERR | unix.POLLNVAL
+
 // closed tells it of a socket, whatever has been sent before and nobody has read.
 func closed(fd int) bool {
 	p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(p[:], 0)
-	return err != nil && err != unix.EINTR || n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+	return err != nil && err != unix.EINTR || n > 0 && p[0].Revents&hangUps != 0
+}
+
+// pollsAtOnce is how many sockets one call looks at: less than the files that a process may have open.
+const pollsAtOnce = 512
+
+// closedOf calls f for those of many that seem closed.
+func closedOf(fds []int, f func(i int)) {
+	var p [pollsAtOnce]unix.PollFd
+	for from := 0; from < len(fds); from += pollsAtOnce {
+		part := fds[from:min(from+pollsAtOnce, len(fds))]
+		for i, fd := range part {
+			p[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLRDHUP}
+		}
+		n, err := unix.Poll(p[:len(part)], 0)
+		for i := 0; err == nil && n > 0 && i < len(part); i++ {
+			if p[i].Revents != 0 {
+				n--
+				f(from + i)
+			}
+		}
+	}
 }

@@ -6,3 +6,7 @@ import "net"
 
 // hungUp is not known on this system: a wait ends with its time.
 func hungUp(net.Conn) bool { return false }
+
+func fdOf(net.Conn) int { return -1 }
+
+func closedOf([]int, func(int)) {}

@@ -16,3 +16,12 @@ func closed(fd int) bool {
 	}
 	return true
 }
+
+// closedOf calls f for those of many that seem closed.
+func closedOf(fds []int, f func(i int)) {
+	for i, fd := range fds {
+		if closed(fd) {
+			f(i)
+		}
+	}
+}

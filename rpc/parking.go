@@ -95,16 +95,14 @@ func (l *parking) remove(p *parked) {
 	p.x.metrics.waiting.Add(-1)
 }
 
-// context returns the one of the wait, which ends when it gives way.
-func (p *parked) context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
+// ends says how the wait is ended when it gives way.
+func (p *parked) ends(cancel context.CancelCauseFunc) {
 	l := &p.x.door.parking
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p.cancel = cancel; p.gave {
 		cancel(errGaveWay)
 	}
-	return ctx
 }
 
 // leave ends the wait; true if it gave way.
@@ -113,8 +111,5 @@ func (p *parked) leave() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remove(p)
-	if p.cancel != nil {
-		p.cancel(nil)
-	}
 	return p.gave
 }

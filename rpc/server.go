@@ -90,6 +90,7 @@ type Server struct {
 	blocks   encodedCache
 	statuses encodedStatus
 	sessions sessions
+	looks    looks
 	sockets  *sockets
 	packing  chan struct{} // places of replies that are compressed
 	cors     cors

@@ -12,17 +12,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// lookEvery is how often a connection is looked at whose request waits for the chain: so long may a wait outlive its client.
-const lookEvery = 250 * time.Millisecond
-
-// lookedFor is how many waits are looked at so often. Where more wait each is looked at the less often, so that all together take no more.
-const lookedFor = 1000
-
-// lookAfter is the time until a connection is looked at again, where so many requests wait.
-func lookAfter(waiting int64) time.Duration {
-	return lookEvery * time.Duration(max(waiting, lookedFor)) / lookedFor
-}
-
 var errGone = errors.New("the client is gone")
 
 // session is the node's session of one connection, opened for its first request that submits or waits.
@@ -99,34 +88,23 @@ func (s *sessions) endAll() {
 	})
 }
 
-// wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the server, or when the client hangs up. release is called
+// wait returns the context of one wait: it ends in time (patience; 0: the usual one), with the server, when the client hangs up, or by cancel. release is called
 // when the wait is over.
-func (x *exchange) wait(patience time.Duration) (ctx context.Context, release func(), err error) {
+func (x *exchange) wait(patience time.Duration) (ctx context.Context, cancel context.CancelCauseFunc, release func(), err error) {
 	parent, err := x.session()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	ctx, timeout := context.WithTimeout(parent, cmp.Or(patience, x.opts.PollingTimeout))
-	ctx, cancel := context.WithCancelCause(ctx)
-	var look *time.Timer
-	var mu sync.Mutex // look is set before it is used
-	mu.Lock()
-	defer mu.Unlock()
-	look = time.AfterFunc(lookAfter(x.metrics.waiting.Load()), func() {
-		if ctx.Err() != nil {
-			return
-		}
-		if hungUp(x.conn) {
+	ctx, cancel = context.WithCancelCause(ctx)
+	look := x.looks.add(x.conn, func() {
+		if ctx.Err() == nil {
 			x.metrics.gone.Add(1)
 			cancel(errGone)
-			return
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		look.Reset(lookAfter(x.metrics.waiting.Load()))
 	})
-	return ctx, func() {
-		look.Stop()
+	return ctx, cancel, func() {
+		x.looks.remove(look)
 		cancel(nil)
 		timeout()
 	}, nil

@@ -101,13 +101,3 @@ func TestClientHangsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// However many wait, no more connections are looked at in a second than of a thousand.
-func TestLookAfter(t *testing.T) {
-	for _, waiting := range []int64{0, 1, lookedFor, 8 * lookedFor} {
-		after := lookAfter(waiting)
-		if perSecond, most := float64(waiting)/after.Seconds(), lookedFor/lookEvery.Seconds(); after < lookEvery || perSecond > most {
-			t.Errorf("%d wait: each is looked at after %v, %.0f in a second; want at most %.0f", waiting, after, perSecond, most)
-		}
-	}
-}

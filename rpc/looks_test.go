@@ -1,0 +1,98 @@
+package rpc
+
+import (
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestLookAfter: however many wait, no more connections are looked at in a second than of lookedFor.
+func TestLookAfter(t *testing.T) {
+	for _, waiting := range []int{0, 1, lookedFor, 8 * lookedFor} {
+		after := lookAfter(waiting)
+		if perSecond, most := float64(waiting)/after.Seconds(), lookedFor/lookEvery.Seconds(); after < lookEvery || perSecond > most {
+			t.Errorf("%d wait: each is looked at after %v, %.0f in a second; want at most %.0f", waiting, after, perSecond, most)
+		}
+	}
+}
+
+// TestLooks: of many whose requests wait, those that hang up are found, each once, and nobody else, by one goroutine for all, which ends with the last.
+func TestLooks(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("by the system's poll")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	const many = 1200 // more than one call looks at
+	var k looks
+	var at []*look
+	var clients, ours []net.Conn
+	gone := make([]atomic.Int64, many)
+	before := runtime.NumGoroutine()
+	for i := range many {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		defer o.Close()
+		clients, ours = append(clients, c), append(ours, o)
+		at = append(at, k.add(&conn{Conn: o}, func() { gone[i].Add(1) }))
+	}
+	if n := runtime.NumGoroutine() - before; n > 3 {
+		t.Errorf("%d goroutines more for %d waits", n, many)
+	}
+	for i := 0; i < many; i += 7 {
+		clients[i].Close()
+	}
+	k.remove(at[7]) // has his answer at this moment
+	ours[14].Close()
+	found := func() (n int) {
+		for i := range gone {
+			n += int(gone[i].Load())
+		}
+		return n
+	}
+	for end := time.Now().Add(time.Minute); found() < (many+6)/7-1; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d are found, want %d", found(), (many+6)/7-1)
+		}
+	}
+	time.Sleep(2 * lookEvery)
+	for i := range gone {
+		want := int64(0)
+		if i%7 == 0 && i != 7 {
+			want = 1
+		}
+		if n := gone[i].Load(); n != want {
+			t.Errorf("client %d is found gone %d times, want %d", i, n, want)
+		}
+	}
+	for _, x := range at {
+		k.remove(x)
+		k.remove(x)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		k.mu.Lock()
+		looking := k.looking
+		k.mu.Unlock()
+		if !looking {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("somebody is looked for for ever")
+		}
+	}
+	if x := k.add(nil, func() { t.Error("nobody's connection is gone") }); x.place >= 0 {
+		t.Error("no connection is looked at")
+	}
+}
