@@ -196,17 +196,9 @@ func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, err
 // TransactionStatusAt is TransactionStatus as it was when the block of the current chain with a height was the head, and that
 // with another the last final block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
-	tx, place, err := e.Transaction(hash)
+	out, err := e.StatusAt(hash, head, final)
 	if err != nil {
-		return view.FinalOutcome{}, err
-	}
-	if place.Block.Ref().Height > head {
-		return view.FinalOutcome{}, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
-	}
-	src := e.outcomesOf(hash, place, head, final)
-	out := txstatus.Look(tx, src)
-	if src.err != nil {
-		return out, src.err
+		return out, err
 	}
 	for _, id := range txstatus.Receipts(&out) {
 		x, err := src.receipt(id)
@@ -216,4 +208,25 @@ func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitive
 		out.Receipts = append(out.Receipts, x)
 	}
 	return out, nil
+}
+
+// Status is TransactionStatus without the receipts. Most who ask show none, and a receipt that was executed in the next block is sought among all that its
+// block has sent.
+func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
+	at := e.view.Load()
+	return e.StatusAt(hash, at.entry.Height(), at.final.Height)
+}
+
+// StatusAt is TransactionStatusAt without the receipts.
+func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
+	tx, place, err := e.Transaction(hash)
+	if err != nil {
+		return view.FinalOutcome{}, err
+	}
+	if place.Block.Ref().Height > head {
+		return view.FinalOutcome{}, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
+	}
+	src := e.outcomesOf(hash, place, head, final)
+	out := txstatus.Look(tx, src)
+	return out, src.err
 }

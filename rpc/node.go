@@ -95,10 +95,10 @@ type Node interface {
 	SendTxAsync(context.Context, *primitives.SignedTransaction) error
 	// SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2).
 	// The answer says how things were with the first block that satisfies the wait.
-	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout; ErrTooManyRequests.
+	// Refused: *primitives.InvalidTxError; ErrShardNotTracked; ErrTimeout; ErrTooManyRequests; ErrBehind.
 	SendTx(context.Context, *view.SendTx) (*view.FinalOutcome, error)
 	// Tx waits until a transaction has come as far as asked, or the context ends: ErrUnknownTx if nothing is to be waited
-	// for, ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
+	// for, ErrTimeout, ErrTooManyRequests, ErrBehind, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
 	Tx(context.Context, *view.GetTx) (*view.FinalOutcome, error)
 	// Simulate runs a transaction on a stored state and keeps nothing. Refused: *primitives.InvalidTxError; errors of State.
 	Simulate(context.Context, *view.Simulate) (*view.Simulation, error)

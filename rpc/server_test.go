@@ -80,7 +80,8 @@ var goodParams = map[string]string{
 	"EXPERIMENTAL_trace_tx":    `{"tx_hash":"` + zeroHash + `","sender_account_id":"a.near","profile":true}`,
 }
 
-// TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or INTERNAL_ERROR and 500.
+// TestEveryKindOfError: whatever the node says, a method answers with a fault it declares, or INTERNAL_ERROR and 500, or 503 where a limit
+// refuses.
 func TestEveryKindOfError(t *testing.T) {
 	n := &fakeNode{}
 	s := newServer(t, n, Options{})
@@ -107,7 +108,7 @@ func TestEveryKindOfError(t *testing.T) {
 				}
 			case strings.Contains(reply, "is no fault of"):
 				t.Errorf("%s of %v: undeclared: %s", r.name, kind, reply)
-			case strings.Contains(reply, `"INTERNAL_ERROR"`) != (status == 500 || status == 200 && r.specStatus && strings.Contains(reply, `"name":"INTERNAL_ERROR"`)):
+			case strings.Contains(reply, `"INTERNAL_ERROR"`) != (status == 500 || status == 503 && kind == view.ErrBehind || status == 200 && r.specStatus && strings.Contains(reply, `"name":"INTERNAL_ERROR"`)):
 				t.Errorf("%s of %v: %d %s", r.name, kind, status, reply)
 			}
 			if !strings.HasSuffix(reply, `,"id":1}`) {

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
 var txFaults = []*Fault{InvalidTransaction, DoesNotTrackShard, RequestRouted, UnknownTransaction, Timeout}
@@ -120,6 +121,10 @@ func (s *Server) txFault(err error) error {
 		case view.ErrRouted:
 			h := e.Hash.String()
 			return RequestRouted.because("Transaction with hash "+h+" was routed", member(nil, "transaction_hash", quoted(h)))
+		case view.ErrBehind:
+			s.metrics.refused.Add(1)
+			s.door.refused[limits.MaxWaitDelay].Add(1)
+			return busy(limits.MaxWaitDelay)
 		case view.ErrTimeout:
 			s.metrics.timeouts.Add(1)
 			text := "Timeout" // clients look for this word; what follows it is for people

@@ -130,6 +130,8 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_transactions_held_limit", "gauge", "Transactions that wait for their code, of each shard, at the most, besides those that the compiler is at work for", uint64(n.o.Limits.Held)},
 		{"troupe_transactions_held_bytes_limit", "gauge", "The sum of their sizes at the most", uint64(n.o.Limits.HeldBytes)},
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
+		{"troupe_waits_beginning", "gauge", "Of them those of which milestones knows nothing yet", uint64(max(n.begins.onWay.Load(), 0))},
+		{"troupe_waits_refused_late_total", "counter", "Requests refused since those before them took longer than troupe.rpc.max_wait_delay to begin", n.begins.refused.Load()},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
 		{"troupe_subscriptions_open", "gauge", "Subscriptions that have not ended", uint64(max(s.Subscribed, 0))},
 		{"troupe_subscriptions_ending", "gauge", "Subscriptions that have ended, and whose actors have not", uint64(max(s.Streamed-s.Subscribed, 0))},
@@ -141,7 +143,8 @@ func (n *Node) Metrics(b []byte) []byte {
 	} {
 		b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}
-	return b
+	return fmt.Appendf(b, "# HELP troupe_waits_begin_seconds How long a request that waits for a transaction takes now until milestones knows of it\n# TYPE troupe_waits_begin_seconds gauge\ntroupe_waits_begin_seconds %g\n",
+		n.begins.takes().Seconds())
 }
 
 // meter says every now and then how the node does.

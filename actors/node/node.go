@@ -48,6 +48,7 @@ type Node struct {
 	tally    mempool.Tally
 	handles  handles
 	parked   atomic.Int64
+	begins   begins
 	finals   finals
 	sessions atomic.Int64
 	// subscribed counts subscriptions that have not ended.

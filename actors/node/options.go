@@ -31,6 +31,7 @@ type Limits struct {
 	Held       int           // transactions that wait until their code is compiled, for each shard
 	HeldBytes  int           // the sum of their sizes
 	Wait       time.Duration // longest wait for a transaction (rpc.polling_config.polling_timeout)
+	BeginWait  time.Duration // while waits take longer until they begin, no more are taken (troupe.rpc.max_wait_delay); 0: all are
 }
 
 // Defaults of Limits.

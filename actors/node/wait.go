@@ -18,7 +18,7 @@ import (
 
 // SendTx submits a transaction and waits until it has come as far as asked, or the context ends (rpc.md 5.2). The answer says
 // how things were with the first block that satisfies the wait.
-// Refused: *primitives.InvalidTxError; view.ErrTimeout; view.ErrTooManyRequests.
+// Refused: *primitives.InvalidTxError; view.ErrTimeout; view.ErrTooManyRequests; view.ErrBehind.
 func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, error) {
 	if err := n.refusal(); err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (n *Node) SendTx(ctx context.Context, r *view.SendTx) (*view.FinalOutcome, 
 		}
 		return &view.FinalOutcome{Level: view.LevelNone}, nil
 	}
-	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil})
+	return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Tx.Hash(), Tx: r.Tx, Submit: true, Until: r.WaitUntil}, false)
 }
 
 // signerOf is whose shard says what became of a transaction.
@@ -43,7 +43,7 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
 // for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	out, err := n.engine.TransactionStatus(r.Hash)
+	out, err := n.status(r.Hash, r.Receipts)
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return &out, nil
@@ -52,7 +52,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
 		return nil, err
 	case r.WaitUntil != view.LevelNone: // the waiter checks the transaction
-		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil})
+		return n.waitFor(ctx, messages.AwaitTransaction{Hash: r.Hash, Tx: r.Tx, Until: r.WaitUntil}, r.Receipts)
 	case r.Tx == nil:
 		return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 	}
@@ -60,7 +60,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	if out, err = n.engine.TransactionStatus(r.Hash); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
+	if out, err = n.status(r.Hash, r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
 		return &out, err
 	}
 	if invalid != nil {
@@ -69,8 +69,16 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 }
 
+// status is how far a transaction has come, with its receipts if they are to be shown.
+func (n *Node) status(hash primitives.Hash, receipts bool) (view.FinalOutcome, error) {
+	if receipts {
+		return n.engine.TransactionStatus(hash)
+	}
+	return n.engine.Status(hash)
+}
+
 // waitFor waits and then reads what is stored, as it was with the block that ended the wait.
-func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction) (*view.FinalOutcome, error) {
+func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
 	a, err := n.wait(ctx, m)
 	if err != nil {
 		return nil, err
@@ -80,7 +88,11 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction) (*view.
 		// line 3); near-kit has no form for the status "Started".
 		return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 	}
-	out, err := n.engine.TransactionStatusAt(m.Hash, a.At.Head, a.At.Final)
+	read := n.engine.StatusAt
+	if receipts {
+		read = n.engine.TransactionStatusAt
+	}
+	out, err := read(m.Hash, a.At.Head, a.At.Final)
 	if errors.Is(err, engine.ErrUnknown) { // a reorganisation has just taken it away
 		return nil, &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelNone}
 	}
@@ -96,6 +108,10 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 	h := n.handles.of(messages.SessionOf(ctx))
 	if h == nil {
 		return a, session.ErrNoSession
+	}
+	if n.begins.late(n.o.Limits.BeginWait) {
+		n.begins.refused.Add(1)
+		return a, &view.LookupError{Kind: view.ErrBehind}
 	}
 	if n.parked.Add(1) > int64(n.o.Limits.Parked) {
 		n.parked.Add(-1)
@@ -118,8 +134,12 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 		n.spans.begin(m.Tx, true)
 		defer func() { n.spans.end(m.Hash, err) }()
 	}
+	until, spare := time.Now().Add(n.o.Limits.Wait), time.Duration(0)
+	if d, ok := ctx.Deadline(); ok && d.Before(until) {
+		until, spare = d, lostAfter
+	}
 	for again := range maxUnhandled {
-		if a, err = n.ask(ctx, h, m); !errors.Is(err, session.ErrUnhandled) {
+		if a, err = n.ask(ctx, h, m, until, spare); !errors.Is(err, session.ErrUnhandled) {
 			return a, err
 		}
 		time.Sleep(time.Duration(again) * time.Millisecond) // the session has failed, and the actor above it has not heard of it
@@ -130,32 +150,45 @@ func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a message
 // maxUnhandled is how often a request is sent to a session which has failed on another request.
 const maxUnhandled = 16
 
+// lostAfter is how long behind the end of its time a waiter is given that does not answer.
+const lostAfter = 2 * time.Second
+
 // ask sends a request once and waits for its answer.
-func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction) (a messages.Awaited, err error) {
+func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, until time.Time, spare time.Duration) (a messages.Awaited, err error) {
 	m.Waiter = messages.Address{Session: h.id, Waiter: messages.WaiterID(n.ids.Add(1))}
-	r := session.NewRequest(m)
+	r := session.NewRequest(m, until, spare)
 	failed := *h.failed.Load()
+	n.begins.add()
+	defer n.begins.end(r)
 	n.tell(n.rpc, r)
+	forget := func() {
+		if !r.GiveUp() {
+			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+		}
+	}
 	// The waiter has its own timer; this one is for a waiter that is lost.
-	lost := time.NewTimer(n.o.Limits.Wait + 2*time.Second)
+	lost := time.NewTimer(time.Until(until) + lostAfter)
 	defer lost.Stop()
 	for {
 		select {
 		case a = <-r.Answer():
 			return a, a.Err
 		case <-ctx.Done():
-			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
-			return a, n.timeout(m.Hash)
+			forget()
+			return a, timeout(r)
 		case <-failed:
 			if r.TakenBy(failed) {
 				return a, session.ErrFailed
 			}
 			failed = *h.failed.Load() // it goes to the session's next actor, or comes back
 		case <-lost.C:
-			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+			forget()
+			if ctx.Err() != nil { // both have ended before this goroutine had its turn
+				return a, timeout(r)
+			}
 			return a, fmt.Errorf("node: the waiter of transaction %v does not answer", m.Hash)
 		case <-n.still:
-			n.tell(n.rpc, messages.ForgetTransaction{Waiter: m.Waiter})
+			forget()
 			return a, n.refusal()
 		case <-n.ended:
 			return a, ErrStopped
@@ -163,13 +196,10 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction) 
 	}
 }
 
-// timeout says how far a transaction has come when patience ends.
-func (n *Node) timeout(hash primitives.Hash) error {
-	out, err := n.engine.TransactionStatus(hash)
-	if err != nil {
-		out.Level = view.LevelNone
-	}
-	return &view.LookupError{Kind: view.ErrTimeout, Level: out.Level}
+// timeout says how far a transaction had come, as its waiter knows, when patience ends. Nobody looks for it in the store: where many wait in vain that would be most of
+// what the node does.
+func timeout(r session.Request) error {
+	return &view.LookupError{Kind: view.ErrTimeout, Level: r.Level()}
 }
 
 // session returns the properties of a client's actor.
@@ -191,7 +221,8 @@ func (n *Node) session(id messages.SessionID) *actor.Props {
 func (n *Node) waiter(r session.Request) *actor.Props {
 	return n.kit.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
-			Wait: r.AwaitTransaction, Timeout: n.o.Limits.Wait, Ledger: ledger{n.engine}, Use: n.use, Reply: r.Reply, Submit: n.route,
+			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: ledger{n.engine}, Use: n.use, Reply: r.Reply, Submit: n.route,
+			Begun: func() { n.begins.took(r) }, Reached: r.Reached,
 			Check: func(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
 				return n.engine.Check(tx, n.signatures.CheckNew)
 			},

@@ -7,7 +7,7 @@
 //	state   RPC: the open sessions; Session: its waits
 //	units   none
 //	bound   Limits: sessions, waits of all, of one client, submissions of one session; permits are counted before anything is sent
-//	errors  ErrNoSession; a waiter that fails is answered for with ErrFailed. A session that fails takes its waits with it, and
+//	errors  ErrNoSession; view.ErrTimeout where the time of a wait is over before its turn comes; a waiter that fails is answered for with ErrFailed. A session that fails takes its waits with it, and
 //	        the next message makes it anew
 //	source  our own
 //
@@ -18,10 +18,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/troupe-chain/troupe/actors/link"
 	"github.com/troupe-chain/troupe/messages"
 )
 
@@ -52,44 +50,6 @@ func appendSession(b []byte, id messages.SessionID) []byte {
 
 func appendWaiter(b []byte, id messages.WaiterID) []byte {
 	return strconv.AppendUint(append(b, "waiter-"...), uint64(id), 10)
-}
-
-// Request is a wait on its way, with the place for its answer.
-type Request struct {
-	messages.AwaitTransaction
-	answer chan messages.Awaited
-	taken  *atomic.Pointer[chan struct{}]
-}
-
-// NewRequest returns a request; Answer gives its one answer.
-func NewRequest(m messages.AwaitTransaction) Request {
-	return Request{AwaitTransaction: m, answer: make(chan messages.Awaited, 1), taken: new(atomic.Pointer[chan struct{}])}
-}
-
-// Answer is where the answer comes.
-func (r Request) Answer() <-chan messages.Awaited { return r.answer }
-
-// Reply answers, from any goroutine; only the first counts.
-func (r Request) Reply(a messages.Awaited) {
-	select {
-	case r.answer <- a:
-	default:
-	}
-}
-
-// Failed answers for an actor that will not: link.Answerable.
-func (r Request) Failed(why error) {
-	if errors.Is(why, link.ErrUnhandled) {
-		r.Reply(messages.Awaited{Err: ErrUnhandled})
-		return
-	}
-	r.Reply(messages.Awaited{Err: ErrFailed})
-}
-
-// TakenBy tells whether it is a session's that ends with a channel: SessionOptions.Ended.
-func (r Request) TakenBy(ended chan struct{}) bool {
-	by := r.taken.Load()
-	return by != nil && *by == ended
 }
 
 // Options are what the actors work with.
@@ -130,7 +90,8 @@ func (a *RPC) Receive(c actor.Context) {
 		}
 		delete(a.open, m.Session)
 	case Request:
-		if pid := a.session(c, m.Waiter.Session); pid != nil {
+		if m.late() { // nobody waits for it any more
+		} else if pid := a.session(c, m.Waiter.Session); pid != nil {
 			c.Send(pid, m)
 		} else {
 			m.Reply(messages.Awaited{Err: ErrNoSession})
@@ -206,6 +167,9 @@ func (a *Session) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case Request:
 		m.taken.Store(&a.o.Ended)
+		if m.late() || !m.begin() {
+			return
+		}
 		pid, err := c.SpawnNamed(a.o.Waiter(m), string(appendWaiter(nil, m.Waiter.Waiter)))
 		if err != nil {
 			m.Reply(messages.Awaited{Err: fmt.Errorf("%w: %w", ErrFailed, err)})

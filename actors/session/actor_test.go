@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,9 @@ type lazy struct {
 }
 
 type due struct{}
+
+// slowWaiter is one that its session makes for a minute.
+const slowWaiter messages.WaiterID = 777
 
 func (l *lazy) Receive(c actor.Context) {
 	switch c.Message().(type) {
@@ -61,6 +65,9 @@ func world(t *testing.T) (rpc func(any), alive *atomic.Int64, seen *record) {
 					seen.add(func() { seen.made++ })
 					return NewSession(SessionOptions{
 						Waiter: func(r Request) *actor.Props {
+							if r.Waiter.Waiter == slowWaiter {
+								time.Sleep(time.Minute)
+							}
 							if r.Waiter.Waiter == 666 {
 								panic("a session that fails")
 							}
@@ -105,7 +112,7 @@ func (stopAlone) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child
 }
 
 func wait(s messages.SessionID, w messages.WaiterID, until view.ExecutionLevel) Request {
-	return NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: s, Waiter: w}, Until: until})
+	return NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: s, Waiter: w}, Until: until}, time.Now().Add(time.Minute), 0)
 }
 
 // answered returns a request's answer, if it has one.
@@ -198,6 +205,57 @@ func TestSessionIsReplaced(t *testing.T) {
 		synctest.Wait()
 		if len(seen.failed) != 1 {
 			t.Errorf("failed %v: a session that was closed has not", seen.failed)
+		}
+	})
+}
+
+// TestNobodyWaits: a request whose time is over before its turn has come, or whose client has given up, is done with at once: no session, no waiter.
+func TestNobodyWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		send, alive, seen := world(t)
+		send(messages.OpenSession{Session: 1})
+		late := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 1}, Until: 5}, time.Now(), 0)
+		gone := wait(1, 2, 5)
+		if !gone.GiveUp() || gone.GiveUp() {
+			t.Error("a request on its way is given up once")
+		}
+		send(late)
+		send(gone)
+		synctest.Wait()
+		if seen.made != 0 || alive.Load() != 0 {
+			t.Errorf("%d sessions and %d waiters are made for nobody", seen.made, alive.Load())
+		}
+		var e *view.LookupError
+		if got, ok := answered(late); !ok || !errors.As(got.Err, &e) || e.Kind != view.ErrTimeout {
+			t.Errorf("the one whose time is over: %+v, %v, want %v", got, ok, view.ErrTimeout)
+		}
+		if got, ok := answered(gone); ok {
+			t.Errorf("the one that nobody waits for: %+v", got)
+		}
+
+		busy := wait(1, slowWaiter, 5) // its session is busy for a minute
+		behind := NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 3}, Until: 5}, time.Now().Add(10*time.Second), 0)
+		left, stays := wait(1, 4, 5), NewRequest(messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: 5}, Until: 5}, time.Now().Add(time.Hour), 0)
+		for _, r := range []Request{busy, behind, left, stays} {
+			send(r)
+		}
+		time.Sleep(20 * time.Second)
+		if !left.GiveUp() {
+			t.Error("a request in a session's mailbox is on its way")
+		}
+		time.Sleep(45 * time.Second)
+		synctest.Wait()
+		if n := alive.Load(); n != 2 {
+			t.Errorf("%d waiters, want those of the first and the last", n)
+		}
+		if busy.GiveUp() || stays.GiveUp() {
+			t.Error("what has a waiter is not on its way")
+		}
+		if got, ok := answered(behind); !ok || !errors.As(got.Err, &e) || e.Kind != view.ErrTimeout {
+			t.Errorf("the one whose time ended in the session's mailbox: %+v, %v", got, ok)
+		}
+		if got, ok := answered(left); ok {
+			t.Errorf("the one that was given up there: %+v", got)
 		}
 	})
 }

@@ -521,6 +521,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 	}
 	if c.RPC != nil {
 		o.Limits.Parked, o.Limits.Sessions, o.Limits.Wait = int(c.RPC.Limits.Parked), int(c.RPC.Limits.Connections), c.RPC.PollingTimeout
+		o.Limits.BeginWait = c.RPC.Limits.WaitDelay
 	}
 	if hm.ValidatorKey != nil {
 		o.Keys[hm.ValidatorKey.AccountID] = hm.ValidatorKey.SecretKey

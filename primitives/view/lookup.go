@@ -33,6 +33,7 @@ const (
 	ErrNoNewBlocks                            // health; Elapsed
 	ErrTooManyRequests                        // the limit of requests that wait is reached
 	ErrNoProof                                // Height: the earliest at which the state can be proven
+	ErrBehind                                 // waits take too long to begin: the node can't keep up with what it is asked
 	ErrRouted                                 // Hash: the transaction can't be checked here, and was passed on
 	ErrContractsUnsupported                   // the call would execute wasm
 )
@@ -42,7 +43,7 @@ var lookupTexts = [...]string{
 	"no such shard", "unknown epoch", "validator info unavailable", "epoch out of bounds", "unknown receipt",
 	"inconsistent state", "not confirmed", "unknown transaction or receipt", "outcome's shard unavailable",
 	"unknown transaction", "shard not tracked", "timeout", "syncing", "no new blocks", "too many waiting requests",
-	"no proof at the height", "the transaction was passed on",
+	"no proof at the height", "requests that wait take too long to begin", "the transaction was passed on",
 	"contract execution is not part of this version",
 }
 

@@ -19,6 +19,7 @@ import (
 type Limits struct {
 	Connections  uint64
 	Parked       uint64        // requests about transactions that wait
+	WaitDelay    time.Duration // until such a request begins, while which no more are taken
 	Batch        uint64        // requests in a body
 	BatchTimeout time.Duration // for all of them together
 	ReadTimeout  time.Duration // for a request to arrive
@@ -70,6 +71,7 @@ const (
 	MaxAddressConnections
 	MaxParked
 	MaxAddressParked
+	MaxWaitDelay
 	MaxBatch
 	BatchTime
 	ReadTime
@@ -130,6 +132,8 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.Parked }},
 	{Key: "max_parked_per_address", Default: 1000, Min: 1, Max: 1_000_000, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressParked }},
+	{Key: "max_wait_delay", Default: 2 * second, Min: second / 1000, Max: hour, Doc: "until a request that waits for a transaction is looked at; while they take longer the node can't keep up, and refuses the next ones at once",
+		Time: func(l *Limits) *time.Duration { return &l.WaitDelay }},
 	{Key: "max_batch", Default: 100, Min: 1, Max: 10_000, Doc: "requests in one body",
 		Number: func(l *Limits) *uint64 { return &l.Batch }},
 	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour, Doc: "for all requests of a body together; those whose turn has not come are refused",

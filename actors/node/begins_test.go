@@ -1,0 +1,162 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/actors/session"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// stuck is a node whose milestones can be held, and counts waiters.
+func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()), waiters func() int64) {
+	var mu sync.Mutex
+	var gate chan struct{}
+	s = start(t, 1, func(o *Options) {
+		o.Limits, o.Mode = limits, production.Instant
+		o.trip = func(kind string, m any, after bool) {
+			if _, ok := m.(messages.Watch); kind != "milestones" || !ok || after {
+				return
+			}
+			mu.Lock()
+			g := gate
+			mu.Unlock()
+			if g != nil {
+				<-g
+			}
+		}
+	})
+	hold = func() func() {
+		g := make(chan struct{})
+		mu.Lock()
+		gate = g
+		mu.Unlock()
+		return sync.OnceFunc(func() {
+			mu.Lock()
+			gate = nil
+			mu.Unlock()
+			close(g)
+		})
+	}
+	return s, hold, func() (n int64) {
+		for _, x := range s.Meter() {
+			if x.Name == "waiter" {
+				n += x.Alive
+			}
+		}
+		return n
+	}
+}
+
+// TestBehind: while waits take longer than is allowed until they begin, the next ones are refused at once, and nothing else is: when those before have begun all is as it was.
+func TestBehind(t *testing.T) {
+	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
+	send := func() (error, time.Duration) {
+		begin := time.Now()
+		_, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelExecutedOptimistic})
+		return err, time.Since(begin)
+	}
+	if err, _ := send(); err != nil {
+		t.Fatal(err)
+	}
+	release := hold()
+	defer release()
+	var all sync.WaitGroup
+	var failed []error
+	var mu sync.Mutex
+	for i := range fewBegin {
+		tx := s.tx("near", transfer(uint64(i+2)))
+		all.Go(func() {
+			if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: tx, WaitUntil: view.LevelExecutedOptimistic}); err != nil {
+				mu.Lock()
+				failed = append(failed, err)
+				mu.Unlock()
+			}
+		})
+		if i == fewBegin-2 { // one less than counts
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+	until(t, func() bool { return s.begins.onWay.Load() == fewBegin && s.begins.takes() > 100*time.Millisecond })
+	var e *view.LookupError
+	err, took := send()
+	if !errors.As(err, &e) || e.Kind != view.ErrBehind || took > time.Second {
+		t.Errorf("while waits do not begin: %v, behind %v, want %v at once", err, took, view.ErrBehind)
+	}
+	if err := s.SendTxAsync(t.Context(), s.tx("near", transfer(1))); err != nil {
+		t.Errorf("who does not wait: %v", err)
+	}
+	text := string(s.Metrics(nil))
+	for _, want := range []string{fmt.Sprintf("\ntroupe_waits_beginning %d\n", fewBegin), "\ntroupe_waits_refused_late_total 1\n", "\ntroupe_waits_begin_seconds 0."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("/metrics lacks %q", want)
+		}
+	}
+	release()
+	all.Wait()
+	if len(failed) > 0 {
+		t.Errorf("%d of those that were taken failed: %v", len(failed), failed[0])
+	}
+	if err, _ := send(); err != nil {
+		t.Errorf("behind it: %v", err)
+	}
+	if n := s.begins.onWay.Load(); n != 0 {
+		t.Errorf("%d are beginning for ever", n)
+	}
+}
+
+// TestLateWaits: a wait whose time is over before its session has come to it costs nothing more: its transaction is not sent, and no waiter made.
+func TestLateWaits(t *testing.T) {
+	var mu sync.Mutex
+	gate := make(chan struct{})
+	held, waits := 0, 0
+	s := start(t, 1, func(o *Options) {
+		o.Limits, o.Mode = Limits{Wait: 200 * time.Millisecond}, production.Manual
+		o.trip = func(kind string, m any, after bool) {
+			if after {
+				return
+			}
+			_, request := m.(session.Request)
+			mu.Lock()
+			first := false
+			switch {
+			case kind == "rpc" && request:
+				first = held == 0
+				held++
+			case kind == "waiter":
+				waits++
+			}
+			mu.Unlock()
+			if first {
+				<-gate
+			}
+		}
+	})
+	before := s.Stats().Submitted
+	var all sync.WaitGroup
+	for i := range 20 {
+		tx := s.tx("near", transfer(uint64(i+1)))
+		all.Go(func() {
+			var e *view.LookupError
+			ctx := t.Context()
+			if _, err := s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal}); !errors.As(err, &e) || e.Kind != view.ErrTimeout {
+				t.Errorf("%v, want %v", err, view.ErrTimeout)
+			}
+		})
+	}
+	time.Sleep(400 * time.Millisecond)
+	close(gate)
+	all.Wait()
+	s.idle(t)
+	mu.Lock()
+	defer mu.Unlock()
+	if held < 20 || waits != 0 || s.Stats().Submitted != before {
+		t.Errorf("%d requests came to rpc, %d to waiters, %d transactions to the pools; nobody waited any more", held, waits, s.Stats().Submitted-before)
+	}
+}
