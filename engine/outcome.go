@@ -196,7 +196,7 @@ func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, err
 // TransactionStatusAt is TransactionStatus as it was when the block of the current chain with a height was the head, and that
 // with another the last final block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
-	out, err := e.StatusAt(hash, head, final)
+	out, src, err := e.statusAt(hash, head, final)
 	if err != nil {
 		return out, err
 	}
@@ -219,14 +219,19 @@ func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
 
 // StatusAt is TransactionStatusAt without the receipts.
 func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
+	out, _, err := e.statusAt(hash, head, final)
+	return out, err
+}
+
+func (e *Engine) statusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, *source, error) {
 	tx, place, err := e.Transaction(hash)
 	if err != nil {
-		return view.FinalOutcome{}, err
+		return view.FinalOutcome{}, nil, err
 	}
 	if place.Block.Ref().Height > head {
-		return view.FinalOutcome{}, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
+		return view.FinalOutcome{}, nil, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
 	}
 	src := e.outcomesOf(hash, place, head, final)
 	out := txstatus.Look(tx, src)
-	return out, src.err
+	return out, src, src.err
 }
