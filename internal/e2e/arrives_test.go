@@ -59,7 +59,7 @@ func TestTroupeArrivesAtNeards(t *testing.T) {
 	dir, at := joined(t, seats[0].home), freeAddr(t)
 	begun, head := time.Now(), nodes[0].final()
 	p := start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t))
-	p.reaches(head, 5*time.Minute)
+	p.comes(head, 5*time.Minute)
 	t.Logf("in step at %d after %v", p.final(), time.Since(begun).Round(100*time.Millisecond))
 	if r, err := p.call("block", map[string]any{"block_id": 20}); err != nil || r.Error == nil {
 		t.Errorf("it has block 20: it came by all blocks, not in the middle (%v)", err)
@@ -73,7 +73,7 @@ func TestTroupeArrivesAtNeards(t *testing.T) {
 	}
 	begun, head = time.Now(), nodes[0].final()
 	p = start(t, dir, "--network-addr", at, "--boot-nodes", seats[0].peer(t))
-	p.reaches(head, 5*time.Minute)
+	p.comes(head, 5*time.Minute)
 	t.Logf("away for %d blocks, in step again after %v", head-away, time.Since(begun).Round(100*time.Millisecond))
 	alike(t, nodes[0], p, nodes[2].signer())
 	for i, n := range nodes {
