@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -40,25 +41,36 @@ func (r *Result) shares() (out string, least float64) {
 	return out, least
 }
 
-// TestEndorsements: at neard's pace 99.9 % of all endorsements are in blocks, of validators too that make nothing and hold no state, where each shard has two
-// makers and contracts are called: next to each other, and with links of 5 to 60 ms, jobs of up to 50 ms and writes of up to 10 ms.
+// TestEndorsements: at neard's pace 99.9 % of all endorsements are in blocks, where each shard has two makers and contracts are called: next to each other, and
+// with links of 5 to 60 ms, jobs of up to 50 ms and writes of up to 10 ms; of validators that make nothing and hold no state, and of four that hold both shards
+// and make one. (While code was asked of any maker it was 83 to 89 % of those that hold nothing, with chunks missed; while who held a shard waited 400 ms for parts
+// that nobody passed on, 97 % of the four.)
 func TestEndorsements(t *testing.T) {
-	blocks := primitives.Height(300)
-	if !testing.Short() {
-		blocks = 2000
-	}
-	for name, change := range map[string]func(*Scenario){
-		"near": func(s *Scenario) { s.Latency = [2]int64{ms / 2, 3 * ms} },
-		"far":  func(s *Scenario) { s.Latency, s.JobTime, s.Disk = [2]int64{5 * ms, 60 * ms}, 50*ms, 10*ms },
+	far := func(s *Scenario) { s.Latency, s.JobTime, s.Disk = [2]int64{5 * ms, 60 * ms}, 50*ms, 10*ms }
+	for _, c := range []struct {
+		name   string
+		blocks primitives.Height
+		nodes  int
+		change func(*Scenario)
+	}{
+		{"near", 200, 6, func(s *Scenario) { s.Latency = [2]int64{ms / 2, 3 * ms} }},
+		{"far", 2000, 6, far},
+		{"far, all hold", 200, 4, func(s *Scenario) {
+			far(s)
+			s.Nodes, s.Blind, s.Idle = 4, 0, false
+		}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() || fixture.Racing {
+				c.blocks = min(c.blocks, 200)
+			}
 			r := endorsed(t, 1, func(s *Scenario) {
-				s.Epoch, s.Blocks, s.Load = 60, blocks, 8
-				change(s)
+				s.Epoch, s.Blocks, s.Load = 60, c.blocks, 8
+				c.change(s)
 			})
 			text, least := r.shares()
 			t.Logf("%d blocks in %d s, %d epochs:%s", r.Final, r.Time/second, r.Epochs, text)
-			if least < 0.999 || len(r.Endorsed) != 6 {
+			if least < 0.999 || len(r.Endorsed) != c.nodes {
 				t.Errorf("the least share is %.4f", least)
 			}
 		})
