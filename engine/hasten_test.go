@@ -212,3 +212,14 @@ func TestHastenBesideTrim(t *testing.T) {
 	close(vm.look)
 	vm.wants(t, n, "receipts of a block whose states were trimmed", "more", "theirs")
 }
+
+// TestHastenTold: code that others say is deployed is compiled, but for what is; without a VM nothing comes of it.
+func TestHastenTold(t *testing.T) {
+	n, _ := unreadyNode(t)
+	n.o.VM = nil
+	n.Hasten([][]byte{[]byte("one")})
+	vm := &hastyVM{ready: []primitives.Hash{primitives.HashBytes([]byte("ready"))}, asked: make(chan string, 10), end: make(chan struct{})}
+	n.o.VM = vm
+	n.Hasten([][]byte{[]byte("two"), []byte("ready"), []byte("one"), []byte("two")})
+	vm.wants(t, n, "what others tell", "one", "two")
+}
