@@ -222,10 +222,10 @@ func (m *moving) same() {
 	}
 }
 
-// until looks at all nodes again and again until a height is final.
+// until looks at all nodes again and again until a height is final, for so much of their time.
 func (m *moving) until(h primitives.Height, within time.Duration) {
 	m.t.Helper()
-	limit := time.Now().Add(within)
+	limit := m.pace.Even() + within
 	for done := false; !done; time.Sleep(20 * time.Millisecond) {
 		done = true
 		for i, x := range m.members {
@@ -234,7 +234,7 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 				done = done && x.e.Final().Height >= h
 			}
 		}
-		if time.Now().After(limit) {
+		if m.pace.Even() > limit {
 			m.t.Fatalf("not at %d: %s\nlate: %v", h, m.where(), m.late)
 		}
 	}
@@ -291,7 +291,7 @@ func TestValidatorsMovingBack(t *testing.T) {
 	const length = 80
 	m := newMoving(t, 2, length)
 	m.until(length, 360*time.Second)
-	limit := time.Now().Add(240 * time.Second)
+	limit := m.pace.Even() + 240*time.Second
 	for _, stage := range []engine.Stage{engine.StageParts, engine.StageBlocks} {
 		m.hold.begin(stage) // or it may be over before anybody sees it
 		for seen := false; !seen; time.Sleep(time.Millisecond) {
@@ -308,7 +308,7 @@ func TestValidatorsMovingBack(t *testing.T) {
 				m.start(i)
 				break
 			}
-			if time.Now().After(limit) {
+			if m.pace.Even() > limit {
 				t.Fatalf("no shard is seen at stage %d of its way in: %s", stage, m.where())
 			}
 		}
