@@ -28,14 +28,17 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor prim
 	e.offer(&own, true)
 	e.complete = e.complete && p.enough(e)
 	err := p.settle(out, e)
-	if e.complete || e.failed || e.want != nil || p.entries[e.hash] != e {
+	if e.complete || e.failed || p.entries[e.hash] != e || e.want != nil && e.want.asked {
 		return err
 	}
-	p.want(e, ancestor, now)
+	if e.want == nil { // else its own parts came before its block, and nothing was asked for
+		p.want(e, ancestor, now)
+	}
 	waits, werr := p.getsForwards(id, ancestor, h)
 	if err = errors.Join(err, werr); waits && !p.old(h) {
 		return err
 	}
+	e.want.last = now
 	return errors.Join(err, p.ask(out, e, id, false, p.old(h)))
 }
 
@@ -93,6 +96,7 @@ func (p *Pool) tick(out *Out, now int64) error {
 // shard. All parts are needed by who holds the shard, and if full is set.
 func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool) error {
 	h, ancestor := e.header, e.want.ancestor
+	e.want.asked = true
 	holds, err := p.chain.Holds(ancestor, h.ShardID)
 	if err != nil {
 		return err

@@ -45,6 +45,6 @@ func (p *Pool) factsOf(id primitives.EpochID) (*epochFacts, error) {
 
 // want has a chunk asked for from now on.
 func (p *Pool) want(e *entry, ancestor primitives.Hash, now int64) {
-	e.want = &want{ancestor, now, now}
+	e.want = &want{ancestor: ancestor, added: now, last: now}
 	p.wants[e.hash] = e
 }

@@ -66,6 +66,7 @@ type entry struct {
 type want struct {
 	ancestor    primitives.Hash
 	added, last int64 // ms
+	asked       bool
 }
 
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.

@@ -219,7 +219,7 @@ func TestBadChunk(t *testing.T) {
 // TestTimers: who gets forwards waits for them, and who holds a shard of which nobody passes any on to him does not; then own parts and receipts are asked of the producer, after 400 ms of others, and all parts after 3 s.
 func TestTimers(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)
-	c, _ := one(t, n, 4, nil)
+	c, coded := one(t, n, 4, nil)
 	head := Head{Hash: c.Header.PrevBlockHash, Height: 3}
 	asked := func(me primitives.AccountID, now int64, ev Event) (list []Ask) {
 		out, err := n.nodes[me].Step(now, ev)
@@ -280,6 +280,27 @@ func TestTimers(t *testing.T) {
 	}
 	if parts != 10 {
 		t.Errorf("who holds a shard that it makes no chunks of asks for %d parts at once", parts)
+	}
+	if list := asked(me, 1, wanted); len(list) != 0 {
+		t.Errorf("again: %+v", list)
+	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
+	n.eyes[me].more = []primitives.ShardID{0}
+	asked(me, 0, head)
+	own := &primitives.PartialChunk{Header: c.Header, Parts: []primitives.ChunkPart{coded[3], coded[7]}}
+	if list := asked(me, 0, Partial{own}); len(list) != 0 {
+		t.Errorf("before its block: %+v", list)
+	}
+	parts = 0
+	for _, a := range asked(me, 50, wanted) {
+		parts += len(a.Request.Ords)
+	}
+	if parts != 8 {
+		t.Errorf("who has its own parts, and holds the shard, asks for %d parts at once", parts)
+	}
+	if list := asked(me, 149, Tick{}); len(list) != 0 {
+		t.Errorf("99 ms later: %+v", list)
 	}
 }
 
