@@ -4,7 +4,7 @@
 //	out     messages.Sender and messages.Asker, which know no PID
 //	state   one dispatcher whose goroutines are reused, and such with few goroutines; mailboxes, with counters by actor kind and shard
 //	units   durations as time.Duration; counters since the process began
-//	bound   an ask waits at most its limit; idle dispatcher goroutines end after a minute
+//	bound   an ask waits at most its limit; idle dispatcher goroutines end after one minute or two
 //	errors  what the asked actor answers, ErrTimeout, ErrFailed if it fails or has ended, or the context's error
 //	source  measured facts about protoactor-go v0.0.0-20240822202345: the default dispatcher starts a goroutine for each
 //	        wake-up (7 µs a hop against 1), Bounded mailboxes spin, the OpenTelemetry metrics cost 1.6 µs a message; its own
@@ -36,7 +36,7 @@ type Dispatcher struct{ work chan func() }
 // NewDispatcher returns a dispatcher; one serves the whole process.
 func NewDispatcher() *Dispatcher { return &Dispatcher{work: make(chan func())} }
 
-// idle is how long a goroutine without work lives.
+// idle is how long a goroutine without work lives at least; twice as long at most.
 const idle = time.Minute
 
 // Schedule runs fn on an idle goroutine, or on a new one.
@@ -48,16 +48,22 @@ func (d *Dispatcher) Schedule(fn func()) {
 	}
 }
 
+// run looks once in a while whether it has had work: a timer that is set for each piece of it would cost as much as a small message.
 func (d *Dispatcher) run(fn func()) {
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
-	for {
-		fn()
-		timer.Reset(idle)
+	fn()
+	for worked := true; ; {
 		select {
 		case fn = <-d.work:
+			fn()
+			worked = true
 		case <-timer.C:
-			return
+			if !worked {
+				return
+			}
+			worked = false
+			timer.Reset(idle)
 		}
 	}
 }

@@ -5,7 +5,7 @@
 //	out     whether the signature is the key's
 //	state   Checker: a queue, workers, and the good ones of late
 //	units   none
-//	bound   one goroutine a core; a queue of QueueLen, beyond which callers wait; Memory transactions remembered
+//	bound   one goroutine a core, and those who ask; a queue of QueueLen, beyond which callers wait; Memory transactions remembered
 //	errors  none: a signature is good or not; a panic of the verifier is that of the caller whose check it was
 //	source  our own; an ed25519 check takes 45 µs, a thousand times what asking a mailbox takes
 package signature
@@ -139,7 +139,7 @@ func (c *Checker) Known(tx *primitives.SignedTransaction) bool {
 	return ok && s == tx.Signature
 }
 
-// Check tells whether the signature is good. It waits for a worker unless the answer is remembered. It is the
+// Check tells whether the signature is good; who asks does the work, as he would only wait for a worker. It is the
 // verify.SignatureFunc of the door and of the engine.
 func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	if c.Known(tx) {
@@ -148,30 +148,33 @@ func (c *Checker) Check(tx *primitives.SignedTransaction) bool {
 	var wg sync.WaitGroup
 	j := job{tx: tx, wg: &wg}
 	wg.Add(1)
-	if !c.put(&j) {
-		c.run([]*job{&j})
-	}
-	wg.Wait()
+	c.run([]*job{&j})
 	if j.panic != nil {
 		panic(j.panic)
 	}
 	return j.ok
 }
 
-// CheckAll checks many at once and reports for each whether it is good.
+// CheckAll checks many at once and reports for each whether it is good. Who asks does one by himself: of one transaction, as they come where a node is not busy, a
+// worker would cost two changes of goroutines beside.
 func (c *Checker) CheckAll(txs []*primitives.SignedTransaction) []bool {
 	var wg sync.WaitGroup
 	jobs := make([]job, len(txs))
 	out := make([]bool, len(txs))
+	var own *job
 	for i, tx := range txs {
 		if out[i] = c.Known(tx); out[i] {
 			continue
 		}
 		jobs[i] = job{tx: tx, wg: &wg}
 		wg.Add(1)
-		if !c.put(&jobs[i]) {
-			c.run([]*job{&jobs[i]})
+		if own != nil && !c.put(own) {
+			c.run([]*job{own})
 		}
+		own = &jobs[i]
+	}
+	if own != nil {
+		c.run([]*job{own})
 	}
 	wg.Wait()
 	for i := range jobs {

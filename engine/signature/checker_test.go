@@ -2,6 +2,7 @@ package signature
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -146,5 +147,37 @@ func TestExcuse(t *testing.T) {
 	c.Excuse(nil)
 	if c.CheckNew(one) || !c.Check(one) {
 		t.Errorf("afterwards at the door %v, want false; in a block %v, want true", c.CheckNew(one), c.Check(one))
+	}
+}
+
+// TestOwnWork: who asks about one transaction waits for no worker, however long those are at others', and who asks about many does one of them.
+func TestOwnWork(t *testing.T) {
+	c := New()
+	defer c.Close()
+	release, verify := make(chan struct{}), c.verify
+	txs := signed(t, runtime.GOMAXPROCS(0)+3)
+	held := map[primitives.Signature]bool{}
+	for _, tx := range txs[2:] {
+		held[tx.Signature] = true
+	}
+	c.verify = func(s primitives.Signature, message []byte, key primitives.PublicKey) bool {
+		if held[s] {
+			<-release
+		}
+		return verify(s, message, key)
+	}
+	done := make(chan []bool)
+	go func() { done <- c.CheckAll(txs[2:]) }() // one for each worker, and one that it does itself
+	for len(c.queue) > 0 {
+		runtime.Gosched()
+	}
+	if !c.Check(txs[0]) || !c.CheckAll(txs[1:2])[0] {
+		t.Error("a good one is refused")
+	}
+	close(release)
+	for i, ok := range <-done {
+		if !ok {
+			t.Errorf("transaction %d is refused", i)
+		}
 	}
 }
