@@ -60,7 +60,6 @@ type blockLog struct {
 	end      position      // behind the last whole record
 	reserved int64         // bytes of the current segment that are allocated
 	written  atomic.Uint64 // bytes since opening
-	buf      []byte        // a record is made in it
 	dirty    bool          // there are records that are not synced
 	broken   error         // an append failed and could not be undone
 
@@ -232,6 +231,9 @@ func probe(fl file, off, size int64) error {
 	}
 }
 
+// writes is memory in which records are put behind their headers: of all logs together, since a process may have a thousand that rest.
+var writes = sync.Pool{New: func() any { return new([]byte) }}
+
 // append writes one record, in one write; it lasts once flush has come back. It returns where the payload begins, of which
 // it sets the first byte if the record before is not synced. After an error the log is as it was, or broken for good.
 func (l *blockLog) append(payload []byte) (position, error) {
@@ -255,13 +257,14 @@ func (l *blockLog) append(payload []byte) (position, error) {
 	if l.dirty {
 		payload[0] += recordBehind
 	}
-	buf := slices.Grow(l.buf[:0], recordHeader+len(payload))
-	if l.buf = buf; cap(buf) > mostBuffered {
-		l.buf = nil
-	}
+	lent := writes.Get().(*[]byte)
+	buf := slices.Grow((*lent)[:0], recordHeader+len(payload))
 	buf = borsh.AppendUint32(borsh.AppendUint32(buf, uint32(len(payload))), checksum(payload))
 	buf = append(buf, payload...)
 	_, err := l.cur.WriteAt(buf, l.end.Offset)
+	if *lent = buf; cap(buf) <= mostBuffered {
+		writes.Put(lent)
+	}
 	if err != nil {
 		err = wrapWrite("log write", err)
 		l.reserved = 0
