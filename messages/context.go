@@ -5,6 +5,7 @@ import "context"
 type (
 	sessionKey struct{}
 	clientKey  struct{}
+	turnKey    struct{}
 )
 
 // WithSession says whose request a context belongs to.
@@ -27,4 +28,16 @@ func WithClient(ctx context.Context, c Client) context.Context {
 func ClientOf(ctx context.Context) Client {
 	c, _ := ctx.Value(clientKey{}).(Client)
 	return c
+}
+
+// WithTurn says what is called once a wait under the context has its answer, before any work is done for that: it waits until it is this one's turn.
+func WithTurn(ctx context.Context, take func()) context.Context {
+	return context.WithValue(ctx, turnKey{}, take)
+}
+
+// TakeTurn waits for the turn of a context, if it has one to wait for.
+func TakeTurn(ctx context.Context) {
+	if take, ok := ctx.Value(turnKey{}).(func()); ok {
+		take()
+	}
 }

@@ -91,6 +91,7 @@ type Server struct {
 	statuses encodedStatus
 	sessions sessions
 	looks    looks
+	turns    turns
 	sockets  *sockets
 	packing  chan struct{} // places of replies that are compressed
 	cors     cors
@@ -110,7 +111,7 @@ func New(node Node, opts Options) (*Server, error) {
 	if err := opts.setDefaults(); err != nil {
 		return nil, err
 	}
-	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins)}
+	s := &Server{node: node, opts: opts, log: opts.Log, metrics: newMetrics(), cors: newCORS(opts.CORSOrigins), turns: newTurns()}
 	var err error
 	if s.door, err = newDoor(&s.opts, &s.cors); err != nil {
 		return nil, err

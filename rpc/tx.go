@@ -73,11 +73,17 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 	if err := c.expect(key); err != nil {
 		return b, err
 	}
-	o, err := c.node.Tx(c.ctx, p)
+	ctx, leave := c.inTurn(c.ctx)
+	defer leave()
+	o, err := c.node.Tx(ctx, p)
 	if err != nil {
 		return b, c.txFault(err)
 	}
-	if b, err = c.room(b, o.Size(p.Receipts)); err != nil {
+	n := o.Size(p.Receipts)
+	if n > smallReply {
+		leave()
+	}
+	if b, err = c.room(b, n); err != nil {
 		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, p.Receipts), nil
@@ -94,11 +100,17 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 	if err := c.expect(p.Tx.Hash()); err != nil {
 		return b, err
 	}
-	o, err := c.node.SendTx(c.ctx, p)
+	ctx, leave := c.inTurn(c.ctx)
+	defer leave()
+	o, err := c.node.SendTx(ctx, p)
 	if err != nil {
 		return b, c.txFault(err)
 	}
-	if b, err = c.room(b, o.Size(false)); err != nil {
+	n := o.Size(false)
+	if n > smallReply {
+		leave()
+	}
+	if b, err = c.room(b, n); err != nil {
 		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, false), nil

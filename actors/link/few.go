@@ -3,21 +3,23 @@ package link
 import (
 	"runtime"
 	"sync"
+	"time"
 )
 
 // Few is a dispatcher that runs mailboxes on a few goroutines at most, in the order in which they were woken, and lets all else go first between
 // two of them. What a block wakes by the thousand so takes its turns beside what somebody waits for, and not all of them before it. Its actors must
 // not wait for each other.
 type Few struct {
-	most int
+	most  int
+	every time.Duration // so long one of its goroutines works before it lets all else go first
 
 	mu      sync.Mutex
 	woken   []func()
 	running int
 }
 
-// NewFew returns a dispatcher with so many goroutines.
-func NewFew(most int) *Few { return &Few{most: most} }
+// NewFew returns a dispatcher with so many goroutines. One that has worked for a while lets all else go first; 0: after each piece of work.
+func NewFew(most int, every time.Duration) *Few { return &Few{most: most, every: every} }
 
 // Schedule is part of actor.Dispatcher.
 func (d *Few) Schedule(fn func()) {
@@ -34,7 +36,7 @@ func (d *Few) Schedule(fn func()) {
 }
 
 func (d *Few) run() {
-	for {
+	for from := clock(); ; {
 		d.mu.Lock()
 		if len(d.woken) == 0 {
 			d.woken = nil // what it has grown to may have been much
@@ -47,7 +49,10 @@ func (d *Few) run() {
 		d.woken = d.woken[1:]
 		d.mu.Unlock()
 		fn()
-		runtime.Gosched()
+		if d.every == 0 || clock()-from >= int64(d.every) {
+			runtime.Gosched()
+			from = clock()
+		}
 	}
 }
 

@@ -12,13 +12,15 @@ import (
 // TestFew: so many run at a time as there may be, in the order in which they came, all of them, and then nobody does.
 func TestFew(t *testing.T) {
 	for _, most := range []int{1, 3} {
-		t.Run(fmt.Sprint(most), func(t *testing.T) { few(t, most) })
+		for _, every := range []time.Duration{0, time.Millisecond} {
+			t.Run(fmt.Sprint(most, " ", every), func(t *testing.T) { few(t, most, every) })
+		}
 	}
 }
 
-func few(t *testing.T, most int) {
+func few(t *testing.T, most int, every time.Duration) {
 	const n = 1000
-	d := NewFew(most)
+	d := NewFew(most, every)
 	var all sync.WaitGroup
 	all.Add(n)
 	var now, peak atomic.Int64

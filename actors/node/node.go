@@ -104,7 +104,8 @@ func Start(o Options) (*Node, error) {
 	n := &Node{
 		o: o, engine: o.Engine, root: sys.Root.WithGuardian(s), ended: make(chan struct{}), still: make(chan struct{}),
 		kit: &kit{root: sys.Root, meter: link.NewMeter(), dispatcher: o.dispatcher, supervisor: s, trip: o.trip,
-			few: link.NewFew(max(1, runtime.GOMAXPROCS(0)/2) + 1)}, // who reads the past has half of the cores, and one is for those at the head
+			waits: link.NewFew(2*runtime.GOMAXPROCS(0), time.Millisecond),
+			few:   link.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
 	s.failed = n.failed

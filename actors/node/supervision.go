@@ -111,6 +111,7 @@ type kit struct {
 	meter      *link.Meter
 	dispatcher actor.Dispatcher
 	few        actor.Dispatcher // of subscribers, of which there may be thousands
+	waits      actor.Dispatcher // of sessions and waiters, of which there may be as many: a block wakes hundreds at once, and the next one does not wait behind them
 	supervisor *supervisor
 	trip       trip // of tests; nil: nobody asks
 }
@@ -140,6 +141,8 @@ func (k *kit) props(kind string, producer func() actor.Actor) *actor.Props {
 		more = append(more, actor.WithDispatcher(k.dispatcher))
 	case kind == "subscriber":
 		more = append(more, actor.WithDispatcher(k.few))
+	case kind == "session" || kind == "waiter":
+		more = append(more, actor.WithDispatcher(k.waits))
 	}
 	if k.trip != nil {
 		inner := producer

@@ -83,6 +83,7 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 	if err != nil {
 		return nil, err
 	}
+	messages.TakeTurn(ctx)
 	if a.Level == view.LevelIncluded {
 		// At the moment of inclusion neard has no outcome yet and answers with the level alone (data/neard/wire2.jsonl.gz
 		// line 3); near-kit has no form for the status "Started".
