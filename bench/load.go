@@ -43,6 +43,14 @@ type LoadOptions struct {
 	Progress func(part float64, what string)
 }
 
+// Again is part of load.Repeater.
+func (l *loaded) Again() int {
+	if r, ok := l.Target.(load.Repeater); ok {
+		return r.Again()
+	}
+	return 0
+}
+
 // LoadTargets are the kinds there are.
 var LoadTargets = []string{"shard", "node", "rpc", "cluster"}
 
