@@ -57,12 +57,12 @@ func stuck(t *testing.T, limits Limits) (s *sandbox, hold func() (release func()
 // TestBehind: while waits take longer than is allowed until they begin, the next ones are refused at once, and nothing else is: when those before have begun all is as it was.
 func TestBehind(t *testing.T) {
 	s, hold, _ := stuck(t, Limits{BeginWait: 100 * time.Millisecond, Wait: time.Minute})
-	send := func() (error, time.Duration) {
+	send := func() (time.Duration, error) {
 		begin := time.Now()
 		_, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelExecutedOptimistic})
-		return err, time.Since(begin)
+		return time.Since(begin), err
 	}
-	if err, _ := send(); err != nil {
+	if _, err := send(); err != nil {
 		t.Fatal(err)
 	}
 	release := hold()
@@ -85,7 +85,7 @@ func TestBehind(t *testing.T) {
 	}
 	until(t, func() bool { return s.begins.onWay.Load() == fewBegin && s.begins.takes() > 100*time.Millisecond })
 	var e *view.LookupError
-	err, took := send()
+	took, err := send()
 	if !errors.As(err, &e) || e.Kind != view.ErrBehind || took > time.Second {
 		t.Errorf("while waits do not begin: %v, behind %v, want %v at once", err, took, view.ErrBehind)
 	}
@@ -103,7 +103,7 @@ func TestBehind(t *testing.T) {
 	if len(failed) > 0 {
 		t.Errorf("%d of those that were taken failed: %v", len(failed), failed[0])
 	}
-	if err, _ := send(); err != nil {
+	if _, err := send(); err != nil {
 		t.Errorf("behind it: %v", err)
 	}
 	if n := s.begins.onWay.Load(); n != 0 {
