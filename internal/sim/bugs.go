@@ -22,7 +22,7 @@ var Bugs = []Bug{
 	{"endorse", "witnesses are endorsed unseen, and chunk producers lie", consensus.PlantedEndorse, "calm", nil},
 	{"unendorsed", "chunks go into blocks without endorsements", consensus.PlantedUnendorsed, "lossy", nil},
 	{"early", "votes for blocks that are not on disk", consensus.PlantedEarly, "outages", nil},
-	{"stale", "what has not come is not asked for again", consensus.PlantedStaleHead, "cuts", nil},
+	{"stale", "what has not come is not asked for again", consensus.PlantedStaleHead, "lossy", nil},
 	{"ready", "chunks are forgotten when their block comes late", consensus.PlantedDropReady, "calm", nil},
 	{"skip", "endorses heights that it has skipped", consensus.PlantedSkip, "cuts", nil},
 	{"orphans", "orphans are dropped, and their parents not asked for", consensus.PlantedOrphans, "cuts", nil},

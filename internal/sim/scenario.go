@@ -60,7 +60,7 @@ var Scenarios = []Scenario{
 	scenario("blind", "two validators of six hold no state, and judge by witnesses; messages are lost", func(s *Scenario) {
 		s.Nodes, s.Blind, s.Drop, s.Double = 6, 2, 20, 20
 	}),
-	scenario("judges", "two validators of six make nothing and judge by witnesses; each shard has two makers; contracts are called", func(s *Scenario) {
+	scenario("judges", "two of six validators make nothing and only judge witnesses; two makers a shard, calls", func(s *Scenario) {
 		s.Nodes, s.Blind, s.Idle, s.Shards, s.Each, s.Calls = 6, 2, true, 2, 2, true
 	}),
 	scenario("leaver", "a validator is away for epochs, is kicked out, stakes again and returns", func(s *Scenario) {
