@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-chain/troupe/actors/streams"
 	"github.com/troupe-chain/troupe/engine"
@@ -246,21 +247,26 @@ func (f follower) Past(from primitives.Height, wake func()) (back func(), ok boo
 	return f.past.take(wake)
 }
 
-// Ahead makes the text of the head's message, so that it is there when the block is final. One is made at a time: it takes no core from blocks that
-// come faster.
+// restBeforeText is how long a text that is made ahead waits: what subscribers were told by the same block, the text of the one that is final now among it, is on its way
+// then, for which this would take the cores.
+const restBeforeText = 10 * time.Millisecond
+
+// Ahead makes the text of the head's message a moment later, so that it is there when the block is final. One is made at a time: it takes no core from
+// blocks that come faster.
 func (f follower) Ahead() {
 	c := &f.b.digests
 	head := at(f.b.Engine.Head())
 	if last := c.ahead.Load(); last != nil && *last == head || !c.making.CompareAndSwap(false, true) {
 		return
 	}
-	c.ahead.Store(&head)
-	go func() {
+	time.AfterFunc(restBeforeText, func() {
 		defer c.making.Store(false)
+		head := at(f.b.Engine.Head())
+		c.ahead.Store(&head)
 		if d, err := f.Digest(head); err == nil { // who is told of the block is told of errors
 			_, _ = d.MessageJSON(nil)
 		}
-	}()
+	})
 }
 
 // Digest returns what is told of a block.
