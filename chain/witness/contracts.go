@@ -103,6 +103,9 @@ func (t *Tracker) accesses(ev *Accesses) (out Out, err error) {
 	case t.calls.has(a.Key):
 		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
 	}
+	if w, _, err := t.awaits(a.Key); err == nil && w.asked != nil { // it was told of long ago
+		return out, fmt.Errorf("%w: contracts of shard %d at %d", ErrKnown, a.Key.ShardID, a.Key.HeightCreated)
+	}
 	t.calls.put(a.Key, a)
 	if l, ok := t.lacking.get(a.Key); ok {
 		return t.feed(out, a, l)
@@ -205,29 +208,65 @@ func (t *Tracker) codeAsked(ev *CodeAsked) (out Out, err error) {
 	return t.answer(out, who, ev)
 }
 
+// question is what is asked for, whoever asks: most of a chunk's validators ask for the same.
+type question struct {
+	key       primitives.ChunkKey
+	at        primitives.TransitionKey
+	contracts primitives.Hash // of their hashes, as they are asked for
+}
+
+func questionOf(q *primitives.ContractCodeRequest) question {
+	b := make([]byte, 0, len(q.Contracts)*len(primitives.Hash{}))
+	for i := range q.Contracts {
+		b = append(b, q.Contracts[i][:]...)
+	}
+	return question{q.Key, q.Transition, primitives.HashBytes(b)}
+}
+
 // answer gives the code that is asked for. Who asks before the block is here on which the chunk is waits for that.
 func (t *Tracker) answer(out Out, who asker, ev *CodeAsked) (Out, error) {
 	q := ev.Request
-	all, err := ev.Codes(q.Key, q.Transition)
-	if errors.Is(err, ErrEarly) {
-		t.early.put(who, ev)
-		return out, nil
-	}
-	if err != nil {
-		return out, err
-	}
-	codes := make([][]byte, len(q.Contracts))
-	for i, hash := range q.Contracts {
-		code, called := all[hash]
-		if !called {
-			return out, fmt.Errorf("%w: %v was not called", ErrContracts, hash)
+	same := questionOf(q)
+	packed, ok := t.given.get(same)
+	if !ok {
+		all, err := ev.Codes(q.Key, q.Transition)
+		if errors.Is(err, ErrEarly) {
+			return out, t.keepEarly(who, ev)
 		}
-		codes[i] = code
+		if err != nil {
+			return out, err
+		}
+		codes := make([][]byte, len(q.Contracts))
+		for i, hash := range q.Contracts {
+			code, called := all[hash]
+			if !called {
+				return out, fmt.Errorf("%w: %v was not called", ErrContracts, hash)
+			}
+			codes[i] = code
+		}
+		if packed = EncodeContracts(codes); len(packed) <= keptAnswer {
+			t.given.put(same, packed)
+		}
 	}
-	a := &primitives.ContractCodeResponse{Key: q.Key, Responder: t.me.Account, Compressed: EncodeContracts(codes)}
+	a := &primitives.ContractCodeResponse{Key: q.Key, Responder: t.me.Account, Compressed: packed}
 	a.Signature = t.me.Key.Sign(a.SignedBytes())
 	out.Send = append(out.Send, Send{To: []primitives.AccountID{q.Requester}, Body: a})
 	return out, nil
+}
+
+// keepEarly keeps a question until its block comes. Of one validator there are few, so that it takes no place of another's.
+func (t *Tracker) keepEarly(who asker, ev *CodeAsked) error {
+	n := 0
+	for _, other := range t.early.order {
+		if other.by == who.by {
+			n++
+		}
+	}
+	if n >= maxEarlyOfOne {
+		return fmt.Errorf("%w: %d questions of %s wait already", ErrEarly, n, who.by)
+	}
+	t.early.put(who, ev)
+	return nil
 }
 
 // code takes the code that was asked for, all of it and nothing else, of whom it was asked: while what another has sent were read, that would be lost.

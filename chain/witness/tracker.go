@@ -14,7 +14,11 @@ const (
 	MaxWitnesses  = 5  // a shard, that come together
 	maxProcessed  = 50 // a shard, that have
 	maxDeploys    = 20
-	maxAnswered   = 30
+	maxAnswered   = 1024 // of all chunks; a neard keeps 30, behind which one is answered again
+	maxEarly      = 400  // questions, each of MaxRequested hashes at the most
+	maxEarlyOfOne = 8    // of a validator
+	keptAnswers   = 4
+	keptAnswer    = 16 << 20 // bytes of one
 	maxLacking    = 5
 	maxCalls      = 100
 	maxOrphans    = 25
@@ -42,6 +46,7 @@ type Tracker struct {
 	spread   recent[primitives.ChunkKey, struct{}] // deploys that have come together
 	answered recent[asker, struct{}]
 	early    recent[asker, *CodeAsked]                                 // of those, what waits for its block
+	given    recent[question, []byte]                                  // answers since the last block, compressed
 	calls    recent[primitives.ChunkKey, *primitives.ContractAccesses] // what witnesses call
 	lacking  recent[primitives.ChunkKey, *lack]
 	library  library
@@ -81,7 +86,7 @@ func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte,
 	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{},
 		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *gathering](maxDeploys),
 		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered),
-		early: newRecent[asker, *CodeAsked](maxAnswered), calls: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxCalls),
+		early: newRecent[asker, *CodeAsked](maxEarly), given: newRecent[question, []byte](keptAnswers), calls: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxCalls),
 		lacking: newRecent[primitives.ChunkKey, *lack](maxLacking), library: newLibrary(keptCode)}
 }
 
@@ -331,6 +336,7 @@ func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 			t.lacking.drop(key)
 		}
 	}
+	t.given = newRecent[question, []byte](keptAnswers)
 	for _, who := range slices.Clone(t.early.order) {
 		ev := t.early.by[who]
 		t.early.drop(who)
