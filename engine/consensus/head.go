@@ -28,7 +28,8 @@ type head struct {
 
 // settling is how long a block that could be made waits for those who have not endorsed its chunks, from the last endorsement that came on, and twice that at
 // most: a neard looks every so often whether it may make a block (block_production_tracking_delay), so that those who are as fast as the others but for
-// that are in it. Where votes come later than endorsements, as at neard's pace, nothing is waited for, and neither is where all hurry.
+// that are in it. It is an eighth of the time to a vote at the most, so that a block of any pace is late by no more than a quarter of that, whoever endorses
+// when. Where votes come later than endorsements, as at neard's pace, nothing is waited for, and neither is where all hurry.
 const settling = 10 * ms
 
 // setHead begins anew on a block. Chunks on it are made as well, if it is on disk.
@@ -116,7 +117,8 @@ func (n *Node) settled() int64 {
 	if h.enough == 0 {
 		h.enough = n.now
 	}
-	return min(n.endorsed, h.enough+settling) + settling
+	each := min(settling, n.o.Delays.Endorsement/8)
+	return min(n.endorsed, h.enough+each) + each
 }
 
 // make makes the next block, if that is this node's and all for it is there. It returns when to look again, 0: not by time.

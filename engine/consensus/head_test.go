@@ -3,6 +3,7 @@ package consensus
 import (
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -18,9 +19,22 @@ func TestSettled(t *testing.T) {
 		"long ago":              {100 * ms, 0, 600 * ms, 110 * ms},
 		"one for another block": {900 * ms, 100 * ms, 900 * ms, 120 * ms},
 	} {
-		n := &Node{head: &head{enough: c.enough}, endorsed: c.endorsed, now: c.now}
+		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: 600 * ms}}, head: &head{enough: c.enough}, endorsed: c.endorsed, now: c.now}
 		if got := n.settled(); got != c.want || n.head.enough == 0 {
 			t.Errorf("%s: until %d ms, not %d", name, got/ms, c.want/ms)
+		}
+	}
+}
+
+// TestSettledByPace: whoever sends endorsements all the time holds up a block by a quarter of its pace at the most, and by 20 ms.
+func TestSettledByPace(t *testing.T) {
+	for pace, most := range map[int64]int64{1 * ms: ms / 4, 20 * ms: 5 * ms, 120 * ms: 20 * ms, 600 * ms: 20 * ms} {
+		n := &Node{o: Options{Delays: doomslug.Delays{Endorsement: pace}}, head: &head{}, now: 100 * ms}
+		for n.endorsed = n.now; n.now < n.settled(); n.now += ms / 8 {
+			n.endorsed = n.now
+		}
+		if held := n.now - 100*ms; held > most {
+			t.Errorf("with a pace of %d us a block is held up for %d us, not %d", pace/1000, held/1000, most/1000)
 		}
 	}
 }
