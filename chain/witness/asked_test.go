@@ -118,3 +118,26 @@ func TestToldAgain(t *testing.T) {
 		t.Errorf("again: %v, %d questions", err, len(out.Send))
 	}
 }
+
+// TestWrongCode: a maker that gives other code than was asked for is refused, and what it gives then is taken.
+func TestWrongCode(t *testing.T) {
+	x := newCalled(t)
+	one := []byte("one")
+	x.tell(false, one)
+	x.parts()
+	for _, bad := range [][][]byte{{[]byte("other")}, {}, {one, []byte("other")}} {
+		r := &primitives.ContractCodeResponse{Key: x.witness.Key(), Responder: x.maker, Compressed: EncodeContracts(bad)}
+		r.Signature = secret(x.maker).Sign(r.SignedBytes())
+		out, err := x.node.Step(Code{r})
+		if err != nil || len(out.Work) != 1 {
+			t.Fatal(err, out)
+		}
+		out.Work[0].Run()
+		if out, err = x.node.Step(Worked{out.Work[0]}); !errors.Is(err, ErrContracts) || len(out.Judge) > 0 {
+			t.Errorf("%q: %v, %d to be judged", bad, err, len(out.Judge))
+		}
+	}
+	if judge := x.give(one); len(judge) != 1 || !sameCode(judge[0].Codes, [][]byte{one}) {
+		t.Errorf("to be judged: %+v", judge)
+	}
+}

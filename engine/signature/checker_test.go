@@ -181,3 +181,19 @@ func TestOwnWork(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherKey: a signature that is remembered as good says nothing of the same transaction with another key, whoever signs it.
+func TestOtherKey(t *testing.T) {
+	c := New()
+	defer c.Close()
+	good := signed(t, 1)[0]
+	if !c.Check(good) {
+		t.Fatal("a good signature is refused")
+	}
+	tx := good.Transaction
+	tx.PublicKey = primitives.SecretKeyFromSeed(primitives.ED25519, "mallory").PublicKey()
+	other := primitives.NewSignedTransaction(tx, good.Signature)
+	if c.Known(other) || c.Check(other) || c.CheckAll([]*primitives.SignedTransaction{other})[0] {
+		t.Error("good with another key")
+	}
+}
