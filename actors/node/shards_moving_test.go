@@ -256,10 +256,15 @@ func TestValidatorsMoving(t *testing.T) {
 	}
 	close(stop)
 	t.Logf("%d transfers", sent())
+	in, out := 0, 0
 	for i, x := range m.members {
-		if held := len(x.ShardMoves().Held); held > 2 || x.ShardMoves().In == 0 || x.ShardMoves().Out == 0 {
-			t.Errorf("node %d: %+v", i, x.ShardMoves())
+		moves := x.ShardMoves()
+		if in, out = in+int(moves.In), out+int(moves.Out); len(moves.Held) > 2 {
+			t.Errorf("node %d: %+v", i, moves)
 		}
+	}
+	if in < epochs-1 || out < in/3 { // whose they are is drawn; one may keep his own for all these epochs
+		t.Errorf("%d shards came in, %d were given up", in, out)
 	}
 	m.kept(epochs)
 }

@@ -378,5 +378,8 @@ func serve(t testing.TB, o Options, s station) *Way {
 		cancel()
 		<-ended
 	})
+	for !slices.Contains(w.host.Mux().Protocols(), protocolID) { // who is dialled before would refuse it
+		time.Sleep(time.Millisecond)
+	}
 	return w
 }
