@@ -122,6 +122,7 @@ func planOf(m *Block, s *Shard, d *Details) *plan {
 		}
 		for _, tx := range s.Chunk.Transactions {
 			if i, ok := byID[tx.Hash()]; ok {
+				delete(byID, tx.Hash()) // a chunk may hold it twice, of which one is executed
 				of[i] = true
 				p.taken = append(p.taken, took{tx, i})
 			}
@@ -246,7 +247,9 @@ func (s *Shard) Locals() iter.Seq2[*primitives.SignedTransaction, primitives.Has
 			if tx.SignerID != tx.ReceiverID {
 				continue
 			}
-			if id, ok := made[tx.Hash()]; ok && !yield(tx, id) {
+			id, ok := made[tx.Hash()]
+			delete(made, tx.Hash()) // a chunk may hold it twice
+			if ok && !yield(tx, id) {
 				return
 			}
 		}
