@@ -261,16 +261,33 @@ func (s *Store) receipts(id primitives.Hash, rows pointerRows) ([]Place, error) 
 }
 
 // FindReceiptOf is FindReceipt of a receipt that the outcome at a place names: that outcome's shard has made it in that block, so nothing of it is looked for
-// among all that the chain has, but where neither has it: a local one that waited.
+// among all that the chain has, but where neither has it: a local one that waited. Where the shard has sent much it is found as any other, by its pointer:
+// to go through all of it for each receipt that one asks for would be dear.
 func (s *Store) FindReceiptOf(id primitives.Hash, by *Place) ([]Place, error) {
 	out, err := s.receipts(id, func(primitives.Hash, func(pointer) (bool, error)) error { return nil })
 	if err != nil || len(out) > 0 && out[0].Canonical {
 		return out, err
 	}
+	if by.Block.size(kindOutgoing, by.Shard)+by.Block.size(kindLocal, by.Shard) > mostGoneThrough {
+		return s.FindReceipt(id)
+	}
 	if out, err = by.Block.findReceiptIn(nil, by.Shard, id, by.Canonical); err != nil || len(out) > 0 {
 		return out, err
 	}
 	return s.FindReceipt(id)
+}
+
+// mostGoneThrough is how many bytes of receipts are gone through to find one: those of some two thousand transfers, a small part of what is kept in memory.
+const mostGoneThrough = 16 * frameSize
+
+// size is how many bytes a section has, unpacked.
+func (r *Record) size(k kind, shard primitives.ShardID) (n int) {
+	if _, s := r.section(k, shard); s != nil {
+		for i := range s.Frames {
+			n += s.Frames[i].Raw
+		}
+	}
+	return n
 }
 
 // findReceipt appends the places of a receipt in the block.
