@@ -406,3 +406,27 @@ func TestTransactionTwice(t *testing.T) {
 		t.Errorf("%d local receipts, want 1", n)
 	}
 }
+
+// TestAppendedTo: who puts a line's end behind the text, which is everybody's, puts it into memory of his own.
+func TestAppendedTo(t *testing.T) {
+	d := odd{rand.New(rand.NewPCG(2, 2))}.digest()
+	text := func() []byte {
+		b, err := d.MessageJSON(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	line := append(text(), '\n')
+	if _ = append(text(), ','); line[len(line)-1] != '\n' {
+		t.Error("another has written into it")
+	}
+	n, err := d.Message(&view.Subscription{Topic: view.TopicMessages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line = append(n.Body, '\n')
+	if _ = append(n.Body, ','); line[len(line)-1] != '\n' {
+		t.Error("another has written into a notice")
+	}
+}

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"unsafe"
@@ -112,7 +113,7 @@ func (d *Digest) makeMessage() *message {
 		b = append(append(b, halves[2*i].b...), halves[2*i+1].b...)
 		m.shards = append(m.shards, [2]int{from, len(b)})
 	}
-	n.Body = append(b, "]}"...)
+	n.Body = slices.Clip(append(b, "]}"...)) // who appends to it has a copy
 	m.notice = &n
 	d.size.Add(int64(len(n.Body)))
 	return m
