@@ -48,15 +48,45 @@ func (e *Engine) CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) e
 // it is here; nil: it is not.
 func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error) {
 	s, _, err := e.checkForm(w)
-	if err != nil || !s.prev.Acquire() {
-		return err != nil, err
+	if err != nil {
+		return true, err
 	}
-	defer s.prev.Release()
-	inherited, err := e.inherited(s.prev, s.layout)
+	c := chunkOf(w)
+	if whole != nil && whole.Hash == c.Hash { // what came in parts is known to code to its header
+		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
+	}
+	return e.checkByState(s.prev, s.layout, c)
+}
+
+// CheckChunk is CheckHeld for who has the chunk itself, and no witness of it: what that would show of the state is known by applying the blocks before. The
+// caller knows that the header is signed by the chunk's producer. held is false if the shard is not held, or only the proofs of its receipts are.
+func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
+	if c.Proofs != nil {
+		return false, nil
+	}
+	prev, rules, err := e.checkPlace(&c.Header)
+	if err != nil {
+		return true, err
+	}
+	for _, tx := range c.Transactions {
+		if err := verify.Form(rules.config, tx); err != nil {
+			return true, bad("new transaction %v: %w", tx.Hash(), err)
+		}
+	}
+	return e.checkByState(prev, rules.layout, c)
+}
+
+// checkByState holds a chunk on a block to the state behind that, if it is here.
+func (e *Engine) checkByState(prev *Entry, layout primitives.ShardLayout, c *primitives.Chunk) (held bool, err error) {
+	if !prev.Acquire() {
+		return false, nil
+	}
+	defer prev.Release()
+	inherited, err := e.inherited(prev, layout)
 	if err != nil {
 		return false, err
 	}
-	index, err := s.layout.Index(w.Header.ShardID)
+	index, err := layout.Index(c.Header.ShardID)
 	if err != nil {
 		return false, err
 	}
@@ -64,11 +94,7 @@ func (e *Engine) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Ch
 	if !own.Held() {
 		return false, nil
 	}
-	c := chunkOf(w)
-	if whole != nil && whole.Hash == c.Hash { // what came in parts is known to code to its header
-		c.PrevOutgoingReceipts, c.Whole = whole.PrevOutgoingReceipts, whole.Whole
-	}
-	if err := e.validateChunk(c, own, s.layout); err != nil {
+	if err := e.validateChunk(c, own, layout); err != nil {
 		return true, fmt.Errorf("%w: %w", ErrWitness, err)
 	}
 	return true, nil
@@ -79,25 +105,34 @@ func chunkOf(w *primitives.ChunkStateWitness) *primitives.Chunk {
 	return &primitives.Chunk{Hash: w.Header.ChunkHash(), Header: w.Header, ChunkBody: primitives.ChunkBody{Transactions: w.NewTransactions}}
 }
 
-// checkForm judges all that needs no application, and returns what was applied.
-func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
-	h := &w.Header
-	prev, err := e.Block(h.PrevBlockHash)
-	if errors.Is(err, ErrUnknown) {
+// checkPlace finds the block on which a chunk is that is in none yet, and what holds behind that.
+func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *Entry, next *rules, err error) {
+	prev, err = e.Block(h.PrevBlockHash)
+	switch {
+	case errors.Is(err, ErrUnknown):
 		return nil, nil, fmt.Errorf("%w: %v of the chunk of shard %d at %d", ErrOrphan, h.PrevBlockHash, h.ShardID, h.HeightCreated)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, nil, err
-	}
-	if h.HeightCreated != prev.Height()+1 { // before anything else is looked up: behind an old block that may have been collected
+	case h.HeightCreated != prev.Height()+1: // before anything else is looked up: behind an old block that may have been collected
 		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+	case h.HeightIncluded != 0:
+		return nil, nil, bad("included at %d before it was", h.HeightIncluded)
 	}
-	next, err := e.rulesBehind(prev)
-	if err != nil {
+	if next, err = e.rulesBehind(prev); err != nil {
 		return nil, nil, err
 	}
 	if !next.layout.Has(h.ShardID) {
 		return nil, nil, bad("shard %d is not in the layout", h.ShardID)
+	}
+	return prev, next, nil
+}
+
+// checkForm judges all that needs no application, and returns what was applied.
+func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitives.Receipt, error) {
+	h := &w.Header
+	prev, next, err := e.checkPlace(h)
+	if err != nil {
+		return nil, nil, err
 	}
 	s, err := e.span(prev.Hash, h.ShardID)
 	if err != nil {
@@ -111,8 +146,6 @@ func (e *Engine) checkForm(w *primitives.ChunkStateWitness) (*span, []*primitive
 	switch {
 	case w.EpochID != s.epoch:
 		return nil, nil, bad("epoch %v", w.EpochID)
-	case h.HeightIncluded != 0:
-		return nil, nil, bad("included at %d before it was", h.HeightIncluded)
 	case !e.verify(h.Signature, hash[:], producer.PublicKey):
 		return nil, nil, bad("the header's signature is not that of %s", producer.AccountID)
 	case w.Main.Block != s.last.Hash:

@@ -53,6 +53,12 @@ type Part struct {
 	Forward bool
 }
 
+// Held is a chunk of another that this validator has found good without a witness, by the state that it holds.
+type Held struct {
+	Key   primitives.ChunkKey
+	Chunk primitives.Hash
+}
+
 // Accesses came from the chunk's producer. Held: this validator has the shard's state, and with it the code that stands there.
 type Accesses struct {
 	Accesses *primitives.ContractAccesses
@@ -93,6 +99,7 @@ type BlockCame struct {
 
 func (Made) event()      {}
 func (Part) event()      {}
+func (Held) event()      {}
 func (Accesses) event()  {}
 func (CodeAsked) event() {}
 func (Code) event()      {}

@@ -100,6 +100,8 @@ func (t *Tracker) Step(ev Event) (Out, error) {
 		return t.made(&ev)
 	case Part:
 		return t.part(ev.Part, ev.Forward)
+	case Held:
+		return t.held(&ev)
 	case Accesses:
 		return t.accesses(&ev)
 	case CodeAsked:
@@ -195,6 +197,11 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Ord >= uint64(len(list)) || len(p.Part) > c.MaxPart() {
 		return out, fmt.Errorf("%w: number %d of %d, %d bytes", ErrPart, p.Ord, len(list), len(p.Part))
 	}
+	if forward { // what is not needed is not looked at
+		if err := t.lacksPart(key, p.Ord); err != nil {
+			return out, err
+		}
+	}
 	if p.Signed(func(b []byte) { err = t.signedBy(key, b, p.Signature) }); err != nil {
 		return out, err
 	}
@@ -227,6 +234,31 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 		return out, err
 	}
 	return t.together(out, key, w), nil
+}
+
+// lacksPart is ErrKnown where a part of a witness is of no use any more, whoever has signed it.
+func (t *Tracker) lacksPart(key primitives.ChunkKey, ord uint64) error {
+	s := t.shards[key.ShardID]
+	if s == nil {
+		return nil
+	}
+	w, _ := s.coming.get(key)
+	if s.processed.has(key) || w != nil && w.parts != nil && (w.parts.enough() || w.parts.parts[ord] != nil) {
+		return fmt.Errorf("%w: part %d of shard %d at %d", ErrKnown, ord, key.ShardID, key.HeightCreated)
+	}
+	return nil
+}
+
+// held endorses a chunk, and wants nothing of its witness any more: parts of this validator are passed on, and no more.
+func (t *Tracker) held(h *Held) (out Out, err error) {
+	if _, err := t.assigned(h.Key, t.me.Account); err != nil {
+		return out, err
+	}
+	if t.shard(h.Key).processed.has(h.Key) {
+		return out, fmt.Errorf("%w: shard %d at %d", ErrKnown, h.Key.ShardID, h.Key.HeightCreated)
+	}
+	t.done(h.Key)
+	return t.endorse(out, h.Key, h.Chunk)
 }
 
 // coming returns what there is of a witness, and begins with nothing if it may.

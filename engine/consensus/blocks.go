@@ -256,6 +256,11 @@ func (n *Node) written() {
 		if n.judges != nil {
 			out, err := n.judges.Step(witness.BlockCame{Hash: acc.Entry.Hash, Final: acc.Final.Height})
 			n.judging(out, err)
+			waited := n.unjudged[acc.Entry.Hash]
+			delete(n.unjudged, acc.Entry.Hash)
+			for _, c := range waited {
+				n.endorseHeld(c)
+			}
 		}
 		if acc.IsHead && acc.Entry.Hash == n.e.Head().Hash {
 			n.setHead(acc.Entry)

@@ -98,6 +98,7 @@ func (n *Node) spread(ev parts.Event) {
 	for _, c := range out.Complete {
 		n.whole[c.Chunk.Hash] = c.Chunk
 		n.body(c.Chunk)
+		n.endorseHeld(c.Chunk)
 	}
 	for _, h := range out.Bad {
 		n.refuseChunk(h, chain.InvalidChunk)

@@ -32,6 +32,7 @@ type Chain interface {
 	Prepare(parent primitives.Hash, shard primitives.ShardIndex, waiting apply.Candidates, stop func() bool) (*apply.Prepared, error)
 	Witness(c *primitives.Chunk) (*engine.Witness, error)
 	CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chunk) (held bool, err error)
+	CheckChunk(c *primitives.Chunk) (held bool, err error)
 	CheckWitness(w *primitives.ChunkStateWitness, codes [][]byte) error
 	CodeOf(k primitives.ChunkKey, at primitives.TransitionKey) (map[primitives.Hash][]byte, error)
 	Hasten(codes [][]byte)
@@ -139,6 +140,7 @@ type Node struct {
 	parts    *parts.Pool
 	whole    map[primitives.Hash]*primitives.Chunk                              // complete chunks above the final block
 	ready    map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader // that may go into a block, by the block they are on
+	unjudged map[primitives.Hash][]*primitives.Chunk                            // complete chunks on blocks that are not here yet, by those
 	eyes     *assignments
 	judges   *witness.Tracker // nil: no validator
 	votes    *witness.Endorsements
@@ -164,7 +166,7 @@ func New(o Options, now int64) (*Node, error) {
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
 		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
 		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
-		ready:   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{},
+		ready:   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, unjudged: map[primitives.Hash][]*primitives.Chunk{},
 		waiting: map[primitives.ShardID]*mempool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	n.parts = parts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
@@ -383,6 +385,11 @@ func (n *Node) housekeep() {
 	for hash, h := range n.produced {
 		if h <= final {
 			delete(n.produced, hash)
+		}
+	}
+	for on, list := range n.unjudged {
+		if list[0].Header.HeightCreated <= final {
+			delete(n.unjudged, on)
 		}
 	}
 	for prev, of := range n.ready {

@@ -16,6 +16,9 @@ import (
 // checkedAtOnce is how many bytes of a witness, not packed, are checked without a job where the state is here: each receipt in them has a proof.
 const checkedAtOnce = 256 << 10
 
+// maxUnjudged is how many chunks on a block wait for it to be endorsed, and on how many blocks.
+const maxUnjudged = 64
+
 // unknown tells whether something is not here, and may never have been: what others' witnesses name is no reason to end.
 func unknown(err error) bool {
 	return errors.Is(err, engine.ErrUnknown) || errors.Is(err, storage.ErrGone) || errors.Is(err, epoch.ErrMissingBlock) || errors.Is(err, epoch.ErrEpochOutOfBounds)
@@ -121,6 +124,61 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 		n.save()
 	}
 	return true
+}
+
+// endorseHeld endorses a chunk of another by the state that is here, if this validator is to judge it: its witness could show no more, and comes later. What
+// is not good, or can't be told yet, its witness is judged for.
+func (n *Node) endorseHeld(c *primitives.Chunk) {
+	h := &c.Header
+	if n.judges == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() {
+		return
+	}
+	if n.e.Entry(h.PrevBlockHash) == nil {
+		if h.HeightCreated > n.head.height && h.HeightCreated-n.head.height <= witness.MaxAhead {
+			n.wait(c)
+		}
+		return
+	}
+	id := n.head.epoch
+	if h.PrevBlockHash != n.head.hash && n.e.Epochs(func(m *epoch.Manager) (err error) {
+		id, err = m.EpochIDFromPrev(h.PrevBlockHash)
+		return err
+	}) != nil {
+		return
+	}
+	key := primitives.ChunkKey{ShardID: h.ShardID, EpochID: id, HeightCreated: h.HeightCreated}
+	if list, err := n.eyes.Validators(key); err != nil || !slices.ContainsFunc(list, func(a chain.Assigned) bool { return a.AccountID == n.me }) {
+		return
+	}
+	if p, err := n.e.Validation().Producer(key); err != nil || n.isMe(p.AccountID, p.PublicKey) {
+		return // its own, which it has endorsed when it was made
+	}
+	var held bool
+	var err error
+	then := func() {
+		switch {
+		case err != nil && !unknown(err) && engine.VerdictOf(err) == engine.Own:
+			n.fail(err)
+		case err != nil || !held:
+		default:
+			out, err := n.judges.Step(witness.Held{Key: key, Chunk: c.Hash})
+			n.judging(out, err)
+		}
+	}
+	if h.EncodedLength <= checkedAtOnce {
+		held, err = n.e.CheckChunk(c)
+		then()
+		return
+	}
+	n.run(func() { held, err = n.e.CheckChunk(c) }, then)
+}
+
+// wait keeps a chunk until its block is here: some of each block, of some blocks.
+func (n *Node) wait(c *primitives.Chunk) {
+	on := c.Header.PrevBlockHash
+	if list := n.unjudged[on]; len(list) < maxUnjudged && (list != nil || len(n.unjudged) < maxUnjudged) {
+		n.unjudged[on] = append(list, c)
+	}
 }
 
 // check judges a witness: by the state, if that is here, else by what the witness shows, which is a job.

@@ -112,6 +112,14 @@ func (p prompt) CheckHeld(w *primitives.ChunkStateWitness, whole *primitives.Chu
 	return p.Engine.CheckHeld(w, whole)
 }
 
+// CheckChunk is as CheckHeld.
+func (p prompt) CheckChunk(c *primitives.Chunk) (held bool, err error) {
+	if p.n.w.s.Splits && p.n.index%2 == 1 {
+		return false, nil
+	}
+	return p.Engine.CheckChunk(c)
+}
+
 // Stored gives what has come.
 func (p prompt) Stored() ([]*engine.Accepted, error) {
 	list := p.n.stash
