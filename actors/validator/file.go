@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // File keeps what a validator has signed: two files that are written in turns, so that one of them is whole whatever happens. It is used by one
@@ -18,10 +20,12 @@ type File struct {
 	row   []byte
 }
 
-// Of a slot: a number, which tells which is newer, the length of the row, the hash of all that, the row.
+// Of a slot: a number, which tells which is newer, the length of the row, the hash of all that, the row, zeros.
 const (
 	slotHead = 8 + 8 + 32
 	maxRow   = 1 << 24
+	// slotGrain is what the length of a slot is a multiple of: that rarely changes then, and a write only has to bring its data to the disk.
+	slotGrain = 4096
 )
 
 // OpenFile opens the files of a path, or makes them.
@@ -79,7 +83,7 @@ func readSlot(f *os.File) (seq uint64, row []byte, size int64, err error) {
 	if err != nil {
 		return 0, nil, 0, err
 	}
-	if info.Size() < slotHead || info.Size() > slotHead+maxRow {
+	if info.Size() < slotHead || info.Size() > slotHead+maxRow+slotGrain {
 		return 0, nil, info.Size(), nil
 	}
 	b := make([]byte, info.Size())
@@ -114,11 +118,12 @@ func (f *File) Write(row []byte) error {
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(row)))
 	sum := sumOf(b, row)
 	b = append(append(b, sum[:]...), row...)
+	b = append(b, make([]byte, -len(b)&(slotGrain-1))...)
 	slot := f.slots[(f.seq+1)%2]
 	if _, err := slot.WriteAt(b, 0); err != nil {
 		return err
 	}
-	if err := slot.Sync(); err != nil {
+	if err := storage.SyncData(slot); err != nil {
 		return err
 	}
 	f.seq, f.row = f.seq+1, row

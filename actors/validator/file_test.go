@@ -93,7 +93,10 @@ func TestFirstWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := range len(raw) {
+	if len(raw) != slotGrain {
+		t.Errorf("a slot of %d bytes", len(raw))
+	}
+	for n := range slotHead + len("one") {
 		if err := os.WriteFile(path+".1", raw[:n], 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,10 @@ import "github.com/troupe-chain/troupe/primitives"
 // epochFacts is what is asked about an epoch with each part that comes. It stays the same.
 type epochFacts struct {
 	layout    primitives.ShardLayout
-	owners    []primitives.AccountID // of parts, by number
-	own       []uint64               // numbers of this validator's parts
-	producers []primitives.AccountID // of blocks
+	owners    []primitives.AccountID       // of parts, by number
+	own       []uint64                     // numbers of this validator's parts
+	parts     map[primitives.AccountID]int // how many each owner has
+	producers []primitives.AccountID       // of blocks
 }
 
 // maxFacts is of how many epochs they are kept: of the last, this and the next there are chunks, and of what others ask for.
@@ -18,7 +19,7 @@ func (p *Pool) factsOf(id primitives.EpochID) (*epochFacts, error) {
 	if f := p.facts[id]; f != nil {
 		return f, nil
 	}
-	f := new(epochFacts)
+	f := &epochFacts{parts: map[primitives.AccountID]int{}}
 	var err error
 	if f.layout, err = p.chain.Layout(id); err != nil {
 		return nil, err
@@ -32,6 +33,7 @@ func (p *Pool) factsOf(id primitives.EpochID) (*epochFacts, error) {
 			return nil, err
 		}
 		f.owners = append(f.owners, owner)
+		f.parts[owner]++
 		if p.me != "" && owner == p.me {
 			f.own = append(f.own, ord)
 		}

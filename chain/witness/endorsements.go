@@ -2,6 +2,7 @@ package witness
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/primitives"
@@ -17,9 +18,11 @@ type Endorsements struct {
 	chunks recent[primitives.ChunkKey, map[primitives.AccountID]endorsed]
 }
 
+// endorsed is what a validator has said. Its signatures are looked at when it is made use of, or when it has said something else: who makes no block looks at
+// none.
 type endorsed struct {
-	chunk     primitives.Hash
-	signature primitives.Signature
+	*primitives.ChunkEndorsement
+	good bool // the signature of the chunk's hash is its
 }
 
 // NewEndorsements returns an empty one.
@@ -27,11 +30,12 @@ func NewEndorsements(c Chain, verify func(primitives.Signature, []byte, primitiv
 	return &Endorsements{c, verify, newRecent[primitives.ChunkKey, map[primitives.AccountID]endorsed](MaxChunks)}
 }
 
-// Add takes an endorsement: the first one of each validator of a chunk.
+// Add takes an endorsement: the first one of each validator of a chunk. Whether it is that validator's own may show later; then it makes room.
 func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
-	if _, known := s.chunks.by[key][m.AccountID]; known {
+	was, known := s.chunks.by[key][m.AccountID]
+	if known && (was.good || was.ChunkHash == e.ChunkHash && was.Signature == e.Signature && was.MetadataSignature == e.MetadataSignature) {
 		return fmt.Errorf("%w: the endorsement of %s", ErrKnown, m.AccountID)
 	}
 	if !s.chain.Relevant(key) {
@@ -41,22 +45,34 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	if err != nil {
 		return err
 	}
-	for _, a := range list {
-		if a.AccountID != m.AccountID {
-			continue
+	i := slices.IndexFunc(list, func(a chain.Assigned) bool { return a.AccountID == m.AccountID })
+	if i < 0 {
+		return fmt.Errorf("%w: %s", ErrAssigned, m.AccountID)
+	}
+	fresh := endorsed{e, false}
+	if known {
+		if s.signed(was.ChunkEndorsement, list[i].PublicKey) {
+			s.chunks.by[key][m.AccountID] = endorsed{was.ChunkEndorsement, true}
+			return fmt.Errorf("%w: the endorsement of %s", ErrKnown, m.AccountID)
 		}
-		if !s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), a.PublicKey) || !s.verify(e.MetadataSignature, m.AppendBorsh(nil), a.PublicKey) {
+		if !s.signed(e, list[i].PublicKey) {
+			delete(s.chunks.by[key], m.AccountID)
 			return fmt.Errorf("%w: %s", ErrSigner, m.AccountID)
 		}
-		of, ok := s.chunks.get(key)
-		if !ok {
-			of = map[primitives.AccountID]endorsed{}
-			s.chunks.put(key, of)
-		}
-		of[m.AccountID] = endorsed{e.ChunkHash, e.Signature}
-		return nil
+		fresh.good = true
 	}
-	return fmt.Errorf("%w: %s", ErrAssigned, m.AccountID)
+	of, ok := s.chunks.get(key)
+	if !ok {
+		of = map[primitives.AccountID]endorsed{}
+		s.chunks.put(key, of)
+	}
+	of[m.AccountID] = fresh
+	return nil
+}
+
+// signed tells whether an endorsement is of who has a key.
+func (s *Endorsements) signed(e *primitives.ChunkEndorsement, key primitives.PublicKey) bool {
+	return s.verify(e.Signature, primitives.ChunkEndorsementBytes(e.ChunkHash), key) && s.verify(e.MetadataSignature, e.Metadata.AppendBorsh(nil), key)
 }
 
 // Of returns the endorsements of a chunk in the order of assignment, empty strings where there is none, and whether they are enough for a block.
@@ -68,9 +84,16 @@ func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signa
 	signatures = make([]primitives.Signature, len(list))
 	of := s.chunks.by[key]
 	for i, a := range list {
-		if e, ok := of[a.AccountID]; ok && e.chunk == chunk {
-			signatures[i] = e.signature
+		e, ok := of[a.AccountID]
+		if !ok || e.ChunkHash != chunk {
+			continue
 		}
+		if !e.good && !s.signed(e.ChunkEndorsement, a.PublicKey) {
+			delete(of, a.AccountID) // the right one may be on its way
+			continue
+		}
+		of[a.AccountID] = endorsed{e.ChunkEndorsement, true}
+		signatures[i] = e.Signature
 	}
 	return signatures, chain.EndorsedEnough(list, func(i int) bool { return signatures[i] != "" }), nil
 }

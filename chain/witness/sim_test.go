@@ -507,10 +507,6 @@ func TestEndorsements(t *testing.T) {
 	if err := add(7, primitives.Hash{5}); !errors.Is(err, ErrAssigned) {
 		t.Errorf("a stranger: %v", err)
 	}
-	forged := Endorse(primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 5}, primitives.Hash{5}, account(0), secret(account(1)))
-	if err := votes.Add(forged); !errors.Is(err, ErrSigner) {
-		t.Errorf("forged: %v", err)
-	}
 	late := Endorse(primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 50}, primitives.Hash{5}, account(0), secret(account(0)))
 	if err := votes.Add(late); !errors.Is(err, ErrIrrelevant) {
 		t.Errorf("far ahead: %v", err)
@@ -524,6 +520,72 @@ func TestEndorsements(t *testing.T) {
 	}
 	if n := len(votes.chunks.by); n != MaxChunks || len(votes.chunks.order) != n {
 		t.Errorf("%d chunks are kept", n)
+	}
+}
+
+// TestForgedEndorsements: what is not a validator's own never counts, and keeps out nothing of what is, whichever comes first; a signature is looked at once.
+func TestForgedEndorsements(t *testing.T) {
+	x := newNetwork(t, 1, 6, 1, 0)
+	right, wrong := primitives.Hash{5}, primitives.Hash{6}
+	for i, c := range []struct {
+		forged primitives.Hash
+		by     int // whose key
+		spoil  bool
+	}{{right, 1, false}, {wrong, 1, false}, {right, 0, true}} {
+		for order := range 4 {
+			looks := 0
+			votes := NewEndorsements(x, func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool {
+				looks++
+				return verify(sig, data, key)
+			})
+			key := primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 4}
+			forged, own := Endorse(key, c.forged, account(0), secret(account(c.by))), Endorse(key, right, account(0), secret(account(0)))
+			if c.spoil {
+				forged.MetadataSignature = Endorse(key, right, account(0), secret(account(1))).MetadataSignature
+			}
+			of := func() primitives.Signature {
+				sigs, enough, err := votes.Of(key, right)
+				if err != nil || enough {
+					t.Fatal(enough, err)
+				}
+				return sigs[0]
+			}
+			list := [][]*primitives.ChunkEndorsement{{forged, own}, {own, forged}, {forged, forged, own}, {forged, nil, own, forged, forged}}[order]
+			for _, e := range list {
+				if e == nil {
+					if of() != "" {
+						t.Errorf("case %d, order %d: what is forged counts", i, order)
+					}
+					continue
+				}
+				if err := votes.Add(e); err != nil && e == own {
+					t.Errorf("case %d, order %d: %v", i, order, err)
+				}
+			}
+			if of() != own.Signature {
+				t.Errorf("case %d, order %d: the right one does not count", i, order)
+			}
+			before := looks
+			if of(); looks != before {
+				t.Errorf("case %d, order %d: a signature is looked at twice", i, order)
+			}
+			if sigs, _, _ := votes.Of(key, wrong); sigs[0] != "" {
+				t.Errorf("case %d, order %d: what is forged counts for its chunk", i, order)
+			}
+			if err := votes.Add(Endorse(key, wrong, account(0), secret(account(0)))); !errors.Is(err, ErrKnown) {
+				t.Errorf("case %d, order %d: another word: %v", i, order, err)
+			}
+		}
+	}
+	looks := 0
+	votes := NewEndorsements(x, func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return true })
+	for h := range primitives.Height(5) {
+		for a := range 6 {
+			_ = votes.Add(Endorse(primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: 1 + h}, right, account(a), secret(account(a))))
+		}
+	}
+	if looks > 0 {
+		t.Errorf("who makes no block looks at %d signatures", looks)
 	}
 }
 

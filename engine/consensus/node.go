@@ -166,7 +166,7 @@ func New(o Options, now int64) (*Node, error) {
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
 		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
 		parked: map[primitives.AccountID][]parked{}, missing: map[primitives.Hash]*missing{}, whole: map[primitives.Hash]*primitives.Chunk{},
-		ready:   map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, unjudged: map[primitives.Hash][]*primitives.Chunk{},
+		ready: map[primitives.Hash]map[primitives.ShardID]*primitives.ChunkHeader{}, unjudged: map[primitives.Hash][]*primitives.Chunk{},
 		waiting: map[primitives.ShardID]*mempool.Pool{}, jobs: map[uint64]func(){}, sweep: now + housekeeping,
 	}
 	n.parts = parts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)

@@ -1,0 +1,83 @@
+package signature
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestRemember: what was good is not looked at again, everything else is, and nothing is taken for something else.
+func TestRemember(t *testing.T) {
+	looks := 0
+	verify := Remember(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
+		looks++
+		return s.Verify(data, key)
+	})
+	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
+	data := []byte("what is signed")
+	sig := a.Sign(data)
+	for i := range 3 {
+		if !verify(sig, data, a.PublicKey()) || looks != 1 {
+			t.Fatalf("time %d: looked at %d times", i, looks)
+		}
+	}
+	spoiled := []byte(sig)
+	spoiled[40] ^= 1
+	for i, c := range []struct {
+		sig  primitives.Signature
+		data []byte
+		key  primitives.PublicKey
+	}{{sig, data[1:], a.PublicKey()}, {sig, append(bytes.Clone(data), 0), a.PublicKey()}, {sig, data, b.PublicKey()}, {primitives.Signature(spoiled), data, a.PublicKey()},
+		{"", data, a.PublicKey()}, {sig, data, ""}, {sig[:10], append([]byte(sig[10:]), data...), a.PublicKey()}} {
+		for range 2 {
+			before := looks
+			if verifyQuietly(verify, c.sig, c.data, c.key) || looks != before+1 {
+				t.Errorf("case %d is taken for what was good", i)
+			}
+		}
+	}
+	long := bytes.Repeat([]byte{7}, 5000)
+	if s := b.Sign(long); !verify(s, long, b.PublicKey()) || verify(s, long[1:], b.PublicKey()) {
+		t.Error("long data")
+	}
+}
+
+// verifyQuietly is false also where verify panics, as Signature.Verify may of what has no form.
+func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKey) bool, s primitives.Signature, data []byte, key primitives.PublicKey) (good bool) {
+	defer func() { _ = recover() }()
+	return verify(s, data, key)
+}
+
+// TestRememberCrowd: many goroutines, and more signatures than there are places.
+func TestRememberCrowd(t *testing.T) {
+	verify := Remember(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool { return string(s) == "good"+string(data) })
+	var group sync.WaitGroup
+	for g := range 4 {
+		group.Go(func() {
+			for i := range 3 * remembered {
+				data := []byte(fmt.Sprint(i % (remembered + g)))
+				if !verify(primitives.Signature("good"+string(data)), data, "k") || verify(primitives.Signature("bad"+string(data)), data, "k") {
+					t.Error("wrong")
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// BenchmarkRemember is what a signature costs that was seen before.
+func BenchmarkRemember(b *testing.B) {
+	verify := Remember(primitives.NewVerifier(8).Verify)
+	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
+	data := make([]byte, 120)
+	sig, public := k.Sign(data), k.PublicKey()
+	for b.Loop() {
+		if !verify(sig, data, public) {
+			b.Fatal("not good")
+		}
+	}
+}
