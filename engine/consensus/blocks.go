@@ -155,8 +155,7 @@ func (n *Node) onTheWay() (count int) {
 // begin judges a block whose parent is there. One that is good and lacks bodies waits for them.
 func (n *Node) begin(b *intake.Block) {
 	hash := b.Hash()
-	_, own := n.produced[hash] // made of what was judged as it came
-	p, err := n.e.Begin(b.Block, b.Chunks, own)
+	p, err := n.e.Begin(b.Block, b.Chunks, false)
 	if err == nil {
 		n.start(Peer(b.From), p)
 		return
