@@ -46,6 +46,7 @@ const (
 	firstLetters = "abcdefghijklmnopqrstuvwxyz" // of names, so that they fall into all shards
 	askers       = 32                           // that look at accounts at a time
 	makeLimit    = 3 * time.Minute              // for all to be there
+	makeAgain    = 5 * time.Second              // in which none came: the rest is made again
 	callGas      = primitives.Gas(10_000_000_000_000)
 	heavyGas     = primitives.Gas(30_000_000_000_000)
 	minted       = 1_000_000_000
@@ -75,21 +76,37 @@ func newCrowd(c *Client, funder *primitives.KeyFile, n int, fund primitives.Bala
 	return r, nil
 }
 
-// make sees to it that all accounts and contracts are there.
+// make sees to it that all accounts and contracts are there. Of what is sent in a row a validator may put a later one into a chunk before an earlier one has
+// come to it, which is lost then: it is made again.
 func (r *crowd) make(ctx context.Context) error {
+	for end := time.Now().Add(makeLimit); ; {
+		there, err := r.round(ctx)
+		switch {
+		case err != nil:
+			return err
+		case there:
+			return r.minted(ctx, end)
+		case time.Now().After(end):
+			return fmt.Errorf("load: of %d accounts some have not come to be in %v, or a contract has not", len(r.all), makeLimit)
+		}
+	}
+}
+
+// round makes what is not there, and tells whether all is.
+func (r *crowd) round(ctx context.Context) (there bool, err error) {
 	nonce, full, ok, err := r.c.accessKey(ctx, r.funder.AccountID, r.funder.PublicKey())
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case !ok:
-		return fmt.Errorf("load: %s has no key %v on this chain", r.funder.AccountID, r.funder.PublicKey())
+		return false, fmt.Errorf("load: %s has no key %v on this chain", r.funder.AccountID, r.funder.PublicKey())
 	case !full:
-		return fmt.Errorf("load: the key %v of %s may not make accounts: it is one for calls", r.funder.PublicKey(), r.funder.AccountID)
+		return false, fmt.Errorf("load: the key %v of %s may not make accounts: it is one for calls", r.funder.PublicKey(), r.funder.AccountID)
 	}
-	r.nonce = nonce
+	r.nonce = max(r.nonce, nonce)
 	missing, err := r.look(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	var txs []func() (primitives.AccountID, []primitives.Action)
 	need := primitives.NEAR(1) // for gas
@@ -101,23 +118,23 @@ func (r *crowd) make(ctx context.Context) error {
 		add(r.fund, r.all[i].id, &primitives.CreateAccount{}, &primitives.Transfer{Deposit: r.fund}, &primitives.AddKey{PublicKey: r.all[i].key.PublicKey()})
 	}
 	if err := r.contracts(ctx, missing, add); err != nil {
-		return err
+		return false, err
 	}
 	if len(txs) == 0 {
-		return nil
+		return true, nil
 	}
 	has, _, err := r.c.amount(ctx, r.funder.AccountID)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if has.Cmp(need) < 0 {
-		return fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions to make %d accounts take %s; --accounts and --fund say how many, and what each gets",
+		return false, fmt.Errorf("load: %w: %s has %s yoctoNEAR, and %d transactions to make %d accounts take %s; --accounts and --fund say how many, and what each gets",
 			ErrPoor, r.funder.AccountID, has, len(txs), len(missing), need)
 	}
 	if err := r.submit(ctx, txs); err != nil {
-		return err
+		return false, err
 	}
-	return r.await(ctx)
+	return false, r.await(ctx)
 }
 
 // contracts adds what deploys contracts that are not there, and what gives tokens to who is new.
@@ -232,9 +249,9 @@ func (r *crowd) keep(ctx context.Context, to primitives.Nonce) error {
 	}
 }
 
-// await waits until all are there.
+// await waits until all are there, or nothing of it comes any more.
 func (r *crowd) await(ctx context.Context) error {
-	for end := time.Now().Add(makeLimit); ; {
+	for end, last := time.Now().Add(makeAgain), -1; ; {
 		missing, err := r.look(ctx)
 		if err != nil {
 			return err
@@ -248,10 +265,10 @@ func (r *crowd) await(ctx context.Context) error {
 			}
 		}
 		switch {
-		case len(missing) == 0 && there:
-			return r.minted(ctx, end)
-		case time.Now().After(end):
-			return fmt.Errorf("load: %d of %d accounts have not come to be in %v, or a contract has not", len(missing), len(r.all), makeLimit)
+		case len(missing) == 0 && there, time.Now().After(end):
+			return nil
+		case len(missing) != last:
+			end, last = time.Now().Add(makeAgain), len(missing)
 		}
 		if !sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()
