@@ -82,13 +82,13 @@ func (s *Endorsements) Of(key primitives.ChunkKey, chunk primitives.Hash) (signa
 		return nil, false, err
 	}
 	signatures = make([]primitives.Signature, len(list))
-	of := s.chunks.by[key]
+	of, message := s.chunks.by[key], primitives.ChunkEndorsementBytes(chunk)
 	for i, a := range list {
 		e, ok := of[a.AccountID]
 		if !ok || e.ChunkHash != chunk {
 			continue
 		}
-		if !e.good && !s.signed(e.ChunkEndorsement, a.PublicKey) {
+		if !e.good && !s.verify(e.Signature, message, a.PublicKey) { // what it says of the chunk besides nobody makes use of
 			delete(of, a.AccountID) // the right one may be on its way
 			continue
 		}

@@ -112,6 +112,7 @@ type Send struct {
 	To      []primitives.AccountID
 	Body    borsh.Appender // of primitives
 	Forward bool           // a PartialWitness that is passed on
+	Soon    int            // of an endorsement: so many of To, the first ones, make the next two heights
 }
 
 // Judgement is a witness to be judged, with code that came for it.

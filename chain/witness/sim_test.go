@@ -553,12 +553,12 @@ func TestForgedEndorsements(t *testing.T) {
 			list := [][]*primitives.ChunkEndorsement{{forged, own}, {own, forged}, {forged, forged, own}, {forged, nil, own, forged, forged}}[order]
 			for _, e := range list {
 				if e == nil {
-					if of() != "" {
+					if got := of(); got != "" && !c.spoil || c.spoil && got != own.Signature { // it is its own of the chunk there, whatever it says besides
 						t.Errorf("case %d, order %d: what is forged counts", i, order)
 					}
 					continue
 				}
-				if err := votes.Add(e); err != nil && e == own {
+				if err := votes.Add(e); err != nil && e == own && !(c.spoil && errors.Is(err, ErrKnown)) {
 					t.Errorf("case %d, order %d: %v", i, order, err)
 				}
 			}

@@ -27,6 +27,7 @@ const (
 	orphanTo      = 5
 	MaxRequested  = 1282 // contracts
 	endorsedUntil = 5    // producers of so many heights get an endorsement
+	endorsedSoon  = 2    // of those, the ones that need it first
 )
 
 // Validator is who a Tracker is for.
@@ -382,6 +383,7 @@ func (t *Tracker) blockCame(b *BlockCame) (out Out) {
 // endorse sends an endorsement to the producers of the next heights, each once.
 func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Hash) (Out, error) {
 	var to []primitives.AccountID
+	soon := 0
 	for i := range primitives.Height(endorsedUntil) {
 		p, err := t.chain.BlockProducer(key.EpochID, key.HeightCreated+i)
 		if err != nil {
@@ -390,8 +392,11 @@ func (t *Tracker) endorse(out Out, key primitives.ChunkKey, chunk primitives.Has
 		if !slices.Contains(to, p) {
 			to = append(to, p)
 		}
+		if i < endorsedSoon {
+			soon = len(to)
+		}
 	}
-	out.Send = append(out.Send, Send{To: to, Body: Endorse(key, chunk, t.me.Account, t.me.Key)})
+	out.Send = append(out.Send, Send{To: to, Body: Endorse(key, chunk, t.me.Account, t.me.Key), Soon: soon})
 	return out, nil
 }
 

@@ -51,7 +51,7 @@ func (n *Node) setHead(at *engine.Entry) {
 	for i := range h.approvers {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
-	n.head, n.moved = h, n.now
+	n.head, n.moved, n.later = h, n.now, nil
 	n.tracker.Tip(h.hash, h.height, h.final, n.now)
 	if n.e.Entry(at.Hash) != nil {
 		n.dealPools(at)

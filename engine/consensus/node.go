@@ -82,6 +82,8 @@ type Options struct {
 	Vote    primitives.ProtocolVersion // latest_protocol_version of its blocks
 	Signed  []byte                     // what Out.Save said last; nil: nothing
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
+	// Vouched is told of signatures that this validator has made, so that Verify need not look at them; nil: nobody is.
+	Vouched func(primitives.Signature, []byte, primitives.PublicKey)
 	// Known tells whether a transaction's signature was found right before; nil: nobody knows, and Verify is asked.
 	Known  func(*primitives.SignedTransaction) bool
 	Random func(n int) int // below n, for whom to ask
@@ -144,7 +146,8 @@ type Node struct {
 	eyes     *assignments
 	judges   *witness.Tracker // nil: no validator
 	votes    *witness.Endorsements
-	endorsed int64 // when an endorsement came last
+	later    []witness.Send // endorsements of chunks on the head, to who may need them if a height is skipped
+	endorsed int64          // when an endorsement came last
 	waiting  map[primitives.ShardID]*mempool.Pool
 
 	jobs    map[uint64]func()

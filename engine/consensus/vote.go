@@ -15,12 +15,18 @@ import (
 // of the final block, where that is another one (nearcore client.rs:1779).
 func (n *Node) vote(p doomslug.Proposal) {
 	h := n.head
+	if p.Inner.Skip {
+		n.sayLater()
+	}
 	if !h.approves {
 		return
 	}
 	n.signed.vote(p.LargestTarget)
 	n.save()
 	a := &primitives.Approval{Inner: p.Inner, Target: p.Target, AccountID: n.me, Signature: n.o.Key.Sign(p.Inner.SignedBytes(p.Target))}
+	if n.o.Vouched != nil {
+		n.o.Vouched(a.Signature, p.Inner.SignedBytes(p.Target), n.public)
+	}
 	to, err := n.e.BlockProducer(h.hash, p.Target)
 	if err != nil {
 		n.fail(err)

@@ -15,7 +15,7 @@ func TestRemember(t *testing.T) {
 	verify := Remember(func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
 		looks++
 		return s.Verify(data, key)
-	})
+	}).Verify
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
 	data := []byte("what is signed")
 	sig := a.Sign(data)
@@ -45,6 +45,21 @@ func TestRemember(t *testing.T) {
 	}
 }
 
+// TestSigned: what was signed here is not looked at, everything else is.
+func TestSigned(t *testing.T) {
+	looks := 0
+	r := Remember(func(primitives.Signature, []byte, primitives.PublicKey) bool { looks++; return false })
+	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
+	sig := k.Sign([]byte("one"))
+	r.Signed(sig, []byte("one"), k.PublicKey())
+	if !r.Verify(sig, []byte("one"), k.PublicKey()) || looks > 0 {
+		t.Error("it is looked at")
+	}
+	if r.Verify(sig, []byte("two"), k.PublicKey()) || looks != 1 {
+		t.Error("another one is not")
+	}
+}
+
 // verifyQuietly is false also where verify panics, as Signature.Verify may of what has no form.
 func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKey) bool, s primitives.Signature, data []byte, key primitives.PublicKey) (good bool) {
 	defer func() { _ = recover() }()
@@ -53,7 +68,7 @@ func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKe
 
 // TestRememberCrowd: many goroutines, and more signatures than there are places.
 func TestRememberCrowd(t *testing.T) {
-	verify := Remember(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool { return string(s) == "good"+string(data) })
+	verify := Remember(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool { return string(s) == "good"+string(data) }).Verify
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
@@ -71,7 +86,7 @@ func TestRememberCrowd(t *testing.T) {
 
 // BenchmarkRemember is what a signature costs that was seen before.
 func BenchmarkRemember(b *testing.B) {
-	verify := Remember(primitives.NewVerifier(8).Verify)
+	verify := Remember(primitives.NewVerifier(8).Verify).Verify
 	k := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
 	data := make([]byte, 120)
 	sig, public := k.Sign(data), k.PublicKey()

@@ -99,8 +99,8 @@ type Host struct {
 	version    view.Version
 	began      time.Time
 	cpu        cpu
-	tracing    *otlp.Exporter                                                // nil: no transaction is traced
-	signed     func(primitives.Signature, []byte, primitives.PublicKey) bool // of validators' signatures
+	tracing    *otlp.Exporter        // nil: no transaction is traced
+	signed     *signature.Remembered // of validators' signatures
 }
 
 // keysCached is how many signers' keys are kept ready for checking signatures of blocks and votes.
@@ -249,7 +249,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		return err
 	}
 	if h.Engine, err = engine.Open(engine.Options{
-		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed, StateBytes: stateMemory(c.StateMemory),
+		Tracks: hold.tracks, Scheduled: hold.scheduled, Assigned: hold.assigned, Proofs: proofs, ProofsOf: of, Chain: chain, Store: h.store, VM: h.vm, Signature: checker.Check, Verify: h.signed.Verify, StateBytes: stateMemory(c.StateMemory),
 		GapBlocks: primitives.Height(hm.Config.StrictNonceBlocks), Base: base, Snapshots: ports.network != nil, Told: len(o.Follow) > 0,
 		Warn: func(err error) { h.log.Warn(err) },
 	}); err != nil {

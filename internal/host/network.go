@@ -133,13 +133,13 @@ func (h *Host) togetherOptions() (*validator.Options, error) {
 		return nil, err
 	}
 	h.together, h.key = true, h.validatorKey
-	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed,
+	return &validator.Options{Account: key.AccountID, Key: key.SecretKey, File: filepath.Join(h.home.Paths.Data, signedFile), Verify: h.signed.Verify, Vouched: h.signed.Signed,
 		Eager: h.home.Config.Network.Pace == config.Eager}, nil
 }
 
 // shadowOptions are those of a node whose shards come in and go, and which makes nothing of them.
 func (h *Host) shadowOptions() *validator.Options {
-	return &validator.Options{File: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed}
+	return &validator.Options{File: filepath.Join(h.home.Paths.Data, followsFile), Verify: h.signed.Verify}
 }
 
 // hasSigned tells whether the validator of a folder has signed anything together with others.
