@@ -160,7 +160,7 @@ func (l *link) read(h *Host) {
 			return // somebody else than who has proven himself
 		}
 		if l.shaken.Load() {
-			wire.Prove(m)
+			wire.Prove(m, h.authors)
 		} else if _, ok := m.(*wire.Handshake); ok && l.ours {
 			l.shaken.Store(true)
 		}
