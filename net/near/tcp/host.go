@@ -30,7 +30,7 @@ import (
 
 const (
 	dialLimit  = time.Second
-	writeLimit = 2 * time.Minute // of each frame
+	writeLimit = 2 * time.Minute // of each frame, with the few that are written with it
 	maxEvents  = 1024
 	maxJudges  = 16
 	maxAuthors = 256                   // whose keys are kept ready
