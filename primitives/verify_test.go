@@ -45,7 +45,7 @@ var torsionPoints = []string{
 // TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point whose cofactorless
 // equation holds, in each of its encodings. dalek's verify accepts the canonical R only, whatever the form of A.
 func TestEd25519SmallOrder(t *testing.T) {
-	verifier, tables := NewVerifier(4), newVerifier(maxTables, 1)
+	verifier, tables := NewVerifier(4), newVerifier(maxTables, 1, 0)
 	accepted := 0
 	for _, a := range torsionPoints {
 		for _, r := range torsionPoints {
@@ -168,7 +168,7 @@ func TestEd25519Mixed(t *testing.T) {
 			if got := s.Verify(msg, pk); got != want {
 				t.Errorf("torsion on %s, message %d: %v, want %v", c.name, m, got, want)
 			}
-			if got := byTable(newVerifier(1, 1), s, msg, pk); got != want {
+			if got := byTable(newVerifier(1, 1, 0), s, msg, pk); got != want {
 				t.Errorf("by table: torsion on %s, message %d: %v, want %v", c.name, m, got, want)
 			}
 			if got := ed25519.Verify(key, msg, sig); got != want {
@@ -196,7 +196,7 @@ func TestEd25519LargeS(t *testing.T) {
 	}
 	for i := 1; add(sig[33:], ed25519Order) == 0; i++ {
 		s := Signature(sig)
-		if s.Verify([]byte("m"), sk.PublicKey()) || byTable(newVerifier(1, 1), s, []byte("m"), sk.PublicKey()) {
+		if s.Verify([]byte("m"), sk.PublicKey()) || byTable(newVerifier(1, 1, 0), s, []byte("m"), sk.PublicKey()) {
 			t.Fatalf("S + %d·order is accepted", i)
 		}
 	}
@@ -287,7 +287,7 @@ func TestMLDSA65Rules(t *testing.T) {
 
 // TestVerifyAgrees compares the plain and the remembering check over good and damaged signatures.
 func TestVerifyAgrees(t *testing.T) {
-	verifier, tables := NewVerifier(8), newVerifier(8, 1)
+	verifier, tables := NewVerifier(8), newVerifier(8, 1, 0)
 	rng := NewStdRng([32]byte{1})
 	for i := range 200 {
 		sk := SecretKeyFromSeed(ED25519, fmt.Sprint("agrees", i%20))
@@ -318,7 +318,7 @@ func TestVerifyAgrees(t *testing.T) {
 
 // TestVerifierForgets: no more keys and tables are kept than were said, those stay that are used, and messages of any length are hashed alike.
 func TestVerifierForgets(t *testing.T) {
-	v := newVerifier(maxTables+40, 3)
+	v := newVerifier(maxTables+40, 3, 100)
 	check := func(word string, times int) {
 		t.Helper()
 		sk := SecretKeyFromSeed(ED25519, word)
@@ -340,6 +340,9 @@ func TestVerifierForgets(t *testing.T) {
 	}
 	for i := range 2 * maxTables {
 		check(fmt.Sprint("stranger", i), 6)
+		if !table(fmt.Sprint("stranger", i)) {
+			t.Errorf("stranger %d has no table, though others' were not used for long", i)
+		}
 		check("ours", 1)
 		if len(v.keys) > maxTables+40 || v.recent.Len() != len(v.keys) || len(v.tables) > maxTables || !table("ours") {
 			t.Fatalf("%d keys, %d in order, %d tables; ours has one: %v", len(v.keys), v.recent.Len(), len(v.tables), table("ours"))
@@ -352,6 +355,10 @@ func TestVerifierForgets(t *testing.T) {
 		if v.keys[k.key] == nil || v.keys[k.key].Value != any(k) {
 			t.Error("a table of a key that is forgotten")
 		}
+	}
+	v.stale = 1 << 40
+	if check("late", 10); table("late") {
+		t.Error("a key has the table of one that is in use")
 	}
 	if bad := PublicKey("\x00" + string(slices.Repeat([]byte{2}, 32))); byTable(v, SecretKeyFromSeed(ED25519, "x").Sign(nil), nil, bad) || v.keys[bad] != nil {
 		t.Error("what is no point verifies, or is remembered")
@@ -379,14 +386,14 @@ func BenchmarkVerify(b *testing.B) {
 	sk := SecretKeyFromSeed(ED25519, "bench")
 	sig, pk := sk.Sign(data[:]), sk.PublicKey()
 	b.Run("scheme=ed25519/op=verify-known-key", func(b *testing.B) {
-		v := newVerifier(16, 1<<62)
+		v := newVerifier(16, 1<<62, 0)
 		b.ReportAllocs()
 		for b.Loop() {
 			v.Verify(sig, data[:], pk)
 		}
 	})
 	b.Run("scheme=ed25519/op=verify-frequent-key", func(b *testing.B) {
-		v := newVerifier(16, 1)
+		v := newVerifier(16, 1, 0)
 		b.ReportAllocs()
 		for b.Loop() {
 			v.Verify(sig, data[:], pk)
