@@ -73,18 +73,39 @@ var zero = sync.OnceValue(func() (v vector) {
 
 // sum sets p to k·P + s·B.
 func sum(p *curve.EdwardsPoint, t *windows, k, s *scalar.Scalar) {
+	var ofPoint, ofBase [64]int8
+	b := base()
+	digits(ofPoint[:count(t.bits)], k, uint(t.bits))
+	digits(ofBase[:count(b.bits)], s, uint(b.bits))
+	t.touch(ofPoint[:])
+	b.touch(ofBase[:])
 	at := zero()
-	t.addTo(&at, k)
-	base().addTo(&at, s)
+	t.addTo(&at, ofPoint[:])
+	b.addTo(&at, ofBase[:])
 	toPoint(p, &at)
 }
 
-func (t *windows) addTo(at *vector, n *scalar.Scalar) {
-	var room [256]int8
-	list := room[:count(t.bits)]
-	digits(list, n, uint(t.bits))
+// touch reads a bit of each line of memory that addTo needs, all at once: a sum waits for the one before it, and would wait for each of them. Of what it returns
+// there is no use.
+//
+//go:noinline
+func (t *windows) touch(list []int8) (x uint32) {
 	half := 1 << (t.bits - 1)
-	for w, d := range list {
+	for w, d := range list[:count(t.bits)] {
+		if d < 0 {
+			d = -d
+		}
+		if d != 0 {
+			v := &t.multiples[w*half+int(d)-1]
+			x ^= v[0][0] ^ v[2][0] ^ v[4][0] ^ v[4][7]
+		}
+	}
+	return x
+}
+
+func (t *windows) addTo(at *vector, list []int8) {
+	half := 1 << (t.bits - 1)
+	for w, d := range list[:count(t.bits)] {
 		switch {
 		case d > 0:
 			add(at, at, &t.multiples[w*half+int(d)-1])
