@@ -6,7 +6,6 @@ import (
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
 	"github.com/oasisprotocol/curve25519-voi/curve"
 	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519"
-	"github.com/oasisprotocol/curve25519-voi/primitives/ed25519/extra/cache"
 )
 
 // ed25519Rules are those of ed25519-dalek 2.2's plain verify: S below the group order; A any encoding that
@@ -55,23 +54,6 @@ func verifyMLDSA65(sig Signature, data []byte, key PublicKey) bool {
 	var pk mldsa65.PublicKey
 	pk.Unpack(&buf)
 	return mldsa65.Verify(&pk, data, nil, []byte(sig[1:]))
-}
-
-// Verifier is Signature.Verify with a memory of the ed25519 keys seen lately: a key that comes again costs about a
-// tenth less. It is safe for concurrent use; results never depend on what it remembers.
-type Verifier struct{ keys *cache.Verifier }
-
-// NewVerifier returns a Verifier that remembers up to n keys (1.5 KiB each), the least recently used going first.
-func NewVerifier(n int) *Verifier {
-	return &Verifier{cache.NewVerifier(cache.NewLRUCache(n))}
-}
-
-// Verify tells whether s is key's signature of data.
-func (v *Verifier) Verify(s Signature, data []byte, key PublicKey) bool {
-	if s == "" || key == "" || s.Type() != ED25519 || key.Type() != ED25519 {
-		return s.Verify(data, key)
-	}
-	return v.keys.VerifyWithOptions(ed25519.PublicKey(key[1:]), data, []byte(s[1:]), ed25519Rules)
 }
 
 // IsValidStakingKey tells whether a validator may use k: an ed25519 key that decompresses to a point without torsion,

@@ -45,7 +45,7 @@ var torsionPoints = []string{
 // TestEd25519SmallOrder signs with the secret 0 under every key of small order: R is the point whose cofactorless
 // equation holds, in each of its encodings. dalek's verify accepts the canonical R only, whatever the form of A.
 func TestEd25519SmallOrder(t *testing.T) {
-	verifier := NewVerifier(4)
+	verifier, tables := NewVerifier(4), newVerifier(maxTables, 1, 0)
 	accepted := 0
 	for _, a := range torsionPoints {
 		for _, r := range torsionPoints {
@@ -81,6 +81,9 @@ func TestEd25519SmallOrder(t *testing.T) {
 				if got := verifier.Verify(Signature(sig), msg, PublicKey(key)); got != want {
 					t.Errorf("cached: A %s R %s message %d: %v, want %v", a, r, m, got, want)
 				}
+				if got := byTable(tables, Signature(sig), msg, PublicKey(key)); got != want {
+					t.Errorf("by table: A %s R %s message %d: %v, want %v", a, r, m, got, want)
+				}
 				if got := ed25519.Verify(key[1:], msg, sig[1:]); got != want {
 					t.Errorf("crypto/ed25519: A %s R %s message %d: %v, want %v", a, r, m, got, want)
 				}
@@ -90,6 +93,16 @@ func TestEd25519SmallOrder(t *testing.T) {
 	if accepted == 0 {
 		t.Error("no case was a valid signature")
 	}
+}
+
+// byTable has a verifier that makes tables at once check three times: with a key that is new, with one that gets its table, and with one that has it. The
+// answers must be one.
+func byTable(v *Verifier, s Signature, data []byte, key PublicKey) bool {
+	first, second, third := v.Verify(s, data, key), v.Verify(s, data, key), v.Verify(s, data, key)
+	if first != second || first != third {
+		panic(fmt.Sprintf("%v without a table, %v and %v with one", first, second, third))
+	}
+	return first
 }
 
 // TestEd25519Mixed adds a torsion part to R, to A and to both: the cofactorless equation refuses what a batch or
@@ -155,6 +168,9 @@ func TestEd25519Mixed(t *testing.T) {
 			if got := s.Verify(msg, pk); got != want {
 				t.Errorf("torsion on %s, message %d: %v, want %v", c.name, m, got, want)
 			}
+			if got := byTable(newVerifier(1, 1, 0), s, msg, pk); got != want {
+				t.Errorf("by table: torsion on %s, message %d: %v, want %v", c.name, m, got, want)
+			}
 			if got := ed25519.Verify(key, msg, sig); got != want {
 				t.Errorf("crypto/ed25519: torsion on %s, message %d: %v, want %v", c.name, m, got, want)
 			}
@@ -180,7 +196,7 @@ func TestEd25519LargeS(t *testing.T) {
 	}
 	for i := 1; add(sig[33:], ed25519Order) == 0; i++ {
 		s := Signature(sig)
-		if s.Verify([]byte("m"), sk.PublicKey()) {
+		if s.Verify([]byte("m"), sk.PublicKey()) || byTable(newVerifier(1, 1, 0), s, []byte("m"), sk.PublicKey()) {
 			t.Fatalf("S + %d·order is accepted", i)
 		}
 	}
@@ -271,7 +287,7 @@ func TestMLDSA65Rules(t *testing.T) {
 
 // TestVerifyAgrees compares the plain and the remembering check over good and damaged signatures.
 func TestVerifyAgrees(t *testing.T) {
-	verifier := NewVerifier(8)
+	verifier, tables := NewVerifier(8), newVerifier(8, 1, 0)
 	rng := NewStdRng([32]byte{1})
 	for i := range 200 {
 		sk := SecretKeyFromSeed(ED25519, fmt.Sprint("agrees", i%20))
@@ -291,9 +307,61 @@ func TestVerifyAgrees(t *testing.T) {
 		if got := verifier.Verify(Signature(sig), []byte{byte(i)}, PublicKey(key)); got != want {
 			t.Errorf("%d: remembering: %v, want %v", i, got, want)
 		}
+		if got := byTable(tables, Signature(sig), []byte{byte(i)}, PublicKey(key)); got != want {
+			t.Errorf("%d: by table: %v, want %v", i, got, want)
+		}
 	}
 	if verifier.Verify("", nil, "") || Signature("").Verify(nil, ZeroED25519Key) {
 		t.Error("no signature verifies")
+	}
+}
+
+// TestVerifierForgets: no more keys and tables are kept than were said, those stay that are used, and messages of any length are hashed alike.
+func TestVerifierForgets(t *testing.T) {
+	v := newVerifier(maxTables+40, 3, 100)
+	check := func(word string, times int) {
+		t.Helper()
+		sk := SecretKeyFromSeed(ED25519, word)
+		for i := range times {
+			data := make([]byte, 64*(i%3)+i%2)
+			if sig := sk.Sign(data); !v.Verify(sig, data, sk.PublicKey()) || v.Verify(sig, append(data, 0), sk.PublicKey()) {
+				t.Fatalf("%s, check %d", word, i)
+			}
+		}
+	}
+	table := func(word string) bool {
+		e := v.keys[SecretKeyFromSeed(ED25519, word).PublicKey()]
+		return e != nil && e.Value.(*knownKey).table != nil
+	}
+	check("ours", 10)
+	check("once", 1)
+	if !table("ours") || table("once") {
+		t.Fatalf("a frequent key has a table: %v; one that came twice: %v", table("ours"), table("once"))
+	}
+	for i := range 2 * maxTables {
+		check(fmt.Sprint("stranger", i), 6)
+		if !table(fmt.Sprint("stranger", i)) {
+			t.Errorf("stranger %d has no table, though others' were not used for long", i)
+		}
+		check("ours", 1)
+		if len(v.keys) > maxTables+40 || v.recent.Len() != len(v.keys) || len(v.tables) > maxTables || !table("ours") {
+			t.Fatalf("%d keys, %d in order, %d tables; ours has one: %v", len(v.keys), v.recent.Len(), len(v.tables), table("ours"))
+		}
+	}
+	if len(v.keys) != maxTables+40 || len(v.tables) != maxTables {
+		t.Errorf("%d keys, %d tables", len(v.keys), len(v.tables))
+	}
+	for _, k := range v.tables {
+		if v.keys[k.key] == nil || v.keys[k.key].Value != any(k) {
+			t.Error("a table of a key that is forgotten")
+		}
+	}
+	v.stale = 1 << 40
+	if check("late", 10); table("late") {
+		t.Error("a key has the table of one that is in use")
+	}
+	if bad := PublicKey("\x00" + string(slices.Repeat([]byte{2}, 32))); byTable(v, SecretKeyFromSeed(ED25519, "x").Sign(nil), nil, bad) || v.keys[bad] != nil {
+		t.Error("what is no point verifies, or is remembered")
 	}
 }
 
@@ -318,7 +386,14 @@ func BenchmarkVerify(b *testing.B) {
 	sk := SecretKeyFromSeed(ED25519, "bench")
 	sig, pk := sk.Sign(data[:]), sk.PublicKey()
 	b.Run("scheme=ed25519/op=verify-known-key", func(b *testing.B) {
-		v := NewVerifier(16)
+		v := newVerifier(16, 1<<62, 0)
+		b.ReportAllocs()
+		for b.Loop() {
+			v.Verify(sig, data[:], pk)
+		}
+	})
+	b.Run("scheme=ed25519/op=verify-frequent-key", func(b *testing.B) {
+		v := newVerifier(16, 1, 0)
 		b.ReportAllocs()
 		for b.Loop() {
 			v.Verify(sig, data[:], pk)

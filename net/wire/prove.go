@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/troupe-chain/troupe/primitives"
+
 // verdict is what came of the check of a signature.
 type verdict int8
 
@@ -31,11 +33,11 @@ const (
 
 // Prove checks the signatures of a message that was just decoded, so that Verify costs nothing. It is for the goroutine that reads a
 // connection: one that takes messages from all does not wait for what one of them has to be checked for. A list that is too long is left
-// alone. After it nothing that is signed may be changed.
-func Prove(m Message) {
+// alone. After it nothing that is signed may be changed. keys remembers the keys of authors, of which few write most.
+func Prove(m Message, keys *primitives.Verifier) {
 	switch m := m.(type) {
 	case *Routed:
-		m.proven.set(m.verify())
+		m.prove(keys)
 	case *RoutingTable:
 		if len(m.Edges) > MaxEdges {
 			return

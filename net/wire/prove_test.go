@@ -20,8 +20,9 @@ func TestProve(t *testing.T) {
 	msg := NewRouted(keyA, ToPeer(b), &Ping{}, 0)
 	badMsg := *msg
 	badMsg.Author = b
+	keys := primitives.NewVerifier(4)
 	for _, m := range []Message{&RoutingTable{Edges: []*Edge{edge, &badEdge}}, &SnapshotHosts{Hosts: []*SnapshotHost{host, &badHost}}, msg, &badMsg} {
-		Prove(m)
+		Prove(m, keys)
 	}
 	edge.Nonce, host.EpochHeight, msg.Author = 9, 9, b // never done; so it shows whether Verify checks again
 	badEdge.LowSig, badHost.PeerID, badMsg.Author = edge.LowSig, a, a
@@ -39,7 +40,7 @@ func TestProve(t *testing.T) {
 		long.Hosts[i] = &badHost
 	}
 	badHost.proven = unproven
-	if Prove(long); badHost.proven != unproven {
+	if Prove(long, keys); badHost.proven != unproven {
 		t.Error("a list that is too long is checked")
 	}
 }

@@ -56,6 +56,7 @@ type Routed struct {
 
 	tagged []byte // the body with its tag, as it is hashed and sent
 	proven verdict
+	hash   *primitives.Hash // nil: it was not needed so often yet
 }
 
 // Kind returns KindRouted, the form in which it is sent.
@@ -66,25 +67,32 @@ func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds}
 	m.tagged = body.AppendBorsh([]byte{byte(body.BodyKind())})
 	h := m.Hash()
-	m.Signature = key.Sign(h[:])
+	m.hash, m.Signature = &h, key.Sign(h[:])
 	return m
 }
 
 // Hash returns H(target ‖ author ‖ body with the tag of the first form), which names and signs the message in every form.
 func (m *Routed) Hash() primitives.Hash {
+	if m.hash != nil {
+		return *m.hash
+	}
 	b := make([]byte, 0, 33+len(m.Author)+len(m.Target.PeerID)+len(m.tagged))
 	return primitives.HashBytes(append(m.Author.AppendBorsh(m.Target.AppendBorsh(b)), m.tagged...))
 }
 
 // Verify tells whether the author signed it.
-func (m *Routed) Verify() bool { return m.proven.or(m.verify) }
+func (m *Routed) Verify() bool {
+	return m.proven.or(func() bool {
+		h := m.Hash()
+		return m.Signature.Verify(h[:], m.Author)
+	})
+}
 
-func (m *Routed) verify() bool {
-	if m.Signature == "" {
-		return false
-	}
+// prove is Verify for Prove.
+func (m *Routed) prove(keys *primitives.Verifier) {
 	h := m.Hash()
-	return m.Signature.Verify(h[:], m.Author)
+	m.hash = &h
+	m.proven.set(keys.Verify(m.Signature, h[:], m.Author))
 }
 
 // Hop returns the message as the next hop sends it, or nil when it has made too many.

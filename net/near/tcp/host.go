@@ -25,13 +25,15 @@ import (
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 const (
 	dialLimit  = time.Second
-	writeLimit = 2 * time.Minute // of each frame
+	writeLimit = 2 * time.Minute // of each frame, with the few that are written with it
 	maxEvents  = 1024
 	maxJudges  = 16
+	maxAuthors = 256                   // whose keys are kept ready
 	acceptWait = 50 * time.Millisecond // after an accept that failed: of too many open files, say
 )
 
@@ -53,6 +55,7 @@ type Host struct {
 	Sent, Received atomic.Uint64
 
 	node     *near.Node
+	authors  *primitives.Verifier // of routed messages
 	listener net.Listener         // nil: there is only way
 	way      Way                  // nil: there are only sockets
 	me       wire.PeerID          // set with way
@@ -131,7 +134,7 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 // stepping goroutine and by one of their own; neither may wait for the host.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, events: make(chan posted, maxEvents),
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), authors: primitives.NewVerifier(maxAuthors), listener: l, events: make(chan posted, maxEvents),
 		judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}
 }
 

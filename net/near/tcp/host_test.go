@@ -205,6 +205,76 @@ func TestReadGrowing(t *testing.T) {
 	}
 }
 
+// TestLinkBatches: what waits goes out together, whole and in its order, no more at once than the bounds say, and nothing behind the end; what comes together is
+// read as if it had come alone.
+func TestLinkBatches(t *testing.T) {
+	over, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer over.Close()
+	here, err := net.Dial("tcp", over.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := over.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &Host{done: make(chan struct{}), events: make(chan posted, maxEvents)}
+	out := newLink(1, here)
+	var sent [][]byte
+	for i, n := range []int{0, 1, maxBatchBytes + 5, 7, maxBatchBytes, 9} {
+		sent = append(sent, slices.Repeat([]byte{byte(i)}, n))
+	}
+	for i := range 3 * maxBatch {
+		sent = append(sent, []byte{byte(i), 0xff})
+	}
+	for _, f := range sent {
+		out.put(f, near.Gossip)
+	}
+	var sizes []int
+	for n := 0; n < len(sent); {
+		batch := out.next(nil)
+		for i, f := range batch {
+			if string(f) != string(sent[n+i]) {
+				t.Fatalf("frame %d is of %d bytes", n+i, len(f))
+			}
+		}
+		n += len(batch)
+		sizes = append(sizes, len(batch))
+	}
+	if want := []int{3, 2, 32, 32, 32, 1}; !slices.Equal(sizes, want) {
+		t.Errorf("batches of %v frames, want %v", sizes, want)
+	}
+	for _, f := range sent {
+		out.put(f, near.Gossip)
+	}
+	out.finish()
+	var got [][]byte
+	h.Tap = func(tap Tapped) {
+		if !tap.Sent && tap.Frame != nil {
+			got = append(got, tap.Frame)
+		}
+	}
+	in := newLink(2, there)
+	out.running.Store(2) // neither is the last of its link
+	in.running.Store(2)
+	h.group.Add(2)
+	go out.write(h)
+	in.read(h)
+	h.group.Wait()
+	total := 0
+	for i, f := range sent {
+		if total += 4 + len(f); i >= len(got) || string(got[i]) != string(f) {
+			t.Fatalf("of %d frames %d have come, and number %d is another", len(sent), len(got), i)
+		}
+	}
+	if len(got) != len(sent) || h.Sent.Load() != uint64(total) || h.Received.Load() != uint64(total) {
+		t.Errorf("%d of %d frames; %d and %d bytes of %d", len(got), len(sent), h.Sent.Load(), h.Received.Load(), total)
+	}
+}
+
 // flaky is a listener whose first accepts fail.
 type flaky struct {
 	net.Listener

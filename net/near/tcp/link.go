@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"bufio"
 	"encoding/binary"
 	"io"
 	"net"
@@ -69,16 +70,36 @@ func (l *link) close() {
 	_ = l.conn.Close()
 }
 
-// next waits for a frame to write; nil: there will be none.
-func (l *link) next() []byte {
+// The most that is written at once, beyond the first frame.
+const (
+	maxBatch      = 32
+	maxBatchBytes = 64 << 10
+)
+
+// next waits for frames to write, and appends those to batch that there are; none: there will be none.
+func (l *link) next(batch [][]byte) [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
 		if l.closed {
-			return nil
+			return batch[:0]
 		}
-		if f := l.queue.Next(); f != nil || l.finished {
-			return f
+		for bytes := 0; len(batch) < maxBatch && bytes < maxBatchBytes; {
+			f := l.queue.Next()
+			if f == nil {
+				break
+			}
+			batch = append(batch, f)
+			bytes += len(f)
+		}
+		if len(batch) > 0 {
+			if !l.finished {
+				_ = l.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+			}
+			return batch
+		}
+		if l.finished {
+			return batch
 		}
 		l.wake.Wait()
 	}
@@ -99,24 +120,30 @@ func (l *link) leave(h *Host) {
 	h.group.Done()
 }
 
-// write writes frames until there are none. It ends the connection, upon which the reader ends.
+// write writes frames until there are none, those that wait together in one call. It ends the connection, upon which the reader ends.
 func (l *link) write(h *Host) {
 	defer l.leave(h)
 	defer l.close()
 	defer h.alarm()
-	for frame := l.next(); frame != nil; frame = l.next() {
-		l.mu.Lock()
-		if !l.finished {
-			_ = l.conn.SetWriteDeadline(time.Now().Add(writeLimit))
+	var (
+		room    [maxBatch][]byte
+		heads   [maxBatch][4]byte
+		buffers [2 * maxBatch][]byte
+		all     net.Buffers
+	)
+	for batch := l.next(room[:0]); len(batch) > 0; batch = l.next(room[:0]) {
+		all = buffers[:0]
+		for i, frame := range batch {
+			l.tap(h, true, frame)
+			binary.LittleEndian.PutUint32(heads[i][:], uint32(len(frame)))
+			all = append(all, heads[i][:], frame)
 		}
-		l.mu.Unlock()
-		l.tap(h, true, frame)
-		head := binary.LittleEndian.AppendUint32(nil, uint32(len(frame)))
-		buffers := net.Buffers{head, frame}
-		if _, err := buffers.WriteTo(l.conn); err != nil {
+		n, err := all.WriteTo(l.conn)
+		if err != nil {
 			return
 		}
-		h.Sent.Add(uint64(4 + len(frame)))
+		h.Sent.Add(uint64(n))
+		clear(room[:len(batch)])
 	}
 }
 
@@ -126,13 +153,16 @@ func (l *link) read(h *Host) {
 	defer l.leave(h)
 	defer h.Post(near.Closed{Conn: l.id})
 	paced, _ := l.conn.(Conn)
+	in := io.Reader(l.conn)
 	if paced != nil {
 		defer l.close()
+	} else {
+		in = bufio.NewReaderSize(in, readSize)
 	}
 	defer h.alarm()
+	var head [4]byte
 	for {
-		var head [4]byte
-		if _, err := io.ReadFull(l.conn, head[:]); err != nil {
+		if _, err := io.ReadFull(in, head[:]); err != nil {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
@@ -143,7 +173,7 @@ func (l *link) read(h *Host) {
 			h.Post(near.TooLong{Conn: l.id})
 			return
 		}
-		frame, err := readGrowing(l.conn, int(n))
+		frame, err := readGrowing(in, int(n))
 		if err != nil {
 			return
 		}
@@ -160,7 +190,7 @@ func (l *link) read(h *Host) {
 			return // somebody else than who has proven himself
 		}
 		if l.shaken.Load() {
-			wire.Prove(m)
+			wire.Prove(m, h.authors)
 		} else if _, ok := m.(*wire.Handshake); ok && l.ours {
 			l.shaken.Store(true)
 		}
@@ -172,6 +202,9 @@ func (l *link) read(h *Host) {
 		}
 	}
 }
+
+// readSize is how much of a socket is read at once: most frames of consensus with what comes behind them. What is longer goes past that memory.
+const readSize = 8 << 10
 
 // longFrame is above how many bytes a message must have been taken before the next of its connection is read, so that what waits for the
 // Node is bounded in bytes too.

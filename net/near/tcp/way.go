@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // Way is another way to peers than neard's bare sockets: it carries the same frames, of the same Node, so that a host with both is a bridge. All
@@ -58,7 +59,7 @@ func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver),
 	} else {
 		c.ListenAddr = way.Addr()
 	}
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), listener: l, way: way, me: c.Key.PublicKey(), foreign: map[wire.PeerID]bool{},
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), authors: primitives.NewVerifier(maxAuthors), listener: l, way: way, me: c.Key.PublicKey(), foreign: map[wire.PeerID]bool{},
 		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{},
 		new: make(chan opened), info: make(chan chan near.Info)}
 }

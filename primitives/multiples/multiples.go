@@ -1,0 +1,73 @@
+// Package multiples adds multiples of ed25519's base point and of points that come often, from tables of them, in variable time: it is for what
+// everybody may know.
+//
+//	in      a point, once; numbers below the group's order
+//	out     k·P + s·B, as it is encoded
+//	state   none but the tables: of each window of a number all the multiples that it can say, of P 130 KiB, of B 370 KiB, made when first needed
+//	units   numbers are little-endian
+//	bound   who has tables made bounds them
+//	errors  none
+//	source  our own. Where there are AVX2 instructions points are added by curve25519-voi's way for these, whose functions it does not export; else
+//	        it is its table for a base point, in constant time
+package multiples
+
+import (
+	"github.com/oasisprotocol/curve25519-voi/curve"
+	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
+)
+
+// Table is what was made of a point.
+type Table struct {
+	plain   *curve.EdwardsBasepointTable // nil: there are windows
+	windows *windows
+}
+
+// New makes the table of p.
+func New(p *curve.EdwardsPoint) *Table {
+	if hasVectors() {
+		return &Table{windows: newWindows(p, pointBits)}
+	}
+	return newPlain(p)
+}
+
+func newPlain(p *curve.EdwardsPoint) *Table { return &Table{plain: curve.NewEdwardsBasepointTable(p)} }
+
+// Sum returns k·P + s·B.
+func (t *Table) Sum(k, s *scalar.Scalar) (out curve.CompressedEdwardsY) {
+	var p, q curve.EdwardsPoint
+	if t.windows != nil {
+		sum(&p, t.windows, k, s)
+	} else {
+		p.MulBasepoint(t.plain, k)
+		q.MulBasepoint(curve.ED25519_BASEPOINT_TABLE, s)
+		p.Add(&p, &q)
+	}
+	out.SetEdwardsPoint(&p)
+	return out
+}
+
+// Bits of a window, of which a table has 2^(bits-1) multiples each: the others are the negative ones.
+const (
+	pointBits = 5
+	baseBits  = 7
+)
+
+// digits cuts a number below 2^255 into signed digits of so many bits, -2^(bits-1) < d <= 2^(bits-1), the lowest first. out has room for 256 bits.
+func digits(out []int8, n *scalar.Scalar, bits uint) {
+	var b [40]byte
+	if err := n.ToBytes(b[:32]); err != nil {
+		panic("multiples: " + err.Error()) // only of another length
+	}
+	carry := 0
+	for i := range out {
+		at := uint(i) * bits
+		d := int(uint(b[at>>3])|uint(b[at>>3+1])<<8)>>(at&7)&(1<<bits-1) + carry
+		if carry = 0; d > 1<<(bits-1) {
+			d, carry = d-1<<bits, 1
+		}
+		out[i] = int8(d)
+	}
+}
+
+// count is how many windows cover a number.
+func count(bits int) int { return (256 + bits - 1) / bits }

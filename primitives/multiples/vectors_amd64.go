@@ -1,0 +1,116 @@
+//go:build amd64 && !purego && !force32bit
+
+package multiples
+
+import (
+	"sync"
+	_ "unsafe" // for linkname
+
+	"github.com/oasisprotocol/curve25519-voi/curve"
+	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
+)
+
+// vector is a point as the library's functions for AVX2 have it: as it is added to, or ready to be added (its cachedPoint). TestSum fails if a version
+// of the library has another.
+type vector [5][8]uint32
+
+//go:linkname supported github.com/oasisprotocol/curve25519-voi/curve.supportsVectorizedEdwards
+var supported bool
+
+//go:noescape
+//go:linkname add github.com/oasisprotocol/curve25519-voi/curve.(*extendedPoint).AddExtendedCached
+func add(out, a, b *vector) *vector
+
+//go:noescape
+//go:linkname subtract github.com/oasisprotocol/curve25519-voi/curve.(*extendedPoint).SubExtendedCached
+func subtract(out, a, b *vector) *vector
+
+//go:noescape
+//go:linkname ready github.com/oasisprotocol/curve25519-voi/curve.(*cachedPoint).SetExtended
+func ready(out, a *vector) *vector
+
+//go:noescape
+//go:linkname fromPoint github.com/oasisprotocol/curve25519-voi/curve.(*extendedPoint).SetEdwards
+func fromPoint(out *vector, p *curve.EdwardsPoint) *vector
+
+//go:noescape
+//go:linkname toPoint github.com/oasisprotocol/curve25519-voi/curve.(*EdwardsPoint).setExtended
+func toPoint(out *curve.EdwardsPoint, a *vector) *curve.EdwardsPoint
+
+func hasVectors() bool { return supported }
+
+// windows are a point's multiples: multiples[w·half + d - 1] is d·2^(bits·w)·P.
+type windows struct {
+	bits      int
+	multiples []vector
+}
+
+func newWindows(p *curve.EdwardsPoint, bits int) *windows {
+	half := 1 << (bits - 1)
+	t := &windows{bits: bits, multiples: make([]vector, count(bits)*half)}
+	var first, at vector
+	fromPoint(&first, p)
+	for w := range count(bits) {
+		row := t.multiples[w*half:][:half]
+		ready(&row[0], &first)
+		at = first
+		for d := 1; d < half; d++ {
+			add(&at, &at, &row[0])
+			ready(&row[d], &at)
+		}
+		add(&first, &at, &row[half-1]) // twice the last one
+	}
+	return t
+}
+
+var base = sync.OnceValue(func() *windows { return newWindows(curve.ED25519_BASEPOINT_POINT, baseBits) })
+
+var zero = sync.OnceValue(func() (v vector) {
+	var p curve.EdwardsPoint
+	fromPoint(&v, p.Identity())
+	return v
+})
+
+// sum sets p to k·P + s·B.
+func sum(p *curve.EdwardsPoint, t *windows, k, s *scalar.Scalar) {
+	var ofPoint, ofBase [64]int8
+	b := base()
+	digits(ofPoint[:count(t.bits)], k, uint(t.bits))
+	digits(ofBase[:count(b.bits)], s, uint(b.bits))
+	t.touch(ofPoint[:])
+	b.touch(ofBase[:])
+	at := zero()
+	t.addTo(&at, ofPoint[:])
+	b.addTo(&at, ofBase[:])
+	toPoint(p, &at)
+}
+
+// touch reads a bit of each line of memory that addTo needs, all at once: a sum waits for the one before it, and would wait for each of them. Of what it returns
+// there is no use.
+//
+//go:noinline
+func (t *windows) touch(list []int8) (x uint32) {
+	half := 1 << (t.bits - 1)
+	for w, d := range list[:count(t.bits)] {
+		if d < 0 {
+			d = -d
+		}
+		if d != 0 {
+			v := &t.multiples[w*half+int(d)-1]
+			x ^= v[0][0] ^ v[2][0] ^ v[4][0] ^ v[4][7]
+		}
+	}
+	return x
+}
+
+func (t *windows) addTo(at *vector, list []int8) {
+	half := 1 << (t.bits - 1)
+	for w, d := range list[:count(t.bits)] {
+		switch {
+		case d > 0:
+			add(at, at, &t.multiples[w*half+int(d)-1])
+		case d < 0:
+			subtract(at, at, &t.multiples[w*half-int(d)-1])
+		}
+	}
+}
