@@ -68,3 +68,37 @@ func TestFailsTwice(t *testing.T) {
 		t.Errorf("%v, want %v", err, session.ErrFailed)
 	}
 }
+
+// TestEndsWithItsClient: a wait whose client goes away is no failure of the node, wherever it is then: nothing is to be said of it in the log.
+func TestEndsWithItsClient(t *testing.T) {
+	var leave func()
+	var s *sandbox
+	var d inline
+	s = start(t, 1, func(o *Options) {
+		o.Mode, o.Limits.Wait, o.dispatcher = production.Manual, time.Minute, &d
+		o.trip = func(kind string, m any, after bool) {
+			if _, ok := m.(session.Request); ok && kind == "rpc" && !after && leave != nil {
+				leave()
+			}
+		}
+	})
+	for i := range 40 {
+		ctx, done, err := s.OpenSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.idle(t)
+		if leave = done; i%2 == 0 { // before it is handed in; else on its way
+			done()
+			leave = nil
+		}
+		d.on.Store(true)
+		_, err = s.Tx(ctx, &view.GetTx{Hash: primitives.Hash{1}, WaitUntil: view.LevelFinal})
+		d.on.Store(false)
+		leave = nil
+		var e *view.LookupError
+		if !errors.As(err, &e) || e.Kind != view.ErrTimeout {
+			t.Fatalf("round %d: %v", i, err)
+		}
+	}
+}

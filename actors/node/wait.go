@@ -114,6 +114,9 @@ const maxForked = 8
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.handles.of(messages.SessionOf(ctx))
 	if h == nil {
+		if ctx.Err() != nil { // its client is gone
+			return a, &view.LookupError{Kind: view.ErrTimeout}
+		}
 		return a, session.ErrNoSession
 	}
 	if n.begins.late(n.o.Limits.BeginWait) {
@@ -179,6 +182,9 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, 
 	for {
 		select {
 		case a = <-r.Answer():
+			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
+				return a, timeout(r) // it has ended with its client, and is no failure
+			}
 			return a, a.Err
 		case <-ctx.Done():
 			forget()
