@@ -30,14 +30,25 @@ func ClientOf(ctx context.Context) Client {
 	return c
 }
 
-// WithTurn says what is called once a wait under the context has its answer, before any work is done for that: it waits until it is this one's turn.
-func WithTurn(ctx context.Context, take func()) context.Context {
-	return context.WithValue(ctx, turnKey{}, take)
+// turn is the place of who makes a reply.
+type turn struct{ take, leave func() }
+
+// WithTurn says what is called once a wait under the context has its answer, before any work is done for that: take waits until it is this one's turn. Where the answer turns out to be
+// none, and the wait goes on, leave gives the turn back.
+func WithTurn(ctx context.Context, take, leave func()) context.Context {
+	return context.WithValue(ctx, turnKey{}, turn{take, leave})
 }
 
 // TakeTurn waits for the turn of a context, if it has one to wait for.
 func TakeTurn(ctx context.Context) {
-	if take, ok := ctx.Value(turnKey{}).(func()); ok {
-		take()
+	if t, ok := ctx.Value(turnKey{}).(turn); ok {
+		t.take()
+	}
+}
+
+// LeaveTurn gives back what TakeTurn has taken.
+func LeaveTurn(ctx context.Context) {
+	if t, ok := ctx.Value(turnKey{}).(turn); ok {
+		t.leave()
 	}
 }

@@ -33,10 +33,13 @@ type look struct {
 	place int // in the list; -1: it is in none any more
 }
 
-// add has a connection looked at; gone is called if its client has hung up.
+// add has a connection looked at; gone is called if its client has hung up, at once where it is closed already.
 func (l *looks) add(conn net.Conn, gone func()) *look {
 	x := &look{conn: conn, fd: fdOf(conn), gone: gone, place: -1}
-	if x.fd < 0 { // of no system's
+	if x.fd < 0 { // of no system's, or closed here before
+		if hungUp(conn) {
+			gone()
+		}
 		return x
 	}
 	l.mu.Lock()

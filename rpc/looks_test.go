@@ -96,3 +96,29 @@ func TestLooks(t *testing.T) {
 		t.Error("no connection is looked at")
 	}
 }
+
+// TestLooksAtClosed: a wait that begins when its connection has been closed here, as a WebSocket's that was read before, ends at once and not with its time.
+func TestLooksAtClosed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	o, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Close()
+	var k looks
+	gone := 0
+	x := k.add(&conn{Conn: o}, func() { gone++ })
+	k.remove(x)
+	if gone != 1 || x.place >= 0 || k.looking {
+		t.Errorf("found gone %d times, want once, at once", gone)
+	}
+}

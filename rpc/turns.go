@@ -21,10 +21,11 @@ func (s *Server) inTurn(ctx context.Context) (turn context.Context, leave func()
 		s.turns <- struct{}{}
 		taken = true
 	}
-	return messages.WithTurn(ctx, take), func() {
+	leave = func() {
 		if taken {
 			taken = false
 			<-s.turns
 		}
 	}
+	return messages.WithTurn(ctx, take, leave), leave
 }

@@ -228,8 +228,8 @@ func (k *socket) run() {
 		}
 		k.unsubscribeAll()
 		out.end()
+		k.cut() // before the waits: those that begin behind it are seen to have no client
 		k.endWaits()
-		k.cut()
 		k.all.Wait()
 		out.settle()
 		k.endWaits() // of a session that a request has opened meanwhile

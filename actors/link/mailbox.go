@@ -77,6 +77,7 @@ type box struct {
 
 	invoker    actor.MessageInvoker
 	dispatcher actor.Dispatcher
+	few        bool   // its dispatcher is one for many: who has had his time goes to the end of what is woken
 	work       func() // process
 }
 
@@ -95,6 +96,7 @@ func newBox(kind string, meter *Meter) *box {
 // RegisterHandlers is part of actor.Mailbox.
 func (b *box) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	b.invoker, b.dispatcher = invoker, dispatcher
+	_, b.few = dispatcher.(*Few)
 }
 
 // Start is part of actor.Mailbox. Who knows the actor's name may have sent it messages since it has that, before it could take any.
@@ -137,7 +139,12 @@ func (b *box) schedule() {
 // process handles what there is. Whoever posts after it has looked for the last time schedules it again.
 func (b *box) process() {
 	for {
-		if !b.run() { // a writer has taken its place and not put its message there yet: it needs the processor more than this
+		some, over := b.run()
+		if over { // it stays scheduled
+			b.dispatcher.Schedule(b.work)
+			return
+		}
+		if !some { // a writer has taken its place and not put its message there yet: it needs the processor more than this
 			runtime.Gosched()
 		}
 		held := b.held() // scheduled is false from here on: another goroutine may be the reader
@@ -151,8 +158,8 @@ func (b *box) process() {
 // held tells whether only system messages are handled.
 func (b *box) held() bool { return b.suspended || b.ending }
 
-// run handles messages until there are none, or until one of them panics, and tells whether there were any.
-func (b *box) run() (some bool) {
+// run handles messages until there are none, or until one of them panics, and tells whether there were any; over: its time is, on a goroutine that others wait for.
+func (b *box) run() (some, over bool) {
 	var m any
 	defer func() {
 		if r := recover(); r != nil {
@@ -192,11 +199,11 @@ func (b *box) run() (some bool) {
 			continue
 		}
 		if b.held() {
-			return some
+			return some, false
 		}
 		x := b.users.take()
 		if x == nil {
-			return some
+			return some, false
 		}
 		m, x.message, some = x.message, nil, true
 		b.waiting.Add(-1)
@@ -214,7 +221,9 @@ func (b *box) run() (some bool) {
 		b.busy.Store(now)
 		b.count.waited.add(now - x.at)
 		b.invoker.InvokeUserMessage(m)
-		now = b.end(clock())
+		if now = b.end(clock()); b.few && now-from >= int64(turn) {
+			return some, true
+		}
 	}
 }
 

@@ -79,35 +79,44 @@ func (n *Node) status(hash primitives.Hash, receipts bool) (view.FinalOutcome, e
 
 // waitFor waits and then reads what is stored, as it was with the block that ended the wait.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
-	a, err := n.wait(ctx, m)
-	if err != nil {
-		return nil, err
+	for left := maxForked; ; left-- {
+		a, err := n.wait(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		messages.TakeTurn(ctx)
+		if a.Level == view.LevelIncluded {
+			// At the moment of inclusion neard has no outcome yet and answers with the level alone (data/neard/wire2.jsonl.gz
+			// line 3); near-kit has no form for the status "Started".
+			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
+		}
+		read := n.engine.StatusAt
+		if receipts {
+			read = n.engine.TransactionStatusAt
+		}
+		out, err := read(m.Hash, a.At.Head, a.At.Final)
+		switch {
+		case err != nil && !errors.Is(err, engine.ErrUnknown):
+			return nil, err
+		case err == nil && (txstatus.Meets(out.Level, m.Until) || left == 0):
+			return &out, nil
+		case left == 0:
+			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelNone}
+		}
+		messages.LeaveTurn(ctx) // a reorganisation has just taken it away, or to another block: as in neard the wait goes on
 	}
-	messages.TakeTurn(ctx)
-	if a.Level == view.LevelIncluded {
-		// At the moment of inclusion neard has no outcome yet and answers with the level alone (data/neard/wire2.jsonl.gz
-		// line 3); near-kit has no form for the status "Started".
-		return &view.FinalOutcome{Level: view.LevelIncluded}, nil
-	}
-	read := n.engine.StatusAt
-	if receipts {
-		read = n.engine.TransactionStatusAt
-	}
-	out, err := read(m.Hash, a.At.Head, a.At.Final)
-	if errors.Is(err, engine.ErrUnknown) { // a reorganisation has just taken it away
-		return nil, &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelNone}
-	}
-	if err != nil {
-		return nil, err
-	}
-	out.Level = a.Level
-	return &out, nil
 }
+
+// maxForked is how many reorganisations a wait outlives that come between its answer and its reply.
+const maxForked = 8
 
 // wait parks the caller until its waiter answers.
 func (n *Node) wait(ctx context.Context, m messages.AwaitTransaction) (a messages.Awaited, err error) {
 	h := n.handles.of(messages.SessionOf(ctx))
 	if h == nil {
+		if ctx.Err() != nil { // its client is gone
+			return a, &view.LookupError{Kind: view.ErrTimeout}
+		}
 		return a, session.ErrNoSession
 	}
 	if n.begins.late(n.o.Limits.BeginWait) {
@@ -173,15 +182,18 @@ func (n *Node) ask(ctx context.Context, h *handle, m messages.AwaitTransaction, 
 	for {
 		select {
 		case a = <-r.Answer():
+			if ctx.Err() != nil && (errors.Is(a.Err, session.ErrNoSession) || errors.Is(a.Err, session.ErrFailed)) {
+				return a, timeout(r) // it has ended with its client, and is no failure
+			}
 			return a, a.Err
 		case <-ctx.Done():
 			forget()
 			return a, timeout(r)
 		case <-failed:
-			if r.TakenBy(failed) {
+			failed = *h.failed.Load() // it goes to the session's next actor, or comes back
+			if r.Ended() {            // by any that has failed: several may have, before this goroutine had its turn
 				return a, session.ErrFailed
 			}
-			failed = *h.failed.Load() // it goes to the session's next actor, or comes back
 		case <-lost.C:
 			forget()
 			if ctx.Err() != nil { // both have ended before this goroutine had its turn

@@ -64,10 +64,18 @@ func (w *way) Failed(why error) {
 	w.Reply(messages.Awaited{Err: ErrFailed})
 }
 
-// TakenBy tells whether it is a session's that ends with a channel: SessionOptions.Ended.
-func (w *way) TakenBy(ended chan struct{}) bool {
+// Ended tells whether a session has taken it that has failed since: SessionOptions.Ended.
+func (w *way) Ended() bool {
 	by := w.taken.Load()
-	return by != nil && *by == ended
+	if by == nil {
+		return false
+	}
+	select {
+	case <-*by:
+		return true
+	default:
+		return false
+	}
 }
 
 // GiveUp says that nobody waits for the answer any more. True: it was on its way to its session, and no waiter is made for it; else that is to be told.

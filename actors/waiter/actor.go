@@ -43,6 +43,7 @@ type Actor struct {
 	judged   bool                           // the mempool has answered, or need not
 	done     bool                           // the level is reached, and the mempool's answer to come
 	told     map[primitives.Height]struct{} // blocks of whose finality milestones knows to tell
+	gone     bool                           // the transaction was in a block, of which milestones does not know any more
 	answered bool
 	stop     func()
 }
@@ -85,7 +86,7 @@ func (a *Actor) submit() {
 
 // again submits once more, unless it is known what became of it. A pool that has it says so.
 func (a *Actor) again() {
-	if a.pooled && a.o.Wait.Submit && !a.core.Included() {
+	if a.pooled && a.o.Wait.Submit && !a.core.Included() && !a.gone {
 		a.submit()
 	}
 }
@@ -117,8 +118,7 @@ func (a *Actor) Handle(msg any) {
 	case messages.Submitted:
 		a.submitted(&m)
 	case messages.WatchAgain:
-		a.watch(a.core.Open())
-		a.again() // that a pool dropped it may have been said while milestones knew nobody
+		a.beginAnew()
 	case messages.SubmitAgain:
 		a.again()
 	case expired:
@@ -127,6 +127,16 @@ func (a *Actor) Handle(msg any) {
 	default:
 		panic(fmt.Sprintf("waiter actor: no case for %T", m))
 	}
+}
+
+// beginAnew is what a waiter does as milestones begins anew: a branch may have won of which milestones has told nobody, so that nothing is true of what was known before it is read once more.
+func (a *Actor) beginAnew() {
+	a.again() // that a pool dropped it may have been said while milestones knew nobody
+	a.gone = a.gone || a.core.Included()
+	a.done = false
+	a.core.Forget()
+	clear(a.told)
+	a.watch([]primitives.Hash{a.o.Wait.Hash})
 }
 
 func (a *Actor) progress(m *messages.Progress) {
@@ -149,13 +159,22 @@ func (a *Actor) progress(m *messages.Progress) {
 	if m.Reorganised {
 		clear(a.told)
 	}
-	if d.Read && !a.unused() {
-		ids, after, err := a.core.Read(a.o.Ledger)
-		if err != nil {
+	read := d.Read && !a.unused()
+	var ids []primitives.Hash
+	if read {
+		var after Decision
+		var err error
+		if ids, after, err = a.core.Read(a.o.Ledger); err != nil {
 			a.answer(err)
 			return
 		}
 		d.Done, d.Level = after.Done, after.Level
+	}
+	if d.Read && a.gone {
+		a.gone = false
+		a.again()
+	}
+	if read {
 		if more := a.untold(); !d.Done && (len(ids) > 0 || more) {
 			a.watch(ids)
 			return // it is read once more when that is confirmed

@@ -66,6 +66,13 @@ func (c *Core) Step(m *messages.Progress) Decision {
 	return d
 }
 
+// Forget begins anew: who told of all that is known does not know any more what he has told, nor whether it is true still.
+func (c *Core) Forget() {
+	c.outcomes.clear()
+	c.watched.clear()
+	c.watched.put(c.tx, struct{}{})
+}
+
 // At is the block as of which all is known.
 func (c *Core) At() messages.Position { return c.at }
 

@@ -285,6 +285,11 @@ func TestBeginAgain(t *testing.T) {
 	s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{e}})
 	s.Handle(messages.WatchAgain{})
 	s.Handle(messages.SubmitAgain{})
+	if last := s.watches[len(s.watches)-1]; len(last.IDs) != 1 || last.IDs[0] != s.o.Wait.Hash || len(s.submitted) != 3 {
+		t.Errorf("watch %+v, submitted %d times, want the transaction, as what was known of it may be untrue", last, len(s.submitted))
+	}
+	s.o.Ledger.(book)[s.o.Wait.Hash] = e
+	s.Handle(messages.Progress{Watched: true, At: position(1, 0)})
 	last := s.watches[len(s.watches)-1]
 	if len(last.IDs) != 1 || last.IDs[0] != id("a") || len(last.Executed) != 1 || last.Executed[0] != 1 || len(s.submitted) != 3 {
 		t.Errorf("watch %+v, submitted %d times, want the receipt and the block that is not final, and no submission", last, len(s.submitted))
@@ -422,6 +427,52 @@ func TestUnused(t *testing.T) {
 		s.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 6, Final: 5}})
 		if (s.sought == 0) != unused || len(s.answers) != 1 || !errors.Is(s.answers[0].Err, tooOld) {
 			t.Errorf("dropped, unused %v: sought %d times, %+v", unused, s.sought, s.answers)
+		}
+	}
+}
+
+// TestBegunOnAnotherBranch: milestones has begun anew behind a reorganisation of which it has told nobody: what the waiter knew of the branch that lost is no more, and the answer is of what
+// the other has.
+func TestBegunOnAnotherBranch(t *testing.T) {
+	tx := signedTx()
+	of := func(e messages.Executed) messages.Executed {
+		e.Outcome.ID = tx.Hash()
+		return e
+	}
+	for _, until := range []view.ExecutionLevel{view.LevelIncludedFinal, view.LevelExecuted, view.LevelFinal} {
+		for _, m := range []messages.AwaitTransaction{unsent(tx, until), submitted(tx, until)} {
+			b := book{}
+			s := newShell(m, b)
+			s.unused = true
+			s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
+			s.Handle(messages.Submitted{Pooled: true})
+			s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{of(executed("x", 1, "a"))}})
+			s.Handle(messages.Progress{At: position(2, 0), Executed: []messages.Executed{executed("a", 2)}})
+			before := len(s.submitted)
+			s.Handle(messages.WatchAgain{})
+			s.Handle(messages.Progress{Watched: true, At: position(6, 4)})
+			if len(s.answers) != 0 {
+				t.Fatalf("%v, submitted %v: %+v, and no block has it", until, m.Submit, s.answers)
+			}
+			if m.Submit && len(s.submitted) != before+1 {
+				t.Errorf("%v: a pool may have dropped it unheard, and it is submitted %d times more", until, len(s.submitted)-before)
+			}
+			found := false
+			for _, w := range s.watches[1:] {
+				for _, x := range w.IDs {
+					found = found || x == tx.Hash()
+				}
+			}
+			if !found {
+				t.Errorf("%v: milestones knows nothing of what is waited for: %+v", until, s.watches)
+			}
+			s.Handle(messages.Submitted{Pooled: true})
+			s.Handle(messages.Progress{At: position(7, 5), Executed: []messages.Executed{of(executed("x", 7, "c"))}})
+			s.Handle(messages.Progress{At: position(8, 6), Executed: []messages.Executed{executed("c", 8)}})
+			s.Handle(messages.Progress{At: position(10, 8)})
+			if len(s.answers) != 1 || s.answers[0].Err != nil || s.answers[0].Level != view.LevelFinal {
+				t.Errorf("%v: %+v", until, s.answers)
+			}
 		}
 	}
 }

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/troupe-chain/troupe/actors/session"
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// inline is a dispatcher that runs actors on the goroutine of who sends to them, while it is on.
+type inline struct{ on atomic.Bool }
+
+func (d *inline) Schedule(fn func()) {
+	if d.on.Load() {
+		fn()
+		return
+	}
+	go fn()
+}
+
+func (d *inline) Throughput() int { return 300 }
+
+// TestFailsTwice: a session fails while a request is on its way to it, and so does the next one, which has taken the request: who waits is told at once, also where both have failed before
+// he hears of the first.
+func TestFailsTwice(t *testing.T) {
+	var at messages.SessionID
+	var s *sandbox
+	var d inline
+	s = start(t, 1, func(o *Options) {
+		o.Mode, o.Limits.Wait, o.dispatcher = production.Manual, time.Minute, &d
+		o.trip = func(kind string, m any, after bool) {
+			switch r := m.(type) {
+			case session.Request:
+				if r.Waiter.Session == at && kind == "rpc" && !after {
+					s.handles.of(at).fail()
+				}
+				if r.Waiter.Session == at && kind == "session" && after {
+					s.tell(s.rpc, messages.ForgetTransaction{Waiter: r.Waiter})
+				}
+			case *actor.Terminated: // of its waiter
+				if kind == "session" && !after {
+					panic("the next one fails, too")
+				}
+			}
+		}
+	})
+	ctx, done, err := s.OpenSession(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	at = messages.SessionOf(ctx)
+	s.idle(t)
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	d.on.Store(true)
+	_, err = s.Tx(ctx, &view.GetTx{Hash: primitives.Hash{1}, WaitUntil: view.LevelFinal})
+	d.on.Store(false)
+	if !errors.Is(err, session.ErrFailed) {
+		t.Errorf("%v, want %v", err, session.ErrFailed)
+	}
+}
+
+// TestEndsWithItsClient: a wait whose client goes away is no failure of the node, wherever it is then: nothing is to be said of it in the log.
+func TestEndsWithItsClient(t *testing.T) {
+	var leave func()
+	var s *sandbox
+	var d inline
+	s = start(t, 1, func(o *Options) {
+		o.Mode, o.Limits.Wait, o.dispatcher = production.Manual, time.Minute, &d
+		o.trip = func(kind string, m any, after bool) {
+			if _, ok := m.(session.Request); ok && kind == "rpc" && !after && leave != nil {
+				leave()
+			}
+		}
+	})
+	for i := range 40 {
+		ctx, done, err := s.OpenSession(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.idle(t)
+		if leave = done; i%2 == 0 { // before it is handed in; else on its way
+			done()
+			leave = nil
+		}
+		d.on.Store(true)
+		_, err = s.Tx(ctx, &view.GetTx{Hash: primitives.Hash{1}, WaitUntil: view.LevelFinal})
+		d.on.Store(false)
+		leave = nil
+		var e *view.LookupError
+		if !errors.As(err, &e) || e.Kind != view.ErrTimeout {
+			t.Fatalf("round %d: %v", i, err)
+		}
+	}
+}
