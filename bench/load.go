@@ -167,15 +167,18 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	var runs []load.Knee
 	used := false
 	// young has what is soon made be made for each trial, and a cluster for each search, so that they are all of one age and none has what another has left.
+	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
-		if soon := o.Target == "node" || o.Target == "shard"; used && (soon || n == 0 && o.Target == "cluster") {
+		if used && (soon || n == 0 && o.Target == "cluster") {
 			t, err = afresh()
 		}
 		used = true
 		return err
 	}
+	search := *o.Search
+	search.Fresh = soon
 	for i := range o.Runs {
-		k, err := load.FindKnee(ctx, *o.Search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
+		k, err := load.FindKnee(ctx, search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
 			if err := young(n); err != nil {
 				return nil, err
 			}

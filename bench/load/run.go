@@ -200,7 +200,7 @@ func (r *run) say(at, all time.Duration, records []*record) {
 
 // finish puts the workers' records together.
 func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
-	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Lanes: len(records), Behind: r.behind.Load()}
+	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Warm: r.Warm.Seconds(), Lanes: len(records), Behind: r.behind.Load()}
 	if r.Rate == 0 {
 		p.Arrival = ""
 	}
