@@ -108,9 +108,12 @@ func (d *Digest) detailed() (details []Details, err error) {
 	return d.details()
 }
 
-// work makes halves until all are taken.
-func (t *text) work() {
+// work makes halves until all are taken. Where yields, whatever else is ready goes first before each.
+func (t *text) work(yields bool) {
 	for {
+		if yields {
+			runtime.Gosched()
+		}
 		i := int(t.next.Add(1)) - 1
 		if i >= t.n {
 			return
@@ -139,9 +142,13 @@ func caught(err *error) {
 	}
 }
 
-// MakeAhead makes the message of all shards by the goroutine that calls it; who wants it meanwhile helps.
+// MakeAhead makes the message of all shards before anybody wants it, on cores that have nothing else to do; who wants it meanwhile helps.
 func (d *Digest) MakeAhead() {
-	d.text.get(d.beginText).work()
+	t := d.text.get(d.beginText)
+	for range min(t.n, runtime.GOMAXPROCS(0)) - 1 {
+		go t.work(true)
+	}
+	t.work(true)
 	d.message.get(d.makeMessage)
 }
 
@@ -151,9 +158,9 @@ func (d *Digest) makeMessage() *message {
 		return m
 	}
 	for range min(t.n-int(t.next.Load()), runtime.GOMAXPROCS(0)) - 1 {
-		go t.work()
+		go t.work(false)
 	}
-	t.work()
+	t.work(false)
 	t.made.Wait()
 	halves := t.halves
 	t.details, t.plans, t.halves = nil, nil, nil
