@@ -183,6 +183,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 				return nil, err
 			}
 			trial := plan
+			trial.Ease = load.TrialEase
 			trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)
 			trial.Progress = func(part float64, what string) {
 				o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
@@ -204,7 +205,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	if err := young(1); err != nil {
 		return err
 	}
-	plan.Rate = 0.9 * r.Knees.Mean
+	plan.Rate, plan.Ease = 0.9*r.Knees.Mean, load.TrialEase
 	return once("at nine tenths of the knee", plan)
 }
 

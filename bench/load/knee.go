@@ -41,6 +41,10 @@ func DefaultSearch() Search {
 	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond}
 }
 
+// TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly at first is done when measuring begins, and does not wait
+// before all that is measured. At the same rate, near the most that the target does, it would never be caught up with.
+const TrialEase = 0.75
+
 // Knee is what a search found.
 type Knee struct {
 	Rate float64 `json:"rate"` // 0: not even the least was kept up with
