@@ -167,19 +167,23 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	var runs []load.Knee
 	used := false
 	// young has what is soon made be made for each trial, and a cluster for each search, so that they are all of one age and none has what another has left.
+	soon := o.Target == "node" || o.Target == "shard"
 	young := func(n int) (err error) {
-		if soon := o.Target == "node" || o.Target == "shard"; used && (soon || n == 0 && o.Target == "cluster") {
+		if used && (soon || n == 0 && o.Target == "cluster") {
 			t, err = afresh()
 		}
 		used = true
 		return err
 	}
+	search := *o.Search
+	search.Fresh = soon
 	for i := range o.Runs {
-		k, err := load.FindKnee(ctx, *o.Search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
+		k, err := load.FindKnee(ctx, search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
 			if err := young(n); err != nil {
 				return nil, err
 			}
 			trial := plan
+			trial.Ease = load.TrialEase
 			trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)
 			trial.Progress = func(part float64, what string) {
 				o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
@@ -201,7 +205,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	if err := young(1); err != nil {
 		return err
 	}
-	plan.Rate = 0.9 * r.Knees.Mean
+	plan.Rate, plan.Ease = 0.9*r.Knees.Mean, load.TrialEase
 	return once("at nine tenths of the knee", plan)
 }
 

@@ -2,7 +2,7 @@ package messages
 
 import "github.com/troupe-chain/troupe/primitives"
 
-// BlockAdopted: chain -> producer, every mempool; no reply. The block is part of the chain, and the next may be made on it, but
+// BlockAdopted: chain -> producer, every mempool, streams; no reply. The block is part of the chain, and the next may be made on it, but
 // it is not on disk yet, so nothing that leaves the node may rest on it. A BlockAccepted with the same content follows,
 // unless the process ends. Order, losses and duplicates as with that.
 type BlockAdopted struct{ *BlockAccepted }

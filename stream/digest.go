@@ -15,6 +15,7 @@ import (
 type Digest struct {
 	*Block
 	details  func() ([]Details, error)
+	text     lazy[*text]
 	message  lazy[*message]
 	size     atomic.Int64 // bytes of it
 	block    lazy[*view.Notice]

@@ -60,14 +60,19 @@ func AppendMessage(b []byte, m *Block, details []Details) ([]byte, error) {
 
 // AppendBlock appends what a message says of the block itself: author, header, headers of chunks.
 func AppendBlock(b []byte, m *Block) []byte {
-	e := encoder{b: append(b, `{"author":`...)}
-	e.b = view.AppendAccountID(e.b, m.Author)
+	e := encoder{b: b}
+	e.block(m)
+	return e.b
+}
+
+func (e *encoder) block(m *Block) {
+	e.b = view.AppendAccountID(append(e.b, `{"author":`...), m.Author)
 	e.put(`,"header":`, "#header", func(b []byte) []byte { return view.AppendBlockHeader(b, m.Block.Header) })
 	e.b = append(e.b, `,"chunks":[`...)
 	for i, h := range m.Block.Body.Chunks {
 		e.put(comma(i), "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, h) })
 	}
-	return append(e.b, `]}`...)
+	e.b = append(e.b, `]}`...)
 }
 
 // AppendShard appends what a message says of the shard with that index.

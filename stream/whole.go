@@ -2,9 +2,13 @@ package stream
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -71,51 +75,123 @@ func (e *encoder) back() {
 	encoders.Put(e)
 }
 
+// text is a message in the making. Whoever makes it takes one half of a shard after the other, so that where a block's work is one shard's, that is two
+// cores' too, and so that who wants it joins who has begun it.
+type text struct {
+	block   *Block
+	details []Details
+	plans   []lazy[*plan] // by shard
+	halves  []*encoder    // the chunks' by shard, and then what was executed
+	errs    []error
+	err     error        // nothing can be made at all
+	n       int          // halves
+	next    atomic.Int64 // the first half that nobody has taken
+	made    sync.WaitGroup
+}
+
+func (d *Digest) beginText() *text {
+	t := &text{block: d.Block}
+	if t.details, t.err = d.detailed(); t.err != nil {
+		return t
+	}
+	t.n = 2 * len(d.Shards)
+	t.plans, t.halves, t.errs = make([]lazy[*plan], len(d.Shards)), make([]*encoder, t.n), make([]error, t.n)
+	for i := range t.halves {
+		t.halves[i] = encoders.Get().(*encoder)
+	}
+	t.made.Add(t.n)
+	return t
+}
+
+func (d *Digest) detailed() (details []Details, err error) {
+	defer caught(&err)
+	return d.details()
+}
+
+// work makes halves until all are taken. Where yields, whatever else is ready goes first before each.
+func (t *text) work(yields bool) {
+	for {
+		if yields {
+			runtime.Gosched()
+		}
+		i := int(t.next.Add(1)) - 1
+		if i >= t.n {
+			return
+		}
+		t.half(i)
+	}
+}
+
+func (t *text) half(i int) {
+	defer t.made.Done()
+	defer caught(&t.errs[i])
+	shards := len(t.plans)
+	shard := i % shards
+	p := t.plans[shard].get(func() *plan { return planOf(t.block, &t.block.Shards[shard], &t.details[shard]) })
+	if i < shards {
+		t.halves[i].chunk(p)
+	} else {
+		t.errs[i] = t.halves[i].executed(p)
+	}
+}
+
+// caught makes an error of a panic: the process goes on, and who wants the text is told.
+func caught(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("stream: the text of a block: %v\n%s", p, debug.Stack())
+	}
+}
+
+// MakeAhead makes the message of all shards before anybody wants it, on cores that have nothing else to do; who wants it meanwhile helps.
+func (d *Digest) MakeAhead() {
+	t := d.text.get(d.beginText)
+	for range min(t.n, runtime.GOMAXPROCS(0)) - 1 {
+		go t.work(true)
+	}
+	t.work(true)
+	d.message.get(d.makeMessage)
+}
+
 func (d *Digest) makeMessage() *message {
-	m := new(message)
-	details, err := d.details()
-	if err != nil {
-		m.err = err
+	m, t := new(message), d.text.get(d.beginText)
+	if m.err = t.err; m.err != nil {
 		return m
 	}
-	// Each half of each shard by itself: where a block's work is one shard's, that is two cores' too.
-	halves, errs := make([]*encoder, 2*len(d.Shards)), make([]error, len(d.Shards))
-	for i := range halves {
-		halves[i] = encoders.Get().(*encoder)
-		defer halves[i].back()
+	for range min(t.n-int(t.next.Load()), runtime.GOMAXPROCS(0)) - 1 {
+		go t.work(false)
 	}
-	var all sync.WaitGroup
-	for i := range d.Shards {
-		all.Go(func() {
-			p := planOf(d.Block, &d.Shards[i], &details[i])
-			all.Go(func() { errs[i] = halves[2*i+1].executed(p) })
-			halves[2*i].chunk(p)
-		})
-	}
-	all.Wait()
-	if m.err = errors.Join(errs...); m.err != nil {
-		return m
+	t.work(false)
+	t.made.Wait()
+	halves := t.halves
+	t.details, t.plans, t.halves = nil, nil, nil
+	if m.err = errors.Join(t.errs...); m.err != nil {
+		return m // what a panic has left in an encoder is nobody's
 	}
 	// All pieces lie in the one text that shows all shards.
 	n := d.notice(view.WholeBlock, "message")
-	size := len(n.Body) + 8<<10
+	block := encoders.Get().(*encoder)
+	block.block(d.Block)
+	size := len(n.Body) + len(block.b) + len(`{"block":,"shards":[]}`)
 	for _, h := range halves {
 		size += len(h.b) + 1
 	}
 	b := append(append(make([]byte, 0, size), n.Body...), `{"block":`...)
 	from := len(b)
-	b = AppendBlock(b, d.Block)
+	b = append(b, block.b...)
 	m.block = [2]int{from, len(b)}
 	b = append(b, `,"shards":[`...)
 	for i := range d.Shards {
 		b = append(b, comma(i)...)
 		from := len(b)
-		b = append(append(b, halves[2*i].b...), halves[2*i+1].b...)
+		b = append(append(b, halves[i].b...), halves[len(d.Shards)+i].b...)
 		m.shards = append(m.shards, [2]int{from, len(b)})
 	}
 	n.Body = slices.Clip(append(b, "]}"...)) // who appends to it has a copy
 	m.notice = &n
 	d.size.Add(int64(len(n.Body)))
+	for _, h := range append(halves, block) {
+		h.back()
+	}
 	return m
 }
 

@@ -266,6 +266,9 @@ func (n *Node) adopted(m messages.BlockAdopted) {
 	if n.network != nil {
 		n.tell(n.network, m)
 	}
+	if n.subscribed.Load() > 0 {
+		n.tell(n.streams, m)
+	}
 }
 
 // accepted tells of a block that is on disk, on the chain's goroutine.

@@ -23,6 +23,7 @@ func (c *stalled) Past(primitives.Height, func()) (func(), bool) {
 	return func() {}, true
 }
 func (*stalled) Ahead()                                                 {}
+func (*stalled) Soon(primitives.Hash)                                   {}
 func (*stalled) Tip(view.RefKind) (at view.At, err error)               { return at, nil }
 func (*stalled) Step(view.At, view.RefKind) (s streams.Step, err error) { return s, nil }
 func (*stalled) Digest(at view.At) (*stream.Digest, error)              { return nil, view.UnknownBlock(at.Hash) }
@@ -67,4 +68,42 @@ func TestLingering(t *testing.T) {
 	if _, err := subscribe(); err != nil {
 		t.Errorf("all have gone: %v", err)
 	}
+}
+
+// resting is a chain whose readers have been told of all there is.
+type resting struct {
+	stalled
+	soon chan primitives.Hash
+}
+
+func (*resting) Past(primitives.Height, func()) (func(), bool) { return func() {}, true }
+
+func (c *resting) Soon(hash primitives.Hash) {
+	select {
+	case c.soon <- hash:
+	default:
+	}
+}
+
+// TestToldSoon: who wants the texts of blocks that are not final makes the chain hear of them before they are on disk.
+func TestToldSoon(t *testing.T) {
+	s := start(t, 1, nil)
+	chain := &resting{soon: make(chan primitives.Hash, 100)}
+	sub, err := s.Subscribe(&view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, view.Cursor{Index: view.WholeBlock}, chain, make(hears, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub.Start()
+	t.Cleanup(sub.Cancel)
+	until(t, func() bool {
+		if _, err := s.SendTx(t.Context(), &view.SendTx{Tx: s.tx("near", transfer(1)), WaitUntil: view.LevelFinal}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case hash := <-chain.soon:
+			return s.e.Entry(hash) != nil // it has come to the disk since
+		default:
+			return false
+		}
+	})
 }

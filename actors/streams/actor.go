@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -25,6 +26,8 @@ type Request struct {
 	Sink   view.Sink
 	Wants  func(bool) // told when final blocks are waited for, and when no more
 	Gone   func()     // called once, when no actor works for it any more, or will; nil: nobody asks
+
+	next atomic.Bool // it has been told of all blocks that are on disk, and wants the text of the next one at once
 
 	mu    sync.Mutex
 	at    *view.Cursor // behind what was told; nil: nothing was
@@ -148,6 +151,13 @@ func (a *Streams) Receive(c actor.Context) {
 		for _, pid := range a.open { // each on its own, so the order does not matter
 			c.Send(pid, m)
 		}
+	case messages.BlockAdopted:
+		for _, r := range a.byPID { // all follow the node's chain: any of those who want it does
+			if m.IsHead && r.next.Load() {
+				r.Chain.Soon(m.Hash)
+				break
+			}
+		}
 	case *actor.Restarting: // all subscribers end now
 		for _, r := range a.byPID {
 			r.Failed(nil)
@@ -221,6 +231,7 @@ func (a *Subscriber) run(c actor.Context) {
 	v, end, err := a.w.run()
 	a.state = v
 	a.r.passed(a.w.at)
+	a.r.next.Store(v == rests && a.r.Query.Finality == view.RefOptimistic && wantsTexts(a.r.Query))
 	switch v {
 	case again:
 		if !a.poked {

@@ -37,6 +37,9 @@ type Chain interface {
 	Past(from primitives.Height, wake func()) (back func(), ok bool)
 	// Ahead is told that somebody will want the text of the head's message when that is final: it may be made now. It never waits.
 	Ahead()
+	// Soon is told of a block that is on its way to the disk, and that somebody waits for the text of the next head: that of the block may be made now.
+	// It never waits.
+	Soon(primitives.Hash)
 	// Digest returns what is told of a block: a *view.LookupError if it is not stored any more.
 	Digest(view.At) (*stream.Digest, error)
 }
@@ -147,7 +150,7 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 			}
 		case s.Next == view.At{}:
 			w.live = true
-			if q := w.q; q.Topic == view.TopicMessages && q.Finality != view.RefOptimistic && (!q.Inside || q.Texts.Load()) {
+			if w.q.Finality != view.RefOptimistic && wantsTexts(w.q) {
 				w.chain.Ahead()
 			}
 			return rests, "", nil
@@ -156,6 +159,11 @@ func (w *walk) run() (v verdict, end view.EndReason, err error) {
 		}
 	}
 	return again, "", nil
+}
+
+// wantsTexts tells whether the text of each message is asked for.
+func wantsTexts(q *view.Subscription) bool {
+	return q.Topic == view.TopicMessages && (!q.Inside || q.Texts.Load())
 }
 
 // dropped tells whether the chain has left the block at the cursor, of which nothing is stored any more. If nothing was told of it, the walk

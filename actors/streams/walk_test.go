@@ -3,12 +3,16 @@ package streams
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
@@ -76,6 +80,8 @@ func (t *tree) Tip(kind view.RefKind) (view.At, error) {
 func (t *tree) has(at view.At) bool { return slices.Contains(t.chain(t.head), at) }
 
 func (*tree) Ahead() {}
+
+func (*tree) Soon(primitives.Hash) {}
 
 func (t *tree) Past(primitives.Height, func()) (func(), bool) { return func() {}, !t.busy }
 
@@ -698,5 +704,63 @@ func TestTextsAhead(t *testing.T) {
 		if v, _, _ := w.run(); v != rests || a.n > 0 != c.want {
 			t.Errorf("%s: verdict %d, %d times", name, v, a.n)
 		}
+	}
+}
+
+// soon is a chain that counts the blocks on their way to the disk whose text somebody will want.
+type soon struct {
+	*tree
+	n atomic.Int64
+}
+
+func (s *soon) Soon(primitives.Hash) { s.n.Add(1) }
+
+// TestTextsSoon: of a new head that is not on disk yet the chain is told, once, if somebody has come to the tip and wants the texts of blocks that are not final.
+func TestTextsSoon(t *testing.T) {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	for name, c := range map[string]struct {
+		q     view.Subscription
+		moves bool // there is a block that it has not been told of, and has no room for
+		want  bool
+	}{
+		"head":         {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, false, true},
+		"behind":       {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic}, true, false},
+		"final":        {view.Subscription{Topic: view.TopicMessages, Finality: view.RefFinal}, false, false},
+		"without text": {view.Subscription{Topic: view.TopicMessages, Finality: view.RefOptimistic, Inside: true, Texts: new(atomic.Bool)}, false, false},
+		"blocks":       {view.Subscription{Topic: view.TopicBlocks, Finality: view.RefOptimistic}, false, false},
+	} {
+		chain := &soon{tree: newTree()}
+		c.q.Lag = 1 << 40
+		begin := view.Cursor{At: chain.head, Index: view.WholeBlock}
+		if c.moves {
+			chain.head = chain.add(chain.head, chain.head.Height+1, nil, nil)
+		}
+		system := actor.NewActorSystem()
+		pid := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
+			return New(Options{Subscriber: func(r *Request) *actor.Props {
+				return actor.PropsFromProducer(func() actor.Actor { return NewSubscriber(r, log) })
+			}})
+		}))
+		for id := range messages.SubscriberID(3) {
+			system.Root.Send(pid, &Request{ID: id, Query: &c.q, Begin: begin, Chain: chain, Ledger: chain, Sink: &guarded{}})
+		}
+		for range 200 {
+			system.Root.Send(pid, messages.BlockAdopted{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
+			system.Root.Send(pid, messages.BlockAdopted{BlockAccepted: &messages.BlockAccepted{}})
+			time.Sleep(time.Millisecond)
+			if chain.n.Load() > 0 {
+				break
+			}
+		}
+		before := chain.n.Load()
+		for range 10 {
+			system.Root.Send(pid, messages.BlockAdopted{BlockAccepted: &messages.BlockAccepted{IsHead: true}})
+		}
+		_ = system.Root.PoisonFuture(pid).Wait() // behind these
+		if got := chain.n.Load() - before; got != 0 && !c.want || c.want && got != 10 {
+			t.Errorf("%s: told of %d of ten blocks", name, got)
+		}
+		system.Shutdown()
 	}
 }

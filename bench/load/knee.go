@@ -22,6 +22,8 @@ type Search struct {
 	Trials int // in all, at most
 	// Pause is between trials. Behind one that failed it is longer by the longest latency of that: so far behind the target is.
 	Pause time.Duration
+	// Fresh: each trial has a target of its own, which is behind nothing. There is no pause.
+	Fresh bool
 }
 
 // Of the ramp, and of the way down where the first rate was too much.
@@ -29,7 +31,7 @@ const (
 	growth  = 1.5
 	descent = 4
 	// refined trials are made behind the ramp: with less than that the curve's width is a guess.
-	refined = 10
+	refined = 16
 	// longestPause bounds how long a target is given that has fallen behind.
 	longestPause = 10 * time.Second
 )
@@ -38,6 +40,10 @@ const (
 func DefaultSearch() Search {
 	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond}
 }
+
+// TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly at first is done when measuring begins, and does not wait
+// before all that is measured. At the same rate, near the most that the target does, it would never be caught up with.
+const TrialEase = 0.75
 
 // Knee is what a search found.
 type Knee struct {
@@ -102,7 +108,9 @@ func (x *search) once(ctx context.Context, rate float64) (bool, error) {
 		return false, ctx.Err()
 	}
 	p, err := x.try(ctx, rate, len(x.k.Phases))
+	var by shortfall
 	if p != nil {
+		by = x.measured(p)
 		p.Series = nil // the whole has its histogram; there are many of them
 		x.k.Phases = append(x.k.Phases, *p)
 	}
@@ -110,10 +118,12 @@ func (x *search) once(ctx context.Context, rate float64) (bool, error) {
 		return false, err
 	}
 	holds := x.Holds(p)
-	if x.pause = x.Pause; !holds {
+	if x.Fresh {
+		x.pause = 0
+	} else if x.pause = x.Pause; !holds {
 		x.pause += min(time.Duration(p.Latency.Max*float64(time.Second)), longestPause)
 	}
-	x.all = append(x.all, verdict{rate, holds})
+	x.all = append(x.all, verdict{rate, holds, by})
 	return holds, nil
 }
 

@@ -90,7 +90,7 @@ func merging(seed uint64, perSecond float64) *queue {
 // TestKneeOfMerging: three searches on a server that merges find knees within 5 % of each other, though each has its merges at other times, and each holds
 // the others in its interval or nearly so. A search by bisection, in which a rate that failed twice had failed, found knees up to 10.7 % apart there.
 func TestKneeOfMerging(t *testing.T) {
-	for group := range uint64(2) {
+	for group := range uint64(4) {
 		var runs []Knee
 		for seed := 3 * group; seed < 3*group+3; seed++ {
 			synctest.Test(t, func(t *testing.T) {
@@ -114,6 +114,66 @@ func TestKneeOfMerging(t *testing.T) {
 			if runs[i].Low > all.Mean*1.01 || runs[i].High < all.Mean*0.99 {
 				t.Errorf("the interval of search %d is %.1f to %.1f, and the mean of three %.1f", i+1, runs[i].Low, runs[i].High, all.Mean)
 			}
+		}
+	}
+}
+
+// TestShortfall: of a trial at more than its target does it is told how much less it would have kept up with, whether the trial came to its end or not.
+func TestShortfall(t *testing.T) {
+	s := DefaultSearch()
+	s.P99 = time.Second
+	for _, over := range []float64{1.05, 1.08, 1.1, 1.15, 1.2, 1.3, 1.5} {
+		synctest.Test(t, func(t *testing.T) {
+			const does = 1000
+			p, err := Run(t.Context(), &queue{service: time.Second / does, lanes: 512}, Plan{Rate: does * over, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 3,
+				Behind: 2 * s.P99})
+			if err != nil || p.Behind && over < 1.18 || !p.Behind && over > 1.25 {
+				t.Fatalf("%v times: behind %v, %v", over, p.Behind, err)
+			}
+			x := s.measured(p)
+			// Twelve seconds at 1 + 1/12 times what it does end with a second of waiting.
+			if got := over * math.Exp(-x.by); !x.known || math.Abs(got-(1+1.0/12)) > 0.03 || x.by > x.least != (over > 1.04) {
+				t.Errorf("%v times: it would have kept up with %.3f, want %.3f", over, got, 1+1.0/12)
+			}
+		})
+	}
+	for name, p := range map[string]*Phase{
+		"with errors": {Rate: 1, Seconds: 10, Failed: 3, Latency: Latency{P99: 1}},
+		"of no time":  {Rate: 1, Latency: Latency{P99: 1}},
+		"nothing":     {Rate: 1, Seconds: 10, Behind: true, Series: []Second{{}}},
+		"no series":   {Rate: 1, Seconds: 10, Behind: true},
+	} {
+		if x := s.measured(p); x.known {
+			t.Errorf("%s: %+v", name, x)
+		}
+	}
+}
+
+// TestKneeOfUneven: where each trial has a target of its own, of which one does more than another, three searches are within 3 % of the rate that half of them
+// keep up with, and of each other, in 32 trials at most: each that fell behind has told how much its target does.
+func TestKneeOfUneven(t *testing.T) {
+	for group := range uint64(2) {
+		var runs []Knee
+		for seed := 3 * group; seed < 3*group+3; seed++ {
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(seed, 3))
+				s := DefaultSearch()
+				s.P99, s.From, s.Fresh = time.Second, 500, true
+				k, err := FindKnee(t.Context(), s, func(ctx context.Context, rate float64, n int) (*Phase, error) {
+					q := &queue{service: time.Duration(float64(time.Second) / (1000 * math.Exp(0.04*rng.NormFloat64()))), lanes: 512}
+					return Run(ctx, q, Plan{Rate: rate, Arrival: Poisson, Warm: 2 * time.Second, For: 10 * time.Second, Grace: 5 * time.Second, Seed: 100*seed + uint64(n), Behind: 2 * s.P99})
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if t.Log(k.words()); !k.Reached || len(k.Phases) > 32 || math.Abs(k.Rate/1083-1) > 0.03 {
+					t.Errorf("%s", k.words())
+				}
+				runs = append(runs, *k)
+			})
+		}
+		if all := Together(runs); all.Spread > 0.03 {
+			t.Errorf("%.1f %% between the highest and the lowest", all.Spread*100)
 		}
 	}
 }

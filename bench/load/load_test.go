@@ -88,6 +88,34 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
+// TestEase: a run warms up at a part of its rate, so that what waited at first does not wait when measuring begins; and the rate is the whole one from then on.
+func TestEase(t *testing.T) {
+	slow := func() *queue { // which stands still in its first second
+		q := &queue{service: time.Millisecond / 4, lanes: 64}
+		q.stall = func(at time.Duration) time.Duration {
+			if at < time.Second {
+				return time.Second
+			}
+			return 0
+		}
+		return q
+	}
+	for _, ease := range []float64{0, 0.5} {
+		synctest.Test(t, func(t *testing.T) {
+			p, err := Run(t.Context(), slow(), Plan{Rate: 3900, Ease: ease, Arrival: Fixed, Warm: 3 * time.Second, For: 4 * time.Second, Grace: time.Minute})
+			if err != nil || math.Abs(float64(p.Offered)-4*3900) > 2 || p.Done != p.Offered || p.Warm > 0 != (ease == 0) {
+				t.Fatalf("%v: %d of %d, %v warm, %v", ease, p.Done, p.Offered, p.Warm, err)
+			}
+			if (p.Latency.P50 > 0.1) != (ease == 0) {
+				t.Errorf("at %v of the rate: p50 %v", ease, p.Latency.P50)
+			}
+		})
+	}
+	if _, err := Run(t.Context(), slow(), Plan{Rate: 1, Ease: -1, For: time.Second}); err == nil {
+		t.Error("less than nothing is offered")
+	}
+}
+
 // TestNoCoordinatedOmission: while a target stands still, what was due then counts from when it was due, though nothing could be begun.
 func TestNoCoordinatedOmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -130,6 +130,7 @@ type Phase struct {
 	Arrival  string         `json:"arrival,omitempty"`
 	Lanes    int            `json:"lanes"` // things under way at a time, at most
 	Seconds  float64        `json:"seconds"`
+	Warm     float64        `json:"warm_seconds,omitempty"` // before these, at the same rate
 	Offered  int            `json:"offered"`
 	Done     int            `json:"done"`
 	Failed   int            `json:"failed"`

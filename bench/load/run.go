@@ -29,6 +29,7 @@ type Plan struct {
 	Rate    float64       // things a second; 0: as many as the lanes let through, one behind the other
 	Arrival Arrival       // with a rate
 	Warm    time.Duration // before measuring, at the same rate
+	Ease    float64       // or at this part of it, so that nothing waits when measuring begins; 0: the same
 	For     time.Duration // what is measured
 	Grace   time.Duration // for what is under way when that is over
 	Seed    uint64
@@ -76,7 +77,7 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 	if t.Lanes() < 1 {
 		return nil, errors.New("load: the target has no lane")
 	}
-	if p.For <= 0 || p.Warm < 0 || p.Rate < 0 {
+	if p.For <= 0 || p.Warm < 0 || p.Rate < 0 || p.Ease < 0 {
 		return nil, fmt.Errorf("load: rate %v, %v behind %v of warming up: times and rates can't be negative", p.Rate, p.For, p.Warm)
 	}
 	r := &run{Plan: p, target: t}
@@ -86,7 +87,7 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 	all := p.Warm + p.For
 	if p.Rate > 0 {
 		var err error
-		if r.due, err = arrivals(p.Arrival, p.Rate, all, p.Seed); err != nil {
+		if r.due, err = p.arrivals(); err != nil {
 			return nil, err
 		}
 	}
@@ -117,6 +118,22 @@ func Run(ctx context.Context, t Target, p Plan) (*Phase, error) {
 			r.say(time.Since(r.start), all, records)
 		}
 	}
+}
+
+// arrivals are those of the plan, warming up included.
+func (p *Plan) arrivals() ([]time.Duration, error) {
+	if p.Ease == 0 || p.Warm == 0 {
+		return arrivals(p.Arrival, p.Rate, p.Warm+p.For, p.Seed)
+	}
+	due, err := arrivals(p.Arrival, p.Rate*p.Ease, p.Warm, p.Seed)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := arrivals(p.Arrival, p.Rate, p.For, ^p.Seed)
+	for _, at := range rest {
+		due = append(due, p.Warm+at)
+	}
+	return due, err
 }
 
 // work takes what is due next, one thing behind the other. Where all workers are busy it waits, and that counts.
@@ -200,7 +217,10 @@ func (r *run) say(at, all time.Duration, records []*record) {
 
 // finish puts the workers' records together.
 func (r *run) finish(ctx context.Context, records []*record) (*Phase, error) {
-	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Lanes: len(records), Behind: r.behind.Load()}
+	p := &Phase{Rate: r.Rate, Arrival: string(r.Arrival), Seconds: r.For.Seconds(), Warm: r.Warm.Seconds(), Lanes: len(records), Behind: r.behind.Load()}
+	if r.Ease > 0 {
+		p.Warm = 0
+	}
 	if r.Rate == 0 {
 		p.Arrival = ""
 	}

@@ -123,7 +123,11 @@ type block struct {
 	ref   storage.BlockRef
 	entry *engine.Entry   // nil: not in memory
 	rec   *storage.Record // nil: not asked yet
+	ahead bool            // it is on its way to the disk: there is no record, and only entry tells of it
 }
+
+// errAhead says that what is asked is not in memory, of a block that is on its way to the disk.
+var errAhead = errors.New("backend: it is not in memory")
 
 // find resolves a reference.
 func (b *Backend) find(r view.BlockRef) (*block, error) {
@@ -206,6 +210,9 @@ func gone(err error) bool {
 }
 
 func (b *Backend) record(k *block) (*storage.Record, error) {
+	if k.ahead {
+		return nil, errAhead
+	}
 	if k.rec == nil {
 		rec, err := b.Engine.Store().Block(k.ref)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/apply"
 	"github.com/troupe-chain/troupe/runtime/config"
 	"github.com/troupe-chain/troupe/runtime/verify"
 	"github.com/troupe-chain/troupe/storage"
@@ -144,19 +145,16 @@ func receipt(raw []byte) (*primitives.Receipt, error) {
 
 // details adds what only the indexer's message shows.
 func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
-	rec, err := b.record(k)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	out := make([]stream.Details, len(m.Shards))
 	lost := map[primitives.Hash]*stream.Details{} // receipts that are not stored by themselves
 	for i := range m.Shards {
 		s, d := &m.Shards[i], &out[i]
 		d.Receipts = map[primitives.Hash]*primitives.Receipt{}
-		if err := b.local(k, rec, s, d); err != nil {
+		if err := b.local(k, i, s, d); err != nil {
 			return nil, err
 		}
-		if d.Changes, err = wrote(k, rec, i, s.ID); err != nil {
+		if d.Changes, err = b.wrote(k, i, s.ID); err != nil {
 			return nil, err
 		}
 		came := map[primitives.Hash]*primitives.Receipt{} // by the block's chunks, so that most are not looked for in the store
@@ -189,6 +187,13 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 			}
 		}
 	}
+	if len(lost) == 0 {
+		return out, nil
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
+	}
 	if err := brought(rec, lost); err != nil {
 		return nil, err
 	}
@@ -196,9 +201,13 @@ func (b *Backend) details(k *block, m *stream.Block) ([]stream.Details, error) {
 }
 
 // wrote are the changes of a shard, ascending by key.
-func wrote(k *block, rec *storage.Record, i int, id primitives.ShardID) ([]primitives.KeyChanges, error) {
-	if k.entry != nil && k.entry.Shards[i].Result != nil && len(k.entry.Shards[i].Result.Changes) > 0 {
+func (b *Backend) wrote(k *block, i int, id primitives.ShardID) ([]primitives.KeyChanges, error) {
+	if k.entry != nil && k.entry.Shards[i].Result != nil {
 		return k.entry.Shards[i].Result.Changes, nil
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
 	}
 	stored, err := rec.Changes(id)
 	if err != nil {
@@ -257,17 +266,13 @@ func (b *Backend) storedReceipt(id primitives.Hash) (*primitives.Receipt, error)
 }
 
 // local adds the receipts that a shard made for itself.
-func (b *Backend) local(k *block, rec *storage.Record, s *stream.Shard, d *stream.Details) error {
-	stored, err := rec.Local(s.ID)
+func (b *Backend) local(k *block, i int, s *stream.Shard, d *stream.Details) error {
+	made, err := b.madeFor(k, i, s.ID)
 	if err != nil {
 		return err
 	}
 	byID := map[primitives.Hash]*primitives.Receipt{}
-	for i := range stored {
-		x, err := receipt(stored[i].Value)
-		if err != nil {
-			return err
-		}
+	for _, x := range made {
 		byID[x.ID] = x
 		d.Receipts[x.ID] = x
 	}
@@ -276,6 +281,10 @@ func (b *Backend) local(k *block, rec *storage.Record, s *stream.Shard, d *strea
 			x := byID[id]
 			delete(byID, id)
 			if x == nil { // it went to the queue, and is stored nowhere by itself
+				rec, err := b.record(k)
+				if err != nil {
+					return err
+				}
 				if x, err = b.localReceipt(rec, tx, id); err != nil {
 					return err
 				}
@@ -283,12 +292,39 @@ func (b *Backend) local(k *block, rec *storage.Record, s *stream.Shard, d *strea
 			d.Local = append(d.Local, x)
 		}
 	}
-	for i := range stored {
-		if x := byID[stored[i].ID]; x != nil {
+	for _, x := range made {
+		if byID[x.ID] != nil {
 			d.Instant = append(d.Instant, x)
 		}
 	}
 	return nil
+}
+
+// madeFor are the receipts that a shard made for itself and processed within its chunk, in their order.
+func (b *Backend) madeFor(k *block, i int, id primitives.ShardID) (out []*primitives.Receipt, err error) {
+	if k.entry != nil && k.entry.Shards[i].Result != nil {
+		for _, x := range k.entry.Shards[i].Result.Processed {
+			if x.Source != apply.SourceDelayed {
+				out = append(out, x.Receipt)
+			}
+		}
+		return out, nil
+	}
+	rec, err := b.record(k)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := rec.Local(id)
+	if err != nil {
+		return nil, err
+	}
+	out = make([]*primitives.Receipt, len(stored))
+	for i := range stored {
+		if out[i], err = receipt(stored[i].Value); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // localReceipt makes the receipt of a transaction again, as the block has made it.

@@ -32,7 +32,7 @@ func TestStreamerMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, stored := 0, 0
+	n, stored, early := 0, 0, 0
 	report, err := replay.Run(rec, replay.Options{Par: func(n int, do func(int)) {
 		var wg sync.WaitGroup
 		for i := range n {
@@ -51,6 +51,14 @@ func TestStreamerMessages(t *testing.T) {
 			got, err := back.StreamerMessage(view.BlockRef{Kind: view.RefHeight, Height: height})
 			if err != nil {
 				return err
+			}
+			if k, err := back.byHeight(height); err == nil && k.entry != nil { // as it is told before the block is on disk
+				if d := back.upcoming(k.ref.Hash); d != nil {
+					early++
+					if text, err := d.MessageJSON(nil); err != nil || !bytes.Equal(text, want) {
+						t.Errorf("block %d differs before it is on disk: %v", height, err)
+					}
+				}
 			}
 			if !bytes.Equal(got, want) {
 				i := 0
@@ -75,6 +83,10 @@ func TestStreamerMessages(t *testing.T) {
 	if n != 1296 {
 		t.Errorf("%d messages, want 1296", n)
 	}
+	if early == 0 {
+		t.Error("no block is in memory")
+	}
+	t.Logf("%d from memory alone", early)
 }
 
 func lines(path string, each func([]byte) error) error {

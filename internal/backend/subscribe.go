@@ -261,12 +261,51 @@ func (f follower) Ahead() {
 	}
 	time.AfterFunc(restBeforeText, func() {
 		defer c.making.Store(false)
+		defer calm()
 		head := at(f.b.Engine.Head())
 		c.ahead.Store(&head)
-		if d, err := f.Digest(head); err == nil { // who is told of the block is told of errors
+		if d, err := f.Digest(head); err == nil {
 			_, _ = d.MessageJSON(nil)
 		}
 	})
+}
+
+// calm ends a panic of a text that nobody has asked for: who is told of the block is told of errors, and comes to the panic himself.
+func calm() { _ = recover() }
+
+// Soon makes the text of a block while that is on its way to the disk, unless the last one is still being made. Nobody is told of the block before it is on
+// disk, and of one that does not come there nobody ever is.
+func (f follower) Soon(hash primitives.Hash) {
+	c := &f.b.digests
+	if !c.upcoming.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer c.upcoming.Store(false)
+		defer calm()
+		if d := f.b.upcoming(hash); d != nil && c.putUpcoming(d) {
+			d.MakeAhead()
+		}
+	}()
+}
+
+// upcoming gathers what an adopted block did, from memory alone; nil: not all of it is there.
+func (b *Backend) upcoming(hash primitives.Hash) *stream.Digest {
+	x := b.Engine.Adopted(hash)
+	if x == nil {
+		return nil
+	}
+	k := held(x)
+	k.ahead = true
+	m, err := b.streamed(k)
+	if err != nil {
+		return nil
+	}
+	details, err := b.details(k, m)
+	if err != nil {
+		return nil
+	}
+	return stream.NewDigest(m, func() ([]stream.Details, error) { return details, nil })
 }
 
 // Digest returns what is told of a block.
@@ -278,6 +317,9 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 	k, err := f.b.byHash(at.Hash)
 	if err != nil {
 		return nil, err
+	}
+	if d := c.arrived(k); d != nil {
+		return d, nil
 	}
 	m, err := f.b.streamed(k)
 	if err != nil {
@@ -311,12 +353,14 @@ func (f follower) Digest(at view.At) (*stream.Digest, error) {
 // digests are those of the blocks that were asked for last: those who follow the head ask for the same, and those who read the past, all from one
 // height on, too. The ones do not drive out the others'.
 type digests struct {
-	past   *past
-	ahead  atomic.Pointer[view.At]
-	making atomic.Bool // a text is made ahead
-	mu     sync.Mutex
-	head   shelf // what each holds in memory is what its block did
-	far    shelf
+	past     *past
+	ahead    atomic.Pointer[view.At]
+	making   atomic.Bool // a text is made ahead
+	upcoming atomic.Bool // or that of a block which is not on disk
+	mu       sync.Mutex
+	head     shelf // what each holds in memory is what its block did
+	far      shelf
+	soon     shelf // of blocks that were not on disk when they were put here; get finds none of them
 }
 
 // shelf is some digests, the one that was asked for last first.
@@ -333,7 +377,38 @@ const (
 	keptPast    = 64
 	keptWeight  = 16 << 20
 	keptHead    = 64 << 20
+	keptSoon    = engine.MaxAhead
 )
+
+// putUpcoming keeps that of a block which is not on disk, unless it has come there and somebody was told of it.
+func (c *digests) putUpcoming(d *stream.Digest) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.head.get(d.Hash) != nil || c.soon.get(d.Hash) != nil {
+		return false
+	}
+	c.soon.put(d, keptSoon, keptWeight)
+	return true
+}
+
+// arrived gives that of a block which has come to the disk, and is from here on as any other; nil: none was made.
+func (c *digests) arrived(k *block) *stream.Digest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.soon.get(k.ref.Hash)
+	if d == nil {
+		return nil
+	}
+	c.soon.list = slices.Delete(c.soon.list, 0, 1) // get has put it first
+	if old := c.head.get(k.ref.Hash); old != nil {
+		return old
+	}
+	if k.entry == nil || k.entry.Block != d.Block.Block { // that one did not come there, and was made once more
+		return nil
+	}
+	c.head.put(d, keptDigests, keptHead)
+	return d
+}
 
 func (c *digests) get(hash primitives.Hash) *stream.Digest {
 	c.mu.Lock()

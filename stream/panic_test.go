@@ -1,0 +1,82 @@
+package stream
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// TestTextPanics: where the text of a block panics, in any of its halves or before, who wants it is told, and the process goes on.
+func TestTextPanics(t *testing.T) {
+	o := odd{rand.New(rand.NewPCG(1, 1))}
+	chunk := o.digest().Shards[0].Chunk
+	for name, change := range map[string]func(*Block, []Details){
+		"plan": func(m *Block, _ []Details) {
+			m.Shards[1].Chunk = new(primitives.Chunk)
+			m.Shards[1].Chunk.Transactions = []*primitives.SignedTransaction{nil}
+		},
+		"chunk": func(m *Block, d []Details) { m.Shards[1].Chunk, d[1].Local = chunk, []*primitives.Receipt{nil} },
+		"executed": func(m *Block, d []Details) {
+			x := o.outcome(primitives.Hash{1})
+			m.Shards[1].Outcomes, d[1].Receipts = append(m.Shards[1].Outcomes, x), map[primitives.Hash]*primitives.Receipt{x.ID: {}} // without a body
+		},
+		"details": nil,
+	} {
+		m := o.digest().Block
+		d := NewDigest(m, func() ([]Details, error) {
+			details := make([]Details, len(m.Shards))
+			for i := range m.Shards {
+				m.Shards[i].Chunk, m.Shards[i].Outcomes = nil, nil
+			}
+			if change == nil {
+				panic("no details")
+			}
+			change(m, details)
+			return details, nil
+		})
+		d.MakeAhead()
+		for range 2 {
+			if _, err := d.MessageJSON(nil); err == nil || !strings.Contains(err.Error(), ".go:") {
+				t.Errorf("%s: %v, which says not where", name, err)
+			}
+			if _, err := d.Message(&view.Subscription{Topic: view.TopicMessages}); err == nil {
+				t.Errorf("%s: there is a message", name)
+			}
+		}
+	}
+}
+
+// TestMadeAhead: a text is the same whether one makes it ahead, alone, or those who want it meanwhile help.
+func TestMadeAhead(t *testing.T) {
+	o := odd{rand.New(rand.NewPCG(2, 1))}
+	for n := range 60 {
+		d := o.digest()
+		details, err := d.details()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := AppendMessage(nil, d.Block, details)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range n % 3 {
+			all.Go(func() {
+				if got, err := d.MessageJSON(nil); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("text %d: %v, %d bytes, want %d", n, err, len(got), len(want))
+				}
+			})
+		}
+		d.MakeAhead()
+		size := d.Size()
+		if got, err := d.MessageJSON(nil); err != nil || !bytes.Equal(got, want) || size < len(want) {
+			t.Errorf("text %d: %v, %d bytes, want %d; %d were made ahead", n, err, len(got), len(want), size)
+		}
+		all.Wait()
+	}
+}
