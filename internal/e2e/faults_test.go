@@ -169,6 +169,27 @@ func (c *council) highest(of ...int) (h uint64) {
 	return h
 }
 
+// tip is the greatest height of those that run.
+func (c *council) tip(of ...int) (h uint64) {
+	c.t.Helper()
+	for _, i := range of {
+		h = max(h, c.p[i].place().Sync.Height)
+	}
+	return h
+}
+
+// tops waits until one of them has a block above a height.
+func (c *council) tops(what string, tip uint64, begun time.Time, within time.Duration, of ...int) time.Duration {
+	c.t.Helper()
+	for c.tip(of...) <= tip {
+		if time.Since(begun) > within {
+			c.t.Fatalf("%s: nothing is above %d after %v", what, tip, within)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
 // goesOn waits until nodes have so many more final heights than one, and tells how long that took.
 func (c *council) goesOn(what string, from, more uint64, within time.Duration, of ...int) time.Duration {
 	c.t.Helper()
@@ -226,8 +247,14 @@ func faults(t *testing.T, transport string) {
 		t.Errorf("two halves make blocks final: %d, %d", was, now)
 	}
 	t.Logf("cut 2/2: %s", x.during(begun))
+	tip, cut := c.tip(all...), s.Cut.Load()
+	begun = time.Now()
 	s.part()
-	t.Logf("healed: final again after %v", c.goesOn("healed", was, 1, 60*time.Second, all...).Round(time.Millisecond))
+	first := s.across(begun, 60*time.Second)
+	t.Logf("healed: the first packet of what was cut comes after %v, a higher block after %v", first.Round(time.Millisecond), c.tops("healed", tip, begun, 60*time.Second, all...).Round(time.Millisecond))
+	// What was made on one side becomes final with it; it is what comes behind it that tells.
+	c.goesOn("healed", tip, 1, 60*time.Second, all...)
+	t.Logf("healed: a block that was made since is final after %v; %d packets were cut", time.Since(begun).Round(time.Millisecond), cut)
 	phase("behind the cut", 5*time.Second)
 
 	for _, i := range []int{0, 3} {

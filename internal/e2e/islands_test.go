@@ -32,6 +32,9 @@ type islands struct {
 	cut   []atomic.Bool // by from*n+to
 	ways  []chan packet // likewise
 
+	apart atomic.Pointer[[]bool] // the last cut's sides
+	over  atomic.Int64           // when a packet has crossed to the other one since it was mended, ns; 0: none
+
 	Passed, Lost, Cut atomic.Int64
 }
 
@@ -176,6 +179,9 @@ func (s *islands) read(i int) {
 			continue
 		}
 		way := i*len(s.tuns) + k
+		if in := s.apart.Load(); in != nil && (*in)[i] != (*in)[k] && !s.cut[way].Load() {
+			s.over.CompareAndSwap(0, time.Now().UnixNano())
+		}
 		switch {
 		case s.cut[way].Load():
 			s.Cut.Add(1)
@@ -207,6 +213,10 @@ func (s *islands) carry(i, k int) {
 func (s *islands) part(group ...int) {
 	n := len(s.tuns)
 	in := make([]bool, n)
+	if len(group) > 0 {
+		s.apart.Store(&in)
+		defer s.over.Store(0)
+	}
 	for _, i := range group {
 		in[i] = true
 	}
@@ -215,6 +225,18 @@ func (s *islands) part(group ...int) {
 			s.cut[i*n+k].Store(in[i] != in[k])
 		}
 	}
+}
+
+// across waits until a packet goes to the other side of the last cut, which was mended at a time, and tells how long behind that it was.
+func (s *islands) across(mended time.Time, within time.Duration) time.Duration {
+	s.t.Helper()
+	for s.over.Load() == 0 {
+		if time.Since(mended) > within {
+			s.t.Fatalf("nothing crosses what was cut for %v", within)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return time.Unix(0, s.over.Load()).Sub(mended)
 }
 
 // start starts a node in its namespace and waits until it serves.

@@ -145,7 +145,11 @@ func (c *council) start(i int) {
 			others = append(others, b)
 		}
 	}
-	file := filepath.Join(c.t.TempDir(), fmt.Sprintf("frames%d.jsonl", len(c.frames)))
+	dir := os.Getenv("TROUPE_LOGS")
+	if dir == "" {
+		dir = c.t.TempDir()
+	}
+	file := filepath.Join(dir, fmt.Sprintf("%s-%d-frames%d.jsonl", strings.ReplaceAll(c.t.Name(), "/", "-"), os.Getpid(), len(c.frames)))
 	c.frames = append(c.frames, file)
 	boot := strings.Join(others, ",")
 	if c.boots != nil {
