@@ -206,15 +206,19 @@ func (c *council) goesOn(what string, from, more uint64, within time.Duration, o
 // TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in two halves, kill -9, two of four away, over each
 // transport. What a client was told FINAL is there afterwards on all, nobody has signed what contradicts itself, and the rest go on.
 func TestFaults(t *testing.T) {
-	for _, transport := range []string{"near", "libp2p"} {
+	for _, transport := range []string{"near", "libp2p", "quic"} {
 		t.Run(transport, func(t *testing.T) { faults(t, transport) })
 	}
 }
 
 func faults(t *testing.T, transport string) {
 	s := newIslands(t, 4)
+	quic := transport == "quic"
+	if quic {
+		transport = "libp2p"
+	}
 	c := newCouncilWith(t, &councilOptions{n: 4, shards: 4, epoch: 500, config: map[string]any{"network": map[string]any{"transport": transport}}, addr: s.net,
-		run: s.start})
+		run: s.start, quic: quic})
 	c.together(5, 60*time.Second)
 	x := c.clients()
 	all := []int{0, 1, 2, 3}
@@ -284,7 +288,10 @@ func faults(t *testing.T, transport string) {
 	t.Logf("all four: together after %v", time.Since(begun).Round(time.Millisecond))
 	list := x.end()
 	c.kept(list)
-	t.Logf("%d transactions were told FINAL, and are so on all four; %d packets passed, %d lost, %d cut", len(list), s.Passed.Load(), s.Lost.Load(), s.Cut.Load())
+	t.Logf("%d transactions were told FINAL, and are so on all four; %d packets passed (%d of UDP), %d lost, %d cut", len(list), s.Passed.Load(), s.UDP.Load(), s.Lost.Load(), s.Cut.Load())
+	if over := s.UDP.Load() > s.Passed.Load()/2; over != quic {
+		t.Errorf("most of it went over QUIC: %v", over)
+	}
 	for _, p := range c.p {
 		p.stop(syscall.SIGTERM)
 	}
