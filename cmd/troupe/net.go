@@ -157,8 +157,8 @@ func newDecode(a *app) *cobra.Command {
 }
 
 const conflictsLong = `Looks in recordings of one network for what a validator must never sign: two blocks of a height,
-two chunks of a height and shard, two votes for one height. Each is a line; where there is one, it
-ends with code 1.
+two chunks of a height and shard, votes for two blocks of a height, or for a block and to skip its
+height. Each is a line; where there is one, it ends with code 1.
 
 Only what is signed with a validator's key counts. Keys are those of the localnet in --home
 (*/validator_key.json), of --genesis, and of the recordings that name them.`

@@ -219,7 +219,13 @@ Of other keys it says that they need a restart; a file that is none changes noth
 			if err != nil {
 				return err
 			}
-			ho.Tap = func(t tcp.Tapped) { r.Tap(uint64(t.Conn), t.Ours, t.Sent, t.Remote, t.Frame) }
+			ho.Tap = func(t tcp.Tapped) {
+				if t.Conn == 0 {
+					r.Spread(t.Sent, t.Remote, t.Frame)
+					return
+				}
+				r.Tap(uint64(t.Conn), t.Ours, t.Sent, t.Remote, t.Frame)
+			}
 			return errors.Join(run(cmd.Context(), ho, cmd.OutOrStdout(), hup, again), done())
 		},
 	}

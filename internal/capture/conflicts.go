@@ -17,8 +17,10 @@ const maxSigned = 4 << 20
 // ErrManySigned says that a recording holds more than a search for conflicts keeps.
 var ErrManySigned = fmt.Errorf("more than %d blocks, chunks and votes", maxSigned)
 
-// Conflict is two things that a validator signed and never should have: two blocks of a height, two chunks of a height and shard, two votes for
-// one height (nearcore chain/chain/src/doomslug.rs, largest_target_height).
+// Conflict is two things that a validator signed and never should have: two blocks of a height, two chunks of a height and shard, votes for two blocks
+// of a height, or a vote for a block beside one to skip its height, from below it to above it. Two skips to one height are none: a neard that sees a higher
+// block, made by votes of others, skips from there to heights to which it has skipped before (chain/chain/src/doomslug.rs, process_timer), and who counts
+// votes keeps the newest.
 type Conflict struct {
 	Account primitives.AccountID
 	Kind    string // block, chunk, vote
@@ -43,12 +45,19 @@ type signedAt struct {
 	shard   primitives.ShardID
 }
 
+// skip is a vote to leave out the heights between two.
+type skip struct {
+	account  primitives.AccountID
+	from, to primitives.Height
+}
+
 // Search looks for conflicts in what validators signed, over any number of recordings of one network. Only what is signed with one of the keys
 // counts: anybody can say what a validator has not signed.
 type Search struct {
 	keys  map[primitives.AccountID]primitives.PublicKey
 	order []primitives.AccountID
 	at    map[signedAt]string
+	skips map[skip]bool
 	known map[primitives.Hash]bool // headers and chunks that were looked at
 
 	Blocks, Chunks, Votes int // that were signed with one of the keys, each once
@@ -58,7 +67,7 @@ type Search struct {
 
 // NewSearch begins a search for what these accounts sign with these keys.
 func NewSearch(keys map[primitives.AccountID]primitives.PublicKey) *Search {
-	s := &Search{keys: map[primitives.AccountID]primitives.PublicKey{}, at: map[signedAt]string{}, known: map[primitives.Hash]bool{}}
+	s := &Search{keys: map[primitives.AccountID]primitives.PublicKey{}, at: map[signedAt]string{}, skips: map[skip]bool{}, known: map[primitives.Hash]bool{}}
 	for id, key := range keys {
 		s.add(id, key)
 	}
@@ -76,6 +85,14 @@ func (s *Search) add(id primitives.AccountID, key primitives.PublicKey) {
 // Read searches a recording. Validators' keys that it names are learned, as neard's recordings name them. A recording that was cut off is
 // searched to where it ends.
 func (s *Search) Read(in io.Reader) error {
+	if err := s.read(in); err != nil {
+		return err
+	}
+	s.skipped()
+	return nil
+}
+
+func (s *Search) read(in io.Reader) error {
 	for l, err := range Lines(in) {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil
@@ -96,7 +113,7 @@ func (s *Search) Read(in io.Reader) error {
 			continue
 		}
 		s.message(m)
-		if len(s.at) > maxSigned || len(s.known) > maxSigned {
+		if len(s.at)+len(s.skips) > maxSigned || len(s.known) > maxSigned {
 			return ErrManySigned
 		}
 	}
@@ -162,12 +179,9 @@ func (s *Search) signed(hash primitives.Hash, sig primitives.Signature, at signe
 }
 
 func (s *Search) vote(a *primitives.Approval) {
-	at := signedAt{kind: 'v', account: a.AccountID, height: a.Target}
-	what := "for " + a.Inner.Endorsement.String()
-	if a.Inner.Skip {
-		what = fmt.Sprint("to skip from ", a.Inner.SkipHeight)
-	}
-	if s.at[at] == what {
+	x := skip{a.AccountID, a.Inner.SkipHeight, a.Target}
+	at, what := signedAt{kind: 'v', account: a.AccountID, height: a.Target - 1}, "for "+a.Inner.Endorsement.String()
+	if a.Target == 0 || (a.Inner.Skip && s.skips[x] || !a.Inner.Skip && s.at[at] == what) {
 		return
 	}
 	if key, ok := s.keys[a.AccountID]; !ok || !a.Signature.Verify(a.Inner.SignedBytes(a.Target), key) {
@@ -175,7 +189,32 @@ func (s *Search) vote(a *primitives.Approval) {
 		return
 	}
 	s.Votes++
+	if a.Inner.Skip {
+		s.skips[x] = true
+		return
+	}
 	s.note(at, what)
+}
+
+// skipped notes skips of what the same validator has voted for.
+func (s *Search) skipped() {
+	voted := map[primitives.AccountID][]primitives.Height{}
+	for at := range s.at {
+		if at.kind == 'v' {
+			voted[at.account] = append(voted[at.account], at.height)
+		}
+	}
+	for _, list := range voted {
+		slices.Sort(list)
+	}
+	for x := range s.skips {
+		list := voted[x.account]
+		i, _ := slices.BinarySearch(list, x.from+1)
+		for ; i < len(list) && list[i] < x.to; i++ {
+			at := signedAt{kind: 'v', account: x.account, height: list[i]}
+			s.conflict(at, s.at[at], fmt.Sprintf("to skip from %d to %d", x.from, x.to))
+		}
+	}
 }
 
 func (s *Search) note(at signedAt, what string) {
@@ -184,7 +223,11 @@ func (s *Search) note(at signedAt, what string) {
 		s.at[at] = what
 		return
 	}
-	c := Conflict{Account: at.account, Kind: map[byte]string{'b': "block", 'c': "chunk", 'v': "vote"}[at.kind], Height: at.height, Shard: at.shard, A: first, B: what}
+	s.conflict(at, first, what)
+}
+
+func (s *Search) conflict(at signedAt, a, b string) {
+	c := Conflict{Account: at.account, Kind: map[byte]string{'b': "block", 'c': "chunk", 'v': "vote"}[at.kind], Height: at.height, Shard: at.shard, A: a, B: b}
 	if i, found := slices.BinarySearchFunc(s.Conflicts, c, compareConflicts); !found {
 		s.Conflicts = slices.Insert(s.Conflicts, i, c)
 	}

@@ -53,8 +53,8 @@ func TestConflicts(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	out.Reset()
-	vote(secret, primitives.ApprovalInner{Skip: true, SkipHeight: 9}, 11)
-	vote(secret, primitives.ApprovalInner{Skip: true, SkipHeight: 9}, 11)
+	vote(secret, primitives.ApprovalInner{Endorsement: primitives.Hash{4}}, 11)
+	vote(secret, primitives.ApprovalInner{Endorsement: primitives.Hash{4}}, 11)
 
 	var header *primitives.BlockHeader
 	var chunk *primitives.ChunkHeader
@@ -98,3 +98,42 @@ func TestConflicts(t *testing.T) {
 }
 
 func raw(h primitives.Hash) []byte { return h[:] }
+
+// TestSkips: a vote for a block beside one to leave its height out is found, whichever came first; skips from higher blocks to heights that were
+// skipped to before, and votes at either end of a skip, are as neards give them.
+func TestSkips(t *testing.T) {
+	secret := primitives.SecretKeyFromSeed(primitives.ED25519, "node0")
+	type vote struct{ from, to primitives.Height }
+	for name, tt := range map[string]struct {
+		votes []vote
+		want  string
+	}{
+		"as neards skip":        {[]vote{{4, 5}, {5, 6}, {5, 7}, {5, 8}, {5, 9}, {7, 9}, {9, 10}, {9, 11}, {9, 12}}, ""},
+		"voted, then skipped":   {[]vote{{4, 5}, {5, 6}, {4, 7}}, "node0 signed two votes at height 5: for X and to skip from 4 to 7"},
+		"skipped, then voted":   {[]vote{{4, 8}, {7, 8}}, "node0 signed two votes at height 7: for X and to skip from 4 to 8"},
+		"of the same height":    {[]vote{{4, 6}, {5, 6}}, "node0 signed two votes at height 5: for X and to skip from 4 to 6"},
+		"two of many are found": {[]vote{{1, 2}, {2, 3}, {3, 4}, {1, 4}, {8, 9}, {1, 7}}, "node0 signed two votes at height 2: for X and to skip from 1 to 4\nnode0 signed two votes at height 2: for X and to skip from 1 to 7\nnode0 signed two votes at height 3: for X and to skip from 1 to 4\nnode0 signed two votes at height 3: for X and to skip from 1 to 7"},
+	} {
+		s := NewSearch(map[primitives.AccountID]primitives.PublicKey{"node0": secret.PublicKey()})
+		for _, v := range tt.votes { // a recording each
+			block := primitives.HashBytes([]byte{byte(v.from)})
+			inner := primitives.NewApprovalInner(block, v.from, v.to)
+			a := primitives.Approval{Inner: inner, Target: v.to, AccountID: "node0", Signature: secret.Sign(inner.SignedBytes(v.to))}
+			m := wire.NewRouted(secret, wire.ToPeer(secret.PublicKey()), &wire.BlockApproval{Approval: a}, 1)
+			text, err := json.Marshal(&Line{Kind: m.Kind().String(), Frame: wire.Append(nil, m)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Read(bytes.NewReader(append(text, '\n'))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for _, c := range s.Conflicts {
+			got = append(got, strings.Replace(c.String(), c.A, "for X", 1))
+		}
+		if s.Votes != len(tt.votes) || strings.Join(got, "\n") != tt.want {
+			t.Errorf("%s: %d votes of %d; %s", name, s.Votes, len(tt.votes), strings.Join(got, "\n"))
+		}
+	}
+}

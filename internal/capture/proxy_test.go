@@ -238,6 +238,27 @@ func TestTap(t *testing.T) {
 	}
 }
 
+// TestSpread: what goes beside connections is recorded with who has brought it, and has a number of its own.
+func TestSpread(t *testing.T) {
+	var out bytes.Buffer
+	r := NewRecorder(&out, 1<<20, time.Now)
+	r.Tap(7, true, true, "127.0.0.1:5", []byte("\x52\x00"))
+	r.Spread(true, "", []byte("\x52\x00"))
+	r.Spread(false, "ed25519:x", []byte("\x52\x00"))
+	r.Spread(false, "ed25519:y", make([]byte, maxKept+1))
+	r.Tap(8, true, true, "127.0.0.1:6", []byte("\x52\x00"))
+	var got []string
+	for _, l := range lines(t, out.Bytes()) {
+		got = append(got, strings.TrimSpace(fmt.Sprint(l.Conn, " ", l.From, ">", l.To, " ", l.Kind, l.Note)))
+	}
+	want := []string{"0 > this node connects to 127.0.0.1:5", "0 this node>127.0.0.1:5 peers_request", "1 > what is spread beside connections", "1 this node>all peers_request",
+		"1 ed25519:x>this node peers_request", fmt.Sprintf("1 > %s of %d bytes from ed25519:y, which is not kept", kindOf([]byte{0}), maxKept+1), "2 > this node connects to 127.0.0.1:6",
+		"2 this node>127.0.0.1:6 peers_request"}
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
+
 // slow is a file whose disk has stopped until it is let go.
 type slow struct {
 	bytes.Buffer

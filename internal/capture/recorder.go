@@ -14,17 +14,18 @@ import (
 
 // Recorder writes a recording. All of it may be used at once.
 type Recorder struct {
-	mu    sync.Mutex
-	out   io.Writer
-	left  int64 // bytes
-	now   func() time.Time
-	began time.Time
-	conns int
-	full  bool
-	queue *queue // nil: who records writes
-	lost  int    // lines for which it had no room, since the last one that it had
-	err   error
-	tap   map[uint64]*Conn
+	mu     sync.Mutex
+	out    io.Writer
+	left   int64 // bytes
+	now    func() time.Time
+	began  time.Time
+	conns  int
+	full   bool
+	queue  *queue // nil: who records writes
+	lost   int    // lines for which it had no room, since the last one that it had
+	err    error
+	tap    map[uint64]*Conn
+	spread *Conn // nil: nothing was
 }
 
 // NewRecorder returns a recorder that writes at most limit bytes to out.
@@ -97,6 +98,26 @@ func (c *Conn) Frame(ofDialler bool, frame []byte) {
 		}
 	}
 	c.write(&Line{From: from, To: to, Kind: kind, Frame: frame})
+}
+
+// Spread records a frame that goes beside connections: of this node to all, or of who has brought it.
+func (r *Recorder) Spread(sent bool, who string, frame []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.spread == nil {
+		r.spread = &Conn{r: r, n: r.conns, told: true}
+		r.conns++
+		r.spread.note("what is spread beside connections")
+	}
+	c, kind := r.spread, kindOf(frame)
+	l := &Line{From: "this node", To: "all", Kind: kind, Frame: frame}
+	if !sent {
+		l.From, l.To = who, "this node"
+	}
+	if len(frame) > maxKept {
+		l = &Line{Note: fmt.Sprintf("%s of %d bytes from %s, which is not kept", kind, len(frame), l.From)}
+	}
+	c.write(l)
 }
 
 // Note records something else about the connection.

@@ -169,6 +169,27 @@ func (c *council) highest(of ...int) (h uint64) {
 	return h
 }
 
+// tip is the greatest height of those that run.
+func (c *council) tip(of ...int) (h uint64) {
+	c.t.Helper()
+	for _, i := range of {
+		h = max(h, c.p[i].place().Sync.Height)
+	}
+	return h
+}
+
+// tops waits until one of them has a block above a height.
+func (c *council) tops(what string, tip uint64, begun time.Time, within time.Duration, of ...int) time.Duration {
+	c.t.Helper()
+	for c.tip(of...) <= tip {
+		if time.Since(begun) > within {
+			c.t.Fatalf("%s: nothing is above %d after %v", what, tip, within)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(begun)
+}
+
 // goesOn waits until nodes have so many more final heights than one, and tells how long that took.
 func (c *council) goesOn(what string, from, more uint64, within time.Duration, of ...int) time.Duration {
 	c.t.Helper()
@@ -185,15 +206,19 @@ func (c *council) goesOn(what string, from, more uint64, within time.Duration, o
 // TestFaults: four validators of four shards, each with a network of its own: lag, loss, a cut in two halves, kill -9, two of four away, over each
 // transport. What a client was told FINAL is there afterwards on all, nobody has signed what contradicts itself, and the rest go on.
 func TestFaults(t *testing.T) {
-	for _, transport := range []string{"near", "libp2p"} {
+	for _, transport := range []string{"near", "libp2p", "quic"} {
 		t.Run(transport, func(t *testing.T) { faults(t, transport) })
 	}
 }
 
 func faults(t *testing.T, transport string) {
 	s := newIslands(t, 4)
+	quic := transport == "quic"
+	if quic {
+		transport = "libp2p"
+	}
 	c := newCouncilWith(t, &councilOptions{n: 4, shards: 4, epoch: 500, config: map[string]any{"network": map[string]any{"transport": transport}}, addr: s.net,
-		run: s.start})
+		run: s.start, quic: quic})
 	c.together(5, 60*time.Second)
 	x := c.clients()
 	all := []int{0, 1, 2, 3}
@@ -226,8 +251,14 @@ func faults(t *testing.T, transport string) {
 		t.Errorf("two halves make blocks final: %d, %d", was, now)
 	}
 	t.Logf("cut 2/2: %s", x.during(begun))
+	tip, cut := c.tip(all...), s.Cut.Load()
+	begun = time.Now()
 	s.part()
-	t.Logf("healed: final again after %v", c.goesOn("healed", was, 1, 60*time.Second, all...).Round(time.Millisecond))
+	first := s.across(begun, 60*time.Second)
+	t.Logf("healed: the first packet of what was cut comes after %v, a higher block after %v", first.Round(time.Millisecond), c.tops("healed", tip, begun, 60*time.Second, all...).Round(time.Millisecond))
+	// What was made on one side becomes final with it; it is what comes behind it that tells.
+	c.goesOn("healed", tip, 1, 60*time.Second, all...)
+	t.Logf("healed: a block that was made since is final after %v; %d packets were cut", time.Since(begun).Round(time.Millisecond), cut)
 	phase("behind the cut", 5*time.Second)
 
 	for _, i := range []int{0, 3} {
@@ -257,7 +288,10 @@ func faults(t *testing.T, transport string) {
 	t.Logf("all four: together after %v", time.Since(begun).Round(time.Millisecond))
 	list := x.end()
 	c.kept(list)
-	t.Logf("%d transactions were told FINAL, and are so on all four; %d packets passed, %d lost, %d cut", len(list), s.Passed.Load(), s.Lost.Load(), s.Cut.Load())
+	t.Logf("%d transactions were told FINAL, and are so on all four; %d packets passed (%d of UDP), %d lost, %d cut", len(list), s.Passed.Load(), s.UDP.Load(), s.Lost.Load(), s.Cut.Load())
+	if over := s.UDP.Load() > s.Passed.Load()/2; over != quic {
+		t.Errorf("most of it went over QUIC: %v", over)
+	}
 	for _, p := range c.p {
 		p.stop(syscall.SIGTERM)
 	}

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mr-tron/base58"
 
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
@@ -28,6 +31,20 @@ func follow(t *testing.T, of string) string {
 // peerOf is how others name a node.
 func peerOf(t *testing.T, dir, addr string) string {
 	t.Helper()
+	return fmt.Sprintf("%v@%s", keyOf(t, dir), addr)
+}
+
+// quicOf is how libp2p names it, over QUIC: its key is its name, behind libp2p's tag of its kind.
+func quicOf(t *testing.T, dir, addr string) string {
+	t.Helper()
+	at := netip.MustParseAddrPort(addr)
+	name := base58.Encode(append([]byte("\x00\x24\x08\x01\x12\x20"), keyOf(t, dir).Raw()...))
+	return fmt.Sprintf("/ip4/%s/udp/%d/quic-v1/p2p/%s", at.Addr(), at.Port(), name)
+}
+
+// keyOf is a node's public key.
+func keyOf(t *testing.T, dir string) primitives.PublicKey {
+	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(dir, "node_key.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +53,7 @@ func peerOf(t *testing.T, dir, addr string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("%v@%s", k.PublicKey(), addr)
+	return k.PublicKey()
 }
 
 // syncing is what status says of a node's place.

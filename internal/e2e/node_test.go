@@ -278,10 +278,11 @@ func (p *process) head(finality string) (h head) {
 }
 
 // tail is the end of a text.
-// said logs the end of what a process said if the test failed; with TROUPE_LOGS, a folder, all that it said is kept there, too.
+// said logs the end of what a process said if the test failed; with TROUPE_LOGS, a folder, all that it said is kept there, too, and of a council's nodes all
+// that they have said to each other.
 func (p *process) said(kind string, most int) {
 	if dir := os.Getenv("TROUPE_LOGS"); dir != "" {
-		name := strings.ReplaceAll(p.t.Name()+"-"+filepath.Base(p.home)+"-"+kind+".log", "/", "-")
+		name := strings.ReplaceAll(fmt.Sprintf("%s-%s-%s-%s-%d.log", p.t.Name(), filepath.Base(filepath.Dir(p.home)), filepath.Base(p.home), kind, p.cmd.Process.Pid), "/", "-")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(p.out.String()), 0o600); err != nil {
 			p.t.Log(err)
 		}

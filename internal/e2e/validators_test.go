@@ -37,6 +37,7 @@ type councilOptions struct {
 	epoch     uint64
 	slow      bool               // at neard's pace, not at that of init --fast
 	config    map[string]any     // what config.json of each has beside
+	quic      bool               // they know each other's places of QUIC
 	bridge    bool               // half of them have sockets, half libp2p, and a node more has both, makes nothing, and is what they know
 	addr      func(i int) string // where others may connect; nil: drawn
 	run       func(i int, home string, flags ...string) *process
@@ -85,7 +86,11 @@ func newCouncilWith(t *testing.T, o *councilOptions) *council {
 		} else {
 			c.addrs = append(c.addrs, freeAddr(t))
 		}
-		boot = append(boot, peerOf(t, c.homes[len(c.homes)-1], c.addrs[len(c.addrs)-1]))
+		name := peerOf
+		if o.quic {
+			name = quicOf
+		}
+		boot = append(boot, name(t, c.homes[len(c.homes)-1], c.addrs[len(c.addrs)-1]))
 	}
 	c.boot = strings.Join(boot, ",")
 	if o.bridge {
@@ -145,7 +150,11 @@ func (c *council) start(i int) {
 			others = append(others, b)
 		}
 	}
-	file := filepath.Join(c.t.TempDir(), fmt.Sprintf("frames%d.jsonl", len(c.frames)))
+	dir := os.Getenv("TROUPE_LOGS")
+	if dir == "" {
+		dir = c.t.TempDir()
+	}
+	file := filepath.Join(dir, fmt.Sprintf("%s-%d-frames%d.jsonl", strings.ReplaceAll(c.t.Name(), "/", "-"), os.Getpid(), len(c.frames)))
 	c.frames = append(c.frames, file)
 	boot := strings.Join(others, ",")
 	if c.boots != nil {

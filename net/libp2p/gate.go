@@ -1,11 +1,15 @@
 package libp2p
 
 import (
+	"syscall"
+
 	"github.com/libp2p/go-libp2p/core/control"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/troupe-chain/troupe/net/near/tcp"
 )
 
 type security = sec.SecureTransport
@@ -24,7 +28,17 @@ func (g gate) at(m ma.Multiaddr) bool {
 
 func (g gate) InterceptPeerDial(id peer.ID) bool                { return g.allowed(id) }
 func (g gate) InterceptAddrDial(_ peer.ID, m ma.Multiaddr) bool { return g.at(m) }
-func (g gate) InterceptAccept(c network.ConnMultiaddrs) bool    { return g.at(c.RemoteMultiaddr()) }
+
+// InterceptAccept has the socket of a connection over TCP wait as those wait that are dialled: libp2p's listeners take no options.
+func (g gate) InterceptAccept(c network.ConnMultiaddrs) bool {
+	if s, ok := c.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			_ = tcp.Patience("", "", raw)
+		}
+	}
+	return g.at(c.RemoteMultiaddr())
+}
+
 func (gate) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) {
 	return true, 0
 }

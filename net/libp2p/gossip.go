@@ -205,9 +205,11 @@ func (w *Way) spreading(ctx context.Context) {
 			return
 		case x := <-in:
 			if x.block != nil {
+				w.overheard(true, "", func() []byte { return x.block })
 				w.publish(ctx, blocks, x.block)
 				continue
 			}
+			w.overheard(true, "", func() []byte { return wire.Append(nil, &wire.Transaction{Transaction: x.tx}) })
 			batch = appendBatch(batch, time.Now(), x.tx)
 			if n++; n == 1 {
 				due.Reset(max(batchGap-time.Since(last), 0))
@@ -218,6 +220,13 @@ func (w *Way) spreading(ctx context.Context) {
 				batch, n, last = nil, 0, time.Now()
 			}
 		}
+	}
+}
+
+// overheard shows what is spread to who listens.
+func (w *Way) overheard(sent bool, who wire.PeerID, frame func() []byte) {
+	if station := w.station.Load(); station != nil {
+		(*station).Overheard(sent, who, frame)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -440,5 +441,56 @@ func TestBatchBombs(t *testing.T) {
 		if _, err := readBatch(bomb(n)); !errors.Is(err, errBatch) {
 			t.Errorf("%d actions: %v", n, err)
 		}
+	}
+}
+
+// TestOverheard: what is spread is shown to who listens, on both sides, as frames without a connection.
+func TestOverheard(t *testing.T) {
+	type heard struct {
+		node string
+		sent bool
+		from string
+		kind string
+	}
+	seen := make(chan heard, 1000)
+	tap := func(node string) func(tcp.Tapped) {
+		return func(x tcp.Tapped) {
+			if x.Conn != 0 {
+				return
+			}
+			m, err := wire.Decode(x.Frame)
+			if err != nil {
+				t.Errorf("%s, sent %v: %v", node, x.Sent, err)
+				return
+			}
+			seen <- heard{node, x.Sent, x.Remote, m.Kind().String()}
+		}
+	}
+	a := run(t, "a", how{libp2p: true, tap: tap("a")})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.over()}, tap: tap("b")})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	a.reached(t, b)
+	a.tells(7)
+	next(t, b, isHeight(7))
+	a.Post(near.RouteTo{Target: wire.ToPeer(b.key.PublicKey()), Body: &wire.ForwardTx{SignedTransaction: *transfer(a.key, 1)}})
+	next[*wire.Routed](t, b, nil)
+	who := a.key.PublicKey().String()
+	want := map[heard]bool{}
+	for _, kind := range []string{(&wire.Block{}).Kind().String(), (&wire.Transaction{}).Kind().String()} {
+		want[heard{"a", true, "", kind}], want[heard{"b", false, who, kind}] = true, true
+	}
+	for range len(want) {
+		select {
+		case x := <-seen:
+			if !want[x] {
+				t.Errorf("%+v, or it for the second time", x)
+			}
+			delete(want, x)
+		default:
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not heard: %+v", want)
 	}
 }

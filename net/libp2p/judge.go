@@ -109,6 +109,7 @@ func (w *Way) takeBlock(s tcp.Station, who wire.PeerID, data []byte) near.Verdic
 	if err != nil || !ok || !bytes.Equal(data, wire.Append(nil, b)) {
 		return near.Refuse
 	}
+	s.Overheard(false, who, func() []byte { return data })
 	v := s.Judge(b)
 	if v == near.Refuse {
 		return v
@@ -139,6 +140,9 @@ func (w *Way) takeTransactions(s tcp.Station, who wire.PeerID, data []byte) near
 	txs, err := readBatch(data)
 	if err != nil {
 		return near.Refuse
+	}
+	for _, tx := range txs {
+		s.Overheard(false, who, func() []byte { return wire.Append(nil, &wire.Transaction{Transaction: tx}) })
 	}
 	for _, tx := range txs {
 		if v := w.judge(s, tx); v != near.Pass {

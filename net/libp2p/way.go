@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -166,7 +167,8 @@ func (w *Way) listen(ctx context.Context) error {
 		return err
 	}
 	// Without the reuse of ports two nodes would share one in peace, each with half of its connections.
-	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport())
+	over, err := libp2ptcp.NewTCPTransport(up, room, nil, libp2ptcp.DisableReuseport(),
+		libp2ptcp.WithDialerForAddr(func(ma.Multiaddr) (libp2ptcp.ContextDialer, error) { return &net.Dialer{Control: tcp.Patience}, nil }))
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type how struct {
 	boot         []wire.PeerInfo
 	look         func(wire.Message) // at what is judged, before it is
 	alarm        func(any)          // nil: a panic fails the test
+	tap          func(tcp.Tapped)
 }
 
 func (n *node) info() wire.PeerInfo { return wire.PeerInfo{ID: n.key.PublicKey(), Addr: n.Addr()} }
@@ -100,6 +101,7 @@ func run(t testing.TB, name string, h how) *node {
 		}
 		return near.Verdict(n.verdict.Load())
 	}
+	n.Tap = h.tap
 	n.Alarm = func(reason any, stack []byte) {
 		if h.alarm != nil {
 			h.alarm(reason)
@@ -349,6 +351,8 @@ func (s station) Post(ev near.Event) {
 }
 func (station) Judge(wire.Message) near.Verdict { return near.Hold }
 func (station) Panicked(any, []byte)            {}
+
+func (station) Overheard(bool, wire.PeerID, func() []byte) {}
 
 // bare is a way without a node.
 func bare(t testing.TB, name string, taken chan tcp.Conn) *Way {

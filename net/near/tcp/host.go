@@ -30,7 +30,8 @@ import (
 
 const (
 	dialLimit  = time.Second
-	writeLimit = 2 * time.Minute // of each frame, with the few that are written with it
+	writeLimit = 2 * time.Minute // of each frame, with the few that are written with it, and of what is not acknowledged
+	resendMost = 2 * time.Second // until what is not acknowledged is sent again
 	maxEvents  = 1024
 	maxJudges  = 16
 	maxAuthors = 256                   // whose keys are kept ready
@@ -73,10 +74,10 @@ type Host struct {
 
 // Tapped is a frame that somebody else may see.
 type Tapped struct {
-	Conn       near.ConnID
-	Ours, Sent bool   // whether this node dialled, and whether it speaks
-	Remote     string // the other side's address
-	Frame      []byte // nil: the connection has ended
+	Conn       near.ConnID // 0: none, a Way has spread it
+	Ours, Sent bool        // whether this node dialled, and whether it speaks
+	Remote     string      // the other side's address; without a connection who has brought it
+	Frame      []byte      // nil: the connection has ended
 }
 
 // opened is a connection that came up: accepted, or dialled by a wish of the Node.
@@ -117,7 +118,8 @@ func (t *taken) less() {
 
 // Bind takes an address.
 func Bind(addr string) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAlive: -1}
+	lc := net.ListenConfig{KeepAlive: -1, Control: Patience} // those that are accepted inherit it
+	lc.SetMultipathTCP(false)                                // whose sockets take no such options
 	return lc.Listen(context.Background(), "tcp", addr)
 }
 
@@ -344,6 +346,8 @@ func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 	}
 }
 
+func dialer() net.Dialer { return net.Dialer{Timeout: dialLimit, KeepAlive: -1, Control: Patience} }
+
 func (h *Host) dial(ctx context.Context, e near.Dial, byWay bool) {
 	defer h.group.Done()
 	var conn net.Conn
@@ -351,7 +355,7 @@ func (h *Host) dial(ctx context.Context, e near.Dial, byWay bool) {
 	if byWay {
 		conn, err = h.way.Dial(ctx, e.Peer)
 	} else {
-		d := net.Dialer{Timeout: dialLimit, KeepAlive: -1}
+		d := dialer()
 		conn, err = d.DialContext(ctx, "tcp", e.Peer.Addr.String())
 	}
 	if err != nil {

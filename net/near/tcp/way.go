@@ -48,6 +48,8 @@ type Station interface {
 	Post(near.Event)
 	// Judge judges a message that is to be spread.
 	Judge(wire.Message) near.Verdict
+	// Overheard is told of a frame that goes beside connections: of this node to all, or of who has brought it.
+	Overheard(sent bool, who wire.PeerID, frame func() []byte)
 	// Panicked is told of a panic over what a peer has sent, which the Way has recovered.
 	Panicked(reason any, stack []byte)
 }
@@ -79,6 +81,17 @@ func (h *Host) Judge(m wire.Message) near.Verdict {
 		return near.Hold
 	}
 	return h.Check(m)
+}
+
+// Overheard is of Station.
+func (h *Host) Overheard(sent bool, who wire.PeerID, frame func() []byte) {
+	if h.Tap != nil {
+		f := Tapped{Sent: sent, Frame: frame()}
+		if !sent {
+			f.Remote = who.String()
+		}
+		h.Tap(f)
+	}
 }
 
 // Panicked is of Station.

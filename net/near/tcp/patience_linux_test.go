@@ -1,0 +1,52 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestPatience: sockets that are dialled and those that are let in send again every two seconds at the latest, and for two minutes.
+func TestPatience(t *testing.T) {
+	l, err := Bind("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := dialer()
+	out, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	in, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	for name, c := range map[string]net.Conn{"dialled": out, "let in": in} {
+		option := func(name int) (v int, err error) {
+			t.Helper()
+			raw, e := c.(*net.TCPConn).SyscallConn()
+			if e == nil {
+				e = raw.Control(func(fd uintptr) { v, err = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, name) })
+			}
+			if e != nil {
+				t.Fatal(e)
+			}
+			return v, err
+		}
+		if v, err := option(unix.TCP_USER_TIMEOUT); err != nil || v != int(writeLimit/time.Millisecond) {
+			t.Errorf("%s: gives up after %d ms, %v; want %v", name, v, err, writeLimit)
+		}
+		switch v, err := option(unix.TCP_RTO_MAX_MS); {
+		case errors.Is(err, unix.ENOPROTOOPT):
+			t.Logf("%s: this kernel can't be told how often to send again", name)
+		case err != nil || v != int(resendMost/time.Millisecond):
+			t.Errorf("%s: sends again every %d ms, %v; want %v", name, v, err, resendMost)
+		}
+	}
+}
