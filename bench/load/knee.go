@@ -43,7 +43,7 @@ func DefaultSearch() Search {
 
 // TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly at first is done when measuring begins, and does not wait
 // before all that is measured. At the same rate, near the most that the target does, it would never be caught up with.
-const TrialEase = 0.75
+const TrialEase = 0.5
 
 // Knee is what a search found.
 type Knee struct {
