@@ -47,7 +47,7 @@ type Chain struct {
 }
 
 // refresh is how often a newer block is taken for transactions to refer to.
-const refresh = 200 * time.Millisecond
+const refresh = 500 * time.Millisecond
 
 // OpenChain looks at the node, and makes the accounts that are not there.
 func OpenChain(ctx context.Context, o ChainOptions) (_ *Chain, err error) {

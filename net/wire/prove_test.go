@@ -83,3 +83,29 @@ func TestPayloadIsOwn(t *testing.T) {
 		t.Error("the payload changes with the frame")
 	}
 }
+
+// BenchmarkRouted is what a message costs that a validator sends, and what one that it gets.
+func BenchmarkRouted(b *testing.B) {
+	body := &PartialWitness{PartialWitness: primitives.PartialWitness{Part: make([]byte, 2000), Signature: primitives.ZeroED25519Signature}}
+	to := ToPeer(keyB.PublicKey())
+	b.Run("op=send", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			Append(nil, NewRouted(keyA, to, body, 1))
+		}
+	})
+	frame := Append(nil, NewRouted(keyA, to, body, 1))
+	keys := primitives.NewVerifier(4)
+	b.Run("op=receive", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			m, err := Decode(frame)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if Prove(m, keys); !m.(*Routed).Verify() {
+				b.Fatal("not proven")
+			}
+		}
+	})
+}

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
@@ -65,7 +67,7 @@ func (*Routed) Kind() Kind { return KindRouted }
 // NewRouted makes and signs a message of key's node.
 func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
 	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds}
-	m.tagged = body.AppendBorsh([]byte{byte(body.BodyKind())})
+	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
 	h := m.Hash()
 	m.hash, m.Signature = &h, key.Sign(h[:])
 	return m
@@ -76,8 +78,23 @@ func (m *Routed) Hash() primitives.Hash {
 	if m.hash != nil {
 		return *m.hash
 	}
-	b := make([]byte, 0, 33+len(m.Author)+len(m.Target.PeerID)+len(m.tagged))
-	return primitives.HashBytes(append(m.Author.AppendBorsh(m.Target.AppendBorsh(b)), m.tagged...))
+	return primitives.HashBorsh((*hashed)(m))
+}
+
+// tagging is a body with its tag of the first form before it.
+type tagging struct{ Body }
+
+// AppendBorsh appends it.
+func (t tagging) AppendBorsh(b []byte) []byte {
+	return t.Body.AppendBorsh(append(b, byte(t.BodyKind())))
+}
+
+// hashed is what of a message is hashed.
+type hashed Routed
+
+// AppendBorsh appends it.
+func (m *hashed) AppendBorsh(b []byte) []byte {
+	return append(m.Author.AppendBorsh(m.Target.AppendBorsh(b)), m.tagged...)
 }
 
 // Verify tells whether the author signed it.
@@ -108,14 +125,20 @@ func (m *Routed) Hop() *Routed {
 	return &out
 }
 
+// roomBeside is what a frame has beside its body and signature, with ed25519 keys.
+const roomBeside = 128
+
 // appendFields appends the form of neard: V1's borsh, and beside it what V2 added. Without a signature neard writes zeros.
 func (m *Routed) appendFields(b []byte) []byte {
 	sig := m.Signature
 	if sig == "" {
 		sig = primitives.ZeroED25519Signature
 	}
-	v1 := sig.AppendBorsh(m.Author.AppendBorsh(m.Target.AppendBorsh(make([]byte, 0, 256+len(m.tagged)))))
-	b = appendBytes(b, 1, append(append(v1, m.TTL), m.tagged...))
+	b = slices.Grow(b, len(m.tagged)+len(sig)+roomBeside)
+	b = appendMessage(b, 1, func(b []byte) []byte {
+		b = sig.AppendBorsh(m.Author.AppendBorsh(m.Target.AppendBorsh(b)))
+		return append(append(b, m.TTL), m.tagged...)
+	})
 	if m.CreatedAt != nil && *m.CreatedAt >= minSeconds && *m.CreatedAt <= maxSeconds {
 		b = appendTimestamp(b, 2, Timestamp{Seconds: *m.CreatedAt})
 	}
