@@ -114,6 +114,8 @@ func (e *Engine) writeFold(f *folding) error {
 	if err := e.pin(f.from); err != nil { // what a crash has left undone
 		return err
 	}
+	e.pins.under.Store(true)
+	defer e.pins.under.Store(false)
 	if err := e.store.Fold(ref(f.to), changes); err != nil {
 		return fmt.Errorf("engine: fold to block %d: %w", f.to.Height(), err)
 	}

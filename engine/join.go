@@ -144,9 +144,8 @@ func (e *Engine) whereOf(id primitives.ShardID) (*Entry, bool, error) {
 	return x, err == nil && (x.Shards[i].Held() || at != folded), err
 }
 
-// extra is what the next chunk says of the state that comes.
-func (j *Joining) extra() *chain.ChunkExtra {
-	h := &j.next.Header
+// saidOf is what a chunk says of the state that it is on.
+func saidOf(h *primitives.ChunkHeader) *chain.ChunkExtra {
 	return &chain.ChunkExtra{StateRoot: h.PrevStateRoot, OutcomeRoot: h.PrevOutcomeRoot, Proposals: h.PrevValidatorProposals,
 		GasUsed: h.PrevGasUsed, GasLimit: h.GasLimit, BalanceBurnt: h.PrevBalanceBurnt, CongestionInfo: h.CongestionInfo,
 		BandwidthRequests: h.BandwidthRequests, ProposedSplit: h.ProposedSplit}
@@ -156,7 +155,7 @@ func (j *Joining) extra() *chain.ChunkExtra {
 func (j *Joining) resume(x *Entry) error {
 	j.block, j.shard = x, x.Shards[j.index]
 	if ref(x) == j.at {
-		j.shard = ShardState{ID: j.id, Extra: j.extra(), Outgoing: j.next.PrevOutgoingReceipts}
+		j.shard = ShardState{ID: j.id, Extra: saidOf(&j.next.Header), Outgoing: j.next.PrevOutgoingReceipts}
 	}
 	if !j.shard.Held() {
 		return fmt.Errorf("%w: shard %d at block %d", ErrUntracked, j.id, x.Height())

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -252,6 +253,57 @@ func TestJoinMissed(t *testing.T) {
 		}
 		p.same()
 		p.blocks(4, never)
+		p.same()
+	}
+}
+
+// TestJoinProves: a shard that comes in when it has had no chunk for long, so that a fold has passed its last one, is proven as by who has had it all the time: else
+// nobody could make its next chunk. So it is behind a restart, and where the state that came is that before the last chunk.
+func TestJoinProves(t *testing.T) {
+	for _, more := range []int{0, 1, 5} { // chunks behind the one that the sync point has
+		p := newJoinPair(t)
+		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+		p.to = "zz"
+		p.blocks(8, func(int) bool { return false })
+		point := p.maker.Head()
+		part, err := p.maker.Part(point.Header().PrevHash, 1, trie.PartID{Total: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := p.join(point.Hash)
+		if err := j.Part(trie.PartID{Total: 1}, part); err != nil {
+			t.Fatal(err)
+		}
+		p.blocks(more, func(int) bool { return false })
+		p.blocks(12, func(int) bool { return true })
+		if err := errors.Join(p.n.Fold(), j.Enter(1)); err != nil {
+			t.Fatal(err)
+		}
+		p.catchUp(j)
+		if err := j.Finish(func(block primitives.Hash) []*primitives.Chunk { return p.cut(block, p.ids[1]) }); err != nil {
+			t.Fatal(err)
+		}
+		prove := func(what string) {
+			t.Helper()
+			head := p.maker.Head()
+			main, implicit, err := p.n.Transitions(head.Hash, p.ids[1])
+			wantMain, want, werr := p.maker.Transitions(head.Hash, p.ids[1])
+			if err := errors.Join(err, werr); err != nil {
+				t.Fatalf("%d more, %s: %v", more, what, err)
+			}
+			if !reflect.DeepEqual(append(implicit, main), append(want, wantMain)) {
+				t.Errorf("%d more, %s: it is proven otherwise", more, what)
+			}
+			if at := p.n.foldedAt.Height(); main.Height != point.Height()+primitives.Height(more) || at <= main.Height {
+				t.Errorf("%d more, %s: the last chunk is in block %d, and %d is folded", more, what, main.Height, at)
+			}
+		}
+		prove("come in")
+		p.blocks(6, func(int) bool { return true })
+		prove("later")
+		p.restart(p.ids...)
+		prove("started again")
+		p.blocks(3, func(int) bool { return false })
 		p.same()
 	}
 }

@@ -18,7 +18,7 @@ type Offered struct {
 	Shards      []primitives.ShardID
 }
 
-// Offers finds the sync blocks of the newest epochs, as far as they are final. It is used by one goroutine.
+// Offers finds the sync blocks of the newest epochs that have one, as far as they are final. It is used by one goroutine.
 type Offers struct {
 	e     *Engine
 	scans map[storage.EpochBegin]*offerScan
@@ -33,7 +33,8 @@ type offerScan struct {
 // Offers begins to look for sync blocks.
 func (e *Engine) Offers() *Offers { return &Offers{e: e, scans: map[storage.EpochBegin]*offerScan{}} }
 
-// List returns those of the newest two epochs, the older first. It looks at each block once.
+// List returns the newest two, the older first, of no older epochs than states are kept of: where a shard has no chunks in an epoch that has no sync block, and
+// whoever is to make them needs the state of the one before. It looks at each block once.
 func (o *Offers) List() (out []*Offered, err error) {
 	e := o.e
 	if !e.o.Snapshots {
@@ -43,13 +44,16 @@ func (o *Offers) List() (out []*Offered, err error) {
 	if err != nil {
 		return nil, err
 	}
-	epochs = epochs[max(0, len(epochs)-keptSnapshots):]
+	epochs = epochs[max(0, len(epochs)-keptSnapshotEpochs):]
 	for begin := range o.scans {
 		if len(epochs) == 0 || begin.Height < epochs[0].Height {
 			delete(o.scans, begin)
 		}
 	}
 	end := e.store.Tip().Folded.Height + 1
+	if e.pins.under.Load() { // of what is folded not all is kept yet; afterwards it is
+		end = 0
+	}
 	for i, begin := range epochs {
 		s := o.scans[begin]
 		if s == nil {
@@ -59,7 +63,7 @@ func (o *Offers) List() (out []*Offered, err error) {
 		if s.offer == nil {
 			upTo := end
 			if i+1 < len(epochs) {
-				upTo = epochs[i+1].Height
+				upTo = min(end, epochs[i+1].Height)
 			}
 			if err := o.look(s, upTo, end); err != nil {
 				return nil, err
@@ -69,7 +73,7 @@ func (o *Offers) List() (out []*Offered, err error) {
 			out = append(out, s.offer)
 		}
 	}
-	return out, nil
+	return out[max(0, len(out)-keptSnapshots):], nil
 }
 
 func (o *Offers) look(s *offerScan, upTo, end primitives.Height) error {

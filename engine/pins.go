@@ -46,6 +46,7 @@ type pins struct {
 	byBlock map[primitives.Hash][]storage.Pin
 	most    int // bytes that are taken back; 0: mostBack
 	givenUp atomic.Uint64
+	under   atomic.Bool // a fold runs: what it passes may have neither its states in memory nor a pin
 
 	// Of whoever folds:
 	begun bool
@@ -282,15 +283,21 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 	if e.store.Without(pin.At, pin.Shard) { // before all that has changed is read
 		return nil, nil
 	}
-	i, err := base.Layout.Index(pin.Shard)
+	return e.takenBack(pin.At, pin.Shard, base, cmp.Or(e.pins.most, mostBack))
+}
+
+// takenBack is a shard's state after a block before base, which is held, for the caller to release: that of base without what has changed since. nil: the shard
+// is not held there, or not since then. ErrFarBehind: more bytes have changed than most.
+func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *Entry, most int) (*trie.Root, error) {
+	i, err := base.Layout.Index(shard)
 	if err != nil || base.Shards[i].root == nil {
 		return nil, nil // it was split since, and a fold passed that without this one
 	}
-	then, size, most := map[string][]byte{}, 0, cmp.Or(e.pins.most, mostBack)
-	for at := ref(base); at != pin.At; {
+	then, size := map[string][]byte{}, 0
+	for at := ref(base); at != to; {
 		rec, err := e.store.Block(at)
 		if err == nil {
-			_, err = rec.Extra(pin.Shard)
+			_, err = rec.Extra(shard)
 		}
 		if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrGone) {
 			return nil, nil // the shard came in later
@@ -298,7 +305,7 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 		if err != nil {
 			return nil, err
 		}
-		changes, err := rec.Changes(pin.Shard)
+		changes, err := rec.Changes(shard)
 		if err != nil {
 			return nil, err
 		}
@@ -312,10 +319,10 @@ func (e *Engine) stateThen(pin *storage.Pin, base *Entry) (*trie.Root, error) {
 		}
 		if size > most {
 			return nil, fmt.Errorf("%w: of shard %d after block %d more than %d MiB have changed up to block %d; the next epoch has its snapshot again",
-				ErrFarBehind, pin.Shard, pin.At.Height, most>>20, base.Height())
+				ErrFarBehind, shard, to.Height, most>>20, base.Height())
 		}
-		if at = rec.Prev(); at.Height < pin.At.Height {
-			return nil, fmt.Errorf("%w: block %v is not behind block %v", ErrInconsistent, ref(base), pin.At)
+		if at = rec.Prev(); at.Height < to.Height {
+			return nil, fmt.Errorf("%w: block %v is not behind block %v", ErrInconsistent, ref(base), to)
 		}
 	}
 	back := make([]trie.Change, 0, len(then))

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
 	"github.com/troupe-chain/troupe/storage/trie"
@@ -57,8 +58,8 @@ type Schedule struct {
 	plan   Plan
 	source PartSource
 	coming map[primitives.ShardID]*coming
-	scan   syncScan
-	point  storage.BlockRef // that the scan has found
+	failed map[primitives.ShardID]primitives.Hash // tips at which a shard could not begin
+	scans  map[storage.EpochBegin]*pointScan      // of the newest epochs
 	asking sync.WaitGroup
 	begun  bool
 	more   bool
@@ -83,7 +84,8 @@ type answer func()
 
 // NewSchedule makes a schedule of an engine that was opened with Options.Scheduled. What was on its way in before a restart goes on.
 func NewSchedule(e *Engine, plan Plan, source PartSource) *Schedule {
-	return &Schedule{e: e, plan: plan, source: source, coming: map[primitives.ShardID]*coming{}}
+	return &Schedule{e: e, plan: plan, source: source, coming: map[primitives.ShardID]*coming{}, failed: map[primitives.ShardID]primitives.Hash{},
+		scans: map[storage.EpochBegin]*pointScan{}}
 }
 
 // PlanOf is the plan of a validator: the shards of which it makes chunks.
@@ -251,6 +253,9 @@ func (s *Schedule) Close() {
 func (s *Schedule) further(tip *Entry, id primitives.ShardID) error {
 	c := s.coming[id]
 	if c == nil {
+		if s.failed[id] == tip.Hash { // or it would be asked for again and again, as fast as others answer
+			return nil
+		}
 		var err error
 		if c, err = s.begin(tip, id); err != nil || c == nil {
 			return err
@@ -311,10 +316,23 @@ func (s *Schedule) begin(tip *Entry, id primitives.ShardID) (*coming, error) {
 	if err != nil || !x.Layout.Equal(tip.Layout) {
 		return nil, err // of the epoch before
 	}
-	// At the point of the epoch before begins who should hold the shard by now: perhaps it has no chunks without this node, and then there is no newer point. Who
-	// needs it in the next epoch has not to catch up with a whole one.
-	if now, _ := s.plan(tip, id); !now && x.Header().EpochID != tip.Header().EpochID {
-		return nil, nil
+	// At the point of an epoch before begins who should hold the shard by now: perhaps it has no chunks without this node, and then there is no newer point. Who
+	// needs it in the next epoch has not to catch up with a whole one, unless half of this one has gone without a point: some shard has no chunks in it.
+	if x.Header().EpochID != tip.Header().EpochID {
+		if now, _ := s.plan(tip, id); !now {
+			if half, err := s.half(tip); err != nil || !half {
+				return nil, err
+			}
+		}
+	}
+	if left, was := s.e.store.LeftAt(id); was { // at a block behind its state there: nothing of that would be taken
+		index, err := x.Layout.Index(id)
+		if err != nil {
+			return nil, err
+		}
+		if at, err := s.e.Header(x.Block.Body.Chunks[index].PrevBlockHash); err != nil || at.Height <= left {
+			return nil, err
+		}
 	}
 	return c, s.notePoint(c)
 }
@@ -326,20 +344,61 @@ func (s *Schedule) notePoint(c *coming) error {
 	return s.e.store.Write(&batch)
 }
 
-// newest is the sync point of the newest folded epoch, zero if it is yet to come.
+// pointScan looks for the sync point of an epoch.
+type pointScan struct {
+	scan  syncScan
+	point storage.BlockRef // zero: not found
+}
+
+// mostScanned is how many heights a step looks through for the sync point of an epoch: it is among the first ones, but for one in which a shard has no chunks.
+const mostScanned = 256
+
+// newest is the sync point of the newest folded epoch that has one, of as few as states are kept of; zero: there is none, or that is not known yet. An epoch has none
+// as long as a shard has had no chunks in it. That one is to come in at the point before, wherever it is, or there would never be one again.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
 		return storage.BlockRef{}, err
 	}
-	if last := epochs[len(epochs)-1]; s.scan.next == 0 || s.scan.epoch != last { // the genesis's epoch is as one that was never looked at
-		s.scan, s.point = syncScan{epoch: last, next: last.Height + 1}, storage.BlockRef{}
+	epochs = epochs[max(0, len(epochs)-keptSnapshotEpochs):]
+	maps.DeleteFunc(s.scans, func(b storage.EpochBegin, _ *pointScan) bool { return b.Height < epochs[0].Height })
+	end := s.e.store.Tip().Folded.Height + 1
+	for _, begin := range slices.Backward(epochs) {
+		x := s.scans[begin]
+		if x == nil {
+			x = &pointScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
+			s.scans[begin] = x
+		}
+		if x.point.IsZero() {
+			upTo := min(end, x.scan.next+mostScanned)
+			p, err := s.e.findPoint(&x.scan, upTo)
+			if err != nil {
+				return storage.BlockRef{}, err
+			}
+			if p != nil {
+				x.point = p.at
+			} else if upTo < end { // the rest is for another step
+				x.scan.next = max(x.scan.next, upTo)
+				s.more = true
+				return storage.BlockRef{}, nil
+			}
+		}
+		if !x.point.IsZero() {
+			return x.point, nil
+		}
+		end = begin.Height
 	}
-	p, err := s.e.findPoint(&s.scan, s.e.store.Tip().Folded.Height+1)
-	if p != nil {
-		s.point = p.at
-	}
-	return s.point, err
+	return storage.BlockRef{}, nil
+}
+
+// half tells whether half of the tip's epoch is folded.
+func (s *Schedule) half(tip *Entry) (half bool, err error) {
+	err = s.e.Epochs(func(m *epoch.Manager) error {
+		first, length, _, err := m.EpochSpan(tip.Hash)
+		half = s.e.store.Tip().Folded.Height >= first+primitives.Height(length)/2
+		return err
+	})
+	return half, err
 }
 
 // giveUp lets go of a shard that is not awaited any more.
@@ -385,6 +444,7 @@ func (s *Schedule) join(c *coming) error {
 		c.header = nil
 	case errors.Is(err, ErrNotYet), errors.Is(err, ErrUnknown), errors.Is(err, ErrReshard): // the layout is another, or the shard was here at that block
 		delete(s.coming, c.id)
+		s.failed[c.id] = s.e.Tip().Hash
 		return s.forgetPoint(c.id)
 	default:
 		return err
@@ -435,11 +495,16 @@ func (s *Schedule) finish(c *coming) error {
 		delete(s.coming, c.id)
 		return s.forgetPoint(c.id)
 	case errors.Is(err, ErrMissing):
-		var list []primitives.Hash
-		for hash := range s.e.entries {
-			if _, there := c.chunks[hash]; !there && len(list) < finishBlocks {
-				list = append(list, hash)
+		var lack []*Entry
+		for hash, x := range s.e.entries {
+			if _, there := c.chunks[hash]; !there {
+				lack = append(lack, x)
 			}
+		}
+		slices.SortFunc(lack, func(a, b *Entry) int { return cmp.Or(cmp.Compare(a.Height(), b.Height()), a.Hash.Compare(b.Hash)) })
+		var list []primitives.Hash
+		for _, x := range lack[:min(len(lack), finishBlocks)] {
+			list = append(list, x.Hash)
 		}
 		if len(list) == 0 { // what it gave is not all
 			s.refuse(c, err)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -239,6 +240,130 @@ func TestScheduleWaits(t *testing.T) {
 	now = true
 	if steps(); !slices.Contains(src.asked, point.Hash) {
 		t.Errorf("for this epoch it does not ask at %v", point)
+	}
+	s.Close()
+}
+
+// pointed is a pair whose chain is behind a sync point that is folded.
+func pointed(t *testing.T, p *joinPair, s *Schedule) storage.BlockRef {
+	t.Helper()
+	for range 40 {
+		p.blocks(1, func(int) bool { return false })
+		if err := p.n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+		point, err := s.newest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if point.Height > 0 {
+			return point
+		}
+	}
+	t.Fatal("no sync point")
+	return storage.BlockRef{}
+}
+
+// TestScheduleNoPoint: an epoch in which a shard has no chunks has no sync point. The shard comes in at the one before, all the while, for who should have it by now, and from
+// the middle of the epoch on for who needs it in the next one: else nobody would ever make a chunk of it again.
+func TestScheduleNoPoint(t *testing.T) {
+	for _, now := range []bool{true, false} {
+		p := newJoinPair(t)
+		p.maker = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000})
+		src, wanted := &newestSource{p: p}, false
+		s := NewSchedule(p.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return now && wanted, wanted }, src)
+		s.Go = func(f func()) { f() }
+		point := pointed(t, p, s)
+		old := p.n.Tip().Header().EpochID
+		forward := func(until func() bool) {
+			t.Helper()
+			for i := 0; !until(); i++ {
+				if i == 60 {
+					t.Fatal("the chain does not get there")
+				}
+				p.blocks(1, func(int) bool { return true })
+				if err := p.n.Fold(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		asked := func() bool {
+			t.Helper()
+			for range 3 {
+				if err := s.Step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return slices.Contains(src.asked, point.Hash)
+		}
+		forward(func() bool { return p.n.foldedAt.Header().EpochID != old })
+		if got, err := s.newest(); err != nil || got != point {
+			t.Fatalf("the newest point is %v, want %v, that of the epoch before: %v", got, point, err)
+		}
+		wanted = true
+		if is := asked(); is != now {
+			t.Errorf("needed now %v: when the epoch has just begun it asks at the point of the one before: %v", now, is)
+		}
+		forward(func() bool {
+			half, err := s.half(p.n.Tip())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return half
+		})
+		if !asked() {
+			t.Errorf("needed now %v: when half of the epoch is over it does not ask at the point of the one before", now)
+		}
+		s.Close()
+	}
+}
+
+// TestScheduleLeft: a shard that was let go behind the newest sync point can't come in at that. Nobody is asked for it until there is a newer one.
+func TestScheduleLeft(t *testing.T) {
+	p := newJoinPair(t)
+	if err := errors.Join(p.n.Close(), p.n.store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p.maker, p.disk = openOn(t, testGenesis(t, "aa", "bb"), storage.NewMemDisk(), storage.Options{FoldBlocks: 1000}), storage.NewMemDisk()
+	p.open(p.ids...)
+	src := &newestSource{p: p}
+	s := NewSchedule(p.n.Engine, func(*Entry, primitives.ShardID) (bool, bool) { return true, true }, src)
+	s.Go, s.Patient = func(f func()) { f() }, true
+	first := pointed(t, p, s)
+	p.blocks(2, func(int) bool { return false })
+	if err := errors.Join(p.n.Fold(), p.n.Leave(p.ids[1])); err != nil {
+		t.Fatal(err)
+	}
+	src.only = first.Hash
+	for range 6 {
+		if err := s.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(src.asked) > 0 {
+		t.Errorf("it is asked for %d times at a point that is of no use", len(src.asked))
+	}
+	for i := 0; ; i++ {
+		point, err := s.newest()
+		if err != nil || i == 60 {
+			t.Fatalf("no newer point: %v", err)
+		}
+		if point != first {
+			src.only, src.parts, src.upTo = point.Hash, true, 1000
+			break
+		}
+		p.blocks(1, func(int) bool { return false })
+		if err := p.n.Fold(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 80 {
+		if err := s.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !p.n.Tip().Shards[1].Held() {
+		t.Error("it has not come in at the newer one")
 	}
 	s.Close()
 }

@@ -67,8 +67,8 @@ func receiptsHash(list []*primitives.Receipt) primitives.Hash {
 }
 
 // Transition returns what a block did to a shard of its layout, or, if the shard is not of that, what the shard gets in the split
-// behind the block. It is made again if it was not kept. ErrUnknown; storage.ErrGone if the states before are not in memory any
-// more. Safe from any goroutine.
+// behind the block. It is made again if it was not kept: of states in memory, or else of the folded one, of which what has changed since is
+// taken back. ErrUnknown; storage.ErrGone if that is too much, or of another layout. Safe from any goroutine.
 func (e *Engine) Transition(block primitives.Hash, shard primitives.ShardID) (*Transition, error) {
 	if t := e.proofs.get(block, shard); t != nil {
 		return t, nil
@@ -103,10 +103,18 @@ func (e *Engine) proveBlock(entry *Entry, shard primitives.ShardID) (*Transition
 		return nil, err
 	}
 	defer parent.Release()
-	if parent.past != nil {
-		return nil, fmt.Errorf("its trie: %w", storage.ErrGone)
+	before, err := e.before(parent, entry.Layout)
+	if err != nil {
+		return nil, err
 	}
-	job, err := e.jobAgain(entry, parent, shard)
+	if parent.past != nil {
+		root, err := e.folded(entry, parent.Entry, shard, &before)
+		if err != nil {
+			return nil, err
+		}
+		defer root.Release()
+	}
+	job, err := e.jobOn(entry, parent, &before, shard)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +130,59 @@ func (e *Engine) proveBlock(entry *Entry, shard primitives.ShardID) (*Transition
 	return t, nil
 }
 
-// jobAgain makes the job of a shard of a known block once more, on the states of its parent.
-func (e *Engine) jobAgain(entry *Entry, parent *State, shard primitives.ShardID) (*Job, error) {
-	index, err := entry.Layout.Index(shard)
+// mostBackNow is how many bytes of a shard are taken back to prove a chunk: what a block or two have changed of it, as it has had no chunk since.
+const mostBackNow = 64 << 20
+
+// folded makes the state of a shard before a block that a fold has passed, for the caller to release, of that of the folded block, and puts it in its place. Who has
+// got a shard when that had no chunk for a while has to prove the last one, or nobody could make the next. storage.ErrGone: it can't be made.
+func (e *Engine) folded(entry, parent *Entry, shard primitives.ShardID, b *before) (*trie.Root, error) {
+	e.mu.RLock()
+	base := e.foldedAt
+	e.mu.RUnlock()
+	gone := fmt.Errorf("its trie: %w", storage.ErrGone)
+	if base.Height() < entry.Height() || !base.Layout.Equal(parent.Layout) || !entry.Layout.Equal(parent.Layout) || !base.Acquire() {
+		return nil, gone
+	}
+	defer base.Release()
+	index, err := parent.Layout.Index(shard)
 	if err != nil {
 		return nil, err
 	}
+	x := &b.shards[index]
+	if !x.Held() { // the shard came in with the state after parent, of which the block's chunk tells
+		c := entry.Shards[index].Chunk
+		if c == nil || parent.Block.Body.Chunks[index].HeightIncluded != parent.Height() {
+			return nil, gone
+		}
+		x.Extra = saidOf(&c.Header)
+	}
+	root, err := e.takenBack(ref(parent), shard, base, mostBackNow)
+	if errors.Is(err, ErrFarBehind) || err == nil && root == nil {
+		return nil, errors.Join(err, gone)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if root.Hash() != x.Extra.StateRoot {
+		defer root.Release()
+		return nil, fmt.Errorf("%w: shard %d after block %d has root %v, and not %v", ErrInconsistent, shard, parent.Height(), root.Hash(), x.Extra.StateRoot)
+	}
+	b.tries[index] = rooted(root)
+	return root, nil
+}
+
+// jobAgain makes the job of a shard of a known block once more, on the states of its parent.
+func (e *Engine) jobAgain(entry *Entry, parent *State, shard primitives.ShardID) (*Job, error) {
 	before, err := e.before(parent, entry.Layout)
+	if err != nil {
+		return nil, err
+	}
+	return e.jobOn(entry, parent, &before, shard)
+}
+
+// jobOn makes it on what the parent left.
+func (e *Engine) jobOn(entry *Entry, parent *State, before *before, shard primitives.ShardID) (*Job, error) {
+	index, err := entry.Layout.Index(shard)
 	if err != nil {
 		return nil, err
 	}

@@ -100,6 +100,7 @@ func (s *Shards) step(p *point, ev state.Event) {
 		return
 	}
 	for _, q := range out.Ask {
+		s.o.Log.WithField("peer", q.Peer).WithField("shard", q.Item.Shard).Debugf("network: asks for a state at %v: %+v", p.at, q.Item)
 		host.Post(s.around.ask(q, p.sync))
 	}
 	for _, id := range out.Ban {

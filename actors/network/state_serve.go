@@ -210,12 +210,25 @@ func (p *provider) serve(d *near.Deliver) {
 
 // direct answers on the connection on which it was asked: neard takes it so, though it never asks so.
 func (p *provider) direct(from wire.PeerID, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) {
-	if !p.admit(time.Now()) {
-		return
+	p.host.Post(near.ToPeer{Peer: from, Msg: p.directly(time.Now(), sync, shard, header, part)})
+}
+
+// directly makes that answer. One without a header or a part says that there is none now: who hears nothing would take it for a slow line, and have longer patience
+// with each time, while the epoch goes by for which it needs the shard.
+func (p *provider) directly(now time.Time, sync primitives.Hash, shard primitives.ShardID, header bool, part uint64) *wire.StateResponse {
+	if p.gives(sync) && p.admit(now) {
+		if out, err := p.answer(sync, shard, header, part); err == nil {
+			return out
+		}
 	}
-	if out, err := p.answer(sync, shard, header, part); err == nil {
-		p.host.Post(near.ToPeer{Peer: from, Msg: out})
-	}
+	return &wire.StateResponse{StateResponse: primitives.StateResponse{ShardID: shard, SyncHash: sync}}
+}
+
+// gives tells whether states of a sync block are given at all: asking for others costs nobody his turn.
+func (p *provider) gives(sync primitives.Hash) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of(sync) != nil
 }
 
 // routed acknowledges a request, and answers it by a connection to who asks.

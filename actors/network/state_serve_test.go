@@ -28,6 +28,35 @@ func TestStateRequests(t *testing.T) {
 	}
 }
 
+// TestStateNotNow: a neighbour is told at once that what it asks for is not given, or not now, and asking for what is not given takes nobody's turn.
+func TestStateNotNow(t *testing.T) {
+	p := newProvider(nil, nil)
+	x := &engine.Offered{Sync: primitives.Hash{1}}
+	p.offers = []*engine.Offered{x}
+	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
+	now := time.Unix(1_700_000_000, 0)
+	ask := func(sync primitives.Hash) bool {
+		out := p.directly(now, sync, 3, true, 0)
+		if out.SyncHash != sync || out.ShardID != 3 {
+			t.Fatalf("%+v", out)
+		}
+		return out.Header != nil
+	}
+	for range 2 * stateRequests {
+		if ask(primitives.Hash{2}) {
+			t.Fatal("a header of another sync block")
+		}
+	}
+	for i := range stateRequests {
+		if !ask(x.Sync) {
+			t.Fatalf("header %d is not given", i)
+		}
+	}
+	if ask(x.Sync) {
+		t.Error("one more is given")
+	}
+}
+
 // TestKeptHeaders: a header of a state is made once, and goes with its sync block.
 func TestKeptHeaders(t *testing.T) {
 	p := newProvider(nil, nil)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,18 +82,43 @@ func (s *stages) wait(ctx context.Context, at engine.Stage) {
 	}
 }
 
-// heldSource is a validator's source whose answers are asked for when the stage is not held.
+// heldSource is a validator's source whose answers are asked for when the stage is not held, and which says what is asked and what comes of it.
 type heldSource struct {
 	engine.PartSource
 	hold *stages
+	say  func(string)
 }
 
-func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
+// said says of a question that it is asked, and how it ended.
+func (s *heldSource) said(what string, ask func() error) {
+	begun := time.Now()
+	s.say(what)
+	err := ask()
+	s.say(fmt.Sprintf("%s: %v behind %v", what, err, time.Since(begun).Round(time.Millisecond)))
+}
+
+func (s *heldSource) State(ctx context.Context, point primitives.Hash, shard primitives.ShardID) (h *engine.StateHeader, err error) {
+	s.said(fmt.Sprintf("header of shard %d at %v", shard, point), func() error {
+		h, err = s.PartSource.State(ctx, point, shard)
+		return err
+	})
+	return h, err
+}
+
+func (s *heldSource) Part(ctx context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) (err error) {
 	s.hold.wait(ctx, engine.StageParts)
-	return s.PartSource.Part(ctx, point, shard, id, take)
+	s.said(fmt.Sprintf("part %d of %d of shard %d", id.Index, id.Total, shard), func() error {
+		err = s.PartSource.Part(ctx, point, shard, id, take)
+		return err
+	})
+	return err
 }
 
-func (s *heldSource) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
+func (s *heldSource) Chunks(ctx context.Context, block primitives.Hash, shard primitives.ShardID) (list []*primitives.Chunk, err error) {
 	s.hold.wait(ctx, engine.StageBlocks)
-	return s.PartSource.Chunks(ctx, block, shard)
+	s.said(fmt.Sprintf("chunks of block %v for shard %d", block, shard), func() error {
+		list, err = s.PartSource.Chunks(ctx, block, shard)
+		return err
+	})
+	return list, err
 }

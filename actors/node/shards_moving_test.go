@@ -48,18 +48,38 @@ func shuffled(makers, each int) func(*genesis.Config) map[string][]byte {
 type wants struct {
 	mu   sync.Mutex
 	said []string
+	of   map[int][]string // the last that each has said of states, and of shards that come and go
+}
+
+// mostSaid is how many lines of each are kept.
+const mostSaid = 40
+
+// hearer is a node's log.
+type hearer struct {
+	*wants
+	node int
 }
 
 // Levels and Fire are logrus.Hook's.
-func (w *wants) Levels() []logrus.Level { return logrus.AllLevels }
+func (h hearer) Levels() []logrus.Level { return logrus.AllLevels }
 
-func (w *wants) Fire(e *logrus.Entry) error {
+func (h hearer) Fire(e *logrus.Entry) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if strings.Contains(e.Message, "makes no chunk") || strings.Contains(e.Message, "shows no witness") {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.said = append(w.said, fmt.Sprint(e.Message, ": ", e.Data[logrus.ErrorKey]))
+		h.said = append(h.said, fmt.Sprintf("%s: %v", e.Message, e.Data[logrus.ErrorKey]))
+		return nil
+	}
+	if strings.Contains(e.Message, "state") || strings.Contains(e.Message, "shard") {
+		h.note(h.node, e.Time, fmt.Sprintf("%s %v", e.Message, e.Data))
 	}
 	return nil
+}
+
+// note keeps a line of a node; the caller holds mu.
+func (w *wants) note(node int, at time.Time, line string) {
+	list := append(w.of[node], at.Format("05.000 ")+line)
+	w.of[node] = list[max(0, len(list)-mostSaid):]
 }
 
 // moving is a cluster whose validators hold the shards alone that they make chunks of.
@@ -70,21 +90,24 @@ type moving struct {
 	hold stages
 	at   sync.Mutex
 	late []string // who began an epoch without a shard that he makes chunks of
+	told bool     // what nodes know was written, when the first was
 	of   map[primitives.EpochID]map[int][]primitives.ShardID
 }
 
 func newMoving(t *testing.T, each int, epochLength uint64, change ...func(*Options)) *moving {
 	t.Helper()
-	m := &moving{of: map[primitives.EpochID]map[int][]primitives.ShardID{}}
+	m := &moving{of: map[primitives.EpochID]map[int][]primitives.ShardID{}, want: wants{of: map[int][]string{}}}
 	const n = 4
-	m.cluster = newCluster(t, n, n, epochLength, func(_ int, o *Options) {
+	m.cluster = newCluster(t, n, n, epochLength, func(i int, o *Options) {
 		o.Network.States = state.Options{Wait: 2000, Pause: 200}
 		o.Log = logrus.New()
 		o.Log.SetOutput(io.Discard)
 		o.Log.SetLevel(logrus.DebugLevel)
-		o.Log.AddHook(&m.want)
+		o.Log.AddHook(hearer{&m.want, i})
 		o.Validator.Even = m.pace.Even
-		o.between = func(s engine.PartSource) engine.PartSource { return &heldSource{s, &m.hold} }
+		o.between = func(s engine.PartSource) engine.PartSource {
+			return &heldSource{s, &m.hold, func(line string) { m.want.mu.Lock(); defer m.want.mu.Unlock(); m.want.note(i, time.Now(), line) }}
+		}
 		for _, f := range change {
 			f(o)
 		}
@@ -136,8 +159,20 @@ func (m *moving) look(i int) {
 	m.of[id][i] = mine
 	for k := range at.Shards {
 		if s := &at.Shards[k]; !s.Held() && slices.Contains(mine, s.ID) {
-			m.late = append(m.late, fmt.Sprintf("node %d at %d: shard %d", i, at.Height(), s.ID))
+			if len(m.late) < mostSaid {
+				m.late = append(m.late, fmt.Sprintf("node %d at %d, final %d: shard %d; %+v", i, at.Height(), e.Final().Height, s.ID, *m.members[i].ShardMoves()))
+			}
 		}
+	}
+}
+
+// tell writes what each node knows of the shards that it is to hold: how far they are, who was asked, and what came of it last.
+func (m *moving) tell() {
+	m.want.mu.Lock()
+	defer m.want.mu.Unlock()
+	m.t.Logf("%s", m.where())
+	for i, x := range m.members {
+		m.t.Logf("node %d: %+v, of the states that it keeps %d were given up\n%s", i, *x.ShardMoves(), x.e.SnapshotsGivenUp(), strings.Join(m.want.of[i], "\n"))
 	}
 }
 
@@ -234,7 +269,15 @@ func (m *moving) until(h primitives.Height, within time.Duration) {
 				done = done && x.e.Final().Height >= h
 			}
 		}
+		m.at.Lock()
+		first := len(m.late) > 0 && !m.told
+		m.told = m.told || first
+		m.at.Unlock()
+		if first { // what came before it is forgotten soon
+			m.tell()
+		}
 		if m.pace.Even() > limit {
+			m.tell()
 			m.t.Fatalf("not at %d: %s\nlate: %v", h, m.where(), m.late)
 		}
 	}
@@ -284,6 +327,7 @@ func (m *moving) kept(least int) {
 	defer m.mu.Unlock()
 	m.t.Logf("%d blocks, %d chunks missed", m.blocks, m.missed)
 	if len(m.late) > 0 || len(m.want.said) > 0 {
+		m.want.said = m.want.said[:min(len(m.want.said), mostSaid)]
 		m.t.Errorf("late: %v\nwithout a chunk or a witness: %v", m.late, m.want.said)
 	}
 	if m.missed > m.blocks*m.shards/4 { // as in TestValidators: what a busy machine makes late

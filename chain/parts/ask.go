@@ -48,7 +48,8 @@ func (p *Pool) old(h *primitives.ChunkHeader) bool {
 }
 
 // getsForwards tells whether others pass parts of a chunk on to this node. A neard that makes blocks waits for them in any case; of a shard that is held and
-// in which a validator makes no chunks, in this epoch or the next, nobody passes any on to it, and a block would wait Retry for what was not asked for.
+// in which a validator makes no chunks, in this epoch or the next, nobody passes any on to it, and a block would wait Retry for what was not asked for. Nor does anybody
+// send it what chunks of other shards bring to one that it has given over to another validator and still holds.
 func (p *Pool) getsForwards(id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) (bool, error) {
 	if p.me == "" {
 		return false, nil
@@ -61,8 +62,15 @@ func (p *Pool) getsForwards(id primitives.EpochID, ancestor primitives.Hash, h *
 	if lerr != nil || !slices.Contains(list, p.me) {
 		return false, errors.Join(err, lerr)
 	}
-	holds, err := p.chain.Holds(ancestor, h.ShardID)
-	return !holds || p.chain.Cares(p.me, ancestor, h.ShardID), err
+	if holds, herr := p.chain.Holds(ancestor, h.ShardID); herr != nil || holds {
+		return p.chain.Cares(p.me, ancestor, h.ShardID), errors.Join(err, herr)
+	}
+	facts, ferr := p.factsOf(id)
+	if ferr != nil {
+		return true, errors.Join(err, ferr)
+	}
+	held, herr := p.held(facts.layout, ancestor)
+	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !p.chain.Cares(p.me, ancestor, s) }), errors.Join(err, herr)
 }
 
 // tick asks again for what has not come, and gives up what never does.

@@ -281,6 +281,15 @@ func TestTimers(t *testing.T) {
 	if parts != 10 {
 		t.Errorf("a node that gets no forwards asks for %d parts at once", parts)
 	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
+	n.eyes[me].more = []primitives.ShardID{3} // which it has given over: what shard 0 brings to that nobody sends it
+	asked(me, 0, head)
+	if list := asked(me, 0, wanted); len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2, 3}) {
+		t.Errorf("who holds another shard that it makes no chunks of asks at once: %+v", list)
+	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
 	me = producers[3] // of shard 0 it makes no chunks
 	n.eyes[me].more = []primitives.ShardID{0}
 	asked(me, 0, head)

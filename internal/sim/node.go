@@ -68,6 +68,7 @@ type node struct {
 	store         *storage.Store
 	core          *consensus.Node  // nil: it is down
 	schedule      *engine.Schedule // nil: its shards stay the same
+	offers        *engine.Offers   // what it gives of states
 	questions     []*question      // of the schedule, not answered yet
 	stash         []*engine.Accepted
 	failed        error
@@ -155,6 +156,7 @@ func (n *node) start() error {
 		return err
 	}
 	n.life++
+	n.offers = n.engine.Offers()
 	n.folded, n.adopts, n.stash, n.failed, n.wake = n.engine.Final().Height, 0, nil, nil, 0
 	draws := rand.New(rand.NewPCG(w.o.Seed, uint64(n.index)<<32|uint64(n.life)))
 	planted := w.o.Bug.Bit

@@ -27,6 +27,7 @@ type Scenario struct {
 	Cuts     int      // of the network in two
 	Crashes  int      // of nodes
 	Outages  int      // of all nodes at once
+	Mute     [2]int64 // how long nobody answers questions about states of shards that come in, ns; none: always somebody does
 	Blind    int      // validators, the last ones, that hold no state
 	Idle     bool     // and make no blocks either
 	Calls    bool     // half of the load calls contracts, which are deployed now and then
@@ -87,6 +88,9 @@ var Scenarios = []Scenario{
 	scenario("moves", "as own, and the shards are dealt anew for each epoch: they come in and go", func(s *Scenario) {
 		s.Own, s.Shuffle, s.Each, s.Followers, s.Epoch, s.Fold, s.Blocks = true, true, 2, 1, 40, 4, 130
 	}),
+	scenario("handover", "as moves, with one maker a shard that nobody else holds; nobody answers about states for longer than an epoch", func(s *Scenario) {
+		s.Own, s.Shuffle, s.Epoch, s.Fold, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, 280, 60*second, [2]int64{20 * second, 60 * second}
+	}),
 }
 
 // scenario is four validators, four shards and epochs of twenty blocks, but for what is changed.
@@ -135,7 +139,8 @@ func (w *World) plan() {
 	if s.Liar {
 		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it starts again as an honest one
 	}
-	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages+s.Saves == 0 && !s.Liar {
+	w.muted = begin + w.between(s.Mute[0], s.Mute[1])
+	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages+s.Saves == 0 && !s.Liar && s.Mute[1] == 0 {
 		s.Faults = 0
 	}
 	for range s.Cuts {

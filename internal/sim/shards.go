@@ -125,9 +125,9 @@ func (n *node) ask(f func()) {
 type source struct{ n *node }
 
 // each asks a node after the other, beginning with a random one, until one answers.
-func each[T any](s source, ask func(*engine.Engine) (T, error)) (out T, err error) {
+func each[T any](s source, ask func(*node) (T, error)) (out T, err error) {
 	w := s.n.w
-	if s.n.core == nil {
+	if s.n.core == nil || w.now < w.muted {
 		return out, engine.ErrNotYet
 	}
 	for i, first := 0, w.rng.IntN(len(w.nodes)); i < len(w.nodes); i++ {
@@ -135,7 +135,7 @@ func each[T any](s source, ask func(*engine.Engine) (T, error)) (out T, err erro
 		if x == s.n || x.core == nil || w.faulty() && w.chance(w.s.Drop) {
 			continue
 		}
-		if out, err = ask(x.engine); err == nil {
+		if out, err = ask(x); err == nil {
 			return out, nil
 		}
 	}
@@ -144,31 +144,43 @@ func each[T any](s source, ask func(*engine.Engine) (T, error)) (out T, err erro
 
 // State, Part, Chunks and Refused are engine.PartSource's.
 func (s source) State(_ context.Context, point primitives.Hash, shard primitives.ShardID) (*engine.StateHeader, error) {
-	return each(s, func(e *engine.Engine) (*engine.StateHeader, error) {
-		x, err := e.Block(point)
+	return each(s, func(n *node) (*engine.StateHeader, error) {
+		x, i, err := n.offered(point, shard)
 		if err != nil {
 			return nil, err
+		}
+		return n.engine.StateHeader(x, i)
+	})
+}
+
+// offered finds a sync point among those that a node gives states of, with the place of a shard there.
+func (n *node) offered(point primitives.Hash, shard primitives.ShardID) (*engine.Entry, primitives.ShardIndex, error) {
+	list, err := n.offers.List()
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, o := range list {
+		if h, err := n.engine.Header(o.Sync); err != nil || h.PrevHash != point || !slices.Contains(o.Shards, shard) {
+			continue
+		}
+		x, err := n.engine.Block(point)
+		if err != nil {
+			return nil, 0, err
 		}
 		i, err := x.Layout.Index(shard)
-		if err != nil {
-			return nil, err
-		}
-		return e.StateHeader(x, i)
-	})
+		return x, i, err
+	}
+	return nil, 0, engine.ErrNotYet
 }
 
 // Part is engine.PartSource's.
 func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.ShardID, id trie.PartID, take func([][]byte) error) error {
-	part, err := each(s, func(e *engine.Engine) ([][]byte, error) {
-		x, err := e.Block(point)
+	part, err := each(s, func(n *node) ([][]byte, error) {
+		x, i, err := n.offered(point, shard)
 		if err != nil {
 			return nil, err
 		}
-		i, err := x.Layout.Index(shard)
-		if err != nil {
-			return nil, err
-		}
-		return e.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
+		return n.engine.Part(x.Block.Body.Chunks[i].PrevBlockHash, i, id)
 	})
 	if err != nil {
 		return err
@@ -182,7 +194,7 @@ func (s source) Part(_ context.Context, point primitives.Hash, shard primitives.
 
 // Chunks is engine.PartSource's.
 func (s source) Chunks(_ context.Context, block primitives.Hash, shard primitives.ShardID) ([]*primitives.Chunk, error) {
-	return each(s, func(e *engine.Engine) ([]*primitives.Chunk, error) { return e.ChunksFor(block, shard) })
+	return each(s, func(n *node) ([]*primitives.Chunk, error) { return n.engine.ChunksFor(block, shard) })
 }
 
 // Refused is engine.PartSource's: nobody here is wrong on purpose.

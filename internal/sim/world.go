@@ -93,6 +93,7 @@ type World struct {
 	nodes   []*node
 	byName  map[primitives.AccountID]*node
 	stalled int64 // until when no block comes to any disk
+	muted   int64 // until when nobody answers about states
 	net     network
 	load    load
 	check   checks

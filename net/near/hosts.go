@@ -11,7 +11,7 @@ import (
 
 const (
 	maxHosts       = wire.MaxHosts
-	hostEpochsKept = 1 // before the current one
+	hostEpochsKept = 2 // before the current one; neard: 1. An epoch in which a shard has no chunks has no sync block: then those of the one before are asked
 )
 
 // hosts is who serves which shards' state.

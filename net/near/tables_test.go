@@ -207,8 +207,11 @@ func TestHosts(t *testing.T) {
 		t.Errorf("asked %v, want %v twice", got, want)
 	}
 	h.partDone(2, 7)
-	if h.setEpoch(7); len(h.all()) != 2 || len(h.tried) != 0 || h.forPart(sync, 1, 0) != "" {
-		t.Errorf("%d hosts in epoch 7", len(h.all()))
+	if h.setEpoch(7); len(h.all()) != 4 {
+		t.Errorf("%d hosts in epoch 7: those of two epochs before are asked where one has no sync block", len(h.all()))
+	}
+	if h.setEpoch(8); len(h.all()) != 2 || len(h.tried) != 0 || h.forPart(sync, 1, 0) != "" {
+		t.Errorf("%d hosts in epoch 8", len(h.all()))
 	}
 	if fresh, _ := h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor("old"), sync, 5, []primitives.ShardID{2})}); len(fresh) != 0 {
 		t.Error("a host of an old epoch is taken")
