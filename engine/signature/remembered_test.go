@@ -68,7 +68,9 @@ func verifyQuietly(verify func(primitives.Signature, []byte, primitives.PublicKe
 
 // TestRememberCrowd: many goroutines, and more signatures than there are places.
 func TestRememberCrowd(t *testing.T) {
-	verify := Remember(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool { return string(s) == "good"+string(data) }).Verify
+	verify := Remember(func(s primitives.Signature, data []byte, _ primitives.PublicKey) bool {
+		return string(s) == "good"+string(data)
+	}).Verify
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
