@@ -154,7 +154,7 @@ func TestAheadRests(t *testing.T) {
 		if d := f.b.digests.get(a.Entry.Hash); d != nil {
 			t.Error("the text is being made at once")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if d := f.b.digests.get(a.Entry.Hash); d == nil || d.Size() == 0 {
 			t.Error("the text is not made")
