@@ -134,6 +134,9 @@ func Open(o Options) (*Engine, error) {
 	if o.Base != nil {
 		o.Tries.Beneath = o.Base
 	}
+	if o.VRF == nil {
+		o.VRF = new(vrfKeys).verify
+	}
 	e := &Engine{
 		o: o, chain: c, store: o.Store, entries: map[primitives.Hash]*Entry{}, oracle: new(oracle),
 		pricing: epoch.NewGasPriceRules(c.Version.Protocol, c.MinGasPrice, c.MaxGasPrice, c.Adjustment),

@@ -74,3 +74,33 @@ func (e *Engine) prove(random primitives.Hash, key primitives.SecretKey) (value 
 	f.compute(&q)
 	return f.value, f.proof, f.err
 }
+
+// vrfKeys are those of who has made blocks lately, as what verifies their random values needs them: to make one of them takes longer than that. Safe from any
+// goroutine.
+type vrfKeys struct {
+	mu sync.Mutex
+	of map[primitives.PublicKey]*primitives.VRFPublicKey
+}
+
+// maxVRFKeys bounds them.
+const maxVRFKeys = 512
+
+// verify is primitives.VerifyVRF.
+func (v *vrfKeys) verify(k primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
+	v.mu.Lock()
+	key := v.of[k]
+	v.mu.Unlock()
+	if key == nil {
+		var err error
+		if key, err = primitives.NewVRFPublicKey(k); err != nil {
+			return false
+		}
+		v.mu.Lock()
+		if v.of == nil || len(v.of) >= maxVRFKeys {
+			v.of = map[primitives.PublicKey]*primitives.VRFPublicKey{}
+		}
+		v.of[k] = key
+		v.mu.Unlock()
+	}
+	return key.Verify(input, value, proof)
+}

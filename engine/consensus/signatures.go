@@ -12,6 +12,9 @@ import (
 // Row is the name under which Signatures are kept.
 const Row = "validator_signatures"
 
+// endorsedAhead is for how many heights a network that hurries endorses chunks behind one write to the disk. A crash costs it the endorsements of so many.
+const endorsedAhead = 8
+
 // maxEndorsed is of how many chunks of a shard it is known which were endorsed.
 const maxEndorsed = 64
 
@@ -20,6 +23,8 @@ const maxEndorsed = 64
 type Signatures struct {
 	Target   primitives.Height // the greatest height voted for
 	Block    primitives.Height // of the last block made
+	Ahead    primitives.Height // chunks up to there may be endorsed before it is on disk which
+	floor    primitives.Height // what Ahead was when this was read: of chunks up to there nobody knows, unless they are among endorsed
 	chunks   []made            // the last one made of each shard
 	endorsed []endorsed        // of each shard the last ones, by height
 }
@@ -45,6 +50,7 @@ func ReadSignatures(row []byte) (*Signatures, error) {
 	if err := borsh.Unmarshal(row, s); err != nil {
 		return nil, fmt.Errorf("consensus: what was signed: %w", err)
 	}
+	s.floor = s.Ahead
 	return s, nil
 }
 
@@ -58,7 +64,7 @@ func JoinSignatures(a, b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Target, s.Block = max(s.Target, o.Target), max(s.Block, o.Block)
+	s.Target, s.Block, s.Ahead = max(s.Target, o.Target), max(s.Block, o.Block), max(s.Ahead, o.Ahead)
 	for _, m := range o.chunks {
 		_ = s.chunk(m.shard, m.height) // it raises only
 	}
@@ -67,18 +73,27 @@ func JoinSignatures(a, b []byte) ([]byte, error) {
 	slices.SortStableFunc(all, func(x, y endorsed) int { return cmp.Compare(y.height, x.height) })
 	s.endorsed = nil
 	for _, e := range all {
-		_, _ = s.endorse(primitives.ChunkKey{ShardID: e.shard, HeightCreated: e.height, EpochID: e.epoch}, e.chunk)
+		_ = s.note(e)
 	}
 	slices.Reverse(s.endorsed) // as they were signed
 	return s.AppendBorsh(nil), nil
 }
 
 // size is how many bytes AppendBorsh appends: 20 KiB of four shards, with each signature.
-func (s *Signatures) size() int { return 1 + 8 + 8 + 4 + 16*len(s.chunks) + 4 + 80*len(s.endorsed) }
+func (s *Signatures) size() (n int) {
+	if s.Ahead > 0 {
+		n = 8
+	}
+	return n + 1 + 8 + 8 + 4 + 16*len(s.chunks) + 4 + 80*len(s.endorsed)
+}
 
 // AppendBorsh appends our storage form.
 func (s *Signatures) AppendBorsh(b []byte) []byte {
-	b = borsh.AppendUint64(borsh.AppendUint64(append(b, 0), uint64(s.Target)), uint64(s.Block))
+	b = append(b, 0)
+	if s.Ahead > 0 {
+		b = borsh.AppendUint64(append(b[:len(b)-1], 1), uint64(s.Ahead))
+	}
+	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(s.Target)), uint64(s.Block))
 	b = borsh.AppendSlice(b, s.chunks, func(b []byte, m *made) []byte {
 		return borsh.AppendUint64(borsh.AppendUint64(b, uint64(m.shard)), uint64(m.height))
 	})
@@ -93,7 +108,11 @@ func (s *Signatures) AppendBorsh(b []byte) []byte {
 
 // DecodeBorsh reads our storage form.
 func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
-	if tag := r.Byte(); tag != 0 {
+	switch tag := r.Byte(); tag {
+	case 0:
+	case 1: // of a network that hurries
+		s.Ahead = primitives.Height(r.Uint64())
+	default:
 		r.BadTag("Signatures", tag)
 		return
 	}
@@ -133,27 +152,47 @@ func (s *Signatures) chunk(shard primitives.ShardID, h primitives.Height) bool {
 }
 
 // endorse tells whether a chunk may be endorsed, and notes it: no other of its shard and height was, as far as that is still known. The same one may
-// be endorsed again; fresh: it was not yet.
-func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash) (fresh, may bool) {
+// be endorsed again; fresh: it is to be on disk before. With ahead that is asked of one chunk in so many heights: of those between a restart knows only that some
+// may have been endorsed, and endorses none.
+func (s *Signatures) endorse(key primitives.ChunkKey, chunk primitives.Hash, ahead primitives.Height) (fresh, may bool) {
+	for i := range s.endorsed {
+		if e := &s.endorsed[i]; e.shard == key.ShardID && e.height == key.HeightCreated && e.epoch == key.EpochID {
+			return false, e.chunk == chunk
+		}
+	}
+	if key.HeightCreated <= s.floor || !s.note(endorsed{key.ShardID, key.HeightCreated, key.EpochID, chunk}) {
+		return false, false
+	}
+	if ahead > 0 {
+		if key.HeightCreated <= s.Ahead {
+			return false, true
+		}
+		s.Ahead = key.HeightCreated + ahead
+	}
+	return true, true
+}
+
+// note keeps an endorsement among the last of its shard, unless there is one of its place. It is false for one that is below all that are kept.
+func (s *Signatures) note(x endorsed) bool {
 	n, lowest := 0, -1
 	for i := range s.endorsed {
 		e := &s.endorsed[i]
-		if e.shard != key.ShardID {
+		if e.shard != x.shard {
 			continue
 		}
-		if e.height == key.HeightCreated && e.epoch == key.EpochID {
-			return false, e.chunk == chunk
+		if e.height == x.height && e.epoch == x.epoch {
+			return false
 		}
 		if n++; lowest < 0 || e.height < s.endorsed[lowest].height {
 			lowest = i
 		}
 	}
 	if n >= maxEndorsed {
-		if key.HeightCreated <= s.endorsed[lowest].height {
-			return false, false
+		if x.height <= s.endorsed[lowest].height {
+			return false
 		}
 		s.endorsed = slices.Delete(s.endorsed, lowest, lowest+1)
 	}
-	s.endorsed = append(s.endorsed, endorsed{key.ShardID, key.HeightCreated, key.EpochID, chunk})
-	return true, true
+	s.endorsed = append(s.endorsed, x)
+	return true
 }

@@ -27,10 +27,10 @@ func TestSignatures(t *testing.T) {
 				t.Errorf("%s: %v", x.what, x.got)
 			}
 		}
-		if fresh, may := s.endorse(key(1, 5), primitives.Hash{1}); fresh || !may {
+		if fresh, may := s.endorse(key(1, 5), primitives.Hash{1}, 0); fresh || !may {
 			t.Errorf("the same chunk again: fresh %v, may %v", fresh, may)
 		}
-		if _, may := s.endorse(key(1, 5), primitives.Hash{2}); may {
+		if _, may := s.endorse(key(1, 5), primitives.Hash{2}, 0); may {
 			t.Error("another chunk of the place is endorsed")
 		}
 	}
@@ -39,7 +39,7 @@ func TestSignatures(t *testing.T) {
 	if s.Target != 9 {
 		t.Errorf("the greatest height voted for is %d", s.Target)
 	}
-	if fresh, may := s.endorse(key(1, 5), primitives.Hash{1}); !s.block(7) || !s.chunk(1, 5) || !s.chunk(2, 4) || !fresh || !may {
+	if fresh, may := s.endorse(key(1, 5), primitives.Hash{1}, 0); !s.block(7) || !s.chunk(1, 5) || !s.chunk(2, 4) || !fresh || !may {
 		t.Fatal("what contradicts nothing is held back")
 	}
 	check(s)
@@ -63,7 +63,7 @@ func TestEndorsedBound(t *testing.T) {
 	k := primitives.ChunkKey{ShardID: 3}
 	for h := range primitives.Height(maxEndorsed + 10) {
 		k.HeightCreated = h + 1
-		if fresh, may := s.endorse(k, primitives.Hash{byte(h)}); !fresh || !may {
+		if fresh, may := s.endorse(k, primitives.Hash{byte(h)}, 0); !fresh || !may {
 			t.Fatalf("height %d is held back", h+1)
 		}
 	}
@@ -72,12 +72,12 @@ func TestEndorsedBound(t *testing.T) {
 	}
 	for _, h := range []primitives.Height{1, 10} {
 		k.HeightCreated = h
-		if _, may := s.endorse(k, primitives.Hash{99}); may {
+		if _, may := s.endorse(k, primitives.Hash{99}, 0); may {
 			t.Errorf("height %d, which was forgotten, is endorsed again", h)
 		}
 	}
 	k.ShardID, k.HeightCreated = 4, 1
-	if _, may := s.endorse(k, primitives.Hash{99}); !may {
+	if _, may := s.endorse(k, primitives.Hash{99}, 0); !may {
 		t.Error("one shard's chunks hold back another's")
 	}
 }
@@ -111,11 +111,11 @@ func TestJoin(t *testing.T) {
 	b.chunk(2, 4)
 	b.chunk(3, 1)
 	for h := range primitives.Height(maxEndorsed) {
-		a.endorse(key(1, 2*h+1), primitives.Hash{1})
-		b.endorse(key(1, 2*h+2), primitives.Hash{1})
+		a.endorse(key(1, 2*h+1), primitives.Hash{1}, 0)
+		b.endorse(key(1, 2*h+2), primitives.Hash{1}, 0)
 	}
-	a.endorse(key(4, 1), primitives.Hash{1})
-	b.endorse(key(5, 1), primitives.Hash{1})
+	a.endorse(key(4, 1), primitives.Hash{1}, 0)
+	b.endorse(key(5, 1), primitives.Hash{1}, 0)
 	for _, rows := range [][2][]byte{{a.AppendBorsh(nil), b.AppendBorsh(nil)}, {b.AppendBorsh(nil), a.AppendBorsh(nil)}} {
 		row, err := JoinSignatures(rows[0], rows[1])
 		if err != nil {
@@ -129,12 +129,12 @@ func TestJoin(t *testing.T) {
 			t.Errorf("it has forgotten: %+v", s)
 		}
 		for h := range primitives.Height(2 * maxEndorsed) {
-			if _, may := s.endorse(key(1, h+1), primitives.Hash{2}); may {
+			if _, may := s.endorse(key(1, h+1), primitives.Hash{2}, 0); may {
 				t.Fatalf("another chunk of height %d is endorsed", h+1)
 			}
 		}
 		for _, shard := range []primitives.ShardID{4, 5} {
-			if _, may := s.endorse(key(shard, 1), primitives.Hash{2}); may {
+			if _, may := s.endorse(key(shard, 1), primitives.Hash{2}, 0); may {
 				t.Errorf("another chunk of shard %d is endorsed", shard)
 			}
 		}
@@ -150,5 +150,54 @@ func TestJoin(t *testing.T) {
 	}
 	if _, err := JoinSignatures(a.AppendBorsh(nil), []byte{7}); err == nil {
 		t.Error("a row that is none is joined")
+	}
+}
+
+// TestEndorsedAhead: of chunks that are endorsed ahead one in so many is written down first, and none of another hash is endorsed behind a restart.
+func TestEndorsedAhead(t *testing.T) {
+	key := func(h primitives.Height) primitives.ChunkKey {
+		return primitives.ChunkKey{ShardID: 3, HeightCreated: h, EpochID: primitives.Hash{1}}
+	}
+	s, row, writes := new(Signatures), []byte(nil), 0
+	for h := primitives.Height(1); h <= 40; h++ {
+		fresh, may := s.endorse(key(h), primitives.Hash{byte(h)}, endorsedAhead)
+		if !may {
+			t.Fatalf("not at %d", h)
+		}
+		if fresh {
+			row = s.AppendBorsh(nil)
+			writes++
+		}
+		for _, crash := range []primitives.Height{0, 1, endorsedAhead + 1} { // at h, or later, when nothing was endorsed since
+			b, err := ReadSignatures(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			joined, err := JoinSignatures(row, (&Signatures{Target: 7}).AppendBorsh(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := ReadSignatures(joined)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range []*Signatures{b, c} {
+				if _, may := r.endorse(key(h), primitives.Hash{99}, crash); may {
+					t.Fatalf("another chunk of %d is endorsed behind a crash", h)
+				}
+				if _, may := r.endorse(key(h+endorsedAhead+1), primitives.Hash{1}, 0); !may {
+					t.Fatalf("nothing is endorsed any more behind a crash at %d", h)
+				}
+			}
+		}
+	}
+	if writes != 40/(endorsedAhead+1)+1 {
+		t.Errorf("%d writes for 40 chunks", writes)
+	}
+	if fresh, may := s.endorse(key(41), primitives.Hash{41}, 0); !fresh || !may {
+		t.Error("without haste it is not written down")
+	}
+	if _, may := s.endorse(key(30), primitives.Hash{99}, endorsedAhead); may {
+		t.Error("another chunk of 30")
 	}
 }

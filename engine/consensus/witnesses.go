@@ -134,7 +134,11 @@ func (n *Node) sayLater() {
 func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 	m := &e.Metadata
 	key := primitives.ChunkKey{ShardID: m.ShardID, EpochID: m.EpochID, HeightCreated: m.HeightCreated}
-	fresh, may := n.signed.endorse(key, e.ChunkHash)
+	ahead := primitives.Height(0)
+	if n.head != nil && n.hurries() {
+		ahead = endorsedAhead
+	}
+	fresh, may := n.signed.endorse(key, e.ChunkHash, ahead)
 	if !may {
 		n.note(nil, "endorses no other chunk of shard %d at %d", key.ShardID, key.HeightCreated)
 		return false
