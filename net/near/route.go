@@ -22,11 +22,11 @@ func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 		}
 		n.txs++
 	}
-	if !m.Verify() {
+	forMe := m.Target.PeerID == n.me || m.Target.PeerID == "" && n.back.peek(m.Target.Back) == n.me
+	if good := forMe && m.VerifyFor() || !forMe && m.Verify(); !good {
 		n.close(now, c, Banned, InvalidSignature)
 		return
 	}
-	forMe := m.Target.PeerID == n.me || m.Target.PeerID == "" && n.back.peek(m.Target.Back) == n.me
 	if kind.ExpectsResponse() && c.tier == wire.T2 {
 		n.back.put(now, m.Hash(), c.peer.ID)
 	}

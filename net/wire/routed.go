@@ -58,6 +58,7 @@ type Routed struct {
 
 	tagged []byte // the body with its tag, as it is hashed and sent
 	proven verdict
+	direct bool             // Direct
 	hash   *primitives.Hash // nil: it was not needed so often yet
 }
 
@@ -104,6 +105,13 @@ func (m *Routed) Verify() bool {
 		return m.Signature.Verify(h[:], m.Author)
 	})
 }
+
+// Direct notes that the author has sent the message himself, over a connection on which he has proven to be that, so that who it is for need not check its
+// signature. Who hands it on must.
+func (m *Routed) Direct() { m.direct = true }
+
+// VerifyFor is Verify for who it is for.
+func (m *Routed) VerifyFor() bool { return m.proven == unproven && m.direct || m.Verify() }
 
 // prove is Verify for Prove.
 func (m *Routed) prove(keys *primitives.Verifier) {

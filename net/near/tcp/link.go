@@ -160,6 +160,7 @@ func (l *link) read(h *Host) {
 		in = bufio.NewReaderSize(in, readSize)
 	}
 	defer h.alarm()
+	words := words{peer: l.peer, proven: l.peer != ""}
 	var head [4]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -186,11 +187,14 @@ func (l *link) read(h *Host) {
 		if err != nil {
 			continue
 		}
-		if s, ok := m.(*wire.Handshake); ok && l.peer != "" && s.Sender != l.peer {
-			return // somebody else than who has proven himself
+		if s, ok := m.(*wire.Handshake); ok {
+			if l.peer != "" && s.Sender != l.peer {
+				return // somebody else than who has proven himself
+			}
+			words.of(s.Sender)
 		}
 		if l.shaken.Load() {
-			wire.Prove(m, h.authors)
+			words.prove(m, h.authors)
 		} else if _, ok := m.(*wire.Handshake); ok && l.ours {
 			l.shaken.Store(true)
 		}
