@@ -241,7 +241,7 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 				cmp.transaction(t, c.list[k].hash, string(c.list[k].sender), end.Header.Hash)
 			}
 		}
-		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal)
+		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte, %d proofs of a neard untrue", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal, cmp.untrue)
 	}
 	if b.light > 0 {
 		if _, epochs := b.lightClient(trusted.Header.Hash, clients[0].list); epochs < b.light {
