@@ -216,6 +216,7 @@ func (n *Node) rekey(key primitives.SecretKey) {
 	}
 	n.setKey(key)
 	n.judges.Rekey(key)
+	n.again = again{}
 	if h := n.head; h != nil {
 		h.approves = false
 		for i := range h.approvers {

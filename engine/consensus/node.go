@@ -129,6 +129,7 @@ type Node struct {
 	tracker *doomslug.Tracker
 	head    *head
 	parked  map[primitives.AccountID][]parked // by target
+	again   again
 
 	pool     *intake.Pool
 	tip      primitives.Height
@@ -246,10 +247,14 @@ func (n *Node) advance() {
 			for _, p := range n.tracker.Tick(n.now, n.hurries()) {
 				n.vote(p)
 			}
+			n.voteAgain()
 			if wait := n.make(); wait > 0 {
 				n.out.Wake = min(n.out.Wake, wait)
 			}
 			n.out.Wake = min(n.out.Wake, n.tracker.Next())
+			if n.again.vote != nil {
+				n.out.Wake = min(n.out.Wake, n.again.at)
+			}
 		}
 		if len(n.own) == 0 {
 			n.out.Wake = max(n.out.Wake, n.now+1)

@@ -34,15 +34,43 @@ func (n *Node) vote(p doomslug.Proposal) {
 	}
 	n.note(nil, "votes for %d on %d, to %s", p.Target, h.height, to.AccountID)
 	n.tracker.Vote(a, h.approvers, n.now)
+	n.again = again{}
 	if to.AccountID != n.me {
 		n.say(to.AccountID, a)
 	}
 	if !p.Inner.Skip {
+		if to.AccountID != n.me {
+			n.again = again{a, to.AccountID, n.now + n.o.Delays.Endorsement*3/2}
+		}
 		return
 	}
 	if other, ok := n.finalProducer(p.Target); ok && other != to.AccountID && other != n.me {
 		n.say(other, a)
 	}
+}
+
+// again is a vote for the head that is said once more at a time if nothing has come of it: a neard that has made two heights in a row forgets the votes for the
+// second that come before it has executed its first (client.rs:1852, provenance), and that height would be nobody's.
+type again struct {
+	vote *primitives.Approval
+	to   primitives.AccountID
+	at   int64
+}
+
+func (n *Node) voteAgain() {
+	v := n.again.vote
+	if v == nil {
+		return
+	}
+	stands := v.Inner.Endorsement == n.head.hash && v.Target == n.tracker.LargestTarget()
+	if stands && n.now < n.again.at {
+		return
+	}
+	if stands {
+		n.note(nil, "votes for %d again, to %s", v.Target, n.again.to)
+		n.say(n.again.to, v)
+	}
+	n.again = again{}
 }
 
 // finalProducer is who makes a height in the epoch of the final block.

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // engineOf is the engine as votesChain has it.
@@ -79,5 +80,77 @@ func TestParked(t *testing.T) {
 	}
 	if verified != looked {
 		t.Errorf("%d signatures were looked at twice", verified-looked)
+	}
+}
+
+// producedBy is a chain of which one makes all blocks.
+type producedBy struct {
+	engineOf
+	who primitives.AccountID
+}
+
+func (c producedBy) BlockProducer(primitives.Hash, primitives.Height) (primitives.ValidatorStake, error) {
+	return primitives.ValidatorStake{AccountID: c.who}, nil
+}
+
+func (producedBy) Final() storage.BlockRef { return storage.BlockRef{} }
+func (producedBy) Header(primitives.Hash) (*primitives.BlockHeader, error) {
+	return nil, engine.ErrUnknown
+}
+
+// TestVotesAgain: a vote is said once more if the head is still the same after one and a half times the time to a vote, and not once a higher height was voted for.
+func TestVotesAgain(t *testing.T) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
+	approvers := []chain.Approver{{AccountID: "a", PublicKey: key.PublicKey(), StakeThis: primitives.NEAR(1)}}
+	delays := doomslug.Delays{Endorsement: 600 * ms, Skip: 2000 * ms, MaxWait: 6000 * ms}
+	for _, c := range []struct {
+		name, maker string
+		skips, head bool // before it is time
+		want        int
+	}{
+		{"nothing comes", "b", false, false, 1},
+		{"the height is skipped", "b", true, false, 0},
+		{"a block comes", "b", false, true, 0},
+		{"it makes the block itself", "a", false, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			delays := delays
+			if c.skips {
+				delays.Skip = 1200 * ms
+			}
+			n := &Node{e: producedBy{who: primitives.AccountID(c.maker)}, me: "a", o: Options{Key: key, Delays: delays}, signed: new(Signatures),
+				tracker: doomslug.New(delays, 0, 0), out: new(Out), head: &head{hash: primitives.Hash{1}, height: 10, approvers: approvers, approves: true}}
+			n.tracker.Tip(n.head.hash, 10, 9, 0)
+			said := func(at int64) (votes []*primitives.Approval) {
+				n.now, n.out = at, new(Out)
+				for _, p := range n.tracker.Tick(at, false) {
+					n.vote(p)
+				}
+				n.voteAgain()
+				for _, s := range n.out.Send {
+					if a, ok := s.Message.(*primitives.Approval); ok && s.To == "b" && a.Target == 11 {
+						votes = append(votes, a)
+					}
+				}
+				return votes
+			}
+			first := said(600 * ms)
+			if len(first) != 1 && c.maker == "b" {
+				t.Fatalf("%d votes for 11", len(first))
+			}
+			if again := said(1499 * ms); len(again) != 0 {
+				t.Errorf("%d votes for 11 too early", len(again))
+			}
+			if c.head {
+				n.head = &head{hash: primitives.Hash{2}, height: 11, approvers: approvers}
+			}
+			got := said(1500 * ms)
+			if len(got) != c.want || c.want == 1 && got[0] != first[0] {
+				t.Errorf("%d votes for 11 once more, not %d", len(got), c.want)
+			}
+			if len(said(1999*ms)) != 0 || n.again.vote != nil {
+				t.Error("and still more")
+			}
+		})
 	}
 }

@@ -241,7 +241,7 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 				cmp.transaction(t, c.list[k].hash, string(c.list[k].sender), end.Header.Hash)
 			}
 		}
-		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal)
+		t.Logf("%s 0 and %s %d: %d requests, %d the same byte for byte, %d proofs of a neard untrue", b.kind(0), b.kind(i+1), i+1, cmp.asked, cmp.equal, cmp.untrue)
 	}
 	if b.light > 0 {
 		if _, epochs := b.lightClient(trusted.Header.Hash, clients[0].list); epochs < b.light {
@@ -255,8 +255,8 @@ func (b *panel) runs(blocks int, events func(from uint64)) {
 	}
 }
 
-// layouts logs where the number of shards changed.
-func (b *panel) layouts(to uint64) {
+// layouts logs where the number of shards changed, and returns these heights.
+func (b *panel) layouts(to uint64) (changed []uint64) {
 	b.t.Helper()
 	shards := 0
 	for h := uint64(1); h <= to; h++ {
@@ -271,6 +271,50 @@ func (b *panel) layouts(to uint64) {
 		}
 		shards = len(at.Chunks)
 		b.t.Logf("from height %d on there are %d shards: %v", h, shards, at.Chunks)
+		changed = append(changed, h)
+	}
+	return changed
+}
+
+// across has some transactions of each chunk of the block before a height proven by all: their proofs are by the block of that height, or of one behind it.
+func (b *panel) across(height uint64) {
+	t := b.t
+	t.Helper()
+	type block struct {
+		Header struct {
+			Hash   string `json:"hash"`
+			Prev   string `json:"prev_hash"`
+			Height uint64 `json:"height"`
+		} `json:"header"`
+		Chunks []struct {
+			Hash     string `json:"chunk_hash"`
+			Included uint64 `json:"height_included"`
+		} `json:"chunks"`
+	}
+	var end, first, before block
+	b.p[0].get("block", map[string]any{"finality": "final"}, &end)
+	b.p[0].get("block", map[string]any{"block_id": height}, &first)
+	b.p[0].get("block", map[string]any{"block_id": first.Header.Prev}, &before)
+	for i, p := range b.p[1:] {
+		cmp := &comparison{a: b.p[0], b: p}
+		p.reaches(end.Header.Height, time.Minute)
+		for _, c := range before.Chunks {
+			if c.Included != before.Header.Height {
+				continue
+			}
+			var chunk struct {
+				Transactions []struct {
+					Hash   string `json:"hash"`
+					Signer string `json:"signer_id"`
+				} `json:"transactions"`
+			}
+			b.p[0].get("chunk", map[string]any{"chunk_id": c.Hash}, &chunk)
+			for _, tx := range chunk.Transactions[:min(len(chunk.Transactions), 4)] {
+				cmp.transaction(t, tx.Hash, tx.Signer, end.Header.Hash)
+			}
+		}
+		t.Logf("%s 0 and %s %d, of the block before %d: %d requests, %d the same byte for byte, %d proofs of a neard untrue",
+			b.kind(0), b.kind(i+1), i+1, height, cmp.asked, cmp.equal, cmp.untrue)
 	}
 }
 
@@ -333,7 +377,9 @@ func TestMixedUpgrade(t *testing.T) {
 	})
 	b.shards = 8 // ids of children are new
 	b.runs(length(t, 420), nil)
-	b.layouts(b.highest())
+	for _, h := range b.layouts(b.highest())[1:] {
+		b.across(h)
+	}
 	for i, p := range b.p {
 		var s struct {
 			Protocol uint32 `json:"protocol_version"`
