@@ -12,6 +12,8 @@ import (
 
 // Pool holds the chunks around the head. Not safe for concurrent use.
 type Pool struct {
+	Sparing bool // parts are not passed on to who has enough of them from their maker; neard's are
+
 	me     primitives.AccountID // none: not a validator
 	chain  Chain
 	rs     *primitives.ReedSolomon

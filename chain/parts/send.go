@@ -80,8 +80,8 @@ func (p *Pool) made(out *Out, m *Made) error {
 	return nil
 }
 
-// passOn gives own parts, when they come first, to the block producers of this epoch and the next that hold the shard, and to who makes its next chunk: not to
-// those whose own parts, which they have from its maker, are as many as make the body, as in a network of three or four.
+// passOn gives own parts, when they come first, to the block producers of this epoch and the next that hold the shard, and to who makes its next chunk. A
+// Sparing one gives nothing to those whose own parts, which they have from its maker, are as many as make the body, as in a network of three or four.
 func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {
 	if p.me == "" || len(fresh) == 0 {
 		return nil
@@ -108,13 +108,13 @@ func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primiti
 		return err
 	}
 	to := slices.DeleteFunc(all, func(a primitives.AccountID) bool {
-		return a == p.me || facts.parts[a] >= p.rs.DataParts() || !p.chain.Cares(a, prev, h.ShardID)
+		return a == p.me || p.Sparing && facts.parts[a] >= p.rs.DataParts() || !p.chain.Cares(a, prev, h.ShardID)
 	})
 	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
 	if err != nil {
 		return err
 	}
-	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) && facts.parts[next.AccountID] < p.rs.DataParts() {
+	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) && !(p.Sparing && facts.parts[next.AccountID] >= p.rs.DataParts()) {
 		to = append(to, next.AccountID)
 	}
 	if len(to) == 0 {

@@ -175,6 +175,7 @@ func New(o Options, now int64) (*Node, error) {
 	}
 	n.parts = parts.New(o.Account, e.Distribution(n.storedChunk), e.Coding(), o.Verify, o.Random)
 	n.eyes = &assignments{Validation: e.Validation(), of: map[primitives.ChunkKey][]chain.Assigned{}}
+	n.parts.Sparing = o.Eager
 	n.votes = witness.NewEndorsements(n.eyes, o.Verify)
 	if n.me != "" {
 		n.setKey(o.Key)
