@@ -195,7 +195,7 @@ func TestForwardsFirst(t *testing.T) {
 	}
 }
 
-// TestForwardsEnough: who has as many parts from the maker as make the body is not given others' parts besides.
+// TestForwardsEnough: who has as many parts from the maker as make the body is not given others' parts besides, where they are spared.
 func TestForwardsEnough(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0) // three parts make it; two of the four have three
 	c, list := one(t, n, 4, nil)
@@ -287,6 +287,15 @@ func TestTimers(t *testing.T) {
 	if parts != 10 {
 		t.Errorf("a node that gets no forwards asks for %d parts at once", parts)
 	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
+	n.eyes[me].more = []primitives.ShardID{3} // which it has given over: what shard 0 brings to that nobody sends it
+	asked(me, 0, head)
+	if list := asked(me, 0, wanted); len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2, 3}) {
+		t.Errorf("who holds another shard that it makes no chunks of asks at once: %+v", list)
+	}
+	n = newNetwork(t, 1, 10, 0)
+	one(t, n, 4, nil)
 	me = producers[3] // of shard 0 it makes no chunks
 	n.eyes[me].more = []primitives.ShardID{0}
 	asked(me, 0, head)
