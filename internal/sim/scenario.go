@@ -88,7 +88,7 @@ var Scenarios = []Scenario{
 	scenario("moves", "as own, and the shards are dealt anew for each epoch: they come in and go", func(s *Scenario) {
 		s.Own, s.Shuffle, s.Each, s.Followers, s.Epoch, s.Fold, s.Blocks = true, true, 2, 1, 40, 4, 130
 	}),
-	scenario("handover", "as moves, one maker a shard, nobody else holds it; states are not given for over an epoch", func(s *Scenario) {
+	scenario("handover", "as moves, one maker a shard, who alone holds it; states are not given for an epoch", func(s *Scenario) {
 		s.Own, s.Shuffle, s.Epoch, s.Fold, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, 280, 60*second, [2]int64{20 * second, 60 * second}
 	}),
 }
