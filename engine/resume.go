@@ -290,9 +290,8 @@ func (e *Engine) loadShard(rec *storage.Record, s *ShardState, id primitives.Sha
 	}
 	if raw, err = rec.Incoming(s.ID); err == nil { // the block with which the folder began
 		s.Chunk = new(primitives.Chunk)
-		r := borsh.NewReader(raw)
-		s.Chunk.Proofs = primitives.ReadReceiptProofs(r)
-		return r.Close()
+		s.Chunk.Proofs, err = readBrought(raw)
+		return err
 	}
 	return nil
 }

@@ -157,9 +157,18 @@ func loadFollowed(rec *storage.Record, s *ShardState, h *primitives.ChunkHeader)
 	if err != nil {
 		return err
 	}
+	s.Chunk.Proofs, err = readBrought(raw)
+	return err
+}
+
+// readBrought reads what a chunk of which no more is kept has brought. Where that is nothing it is not nil, as it would be for a chunk that is here as a whole.
+func readBrought(raw []byte) ([]primitives.ReceiptProof, error) {
 	r := borsh.NewReader(raw)
-	s.Chunk.Proofs = primitives.ReadReceiptProofs(r)
-	return r.Close()
+	list := primitives.ReadReceiptProofs(r)
+	if list == nil {
+		list = []primitives.ReceiptProof{}
+	}
+	return list, r.Close()
 }
 
 // checkTracked tells whether a store has the shards that this node is to hold. With a schedule they may come in.

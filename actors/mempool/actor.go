@@ -8,8 +8,8 @@
 //	state   Actor: the queue of what nobody has looked at, the pool, what is held back, the choice that is being made. Others see
 //	        the counters of Front
 //	units   as chain/mempool has them
-//	bound   chain/mempool's Limits and QueueLimits; Options.Judges batches are being looked at; Options.Hold wait for
-//	        their code, Compiling of them are with the compiler, and what is behind them has half of the pool
+//	bound   chain/mempool's Limits and QueueLimits; Options.Judges batches are being looked at, and as many may wait for one before
+//	        them; Options.Hold wait for their code, Compiling of them are with the compiler, and what is behind them has half of the pool
 //	errors  chain/mempool's, as Submitted tells them
 //	source  our own; nearcore's pool lies behind one mutex
 package mempool
@@ -50,10 +50,12 @@ type Options struct {
 	// Route: a client's transaction of a shard that is not held goes to Out.Pooled all the same.
 	Route bool
 	// Home is the shard of an account in the next block, Base the height of a known block. Overtook tells by the tip's state
-	// whether a transaction's nonce is ahead of its key's next.
+	// whether a transaction's nonce is ahead of its key's next, Used what nonce its key has come to, and whether it is behind that: no
+	// block takes it any more.
 	Home     func(primitives.AccountID) primitives.ShardID
 	Base     func(primitives.Hash) (primitives.Height, bool)
 	Overtook func(*primitives.SignedTransaction) bool
+	Used     func(*primitives.SignedTransaction) (primitives.Nonce, bool)
 	// Again: the actor begins after a failure. Started is called when messages reach it; nil: nobody asks.
 	Again   bool
 	Started func()
@@ -66,7 +68,9 @@ type Actor struct {
 	pool     *core.Pool
 	came     []item // of the message in work, and not queued yet
 	queue    *core.Queue[item]
-	looking  map[*[]item]struct{}       // batches that are being looked at
+	looking  []*batch                   // in the order in which they were taken: that in which they come into the pool
+	running  int                        // of looking: that are being looked at still
+	heads    uint64                     // blocks that have become the head
 	finished map[messages.SessionID]int // submissions whose sessions have not been told yet
 	side     map[primitives.Hash]sideBlock
 
@@ -95,7 +99,7 @@ type sideBlock struct {
 // New returns the actor of a shard's pool.
 func New(o Options) *Actor {
 	a := &Actor{
-		o: o, pool: o.Pool, queue: core.NewQueue[item](o.Queue), looking: map[*[]item]struct{}{}, finished: map[messages.SessionID]int{},
+		o: o, pool: o.Pool, queue: core.NewQueue[item](o.Queue), finished: map[messages.SessionID]int{},
 		holds: map[primitives.Hash]hold{}, side: map[primitives.Hash]sideBlock{}, ended: make(chan struct{}),
 	}
 	o.Hold.Turn = math.MaxInt // each takes the compiler, whatever its size
@@ -203,8 +207,8 @@ func (a *Actor) drop(gone []primitives.Hash) {
 	}
 }
 
-// accept brings the pool in step with an adopted block: what the chain includes and what has expired leaves, what a branch that
-// lost had comes back.
+// accept brings the pool in step with an adopted block: what the chain includes, what can't follow that, and what has expired leaves, what a
+// branch that lost had comes back.
 func (a *Actor) accept(m *messages.BlockAccepted) {
 	var chunk *primitives.Chunk
 	for i := range m.Shards {
@@ -220,13 +224,15 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		a.side[m.Hash] = b
 		return
 	}
+	a.heads++
+	var gone []primitives.Hash
 	if m.Reorganised {
 		for prev := m.Block.Header.PrevHash; ; {
 			b, ok := a.side[prev]
 			if !ok {
 				break
 			}
-			a.remove(b.txs)
+			gone = a.remove(b.txs, gone)
 			delete(a.side, prev)
 			prev = b.prev
 		}
@@ -237,11 +243,10 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 		}
 	}
 	if chunk != nil {
-		a.remove(chunk.Transactions)
+		gone = a.remove(chunk.Transactions, gone)
 	}
-	var expired []primitives.Hash
 	for _, tx := range a.pool.Advance(m.Height()) {
-		expired = append(expired, tx.Hash())
+		gone = append(gone, tx.Hash())
 	}
 	again := false
 	for _, tx := range m.Returned {
@@ -264,16 +269,35 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	if again {
 		a.o.Front.offer()
 	}
-	a.drop(expired)
+	a.drop(gone)
 }
 
-// remove takes out what a block includes.
-func (a *Actor) remove(txs []*primitives.SignedTransaction) {
+// remove takes out what a block includes. What waits of the same keys with nonces that are used up by that is gone: it would wait until it expires
+// where another than this pool's owner makes the chunks, and who waits for it is told at once.
+func (a *Actor) remove(txs []*primitives.SignedTransaction, gone []primitives.Hash) []primitives.Hash {
 	for _, tx := range txs {
 		if hash := tx.Hash(); a.pool.Remove(hash) {
 			a.release(hash)
 		}
 	}
+	if a.pool.Len() == 0 {
+		return gone
+	}
+	for _, tx := range txs {
+		for {
+			x := a.pool.Front(tx)
+			if x == nil || x.Nonce.Nonce > tx.Nonce.Nonce {
+				break
+			}
+			if _, used := a.o.Used(x); !used { // the chunk's was not executed
+				break
+			}
+			hash := x.Hash()
+			a.pool.Remove(hash)
+			gone = append(gone, hash)
+		}
+	}
+	return gone
 }
 
 // leave sends on what belongs to other shards now.

@@ -35,6 +35,7 @@ type world struct {
 	offered   []messages.Candidates
 	verdicts  map[primitives.Hash]Verdict
 	ahead     func(*primitives.SignedTransaction) bool
+	nonces    map[primitives.AccountID]primitives.Nonce // that keys have come to
 	away      map[primitives.AccountID]primitives.ShardID
 	looked    [][]*primitives.SignedTransaction
 	waiting   []func() // what would run beside the mailbox, if hold says that it waits
@@ -59,8 +60,12 @@ func newWorld(change func(*Options)) *world {
 			}
 			return out
 		},
-		Home:     func(a primitives.AccountID) primitives.ShardID { return w.away[a] },
-		Base:     func(primitives.Hash) (primitives.Height, bool) { return 0, true },
+		Home: func(a primitives.AccountID) primitives.ShardID { return w.away[a] },
+		Base: func(primitives.Hash) (primitives.Height, bool) { return 0, true },
+		Used: func(x *primitives.SignedTransaction) (primitives.Nonce, bool) {
+			n := w.nonces[x.SignerID]
+			return n, x.Nonce.Nonce <= n
+		},
 		Overtook: func(x *primitives.SignedTransaction) bool { return w.ahead != nil && w.ahead(x) },
 		Out: Out{
 			Candidates: func(m messages.Candidates) { w.offered = append(w.offered, m) },
@@ -680,5 +685,63 @@ func TestChoiceAcrossRestore(t *testing.T) {
 	w.Handle(messages.ChunkChosen{Walk: w.offered[len(w.offered)-1].Walk, Dropped: []primitives.Hash{a.Hash()}})
 	if w.has(a) || len(w.dropped) != 1 {
 		t.Errorf("a later choice: in the pool: %v; dropped %v", w.has(a), w.dropped)
+	}
+}
+
+// TestOrderOfJudging: what a client has sent in order comes into the pool in order, whichever batch is looked at first to the end, and the other judges
+// take more meanwhile, but not without end.
+func TestOrderOfJudging(t *testing.T) {
+	var pooled []primitives.Nonce
+	w := newWorld(func(o *Options) {
+		o.Judges = 3
+		o.Out.Pooled = func(m messages.TransactionPooled) { pooled = append(pooled, m.Tx.Nonce.Nonce) }
+	})
+	w.hold = true
+	next := func(i int) {
+		f := w.waiting[i]
+		w.waiting = slices.Delete(w.waiting, i, i+1)
+		f()
+	}
+	for n := range primitives.Nonce(9) {
+		w.add(tx("a.near", n+1))
+		if len(w.waiting) == 3 { // the first is slow, the others are not
+			next(2)
+		}
+	}
+	if len(pooled) > 0 {
+		t.Errorf("nonces %v are in the pool before the first one", pooled)
+	}
+	if len(w.looking) != 6 || len(w.waiting) != 2 || w.queue.Len() != 3 {
+		t.Errorf("%d batches are on their way, %d are looked at, and %d transactions are left, want 6, 2 and 3", len(w.looking), len(w.waiting), w.queue.Len())
+	}
+	for len(w.waiting) > 0 {
+		next(len(w.waiting) - 1)
+	}
+	if !slices.Equal(pooled, []primitives.Nonce{1, 2, 3, 4, 5, 6, 7, 8, 9}) || len(w.looking) > 0 || w.running != 0 {
+		t.Errorf("into the pool came %v, %d batches are left", pooled, len(w.looking))
+	}
+}
+
+// TestUsedNonce: a transaction whose nonce a block has used up with another leaves the pool with that block, and one that was looked at before the block is
+// refused; one whose block has not executed the other stays.
+func TestUsedNonce(t *testing.T) {
+	w := newWorld(nil)
+	w.nonces = map[primitives.AccountID]primitives.Nonce{}
+	old, late, next, other := tx("a.near", 1), tx("a.near", 2), tx("a.near", 4), tx("b.near", 1)
+	w.add(old, next, other)
+	w.hold = true
+	answer := NewRequest("", []*primitives.SignedTransaction{late})
+	w.Handle(answer)
+	w.block(1, 0, 1, nil, tx("b.near", 2)) // is in the chunk, and could not pay
+	w.nonces["a.near"] = 3
+	w.block(2, 1, 2, nil, tx("a.near", 3))
+	if w.has(old) || !w.has(next) || !w.has(other) || !slices.Equal(w.dropped, []primitives.Hash{old.Hash()}) || w.front.Len() != 2 {
+		t.Errorf("nonce 1 waits %v, 4 %v, of another %v; dropped %v", w.has(old), w.has(next), w.has(other), w.dropped)
+	}
+	w.waiting[0]()
+	<-answer.Done()
+	var why *primitives.InvalidTxError
+	if err := answer.Answers()[0].Err; w.has(late) || !errors.As(err, &why) || why.Tag != primitives.TxInvalidNonce || why.TxNonce != 2 || why.KeyNonce != 3 {
+		t.Errorf("nonce 2, looked at before the block: waits %v, %v", w.has(late), err)
 	}
 }

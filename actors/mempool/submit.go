@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -98,8 +99,16 @@ type based struct {
 // judged is a note to self: a batch has been looked at.
 type judged struct {
 	by       *Actor // one that has failed since hears of nothing
-	batch    *[]item
+	batch    *batch
 	verdicts []Verdict
+}
+
+// batch is what is looked at in one go.
+type batch struct {
+	items    []item
+	heads    uint64    // as it was taken
+	verdicts []Verdict // once it is done
+	done     bool
 }
 
 func (a *Actor) submit(m *messages.SubmitTransactions) {
@@ -147,23 +156,26 @@ func (a *Actor) put(x item) {
 	a.tellDone()
 }
 
-// look has submissions looked at, aside from the mailbox, by as many goroutines as Options say.
+// look has submissions looked at, aside from the mailbox, by as many goroutines as Options say. They come into the pool in the order in which they
+// were taken, however long each takes: of one client's transactions with one key a later one would else be in a block first, and those before it
+// never. Whoever is done early waits for the others, and as many more as are being looked at may.
 func (a *Actor) look() {
-	for len(a.looking) < a.o.Judges && a.queue.Len() > 0 {
-		batch := new([]item)
-		for len(*batch) < maxBatch {
+	for a.running < a.o.Judges && len(a.looking) < 2*a.o.Judges && a.queue.Len() > 0 {
+		b := &batch{heads: a.heads}
+		for len(b.items) < maxBatch {
 			x, ok := a.queue.Take()
 			if !ok {
 				break
 			}
-			*batch = append(*batch, x)
+			b.items = append(b.items, x)
 		}
-		a.looking[batch] = struct{}{}
-		txs := make([]*primitives.SignedTransaction, len(*batch))
+		a.looking = append(a.looking, b)
+		a.running++
+		txs := make([]*primitives.SignedTransaction, len(b.items))
 		for i := range txs {
-			txs[i] = (*batch)[i].tx
+			txs[i] = b.items[i].tx
 		}
-		a.aside(func() { a.self(judged{by: a, batch: batch, verdicts: judge(a.o.Judge, txs)}) })
+		a.aside(func() { a.self(judged{by: a, batch: b, verdicts: judge(a.o.Judge, txs)}) })
 	}
 	a.o.Front.queued.Store(int64(a.queue.Len()))
 }
@@ -190,17 +202,22 @@ func (a *Actor) judged(m *judged) {
 	if m.by != a {
 		return
 	}
-	for i, x := range *m.batch {
-		a.settle(x, &m.verdicts[i])
-		(*m.batch)[i] = item{} // is done with, if a later one fails
+	a.running--
+	m.batch.verdicts, m.batch.done = m.verdicts, true
+	for len(a.looking) > 0 && a.looking[0].done {
+		b := a.looking[0]
+		for i, x := range b.items {
+			a.settle(x, &b.verdicts[i], b.heads != a.heads)
+			b.items[i] = item{} // is done with, if a later one fails
+		}
+		a.looking = slices.Delete(a.looking, 0, 1)
 	}
-	delete(a.looking, m.batch)
 	a.tellDone()
 	a.look()
 }
 
-// settle puts a good transaction into the pool and answers.
-func (a *Actor) settle(x item, v *Verdict) {
+// settle puts a good transaction into the pool and answers. late: a block has come since it was looked at.
+func (a *Actor) settle(x item, v *Verdict, late bool) {
 	switch {
 	case v.Err != nil:
 		a.answer(x, messages.Submitted{Err: a.passOn(x, v.Err)})
@@ -212,6 +229,12 @@ func (a *Actor) settle(x item, v *Verdict) {
 	if home := a.o.Home(x.tx.SignerID); home != a.o.Shard {
 		a.o.Out.Forward(home, forwarded{[]item{x}})
 		return
+	}
+	if late && a.pool.Find(x.tx.Hash()) == nil {
+		if at, used := a.o.Used(x.tx); used {
+			a.refuse(x, &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce, TxNonce: x.tx.Nonce.Nonce, KeyNonce: at})
+			return
+		}
 	}
 	if !a.room(x.tx) && a.pool.Find(x.tx.Hash()) == nil {
 		a.o.Tally.Unheld.Add(1)
@@ -288,8 +311,8 @@ func (a *Actor) handOver() {
 			away[home] = append(away[home], x)
 		}
 	}
-	for batch := range a.looking {
-		for _, x := range *batch {
+	for _, b := range a.looking {
+		for _, x := range b.items {
 			add(x)
 		}
 	}
@@ -311,8 +334,8 @@ func (a *Actor) abandon() {
 	for _, x := range a.came {
 		lose(x)
 	}
-	for batch := range a.looking {
-		for _, x := range *batch {
+	for _, b := range a.looking {
+		for _, x := range b.items {
 			lose(x)
 		}
 	}

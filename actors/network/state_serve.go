@@ -233,17 +233,27 @@ func (p *provider) gives(sync primitives.Hash) bool {
 
 // routed acknowledges a request, and answers it by a connection to who asks.
 func (p *provider) routed(to wire.PeerInfo, ack primitives.StateRequestAck) {
-	var out *wire.StateResponse
-	if ack.Body = primitives.StateBusy; p.admit(time.Now()) {
-		var err error
-		if out, err = p.answer(ack.SyncHash, ack.ShardID, ack.Header, ack.Part); err != nil {
-			ack.Body = primitives.StateError
-		} else {
-			ack.Body = primitives.StateWillRespond
-		}
-	}
+	out := p.acknowledge(time.Now(), &ack)
 	p.host.Post(near.RouteTo{Target: wire.ToPeer(to.ID), Body: &wire.StateRequestAck{StateRequestAck: ack}})
 	if out != nil && to.Addr.IsValid() {
 		p.host.Post(near.AnswerState{Peer: to, Msg: out})
 	}
+}
+
+// acknowledge says in an acknowledgement what comes of its request, and returns the answer, nil: there is none. Who asks for what is not given takes nobody's turn, or one
+// request a second for sync blocks that are no more would keep all others from the states that are.
+func (p *provider) acknowledge(now time.Time, ack *primitives.StateRequestAck) *wire.StateResponse {
+	switch {
+	case !p.gives(ack.SyncHash):
+		ack.Body = primitives.StateError
+		return nil
+	case !p.admit(now):
+		ack.Body = primitives.StateBusy
+		return nil
+	}
+	out, err := p.answer(ack.SyncHash, ack.ShardID, ack.Header, ack.Part)
+	if ack.Body = primitives.StateWillRespond; err != nil { // it went meanwhile
+		ack.Body = primitives.StateError
+	}
+	return out
 }

@@ -57,6 +57,27 @@ func TestStateNotNow(t *testing.T) {
 	}
 }
 
+// TestRoutedStateNotNow is the same for who is no neighbour.
+func TestRoutedStateNotNow(t *testing.T) {
+	p := newProvider(nil, nil)
+	x := &engine.Offered{Sync: primitives.Hash{1}}
+	p.offers = []*engine.Offered{x}
+	p.headers[stateKey{x.Sync, 3}] = new(primitives.StateHeader)
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 3*stateRequests + 1 {
+		ack, want := primitives.StateRequestAck{SyncHash: primitives.Hash{2}, ShardID: 3, Header: true}, primitives.StateError
+		switch {
+		case i == 3*stateRequests:
+			ack.SyncHash, want = x.Sync, primitives.StateBusy
+		case i >= 2*stateRequests:
+			ack.SyncHash, want = x.Sync, primitives.StateWillRespond
+		}
+		if out := p.acknowledge(now, &ack); ack.Body != want || (out != nil) != (want == primitives.StateWillRespond) {
+			t.Fatalf("request %d: %v, answered %v, want %v", i, ack.Body, out != nil, want)
+		}
+	}
+}
+
 // TestKeptHeaders: a header of a state is made once, and goes with its sync block.
 func TestKeptHeaders(t *testing.T) {
 	p := newProvider(nil, nil)

@@ -149,6 +149,7 @@ func (n *Node) mempool(t *tracked, again bool, started func()) mempool.Options {
 		Home:     func(a primitives.AccountID) primitives.ShardID { return n.shards.set.Load().layout.ShardOf(a) },
 		Base:     n.baseHeight,
 		Overtook: overtook,
+		Used:     n.used,
 		Route:    n.network != nil, // what can't be looked at here neard passes on whatever disable_tx_routing says
 		Out: mempool.Out{
 			Candidates: func(m messages.Candidates) { n.tell(t.producer, m) },
@@ -232,6 +233,12 @@ func (n *Node) verdict(tx *primitives.SignedTransaction, overtook func(*primitiv
 func (n *Node) overtook(tx *primitives.SignedTransaction) bool {
 	nonce, ok, err := n.engine.KeyNonce(tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce+1 && tx.Nonce.Nonce-nonce <= mempool.EarlyGap
+}
+
+// used tells what nonce a transaction's key has come to, and whether the transaction's is no higher: it can't run any more.
+func (n *Node) used(tx *primitives.SignedTransaction) (primitives.Nonce, bool) {
+	nonce, ok, err := n.engine.KeyNonce(tx)
+	return nonce, err == nil && ok && tx.Nonce.Nonce <= nonce
 }
 
 // heights remembers the heights of blocks that transactions refer to. A block's height never changes.

@@ -130,3 +130,20 @@ func TestNothingStays(t *testing.T) {
 		}
 	}
 }
+
+// TestHandoverLate: shards that nobody could get for three epochs come in, and what is shown of them is taken. With this seed one who holds nothing for a block, and
+// reads it back, has a shard come in behind it.
+func TestHandoverLate(t *testing.T) {
+	s, err := ScenarioOf("handover", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Blocks, s.Faults, s.Mute = 240, 85*second, [2]int64{85 * second, 85 * second}
+	r, err := Run(Options{Scenario: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Violation != nil || r.Moves == 0 {
+		t.Errorf("%d moves, %d chunks missed: %v\n%s", r.Moves, r.Gaps, r.Violation, strings.Join(r.Tail, "\n"))
+	}
+}
