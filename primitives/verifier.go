@@ -55,7 +55,7 @@ func newVerifier(n, often int, stale uint64) *Verifier {
 
 // Verify tells whether s is key's signature of data.
 func (v *Verifier) Verify(s Signature, data []byte, key PublicKey) bool {
-	if s == "" || key == "" || s.Type() != ED25519 || key.Type() != ED25519 {
+	if s == "" || key == "" || s.Type() != ED25519 || key.Type() != ED25519 || len(s) != 1+ed25519.SignatureSize {
 		return s.Verify(data, key)
 	}
 	expanded, table := v.known(key)

@@ -7,11 +7,15 @@
 //	units   numbers are little-endian
 //	bound   who has tables made bounds them
 //	errors  none
-//	source  our own. Where there are AVX2 instructions points are added by curve25519-voi's way for these, whose functions it does not export; else
-//	        it is its table for a base point, in constant time
+//	source  our own. Where there are AVX2 instructions points are added by curve25519-voi's way for these, whose functions it does not export: before
+//	        the first table is made they have to give known sums. Else it is its table for a base point, in constant time
 package multiples
 
 import (
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/hex"
+
 	"github.com/oasisprotocol/curve25519-voi/curve"
 	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
 )
@@ -25,9 +29,44 @@ type Table struct {
 // New makes the table of p.
 func New(p *curve.EdwardsPoint) *Table {
 	if hasVectors() {
-		return &Table{windows: newWindows(p, pointBits)}
+		return ofWindows(p)
 	}
 	return newPlain(p)
+}
+
+func ofWindows(p *curve.EdwardsPoint) *Table { return &Table{windows: newWindows(p, pointBits)} }
+
+// knownSums is what sums gives for tables that are right.
+const knownSums = "9c378e00b75e5b97c7eb2fd7f4be1c623027b4edf18ad58a36fafeb4bd83353d"
+
+// sums is a hash of sums by tables that are made in a way, of points of the prime order, of order 8 and of both, and of numbers at the edges and in between.
+func sums(of func(*curve.EdwardsPoint) *Table) string {
+	small := curve.CompressedEdwardsY{0x26, 0xe8, 0x95, 0x8f, 0xc2, 0xb2, 0x27, 0xb0, 0x45, 0xc3, 0xf4, 0x89, 0xf2, 0xef, 0x98, 0xf0,
+		0xd5, 0xdf, 0xac, 0x05, 0xd3, 0xc6, 0x33, 0x39, 0xb1, 0x38, 0x02, 0x88, 0x6d, 0x53, 0xfc, 0x05}
+	var torsion, mixed curve.EdwardsPoint
+	if _, err := torsion.SetCompressedY(&small); err != nil {
+		panic("multiples: " + err.Error()) // it is a point
+	}
+	mixed.Add(&torsion, curve.ED25519_BASEPOINT_POINT)
+	one := scalar.One()
+	numbers := []*scalar.Scalar{scalar.New(), one, scalar.New().Neg(one)}
+	for i := range byte(24) {
+		wide := sha512.Sum512([]byte{i})
+		n, err := scalar.NewFromBytesModOrderWide(wide[:])
+		if err != nil {
+			panic("multiples: " + err.Error()) // only of another length
+		}
+		numbers = append(numbers, n)
+	}
+	h := sha256.New()
+	for i, p := range []*curve.EdwardsPoint{curve.ED25519_BASEPOINT_POINT, &torsion, &mixed} {
+		t := of(p)
+		for j, k := range numbers {
+			sum := t.Sum(k, numbers[(j*5+i)%len(numbers)])
+			h.Write(sum[:])
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func newPlain(p *curve.EdwardsPoint) *Table { return &Table{plain: curve.NewEdwardsBasepointTable(p)} }

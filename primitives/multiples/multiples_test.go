@@ -91,6 +91,19 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// TestKnownSums: tables of each kind give the sums by which windows are found usable, and such of which a part is wrong don't.
+func TestKnownSums(t *testing.T) {
+	if got := sums(newPlain); got != knownSums {
+		t.Errorf("the library's tables give %s", got)
+	}
+	plus := func(p *curve.EdwardsPoint) *Table { // of another point, by one of small order
+		return newPlain(curve.NewEdwardsPoint().Add(p, points(t, rand.NewChaCha8([32]byte{}))[4]))
+	}
+	if sums(plus) == knownSums {
+		t.Error("wrong tables give the known sums")
+	}
+}
+
 // TestDigits: the digits say the number, and each is one that a table has.
 func TestDigits(t *testing.T) {
 	for _, n := range numbers(rand.NewChaCha8([32]byte{4})) {

@@ -3,6 +3,7 @@
 package multiples
 
 import (
+	"reflect"
 	"sync"
 	_ "unsafe" // for linkname
 
@@ -10,8 +11,8 @@ import (
 	"github.com/oasisprotocol/curve25519-voi/curve/scalar"
 )
 
-// vector is a point as the library's functions for AVX2 have it: as it is added to, or ready to be added (its cachedPoint). TestSum fails if a version
-// of the library has another.
+// vector is a point as the library's functions for AVX2 have it: as it is added to, or ready to be added (its cachedPoint). If a version of the library has
+// another, hasVectors says no, and TestVectors fails.
 type vector [5][8]uint32
 
 //go:linkname supported github.com/oasisprotocol/curve25519-voi/curve.supportsVectorizedEdwards
@@ -37,7 +38,34 @@ func fromPoint(out *vector, p *curve.EdwardsPoint) *vector
 //go:linkname toPoint github.com/oasisprotocol/curve25519-voi/curve.(*EdwardsPoint).setExtended
 func toPoint(out *curve.EdwardsPoint, a *vector) *curve.EdwardsPoint
 
-func hasVectors() bool { return supported }
+// hasVectors tells whether there are instructions for vectors, and the library's functions are those that this file takes them for: the verdict on a
+// signature must not depend on it. It is asked once, and costs some two milliseconds.
+var hasVectors = sync.OnceValue(func() bool {
+	return supported && sameLayout(reflect.TypeFor[curve.EdwardsBasepointTable]()) && sums(ofWindows) == knownSums
+})
+
+// sameLayout tells whether the library's table for a base point is made of vectors: of what is larger its functions would write beside them.
+func sameLayout(table reflect.Type) bool {
+	f, ok := table.FieldByName("innerVector")
+	if !ok || f.Type.Kind() != reflect.Pointer {
+		return false
+	}
+	t := f.Type.Elem()
+	for range 2 { // of rows, of points
+		if t.Kind() != reflect.Array {
+			return false
+		}
+		t = t.Elem()
+	}
+	for t.Kind() == reflect.Struct && t.NumField() > 0 { // each wraps the next as its last field, behind one without size
+		last := t.Field(t.NumField() - 1)
+		if last.Offset != 0 || last.Type.Size() != t.Size() {
+			return false
+		}
+		t = last.Type
+	}
+	return t == reflect.TypeFor[[5][8]uint32]()
+}
 
 // windows are a point's multiples: multiples[w·half + d - 1] is d·2^(bits·w)·P.
 type windows struct {
