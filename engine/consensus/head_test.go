@@ -64,6 +64,7 @@ type newHead struct{ engineOf }
 func (newHead) Final() storage.BlockRef                             { return storage.BlockRef{} }
 func (newHead) Epochs(func(*epoch.Manager) error) error             { return nil }
 func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil, nil }
+func (newHead) LeadingHeader() *primitives.BlockHeader              { return nil }
 func (newHead) Entry(primitives.Hash) *engine.Entry                 { return nil }
 
 // TestLater: of a chunk that was whole before its block, it is said to those behind the next two makers as well when a height is skipped; of older ones it is not.
@@ -79,5 +80,21 @@ func TestLater(t *testing.T) {
 	n.sayLater()
 	if len(n.out.Send) != 1 || n.out.Send[0].Message.(*primitives.ChunkEndorsement).Metadata.HeightCreated != 9 || len(n.later) != 0 {
 		t.Errorf("said later: %v", n.out.Send)
+	}
+}
+
+// TestEndorsesNoOld: who catches up endorses no chunk of the blocks that it fetches, each of which it would have to note on disk.
+func TestEndorsesNoOld(t *testing.T) {
+	c := new(primitives.Chunk)
+	c.Header.HeightCreated = 9
+	for seen, want := range map[primitives.Height]int{8 + maxBehind: 1, 9 + maxBehind: 0} {
+		at := new(primitives.BlockHeader)
+		at.Height = seen
+		eyes := &assignments{}
+		n := &Node{e: newHead{}, out: new(Out), seen: at, head: &head{height: 8}, eyes: eyes, judges: witness.NewTracker(witness.Validator{}, eyes, nil),
+			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, unjudged: map[primitives.Hash][]*primitives.Chunk{}}
+		if n.endorseHeld(c); len(n.unjudged) != want {
+			t.Errorf("%d wait at 8 of %d, not %d", len(n.unjudged), seen, want)
+		}
 	}
 }
