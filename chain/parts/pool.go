@@ -366,7 +366,9 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 			return fmt.Errorf("%w: from shard %d to %d", ErrReceipts, r.From, r.To)
 		}
 	}
-	if own := *h; e == nil {
+	own := *h
+	own.HeightIncluded = 0 // which nobody has signed
+	if e == nil {
 		e = p.know(hash, &own)
 	} else if !known {
 		e.offer(&own, false)

@@ -680,3 +680,22 @@ func TestOtherShards(t *testing.T) {
 		t.Fatalf("held no more: %v, %d complete", err, len(out.Complete))
 	}
 }
+
+// TestIncludedByNobody: the height at which a chunk is included is in no hash: what a message says of it is not believed.
+func TestIncludedByNobody(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 6, nil)
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, Head{Height: 5}); err != nil {
+		t.Fatal(err)
+	}
+	x := &primitives.PartialChunk{Header: c.Header, Parts: list, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}
+	x.Header.HeightIncluded = 6
+	out, err := p.Step(0, Partial{x})
+	if err != nil || len(out.Ready) != 1 || len(out.Complete) != 1 {
+		t.Fatal(err, len(out.Ready), len(out.Complete))
+	}
+	if a, b := out.Ready[0].HeightIncluded, out.Complete[0].Chunk.Header.HeightIncluded; a != 0 || b != 0 || x.Header.HeightIncluded != 6 {
+		t.Errorf("included at %d and %d", a, b)
+	}
+}

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -63,11 +64,59 @@ func (s *Endorsements) Add(e *primitives.ChunkEndorsement) error {
 	}
 	of, ok := s.chunks.get(key)
 	if !ok {
+		if !s.room() {
+			if fresh.good = s.signed(e, list[i].PublicKey); !fresh.good {
+				return fmt.Errorf("%w: %s", ErrSigner, m.AccountID)
+			}
+			s.makeRoom()
+		}
 		of = map[primitives.AccountID]endorsed{}
 		s.chunks.put(key, of)
 	}
 	of[m.AccountID] = fresh
 	return nil
+}
+
+// room tells whether one more chunk may be kept, when those that are of no use any more have gone: none is, if the lowest is of use.
+func (s *Endorsements) room() bool {
+	if len(s.chunks.order) < MaxChunks {
+		return true
+	}
+	height := func(a, b primitives.ChunkKey) int { return cmp.Compare(a.HeightCreated, b.HeightCreated) }
+	if s.chain.Relevant(slices.MinFunc(s.chunks.order, height)) {
+		return false
+	}
+	for _, k := range slices.Clone(s.chunks.order) {
+		if !s.chain.Relevant(k) {
+			s.chunks.drop(k)
+		}
+	}
+	return len(s.chunks.order) < MaxChunks
+}
+
+// makeRoom has a chunk go of which nobody has said anything, if there is one: else its least recent one goes. Each signature is looked at once.
+func (s *Endorsements) makeRoom() {
+	for _, k := range s.chunks.order {
+		list, err := s.chain.Validators(k)
+		if err != nil {
+			s.chunks.drop(k)
+			return
+		}
+		of := s.chunks.by[k]
+		for _, a := range list {
+			if e, ok := of[a.AccountID]; !ok || e.good {
+				continue
+			} else if s.signed(e.ChunkEndorsement, a.PublicKey) {
+				of[a.AccountID] = endorsed{e.ChunkEndorsement, true}
+			} else {
+				delete(of, a.AccountID)
+			}
+		}
+		if len(of) == 0 {
+			s.chunks.drop(k)
+			return
+		}
+	}
 }
 
 // signed tells whether an endorsement is of who has a key.

@@ -523,6 +523,59 @@ func TestEndorsements(t *testing.T) {
 	}
 }
 
+// TestForgedChunks: endorsements that nobody has signed, of more chunks than are kept, drive out none that are signed, and cost two looks each; while those kept are
+// too old, nobody looks.
+func TestForgedChunks(t *testing.T) {
+	x := newNetwork(t, 1, 6, 1, 0)
+	x.head = 1000
+	looks := 0
+	votes := NewEndorsements(x, func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool {
+		looks++
+		return verify(sig, data, key)
+	})
+	key := func(h primitives.Height) primitives.ChunkKey {
+		return primitives.ChunkKey{EpochID: primitives.Hash{1}, HeightCreated: h}
+	}
+	forge := func(h primitives.Height, as int) error {
+		return votes.Add(Endorse(key(h), primitives.Hash{6}, account(as), secret(account(5))))
+	}
+	for h := range primitives.Height(20) {
+		for a := range 5 {
+			if err := votes.Add(Endorse(key(100+h), primitives.Hash{5}, account(a), secret(account(a)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for k := range primitives.Height(2*MaxChunks) * (h % 4 / 3) {
+			_, _ = forge(200+k, int(h)%5), forge(200+k, int(h)%5)
+		}
+	}
+	for h := range primitives.Height(20) {
+		if _, enough, err := votes.Of(key(100+h), primitives.Hash{5}); err != nil || !enough {
+			t.Errorf("chunk %d is driven out: %v", h, err)
+		}
+	}
+	if n := len(votes.chunks.by); n > MaxChunks || len(votes.chunks.order) != n {
+		t.Errorf("%d chunks are kept", n)
+	}
+	if most := 2 * (20*5 + 5*4*MaxChunks); looks > most {
+		t.Errorf("%d looks, not %d", looks, most)
+	}
+	looks = 0
+	votes = NewEndorsements(old{x.world}, votes.verify)
+	for h := range primitives.Height(3 * MaxChunks) {
+		if x.head = 100 + h; votes.Add(Endorse(key(x.head), primitives.Hash{5}, account(0), secret(account(0)))) != nil || looks > 0 {
+			t.Fatalf("%d looks at height %d", looks, x.head)
+		}
+	}
+}
+
+// old is a network in which a chunk four below the head is of no use.
+type old struct{ *world }
+
+func (o old) Relevant(k primitives.ChunkKey) bool {
+	return o.world.Relevant(k) && k.HeightCreated+4 > o.head
+}
+
 // TestForgedEndorsements: what is not a validator's own never counts, and keeps out nothing of what is, whichever comes first; a signature is looked at once.
 func TestForgedEndorsements(t *testing.T) {
 	x := newNetwork(t, 1, 6, 1, 0)

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/witness"
 	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -51,7 +52,11 @@ func (n *Node) setHead(at *engine.Entry) {
 	for i := range h.approvers {
 		h.approves = h.approves || n.isMe(h.approvers[i].AccountID, h.approvers[i].PublicKey)
 	}
-	n.head, n.moved, n.later = h, n.now, nil
+	n.head, n.moved = h, n.now
+	n.later = slices.DeleteFunc(n.later, func(s witness.Send) bool { // of chunks on it there may be some: they were here before it
+		e, ok := s.Body.(*primitives.ChunkEndorsement)
+		return !ok || e.Metadata.HeightCreated <= h.height
+	})
 	n.tracker.Tip(h.hash, h.height, h.final, n.now)
 	if n.e.Entry(at.Hash) != nil {
 		n.dealPools(at)

@@ -3,8 +3,13 @@ package consensus
 import (
 	"testing"
 
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/doomslug"
+	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/witness"
+	"github.com/troupe-chain/troupe/engine"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // TestSettled: a block that could be made waits for an endorsement that is missing, from the last one that came on, but not for long, and not at all if the last
@@ -49,6 +54,47 @@ func TestHurries(t *testing.T) {
 		n := &Node{o: Options{Eager: c.eager}, head: &head{height: c.height}, lively: c.upTo}
 		if n.hurries() != c.want {
 			t.Errorf("%+v: %v", c, !c.want)
+		}
+	}
+}
+
+// newHead is a chain with a new head, of which nothing else is known.
+type newHead struct{ engineOf }
+
+func (newHead) Final() storage.BlockRef                             { return storage.BlockRef{} }
+func (newHead) Epochs(func(*epoch.Manager) error) error             { return nil }
+func (newHead) Approvers(primitives.Hash) ([]chain.Approver, error) { return nil, nil }
+func (newHead) LeadingHeader() *primitives.BlockHeader              { return nil }
+func (newHead) Entry(primitives.Hash) *engine.Entry                 { return nil }
+
+// TestLater: of a chunk that was whole before its block, it is said to those behind the next two makers as well when a height is skipped; of older ones it is not.
+func TestLater(t *testing.T) {
+	n := &Node{e: newHead{}, out: new(Out), tracker: doomslug.New(doomslug.Delays{}, 0, 0)}
+	for h := range primitives.Height(3) {
+		e := &primitives.ChunkEndorsement{Metadata: primitives.ChunkEndorsementMetadata{HeightCreated: 7 + h}}
+		n.later = append(n.later, witness.Send{To: []primitives.AccountID{"bb"}, Body: e})
+	}
+	at := new(primitives.BlockHeader)
+	at.Height = 8
+	n.setHead(&engine.Entry{Block: &primitives.Block{Header: at}})
+	n.sayLater()
+	if len(n.out.Send) != 1 || n.out.Send[0].Message.(*primitives.ChunkEndorsement).Metadata.HeightCreated != 9 || len(n.later) != 0 {
+		t.Errorf("said later: %v", n.out.Send)
+	}
+}
+
+// TestEndorsesNoOld: who catches up endorses no chunk of the blocks that it fetches, each of which it would have to note on disk.
+func TestEndorsesNoOld(t *testing.T) {
+	c := new(primitives.Chunk)
+	c.Header.HeightCreated = 9
+	for seen, want := range map[primitives.Height]int{8 + maxBehind: 1, 9 + maxBehind: 0} {
+		at := new(primitives.BlockHeader)
+		at.Height = seen
+		eyes := &assignments{}
+		n := &Node{e: newHead{}, out: new(Out), seen: at, head: &head{height: 8}, eyes: eyes, judges: witness.NewTracker(witness.Validator{}, eyes, nil),
+			o: Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "aa")}, unjudged: map[primitives.Hash][]*primitives.Chunk{}}
+		if n.endorseHeld(c); len(n.unjudged) != want {
+			t.Errorf("%d wait at 8 of %d, not %d", len(n.unjudged), seen, want)
 		}
 	}
 }

@@ -150,10 +150,10 @@ func (n *Node) mayEndorse(e *primitives.ChunkEndorsement) bool {
 }
 
 // endorseHeld endorses a chunk of another by the state that is here, if this validator is to judge it: its witness could show no more, and comes later. What
-// is not good, or can't be told yet, its witness is judged for.
+// is not good, or can't be told yet, its witness is judged for. Who is behind has chunks of blocks that are made: nobody waits for what it says of them.
 func (n *Node) endorseHeld(c *primitives.Chunk) {
 	h := &c.Header
-	if n.judges == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() {
+	if n.judges == nil || n.head == nil || c.Proofs != nil || n.o.Key.IsZero() || n.behind() {
 		return
 	}
 	if n.e.Entry(h.PrevBlockHash) == nil {
