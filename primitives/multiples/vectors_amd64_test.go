@@ -41,7 +41,7 @@ func TestLayout(t *testing.T) {
 		n vec
 	}
 	_, _, _, _ = point{}.n, four{}.n, more{}.n, later{}.n // read by their types alone
-	_, _ = more{}.z, later{}.z
+	_, _, _ = more{}.z, later{}.z, vec{}.n
 	for want, list := range map[bool][]any{
 		true: {curve.EdwardsBasepointTable{}, struct{ innerVector *[32][8]point }{}},
 		false: {struct{ innerVector *[32][8]four }{}, struct{ innerVector *[32][8]more }{}, struct{ innerVector *[32][8]later }{}, struct{ innerVector *[8]point }{},
