@@ -89,9 +89,10 @@ func (s *Signatures) size() (n int) {
 
 // AppendBorsh appends our storage form.
 func (s *Signatures) AppendBorsh(b []byte) []byte {
-	b = append(b, 0)
 	if s.Ahead > 0 {
-		b = borsh.AppendUint64(append(b[:len(b)-1], 1), uint64(s.Ahead))
+		b = borsh.AppendUint64(append(b, 1), uint64(s.Ahead))
+	} else {
+		b = append(b, 0)
 	}
 	b = borsh.AppendUint64(borsh.AppendUint64(b, uint64(s.Target)), uint64(s.Block))
 	b = borsh.AppendSlice(b, s.chunks, func(b []byte, m *made) []byte {
