@@ -60,9 +60,8 @@ func AppendMessage(b []byte, m *Block, details []Details) ([]byte, error) {
 
 // AppendBlock appends what a message says of the block itself: author, header, headers of chunks.
 func AppendBlock(b []byte, m *Block) []byte {
-	e := encoder{b: b}
-	e.block(m)
-	return e.b
+	e := encoders.Get().(*encoder)
+	return e.into(b, func() { e.block(m) })
 }
 
 func (e *encoder) block(m *Block) {
@@ -76,16 +75,17 @@ func (e *encoder) block(m *Block) {
 }
 
 // AppendShard appends what a message says of the shard with that index.
-func AppendShard(b []byte, m *Block, i int, d *Details) ([]byte, error) {
-	e := encoder{b: b}
-	err := e.shard(m, &m.Shards[i], d)
-	return e.b, err
+func AppendShard(b []byte, m *Block, i int, d *Details) (out []byte, err error) {
+	e := encoders.Get().(*encoder)
+	b = e.into(b, func() { err = e.shard(m, &m.Shards[i], d) })
+	return b, err
 }
 
 // encoder appends texts in the order of nearcore's structs.
 type encoder struct {
 	b, scratch []byte
 	order      orderer
+	known      known
 }
 
 // put appends before, and then what one appends with ascending keys.
@@ -105,7 +105,7 @@ func comma(i int) string {
 type plan struct {
 	*Shard
 	*Details
-	block    primitives.Hash
+	block    []byte // the text of its hash
 	outcomes []view.OutcomeProof
 	taken    []took // the chunk's transactions that were valid when it was applied, in their order
 	rest     []int  // of the outcomes, those that are not of such
@@ -118,7 +118,7 @@ type took struct {
 }
 
 func planOf(m *Block, s *Shard, d *Details) *plan {
-	p := &plan{Shard: s, Details: d, block: m.Hash, outcomes: Proven(m, s)}
+	p := &plan{Shard: s, Details: d, block: view.AppendHash(nil, &m.Hash), outcomes: Proven(m, s)}
 	of := make([]bool, len(p.outcomes))
 	if s.Chunk != nil {
 		byID := make(map[primitives.Hash]int, len(p.outcomes))
@@ -160,8 +160,10 @@ func (e *encoder) chunk(p *plan) {
 	e.put(`,"header":`, "#chunk", func(b []byte) []byte { return view.AppendChunkHeader(b, &header) })
 	e.b = append(e.b, `,"transactions":[`...)
 	for i, x := range p.taken {
-		e.put(comma(i)+`{"transaction":`, "#transaction", func(b []byte) []byte { return view.AppendSignedTransaction(b, x.tx) })
-		e.put(`,"outcome":{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, &p.outcomes[x.outcome]) })
+		e.b = append(append(e.b, comma(i)...), `{"transaction":`...)
+		e.transaction(x.tx)
+		e.b = append(e.b, `,"outcome":{"execution_outcome":`...)
+		e.outcome(&p.outcomes[x.outcome], p.block)
 		e.b = append(e.b, `,"receipt":null}}`...)
 	}
 	for _, list := range []struct {
@@ -170,7 +172,8 @@ func (e *encoder) chunk(p *plan) {
 	}{{`],"receipts":[`, p.Chunk.PrevOutgoingReceipts}, {`],"local_receipts":[`, p.Local}, {`],"instant_receipts":[`, p.Instant}} {
 		e.b = append(e.b, list.name...)
 		for i, r := range list.receipts {
-			e.put(comma(i), "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, r) })
+			e.b = append(e.b, comma(i)...)
+			e.receipt(r)
 		}
 	}
 	e.b = append(e.b, "]}"...)
@@ -183,10 +186,12 @@ func (e *encoder) executed(p *plan) error {
 		outcome := &p.outcomes[k]
 		receipt := p.Receipts[outcome.ID]
 		if receipt == nil {
-			return fmt.Errorf("%w: %v, executed in block %v", ErrReceipt, outcome.ID, p.block)
+			return fmt.Errorf("%w: %v, executed in block %s", ErrReceipt, outcome.ID, p.block[1:len(p.block)-1])
 		}
-		e.put(comma(i)+`{"execution_outcome":`, "#outcome", func(b []byte) []byte { return view.AppendOutcomeProof(b, outcome) })
-		e.put(`,"receipt":`, "#receipt", func(b []byte) []byte { return view.AppendReceipt(b, receipt) })
+		e.b = append(append(e.b, comma(i)...), `{"execution_outcome":`...)
+		e.outcome(outcome, p.block)
+		e.b = append(e.b, `,"receipt":`...)
+		e.receipt(receipt)
 		if p.Origins != nil {
 			if tx := p.Origins[outcome.ID]; tx.IsZero() {
 				e.b = append(e.b, `,"tx_hash":null`...)
@@ -205,7 +210,8 @@ func (e *encoder) executed(p *plan) error {
 			return err
 		}
 		for k := range changes {
-			e.put(comma(n), "#change", func(b []byte) []byte { return view.AppendChange(b, &changes[k]) })
+			e.b = append(e.b, comma(n)...)
+			e.change(&changes[k])
 			n++
 		}
 	}
@@ -217,9 +223,10 @@ func (e *encoder) executed(p *plan) error {
 func Proven(m *Block, s *Shard) []view.OutcomeProof {
 	out := make([]view.OutcomeProof, len(s.Outcomes))
 	leaves := make([]primitives.Hash, len(s.Outcomes))
+	var scratch []byte
 	for i := range s.Outcomes {
-		out[i] = view.OutcomeProof{OutcomeWithID: s.Outcomes[i], BlockHash: m.Hash}
-		leaves[i] = s.Outcomes[i].LeafHash()
+		out[i].OutcomeWithID, out[i].BlockHash = s.Outcomes[i], m.Hash
+		leaves[i], scratch = s.Outcomes[i].LeafHashIn(scratch)
 	}
 	_, paths := primitives.Merklize(leaves)
 	for i := range out {

@@ -75,6 +75,16 @@ func (e *encoder) back() {
 	encoders.Put(e)
 }
 
+// into appends to a text of another's what one writes, and nobody works with the encoder any more.
+func (e *encoder) into(b []byte, one func()) []byte {
+	own := e.b
+	e.b = b
+	one()
+	e.b, b = own, e.b
+	e.back()
+	return b
+}
+
 // text is a message in the making. Whoever makes it takes one half of a shard after the other, so that where a block's work is one shard's, that is two
 // cores' too, and so that who wants it joins who has begun it.
 type text struct {

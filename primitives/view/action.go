@@ -153,7 +153,7 @@ func appendDelegate(b []byte, a *primitives.Delegate) []byte {
 	b = appendUint(append(b, `,"max_block_height":`...), d.MaxBlockHeight)
 	b = appendUint(append(b, `,"nonce":`...), d.Nonce)
 	b = appendDelegateTail(b, d.PublicKey, d.ReceiverID, d.SenderID)
-	return append(appendSignature(append(b, `},"signature":`...), a.Signature), "}}"...)
+	return append(AppendSignature(append(b, `},"signature":`...), a.Signature), "}}"...)
 }
 
 func appendDelegateV2(b []byte, a *primitives.DelegateV2) []byte {
@@ -168,7 +168,7 @@ func appendDelegateV2(b []byte, a *primitives.DelegateV2) []byte {
 		b = appendUint(append(b, `{"Nonce":{"nonce":`...), d.Nonce.Nonce)
 	}
 	b = appendDelegateTail(append(b, "}}"...), d.PublicKey, d.ReceiverID, d.SenderID)
-	return append(appendSignature(append(b, `}},"signature":`...), a.Signature), "}}"...)
+	return append(AppendSignature(append(b, `}},"signature":`...), a.Signature), "}}"...)
 }
 
 func appendDelegateTail(b []byte, key primitives.PublicKey, receiver, sender primitives.AccountID) []byte {

@@ -38,8 +38,8 @@ func AppendHandle(b []byte, k primitives.PublicKeyHandle) []byte {
 	return append(b, '"')
 }
 
-// appendSignature appends the text of a signature in quotes, null for none.
-func appendSignature(b []byte, s primitives.Signature) []byte {
+// AppendSignature appends the text of a signature in quotes, null for none.
+func AppendSignature(b []byte, s primitives.Signature) []byte {
 	if s == "" {
 		return append(b, "null"...)
 	}
@@ -87,5 +87,5 @@ func appendStrings(b []byte, ss []string) []byte {
 }
 
 func appendSignatures(b []byte, ss []primitives.Signature) []byte {
-	return appendList(b, ss, func(b []byte, s *primitives.Signature) []byte { return appendSignature(b, *s) })
+	return appendList(b, ss, func(b []byte, s *primitives.Signature) []byte { return AppendSignature(b, *s) })
 }

@@ -51,7 +51,7 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 		b = appendUint(append(b, '['), h.ShardSplit.ShardID)
 		return append(AppendAccountID(append(b, ','), h.ShardSplit.Boundary), ']')
 	})
-	b = appendSignature(append(b, `,"signature":`...), h.Signature)
+	b = AppendSignature(append(b, `,"signature":`...), h.Signature)
 	b = appendTimestamp(b, h.Timestamp)
 	b = AppendBalance(append(b, `,"total_supply":`...), h.TotalSupply)
 	b = AppendValidatorStakes(append(b, `,"validator_proposals":`...), h.PrevValidatorProposals)

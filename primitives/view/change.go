@@ -97,6 +97,9 @@ var causeNames = [...]string{
 	"validator_accounts_update", "migration", "bandwidth_scheduler_state_update", "bandwidth_scheduler_state_update",
 }
 
+// CauseName is the type that the JSON of a cause shows.
+func CauseName(k primitives.CauseKind) string { return causeNames[k] }
+
 // appendCause appends StateChangeCauseView.
 func appendCause(b []byte, c *primitives.StateChangeCause) []byte {
 	b = append(b, '{')

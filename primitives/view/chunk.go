@@ -48,7 +48,7 @@ func AppendChunkHeader(b []byte, h *primitives.ChunkHeader) []byte {
 		})
 	}
 	b = appendUint(append(b, `,"rent_paid":"0","shard_id":`...), h.ShardID)
-	b = appendSignature(append(b, `,"signature":`...), h.Signature)
+	b = AppendSignature(append(b, `,"signature":`...), h.Signature)
 	b = AppendHash(append(b, `,"tx_root":`...), &h.TxRoot)
 	b = AppendValidatorStakes(append(b, `,"validator_proposals":`...), h.PrevValidatorProposals)
 	return append(b, `,"validator_reward":"0"}`...)

@@ -185,13 +185,13 @@ func appendProofBorsh(b []byte, o *OutcomeProof) (_ []byte, err error) {
 		b = append(b, o.Status.ReceiptID[:]...)
 	}
 	m := &o.Metadata
-	if b = borsh.AppendUint32(b, max(m.Version, 1)); m.Version < firstProfileVersion {
+	if b = borsh.AppendUint32(b, max(m.Version, 1)); m.Version < FirstProfileVersion {
 		return append(b, 0, 0), nil
 	}
 	b = borsh.AppendSlice(append(b, 1), m.Profile, func(b []byte, c *primitives.CostEntry) []byte {
 		return borsh.AppendUint64(borsh.AppendString(borsh.AppendString(b, c.Category), c.Cost), uint64(c.Gas))
 	})
-	if m.Version < firstContractsVersion {
+	if m.Version < FirstContractsVersion {
 		return append(b, 0), nil
 	}
 	return borsh.AppendSlice(append(b, 1), m.Contracts, func(b []byte, c *primitives.AccountContract) []byte {

@@ -76,7 +76,7 @@ func readTransaction(r *borsh.Reader) *ToldTransaction {
 	}
 	b = strconv.AppendUint(append(b, `,"priority_fee":`...), fee, 10)
 	b = AppendAccountID(append(AppendKey(append(b, `,"public_key":`...), key), `,"receiver_id":`...), receiver)
-	b = appendSignature(append(b, `,"signature":`...), signature)
+	b = AppendSignature(append(b, `,"signature":`...), signature)
 	t.JSON = append(AppendAccountID(append(b, `,"signer_id":`...), t.Signer), '}')
 	return t
 }

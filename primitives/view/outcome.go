@@ -60,20 +60,20 @@ func AppendStatus(b []byte, s *primitives.ExecutionStatus) []byte {
 	panic(fmt.Sprintf("view: no JSON form of execution status %d", s.Kind))
 }
 
-// firstProfileVersion and firstContractsVersion are the metadata versions that brought these members.
+// FirstProfileVersion and FirstContractsVersion are the metadata versions that brought these members.
 const (
-	firstProfileVersion   = 2
-	firstContractsVersion = 4
+	FirstProfileVersion   = 2
+	FirstContractsVersion = 4
 )
 
 // appendMetadata appends ExecutionMetadataView; version 0, of an outcome nobody set, counts as 1.
 func appendMetadata(b []byte, m *primitives.ExecutionMetadata) []byte {
 	b = append(b, '{')
-	if m.Version >= firstContractsVersion {
-		b = appendList(append(b, `"contracts":`...), m.Contracts, appendContract)
+	if m.Version >= FirstContractsVersion {
+		b = appendList(append(b, `"contracts":`...), m.Contracts, AppendContract)
 		b = append(b, ',')
 	}
-	if m.Version < firstProfileVersion {
+	if m.Version < FirstProfileVersion {
 		return append(b, `"gas_profile":null,"version":1}`...)
 	}
 	b = appendList(append(b, `"gas_profile":`...), m.Profile, func(b []byte, c *primitives.CostEntry) []byte {
@@ -84,8 +84,8 @@ func appendMetadata(b []byte, m *primitives.ExecutionMetadata) []byte {
 	return append(appendUint(append(b, `,"version":`...), m.Version), '}')
 }
 
-// appendContract appends AccountContractView; null for none.
-func appendContract(b []byte, c *primitives.AccountContract) []byte {
+// AppendContract appends AccountContractView; null for none.
+func AppendContract(b []byte, c *primitives.AccountContract) []byte {
 	switch c.Kind {
 	case primitives.ContractNone:
 		return append(b, "null"...)

@@ -17,6 +17,6 @@ func AppendSignedTransaction(b []byte, t *primitives.SignedTransaction) []byte {
 	}
 	b = AppendKey(append(b, `,"priority_fee":0,"public_key":`...), t.PublicKey)
 	b = AppendAccountID(append(b, `,"receiver_id":`...), t.ReceiverID)
-	b = appendSignature(append(b, `,"signature":`...), t.Signature)
+	b = AppendSignature(append(b, `,"signature":`...), t.Signature)
 	return append(AppendAccountID(append(b, `,"signer_id":`...), t.SignerID), '}')
 }
