@@ -166,6 +166,7 @@ func New(o Options, now int64) (*Node, error) {
 		return nil, err
 	}
 	e := o.Engine
+	signed.begin(e.Tip().Height())
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
 		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
