@@ -188,7 +188,15 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 			trial.Progress = func(part float64, what string) {
 				o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
 			}
-			return load.Run(ctx, t, trial)
+			if !soon { // what else runs here may be the target
+				return load.Run(ctx, t, trial)
+			}
+			before := busy()
+			p, err := load.Run(ctx, t, trial)
+			if p != nil {
+				p.Others = before.others(busy())
+			}
+			return p, err
 		})
 		if k != nil {
 			runs = append(runs, *k)

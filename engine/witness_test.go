@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/troupe-chain/troupe/chain"
@@ -179,4 +180,115 @@ func FuzzCheckWitness(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestCheckChunk: by the state alone a chunk is good that says what follows from the chain, and none that says anything else in any field of its header, also if
+// its body is known to code to that; nor one whose transactions are not the header's, or too long.
+func TestCheckChunk(t *testing.T) {
+	made := func() (*node, *primitives.Chunk) {
+		n := openNode(t, testGenesis(t, "aa"))
+		root := n.Head().Hash
+		for nonce := range primitives.Nonce(3) {
+			n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(root, nonce+1)))
+		}
+		_, chunks := n.make(n.Head().Hash, n.Head().Height()+1, false, transfer(root, 4), transfer(root, 5))
+		c := *chunks[0]
+		c.Header.HeightIncluded = 0
+		fresh := openNode(t, testGenesis(t, "aa"))
+		for h := primitives.Height(1); h <= n.Head().Height(); h++ {
+			at := n.Head()
+			for at.Height() > h {
+				at = n.Adopted(at.Header().PrevHash)
+			}
+			fresh.accept(at.Block, []*primitives.Chunk{at.Shards[0].Chunk, at.Shards[1].Chunk})
+		}
+		return fresh, &c
+	}
+	n, c := made()
+	if len(c.PrevOutgoingReceipts) == 0 || len(c.Transactions) != 2 {
+		t.Fatalf("%d receipts and %d transactions", len(c.PrevOutgoingReceipts), len(c.Transactions))
+	}
+	first := true
+	check := func(name string, want bool, change func(*primitives.Chunk)) {
+		t.Helper()
+		for _, whole := range []bool{false, true} {
+			x := *c
+			change(&x)
+			if x.Hash = x.Header.ChunkHash(); whole {
+				x.Whole = x.Hash
+			}
+			held, err := n.CheckChunk(&x)
+			if errors.Is(err, ErrOrphan) != (name == "PrevBlockHash") || (err == nil) != want || want && !held || !want && n.sound.has(x.Hash) && first {
+				t.Errorf("%s, whole %v: held %v, %v", name, whole, held, err)
+			}
+		}
+	}
+	root := n.Head().Hash
+	inner := reflect.TypeFor[primitives.ChunkHeaderInner]()
+	for round := range 2 { // before the chunk itself was looked at, and behind that
+		for f := range inner.Fields() {
+			want, coding := false, false
+			switch f.Name {
+			case "Version": // neard takes both
+				want = true
+			case "EncodedMerkleRoot", "EncodedLength", "PrevOutgoingReceiptsRoot": // nobody says of a body that it codes to those if it does not
+				coding = true
+			}
+			check(f.Name, want, func(x *primitives.Chunk) {
+				v := reflect.ValueOf(&x.Header.ChunkHeaderInner).Elem().FieldByName(f.Name)
+				switch v.Kind() {
+				case reflect.Array:
+					v.Index(3).SetUint(v.Index(3).Uint() ^ 1)
+				case reflect.Uint64:
+					v.SetUint(v.Uint() + 1)
+				case reflect.Uint8:
+					v.SetUint(uint64(primitives.ChunkInnerV4))
+				case reflect.Slice:
+					v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+					if f.Name == "PrevValidatorProposals" {
+						x.Header.PrevValidatorProposals[0] = primitives.ValidatorStake{AccountID: "aa", PublicKey: seedKey("aa").PublicKey()}
+					}
+				case reflect.Pointer:
+					v.Set(reflect.New(v.Type().Elem()))
+					x.Header.ProposedSplit.Boundary = "mm"
+				default:
+					switch f.Name {
+					case "PrevBalanceBurnt":
+						x.Header.PrevBalanceBurnt = x.Header.PrevBalanceBurnt.SaturatingAdd(primitives.Yocto(1))
+					case "CongestionInfo":
+						x.Header.CongestionInfo.AllowedShard++
+					default:
+						t.Fatalf("no case for %s", f.Name)
+					}
+				}
+				if coding {
+					x.PrevOutgoingReceipts = nil
+				}
+			})
+		}
+		check("another transaction", false, func(x *primitives.Chunk) { x.Transactions = x.Transactions[:1] })
+		check("in another order", false, func(x *primitives.Chunk) {
+			x.Transactions = []*primitives.SignedTransaction{x.Transactions[1], x.Transactions[0]}
+		})
+		check("too long a transaction", false, func(x *primitives.Chunk) {
+			bad := transfer(root, 9).Transaction
+			bad.Actions = []primitives.Action{&primitives.DeployContract{Code: make([]byte, 2<<20)}}
+			hash := bad.Hash()
+			x.Transactions = append(x.Transactions[:1:1], primitives.NewSignedTransaction(bad, seedKey("aa").Sign(hash[:])))
+			x.Header.TxRoot = chain.TxRoot(x.Transactions)
+			enc, err := chain.EncodeBody(&x.ChunkBody, n.coding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.Header.EncodedMerkleRoot, x.Header.EncodedLength = enc.Root, enc.Length
+		})
+		check("included", false, func(x *primitives.Chunk) { x.Header.HeightIncluded = x.Header.HeightCreated })
+		check("itself", true, func(*primitives.Chunk) {})
+		if first = false; round == 0 && !n.sound.has(c.Hash) {
+			t.Error("it is not known to be sound")
+		}
+	}
+	if held, err := n.CheckChunk(&primitives.Chunk{Hash: c.Hash, Header: c.Header, Proofs: []primitives.ReceiptProof{}}); held || err != nil {
+		t.Errorf("of a chunk whose body is not here: held %v, %v", held, err)
+	}
 }

@@ -19,7 +19,7 @@ import (
 type Verifier struct {
 	most  int    // keys
 	often int    // times after which a key gets a table
-	stale uint64 // checks after which another key may have the table of one that did not come
+	stale uint64 // checks after which another key may have the table of one that did not come, and how often a key came counts half
 
 	mu     sync.Mutex
 	keys   map[PublicKey]*list.Element // of *knownKey
@@ -29,7 +29,8 @@ type Verifier struct {
 }
 
 // maxTables is how many keys have a table, 130 KiB each. One pays when its key has come some ten times more, so that a key gets it when it has come oftenUsed
-// times, and keeps it as long as it comes: where more keys than there are tables come in turn, none is made in vain.
+// times, and keeps it until another comes twice as often: who keeps others from having tables has to come as often with each key of as many, and where more keys than
+// there are tables come in turn, none is made in vain.
 const (
 	maxTables = 64
 	oftenUsed = 32
@@ -41,12 +42,14 @@ type knownKey struct {
 	key      PublicKey
 	expanded *ed25519.ExpandedPublicKey
 	table    *multiples.Table // of its negation; nil: there is none
-	times    int              // seen again
+	times    int              // seen again since a place was looked for
+	late     int              // seen again lately: what it was stale checks ago counts half
+	age      uint64           // how often late was halved, of all that it could have been
 	last     uint64           // of clock
 }
 
 // NewVerifier returns a Verifier that remembers up to n keys (1.5 KiB each), the least recently used going first, and of up to 64 of them,
-// which come often, a table (130 KiB).
+// which come most often, a table (130 KiB): those go last.
 func NewVerifier(n int) *Verifier { return newVerifier(n, oftenUsed, staleKey) }
 
 func newVerifier(n, often int, stale uint64) *Verifier {
@@ -76,6 +79,7 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 		v.recent.MoveToFront(e)
 		k := e.Value.(*knownKey)
 		k.times++
+		k.late = v.came(k) + 1
 		k.last = v.clock
 		expanded, table := k.expanded, k.table
 		due := table == nil && k.times >= v.often && v.place(k)
@@ -99,17 +103,38 @@ func (v *Verifier) known(key PublicKey) (*ed25519.ExpandedPublicKey, *multiples.
 	defer v.mu.Unlock()
 	if v.keys[key] == nil && v.most > 0 {
 		if len(v.keys) >= v.most {
-			oldest := v.recent.Remove(v.recent.Back()).(*knownKey)
-			delete(v.keys, oldest.key)
-			v.tables = slices.DeleteFunc(v.tables, func(k *knownKey) bool { return k == oldest })
+			v.forget()
 		}
 		v.keys[key] = v.recent.PushFront(&knownKey{key: key, expanded: expanded, last: v.clock})
 	}
 	return expanded, nil
 }
 
-// place gives a key a place among those that have tables, that of the one that was not used for longest if there are too many; false: all are in use, and it
-// has to come as often again before there is another look. The caller holds mu, and makes the table.
+// forget makes room for a key: the least recently used one goes that has no table, if there is one. The caller holds mu.
+func (v *Verifier) forget() {
+	oldest := v.recent.Back()
+	for e := oldest; e != nil; e = e.Prev() {
+		if !slices.Contains(v.tables, e.Value.(*knownKey)) {
+			oldest = e
+			break
+		}
+	}
+	k := v.recent.Remove(oldest).(*knownKey)
+	delete(v.keys, k.key)
+	v.tables = slices.DeleteFunc(v.tables, func(t *knownKey) bool { return t == k })
+}
+
+// came is how often a key has come lately. The caller holds mu.
+func (v *Verifier) came(k *knownKey) int {
+	if age := v.clock / max(v.stale, 1); age > k.age {
+		k.late >>= min(age-k.age, 63)
+		k.age = age
+	}
+	return k.late
+}
+
+// place gives a key a place among those that have tables: if there are too many that of the one that was not used for longest, or of the one that comes least, if
+// that is less than half as often. false: it has to come as often again before there is another look. The caller holds mu, and makes the table.
 func (v *Verifier) place(k *knownKey) bool {
 	k.times = 0
 	if slices.Contains(v.tables, k) {
@@ -119,12 +144,15 @@ func (v *Verifier) place(k *knownKey) bool {
 		v.tables = append(v.tables, k)
 		return true
 	}
-	oldest := slices.MinFunc(v.tables, func(a, b *knownKey) int { return cmp.Compare(a.last, b.last) })
-	if v.clock-oldest.last < v.stale {
-		return false
+	least := slices.MinFunc(v.tables, func(a, b *knownKey) int { return cmp.Compare(a.last, b.last) })
+	if v.clock-least.last < v.stale {
+		least = slices.MinFunc(v.tables, func(a, b *knownKey) int { return cmp.Compare(v.came(a), v.came(b)) })
+		if 2*v.came(least) >= v.came(k) {
+			return false
+		}
 	}
-	oldest.table, oldest.times = nil, 0
-	v.tables[slices.Index(v.tables, oldest)] = k
+	least.table, least.times = nil, 0
+	v.tables[slices.Index(v.tables, least)] = k
 	return true
 }
 

@@ -357,11 +357,84 @@ func TestVerifierForgets(t *testing.T) {
 		}
 	}
 	v.stale = 1 << 40
-	if check("late", 10); table("late") {
-		t.Error("a key has the table of one that is in use")
+	for _, k := range v.tables {
+		k.late = 40
+	}
+	if check("late", 35); table("late") {
+		t.Error("a key has the table of one that is in use as much")
+	}
+	if check("late", 10); !table("late") || len(v.tables) != maxTables {
+		t.Errorf("a key that comes twice as often as another has a table: %v, one of %d", table("late"), len(v.tables))
 	}
 	if bad := PublicKey("\x00" + string(slices.Repeat([]byte{2}, 32))); byTable(v, SecretKeyFromSeed(ED25519, "x").Sign(nil), nil, bad) || v.keys[bad] != nil {
 		t.Error("what is no point verifies, or is remembered")
+	}
+}
+
+// TestVerifierByNeed: who keeps as many keys busy as there are tables, a little of all checks, does not keep them from a key that comes more often; nor do keys that
+// come once drive out one that has a table.
+func TestVerifierByNeed(t *testing.T) {
+	const often, stale = 4, 2048
+	v := newVerifier(maxTables+20, often, stale)
+	came := func(word string) {
+		sk := SecretKeyFromSeed(ED25519, word)
+		v.known(sk.PublicKey())
+	}
+	table := func(word string) bool {
+		e := v.keys[SecretKeyFromSeed(ED25519, word).PublicKey()]
+		return e != nil && e.Value.(*knownKey).table != nil
+	}
+	strangers := func() {
+		for i := range maxTables {
+			came(fmt.Sprint("stranger", i))
+		}
+	}
+	for range often + 1 {
+		strangers()
+	}
+	if len(v.tables) != maxTables {
+		t.Fatalf("strangers have %d tables", len(v.tables))
+	}
+	for range 3 * stale / (2 * maxTables) { // half of all checks are of ours, each stranger comes once in 128: often enough that none is stale
+		strangers()
+		for i := range maxTables {
+			came(fmt.Sprint("ours", i%4))
+		}
+	}
+	for i := range 4 {
+		if !table(fmt.Sprint("ours", i)) {
+			t.Errorf("key %d, which comes 16 times as often as a stranger's, has no table", i)
+		}
+	}
+	had := slices.Clone(v.tables)
+	for range 4 * stale / maxTables {
+		strangers()
+	}
+	if !slices.Equal(v.tables, had) && len(v.tables) != maxTables {
+		t.Errorf("%d tables", len(v.tables))
+	}
+	made := 0
+	for range 40 {
+		for i := range 2 * maxTables { // each as often as the others: a table more would drive out one that is used as much
+			before := slices.Clone(v.tables)
+			came(fmt.Sprint("turn", i%(maxTables+10)))
+			if !slices.Equal(before, v.tables) {
+				made++
+			}
+		}
+	}
+	if made > 2*maxTables {
+		t.Errorf("keys that come in turn have driven out each other's tables %d times", made)
+	}
+	v = newVerifier(8, often, stale)
+	for range often + 1 {
+		came("ours")
+	}
+	for i := range 100 {
+		came(fmt.Sprint("once", i))
+	}
+	if len(v.keys) != 8 || !table("ours") {
+		t.Errorf("of %d keys ours has a table: %v, behind keys that came once", len(v.keys), table("ours"))
 	}
 }
 

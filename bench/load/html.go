@@ -42,7 +42,7 @@ polyline{fill:none;stroke-width:2}circle{stroke-width:2;fill:var(--back)}.fa{fil
 <p>Latencies count from when a thing was due, not from when it could be begun.</p>
 {{with .R.Knees}}<h2>Knee: {{rate .Mean}}{{if gt (len .Runs) 1}}, {{percent .Spread}} between the highest and the lowest of {{len .Runs}}{{end}}</h2>
 <table><tr><th>search</th><th>knee</th><th>at 95 % not below</th><th>nor above</th><th>nine to one tenth hold</th><th>trials</th></tr>
-{{range $i, $k := .Runs}}<tr><td>{{inc $i}}</td><td>{{rate $k.Rate}}</td><td>{{if $k.Low}}{{rate $k.Low}}{{end}}</td><td>{{if $k.High}}{{rate $k.High}}{{end}}</td><td>{{if $k.Chance}}{{percent $k.Chance}}{{end}}</td><td>{{len $k.Phases}}</td></tr>{{end}}</table>
+{{range $i, $k := .Runs}}<tr><td>{{inc $i}}</td><td>{{rate $k.Rate}}</td><td>{{if $k.Low}}{{rate $k.Low}}{{end}}</td><td>{{if $k.High}}{{rate $k.High}}{{end}}</td><td>{{if $k.Chance}}{{percent $k.Chance}}{{end}}</td><td>{{$k.Trials}}</td></tr>{{end}}</table>
 <p>The knee is the rate at which half of the trials have p99 within {{ms (index .Runs 0).P99}} and {{percent (index .Runs 0).Kept}} of what is due done.</p>
 {{end}}{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}
 {{range .Phases}}<h2>{{.P.Name}}: {{if .P.Rate}}{{rate .P.Rate}} offered{{else}}as many as go{{end}}, {{rate .P.Achieved}} done</h2>
@@ -105,6 +105,9 @@ func kneePlots(k *Knees) []plotted {
 		var a, b []point
 		for j := range run.Phases {
 			p := &run.Phases[j]
+			if p.Disturbed {
+				continue
+			}
 			if p.Latency.P99 > 0 {
 				a = append(a, point{p.Rate, p.Latency.P99})
 			}

@@ -24,6 +24,9 @@ type Search struct {
 	Pause time.Duration
 	// Fresh: each trial has a target of its own, which is behind nothing. There is no pause.
 	Fresh bool
+	// Quiet is the part of the machine's processor time that others may have in a trial. One in which they had more says what they did and is made again,
+	// as often in a search as it has trials, then it counts all the same; 0, and where it is not known: all count.
+	Quiet float64
 }
 
 // Of the ramp, and of the way down where the first rate was too much.
@@ -38,7 +41,7 @@ const (
 
 // DefaultSearch has what is taken where nothing is said.
 func DefaultSearch() Search {
-	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond}
+	return Search{P99: 2 * time.Second, Kept: 0.99, From: 100, Most: 100_000, Within: 0.03, Trials: 60, Pause: 500 * time.Millisecond, Quiet: 0.02}
 }
 
 // TrialEase is the part of its rate at which a trial warms up: what a young target has done slowly at first is done when measuring begins, and does not wait
@@ -57,7 +60,12 @@ type Knee struct {
 	Phases  []Phase `json:"phases"` // in the order in which they were tried
 	AtMost  bool    `json:"at_most,omitempty"`
 	Reached bool    `json:"reached"` // the search came to its end within its trials
+	// Disturbed is how many of the phases do not count, since others had the machine.
+	Disturbed int `json:"disturbed,omitempty"`
 }
+
+// Trials is how many count.
+func (k *Knee) Trials() int { return len(k.Phases) - k.Disturbed }
 
 // Holds tells whether a phase is below the knee.
 func (s *Search) Holds(p *Phase) bool {
@@ -76,7 +84,7 @@ type search struct {
 // FindKnee looks for the knee. Rates go up by half until one fails twice; a first rate that fails twice is divided by four until one holds. From there on
 // each trial is made at the rate that will tell most, as all verdicts together have it, until they say where the knee is.
 func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate float64, n int) (*Phase, error)) (*Knee, error) {
-	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 {
+	if s.P99 <= 0 || !(s.Kept > 0 && s.Kept <= 1) || !(s.From > 0) || s.Most < s.From || !(s.Within > 0 && s.Within < 1) || s.Trials < 1 || !(s.Quiet >= 0 && s.Quiet <= 1) {
 		return nil, fmt.Errorf("load: a search that makes no sense: %+v", s)
 	}
 	x := &search{Search: s, k: &Knee{P99: s.P99.Seconds(), Kept: s.Kept}, try: try}
@@ -102,29 +110,43 @@ func FindKnee(ctx context.Context, s Search, try func(ctx context.Context, rate 
 	}
 }
 
-// once makes a trial.
+// once makes a trial, again where others had the machine meanwhile.
 func (x *search) once(ctx context.Context, rate float64) (bool, error) {
+	for {
+		holds, counts, err := x.trial(ctx, rate)
+		if counts || err != nil {
+			return holds, err
+		}
+	}
+}
+
+func (x *search) trial(ctx context.Context, rate float64) (holds, counts bool, err error) {
 	if x.pause > 0 && !sleep(ctx, x.pause) {
-		return false, ctx.Err()
+		return false, false, ctx.Err()
 	}
 	p, err := x.try(ctx, rate, len(x.k.Phases))
 	var by shortfall
 	if p != nil {
 		by = x.measured(p)
+		p.Disturbed = err == nil && x.Quiet > 0 && p.Others > x.Quiet && x.k.Disturbed < x.Trials
 		p.Series = nil // the whole has its histogram; there are many of them
 		x.k.Phases = append(x.k.Phases, *p)
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	holds := x.Holds(p)
+	holds = x.Holds(p)
 	if x.Fresh {
 		x.pause = 0
 	} else if x.pause = x.Pause; !holds {
 		x.pause += min(time.Duration(p.Latency.Max*float64(time.Second)), longestPause)
 	}
+	if p.Disturbed {
+		x.k.Disturbed++
+		return holds, false, nil
+	}
 	x.all = append(x.all, verdict{rate, holds, by})
-	return holds, nil
+	return holds, true, nil
 }
 
 // ramp finds a rate that holds and one above it that fails twice. 0: there is none, or no trial was left for one.

@@ -74,6 +74,51 @@ func TestKneeEnds(t *testing.T) {
 	}
 }
 
+// TestKneeDisturbed: a trial in which others had the machine does not count and is made again, as often as a search has trials; then all count.
+func TestKneeDisturbed(t *testing.T) {
+	s := Search{P99: time.Second, Kept: 0.99, From: 10, Most: 1000, Within: 0.02, Trials: 60, Quiet: 0.02}
+	trial := func(rate float64, n int, disturbed func(int) bool) *Phase {
+		p := &Phase{Rate: rate, Offered: 100, Done: 100, Latency: Latency{P99: 0.1}, Others: 0.019}
+		if disturbed(n) {
+			p.Others, p.Latency.P99 = 0.021, 2
+		} else if rate > 500 {
+			p.Latency.P99 = 2
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		disturbed func(int) bool
+		not       func(k *Knee) bool
+	}{
+		"every second one": {func(n int) bool { return n%2 == 0 }, func(k *Knee) bool {
+			return k.Disturbed < refined || k.Disturbed > 60 || math.Abs(k.Rate-500) > 12 || !k.Reached
+		}},
+		"all": {func(int) bool { return true }, func(k *Knee) bool { return k.Disturbed != 60 || k.Rate != 0 || k.Trials() < 2 || k.Trials() > 60 }},
+	} {
+		k, err := FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) { return trial(rate, n, c.disturbed), nil })
+		n := 0
+		for i := range k.Phases {
+			if k.Phases[i].Disturbed {
+				n++
+			}
+		}
+		if err != nil || n != k.Disturbed || c.not(k) {
+			t.Errorf("%s: %v in %d trials, %d more disturbed, %d said so; %v", name, k.Rate, k.Trials(), k.Disturbed, n, err)
+		}
+	}
+	s.Quiet = 0
+	k, err := FindKnee(t.Context(), s, func(_ context.Context, rate float64, n int) (*Phase, error) {
+		return trial(rate, n, func(int) bool { return n == 3 }), nil
+	})
+	if err != nil || k.Disturbed != 0 || k.Trials() != len(k.Phases) {
+		t.Errorf("not asked: %v, %d disturbed, %v", k.Rate, k.Disturbed, err)
+	}
+	s.Quiet = math.NaN()
+	if _, err := FindKnee(t.Context(), s, nil); err == nil {
+		t.Error("NaN is no part")
+	}
+}
+
 // merging is a server that now and then has work of its own to do, which takes half of it for a while: as a store's merges do. When, and for how long, is chance.
 func merging(seed uint64, perSecond float64) *queue {
 	rng := rand.New(rand.NewPCG(seed, 7))

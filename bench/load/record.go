@@ -139,7 +139,10 @@ type Phase struct {
 	Latency  Latency        `json:"latency"`
 	Errors   map[string]int `json:"errors,omitempty"`
 	Again    int            `json:"again,omitempty"` // requests that were sent once more, since the target had no time; while warming up, too
-	Series   []Second       `json:"series"`
+	// Others is the part of the machine's processor time that others than the process of the load had, from warming up to the end; 0: not known, or nothing.
+	Others    float64  `json:"others,omitempty"`
+	Disturbed bool     `json:"disturbed,omitempty"` // of a search: it does not count, for that
+	Series    []Second `json:"series"`
 
 	Included int     `json:"included,omitempty"` // of what was submitted, by the target's own count
 	Blocks   float64 `json:"blocks_per_second,omitempty"`

@@ -176,16 +176,19 @@ func (k *Knee) words() string {
 		for i := range k.Phases {
 			least = min(least, k.Phases[i].Rate)
 		}
-		return fmt.Sprintf("not even %.1f/s was kept up with (%s), in %d trials", least, bound, len(k.Phases))
+		return fmt.Sprintf("not even %.1f/s was kept up with (%s), in %d trials", least, bound, k.Trials())
 	case k.AtMost:
-		return fmt.Sprintf("at least %.1f/s, the most that was tried (%s), in %d trials", k.Rate, bound, len(k.Phases))
+		return fmt.Sprintf("at least %.1f/s, the most that was tried (%s), in %d trials", k.Rate, bound, k.Trials())
 	case k.High == 0:
-		return fmt.Sprintf("not below %.1f/s when %d trials were over (%s)", k.Rate, len(k.Phases), bound)
+		return fmt.Sprintf("not below %.1f/s when %d trials were over (%s)", k.Rate, k.Trials(), bound)
 	}
 	text := fmt.Sprintf("%.1f/s, between %.1f and %.1f at 95 %% (%s), in %d trials; from nine tenths of trials that hold to one tenth it is %.0f %% of that", k.Rate, k.Low, k.High, bound,
-		len(k.Phases), k.Chance*100)
+		k.Trials(), k.Chance*100)
 	if !k.Reached {
 		text += "; more trials or longer ones would say it as narrow as was asked"
+	}
+	if k.Disturbed > 0 {
+		text += fmt.Sprintf("; %d more do not count, since others had the processor", k.Disturbed)
 	}
 	return text
 }

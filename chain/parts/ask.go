@@ -15,14 +15,14 @@ func (p *Pool) wanted(out *Out, now int64, w *Wanted) error {
 	}
 	var errs []error
 	for _, h := range w.Headers {
-		errs = append(errs, p.wantOne(out, now, id, w.Ancestor, h))
+		errs = append(errs, p.wantOne(out, now, id, w, h))
 	}
 	return errors.Join(errs...)
 }
 
 // wantOne notes one of them. What can't be settled of it now, but for its header, may be when its parts have come.
-func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor primitives.Hash, h *primitives.ChunkHeader) error {
-	own := *h
+func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, w *Wanted, h *primitives.ChunkHeader) error {
+	own, ancestor := *h, w.Ancestor
 	own.HeightIncluded = 0
 	e := p.know(h.ChunkHash(), &own)
 	e.offer(&own, true)
@@ -36,7 +36,12 @@ func (p *Pool) wantOne(out *Out, now int64, id primitives.EpochID, ancestor prim
 	}
 	waits, werr := p.getsForwards(id, ancestor, h)
 	if err = errors.Join(err, werr); waits && !p.old(h) {
-		return err
+		facts, ferr := p.factsOf(id)
+		if e.want.by = w.By; ferr == nil && !e.want.spared && p.isSpared(facts, p.me) {
+			e.want.spared, e.want.last = true, now
+			p.soonest(e)
+		}
+		return errors.Join(err, ferr)
 	}
 	e.want.last = now
 	return errors.Join(err, p.ask(out, e, id, false, p.old(h)))
@@ -73,17 +78,43 @@ func (p *Pool) getsForwards(id primitives.EpochID, ancestor primitives.Hash, h *
 	return !slices.ContainsFunc(held, func(s primitives.ShardID) bool { return !p.chain.Cares(p.me, ancestor, s) }), errors.Join(err, herr)
 }
 
+// isSpared tells whether an account's own parts are as many as make the body, and are therefore all that it is given where parts are spared.
+func (p *Pool) isSpared(f *epochFacts, a primitives.AccountID) bool {
+	return p.Sparing && f.parts[a] >= p.rs.DataParts()
+}
+
+// patience is how long it is waited, ms, before something is asked for again. What nobody passes on is on its way from its maker, or never comes.
+func (e *entry) patience() int64 {
+	if e.want.spared && !e.want.asked {
+		return min(soon+int64(min(e.header.EncodedLength, MaxCoded)/soonBytes), Retry)
+	}
+	return Retry
+}
+
+// soonest notes when a chunk is to be asked for that nobody passes on.
+func (p *Pool) soonest(e *entry) {
+	if at := e.want.last + e.patience(); e.want.spared && (p.due == 0 || at < p.due) {
+		p.due = at
+	}
+}
+
+// Due is the time, ms, at which a Tick is to come besides; 0: at none.
+func (p *Pool) Due() int64 { return p.due }
+
 // tick asks again for what has not come, and gives up what never does.
 func (p *Pool) tick(out *Out, now int64) error {
 	var due []*entry
+	p.due = 0
 	for hash, e := range p.wants {
 		switch {
 		case e.want == nil:
 			delete(p.wants, hash)
 		case now-e.want.added >= GiveUp:
 			e.want = nil
-		case now-e.want.last >= Retry:
+		case now-e.want.last >= e.patience():
 			due = append(due, e)
+		default:
+			p.soonest(e)
 		}
 	}
 	slices.SortFunc(due, func(a, b *entry) int { return a.hash.Compare(b.hash) })
@@ -94,10 +125,56 @@ func (p *Pool) tick(out *Out, now int64) error {
 		if !known {
 			continue
 		}
+		first := e.want.spared && !e.want.asked
+		e.want.asked = true
+		p.soonest(e)
+		if first {
+			if asked, err := p.askOne(out, e, id); asked || err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
 		since := now - e.want.added
 		errs = append(errs, p.ask(out, e, id, since >= FullFetch, p.old(e.header) || since >= ToOthers))
 	}
 	return errors.Join(errs...)
+}
+
+// askOne asks one who has as many parts of a chunk as make its body for these: who has made a block with it, which he does with his own parts alone, or anybody
+// else but its maker, who has left this node out. false: there is nobody.
+func (p *Pool) askOne(out *Out, e *entry, id primitives.EpochID) (bool, error) {
+	h := e.header
+	facts, err := p.factsOf(id)
+	if err != nil {
+		return false, err
+	}
+	maker, err := p.chain.Producer(id, h.ShardID, h.HeightCreated)
+	if err != nil {
+		return false, err
+	}
+	list := slices.DeleteFunc(slices.Clone(facts.producers), func(a primitives.AccountID) bool {
+		return a == p.me || a == maker.AccountID || facts.parts[a] < p.rs.DataParts()
+	})
+	if len(list) == 0 {
+		return false, nil
+	}
+	who := e.want.by
+	if !slices.Contains(list, who) {
+		who = list[p.random(len(list))]
+	}
+	q := &primitives.ChunkRequest{ChunkHash: e.hash}
+	for ord, owner := range facts.owners {
+		if owner == who && e.parts[ord] == nil && e.have+len(q.Ords) < p.rs.DataParts() {
+			q.Ords = append(q.Ords, uint64(ord))
+		}
+	}
+	out.Ask = append(out.Ask, Ask{Account: who, Shard: h.ShardID, MinHeight: leastOf(h), Request: q})
+	return true, nil
+}
+
+// leastOf is how far a peer must be that may be asked for a chunk.
+func leastOf(h *primitives.ChunkHeader) primitives.Height {
+	return max(h.HeightCreated, peerHorizon) - peerHorizon
 }
 
 // ask asks for what is missing of a chunk: each part of its owner, own ones and receipts of the producer, or, if others is set, of anybody who holds the
@@ -167,12 +244,8 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 			of(main).Shards = held
 		}
 	}
-	least := primitives.Height(0)
-	if h.HeightCreated > peerHorizon {
-		least = h.HeightCreated - peerHorizon
-	}
 	for _, a := range order {
-		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: least, Request: requests[a]})
+		out.Ask = append(out.Ask, Ask{Account: a, PreferPeer: p.random(2) == 0, Shard: h.ShardID, MinHeight: leastOf(h), Request: requests[a]})
 	}
 	return nil
 }

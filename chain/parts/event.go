@@ -16,6 +16,8 @@ const (
 	MaxForwardBytes                   = 64 << 20  // of their parts
 	MaxCoded                          = 64 << 20  // bytes of a chunk's body, from the length of one part: no body is that long
 	Retry                             = 100       // ms: a chunk is asked for at most so often
+	soon                              = 10        // ms after its block, at which parts that nobody passes on are asked for, and one more for each
+	soonBytes                         = 64 << 10  // of the body: they may be on their way
 	ToOthers                          = 400       // ms after which own parts are asked of others than the producer
 	FullFetch                         = 3_000     // ms after which all parts are asked for
 	GiveUp                            = 1_000_000 // ms
@@ -80,6 +82,7 @@ type Request struct {
 type Wanted struct {
 	Headers  []*primitives.ChunkHeader
 	Ancestor primitives.Hash
+	By       primitives.AccountID // who has made the block; none: that is not known
 }
 
 // BlockCame is a block that is known now.
@@ -93,7 +96,7 @@ type Head struct {
 	Header, HeaderPrev primitives.Hash
 }
 
-// Tick comes every chunk_request_retry_period, 400 ms.
+// Tick comes every chunk_request_retry_period, 400 ms, and when Due says.
 type Tick struct{}
 
 func (Made) event()      {}

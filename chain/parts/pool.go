@@ -12,7 +12,9 @@ import (
 
 // Pool holds the chunks around the head. Not safe for concurrent use.
 type Pool struct {
-	Sparing bool // parts are not passed on to who has enough of them from their maker; neard's are
+	// Sparing pools do not pass parts on to who has enough of them from their maker, as neard's do: whose own have not come a little behind their block asks for
+	// others' (Due).
+	Sparing bool
 
 	me     primitives.AccountID // none: not a validator
 	chain  Chain
@@ -32,6 +34,7 @@ type Pool struct {
 	forwards map[primitives.Hash][]checked      // of unknown chunks
 	order    []primitives.Hash                  // of forwards, oldest first
 	waiting  int                                // bytes of forwards
+	due      int64                              // ms; when something is to be asked for before the next Tick, 0: nothing is
 	coded    []*coded                           // stored chunks that others have asked for, least recently last
 }
 
@@ -69,6 +72,8 @@ type want struct {
 	ancestor    primitives.Hash
 	added, last int64 // ms
 	asked       bool
+	spared      bool                 // nobody passes on what is missing
+	by          primitives.AccountID // who has made a block with it, and has its own parts; none: that is not known
 }
 
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.

@@ -211,6 +211,95 @@ func TestForwardsEnough(t *testing.T) {
 	}
 }
 
+// TestSpared: who is given nothing but his own parts, and not these by a maker that leaves him out, asks one other for what makes the body a little behind the block,
+// and then everybody. What comes meanwhile is not asked for, and a long body is given more time.
+func TestSpared(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		seats      int
+		sparing    bool
+		by, want   primitives.AccountID // who has made the block, and is asked; none: anybody but the maker and this node
+		soon, than int64                // ms at which one is asked, and then everybody; 0: as neard asks
+	}{
+		{"by the block's maker", 4, true, producers[3], producers[3], soon, soon + Retry},
+		{"by the chunk's own maker", 4, true, producers[0], "", soon, soon + Retry},
+		{"by nobody known", 4, true, "", "", soon, soon + Retry},
+		{"own block", 4, true, producers[1], "", soon, soon + Retry},
+		{"others pass on", 4, false, producers[3], "", 0, 0},
+		{"own parts are too few", 10, true, producers[3], "", 0, 0},
+	} {
+		n := newNetwork(t, 1, c.seats, 0)
+		chunk, list := one(t, n, 4, nil)
+		me := producers[1]
+		if c.seats == 10 {
+			me = producers[2] // has two
+		}
+		p := n.nodes[me]
+		p.Sparing = c.sparing
+		step := func(now int64, ev Event) Out {
+			t.Helper()
+			out, err := p.Step(now, ev)
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			return out
+		}
+		step(0, Head{Hash: chunk.Header.PrevBlockHash, Height: 3})
+		wanted := Wanted{Headers: []*primitives.ChunkHeader{&chunk.Header}, Ancestor: chunk.Header.PrevBlockHash, By: c.by}
+		if out := step(1000, wanted); len(out.Ask) > 0 {
+			t.Errorf("%s: %d questions at once", c.name, len(out.Ask))
+		}
+		if c.soon == 0 {
+			if p.Due() != 0 || len(step(1000+soon, Tick{}).Ask) > 0 || len(step(1000+Retry, Tick{}).Ask) == 0 {
+				t.Errorf("%s: due at %d, and not as neard asks", c.name, p.Due())
+			}
+			continue
+		}
+		if p.Due() != 1000+c.soon || len(step(1000+c.soon-1, Tick{}).Ask) > 0 || p.Due() != 1000+c.soon {
+			t.Errorf("%s: due at %d", c.name, p.Due())
+		}
+		step(1000+c.soon-1, wanted) // its block comes again
+		out := step(1000+c.soon, Tick{})
+		if len(out.Ask) != 1 || len(out.Ask[0].Request.Ords) != p.rs.DataParts() || out.Ask[0].PreferPeer || p.Due() != 1000+c.than {
+			t.Fatalf("%s: %+v, then due at %d", c.name, out.Ask, p.Due())
+		}
+		who, facts := out.Ask[0].Account, p.facts[primitives.EpochID{1}]
+		if c.want != "" && who != c.want || who == me || who == producers[0] || facts.owners[out.Ask[0].Request.Ords[0]] != who {
+			t.Errorf("%s: %s is asked for part %d", c.name, who, out.Ask[0].Request.Ords[0])
+		}
+		if len(step(1000+c.soon, wanted).Ask)+len(step(1000+c.than-1, Tick{}).Ask) > 0 {
+			t.Errorf("%s: asked again", c.name)
+		}
+		if out := step(1000+c.than, Tick{}); len(out.Ask) < 2 {
+			t.Errorf("%s: then %+v", c.name, out.Ask)
+		}
+		done := step(1000+c.than, Response{&primitives.ChunkResponse{ChunkHash: chunk.Hash, Parts: list[:p.rs.DataParts()]}})
+		if len(done.Complete) != 1 || len(step(5000, Tick{}).Ask) > 0 || p.Due() != 0 {
+			t.Errorf("%s: %d complete, due at %d", c.name, len(done.Complete), p.Due())
+		}
+	}
+	n := newNetwork(t, 1, 4, 0)
+	c, list := one(t, n, 4, nil)
+	p := n.nodes[producers[1]]
+	p.Sparing = true
+	for _, ev := range []Event{Head{Hash: c.Header.PrevBlockHash, Height: 3}, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash},
+		Partial{&primitives.PartialChunk{Header: c.Header, Parts: list[1:2]}}, Tick{}} { // its own part is a little late
+		if out, err := p.Step(1, ev); err != nil || len(out.Ask) > 0 {
+			t.Errorf("%T: %v, %d questions", ev, err, len(out.Ask))
+		}
+	}
+	if p.Due() != 0 {
+		t.Errorf("due at %d, with all there", p.Due())
+	}
+	for length, ms := range map[uint64]int64{0: soon, soonBytes: soon + 1, 1 << 20: soon + 16, 1 << 62: Retry} {
+		e := &entry{header: new(primitives.ChunkHeader), want: &want{spared: true}}
+		e.header.EncodedLength = length
+		if got := e.patience(); got != ms {
+			t.Errorf("a body of %d bytes is waited for %d ms, not %d", length, got, ms)
+		}
+	}
+}
+
 // TestBadChunk: what the producer has signed and is no chunk is told once, and never asked for again.
 func TestBadChunk(t *testing.T) {
 	for name, change := range map[string]func(*primitives.Chunk){
@@ -225,7 +314,7 @@ func TestBadChunk(t *testing.T) {
 		if err != nil || len(out.Bad) != 1 || len(out.Complete) != 0 {
 			t.Errorf("%s: %v, %d bad", name, err, len(out.Bad))
 		}
-		out, err = p.Step(0, Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash})
+		out, err = p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
 		if err != nil || len(out.Bad)+len(out.Ask) != 0 {
 			t.Errorf("%s again: %v, %+v", name, err, out)
 		}
@@ -245,7 +334,7 @@ func TestTimers(t *testing.T) {
 		return out.Ask
 	}
 	me := producers[2] // holds shards 1 and 2
-	wanted := Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}
+	wanted := Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}
 	asked(me, 0, head)
 	if list := asked(me, 0, wanted); len(list) != 0 {
 		t.Errorf("at once: %+v", list)
@@ -401,7 +490,7 @@ func TestTwoHeads(t *testing.T) {
 		t.Errorf("on an unknown block: %v, %d are kept", err, len(p.entries))
 	}
 	waits := func(h *primitives.ChunkHeader) bool {
-		out, err := p.Step(0, Wanted{[]*primitives.ChunkHeader{h}, here})
+		out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{h}, Ancestor: here})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -431,7 +520,7 @@ func TestDoneAndGone(t *testing.T) {
 		if _, err := p.Step(0, Head{Height: 50 + HeightHorizon - 100*(h/200)}); err != nil { // 178, 78
 			t.Fatal(err)
 		}
-		if _, err := p.Step(0, Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}); err != nil {
+		if _, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}); err != nil {
 			t.Fatal(err)
 		}
 		out, err := p.Step(0, Response{&primitives.ChunkResponse{ChunkHash: c.Hash, Parts: list[3:7]}})
@@ -475,11 +564,11 @@ func oneErrorOfMany(t *testing.T, shard primitives.ShardID) {
 		}
 		return shards
 	}
-	if got := asked(0, Wanted{headers, prev}); len(got) != 3 {
+	if got := asked(0, Wanted{Headers: headers, Ancestor: prev}); len(got) != 3 {
 		t.Errorf("asked for chunks of %v", got)
 	}
 	e.oddly = nil
-	if _, err := p.Step(0, Wanted{headers, prev}); err != nil {
+	if _, err := p.Step(0, Wanted{Headers: headers, Ancestor: prev}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.Step(0, Head{Hash: prev, Height: 3}); err != nil { // no old ones: their producers are asked
@@ -547,13 +636,13 @@ func TestTwoSignatures(t *testing.T) {
 		"the block's came third": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
 			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'a'), Parts: parts[:1]}})
 			_, second := p.Step(0, Partial{&primitives.PartialChunk{Header: *wrong(h, 'b'), Parts: parts[1:2]}})
-			_, third := p.Step(0, Wanted{[]*primitives.ChunkHeader{&h}, primitives.Hash{3}})
+			_, third := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&h}, Ancestor: primitives.Hash{3}})
 			_, fourth := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
 			return errors.Join(refused(first), refused(second), third, fourth)
 		},
 		"a block's came second": func(p *Pool, h primitives.ChunkHeader, parts []primitives.ChunkPart) error {
 			_, first := p.Step(0, Partial{&primitives.PartialChunk{Header: h, Parts: parts[:2]}})
-			_, second := p.Step(0, Wanted{[]*primitives.ChunkHeader{wrong(h, 'a')}, primitives.Hash{3}})
+			_, second := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{wrong(h, 'a')}, Ancestor: primitives.Hash{3}})
 			return errors.Join(first, second)
 		},
 	} {
@@ -590,7 +679,7 @@ func TestTwoSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.known[c.Header.PrevBlockHash] = true
-	out, err := p.Step(0, Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}) // the right one is there: it is asked for and not thrown away
+	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}) // the right one is there: it is asked for and not thrown away
 	if err != nil || len(p.entries) != 1 || p.entries[c.Hash].want == nil {
 		t.Errorf("wanted behind a wrong one: %v, %d are kept, %d asked", err, len(p.entries), len(out.Ask))
 	}
@@ -663,7 +752,7 @@ func TestOtherShards(t *testing.T) {
 	if out, err := p.Step(0, all); err != nil || len(out.Complete) != 1 || out.Complete[0].Chunk.Proofs == nil {
 		t.Fatalf("%v, %d complete", err, len(out.Complete))
 	}
-	wanted := Wanted{[]*primitives.ChunkHeader{&c.Header}, c.Header.PrevBlockHash}
+	wanted := Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash}
 	e.more = []primitives.ShardID{0}
 	if out, err := p.Step(0, wanted); err != nil || len(out.Complete) > 0 {
 		t.Fatalf("held now: %v, %d complete", err, len(out.Complete))

@@ -108,13 +108,13 @@ func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primiti
 		return err
 	}
 	to := slices.DeleteFunc(all, func(a primitives.AccountID) bool {
-		return a == p.me || p.Sparing && facts.parts[a] >= p.rs.DataParts() || !p.chain.Cares(a, prev, h.ShardID)
+		return a == p.me || p.isSpared(facts, a) || !p.chain.Cares(a, prev, h.ShardID)
 	})
 	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
 	if err != nil {
 		return err
 	}
-	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) && !(p.Sparing && facts.parts[next.AccountID] >= p.rs.DataParts()) {
+	if next.AccountID != p.me && !slices.Contains(to, next.AccountID) && !p.isSpared(facts, next.AccountID) {
 		to = append(to, next.AccountID)
 	}
 	if len(to) == 0 {

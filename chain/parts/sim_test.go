@@ -284,7 +284,7 @@ func TestSpread(t *testing.T) {
 						x.HeightIncluded = h
 						headers = append(headers, &x)
 					}
-					n.step(a, Wanted{headers, hash})
+					n.step(a, Wanted{Headers: headers, Ancestor: hash})
 				}
 				n.run(n.now + 8000)
 				for _, c := range chunks {

@@ -133,6 +133,7 @@ docs/BENCH.md says more, and how reports are compared.`,
 	f.Float64Var(&s.From, "from", s.From, "the first rate of the search")
 	f.Float64Var(&s.Most, "most", s.Most, "the highest rate that is tried")
 	f.Float64Var(&s.Within, "within", s.Within, "part of the knee by which it may be missed, at 95 %")
+	f.Float64Var(&s.Quiet, "quiet", s.Quiet, "part of the processor's time that others may have in a trial of node or shard")
 	f.IntVar(&s.Trials, "trials", s.Trials, "of a search, at most")
 	f.IntVar(&o.Shards, "shards", 1, "of what is started")
 	f.IntVar(&o.Nodes, "nodes", 2, "validators of a cluster")

@@ -99,6 +99,9 @@ func (n *Node) want(b *primitives.Block, from Peer, out *intake.Out) {
 		return
 	}
 	w := parts.Wanted{Ancestor: b.Header.PrevHash}
+	if by, err := n.e.BlockProducer(b.Header.PrevHash, b.Header.Height); err == nil {
+		w.By = by.AccountID
+	}
 	for _, h := range b.Body.Chunks {
 		hash := h.ChunkHash()
 		if !slices.Contains(out.Chunks, hash) {

@@ -166,6 +166,7 @@ func New(o Options, now int64) (*Node, error) {
 		return nil, err
 	}
 	e := o.Engine
+	signed.begin(e.Tip().Height())
 	n := &Node{
 		o: o, e: e, me: o.Account, signed: signed, tracker: doomslug.New(o.Delays, signed.Target, now),
 		pool: intake.New(e.Tip().Height(), e.TipFinal().Height), tip: e.Tip().Height(), produced: map[primitives.Hash]primitives.Height{},
@@ -243,7 +244,13 @@ func (n *Node) advance() {
 			n.sweep = n.now + housekeeping
 			n.housekeep()
 		}
+		if due := n.due(); due > 0 && n.now >= due {
+			n.spread(parts.Tick{})
+		}
 		n.out.Wake = n.sweep
+		if due := n.due(); due > 0 {
+			n.out.Wake = min(n.out.Wake, due)
+		}
 		if n.head != nil {
 			for _, p := range n.tracker.Tick(n.now, n.hurries()) {
 				n.vote(p)
@@ -262,6 +269,14 @@ func (n *Node) advance() {
 			return
 		}
 	}
+}
+
+// due is when parts are to be asked for that nobody passes on; 0: there are none.
+func (n *Node) due() int64 {
+	if n.o.planted(PlantedStaleHead) {
+		return 0
+	}
+	return n.parts.Due() * ms
 }
 
 // settle hears what this node has said to itself.

@@ -24,7 +24,7 @@ type Signatures struct {
 	Target   primitives.Height // the greatest height voted for
 	Block    primitives.Height // of the last block made
 	Ahead    primitives.Height // chunks up to there may be endorsed before it is on disk which
-	floor    primitives.Height // what Ahead was when this was read: of chunks up to there nobody knows, unless they are among endorsed
+	floor    primitives.Height // what Ahead was when this was read, or the tip's height: of chunks up to there nobody knows, unless they are among endorsed
 	chunks   []made            // the last one made of each shard
 	endorsed []endorsed        // of each shard the last ones, by height
 }
@@ -125,6 +125,9 @@ func (s *Signatures) DecodeBorsh(r *borsh.Reader) {
 		return endorsed{primitives.ShardID(r.Uint64()), primitives.Height(r.Uint64()), primitives.ReadHash(r), primitives.ReadHash(r)}
 	})
 }
+
+// begin has a node go on at a tip. A block of its own may have come to the disk with its endorsements before these did, and is told as others' are.
+func (s *Signatures) begin(tip primitives.Height) { s.floor = max(s.floor, tip) }
 
 // vote notes an approval for a height.
 func (s *Signatures) vote(target primitives.Height) { s.Target = max(s.Target, target) }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/troupe-chain/troupe/chain/epoch"
+	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/chain/witness"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
@@ -45,6 +46,9 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		}
 		return
 	case *primitives.PartialChunk, *primitives.ChunkResponse:
+		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Eager && x.twin(from, c, s.To) {
+			return
+		}
 		if w.chance(500) { // it has no parts for that one
 			return
 		}
@@ -63,6 +67,53 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		other.Message = witness.Endorse(k, hash, from.name, key)
 	}
 	x.pass(from, &other)
+}
+
+// twin gives a validator parts of another chunk of the place, beside those of the first or in their stead; false: there is none.
+func (x *network) twin(from *node, m *primitives.PartialChunk, to primitives.AccountID) bool {
+	w, h := x.w, &m.Header
+	if x.twinOf != h.ChunkHash() {
+		x.twinOf, x.twins = h.ChunkHash(), nil
+		at := from.engine.Entry(h.PrevBlockHash)
+		if at == nil || !w.chance(500) {
+			return false
+		}
+		index, err := at.Layout.Index(h.ShardID)
+		if err != nil {
+			return false
+		}
+		c, coded, err := from.engine.NewCodedChunk(h.PrevBlockHash, index, nil, secretOf(from.name)) // without transactions
+		if err != nil || c.Hash == h.ChunkHash() {
+			return false
+		}
+		p := parts.New(from.name, from.engine.Distribution(func(primitives.Hash) *primitives.Chunk { return nil }), from.engine.Coding(), verify, w.rng.IntN)
+		out, err := p.Step(0, parts.Made{Chunk: c, Body: coded})
+		if err != nil {
+			return false
+		}
+		x.twins = out.Send
+		w.result.Lies++
+		w.say(from.name, "makes another chunk of shard %d at %d: %s", h.ShardID, h.HeightCreated, c.Hash.String()[:8])
+	}
+	for _, s := range x.twins {
+		if n := w.byName[to]; s.To == to && n != nil && n != from {
+			switch w.rng.IntN(4) {
+			case 0: // this one is not told of the other
+				return false
+			case 1: // nor this one of the first
+				x.carry(from, n, s.Body)
+			default: // who has crashed in between may not know what he has said of the first
+				x.carry(from, n, m)
+				t := w.between(10*ms, 50*ms)
+				if w.chance(200) {
+					w.after(t, func() { w.crashFor(n, ms) })
+				}
+				w.after(t+ms, func() { x.carry(from, n, s.Body) })
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // boast says two blocks of a height that is far away and its own to make: one on the head, and one on a block that nobody knows.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/troupe-chain/troupe/chain/parts"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -13,6 +14,10 @@ type network struct {
 	w    *World
 	side []bool // of each node while the network is cut in two
 	cut  bool
+	drop func(from, to *node, m consensus.Message) bool // of tests; nil: nothing
+
+	twinOf primitives.Hash // the liar's last chunk, and what it tells of another one of that place
+	twins  []parts.Send
 }
 
 func (x *network) init(w *World) { x.w, x.side = w, make([]bool, w.s.Nodes+w.s.Followers+1) }
@@ -53,6 +58,9 @@ func (x *network) pass(from *node, s *consensus.Send) {
 // carry delivers a message once, never, or twice.
 func (x *network) carry(from, to *node, m consensus.Message) {
 	w := x.w
+	if x.drop != nil && x.drop(from, to, m) {
+		return
+	}
 	w.result.Messages++
 	for again := true; again; again = w.faulty() && w.chance(w.s.Double) {
 		lost := w.faulty() && (w.chance(w.s.Drop) || x.cut && x.side[from.index] != x.side[to.index])

@@ -169,7 +169,7 @@ func (n *node) start() error {
 	}
 	n.core, err = consensus.New(consensus.Options{
 		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Vote: 86, Signed: signed, Verify: verify,
-		Random: draws.IntN, Planted: planted,
+		Random: draws.IntN, Planted: planted, Eager: w.s.Eager,
 	}, w.now)
 	if err != nil {
 		return err

@@ -42,6 +42,7 @@ type Scenario struct {
 	Joiner    bool // one more node becomes a validator by its stake
 	Keys      bool // validators stake with another key, and sign with it once it counts
 	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
+	Eager     bool // blocks come as fast as they can; each validator's own parts of a chunk make it
 }
 
 // Scenarios are what seeds are run with.
@@ -72,6 +73,10 @@ var Scenarios = []Scenario{
 	}),
 	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses lies", func(s *Scenario) {
 		s.Liar, s.Faults, s.Late = true, 30*second, 5
+	}),
+	scenario("hurry", "all votes are given at once, a validator of four makes two chunks of a place, and nodes crash where they have signed", func(s *Scenario) {
+		s.Eager, s.Liar, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
+		s.Load, s.Latency, s.Disk, s.JobTime = 20, [2]int64{ms / 2, 8 * ms}, 2*ms, 2*ms
 	}),
 	scenario("joiner", "a node becomes a validator by its stake", func(s *Scenario) {
 		s.Joiner, s.Double, s.Late, s.Blocks = true, 20, 5, 60
@@ -188,6 +193,18 @@ func (w *World) crash(n *node) {
 	if w.chance(300) {
 		d = w.between(ms, 50*ms)
 	}
+	w.startIn(n, d)
+}
+
+// crashFor crashes a node for so long.
+func (w *World) crashFor(n *node, d int64) {
+	if n.core != nil {
+		n.crash()
+		w.startIn(n, d)
+	}
+}
+
+func (w *World) startIn(n *node, d int64) {
 	w.after(d, func() {
 		if err := n.start(); err != nil {
 			w.check.fail("%s does not start again: %v", n.name, err)

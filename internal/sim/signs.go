@@ -57,6 +57,7 @@ func (s *signs) said(n *node, m consensus.Message) {
 			s.c.fail("two blocks of height %d are signed: %v and %v", k.height, other, hash)
 		}
 		s.blocks[k], s.honest[hash] = hash, true
+		s.within(n, m)
 	case *primitives.PartialChunk: // sent by who made the chunk alone
 		hash := m.Header.ChunkHash()
 		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated}, hash, "makes")
@@ -66,6 +67,25 @@ func (s *signs) said(n *node, m consensus.Message) {
 	case *primitives.Approval:
 		if m.AccountID == n.name {
 			s.vote(m)
+		}
+	}
+}
+
+// within are the endorsements that a block has: who made it may have said its own to nobody else.
+func (s *signs) within(n *node, b *primitives.Block) {
+	for i, h := range b.Body.Chunks {
+		if h.HeightIncluded != b.Header.Height || i >= len(b.Body.ChunkEndorsements) {
+			continue
+		}
+		list, err := n.engine.Validation().Validators(primitives.ChunkKey{ShardID: h.ShardID, EpochID: b.Header.EpochID, HeightCreated: h.HeightCreated})
+		if err != nil {
+			continue
+		}
+		hash := h.ChunkHash()
+		for k, sig := range b.Body.ChunkEndorsements[i] {
+			if liar := s.c.w.s.Liar && list[k].AccountID == s.c.w.nodes[0].name; sig != "" && !liar {
+				s.once(s.judged, chunkKey{list[k].AccountID, h.ShardID, h.HeightCreated}, hash, "endorses")
+			}
 		}
 	}
 }

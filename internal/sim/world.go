@@ -163,6 +163,9 @@ func (w *World) build() error {
 	}
 	g.Config.EpochLength, g.Config.TransactionValidityPeriod = uint64(s.Epoch), 2*uint64(s.Epoch)
 	g.Config.NumBlockProducerSeats = seats
+	if s.Eager {
+		g.Config.NumBlockProducerSeats = uint64(s.Nodes)
+	}
 	for i := s.Nodes - s.Blind; i < s.Nodes; i++ { // they have least, so that they make no chunks
 		lessen(g, i)
 	}

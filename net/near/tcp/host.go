@@ -59,7 +59,8 @@ type Host struct {
 	authors  *primitives.Verifier // of routed messages
 	listener net.Listener         // nil: there is only way
 	way      Way                  // nil: there are only sockets
-	me       wire.PeerID          // set with way
+	me       wire.PeerID
+	begun    uint64               // of nonces, seconds: edges of before are not remembered, and who has kept one could come with it
 	foreign  map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
 	events   chan posted
 	judges   chan struct{} // a place for each judgement under way
@@ -136,8 +137,14 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 // stepping goroutine and by one of their own; neither may wait for the host.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), authors: primitives.NewVerifier(maxAuthors), listener: l, events: make(chan posted, maxEvents),
-		judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}
+	return newHost(l, c, deliver, judge)
+}
+
+func newHost(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
+	now := time.Now()
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, now), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), begun: uint64(now.Unix()),
+		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened),
+		info: make(chan chan near.Info)}
 }
 
 // Addr returns where the host listens.

@@ -160,7 +160,7 @@ func (l *link) read(h *Host) {
 		in = bufio.NewReaderSize(in, readSize)
 	}
 	defer h.alarm()
-	words := words{peer: l.peer, proven: l.peer != ""}
+	words := h.words(l.peer)
 	var head [4]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -191,7 +191,7 @@ func (l *link) read(h *Host) {
 			if l.peer != "" && s.Sender != l.peer {
 				return // somebody else than who has proven himself
 			}
-			words.of(s.Sender)
+			words.of(s.Sender, l.ours || s.PartialEdge.Nonce >= h.begun) // to one of ours the answer has the nonce that the Node has chosen
 		}
 		if l.shaken.Load() {
 			words.prove(m, h.authors)

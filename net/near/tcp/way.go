@@ -5,11 +5,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
-	"github.com/troupe-chain/troupe/primitives"
 )
 
 // Way is another way to peers than neard's bare sockets: it carries the same frames, of the same Node, so that a host with both is a bridge. All
@@ -61,9 +59,9 @@ func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver),
 	} else {
 		c.ListenAddr = way.Addr()
 	}
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), authors: primitives.NewVerifier(maxAuthors), listener: l, way: way, me: c.Key.PublicKey(), foreign: map[wire.PeerID]bool{},
-		events: make(chan posted, maxEvents), judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{},
-		new: make(chan opened), info: make(chan chan near.Info)}
+	h := newHost(l, c, deliver, judge)
+	h.way, h.foreign = way, map[wire.PeerID]bool{}
+	return h
 }
 
 // Take is of Station.

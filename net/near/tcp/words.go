@@ -1,17 +1,23 @@
 package tcp
 
 import (
+	"math/rand/v2"
+
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// words are the routed messages that a peer sends of its own over a connection. They are signed for who gets them from others: of one whom the connection itself
-// has proven none is checked, of one who has only said who he is the first earned all, and then one in each.
+// words are the routed messages that a peer sends to this node of its own over a connection. They are signed for who gets them from others: of one whom the
+// connection itself has proven none is checked; of one who has shown here that he has his key the first earned all, and then, drawn by lot, one in each. What is for
+// others, or goes back by a way, is checked always: here, and not by who serves all connections.
 type words struct {
+	me     wire.PeerID
 	peer   wire.PeerID
-	proven bool // by the connection
-	good   int  // that were checked in a row
-	passed int  // since one was checked
+	proven bool                     // by the connection
+	fresh  bool                     // the edge that the peer has signed is of now, and nobody's who has kept an old one
+	good   int                      // that were checked in a row, each of them another one
+	heard  map[primitives.Hash]bool // those, up to earned
+	lot    func(n int) int
 }
 
 // The first messages of a peer that are checked, and of how many one is later on.
@@ -20,28 +26,40 @@ const (
 	each   = 16
 )
 
-// of notes who the peer says that it is. Another one later on begins anew.
-func (w *words) of(peer wire.PeerID) {
+func (h *Host) words(peer wire.PeerID) words {
+	return words{me: h.me, peer: peer, proven: peer != "", lot: rand.IntN}
+}
+
+// of notes who the peer says that it is, by an edge that is of now or not. Another one later on begins anew.
+func (w *words) of(peer wire.PeerID, fresh bool) {
 	if w.peer != peer {
-		*w = words{peer: peer}
+		*w = words{me: w.me, peer: peer, fresh: fresh, lot: w.lot}
 	}
 }
 
 // prove checks the signatures of a message that has come, as far as the reader is to.
 func (w *words) prove(m wire.Message, keys *primitives.Verifier) {
 	r, ok := m.(*wire.Routed)
-	if !ok || w.peer == "" || r.Author != w.peer {
+	if !ok || w.peer == "" || r.Author != w.peer || r.Target.PeerID != w.me {
 		wire.Prove(m, keys)
 		return
 	}
-	if w.proven || w.good >= earned && w.passed < each-1 {
-		w.passed++
+	if w.proven || w.fresh && w.good >= earned && w.lot(each) > 0 {
 		r.Direct()
 		return
 	}
 	wire.Prove(m, keys)
-	w.passed = 0
-	if w.good++; !r.Verify() {
-		w.good = 0
+	switch hash := r.Hash(); {
+	case !r.Verify():
+		w.good, w.heard = 0, nil
+	case !w.fresh || w.good >= earned || w.heard[hash]: // who repeats what he has heard has shown nothing
+	default:
+		if w.heard == nil {
+			w.heard = map[primitives.Hash]bool{}
+		}
+		w.heard[hash] = true
+		if w.good++; w.good == earned {
+			w.heard = nil
+		}
 	}
 }

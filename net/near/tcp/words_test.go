@@ -14,9 +14,17 @@ func TestWords(t *testing.T) {
 	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
 	me := primitives.SecretKeyFromSeed(primitives.ED25519, "me").PublicKey()
 	nonce := uint64(0)
+	drawn := 0
+	lot := func(n int) int { drawn++; return drawn % n }
+	by := func(peer primitives.SecretKey) *words {
+		w := &words{me: me, lot: lot}
+		w.of(peer.PublicKey(), true)
+		return w
+	}
+	to := wire.ToPeer(me)
 	send := func(w *words, from primitives.SecretKey, good bool) (passes bool) {
 		nonce++
-		m := wire.NewRouted(from, wire.Target{PeerID: me}, &wire.Pong{Nonce: nonce, Source: me}, 0)
+		m := wire.NewRouted(from, to, &wire.Pong{Nonce: nonce, Source: me}, 0)
 		if !good {
 			m.Signature = from.Sign([]byte("something else"))
 		}
@@ -27,10 +35,11 @@ func TestWords(t *testing.T) {
 		}
 		return passes
 	}
-	w := &words{}
-	w.of(a.PublicKey())
+	w := by(a)
 	for i := range earned {
-		if !send(w, a, true) || i%7 == 0 && send(&words{peer: a.PublicKey(), good: i}, a, false) {
+		early := by(a)
+		early.good = i
+		if !send(w, a, true) || i%7 == 0 && send(early, a, false) {
 			t.Fatalf("message %d", i)
 		}
 	}
@@ -40,10 +49,22 @@ func TestWords(t *testing.T) {
 				t.Fatalf("message %d behind one that was checked is checked", i)
 			}
 		}
-		if !send(w, a, true) || w.passed != 0 {
+		if !send(w, a, true) || drawn%each != 0 {
 			t.Fatal("it is not checked in its turn")
 		}
 	}
+	for _, other := range []wire.Target{wire.ToPeer(b.PublicKey()), wire.WayBack(primitives.Hash{1})} {
+		fake := by(a)
+		fake.good = earned
+		to = other
+		for range 2 * each {
+			if send(fake, a, false) {
+				t.Fatal("what is handed on is left to who serves all")
+			}
+			fake.good = earned
+		}
+	}
+	to = wire.ToPeer(me)
 	for range each - 1 {
 		send(w, a, true)
 	}
@@ -58,12 +79,47 @@ func TestWords(t *testing.T) {
 			t.Fatal("another's message is not checked")
 		}
 	}
-	w.of(b.PublicKey())
+	w.of(b.PublicKey(), true)
 	if send(w, b, false) || send(w, a, false) {
 		t.Error("another peer of the same connection is believed at once")
 	}
-	way := &words{peer: a.PublicKey(), proven: true}
+	way := &words{me: me, peer: a.PublicKey(), proven: true}
 	if !send(way, a, false) || send(way, b, false) {
 		t.Error("of who is proven by the connection all is believed, and of nobody else")
+	}
+}
+
+// TestBorrowedWords: who comes with another's old handshake, or has heard some of the other's words and repeats them, is believed no word that the other has not signed.
+func TestBorrowedWords(t *testing.T) {
+	keys := primitives.NewVerifier(4)
+	a, b := primitives.SecretKeyFromSeed(primitives.ED25519, "a"), primitives.SecretKeyFromSeed(primitives.ED25519, "b")
+	me := primitives.SecretKeyFromSeed(primitives.ED25519, "me").PublicKey()
+	word := func(i int) *wire.Routed {
+		return wire.NewRouted(a, wire.ToPeer(me), &wire.Ping{Nonce: uint64(i), Source: me}, 0)
+	}
+	for _, c := range []struct {
+		name  string
+		fresh bool
+		heard int // of a's words, which are repeated
+	}{{"one word", true, 1}, {"all but one", true, earned - 1}, {"an old handshake, and enough words", false, 3 * earned}} {
+		h := &Host{me: me}
+		w := h.words("")
+		w.of(a.PublicKey(), c.fresh)
+		for i := range 20 * earned {
+			m := word(i % c.heard)
+			if w.prove(m, keys); !m.VerifyFor() {
+				t.Fatalf("%s: a's own is refused", c.name)
+			}
+			if i%each == each-1 { // where it was the turn of one that is checked
+				continue
+			}
+			m = word(i)
+			m.Signature = b.Sign([]byte("by b"))
+			good, heard := w.good, w.heard
+			if w.prove(m, keys); m.VerifyFor() {
+				t.Fatalf("%s: behind %d of a's words b is believed one of his own", c.name, i)
+			}
+			w.good, w.heard = good, heard // the Node would have ended it
+		}
 	}
 }
