@@ -160,7 +160,7 @@ func TestShared(t *testing.T) {
 	bytes, reads, spared := s.shown.stats()
 	if k := s.records.Stats(); bytes != 0 || k.Transactions != 0 || k.Outcomes != 0 {
 		t.Errorf("left: %d bytes, %+v", bytes, k)
-	} else if reads > 100 || spared < 5*each || k.Lookups > 20*1300 {
+	} else if reads > spared/2 || k.Lookups > 20*1300 { // who is alone when he reads keeps nothing
 		t.Errorf("read %d times, spared %d, %d look-ups", reads, spared, k.Lookups)
 	}
 }
