@@ -69,6 +69,7 @@ type want struct {
 	ancestor    primitives.Hash
 	added, last int64 // ms
 	asked       bool
+	whom        primitives.AccountID // who holds the shard, or should, and was asked last
 }
 
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.
