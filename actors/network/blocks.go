@@ -90,8 +90,16 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 
 // headMoved tells the host of the head: what others are told of it, and whose account data counts.
 func (a *Actor) headMoved(head *engine.Entry) {
-	var height uint64
+	var height, point uint64
+	last, known := a.o.Engine.SyncPointNow()
 	err := a.o.Engine.Epochs(func(m *epoch.Manager) error {
+		if known && last.Kept {
+			info, err := m.EpochInfo(last.Epoch)
+			if err != nil {
+				return err
+			}
+			point = info.EpochHeight
+		}
 		id, err := m.EpochIDFromPrev(head.Hash)
 		if err != nil {
 			return err
@@ -131,7 +139,7 @@ func (a *Actor) headMoved(head *engine.Entry) {
 	if a.o.Engine.Scheduled() { // what a handshake says holds as long as the connection: neard names all shards, or none
 		tracked = nil
 	}
-	a.host.Post(near.Head{Block: head.Block, TrackedShards: tracked, T1: a.t1, EpochHeight: height})
+	a.host.Post(near.Head{Block: head.Block, TrackedShards: tracked, T1: a.t1, EpochHeight: height, PointEpoch: point})
 	a.announce()
 }
 

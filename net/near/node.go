@@ -211,7 +211,7 @@ func (n *Node) toAll(m wire.Message) {
 
 func (n *Node) newHead(h Head) {
 	n.head = &h
-	n.hosts.setEpoch(h.EpochHeight)
+	n.hosts.setEpoch(h.EpochHeight, h.PointEpoch)
 	if n.accounts.setKeys(h.T1) {
 		n.timers.advertise = time.Time{} // at once, which asks too
 	}

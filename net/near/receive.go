@@ -237,7 +237,7 @@ func (n *Node) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
 func (n *Node) gossipHosts(fresh []*wire.SnapshotHost) {
 	for _, p := range n.sorted(wire.T2) {
 		for _, s := range fresh {
-			p.hosts.add(s.PeerID, s, func(a, b *wire.SnapshotHost) bool { return a.EpochHeight > b.EpochHeight })
+			p.hosts.add(s.PeerID, s, newerHost)
 		}
 	}
 }
