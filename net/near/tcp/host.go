@@ -59,7 +59,8 @@ type Host struct {
 	authors  *primitives.Verifier // of routed messages
 	listener net.Listener         // nil: there is only way
 	way      Way                  // nil: there are only sockets
-	me       wire.PeerID          // set with way
+	me       wire.PeerID
+	frames   bool                 // nothing is spread: all goes over connections
 	foreign  map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
 	events   chan posted
 	judges   chan struct{} // a place for each judgement under way
@@ -136,7 +137,7 @@ func Listen(c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnno
 // stepping goroutine and by one of their own; neither may wait for the host.
 func New(l net.Listener, c near.Config, deliver func(near.Deliver), judge func(near.JudgeAnnouncements) near.Judged) *Host {
 	c.ListenAddr = l.Addr().(*net.TCPAddr).AddrPort()
-	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), authors: primitives.NewVerifier(maxAuthors), listener: l, events: make(chan posted, maxEvents),
+	return &Host{deliver: deliver, judge: judge, node: near.New(c, time.Now()), authors: primitives.NewVerifier(maxAuthors), listener: l, me: c.Key.PublicKey(), events: make(chan posted, maxEvents),
 		judges: make(chan struct{}, maxJudges), done: make(chan struct{}), links: map[near.ConnID]*link{}, new: make(chan opened), info: make(chan chan near.Info)}
 }
 
@@ -284,7 +285,7 @@ func (h *Host) open(ctx context.Context, o opened) {
 	l := newLink(h.last, o.conn)
 	l.ours = o.dial != nil
 	if c, ok := o.conn.(Conn); ok {
-		l.peer = c.Peer()
+		l.peer, l.bare = c.Peer(), c.Bare()
 	} else if l.ours {
 		l.dialled = o.dial.Peer.ID
 	}

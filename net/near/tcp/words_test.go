@@ -27,10 +27,10 @@ func TestWords(t *testing.T) {
 		}
 		return passes
 	}
-	w := &words{}
+	w := &words{me: me}
 	w.of(a.PublicKey())
 	for i := range earned {
-		if !send(w, a, true) || i%7 == 0 && send(&words{peer: a.PublicKey(), good: i}, a, false) {
+		if !send(w, a, true) || i%7 == 0 && send(&words{me: me, peer: a.PublicKey(), good: i}, a, false) {
 			t.Fatalf("message %d", i)
 		}
 	}
@@ -62,8 +62,12 @@ func TestWords(t *testing.T) {
 	if send(w, b, false) || send(w, a, false) {
 		t.Error("another peer of the same connection is believed at once")
 	}
-	way := &words{peer: a.PublicKey(), proven: true}
+	way := &words{me: me, peer: a.PublicKey(), proven: true}
 	if !send(way, a, false) || send(way, b, false) {
 		t.Error("of who is proven by the connection all is believed, and of nobody else")
+	}
+	me = b.PublicKey() // whom it is for, that is
+	if send(way, a, false) || !send(way, a, true) {
+		t.Error("what is to be handed on is not checked before")
 	}
 }
