@@ -21,7 +21,7 @@ func (n *Node) join() {
 	}
 	n.network = actor.NewPID(n.root.ActorSystem().Address(), network.Name)
 	o := *n.o.Network
-	o.Engine, o.Log = n.engine, n.o.Log
+	o.Engine, o.Log, o.Signed = n.engine, n.o.Log, n.o.Signatures.Check
 	o.Failed = func(err error) { n.o.Exit(network.Name, err, nil) }
 	o.Out = network.Out{
 		Block:  func(m messages.BlockReceived) { n.Receive(m) },
