@@ -67,6 +67,9 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 		o.Verify = primitives.Signature.Verify
 	}
 	o.Known = n.o.Signatures.Known
+	if o.Eager {
+		o.Holds = n.o.Network.Front.Holds
+	}
 	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,
