@@ -212,6 +212,9 @@ func (n *Node) toAll(m wire.Message) {
 			n.write(c, m)
 		}
 	}
+	if b != nil {
+		n.brought.told(b.Block.Hash())
+	}
 }
 
 func (n *Node) newHead(h Head) {

@@ -31,6 +31,13 @@ func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
 	b.order = append(b.order, hash)
 }
 
+// told has a block that is told once more be told to everybody: nothing moves, and its bringer may have told nobody.
+func (b *brought) told(hash primitives.Hash) {
+	if _, there := b.by[hash]; there {
+		b.by[hash] = ""
+	}
+}
+
 // hasHeard tells whether a peer need not be told of a block, since who has brought it has told it: it tells all of its neighbours but those whom another has told
 // before. What gets lost on the way is asked for when its child comes.
 func (n *Node) hasHeard(peer wire.PeerID, b *primitives.Block) bool {

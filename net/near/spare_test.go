@@ -48,6 +48,9 @@ func TestSpare(t *testing.T) {
 		say("one that was told to all", tell(1, 9), 3, "")
 		say("and here not to the fifth", tell(3, 9), 4, "n3>n4"+block)
 		say("who has it by the fourth alone", tell(4, 9), 1, "")
+		if got := tell(1, 9); strings.Count(got, block) != 3 {
+			t.Errorf("told once more, as nothing moves: %s", got)
+		}
 		if tell(0, 16); strings.Count(tell(1, 16), block) != 3 {
 			t.Error("one of the heights at which all are told is not told to all")
 		}
