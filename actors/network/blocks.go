@@ -41,6 +41,7 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
 			a.o.Front.dropped.Add(1)
 			return
 		}
+		a.handOnEarly(hash, b, judged)
 	}
 	a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String()})
 }
@@ -83,7 +84,7 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
 	}
-	if a.o.Hear == nil && a.o.Front.newsAt(m.Block.Header.Height) {
+	if a.o.Hear == nil && a.o.Front.newsAt(m.Block.Header.Height) && !a.o.Front.early.take(m.Hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
 	}
 }
