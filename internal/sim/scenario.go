@@ -76,7 +76,7 @@ var Scenarios = []Scenario{
 	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses lies", func(s *Scenario) {
 		s.Liar, s.Faults, s.Late = true, 30*second, 5
 	}),
-	scenario("hurry", "all votes are given at once, a validator of four makes two chunks of a place, and nodes crash where they have signed", func(s *Scenario) {
+	scenario("hurry", "all vote at once, one of four makes two chunks of a place, nodes crash behind signing", func(s *Scenario) {
 		s.Eager, s.Liar, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
 		s.Load, s.Latency, s.Disk, s.JobTime = 20, [2]int64{ms / 2, 8 * ms}, 2*ms, 2*ms
 	}),
