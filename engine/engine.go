@@ -41,7 +41,9 @@ type Options struct {
 	Assigned []primitives.AccountID
 	// Snapshots: the states at the sync blocks of the last two epochs stay, so that parts of them can be given (Part).
 	Snapshots bool
-	// Warn is told what the engine goes on without, by any goroutine: ErrFarBehind. nil: nobody hears it.
+	// PointEpochs is for how many epochs without a sync block what belongs to the newest one stays, at the most; 0: DefaultPointEpochs.
+	PointEpochs int
+	// Warn is told what the engine goes on without, by any goroutine: ErrFarBehind, ErrNoPoint. nil: nobody hears it.
 	Warn func(error)
 	// Look: the engine is opened to look at what is there, and nothing of the store goes because these options do not ask for it.
 	Look bool

@@ -25,6 +25,7 @@ type Joining struct {
 	id     primitives.ShardID
 	index  primitives.ShardIndex
 	layout primitives.ShardLayout
+	point  storage.BlockRef
 	at     storage.BlockRef // after which the state is that comes
 	next   *primitives.Chunk
 	before [][]*primitives.Receipt // that came to the shard after its last chunk up to at, oldest first
@@ -37,7 +38,7 @@ type Joining struct {
 // one if it has missed that: its header says which state comes, its body what the shard had sent. before are the chunks of blocks behind the
 // shard's last chunk before that, as proofs to the shard: none where it has missed none.
 func (e *Engine) Join(point *Entry, index primitives.ShardIndex, next *primitives.Chunk, before map[primitives.Hash][]*primitives.Chunk) (*Joining, error) {
-	j := &Joining{e: e, index: index, layout: point.Layout, next: next}
+	j := &Joining{e: e, index: index, layout: point.Layout, point: ref(point), next: next}
 	if tip := e.Tip(); int(index) >= point.Layout.NumShards() || !tip.Layout.Equal(point.Layout) || tip.Shards[index].Held() {
 		return nil, fmt.Errorf("%w: shard index %d of block %d is not one to bring in", ErrUnknown, index, point.Height())
 	}
@@ -208,7 +209,22 @@ func (j *Joining) Enter(total uint64) error {
 	if err != nil {
 		return err
 	}
-	return j.resume(x)
+	if err := j.resume(x); err != nil || !j.e.o.Snapshots {
+		return err
+	}
+	return j.pin()
+}
+
+// pin keeps the state with which the shard comes in as a snapshot, for who needs it next: later all that has changed since is to be taken back for that, which may be too much.
+func (j *Joining) pin() error {
+	if _, there := j.e.pinOf(j.at.Hash, j.index); there {
+		return nil
+	}
+	made, err := j.e.storePin(&storage.Pin{Shard: j.id, Index: j.index, At: j.at, Of: j.point, Root: j.Root(), Accounts: accounts(j.layout, j.index)}, j.shard.root)
+	if err != nil || !made {
+		return err
+	}
+	return j.e.readPins()
 }
 
 // At is the block after which the shard's state is here.

@@ -45,6 +45,9 @@ func (e *Engine) letGo(id primitives.ShardID, r storage.AccountRange) error {
 	e.leaving.Go(func() {
 		defer e.removals.Add(-1)
 		_ = e.store.EndLeaving() // the store keeps its error for who writes next
+		if e.o.Snapshots {
+			_ = e.readPins() // of which those of the shard are gone
+		}
 	})
 	return nil
 }

@@ -21,20 +21,22 @@ type Offered struct {
 // Offers finds the sync blocks of the newest epochs that have one, as far as they are final. It is used by one goroutine.
 type Offers struct {
 	e     *Engine
-	scans map[storage.EpochBegin]*offerScan
+	scans map[storage.EpochBegin]*offerScan // of the newest epochs, and of the one of an older point that is kept
 }
 
 type offerScan struct {
-	scan  syncScan
-	point storage.BlockRef
-	offer *Offered
+	scan    syncScan
+	point   storage.BlockRef
+	offer   *Offered
+	changes uint64 // of the snapshots, when they were looked at
 }
 
 // Offers begins to look for sync blocks.
 func (e *Engine) Offers() *Offers { return &Offers{e: e, scans: map[storage.EpochBegin]*offerScan{}} }
 
 // List returns the newest two, the older first, of no older epochs than states are kept of: where a shard has no chunks in an epoch that has no sync block, and
-// whoever is to make them needs the state of the one before. It looks at each block once.
+// whoever is to make them needs the state of the one before. Where none of these epochs has one it is the last that there was, as long as that is kept. It looks at each
+// block once.
 func (o *Offers) List() (out []*Offered, err error) {
 	e := o.e
 	if !e.o.Snapshots {
@@ -45,8 +47,9 @@ func (o *Offers) List() (out []*Offered, err error) {
 		return nil, err
 	}
 	epochs = epochs[max(0, len(epochs)-keptSnapshotEpochs):]
+	last := e.lastKept()
 	for begin := range o.scans {
-		if len(epochs) == 0 || begin.Height < epochs[0].Height {
+		if (len(epochs) == 0 || begin.Height < epochs[0].Height) && (last == nil || begin != last.begin) {
 			delete(o.scans, begin)
 		}
 	}
@@ -55,19 +58,22 @@ func (o *Offers) List() (out []*Offered, err error) {
 		end = 0
 	}
 	for i, begin := range epochs {
-		s := o.scans[begin]
-		if s == nil {
-			s = &offerScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
-			o.scans[begin] = s
+		s, upTo := o.scanOf(begin), end
+		if i+1 < len(epochs) {
+			upTo = min(end, epochs[i+1].Height)
 		}
-		if s.offer == nil {
-			upTo := end
-			if i+1 < len(epochs) {
-				upTo = min(end, epochs[i+1].Height)
-			}
-			if err := o.look(s, upTo, end); err != nil {
-				return nil, err
-			}
+		if err := o.look(s, upTo, end); err != nil {
+			return nil, err
+		}
+		if s.offer != nil {
+			out = append(out, s.offer)
+		}
+	}
+	if len(out) == 0 && last != nil {
+		s := o.scanOf(last.begin)
+		s.point = last.at
+		if err := o.look(s, end, end); err != nil {
+			return nil, err
 		}
 		if s.offer != nil {
 			out = append(out, s.offer)
@@ -76,8 +82,22 @@ func (o *Offers) List() (out []*Offered, err error) {
 	return out[max(0, len(out)-keptSnapshots):], nil
 }
 
+func (o *Offers) scanOf(begin storage.EpochBegin) *offerScan {
+	s := o.scans[begin]
+	if s == nil {
+		s = &offerScan{scan: syncScan{epoch: begin, next: begin.Height + 1}}
+		o.scans[begin] = s
+	}
+	return s
+}
+
+// look finds the sync block of an epoch, and the shards whose states there are of it: more, when others have come in at it.
 func (o *Offers) look(s *offerScan, upTo, end primitives.Height) error {
 	e := o.e
+	changes := e.pins.changes.Load()
+	if s.offer != nil && (s.changes == changes || end == 0) {
+		return nil
+	}
 	if s.point.IsZero() {
 		p, err := e.findPoint(&s.scan, upTo)
 		if err != nil || p == nil {
@@ -112,11 +132,11 @@ func (o *Offers) look(s *offerScan, upTo, end primitives.Height) error {
 		return err
 	}
 	for i, h := range at.Block.Body.Chunks {
-		held := e.lendState(h.PrevBlockHash, primitives.ShardIndex(i), nothingWith) == nil
-		if held {
+		if e.lendState(h.PrevBlockHash, primitives.ShardIndex(i), nothingWith) == nil {
 			x.Shards = append(x.Shards, h.ShardID)
 		}
 	}
+	s.changes, s.offer = changes, nil
 	if len(x.Shards) > 0 { // else they came behind it
 		s.offer = x
 	}

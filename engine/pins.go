@@ -18,7 +18,8 @@ import (
 // A snapshot is what parts of the states at an epoch's sync block are made of once these have left the memory: of each shard a pin in the
 // store. It has the upper levels of the frontier, some thousandths of the state; what is below is made of values as the history has them. It is made
 // behind the fold that passes the block before the sync block: of the tries that are in memory, or else of the folded ones, of which the
-// changes since are taken back. So a crash at any time has it made by the next fold. The newest two stay, for three epochs at the most.
+// changes since are taken back. So a crash at any time has it made by the next fold. The newest two stay, for three epochs at the most; the newest as long as there is no
+// newer one (point.go).
 
 // pinLevel is the lowest level of the frontier that a snapshot has: subtrees of 1 MiB, of which a part has some dozens.
 const pinLevel = 2
@@ -47,6 +48,8 @@ type pins struct {
 	most    int // bytes that are taken back; 0: mostBack
 	givenUp atomic.Uint64
 	under   atomic.Bool // a fold runs: what it passes may have neither its states in memory nor a pin
+	last    atomic.Pointer[lastPoint]
+	changes atomic.Uint64 // of byBlock
 
 	// Of whoever folds:
 	begun bool
@@ -64,12 +67,15 @@ type syncScan struct {
 // syncPoint is the block before a sync block: each chunk header there says which state is given in parts.
 type syncPoint struct {
 	at     storage.BlockRef
-	epoch  primitives.EpochID
+	begin  storage.EpochBegin // of its epoch
 	chunks []*primitives.ChunkHeader
 }
 
 // loadPins reads what snapshots there are. Where none are wanted they go, as they would hold up garbage collection, unless this is only to look.
 func (e *Engine) loadPins() error {
+	if err := e.loadPoint(); err != nil {
+		return err
+	}
 	if !e.o.Snapshots && !e.o.Look {
 		if list, err := e.store.Pins(); err != nil || len(list) == 0 {
 			return err
@@ -80,6 +86,8 @@ func (e *Engine) loadPins() error {
 }
 
 func (e *Engine) readPins() error {
+	e.pins.mu.Lock() // over the reading, too: who reads later has what is newer
+	defer e.pins.mu.Unlock()
 	list, err := e.store.Pins()
 	if err != nil {
 		return err
@@ -88,9 +96,8 @@ func (e *Engine) readPins() error {
 	for _, p := range list {
 		pins[p.At.Hash] = append(pins[p.At.Hash], p)
 	}
-	e.pins.mu.Lock()
-	defer e.pins.mu.Unlock()
 	e.pins.byBlock = pins
+	e.pins.changes.Add(1)
 	return nil
 }
 
@@ -106,17 +113,17 @@ func (e *Engine) pinOf(block primitives.Hash, shard primitives.ShardIndex) (stor
 	return list[i], true
 }
 
-// pin makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
+// pin looks for sync points, makes the snapshots that are due at a block, which is folded and whose states are held, and gives up those that are too old.
 func (e *Engine) pin(at *Entry) error {
 	x := &e.pins
-	if !e.o.Snapshots || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
+	if !e.watchesPoints() || x.begun && x.scan.found && x.scan.epoch.Epoch == at.Header().EpochID {
 		return nil
 	}
 	epochs, err := e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
 		return err
 	}
-	first := max(0, len(epochs)-keptSnapshots-1) // a crash may have come between a fold and its snapshot, and the newest epoch's point is yet to come
+	anew, first := !x.begun, max(0, len(epochs)-keptSnapshots-1) // a crash may have come between a fold and its snapshot, and the newest epoch's point is yet to come
 	if x.begun {
 		first = slices.IndexFunc(epochs, func(b storage.EpochBegin) bool { return b.Height >= x.scan.epoch.Height })
 	}
@@ -125,24 +132,60 @@ func (e *Engine) pin(at *Entry) error {
 		if !x.begun || x.scan.epoch != epochs[i] {
 			x.begun, x.scan = true, syncScan{epoch: epochs[i], next: epochs[i].Height + 1}
 		}
-		end := at.Height() + 1
-		if i+1 < len(epochs) {
-			end = epochs[i+1].Height
-		}
-		point, err := e.findPoint(&x.scan, end)
+		point, err := e.pointIn(&x.scan, epochs, i, at)
 		if err != nil {
-			return fmt.Errorf("engine: snapshot of epoch %v: %w", epochs[i].Epoch, err)
+			return err
 		}
 		if point != nil {
 			due = append(due, point)
 		}
 	}
+	if anew && len(due) == 0 {
+		if due, err = e.olderPoint(epochs[:max(first, 0)], epochs, at); err != nil {
+			return err
+		}
+	}
+	if err := e.notePoints(due, epochs, at.Layout.NumShards()); err != nil || !e.o.Snapshots {
+		return err
+	}
 	for _, point := range due[max(0, len(due)-keptSnapshots):] {
 		if err := e.pinPoint(point, at); err != nil {
-			return fmt.Errorf("engine: snapshot of epoch %v: %w", point.epoch, err)
+			return fmt.Errorf("engine: snapshot of epoch %v: %w", point.begin.Epoch, err)
 		}
 	}
 	return e.dropPins(epochs)
+}
+
+// pointIn goes on with the scan of one of the epochs.
+func (e *Engine) pointIn(scan *syncScan, epochs []storage.EpochBegin, i int, at *Entry) (*syncPoint, error) {
+	end := at.Height() + 1
+	if i+1 < len(epochs) {
+		end = epochs[i+1].Height
+	}
+	point, err := e.findPoint(scan, end)
+	if err != nil {
+		err = fmt.Errorf("engine: snapshot of epoch %v: %w", epochs[i].Epoch, err)
+	}
+	return point, err
+}
+
+// olderPoint is the newest point of epochs of which no states would be kept any more, if that is kept: as it is known, or else by a look at all that there is, which only
+// a folder of before can need.
+func (e *Engine) olderPoint(older, epochs []storage.EpochBegin, at *Entry) ([]*syncPoint, error) {
+	if p := e.pins.last.Load(); p != nil {
+		if !p.keep {
+			return nil, nil
+		}
+		point, err := e.pointOf(p)
+		return []*syncPoint{point}, err
+	}
+	for i, begin := range slices.Backward(older) {
+		point, err := e.pointIn(&syncScan{epoch: begin, next: begin.Height + 1}, epochs, i, at)
+		if err != nil || point != nil {
+			return []*syncPoint{point}, err
+		}
+	}
+	return nil, nil
 }
 
 // findPoint goes on with a scan, up to a height or the epoch's end; nil: the point has been found before, is yet to come, or the epoch has none. It counts as
@@ -186,7 +229,7 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 			s.found = s.found && s.had[k] >= 2
 		}
 		if s.found {
-			return &syncPoint{at, rec.Epoch(), body.Chunks}, nil
+			return &syncPoint{at, s.epoch, body.Chunks}, nil
 		}
 	}
 	return nil, nil
@@ -208,7 +251,7 @@ func (e *Engine) pinPoint(p *syncPoint, base *Entry) error {
 			continue
 		}
 		pin := storage.Pin{Shard: h.ShardID, Index: index, At: rec.Ref(), Of: p.at, Root: h.PrevStateRoot}
-		if pin.Accounts, err = e.accountsIn(p.epoch, h.ShardID); err != nil {
+		if pin.Accounts, err = e.accountsIn(p.begin.Epoch, h.ShardID); err != nil {
 			return err
 		}
 		ok, err := e.pinShard(&pin, base)
@@ -250,6 +293,11 @@ func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
 		return false, err
 	}
 	defer root.Release()
+	return e.storePin(pin, root)
+}
+
+// storePin stores a state as a snapshot; false: the store does not have it.
+func (e *Engine) storePin(pin *storage.Pin, root *trie.Root) (bool, error) {
 	if root.Hash() != pin.Root {
 		return false, fmt.Errorf("%w: it has root %v, the chunk behind it says %v", ErrInconsistent, root.Hash(), pin.Root)
 	}
@@ -263,7 +311,7 @@ func (e *Engine) pinShard(pin *storage.Pin, base *Entry) (bool, error) {
 			stubs = append(stubs, stubOf(level, &entries[i]))
 		}
 	}
-	err = e.store.Pin(*pin, slices.Values(stubs))
+	err := e.store.Pin(*pin, slices.Values(stubs))
 	if errors.Is(err, storage.ErrGone) || errors.Is(err, storage.ErrNotFound) { // the shard has come in, or left, since
 		return false, nil
 	}
@@ -334,7 +382,7 @@ func (e *Engine) takenBack(to storage.BlockRef, shard primitives.ShardID, base *
 	return root.Forest().Update(root, back, nil)
 }
 
-// dropPins gives up all but the newest snapshots.
+// dropPins gives up all but the newest snapshots: those of three epochs, and of an older point if there is no newer one.
 func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
 	list, err := e.store.Pins()
 	if err != nil {
@@ -349,6 +397,9 @@ func (e *Engine) dropPins(epochs []storage.EpochBegin) error {
 	slices.SortFunc(points, func(a, b storage.BlockRef) int { return int(int64(a.Height) - int64(b.Height)) })
 	oldest := points[max(0, len(points)-keptSnapshots):]
 	below := epochs[max(0, len(epochs)-keptSnapshotEpochs)].Height
+	if p := e.lastKept(); p != nil {
+		below = min(below, p.begin.Height)
+	}
 	for i := range list {
 		if p := &list[i]; !slices.Contains(oldest, p.Of) { // an epoch's states are all above those of the one before
 			below = max(below, p.At.Height+1)

@@ -61,8 +61,8 @@ func TestScanEndsWithItsEpoch(t *testing.T) {
 		}
 		if p == nil {
 			without++
-		} else if with++; p.epoch != begin.Epoch {
-			t.Errorf("block %d of epoch %v is taken for the sync point of epoch %v", p.at.Height, p.epoch, begin.Epoch)
+		} else if with++; p.begin != begin {
+			t.Errorf("block %d of epoch %v is taken for the sync point of epoch %v", p.at.Height, p.begin.Epoch, begin.Epoch)
 		}
 	}
 	if with == 0 || without < 2 {

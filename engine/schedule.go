@@ -39,10 +39,11 @@ type PartSource interface {
 const (
 	catchUpBlocks = 16 // that are asked for at once, and caught up with in one step
 	finishBlocks  = 64 // above the folded one that are asked for at once
+	mostSpare     = 2  // shards without need that are held on to as long as a sync point is late
 )
 
 // Schedule has an engine hold what a plan says: shards come in from a source at the first sync block there is, while the chain goes on, and
-// those of which neither this epoch nor the next has need are let go. Its methods belong to the engine's goroutine, as Join does; what it
+// those of which neither this epoch nor the next has need are let go, but for a few as long as a newer sync block is late: who gave them may be asked again. Its methods belong to the engine's goroutine, as Join does; what it
 // asks the source it asks from goroutines of its own, one for each shard that comes in. A shard that the layout loses before it is in is
 // given up: what it is split into comes in at the next epoch's sync block. So is one whose state has not come when there is a newer sync block: at that it
 // begins anew.
@@ -124,13 +125,15 @@ func (s *Schedule) Step() error {
 			return err
 		}
 	}
+	// While a point is late what was let go behind it can't come in again until there is a newer one: what has come rests where it is, and what was handed over stays.
+	late, spare := s.e.pins.last.Load().stale(), 0
 	for _, id := range s.Coming() {
 		if s.removing() {
 			return nil
 		}
 		c, err := s.coming[id], error(nil)
 		switch {
-		case !tip.Layout.Has(id) || !s.wanted(tip, id):
+		case !tip.Layout.Has(id) || !s.wanted(tip, id) && (!late || c.j == nil || c.j.block == nil):
 			err = s.giveUp(c)
 		case c.point.Height < newest.Height && (c.j == nil || c.j.block == nil):
 			err = s.overtaken(c, newest)
@@ -148,6 +151,10 @@ func (s *Schedule) Step() error {
 		case held && !wanted:
 			if at := s.e.foldedAt; !at.Layout.Has(id) || s.wanted(at, id) || !s.e.handedOver(at, id) {
 				continue // a fork may still have need of it, or nobody else has it yet
+			}
+			if late && spare < mostSpare {
+				spare++
+				continue
 			}
 			if err := s.e.Leave(id); err != nil && !errors.Is(err, ErrNotYet) {
 				return err
@@ -353,8 +360,8 @@ type pointScan struct {
 // mostScanned is how many heights a step looks through for the sync point of an epoch: it is among the first ones, but for one in which a shard has no chunks.
 const mostScanned = 256
 
-// newest is the sync point of the newest folded epoch that has one, of as few as states are kept of; zero: there is none, or that is not known yet. An epoch has none
-// as long as a shard has had no chunks in it. That one is to come in at the point before, wherever it is, or there would never be one again.
+// newest is the sync point of the newest folded epoch that has one, of as few as states are kept of, else the newest that is kept; zero: there is none, or that is not
+// known yet. An epoch has none as long as a shard has had no chunks in it. That one is to come in at the point before, wherever it is, or there would never be one again.
 func (s *Schedule) newest() (storage.BlockRef, error) {
 	epochs, err := s.e.store.Epochs()
 	if err != nil || len(epochs) == 0 {
@@ -387,6 +394,9 @@ func (s *Schedule) newest() (storage.BlockRef, error) {
 			return x.point, nil
 		}
 		end = begin.Height
+	}
+	if p := s.e.lastKept(); p != nil {
+		return p.at, nil
 	}
 	return storage.BlockRef{}, nil
 }

@@ -11,13 +11,19 @@ type Address struct {
 	Waiter  WaiterID
 }
 
+// Branch names the chain that milestones tells of: another one after each reorganisation, and whenever milestones begins. None comes again in
+// one process.
+type Branch uint64
+
 // Position says how far the current chain is: the heights of its head and of the last final block as that head has it.
 type Position struct{ Head, Final primitives.Height }
 
 // Watch: waiter -> milestones, answered to the waiter with a Progress that is Watched. It adds to what the waiter is told of:
-// the outcomes of IDs, transactions or receipts, and of all receipts that follow from them. A duplicate changes nothing.
+// the outcomes of IDs, transactions or receipts, and of all receipts that follow from them. All who wait for one transaction are told of what any
+// of them watches: ids that are new are confirmed to each. A duplicate changes nothing.
 type Watch struct {
 	Waiter Address
+	Hash   primitives.Hash // of the transaction; it does not change
 	IDs    []primitives.Hash
 	// Executed are the heights of blocks with outcomes of the transaction that the waiter has read by itself; it is told when
 	// they become final, as it is of those of blocks that come later.

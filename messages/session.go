@@ -40,6 +40,8 @@ type AwaitTransaction struct {
 	// Submit: the waiter sends Tx to its signer's pool, once it is sure to be told of the block that includes it.
 	Submit bool
 	Until  view.ExecutionLevel
+	// Again is how often a reorganisation has taken the answer away. What those who began before knew is not believed then.
+	Again int
 }
 
 // Awaited answers AwaitTransaction: Level is what was reached with the block At.Head, the first that satisfies the wait. Err is

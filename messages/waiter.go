@@ -7,8 +7,9 @@ import "github.com/troupe-chain/troupe/primitives"
 type Progress struct {
 	// At is the position after the block, or that of milestones if there is none.
 	At       Position
-	Watched  bool // answers Watch: from At on the waiter is told; what is older it reads
-	Executed []Executed
+	Branch   Branch
+	Watched  bool       // answers Watch: from At on the waiter is told; what is older it reads
+	Executed []Executed // in the block At.Head, shared by all who wait for the transaction, so read only
 	// Doubt: what the transaction rests on has changed (Watch.Use), so it may not be valid any more.
 	Doubt bool
 	// Reorganised: what was executed may be so no longer; the waiter reads again.

@@ -48,6 +48,7 @@ type door struct {
 	tidying  atomic.Bool
 	sizes    sizes
 	parking  parking
+	rooms    rooms
 	tls      *tls.Config // nil: none
 }
 
@@ -66,7 +67,7 @@ func newDoor(o *Options, cors *cors) (*door, error) {
 		o.Log.Infof("%d files may be open at a time, so at most %d connections (troupe.rpc.max_connections: %d)", openFiles(), most, o.Limits.Connections)
 		o.Limits.Connections = most
 	}
-	d := &door{limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
+	d := &door{rooms: rooms{freed: make(chan struct{}, 1)}, limits: o.Limits, log: o.Log, cors: cors, proxies: proxies, conns: map[*conn]struct{}{}, clients: map[netip.Addr]*client{}}
 	l, err := newLive(o)
 	if err != nil {
 		return nil, err
@@ -336,18 +337,35 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 	if c == nil {
 		return limits.Count
 	}
-	d := c.door
-	if n > smallReply {
-		most, holds := of.most(d.live.Load().AddressInFlight)
-		switch {
-		case holds && of.inFlight.Load()+n > most:
-			d.refused[limits.MaxAddressInFlight].Add(1)
-			return limits.MaxAddressInFlight
-		case !d.fits(n):
-			d.refused[limits.MaxInFlight].Add(1)
-			return limits.MaxInFlight
-		}
+	if full = c.door.lacks(of, n); full == limits.MaxInFlight && c.door.fits(n) {
+		full = limits.Count
 	}
+	if full != limits.Count {
+		c.door.refused[full].Add(1)
+		return full
+	}
+	c.book(of, n)
+	return limits.Count
+}
+
+// lacks is the limit by which there is no room now for n more bytes, limits.Count if there is.
+func (d *door) lacks(of *client, n int64) limits.ID {
+	if n <= smallReply {
+		return limits.Count
+	}
+	most, holds := of.most(d.live.Load().AddressInFlight)
+	switch {
+	case holds && of.inFlight.Load()+n > most:
+		return limits.MaxAddressInFlight
+	case d.inFlight.Load()+n > int64(min(d.limits.InFlight, 1<<62)):
+		return limits.MaxInFlight
+	}
+	return limits.Count
+}
+
+// book counts bytes for which there is room.
+func (c *conn) book(of *client, n int64) {
+	d := c.door
 	if n > smallReply {
 		d.large.Add(n)
 	}
@@ -360,7 +378,6 @@ func (c *conn) take(of *client, n int64) (full limits.ID) {
 	d.inFlight.Add(n)
 	of.inFlight.Add(n)
 	c.held += n
-	return limits.Count
 }
 
 // smallReply is what a body or a reply may have without regard to what others hold, bytes.
@@ -379,6 +396,9 @@ func (c *conn) give() {
 			c.door.tidy()
 		}
 		c.holder.inFlight.Add(-c.held)
+		if c.held > smallReply {
+			c.door.rooms.ring()
+		}
 		c.held = 0
 	}
 	c.holder = nil

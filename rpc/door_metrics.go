@@ -63,6 +63,9 @@ func (s *Server) appendLimits(b []byte) []byte {
 	addresses := len(s.door.clients)
 	s.door.mu.Unlock()
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_addresses", "gauge", "Addresses with connections"), "troupe_rpc_addresses %d\n", addresses)
+	waiting, texts := s.door.rooms.waiting()
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting", "gauge", "Large replies that many are told and that wait for room"), "troupe_rpc_replies_waiting %d\n", waiting)
+	b = fmt.Appendf(appendHead(b, "troupe_rpc_replies_waiting_bytes", "gauge", "What these are made of, each text once; at most 32 MiB"), "troupe_rpc_replies_waiting_bytes %d\n", texts)
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_opened_total", "counter", "Connections that were let in"),
 		"troupe_rpc_connections_opened_total %d\n", s.door.opened.Load())
 	b = fmt.Appendf(appendHead(b, "troupe_rpc_connections_failed_total", "counter", "Connections that the system could not give: too many open files"),

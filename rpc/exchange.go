@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/troupe-chain/troupe/primitives/fair"
+	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc/limits"
 )
 
@@ -71,6 +72,11 @@ func (x *exchange) enter() (done func(), full *failure) {
 
 // room makes place for n more bytes of a reply: it says whether there is, and lets large ones be written only in turn.
 func (c *call) room(b []byte, n int) ([]byte, error) {
+	return c.roomOf(b, n, nil)
+}
+
+// roomOf is room of a reply that others are told, too: it waits for it, as others may have it before.
+func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.door.sizes.set(c.key, n)
 	}
@@ -83,7 +89,7 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 	size := cap(b)
 	if len(b)+n > size {
 		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // in steps, since more may follow
-		if full := c.x.peer.take(c.x.client, int64(size-cap(b))); full != limits.Count {
+		if full := c.take(int64(size-cap(b)), shown); full != limits.Count {
 			return b, busy(full)
 		}
 		c.x.taken += size - cap(b)
@@ -95,6 +101,22 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 		b = append(make([]byte, 0, size), b...)
 	}
 	return b, nil
+}
+
+// take counts what a large reply takes; where others show the same it waits as long as a request may take.
+func (c *call) take(n int64, shown *view.Shown) limits.ID {
+	if shown == nil || c.x.peer == nil {
+		return c.x.peer.take(c.x.client, n)
+	}
+	ctx, cancel := context.WithTimeout(c.x.ctx, c.opts.PollingTimeout)
+	defer cancel()
+	if !c.x.until.IsZero() { // as long as the batch
+		limited, cancel := context.WithDeadline(ctx, c.x.until)
+		defer cancel()
+		ctx = limited
+	}
+	c.giveBack() // what it is made of is there, and counted once for all
+	return c.door.await(ctx, c.x.peer, c.x.client, n, shown)
 }
 
 // turn waits for a turn at the gate, unless the call has it.

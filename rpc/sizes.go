@@ -59,6 +59,7 @@ func (c *call) giveBack() {
 		p.held -= n
 		p.door.inFlight.Add(-n)
 		p.holder.inFlight.Add(-n)
+		p.door.rooms.ring()
 	}
 	c.borrowed = 0
 }

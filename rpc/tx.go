@@ -83,7 +83,7 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 	if n > smallReply {
 		leave()
 	}
-	if b, err = c.room(b, n); err != nil {
+	if b, err = c.roomOf(b, n, o.Shown); err != nil {
 		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, p.Receipts), nil
@@ -110,7 +110,7 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 	if n > smallReply {
 		leave()
 	}
-	if b, err = c.room(b, n); err != nil {
+	if b, err = c.roomOf(b, n, o.Shown); err != nil {
 		return b, err
 	}
 	return view.AppendFinalOutcome(b, o, false), nil

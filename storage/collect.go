@@ -13,6 +13,8 @@ const MinKeptEpochs = 3
 type CollectOptions struct {
 	// KeepEpochs is gc_num_epochs_to_keep, the head's epoch included; at least MinKeptEpochs.
 	KeepEpochs int
+	// From: blocks from this height on stay, whatever their epoch; 0: none for that.
+	From primitives.Height
 	// Before: only blocks with an earlier timestamp go: now less gc_min_age, in nanoseconds since 1970.
 	Before uint64
 	// MaxHeights bounds the work of one call.
@@ -47,7 +49,7 @@ func (s *Store) Collect(o CollectOptions) (Collected, error) {
 	}
 	v := s.view.Load()
 	done := Collected{Tail: v.tail}
-	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs))
+	stop, err := s.collectStop(max(o.KeepEpochs, MinKeptEpochs), o.From)
 	if err != nil || v.empty {
 		return done, err
 	}
@@ -101,8 +103,8 @@ func (s *Store) collectBlocks(done *Collected, stop primitives.Height, o Collect
 	return s.dropSegments(height)
 }
 
-// collectStop returns the first height that must stay: the beginning of the oldest epoch that is kept.
-func (s *Store) collectStop(keep int) (primitives.Height, error) {
+// collectStop returns the first height that must stay: the beginning of the oldest epoch that is kept, or one below for whose sake that is.
+func (s *Store) collectStop(keep int, from primitives.Height) (primitives.Height, error) {
 	var first []primitives.Height
 	err := epochFirst.Scan(s.db, nil, nil, func(key []byte, _ primitives.Hash) bool {
 		first = append(first, heightOf(key))
@@ -112,6 +114,9 @@ func (s *Store) collectStop(keep int) (primitives.Height, error) {
 		return 0, err
 	}
 	stop := min(first[len(first)-keep], s.fold.Folded.Height)
+	if from > 0 {
+		stop = min(stop, from)
+	}
 	for _, c := range s.view.Load().shards { // what a shard that came in has yet to take over stays
 		if !c.Left && !c.With {
 			stop = min(stop, c.At.Height)

@@ -240,3 +240,29 @@ func cpuTime(t testing.TB) int64 {
 	}
 	return u.Utime.Nano() + u.Stime.Nano()
 }
+
+// TestCollectFrom: what is to stay from a height on does, over as many epochs as it may be, and goes when nobody says so any more.
+func TestCollectFrom(t *testing.T) {
+	s, refs := longStore(t, Options{WriteBuffer: 1 << 20}, NewMemDisk(), 99, 3)
+	defer func() { _ = s.Close() }()
+	collect := func(from, want primitives.Height) {
+		t.Helper()
+		for more := true; more; {
+			done, err := s.Collect(CollectOptions{KeepEpochs: 3, From: from, Before: 1 << 62, MaxHeights: 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			more = done.More
+		}
+		if tail := s.Tip().Tail; tail != want {
+			t.Errorf("from %d on: the tail is %d, want %d", from, tail, want)
+		}
+	}
+	collect(35, 35)
+	if _, err := s.BlockByHash(refs[35].Hash); err != nil {
+		t.Error(err)
+	}
+	collect(20, 35)
+	collect(90, 70)
+	collect(0, 70)
+}

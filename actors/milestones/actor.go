@@ -2,11 +2,12 @@
 //
 //	in      Watch, Unwatch from waiters; BlockAccepted, WentBack from the chain; TransactionsDropped from the mempools
 //	out     Progress to waiters; WatchAgain when it begins
-//	state   Actor: waiters, and by transaction or receipt, by height, by key and by the height of expiry who waits for it
+//	state   Actor: waiters, by transaction in groups; by transaction or receipt and by height which group waits for it, by key and by
+//	        the height of expiry which waiter does
 //	units   heights in blocks
-//	bound   the waiters that sessions allow; ids as their transactions have receipts. A block costs a look-up an outcome, and
-//	        a look-up a changed access key while anybody watches one; beyond that only the waiters that it concerns. A
-//	        reorganisation concerns all
+//	bound   the waiters that sessions allow; ids as their transactions have receipts, once for all who wait for one. A block costs a
+//	        look-up an outcome, and a look-up a changed access key while anybody watches one; beyond that only the waiters that it
+//	        concerns. A reorganisation concerns all
 //	errors  none
 //	source  rpc.md 5.1
 //
@@ -19,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/messages"
@@ -31,33 +33,50 @@ type Out struct {
 	Again    messages.Sender[messages.WatchAgain]
 }
 
+// branches counts those that all actors of the process have told of.
+var branches atomic.Uint64
+
+func nextBranch() messages.Branch { return messages.Branch(branches.Add(1)) }
+
 // Actor is the register.
 type Actor struct {
 	out     Out
 	at      messages.Position
+	branch  messages.Branch
 	waiters map[messages.Address]*waiter
-	byID    map[primitives.Hash]map[*waiter]struct{}   // many may wait for one thing, so it is no list
-	byFinal map[primitives.Height]map[*waiter]struct{} // who is told when the block of this height is final
-	byKey   map[string]*queue                          // by nonce
-	expires queue                                      // by height
-	touched []*waiter                                  // of the block in work
+	groups  map[primitives.Hash]*group
+	byID    map[primitives.Hash][]*group              // mostly one: more where somebody waits for a receipt as if it were a transaction
+	byFinal map[primitives.Height]map[*group]struct{} // who is told when the block of this height is final
+	byKey   map[string]*queue                         // by nonce
+	expires queue                                     // by height
+	touched []*group                                  // of the block in work
+	doubts  []*waiter                                 // of the block in work
+}
+
+// group is who waits for one transaction. What follows from that is the same for all of them.
+type group struct {
+	hash    primitives.Hash
+	waiters []*waiter
+	ids     []primitives.Hash
+	finals  []primitives.Height // of byFinal
+	news    []messages.Executed // of the block in work
+	told    bool                // it is in touched
 }
 
 type waiter struct {
 	address messages.Address
-	ids     []primitives.Hash
-	finals  []primitives.Height // of byFinal
-	use     messages.Use        // Key is empty: it is in neither queue
-	place   [2]int              // in the queues
-	news    messages.Progress   // of the block in work
-	told    bool                // it is in touched
+	group   *group
+	index   int          // in the group
+	use     messages.Use // Key is empty: it is in neither queue
+	place   [2]int       // in the queues
+	doubt   bool         // it is in doubts
 }
 
 // New returns the actor; it knows the blocks up to at.
 func New(at messages.Position, out Out) *Actor {
 	return &Actor{
-		out: out, at: at, waiters: map[messages.Address]*waiter{}, byID: map[primitives.Hash]map[*waiter]struct{}{},
-		byFinal: map[primitives.Height]map[*waiter]struct{}{}, byKey: map[string]*queue{}, expires: queue{which: byExpiry},
+		out: out, at: at, branch: nextBranch(), waiters: map[messages.Address]*waiter{}, groups: map[primitives.Hash]*group{}, byID: map[primitives.Hash][]*group{},
+		byFinal: map[primitives.Height]map[*group]struct{}{}, byKey: map[string]*queue{}, expires: queue{which: byExpiry},
 	}
 }
 
@@ -83,8 +102,8 @@ func (a *Actor) Handle(msg any) {
 		a.wentBack(m.At)
 	case messages.TransactionsDropped:
 		for _, hash := range m.Hashes {
-			for w := range a.byID[hash] { // each is told on its own, so the order does not matter
-				a.out.Progress(w.address, messages.Progress{At: a.at, Dropped: true})
+			for _, g := range a.byID[hash] {
+				a.tellAll(g, messages.Progress{Dropped: true})
 			}
 		}
 	case actor.SystemMessage, actor.AutoReceiveMessage: // lifecycle; nothing to do
@@ -98,48 +117,70 @@ func (a *Actor) Len() (waiters, things int) {
 	return len(a.waiters), len(a.byID) + len(a.byFinal) + len(a.byKey) + len(a.expires.list)
 }
 
+// tell says something as of where the chain is.
+func (a *Actor) tell(w *waiter, m messages.Progress) {
+	m.At, m.Branch = a.at, a.branch
+	a.out.Progress(w.address, m)
+}
+
+func (a *Actor) tellAll(g *group, m messages.Progress) {
+	for _, w := range g.waiters {
+		a.tell(w, m)
+	}
+}
+
 func (a *Actor) watch(m *messages.Watch) {
 	w := a.waiters[m.Waiter]
 	if w == nil {
-		w = &waiter{address: m.Waiter}
+		g := a.groups[m.Hash]
+		if g == nil {
+			g = &group{hash: m.Hash}
+			a.groups[m.Hash] = g
+		}
+		w = &waiter{address: m.Waiter, group: g, index: len(g.waiters)}
+		g.waiters = append(g.waiters, w)
 		a.waiters[m.Waiter] = w
 	}
+	g, fresh := w.group, false
 	for _, id := range m.IDs {
-		a.add(w, id)
+		fresh = a.add(g, id) || fresh
 	}
 	for _, h := range m.Executed {
-		a.awaitFinal(w, h)
+		a.awaitFinal(g, h)
 	}
 	if m.Use.Key != "" {
 		a.unuse(w)
 		a.use(w, m.Use)
 	}
-	a.out.Progress(w.address, messages.Progress{Watched: true, At: a.at})
+	if fresh { // what of these was executed before now nobody was told
+		a.tellAll(g, messages.Progress{Watched: true})
+	} else {
+		a.tell(w, messages.Progress{Watched: true})
+	}
 }
 
-func (a *Actor) add(w *waiter, id primitives.Hash) {
+// add has a group told of an id; fresh: it was not.
+func (a *Actor) add(g *group, id primitives.Hash) (fresh bool) {
 	at := a.byID[id]
-	if at == nil {
-		at = map[*waiter]struct{}{}
-		a.byID[id] = at
+	if slices.Contains(at, g) {
+		return false
 	}
-	if _, ok := at[w]; !ok {
-		at[w] = struct{}{}
-		w.ids = append(w.ids, id)
-	}
+	a.byID[id] = append(at, g)
+	g.ids = append(g.ids, id)
+	return true
 }
 
-func (a *Actor) awaitFinal(w *waiter, h primitives.Height) {
-	if h <= a.at.Final || slices.Contains(w.finals, h) {
+func (a *Actor) awaitFinal(g *group, h primitives.Height) {
+	if h <= a.at.Final || slices.Contains(g.finals, h) {
 		return
 	}
 	at := a.byFinal[h]
 	if at == nil {
-		at = map[*waiter]struct{}{}
+		at = map[*group]struct{}{}
 		a.byFinal[h] = at
 	}
-	at[w] = struct{}{}
-	w.finals = append(w.finals, h)
+	at[g] = struct{}{}
+	g.finals = append(g.finals, h)
 }
 
 // use puts a waiter into the queues of its key and of expiry.
@@ -175,16 +216,28 @@ func (a *Actor) unwatch(address messages.Address) {
 	}
 	delete(a.waiters, address)
 	a.unuse(w)
-	for _, h := range w.finals {
+	g, last := w.group, len(w.group.waiters)-1
+	moved := g.waiters[last]
+	g.waiters[w.index], moved.index = moved, w.index
+	g.waiters[last] = nil
+	if g.waiters = g.waiters[:last]; last == 0 {
+		a.forget(g)
+	}
+}
+
+// forget ends a group that has no waiters any more.
+func (a *Actor) forget(g *group) {
+	delete(a.groups, g.hash)
+	for _, h := range g.finals {
 		if at := a.byFinal[h]; at != nil {
-			if delete(at, w); len(at) == 0 {
+			if delete(at, g); len(at) == 0 {
 				delete(a.byFinal, h)
 			}
 		}
 	}
-	for _, x := range w.ids {
+	for _, x := range g.ids {
 		if at := a.byID[x]; len(at) > 1 {
-			delete(at, w)
+			a.byID[x] = slices.DeleteFunc(at, func(o *group) bool { return o == g })
 		} else {
 			delete(a.byID, x)
 		}
@@ -196,20 +249,28 @@ var ErrWentBack = errors.New("the chain went back to a snapshot, behind which no
 
 // wentBack begins anew at a position that the chain had before.
 func (a *Actor) wentBack(at messages.Position) {
-	a.at = at
-	for address := range a.waiters { // each is told on its own, so the order does not matter
-		a.out.Progress(address, messages.Progress{At: at, Lost: ErrWentBack})
+	a.at, a.branch = at, nextBranch()
+	for address, w := range a.waiters { // each is told on its own, so the order does not matter
+		a.tell(w, messages.Progress{Lost: ErrWentBack})
 		a.unwatch(address)
 	}
 }
 
-// touch notes that a block concerns a waiter.
-func (a *Actor) touch(w *waiter) *messages.Progress {
-	if !w.told {
-		w.told = true
-		a.touched = append(a.touched, w)
+// touch notes that a block concerns a group.
+func (a *Actor) touch(g *group) {
+	if !g.told {
+		g.told = true
+		a.touched = append(a.touched, g)
 	}
-	return &w.news
+}
+
+// doubt notes that a block concerns what a waiter's transaction rests on.
+func (a *Actor) doubt(w *waiter) {
+	a.unuse(w)
+	if !w.doubt {
+		w.doubt = true
+		a.doubts = append(a.doubts, w)
+	}
 }
 
 func (a *Actor) accept(m *messages.BlockAccepted) {
@@ -220,6 +281,9 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	}
 	before := a.at.Final
 	a.at = messages.Position{Head: m.Height(), Final: max(before, m.Final)}
+	if m.Reorganised {
+		a.branch = nextBranch()
+	}
 	if len(a.waiters) == 0 {
 		return
 	}
@@ -227,21 +291,30 @@ func (a *Actor) accept(m *messages.BlockAccepted) {
 	a.used(m)
 	a.final(before)
 	for len(a.expires.list) > 0 && a.expires.list[0].use.Expires <= a.at.Head {
-		w := a.expires.list[0]
-		a.unuse(w)
-		a.touch(w).Doubt = true
+		a.doubt(a.expires.list[0])
 	}
 	if m.Reorganised {
-		for _, w := range a.waiters { // each is told on its own, so the order does not matter
-			a.touch(w).Reorganised = true
+		for _, g := range a.groups { // each is told on its own, so the order does not matter
+			a.touch(g)
 		}
 	}
-	for i, w := range a.touched {
-		w.news.At = a.at
-		a.out.Progress(w.address, w.news)
-		w.told, w.news, a.touched[i] = false, messages.Progress{}, nil
+	for _, g := range a.touched {
+		news := messages.Progress{Executed: g.news, Reorganised: m.Reorganised}
+		for _, w := range g.waiters {
+			news.Doubt = w.doubt
+			a.tell(w, news)
+		}
 	}
-	a.touched = a.touched[:0]
+	for i, w := range a.doubts {
+		if !w.group.told {
+			a.tell(w, messages.Progress{Doubt: true})
+		}
+		w.doubt, a.doubts[i] = false, nil
+	}
+	for i, g := range a.touched {
+		g.news, g.told, a.touched[i] = nil, false, nil
+	}
+	a.touched, a.doubts = a.touched[:0], a.doubts[:0]
 }
 
 // executed notes the outcomes of a block that somebody watches.
@@ -262,13 +335,17 @@ func (a *Actor) executed(m *messages.BlockAccepted) {
 			if n := len(o.Outcome.ReceiptIDs); n > 0 && refunds[o.Outcome.ReceiptIDs[n-1]] {
 				e.Refund = o.Outcome.ReceiptIDs[n-1]
 			}
-			for w := range list { // as above
-				news := a.touch(w)
-				news.Executed = append(news.Executed, e)
-				a.unuse(w) // it is included
-				a.awaitFinal(w, e.Height)
+			for _, g := range list {
+				a.touch(g)
+				if len(g.news) == 0 { // included at the latest now
+					for _, w := range g.waiters {
+						a.unuse(w)
+					}
+				}
+				g.news = append(g.news, e)
+				a.awaitFinal(g, e.Height)
 				for _, id := range o.Outcome.ReceiptIDs {
-					a.add(w, id)
+					a.add(g, id)
 				}
 			}
 		}
@@ -297,8 +374,7 @@ func (a *Actor) used(m *messages.BlockAccepted) {
 				if len(value) >= 8 && primitives.Nonce(binary.LittleEndian.Uint64(value)) < w.use.Nonce {
 					break
 				}
-				a.unuse(w)
-				a.touch(w).Doubt = true
+				a.doubt(w)
 			}
 		}
 	}
@@ -307,9 +383,9 @@ func (a *Actor) used(m *messages.BlockAccepted) {
 // final tells those whose blocks have become final since before.
 func (a *Actor) final(before primitives.Height) {
 	each := func(h primitives.Height) {
-		for w := range a.byFinal[h] {
-			w.finals = slices.DeleteFunc(w.finals, func(x primitives.Height) bool { return x == h })
-			a.touch(w)
+		for g := range a.byFinal[h] { // each is told on its own, so the order does not matter
+			g.finals = slices.DeleteFunc(g.finals, func(x primitives.Height) bool { return x == h })
+			a.touch(g)
 		}
 		delete(a.byFinal, h)
 	}

@@ -3,6 +3,7 @@ package milestones
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -66,6 +67,7 @@ func (w *world) watch(waiter messages.WaiterID, names ...string) {
 	for _, n := range names {
 		m.IDs = append(m.IDs, id(n))
 	}
+	m.Hash = m.IDs[0]
 	w.Handle(m)
 }
 
@@ -131,7 +133,7 @@ func TestDoubt(t *testing.T) {
 	w := newWorld()
 	for i, u := range []messages.Use{{Nonce: 7, Expires: 100}, {Nonce: 9, Expires: 100}, {Nonce: 50, Expires: 8}, {Nonce: 60, Expires: 100}} {
 		u.Key = key("a")
-		w.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), IDs: []primitives.Hash{{byte(i)}}, Use: u})
+		w.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: primitives.Hash{byte(i)}, IDs: []primitives.Hash{{byte(i)}}, Use: u})
 	}
 	doubts := func(want ...int) {
 		t.Helper()
@@ -174,10 +176,10 @@ func TestDoubt(t *testing.T) {
 func TestBeginsAnew(t *testing.T) {
 	var got []messages.Progress
 	a := New(messages.Position{Head: 7, Final: 5}, Out{Progress: func(_ messages.Address, m messages.Progress) { got = append(got, m) }})
-	a.Handle(messages.Watch{Waiter: at(1), IDs: []primitives.Hash{id("tx")}, Executed: []primitives.Height{5, 6}})
+	a.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("tx")}, Executed: []primitives.Height{5, 6}})
 	for _, old := range []primitives.Height{6, 7} { // they lay in the mailbox
 		a.Handle(block(old, old-2, nil, outcome("tx")))
-		a.Handle(messages.Watch{Waiter: at(2), IDs: []primitives.Hash{id("other")}})
+		a.Handle(messages.Watch{Waiter: at(2), Hash: id("other"), IDs: []primitives.Hash{id("other")}})
 		if p := got[len(got)-1]; p.At != (messages.Position{Head: 7, Final: 5}) {
 			t.Errorf("behind block %d it is at %+v, which is back", old, p.At)
 		}
@@ -186,6 +188,78 @@ func TestBeginsAnew(t *testing.T) {
 	a.Handle(block(8, 6, nil))
 	if len(got) != 2 || !got[0].Watched || got[0].At.Head != 7 || got[1].At != (messages.Position{Head: 8, Final: 6}) {
 		t.Errorf("told %+v, want the confirmation as of 7, and that 6 is final", got)
+	}
+}
+
+// TestKnownOnce: of a transaction with 1,300 receipts each of many who wait for it takes a few words, and all are told with the same list.
+func TestKnownOnce(t *testing.T) {
+	const receipts, waiters = 1300, 200
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	var names []string
+	var ran []primitives.OutcomeWithID
+	for i := range receipts {
+		names = append(names, fmt.Sprint("r", i))
+		ran = append(ran, outcome(names[i]))
+	}
+	blocks := []messages.BlockAccepted{block(1, 0, nil, outcome("tx", names...)), block(2, 0, nil, ran[:receipts/2]...)}
+	var last []*messages.Executed
+	a := New(messages.Position{}, Out{Progress: func(_ messages.Address, m messages.Progress) {
+		if len(m.Executed) == receipts/2 {
+			last = append(last, &m.Executed[0])
+		}
+	}})
+	before := heap()
+	for i := range waiters {
+		a.Handle(messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: id("tx"), IDs: []primitives.Hash{id("tx")}})
+	}
+	for i := range blocks {
+		a.Handle(blocks[i])
+	}
+	if each := (heap() - before) / waiters; each > 3<<10 {
+		t.Errorf("%d bytes for a waiter", each)
+	}
+	if last = slices.Compact(last); len(last) != 1 {
+		t.Errorf("%d lists for %d waiters", len(last), waiters)
+	}
+	if w, things := a.Len(); w != waiters || things != 1+receipts+2 { // and that two blocks become final
+		t.Errorf("%d waiters, %d things", w, things)
+	}
+	runtime.KeepAlive(blocks)
+}
+
+// TestConfirmedToAll: receipts that one has found in the store, and that milestones is to tell of, are what all who wait for the transaction are told of, and each reads once more what was executed before
+// milestones knew of them.
+func TestConfirmedToAll(t *testing.T) {
+	w := newWorld()
+	w.watch(1, "tx")
+	w.watch(2, "tx")
+	w.watch(3, "other")
+	w.Handle(block(1, 0, nil, outcome("r")))
+	w.Handle(messages.Watch{Waiter: at(1), Hash: id("tx"), IDs: []primitives.Hash{id("r")}})
+	for i, want := range []int{2, 2, 1} {
+		if got := w.news[messages.WaiterID(i+1)]; len(got) != want || !got[want-1].Watched {
+			t.Errorf("waiter %d: %+v", i+1, got)
+		}
+	}
+	w.Handle(messages.Watch{Waiter: at(2), Hash: id("tx"), IDs: []primitives.Hash{id("r")}}) // which is no news
+	w.Handle(block(2, 0, nil, outcome("r")))
+	for i, want := range []int{3, 4, 1} {
+		if got := w.news[messages.WaiterID(i+1)]; len(got) != want || want > 1 && len(got[want-1].Executed) != 1 {
+			t.Errorf("waiter %d: %+v", i+1, got)
+		}
+	}
+	w.watch(4, "r") // as if it were a transaction
+	w.Handle(messages.Unwatch{Waiter: at(1)})
+	w.Handle(messages.Unwatch{Waiter: at(2)})
+	w.Handle(block(3, 0, nil, outcome("r")))
+	if got := w.news[4]; len(got) != 2 || len(got[1].Executed) != 1 {
+		t.Errorf("who waits for the receipt: %+v", got)
 	}
 }
 
@@ -222,7 +296,7 @@ func BenchmarkBlock(b *testing.B) {
 		b.Run(fmt.Sprintf("waits=%d", n), func(b *testing.B) {
 			w := newWorld()
 			for i := range n {
-				m := messages.Watch{Waiter: at(messages.WaiterID(i + 1)), IDs: []primitives.Hash{id(fmt.Sprint("wait", i))}}
+				m := messages.Watch{Waiter: at(messages.WaiterID(i + 1)), Hash: id(fmt.Sprint("wait", i)), IDs: []primitives.Hash{id(fmt.Sprint("wait", i))}}
 				switch i % 3 {
 				case 0:
 					m.Use = messages.Use{Key: key(fmt.Sprint("other", i)), Nonce: 1, Expires: 1 << 40}

@@ -60,6 +60,11 @@ type Options struct {
 	Random  func(n int) int
 	// Remember is given peers that were connected, when they are others than before; nil: nobody remembers them.
 	Remember func([]wire.PeerInfo)
+	// Verify and Signed check what is spread, blocks and transactions; nil: by the key. Those that remember spare who is handed it their own look.
+	Verify func(primitives.Signature, []byte, primitives.PublicKey) bool
+	Signed func(*primitives.SignedTransaction) bool
+	// Eager has a block handed on as soon as it is known who made it, and not only once it is adopted.
+	Eager bool
 	// Hear is given what only a validator among validators has to do with; nil: this node follows.
 	Hear Hear
 	// Arrivals have the node begin in the middle of the chain, if it is beyond the horizon (Sync.Horizon); nil: it never does.
@@ -142,6 +147,15 @@ type (
 func New(o Options) *Actor {
 	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate{},
 		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
+	if a.o.Verify == nil {
+		a.o.Verify = primitives.Signature.Verify
+	}
+	if a.o.Signed == nil {
+		a.o.Signed = func(tx *primitives.SignedTransaction) bool {
+			hash := tx.Hash()
+			return a.o.Verify(tx.Signature, hash[:], tx.PublicKey)
+		}
+	}
 	a.dist = o.Engine.Distribution(o.Engine.FindChunk)
 	a.pool = a.newPool()
 	a.path.e = o.Engine

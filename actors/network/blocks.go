@@ -41,6 +41,7 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
 			a.o.Front.dropped.Add(1)
 			return
 		}
+		a.handOnEarly(hash, b, judged)
 	}
 	a.o.Out.Block(messages.BlockReceived{Block: b, From: from.String()})
 }
@@ -83,15 +84,23 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 	if m.IsHead {
 		a.headMoved(a.o.Engine.Head())
 	}
-	if a.o.Hear == nil && a.o.Front.newsAt(m.Block.Header.Height) {
+	if a.o.Hear == nil && a.o.Front.newsAt(m.Block.Header.Height) && !a.o.Front.early.take(m.Hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: m.Block}})
 	}
 }
 
 // headMoved tells the host of the head: what others are told of it, and whose account data counts.
 func (a *Actor) headMoved(head *engine.Entry) {
-	var height uint64
+	var height, point uint64
+	last, known := a.o.Engine.SyncPointNow()
 	err := a.o.Engine.Epochs(func(m *epoch.Manager) error {
+		if known && last.Kept {
+			info, err := m.EpochInfo(last.Epoch)
+			if err != nil {
+				return err
+			}
+			point = info.EpochHeight
+		}
 		id, err := m.EpochIDFromPrev(head.Hash)
 		if err != nil {
 			return err
@@ -131,7 +140,7 @@ func (a *Actor) headMoved(head *engine.Entry) {
 	if a.o.Engine.Scheduled() { // what a handshake says holds as long as the connection: neard names all shards, or none
 		tracked = nil
 	}
-	a.host.Post(near.Head{Block: head.Block, TrackedShards: tracked, T1: a.t1, EpochHeight: height})
+	a.host.Post(near.Head{Block: head.Block, TrackedShards: tracked, T1: a.t1, EpochHeight: height, PointEpoch: point})
 	a.announce()
 }
 

@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -35,6 +36,13 @@ type Front struct {
 	bans, panics               atomic.Uint64
 	statesHere, statesAll      atomic.Uint64 // parts of the states that come
 	lastSent, lastReceived     uint64        // the actor's
+	early                      early
+}
+
+// Holds tells whether a validator has said that its node holds a shard.
+func (f *Front) Holds(account primitives.AccountID, shard primitives.ShardID) bool {
+	i := f.info.Load()
+	return i != nil && slices.Contains(i.Holders[account], shard)
 }
 
 // reset forgets the connections of a host that has ended.

@@ -65,8 +65,7 @@ func (a *Actor) check(m wire.Message) near.Verdict {
 	case *wire.Block:
 		return a.checkBlock(m.Block)
 	case *wire.Transaction:
-		hash := m.Transaction.Hash()
-		if !m.Transaction.Signature.Verify(hash[:], m.Transaction.PublicKey) {
+		if !a.o.Signed(m.Transaction) {
 			return near.Refuse
 		}
 		return near.Pass
@@ -74,9 +73,17 @@ func (a *Actor) check(m wire.Message) near.Verdict {
 	return near.Hold
 }
 
-// checkBlock hands a block on whose parent is known and which the producer of its height has signed with this body. Who has the parent
-// comes to the same end, so that nobody is banned for what he could not know.
 func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
+	v := a.vouched(b)
+	if v == near.Pass {
+		a.passed.put(b)
+	}
+	return v
+}
+
+// vouched hands a block on whose parent is known and which the producer of its height has signed with this body. Who has the parent
+// comes to the same end, so that nobody is banned for what he could not know.
+func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Adopted(b.Hash()) != nil {
 		return near.Hold
@@ -106,13 +113,46 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 	switch {
 	case err != nil:
 		return near.Hold
-	case h.EpochID != id || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, verify) != nil:
+	case h.EpochID != id || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, a.o.Verify) != nil:
 		return near.Refuse
 	}
-	a.passed.put(b)
 	return near.Pass
 }
 
-func verify(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
-	return s.Verify(data, key)
+// early are the last blocks of which others were told before they were adopted.
+type early struct {
+	mu   sync.Mutex
+	list []primitives.Hash
+}
+
+// put notes one; false: it was there.
+func (e *early) put(h primitives.Hash) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Contains(e.list, h) {
+		return false
+	}
+	if e.list = append(e.list, h); len(e.list) > maxPassed {
+		e.list = slices.Delete(e.list, 0, 1)
+	}
+	return true
+}
+
+// take tells whether a block is one of them, once.
+func (e *early) take(h primitives.Hash) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.Index(e.list, h)
+	if i >= 0 {
+		e.list = slices.Delete(e.list, i, i+1)
+	}
+	return i >= 0
+}
+
+// handOnEarly tells others of a block that came unasked as soon as it is known who has made it, if all hurry: some of them may have it by this node alone, and
+// would wait for what this one makes of it.
+func (a *Actor) handOnEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
+	if a.o.Eager && a.o.Front.newsAt(b.Header.Height) && (judged || a.vouched(b) == near.Pass) && a.o.Front.early.put(hash) {
+		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
+	}
 }

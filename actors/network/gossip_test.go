@@ -52,6 +52,21 @@ func TestPassed(t *testing.T) {
 	}
 }
 
+// TestEarly: a block that others were told of before it was adopted is not told when it is, once; what is told behind that is.
+func TestEarly(t *testing.T) {
+	var e early
+	at := func(i int) primitives.Hash { return primitives.Hash{byte(i), byte(i >> 8)} }
+	if e.take(at(1)) || !e.put(at(1)) || e.put(at(1)) || !e.take(at(1)) || e.take(at(1)) {
+		t.Error("one that was put is taken once, and another never")
+	}
+	for i := range 2 * maxPassed {
+		e.put(at(i))
+	}
+	if len(e.list) != maxPassed || e.take(at(0)) || !e.take(at(2*maxPassed-1)) {
+		t.Errorf("%d are kept", len(e.list))
+	}
+}
+
 // TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a while, whatever it was at.
 func TestArrivalPanics(t *testing.T) {
 	came := make(chan *arrived, 1)

@@ -47,7 +47,7 @@ func newProvider(e *engine.Engine, host *tcp.Host) *provider {
 	return &provider{e: e, host: host, headers: map[stateKey]*primitives.StateHeader{}}
 }
 
-// offer says of which sync blocks states are given, and tells others of the newest if it is new.
+// offer says of which sync blocks states are given, and tells others of the newest if it is new, or if there are states of more shards at it now.
 func (p *provider) offer(list []*engine.Offered) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +65,7 @@ func (p *provider) offer(list []*engine.Offered) {
 	}
 	// The chain's first epoch has the height of the second, and a host's second announcement of a height is nothing new to anybody. Nobody needs the first:
 	// who makes chunks of what is the same in both.
-	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) && (last == nil || last.Sync != x.Sync) {
+	if x := list[len(list)-1]; x.Epoch != (primitives.EpochID{}) && (last == nil || last.Sync != x.Sync || len(x.Shards) > len(last.Shards)) {
 		p.host.Post(near.Snapshot{SyncHash: x.Announced, EpochHeight: x.EpochHeight, Shards: x.Shards})
 	}
 }

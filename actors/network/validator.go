@@ -110,7 +110,7 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 		case *primitives.Block:
 			if s.Peer != "" {
 				host.Post(near.ToPeer{Peer: peerOf(string(s.Peer)), Msg: &wire.Block{Block: m}})
-			} else if f.newsAt(m.Header.Height) {
+			} else if f.newsAt(m.Header.Height) && !f.early.take(m.Hash()) {
 				host.Post(near.ToAll{Msg: &wire.Block{Block: m}})
 			}
 		case consensus.BlockRequest:

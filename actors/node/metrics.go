@@ -114,7 +114,8 @@ func (n *Node) Metrics(b []byte) []byte {
 	}
 	b = fmt.Appendf(b, "# HELP troupe_halted 1: the node takes no blocks until it is restarted; status says why\n# TYPE troupe_halted gauge\ntroupe_halted %d\n", halted)
 
-	s := n.Stats()
+	s, known := n.Stats(), n.records.Stats()
+	shown, looks, spared := n.shown.stats()
 	for _, g := range []struct {
 		name, kind, help string
 		value            uint64
@@ -132,6 +133,13 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_waits_parked", "gauge", "Requests that wait for a transaction", uint64(max(s.Parked, 0))},
 		{"troupe_waits_beginning", "gauge", "Of them those of which milestones knows nothing yet", uint64(max(n.begins.onWay.Load(), 0))},
 		{"troupe_waits_refused_late_total", "counter", "Requests refused since those before them took longer than troupe.rpc.max_wait_delay to begin", n.begins.refused.Load()},
+		{"troupe_waits_transactions", "gauge", "Transactions that they wait for: what is known of one is kept once, by branch while the chain reorganises", uint64(known.Transactions)},
+		{"troupe_waits_outcomes", "gauge", "Outcomes of these and of their receipts that are known", uint64(known.Outcomes)},
+		{"troupe_waits_lookups_total", "counter", "Outcomes that waits have sought in the store", known.Lookups},
+		{"troupe_waits_shown_bytes", "gauge", "Kept of replies that many wait for to show, with what they are made of", uint64(shown)},
+		{"troupe_waits_shown_bytes_limit", "gauge", "That at the most; beyond it each reads for himself", maxShown},
+		{"troupe_waits_shown_reads_total", "counter", "Statuses of transactions that were read for replies", looks},
+		{"troupe_waits_shown_spared_total", "counter", "Replies that show what another has read", spared},
 		{"troupe_sessions_open", "gauge", "Clients with an open session", uint64(max(s.Sessions, 0))},
 		{"troupe_subscriptions_open", "gauge", "Subscriptions that have not ended", uint64(max(s.Subscribed, 0))},
 		{"troupe_subscriptions_ending", "gauge", "Subscriptions that have ended, and whose actors have not", uint64(max(s.Streamed-s.Subscribed, 0))},

@@ -21,7 +21,7 @@ func (n *Node) join() {
 	}
 	n.network = actor.NewPID(n.root.ActorSystem().Address(), network.Name)
 	o := *n.o.Network
-	o.Engine, o.Log = n.engine, n.o.Log
+	o.Engine, o.Log, o.Signed = n.engine, n.o.Log, n.o.Signatures.Check
 	o.Failed = func(err error) { n.o.Exit(network.Name, err, nil) }
 	o.Out = network.Out{
 		Block:  func(m messages.BlockReceived) { n.Receive(m) },
@@ -67,6 +67,9 @@ func (n *Node) together(life *validatoractor.Life, floor primitives.Height) acto
 		o.Verify = primitives.Signature.Verify
 	}
 	o.Known = n.o.Signatures.Known
+	if o.Eager {
+		o.Holds = n.o.Network.Front.Holds
+	}
 	o.Floor, o.Life, o.Workers = floor, life, cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
 	o.Out = validatoractor.Out{
 		Adopted: n.adopted, Accepted: n.accepted, Halted: n.chainHalted, Refused: n.o.Net.Refused,

@@ -48,6 +48,7 @@ func networked(t testing.TB, o *Options, name string, boot ...peerwire.PeerInfo)
 				}
 			}
 			first = false
+			c.Sparing = o.Network.Eager
 			return tcp.New(on, c, deliver, judge), nil
 		}}
 	for account, key := range o.Keys {

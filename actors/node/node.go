@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-chain/troupe/actors/session"
 	"github.com/troupe-chain/troupe/actors/streams"
 	validatoractor "github.com/troupe-chain/troupe/actors/validator"
+	"github.com/troupe-chain/troupe/actors/waiter"
 	"github.com/troupe-chain/troupe/chain/epoch"
 	"github.com/troupe-chain/troupe/chain/production"
 	"github.com/troupe-chain/troupe/engine"
@@ -49,6 +50,8 @@ type Node struct {
 	handles  handles
 	parked   atomic.Int64
 	begins   begins
+	records  *waiter.Records
+	shown    shown
 	finals   finals
 	sessions atomic.Int64
 	// subscribed counts subscriptions that have not ended.
@@ -108,6 +111,7 @@ func Start(o Options) (*Node, error) {
 			few:   link.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
+	n.records = waiter.NewRecords()
 	s.failed = n.failed
 	n.kit.meter.Crashed = func(id string, c *link.Crash) {
 		o.Log.WithField("actor", id).Errorf("actor failed while it ended: %v\n%s", c.Reason, c.Stack)

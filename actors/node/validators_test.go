@@ -401,12 +401,29 @@ func TestValidatorsFail(t *testing.T) {
 	}
 }
 
-// TestValidatorsEager: validators that make blocks at once while there is something to do have a transaction final in less than the time of three blocks.
+// TestValidatorsEager: validators that make blocks at once while there is something to do have a transaction final in less than the time of three blocks, and as all
+// of them hold all shards and say so, their chunks meanwhile are endorsed without witnesses.
 func TestValidatorsEager(t *testing.T) {
 	const pace = 2 * time.Second
+	var mu sync.Mutex
+	shown, endorsed := map[primitives.ChunkKey]bool{}, map[primitives.ChunkKey]int{}
 	c := validators(t, 4, 2, 1000, func(_ int, o *Options) {
 		o.Delays = doomslug.Delays{Endorsement: int64(pace), Skip: int64(3 * pace), MaxWait: int64(6 * pace), ChunkWait: [2]uint64{1, 3}}
-		o.Validator.Eager = true
+		o.Validator.Eager, o.Network.Eager = true, true
+		before := o.said
+		o.said = func(list []consensus.Send) {
+			before(list)
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range list {
+				switch m := list[i].Message.(type) {
+				case *primitives.PartialWitness:
+					shown[m.Key()] = true
+				case *primitives.ChunkEndorsement:
+					endorsed[primitives.ChunkKey{ShardID: m.Metadata.ShardID, EpochID: m.Metadata.EpochID, HeightCreated: m.Metadata.HeightCreated}]++
+				}
+			}
+		}
 	})
 	c.reach(2, 120*time.Second)
 	for i := range 2 {
@@ -415,5 +432,16 @@ func TestValidatorsEager(t *testing.T) {
 			t.Logf("FINAL in %v", took)
 			return took
 		})
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	spared := 0
+	for key, times := range endorsed {
+		if !shown[key] && times >= 3 { // two thirds of four
+			spared++
+		}
+	}
+	if t.Logf("%d chunks were endorsed, %d of them without a witness", len(endorsed), spared); spared == 0 {
+		t.Error("each chunk that was endorsed had a witness")
 	}
 }

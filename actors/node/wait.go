@@ -43,10 +43,10 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
 // for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	out, err := n.status(r.Hash, r.Receipts)
+	out, err := n.status(r.Hash, n.seen(), r.Receipts)
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
-		return &out, nil
+		return out, nil
 	case n.statuses != nil && n.statuses.Foreign(signerOf(r)):
 		return n.told(ctx, r, signerOf(r))
 	case err != nil && !errors.Is(err, engine.ErrUnknown):
@@ -60,8 +60,8 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	if out, err = n.status(r.Hash, r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
-		return &out, err
+	if out, err = n.status(r.Hash, n.seen(), r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
+		return out, err
 	}
 	if invalid != nil {
 		return nil, invalid
@@ -69,42 +69,45 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	return nil, &view.LookupError{Kind: view.ErrUnknownTx, Hash: r.Hash}
 }
 
-// status is how far a transaction has come, with its receipts if they are to be shown.
-func (n *Node) status(hash primitives.Hash, receipts bool) (view.FinalOutcome, error) {
-	if receipts {
-		return n.engine.TransactionStatus(hash)
-	}
-	return n.engine.Status(hash)
+// status is how far a transaction has come as of a position, with its receipts if they are to be shown.
+func (n *Node) status(hash primitives.Hash, at messages.Position, receipts bool) (*view.FinalOutcome, error) {
+	x := n.shown.join(look{hash, at, receipts})
+	defer n.shown.leave(x)
+	return n.see(x)
 }
 
 // waitFor waits and then reads what is stored, as it was with the block that ended the wait.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
-	for left := maxForked; ; left-- {
+	for ; ; m.Again++ {
 		a, err := n.wait(ctx, m)
 		if err != nil {
 			return nil, err
 		}
-		messages.TakeTurn(ctx)
 		if a.Level == view.LevelIncluded {
+			messages.TakeTurn(ctx)
 			// At the moment of inclusion neard has no outcome yet and answers with the level alone (data/neard/wire2.jsonl.gz
 			// line 3); near-kit has no form for the status "Started".
 			return &view.FinalOutcome{Level: view.LevelIncluded}, nil
 		}
-		read := n.engine.StatusAt
-		if receipts {
-			read = n.engine.TransactionStatusAt
-		}
-		out, err := read(m.Hash, a.At.Head, a.At.Final)
+		out, err := n.inTurn(ctx, look{m.Hash, a.At, receipts})
 		switch {
 		case err != nil && !errors.Is(err, engine.ErrUnknown):
 			return nil, err
-		case err == nil && (txstatus.Meets(out.Level, m.Until) || left == 0):
-			return &out, nil
-		case left == 0:
+		case err == nil && (txstatus.Meets(out.Level, m.Until) || m.Again == maxForked):
+			return out, nil
+		case m.Again == maxForked:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelNone}
 		}
 		messages.LeaveTurn(ctx) // a reorganisation has just taken it away, or to another block: as in neard the wait goes on
 	}
+}
+
+// inTurn is status behind a wait: who stands in line shares what those before him see.
+func (n *Node) inTurn(ctx context.Context, k look) (*view.FinalOutcome, error) {
+	x := n.shown.join(k)
+	defer n.shown.leave(x)
+	messages.TakeTurn(ctx)
+	return n.see(x)
 }
 
 // maxForked is how many reorganisations a wait outlives that come between its answer and its reply.
@@ -234,7 +237,7 @@ func (n *Node) session(id messages.SessionID) *actor.Props {
 func (n *Node) waiter(r session.Request) *actor.Props {
 	return n.kit.props("waiter", func() actor.Actor {
 		return waiter.New(waiter.Options{
-			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: ledger{n.engine}, Use: n.use, Reply: r.Reply, Submit: n.route,
+			Wait: r.AwaitTransaction, Timeout: r.Patience(), Ledger: ledger{n.engine}, Records: n.records, Use: n.use, Reply: r.Reply, Submit: n.route,
 			Begun: func() { n.begins.took(r) }, Reached: r.Reached,
 			Check: func(tx *primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
 				return n.engine.Check(tx, n.signatures.CheckNew)

@@ -49,6 +49,7 @@ type Options struct {
 	Verify  func(primitives.Signature, []byte, primitives.PublicKey) bool
 	Vouched func(primitives.Signature, []byte, primitives.PublicKey) // is told of what this validator has signed; nil: nobody is
 	Known   func(*primitives.SignedTransaction) bool                 // its signature is right; nil: that is not remembered
+	Holds   func(primitives.AccountID, primitives.ShardID) bool      // an account is known to hold a shard; nil: nobody is
 	Seed    primitives.Hash                                          // orders the pools' groups
 	Clock   func() uint64                                            // ns since 1970, of blocks
 	Even    func() time.Duration                                     // how much time has gone since some moment, evenly, by which it is waited; nil: the system's
@@ -189,7 +190,7 @@ func (a *Actor) open() (err error) {
 	a.base = a.now - int64(a.o.Even())
 	core, err := consensus.New(consensus.Options{
 		Engine: guarded{a.o.Engine, a.o.Life}, Account: a.o.Account, Key: a.o.Key, Delays: a.o.Delays, Eager: a.o.Eager, Vote: a.o.Vote, Signed: signed,
-		Verify: a.o.Verify, Vouched: a.o.Vouched, Known: a.o.Known, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
+		Verify: a.o.Verify, Vouched: a.o.Vouched, Known: a.o.Known, Holds: a.o.Holds, Random: rand.IntN, Seed: a.o.Seed, Written: func() { self(stored{}) }, Wall: a.o.Clock,
 	}, a.now)
 	if err != nil {
 		return err

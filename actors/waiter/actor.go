@@ -3,6 +3,7 @@ package waiter
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,6 +17,8 @@ type Options struct {
 	Wait    messages.AwaitTransaction
 	Timeout time.Duration
 	Ledger  Ledger
+	// Records are what all waiters know. nil: it knows alone.
+	Records *Records
 	// Check tells by the head's state why the transaction can't be included any more, nil if it can; or what went wrong.
 	Check func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error)
 	// Unused tells whether a transaction rests on a nonce that its key has not come to: then no block has it that milestones may have been told of.
@@ -39,11 +42,12 @@ type Actor struct {
 	o        Options
 	core     *Core
 	timer    *time.Timer
-	pooled   bool                           // a pool has it, or is being asked to take it, and says when it drops it
-	judged   bool                           // the mempool has answered, or need not
-	done     bool                           // the level is reached, and the mempool's answer to come
-	told     map[primitives.Height]struct{} // blocks of whose finality milestones knows to tell
-	gone     bool                           // the transaction was in a block, of which milestones does not know any more
+	pooled   bool                // a pool has it, or is being asked to take it, and says when it drops it
+	judged   bool                // the mempool has answered, or need not
+	done     bool                // the level is reached, and the mempool's answer to come
+	told     []primitives.Height // blocks of whose finality milestones knows to tell
+	branch   messages.Branch     // of which it knows that
+	gone     bool                // the transaction was in a block, of which milestones does not know any more
 	answered bool
 	stop     func()
 }
@@ -53,7 +57,9 @@ type expired struct{}
 
 // New returns the actor.
 func New(o Options) *Actor {
-	return &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until), told: map[primitives.Height]struct{}{}}
+	a := &Actor{o: o, core: NewCore(o.Wait.Hash, o.Wait.Until)}
+	a.core.records, a.core.again = o.Records, o.Wait.Again
+	return a
 }
 
 // Receive is the only way to the actor's state.
@@ -92,7 +98,7 @@ func (a *Actor) again() {
 }
 
 func (a *Actor) watch(ids []primitives.Hash) {
-	w := messages.Watch{Waiter: a.o.Wait.Waiter, IDs: ids, Executed: a.core.Executed()}
+	w := messages.Watch{Waiter: a.o.Wait.Waiter, Hash: a.o.Wait.Hash, IDs: ids, Executed: a.core.Executed()}
 	if a.o.Wait.Tx != nil && !a.pooled && !a.core.Included() {
 		w.Use = a.o.Use(a.o.Wait.Tx)
 	}
@@ -105,6 +111,7 @@ func (a *Actor) end() {
 		a.timer.Stop()
 	}
 	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
+	a.core.Leave()
 }
 
 // Handle takes one message.
@@ -135,7 +142,7 @@ func (a *Actor) beginAnew() {
 	a.gone = a.gone || a.core.Included()
 	a.done = false
 	a.core.Forget()
-	clear(a.told)
+	a.told = nil
 	a.watch([]primitives.Hash{a.o.Wait.Hash})
 }
 
@@ -156,8 +163,8 @@ func (a *Actor) progress(m *messages.Progress) {
 	if m.Dropped {
 		a.pooled = false // no pool will say more
 	}
-	if m.Reorganised {
-		clear(a.told)
+	if m.Reorganised || m.Branch != a.branch {
+		a.told, a.branch = nil, m.Branch
 	}
 	read := d.Read && !a.unused()
 	var ids []primitives.Hash
@@ -206,8 +213,8 @@ func (a *Actor) unused() bool {
 // may have become final since the last look while another has come, so their number says nothing.
 func (a *Actor) untold() (more bool) {
 	for _, h := range a.core.Executed() {
-		if _, ok := a.told[h]; !ok {
-			a.told[h], more = struct{}{}, true
+		if !slices.Contains(a.told, h) {
+			a.told, more = append(a.told, h), true
 		}
 	}
 	return more

@@ -130,10 +130,15 @@ type shell struct {
 	sought    int // Known
 }
 
+// newShell is one that shares what it knows, though with nobody.
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
+	return newSharing(NewRecords(), wait, ledger)
+}
+
+func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger) *shell {
 	s := &shell{}
 	s.Actor = New(Options{
-		Wait: wait, Timeout: 10 * time.Second, Ledger: ledger,
+		Records: records, Wait: wait, Timeout: 10 * time.Second, Ledger: ledger,
 		Check: func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) { return s.invalid, s.err },
 		Use: func(tx *primitives.SignedTransaction) messages.Use {
 			return messages.Use{Key: "key", Nonce: tx.Nonce.Nonce, Expires: 100}

@@ -203,10 +203,14 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 			return err
 		}
 		list = slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == p.me || !p.chain.Cares(a, ancestor, h.ShardID) })
+		if others := slices.DeleteFunc(slices.Clone(list), func(a primitives.AccountID) bool { return a == e.want.whom }); len(others) > 0 {
+			list = others // who was asked just now has it not, or not yet: of those who make the next epoch's chunks that may be so for long
+		}
 		if len(list) > 0 {
 			main = list[p.random(len(list))]
 		}
 	}
+	e.want.whom = main
 	facts, err := p.factsOf(id)
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ type want struct {
 	asked       bool
 	spared      bool                 // nobody passes on what is missing
 	by          primitives.AccountID // who has made a block with it, and has its own parts; none: that is not known
+	whom        primitives.AccountID // who holds the shard, or should, and was asked last
 }
 
 // New returns an empty pool of a chain whose chunks are coded by rs. random chooses below n.

@@ -346,10 +346,13 @@ func TestTimers(t *testing.T) {
 	if len(list) != 1 || list[0].Account != producers[0] || !slices.Equal(list[0].Request.Ords, []uint64{2, 6}) || !slices.Equal(list[0].Request.Shards, []primitives.ShardID{1, 2}) {
 		t.Errorf("after 100 ms: %+v", list)
 	}
-	others := map[primitives.AccountID]bool{}
+	others, last := map[primitives.AccountID]bool{}, list[0].Account
 	for i := range int64(20) {
 		for _, a := range asked(me, 400+i*100, Tick{}) {
-			others[a.Account] = true
+			if a.Account == last {
+				t.Errorf("%s is asked in vain twice in a row", last)
+			}
+			others[a.Account], last = true, a.Account
 		}
 	}
 	if len(others) != 2 || !others[producers[1]] { // those that hold shard 0

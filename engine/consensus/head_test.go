@@ -58,6 +58,33 @@ func TestHurries(t *testing.T) {
 	}
 }
 
+// TestSpared: a chunk needs no witness where all hurry, this validator judges it, all others who do hold its shard, and the last block lacks no chunk.
+func TestSpared(t *testing.T) {
+	list := []chain.Assigned{{AccountID: "a"}, {AccountID: "b"}, {AccountID: "c"}}
+	for _, c := range []struct {
+		what   string
+		change func(n *Node)
+		want   bool
+	}{
+		{"all hold it", func(*Node) {}, true},
+		{"nobody knows", func(n *Node) { n.o.Holds = nil }, false},
+		{"nothing waits", func(n *Node) { n.lively = 5 }, false},
+		{"one is not known to", func(n *Node) {
+			n.o.Holds = func(a primitives.AccountID, s primitives.ShardID) bool { return a == "b" && s == 7 }
+		}, false},
+		{"the last block lacks a chunk", func(n *Node) { n.head.block.Header.ChunkMask[1] = false }, false},
+		{"it does not judge", func(n *Node) { n.me = "b" }, false},
+	} {
+		header := &primitives.BlockHeader{}
+		header.ChunkMask = []bool{true, true}
+		n := &Node{me: "a", o: Options{Eager: true, Holds: func(a primitives.AccountID, s primitives.ShardID) bool { return a != "a" && s == 7 }},
+			head: &head{height: 5, block: &primitives.Block{Header: header}}, lively: 8}
+		if c.change(n); n.spared(list, 7) != c.want || n.spared(list, 6) {
+			t.Errorf("%s: %v", c.what, !c.want)
+		}
+	}
+}
+
 // newHead is a chain with a new head, of which nothing else is known.
 type newHead struct{ engineOf }
 

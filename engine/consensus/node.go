@@ -89,7 +89,9 @@ type Options struct {
 	Random func(n int) int // below n, for whom to ask
 	Seed   primitives.Hash // of the pools' order
 	// Eager has it vote at once, and not after Delays.Endorsement, while there is something to do.
-	Eager   bool
+	Eager bool
+	// Holds tells whether an account is known to hold a shard's state, so that it judges chunks by that; nil: of nobody is it known.
+	Holds   func(primitives.AccountID, primitives.ShardID) bool
 	Written func() // called from any goroutine when adopted blocks have come to the disk
 	// Wall is the time that blocks say, ns since 1970; nil: it is that of steps. That one never goes back, whatever a clock is set to.
 	Wall    func() uint64

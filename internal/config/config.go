@@ -44,6 +44,7 @@ type Config struct {
 	StorePath                        string // empty: <home>/data
 	WriteBuffer, BlockCache          uint64 // bytes; 0: the store's own choice
 	StateMemory                      uint64 // bytes of tries; 0: a share of the machine's
+	PointEpochs                      uint64 // for which what belongs to the newest sync point stays without a newer one
 	Proofs                           Proofs
 	ProofBytes                       uint64 // that they may take
 	ContractCachePath                string // empty: <data>/contract.cache
@@ -245,7 +246,7 @@ const own = `{"troupe":{"block_production":"instant","numbering":"june","gc_min_
 "rpc":{"http_status":"spec","trusted_proxies":[],"api_keys":[],"require_api_key":false,"tls_cert":null,"tls_key":null,"simulate":true,"trace":true,"sandbox":null,"console":null},
 "mempool":{"max_transactions":200000,"max_per_key":10000,"max_queued":20000,"max_queued_bytes":67108864,"max_held":4096,"max_held_bytes":25165824},
 "storage":{"write_buffer_bytes":0,"block_cache_bytes":0},
-"state":{"memory_bytes":0},
+"state":{"memory_bytes":0,"point_epochs":20},
 "proofs":{"of":"duties","memory_bytes":268435456},
 "network":{"enabled":null,"pace":"delays"},
 "jetstream":{"enabled":false,"listen":"127.0.0.1:4222","url":null,"token":null,"dir":null,"max_bytes":1073741824,"max_age":{"secs":0,"nanos":0},"copies":1,"max_snapshots":2,"blocks":false},
@@ -390,8 +391,8 @@ func extract(file string, d *Document, hadTracked []string) (*Config, error) {
 		Archive: yes("archive"), GCEpochsToKeep: max(num("gc_num_epochs_to_keep"), 3), GCBlocksLimit: num("gc_blocks_limit"),
 		GCStepPeriod: dur("gc_step_period"), GCMinAge: dur("troupe.gc_min_age"), StorePath: str("store.path"),
 		WriteBuffer: num("troupe.storage.write_buffer_bytes"), BlockCache: num("troupe.storage.block_cache_bytes"),
-		StateMemory: num("troupe.state.memory_bytes"),
-		Proofs:      Proofs(str("troupe.proofs.of")), ProofBytes: num("troupe.proofs.memory_bytes"),
+		StateMemory: num("troupe.state.memory_bytes"), PointEpochs: num("troupe.state.point_epochs"),
+		Proofs: Proofs(str("troupe.proofs.of")), ProofBytes: num("troupe.proofs.memory_bytes"),
 		ContractCachePath: str("contract_cache_path"), ContractMemory: num("troupe.vm.memory_bytes"), ContractDisk: num("troupe.vm.disk_bytes"),
 		Tracing: Tracing{Endpoint: str("troupe.tracing.endpoint"), OneIn: num("troupe.tracing.one_in")},
 		Worlds:  Worlds{Max: num("troupe.worlds.max"), Bytes: num("troupe.worlds.memory_bytes"), Idle: dur("troupe.worlds.idle_timeout")},

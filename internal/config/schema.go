@@ -127,6 +127,7 @@ var extras = map[string]rule{
 	"troupe.storage.block_cache_bytes":  {kind: kU64, max: maxMemory},
 	"troupe.state":                      {kind: kObject},
 	"troupe.state.memory_bytes":         {kind: kU64, max: maxMemory},
+	"troupe.state.point_epochs":         {kind: kU64, min: 2, max: 1 << 20},
 	"troupe.fork":                       {kind: kObject},
 	"troupe.fork.timeout":               {kind: kDuration, min: 1_000_000, max: maxSeconds * 1_000_000_000},
 	"troupe.fork.tries":                 {kind: kU64, min: 1, max: 100},

@@ -15,6 +15,11 @@ func (h *Host) appendShards(b []byte) []byte {
 	}
 	b = appendMetric(b, "counter", "troupe_snapshots_given_up", "Shards' states that are not given to others, since too much had changed when they were to be kept",
 		float64(h.Engine.SnapshotsGivenUp()))
+	if p, known := h.Engine.SyncPointNow(); known {
+		b = appendMetric(b, "gauge", "troupe_sync_point_height", "Height of the newest sync point, at whose states shards come in where they are needed", float64(p.At.Height))
+		b = appendMetric(b, "gauge", "troupe_sync_point_age_epochs", "Epochs that have begun since; from 2 on some shard lacks chunks, and all since then stays on disk up to troupe.state.point_epochs",
+			float64(p.Age))
+	}
 	m := h.Node.ShardMoves()
 	if m == nil {
 		return b

@@ -54,11 +54,11 @@ func (h *Host) networkOptions(l net.Listener) (*network.Options, error) {
 		Key: hm.NodeKey.SecretKey, Genesis: wire.GenesisID{ChainID: hm.Genesis.ChainID, Hash: h.Engine.Genesis().Hash},
 		Version: uint32(runtime.Newest(hm.Config.Numbering)), Oldest: oldestPeer, Boot: boot, Whitelist: white, Blacklisted: blacklist(c.Blacklist),
 		Archival: hm.Config.Archive, MaxPeers: int(c.MaxPeers), IdealLow: int(c.IdealLow), IdealHigh: int(c.IdealHigh), MinOutbound: int(c.MinOutbound),
-		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN,
+		SafeSet: int(c.SafeSet), NoInboundT1: !c.InboundT1, NoOutboundT1: !c.OutboundT1, T1Period: c.T1Period, Draw: rand.IntN, Sparing: c.Pace == config.Eager,
 	}
 	h.front = &network.Front{MaxPeers: uint32(c.MaxPeers), Awaits: len(boot) > 0, Log: h.log, FirstMet: h.endSandbox}
 	o := &network.Options{
-		Peer: hm.NodeKey.PublicKey(), Front: h.front, Random: rand.IntN, Remember: h.rememberPeers,
+		Peer: hm.NodeKey.PublicKey(), Front: h.front, Random: rand.IntN, Remember: h.rememberPeers, Eager: c.Pace == config.Eager, Verify: h.signed.Verify,
 		Sync:   following.Options{Threshold: primitives.Height(c.SyncThreshold), MaxRequests: int(c.SyncRequests), HeadersWait: c.HeadersWait.Milliseconds(), ProofWait: c.ProofWait.Milliseconds()},
 		States: state.Options{Wait: c.StateWait.Milliseconds(), Pause: c.StatePause.Milliseconds()},
 		Route:  network.Route{Off: c.NoRouting, Horizon: primitives.Height(c.RouteHorizon)},

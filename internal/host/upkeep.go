@@ -77,10 +77,7 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 		}
 		found := false
 		for more := true; more && ctx.Err() == nil; { // blocks made on demand may come faster than the ticks
-			done, err := h.store.Collect(storage.CollectOptions{
-				KeepEpochs: int(c.GCEpochsToKeep), Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
-				MaxHeights: int(max(h.live.blocksLimit(), 1)),
-			})
+			done, err := h.collect(c)
 			if err != nil {
 				h.log.WithError(err).Error("garbage collection failed; old blocks stay")
 			}
@@ -88,6 +85,18 @@ func (h *Host) maintain(ctx context.Context, c *config.Config, said string) {
 		}
 		tick.Reset(collectAgain(period, found))
 	}
+}
+
+// collect removes some of what is older than what is kept, but nothing that the chain, or who is to hold a shard, has need of.
+func (h *Host) collect(c *config.Config) (storage.Collected, error) {
+	from, err := h.Engine.KeepFrom()
+	if err != nil {
+		return storage.Collected{}, err
+	}
+	return h.store.Collect(storage.CollectOptions{
+		KeepEpochs: int(c.GCEpochsToKeep), From: from, Before: uint64(time.Now().Add(-h.live.minAge()).UnixNano()),
+		MaxHeights: int(max(h.live.blocksLimit(), 1)),
+	})
 }
 
 // collectAgain is how long it is to the next look for garbage. There is some once an epoch, and a node that has nothing to do is not to wake for the rest.

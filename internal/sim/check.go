@@ -29,6 +29,7 @@ type checks struct {
 	epochs    map[primitives.EpochID]bool
 	missed    int
 	gaps      int
+	lastGap   primitives.Height
 	behind    int // final blocks since ending; heights may be skipped by what the last fault has left
 	late      int // of gaps those behind ending, but for the first four blocks
 	supplies  int
@@ -169,6 +170,7 @@ func (c *checks) final(n *node, at *engine.Entry) {
 			continue
 		}
 		c.gaps++
+		c.lastGap = at.Height()
 		if c.behind > 4 {
 			c.late++
 		}
@@ -338,7 +340,7 @@ func (c *checks) atEnd() {
 }
 
 func (c *checks) measure(r *Result) {
-	r.Receipts, r.Epochs, r.Missed, r.Gaps = len(c.applied), len(c.epochs), c.missed, c.gaps
+	r.Receipts, r.Epochs, r.Missed, r.Gaps, r.LastGap = len(c.applied), len(c.epochs), c.missed, c.gaps, c.lastGap
 	r.Endorsed = c.endorsed
 }
 

@@ -225,9 +225,24 @@ func (n *node) flush() {
 	if final := n.engine.Final().Height; err == nil && final >= n.folded+w.s.Fold {
 		err = n.engine.Fold()
 		n.folded = final
+		if err == nil {
+			err = n.collect()
+		}
 	}
 	n.gate.set(false, false)
 	n.failed = err
+}
+
+// collect removes what is older than the scenario says.
+func (n *node) collect() error {
+	if n.w.s.Keep == 0 {
+		return nil
+	}
+	from, err := n.engine.KeepFrom()
+	if err == nil {
+		_, err = n.store.Collect(storage.CollectOptions{KeepEpochs: n.w.s.Keep, From: from, Before: uint64(n.w.now), MaxHeights: int(n.w.s.Epoch)})
+	}
+	return err
 }
 
 // step gives the core an event, unless it has been started anew since.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
 )
 
 // Scenario says what a world is like. Its numbers are the most there may be: a seed draws below them.
@@ -28,6 +29,7 @@ type Scenario struct {
 	Crashes  int      // of nodes
 	Outages  int      // of all nodes at once
 	Mute     [2]int64 // how long nobody answers questions about states of shards that come in, ns; none: always somebody does
+	Keep     int      // epochs that garbage collection leaves; 0: nothing is collected
 	Blind    int      // validators, the last ones, that hold no state
 	Idle     bool     // and make no blocks either
 	Calls    bool     // half of the load calls contracts, which are deployed now and then
@@ -74,7 +76,7 @@ var Scenarios = []Scenario{
 	scenario("liar", "a validator of four makes two blocks of a height, shows parts to some, endorses lies", func(s *Scenario) {
 		s.Liar, s.Faults, s.Late = true, 30*second, 5
 	}),
-	scenario("hurry", "all votes are given at once, a validator of four makes two chunks of a place, and nodes crash where they have signed", func(s *Scenario) {
+	scenario("hurry", "all vote at once, one of four makes two chunks of a place, nodes crash behind signing", func(s *Scenario) {
 		s.Eager, s.Liar, s.Saves, s.Crashes, s.Late, s.Epoch, s.Blocks = true, true, 5, 6, 5, 60, 300
 		s.Load, s.Latency, s.Disk, s.JobTime = 20, [2]int64{ms / 2, 8 * ms}, 2*ms, 2*ms
 	}),
@@ -94,7 +96,7 @@ var Scenarios = []Scenario{
 		s.Own, s.Shuffle, s.Each, s.Followers, s.Epoch, s.Fold, s.Blocks = true, true, 2, 1, 40, 4, 130
 	}),
 	scenario("handover", "as moves, one maker a shard, who alone holds it; states are not given for an epoch", func(s *Scenario) {
-		s.Own, s.Shuffle, s.Epoch, s.Fold, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, 280, 60*second, [2]int64{20 * second, 60 * second}
+		s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
 	}),
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
 )
 
 // runs runs a scenario with some seeds.
@@ -145,5 +147,31 @@ func TestHandoverLate(t *testing.T) {
 	}
 	if r.Violation != nil || r.Moves == 0 {
 		t.Errorf("%d moves, %d chunks missed: %v\n%s", r.Moves, r.Gaps, r.Violation, strings.Join(r.Tail, "\n"))
+	}
+}
+
+// TestHandoverVeryLate: shards that nobody could get for many epochs, of which garbage collection leaves three, come in when others answer again, and from then on no chunk
+// is missed.
+func TestHandoverVeryLate(t *testing.T) {
+	for seed, c := range []struct {
+		mute   int64
+		blocks primitives.Height
+	}{{130 * second, 290}, {200 * second, 380}} {
+		s, err := ScenarioOf("handover", uint64(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Blocks, s.Faults, s.Mute, s.Limit = c.blocks, c.mute, [2]int64{c.mute, c.mute}, 2*c.mute+100*second
+		r, err := Run(Options{Seed: uint64(seed), Scenario: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d s, seed %d: height %d, %.1f s, %d chunks missed, the last at %d; %d moves", c.mute/second, seed, r.Final, float64(r.Time)/float64(second), r.Gaps, r.LastGap, r.Moves)
+		if r.Violation != nil {
+			t.Errorf("%d s, seed %d: %v\n%s", c.mute/second, seed, r.Violation, strings.Join(r.Tail, "\n"))
+		}
+		if r.LastGap+2*s.Epoch > c.blocks {
+			t.Errorf("%d s, seed %d: chunks are missed up to %d, of %d blocks", c.mute/second, seed, r.LastGap, c.blocks)
+		}
 	}
 }

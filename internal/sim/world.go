@@ -45,11 +45,12 @@ type Result struct {
 	Messages  int
 	Receipts  int // applied in final blocks
 	Crashes   int
-	Lies      int // blocks and endorsements beside those that are right
-	Shards    int // in the end
-	Moves     int // changes of the shards that nodes hold
-	Missed    int // heights without a block, below the final one
-	Gaps      int // chunks that final blocks have not
+	Lies      int               // blocks and endorsements beside those that are right
+	Shards    int               // in the end
+	Moves     int               // changes of the shards that nodes hold
+	Missed    int               // heights without a block, below the final one
+	Gaps      int               // chunks that final blocks have not
+	LastGap   primitives.Height // of the last block that lacks one; 0: none does
 	Endorsed  map[primitives.AccountID]Share
 	Tail      []string // of the trace
 }

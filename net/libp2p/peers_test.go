@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -293,7 +294,7 @@ func TestNeverMet(t *testing.T) {
 		if len(conns) == 0 || conns[0].ID() != id {
 			return true
 		}
-		if s, err := x.host.NewStream(network.WithNoDial(t.Context(), "test"), a.way.me, protocolID); err == nil {
+		if s, err := x.host.NewStream(network.WithNoDial(t.Context(), "test"), a.way.me, bareID); err == nil {
 			_, _ = s.Write([]byte{1}) // which has it opened
 			open = append(open, s)
 		}
@@ -399,3 +400,29 @@ func TestMetrics(t *testing.T) {
 }
 
 var _ tcp.Station = station{}
+
+// TestBare: what a node says to a peer of its own bears no signature, since the connection says whose it is; but to one that does not know of that, it does.
+func TestBare(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		a := run(t, "a", how{libp2p: true})
+		if old {
+			eventually(t, "served", time.Minute, func() bool { return slices.Contains(a.way.host.Mux().Protocols(), bareID) })
+			a.way.host.RemoveStreamHandler(bareID)
+		}
+		b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.over()}})
+		b.connected(t, 1)
+		a.connected(t, 1)
+		for _, x := range [][2]*node{{a, b}, {b, a}} {
+			for i := range 3 {
+				x[0].Post(near.RouteTo{Target: wire.ToPeer(x[1].key.PublicKey()), Body: &wire.TxStatusRequest{Signer: "a.near", Hash: primitives.Hash{byte(i)}}})
+			}
+			for range 3 {
+				if _, m := next[*wire.Routed](t, x[1], nil); m.IsBare() == old || !m.VerifyFor() || m.Verify() != old {
+					t.Errorf("old %v: bare %v, right for its receiver %v, for others %v", old, m.IsBare(), m.VerifyFor(), m.Verify())
+				}
+			}
+		}
+		a.stop()
+		b.stop()
+	}
+}

@@ -14,12 +14,16 @@ import (
 	"github.com/troupe-chain/troupe/net/wire"
 )
 
-// protocolID is what a stream of frames is. Which chain it is for is told in the handshake, so that a node of another is answered so.
-const protocolID = "/troupe/near/1"
+// What a stream of frames is: bare ones bear no signature of a routed message that its author sends to who it is for. Which chain it is for is told in the
+// handshake, so that a node of another is answered so.
+const (
+	signedID = "/troupe/near/1"
+	bareID   = "/troupe/near/2"
+)
 
 const (
 	paceBytes = 16 << 10 // a second, at which a frame has to come once it has begun
-	pieceSize = 64 << 10 // of what is written with one deadline
+	pieceSize = 65507    // of what is written with one deadline: with the head of yamux it fills a message of noise
 )
 
 // stream is a stream of frames, as a connection.
@@ -30,8 +34,9 @@ type stream struct {
 	peer wire.PeerID
 	once sync.Once
 
-	mu  sync.Mutex
-	end time.Time // after which nothing is read or written; zero: no such time
+	mu    sync.Mutex
+	end   time.Time // after which nothing is read or written; zero: no such time
+	taken time.Time // by when the piece that is written has to be taken; zero: it was not told yet
 }
 
 var _ tcp.Conn = (*stream)(nil)
@@ -70,7 +75,7 @@ func (w *Way) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
 	if err := w.host.Connect(ctx, to); err != nil {
 		return nil, err
 	}
-	s, err := w.host.NewStream(ctx, id, protocolID)
+	s, err := w.host.NewStream(ctx, id, bareID, signedID)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +84,9 @@ func (w *Way) Dial(ctx context.Context, p wire.PeerInfo) (net.Conn, error) {
 
 // Peer is of tcp.Conn.
 func (s *stream) Peer() wire.PeerID { return s.peer }
+
+// Bare is of tcp.Conn.
+func (s *stream) Bare() bool { return s.Protocol() == bareID }
 
 // until is when something has to be done that has until t, zero for ever. s.mu is held.
 func (s *stream) until(t time.Time) time.Time {
@@ -99,11 +107,14 @@ func (s *stream) Within(n int) {
 	_ = s.SetReadDeadline(s.until(t))
 }
 
-// Write writes in pieces, each of which the other side has to take in time.
+// Write writes in pieces, each of which the other side has to take in time: within Stall, less the eighth of it for which a deadline is left as it is.
 func (s *stream) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		s.mu.Lock()
-		_ = s.Stream.SetWriteDeadline(s.until(time.Now().Add(s.way.o.Stall)))
+		if now, stall := time.Now(), s.way.o.Stall; s.taken.Sub(now) < stall-stall/8 {
+			s.taken = now.Add(stall)
+			_ = s.Stream.SetWriteDeadline(s.until(s.taken))
+		}
 		s.mu.Unlock()
 		k, err := s.Stream.Write(b[:min(len(b), pieceSize)])
 		if n += k; err != nil {
@@ -121,7 +132,7 @@ func (s *stream) SetWriteDeadline(time.Time) error { return nil }
 func (s *stream) SetDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.end = t
+	s.end, s.taken = t, time.Time{}
 	return errors.Join(s.Stream.SetWriteDeadline(t), s.SetReadDeadline(t))
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
 	basic "github.com/libp2p/go-libp2p/p2p/host/basic"
@@ -286,11 +287,13 @@ func (w *Way) Addrs() (out []string) {
 func (w *Way) Serve(ctx context.Context, s tcp.Station) {
 	w.station.Store(&s)
 	defer w.close()
-	w.host.SetStreamHandler(protocolID, func(x network.Stream) {
-		if c := w.wrap(x); c != nil {
-			s.Take(c)
-		}
-	})
+	for _, id := range [...]protocol.ID{bareID, signedID} {
+		w.host.SetStreamHandler(id, func(x network.Stream) {
+			if c := w.wrap(x); c != nil {
+				s.Take(c)
+			}
+		})
+	}
 	w.host.Network().Notify(&network.NotifyBundle{
 		ConnectedF:    func(network.Network, network.Conn) { w.o.Counters.connections.Add(1) },
 		DisconnectedF: func(network.Network, network.Conn) { w.o.Counters.connections.Add(-1) },

@@ -382,7 +382,7 @@ func serve(t testing.TB, o Options, s station) *Way {
 		cancel()
 		<-ended
 	})
-	for !slices.Contains(w.host.Mux().Protocols(), protocolID) { // who is dialled before would refuse it
+	for !slices.Contains(w.host.Mux().Protocols(), bareID) { // who is dialled before would refuse it
 		time.Sleep(time.Millisecond)
 	}
 	return w

@@ -36,7 +36,8 @@ type accounts struct {
 	me      wire.PeerID
 	key     primitives.SecretKey // of this node's validator; zero: none
 	proxies []wire.PeerAddr
-	told    bool // data of our own was made
+	holds   []primitives.ShardID // of this node, if it says so
+	told    bool                 // data of our own was made
 }
 
 func newAccounts(me wire.PeerID) *accounts {
@@ -91,9 +92,9 @@ func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.A
 }
 
 func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
-	d := &wire.AccountData{PeerID: a.me, Proxies: a.proxies, Version: version, Timestamp: timestamp(now)}
+	d := &wire.AccountData{PeerID: a.me, Proxies: a.proxies, Version: version, Timestamp: timestamp(now), Holds: a.holds}
 	if err := d.Sign(a.key); err != nil {
-		d.Proxies = nil // too many to be told: then none
+		d.Proxies, d.Holds = nil, nil // too many to be told: then none
 		_ = d.Sign(a.key)
 	}
 	return d

@@ -56,6 +56,7 @@ type (
 		TrackedShards []primitives.ShardID
 		T1            map[primitives.AccountID][]primitives.PublicKey // keys of this epoch's and the next's validators
 		EpochHeight   uint64
+		PointEpoch    uint64 // the height of the newest epoch that has a sync block; 0: not known
 	}
 	// Validator: this node signs with Key for AccountID from now on; no key: it validates no more.
 	Validator struct {

@@ -191,6 +191,9 @@ func (g *Graph) unlink(k edgeKey) {
 	}
 }
 
+// Adjacent tells whether two nodes are known to be connected.
+func (g *Graph) Adjacent(a, b wire.PeerID) bool { return g.active[a][b] }
+
 func (g *Graph) drop(k edgeKey) {
 	delete(g.edges, k)
 	g.unlink(k)

@@ -63,7 +63,20 @@ func (h *hosts) add(list []*wire.SnapshotHost) (fresh []*wire.SnapshotHost, ban 
 
 func (h *hosts) isNew(s *wire.SnapshotHost) bool {
 	old := h.of[s.PeerID]
-	return s.EpochHeight >= h.least && (old == nil || s.EpochHeight > old.EpochHeight)
+	return s.EpochHeight >= h.least && (old == nil || newerHost(s, old))
+}
+
+// newerHost tells whether what a host says now is to stand for what it has said: of a later epoch or, while no epoch has a sync block, of more shards at the same, as others
+// have come in there. neard takes no second one of an epoch, and bans nobody for it.
+func newerHost(s, old *wire.SnapshotHost) bool {
+	if s.EpochHeight != old.EpochHeight || s.SyncHash != old.SyncHash || len(s.Shards) <= len(old.Shards) || len(s.Shards) > wire.MaxHostShards {
+		return s.EpochHeight > old.EpochHeight
+	}
+	has := make(map[primitives.ShardID]bool, len(s.Shards))
+	for _, id := range s.Shards {
+		has[id] = true
+	}
+	return len(has) > len(old.Shards) && !slices.ContainsFunc(old.Shards, func(id primitives.ShardID) bool { return !has[id] })
 }
 
 func (h *hosts) put(s *wire.SnapshotHost) {
@@ -77,9 +90,12 @@ func (h *hosts) put(s *wire.SnapshotHost) {
 	h.order = append(h.order, s.PeerID)
 }
 
-// setEpoch forgets hosts of epochs that are over.
-func (h *hosts) setEpoch(height uint64) {
+// setEpoch forgets hosts of epochs that are over, but for those of the newest one that has a sync block: 0, not known.
+func (h *hosts) setEpoch(height, point uint64) {
 	h.least = height - min(height, hostEpochsKept)
+	if point > 0 {
+		h.least = min(h.least, point)
+	}
 	h.order = slices.DeleteFunc(h.order, func(p wire.PeerID) bool {
 		if h.of[p].EpochHeight >= h.least {
 			return false

@@ -33,6 +33,7 @@ type Config struct {
 	NoOutboundT1   bool
 	T1Period       time.Duration   // between rounds of dials to proxies
 	SkipTombstones time.Duration   // after the start; removed edges are neither sent nor taken
+	Sparing        bool            // nothing is said twice to who is known to have heard it, as all nodes hurry
 	Draw           func(n int) int // a number below n
 }
 
@@ -85,6 +86,7 @@ type Node struct {
 
 	account primitives.AccountID
 	head    *Head
+	brought brought
 	txs     int // forwarded since the last block from anyone
 	timers  timers
 	effects []Effect
@@ -148,7 +150,7 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 	case OptimisticTo:
 		n.optimistic(ev)
 	case RouteTo:
-		n.route(now, wire.T2, wire.NewRouted(n.Key, ev.Target, ev.Body, now.Unix()))
+		n.route(now, wire.T2, wire.Unsigned(n.Key, ev.Target, ev.Body, now.Unix()))
 	case RouteToAccount:
 		n.routeToAccount(now, ev)
 	case AskState:
@@ -204,15 +206,25 @@ func (n *Node) sorted(tier wire.Tier) []*conn {
 }
 
 func (n *Node) toAll(m wire.Message) {
+	b, _ := m.(*wire.Block)
 	for _, c := range n.sorted(wire.T2) {
-		n.write(c, m)
+		if b == nil || !n.hasHeard(c.peer.ID, b.Block) {
+			n.write(c, m)
+		}
+	}
+	if b != nil {
+		n.brought.told(b.Block.Hash())
 	}
 }
 
 func (n *Node) newHead(h Head) {
 	n.head = &h
-	n.hosts.setEpoch(h.EpochHeight)
-	if n.accounts.setKeys(h.T1) {
+	n.hosts.setEpoch(h.EpochHeight, h.PointEpoch)
+	changed := n.Sparing && !slices.Equal(n.accounts.holds, h.TrackedShards)
+	if changed {
+		n.accounts.holds = slices.Clone(h.TrackedShards)
+	}
+	if n.accounts.setKeys(h.T1) || changed {
 		n.timers.advertise = time.Time{} // at once, which asks too
 	}
 }
@@ -230,10 +242,11 @@ type Info struct {
 	Producers []*wire.Announcement
 	Reachable int
 	Public    netip.AddrPort
-	Accounts  []primitives.AccountID // that are known to be reached by some node
-	Known     []wire.PeerInfo        // who was connected, and may be dialled again
-	Hosts     []*wire.SnapshotHost   // who gives states, the newest entry first
-	Alone     bool                   // nobody is connected or comes up, and nobody is known who could be dialled
+	Accounts  []primitives.AccountID                        // that are known to be reached by some node
+	Known     []wire.PeerInfo                               // who was connected, and may be dialled again
+	Hosts     []*wire.SnapshotHost                          // who gives states, the newest entry first
+	Holders   map[primitives.AccountID][]primitives.ShardID // what validators hold at all times, as they have signed
+	Alone     bool                                          // nobody is connected or comes up, and nobody is known who could be dialled
 }
 
 // PeerState is a connected peer.
@@ -261,6 +274,7 @@ func (n *Node) Info() Info {
 		}
 	}
 	slices.Sort(i.Accounts)
+	i.Holders = n.holders()
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())
 	}
@@ -268,6 +282,19 @@ func (n *Node) Info() Info {
 		i.T1 = append(i.T1, c.state())
 	}
 	return i
+}
+
+// holders are the shards of validators who have said what they hold.
+func (n *Node) holders() map[primitives.AccountID][]primitives.ShardID {
+	out := map[primitives.AccountID][]primitives.ShardID{}
+	for id := range n.accounts.byID {
+		for _, d := range n.accounts.of(id) {
+			if len(d.Holds) > 0 {
+				out[id] = d.Holds
+			}
+		}
+	}
+	return out
 }
 
 func (c *conn) state() PeerState {

@@ -106,6 +106,9 @@ func (n *Node) gossiped(now time.Time, c *conn, m wire.Message) {
 	}
 	c.heard = now
 	if b, ok := m.(*wire.Block); ok {
+		if n.Sparing {
+			n.brought.put(b.Block.Hash(), "") // who hands gossip on does not tell all
+		}
 		n.block(c, b)
 		return
 	}
@@ -129,7 +132,11 @@ func (n *Node) block(c *conn, m *wire.Block) {
 	if !c.hasBlock || c.height <= h.Height {
 		c.hasBlock, c.height, c.hash = true, h.Height, h.Hash()
 	}
-	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: c.asked.has(h.Hash())})
+	asked := c.asked.has(h.Hash())
+	if n.Sparing && !asked { // nor does who answers
+		n.brought.put(h.Hash(), c.peer.ID)
+	}
+	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: asked})
 }
 
 func (n *Node) tellPeers(c *conn, q *wire.PeersRequest) {
@@ -237,7 +244,7 @@ func (n *Node) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
 func (n *Node) gossipHosts(fresh []*wire.SnapshotHost) {
 	for _, p := range n.sorted(wire.T2) {
 		for _, s := range fresh {
-			p.hosts.add(s.PeerID, s, func(a, b *wire.SnapshotHost) bool { return a.EpochHeight > b.EpochHeight })
+			p.hosts.add(s.PeerID, s, newerHost)
 		}
 	}
 }

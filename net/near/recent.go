@@ -35,9 +35,9 @@ type seenKey struct {
 	sig    primitives.Signature
 }
 
-// again tells whether m came within the window before now, and remembers it if not.
+// again tells whether m came within the window before now, and remembers it if not. One without a signature has no name, and comes once.
 func (s *seenMessages) again(now time.Time, m *wire.Routed) bool {
-	if m.Signature == "" {
+	if m.IsBare() {
 		return false
 	}
 	for len(s.order) > 0 && (now.Sub(s.at[s.order[0]]) > duplicateWindow || len(s.order) >= maxSeenMessages) {

@@ -41,7 +41,7 @@ func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	}
 	switch b := m.Body.(type) {
 	case *wire.Ping:
-		n.route(now, c.tier, wire.NewRouted(n.Key, wire.WayBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
+		n.route(now, c.tier, wire.Unsigned(n.Key, wire.WayBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
 	case *wire.Pong:
 	default:
 		n.deliver(c, m)
@@ -90,7 +90,7 @@ func (n *Node) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	kind := ev.Body.BodyKind()
 	if ev.AccountID == n.account && n.account != "" {
 		if kind.MayGoToSelf() {
-			n.do(Deliver{Tier: wire.T1, Msg: wire.NewRouted(n.Key, wire.ToPeer(n.me), ev.Body, now.Unix())})
+			n.do(Deliver{Tier: wire.T1, Msg: wire.Unsigned(n.Key, wire.ToPeer(n.me), ev.Body, now.Unix())})
 		}
 		return kind.MayGoToSelf()
 	}
@@ -98,7 +98,7 @@ func (n *Node) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	if kind.IsT1() {
 		for _, d := range data {
 			if via := n.proxy(d); via != "" {
-				return n.toPeer(wire.T1, via, wire.NewRouted(n.Key, wire.ToPeer(d.PeerID), ev.Body, now.Unix()))
+				return n.toPeer(wire.T1, via, wire.Unsigned(n.Key, wire.ToPeer(d.PeerID), ev.Body, now.Unix()))
 			}
 		}
 	}
@@ -110,9 +110,12 @@ func (n *Node) routeToAccount(now time.Time, ev RouteToAccount) bool {
 	} else {
 		return false
 	}
-	m := wire.NewRouted(n.Key, wire.ToPeer(to), ev.Body, now.Unix())
-	sent := false
-	for range kind.Copies() {
+	m := wire.Unsigned(n.Key, wire.ToPeer(to), ev.Body, now.Unix())
+	sent, copies := false, kind.Copies()
+	if n.Sparing {
+		copies = 1
+	}
+	for range copies {
 		sent = n.route(now, wire.T2, m) || sent
 	}
 	return sent
@@ -144,7 +147,7 @@ func (n *Node) askState(now time.Time, ev AskState) {
 			StateHeaderRequest: primitives.StateHeaderRequest{ShardID: ev.ShardID, SyncHash: ev.SyncHash, Addr: n.PublicAddr}}
 	}
 	n.pending3[ev.Host] = now
-	n.route(now, wire.T2, wire.NewRouted(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))
+	n.route(now, wire.T2, wire.Unsigned(n.Key, wire.ToPeer(ev.Host), body, now.Unix()))
 }
 
 // HostFor chooses whom to ask for a state header or part of a snapshot; "" if nobody serves it.

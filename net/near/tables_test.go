@@ -207,14 +207,38 @@ func TestHosts(t *testing.T) {
 		t.Errorf("asked %v, want %v twice", got, want)
 	}
 	h.partDone(2, 7)
-	if h.setEpoch(7); len(h.all()) != 4 {
+	if h.setEpoch(7, 0); len(h.all()) != 4 {
 		t.Errorf("%d hosts in epoch 7: those of two epochs before are asked where one has no sync block", len(h.all()))
 	}
-	if h.setEpoch(8); len(h.all()) != 2 || len(h.tried) != 0 || h.forPart(sync, 1, 0) != "" {
+	if h.setEpoch(11, 5); len(h.all()) != 4 {
+		t.Errorf("%d hosts in epoch 11, with no sync block since epoch 5", len(h.all()))
+	}
+	if h.setEpoch(8, 7); len(h.all()) != 2 || len(h.tried) != 0 || h.forPart(sync, 1, 0) != "" {
 		t.Errorf("%d hosts in epoch 8", len(h.all()))
 	}
 	if fresh, _ := h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor("old"), sync, 5, []primitives.ShardID{2})}); len(fresh) != 0 {
 		t.Error("a host of an old epoch is taken")
+	}
+	said := func(name string, sync primitives.Hash, epoch uint64, shards ...primitives.ShardID) int {
+		fresh, ban := h.add([]*wire.SnapshotHost{wire.NewSnapshotHost(keyFor(name), sync, epoch, shards)})
+		if ban != NotBanned {
+			t.Errorf("%s is banned: %v", name, ban)
+		}
+		return len(fresh)
+	}
+	said("more", sync, 9, 1, 2)
+	for i, c := range []struct {
+		sync   primitives.Hash
+		shards []primitives.ShardID
+		want   int
+	}{{sync, []primitives.ShardID{2, 1}, 0}, {sync, []primitives.ShardID{1, 2, 2}, 0}, {sync, []primitives.ShardID{1, 3, 4}, 0}, {primitives.Hash{2}, []primitives.ShardID{1, 2, 3}, 0},
+		{sync, []primitives.ShardID{3, 2, 1}, 1}, {sync, []primitives.ShardID{1, 2}, 0}} {
+		if got := said("more", c.sync, 9, c.shards...); got != c.want {
+			t.Errorf("%d: of the same epoch, with shards %v: %d are new, want %d", i, c.shards, got, c.want)
+		}
+	}
+	if list := h.serving(sync, 3); len(list) != 1 {
+		t.Errorf("%d give shard 3, which one has come to have", len(list))
 	}
 	many := make([]*wire.SnapshotHost, maxHosts+1)
 	for i := range many {

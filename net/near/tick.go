@@ -92,14 +92,23 @@ func passed(now, at time.Time) bool { return !now.Before(at) }
 // tick does all that is due.
 func (n *Node) tick(now time.Time) {
 	n.takeEdges(now)
-	for _, c := range n.byID() {
-		if !c.isReady && !c.waiting && now.Sub(c.opened) >= handshakeLimit {
-			n.close(now, c, HandshakeFailed, NotBanned)
+	late, due := false, false // most events come where nothing is, and nothing need be put in order for that
+	for _, c := range n.conns {
+		late = late || c.isLate(now)
+		due = due || c.isDue(now)
+	}
+	if late {
+		for _, c := range n.byID() {
+			if c.isLate(now) {
+				n.close(now, c, HandshakeFailed, NotBanned)
+			}
 		}
 	}
-	for _, c := range n.sorted(wire.T2) {
-		if c.isReady {
-			n.tickPeer(now, c)
+	if due {
+		for _, c := range n.sorted(wire.T2) {
+			if c.isReady {
+				n.tickPeer(now, c)
+			}
 		}
 	}
 	n.tickRetries(now)
@@ -127,6 +136,21 @@ func (n *Node) tick(now time.Time) {
 		t.lengthen()
 	}
 	n.takeEdges(now)
+}
+
+// isLate tells whether the other side has not shaken hands in time.
+func (c *conn) isLate(now time.Time) bool {
+	return !c.isReady && !c.waiting && now.Sub(c.opened) >= handshakeLimit
+}
+
+// isDue tells whether a peer is to be sent something of what it is sent from time to time.
+func (c *conn) isDue(now time.Time) bool {
+	for _, at := range [...]time.Time{c.due.accounts, c.due.peers, c.due.block, c.due.nonce} {
+		if !at.IsZero() && passed(now, at) {
+			return true
+		}
+	}
+	return len(c.accounts.pending) > 0 && passed(now, c.accounts.next) || len(c.hosts.pending) > 0 && passed(now, c.hosts.next)
 }
 
 // byID returns the connections in the order in which they came up.

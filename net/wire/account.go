@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 
@@ -32,7 +33,11 @@ type AccountData struct {
 	Proxies    []PeerAddr           // none: through T2 only
 	Version    uint64
 	Timestamp  Timestamp
+	Holds      []primitives.ShardID // what a node of ours in a network that hurries holds at all times; neard knows no such field, and skips it
 }
+
+// holdsField is far from those that neard has: the shards, u64 each.
+const holdsField = 1001
 
 // OwnedAccount proves to the other side of a handshake that the sender has a validator key.
 type OwnedAccount struct {
@@ -83,7 +88,11 @@ func (d *AccountData) appendPayload(b []byte) []byte {
 		for _, p := range d.Proxies {
 			b = appendMessage(b, 2, func(b []byte) []byte { return appendBorsh(appendProtoAddr(b, 1, p.Addr), 2, p.PeerID) })
 		}
-		return appendTimestamp(appendUint(b, 7, d.Version), 4, d.Timestamp)
+		var holds []byte
+		for _, id := range d.Holds {
+			holds = binary.LittleEndian.AppendUint64(holds, uint64(id))
+		}
+		return appendBytes(appendTimestamp(appendUint(b, 7, d.Version), 4, d.Timestamp), holdsField, holds)
 	})
 }
 
@@ -145,6 +154,11 @@ func (c *conversion) accountData(in []byte) *AccountData {
 			d.Proxies = append(d.Proxies, a)
 		case 7:
 			d.Version = it.v
+		case holdsField:
+			d.Holds = nil
+			for b := it.b; len(it.b)%8 == 0 && len(b) > 0; b = b[8:] { // else it is somebody else's
+				d.Holds = append(d.Holds, primitives.ShardID(binary.LittleEndian.Uint64(b)))
+			}
 		}
 	}
 	d.Timestamp = c.timestamp(c.sub(accountData, of.b, 4))

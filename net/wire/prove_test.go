@@ -109,3 +109,63 @@ func BenchmarkRouted(b *testing.B) {
 		}
 	})
 }
+
+// TestUnsigned: a message is signed when it is written, not before, and as NewRouted signs it; a bare one never is, and is right for who has it of its author alone.
+func TestUnsigned(t *testing.T) {
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
+	to, pong := ToPeer(key.PublicKey()), &Pong{Nonce: 7, Source: key.PublicKey()}
+	m, want := Unsigned(key, to, pong, 1), NewRouted(key, to, pong, 1)
+	if m.Signature != "" || m.Hash() != want.Hash() {
+		t.Error("it is signed before")
+	}
+	bare := m.Bare()
+	if frame := Append(nil, m); !bytes.Equal(frame, Append(nil, want)) || m.Signature != want.Signature {
+		t.Errorf("%x, want %x", frame, Append(nil, want))
+	}
+	got, err := Decode(Append(nil, bare))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := got.(*Routed)
+	if !r.IsBare() || r.VerifyFor() || r.Hash() != want.Hash() {
+		t.Errorf("%+v", r)
+	}
+	if r.Direct(); !r.VerifyFor() || r.Verify() {
+		t.Error("a bare message is right for who has it of its author, and for nobody else")
+	}
+	if !bare.IsBare() || want.IsBare() {
+		t.Error("a message without a signature says that it has one, or the other way about")
+	}
+}
+
+// TestHolds: what a node holds is part of its account data, which is without it as neard writes it; a field of that number that says something else is skipped.
+func TestHolds(t *testing.T) {
+	d := &AccountData{PeerID: keyB.PublicKey(), Version: 3, Timestamp: Timestamp{Seconds: 7}}
+	if err := d.Sign(keyA); err != nil {
+		t.Fatal(err)
+	}
+	plain := d.Payload
+	d.Holds = []primitives.ShardID{1, 1 << 40}
+	if err := d.Sign(keyA); err != nil || len(d.Payload) <= len(plain) {
+		t.Fatal(err)
+	}
+	var inner []byte
+	for it := range accountKeyPayload.items(plain) {
+		inner = it.b
+	}
+	other := appendMessage(nil, 2, func(b []byte) []byte { return appendBytes(append(b, inner...), holdsField, "no shards") })
+	for i, tt := range []struct {
+		payload []byte
+		want    int
+	}{{plain, 0}, {d.Payload, 2}, {other, 0}} {
+		p := SignedPayload{Payload: tt.payload, Signature: keyA.Sign(tt.payload)}
+		m, err := Decode(Append(nil, &AccountsData{Data: []*AccountData{{SignedPayload: p}}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := m.(*AccountsData).Data[0]
+		if len(got.Holds) != tt.want || tt.want == 2 && got.Holds[1] != 1<<40 || !got.Verify(keyA.PublicKey()) || got.Version != 3 {
+			t.Errorf("%d: %+v", i, got)
+		}
+	}
+}

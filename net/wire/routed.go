@@ -58,8 +58,9 @@ type Routed struct {
 
 	tagged []byte // the body with its tag, as it is hashed and sent
 	proven verdict
-	direct bool             // Direct
-	hash   *primitives.Hash // nil: it was not needed so often yet
+	direct bool                  // Direct
+	hash   *primitives.Hash      // nil: it was not needed so often yet
+	key    *primitives.SecretKey // of the author, that signs when it has to; nil: it has, or the message is somebody else's
 }
 
 // Kind returns KindRouted, the form in which it is sent.
@@ -67,11 +68,38 @@ func (*Routed) Kind() Kind { return KindRouted }
 
 // NewRouted makes and signs a message of key's node.
 func NewRouted(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
-	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds}
-	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
-	h := m.Hash()
-	m.hash, m.Signature = &h, key.Sign(h[:])
+	m := Unsigned(key, target, body, seconds)
+	m.Sign()
 	return m
+}
+
+// Unsigned is NewRouted of a message that is signed when it is first written with its signature: what goes to this node itself, or to who knows its author by the
+// connection, never is. Until then it is for one goroutine.
+func Unsigned(key primitives.SecretKey, target Target, body Body, seconds int64) *Routed {
+	m := &Routed{Target: target, Author: key.PublicKey(), TTL: StartTTL, Body: body, CreatedAt: &seconds, key: &key}
+	primitives.Encoded(tagging{body}, func(b []byte) { m.tagged = bytes.Clone(b) })
+	return m
+}
+
+// Sign sees to it that a message of this node has its signature.
+func (m *Routed) Sign() {
+	if m.key == nil || m.Signature != "" {
+		return
+	}
+	h := m.Hash()
+	m.hash, m.Signature, m.key = &h, m.key.Sign(h[:]), nil
+}
+
+// Bare returns a message of this node without a signature, for who knows its author by the connection.
+func (m *Routed) Bare() *Routed {
+	out := *m
+	out.Signature, out.key = "", nil
+	return &out
+}
+
+// IsBare tells whether the message came without a signature.
+func (m *Routed) IsBare() bool {
+	return m.Signature == "" || m.Signature == primitives.ZeroED25519Signature
 }
 
 // Hash returns H(target ‖ author ‖ body with the tag of the first form), which names and signs the message in every form.
@@ -100,6 +128,7 @@ func (m *hashed) AppendBorsh(b []byte) []byte {
 
 // Verify tells whether the author signed it.
 func (m *Routed) Verify() bool {
+	m.Sign()
 	return m.proven.or(func() bool {
 		h := m.Hash()
 		return m.Signature.Verify(h[:], m.Author)
@@ -138,6 +167,7 @@ const roomBeside = 128
 
 // appendFields appends the form of neard: V1's borsh, and beside it what V2 added. Without a signature neard writes zeros.
 func (m *Routed) appendFields(b []byte) []byte {
+	m.Sign()
 	sig := m.Signature
 	if sig == "" {
 		sig = primitives.ZeroED25519Signature
@@ -155,6 +185,7 @@ func (m *Routed) appendFields(b []byte) []byte {
 
 // AppendV3 appends the frame of the third form, which neard takes but does not send.
 func (m *Routed) AppendV3(b []byte) []byte {
+	m.Sign()
 	return appendMessage(b, uint32(KindRoutedV3), func(b []byte) []byte {
 		b = appendMessage(b, 1, func(b []byte) []byte {
 			if m.Target.PeerID != "" {

@@ -9,7 +9,7 @@ var (
 	socketAddr   = &schema{"SocketAddr", []field{{1, bytesKind, nil}, {2, uint32Kind, nil}}}
 	peerAddr     = &schema{"PeerAddr", []field{{1, messageKind, socketAddr}, {2, messageKind, wrapped}}}
 	accountData  = &schema{"AccountData", []field{
-		{5, messageKind, wrapped}, {6, messageKind, wrapped}, {2, messageKind, peerAddr}, {7, uint64Kind, nil}, {4, messageKind, timestamp}}}
+		{5, messageKind, wrapped}, {6, messageKind, wrapped}, {2, messageKind, peerAddr}, {7, uint64Kind, nil}, {4, messageKind, timestamp}, {holdsField, bytesKind, nil}}}
 	accountKeyPayload       = &schema{"AccountKeyPayload", []field{{2, messageKind, accountData}, {3, messageKind, ownedAccount}}}
 	accountKeySignedPayload = &schema{"AccountKeySignedPayload", []field{{1, bytesKind, nil}, {2, messageKind, wrapped}}}
 

@@ -1,6 +1,10 @@
 package view
 
-import "github.com/troupe-chain/troupe/primitives"
+import (
+	"sync"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
 
 // ExecutionLevel says how far a transaction has come: the milestones of wait_until (nearcore TxExecutionStatus).
 type ExecutionLevel byte
@@ -49,6 +53,13 @@ type FinalOutcome struct {
 	Outcome     OutcomeProof     // of the transaction
 	Outcomes    []OutcomeProof
 	Receipts    []*primitives.Receipt // shown by EXPERIMENTAL_tx_status only
+	Shown       *Shown                // nil: no other reply is made of it
+}
+
+// Shown is the text of a reply that many are told, who all show its receipts, or none does. It is made once.
+type Shown struct {
+	once sync.Once
+	text []byte
 }
 
 // AppendFinalStatus appends FinalExecutionStatus.
@@ -66,6 +77,14 @@ func AppendFinalStatus(b []byte, s *FinalStatus) []byte {
 
 // AppendFinalOutcome appends the reply of tx, or with receipts that of EXPERIMENTAL_tx_status.
 func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
+	if o.Shown == nil {
+		return appendFinalOutcome(b, o, receipts)
+	}
+	o.Shown.once.Do(func() { o.Shown.text = appendFinalOutcome(make([]byte, 0, o.Size(receipts)), o, receipts) })
+	return append(b, o.Shown.text...)
+}
+
+func appendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 	b = append(append(append(b, `{"final_execution_status":"`...), o.Level.String()...), '"')
 	if o.Transaction == nil && o.Told == nil {
 		return append(b, '}')

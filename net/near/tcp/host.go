@@ -61,6 +61,7 @@ type Host struct {
 	way      Way                  // nil: there are only sockets
 	me       wire.PeerID
 	begun    uint64               // of nonces, seconds: edges of before are not remembered, and who has kept one could come with it
+	frames   bool                 // nothing is spread: all goes over connections
 	foreign  map[wire.PeerID]bool // who did not answer as a neard does, when dialled so
 	events   chan posted
 	judges   chan struct{} // a place for each judgement under way
@@ -291,7 +292,7 @@ func (h *Host) open(ctx context.Context, o opened) {
 	l := newLink(h.last, o.conn)
 	l.ours = o.dial != nil
 	if c, ok := o.conn.(Conn); ok {
-		l.peer = c.Peer()
+		l.peer, l.bare = c.Peer(), c.Bare()
 	} else if l.ours {
 		l.dialled = o.dial.Peer.ID
 	}

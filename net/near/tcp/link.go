@@ -17,12 +17,14 @@ import (
 type link struct {
 	id      near.ConnID
 	conn    net.Conn
-	shaken  atomic.Bool // the other side's handshake is done: from now on the reader checks signatures
-	ours    bool        // dialled
-	peer    wire.PeerID // whom a Way has proven to be at the other end; "": nobody has
-	met     bool        // the Way was told that the peer's handshake is done; used by the stepping goroutine alone
-	tier    wire.Tier   // of that handshake
-	dialled wire.PeerID // who was to answer at a socket of ours
+	shaken  atomic.Bool  // the other side's handshake is done: from now on the reader checks signatures
+	ours    bool         // dialled
+	peer    wire.PeerID  // whom a Way has proven to be at the other end; "": nobody has
+	met     bool         // the Way was told that the peer's handshake is done; used by the stepping goroutine alone
+	tier    wire.Tier    // of that handshake
+	dialled wire.PeerID  // who was to answer at a socket of ours
+	bare    bool         // what is this node's own, and for the peer, goes without its signature
+	routed  *wire.Routed // the last one that was written over a Way; used by the stepping goroutine alone
 
 	running atomic.Int32 // its goroutines
 
@@ -130,7 +132,11 @@ func (l *link) write(h *Host) {
 		heads   [maxBatch][4]byte
 		buffers [2 * maxBatch][]byte
 		all     net.Buffers
+		joined  *bufio.Writer // of a Way, where each call is a message of its own, hidden and sent by itself; nil: a socket takes all in one call
 	)
+	if _, of := l.conn.(Conn); of {
+		joined = bufio.NewWriterSize(l.conn, joinSize)
+	}
 	for batch := l.next(room[:0]); len(batch) > 0; batch = l.next(room[:0]) {
 		all = buffers[:0]
 		for i, frame := range batch {
@@ -138,7 +144,7 @@ func (l *link) write(h *Host) {
 			binary.LittleEndian.PutUint32(heads[i][:], uint32(len(frame)))
 			all = append(all, heads[i][:], frame)
 		}
-		n, err := all.WriteTo(l.conn)
+		n, err := writeAll(&all, l.conn, joined)
 		if err != nil {
 			return
 		}
@@ -147,17 +153,29 @@ func (l *link) write(h *Host) {
 	}
 }
 
+// writeAll writes what there is, through joined if there is one.
+func writeAll(all *net.Buffers, to io.Writer, joined *bufio.Writer) (n int64, err error) {
+	if joined == nil {
+		return all.WriteTo(to)
+	}
+	for _, b := range *all {
+		k, err := joined.Write(b)
+		if n += int64(k); err != nil {
+			return n, err
+		}
+	}
+	return n, joined.Flush()
+}
+
 // read reads frames and tells the Node of those that can be decoded; at the end it tells that the connection is gone. There is no
 // deadline: a peer may be silent. One of a Way, which its sender has ended, takes nothing more.
 func (l *link) read(h *Host) {
 	defer l.leave(h)
 	defer h.Post(near.Closed{Conn: l.id})
 	paced, _ := l.conn.(Conn)
-	in := io.Reader(l.conn)
+	in := bufio.NewReaderSize(l.conn, readSize)
 	if paced != nil {
 		defer l.close()
-	} else {
-		in = bufio.NewReaderSize(in, readSize)
 	}
 	defer h.alarm()
 	words := h.words(l.peer)
@@ -167,7 +185,8 @@ func (l *link) read(h *Host) {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
-		if paced != nil {
+		awaited := paced != nil && int64(in.Buffered()) < int64(n) // else it is all here, and no timer is needed
+		if awaited {
 			paced.Within(int(n))
 		}
 		if n > wire.MaxFrame {
@@ -178,7 +197,7 @@ func (l *link) read(h *Host) {
 		if err != nil {
 			return
 		}
-		if paced != nil {
+		if awaited {
 			paced.Within(-1)
 		}
 		h.Received.Add(uint64(4 + len(frame)))
@@ -207,8 +226,11 @@ func (l *link) read(h *Host) {
 	}
 }
 
-// readSize is how much of a socket is read at once: most frames of consensus with what comes behind them. What is longer goes past that memory.
+// readSize is how much of a connection is read at once: most frames of consensus with what comes behind them. What is longer goes past that memory.
 const readSize = 8 << 10
+
+// joinSize is how much is joined to be written by a Way in one call; the rest of what is longer goes past that memory.
+const joinSize = 16 << 10
 
 // longFrame is above how many bytes a message must have been taken before the next of its connection is read, so that what waits for the
 // Node is bounded in bytes too.

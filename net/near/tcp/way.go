@@ -34,6 +34,8 @@ type Conn interface {
 	net.Conn
 	// Peer is who has proven to be at the other end.
 	Peer() wire.PeerID
+	// Bare tells whether the peer takes messages of this node for it without their signatures: it knows by the connection who has sent them.
+	Bare() bool
 	// Within says that n bytes of a frame are to come, and therefore not too slowly; below 0: that a frame has come.
 	Within(n int)
 }
@@ -60,7 +62,7 @@ func NewOver(l net.Listener, way Way, c near.Config, deliver func(near.Deliver),
 		c.ListenAddr = way.Addr()
 	}
 	h := newHost(l, c, deliver, judge)
-	h.way, h.foreign = way, map[wire.PeerID]bool{}
+	h.frames, h.way, h.foreign = c.Sparing, way, map[wire.PeerID]bool{}
 	return h
 }
 
@@ -185,13 +187,22 @@ func (h *Host) over(l *link, ev near.Event, m wire.Message) (out wire.Message, s
 		out.ListenPort = h.way.Addr().Port()
 		return &out, false
 	case *wire.Block: // a new one, not one that was asked for, or the head from time to time
-		if all, ok := ev.(near.ToAll); !ok || all.Msg != wire.Message(m) {
+		if all, ok := ev.(near.ToAll); !ok || all.Msg != wire.Message(m) || h.frames {
 			return m, false
 		}
 		return m, h.way.Spread(l.peer, m)
 	case *wire.Routed:
-		if _, ok := m.Body.(*wire.ForwardTx); ok && m.Target.PeerID == l.peer {
-			return m, h.way.Spread(l.peer, m)
+		if m == l.routed { // a copy, which a stream does not lose
+			return m, true
+		}
+		if l.routed = m; m.Target.PeerID != l.peer {
+			return m, false
+		}
+		if _, ok := m.Body.(*wire.ForwardTx); ok && !h.frames && h.way.Spread(l.peer, m) {
+			return m, true
+		}
+		if l.bare && m.Author == h.me {
+			return m.Bare(), false
 		}
 	}
 	return m, false

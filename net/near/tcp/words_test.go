@@ -87,6 +87,10 @@ func TestWords(t *testing.T) {
 	if !send(way, a, false) || send(way, b, false) {
 		t.Error("of who is proven by the connection all is believed, and of nobody else")
 	}
+	to = wire.ToPeer(b.PublicKey())
+	if send(way, a, false) || !send(way, a, true) {
+		t.Error("what is to be handed on is not checked before")
+	}
 }
 
 // TestBorrowedWords: who comes with another's old handshake, or has heard some of the other's words and repeats them, is believed no word that the other has not signed.

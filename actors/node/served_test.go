@@ -1,0 +1,95 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/internal/backend"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc"
+)
+
+// TestServed: all who wait on connections for FINAL of one transaction with 1,300 receipts are told, though no more than 16 of the replies, of 3 MB each, may be in memory at a time.
+//
+//	TROUPE_SERVED=2000 go test ./actors/node -run TestServed -v
+func TestServed(t *testing.T) {
+	n := 60
+	if x, err := strconv.Atoi(os.Getenv("TROUPE_SERVED")); err == nil {
+		n = x
+	}
+	s := startWide(t, 1300)
+	back := backend.New(backend.Options{
+		Engine: s.e, Genesis: &genesis.Config{ChainID: "sandbox"}, Submit: s.Node, Halted: s.HaltedView, RPCAddr: "x",
+		NodeKey: s.key.PublicKey(), Now: time.Now,
+	})
+	server, err := rpc.New(back, rpc.Options{PollingTimeout: 2 * time.Minute, Metrics: s.Metrics})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Shutdown(t.Context()) })
+	tx := s.tx(validator, call())
+	hash := tx.Hash()
+	idle, _ := heap()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	got := map[string]int{}
+	var bytesRead int64
+	var last time.Time
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n}, Timeout: 3 * time.Minute}
+	for range n {
+		all.Go(func() {
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tx","params":{"tx_hash":"%s","sender_account_id":"%s","wait_until":"FINAL"}}`, hash.String(), validator)
+			r, err := client.Post("http://"+l.Addr().String(), "application/json", bytes.NewReader([]byte(body)))
+			what, size := "", int64(0)
+			if err != nil {
+				what = err.Error()
+			} else {
+				head := make([]byte, 300)
+				k, _ := io.ReadFull(r.Body, head)
+				size, _ = io.Copy(io.Discard, r.Body)
+				_ = r.Body.Close()
+				if what = fmt.Sprint(r.StatusCode); r.StatusCode != 200 {
+					what += " " + string(head[:k])
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got[what]++
+			bytesRead += size
+			last = time.Now()
+		})
+	}
+	until(t, func() bool { return s.Stats().Parked == int64(n) })
+	s.settled()
+	if _, err := s.Submit(tx); err != nil {
+		t.Fatal(err)
+	}
+	peak := peakOf()
+	for level := view.LevelNone; level < view.LevelExecutedOptimistic; {
+		mine(t, s, 1)
+		x, _ := s.e.Status(hash)
+		level = x.Level
+	}
+	s.settled()
+	began, cpu := time.Now(), cpuTime()
+	mine(t, s, 4)
+	all.Wait()
+	if got["200"] != n {
+		t.Errorf("of %d waits: %v", n, got)
+	}
+	t.Logf("%d waits: %v, %d MiB read, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got, bytesRead>>20, last.Sub(began), cpuTime()-cpu, peak()-idle)
+}

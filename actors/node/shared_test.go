@@ -1,0 +1,343 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/runtime/action"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// wide is a VM of which each call sends a number of empty receipts to "near".
+type wide int
+
+func (v wide) Call(c *action.Call, x *action.External) (action.CallOutcome, error) {
+	out := c.Unchanged()
+	for range v {
+		if _, err := x.Create("near", nil); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// startWide is a node in manual mode whose transactions of wideTx send some receipts.
+func startWide(t testing.TB, receipts int) *sandbox {
+	t.Helper()
+	s := startOn(t, 1, storage.NewMemDisk(), wide(receipts), func(o *Options) {
+		o.Mode = production.Manual
+		o.Limits = Limits{Parked: 20_000, Sessions: 20_000, Wait: 10 * time.Minute}
+	})
+	if _, err := s.Submit(s.tx(validator, deployCode("no code"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Mine(t.Context(), 4); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestShared: many who wait for one transaction with 1,300 receipts, for each level and by each method, begun before it is executed and behind that, are told byte for byte what a read of the store
+// tells as of a block at which that level was reached; it is read and looked up a few times for all of them, a wait takes a few kilobytes, and behind them nothing is left.
+func TestShared(t *testing.T) {
+	const each = 20
+	s := startWide(t, 1300)
+	tx := s.tx(validator, call())
+	hash := tx.Hash()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	told := map[[2]any]map[string]int{} // by level and whether receipts are shown
+	waits := int64(0)
+	begin := func(send bool) {
+		for level := view.LevelIncluded; level <= view.LevelFinal; level++ {
+			for i := range 3 * each {
+				ctx, done, err := s.OpenSession(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				waits++
+				all.Go(func() {
+					defer done()
+					receipts := i%3 == 2
+					var out *view.FinalOutcome
+					var err error
+					if send && i%3 == 0 {
+						out, err = s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: level})
+					} else {
+						get := &view.GetTx{Hash: hash, Sender: validator, WaitUntil: level, Receipts: receipts}
+						if i%2 == 0 {
+							get.Tx = tx
+						}
+						out, err = s.Tx(ctx, get)
+					}
+					if err != nil {
+						t.Errorf("wait for %v: %v", level, err)
+						return
+					}
+					text := string(view.AppendFinalOutcome(nil, out, receipts))
+					mu.Lock()
+					defer mu.Unlock()
+					k := [2]any{level, receipts}
+					if told[k] == nil {
+						told[k] = map[string]int{}
+					}
+					told[k][text]++
+				})
+			}
+		}
+	}
+	before, _ := heap()
+	begin(true)
+	until(t, func() bool { return s.Stats().Parked == waits && s.Stats().Pooled == 1 })
+	for s.begins.onWay.Load() != 0 {
+		time.Sleep(time.Millisecond)
+	}
+	var right [2]map[string]bool
+	right[0], right[1] = map[string]bool{}, map[string]bool{}
+	levels := map[string]view.ExecutionLevel{}
+	note := func() {
+		at := s.seen()
+		for i, read := range []func(primitives.Hash, primitives.Height, primitives.Height) (view.FinalOutcome, error){s.e.StatusAt, s.e.TransactionStatusAt} {
+			if out, err := read(hash, at.Head, at.Final); err == nil {
+				text := string(view.AppendFinalOutcome(nil, &out, i == 1))
+				right[i][text], levels[text] = true, out.Level
+			}
+			alone := string(view.AppendFinalOutcome(nil, &view.FinalOutcome{Level: view.LevelIncluded}, i == 1))
+			right[i][alone], levels[alone] = true, view.LevelIncluded
+		}
+	}
+	late := false
+	for range 8 {
+		mine(t, s, 1)
+		note()
+		x, err := s.e.Status(hash)
+		if err == nil && x.Level >= view.LevelExecutedOptimistic && x.Level < view.LevelFinal && !late {
+			late = true
+			s.settled()
+			if after, _ := heap(); after-before > 40 { // 12 with the block; were each to keep it all for himself, 130 more
+				t.Errorf("%d waits, and the block, take %.1f MiB", s.Stats().Parked, after-before)
+			}
+			if k := s.records.Stats(); k.Transactions != 1 || k.Outcomes > 1+2*1300+1 {
+				t.Errorf("known: %+v", k)
+			}
+			waits = s.Stats().Parked
+			begin(false)
+			s.settled()
+		}
+	}
+	all.Wait()
+	if !late {
+		t.Fatal("it was final at once")
+	}
+	for level := view.LevelIncluded; level <= view.LevelFinal; level++ {
+		for i, receipts := range []bool{false, true} {
+			sum := 0
+			for text, n := range told[[2]any{level, receipts}] {
+				sum += n
+				if !right[i][text] || !txstatus.Meets(levels[text], level) {
+					t.Errorf("wait for %v, receipts %v: %d are told %v, of %d bytes, which no block says", level, receipts, n, levels[text], len(text))
+				}
+			}
+			if want := 2 * each * (2 - i); sum != want {
+				t.Errorf("wait for %v, receipts %v: %d are told, want %d", level, receipts, sum, want)
+			}
+		}
+	}
+	bytes, reads, spared := s.shown.stats()
+	if k := s.records.Stats(); bytes != 0 || k.Transactions != 0 || k.Outcomes != 0 {
+		t.Errorf("left: %d bytes, %+v", bytes, k)
+	} else if reads > spared/2 || k.Lookups > 20*1300 { // who is alone when he reads keeps nothing
+		t.Errorf("read %d times, spared %d, %d look-ups", reads, spared, k.Lookups)
+	}
+}
+
+// heap is what is alive, in MiB; and what goroutines' stacks take.
+func heap() (alive, stacks float64) {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc) / (1 << 20), float64(m.StackInuse) / (1 << 20)
+}
+
+// BenchmarkWaitsShared is what many waits take: for one transaction with 1,300 receipts, which nobody has sent when they begin, or which is executed already; or for
+// as many transfers. Once while they wait for the transaction, once while they wait until it is final, and at the most until all have been told; replies are made in
+// turn, as by rpc.
+//
+//	TROUPE_WAITS=10000 go test ./actors/node -run - -bench WaitsShared -benchtime 1x
+func BenchmarkWaitsShared(b *testing.B) {
+	n := 2000
+	if s := os.Getenv("TROUPE_WAITS"); s != "" {
+		n, _ = strconv.Atoi(s)
+	}
+	for _, c := range []struct {
+		name string
+		txs  int
+		late bool
+	}{{"one", 1, false}, {"executed", 1, true}, {"each", n, false}} {
+		b.Run(fmt.Sprintf("transactions=%s/waits=%d", c.name, n), func(b *testing.B) {
+			for b.Loop() {
+				s := startWide(b, 1300)
+				var txs []*primitives.SignedTransaction
+				for range c.txs {
+					if c.txs == 1 {
+						txs = append(txs, s.tx(validator, call()))
+					} else {
+						txs = append(txs, s.tx("near", transfer(1)))
+					}
+				}
+				idle, stacks := heap()
+				peak := peakOf()
+				var all sync.WaitGroup
+				var failed atomic.Int64
+				turns := make(chan struct{}, 4)
+				park := func() {
+					for i := range n {
+						ctx, done, err := s.OpenSession(b.Context())
+						if err != nil {
+							b.Fatal(err)
+						}
+						all.Go(func() {
+							defer done()
+							tx := txs[i%len(txs)]
+							taken := false
+							ctx := messages.WithTurn(ctx, func() { turns <- struct{}{}; taken = true }, func() { <-turns; taken = false })
+							var out *view.FinalOutcome
+							var err error
+							if i < len(txs) && !c.late {
+								out, err = s.SendTx(ctx, &view.SendTx{Tx: tx, WaitUntil: view.LevelFinal})
+							} else {
+								out, err = s.Tx(ctx, &view.GetTx{Hash: tx.Hash(), Tx: tx, WaitUntil: view.LevelFinal})
+							}
+							if taken {
+								<-turns
+							}
+							if err != nil || out.Level != view.LevelFinal {
+								failed.Add(1)
+							}
+						})
+					}
+					for s.Stats().Parked != int64(n) || !c.late && s.Stats().Pooled != len(txs) {
+						time.Sleep(time.Millisecond)
+					}
+					s.settled()
+				}
+				began, cpu := time.Now(), cpuTime()
+				if c.late {
+					if _, err := s.Submit(txs[0]); err != nil {
+						b.Fatal(err)
+					}
+				} else {
+					park()
+				}
+				b.ReportMetric(time.Since(began).Seconds(), "parked-s")
+				b.ReportMetric((cpuTime() - cpu).Seconds(), "parked-cpu-s")
+				parked, _ := heap()
+				for level := view.LevelNone; level < view.LevelExecutedOptimistic; {
+					if _, _, err := s.Mine(context.Background(), 1); err != nil {
+						b.Fatal(err)
+					}
+					x, err := s.e.Status(txs[len(txs)-1].Hash())
+					if level = x.Level; err != nil {
+						level = view.LevelNone
+					}
+				}
+				if c.late {
+					park()
+				}
+				s.settled()
+				executed, grown := heap()
+				if f := os.Getenv("TROUPE_PROFILE"); f != "" {
+					file, err := os.Create(f + c.name)
+					if err != nil {
+						b.Fatal(err)
+					}
+					_ = pprof.WriteHeapProfile(file)
+					_ = file.Close()
+				}
+				began, cpu = time.Now(), cpuTime()
+				if _, _, err := s.Mine(context.Background(), 4); err != nil {
+					b.Fatal(err)
+				}
+				all.Wait()
+				took, work := time.Since(began), cpuTime()-cpu
+				b.ReportMetric(idle, "idle-MiB")
+				b.ReportMetric(parked-idle, "parked-MiB")
+				b.ReportMetric(executed-idle, "executed-MiB")
+				b.ReportMetric(peak()-idle, "most-MiB")
+				b.ReportMetric(grown-stacks, "stacks-MiB")
+				b.ReportMetric(took.Seconds(), "told-s")
+				b.ReportMetric(work.Seconds(), "told-cpu-s")
+				b.ReportMetric(float64(failed.Load()), "failed")
+			}
+		})
+	}
+}
+
+// peakOf looks at the heap, garbage included, until its result is called, which is the most that it was, MiB.
+func peakOf() func() float64 {
+	most, end := make(chan float64), make(chan struct{})
+	go func() {
+		for peak := 0.0; ; {
+			select {
+			case <-end:
+				most <- peak
+				return
+			case <-time.After(20 * time.Millisecond):
+				var m runtime.MemStats
+				runtime.ReadMemStats(&m)
+				peak = max(peak, float64(m.HeapAlloc)/(1<<20))
+			}
+		}
+	}()
+	return func() float64 {
+		close(end)
+		return <-most
+	}
+}
+
+// settled waits until the node does nothing.
+func (s *sandbox) settled() {
+	for rest := time.Hour; rest > 5*time.Millisecond; {
+		before := cpuTime()
+		time.Sleep(100 * time.Millisecond)
+		rest = cpuTime() - before
+	}
+}
+
+// BenchmarkSendTx is how long one client waits for one transfer after another, in turns for each level: p50 and p99.
+//
+//	go test ./actors/node -run - -bench SendTx -benchtime 2000x
+func BenchmarkSendTx(b *testing.B) {
+	for _, level := range []view.ExecutionLevel{view.LevelExecutedOptimistic, view.LevelExecuted} {
+		b.Run("until="+level.String(), func(b *testing.B) {
+			s := start(b, 1, func(o *Options) { o.Mode, o.Linger = production.Instant, -1 })
+			var took []time.Duration
+			for b.Loop() {
+				tx := s.tx("near", transfer(1))
+				begin := time.Now()
+				if _, err := s.SendTx(b.Context(), &view.SendTx{Tx: tx, WaitUntil: level}); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(begin))
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package node
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// shown are what becomes of transactions as many look at it at the same moment, since a block has ended their waits or as they come at once: it is read
+// once for those who look at one transaction as of one block, and its text is made once. Of thousands each would read a thousand outcomes.
+type shown struct {
+	mu     sync.Mutex
+	m      map[look]*sight
+	bytes  int64         // of what is kept
+	reads  atomic.Uint64 // from the store
+	spared atomic.Uint64 // looks that needed none
+}
+
+// maxShown bounds what is kept for those who are about to look, bytes of replies and as many again for what they are made of.
+// What is beyond it each reads for himself, one after the other.
+const maxShown = 32 << 20
+
+// look is what is looked at.
+type look struct {
+	hash     primitives.Hash
+	at       messages.Position
+	receipts bool
+}
+
+// sight is what is seen by those who look at the same.
+type sight struct {
+	key   look
+	users int // under the mutex of shown
+
+	mu   sync.Mutex         // held while it is read
+	out  *view.FinalOutcome // nil: it was not read, or not kept
+	err  error              // that there is nothing
+	head storage.BlockRef   // the head when it was read
+	kept int64              // bytes, under the mutex of shown
+}
+
+// join says that somebody is about to look.
+func (s *shown) join(k look) *sight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.m[k]
+	if x == nil {
+		if s.m == nil {
+			s.m = map[look]*sight{}
+		}
+		x = &sight{key: k}
+		s.m[k] = x
+	}
+	x.users++
+	return x
+}
+
+// leave ends what join began.
+func (s *shown) leave(x *sight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.users--; x.users == 0 {
+		delete(s.m, x.key)
+		s.bytes -= x.kept // nobody else has it
+	}
+}
+
+// keep tells whether something of n bytes is kept for others who are about to look.
+func (s *shown) keep(x *sight, n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x.users == 1 || s.bytes-x.kept+n > maxShown {
+		return false
+	}
+	s.bytes += n - x.kept
+	x.kept = n
+	return true
+}
+
+// stats are how many bytes are kept, how often was read, and how often that was spared.
+func (s *shown) stats() (bytes int64, reads, spared uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes, s.reads.Load(), s.spared.Load()
+}
+
+// see reads what is stored of a transaction as it was with a block of the current chain, or returns what another has read. It is shared, so read only.
+func (n *Node) see(x *sight) (*view.FinalOutcome, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if (x.out != nil || x.err != nil) && n.engine.Canonical(x.head) { // the chain has only become longer: what was is as it was
+		n.shown.spared.Add(1)
+		return x.out, x.err
+	}
+	x.out, x.err = nil, nil
+	head := n.engine.Head()
+	read := n.engine.StatusAt
+	if x.key.receipts {
+		read = n.engine.TransactionStatusAt
+	}
+	n.shown.reads.Add(1)
+	out, err := read(x.key.hash, x.key.at.Head, x.key.at.Final)
+	x.head = storage.BlockRef{Height: head.Height(), Hash: head.Hash}
+	if err != nil {
+		if errors.Is(err, engine.ErrUnknown) {
+			x.err = err
+		}
+		return nil, err
+	}
+	if n.shown.keep(x, 2*int64(out.Size(x.key.receipts))) {
+		out.Shown = new(view.Shown)
+		x.out = &out
+	}
+	return &out, nil
+}
+
+// seen is the position that readers see, of one moment.
+func (n *Node) seen() messages.Position {
+	for {
+		final := n.engine.Final().Height
+		at := messages.Position{Head: n.engine.Head().Height(), Final: final}
+		if n.engine.Final().Height == final {
+			return at
+		}
+	}
+}

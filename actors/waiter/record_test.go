@@ -1,0 +1,337 @@
+package waiter
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/troupe-chain/troupe/actors/milestones"
+	"github.com/troupe-chain/troupe/chain/txstatus"
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestKnownOnce: what is known of a transaction with 1,300 receipts is kept once, and sought once, for all who wait for it; behind the last there is nothing.
+func TestKnownOnce(t *testing.T) {
+	const receipts, waiters = 1300, 200
+	var names []string
+	var ran []messages.Executed
+	for i := range receipts {
+		names = append(names, fmt.Sprint("c", i))
+		ran = append(ran, executed(names[i], 3))
+	}
+	first := executed("tx", 2, names...)
+	looks, records := 0, NewRecords()
+	ledger := counted{book{}, &looks}
+	begin := func() (all []*shell) {
+		for range waiters {
+			all = append(all, newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, ledger))
+		}
+		return all
+	}
+	told := func(all []*shell, m messages.Progress) {
+		for _, s := range all {
+			s.Handle(m)
+		}
+	}
+	before := heap()
+	early := begin()
+	told(early, messages.Progress{Watched: true, At: position(1, 0)})
+	if looks != 1 {
+		t.Errorf("%d look-ups of what nobody knows, want 1", looks)
+	}
+	ledger.book.put(first)
+	ledger.book.put(ran[:receipts/2]...)
+	told(early, messages.Progress{At: position(2, 0), Executed: []messages.Executed{first}})
+	told(early, messages.Progress{At: position(3, 1), Executed: ran[:receipts/2]})
+	late := begin()
+	told(late, messages.Progress{Watched: true, At: position(3, 1)})
+	told(late, messages.Progress{Watched: true, At: position(3, 1)}) // that the blocks are not final
+	if looks != 1+receipts/2 {
+		t.Errorf("%d look-ups, want %d more: of what is known nothing is sought, and the rest once", looks, receipts/2)
+	}
+	if each := (heap() - before) / (2 * waiters); each > 4<<10 {
+		t.Errorf("%d bytes for a wait", each)
+	}
+	if s := records.Stats(); s.Transactions != 1 || s.Outcomes != 1+receipts/2 || s.Lookups != uint64(looks) {
+		t.Errorf("%+v", s)
+	}
+	rest := ran[receipts/2:]
+	for i := range rest {
+		rest[i].Height, rest[i].Block = 4, primitives.Hash{4}
+	}
+	all := append(early, late...)
+	told(all, messages.Progress{At: position(4, 2), Executed: rest})
+	told(all, messages.Progress{At: position(6, 4)})
+	for i, s := range all {
+		if len(s.answers) != 1 || s.answers[0] != (messages.Awaited{Level: view.LevelFinal, At: position(6, 4)}) {
+			t.Fatalf("wait %d: %+v", i, s.answers)
+		}
+	}
+	if s := records.Stats(); s.Transactions != 0 || s.Outcomes != 0 {
+		t.Errorf("behind the last: %+v", s)
+	}
+	runtime.KeepAlive(all)
+}
+
+// TestAhead: who is behind is answered as of the block at which he is, whatever those ahead of him have read and been told.
+func TestAhead(t *testing.T) {
+	want := map[view.ExecutionLevel]messages.Awaited{
+		view.LevelIncluded:           {Level: view.LevelIncluded, At: position(1, 0)},
+		view.LevelExecutedOptimistic: {Level: view.LevelExecutedOptimistic, At: position(2, 0)},
+		view.LevelIncludedFinal:      {Level: view.LevelExecuted, At: position(3, 1)},
+		view.LevelExecuted:           {Level: view.LevelExecuted, At: position(3, 1)},
+		view.LevelFinal:              {Level: view.LevelFinal, At: position(5, 3)},
+	}
+	script := append([]messages.Progress{{Watched: true}}, story...)
+	rng := primitives.NewChaCha8Rng([32]byte{7})
+	for range 300 {
+		b, records := book{}, NewRecords()
+		for i := range story {
+			b.put(story[i].Executed...)
+		}
+		var all []*shell
+		for level := view.LevelIncluded; level <= view.LevelFinal; level++ {
+			for range 2 {
+				all = append(all, newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: level}, b))
+			}
+		}
+		next := make([]int, len(all))
+		for left := len(all) * len(script); left > 0; {
+			i := int(rng.Uint32()) % len(all)
+			if next[i] < len(script) {
+				all[i].Handle(script[next[i]])
+				next[i]++
+				left--
+			}
+		}
+		for _, s := range all {
+			if len(s.answers) != 1 || s.answers[0] != want[s.o.Wait.Until] {
+				t.Fatalf("wait for %v: %+v, want %+v", s.o.Wait.Until, s.answers, want[s.o.Wait.Until])
+			}
+		}
+		if s := records.Stats(); s.Transactions != 0 || s.Outcomes != 0 {
+			t.Fatalf("behind the last: %+v", s)
+		}
+	}
+}
+
+// TestTakenAway: a wait whose answer a reorganisation took away before milestones told of it does not believe what those knew who began before.
+func TestTakenAway(t *testing.T) {
+	records, b := NewRecords(), book{}
+	b.put(executed("tx", 1, "a"), executed("a", 2))
+	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
+	first := newSharing(records, m, b)
+	first.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	m.Until = view.LevelExecutedOptimistic
+	if second := newSharing(records, m, b); true {
+		second.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+		second.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+		if len(second.answers) != 1 {
+			t.Fatalf("%+v", second.answers)
+		}
+	}
+	clear(b) // another branch is the chain
+	m.Again = 1
+	again := newSharing(records, m, b)
+	again.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	again.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	if len(again.answers) != 0 {
+		t.Errorf("%+v of what no block has", again.answers)
+	}
+}
+
+// world is a chain whose milestones, waiters and their mailboxes come on in any order.
+type world struct {
+	rng     interface{ Uint32() uint32 }
+	records *Records
+	ledger  book
+	told    *milestones.Actor
+	inbox   []any // of milestones
+	all     map[messages.Address]*member
+	order   []*member // as they came
+	at      messages.Position
+	truth   map[messages.Position]view.ExecutionLevel // of the branch that is the chain
+}
+
+// member is a waiter and its mailbox.
+type member struct {
+	*shell
+	inbox []any
+	sent  int // of its watches
+}
+
+func (w *world) begin() {
+	w.told = milestones.New(w.at, milestones.Out{Progress: func(to messages.Address, m messages.Progress) {
+		if x := w.all[to]; x != nil {
+			x.inbox = append(x.inbox, m)
+		}
+	}})
+}
+
+func (w *world) join(until view.ExecutionLevel) {
+	m := messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: messages.WaiterID(len(w.order) + 1)}, Hash: id("tx"), Until: until}
+	x := &member{shell: newSharing(w.records, m, w.ledger)}
+	w.all[m.Waiter] = x
+	w.order = append(w.order, x)
+	w.send(x)
+}
+
+// send hands on what a waiter has asked for since.
+func (w *world) send(x *member) {
+	for ; x.sent < len(x.watches); x.sent++ {
+		w.inbox = append(w.inbox, x.watches[x.sent])
+	}
+	if a := x.o.Wait.Waiter; x.gone > 0 && w.all[a] != nil {
+		w.inbox = append(w.inbox, messages.Unwatch{Waiter: a})
+		delete(w.all, a)
+	}
+}
+
+// step lets milestones or one of the waiters handle a message; false: there is none.
+func (w *world) step() bool {
+	var busy []*member
+	for _, x := range w.order {
+		if len(x.inbox) > 0 {
+			busy = append(busy, x)
+		}
+	}
+	n := len(busy)
+	if len(w.inbox) > 0 {
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	if i := int(w.rng.Uint32()) % n; i < len(busy) {
+		x := busy[i]
+		m := x.inbox[0]
+		x.inbox = x.inbox[1:]
+		x.Handle(m)
+		w.send(x)
+	} else {
+		m := w.inbox[0]
+		w.inbox = w.inbox[1:]
+		w.told.Handle(m)
+	}
+	return true
+}
+
+// block puts outcomes on the chain, and has milestones told.
+func (w *world) block(height, final primitives.Height, reorganised bool, ran ...messages.Executed) {
+	w.ledger.put(ran...)
+	header := &primitives.BlockHeader{}
+	header.Height = height
+	m := messages.BlockAccepted{Block: &primitives.Block{Header: header}, Hash: primitives.Hash{byte(height)}, IsHead: true, Final: final, Reorganised: reorganised, Shards: make([]messages.ShardAccepted, 1)}
+	for _, e := range ran {
+		m.Shards[0].Outcomes = append(m.Shards[0].Outcomes, *e.Outcome)
+		if e.Refund != (primitives.Hash{}) {
+			m.Shards[0].Outgoing = append(m.Shards[0].Outgoing, &primitives.Receipt{ID: e.Refund, PredecessorID: primitives.SystemAccount})
+		}
+	}
+	w.at = position(height, final)
+	w.inbox = append(w.inbox, m)
+	w.note()
+}
+
+func (w *world) note() {
+	w.truth[w.at] = txstatus.Reached(id("tx"), func(x primitives.Hash) (out txstatus.Executed) {
+		if e, ok := w.ledger[x]; ok && e.Height <= w.at.Head {
+			out = txstatus.Executed{Outcome: e.Outcome, Final: e.Height <= w.at.Final, Refund: e.Refund}
+		}
+		return out
+	})
+}
+
+// TestTogether: many who wait for one transaction, whose mailboxes come on in any order with milestones', who begin at any time and hang up at any time: each is answered, with what is so as of the block
+// of his answer. Where milestones fails or a branch wins, none is told FINAL of what the chain does not have.
+func TestTogether(t *testing.T) {
+	for seed := range 400 {
+		turmoil := seed % 2
+		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(), ledger: book{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
+		w.note()
+		w.begin()
+		chance := func(n uint32) bool { return w.rng.Uint32()%n == 0 }
+		some := func() {
+			for chance(2) {
+				w.join(view.LevelIncluded + view.ExecutionLevel(w.rng.Uint32()%5))
+			}
+			for range w.rng.Uint32() % 40 {
+				w.step()
+			}
+			if len(w.order) > 0 && chance(4) { // a client hangs up
+				if x := w.order[int(w.rng.Uint32())%len(w.order)]; x.gone == 0 && len(x.answers) == 0 {
+					x.end()
+					x.answered, x.inbox = true, nil
+					w.send(x)
+				}
+			}
+			if turmoil == 1 && chance(8) { // milestones fails, and does not see again what it was at
+				if len(w.inbox) > 0 {
+					w.inbox = w.inbox[1:]
+				}
+				w.begin()
+				for _, x := range w.order {
+					if w.all[x.o.Wait.Waiter] != nil {
+						x.inbox = append(x.inbox, messages.WatchAgain{})
+					}
+				}
+			}
+		}
+		some()
+		w.block(1, 0, false, executed("tx", 1, "a", "b"))
+		some()
+		w.block(2, 0, false, executed("a", 2, "c", "refund"))
+		some()
+		h := primitives.Height(3)
+		if turmoil == 1 && chance(2) { // from block 1 on another branch, on which the rest is elsewhere
+			delete(w.ledger, id("a"))
+			clear(w.truth)
+			w.block(3, 1, true)
+			some()
+			h = 4
+			w.block(h, 2, false, executed("a", h, "c", "refund"))
+			some()
+			h++
+		}
+		w.block(h, h-2, false, executed("b", h, "d"), executed("c", h))
+		some()
+		w.block(h+1, h-1, false, executed("d", h+1), executed("refund", h+1))
+		some()
+		w.block(h+2, h, false)
+		some()
+		w.block(h+3, h+1, false)
+		for n := 0; w.step(); n++ {
+			if n > 1_000_000 {
+				t.Fatalf("seed %d: it does not end", seed)
+			}
+		}
+		for i, x := range w.order {
+			if x.answered && len(x.answers) == 0 {
+				continue // hung up
+			}
+			if len(x.answers) != 1 || x.answers[0].Err != nil {
+				t.Fatalf("seed %d: wait %d for %v: %+v", seed, i, x.o.Wait.Until, x.answers)
+			}
+			a := x.answers[0]
+			if !txstatus.Meets(a.Level, x.o.Wait.Until) || turmoil == 0 && a.Level != w.truth[a.At] || a.Level == view.LevelFinal && w.truth[a.At] != view.LevelFinal {
+				t.Fatalf("seed %d: wait %d for %v: %+v, and as of that it is %v", seed, i, x.o.Wait.Until, a, w.truth[a.At])
+			}
+		}
+		if s := w.records.Stats(); s.Transactions != 0 || s.Outcomes != 0 {
+			t.Fatalf("seed %d: left %+v", seed, s)
+		}
+		if waiters, things := w.told.Len(); waiters+things != 0 {
+			t.Fatalf("seed %d: milestones has %d waiters and %d things left", seed, waiters, things)
+		}
+	}
+}

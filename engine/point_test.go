@@ -1,0 +1,330 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/borsh"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestLastPoint: what is kept of a point follows from the epochs that have begun since.
+func TestLastPoint(t *testing.T) {
+	p := &lastPoint{begin: storage.EpochBegin{Height: 100, Epoch: primitives.Hash{100}}, at: storage.BlockRef{Height: 104, Hash: primitives.Hash{2}}}
+	q := new(lastPoint)
+	if err := borsh.Unmarshal(p.AppendBorsh(nil), q); err != nil || *q != *p || len(p.AppendBorsh(nil)) != 80 {
+		t.Errorf("%+v became %+v, %v", p, q, err)
+	}
+	var epochs []storage.EpochBegin
+	for h := primitives.Height(80); h <= 140; h += 10 {
+		epochs = append(epochs, storage.EpochBegin{Height: h, Epoch: primitives.Hash{byte(h)}})
+	}
+	for i, c := range []struct {
+		until        primitives.Height
+		most, shards int
+		age          int
+		keep, stale  bool
+	}{
+		{100, 3, 4, 0, true, false}, {110, 3, 4, 1, true, false}, {120, 3, 4, 2, true, true}, {130, 3, 4, 3, true, true}, {140, 3, 4, 4, false, false},
+		{140, 4, 4, 4, true, true}, {130, 3, 1, 3, false, false}, {100, 3, 1, 0, false, false},
+	} {
+		list := slices.DeleteFunc(slices.Clone(epochs), func(b storage.EpochBegin) bool { return b.Height > c.until })
+		if c.until > 100 { // the epochs before it are collected
+			list = list[2:]
+		}
+		if got := p.aged(list, c.most, c.shards); got.age != c.age || got.keep != c.keep || got.stale() != c.stale || got.at != p.at || got.begin != p.begin {
+			t.Errorf("%d: %+v, stale %v, want age %d, kept %v, stale %v", i, got, got.stale(), c.age, c.keep, c.stale)
+		}
+	}
+	old := p.aged(epochs, 3, 4)
+	if got := old.aged(epochs[4:], 3, 4); got.keep || got.age != old.age {
+		t.Errorf("what is collected is back: %+v", got)
+	}
+	if got := p.aged(epochs[4:], 3, 4); got.keep {
+		t.Errorf("what is collected is back behind a start: %+v", got)
+	}
+	if (*lastPoint)(nil).stale() {
+		t.Error("no point is stale")
+	}
+}
+
+// lonely is a chain whose second shard has had no chunks for some epochs behind a sync point, of which garbage collection leaves as little as it may, with who holds all and
+// who holds the first shard alone.
+type lonely struct {
+	*joinPair
+	s      *Schedule
+	src    *newestSource
+	offers *Offers
+	point  storage.BlockRef
+	mdisk  *storage.MemDisk
+	epochs int
+	said   []error
+	most   int
+	idle   bool // the second shard is not wanted
+}
+
+func (l *lonely) openMaker() {
+	l.t.Helper()
+	var err error
+	l.maker, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.mdisk, storage.Options{FoldBlocks: 1000}, func(o *Options) {
+		o.Snapshots, o.PointEpochs, o.Warn = true, l.most, func(err error) { l.said = append(l.said, err) }
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.offers = l.maker.Offers()
+}
+
+func (l *lonely) openOther() {
+	l.t.Helper()
+	var err error
+	l.n, err = openChanged(l.t, testGenesis(l.t, "aa", "bb"), l.disk, storage.Options{FoldBlocks: 1000}, func(o *Options) {
+		o.Tracks, o.Snapshots, o.Scheduled, o.PointEpochs = TrackShards(l.ids[0]), true, true, l.most
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	wanted := func(_ *Entry, shard primitives.ShardID) (bool, bool) {
+		return !l.idle || shard == l.ids[0], !l.idle || shard == l.ids[0]
+	}
+	l.s = NewSchedule(l.n.Engine, wanted, l.src)
+	l.s.Go, l.s.Patient = func(f func()) { f() }, true
+}
+
+// forward makes a block, folds, and collects what may go.
+func (l *lonely) forward(skip bool) {
+	l.t.Helper()
+	at := l.n.Tip().Header().EpochID
+	l.blocks(1, func(int) bool { return skip })
+	for _, n := range []*node{l.maker, l.n} {
+		if err := n.Fold(); err != nil {
+			l.t.Fatal(err)
+		}
+		from, err := n.KeepFrom()
+		if err == nil {
+			_, err = n.store.Collect(storage.CollectOptions{KeepEpochs: storage.MinKeptEpochs, From: from, Before: 1 << 62, MaxHeights: 100})
+		}
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	if l.n.Tip().Header().EpochID != at {
+		l.epochs++
+	}
+}
+
+func newLonely(t *testing.T, most, epochs int) *lonely {
+	t.Helper()
+	l := &lonely{joinPair: newJoinPair(t), mdisk: storage.NewMemDisk(), most: most}
+	if err := errors.Join(l.n.Close(), l.n.store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	l.src, l.disk = &newestSource{p: l.joinPair, parts: true, upTo: 1000}, storage.NewMemDisk()
+	l.openMaker()
+	l.openOther()
+	for i := 0; l.point.IsZero() || l.epochs < 2; i++ {
+		if i == 60 {
+			t.Fatal("no sync point")
+		}
+		l.forward(false)
+		var err error
+		if l.point, err = l.s.newest(); err != nil {
+			t.Fatal(err)
+		}
+		if x, err := l.n.Block(l.point.Hash); !l.point.IsZero() && (err != nil || x.Header().EpochID != l.n.Tip().Header().EpochID) {
+			l.point = storage.BlockRef{} // of the epoch before
+		}
+	}
+	l.src.only, l.epochs = l.point.Hash, 0
+	for i := 0; l.epochs < epochs; i++ {
+		if i == 400 {
+			t.Fatal("the chain does not get there")
+		}
+		l.forward(true)
+	}
+	return l
+}
+
+// offered tells whether the maker gives the second shard's state at the point.
+func (l *lonely) offered() bool {
+	l.t.Helper()
+	return l.gives(l.offers)
+}
+
+func (l *lonely) gives(offers *Offers) bool {
+	l.t.Helper()
+	list, err := offers.List()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return slices.ContainsFunc(list, func(o *Offered) bool {
+		h, err := l.maker.Header(o.Sync)
+		return err == nil && h.PrevHash == l.point.Hash && slices.Contains(o.Shards, l.ids[1])
+	})
+}
+
+func (l *lonely) restart() {
+	l.t.Helper()
+	l.s.Close()
+	if err := errors.Join(l.n.Close(), l.n.store.Close(), l.maker.Close(), l.maker.store.Close()); err != nil {
+		l.t.Fatal(err)
+	}
+	l.openMaker()
+	l.openOther()
+}
+
+// TestPointStays: as long as there is no newer sync point a shard can come in at the last one, with all that is behind it, over restarts of both sides too: nothing of that was
+// collected. Who has come in gives that state on. With a newer point what was kept goes.
+func TestPointStays(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		l := newLonely(t, 0, 8)
+		if restarts {
+			l.restart()
+			l.forward(true)
+		}
+		if got, err := l.s.newest(); err != nil || got != l.point {
+			t.Fatalf("the newest point is %v, want %v: %v", got, l.point, err)
+		}
+		if p, known := l.maker.SyncPointNow(); !known || !p.Kept || p.Age < 7 || p.At != l.point {
+			t.Errorf("the point is %+v", p)
+		}
+		if !l.offered() {
+			t.Fatal("its states are not given")
+		}
+		if tail := l.n.store.Tip().Tail; tail > l.point.Height || l.n.Tip().Height()-tail < 60 {
+			t.Errorf("%d of %d blocks are there, the point is %d", tail, l.n.Tip().Height(), l.point.Height)
+		}
+		if n := len(slices.DeleteFunc(slices.Clone(l.said), func(err error) bool { return !errors.Is(err, ErrNoPoint) })); n != len(l.said) || n < 6 {
+			t.Errorf("said: %v", l.said)
+		}
+		own := l.n.Offers()
+		if l.gives(own) {
+			t.Error("who has it not gives it")
+		}
+		step := func() {
+			t.Helper()
+			if err := l.s.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.src.upTo = l.point.Height + 1
+		for range 6 {
+			step()
+		}
+		c := l.s.coming[l.ids[1]]
+		if c == nil || c.j == nil || c.j.block == nil {
+			t.Fatal("the shard has not entered")
+		}
+		l.idle = true // in another epoch it is needed again, and could not come in anew at that point
+		step()
+		step()
+		if l.s.coming[l.ids[1]] != c {
+			t.Error("what has entered is given up")
+		}
+		l.idle = false
+		l.src.upTo = 1000
+		for i := 0; !l.n.Tip().Shards[1].Held(); i++ {
+			if i == 200 {
+				t.Fatal("the shard does not come in")
+			}
+			step()
+		}
+		l.same()
+		at, err := l.n.Block(l.point.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := at.Block.Body.Chunks[1].PrevBlockHash
+		if _, there := l.n.pinOf(state, 1); !there {
+			t.Error("who has come in does not keep the state with which it came")
+		}
+		if !l.gives(own) {
+			t.Error("who has come in does not give it on")
+		}
+		l.s.Close()
+		for l.epochs = 0; l.epochs < 4; {
+			l.forward(false)
+		}
+		for _, n := range []*node{l.maker, l.n} {
+			tip := n.store.Tip()
+			pins, err := n.store.Pins()
+			if err != nil || len(pins) != 4 || pins[0].At.Height <= l.point.Height || tip.Tail <= l.point.Height || tip.Head.Height-tip.Tail > 40 {
+				t.Errorf("behind newer points: %d snapshots, from %d of %d on; %v", len(pins), tip.Tail, tip.Head.Height, err)
+			}
+		}
+	}
+}
+
+// TestPointGoes: the newest point is given up when it gets too old; the last chunk of a shard that is held stays, or the next one could not be made: it can.
+func TestPointGoes(t *testing.T) {
+	l := newLonely(t, 4, 7)
+	if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
+		t.Errorf("behind seven epochs a point that stays for four is still there: %v, offered %v, %v", got, l.offered(), err)
+	}
+	if len(l.said) == 0 || len(l.said) > 6 {
+		t.Errorf("said: %v", l.said)
+	}
+	pins, err := l.maker.store.Pins()
+	if err != nil || len(pins) > 0 {
+		t.Errorf("%d snapshots, %v", len(pins), err)
+	}
+	if maker, n := l.maker.store.Tip().Tail, l.n.store.Tip().Tail; maker > l.maker.Tip().Block.Body.Chunks[1].HeightIncluded || n <= l.point.Height {
+		t.Errorf("who holds the shard has blocks from %d on, who does not from %d on; its last chunk is of %d", maker, n, l.maker.Tip().Block.Body.Chunks[1].HeightIncluded)
+	}
+	for range 2 { // nor does it come back when there are fewer epochs again
+		l.restart()
+		l.forward(true)
+		if got, err := l.s.newest(); err != nil || !got.IsZero() || l.offered() {
+			t.Errorf("behind a restart the point is there again: %v, %v", got, err)
+		}
+	}
+	l.forward(false)
+	l.forward(false)
+}
+
+// TestScheduleSpare: while a sync point is late a shard that was handed over is held on to, for who needs it at that point; it goes with the next point.
+func TestScheduleSpare(t *testing.T) {
+	l := newLonely(t, 0, 0)
+	l.s.Close()
+	wanted := func(_ *Entry, shard primitives.ShardID) (bool, bool) { return shard == l.ids[0], shard == l.ids[0] }
+	s := NewSchedule(l.maker.Engine, wanted, nil)
+	s.Patient = true
+	defer s.Close()
+	for l.epochs < 3 {
+		l.forward(true)
+	}
+	for i := range 6 { // handed over with one chunk, and no point yet
+		l.forward(i != 1)
+		if err := s.Step(); err != nil {
+			t.Fatal(err)
+		}
+		if !l.maker.Tip().Shards[1].Held() {
+			t.Fatalf("the shard is let go at %d, the newest point is %v", l.maker.Tip().Height(), l.point)
+		}
+	}
+	if !l.maker.handedOver(l.maker.foldedAt, l.ids[1]) {
+		t.Fatal("it was not handed over")
+	}
+	for i := 0; ; i++ {
+		at := l.maker.Head()
+		if p, known := l.maker.SyncPointNow(); known && p.At != l.point && p.Age == 0 {
+			break
+		}
+		if i == 30 {
+			t.Fatal("no newer point")
+		}
+		b, chunks := l.maker.make(at.Hash, at.Height()+1, false)
+		l.maker.accept(b, chunks)
+		if err := l.maker.Fold(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Step(); err != nil {
+		t.Fatal(err)
+	}
+	if l.maker.Tip().Shards[1].Held() {
+		t.Error("with a newer point it is not let go")
+	}
+}

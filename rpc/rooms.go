@@ -1,0 +1,159 @@
+package rpc
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// rooms are large replies that wait until there is room for them in memory: a block ends thousands of waits for one transaction at the same moment, and what it takes to make all
+// their replies is one text, so that none need be refused who can be told a moment later. First come, first served, but for those whose address has no room.
+type rooms struct {
+	mu    sync.Mutex
+	list  list.List             // of *guest
+	texts map[*view.Shown]*text // that they are to show
+	bytes int64                 // of those, with what they are made of
+	freed chan struct{}         // rung when a large reply has gone
+	runs  bool                  // there is a goroutine
+}
+
+// maxTexts bounds what replies are made of that wait for room, bytes. Whose is not among it is refused where there is none.
+const maxTexts = 32 << 20
+
+// roomLook is how long nothing need go until it is looked whether somebody slow stands in the way.
+const roomLook = 100 * time.Millisecond
+
+type text struct {
+	users int
+	bytes int64
+}
+
+// guest is a reply that waits.
+type guest struct {
+	conn  *conn
+	of    *client
+	n     int64
+	ready chan struct{}
+}
+
+// await waits until there is room for n more bytes, at most until the context ends; full is the limit that has not allowed it till then.
+func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
+	r := &d.rooms
+	r.mu.Lock()
+	if full = d.lacks(of, n); full == limits.Count && r.list.Len() == 0 {
+		c.book(of, n)
+		r.mu.Unlock()
+		return full
+	}
+	if most, holds := of.most(d.live.Load().AddressInFlight); holds && n > most || n > int64(min(d.limits.InFlight, 1<<62)) || !r.hold(shown, 2*n) {
+		r.mu.Unlock() // there never is, or too much waits
+		return c.take(of, n)
+	}
+	g := &guest{c, of, n, make(chan struct{})}
+	at := r.list.PushBack(g)
+	if !r.runs {
+		r.runs = true
+		go d.letIn()
+	}
+	r.mu.Unlock()
+	r.ring() // there may be room behind those whose address has none
+	select {
+	case <-g.ready:
+	case <-ctx.Done():
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.release(shown)
+	select {
+	case <-g.ready:
+		return limits.Count
+	default:
+	}
+	r.list.Remove(at)
+	if full = d.lacks(of, n); full == limits.Count {
+		full = limits.MaxInFlight // who came first would have had it
+	}
+	d.refused[full].Add(1)
+	return full
+}
+
+// hold counts what a reply is made of; false: it is more than may wait.
+func (r *rooms) hold(shown *view.Shown, n int64) bool {
+	t := r.texts[shown]
+	if t == nil {
+		if shown == nil || r.bytes+n > maxTexts {
+			return false
+		}
+		if r.texts == nil {
+			r.texts = map[*view.Shown]*text{}
+		}
+		t = &text{bytes: n}
+		r.texts[shown] = t
+		r.bytes += n
+	}
+	t.users++
+	return true
+}
+
+func (r *rooms) release(shown *view.Shown) {
+	t := r.texts[shown]
+	if t.users--; t.users == 0 {
+		delete(r.texts, shown)
+		r.bytes -= t.bytes
+	}
+}
+
+// ring says that there may be room.
+func (r *rooms) ring() {
+	select {
+	case r.freed <- struct{}{}:
+	default: // it is known, or nobody waits
+	}
+}
+
+// waiting is how many wait, and the bytes of what they are made of.
+func (r *rooms) waiting() (n int, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.list.Len(), r.bytes
+}
+
+// letIn lets in who waits, until nobody does.
+func (d *door) letIn() {
+	r := &d.rooms
+	tick := time.NewTicker(roomLook)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.freed:
+		case <-tick.C:
+		}
+		r.mu.Lock()
+		blocked := false
+		for at := r.list.Front(); at != nil && !blocked; {
+			g, next := at.Value.(*guest), at.Next()
+			switch d.lacks(g.of, g.n) {
+			case limits.Count:
+				r.list.Remove(at)
+				g.conn.book(g.of, g.n)
+				close(g.ready)
+			case limits.MaxInFlight:
+				blocked = true // those behind him wait for him
+			}
+			at = next
+		}
+		if r.list.Len() == 0 {
+			r.runs = false
+			r.mu.Unlock()
+			return
+		}
+		r.mu.Unlock()
+		if blocked {
+			d.giveWay()
+		}
+	}
+}
