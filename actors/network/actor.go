@@ -102,8 +102,10 @@ type Actor struct {
 	timer *time.Timer
 	rest  rest
 
-	inbox   *inbox
-	passed  passed
+	inbox *inbox
+	// passed are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent, since
+	// nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed. Another object of the same hash may have another body.
+	passed  lately[*primitives.Block]
 	judging chan struct{} // has who looks at a state that came
 	server  *server
 	dist    engine.Distribution

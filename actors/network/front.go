@@ -34,9 +34,9 @@ type Front struct {
 	sentRate, receivedRate     atomic.Uint64 // a second
 	dropped, served, forwarded atomic.Uint64
 	bans, panics               atomic.Uint64
-	statesHere, statesAll      atomic.Uint64 // parts of the states that come
-	lastSent, lastReceived     uint64        // the actor's
-	early                      early
+	statesHere, statesAll      atomic.Uint64           // parts of the states that come
+	lastSent, lastReceived     uint64                  // the actor's
+	early                      lately[primitives.Hash] // the last blocks of which others were told before they were adopted
 }
 
 // Holds tells whether a validator has said that its node holds a shard.

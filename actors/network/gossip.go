@@ -14,34 +14,38 @@ import (
 // maxPassed bounds the blocks that have been handed on and not been taken yet.
 const maxPassed = 64
 
-// passed are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent,
-// since nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed.
-type passed struct {
+// lately is what was put in last and not been taken yet, each thing once, maxPassed at most.
+type lately[T comparable] struct {
 	mu   sync.Mutex
-	list []*primitives.Block // the object that was judged: another with its hash may have another body
+	list []T
 }
 
-func (p *passed) put(b *primitives.Block) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.list = append(p.list, b); len(p.list) > maxPassed {
-		p.list = slices.Delete(p.list, 0, 1)
+// put notes one; false: it was there.
+func (l *lately[T]) put(x T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Contains(l.list, x) {
+		return false
 	}
+	if l.list = append(l.list, x); len(l.list) > maxPassed {
+		l.list = slices.Delete(l.list, 0, 1)
+	}
+	return true
 }
 
-// has tells whether a block is one of them, take also removes it.
-func (p *passed) has(b *primitives.Block) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.list, b)
+// has tells whether it is one of them, take also removes it.
+func (l *lately[T]) has(x T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.list, x)
 }
 
-func (p *passed) take(b *primitives.Block) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := slices.Index(p.list, b)
+func (l *lately[T]) take(x T) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.list, x)
 	if i >= 0 {
-		p.list = slices.Delete(p.list, i, i+1)
+		l.list = slices.Delete(l.list, i, i+1)
 	}
 	return i >= 0
 }
@@ -117,36 +121,6 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 		return near.Refuse
 	}
 	return near.Pass
-}
-
-// early are the last blocks of which others were told before they were adopted.
-type early struct {
-	mu   sync.Mutex
-	list []primitives.Hash
-}
-
-// put notes one; false: it was there.
-func (e *early) put(h primitives.Hash) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if slices.Contains(e.list, h) {
-		return false
-	}
-	if e.list = append(e.list, h); len(e.list) > maxPassed {
-		e.list = slices.Delete(e.list, 0, 1)
-	}
-	return true
-}
-
-// take tells whether a block is one of them, once.
-func (e *early) take(h primitives.Hash) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	i := slices.Index(e.list, h)
-	if i >= 0 {
-		e.list = slices.Delete(e.list, i, i+1)
-	}
-	return i >= 0
 }
 
 // handOnEarly tells others of a block that came unasked as soon as it is known who has made it, if all hurry: some of them may have it by this node alone, and

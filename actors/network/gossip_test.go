@@ -54,7 +54,7 @@ func TestPassed(t *testing.T) {
 
 // TestEarly: a block that others were told of before it was adopted is not told when it is, once; what is told behind that is.
 func TestEarly(t *testing.T) {
-	var e early
+	var e lately[primitives.Hash]
 	at := func(i int) primitives.Hash { return primitives.Hash{byte(i), byte(i >> 8)} }
 	if e.take(at(1)) || !e.put(at(1)) || e.put(at(1)) || !e.take(at(1)) || e.take(at(1)) {
 		t.Error("one that was put is taken once, and another never")

@@ -27,13 +27,16 @@ type wire struct {
 }
 
 // serve opens a node's RPC.
-func serve(t *testing.T, s *sandbox) *wire {
+func serve(t *testing.T, s *sandbox) *wire { return servePolled(t, s, 5*time.Second) }
+
+// servePolled is serve where a request may wait so long.
+func servePolled(t *testing.T, s *sandbox, timeout time.Duration) *wire {
 	t.Helper()
 	back := backend.New(backend.Options{
 		Engine: s.e, Genesis: &genesis.Config{ChainID: "sandbox"}, Submit: s.Node, Halted: s.HaltedView, RPCAddr: "x",
 		NodeKey: s.key.PublicKey(), Now: time.Now,
 	})
-	server, err := rpc.New(back, rpc.Options{PollingTimeout: 5 * time.Second, Metrics: s.Metrics})
+	server, err := rpc.New(back, rpc.Options{PollingTimeout: timeout, Metrics: s.Metrics})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -12,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-chain/troupe/internal/backend"
-	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/primitives/view"
-	"github.com/troupe-chain/troupe/rpc"
 )
 
 // TestServed: all who wait on connections for FINAL of one transaction with 1,300 receipts are told, though no more than 16 of the replies, of 3 MB each, may be in memory at a time.
@@ -27,20 +23,7 @@ func TestServed(t *testing.T) {
 		n = x
 	}
 	s := startWide(t, 1300)
-	back := backend.New(backend.Options{
-		Engine: s.e, Genesis: &genesis.Config{ChainID: "sandbox"}, Submit: s.Node, Halted: s.HaltedView, RPCAddr: "x",
-		NodeKey: s.key.PublicKey(), Now: time.Now,
-	})
-	server, err := rpc.New(back, rpc.Options{PollingTimeout: 2 * time.Minute, Metrics: s.Metrics})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Shutdown(t.Context()) })
+	url := servePolled(t, s, 2*time.Minute).url
 	tx := s.tx(validator, call())
 	hash := tx.Hash()
 	idle, _ := heap()
@@ -53,7 +36,7 @@ func TestServed(t *testing.T) {
 	for range n {
 		all.Go(func() {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tx","params":{"tx_hash":"%s","sender_account_id":"%s","wait_until":"FINAL"}}`, hash.String(), validator)
-			r, err := client.Post("http://"+l.Addr().String(), "application/json", bytes.NewReader([]byte(body)))
+			r, err := client.Post(url, "application/json", bytes.NewReader([]byte(body)))
 			what, size := "", int64(0)
 			if err != nil {
 				what = err.Error()
