@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
+	"runtime/pprof"
 	"time"
 
 	"github.com/troupe-chain/troupe/bench/load"
@@ -39,8 +41,9 @@ type LoadOptions struct {
 	Search  *load.Search // nil: Rate alone
 	Runs    int          // searches, or runs at Rate
 
-	Commit   string
-	Progress func(part float64, what string)
+	Commit     string
+	Progress   func(part float64, what string)
+	CPUProfile io.Writer // of this process while it measures; nil: none
 }
 
 // Again is part of load.Repeater.
@@ -109,6 +112,12 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 		debug.FreeOSMemory()
 		t, err = o.open(ctx, w)
 		return t, err
+	}
+	if o.CPUProfile != nil {
+		if err := pprof.StartCPUProfile(o.CPUProfile); err != nil {
+			return nil, err
+		}
+		defer pprof.StopCPUProfile()
 	}
 	if err := o.measure(ctx, t, afresh, r); err != nil {
 		r.Broken = err.Error()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ import (
 func newBenchLoad() *cobra.Command {
 	o := bench.LoadOptions{}
 	s := load.DefaultSearch()
-	var keyFile, jsonFile, htmlFile, arrival, fund string
+	var keyFile, jsonFile, htmlFile, profile, arrival, fund string
 	var knee bool
 	c := &cobra.Command{
 		Use:   "load",
@@ -93,6 +94,14 @@ docs/BENCH.md says more, and how reports are compared.`,
 			if o.Progress == nil {
 				o.Progress = func(float64, string) {}
 			}
+			if profile != "" {
+				f, err := os.Create(profile)
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				o.CPUProfile = f
+			}
 			r, err := bench.RunLoad(cmd.Context(), o)
 			done()
 			if r == nil {
@@ -143,6 +152,7 @@ docs/BENCH.md says more, and how reports are compared.`,
 	f.Uint64Var(&o.Seed, "seed", 1, "of when things are due and what they are")
 	f.StringVar(&o.Dir, "dir", "", "where folders are made and removed; the system's temporary folder by default")
 	f.StringVar(&jsonFile, "json", "", "write the report to this file as JSON")
+	f.StringVar(&profile, "cpuprofile", "", "write a profile of this process while it measures to this file")
 	f.StringVar(&htmlFile, "html", "", "write the report to this file as a page, with drawings")
 	return c
 }
