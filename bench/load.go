@@ -173,7 +173,6 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		}
 		return nil
 	}
-	var runs []load.Knee
 	used := false
 	// young has what is soon made be made for each trial, and a cluster for each search, so that they are all of one age and none has what another has left.
 	soon := o.Target == "node" || o.Target == "shard"
@@ -186,38 +185,28 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 	}
 	search := *o.Search
 	search.Fresh = soon
-	for i := range o.Runs {
-		k, err := load.FindKnee(ctx, search, func(ctx context.Context, rate float64, n int) (*load.Phase, error) {
-			if err := young(n); err != nil {
-				return nil, err
-			}
-			trial := plan
-			trial.Ease = load.TrialEase
-			trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)
-			trial.Progress = func(part float64, what string) {
-				o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
-			}
-			if !soon { // what else runs here may be the target
-				return load.Run(ctx, t, trial)
-			}
-			before := busy()
-			p, err := load.Run(ctx, t, trial)
-			if p != nil {
-				p.Others = before.others(busy())
-			}
-			return p, err
-		})
-		if k != nil {
-			runs = append(runs, *k)
-			all := load.Together(runs)
-			r.Knees = &all
+	knees, err := load.FindKnees(ctx, search, o.Runs, soon, func(ctx context.Context, i int, rate float64, n int) (*load.Phase, error) {
+		if err := young(n); err != nil {
+			return nil, err
 		}
-		if err != nil {
-			return err
+		trial := plan
+		trial.Ease = load.TrialEase
+		trial.Rate, trial.Seed, trial.Behind = rate, o.Seed+uint64(1000*i+n), max(2*o.Search.P99, time.Second)
+		trial.Progress = func(part float64, what string) {
+			o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
 		}
-		if k.Rate == 0 {
-			return load.ErrNoKnee
+		if !soon { // what else runs here may be the target
+			return load.Run(ctx, t, trial)
 		}
+		before := busy()
+		p, err := load.Run(ctx, t, trial)
+		if p != nil {
+			p.Others = before.others(busy())
+		}
+		return p, err
+	})
+	if r.Knees = knees; err != nil {
+		return err
 	}
 	if err := young(1); err != nil {
 		return err

@@ -99,7 +99,7 @@ func TestLoadKnee(t *testing.T) {
 	o.Search = &load.Search{P99: time.Minute, Kept: 0.99, From: 20, Most: 40, Within: 0.1, Trials: 9}
 	o.Runs, o.Dir = 2, t.TempDir()
 	r, err := RunLoad(t.Context(), o)
-	if err != nil || r.Knees == nil || len(r.Knees.Runs) != 2 || r.Knees.Runs[0].Rate == 0 || len(r.Phases) != 1 {
+	if err != nil || r.Knees == nil || len(r.Knees.Runs) != 2 || !r.Knees.Turns || r.Knees.Runs[0].Rate == 0 || len(r.Phases) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	var b bytes.Buffer

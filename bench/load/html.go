@@ -43,7 +43,7 @@ polyline{fill:none;stroke-width:2}circle{stroke-width:2;fill:var(--back)}.fa{fil
 {{with .R.Knees}}<h2>Knee: {{rate .Mean}}{{if gt (len .Runs) 1}}, {{percent .Spread}} between the highest and the lowest of {{len .Runs}}{{end}}</h2>
 <table><tr><th>search</th><th>knee</th><th>at 95 % not below</th><th>nor above</th><th>nine to one tenth hold</th><th>trials</th></tr>
 {{range $i, $k := .Runs}}<tr><td>{{inc $i}}</td><td>{{rate $k.Rate}}</td><td>{{if $k.Low}}{{rate $k.Low}}{{end}}</td><td>{{if $k.High}}{{rate $k.High}}{{end}}</td><td>{{if $k.Chance}}{{percent $k.Chance}}{{end}}</td><td>{{$k.Trials}}</td></tr>{{end}}</table>
-<p>The knee is the rate at which half of the trials have p99 within {{ms (index .Runs 0).P99}} and {{percent (index .Runs 0).Kept}} of what is due done.</p>
+<p>The knee is the rate at which half of the trials have p99 within {{ms (index .Runs 0).P99}} and {{percent (index .Runs 0).Kept}} of what is due done.{{if .Turns}} The searches made their trials in turns.{{end}}</p>
 {{end}}{{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}</figure>{{end}}
 {{range .Phases}}<h2>{{.P.Name}}: {{if .P.Rate}}{{rate .P.Rate}} offered{{else}}as many as go{{end}}, {{rate .P.Achieved}} done</h2>
 <table><tr><th></th><th>due</th><th>done</th><th>failed</th><th>mean</th><th>p50</th><th>p90</th><th>p99</th><th>p99.9</th><th>longest</th></tr>

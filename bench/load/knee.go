@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -180,27 +179,3 @@ func (x *search) ramp(ctx context.Context) (low, high float64, err error) {
 		}
 	}
 }
-
-// Knees are several searches and how far they lie apart.
-type Knees struct {
-	Runs   []Knee  `json:"runs"`
-	Mean   float64 `json:"mean"`
-	Spread float64 `json:"spread"` // of the highest and the lowest, as a part of the mean
-}
-
-// Together sums up what several searches found.
-func Together(runs []Knee) Knees {
-	all := Knees{Runs: runs}
-	lowest, highest := math.Inf(1), 0.0
-	for i := range runs {
-		all.Mean += runs[i].Rate / float64(len(runs))
-		lowest, highest = min(lowest, runs[i].Rate), max(highest, runs[i].Rate)
-	}
-	if all.Mean > 0 {
-		all.Spread = (highest - lowest) / all.Mean
-	}
-	return all
-}
-
-// ErrNoKnee says that a search found none.
-var ErrNoKnee = errors.New("load: not even the lowest rate was kept up with")

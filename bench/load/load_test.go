@@ -22,6 +22,7 @@ type queue struct {
 	begin   time.Time
 	stall   func(at time.Duration) time.Duration // until when it stands still
 	slow    func(at time.Duration) bool          // whether what is begun then takes twice as long
+	speed   func(at time.Time) float64           // of the machine then; nil: one
 }
 
 func (q *queue) Lanes() int { return q.lanes }
@@ -50,6 +51,9 @@ func (q *queue) Do(ctx context.Context, _ int, _ uint64) error {
 	service := q.service
 	if q.slow != nil && q.slow(q.free.Sub(q.begin)) {
 		service *= 2
+	}
+	if q.speed != nil {
+		service = time.Duration(float64(service) / q.speed(q.free))
 	}
 	q.free = q.free.Add(service)
 	wait := q.free.Sub(now)

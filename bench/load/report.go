@@ -122,7 +122,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			line("knee %d    %s", i+1, k.Runs[i].words())
 		}
 		if len(k.Runs) > 1 {
-			line("knees     %.1f/s on average, %.1f %% between the highest and the lowest", k.Mean, k.Spread*100)
+			line("knees     %.1f/s on average, %.1f %% between the highest and the lowest%s", k.Mean, k.Spread*100, map[bool]string{true: ", trials in turns"}[k.Turns])
 		}
 	}
 	for _, n := range r.Notes {
