@@ -98,7 +98,22 @@ func TestLoadKnee(t *testing.T) {
 	o.Rate, o.For, o.Warm = 0, 300*time.Millisecond, 100*time.Millisecond
 	o.Search = &load.Search{P99: time.Minute, Kept: 0.99, From: 20, Most: 40, Within: 0.1, Trials: 9}
 	o.Runs, o.Dir = 2, t.TempDir()
+	var order []string
+	o.Progress = func(_ float64, what string) {
+		if name, _, trial := strings.Cut(what, " at "); trial && (len(order) == 0 || order[len(order)-1] != name) {
+			order = append(order, name)
+		}
+	}
+	var profile bytes.Buffer
+	o.CPUProfile = &profile
 	r, err := RunLoad(t.Context(), o)
+	if len(order) < 4 || order[0] != "knee 1 of 2, trial 1" || order[1] != "knee 2 of 2, trial 1" || order[2] != "knee 1 of 2, trial 2" {
+		t.Errorf("the trials are not in turns: %q", order)
+	}
+	if !bytes.HasPrefix(profile.Bytes(), []byte{0x1f, 0x8b}) { // gzip, as profiles are
+		t.Errorf("a profile of %d bytes", profile.Len())
+	}
+	o.CPUProfile, o.Progress = nil, nil
 	if err != nil || r.Knees == nil || len(r.Knees.Runs) != 2 || !r.Knees.Turns || r.Knees.Runs[0].Rate == 0 || len(r.Phases) != 1 {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -41,7 +41,8 @@ loop), and measures how long each took from when it was due. What can't be begun
 With --knee the rate is looked for that half of the trials hold, which is to have p99 within --p99
 and --kept of what is due done: rates go up by half until one fails twice, then each trial is at
 the rate that tells most, until the knee is known to --within at 95 %. Each trial has a node or
-executor of its own, each search a cluster. Then nine tenths of the knee are offered once.
+executor of its own, each search a cluster. With --runs, searches on a node or executor make their
+trials in turns. Then nine tenths of the knee are offered once.
 
 docs/BENCH.md says more, and how reports are compared.`,
 		Example: `  troupe bench load --url http://127.0.0.1:3030 --key-file ~/.near/validator_key.json --rate 500
