@@ -195,6 +195,7 @@ func (o *LoadOptions) measure(ctx context.Context, t *loaded, afresh func() (*lo
 		trial.Progress = func(part float64, what string) {
 			o.Progress(part, fmt.Sprintf("knee %d of %d, trial %d at %.0f/s: %s", i+1, o.Runs, n+1, rate, what))
 		}
+		trial.Progress(0, "begins")
 		if !soon { // what else runs here may be the target
 			return load.Run(ctx, t, trial)
 		}
