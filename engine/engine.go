@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -94,16 +95,17 @@ type Engine struct {
 	ancestry  ancestry
 	foldedAt  *Entry // Flat and the frontier on disk are of this block or of folding's; held. Of a child: where it begins
 	folding   *folding
-	warm      []*Entry                         // that are not light, as they came, and some that are gone
-	trimmedAt primitives.Height                // the last block whose tries were made smaller
-	evicted   atomic.Uint64                    // bytes that have left
-	haste     haste                            // code that is compiled ahead
-	oracle    *oracle                          // its parent's, if it has one
-	patch     patchOf                          // for the block that was made last
-	mocks     atomic.Pointer[primitives.Mocks] // what contracts are told that are called beside the chain; nil: the truth
-	made      recent                           // chunks: they need not be checked when a block of this engine has them
-	sound     recent                           // chunks whose bodies code to their headers, with the receipts that this engine has for them
-	judged    recent                           // blocks that were good but for the bodies that they lacked
+	foldRest  atomic.Pointer[func() time.Duration] // how long one may wait; nil: not at all
+	warm      []*Entry                             // that are not light, as they came, and some that are gone
+	trimmedAt primitives.Height                    // the last block whose tries were made smaller
+	evicted   atomic.Uint64                        // bytes that have left
+	haste     haste                                // code that is compiled ahead
+	oracle    *oracle                              // its parent's, if it has one
+	patch     patchOf                              // for the block that was made last
+	mocks     atomic.Pointer[primitives.Mocks]     // what contracts are told that are called beside the chain; nil: the truth
+	made      recent                               // chunks: they need not be checked when a block of this engine has them
+	sound     recent                               // chunks whose bodies code to their headers, with the receipts that this engine has for them
+	judged    recent                               // blocks that were good but for the bodies that they lacked
 	ahead     ahead
 	leading   leading // headers ahead of the blocks
 	proofs    proofs

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/storage"
@@ -23,6 +24,15 @@ const (
 	maxUnfolded      = 32 * storage.DefaultFoldBlocks
 	maxUnfoldedBytes = 8 * storage.DefaultFoldBytes
 )
+
+// RestFolds has a fold that begins wait for as long as ask says, unless much waits for it: it takes a core for some milliseconds just when a block has been stored, of which
+// others are being told. Safe from any goroutine.
+func (e *Engine) RestFolds(ask func() time.Duration) { e.foldRest.Store(&ask) }
+
+// foldPresses tells whether the next blocks would soon wait for a fold up to a block, were it to rest.
+func (e *Engine) foldPresses(to *Entry) bool {
+	return to.Height()-min(to.Height(), e.foldedAt.Height()) >= maxUnfolded/2 || e.store.PendingBytes() >= maxUnfoldedBytes/2
+}
 
 // fold takes over what a fold has done, and begins the next one when enough final blocks wait.
 func (e *Engine) fold() error {
@@ -68,7 +78,12 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 		return fmt.Errorf("engine: the states of blocks %d and %d are gone before they were folded", from.Height(), to.Height())
 	}
 	e.folding = f
+	rest := time.Duration(0)
+	if ask := e.foldRest.Load(); ask != nil && !e.foldPresses(to) {
+		rest = (*ask)()
+	}
 	go func() {
+		time.Sleep(rest)
 		err := e.writeFold(f)
 		from.Release()
 		to.Release()

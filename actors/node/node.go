@@ -138,6 +138,7 @@ func Start(o Options) (*Node, error) {
 	if n.signatures == nil {
 		n.signatures = signature.New()
 	}
+	n.engine.RestFolds(n.restBeforeFold)
 	n.fresh = &mempool.Fresh{Tell: func(m messages.TransactionsWaiting) { n.tell(n.producer, m) }}
 	if err := n.spawn(); err != nil {
 		n.signatures.Close()

@@ -71,6 +71,7 @@ type Options struct {
 	Summary    time.Duration                             // between summary lines; 0: none
 	OneIn      uint64                                    // of so many transactions one is traced
 	Traced     func(*Trace)                              // told of each that was, from any goroutine, and does not wait; nil: none is
+	Thread     func() (done func())                      // has a thread more run actors while somebody subscribes; nil: there is none
 	Observe    func(*messages.BlockAccepted)             // called for each accepted block, on the chain's goroutine; nil: nobody
 	Approval   messages.Sender[messages.ApprovalMade]    // to the net; nil: there is none
 	Endorse    messages.Sender[messages.EndorsementMade] // to the net; nil: there is none
@@ -128,6 +129,9 @@ func (o *Options) complete() error {
 	l.Wait = cmp.Or(l.Wait, DefaultWait)
 	o.Linger = max(cmp.Or(o.Linger, DefaultLinger), 0)
 	o.Standstill = cmp.Or(o.Standstill, DefaultStandstill)
+	if o.Thread == nil {
+		o.Thread = func() func() { return func() {} }
+	}
 	if o.Clock == nil {
 		o.Clock = func() uint64 { return uint64(time.Now().UnixNano()) }
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/troupe-chain/troupe/actors/streams"
@@ -34,7 +35,7 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.
 	s := &subscriber{n: n, r: &streams.Request{
 		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: ledger{n.engine}, Wants: n.wantFinal,
 	}}
-	s.r.Sink, s.r.Gone = &counted{sink, n}, func() { n.streamed.Add(-1) }
+	s.r.Sink, s.r.Gone = &counted{sink, n, n.o.Thread()}, func() { n.streamed.Add(-1) }
 	n.subscribed.Add(1)
 	n.streamed.Add(1)
 	return s, nil
@@ -43,12 +44,14 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.
 // counted is a sink whose end is counted.
 type counted struct {
 	view.Sink
-	n *Node
+	n    *Node
+	done func() // it needs no thread any more
 }
 
 // End is part of view.Sink.
 func (c *counted) End(why view.EndReason, at *view.Cursor) {
 	c.n.subscribed.Add(-1)
+	c.done()
 	c.Sink.End(why, at)
 }
 
@@ -106,6 +109,16 @@ func (n *Node) Moves() <-chan struct{} {
 type moves struct {
 	sync.Mutex
 	next chan struct{} // nil: nobody waits
+}
+
+// foldRest is how long a fold waits where blocks are told of: that is what telling one takes, text and all, on a busy machine.
+const foldRest = 10 * time.Millisecond
+
+func (n *Node) restBeforeFold() time.Duration {
+	if n.subscribed.Load() > 0 {
+		return foldRest
+	}
+	return 0
 }
 
 // moved tells subscribers that the chain has.

@@ -27,6 +27,7 @@ import (
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/internal/otlp"
+	"github.com/troupe-chain/troupe/internal/procs"
 	"github.com/troupe-chain/troupe/internal/viewer"
 	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/libp2p"
@@ -510,7 +511,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 		},
 		Mempool: mempool.Limits{Bytes: c.TransactionPoolSize, Transactions: c.MempoolTransactions, KeyTransactions: c.MempoolKeys},
 		Failed:  filepath.Join(hm.Paths.Data, "failed"), FailedBuild: build,
-		Summary: c.LogSummaryPeriod, Observe: observe, Log: h.log,
+		Summary: c.LogSummaryPeriod, Thread: procs.Need, Observe: observe, Log: h.log,
 	}
 	o.Limits = node.Limits{Queue: int(c.Queued), QueueBytes: int(c.QueuedBytes), Held: int(c.Held), HeldBytes: int(c.HeldBytes)}
 	if h.fork != nil {
