@@ -16,6 +16,13 @@ type folding struct {
 	from, to  *Entry
 	inherited []ShardState // what from left, by the shards of to
 	done      chan error   // one result
+	hurry     func()       // ends its rest
+}
+
+// wait is for its result, which somebody needs now.
+func (f *folding) wait() error {
+	f.hurry()
+	return <-f.done
 }
 
 // Bounds of what may wait while a fold runs, in final blocks and in bytes of changes, which with their outcomes take some
@@ -47,7 +54,7 @@ func (e *Engine) fold() error {
 				return nil
 			}
 		}
-		return e.endFold(<-e.folding.done)
+		return e.endFold(e.folding.wait())
 	}
 	upto, due := e.store.FoldDue()
 	if !due {
@@ -78,12 +85,20 @@ func (e *Engine) beginFold(upto storage.BlockRef) error {
 		return fmt.Errorf("engine: the states of blocks %d and %d are gone before they were folded", from.Height(), to.Height())
 	}
 	e.folding = f
+	var rested context.Context
+	rested, f.hurry = context.WithCancel(context.Background())
 	rest := time.Duration(0)
 	if ask := e.foldRest.Load(); ask != nil && !e.foldPresses(to) {
 		rest = (*ask)()
 	}
 	go func() {
-		time.Sleep(rest)
+		if rest > 0 {
+			select {
+			case <-rested.Done():
+			case <-time.After(rest):
+			}
+		}
+		f.hurry()
 		err := e.writeFold(f)
 		from.Release()
 		to.Release()
@@ -185,7 +200,7 @@ func (e *Engine) FoldWithin(ctx context.Context) error {
 	}
 	for {
 		if e.folding != nil {
-			if err := e.endFold(<-e.folding.done); err != nil {
+			if err := e.endFold(e.folding.wait()); err != nil {
 				return err
 			}
 		}
@@ -236,7 +251,7 @@ func (e *Engine) Close() error {
 	e.leaving.Wait()
 	_, err := e.Flush()
 	if e.folding != nil {
-		err = errors.Join(err, e.endFold(<-e.folding.done))
+		err = errors.Join(err, e.endFold(e.folding.wait()))
 	}
 	return err
 }

@@ -424,7 +424,7 @@ func (e *Engine) rest() error {
 		return err
 	}
 	if e.folding != nil {
-		return e.endFold(<-e.folding.done)
+		return e.endFold(e.folding.wait())
 	}
 	return nil
 }

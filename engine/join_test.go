@@ -166,7 +166,7 @@ func TestJoinCutShort(t *testing.T) {
 		}
 		p.blocks(3, func(i int) bool { return i == 1 })
 		if p.n.folding != nil { // the disk is left as it is before a fold
-			if err := p.n.endFold(<-p.n.folding.done); err != nil {
+			if err := p.n.endFold(p.n.folding.wait()); err != nil {
 				t.Fatal(err)
 			}
 		}

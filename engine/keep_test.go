@@ -100,7 +100,7 @@ func TestKeptFits(t *testing.T) {
 		n.accept(n.make(n.Head().Hash, h+1, h > 1))
 	}
 	if f := n.folding; f != nil { // it reads what is changed below
-		if err := n.endFold(<-f.done); err != nil {
+		if err := n.endFold(f.wait()); err != nil {
 			t.Fatal(err)
 		}
 	}

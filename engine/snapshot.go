@@ -126,7 +126,7 @@ func (e *Engine) Rewind(s *Snapshot) error {
 		return ErrAhead
 	}
 	if e.folding != nil {
-		if err := e.endFold(<-e.folding.done); err != nil {
+		if err := e.endFold(e.folding.wait()); err != nil {
 			return err
 		}
 	}

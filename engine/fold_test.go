@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// TestFoldRests: a fold that is due waits as long as it is told to, and blocks go on meanwhile; one for which much waits does not ask.
+func TestFoldRests(t *testing.T) {
+	n := openKeeping(t, storage.NewMemDisk(), "", "aa")
+	asked := 0
+	n.RestFolds(func() time.Duration {
+		asked++
+		return time.Minute
+	})
+	for range 2 * storage.DefaultFoldBlocks {
+		n.accept(n.make(n.Head().Hash, n.Head().Height()+1, false))
+	}
+	f := n.folding
+	if asked != 1 || f == nil {
+		t.Fatalf("asked %d times how long a fold rests, one is under way: %v", asked, f != nil)
+	}
+	select {
+	case err := <-f.done:
+		t.Fatalf("a fold that rests has ended: %v", err)
+	default:
+	}
+	if is := n.store.Tip().Folded.Height; is != f.from.Height() {
+		t.Errorf("block %d is folded, want %d", is, f.from.Height())
+	}
+	if err := n.Fold(); err != nil { // does not wait for its rest to end
+		t.Fatal(err)
+	}
+	if is := n.store.Tip().Folded.Height; is < f.to.Height() {
+		t.Errorf("block %d is folded, want %d at least", is, f.to.Height())
+	}
+	for behind, presses := range map[primitives.Height]bool{maxUnfolded/2 - 1: false, maxUnfolded / 2: true} {
+		to := &Entry{Block: &primitives.Block{Header: &primitives.BlockHeader{}}}
+		if to.Block.Header.Height = n.foldedAt.Height() + behind; n.foldPresses(to) != presses {
+			t.Errorf("a fold of %d blocks presses: %v", behind, !presses)
+		}
+	}
+}
