@@ -142,7 +142,11 @@ func congested(head *Entry, next *rules, receiver primitives.AccountID) *primiti
 // KeyNonce returns the nonce of a transaction's key, or of its gas-key index, at the tip; false: there is no such key. It is for
 // ordering what waits, and not to be told.
 func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
-	head, err := e.acquireTip()
+	return e.keyNonce(e.acquireTip, tx)
+}
+
+func (e *Engine) keyNonce(acquire func() (*Entry, error), tx *primitives.SignedTransaction) (primitives.Nonce, bool, error) {
+	head, err := acquire()
 	if err != nil {
 		return 0, false, err
 	}
@@ -163,11 +167,19 @@ func (e *Engine) KeyNonce(tx *primitives.SignedTransaction) (primitives.Nonce, b
 
 // Unused tells whether a transaction's nonce is above that of its key at the tip: then no block of the tip's chain has executed it, and nobody need
 // look among all that the chain has. false says nothing.
-func (e *Engine) Unused(tx *primitives.SignedTransaction) bool {
+func (e *Engine) Unused(tx *primitives.SignedTransaction) bool { return e.unused(e.acquireTip, tx) }
+
+// UnusedAtHead tells whether a transaction's nonce is above that of its key at the head: a block that has used it up at the tip is in none that
+// readers see yet. false says nothing.
+func (e *Engine) UnusedAtHead(tx *primitives.SignedTransaction) bool {
+	return e.unused(e.acquireHead, tx)
+}
+
+func (e *Engine) unused(acquire func() (*Entry, error), tx *primitives.SignedTransaction) bool {
 	if tx.PublicKey.IsZero() { // nobody has looked at it yet
 		return false
 	}
-	nonce, ok, err := e.KeyNonce(tx)
+	nonce, ok, err := e.keyNonce(acquire, tx)
 	return err == nil && ok && tx.Nonce.Nonce > nonce
 }
 

@@ -24,6 +24,8 @@ type Options struct {
 	// Unused tells whether a transaction rests on a nonce that its key has not come to: then no block has it that milestones may have been told of.
 	// nil, false: nothing is known.
 	Unused func(*primitives.SignedTransaction) bool
+	// Unshown tells the same as of the chain that readers see: what has used the nonce up, this transaction or another, is about to be shown.
+	Unshown func(*primitives.SignedTransaction) bool
 	// Use says what the transaction rests on.
 	Use func(*primitives.SignedTransaction) messages.Use
 	// Known tells whether the chain that readers see, which milestones may be behind, has a transaction.
@@ -209,6 +211,11 @@ func (a *Actor) unused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
+// unshown tells whether a block has used the nonce up that readers do not see yet.
+func (a *Actor) unshown() bool {
+	return a.o.Unshown != nil && !a.unused() && a.o.Unshown(a.o.Wait.Tx)
+}
+
 // untold notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One
 // may have become final since the last look while another has come, so their number says nothing.
 func (a *Actor) untold() (more bool) {
@@ -237,6 +244,9 @@ func (a *Actor) refuse(why error) {
 		a.answer(why)
 		return
 	}
+	if a.unshown() { // what has used it up shows when milestones tells
+		return
+	}
 	known, err := a.o.Known(a.o.Wait.Hash)
 	switch {
 	case err != nil:
@@ -255,10 +265,13 @@ func (a *Actor) submitted(m *messages.Submitted) {
 	case a.core.Included() && !(refused && first), m.Pooled:
 	case refused:
 		a.pooled = false
-		if invalid.Tag == primitives.TxInvalidNonce {
-			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did
-		} else {
+		switch {
+		case invalid.Tag != primitives.TxInvalidNonce:
 			a.answer(m.Err)
+		case a.unshown():
+			a.watch(nil) // it rests on its nonce from now on
+		default:
+			a.refuse(m.Err) // the nonce may be used by this very transaction: one that is sent again waits as the first did
 		}
 	case m.Err != nil:
 		a.answer(m.Err)

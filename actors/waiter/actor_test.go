@@ -84,3 +84,52 @@ func TestMempoolFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestNonceOfABlockUnseen: the mempool refuses by the tip's nonce, which a block has come to that readers do not see yet: nothing is told before they do, and then what
+// they see, whether the block has this transaction or another with its nonce.
+func TestNonceOfABlockUnseen(t *testing.T) {
+	tx := primitives.Hash{1}
+	ran := messages.Executed{Outcome: &primitives.OutcomeWithID{ID: tx}, Block: primitives.Hash{9}, Height: 4}
+	ran.Outcome.Outcome.Status.Kind = primitives.StatusSuccessValue
+	used := &primitives.InvalidTxError{Tag: primitives.TxInvalidNonce}
+	for name, own := range map[string]bool{"its own": true, "another's": false} {
+		var watched []messages.Watch
+		var answers []messages.Awaited
+		shown := false
+		a := New(Options{
+			Wait:   messages.AwaitTransaction{Hash: tx, Tx: &primitives.SignedTransaction{}, Submit: true, Until: view.LevelExecutedOptimistic},
+			Ledger: book{}, Known: func(primitives.Hash) (bool, error) { return shown && own, nil },
+			Unused: func(*primitives.SignedTransaction) bool { return false }, Unshown: func(*primitives.SignedTransaction) bool { return !shown },
+			Use: func(*primitives.SignedTransaction) messages.Use { return messages.Use{Key: "k", Nonce: 1} },
+			Check: func(*primitives.SignedTransaction) (*primitives.InvalidTxError, error) {
+				if shown {
+					return used, nil
+				}
+				return nil, nil
+			},
+			Watch: func(w messages.Watch) { watched = append(watched, w) }, Unwatch: func(messages.Unwatch) {}, Submit: func(messages.SubmitTransactions) {},
+			Reply: func(m messages.Awaited) { answers = append(answers, m) },
+		})
+		a.start(func() {})
+		a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
+		a.Handle(messages.Submitted{Err: used})
+		if len(answers) != 0 || len(watched) != 2 || watched[1].Use.Key != "k" {
+			t.Fatalf("%s: behind the mempool's answer: answers %+v, watches %+v", name, answers, watched)
+		}
+		a.Handle(messages.Progress{Watched: true, At: messages.Position{Head: 3, Final: 1}})
+		if len(answers) != 0 || len(watched) != 2 {
+			t.Fatalf("%s: before the block is shown: answers %+v, watches %+v", name, answers, watched)
+		}
+		shown = true
+		at := messages.Position{Head: 4, Final: 2}
+		if own {
+			a.Handle(messages.Progress{At: at, Executed: []messages.Executed{ran}})
+		} else {
+			a.Handle(messages.Progress{At: at, Doubt: true})
+			a.Handle(messages.Progress{Watched: true, At: at})
+		}
+		if len(answers) != 1 || own != (answers[0].Err == nil) || !own && !errors.Is(answers[0].Err, used) {
+			t.Errorf("%s: %+v", name, answers)
+		}
+	}
+}
