@@ -133,3 +133,16 @@ func TestFloodOfAsync(t *testing.T) {
 	stop()
 	<-ended
 }
+
+// TestAskedWhole: who asks about a transaction that he has and nobody has sent is told why it can't come, and does not wait for a block that nobody makes.
+func TestAskedWhole(t *testing.T) {
+	s := start(t, 1, nil)
+	tx := s.tx("near", &primitives.Transfer{Deposit: primitives.Balance{Hi: 1 << 62}})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := s.Tx(ctx, &view.GetTx{Hash: tx.Hash(), Tx: tx, Sender: tx.SignerID, WaitUntil: view.LevelFinal})
+	var invalid *primitives.InvalidTxError
+	if !errors.As(err, &invalid) || invalid.Tag != primitives.TxNotEnoughBalance {
+		t.Errorf("%v, want NotEnoughBalance", err)
+	}
+}

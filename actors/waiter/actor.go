@@ -211,9 +211,9 @@ func (a *Actor) unused() bool {
 	return a.o.Wait.Submit && a.o.Wait.Tx != nil && a.o.Unused != nil && !a.core.Included() && a.o.Unused(a.o.Wait.Tx)
 }
 
-// unshown tells whether a block has used the nonce up that readers do not see yet.
+// unshown tells whether a block has used the nonce up that readers do not see yet. Of one that is not submitted nothing of that is known, as with unused.
 func (a *Actor) unshown() bool {
-	return a.o.Unshown != nil && !a.unused() && a.o.Unshown(a.o.Wait.Tx)
+	return a.o.Wait.Submit && a.o.Unshown != nil && !a.unused() && a.o.Unshown(a.o.Wait.Tx)
 }
 
 // untold notes the blocks with outcomes that are not final, and tells whether there is one of which milestones has not been told. One
