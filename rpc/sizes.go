@@ -47,6 +47,19 @@ func (c *call) expect(key any) error {
 	return nil
 }
 
+// awaitExpected is expect of what nothing is in memory yet: it waits for room.
+func (c *call) awaitExpected() error {
+	n := c.door.sizes.get(c.key)
+	if n == 0 || c.borrowed != 0 {
+		return nil
+	}
+	if full := c.await(int64(n), nil); full != limits.Count {
+		return busy(full)
+	}
+	c.borrowed += int64(n)
+	return nil
+}
+
 // giveBack ends what expect took.
 func (c *call) giveBack() {
 	if c.borrowed == 0 || c.x.peer == nil {
