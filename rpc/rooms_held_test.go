@@ -114,7 +114,11 @@ func TestWaitsHoldNothing(t *testing.T) {
 
 // TestHangsUpForRoom: who hangs up while his reply waits for room gives his place up.
 func TestHangsUpForRoom(t *testing.T) {
-	n := &fakeNode{tx: func(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) { return large(q.WaitUntil), nil }}
+	n := &fakeNode{tx: func(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+		o := large(q.WaitUntil)
+		o.Shown = new(view.Shown)
+		return o, nil
+	}}
 	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
 	s.door.inFlight.Add(1 << 20)
 	c := dialFrom(t, "127.0.0.1", addr)
