@@ -154,7 +154,7 @@ func TestBatchGivesWay(t *testing.T) {
 	s.door.inFlight.Add(300_000) // of others: there is room for one of them
 	one := dialFrom(t, "127.0.0.1", addr)
 	go func() {
-		_, _, _ = ask(one, "["+txText(testHash, "EXECUTED")+`,{"id":1,"method":"health"},`+txText(testHash, "FINAL")+"]")
+		_, _, _ = ask(one, "["+txText(testHash, "EXECUTED")+`,{"id":1,"method":"health"},`+txText(primitives.Hash{1}, "FINAL")+"]")
 	}()
 	<-waiting
 	begin := time.Now()
