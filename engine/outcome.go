@@ -131,6 +131,17 @@ type source struct {
 	since       map[primitives.Hash]primitives.Height // ids that are in no block below
 	made        map[primitives.Hash]storage.Place     // of receipts: the outcome that names it
 	err         error
+	most, size  int // bytes of the reply: how many may be read, 0: any, and how many were
+}
+
+// ErrLarge says that a transaction's status is more than was to be read.
+var ErrLarge = errors.New("engine: the status is large")
+
+// count counts what was read, as long as more may be.
+func (s *source) count(n int) {
+	if s.size += n; s.most > 0 && s.size > s.most && s.err == nil {
+		s.err = ErrLarge
+	}
 }
 
 // outcomesOf is the source for a transaction, of whose outcomes none is in a block below that which has it.
@@ -139,11 +150,15 @@ func (e *Engine) outcomesOf(hash primitives.Hash, place storage.Place, head, fin
 }
 
 func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
+	if s.err == ErrLarge {
+		return view.OutcomeProof{}, false
+	}
 	o, p, err := s.e.outcomeFrom(id, s.since[id])
 	if err != nil && !errors.Is(err, ErrUnknown) && s.err == nil {
 		s.err = err
 	}
 	if err == nil {
+		s.count(view.OutcomeSize(&o))
 		for _, sent := range o.Outcome.ReceiptIDs {
 			s.since[sent], s.made[sent] = p.Block.Ref().Height, p
 		}
@@ -152,6 +167,9 @@ func (s *source) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 }
 
 func (s *source) IsRefund(id primitives.Hash, _ *view.OutcomeProof) bool {
+	if s.err == ErrLarge {
+		return false
+	}
 	x, err := s.receipt(id)
 	return err == nil && x.PredecessorID == primitives.SystemAccount
 }
@@ -196,18 +214,7 @@ func (e *Engine) TransactionStatus(hash primitives.Hash) (view.FinalOutcome, err
 // TransactionStatusAt is TransactionStatus as it was when the block of the current chain with a height was the head, and that
 // with another the last final block.
 func (e *Engine) TransactionStatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
-	out, src, err := e.statusAt(hash, head, final)
-	if err != nil {
-		return out, err
-	}
-	for _, id := range txstatus.Receipts(&out) {
-		x, err := src.receipt(id)
-		if err != nil {
-			return out, err
-		}
-		out.Receipts = append(out.Receipts, x)
-	}
-	return out, nil
+	return e.StatusWithin(hash, head, final, true, 0)
 }
 
 // Status is TransactionStatus without the receipts. Most who ask show none, and a receipt that was executed in the next block is sought among all that its
@@ -219,19 +226,35 @@ func (e *Engine) Status(hash primitives.Hash) (view.FinalOutcome, error) {
 
 // StatusAt is TransactionStatusAt without the receipts.
 func (e *Engine) StatusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, error) {
-	out, _, err := e.statusAt(hash, head, final)
-	return out, err
+	return e.StatusWithin(hash, head, final, false, 0)
 }
 
-func (e *Engine) statusAt(hash primitives.Hash, head, final primitives.Height) (view.FinalOutcome, *source, error) {
+// StatusWithin is StatusAt, or with receipts TransactionStatusAt, of which no more is read than a reply of so many bytes is made of; 0: all of it. ErrLarge if
+// there is more: who asks for it then has none of it, and has read little.
+func (e *Engine) StatusWithin(hash primitives.Hash, head, final primitives.Height, receipts bool, most int) (out view.FinalOutcome, err error) {
 	tx, place, err := e.Transaction(hash)
 	if err != nil {
-		return view.FinalOutcome{}, nil, err
+		return out, err
 	}
 	if place.Block.Ref().Height > head {
-		return view.FinalOutcome{}, nil, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
+		return out, fmt.Errorf("%w: transaction %v at height %d", ErrUnknown, hash, head)
 	}
 	src := e.outcomesOf(hash, place, head, final)
-	out := txstatus.Look(tx, src)
-	return out, src, src.err
+	src.most = most
+	src.count((&view.FinalOutcome{Transaction: tx}).Size(false))
+	out = txstatus.Look(tx, src)
+	if !receipts || src.err != nil {
+		return out, src.err
+	}
+	for _, id := range txstatus.Receipts(&out) {
+		x, err := src.receipt(id)
+		if err != nil {
+			return out, err
+		}
+		out.Receipts = append(out.Receipts, x)
+		if src.count(view.ReceiptSize(x)); src.err != nil {
+			return out, src.err
+		}
+	}
+	return out, nil
 }

@@ -30,25 +30,36 @@ func ClientOf(ctx context.Context) Client {
 	return c
 }
 
-// turn is the place of who makes a reply.
-type turn struct{ take, leave func() }
+// Turn is what is called before work is done for a reply.
+type Turn struct {
+	Take  func()       // by a wait that has its answer: it returns when it is this one's turn
+	Large func() error // what the reply is made of is large: it returns when there is room for that in memory, and a turn among such. An error is the reply
+	Leave func()       // gives all of it back: the answer was none, and the wait goes on
+}
 
-// WithTurn says what is called once a wait under the context has its answer, before any work is done for that: take waits until it is this one's turn. Where the answer turns out to be
-// none, and the wait goes on, leave gives the turn back.
-func WithTurn(ctx context.Context, take, leave func()) context.Context {
-	return context.WithValue(ctx, turnKey{}, turn{take, leave})
+// WithTurn says what is called for the reply to a request.
+func WithTurn(ctx context.Context, t Turn) context.Context {
+	return context.WithValue(ctx, turnKey{}, t)
 }
 
 // TakeTurn waits for the turn of a context, if it has one to wait for.
 func TakeTurn(ctx context.Context) {
-	if t, ok := ctx.Value(turnKey{}).(turn); ok {
-		t.take()
+	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
+		t.Take()
 	}
 }
 
-// LeaveTurn gives back what TakeTurn has taken.
+// TakeLarge waits until what is large may be read.
+func TakeLarge(ctx context.Context) error {
+	if t, ok := ctx.Value(turnKey{}).(Turn); ok && t.Large != nil {
+		return t.Large()
+	}
+	return nil
+}
+
+// LeaveTurn gives back what TakeTurn and TakeLarge have taken.
 func LeaveTurn(ctx context.Context) {
-	if t, ok := ctx.Value(turnKey{}).(turn); ok {
-		t.leave()
+	if t, ok := ctx.Value(turnKey{}).(Turn); ok {
+		t.Leave()
 	}
 }

@@ -84,6 +84,10 @@ func (x *exchange) item(b []byte, it *batched) []byte {
 	case x.large >= maxTooLarge:
 		return x.refuse(b, it, x.door.tooLarge())
 	}
+	if it.waits() && x.taken > 0 {
+		x.peer.keeps()
+		defer x.peer.keepsNot()
+	}
 	b, _ = x.one(b, &it.request)
 	return b
 }
@@ -117,6 +121,17 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 	var all sync.WaitGroup
 	var taken atomic.Int64
 	var failed atomic.Pointer[string] // a panic that no method has caught
+	var once sync.Once
+	kept := false
+	keep := func() {
+		once.Do(func() {
+			x.peer.keeps()
+			kept = true
+		})
+	}
+	if x.taken > 0 {
+		keep()
+	}
 	for _, lane := range order {
 		places <- struct{}{}
 		all.Go(func() {
@@ -132,11 +147,16 @@ func (x *exchange) beside(b []byte, items []batched, sep bool) []byte {
 			for _, i := range lanes[lane] {
 				own.taken = 0
 				replies[i] = own.item(nil, &items[i])
-				taken.Add(int64(own.taken))
+				if taken.Add(int64(own.taken)) > 0 {
+					keep()
+				}
 			}
 		})
 	}
 	all.Wait()
+	if kept {
+		x.peer.keepsNot()
+	}
 	if text := failed.Load(); text != nil {
 		panic(*text) // the caller's, who catches it
 	}

@@ -363,6 +363,11 @@ func (d *door) lacks(of *client, n int64) limits.ID {
 	return limits.Count
 }
 
+// full tells whether there is no room for anything large.
+func (d *door) full() bool {
+	return d.inFlight.Load()+smallReply >= int64(min(d.limits.InFlight, 1<<62))
+}
+
 // book counts bytes for which there is room.
 func (c *conn) book(of *client, n int64) {
 	d := c.door
@@ -378,6 +383,13 @@ func (c *conn) book(of *client, n int64) {
 	d.inFlight.Add(n)
 	of.inFlight.Add(n)
 	c.held += n
+}
+
+// holds tells whether there are bytes of large ones already.
+func (c *conn) holds() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.held > 0
 }
 
 // smallReply is what a body or a reply may have without regard to what others hold, bytes.

@@ -305,9 +305,7 @@ func (x *exchange) run(b []byte, route *route, r *request) (out []byte, label st
 			out, err = b, internal(reachedLimits, errors.New("the request ended in a panic"))
 		}
 		c.giveBack()
-		if c.leave != nil {
-			c.leave()
-		}
+		c.leaveTurn()
 	}()
 	if x.gone() { // in the middle of a batch, or of what a WebSocket asks
 		return b, "", internal("", errWorldGone)

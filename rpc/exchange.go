@@ -75,7 +75,7 @@ func (c *call) room(b []byte, n int) ([]byte, error) {
 	return c.roomOf(b, n, nil)
 }
 
-// roomOf is room of a reply that others are told, too: it waits for it, as others may have it before.
+// roomOf is room of a reply that waits for it: many are told at the same moment, of one transaction or of several. shown names what it is made of, which those share that are told the same.
 func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	if n > smallReply && c.key != nil {
 		c.door.sizes.set(c.key, n)
@@ -89,7 +89,14 @@ func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	size := cap(b)
 	if len(b)+n > size {
 		size = min(max(len(b)+n, 2*size), c.x.max+smallReply) // in steps, since more may follow
-		if full := c.take(int64(size-cap(b)), shown); full != limits.Count {
+		full := limits.Count
+		if n := int64(size - cap(b)); shown != nil {
+			c.giveBack() // what it is made of is there, and counted once for all
+			full = c.await(n, shown)
+		} else {
+			full = c.x.peer.take(c.x.client, n)
+		}
+		if full != limits.Count {
 			return b, busy(full)
 		}
 		c.x.taken += size - cap(b)
@@ -103,9 +110,10 @@ func (c *call) roomOf(b []byte, n int, shown *view.Shown) ([]byte, error) {
 	return b, nil
 }
 
-// take counts what a large reply takes; where others show the same it waits as long as a request may take.
-func (c *call) take(n int64, shown *view.Shown) limits.ID {
-	if shown == nil || c.x.peer == nil {
+// await counts what a large reply takes, or what it is made of; where there is no room it waits, as long as a request may take and its client is there. Who waits has no turn, and
+// nothing in memory but what is shown: a batch of which there is something is refused.
+func (c *call) await(n int64, shown *view.Shown) limits.ID {
+	if c.x.peer == nil || !c.x.until.IsZero() && c.x.peer.holds() {
 		return c.x.peer.take(c.x.client, n)
 	}
 	ctx, cancel := context.WithTimeout(c.x.ctx, c.opts.PollingTimeout)
@@ -115,8 +123,22 @@ func (c *call) take(n int64, shown *view.Shown) limits.ID {
 		defer cancel()
 		ctx = limited
 	}
-	c.giveBack() // what it is made of is there, and counted once for all
+	stop := context.AfterFunc(c.ctx, func() {
+		if errors.Is(context.Cause(c.ctx), errGone) { // its own time does not end it: it has its answer
+			cancel()
+		}
+	})
+	defer stop()
+	c.leaveTurn()
 	return c.door.await(ctx, c.x.peer, c.x.client, n, shown)
+}
+
+// leaveTurn gives the turn at the gate back.
+func (c *call) leaveTurn() {
+	if c.leave != nil {
+		c.leave()
+		c.leave = nil
+	}
 }
 
 // turn waits for a turn at the gate, unless the call has it.

@@ -11,7 +11,8 @@ import (
 )
 
 // rooms are large replies that wait until there is room for them in memory: a block ends thousands of waits for one transaction at the same moment, and what it takes to make all
-// their replies is one text, so that none need be refused who can be told a moment later. First come, first served, but for those whose address has no room.
+// their replies is one text, so that none need be refused who can be told a moment later. First come, first served, but for those for whom there is no room, or whose address has none: of those the
+// next ones do not wait, so that one who wants most of the memory keeps nobody else from the rest.
 type rooms struct {
 	mu    sync.Mutex
 	list  list.List             // of *guest
@@ -40,7 +41,8 @@ type guest struct {
 	ready chan struct{}
 }
 
-// await waits until there is room for n more bytes, at most until the context ends; full is the limit that has not allowed it till then.
+// await waits until there is room for n more bytes, at most until the context ends; full is the limit that has not allowed it till then. shown is what they are to show, twice as many bytes that are
+// there already; nil: nothing is.
 func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *view.Shown) (full limits.ID) {
 	r := &d.rooms
 	r.mu.Lock()
@@ -75,7 +77,7 @@ func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *v
 	}
 	r.list.Remove(at)
 	if full = d.lacks(of, n); full == limits.Count {
-		full = limits.MaxInFlight // who came first would have had it
+		full = limits.MaxInFlight // it has just become free
 	}
 	d.refused[full].Add(1)
 	return full
@@ -83,9 +85,12 @@ func (d *door) await(ctx context.Context, c *conn, of *client, n int64, shown *v
 
 // hold counts what a reply is made of; false: it is more than may wait.
 func (r *rooms) hold(shown *view.Shown, n int64) bool {
+	if shown == nil {
+		return true
+	}
 	t := r.texts[shown]
 	if t == nil {
-		if shown == nil || r.bytes+n > maxTexts {
+		if r.bytes+n > maxTexts {
 			return false
 		}
 		if r.texts == nil {
@@ -100,6 +105,9 @@ func (r *rooms) hold(shown *view.Shown, n int64) bool {
 }
 
 func (r *rooms) release(shown *view.Shown) {
+	if shown == nil {
+		return
+	}
 	t := r.texts[shown]
 	if t.users--; t.users == 0 {
 		delete(r.texts, shown)
@@ -133,8 +141,11 @@ func (d *door) letIn() {
 		case <-tick.C:
 		}
 		r.mu.Lock()
-		blocked := false
-		for at := r.list.Front(); at != nil && !blocked; {
+		blocked, passed := false, false
+		for at := r.list.Front(); at != nil; {
+			if blocked = d.full(); blocked {
+				break
+			}
 			g, next := at.Value.(*guest), at.Next()
 			switch d.lacks(g.of, g.n) {
 			case limits.Count:
@@ -142,7 +153,7 @@ func (d *door) letIn() {
 				g.conn.book(g.of, g.n)
 				close(g.ready)
 			case limits.MaxInFlight:
-				blocked = true // those behind him wait for him
+				passed = true // by those behind him
 			}
 			at = next
 		}
@@ -152,7 +163,7 @@ func (d *door) letIn() {
 			return
 		}
 		r.mu.Unlock()
-		if blocked {
+		if blocked || passed {
 			d.giveWay()
 		}
 	}

@@ -47,6 +47,22 @@ func (c *call) expect(key any) error {
 	return nil
 }
 
+// awaitExpected is expect of what nothing is in memory yet: it waits for room, and before that until its client may have work done, so that nobody holds room while he may not.
+func (c *call) awaitExpected() error {
+	n := c.door.sizes.get(c.key)
+	if n == 0 || c.borrowed != 0 {
+		return nil
+	}
+	if err := c.x.mayRead(); err != nil {
+		return busy(limits.MaxAddressWork)
+	}
+	if full := c.await(int64(n), nil); full != limits.Count {
+		return busy(full)
+	}
+	c.borrowed += int64(n)
+	return nil
+}
+
 // giveBack ends what expect took.
 func (c *call) giveBack() {
 	if c.borrowed == 0 || c.x.peer == nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/view"
 	"github.com/troupe-chain/troupe/rpc/limits"
@@ -21,7 +22,10 @@ func TestLargeRepliesAreExpected(t *testing.T) {
 		Actions: []primitives.Action{&primitives.FunctionCall{Method: "m", Args: make([]byte, 300_000)}},
 	}, primitives.Signature(make([]byte, 65)))
 	var now, most atomic.Int64
-	n := &fakeNode{sendTx: func(context.Context, *view.SendTx) (*view.FinalOutcome, error) {
+	n := &fakeNode{sendTx: func(ctx context.Context, _ *view.SendTx) (*view.FinalOutcome, error) {
+		if err := messages.TakeLarge(ctx); err != nil {
+			return nil, err
+		}
 		for k := now.Add(1); k > most.Load(); {
 			most.Store(k)
 		}

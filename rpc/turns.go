@@ -14,18 +14,32 @@ type turns chan struct{}
 func newTurns() turns { return make(turns, 2*runtime.GOMAXPROCS(0)) }
 
 // inTurn returns a context under which a wait that has its answer takes a place before the reply is made; leave gives it back. What is large has turns of its own, for which
-// it may wait: it leaves before.
-func (s *Server) inTurn(ctx context.Context) (turn context.Context, leave func()) {
+// it may wait, and for room in memory if it is known how large it is, by its key: it leaves before. While it waits for the chain it holds nothing.
+func (c *call) inTurn(key any) (turn context.Context, leave func()) {
+	c.key = key
 	taken := false
-	take := func() {
-		s.turns <- struct{}{}
-		taken = true
-	}
 	leave = func() {
 		if taken {
 			taken = false
-			<-s.turns
+			<-c.turns
 		}
 	}
-	return messages.WithTurn(ctx, take, leave), leave
+	return messages.WithTurn(c.ctx, messages.Turn{
+		Take: func() {
+			c.turns <- struct{}{}
+			taken = true
+		},
+		Large: func() error {
+			leave()
+			if err := c.awaitExpected(); err != nil {
+				return err
+			}
+			return c.turn()
+		},
+		Leave: func() {
+			leave()
+			c.leaveTurn()
+			c.giveBack()
+		},
+	}), leave
 }

@@ -70,23 +70,28 @@ func getTx(c *call, b []byte, p *view.GetTx) ([]byte, error) {
 	if p.Tx != nil {
 		key = p.Tx.Hash()
 	}
-	if err := c.expect(key); err != nil {
-		return b, err
-	}
-	ctx, leave := c.inTurn(c.ctx)
+	ctx, leave := c.inTurn(key)
 	defer leave()
 	o, err := c.node.Tx(ctx, p)
+	return c.appendOutcome(b, o, p.Receipts, leave, err)
+}
+
+// appendOutcome appends what a node has answered, when there is room for it.
+func (c *call) appendOutcome(b []byte, o *view.FinalOutcome, receipts bool, leave func(), err error) ([]byte, error) {
 	if err != nil {
 		return b, c.txFault(err)
 	}
-	n := o.Size(p.Receipts)
+	n, shown := o.Size(receipts), o.Shown
 	if n > smallReply {
 		leave()
+		if shown == nil {
+			shown = new(view.Shown) // which is nobody else's
+		}
 	}
-	if b, err = c.roomOf(b, n, o.Shown); err != nil {
+	if b, err = c.roomOf(b, n, shown); err != nil {
 		return b, err
 	}
-	return view.AppendFinalOutcome(b, o, p.Receipts), nil
+	return view.AppendFinalOutcome(b, o, receipts), nil
 }
 
 func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
@@ -97,27 +102,18 @@ func submit(c *call, b []byte, p *view.SendTx) ([]byte, error) {
 		}
 		return view.AppendFinalOutcome(b, &view.FinalOutcome{Level: view.LevelNone}, false), nil
 	}
-	if err := c.expect(p.Tx.Hash()); err != nil {
-		return b, err
-	}
-	ctx, leave := c.inTurn(c.ctx)
+	ctx, leave := c.inTurn(p.Tx.Hash())
 	defer leave()
 	o, err := c.node.SendTx(ctx, p)
-	if err != nil {
-		return b, c.txFault(err)
-	}
-	n := o.Size(false)
-	if n > smallReply {
-		leave()
-	}
-	if b, err = c.roomOf(b, n, o.Shown); err != nil {
-		return b, err
-	}
-	return view.AppendFinalOutcome(b, o, false), nil
+	return c.appendOutcome(b, o, false, leave, err)
 }
 
 // txFault makes the faults of the tx family (nearcore chain/jsonrpc-primitives/src/types/transactions.rs).
 func (s *Server) txFault(err error) error {
+	var full *failure
+	if errors.As(err, &full) { // there was no room, or no turn
+		return full
+	}
 	var invalid *primitives.InvalidTxError
 	if errors.As(err, &invalid) {
 		data := invalid.AppendJSON([]byte(`{"TxExecutionError":{"InvalidTxError":`))

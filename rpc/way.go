@@ -52,6 +52,20 @@ func (t *transfer) end() {
 	}
 }
 
+// keeps says that a batch waits for the chain with large replies in memory: nothing of it moves, so it gives way like a transfer that stands still.
+func (c *conn) keeps() {
+	if c != nil {
+		c.transfer.begin()
+	}
+}
+
+// keepsNot ends what keeps began.
+func (c *conn) keepsNot() {
+	if c != nil {
+		c.transfer.end()
+	}
+}
+
 // Of who waits for memory: how long it may take until a slow transfer has given up its own, and how often that is looked at.
 const (
 	wayWait = 200 * time.Millisecond

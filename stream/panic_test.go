@@ -25,6 +25,7 @@ func TestTextPanics(t *testing.T) {
 			x := o.outcome(primitives.Hash{1})
 			m.Shards[1].Outcomes, d[1].Receipts = append(m.Shards[1].Outcomes, x), map[primitives.Hash]*primitives.Receipt{x.ID: {}} // without a body
 		},
+		"block":   func(m *Block, _ []Details) { m.Block.Body.Chunks = []*primitives.ChunkHeader{nil} },
 		"details": nil,
 	} {
 		m := o.digest().Block

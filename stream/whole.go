@@ -162,8 +162,10 @@ func (d *Digest) MakeAhead() {
 	d.message.get(d.makeMessage)
 }
 
-func (d *Digest) makeMessage() *message {
-	m, t := new(message), d.text.get(d.beginText)
+func (d *Digest) makeMessage() (m *message) {
+	m = new(message)
+	defer caught(&m.err)
+	t := d.text.get(d.beginText)
 	if m.err = t.err; m.err != nil {
 		return m
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/view"
 )
 
-// TestServed: all who wait on connections for FINAL of one transaction with 1,300 receipts are told, though no more than 16 of the replies, of 3 MB each, may be in memory at a time.
+// TestServed: all who wait on connections for FINAL of one transaction with 1,300 receipts are told, and then all who look at it at once, though no more than 16 of the replies, of 3 MB each, may be in memory at a time.
 //
 //	TROUPE_SERVED=2000 go test ./actors/node -run TestServed -v
 func TestServed(t *testing.T) {
@@ -33,7 +33,7 @@ func TestServed(t *testing.T) {
 	var bytesRead int64
 	var last time.Time
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n}, Timeout: 3 * time.Minute}
-	for range n {
+	ask := func() {
 		all.Go(func() {
 			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tx","params":{"tx_hash":"%s","sender_account_id":"%s","wait_until":"FINAL"}}`, hash.String(), validator)
 			r, err := client.Post(url, "application/json", bytes.NewReader([]byte(body)))
@@ -56,6 +56,9 @@ func TestServed(t *testing.T) {
 			last = time.Now()
 		})
 	}
+	for range n {
+		ask()
+	}
 	until(t, func() bool { return s.Stats().Parked == int64(n) })
 	s.settled()
 	if _, err := s.Submit(tx); err != nil {
@@ -75,4 +78,13 @@ func TestServed(t *testing.T) {
 		t.Errorf("of %d waits: %v", n, got)
 	}
 	t.Logf("%d waits: %v, %d MiB read, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got, bytesRead>>20, last.Sub(began), cpuTime()-cpu, peak()-idle)
+	began, cpu, peak = time.Now(), cpuTime(), peakOf()
+	for range n { // when it is known how large that is
+		ask()
+	}
+	all.Wait()
+	if got["200"] != 2*n {
+		t.Errorf("of %d waits and as many looks: %v", n, got)
+	}
+	t.Logf("%d looks: %v, last behind %v, processor %v, most %.0f MiB of heap more than idle", n, got, last.Sub(began), cpuTime()-cpu, peak()-idle)
 }

@@ -215,7 +215,12 @@ func BenchmarkWaitsShared(b *testing.B) {
 							defer done()
 							tx := txs[i%len(txs)]
 							taken := false
-							ctx := messages.WithTurn(ctx, func() { turns <- struct{}{}; taken = true }, func() { <-turns; taken = false })
+							ctx := messages.WithTurn(ctx, messages.Turn{Take: func() { turns <- struct{}{}; taken = true }, Leave: func() {
+								if taken {
+									<-turns
+									taken = false
+								}
+							}})
 							var out *view.FinalOutcome
 							var err error
 							if i < len(txs) && !c.late {

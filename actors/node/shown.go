@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,8 @@ type look struct {
 type sight struct {
 	key   look
 	users int // under the mutex of shown
+
+	large atomic.Bool // more than smallLook
 
 	mu   sync.Mutex         // held while it is read
 	out  *view.FinalOutcome // nil: it was not read, or not kept
@@ -90,8 +93,27 @@ func (s *shown) stats() (bytes int64, reads, spared uint64) {
 	return s.bytes, s.reads.Load(), s.spared.Load()
 }
 
-// see reads what is stored of a transaction as it was with a block of the current chain, or returns what another has read. It is shared, so read only.
-func (n *Node) see(x *sight) (*view.FinalOutcome, error) {
+// smallLook is how much of a reply is read without asking whether there is room for it, bytes: whoever looks at once has as much in memory. It is what the RPC takes for small.
+const smallLook = 64 << 10
+
+// see reads what is stored of a transaction as it was with a block of the current chain, or returns what another has read. It is shared, so read only. What is large is read when there is room for it and
+// it is its turn: of thousands who look at different transactions each would have all of one in memory, before anybody knows how large that is.
+func (n *Node) see(ctx context.Context, x *sight) (*view.FinalOutcome, error) {
+	if !x.large.Load() {
+		out, err := n.look(x, smallLook)
+		if !errors.Is(err, engine.ErrLarge) {
+			return out, err
+		}
+		x.large.Store(true)
+	}
+	if err := messages.TakeLarge(ctx); err != nil {
+		return nil, err
+	}
+	return n.look(x, 0)
+}
+
+// look is see of no more than so many bytes, 0: of all: engine.ErrLarge.
+func (n *Node) look(x *sight, most int) (*view.FinalOutcome, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if (x.out != nil || x.err != nil) && n.engine.Canonical(x.head) { // the chain has only become longer: what was is as it was
@@ -100,12 +122,8 @@ func (n *Node) see(x *sight) (*view.FinalOutcome, error) {
 	}
 	x.out, x.err = nil, nil
 	head := n.engine.Head()
-	read := n.engine.StatusAt
-	if x.key.receipts {
-		read = n.engine.TransactionStatusAt
-	}
 	n.shown.reads.Add(1)
-	out, err := read(x.key.hash, x.key.at.Head, x.key.at.Final)
+	out, err := n.engine.StatusWithin(x.key.hash, x.key.at.Head, x.key.at.Final, x.key.receipts, most)
 	x.head = storage.BlockRef{Height: head.Height(), Hash: head.Hash}
 	if err != nil {
 		if errors.Is(err, engine.ErrUnknown) {
@@ -113,7 +131,7 @@ func (n *Node) see(x *sight) (*view.FinalOutcome, error) {
 		}
 		return nil, err
 	}
-	if n.shown.keep(x, 2*int64(out.Size(x.key.receipts))) {
+	if n.engine.Canonical(x.head) && n.shown.keep(x, 2*int64(out.Size(x.key.receipts))) {
 		out.Shown = new(view.Shown)
 		x.out = &out
 	}

@@ -21,7 +21,7 @@ func TestForkedWhileInTurn(t *testing.T) {
 	var once sync.Once
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	ctx = messages.WithTurn(ctx, func() {
+	ctx = messages.WithTurn(ctx, messages.Turn{Take: func() {
 		held.Add(1)
 		turns.Add(1)
 		once.Do(func() {
@@ -29,7 +29,7 @@ func TestForkedWhileInTurn(t *testing.T) {
 				t.Errorf("reorganisation: %v", err)
 			}
 		})
-	}, func() { held.Store(0) })
+	}, Leave: func() { held.Store(0) }})
 	type answer struct {
 		out *view.FinalOutcome
 		err error

@@ -43,7 +43,7 @@ func signerOf(r *view.GetTx) primitives.AccountID {
 // Tx waits until a transaction has come as far as asked, or the context ends: view.ErrUnknownTx if nothing is to be waited
 // for, view.ErrTimeout, *primitives.InvalidTxError for one that was given whole, is unknown and can't come any more.
 func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error) {
-	out, err := n.status(r.Hash, n.seen(), r.Receipts)
+	out, err := n.status(ctx, r.Hash, n.seen(), r.Receipts)
 	switch {
 	case err == nil && txstatus.Meets(out.Level, r.WaitUntil):
 		return out, nil
@@ -60,7 +60,7 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 	if err != nil {
 		return nil, err
 	}
-	if out, err = n.status(r.Hash, n.seen(), r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
+	if out, err = n.status(ctx, r.Hash, n.seen(), r.Receipts); !errors.Is(err, engine.ErrUnknown) { // a block has it since it was looked for
 		return out, err
 	}
 	if invalid != nil {
@@ -70,15 +70,16 @@ func (n *Node) Tx(ctx context.Context, r *view.GetTx) (*view.FinalOutcome, error
 }
 
 // status is how far a transaction has come as of a position, with its receipts if they are to be shown.
-func (n *Node) status(hash primitives.Hash, at messages.Position, receipts bool) (*view.FinalOutcome, error) {
+func (n *Node) status(ctx context.Context, hash primitives.Hash, at messages.Position, receipts bool) (*view.FinalOutcome, error) {
 	x := n.shown.join(look{hash, at, receipts})
 	defer n.shown.leave(x)
-	return n.see(x)
+	return n.see(ctx, x)
 }
 
 // waitFor waits and then reads what is stored, as it was with the block that ended the wait.
 func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipts bool) (*view.FinalOutcome, error) {
 	for ; ; m.Again++ {
+		messages.LeaveTurn(ctx) // a wait holds nothing of what its reply is made of
 		a, err := n.wait(ctx, m)
 		if err != nil {
 			return nil, err
@@ -98,7 +99,7 @@ func (n *Node) waitFor(ctx context.Context, m messages.AwaitTransaction, receipt
 		case m.Again == maxForked:
 			return nil, &view.LookupError{Kind: view.ErrTimeout, Level: view.LevelNone}
 		}
-		messages.LeaveTurn(ctx) // a reorganisation has just taken it away, or to another block: as in neard the wait goes on
+		// A reorganisation has just taken it away, or to another block: as in neard the wait goes on.
 	}
 }
 
@@ -107,7 +108,7 @@ func (n *Node) inTurn(ctx context.Context, k look) (*view.FinalOutcome, error) {
 	x := n.shown.join(k)
 	defer n.shown.leave(x)
 	messages.TakeTurn(ctx)
-	return n.see(x)
+	return n.see(ctx, x)
 }
 
 // maxForked is how many reorganisations a wait outlives that come between its answer and its reply.

@@ -112,8 +112,8 @@ func (a *Actor) end() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
+	a.core.Leave() // first: what others find known milestones has been asked for, and has not forgotten with this one
 	a.o.Unwatch(messages.Unwatch{Waiter: a.o.Wait.Waiter})
-	a.core.Leave()
 }
 
 // Handle takes one message.
@@ -184,8 +184,11 @@ func (a *Actor) progress(m *messages.Progress) {
 		a.again()
 	}
 	if read {
-		if more := a.untold(); !d.Done && (len(ids) > 0 || more) {
+		more := a.untold()
+		if len(ids) > 0 || more && !d.Done { // others who wait for the transaction rest on it, also where this one is done
 			a.watch(ids)
+		}
+		if !d.Done && (len(ids) > 0 || more) {
 			return // it is read once more when that is confirmed
 		}
 	}
@@ -198,9 +201,9 @@ func (a *Actor) progress(m *messages.Progress) {
 	case d.Done:
 		a.answer(nil)
 	case a.o.Wait.Tx == nil || a.core.Included() || a.pooled:
-	case d.Check: // to be told again; the look follows
+	case d.Check || m.Reorganised: // to be told again, also of what was in a block that lost; the look follows
 		a.watch(nil)
-	case m.Watched || m.Reorganised:
+	case m.Watched:
 		a.check()
 	}
 }

@@ -87,7 +87,7 @@ func (c *Core) Forget() { c.Leave() }
 func (c *Core) At() messages.Position { return c.at }
 
 // executed is what is known of an outcome, nil if nothing is.
-func (c *Core) executed(id primitives.Hash) *messages.Executed {
+func (c *Core) executed(id primitives.Hash) *ran {
 	if c.r == nil {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *Core) Included() bool { return c.executed(c.tx) != nil }
 // Since is the height of the block that the transaction is in, 0 if none is known.
 func (c *Core) Since() primitives.Height {
 	if e := c.executed(c.tx); e != nil {
-		return e.Height
+		return e.height
 	}
 	return 0
 }
@@ -170,19 +170,19 @@ func (c *Core) Level() view.ExecutionLevel {
 	return c.r.level(c.at)
 }
 
-// Outcome is part of txstatus.Source.
+// Outcome is part of txstatus.Source, of a Core that knows alone.
 func (c *Core) Outcome(id primitives.Hash) (view.OutcomeProof, bool) {
 	e := c.executed(id)
-	if e == nil {
+	if e == nil || e.outcome == nil {
 		return view.OutcomeProof{}, false
 	}
-	return view.OutcomeProof{OutcomeWithID: *e.Outcome, BlockHash: e.Block}, true
+	return view.OutcomeProof{OutcomeWithID: *e.outcome, BlockHash: e.block}, true
 }
 
 // IsRefund is part of txstatus.Source.
 func (c *Core) IsRefund(id primitives.Hash, parent *view.OutcomeProof) bool {
 	e := c.executed(parent.ID)
-	return e != nil && e.Refund == id
+	return e != nil && e.refund == id
 }
 
 // IsFinal is part of txstatus.Source. The outcomes are those of the current chain, so the height decides.
@@ -193,8 +193,8 @@ func (c *Core) IsFinal(block primitives.Hash) bool {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	for i := range c.r.outcomes.rows {
-		if e := &c.r.outcomes.rows[i].of; e.Block == block {
-			return e.Height <= c.at.Final
+		if e := &c.r.outcomes.rows[i].of; e.block == block {
+			return e.height <= c.at.Final
 		}
 	}
 	return false

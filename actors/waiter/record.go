@@ -14,6 +14,7 @@ import (
 // Records are what waiters know of their transactions: once a transaction and branch, for all who wait for it, as long as anybody does. Many may wait
 // for one that has a thousand receipts. Safe for use by many goroutines.
 type Records struct {
+	most     int64 // outcomes
 	mu       sync.Mutex
 	m        map[key]*record
 	outcomes atomic.Int64
@@ -28,8 +29,15 @@ type key struct {
 	again  int
 }
 
+// Of how many outcomes is known at a time, some 300 bytes each with what milestones has of it, and as many again of those of which it was asked: where there are so many, a wait
+// that would read more than a few is refused. What blocks execute meanwhile comes on top.
+const (
+	maxOutcomes = 1 << 19
+	fewOutcomes = 64
+)
+
 // NewRecords returns none yet.
-func NewRecords() *Records { return &Records{m: map[key]*record{}} }
+func NewRecords() *Records { return &Records{most: maxOutcomes, m: map[key]*record{}} }
 
 // RecordStats are how many transactions are known of, how many of their outcomes, and how many were sought in the store since the beginning.
 type RecordStats struct {
@@ -77,13 +85,23 @@ type record struct {
 	waiters int      // under the Records' mutex
 
 	mu       sync.Mutex
-	outcomes table[messages.Executed]
+	outcomes table[ran]
 	asked    table[struct{}]     // ids for which milestones has been asked
 	heights  []primitives.Height // of outcomes, each once
 	news     primitives.Height   // of the last block of which milestones has told something: all are told the same
 	read     bool                // what is stored up to upto is here
 	upto     primitives.Height
 	levels   []reached // of a large one, lately
+}
+
+// ran is what levels rest on of an outcome. Its logs, result and profile may be large, and are nothing to wait with.
+type ran struct {
+	status  primitives.StatusKind
+	sends   []primitives.Hash
+	block   primitives.Hash
+	height  primitives.Height
+	refund  primitives.Hash
+	outcome *primitives.OutcomeWithID // of a single waiter's
 }
 
 // reached is the level as of a position.
@@ -108,8 +126,8 @@ func (r *record) clear() {
 }
 
 // get returns an outcome as it is known as of a height.
-func (r *record) get(id primitives.Hash, head primitives.Height) *messages.Executed {
-	if e := r.outcomes.get(id); e != nil && e.Height <= head {
+func (r *record) get(id primitives.Hash, head primitives.Height) *ran {
+	if e := r.outcomes.get(id); e != nil && e.height <= head {
 		return e
 	}
 	return nil
@@ -123,12 +141,16 @@ func (r *record) put(e *messages.Executed) {
 		if r.of != nil {
 			r.of.outcomes.Add(1)
 		}
-	case before.Height == e.Height && before.Block == e.Block:
+	case before.height == e.Height && before.block == e.Block:
 		return
 	default:
-		from = min(from, before.Height)
+		from = min(from, before.height)
 	}
-	r.outcomes.put(e.Outcome.ID, *e)
+	x := ran{status: e.Outcome.Status.Kind, sends: e.Outcome.ReceiptIDs, block: e.Block, height: e.Height, refund: e.Refund}
+	if r.of == nil {
+		x.outcome = e.Outcome
+	}
+	r.outcomes.put(e.Outcome.ID, x)
 	if !slices.Contains(r.heights, e.Height) {
 		r.heights = append(r.heights, e.Height)
 	}
@@ -150,8 +172,8 @@ func (r *record) take(m *messages.Progress) {
 	r.news = m.At.Head
 }
 
-// find reads what is stored up to a height, and returns the ids without an outcome for which milestones is to be asked. What others have read is not
-// sought again.
+// find reads what is stored up to a height, and returns the ids without an outcome for which milestones is to be asked by who gets them: nobody else does. What others have
+// read is not sought again.
 func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash, err error) {
 	if r.of != nil && r.read && head <= r.upto {
 		return nil, nil
@@ -163,6 +185,9 @@ func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash
 		e := r.outcomes.get(id)
 		if e == nil {
 			if r.of != nil {
+				if len(r.outcomes.rows) >= fewOutcomes && r.of.outcomes.Load() >= r.of.most {
+					return nil, &view.LookupError{Kind: view.ErrTooManyRequests}
+				}
 				r.of.lookups.Add(1)
 			}
 			stored, ok, err := l.Outcome(id, head)
@@ -171,16 +196,18 @@ func (r *record) find(l Ledger, head primitives.Height) (watch []primitives.Hash
 			}
 			if ok {
 				r.put(&stored)
-				e = &stored
+				e = r.outcomes.get(id)
 			}
 		}
 		switch {
 		case e == nil && r.asked.get(id) == nil:
-			r.asked.put(id, struct{}{})
 			watch = append(watch, id)
 		case e != nil:
-			stack = append(stack, e.Outcome.Outcome.ReceiptIDs...)
+			stack = append(stack, e.sends...)
 		}
+	}
+	for _, id := range watch { // not before: who finds an error asks for nothing
+		r.asked.put(id, struct{}{})
 	}
 	r.read, r.upto = true, max(r.upto, head)
 	return watch, nil
@@ -198,7 +225,7 @@ func (r *record) level(at messages.Position) view.ExecutionLevel {
 	}
 	level := txstatus.Reached(r.key.tx, func(id primitives.Hash) (x txstatus.Executed) {
 		if e := r.get(id, at.Head); e != nil {
-			x = txstatus.Executed{Outcome: e.Outcome, Final: e.Height <= at.Final, Refund: e.Refund}
+			x = txstatus.Executed{Known: true, Status: e.status, Sends: e.sends, Final: e.height <= at.Final, Refund: e.refund}
 		}
 		return x
 	})

@@ -167,7 +167,8 @@ type world struct {
 type member struct {
 	*shell
 	inbox []any
-	sent  int // of its watches
+	sent  int  // of its watches
+	asks  bool // it submits, and the mempool has not answered
 }
 
 func (w *world) begin() {
@@ -180,7 +181,10 @@ func (w *world) begin() {
 
 func (w *world) join(until view.ExecutionLevel) {
 	m := messages.AwaitTransaction{Waiter: messages.Address{Session: 1, Waiter: messages.WaiterID(len(w.order) + 1)}, Hash: id("tx"), Until: until}
-	x := &member{shell: newSharing(w.records, m, w.ledger)}
+	if w.rng.Uint32()%3 == 0 { // sent once more
+		m.Tx, m.Submit = signedTx(), true
+	}
+	x := &member{shell: newSharing(w.records, m, w.ledger), asks: m.Submit}
 	w.all[m.Waiter] = x
 	w.order = append(w.order, x)
 	w.send(x)
@@ -243,10 +247,20 @@ func (w *world) block(height, final primitives.Height, reorganised bool, ran ...
 	w.note()
 }
 
+// pooled has the mempool answer some.
+func (w *world) pooled(now func() bool) {
+	for _, x := range w.order {
+		if x.asks && now() {
+			x.asks = false
+			x.inbox = append(x.inbox, messages.Submitted{Pooled: true})
+		}
+	}
+}
+
 func (w *world) note() {
 	w.truth[w.at] = txstatus.Reached(id("tx"), func(x primitives.Hash) (out txstatus.Executed) {
 		if e, ok := w.ledger[x]; ok && e.Height <= w.at.Head {
-			out = txstatus.Executed{Outcome: e.Outcome, Final: e.Height <= w.at.Final, Refund: e.Refund}
+			out = txstatus.Executed{Known: true, Status: e.Outcome.Status.Kind, Sends: e.Outcome.ReceiptIDs, Final: e.Height <= w.at.Final, Refund: e.Refund}
 		}
 		return out
 	})
@@ -268,6 +282,7 @@ func TestTogether(t *testing.T) {
 			for range w.rng.Uint32() % 40 {
 				w.step()
 			}
+			w.pooled(func() bool { return chance(4) })
 			if len(w.order) > 0 && chance(4) { // a client hangs up
 				if x := w.order[int(w.rng.Uint32())%len(w.order)]; x.gone == 0 && len(x.answers) == 0 {
 					x.end()
@@ -310,6 +325,7 @@ func TestTogether(t *testing.T) {
 		w.block(h+2, h, false)
 		some()
 		w.block(h+3, h+1, false)
+		w.pooled(func() bool { return true })
 		for n := 0; w.step(); n++ {
 			if n > 1_000_000 {
 				t.Fatalf("seed %d: it does not end", seed)

@@ -45,7 +45,7 @@ func TestReached(t *testing.T) {
 			if !ok {
 				return x
 			}
-			x = Executed{Outcome: &o.OutcomeWithID, Final: f.IsFinal(o.BlockHash)}
+			x = Executed{Known: true, Status: o.Status.Kind, Sends: o.ReceiptIDs, Final: f.IsFinal(o.BlockHash)}
 			if k := len(o.ReceiptIDs); k > 0 && f.IsRefund(o.ReceiptIDs[k-1], nil) {
 				x.Refund = o.ReceiptIDs[k-1]
 			}

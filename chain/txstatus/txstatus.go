@@ -54,29 +54,31 @@ func Receipts(o *view.FinalOutcome) []primitives.Hash {
 
 // Executed is what Reached asks of an outcome: of many who wait for blocks each asks at each of them, and needs none of its bytes.
 type Executed struct {
-	Outcome *primitives.OutcomeWithID // nil: it is not known
-	Final   bool                      // its block is
-	Refund  primitives.Hash           // the receipt of it that is known to come from the system; zero: none is
+	Known  bool // it is
+	Status primitives.StatusKind
+	Sends  []primitives.Hash // its receipts
+	Final  bool              // its block is
+	Refund primitives.Hash   // the receipt of it that is known to come from the system; zero: none is
 }
 
 // Reached is Level(Outcomes(tx, src), src) of a source that tells of each outcome by executed.
 func Reached(tx primitives.Hash, executed func(primitives.Hash) Executed) view.ExecutionLevel {
 	first := executed(tx)
-	if first.Outcome == nil || first.Outcome.Status.Kind == primitives.StatusUnknown {
+	if !first.Known || first.Status == primitives.StatusUnknown {
 		return view.LevelNone
 	}
 	missing, missingRefunds, final := false, false, true
 	var few [8]primitives.Hash
 	stack := few[:0]
 	look := func(e *Executed, sends bool) { // whether the transaction itself sends it
-		ids := e.Outcome.ReceiptIDs
+		ids := e.Sends
 		for j := range ids {
 			x := executed(ids[j])
-			if x.Outcome != nil {
+			if x.Known {
 				stack = append(stack, ids[j])
 			}
 			switch {
-			case x.Outcome != nil && x.Outcome.Status.Kind != primitives.StatusUnknown:
+			case x.Known && x.Status != primitives.StatusUnknown:
 			case !sends && j == len(ids)-1 && ids[j] == e.Refund:
 				missingRefunds = true
 			default:

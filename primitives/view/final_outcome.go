@@ -81,6 +81,9 @@ func AppendFinalOutcome(b []byte, o *FinalOutcome, receipts bool) []byte {
 		return appendFinalOutcome(b, o, receipts)
 	}
 	o.Shown.once.Do(func() { o.Shown.text = appendFinalOutcome(make([]byte, 0, o.Size(receipts)), o, receipts) })
+	if o.Shown.text == nil { // the first one failed in it
+		return appendFinalOutcome(b, o, receipts)
+	}
 	return append(b, o.Shown.text...)
 }
 

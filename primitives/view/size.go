@@ -13,7 +13,7 @@ const (
 
 // Size is the length of what AppendFinalOutcome appends.
 func (o *FinalOutcome) Size(receipts bool) int {
-	n := inBase64(len(o.Status.Value)) + len(o.Status.Failure) + outcomeSize(&o.Outcome)
+	n := inBase64(len(o.Status.Value)) + len(o.Status.Failure) + OutcomeSize(&o.Outcome)
 	switch {
 	case o.Told != nil:
 		n += len(o.Told.JSON)
@@ -23,7 +23,7 @@ func (o *FinalOutcome) Size(receipts bool) int {
 		return jsonOutcome
 	}
 	for i := range o.Outcomes {
-		n += outcomeSize(&o.Outcomes[i])
+		n += OutcomeSize(&o.Outcomes[i])
 	}
 	if receipts {
 		n += receiptsSize(o.Receipts)
@@ -77,7 +77,8 @@ func transactionSize(t *primitives.SignedTransaction) int {
 	return jsonReceipt + actionsSize(t.Actions)
 }
 
-func outcomeSize(o *OutcomeProof) int {
+// OutcomeSize is the length of what AppendOutcomeProof appends.
+func OutcomeSize(o *OutcomeProof) int {
 	n := jsonOutcome + jsonKey*len(o.Outcome.ReceiptIDs) + inBase64(len(o.Outcome.Status.Value)) + len(o.Outcome.Status.Failure)
 	for _, l := range o.Outcome.Logs {
 		n += len(l) + 4

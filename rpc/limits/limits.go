@@ -148,7 +148,7 @@ var Table = [Count]Row{
 		Number: func(l *Limits) *uint64 { return &l.JSONNodes }},
 	{Key: "max_reply_bytes", Default: 32 * mib, Min: 64 << 10, Max: gib, Doc: "of one reply; of a batch, of all its replies together",
 		Number: func(l *Limits) *uint64 { return &l.Reply }},
-	{Key: "max_bytes_in_flight", Default: 48 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, who sends or reads at less than 1 MiB a second gives way, large requests and replies are refused (a large reply that many are told at once waits, as long as a request may take), and small ones served",
+	{Key: "max_bytes_in_flight", Default: 48 * mib, Min: mib, Max: 64 * gib, Doc: "of bodies and replies that are in memory; where they are reached, who sends or reads at less than 1 MiB a second gives way, large requests and replies are refused (what is told of a transaction waits for room, as long as a request may take, while no more than 32 MiB wait with it), and small ones served",
 		Number: func(l *Limits) *uint64 { return &l.InFlight }},
 	{Key: "max_bytes_in_flight_per_address", Default: 40 * mib, Min: mib, Max: 64 * gib, Doc: "of one address",
 		Address: func(l *Limits) *ByAddress { return &l.AddressInFlight }},

@@ -1,0 +1,175 @@
+package waiter
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+)
+
+// asksFor tells whether milestones was asked for an id.
+func (s *shell) asksFor(id primitives.Hash) bool {
+	return slices.ContainsFunc(s.watches, func(w messages.Watch) bool { return slices.Contains(w.IDs, id) })
+}
+
+// TestFoundByWhoIsDone: who has what it waits for has found receipts that are open. Another one that waits for more believes that milestones has been asked for them, so it has.
+func TestFoundByWhoIsDone(t *testing.T) {
+	tx := signedTx()
+	first := executed("a", 1)
+	first.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: first.Outcome.Outcome}
+	first.Outcome.ReceiptIDs = []primitives.Hash{id("open")}
+	ledger, records := book{}.put(first), NewRecords()
+	sent := newSharing(records, submitted(tx, view.LevelIncluded), ledger) // again, by who has heard of nothing: its mempool answers late
+	sent.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	if len(sent.answers) != 0 {
+		t.Fatalf("before the mempool: %+v", sent.answers)
+	}
+	last := newSharing(records, unsent(tx, view.LevelFinal), ledger)
+	last.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	if !sent.asksFor(id("open")) && !last.asksFor(id("open")) {
+		t.Errorf("nobody asks for the open receipt: %+v, %+v", sent.watches, last.watches)
+	}
+}
+
+// sound is a store in which nothing is, and nothing fails.
+type sound struct{}
+
+func (sound) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, ok bool, err error) {
+	return e, false, nil
+}
+
+// TestFoundInVain: what was found before the store failed is sought and asked for by the next one.
+func TestFoundInVain(t *testing.T) {
+	records := NewRecords()
+	bad := executed("tx", 1, "open")
+	bad.Outcome.ReceiptIDs = append([]primitives.Hash{{0xbd}}, bad.Outcome.ReceiptIDs...) // the last one first
+	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
+	first := newSharing(records, m, book{})
+	stays := newSharing(records, m, book{})
+	for _, s := range []*shell{first, stays} {
+		s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
+	}
+	first.o.Ledger = book{}.put(bad)
+	first.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	if len(first.answers) != 1 || first.answers[0].Err == nil {
+		t.Fatalf("%+v", first.answers)
+	}
+	stays.o.Ledger = sound{}
+	stays.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	if !stays.asksFor(id("open")) {
+		t.Errorf("nobody asks for the open receipt: %+v", stays.watches)
+	}
+}
+
+// TestOutOfItsBlock: milestones does not look at the nonce of a transaction that a block has. Where that block is lost it is asked to once more: else nobody says that another uses the nonce.
+func TestOutOfItsBlock(t *testing.T) {
+	tx := signedTx()
+	in := executed("a", 1)
+	in.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: in.Outcome.Outcome}
+	s := newSharing(NewRecords(), unsent(tx, view.LevelFinal), book{})
+	s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
+	s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{in}})
+	n := len(s.watches)
+	s.Handle(messages.Progress{At: position(2, 0), Reorganised: true, Branch: 1})
+	if len(s.watches) != n+1 || s.watches[n].Use.Key == "" {
+		t.Fatalf("%+v", s.watches[n:])
+	}
+	s.invalid = nonceUsed
+	if s.Handle(messages.Progress{At: position(2, 0), Watched: true, Branch: 1}); len(s.answers) != 1 || s.answers[0].Err != error(nonceUsed) {
+		t.Errorf("%+v", s.answers)
+	}
+}
+
+// TestLeavesFirst: who ends has left what is known before milestones hears of it. Else another one, who comes when milestones has forgotten the transaction, would find there what
+// milestones was asked for, and not ask.
+func TestLeavesFirst(t *testing.T) {
+	records := NewRecords()
+	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, book{}.put(executed("tx", 1, "open")))
+	s.Handle(messages.Progress{Watched: true, At: position(2, 0)})
+	left := -1
+	s.o.Unwatch = func(messages.Unwatch) { left = records.Stats().Transactions }
+	if s.end(); left != 0 {
+		t.Errorf("%d records when milestones is told", left)
+	}
+}
+
+// TestLogsAreNotKept: what is known of an outcome is what levels rest on, and not its logs, its result and its profile, which are large, nor the list of a block's outcomes of which it is one.
+func TestLogsAreNotKept(t *testing.T) {
+	const transactions, receipts = 50, 20
+	var all []*shell
+	records := NewRecords()
+	before := heap()
+	for i := range transactions {
+		var names []string
+		for k := range receipts {
+			names = append(names, fmt.Sprint(i, "r", k))
+		}
+		told, read := executed(fmt.Sprint("told", i), 1, append(names, "open")...), executed(fmt.Sprint("read", i), 1, append(names, "open")...)
+		heavy := func(e messages.Executed) messages.Executed {
+			e.Outcome.Logs = []string{strings.Repeat(fmt.Sprint(i), 16<<10)}
+			e.Outcome.Status.Value = make([]byte, 16<<10)
+			return e
+		}
+		ledger := book{}.put(heavy(read))
+		news := []messages.Executed{heavy(told)}
+		for _, name := range names {
+			ledger.put(heavy(executed(name, 2)))
+			news = append(news, heavy(executed(name, 2)))
+		}
+		s := newSharing(records, messages.AwaitTransaction{Hash: read.Outcome.ID, Until: view.LevelFinal}, ledger)
+		s.Handle(messages.Progress{Watched: true, At: position(3, 1)})
+		s.o.Ledger = nil
+		x := newSharing(records, messages.AwaitTransaction{Hash: told.Outcome.ID, Until: view.LevelFinal}, book{})
+		x.Handle(messages.Progress{Watched: true, At: position(1, 0)})
+		x.Handle(messages.Progress{At: position(3, 1), Executed: news})
+		all = append(all, s, x)
+	}
+	if used := heap() - before; used > 4<<20 {
+		t.Errorf("%d bytes of %d outcomes", used, records.Stats().Outcomes)
+	}
+	for _, s := range all {
+		if s.core.Level() != view.LevelIncludedFinal {
+			t.Fatalf("%v", s.core.Level())
+		}
+	}
+	runtime.KeepAlive(all)
+}
+
+// TestManyOutcomes: where waits for many transactions with many receipts are under way, those of more are refused, and those of transactions with few are not.
+func TestManyOutcomes(t *testing.T) {
+	records := NewRecords()
+	records.most = 500
+	begin := func(name string, receipts int) *shell {
+		ledger := book{}
+		var names []string
+		for i := range receipts {
+			names = append(names, fmt.Sprint(name, "r", i))
+			ledger.put(executed(names[i], 2))
+		}
+		ledger.put(executed(name, 1, append(names, "open"+name)...))
+		s := newSharing(records, messages.AwaitTransaction{Hash: id(name), Until: view.LevelFinal}, ledger)
+		s.Handle(messages.Progress{Watched: true, At: position(3, 1)})
+		return s
+	}
+	var full *shell
+	for i := 0; full == nil && i < 20; i++ {
+		if s := begin(fmt.Sprint("t", i), 100); len(s.answers) > 0 {
+			full = s
+		}
+	}
+	if full == nil || !errors.Is(full.answers[0].Err, view.ErrTooManyRequests) {
+		t.Fatalf("%+v", full)
+	}
+	if n := records.Stats().Outcomes; n > 500+fewOutcomes {
+		t.Errorf("%d outcomes are known", n)
+	}
+	if s := begin("small", 3); len(s.answers) != 0 || s.core.Level() != view.LevelIncludedFinal {
+		t.Errorf("a small one: %+v, %v", s.answers, s.core.Level())
+	}
+}

@@ -1,0 +1,166 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-chain/troupe/messages"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/view"
+	"github.com/troupe-chain/troupe/rpc/limits"
+)
+
+// TestRoomsOvertaken: who wants most of the memory, which he does not get as others hold some of it, keeps nobody from the rest.
+func TestRoomsOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		d, err := newDoor(&Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 10 * mib })}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holder, one, two := &client{}, &client{addr: netip.MustParseAddr("10.0.0.1")}, &client{addr: netip.MustParseAddr("10.0.0.2")}
+		held := &conn{door: d, transfer: new(transfer)}
+		held.book(holder, 4*mib)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		huge := make(chan limits.ID, 1)
+		go func() { huge <- d.await(ctx, &conn{door: d, transfer: new(transfer)}, one, 8*mib, new(view.Shown)) }()
+		synctest.Wait()
+		begin := time.Now()
+		for range 20 {
+			c := &conn{door: d, transfer: new(transfer)}
+			if full := d.await(ctx, c, two, 2*mib, new(view.Shown)); full != limits.Count {
+				t.Fatalf("refused by %v after %v", full, time.Since(begin))
+			}
+			c.drop()
+		}
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		held.drop()
+		if full := <-huge; full != limits.Count {
+			t.Errorf("the large one is refused by %v when there is room", full)
+		}
+	})
+}
+
+// large is an outcome whose reply takes some 400 KB.
+func large(level view.ExecutionLevel) *view.FinalOutcome {
+	tx := primitives.NewSignedTransaction(primitives.Transaction{
+		SignerID: "a.near", ReceiverID: "b.near", PublicKey: primitives.PublicKey(make([]byte, 33)),
+		Actions: []primitives.Action{&primitives.FunctionCall{Method: "m", Args: make([]byte, 300_000)}},
+	}, primitives.Signature(make([]byte, 65)))
+	return &view.FinalOutcome{Level: level, Transaction: tx, Status: view.FinalStatus{Kind: view.FinalSuccessValue}}
+}
+
+func txText(hash primitives.Hash, level string) string {
+	return rpcText("tx", fmt.Sprintf(`{"tx_hash":"%v","sender_account_id":"a.near","wait_until":"%s"}`, hash, level))
+}
+
+// TestWaitsHoldNothing: however large the reply is known to be, who waits for the chain has none of the memory for it. When they are told there is not room for all at once, and all have theirs, by and by.
+func TestWaitsHoldNothing(t *testing.T) {
+	const many = 40
+	var waiting atomic.Int64
+	told := make(chan struct{})
+	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+		if q.WaitUntil == view.LevelFinal { // is to come: nothing is to be seen before
+			messages.LeaveTurn(ctx)
+			waiting.Add(1)
+			<-told
+			messages.TakeTurn(ctx)
+		}
+		if err := messages.TakeLarge(ctx); err != nil {
+			return nil, err
+		}
+		return large(q.WaitUntil), nil
+	}}
+	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
+	if _, text, err := ask(dialFrom(t, "127.0.0.1", addr), txText(testHash, "EXECUTED")); err != nil || !strings.Contains(text, `"EXECUTED"`) {
+		t.Fatalf("%v %.300s", err, text)
+	}
+	var all sync.WaitGroup
+	var served atomic.Int64
+	for range many {
+		c := dialFrom(t, "127.0.0.1", addr)
+		all.Go(func() {
+			if _, text, err := ask(c, txText(testHash, "FINAL")); err == nil && strings.Contains(text, `"FINAL"`) {
+				served.Add(1)
+			} else {
+				t.Errorf("%v %.300s", err, text)
+			}
+		})
+	}
+	eventually(t, "all wait", func() bool { return waiting.Load() == many })
+	if held := s.door.inFlight.Load(); held != 0 {
+		t.Errorf("%d bytes are held while all wait", held)
+	}
+	close(told)
+	all.Wait()
+	if served.Load() != many {
+		t.Errorf("%d of %d are told", served.Load(), many)
+	}
+	eventually(t, "all is given back", func() bool { return s.door.inFlight.Load() == 0 })
+	if waiting, bytes := s.door.rooms.waiting(); waiting != 0 || bytes != 0 {
+		t.Errorf("left: %d, %d bytes", waiting, bytes)
+	}
+}
+
+// TestHangsUpForRoom: who hangs up while his reply waits for room gives his place up.
+func TestHangsUpForRoom(t *testing.T) {
+	n := &fakeNode{tx: func(_ context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+		o := large(q.WaitUntil)
+		o.Shown = new(view.Shown)
+		return o, nil
+	}}
+	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight = 1 << 20 })})
+	s.door.inFlight.Add(1 << 20)
+	c := dialFrom(t, "127.0.0.1", addr)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _, _ = ask(c, txText(testHash, "FINAL"))
+	}()
+	waits := func() int { n, _ := s.door.rooms.waiting(); return n }
+	eventually(t, "it waits", func() bool { return waits() == 1 })
+	_ = c.Close()
+	<-gone
+	begin := time.Now()
+	eventually(t, "its place is free", func() bool { return waits() == 0 })
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("its place was free after %v", took)
+	}
+	s.door.inFlight.Add(-1 << 20)
+}
+
+// TestBatchGivesWay: a batch that waits for the chain, and has a large reply in memory, gives way to who needs that.
+func TestBatchGivesWay(t *testing.T) {
+	waiting := make(chan struct{}, 1)
+	n := &fakeNode{tx: func(ctx context.Context, q *view.GetTx) (*view.FinalOutcome, error) {
+		if q.WaitUntil == view.LevelFinal {
+			waiting <- struct{}{}
+			<-ctx.Done()
+			return nil, &view.LookupError{Kind: view.ErrTimeout}
+		}
+		return large(q.WaitUntil), nil
+	}}
+	s, addr := serve(t, n, Options{Limits: limited(func(l *limits.Limits) { l.InFlight, l.Reply = 1<<20, 2<<20 })})
+	s.door.inFlight.Add(300_000) // of others: there is room for one of them
+	one := dialFrom(t, "127.0.0.1", addr)
+	go func() {
+		_, _, _ = ask(one, "["+txText(testHash, "EXECUTED")+`,{"id":1,"method":"health"},`+txText(primitives.Hash{1}, "FINAL")+"]")
+	}()
+	<-waiting
+	begin := time.Now()
+	_, text, err := ask(dialFrom(t, "127.0.0.1", addr), txText(testHash, "EXECUTED"))
+	if err != nil || !strings.Contains(text, `"EXECUTED"`) || time.Since(begin) > 5*time.Second {
+		t.Errorf("behind %v: %v %.300s", time.Since(begin), err, text)
+	}
+	s.door.inFlight.Add(-300_000)
+}
