@@ -1,0 +1,53 @@
+package engine
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestVet: a block that its producer has signed is vetted without its bodies, and its signatures are not checked again by Begin; one in which another's chunk bears a forged
+// signature, or whose votes are none, is not, and neither is a matter of the copy: who handed it on could not see it by the block's own signature.
+func TestVet(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
+	b, chunks := n.make(n.Head().Hash, 1, false)
+	producer := n.producer(n.Head().Hash, 1)
+	voteless := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
+	chain.SignBlock(voteless, producer)
+	forged := changed(b, nil, func(*primitives.BlockHeader) {})
+	forged.Body.Chunks = append([]*primitives.ChunkHeader{}, b.Body.Chunks...)
+	x := *b.Body.Chunks[0]
+	x.Signature = seedKey("nobody").Sign(nil)
+	forged.Body.Chunks[0] = &x
+	forged.Header.BlockBodyHash = forged.Body.Hash()
+	chain.SignBlock(forged, producer)
+	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: voteless, chain.InvalidChunk: forged} {
+		if _, err := n.Admit(bad); err != nil {
+			t.Errorf("%v: it is not admitted: %v", want, err)
+		}
+		if err := n.Vet(bad); !errors.Is(err, want) {
+			t.Errorf("%v: vetted with %v", want, err)
+		}
+		if _, err := n.Begin(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != Bad || errors.Is(err, chain.InvalidSignature) {
+			t.Errorf("%v: begun with %v", want, err)
+		}
+	}
+	var checks atomic.Int64
+	n.o.Verify = func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
+		checks.Add(1)
+		return s.Verify(data, key)
+	}
+	if err := n.Vet(b); err != nil {
+		t.Fatal(err)
+	}
+	vetted := checks.Swap(0)
+	if a := n.accept(b, chunks); !a.IsHead || vetted < 3 || checks.Load() >= vetted {
+		t.Errorf("%d signatures were checked before, %d then", vetted, checks.Load())
+	}
+	if orphan, _ := n.make(n.Head().Hash, 2, false); n.Vet(changed(orphan, nil, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{7} })) == nil {
+		t.Error("an orphan is vetted")
+	}
+}
