@@ -35,7 +35,12 @@ func TestVet(t *testing.T) {
 			t.Errorf("%v: begun with %v", want, err)
 		}
 	}
-	var checks atomic.Int64
+	var checks, random atomic.Int64
+	vrf := n.o.VRF
+	n.o.VRF = func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
+		random.Add(1)
+		return vrf(key, input, value, proof)
+	}
 	n.o.Verify = func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
 		checks.Add(1)
 		return s.Verify(data, key)
@@ -44,8 +49,8 @@ func TestVet(t *testing.T) {
 		t.Fatal(err)
 	}
 	vetted := checks.Swap(0)
-	if a := n.accept(b, chunks); !a.IsHead || vetted < 3 || checks.Load() >= vetted {
-		t.Errorf("%d signatures were checked before, %d then", vetted, checks.Load())
+	if a := n.accept(b, chunks); !a.IsHead || vetted < 3 || checks.Load() >= vetted || random.Load() != 1 {
+		t.Errorf("%d signatures were checked before, %d then, and %d random values", vetted, checks.Load(), random.Load())
 	}
 	if orphan, _ := n.make(n.Head().Hash, 2, false); n.Vet(changed(orphan, nil, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{7} })) == nil {
 		t.Error("an orphan is vetted")
