@@ -127,7 +127,7 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	return near.Pass
 }
 
-// maxEarly is how many blocks of a height are handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
+// maxEarly is how many blocks of a height are looked at to be handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
 const maxEarly = 2
 
 // earlyAt is a place of a block that is handed on early.
@@ -149,10 +149,8 @@ func (f *Front) mayHandOn(height primitives.Height) bool {
 // handOnEarly tells others of a block that came unasked as soon as it is known to be good but for what its chunks contain, if all hurry: some of them may have it by
 // this node alone, and would wait for what this one makes of it. Neards ban who hands on what is bad by itself.
 func (a *Actor) handOnEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
-	if !a.o.Eager || !a.o.Front.newsAt(b.Header.Height) || a.o.Front.early.has(hash) || !judged && a.vouched(b) != near.Pass || a.o.Engine.Vet(b) != nil {
-		return
-	}
-	if a.o.Front.mayHandOn(b.Header.Height) && a.o.Front.early.put(hash) {
+	f, height := a.o.Front, b.Header.Height
+	if a.o.Eager && f.newsAt(height) && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.Vet(b) == nil && f.early.put(hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
 	}
 }
