@@ -10,13 +10,16 @@ import (
 )
 
 // TestVet: a block that its producer has signed is vetted without its bodies, and its signatures are not checked again by Begin; one in which another's chunk bears a forged
-// signature, or whose votes are none, is not, and neither is a matter of the copy: who handed it on could not see it by the block's own signature.
+// signature, whose votes are none or whose next epoch is another is not. Each of them is admitted, so that its sender is not to be blamed for what its signature alone
+// does not show.
 func TestVet(t *testing.T) {
 	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
 	b, chunks := n.make(n.Head().Hash, 1, false)
 	producer := n.producer(n.Head().Hash, 1)
 	voteless := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
 	chain.SignBlock(voteless, producer)
+	misled := changed(b, nil, func(h *primitives.BlockHeader) { h.NextEpochID = primitives.EpochID{7} })
+	chain.SignBlock(misled, producer)
 	forged := changed(b, nil, func(*primitives.BlockHeader) {})
 	forged.Body.Chunks = append([]*primitives.ChunkHeader{}, b.Body.Chunks...)
 	x := *b.Body.Chunks[0]
@@ -24,7 +27,7 @@ func TestVet(t *testing.T) {
 	forged.Body.Chunks[0] = &x
 	forged.Header.BlockBodyHash = forged.Body.Hash()
 	chain.SignBlock(forged, producer)
-	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: voteless, chain.InvalidChunk: forged} {
+	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: voteless, chain.InvalidChunk: forged, chain.InvalidEpochHash: misled} {
 		if _, err := n.Admit(bad); err != nil {
 			t.Errorf("%v: it is not admitted: %v", want, err)
 		}
