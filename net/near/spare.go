@@ -13,8 +13,8 @@ const (
 	maxSilent  = 64 // neighbours of a peer who are known not to have told it
 )
 
-// silentFor is how long a peer is told of what a neighbour of it brings that has not told it of a block: until then the edge between them is mended, or taken away
-// (fixPeriod), and who is silent by choice costs one block in that time.
+// silentFor is how long a peer is told of what a neighbour of it brings that has not told it of a block: longer than it takes to see that a connection is none any more
+// and to take its edge away, and who is silent by choice costs one block in that time.
 const silentFor = 2 * time.Minute
 
 // brought is who has brought the last blocks first.

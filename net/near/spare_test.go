@@ -123,6 +123,9 @@ func TestSilent(t *testing.T) {
 		t.Errorf("told %d times, as it has asked for another block", n)
 	}
 	c := m[1].Node.ready[wire.T2][m[3].me]
+	if c.silent == nil {
+		t.Fatal("its question is not noted")
+	}
 	for i := range maxSilent {
 		c.silent[primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i)).PublicKey()] = time.Time{}
 	}
