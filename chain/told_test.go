@@ -44,7 +44,7 @@ func TestTold(t *testing.T) {
 		"a chunk too few":   {InvalidNumberOfChunkHeaders, true, func(r *rig) { r.block.Body.Chunks = r.block.Body.Chunks[:1] }},
 		"a chunk's gas":     {InvalidChunkHeadersRoot, true, func(r *rig) { r.block.Body.Chunks[0].PrevGasUsed++ }},
 		"a chunk's height":  {InvalidChunkHeadersRoot, true, func(r *rig) { r.block.Body.Chunks[0].HeightIncluded++ }},
-		"a chunk's signer":  {InvalidSignature, false, func(r *rig) { r.block.Body.Chunks[0].Signature = r.block.Body.Chunks[1].Signature }},
+		"a chunk's signer":  {InvalidChunk, false, func(r *rig) { r.block.Body.Chunks[0].Signature = r.block.Body.Chunks[1].Signature }},
 		"too few approvals": {NotEnoughApprovals, false, func(r *rig) { r.block.Header.Approvals[3] = ""; sign(r) }},
 		"bits of no validators": {InvalidEndorsementBitmap, false, func(r *rig) {
 			r.block.Header.ChunkEndorsements[0] = []byte{1, 1}

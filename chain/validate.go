@@ -285,7 +285,7 @@ func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
 		}
 		hash := c.ChunkHash()
 		if !j.Produced && !j.Verify(c.Signature, hash[:], j.ChunkSigners[i]) {
-			return invalidf(InvalidSignature, "of the chunk of shard %d", c.ShardID)
+			return invalidf(InvalidChunk, "the signature of that of shard %d", c.ShardID)
 		}
 	}
 	return nil

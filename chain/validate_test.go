@@ -230,7 +230,7 @@ func TestValidateBlockRules(t *testing.T) {
 			r.block.Body.Chunks[0].HeightCreated = 2
 			r.resign(0)
 		}},
-		"a chunk of another producer": {want: InvalidSignature, change: func(r *rig) {
+		"a chunk of another producer": {want: InvalidChunk, change: func(r *rig) {
 			c := r.block.Body.Chunks[0]
 			hash := c.ChunkHash()
 			c.Signature = key("q").Sign(hash[:])

@@ -210,29 +210,44 @@ func (e *Engine) findPoint(s *syncScan, end primitives.Height) (*syncPoint, erro
 		if rec.Prev() == ref(e.genesis) {
 			continue
 		}
-		var body primitives.BlockBody
-		raw, err := rec.Body()
+		var h primitives.BlockHeader // which tells of new chunks: where the folder begins there are blocks without a body
+		raw, err := rec.Header()
 		if err == nil {
-			err = borsh.Unmarshal(raw, &body)
+			err = borsh.Unmarshal(raw, &h)
 		}
 		if err != nil {
 			return nil, err
 		}
 		if s.had == nil {
-			s.had = make([]int, len(body.Chunks))
+			s.had = make([]int, len(h.ChunkMask))
 		}
 		s.found = true
-		for k, c := range body.Chunks {
-			if c.HeightIncluded == at.Height {
+		for k, is := range h.ChunkMask {
+			if is {
 				s.had[k]++
 			}
 			s.found = s.found && s.had[k] >= 2
 		}
-		if s.found {
-			return &syncPoint{at, s.epoch, body.Chunks}, nil
+		if !s.found {
+			continue
 		}
+		chunks, err := chunksIn(rec)
+		if err != nil || len(chunks) == 0 { // here there is no state of it, and nothing that leads to it
+			return nil, err
+		}
+		return &syncPoint{at, s.epoch, chunks}, nil
 	}
 	return nil, nil
+}
+
+// chunksIn are the chunk headers of a block; none: its header alone is here.
+func chunksIn(rec *storage.Record) ([]*primitives.ChunkHeader, error) {
+	var body primitives.BlockBody
+	raw, err := rec.Body()
+	if err == nil {
+		err = borsh.Unmarshal(raw, &body)
+	}
+	return body.Chunks, err
 }
 
 // pinPoint stores the states of a snapshot that are not stored yet, of the shards that are held; base is folded and held.

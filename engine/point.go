@@ -139,12 +139,8 @@ func (e *Engine) pointOf(p *lastPoint) (*syncPoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body primitives.BlockBody
-	raw, err := rec.Body()
-	if err == nil {
-		err = borsh.Unmarshal(raw, &body)
-	}
-	return &syncPoint{p.at, p.begin, body.Chunks}, err
+	chunks, err := chunksIn(rec)
+	return &syncPoint{p.at, p.begin, chunks}, err
 }
 
 // lastKept is the newest point if what belongs to it is kept; nil: there is none.

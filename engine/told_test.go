@@ -34,7 +34,7 @@ func TestToldCopy(t *testing.T) {
 	if _, err := n.Admit(altered); err != nil {
 		t.Fatalf("it shows at once: %v", err)
 	}
-	if _, err := n.Begin(altered, chunks, false); !errors.Is(err, chain.InvalidSignature) || VerdictOf(err) != Early {
+	if _, err := n.Begin(altered, chunks, false); !errors.Is(err, chain.InvalidChunk) || VerdictOf(err) != Early {
 		t.Fatalf("another chunk's signature: %v, verdict %d", err, VerdictOf(err))
 	}
 	p, err := n.Begin(told(), chunks, false)

@@ -37,6 +37,7 @@ type Front struct {
 	statesHere, statesAll      atomic.Uint64           // parts of the states that come
 	lastSent, lastReceived     uint64                  // the actor's
 	early                      lately[primitives.Hash] // the last blocks of which others were told before they were adopted
+	places                     lately[earlyAt]         // of these
 }
 
 // Holds tells whether a validator has said that its node holds a shard.

@@ -86,7 +86,7 @@ func (a *Actor) checkBlock(b *primitives.Block) near.Verdict {
 }
 
 // vouched hands a block on whose parent is known and which the producer of its height has signed with this body. Who has the parent
-// comes to the same end, so that nobody is banned for what he could not know.
+// comes to the same end, so that nobody is banned for what he could not know: whatever Actor.refused bans for is looked at here.
 func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	e, h := a.o.Engine, b.Header
 	if e.Adopted(b.Hash()) != nil {
@@ -98,6 +98,7 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	}
 	var (
 		id     primitives.EpochID
+		next   primitives.EpochID
 		key    primitives.PublicKey
 		shards int
 	)
@@ -109,6 +110,9 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 		if err != nil {
 			return err
 		}
+		if next, err = m.NextEpochIDFromPrev(parent.Hash); err != nil {
+			return err
+		}
 		key = v.PublicKey
 		layout, err := m.ShardLayout(id)
 		shards = layout.NumShards()
@@ -117,16 +121,36 @@ func (a *Actor) vouched(b *primitives.Block) near.Verdict {
 	switch {
 	case err != nil:
 		return near.Hold
-	case h.EpochID != id || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, a.o.Verify) != nil:
+	case h.EpochID != id || h.NextEpochID != next || h.Height <= parent.Height() || chain.ValidateOrigin(b, key, shards, a.o.Verify) != nil:
 		return near.Refuse
 	}
 	return near.Pass
 }
 
-// handOnEarly tells others of a block that came unasked as soon as it is known who has made it, if all hurry: some of them may have it by this node alone, and
-// would wait for what this one makes of it.
+// maxEarly is how many blocks of a height are looked at to be handed on before they are adopted. Who makes more of them is an enemy: of two it is seen that he has made two.
+const maxEarly = 2
+
+// earlyAt is a place of a block that is handed on early.
+type earlyAt struct {
+	height primitives.Height
+	n      int
+}
+
+// mayHandOn tells whether a block may be handed on early, and takes its place.
+func (f *Front) mayHandOn(height primitives.Height) bool {
+	for n := range maxEarly {
+		if f.places.put(earlyAt{height, n}) {
+			return true
+		}
+	}
+	return false
+}
+
+// handOnEarly tells others of a block that came unasked as soon as it is known to be good but for what its chunks contain, if all hurry: some of them may have it by
+// this node alone, and would wait for what this one makes of it. Neards ban who hands on what is bad by itself.
 func (a *Actor) handOnEarly(hash primitives.Hash, b *primitives.Block, judged bool) {
-	if a.o.Eager && a.o.Front.newsAt(b.Header.Height) && (judged || a.vouched(b) == near.Pass) && a.o.Front.early.put(hash) {
+	f, height := a.o.Front, b.Header.Height
+	if a.o.Eager && f.newsAt(height) && !f.early.has(hash) && (judged || a.vouched(b) == near.Pass) && f.mayHandOn(height) && a.o.Engine.Vet(b) == nil && f.early.put(hash) {
 		a.host.Post(near.ToAll{Msg: &wire.Block{Block: b}})
 	}
 }

@@ -67,6 +67,22 @@ func TestEarly(t *testing.T) {
 	}
 }
 
+// TestEarlyTwins: of the blocks of a height two are handed on before they are adopted, however many their maker has signed; of other heights as many.
+func TestEarlyTwins(t *testing.T) {
+	f := new(Front)
+	for h := range primitives.Height(5) {
+		n := 0
+		for range 100 {
+			if f.mayHandOn(7 + h) {
+				n++
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d blocks of height %d are handed on", n, 7+h)
+		}
+	}
+}
+
 // TestArrivalPanics: an arrival that panics beside the actor is given up, and begun again in a while, whatever it was at.
 func TestArrivalPanics(t *testing.T) {
 	came := make(chan *arrived, 1)

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/troupe-chain/troupe/actors/network"
+	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/production"
+	"github.com/troupe-chain/troupe/messages"
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/near/tcp"
 	peerwire "github.com/troupe-chain/troupe/net/wire"
@@ -286,6 +288,42 @@ func TestNetworkEnemies(t *testing.T) {
 		t.Error("no block")
 	}
 	until(t, func() bool { return len(a.front.Info().ActivePeers) == 2 }) // the flood and b
+}
+
+// TestNetworkRelays: who hands on a block in which its producer has put another's chunk with a forged signature is not banned for it: by the block's own signature that does
+// not show. Who brings one that nobody has signed is.
+func TestNetworkRelays(t *testing.T) {
+	a := join(t, "a", nil)
+	var refused atomic.Int64
+	b := join(t, "b", func(o *Options) {
+		o.trip = func(kind string, m any, after bool) {
+			if _, is := m.(messages.BlockRefused); is && after && kind == network.Name {
+				refused.Add(1)
+			}
+		}
+	}, a.info)
+	apart := start(t, 2, func(o *Options) { o.Mode = production.Manual })
+	mine(t, apart, 1)
+	x := *apart.e.Head().Block
+	if x.Header.PrevHash != b.e.Head().Hash {
+		t.Fatal("it is of another chain")
+	}
+	h, c := *x.Header, *x.Body.Chunks[0]
+	c.Signature = apart.key.Sign(nil)
+	x.Header = &h
+	x.Body.Chunks = append([]*primitives.ChunkHeader{&c}, x.Body.Chunks[1:]...)
+	h.BlockBodyHash = x.Body.Hash()
+	h.Init()
+	chain.SignBlock(&x, apart.key)
+	relay, liar := attack(t, "relay", b, "test"), attack(t, "liar", b, "test")
+	until(t, func() bool { return relay.connected() && liar.connected() })
+	relay.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: &x}})
+	until(t, func() bool { return refused.Load() == 1 })
+	liar.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: forged(b.sandbox, 1)}})
+	until(t, func() bool { return !liar.connected() })
+	if !relay.connected() {
+		t.Error("who hands on a block that its producer has signed is banned")
+	}
 }
 
 // TestNetworkGaps: a follower that was away while blocks were made has them when it is back, and one whose actor of the network fails goes on.

@@ -80,6 +80,34 @@ func (p *Pool) made(out *Out, m *Made) error {
 	return nil
 }
 
+// Brings tells whether accounts are all given as many parts of a chunk as make its body before it is in a block: by its maker, or by others who pass theirs on, as
+// passOn does. Nobody else has the body before he asks for it, behind the block.
+func (p *Pool) Brings(h *primitives.ChunkHeader, accounts []primitives.AccountID) (bool, error) {
+	id, known := p.chain.Epoch(h.PrevBlockHash)
+	if !known {
+		return false, ErrUnknown
+	}
+	facts, err := p.factsOf(id)
+	if err != nil {
+		return false, err
+	}
+	all, _, err := p.producers(id, h.PrevBlockHash)
+	if err != nil {
+		return false, err
+	}
+	next, err := p.chain.Producer(id, h.ShardID, h.HeightCreated+1)
+	if err != nil {
+		return false, err
+	}
+	for _, a := range accounts {
+		cares := slices.Contains(all, a) && p.chain.Cares(a, h.PrevBlockHash, h.ShardID)
+		if a != p.me && facts.parts[a] < p.rs.DataParts() && !cares && a != next.AccountID {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // passOn gives own parts, when they come first, to the block producers of this epoch and the next that hold the shard, and to who makes its next chunk. A
 // Sparing one gives nothing to those whose own parts, which they have from its maker, are as many as make the body, as in a network of three or four.
 func (p *Pool) passOn(out *Out, e *entry, id primitives.EpochID, fresh []primitives.ChunkPart) error {

@@ -38,7 +38,14 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 		}
 		return nil
 	}
-	if n.spared(list, key.ShardID) {
+	spared, err := n.spared(list, key.ShardID), error(nil)
+	if spared {
+		spared, err = n.parts.Brings(&c.Header, accountsOf(list))
+	}
+	if err != nil {
+		return err
+	}
+	if spared {
 		out, err := n.judges.Step(witness.Held{Key: key, Chunk: c.Hash})
 		n.judging(out, err)
 		return nil
@@ -52,8 +59,17 @@ func (n *Node) showWitness(c *primitives.Chunk) error {
 	return nil
 }
 
-// spared tells whether a chunk needs no witness: a network hurries, and all who judge the shard's chunks, this validator among them, hold its state. Where the last
-// block lacks a chunk somebody may not have told so in time, and witnesses are shown.
+// accountsOf are those of validators.
+func accountsOf(list []chain.Assigned) []primitives.AccountID {
+	out := make([]primitives.AccountID, len(list))
+	for i := range list {
+		out[i] = list[i].AccountID
+	}
+	return out
+}
+
+// spared tells whether a chunk needs no witness, if its body comes to all who judge it (parts.Pool.Brings): a network hurries, and they all, this validator among them,
+// hold the shard's state. Where the last block lacks a chunk somebody may not have told so in time, and witnesses are shown.
 func (n *Node) spared(list []chain.Assigned, shard primitives.ShardID) bool {
 	if n.o.Holds == nil || !n.hurries() || slices.Contains(n.head.block.Header.ChunkMask, false) {
 		return false

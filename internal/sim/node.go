@@ -58,6 +58,7 @@ type node struct {
 	account primitives.AccountID // none: it follows
 	tracks  engine.Track         // nil: it holds all shards
 	held    []primitives.ShardID // where it holds those that it makes chunks of
+	said    []primitives.ShardID // what others know that it holds, where all hurry
 	disk    *storage.MemDisk
 	gate    *gate
 	key     primitives.SecretKey
@@ -169,7 +170,7 @@ func (n *node) start() error {
 	}
 	n.core, err = consensus.New(consensus.Options{
 		Engine: prompt{n.engine, n}, Account: n.account, Key: n.key, Delays: delays, Vote: 86, Signed: signed, Verify: verify,
-		Random: draws.IntN, Planted: planted, Eager: w.s.Eager,
+		Random: draws.IntN, Planted: planted, Eager: w.s.Eager, Holds: w.holds(),
 	}, w.now)
 	if err != nil {
 		return err

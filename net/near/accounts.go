@@ -93,8 +93,11 @@ func (a *accounts) add(now time.Time, data []*wire.AccountData) (fresh []*wire.A
 
 func (a *accounts) signed(now time.Time, version uint64) *wire.AccountData {
 	d := &wire.AccountData{PeerID: a.me, Proxies: a.proxies, Version: version, Timestamp: timestamp(now), Holds: a.holds}
-	if err := d.Sign(a.key); err != nil {
-		d.Proxies, d.Holds = nil, nil // too many to be told: then none
+	if d.Sign(a.key) == nil {
+		return d
+	}
+	if d.Holds = nil; d.Sign(a.key) != nil { // too many to be told: then none
+		d.Proxies = nil
 		_ = d.Sign(a.key)
 	}
 	return d

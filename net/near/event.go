@@ -54,7 +54,7 @@ type (
 	Head struct {
 		Block         *primitives.Block
 		TrackedShards []primitives.ShardID
-		T1            map[primitives.AccountID][]primitives.PublicKey // keys of this epoch's and the next's validators
+		T1            map[primitives.AccountID][]primitives.PublicKey // keys of this epoch's validators, and behind these the next's
 		EpochHeight   uint64
 		PointEpoch    uint64 // the height of the newest epoch that has a sync block; 0: not known
 	}

@@ -42,8 +42,9 @@ type conn struct {
 	hash     primitives.Hash
 	hasBlock bool
 
-	held   []held     // while waiting, in order
-	asked  lastHashes // blocks that were asked for
+	held   []held                    // while waiting, in order
+	asked  lastHashes                // blocks that were asked for
+	silent map[wire.PeerID]time.Time // neighbours of it that have not told it of a block, until when that counts
 	seen   seenMessages
 	due    connTimers
 	bucket [2]time.Time // when epoch sync requests and responses are taken next

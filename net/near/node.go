@@ -146,7 +146,7 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 	case ToPeer:
 		n.toPeer(wire.T2, ev.Peer, ev.Msg)
 	case ToAll:
-		n.toAll(ev.Msg)
+		n.toAll(now, ev.Msg)
 	case OptimisticTo:
 		n.optimistic(ev)
 	case RouteTo:
@@ -205,10 +205,10 @@ func (n *Node) sorted(tier wire.Tier) []*conn {
 	return out
 }
 
-func (n *Node) toAll(m wire.Message) {
+func (n *Node) toAll(now time.Time, m wire.Message) {
 	b, _ := m.(*wire.Block)
 	for _, c := range n.sorted(wire.T2) {
-		if b == nil || !n.hasHeard(c.peer.ID, b.Block) {
+		if b == nil || !n.hasHeard(now, c, b.Block) {
 			n.write(c, m)
 		}
 	}
@@ -284,14 +284,16 @@ func (n *Node) Info() Info {
 	return i
 }
 
-// holders are the shards of validators who have said what they hold.
+// holders are the shards of validators who have said what they hold, by the key that counts in this epoch: where an account has another one in the next, it may be
+// another node's, which judges nothing yet.
 func (n *Node) holders() map[primitives.AccountID][]primitives.ShardID {
 	out := map[primitives.AccountID][]primitives.ShardID{}
-	for id := range n.accounts.byID {
-		for _, d := range n.accounts.of(id) {
-			if len(d.Holds) > 0 {
-				out[id] = d.Holds
-			}
+	for id, keys := range n.accounts.byID {
+		if len(keys) == 0 {
+			continue
+		}
+		if d := n.accounts.data[keys[0]]; d != nil && len(d.Holds) > 0 {
+			out[id] = d.Holds
 		}
 	}
 	return out

@@ -87,6 +87,9 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 		n.deliver(c, m)
 	case *wire.Block:
 		n.block(c, m)
+	case *wire.BlockRequest:
+		n.asks(now, c, m.Hash)
+		n.deliver(c, m)
 	case *wire.HandshakeFailure, *wire.LastEdge, *wire.Challenge: // too late, or of no use
 	default:
 		n.deliver(c, m)
@@ -212,7 +215,7 @@ func (n *Node) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
 // judged takes announcements that the rest of the node has verified and tells them on.
 func (n *Node) judged(now time.Time, j Judged) {
 	if fresh := n.announced.add(j.Good); len(fresh) > 0 {
-		n.toAll(&wire.RoutingTable{Accounts: fresh})
+		n.toAll(now, &wire.RoutingTable{Accounts: fresh})
 	}
 	if j.Ban != NotBanned {
 		n.ban(now, j.From, j.Ban)
@@ -255,5 +258,5 @@ func (n *Node) snapshot(now time.Time, ev Snapshot) {
 	if n.hosts.isNew(s) {
 		n.hosts.put(s)
 	}
-	n.toAll(&wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{s}})
+	n.toAll(now, &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{s}})
 }

@@ -1,6 +1,8 @@
 package near
 
 import (
+	"time"
+
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -8,12 +10,23 @@ import (
 const (
 	maxBrought = 64 // blocks of which it is remembered who has brought them
 	toldAgain  = 8  // of so many heights one is told to everybody, so that peers know of each other how far they are
+	maxSilent  = 64 // neighbours of a peer who are known not to have told it
 )
 
-// brought is who has brought the last blocks first; "": it is not known to have told its neighbours.
+// silentFor is how long a peer is told of what a neighbour of it brings that has not told it of a block: longer than it takes to see that a connection is none any more
+// and to take its edge away, and who is silent by choice costs one block in that time.
+const silentFor = 2 * time.Minute
+
+// brought is who has brought the last blocks first.
 type brought struct {
-	by    map[primitives.Hash]wire.PeerID
+	by    map[primitives.Hash]bringer
 	order []primitives.Hash
+}
+
+// bringer is a peer, "": one that is not known to have told its neighbours, and whether this node has told others of the block.
+type bringer struct {
+	id   wire.PeerID
+	told bool
 }
 
 func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
@@ -21,29 +34,43 @@ func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
 		return
 	}
 	if b.by == nil {
-		b.by = map[primitives.Hash]wire.PeerID{}
+		b.by = map[primitives.Hash]bringer{}
 	}
 	if len(b.order) >= maxBrought {
 		delete(b.by, b.order[0])
 		b.order = b.order[1:]
 	}
-	b.by[hash] = by
+	b.by[hash] = bringer{id: by}
 	b.order = append(b.order, hash)
 }
 
 // told has a block that is told once more be told to everybody: nothing moves, and its bringer may have told nobody.
 func (b *brought) told(hash primitives.Hash) {
-	if _, there := b.by[hash]; there {
-		b.by[hash] = ""
+	if x, there := b.by[hash]; there {
+		x.told = true
+		b.by[hash] = x
 	}
+}
+
+// asks notes that a peer asks for a block. Was it spared that since a neighbour had brought it, then that one has not told it: their edge is of before, or
+// it lies, or what it told was lost. What it brings from now on is told to this peer.
+func (n *Node) asks(now time.Time, c *conn, hash primitives.Hash) {
+	by := n.brought.by[hash].id
+	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
+		return
+	}
+	if c.silent == nil || len(c.silent) >= maxSilent {
+		c.silent = map[wire.PeerID]time.Time{}
+	}
+	c.silent[by] = now.Add(silentFor)
 }
 
 // hasHeard tells whether a peer need not be told of a block, since who has brought it has told it: it tells all of its neighbours but those whom another has told
 // before. What gets lost on the way is asked for when its child comes.
-func (n *Node) hasHeard(peer wire.PeerID, b *primitives.Block) bool {
+func (n *Node) hasHeard(now time.Time, c *conn, b *primitives.Block) bool {
 	if !n.Sparing || b.Header.Height%toldAgain == 0 {
 		return false
 	}
-	by := n.brought.by[b.Hash()]
-	return by != "" && (by == peer || n.graph.Adjacent(by, peer))
+	by, peer := n.brought.by[b.Hash()], c.peer.ID
+	return by.id != "" && !by.told && (by.id == peer || n.graph.Adjacent(by.id, peer) && !now.Before(c.silent[by.id]))
 }

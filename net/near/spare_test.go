@@ -2,6 +2,7 @@ package near
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -70,8 +71,66 @@ func TestSpare(t *testing.T) {
 		b.put(headAt(i).Block.Hash(), "a")
 		b.put(headAt(i).Block.Hash(), "b")
 	}
-	if len(b.by) != maxBrought || len(b.order) != maxBrought || b.by[headAt(2*maxBrought-1).Block.Hash()] != "a" {
+	if len(b.by) != maxBrought || len(b.order) != maxBrought || b.by[headAt(2*maxBrought-1).Block.Hash()].id != "a" {
 		t.Errorf("%d and %d blocks are remembered", len(b.by), len(b.order))
+	}
+}
+
+// TestSilent: who has to ask for a block, since its bringer has not told it though they are connected, is told of what that one brings, by who was asked; and when
+// that is long ago it is not, since it has been told of all meanwhile.
+func TestSilent(t *testing.T) {
+	f := newFabric(t, 1)
+	var m [4]*member
+	for i := range m {
+		m[i] = f.add(fmt.Sprint("n", i), func(c *Config) {
+			quiet(c)
+			c.Sparing = true
+		})
+		for j := range i {
+			f.dial(m[i], m[j], wire.T2)
+		}
+	}
+	f.run(10 * time.Second)
+	tell := func(h primitives.Height) int {
+		for _, to := range []int{1, 2} { // not the last one
+			f.step(m[0], ToPeer{Peer: m[to].me, Msg: &wire.Block{Block: headAt(h).Block}})
+		}
+		f.run(time.Second)
+		f.log = nil
+		for _, from := range []int{1, 2} {
+			f.step(m[from], ToAll{Msg: &wire.Block{Block: headAt(h).Block}})
+		}
+		f.run(time.Second)
+		return strings.Count(strings.Join(f.log, " "), "n1>n3 block_response")
+	}
+	ask := func(h primitives.Height) {
+		f.step(m[3], ToPeer{Peer: m[1].me, Msg: &wire.BlockRequest{Hash: headAt(h).Block.Hash()}})
+		f.run(time.Second)
+	}
+	if n := tell(9); n != 0 {
+		t.Errorf("told %d times what its bringer is thought to have told", n)
+	}
+	ask(9)
+	if n := tell(10); n != 1 {
+		t.Errorf("behind its question told %d times", n)
+	}
+	f.run(silentFor)
+	if n := tell(11); n != 0 {
+		t.Errorf("a while later told %d times", n)
+	}
+	ask(2) // of which nobody knows who has brought it
+	if n := tell(12); n != 0 {
+		t.Errorf("told %d times, as it has asked for another block", n)
+	}
+	c := m[1].Node.ready[wire.T2][m[3].me]
+	if c.silent == nil {
+		t.Fatal("its question is not noted")
+	}
+	for i := range maxSilent {
+		c.silent[primitives.SecretKeyFromSeed(primitives.ED25519, fmt.Sprint(i)).PublicKey()] = time.Time{}
+	}
+	if ask(12); len(c.silent) == 0 || len(c.silent) > maxSilent {
+		t.Errorf("%d are kept", len(c.silent))
 	}
 }
 
@@ -119,6 +178,24 @@ func TestHolders(t *testing.T) {
 	f.run(30 * time.Second)
 	if got := a.Info().Holders; len(got) != 1 || fmt.Sprint(got["c"]) != "[3 4]" {
 		t.Errorf("a knows of %v", got)
+	}
+	next := keyFor("next").PublicKey() // of the node that is c's in the next epoch, and holds more
+	h.T1["c"] = append(h.T1["c"], next)
+	f.step(a, h)
+	a.accounts.data[next] = &wire.AccountData{AccountKey: next, Holds: []primitives.ShardID{3, 4, 5}}
+	if got := a.Info().Holders; fmt.Sprint(got["c"]) != "[3 4]" {
+		t.Errorf("with the next epoch's node a knows of %v", got)
+	}
+	delete(a.accounts.data, h.T1["c"][0])
+	if got := a.Info().Holders; len(got) != 0 {
+		t.Errorf("of this epoch's node nothing is known, and a knows of %v", got)
+	}
+	h.T1["c"] = h.T1["c"][:1]
+	f.step(a, h)
+	c.accounts.proxies = []wire.PeerAddr{{Addr: netip.MustParseAddrPort("1.2.3.4:5"), PeerID: a.me}}
+	c.accounts.holds = make([]primitives.ShardID, wire.MaxAccountData/8) // more than account data may be long
+	if d := c.accounts.signed(time.Unix(1, 0), 9); len(d.Holds) != 0 || len(d.Proxies) != 1 || d.Signature == "" {
+		t.Errorf("of too many shards %d are told, with %d proxies", len(d.Holds), len(d.Proxies))
 	}
 	h.TrackedShards = nil
 	f.step(c, h)

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestVet: a block that its producer has signed is vetted without its bodies, and its signatures are not checked again by Begin; one in which another's chunk bears a forged
+// signature, whose votes are none or whose next epoch is another is not. Each of them is admitted, so that its sender is not to be blamed for what its signature alone
+// does not show.
+func TestVet(t *testing.T) {
+	n := openNode(t, testGenesis(t, "aa", "bb", "cc"))
+	b, chunks := n.make(n.Head().Hash, 1, false)
+	producer := n.producer(n.Head().Hash, 1)
+	voteless := changed(b, nil, func(h *primitives.BlockHeader) { h.Approvals = nil })
+	chain.SignBlock(voteless, producer)
+	misled := changed(b, nil, func(h *primitives.BlockHeader) { h.NextEpochID = primitives.EpochID{7} })
+	chain.SignBlock(misled, producer)
+	forged := changed(b, nil, func(*primitives.BlockHeader) {})
+	forged.Body.Chunks = append([]*primitives.ChunkHeader{}, b.Body.Chunks...)
+	x := *b.Body.Chunks[0]
+	x.Signature = seedKey("nobody").Sign(nil)
+	forged.Body.Chunks[0] = &x
+	forged.Header.BlockBodyHash = forged.Body.Hash()
+	chain.SignBlock(forged, producer)
+	for want, bad := range map[chain.Invalid]*primitives.Block{chain.NotEnoughApprovals: voteless, chain.InvalidChunk: forged, chain.InvalidEpochHash: misled} {
+		if _, err := n.Admit(bad); err != nil {
+			t.Errorf("%v: it is not admitted: %v", want, err)
+		}
+		if err := n.Vet(bad); !errors.Is(err, want) {
+			t.Errorf("%v: vetted with %v", want, err)
+		}
+		if _, err := n.Begin(bad, chunks, false); !errors.Is(err, want) || VerdictOf(err) != Bad || errors.Is(err, chain.InvalidSignature) {
+			t.Errorf("%v: begun with %v", want, err)
+		}
+	}
+	var checks, random atomic.Int64
+	vrf := n.o.VRF
+	n.o.VRF = func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool {
+		random.Add(1)
+		return vrf(key, input, value, proof)
+	}
+	n.o.Verify = func(s primitives.Signature, data []byte, key primitives.PublicKey) bool {
+		checks.Add(1)
+		return s.Verify(data, key)
+	}
+	if err := n.Vet(b); err != nil {
+		t.Fatal(err)
+	}
+	vetted := checks.Swap(0)
+	if a := n.accept(b, chunks); !a.IsHead || vetted < 3 || checks.Load() >= vetted || random.Load() != 1 {
+		t.Errorf("%d signatures were checked before, %d then, and %d random values", vetted, checks.Load(), random.Load())
+	}
+	if orphan, _ := n.make(n.Head().Hash, 2, false); n.Vet(changed(orphan, nil, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{7} })) == nil {
+		t.Error("an orphan is vetted")
+	}
+}

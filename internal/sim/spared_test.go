@@ -1,0 +1,58 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestSpared: where all hold all shards and hurry, no witness is shown to those whom the body comes to before the block: four, of whom each is given all of it, and seven
+// that all make chunks of the one shard, so that parts are passed on to them. Of four shards each has two of eight makers: the other six have the body only when
+// its block is there, and judge by the witness. (Without it each block waited for its chunks: 214 blocks took 87 s in place of 7.)
+func TestSpared(t *testing.T) {
+	for _, c := range []struct {
+		name                 string
+		nodes, shards, spare int // witnesses of how many tenths of the chunks are spared, at the least
+	}{{"each part is the body", 4, 4, 8}, {"parts are passed on", 7, 1, 8}, {"parts are not passed on", 8, 4, 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := ScenarioOf("hurry", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Nodes, s.Shards, s.Liar, s.Saves, s.Crashes, s.Late, s.Faults, s.Latency, s.Load = c.nodes, c.shards, false, 0, 0, 0, 0, [2]int64{ms / 2, 2 * ms}, 100
+			w, err := newWorld(Options{Seed: 3, Scenario: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			shown := map[primitives.ChunkKey]bool{}
+			w.net.drop = func(_, _ *node, m consensus.Message) bool {
+				if p, ok := m.(*primitives.PartialWitness); ok {
+					shown[p.Key()] = true
+				}
+				return false
+			}
+			const first, last = 40, 200
+			for w.nodes[0].engine.Final().Height < last {
+				if w.next(); w.now > begin+20*second {
+					t.Fatalf("after 20 s: %s", w.where())
+				}
+			}
+			if w.check.violation != nil || w.check.missed+w.check.gaps > 0 {
+				t.Fatalf("%d heights and %d chunks are missed, %v", w.check.missed, w.check.gaps, w.check.violation)
+			}
+			n := 0
+			for key := range shown {
+				if key.HeightCreated > first && key.HeightCreated <= last {
+					n++
+				}
+			}
+			all := (last - first) * c.shards
+			t.Logf("%d chunks of %d have witnesses, %d ms", n, all, (w.now-begin)/ms)
+			if n > all*(10-c.spare)/10 || c.spare == 0 && n < all {
+				t.Errorf("%d chunks of %d have witnesses", n, all)
+			}
+		})
+	}
+}
