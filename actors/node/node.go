@@ -56,6 +56,8 @@ type Node struct {
 	sessions atomic.Int64
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
+	// followed counts others who are told of blocks.
+	followed   atomic.Int64
 	moves      moves
 	shardMoves validatoractor.Moves
 	statuses   *network.Statuses // nil: nobody else is asked

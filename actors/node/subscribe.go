@@ -115,10 +115,20 @@ type moves struct {
 const foldRest = 10 * time.Millisecond
 
 func (n *Node) restBeforeFold() time.Duration {
-	if n.subscribed.Load() > 0 {
+	if n.subscribed.Load() > 0 || n.followed.Load() > 0 {
 		return foldRest
 	}
 	return 0
+}
+
+// Followed says that blocks are told of otherwise than to subscribers, until done is called: a fold waits for that, too.
+func (n *Node) Followed() (done func()) {
+	n.followed.Add(1)
+	thread := n.o.Thread()
+	return sync.OnceFunc(func() {
+		n.followed.Add(-1)
+		thread()
+	})
 }
 
 // moved tells subscribers that the chain has.

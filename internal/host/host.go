@@ -318,6 +318,7 @@ func (h *Host) open(o *Options, ports *ports, undo *[]func()) (err error) {
 		if err != nil {
 			return err
 		}
+		p.followed = h.Node.Followed()
 		h.publishing.Store(p)
 		*undo = append(*undo, p.close)
 	}

@@ -18,6 +18,7 @@ import (
 
 // publishing brings the node's records to replicas, and answers what they ask.
 type publishing struct {
+	followed  func()            // it tells of blocks no more
 	server    *jetstream.Server // nil: it is elsewhere
 	publisher *jetstream.Publisher
 	answers   *jetstream.Answers
@@ -95,6 +96,9 @@ func (h *Host) publish(hm *home.Home, track engine.Track) (p *publishing, err er
 func (p *publishing) close() {
 	if p == nil {
 		return
+	}
+	if p.followed != nil {
+		p.followed()
 	}
 	if p.answers != nil {
 		p.answers.Close()
