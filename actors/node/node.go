@@ -56,7 +56,7 @@ type Node struct {
 	sessions atomic.Int64
 	// subscribed counts subscriptions that have not ended.
 	subscribed atomic.Int64
-	// followed counts others who are told of blocks.
+	// followed counts those, and others who are told of blocks.
 	followed   atomic.Int64
 	moves      moves
 	shardMoves validatoractor.Moves

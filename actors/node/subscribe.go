@@ -35,7 +35,7 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.
 	s := &subscriber{n: n, r: &streams.Request{
 		ID: messages.SubscriberID(n.ids.Add(1)), Query: q, Begin: begin, Chain: chain, Ledger: ledger{n.engine}, Wants: n.wantFinal,
 	}}
-	s.r.Sink, s.r.Gone = &counted{sink, n, n.o.Thread()}, func() { n.streamed.Add(-1) }
+	s.r.Sink, s.r.Gone = &counted{sink, n, n.Followed()}, func() { n.streamed.Add(-1) }
 	n.subscribed.Add(1)
 	n.streamed.Add(1)
 	return s, nil
@@ -45,7 +45,7 @@ func (n *Node) Subscribe(q *view.Subscription, begin view.Cursor, chain streams.
 type counted struct {
 	view.Sink
 	n    *Node
-	done func() // it needs no thread any more
+	done func() // of Followed
 }
 
 // End is part of view.Sink.
@@ -115,13 +115,13 @@ type moves struct {
 const foldRest = 10 * time.Millisecond
 
 func (n *Node) restBeforeFold() time.Duration {
-	if n.subscribed.Load() > 0 || n.followed.Load() > 0 {
+	if n.followed.Load() > 0 {
 		return foldRest
 	}
 	return 0
 }
 
-// Followed says that blocks are told of otherwise than to subscribers, until done is called: a fold waits for that, too.
+// Followed says that blocks are told of, to a subscriber or otherwise, until done is called: a fold waits for that, and there is a thread for it.
 func (n *Node) Followed() (done func()) {
 	n.followed.Add(1)
 	thread := n.o.Thread()
