@@ -1,7 +1,7 @@
-// Package procs says on how many threads a process runs Go.
+// Package procs says on how many threads a process runs Go, and how late the kernel may wake them.
 //
 //	in      who begins and ends to be told of blocks
-//	out     runtime.GOMAXPROCS
+//	out     runtime.GOMAXPROCS, and the timer slack of Linux
 package procs
 
 import (

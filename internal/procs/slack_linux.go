@@ -1,0 +1,3 @@
+package procs
+
+import "C" // slack_linux.c runs before Go does
