@@ -79,7 +79,7 @@ const Bridge = "bridge"
 var Transports = []string{config.Near, config.OverLibp2p, Bridge}
 
 // adjust says what config.json of a cluster's nodes has beside what a localnet's has.
-func (o *LoadOptions) adjust(port func() (string, error)) func([]home.LocalnetNode, int, *config.Document) {
+func (o *LoadOptions) adjust(port func(of string) (string, error)) func([]home.LocalnetNode, int, *config.Document) {
 	var second string // where the bridge is reached by libp2p
 	return func(nodes []home.LocalnetNode, i int, doc *config.Document) {
 		if o.Pace != "" {
@@ -94,7 +94,8 @@ func (o *LoadOptions) adjust(port func() (string, error)) func([]home.LocalnetNo
 		case Bridge:
 			last := &nodes[len(nodes)-1]
 			if second == "" {
-				second, _ = port() // one that is not to be had shows when the node listens
+				// At the others' own address: the bridge tells of each at the address that it came from. A port that is not to be had shows when it listens.
+				second, _ = port(last.Network.Addr().String())
 			}
 			switch {
 			case i == len(nodes)-1:

@@ -143,7 +143,7 @@ func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error)
 	r.InitSeconds = took.Seconds()
 	r.CPUSeconds = (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
 	for _, again := range []bool{false, true} {
-		addr, err := freePort()
+		addr, err := freePort(loopback)
 		if err != nil {
 			return nil, err
 		}
@@ -181,9 +181,12 @@ func startOnce(ctx context.Context, o *StartOptions) (_ *StartResult, err error)
 	return r, nil
 }
 
-// freePort finds an address that nobody listens on; somebody else may take it before it is used, which then fails.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// loopback is this machine as most clients name it.
+const loopback = "127.0.0.1"
+
+// freePort finds an address of this machine that nobody listens on; somebody else may take it before it is used, which then fails.
+func freePort(of string) (string, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(of, "0"))
 	if err != nil {
 		return "", err
 	}
