@@ -12,23 +12,17 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/troupe-chain/troupe/bench/load"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
-// Limits are what the machine can do at most, measured in the run that figures are compared with.
-type Limits struct {
-	SHA256Seconds     float64 `json:"sha256_64B_seconds"`     // one hash of 64 bytes
-	ED25519Seconds    float64 `json:"ed25519_verify_seconds"` // one verification, the key known
-	FsyncSeconds      float64 `json:"fsync_64KiB_seconds"`    // median of appending 64 KiB and syncing them
-	HTTPRequests      float64 `json:"http_empty_per_second"`  // of an empty fasthttp handler over loopback, keep-alive
-	HTTPConnections   int     `json:"http_connections"`       // that asked at the same time
-	MemoryReadSeconds float64 `json:"memory_random_seconds"`  // one dependent read at random in 256 MiB
-}
+// Limits are the machine's.
+type Limits = load.Limits
 
 // each is how long one measurement takes.
 const each = 300 * time.Millisecond
 
-// MeasureLimits measures the machine for about two seconds. dir is where the file to be synced lies.
+// MeasureLimits measures the machine for about three seconds. dir is where the file to be synced lies.
 func MeasureLimits(dir string) (l Limits, err error) {
 	l.SHA256Seconds = perCall(func(n int) {
 		var b [64]byte
@@ -52,6 +46,9 @@ func MeasureLimits(dir string) (l Limits, err error) {
 	}
 	l.MemoryReadSeconds = memoryRead()
 	if l.FsyncSeconds, err = fsync(dir); err != nil {
+		return l, err
+	}
+	if l.WakeSeconds, l.LateSeconds, err = wake(); err != nil {
 		return l, err
 	}
 	l.HTTPRequests, l.HTTPConnections, err = emptyHTTP()

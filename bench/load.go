@@ -41,6 +41,7 @@ type LoadOptions struct {
 	Seed    uint64
 	Search  *load.Search // nil: Rate alone
 	Runs    int          // searches, or runs at Rate
+	Limits  bool         // measure the machine's, before
 
 	Commit     string
 	Progress   func(part float64, what string)
@@ -91,6 +92,14 @@ func RunLoad(ctx context.Context, o LoadOptions) (_ *load.Report, err error) {
 	r.Workload, r.Arrival, r.Seed = o.Workload, string(o.Arrival), o.Seed
 	if !w.Reads() && o.Target != "shard" {
 		r.Until = o.Until
+	}
+	if o.Limits {
+		o.Progress(0, "machine limits")
+		limits, err := MeasureLimits(o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		r.Limits = &limits
 	}
 	if o.Target == "node" {
 		defer debug.SetGCPercent(debug.SetGCPercent(host.GCPercent))

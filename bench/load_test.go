@@ -35,7 +35,7 @@ func TestLoad(t *testing.T) {
 			if target == "rpc" {
 				o.URL, o.KeyFile = "http://"+n.Addr.String(), &primitives.KeyFile{AccountID: n.name(0), SecretKey: n.keys[0]}
 			}
-			o.Dir = t.TempDir()
+			o.Dir, o.Limits = t.TempDir(), target == "shard" && what == "native"
 			before := n.Node.Stats().Transactions
 			r, err := RunLoad(t.Context(), o)
 			if refused := target == "shard" && (what == "storage-heavy" || what == "mixed" || what == "reads") || target == "node" && what == "reads"; refused {
@@ -61,8 +61,11 @@ func TestLoad(t *testing.T) {
 			if left, _ := os.ReadDir(o.Dir); len(left) > 0 {
 				t.Errorf("%s %s: %s is left", target, what, left[0].Name())
 			}
+			if l := r.Limits; o.Limits && (l.WakeSeconds <= 0 || l.LateSeconds < l.WakeSeconds || l.FsyncSeconds <= 0) {
+				t.Errorf("limits %+v", l)
+			}
 			var b bytes.Buffer
-			if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), target) {
+			if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), target) || strings.Contains(b.String(), "\nlimits ") != o.Limits {
 				t.Errorf("%s %s: %v\n%s", target, what, err, b.String())
 			}
 		}

@@ -98,7 +98,7 @@ func (r *NodeReport) finish() {
 	x.BytesPer = float64(x.LogBytes+x.IndexBytes) / n
 	x.AllocsPer, x.AllocatedPer = float64(x.allocations)/n, float64(x.allocated)/n
 	cores := float64(r.Machine.Cores)
-	target := targetNode * l.Scale()
+	target := targetNode * scale(l)
 	r.Shares = NodeShares{
 		VerifiesPerTransfer: cpu / l.ED25519Seconds, HashesPerTransfer: cpu / l.SHA256Seconds,
 		OfVerifies: x.FinalPerSecond * l.ED25519Seconds / cores, OfFsync: x.BlocksPerSecond * l.FsyncSeconds,
@@ -161,12 +161,10 @@ func (m *Machine) lines(commit string, l *Limits) [][2]string {
 	if m.SHANI {
 		sha = "with SHA-NI"
 	}
-	micro := func(seconds float64) string { return fmt.Sprintf("%.3g us", seconds*1e6) }
 	return [][2]string{
 		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, %s, load %s", m.CPU, m.Cores, sha, m.OS, m.Go, m.Load)},
 		{"commit", commit},
-		{"limits", fmt.Sprintf("sha256 of 64 B %s, ed25519 verify %s, random memory read %s, fsync of 64 KiB %s, empty HTTP %.0f/s at %d connections",
-			micro(l.SHA256Seconds), micro(l.ED25519Seconds), micro(l.MemoryReadSeconds), micro(l.FsyncSeconds), l.HTTPRequests, l.HTTPConnections)},
+		{"limits", l.String()},
 	}
 }
 

@@ -72,10 +72,10 @@ const (
 	targetED25519   = 45e-6
 )
 
-// Scale is how much faster this machine is than that of the targets for an executor that there hashes for half of its time:
+// scale is how much faster this machine is than that of the targets for an executor that there hashes for half of its time:
 // that half goes with sha256, the other with ed25519, which is plain arithmetic. Memory, which large states wait for, is not
 // in it.
-func (l *Limits) Scale() float64 {
+func scale(l *Limits) float64 {
 	return 2 / (l.SHA256Seconds/targetSHA256 + l.ED25519Seconds/targetED25519)
 }
 
@@ -122,7 +122,7 @@ func (r *ShardReport) finish(s *shardRun) {
 	r.Shares = ShardShares{
 		HashesPerTransfer: cpu / l.SHA256Seconds, VerifiesPerTransfer: cpu / l.ED25519Seconds, ReadsPerTransfer: cpu / l.MemoryReadSeconds,
 		OfVerifies: l.ED25519Seconds / cpu, OfFsync: x.BlocksPerSecond * l.FsyncSeconds, OfHTTP: x.PerSecond / l.HTTPRequests,
-		Target: r.Options.target() * l.Scale(),
+		Target: r.Options.target() * scale(l),
 	}
 	r.Shares.OfTarget = 1 / cpu / r.Shares.Target
 }
@@ -141,13 +141,11 @@ func (r *ShardReport) WriteText(w io.Writer) error {
 	if m.SHANI {
 		sha = "with SHA-NI"
 	}
-	micro := func(seconds float64) string { return fmt.Sprintf("%.3g us", seconds*1e6) }
 	lines := [][2]string{
 		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, %s, load %s", m.CPU, m.Cores, sha, m.OS, m.Go, m.Load)},
 		{"commit", r.Commit},
 		{"load", fmt.Sprintf("%d accounts in %d shards, Zipf %g, %.0f %% to other shards, on %d core(s), seed %d", o.Accounts, o.Shards, o.Skew, o.Cross*100, o.Cores, o.Seed)},
-		{"limits", fmt.Sprintf("sha256 of 64 B %s, ed25519 verify %s, random memory read %s, fsync of 64 KiB %s, empty HTTP %.0f/s at %d connections",
-			micro(l.SHA256Seconds), micro(l.ED25519Seconds), micro(l.MemoryReadSeconds), micro(l.FsyncSeconds), l.HTTPRequests, l.HTTPConnections)},
+		{"limits", l.String()},
 		{"", "limits but fsync and HTTP are of processor time, as are the shares of them; others' work on the machine slows that down too"},
 		{o.what(), fmt.Sprintf("%.0f/s by the clock, %.0f/s of processor time (%d in %.2f s, %.2f s of processor)", x.PerSecond, x.PerCPUSecond, x.Transfers, x.Seconds, x.CPUSeconds)},
 		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (%.0f/s where sha256 takes 0.44 us and a verify 45 us)", s.OfTarget*100, s.Target, o.target())},

@@ -36,6 +36,7 @@ polyline{fill:none;stroke-width:2}circle{stroke-width:2;fill:var(--back)}.fa{fil
 {{if .R.Target.ChainID}}<dt>chain</dt><dd>{{.R.Target.ChainID}}</dd>{{end}}
 {{if .R.Target.Version}}<dt>node</dt><dd>version {{.R.Target.Version}}, protocol {{.R.Target.Protocol}}</dd>{{end}}
 <dt>load from</dt><dd>{{.R.Machine.CPU}}, {{.R.Machine.Cores}} cores, {{.R.Machine.OS}}, {{.R.Machine.Go}}, load average {{.R.Machine.Load}}</dd>
+{{with .R.Limits}}<dt>its limits</dt><dd>{{.}}</dd>{{end}}
 <dt>tool</dt><dd>troupe {{.R.Commit}}</dd>
 <dt>load</dt><dd>{{.R.Workload}}, {{.R.Arrival}} arrivals, seed {{.R.Seed}}{{if .R.Until}}, a transaction is done at {{.R.Until}}{{end}}</dd>
 {{range .R.Notes}}<dt>note</dt><dd>{{.}}</dd>{{end}}</dl>

@@ -21,6 +21,7 @@ type Report struct {
 	Time     string   `json:"time"`
 	Commit   string   `json:"commit"`
 	Machine  Machine  `json:"machine"`
+	Limits   *Limits  `json:"limits,omitempty"` // of the machine, before the target was there
 	Target   Subject  `json:"target"`
 	Workload string   `json:"workload"`
 	Until    string   `json:"until,omitempty"`
@@ -108,6 +109,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		errs = append(errs, err)
 	}
 	line("machine   %s, %d cores, %s, load %s; commit %s", r.Machine.CPU, r.Machine.Cores, r.Machine.OS, r.Machine.Load, r.Commit)
+	if r.Limits != nil {
+		line("limits    %s", r.Limits)
+	}
 	line("target    %s", r.Target.words())
 	line("load      %s, %s arrivals%s", r.Workload, r.Arrival, map[bool]string{true: ", until " + r.Until}[r.Until != ""])
 	for i := range r.Phases {

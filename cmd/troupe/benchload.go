@@ -20,7 +20,7 @@ import (
 )
 
 func newBenchLoad() *cobra.Command {
-	o := bench.LoadOptions{}
+	o := bench.LoadOptions{Limits: true}
 	s := load.DefaultSearch()
 	var keyFile, jsonFile, htmlFile, profile, arrival, fund string
 	var knee bool

@@ -1,0 +1,82 @@
+//go:build unix
+
+package bench
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wake returns how long it takes from a byte that is sent to a thread until that thread has it, half of there and back: the median when the machine
+// has nothing else to do, and the 99th percentile when another thread computes. Nodes on one machine wait so for each other, message by message.
+func wake() (median, late float64, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))) // so that a thread which is woken does not wait for Go
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = unix.Close(pair[0]) }()
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer func() { _ = unix.Shutdown(pair[0], unix.SHUT_RDWR) }()
+	others.Go(func() {
+		runtime.LockOSThread()
+		defer func() { _ = unix.Close(pair[1]) }()
+		for b := make([]byte, 1); ; {
+			if n, err := unix.Read(pair[1], b); n != 1 && err != unix.EINTR {
+				return
+			} else if n == 1 {
+				if _, err := unix.Write(pair[1], b); err != nil {
+					return
+				}
+			}
+		}
+	})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	quiet, err := roundTrips(pair[0])
+	if err != nil {
+		return 0, 0, err
+	}
+	var stop atomic.Bool
+	defer stop.Store(true)
+	others.Go(func() {
+		runtime.LockOSThread()
+		for !stop.Load() {
+		}
+	})
+	busy, err := roundTrips(pair[0])
+	if err != nil {
+		return 0, 0, err
+	}
+	return quiet[len(quiet)/2].Seconds() / 2, busy[len(busy)*99/100].Seconds() / 2, nil
+}
+
+// roundTrips returns how long bytes took there and back, the shortest first.
+func roundTrips(fd int) ([]time.Duration, error) {
+	var took []time.Duration
+	b := make([]byte, 1)
+	for start := time.Now(); len(took) < 100 || time.Since(start) < each; {
+		at := time.Now()
+		if _, err := unix.Write(fd, b); err != nil {
+			return nil, err
+		}
+		for {
+			_, err := unix.Read(fd, b)
+			if err == nil {
+				break
+			}
+			if err != unix.EINTR {
+				return nil, err
+			}
+		}
+		took = append(took, time.Since(at))
+	}
+	slices.Sort(took)
+	return took, nil
+}
