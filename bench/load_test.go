@@ -61,7 +61,7 @@ func TestLoad(t *testing.T) {
 			if left, _ := os.ReadDir(o.Dir); len(left) > 0 {
 				t.Errorf("%s %s: %s is left", target, what, left[0].Name())
 			}
-			if l := r.Limits; o.Limits && (l.WakeSeconds <= 0 || l.LateSeconds < l.WakeSeconds || l.FsyncSeconds <= 0) {
+			if l := r.Limits; o.Limits && (l.WakeSeconds <= 0 || l.LateSeconds <= 0 || l.FsyncSeconds <= 0) {
 				t.Errorf("limits %+v", l)
 			}
 			var b bytes.Buffer
