@@ -3,10 +3,12 @@
 package bench
 
 import (
+	"io"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +18,7 @@ import (
 // has nothing else to do, and the 99th percentile when another thread computes. Nodes on one machine wait so for each other, message by message.
 func wake() (median, late float64, err error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.GOMAXPROCS(0)))) // so that a thread which is woken does not wait for Go
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	pair, err := sockets()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -57,6 +59,17 @@ func wake() (median, late float64, err error) {
 	return quiet[len(quiet)/2].Seconds() / 2, busy[len(busy)*99/100].Seconds() / 2, nil
 }
 
+// sockets returns two that are connected, which processes that are begun meanwhile do not get.
+func sockets() (pair [2]int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if pair, err = unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0); err == nil {
+		unix.CloseOnExec(pair[0])
+		unix.CloseOnExec(pair[1])
+	}
+	return pair, err
+}
+
 // roundTrips returns how long bytes took there and back, the shortest first.
 func roundTrips(fd int) ([]time.Duration, error) {
 	var took []time.Duration
@@ -67,9 +80,12 @@ func roundTrips(fd int) ([]time.Duration, error) {
 			return nil, err
 		}
 		for {
-			_, err := unix.Read(fd, b)
-			if err == nil {
+			n, err := unix.Read(fd, b)
+			if n == 1 {
 				break
+			}
+			if err == nil { // who answers is gone: that took no time
+				return nil, io.ErrUnexpectedEOF
 			}
 			if err != unix.EINTR {
 				return nil, err

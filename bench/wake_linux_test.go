@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestWakeKeepsItsOwn: the machine's limits have sockets that are no other process's.
+func TestWakeKeepsItsOwn(t *testing.T) {
+	sockets := func() int {
+		said, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, said)
+		}
+		return strings.Count(string(said), "socket:")
+	}
+	before := sockets()
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := wake()
+		done <- err
+	}()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+			if has := sockets(); has != before {
+				t.Errorf("a child has %d sockets, before %d", has, before)
+				<-done
+				return
+			}
+		}
+	}
+}
+
+// TestWakeAnsweredByNone: where nobody answers there is no figure.
+func TestWakeAnsweredByNone(t *testing.T) {
+	pair, err := sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(pair[0]) }()
+	defer func() { _ = unix.Close(pair[1]) }()
+	if err := unix.Shutdown(pair[1], unix.SHUT_WR); err != nil {
+		t.Fatal(err)
+	}
+	if took, err := roundTrips(pair[0]); err == nil {
+		t.Errorf("%d round trips that nobody answered", len(took))
+	}
+}
