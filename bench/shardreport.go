@@ -137,16 +137,9 @@ func (r *ShardReport) WriteJSON(w io.Writer) error {
 // WriteText writes the report to be read.
 func (r *ShardReport) WriteText(w io.Writer) error {
 	x, l, s, m, o := &r.Result, &r.Limits, &r.Shares, &r.Machine, &r.Options
-	sha := "without SHA-NI"
-	if m.SHANI {
-		sha = "with SHA-NI"
-	}
-	lines := [][2]string{
-		{"machine", fmt.Sprintf("%s, %d cores, %s, %s, %s, load %s", m.CPU, m.Cores, sha, m.OS, m.Go, m.Load)},
-		{"commit", r.Commit},
-		{"load", fmt.Sprintf("%d accounts in %d shards, Zipf %g, %.0f %% to other shards, on %d core(s), seed %d", o.Accounts, o.Shards, o.Skew, o.Cross*100, o.Cores, o.Seed)},
-		{"limits", l.String()},
+	lines := append(m.lines(r.Commit, l), [][2]string{
 		{"", "limits but fsync and HTTP are of processor time, as are the shares of them; others' work on the machine slows that down too"},
+		{"load", fmt.Sprintf("%d accounts in %d shards, Zipf %g, %.0f %% to other shards, on %d core(s), seed %d", o.Accounts, o.Shards, o.Skew, o.Cross*100, o.Cores, o.Seed)},
 		{o.what(), fmt.Sprintf("%.0f/s by the clock, %.0f/s of processor time (%d in %.2f s, %.2f s of processor)", x.PerSecond, x.PerCPUSecond, x.Transfers, x.Seconds, x.CPUSeconds)},
 		{"", fmt.Sprintf("%.0f %% of the target's %.0f/s for a machine like this (%.0f/s where sha256 takes 0.44 us and a verify 45 us)", s.OfTarget*100, s.Target, o.target())},
 		{"", fmt.Sprintf("one takes as long as %.1f sha256 of 64 B, %.2f verifies, or %.0f random reads; %.0f %% of the verify rate of a core, %.0f %% of the empty HTTP rate",
@@ -157,7 +150,7 @@ func (r *ShardReport) WriteText(w io.Writer) error {
 		{"memory", fmt.Sprintf("%.1f allocations and %.0f bytes a transfer; trie arenas %d MiB, %d MiB in use", x.AllocsPer, x.AllocatedPer, x.ArenaBytes>>20, x.ArenaInUse>>20)},
 		{"loads", fmt.Sprintf("%.1f us of processor a transfer before its block, not in the figures above", x.LoadCPUSeconds/max(float64(x.Transfers), 1)*1e6)},
 		{"setup", (time.Duration(x.SetupSeconds*1000) * time.Millisecond).String()},
-	}
+	}...)
 	if o.State == "" {
 		lines = slices.DeleteFunc(lines, func(l [2]string) bool { return l[0] == "loads" })
 	}

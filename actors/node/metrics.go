@@ -135,6 +135,7 @@ func (n *Node) Metrics(b []byte) []byte {
 		{"troupe_waits_refused_late_total", "counter", "Requests refused since those before them took longer than troupe.rpc.max_wait_delay to begin", n.begins.refused.Load()},
 		{"troupe_waits_transactions", "gauge", "Transactions that they wait for: what is known of one is kept once, by branch while the chain reorganises", uint64(known.Transactions)},
 		{"troupe_waits_outcomes", "gauge", "Outcomes of these and of their receipts that are known", uint64(known.Outcomes)},
+		{"troupe_waits_outcomes_limit", "gauge", "That at the most, and what blocks execute meanwhile; beyond it a wait that would read more than a few is refused", uint64(n.o.Limits.Outcomes)},
 		{"troupe_waits_lookups_total", "counter", "Outcomes that waits have sought in the store", known.Lookups},
 		{"troupe_waits_shown_bytes", "gauge", "Kept of replies that many wait for to show, with what they are made of", uint64(shown)},
 		{"troupe_waits_shown_bytes_limit", "gauge", "That at the most; beyond it each reads for himself", maxShown},

@@ -113,7 +113,7 @@ func Start(o Options) (*Node, error) {
 			few:   link.NewFew(max(1, runtime.GOMAXPROCS(0)/2)+1, 0)}, // who reads the past has half of the cores, and one is for those at the head
 		signatures: o.Signatures,
 	}
-	n.records = waiter.NewRecords()
+	n.records = waiter.NewRecords(o.Limits.Outcomes)
 	s.failed = n.failed
 	n.kit.meter.Crashed = func(id string, c *link.Crash) {
 		o.Log.WithField("actor", id).Errorf("actor failed while it ended: %v\n%s", c.Reason, c.Stack)

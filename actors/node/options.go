@@ -26,6 +26,7 @@ import (
 type Limits struct {
 	Sessions   int           // clients with an open session
 	Parked     int           // transactions that are waited for
+	Outcomes   int           // known of them and their receipts
 	Queue      int           // submissions that nobody has looked at, for each shard
 	QueueBytes int           // the sum of their sizes
 	Held       int           // transactions that wait until their code is compiled, for each shard
@@ -38,6 +39,7 @@ type Limits struct {
 const (
 	DefaultSessions   = 10_000
 	DefaultParked     = 10_000
+	DefaultOutcomes   = 1 << 19
 	DefaultQueue      = 20_000
 	DefaultQueueBytes = 64 << 20
 	DefaultHeld       = 4096
@@ -126,7 +128,7 @@ func (o *Options) complete() error {
 	if most := o.Mempool.Bytes / 4; most > 0 { // what waits for the compiler keeps others out of the pool
 		l.HeldBytes = min(l.HeldBytes, max(int(most), leastHeldBytes))
 	}
-	l.Wait = cmp.Or(l.Wait, DefaultWait)
+	l.Wait, l.Outcomes = cmp.Or(l.Wait, DefaultWait), cmp.Or(l.Outcomes, DefaultOutcomes)
 	o.Linger = max(cmp.Or(o.Linger, DefaultLinger), 0)
 	o.Standstill = cmp.Or(o.Standstill, DefaultStandstill)
 	if o.Thread == nil {

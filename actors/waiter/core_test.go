@@ -132,7 +132,7 @@ type shell struct {
 
 // newShell is one that shares what it knows, though with nobody.
 func newShell(wait messages.AwaitTransaction, ledger Ledger) *shell {
-	return newSharing(NewRecords(), wait, ledger)
+	return newSharing(NewRecords(1<<19), wait, ledger)
 }
 
 func newSharing(records *Records, wait messages.AwaitTransaction, ledger Ledger) *shell {

@@ -29,15 +29,12 @@ type key struct {
 	again  int
 }
 
-// Of how many outcomes is known at a time, some 300 bytes each with what milestones has of it, and as many again of those of which it was asked: where there are so many, a wait
-// that would read more than a few is refused. What blocks execute meanwhile comes on top.
-const (
-	maxOutcomes = 1 << 19
-	fewOutcomes = 64
-)
+// fewOutcomes are read for a wait where no more are to be known.
+const fewOutcomes = 64
 
-// NewRecords returns none yet.
-func NewRecords() *Records { return &Records{most: maxOutcomes, m: map[key]*record{}} }
+// NewRecords returns none yet. Outcomes bounds of how many is known at a time, some 300 bytes each with what milestones has of it, and as many again of those of
+// which it was asked: where there are so many, a wait that would read more than a few is refused. What blocks execute meanwhile comes on top.
+func NewRecords(outcomes int) *Records { return &Records{most: int64(outcomes), m: map[key]*record{}} }
 
 // RecordStats are how many transactions are known of, how many of their outcomes, and how many were sought in the store since the beginning.
 type RecordStats struct {

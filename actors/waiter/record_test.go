@@ -30,7 +30,7 @@ func TestKnownOnce(t *testing.T) {
 		ran = append(ran, executed(names[i], 3))
 	}
 	first := executed("tx", 2, names...)
-	looks, records := 0, NewRecords()
+	looks, records := 0, NewRecords(1<<19)
 	ledger := counted{book{}, &looks}
 	begin := func() (all []*shell) {
 		for range waiters {
@@ -95,7 +95,7 @@ func TestAhead(t *testing.T) {
 	script := append([]messages.Progress{{Watched: true}}, story...)
 	rng := primitives.NewChaCha8Rng([32]byte{7})
 	for range 300 {
-		b, records := book{}, NewRecords()
+		b, records := book{}, NewRecords(1<<19)
 		for i := range story {
 			b.put(story[i].Executed...)
 		}
@@ -127,7 +127,7 @@ func TestAhead(t *testing.T) {
 
 // TestTakenAway: a wait whose answer a reorganisation took away before milestones told of it does not believe what those knew who began before.
 func TestTakenAway(t *testing.T) {
-	records, b := NewRecords(), book{}
+	records, b := NewRecords(1<<19), book{}
 	b.put(executed("tx", 1, "a"), executed("a", 2))
 	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
 	first := newSharing(records, m, b)
@@ -271,7 +271,7 @@ func (w *world) note() {
 func TestTogether(t *testing.T) {
 	for seed := range 400 {
 		turmoil := seed % 2
-		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(), ledger: book{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
+		w := &world{rng: primitives.NewChaCha8Rng([32]byte{byte(seed), byte(seed >> 8), 1}), records: NewRecords(1 << 19), ledger: book{}, all: map[messages.Address]*member{}, truth: map[messages.Position]view.ExecutionLevel{}}
 		w.note()
 		w.begin()
 		chance := func(n uint32) bool { return w.rng.Uint32()%n == 0 }

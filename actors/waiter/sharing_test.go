@@ -24,7 +24,7 @@ func TestFoundByWhoIsDone(t *testing.T) {
 	first := executed("a", 1)
 	first.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: first.Outcome.Outcome}
 	first.Outcome.ReceiptIDs = []primitives.Hash{id("open")}
-	ledger, records := book{}.put(first), NewRecords()
+	ledger, records := book{}.put(first), NewRecords(1<<19)
 	sent := newSharing(records, submitted(tx, view.LevelIncluded), ledger) // again, by who has heard of nothing: its mempool answers late
 	sent.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	if len(sent.answers) != 0 {
@@ -46,7 +46,7 @@ func (sound) Outcome(primitives.Hash, primitives.Height) (e messages.Executed, o
 
 // TestFoundInVain: what was found before the store failed is sought and asked for by the next one.
 func TestFoundInVain(t *testing.T) {
-	records := NewRecords()
+	records := NewRecords(1 << 19)
 	bad := executed("tx", 1, "open")
 	bad.Outcome.ReceiptIDs = append([]primitives.Hash{{0xbd}}, bad.Outcome.ReceiptIDs...) // the last one first
 	m := messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}
@@ -72,7 +72,7 @@ func TestOutOfItsBlock(t *testing.T) {
 	tx := signedTx()
 	in := executed("a", 1)
 	in.Outcome = &primitives.OutcomeWithID{ID: tx.Hash(), Outcome: in.Outcome.Outcome}
-	s := newSharing(NewRecords(), unsent(tx, view.LevelFinal), book{})
+	s := newSharing(NewRecords(1<<19), unsent(tx, view.LevelFinal), book{})
 	s.Handle(messages.Progress{Watched: true, At: position(0, 0)})
 	s.Handle(messages.Progress{At: position(1, 0), Executed: []messages.Executed{in}})
 	n := len(s.watches)
@@ -89,7 +89,7 @@ func TestOutOfItsBlock(t *testing.T) {
 // TestLeavesFirst: who ends has left what is known before milestones hears of it. Else another one, who comes when milestones has forgotten the transaction, would find there what
 // milestones was asked for, and not ask.
 func TestLeavesFirst(t *testing.T) {
-	records := NewRecords()
+	records := NewRecords(1 << 19)
 	s := newSharing(records, messages.AwaitTransaction{Hash: id("tx"), Until: view.LevelFinal}, book{}.put(executed("tx", 1, "open")))
 	s.Handle(messages.Progress{Watched: true, At: position(2, 0)})
 	left := -1
@@ -103,7 +103,7 @@ func TestLeavesFirst(t *testing.T) {
 func TestLogsAreNotKept(t *testing.T) {
 	const transactions, receipts = 50, 20
 	var all []*shell
-	records := NewRecords()
+	records := NewRecords(1 << 19)
 	before := heap()
 	for i := range transactions {
 		var names []string
@@ -143,8 +143,7 @@ func TestLogsAreNotKept(t *testing.T) {
 
 // TestManyOutcomes: where waits for many transactions with many receipts are under way, those of more are refused, and those of transactions with few are not.
 func TestManyOutcomes(t *testing.T) {
-	records := NewRecords()
-	records.most = 500
+	records := NewRecords(500)
 	begin := func(name string, receipts int) *shell {
 		ledger := book{}
 		var names []string

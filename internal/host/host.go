@@ -520,7 +520,7 @@ func (h *Host) nodeOptions(hm *home.Home, checker *signature.Checker, observe fu
 	}
 	if c.RPC != nil {
 		o.Limits.Parked, o.Limits.Sessions, o.Limits.Wait = int(c.RPC.Limits.Parked), int(c.RPC.Limits.Connections), c.RPC.PollingTimeout
-		o.Limits.BeginWait = c.RPC.Limits.WaitDelay
+		o.Limits.BeginWait, o.Limits.Outcomes = c.RPC.Limits.WaitDelay, int(c.RPC.Limits.Outcomes)
 	}
 	if hm.ValidatorKey != nil {
 		o.Keys[hm.ValidatorKey.AccountID] = hm.ValidatorKey.SecretKey

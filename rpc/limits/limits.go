@@ -19,6 +19,7 @@ import (
 type Limits struct {
 	Connections  uint64
 	Parked       uint64        // requests about transactions that wait
+	Outcomes     uint64        // known for those that wait, of all
 	WaitDelay    time.Duration // until such a request begins, while which no more are taken
 	Batch        uint64        // requests in a body
 	BatchTimeout time.Duration // for all of them together
@@ -72,6 +73,7 @@ const (
 	MaxParked
 	MaxAddressParked
 	MaxWaitDelay
+	MaxWaitOutcomes
 	MaxBatch
 	BatchTime
 	ReadTime
@@ -134,6 +136,8 @@ var Table = [Count]Row{
 		Address: func(l *Limits) *ByAddress { return &l.AddressParked }},
 	{Key: "max_wait_delay", Default: 2 * second, Min: second / 1000, Max: hour, Doc: "until a request that waits for a transaction is looked at; while they take longer the node can't keep up, and refuses the next ones at once",
 		Time: func(l *Limits) *time.Duration { return &l.WaitDelay }},
+	{Key: "max_wait_outcomes", Default: 1 << 19, Min: 1024, Max: 1 << 26, Doc: "outcomes known for requests that wait for their transactions, some 600 bytes each; beyond them a wait that would read more than 64 is refused",
+		Number: func(l *Limits) *uint64 { return &l.Outcomes }},
 	{Key: "max_batch", Default: 100, Min: 1, Max: 10_000, Doc: "requests in one body",
 		Number: func(l *Limits) *uint64 { return &l.Batch }},
 	{Key: "batch_timeout", Default: 20 * second, Min: 1, Max: hour, Doc: "for all requests of a body together; those whose turn has not come are refused",
