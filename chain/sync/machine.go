@@ -79,7 +79,8 @@ func New(c Chain, o Options) *Machine {
 func (m *Machine) Syncing() bool           { return m.active }
 func (m *Machine) Best() primitives.Height { return m.best }
 
-// Stuck tells whether the node was behind when it last knew, has not come further, and has nobody left whom it believes: it can't know whether it is in step.
+// Stuck tells whether the node was behind when it last knew, has nobody left whom it believes, and has not come further, or not as far as the headers that were judged: it is
+// behind still, or can't know whether it is in step.
 func (m *Machine) Stuck() bool { return m.stuck }
 
 // Still tells whether nobody has given a whole answer of headers for as long as one is waited for: what is known is what there is, whatever somebody
@@ -394,7 +395,10 @@ func (m *Machine) decide(now int64) {
 	case m.best > m.tip+Eager, m.best > m.tip+m.o.Threshold && now-m.moved >= Patience:
 		m.active, m.full, m.waited, m.asking = true, now, false, m.tip
 	}
-	m.stuck = was && !m.active && !believed && m.tip == m.asking
+	if m.stuck = was && !m.active && !believed; m.stuck && m.tip != m.asking {
+		at, err := m.chain.Headers()
+		m.stuck = err != nil || at.Height > m.tip+Eager
+	}
 	if !m.active { // what was asked for on the way is not needed any more
 		for hash, w := range m.blocks {
 			if !w.parent {

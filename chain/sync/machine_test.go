@@ -360,6 +360,40 @@ func TestStuck(t *testing.T) {
 	}
 }
 
+// TestStuckOnTheWay: a node that has come further, not yet as far as the headers that it knows, is behind whoever leaves it: all who are there, or whom it believes.
+func TestStuckOnTheWay(t *testing.T) {
+	for _, left := range []bool{true, false} {
+		a := &fake{height: 100, headers: 512, delay: 5, blocks: true}
+		w := newWorld(t, 3, 100, a)
+		w.tip, w.headers = 2, 2
+		for ; w.tip < 50; w.pass() {
+			if w.now > 60_000 {
+				t.Fatalf("at %d", w.tip)
+			}
+		}
+		if w.headers != 100 || !w.m.Syncing() {
+			t.Fatalf("headers up to %d, syncing %v", w.headers, w.m.Syncing())
+		}
+		if left {
+			w.step(Peers{})
+		} else {
+			w.m.strike(&Out{}, w.now, a.id)
+			w.step(Tick{})
+		}
+		if !w.m.Syncing() && !w.m.Stuck() {
+			t.Errorf("left %v: at %d of %d it is in step", left, w.tip, w.headers)
+		}
+		if w.tip = 100; left {
+			w.step(Peers{})
+		} else {
+			w.step(Tick{})
+		}
+		if w.m.Syncing() || w.m.Stuck() {
+			t.Errorf("left %v: at the last header it is not in step", left)
+		}
+	}
+}
+
 // TestOneHeader: who says to be high and gives one header with each answer is banned like who gives none, and what there is is known for what it is
 // meanwhile.
 func TestOneHeader(t *testing.T) {
