@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	maxGossip       = 16 << 20              // bytes; a longer block goes to each peer beside it
-	batchGap        = 10 * time.Millisecond // from one batch to the next
+	maxGossip       = 8 + maxBatchBytes + 4 + maxTx // bytes of a batch; a longer block goes to each peer beside it
+	batchGap        = 10 * time.Millisecond         // from one batch to the next
 	maxSpread       = 1024
 	judgeLimit      = 10 * time.Second
 	queueValidation = 4096
@@ -46,10 +46,10 @@ func (w *Way) name(t topic) string {
 // gossip joins what is spread. Messages bear no signature of their sender: what they hold is signed. Of equal bytes there is one.
 func (w *Way) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
-	g, err := pubsub.NewGossipSub(ctx, w.host,
+	g, err := pubsub.NewGossipSub(ctx, gossipHost{w.host, w},
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string { h := sha256.Sum256(m.Data); return string(h[:]) }),
-		pubsub.WithMaxMessageSize(maxGossip+64<<10), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
+		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
 		pubsub.WithFloodPublish(true), pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),
 		pubsub.WithPeerScore(w.scores()), pubsub.WithAppSpecificRpcInspector(w.inspect), pubsub.WithRawTracer(tracer{w}), pubsub.WithLogger(quiet), pubsub.WithRPCLogger(quiet))
 	if err != nil {

@@ -1,0 +1,94 @@
+package libp2p
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// gossips opens a stream of gossip as a stranger, who has no gossip of its own, which would open another.
+func (w *Way) gossips(t testing.TB, to *node) network.Stream {
+	t.Helper()
+	m, err := multiaddr(to.way.Addr(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.host.Connect(t.Context(), addrInfo(to, m)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := w.host.NewStream(t.Context(), to.way.me, pubsub.GossipSubID_v11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Reset() })
+	return s
+}
+
+// rpcOf is an RPC of as many copies of what is given as there is room for.
+func rpcOf(size int, what []byte) []byte {
+	body := bytes.Repeat(what, size/len(what))
+	return append(binary.AppendUvarint(nil, uint64(len(body))), body...)
+}
+
+// within is a field that has a length.
+func within(id byte, inner []byte) []byte {
+	return append(binary.AppendUvarint([]byte{id<<3 | 2}, uint64(len(inner))), inner...)
+}
+
+// TestRPCBombs wants what a peer sends over gossip, whether it has shaken hands or not, to take memory by its length, and not by how many things it says are in it.
+func TestRPCBombs(t *testing.T) {
+	names := bytes.Repeat([]byte{1<<3 | 2, 0}, 1<<20)
+	for _, x := range []struct {
+		name string
+		met  bool
+		rpc  []byte
+	}{
+		{"empty messages", false, rpcOf(8<<20, []byte{2<<3 | 2, 0})},
+		{"empty subscriptions", false, rpcOf(8<<20, []byte{1<<3 | 2, 0})},
+		{"empty messages of a peer", true, rpcOf(4<<20, []byte{2<<3 | 2, 0})},
+		{"empty subscriptions of a peer", true, rpcOf(4<<20, []byte{1<<3 | 2, 0})},
+		{"empty words", true, rpcOf(4<<20, within(controlField, bytes.Repeat([]byte{3<<3 | 2, 0}, 1<<20)))},
+		{"empty names", true, rpcOf(4<<20, within(controlField, within(2, names)))},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			a := run(t, "a", how{libp2p: true})
+			from := bare(t, "b", nil)
+			from.stop()
+			if x.met {
+				key := primitives.SecretKeyFromSeed(primitives.ED25519, "b")
+				if _, err := from.dial(t, a).Write(hello(key, a)); err != nil {
+					t.Fatal(err)
+				}
+				a.connected(t, 1)
+			}
+			s := from.gossips(t, a)
+			before := taken()
+			for range 4 {
+				if _, err := s.Write(x.rpc); err != nil {
+					break // it was ended
+				}
+			}
+			_ = s.CloseWrite()
+			_ = s.SetReadDeadline(time.Now().Add(20 * time.Second))
+			_, _ = io.Copy(io.Discard, s)
+			if n, most := taken()-before, uint64(24*len(x.rpc)); n > most {
+				t.Errorf("%d MiB of RPCs took %d MiB", 4*len(x.rpc)>>20, n>>20)
+			}
+		})
+	}
+}
+
+// taken is how much memory was taken so far.
+func taken() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
+}
