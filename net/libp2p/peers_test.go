@@ -310,6 +310,25 @@ func TestNeverMet(t *testing.T) {
 	}
 }
 
+// TestCrowd wants the places of those who have not shaken hands yet to be left to others, however many streams a stranger opens.
+func TestCrowd(t *testing.T) {
+	a := run(t, "a", how{near: true, libp2p: true})
+	for _, name := range []string{"x", "y", "z"} {
+		x := bare(t, name, nil)
+		for range 30 {
+			_, _ = x.dial(t, a).Write([]byte{200, 0, 0, 0})
+		}
+	}
+	began := time.Now()
+	over := run(t, "over", how{libp2p: true, boot: []wire.PeerInfo{a.over()}})
+	sockets := run(t, "sockets", how{near: true, boot: []wire.PeerInfo{a.info()}})
+	over.connected(t, 1)
+	sockets.connected(t, 1)
+	if took := time.Since(began); took > 10*time.Second { // what is in its handshake has twenty
+		t.Errorf("connected after %v", took)
+	}
+}
+
 // TestTiers wants peers of other tiers not to be taken for lonely, nor their gossip to be heard.
 func TestTiers(t *testing.T) {
 	a, b := bare(t, "a", nil), bare(t, "b", nil)

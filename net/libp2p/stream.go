@@ -23,6 +23,7 @@ const (
 
 const (
 	paceBytes = 16 << 10 // a second, at which a frame has to come once it has begun
+	maxUnmet  = 4        // streams of a peer that wait for their handshakes; those who shake hands have no use for more than one a tier
 	pieceSize = 65507    // of what is written with one deadline: with the head of yamux it fills a message of noise
 )
 
@@ -41,7 +42,7 @@ type stream struct {
 
 var _ tcp.Conn = (*stream)(nil)
 
-// wrap makes a connection of a stream; nil: of a peer whose key is of no use.
+// wrap makes a connection of a stream; nil: of a peer whose key is of no use, or who has opened too many that wait for their handshakes, for which there are places of all.
 func (w *Way) wrap(s network.Stream) *stream {
 	id := s.Conn().RemotePeer()
 	who, err := PeerOf(id)
@@ -49,10 +50,17 @@ func (w *Way) wrap(s network.Stream) *stream {
 		_ = s.Reset()
 		return nil
 	}
-	w.o.Counters.streams.Add(1)
 	w.mu.Lock()
-	w.open[id]++
+	crowd := s.Stat().Direction == network.DirInbound && w.open[id]-w.shaken[id] >= maxUnmet
+	if !crowd {
+		w.open[id]++
+	}
 	w.mu.Unlock()
+	if crowd {
+		_ = s.Reset()
+		return nil
+	}
+	w.o.Counters.streams.Add(1)
 	return &stream{Stream: s, way: w, id: id, peer: who}
 }
 

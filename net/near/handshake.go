@@ -80,13 +80,17 @@ func (n *Node) dialled(now time.Time, ev Dialled) {
 }
 
 func (n *Node) accepted(now time.Time, ev Accepted) {
-	inHandshake := 0
+	inHandshake, same := 0, 0
 	for _, c := range n.conns {
 		if c.inbound && !c.isReady {
 			inHandshake++
+			if c.addr.Addr() == ev.Addr.Addr() {
+				same++
+			}
 		}
 	}
-	if inHandshake >= maxInHandshake {
+	// Of what others leave an address has half, so that who says nothing on all of his connections keeps nobody out who is elsewhere.
+	if inHandshake >= maxInHandshake || same > 0 && same >= (maxInHandshake-inHandshake+same)/2 {
 		n.do(Close{Conn: ev.Conn, Reason: TooManyInbound})
 		return
 	}

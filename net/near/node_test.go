@@ -174,6 +174,29 @@ func TestHandshakeChecks(t *testing.T) {
 	}
 }
 
+// TestOneAddress wants connections without a handshake to keep nobody out who is at another address.
+func TestOneAddress(t *testing.T) {
+	l := newFabric(t, 1).add("l", quiet)
+	id := ConnID(0)
+	from := func(addr string, n int) (kept int) {
+		for range n {
+			id++
+			if kept++; slices.ContainsFunc(l.Step(start, Accepted{id, netip.MustParseAddrPort(addr)}), func(e Effect) bool { _, is := e.(Close); return is }) {
+				kept--
+			}
+		}
+		return kept
+	}
+	for _, x := range []struct {
+		addr    string
+		n, want int
+	}{{"1.2.3.4:5", 100, 30}, {"1.2.3.5:5", 100, 15}, {"1.2.3.6:5", 1, 1}, {"1.2.3.4:6", 1, 0}} {
+		if got := from(x.addr, x.n); got != x.want {
+			t.Errorf("%d of %d of %s are kept, want %d", got, x.n, x.addr, x.want)
+		}
+	}
+}
+
 func own(h *wire.Handshake, key primitives.SecretKey, peer wire.PeerID, at time.Time) {
 	h.OwnedAccount = &wire.OwnedAccount{PeerID: peer, Timestamp: timestamp(at)}
 	h.OwnedAccount.Sign(key)
