@@ -7,7 +7,7 @@
 //	state   Actor: the host; chain/parts' pool; chain/sync's machine; what waits to be answered, handed on or asked for. Front: what others
 //	        see of it, over its restarts
 //	units   ms since the actor began
-//	bound   maxInbox messages of all peers in the mailbox, maxInboxEach of one, beyond which they are dropped; blockRate blocks a second that
+//	bound   maxInbox messages of all peers in the mailbox, maxInboxEach of one or of a validator's node, beyond which they are dropped; blockRate blocks a second that
 //	        nobody asked for; those of the server for requests; maxWaiting blocks whose chunks can't be asked for yet; maxDone bodies
 //	errors  of peers end in drops, pauses and bans; of this node's own in the log; a panic makes the actor anew, with new connections
 //	source  nearcore chain/network/src/peer_manager, chain/client/src/{client,client_actor,rpc_handler}.rs
@@ -103,6 +103,7 @@ type Actor struct {
 	rest  rest
 
 	inbox *inbox
+	turns turns
 	// passed are blocks that were judged and handed on. Gossip brings a block once, from whom it came first: it is taken whatever else that peer has sent, since
 	// nobody else will bring it. Its number is bounded by who makes blocks, all of which are signed. Another object of the same hash may have another body.
 	passed  lately[*primitives.Block]
@@ -201,8 +202,8 @@ func (a *Actor) start() {
 	a.host = host
 	a.o.Front.host.Store(host)
 	a.server = newServer(a.o.Engine, host, func(d near.Deliver) {
-		if a.inbox.admit(d.From) {
-			a.self(delivered{d, a.inbox})
+		if p := a.inbox.admit(&d); p != nil {
+			a.self(delivered{d, p})
 		}
 	}, a.o.Front)
 	host.Check = a.check
@@ -294,7 +295,7 @@ func (a *Actor) Handle(msg any) {
 				a.start()
 			}
 		case delivered:
-			m.in.done(m.From)
+			m.in.done()
 		}
 		return
 	}
@@ -303,7 +304,7 @@ func (a *Actor) Handle(msg any) {
 		if a.handOn(&m) {
 			return
 		}
-		m.in.done(m.From)
+		m.in.done()
 		a.delivered(&m.Deliver)
 	case messages.BlockAdopted:
 		a.adopted(m.BlockAccepted)
@@ -359,6 +360,7 @@ func (a *Actor) tick() {
 	info := a.host.Info()
 	a.o.Front.show(&info, a.host)
 	a.peers = info.Peers
+	a.inbox.sits(info.Seats)
 	clear(a.reached)
 	for _, id := range info.Accounts {
 		a.reached[id] = true

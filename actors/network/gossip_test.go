@@ -38,7 +38,7 @@ func TestPassed(t *testing.T) {
 	if a.admits(from, false) || !a.admits(from, a.passed.take(b)) {
 		t.Error("it counts as what its sender may send")
 	}
-	got[maxInboxEach].in.done(from)
+	got[maxInboxEach].in.done()
 	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: b}})
 	a.deliver(near.Deliver{From: from, Msg: &wire.Block{Block: new(primitives.Block)}})
 	if len(got) != maxInboxEach+1 || a.inbox.all != maxInboxEach {

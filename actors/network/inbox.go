@@ -10,50 +10,93 @@ import (
 
 // How many messages of peers may be in the mailbox: as many as a busy neighbour sends in a second, and not more.
 const (
-	maxInbox     = 8192
-	maxInboxEach = 1024
+	maxInbox      = 8192
+	maxInboxEach  = 1024
+	leastInbox    = 64       // that a peer has places for, whatever others have
+	maxInboxBytes = 64 << 20 // of routed messages of one, beside the last
 )
 
 // delivered is a message of a peer on its way to the actor.
 type delivered struct {
 	near.Deliver
-	in *inbox // where it has its place; nil: it needs none
+	in *place // nil: it needs none
 }
 
-// inbox counts what is on its way. What is too much is dropped: whoever needs an answer asks again.
+// place is that of a message on its way.
+type place struct {
+	in   *inbox
+	lane wire.PeerID
+	size int
+	own  bool // it is not one of maxInbox
+}
+
+// load is what is on its way of a lane.
+type load struct{ messages, bytes int }
+
+// inbox counts what is on its way. What is too much is dropped: whoever needs an answer asks again. Places are had by lanes: a node that a validator has signed to be its own
+// has one, whoever brings what it says, and of all others who has brought it. So what a stranger sends, by himself or through a bridge, takes no validator's places.
 type inbox struct {
 	mu    sync.Mutex
-	all   int
-	each  map[wire.PeerID]int
+	all   int // in lanes of neighbours
+	each  map[wire.PeerID]load
+	seats map[wire.PeerID]bool // nodes of validators
 	front *Front
 }
 
-func newInbox(f *Front) *inbox { return &inbox{each: map[wire.PeerID]int{}, front: f} }
+func newInbox(f *Front) *inbox { return &inbox{each: map[wire.PeerID]load{}, front: f} }
 
-// admit takes a place; false: there is none.
-func (i *inbox) admit(from wire.PeerID) bool {
+// sits tells which nodes are validators'.
+func (i *inbox) sits(nodes []wire.PeerID) {
+	seats := make(map[wire.PeerID]bool, len(nodes))
+	for _, id := range nodes {
+		seats[id] = true
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.all >= maxInbox || i.each[from] >= maxInboxEach {
-		i.front.dropped.Add(1)
-		return false
+	i.seats = seats
+}
+
+// admit takes a place, nil: there is none.
+func (i *inbox) admit(d *near.Deliver) *place {
+	p := &place{in: i, lane: d.From}
+	r, routed := d.Msg.(*wire.Routed)
+	if routed {
+		p.size = r.Size()
 	}
-	i.all++
-	i.each[from]++
-	return true
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if p.own = d.From == ""; routed && i.seats[r.Author] {
+		p.lane, p.own = r.Author, true
+	}
+	has := i.each[p.lane]
+	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && i.all >= maxInbox && has.messages >= leastInbox {
+		i.front.dropped.Add(1)
+		return nil
+	}
+	if !p.own {
+		i.all++
+	}
+	i.each[p.lane] = load{has.messages + 1, has.bytes + p.size}
+	return p
 }
 
 // done gives it back; nil: it had none.
-func (i *inbox) done(from wire.PeerID) {
-	if i == nil {
+func (p *place) done() {
+	if p == nil {
 		return
 	}
+	i := p.in
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.all--
-	if i.each[from]--; i.each[from] == 0 {
-		delete(i.each, from)
+	if !p.own {
+		i.all--
 	}
+	has := i.each[p.lane]
+	if has = (load{has.messages - 1, has.bytes - p.size}); has.messages == 0 {
+		delete(i.each, p.lane)
+		return
+	}
+	i.each[p.lane] = has
 }
 
 // deliver is called by the host for each message, and does not wait.
@@ -86,16 +129,17 @@ func (a *Actor) deliver(d near.Deliver) {
 	default:
 		return
 	}
-	if !a.inbox.admit(d.From) {
+	p := a.inbox.admit(&d)
+	if p == nil {
 		return
 	}
 	if a.o.Hear != nil {
 		if m := heard(d.Msg); m != nil {
-			a.o.Hear(consensus.Received{From: consensus.Peer(fromOf(d.From)), Message: m}, func() { a.inbox.done(d.From) })
+			a.hear(consensus.Received{From: consensus.Peer(fromOf(d.From)), Message: m}, p)
 			return
 		}
 	}
-	a.self(delivered{d, a.inbox})
+	a.self(delivered{d, p})
 }
 
 // rate bounds how often a peer may do something: so many times a second, and as many at once as in two.

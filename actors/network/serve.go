@@ -57,7 +57,9 @@ func (s *server) put(d near.Deliver) {
 
 func clientOf(id wire.PeerID) fair.Client {
 	c := fair.Client{}
-	copy(c.Address[:], id.Raw())
+	if id != "" { // else it is this node
+		copy(c.Address[:], id.Raw())
+	}
 	return c
 }
 

@@ -139,7 +139,7 @@ func (a *Actor) handOn(d *delivered) bool {
 	if !ok {
 		return false
 	}
-	hash, in, from := m.Hash(), d.in, d.From
-	a.o.Hear(consensus.Received{From: consensus.Peer(back + string(hash[:])), Message: &q.ChunkRequest}, func() { in.done(from) })
+	hash := m.Hash()
+	a.hear(consensus.Received{From: consensus.Peer(back + string(hash[:])), Message: &q.ChunkRequest}, d.in)
 	return true
 }

@@ -21,23 +21,28 @@ func TestChunkRequestsKeepTheirPlace(t *testing.T) {
 		taken = append(taken, done)
 	}}}
 	peer := primitives.SecretKeyFromSeed(primitives.ED25519, "peer").PublicKey()
+	asked := 0
 	ask := func() bool { // as the server does
 		d := near.Deliver{From: peer, Msg: &wire.Routed{Body: &wire.ChunkRequest{}}}
-		if !a.inbox.admit(peer) {
+		p := a.inbox.admit(&d)
+		if p == nil {
 			return false
 		}
-		a.Handle(delivered{d, a.inbox})
+		asked++
+		a.Handle(delivered{d, p})
 		return true
 	}
 	for ask() {
-		if len(taken) > maxInboxEach {
+		if asked > maxInboxEach {
 			break
 		}
 	}
-	if len(taken) != maxInboxEach {
-		t.Fatalf("%d requests wait for the validator", len(taken))
+	if asked != maxInboxEach || len(taken) != maxHeard {
+		t.Fatalf("%d requests wait, %d of them with the validator", asked, len(taken))
 	}
-	for _, done := range taken {
+	for len(taken) > 0 {
+		done := taken[0]
+		taken = taken[1:]
 		done()
 	}
 	if a.inbox.all != 0 || len(a.inbox.each) != 0 || !ask() {

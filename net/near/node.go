@@ -246,6 +246,7 @@ type Info struct {
 	Known     []wire.PeerInfo                               // who was connected, and may be dialled again
 	Hosts     []*wire.SnapshotHost                          // who gives states, the newest entry first
 	Holders   map[primitives.AccountID][]primitives.ShardID // what validators hold at all times, as they have signed
+	Seats     []wire.PeerID                                 // nodes of this epoch's validators and the next's, as these have signed
 	Alone     bool                                          // nobody is connected or comes up, and nobody is known who could be dialled
 }
 
@@ -275,6 +276,7 @@ func (n *Node) Info() Info {
 	}
 	slices.Sort(i.Accounts)
 	i.Holders = n.holders()
+	i.Seats = n.seats()
 	for _, c := range n.sorted(wire.T2) {
 		i.Peers = append(i.Peers, c.state())
 	}
@@ -282,6 +284,20 @@ func (n *Node) Info() Info {
 		i.T1 = append(i.T1, c.state())
 	}
 	return i
+}
+
+// seats are the nodes of the validators whose keys count.
+func (n *Node) seats() (out []wire.PeerID) {
+	for id := range n.accounts.byID {
+		for _, d := range n.accounts.of(id) {
+			out = append(out, d.PeerID)
+		}
+		if a := n.announced.of[id]; a != nil {
+			out = append(out, a.PeerID)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // holders are the shards of validators who have said what they hold, by the key that counts in this epoch: where an account has another one in the next, it may be

@@ -110,6 +110,9 @@ func (m *Routed) Hash() primitives.Hash {
 	return primitives.HashBorsh((*hashed)(m))
 }
 
+// Size is how long its body is.
+func (m *Routed) Size() int { return len(m.tagged) }
+
 // tagging is a body with its tag of the first form before it.
 type tagging struct{ Body }
 

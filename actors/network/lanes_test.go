@@ -1,0 +1,63 @@
+package network
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestLanes: however many strangers fill the validator's mailbox, by connections of their own and through a bridge, what a validator's node says is heard soon: over
+// its own connection, and through that bridge.
+func TestLanes(t *testing.T) {
+	type said struct {
+		m    consensus.Received
+		done func()
+	}
+	var mailbox []said
+	a := &Actor{o: Options{Front: new(Front), Hear: func(m consensus.Received, done func()) { mailbox = append(mailbox, said{m, done}) }}}
+	a.inbox = newInbox(a.o.Front)
+	ids := map[string]wire.PeerID{}
+	id := func(name string) wire.PeerID {
+		if ids[name] == "" {
+			ids[name] = primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
+		}
+		return ids[name]
+	}
+	approval := func(by string) wire.Message {
+		return &wire.Routed{Author: id(by), Body: &wire.BlockApproval{Approval: primitives.Approval{AccountID: primitives.AccountID(by)}}}
+	}
+	flood := func(n int) {
+		for i := range 40 {
+			name := fmt.Sprintf("stranger%d", i)
+			for range n {
+				a.deliver(near.Deliver{From: id(name), Tier: wire.T2, Msg: approval(name)})
+				a.deliver(near.Deliver{From: id("bridge"), Tier: wire.T2, Msg: approval(name)})
+			}
+		}
+	}
+	a.inbox.sits([]wire.PeerID{id("far"), id("near")})
+	flood(2000)
+	for round := range 20 {
+		a.deliver(near.Deliver{From: id("bridge"), Tier: wire.T2, Msg: approval("far")})
+		a.deliver(near.Deliver{From: id("near"), Tier: wire.T1, Msg: approval("near")})
+		a.deliver(near.Deliver{Tier: wire.T1, Msg: approval("here")})
+		heard := map[primitives.AccountID]int{}
+		for turn := 1; turn <= 200 && len(mailbox) > 0; turn++ {
+			x := mailbox[0]
+			mailbox = mailbox[1:]
+			x.done()
+			heard[x.m.Message.(*primitives.Approval).AccountID] = turn
+		}
+		if heard["far"] == 0 || heard["near"] == 0 || heard["here"] == 0 {
+			t.Fatalf("round %d: of 200 turns none is a validator's: %d, %d", round, heard["far"], heard["near"])
+		}
+		flood(10)
+	}
+	if a.inbox.all > maxInbox+41*leastInbox {
+		t.Errorf("%d wait", a.inbox.all)
+	}
+}
