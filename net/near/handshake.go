@@ -47,7 +47,7 @@ type conn struct {
 	silent map[wire.PeerID]time.Time // neighbours of it that have not told it of a block, until when that counts
 	seen   seenMessages
 	due    connTimers
-	bucket [2]time.Time // when epoch sync requests and responses are taken next
+	spent  [numLimits]time.Time // until when what it has had of each would be in time
 
 	accounts gossip[primitives.PublicKey, *wire.AccountData]
 	hosts    gossip[wire.PeerID, *wire.SnapshotHost]

@@ -589,3 +589,64 @@ func TestStateAnswers(t *testing.T) {
 		t.Errorf("answers wait for ever: %v", host.answers)
 	}
 }
+
+// TestLimits wants what costs a node much more than who sends it to be had as often as there is a use for it, by each peer, and all else to go on.
+func TestLimits(t *testing.T) {
+	f := newFabric(t, 1)
+	a, b := f.add("a", quiet), f.add("b", quiet)
+	f.dial(a, b, wire.T2)
+	f.run(3 * time.Second)
+	for i := range maxKnownPeers {
+		a.store.put(f.now, wire.PeerInfo{ID: idOf(fmt.Sprint("p", i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 2, byte(i >> 8), byte(i)}), 5)}, heard)
+	}
+	c := a.ready[wire.T2][b.me]
+	nonce := wire.FreshNonce(f.now.Unix())
+	told := make([]wire.PeerInfo, maxPeersTold)
+	heard := 0
+	for _, x := range []struct {
+		name string
+		most int // a minute, and as many at once
+		m    func() wire.Message
+	}{
+		{"peers are asked for", 12, func() wire.Message { return &wire.PeersRequest{} }},
+		{"peers are told", 12, func() wire.Message {
+			heard++
+			for i := range told {
+				told[i] = wire.PeerInfo{ID: wire.PeerID(fmt.Sprintf("\x00%032d", heard*len(told)+i)), Addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{2, byte(heard), byte(i >> 8), byte(i)}), 5)}
+			}
+			return &wire.PeersResponse{Peers: slices.Clone(told)}
+		}},
+		{"edges are asked for", 12, func() wire.Message {
+			nonce = wire.FreshNonce(f.now.Unix() + 2)
+			return &wire.NonceRequest{PartialEdge: wire.SignEdge(b.Key, a.me, nonce)}
+		}},
+		{"accounts are asked for", 70, func() wire.Message { return &wire.AccountsData{RequestingFullSync: true} }},
+		{"pings", 6200, func() wire.Message {
+			nonce++
+			m := wire.Unsigned(b.Key, wire.ToPeer(a.me), &wire.Ping{Nonce: nonce}, 0)
+			m.Direct()
+			return m
+		}},
+	} {
+		done := 0
+		begun := time.Now()
+		for range 60 * 200 {
+			before := c.spent
+			a.Step(f.now, Received{c.id, x.m()})
+			if c.spent != before {
+				done++
+			}
+			f.now = f.now.Add(5 * time.Millisecond)
+		}
+		if done > x.most || done == 0 {
+			t.Errorf("%s: %d times in a minute, which took %v, want at most %d", x.name, done, time.Since(begun), x.most)
+		}
+	}
+	if a.ready[wire.T2][b.me] != c {
+		t.Error("the peer is gone")
+	}
+	f.step(a, Received{c.id, &wire.Transaction{Transaction: &primitives.SignedTransaction{}}})
+	if len(a.delivered) == 0 {
+		t.Error("nothing else is taken")
+	}
+}

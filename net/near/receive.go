@@ -36,20 +36,56 @@ func (n *Node) received(now time.Time, c *conn, m wire.Message) {
 	}
 }
 
-// limited tells whether an epoch sync message comes too early after another.
-func limited(now time.Time, c *conn, m wire.Message) bool {
-	i := 0
-	switch m.(type) {
-	case *wire.EpochSyncRequest:
-	case *wire.EpochSyncResponse:
-		i = 1
-	default:
+// limit is what costs this node much more than its sender.
+type limit byte
+
+const (
+	epochAsked limit = iota
+	epochTold
+	peersAsked
+	peersTold
+	nonceAsked
+	accountsAsked
+	pinged
+	numLimits
+)
+
+// limits are how often a peer may have it, and how many times at once. Who keeps to the times of network.md needs a sixth of that; epoch sync is neard's own.
+var limits = [numLimits]struct {
+	period time.Duration
+	burst  int
+}{
+	epochAsked: {epochSyncPeriod, 1}, epochTold: {epochSyncPeriod, 1}, peersAsked: {10 * time.Second, 6}, peersTold: {10 * time.Second, 6}, nonceAsked: {10 * time.Second, 6},
+	accountsAsked: {time.Second, 10}, pinged: {10 * time.Millisecond, 100},
+}
+
+// may tells whether a peer may have it once more now.
+func (c *conn) may(now time.Time, l limit) bool {
+	x, full := &limits[l], c.spent[l]
+	if full.Before(now) {
+		full = now
+	}
+	if full.Sub(now) > time.Duration(x.burst-1)*x.period {
 		return false
 	}
-	if now.Before(c.bucket[i]) {
-		return true
+	c.spent[l] = full.Add(x.period)
+	return true
+}
+
+// limited tells whether a message comes too early after others of its kind.
+func limited(now time.Time, c *conn, m wire.Message) bool {
+	switch m.(type) {
+	case *wire.EpochSyncRequest:
+		return !c.may(now, epochAsked)
+	case *wire.EpochSyncResponse:
+		return !c.may(now, epochTold)
+	case *wire.PeersRequest:
+		return !c.may(now, peersAsked)
+	case *wire.PeersResponse:
+		return !c.may(now, peersTold)
+	case *wire.NonceRequest:
+		return !c.may(now, nonceAsked)
 	}
-	c.bucket[i] = now.Add(epochSyncPeriod)
 	return false
 }
 
@@ -232,7 +268,7 @@ func (n *Node) ban(now time.Time, peer wire.PeerID, why Reason) {
 }
 
 func (n *Node) accountsData(now time.Time, c *conn, m *wire.AccountsData) {
-	if m.RequestingFullSync {
+	if m.RequestingFullSync && c.may(now, accountsAsked) {
 		n.write(c, &wire.AccountsData{Data: n.accounts.all()})
 	}
 	fresh, ban := n.accounts.add(now, m.Data)

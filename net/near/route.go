@@ -41,6 +41,9 @@ func (n *Node) handleRouted(now time.Time, c *conn, m *wire.Routed) {
 	}
 	switch b := m.Body.(type) {
 	case *wire.Ping:
+		if !c.may(now, pinged) {
+			return
+		}
 		n.route(now, c.tier, wire.Unsigned(n.Key, wire.WayBack(m.Hash()), &wire.Pong{Nonce: b.Nonce, Source: n.me}, now.Unix()))
 	case *wire.Pong:
 	default:
