@@ -4,7 +4,7 @@
 //	out     frames; to the rest of the node what the Node delivers, and announcements to judge
 //	state   one goroutine that steps the Node, one that accepts, two for each connection
 //	units   frames are u32 little-endian length ‖ protobuf
-//	bound   wire.MaxFrame bytes a frame, of which only what has come is held; 1 GiB waiting for a connection; maxEvents decoded messages
+//	bound   wire.MaxFrame bytes a frame, of which only what has come is held; maxQueued bytes waiting for all connections; maxEvents decoded messages
 //	        waiting for the Node, above which nobody is read from, and one above longFrame of each connection; maxJudges judgements at a
 //	        time, one of each connection
 //	errors  of a socket end its connection, and so does a panic of who reads it or writes to it; of the listener are waited out, unless it is
@@ -35,6 +35,8 @@ const (
 	maxEvents  = 1024
 	maxJudges  = 16
 	maxAuthors = 256                   // whose keys are kept ready
+	maxQueued  = 1 << 30               // bytes that wait for all connections; neard has as much for each
+	longQueue  = 16 << 20              // of one, above which they are counted
 	acceptWait = 50 * time.Millisecond // after an accept that failed: of too many open files, say
 )
 
@@ -333,9 +335,7 @@ func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 			if spread {
 				continue
 			}
-			if !l.put(wire.Append(nil, msg), near.PriorityOf(msg)) {
-				l.close() // its reader tells the Node
-			}
+			h.write(l, wire.Append(nil, msg), near.PriorityOf(msg))
 		case near.Close:
 			if l := h.links[e.Conn]; l != nil {
 				l.finish()
@@ -351,6 +351,31 @@ func (h *Host) step(ctx context.Context, ev near.Event, whole *taken) {
 		case near.JudgeAnnouncements:
 			h.begin(e, whole)
 		}
+	}
+}
+
+// write has a frame written.
+func (h *Host) write(l *link, frame []byte, p near.Priority) {
+	if !l.put(frame, p) {
+		l.close() // its reader tells the Node
+	} else if l.waiting() > longQueue {
+		h.relieve()
+	}
+}
+
+// relieve closes the connection for which most waits, if too much waits for all of them: whoever asks for more than he reads is not to have the memory of the others.
+func (h *Host) relieve() {
+	var longest *link
+	all, most := 0, 0
+	for _, l := range h.links {
+		n := l.waiting()
+		all += n
+		if n > most {
+			longest, most = l, n
+		}
+	}
+	if all > maxQueued {
+		longest.close()
 	}
 }
 

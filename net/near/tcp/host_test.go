@@ -151,6 +151,12 @@ func TestStrangers(t *testing.T) {
 	} else if m, err := wire.Decode(rest[4:]); err != nil || m.Kind() != wire.KindDisconnect {
 		t.Errorf("a frame too long is answered %v, %v", m, err)
 	}
+	early := dial(t, a) // who has not shaken hands
+	_ = early.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_, _ = early.Write(binary.LittleEndian.AppendUint32(nil, longHandshake+1))
+	if rest, err := io.ReadAll(early); err != nil || len(rest) == 0 {
+		t.Errorf("a long frame before the handshake: %x, %v, want a goodbye and the end", rest, err)
+	}
 	odd := dial(t, a)
 	for range 100 {
 		_, _ = odd.Write(frame([]byte("no protobuf at all")))
@@ -174,6 +180,22 @@ func TestStrangers(t *testing.T) {
 			t.Errorf("answer %v, %v, want %v", m, err, want)
 		}
 		hello.Version = 86
+	}
+	_, _ = odd.Write(frame(make([]byte, longHandshake+1))) // behind the handshake it is read, and is none
+	_, _ = odd.Write(frame(wire.Append(nil, &wire.PeersRequest{})))
+	_ = odd.SetReadDeadline(time.Now().Add(10 * time.Second))
+	for {
+		var head [4]byte
+		if _, err := io.ReadFull(odd, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, binary.LittleEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(odd, got); err != nil {
+			t.Fatal(err)
+		}
+		if m, err := wire.Decode(got); err == nil && m.Kind() == wire.KindPeersResponse {
+			break
+		}
 	}
 	if a.peers() != 1 {
 		t.Errorf("%d peers", a.peers())
@@ -542,5 +564,57 @@ func TestTap(t *testing.T) {
 	}
 	if ends != 1 || kinds[0] != "tier2_handshake" || !slices.Contains(kinds, "block_response") || received != b.Received.Load() || sent < b.Sent.Load() {
 		t.Errorf("%d ends, %q sent, %d of %d bytes sent, %d of %d received", ends, kinds, sent, b.Sent.Load(), received, b.Received.Load())
+	}
+}
+
+// deaf is a connection whose other side does not read.
+type deaf struct {
+	net.Conn
+	ends chan struct{}
+}
+
+func (d *deaf) Write([]byte) (int, error)        { <-d.ends; return 0, io.ErrClosedPipe }
+func (d *deaf) SetWriteDeadline(time.Time) error { return nil }
+func (d *deaf) Close() error {
+	select {
+	case <-d.ends:
+	default:
+		close(d.ends)
+	}
+	return nil
+}
+
+// TestQueuedAll: what waits for all connections is bounded together, and the one for which most waits is closed: not those of who reads slowly.
+func TestQueuedAll(t *testing.T) {
+	h := quietHost(t, nil)
+	const strangers = 8
+	for id := near.ConnID(1); id <= strangers+1; id++ {
+		l := newLink(id, &deaf{ends: make(chan struct{})})
+		h.links[id] = l
+		t.Cleanup(l.close)
+	}
+	slow := h.links[strangers+1]
+	answer := make([]byte, 32<<20)
+	all := 0
+	for round := range 60 {
+		for id := near.ConnID(1); id <= strangers; id++ {
+			h.write(h.links[id], answer, near.Sync)
+		}
+		if round%10 == 0 {
+			h.write(slow, answer, near.Consensus)
+		}
+		all = 0
+		for _, l := range h.links {
+			all += l.waiting()
+		}
+		if all > maxQueued+len(answer) {
+			t.Fatalf("round %d: %d MiB wait", round, all>>20)
+		}
+	}
+	if slow.closed || slow.waiting() != 6*len(answer) {
+		t.Errorf("the slow one is closed: %v, %d MiB wait for it", slow.closed, slow.waiting()>>20)
+	}
+	if h.links[1].put([]byte{1}, near.Sync); h.links[1].closed && h.links[1].waiting() != 0 {
+		t.Error("a closed one keeps what is put")
 	}
 }

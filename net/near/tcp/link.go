@@ -48,6 +48,9 @@ func (l *link) put(frame []byte, p near.Priority) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return true
+	}
 	l.wake.Signal()
 	return l.queue.Put(frame, p)
 }
@@ -63,10 +66,17 @@ func (l *link) finish() {
 
 const finishLimit = 5 * time.Second
 
+// waiting is how many bytes wait to be written.
+func (l *link) waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Bytes()
+}
+
 // close closes it now.
 func (l *link) close() {
 	l.mu.Lock()
-	l.closed = true
+	l.closed, l.queue = true, near.Queue{}
 	l.wake.Signal()
 	l.mu.Unlock()
 	_ = l.conn.Close()
@@ -185,13 +195,13 @@ func (l *link) read(h *Host) {
 			return
 		}
 		n := binary.LittleEndian.Uint32(head[:])
+		if n > wire.MaxFrame || n > longHandshake && !l.shaken.Load() {
+			h.Post(near.TooLong{Conn: l.id})
+			return
+		}
 		awaited := paced != nil && int64(in.Buffered()) < int64(n) // else it is all here, and no timer is needed
 		if awaited {
 			paced.Within(int(n))
-		}
-		if n > wire.MaxFrame {
-			h.Post(near.TooLong{Conn: l.id})
-			return
 		}
 		frame, err := readGrowing(in, int(n))
 		if err != nil {
@@ -235,6 +245,9 @@ const joinSize = 16 << 10
 // longFrame is above how many bytes a message must have been taken before the next of its connection is read, so that what waits for the
 // Node is bounded in bytes too.
 const longFrame = 64 << 10
+
+// longHandshake is how long a frame may be before the handshake is done: who has said nothing of himself gets no memory for more.
+const longHandshake = 1 << 20
 
 // readGrowing reads n bytes into memory that grows as they come, since n is only what somebody says.
 func readGrowing(r io.Reader, n int) ([]byte, error) {
