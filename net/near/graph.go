@@ -13,7 +13,7 @@ const (
 	maxEdgesInMessage = wire.MaxEdges
 	maxEdgesOfSource  = 50_000
 	maxGraphPeers     = 100_000
-	maxEdges          = 1_000_000
+	maxEdges          = 200_000 // neard: 1,000,000, between which its search takes seconds, beside what else it does
 )
 
 // How long edges and peers that nobody reaches are kept (network_state/mod.rs:74), and how far a nonce may be from now (routing/edge.rs:6).
@@ -236,6 +236,23 @@ func (g *Graph) Recompute(now time.Time, unreliable map[wire.PeerID]bool) {
 	}
 }
 
+// pause is how long the ways stay as they are: the search takes the longer the more edges there are.
+func (g *Graph) pause() time.Duration {
+	return edgePeriod * time.Duration(1+len(g.edges)/edgesPerPeriod)
+}
+
+// meet notes the way to new neighbours until the ways are found again; to who is none any more there is none (NextHop).
+func (g *Graph) meet(now time.Time, edges []*wire.Edge) {
+	if g.hops == nil {
+		g.hops = map[wire.PeerID][]wire.PeerID{}
+	}
+	for _, e := range edges {
+		if p := e.Other(g.me); p != "" && e.Active() {
+			g.hops[p], g.reachedAt[p] = []wire.PeerID{p}, now
+		}
+	}
+}
+
 // search finds, by breadth, for each peer the neighbours through which a shortest way leads.
 func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.PeerID {
 	distance := map[wire.PeerID]int{g.me: 0}
@@ -256,7 +273,7 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 			d, seen := distance[next]
 			switch {
 			case !seen:
-				distance[next], hops[next] = distance[at]+1, slices.Clone(hops[at])
+				distance[next], hops[next] = distance[at]+1, slices.Clip(hops[at]) // of both, until one has more
 				queue = append(queue, next)
 			case d == distance[at]+1:
 				for _, h := range hops[at] {
@@ -273,12 +290,12 @@ func (g *Graph) search(unreliable map[wire.PeerID]bool) map[wire.PeerID][]wire.P
 	return hops
 }
 
-// NextHop returns the neighbour to hand a message for target to, of those on a shortest way the one that was taken the longest ago; ""
+// NextHop returns the neighbour to hand a message for target to, of those on a shortest way that are still neighbours the one that was taken the longest ago; ""
 // if there is no way.
 func (g *Graph) NextHop(target wire.PeerID) wire.PeerID {
 	var best wire.PeerID
 	for _, p := range g.hops[target] {
-		if best == "" || g.used[p] < g.used[best] {
+		if g.active[g.me][p] && (best == "" || g.used[p] < g.used[best]) {
 			best = p
 		}
 	}

@@ -199,7 +199,7 @@ func (n *Node) shake(now time.Time, c *conn, h *wire.Handshake) {
 		return
 	}
 	if c.waiting = true; c.tier == wire.T2 { // one batch of edges a second
-		n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: []*wire.Edge{edge}, done: c.id})
+		n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{edge}, done: c.id})
 		return
 	}
 	n.established(now, c)

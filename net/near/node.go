@@ -78,8 +78,11 @@ type Node struct {
 	recent    []outbound // connections of ours that lasted
 	redial    []wire.PeerInfo
 	retries   map[wire.PeerID]retry
-	edgeBatch []edgeBatch
-	edgesAt   time.Time // when a batch may be taken next
+	ownEdges  []edgeBatch // of this node
+	edgeBatch []edgeBatch // of others
+	edgesWait int         // in edgeBatch
+	edgesAt   time.Time   // when a batch may be taken next
+	searchAt  time.Time   // and when those of others
 	pending3  map[wire.PeerID]time.Time
 	fixing    []fix
 	answers   map[wire.PeerID][]*wire.StateResponse // that wait for a T3 connection

@@ -224,7 +224,7 @@ func (n *Node) nonceRequest(now time.Time, c *conn, half wire.PartialEdge) {
 		return
 	}
 	mine := wire.SignEdge(n.Key, c.peer.ID, half.Nonce)
-	n.edgeBatch = append(n.edgeBatch, edgeBatch{from: c.id,
+	n.ownEdges = append(n.ownEdges, edgeBatch{from: c.id,
 		edges: []*wire.Edge{wire.NewEdge(n.me, c.peer.ID, half.Nonce, mine.Signature, half.Signature)}})
 }
 
@@ -233,7 +233,8 @@ func (n *Node) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
 	if n.SkipTombstones > 0 && now.Sub(c.since) < n.SkipTombstones {
 		edges = activeOnly(edges)
 	}
-	if len(edges) > 0 && len(edges) <= maxEdgesInMessage {
+	if len(edges) > 0 && len(edges) <= maxEdgesInMessage && n.edgesWait+len(edges) <= maxEdgesWait {
+		n.edgesWait += len(edges)
 		n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: edges, source: c.peer.ID, from: c.id})
 	}
 	if len(m.Accounts) == 0 {

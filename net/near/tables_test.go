@@ -333,3 +333,65 @@ func TestRecall(t *testing.T) {
 		t.Errorf("proven then %v", got)
 	}
 }
+
+// TestManyEdges wants the ways to be found again the more seldom the more edges there are, whoever tells of one each second, and new neighbours to be there at once all the same.
+func TestManyEdges(t *testing.T) {
+	f := newFabric(t, 1)
+	a, b, c := f.add("a", quiet), f.add("b", quiet), f.add("c", quiet)
+	f.dial(a, b, wire.T2)
+	f.run(3 * time.Second)
+	nonce := wire.FreshNonce(f.now.Unix())
+	for i := range maxEdgesOfSource - 1 {
+		e := &wire.Edge{Low: b.me, High: wire.PeerID(fmt.Sprintf("\x00%032d", i)), Nonce: nonce}
+		if e.Low > e.High {
+			e.Low, e.High = e.High, e.Low
+		}
+		a.graph.put(e, b.me)
+	}
+	x := keyFor("x")
+	var id ConnID
+	for _, c := range a.conns {
+		id = c.id
+	}
+	searches, last := 0, a.searchAt
+	var took time.Duration
+	step := func(until time.Time) {
+		for ; f.now.Before(until); f.now = f.now.Add(time.Second) {
+			nonce += 2
+			e := wire.NewEdge(b.me, x.PublicKey(), nonce, wire.SignEdge(b.Key, x.PublicKey(), nonce).Signature, wire.SignEdge(x, b.me, nonce).Signature)
+			begun := time.Now()
+			a.Step(f.now, Received{id, &wire.RoutingTable{Edges: []*wire.Edge{e}}})
+			f.step(a, Tick{})
+			if took += time.Since(begun); a.searchAt != last {
+				last = a.searchAt
+				searches++
+			}
+		}
+	}
+	step(f.now.Add(time.Minute))
+	if searches == 0 || searches > 11 {
+		t.Errorf("the ways were found %d times in a minute, which took %v", searches, took)
+	}
+	if a.graph.NextHop(x.PublicKey()) != b.me {
+		t.Error("what b tells of is not reached")
+	}
+	const of = ConnID(1 << 40)
+	a.Step(f.now, Accepted{of, netip.MustParseAddrPort("1.2.3.4:5")})
+	a.Step(f.now, Received{of, c.handshake(f.now, wire.T2, a.me, 86, c.propose(f.now, a.me))})
+	a.Step(f.now.Add(time.Second), Tick{})
+	if at := a.ready[wire.T2][c.me]; at == nil || !at.isReady || a.graph.NextHop(c.me) != c.me {
+		t.Error("a new neighbour waits for the ways")
+	}
+	a.Step(f.now.Add(time.Second), Closed{of})
+	a.Step(f.now.Add(2*time.Second), Tick{})
+	if a.graph.NextHop(c.me) != "" {
+		t.Error("there is a way to who has gone")
+	}
+	a.Step(f.now, Received{id, &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
+	for range 9 {
+		a.Step(f.now, Received{id, &wire.RoutingTable{Edges: make([]*wire.Edge, maxEdgesInMessage)}})
+	}
+	if a.edgesWait > maxEdgesWait {
+		t.Errorf("%d edges wait", a.edgesWait)
+	}
+}

@@ -10,6 +10,8 @@ import (
 // The timers of neard (network.md 12 and 16).
 const (
 	edgePeriod      = time.Second // between batches of edges
+	edgesPerPeriod  = 10_000      // of the graph, for each of which the edges of others wait a period more
+	maxEdgesWait    = 4 * maxEdgesInMessage
 	peersPeriod     = time.Minute
 	blockPeriod     = time.Minute
 	accountsPeriod  = 10 * time.Minute
@@ -88,6 +90,13 @@ type retry struct {
 type outbound struct{ peer wire.PeerInfo }
 
 func passed(now, at time.Time) bool { return !now.Before(at) }
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
 
 // tick does all that is due.
 func (n *Node) tick(now time.Time) {
@@ -177,8 +186,11 @@ func (n *Node) Wake() time.Time {
 	if !n.alone() { // else the monitor has nothing to look at
 		sooner(n.timers.monitor)
 	}
-	if len(n.edgeBatch) > 0 {
+	if len(n.ownEdges) > 0 {
 		sooner(n.edgesAt)
+	}
+	if len(n.edgeBatch) > 0 {
+		sooner(later(n.edgesAt, n.searchAt))
 	}
 	for _, c := range n.conns {
 		if !c.isReady && !c.waiting {
@@ -210,24 +222,34 @@ func (n *Node) alone() bool {
 
 // addLocal has an edge of ours taken with the next batch.
 func (n *Node) addLocal(e *wire.Edge) {
-	n.edgeBatch = append(n.edgeBatch, edgeBatch{edges: []*wire.Edge{e}})
+	n.ownEdges = append(n.ownEdges, edgeBatch{edges: []*wire.Edge{e}})
 }
 
-// takeEdges takes what has come since the last batch, finds the routes again, tells everybody what was new, the source too, and ends
-// handshakes that waited.
+// takeEdges takes the edges of this node that have come since the last batch, and ends handshakes that waited for them, once a second. With them it takes those of others, tells
+// everybody what was new, the source too, and finds the routes again: the more seldom the more edges there are, since that takes the longer, and whoever likes can have it done.
 func (n *Node) takeEdges(now time.Time) {
-	if len(n.edgeBatch) == 0 || now.Before(n.edgesAt) {
+	all := len(n.edgeBatch) > 0 && passed(now, n.searchAt)
+	if !all && len(n.ownEdges) == 0 || now.Before(n.edgesAt) {
 		return
 	}
-	batch := n.edgeBatch
-	n.edgeBatch, n.edgesAt = nil, now.Add(edgePeriod)
+	batch := n.ownEdges
+	n.ownEdges, n.edgesAt = nil, now.Add(edgePeriod)
+	if all = all || passed(now, n.searchAt); all {
+		batch = append(batch, n.edgeBatch...)
+		n.edgeBatch, n.edgesWait = nil, 0
+	}
 	var fresh []*wire.Edge
 	bad := make([]bool, len(batch))
 	for i, b := range batch {
 		got, ok := n.graph.Add(now, b.edges, b.source)
 		fresh, bad[i] = append(fresh, got...), !ok
 	}
-	n.graph.Recompute(now, n.unreliable())
+	if all {
+		n.graph.Recompute(now, n.unreliable())
+		n.searchAt = now.Add(n.graph.pause())
+	} else {
+		n.graph.meet(now, fresh)
+	}
 	if n.SkipTombstones > 0 && now.Sub(n.created) < n.SkipTombstones {
 		fresh = activeOnly(fresh)
 	}
