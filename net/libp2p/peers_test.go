@@ -2,6 +2,7 @@ package libp2p
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -327,6 +328,29 @@ func TestCrowd(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second { // what is in its handshake has twenty
 		t.Errorf("connected after %v", took)
 	}
+}
+
+// TestOneAddress wants nodes of one address, as those behind one router are, to be peers of another, up to half of what it takes of all.
+func TestOneAddress(t *testing.T) {
+	var at netip.Addr
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range list {
+		if p, err := netip.ParsePrefix(x.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() {
+			at = p.Addr()
+		}
+	}
+	if !at.IsValid() {
+		t.Skip("this machine has no address but that of itself, which has no limit")
+	}
+	a := run(t, "a", how{libp2p: true, addr: netip.AddrPortFrom(at, 0)})
+	const others = 12
+	for i := range others {
+		run(t, fmt.Sprint("other", i), how{libp2p: true, boot: []wire.PeerInfo{a.over()}, addr: netip.AddrPortFrom(at, 0)})
+	}
+	a.connected(t, others)
 }
 
 // TestTiers wants peers of other tiers not to be taken for lonely, nor their gossip to be heard.

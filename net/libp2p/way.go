@@ -143,7 +143,7 @@ func (w *Way) listen(ctx context.Context) error {
 	if err := errors.Join(book.AddPrivKey(w.me, key), book.AddPubKey(w.me, key.GetPublic())); err != nil {
 		return err
 	}
-	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)), resources.WithMetricsDisabled())
+	room, err := resources.NewResourceManager(resources.NewFixedLimiter(limits(w.o.MaxPeers)), resources.WithMetricsDisabled(), ofAddress(w.o.MaxPeers))
 	if err != nil {
 		return err
 	}
@@ -270,6 +270,14 @@ func limits(peers int) resources.ConcreteLimitConfig {
 		PeerDefault: resources.ResourceLimits{Conns: 6, ConnsInbound: 4, Streams: 64, StreamsInbound: 32},
 	}
 	return change.Build(scaled)
+}
+
+// ofAddress is how many connections there may be with one address, and with a network of IPv6 that one may have: half of the peers, for nodes behind one router. libp2p's own
+// limit is eight, whatever a node takes; without one a single address could have all places.
+func ofAddress(peers int) resources.Option {
+	n := max(8, peers/2)
+	return resources.WithLimitPerSubnet([]resources.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: n}},
+		[]resources.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: n}, {PrefixLength: 48, ConnCount: 2 * n}})
 }
 
 // Addr is of tcp.Way.
