@@ -28,8 +28,9 @@ const (
 	batchGap        = 10 * time.Millisecond         // from one batch to the next
 	maxSpread       = 1024
 	judgeLimit      = 10 * time.Second
-	queueValidation = 4096
-	trustedPX       = 1e6 // a score that nobody has: whom a peer would have this node dial is not dialled
+	queueValidation = 65_536 // of both topics: what all neighbours may bring at once
+	maxChecks       = 64     // batches of a neighbour that wait to be looked at
+	trustedPX       = 1e6    // a score that nobody has: whom a peer would have this node dial is not dialled
 	queuePeer       = 256
 )
 

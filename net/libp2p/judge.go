@@ -85,6 +85,11 @@ func (w *Way) take(t topic, from peer.ID, data []byte) (result pubsub.Validation
 	case blocks:
 		verdict = w.takeBlock(*station, who, data)
 	case transactions:
+		if !w.mayCheck(from) {
+			c.lost.Add(1)
+			return pubsub.ValidationIgnore
+		}
+		defer w.checked(from)
 		verdict = w.takeTransactions(*station, who, data)
 	}
 	switch verdict {
@@ -96,6 +101,30 @@ func (w *Way) take(t topic, from peer.ID, data []byte) (result pubsub.Validation
 	}
 	c.held.Add(1)
 	return pubsub.ValidationIgnore
+}
+
+// mayCheck waits for a core to look at a neighbour's transactions with, of which they have half, so that strangers who sign some take none from blocks and votes. False: too many of
+// that neighbour wait. They are sent again, by a connection.
+func (w *Way) mayCheck(from peer.ID) bool {
+	w.mu.Lock()
+	crowd := w.checks[from] >= maxChecks
+	if !crowd {
+		w.checks[from]++
+	}
+	w.mu.Unlock()
+	if !crowd {
+		w.checking <- struct{}{}
+	}
+	return !crowd
+}
+
+func (w *Way) checked(from peer.ID) {
+	<-w.checking
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.checks[from]--; w.checks[from] == 0 {
+		delete(w.checks, from)
+	}
 }
 
 // takeBlock takes a block, in the one form that a node of this code sends. What is not handed on now would not be later, since its bytes have been seen:

@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"io"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	"github.com/libp2p/go-libp2p/core/network"
 
+	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
 
@@ -91,4 +93,50 @@ func taken() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
+}
+
+// TestChecksLeaveCores wants transactions that strangers spread to be looked at on half of the cores, a bounded number of each neighbour's to wait, and blocks to pass them.
+func TestChecksLeaveCores(t *testing.T) {
+	var at, most atomic.Int32
+	release := make(chan struct{})
+	a := run(t, "a", how{libp2p: true, look: func(m wire.Message) {
+		if _, ok := m.(*wire.Transaction); ok {
+			for n := at.Add(1); ; {
+				if old := most.Load(); n <= old || most.CompareAndSwap(old, n) {
+					break
+				}
+			}
+			<-release
+			at.Add(-1)
+		}
+	}})
+	good := run(t, "good", how{libp2p: true, boot: []wire.PeerInfo{a.over()}})
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "x")
+	x := bare(t, "x", nil)
+	x.stop()
+	if _, err := x.dial(t, a).Write(hello(key, a)); err != nil {
+		t.Fatal(err)
+	}
+	c := a.way.o.Counters
+	eventually(t, "met", time.Minute, func() bool { return c.met.Load() == 2 })
+	good.reached(t, a)
+	s := x.gossips(t, a)
+	const n = 500
+	var rpc []byte
+	for i := range n {
+		b := appendBatch(nil, time.Now(), transfer(key, primitives.Nonce(i)))
+		rpc = append(rpc, within(2, append(within(2, b), within(4, []byte(a.way.name(transactions)))...))...)
+	}
+	if _, err := s.Write(append(binary.AppendUvarint(nil, uint64(len(rpc))), rpc...)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "heard", time.Minute, func() bool { return c.heard.Load() >= n })
+	good.tells(1)
+	next(t, a, isHeight(1))
+	eventually(t, "all that is too much is dropped", 10*time.Second, func() bool { return c.lost.Load() == n-maxChecks })
+	if half := max(1, runtime.GOMAXPROCS(0)/2); int(most.Load()) != half {
+		t.Errorf("%d are looked at at once, want %d", most.Load(), half)
+	}
+	close(release)
+	eventually(t, "all are looked at", time.Minute, func() bool { a.way.mu.Lock(); defer a.way.mu.Unlock(); return len(a.way.checks) == 0 })
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -92,6 +93,8 @@ type Way struct {
 	beside   recent // blocks that gossip does not carry on from here
 	verified recent // transactions whose signatures are right, by all of their bytes
 	onward   rates  // of what neighbours are brought
+	checks   map[peer.ID]int
+	checking chan struct{} // has who looks at a batch of transactions
 }
 
 var _ tcp.Way = (*Way)(nil)
@@ -113,8 +116,8 @@ func New(o Options) (*Way, error) {
 		o.Counters = new(Counters)
 	}
 	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
-		outbound: map[peer.ID]bool{},
-		spread:   make(chan spread, maxSpread), recent: newRecent(), beside: newRecent(), verified: newRecent()}
+		outbound: map[peer.ID]bool{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		spread: make(chan spread, maxSpread), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {
 		w.joined[i] = map[peer.ID]bool{}
 	}
