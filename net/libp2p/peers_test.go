@@ -469,3 +469,88 @@ func TestBare(t *testing.T) {
 		b.stop()
 	}
 }
+
+// TestBridgeHandsOnNoRubbish wants a bridge to end an enemy of one side itself, whatever it is that he sends for the other, and to stay a good peer of everybody there.
+func TestBridgeHandsOnNoRubbish(t *testing.T) {
+	bridge := run(t, "bridge", how{near: true, libp2p: true, open: true})
+	left := run(t, "left", how{near: true, boot: []wire.PeerInfo{bridge.info()}})
+	right := run(t, "right", how{libp2p: true, boot: []wire.PeerInfo{bridge.over()}})
+	bridge.connected(t, 2)
+	left.connected(t, 1)
+	right.connected(t, 1)
+	since := left.Info().Peers[0].Since
+	now := time.Now().Unix()
+	host := func(key primitives.SecretKey, shards int) *wire.SnapshotHost {
+		return wire.NewSnapshotHost(key, primitives.Hash{1}, 1, make([]primitives.ShardID, shards))
+	}
+	body := &wire.ForwardTx{SignedTransaction: *transfer(right.key, 1)}
+	forged := func(m *wire.Routed) *wire.Routed { // says that another has written it
+		m.Sign()
+		out := *m
+		out.Author = right.key.PublicKey()
+		return wire.Unsigned(right.key, m.Target, body, now).Bare()
+	}
+	type enemy struct {
+		name    string
+		rubbish func(primitives.SecretKey) wire.Message
+	}
+	var enemies []enemy
+	for i, to := range []*node{left, right} {
+		for name, rubbish := range map[string]func(key primitives.SecretKey) wire.Message{
+			"without a signature": func(key primitives.SecretKey) wire.Message {
+				return wire.Unsigned(key, wire.ToPeer(to.key.PublicKey()), body, now).Bare()
+			},
+			"of another": func(key primitives.SecretKey) wire.Message {
+				return forged(wire.Unsigned(key, wire.ToPeer(to.key.PublicKey()), body, now))
+			},
+			"for the bridge, of another": func(key primitives.SecretKey) wire.Message {
+				return forged(wire.Unsigned(key, wire.ToPeer(bridge.key.PublicKey()), body, now))
+			},
+			"an edge of others": func(key primitives.SecretKey) wire.Message {
+				nonce := wire.FreshNonce(now)
+				s := wire.SignEdge(key, to.key.PublicKey(), nonce).Signature
+				return &wire.RoutingTable{Edges: []*wire.Edge{wire.NewEdge(right.key.PublicKey(), left.key.PublicKey(), nonce, s, s)}}
+			},
+			"a host of others": func(key primitives.SecretKey) wire.Message {
+				h := *host(key, 1)
+				h.PeerID = right.key.PublicKey()
+				return &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{&h}}
+			},
+			"a host of too much": func(key primitives.SecretKey) wire.Message {
+				return &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{host(key, wire.MaxHostShards+1)}}
+			},
+			"a host twice": func(key primitives.SecretKey) wire.Message {
+				return &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{host(key, 1), host(key, 2)}}
+			},
+		} {
+			enemies = append(enemies, enemy{fmt.Sprint(i, name), rubbish})
+		}
+	}
+	t.Run("enemies", func(t *testing.T) {
+		for _, x := range enemies {
+			t.Run(x.name, func(t *testing.T) {
+				t.Parallel()
+				key := primitives.SecretKeyFromSeed(primitives.ED25519, x.name)
+				w := bare(t, x.name, nil)
+				c := w.dial(t, bridge)
+				_, _ = c.Write(hello(key, bridge))
+				eventually(t, "met", 20*time.Second, func() bool { return bridge.way.isMet(w.me) })
+				_, _ = c.Write(frame(x.rubbish(key)))
+				if !ends(c) {
+					t.Error("still connected")
+				}
+				eventually(t, "banned", 10*time.Second, func() bool { return bridge.way.isBanned(w.me) })
+			})
+		}
+	})
+	if got := left.Info().Peers; len(got) != 1 || got[0].Since != since || bridge.peers() != 2 || right.peers() != 1 {
+		t.Errorf("left has %d peers, the bridge %d, right %d", len(got), bridge.peers(), right.peers())
+	}
+	for _, n := range []*node{left, right} {
+		for len(n.got) > 0 {
+			if d := <-n.got; d.Msg.Kind() == wire.KindRouted {
+				t.Error("it was handed on")
+			}
+		}
+	}
+}
