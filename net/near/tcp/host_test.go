@@ -618,3 +618,47 @@ func TestQueuedAll(t *testing.T) {
 		t.Error("a closed one keeps what is put")
 	}
 }
+
+// TestEdgesTold: of the edges that a peer tells of no more are looked at than a network has, at once and a second; those of who keeps to that all are.
+func TestEdgesTold(t *testing.T) {
+	h := quietHost(t, nil)
+	key := primitives.SecretKeyFromSeed(primitives.ED25519, "a")
+	other := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
+	s := wire.SignEdge(key, other, 1).Signature // good for nothing: what is looked at is wrong
+	list := make([]*wire.Edge, 10_000)
+	for i := range list {
+		list[i] = wire.NewEdge(key.PublicKey(), other, 1, s, s)
+	}
+	table := frame(wire.Append(nil, &wire.RoutingTable{Edges: list}))
+	here, there := net.Pipe()
+	l := newLink(1, here)
+	l.shaken.Store(true)
+	l.running.Store(1)
+	h.group.Add(1)
+	go l.read(h)
+	const tables = 8
+	go func() {
+		for range tables {
+			_, _ = there.Write(table)
+		}
+		_ = there.Close()
+	}()
+	looked := 0
+	for {
+		p := <-h.events
+		p.taken.less()
+		m, ok := p.Event.(near.Received)
+		if !ok {
+			break
+		}
+		looked += len(m.Msg.(*wire.RoutingTable).Edges)
+	}
+	if looked != wire.MaxEdges {
+		t.Errorf("%d of %d edges were looked at, want %d", looked, tables*len(list), wire.MaxEdges)
+	}
+	var e edgesTold
+	now := time.Now()
+	if !e.take(now, wire.MaxEdges) || e.take(now, 1) || e.take(now.Add(time.Second), edgeRate+1) || !e.take(now.Add(2*time.Second), 2*edgeRate) || !e.take(now.Add(time.Hour), wire.MaxEdges) {
+		t.Error("who keeps to the rate is not heard, or who does not is")
+	}
+}

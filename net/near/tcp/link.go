@@ -189,6 +189,7 @@ func (l *link) read(h *Host) {
 	}
 	defer h.alarm()
 	words := h.words(l.peer)
+	var told edgesTold
 	var head [4]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -222,13 +223,17 @@ func (l *link) read(h *Host) {
 			}
 			words.of(s.Sender, l.ours || s.PartialEdge.Nonce >= h.begun) // to one of ours the answer has the nonce that the Node has chosen
 		}
+		table, isTable := m.(*wire.RoutingTable)
+		if isTable && !told.take(time.Now(), len(table.Edges)) {
+			table.Edges = nil
+		}
 		if l.shaken.Load() {
 			words.prove(m, h.authors)
 		} else if _, ok := m.(*wire.Handshake); ok && l.ours {
 			l.shaken.Store(true)
 		}
 		ev := near.Received{Conn: l.id, Msg: m}
-		if table, ok := m.(*wire.RoutingTable); len(frame) > longFrame || ok && len(table.Accounts) > 0 {
+		if len(frame) > longFrame || isTable && len(table.Accounts) > 0 {
 			h.postAndWait(ev)
 		} else {
 			h.Post(ev)

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -62,4 +63,24 @@ func (w *words) prove(m wire.Message, keys *primitives.Verifier) {
 			w.heard = nil
 		}
 	}
+}
+
+// edgesTold is how many edges a peer may tell of now: all that there may be at once, with which it begins, and behind that as many as are renewed in a network that is as large
+// as one may be. Two signatures of each are checked, before it can be seen whether it is of any use.
+type edgesTold struct {
+	left float64
+	at   time.Time // zero: it has told nothing yet
+}
+
+const edgeRate = 500 // a second
+
+func (e *edgesTold) take(now time.Time, n int) bool {
+	if e.left += now.Sub(e.at).Seconds() * edgeRate; e.at.IsZero() || e.left > wire.MaxEdges {
+		e.left = wire.MaxEdges
+	}
+	if e.at = now; e.left < float64(n) {
+		return false
+	}
+	e.left -= float64(n)
+	return true
 }
