@@ -6,7 +6,8 @@
 //	state   a Node: connections in and after their handshake, the graph of edges, ways back, accounts' data, announcements, hosts,
 //	        known peers and bans
 //	units   times as arguments; nonces in seconds of UTC
-//	bound   Limits: edges, peers, hosts, ways back, connections, messages that are remembered; all as neard has them
+//	bound   Limits: edges, peers, hosts, ways back, connections, messages that are remembered; as neard has them, but for fewer edges (maxEdges),
+//	        the places of one address in its handshakes (accepted), and how often a peer has what costs much (limits)
 //	errors  none: a bad message closes its connection, or bans who sent it, as neard would; Close says why
 //	source  nearcore chain/network/src/{peer, peer_manager, routing, accounts_data, announce_accounts, snapshot_hosts}
 //
