@@ -13,6 +13,8 @@ const (
 	maxEdgesInMessage = wire.MaxEdges
 	maxEdgesOfSource  = 50_000
 	maxGraphPeers     = 100_000
+	maxMatter         = 200     // of a node, beyond these
+	maxBeyond         = 10_000  // of a source
 	maxEdges          = 200_000 // neard: 1,000,000, between which its search takes seconds, beside what else it does
 )
 
@@ -33,6 +35,7 @@ type Graph struct {
 	active    map[wire.PeerID]map[wire.PeerID]bool
 	source    map[edgeKey]wire.PeerID
 	ofSource  map[wire.PeerID]int
+	seats     map[wire.PeerID]bool // nodes of validators
 	reachedAt map[wire.PeerID]time.Time
 	hops      map[wire.PeerID][]wire.PeerID // of Recompute
 	used      map[wire.PeerID]uint64        // when a hop was last taken, by count
@@ -111,11 +114,11 @@ func (g *Graph) Add(now time.Time, edges []*wire.Edge, source wire.PeerID) (fres
 		case e.Low == e.High && source == "": // a validator's loop is nobody's business
 		case e.Low == e.High:
 			return fresh, false
-		case g.edges[keyOf(e)] == nil && g.full(source):
+		case g.edges[keyOf(e)] == nil && g.full(source) && !g.matters(e, source):
 		case !e.Verify():
 			return fresh, false
 		default:
-			if g.put(e, source) {
+			if g.put(e, source) || g.matters(e, source) && g.keep(e, source) {
 				fresh = append(fresh, e)
 			}
 		}
@@ -146,6 +149,20 @@ func tooOld(e *wire.Edge, now time.Time) bool {
 	return e.Nonce <= 253_402_300_799 && time.Unix(int64(e.Nonce), 0).Before(now.Add(-edgeLife))
 }
 
+// matters tells whether an edge is kept beyond the bounds: one of a node that a validator has signed to be its own, or of who tells of it. Nobody makes up such for others, and
+// what strangers make up, which the one source there is may have told before, is to take no way to a validator.
+func (g *Graph) matters(e *wire.Edge, source wire.PeerID) bool {
+	if !e.Active() || g.ofSource[source] >= maxEdgesOfSource+maxBeyond {
+		return false
+	}
+	for _, p := range [...]wire.PeerID{e.Low, e.High} {
+		if (g.seats[p] || p == source) && len(g.active[p]) < maxMatter {
+			return true
+		}
+	}
+	return false
+}
+
 func (g *Graph) full(source wire.PeerID) bool {
 	return len(g.edges) >= maxEdges || source != "" && g.ofSource[source] >= maxEdgesOfSource
 }
@@ -163,6 +180,14 @@ func (g *Graph) put(e *wire.Edge, source wire.PeerID) bool {
 		if peers > maxGraphPeers {
 			return false
 		}
+	}
+	return g.keep(e, source)
+}
+
+// keep is put without a bound.
+func (g *Graph) keep(e *wire.Edge, source wire.PeerID) bool {
+	k := keyOf(e)
+	if e.Active() {
 		g.link(k.low, k.high)
 		g.link(k.high, k.low)
 	} else {

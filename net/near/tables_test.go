@@ -395,3 +395,48 @@ func TestManyEdges(t *testing.T) {
 		t.Errorf("%d edges wait", a.edgesWait)
 	}
 }
+
+// TestEdgesThatMatter wants the way to a validator's node to be learned of the one neighbour there is, however many edges of strangers that one has told before.
+func TestEdgesThatMatter(t *testing.T) {
+	f := newFabric(t, 1)
+	a, bridge := f.add("a", quiet), f.add("bridge", quiet)
+	f.dial(a, bridge, wire.T2)
+	f.run(3 * time.Second)
+	seat := keyFor("seat")
+	a.Step(f.now, Head{Block: headAt(1).Block, T1: map[primitives.AccountID][]primitives.PublicKey{"seat": {seat.PublicKey()}}})
+	a.Step(f.now, Judged{Good: []*wire.Announcement{wire.NewAnnouncement("seat", seat.PublicKey(), primitives.EpochID{}, seat)}})
+	nonce := wire.FreshNonce(f.now.Unix())
+	for i := range maxEdgesOfSource {
+		e := &wire.Edge{Low: bridge.me, High: wire.PeerID(fmt.Sprintf("\x00%032d", i)), Nonce: nonce}
+		if e.Low > e.High {
+			e.Low, e.High = e.High, e.Low
+		}
+		a.graph.put(e, bridge.me)
+	}
+	between := func(x, y primitives.SecretKey) *wire.Edge {
+		return wire.NewEdge(x.PublicKey(), y.PublicKey(), nonce, wire.SignEdge(x, y.PublicKey(), nonce).Signature, wire.SignEdge(y, x.PublicKey(), nonce).Signature)
+	}
+	x, y := keyFor("x"), keyFor("y")
+	var id ConnID
+	for _, c := range a.conns {
+		id = c.id
+	}
+	a.Step(f.now, Received{id, &wire.RoutingTable{Edges: []*wire.Edge{between(seat, bridge.Key), between(x, y)}}})
+	a.Step(f.now.Add(time.Minute), Tick{})
+	if got := a.graph.NextHop(seat.PublicKey()); got != bridge.me {
+		t.Errorf("the validator is reached by %q", got)
+	}
+	if a.graph.edges[keyOf(between(x, y))] != nil {
+		t.Error("an edge of strangers is kept beyond the bound")
+	}
+	for i := range 2 * maxMatter {
+		a.graph.Add(f.now, []*wire.Edge{between(seat, keyFor(fmt.Sprint("z", i)))}, bridge.me)
+	}
+	if n := len(a.graph.active[seat.PublicKey()]); n != maxMatter {
+		t.Errorf("%d edges of one node are kept beyond it, want %d", n, maxMatter)
+	}
+	a.graph.ofSource[bridge.me] = maxEdgesOfSource + maxBeyond
+	if got, ok := a.graph.Add(f.now, []*wire.Edge{between(seat, keyFor("last"))}, bridge.me); !ok || len(got) > 0 {
+		t.Error("there is no end to it")
+	}
+}

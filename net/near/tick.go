@@ -238,6 +238,10 @@ func (n *Node) takeEdges(now time.Time) {
 		batch = append(batch, n.edgeBatch...)
 		n.edgeBatch, n.edgesWait = nil, 0
 	}
+	n.graph.seats = map[wire.PeerID]bool{}
+	for _, id := range n.seats() {
+		n.graph.seats[id] = true
+	}
 	var fresh []*wire.Edge
 	bad := make([]bool, len(batch))
 	for i, b := range batch {
