@@ -40,7 +40,7 @@ func TestTold(t *testing.T) {
 			r.block.Header.RandomValue[0]++
 			r.block.Header.Init()
 		}},
-		"another version":   {InvalidHeaderVersion, true, func(r *rig) { r.block.Header.Version = primitives.HeaderV5 }},
+		"another version":   {InvalidHeaderVersion, true, func(r *rig) { r.block.Header.Version = primitives.HeaderV5 - 1 }},
 		"a chunk too few":   {InvalidNumberOfChunkHeaders, true, func(r *rig) { r.block.Body.Chunks = r.block.Body.Chunks[:1] }},
 		"a chunk's gas":     {InvalidChunkHeadersRoot, true, func(r *rig) { r.block.Body.Chunks[0].PrevGasUsed++ }},
 		"a chunk's height":  {InvalidChunkHeadersRoot, true, func(r *rig) { r.block.Body.Chunks[0].HeightIncluded++ }},

@@ -48,11 +48,20 @@ func ValidateOrigin(b *primitives.Block, producer primitives.PublicKey, shards i
 	return nil
 }
 
+// validateVersion takes the forms that say all that is asked for (nearcore chain.rs validate_header): V5 just can't split a shard, and what V7 says besides nobody
+// reads. Those before have no bits of endorsements.
+func validateVersion(h *primitives.BlockHeader) error {
+	if h.Version < primitives.HeaderV5 || h.Version > primitives.HeaderV7 {
+		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	}
+	return nil
+}
+
 // validateSigned checks a block's form, and that who was to make it has signed its header.
 func validateSigned(b *primitives.Block, producer primitives.PublicKey, shards int, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) error {
 	h := b.Header
-	if h.Version != primitives.HeaderV6 {
-		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	if err := validateVersion(h); err != nil {
+		return err
 	}
 	if len(h.ChunkMask) != shards || len(b.Body.Chunks) != shards {
 		return InvalidNumberOfChunkHeaders
@@ -92,8 +101,8 @@ func ValidateBlock(b *primitives.Block, j *Judgement) error {
 // ValidateHeader checks everything about a header that needs neither its body nor any state (nearcore chain.rs validate_header). Of the
 // rest its producer vouches, and those who approve of what builds on it: what its body says is checked when that comes.
 func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
-	if h.Version != primitives.HeaderV6 {
-		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	if err := validateVersion(h); err != nil {
+		return err
 	}
 	if h.PrevHash != j.Parent.Hash() {
 		return InvalidPrevBlock
@@ -128,8 +137,8 @@ func validateHeaderBits(h *primitives.BlockHeader, j *Judgement) error {
 
 func validateIdentity(b *primitives.Block, j *Judgement) error {
 	h := b.Header
-	if h.Version != primitives.HeaderV6 {
-		return invalidf(InvalidHeaderVersion, "tag %d", h.Version)
+	if err := validateVersion(h); err != nil {
+		return err
 	}
 	if h.PrevHash != j.Parent.Hash() {
 		return InvalidPrevBlock

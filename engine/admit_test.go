@@ -62,7 +62,7 @@ func TestAdmit(t *testing.T) {
 	check("an orphan signed by nobody", changed(at(3), &other, same), 0, chain.InvalidSignature)
 	check("another height than was signed", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Height = 1 << 40 }), 0, chain.InvalidSignature)
 	check("another body", wrongBody, 0, chain.InvalidBodyHash)
-	check("an old form", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Version-- }), 0, chain.InvalidHeaderVersion)
+	check("an old form", changed(at(3), nil, func(h *primitives.BlockHeader) { h.Version = primitives.HeaderV5 - 1 }), 0, chain.InvalidHeaderVersion)
 	check("another epoch than the parent's child is in", changed(at(1), key(1), func(h *primitives.BlockHeader) { h.EpochID = primitives.Hash{7} }), 0, chain.InvalidEpochHash)
 	check("no higher than its parent", changed(at(1), nil, func(h *primitives.BlockHeader) { h.Height = 0 }), 0, ErrOld)
 	check("a mask of other shards", changed(at(3), key(3), func(h *primitives.BlockHeader) { h.ChunkMask = nil }), 0, chain.InvalidNumberOfChunkHeaders)

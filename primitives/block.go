@@ -5,6 +5,7 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // BlockBody is nearcore's BlockBody V2. Its encoding, tag included, is what block_body_hash covers.
 type BlockBody struct {
 	Chunks            []*ChunkHeader
+	Challenges        []byte // a vector of what nobody reads any more, as its producer wrote it; nil: an empty one
 	VRFValue          [32]byte
 	VRFProof          [64]byte
 	ChunkEndorsements [][]Signature // per shard, per assigned validator; empty string: none
@@ -16,9 +17,12 @@ type Block struct {
 	Body   BlockBody
 }
 
-// AppendBorsh appends tag 1 and the fields; the challenges are always an empty vector.
+// AppendBorsh appends tag 1 and the fields.
 func (y *BlockBody) AppendBorsh(b []byte) []byte {
-	b = borsh.AppendUint32(AppendChunkHeaders(append(b, 1), y.Chunks), 0)
+	b = AppendChunkHeaders(append(b, 1), y.Chunks)
+	if b = append(b, y.Challenges...); y.Challenges == nil {
+		b = borsh.AppendUint32(b, 0)
+	}
 	b = append(append(b, y.VRFValue[:]...), y.VRFProof[:]...)
 	return borsh.AppendSlice(b, y.ChunkEndorsements, func(b []byte, s *[]Signature) []byte { return AppendOptionSignatures(b, *s) })
 }
@@ -30,10 +34,7 @@ func (y *BlockBody) DecodeBorsh(r *borsh.Reader) {
 		return
 	}
 	y.Chunks = ReadChunkHeaders(r)
-	if n := r.Uint32(); n != 0 {
-		r.Failf("block body holds %d challenges", n)
-		return
-	}
+	y.Challenges = readChallenges(r)
 	copy(y.VRFValue[:], r.Take(len(y.VRFValue)))
 	copy(y.VRFProof[:], r.Take(len(y.VRFProof)))
 	y.ChunkEndorsements = borsh.Slice(r, 4, ReadOptionSignatures)

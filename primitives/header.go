@@ -5,12 +5,17 @@ import "github.com/troupe-chain/troupe/primitives/borsh"
 // HeaderVersion is the borsh tag of a block header.
 type HeaderVersion byte
 
-// V6 is that of protocol 85 and 86; V5 that of the versions before, and V1 that of mainnet's genesis, both of which are only written.
+// V6 is what producers write in protocol 85 and 86. V5 is that of the versions before, V7 that of a later one; nobody is refused for them (nearcore chain.rs
+// validate_header asks for no form). V1 is that of mainnet's genesis and is written only.
 const (
 	HeaderV1 HeaderVersion = 0
 	HeaderV5 HeaderVersion = 4
 	HeaderV6 HeaderVersion = 5
+	HeaderV7 HeaderVersion = 6
 )
+
+// EndorsementStats is what V7 says of a validator's endorsements, which nobody reads in protocol 85 and 86.
+type EndorsementStats struct{ Produced, Expected uint32 }
 
 // BlockHeaderInnerLite is the part of a header that light clients keep (nearcore core/primitives/src/block_header.rs).
 type BlockHeaderInnerLite struct {
@@ -52,6 +57,8 @@ type BlockHeaderInnerRest struct {
 	LatestProtocolVersion         ProtocolVersion
 	ChunkEndorsements             [][]byte // per shard, one bit per assigned validator, low bit first
 	ShardSplit                    *ShardSplit
+	CertifiedEpochID              EpochID            // V7 only: of the last block whose execution is certified
+	EndorsementStats              []EndorsementStats // V7 only
 }
 
 // BlockHeader is a header with its hash, which Init or decoding computes.
@@ -141,7 +148,7 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	if v == HeaderV1 {
 		b = borsh.AppendUint64(b, x.ChunksIncluded)
 	}
-	if v != HeaderV6 {
+	if v < HeaderV6 {
 		b = append(b, zero32...) // challenges_root
 	}
 	b = append(b, x.RandomValue[:]...)
@@ -151,7 +158,7 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 		b = AppendValidatorStakes(b, x.PrevValidatorProposals)
 	}
 	b = x.TotalSupply.AppendBorsh(x.NextGasPrice.AppendBorsh(appendBools(b, x.ChunkMask)))
-	if v != HeaderV6 {
+	if v < HeaderV6 {
 		b = borsh.AppendUint32(b, 0) // challenges_result
 	}
 	b = append(append(b, x.LastFinalBlock[:]...), x.LastDSFinalBlock[:]...)
@@ -163,25 +170,43 @@ func (x *BlockHeaderInnerRest) appendVersion(b []byte, v HeaderVersion) []byte {
 	if v != HeaderV1 {
 		b = AppendByteStrings(b, x.ChunkEndorsements)
 	}
-	if v == HeaderV6 {
+	if v >= HeaderV6 {
 		b = AppendOptionShardSplit(b, x.ShardSplit)
+	}
+	if v == HeaderV7 {
+		b = borsh.AppendSlice(append(b, x.CertifiedEpochID[:]...), x.EndorsementStats, func(b []byte, s *EndorsementStats) []byte {
+			return borsh.AppendUint32(borsh.AppendUint32(b, s.Produced), s.Expected)
+		})
 	}
 	return b
 }
 
-// DecodeBorsh reads the V6 layout.
-func (x *BlockHeaderInnerRest) DecodeBorsh(r *borsh.Reader) {
+// decodeVersion reads the layout of V5, V6 or V7. A header with challenges is valid nowhere (nearcore chain.rs:871).
+func (x *BlockHeaderInnerRest) decodeVersion(r *borsh.Reader, v HeaderVersion) {
 	x.BlockBodyHash, x.PrevChunkOutgoingReceiptsRoot = ReadHash(r), ReadHash(r)
-	x.ChunkHeadersRoot, x.ChunkTxRoot, x.RandomValue = ReadHash(r), ReadHash(r), ReadHash(r)
+	x.ChunkHeadersRoot, x.ChunkTxRoot = ReadHash(r), ReadHash(r)
+	if v < HeaderV6 && !ReadHash(r).IsZero() {
+		r.Failf("block header with a root of challenges")
+	}
+	x.RandomValue = ReadHash(r)
 	x.PrevValidatorProposals, x.ChunkMask = ReadValidatorStakes(r), readBools(r)
 	x.NextGasPrice, x.TotalSupply = ReadBalance(r), ReadBalance(r)
+	if v < HeaderV6 && r.Uint32() != 0 {
+		r.Failf("block header with results of challenges")
+	}
 	x.LastFinalBlock, x.LastDSFinalBlock = ReadHash(r), ReadHash(r)
 	x.BlockOrdinal, x.PrevHeight = r.Uint64(), Height(r.Uint64())
 	x.EpochSyncDataHash = readOptionHash(r)
 	x.Approvals = ReadOptionSignatures(r)
 	x.LatestProtocolVersion = ProtocolVersion(r.Uint32())
 	x.ChunkEndorsements = ReadByteStrings(r)
-	x.ShardSplit = ReadOptionShardSplit(r)
+	if v >= HeaderV6 {
+		x.ShardSplit = ReadOptionShardSplit(r)
+	}
+	if v == HeaderV7 {
+		x.CertifiedEpochID = ReadHash(r)
+		x.EndorsementStats = borsh.Slice(r, 8, func(r *borsh.Reader) EndorsementStats { return EndorsementStats{r.Uint32(), r.Uint32()} })
+	}
 }
 
 // Hash returns the block's hash: H(H(H(lite) ‖ H(rest)) ‖ prev_hash). Init must have run.
@@ -213,15 +238,15 @@ func (h *BlockHeader) AppendBorsh(b []byte) []byte {
 	return h.Signature.AppendBorsh(b)
 }
 
-// DecodeBorsh reads a V6 header and computes its hash.
+// DecodeBorsh reads a header of V5 to V7 and computes its hash.
 func (h *BlockHeader) DecodeBorsh(r *borsh.Reader) {
-	if tag := r.Byte(); HeaderVersion(tag) != HeaderV6 {
-		r.BadTag("BlockHeader", tag)
+	if h.Version = HeaderVersion(r.Byte()); h.Version < HeaderV5 || h.Version > HeaderV7 {
+		r.BadTag("BlockHeader", byte(h.Version))
 		return
 	}
-	h.Version, h.PrevHash = HeaderV6, ReadHash(r)
+	h.PrevHash = ReadHash(r)
 	h.BlockHeaderInnerLite.DecodeBorsh(r)
-	h.BlockHeaderInnerRest.DecodeBorsh(r)
+	h.BlockHeaderInnerRest.decodeVersion(r, h.Version)
 	h.Signature = ReadSignature(r)
 	if r.Err() == nil {
 		h.Init()

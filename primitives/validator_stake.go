@@ -23,6 +23,10 @@ func (v *ValidatorStake) DecodeBorsh(r *borsh.Reader) {
 		r.BadTag("ValidatorStake", tag)
 		return
 	}
+	v.decodeUntagged(r)
+}
+
+func (v *ValidatorStake) decodeUntagged(r *borsh.Reader) {
 	v.AccountID, v.PublicKey, v.Stake = ReadAccountID(r), ReadPublicKey(r), ReadBalance(r)
 }
 

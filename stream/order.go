@@ -17,7 +17,7 @@ var fields = parseFields(`
 #header: height prev_height epoch_id next_epoch_id hash prev_hash prev_state_root block_body_hash chunk_receipts_root chunk_headers_root chunk_tx_root
   outcome_root chunks_included challenges_root timestamp timestamp_nanosec random_value validator_proposals chunk_mask gas_price block_ordinal rent_paid
   validator_reward total_supply challenges_result last_final_block last_ds_final_block next_bp_hash block_merkle_root epoch_sync_data_hash approvals
-  signature latest_protocol_version chunk_endorsements shard_split
+  signature latest_protocol_version chunk_endorsements shard_split prev_last_certified_block_epoch_id spice_chunk_endorsement_stats
 #chunk: chunk_hash prev_block_hash outcome_root prev_state_root encoded_merkle_root encoded_length height_created height_included shard_id gas_used
   gas_limit rent_paid validator_reward balance_burnt outgoing_receipts_root tx_root validator_proposals congestion_info bandwidth_requests
   proposed_split signature
@@ -26,6 +26,7 @@ var fields = parseFields(`
 #outcome: proof block_hash id outcome
 #change: cause type change
 validator_proposals: validator_stake_struct_version account_id public_key stake
+spice_chunk_endorsement_stats: produced expected
 congestion_info: delayed_receipts_gas buffered_receipts_gas receipt_bytes allowed_shard
 requests: to_shard requested_values_bitmap
 AddKey: public_key access_key

@@ -16,6 +16,8 @@ func TestOrdered(t *testing.T) {
 		{"permission", `{"GasKeyFunctionCall":[{"balance":"1","num_nonces":2},{"allowance":null,"method_names":["a","\"}"],"receiver_id":"r"}]}`,
 			`{"GasKeyFunctionCall":[{"balance":"1","num_nonces":2},{"allowance":null,"receiver_id":"r","method_names":["a","\"}"]}]}`},
 		{"#receipt", `{"receiver_id":1,"predecessor_id":2,"zz":3,"aa":{"x":1,"hash":2}}`, `{"predecessor_id":2,"receiver_id":1,"zz":3,"aa":{"x":1,"hash":2}}`},
+		{"#header", `{"prev_last_certified_block_epoch_id":"e","shard_split":null,"spice_chunk_endorsement_stats":[{"expected":2,"produced":1}]}`,
+			`{"shard_split":null,"prev_last_certified_block_epoch_id":"e","spice_chunk_endorsement_stats":[{"produced":1,"expected":2}]}`},
 		{"unheard of", `{"a":[],"b":{},"c":[{"x":1}]}`, `{"a":[],"b":{},"c":[{"x":1}]}`},
 	} {
 		if got := string(ordered(nil, c.name, []byte(c.in))); got != c.want {

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-chain/troupe/primitives/borsh"
 )
 
-// headerForm is the layout by which a header's hash comes out: nearcore's versions 1 to 6.
+// headerForm is the layout by which a header's hash comes out: nearcore's versions 1 to 7.
 type headerForm int
 
 const (
@@ -18,6 +18,7 @@ const (
 	headerV4            // with the hash of the body
 	headerV5            // with endorsement bits
 	headerV6            // without challenges, with splits
+	headerV7            // with endorsements of an epoch
 )
 
 // headerJSON is BlockHeaderView.
@@ -45,10 +46,12 @@ type headerJSON struct {
 	OutcomeRoot           primitives.Hash            `json:"outcome_root"`
 	PrevHash              primitives.Hash            `json:"prev_hash"`
 	PrevHeight            primitives.Height          `json:"prev_height"`
+	CertifiedEpochID      primitives.Hash            `json:"prev_last_certified_block_epoch_id"`
 	PrevStateRoot         primitives.Hash            `json:"prev_state_root"`
 	RandomValue           primitives.Hash            `json:"random_value"`
 	ShardSplit            *[2]json.RawMessage        `json:"shard_split"`
 	Signature             primitives.Signature       `json:"signature"`
+	EndorsementStats      []endorsementStatsJSON     `json:"spice_chunk_endorsement_stats"`
 	Timestamp             json.Number                `json:"timestamp"`
 	TimestampNanosec      string                     `json:"timestamp_nanosec"`
 	TotalSupply           primitives.Balance         `json:"total_supply"`
@@ -81,6 +84,11 @@ func (n *uint8Number) UnmarshalJSON(in []byte) error {
 	return err
 }
 
+type endorsementStatsJSON struct {
+	Produced uint32 `json:"produced"`
+	Expected uint32 `json:"expected"`
+}
+
 type stakeJSON struct {
 	AccountID primitives.AccountID `json:"account_id"`
 	PublicKey primitives.PublicKey `json:"public_key"`
@@ -111,7 +119,8 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 		PrevChunkOutgoingReceiptsRoot: j.ChunkReceiptsRoot, ChunkHeadersRoot: j.ChunkHeadersRoot, ChunkTxRoot: j.ChunkTxRoot,
 		RandomValue: j.RandomValue, PrevValidatorProposals: stakesOf(j.Proposals), ChunkMask: j.ChunkMask, NextGasPrice: j.GasPrice,
 		TotalSupply: j.TotalSupply, LastFinalBlock: j.LastFinalBlock, LastDSFinalBlock: j.LastDSFinalBlock, BlockOrdinal: j.BlockOrdinal,
-		PrevHeight: j.PrevHeight, EpochSyncDataHash: j.EpochSyncDataHash, LatestProtocolVersion: j.LatestProtocolVersion, ChunksIncluded: j.ChunksIncluded}
+		PrevHeight: j.PrevHeight, EpochSyncDataHash: j.EpochSyncDataHash, LatestProtocolVersion: j.LatestProtocolVersion, ChunksIncluded: j.ChunksIncluded,
+		CertifiedEpochID: j.CertifiedEpochID}
 	for _, a := range j.Approvals {
 		sig := primitives.Signature("")
 		if a != nil {
@@ -122,6 +131,9 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 	for _, bits := range j.ChunkEndorsements {
 		h.ChunkEndorsements = append(h.ChunkEndorsements, bits)
 	}
+	for _, s := range j.EndorsementStats {
+		h.EndorsementStats = append(h.EndorsementStats, primitives.EndorsementStats(s))
+	}
 	if j.ShardSplit != nil {
 		h.ShardSplit = new(primitives.ShardSplit)
 		if err := json.Unmarshal(j.ShardSplit[0], &h.ShardSplit.ShardID); err != nil {
@@ -131,7 +143,7 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 			return nil, 0, formf("shard_split: %v", err)
 		}
 	}
-	for form := headerV6; form >= headerV1; form-- {
+	for form := headerV7; form >= headerV1; form-- {
 		if hashHeader(h, form) == j.Hash {
 			trimHeader(h, form)
 			return h.Init(), form, nil
@@ -142,6 +154,9 @@ func (j *headerJSON) header() (*primitives.BlockHeader, headerForm, error) {
 
 // trimHeader takes away what the layout does not have, and its hash not cover.
 func trimHeader(h *primitives.BlockHeader, form headerForm) {
+	if form < headerV7 {
+		h.CertifiedEpochID, h.EndorsementStats = primitives.Hash{}, nil
+	}
 	if form < headerV6 {
 		h.ShardSplit = nil
 	}
@@ -159,6 +174,8 @@ func trimHeader(h *primitives.BlockHeader, form headerForm) {
 // hashHeader is a block's hash in a layout; h is left in it, or in V5 for those between V1 and V5.
 func hashHeader(h *primitives.BlockHeader, form headerForm) primitives.Hash {
 	switch form {
+	case headerV7:
+		h.Version = primitives.HeaderV7
 	case headerV6:
 		h.Version = primitives.HeaderV6
 	case headerV5:

@@ -13,7 +13,7 @@ func AppendBlock(b []byte, author primitives.AccountID, block *primitives.Block)
 
 const zeroHashText = `"11111111111111111111111111111111"`
 
-// AppendBlockHeader appends BlockHeaderView. Headers V1 (mainnet's genesis) lack what came later: null.
+// AppendBlockHeader appends BlockHeaderView. Headers V1 (mainnet's genesis) lack what came later: null; what V7 has besides only that shows.
 func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	old := h.Version == primitives.HeaderV1
 	hash := h.Hash()
@@ -44,6 +44,9 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 	b = AppendHash(append(b, `,"outcome_root":`...), &h.PrevOutcomeRoot)
 	b = AppendHash(append(b, `,"prev_hash":`...), &h.PrevHash)
 	b = appendUnless(append(b, `,"prev_height":`...), old, func(b []byte) []byte { return appendUint(b, h.PrevHeight) })
+	if h.Version == primitives.HeaderV7 {
+		b = AppendHash(append(b, `,"prev_last_certified_block_epoch_id":`...), &h.CertifiedEpochID)
+	}
 	b = AppendHash(append(b, `,"prev_state_root":`...), &h.PrevStateRoot)
 	b = AppendHash(append(b, `,"random_value":`...), &h.RandomValue)
 	b = append(b, `,"rent_paid":"0","shard_split":`...)
@@ -52,6 +55,11 @@ func AppendBlockHeader(b []byte, h *primitives.BlockHeader) []byte {
 		return append(AppendAccountID(append(b, ','), h.ShardSplit.Boundary), ']')
 	})
 	b = AppendSignature(append(b, `,"signature":`...), h.Signature)
+	if h.Version == primitives.HeaderV7 {
+		b = appendList(append(b, `,"spice_chunk_endorsement_stats":`...), h.EndorsementStats, func(b []byte, s *primitives.EndorsementStats) []byte {
+			return append(appendUint(append(appendUint(append(b, `{"expected":`...), s.Expected), `,"produced":`...), s.Produced), '}')
+		})
+	}
 	b = appendTimestamp(b, h.Timestamp)
 	b = AppendBalance(append(b, `,"total_supply":`...), h.TotalSupply)
 	b = AppendValidatorStakes(append(b, `,"validator_proposals":`...), h.PrevValidatorProposals)

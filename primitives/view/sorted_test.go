@@ -93,6 +93,8 @@ func TestKeysAscend(t *testing.T) {
 		Approvals: []primitives.Signature{"", primitives.ZeroED25519Signature}, EpochSyncDataHash: &testHash, ChunkMask: []bool{true, false},
 		ChunkEndorsements: [][]byte{{1, 255}, {}}, ShardSplit: &primitives.ShardSplit{ShardID: 3, Boundary: "m.near"},
 		PrevValidatorProposals: stakes}, Signature: primitives.ZeroED25519Signature}).Init()
+	seventh := *header
+	seventh.Version, seventh.EndorsementStats = primitives.HeaderV7, []primitives.EndorsementStats{{Produced: 1, Expected: 2}, {}}
 	old := (&primitives.BlockHeader{Version: primitives.HeaderV1, Signature: primitives.ZeroED25519Signature}).Init()
 	chunk := &primitives.ChunkHeader{Signature: primitives.ZeroED25519Signature, ChunkHeaderInner: primitives.ChunkHeaderInner{
 		Version: primitives.ChunkInnerV5, BandwidthRequests: []primitives.BandwidthRequest{{ToShard: 1}},
@@ -137,6 +139,7 @@ func TestKeysAscend(t *testing.T) {
 	for name, got := range map[string][]byte{
 		"block":       AppendBlock(nil, "a.near", &primitives.Block{Header: header, Body: primitives.BlockBody{Chunks: []*primitives.ChunkHeader{chunk, oldChunk}}}),
 		"old header":  AppendBlockHeader(nil, old),
+		"header V7":   AppendBlockHeader(nil, seventh.Init()),
 		"chunk":       AppendChunk(nil, "a.near", &primitives.Chunk{Header: *chunk, ChunkBody: primitives.ChunkBody{Transactions: []*primitives.SignedTransaction{signed}, PrevOutgoingReceipts: receipts}}),
 		"light block": AppendLightClientBlock(nil, &primitives.LightClientBlock{NextBPs: stakes, ApprovalsAfterNext: []primitives.Signature{""}}),
 		"light proof": AppendLightClientProof(nil, &LightClientProof{Outcome: outcome, OutcomeRootProof: path, BlockProof: path}),
