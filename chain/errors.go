@@ -44,7 +44,6 @@ const (
 	InvalidBandwidthRequests    Invalid = "InvalidBandwidthRequests"
 	InvalidShardSplit           Invalid = "InvalidShardSplit"
 	InvalidChunk                Invalid = "InvalidChunk"
-	InvalidChunkHeight          Invalid = "InvalidChunkHeight"
 	InvalidShardID              Invalid = "InvalidShardId"
 	InvalidChunkEndorsement     Invalid = "InvalidChunkEndorsement"
 	InvalidEndorsementBitmap    Invalid = "InvalidChunkEndorsementBitmap"

@@ -27,7 +27,7 @@ type Judgement struct {
 	ShardIDs     []primitives.ShardID // of the block's layout
 	PrevChunks   []*primitives.ChunkHeader
 	ChunkSigners []primitives.PublicKey // by shard index, sampled for parent height + 1
-	Assigned     [][]Assigned           // chunk validators by shard index, for height_created = parent height + 1
+	Assigned     [][]Assigned           // chunk validators by shard index, for the height at which a new chunk was created
 	Now          uint64                 // ns; 0: the clock is not asked
 	MaxHeight    primitives.Height      // 0: no bound
 	Verify       func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
@@ -114,21 +114,33 @@ func ValidateHeader(h *primitives.BlockHeader, j *Judgement) error {
 	if err := validateFields(h, j); err != nil {
 		return err
 	}
-	if err := validateHeaderBits(h, j); err != nil {
+	if err := validateHeaderBits(h); err != nil {
 		return err
 	}
 	return validateHeaderVotes(h, j)
 }
 
-func validateBits(b *primitives.Block, j *Judgement) error { return validateHeaderBits(b.Header, j) }
+// validateBits checks that there is a bit for each validator of a new chunk, by headers that came without the signatures.
+func validateBits(b *primitives.Block, j *Judgement) error {
+	if err := validateHeaderBits(b.Header); err != nil {
+		return err
+	}
+	for i, bits := range b.Header.ChunkEndorsements {
+		if len(bits) > 0 && len(bits) != (len(j.Assigned[i])+7)/8 {
+			return invalidf(InvalidEndorsementBitmap, "shard index %d", i)
+		}
+	}
+	return nil
+}
 
-// validateHeaderBits checks that there is a bit for each validator of a new chunk. Whether the signature is there its body tells.
-func validateHeaderBits(h *primitives.BlockHeader, j *Judgement) error {
+// validateHeaderBits checks that there are bits for new chunks alone (nearcore validate_chunk_endorsements_in_header). For whom they are, and whether the signatures
+// are there, its body tells.
+func validateHeaderBits(h *primitives.BlockHeader) error {
 	if len(h.ChunkEndorsements) != len(h.ChunkMask) {
 		return InvalidEndorsementBitmap
 	}
 	for i, bits := range h.ChunkEndorsements {
-		if want := (len(j.Assigned[i]) + 7) / 8; h.ChunkMask[i] && len(bits) != want || !h.ChunkMask[i] && len(bits) != 0 {
+		if h.ChunkMask[i] != (len(bits) > 0) {
 			return invalidf(InvalidEndorsementBitmap, "shard index %d", i)
 		}
 	}
@@ -274,7 +286,8 @@ func validateBody(b *primitives.Block, _ *Judgement) error {
 	return nil
 }
 
-// validateChunkHeaders: a new chunk builds on the parent and is signed by its producer; an old one repeats the parent's.
+// validateChunkHeaders: a new chunk builds on the parent and is signed by who was to make it there; an old one repeats the parent's. The height at which it says
+// to have been created only tells who endorses it: neard holds it to nothing (chain.rs validate_block_impl).
 func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
 	for i, c := range b.Body.Chunks {
 		if c.HeightIncluded != b.Header.Height {
@@ -289,8 +302,6 @@ func validateChunkHeaders(b *primitives.Block, j *Judgement) error {
 			return invalidf(InvalidShardID, "%d at index %d", c.ShardID, i)
 		case c.PrevBlockHash != b.Header.PrevHash:
 			return invalidf(InvalidChunk, "shard %d builds on another block", c.ShardID)
-		case c.HeightCreated != j.Parent.Height+1:
-			return invalidf(InvalidChunkHeight, "shard %d: created at %d on %d", c.ShardID, c.HeightCreated, j.Parent.Height)
 		}
 		hash := c.ChunkHash()
 		if !j.Produced && !j.Verify(c.Signature, hash[:], j.ChunkSigners[i]) {

@@ -150,6 +150,10 @@ func TestValidateBlockAccepts(t *testing.T) {
 			r.block.Body.Chunks[0].Version = primitives.ChunkInnerV4
 			r.resign(0)
 		},
+		"a chunk of another height": func(r *rig) {
+			r.block.Body.Chunks[0].HeightCreated = 2
+			r.resign(0)
+		},
 		"a block of our own votes as it likes": func(r *rig) { r.j.Produced, r.block.Header.Approvals = true, nil },
 	} {
 		r := newRig(t)
@@ -226,10 +230,6 @@ func TestValidateBlockRules(t *testing.T) {
 		}},
 		"a chunk of another shard": {want: InvalidShardID, change: func(r *rig) { r.block.Body.Chunks[0].ShardID = 77; r.resign(0) }},
 		"a chunk on another block": {want: InvalidChunk, change: func(r *rig) { r.block.Body.Chunks[0].PrevBlockHash = other; r.resign(0) }},
-		"a chunk of another height": {want: InvalidChunkHeight, change: func(r *rig) {
-			r.block.Body.Chunks[0].HeightCreated = 2
-			r.resign(0)
-		}},
 		"a chunk of another producer": {want: InvalidChunk, change: func(r *rig) {
 			c := r.block.Body.Chunks[0]
 			hash := c.ChunkHash()

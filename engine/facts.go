@@ -158,7 +158,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 	if j.Approvers, err = approvers(m, parent.Hash); err != nil {
 		return nil, nil, err
 	}
-	for _, id := range j.ShardIDs {
+	for i, id := range j.ShardIDs {
 		_, _, index, err := m.PrevShard(parent.Hash, id)
 		if err != nil {
 			return nil, nil, err
@@ -169,7 +169,11 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 			return nil, nil, err
 		}
 		j.ChunkSigners = append(j.ChunkSigners, signer.PublicKey)
-		validators, err := assigned(m, f.EpochID, id, parent.Height()+1)
+		created := parent.Height() + 1
+		if i < len(b.Body.Chunks) && b.Body.Chunks[i].HeightIncluded == b.Header.Height {
+			created = b.Body.Chunks[i].HeightCreated
+		}
+		validators, err := assigned(m, f.EpochID, id, created)
 		if err != nil {
 			return nil, nil, err
 		}

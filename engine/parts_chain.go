@@ -72,6 +72,11 @@ func (d Distribution) Producer(id primitives.EpochID, shard primitives.ShardID, 
 	return d.Validation.Producer(primitives.ChunkKey{ShardID: shard, EpochID: id, HeightCreated: h})
 }
 
+// Maker is who makes a shard's chunk on a block.
+func (d Distribution) Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error) {
+	return d.e.ChunkProducer(prev, shard)
+}
+
 // BlockProducers are those of an epoch, each once.
 func (d Distribution) BlockProducers(id primitives.EpochID) (out []primitives.AccountID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) error {

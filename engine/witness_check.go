@@ -68,6 +68,9 @@ func (e *Engine) CheckChunk(c *primitives.Chunk) (held bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	if h := &c.Header; h.HeightCreated != prev.Height()+1 { // who was to make it there has not signed that it is his, as he does with a witness
+		return true, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+	}
 	for _, tx := range c.Transactions {
 		if err := verify.Form(rules.config, tx); err != nil {
 			return true, bad("new transaction %v: %w", tx.Hash(), err)
@@ -113,8 +116,8 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *Entry, next *rules
 		return nil, nil, fmt.Errorf("%w: %v of the chunk of shard %d at %d", ErrOrphan, h.PrevBlockHash, h.ShardID, h.HeightCreated)
 	case err != nil:
 		return nil, nil, err
-	case h.HeightCreated != prev.Height()+1: // before anything else is looked up: behind an old block that may have been collected
-		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
+	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height: // before anything else is looked up: on an old block that may have been collected
+		return nil, nil, fmt.Errorf("%w: a chunk of shard %d on block %d", ErrOld, h.ShardID, prev.Height())
 	case h.HeightIncluded != 0:
 		return nil, nil, bad("included at %d before it was", h.HeightIncluded)
 	}

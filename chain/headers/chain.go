@@ -281,13 +281,6 @@ func (c *Chain) judgement(h *primitives.BlockHeader, parent *Row) (*chain.Judgem
 				return err
 			}
 			j.ShardIDs = layout.ShardIDs()
-			for _, id := range j.ShardIDs {
-				list, err := m.ChunkValidators(j.EpochID, id, parent.Header.Height+1)
-				if err != nil {
-					return err
-				}
-				j.Assigned = append(j.Assigned, make([]chain.Assigned, len(list))) // how many they are
-			}
 			return nil
 		},
 	}

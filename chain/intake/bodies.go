@@ -86,7 +86,7 @@ func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	switch {
 	case !wanted && !signed, need.none():
 		return ErrUnwanted
-	case c.Header.HeightCreated <= p.final:
+	case !wanted && c.Header.HeightCreated <= p.final:
 		return ErrStale
 	case !wanted && p.bodyTwins(&c.Header) >= MaxBodyTwins:
 		return ErrTwin

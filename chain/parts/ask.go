@@ -189,7 +189,7 @@ func (p *Pool) ask(out *Out, e *entry, id primitives.EpochID, full, others bool)
 	full = full || holds
 	var main primitives.AccountID
 	if _, known := p.chain.Epoch(h.PrevBlockHash); known && !others {
-		producer, err := p.chain.Producer(id, h.ShardID, h.HeightCreated)
+		producer, err := p.chain.Maker(h.PrevBlockHash, h.ShardID)
 		if err != nil {
 			return err
 		}

@@ -44,6 +44,8 @@ type Chain interface {
 	Layout(primitives.EpochID) (primitives.ShardLayout, error)
 	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
 	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error) // of a chunk
+	// Maker is who was to make a shard's chunk on a known block, whichever height that says to be of (nearcore verify_chunk_header_signature_by_hash).
+	Maker(prev primitives.Hash, shard primitives.ShardID) (primitives.ValidatorStake, error)
 	BlockProducers(primitives.EpochID) ([]primitives.AccountID, error)
 	// Cares tells whether a validator makes chunks of a shard in the epoch behind prev, or the next; Holds whether this node holds it, or will then: what
 	// can't be told is an error, and not that it doesn't.

@@ -280,8 +280,8 @@ func (p *Pool) forward(out *Out, now int64, f *primitives.ChunkForward) error {
 	if p.outside(f.HeightCreated) && e == nil {
 		return fmt.Errorf("%w: shard %d at %d", ErrHorizon, f.ShardID, f.HeightCreated)
 	}
-	if id, known := p.chain.Epoch(f.PrevBlockHash); known {
-		producer, err := p.chain.Producer(id, f.ShardID, f.HeightCreated)
+	if _, known := p.chain.Epoch(f.PrevBlockHash); known {
+		producer, err := p.chain.Maker(f.PrevBlockHash, f.ShardID)
 		if err != nil {
 			return err
 		}
@@ -439,11 +439,13 @@ func (p *Pool) likely(h *primitives.ChunkHeader) (id primitives.EpochID, placed 
 
 // check has the header's signature checked once its block is known; an entry without a good one goes.
 func (p *Pool) check(e *entry) error {
-	id, known := p.chain.Epoch(e.header.PrevBlockHash)
-	if e.signed || !known {
+	if e.signed {
 		return nil
 	}
-	producer, err := p.chain.Producer(id, e.header.ShardID, e.header.HeightCreated)
+	if _, known := p.chain.Epoch(e.header.PrevBlockHash); !known {
+		return nil
+	}
+	producer, err := p.chain.Maker(e.header.PrevBlockHash, e.header.ShardID)
 	if err != nil {
 		p.remove(e.hash, e)
 		return fmt.Errorf("%w: %w", ErrHeader, err)

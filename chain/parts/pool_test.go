@@ -18,6 +18,7 @@ func one(t *testing.T, n *network, h primitives.Height, change func(*primitives.
 	for _, e := range n.eyes {
 		e.known[prev] = true
 	}
+	n.heights[prev] = h
 	p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, h)
 	c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, Extra: new(chain.ChunkExtra), Layout: n.layout, Coding: n.rs,
 		Outgoing: []*primitives.Receipt{{PredecessorID: "system", ReceiverID: "zz", Body: &primitives.DataReceipt{Data: bytes.Repeat([]byte{7}, 900)}}}}, secret(p.AccountID))
@@ -418,6 +419,50 @@ func TestTimers(t *testing.T) {
 	}
 	if list := asked(me, 149, Tick{}); len(list) != 0 {
 		t.Errorf("99 ms later: %+v", list)
+	}
+}
+
+// TestOfAnotherHeight: a chunk that says another height than the one behind its block is of who was to make it on that block: its parts are taken, passed on and
+// asked for as others', and who was to make it at that height has no say.
+func TestOfAnotherHeight(t *testing.T) {
+	n := newNetwork(t, 1, 10, 0)
+	c, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
+	if there, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, 0, 5); there.AccountID == producers[0] {
+		t.Fatal("the same producer at both heights")
+	}
+	p := n.nodes[producers[2]]
+	if _, err := p.Step(0, Head{Hash: c.Header.PrevBlockHash, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.Step(0, Wanted{Headers: []*primitives.ChunkHeader{&c.Header}, Ancestor: c.Header.PrevBlockHash})
+	if err != nil {
+		t.Fatalf("of a block: %v", err)
+	}
+	if out, err = p.Step(400, Tick{}); err != nil || len(out.Ask) == 0 {
+		t.Fatalf("%d asked, %v", len(out.Ask), err)
+	}
+	for _, a := range out.Ask {
+		if a.Account == producers[1] && len(a.Request.Shards) > 0 {
+			t.Errorf("receipts are asked of who makes height 5: %+v", a.Request)
+		}
+	}
+	f := primitives.NewChunkForward(&c.Header, list[6:7])
+	if _, err := p.Step(401, Forward{f}); err != nil {
+		t.Errorf("a forward: %v", err)
+	}
+	all := Partial{&primitives.PartialChunk{Header: c.Header, Parts: list, Receipts: chain.ProveReceipts(0, c.PrevOutgoingReceipts, n.layout)}}
+	if out, err := p.Step(402, all); err != nil || len(out.Complete) != 1 {
+		t.Errorf("%d complete, %v", len(out.Complete), err)
+	}
+	forged := *c
+	forged.Header.Signature = secret(producers[1]).Sign(c.Hash[:])
+	q := n.nodes[producers[3]]
+	if _, err := q.Step(0, Head{Hash: c.Header.PrevBlockHash, Height: 3}); err != nil {
+		t.Fatal(err)
+	}
+	all.Header = forged.Header
+	if out, err := q.Step(0, Partial{all.PartialChunk}); !errors.Is(err, ErrSignature) || len(out.Complete) > 0 {
+		t.Errorf("signed by who makes height 5: %v", err)
 	}
 }
 

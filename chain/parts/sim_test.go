@@ -16,8 +16,9 @@ import (
 // world is a chain of four validators and four shards: validator i makes the chunks of shard i, and of the next one every fifth height. A block is known to
 // a node when it has been told of it. node is "" for one that validates nothing and holds everything.
 type world struct {
-	layout primitives.ShardLayout
-	rs     *primitives.ReedSolomon
+	layout  primitives.ShardLayout
+	rs      *primitives.ReedSolomon
+	heights map[primitives.Hash]primitives.Height // of the chunks on a block; none: 1
 }
 
 func account(i int) primitives.AccountID { return primitives.AccountID(fmt.Sprintf("node%d", i)) }
@@ -70,6 +71,9 @@ func (e *eye) Producer(_ primitives.EpochID, s primitives.ShardID, h primitives.
 	}
 	return primitives.ValidatorStake{AccountID: a, PublicKey: secret(a).PublicKey()}, nil
 }
+func (e *eye) Maker(prev primitives.Hash, s primitives.ShardID) (primitives.ValidatorStake, error) {
+	return e.Producer(primitives.EpochID{}, s, max(e.heights[prev], 1))
+}
 func (e *eye) BlockProducers(primitives.EpochID) ([]primitives.AccountID, error) {
 	return slices.Clone(producers), nil
 }
@@ -117,7 +121,7 @@ func newNetwork(t *testing.T, seed uint64, seats int, loss float64) *network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := &network{world: &world{layout, rs}, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
+	n := &network{world: &world{layout, rs, map[primitives.Hash]primitives.Height{}}, t: t, random: rand.New(rand.NewPCG(seed, 2)), loss: loss, nodes: map[primitives.AccountID]*Pool{},
 		eyes: map[primitives.AccountID]*eye{}, complete: map[primitives.AccountID]map[primitives.Hash]Complete{}, ready: map[primitives.AccountID]map[primitives.Hash]bool{}}
 	for _, a := range append(slices.Clone(producers), "") {
 		n.eyes[a] = &eye{world: n.world, me: a, known: map[primitives.Hash]bool{}, stored: map[primitives.Hash]*primitives.Chunk{}}
@@ -238,6 +242,7 @@ func (n *network) make(prev primitives.Hash, h primitives.Height) (chunks []*pri
 				ID: primitives.Hash{byte(h), byte(s), byte(i)}, Body: &primitives.DataReceipt{DataID: primitives.Hash{byte(i)}, Data: bytes.Repeat([]byte{byte(i)}, n.random.IntN(400))}})
 		}
 		p, _ := n.eyes[producers[0]].Producer(primitives.Hash{1}, s, h)
+		n.heights[prev] = h
 		c, coded, err := chain.BuildChunk(&chain.ChunkInput{PrevBlock: prev, Height: h, ShardID: s, Extra: new(chain.ChunkExtra), Outgoing: receipts, Layout: n.layout, Coding: n.rs}, secret(p.AccountID))
 		if err != nil {
 			n.t.Fatal(err)

@@ -114,7 +114,7 @@ func (n *Node) readyChunk(h *primitives.ChunkHeader) {
 		return
 	}
 	if at := n.e.Adopted(h.PrevBlockHash); at != nil && h.HeightCreated != at.Height()+1 {
-		return // it would take the place of the right one, and nobody could endorse it
+		return // it would take the place of the right one; another producer may take it
 	}
 	if !h.TxRoot.IsZero() || h.PrevGasUsed > 0 {
 		n.enliven(h.HeightCreated)
