@@ -117,7 +117,7 @@ func (e *Engine) checkPlace(h *primitives.ChunkHeader) (prev *Entry, next *rules
 	case err != nil:
 		return nil, nil, err
 	case h.HeightCreated != prev.Height()+1 && prev.Height() < e.TipFinal().Height: // before anything else is looked up: on an old block that may have been collected
-		return nil, nil, fmt.Errorf("%w: a chunk of shard %d on block %d", ErrOld, h.ShardID, prev.Height())
+		return nil, nil, bad("created at %d on block %d", h.HeightCreated, prev.Height())
 	case h.HeightIncluded != 0:
 		return nil, nil, bad("included at %d before it was", h.HeightIncluded)
 	}

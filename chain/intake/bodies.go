@@ -97,7 +97,7 @@ func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 	}
 	b.seq++
 	x := &body{chunk: c, hash: c.Hash, signed: signed, size: bodySize(c), seq: b.seq}
-	if x.size > MaxBodySize {
+	if x.size > MaxBodySize && p.place(x).rank < judgedRank {
 		return ErrFull
 	}
 	b.all[c.Hash] = x
@@ -106,7 +106,11 @@ func (p *Pool) AddBody(c *primitives.Chunk, signed bool, need Need) error {
 		i.missing--
 	}
 	for len(b.all) > MaxBodies || b.bytes > MaxBodyBytes {
-		p.removeBody(p.farthestBody())
+		far := p.farthestBody()
+		if p.place(far).rank == judgedRank {
+			break
+		}
+		p.removeBody(far)
 	}
 	if b.all[c.Hash] == nil {
 		return ErrFull
@@ -138,10 +142,12 @@ func (p *Pool) farthestBody() (far *body) {
 
 // place says how near a body is to being of use.
 type place struct {
-	rank     int // 2: wanted by a judged block, 1: by another, 0: by none
+	rank     int // judgedRank: wanted by a judged block, 1: by another, 0: by none
 	distance primitives.Height
 	seq      uint64
 }
+
+const judgedRank = 2
 
 func (a *place) behind(b *place) bool {
 	if a.rank != b.rank {
@@ -155,7 +161,7 @@ func (p *Pool) place(x *body) place {
 	for _, i := range p.bodies.wants[x.hash] {
 		rank, d := 1, p.distance(i.Header.Height)
 		if i.judged {
-			rank = 2
+			rank = judgedRank
 		}
 		if rank > at.rank || rank == at.rank && d < at.distance {
 			at.rank, at.distance = rank, d

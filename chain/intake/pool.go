@@ -13,10 +13,12 @@ import (
 const (
 	// Window is how far above the tip a block may be that waits for its parent.
 	Window primitives.Height = 1024
-	// MaxBlocks and MaxBlockBytes bound all blocks, MaxBlockSize one; a block of NEAR takes some ten KiB.
-	MaxBlocks     = 1024
-	MaxBlockBytes = 256 << 20
-	MaxBlockSize  = 1 << 20
+	// MaxBlocks and MaxBlockBytes bound all blocks, MaxBlockSize one, and MaxStrangerSize one of which nobody knows who made it. A block of NEAR takes some ten
+	// KiB, but what its producer writes into it that nobody reads (BlockBody.Challenges) neard bounds by the frame alone.
+	MaxBlocks       = 1024
+	MaxBlockBytes   = 256 << 20
+	MaxBlockSize    = 128 << 20
+	MaxStrangerSize = 1 << 20
 	// MaxTwins is how many blocks of one height and producer are judged. An honest producer makes one, or two if it was
 	// restarted in between. Beyond that a block is judged only if another that is signed builds on it.
 	MaxTwins = 2
@@ -24,7 +26,8 @@ const (
 	MaxStrangers = 32
 	MaxEach      = 4
 	// MaxBodies and MaxBodyBytes bound the chunk bodies, MaxBodySize one, MaxBodyTwins those of one shard and height that no block
-	// asks for. A chunk of NEAR has some 4 MiB of transactions at most.
+	// asks for. An honest chunk of NEAR has some 4 MiB of transactions at most, but its validators ask for no more than that their witness is no longer than
+	// theirs may be: those that a judged block asks for are not counted, since it can't do without, and more than two thirds of them have endorsed it.
 	MaxBodies    = 1024
 	MaxBodyBytes = 256 << 20
 	MaxBodySize  = 32 << 20
@@ -431,7 +434,7 @@ func (p *Pool) Clear() { *p = *New(p.tip, p.final) }
 // sizeOf estimates what a block takes in memory.
 func sizeOf(b *primitives.Block) int {
 	const header, chunk, signature, request = 1024, 1024, 96, 96
-	n := header + signature*len(b.Header.Approvals)
+	n := header + signature*len(b.Header.Approvals) + len(b.Body.Challenges) + 8*len(b.Header.EndorsementStats)
 	for _, c := range b.Body.Chunks {
 		n += chunk + signature*len(c.PrevValidatorProposals) + request*len(c.BandwidthRequests)
 	}

@@ -291,6 +291,37 @@ func heavyBody() []*primitives.SignedTransaction {
 	}, primitives.ZeroED25519Signature)}
 }
 
+// TestLongOnes: what a judged block asks for is kept however long it is, and however much it is in all: its validators have endorsed it, so the chain goes on with
+// it. Nor is a block too long for what its producer has written into it.
+func TestLongOnes(t *testing.T) {
+	w := newWorld(t, 6, 1000)
+	f := newFollower(w)
+	long := heavyBody()
+	long[0].Actions[0].(*primitives.FunctionCall).Args = make([]byte, 48<<20)
+	long[0] = primitives.NewSignedTransaction(long[0].Transaction, primitives.ZeroED25519Signature)
+	b := w.make(w.genesis.Header, 1, 0)
+	b.Body.Challenges = make([]byte, 3<<20)
+	for i := range 6 {
+		w.chunk(b, i, long)
+	}
+	f.chunksW = func(hash primitives.Hash) {
+		if err := f.body(w.bodies[hash], false); err != nil {
+			t.Errorf("a body of the judged block: %v", err)
+		}
+	}
+	if err := f.take(b, nil, "friend"); err != nil {
+		t.Fatal(err)
+	}
+	f.run()
+	f.audit()
+	if f.head != b.Header {
+		t.Errorf("head %d", f.head.Height)
+	}
+	if err := f.body(w.chunks(b)[0], true); !errors.Is(err, ErrFull) {
+		t.Errorf("a long body that no block asks for: %v", err)
+	}
+}
+
 // TestJudgedGoFirst: bodies of orphans, however near, give way to one of a block that was judged.
 func TestJudgedGoFirst(t *testing.T) {
 	w := newWorld(t, 6, 1000)

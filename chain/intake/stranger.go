@@ -22,7 +22,7 @@ func (p *Pool) addStranger(b *Block) error {
 		}
 		count[s.From]++
 	}
-	if sizeOf(b.Block) > MaxBlockSize {
+	if sizeOf(b.Block) > MaxStrangerSize {
 		return ErrFull
 	}
 	s := &stranger{*b, hash}

@@ -252,7 +252,7 @@ func (f *follower) adopt(b *primitives.Block) {
 func (f *follower) check() {
 	p := f.pool
 	if len(p.items) > MaxBlocks || p.bytes > MaxBlockBytes || len(p.strangers) > MaxStrangers || len(p.slots) > maxSlots ||
-		len(p.bodies.all) > MaxBodies || p.bodies.bytes > MaxBodyBytes || len(p.refused.why) > MaxRefused || len(p.refused.order) != len(p.refused.why) {
+		(len(p.bodies.all) > MaxBodies || p.bodies.bytes > MaxBodyBytes) && p.place(p.farthestBody()).rank < judgedRank || len(p.refused.why) > MaxRefused || len(p.refused.order) != len(p.refused.why) {
 		f.t.Fatalf("a bound is passed: %d blocks of %d bytes, %d strangers, %d places, %d bodies of %d bytes, %d refusals", len(p.items), p.bytes,
 			len(p.strangers), len(p.slots), len(p.bodies.all), p.bodies.bytes, len(p.refused.why))
 	}

@@ -14,7 +14,7 @@ const (
 	MaxAhead        primitives.Height = 5
 	MaxForwards                       = 1000
 	MaxForwardBytes                   = 64 << 20  // of their parts
-	MaxCoded                          = 64 << 20  // bytes of a chunk's body, from the length of one part: no body is that long
+	MaxCoded                          = 80 << 20  // bytes of a chunk's body, from the length of one part: no body is that long, since its transactions are in a witness of 64 MiB
 	Retry                             = 100       // ms: a chunk is asked for at most so often
 	soon                              = 10        // ms after its block, at which parts that nobody passes on are asked for, and one more for each
 	soonBytes                         = 64 << 10  // of the body: they may be on their way

@@ -165,7 +165,7 @@ func (c *headerChain) spoil(r *runner, h *primitives.BlockHeader) error {
 		want   error
 		change func(*primitives.BlockHeader)
 	}{
-		{chain.InvalidHeaderVersion, func(h *primitives.BlockHeader) { h.Version-- }},
+		{chain.InvalidHeaderVersion, func(h *primitives.BlockHeader) { h.Version = primitives.HeaderV5 - 1 }},
 		{headers.ErrOrphan, func(h *primitives.BlockHeader) { h.PrevHash = primitives.Hash{9} }},
 		{chain.InvalidEpochHash, func(h *primitives.BlockHeader) { h.NextEpochID = primitives.Hash{9} }},
 		{chain.InvalidNextBPHash, func(h *primitives.BlockHeader) { h.NextBPHash = primitives.Hash{9} }},
