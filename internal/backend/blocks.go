@@ -140,14 +140,13 @@ func (b *Backend) author(made *primitives.Chunk, included primitives.Height) (pr
 	c := &chunk
 	var id primitives.AccountID
 	err := b.Engine.Epochs(func(m *epoch.Manager) error {
-		ep := primitives.EpochID{}
-		if !c.Header.PrevBlockHash.IsZero() {
-			var err error
-			if ep, err = m.EpochIDFromPrev(c.Header.PrevBlockHash); err != nil {
-				return err
-			}
+		var p *primitives.ValidatorStake
+		var err error
+		if prev := c.Header.PrevBlockHash; prev.IsZero() {
+			p, err = m.ChunkProducer(primitives.EpochID{}, c.Header.ShardID, c.Header.HeightCreated)
+		} else { // whichever height it says (nearcore view_client_actor.rs:871)
+			p, err = m.ChunkProducerFromPrev(prev, c.Header.ShardID)
 		}
-		p, err := m.ChunkProducer(ep, c.Header.ShardID, c.Header.HeightCreated)
 		if err == nil {
 			id = p.AccountID
 		}
