@@ -127,11 +127,17 @@ type parked struct {
 
 // park keeps a vote of who has one on the head, or may have one on what is to come: the last one for each height, and the highest few of each account.
 func (n *Node) park(a *primitives.Approval, verified primitives.PublicKey) {
-	key, ok := approverKey(n.head.approvers, a.AccountID)
-	if !ok {
-		key, ok = approverKey(n.nextApprovers(), a.AccountID)
+	signed := func(list []chain.Approver) (primitives.PublicKey, bool) {
+		key, ok := approverKey(list, a.AccountID)
+		return key, ok && (key == verified || n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key))
 	}
-	if !ok || key != verified && !n.o.Verify(a.Signature, a.Inner.SignedBytes(a.Target), key) {
+	key, ok := signed(n.head.approvers)
+	if !ok { // the block may be of the next epoch, for which its account has another key
+		if next, _ := approverKey(n.nextApprovers(), a.AccountID); next != key {
+			key, ok = signed(n.nextApprovers())
+		}
+	}
+	if !ok {
 		n.note(nil, "vote of %s for %d, on a block that is not known, is not its own", a.AccountID, a.Target)
 		return
 	}

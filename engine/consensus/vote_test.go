@@ -83,6 +83,34 @@ func TestParked(t *testing.T) {
 	}
 }
 
+// TestParkedByNextKey: a vote on a block that has not come, of who has another key from the next epoch on, is kept by either key: it may be of that epoch's.
+func TestParkedByNextKey(t *testing.T) {
+	key := func(name string) primitives.SecretKey { return primitives.SecretKeyFromSeed(primitives.ED25519, name) }
+	as := func(name string) []chain.Approver {
+		return []chain.Approver{{AccountID: "a", PublicKey: key(name).PublicKey(), StakeThis: primitives.NEAR(1)}}
+	}
+	for _, signer := range []string{"old", "new", "other"} {
+		n := &Node{e: votesChain{}, parked: map[primitives.AccountID][]parked{}, tracker: doomslug.New(doomslug.Delays{}, 0, 0), out: new(Out),
+			head: &head{hash: primitives.Hash{1}, height: 10, approvers: as("old"), next: as("new")},
+			o:    Options{Verify: func(s primitives.Signature, b []byte, k primitives.PublicKey) bool { return s.Verify(b, k) }}}
+		a := &primitives.Approval{Inner: primitives.NewApprovalInner(primitives.Hash{2}, 11, 12), Target: 12, AccountID: "a"}
+		a.Signature = key(signer).Sign(a.Inner.SignedBytes(12))
+		n.approval(a, "")
+		if signer == "other" {
+			if len(n.parked) > 0 {
+				t.Error("a vote by another's key is kept")
+			}
+			continue
+		}
+		n.head = &head{hash: primitives.Hash{2}, height: 11, approvers: as(signer)}
+		n.tracker.Tip(n.head.hash, 11, 9, 0)
+		n.unpark()
+		if got := n.tracker.Approvals(12, n.head.approvers); got[0] == "" {
+			t.Errorf("the vote by the %s key is lost", signer)
+		}
+	}
+}
+
 // producedBy is a chain of which one makes all blocks.
 type producedBy struct {
 	engineOf
