@@ -50,6 +50,7 @@ func TestForkedWhileInTurn(t *testing.T) {
 		a := <-done
 		t.Fatalf("the wait ended with the branch that lost: %+v, %v", a.out, a.err)
 	}
+	until(t, func() bool { return s.Stats().Pooled == 1 }) // it is back; nobody mines but this test
 	if _, _, err := s.Mine(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
