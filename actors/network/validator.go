@@ -110,8 +110,8 @@ func (f *Front) Say(list []consensus.Send, tell func(any)) {
 		case *primitives.Block:
 			if s.Peer != "" {
 				host.Post(near.ToPeer{Peer: peerOf(string(s.Peer)), Msg: &wire.Block{Block: m}})
-			} else if f.newsAt(m.Header.Height) && !f.early.take(m.Hash()) {
-				host.Post(near.ToAll{Msg: &wire.Block{Block: m}})
+			} else if f.newsAt(m.Header.Height) && (!f.early.take(m.Hash()) || s.Again) {
+				host.Post(near.ToAll{Msg: &wire.Block{Block: m}, Again: s.Again})
 			}
 		case consensus.BlockRequest:
 			tell(messages.BlockWanted{Hash: m.Hash, From: string(s.Peer)})

@@ -16,10 +16,10 @@ import (
 var parts = map[string][]string{
 	"rpc": {"rpc."}, "jsonrpc": {"rpc."},
 	"actors": {"actors/"}, "node": {"actors/node."}, "producer": {"actors/producer."}, "shard": {"actors/shard."},
-	"chain": {"actors/chain.", "engine."}, "client": {"actors/", "engine."}, "chunks": {"actors/shard."}, "doomslug": {"actors/producer."},
+	"chain": {"actors/chain.", "engine."}, "client": {"actors/", "engine."}, "chunks": {"actors/shard.", "actors/validator."}, "doomslug": {"actors/producer.", "actors/validator."},
 	"stats": {"actors/node.(*meter)"}, "host": {"internal/host.", "cmd/"}, "config": {"cmd/"},
 	"garbage_collection": {"internal/host."}, "vm": {"runtime/vm"}, "runtime": {"runtime/"}, "store": {"storage."}, "db": {"storage."},
-	"network": nil, "sync": nil, "telemetry": nil, "delay_detector": nil, "state_viewer": nil, "epoch_manager": nil, "resharding": nil,
+	"network": {"actors/network."}, "sync": {"actors/network."}, "telemetry": nil, "delay_detector": nil, "state_viewer": nil, "epoch_manager": nil, "resharding": nil,
 }
 
 // everything are the names that mean all of the node.

@@ -260,6 +260,8 @@ func TestFilter(t *testing.T) {
 		rpc   = module + "rpc.(*Server).Handle"
 		meter = module + "actors/node.(*meter).Receive"
 		node  = module + "actors/node.Start"
+		peers = module + "actors/network.(*Actor).step"
+		votes = module + "actors/validator.(*Actor).say"
 		own   = "main.run"
 	)
 	for _, c := range []struct {
@@ -271,7 +273,8 @@ func TestFilter(t *testing.T) {
 		{"", false, "", map[string]logrus.Level{rpc: logrus.InfoLevel, own: logrus.InfoLevel}},
 		{"", false, "all", map[string]logrus.Level{rpc: logrus.DebugLevel, meter: logrus.DebugLevel}},
 		{"", false, "rpc", map[string]logrus.Level{rpc: logrus.DebugLevel, meter: logrus.InfoLevel}},
-		{"", false, "network", map[string]logrus.Level{rpc: logrus.InfoLevel}},
+		{"", false, "network", map[string]logrus.Level{rpc: logrus.InfoLevel, peers: logrus.DebugLevel}},
+		{"warn", true, "doomslug", map[string]logrus.Level{rpc: logrus.WarnLevel, votes: logrus.DebugLevel}},
 		{"near=error,stats=error,network=error", true, "", map[string]logrus.Level{rpc: logrus.ErrorLevel, meter: logrus.ErrorLevel}},
 		{"warn,stats=info", true, "", map[string]logrus.Level{rpc: logrus.WarnLevel, meter: logrus.InfoLevel, node: logrus.WarnLevel}},
 		{"info,jsonrpc=DEBUG", true, "", map[string]logrus.Level{rpc: logrus.DebugLevel, node: logrus.InfoLevel, own: logrus.InfoLevel}},

@@ -69,6 +69,7 @@ type Send struct {
 	To      primitives.AccountID
 	Peer    Peer
 	Message Message
+	Again   bool // a block that all neighbours were told of before, and nothing has come of it
 	// Ask says of a ChunkRequest who else may be asked; nil: nobody.
 	Ask *parts.Ask
 }

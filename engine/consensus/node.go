@@ -400,7 +400,7 @@ func (n *Node) housekeep() {
 	}
 	if n.head != nil && n.now-n.moved >= n.o.Delays.Skip {
 		n.moved = n.now
-		n.tell("", n.head.block)
+		n.out.Send = append(n.out.Send, Send{Message: n.head.block, Again: true})
 	}
 	final := n.e.Final().Height
 	for hash, c := range n.whole {

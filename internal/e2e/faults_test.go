@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"sync"
 	"syscall"
@@ -29,6 +30,7 @@ type promise struct {
 type clients struct {
 	c     *council
 	stop  chan struct{}
+	once  sync.Once
 	group sync.WaitGroup
 
 	mu     sync.Mutex
@@ -36,9 +38,11 @@ type clients struct {
 	failed map[string]int
 }
 
-// clients begins with one client of each node. What is not FINAL in time was told nothing.
+// clients begins with one client of each node. What is not FINAL in time was told nothing. A test that fails ends them as well: the next one's nodes have the
+// same addresses and keys.
 func (c *council) clients() *clients {
 	x := &clients{c: c, stop: make(chan struct{}), failed: map[string]int{}}
+	c.t.Cleanup(func() { x.end() })
 	for i := range c.p {
 		s := c.p[i].signer()
 		addr := c.p[i].addr // that of each life of the node
@@ -59,6 +63,9 @@ func (c *council) clients() *clients {
 	return x
 }
 
+// invalidity is why a transaction is invalid, without the figures.
+var invalidity = regexp.MustCompile(`InvalidTxError":\W*\w+`)
+
 // submit submits one. Behind one that came to nothing the nonce is asked for, and the node may be away.
 func (x *clients) submit(i int, addr string, s *signer) {
 	p := &process{t: x.c.t, addr: addr}
@@ -74,7 +81,9 @@ func (x *clients) submit(i int, addr string, s *signer) {
 	}
 	what := "no answer"
 	if r.Error != nil {
-		what = r.Error.Cause.Name
+		if what = r.Error.Cause.Name; what == "INVALID_TRANSACTION" {
+			what += " " + string(invalidity.Find(r.Error.Data))
+		}
 	}
 	x.mu.Lock()
 	x.failed[what]++
@@ -116,7 +125,7 @@ func (s *status) blocks() []string {
 
 // end stops the clients and returns what they were told.
 func (x *clients) end() []promise {
-	close(x.stop)
+	x.once.Do(func() { close(x.stop) })
 	x.group.Wait()
 	return x.told
 }

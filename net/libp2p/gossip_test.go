@@ -66,6 +66,22 @@ func TestGossip(t *testing.T) {
 		t.Errorf("%d messages of a were spread, want %d", n, h-100+2)
 	}
 
+	next(t, b, isHeight(9))
+	for range 2 { // nothing has come of it: who had it by gossip is told by the connection, as often as that is so
+		a.tellsAgain(9)
+		if d, _ := next(t, b, isHeight(9)); d.From != a.key.PublicKey() {
+			t.Errorf("b has it again from %v", d.From)
+		}
+	}
+	a.tells(9)
+	a.tellsAgain(10)
+	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
+		t.Errorf("b is told of %d, which it was before", m.Block.Header.Height)
+	}
+	if n := a.way.o.Counters.spread.Load(); n != uint64(h-100+2) {
+		t.Errorf("%d messages of a were spread, want %d: what is told again is not", n, h-100+2)
+	}
+
 	for i := range primitives.Nonce(3) {
 		tx := &wire.ForwardTx{SignedTransaction: *transfer(a.key, i)}
 		a.Post(near.RouteTo{Target: wire.ToPeer(b.key.PublicKey()), Body: tx})

@@ -182,6 +182,10 @@ func block(h primitives.Height) *primitives.Block {
 
 func (n *node) tells(h primitives.Height) { n.Post(near.ToAll{Msg: &wire.Block{Block: block(h)}}) }
 
+func (n *node) tellsAgain(h primitives.Height) {
+	n.Post(near.ToAll{Msg: &wire.Block{Block: block(h)}, Again: true})
+}
+
 func isHeight(h primitives.Height) func(*wire.Block) bool {
 	return func(b *wire.Block) bool { return b.Block.Header.Height == h }
 }

@@ -152,10 +152,10 @@ func (n *Node) tickRetries(now time.Time) {
 
 // advertise asks for all that others know, and tells everybody how this validator is reached.
 func (n *Node) advertise(now time.Time) {
-	n.toAll(now, &wire.AccountsData{Incremental: true, RequestingFullSync: true})
+	n.toAll(now, ToAll{Msg: &wire.AccountsData{Incremental: true, RequestingFullSync: true}})
 	n.timers.advertise = now.Add(advertisePeriod)
 	if d := n.accounts.advertise(now); d != nil {
-		n.toAll(now, &wire.AccountsData{Data: []*wire.AccountData{d}, Incremental: true})
+		n.toAll(now, ToAll{Msg: &wire.AccountsData{Data: []*wire.AccountData{d}, Incremental: true}})
 	}
 }
 

@@ -40,8 +40,8 @@ type (
 	TooLong struct{ Conn ConnID }
 	// Closed: the socket is gone, by the other side or by an error.
 	Closed struct{ Conn ConnID }
-	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it and has judged it. Of one that is not
-	// connected: nothing.
+	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it and has judged it. Of one that is banned: nothing. Of one
+	// that is gone, or not yet there, it counts: the transport, which has seen it, would not bring it again from anybody else.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message
@@ -69,8 +69,12 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all peers of T2.
-	ToAll struct{ Msg wire.Message }
+	// ToAll: send a message to all peers of T2. Again: they were told before, and nothing has come of it, so that nobody is left out, and nothing that spreads
+	// it beside the connections is asked to.
+	ToAll struct {
+		Msg   wire.Message
+		Again bool
+	}
 	// OptimisticTo: announce a block to accounts over T1.
 	OptimisticTo struct {
 		Accounts []primitives.AccountID

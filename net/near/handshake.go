@@ -55,9 +55,8 @@ type conn struct {
 
 // held is a message that came, or is to go out, while a handshake waits for its edge.
 type held struct {
-	msg    wire.Message
-	in     bool
-	beside bool // it was spread: came in, and is judged
+	msg wire.Message
+	in  bool
 }
 
 // maxHeld is how many messages may wait so; it lasts a second at most.
@@ -319,12 +318,9 @@ func (n *Node) established(now time.Time, c *conn) {
 		if n.conns[c.id] != c {
 			return
 		}
-		switch {
-		case h.beside:
-			n.gossiped(now, c, h.msg)
-		case h.in:
+		if h.in {
 			n.received(now, c, h.msg)
-		default:
+		} else {
 			n.write(c, h.msg)
 		}
 	}

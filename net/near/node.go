@@ -135,9 +135,7 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 			n.close(now, c, StreamError, NotBanned)
 		}
 	case Gossiped:
-		if c := n.ready[wire.T2][ev.Peer]; c != nil {
-			n.gossiped(now, c, ev.Msg)
-		}
+		n.gossiped(now, &ev)
 	case Heard:
 		n.store.recall(now, ev.Peers, n.me)
 		n.timers.monitor = now
@@ -149,7 +147,7 @@ func (n *Node) Step(now time.Time, ev Event) []Effect {
 	case ToPeer:
 		n.toPeer(wire.T2, ev.Peer, ev.Msg)
 	case ToAll:
-		n.toAll(now, ev.Msg)
+		n.toAll(now, ev)
 	case OptimisticTo:
 		n.optimistic(ev)
 	case RouteTo:
@@ -208,15 +206,12 @@ func (n *Node) sorted(tier wire.Tier) []*conn {
 	return out
 }
 
-func (n *Node) toAll(now time.Time, m wire.Message) {
-	b, _ := m.(*wire.Block)
+func (n *Node) toAll(now time.Time, ev ToAll) {
+	b, _ := ev.Msg.(*wire.Block)
 	for _, c := range n.sorted(wire.T2) {
-		if b == nil || !n.hasHeard(now, c, b.Block) {
-			n.write(c, m)
+		if b == nil || ev.Again || !n.hasHeard(now, c, b.Block) {
+			n.write(c, ev.Msg)
 		}
-	}
-	if b != nil {
-		n.brought.told(b.Block.Hash())
 	}
 }
 

@@ -133,14 +133,12 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 }
 
 // gossiped passes on what a transport has judged.
-func (n *Node) gossiped(now time.Time, c *conn, m wire.Message) {
-	switch {
-	case c.waiting && len(c.held) >= maxHeld:
-		return
-	case c.waiting:
-		c.held = append(c.held, held{msg: m, beside: true})
-		return
-	case !c.isReady:
+func (n *Node) gossiped(now time.Time, ev *Gossiped) {
+	c, m := n.ready[wire.T2][ev.Peer], ev.Msg
+	if c == nil || !c.isReady {
+		if !n.store.isBanned(ev.Peer) {
+			n.do(Deliver{From: ev.Peer, Tier: wire.T2, Msg: m})
+		}
 		return
 	}
 	c.heard = now
@@ -252,7 +250,7 @@ func (n *Node) routingTable(now time.Time, c *conn, m *wire.RoutingTable) {
 // judged takes announcements that the rest of the node has verified and tells them on.
 func (n *Node) judged(now time.Time, j Judged) {
 	if fresh := n.announced.add(j.Good); len(fresh) > 0 {
-		n.toAll(now, &wire.RoutingTable{Accounts: fresh})
+		n.toAll(now, ToAll{Msg: &wire.RoutingTable{Accounts: fresh}})
 	}
 	if j.Ban != NotBanned {
 		n.ban(now, j.From, j.Ban)
@@ -295,5 +293,5 @@ func (n *Node) snapshot(now time.Time, ev Snapshot) {
 	if n.hosts.isNew(s) {
 		n.hosts.put(s)
 	}
-	n.toAll(now, &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{s}})
+	n.toAll(now, ToAll{Msg: &wire.SnapshotHosts{Hosts: []*wire.SnapshotHost{s}}})
 }

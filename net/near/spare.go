@@ -19,14 +19,8 @@ const silentFor = 2 * time.Minute
 
 // brought is who has brought the last blocks first.
 type brought struct {
-	by    map[primitives.Hash]bringer
+	by    map[primitives.Hash]wire.PeerID // "": one that is not known to have told its neighbours
 	order []primitives.Hash
-}
-
-// bringer is a peer, "": one that is not known to have told its neighbours, and whether this node has told others of the block.
-type bringer struct {
-	id   wire.PeerID
-	told bool
 }
 
 func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
@@ -34,28 +28,20 @@ func (b *brought) put(hash primitives.Hash, by wire.PeerID) {
 		return
 	}
 	if b.by == nil {
-		b.by = map[primitives.Hash]bringer{}
+		b.by = map[primitives.Hash]wire.PeerID{}
 	}
 	if len(b.order) >= maxBrought {
 		delete(b.by, b.order[0])
 		b.order = b.order[1:]
 	}
-	b.by[hash] = bringer{id: by}
+	b.by[hash] = by
 	b.order = append(b.order, hash)
-}
-
-// told has a block that is told once more be told to everybody: nothing moves, and its bringer may have told nobody.
-func (b *brought) told(hash primitives.Hash) {
-	if x, there := b.by[hash]; there {
-		x.told = true
-		b.by[hash] = x
-	}
 }
 
 // asks notes that a peer asks for a block. Was it spared that since a neighbour had brought it, then that one has not told it: their edge is of before, or
 // it lies, or what it told was lost. What it brings from now on is told to this peer.
 func (n *Node) asks(now time.Time, c *conn, hash primitives.Hash) {
-	by := n.brought.by[hash].id
+	by := n.brought.by[hash]
 	if !n.Sparing || by == "" || by == c.peer.ID || !n.graph.Adjacent(by, c.peer.ID) {
 		return
 	}
@@ -66,11 +52,12 @@ func (n *Node) asks(now time.Time, c *conn, hash primitives.Hash) {
 }
 
 // hasHeard tells whether a peer need not be told of a block, since who has brought it has told it: it tells all of its neighbours but those whom another has told
-// before. What gets lost on the way is asked for when its child comes.
+// before. What gets lost on the way is asked for when its child comes,
+// and where none comes everybody is told again (ToAll.Again).
 func (n *Node) hasHeard(now time.Time, c *conn, b *primitives.Block) bool {
 	if !n.Sparing || b.Header.Height%toldAgain == 0 {
 		return false
 	}
 	by, peer := n.brought.by[b.Hash()], c.peer.ID
-	return by.id != "" && !by.told && (by.id == peer || n.graph.Adjacent(by.id, peer) && !now.Before(c.silent[by.id]))
+	return by != "" && (by == peer || n.graph.Adjacent(by, peer) && !now.Before(c.silent[by]))
 }

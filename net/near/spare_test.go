@@ -30,12 +30,13 @@ func TestSpare(t *testing.T) {
 		}
 		f.dial(m[4], m[3], wire.T2)
 		f.run(10 * time.Second)
-		tell := func(from int, h primitives.Height) string {
+		told := func(from int, h primitives.Height, again bool) string {
 			f.log = nil
-			f.step(m[from], ToAll{Msg: &wire.Block{Block: headAt(h).Block}})
+			f.step(m[from], ToAll{Msg: &wire.Block{Block: headAt(h).Block}, Again: again})
 			f.run(time.Second)
 			return strings.Join(f.log, ", ")
 		}
+		tell := func(from int, h primitives.Height) string { return told(from, h, false) }
 		say := func(what, got string, all int, want string) {
 			t.Helper()
 			if n := strings.Count(got, "block_response"); !sparing && n != all || sparing && got != want {
@@ -49,7 +50,7 @@ func TestSpare(t *testing.T) {
 		say("one that was told to all", tell(1, 9), 3, "")
 		say("and here not to the fifth", tell(3, 9), 4, "n3>n4"+block)
 		say("who has it by the fourth alone", tell(4, 9), 1, "")
-		if got := tell(1, 9); strings.Count(got, block) != 3 {
+		if got := told(1, 9, true); strings.Count(got, block) != 3 {
 			t.Errorf("told once more, as nothing moves: %s", got)
 		}
 		if tell(0, 16); strings.Count(tell(1, 16), block) != 3 {
@@ -71,7 +72,7 @@ func TestSpare(t *testing.T) {
 		b.put(headAt(i).Block.Hash(), "a")
 		b.put(headAt(i).Block.Hash(), "b")
 	}
-	if len(b.by) != maxBrought || len(b.order) != maxBrought || b.by[headAt(2*maxBrought-1).Block.Hash()].id != "a" {
+	if len(b.by) != maxBrought || len(b.order) != maxBrought || b.by[headAt(2*maxBrought-1).Block.Hash()] != "a" {
 		t.Errorf("%d and %d blocks are remembered", len(b.by), len(b.order))
 	}
 }
@@ -203,4 +204,36 @@ func TestHolders(t *testing.T) {
 	if got := a.Info().Holders; len(got) != 0 {
 		t.Errorf("when it holds nothing at all times any more: %v", got)
 	}
+}
+
+// TestGossipOfTheGone: what gossip brings counts if who has brought it is gone meanwhile, or not yet there, since it would not bring it again; from who is banned it doesn't.
+func TestGossipOfTheGone(t *testing.T) {
+	f := newFabric(t, 1)
+	a, b := f.add("a", quiet), f.add("b", quiet)
+	gossip := func(h primitives.Height) string {
+		a.delivered = nil
+		f.step(a, Gossiped{Peer: b.me, Msg: &wire.Block{Block: headAt(h).Block}})
+		out := ""
+		for _, d := range a.delivered {
+			out += fmt.Sprint(d.Msg.(*wire.Block).Block.Header.Height, d.From == b.me, d.Tier == wire.T2)
+		}
+		return out
+	}
+	want := func(what, got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	want("not yet connected", gossip(1), "1 true true")
+	f.dial(b, a, wire.T2)
+	f.run(5 * time.Second)
+	want("connected", gossip(2), "2 true true")
+	f.step(a, Closed{Conn: a.ready[wire.T2][b.me].id})
+	if a.ready[wire.T2][b.me] != nil {
+		t.Fatal("the connection is not closed")
+	}
+	want("gone", gossip(3), "3 true true")
+	f.step(a, Ban{Peer: b.me, Reason: Abusive})
+	want("banned", gossip(4), "")
 }

@@ -258,7 +258,7 @@ func (n *Node) takeEdges(now time.Time) {
 		fresh = activeOnly(fresh)
 	}
 	if len(fresh) > 0 {
-		n.toAll(now, &wire.RoutingTable{Edges: deduplicate(fresh)})
+		n.toAll(now, ToAll{Msg: &wire.RoutingTable{Edges: deduplicate(fresh)}})
 	}
 	for i, b := range batch {
 		if c := n.conns[b.from]; c != nil && bad[i] {

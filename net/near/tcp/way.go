@@ -186,8 +186,8 @@ func (h *Host) over(l *link, ev near.Event, m wire.Message) (out wire.Message, s
 		out := *m
 		out.ListenPort = h.way.Addr().Port()
 		return &out, false
-	case *wire.Block: // a new one, not one that was asked for, or the head from time to time
-		if all, ok := ev.(near.ToAll); !ok || all.Msg != wire.Message(m) || h.frames {
+	case *wire.Block: // a new one, not one that was asked for, or the head from time to time, or once more
+		if all, ok := ev.(near.ToAll); !ok || all.Again || all.Msg != wire.Message(m) || h.frames {
 			return m, false
 		}
 		return m, h.way.Spread(l.peer, m)
