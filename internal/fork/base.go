@@ -137,7 +137,7 @@ func (b *Base) anchor(at primitives.Hash) (*Anchor, error) {
 			return nil, b.away("the block", at, err)
 		}
 		v, err := parseBlock(in)
-		if err == nil && v.Header.Hash != at {
+		if err == nil && v.Hash() != at {
 			err = errOther
 		}
 		if err != nil {
@@ -324,7 +324,7 @@ func (b *Base) Height(hash primitives.Hash) (primitives.Height, bool, error) {
 		return 0, false, b.away("a block that a transaction names", hash, err)
 	default:
 		v, err := parseBlock(in)
-		if err == nil && v.Header.Hash != hash {
+		if err == nil && v.Hash() != hash {
 			err = errOther
 		}
 		if err != nil {
@@ -539,5 +539,5 @@ func (b *Base) Newest() (hash primitives.Hash, height primitives.Height, err err
 	if err != nil {
 		return hash, 0, b.away("the newest final block", hash, err)
 	}
-	return v.Header.Hash, v.Header.Height, nil
+	return v.Hash(), v.Header.Height, nil
 }

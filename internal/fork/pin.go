@@ -106,33 +106,32 @@ func (c *Client) Resolve(s Spec) (*Pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &b.Header
-	at, _ := strconv.ParseUint(h.TimestampNanosec, 10, 64) // parseBlock has read it
-	p.Hash, p.Height, p.Time, p.GasPrice, p.GasLimit = h.Hash, h.Height, at, h.GasPrice, b.Chunks[0].GasLimit
+	h, hash := b.Header, b.Hash()
+	p.Hash, p.Height, p.Time, p.GasPrice, p.GasLimit = hash, h.Height, h.Timestamp, h.NextGasPrice, b.Body.Chunks[0].GasLimit
 	if !s.Tx.IsZero() {
 		p.Tx = &s.Tx
 	}
-	in, err := c.Call("EXPERIMENTAL_protocol_config", map[string]any{"block_id": h.Hash})
+	in, err := c.Call("EXPERIMENTAL_protocol_config", map[string]any{"block_id": hash})
 	if err != nil {
-		return nil, fmt.Errorf("the protocol at block %v: %w", h.Hash, err)
+		return nil, fmt.Errorf("the protocol at block %v: %w", hash, err)
 	}
 	var f forkable
 	if err := json.Unmarshal(in, &f); err != nil {
-		return nil, fmt.Errorf("the protocol at block %v: %w", h.Hash, err)
+		return nil, fmt.Errorf("the protocol at block %v: %w", hash, err)
 	}
 	p.ChainID, p.Protocol, p.MaxPrice, p.Layout = f.ChainID, f.Protocol, f.MaxPrice, f.Layout
 	if err := sameShards(b, p.Layout); err != nil {
 		return nil, err
 	}
 	if p.ChainID == "" || p.MaxPrice.Less(p.GasPrice) {
-		return nil, fmt.Errorf("%w: the protocol at block %v has chain_id %q and max_gas_price %v", errReply, h.Hash, p.ChainID, p.MaxPrice)
+		return nil, fmt.Errorf("%w: the protocol at block %v has chain_id %q and max_gas_price %v", errReply, hash, p.ChainID, p.MaxPrice)
 	}
-	p.Confirmed, err = c.confirm(h.Hash, h.Height, p.Layout)
+	p.Confirmed, err = c.confirm(hash, h.Height, p.Layout)
 	return p, err
 }
 
 // pinned finds the block of a spec.
-func (c *Client) pinned(s Spec) (*blockView, error) {
+func (c *Client) pinned(s Spec) (*primitives.Block, error) {
 	id := map[string]any{}
 	switch {
 	case !s.Tx.IsZero():
@@ -159,16 +158,16 @@ func (c *Client) pinned(s Spec) (*blockView, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case !s.Block.IsZero() && b.Header.Hash != s.Block, s.Height > 0 && b.Header.Height != s.Height:
-		return nil, fmt.Errorf("%w: asked for the block to fork, it shows block %d, %v", errReply, b.Header.Height, b.Header.Hash)
-	case len(b.Chunks) == 0:
-		return nil, fmt.Errorf("%w: block %v has no shards", errReply, b.Header.Hash)
+	case !s.Block.IsZero() && b.Hash() != s.Block, s.Height > 0 && b.Header.Height != s.Height:
+		return nil, fmt.Errorf("%w: asked for the block to fork, it shows block %d, %v", errReply, b.Header.Height, b.Hash())
+	case len(b.Body.Chunks) == 0:
+		return nil, fmt.Errorf("%w: block %v has no shards", errReply, b.Hash())
 	}
 	return b, nil
 }
 
 // tookTx finds the block that took a transaction.
-func (c *Client) tookTx(tx primitives.Hash) (*blockView, error) {
+func (c *Client) tookTx(tx primitives.Hash) (*primitives.Block, error) {
 	// Nodes that hold all shards don't look at the sender.
 	in, err := c.Call("tx", map[string]any{"tx_hash": tx, "sender_account_id": "near", "wait_until": "INCLUDED"})
 	if err != nil {
@@ -187,20 +186,20 @@ func (c *Client) tookTx(tx primitives.Hash) (*blockView, error) {
 		return nil, err
 	}
 	b, err := parseBlock(in)
-	if err == nil && b.Header.Hash != t.Outcome.Block {
+	if err == nil && b.Hash() != t.Outcome.Block {
 		err = fmt.Errorf("%w: another block", errReply)
 	}
 	return b, err
 }
 
 // sameShards holds the shards of a block to a layout.
-func sameShards(b *blockView, layout primitives.ShardLayout) error {
-	ids := make([]primitives.ShardID, len(b.Chunks))
-	for i := range b.Chunks {
-		ids[i] = b.Chunks[i].ShardID
+func sameShards(b *primitives.Block, layout primitives.ShardLayout) error {
+	ids := make([]primitives.ShardID, len(b.Body.Chunks))
+	for i := range b.Body.Chunks {
+		ids[i] = b.Body.Chunks[i].ShardID
 	}
 	if layout.IsZero() || !slices.Equal(ids, layout.ShardIDs()) {
-		return fmt.Errorf("%w: block %v has the shards %v, and its protocol others", errReply, b.Header.Hash, ids)
+		return fmt.Errorf("%w: block %v has the shards %v, and its protocol others", errReply, b.Hash(), ids)
 	}
 	return nil
 }
@@ -223,13 +222,13 @@ func (c *Client) confirm(hash primitives.Hash, height primitives.Height, layout 
 		case err != nil:
 			return nil, err
 		case b.Header.Height != next || b.Header.PrevHash != hash:
-			return nil, fmt.Errorf("%w: block %d, the next one, is %v and stands on %v, not on %v", ErrMind, next, b.Header.Hash, b.Header.PrevHash, hash)
+			return nil, fmt.Errorf("%w: block %d, the next one, is %v and stands on %v, not on %v", ErrMind, next, b.Hash(), b.Header.PrevHash, hash)
 		}
-		out := &Confirmed{Hash: b.Header.Hash, Roots: map[primitives.ShardID]primitives.Hash{}}
+		out := &Confirmed{Hash: b.Hash(), Roots: map[primitives.ShardID]primitives.Hash{}}
 		if sameShards(b, layout) != nil { // it begins with other shards: what it has is not what the block left
 			return out, nil
 		}
-		for i, x := range b.Chunks {
+		for i, x := range b.Body.Chunks {
 			if b.Header.ChunkMask[i] {
 				out.Roots[x.ShardID] = x.PrevStateRoot
 			}
@@ -262,8 +261,8 @@ func (c *Client) Check(p *Pin) error {
 	if err != nil {
 		return err
 	}
-	if b.Header.Hash != p.Hash {
-		return fmt.Errorf("%w: block %d is %v, and was %v", ErrMind, p.Height, b.Header.Hash, p.Hash)
+	if b.Hash() != p.Hash {
+		return fmt.Errorf("%w: block %d is %v, and was %v", ErrMind, p.Height, b.Hash(), p.Hash)
 	}
 	return nil
 }
