@@ -304,11 +304,7 @@ func TestLongOnes(t *testing.T) {
 	for i := range 6 {
 		w.chunk(b, i, long)
 	}
-	f.chunksW = func(hash primitives.Hash) {
-		if err := f.body(w.bodies[hash], false); err != nil {
-			t.Errorf("a body of the judged block: %v", err)
-		}
-	}
+	f.takesBodies(t)
 	if err := f.take(b, nil, "friend"); err != nil {
 		t.Fatal(err)
 	}
@@ -338,11 +334,7 @@ func TestJudgedGoFirst(t *testing.T) {
 	for i := range 6 {
 		w.chunk(b, i, big)
 	}
-	f.chunksW = func(hash primitives.Hash) {
-		if err := f.body(w.bodies[hash], false); err != nil {
-			t.Errorf("a body of the judged block: %v", err)
-		}
-	}
+	f.takesBodies(t)
 	if err := f.take(b, nil, "friend"); err != nil {
 		t.Fatal(err)
 	}

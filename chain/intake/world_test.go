@@ -122,6 +122,15 @@ type follower struct {
 	chunksW func(primitives.Hash)
 }
 
+// takesBodies has what it asks for come at once, and wants it taken.
+func (f *follower) takesBodies(t *testing.T) {
+	f.chunksW = func(hash primitives.Hash) {
+		if err := f.body(f.bodies[hash], false); err != nil {
+			t.Errorf("a body of the judged block: %v", err)
+		}
+	}
+}
+
 func newFollower(w *world) *follower {
 	g := w.genesis.Header
 	return &follower{world: w, pool: New(0, 0), adopted: map[primitives.Hash]*primitives.BlockHeader{g.Hash(): g}, head: g, final: g,

@@ -12,6 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/troupe-chain/troupe/net/wire"
 )
 
 const (
@@ -20,6 +22,7 @@ const (
 	leastOfOne   = 64       // bytes of an RPC for each message, subscription or word of control in it, each of which is one of three times that in memory
 	leastOfName  = 16       // and for each name in a word of control
 	spareEntries = 64       // beside that
+	rpcFirst     = 4 << 10  // the memory that an RPC has before any of it has come
 )
 
 var errRPC = errors.New("libp2p: an RPC of gossip that is too long, or has too much in it")
@@ -87,7 +90,7 @@ func (s *rpcStream) next() error {
 		_, err := io.CopyN(io.Discard, s.in, int64(n))
 		return err
 	}
-	out, err := readGrowing(s.in, binary.AppendUvarint(nil, n), int(n))
+	out, err := wire.ReadGrowing(s.in, binary.AppendUvarint(nil, n), int(n), rpcFirst)
 	if err != nil {
 		return err
 	}
@@ -96,20 +99,6 @@ func (s *rpcStream) next() error {
 	}
 	s.out = out
 	return nil
-}
-
-// readGrowing appends n bytes to memory that grows as they come, since n is only what somebody says.
-func readGrowing(r io.Reader, b []byte, n int) ([]byte, error) {
-	for n > 0 {
-		k := min(n, max(4<<10, len(b)))
-		at := len(b)
-		b = append(b, make([]byte, k)...)
-		if _, err := io.ReadFull(r, b[at:]); err != nil {
-			return nil, err
-		}
-		n -= k
-	}
-	return b, nil
 }
 
 // controlField is the field of an RPC under which words of control stand.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -133,6 +132,20 @@ func dial(t *testing.T, r *running) net.Conn {
 	return c
 }
 
+// readFrame reads what is sent next.
+func readFrame(t *testing.T, from io.Reader) []byte {
+	t.Helper()
+	var head [4]byte
+	if _, err := io.ReadFull(from, head[:]); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, binary.LittleEndian.Uint32(head[:]))
+	if _, err := io.ReadFull(from, got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 func frame(payload []byte) []byte {
 	return append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
@@ -168,14 +181,7 @@ func TestStrangers(t *testing.T) {
 		for _, b := range frame(wire.Append(nil, hello)) {
 			_, _ = odd.Write([]byte{b})
 		}
-		var head [4]byte
-		if _, err := io.ReadFull(odd, head[:]); err != nil {
-			t.Fatal(err)
-		}
-		got := make([]byte, binary.LittleEndian.Uint32(head[:]))
-		if _, err := io.ReadFull(odd, got); err != nil {
-			t.Fatal(err)
-		}
+		got := readFrame(t, odd)
 		if m, err := wire.Decode(got); err != nil || m.Kind() != want {
 			t.Errorf("answer %v, %v, want %v", m, err, want)
 		}
@@ -185,45 +191,13 @@ func TestStrangers(t *testing.T) {
 	_, _ = odd.Write(frame(wire.Append(nil, &wire.PeersRequest{})))
 	_ = odd.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for {
-		var head [4]byte
-		if _, err := io.ReadFull(odd, head[:]); err != nil {
-			t.Fatal(err)
-		}
-		got := make([]byte, binary.LittleEndian.Uint32(head[:]))
-		if _, err := io.ReadFull(odd, got); err != nil {
-			t.Fatal(err)
-		}
+		got := readFrame(t, odd)
 		if m, err := wire.Decode(got); err == nil && m.Kind() == wire.KindPeersResponse {
 			break
 		}
 	}
 	if a.peers() != 1 {
 		t.Errorf("%d peers", a.peers())
-	}
-}
-
-// TestReadGrowing wants what is read to be what was sent, and no memory for what is only announced.
-func TestReadGrowing(t *testing.T) {
-	r, w := net.Pipe()
-	go func() {
-		_, _ = w.Write(make([]byte, 100))
-		_ = w.Close()
-	}()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := readGrowing(r, wire.MaxFrame)
-	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 1<<20 {
-		t.Errorf("%d bytes for 100 of %d, %v", n, wire.MaxFrame, err)
-	}
-	r, w = net.Pipe()
-	sent := make([]byte, 300_001)
-	for i := range sent {
-		sent[i] = byte(i * 7)
-	}
-	go func() { _, _ = w.Write(sent) }()
-	if b, err := readGrowing(r, len(sent)); err != nil || string(b) != string(sent) {
-		t.Errorf("%d bytes, %v", len(b), err)
 	}
 }
 

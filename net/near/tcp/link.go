@@ -204,7 +204,7 @@ func (l *link) read(h *Host) {
 		if awaited {
 			paced.Within(int(n))
 		}
-		frame, err := readGrowing(in, int(n))
+		frame, err := wire.ReadGrowing(in, nil, int(n), frameFirst)
 		if err != nil {
 			return
 		}
@@ -251,22 +251,8 @@ const joinSize = 16 << 10
 // Node is bounded in bytes too.
 const longFrame = 64 << 10
 
+// frameFirst is the memory that a frame has before any of it has come.
+const frameFirst = 64 << 10
+
 // longHandshake is how long a frame may be before the handshake is done: who has said nothing of himself gets no memory for more.
 const longHandshake = 1 << 20
-
-// readGrowing reads n bytes into memory that grows as they come, since n is only what somebody says.
-func readGrowing(r io.Reader, n int) ([]byte, error) {
-	buf := make([]byte, 0, min(n, 64<<10))
-	for len(buf) < n {
-		if len(buf) == cap(buf) {
-			bigger := make([]byte, len(buf), min(n, 2*cap(buf)))
-			copy(bigger, buf)
-			buf = bigger
-		}
-		k, err := io.ReadFull(r, buf[len(buf):cap(buf)])
-		if buf = buf[:len(buf)+k]; err != nil {
-			return nil, err
-		}
-	}
-	return buf, nil
-}
