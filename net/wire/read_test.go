@@ -21,6 +21,9 @@ func TestReadGrowing(t *testing.T) {
 	if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 1<<20 {
 		t.Errorf("%d bytes for 100 of %d, %v", n, MaxFrame, err)
 	}
+	if b, err := ReadGrowing(r, nil, 0, first); b == nil || len(b) != 0 || err != nil {
+		t.Errorf("nothing: %v, %v", b, err)
+	}
 	sent := make([]byte, 300_001)
 	for i := range sent {
 		sent[i] = byte(i * 7)
