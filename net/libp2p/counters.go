@@ -3,6 +3,7 @@ package libp2p
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -57,7 +58,7 @@ func (t tracer) RejectMessage(_ *pubsub.Message, reason string) {
 func (t tracer) OnNewOutboundStream(id peer.ID, _ protocol.ID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outbound[id] = true
+	t.outbound[id] = time.Now()
 }
 
 func (t tracer) OnClosedOutboundStream(id peer.ID) {

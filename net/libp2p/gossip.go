@@ -28,7 +28,7 @@ const (
 	batchGap        = 10 * time.Millisecond         // from one batch to the next
 	maxSpread       = 1024
 	judgeLimit      = 10 * time.Second
-	queueValidation = 65_536 // of both topics: what all neighbours may bring at once
+	queueValidation = 65_536 // of both topics: what all neighbours may bring at once, and of each topic how much of that is looked at. What is beyond that is lost for all
 	maxChecks       = 64     // batches of a neighbour that wait to be looked at
 	trustedPX       = 1e6    // a score that nobody has: whom a peer would have this node dial is not dialled
 	queuePeer       = 256
@@ -50,7 +50,7 @@ func (w *Way) gossip(ctx context.Context) error {
 	g, err := pubsub.NewGossipSub(ctx, gossipHost{w.host, w},
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string { h := sha256.Sum256(m.Data); return string(h[:]) }),
-		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
+		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithValidateThrottle(int(numTopics)*queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
 		pubsub.WithFloodPublish(true), pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),
 		pubsub.WithPeerScore(w.scores()), pubsub.WithAppSpecificRpcInspector(w.inspect), pubsub.WithRawTracer(tracer{w}), pubsub.WithLogger(quiet), pubsub.WithRPCLogger(quiet))
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *Way) gossip(ctx context.Context) error {
 		check := func(ctx context.Context, from peer.ID, m *pubsub.Message) pubsub.ValidationResult {
 			return w.take(topic(t), from, m.Data)
 		}
-		if err := g.RegisterTopicValidator(w.name(topic(t)), pubsub.ValidatorEx(check), pubsub.WithValidatorTimeout(judgeLimit)); err != nil {
+		if err := g.RegisterTopicValidator(w.name(topic(t)), pubsub.ValidatorEx(check), pubsub.WithValidatorTimeout(judgeLimit), pubsub.WithValidatorConcurrency(queueValidation)); err != nil {
 			return err
 		}
 		if w.topics[t], err = g.Join(w.name(topic(t))); err != nil {
@@ -119,7 +119,7 @@ func (w *Way) follow(ctx context.Context, t topic) {
 		}
 		w.mu.Lock()
 		if ev.Type == pubsub.PeerJoin {
-			w.joined[t][ev.Peer] = true
+			w.joined[t][ev.Peer] = time.Now()
 		} else {
 			delete(w.joined[t], ev.Peer)
 		}
@@ -128,10 +128,23 @@ func (w *Way) follow(ctx context.Context, t topic) {
 }
 
 // reaches tells whether a peer gets what is spread: it has said that it wants it, and there is a stream to it. w.mu is held.
-func (w *Way) reaches(t topic, id peer.ID) bool { return w.joined[t][id] && w.outbound[id] }
+func (w *Way) reaches(t topic, id peer.ID) bool { return !w.reachedSince(t, id).IsZero() }
+
+// reachedSince is since when; zero: it doesn't.
+func (w *Way) reachedSince(t topic, id peer.ID) time.Time {
+	joined, is := w.joined[t][id]
+	stream, has := w.outbound[id]
+	switch {
+	case !is || !has:
+		return time.Time{}
+	case stream.After(joined):
+		return stream
+	}
+	return joined
+}
 
 // Spread is of tcp.Way: a block, or a transaction of this node for the peer's. What a peer is sent for the second time goes by its connection: the
-// first did not help. So does what gossip has brought and does not carry on, and what it would not bear.
+// first did not help. So does what gossip has brought and does not carry on, what it would not bear, and what was spread before the peer was reached.
 func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -156,17 +169,17 @@ func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.reaches(t, id) {
+	now, since := time.Now(), w.reachedSince(t, id)
+	if since.IsZero() || w.beside.state(key, now) != never {
 		return false
 	}
-	now := time.Now()
-	if w.beside.state(key, now) != never {
+	switch at, age := w.recent.when(key, now); {
+	case age == never:
+	case since.After(at):
 		return false
-	}
-	switch w.recent.state(key, now) {
-	case fresh:
+	case age == fresh:
 		return true
-	case stale:
+	default:
 		return t == blocks // it may be there, or be asked for
 	}
 	if m, ok := m.(*wire.Block); ok {

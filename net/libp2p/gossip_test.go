@@ -307,7 +307,7 @@ func TestForwarded(t *testing.T) {
 		x.Transaction.Actions = []primitives.Action{&primitives.FunctionCall{Args: make([]byte, 1<<20)}}
 		tx := primitives.NewSignedTransaction(x.Transaction, x.Signature)
 		a.way.mu.Lock()
-		a.way.joined[transactions][a.way.me], a.way.outbound[a.way.me] = true, true
+		a.way.joined[transactions][a.way.me], a.way.outbound[a.way.me] = time.Now(), time.Now()
 		a.way.mu.Unlock()
 		if a.way.Spread(a.key.PublicKey(), &wire.Routed{Author: a.key.PublicKey(), Body: &wire.ForwardTx{SignedTransaction: *tx}}) {
 			own++

@@ -56,20 +56,18 @@ func (w *Way) refuse(s tcp.Station, who wire.PeerID) {
 	s.Post(near.Ban{Peer: who, Reason: near.Abusive})
 }
 
-// take judges a message of gossip, and gives it to the node unless it is rubbish. Its sender is a neighbour; who has made it nobody knows. A panic over
-// it is this node's own fault, and ends nothing.
+// take judges a message of gossip, and gives it to the node unless it is rubbish. Its sender is a neighbour, or was when inspect let it in; who has made it nobody
+// knows. A block counts whatever has become of its sender meanwhile: its bytes have been seen, and nobody else's copy comes through. A panic over it is this node's
+// own fault, and ends nothing.
 func (w *Way) take(t topic, from peer.ID, data []byte) (result pubsub.ValidationResult) {
 	if from == w.me {
 		return pubsub.ValidationAccept
 	}
 	c := w.o.Counters
 	station := w.station.Load()
-	if station == nil || !w.isMet(from) {
-		c.held.Add(1)
-		return pubsub.ValidationIgnore
-	}
 	who, err := PeerOf(from)
-	if err != nil {
+	if station == nil || err != nil || t == transactions && w.isBanned(from) {
+		c.held.Add(1)
 		return pubsub.ValidationIgnore
 	}
 	c.heard.Add(1)

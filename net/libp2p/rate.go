@@ -121,17 +121,23 @@ type recent struct {
 func newRecent() recent { return recent{now: map[primitives.Hash]time.Time{}} }
 
 func (r *recent) state(key primitives.Hash, now time.Time) age {
+	_, age := r.when(key, now)
+	return age
+}
+
+// when is state, with the time.
+func (r *recent) when(key primitives.Hash, now time.Time) (at time.Time, _ age) {
 	at, is := r.now[key]
 	if !is {
 		at, is = r.before[key]
 	}
 	switch age := now.Sub(at); {
 	case !is || age > staleFor:
-		return never
+		return at, never
 	case age > freshFor:
-		return stale
+		return at, stale
 	}
-	return fresh
+	return at, fresh
 }
 
 func (r *recent) put(key primitives.Hash, now time.Time) {

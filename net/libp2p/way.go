@@ -87,8 +87,8 @@ type Way struct {
 	parted   map[peer.ID]time.Time // when the last of them went, while it is connected
 	banned   map[peer.ID]time.Time
 	rates    map[peer.ID]*rates
-	outbound map[peer.ID]bool // to whom gossip can send
-	joined   [numTopics]map[peer.ID]bool
+	outbound map[peer.ID]time.Time // since when gossip can send to whom
+	joined   [numTopics]map[peer.ID]time.Time
 	recent   recent // what was spread
 	beside   recent // blocks that gossip does not carry on from here
 	verified recent // transactions whose signatures are right, by all of their bytes
@@ -116,10 +116,10 @@ func New(o Options) (*Way, error) {
 		o.Counters = new(Counters)
 	}
 	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
-		outbound: map[peer.ID]bool{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
+		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		spread: make(chan spread, maxSpread), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {
-		w.joined[i] = map[peer.ID]bool{}
+		w.joined[i] = map[peer.ID]time.Time{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	w.stop = cancel

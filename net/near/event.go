@@ -40,8 +40,8 @@ type (
 	TooLong struct{ Conn ConnID }
 	// Closed: the socket is gone, by the other side or by an error.
 	Closed struct{ Conn ConnID }
-	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it and has judged it. Of one that is banned: nothing. Of one
-	// that is gone, or not yet there, it counts: the transport, which has seen it, would not bring it again from anybody else.
+	// Gossiped: a message came from a peer beside its connection, by a transport that spreads it and has judged it. It counts
+	// also of one that is gone, or not yet there, or banned meanwhile: the transport, which has seen it, would not bring it again from anybody else.
 	Gossiped struct {
 		Peer wire.PeerID
 		Msg  wire.Message

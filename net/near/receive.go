@@ -136,9 +136,7 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 func (n *Node) gossiped(now time.Time, ev *Gossiped) {
 	c, m := n.ready[wire.T2][ev.Peer], ev.Msg
 	if c == nil || !c.isReady {
-		if !n.store.isBanned(ev.Peer) {
-			n.do(Deliver{From: ev.Peer, Tier: wire.T2, Msg: m})
-		}
+		n.do(Deliver{From: ev.Peer, Tier: wire.T2, Msg: m})
 		return
 	}
 	c.heard = now

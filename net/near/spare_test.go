@@ -206,7 +206,7 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestGossipOfTheGone: what gossip brings counts if who has brought it is gone meanwhile, or not yet there, since it would not bring it again; from who is banned it doesn't.
+// TestGossipOfTheGone: what gossip brings counts if who has brought it is gone meanwhile, not yet there, or banned for something else, since it would not bring it again.
 func TestGossipOfTheGone(t *testing.T) {
 	f := newFabric(t, 1)
 	a, b := f.add("a", quiet), f.add("b", quiet)
@@ -235,5 +235,5 @@ func TestGossipOfTheGone(t *testing.T) {
 	}
 	want("gone", gossip(3), "3 true true")
 	f.step(a, Ban{Peer: b.me, Reason: Abusive})
-	want("banned", gossip(4), "")
+	want("banned", gossip(4), "4 true true")
 }

@@ -1,0 +1,154 @@
+package libp2p
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	pubsub "github.com/libp2p/go-libp2p-pubsub"
+	pb "github.com/libp2p/go-libp2p-pubsub/pb"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+func bytesOf(h primitives.Height) []byte { return wire.Append(nil, &wire.Block{Block: block(h)}) }
+
+// TestGossipOfTheBanned: who brings a block first, and at once what he is banned for, keeps it from nobody: gossipsub has seen it, and lets no other copy through.
+func TestGossipOfTheBanned(t *testing.T) {
+	var (
+		a    *node
+		made = make(chan struct{})
+		x    = primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
+	)
+	a = run(t, "a", how{libp2p: true, look: func(m wire.Message) {
+		b, is := m.(*wire.Block)
+		if !is || b.Block.Header.Height != 9 {
+			return
+		}
+		<-made
+		id, _ := idOf(x)
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && (!a.way.isBanned(id) || a.peers() != 1); {
+			time.Sleep(time.Millisecond)
+		}
+	}})
+	close(made)
+	boot := []wire.PeerInfo{a.info()}
+	bad, good := run(t, "x", how{libp2p: true, boot: boot}), run(t, "y", how{libp2p: true, boot: boot})
+	a.connected(t, 2)
+	bad.connected(t, 1)
+	good.connected(t, 1)
+	bad.reached(t, a)
+	good.reached(t, a)
+	bad.publish(t, blocks, bytesOf(9))
+	bad.publish(t, transactions, []byte("no transactions"))
+	eventually(t, "banned", time.Minute, func() bool { return a.way.isBanned(bad.way.me) && a.peers() == 1 })
+	good.tells(9)
+	good.tells(10)
+	seen := map[primitives.Height]bool{}
+	for len(seen) < 2 {
+		select {
+		case d := <-a.got:
+			if m, is := d.Msg.(*wire.Block); is {
+				seen[m.Block.Header.Height] = true
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("of 9 and 10 there is only %v", seen)
+		}
+	}
+}
+
+// TestGossipOfTheLeaving: what was let in of a peer counts also if that leaves before its turn to be looked at comes.
+func TestGossipOfTheLeaving(t *testing.T) {
+	posted := make(chan near.Event, 100)
+	w := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})
+	who := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
+	id, err := idOf(who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, data := w.name(blocks), bytesOf(9)
+	rpc := &pubsub.RPC{RPC: pb.RPC{Publish: []*pb.Message{{Topic: &name, Data: data}}}}
+	w.Met(who, wire.T2, true)
+	if err := w.inspect(id, rpc); err != nil || len(rpc.Publish) != 1 {
+		t.Fatalf("it is not let in: %v", err)
+	}
+	w.Met(who, wire.T2, false)
+	w.take(blocks, id, data)
+	select {
+	case ev := <-posted:
+		if g, is := ev.(near.Gossiped); !is || g.Peer != who {
+			t.Errorf("%+v", ev)
+		}
+	default:
+		t.Error("it is lost")
+	}
+}
+
+// TestCrowdOfBlocks: while nothing can be judged, as the chain is busy, what strangers bring keeps no block of others from being judged behind it.
+func TestCrowdOfBlocks(t *testing.T) {
+	busy, once := make(chan struct{}), sync.Once{}
+	free := func() { once.Do(func() { close(busy) }) }
+	defer free()
+	a := run(t, "a", how{libp2p: true, look: func(wire.Message) { <-busy }})
+	boot := []wire.PeerInfo{a.info()}
+	var strangers []*node
+	for _, name := range []string{"x", "y", "z"} {
+		strangers = append(strangers, run(t, name, how{libp2p: true, boot: boot}))
+	}
+	good := run(t, "good", how{libp2p: true, boot: boot})
+	a.connected(t, 4)
+	good.connected(t, 1)
+	h := primitives.Height(1000)
+	for _, x := range strangers {
+		x.connected(t, 1)
+		x.reached(t, a)
+		for range burst * blockRate {
+			h++
+			x.publish(t, blocks, bytesOf(h))
+			time.Sleep(time.Millisecond) // its own queue holds 256
+		}
+	}
+	c := a.way.o.Counters
+	eventually(t, "heard", time.Minute, func() bool { return c.heard.Load()+c.lost.Load() == uint64(len(strangers)*burst*blockRate) })
+	good.reached(t, a)
+	good.publish(t, blocks, bytesOf(9))
+	time.Sleep(100 * time.Millisecond)
+	free()
+	deadline := time.After(10 * time.Second)
+	for {
+		select {
+		case d := <-a.got:
+			if m, is := d.Msg.(*wire.Block); is && m.Block.Header.Height == 9 {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("the block is lost, one of %d", c.lost.Load())
+		}
+	}
+}
+
+// TestToldWhoCameSince: a block that was spread before a peer was there is told to it by its connection.
+func TestToldWhoCameSince(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 1)
+	a.reached(t, b)
+	a.tells(9)
+	next(t, b, isHeight(9))
+	c := run(t, "c", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 2)
+	c.connected(t, 1)
+	a.reached(t, c)
+	a.tells(9) // as behind its chunks, which took their time
+	a.tells(10)
+	for h := primitives.Height(9); h <= 10; h++ {
+		if _, m := next[*wire.Block](t, c, nil); m.Block.Header.Height != h {
+			t.Fatalf("c is told of %d, and not of 9", m.Block.Header.Height)
+		}
+	}
+	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
+		t.Errorf("b is told of %d again", m.Block.Header.Height)
+	}
+}
