@@ -407,7 +407,7 @@ func (a *Actor) remember(list []wire.PeerInfo) {
 func (a *Actor) delivered(d *near.Deliver) {
 	switch m := d.Msg.(type) {
 	case *wire.Block:
-		a.block(d.From, m.Block)
+		a.block(d.From, m.Block, d.Gossiped)
 	case *wire.Headers:
 		a.headers(d.From, m.Headers)
 	case *wire.EpochSyncResponse:

@@ -20,7 +20,7 @@ const (
 )
 
 // block takes a block that came: one that was asked for, or gossip.
-func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
+func (a *Actor) block(from wire.PeerID, b *primitives.Block, gossiped bool) {
 	hash, height, judged := b.Hash(), b.Header.Height, a.passed.take(b)
 	if height >= a.heights[from] {
 		a.heights[from] = height
@@ -37,7 +37,7 @@ func (a *Actor) block(from wire.PeerID, b *primitives.Block) {
 		if a.sync.Syncing() && height > a.o.Engine.Tip().Height()+nearby {
 			return
 		}
-		if !a.admits(from, judged) {
+		if !a.admits(from, judged || gossiped) {
 			a.o.Front.dropped.Add(1)
 			return
 		}

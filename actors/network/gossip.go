@@ -50,9 +50,10 @@ func (l *lately[T]) take(x T) bool {
 	return i >= 0
 }
 
-// admits tells whether a block that came unasked is taken from a peer now.
-func (a *Actor) admits(from wire.PeerID, judged bool) bool {
-	if judged {
+// admits tells whether a block that came unasked is taken from a peer now. bounded: elsewhere it is seen to that there are not too many, by who may make them or by
+// gossip's own rates.
+func (a *Actor) admits(from wire.PeerID, bounded bool) bool {
+	if bounded {
 		return true
 	}
 	r := a.rates[from]

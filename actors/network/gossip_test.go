@@ -52,6 +52,44 @@ func TestPassed(t *testing.T) {
 	}
 }
 
+// TestHeldGossip: a block that came by gossip, of which nothing could be said yet, is taken though its bringer has filled its lane and more than its rate with other things:
+// nobody else will bring it.
+func TestHeldGossip(t *testing.T) {
+	var got []delivered
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a.inbox = newInbox(a.o.Front)
+	from := func(name string) wire.PeerID {
+		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()
+	}
+	for i := range 2 * maxInbox / maxInboxEach { // all places are taken
+		for range 2 * maxInboxEach {
+			a.deliver(near.Deliver{From: from(fmt.Sprint("x", i)), Tier: wire.T2, Msg: &wire.Transaction{Transaction: new(primitives.SignedTransaction)}})
+		}
+	}
+	taken := len(got)
+	b := new(primitives.Block)
+	a.deliver(near.Deliver{From: from("x0"), Tier: wire.T2, Msg: &wire.Block{Block: b}})
+	if len(got) != taken {
+		t.Fatal("its lane is not full")
+	}
+	a.deliver(near.Deliver{From: from("x0"), Tier: wire.T2, Msg: &wire.Block{Block: b}, Gossiped: true})
+	if len(got) != taken+1 || got[taken].Msg.(*wire.Block).Block != b {
+		t.Error("it is dropped")
+	}
+	for range 2 * maxInboxEach {
+		a.deliver(near.Deliver{From: from("x0"), Tier: wire.T2, Msg: &wire.Block{Block: b}, Gossiped: true})
+	}
+	if len(got) != taken+maxInboxEach || a.inbox.told != maxInboxEach {
+		t.Errorf("%d of them have places", a.inbox.told)
+	}
+	for _, d := range got {
+		d.in.done()
+	}
+	if a.inbox.all != 0 || a.inbox.told != 0 || len(a.inbox.each) != 0 {
+		t.Errorf("behind them %d and %d places are taken", a.inbox.all, a.inbox.told)
+	}
+}
+
 // TestEarly: a block that others were told of before it was adopted is not told when it is, once; what is told behind that is.
 func TestEarly(t *testing.T) {
 	var e lately[primitives.Hash]

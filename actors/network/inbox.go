@@ -25,9 +25,16 @@ type delivered struct {
 // place is that of a message on its way.
 type place struct {
 	in   *inbox
-	lane wire.PeerID
+	lane lane
 	size int
 	own  bool // it is not one of maxInbox
+}
+
+// lane is where the messages of one wait behind each other. Blocks that gossip brings have lanes of their own: whatever else their bringer has sent, nobody else will
+// bring them, and he could have filled his lane with a purpose. How many they are is bounded by gossip's rates too.
+type lane struct {
+	of     wire.PeerID
+	gossip bool
 }
 
 // load is what is on its way of a lane.
@@ -38,12 +45,13 @@ type load struct{ messages, bytes int }
 type inbox struct {
 	mu    sync.Mutex
 	all   int // in lanes of neighbours
-	each  map[wire.PeerID]load
+	told  int // in those of their gossip
+	each  map[lane]load
 	seats map[wire.PeerID]bool // nodes of validators
 	front *Front
 }
 
-func newInbox(f *Front) *inbox { return &inbox{each: map[wire.PeerID]load{}, front: f} }
+func newInbox(f *Front) *inbox { return &inbox{each: map[lane]load{}, front: f} }
 
 // sits tells which nodes are validators'.
 func (i *inbox) sits(nodes []wire.PeerID) {
@@ -58,26 +66,37 @@ func (i *inbox) sits(nodes []wire.PeerID) {
 
 // admit takes a place, nil: there is none.
 func (i *inbox) admit(d *near.Deliver) *place {
-	p := &place{in: i, lane: d.From}
+	p := &place{in: i, lane: lane{of: d.From}}
 	r, routed := d.Msg.(*wire.Routed)
 	if routed {
 		p.size = r.Size()
+	} else {
+		p.lane.gossip = d.Gossiped
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if p.own = d.From == ""; routed && i.seats[r.Author] {
-		p.lane, p.own = r.Author, true
+		p.lane.of, p.own = r.Author, true
 	}
+	all := i.count(p)
 	has := i.each[p.lane]
-	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && i.all >= maxInbox && has.messages >= leastInbox {
+	if has.messages >= maxInboxEach || has.bytes > maxInboxBytes || !p.own && *all >= maxInbox && has.messages >= leastInbox {
 		i.front.dropped.Add(1)
 		return nil
 	}
 	if !p.own {
-		i.all++
+		*all++
 	}
 	i.each[p.lane] = load{has.messages + 1, has.bytes + p.size}
 	return p
+}
+
+// count is of what a place is one, if not its own.
+func (i *inbox) count(p *place) *int {
+	if p.lane.gossip {
+		return &i.told
+	}
+	return &i.all
 }
 
 // done gives it back; nil: it had none.
@@ -89,7 +108,7 @@ func (p *place) done() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if !p.own {
-		i.all--
+		*i.count(p)--
 	}
 	has := i.each[p.lane]
 	if has = (load{has.messages - 1, has.bytes - p.size}); has.messages == 0 {

@@ -29,7 +29,7 @@ func (a *Actor) hear(m consensus.Received, p *place) {
 	t := &a.turns
 	t.mu.Lock()
 	t.queue.Limit = t.queue.Len() + 1
-	t.queue.Push(clientOf(p.lane), turn{m, p})
+	t.queue.Push(clientOf(p.lane.of), turn{m, p})
 	t.mu.Unlock()
 	a.hearNext()
 }

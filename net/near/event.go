@@ -171,6 +171,7 @@ type (
 		Tier      wire.Tier
 		Msg       wire.Message
 		Requested bool // of a Block: this peer was asked for it
+		Gossiped  bool // it came beside the connection, and nobody else will bring it
 	}
 	// JudgeAnnouncements: verify these, answered by Judged. KnownEpoch holds the epochs of those that are known.
 	JudgeAnnouncements struct {

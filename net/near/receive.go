@@ -122,7 +122,7 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 		}
 		n.deliver(c, m)
 	case *wire.Block:
-		n.block(c, m)
+		n.block(c, m, false)
 	case *wire.BlockRequest:
 		n.asks(now, c, m.Hash)
 		n.deliver(c, m)
@@ -136,7 +136,7 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 func (n *Node) gossiped(now time.Time, ev *Gossiped) {
 	c, m := n.ready[wire.T2][ev.Peer], ev.Msg
 	if c == nil || !c.isReady {
-		n.do(Deliver{From: ev.Peer, Tier: wire.T2, Msg: m})
+		n.do(Deliver{From: ev.Peer, Tier: wire.T2, Msg: m, Gossiped: true})
 		return
 	}
 	c.heard = now
@@ -144,10 +144,10 @@ func (n *Node) gossiped(now time.Time, ev *Gossiped) {
 		if n.Sparing {
 			n.brought.put(b.Block.Hash(), "") // who hands gossip on does not tell all
 		}
-		n.block(c, b)
+		n.block(c, b, true)
 		return
 	}
-	n.deliver(c, m)
+	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Gossiped: true})
 }
 
 func (n *Node) deliver(c *conn, m wire.Message) {
@@ -161,7 +161,7 @@ func (n *Node) banIf(now time.Time, c *conn, ban Reason) {
 }
 
 // block notes how far the peer is and passes the block on.
-func (n *Node) block(c *conn, m *wire.Block) {
+func (n *Node) block(c *conn, m *wire.Block, gossiped bool) {
 	n.txs = 0
 	h := m.Block.Header
 	if !c.hasBlock || c.height <= h.Height {
@@ -171,7 +171,7 @@ func (n *Node) block(c *conn, m *wire.Block) {
 	if n.Sparing && !asked { // nor does who answers
 		n.brought.put(h.Hash(), c.peer.ID)
 	}
-	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: asked})
+	n.do(Deliver{From: c.peer.ID, Tier: c.tier, Msg: m, Requested: asked, Gossiped: gossiped})
 }
 
 func (n *Node) tellPeers(c *conn, q *wire.PeersRequest) {

@@ -215,7 +215,7 @@ func TestGossipOfTheGone(t *testing.T) {
 		f.step(a, Gossiped{Peer: b.me, Msg: &wire.Block{Block: headAt(h).Block}})
 		out := ""
 		for _, d := range a.delivered {
-			out += fmt.Sprint(d.Msg.(*wire.Block).Block.Header.Height, d.From == b.me, d.Tier == wire.T2)
+			out += fmt.Sprint(d.Msg.(*wire.Block).Block.Header.Height, d.From == b.me, d.Tier == wire.T2 && d.Gossiped)
 		}
 		return out
 	}
