@@ -84,9 +84,11 @@ type Options struct {
 // The bounds and times.
 const (
 	tickPeriod     = 100 * time.Millisecond
-	partsPeriod    = 400  // ms: chunk_request_retry_period
-	rememberPeriod = 5000 // ms
-	ratePeriod     = 5000 // ms: peer_stats_period
+	againFirst     = 3000   // ms for which the head stands still before it is told again; each time twice as long
+	againMost      = 60_000 // until then: the host tells the head that often (SYNC_LATEST_BLOCK_INTERVAL)
+	partsPeriod    = 400    // ms: chunk_request_retry_period
+	rememberPeriod = 5000   // ms
+	ratePeriod     = 5000   // ms: peer_stats_period
 	stopLimit      = 5 * time.Second
 	listenAgain    = time.Second
 )
@@ -130,6 +132,8 @@ type Actor struct {
 	done    bodies
 	txs     transactions
 	ways    ways
+
+	still still // the head
 
 	nextParts, nextRemember, nextRate, nextOffer, nextArrival int64
 	remembered                                                string
@@ -387,6 +391,7 @@ func (a *Actor) tick() {
 		a.nextRate = now + ratePeriod
 	}
 	a.txs.again(now, a.send)
+	a.tellAgain(now)
 	if !a.alone(&info) {
 		a.rest.end()
 	}

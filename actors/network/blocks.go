@@ -89,6 +89,38 @@ func (a *Actor) accepted(m *messages.BlockAccepted) {
 	}
 }
 
+// still is a head that stands still.
+type still struct {
+	hash primitives.Hash
+	at   int64 // when it came, or was told again
+	wait int64
+}
+
+// again tells whether it is to be told again now.
+func (s *still) again(now int64, head primitives.Hash) bool {
+	if head != s.hash {
+		*s = still{head, now, againFirst}
+		return false
+	}
+	if s.wait > againMost || now-s.at < s.wait {
+		return false
+	}
+	s.at, s.wait = now, 2*s.wait
+	return true
+}
+
+// tellAgain tells others of a head that stands still, over their connections: what gossip or a full queue has lost on the way comes with no child of it. Validators do so
+// by themselves, and a bridge between two of them does not pass on what it has. Where it is behind nobody needs to hear of it.
+func (a *Actor) tellAgain(now int64) {
+	if a.o.Hear != nil {
+		return
+	}
+	head := a.o.Engine.Head()
+	if a.still.again(now, head.Hash) && !a.sync.Syncing() && a.o.Front.newsAt(head.Height()) {
+		a.host.Post(near.ToAll{Msg: &wire.Block{Block: head.Block}, Again: true})
+	}
+}
+
 // headMoved tells the host of the head: what others are told of it, and whose account data counts.
 func (a *Actor) headMoved(head *engine.Entry) {
 	var height, point uint64

@@ -326,6 +326,38 @@ func TestNetworkRelays(t *testing.T) {
 	}
 }
 
+// TestNetworkStill: a follower tells its head again when nothing moves, to who has not told it itself, and not for ever.
+func TestNetworkStill(t *testing.T) {
+	a := join(t, "a", nil)
+	b := join(t, "b", nil, a.info)
+	x := attack(t, "x", b, "test")
+	until(t, x.connected)
+	mine(t, a.sandbox, 1)
+	b.at(t, a.sandbox)
+	told := func(within time.Duration) (n int) {
+		for limit := time.After(within); ; {
+			select {
+			case d := <-x.got:
+				if m, is := d.Msg.(*peerwire.Block); is && d.From == b.info.ID && m.Block.Hash() == b.e.Head().Hash {
+					n++
+				}
+			case <-limit:
+				return n
+			}
+		}
+	}
+	if n := told(time.Second); n != 1 {
+		t.Fatalf("a new block is told %d times", n)
+	}
+	if n := told(4 * time.Second); n != 1 {
+		t.Errorf("when nothing moves it is told %d times more", n)
+	}
+	x.Post(near.ToPeer{Peer: b.info.ID, Msg: &peerwire.Block{Block: b.e.Head().Block}})
+	if n := told(8 * time.Second); n != 0 {
+		t.Errorf("who has it is told %d times", n)
+	}
+}
+
 // TestNetworkGaps: a follower that was away while blocks were made has them when it is back, and one whose actor of the network fails goes on.
 func TestNetworkGaps(t *testing.T) {
 	var trip atomic.Bool

@@ -69,8 +69,8 @@ type (
 		Peer wire.PeerID
 		Msg  wire.Message
 	}
-	// ToAll: send a message to all peers of T2. Again: they were told before, and nothing has come of it, so that nobody is left out, and nothing that spreads
-	// it beside the connections is asked to.
+	// ToAll: send a message to all peers of T2. Again: they were told before, and nothing has come of it, so that nobody is left out who has not told it over his
+	// connection last, and nothing that spreads it beside the connections is asked to.
 	ToAll struct {
 		Msg   wire.Message
 		Again bool

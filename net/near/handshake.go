@@ -41,6 +41,7 @@ type conn struct {
 	height   primitives.Height
 	hash     primitives.Hash
 	hasBlock bool
+	itself   primitives.Hash // the last block that it has told over the connection: it has taken that; what gossip brings from it, it may only have handed on
 
 	held   []held                    // while waiting, in order
 	asked  lastHashes                // blocks that were asked for

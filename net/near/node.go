@@ -209,9 +209,12 @@ func (n *Node) sorted(tier wire.Tier) []*conn {
 func (n *Node) toAll(now time.Time, ev ToAll) {
 	b, _ := ev.Msg.(*wire.Block)
 	for _, c := range n.sorted(wire.T2) {
-		if b == nil || ev.Again || !n.hasHeard(now, c, b.Block) {
-			n.write(c, ev.Msg)
+		switch {
+		case b == nil:
+		case ev.Again && c.itself == b.Block.Hash(), !ev.Again && n.hasHeard(now, c, b.Block):
+			continue
 		}
+		n.write(c, ev.Msg)
 	}
 }
 

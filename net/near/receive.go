@@ -122,6 +122,7 @@ func (n *Node) handle(now time.Time, c *conn, m wire.Message) {
 		}
 		n.deliver(c, m)
 	case *wire.Block:
+		c.itself = m.Block.Hash()
 		n.block(c, m, false)
 	case *wire.BlockRequest:
 		n.asks(now, c, m.Hash)
