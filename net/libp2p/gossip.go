@@ -32,6 +32,9 @@ const (
 	maxChecks       = 64     // batches of a neighbour that wait to be looked at
 	trustedPX       = 1e6    // a score that nobody has: whom a peer would have this node dial is not dialled
 	queuePeer       = 256
+	renewBeats      = 5  // seconds after which a mesh that brings little is joined by who brings more
+	enoughScore     = 15 // of who brings a block before all others each 20 s
+	mostFirst       = 20 // such blocks that count
 )
 
 // spread is what waits to be spread.
@@ -47,11 +50,13 @@ func (w *Way) name(t topic) string {
 // gossip joins what is spread. Messages bear no signature of their sender: what they hold is signed. Of equal bytes there is one.
 func (w *Way) gossip(ctx context.Context) error {
 	quiet := slog.New(slog.DiscardHandler)
+	params := pubsub.DefaultGossipSubParams()
+	params.OpportunisticGraftTicks = renewBeats
 	g, err := pubsub.NewGossipSub(ctx, gossipHost{w.host, w},
 		pubsub.WithMessageSignaturePolicy(pubsub.StrictNoSign), pubsub.WithNoAuthor(),
 		pubsub.WithMessageIdFn(func(m *pb.Message) string { h := sha256.Sum256(m.Data); return string(h[:]) }),
 		pubsub.WithMaxMessageSize(maxRPC), pubsub.WithValidateQueueSize(queueValidation), pubsub.WithValidateThrottle(int(numTopics)*queueValidation), pubsub.WithPeerOutboundQueueSize(queuePeer),
-		pubsub.WithFloodPublish(true), pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),
+		pubsub.WithGossipSubParams(params), pubsub.WithFloodPublish(true), pubsub.WithSubscriptionFilter(pubsub.NewAllowlistSubscriptionFilter(w.name(blocks), w.name(transactions))),
 		pubsub.WithPeerScore(w.scores()), pubsub.WithAppSpecificRpcInspector(w.inspect), pubsub.WithRawTracer(tracer{w}), pubsub.WithLogger(quiet), pubsub.WithRPCLogger(quiet))
 	if err != nil {
 		return err
@@ -81,7 +86,8 @@ func (w *Way) gossip(ctx context.Context) error {
 	return nil
 }
 
-// scores say whom gossipsub keeps in its mesh: those whose handshake is done, and nobody who brings rubbish.
+// scores say whom gossipsub keeps in its mesh: those whose handshake is done, and nobody who brings rubbish; before others who is the first to bring blocks, so that strangers
+// who were there first and hand nothing on have to give way.
 func (w *Way) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 	p := &pubsub.PeerScoreParams{
 		SkipAtomicValidation: true, Topics: map[string]*pubsub.TopicScoreParams{},
@@ -101,8 +107,10 @@ func (w *Way) scores() (*pubsub.PeerScoreParams, *pubsub.PeerScoreThresholds) {
 		p.Topics[w.name(t)] = &pubsub.TopicScoreParams{SkipAtomicValidation: true, TopicWeight: 1, TimeInMeshQuantum: time.Second,
 			InvalidMessageDeliveriesWeight: -20, InvalidMessageDeliveriesDecay: 0.999}
 	}
+	b := p.Topics[w.name(blocks)] // anybody can sign transactions
+	b.FirstMessageDeliveriesWeight, b.FirstMessageDeliveriesDecay, b.FirstMessageDeliveriesCap = 1, 0.99, mostFirst
 	return p, &pubsub.PeerScoreThresholds{SkipAtomicValidation: true, GossipThreshold: -20, PublishThreshold: -50, GraylistThreshold: -100,
-		AcceptPXThreshold: trustedPX}
+		AcceptPXThreshold: trustedPX, OpportunisticGraftThreshold: enoughScore}
 }
 
 // follow keeps who has joined a topic: whom what is spread reaches.

@@ -1,0 +1,56 @@
+package libp2p
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/wire"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestIdleMesh: strangers who were there first and hand nothing on do not stay in the meshes: after a while what reaches one honest node alone comes to the others at once
+// again, and not by what gossipsub tells each second to some.
+func TestIdleMesh(t *testing.T) {
+	if testing.Short() {
+		t.Skip("half a minute")
+	}
+	many := func(o *Options) { o.MaxPeers = 200 } // of one address
+	var boot []wire.PeerInfo
+	for i := range 18 {
+		s := run(t, fmt.Sprint("stranger", i), how{libp2p: true, change: many})
+		s.verdict.Store(int32(near.Hold))
+		boot = append(boot, s.info())
+	}
+	var honest []*node
+	for i := range 8 {
+		n := run(t, fmt.Sprint("honest", i), how{libp2p: true, boot: boot, change: many})
+		boot = append(boot, n.info())
+		honest = append(honest, n)
+	}
+	for _, n := range honest {
+		eventually(t, "there", time.Minute, func() bool { return n.peers() >= 24 })
+	}
+	author := run(t, "author", how{libp2p: true, boot: []wire.PeerInfo{honest[0].info()}})
+	author.connected(t, 1)
+	author.reached(t, honest[0])
+	inARow := 0
+	for h, begun := primitives.Height(1), time.Now(); inARow < 12; h++ {
+		if time.Since(begun) > 100*time.Second {
+			t.Fatalf("%d blocks, and not 12 one after the other that came soon", h)
+		}
+		told := time.Now()
+		author.tells(h)
+		most := time.Duration(0)
+		for _, n := range honest {
+			next(t, n, isHeight(h))
+			most = time.Since(told)
+		}
+		if inARow++; most > 250*time.Millisecond {
+			inARow = 0
+		}
+		t.Logf("%d: %v after %v", h, most, time.Since(begun))
+		time.Sleep(50 * time.Millisecond)
+	}
+}
