@@ -67,7 +67,20 @@ func (t tracer) OnClosedOutboundStream(id peer.ID) {
 	delete(t.outbound, id)
 }
 
-func (t tracer) DropRPC(*pubsub.RPC, peer.ID)         { t.o.Counters.lost.Add(1) }
+// DropRPC has a block go by the connection to who takes gossip too slowly: who is told of it here is told by nobody a second time.
+func (t tracer) DropRPC(rpc *pubsub.RPC, id peer.ID) {
+	t.o.Counters.lost.Add(1)
+	for _, m := range rpc.GetPublish() {
+		if m.GetTopic() != t.name(blocks) || len(m.GetData()) > maxDroppedBytes { // each of its mesh may find no room
+			continue
+		}
+		select {
+		case t.dropped <- dropped{id, m.GetData()}:
+		default:
+		}
+	}
+}
+
 func (t tracer) UndeliverableMessage(*pubsub.Message) { t.o.Counters.lost.Add(1) }
 func (tracer) Join(string)                            {}
 func (tracer) Leave(string)                           {}

@@ -10,6 +10,8 @@ import (
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
 	"github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/troupe-chain/troupe/net/near"
+	"github.com/troupe-chain/troupe/net/near/tcp"
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -27,6 +29,8 @@ const (
 	maxGossip       = 8 + maxBatchBytes + 4 + maxTx // bytes of a batch; a longer block goes to each peer beside it
 	batchGap        = 10 * time.Millisecond         // from one batch to the next
 	maxSpread       = 1024
+	maxDropped      = 64        // blocks to peers, of those that gossip had no room for
+	maxDroppedBytes = 256 << 10 // of one
 	judgeLimit      = 10 * time.Second
 	queueValidation = 65_536 // of both topics: what all neighbours may bring at once, and of each topic how much of that is looked at. What is beyond that is lost for all
 	maxChecks       = 64     // batches of a neighbour that wait to be looked at
@@ -41,6 +45,30 @@ const (
 type spread struct {
 	block []byte // a frame
 	tx    *primitives.SignedTransaction
+}
+
+// dropped is a block that gossip has no room for on the way to a peer.
+type dropped struct {
+	to   peer.ID
+	data []byte
+}
+
+// tell sends such blocks by their connections.
+func (w *Way) tell(ctx context.Context, s tcp.Station) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case x := <-w.dropped:
+			who, err := PeerOf(x.to)
+			if err != nil {
+				continue
+			}
+			if m, err := wire.Decode(x.data); err == nil {
+				s.Post(near.ToPeer{Peer: who, Msg: m})
+			}
+		}
+	}
 }
 
 func (w *Way) name(t topic) string {

@@ -150,3 +150,26 @@ func TestToldWhoCameSince(t *testing.T) {
 		t.Errorf("b is told of %d again", m.Block.Header.Height)
 	}
 }
+
+// TestNoRoomInGossip: a block that gossip drops, since a peer takes what it is brought too slowly, goes to that peer by its connection; other messages don't.
+func TestNoRoomInGossip(t *testing.T) {
+	a := run(t, "a", how{libp2p: true})
+	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
+	a.connected(t, 1)
+	b.connected(t, 1)
+	message := func(on topic, data []byte) *pb.Message {
+		name := a.way.name(on)
+		return &pb.Message{Topic: &name, Data: data}
+	}
+	for h := range primitives.Height(3) {
+		tracer{a.way}.DropRPC(&pubsub.RPC{RPC: pb.RPC{Publish: []*pb.Message{message(transactions, many(1)), message(blocks, bytesOf(9+h)), message(blocks, make([]byte, maxDroppedBytes+1))}}}, b.way.me)
+	}
+	for h := range primitives.Height(3) {
+		if d, m := next[wire.Message](t, b, nil); d.From != a.key.PublicKey() || !isHeight(9+h)(m.(*wire.Block)) {
+			t.Errorf("%T of %v", m, d.From)
+		}
+	}
+	if n := a.way.o.Counters.spread.Load(); n != 0 {
+		t.Errorf("%d messages are spread", n)
+	}
+}

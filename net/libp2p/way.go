@@ -78,6 +78,8 @@ type Way struct {
 	stop   context.CancelFunc
 	spread chan spread
 
+	dropped chan dropped
+
 	station atomic.Pointer[tcp.Station] // set by Serve
 
 	mu       sync.Mutex
@@ -117,7 +119,7 @@ func New(o Options) (*Way, error) {
 	}
 	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
 		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		spread: make(chan spread, maxSpread), recent: newRecent(), beside: newRecent(), verified: newRecent()}
+		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {
 		w.joined[i] = map[peer.ID]time.Time{}
 	}
@@ -320,6 +322,7 @@ func (w *Way) Serve(ctx context.Context, s tcp.Station) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group.Go(func() { w.spreading(ctx) })
+	group.Go(func() { w.tell(ctx, s) })
 	for i := range w.topics {
 		group.Go(func() { w.follow(ctx, topic(i)) })
 	}
