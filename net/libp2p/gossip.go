@@ -37,7 +37,7 @@ const (
 	trustedPX       = 1e6    // a score that nobody has: whom a peer would have this node dial is not dialled
 	queuePeer       = 256
 	renewBeats      = 5  // seconds after which a mesh that brings little is joined by who brings more
-	enoughScore     = 15 // of who brings a block before all others each 20 s
+	enoughScore     = 12 // of who brings a block before all others each 50 s: less, and honest ones of a large mesh would be joined without need
 	mostFirst       = 20 // such blocks that count
 )
 
