@@ -29,8 +29,9 @@ const (
 	maxGossip       = 8 + maxBatchBytes + 4 + maxTx // bytes of a batch; a longer block goes to each peer beside it
 	batchGap        = 10 * time.Millisecond         // from one batch to the next
 	maxSpread       = 1024
-	maxDropped      = 64        // blocks to peers, of those that gossip had no room for
-	maxDroppedBytes = 256 << 10 // of one
+	maxDropped      = 64          // blocks to peers, of those that gossip had no room for
+	maxDroppedBytes = 256 << 10   // of one
+	newFor          = time.Second // a handshake is through at both ends
 	judgeLimit      = 10 * time.Second
 	queueValidation = 65_536 // of both topics: what all neighbours may bring at once, and of each topic how much of that is looked at. What is beyond that is lost for all
 	maxChecks       = 64     // batches of a neighbour that wait to be looked at
@@ -180,7 +181,8 @@ func (w *Way) reachedSince(t topic, id peer.ID) time.Time {
 }
 
 // Spread is of tcp.Way: a block, or a transaction of this node for the peer's. What a peer is sent for the second time goes by its connection: the
-// first did not help. So does what gossip has brought and does not carry on, what it would not bear, and what was spread before the peer was reached.
+// first did not help. So does what gossip has brought and does not carry on, what it would not bear, and what was spread before the peer was reached. So does a
+// block, beside gossip, while the peer may not be through with the handshake: it would drop it.
 func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 	id, err := idOf(p)
 	if err != nil {
@@ -209,14 +211,15 @@ func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 	if since.IsZero() || w.beside.state(key, now) != never {
 		return false
 	}
+	isNew := t == blocks && now.Sub(w.metAt[id]) < newFor
 	switch at, age := w.recent.when(key, now); {
 	case age == never:
 	case since.After(at):
 		return false
 	case age == fresh:
-		return true
+		return !isNew
 	default:
-		return t == blocks // it may be there, or be asked for
+		return t == blocks && !isNew // it may be there, or be asked for
 	}
 	if m, ok := m.(*wire.Block); ok {
 		x.block = wire.Append(nil, m)
@@ -229,7 +232,7 @@ func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 	select {
 	case w.spread <- x:
 		w.recent.put(key, now)
-		return true
+		return !isNew
 	default:
 		w.o.Counters.lost.Add(1)
 		return false

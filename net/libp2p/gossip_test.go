@@ -36,6 +36,9 @@ func TestGossip(t *testing.T) {
 	a.reached(t, b)
 	b.reached(t, a, c)
 	c.reached(t, b)
+	for _, n := range []*node{a, b, c} {
+		n.settled()
+	}
 	h := primitives.Height(100)
 	eventually(t, "in the mesh", time.Minute, func() bool { // which is made once a second
 		h++

@@ -134,6 +134,7 @@ func TestToldWhoCameSince(t *testing.T) {
 	a := run(t, "a", how{libp2p: true})
 	b := run(t, "b", how{libp2p: true, boot: []wire.PeerInfo{a.info()}})
 	a.connected(t, 1)
+	b.connected(t, 1)
 	a.reached(t, b)
 	a.tells(9)
 	next(t, b, isHeight(9))
@@ -145,6 +146,15 @@ func TestToldWhoCameSince(t *testing.T) {
 	if d, _ := next(t, c, isHeight(9)); d.From != a.key.PublicKey() {
 		t.Errorf("c has it from %v", d.From)
 	}
+	a.settled()
+	for drained := false; !drained; {
+		select {
+		case <-b.got:
+		case <-time.After(100 * time.Millisecond):
+			drained = true
+		}
+	}
+	a.tells(9)
 	a.tells(10)
 	if _, m := next[*wire.Block](t, b, nil); m.Block.Header.Height != 10 {
 		t.Errorf("b is told of %d again", m.Block.Header.Height)
@@ -171,5 +181,39 @@ func TestNoRoomInGossip(t *testing.T) {
 	}
 	if n := a.way.o.Counters.spread.Load(); n != 0 {
 		t.Errorf("%d messages are spread", n)
+	}
+}
+
+// TestToldWhoIsNew: who may not be through with the handshake, and would drop what gossip brings, is told of a block by the connection as well.
+func TestToldWhoIsNew(t *testing.T) {
+	posted := make(chan near.Event, 100)
+	w := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})
+	who := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
+	id, err := idOf(who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.joined[blocks][id], w.outbound[id] = time.Now(), time.Now()
+	w.mu.Unlock()
+	w.Met(who, wire.T2, true)
+	goes := func(h primitives.Height, want bool) {
+		t.Helper()
+		for range 2 { // also if it was spread for another
+			if w.Spread(who, &wire.Block{Block: block(h)}) != want {
+				t.Errorf("%d goes by gossip alone: %v", h, !want)
+			}
+		}
+	}
+	goes(9, false)
+	(&node{way: w}).settled()
+	w.Met(who, wire.T2, true) // by a second connection
+	goes(9, true)
+	goes(10, true)
+	w.Met(who, wire.T2, false)
+	goes(11, true)
+	w.Met(who, wire.T2, false)
+	if len(w.metAt) != 0 {
+		t.Error("it is remembered")
 	}
 }

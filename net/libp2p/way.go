@@ -85,6 +85,7 @@ type Way struct {
 	mu       sync.Mutex
 	open     map[peer.ID]int       // streams of frames
 	met      map[peer.ID]int       // of T2, whose gossip is heard
+	metAt    map[peer.ID]time.Time // when it was
 	shaken   map[peer.ID]int       // of any tier
 	parted   map[peer.ID]time.Time // when the last of them went, while it is connected
 	banned   map[peer.ID]time.Time
@@ -117,7 +118,7 @@ func New(o Options) (*Way, error) {
 	if o.Counters == nil {
 		o.Counters = new(Counters)
 	}
-	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
+	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
 		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {
@@ -417,7 +418,13 @@ func (w *Way) Met(p wire.PeerID, tier wire.Tier, is bool) {
 		return m[id] > 0
 	}
 	if tier == wire.T2 {
-		count(w.met)
+		switch was := w.met[id] > 0; {
+		case count(w.met) == was:
+		case was:
+			delete(w.metAt, id)
+		default:
+			w.metAt[id] = time.Now()
+		}
 		w.o.Counters.met.Store(int64(len(w.met)))
 	}
 	if count(w.shaken) {

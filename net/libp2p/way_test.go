@@ -158,6 +158,15 @@ func (n *node) reached(t testing.TB, others ...*node) {
 	}
 }
 
+// settled has all peers of n be through with the handshake for a while.
+func (n *node) settled() {
+	n.way.mu.Lock()
+	defer n.way.mu.Unlock()
+	for id, at := range n.way.metAt {
+		n.way.metAt[id] = at.Add(-newFor)
+	}
+}
+
 // next waits for what a node is told that fits.
 func next[M wire.Message](t testing.TB, n *node, fits func(M) bool) (d near.Deliver, m M) {
 	t.Helper()
