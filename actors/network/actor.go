@@ -7,7 +7,7 @@
 //	state   Actor: the host; chain/parts' pool; chain/sync's machine; what waits to be answered, handed on or asked for. Front: what others
 //	        see of it, over its restarts
 //	units   ms since the actor began
-//	bound   maxInbox messages of all peers in the mailbox, maxInboxEach of one or of a validator's node, beyond which they are dropped; blockRate blocks a second that
+//	bound   maxInbox messages of all peers in the mailbox, and as many blocks that gossip brings, maxInboxEach of one or of a validator's node, beyond which they are dropped; blockRate blocks a second that
 //	        nobody asked for; those of the server for requests; maxWaiting blocks whose chunks can't be asked for yet; maxDone bodies
 //	errors  of peers end in drops, pauses and bans; of this node's own in the log; a panic makes the actor anew, with new connections
 //	source  nearcore chain/network/src/peer_manager, chain/client/src/{client,client_actor,rpc_handler}.rs

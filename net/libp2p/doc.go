@@ -5,7 +5,7 @@
 //	out     streams as connections (Station.Take); gossip of peers (near.Gossiped), in the order in which it was judged
 //	state   Way: the libp2p host; who is met and banned; what was spread lately. Counters outlive it
 //	units   a stream is a near connection: u32 little-endian length ‖ frame. Gossip is a frame of a block, or ms of its time ‖ transactions
-//	bound   maxGossip bytes a message, blockRate and transactionRate a peer, half of which is what a peer is brought; maxSpread waiting to be spread,
+//	bound   maxGossip bytes a message, blockRate and transactionRate a peer, half of which is what a peer is brought; maxSpread waiting to be spread, maxDropped that go by a connection since gossip has no room,
 //	        maxRecent remembered; maxRPC an RPC, maxUnmetRPC of who has not shaken hands, with leastOfOne bytes for each thing in it; maxChecks batches
 //	        of a peer wait for half of the cores; maxUnmet streams of a peer wait for a handshake, and half of the peers are of one address; a frame comes at paceBytes a second or ends its connection; connections and streams by libp2p's resource manager,
 //	        those without a handshake for Grace, or twice that while one is tried
