@@ -38,6 +38,7 @@ type checks struct {
 	returned  bool     // and is back, or the joiner has come
 	rekeyed   int      // validators that sign with another key
 	signs     signs
+	verdicts  verdicts
 	endorsed  map[primitives.AccountID]Share
 }
 
@@ -58,6 +59,7 @@ func (c *checks) init(w *World) {
 		did: map[place]*deeds{}, applied: map[primitives.Hash]primitives.Height{}, owed: map[primitives.Hash]primitives.Height{}, moved: begin,
 		epochs: map[primitives.EpochID]bool{}, endorsed: map[primitives.AccountID]Share{}}
 	c.signs.init(c)
+	c.verdicts.init(c)
 }
 
 // fail says that something is so that must never be. The first one counts.
@@ -86,6 +88,7 @@ func (c *checks) started(n *node) {
 // adopted compares what nodes make of a block.
 func (c *checks) adopted(n *node, acc *engine.Accepted) {
 	at := acc.Entry
+	c.verdicts.taken(n, at.Block)
 	for i := range at.Shards {
 		s := &at.Shards[i]
 		if !s.Held() {
@@ -176,6 +179,7 @@ func (c *checks) final(n *node, at *engine.Entry) {
 		}
 	}
 	c.endorsements(n, at)
+	c.verdicts.final(at.Block)
 	c.unread = append(c.unread, unread{n, n.life, at})
 	c.read()
 }
@@ -198,7 +202,7 @@ func (c *checks) endorsements(n *node, at *engine.Entry) {
 		}
 		for k, a := range list {
 			s := c.endorsed[a.AccountID]
-			if s.Due++; h.HeightIncluded == at.Height() && at.Block.Body.ChunkEndorsements[i][k] != "" {
+			if s.Due++; h.HeightIncluded == at.Height() && k < len(at.Block.Body.ChunkEndorsements[i]) && at.Block.Body.ChunkEndorsements[i][k] != "" {
 				s.Made++
 			} else {
 				c.w.say(a.AccountID, "has no endorsement of shard %d in final block %d", at.Layout.ShardIDs()[i], at.Height())
@@ -341,7 +345,7 @@ func (c *checks) atEnd() {
 
 func (c *checks) measure(r *Result) {
 	r.Receipts, r.Epochs, r.Missed, r.Gaps, r.LastGap = len(c.applied), len(c.epochs), c.missed, c.gaps, c.lastGap
-	r.Endorsed = c.endorsed
+	r.Endorsed, r.Forms = c.endorsed, c.verdicts.tally
 }
 
 // said checks what a node signs against all that it has signed.

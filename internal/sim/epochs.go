@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"regexp"
 
 	"github.com/troupe-chain/troupe/internal/workload"
 	"github.com/troupe-chain/troupe/primitives/genesis"
@@ -10,10 +11,19 @@ import (
 // splitting is what splits shards, in the scenario where they are.
 var splitting = &workload.Splitting{Threshold: 3000, MinChild: 300, MaxShards: 6, MinEpochs: 1}
 
+// kickouts are what is expected of validators.
+var kickouts = regexp.MustCompile(`kickout_threshold":\d+`)
+
 // epochConfigs are the files of the epoch configs: of the genesis's own there is little that counts for a chain of this name.
 func (s *Scenario) epochConfigs(c *genesis.Config) (map[string][]byte, error) {
 	if s.Splits {
-		return splitting.EpochConfigs(c)
+		files, err := splitting.EpochConfigs(c)
+		if s.Liar { // it would be kicked out, and say nothing more
+			for name, file := range files {
+				files[name] = kickouts.ReplaceAll(file, []byte(`kickout_threshold":0`))
+			}
+		}
+		return files, err
 	}
 	layout, err := c.ShardLayout.MarshalJSON()
 	if err != nil {

@@ -18,7 +18,13 @@ func (x *network) lie(from *node, s *consensus.Send) {
 	switch m := s.Message.(type) {
 	case *primitives.Block:
 		hash := m.Hash()
-		if own := verify(m.Header.Signature, hash[:], key.PublicKey()); !own || s.Peer != "" || m.Header.Height <= from.engine.Head().Height() || !w.chance(700) {
+		if own := verify(m.Header.Signature, hash[:], key.PublicKey()); !own || s.Peer != "" || m.Header.Height <= from.engine.Head().Height() {
+			break
+		}
+		if w.s.Forms && x.reform(from, m) {
+			return
+		}
+		if !w.chance(700) {
 			break
 		}
 		twin := *m
@@ -46,6 +52,9 @@ func (x *network) lie(from *node, s *consensus.Send) {
 		}
 		return
 	case *primitives.PartialChunk, *primitives.ChunkResponse:
+		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Forms {
+			x.create(from, &c.Header)
+		}
 		if c, ok := m.(*primitives.PartialChunk); ok && w.s.Eager && x.twin(from, c, s.To) {
 			return
 		}

@@ -18,9 +18,15 @@ type network struct {
 
 	twinOf primitives.Hash // the liar's last chunk, and what it tells of another one of that place
 	twins  []parts.Send
+
+	createdFor primitives.Hash // the liar's last chunk beside which it may have made one of another height
+	stranges   []*strange      // all of those
+	chosen     chosen
 }
 
-func (x *network) init(w *World) { x.w, x.side = w, make([]bool, w.s.Nodes+w.s.Followers+1) }
+func (x *network) init(w *World) {
+	x.w, x.side, x.chosen = w, make([]bool, w.s.Nodes+w.s.Followers+1), chosen{}
+}
 
 // send puts a message on its way.
 func (x *network) send(from *node, s *consensus.Send) {
@@ -89,6 +95,12 @@ func (x *network) deliver(from, to *node, m consensus.Message) {
 	_, _ = w.trace.hash.Write(b[:])
 	if w.trace.to != nil {
 		w.tell(to.name, "<- %s: %s", from.name, describe(m))
+	}
+	if deaf := w.o.Bug.deaf; deaf != nil && deaf(to, m) {
+		return
+	}
+	if to.lies() {
+		x.heard(m)
 	}
 	to.step(to.life, consensus.Received{From: consensus.Peer(from.name), Message: m})
 }

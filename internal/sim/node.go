@@ -278,6 +278,7 @@ func (n *node) do(out consensus.Out) {
 		if !w.s.Liar || w.check.signs.made(err) {
 			w.check.fail("%s refuses what honest nodes have made: %v", n.name, err)
 		}
+		w.check.verdicts.refused(n, err)
 	}
 	life := n.life
 	for _, j := range out.Jobs {

@@ -86,7 +86,7 @@ func TestEndorsedInOwnBlock(t *testing.T) {
 			t.Fatal(w.check.violation)
 		}
 	}
-	if got := w.check.signs.judged[chunkKey{g.name, 0, h}]; got == other.Hash {
+	if got := w.check.signs.judged[chunkKey{g.name, 0, h, own.Header().EpochID}]; got == other.Hash {
 		t.Errorf("%s has endorsed %v in its block %d, and endorses %v", g.name, first, h, got)
 	}
 }

@@ -41,6 +41,7 @@ type Scenario struct {
 	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
 	Saves     int  // of writes of what was signed that end in a crash, thousandths: before or behind the write, and before anything is sent
 	Liar      bool // the first validator lies while there are faults
+	Forms     bool // and writes blocks and chunks otherwise than nearcore's own code does
 	Joiner    bool // one more node becomes a validator by its stake
 	Keys      bool // validators stake with another key, and sign with it once it counts
 	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
@@ -97,6 +98,13 @@ var Scenarios = []Scenario{
 	}),
 	scenario("handover", "as moves, one maker a shard, who alone holds it; states are not given for an epoch", func(s *Scenario) {
 		s.Own, s.Shuffle, s.Epoch, s.Fold, s.Keep, s.Blocks, s.Faults, s.Mute = true, true, 40, 4, storage.MinKeptEpochs, 280, 60*second, [2]int64{20 * second, 60 * second}
+	}),
+	scenario("forms", "as liar, with headers of V5 and V7, challenges, odd heights; one follows, nodes crash", func(s *Scenario) {
+		s.Liar, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
+	}),
+	scenario("reformed", "as forms, while shards are split; half of the validators judge by witnesses", func(s *Scenario) {
+		s.Liar, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
+		s.Splits, s.Shards, s.Epoch, s.Blocks = true, 2, 8, 90
 	}),
 }
 

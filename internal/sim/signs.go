@@ -26,6 +26,7 @@ type chunkKey struct {
 	by     primitives.AccountID
 	shard  primitives.ShardID
 	height primitives.Height
+	epoch  primitives.EpochID // of an endorsement: a chunk may say a height that another epoch has; none of who makes one
 }
 
 // voted are a validator's votes: what it has endorsed by target, and from where it has skipped to where.
@@ -60,10 +61,10 @@ func (s *signs) said(n *node, m consensus.Message) {
 		s.within(n, m)
 	case *primitives.PartialChunk: // sent by who made the chunk alone
 		hash := m.Header.ChunkHash()
-		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated}, hash, "makes")
+		s.once(s.chunks, chunkKey{n.name, m.Header.ShardID, m.Header.HeightCreated, primitives.EpochID{}}, hash, "makes")
 		s.honest[hash] = true
 	case *primitives.ChunkEndorsement:
-		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated}, m.ChunkHash, "endorses")
+		s.once(s.judged, chunkKey{m.Metadata.AccountID, m.Metadata.ShardID, m.Metadata.HeightCreated, m.Metadata.EpochID}, m.ChunkHash, "endorses")
 	case *primitives.Approval:
 		if m.AccountID == n.name {
 			s.vote(m)
@@ -84,7 +85,7 @@ func (s *signs) within(n *node, b *primitives.Block) {
 		hash := h.ChunkHash()
 		for k, sig := range b.Body.ChunkEndorsements[i] {
 			if liar := s.c.w.s.Liar && list[k].AccountID == s.c.w.nodes[0].name; sig != "" && !liar {
-				s.once(s.judged, chunkKey{list[k].AccountID, h.ShardID, h.HeightCreated}, hash, "endorses")
+				s.once(s.judged, chunkKey{list[k].AccountID, h.ShardID, h.HeightCreated, b.Header.EpochID}, hash, "endorses")
 			}
 		}
 	}

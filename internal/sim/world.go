@@ -52,7 +52,8 @@ type Result struct {
 	Gaps      int               // chunks that final blocks have not
 	LastGap   primitives.Height // of the last block that lacks one; 0: none does
 	Endorsed  map[primitives.AccountID]Share
-	Tail      []string // of the trace
+	Forms     map[string]Tally // of what the liar has said in other forms
+	Tail      []string         // of the trace
 }
 
 // Share is how many endorsements of a validator final blocks have, of those that they should have: of chunks that they have not, too.
