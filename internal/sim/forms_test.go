@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine/consensus"
+	"github.com/troupe-chain/troupe/internal/fixture"
+	"github.com/troupe-chain/troupe/primitives"
+)
+
+// TestForms: of each form that is right some blocks become final, those that are wrong are refused, and chunks of other heights are included. What all nodes alike drop
+// without a word is seen by that alone.
+func TestForms(t *testing.T) {
+	seeds := uint64(6)
+	if testing.Short() || fixture.Racing {
+		seeds = 1
+	}
+	sum := map[string]Tally{}
+	for _, name := range []string{"forms", "reformed"} {
+		s, err := ScenarioOf(name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range seeds {
+			r, err := Run(Options{Seed: seed, Scenario: s})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Violation != nil {
+				t.Fatalf("%s, seed %d: %v\n%s", name, seed, r.Violation, strings.Join(r.Tail, "\n"))
+			}
+			for what, x := range r.Forms {
+				y := sum[what]
+				sum[what] = Tally{x.Said + y.Said, x.Taken + y.Taken, x.Refused + y.Refused}
+			}
+		}
+	}
+	for _, what := range slices.Sorted(maps.Keys(sum)) {
+		t.Logf("%-14s %+v", what, sum[what])
+	}
+	if seeds == 1 {
+		return
+	}
+	right := []string{created, strangeChunk}
+	for _, f := range forms {
+		switch x := sum[f.name]; {
+		case f.right:
+			right = append(right, f.name)
+		case x.Taken > 0 || x.Refused == 0 && x.Said > 0: // a split is seldom told by the liar
+			t.Errorf("%s: %+v", f.name, x)
+		}
+	}
+	for _, what := range right {
+		if x := sum[what]; x.Taken == 0 || x.Refused > 0 {
+			t.Errorf("%s: %+v", what, x)
+		}
+	}
+	if x := sum[unendorsed]; x.Taken > 0 || x.Refused == 0 {
+		t.Errorf("%s: %+v", unendorsed, x)
+	}
+}
+
+// TestVerdicts: it is found where one node takes what another refuses, and where what the liar says is taken or refused otherwise than it is right.
+func TestVerdicts(t *testing.T) {
+	w := calm(t, 8, func(s *Scenario) { s.Liar, s.Faults = true, 30*second })
+	b := w.nodes[2].engine.Head().Block
+	i := slices.IndexFunc(b.Body.Chunks, func(h *primitives.ChunkHeader) bool { return h.HeightIncluded == b.Header.Height })
+	if i < 0 {
+		t.Fatal("the head has no chunks")
+	}
+	chunk := b.Body.Chunks[i].ChunkHash()
+	refuse := func(err error) func(*verdicts, *node) {
+		return func(v *verdicts, n *node) { v.refused(n, err) }
+	}
+	block := refuse(&consensus.Refusal{Block: b.Hash(), Err: chain.InvalidChunk})
+	body := refuse(&consensus.Refusal{Block: b.Hash(), Err: fmt.Errorf("copy: %w", chain.InvalidBodyHash)})
+	piece := refuse(&consensus.ChunkRefusal{Chunk: chunk, Err: errors.New("bad")})
+	take := func(v *verdicts, n *node) { v.taken(n, b) }
+	say := func(right bool) func(*verdicts, *node) {
+		return func(v *verdicts, _ *node) { v.say(b, "V5", right, "") }
+	}
+	other := func(v *verdicts, _ *node) {
+		x := &primitives.Block{Header: b.Header, Body: b.Body}
+		x.Body.Challenges = []byte{0, 0, 0, 0, 1}
+		v.say(x, "other body", false, "")
+	}
+	strange := func(on primitives.Height) func(*verdicts, *node) {
+		return func(v *verdicts, _ *node) { v.created(&strange{chunk: &primitives.Chunk{Hash: chunk}, on: on}) }
+	}
+	head := b.Header.Height
+	for name, c := range map[string]struct {
+		does []func(*verdicts, *node)
+		bad  bool
+	}{
+		"refused by all":                 {[]func(*verdicts, *node){block, block}, false},
+		"taken by all":                   {[]func(*verdicts, *node){take, take}, false},
+		"refused, and taken":             {[]func(*verdicts, *node){block, take}, true},
+		"taken, and refused":             {[]func(*verdicts, *node){take, block}, true},
+		"its chunk refused, and taken":   {[]func(*verdicts, *node){piece, take}, true},
+		"taken, and its chunk refused":   {[]func(*verdicts, *node){take, piece}, true},
+		"right, and refused":             {[]func(*verdicts, *node){say(true), block}, true},
+		"right, and taken":               {[]func(*verdicts, *node){say(true), take}, false},
+		"wrong, and refused":             {[]func(*verdicts, *node){say(false), block}, false},
+		"wrong, and taken":               {[]func(*verdicts, *node){say(false), take}, true},
+		"another body refused":           {[]func(*verdicts, *node){say(true), other, body, take}, false},
+		"no other body refused":          {[]func(*verdicts, *node){say(true), body}, true},
+		"another body, and it refused":   {[]func(*verdicts, *node){say(true), other, block}, true},
+		"of another height, refused":     {[]func(*verdicts, *node){strange(head), piece}, true},
+		"of another height, and too old": {[]func(*verdicts, *node){strange(0), piece, take}, false},
+	} {
+		w.check.violation = nil
+		v := &w.check.verdicts
+		v.init(&w.check)
+		for i, do := range c.does {
+			do(v, w.nodes[1+i%2])
+		}
+		if got := w.check.violation; (got != nil) != c.bad {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
