@@ -5,7 +5,7 @@
 //	out     Next: the block to be judged; Out: parents and bodies to be asked for; blocks to be looked at again
 //	state   Pool: blocks by hash and by parent, bodies by chunk hash, which blocks a producer has made of one height, refusals
 //	units   heights in blocks, sizes in bytes, times in ns
-//	bound   MaxBlocks and MaxBlockBytes, of these MaxTwins of one height and producer; MaxStrangers of unknown epochs, MaxEach of
+//	bound   MaxBlocks and MaxBlockBytes, of these MaxTwins of one height and producer that may lead somewhere; MaxStrangers of unknown epochs, MaxEach of
 //	        one sender; MaxBodies and MaxBodyBytes; MaxRefused
 //	errors  ErrRefused: the block is bad, and so is who sends it; ErrFar, ErrTwin, ErrFull, ErrStale, ErrUnwanted: it is dropped
 //	source  our own; nearcore keeps orphans in chain/chain/src/orphan.rs, missing chunks in chain/chain/src/missing_chunks.rs

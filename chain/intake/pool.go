@@ -19,8 +19,9 @@ const (
 	MaxBlockBytes   = 256 << 20
 	MaxBlockSize    = 128 << 20
 	MaxStrangerSize = 1 << 20
-	// MaxTwins is how many blocks of one height and producer are judged. An honest producer makes one, or two if it was
-	// restarted in between. Beyond that a block is judged only if another that is signed builds on it.
+	// MaxTwins is how many blocks of one height and producer are kept and adopted. An honest producer makes one, or two if it was
+	// restarted in between. Beyond that a block is judged only if another that is signed builds on it, or in the place of one that leads nowhere: others may have
+	// adopted it and vote on it, which nobody who has none of that height can join (nearcore client.rs:1381 judges all that are on the head).
 	MaxTwins = 2
 	// MaxStrangers bounds the blocks of unknown epochs, MaxEach those that one sender brings.
 	MaxStrangers = 32
@@ -180,7 +181,10 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 	at := slot{h.Height, b.Producer}
 	taken := p.slots[at]
 	if !slices.Contains(taken, hash) && len(taken) >= MaxTwins && len(p.children[hash]) == 0 {
-		return nil, ErrTwin
+		if b.Standing != Follows || !p.yield(taken) {
+			return nil, ErrTwin
+		}
+		taken = p.slots[at]
 	}
 	x := &item{Block: b, hash: hash, slot: at, parent: b.Standing == Follows, size: sizeOf(b.Block)}
 	x.Chunks = nil
@@ -208,6 +212,18 @@ func (p *Pool) insert(b Block, hash primitives.Hash) (*item, error) {
 		return nil, ErrFull
 	}
 	return x, nil
+}
+
+// yield removes one of some blocks that lacks its parent or bodies, which may never come, if there is one that nobody builds on.
+func (p *Pool) yield(taken []primitives.Hash) bool {
+	for _, hash := range taken {
+		if x := p.items[hash]; x != nil && !x.working && (!x.parent || x.judged && x.missing > 0) && len(p.children[hash]) == 0 {
+			p.remove(x)
+			p.release(x)
+			return true
+		}
+	}
+	return false
 }
 
 // distance is how far a height is from that of the next block, to either side.
@@ -398,9 +414,16 @@ func (p *Pool) prune() {
 }
 
 // Refused says that a block is bad, whoever judges it. What waits for it is bad too, and is returned.
+// Their places are free: who sends such blocks is known by that, and others of the height may be right.
 func (p *Pool) Refused(hash primitives.Hash, why error) (fell []Block) {
 	p.refused.add(hash, why)
-	return p.fall(hash, func(x *item) { p.refused.add(x.hash, inherited(why)) })
+	if x := p.items[hash]; x != nil {
+		p.release(x)
+	}
+	return p.fall(hash, func(x *item) {
+		p.refused.add(x.hash, inherited(why))
+		p.release(x)
+	})
 }
 
 // Dropped says that a block was not judged to the end, through no fault of its own: it was overtaken, or it is too early for it. If

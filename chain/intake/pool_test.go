@@ -147,8 +147,8 @@ func TestAnyOrder(t *testing.T) {
 			t.Fatalf("seed %d: head %d, want %d", seed, f.head.Height, want.Height)
 		}
 		for hash, n := range f.judged {
-			if w.bad[hash] && n > 1 || n > 2 {
-				t.Errorf("seed %d: block %d is judged %d times", seed, w.blocks[hash].Header.Height, n)
+			if w.bad[hash] && n > 1 || n > 2*f.kept[hash] { // without its bodies, and with them
+				t.Errorf("seed %d: block %d is judged %d times, and was taken in %d times", seed, w.blocks[hash].Header.Height, n, f.kept[hash])
 			}
 		}
 		parents := map[primitives.Hash]bool{}
@@ -173,6 +173,50 @@ func TestAnyOrder(t *testing.T) {
 	t.Logf("%d blocks asked for; %d executed beyond the bound, as others build on them", asked, beyond)
 	if asked == 0 || beyond == 0 {
 		t.Error("the test reaches too little")
+	}
+}
+
+// TestTwinsThatLeadNowhere: blocks of a producer that are refused, that lack a body which nobody has, or whose parent nobody has, keep no other block of their
+// height out that is on the tip: others may have adopted it, and vote on it.
+func TestTwinsThatLeadNowhere(t *testing.T) {
+	for name, twin := range map[string]func(w *world, at *primitives.BlockHeader) *primitives.Block{
+		"refused": func(w *world, at *primitives.BlockHeader) *primitives.Block {
+			b := w.make(at, at.Height+1, 0)
+			w.bad[b.Hash()] = true
+			return b
+		},
+		"without bodies": func(w *world, at *primitives.BlockHeader) *primitives.Block { return w.make(at, at.Height+1, 1) },
+		"orphans":        func(w *world, at *primitives.BlockHeader) *primitives.Block { return w.lost(at.Height + 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1, 1000)
+			f := newFollower(w)
+			at := w.genesis.Header
+			for range 3 * MaxTwins {
+				_ = f.take(twin(w, at), nil, "liar")
+				f.run()
+			}
+			b := w.make(at, at.Height+1, 1)
+			if err := f.take(b, w.chunks(b), "friend"); err != nil {
+				t.Fatal(err)
+			}
+			f.run()
+			if f.head != b.Header {
+				t.Error("it is not adopted")
+			}
+			if n, _ := f.pool.Len(); n > MaxTwins {
+				t.Errorf("%d blocks are kept", n)
+			}
+			for range 2 * MaxTwins { // who has adopted some has enough
+				if x := w.make(at, at.Height+1, 0); f.take(x, nil, "liar") == nil {
+					f.run()
+				}
+			}
+			if n := len(f.adopted) - 1; n > MaxTwins {
+				t.Errorf("%d blocks of the height are adopted", n)
+			}
+			f.audit()
+		})
 	}
 }
 

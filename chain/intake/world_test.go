@@ -117,6 +117,7 @@ type follower struct {
 	head    *primitives.BlockHeader
 	final   *primitives.BlockHeader
 	judged  map[primitives.Hash]int // how often
+	kept    map[primitives.Hash]int // how often it was taken in
 	now     uint64
 	blocksW func(primitives.Hash) // what it asks for
 	chunksW func(primitives.Hash)
@@ -134,7 +135,7 @@ func (f *follower) takesBodies(t *testing.T) {
 func newFollower(w *world) *follower {
 	g := w.genesis.Header
 	return &follower{world: w, pool: New(0, 0), adopted: map[primitives.Hash]*primitives.BlockHeader{g.Hash(): g}, head: g, final: g,
-		judged: map[primitives.Hash]int{}, blocksW: func(primitives.Hash) {}, chunksW: func(primitives.Hash) {}}
+		judged: map[primitives.Hash]int{}, kept: map[primitives.Hash]int{}, blocksW: func(primitives.Hash) {}, chunksW: func(primitives.Hash) {}}
 }
 
 var errSignature = errors.New("signature")
@@ -177,7 +178,8 @@ func (f *follower) admit(b *primitives.Block) (Standing, error) {
 func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from string) error {
 	f.now += AskAgain / 10
 	in := Block{Block: b, Chunks: chunks, From: from, Standing: Orphan}
-	if !f.pool.Has(b.Hash()) {
+	had := f.pool.Has(b.Hash())
+	if !had {
 		var err error
 		if in.Standing, err = f.admit(b); err != nil {
 			return err
@@ -187,6 +189,9 @@ func (f *follower) take(b *primitives.Block, chunks []*primitives.Chunk, from st
 		}
 	}
 	out, err := f.pool.Add(in, f.now)
+	if !had && f.pool.Has(b.Hash()) {
+		f.kept[b.Hash()]++
+	}
 	f.want(out)
 	f.check()
 	return err

@@ -34,18 +34,19 @@ type Scenario struct {
 	Idle     bool     // and make no blocks either
 	Calls    bool     // half of the load calls contracts, which are deployed now and then
 
-	Followers int  // nodes beside the validators, which hold all
-	Each      int  // validators that make the chunks of a shard, at least; 0: 1
-	Shuffle   bool // who makes the chunks of which shard is drawn anew for each epoch
-	Own       bool // validators hold the shards alone of which they make chunks
-	Splits    bool // shards are split again and again, once the validators have voted for the version that does so
-	Saves     int  // of writes of what was signed that end in a crash, thousandths: before or behind the write, and before anything is sent
-	Liar      bool // the first validator lies while there are faults
-	Forms     bool // and writes blocks and chunks otherwise than nearcore's own code does
-	Joiner    bool // one more node becomes a validator by its stake
-	Keys      bool // validators stake with another key, and sign with it once it counts
-	Leaver    bool // the fourth validator is away for epochs, is kicked out, stakes again and returns
-	Eager     bool // blocks come as fast as they can; each validator's own parts of a chunk make it
+	Followers int      // nodes beside the validators, which hold all
+	Each      int      // validators that make the chunks of a shard, at least; 0: 1
+	Shuffle   bool     // who makes the chunks of which shard is drawn anew for each epoch
+	Own       bool     // validators hold the shards alone of which they make chunks
+	Splits    bool     // shards are split again and again, once the validators have voted for the version that does so
+	Saves     int      // of writes of what was signed that end in a crash, thousandths: before or behind the write, and before anything is sent
+	Liar      bool     // the first validator lies while there are faults
+	Forms     bool     // and writes blocks and chunks otherwise than nearcore's own code does
+	Away      [2]int64 // how long the last node is away, from some time in the first ten seconds on, ns
+	Joiner    bool     // one more node becomes a validator by its stake
+	Keys      bool     // validators stake with another key, and sign with it once it counts
+	Leaver    bool     // the fourth validator is away for epochs, is kicked out, stakes again and returns
+	Eager     bool     // blocks come as fast as they can; each validator's own parts of a chunk make it
 }
 
 // Scenarios are what seeds are run with.
@@ -102,9 +103,9 @@ var Scenarios = []Scenario{
 	scenario("forms", "as liar, with headers of V5 and V7, challenges, odd heights; one follows, nodes crash", func(s *Scenario) {
 		s.Liar, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
 	}),
-	scenario("reformed", "as forms, while shards are split; half of the validators judge by witnesses", func(s *Scenario) {
+	scenario("reformed", "as forms, while shards are split; half judge by witnesses, who follows is away for epochs", func(s *Scenario) {
 		s.Liar, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
-		s.Splits, s.Shards, s.Epoch, s.Blocks = true, 2, 8, 90
+		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Away = true, 2, 8, 90, [2]int64{15 * second, 45 * second}
 	}),
 }
 
@@ -153,6 +154,10 @@ func (w *World) plan() {
 	}
 	if s.Liar {
 		w.at(w.faultsEnd(), func() { w.crash(w.nodes[0]) }) // it starts again as an honest one
+	}
+	if s.Away[1] > 0 {
+		n, d := w.nodes[len(w.nodes)-1], w.between(s.Away[0], s.Away[1])
+		w.at(begin+w.between(second, 10*second), func() { w.crashFor(n, d) })
 	}
 	w.muted = begin + w.between(s.Mute[0], s.Mute[1])
 	if s.Drop+s.Double+s.Late+s.SlowDisk+s.Cuts+s.Crashes+s.Outages+s.Saves == 0 && !s.Liar && s.Mute[1] == 0 {
