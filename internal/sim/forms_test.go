@@ -125,3 +125,38 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 }
+
+// TestThirdOfAHeight: who has refused two blocks of a producer takes the third, which is right and which another has adopted: of four, one of whom lies, nobody else can
+// get them out of that.
+func TestThirdOfAHeight(t *testing.T) {
+	w := calm(t, 5, nil)
+	w.s.Liar = true // so that its blocks may be refused; it says nothing by itself
+	liar := w.nodes[0]
+	var third primitives.Hash
+	w.net.drop = func(from, to *node, m consensus.Message) bool {
+		b, ok := m.(*primitives.Block)
+		if !ok || from != liar {
+			return false
+		}
+		hash := b.Hash()
+		if by, err := liar.engine.BlockProducer(b.Header.PrevHash, b.Header.Height); third.IsZero() && err == nil && by.AccountID == liar.name && b.Header.Height > 5 {
+			third = hash
+			for i := range forms {
+				if f := &forms[i]; f.name == "split" || f.name == "bits" {
+					x := w.write(liar, b, f)
+					w.check.verdicts.say(x, f.name, false, "")
+					w.net.carry(liar, w.nodes[1], x)
+					w.net.carry(liar, w.nodes[2], x)
+				}
+			}
+		}
+		return hash == third && to != w.nodes[3]
+	}
+	w.reach(t, 40)
+	if at, err := w.nodes[1].engine.Block(third); err != nil || at.Hash != third {
+		t.Errorf("%v is not there: %v", third, err)
+	}
+	if x := w.check.verdicts.tally; x["split"] != (Tally{1, 0, 1}) || x["bits"] != (Tally{1, 0, 1}) {
+		t.Errorf("%+v", x)
+	}
+}
