@@ -40,6 +40,18 @@ func (d Distribution) Epoch(prev primitives.Hash) (id primitives.EpochID, known 
 	return id, err == nil
 }
 
+// Height is that of a block that is part of the chain.
+func (d Distribution) Height(hash primitives.Hash) (h primitives.Height, known bool) {
+	if at := d.e.Adopted(hash); at != nil {
+		return at.Height(), true
+	}
+	rec, err := d.e.record(hash)
+	if err != nil {
+		return 0, false
+	}
+	return rec.Ref().Height, true
+}
+
 // NextEpoch is the one after that.
 func (d Distribution) NextEpoch(prev primitives.Hash) (id primitives.EpochID, err error) {
 	err = d.e.Epochs(func(m *epoch.Manager) (err error) {

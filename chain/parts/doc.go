@@ -4,7 +4,8 @@
 //	out     messages; chunks whose own parts are here (for a block to be made), chunks that are complete, bad ones
 //	state   Pool: chunks of the heights around the head, each with its parts; forwards that came before their header
 //	units   ms; heights in blocks; parts by number
-//	bound   HeightHorizon heights below the highest and MaxAhead above, one chunk a shard and height, but for those that a block wants;
+//	bound   HeightHorizon heights below the highest and MaxAhead above, one chunk a shard and height and one a shard and block that says
+//	        another height than the one behind that, but for those that a block wants;
 //	        MaxForwards chunks of which only forwards are here, with MaxForwardBytes; a few stored chunks that were coded again
 //	errors  the message is dropped; nothing here bans a peer, as in neard. Bad chunks are told in Out
 //	source  nearcore chain/chunks/src/{shards_manager_actor,chunk_cache,logic}.rs

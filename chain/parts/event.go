@@ -41,6 +41,7 @@ var (
 type Chain interface {
 	Epoch(prev primitives.Hash) (id primitives.EpochID, known bool) // of the block behind prev
 	NextEpoch(prev primitives.Hash) (primitives.EpochID, error)     // the one after that
+	Height(prev primitives.Hash) (h primitives.Height, known bool)  // of prev itself
 	Layout(primitives.EpochID) (primitives.ShardLayout, error)
 	Owner(id primitives.EpochID, part uint64) (primitives.AccountID, error)
 	Producer(primitives.EpochID, primitives.ShardID, primitives.Height) (primitives.ValidatorStake, error) // of a chunk

@@ -44,14 +44,26 @@ type checked struct {
 	leaf primitives.Hash
 }
 
+// place is what a chunk takes, of which there is one. One that says another height than the one behind its block has only a place on that: its maker need not be who
+// makes the chunk of that height, and would keep it out (nearcore shards_manager_actor.rs:1628 lets him).
 type place struct {
 	height primitives.Height
 	shard  primitives.ShardID
+	on     primitives.Hash // and then no height; none: of the height
+}
+
+// placeOf tells it, and whether the height that it says or that of its block is not around the head.
+func (p *Pool) placeOf(h *primitives.ChunkHeader) (at place, outside bool) {
+	if on, known := p.chain.Height(h.PrevBlockHash); known && h.HeightCreated != on+1 {
+		return place{shard: h.ShardID, on: h.PrevBlockHash}, p.outside(h.HeightCreated) || p.outside(on+1)
+	}
+	return place{height: h.HeightCreated, shard: h.ShardID}, p.outside(h.HeightCreated)
 }
 
 // entry is a chunk whose header is known. Its hash says nothing of the signature: while that can't be checked there may be another header of it.
 type entry struct {
 	hash     primitives.Hash
+	place    place
 	header   *primitives.ChunkHeader
 	other    *primitives.ChunkHeader // with another signature, nil: none
 	parts    []*primitives.ChunkPart // by number
@@ -178,8 +190,8 @@ func (p *Pool) remove(hash primitives.Hash, e *entry) {
 	delete(p.wants, hash)
 	leave(p.on, e.header.PrevBlockHash, e)
 	leave(p.heights, e.header.HeightCreated, e)
-	if at := (place{e.header.HeightCreated, e.header.ShardID}); p.at[at] == hash {
-		delete(p.at, at)
+	if p.at[e.place] == hash {
+		delete(p.at, e.place)
 	}
 }
 
@@ -195,12 +207,13 @@ func (p *Pool) know(hash primitives.Hash, h *primitives.ChunkHeader) *entry {
 	if e := p.entries[hash]; e != nil {
 		return e
 	}
-	e := &entry{hash: hash, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
+	at, _ := p.placeOf(h)
+	e := &entry{hash: hash, place: at, header: h, parts: make([]*primitives.ChunkPart, p.rs.TotalParts()), leaves: make([]primitives.Hash, p.rs.TotalParts()), receipts: map[primitives.ShardID]primitives.ReceiptProof{}}
 	p.entries[hash] = e
 	p.on[h.PrevBlockHash] = append(p.on[h.PrevBlockHash], e)
 	p.heights[h.HeightCreated] = append(p.heights[h.HeightCreated], e)
 	p.low = min(p.low, h.HeightCreated)
-	p.at[place{h.HeightCreated, h.ShardID}] = hash
+	p.at[e.place] = hash
 	if list, ok := p.forwards[hash]; ok { // checked against the root that makes the hash
 		p.forget(hash)
 		for i := range list {
@@ -342,10 +355,14 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return nil
 	}
 	if e == nil || e.want == nil {
-		if p.outside(h.HeightCreated) {
+		at, outside := p.placeOf(h)
+		if outside {
 			return fmt.Errorf("%w: shard %d at %d", ErrHorizon, h.ShardID, h.HeightCreated)
 		}
-		if other, ok := p.at[place{h.HeightCreated, h.ShardID}]; ok && other != hash {
+		if e != nil {
+			at = e.place
+		}
+		if other, ok := p.at[at]; ok && other != hash {
 			return fmt.Errorf("%w: shard %d at %d", ErrOther, h.ShardID, h.HeightCreated)
 		}
 	}

@@ -466,6 +466,48 @@ func TestOfAnotherHeight(t *testing.T) {
 	}
 }
 
+// TestOthersPlace: a chunk that says the height of another, which somebody else makes, does not keep that one out, whichever comes first; of those that say another height
+// than the one behind their block there is one a block.
+func TestOthersPlace(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		n := newNetwork(t, 1, 10, 0)
+		strange, list := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 5 })
+		again, more := one(t, n, 4, func(c *primitives.Chunk) { c.Header.HeightCreated = 6 })
+		right, own := one(t, n, 5, nil)
+		p := n.nodes[producers[2]]
+		if _, err := p.Step(0, Head{Hash: right.Header.PrevBlockHash, Height: 4}); err != nil {
+			t.Fatal(err)
+		}
+		give := func(c *primitives.Chunk, parts []primitives.ChunkPart) error {
+			_, err := p.Step(0, Partial{&primitives.PartialChunk{Header: c.Header, Parts: parts[2:3]}})
+			return err
+		}
+		if !first {
+			if err := give(right, own); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := give(strange, list); err != nil {
+			t.Errorf("one of another height: %v", err)
+		}
+		if first {
+			if err := give(right, own); err != nil {
+				t.Errorf("the one of that height: %v", err)
+			}
+		}
+		if err := give(again, more); !errors.Is(err, ErrOther) {
+			t.Errorf("a second one on the block: %v", err)
+		}
+		late, rest := one(t, n, 3, func(c *primitives.Chunk) { c.Header.HeightCreated = HeightHorizon + 40 })
+		if _, err := p.Step(0, Head{Hash: right.Header.PrevBlockHash, Height: HeightHorizon + 40}); err != nil {
+			t.Fatal(err)
+		}
+		if err := give(late, rest); !errors.Is(err, ErrHorizon) {
+			t.Errorf("on a block far below the head: %v", err)
+		}
+	}
+}
+
 // TestBlind: while it can't be told what this node holds, no chunk is complete: not even one of which it has all that others' shards need.
 func TestBlind(t *testing.T) {
 	n := newNetwork(t, 1, 10, 0)

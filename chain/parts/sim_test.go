@@ -51,6 +51,9 @@ func (e *eye) Epoch(prev primitives.Hash) (primitives.EpochID, bool) {
 	}
 	return primitives.Hash{1}, e.known[prev]
 }
+func (e *eye) Height(prev primitives.Hash) (primitives.Height, bool) {
+	return e.heights[prev] - 1, e.known[prev] && e.heights[prev] > 0
+}
 func (e *eye) NextEpoch(primitives.Hash) (primitives.EpochID, error) { return primitives.Hash{2}, nil }
 func (e *eye) Layout(id primitives.EpochID) (primitives.ShardLayout, error) {
 	if e.epochs != nil && id == (primitives.EpochID{2}) {
