@@ -103,7 +103,7 @@ var Scenarios = []Scenario{
 	scenario("forms", "as liar, with headers of V5 and V7, challenges, odd heights; one follows, nodes crash", func(s *Scenario) {
 		s.Liar, s.Forms, s.Followers, s.Crashes, s.Late, s.Faults, s.Blocks = true, true, 1, 4, 5, 60*second, 70
 	}),
-	scenario("reformed", "as forms, while shards are split; half judge by witnesses, who follows is away a while", func(s *Scenario) {
+	scenario("reformed", "as forms, while a shard is split; half judge by witnesses, who follows is away a while", func(s *Scenario) {
 		s.Liar, s.Forms, s.Followers, s.Late, s.Faults = true, true, 1, 5, 60*second
 		s.Splits, s.Shards, s.Epoch, s.Blocks, s.Away = true, 2, 8, 90, [2]int64{15 * second, 45 * second}
 	}),
