@@ -78,6 +78,7 @@ func TestRefusals(t *testing.T) {
 		}
 		for _, err := range bad {
 			w.check.violation = nil
+			w.check.verdicts.init(&w.check) // others have taken it: here it counts who has made it
 			n.do(consensus.Out{Refused: []error{err}})
 			if lied := by.AccountID == w.nodes[0].name; (w.check.violation == nil) != lied {
 				t.Errorf("%v, of the liar %v: %v", err, lied, w.check.violation)
