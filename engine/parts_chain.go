@@ -45,11 +45,8 @@ func (d Distribution) Height(hash primitives.Hash) (h primitives.Height, known b
 	if at := d.e.Adopted(hash); at != nil {
 		return at.Height(), true
 	}
-	rec, err := d.e.record(hash)
-	if err != nil {
-		return 0, false
-	}
-	return rec.Ref().Height, true
+	at, err := d.e.Ref(hash)
+	return at.Height, err == nil
 }
 
 // NextEpoch is the one after that.

@@ -10,10 +10,10 @@ type place struct {
 	on     primitives.Hash // and then no height; none: of the height
 }
 
-// placeOf tells it, and whether the height that it says or that of its block is not around the head.
+// placeOf tells it, and whether that is on a block which is not around the head.
 func (p *Pool) placeOf(h *primitives.ChunkHeader) (at place, outside bool) {
 	if on, known := p.chain.Height(h.PrevBlockHash); known && h.HeightCreated != on+1 {
-		return place{shard: h.ShardID, on: h.PrevBlockHash}, p.outside(h.HeightCreated) || p.outside(on+1)
+		return place{shard: h.ShardID, on: h.PrevBlockHash}, p.outside(on + 1)
 	}
-	return place{height: h.HeightCreated, shard: h.ShardID}, p.outside(h.HeightCreated)
+	return place{height: h.HeightCreated, shard: h.ShardID}, false
 }

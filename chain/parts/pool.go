@@ -339,8 +339,12 @@ func (p *Pool) partial(out *Out, now int64, c *primitives.PartialChunk, leaves [
 		return nil
 	}
 	if e == nil || e.want == nil {
-		at, outside := p.placeOf(h)
-		if outside {
+		far := p.outside(h.HeightCreated) // before the store is asked for its block
+		var at place
+		if !far {
+			at, far = p.placeOf(h)
+		}
+		if far {
 			return fmt.Errorf("%w: shard %d at %d", ErrHorizon, h.ShardID, h.HeightCreated)
 		}
 		if e != nil {

@@ -7,6 +7,7 @@ import (
 
 	pubsub "github.com/libp2p/go-libp2p-pubsub"
 	pb "github.com/libp2p/go-libp2p-pubsub/pb"
+	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -59,15 +60,22 @@ func TestGossipOfTheBanned(t *testing.T) {
 	}
 }
 
-// TestGossipOfTheLeaving: what was let in of a peer counts also if that leaves before its turn to be looked at comes.
-func TestGossipOfTheLeaving(t *testing.T) {
-	posted := make(chan near.Event, 100)
-	w := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})
-	who := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
+// unconnected is a way with what it posts, and a peer that it is not connected to.
+func unconnected(t *testing.T) (w *Way, posted chan near.Event, who wire.PeerID, id peer.ID) {
+	t.Helper()
+	posted = make(chan near.Event, 100)
+	w = serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})
+	who = primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
 	id, err := idOf(who)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return w, posted, who, id
+}
+
+// TestGossipOfTheLeaving: what was let in of a peer counts also if that leaves before its turn to be looked at comes.
+func TestGossipOfTheLeaving(t *testing.T) {
+	w, posted, who, id := unconnected(t)
 	name, data := w.name(blocks), bytesOf(9)
 	rpc := &pubsub.RPC{RPC: pb.RPC{Publish: []*pb.Message{{Topic: &name, Data: data}}}}
 	w.Met(who, wire.T2, true)
@@ -186,13 +194,7 @@ func TestNoRoomInGossip(t *testing.T) {
 
 // TestToldWhoIsNew: who may not be through with the handshake, and would drop what gossip brings, is told of a block by the connection as well.
 func TestToldWhoIsNew(t *testing.T) {
-	posted := make(chan near.Event, 100)
-	w := serve(t, Options{Key: primitives.SecretKeyFromSeed(primitives.ED25519, "a")}, station{posted: posted})
-	who := primitives.SecretKeyFromSeed(primitives.ED25519, "b").PublicKey()
-	id, err := idOf(who)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w, _, who, id := unconnected(t)
 	w.mu.Lock()
 	w.joined[blocks][id], w.outbound[id] = time.Now(), time.Now()
 	w.mu.Unlock()
