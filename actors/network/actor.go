@@ -22,6 +22,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/actors/mempool"
 	"github.com/troupe-chain/troupe/chain/parts"
@@ -119,7 +120,7 @@ type Actor struct {
 	peers   []near.PeerState
 	reached map[primitives.AccountID]bool // accounts that some node is known of
 	heights map[wire.PeerID]primitives.Height
-	rates   map[wire.PeerID]*rate
+	rates   map[wire.PeerID]*rate.Limiter
 	epoch   primitives.EpochID // whose validators the host was told
 	t1      map[primitives.AccountID][]primitives.PublicKey
 	seat    seat
@@ -152,7 +153,7 @@ type (
 
 // New returns the actor.
 func New(o Options) *Actor {
-	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate{},
+	a := &Actor{o: o, lots: newLots(o.Random), begun: time.Now(), self: func(any) {}, stop: func() {}, heights: map[wire.PeerID]primitives.Height{}, rates: map[wire.PeerID]*rate.Limiter{},
 		reached: map[primitives.AccountID]bool{}, inbox: newInbox(o.Front), judging: make(chan struct{}, maxJudged)}
 	if a.o.Verify == nil {
 		a.o.Verify = primitives.Signature.Verify

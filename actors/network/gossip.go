@@ -3,6 +3,9 @@ package network
 import (
 	"slices"
 	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/chain"
 	"github.com/troupe-chain/troupe/chain/epoch"
@@ -58,10 +61,10 @@ func (a *Actor) admits(from wire.PeerID, bounded bool) bool {
 	}
 	r := a.rates[from]
 	if r == nil {
-		r = &rate{at: a.now(), left: blockRate}
+		r = rate.NewLimiter(blockRate, 2*blockRate)
 		a.rates[from] = r
 	}
-	return r.allow(a.now(), blockRate)
+	return r.AllowN(time.UnixMilli(a.now()), 1)
 }
 
 // check judges what a transport spreads, before it is handed on. It is called from goroutines of the host.

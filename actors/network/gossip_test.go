@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/net/near"
 	"github.com/troupe-chain/troupe/net/wire"
@@ -19,7 +20,7 @@ import (
 // not.
 func TestPassed(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate.Limiter{}, self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Front)
 	from := primitives.SecretKeyFromSeed(primitives.ED25519, "x").PublicKey()
 	for i := range 2 * maxInboxEach {
@@ -56,7 +57,7 @@ func TestPassed(t *testing.T) {
 // nobody else will bring it.
 func TestHeldGossip(t *testing.T) {
 	var got []delivered
-	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate{}, self: func(m any) { got = append(got, m.(delivered)) }}
+	a := &Actor{begun: time.Now(), o: Options{Front: &Front{}}, rates: map[wire.PeerID]*rate.Limiter{}, self: func(m any) { got = append(got, m.(delivered)) }}
 	a.inbox = newInbox(a.o.Front)
 	from := func(name string) wire.PeerID {
 		return primitives.SecretKeyFromSeed(primitives.ED25519, name).PublicKey()

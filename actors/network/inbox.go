@@ -160,19 +160,3 @@ func (a *Actor) deliver(d near.Deliver) {
 	}
 	a.self(delivered{d, p})
 }
-
-// rate bounds how often a peer may do something: so many times a second, and as many at once as in two.
-type rate struct {
-	left float64
-	at   int64 // ms
-}
-
-// allow tells whether it may once more.
-func (r *rate) allow(now int64, perSecond float64) bool {
-	r.left = min(2*perSecond, r.left+float64(now-r.at)*perSecond/1000)
-	if r.at = now; r.left < 1 {
-		return false
-	}
-	r.left--
-	return true
-}

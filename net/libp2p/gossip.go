@@ -226,7 +226,7 @@ func (w *Way) Spread(p wire.PeerID, m wire.Message) bool {
 		if len(x.block) > maxGossip || !w.goesOn(blocks, len(x.block)) {
 			return false
 		}
-	} else if n := len(x.tx.AppendBorsh(nil)); n > maxTx || !w.onward.bytes[t].take(now, float64(2*n), transactionBytes) {
+	} else if n := len(x.tx.AppendBorsh(nil)); n > maxTx || !w.onward.bytes[t].AllowN(now, 2*n) {
 		return false // how many messages they are is for who gathers them
 	}
 	select {

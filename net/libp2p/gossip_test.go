@@ -236,7 +236,7 @@ func TestRates(t *testing.T) {
 		}
 		return out
 	}
-	r := &rates{}
+	r := newRates()
 	if n := count(r, 1000, 1, allowed); n != blockRate*burst {
 		t.Errorf("%d at once, want %d", n, blockRate*burst)
 	}
@@ -255,7 +255,7 @@ func TestRates(t *testing.T) {
 	if count(r, 2*blockRate*burst, 1, flooding) != 0 {
 		t.Error("never forgiven")
 	}
-	if n := count(&rates{}, 100, blockBytes, allowed); n != burst {
+	if n := count(newRates(), 100, blockBytes, allowed); n != burst {
 		t.Errorf("%d large ones, want %d", n, burst)
 	}
 }
@@ -283,7 +283,7 @@ func TestForwarded(t *testing.T) {
 	if a.way.takeTransactions(a, a.key.PublicKey(), appendBatch(nil, time.Now(), forged)) != near.Refuse {
 		t.Error("a known transaction with another signature is taken")
 	}
-	neighbour, begun := &rates{}, time.Now()
+	neighbour, begun := newRates(), time.Now()
 	for h := range 5 * blockRate * burst {
 		b := block(primitives.Height(h + 1))
 		frame := wire.Append(nil, &wire.Block{Block: b})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/primitives"
 )
@@ -21,8 +22,8 @@ const (
 )
 
 var (
-	messageRates = [numTopics]float64{blockRate, transactionRate}
-	byteRates    = [numTopics]float64{blockBytes, transactionBytes}
+	messageRates = [numTopics]rate.Limit{blockRate, transactionRate}
+	byteRates    = [numTopics]rate.Limit{blockBytes, transactionBytes}
 )
 
 // allowance is what came of asking for room.
@@ -34,38 +35,28 @@ const (
 	flooding           // too much for too long: its sender is banned
 )
 
-// bucket holds what may come at once.
-type bucket struct {
-	left float64
-	at   time.Time
-}
-
-func (b *bucket) take(now time.Time, n, rate float64) bool {
-	if b.at.IsZero() {
-		b.left = burst * rate
-	} else {
-		b.left = min(b.left+now.Sub(b.at).Seconds()*rate, burst*rate)
-	}
-	if b.at = now; b.left < n {
-		return false
-	}
-	b.left -= n
-	return true
-}
-
 // rates are what one neighbour has left.
 type rates struct {
-	messages, bytes [numTopics]bucket
+	messages, bytes [numTopics]*rate.Limiter
 	excess          int
 	last            time.Time
 	exceeded        time.Time // the last time
 }
 
+func newRates() *rates {
+	r := &rates{}
+	for t := range numTopics {
+		r.messages[t] = rate.NewLimiter(messageRates[t], burst*int(messageRates[t]))
+		r.bytes[t] = rate.NewLimiter(byteRates[t], burst*int(byteRates[t]))
+	}
+	return r
+}
+
 func (r *rates) idle(now time.Time) bool { return now.Sub(r.last) > time.Minute }
 
 // take tells whether a message may come that counts so many times.
-func (r *rates) take(now time.Time, t topic, size int, times float64) bool {
-	return r.messages[t].take(now, times, messageRates[t]) && r.bytes[t].take(now, times*float64(size), byteRates[t])
+func (r *rates) take(now time.Time, t topic, size, times int) bool {
+	return r.messages[t].AllowN(now, times) && r.bytes[t].AllowN(now, times*size)
 }
 
 func (r *rates) allow(now time.Time, t topic, size int) allowance {
@@ -88,7 +79,7 @@ func (w *Way) allow(t topic, from peer.ID, size int) allowance {
 	defer w.mu.Unlock()
 	r := w.rates[from]
 	if r == nil {
-		r = &rates{}
+		r = newRates()
 		w.rates[from] = r
 	}
 	return r.allow(time.Now(), t, size)

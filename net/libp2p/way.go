@@ -95,7 +95,7 @@ type Way struct {
 	recent   recent // what was spread
 	beside   recent // blocks that gossip does not carry on from here
 	verified recent // transactions whose signatures are right, by all of their bytes
-	onward   rates  // of what neighbours are brought
+	onward   *rates // of what neighbours are brought
 	checks   map[peer.ID]int
 	checking chan struct{} // has who looks at a batch of transactions
 }
@@ -118,7 +118,7 @@ func New(o Options) (*Way, error) {
 	if o.Counters == nil {
 		o.Counters = new(Counters)
 	}
-	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{},
+	w := &Way{o: o, open: map[peer.ID]int{}, met: map[peer.ID]int{}, metAt: map[peer.ID]time.Time{}, shaken: map[peer.ID]int{}, parted: map[peer.ID]time.Time{}, banned: map[peer.ID]time.Time{}, rates: map[peer.ID]*rates{}, onward: newRates(),
 		outbound: map[peer.ID]time.Time{}, checks: map[peer.ID]int{}, checking: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
 		spread: make(chan spread, maxSpread), dropped: make(chan dropped, maxDropped), recent: newRecent(), beside: newRecent(), verified: newRecent()}
 	for i := range w.joined {

@@ -630,9 +630,9 @@ func TestEdgesTold(t *testing.T) {
 	if looked != wire.MaxEdges {
 		t.Errorf("%d of %d edges were looked at, want %d", looked, tables*len(list), wire.MaxEdges)
 	}
-	var e edgesTold
+	e := newEdgesTold()
 	now := time.Now()
-	if !e.take(now, wire.MaxEdges) || e.take(now, 1) || e.take(now.Add(time.Second), edgeRate+1) || !e.take(now.Add(2*time.Second), 2*edgeRate) || !e.take(now.Add(time.Hour), wire.MaxEdges) {
+	if !e.AllowN(now, wire.MaxEdges) || e.AllowN(now, 1) || e.AllowN(now.Add(time.Second), edgeRate+1) || !e.AllowN(now.Add(2*time.Second), 2*edgeRate) || !e.AllowN(now.Add(time.Hour), wire.MaxEdges) {
 		t.Error("who keeps to the rate is not heard, or who does not is")
 	}
 }

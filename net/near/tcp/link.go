@@ -189,7 +189,7 @@ func (l *link) read(h *Host) {
 	}
 	defer h.alarm()
 	words := h.words(l.peer)
-	var told edgesTold
+	told := newEdgesTold()
 	var head [4]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); err != nil {
@@ -224,7 +224,7 @@ func (l *link) read(h *Host) {
 			words.of(s.Sender, l.ours || s.PartialEdge.Nonce >= h.begun) // to one of ours the answer has the nonce that the Node has chosen
 		}
 		table, isTable := m.(*wire.RoutingTable)
-		if isTable && !told.take(time.Now(), len(table.Edges)) {
+		if isTable && !told.AllowN(time.Now(), len(table.Edges)) {
 			table.Edges = nil
 		}
 		if l.shaken.Load() {

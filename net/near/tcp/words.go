@@ -2,7 +2,8 @@ package tcp
 
 import (
 	"math/rand/v2"
-	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/troupe-chain/troupe/net/wire"
 	"github.com/troupe-chain/troupe/primitives"
@@ -65,22 +66,8 @@ func (w *words) prove(m wire.Message, keys *primitives.Verifier) {
 	}
 }
 
-// edgesTold is how many edges a peer may tell of now: all that there may be at once, with which it begins, and behind that as many as are renewed in a network that is as large
+// newEdgesTold is how many edges a peer may tell of: all that there may be at once, with which it begins, and behind that as many as are renewed in a network that is as large
 // as one may be. Two signatures of each are checked, before it can be seen whether it is of any use.
-type edgesTold struct {
-	left float64
-	at   time.Time // zero: it has told nothing yet
-}
+func newEdgesTold() *rate.Limiter { return rate.NewLimiter(edgeRate, wire.MaxEdges) }
 
 const edgeRate = 500 // a second
-
-func (e *edgesTold) take(now time.Time, n int) bool {
-	if e.left += now.Sub(e.at).Seconds() * edgeRate; e.at.IsZero() || e.left > wire.MaxEdges {
-		e.left = wire.MaxEdges
-	}
-	if e.at = now; e.left < float64(n) {
-		return false
-	}
-	e.left -= float64(n)
-	return true
-}
