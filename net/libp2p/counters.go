@@ -15,7 +15,7 @@ type Counters struct {
 	connections, met                      atomic.Int64
 	streams, lonely, bans                 atomic.Uint64
 	spread, heard, refused, held, flooded atomic.Uint64
-	spreadBytes, heardBytes, lost         atomic.Uint64
+	spreadBytes, heardBytes, lost, beside atomic.Uint64
 }
 
 // Metrics appends them in Prometheus' text form.
@@ -37,6 +37,7 @@ func (c *Counters) Metrics(b []byte) []byte {
 		{"gossip_held_total", "counter", "Those that were not handed on, since nothing could be said of them", c.held.Load()},
 		{"gossip_flooded_total", "counter", "Those that came too fast", c.flooded.Load()},
 		{"gossip_lost_total", "counter", "Messages dropped because a queue of gossip was full", c.lost.Load()},
+		{"gossip_beside_total", "counter", "Blocks of those that went to a peer by its connection", c.beside.Load()},
 	} {
 		b = fmt.Appendf(b, "# HELP troupe_libp2p_%s %s\n# TYPE troupe_libp2p_%s %s\ntroupe_libp2p_%s %d\n", g.name, g.help, g.name, g.kind, g.name, g.value)
 	}

@@ -67,6 +67,7 @@ func (w *Way) tell(ctx context.Context, s tcp.Station) {
 			}
 			if m, err := wire.Decode(x.data); err == nil {
 				s.Post(near.ToPeer{Peer: who, Msg: m})
+				w.o.Counters.beside.Add(1)
 			}
 		}
 	}

@@ -437,7 +437,7 @@ func TestMetrics(t *testing.T) {
 	var c Counters
 	c.bans.Store(3)
 	text := string(c.Metrics(nil))
-	if strings.Count(text, "# TYPE troupe_libp2p_") != 13 || !strings.Contains(text, "\ntroupe_libp2p_bans_total 3\n") {
+	if strings.Count(text, "# TYPE troupe_libp2p_") != 14 || !strings.Contains(text, "\ntroupe_libp2p_bans_total 3\n") {
 		t.Error(text)
 	}
 }
