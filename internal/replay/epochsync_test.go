@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-chain/troupe/chain/headers"
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/storage"
@@ -63,24 +64,24 @@ func cutEpochSync(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if raw := protoBytes(protoBytes(protoBytes(frame, 15), 1), 1); raw != nil {
+		if raw := fixture.ProtoField(fixture.ProtoField(fixture.ProtoField(frame, 15), 1), 1); raw != nil {
 			b := new(primitives.Block)
 			if err := borsh.Unmarshal(raw, b); err != nil {
 				t.Fatal(err)
 			}
 			all[b.Header.Height] = b.Header
 		}
-		for rest := protoBytes(frame, 13); len(rest) > 0; { // fields 1, one behind the other
-			one := protoBytes(rest, 1)
+		for rest := fixture.ProtoField(frame, 13); len(rest) > 0; { // fields 1, one behind the other
+			one := fixture.ProtoField(rest, 1)
 			_, n := binary.Uvarint(rest[1:])
 			rest = rest[1+n+len(one):]
 			h := new(primitives.BlockHeader)
-			if err := borsh.Unmarshal(protoBytes(one, 1), h); err != nil {
+			if err := borsh.Unmarshal(fixture.ProtoField(one, 1), h); err != nil {
 				t.Fatal(err)
 			}
 			all[h.Height] = h
 		}
-		if raw := protoBytes(protoBytes(frame, 35), 1); raw != nil {
+		if raw := fixture.ProtoField(fixture.ProtoField(frame, 35), 1); raw != nil {
 			if x.Proof, err = unzip.DecodeAll(raw, nil); err != nil {
 				t.Fatal(err)
 			}

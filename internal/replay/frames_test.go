@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"io"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/troupe-chain/troupe/engine"
+	"github.com/troupe-chain/troupe/internal/fixture"
 	"github.com/troupe-chain/troupe/primitives"
 	"github.com/troupe-chain/troupe/primitives/borsh"
 	"github.com/troupe-chain/troupe/runtime/vm"
@@ -70,32 +70,6 @@ func unzipped(t *testing.T, path string) io.Reader {
 	return z
 }
 
-// protoBytes returns the first field of a number in a protobuf message, which has lengths only.
-func protoBytes(b []byte, number uint64) []byte {
-	for len(b) > 0 {
-		tag, n := binary.Uvarint(b)
-		if n <= 0 {
-			return nil
-		}
-		b = b[n:]
-		length, n := binary.Uvarint(b)
-		if n <= 0 || tag&7 != 2 && tag&7 != 0 {
-			return nil
-		}
-		if b = b[n:]; tag&7 == 0 {
-			continue
-		}
-		if length > uint64(len(b)) {
-			return nil
-		}
-		if tag>>3 == number {
-			return b[:length]
-		}
-		b = b[length:]
-	}
-	return nil
-}
-
 func readTraffic(t *testing.T, path string) *traffic {
 	t.Helper()
 	x := &traffic{blocks: map[primitives.Hash]*primitives.Block{}, chunks: map[primitives.Hash]*primitives.Chunk{}, parts: map[chunkKey]*coded{},
@@ -119,13 +93,13 @@ func readTraffic(t *testing.T, path string) *traffic {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if raw := protoBytes(protoBytes(protoBytes(frame, 15), 1), 1); raw != nil {
+		if raw := fixture.ProtoField(fixture.ProtoField(fixture.ProtoField(frame, 15), 1), 1); raw != nil {
 			b := new(primitives.Block)
 			if err := borsh.Unmarshal(raw, b); err != nil {
 				t.Fatal(err)
 			}
 			x.blocks[b.Hash()] = b
-		} else if raw := protoBytes(protoBytes(frame, 17), 1); raw != nil {
+		} else if raw := fixture.ProtoField(fixture.ProtoField(frame, 17), 1); raw != nil {
 			x.routed(t, raw)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -70,15 +69,9 @@ type BlocksOptions struct {
 
 // BlockPublisher brings what indexers are told into a stream: each final block once, in the order of the chain.
 type BlockPublisher struct {
-	o      BlocksOptions
-	cancel context.CancelFunc
-	done   chan struct{}
-
+	sessions
+	o                     BlocksOptions
 	blocks, height, begun atomic.Uint64
-	failing               atomic.Bool
-
-	mu   sync.Mutex
-	last string // what was said
 }
 
 // NewBlockPublisher begins to publish, on a goroutine of its own.
@@ -86,57 +79,14 @@ func NewBlockPublisher(o BlocksOptions) *BlockPublisher {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &BlockPublisher{o: o, cancel: cancel, done: make(chan struct{})}
-	go p.run(ctx)
+	p := &BlockPublisher{o: o}
+	p.begin(o.Said, p.session)
 	return p
-}
-
-// Close ends it; what is not published is when the next one begins.
-func (p *BlockPublisher) Close() {
-	p.cancel()
-	<-p.done
 }
 
 // Published says how far it is; records are blocks.
 func (p *BlockPublisher) Published() Published {
 	return Published{Records: p.blocks.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
-}
-
-func (p *BlockPublisher) say(err error) {
-	p.failing.Store(err != nil)
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	p.mu.Lock()
-	same := text == p.last
-	p.last = text
-	p.mu.Unlock()
-	if !same && p.o.Said != nil {
-		p.o.Said(err)
-	}
-}
-
-func (p *BlockPublisher) run(ctx context.Context) {
-	defer close(p.done)
-	pause := firstPause
-	for ctx.Err() == nil {
-		begin := time.Now()
-		err := p.session(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if time.Since(begin) > longest {
-			pause = firstPause
-		}
-		p.say(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, longest)
-	}
 }
 
 // session publishes until something fails.

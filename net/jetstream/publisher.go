@@ -64,18 +64,14 @@ type Published struct {
 
 // Publisher brings a log into a stream.
 type Publisher struct {
-	o      PublisherOptions
-	wake   chan struct{}
-	cancel context.CancelFunc
-	done   chan struct{}
-
+	sessions
+	o                             PublisherOptions
+	wake                          chan struct{}
 	records, bytes, height, begun atomic.Uint64
-	failing                       atomic.Bool
 
-	mu   sync.Mutex
-	last string // what was said
-	log  string
-	seq  uint64
+	noted sync.Mutex // guards what follows
+	log   string
+	seq   uint64
 }
 
 // NewPublisher begins to publish, on a goroutine of its own.
@@ -83,9 +79,8 @@ func NewPublisher(o PublisherOptions) *Publisher {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &Publisher{o: o, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
-	go p.run(ctx)
+	p := &Publisher{o: o, wake: make(chan struct{}, 1)}
+	p.begin(o.Said, p.session)
 	return p
 }
 
@@ -97,53 +92,11 @@ func (p *Publisher) Wake() {
 	}
 }
 
-// Close ends it; what is not published is when the next one begins.
-func (p *Publisher) Close() {
-	p.cancel()
-	<-p.done
-}
-
 // Published says how far it is.
 func (p *Publisher) Published() Published {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.noted.Lock()
+	defer p.noted.Unlock()
 	return Published{Seq: p.seq, Log: p.log, Records: p.records.Load(), Bytes: p.bytes.Load(), Height: primitives.Height(p.height.Load()), Begun: p.begun.Load(), Failing: p.failing.Load()}
-}
-
-func (p *Publisher) say(err error) {
-	p.failing.Store(err != nil)
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	p.mu.Lock()
-	same := text == p.last
-	p.last = text
-	p.mu.Unlock()
-	if !same && p.o.Said != nil {
-		p.o.Said(err)
-	}
-}
-
-func (p *Publisher) run(ctx context.Context) {
-	defer close(p.done)
-	pause := firstPause
-	for ctx.Err() == nil {
-		begin := time.Now()
-		err := p.session(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if time.Since(begin) > longest {
-			pause = firstPause
-		}
-		p.say(err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, longest)
-	}
 }
 
 // session publishes until something fails.
@@ -187,9 +140,9 @@ func (p *Publisher) session(ctx context.Context) error {
 }
 
 func (p *Publisher) note(log string, seq uint64) {
-	p.mu.Lock()
+	p.noted.Lock()
 	p.log, p.seq = log, seq
-	p.mu.Unlock()
+	p.noted.Unlock()
 }
 
 // stream makes the stream, or sets its bounds.
