@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/troupe-chain/troupe/actors/validator"
 	"github.com/troupe-chain/troupe/engine/consensus"
 	"github.com/troupe-chain/troupe/internal/fork"
 	"github.com/troupe-chain/troupe/internal/home"
 	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
 	"github.com/troupe-chain/troupe/storage"
 )
 
@@ -39,13 +41,22 @@ func filesOf(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// mine makes blocks, of which one changes the state.
+// mine has a sandbox make blocks with a patch in each, and waits until the last of those is final: no block comes behind that.
 func mine(t *testing.T, h *Host, n int) {
 	t.Helper()
+	var height primitives.Height
 	for i := range n {
-		var none struct{}
-		if f := rpcOf(t, h, "sandbox_patch_state", fmt.Sprintf(`{"records":[{"Data":{"account_id":"test.near","data_key":"a2V5","value":"%08d"}}]}`, i), &none); f != "" {
-			t.Fatal(f)
+		r, err := genesis.ParseRecord(fmt.Appendf(nil, `{"Data":{"account_id":"test.near","data_key":"a2V5","value":"%08d"}}`, i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if height, _, err = h.Node.PatchState(t.Context(), []genesis.Record{r}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(time.Minute); h.Engine.TipFinal().Height < height || h.Engine.Head() != h.Engine.Tip(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("block %d is not final, the head is at %d", height, h.Engine.Head().Height())
 		}
 	}
 }

@@ -347,17 +347,13 @@ func TestStopUnfolded(t *testing.T) {
 	dir := made(t)
 	h := mustStart(t, dir)
 	mine(t, h, 20)
-	told := h.Engine.Head().Height()
+	head := h.Engine.Head().Hash
 	folding, going := make(chan struct{}), make(chan struct{})
 	h.fold = func(context.Context) error { close(folding); <-going; return nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-folding; cancel() }()
 	if err := h.Stop(ctx); err != ErrUnfolded {
 		t.Fatalf("Stop: %v", err)
-	}
-	head := h.Engine.Head() // the blocks that make the last one final may have come meanwhile
-	if head.Height() < told {
-		t.Fatalf("stopped at %d, it was at %d", head.Height(), told)
 	}
 	killed := t.TempDir()
 	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
@@ -369,8 +365,8 @@ func TestStopUnfolded(t *testing.T) {
 	}
 	next := mustStart(t, killed)
 	defer stop(t, next)
-	if got := next.Engine.Head(); got.Hash != head.Hash {
-		t.Errorf("the next start is at %d %v, want %d %v", got.Height(), got.Hash, head.Height(), head.Hash)
+	if got := next.Engine.Head().Hash; got != head {
+		t.Errorf("the next start is at %v, want %v", got, head)
 	}
 }
 
