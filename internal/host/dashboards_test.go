@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func TestDashboards(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	if cpu, _ := m.Sum("near_cpu_usage_ratio"); cpu <= 0 || cpu > 100*64 {
+	if cpu, _ := m.Sum("near_cpu_usage_ratio"); cpu <= 0 || cpu > 100*float64(runtime.NumCPU()+1) { // by ticks: somewhat more than there is
 		t.Errorf("processor: %v", cpu)
 	}
 	dashboard, err := os.ReadFile("../../deploy/grafana/troupe.json")

@@ -120,7 +120,7 @@ func Start(o Options) (_ *Host, err error) {
 		o.Log.SetLevel(logrus.WarnLevel)
 	}
 	h := &Host{Realm: Realm{home: o.Home, log: o.Log, replays: make(chan struct{}, 1)}, build: o.Version.Build, version: o.Version, began: time.Now(), tap: o.Tap, upkeep: make(chan struct{}), failed: make(chan error, 1)}
-	h.cpu.at = h.began
+	h.cpu.percent(h.began) // what the process took before is not the node's
 	h.worlds = newWorlds(h)
 	h.live.config.Store(o.Home.Config)
 	h.live.known = o.known
