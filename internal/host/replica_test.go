@@ -371,8 +371,8 @@ func TestReplicaRefuses(t *testing.T) {
 				at = replica.host().Engine.Head().Height()
 				return halted
 			})
-			if at < 5 || at >= head.Height() {
-				t.Errorf("it stands at block %d", at)
+			if at != liar.at-1 || liar.at >= head.Height() {
+				t.Errorf("it stands at block %d, and was told wrong of %d; the writer is at %d", at, liar.at, head.Height())
 			}
 			hash, err := h.store.HashAt(at)
 			if err != nil || replica.host().Engine.Head().Hash != hash {
@@ -408,16 +408,16 @@ func TestReplicaRefuses(t *testing.T) {
 	writer.stop(t)
 }
 
-// spoiled is a log of which one record is another than it was.
+// spoiled is a log of which the record of one block is another than it was, whenever it is read.
 type spoiled struct {
 	jetstream.Source
-	at, n int
+	at    primitives.Height
 	spoil func(*jetstream.Record)
 }
 
 func (s *spoiled) Records(from string, f func(jetstream.Record) bool) (string, error) {
 	return s.Source.Records(from, func(r jetstream.Record) bool {
-		if s.n++; s.n == s.at {
+		if r.Height == s.at {
 			r.Payload = bytes.Clone(r.Payload)
 			s.spoil(&r)
 		}
