@@ -331,6 +331,23 @@ func (t *Tracker) code(a *primitives.ContractCodeResponse) (out Out, err error) 
 	return out, nil
 }
 
+// boundDeploys has the longest code go that comes together while there is too much.
+func (t *Tracker) boundDeploys() {
+	for {
+		all, most, longest := 0, -1, primitives.ChunkKey{}
+		for _, k := range t.deploys.order {
+			n := t.deploys.by[k].size()
+			if all += n; n > most {
+				most, longest = n, k
+			}
+		}
+		if all <= maxDeployBytes {
+			return
+		}
+		t.deploys.drop(longest)
+	}
+}
+
 // deploysPart takes a part of deployed code, passes its own on, and has the code compiled when it has come together.
 func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, err error) {
 	if !t.chain.Relevant(p.Key) {
@@ -366,8 +383,14 @@ func (t *Tracker) deploysPart(p *primitives.PartialContractDeploys) (out Out, er
 		g = newGathering(c, p.EncodedLength)
 		t.deploys.put(p.Key, g)
 	}
+	if len(p.Part) > g.coder.MaxPart() {
+		return out, fmt.Errorf("%w: of code, %d bytes", ErrPart, len(p.Part))
+	}
 	if err := g.add(p.Ord, p.Part, p.EncodedLength); err != nil {
 		return out, err
+	}
+	if t.boundDeploys(); !t.deploys.has(p.Key) {
+		return out, fmt.Errorf("%w: of code, for which there is no room", ErrPart)
 	}
 	if p.Ord == uint64(own) && len(all) > 1 {
 		to := slices.DeleteFunc(slices.Clone(all), func(a primitives.AccountID) bool { return a == t.me.Account })

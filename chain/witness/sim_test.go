@@ -382,7 +382,7 @@ func TestRefusals(t *testing.T) {
 	if _, err := node.Step(Part{longer, true}); !errors.Is(err, ErrPart) {
 		t.Errorf("of another length: %v", err)
 	}
-	out, err := node.Step(Part{parts[3], false})
+	out, err := node.Step(Part{parts[2], false}) // its own
 	if err != nil || len(out.Work) != 1 || len(out.Send) != 1 || !slices.Equal(out.Send[0].To, []primitives.AccountID{account(1), account(3)}) {
 		t.Fatalf("the last part: %v, %+v", err, out)
 	}

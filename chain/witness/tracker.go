@@ -14,6 +14,7 @@ const (
 	MaxWitnesses  = 5  // a shard, that come together
 	maxProcessed  = 50 // a shard, that have
 	maxDeploys    = 20
+	maxPassedOn   = 1024 // chunks of whose witness this validator's part was passed on
 	maxAnswered   = 1024 // of all chunks; a neard keeps 30, behind which one is answered again
 	maxEarly      = 400  // questions, each of MaxRequested hashes at the most
 	maxEarlyOfOne = 8    // of a validator
@@ -26,8 +27,10 @@ const (
 	orphanFrom    = 2        // above the head
 	orphanTo      = 5
 	MaxRequested  = 1282 // contracts
-	endorsedUntil = 5    // producers of so many heights get an endorsement
-	endorsedSoon  = 2    // of those, the ones that need it first
+	// maxDeployBytes is of code that comes together. Who makes chunks may sign parts of any: what takes most of it goes first.
+	maxDeployBytes = 64 << 20
+	endorsedUntil  = 5 // producers of so many heights get an endorsement
+	endorsedSoon   = 2 // of those, the ones that need it first
 )
 
 // Validator is who a Tracker is for.
@@ -42,6 +45,7 @@ type Tracker struct {
 	chain    Chain
 	verify   func(primitives.Signature, []byte, primitives.PublicKey) bool
 	shards   map[primitives.ShardID]*shard
+	passed   recent[primitives.ChunkKey, struct{}] // of which this validator's part was passed on
 	orphans  recent[primitives.ChunkKey, Judgement]
 	deploys  recent[primitives.ChunkKey, *gathering]
 	spread   recent[primitives.ChunkKey, struct{}] // deploys that have come together
@@ -84,7 +88,7 @@ type gathering struct {
 
 // NewTracker returns an empty one. verify checks signatures.
 func NewTracker(me Validator, c Chain, verify func(primitives.Signature, []byte, primitives.PublicKey) bool) *Tracker {
-	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{},
+	return &Tracker{me: me, chain: c, verify: verify, shards: map[primitives.ShardID]*shard{}, passed: newRecent[primitives.ChunkKey, struct{}](maxPassedOn),
 		orphans: newRecent[primitives.ChunkKey, Judgement](maxOrphans), deploys: newRecent[primitives.ChunkKey, *gathering](maxDeploys),
 		spread: newRecent[primitives.ChunkKey, struct{}](maxProcessed), answered: newRecent[asker, struct{}](maxAnswered),
 		early: newRecent[asker, *CodeAsked](maxEarly), given: newRecent[question, []byte](keptAnswers), calls: newRecent[primitives.ChunkKey, *primitives.ContractAccesses](maxCalls),
@@ -181,7 +185,8 @@ func (t *Tracker) assigned(key primitives.ChunkKey, account primitives.AccountID
 	return list, nil
 }
 
-// part takes a part of a witness, and passes on what came from the producer: to all other validators of the chunk but him.
+// part takes a part of a witness, and passes on its own that came from the producer: to all other validators of the chunk but him, once, whatever else he signs (a neard
+// passes on each).
 func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err error) {
 	key := p.Key()
 	if p.EncodedLength > MaxEncoded {
@@ -206,7 +211,8 @@ func (t *Tracker) part(p *primitives.PartialWitness, forward bool) (out Out, err
 	if p.Signed(func(b []byte) { err = t.signedBy(key, b, p.Signature) }); err != nil {
 		return out, err
 	}
-	if !forward {
+	if own := list[p.Ord].AccountID == t.me.Account; !forward && own && !t.passed.has(key) {
+		t.passed.put(key, struct{}{})
 		producer, err := t.chain.Producer(key)
 		if err != nil {
 			return out, err
