@@ -28,12 +28,14 @@ type Judgement struct {
 	PrevChunks   []*primitives.ChunkHeader
 	ChunkSigners []primitives.PublicKey // by shard index, sampled for parent height + 1
 	Assigned     [][]Assigned           // chunk validators by shard index, for the height at which a new chunk was created
-	Now          uint64                 // ns; 0: the clock is not asked
-	MaxHeight    primitives.Height      // 0: no bound
-	Verify       func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
-	VRF          func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
-	Produced     bool                                                                                // our own block: signatures, approvals, finality and endorsements are not checked again
-	Told         bool                                                                                // of its body the chunks' headers alone are known (ValidateTold)
+	// Late gathers Assigned, once all else is right: to draw validators for heights that a producer has made up costs more than all that comes before; nil: they are there.
+	Late      func() error
+	Now       uint64            // ns; 0: the clock is not asked
+	MaxHeight primitives.Height // 0: no bound
+	Verify    func(sig primitives.Signature, data []byte, key primitives.PublicKey) bool
+	VRF       func(key primitives.PublicKey, input []byte, value *[32]byte, proof *[64]byte) bool // nil: primitives.VerifyVRF
+	Produced  bool                                                                                // our own block: signatures, approvals, finality and endorsements are not checked again
+	Told      bool                                                                                // of its body the chunks' headers alone are known (ValidateTold)
 }
 
 // ValidateOrigin checks what can be told of a block before its parent's states are looked at: its form, and that who was to make it
@@ -83,7 +85,7 @@ func ValidateBlock(b *primitives.Block, j *Judgement) error {
 	if !j.Told {
 		checks = append(checks, validateRandomness)
 	}
-	checks = append(checks, validateBody, validateChunkHeaders, validateEconomics)
+	checks = append(checks, validateBody, validateChunkHeaders, validateEconomics, gather)
 	switch {
 	case j.Told:
 		checks = append(checks, validateBits)
@@ -96,6 +98,14 @@ func ValidateBlock(b *primitives.Block, j *Judgement) error {
 		}
 	}
 	return nil
+}
+
+// gather is Judgement.Late.
+func gather(_ *primitives.Block, j *Judgement) error {
+	if j.Late == nil {
+		return nil
+	}
+	return j.Late()
 }
 
 // ValidateHeader checks everything about a header that needs neither its body nor any state (nearcore chain.rs validate_header). Of the

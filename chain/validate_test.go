@@ -282,8 +282,14 @@ func TestValidateBlockRules(t *testing.T) {
 			if tt.after != nil {
 				tt.after(r)
 			}
-			if err := ValidateBlock(r.block, r.j); !errors.Is(err, tt.want) {
+			drawn, assigned := false, r.j.Assigned
+			r.j.Assigned, r.j.Late = nil, func() error { drawn, r.j.Assigned = true, assigned; return nil }
+			err := ValidateBlock(r.block, r.j)
+			if !errors.Is(err, tt.want) {
 				t.Errorf("error = %v, want %v", err, tt.want)
+			}
+			if want := errors.Is(err, InvalidChunkEndorsement) || errors.Is(err, InvalidEndorsementBitmap); drawn != want {
+				t.Errorf("its chunks' validators are drawn: %v", drawn)
 			}
 		})
 	}

@@ -158,7 +158,7 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 	if j.Approvers, err = approvers(m, parent.Hash); err != nil {
 		return nil, nil, err
 	}
-	for i, id := range j.ShardIDs {
+	for _, id := range j.ShardIDs {
 		_, _, index, err := m.PrevShard(parent.Hash, id)
 		if err != nil {
 			return nil, nil, err
@@ -169,15 +169,20 @@ func (e *Engine) judgement(b *primitives.Block, parent *Entry, produced bool) (*
 			return nil, nil, err
 		}
 		j.ChunkSigners = append(j.ChunkSigners, signer.PublicKey)
-		created := parent.Height() + 1
-		if i < len(b.Body.Chunks) && b.Body.Chunks[i].HeightIncluded == b.Header.Height {
-			created = b.Body.Chunks[i].HeightCreated
+	}
+	j.Late = func() error {
+		for i, id := range j.ShardIDs {
+			created := parent.Height() + 1
+			if i < len(b.Body.Chunks) && b.Body.Chunks[i].HeightIncluded == b.Header.Height {
+				created = b.Body.Chunks[i].HeightCreated
+			}
+			validators, err := assigned(m, f.EpochID, id, created)
+			if err != nil {
+				return err
+			}
+			j.Assigned = append(j.Assigned, validators)
 		}
-		validators, err := assigned(m, f.EpochID, id, created)
-		if err != nil {
-			return nil, nil, err
-		}
-		j.Assigned = append(j.Assigned, validators)
+		return nil
 	}
 	return j, tree, nil
 }

@@ -5,7 +5,7 @@
 //	out     Changes: what to persist (BlockInfo, EpochInfo, EpochSummary, epoch starts); answers to queries
 //	state   Manager: bounded caches and one Aggregator up to the last final block; the rest comes from a Store
 //	units   stake in yoctoNEAR (u128), heights in blocks, time in nanoseconds
-//	bound   caches of 1000 blocks, 50 epochs and 1000 samples; work at an epoch's end grows with its blocks once
+//	bound   caches of 1000 blocks, 50 epochs, 1000 samples and 4 hashes of epochs; work at an epoch's end grows with its blocks once
 //	errors  ErrMissingBlock, ErrEpochOutOfBounds, ErrNotAValidator, ErrSharding, ErrNotEnoughValidators, ErrConfig
 //	source  nearcore f0c7706f1 chain/epoch-manager, core/primitives/src/{epoch_info,epoch_block_info,epoch_manager}.rs
 //

@@ -8,9 +8,10 @@ import (
 
 // Sizes of the Manager's caches (nearcore chain/epoch-manager/src/lib.rs:70).
 const (
-	epochCacheSize  = 50
-	blockCacheSize  = 1000
-	sampleCacheSize = 1000
+	epochCacheSize    = 50
+	blockCacheSize    = 1000
+	sampleCacheSize   = 1000
+	syncDataCacheSize = 4 // ours
 )
 
 // Store is what the Manager asks for when its caches do not have it: what earlier Changes said to persist.
@@ -47,6 +48,8 @@ type Manager struct {
 	epochs  *cache[primitives.EpochID, *EpochInfo]
 	blocks  *cache[primitives.Hash, *BlockInfo]
 	samples *cache[sampleKey, [][]WeightedValidator]
+	// syncData are the last few EpochSyncDataHash, by the last block of an epoch.
+	syncData *cache[primitives.Hash, primitives.Hash]
 
 	aggregator *Aggregator // up to the last final block; nil before the first
 	finalized  primitives.Height
@@ -66,9 +69,10 @@ func NewManager(g *GenesisParams, configs *Configs, store Store) (*Manager, erro
 	}
 	return &Manager{
 		configs: configs, rewards: newRewardCalculator(g), store: store, genesis: info, dummy: &BlockInfo{},
-		epochs:  newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
-		blocks:  newCache[primitives.Hash, *BlockInfo](blockCacheSize),
-		samples: newCache[sampleKey, [][]WeightedValidator](sampleCacheSize),
+		epochs:   newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
+		blocks:   newCache[primitives.Hash, *BlockInfo](blockCacheSize),
+		samples:  newCache[sampleKey, [][]WeightedValidator](sampleCacheSize),
+		syncData: newCache[primitives.Hash, primitives.Hash](syncDataCacheSize),
 	}, nil
 }
 

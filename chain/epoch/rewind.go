@@ -36,9 +36,10 @@ const childCacheSize = 64
 func (m *Manager) Child(store Store, at Mark) *Manager {
 	c := &Manager{
 		configs: m.configs, rewards: m.rewards, store: store, genesis: m.genesis, dummy: m.dummy,
-		epochs:  newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
-		blocks:  newCache[primitives.Hash, *BlockInfo](childCacheSize),
-		samples: newCache[sampleKey, [][]WeightedValidator](childCacheSize),
+		epochs:   newCache[primitives.EpochID, *EpochInfo](epochCacheSize),
+		blocks:   newCache[primitives.Hash, *BlockInfo](childCacheSize),
+		samples:  newCache[sampleKey, [][]WeightedValidator](childCacheSize),
+		syncData: newCache[primitives.Hash, primitives.Hash](syncDataCacheSize),
 	}
 	c.Rewind(at, nil)
 	return c

@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/troupe-chain/troupe/chain"
+	"github.com/troupe-chain/troupe/engine/signature"
+	"github.com/troupe-chain/troupe/primitives"
+	"github.com/troupe-chain/troupe/primitives/genesis"
+	"github.com/troupe-chain/troupe/storage"
+)
+
+// wrongs are what a producer may sign for a height of his own besides a block. Each salt gives another block; all that the network has given him, votes, chunks and endorsements,
+// is right, but for one thing.
+var wrongs = []struct {
+	name   string
+	change func(b *primitives.Block, h *primitives.BlockHeader, salt int)
+	want   error
+}{
+	{"no votes", func(_ *primitives.Block, h *primitives.BlockHeader, _ int) { h.Approvals = nil }, chain.NotEnoughApprovals},
+	{"the first vote", func(_ *primitives.Block, h *primitives.BlockHeader, _ int) { h.Approvals = spoiled(h.Approvals, 0) }, chain.InvalidApprovals},
+	{"the last vote", func(_ *primitives.Block, h *primitives.BlockHeader, _ int) {
+		h.Approvals = spoiled(h.Approvals, len(h.Approvals)-1)
+	}, chain.InvalidApprovals},
+	{"a height far above", func(_ *primitives.Block, h *primitives.BlockHeader, _ int) { h.Height += 50 }, chain.InvalidApprovals},
+	{"the random value", func(b *primitives.Block, _ *primitives.BlockHeader, salt int) { b.Body.VRFProof[0] ^= byte(1 + salt) }, chain.InvalidRandomness},
+	{"the state root", func(_ *primitives.Block, h *primitives.BlockHeader, salt int) { h.PrevStateRoot[0] ^= byte(1 + salt) }, chain.InvalidStateRoot},
+	{"a chunk's signature", func(b *primitives.Block, _ *primitives.BlockHeader, _ int) {
+		c := *b.Body.Chunks[len(b.Body.Chunks)-1]
+		c.Signature = b.Header.Signature
+		b.Body.Chunks[len(b.Body.Chunks)-1] = &c
+	}, chain.InvalidChunk},
+	{"heights of chunks", func(b *primitives.Block, h *primitives.BlockHeader, salt int) {
+		for i := range b.Body.Chunks {
+			c := *b.Body.Chunks[i]
+			c.HeightCreated = primitives.Height(1_000_000 + 100*salt + i)
+			b.Body.Chunks[i] = &c
+		}
+		roots(b, h)
+	}, chain.InvalidChunk},
+	{"heights of chunks, without votes", func(b *primitives.Block, h *primitives.BlockHeader, salt int) {
+		h.Approvals = nil
+		for i := range b.Body.Chunks {
+			c := *b.Body.Chunks[i]
+			c.HeightCreated = primitives.Height(1_000_000 + 100*salt + i)
+			b.Body.Chunks[i] = &c
+		}
+	}, chain.NotEnoughApprovals},
+	{"the last endorsement", func(b *primitives.Block, _ *primitives.BlockHeader, _ int) {
+		last := len(b.Body.ChunkEndorsements) - 1
+		list := b.Body.ChunkEndorsements[last]
+		b.Body.ChunkEndorsements[last] = spoiled(list, len(list)-1)
+	}, chain.InvalidChunkEndorsement},
+	{"8 MiB of challenges, without votes", func(b *primitives.Block, h *primitives.BlockHeader, _ int) {
+		h.Approvals = nil
+		b.Body.Challenges = make([]byte, 8<<20)
+	}, chain.NotEnoughApprovals},
+}
+
+func spoiled(list []primitives.Signature, i int) []primitives.Signature {
+	list = append([]primitives.Signature(nil), list...)
+	list[i] = list[(i+1)%len(list)]
+	return list
+}
+
+// roots has a header say what is in the body.
+func roots(b *primitives.Block, h *primitives.BlockHeader) {
+	r := chain.ComputeRoots(b.Body.Chunks, h.Height)
+	h.PrevStateRoot, h.PrevChunkOutgoingReceiptsRoot, h.ChunkHeadersRoot, h.ChunkTxRoot, h.PrevOutcomeRoot = r.PrevStateRoot, r.PrevOutgoingReceipts, r.ChunkHeaders, r.ChunkTx, r.PrevOutcomeRoot
+}
+
+// wrong makes one of them of a right block.
+func (n *node) wrong(b *primitives.Block, change func(*primitives.Block, *primitives.BlockHeader, int), salt int) *primitives.Block {
+	h := *b.Header
+	x := &primitives.Block{Body: b.Body}
+	x.Body.Chunks = append([]*primitives.ChunkHeader(nil), b.Body.Chunks...)
+	x.Body.ChunkEndorsements = append([][]primitives.Signature(nil), b.Body.ChunkEndorsements...)
+	h.Timestamp += uint64(salt)
+	x.Header = &h
+	change(x, &h, salt)
+	h.BlockBodyHash = x.Body.Hash()
+	h.Init()
+	chain.SignBlock(x, n.producer(h.PrevHash, h.Height))
+	return x
+}
+
+// large is a node of a chain with as many validators and shards, and the block that comes next, of which all is there.
+func large(t testing.TB, validators, shards int) (*node, *primitives.Block, []*primitives.Chunk) {
+	t.Helper()
+	var names []primitives.AccountID
+	for i := range validators {
+		names = append(names, primitives.AccountID([]byte{'v', byte('a' + i/26), byte('a' + i%26)}))
+	}
+	g, err := genesis.Localnet(genesis.LocalnetOptions{ChainID: "test-engine", Time: 1_700_000_000_000_000_000, Accounts: names, Validators: validators, Shards: shards})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := openChanged(t, g, storage.NewMemDisk(), storage.Options{}, func(o *Options) { o.Verify = signature.Remember(primitives.NewVerifier(8192).Verify).Verify })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := n.Head()
+	prop := &Proposal{Parent: p.Hash, Height: 1, Timestamp: p.Header().Timestamp + 1_000_000_000, Vote: 86}
+	for i, id := range p.Layout.ShardIDs() {
+		producer, err := n.ChunkProducer(p.Hash, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := n.NewChunk(p.Hash, primitives.ShardIndex(i), nil, seedKey(producer.AccountID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := n.ChunkValidators(p, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var signed []primitives.Signature
+		for _, v := range list {
+			signed = append(signed, seedKey(v.AccountID).Sign(primitives.ChunkEndorsementBytes(c.Hash)))
+		}
+		prop.Chunks, prop.Endorsements = append(prop.Chunks, c), append(prop.Endorsements, signed)
+	}
+	approvers, err := n.Approvers(p.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner := primitives.NewApprovalInner(p.Hash, p.Height(), 1)
+	for _, a := range approvers {
+		prop.Approvals = append(prop.Approvals, seedKey(a.AccountID).Sign(inner.SignedBytes(1)))
+	}
+	b, err := n.NewBlock(prop, n.producer(p.Hash, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n, b, prop.Chunks
+}
+
+// TestWrongBlocks: each of them is refused for what it is wrong in, and behind them all the right one of the same height and producer is taken.
+func TestWrongBlocks(t *testing.T) {
+	n, right, chunks := large(t, 8, 3)
+	for _, w := range wrongs {
+		for salt := range 3 {
+			x := n.wrong(right, w.change, salt)
+			if _, err := n.Admit(x); err != nil && x.Header.Height == right.Header.Height {
+				t.Errorf("%s: %v", w.name, err)
+			}
+			if _, err := n.Begin(x, chunks, false); !errors.Is(err, w.want) || VerdictOf(err) != Bad {
+				t.Errorf("%s: %v, want %v", w.name, err, w.want)
+			}
+		}
+	}
+	if !n.accept(right, chunks).IsHead {
+		t.Error("the right one is not the head")
+	}
+}
+
+// BenchmarkWrong is what it costs to refuse one of them, from Admit to the verdict; right: to find the right one good but for its bodies, to whom its signatures are new and to
+// whom they are not.
+func BenchmarkWrong(b *testing.B) {
+	for _, size := range []struct {
+		name               string
+		validators, shards int
+	}{{"validators=4", 4, 1}, {"validators=100", 100, 6}} {
+		n, right, chunks := large(b, size.validators, size.shards)
+		look := func(b *testing.B, x *primitives.Block) error {
+			if _, err := n.Admit(x); err != nil {
+				return err
+			}
+			_, err := n.Begin(x, nil, false)
+			return err
+		}
+		b.Run(size.name+"/what=right, new", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				n.o.Verify = signature.Remember(primitives.NewVerifier(8192).Verify).Verify
+				n.judged = recent{}
+				b.StartTimer()
+				if err := look(b, right); !errors.Is(err, ErrMissing) {
+					b.Fatal(err)
+				}
+			}
+		})
+		if _, err := n.Begin(right, nil, false); !errors.Is(err, ErrMissing) {
+			b.Fatal(err)
+		}
+		_ = chunks
+		for _, w := range wrongs {
+			b.Run(size.name+"/what="+w.name, func(b *testing.B) {
+				list := make([]*primitives.Block, b.N)
+				for i := range list {
+					list[i] = n.wrong(right, w.change, i)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for _, x := range list {
+					if err := look(b, x); VerdictOf(err) != Bad {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
